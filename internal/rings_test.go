@@ -46,15 +46,15 @@ var impure = []string{
 
 // bases are packages that those beside them may import.
 var bases = []string{
-	"api/check", "api/refusal", "deliver/envelope", "deliver/sendertest", "invoke/process/netns", "monitor/metrics", "store/storetest", "wire/awsjson", "wire/shape",
+	"api/check", "api/iam/entity", "api/lambda/mappings", "api/lambda/request", "api/refusal", "deliver/envelope", "deliver/sendertest", "invoke/process/netns", "monitor/metrics", "server/mailing", "store/storetest", "topic/retry", "wire/awsjson", "wire/shape",
 	"store/pebble/check", "store/pebble/files", "store/pebble/mark", "store/pebble/pace", "store/pebble/quarantine",
 	"shard/kernel", "shard/queues", "shard/transfer", "shard/backlog", // in this order, since no import is circular
-	"queue/calendar", "queue/fair", "queue/layout", "queue/message", "queue/order",
+	"queue/calendar", "queue/fair", "queue/grouping", "queue/layout", "queue/leases", "queue/message", "queue/order", "queue/schedule",
 }
 
 // roots says what packages outside of internal may import of it; the others none.
 var roots = map[string][]string{
-	"cmd":  {"api/refusal", "bootstrap", "config", "server", "topic/retry/plan"}, // a policy's plan is a sum and needs no server
+	"cmd":  {"api/refusal", "bootstrap", "config", "server", "server/recovery", "topic/retry/plan"}, // a policy's plan is a sum and needs no server
 	"test": {""},
 }
 

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"log/slog"
 
-	"godwit.dev/godwit/internal/server"
+	"godwit.dev/godwit/internal/server/recovery"
 )
 
 // exitDamaged is the status of a check or salvage that has found damage.
@@ -18,7 +18,7 @@ type check struct {
 
 // Run says what is damaged.
 func (c *check) Run(p *process) error {
-	ok, err := server.CheckData(c.Data, p.stdout)
+	ok, err := recovery.Check(c.Data, p.stdout)
 	if err == nil && !ok {
 		return errDamaged
 	}
@@ -33,7 +33,7 @@ type salvage struct {
 // Run copies, and says what is lost.
 func (s *salvage) Run(p *process) error {
 	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	whole, err := server.SalvageData(s.Data, s.To, log, p.stdout)
+	whole, err := recovery.Salvage(s.Data, s.To, log, p.stdout)
 	if err == nil && !whole {
 		return errDamaged
 	}

@@ -40,6 +40,9 @@ type Outcome struct {
 	RetryAfter time.Duration
 	// Provider is what the queue or function said, for the delivery status log.
 	Provider Provider
+	// Throttled says that a stream of this server takes less for now: the policy of
+	// customers' endpoints holds for the next attempt.
+	Throttled bool
 	// Concluded says that the attempt itself has finished the delivery, so that
 	// nothing is left to be told to the engine.
 	Concluded bool
@@ -52,6 +55,7 @@ type Service byte
 const (
 	SQS Service = iota
 	Lambda
+	Firehose
 )
 
 // Provider is the answer of a queue or a function in a delivery status log.

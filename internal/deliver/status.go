@@ -106,7 +106,7 @@ func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 		}
 		made.Delivery.StatusCode = e.Attempt.Status
 		made.Delivery.ProviderResponse = http.StatusText(e.Attempt.Status)
-		if e.Protocol == topic.SQS || e.Protocol == topic.Lambda {
+		if e.Protocol.Within() {
 			made.Delivery.StatusCode, made.Delivery.ProviderResponse = e.Provider.Status, e.Provider.response()
 		} else if made.Delivery.ProviderResponse == "" {
 			made.Delivery.ProviderResponse = e.Attempt.Detail // there was no answer
@@ -157,8 +157,12 @@ func redrivePolicy(q arn.ARN) string {
 // response is what a queue or function said, as JSON. The id of the request to a
 // queue is made from the message's: there was no request.
 func (p Provider) response() string {
-	if p.Service == Lambda {
+	switch p.Service {
+	case Lambda:
 		return p.lambdaResponse()
+	case Firehose:
+		return p.firehoseResponse()
+	case SQS:
 	}
 	v := any(struct {
 		Request string `json:"sqsRequestId"`
@@ -169,6 +173,21 @@ func (p Provider) response() string {
 			Code    string `json:"ErrorCode"`
 			Message string `json:"ErrorMessage"`
 			Request string `json:"sqsRequestId"`
+		}{p.Code, p.Message, "Unrecoverable"}
+	}
+	text, _ := json.Marshal(v) // strings always marshal
+	return string(text)
+}
+
+func (p Provider) firehoseResponse() string {
+	v := any(struct {
+		Request string `json:"firehoseRequestId"`
+	}{uuid.UUID(p.ID).String()})
+	if p.Code != "" {
+		v = struct {
+			Code    string `json:"ErrorCode"`
+			Message string `json:"ErrorMessage"`
+			Request string `json:"firehoseRequestId"`
 		}{p.Code, p.Message, "Unrecoverable"}
 	}
 	text, _ := json.Marshal(v) // strings always marshal

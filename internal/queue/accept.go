@@ -2,6 +2,7 @@ package queue
 
 import (
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/grouping"
 	"godwit.dev/godwit/internal/queue/layout"
 )
 
@@ -18,10 +19,10 @@ type Arrival struct {
 // need not show what the command under way has accepted: groups that it began are
 // noted.
 func (q *Machine) needToAccept(lane layout.Lane) Need {
-	if !lane.Grouped() || q.g == nil || q.g.get(lane) != nil {
+	if !lane.Grouped() || q.g == nil || q.g.Get(lane) != nil {
 		return Need{}
 	}
-	if _, known := q.g.exists(lane); known {
+	if _, known := q.g.Exists(lane); known {
 		return Need{}
 	}
 	return Need{kind: needGroup, lane: lane}
@@ -36,7 +37,7 @@ func (q *Machine) accept(b *mutation.Batch, now int64, a *Arrival) uint64 {
 	case q.kind.FIFO:
 		lane = max(a.Lane, layout.GroupLanes)
 		if due := a.Sent + q.cfg.Value().Delay.Milliseconds(); due > now && !q.kind.Backlog {
-			q.due.expect(b, &q.keys, now, due)
+			q.due.Expect(b, &q.keys, now, due)
 		}
 	case a.Moved:
 		lane, scheduled = layout.MovedLane, true
@@ -50,7 +51,7 @@ func (q *Machine) accept(b *mutation.Batch, now int64, a *Arrival) uint64 {
 	if scheduled {
 		q.schedule(b, now, layout.State{Sequence: seq, Due: max(a.Due, now), Sent: a.Sent, Lane: lane, Tenant: a.Lane})
 	} else {
-		q.join(lane, freshMessage{sequence: seq, sent: a.Sent})
+		q.join(lane, grouping.Fresh{Sequence: seq, Sent: a.Sent})
 		q.relist(b)
 	}
 	if !q.kind.Backlog && q.cfg.Value().Retention > 0 {
@@ -69,13 +70,13 @@ func (q *Machine) expires(lane layout.Lane) bool {
 
 // schedule puts a message into the order of due times.
 func (q *Machine) schedule(b *mutation.Batch, now int64, s layout.State) {
-	q.due.add(b, &q.keys, now, s)
+	q.due.Add(b, &q.keys, now, s)
 	q.wait(s.Tenant, 1, 1)
 }
 
 // unschedule takes a message out of the order of due times.
 func (q *Machine) unschedule(b *mutation.Batch, now int64, s *layout.State) {
-	q.due.remove(b, &q.keys, now, s)
+	q.due.Remove(b, &q.keys, now, s)
 	q.wait(s.Tenant, -1, -1)
 }
 

@@ -54,13 +54,13 @@ func (q *Machine) repeat(b *mutation.Batch, now int64, c *Receive, r *Result) bo
 		return false
 	}
 	for _, l := range a.leases {
-		if s := q.leases.get(l.Sequence); s == nil || s.Due != a.due || s.lease() != l {
+		if s := q.leases.Get(l.Sequence); s == nil || s.Due != a.due || leaseOf(s) != l {
 			return false
 		}
 	}
 	a.due = now + c.Visibility
 	for _, l := range a.leases {
-		s := q.leases.get(l.Sequence)
+		s := q.leases.Get(l.Sequence)
 		q.endLease(b, now, s)
 		q.grant(b, now, s, a.due)
 	}

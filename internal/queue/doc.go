@@ -95,8 +95,9 @@
 //
 // commands.go has the commands, Step and Do; need.go what is read; accept.go,
 // receive.go, lease.go, locate.go, sweep.go and oldest.go what the commands do;
-// group.go, members.go, schedule.go and tenants.go the orders in which messages
-// stand; save.go what a restart reads. Packages of their own are what others use too,
-// layout (keys and records), message and dedup, and what knows nothing of queues:
-// order (windows on orders), calendar (counts by the second) and fair (who is noisy).
+// members.go and tenants.go who belongs to which group; save.go what a restart reads.
+// Packages of their own are the orders in which messages stand: grouping (groups),
+// schedule (what is delayed or was returned) and leases; what others use too: layout
+// (keys and records), message and dedup; and what knows nothing of queues: order (windows
+// on orders), calendar (counts by the second) and fair (who is noisy).
 package queue

@@ -139,7 +139,7 @@ func TestFIFOModel(t *testing.T) {
 				got, err := b.receive(most, visibility)
 				b.must(err)
 				// Behind a window full of groups that are all delayed nothing is found.
-				hidden := b.m.g != nil && ref.cfg.Delay > 0 && (!b.m.g.order.Whole || !b.m.g.back.Whole)
+				hidden := b.m.g != nil && ref.cfg.Delay > 0 && (!b.m.g.Order.Whole || !b.m.g.Back.Whole)
 				if !hidden && len(want) > 0 && len(got.Leases) == 0 || !hidden && !old && len(moves) == 0 && len(got.Leases) < min(most, len(want)) {
 					t.Fatalf("received %v, want %d of %v", sequences(got.Leases), most, want)
 				}
@@ -283,8 +283,8 @@ func (m *fifoModel) compare(b *bench) error {
 	if listed != free || back != returned {
 		return fmt.Errorf("%d and %d groups are listed, but %d and %d are free", listed, back, free, returned)
 	}
-	if b.m.g != nil && (int(b.m.g.listed) != listed || int(b.m.g.returned) != back || b.m.g.order.Len() > 10+orderSize) {
-		return fmt.Errorf("%d groups counted, %d in memory, %d are listed", b.m.g.listed, b.m.g.order.Len(), listed)
+	if b.m.g != nil && (int(b.m.g.Listed) != listed || int(b.m.g.Returned) != back || b.m.g.Order.Len() > 10+orderSize) {
+		return fmt.Errorf("%d groups counted, %d in memory, %d are listed", b.m.g.Listed, b.m.g.Order.Len(), listed)
 	}
 	return nil
 }

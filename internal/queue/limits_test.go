@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue/grouping"
 	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/leases"
 	"godwit.dev/godwit/internal/queue/message"
 )
 
@@ -31,8 +33,8 @@ func TestMaxInFlight(t *testing.T) {
 	if err := b.run(Expire{}); err != nil { // the first can be received again
 		t.Fatal(err)
 	}
-	for seq := uint64(1_000_000); b.m.leases.len() < MaxInFlight-2; seq++ {
-		b.m.leases.add(newItem(layout.State{Sequence: seq, Due: layout.Never}))
+	for seq := uint64(1_000_000); b.m.leases.Len() < MaxInFlight-2; seq++ {
+		b.m.leases.Add(leases.NewItem(layout.State{Sequence: seq, Due: layout.Never}))
 	}
 	got, err := b.receive(10, 1000)
 	if err != nil || len(got.Leases) != 2 {
@@ -58,7 +60,7 @@ func TestMaxInFlight(t *testing.T) {
 	if err := b.run(ChangeVisibility{h, 0}); err != nil {
 		t.Fatal(err)
 	}
-	b.m.leases.add(newItem(layout.State{Sequence: 500_000, Due: layout.Never}))
+	b.m.leases.Add(leases.NewItem(layout.State{Sequence: 500_000, Due: layout.Never}))
 	if err := change(); !errors.Is(err, ErrInFlight) {
 		t.Errorf("one too many: %v", err)
 	}
@@ -81,23 +83,23 @@ func TestBoundedCommands(t *testing.T) {
 	}
 	for range messages {
 		seq := do(Accept{Arrival{Record: record, Sent: b.now}}).Sequence
-		b.m.main.fresh.Remove(freshMessage{sequence: seq})
+		b.m.main.Fresh.Remove(grouping.Fresh{Sequence: seq})
 		b.m.leave(&b.m.main)
-		b.m.grant(&b.batch, b.now, newItem(layout.State{Sequence: seq, Sent: b.now, Receives: 1}), b.now+1)
+		b.m.grant(&b.batch, b.now, leases.NewItem(layout.State{Sequence: seq, Sent: b.now, Receives: 1}), b.now+1)
 	}
 	b.batch.Reset()
 	b.now++
 	steps := 0
 	for b.m.Counts(b.now).InFlight > 0 {
-		before := b.m.leases.len()
+		before := b.m.leases.Len()
 		do(Expire{})
-		if returned := before - b.m.leases.len(); returned > maxExpire {
+		if returned := before - b.m.leases.Len(); returned > maxExpire {
 			t.Fatalf("one command returned %d leases", returned)
 		}
 		if steps++; steps > messages {
 			t.Fatal("it does not come to an end")
 		}
-		if at := b.m.NextTimer(b.now); b.m.leases.len() > 0 && (at == 0 || at > b.now) {
+		if at := b.m.NextTimer(b.now); b.m.leases.Len() > 0 && (at == 0 || at > b.now) {
 			t.Fatalf("more leases have run out, and the timer is set to %d at %d", at, b.now)
 		}
 	}

@@ -5,7 +5,9 @@ import (
 	"fmt"
 
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/grouping"
 	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/leases"
 )
 
 // Handle identifies one receive of a message: what a receipt handle carries.
@@ -29,21 +31,21 @@ const (
 
 // locate finds a message of any state. A message that is not in memory needs its
 // state from disk; and, to tell whether it is fresh or held, with exact, its group.
-func (q *Machine) locate(lane layout.Lane, seq uint64, exact bool) (where, *item, Need) {
-	if s := q.leases.get(seq); s != nil {
+func (q *Machine) locate(lane layout.Lane, seq uint64, exact bool) (where, *leases.Item, Need) {
+	if s := q.leases.Get(seq); s != nil {
 		return isLeased, s, Need{}
 	}
 	if q.Empty() {
 		return gone, nil, Need{}
 	}
-	var x *group
+	var x *grouping.Group
 	if q.g != nil {
-		x = q.g.get(lane)
+		x = q.g.Get(lane)
 	}
-	if x != nil && x.known == knowsAll {
-		if i, found := x.find(seq); found {
+	if x != nil && x.Known == grouping.KnowsAll {
+		if i, found := x.Find(seq); found {
 			q.lookup = nil
-			return isHeld, x.held[i], Need{}
+			return isHeld, x.Held[i], Need{}
 		}
 	}
 	need := Need{kind: needState, sequence: seq, lane: lane}
@@ -59,13 +61,13 @@ func (q *Machine) locate(lane layout.Lane, seq uint64, exact bool) (where, *item
 		at = isFresh
 	case lane.Grouped():
 		// The last message of a window stays until those behind it are known.
-		if exact && (x == nil || x.known != knowsAll || !x.fresh.Whole && x.fresh.Len() <= 1) {
+		if exact && (x == nil || x.Known != grouping.KnowsAll || !x.Fresh.Whole && x.Fresh.Len() <= 1) {
 			return gone, nil, q.needMore(q.lane(lane))
 		}
 		at = isFresh
 	}
 	q.lookup = nil
-	return at, newItem(f.state), Need{}
+	return at, leases.NewItem(f.state), Need{}
 }
 
 // remove deletes a message whatever its state, even if its record cannot be read.
@@ -86,7 +88,7 @@ func (q *Machine) remove(b *mutation.Batch, now int64, e expired) (Need, error) 
 		q.dropHeld(b, now, s)
 	case isFresh:
 		x := q.lane(e.lane)
-		x.fresh.Remove(freshMessage{sequence: e.sequence})
+		x.Fresh.Remove(grouping.Fresh{Sequence: e.sequence})
 		q.leave(x)
 	}
 	s.Sent = cmp.Or(e.sent, s.Sent)
@@ -112,7 +114,7 @@ func (q *Machine) delete(b *mutation.Batch, now int64, h Handle) (Need, error) {
 
 // check refuses the handle of a message that is gone, and in a FIFO queue one
 // that is not of its lease.
-func (q *Machine) check(at where, s *item, h Handle) error {
+func (q *Machine) check(at where, s *leases.Item, h Handle) error {
 	switch {
 	case at == gone:
 		return ErrGone
@@ -123,7 +125,7 @@ func (q *Machine) check(at where, s *item, h Handle) error {
 }
 
 // latest reports that h is of the latest receive.
-func latest(s *item, h Handle) bool { return s.Receives == h.Receives && s.Epoch == h.Epoch }
+func latest(s *leases.Item, h Handle) bool { return s.Receives == h.Receives && s.Epoch == h.Epoch }
 
 // changeVisibility hides a received message for timeout from now.
 func (q *Machine) changeVisibility(b *mutation.Batch, now int64, h Handle, timeout int64) (Need, error) {
@@ -150,7 +152,7 @@ func (q *Machine) changeVisibility(b *mutation.Batch, now int64, h Handle, timeo
 		return Need{}, nil
 	case leased:
 		q.endLease(b, now, s)
-	case q.leases.len() >= MaxInFlight:
+	case q.leases.Len() >= MaxInFlight:
 		return Need{}, ErrInFlight
 	default:
 		q.unschedule(b, now, &s.State)

@@ -5,7 +5,10 @@ import (
 	"unique"
 
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/grouping"
 	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/leases"
+	"godwit.dev/godwit/internal/queue/schedule"
 )
 
 // Machine is the state of one queue. It is not safe for concurrent use.
@@ -20,10 +23,10 @@ type Machine struct {
 // content is what a machine has beyond that while the queue is in use.
 type content struct {
 	c      layout.Counters // Next, Scheduled, Leased and Listed are set when they are written
-	main   group           // the main lane
+	main   grouping.Group  // the main lane
 	g      *groups         // nil: it has none
-	due    schedule
-	leases leaseSet
+	due    schedule.Schedule
+	leases leases.Set
 
 	stale    *resort   // nil: groups whose first messages came back are listed apart
 	sweepAt  int64     // when the oldest message may expire; 0: never
@@ -38,8 +41,8 @@ type content struct {
 var resting = newContent()
 
 func newContent() *content {
-	c := &content{main: group{known: knowsAll}, due: newSchedule(0, windowSize)}
-	c.main.fresh.Whole = true
+	c := &content{main: grouping.Group{Known: grouping.KnowsAll}, due: schedule.New(0, windowSize)}
+	c.main.Fresh.Whole = true
 	return c
 }
 
@@ -62,7 +65,7 @@ func (q *Machine) wake() {
 // Hibernate gives back the memory that an empty queue does not need until it is used
 // again; false: it is not at rest. It forgets what tenants have had of the processing time.
 func (q *Machine) Hibernate() bool {
-	if q.Empty() && q.due.idle() {
+	if q.Empty() && q.due.Idle() {
 		q.content = resting
 	}
 	return q.content == resting
@@ -73,7 +76,7 @@ func (q *Machine) configure(b *mutation.Batch, now int64, cfg Config) {
 		q.sweepAt = now
 	}
 	if shift := int64((cfg.Delay - q.cfg.Value().Delay) / time.Second); shift != 0 && q.kind.FIFO {
-		q.due.shift(b, &q.keys, now, shift)
+		q.due.Shift(b, &q.keys, now, shift)
 	}
 	q.cfg = unique.Make(cfg)
 }
@@ -91,11 +94,11 @@ func (q *Machine) NextSequence() uint64 { return q.next }
 func (q *Machine) Empty() bool { return q.Len() == 0 }
 
 // Len counts the messages, in whatever state.
-func (q *Machine) Len() int64 { return q.waiting() + int64(q.leases.len()) }
+func (q *Machine) Len() int64 { return q.waiting() + int64(q.leases.Len()) }
 
 // waiting counts the messages that are not leased.
 func (q *Machine) waiting() int64 {
-	return int64(q.c.Fresh + q.due.count + q.c.Grouped + q.c.Returned)
+	return int64(q.c.Fresh + q.due.Count + q.c.Grouped + q.c.Returned)
 }
 
 // head is the sequence at which the fresh messages of the main lane begin.
@@ -111,8 +114,8 @@ func (q *Machine) HeadSpan() layout.Span { return q.keys.Lane(layout.MainLane, q
 
 // Counts are the numbers of messages in each state.
 func (q *Machine) Counts(now int64) Counts {
-	delayed := min(q.due.delayed(now, q.kind.FIFO), q.waiting())
-	return Counts{Visible: q.waiting() - delayed, InFlight: int64(q.leases.len()), Delayed: delayed}
+	delayed := min(q.due.Delayed(now, q.kind.FIFO), q.waiting())
+	return Counts{Visible: q.waiting() - delayed, InFlight: int64(q.leases.Len()), Delayed: delayed}
 }
 
 // NextTimer is when Expire, Probe or Sweep have something to do, in epoch
@@ -127,13 +130,13 @@ func (q *Machine) NextTimer(now int64) (next int64) {
 		return 0
 	}
 	sooner(q.sweepAt)
-	if first := q.leases.next(); first != nil {
+	if first := q.leases.Next(); first != nil {
 		sooner(first.Due)
 	}
-	if later := q.due.notDue(now); len(later) > 0 {
+	if later := q.due.NotDue(now); len(later) > 0 {
 		sooner(later[0].Due)
 	}
-	if q.due.unknown() {
+	if q.due.Unknown() {
 		sooner(now) // unknown until the window is filled
 	}
 	if q.kind.FIFO && q.g != nil {
@@ -146,7 +149,7 @@ func (q *Machine) NextTimer(now int64) (next int64) {
 // more scheduled messages than memory holds it stays an estimate, for at most a
 // second after a message has come due.
 func (q *Machine) needToCount() Need {
-	if !q.due.whole() && int(q.due.count) <= windowSize {
+	if !q.due.Whole() && int(q.due.Count) <= windowSize {
 		return Need{kind: needDue, limit: int32(windowSize)}
 	}
 	return Need{}

@@ -5,7 +5,9 @@ import (
 
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/fair"
+	"godwit.dev/godwit/internal/queue/grouping"
 	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/leases"
 )
 
 // How many messages of the main lane and of the order of due times memory holds,
@@ -16,7 +18,7 @@ var windowSize, orderSize, groupSize, waitsSize = 512, 4096, 64, 1024
 
 // groups is what a queue with groups has beyond one without.
 type groups struct {
-	*groupSet
+	*grouping.Set
 	tenants  fair.Shares[layout.Lane] // of a queue whose groups do not block
 	waits    fair.Waits[layout.Lane]  // likewise
 	attempts attempts                 // of one whose groups do
@@ -24,97 +26,97 @@ type groups struct {
 
 func (q *Machine) grouped() *groups {
 	if q.g == nil {
-		q.g = &groups{groupSet: newGroupSet(q.kind, q.c.Listed, q.c.Back, orderSize), waits: fair.NewWaits[layout.Lane](waitsSize)}
+		q.g = &groups{Set: grouping.New(q.kind.FIFO, q.kind.FIFO && !q.kind.Backlog, q.c.Listed, q.c.Back, orderSize), waits: fair.NewWaits[layout.Lane](waitsSize)}
 	}
 	return q.g
 }
 
 // lane finds the group of a lane. One that is not in memory is made, to be filled.
-func (q *Machine) lane(lane layout.Lane) *group {
+func (q *Machine) lane(lane layout.Lane) *grouping.Group {
 	if lane == layout.MainLane {
 		return &q.main
 	}
-	return q.grouped().make(lane)
+	return q.grouped().Make(lane)
 }
 
 // join adds a fresh message to its group.
-func (q *Machine) join(lane layout.Lane, f freshMessage) {
+func (q *Machine) join(lane layout.Lane, f grouping.Fresh) {
 	if lane == layout.MainLane {
 		if q.c.Fresh++; q.c.Fresh == 1 {
-			q.c.Head = f.sequence
+			q.c.Head = f.Sequence
 		}
-		q.main.fresh.Insert(f, windowSize)
+		q.main.Fresh.Insert(f, windowSize)
 		return
 	}
 	g := q.grouped()
 	q.c.Grouped++
 	q.wait(lane, 1, 0)
-	x := g.get(lane)
+	x := g.Get(lane)
 	if x == nil {
-		if exists, _ := g.exists(lane); exists {
+		if exists, _ := g.Exists(lane); exists {
 			return
 		}
-		x = g.begin(lane)
+		x = g.Begin(lane)
 	}
-	x.fresh.Insert(f, groupSize)
-	g.touch(x)
+	x.Fresh.Insert(f, groupSize)
+	g.Touch(x)
 }
 
 // leave ends join: a fresh message of the group is gone, or received.
-func (q *Machine) leave(x *group) {
-	if x.lane == layout.MainLane {
+func (q *Machine) leave(x *grouping.Group) {
+	if x.Lane == layout.MainLane {
 		q.c.Fresh--
 		return
 	}
 	q.c.Grouped--
-	q.wait(x.lane, -1, 0)
-	q.g.touch(x)
+	q.wait(x.Lane, -1, 0)
+	q.g.Touch(x)
 }
 
 // relist ends a command that may have changed which groups can be received from.
 func (q *Machine) relist(b *mutation.Batch) {
 	if q.g != nil {
-		q.g.relistTouched(b, &q.keys)
+		q.g.RelistTouched(b, &q.keys)
 	}
 }
 
 // hold puts a message of a group that blocks back into its place.
-func (q *Machine) hold(b *mutation.Batch, now int64, s *item) {
+func (q *Machine) hold(b *mutation.Batch, now int64, s *leases.Item) {
 	s.Flags |= layout.Returned
 	q.c.Returned++
-	q.due.countLater(b, &q.keys, now, &s.State)
+	q.due.CountLater(b, &q.keys, now, &s.State)
 	layout.PutState(b, q.keys.HeldState(s.Lane, s.Sequence), &s.State)
-	q.g.touch(q.g.get(s.Lane))
+	q.g.Touch(q.g.Get(s.Lane))
 }
 
 // unhold is the end of hold.
-func (q *Machine) unhold(b *mutation.Batch, now int64, s *item) {
+func (q *Machine) unhold(b *mutation.Batch, now int64, s *leases.Item) {
 	if s.Is(layout.Returned) {
 		s.Flags &^= layout.Returned
 		q.c.Returned--
-		q.due.uncountLater(b, &q.keys, now, &s.State)
+		q.due.UncountLater(b, &q.keys, now, &s.State)
 		b.SingleDelete(q.keys.HeldState(s.Lane, s.Sequence))
 	}
 }
 
 // dropHeld drops a message that is gone from its group, if it blocks.
-func (q *Machine) dropHeld(b *mutation.Batch, now int64, s *item) {
+func (q *Machine) dropHeld(b *mutation.Batch, now int64, s *leases.Item) {
 	if !q.kind.FIFO {
 		return
 	}
-	x := q.g.get(s.Lane)
-	i, _ := x.find(s.Sequence)
-	x.held = slices.Delete(x.held, i, i+1)
+	x := q.g.Get(s.Lane)
+	i, _ := x.Find(s.Sequence)
+	x.Held = slices.Delete(x.Held, i, i+1)
 	q.unhold(b, now, s)
-	q.g.touch(x)
+	q.g.Touch(x)
 }
 
 // readyAt is when the first message of a listed group can be received.
-func (q *Machine) readyAt(x *group) int64 {
-	if first := x.listing; first.Returned {
+func (q *Machine) readyAt(x *grouping.Group) int64 {
+	if first := x.Listing; first.Returned {
 		return first.At
 	}
-	return q.freshAt(x.listing.At)
+	return q.freshAt(x.Listing.At)
 }
 
 // freshAt is when a fresh message can be received: a FIFO queue's delay also holds
@@ -129,18 +131,18 @@ func (q *Machine) freshAt(sent int64) int64 {
 // nextReady is when the next of the listed groups can be received from that cannot
 // be yet; 0: all can.
 func (q *Machine) nextReady(now int64) (next int64) {
-	if q.g.order.Len() == 0 && !q.g.order.Whole || q.g.back.Len() == 0 && !q.g.back.Whole {
+	if q.g.Order.Len() == 0 && !q.g.Order.Whole || q.g.Back.Len() == 0 && !q.g.Back.Whole {
 		return now // unknown until the window is filled
 	}
 	if q.cfg.Value().Delay == 0 && !q.kind.Backlog {
 		return 0
 	}
-	for _, x := range q.g.order.All() {
+	for _, x := range q.g.Order.All() {
 		if at := q.readyAt(x); at > now {
 			if next == 0 || at < next {
 				next = at
 			}
-			if !x.listing.Returned {
+			if !x.Listing.Returned {
 				break // those behind were sent later
 			}
 		}

@@ -234,7 +234,7 @@ func TestModel(t *testing.T) {
 				}
 				got, err := b.receive(most, visibility)
 				b.must(err)
-				exact := waiting <= windowSize && b.m.due.whole() // memory has all in order
+				exact := waiting <= windowSize && b.m.due.Whole() // memory has all in order
 				leases, moves, err := ref.receive(modelReceive{
 					now: b.now, visibility: visibility, epoch: b.epoch, leased: len(got.Leases), moved: len(got.Moves),
 					chosen: append(sequences(got.Leases), sequences(got.Moves)...), exact: exact,
@@ -355,7 +355,7 @@ func (m *model) compare(b *bench) error {
 	if got.InFlight != inFlight || got.Visible+got.Delayed != visible+delayed {
 		return fmt.Errorf("counts %+v, want %d visible, %d in flight, %d delayed", got, visible, inFlight, delayed)
 	}
-	if b.m.due.whole() && got.Delayed != delayed {
+	if b.m.due.Whole() && got.Delayed != delayed {
 		return fmt.Errorf("%d delayed, want %d", got.Delayed, delayed)
 	}
 	if drift := got.Delayed - delayed; drift < 0 {

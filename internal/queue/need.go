@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 
+	"godwit.dev/godwit/internal/queue/grouping"
 	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/leases"
 	"godwit.dev/godwit/internal/queue/message"
 )
 
@@ -109,27 +111,27 @@ func (q *Machine) readSpan(r Reader, need Need) (corrected bool, err error) {
 }
 
 // needMore is what must be read next to know the first messages of a group.
-func (q *Machine) needMore(x *group) Need {
+func (q *Machine) needMore(x *grouping.Group) Need {
 	switch {
-	case x.lane == layout.MainLane:
-		return Need{kind: needLane, lane: x.lane, limit: int32(windowSize / 2)}
-	case x.known == knowsNothing:
-		return Need{kind: needGroup, lane: x.lane}
-	case x.known == knowsStart && q.kind.FIFO:
-		return Need{kind: needHeld, lane: x.lane}
+	case x.Lane == layout.MainLane:
+		return Need{kind: needLane, lane: x.Lane, limit: int32(windowSize / 2)}
+	case x.Known == grouping.KnowsNothing:
+		return Need{kind: needGroup, lane: x.Lane}
+	case x.Known == grouping.KnowsStart && q.kind.FIFO:
+		return Need{kind: needHeld, lane: x.Lane}
 	}
-	return Need{kind: needLane, lane: x.lane, limit: int32(groupSize)}
+	return Need{kind: needLane, lane: x.Lane, limit: int32(groupSize)}
 }
 
 // span is where the entries stand that a need asks for.
 func (q *Machine) span(need Need) layout.Span {
 	switch need.kind {
 	case needDue:
-		return q.due.unread(&q.keys)
+		return q.due.Unread(&q.keys)
 	case needOrder:
-		return q.keys.ListedFrom(q.g.next())
+		return q.keys.ListedFrom(q.g.Next())
 	case needBack:
-		return q.g.unreadBack(&q.keys)
+		return q.g.UnreadBack(&q.keys)
 	case needLeases:
 		return q.keys.Of(layout.KindLease)
 	case needBuckets:
@@ -137,13 +139,13 @@ func (q *Machine) span(need Need) layout.Span {
 	case needTenants:
 		return q.keys.Of(layout.KindTenant)
 	case needHeld:
-		return q.keys.Held(need.lane, q.lane(need.lane).start)
+		return q.keys.Held(need.lane, q.lane(need.lane).Start)
 	default:
 		x := q.lane(need.lane)
 		if x == &q.main {
-			return q.keys.Lane(need.lane, max(q.head(), x.unread()))
+			return q.keys.Lane(need.lane, max(q.head(), x.Unread()))
 		}
-		return q.keys.Lane(need.lane, x.unread())
+		return q.keys.Lane(need.lane, x.Unread())
 	}
 }
 
@@ -151,11 +153,11 @@ func (q *Machine) span(need Need) layout.Span {
 func (q *Machine) fill(need Need, key, value []byte) error {
 	switch need.kind {
 	case needOrder:
-		return q.grouped().fill(key, value)
+		return q.grouped().Fill(key, value)
 	case needBack:
-		return q.grouped().fillBack(key, value)
+		return q.grouped().FillBack(key, value)
 	case needBuckets:
-		q.due.fillSecond(int64(layout.KeySequence(key)), int64(layout.Number(value)))
+		q.due.FillSecond(int64(layout.KeySequence(key)), int64(layout.Number(value)))
 	case needTenants:
 		q.grouped().waits.Set(layout.Lane(layout.KeySequence(key)), layout.DecodeWait(value))
 	case needDue, needHeld, needLeases:
@@ -164,22 +166,22 @@ func (q *Machine) fill(need Need, key, value []byte) error {
 			return err
 		}
 		if need.kind == needDue {
-			q.due.fill(s)
+			q.due.Fill(s)
 			return nil
 		}
 		if s.Turn == 0 && q.kind.FIFO { // received by an older version
 			s.Turn = s.Sequence
 		}
-		l := newItem(s)
+		l := leases.NewItem(s)
 		if need.kind == needLeases {
 			q.addLease(l, s.Received)
 		}
 		if q.kind.FIFO {
-			q.lane(s.Lane).hold(l)
+			q.lane(s.Lane).Hold(l)
 		}
 	default:
 		sent, _ := message.RecordSent(value) // of a damaged record unknown
-		q.lane(need.lane).fresh.Append(freshMessage{sequence: layout.KeySequence(key), sent: sent})
+		q.lane(need.lane).Fresh.Append(grouping.Fresh{Sequence: layout.KeySequence(key), Sent: sent})
 	}
 	return nil
 }
@@ -193,22 +195,22 @@ func (q *Machine) filled(need Need, exhausted bool) (ok bool) {
 	switch need.kind {
 	case needLane:
 		x := q.lane(need.lane)
-		x.known, x.fresh.Whole = knowsAll, exhausted
+		x.Known, x.Fresh.Whole = grouping.KnowsAll, exhausted
 		if x != &q.main {
-			q.g.filled(x)
+			q.g.Filled(x)
 			return true
 		}
-		count, have = &q.c.Fresh, x.fresh.Len()
+		count, have = &q.c.Fresh, x.Fresh.Len()
 	case needDue:
-		return q.due.filled(exhausted)
+		return q.due.Filled(exhausted)
 	case needOrder:
-		q.g.order.Whole = exhausted
-		count, have = &q.g.listed, q.g.order.Len()
+		q.g.Order.Whole = exhausted
+		count, have = &q.g.Listed, q.g.Order.Len()
 	case needBack:
-		q.g.back.Whole = exhausted
-		count, have = &q.g.returned, q.g.back.Len()
+		q.g.Back.Whole = exhausted
+		count, have = &q.g.Returned, q.g.Back.Len()
 	case needHeld:
-		q.lane(need.lane).known = knowsHeld
+		q.lane(need.lane).Known = grouping.KnowsHeld
 		return true
 	default:
 		return true
@@ -229,13 +231,13 @@ func (q *Machine) readGroup(r Reader, lane layout.Lane) error {
 }
 
 func (q *Machine) fillGroup(lane layout.Lane, value []byte) {
-	switch x := q.grouped().get(lane); {
-	case x != nil && x.known == knowsNothing:
-		x.start, x.known = layout.Number(value), knowsStart
+	switch x := q.grouped().Get(lane); {
+	case x != nil && x.Known == grouping.KnowsNothing:
+		x.Start, x.Known = layout.Number(value), grouping.KnowsStart
 	case x == nil && value != nil:
-		q.g.note(lane)
+		q.g.Note(lane)
 	case x == nil:
-		q.g.begin(lane)
+		q.g.Begin(lane)
 	}
 }
 

@@ -54,7 +54,7 @@ func (q *Machine) findOldest(now int64, without []layout.Lane) (sent int64, need
 	if q.Empty() {
 		return 0, Need{}
 	}
-	untouched := without == nil && q.due.count == 0 && q.leases.len() == 0
+	untouched := without == nil && q.due.Count == 0 && q.leases.Len() == 0
 	s := q.search
 	switch {
 	case s == nil && untouched && q.ages != nil && q.ages.next == q.next && q.ages.messages == q.Len():
@@ -84,23 +84,23 @@ func (q *Machine) findOldest(now int64, without []layout.Lane) (sent int64, need
 // there is none.
 func (q *Machine) oldestKnown(without []layout.Lane) int64 {
 	var s search
-	if q.main.fresh.Len() > 0 {
-		s.note(q.main.fresh.First().sent)
+	if q.main.Fresh.Len() > 0 {
+		s.note(q.main.Fresh.First().Sent)
 	}
-	for _, m := range q.due.first() {
+	for _, m := range q.due.First() {
 		if m.Receives < agelessReceives && !slices.Contains(without, m.Tenant) {
 			s.note(m.Sent)
 		}
 	}
-	for _, m := range q.due.sorted() {
+	for _, m := range q.due.Sorted() {
 		if m.Receives < agelessReceives && !slices.Contains(without, m.Tenant) {
 			s.note(m.Sent)
 		}
 	}
 	if q.g != nil && !q.kind.FIFO {
-		for _, x := range q.g.order.All() {
-			if !slices.Contains(without, x.lane) {
-				s.note(x.listing.At)
+		for _, x := range q.g.Order.All() {
+			if !slices.Contains(without, x.Lane) {
+				s.note(x.Listing.At)
 				break // those behind were sent later
 			}
 		}
@@ -223,10 +223,10 @@ func (q *Machine) searchGroups(r Reader, c *cursors) error {
 
 // ageless reports that a message has been received too often for its age to count.
 func (q *Machine) ageless(r Reader, seq uint64) (bool, error) {
-	if l := q.leases.get(seq); l != nil {
+	if l := q.leases.Get(seq); l != nil {
 		return l.Receives >= agelessReceives, nil
 	}
-	if q.due.count == 0 {
+	if q.due.Count == 0 {
 		return false, nil
 	}
 	due, ok, err := r.Get(q.keys.DueOf(seq))

@@ -4,7 +4,9 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue/grouping"
 	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/leases"
 )
 
 // maxMoves bounds the dead letters that one receive comes upon, and so the
@@ -15,19 +17,19 @@ const maxMoves = 64
 // window is read before it is used up, so that a group's next message is always
 // known.
 func (q *Machine) needToReceive(now int64, most int) Need {
-	if q.due.short(now, most) {
+	if q.due.Short(now, most) {
 		return Need{kind: needDue, limit: int32(windowSize / 2)}
 	}
-	if !q.main.fresh.Whole && q.main.fresh.Len() < most {
+	if !q.main.Fresh.Whole && q.main.Fresh.Len() < most {
 		return q.needMore(&q.main)
 	}
 	if q.g == nil {
 		return Need{}
 	}
-	if !q.g.order.Whole && q.g.order.Len() < most {
+	if !q.g.Order.Whole && q.g.Order.Len() < most {
 		return Need{kind: needOrder, limit: int32(orderSize / 2)}
 	}
-	if !q.g.back.Whole && q.g.back.Len() < most {
+	if !q.g.Back.Whole && q.g.Back.Len() < most {
 		return Need{kind: needBack, limit: int32(orderSize / 2)}
 	}
 	var at cursor
@@ -40,10 +42,10 @@ func (q *Machine) needToReceive(now int64, most int) Need {
 		if q.readyAt(x) > now {
 			continue
 		}
-		if x.known != knowsAll || !x.fresh.Whole && x.fresh.Len() <= most {
+		if x.Known != grouping.KnowsAll || !x.Fresh.Whole && x.Fresh.Len() <= most {
 			return q.needMore(x)
 		}
-		if !q.noisy(x.lane) {
+		if !q.noisy(x.Lane) {
 			most -= q.takeable(x, now)
 		}
 	}
@@ -51,11 +53,11 @@ func (q *Machine) needToReceive(now int64, most int) Need {
 }
 
 // takeable counts the messages in memory that a receive may take of a ready group.
-func (q *Machine) takeable(x *group, now int64) (n int) {
+func (q *Machine) takeable(x *grouping.Group, now int64) (n int) {
 	if q.kind.Backlog && q.kind.FIFO {
 		return 1
 	}
-	for _, s := range x.held {
+	for _, s := range x.Held {
 		if !s.Is(layout.Returned) || q.dead(&s.State) {
 			return n
 		}
@@ -63,11 +65,11 @@ func (q *Machine) takeable(x *group, now int64) (n int) {
 			n++
 		}
 	}
-	for _, f := range x.fresh.All() {
-		if q.freshAt(f.sent) > now {
+	for _, f := range x.Fresh.All() {
+		if q.freshAt(f.Sent) > now {
 			break
 		}
-		if !q.pastRetention(f.sent, now) {
+		if !q.pastRetention(f.Sent, now) {
 			n++
 		}
 	}
@@ -82,9 +84,9 @@ func (q *Machine) probe(now int64) (bool, Need) {
 	if need := q.needToReceive(now, 1); !need.Nothing() {
 		return false, need
 	}
-	ready := func(x *group) bool { return q.readyAt(x) <= now }
-	return q.leases.expired(now) != nil || q.firstDue(now, false) != nil ||
-		q.g != nil && (slices.ContainsFunc(q.g.back.All(), ready) || slices.ContainsFunc(q.g.order.All(), ready)), Need{}
+	ready := func(x *grouping.Group) bool { return q.readyAt(x) <= now }
+	return q.leases.Expired(now) != nil || q.firstDue(now, false) != nil ||
+		q.g != nil && (slices.ContainsFunc(q.g.Back.All(), ready) || slices.ContainsFunc(q.g.Order.All(), ready)), Need{}
 }
 
 // receive leases messages for c, and tells r.
@@ -99,7 +101,7 @@ func (q *Machine) receive(b *mutation.Batch, now int64, c *Receive, r *Result) e
 	defer q.relist(b)
 	var at cursor
 	for len(r.Leases) < c.Max && len(r.Moves) < maxMoves {
-		if q.leases.len() >= MaxInFlight {
+		if q.leases.Len() >= MaxInFlight {
 			if len(r.Leases) == 0 {
 				return ErrInFlight
 			}
@@ -111,7 +113,7 @@ func (q *Machine) receive(b *mutation.Batch, now int64, c *Receive, r *Result) e
 		}
 		fate := q.take(b, now, c, r, s)
 		if q.kind.FIFO && fate != dropped {
-			q.lane(s.Lane).hold(s)
+			q.lane(s.Lane).Hold(s)
 			at.pass(q.kind, fate)
 		}
 	}
@@ -122,9 +124,9 @@ func (q *Machine) receive(b *mutation.Batch, now int64, c *Receive, r *Result) e
 // cursor is where a receive stands among the groups that block: what it has
 // taken itself does not.
 type cursor struct {
-	x           *group // where it stands; nil: behind those that it has left
-	order, back int    // how many of each order it has come to
-	held        int    // how many of the group's messages have been taken
+	x           *grouping.Group // where it stands; nil: behind those that it has left
+	order, back int             // how many of each order it has come to
+	held        int             // how many of the group's messages have been taken
 }
 
 // leave goes on behind a group.
@@ -133,11 +135,11 @@ func (at *cursor) leave() { at.x, at.held = nil, 0 }
 // groupAt is the group at which a receive stands: of those to come the one whose first
 // message became available first, and of two the one that was never received; nil: there
 // is none in memory.
-func (q *Machine) groupAt(at *cursor) *group {
+func (q *Machine) groupAt(at *cursor) *grouping.Group {
 	if at.x != nil {
 		return at.x
 	}
-	order, back := q.g.order.All(), q.g.back.All()
+	order, back := q.g.Order.All(), q.g.Back.All()
 	switch {
 	case at.order < len(order) && (at.back == len(back) || q.readyAt(order[at.order]) <= q.readyAt(back[at.back])):
 		at.x = order[at.order]
@@ -160,17 +162,17 @@ func (at *cursor) pass(kind Kind, fate fate) {
 
 // takeNext takes the next message that can be received out of its order; nil if
 // none can, or what comes behind it must be read first.
-func (q *Machine) takeNext(b *mutation.Batch, now int64, at *cursor) *item {
+func (q *Machine) takeNext(b *mutation.Batch, now int64, at *cursor) *leases.Item {
 	if q.kind.FIFO {
 		return q.takeInOrder(b, now, at)
 	}
-	if q.due.unknown() || q.main.fresh.Len() == 0 && !q.main.fresh.Whole {
+	if q.due.Unknown() || q.main.Fresh.Len() == 0 && !q.main.Fresh.Whole {
 		return nil
 	}
 	due, fresh := q.pick(now)
 	switch {
 	case due != nil:
-		s := newItem(*due)
+		s := leases.NewItem(*due)
 		q.unschedule(b, now, &s.State)
 		return s
 	case fresh != nil:
@@ -181,7 +183,7 @@ func (q *Machine) takeNext(b *mutation.Batch, now int64, at *cursor) *item {
 
 // takeInOrder is takeNext for a queue whose groups block: as much of a group as
 // there is before the next one.
-func (q *Machine) takeInOrder(b *mutation.Batch, now int64, at *cursor) *item {
+func (q *Machine) takeInOrder(b *mutation.Batch, now int64, at *cursor) *leases.Item {
 	if q.g == nil {
 		return nil
 	}
@@ -190,17 +192,17 @@ func (q *Machine) takeInOrder(b *mutation.Batch, now int64, at *cursor) *item {
 			at.leave()
 			continue
 		}
-		if x.known != knowsAll {
+		if x.Known != grouping.KnowsAll {
 			return nil
 		}
-		q.g.touch(x)
-		if at.held < len(x.held) {
-			if s := x.held[at.held]; s.Is(layout.Returned) && (at.held == 0 || s.Due <= now) {
+		q.g.Touch(x)
+		if at.held < len(x.Held) {
+			if s := x.Held[at.held]; s.Is(layout.Returned) && (at.held == 0 || s.Due <= now) {
 				q.unhold(b, now, s)
-				x.held = slices.Delete(x.held, at.held, at.held+1)
+				x.Held = slices.Delete(x.Held, at.held, at.held+1)
 				return s
 			}
-		} else if x.fresh.Len() > 0 && q.freshAt(x.fresh.First().sent) <= now {
+		} else if x.Fresh.Len() > 0 && q.freshAt(x.Fresh.First().Sent) <= now {
 			if s := q.takeFresh(x); s != nil {
 				return s
 			}
@@ -212,23 +214,23 @@ func (q *Machine) takeInOrder(b *mutation.Batch, now int64, at *cursor) *item {
 
 // takeFresh takes the first fresh message out of a group; nil if what comes
 // behind it must be read first.
-func (q *Machine) takeFresh(x *group) *item {
-	if x.fresh.Len() == 0 || x.lane != layout.MainLane && !x.fresh.Whole && x.fresh.Len() == 1 {
+func (q *Machine) takeFresh(x *grouping.Group) *leases.Item {
+	if x.Fresh.Len() == 0 || x.Lane != layout.MainLane && !x.Fresh.Whole && x.Fresh.Len() == 1 {
 		return nil
 	}
-	f := x.fresh.Pop()
-	if q.leave(x); x.lane == layout.MainLane {
-		q.c.Head = f.sequence + 1
+	f := x.Fresh.Pop()
+	if q.leave(x); x.Lane == layout.MainLane {
+		q.c.Head = f.Sequence + 1
 	}
-	return newItem(layout.State{Sequence: f.sequence, Sent: f.sent, Lane: x.lane, Tenant: x.lane})
+	return leases.NewItem(layout.State{Sequence: f.Sequence, Sent: f.Sent, Lane: x.Lane, Tenant: x.Lane})
 }
 
 // pick chooses where the next message of a queue without blocking groups comes from:
 // of what is available, what was sent first, and in a backlog what became available
 // first; quiet tenants' messages before those of noisy ones. One of the results is
 // set, or none.
-func (q *Machine) pick(now int64) (due *layout.State, fresh *group) {
-	shared := q.g != nil && (!q.g.tenants.None() || q.g.order.Len() > 0)
+func (q *Machine) pick(now int64) (due *layout.State, fresh *grouping.Group) {
+	shared := q.g != nil && (!q.g.tenants.None() || q.g.Order.Len() > 0)
 	for _, quiet := range [...]bool{true, false} {
 		if quiet && !shared {
 			continue
@@ -236,7 +238,7 @@ func (q *Machine) pick(now int64) (due *layout.State, fresh *group) {
 		due, fresh = q.firstDue(now, quiet), q.firstFresh(quiet)
 		switch {
 		case due == nil && fresh == nil:
-		case fresh == nil || due != nil && q.precedes(due, fresh.fresh.First()):
+		case fresh == nil || due != nil && q.precedes(due, fresh.Fresh.First()):
 			return due, nil
 		default:
 			return nil, fresh
@@ -246,17 +248,17 @@ func (q *Machine) pick(now int64) (due *layout.State, fresh *group) {
 }
 
 // precedes reports that a scheduled message comes before a fresh one.
-func (q *Machine) precedes(due *layout.State, fresh *freshMessage) bool {
+func (q *Machine) precedes(due *layout.State, fresh *grouping.Fresh) bool {
 	if q.kind.Backlog {
-		return due.Due <= fresh.sent
+		return due.Due <= fresh.Sent
 	}
-	return due.Sequence < fresh.sequence
+	return due.Sequence < fresh.Sequence
 }
 
 // firstDue is the first scheduled message that is due; with quiet, of a quiet tenant.
 func (q *Machine) firstDue(now int64, quiet bool) *layout.State {
 	if !q.kind.Backlog {
-		ready := q.due.sort(now)
+		ready := q.due.Sort(now)
 		for i := range ready {
 			if !quiet || !q.noisy(ready[i].Tenant) {
 				return &ready[i].State
@@ -264,7 +266,7 @@ func (q *Machine) firstDue(now int64, quiet bool) *layout.State {
 		}
 		return nil
 	}
-	window := q.due.first()
+	window := q.due.First()
 	for i := range window {
 		s := &window[i]
 		if s.Due > now {
@@ -279,18 +281,18 @@ func (q *Machine) firstDue(now int64, quiet bool) *layout.State {
 
 // firstFresh is the group whose first fresh message was sent first; with quiet,
 // of the quiet tenants'.
-func (q *Machine) firstFresh(quiet bool) (first *group) {
-	if q.main.fresh.Len() > 0 {
+func (q *Machine) firstFresh(quiet bool) (first *grouping.Group) {
+	if q.main.Fresh.Len() > 0 {
 		first = &q.main
 	}
 	if q.g == nil {
 		return first
 	}
-	for _, x := range q.g.order.All() {
-		if quiet && q.noisy(x.lane) || x.known == knowsAll && x.fresh.Len() == 0 {
+	for _, x := range q.g.Order.All() {
+		if quiet && q.noisy(x.Lane) || x.Known == grouping.KnowsAll && x.Fresh.Len() == 0 {
 			continue
 		}
-		if x.known == knowsAll && (first == nil || x.fresh.First().sequence < first.fresh.First().sequence) {
+		if x.Known == grouping.KnowsAll && (first == nil || x.Fresh.First().Sequence < first.Fresh.First().Sequence) {
 			first = x
 		}
 		break
@@ -313,7 +315,7 @@ func (q *Machine) dead(s *layout.State) bool {
 }
 
 // take leases a message that is in no order any more.
-func (q *Machine) take(b *mutation.Batch, now int64, c *Receive, r *Result, s *item) fate {
+func (q *Machine) take(b *mutation.Batch, now int64, c *Receive, r *Result, s *leases.Item) fate {
 	if q.pastRetention(s.Sent, now) {
 		q.erase(b, &s.State)
 		return dropped

@@ -56,9 +56,9 @@ func (q *Machine) resorted(b *mutation.Batch) Need {
 	for _, l := range s.found {
 		b.SingleDelete(q.keys.Listed(l.sequence))
 		layout.PutReturned(b, q.keys.Returned(l.At, l.sequence), l.Lane, l.sequence)
-		g.listed--
-		g.returned++
-		g.back.Whole = false
+		g.Listed--
+		g.Returned++
+		g.Back.Whole = false
 	}
 	s.found = s.found[:0]
 	if !s.whole {
@@ -66,6 +66,6 @@ func (q *Machine) resorted(b *mutation.Batch) Need {
 	}
 	q.stale = nil
 	q.c.Turn = q.next // above the sequences that stand for turns now
-	g.order.Whole = g.order.Whole || g.listed == 0
+	g.Order.Whole = g.Order.Whole || g.Listed == 0
 	return Need{}
 }

@@ -3,7 +3,9 @@ package queue
 import (
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/fair"
+	"godwit.dev/godwit/internal/queue/grouping"
 	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/schedule"
 )
 
 // What the counters of a queue and the record of a tenant take in a batch at most, in
@@ -48,9 +50,9 @@ func (q *Machine) Save(b *mutation.Batch, commit uint64, last *Saved) {
 
 func (q *Machine) appendCounters(buf []byte) []byte {
 	c := q.c
-	c.Next, c.Head, c.Scheduled, c.Leased = q.next, q.head(), q.due.count, uint64(q.leases.len())
+	c.Next, c.Head, c.Scheduled, c.Leased = q.next, q.head(), q.due.Count, uint64(q.leases.Len())
 	if q.g != nil {
-		c.Listed, c.Back = q.g.listed, q.g.returned
+		c.Listed, c.Back = q.g.Listed, q.g.Returned
 	}
 	return c.Append(buf)
 }
@@ -73,18 +75,18 @@ func (q *Machine) Load(r Reader, counters []byte, now int64) (corrected bool, er
 	if q.c.Leased > 0 {
 		read(Need{kind: needLeases})
 	}
-	if q.shared() && q.due.count+q.c.Grouped > 0 {
+	if q.shared() && q.due.Count+q.c.Grouped > 0 {
 		read(Need{kind: needTenants})
 	}
-	if q.due.count > 0 || q.kind.FIFO {
+	if q.due.Count > 0 || q.kind.FIFO {
 		read(Need{kind: needBuckets})
 	}
 	q.Hibernate() // an empty FIFO queue has looked for buckets, too
 	if q.g == nil || !q.kind.FIFO {
 		return corrected, err
 	}
-	for _, lane := range q.g.lanes() {
-		for x := q.g.get(lane); err == nil && x.known != knowsAll; {
+	for _, lane := range q.g.Lanes() {
+		for x := q.g.Get(lane); err == nil && x.Known != grouping.KnowsAll; {
 			read(q.needMore(x))
 		}
 	}
@@ -97,8 +99,8 @@ func (q *Machine) load(counters []byte, now int64) error {
 		return err
 	}
 	q.content = newContent()
-	q.c, q.next, q.due = c, c.Next, newSchedule(c.Scheduled, windowSize)
-	q.main.fresh.Whole = c.Fresh == 0
+	q.c, q.next, q.due = c, c.Next, schedule.New(c.Scheduled, windowSize)
+	q.main.Fresh.Whole = c.Fresh == 0
 	if c.Grouped+c.Returned+c.Listed+c.Back > 0 {
 		q.grouped()
 	}

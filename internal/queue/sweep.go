@@ -64,11 +64,11 @@ func (q *Machine) sweep(b *mutation.Batch, now int64) (removed int, need Need) {
 
 // firstSequences are the sequences at which the main and the delayed lane begin.
 func (q *Machine) firstSequences() (mainLane, delayed uint64) {
-	if q.due.count > 0 {
+	if q.due.Count > 0 {
 		return q.c.LowMain, q.c.LowDelayed
 	}
 	// Then all that is not leased is fresh: no need to pass what was deleted.
-	low := q.leases.lowest(q.head())
+	low := q.leases.Lowest(q.head())
 	return max(low, q.c.LowMain), max(low, q.c.LowDelayed)
 }
 

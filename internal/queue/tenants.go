@@ -14,7 +14,7 @@ func (q *Machine) wait(tenant layout.Lane, messages, scheduled int64) {
 
 // noisy reports whether the lane is that of a noisy tenant.
 func (q *Machine) noisy(lane layout.Lane) bool {
-	return q.g != nil && !q.kind.FIFO && q.g.tenants.Noisy(lane, q.leases.len())
+	return q.g != nil && !q.kind.FIFO && q.g.tenants.Noisy(lane, q.leases.Len())
 }
 
 // Groups is how the groups of a queue stand.
@@ -32,14 +32,14 @@ func (q *Machine) Groups(now int64) (g Groups) {
 	if q.g == nil {
 		return g
 	}
-	if g.InFlight, g.Noisy = q.g.tenants.Count(q.leases.len()); q.kind.FIFO {
-		g.InFlight = q.g.blocked()
+	if g.InFlight, g.Noisy = q.g.tenants.Count(q.leases.Len()); q.kind.FIFO {
+		g.InFlight = q.g.Blocked()
 	}
 	if len(g.Noisy) == 0 {
 		return g
 	}
 	theirs, inFlight := q.g.waits.Of(g.Noisy...), q.g.tenants.InFlight(g.Noisy...)
-	delayed := q.due.delayedOf(now, g.Quiet.Delayed, g.Noisy, theirs.Scheduled)
+	delayed := q.due.DelayedOf(now, g.Quiet.Delayed, g.Noisy, theirs.Scheduled)
 	g.Quiet.Visible = max(g.Quiet.Visible-max(theirs.Messages-delayed, 0), 0)
 	g.Quiet.InFlight = max(g.Quiet.InFlight-int64(inFlight), 0)
 	g.Quiet.Delayed = max(g.Quiet.Delayed-delayed, 0)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"encoding/hex"
 	"fmt"
 	"log/slog"
@@ -36,17 +35,17 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/deliver"
-	httpsender "godwit.dev/godwit/internal/deliver/http"
-	lambdasender "godwit.dev/godwit/internal/deliver/lambda"
-	sqssender "godwit.dev/godwit/internal/deliver/sqs"
+	firehosesender "godwit.dev/godwit/internal/deliver/firehose"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server/heap"
-	"godwit.dev/godwit/internal/server/mailing"
+	"godwit.dev/godwit/internal/server/monitoring"
+	"godwit.dev/godwit/internal/server/recovery"
 	"godwit.dev/godwit/internal/server/roles"
+	"godwit.dev/godwit/internal/server/senders"
 	"godwit.dev/godwit/internal/server/stored"
 	"godwit.dev/godwit/internal/server/streaming"
 	"godwit.dev/godwit/internal/shard"
@@ -170,7 +169,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	}
 	url := strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/")
 	signed := &envelopes{url: url}
-	var syncs atomic.Pointer[prometheus] // set once metrics are on
+	var syncs atomic.Pointer[monitoring.Prometheus] // set once metrics are on
 	log := journal.Open(journal.Options{Store: st, Observe: deps.Committed, Logger: deps.Log, Fatal: deps.storeFailed, Synced: func(took time.Duration) {
 		if counting := syncs.Load(); counting != nil {
 			counting.Synced(took)
@@ -197,25 +196,29 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		hoses.Close()
 		return nil
 	})
-	counting := newPrometheus(deps, st, guard, groups)
+	counting := monitoring.NewPrometheus(monitoring.PrometheusOptions{
+		Config: deps.Config, Store: st, Low: guard.full, Groups: groups, Limits: deps.Limits.stats,
+	})
 	syncs.Store(counting)
-	monitoring := newMonitoring(deps, k, counting.series())
+	watching := monitoring.New(monitoring.Options{
+		Config: deps.Config, Kernel: k, Clock: deps.Clock, Logger: deps.Log, Fatal: deps.exit, Series: counting.Series(), NewID: newID,
+	})
 	deps.Keys = inTurn(identities.Credential, deps.Keys)
 	events := deliveryEvents{
 		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups),
 	}
 	if deps.Config.Metrics {
-		events = append(events, monitoring)
+		events = append(events, watching)
 	}
 	if counting != nil {
 		events = append(events, counting)
 	}
 	var ofFunctions functionEvents
-	if record := monitoring.functionEvents(deps); record != nil {
+	if record := watching.FunctionEvents(); record != nil {
 		ofFunctions = append(ofFunctions, record)
 	}
 	if counting != nil {
-		ofFunctions = append(ofFunctions, counting.function)
+		ofFunctions = append(ofFunctions, counting.FunctionEvent)
 	}
 	limits := functionLimits(deps.Config)
 	moves := roles.NewMoves(deps.Clock, deps.Config.Enforce)
@@ -229,7 +232,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 			Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies, Replays: deps.Config.MaxReplays,
 		},
 		FunctionLimits: limits, FunctionUpdates: deps.Config.LambdaUpdateTime, Draw: deps.Jitter.Float64,
-		History: deps.Config.DeliveryHistory, TwoStep: deps.World.TwoStep, Events: monitoring.queues.Add, Accepted: ofFunctions.accepted,
+		History: deps.Config.DeliveryHistory, TwoStep: deps.World.TwoStep, Events: watching.Queues.Add, Accepted: ofFunctions.accepted,
 		NewID: newID, Render: signed.render, Sign: signed.sign,
 	})
 	moves.Open(&authorize.Authorizer{Identities: identities, Resources: resources{engine, identities, hoses}}, err)
@@ -245,7 +248,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	}()
 	if deps.Virtual != nil {
 		deps.Virtual.SetAtLeast(engine.Latest())
-		deps.Virtual.SetAtLeast(monitoring.latest())
+		deps.Virtual.SetAtLeast(watching.Latest())
 	} else if ahead := engine.Latest().Sub(deps.Clock.Now()); ahead > maxAhead {
 		return Parts{}, fmt.Errorf("the data in %s is from a clock %s ahead of this machine's, and would stand still until then: "+
 			"set the clock, go on with godwit dev --clock virtual, or choose another directory (--data)",
@@ -265,27 +268,31 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
-	counting.watch(engine, pool, sockets)
+	counting.Ask(engine, pool, sockets)
 	runEvents(deps, engine, limits, pool, ofFunctions.add, acting)
-	trust, err := endpointTrust(deps.Config)
+	trust, err := senders.Trust(deps.Config.EndpointCA)
 	if err != nil {
 		return Parts{}, err
 	}
-	mails, err := mailing.Open(deps.Config, deps.Clock, trust)
+	sending, err := senders.Open(senders.Options{
+		Config: deps.Config, Clock: deps.Clock, Engine: engine, Trust: trust, Own: deps.ownPorts(),
+		Connections: deps.Limits.outgoing, Dial: deps.World.Dial,
+	})
 	if err != nil {
 		return Parts{}, err
 	}
-	deps.OnStop("mails", func(context.Context) error {
-		mails.Close()
+	deps.OnStop("endpoints' connections", func(context.Context) error {
+		sending.Close()
 		return nil
 	})
-	if err := startStreams(deps, hoses, trust, monitoring, groups, engine, &roles.Service{Sessions: sessions, Principal: "firehose.amazonaws.com"}); err != nil {
+	if err := startStreams(deps, hoses, trust, watching, groups, engine, &roles.Service{Sessions: sessions, Principal: "firehose.amazonaws.com"}); err != nil {
 		return Parts{}, err
 	}
-	senders := senders(deps, engine, trust)
-	senders[topic.Email], senders[topic.EmailJSON] = mails.Sender, mails.Sender
+	sending.ByProtocol[topic.Firehose] = firehosesender.New(hoses.Module, &roles.Service{
+		Sessions: sessions, Principal: "sns.amazonaws.com", Session: "SNS", Authorizer: &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities, hoses}},
+	})
 	scheduler := deliver.New(deliver.Options{
-		Engine: engine, Clock: deps.Clock, Logger: deps.Log, Senders: senders, Events: events,
+		Engine: engine, Clock: deps.Clock, Logger: deps.Log, Senders: sending.ByProtocol, Events: events,
 		PublicURL: url, Signer: signed.keys.NewSigner(),
 		Jitter: deps.Jitter, JitterShare: deps.Config.Jitter,
 		HostLimit: deps.Config.EndpointConcurrency, Limit: deps.Config.DeliveryConcurrency,
@@ -293,7 +300,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	deps.OnStop("deliveries", scheduler.Stop)
 	engine.SetConsumer("sns", scheduler)
 	operator := deliver.NewOperator(scheduler, engine)
-	if err := monitoring.start(deps, engine); err != nil {
+	if err := watching.Start(engine); err != nil {
 		return Parts{}, err
 	}
 
@@ -312,8 +319,8 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	answers := wire.NewHandler(wire.Options{
 		Services: []*wire.Service{
 			wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost, Principals: named}).Operations()...),
-			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, NoMail: !mails.Sends(), Principals: named}).Operations()...),
-			wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: monitoring.reader, Alarms: monitoring.alarms}).Operations()...),
+			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, NoMail: !sending.Mails.Sends(), Principals: named}).Operations()...),
+			wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: watching.Reader, Alarms: watching.Alarms}).Operations()...),
 			wire.Logs(logsapi.New(groups).Operations()...),
 			wire.Lambda(access.Guarded(functions.Operations())...),
 			wire.IAM(iam.New(iam.Options{Engine: identities}).Operations()...),
@@ -321,7 +328,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 			wire.KMS(kms.New(kmsKeys, named).Operations()...),
 			wire.Firehose(hoses.Operations()...),
 		},
-		Logger: deps.Log, Clock: deps.Clock, Observe: counting.observe(),
+		Logger: deps.Log, Clock: deps.Clock, Observe: counting.Observe(),
 		Admit: func(call *api.Call) error {
 			identities.NoteUse(call.AccessKey, call.Service, call.Region)
 			return engine.ServiceFault(call.Service, call.Region, call.Account)
@@ -332,7 +339,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	})
 
 	return Parts{
-		Wire: mailpages.Serve(mailpages.Options{Engine: engine, NewToken: newToken, Logger: deps.Log}, signed.keys.Serve(answers)), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.refused(),
+		Wire: mailpages.Serve(mailpages.Options{Engine: engine, NewToken: newToken, Logger: deps.Log}, signed.keys.Serve(answers)), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.Refusals(),
 		Operator: asOperator(verifier, deps, &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities, hoses}}, trail),
 		Operated: operated(deps, trail),
 		Admin: map[string]http.Handler{
@@ -344,9 +351,9 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 			"POST " + adminPrefix + "keys/rotate-root": admin.RotateRoot(rotation(deps.Config, kmsKeys.Rewrap)),
 
 			"POST " + adminPrefix + "faults": faults(deps.Config, engine),
-			"GET " + adminPrefix + "queue":   admin.Queue(engine, monitoring.queues),
+			"GET " + adminPrefix + "queue":   admin.Queue(engine, watching.Queues),
 
-			"GET " + adminPrefix + "outbox":                mails.Handler(),
+			"GET " + adminPrefix + "outbox":                sending.Mails.Handler(),
 			"GET " + adminPrefix + "events":                admin.Events(engine),
 			"GET " + adminPrefix + "backlog":               admin.Backlog(engine),
 			"POST " + adminPrefix + "subscriptions/pause":  admin.Pause(operator, engine),
@@ -354,44 +361,11 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 			"POST " + adminPrefix + "deliveries/retry":     admin.Retry(engine),
 			"POST " + adminPrefix + "deliveries/drop":      admin.Drop(operator),
 		},
-		Metrics:   counting.handler(),
+		Metrics:   counting.Handler(),
 		Functions: sockets.API(),
 		Checks:    append(guard.checks(), auditChecks(trail)...),
 		Notices:   func() []string { return functionNotices(deps.Config, processes) },
 	}, nil
-}
-
-// endpointTrust is whom the server believes to be the host that it has asked for; nil: as
-// the system does.
-func endpointTrust(cfg config.Config) (*tls.Config, error) {
-	file := cfg.EndpointCA
-	if file == "" {
-		return nil, nil //nolint:nilnil // as package tls has it
-	}
-	pem, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("the endpoints' certificates cannot be read (--endpoint-ca): %w", err)
-	}
-	roots, err := httpsender.Roots(pem)
-	if err != nil {
-		return nil, fmt.Errorf("%s (--endpoint-ca): %w", file, err)
-	}
-	return &tls.Config{RootCAs: roots}, nil
-}
-
-func senders(deps Deps, engine *shard.Engine, trust *tls.Config) map[topic.Protocol]deliver.Sender {
-	web := httpsender.New(httpsender.Options{
-		AllowPrivate: deps.Config.AllowPrivateEndpoints, Own: deps.ownPorts(), Retry429: deps.Config.Retry429,
-		RetryAfter: deps.Config.RetryAfter, HostLimit: deps.Config.EndpointConcurrency, TLS: trust,
-		Connections: deps.Limits.outgoing, Dial: deps.World.Dial,
-	})
-	deps.OnStop("HTTP endpoints' connections", func(context.Context) error {
-		web.Close()
-		return nil
-	})
-	return map[topic.Protocol]deliver.Sender{
-		topic.SQS: sqssender.New(engine), topic.Lambda: lambdasender.New(engine), topic.HTTP: web, topic.HTTPS: web,
-	}
 }
 
 // exit ends the process after the store has failed: what is in memory may be
@@ -456,9 +430,9 @@ func openStore(deps Deps) (store.Store, freeSpace, error) {
 		guard.Close()
 		return nil
 	})
-	st, err := pebble.Open(filepath.Join(deps.Config.Data, storeName), pebble.Options{
+	st, err := pebble.Open(filepath.Join(deps.Config.Data, recovery.StoreName), pebble.Options{
 		Logger: deps.Log, OnDiskFull: guard.Release, MaxOpenFiles: deps.Limits.shares.Store,
-		AcceptLoss: deps.Config.AcceptDataLoss, Describe: describe,
+		AcceptLoss: deps.Config.AcceptDataLoss, Describe: recovery.Describe,
 	})
 	if err != nil {
 		return nil, freeSpace{}, err

@@ -46,14 +46,6 @@ func surface(path string) guard.Surface {
 	}
 }
 
-// refusals are the reasons for which the guard refuses, as metrics name them.
-func refusals() (reasons []string) {
-	for _, reason := range guard.Reasons {
-		reasons = append(reasons, string(reason))
-	}
-	return reasons
-}
-
 // guardedProfiles puts the guard in front of profiles. No origin may use them.
 func (s *Server) guardedProfiles(next http.Handler) http.Handler {
 	return guard.Handler(guard.Options{

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"godwit.dev/godwit/internal/wire/guard"
 )
 
 // exchange sends text as it is to address, and returns the answer.
@@ -155,8 +157,8 @@ func TestRefusalsAreTold(t *testing.T) {
 	if !slices.Equal(reasons, want) {
 		t.Errorf("told %v, want %v", reasons, want)
 	}
-	if all := refusals(); slices.ContainsFunc(reasons, func(r string) bool { return !slices.Contains(all, r) }) {
-		t.Errorf("metrics know the reasons %v only", all)
+	if slices.ContainsFunc(reasons, func(r string) bool { return !slices.Contains(guard.Reasons, guard.Reason(r)) }) {
+		t.Errorf("metrics know the reasons %v only", guard.Reasons)
 	}
 	if len(forbidden) != 5 || slices.ContainsFunc(forbidden, func(s string) bool { return !strings.HasPrefix(s, "/ The ") && !strings.HasPrefix(s, "/ A GET ") }) {
 		t.Errorf("in the form of the protocol: %q", forbidden)

@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/server/recovery"
 	"godwit.dev/godwit/internal/shard/keys"
 	"godwit.dev/godwit/internal/store/pebble"
 )
@@ -154,11 +155,11 @@ func IsOpen(err error) bool { return errors.Is(err, pebble.ErrInUse) }
 // server has it open. It is durable when it returns. Errors: seal.ErrWrongRoot, if the
 // data is sealed with neither; it may be repeated.
 func rotateRoot(data string, from, to *seal.Root, log *slog.Logger) error {
-	path := filepath.Join(data, storeName)
+	path := filepath.Join(data, recovery.StoreName)
 	if _, err := os.Stat(path); err != nil { // it would be made
 		return fmt.Errorf("there is no data in %s: %w", data, err)
 	}
-	st, err := pebble.Open(path, pebble.Options{Logger: log, Describe: describe})
+	st, err := pebble.Open(path, pebble.Options{Logger: log, Describe: recovery.Describe})
 	if err != nil {
 		return err
 	}

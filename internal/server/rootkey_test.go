@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/server/recovery"
 	"godwit.dev/godwit/internal/shard/keys"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/pebble"
@@ -89,7 +90,7 @@ func TestRootKey(t *testing.T) {
 func TestSalvageKeepsTheRootKeyOfDevelopment(t *testing.T) {
 	open := func(data string) *seal.Keys {
 		t.Helper()
-		st, err := pebble.Open(filepath.Join(data, storeName), pebble.Options{Logger: slog.New(slog.DiscardHandler)})
+		st, err := pebble.Open(filepath.Join(data, recovery.StoreName), pebble.Options{Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +107,7 @@ func TestSalvageKeepsTheRootKeyOfDevelopment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if whole, err := SalvageData(data, to, slog.New(slog.DiscardHandler), io.Discard); err != nil || !whole {
+	if whole, err := recovery.Salvage(data, to, slog.New(slog.DiscardHandler), io.Discard); err != nil || !whole {
 		t.Fatalf("%v, %v", whole, err)
 	}
 	if got, err := open(to).Sealer("x").Open(sealed, nil); err != nil || string(got) != "secret" {

@@ -8,7 +8,10 @@ import (
 	"godwit.dev/godwit/internal/shard/functions"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/queues/faults"
+	"godwit.dev/godwit/internal/shard/queues/queuepolicy"
 	"godwit.dev/godwit/internal/shard/topics"
+	"godwit.dev/godwit/internal/shard/topics/publication"
 	"godwit.dev/godwit/internal/shard/transfer"
 )
 
@@ -41,8 +44,8 @@ type (
 	QueuedEvent = functions.QueuedEvent
 	// Outgoing is that of queues.
 	Outgoing = queues.Outgoing
-	// Permission is that of queues.
-	Permission = queues.Permission
+	// Permission is that of queuepolicy.
+	Permission = queuepolicy.Permission
 	// QueueEvent is that of queues.
 	QueueEvent = queues.QueueEvent
 	// QueueEventKind is that of queues.
@@ -65,8 +68,8 @@ type (
 	VisibilityChange = queues.VisibilityChange
 	// DirectDelivery is that of topics.
 	DirectDelivery = topics.DirectDelivery
-	// Publication is that of topics.
-	Publication = topics.Publication
+	// Publication is a message for a topic's subscribers.
+	Publication = publication.Publication
 	// Published is that of topics.
 	Published = topics.Published
 	// Renderer is that of topics.
@@ -92,8 +95,8 @@ const (
 	DeliveryPending = backlog.DeliveryPending
 	// Shards is that of kernel.
 	Shards = kernel.Shards
-	// AllResources is that of queues.
-	AllResources = queues.AllResources
+	// AllResources is that of faults.
+	AllResources = faults.AllResources
 	// MaxTags is that of queues.
 	MaxTags = queues.MaxTags
 	// MessagesChanged is that of queues.

@@ -19,7 +19,6 @@ import (
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/shardtest"
-	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/test/soak"
@@ -83,7 +82,7 @@ func TestCommitsAreBounded(t *testing.T) {
 // goes, and each gets it once.
 func TestFanOutsAreBounded(t *testing.T) {
 	large := bytes.Repeat([]byte{'\x01'}, 256<<10) // of which JSON makes six times as much
-	publications := map[string]topics.Publication{
+	publications := map[string]shard.Publication{
 		"body":      {Body: large},
 		"attribute": {Body: []byte("x"), Attributes: []message.Attribute{{Name: "a", Type: "Binary", Value: large}}},
 		"bodies":    {Body: []byte("x"), Bodies: map[string]string{"sqs": string(large)}},
@@ -97,7 +96,7 @@ func TestFanOutsAreBounded(t *testing.T) {
 		m.Seal()
 		return m, nil
 	}
-	publications["escaped"] = topics.Publication{Body: large[:160<<10]}
+	publications["escaped"] = shard.Publication{Body: large[:160<<10]}
 	for name, p := range publications {
 		subscriptions := 40
 		if name == "escaped" {
@@ -163,7 +162,7 @@ func TestStartsAreBounded(t *testing.T) {
 	for i := range subscriptions {
 		shardtest.Subscribe(t, e, "wide", fmt.Sprint("q", i), shardtest.SubscriptionID(i))
 	}
-	if _, err := e.Publish(ctx, shardtest.TopicARN("wide"), topics.Publication{ID: shardtest.MessageID(1), Body: []byte("to all")}); err != nil {
+	if _, err := e.Publish(ctx, shardtest.TopicARN("wide"), shard.Publication{ID: shardtest.MessageID(1), Body: []byte("to all")}); err != nil {
 		t.Fatal(err)
 	}
 	e.Background.Wait()

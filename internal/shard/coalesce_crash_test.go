@@ -114,17 +114,14 @@ func (w *turns) setup(st shard.Options) {
 // turn has publishers of each topic go together.
 func (w *turns) turn() {
 	var all sync.WaitGroup
-	var lines []*topics.PublishCoalescer
+	var leave []func(reach int)
 	for _, a := range w.topics {
-		l := &w.engine.Topics.ShardOf(a).Publishers
-		l.Mu.Lock()
-		l.Busy = true
-		l.Mu.Unlock()
-		lines = append(lines, l)
+		publishers := &w.engine.Topics.ShardOf(a).Publishers
+		leave = append(leave, hold(publishers, a))
 		for n := range 2 + w.rand.IntN(6) {
-			ps, size := make([]topics.Publication, 1), []int{10, 900, 3000, 200_000}[w.rand.IntN(4)]
+			ps, size := make([]shard.Publication, 1), []int{10, 900, 3000, 200_000}[w.rand.IntN(4)]
 			if size < 3000 && w.rand.IntN(3) == 0 {
-				ps = make([]topics.Publication, 10)
+				ps = make([]shard.Publication, 10)
 			}
 			bodies := make([]string, len(ps))
 			w.mu.Lock()
@@ -132,7 +129,7 @@ func (w *turns) turn() {
 				id := w.nextID()
 				bodies[i] = a.Resource + "/" + string(id[:])
 				w.answers[bodies[i]] = false
-				ps[i] = topics.Publication{ID: id, Body: []byte(bodies[i] + " " + strings.Repeat("x", w.rand.IntN(size)))}
+				ps[i] = shard.Publication{ID: id, Body: []byte(bodies[i] + " " + strings.Repeat("x", w.rand.IntN(size)))}
 			}
 			w.mu.Unlock()
 			all.Go(func() {
@@ -146,18 +143,16 @@ func (w *turns) turn() {
 					w.answers[body] = true
 				}
 			})
-			for waiting := 0; waiting <= n; runtime.Gosched() {
-				l.Mu.Lock()
-				waiting = len(l.Waiting)
-				l.Mu.Unlock()
+			for publishers.Waiting() <= n {
+				runtime.Gosched()
 			}
 		}
 	}
 	w.mu.Lock()
 	w.taking, w.writes = true, 0
 	w.mu.Unlock()
-	for i, l := range lines {
-		all.Go(func() { l.Leave(w.topics[i], 0) }) // so little that all come along
+	for _, leave := range leave {
+		all.Go(func() { leave(0) }) // so little that all come along
 	}
 	all.Wait()
 	w.mu.Lock()

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-	"unsafe"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
@@ -22,39 +21,54 @@ import (
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/topics"
+	"godwit.dev/godwit/internal/shard/topics/coalesce"
+	"godwit.dev/godwit/internal/shard/topics/publication"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/topic"
 )
 
-// lineWorld is a directWorld whose line is held up, so that publishers gather.
-type lineWorld struct {
-	*directWorld
-	line *topics.PublishCoalescer
-	all  sync.WaitGroup
+// hold occupies a coalescer, so that publishers gather, until it is released.
+func hold[T any](l *coalesce.Coalescer[T], t arn.ARN) (release func(reach int)) {
+	publish, held, reach := l.Publish, make(chan struct{}), make(chan int)
+	l.Publish = func([]*coalesce.Call[T]) int {
+		l.Publish = publish
+		close(held)
+		return <-reach
+	}
+	go l.Run(&coalesce.Call[T]{Topic: t})
+	<-held
+	return func(n int) { reach <- n }
 }
 
-func newLineWorld(t *testing.T, o shard.Options) *lineWorld {
-	w := &lineWorld{directWorld: newDirectWorld(t, o)}
-	w.line = &w.Topics.ShardOf(shardtest.TopicARN("direct")).Publishers
-	w.line.Busy = true
+// coalescing is a directWorld whose publishers are held up until leave, so that they gather.
+type coalescing struct {
+	*directWorld
+	leave func(reach int)
+	all   sync.WaitGroup
+}
+
+func newCoalescing(t *testing.T, o shard.Options) *coalescing {
+	w := &coalescing{directWorld: newDirectWorld(t, o)}
+	w.hold(shardtest.TopicARN("direct"))
 	return w
 }
 
-// publishLater puts a publisher into the line and calls done with its answer.
-func (w *lineWorld) publishLater(t arn.ARN, done func([]queues.SendResult, error), ps ...topics.Publication) {
-	w.line.Mu.Lock()
-	n := len(w.line.Waiting)
-	w.line.Mu.Unlock()
+func (w *coalescing) hold(t arn.ARN) {
+	w.leave = hold(&w.Topics.ShardOf(shardtest.TopicARN("direct")).Publishers, t)
+}
+
+// publishLater has a publisher wait and calls done with its answer.
+func (w *coalescing) publishLater(t arn.ARN, done func([]queues.SendResult, error), ps ...shard.Publication) {
+	publishers := &w.Topics.ShardOf(t).Publishers
+	before := publishers.Waiting()
 	w.all.Go(func() { done(w.Publish(context.Background(), t, ps...)) })
-	for waiting := n; waiting == n; runtime.Gosched() {
-		w.line.Mu.Lock()
-		waiting = len(w.line.Waiting)
-		w.line.Mu.Unlock()
+	for publishers.Waiting() == before {
+		runtime.Gosched()
 	}
 }
 
 // neighbour is a topic in the shard of the topic "direct".
-func (w *lineWorld) neighbour(format string) arn.ARN {
+func (w *coalescing) neighbour(format string) arn.ARN {
 	for i := 0; ; i++ {
 		if a := shardtest.TopicARN(fmt.Sprintf(format, i)); w.Topics.ShardOf(a) == w.Topics.ShardOf(shardtest.TopicARN("direct")) {
 			return a
@@ -67,7 +81,7 @@ func (w *lineWorld) neighbour(format string) arn.ARN {
 func TestPublishesAreCoalesced(t *testing.T) {
 	ctx := context.Background()
 	var commits atomic.Int64
-	w := newLineWorld(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), Journal: shardtest.JournalOf(t, memory.New(), func([]byte) { commits.Add(1) })})
+	w := newCoalescing(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), Journal: shardtest.JournalOf(t, memory.New(), func([]byte) { commits.Add(1) })})
 	defer w.Close()
 	gone := w.neighbour("gone-%d")
 	w.Journal.Flush()
@@ -79,8 +93,8 @@ func TestPublishesAreCoalesced(t *testing.T) {
 			}
 		}
 	}
-	publication := func(id int) topics.Publication {
-		return topics.Publication{ID: shardtest.MessageID(id), Body: []byte{byte('a' + id)}}
+	publication := func(id int) shard.Publication {
+		return shard.Publication{ID: shardtest.MessageID(id), Body: []byte{byte('a' + id)}}
 	}
 	w.publishLater(shardtest.TopicARN("direct"), accepted(0), publication(0))
 	w.publishLater(gone, func(_ []queues.SendResult, err error) {
@@ -95,7 +109,7 @@ func TestPublishesAreCoalesced(t *testing.T) {
 		}
 	})
 	w.publishLater(shardtest.TopicARN("direct"), accepted(3), publication(3))
-	w.line.Leave(shardtest.TopicARN("direct"), 1)
+	w.leave(1)
 	w.all.Wait()
 	if n := commits.Load() - before; n != 1 {
 		t.Errorf("%d commits", n)
@@ -111,79 +125,8 @@ func TestPublishesAreCoalesced(t *testing.T) {
 	if order != "abcd" {
 		t.Errorf("received %q", order)
 	}
-	if w.line.Busy || len(w.line.Waiting) != 0 {
-		t.Error("somebody still has the turn")
-	}
-}
-
-// TestCoalescedPublishesAreBounded: no turn is for more than fits into about one commit, and
-// one for a topic of which nothing is known is for one publisher.
-func TestCoalescedPublishesAreBounded(t *testing.T) {
-	cases := []struct {
-		name  string
-		reach int
-		size  int // of a body
-		want  int
-	}{
-		{"publications", 1, 10, topics.MaxCoalesced},
-		{"deliveries", topics.FanoutStep / 5, 10, 5},
-		{"bytes", 1, topics.FanoutBytes / 4, 3}, // with what surrounds them
-		{"reach unknown", -1, 10, 1},
-		{"too many subscriptions", topics.FanoutStep, 10, 1},
-	}
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			l := &topics.PublishCoalescer{Busy: true}
-			for range topics.MaxCoalesced + 1 {
-				l.Waiting = append(l.Waiting, &topics.Publisher{
-					Topic: shardtest.TopicARN("t"), Turn: make(chan []*topics.Publisher, 1), Publications: []topics.Publication{{Body: make([]byte, c.size)}},
-				})
-			}
-			next, waiting := l.Waiting[0], l.Waiting
-			if c.reach < 0 {
-				l.Leave(shardtest.TopicARN("other"), 1)
-			} else {
-				l.Leave(shardtest.TopicARN("t"), c.reach)
-			}
-			if n := len(<-next.Turn); n != c.want || len(l.Waiting) != topics.MaxCoalesced+1-n {
-				t.Errorf("%d in the turn, %d left", n, len(l.Waiting))
-			}
-			if waiting[0] != nil || waiting[len(waiting)-1] != nil && c.want > 1 {
-				t.Error("the line keeps who has left it")
-			}
-		})
-	}
-}
-
-// TestFewTopicsAreKnown: the reach of topics takes bounded memory.
-func TestFewTopicsAreKnown(t *testing.T) {
-	l := &topics.PublishCoalescer{}
-	for i := range 3 * topics.MaxReachKnown {
-		l.Leave(shardtest.TopicARN(fmt.Sprint(i)), i)
-		if got := l.Reach[shardtest.TopicARN(fmt.Sprint(i))]; got == nil || *got != i {
-			t.Fatalf("the reach of topic %d is %v", i, got)
-		}
-	}
-	if len(l.Reach) > topics.MaxReachKnown {
-		t.Errorf("%d topics are known", len(l.Reach))
-	}
-}
-
-// TestCoalescerKeepsNoRequest: a topic's name is a piece of a request, all of which the
-// line would keep in memory.
-func TestCoalescerKeepsNoRequest(t *testing.T) {
-	l := &topics.PublishCoalescer{}
-	for i := range 3 {
-		request := strings.Repeat("a", 10) + fmt.Sprint(i)
-		l.Leave(shardtest.TopicARN(request[:10]), i)
-		for name, reach := range l.Reach {
-			if unsafe.StringData(name.Resource) == unsafe.StringData(request) {
-				t.Errorf("the line keeps request %d", i)
-			}
-			if *reach != i {
-				t.Errorf("the reach is %d, want %d", *reach, i)
-			}
-		}
+	if n := w.Topics.ShardOf(gone).Publishers.Waiting(); n != 0 {
+		t.Errorf("%d still wait", n)
 	}
 }
 
@@ -205,7 +148,9 @@ func TestCutPlan(t *testing.T) {
 	sh := w.Topics.ShardOf(shardtest.TopicARN("direct"))
 	fs := make([]topics.Fanout, 20)
 	for i := range fs {
-		fs[i] = topics.Fanout{Topic: shardtest.TopicARN("direct"), P: topics.Publication{ID: shardtest.MessageID(i), Body: []byte("a")}}
+		fs[i] = topics.Fanout{Record: publication.Record{
+			Topic: shardtest.TopicARN("direct"), P: shard.Publication{ID: shardtest.MessageID(i), Body: []byte("a")},
+		}}
 	}
 	sh.Mu.Lock()
 	defer sh.Mu.Unlock()
@@ -232,7 +177,7 @@ func TestCutPlan(t *testing.T) {
 
 // TestFIFOPublishesAreNotCoalesced: what one of them is refused is not refused to others.
 func TestFIFOPublishesAreNotCoalesced(t *testing.T) {
-	w := newLineWorld(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start)})
+	w := newCoalescing(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start)})
 	defer w.Close()
 	fifo := w.neighbour("ordered-%d.fifo")
 	if err := w.CreateTopic(context.Background(), topic.CreateTopic{ARN: fifo, Attributes: map[string]string{"FifoTopic": "true"}}); err != nil {
@@ -245,9 +190,9 @@ func TestFIFOPublishesAreNotCoalesced(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			answers[i] = fmt.Sprint(err != nil, len(got) > 0 && got[0].ID == shardtest.MessageID(1))
-		}, topics.Publication{ID: shardtest.MessageID(i + 1), Group: "g", Dedup: dedup, Body: []byte("a")})
+		}, shard.Publication{ID: shardtest.MessageID(i + 1), Group: "g", Dedup: dedup, Body: []byte("a")})
 	}
-	w.line.Leave(fifo, 1)
+	w.leave(1)
 	w.all.Wait()
 	// The third is a duplicate of the first, and gets its answer.
 	if got := strings.Join(answers, ", "); got != "false true, true false, false true" {
@@ -297,9 +242,9 @@ func TestPublishersTogetherLoseNothing(t *testing.T) {
 				size = batch
 			}
 			for i := 0; i < each; i += size {
-				ms := make([]topics.Publication, size)
+				ms := make([]shard.Publication, size)
 				for n := range ms {
-					ms[n] = topics.Publication{ID: message.ID{1, byte(p), byte(i + n)}, Body: fmt.Appendf(nil, "%d-%d", p, i+n)}
+					ms[n] = shard.Publication{ID: message.ID{1, byte(p), byte(i + n)}, Body: fmt.Appendf(nil, "%d-%d", p, i+n)}
 				}
 				got, err := w.Publish(ctx, shardtest.TopicARN("direct"), ms...)
 				if err != nil || len(got) != size || got[0].ID != ms[0].ID || got[size-1].ID != ms[size-1].ID {

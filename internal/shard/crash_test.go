@@ -22,7 +22,6 @@ import (
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/shardtest"
-	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/test/soak"
 )
@@ -260,7 +259,7 @@ func (w *crashWorld) act(r *rand.Rand) {
 		id := w.nextID()
 		body := fmt.Sprintf("p%s", id) + strings.Repeat("!", r.IntN(3)/2)
 		w.ledger.note(func(p *promises) { p.published[body] = false })
-		if _, err := w.engine.Publish(ctx, shardtest.TopicARN("fan"), topics.Publication{ID: id, Body: []byte(body + " ")}); err != nil {
+		if _, err := w.engine.Publish(ctx, shardtest.TopicARN("fan"), shard.Publication{ID: id, Body: []byte(body + " ")}); err != nil {
 			w.t.Error(err)
 		}
 		w.answered(func(p *promises) { p.answers++; p.published[body] = true })
@@ -306,13 +305,13 @@ func (w *crashWorld) empty(r *rand.Rand) {
 
 // publishInOrder publishes to the FIFO topic, each message twice in one batch.
 func (w *crashWorld) publishInOrder(r *rand.Rand) {
-	var ps []topics.Publication
+	var ps []shard.Publication
 	var bodies []string
 	for range 1 + r.IntN(3) {
 		id := w.nextID()
 		body := fmt.Sprintf("o%s", id) + strings.Repeat("!", r.IntN(3)/2)
 		bodies = append(bodies, body)
-		p := topics.Publication{ID: id, Body: []byte(body + " "), Group: fmt.Sprint(r.IntN(4)), Dedup: body}
+		p := shard.Publication{ID: id, Body: []byte(body + " "), Group: fmt.Sprint(r.IntN(4)), Dedup: body}
 		ps = append(ps, p, p)
 	}
 	w.ledger.note(func(p *promises) {

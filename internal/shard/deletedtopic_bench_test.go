@@ -49,7 +49,7 @@ func BenchmarkDeleteTopic(b *testing.B) {
 						shardtest.Subscribe(b, e, name.Resource, fmt.Sprint("q", i), shardtest.SubscriptionID(i))
 					}
 				}
-				if _, err := e.Publish(ctx, large, topics.Publication{ID: shardtest.MessageID(1), Body: []byte("to all")}); err != nil {
+				if _, err := e.Publish(ctx, large, shard.Publication{ID: shardtest.MessageID(1), Body: []byte("to all")}); err != nil {
 					b.Fatal(err)
 				}
 				e.Background.Wait()

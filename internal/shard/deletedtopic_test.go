@@ -145,7 +145,7 @@ func TestCrashWhileDeletingTopic(t *testing.T) {
 		}
 	}
 	for i, name := range []arn.ARN{large, other} {
-		if _, err := e.Publish(ctx, name, topics.Publication{ID: shardtest.MessageID(i), Body: []byte(name.Resource)}); err != nil {
+		if _, err := e.Publish(ctx, name, shard.Publication{ID: shardtest.MessageID(i), Body: []byte(name.Resource)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -156,7 +156,7 @@ func TestCrashWhileDeletingTopic(t *testing.T) {
 	now(&deleted)
 	must(e.CreateTopic(ctx, topic.CreateTopic{ARN: large}))
 	shardtest.Subscribe(t, e, large.Resource, "q0", shardtest.SubscriptionID(0))
-	if _, err := e.Publish(ctx, large, topics.Publication{ID: shardtest.MessageID(3), Body: []byte("again")}); err != nil {
+	if _, err := e.Publish(ctx, large, shard.Publication{ID: shardtest.MessageID(3), Body: []byte("again")}); err != nil {
 		t.Fatal(err)
 	}
 	now(&recreated)
@@ -232,7 +232,7 @@ func TestDeletedTopicStandsStill(t *testing.T) {
 		sub := shardtest.Subscribe(t, e, "t", "q", shardtest.SubscriptionID(1))
 		publish := func(body string) {
 			t.Helper()
-			if _, err := e.Publish(ctx, shardtest.TopicARN("t"), topics.Publication{ID: shardtest.MessageID(1), Body: []byte(body)}); err != nil {
+			if _, err := e.Publish(ctx, shardtest.TopicARN("t"), shard.Publication{ID: shardtest.MessageID(1), Body: []byte(body)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -250,7 +250,7 @@ func TestDeletedTopicStandsStill(t *testing.T) {
 		if _, err := e.TopicAttributes(ctx, shardtest.TopicARN("t")); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("the attributes of what was deleted: %v", err)
 		}
-		if _, err := e.Publish(ctx, shardtest.TopicARN("t"), topics.Publication{ID: shardtest.MessageID(1), Body: []byte("late")}); fault.KindOf(err) != fault.NotFound {
+		if _, err := e.Publish(ctx, shardtest.TopicARN("t"), shard.Publication{ID: shardtest.MessageID(1), Body: []byte("late")}); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("a publish to what was deleted: %v", err)
 		}
 		p := &pump{engine: e, newID: func() message.ID { return shardtest.MessageID(9) }}
@@ -324,7 +324,7 @@ func TestDeleteLargeTopic(t *testing.T) {
 			shardtest.Subscribe(t, e, other.Resource, fmt.Sprint("q", i), shardtest.SubscriptionID(i))
 		}
 	}
-	if _, err := e.Publish(ctx, large, topics.Publication{ID: shardtest.MessageID(1), Body: []byte("to all")}); err != nil {
+	if _, err := e.Publish(ctx, large, shard.Publication{ID: shardtest.MessageID(1), Body: []byte("to all")}); err != nil {
 		t.Fatal(err)
 	}
 	e.Background.Wait()
@@ -358,7 +358,7 @@ func TestDeletedTopicLeavesMemory(t *testing.T) {
 	must(e.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("t")}))
 	before := shardtest.Subscribe(t, e, "t", "q1", shardtest.SubscriptionID(1))
 	shardtest.Subscribe(t, e, "t", "q2", shardtest.SubscriptionID(2))
-	if _, err := e.Publish(ctx, shardtest.TopicARN("t"), topics.Publication{ID: shardtest.MessageID(1), Body: []byte("x")}); err != nil {
+	if _, err := e.Publish(ctx, shardtest.TopicARN("t"), shard.Publication{ID: shardtest.MessageID(1), Body: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range takeAll(t, e, before) {
@@ -418,7 +418,7 @@ func TestTopicsComeAndGo(t *testing.T) {
 					}
 					messages := 1 + r.IntN(5)
 					for range messages {
-						if _, err := e.Publish(ctx, name, topics.Publication{ID: shardtest.MessageID(1), Body: []byte("x")}); err != nil {
+						if _, err := e.Publish(ctx, name, shard.Publication{ID: shardtest.MessageID(1), Body: []byte("x")}); err != nil {
 							t.Error(err)
 						}
 					}
@@ -433,7 +433,7 @@ func TestTopicsComeAndGo(t *testing.T) {
 						if own != messages {
 							t.Errorf("%s has %d messages of %d", sub, own, messages)
 						}
-						if _, err := e.Publish(ctx, name, topics.Publication{ID: shardtest.MessageID(1), Body: []byte("waits")}); err != nil {
+						if _, err := e.Publish(ctx, name, shard.Publication{ID: shardtest.MessageID(1), Body: []byte("waits")}); err != nil {
 							t.Error(err)
 						}
 					}
@@ -456,7 +456,7 @@ func TestTopicsComeAndGo(t *testing.T) {
 			clients.Go(func() { // whose publishes and subscriptions come at any moment
 				r := rand.New(rand.NewPCG(seed, uint64(10*round+i+5)))
 				for before := deletions.Load(); deletions.Load() < before+30; {
-					_, err := e.Publish(ctx, names[r.IntN(len(names))], topics.Publication{ID: shardtest.MessageID(2), Body: []byte("beside")})
+					_, err := e.Publish(ctx, names[r.IntN(len(names))], shard.Publication{ID: shardtest.MessageID(2), Body: []byte("beside")})
 					if err != nil && fault.KindOf(err) != fault.NotFound {
 						t.Error(err)
 					}
@@ -492,7 +492,7 @@ func TestUnownedCountersAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	shardtest.Subscribe(t, e, "t", "q", shardtest.SubscriptionID(1))
-	if _, err := e.Publish(ctx, shardtest.TopicARN("t"), topics.Publication{ID: shardtest.MessageID(1), Body: []byte("x")}); err != nil {
+	if _, err := e.Publish(ctx, shardtest.TopicARN("t"), shard.Publication{ID: shardtest.MessageID(1), Body: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
 	sh := e.Topics.ShardOf(shardtest.TopicARN("t"))

@@ -77,7 +77,7 @@ func (w *directWorld) createQueue() {
 
 func (w *directWorld) publish(body string) {
 	w.t.Helper()
-	if _, err := w.Publish(context.Background(), shardtest.TopicARN("direct"), topics.Publication{ID: shardtest.MessageID(1), Body: []byte(body)}); err != nil {
+	if _, err := w.Publish(context.Background(), shardtest.TopicARN("direct"), shard.Publication{ID: shardtest.MessageID(1), Body: []byte(body)}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -232,7 +232,7 @@ func TestDirectPublishSeesChanges(t *testing.T) {
 			now.asked = func() { close(began) }
 			now.mu.Unlock()
 			go func() {
-				_, err := w.Publish(ctx, shardtest.TopicARN("direct"), slices.Repeat([]topics.Publication{{ID: shardtest.MessageID(1), Body: []byte("a")}}, c.batch)...)
+				_, err := w.Publish(ctx, shardtest.TopicARN("direct"), slices.Repeat([]shard.Publication{{ID: shardtest.MessageID(1), Body: []byte("a")}}, c.batch)...)
 				done <- err
 			}()
 			<-began
@@ -261,9 +261,9 @@ func TestBatchIsOneCommit(t *testing.T) {
 	defer w.Close()
 	publishing := func(bodies ...string) int64 {
 		t.Helper()
-		ps := make([]topics.Publication, len(bodies))
+		ps := make([]shard.Publication, len(bodies))
 		for i, body := range bodies {
-			ps[i] = topics.Publication{ID: shardtest.MessageID(i + 1), Body: []byte(body)}
+			ps[i] = shard.Publication{ID: shardtest.MessageID(i + 1), Body: []byte(body)}
 		}
 		w.Journal.Flush() // what others left
 		before := commits.Load()
@@ -317,7 +317,7 @@ func TestBatchTooLargeForOneCommit(t *testing.T) {
 		for i := range subscribers {
 			shardtest.Subscribe(t, e, "wide", fmt.Sprintf("q%d", i), shardtest.SubscriptionID(i))
 		}
-		_, err := e.Publish(ctx, shardtest.TopicARN("wide"), topics.Publication{ID: shardtest.MessageID(1), Body: []byte("a")}, topics.Publication{ID: shardtest.MessageID(2), Body: []byte("b")})
+		_, err := e.Publish(ctx, shardtest.TopicARN("wide"), shard.Publication{ID: shardtest.MessageID(1), Body: []byte("a")}, shard.Publication{ID: shardtest.MessageID(2), Body: []byte("b")})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,6 @@ import (
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/shardtest"
-	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -94,7 +93,7 @@ func TestReplyWaitsForDurability(t *testing.T) {
 	removeTopic := func(w *world) { w.must(w.DeleteTopic(ctx, shardtest.TopicARN("old"))) }
 	send := func(w *world) { w.send("empty", "new") }
 	publish := func(w *world) {
-		_, err := w.Publish(ctx, shardtest.TopicARN("old"), topics.Publication{ID: shardtest.MessageID(1), Body: []byte("to all")})
+		_, err := w.Publish(ctx, shardtest.TopicARN("old"), shard.Publication{ID: shardtest.MessageID(1), Body: []byte("to all")})
 		w.must(err)
 	}
 	list := func(w *world) string {
@@ -162,7 +161,7 @@ func TestReplyWaitsForDurability(t *testing.T) {
 			return said(err)
 		}, missing},
 		{"publish to a created topic", createTopic, func(w *world) string {
-			_, err := w.Publish(ctx, shardtest.TopicARN("new"), topics.Publication{ID: shardtest.MessageID(2), Body: []byte("x")})
+			_, err := w.Publish(ctx, shardtest.TopicARN("new"), shard.Publication{ID: shardtest.MessageID(2), Body: []byte("x")})
 			return said(err)
 		}, "ok"},
 		{"list with a created topic", createTopic, func(w *world) string {
@@ -171,7 +170,7 @@ func TestReplyWaitsForDurability(t *testing.T) {
 			return fmt.Sprint(len(topics))
 		}, "2"},
 		{"publish to a deleted topic", removeTopic, func(w *world) string {
-			_, err := w.Publish(ctx, shardtest.TopicARN("old"), topics.Publication{ID: shardtest.MessageID(2), Body: []byte("x")})
+			_, err := w.Publish(ctx, shardtest.TopicARN("old"), shard.Publication{ID: shardtest.MessageID(2), Body: []byte("x")})
 			return said(err)
 		}, missing},
 		{"subscriptions of a deleted topic", removeTopic, func(w *world) string {

@@ -30,6 +30,7 @@ import (
 	"godwit.dev/godwit/internal/shard/functions"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/queues/encryption"
 	"godwit.dev/godwit/internal/shard/signing"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/shard/transfer"
@@ -91,7 +92,7 @@ type Options struct {
 	// in clear, as tests may.
 	Sealing *seal.Keys
 	// Encryption is for encrypted queues; nil: there are none.
-	Encryption queues.Encryption
+	Encryption encryption.Keys
 	// Fatal ends the process after a failure of the store. It must not return
 	// to a caller that could answer a request.
 	Fatal func(error)

@@ -16,7 +16,6 @@ import (
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/shardtest"
-	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/test/soak"
 )
@@ -211,9 +210,9 @@ func TestOneEventOfABatch(t *testing.T) {
 		got = append(got, fmt.Sprint(ev.Queue.Resource, ev.Messages, ev.Bytes, ev.Sizes))
 	}})
 	defer w.Close()
-	publications := make([]topics.Publication, 0, 4)
+	publications := make([]shard.Publication, 0, 4)
 	for i, body := range []string{"a", "bcd", "bad", "e"} { // the third and what follows go by the backlog
-		publications = append(publications, topics.Publication{ID: shardtest.MessageID(i), Body: []byte(body)})
+		publications = append(publications, shard.Publication{ID: shardtest.MessageID(i), Body: []byte(body)})
 	}
 	if _, err := w.Publish(context.Background(), shardtest.TopicARN("direct"), publications...); err != nil {
 		t.Fatal(err)

@@ -17,7 +17,6 @@ import (
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/shardtest"
-	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/test/soak"
 )
@@ -108,10 +107,10 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 	for range soak.Unraced(150, 40) {
 		switch n := r.IntN(20); {
 		case n < 8:
-			var ps []topics.Publication
+			var ps []shard.Publication
 			for range 1 + r.IntN(3) {
 				published++
-				ps = append(ps, topics.Publication{ID: shardtest.MessageID(published), Body: []byte(fmt.Sprint(published))})
+				ps = append(ps, shard.Publication{ID: shardtest.MessageID(published), Body: []byte(fmt.Sprint(published))})
 			}
 			_, err := e.Publish(ctx, wide, ps...)
 			must(err)

@@ -18,6 +18,8 @@ import (
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/topics"
+	"godwit.dev/godwit/internal/shard/topics/coalesce"
+	"godwit.dev/godwit/internal/shard/topics/publication"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/filter"
 	"godwit.dev/godwit/test/soak"
@@ -69,7 +71,7 @@ func testCrashInFanOut(t *testing.T, slow, others int) {
 	mu.Lock()
 	publishing = true
 	mu.Unlock()
-	if _, err := e.Publish(ctx, shardtest.TopicARN("wide"), topics.Publication{ID: shardtest.MessageID(1), Body: []byte("to all")}); err != nil {
+	if _, err := e.Publish(ctx, shardtest.TopicARN("wide"), shard.Publication{ID: shardtest.MessageID(1), Body: []byte("to all")}); err != nil {
 		t.Fatal(err)
 	}
 	mu.Lock()
@@ -129,7 +131,7 @@ func testCrashInFanOut(t *testing.T, slow, others int) {
 func fall(t *testing.T, e *shard.Engine, to arn.ARN) {
 	t.Helper()
 	for i := range topics.SlowDepth {
-		if _, err := e.Publish(context.Background(), to, topics.Publication{ID: shardtest.MessageID(900 + i), Body: []byte("waits")}); err != nil {
+		if _, err := e.Publish(context.Background(), to, shard.Publication{ID: shardtest.MessageID(900 + i), Body: []byte("waits")}); err != nil {
 			t.Fatal(err)
 		}
 		e.Background.Wait()
@@ -164,7 +166,7 @@ func TestLateSubscriberGetsNothing(t *testing.T) {
 	sh.Mu.Lock()
 	sh.Fanning = true // the steps after the first wait for us
 	sh.Mu.Unlock()
-	if _, err := e.Publish(ctx, shardtest.TopicARN("wide"), topics.Publication{ID: shardtest.MessageID(1), Body: []byte("to all")}); err != nil {
+	if _, err := e.Publish(ctx, shardtest.TopicARN("wide"), shard.Publication{ID: shardtest.MessageID(1), Body: []byte("to all")}); err != nil {
 		t.Fatal(err)
 	}
 	now.SetAtLeast(shardtest.Start.Add(1e6))
@@ -230,9 +232,9 @@ func newWideWorld(t *testing.T, slow, others int) *wideWorld {
 
 func (w *wideWorld) publish(ids ...int) {
 	w.t.Helper()
-	var all []topics.Publication
+	var all []shard.Publication
 	for _, id := range ids {
-		all = append(all, topics.Publication{ID: shardtest.MessageID(id), Body: []byte("a")})
+		all = append(all, shard.Publication{ID: shardtest.MessageID(id), Body: []byte("a")})
 	}
 	if _, err := w.Publish(context.Background(), w.topic, all...); err != nil {
 		w.t.Fatal(err)
@@ -323,9 +325,10 @@ func TestSlowSubscribersComeLater(t *testing.T) {
 			w.publish(1 + i)
 			at(1 + i)
 		}
+		reach := lastReach(&w.sh.Publishers)
 		w.publish(501, 502, 503)
 		at(large + 3)
-		if got := *w.sh.Publishers.Reach[w.topic]; got != topics.FanoutStep {
+		if got := *reach; got != topics.FanoutStep {
 			t.Errorf("a publisher who makes steps would take others along, as for %d deliveries each", got)
 		}
 		w.goOn()
@@ -366,13 +369,13 @@ func TestPostponedFitIntoCommits(t *testing.T) {
 	for i := range 100 {
 		bodies[fmt.Sprint(i)] = strings.Repeat("x", size/100)
 	}
-	t.Run("body", func(t *testing.T) { testPostponedFitIntoCommits(t, topics.Publication{Body: make([]byte, size)}, size) })
+	t.Run("body", func(t *testing.T) { testPostponedFitIntoCommits(t, shard.Publication{Body: make([]byte, size)}, size) })
 	t.Run("bodies", func(t *testing.T) {
-		testPostponedFitIntoCommits(t, topics.Publication{Body: []byte("x"), Bodies: bodies}, size)
+		testPostponedFitIntoCommits(t, shard.Publication{Body: []byte("x"), Bodies: bodies}, size)
 	})
 }
 
-func testPostponedFitIntoCommits(t *testing.T, p topics.Publication, size int) {
+func testPostponedFitIntoCommits(t *testing.T, p shard.Publication, size int) {
 	const slow = topics.SlowMost + 1
 	w := newWideWorld(t, slow, 0)
 	fall(t, w.Engine, w.topic)
@@ -381,7 +384,7 @@ func testPostponedFitIntoCommits(t *testing.T, p topics.Publication, size int) {
 	w.sh.Mu.Unlock()
 	most := 0
 	w.observe = func(commit []byte) { most = max(most, len(commit)) }
-	var all []topics.Publication
+	var all []shard.Publication
 	for i := range topics.DeferredMost / 2 {
 		p.ID = shardtest.MessageID(i)
 		all = append(all, p)
@@ -408,7 +411,9 @@ func testPostponedFitIntoCommits(t *testing.T, p topics.Publication, size int) {
 // nothing of the plan.
 func TestPlanThatFailed(t *testing.T) {
 	w := newWideWorld(t, 0, 1)
-	fs := []topics.Fanout{{Topic: w.topic, P: topics.Publication{ID: shardtest.MessageID(1)}, Later: true, Delivered: 1}}
+	fs := []topics.Fanout{{
+		Record: publication.Record{Topic: w.topic, P: shard.Publication{ID: shardtest.MessageID(1)}}, Later: true, Delivered: 1,
+	}}
 	done := false
 	_, err := w.sh.Run(true, func(tx *kernel.Tx) (err error) {
 		_, done, err = w.sh.PublishInSteps(tx, fs)
@@ -515,13 +520,23 @@ func TestPublishedToSlowSubscribers(t *testing.T) {
 	}
 }
 
+// lastReach is what the latest command of a coalescer told of the reach of its topic.
+func lastReach[T any](l *coalesce.Coalescer[T]) *int {
+	last, publish := new(int), l.Publish
+	l.Publish = func(all []*coalesce.Call[T]) int {
+		*last = publish(all)
+		return *last
+	}
+	return last
+}
+
 // TestStepPassesOverFew: a step that finds nobody to give a message to ends all the
 // same, and the next goes on behind it.
 func TestStepPassesOverFew(t *testing.T) {
 	w := newWideWorld(t, 0, topics.PassedMost+3)
 	w.sh.Mu.Lock()
 	defer w.sh.Mu.Unlock()
-	f := &topics.Fanout{Topic: w.topic} // published before anybody subscribed
+	f := &topics.Fanout{Record: publication.Record{Topic: w.topic}} // published before anybody subscribed
 	if !w.sh.Spread(f, topics.DeferredStep, nil) || f.Cursor != shardtest.SubscriptionID(topics.PassedMost-1) {
 		t.Errorf("the first step ended at %s", f.Cursor)
 	}

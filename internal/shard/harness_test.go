@@ -18,7 +18,6 @@ import (
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/shardtest"
-	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -262,14 +261,14 @@ func (s *script) step() {
 		_ = err
 	case n < 86:
 		s.ids++
-		r, err := s.engine.Publish(ctx, shardtest.TopicARN("t.fifo"), topics.Publication{
+		r, err := s.engine.Publish(ctx, shardtest.TopicARN("t.fifo"), shard.Publication{
 			ID: shardtest.MessageID(s.ids), Body: fmt.Appendf(nil, "in order %d", s.ids), Group: fmt.Sprint(s.rand.IntN(3)),
 			Dedup: fmt.Sprint("once ", s.ids-s.rand.IntN(2)),
 		})
 		s.say("publish in order: %v %v", r, err)
 	case n < 90:
 		s.ids++
-		_, err := s.engine.Publish(ctx, shardtest.TopicARN("t"), topics.Publication{ID: shardtest.MessageID(s.ids), Body: []byte(fmt.Sprintf("published %d", s.ids))})
+		_, err := s.engine.Publish(ctx, shardtest.TopicARN("t"), shard.Publication{ID: shardtest.MessageID(s.ids), Body: []byte(fmt.Sprintf("published %d", s.ids))})
 		s.say("publish: %v", err)
 	case n < 95:
 		s.reconfigure()

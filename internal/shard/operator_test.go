@@ -21,7 +21,6 @@ import (
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/shardtest"
-	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/storetest"
 	"godwit.dev/godwit/internal/topic"
@@ -131,7 +130,7 @@ func (w *operatorWorld) reopen() {
 func (w *operatorWorld) publish(n int) {
 	for range n {
 		w.ids++
-		_, err := w.Publish(context.Background(), shardtest.TopicARN("t"), topics.Publication{ID: shardtest.MessageID(w.ids), Body: []byte(fmt.Sprintf("m%d", w.ids))})
+		_, err := w.Publish(context.Background(), shardtest.TopicARN("t"), shard.Publication{ID: shardtest.MessageID(w.ids), Body: []byte(fmt.Sprintf("m%d", w.ids))})
 		w.check(err)
 	}
 }
@@ -325,7 +324,7 @@ func TestRetryAllOfGroups(t *testing.T) {
 	for i := range n {
 		for range 1 + i%2 { // some have one behind the first
 			w.ids++
-			_, err := w.Publish(ctx, shardtest.TopicARN("t.fifo"), topics.Publication{
+			_, err := w.Publish(ctx, shardtest.TopicARN("t.fifo"), shard.Publication{
 				ID: shardtest.MessageID(w.ids), Body: []byte("x"), Group: fmt.Sprint(i), Dedup: fmt.Sprint(w.ids),
 			})
 			w.check(err)

@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/queues/queuepolicy"
 	"godwit.dev/godwit/internal/shard/shardtest"
 )
 
@@ -82,13 +83,13 @@ func TestPolicyIsKept(t *testing.T) {
 	do(e.Close())
 	e = shardtest.Open(t, o)
 	check("loaded", "0one")
-	do(e.AddPermission(ctx, q, queues.Permission{Label: "l", Accounts: []string{foreign.Account}, Actions: []string{"*"}}))
+	do(e.AddPermission(ctx, q, shard.Permission{Label: "l", Accounts: []string{foreign.Account}, Actions: []string{"*"}}))
 	check("a permission added", "0one")
 	setPolicy(t, e, q, admitting(q, foreign))
 	check("changed", "1one")
 	do(e.RemovePermission(ctx, q, "own"))
 	check("its last statement removed", "0one 0other")
-	do(e.AddPermission(ctx, q, queues.Permission{Label: "l", Accounts: []string{foreign.Account}, Actions: []string{"*"}}))
+	do(e.AddPermission(ctx, q, shard.Permission{Label: "l", Accounts: []string{foreign.Account}, Actions: []string{"*"}}))
 	check("nothing but a permission", "")
 	setPolicy(t, e, q, "")
 	check("removed", "0one 0other")
@@ -177,7 +178,7 @@ func TestNoPolicyCostsNothing(t *testing.T) {
 
 func BenchmarkAdmits(b *testing.B) {
 	q, from := shardtest.QueueARN("q"), shardtest.TopicARN("t")
-	p, err := queues.ParseQueuePolicy(admitting(q, from))
+	p, err := queuepolicy.Parse(admitting(q, from))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func TestPublishedDirectly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := w.Publish(ctx, shardtest.TopicARN("direct"), topics.Publication{ID: shardtest.MessageID(2), Body: []byte("a")}, topics.Publication{
+	_, err := w.Publish(ctx, shardtest.TopicARN("direct"), shard.Publication{ID: shardtest.MessageID(2), Body: []byte("a")}, shard.Publication{
 		ID: shardtest.MessageID(3), Body: []byte("b"), Attributes: []message.Attribute{{Name: "a", Type: "String", Value: []byte("x")}},
 	})
 	if err != nil {
@@ -89,7 +89,7 @@ func TestPublishedDirectly(t *testing.T) {
 			t.Errorf("the event names message %s, the queue has %s", p.Direct[0].MessageID, m.ID)
 		}
 	}
-	if _, err := w.Publish(ctx, shardtest.TopicARN("gone"), topics.Publication{ID: shardtest.MessageID(4), Body: []byte("a")}); err == nil || len(seen.take()) != 0 {
+	if _, err := w.Publish(ctx, shardtest.TopicARN("gone"), shard.Publication{ID: shardtest.MessageID(4), Body: []byte("a")}); err == nil || len(seen.take()) != 0 {
 		t.Errorf("a publish to no topic: %v", err)
 	}
 }
@@ -113,7 +113,7 @@ func TestPublishedInSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := e.Publish(ctx, shardtest.TopicARN("wide"), topics.Publication{
+	_, err := e.Publish(ctx, shardtest.TopicARN("wide"), shard.Publication{
 		ID: shardtest.MessageID(1), Body: []byte("to many"), Attributes: []message.Attribute{{Name: "a", Type: "String", Value: []byte("x")}},
 	})
 	if err != nil {

@@ -11,7 +11,10 @@ import (
 	"godwit.dev/godwit/internal/shard/functions"
 	"godwit.dev/godwit/internal/shard/keys"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/queues/accepted"
+	"godwit.dev/godwit/internal/shard/queues/receipt"
 	"godwit.dev/godwit/internal/shard/topics"
+	"godwit.dev/godwit/internal/shard/topics/publication"
 	"godwit.dev/godwit/internal/shard/transfer"
 )
 
@@ -29,7 +32,7 @@ func CheckRecord(id keyspace.ID, value []byte) error {
 		_, err := transfer.DecodeMove(value)
 		return err
 	case keyspace.KindFanout, keyspace.KindArchive:
-		_, err := topics.DecodeFanout(bytes.Clone(value))
+		_, err := publication.Decode(bytes.Clone(value))
 		return err
 	case keyspace.KindDelivered:
 		_, err := topics.DecodeIncarnations(value)
@@ -41,11 +44,13 @@ func CheckRecord(id keyspace.ID, value []byte) error {
 		_, err := function.DecodeProgress(value)
 		return err
 	case keyspace.KindDuplicate:
-		return sized(value, queues.DuplicateSize)
+		if !accepted.CheckRecord(value) {
+			return fmt.Errorf("%d bytes", len(value))
+		}
 	case keyspace.KindReplay:
 		return sized(value, topics.ArchivePlaceSize)
 	case keyspace.KindHandleKey:
-		if !queues.CheckHandleKey(value) {
+		if !receipt.CheckKey(value) {
 			return errRecord(value)
 		}
 	case keyspace.KindTransfer:

@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/keys"
-	"godwit.dev/godwit/internal/shard/topics"
+	"godwit.dev/godwit/internal/shard/topics/publication"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -134,7 +134,7 @@ func (r *rewrite) seal(kind keyspace.ID, key, value []byte) ([]byte, error) {
 	case keyspace.KindMessage:
 		return r.sealMessage(value)
 	case keyspace.KindFanout, keyspace.KindArchive:
-		return topics.SealRecord(value, r.encrypt)
+		return publication.SealRecord(value, r.encrypt)
 	case keyspace.KindSubscription:
 		return topic.SealRecord(key, value, r.Sealing.Sealer(endpointsPurpose))
 	case keyspace.KindFunction, keyspace.KindVersion:

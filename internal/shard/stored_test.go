@@ -21,7 +21,6 @@ import (
 	"godwit.dev/godwit/internal/shard/keys"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/shardtest"
-	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/storetest"
 	"godwit.dev/godwit/internal/topic"
@@ -86,14 +85,14 @@ func (w *clearWorld) fill(t *testing.T) {
 		_, err = w.ConfirmSubscription(ctx, topic.Confirm{Topic: shardtest.TopicARN("t"), Token: fmt.Sprint("token", i)})
 		check(err)
 	}
-	_, err := w.Publish(ctx, shardtest.TopicARN("t"), topics.Publication{
+	_, err := w.Publish(ctx, shardtest.TopicARN("t"), shard.Publication{
 		ID: shardtest.MessageID(10), Body: []byte("canary"), Subject: "canary", Bodies: map[string]string{"https": "canary of its own"},
 	})
 	check(err)
 	check(w.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("t.fifo"), Attributes: map[string]string{
 		"FifoTopic": "true", "ArchivePolicy": `{"MessageRetentionPeriod":"1"}`,
 	}}))
-	_, err = w.Publish(ctx, shardtest.TopicARN("t.fifo"), topics.Publication{ID: shardtest.MessageID(11), Body: []byte("canary"), Group: "g", Dedup: "d"})
+	_, err = w.Publish(ctx, shardtest.TopicARN("t.fifo"), shard.Publication{ID: shardtest.MessageID(11), Body: []byte("canary"), Group: "g", Dedup: "d"})
 	check(err)
 	f := shardtest.CreateFunction("f", []byte("zip"))
 	f.Config.Environment = map[string]string{"password": "canary"}

@@ -16,7 +16,6 @@ import (
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/shardtest"
-	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/test/soak"
@@ -44,7 +43,7 @@ func hookEngine(t *testing.T, o shard.Options) (*shard.Engine, topic.Unsubscribe
 		t.Fatalf("took %d confirmations: %v", len(ds), err)
 	}
 	e.Delivered(ds[0], backlog.Attempt{})
-	if _, err := e.Publish(ctx, shardtest.TopicARN("t"), topics.Publication{ID: shardtest.MessageID(1), Body: []byte("waits")}); err != nil {
+	if _, err := e.Publish(ctx, shardtest.TopicARN("t"), shard.Publication{ID: shardtest.MessageID(1), Body: []byte("waits")}); err != nil {
 		t.Fatal(err)
 	}
 	return e, topic.Unsubscribe{Subscription: sub.ARN, Token: "regret"}
@@ -229,7 +228,7 @@ func TestSignedWhenReceived(t *testing.T) {
 		e.SetConsumer("sns", p)
 		sub := shardtest.Subscribe(t, e, "t", "q", shardtest.SubscriptionID(1))
 		for i := range 3 {
-			if _, err := e.Publish(ctx, shardtest.TopicARN("t"), topics.Publication{ID: shardtest.MessageID(i), Body: []byte("text")}); err != nil {
+			if _, err := e.Publish(ctx, shardtest.TopicARN("t"), shard.Publication{ID: shardtest.MessageID(i), Body: []byte("text")}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -32,7 +32,7 @@ var (
 	ErrVersion   = fault.NewRule(fault.Conflict, "stream: it has another version")             // the stream's, the caller's
 	ErrTags      = fault.NewRule(fault.LimitExceeded, "stream: it has as many tags as may be") // how many
 	ErrNoSuch    = fault.NewRule(fault.InvalidParameter, "stream: it has no such destination") // the id
-	ErrFull      = fault.NewRule(fault.Unavailable, "stream: its buffer is full")
+	ErrFull      = fault.NewRule(fault.Throttled, "stream: its buffer is full")
 	ErrRecord    = errors.New("stream: a record cannot be read")
 	errVersioned = errors.New("stream: a record of an unknown version")
 )

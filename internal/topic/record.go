@@ -12,8 +12,10 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/topic/endpoint"
 	"godwit.dev/godwit/internal/topic/filter"
 	"godwit.dev/godwit/internal/topic/retry"
+	"godwit.dev/godwit/internal/topic/settings"
 )
 
 // A topic and a subscription are one record each:
@@ -68,6 +70,7 @@ type subscriptionRecord struct {
 	Filter   string `json:"filter,omitempty"`
 	Delivery string `json:"delivery,omitempty"`
 	Redrive  string `json:"redrive,omitempty"`
+	Role     string `json:"role,omitempty"`
 
 	Replay       string `json:"replay,omitempty"`
 	ReplayStatus string `json:"replayStatus,omitempty"`
@@ -141,7 +144,7 @@ func (s *State) loadSubscription(t *Topic, id string, value []byte) error {
 	if err := json.Unmarshal(value, &r); err != nil {
 		return err
 	}
-	protocol, err := parseProtocol(r.Protocol)
+	protocol, err := endpoint.ParseProtocol(r.Protocol)
 	if err != nil {
 		return err
 	}
@@ -192,8 +195,11 @@ func (s *State) loadSubscription(t *Topic, id string, value []byte) error {
 		}
 		sub.Redrive = t.deadLetters(queue)
 	}
+	if r.Role != "" {
+		sub.Role = t.internRole(r.Role)
+	}
 	if r.Replay != "" {
-		if sub.Replay, err = parseReplay(r.Replay); err != nil {
+		if sub.Replay, err = settings.ParseReplay(r.Replay); err != nil {
 			return err
 		}
 	}
@@ -244,7 +250,8 @@ func (s *State) putSubscription(b *mutation.Batch, sub *Subscription) {
 		Raw:                       sub.Raw,
 		Delivery:                  sub.Delivery.Document(),
 		Redrive:                   sub.DeadLetters().String(),
-		Replay:                    sub.attribute(attrReplay),
+		Role:                      sub.attribute(attrRole),
+		Replay:                    sub.attribute(settings.Replay),
 		ReplayStatus:              string(progress.Status),
 		ReplayNumber:              progress.Number,
 		ReplayFrom:                progress.From,

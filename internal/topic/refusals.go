@@ -29,48 +29,23 @@ var (
 	ErrConfirmations = fault.NewRule(fault.Throttled, "topic: too many confirmations by mail")
 
 	// Of Subscribe.
-	ErrProtocolPlanned  = fault.NewRule(fault.InvalidParameter, "topic: the protocol is not built yet")     // the protocol
-	ErrProtocol         = fault.NewRule(fault.InvalidParameter, "topic: no such protocol")                  // the protocol
-	ErrProtocolOfFIFO   = fault.NewRule(fault.InvalidParameter, "topic: the protocol is for no FIFO topic") // the protocol
-	ErrEndpointUTF8     = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is not UTF-8")
-	ErrEndpointQueue    = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no queue")
-	ErrEndpointFIFO     = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is a FIFO queue")
-	ErrEndpointFunction = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no function")
-	ErrEndpointProtocol = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is of another protocol")
-	ErrEndpointTooLong  = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is too long") // the limit in bytes
-	ErrEndpointURL      = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no URL")
-	ErrEndpointAddress  = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no mail address")
-	ErrEndpointPassword = fault.NewRule(fault.InvalidParameter, "topic: credentials in the endpoint of plain HTTP")
-	ErrSubscribed       = fault.NewRule(fault.InvalidParameter, "topic: there is a subscription with other attributes")
+	ErrProtocolOfFIFO = fault.NewRule(fault.InvalidParameter, "topic: the protocol is for no FIFO topic") // the protocol
+	ErrSubscribed     = fault.NewRule(fault.InvalidParameter, "topic: there is a subscription with other attributes")
 
 	// Of the value of an attribute, whose name is the first field where there are several.
 	// ErrInAttribute and ErrInAttributes say where it was given.
-	ErrInAttribute     = fault.NewRule(fault.InvalidParameter, "topic: the attribute")       // what it is refused for
-	ErrInAttributes    = fault.NewRule(fault.InvalidParameter, "topic: of the attributes")   // what one is refused for
-	ErrUTF8            = fault.NewRule(fault.InvalidParameter, "topic: not UTF-8")           // the attribute
-	ErrDocument        = fault.NewRule(fault.InvalidParameter, "topic: no JSON object")      // the attribute
-	ErrJSON            = fault.NewRule(fault.InvalidParameter, "topic: no JSON")             // the attribute, what is wrong with it
-	ErrMember          = fault.NewRule(fault.InvalidParameter, "topic: unknown member")      // the attribute, the member
-	ErrChoice          = fault.NewRule(fault.InvalidParameter, "topic: none of the values")  // the attribute, the value, the choices
-	ErrFIFOOnly        = fault.NewRule(fault.InvalidParameter, "topic: of FIFO topics only") // the attribute
-	ErrRole            = fault.NewRule(fault.InvalidParameter, "topic: no role")             // the attribute, the value
+	ErrInAttribute     = fault.NewRule(fault.InvalidParameter, "topic: the attribute")     // what it is refused for
+	ErrInAttributes    = fault.NewRule(fault.InvalidParameter, "topic: of the attributes") // what one is refused for
+	ErrJSON            = fault.NewRule(fault.InvalidParameter, "topic: no JSON")           // the attribute, what is wrong with it
+	ErrNoRole          = fault.NewRule(fault.InvalidParameter, "topic: the protocol needs a role")
+	ErrTooManyStreams  = fault.NewRule(fault.SubscriptionLimitExceeded, "topic: the account has as many delivery streams as may be subscribed") // how many
 	ErrRoleProtocol    = fault.NewRule(fault.InvalidParameter, "topic: the protocol needs no role")
-	ErrRate            = fault.NewRule(fault.InvalidParameter, "topic: no percentage")       // the attribute, the value
-	ErrDelivery        = fault.NewRule(fault.InvalidParameter, "topic: the delivery policy") // what it is refused for
-	ErrDisplayName     = fault.NewRule(fault.InvalidParameter, "topic: no name to display")  // the greatest length in characters
-	ErrKeyName         = fault.NewRule(fault.InvalidParameter, "topic: no name of a key")
-	ErrBecomesFIFO     = fault.NewRule(fault.InvalidParameter, "topic: a standard topic stays one")
-	ErrDedupOfStandard = fault.NewRule(fault.InvalidParameter, "topic: only FIFO topics deduplicate")
 	ErrRawProtocol     = fault.NewRule(fault.InvalidParameter, "topic: the protocol has no raw delivery") // the protocol
 	ErrRedriveTarget   = fault.NewRule(fault.InvalidParameter, "topic: the dead-letter target is no queue")
 	ErrRedriveOwner    = fault.NewRule(fault.InvalidParameter, "topic: the dead-letter queue is of another account or region")
 	ErrRedriveFIFO     = fault.NewRule(fault.InvalidParameter, "topic: the dead-letter queue has to be a FIFO queue")
 	ErrRedriveStandard = fault.NewRule(fault.InvalidParameter, "topic: the dead-letter queue has to be a standard queue")
-	ErrArchiveDays     = fault.NewRule(fault.InvalidParameter, "topic: no retention of an archive") // the least and the greatest in days
 	ErrNoArchive       = fault.NewRule(fault.InvalidParameter, "topic: it has no archive to replay")
-	ErrReplayValue     = fault.NewRule(fault.InvalidParameter, "topic: the replay policy has no such value") // the member
-	ErrReplayLacks     = fault.NewRule(fault.InvalidParameter, "topic: the replay policy lacks a member")    // the member
-	ErrReplayOrder     = fault.NewRule(fault.InvalidParameter, "topic: the replay ends before it starts")
 	ErrReplayFuture    = fault.NewRule(fault.InvalidParameter, "topic: the replay is of the future") // the member
 )
 

@@ -1,23 +1,11 @@
 package topic
 
 import (
-	"maps"
-	"slices"
 	"time"
 
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/topic/settings"
 )
-
-const attrReplay = "ReplayPolicy"
-
-// ReplayPolicy asks to deliver messages of the topic's archive once more.
-type ReplayPolicy struct {
-	// Start and End bound the time of their publish, both included. The zero End
-	// is the present: when the replay has come to it, new messages follow. With
-	// another End no new ones do.
-	Start, End time.Time
-	document   string
-}
 
 // ReplayStatus says how far a replay is, in AWS's words.
 type ReplayStatus string
@@ -68,59 +56,18 @@ func setReplay(sub *change, into *Settings, value string) error {
 	if value == "" {
 		return nil
 	}
-	policy, err := parseReplay(value)
+	policy, err := settings.ParseReplay(value)
 	if err != nil || policy == nil {
 		return err
 	}
 	if !sub.topic.ARN.FIFO() {
-		return ErrFIFOOnly.With(attrReplay)
+		return settings.ErrFIFOOnly.With(settings.Replay)
 	}
 	if sub.topic.Retention == 0 {
 		return ErrNoArchive
 	}
 	into.Replay = policy
 	return nil
-}
-
-// maxReplay bounds the text of a replay policy, in bytes.
-const maxReplay = 4096
-
-// parseReplay reads a replay policy; nil if it is an empty object.
-func parseReplay(value string) (*ReplayPolicy, error) {
-	object := members(value)
-	if object == nil || len(value) > maxReplay {
-		return nil, ErrDocument.With(attrReplay)
-	}
-	if len(object) == 0 {
-		return nil, nil
-	}
-	p := &ReplayPolicy{document: compact(value)}
-	for _, name := range slices.Sorted(maps.Keys(object)) {
-		given, ok := text(object[name])
-		var err error
-		switch name {
-		case "PointType":
-			ok = ok && given == "Timestamp"
-		case "StartingPoint":
-			p.Start, err = time.Parse(time.RFC3339Nano, given)
-		case "EndingPoint":
-			p.End, err = time.Parse(time.RFC3339Nano, given)
-		default:
-			return nil, ErrMember.With(attrReplay, name)
-		}
-		if !ok || err != nil {
-			return nil, ErrReplayValue.With(name)
-		}
-	}
-	for _, name := range []string{"PointType", "StartingPoint"} {
-		if _, ok := object[name]; !ok {
-			return nil, ErrReplayLacks.With(name)
-		}
-	}
-	if _, bounded := object["EndingPoint"]; bounded && !p.End.After(p.Start) {
-		return nil, ErrReplayOrder
-	}
-	return p, nil
 }
 
 // admitReplay says whether a replay may begin now, for the subscription with

@@ -4,104 +4,14 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"net/url"
-	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/topic/endpoint"
 	"godwit.dev/godwit/internal/topic/filter"
 )
-
-// Protocol is how deliveries reach an endpoint.
-type Protocol uint8
-
-// The protocols that are built.
-const (
-	SQS Protocol = iota
-	HTTP
-	HTTPS
-	Lambda
-	Email
-	EmailJSON
-)
-
-var protocolNames = [...]string{"sqs", "http", "https", "lambda", "email", "email-json"}
-
-// Protocols is how many protocols are built; they count up from 0.
-const Protocols = len(protocolNames)
-
-// String is the protocol's name in requests.
-func (p Protocol) String() string { return protocolNames[p] }
-
-// configurable says whether delivery policies apply.
-func (p Protocol) configurable() bool { return p == HTTP || p == HTTPS }
-
-// Mail reports that deliveries are mails.
-func (p Protocol) Mail() bool { return p == Email || p == EmailJSON }
-
-func parseProtocol(name string) (Protocol, error) {
-	for p, known := range protocolNames {
-		if known == name {
-			return Protocol(p), nil
-		}
-	}
-	if slices.Contains(plannedProtocols, name) {
-		return 0, ErrProtocolPlanned.With(name)
-	}
-	return 0, ErrProtocol.With(name)
-}
-
-// plannedProtocols are those of AWS that are not built.
-var plannedProtocols = []string{"sms", "application", "firehose"}
-
-// maxEndpoint bounds a URL, in bytes: few servers take a longer one.
-const maxEndpoint = 8192
-
-// checkEndpoint says whether an endpoint fits its protocol and its topic, and
-// whether it confirms itself: a queue or function does in the account that
-// subscribes it.
-func checkEndpoint(p Protocol, address, owner string, topic arn.ARN) (confirmed bool, err error) {
-	if !utf8.ValidString(address) {
-		return false, ErrEndpointUTF8
-	}
-	switch p {
-	case SQS:
-		queue, err := arn.Parse(address)
-		if err != nil || queue.Service != "sqs" || queue.Region == "" || queue.Account == "" || queue.Resource == "" {
-			return false, ErrEndpointQueue
-		}
-		if queue.FIFO() && !topic.FIFO() {
-			return false, ErrEndpointFIFO
-		}
-		return queue.Account == owner, nil
-	case Lambda:
-		function, err := arn.Parse(address)
-		if _, _, ok := function.SplitFunction(); err != nil || !ok || function.Region == "" || function.Account == "" {
-			return false, ErrEndpointFunction
-		}
-		return function.Account == owner, nil
-	case Email, EmailJSON:
-		return false, checkAddress(address)
-	default: // HTTP, HTTPS
-		if !strings.HasPrefix(strings.ToLower(address), p.String()+"://") {
-			return false, ErrEndpointProtocol
-		}
-		if len(address) > maxEndpoint {
-			return false, ErrEndpointTooLong.With(maxEndpoint)
-		}
-		u, err := url.Parse(address)
-		if err != nil || u.Hostname() == "" {
-			return false, ErrEndpointURL
-		}
-		if u.User != nil && p != HTTPS {
-			return false, ErrEndpointPassword
-		}
-		return false, nil
-	}
-}
 
 // Subscribe asks for a subscription.
 type Subscribe struct {
@@ -126,6 +36,10 @@ type Subscribe struct {
 	Refused error
 }
 
+// maxStreams is how many delivery streams an account may subscribe to a topic. Source: the
+// quotas of SNS.
+const maxStreams = 5
+
 // Subscribed is the answer to Subscribe.
 type Subscribed struct {
 	Subscription *Subscription
@@ -143,18 +57,18 @@ func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subs
 	if err != nil {
 		return Subscribed{}, err
 	}
-	protocol, err := parseProtocol(cmd.Protocol)
-	if t.ARN.FIFO() && cmd.Protocol != SQS.String() && (err == nil || slices.Contains(plannedProtocols, cmd.Protocol)) {
+	protocol, err := endpoint.ParseProtocol(cmd.Protocol)
+	if t.ARN.FIFO() && cmd.Protocol != SQS.String() && (err == nil || endpoint.Planned(cmd.Protocol)) {
 		return Subscribed{}, ErrProtocolOfFIFO.With(cmd.Protocol)
 	}
 	if err != nil {
 		return Subscribed{}, err
 	}
-	confirmed, err := checkEndpoint(protocol, cmd.Endpoint, cmd.Owner, t.ARN)
+	confirmed, err := endpoint.Check(protocol, cmd.Endpoint, cmd.Owner, t.ARN)
 	if err != nil {
 		return Subscribed{}, err
 	}
-	if existing, ok := t.endpoints[endpoint{protocol, cmd.Endpoint}]; ok {
+	if existing, ok := t.endpoints[address{protocol, cmd.Endpoint}]; ok {
 		return s.subscribeAgain(now, existing, cmd, b)
 	}
 	sub := &Subscription{
@@ -174,6 +88,9 @@ func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subs
 	}
 	if err := s.limits.admit(t, sub.Filter != nil); err != nil {
 		return Subscribed{}, err
+	}
+	if own := t.shares[cmd.Owner]; protocol == Firehose && own != nil && own.streams >= maxStreams {
+		return Subscribed{}, ErrTooManyStreams.With(maxStreams)
 	}
 	if err := s.admitReplay(now, sub, sub.Settings); err != nil {
 		return Subscribed{}, InAttributes(err)

@@ -6,8 +6,26 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/topic/endpoint"
 	"godwit.dev/godwit/internal/topic/filter"
 	"godwit.dev/godwit/internal/topic/retry"
+	"godwit.dev/godwit/internal/topic/settings"
+)
+
+// Protocol is how deliveries reach an endpoint.
+type Protocol = endpoint.Protocol
+
+// The protocols that are built.
+const (
+	SQS       = endpoint.SQS
+	HTTP      = endpoint.HTTP
+	HTTPS     = endpoint.HTTPS
+	Lambda    = endpoint.Lambda
+	Email     = endpoint.Email
+	EmailJSON = endpoint.EmailJSON
+	Firehose  = endpoint.Firehose
+	// Protocols is how many there are; they count up from 0.
+	Protocols = endpoint.Protocols
 )
 
 // TokenLife is how long a token can confirm a subscription.
@@ -54,7 +72,8 @@ type Settings struct {
 	Filter   *filter.Policy            // nil: every message
 	Delivery *retry.SubscriptionPolicy // nil: the topic's
 	Redrive  *arn.ARN                  // the dead-letter queue, which is not changed; nil: none
-	Replay   *ReplayPolicy             // nil: none
+	Replay   *settings.ReplayPolicy    // nil: none
+	Role     *string                   // that deliveries to a stream are made in, shared; nil: none
 }
 
 // confirmation is the token that confirms a subscription, or restores it. Only its hash is
@@ -81,7 +100,7 @@ func (sub *Subscription) RetryPolicy() retry.Policy {
 	if sub.Protocol.Mail() {
 		return retry.CustomerManaged
 	}
-	if !sub.Protocol.configurable() {
+	if !sub.Protocol.Configurable() {
 		return retry.AWSManaged
 	}
 	return sub.effective().Policy
@@ -93,7 +112,7 @@ func (sub *Subscription) Throttle() (perSecond int, ok bool) {
 	if sub.Protocol.Mail() {
 		return mailsPerSecond, true
 	}
-	if !sub.Protocol.configurable() {
+	if !sub.Protocol.Configurable() {
 		return 0, false
 	}
 	perSecond = sub.effective().MaxReceivesPerSecond
@@ -132,20 +151,6 @@ func (sub *Subscription) Progress() Replay {
 }
 
 // ShownEndpoint is the endpoint without the credentials inside it.
-func (sub *Subscription) ShownEndpoint() string {
-	scheme, rest, ok := strings.Cut(sub.Endpoint, "://")
-	if !ok || !sub.Protocol.configurable() {
-		return sub.Endpoint
-	}
-	end := strings.IndexAny(rest, "/?#")
-	if end < 0 {
-		end = len(rest)
-	}
-	at := strings.LastIndexByte(rest[:end], '@')
-	if at < 0 {
-		return sub.Endpoint
-	}
-	return scheme + "://****:****" + rest[at:]
-}
+func (sub *Subscription) ShownEndpoint() string { return endpoint.Shown(sub.Protocol, sub.Endpoint) }
 
 func (sub *Subscription) place() place { return place{sub.Owner, sub.ARN.Region} }

@@ -11,8 +11,10 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/topic/endpoint"
 	"godwit.dev/godwit/internal/topic/filter"
 	"godwit.dev/godwit/internal/topic/retry"
+	"godwit.dev/godwit/internal/topic/settings"
 )
 
 const (
@@ -33,10 +35,10 @@ var setters = []struct {
 	{attrRaw, setRaw},
 	{attrFilterPolicyScope, setScope},
 	{attrFilterPolicy, setFilter},
-	{attrDeliveryPolicy, setDelivery},
+	{settings.DeliveryPolicy, setDelivery},
 	{attrRedrivePolicy, setRedrive},
 	{attrRole, setRole},
-	{attrReplay, setReplay},
+	{settings.Replay, setReplay},
 }
 
 // change is what setters need to know.
@@ -56,7 +58,7 @@ func (sub *Subscription) apply(attributes map[string]string, draft *filter.Draft
 			continue
 		}
 		if !utf8.ValidString(value) {
-			return Settings{}, ErrUTF8.With(setter.name)
+			return Settings{}, settings.ErrUTF8.With(setter.name)
 		}
 		if err := setter.set(wanted, &next, value); err != nil {
 			return Settings{}, err
@@ -79,6 +81,9 @@ func (sub *Subscription) with(attributes map[string]string, draft *filter.Draft)
 		}
 	}
 	next, err := sub.apply(attributes, draft)
+	if err == nil && sub.Protocol == Firehose && next.Role == nil {
+		err = ErrNoRole
+	}
 	if err != nil {
 		return Settings{}, InAttributes(err)
 	}
@@ -108,7 +113,7 @@ func (s *State) SetSubscriptionAttribute(now time.Time, order uint64, name arn.A
 			return err
 		}
 	}
-	if attribute == attrReplay {
+	if attribute == settings.Replay {
 		if err := s.admitReplay(now, sub, next); err != nil {
 			return InAttribute(err)
 		}
@@ -123,7 +128,7 @@ func (s *State) SetSubscriptionAttribute(now time.Time, order uint64, name arn.A
 		sub.topic.index.Add(sub, sub.Filter)
 	}
 	sub.topic.count(sub, +1)
-	if attribute == attrReplay {
+	if attribute == settings.Replay {
 		sub.beginReplay(order)
 	}
 	s.putSubscription(b, sub)
@@ -149,7 +154,7 @@ func setRaw(sub *change, into *Settings, value string) error {
 	case "false":
 		into.Raw = false
 	default:
-		return ErrChoice.With(attrRaw, value, "true or false")
+		return settings.ErrChoice.With(attrRaw, value, "true or false")
 	}
 	return nil
 }
@@ -189,7 +194,7 @@ func Draft(attributes map[string]string) *filter.Draft {
 
 func setDelivery(_ *change, into *Settings, value string) (err error) {
 	if into.Delivery, err = retry.ParseSubscription(value, into.Raw); err != nil {
-		return ErrDelivery.With(err)
+		return settings.ErrDelivery.With(err)
 	}
 	return nil
 }
@@ -214,7 +219,7 @@ func setRedrive(sub *change, into *Settings, value string) error {
 	if queue.Account != sub.Owner || queue.Region != sub.ARN.Region {
 		return ErrRedriveOwner
 	}
-	if sub.topic.ARN.FIFO() && isFIFO(sub.Endpoint) && !queue.FIFO() {
+	if sub.topic.ARN.FIFO() && endpoint.IsFIFO(sub.Endpoint) && !queue.FIFO() {
 		return ErrRedriveFIFO
 	}
 	if queue.FIFO() && !sub.topic.ARN.FIFO() {
@@ -224,18 +229,30 @@ func setRedrive(sub *change, into *Settings, value string) error {
 	return nil
 }
 
-func isFIFO(endpoint string) bool {
-	queue, err := arn.Parse(endpoint)
-	return err == nil && queue.FIFO()
+// setRole takes the role that deliveries to a delivery stream are made in, which only they
+// have, and always.
+func setRole(sub *change, into *Settings, value string) error {
+	role, err := settings.Role(attrRole)(value)
+	switch {
+	case err != nil:
+		return err
+	case sub.Protocol != Firehose && role != "":
+		return ErrRoleProtocol
+	case sub.Protocol == Firehose && role == "":
+		return ErrNoRole
+	case role != "":
+		into.Role = sub.topic.internRole(role)
+	}
+	return nil
 }
 
-// setRole takes none: a role is for deliveries to Firehose, which are not built.
-func setRole(_ *change, _ *Settings, value string) error {
-	role, err := checkRole(attrRole)(value)
-	if err == nil && role != "" {
-		err = ErrRoleProtocol
+// internRole is a role that the subscriptions to a topic share when they come one after
+// the other.
+func (t *Topic) internRole(role string) *string {
+	if t.role == nil || *t.role != role {
+		t.role = new(strings.Clone(role))
 	}
-	return err
+	return t.role
 }
 
 // attribute is a setting as the value of its attribute, "" for none.
@@ -249,14 +266,19 @@ func (s Settings) attribute(name string) string {
 		if s.Filter == nil {
 			return ""
 		}
-		return compact(s.Filter.String())
-	case attrDeliveryPolicy:
+		return settings.Compact(s.Filter.String())
+	case settings.DeliveryPolicy:
 		return s.Delivery.Document()
-	case attrReplay:
+	case settings.Replay:
 		if s.Replay == nil {
 			return ""
 		}
-		return s.Replay.document
+		return s.Replay.Document()
+	case attrRole:
+		if s.Role == nil {
+			return ""
+		}
+		return *s.Role
 	case attrRedrivePolicy:
 		if s.Redrive == nil {
 			return ""
@@ -281,7 +303,7 @@ func (sub *Subscription) Attributes() map[string]string {
 		"ConfirmationWasAuthenticated": strconv.FormatBool(sub.Authenticated),
 		attrRaw:                        sub.attribute(attrRaw),
 	}
-	for _, name := range []string{attrFilterPolicy, attrDeliveryPolicy, attrRedrivePolicy, attrReplay} {
+	for _, name := range []string{attrFilterPolicy, settings.DeliveryPolicy, attrRedrivePolicy, attrRole, settings.Replay} {
 		if value := sub.attribute(name); value != "" {
 			all[name] = value
 		}
@@ -292,7 +314,7 @@ func (sub *Subscription) Attributes() map[string]string {
 	if status := sub.Progress().Status; status != "" {
 		all["ReplayStatus"] = string(status)
 	}
-	if sub.Protocol.configurable() {
+	if sub.Protocol.Configurable() {
 		all["EffectiveDeliveryPolicy"] = retry.EffectiveDocument(sub.topic.Delivery, sub.Delivery, sub.Raw)
 	}
 	return all

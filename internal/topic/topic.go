@@ -2,6 +2,7 @@ package topic
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/sorted"
 	"godwit.dev/godwit/internal/topic/filter"
 	"godwit.dev/godwit/internal/topic/retry"
+	"godwit.dev/godwit/internal/topic/settings"
 )
 
 // Topic is a topic with its subscriptions. Callers read it; only commands
@@ -35,6 +37,7 @@ type Topic struct {
 	archivedFrom time.Time         // no earlier message is in the archive
 	attributes   map[string]string // what has been set, by name
 	redrive      *arn.ARN          // the dead-letter queue that was named last
+	role         *string           // that was named last, of a subscription
 	principal    *string           // who subscribed last, but for the account's root
 	incomplete   bool              // while loading: subscriptions came, the topic did not yet
 	gone         bool              // it was deleted
@@ -55,15 +58,15 @@ type subscribers struct {
 	shares        map[string]*share            // by the account that owns them
 	expiring      sorted.List[*Subscription]   // those that may expire, the next one first
 	index         *filter.Index[*Subscription] // by their filter policies
-	endpoints     map[endpoint]*Subscription
+	endpoints     map[address]*Subscription
 	tokens        map[tokenHash]*Subscription // those that a token can confirm or restore
 	removed       map[string]*Subscription    // those that can be restored, by their ids
 }
 
-// endpoint is what may be subscribed to a topic once.
-type endpoint struct {
+// address is what may be subscribed to a topic once.
+type address struct {
 	protocol Protocol
-	address  string
+	endpoint string
 }
 
 func newTopic(name arn.ARN) *Topic {
@@ -72,7 +75,7 @@ func newTopic(name arn.ARN) *Topic {
 		shares:        map[string]*share{},
 		expiring:      sorted.List[*Subscription]{Compare: compareExpiries},
 		index:         filter.NewIndex(compareIDs),
-		endpoints:     map[endpoint]*Subscription{},
+		endpoints:     map[address]*Subscription{},
 		tokens:        map[tokenHash]*Subscription{},
 		removed:       map[string]*Subscription{},
 	}}
@@ -91,7 +94,7 @@ func (t *Topic) subscription(id string) (*Subscription, bool) {
 func (t *Topic) add(sub *Subscription) {
 	t.subscriptions.Add(sub)
 	t.index.Add(sub, sub.Filter)
-	t.endpoints[endpoint{sub.Protocol, sub.Endpoint}] = sub
+	t.endpoints[address{sub.Protocol, sub.Endpoint}] = sub
 	if sub.confirmation != nil {
 		t.tokens[sub.confirmation.Token] = sub
 	}
@@ -104,7 +107,7 @@ func (t *Topic) add(sub *Subscription) {
 func (t *Topic) remove(sub *Subscription) {
 	t.subscriptions.Remove(sub)
 	t.index.Remove(sub, sub.Filter)
-	delete(t.endpoints, endpoint{sub.Protocol, sub.Endpoint})
+	delete(t.endpoints, address{sub.Protocol, sub.Endpoint})
 	if sub.confirmation != nil {
 		delete(t.tokens, sub.confirmation.Token)
 	}
@@ -133,15 +136,15 @@ func (t *Topic) Attribute(name string) string {
 		return value
 	}
 	switch name {
-	case attrPolicy:
+	case settings.Policy:
 		return t.defaultPolicy()
-	case attrSignatureVersion:
+	case settings.SignatureVersion:
 		return "1"
-	case attrTracingConfig:
+	case settings.TracingConfig:
 		return "PassThrough"
-	case attrContentDedup:
+	case settings.ContentDedup:
 		return t.ifFIFO("false")
-	case attrFIFOScope:
+	case settings.FIFOScope:
 		return t.ifFIFO("Topic")
 	default:
 		return ""
@@ -158,15 +161,15 @@ func (t *Topic) ifFIFO(value string) string {
 
 // ContentDedup reports that messages without a deduplication id are told by
 // their bodies.
-func (t *Topic) ContentDedup() bool { return t.Attribute(attrContentDedup) == "true" }
+func (t *Topic) ContentDedup() bool { return t.Attribute(settings.ContentDedup) == "true" }
 
 // Key is the key that messages are to be encrypted under, as the attribute names
 // it; empty: none.
-func (t *Topic) Key() string { return t.Attribute(attrKmsMasterKeyID) }
+func (t *Topic) Key() string { return t.Attribute(settings.KMSMasterKeyID) }
 
 // GroupDedup reports that a deduplication id counts within its message group
 // only.
-func (t *Topic) GroupDedup() bool { return t.Attribute(attrFIFOScope) == "MessageGroup" }
+func (t *Topic) GroupDedup() bool { return t.Attribute(settings.FIFOScope) == "MessageGroup" }
 
 // Attributes is what GetTopicAttributes shows: what has been set, and what is
 // there in any case.
@@ -174,15 +177,15 @@ func (t *Topic) Attributes() map[string]string {
 	all := map[string]string{
 		"TopicArn":                t.ARN.String(),
 		"Owner":                   t.ARN.Account,
-		attrDisplayName:           t.Attribute(attrDisplayName),
-		attrPolicy:                t.Attribute(attrPolicy),
+		settings.DisplayName:      t.Attribute(settings.DisplayName),
+		settings.Policy:           t.Attribute(settings.Policy),
 		"SubscriptionsConfirmed":  strconv.Itoa(t.Confirmed),
 		"SubscriptionsPending":    strconv.Itoa(t.Pending),
 		"SubscriptionsDeleted":    strconv.Itoa(t.Deleted),
 		"EffectiveDeliveryPolicy": t.Delivery.Effective(),
 	}
 	if t.ARN.FIFO() {
-		all[attrContentDedup] = t.Attribute(attrContentDedup) // the scope of its throughput is shown once it is set
+		all[settings.ContentDedup] = t.Attribute(settings.ContentDedup) // the scope of its throughput is shown once it is set
 	}
 	maps.Copy(all, t.attributes)
 	return all
@@ -195,6 +198,19 @@ func (t *Topic) defaultPolicy() string {
 		`"SNS:AddPermission","SNS:RemovePermission","SNS:DeleteTopic","SNS:Subscribe","SNS:ListSubscriptionsByTopic",` +
 		`"SNS:Publish"],"Resource":"` + t.ARN.String() + `","Condition":{"StringEquals":{"AWS:SourceOwner":"` +
 		t.ARN.Account + `"}}}]}`
+}
+
+var topicName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,256}$`)
+
+// checkName refuses names that no topic can have: those of FIFO topics, and only
+// those, end in .fifo.
+func checkName(name string, attributes map[string]string) error {
+	fifo := strings.EqualFold(attributes[settings.FIFO], "true")
+	base, suffix := strings.CutSuffix(name, ".fifo")
+	if fifo != suffix || len(name) > 256 || !topicName.MatchString(base) {
+		return ErrName
+	}
+	return nil
 }
 
 // CreateTopic asks for a topic.
@@ -215,10 +231,10 @@ func (s *State) CreateTopic(now time.Time, cmd CreateTopic, b *mutation.Batch) (
 	}
 	attributes := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(cmd.Attributes)) {
-		if _, known := topicAttributes[name]; !known {
+		if !settings.Known(name) {
 			return nil, ErrUnknownAttribute.With(name)
 		}
-		value, err := checkTopicAttribute(cmd.ARN.FIFO(), name, cmd.Attributes[name])
+		value, err := settings.Check(cmd.ARN.FIFO(), name, cmd.Attributes[name])
 		if err != nil {
 			return nil, InAttributes(err)
 		}
@@ -244,7 +260,7 @@ func (s *State) CreateTopic(now time.Time, cmd CreateTopic, b *mutation.Batch) (
 	if t.ARN.FIFO() {
 		t.Incarnation = cmd.Incarnation
 	}
-	t.retain(now, attributes[attrArchive])
+	t.retain(now, attributes[settings.Archive])
 	for name, value := range attributes {
 		t.set(name, value)
 	}
@@ -275,13 +291,13 @@ func (s *State) SetTopicAttribute(now time.Time, name arn.ARN, attribute, value 
 	if err != nil {
 		return err
 	}
-	if _, known := topicAttributes[attribute]; !known || attribute == attrFIFO {
+	if !settings.Known(attribute) || attribute == settings.FIFO {
 		return ErrAttributeName
 	}
-	if value, err = checkTopicAttribute(name.FIFO(), attribute, value); err != nil {
+	if value, err = settings.Check(name.FIFO(), attribute, value); err != nil {
 		return InAttribute(err)
 	}
-	if attribute == attrArchive {
+	if attribute == settings.Archive {
 		t.retain(now, value)
 	}
 	t.set(attribute, value)
@@ -297,10 +313,10 @@ func (t *Topic) set(name, value string) {
 		t.attributes[name] = value
 	}
 	switch name {
-	case attrDeliveryPolicy:
+	case settings.DeliveryPolicy:
 		t.Delivery, _ = retry.ParseTopic(value) // it came from a Document
-	case attrArchive:
-		t.Retention = retentionOf(value)
+	case settings.Archive:
+		t.Retention = settings.Retention(value)
 	}
 }
 

@@ -65,7 +65,7 @@ func (s *State) Unsubscribe(now time.Time, cmd Unsubscribe, b *mutation.Batch) (
 // another incarnation: what was published meanwhile is not for it. It fails if
 // its endpoint has another subscription by now.
 func (s *State) restore(sub *Subscription, cmd Confirm, b *mutation.Batch) (Confirmed, error) {
-	if _, taken := sub.topic.endpoints[endpoint{sub.Protocol, sub.Endpoint}]; taken {
+	if _, taken := sub.topic.endpoints[address{sub.Protocol, sub.Endpoint}]; taken {
 		return Confirmed{}, ErrToken
 	}
 	out := Confirmed{Subscription: sub, Restored: true, Dropped: sub.Incarnation}

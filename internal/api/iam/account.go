@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/check"
+	"godwit.dev/godwit/internal/api/iam/entity"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/iam"
 )
@@ -52,13 +53,13 @@ func (s *Service) isUser(call *api.Call, in *MaybeUserListInput) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.find(call.Account, iam.User, name)
+	_, err = s.entities.Find(call.Account, iam.User, name)
 	return err
 }
 
 // noLoginProfile refuses what no user has here: a password.
 func (s *Service) noLoginProfile(_ context.Context, call *api.Call, in *UserInput) (*Empty, error) {
-	if _, err := s.find(call.Account, iam.User, *in.UserName); err != nil {
+	if _, err := s.entities.Find(call.Account, iam.User, *in.UserName); err != nil {
 		return nil, err
 	}
 	return nil, fault.Newf(fault.NoSuchEntity, "Login Profile for User %s cannot be found.", *in.UserName)
@@ -77,7 +78,7 @@ func (s *Service) createAccountAlias(_ context.Context, call *api.Call, in *Alia
 		strings.ContainsFunc(alias, func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' }) {
 		return nil, check.Constraint(alias, "accountAlias", "Member must satisfy regular expression pattern: ^[a-z0-9]([a-z0-9]|-(?!-)){1,61}[a-z0-9]$")
 	}
-	return s.change(call.Account, func(a *iam.Account, now time.Time) error {
+	return s.entities.Change(call.Account, func(a *iam.Account, now time.Time) error {
 		for _, before := range a.List(iam.Alias, "") { // a new one takes the place of the other
 			if err := a.Delete(iam.Alias, before.Name); err != nil {
 				return err
@@ -88,11 +89,11 @@ func (s *Service) createAccountAlias(_ context.Context, call *api.Call, in *Alia
 }
 
 func (s *Service) deleteAccountAlias(_ context.Context, call *api.Call, in *AliasInput) (*Empty, error) {
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Delete(iam.Alias, *in.AccountAlias) })
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Delete(iam.Alias, *in.AccountAlias) })
 }
 
 func (s *Service) listAccountAliases(_ context.Context, call *api.Call, _ *ListInput) (*ListAccountAliasesOutput, error) {
-	all, err := s.list(call, iam.Alias, nil)
+	all, err := s.entities.List(call, iam.Alias, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +209,7 @@ func (s *Service) addDetail(out *AuthorizationDetailsOutput, d *details) {
 	switch e.Kind {
 	case iam.User:
 		out.UserDetailList = append(out.UserDetailList, UserDetail{
-			e.Path, e.Name, e.ID, e.ARN(), api.TimeOf(e.Created), inlinePolicies(e), d.groups, d.attached, shownBoundary(e), shownTags(e.Tags),
+			e.Path, e.Name, e.ID, e.ARN(), api.TimeOf(e.Created), inlinePolicies(e), d.groups, d.attached, shownBoundary(e), entity.ShownTags(e.Tags),
 		})
 	case iam.Group:
 		out.GroupDetailList = append(out.GroupDetailList, GroupDetail{e.Path, e.Name, e.ID, e.ARN(), api.TimeOf(e.Created), inlinePolicies(e), d.attached})
@@ -216,7 +217,7 @@ func (s *Service) addDetail(out *AuthorizationDetailsOutput, d *details) {
 		shown := RoleDetail{
 			Path: e.Path, RoleName: e.Name, RoleId: e.ID, Arn: e.ARN(), CreateDate: api.TimeOf(e.Created), AssumeRolePolicyDocument: encoded(s.engine.ShowPolicy(e.Role.Trust)),
 			InstanceProfileList: []InstanceProfile{}, RolePolicyList: inlinePolicies(e), AttachedManagedPolicies: d.attached,
-			PermissionsBoundary: shownBoundary(e), Tags: shownTags(e.Tags), RoleLastUsed: s.shownRole(e).RoleLastUsed,
+			PermissionsBoundary: shownBoundary(e), Tags: entity.ShownTags(e.Tags), RoleLastUsed: s.shownRole(e).RoleLastUsed,
 		}
 		for _, p := range d.profiles {
 			shown.InstanceProfileList = append(shown.InstanceProfileList, s.shownProfile(p, e))

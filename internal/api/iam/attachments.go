@@ -71,25 +71,25 @@ func (s *Service) attach(call *api.Call, kind iam.Kind, name, arn string) (*Empt
 	if err := checkPolicyARN(arn); err != nil {
 		return nil, err
 	}
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Attach(kind, name, arn) })
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Attach(kind, name, arn) })
 }
 
 func (s *Service) detach(call *api.Call, kind iam.Kind, name, arn string) (*Empty, error) {
 	if err := checkPolicyARN(arn); err != nil {
 		return nil, err
 	}
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Detach(kind, name, arn) })
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Detach(kind, name, arn) })
 }
 
 func (s *Service) putBoundary(call *api.Call, kind iam.Kind, name, arn string) (*Empty, error) {
 	if err := checkPolicyARN(arn); err != nil {
 		return nil, err
 	}
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.SetBoundary(kind, name, arn) })
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.SetBoundary(kind, name, arn) })
 }
 
 func (s *Service) deleteBoundary(call *api.Call, kind iam.Kind, name string) (*Empty, error) {
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.DeleteBoundary(kind, name) })
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.DeleteBoundary(kind, name) })
 }
 
 // attachedTo are the managed policies of an entity under a path, in the order of their

@@ -2,12 +2,11 @@ package iam
 
 import (
 	"context"
-	"slices"
-	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/check"
+	"godwit.dev/godwit/internal/api/iam/entity"
 	"godwit.dev/godwit/internal/iam"
 	"godwit.dev/godwit/internal/shard/identity"
 )
@@ -25,24 +24,20 @@ func (s *Service) groups() []api.Operation {
 	}
 }
 
-func sortTags(tags []Tag) {
-	slices.SortFunc(tags, func(a, b Tag) int { return strings.Compare(*a.Key, *b.Key) })
-}
-
 func shownGroup(e *iam.Entity) Group {
 	return Group{Path: e.Path, GroupName: e.Name, GroupId: e.ID, Arn: e.ARN(), CreateDate: api.TimeOf(e.Created)}
 }
 
 func (s *Service) createGroup(_ context.Context, call *api.Call, in *CreateGroupInput) (*GroupOutput, error) {
-	if err := checkName("groupName", *in.GroupName, maxName); err != nil {
+	if err := entity.CheckName("groupName", *in.GroupName, maxName); err != nil {
 		return nil, err
 	}
-	path, err := readPath("path", in.Path)
+	path, err := entity.ReadPath("path", in.Path)
 	if err != nil {
 		return nil, err
 	}
 	id := iam.NewID(iam.PrefixGroup, call.Account, identity.NewRandom())
-	e, err := s.create(call.Account, &iam.Entity{Kind: iam.Group, Path: path, Name: *in.GroupName, ID: id})
+	e, err := s.entities.Create(call.Account, &iam.Entity{Kind: iam.Group, Path: path, Name: *in.GroupName, ID: id})
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +57,7 @@ func (s *Service) getGroup(_ context.Context, call *api.Call, in *GroupListInput
 	if err != nil {
 		return nil, err
 	}
-	cut, truncated, next, err := check.Page("members", members, nameOf, in.Marker, in.MaxItems)
+	cut, truncated, next, err := check.Page("members", members, entity.NameOf, in.Marker, in.MaxItems)
 	if err != nil {
 		return nil, err
 	}
@@ -78,26 +73,26 @@ func (s *Service) updateGroup(_ context.Context, call *api.Call, in *UpdateGroup
 	path := ""
 	if in.NewPath != nil {
 		var err error
-		if path, err = readPath("newPath", in.NewPath); err != nil {
+		if path, err = entity.ReadPath("newPath", in.NewPath); err != nil {
 			return nil, err
 		}
 	}
 	if in.NewGroupName != nil {
-		if err := checkName("newGroupName", *in.NewGroupName, maxName); err != nil {
+		if err := entity.CheckName("newGroupName", *in.NewGroupName, maxName); err != nil {
 			return nil, err
 		}
 	}
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error {
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error {
 		return a.Rename(iam.Group, *in.GroupName, api.Deref(in.NewGroupName), path)
 	})
 }
 
 func (s *Service) deleteGroup(_ context.Context, call *api.Call, in *GroupInput) (*Empty, error) {
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Delete(iam.Group, *in.GroupName) })
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Delete(iam.Group, *in.GroupName) })
 }
 
 func groupsOutput(all []*iam.Entity, marker *string, most *int) (*GroupsOutput, error) {
-	cut, truncated, next, err := check.Page("groups", all, nameOf, marker, most)
+	cut, truncated, next, err := check.Page("groups", all, entity.NameOf, marker, most)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +104,7 @@ func groupsOutput(all []*iam.Entity, marker *string, most *int) (*GroupsOutput, 
 }
 
 func (s *Service) listGroups(_ context.Context, call *api.Call, in *ListInput) (*GroupsOutput, error) {
-	all, err := s.list(call, iam.Group, in.PathPrefix)
+	all, err := s.entities.List(call, iam.Group, in.PathPrefix)
 	if err != nil {
 		return nil, err
 	}
@@ -132,9 +127,9 @@ func (s *Service) listGroupsForUser(_ context.Context, call *api.Call, in *UserL
 }
 
 func (s *Service) addUserToGroup(_ context.Context, call *api.Call, in *MemberInput) (*Empty, error) {
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.AddToGroup(*in.GroupName, *in.UserName) })
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.AddToGroup(*in.GroupName, *in.UserName) })
 }
 
 func (s *Service) removeUserFromGroup(_ context.Context, call *api.Call, in *MemberInput) (*Empty, error) {
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.RemoveFromGroup(*in.GroupName, *in.UserName) })
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.RemoveFromGroup(*in.GroupName, *in.UserName) })
 }

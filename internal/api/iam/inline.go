@@ -6,6 +6,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/check"
+	"godwit.dev/godwit/internal/api/iam/entity"
 	"godwit.dev/godwit/internal/iam"
 )
 
@@ -54,17 +55,17 @@ func (s *Service) inlines() []api.Operation {
 }
 
 func (s *Service) putInline(call *api.Call, kind iam.Kind, name, policy, document string) (*Empty, error) {
-	if err := checkName("policyName", policy, maxName); err != nil {
+	if err := entity.CheckName("policyName", policy, maxName); err != nil {
 		return nil, err
 	}
 	if err := checkDocument("policyDocument", iam.Identity, document); err != nil {
 		return nil, err
 	}
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.PutInline(kind, name, policy, document) })
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.PutInline(kind, name, policy, document) })
 }
 
 func (s *Service) getInline(call *api.Call, kind iam.Kind, name, policy string) (holder, document string, err error) {
-	e, err := s.find(call.Account, kind, name)
+	e, err := s.entities.Find(call.Account, kind, name)
 	if err != nil {
 		return "", "", err
 	}
@@ -73,11 +74,11 @@ func (s *Service) getInline(call *api.Call, kind iam.Kind, name, policy string) 
 }
 
 func (s *Service) deleteInline(call *api.Call, kind iam.Kind, name, policy string) (*Empty, error) {
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.DeleteInline(kind, name, policy) })
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.DeleteInline(kind, name, policy) })
 }
 
 func (s *Service) listInline(call *api.Call, kind iam.Kind, name string, marker *string, most *int) (*PolicyNamesOutput, error) {
-	e, err := s.find(call.Account, kind, name)
+	e, err := s.entities.Find(call.Account, kind, name)
 	if err != nil {
 		return nil, err
 	}

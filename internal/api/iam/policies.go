@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/check"
+	"godwit.dev/godwit/internal/api/iam/entity"
 	"godwit.dev/godwit/internal/iam"
 	"godwit.dev/godwit/internal/shard/identity"
 )
@@ -31,7 +32,7 @@ func (s *Service) policies() []api.Operation {
 	}
 }
 
-func versionName(number int) string { return "v" + itoa(number) }
+func versionName(number int) string { return "v" + strconv.Itoa(number) }
 
 // readVersion reads the name of a version; a name that no version can have is 0.
 func readVersion(name string) (int, error) {
@@ -57,22 +58,22 @@ func policyARN(e *iam.Entity) string { return e.ARN() }
 
 func shownPolicy(a *iam.Account, e *iam.Entity) *Policy {
 	p := listedPolicy(a, e)
-	p.Description, p.Tags = e.Description, shownTags(e.Tags)
+	p.Description, p.Tags = e.Description, entity.ShownTags(e.Tags)
 	return &p
 }
 
 func (s *Service) createPolicy(_ context.Context, call *api.Call, in *CreatePolicyInput) (*PolicyOutput, error) {
-	if err := checkName("policyName", *in.PolicyName, maxName); err != nil {
+	if err := entity.CheckName("policyName", *in.PolicyName, maxName); err != nil {
 		return nil, err
 	}
-	path, err := readPath("path", in.Path)
+	path, err := entity.ReadPath("path", in.Path)
 	if err != nil {
 		return nil, err
 	}
 	if err := check.Length("description", api.Deref(in.Description), 0, maxDescription); err != nil {
 		return nil, err
 	}
-	tags, err := readTags(in.Tags)
+	tags, err := entity.ReadTags(in.Tags)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func (s *Service) createPolicy(_ context.Context, call *api.Call, in *CreatePoli
 		return nil, err
 	}
 	id := iam.NewID(iam.PrefixPolicy, call.Account, identity.NewRandom())
-	e, err := s.create(call.Account, &iam.Entity{
+	e, err := s.entities.Create(call.Account, &iam.Entity{
 		Kind: iam.Policy, Path: path, Name: *in.PolicyName, ID: id, Description: api.Deref(in.Description), Tags: tags,
 		Policy: &iam.PolicyPart{Versions: []iam.Version{{Number: 1, Document: *in.PolicyDocument}}, Default: 1, Latest: 1},
 	})
@@ -117,7 +118,7 @@ func (s *Service) changePolicy(call *api.Call, arn string, command func(a *iam.A
 	if err := checkPolicyARN(arn); err != nil {
 		return nil, err
 	}
-	return s.change(call.Account, func(a *iam.Account, now time.Time) error {
+	return s.entities.Change(call.Account, func(a *iam.Account, now time.Time) error {
 		e, err := a.OwnPolicy(arn)
 		if err != nil {
 			return err
@@ -251,7 +252,7 @@ func (s *Service) listPolicyVersions(_ context.Context, call *api.Call, in *Poli
 	const widest = 1 << 30
 	cut, truncated, next, err := check.Page("versions", all, func(v *PolicyVersion) string {
 		number, _ := strconv.Atoi(v.VersionId[1:])
-		return itoa(widest - number)
+		return strconv.Itoa(widest - number)
 	}, in.Marker, in.MaxItems)
 	if err != nil {
 		return nil, err
@@ -312,7 +313,7 @@ func (s *Service) listEntitiesForPolicy(_ context.Context, call *api.Call, in *L
 }
 
 func (s *Service) tagPolicy(_ context.Context, call *api.Call, in *TagPolicyInput) (*Empty, error) {
-	tags, err := readTags(in.Tags)
+	tags, err := entity.ReadTags(in.Tags)
 	if err != nil {
 		return nil, err
 	}
@@ -334,5 +335,5 @@ func (s *Service) listPolicyTags(_ context.Context, call *api.Call, in *PolicyLi
 	if err != nil {
 		return nil, err
 	}
-	return tagsOf(found, in.Marker, in.MaxItems)
+	return entity.TagsOf(found, in.Marker, in.MaxItems)
 }

@@ -2,10 +2,12 @@ package iam
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/check"
+	"godwit.dev/godwit/internal/api/iam/entity"
 	"godwit.dev/godwit/internal/iam"
 	"godwit.dev/godwit/internal/shard/identity"
 )
@@ -37,7 +39,7 @@ func (s *Service) shownRole(e *iam.Entity) *Role {
 	r := s.listedRole(e)
 	r.PermissionsBoundary = shownBoundary(e)
 	if len(e.Tags) > 0 {
-		r.Tags = shownTags(e.Tags)
+		r.Tags = entity.ShownTags(e.Tags)
 	}
 	r.RoleLastUsed = &RoleLastUsed{}
 	if use, ok := s.engine.LastUse(e.ID); ok {
@@ -88,18 +90,18 @@ func checkSession(seconds *int) error {
 	switch {
 	case seconds == nil:
 	case *seconds < minSession:
-		return check.Constraint(itoa(*seconds), "maxSessionDuration", "Member must have value greater than or equal to "+itoa(minSession))
+		return check.Constraint(strconv.Itoa(*seconds), "maxSessionDuration", "Member must have value greater than or equal to "+strconv.Itoa(minSession))
 	case *seconds > maxSession:
-		return check.Constraint(itoa(*seconds), "maxSessionDuration", "Member must have value less than or equal to "+itoa(maxSession))
+		return check.Constraint(strconv.Itoa(*seconds), "maxSessionDuration", "Member must have value less than or equal to "+strconv.Itoa(maxSession))
 	}
 	return nil
 }
 
 func (s *Service) createRole(_ context.Context, call *api.Call, in *CreateRoleInput) (*RoleOutput, error) {
-	if err := checkName("roleName", *in.RoleName, maxRoleName); err != nil {
+	if err := entity.CheckName("roleName", *in.RoleName, maxRoleName); err != nil {
 		return nil, err
 	}
-	path, err := readPath("path", in.Path)
+	path, err := entity.ReadPath("path", in.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +111,7 @@ func (s *Service) createRole(_ context.Context, call *api.Call, in *CreateRoleIn
 	if err := checkSession(in.MaxSessionDuration); err != nil {
 		return nil, err
 	}
-	tags, err := readTags(in.Tags)
+	tags, err := entity.ReadTags(in.Tags)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +124,7 @@ func (s *Service) createRole(_ context.Context, call *api.Call, in *CreateRoleIn
 		part.MaxSession = *in.MaxSessionDuration
 	}
 	id := iam.NewID(iam.PrefixRole, call.Account, identity.NewRandom())
-	e, err := s.create(call.Account, &iam.Entity{
+	e, err := s.entities.Create(call.Account, &iam.Entity{
 		Kind: iam.Role, Path: path, Name: *in.RoleName, ID: id, Description: api.Deref(in.Description), Tags: tags,
 		Boundary: api.Deref(in.PermissionsBoundary), Role: part,
 	})
@@ -135,7 +137,7 @@ func (s *Service) createRole(_ context.Context, call *api.Call, in *CreateRoleIn
 }
 
 func (s *Service) getRole(_ context.Context, call *api.Call, in *RoleInput) (*RoleOutput, error) {
-	e, err := s.find(call.Account, iam.Role, *in.RoleName)
+	e, err := s.entities.Find(call.Account, iam.Role, *in.RoleName)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +151,7 @@ func (s *Service) updateRole(_ context.Context, call *api.Call, in *UpdateRoleIn
 	if err := checkSession(in.MaxSessionDuration); err != nil {
 		return nil, err
 	}
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error {
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error {
 		return a.Describe(*in.RoleName, in.Description, in.MaxSessionDuration)
 	})
 }
@@ -166,19 +168,19 @@ func (s *Service) updateAssumeRolePolicy(_ context.Context, call *api.Call, in *
 	if err != nil {
 		return nil, err
 	}
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.SetTrust(*in.RoleName, bound) })
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.SetTrust(*in.RoleName, bound) })
 }
 
 func (s *Service) deleteRole(_ context.Context, call *api.Call, in *RoleInput) (*Empty, error) {
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Delete(iam.Role, *in.RoleName) })
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Delete(iam.Role, *in.RoleName) })
 }
 
 func (s *Service) listRoles(_ context.Context, call *api.Call, in *ListInput) (*ListRolesOutput, error) {
-	all, err := s.list(call, iam.Role, in.PathPrefix)
+	all, err := s.entities.List(call, iam.Role, in.PathPrefix)
 	if err != nil {
 		return nil, err
 	}
-	cut, truncated, next, err := check.Page("roles", all, nameOf, in.Marker, in.MaxItems)
+	cut, truncated, next, err := check.Page("roles", all, entity.NameOf, in.Marker, in.MaxItems)
 	if err != nil {
 		return nil, err
 	}
@@ -190,13 +192,13 @@ func (s *Service) listRoles(_ context.Context, call *api.Call, in *ListInput) (*
 }
 
 func (s *Service) tagRole(_ context.Context, call *api.Call, in *TagRoleInput) (*Empty, error) {
-	return s.tag(call, iam.Role, *in.RoleName, in.Tags)
+	return s.entities.Tag(call, iam.Role, *in.RoleName, in.Tags)
 }
 
 func (s *Service) untagRole(_ context.Context, call *api.Call, in *UntagRoleInput) (*Empty, error) {
-	return s.untag(call, iam.Role, *in.RoleName, in.TagKeys)
+	return s.entities.Untag(call, iam.Role, *in.RoleName, in.TagKeys)
 }
 
 func (s *Service) listRoleTags(_ context.Context, call *api.Call, in *RoleListInput) (*TagsOutput, error) {
-	return s.listTags(call, iam.Role, *in.RoleName, in.Marker, in.MaxItems)
+	return s.entities.Tags(call, iam.Role, *in.RoleName, in.Marker, in.MaxItems)
 }

@@ -1,20 +1,23 @@
 // Package iam answers the API of AWS Identity and Access Management.
 package iam
 
-import "godwit.dev/godwit/internal/api"
+import (
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/iam/entity"
+)
 
 // The shapes of the operations. Fields are AWS's members. In inputs nil means absent; in
 // outputs nil, and the empty string, are left out of the answer. Operations that ask for
 // the same have one shape.
 
-// Empty is an answer without members.
-type Empty struct{}
-
-// Tag is a tag of an entity.
-type Tag struct {
-	Key   *string `wire:"required"`
-	Value *string `wire:"required"`
-}
+type (
+	// Empty is an answer without members.
+	Empty = entity.Empty
+	// Tag is a tag of an entity.
+	Tag = entity.Tag
+	// TagsOutput is a list of tags.
+	TagsOutput = entity.TagsOutput
+)
 
 // ListInput is what a list has that is cut into pages, under a path.
 type ListInput struct {
@@ -93,13 +96,6 @@ type TagUserInput struct {
 type UntagUserInput struct {
 	UserName *string  `wire:"required"`
 	TagKeys  []string `wire:"required"`
-}
-
-// TagsOutput is a list of tags.
-type TagsOutput struct {
-	Tags        []Tag
-	IsTruncated bool
-	Marker      string
 }
 
 // GroupInput names a group.

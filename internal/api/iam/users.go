@@ -6,6 +6,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/check"
+	"godwit.dev/godwit/internal/api/iam/entity"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/iam"
@@ -46,7 +47,7 @@ func shownUser(e *iam.Entity) *User {
 	u := listedUser(e)
 	u.PermissionsBoundary = shownBoundary(e)
 	if len(e.Tags) > 0 {
-		u.Tags = shownTags(e.Tags)
+		u.Tags = entity.ShownTags(e.Tags)
 	}
 	return &u
 }
@@ -56,60 +57,30 @@ func listedUser(e *iam.Entity) User {
 }
 
 func (s *Service) createUser(_ context.Context, call *api.Call, in *CreateUserInput) (*UserOutput, error) {
-	if err := checkName("userName", *in.UserName, maxNewName); err != nil {
+	if err := entity.CheckName("userName", *in.UserName, maxNewName); err != nil {
 		return nil, err
 	}
-	path, err := readPath("path", in.Path)
+	path, err := entity.ReadPath("path", in.Path)
 	if err != nil {
 		return nil, err
 	}
-	tags, err := readTags(in.Tags)
+	tags, err := entity.ReadTags(in.Tags)
 	if err != nil {
 		return nil, err
 	}
 	id := iam.NewID(iam.PrefixUser, call.Account, identity.NewRandom())
-	e, err := s.create(call.Account, &iam.Entity{Kind: iam.User, Path: path, Name: *in.UserName, ID: id, Tags: tags, Boundary: api.Deref(in.PermissionsBoundary)})
+	e, err := s.entities.Create(call.Account, &iam.Entity{Kind: iam.User, Path: path, Name: *in.UserName, ID: id, Tags: tags, Boundary: api.Deref(in.PermissionsBoundary)})
 	if err != nil {
 		return nil, err
 	}
 	return &UserOutput{shownUser(e)}, nil
 }
 
-// create adds an entity, which is made now, and gives it as it is stored.
-func (s *Service) create(account string, e *iam.Entity) (made *iam.Entity, err error) {
-	err = s.engine.Run(account, func(a *iam.Account, now time.Time) error {
-		e.Created = now.Truncate(time.Second)
-		if e.Policy != nil {
-			e.Policy.Updated, e.Policy.Versions[0].Created = e.Created, e.Created
-		}
-		if err := a.Create(e); err != nil {
-			return err
-		}
-		made, err = a.Find(e.Kind, e.Name)
-		return err
-	})
-	return made, err
-}
-
-// find reads an entity.
-func (s *Service) find(account string, kind iam.Kind, name string) (e *iam.Entity, err error) {
-	err = s.engine.Read(account, func(a *iam.Account) error {
-		e, err = a.Find(kind, name)
-		return err
-	})
-	return e, err
-}
-
-// change runs a command that answers nothing.
-func (s *Service) change(account string, command func(a *iam.Account, now time.Time) error) (*Empty, error) {
-	return nil, s.engine.Run(account, command)
-}
-
 // userName is the name of a user that a request names or, if it names none, of the
 // caller.
 func (s *Service) userName(call *api.Call, name *string) (string, error) {
 	if name != nil {
-		return *name, checkName("userName", *name, maxName)
+		return *name, entity.CheckName("userName", *name, maxName)
 	}
 	if c := call.Caller; c.Kind == caller.User {
 		return c.Name, nil
@@ -125,7 +96,7 @@ func (s *Service) getUser(_ context.Context, call *api.Call, in *MaybeUserInput)
 	if err != nil {
 		return nil, err
 	}
-	e, err := s.find(call.Account, iam.User, name)
+	e, err := s.entities.Find(call.Account, iam.User, name)
 	if err != nil {
 		return nil, err
 	}
@@ -136,46 +107,30 @@ func (s *Service) updateUser(_ context.Context, call *api.Call, in *UpdateUserIn
 	path := ""
 	if in.NewPath != nil {
 		var err error
-		if path, err = readPath("newPath", in.NewPath); err != nil {
+		if path, err = entity.ReadPath("newPath", in.NewPath); err != nil {
 			return nil, err
 		}
 	}
 	if in.NewUserName != nil {
-		if err := checkName("newUserName", *in.NewUserName, maxNewName); err != nil {
+		if err := entity.CheckName("newUserName", *in.NewUserName, maxNewName); err != nil {
 			return nil, err
 		}
 	}
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error {
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error {
 		return a.Rename(iam.User, *in.UserName, api.Deref(in.NewUserName), path)
 	})
 }
 
 func (s *Service) deleteUser(_ context.Context, call *api.Call, in *UserInput) (*Empty, error) {
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Delete(iam.User, *in.UserName) })
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Delete(iam.User, *in.UserName) })
 }
-
-// list gives the entities of a kind under a path.
-func (s *Service) list(call *api.Call, kind iam.Kind, prefix *string) (all []*iam.Entity, err error) {
-	if prefix != nil {
-		if err := check.Length("pathPrefix", *prefix, 1, maxPath); err != nil {
-			return nil, err
-		}
-	}
-	err = s.engine.Read(call.Account, func(a *iam.Account) error {
-		all = a.List(kind, api.Deref(prefix))
-		return nil
-	})
-	return all, err
-}
-
-func nameOf(e **iam.Entity) string { return (*e).Name }
 
 func (s *Service) listUsers(_ context.Context, call *api.Call, in *ListInput) (*ListUsersOutput, error) {
-	all, err := s.list(call, iam.User, in.PathPrefix)
+	all, err := s.entities.List(call, iam.User, in.PathPrefix)
 	if err != nil {
 		return nil, err
 	}
-	cut, truncated, next, err := check.Page("users", all, nameOf, in.Marker, in.MaxItems)
+	cut, truncated, next, err := check.Page("users", all, entity.NameOf, in.Marker, in.MaxItems)
 	if err != nil {
 		return nil, err
 	}
@@ -186,47 +141,16 @@ func (s *Service) listUsers(_ context.Context, call *api.Call, in *ListInput) (*
 	return out, nil
 }
 
-// tag, untag and listTags are of all kinds of entities.
-func (s *Service) tag(call *api.Call, kind iam.Kind, name string, tags []Tag) (*Empty, error) {
-	all, err := readTags(tags)
-	if err != nil {
-		return nil, err
-	}
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Tag(kind, name, all) })
-}
-
-func (s *Service) untag(call *api.Call, kind iam.Kind, name string, keys []string) (*Empty, error) {
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Untag(kind, name, keys) })
-}
-
-func (s *Service) listTags(call *api.Call, kind iam.Kind, name string, marker *string, most *int) (*TagsOutput, error) {
-	e, err := s.find(call.Account, kind, name)
-	if err != nil {
-		return nil, err
-	}
-	return tagsOf(e, marker, most)
-}
-
-func tagsOf(e *iam.Entity, marker *string, most *int) (*TagsOutput, error) {
-	tags := shownTags(e.Tags)
-	sortTags(tags)
-	cut, truncated, next, err := check.Page("tags", tags, func(t *Tag) string { return *t.Key }, marker, most)
-	if err != nil {
-		return nil, err
-	}
-	return &TagsOutput{cut, truncated, next}, nil
-}
-
 func (s *Service) tagUser(_ context.Context, call *api.Call, in *TagUserInput) (*Empty, error) {
-	return s.tag(call, iam.User, *in.UserName, in.Tags)
+	return s.entities.Tag(call, iam.User, *in.UserName, in.Tags)
 }
 
 func (s *Service) untagUser(_ context.Context, call *api.Call, in *UntagUserInput) (*Empty, error) {
-	return s.untag(call, iam.User, *in.UserName, in.TagKeys)
+	return s.entities.Untag(call, iam.User, *in.UserName, in.TagKeys)
 }
 
 func (s *Service) listUserTags(_ context.Context, call *api.Call, in *UserListInput) (*TagsOutput, error) {
-	return s.listTags(call, iam.User, *in.UserName, in.Marker, in.MaxItems)
+	return s.entities.Tags(call, iam.User, *in.UserName, in.Marker, in.MaxItems)
 }
 
 const active, inactive = "Active", "Inactive"
@@ -287,7 +211,7 @@ func (s *Service) updateAccessKey(_ context.Context, call *api.Call, in *UpdateA
 	if err != nil {
 		return nil, err
 	}
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.SetKey(name, *in.AccessKeyId, *in.Status == active) })
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.SetKey(name, *in.AccessKeyId, *in.Status == active) })
 }
 
 func (s *Service) deleteAccessKey(_ context.Context, call *api.Call, in *AccessKeyInput) (*Empty, error) {
@@ -295,7 +219,7 @@ func (s *Service) deleteAccessKey(_ context.Context, call *api.Call, in *AccessK
 	if err != nil {
 		return nil, err
 	}
-	return s.change(call.Account, func(a *iam.Account, _ time.Time) error { return a.DeleteKey(name, *in.AccessKeyId) })
+	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.DeleteKey(name, *in.AccessKeyId) })
 }
 
 // getAccessKeyLastUsed answers GetAccessKeyLastUsed. A key of another account is as one

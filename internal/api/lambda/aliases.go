@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/lambda/request"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/function"
 )
@@ -15,26 +16,26 @@ import (
 // maxAlias bounds the name of an alias, in characters.
 const maxAlias = 128
 
-func checkAlias(c *constraints, name string, version, description *string, routing *AliasRoutingConfiguration) {
-	c.length("name", &name, 1, maxAlias)
+func checkAlias(c *request.Constraints, name string, version, description *string, routing *AliasRoutingConfiguration) {
+	c.Length("name", &name, 1, maxAlias)
 	if !aliasPattern.MatchString(name) || numberPattern.MatchString(name) {
-		c.add("name", name, "Member must satisfy regular expression pattern: (?!^[0-9]+$)([a-zA-Z0-9-_]+)")
+		c.Add("name", name, "Member must satisfy regular expression pattern: (?!^[0-9]+$)([a-zA-Z0-9-_]+)")
 	}
-	c.length("functionVersion", version, 1, 1024)
-	c.pattern("functionVersion", version, versionPattern)
-	c.length("description", description, 0, maxDescription)
+	c.Length("functionVersion", version, 1, 1024)
+	c.Pattern("functionVersion", version, versionPattern)
+	c.Length("description", description, 0, maxDescription)
 	if routing == nil {
 		return
 	}
 	for _, number := range slices.Sorted(maps.Keys(routing.AdditionalVersionWeights)) {
 		weight := routing.AdditionalVersionWeights[number]
-		shown := "{" + shorten(number) + "=" + double(weight) + "}"
+		shown := "{" + request.Shorten(number) + "=" + double(weight) + "}"
 		if !numberPattern.MatchString(number) || len(number) > 1024 {
-			c.add("routingConfig.additionalVersionWeights", shown, "Map keys must satisfy constraint: [Member must have length less than or equal to 1024, "+
+			c.Add("routingConfig.additionalVersionWeights", shown, "Map keys must satisfy constraint: [Member must have length less than or equal to 1024, "+
 				"Member must have length greater than or equal to 1, Member must satisfy regular expression pattern: [0-9]+]")
 		}
 		if !(weight >= 0 && weight <= 1) {
-			c.add("routingConfig.additionalVersionWeights", shown,
+			c.Add("routingConfig.additionalVersionWeights", shown,
 				"Map value must satisfy constraint: [Member must have value less than or equal to 1.0, Member must have value greater than or equal to 0.0, Member must not be null]")
 		}
 	}
@@ -55,7 +56,7 @@ func routing(config *AliasRoutingConfiguration) (r function.Routing, err error) 
 		return r, nil
 	}
 	if len(config.AdditionalVersionWeights) > 1 {
-		return r, invalid("Number of items in AdditionalVersionWeights cannot be greater than 1")
+		return r, request.Invalid("Number of items in AdditionalVersionWeights cannot be greater than 1")
 	}
 	for version, weight := range config.AdditionalVersionWeights {
 		r = function.Routing{Version: version, Weight: weight}
@@ -75,9 +76,9 @@ func shownAlias(fn arn.ARN, a *function.Alias) *AliasConfiguration {
 
 // createAlias answers CreateAlias.
 func (s *Service) createAlias(ctx context.Context, call *api.Call, in *CreateAliasInput) (*AliasConfiguration, error) {
-	var c constraints
+	var c request.Constraints
 	checkAlias(&c, in.Name, &in.FunctionVersion, in.Description, in.RoutingConfig)
-	if err := c.err(); err != nil {
+	if err := c.Err(); err != nil {
 		return nil, err
 	}
 	fn, err := s.parseWhole(ctx, call, in.FunctionName)
@@ -99,9 +100,9 @@ func (s *Service) createAlias(ctx context.Context, call *api.Call, in *CreateAli
 
 // updateAlias answers UpdateAlias.
 func (s *Service) updateAlias(ctx context.Context, call *api.Call, in *UpdateAliasInput) (*AliasConfiguration, error) {
-	var c constraints
+	var c request.Constraints
 	checkAlias(&c, in.Name, in.FunctionVersion, in.Description, in.RoutingConfig)
-	if err := c.err(); err != nil {
+	if err := c.Err(); err != nil {
 		return nil, err
 	}
 	fn, err := s.parseWhole(ctx, call, in.FunctionName)
@@ -126,9 +127,9 @@ func (s *Service) updateAlias(ctx context.Context, call *api.Call, in *UpdateAli
 }
 
 func (s *Service) parseAlias(ctx context.Context, call *api.Call, in *AliasInput) (arn.ARN, error) {
-	var c constraints
+	var c request.Constraints
 	checkAlias(&c, in.Name, nil, nil, nil)
-	if err := c.err(); err != nil {
+	if err := c.Err(); err != nil {
 		return arn.ARN{}, err
 	}
 	return s.parseWhole(ctx, call, in.FunctionName)
@@ -158,11 +159,11 @@ func (s *Service) deleteAlias(ctx context.Context, call *api.Call, in *AliasInpu
 
 // listAliases answers ListAliases.
 func (s *Service) listAliases(ctx context.Context, call *api.Call, in *ListAliasesInput) (*ListAliasesOutput, error) {
-	var c constraints
-	c.length("functionVersion", in.FunctionVersion, 1, 1024)
-	c.pattern("functionVersion", in.FunctionVersion, versionPattern)
-	c.between("maxItems", in.MaxItems, 1, maxItems)
-	if err := c.err(); err != nil {
+	var c request.Constraints
+	c.Length("functionVersion", in.FunctionVersion, 1, 1024)
+	c.Pattern("functionVersion", in.FunctionVersion, versionPattern)
+	c.Between("maxItems", in.MaxItems, 1, request.MaxItems)
+	if err := c.Err(); err != nil {
 		return nil, err
 	}
 	fn, err := s.parseWhole(ctx, call, in.FunctionName)
@@ -170,7 +171,7 @@ func (s *Service) listAliases(ctx context.Context, call *api.Call, in *ListAlias
 		return nil, err
 	}
 	list := "aliases " + fn.String() + " " + api.Deref(in.FunctionVersion)
-	after, err := readMarker(list, in.Marker)
+	after, err := request.ReadMarker(list, in.Marker)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/lambda/request"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fastjson"
 	"godwit.dev/godwit/internal/function"
@@ -37,46 +38,46 @@ const (
 )
 
 // check looks for what breaks the constraints of the model.
-func (s *configuring) check(c *constraints) {
-	c.pattern("role", s.Role, rolePattern)
-	c.length("handler", s.Handler, 0, 128)
-	c.pattern("handler", nonEmpty(s.Handler), handlerPattern)
-	c.length("description", s.Description, 0, maxDescription)
-	c.between("timeout", s.Timeout, 1, maxTimeout)
-	c.between("memorySize", s.MemorySize, minMemory, modelMemory)
+func (s *configuring) check(c *request.Constraints) {
+	c.Pattern("role", s.Role, rolePattern)
+	c.Length("handler", s.Handler, 0, 128)
+	c.Pattern("handler", nonEmpty(s.Handler), handlerPattern)
+	c.Length("description", s.Description, 0, maxDescription)
+	c.Between("timeout", s.Timeout, 1, maxTimeout)
+	c.Between("memorySize", s.MemorySize, minMemory, modelMemory)
 	if s.DeadLetter != nil {
-		c.pattern("deadLetterConfig.targetArn", s.DeadLetter.TargetArn, resourcePattern)
+		c.Pattern("deadLetterConfig.targetArn", s.DeadLetter.TargetArn, resourcePattern)
 	}
 	if s.Environment != nil {
 		names := slices.Sorted(maps.Keys(s.Environment.Variables))
 		if i := slices.IndexFunc(names, func(name string) bool { return !variablePattern.MatchString(name) }); i >= 0 {
-			c.add("environment.variables", "{"+names[i]+"=...}", "Map keys must satisfy constraint: "+
-				"[Member must satisfy regular expression pattern: %s]", variablePattern.text)
+			c.Add("environment.variables", "{"+names[i]+"=...}", "Map keys must satisfy constraint: "+
+				"[Member must satisfy regular expression pattern: %s]", variablePattern.Text)
 		}
 	}
 	if s.Tracing != nil {
-		c.enum("tracingConfig.mode", s.Tracing.Mode, "Active", "PassThrough")
+		c.Enum("tracingConfig.mode", s.Tracing.Mode, "Active", "PassThrough")
 	}
 	if s.Storage != nil {
 		if s.Storage.Size == nil {
-			c.broken = append(c.broken, "Value null at 'ephemeralStorage.size' failed to satisfy constraint: Member must not be null")
+			c.Lacks("ephemeralStorage.size")
 		}
-		c.between("ephemeralStorage.size", s.Storage.Size, minStorage, maxStorage)
+		c.Between("ephemeralStorage.size", s.Storage.Size, minStorage, maxStorage)
 	}
 	if s.SnapStart != nil {
-		c.enum("snapStart.applyOn", s.SnapStart.ApplyOn, "PublishedVersions", "None")
+		c.Enum("snapStart.applyOn", s.SnapStart.ApplyOn, "PublishedVersions", "None")
 	}
 	if l := s.Logging; l != nil {
-		c.enum("loggingConfig.logFormat", l.LogFormat, function.JSONLogs, function.TextLogs)
-		c.enum("loggingConfig.applicationLogLevel", l.ApplicationLogLevel, "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
-		c.enum("loggingConfig.systemLogLevel", l.SystemLogLevel, "DEBUG", "INFO", "WARN")
-		c.length("loggingConfig.logGroup", l.LogGroup, 1, 512)
-		c.pattern("loggingConfig.logGroup", l.LogGroup, logGroupPattern)
+		c.Enum("loggingConfig.logFormat", l.LogFormat, function.JSONLogs, function.TextLogs)
+		c.Enum("loggingConfig.applicationLogLevel", l.ApplicationLogLevel, "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
+		c.Enum("loggingConfig.systemLogLevel", l.SystemLogLevel, "DEBUG", "INFO", "WARN")
+		c.Length("loggingConfig.logGroup", l.LogGroup, 1, 512)
+		c.Pattern("loggingConfig.logGroup", l.LogGroup, logGroupPattern)
 	}
-	c.count("architectures", s.Architectures, 1, 1)
+	c.Count("architectures", s.Architectures, 1, 1)
 	for _, a := range s.Architectures {
 		if a != "x86_64" && a != "arm64" {
-			c.add("architectures", "["+a+"]", "Member must satisfy constraint: [Member must satisfy enum value set: [x86_64, arm64]]")
+			c.Add("architectures", "["+a+"]", "Member must satisfy constraint: [Member must satisfy enum value set: [x86_64, arm64]]")
 		}
 	}
 }
@@ -84,7 +85,7 @@ func (s *configuring) check(c *constraints) {
 // apply changes a configuration. It fails with InvalidParameter.
 func (s *Service) apply(config *function.Config, set *configuring) error {
 	if config.Package == packageImage && (api.Deref(set.Runtime) != "" || api.Deref(set.Handler) != "") {
-		return invalid("Please don't provide handler or runtime or layer when the package type is Image.")
+		return request.Invalid("Please don't provide handler or runtime or layer when the package type is Image.")
 	}
 	if set.Runtime != nil {
 		if err := s.checkRuntime(*set.Runtime); err != nil {
@@ -93,7 +94,7 @@ func (s *Service) apply(config *function.Config, set *configuring) error {
 	}
 	switch {
 	case api.Deref(set.MemorySize) > maxMemory:
-		return invalid("'MemorySize' value failed to satisfy constraint: Member must have value less than or equal to %d", maxMemory)
+		return request.Invalid("'MemorySize' value failed to satisfy constraint: Member must have value less than or equal to %d", maxMemory)
 	case set.SnapStart != nil && api.Deref(set.SnapStart.ApplyOn) == "PublishedVersions":
 		return unbuilt(unbuiltMembers{"SnapStart": true})
 	}
@@ -145,7 +146,7 @@ func deadLetter(text string) (arn.ARN, error) {
 	}
 	target, err := arn.Parse(text)
 	if err != nil || target.Service != "sqs" && target.Service != "sns" || target.FIFO() || target.Resource == "" {
-		return arn.ARN{}, invalid("The dead-letter target %s is neither a standard SQS queue nor a standard SNS topic.", shorten(text))
+		return arn.ARN{}, request.Invalid("The dead-letter target %s is neither a standard SQS queue nor a standard SNS topic.", request.Shorten(text))
 	}
 	return target, nil
 }
@@ -158,7 +159,7 @@ func applyLogging(config *function.Logging, set *LoggingConfig) error {
 	change(&config.Group, set.LogGroup)
 	if config.Format == function.TextLogs {
 		if set.ApplicationLogLevel != nil || set.SystemLogLevel != nil {
-			return invalid("To use ApplicationLogLevel or SystemLogLevel, you must set LogFormat to JSON.")
+			return request.Invalid("To use ApplicationLogLevel or SystemLogLevel, you must set LogFormat to JSON.")
 		}
 		config.ApplicationLevel, config.SystemLevel = "", ""
 		return nil
@@ -189,7 +190,7 @@ func (e *Environment) check() error {
 		}
 	}
 	if len(taken) > 0 {
-		return invalid("%scontains reserved keys that are currently not supported for modification. Reserved keys used in this request: %s",
+		return request.Invalid("%scontains reserved keys that are currently not supported for modification. Reserved keys used in this request: %s",
 			prefix, strings.Join(taken, ", "))
 	}
 	measured := []byte{'{'}
@@ -201,7 +202,7 @@ func (e *Environment) check() error {
 		measured = fastjson.AppendString(measured, e.Variables[name])
 	}
 	if measured = append(measured, '}'); len(measured) > maxEnvironment {
-		return invalid("%sexceeded the 4KB limit. String measured: %s", prefix, measured)
+		return request.Invalid("%sexceeded the 4KB limit. String measured: %s", prefix, measured)
 	}
 	return nil
 }

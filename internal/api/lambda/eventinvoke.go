@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/lambda/request"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/function"
 )
@@ -72,7 +73,7 @@ func (s *Service) eventInvokeOperations() []api.Operation {
 }
 
 // destinationPattern is the model's of a destination.
-var destinationPattern = compile(`$|kafka://([^.]([a-zA-Z0-9\-_.]{0,248}))|arn:(aws[a-zA-Z0-9-]*):([a-zA-Z0-9\-])+:((eusc-)?[a-z]{2}((-gov)|(-iso([a-z]?)))?-[a-z]+-\d{1})?:(\d{12})?:(.*)`)
+var destinationPattern = request.Compile(`$|kafka://([^.]([a-zA-Z0-9\-_.]{0,248}))|arn:(aws[a-zA-Z0-9-]*):([a-zA-Z0-9\-])+:((eusc-)?[a-z]{2}((-gov)|(-iso([a-z]?)))?-[a-z]+-\d{1})?:(\d{12})?:(.*)`)
 
 // maxDestination bounds its length, in characters.
 const maxDestination = 350
@@ -94,24 +95,24 @@ func (s *Service) setEventInvoke(ctx context.Context, call *api.Call, in *EventI
 	if d := in.DestinationConfig; d != nil {
 		change.OnSuccess, change.OnFailure = destination(d.OnSuccess), destination(d.OnFailure)
 	}
-	var c constraints
-	c.between("maximumRetryAttempts", in.MaximumRetryAttempts, 0, function.MaxRetries)
-	c.between("maximumEventAgeInSeconds", in.MaximumEventAgeInSeconds, int(function.MinEventAge.Seconds()), int(function.MaxEventAge.Seconds()))
+	var c request.Constraints
+	c.Between("maximumRetryAttempts", in.MaximumRetryAttempts, 0, function.MaxRetries)
+	c.Between("maximumEventAgeInSeconds", in.MaximumEventAgeInSeconds, int(function.MinEventAge.Seconds()), int(function.MaxEventAge.Seconds()))
 	for member, given := range map[string]*string{
 		"destinationConfig.onSuccess.destination": change.OnSuccess, "destinationConfig.onFailure.destination": change.OnFailure,
 	} {
-		c.length(member, given, 0, maxDestination)
-		c.pattern(member, given, destinationPattern)
+		c.Length(member, given, 0, maxDestination)
+		c.Pattern(member, given, destinationPattern)
 	}
-	if err := c.err(); err != nil {
+	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, maxShortName)
+	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, request.MaxShortName)
 	if err != nil {
 		return nil, err
 	}
 	set, err := s.engine.SetEventInvoke(ctx, function.SetEventInvoke{
-		Function: n.function, Qualifier: n.qualifier, Change: change, Merge: merge,
+		Function: n.Function, Qualifier: n.Qualifier, Change: change, Merge: merge,
 	})
 	if err != nil {
 		return nil, err
@@ -127,9 +128,9 @@ func destination(d *Destination) *string {
 }
 
 // shownEventInvoke is how events are tried as it is shown.
-func shownEventInvoke(n named, c *function.EventInvoke) *FunctionEventInvokeConfig {
-	if n.qualifier == "" {
-		n.qualifier = function.Latest
+func shownEventInvoke(n request.Named, c *function.EventInvoke) *FunctionEventInvokeConfig {
+	if n.Qualifier == "" {
+		n.Qualifier = function.Latest
 	}
 	shown := func(a arn.ARN) *Destination {
 		if a.IsZero() {
@@ -146,11 +147,11 @@ func shownEventInvoke(n named, c *function.EventInvoke) *FunctionEventInvokeConf
 
 // getFunctionEventInvokeConfig answers GetFunctionEventInvokeConfig.
 func (s *Service) getFunctionEventInvokeConfig(ctx context.Context, call *api.Call, in *FunctionInput) (*FunctionEventInvokeConfig, error) {
-	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, maxShortName)
+	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, request.MaxShortName)
 	if err != nil {
 		return nil, err
 	}
-	set, err := s.engine.ShowEventInvoke(ctx, n.function, n.qualifier)
+	set, err := s.engine.ShowEventInvoke(ctx, n.Function, n.Qualifier)
 	if err != nil {
 		return nil, err
 	}
@@ -159,18 +160,18 @@ func (s *Service) getFunctionEventInvokeConfig(ctx context.Context, call *api.Ca
 
 // deleteFunctionEventInvokeConfig answers DeleteFunctionEventInvokeConfig.
 func (s *Service) deleteFunctionEventInvokeConfig(ctx context.Context, call *api.Call, in *FunctionInput) (*Empty, error) {
-	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, maxShortName)
+	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, request.MaxShortName)
 	if err != nil {
 		return nil, err
 	}
-	return nil, s.engine.DeleteEventInvoke(ctx, n.function, n.qualifier)
+	return nil, s.engine.DeleteEventInvoke(ctx, n.Function, n.Qualifier)
 }
 
 // listFunctionEventInvokeConfigs answers ListFunctionEventInvokeConfigs.
 func (s *Service) listFunctionEventInvokeConfigs(ctx context.Context, call *api.Call, in *ListFunctionEventInvokeConfigsInput) (*ListFunctionEventInvokeConfigsOutput, error) {
-	var c constraints
-	c.between("maxItems", in.MaxItems, 1, pageSize)
-	if err := c.err(); err != nil {
+	var c request.Constraints
+	c.Between("maxItems", in.MaxItems, 1, pageSize)
+	if err := c.Err(); err != nil {
 		return nil, err
 	}
 	fn, err := s.parseWhole(ctx, call, in.FunctionName)
@@ -178,7 +179,7 @@ func (s *Service) listFunctionEventInvokeConfigs(ctx context.Context, call *api.
 		return nil, err
 	}
 	list := "event-invoke-configs " + fn.String()
-	after, err := readMarker(list, in.Marker)
+	after, err := request.ReadMarker(list, in.Marker)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +193,7 @@ func (s *Service) listFunctionEventInvokeConfigs(ctx context.Context, call *api.
 	}
 	out := &ListFunctionEventInvokeConfigsOutput{FunctionEventInvokeConfigs: make([]FunctionEventInvokeConfig, 0, len(page))}
 	for i := range page {
-		out.FunctionEventInvokeConfigs = append(out.FunctionEventInvokeConfigs, *shownEventInvoke(named{fn, page[i].Qualifier}, &page[i].EventInvoke))
+		out.FunctionEventInvokeConfigs = append(out.FunctionEventInvokeConfigs, *shownEventInvoke(request.Named{Function: fn, Qualifier: page[i].Qualifier}, &page[i].EventInvoke))
 	}
 	if more {
 		out.NextMarker = api.NextToken(list, page[len(page)-1].Qualifier)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/lambda/request"
 	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
@@ -29,17 +30,17 @@ const (
 
 // createFunction answers CreateFunction.
 func (s *Service) createFunction(ctx context.Context, call *api.Call, in *CreateFunctionInput) (*FunctionConfiguration, error) {
-	var c constraints
+	var c request.Constraints
 	settings := configuring{
 		Role: &in.Role, Runtime: in.Runtime, Handler: in.Handler, Description: in.Description, Timeout: in.Timeout, MemorySize: in.MemorySize,
 		DeadLetter: in.DeadLetterConfig, Environment: in.Environment, Tracing: in.TracingConfig,
 		Storage: in.EphemeralStorage, SnapStart: in.SnapStart, Logging: in.LoggingConfig, Architectures: in.Architectures,
 	}
 	settings.check(&c)
-	c.enum("packageType", in.PackageType, packageImage, packageZip)
-	c.length("codeSigningConfigArn", in.CodeSigningConfigArn, 0, 200)
-	c.pattern("codeSigningConfigArn", nonEmpty(in.CodeSigningConfigArn), signingPattern)
-	if err := c.err(); err != nil {
+	c.Enum("packageType", in.PackageType, packageImage, packageZip)
+	c.Length("codeSigningConfigArn", in.CodeSigningConfigArn, 0, 200)
+	c.Pattern("codeSigningConfigArn", nonEmpty(in.CodeSigningConfigArn), signingPattern)
+	if err := c.Err(); err != nil {
 		return nil, err
 	}
 	fn, err := s.parseNew(ctx, call, in.FunctionName)
@@ -58,7 +59,7 @@ func (s *Service) createFunction(ctx context.Context, call *api.Call, in *Create
 			"is not deleted: "+*in.CodeSigningConfigArn)
 	}
 	config := defaults(fn, in.PackageType)
-	if err := checkTags(in.Tags); err != nil {
+	if err := request.CheckTags(in.Tags); err != nil {
 		return nil, err
 	}
 	source := codeSource{
@@ -69,7 +70,7 @@ func (s *Service) createFunction(ctx context.Context, call *api.Call, in *Create
 		return nil, err
 	}
 	if config.Package == packageZip && (config.Runtime == "" || config.Handler == "") {
-		return nil, invalid("Runtime and Handler are mandatory parameters for functions created with deployment packages.")
+		return nil, request.Invalid("Runtime and Handler are mandatory parameters for functions created with deployment packages.")
 	}
 	code, err := source.read(config.Package)
 	if err != nil {
@@ -99,13 +100,13 @@ func (c *codeSource) read(kind string) (function.Code, error) {
 	case c.encrypted:
 		return function.Code{}, unbuilt(unbuiltMembers{"SourceKMSKeyArn": true})
 	case c.s3:
-		return function.Code{}, invalid("Code in S3 is not supported by this version. Send it in ZipFile.")
+		return function.Code{}, request.Invalid("Code in S3 is not supported by this version. Send it in ZipFile.")
 	case kind == packageZip && c.image != nil:
-		return function.Code{}, invalid("Please don't provide ImageUri when updating a function with packageType Zip.")
+		return function.Code{}, request.Invalid("Please don't provide ImageUri when updating a function with packageType Zip.")
 	case kind == packageImage && c.zip != nil:
-		return function.Code{}, invalid("Please provide ImageUri when updating a function with packageType Image.")
+		return function.Code{}, request.Invalid("Please provide ImageUri when updating a function with packageType Image.")
 	case c.zip == nil && c.image == nil:
-		return function.Code{}, invalid("Please provide a source for function code.")
+		return function.Code{}, request.Invalid("Please provide a source for function code.")
 	case c.image != nil:
 		return remote(*c.image)
 	case len(c.zip) > maxZip:
@@ -113,9 +114,9 @@ func (c *codeSource) read(kind string) (function.Code, error) {
 	}
 	switch err := bundle.Check(c.zip); {
 	case errors.Is(err, bundle.ErrTooLarge):
-		return function.Code{}, invalid("Unzipped size must be smaller than %d bytes", bundle.MaxUnzipped)
+		return function.Code{}, request.Invalid("Unzipped size must be smaller than %d bytes", bundle.MaxUnzipped)
 	case err != nil:
-		return function.Code{}, invalid("Could not unzip uploaded file. Please check your file, then try to upload again.")
+		return function.Code{}, request.Invalid("Could not unzip uploaded file. Please check your file, then try to upload again.")
 	}
 	return function.Code{SHA256: sha256.Sum256(c.zip), Size: int64(len(c.zip))}, nil
 }
@@ -128,7 +129,7 @@ const maxURL = 2048
 func remote(image string) (function.Code, error) {
 	u, err := url.Parse(image)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(image) > maxURL {
-		return function.Code{}, invalid("This version does not run container images. An ImageUri of up to %d bytes that begins with http:// or https:// "+
+		return function.Code{}, request.Invalid("This version does not run container images. An ImageUri of up to %d bytes that begins with http:// or https:// "+
 			"names a function that runs elsewhere.", maxURL)
 	}
 	return function.Code{URL: image}, nil
@@ -136,10 +137,10 @@ func remote(image string) (function.Code, error) {
 
 // updateFunctionCode answers UpdateFunctionCode.
 func (s *Service) updateFunctionCode(ctx context.Context, call *api.Call, in *UpdateFunctionCodeInput) (*FunctionConfiguration, error) {
-	var c constraints
+	var c request.Constraints
 	settings := configuring{Architectures: in.Architectures}
 	settings.check(&c)
-	if err := c.err(); err != nil {
+	if err := c.Err(); err != nil {
 		return nil, err
 	}
 	fn, err := s.parseWhole(ctx, call, in.FunctionName)
@@ -186,14 +187,14 @@ func (s *Service) updateFunctionCode(ctx context.Context, call *api.Call, in *Up
 
 // updateFunctionConfiguration answers UpdateFunctionConfiguration.
 func (s *Service) updateFunctionConfiguration(ctx context.Context, call *api.Call, in *UpdateFunctionConfigurationInput) (*FunctionConfiguration, error) {
-	var c constraints
+	var c request.Constraints
 	settings := configuring{
 		Role: in.Role, Runtime: in.Runtime, Handler: in.Handler, Description: in.Description, Timeout: in.Timeout, MemorySize: in.MemorySize,
 		DeadLetter: in.DeadLetterConfig, Environment: in.Environment, Tracing: in.TracingConfig,
 		Storage: in.EphemeralStorage, SnapStart: in.SnapStart, Logging: in.LoggingConfig,
 	}
 	settings.check(&c)
-	if err := c.err(); err != nil {
+	if err := c.Err(); err != nil {
 		return nil, err
 	}
 	fn, err := s.parseWhole(ctx, call, in.FunctionName)
@@ -223,7 +224,7 @@ func (s *Service) getFunction(ctx context.Context, call *api.Call, in *FunctionI
 	if err != nil {
 		return nil, err
 	}
-	out := &GetFunctionOutput{Configuration: s.shown(&info, n.qualifier)}
+	out := &GetFunctionOutput{Configuration: s.shown(&info, n.Qualifier)}
 	if len(info.Tags) > 0 {
 		out.Tags = info.Tags
 	}
@@ -244,25 +245,25 @@ func (s *Service) getFunctionConfiguration(ctx context.Context, call *api.Call, 
 	if err != nil {
 		return nil, err
 	}
-	return s.shown(&info, n.qualifier), nil
+	return s.shown(&info, n.Qualifier), nil
 }
 
-func (s *Service) find(ctx context.Context, call *api.Call, in *FunctionInput) (named, shard.FunctionInfo, error) {
-	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, maxLongName)
+func (s *Service) find(ctx context.Context, call *api.Call, in *FunctionInput) (request.Named, shard.FunctionInfo, error) {
+	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, request.MaxLongName)
 	if err != nil {
 		return n, shard.FunctionInfo{}, err
 	}
-	info, err := s.engine.FunctionInfo(ctx, n.function, n.qualifier)
+	info, err := s.engine.FunctionInfo(ctx, n.Function, n.Qualifier)
 	return n, info, err
 }
 
 // deleteFunction answers DeleteFunction.
 func (s *Service) deleteFunction(ctx context.Context, call *api.Call, in *FunctionInput) (*DeleteFunctionOutput, error) {
-	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, maxLongName)
+	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, request.MaxLongName)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.engine.DeleteFunction(ctx, n.function, n.qualifier); err != nil {
+	if err := s.engine.DeleteFunction(ctx, n.Function, n.Qualifier); err != nil {
 		return nil, err
 	}
 	return &DeleteFunctionOutput{StatusCode: 204}, nil
@@ -353,7 +354,7 @@ func unbuilt(members unbuiltMembers) error {
 	if len(set) == 0 {
 		return nil
 	}
-	return invalid("Not supported by this version: %s.", strings.Join(set, ", "))
+	return request.Invalid("Not supported by this version: %s.", strings.Join(set, ", "))
 }
 
 func (v *VpcConfig) set() bool {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/lambda/request"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/invoke"
@@ -57,13 +58,13 @@ type InvokeOutput struct {
 
 // invoke answers Invoke.
 func (s *Service) invoke(ctx context.Context, call *api.Call, in *InvokeInput) (*InvokeOutput, error) {
-	var c constraints
-	c.enum("invocationType", in.InvocationType, event, requestResponse, dryRun)
-	c.enum("logType", in.LogType, "None", tailLog)
-	if err := c.err(); err != nil {
+	var c request.Constraints
+	c.Enum("invocationType", in.InvocationType, event, requestResponse, dryRun)
+	c.Enum("logType", in.LogType, "None", tailLog)
+	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, maxLongName)
+	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, request.MaxLongName)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +79,7 @@ func (s *Service) invoke(ctx context.Context, call *api.Call, in *InvokeInput) (
 	if err != nil {
 		return nil, err
 	}
-	target, err := s.engine.Function(ctx, n.function, n.qualifier)
+	target, err := s.engine.Function(ctx, n.Function, n.Qualifier)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +88,7 @@ func (s *Service) invoke(ctx context.Context, call *api.Call, in *InvokeInput) (
 	case dryRun:
 		return &InvokeOutput{StatusCode: http.StatusNoContent}, nil
 	case event:
-		return s.invokeAsync(ctx, call, n, function.Event{Qualifier: n.qualifier, Payload: in.Payload, Trace: trace})
+		return s.invokeAsync(ctx, call, n, function.Event{Qualifier: n.Qualifier, Payload: in.Payload, Trace: trace})
 	}
 	// The function's time, that of its start, and a moment for all else.
 	if call.Extend != nil && target.Timeout > anyTime {
@@ -99,7 +100,7 @@ func (s *Service) invoke(ctx context.Context, call *api.Call, in *InvokeInput) (
 	}
 	out, err := s.Pool.Invoke(ctx, invocation)
 	if fault.KindOf(err) == fault.ResourceNotFound { // its code was replaced before it could be read
-		if invocation.Target, err = s.engine.Function(ctx, n.function, n.qualifier); err == nil {
+		if invocation.Target, err = s.engine.Function(ctx, n.Function, n.Qualifier); err == nil {
 			out, err = s.Pool.Invoke(ctx, invocation)
 		}
 	}
@@ -111,7 +112,7 @@ func (s *Service) invoke(ctx context.Context, call *api.Call, in *InvokeInput) (
 
 // invokeAsync accepts an event: it is durable on return. The request's id is that
 // of all attempts.
-func (s *Service) invokeAsync(ctx context.Context, call *api.Call, n named, ev function.Event) (*InvokeOutput, error) {
+func (s *Service) invokeAsync(ctx context.Context, call *api.Call, n request.Named, ev function.Event) (*InvokeOutput, error) {
 	id, err := uuid.Parse(call.RequestID)
 	if err != nil {
 		return nil, err
@@ -120,7 +121,7 @@ func (s *Service) invokeAsync(ctx context.Context, call *api.Call, n named, ev f
 	if len(ev.Payload) == 0 {
 		ev.Payload = []byte("{}")
 	}
-	if err := s.engine.InvokeAsync(ctx, n.function, ev); err != nil {
+	if err := s.engine.InvokeAsync(ctx, n.Function, ev); err != nil {
 		return nil, err
 	}
 	return &InvokeOutput{StatusCode: http.StatusAccepted}, nil

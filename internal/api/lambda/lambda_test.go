@@ -16,6 +16,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/apitest"
+	"godwit.dev/godwit/internal/api/lambda/mappings"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
@@ -306,7 +307,7 @@ func TestMappings(t *testing.T) {
 		step{"CreateEventSourceMapping", `{"EventSourceArn":"` + queue + `","FunctionName":"` + account + `:function:f:1"}`, ok, `"FunctionArn":"` + fARN + `:1"`},
 	)
 	made, err := a.Ask("CreateEventSourceMapping", create(`,"FunctionResponseTypes":[]`))
-	var m EventSourceMappingConfiguration
+	var m mappings.EventSourceMappingConfiguration
 	if err := errors.Join(err, json.Unmarshal([]byte(made), &m)); err != nil {
 		t.Fatal(err)
 	}

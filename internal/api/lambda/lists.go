@@ -6,39 +6,21 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/lambda/request"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/shard"
 )
 
-// Sizes of pages. Lists of functions and versions never have more than pageSize
-// items, whatever is asked for.
-const (
-	pageSize = 50
-	maxItems = 10000
-)
-
-func checkPage(maxItemsAsked *int) error {
-	var c constraints
-	c.between("maxItems", maxItemsAsked, 1, maxItems)
-	return c.err()
-}
-
-// readMarker gives the place where a list goes on.
-func readMarker(list string, marker *string) (string, error) {
-	after, ok := api.ReadToken(list, marker)
-	if !ok {
-		return "", invalid("The Marker is not valid.")
-	}
-	return after, nil
-}
+// pageSize bounds lists of functions and versions, whatever is asked for.
+const pageSize = 50
 
 // listFunctions answers ListFunctions. No function is a replica of another region's.
 func (s *Service) listFunctions(ctx context.Context, call *api.Call, in *ListFunctionsInput) (*ListFunctionsOutput, error) {
-	var c constraints
-	c.pattern("masterRegion", in.MasterRegion, regionPattern)
-	c.enum("functionVersion", in.FunctionVersion, "ALL")
-	c.between("maxItems", in.MaxItems, 1, maxItems)
-	if err := c.err(); err != nil {
+	var c request.Constraints
+	c.Pattern("masterRegion", in.MasterRegion, regionPattern)
+	c.Enum("functionVersion", in.FunctionVersion, "ALL")
+	c.Between("maxItems", in.MaxItems, 1, request.MaxItems)
+	if err := c.Err(); err != nil {
 		return nil, err
 	}
 	all := in.FunctionVersion != nil
@@ -46,7 +28,7 @@ func (s *Service) listFunctions(ctx context.Context, call *api.Call, in *ListFun
 	if all {
 		list = "versions"
 	}
-	after, err := readMarker(list, in.Marker)
+	after, err := request.ReadMarker(list, in.Marker)
 	if err != nil {
 		return nil, err
 	}
@@ -87,9 +69,9 @@ func number(version string) string {
 
 // publishVersion answers PublishVersion.
 func (s *Service) publishVersion(ctx context.Context, call *api.Call, in *PublishVersionInput) (*FunctionConfiguration, error) {
-	var c constraints
-	c.length("description", in.Description, 0, maxDescription)
-	if err := c.err(); err != nil {
+	var c request.Constraints
+	c.Length("description", in.Description, 0, maxDescription)
+	if err := c.Err(); err != nil {
 		return nil, err
 	}
 	fn, err := s.parseWhole(ctx, call, in.FunctionName)
@@ -111,15 +93,15 @@ func (s *Service) publishVersion(ctx context.Context, call *api.Call, in *Publis
 
 // listVersionsByFunction answers ListVersionsByFunction.
 func (s *Service) listVersionsByFunction(ctx context.Context, call *api.Call, in *ListVersionsByFunctionInput) (*ListVersionsByFunctionOutput, error) {
-	if err := checkPage(in.MaxItems); err != nil {
+	if err := request.CheckPage(in.MaxItems); err != nil {
 		return nil, err
 	}
-	n, err := s.parse(ctx, call, in.FunctionName, nil, maxLongName)
+	n, err := s.parse(ctx, call, in.FunctionName, nil, request.MaxLongName)
 	if err != nil {
 		return nil, err
 	}
-	list := n.function.String()
-	after, err := readMarker(list, in.Marker)
+	list := n.Function.String()
+	after, err := request.ReadMarker(list, in.Marker)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +110,7 @@ func (s *Service) listVersionsByFunction(ctx context.Context, call *api.Call, in
 		limit = min(*in.MaxItems, pageSize)
 	}
 	behind, _ := strconv.ParseUint(after, 10, 64)
-	page, more, err := s.engine.ListVersions(ctx, n.function, after == "", behind, limit)
+	page, more, err := s.engine.ListVersions(ctx, n.Function, after == "", behind, limit)
 	if err != nil {
 		return nil, err
 	}

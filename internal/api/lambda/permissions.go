@@ -6,32 +6,33 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/lambda/request"
 	"godwit.dev/godwit/internal/function"
 )
 
 // addPermission answers AddPermission.
 func (s *Service) addPermission(ctx context.Context, call *api.Call, in *AddPermissionInput) (*AddPermissionOutput, error) {
-	var c constraints
-	c.length("statementId", &in.StatementId, 1, 100)
-	c.pattern("statementId", &in.StatementId, statementPattern)
-	c.pattern("action", &in.Action, actionPattern)
-	c.pattern("principal", &in.Principal, principalPattern)
-	c.pattern("sourceArn", in.SourceArn, arnPattern)
-	c.length("sourceAccount", in.SourceAccount, 0, 12)
-	c.pattern("sourceAccount", in.SourceAccount, accountPattern)
-	c.length("eventSourceToken", in.EventSourceToken, 0, 256)
-	c.pattern("eventSourceToken", in.EventSourceToken, tokenPattern)
-	c.length("principalOrgID", in.PrincipalOrgID, 12, 34)
-	c.pattern("principalOrgID", in.PrincipalOrgID, organizationRegexp)
-	c.enum("functionUrlAuthType", in.FunctionUrlAuthType, "NONE", "AWS_IAM")
-	if err := c.err(); err != nil {
+	var c request.Constraints
+	c.Length("statementId", &in.StatementId, 1, 100)
+	c.Pattern("statementId", &in.StatementId, statementPattern)
+	c.Pattern("action", &in.Action, actionPattern)
+	c.Pattern("principal", &in.Principal, principalPattern)
+	c.Pattern("sourceArn", in.SourceArn, request.ARNPattern)
+	c.Length("sourceAccount", in.SourceAccount, 0, 12)
+	c.Pattern("sourceAccount", in.SourceAccount, request.AccountPattern)
+	c.Length("eventSourceToken", in.EventSourceToken, 0, 256)
+	c.Pattern("eventSourceToken", in.EventSourceToken, tokenPattern)
+	c.Length("principalOrgID", in.PrincipalOrgID, 12, 34)
+	c.Pattern("principalOrgID", in.PrincipalOrgID, organizationRegexp)
+	c.Enum("functionUrlAuthType", in.FunctionUrlAuthType, "NONE", "AWS_IAM")
+	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, maxLongName)
+	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, request.MaxLongName)
 	if err != nil {
 		return nil, err
 	}
-	if !isPrincipal(in.Principal) && n.qualifier != function.Latest {
+	if !isPrincipal(in.Principal) && n.Qualifier != function.Latest {
 		return nil, errPrincipal
 	}
 	who, known := s.Principals.BindPrincipal(in.Principal)
@@ -40,7 +41,7 @@ func (s *Service) addPermission(ctx context.Context, call *api.Call, in *AddPerm
 	}
 	p := function.NewPermission(in.StatementId, who, in.Action, n.ARN().String(), conditions(in))
 	err = s.engine.PermitFunction(ctx, function.Permit{
-		Function: n.function, Qualifier: n.qualifier, RevisionID: api.Deref(in.RevisionId), Permission: p, Revision: s.NewRevision(),
+		Function: n.Function, Qualifier: n.Qualifier, RevisionID: api.Deref(in.RevisionId), Permission: p, Revision: s.NewRevision(),
 	})
 	if err != nil {
 		return nil, err
@@ -49,12 +50,12 @@ func (s *Service) addPermission(ctx context.Context, call *api.Call, in *AddPerm
 	return &AddPermissionOutput{Statement: p.String()}, nil
 }
 
-var errPrincipal = invalid("The provided principal was invalid. Please check the principal and try again.")
+var errPrincipal = request.Invalid("The provided principal was invalid. Please check the principal and try again.")
 
 // isPrincipal reports whether a name can be somebody's: everybody's, an account's, a
 // user's or role's, or a service's, which is in one of AWS's domains.
 func isPrincipal(name string) bool {
-	if name == "*" || accountPattern.MatchString(name) || strings.HasPrefix(name, "arn:") {
+	if name == "*" || request.AccountPattern.MatchString(name) || strings.HasPrefix(name, "arn:") {
 		return true
 	}
 	return slices.ContainsFunc([]string{".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu", ".amazon.com", ".aws.internal"}, func(domain string) bool {
@@ -87,28 +88,28 @@ func conditions(in *AddPermissionInput) map[string]map[string]string {
 
 // removePermission answers RemovePermission.
 func (s *Service) removePermission(ctx context.Context, call *api.Call, in *RemovePermissionInput) (*Empty, error) {
-	var c constraints
-	c.length("statementId", &in.StatementId, 1, 100)
-	c.pattern("statementId", &in.StatementId, namespacedPattern)
-	if err := c.err(); err != nil {
+	var c request.Constraints
+	c.Length("statementId", &in.StatementId, 1, 100)
+	c.Pattern("statementId", &in.StatementId, namespacedPattern)
+	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, maxLongName)
+	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, request.MaxLongName)
 	if err != nil {
 		return nil, err
 	}
 	return nil, s.engine.ForbidFunction(ctx, function.Forbid{
-		Function: n.function, Qualifier: n.qualifier, RevisionID: api.Deref(in.RevisionId), Sid: in.StatementId, Revision: s.NewRevision(),
+		Function: n.Function, Qualifier: n.Qualifier, RevisionID: api.Deref(in.RevisionId), Sid: in.StatementId, Revision: s.NewRevision(),
 	})
 }
 
 // getPolicy answers GetPolicy.
 func (s *Service) getPolicy(ctx context.Context, call *api.Call, in *FunctionInput) (*GetPolicyOutput, error) {
-	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, maxLongName)
+	n, err := s.parse(ctx, call, in.FunctionName, in.Qualifier, request.MaxLongName)
 	if err != nil {
 		return nil, err
 	}
-	doc, revision, err := s.engine.FunctionPolicy(ctx, n.function, n.qualifier)
+	doc, revision, err := s.engine.FunctionPolicy(ctx, n.Function, n.Qualifier)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"godwit.dev/godwit/internal/api/lambda/request"
 	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/arn"
 )
@@ -36,18 +37,18 @@ func runtimeVersion(region, runtime string) string {
 func (s *Service) checkRuntime(runtime string) error {
 	switch {
 	case slices.Contains(withdrawn, runtime):
-		return invalid("The runtime parameter of %s is no longer supported for creating or updating AWS Lambda functions. "+
+		return request.Invalid("The runtime parameter of %s is no longer supported for creating or updating AWS Lambda functions. "+
 			"We recommend you use a supported runtime while creating or updating functions.", runtime)
 	case !slices.Contains(runtimes, runtime):
-		return invalid("Value %s at 'runtime' failed to satisfy constraint: Member must satisfy enum value set: [%s] or be a valid ARN",
-			shorten(runtime), strings.Join(runtimes, ", "))
+		return request.Invalid("Value %s at 'runtime' failed to satisfy constraint: Member must satisfy enum value set: [%s] or be a valid ARN",
+			request.Shorten(runtime), strings.Join(runtimes, ", "))
 	}
 	if !strings.HasPrefix(runtime, "provided") && !strings.HasPrefix(runtime, "nodejs") && !strings.HasPrefix(runtime, "python") {
-		return invalid("The runtime %s is not supported by this version, which runs provided.al2, provided.al2023, and those of Node.js and Python.", runtime)
+		return request.Invalid("The runtime %s is not supported by this version, which runs provided.al2, provided.al2023, and those of Node.js and Python.", runtime)
 	}
 	if s.Installed != nil {
 		if err := s.Installed(runtime); err != nil {
-			return invalid("%s", refusal.Text(err))
+			return request.Invalid("%s", refusal.Text(err))
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/lambda/link"
+	"godwit.dev/godwit/internal/api/lambda/mappings"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/shard"
@@ -54,7 +55,9 @@ type Engine interface {
 	ReserveExecutions(ctx context.Context, fn arn.ARN, executions *int) error
 	FunctionUsage(account, region string) function.Usage
 
-	MappingEngine
+	mappings.Engine
+	// TagMapping sets tags of an event-source mapping and removes those of the keys in remove.
+	TagMapping(ctx context.Context, a arn.ARN, set map[string]string, remove []string) error
 	InvokeAsync(ctx context.Context, fn arn.ARN, ev function.Event) error
 	EventInvoker
 }
@@ -98,7 +101,7 @@ const maxCodeBody = 70167211
 // Operations declares the operations that are built; package access says what they need.
 func (s *Service) Operations() []api.Operation {
 	const functions, one = "/2015-03-31/functions", "/2015-03-31/functions/{FunctionName}"
-	return slices.Concat(s.mappingOperations(), s.eventInvokeOperations(), []api.Operation{
+	return slices.Concat(mappings.New(s.engine).Operations(), s.eventInvokeOperations(), []api.Operation{
 		api.Op("CreateFunction", s.createFunction).At("POST "+functions, 201).Limit(maxCodeBody),
 		api.Op("GetFunction", s.getFunction).At("GET "+one, 200),
 		api.Op("GetFunctionConfiguration", s.getFunctionConfiguration).At("GET "+one+"/configuration", 200),

@@ -3,32 +3,31 @@ package lambda
 import (
 	"context"
 	"strings"
-	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/lambda/request"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/function/bundle"
 	"godwit.dev/godwit/internal/function/mapping"
 )
 
 // putFunctionConcurrency answers PutFunctionConcurrency.
 func (s *Service) putFunctionConcurrency(ctx context.Context, call *api.Call, in *PutFunctionConcurrencyInput) (*Concurrency, error) {
-	var c constraints
-	c.atLeast("reservedConcurrentExecutions", in.ReservedConcurrentExecutions, 0)
-	if err := c.err(); err != nil {
+	var c request.Constraints
+	c.AtLeast("reservedConcurrentExecutions", in.ReservedConcurrentExecutions, 0)
+	if err := c.Err(); err != nil {
 		return nil, err
 	}
-	n, err := s.parse(ctx, call, in.FunctionName, nil, maxShortName)
+	n, err := s.parse(ctx, call, in.FunctionName, nil, request.MaxShortName)
 	if err != nil {
 		return nil, err
 	}
-	if n.qualifier != "" {
-		return nil, invalid("This operation is permitted on Lambda functions only. Aliases and versions do not support this operation. " +
+	if n.Qualifier != "" {
+		return nil, request.Invalid("This operation is permitted on Lambda functions only. Aliases and versions do not support this operation. " +
 			"Please specify either a function name or an unqualified function ARN.")
 	}
-	if err := s.engine.ReserveExecutions(ctx, n.function, in.ReservedConcurrentExecutions); err != nil {
+	if err := s.engine.ReserveExecutions(ctx, n.Function, in.ReservedConcurrentExecutions); err != nil {
 		return nil, err
 	}
 	return &Concurrency{ReservedConcurrentExecutions: in.ReservedConcurrentExecutions}, nil
@@ -77,58 +76,33 @@ func (s *Service) getAccountSettings(_ context.Context, call *api.Call, _ *GetAc
 	}, nil
 }
 
-// The limits of tags, in characters. Source: the Lambda developer guide, "Using
-// tags on Lambda functions".
-const (
-	maxTagKey   = 128
-	maxTagValue = 256
-)
-
-func checkTags(tags map[string]string) error {
-	if len(tags) > function.MaxTags {
-		return function.ErrTooManyTags
-	}
-	for key, value := range tags {
-		if n := utf8.RuneCountInString(key); n < 1 || n > maxTagKey {
-			return invalid("The key of a tag must have 1 to %d characters.", maxTagKey)
-		}
-		if utf8.RuneCountInString(value) > maxTagValue {
-			return invalid("The value of a tag must have at most %d characters.", maxTagValue)
-		}
-		if len(key) >= 4 && key[:4] == "aws:" {
-			return invalid("The prefix aws: of tags is reserved.")
-		}
-	}
-	return nil
-}
-
 // parseTagged reads the ARN of what has tags: a function, or an event-source mapping.
 func (s *Service) parseTagged(ctx context.Context, call *api.Call, text string) (arn.ARN, error) {
-	var c constraints
-	c.length("resource", &text, 1, maxLongName)
-	c.pattern("resource", &text, taggablePattern)
-	if err := c.err(); err != nil {
+	var c request.Constraints
+	c.Length("resource", &text, 1, request.MaxLongName)
+	c.Pattern("resource", &text, taggablePattern)
+	if err := c.Err(); err != nil {
 		return arn.ARN{}, err
 	}
 	a, err := arn.Parse(text)
 	if err != nil {
-		return arn.ARN{}, invalid("%s is no ARN", shorten(text))
+		return arn.ARN{}, request.Invalid("%s is no ARN", request.Shorten(text))
 	}
 	if mapping.Is(a) {
-		return a, owned(call, a)
+		return a, request.Owned(call, a)
 	}
 	if strings.HasPrefix(a.Resource, "capacity-provider:") {
 		return arn.ARN{}, fault.Newf(fault.ResourceNotFound, "Capacity provider not found: %s", text)
 	}
 	_, qualifier, ok := a.SplitFunction()
 	if !ok {
-		return arn.ARN{}, invalid("Only functions and event source mappings have tags, not %s", shorten(text))
+		return arn.ARN{}, request.Invalid("Only functions and event source mappings have tags, not %s", request.Shorten(text))
 	}
 	if qualifier != "" {
-		return arn.ARN{}, invalid("Tags on function aliases and versions are not supported. Please specify a function ARN.")
+		return arn.ARN{}, request.Invalid("Tags on function aliases and versions are not supported. Please specify a function ARN.")
 	}
-	n, err := s.parse(ctx, call, text, nil, maxLongName)
-	return n.function, err
+	n, err := s.parse(ctx, call, text, nil, request.MaxLongName)
+	return n.Function, err
 }
 
 // tagResource answers TagResource.
@@ -138,9 +112,9 @@ func (s *Service) tagResource(ctx context.Context, call *api.Call, in *TagResour
 		return nil, err
 	}
 	if len(in.Tags) == 0 {
-		return nil, invalid("An error occurred and the request cannot be processed.")
+		return nil, request.Invalid("An error occurred and the request cannot be processed.")
 	}
-	if err := checkTags(in.Tags); err != nil {
+	if err := request.CheckTags(in.Tags); err != nil {
 		return nil, err
 	}
 	if mapping.Is(fn) {

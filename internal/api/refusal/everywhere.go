@@ -3,7 +3,7 @@ package refusal
 import (
 	"godwit.dev/godwit/internal/key"
 	"godwit.dev/godwit/internal/shard/kernel"
-	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/queues/faults"
 	"godwit.dev/godwit/internal/shard/transfer"
 )
 
@@ -16,9 +16,9 @@ var everywhere = sentences{
 	transfer.ErrDiskFull:       "The disk has too little free space.",
 	transfer.ErrNoSubscription: "Subscription does not exist",
 
-	queues.ErrUnavailable: "The service is unavailable.",
-	queues.ErrThrottled:   "Rate exceeded.",
-	queues.ErrDenied:      "The caller is not authorized to perform this action, because no identity-based policy allows it.",
-	queues.ErrInternal:    "",
-	queues.ErrFaultName:   "fault must be unavailable, throttled or none, or, for all of a service, internal or denied, not %q",
+	faults.ErrUnavailable: "The service is unavailable.",
+	faults.ErrThrottled:   "Rate exceeded.",
+	faults.ErrDenied:      "The caller is not authorized to perform this action, because no identity-based policy allows it.",
+	faults.ErrInternal:    "",
+	faults.ErrName:        "fault must be unavailable, throttled or none, or, for all of a service, internal or denied, not %q",
 }

@@ -4,6 +4,7 @@ import (
 	"godwit.dev/godwit/internal/queue/attribute"
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/queues/queuepolicy"
 	"godwit.dev/godwit/internal/shard/transfer"
 )
 
@@ -18,9 +19,9 @@ var sqs = sentences{
 	queues.ErrDeletedRecently: "You must wait 60 seconds after deleting a queue before you can create another with the same name.",
 	queues.ErrPurging:         "Only one PurgeQueue operation on %s is allowed every 60 seconds.",
 	queues.ErrTooManyTags:     "Too many tags added for queue %s.",
-	queues.ErrLabelTaken:      "Value %s for parameter Label is invalid. Reason: Already exists.",
-	queues.ErrNoLabel:         "Value %s for parameter Label is invalid. Reason: can't find label.",
-	queues.ErrPolicyTooLong:   "The policy would be %d bytes long, maximum allowed is %d.",
+	queuepolicy.ErrLabelTaken: "Value %s for parameter Label is invalid. Reason: Already exists.",
+	queuepolicy.ErrNoLabel:    "Value %s for parameter Label is invalid. Reason: can't find label.",
+	queuepolicy.ErrTooLong:    "The policy would be %d bytes long, maximum allowed is %d.",
 	queues.ErrForbidden:       "The queue's policy does not let the topic send to it.",
 	queues.ErrInFlight:        "Too many messages in flight: at most 120,000 can be received and not yet deleted.",
 	queues.ErrHandle:          "The input receipt handle \"%s\" is not a valid receipt handle.",

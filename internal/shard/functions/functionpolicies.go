@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/policy"
-	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/queues/queuepolicy"
 )
 
 // A function's policy says which services may invoke it, and there is one for
@@ -130,7 +130,7 @@ func (sh *Shard) functionPolicy(f *function.Function, qualifier string) *policy.
 	}
 	p, err := policy.Parse(f.Policy(qualifier))
 	if err != nil { // there is none
-		p = queues.DenyAll
+		p = queuepolicy.DenyAll
 	}
 	if known == nil {
 		if sh.functionPolicies == nil {

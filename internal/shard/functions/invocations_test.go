@@ -18,7 +18,6 @@ import (
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/functions"
 	"godwit.dev/godwit/internal/shard/shardtest"
-	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -78,7 +77,7 @@ func TestTransferEvent(t *testing.T) {
 		if sub.Pending {
 			t.Error("a function of the account has to confirm")
 		}
-		_, err = e.Publish(ctx, news, topics.Publication{ID: message.ID{1}, Body: []byte("hello")})
+		_, err = e.Publish(ctx, news, shard.Publication{ID: message.ID{1}, Body: []byte("hello")})
 		must(err)
 		taken, _, err := e.Take(sub.ARN, 10)
 		must(err)
@@ -139,7 +138,7 @@ func TestTransferEvent(t *testing.T) {
 		if err := transfer(); err != nil {
 			t.Errorf("the delivery is gone: %v", err)
 		}
-		_, err = e.Publish(ctx, news, topics.Publication{ID: message.ID{3}, Body: []byte("hello")})
+		_, err = e.Publish(ctx, news, shard.Publication{ID: message.ID{3}, Body: []byte("hello")})
 		must(err)
 		taken, _, err = e.Take(sub.ARN, 10)
 		must(err)

@@ -2,13 +2,13 @@ package queues
 
 import (
 	"context"
-	"strings"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/key"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/queue/attribute"
+	"godwit.dev/godwit/internal/shard/queues/queuepolicy"
 )
 
 // A queue's policy says which topics may send to it. It is parsed when it is
@@ -23,38 +23,12 @@ const SnsService = "sns.amazonaws.com"
 // sendMessage is what a delivery does to a queue.
 const sendMessage = "sqs:SendMessage"
 
-// DenyAll stands for a stored policy that cannot be read.
-var DenyAll = &policy.Policy{}
-
-// ParseQueuePolicy compiles the attribute Policy of a queue; nil for none.
-// Errors: InvalidAttributeValue for what is no policy, and for one about
-// actions of another service.
-func ParseQueuePolicy(doc string) (*policy.Policy, error) {
-	if doc == "" {
-		return nil, nil
-	}
-	p, err := policy.ParseLoose(doc)
-	if err != nil {
-		return nil, errQueuePolicy
-	}
-	for _, s := range p.Statements() {
-		for _, action := range s.Actions {
-			if prefix, _, named := strings.Cut(action, ":"); named && !strings.EqualFold(prefix, "sqs") {
-				return nil, errQueuePolicy
-			}
-		}
-	}
-	return p, nil
-}
-
-var errQueuePolicy = attribute.ErrValue.With(attribute.Policy)
-
 // loadPolicy compiles a stored policy. One that is not understood, which an
 // older version let in, admits no one; then ok is false.
 func (qs *Queue) loadPolicy() (ok bool) {
-	p, err := ParseQueuePolicy(qs.Record.Attributes[attribute.Policy])
+	p, err := queuepolicy.Parse(qs.Record.Attributes[attribute.Policy])
 	if err != nil {
-		p = DenyAll
+		p = queuepolicy.DenyAll
 	}
 	qs.Policy = p
 	return err == nil
@@ -77,7 +51,7 @@ func (e *Queues) QueuePolicy(ctx context.Context, a arn.ARN) (p *policy.Policy) 
 // any, if there is no policy, or any if they were to be encrypted under a key that does not exist.
 // Errors: AccessDenied, KMSNotFound.
 func (qs *Queue) Admits(topic arn.ARN, now int64) error {
-	if qs.Shard == nil || qs.Shard.engine.options.Encryption == nil { // else it is encrypted before
+	if qs.Shard == nil || qs.Shard.engine.Keys == nil { // else it is encrypted before
 		if err := key.Find(qs.ARN, qs.Record.Attributes[attribute.KmsMasterKeyID]); err != nil {
 			return err
 		}

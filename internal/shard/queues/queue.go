@@ -18,6 +18,10 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/queues/accepted"
+	"godwit.dev/godwit/internal/shard/queues/encryption"
+	"godwit.dev/godwit/internal/shard/queues/faults"
+	"godwit.dev/godwit/internal/shard/queues/receipt"
 	"godwit.dev/godwit/internal/sorted"
 	"godwit.dev/godwit/internal/store"
 )
@@ -37,7 +41,7 @@ type Options struct {
 	Sign func(body []byte, u *message.Unsigned) error
 	// Encryption is for encrypted queues; nil: messages are kept in clear, and what is
 	// to be encrypted under a key other than AWS's own is refused.
-	Encryption Encryption
+	Encryption encryption.Keys
 	// Sealer seals the key that receipt handles are authenticated with; nil: it is kept
 	// in clear.
 	Sealer *seal.Sealer
@@ -49,8 +53,9 @@ type Queues struct {
 	*kernel.Kernel
 	kernel.Parts[*Shard]
 	options Options
-	handles *handleSealer
-	Faults
+	handles *receipt.Handles
+	faults.Faults
+	encryption.Messages
 	Hooks           Hooks
 	creationWatcher atomic.Pointer[func(arn.ARN)]
 }
@@ -82,17 +87,18 @@ type Shard struct {
 
 	emptied []*Queue // queues and backlogs that became empty last, which are likely to be used again
 
-	running   *Queue // whose machine runs a command
-	dedupFrom int64  // deduplication buckets before this minute have been dropped
-	sizes     []int  // room for those of the messages of a send
-	record    []byte // room for the record of a message of a send
+	Duplicates accepted.Log // of what FIFO queues and topics accept
+
+	running *Queue // whose machine runs a command
+	sizes   []int  // room for those of the messages of a send
+	record  []byte // room for the record of a message of a send
 }
 
 // New adds the module to the shards.
 func New(k *kernel.Kernel, o Options) *Queues {
-	e := &Queues{Kernel: k, options: o}
+	e := &Queues{Kernel: k, options: o, Messages: encryption.Messages{Keys: o.Encryption}}
 	for id, sh := range k.All {
-		s := &Shard{Shard: sh, engine: e, loaded: map[arn.ARN]*Queue{}, Backlogs: map[layout.Incarnation]*Queue{}}
+		s := &Shard{Shard: sh, engine: e, Duplicates: accepted.New(k, sh), loaded: map[arn.ARN]*Queue{}, Backlogs: map[layout.Incarnation]*Queue{}}
 		e.Shards[id] = s
 		sh.Add(module{sh: s})
 	}
@@ -108,7 +114,8 @@ type module struct {
 func (m module) Load() error {
 	sh := m.sh
 	if sh.ID == 0 {
-		if err := sh.engine.loadSecret(); err != nil {
+		var err error
+		if sh.engine.handles, err = receipt.Load(sh.engine.Store, sh.engine.options.Sealer, &sh.Batch); err != nil {
 			return err
 		}
 	}

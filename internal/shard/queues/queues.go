@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"iter"
@@ -22,8 +21,8 @@ import (
 	"godwit.dev/godwit/internal/queue/attribute"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
-	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/queues/queuepolicy"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -94,7 +93,7 @@ func (sh *Shard) WriteQueue(qs *Queue) error { return qs.Record.Put(&sh.Batch, s
 // attributes that the request names is left as it is. Errors: QueueNameExists,
 // QueueDeletedRecently, and those of the attributes.
 func (e *Queues) CreateQueue(ctx context.Context, spec QueueSpec) error {
-	if _, err := ParseQueuePolicy(spec.Attributes[attribute.Policy]); err != nil {
+	if _, err := queuepolicy.Parse(spec.Attributes[attribute.Policy]); err != nil {
 		return err
 	}
 	err := e.WithCatalog(ctx, spec.ARN, func(sh *Shard) error {
@@ -283,7 +282,7 @@ func (e *Queues) SetQueueAttributes(ctx context.Context, a arn.ARN, set map[stri
 		}
 		compiled := qs.Policy
 		if doc, named := set[attribute.Policy]; named {
-			if compiled, err = ParseQueuePolicy(doc); err != nil {
+			if compiled, err = queuepolicy.Parse(doc); err != nil {
 				return err
 			}
 		}
@@ -403,47 +402,6 @@ func (sh *Shard) LoadMachine(qs *Queue) error {
 	return err
 }
 
-// loadSecret reads that key. An empty store gets one with shard 0's next commit, so that
-// the stream of its commits is complete; and so is one sealed that versions before have
-// written in clear.
-func (e *Queues) loadSecret() error {
-	value, ok, err := e.Store.Get(nil, secretKey)
-	if err != nil {
-		return err
-	}
-	key, sealed := value, false
-	switch {
-	case !ok:
-		key = make([]byte, HandleKeySize)
-		if _, err := rand.Read(key); err != nil {
-			return err
-		}
-	case len(value) != HandleKeySize:
-		if e.options.Sealer == nil {
-			return seal.ErrSealed
-		}
-		if key, err = e.options.Sealer.Open(value, secretKey); err != nil {
-			return fmt.Errorf("the key of receipt handles: %w", err)
-		}
-		sealed = true
-	}
-	if e.options.Sealer != nil && !sealed {
-		if value, err = e.options.Sealer.Seal(key, secretKey); err != nil {
-			return err
-		}
-		e.All[0].Batch.Set(secretKey, value)
-	} else if !ok {
-		e.All[0].Batch.Set(secretKey, key)
-	}
-	e.handles = newHandleSealer(key)
-	return nil
-}
-
-// CheckHandleKey reports whether the record of that key can be read, sealed or in clear.
-func CheckHandleKey(value []byte) bool {
-	return len(value) == HandleKeySize || len(value) == HandleKeySize+seal.Overhead && value[0] == seal.Form
-}
-
 // Loaded are the queues that have messages, and some of those without, by their
 // incarnations.
 func (sh *Shard) Loaded() []*Queue { return InOrder(maps.Values(sh.loaded)) }
@@ -466,10 +424,3 @@ func (sh *Shard) ByIncarnation(inc layout.Incarnation) *Queue {
 	}
 	return nil
 }
-
-// HandleKeySize is the size of the key that receipt handles are authenticated with.
-const HandleKeySize = 32 // bytes
-
-// secretKey holds the key that receipt handles are authenticated with, among
-// the keys of shard 0.
-var secretKey = keyspace.Shard(0, keyspace.HandleKey)

@@ -120,7 +120,7 @@ func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, req *R
 			continue
 		}
 		out = append(out, Received{
-			Message: m, Sequence: l.Sequence, Origin: origin, ReceiptHandle: e.handles.seal(sh.ID, qs.Incarnation, l),
+			Message: m, Sequence: l.Sequence, Origin: origin, ReceiptHandle: e.handles.Seal(sh.ID, qs.Incarnation, l),
 			Receives: int(m.Receives) + int(l.Receives), FirstReceived: cmp.Or(m.FirstReceived, l.First), FIFO: qs.ARN.FIFO(),
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/attribute"
 	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/shard/queues/queuepolicy"
 )
 
 // An empty queue that nobody waits at rests: it is put away as its record and its next
@@ -86,7 +87,7 @@ func (sh *Shard) rest(qs *Queue) {
 	sh.putAway(qs, record)
 	sh.setTimer(qs, 0) // of messages that it had
 	delete(sh.loaded, qs.ARN)
-	qs.Gone, qs.Record, qs.Policy, qs.dedup = true, gone, DenyAll, nil
+	qs.Gone, qs.Record, qs.Policy, qs.dedup = true, gone, queuepolicy.DenyAll, nil
 }
 
 // putAway keeps a queue as its record.

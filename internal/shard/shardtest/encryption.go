@@ -21,26 +21,26 @@ func flipped(p []byte) ([]byte, error) {
 	return p, nil
 }
 
-// Encrypts implements queues.Encryption.
+// Encrypts implements encryption.Keys.
 func (Encryption) Encrypts(queue.Config) (encrypted, managed bool) { return true, true }
 
-// Encrypt implements queues.Encryption.
+// Encrypt implements encryption.Keys.
 func (Encryption) Encrypt(_ arn.ARN, _ queue.Config, _ *caller.Caller, _ arn.ARN, m *message.Message) error {
 	return m.Encrypt(flipped)
 }
 
-// Decrypt implements queues.Encryption.
+// Decrypt implements encryption.Keys.
 func (Encryption) Decrypt(_ queue.Config, _ *caller.Caller, m *message.Message) error {
 	return m.Decrypt(flipped)
 }
 
-// EncryptWaiting implements queues.Encryption.
+// EncryptWaiting implements encryption.Keys.
 func (Encryption) EncryptWaiting(_ arn.ARN, _ string, _ *caller.Caller, _ arn.ARN, m *message.Message) error {
 	return m.Encrypt(flipped)
 }
 
-// Default implements queues.Encryption.
+// Default implements encryption.Keys.
 func (Encryption) Default() bool { return true }
 
-// Open implements queues.Encryption.
+// Open implements encryption.Keys.
 func (Encryption) Open(m *message.Message) error { return m.Decrypt(flipped) }

@@ -54,10 +54,10 @@ func (sh *Shard) archive(t *topic.Topic, s *stream, f *Fanout) {
 	if t.Retention == 0 {
 		return
 	}
-	sh.Batch.Set(archiveKey(sh.ID, s.incarnation, archivePlace{f.sent, f.sequence}), f.encode())
+	sh.Batch.Set(archiveKey(sh.ID, s.incarnation, archivePlace{f.Sent, f.Sequence}), f.Encode())
 	if s.oldest == 0 {
-		s.oldest = f.sent
-		sh.archivesBy(f.sent + t.Retention.Milliseconds())
+		s.oldest = f.Sent
+		sh.archivesBy(f.Sent + t.Retention.Milliseconds())
 	}
 }
 

@@ -87,9 +87,9 @@ func (sh *Shard) Plan(fs []Fanout) Plan {
 	var slow []*topic.Subscription
 	for i := range fs {
 		f := &fs[i]
-		each, before, slowOnes := f.P.size(), len(p.Deliveries), 0
+		each, before, slowOnes := f.P.RecordSize(), len(p.Deliveries), 0
 		f.reached, f.Later, slow = topic.Reached{}, false, slow[:0]
-		for sub := range sh.Topics.Match(f.Topic, "", f.message(), nil) {
+		for sub := range sh.Topics.Match(f.Topic, "", f.Message(), nil) {
 			if f.Later = p.full() || slowOnes == PassedMost; f.Later {
 				break
 			}
@@ -119,7 +119,7 @@ func (sh *Shard) Plan(fs []Fanout) Plan {
 		sh.Planned = len(p.Deliveries) - before
 		if f.Later { // it is kept in the same commit
 			room--
-			p.size += max(each, f.published()) // with all bodies
+			p.size += max(each, f.P.Size()) // with all bodies
 			sh.Planned++
 		}
 	}
@@ -131,7 +131,7 @@ func (sh *Shard) Plan(fs []Fanout) Plan {
 func (p *Plan) made(yield func(backlog.Direct) bool) {
 	for i := range p.Deliveries {
 		d := &p.Deliveries[i]
-		if d.made && !yield(backlog.Direct{Subscription: d.Sub, Message: d.f.P.ID, Published: d.f.sent}) {
+		if d.made && !yield(backlog.Direct{Subscription: d.Sub, Message: d.f.P.ID, Published: d.f.Sent}) {
 			return
 		}
 	}
@@ -236,7 +236,7 @@ func (sh *Shard) publishDirect(tx *kernel.Tx, fs []Fanout, p Plan, generation ui
 		}
 		d.f.Delivered++
 		if d.f.feedback.Success {
-			d.f.direct = append(d.f.direct, DirectDelivery{Subscription: *d.Sub, Body: d.f.body(d.Sub), MessageID: w.id})
+			d.f.direct = append(d.f.direct, DirectDelivery{Subscription: *d.Sub, Body: d.f.Body(d.Sub), MessageID: w.id})
 		}
 	}
 	w.emit()
@@ -319,10 +319,10 @@ func (w *directWriter) put(d *planned) bool {
 	}
 	e, f, sub, qs, raw := w.from.Engine, d.f, d.Sub, w.queue, &d.f.raw
 	fifo := qs.ARN.FIFO()
-	known := raw.record != nil && raw.fifo == fifo && raw.encrypted == w.encrypted && sub.Raw && f.shared(sub)
-	n := &f.note // but for what differs from subscription to subscription
+	known := raw.record != nil && raw.fifo == fifo && raw.encrypted == w.encrypted && sub.Raw && f.Shared(sub)
+	n := f.Unaddressed() // but for what differs from subscription to subscription
 	if !known {
-		n = f.notification(sub)
+		n = f.Notification(sub)
 	}
 	if fifo && !d.to.SurelyNew(qs, w.now, n) || w.encrypted && !d.rendered.of(f) {
 		return false // what has to be encrypted now would be so under the locks
@@ -350,7 +350,7 @@ func (w *directWriter) put(d *planned) bool {
 		size = m.Size()
 		w.record = m.AppendRecord(w.record[:0])
 		record = w.record
-		if sub.Raw && f.shared(sub) {
+		if sub.Raw && f.Shared(sub) {
 			*raw = rawRecord{record: record, size: size, fifo: fifo, encrypted: w.encrypted}
 			w.record = nil // it is kept
 		}

@@ -6,6 +6,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/topics/publication"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -60,7 +61,7 @@ func (sh *Shard) keyOf(t arn.ARN) (key string, ok bool) {
 
 // encrypt encrypts publications for their topic, if it is an encrypted one. They are
 // copied for it. Errors are KMS's.
-func (e *Topics) encrypt(t arn.ARN, publications []Publication) ([]Publication, error) {
+func (e *Topics) encrypt(t arn.ARN, publications []publication.Publication) ([]publication.Publication, error) {
 	possible, always := e.Encrypting()
 	if !possible {
 		return publications, nil
@@ -72,76 +73,12 @@ func (e *Topics) encrypt(t arn.ARN, publications []Publication) ([]Publication, 
 	publications = slices.Clone(publications)
 	for i := range publications {
 		p := &publications[i]
-		err := p.encrypt(func(m *message.Message) error { return e.EncryptWaiting(t, key, p.Caller, p.Source, m) })
+		err := p.Encrypt(func(m *message.Message) error { return e.EncryptWaiting(t, key, p.Caller, p.Source, m) })
 		if err != nil {
 			return nil, err
 		}
 	}
 	return publications, nil
-}
-
-func (p *Publication) encrypt(encrypt func(m *message.Message) error) error {
-	m := message.Message{Attributes: p.Attributes, Body: p.Body, Notice: &message.Notice{Subject: p.Subject}}
-	if err := encrypt(&m); err != nil {
-		return err
-	}
-	p.cipher = m.Cipher
-	if len(p.Bodies) > 0 {
-		p.ciphers = make(map[string][]byte, len(p.Bodies))
-	}
-	for protocol, body := range p.Bodies {
-		m.Body = []byte(body)
-		if err := encrypt(&m); err != nil {
-			return err
-		}
-		p.ciphers[protocol] = m.Cipher
-	}
-	return nil
-}
-
-// cipherFor is what stands in the record of what a subscription gets; nil: that is in clear.
-func (p *Publication) cipherFor(sub *topic.Subscription) []byte {
-	if cipher, ok := p.ciphers[sub.Protocol.String()]; ok {
-		return cipher
-	}
-	return p.cipher
-}
-
-// open decrypts a publication that was read from the store. Errors: those of OpenWaiting.
-func (e *Topics) open(f *Fanout) error {
-	if f.P.cipher == nil {
-		return nil
-	}
-	m := f.stored()
-	if err := e.OpenWaiting(&m); err != nil {
-		return err
-	}
-	f.P.Body, f.P.Attributes, f.P.Subject = m.Body, m.Attributes, m.Notice.Subject
-	f.note = message.Message{}
-	for protocol, cipher := range f.P.ciphers {
-		own := message.Message{Cipher: cipher}
-		if err := e.OpenWaiting(&own); err != nil {
-			return err
-		}
-		if f.P.Bodies == nil {
-			f.P.Bodies = map[string]string{}
-		}
-		f.P.Bodies[protocol] = string(own.Body)
-	}
-	return nil
-}
-
-// SealRecord gives the record of a publication, in a fan-out or an archive, encrypted; nil:
-// it is already. Errors: message.ErrCorrupt, and encrypt's.
-func SealRecord(value []byte, encrypt func(m *message.Message) error) ([]byte, error) {
-	f, err := DecodeFanout(value)
-	if err != nil || f.P.cipher != nil {
-		return nil, err
-	}
-	if err := f.P.encrypt(encrypt); err != nil {
-		return nil, err
-	}
-	return f.encode(), nil
 }
 
 // rendered is what a queue gets of a publication, encrypted under the store's own key. It
@@ -153,7 +90,7 @@ type rendered struct {
 }
 
 // of reports that it is what a publication is that has been admitted; false for nil.
-func (r *rendered) of(f *Fanout) bool { return r != nil && r.sequence == f.sequence }
+func (r *rendered) of(f *Fanout) bool { return r != nil && r.sequence == f.Sequence }
 
 // message is what a queue gets; its record is in clear if that is not encrypted.
 func (r *rendered) message(newID func() message.ID, encrypted bool) *message.Message {
@@ -176,8 +113,8 @@ func (sh *Shard) renderer(fs []Fanout, p Plan) func() {
 	if t, ok := sh.Topics.Topic(fs[0].Topic); ok && t.ARN.FIFO() {
 		next, now := sh.stream(t).next, sh.Now()
 		for i := range scratch {
-			fs[i].P.dated, fs[i].sent = true, now
-			scratch[i].sent, scratch[i].sequence = now, next+uint64(i)
+			fs[i].dated, fs[i].Sent = true, now
+			scratch[i].Sent, scratch[i].Sequence = now, next+uint64(i)
 		}
 	}
 	subs := make([]topic.Subscription, len(p.Deliveries)) // what it needs of them: they change under the lock
@@ -189,7 +126,7 @@ func (sh *Shard) renderer(fs []Fanout, p Plan) func() {
 		raw, size := make([]*rendered, len(scratch)), 0
 		for i := range p.Deliveries {
 			d, f, sub := &p.Deliveries[i], &scratch[p.Deliveries[i].N], &subs[i]
-			alike := sub.Raw && f.shared(sub)
+			alike := sub.Raw && f.Shared(sub)
 			switch {
 			case d.to == nil:
 			case alike && raw[d.N] != nil:
@@ -208,9 +145,9 @@ func (sh *Shard) renderer(fs []Fanout, p Plan) func() {
 
 // render renders and encrypts what a queue gets; nil if that cannot be.
 func (e *Topics) render(f *Fanout, sub *topic.Subscription) *rendered {
-	m, err := e.Options.Render(f.notification(sub))
+	m, err := e.Options.Render(f.Notification(sub))
 	if err != nil || e.EncryptWaiting(f.Topic, "", nil, arn.ARN{}, m) != nil {
 		return nil
 	}
-	return &rendered{content: m, sequence: f.sequence}
+	return &rendered{content: m, sequence: f.Sequence}
 }

@@ -4,16 +4,14 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"runtime"
-	"slices"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
-	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/topics/publication"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -66,7 +64,7 @@ func (sh *Shard) deferFanout(fs []Fanout, p Plan) {
 	for i := range fs {
 		if f := &fs[i]; f.Later {
 			n := sh.addFanout(f.Topic)
-			sh.Batch.Set(fanoutKey(sh.ID, n), f.encode())
+			sh.Batch.Set(fanoutKey(sh.ID, n), f.Encode())
 			sh.Batch.Set(alreadyDeliveredKey(sh.ID, n), f.alreadyDelivered)
 			sh.Reached[n] = f.reached
 		}
@@ -77,7 +75,7 @@ func (sh *Shard) deferFanout(fs []Fanout, p Plan) {
 type pendingFanout struct {
 	n      uint64 // its number, in its key
 	topic  arn.ARN
-	opened *Publication // once it has been decrypted; only of the oldest
+	opened *publication.Publication // once it has been decrypted; only of the oldest
 }
 
 // addFanout enqueues a publication for further fan-out steps, and returns its number.
@@ -103,13 +101,13 @@ func (sh *Shard) fanoutDone() {
 // the cursor. more says that there are others.
 func (sh *Shard) Spread(f *Fanout, most int, first map[uint64]struct{}) (more bool) {
 	now, n, passed, size := sh.Now(), 0, 0, 0
-	for sub := range sh.Topics.Match(f.Topic, f.Cursor, f.message(), nil) {
+	for sub := range sh.Topics.Match(f.Topic, f.Cursor, f.Message(), nil) {
 		if n == most || passed == PassedMost || size > FanoutBytes {
 			return true
 		}
 		f.Cursor = sub.ID()
 		_, has := first[sub.Incarnation]
-		if has || sub.Incarnation > f.incarnation || !sub.Wants(f.sequence) {
+		if has || sub.Incarnation > f.Incarnation || !sub.Wants(f.Sequence) {
 			passed++ // or it subscribed after the publish, or has a replay for that
 			continue
 		}
@@ -142,7 +140,7 @@ func (sh *Shard) fanoutOnce() (more bool) {
 	if encrypted == nil {
 		return more
 	}
-	err := sh.Engine.open(encrypted)
+	err := encrypted.Open(sh.Engine.OpenWaiting)
 	sh.View(func() {
 		switch {
 		case len(sh.Fanouts) == 0 || sh.Fanouts[0].n != number || sh.Closed:
@@ -172,15 +170,15 @@ func (sh *Shard) stepFanout() (more bool, number uint64, encrypted *Fanout) {
 	if err == nil && !ok {
 		err = fmt.Errorf("a publication that is being spread has no record")
 	}
-	var f *Fanout
+	f := new(Fanout)
 	if err == nil {
-		f, err = DecodeFanout(value)
+		f.Record, err = publication.Decode(value)
 	}
 	if err != nil {
 		sh.Engine.Fatal(err)
 		return false, 0, nil
 	}
-	if f.P.cipher != nil {
+	if f.P.Encrypted() {
 		if sh.Fanouts[0].opened == nil {
 			return true, number, f
 		}
@@ -194,7 +192,7 @@ func (sh *Shard) stepFanout() (more bool, number uint64, encrypted *Fanout) {
 		return false, 0, nil
 	}
 	if sh.Spread(f, DeferredStep, first) {
-		sh.Batch.Set(key, f.encode())
+		sh.Batch.Set(key, f.Encode())
 		if known {
 			sh.Reached[number] = f.reached
 		}
@@ -243,81 +241,12 @@ func (sh *Shard) readAlreadyDelivered(n uint64) (map[uint64]struct{}, error) {
 	return DecodeIncarnations(value)
 }
 
-// encode writes the fan-out as a message's record behind what that has no
-// place for.
-func (f *Fanout) encode() []byte {
-	buf := mutation.AppendText(nil, f.Cursor)
-	buf = binary.AppendUvarint(buf, f.incarnation)
-	buf = binary.AppendUvarint(buf, uint64(len(f.P.Bodies)))
-	for _, protocol := range slices.Sorted(maps.Keys(f.P.Bodies)) {
-		body := f.P.Bodies[protocol]
-		if f.P.cipher != nil {
-			body = string(f.P.ciphers[protocol])
-		}
-		buf = mutation.AppendText(mutation.AppendText(buf, protocol), body)
-	}
-	m := f.stored()
-	return m.AppendRecord(buf)
-}
-
-// DecodeFanout reads what encode wrote. What is encrypted stays so until open.
-func DecodeFanout(p []byte) (*Fanout, error) {
-	f := &Fanout{}
-	var ok bool
-	if f.Cursor, p, ok = mutation.TakeText(p); !ok {
-		return nil, message.ErrCorrupt
-	}
-	var w int
-	if f.incarnation, w = binary.Uvarint(p); w <= 0 {
-		return nil, message.ErrCorrupt
-	}
-	p = p[w:]
-	n, w := binary.Uvarint(p)
-	if w <= 0 {
-		return nil, message.ErrCorrupt
-	}
-	p = p[w:]
-	var bodies map[string]string
-	for range n {
-		var protocol, body string
-		if protocol, p, ok = mutation.TakeText(p); !ok {
-			return nil, message.ErrCorrupt
-		}
-		if body, p, ok = mutation.TakeText(p); !ok {
-			return nil, message.ErrCorrupt
-		}
-		if bodies == nil {
-			bodies = map[string]string{}
-		}
-		bodies[protocol] = body
-	}
-	m, err := message.DecodeRecord(p)
-	if err != nil {
-		return nil, err
-	}
-	if m.Notice == nil {
-		return nil, message.ErrCorrupt
-	}
-	f.Topic, err = arn.Parse(m.Notice.Topic)
-	f.signature, f.sent, f.sequence = m.Notice.SignatureVersion, m.Sent, m.Notice.Sequence
-	f.P.ID, f.P.Sender, f.P.Subject, f.P.Trace = m.ID, m.Sender, m.Notice.Subject, m.Trace
-	f.P.Group, f.P.Dedup = m.Group, m.Dedup
-	f.P.Attributes, f.P.Body, f.P.Bodies = m.Attributes, m.Body, bodies
-	if m.Cipher != nil {
-		f.P.cipher, f.P.Bodies, f.P.ciphers = m.Cipher, nil, map[string][]byte{}
-		for protocol, cipher := range bodies {
-			f.P.ciphers[protocol] = []byte(cipher)
-		}
-	}
-	return f, err
-}
-
 // loadFanouts finds the publications that were being spread when the process before ended.
 func (sh *Shard) loadFanouts() error {
 	var failed error
 	err := store.Each(sh.Engine.Store, keyspace.Prefix(fanoutPrefix(sh.ID)), func(key, value []byte) bool {
-		var f *Fanout
-		if f, failed = DecodeFanout(value); failed == nil {
+		var f publication.Record
+		if f, failed = publication.Decode(value); failed == nil {
 			sh.nextFan = binary.BigEndian.Uint64(key[3:]) - 1
 			sh.addFanout(f.Topic)
 		}

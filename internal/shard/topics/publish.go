@@ -5,55 +5,23 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/key"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/layout"
-	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/topics/coalesce"
+	"godwit.dev/godwit/internal/shard/topics/publication"
 	"godwit.dev/godwit/internal/topic"
-	"godwit.dev/godwit/internal/topic/filter"
 )
-
-// Publication is a message for a topic's subscribers.
-type Publication struct {
-	ID         message.ID
-	Sender     string
-	Subject    string // empty: none
-	Group      string
-	Dedup      string // MessageDeduplicationId, on FIFO topics only
-	Content    string // on FIFO topics: the id that the content gives, where there is no other
-	Trace      string
-	Body       []byte            // for every protocol that has no body of its own
-	Bodies     map[string]string // by protocol; nil if there are none
-	Attributes []message.Attribute
-	// Caller is who publishes, who has to have the right to the topic's key; nil: the root
-	// of the topic's account. Source is what a service publishes for, else zero. Neither
-	// is kept.
-	Caller *caller.Caller
-	Source arn.ARN
-
-	cipher  []byte            // the message's, if it is encrypted
-	ciphers map[string][]byte // by protocol, of those that have a body of their own
-	dated   bool              // what queues get of it is rendered, and tells its time
-}
 
 // Fanout is a publication on its way to the backlogs of its subscriptions.
 type Fanout struct {
-	Topic     arn.ARN
-	signature byte
-	sent      int64 // epoch milliseconds of the publish
-	// incarnation is the shard's latest at the publish: what has a later one was
-	// subscribed after it.
-	incarnation      uint64
-	Cursor           string // the id of the last subscription that has got it
-	Later            bool   // some get it in the background
-	alreadyDelivered []byte // who got it before those; see alreadyDeliveredKey
-	sequence         uint64 // in a FIFO topic
-	replayed         bool   // it is read from the topic's archive
-	P                Publication
+	publication.Record
+	Later            bool              // some get it in the background
+	alreadyDelivered []byte            // who got it before those; see alreadyDeliveredKey
+	dated            bool              // what queues get of it is rendered, and tells its time
 	result           queues.SendResult // what its publisher is told
 
 	// For the event; not kept on disk.
@@ -64,10 +32,22 @@ type Fanout struct {
 	event     *Published      // the event, once it is made
 	commit    *journal.Commit // that it becomes durable with; nil: nothing was written
 
-	note   message.Message // reused by notification
-	record []byte          // reused by spreadTo
-	raw    rawRecord       // reused by directWriter
+	record []byte    // reused by spreadTo
+	raw    rawRecord // reused by directWriter
 }
+
+// publisher is what a call of Publish is for, and what became of it.
+type publisher struct {
+	publications []publication.Publication
+
+	results []queues.SendResult
+	events  []*Published // to be told of once the commit is durable
+	durable *journal.Commit
+	err     error
+}
+
+// call is that of a publisher.
+type call = coalesce.Call[*publisher]
 
 // Publish puts messages into the backlog of each subscription that its filter
 // lets them through, in the order given. It returns once that is durable, or,
@@ -76,7 +56,7 @@ type Fanout struct {
 // further. Errors: NotFound, InvalidParameter for a message without a
 // deduplication id where the topic needs one, InsufficientStorage, and KMS's for the
 // topic's key.
-func (e *Topics) Publish(ctx context.Context, t arn.ARN, publications ...Publication) ([]queues.SendResult, error) {
+func (e *Topics) Publish(ctx context.Context, t arn.ARN, publications ...publication.Publication) ([]queues.SendResult, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -87,8 +67,12 @@ func (e *Topics) Publish(ctx context.Context, t arn.ARN, publications ...Publica
 	if err != nil {
 		return nil, err
 	}
-	p := Publisher{Topic: t, Publications: publications}
-	e.ShardOf(t).Publishers.run(&p)
+	p := publisher{publications: publications}
+	c := call{Topic: t, Publications: len(publications), Of: &p}
+	for i := range publications {
+		c.Bytes += publications[i].RecordSize()
+	}
+	e.ShardOf(t).Publishers.Run(&c)
 	p.durable.Wait()
 	for _, event := range p.events {
 		e.Options.Published(event)
@@ -99,12 +83,12 @@ func (e *Topics) Publish(ctx context.Context, t arn.ARN, publications ...Publica
 // publish publishes for several, whose topic is the same, and returns how many
 // subscriptions a publication goes to. In FIFO topics it is for one only, whose
 // error may be its own.
-func (sh *Shard) publish(ps []*Publisher) (reach int) {
-	t, all := ps[0].Topic, ps[0].Publications
-	if len(ps) > 1 {
-		all = make([]Publication, 0, len(ps)*len(all))
-		for _, p := range ps {
-			all = append(all, p.Publications...)
+func (sh *Shard) publish(calls []*call) (reach int) {
+	t, all := calls[0].Topic, calls[0].Of.publications
+	if len(calls) > 1 {
+		all = make([]publication.Publication, 0, len(calls)*len(all))
+		for _, c := range calls {
+			all = append(all, c.Of.publications...)
 		}
 	}
 	var fs []Fanout
@@ -123,11 +107,12 @@ func (sh *Shard) publish(ps []*Publisher) (reach int) {
 		}
 		return err
 	})
-	for _, p := range ps {
-		n := min(len(p.Publications), len(fs))
+	for _, c := range calls {
+		p := c.Of
+		n := min(len(p.publications), len(fs))
 		p.take(fs[:n])
 		fs = fs[n:]
-		if n < len(p.Publications) || n == 0 {
+		if n < len(p.publications) || n == 0 {
 			p.results, p.err = nil, err
 		}
 		if p.durable == nil || t.FIFO() || p.err != nil {
@@ -138,7 +123,7 @@ func (sh *Shard) publish(ps []*Publisher) (reach int) {
 }
 
 // take notes what became of the publisher's publications.
-func (p *Publisher) take(fs []Fanout) {
+func (p *publisher) take(fs []Fanout) {
 	p.results = make([]queues.SendResult, len(fs))
 	for i := range fs {
 		f := &fs[i]
@@ -155,7 +140,7 @@ func (p *Publisher) take(fs []Fanout) {
 // spreadAll accepts publications and puts them where they go. If it is refused,
 // fs holds those that were accepted before, and the refusal may rest on what
 // becomes durable with a group.
-func (sh *Shard) spreadAll(tx *kernel.Tx, t arn.ARN, publications []Publication) (fs []Fanout, refused *journal.Commit, err error) {
+func (sh *Shard) spreadAll(tx *kernel.Tx, t arn.ARN, publications []publication.Publication) (fs []Fanout, refused *journal.Commit, err error) {
 	found, ok := sh.Topics.Topic(t)
 	if !ok {
 		return nil, nil, topic.ErrNoTopic
@@ -179,8 +164,10 @@ func (sh *Shard) spreadAll(tx *kernel.Tx, t arn.ARN, publications []Publication)
 	fs = make([]Fanout, len(publications))
 	for i := range fs {
 		fs[i] = Fanout{
-			Topic: t, signature: signatureVersion(found), sent: sh.Now(), incarnation: sh.Meta.Incarnation,
-			P: publications[i], feedback: found.Feedback(topic.SQS),
+			Record: publication.Record{
+				Topic: t, Signature: signatureVersion(found), Sent: sh.Now(), Incarnation: sh.Meta.Incarnation, P: publications[i],
+			},
+			feedback: found.Feedback(topic.SQS),
 		}
 	}
 	for rest, again := fs, false; len(rest) > 0; {
@@ -226,7 +213,7 @@ func (sh *Shard) PublishInSteps(tx *kernel.Tx, fs []Fanout) (g *journal.Commit, 
 	more := sh.behind(f.Topic) || sh.Spread(f, FanoutStep, nil)
 	if more {
 		n := sh.addFanout(f.Topic)
-		sh.Batch.Set(fanoutKey(sh.ID, n), f.encode())
+		sh.Batch.Set(fanoutKey(sh.ID, n), f.Encode())
 		sh.Reached[n] = f.reached
 	}
 	return tx.Commit(), !more, nil
@@ -235,69 +222,11 @@ func (sh *Shard) PublishInSteps(tx *kernel.Tx, fs []Fanout) (g *journal.Commit, 
 // spreadTo puts the message into the backlog of one subscription and returns
 // the size of its record.
 func (sh *Shard) spreadTo(f *Fanout, sub *topic.Subscription, now int64) int {
-	f.record = f.notification(sub).AppendRecord(f.record[:0])
+	f.record = f.Notification(sub).AppendRecord(f.record[:0])
 	lane := layout.MainLane
 	if f.Topic.FIFO() {
 		lane = layout.GroupLane(f.P.Group)
 	}
-	sh.Accept(sh.OpenBacklog(sub), now, queue.Arrival{Record: f.record, Sent: f.sent, Due: now, Lane: lane})
+	sh.Accept(sh.OpenBacklog(sub), now, queue.Arrival{Record: f.record, Sent: f.Sent, Due: now, Lane: lane})
 	return len(f.record)
-}
-
-// message is the publication as filter policies see it.
-func (f *Fanout) message() *filter.Message {
-	attributes := make([]filter.Attribute, len(f.P.Attributes))
-	for i := range attributes {
-		a := &f.P.Attributes[i]
-		attributes[i] = filter.Attribute{Name: a.Name, Type: a.Type, Value: string(a.Value)}
-	}
-	return filter.NewMessage(attributes, f.P.Body)
-}
-
-// notification is the publication as it stands in a subscription's backlog. It
-// is valid until the next call.
-func (f *Fanout) notification(sub *topic.Subscription) *message.Message {
-	if f.note.Notice == nil {
-		f.note = f.stored()
-	}
-	f.note.Notice.Subscription, f.note.Notice.Raw = sub.ARN.String(), sub.Raw
-	f.note.Body, f.note.Cipher = f.body(sub), f.P.cipherFor(sub)
-	return &f.note
-}
-
-// body is what a subscription gets.
-func (f *Fanout) body(sub *topic.Subscription) []byte {
-	if body, ok := f.P.Bodies[sub.Protocol.String()]; ok {
-		return []byte(body)
-	}
-	return f.P.Body
-}
-
-// stored is the publication as a message, without what differs from
-// subscription to subscription.
-func (f *Fanout) stored() message.Message {
-	return message.Message{
-		ID: f.P.ID, Sent: f.sent, Sender: f.P.Sender, Group: f.P.Group, Dedup: f.P.Dedup, Trace: f.P.Trace,
-		Attributes: f.P.Attributes, Body: f.P.Body, Cipher: f.P.cipher,
-		Notice: &message.Notice{
-			Kind: message.Notification, Topic: f.Topic.String(), Subject: f.P.Subject, SignatureVersion: f.signature,
-			Sequence: f.sequence, Replayed: f.replayed,
-		},
-	}
-}
-
-// size bounds the record of one notification, in bytes.
-func (p *Publication) size() int {
-	body := len(p.Body)
-	for _, own := range p.Bodies {
-		body = max(body, len(own))
-	}
-	m := message.Message{Attributes: p.Attributes}
-	return body + m.Size() + len(p.Subject) + 512
-}
-
-// shared reports that a subscription gets the body that most get.
-func (f *Fanout) shared(sub *topic.Subscription) bool {
-	_, own := f.P.Bodies[sub.Protocol.String()]
-	return !own
 }

@@ -61,7 +61,7 @@ func BenchmarkPublish(b *testing.B) {
 			before := processorTime(b)
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					if _, err := e.Publish(ctx, shardtest.TopicARN("t"), topics.Publication{ID: newID(), Sender: "s", Body: body}); err != nil {
+					if _, err := e.Publish(ctx, shardtest.TopicARN("t"), shard.Publication{ID: newID(), Sender: "s", Body: body}); err != nil {
 						b.Fatal(err)
 					}
 				}

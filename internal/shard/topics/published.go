@@ -50,21 +50,11 @@ func (sh *Shard) publishedEvent(f *Fanout, done bool) *Published {
 		return nil
 	}
 	p := &Published{
-		Topic: f.Topic, ID: f.P.ID, At: clock.Time(f.sent), Size: f.published(),
+		Topic: f.Topic, ID: f.P.ID, At: clock.Time(f.Sent), Size: f.P.Size(),
 		Delivered: f.Delivered, Direct: f.direct, Feedback: f.feedback,
 	}
 	if done {
-		p.FilteredOut = sh.Topics.FilteredOut(f.Topic, f.message, f.reached)
+		p.FilteredOut = sh.Topics.FilteredOut(f.Topic, f.Message, f.reached)
 	}
 	return p
-}
-
-// published is the size of what was published, as SNS bills it.
-func (f *Fanout) published() int {
-	m := message.Message{Body: f.P.Body, Attributes: f.P.Attributes}
-	size := m.Size()
-	for _, own := range f.P.Bodies {
-		size += len(own)
-	}
-	return size
 }

@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/topics/publication"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/filter"
@@ -157,7 +158,7 @@ func (sh *Shard) replayOnce() (more bool) {
 		return more
 	}
 	part.found = slices.DeleteFunc(part.found, func(f *Fanout) bool {
-		err := sh.Engine.open(f)
+		err := f.Open(sh.Engine.OpenWaiting)
 		if err != nil {
 			sh.Engine.Logger.Error("a message of an archive cannot be decrypted, and is left out of a replay",
 				"topic", f.Topic.String(), "message", f.P.ID.String(), "error", err)
@@ -225,7 +226,7 @@ func (sh *Shard) stepReplay(part *archivePart) {
 	r.next = part.next
 	now := sh.Now()
 	for _, f := range part.found {
-		if sh.Topics.Verdict(sub, f.message()) == filter.Match {
+		if sh.Topics.Verdict(sub, f.Message()) == filter.Match {
 			sh.replayTo(f, sub, now)
 		}
 	}
@@ -269,11 +270,11 @@ func (sh *Shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) *archi
 		n++
 		size += len(value)
 		part.next = archivePlace{at.sent, at.sequence + 1}
-		var f *Fanout
-		if f, failed = DecodeFanout(bytes.Clone(value)); failed != nil {
+		f := new(Fanout)
+		if f.Record, failed = publication.Decode(bytes.Clone(value)); failed != nil {
 			return false
 		}
-		part.found, part.encrypted = append(part.found, f), part.encrypted || f.P.cipher != nil
+		part.found, part.encrypted = append(part.found, f), part.encrypted || f.P.Encrypted()
 		return true
 	})
 	if err = cmp.Or(failed, err); err != nil {
@@ -286,9 +287,9 @@ func (sh *Shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) *archi
 // was published before the replay is marked, and has a deduplication id of its
 // own: a queue that still remembers the first delivery takes it all the same.
 func (sh *Shard) replayTo(f *Fanout, sub *topic.Subscription, now int64) {
-	if f.sequence < sub.Progress().From {
-		f.replayed = true
-		name := fmt.Appendf(nil, "%s %d %d", sub.ARN, sub.Progress().Number, f.sequence)
+	if f.Sequence < sub.Progress().From {
+		f.Replayed = true
+		name := fmt.Appendf(nil, "%s %d %d", sub.ARN, sub.Progress().Number, f.Sequence)
 		f.P.Dedup = message.ID(uuid.NewSHA1(uuid.NameSpaceOID, name)).String()
 	}
 	sh.spreadTo(f, sub, now)

@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/queue/dedup"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/queues/accepted"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -96,7 +97,7 @@ func (sh *Shard) admit(fs []Fanout) {
 	}
 	s, now := sh.stream(t), sh.Now()
 	if s.recent == nil {
-		s.recent = sh.LoadWindow(s.incarnation, now)
+		s.recent = sh.Duplicates.Load(s.incarnation, now)
 	}
 	ids := make([]dedup.ID, len(fs))
 	for i := range fs {
@@ -106,7 +107,8 @@ func (sh *Shard) admit(fs []Fanout) {
 			group = f.P.Group
 		}
 		ids[i] = dedup.NewID(group, f.P.Dedup)
-		f.result = sh.Recall(s.recent, s.incarnation, now, ids[i])
+		o := sh.Duplicates.Recall(s.recent, s.incarnation, now, ids[i])
+		f.result = queues.SendResult{ID: o.ID, Sequence: o.Sequence, Duplicate: o.Found}
 	}
 	here := map[dedup.ID]queues.SendResult{}
 	for i := range fs {
@@ -119,14 +121,14 @@ func (sh *Shard) admit(fs []Fanout) {
 			f.result.Duplicate = true
 			continue
 		}
-		if f.sequence = s.next; !f.P.dated {
-			f.sent = now
+		if f.Sequence = s.next; !f.dated {
+			f.Sent = now
 		}
 		s.next++
-		f.result = queues.SendResult{ID: f.P.ID, Sequence: f.sequence}
+		f.result = queues.SendResult{ID: f.P.ID, Sequence: f.Sequence}
 		here[ids[i]] = f.result
 		sh.archive(t, s, f)
-		sh.Note(s.recent, s.incarnation, now, ids[i], f.result)
+		sh.Duplicates.Note(s.recent, s.incarnation, now, ids[i], accepted.Original{ID: f.P.ID, Sequence: f.Sequence})
 	}
 	if len(here) > 0 {
 		sh.Batch.Set(streamKey(sh.ID, s.incarnation), binary.BigEndian.AppendUint64(nil, s.next))

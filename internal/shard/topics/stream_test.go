@@ -12,7 +12,6 @@ import (
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/shardtest"
-	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -39,7 +38,7 @@ func TestFIFOTopicOrderBehindFanouts(t *testing.T) {
 	}
 	var first uint64
 	for i, size := range []int{200_000, 10, 200_000, 10, 10} {
-		p := topics.Publication{ID: shardtest.MessageID(i), Body: []byte(strings.Repeat("x", size)), Group: "g", Dedup: fmt.Sprint(i)}
+		p := shard.Publication{ID: shardtest.MessageID(i), Body: []byte(strings.Repeat("x", size)), Group: "g", Dedup: fmt.Sprint(i)}
 		r, err := e.Publish(ctx, shardtest.TopicARN("wide.fifo"), p)
 		if err == nil && i == 0 {
 			first = r[0].Sequence
@@ -76,7 +75,7 @@ func TestArchiveIsShortened(t *testing.T) {
 		return shardtest.CountKeys(t, s, 'A', 0)
 	}
 	for i := range 10 {
-		p := topics.Publication{ID: shardtest.MessageID(i), Body: []byte("x"), Group: "g", Dedup: fmt.Sprint(i)}
+		p := shard.Publication{ID: shardtest.MessageID(i), Body: []byte("x"), Group: "g", Dedup: fmt.Sprint(i)}
 		if _, err := e.Publish(ctx, shardtest.TopicARN("old.fifo"), p); err != nil {
 			t.Fatal(err)
 		}

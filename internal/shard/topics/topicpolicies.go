@@ -3,71 +3,20 @@ package topics
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/policy"
-	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/queues/queuepolicy"
+	"godwit.dev/godwit/internal/shard/topics/topicpolicy"
 	"godwit.dev/godwit/internal/topic"
 )
-
-// topicPolicy is the attribute of a topic that holds its policy.
-const topicPolicy = "Policy"
-
-// maxTopicPolicyBytes bounds a topic's policy. Source: the quotas of SNS.
-const maxTopicPolicyBytes = 30 << 10
-
-// topicActions are what a topic's policy can be about. Source: the default
-// policy, and the actions on topics that a policy's author is offered.
-var topicActions = []string{
-	"SNS:AddPermission", "SNS:DeleteTopic", "SNS:GetTopicAttributes", "SNS:ListSubscriptionsByTopic", "SNS:Publish",
-	"SNS:Receive", "SNS:RemovePermission", "SNS:SetTopicAttributes", "SNS:Subscribe",
-}
-
-// elsewhere are actions on an account or a subscription. A pattern that takes
-// in one of them reaches beyond the topic.
-var elsewhere = []string{
-	"SNS:ConfirmSubscription", "SNS:CreateTopic", "SNS:GetSubscriptionAttributes", "SNS:ListSubscriptions", "SNS:ListTopics",
-	"SNS:SetSubscriptionAttributes", "SNS:Unsubscribe",
-}
-
-// checkTopicPolicy refuses what a topic cannot have as its policy; the empty
-// string is the default one. Errors: InvalidParameter, with a text that lacks
-// the prefix.
-func checkTopicPolicy(doc string) error {
-	if doc == "" {
-		return nil
-	}
-	if len(doc) > maxTopicPolicyBytes {
-		return ErrPolicyTooLong.With(maxTopicPolicyBytes)
-	}
-	p, err := policy.Parse(doc)
-	if err != nil {
-		return ErrPolicyDocument
-	}
-	for _, s := range p.Statements() {
-		if s.NotAction || slices.ContainsFunc(s.Actions, func(a string) bool { return !onTopic(a) }) {
-			return ErrPolicyAction
-		}
-		if len(s.Resources) > 1 {
-			return ErrPolicyResources
-		}
-	}
-	return nil
-}
-
-// onTopic reports whether a name or pattern of actions is about topics only.
-func onTopic(action string) bool {
-	matches := func(known string) bool { return policy.MatchAction(action, known) }
-	return slices.ContainsFunc(topicActions, matches) && !slices.ContainsFunc(elsewhere, matches)
-}
 
 // AddTopicPermission adds a statement to a topic's policy. Errors: NotFound;
 // InvalidParameter when the label is taken, an action is none of a topic's, or
 // the policy would grow too large.
-func (e *Topics) AddTopicPermission(ctx context.Context, t arn.ARN, p queues.Permission) error {
+func (e *Topics) AddTopicPermission(ctx context.Context, t arn.ARN, p queuepolicy.Permission) error {
 	return e.editTopicPolicy(ctx, t, func(doc string) (string, error) {
 		edited, err := policy.Add(doc, "", p.Grant("SNS:", t))
 		if errors.Is(err, policy.ErrTaken) {
@@ -127,13 +76,13 @@ func (e *Topics) TopicPolicy(ctx context.Context, t arn.ARN) (p *policy.Policy) 
 // topicPolicy is the policy of a topic, compiled when it is first asked for:
 // few topics ever are.
 func (sh *Shard) topicPolicy(t *topic.Topic) *policy.Policy {
-	doc := t.Attribute(topicPolicy)
+	doc := t.Attribute(topicpolicy.Attribute)
 	if c, ok := sh.topicPolicies[t.ARN]; ok && c.doc == doc {
 		return c.policy
 	}
 	p, err := policy.Parse(doc)
 	if err != nil { // an older version let it in
-		p = queues.DenyAll
+		p = queuepolicy.DenyAll
 	}
 	if sh.topicPolicies == nil {
 		sh.topicPolicies = map[arn.ARN]compiledPolicy{}
@@ -155,17 +104,17 @@ func (e *Topics) editTopicPolicy(ctx context.Context, t arn.ARN, edit func(doc s
 		if !ok {
 			return topic.ErrNoTopic
 		}
-		before := found.Attribute(topicPolicy)
+		before := found.Attribute(topicpolicy.Attribute)
 		after, err := edit(before)
 		if err == nil {
 			if after == before {
 				return nil
 			}
-			err = checkTopicPolicy(after)
+			err = topicpolicy.Check(after)
 		}
 		if err != nil {
 			return topic.InAttribute(err)
 		}
-		return sh.Topics.SetTopicAttribute(clock.Time(sh.Now()), t, topicPolicy, after, &sh.Batch)
+		return sh.Topics.SetTopicAttribute(clock.Time(sh.Now()), t, topicpolicy.Attribute, after, &sh.Batch)
 	})
 }

@@ -20,7 +20,9 @@ import (
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/topics/coalesce"
 	"godwit.dev/godwit/internal/shard/topics/confirmations"
+	"godwit.dev/godwit/internal/shard/topics/topicpolicy"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -42,7 +44,7 @@ func (e *Topics) CreateTopic(ctx context.Context, cmd topic.CreateTopic) error {
 		if full && !there {
 			return ErrTooManyTopics
 		}
-		if err := checkTopicPolicy(cmd.Attributes[topicPolicy]); err != nil {
+		if err := topicpolicy.Check(cmd.Attributes[topicpolicy.Attribute]); err != nil {
 			return topic.InAttributes(err)
 		}
 		cmd.Incarnation = sh.Meta.Incarnation + 1
@@ -148,8 +150,8 @@ func (e *Topics) TopicAttributes(ctx context.Context, t arn.ARN) (attributes map
 // InvalidParameter.
 func (e *Topics) SetTopicAttribute(ctx context.Context, t arn.ARN, name, value string) error {
 	return e.WithCatalog(ctx, t, func(sh *Shard) error {
-		if _, ok := sh.Topics.Topic(t); ok && name == topicPolicy {
-			if err := checkTopicPolicy(value); err != nil {
+		if _, ok := sh.Topics.Topic(t); ok && name == topicpolicy.Attribute {
+			if err := topicpolicy.Check(value); err != nil {
 				return topic.InAttribute(err)
 			}
 		}
@@ -444,8 +446,8 @@ type Shard struct {
 	Spreading  map[arn.ARN]int // how many of them there are of a topic
 	Fanning    bool
 	nextFan    uint64
-	Reached    map[uint64]topic.Reached       // by publications that are being spread, of this process
-	Publishers PublishCoalescer               // of publishers
+	Reached    map[uint64]topic.Reached // by publications that are being spread, of this process
+	Publishers coalesce.Coalescer[*publisher]
 	keys       topicKeys                      // of late
 	Planned    int                            // the deliveries of the latest publication
 	targets    map[*topic.Subscription]target // of late; see target
@@ -461,6 +463,9 @@ type Shard struct {
 	Reclaiming    bool
 }
 
+// MaxCoalesced bounds the publications of one command.
+const MaxCoalesced = 64
+
 // New adds the module to the shards, above that of backlogs.
 func New(below *backlog.Backlogs, o Options) *Topics {
 	e := &Topics{Backlogs: below, Options: o}
@@ -469,7 +474,8 @@ func New(below *backlog.Backlogs, o Options) *Topics {
 			Shard: sh, Engine: e, Spreading: map[arn.ARN]int{}, Reached: map[uint64]topic.Reached{},
 			streams: map[layout.Incarnation]*stream{}, replays: map[layout.Incarnation]*pendingReplay{}, targets: map[*topic.Subscription]target{},
 		}
-		s.Publishers.shard = s
+		s.Publishers.Bounds = coalesce.Bounds{Publications: MaxCoalesced, Deliveries: FanoutStep, Bytes: FanoutBytes}
+		s.Publishers.Publish = s.publish
 		e.Shards[id] = s
 		sh.Add(module{sh: s})
 	}

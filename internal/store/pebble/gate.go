@@ -54,7 +54,7 @@ func (s *Store) admit() {
 	g := &s.gate
 	for {
 		g.mu.Lock()
-		if g.young < stopWrites || g.closed || s.merging.failing() || s.repairs.isStuck() || s.failed() != nil {
+		if g.young < stopWrites || g.closed || s.merging.Failing() || s.repairs.isStuck() || s.failed() != nil {
 			g.mu.Unlock()
 			return
 		}

@@ -19,9 +19,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/store/pebble/durable"
+	"godwit.dev/godwit/internal/store/pebble/files"
 	"godwit.dev/godwit/internal/store/pebble/mark"
+	"godwit.dev/godwit/internal/store/pebble/pause"
 	"godwit.dev/godwit/internal/store/pebble/quarantine"
 	"godwit.dev/godwit/internal/store/pebble/room"
+	"godwit.dev/godwit/internal/store/pebble/verify"
 )
 
 // Options are how a store is opened; the zero value is good.
@@ -144,12 +147,12 @@ func Open(dir string, o Options) (*Store, error) {
 	o.defaults(f, dir)
 	s := &Store{
 		fatal: o.Fatal, log: o.Logger, fs: f, dir: dir,
-		durable: durable.Watch(f, dir, format, o.Logger), describe: o.Describe, merging: newPausing(),
+		durable: durable.Watch(f, dir, format, o.Logger), describe: o.Describe, merging: pause.New(),
 		repairs: repairs{wanted: map[string]places{}, stuck: map[string]bool{}},
 	}
 	s.blocks = quarantine.New(s.durable)
 	s.room = room.Keep(s.blocks, dir, o.MemTableBytes, o.OnDiskFull, o.Logger, s.fail)
-	l := logger{log: o.Logger, fatal: s.fail, damaged: s.compactionFailed, merged: s.merging.succeeded, layers: s.lookAtLayers, corrupt: s.damagedFile, rewrite: s.blocks.Rewriting}
+	l := logger{log: o.Logger, fatal: s.fail, damaged: s.compactionFailed, merged: s.merging.Succeeded, layers: s.lookAtLayers, corrupt: s.damagedFile, rewrite: s.blocks.Rewriting}
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
 	opts := tuned(o, s.room, l, s.separation)
@@ -291,19 +294,11 @@ func mkdirSynced(f vfs.FS, dir string) error {
 		return err
 	}
 	for _, p := range parents {
-		if err := syncDir(f, p); err != nil {
+		if err := files.SyncDir(f, p); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func syncDir(f vfs.FS, dir string) error {
-	d, err := f.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 func lockError(dir string, err error) error {
@@ -332,7 +327,7 @@ func checkFormat(f vfs.FS, dir string, write bool) error {
 			return err
 		}
 		if _, err := f.Stat(f.PathJoin(dir, mark.Name)); err == nil {
-			return fmt.Errorf("%w: %w", ErrFormat, damaged("the file %s is missing", formatFile))
+			return fmt.Errorf("%w: %w", ErrFormat, verify.Damaged("the file %s is missing", formatFile))
 		}
 		if desc.Exists {
 			return fmt.Errorf("%w: it is a Pebble store without the file %s, so it is not Godwit's, or an incomplete copy; "+
@@ -346,7 +341,7 @@ func checkFormat(f vfs.FS, dir string, write bool) error {
 	m, _, _ := mark.Read(f, dir)
 	switch {
 	case err != nil || v == 0 || m != nil && m.Format == format && (v > format || v < oldestFormat):
-		return fmt.Errorf("%w: %w", ErrFormat, damaged("the file %s says %.40q, which is not the version of this directory", formatFile, says))
+		return fmt.Errorf("%w: %w", ErrFormat, verify.Damaged("the file %s says %.40q, which is not the version of this directory", formatFile, says))
 	case v > format:
 		return fmt.Errorf("%w: its version is %d and this godwit knows versions up to %d; "+
 			"run the godwit that wrote it or a newer one (nothing was changed)", ErrFormat, v, format)
@@ -356,7 +351,7 @@ func checkFormat(f vfs.FS, dir string, write bool) error {
 	}
 	desc, err := pebble.Peek(dir, f)
 	if err != nil {
-		return damaged("%v", err)
+		return verify.Damaged("%v", err)
 	}
 	if desc.FormatMajorVersion > formatMajorVersion {
 		return fmt.Errorf("%w: its engine's version is %s and this godwit writes version %s; "+
@@ -382,7 +377,7 @@ func writeFormat(f vfs.FS, dir string) error {
 	if err := f.Rename(path+".tmp", path); err != nil {
 		return err
 	}
-	return syncDir(f, dir)
+	return files.SyncDir(f, dir)
 }
 
 func read(f vfs.FS, path string) (string, error) {

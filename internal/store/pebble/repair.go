@@ -151,7 +151,7 @@ func (s *Store) repair() {
 		}
 	}
 	if repaired {
-		s.merging.mended()
+		s.merging.Mended()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

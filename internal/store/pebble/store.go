@@ -22,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble/durable"
 	"godwit.dev/godwit/internal/store/pebble/pace"
+	"godwit.dev/godwit/internal/store/pebble/pause"
 	"godwit.dev/godwit/internal/store/pebble/quarantine"
 	"godwit.dev/godwit/internal/store/pebble/room"
 )
@@ -39,7 +40,7 @@ type Store struct {
 	blocks   *quarantine.FS
 	damage   damage
 	describe func(key []byte) string
-	merging  *pausing
+	merging  *pause.Compactions
 
 	fatal func(error)
 	log   *slog.Logger

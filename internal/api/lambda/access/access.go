@@ -7,6 +7,8 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/lambda"
+	"godwit.dev/godwit/internal/api/lambda/mappings"
+	"godwit.dev/godwit/internal/api/lambda/request"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/function/mapping"
@@ -49,10 +51,10 @@ var access = map[string]api.Access{
 	"ListFunctionEventInvokeConfigs":  onFunction("ListFunctionEventInvokeConfigs", func(in *lambda.ListFunctionEventInvokeConfigsInput) string { return in.FunctionName }),
 
 	"CreateEventSourceMapping": api.Needs(mappingTo),
-	"GetEventSourceMapping":    onMapping("GetEventSourceMapping", func(in *lambda.MappingInput) string { return in.UUID }),
+	"GetEventSourceMapping":    onMapping("GetEventSourceMapping", func(in *mappings.MappingInput) string { return in.UUID }),
 	"ListEventSourceMappings":  all("ListEventSourceMappings"),
 	"UpdateEventSourceMapping": api.Needs(remapping),
-	"DeleteEventSourceMapping": onMapping("DeleteEventSourceMapping", func(in *lambda.MappingInput) string { return in.UUID }),
+	"DeleteEventSourceMapping": onMapping("DeleteEventSourceMapping", func(in *mappings.MappingInput) string { return in.UUID }),
 
 	"TagResource":   api.Needs(tagging),
 	"UntagResource": api.Needs(untagging),
@@ -80,12 +82,12 @@ func onQualified[In any](operation string, name func(*In) (string, *string)) api
 }
 
 func onNamed(call *api.Call, operation, text string, qualifier *string) ([]authorize.Need, error) {
-	fn, err := lambda.Named(call, text, qualifier)
+	fn, err := request.Resource(call, text, qualifier)
 	if err != nil {
 		return nil, err
 	}
-	needs := api.One(lambda.ActionOf(operation), fn)
-	needs[0].Shared = lambda.Shared(operation)
+	needs := api.One(request.ActionOf(operation), fn)
+	needs[0].Shared = request.Shared(operation)
 	return needs, nil
 }
 
@@ -139,7 +141,7 @@ func onMapping[In any](action string, id func(*In) string) api.Access {
 	})
 }
 
-func mappingTo(call *api.Call, in *lambda.CreateEventSourceMappingInput) ([]authorize.Need, error) {
+func mappingTo(call *api.Call, in *mappings.CreateEventSourceMappingInput) ([]authorize.Need, error) {
 	needs := api.Any("lambda:CreateEventSourceMapping")
 	key, err := functionKey(call, in.FunctionName)
 	if err != nil {
@@ -149,7 +151,7 @@ func mappingTo(call *api.Call, in *lambda.CreateEventSourceMappingInput) ([]auth
 	return needs, nil
 }
 
-func remapping(call *api.Call, in *lambda.UpdateEventSourceMappingInput) ([]authorize.Need, error) {
+func remapping(call *api.Call, in *mappings.UpdateEventSourceMappingInput) ([]authorize.Need, error) {
 	needs := api.One("lambda:UpdateEventSourceMapping", mapping.ARN(call.Region, call.Account, in.UUID))
 	if in.FunctionName == nil {
 		return needs, nil
@@ -161,7 +163,7 @@ func remapping(call *api.Call, in *lambda.UpdateEventSourceMappingInput) ([]auth
 
 // functionKey is the condition key that tells which function a mapping is for.
 func functionKey(call *api.Call, text string) ([]authorize.Key, error) {
-	fn, err := lambda.Named(call, text, nil)
+	fn, err := request.Resource(call, text, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -171,7 +173,7 @@ func functionKey(call *api.Call, text string) ([]authorize.Key, error) {
 // onTagged needs an action on what has tags. What is no ARN is refused by the operation.
 func onTagged(operation, resource string) []authorize.Need {
 	a, _ := arn.Parse(resource)
-	return []authorize.Need{{Action: "lambda:" + operation, Resource: resource, Account: a.Account, Shared: !mapping.Is(a) && lambda.Shared(operation)}}
+	return []authorize.Need{{Action: "lambda:" + operation, Resource: resource, Account: a.Account, Shared: !mapping.Is(a) && request.Shared(operation)}}
 }
 
 func tagging(_ *api.Call, in *lambda.TagResourceInput) ([]authorize.Need, error) {

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"errors"
 	"path"
 	"slices"
 	"strconv"
@@ -97,4 +98,13 @@ func ParseLogName(name string) (uint64, bool) {
 func pad(n uint64) string {
 	s := strconv.FormatUint(n, 10)
 	return strings.Repeat("0", max(0, 6-len(s))) + s
+}
+
+// SyncDir makes durable which files a directory has.
+func SyncDir(f vfs.FS, dir string) error {
+	d, err := f.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }

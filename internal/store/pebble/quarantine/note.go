@@ -192,7 +192,7 @@ func (n *Notes) CopyTo(dir string) error {
 		for _, name := range names {
 			err = errors.Join(err, vfs.LinkOrCopy(n.fs, n.fs.PathJoin(aside, name), n.fs.PathJoin(to, name)))
 		}
-		err = errors.Join(err, syncDir(n.fs, to))
+		err = errors.Join(err, files.SyncDir(n.fs, to))
 	} else if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
@@ -216,15 +216,7 @@ func (n *Notes) write(dir string) error {
 	if err := n.fs.Rename(path+".tmp", path); err != nil {
 		return err
 	}
-	return syncDir(n.fs, dir)
-}
-
-func syncDir(f vfs.FS, dir string) error {
-	d, err := f.OpenDir(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return files.SyncDir(n.fs, dir)
 }
 
 // Check makes the blocks that are to stand for those of a note and reads the file with

@@ -1,0 +1,222 @@
+// Package entity is what the operations on IAM's entities have in common: to find, make,
+// change and list them, their names, paths and tags.
+package entity
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/check"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/iam"
+)
+
+// Empty is an answer without members.
+type Empty struct{}
+
+// Tag is a tag of an entity.
+type Tag struct {
+	Key   *string `wire:"required"`
+	Value *string `wire:"required"`
+}
+
+// TagsOutput is a list of tags.
+type TagsOutput struct {
+	Tags        []Tag
+	IsTruncated bool
+	Marker      string
+}
+
+// Engine keeps the identities of accounts: *identity.Module. Refusals are of package fault.
+type Engine interface {
+	// Run runs a command on an account's identities, and returns once all that it has
+	// seen and done is durable. What fails has changed nothing.
+	Run(account string, command func(a *iam.Account, now time.Time) error) error
+	Read(account string, look func(a *iam.Account) error) error
+}
+
+// Store finds and changes entities.
+type Store struct{ Engine Engine }
+
+// CheckName refuses what cannot be the name of anything.
+func CheckName(member, name string, most int) error {
+	if err := check.Length(member, name, 1, most); err != nil {
+		return err
+	}
+	if strings.ContainsFunc(name, func(c rune) bool { return !isWord(c) && !strings.ContainsRune("+=,.@-", c) }) {
+		return check.Invalid("The specified value for %s is invalid. It must contain only alphanumeric characters and/or the following: +=,.@_-", member)
+	}
+	return nil
+}
+
+func isWord(c rune) bool {
+	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c == '_'
+}
+
+// MaxPath bounds a path, in characters.
+const MaxPath = 512
+
+// ReadPath reads a path; absent is the root.
+func ReadPath(member string, path *string) (string, error) {
+	if path == nil {
+		return "/", nil
+	}
+	p := *path
+	if err := check.Length(member, p, 1, MaxPath); err != nil {
+		return "", err
+	}
+	if p != "/" && (len(p) < 3 || p[0] != '/' || p[len(p)-1] != '/' || strings.ContainsFunc(p, func(c rune) bool { return c < '!' || c > '~' })) {
+		return "", check.Invalid("The specified value for %s is invalid. It must begin and end with / and contain only alphanumeric characters and/or / characters.", member)
+	}
+	return p, nil
+}
+
+// The limits of tags, in characters.
+const (
+	maxTagKey   = 128
+	maxTagValue = 256
+)
+
+// ReadTags reads and checks tags.
+func ReadTags(tags []Tag) ([]iam.Tag, error) {
+	all := make([]iam.Tag, 0, len(tags))
+	if len(tags) > iam.MaxTags {
+		return nil, check.Invalid("1 validation error detected: Value at 'tags' failed to satisfy constraint: Member must have length less than or equal to %d", iam.MaxTags)
+	}
+	for i, t := range tags {
+		at := "tags." + strconv.Itoa(i+1) + ".member."
+		if t.Key == nil || t.Value == nil {
+			lacks := "value"
+			if t.Key == nil {
+				lacks = "key"
+			}
+			return nil, check.Invalid("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", at+lacks)
+		}
+		if err := checkTag(at, *t.Key, *t.Value); err != nil {
+			return nil, err
+		}
+		all = append(all, iam.Tag{Key: *t.Key, Value: *t.Value})
+	}
+	return all, nil
+}
+
+func checkTag(at, name, value string) error {
+	if err := cmp.Or(check.Length(at+"key", name, 1, maxTagKey), check.Length(at+"value", value, 0, maxTagValue)); err != nil {
+		return err
+	}
+	for member, text := range map[string]string{"key": name, "value": value} {
+		if !isTagText(text) {
+			return check.Constraint(text, at+member, `Member must satisfy regular expression pattern: [\p{L}\p{Z}\p{N}_.:/=+\-@]+`)
+		}
+	}
+	if strings.HasPrefix(strings.ToLower(name), "aws:") {
+		return fault.New(fault.InvalidInput, "Tag keys beginning with aws: are reserved for system use")
+	}
+	return nil
+}
+
+// ShownTags are tags as answers have them.
+func ShownTags(tags []iam.Tag) []Tag {
+	all := make([]Tag, 0, len(tags))
+	for _, t := range tags {
+		all = append(all, Tag{&t.Key, &t.Value})
+	}
+	return all
+}
+
+// isTagText reports whether a text has only what the keys and values of tags may.
+func isTagText(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool {
+		return !unicode.IsLetter(c) && !unicode.Is(unicode.Z, c) && !unicode.IsNumber(c) && !strings.ContainsRune("_.:/=+-@", c)
+	})
+}
+
+// Create adds an entity, which is made now, and gives it as it is stored.
+func (s *Store) Create(account string, e *iam.Entity) (made *iam.Entity, err error) {
+	err = s.Engine.Run(account, func(a *iam.Account, now time.Time) error {
+		e.Created = now.Truncate(time.Second)
+		if e.Policy != nil {
+			e.Policy.Updated, e.Policy.Versions[0].Created = e.Created, e.Created
+		}
+		if err := a.Create(e); err != nil {
+			return err
+		}
+		made, err = a.Find(e.Kind, e.Name)
+		return err
+	})
+	return made, err
+}
+
+// Find reads an entity.
+func (s *Store) Find(account string, kind iam.Kind, name string) (e *iam.Entity, err error) {
+	err = s.Engine.Read(account, func(a *iam.Account) error {
+		e, err = a.Find(kind, name)
+		return err
+	})
+	return e, err
+}
+
+// Change runs a command that answers nothing.
+func (s *Store) Change(account string, command func(a *iam.Account, now time.Time) error) (*Empty, error) {
+	return nil, s.Engine.Run(account, command)
+}
+
+// List gives the entities of a kind under a path.
+func (s *Store) List(call *api.Call, kind iam.Kind, prefix *string) (all []*iam.Entity, err error) {
+	if prefix != nil {
+		if err := check.Length("pathPrefix", *prefix, 1, MaxPath); err != nil {
+			return nil, err
+		}
+	}
+	err = s.Engine.Read(call.Account, func(a *iam.Account) error {
+		all = a.List(kind, api.Deref(prefix))
+		return nil
+	})
+	return all, err
+}
+
+// NameOf is the key that lists are cut by.
+func NameOf(e **iam.Entity) string { return (*e).Name }
+
+// Tag adds tags to an entity of any kind.
+func (s *Store) Tag(call *api.Call, kind iam.Kind, name string, tags []Tag) (*Empty, error) {
+	all, err := ReadTags(tags)
+	if err != nil {
+		return nil, err
+	}
+	return s.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Tag(kind, name, all) })
+}
+
+// Untag removes tags.
+func (s *Store) Untag(call *api.Call, kind iam.Kind, name string, keys []string) (*Empty, error) {
+	return s.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.Untag(kind, name, keys) })
+}
+
+// Tags lists the tags of an entity.
+func (s *Store) Tags(call *api.Call, kind iam.Kind, name string, marker *string, most *int) (*TagsOutput, error) {
+	e, err := s.Find(call.Account, kind, name)
+	if err != nil {
+		return nil, err
+	}
+	return TagsOf(e, marker, most)
+}
+
+// TagsOf are a page of the tags of an entity.
+func TagsOf(e *iam.Entity, marker *string, most *int) (*TagsOutput, error) {
+	tags := ShownTags(e.Tags)
+	sortTags(tags)
+	cut, truncated, next, err := check.Page("tags", tags, func(t *Tag) string { return *t.Key }, marker, most)
+	if err != nil {
+		return nil, err
+	}
+	return &TagsOutput{cut, truncated, next}, nil
+}
+
+func sortTags(tags []Tag) {
+	slices.SortFunc(tags, func(a, b Tag) int { return strings.Compare(*a.Key, *b.Key) })
+}

@@ -1,0 +1,119 @@
+package request
+
+import (
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+)
+
+// The longest names, in characters: of a function, and of it with all that may
+// stand before and behind.
+const (
+	MaxName      = 64
+	MaxShortName = 140
+	MaxLongName  = 256
+)
+
+// Named is a function as a request names it.
+type Named struct {
+	Function  arn.ARN
+	Qualifier string // empty: none
+}
+
+// ARN is the function with the qualifier, if there is one.
+func (n Named) ARN() arn.ARN { return n.Function.Qualify(n.Qualifier) }
+
+// Read reads how a request names a function: by its name, an ARN, or the part of
+// one behind the account's number, each perhaps with a qualifier behind it; and a
+// qualifier beside it. most bounds the text, in characters. It fails with
+// ValidationFailed; InvalidParameter if there are two qualifiers; ResourceNotFound
+// for another region.
+func Read(call *api.Call, text string, qualifier *string, most int) (n Named, err error) {
+	if qualifier == nil && plain(text) { // as most requests have it
+		return Named{Function: arn.Function(call.Region, call.Account, text)}, nil
+	}
+	var c Constraints
+	c.Length("functionName", &text, 1, most)
+	c.Pattern("functionName", &text, namespacedFunctionPattern)
+	c.Length("qualifier", qualifier, 1, 128)
+	c.Pattern("qualifier", qualifier, QualifierPattern)
+	if err := c.Err(); err != nil {
+		return Named{}, err
+	}
+	name, region, account := text, call.Region, call.Account
+	if rest, ok := strings.CutPrefix(text, "arn:"); ok {
+		parts := strings.SplitN(rest, ":", 5) // partition, lambda, region, account, …
+		if len(parts) != 5 {
+			return Named{}, badName(text)
+		}
+		region, account, name = parts[2], parts[3], parts[4]
+	} else if first, rest, found := strings.Cut(text, ":"); found && AccountPattern.MatchString(first) {
+		account, name = first, rest
+	}
+	name = strings.TrimPrefix(name, "function:")
+	name, n.Qualifier, _ = strings.Cut(name, ":")
+	if name == "" || strings.Contains(n.Qualifier, ":") || !AccountPattern.MatchString(account) {
+		return Named{}, badName(text)
+	}
+	if q := api.Deref(qualifier); q != "" {
+		if n.Qualifier != "" && n.Qualifier != q {
+			return Named{}, Invalid("The derived qualifier from the function name does not match the specified qualifier.")
+		}
+		n.Qualifier = q
+	}
+	n.Function = arn.Function(region, account, name)
+	if region != call.Region {
+		return Named{}, fault.Newf(fault.ResourceNotFound, "Functions from '%s' are not reachable in this region ('%s')", region, call.Region)
+	}
+	return n, nil
+}
+
+// Resource is the ARN of the function, version or alias that a request names.
+func Resource(call *api.Call, text string, qualifier *string) (arn.ARN, error) {
+	n, err := Read(call, text, qualifier, MaxLongName)
+	return n.ARN(), err
+}
+
+// Shared reports whether a function's policy can let other accounts do an operation.
+func Shared(operation string) bool { return slices.Contains(shared, operation) }
+
+// plain reports whether text is a function's name, with nothing else around it.
+func plain(text string) bool {
+	for i := range len(text) {
+		switch c := text[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_':
+		default:
+			return false
+		}
+	}
+	return text != "" && len(text) <= MaxName
+}
+
+func badName(text string) error {
+	var c Constraints
+	c.Add("functionName", text, "Member must satisfy regular expression pattern: %s", namespacedFunctionPattern.Text)
+	return c.Err()
+}
+
+// shared are the operations on a function that its policy can let other accounts do.
+// Source: the Lambda developer guide, "Granting function access to other accounts".
+var shared = []string{
+	"CreateAlias", "DeleteAlias", "DeleteFunction", "DeleteFunctionConcurrency", "DeleteFunctionEventInvokeConfig", "GetAlias", "GetFunction",
+	"GetFunctionConcurrency", "GetFunctionConfiguration", "GetFunctionEventInvokeConfig", "GetPolicy", "Invoke", "ListAliases",
+	"ListFunctionEventInvokeConfigs", "ListTags", "ListVersionsByFunction", "PublishVersion", "PutFunctionConcurrency",
+	"PutFunctionEventInvokeConfig", "TagResource", "UntagResource", "UpdateAlias", "UpdateFunctionCode", "UpdateFunctionEventInvokeConfig",
+}
+
+// ActionOf is the action in policies of an operation.
+func ActionOf(operation string) string {
+	if operation == "Invoke" {
+		operation = "InvokeFunction"
+	}
+	return "lambda:" + operation
+}
+
+// Owned refuses what belongs to another account.
+func Owned(call *api.Call, a arn.ARN) error { return api.Owned(call, a, ActionOf(call.Operation)) }

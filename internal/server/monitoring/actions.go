@@ -1,0 +1,67 @@
+package monitoring
+
+import (
+	"context"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/monitor/alarms"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
+)
+
+// services are what alarms tell: *shard.Engine.
+type services interface {
+	AdmitsPublisher(ctx context.Context, t arn.ARN, account, address string) bool
+	Publish(ctx context.Context, t arn.ARN, publications ...shard.Publication) ([]shard.SendResult, error)
+	AdmitFunction(ctx context.Context, fn arn.ARN, service, sourceARN, sourceAccount string) error
+	InvokeAsync(ctx context.Context, fn arn.ARN, ev function.Event) error
+}
+
+// alarmsPrincipal is who invokes functions for alarms.
+const alarmsPrincipal = "lambda.alarms.cloudwatch.amazonaws.com"
+
+// cloudWatch is who publishes for alarms: a topic's key has to let it.
+var cloudWatch = authorize.ServiceCaller("cloudwatch.amazonaws.com")
+
+// actions executes the actions of alarms.
+type actions struct {
+	newID func() message.ID
+	// Set before the first alarm is evaluated.
+	services services
+}
+
+var _ alarms.Executor = (*actions)(nil)
+
+// Execute publishes to a topic, or invokes a function.
+func (x *actions) Execute(ctx context.Context, a alarms.Action) error {
+	target, err := arn.Parse(a.ARN)
+	if err != nil {
+		return err
+	}
+	if target.Service == "lambda" {
+		return x.call(ctx, target, a)
+	}
+	if target.Account != a.Account && !x.services.AdmitsPublisher(ctx, target, a.Account, "") {
+		return fault.Newf(fault.AccessDenied, "The topic's policy does not let account %s publish.", a.Account)
+	}
+	source, _ := arn.Parse(a.Source) // of an alarm: it is one
+	_, err = x.services.Publish(ctx, target, shard.Publication{
+		ID: x.newID(), Sender: a.Account, Subject: a.Subject, Body: []byte(a.Message), Caller: cloudWatch, Source: source,
+	})
+	return err
+}
+
+// call invokes a function whose policy lets alarms do so.
+func (x *actions) call(ctx context.Context, target arn.ARN, a alarms.Action) error {
+	fn, qualifier, ok := target.SplitFunction()
+	if !ok {
+		return fault.Newf(fault.ResourceNotFound, "Function not found: %s", a.ARN)
+	}
+	if err := x.services.AdmitFunction(ctx, target, alarmsPrincipal, a.Source, a.Account); err != nil {
+		return err
+	}
+	return x.services.InvokeAsync(ctx, fn, function.Event{ID: x.newID(), Qualifier: qualifier, Payload: []byte(a.Message)})
+}

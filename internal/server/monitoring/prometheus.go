@@ -1,0 +1,201 @@
+package monitoring
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/deliver"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/invoke"
+	"godwit.dev/godwit/internal/invoke/process/network"
+	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/monitor"
+	"godwit.dev/godwit/internal/monitor/logs"
+	"godwit.dev/godwit/internal/monitor/prom"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/wire"
+	"godwit.dev/godwit/internal/wire/guard"
+)
+
+// Prometheus tells prom.Metrics what happens. It is nil where nothing is to be
+// counted: its methods then do nothing, or give nil.
+type Prometheus struct{ *prom.Metrics }
+
+var _ deliver.Events = (*Prometheus)(nil)
+
+// PrometheusOptions are what it is made of.
+type PrometheusOptions struct {
+	Config config.Config
+	Store  store.Store
+	Low    func() bool // that there is little room on the disk
+	Groups *logs.Logs
+	Limits func() []limit.Stats
+}
+
+// NewPrometheus gives nil where the settings ask for none.
+func NewPrometheus(with PrometheusOptions) *Prometheus {
+	if !with.Config.Prometheus {
+		return nil
+	}
+	o := prom.Options{
+		Version: config.Version, Series: with.Config.PrometheusSeries, Low: with.Low,
+		Logs:     func() (bytes, dropped int64) { return with.Groups.DiskBytes(), with.Groups.Dropped() },
+		Limits:   with.Limits,
+		Refusals: refusals(),
+	}
+	if s, ok := with.Store.(interface{ Stats() store.Stats }); ok {
+		o.Store = s.Stats
+	}
+	return &Prometheus{prom.New(o)}
+}
+
+// Ask has it ask an engine about queues, functions and topics, and a pool what
+// runs.
+func (p *Prometheus) Ask(engine *shard.Engine, pool *invoke.Pool, sockets *network.Network) {
+	if p == nil {
+		return
+	}
+	var late lateness
+	p.Watch(prom.Gauges{
+		Network: func() prom.FunctionNetwork { return prom.FunctionNetwork(sockets.Usage()) },
+		Queue: func(q arn.ARN) (shard.QueueGauges, error) {
+			return ask(&late, func() (shard.QueueGauges, error) { return engine.SampleQueue(q) })
+		},
+		Function: func(fn arn.ARN) (prom.FunctionGauges, error) {
+			events, err := ask(&late, func() (shard.EventsInfo, error) { return engine.SampleEvents(fn) })
+			return prom.FunctionGauges{Running: pool.Running(fn), Due: events.Due, Waiting: events.Waiting, InFlight: events.InFlight}, err
+		},
+		Topic: func(t arn.ARN) bool {
+			there, err := ask(&late, func() (bool, error) { return engine.HasTopic(t), nil })
+			return there || err != nil
+		},
+	})
+}
+
+// patience is how long a scrape waits for what it asks the engine, which while the
+// disk hangs may have to wait for the disk: for its reading, or behind others for a
+// lock.
+const patience = time.Second
+
+// lateness counts the answers that did not come in time. Until they have come nobody
+// asks.
+type lateness struct{ answers atomic.Int64 }
+
+var errLate = fault.New(fault.Unavailable, "The disk hangs.")
+
+// ask gives what f does, or Unavailable if that takes too long.
+func ask[T any](late *lateness, f func() (T, error)) (answer T, err error) {
+	if late.answers.Load() > 0 {
+		return answer, errLate
+	}
+	type answered struct {
+		answer T
+		err    error
+	}
+	answers, over := make(chan answered, 1), make(chan struct{})
+	go func() {
+		answer, err := f()
+		answers <- answered{answer, err}
+	}()
+	timer := clock.System.AfterFunc(patience, func() { close(over) })
+	defer timer.Stop()
+	select {
+	case a := <-answers:
+		return a.answer, a.err
+	case <-over:
+	}
+	late.answers.Add(1)
+	go func() {
+		<-answers
+		late.answers.Add(-1)
+	}()
+	return answer, errLate
+}
+
+// Handler answers GET /metrics; nil: there is none.
+func (p *Prometheus) Handler() http.Handler {
+	if p == nil {
+		return nil
+	}
+	return p.Metrics.Handler()
+}
+
+// Observe takes the requests, unless nothing is counted.
+func (p *Prometheus) Observe() func(service, operation string) wire.Observer {
+	if p == nil {
+		return nil
+	}
+	return func(service, operation string) wire.Observer {
+		requests := p.Requests(service, operation)
+		return func(o wire.Observation) { requests.Add(o.Code, o.Duration) }
+	}
+}
+
+// Refusals counts the requests that the guard refuses; nil: nobody does.
+func (p *Prometheus) Refusals() func(reason string) {
+	if p == nil {
+		return nil
+	}
+	return p.Refused
+}
+
+// Series are those of queues; nil: there are none.
+func (p *Prometheus) Series() monitor.QueueSeries {
+	if p == nil {
+		return nil
+	}
+	return p.Queue
+}
+
+var promOutcomes = map[string]prom.Outcome{
+	deliver.Success.String(): prom.Success, deliver.ClientError.String(): prom.ClientError, deliver.ServerError.String(): prom.ServerError,
+}
+
+// FunctionEvent counts what happens to functions.
+func (p *Prometheus) FunctionEvent(e invoke.Event) { p.Function(e.Function, e.Kind.String(), e.Value) }
+
+// Delivery counts a step of a delivery.
+func (p *Prometheus) Delivery(e *deliver.Event) {
+	name, _, ok := e.Subscription.SplitSubscription()
+	if !ok || e.Kind != message.Notification {
+		return
+	}
+	if e.Made {
+		p.Attempt(name, e.Protocol, promOutcomes[e.Attempt.Outcome], e.Attempt.Latency)
+	}
+	switch e.State {
+	case shard.DeliveryDelivered:
+		p.Ended(name, e.Protocol, prom.Delivered)
+	case shard.DeliveryDeadLetter:
+		p.Ended(name, e.Protocol, prom.DeadLettered)
+	case shard.DeliveryDropped:
+		p.Ended(name, e.Protocol, prom.Dropped)
+	default: // it goes on
+	}
+}
+
+// Published counts a publish.
+func (p *Prometheus) Published(e *shard.Published) {
+	messages, size, filtered := 1, e.Size, 0
+	if e.Later {
+		messages, size = 0, 0
+	}
+	for _, n := range e.FilteredOut {
+		filtered += n
+	}
+	p.Metrics.Published(e.Topic, messages, size, filtered, e.Delivered)
+}
+
+// refusals are the reasons for which the guard refuses, as metrics name them.
+func refusals() (reasons []string) {
+	for _, reason := range guard.Reasons {
+		reasons = append(reasons, string(reason))
+	}
+	return reasons
+}

@@ -1,0 +1,180 @@
+// Package recovery checks data directories that no server has open, and copies what can be
+// read of damaged ones.
+package recovery
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/bootstrap"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/keyspace/values"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/store/pebble/check"
+	"godwit.dev/godwit/internal/store/pebble/salvage"
+)
+
+// StoreName is the name of the store's directory in a data directory.
+const StoreName = "store"
+
+// records knows the records of a whole store.
+type records struct{ values.Names }
+
+// Check implements check.Records.
+func (*records) Check(key, value []byte) error {
+	if isMargin(key) {
+		return nil
+	}
+	_, err := values.Check(key, value)
+	return err
+}
+
+// LostEarlier implements check.Records: a salvage leaves a message that it lost its
+// place, without a value, which no message has otherwise.
+func (*records) LostEarlier(key, value []byte) bool { return len(value) == 0 && keepPlace(key) }
+
+// Required implements check.Records: shards are loaded with all that they hold but what
+// is of single queues.
+func (*records) Required(from, to []byte) bool {
+	for shard := range uint16(keyspace.Shards) {
+		first, next := keyspace.Shard(shard, 0)[:2], keyspace.Shard(shard+1, 0)[:2]
+		data := keyspace.Prefix(keyspace.Shard(shard, keyspace.Data))
+		if meets(from, to, first, data.Lower) || meets(from, to, data.Upper, next) {
+			return true
+		}
+	}
+	return false
+}
+
+// meets reports whether [from, to) and [lower, upper) have keys in common. A nil to is
+// the end.
+func meets(from, to, lower, upper []byte) bool {
+	return bytes.Compare(from, upper) < 0 && (to == nil || bytes.Compare(lower, to) < 0)
+}
+
+// isMargin is of keys that the store itself writes and deletes, at the ends of the
+// key space.
+func isMargin(key []byte) bool {
+	return len(key) == 1 && key[0] == 0 || len(key) == 3 && key[0] == 0xff
+}
+
+// Describe implements check.Records.
+func (r *records) Describe(key []byte) (kind, owner string) {
+	k, err := keyspace.Parse(key)
+	if err != nil {
+		return Describe(key), ""
+	}
+	if a, ok := r.Of(&k); ok {
+		owner = a.String()
+	}
+	return k.Kind().Name, owner
+}
+
+// Describe says in a log line which record has a key.
+func Describe(key []byte) string {
+	if len(key) == 0 {
+		return "the first record"
+	}
+	k, err := keyspace.Parse(key)
+	if err != nil {
+		return fmt.Sprintf("key %x", key)
+	}
+	text := []string{k.Kind().Name}
+	for _, part := range []string{keyspace.PartShard, keyspace.PartIncarnation, keyspace.PartSequence} {
+		if n, ok := k.Number(part); ok {
+			text = append(text, fmt.Sprintf("%s %d", part, n))
+		}
+	}
+	return strings.Join(text, ", ")
+}
+
+// Check reads all that is in a data directory, and prints what of it is damaged.
+// ok says that nothing is. It fails if a server has the directory open.
+func Check(data string, stdout io.Writer) (ok bool, err error) {
+	return checkIn(vfs.Default, data, stdout)
+}
+
+// storeIn is the store's directory in a data directory.
+func storeIn(f vfs.FS, data string) (dir string, err error) {
+	dir = filepath.Join(data, StoreName)
+	if _, err := f.Stat(dir); err != nil {
+		return "", fmt.Errorf("%s holds no data of Godwit's (--data): %w", data, err)
+	}
+	return dir, nil
+}
+
+func checkIn(f vfs.FS, data string, stdout io.Writer) (ok bool, err error) {
+	dir, err := storeIn(f, data)
+	if err != nil {
+		return false, err
+	}
+	report, err := check.Run(f, dir, new(records))
+	if err != nil {
+		return false, err
+	}
+	if err := report.Write(stdout); err != nil {
+		return false, err
+	}
+	switch {
+	case report.OK() && len(report.Earlier) > 0:
+		_, err = fmt.Fprintf(stdout, "ok: %d writes read, nothing is damaged. What the salvage that made this directory lost keeps its place until the end of its retention; another one would change nothing\n", report.Writes)
+	case report.OK():
+		_, err = fmt.Fprintf(stdout, "ok: %d writes read, nothing is damaged\n", report.Writes)
+	case report.Refusal != nil:
+		_, err = fmt.Fprintf(stdout, "a start is refused: %v\n", report.Refusal)
+	case report.Required:
+		_, err = fmt.Fprintf(stdout, "a start is refused: records that tell which queues, topics and functions there are cannot be read. Restore a backup, or run: godwit salvage --data %s --to DIR\n", data)
+	default:
+		_, err = fmt.Fprintf(stdout, "damaged: godwit starts, and serves what else there is. To get rid of the damage, restore a backup, or run: godwit salvage --data %s --to DIR\n", data)
+	}
+	return report.OK(), err
+}
+
+// Salvage copies what can be read of a data directory into another one, which
+// must not exist or be empty, and prints what was lost. whole says that nothing was.
+func Salvage(data, to string, log *slog.Logger, stdout io.Writer) (whole bool, err error) {
+	whole, err = salvageIn(vfs.Default, data, to, log, stdout)
+	if err != nil {
+		return false, err
+	}
+	if err := bootstrap.CopyKeys(data, to); err != nil {
+		return false, fmt.Errorf("the copy is done, but for its keys: %w", err)
+	}
+	return whole, nil
+}
+
+func salvageIn(f vfs.FS, data, to string, log *slog.Logger, stdout io.Writer) (whole bool, err error) {
+	dir, err := storeIn(f, data)
+	if err != nil {
+		return false, err
+	}
+	report, err := salvage.Run(dir, to, filepath.Join(to, StoreName), salvage.Options{
+		FS: f, Records: new(records), Repair: shard.NewRepair(), Logger: log, Keep: keepPlace,
+	})
+	if err != nil {
+		return false, err
+	}
+	if err := report.Write(stdout); err != nil {
+		return false, err
+	}
+	if !report.Exact {
+		if _, err := fmt.Fprintln(stdout, "The MANIFEST could not be read: what was deleted shortly before may have come back."); err != nil {
+			return false, err
+		}
+	}
+	_, err = fmt.Fprintf(stdout, "copied %d records to %s, and made %d that others need\n", report.Copied, to, report.Repaired)
+	return report.OK(), err
+}
+
+// keepPlace reports whether a record that is lost keeps its place: that of a
+// message, which its queue counts.
+func keepPlace(key []byte) bool {
+	k, err := keyspace.Parse(key)
+	return err == nil && k.ID == keyspace.KindMessage
+}

@@ -1,0 +1,99 @@
+// Package senders makes what delivers to the endpoints of each protocol, as the settings
+// ask for it.
+package senders
+
+import (
+	"crypto/tls"
+	"fmt"
+	"os"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/deliver"
+	httpsender "godwit.dev/godwit/internal/deliver/http"
+	lambdasender "godwit.dev/godwit/internal/deliver/lambda"
+	sqssender "godwit.dev/godwit/internal/deliver/sqs"
+	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/server/mailing"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// Options are what senders work with.
+type Options struct {
+	Config config.Config
+	Clock  clock.Clock
+	Engine *shard.Engine
+	// Trust is whom to believe to be the host that was asked for; nil: as the system does.
+	Trust *tls.Config
+	// Own are the ports of this server, which no endpoint may be at.
+	Own []uint16
+	// Connections bounds how many there are to endpoints.
+	Connections *limit.Slots
+	// Dial makes the connections to HTTP endpoints; nil: over the network.
+	Dial limit.Dial
+}
+
+// Senders deliver.
+type Senders struct {
+	ByProtocol map[topic.Protocol]deliver.Sender
+	Mails      *mailing.Mailing
+
+	closers []func()
+}
+
+// Open makes the senders of all protocols. Errors: settings that cannot be carried out.
+func Open(o Options) (*Senders, error) {
+	s := &Senders{ByProtocol: map[topic.Protocol]deliver.Sender{
+		topic.SQS: sqssender.New(o.Engine), topic.Lambda: lambdasender.New(o.Engine),
+	}}
+	s.openWeb(&o)
+	if err := s.openMails(&o); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Senders) openWeb(o *Options) {
+	web := httpsender.New(httpsender.Options{
+		AllowPrivate: o.Config.AllowPrivateEndpoints, Own: o.Own, Retry429: o.Config.Retry429,
+		RetryAfter: o.Config.RetryAfter, HostLimit: o.Config.EndpointConcurrency, TLS: o.Trust,
+		Connections: o.Connections, Dial: o.Dial,
+	})
+	s.closers = append(s.closers, web.Close)
+	s.ByProtocol[topic.HTTP], s.ByProtocol[topic.HTTPS] = web, web
+}
+
+func (s *Senders) openMails(o *Options) (err error) {
+	if s.Mails, err = mailing.Open(o.Config, o.Clock, o.Trust); err != nil {
+		return err
+	}
+	s.closers = append(s.closers, s.Mails.Close)
+	s.ByProtocol[topic.Email], s.ByProtocol[topic.EmailJSON] = s.Mails.Sender, s.Mails.Sender
+	return nil
+}
+
+// Close ends the connections of all senders.
+func (s *Senders) Close() {
+	for _, c := range s.closers {
+		c()
+	}
+}
+
+// Trust reads the file of the certificates that endpoints may have besides the system's;
+// nil where file is empty: as the system does.
+func Trust(file string) (*tls.Config, error) {
+	if file == "" {
+		return nil, nil //nolint:nilnil // as package tls has it
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("the endpoints' certificates cannot be read (--endpoint-ca): %w", err)
+	}
+	roots, err := httpsender.Roots(pem)
+	if err != nil {
+		return nil, fmt.Errorf("%s (--endpoint-ca): %w", file, err)
+	}
+	return &tls.Config{RootCAs: roots}, nil
+}

@@ -1,0 +1,140 @@
+// Package faults holds the outages that operators ask for, to see how what they have built
+// bears them.
+package faults
+
+import (
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+)
+
+// Refusals by injected faults. What functions could not be run for goes into the events
+// that tell of it, so the names of the first two are sentences already.
+var (
+	ErrUnavailable = fault.NewRule(fault.Unavailable, "The service is unavailable.")
+	ErrThrottled   = fault.NewRule(fault.Throttled, "Rate exceeded.")
+	ErrDenied      = fault.NewRule(fault.AccessDenied, "queues: injected: denied")
+	ErrInternal    = fault.NewRule(fault.Internal, "queues: injected: an internal error")
+	ErrName        = fault.NewRule(fault.InvalidParameter, "queues: no such fault to inject") // the name
+)
+
+// Faults are the outages that were asked for.
+type Faults struct {
+	faults  atomic.Pointer[map[arn.ARN]fault.Kind]
+	faultMu sync.Mutex // held while they are replaced
+}
+
+// AllResources stands, in the place of a resource's name, for the whole service
+// of an account and region.
+const AllResources = "*"
+
+// SetFault makes a resource refuse commands and deliveries as if its owner were
+// in trouble: "unavailable", "throttled", or "none" to end it. The resource is a
+// queue or a function, or AllResources of a service; that may also be "internal",
+// where every call fails inside the service, or "denied", where no policy allows
+// any. It fails with InvalidParameter.
+func (e *Faults) SetFault(a arn.ARN, name string) error {
+	kind := fault.Internal
+	switch {
+	case name == "none":
+	case name == "unavailable":
+		kind = fault.Unavailable
+	case name == "throttled":
+		kind = fault.Throttled
+	case name == "internal" && a.Resource == AllResources:
+	case name == "denied" && a.Resource == AllResources:
+		kind = fault.AccessDenied
+	default:
+		return ErrName.With(name)
+	}
+	e.faultMu.Lock()
+	defer e.faultMu.Unlock()
+	faults := map[arn.ARN]fault.Kind{}
+	if old := e.faults.Load(); old != nil {
+		maps.Copy(faults, *old)
+	}
+	delete(faults, a)
+	if name != "none" {
+		faults[a] = kind
+	}
+	if len(faults) == 0 {
+		e.faults.Store(nil)
+		return nil
+	}
+	e.faults.Store(&faults)
+	return nil
+}
+
+// FaultsInForce are the outages that SetFault asked for, by the names that it takes.
+func (e *Faults) FaultsInForce() map[arn.ARN]string {
+	in := map[arn.ARN]string{}
+	if faults := e.faults.Load(); faults != nil {
+		for resource, kind := range *faults {
+			in[resource] = faultName(kind)
+		}
+	}
+	return in
+}
+
+func faultName(kind fault.Kind) string {
+	switch kind {
+	case fault.Unavailable:
+		return "unavailable"
+	case fault.Throttled:
+		return "throttled"
+	case fault.AccessDenied:
+		return "denied"
+	default:
+		return "internal"
+	}
+}
+
+// Injected is the outage of a queue or function, or of its service, that SetFault
+// asked for, if any.
+func (e *Faults) Injected(a arn.ARN) error {
+	faults := e.faults.Load()
+	if faults == nil {
+		return nil
+	}
+	kind, ok := (*faults)[a]
+	if !ok {
+		a.Resource = AllResources
+		kind = (*faults)[a]
+	}
+	switch kind {
+	case fault.Unavailable, fault.Throttled:
+		return refusal(kind)
+	default:
+		return nil
+	}
+}
+
+// ServiceFault is the refusal of every call to a service of an account and
+// region that SetFault asked for, if any.
+func (e *Faults) ServiceFault(service, region, account string) error {
+	faults := e.faults.Load()
+	if faults == nil {
+		return nil
+	}
+	kind, ok := (*faults)[arn.ARN{Service: service, Region: region, Account: account, Resource: AllResources}]
+	if !ok {
+		return nil
+	}
+	return refusal(kind)
+}
+
+func refusal(kind fault.Kind) error {
+	switch kind {
+	case fault.Unavailable:
+		return ErrUnavailable
+	case fault.Throttled:
+		return ErrThrottled
+	case fault.AccessDenied:
+		return ErrDenied
+	default:
+		return ErrInternal
+	}
+}

@@ -1,0 +1,154 @@
+// Package coalesce makes one command of the publishes that wait for a shard at the same
+// time.
+package coalesce
+
+import (
+	"runtime"
+	"sync"
+
+	"godwit.dev/godwit/internal/arn"
+)
+
+// Call is a call that waits for its turn. T is what its command needs, and what becomes of
+// it.
+type Call[T any] struct {
+	Topic        arn.ARN
+	Publications int
+	Bytes        int // of the records of all its publications, for one subscription
+	Of           T
+
+	turn chan []*Call[T] // see Coalescer
+}
+
+// Coalescer is where the publishers of a shard's topics wait for each other. Who has
+// the turn publishes for those of the same topic that wait behind it, in one
+// command, so that a busy topic locks its queues' shards, looks for its
+// subscriptions and writes its queues' counters once for many messages, which
+// then stand side by side. A single publisher does not wait, and none waits for more
+// than fits into about one commit.
+type Coalescer[T any] struct {
+	// Bounds of one command.
+	Bounds Bounds
+	// Publish makes a command for all, which are of one topic, and tells how many
+	// subscriptions a publication of it goes to.
+	Publish func(all []*Call[T]) (reach int)
+
+	mu      sync.Mutex // guards what follows
+	busy    bool       // a publisher makes a command
+	waiting []*Call[T]
+	reach   map[arn.ARN]*int // the deliveries of a publication of late, by topic
+}
+
+// Bounds say how much may come along.
+type Bounds struct{ Publications, Deliveries, Bytes int }
+
+// maxReachKnown bounds the topics whose reach is known.
+const maxReachKnown = 64
+
+// Run publishes for c, and perhaps for others, or has another do it.
+func (l *Coalescer[T]) Run(c *Call[T]) {
+	all := l.join(c)
+	if all == nil {
+		return
+	}
+	reach := l.Publish(all)
+	for _, q := range all[1:] {
+		q.turn <- nil
+	}
+	l.leave(c.Topic, reach)
+}
+
+// join waits for c's turn and returns all whom it is to publish for, c first;
+// nil if another has published for c.
+func (l *Coalescer[T]) join(c *Call[T]) []*Call[T] {
+	l.mu.Lock()
+	if l.busy {
+		c.turn = make(chan []*Call[T], 1)
+		l.waiting = append(l.waiting, c)
+		l.mu.Unlock()
+		return <-c.turn
+	}
+	l.busy = true
+	l.mu.Unlock()
+	// Whose request has arrived already may come along.
+	runtime.Gosched()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.coalesce(c)
+}
+
+// leave notes the reach of a topic and hands over to the publisher that has waited longest.
+func (l *Coalescer[T]) leave(topic arn.ARN, reach int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known := l.reach[topic]; known != nil {
+		*known = reach // an assignment to the map would keep this request's name
+	} else {
+		if l.reach == nil || len(l.reach) == maxReachKnown {
+			l.reach = map[arn.ARN]*int{}
+		}
+		first := reach // so that only this is on the heap
+		l.reach[topic.Own()] = &first
+	}
+	if len(l.waiting) == 0 {
+		l.busy, l.waiting = false, nil
+		return
+	}
+	next := l.waiting[0]
+	l.waiting[0] = nil
+	l.waiting = l.waiting[1:]
+	next.turn <- l.coalesce(next)
+}
+
+// Reach is how many subscriptions a publication of a topic went to of late; ok is false if
+// that is not known.
+func (l *Coalescer[T]) Reach(topic arn.ARN) (reach int, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known := l.reach[topic]
+	if known == nil {
+		return 0, false
+	}
+	return *known, true
+}
+
+// Waiting is how many wait for their turn.
+func (l *Coalescer[T]) Waiting() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting)
+}
+
+// coalesce dequeues those whose publications fit into c's command, in their order.
+func (l *Coalescer[T]) coalesce(c *Call[T]) []*Call[T] {
+	all := []*Call[T]{c}
+	reach := l.reach[c.Topic]
+	if reach == nil || c.Topic.FIFO() {
+		return all
+	}
+	room := l.Bounds
+	room.take(c.Publications, c.Bytes, *reach)
+	others := l.waiting[:0]
+	for _, q := range l.waiting {
+		if q.Topic == c.Topic && room.take(q.Publications, q.Bytes, *reach) {
+			all = append(all, q)
+		} else {
+			others = append(others, q)
+		}
+	}
+	clear(l.waiting[len(others):])
+	l.waiting = others
+	return all
+}
+
+// take makes a call come along. Once one could not, no other can.
+func (b *Bounds) take(publications, bytes, reach int) bool {
+	b.Publications -= publications
+	b.Deliveries -= publications * reach
+	b.Bytes -= bytes * reach
+	if b.Publications >= 0 && b.Deliveries >= 0 && b.Bytes >= 0 {
+		return true
+	}
+	*b = Bounds{Publications: -1}
+	return false
+}

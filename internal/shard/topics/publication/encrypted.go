@@ -1,0 +1,75 @@
+package publication
+
+import (
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// Encrypt has what is kept of a publication encrypted: the message, and each body that a
+// protocol has of its own. Errors are those of encrypt.
+func (p *Publication) Encrypt(encrypt func(m *message.Message) error) error {
+	m := message.Message{Attributes: p.Attributes, Body: p.Body, Notice: &message.Notice{Subject: p.Subject}}
+	if err := encrypt(&m); err != nil {
+		return err
+	}
+	p.cipher = m.Cipher
+	if len(p.Bodies) > 0 {
+		p.ciphers = make(map[string][]byte, len(p.Bodies))
+	}
+	for protocol, body := range p.Bodies {
+		m.Body = []byte(body)
+		if err := encrypt(&m); err != nil {
+			return err
+		}
+		p.ciphers[protocol] = m.Cipher
+	}
+	return nil
+}
+
+// Encrypted reports that what is kept of it is encrypted.
+func (p *Publication) Encrypted() bool { return p.cipher != nil }
+
+// cipherFor is what stands in the record of what a subscription gets; nil: that is in clear.
+func (p *Publication) cipherFor(sub *topic.Subscription) []byte {
+	if cipher, ok := p.ciphers[sub.Protocol.String()]; ok {
+		return cipher
+	}
+	return p.cipher
+}
+
+// Open decrypts a publication that was read from the store. Errors are those of open.
+func (r *Record) Open(open func(m *message.Message) error) error {
+	if r.P.cipher == nil {
+		return nil
+	}
+	m := r.stored()
+	if err := open(&m); err != nil {
+		return err
+	}
+	r.P.Body, r.P.Attributes, r.P.Subject = m.Body, m.Attributes, m.Notice.Subject
+	r.note = message.Message{}
+	for protocol, cipher := range r.P.ciphers {
+		own := message.Message{Cipher: cipher}
+		if err := open(&own); err != nil {
+			return err
+		}
+		if r.P.Bodies == nil {
+			r.P.Bodies = map[string]string{}
+		}
+		r.P.Bodies[protocol] = string(own.Body)
+	}
+	return nil
+}
+
+// SealRecord gives an encoded record encrypted; nil: it is already. Errors:
+// message.ErrCorrupt, and encrypt's.
+func SealRecord(value []byte, encrypt func(m *message.Message) error) ([]byte, error) {
+	r, err := Decode(value)
+	if err != nil || r.P.cipher != nil {
+		return nil, err
+	}
+	if err := r.P.Encrypt(encrypt); err != nil {
+		return nil, err
+	}
+	return r.Encode(), nil
+}

@@ -1,0 +1,161 @@
+// Package endpoint is what can be subscribed to a topic: the protocols, and the addresses
+// that each takes.
+package endpoint
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+)
+
+// What is refused, with the fields of each.
+var (
+	ErrProtocolPlanned = fault.NewRule(fault.InvalidParameter, "topic: the protocol is not built yet") // the protocol
+	ErrProtocol        = fault.NewRule(fault.InvalidParameter, "topic: no such protocol")              // the protocol
+	ErrUTF8            = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is not UTF-8")
+	ErrQueue           = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no queue")
+	ErrFIFO            = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is a FIFO queue")
+	ErrFunction        = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no function")
+	ErrStream          = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no delivery stream")
+	ErrOtherProtocol   = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is of another protocol")
+	ErrTooLong         = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is too long") // the limit in bytes
+	ErrURL             = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no URL")
+	ErrAddress         = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no mail address")
+	ErrPassword        = fault.NewRule(fault.InvalidParameter, "topic: credentials in the endpoint of plain HTTP")
+)
+
+// Protocol is how deliveries reach an endpoint.
+type Protocol uint8
+
+// The protocols that are built.
+const (
+	SQS Protocol = iota
+	HTTP
+	HTTPS
+	Lambda
+	Email
+	EmailJSON
+	Firehose
+)
+
+var names = [...]string{"sqs", "http", "https", "lambda", "email", "email-json", "firehose"}
+
+// Protocols is how many protocols are built; they count up from 0.
+const Protocols = len(names)
+
+// planned are the protocols of AWS that are not built.
+var planned = []string{"sms", "application"}
+
+// String is the protocol's name in requests.
+func (p Protocol) String() string { return names[p] }
+
+// Configurable says whether delivery policies apply.
+func (p Protocol) Configurable() bool { return p == HTTP || p == HTTPS }
+
+// Mail reports that deliveries are mails.
+func (p Protocol) Mail() bool { return p == Email || p == EmailJSON }
+
+// Within reports that endpoints are resources of this server, which ARNs name.
+func (p Protocol) Within() bool { return p == SQS || p == Lambda || p == Firehose }
+
+// ParseProtocol reads the name of a protocol. Errors: ErrProtocolPlanned, ErrProtocol.
+func ParseProtocol(name string) (Protocol, error) {
+	for p, known := range names {
+		if known == name {
+			return Protocol(p), nil
+		}
+	}
+	if Planned(name) {
+		return 0, ErrProtocolPlanned.With(name)
+	}
+	return 0, ErrProtocol.With(name)
+}
+
+// Planned reports that a protocol is one of AWS's that is not built.
+func Planned(name string) bool { return slices.Contains(planned, name) }
+
+// deliveryStream begins the resource of a delivery stream's ARN.
+const deliveryStream = "deliverystream/"
+
+// maxURL bounds a URL, in bytes: few servers take a longer one.
+const maxURL = 8192
+
+// Check says whether an address fits its protocol and its topic, and
+// whether it confirms itself: a queue, function or delivery stream does in the account that
+// subscribes it.
+func Check(p Protocol, address, owner string, topic arn.ARN) (confirmed bool, err error) {
+	if !utf8.ValidString(address) {
+		return false, ErrUTF8
+	}
+	switch p {
+	case SQS:
+		queue, err := arn.Parse(address)
+		if err != nil || queue.Service != "sqs" || queue.Region == "" || queue.Account == "" || queue.Resource == "" {
+			return false, ErrQueue
+		}
+		if queue.FIFO() && !topic.FIFO() {
+			return false, ErrFIFO
+		}
+		return queue.Account == owner, nil
+	case Lambda:
+		function, err := arn.Parse(address)
+		if _, _, ok := function.SplitFunction(); err != nil || !ok || function.Region == "" || function.Account == "" {
+			return false, ErrFunction
+		}
+		return function.Account == owner, nil
+	case Firehose:
+		s, err := arn.Parse(address)
+		if err != nil || s.Service != "firehose" || s.Region == "" || s.Account == "" || len(s.Resource) <= len(deliveryStream) || !strings.HasPrefix(s.Resource, deliveryStream) {
+			return false, ErrStream
+		}
+		return s.Account == owner, nil
+	case Email, EmailJSON:
+		return false, checkMail(address)
+	default: // HTTP, HTTPS
+		return false, checkURL(p, address)
+	}
+}
+
+func checkURL(p Protocol, address string) error {
+	if !strings.HasPrefix(strings.ToLower(address), p.String()+"://") {
+		return ErrOtherProtocol
+	}
+	if len(address) > maxURL {
+		return ErrTooLong.With(maxURL)
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Hostname() == "" {
+		return ErrURL
+	}
+	if u.User != nil && p != HTTPS {
+		return ErrPassword
+	}
+	return nil
+}
+
+// IsFIFO reports that an address is that of a FIFO queue.
+func IsFIFO(address string) bool {
+	queue, err := arn.Parse(address)
+	return err == nil && queue.FIFO()
+}
+
+// Shown is an address without the credentials inside it.
+func Shown(p Protocol, address string) string {
+	scheme, rest, ok := strings.Cut(address, "://")
+	if !ok || !p.Configurable() {
+		return address
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	at := strings.LastIndexByte(rest[:end], '@')
+	if at < 0 {
+		return address
+	}
+	return scheme + "://****:****" + rest[at:]
+}

@@ -1,0 +1,224 @@
+// Package settings is what can be set on topics and subscriptions: the names of the
+// attributes, and the values that they take.
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/topic/retry"
+)
+
+// The attributes of a topic, and Replay, which is a subscription's.
+const (
+	Archive          = "ArchivePolicy"
+	ContentDedup     = "ContentBasedDeduplication"
+	DeliveryPolicy   = "DeliveryPolicy"
+	DisplayName      = "DisplayName"
+	FIFO             = "FifoTopic"
+	FIFOScope        = "FifoThroughputScope"
+	KMSMasterKeyID   = "KmsMasterKeyId"
+	Policy           = "Policy"
+	Replay           = "ReplayPolicy"
+	SignatureVersion = "SignatureVersion"
+	TracingConfig    = "TracingConfig"
+)
+
+const (
+	maxDisplayName = 100  // characters
+	maxKeyName     = 2048 // bytes
+)
+
+// What a value is refused for, with the fields of each: the name of the attribute first
+// where there are several.
+var (
+	ErrUTF8            = fault.NewRule(fault.InvalidParameter, "topic: not UTF-8")           // the attribute
+	ErrDocument        = fault.NewRule(fault.InvalidParameter, "topic: no JSON object")      // the attribute
+	ErrMember          = fault.NewRule(fault.InvalidParameter, "topic: unknown member")      // the attribute, the member
+	ErrChoice          = fault.NewRule(fault.InvalidParameter, "topic: none of the values")  // the attribute, the value, the choices
+	ErrFIFOOnly        = fault.NewRule(fault.InvalidParameter, "topic: of FIFO topics only") // the attribute
+	ErrRole            = fault.NewRule(fault.InvalidParameter, "topic: no role")             // the attribute, the value
+	ErrRate            = fault.NewRule(fault.InvalidParameter, "topic: no percentage")       // the attribute, the value
+	ErrDelivery        = fault.NewRule(fault.InvalidParameter, "topic: the delivery policy") // what it is refused for
+	ErrDisplayName     = fault.NewRule(fault.InvalidParameter, "topic: no name to display")  // the greatest length in characters
+	ErrKeyName         = fault.NewRule(fault.InvalidParameter, "topic: no name of a key")
+	ErrBecomesFIFO     = fault.NewRule(fault.InvalidParameter, "topic: a standard topic stays one")
+	ErrDedupOfStandard = fault.NewRule(fault.InvalidParameter, "topic: only FIFO topics deduplicate")
+	ErrArchiveDays     = fault.NewRule(fault.InvalidParameter, "topic: no retention of an archive")          // the least and the greatest in days
+	ErrReplayValue     = fault.NewRule(fault.InvalidParameter, "topic: the replay policy has no such value") // the member
+	ErrReplayLacks     = fault.NewRule(fault.InvalidParameter, "topic: the replay policy lacks a member")    // the member
+	ErrReplayOrder     = fault.NewRule(fault.InvalidParameter, "topic: the replay ends before it starts")
+)
+
+// known are the attributes that can be set on a topic, each with the
+// check that turns a value into the one to store. The empty string stands for
+// the default and stores nothing.
+//
+// DisplayName, Policy, TracingConfig, SignatureVersion, KmsMasterKeyId and the
+// delivery status attributes are kept and shown here, and take effect elsewhere
+// or not yet.
+var known = all()
+
+// ofFIFO are those that only FIFO topics have, with what a standard
+// topic is refused for; its own value, false, stores nothing.
+var ofFIFO = map[string]func(value string) (string, error){
+	Archive:      notFor(Archive),
+	FIFOScope:    notFor(FIFOScope),
+	FIFO:         onlyFalse(ErrBecomesFIFO),
+	ContentDedup: onlyFalse(ErrDedupOfStandard),
+}
+
+func all() map[string]func(value string) (string, error) {
+	all := map[string]func(value string) (string, error){
+		DeliveryPolicy:   checkDeliveryPolicy,
+		DisplayName:      checkDisplayName,
+		Policy:           checkPolicy,
+		SignatureVersion: oneOf(SignatureVersion, "1", "2"),
+		TracingConfig:    oneOf(TracingConfig, "PassThrough", "Active"),
+		KMSMasterKeyID:   checkKey,
+		Archive:          checkArchive,
+		FIFOScope:        oneOf(FIFOScope, "Topic", "MessageGroup"),
+		FIFO:             inAnyCase(oneOf(FIFO, "true")), // by its name it is one
+		ContentDedup:     inAnyCase(oneOf(ContentDedup, "true", "false")),
+	}
+	for _, protocol := range []string{"HTTP", "SQS", "Lambda", "Firehose", "Application"} {
+		for _, outcome := range []string{"Success", "Failure"} {
+			role := protocol + outcome + "FeedbackRoleArn"
+			all[role] = Role(role)
+		}
+		rate := protocol + "SuccessFeedbackSampleRate"
+		all[rate] = checkRate(rate)
+	}
+	return all
+}
+
+// Known reports that a topic has an attribute of this name that can be set.
+func Known(name string) bool { return known[name] != nil }
+
+// Check gives the value to store for a known attribute of a FIFO
+// topic or a standard one. Its refusals do not say where it was given yet.
+func Check(fifo bool, name, value string) (string, error) {
+	if !utf8.ValidString(value) {
+		return "", ErrUTF8.With(name)
+	}
+	if check, ok := ofFIFO[name]; ok && !fifo {
+		return check(value)
+	}
+	return known[name](value)
+}
+
+func checkDeliveryPolicy(value string) (string, error) {
+	policy, err := retry.ParseTopic(value)
+	if err != nil {
+		return "", ErrDelivery.With(err)
+	}
+	return policy.Document(), nil
+}
+
+func checkDisplayName(value string) (string, error) {
+	if utf8.RuneCountInString(value) > maxDisplayName || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' }) {
+		return "", ErrDisplayName.With(maxDisplayName)
+	}
+	return value, nil
+}
+
+// checkPolicy wants a JSON object. What the statements mean is for those who
+// evaluate them.
+func checkPolicy(value string) (string, error) {
+	if value == "" {
+		return "", nil
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal([]byte(value), &object) != nil || object == nil {
+		return "", ErrDocument.With(Policy)
+	}
+	return Compact(value), nil
+}
+
+// checkKey takes what can name a key: its id, its ARN, an alias, or an alias's
+// ARN. Whether there is such a key is seen when it is used, as AWS does it.
+func checkKey(value string) (string, error) {
+	if len(value) > maxKeyName || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", ErrKeyName
+	}
+	return value, nil
+}
+
+func oneOf(name string, values ...string) func(string) (string, error) {
+	return func(value string) (string, error) {
+		if value != "" && !slices.Contains(values, value) {
+			return "", ErrChoice.With(name, value, strings.Join(values, " or "))
+		}
+		return value, nil
+	}
+}
+
+// inAnyCase has a boolean checked as it is stored, which is in small letters.
+func inAnyCase(check func(string) (string, error)) func(string) (string, error) {
+	return func(value string) (string, error) {
+		if strings.EqualFold(value, "true") || strings.EqualFold(value, "false") {
+			value = strings.ToLower(value)
+		}
+		return check(value)
+	}
+}
+
+// Role checks the ARN of a role, the value of the attribute name; it may be empty.
+func Role(name string) func(string) (string, error) {
+	return func(value string) (string, error) {
+		if value == "" {
+			return "", nil
+		}
+		if role, err := arn.Parse(value); err != nil || role.Service != "iam" || !strings.HasPrefix(role.Resource, "role/") {
+			return "", ErrRole.With(name, value)
+		}
+		return value, nil
+	}
+}
+
+func checkRate(name string) func(string) (string, error) {
+	return func(value string) (string, error) {
+		if value == "" {
+			return "", nil
+		}
+		if rate, err := strconv.Atoi(value); err != nil || rate < 0 || rate > 100 {
+			return "", ErrRate.With(name, value)
+		}
+		return value, nil
+	}
+}
+
+// onlyFalse takes false, which is the default, and refuses every other value.
+func onlyFalse(rule *fault.Rule) func(string) (string, error) {
+	return func(value string) (string, error) {
+		if value != "" && !strings.EqualFold(value, "false") {
+			return "", rule
+		}
+		return "", nil
+	}
+}
+
+// notFor takes only the empty string for an attribute of FIFO topics.
+func notFor(name string) func(string) (string, error) {
+	return func(value string) (string, error) {
+		if value != "" {
+			return "", ErrFIFOOnly.With(name)
+		}
+		return "", nil
+	}
+}
+
+// Compact takes the spaces out of valid JSON.
+func Compact(document string) string {
+	var out bytes.Buffer
+	if json.Compact(&out, []byte(document)) != nil {
+		return document
+	}
+	return out.String()
+}

@@ -151,5 +151,8 @@ func explain(err error) error {
 	if refused, ok := errors.AsType[*net.OpError](err); ok {
 		return &outlet.Error{Code: "S3.Unreachable", Message: "The endpoint of S3 cannot be reached: " + refused.Err.Error()}
 	}
-	return &outlet.Error{Code: "S3.Failed", Message: "The request failed."}
+	if asked, ok := errors.AsType[*url.Error](err); ok {
+		err = asked.Err
+	}
+	return &outlet.Error{Code: "S3.Failed", Message: "The request failed: " + err.Error()}
 }

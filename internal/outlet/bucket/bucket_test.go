@@ -142,10 +142,10 @@ func TestPut(t *testing.T) {
 	s := server(t, f.URL, true)
 	for _, n := range []int{0, 1, 16, 17, 40} {
 		whole, write := pieces(n)
-		if err := s.Put(t.Context(), outlet.Name{Bucket: "b", Key: "a b/ü.gz", GZIP: true}, write); err != nil {
+		if err := s.Put(t.Context(), outlet.Name{Bucket: "bucket", Key: "a b/ü.gz", GZIP: true}, write); err != nil {
 			t.Fatal(err)
 		}
-		if got, ok := f.object("/b/a b/ü.gz"); !ok || !bytes.Equal(got, whole) {
+		if got, ok := f.object("/bucket/a b/ü.gz"); !ok || !bytes.Equal(got, whole) {
 			t.Errorf("%d MiB: there are %d bytes", n, len(got))
 		}
 	}
@@ -163,7 +163,7 @@ func TestPutFails(t *testing.T) {
 	_, write := pieces(20)
 	broken := errors.New("broken")
 	for _, first := range []func(w io.Writer) error{func(io.Writer) error { return nil }, write} {
-		err := s.Put(t.Context(), outlet.Name{Bucket: "b", Key: "k"}, func(w io.Writer) error {
+		err := s.Put(t.Context(), outlet.Name{Bucket: "bucket", Key: "k"}, func(w io.Writer) error {
 			if err := first(w); err != nil {
 				return err
 			}
@@ -178,16 +178,16 @@ func TestPutFails(t *testing.T) {
 	f.mu.Unlock()
 	for _, n := range []int{1, 20} {
 		_, write := pieces(n)
-		err := s.Put(t.Context(), outlet.Name{Bucket: "b", Key: "k"}, write)
+		err := s.Put(t.Context(), outlet.Name{Bucket: "bucket", Key: "k"}, write)
 		if e, ok := errors.AsType[*outlet.Error](err); !ok || e.Code != "S3.AccessDenied" || e.Message != "Access Denied" {
 			t.Errorf("%d MiB: %v", n, err)
 		}
 	}
-	if _, ok := f.object("/b/k"); ok {
+	if _, ok := f.object("/bucket/k"); ok {
 		t.Error("there is an object")
 	}
 	_, small := pieces(1)
-	if e, ok := errors.AsType[*outlet.Error](server(t, f.URL, false).Put(t.Context(), outlet.Name{Bucket: "b", Key: "k"}, small)); !ok || !strings.HasPrefix(e.Code, "S3.") {
+	if e, ok := errors.AsType[*outlet.Error](server(t, f.URL, false).Put(t.Context(), outlet.Name{Bucket: "bucket", Key: "k"}, small)); !ok || !strings.HasPrefix(e.Code, "S3.") {
 		t.Errorf("a forbidden address: %v", e)
 	}
 }

@@ -162,7 +162,7 @@ func TestCrash(t *testing.T) {
 			}
 		},
 		puts(large), puts(large), puts(large), puts(large),
-		deliver(false), puts("4"), deliver(true), deliver(true),
+		deliver(false), puts("4"), deliver(true),
 		func(m *streams.Module) { create(t, m, "b") },
 		func(m *streams.Module) {
 			if err := m.Delete(name("a")); err != nil {

@@ -25,6 +25,7 @@ var rings = [][]string{
 	{"authorize"},
 	{"store"},
 	{"journal"},
+	{"cluster"},
 	{"shard"},   // 2
 	{"consume"}, // 3
 	{"deliver", "invoke", "monitor", "outlet"},
@@ -49,6 +50,7 @@ var bases = []string{
 	"api/check", "api/iam/entity", "api/lambda/mappings", "api/lambda/request", "api/refusal", "deliver/envelope", "deliver/sendertest", "invoke/process/netns", "monitor/metrics", "server/mailing", "store/storetest", "topic/retry", "wire/awsjson", "wire/shape",
 	"store/pebble/check", "store/pebble/files", "store/pebble/mark", "store/pebble/pace", "store/pebble/quarantine",
 	"shard/kernel", "shard/queues", "shard/transfer", "shard/backlog", // in this order, since no import is circular
+	"cluster/record", "cluster/replog", "cluster/overlay", "cluster/replica", // in this order
 	"queue/calendar", "queue/fair", "queue/grouping", "queue/layout", "queue/leases", "queue/message", "queue/order", "queue/schedule",
 }
 

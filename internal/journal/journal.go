@@ -61,6 +61,9 @@ type Options struct {
 	Logger  *slog.Logger // may be nil
 	// Synced is told how long each sync took; may be nil.
 	Synced func(took time.Duration)
+	// Awaited has whoever appended wait for the commit, however quick the store is: what
+	// it has not made durable may be undone by another owner.
+	Awaited bool
 	// Fatal ends the process after a failure of the store. It must not return to a
 	// caller that could answer a request. Without one a failure panics.
 	Fatal func(error)
@@ -209,12 +212,21 @@ func (j *Journal) AwaitUnlessQuick(c *Commit) {
 	if c == nil {
 		return
 	}
+	if j.options.Awaited {
+		j.awaitLazy(c)
+		return
+	}
 	now, since := clock.System.Now().UnixNano(), j.syncing.Load()
 	if hanging := since != 0 && now-since > int64(SlowSync); !hanging && now >= j.slowUntil.Load() {
 		return
 	}
-	// A sync at once would be one more for each caller on a disk that is slow, and at the
-	// end of LazyDelay callers that come again have all waited for that.
+	j.awaitLazy(c)
+}
+
+// awaitLazy returns once a lazy commit is durable, which is begun within AwaitedDelay: a
+// sync at once would be one more for each caller on a disk that is slow, and at the end of
+// LazyDelay callers that come again have all waited for that.
+func (j *Journal) awaitLazy(c *Commit) {
 	j.mu.Lock()
 	arm := !c.sync && !c.awaited
 	c.awaited = true

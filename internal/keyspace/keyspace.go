@@ -17,6 +17,8 @@ const (
 	KeySpace    byte = 'k'
 	MetricSpace byte = 'm'
 
+	ClusterSpace byte = 'c' // of this machine's replica: no stream writes it
+
 	IdentitySpace byte = 'i'
 	HoseSpace     byte = 'f' // delivery streams
 )
@@ -107,6 +109,9 @@ const (
 	AlarmActions  byte = 'p'
 	AlarmSequence byte = 's'
 )
+
+// ClusterFences is the tag behind ClusterSpace.
+const ClusterFences byte = 'f'
 
 // Tags behind IdentitySpace.
 const (

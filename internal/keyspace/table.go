@@ -18,6 +18,7 @@ const (
 	OwnerLogs      Owner = "logs"
 	OwnerIdentity  Owner = "identity"
 	OwnerKeys      Owner = "keys"
+	OwnerCluster   Owner = "cluster"
 	OwnerHoses     Owner = "streams"
 )
 
@@ -175,6 +176,7 @@ const (
 	KindAlarmIndex
 	KindAlarmAction
 	KindAlarmSequence
+	KindFence
 	KindHoseBatch
 	KindHoseChunk
 	KindHoseRecords
@@ -259,6 +261,8 @@ var Table = [...]Kind{
 	KindAlarmIndex:    {"item of an alarm's history", OwnerAlarms, alarm(AlarmIndex, zeroed(PartAccount), zeroed(PartRegion), zeroed(PartName), number("time"), id(PartSequence, 4)), none},
 	KindAlarmAction:   {"alarm's action that is due", OwnerAlarms, alarm(AlarmActions, number("time"), id(PartSequence, 4)), inJSON},
 	KindAlarmSequence: {"last sequence of alarms", OwnerAlarms, alarm(AlarmSequence), "number, 4 bytes"},
+
+	KindFence: {"how far a cell's replica has come in its log", OwnerCluster, key(tag(ClusterSpace), tag(ClusterFences), id("cell", 2)), "version 1, epoch, number, position in the log: 25 bytes; owner"},
 
 	KindHoseBatch:   {"batch of a delivery stream that is being delivered", OwnerHoses, hose(HoseBatches, number("stream")), versioned},
 	KindHoseChunk:   {"chunk of a delivery stream's records", OwnerHoses, hose(HoseChunks, number("stream"), number(PartSequence)), "time of arrival, records, bytes: 16 bytes"},

@@ -63,6 +63,23 @@ func (b *Batch) DeleteRange(start, end []byte) {
 	b.bytes(end)
 }
 
+// Add adds a write as Each tells of it. Errors: ErrCorrupt, for an Op that is none.
+func (b *Batch) Add(op Op, key, value []byte) error {
+	switch op {
+	case Set:
+		b.Set(key, value)
+	case Delete:
+		b.Delete(key)
+	case SingleDelete:
+		b.SingleDelete(key)
+	case DeleteRange:
+		b.DeleteRange(key, value)
+	default:
+		return fmt.Errorf("%w: unknown write %d", ErrCorrupt, op)
+	}
+	return nil
+}
+
 // Append adds all writes of other behind those of b.
 func (b *Batch) Append(other *Batch) {
 	b.buf = append(b.buf, other.buf...)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"slices"
 )
 
 // MaxCommit is the largest encoded commit, in bytes.
@@ -56,19 +57,33 @@ func DecodeCommit(p []byte) (*Commit, error) {
 		Epoch:    binary.BigEndian.Uint32(p[6:]),
 		Sequence: binary.BigEndian.Uint64(p[10:]),
 	}
-	c.Batch.buf = p[headerSize:len(p):len(p)] // what is appended must not run into the caller's memory
-	count := 0
-	if err := each(c.Batch.buf, func(op Op, _, _ []byte) error {
-		if count++; op == DeleteRange {
-			c.Batch.ranges++
-		}
-		return nil
-	}); err != nil {
+	b, err := Decode(p[headerSize:])
+	if err != nil {
 		return nil, err
 	}
-	if uint64(count) != uint64(binary.BigEndian.Uint32(p[18:])) {
+	if uint64(b.count) != uint64(binary.BigEndian.Uint32(p[18:])) {
 		return nil, fmt.Errorf("%w: count", ErrCorrupt)
 	}
-	c.Batch.count = count
+	c.Batch = *b
 	return c, nil
+}
+
+// Decode reads what Batch.AppendTo wrote. The batch aliases p, and copies it when it is
+// added to. Errors: ErrCorrupt.
+func Decode(p []byte) (*Batch, error) {
+	b := &Batch{buf: slices.Clip(p)} // what is appended must not run into the caller's memory
+	err := each(b.buf, func(op Op, _, _ []byte) error {
+		switch b.count++; op {
+		case Delete, SingleDelete:
+			b.deletes++
+		case DeleteRange:
+			b.ranges++
+		case Set:
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
 }

@@ -92,7 +92,7 @@ func TestFirehoseSubscription(t *testing.T) {
 		must(subscribeHose(t, topics, topic, name, nil))(t)
 	}
 	_, err = subscribeHose(t, topics, topic, "f", nil)
-	refused(t, err, "SubscriptionLimitExceeded", http.StatusForbidden, "*")
+	refusedWith(t, err, "SubscriptionLimitExceeded", "*")
 	must(topics.Unsubscribe(t.Context(), &sns.UnsubscribeInput{SubscriptionArn: &raw}))(t)
 	must(subscribeHose(t, topics, topic, "f", nil))(t)
 }
@@ -189,7 +189,7 @@ func TestFirehoseRoles(t *testing.T) {
 	eve := makeUser(t, endpoint, "eve", `{"Effect":"Allow","Action":["sns:Subscribe","firehose:DescribeDeliveryStream"],"Resource":"*"}`)
 	passes := sns.New(sns.Options{BaseEndpoint: &endpoint, Region: region, Credentials: eve, RetryMaxAttempts: 1, HTTPClient: eager{}})
 	_, err := passes.Subscribe(t.Context(), &sns.SubscribeInput{TopicArn: &topic, Protocol: new("firehose"), Endpoint: new(hoseARN("other")), Attributes: map[string]string{"SubscriptionRoleArn": *hoseRole}})
-	refused(t, err, "AuthorizationError", http.StatusForbidden, "*")
+	refusedWith(t, err, "AuthorizationError", "*")
 	asEve := firehose.New(firehose.Options{Region: region, BaseEndpoint: &endpoint, Credentials: eve, RetryMaxAttempts: 1, HTTPClient: eager{}})
 	must(asEve.DescribeDeliveryStream(t.Context(), &firehose.DescribeDeliveryStreamInput{DeliveryStreamName: new("s")}))(t)
 	_, err = asEve.PutRecord(t.Context(), &firehose.PutRecordInput{DeliveryStreamName: new("s"), Record: &types.Record{Data: []byte("x")}})

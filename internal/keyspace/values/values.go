@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"godwit.dev/godwit/internal/cluster/record"
 	"godwit.dev/godwit/internal/deliver/envelope/signing"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/function/mapping"
@@ -68,6 +69,8 @@ func check(k *keyspace.Key, key, value []byte) (err error) {
 		if _, _, ok := journal.DecodeState(value); !ok {
 			err = errors.New("it cannot be read")
 		}
+	case keyspace.KindFence:
+		_, err = record.DecodeFence(value)
 	case keyspace.KindSigningKey:
 		err = sealed.CheckRecord(value, signing.CheckRecord)
 	default:

@@ -1,0 +1,204 @@
+package jetstream
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/cluster/record"
+	"godwit.dev/godwit/internal/cluster/replog"
+)
+
+// Times of a log. A reader that hears nothing for twice its heartbeat is opened anew.
+const (
+	answerTime = 5 * time.Second // for the answer to an append
+	askTime    = 2 * time.Second // for the answer to a question
+	heartbeat  = 500 * time.Millisecond
+	pullTime   = 5 * time.Second
+	idleReader = 30 * time.Second // after which the server forgets a reader that does not ask
+)
+
+// What is fetched at once: a bound of the records and of their bytes.
+const (
+	pullRecords = 256
+	pullBytes   = 2 * record.MaxSize
+)
+
+// Log is a stream as a replog.Log.
+type Log struct {
+	conn    *nats.Conn
+	stream  jetstream.Stream
+	subject string
+	inbox   string // what answers are sent to begins so
+
+	mu      sync.Mutex
+	next    uint64
+	waiting map[uint64]*appending
+}
+
+var _ replog.Log = (*Log)(nil)
+
+// appending is an append whose answer is waited for.
+type appending struct {
+	done  func(uint64, error)
+	timer clock.Timer
+}
+
+func newLog(conn *nats.Conn, stream jetstream.Stream, subject string) (*Log, error) {
+	l := &Log{conn: conn, stream: stream, subject: subject, inbox: nats.NewInbox() + ".", waiting: map[uint64]*appending{}}
+	if _, err := conn.Subscribe(l.inbox+"*", l.answered); err != nil {
+		return nil, fmt.Errorf("the replicated log: %w", err)
+	}
+	return l, nil
+}
+
+// Append implements replog.Log.
+func (l *Log) Append(data []byte, done func(position uint64, err error)) {
+	l.mu.Lock()
+	l.next++
+	token := l.next
+	l.waiting[token] = &appending{done: done, timer: clock.System.AfterFunc(answerTime, func() { l.conclude(token, 0, replog.ErrUnknown) })}
+	l.mu.Unlock()
+	if err := l.conn.PublishRequest(l.subject, l.inbox+strconv.FormatUint(token, 10), data); err != nil {
+		// It may be in the buffer of a connection that comes back.
+		l.conclude(token, 0, fmt.Errorf("%w: %w", replog.ErrUnknown, err))
+	}
+}
+
+func (l *Log) conclude(token, position uint64, err error) {
+	l.mu.Lock()
+	a := l.waiting[token]
+	delete(l.waiting, token)
+	l.mu.Unlock()
+	if a != nil {
+		a.timer.Stop()
+		a.done(position, err)
+	}
+}
+
+// answered takes the stream's answer to an append. That nobody listens means that no
+// server has seen it; any other refusal may hide that one has.
+func (l *Log) answered(m *nats.Msg) {
+	token, err := strconv.ParseUint(strings.TrimPrefix(m.Subject, l.inbox), 10, 64)
+	if err != nil {
+		return
+	}
+	if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
+		l.conclude(token, 0, replog.ErrRefused)
+		return
+	}
+	var said struct {
+		Seq   uint64          `json:"seq"`
+		Error json.RawMessage `json:"error"`
+	}
+	if err := json.Unmarshal(m.Data, &said); err != nil || said.Error != nil || said.Seq == 0 {
+		l.conclude(token, 0, fmt.Errorf("%w: %s", replog.ErrUnknown, m.Data))
+		return
+	}
+	l.conclude(token, said.Seq, nil)
+}
+
+// Ends implements replog.Log.
+func (l *Log) Ends(ctx context.Context) (first, last uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	info, err := l.stream.Info(ctx)
+	if err != nil {
+		return 0, 0, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+	}
+	first, last = info.State.FirstSeq, info.State.LastSeq
+	if info.State.Msgs == 0 { // of an empty one both are alike, or the first is zero
+		first = last + 1
+	}
+	return first, last, nil
+}
+
+// Trim implements replog.Log.
+func (l *Log) Trim(ctx context.Context, below uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	if below <= 1 {
+		return nil
+	}
+	if err := l.stream.Purge(ctx, jetstream.WithPurgeSequence(below)); err != nil {
+		return fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+	}
+	return nil
+}
+
+// Read implements replog.Log.
+func (l *Log) Read(ctx context.Context, from uint64) (replog.Reader, error) {
+	first, last, err := l.Ends(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case from < first:
+		return nil, fmt.Errorf("%w: it begins at %d, and %d is needed", replog.ErrTrimmed, first, from)
+	case from > last+1:
+		return nil, fmt.Errorf("%w: it ends at %d, and %d would be next", replog.ErrLost, last, from)
+	}
+	making, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	consumer, err := l.stream.CreateConsumer(making, jetstream.ConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from,
+		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: idleReader,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+	}
+	messages, err := consumer.Messages(
+		jetstream.PullMaxMessagesWithBytesLimit(pullRecords, pullBytes), jetstream.PullExpiry(pullTime), jetstream.PullHeartbeat(heartbeat))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+	}
+	return &reader{log: l, consumer: consumer.CachedInfo().Name, messages: messages, next: from}, nil
+}
+
+// reader walks a stream through a consumer of its own.
+type reader struct {
+	log      *Log
+	consumer string
+	messages jetstream.MessagesContext
+	next     uint64
+	once     sync.Once
+}
+
+// Next implements replog.Reader.
+func (r *reader) Next(ctx context.Context) (position uint64, data []byte, err error) {
+	m, err := r.messages.Next(jetstream.NextContext(ctx))
+	if err != nil {
+		if ctx.Err() != nil {
+			return 0, nil, context.Cause(ctx)
+		}
+		return 0, nil, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+	}
+	meta, err := m.Metadata()
+	if err != nil {
+		return 0, nil, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+	}
+	if position = meta.Sequence.Stream; position != r.next {
+		return 0, nil, fmt.Errorf("%w: %d came where %d is next", replog.ErrUnavailable, position, r.next)
+	}
+	r.next++
+	return position, m.Data(), nil
+}
+
+// Close implements replog.Reader.
+func (r *reader) Close() {
+	r.once.Do(func() {
+		r.messages.Stop()
+		ctx, cancel := context.WithTimeout(context.Background(), askTime)
+		go func() { // nobody waits for it: the server forgets it in any case
+			defer cancel()
+			_ = r.log.stream.DeleteConsumer(ctx, r.consumer)
+		}()
+	})
+}

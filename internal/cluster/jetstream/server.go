@@ -1,0 +1,204 @@
+// Package jetstream keeps replicated logs in NATS JetStream, which runs inside of the
+// process. It alone knows of it.
+//
+// Every record is on the disks of a majority before it counts: its store syncs each write.
+// There is no port that a NATS client could connect to: the process itself does so in
+// memory, and the servers of a cluster speak to each other over routes, which are on
+// loopback and ask for the cluster's secret.
+package jetstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/cluster/record"
+	"godwit.dev/godwit/internal/cluster/replog"
+)
+
+// maxPayload leaves room beside the largest record, in bytes.
+const maxPayload = record.MaxSize + 4096
+
+// startTime bounds how long the server takes until it can be connected to.
+const startTime = 20 * time.Second
+
+// routeUser is who routes are for; the secret tells them from others.
+const routeUser = "godwit"
+
+// Options are what a Server is made of.
+type Options struct {
+	Cluster string   // its name
+	Node    string   // the name of this node, which it keeps
+	Dir     string   // of its store
+	Listen  string   // address of its route: loopback
+	Routes  []string // those of all nodes of the cluster; one of a single node is empty
+	Secret  string   // that routes ask for
+	Logger  *slog.Logger
+}
+
+// Server is a node of JetStream.
+type Server struct {
+	server *server.Server
+	conn   *nats.Conn
+	js     jetstream.JetStream
+	nodes  int
+}
+
+// Start starts a node. It may have no majority yet. Errors: of its options, its directory
+// and its port; the context's.
+func Start(ctx context.Context, o Options) (*Server, error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	options := &server.Options{
+		ServerName: o.Node, DontListen: true, NoSigs: true, NoLog: true,
+		JetStream: true, StoreDir: o.Dir, SyncAlways: true, MaxPayload: maxPayload,
+		DisableJetStreamBanner: true,
+	}
+	if len(o.Routes) > 0 {
+		host, port, err := loopback(o.Listen)
+		if err != nil {
+			return nil, err
+		}
+		options.Cluster = server.ClusterOpts{
+			Name: o.Cluster, Host: host, Port: port, Username: routeUser, Password: o.Secret, NoAdvertise: true,
+		}
+		for _, address := range o.Routes {
+			if _, _, err := loopback(address); err != nil {
+				return nil, err
+			}
+			options.Routes = append(options.Routes, &url.URL{Scheme: "nats", Host: address, User: url.UserPassword(routeUser, o.Secret)})
+		}
+	}
+	ns, err := server.NewServer(options)
+	if err != nil {
+		return nil, fmt.Errorf("the replicated log cannot be started: %w", err)
+	}
+	ns.SetLoggerV2(&logger{o.Logger}, false, false, false)
+	ns.Start()
+	if len(o.Routes) > 0 {
+		// The server itself opens its routes only once its clients' port is open, and here it
+		// has none: it waits for that for good, and this call does its work in its place.
+		open := make(chan struct{})
+		close(open)
+		go ns.StartRouting(open)
+	}
+	s := &Server{server: ns, nodes: max(len(o.Routes), 1)}
+	if err := s.connect(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// loopback takes an address apart that others than this machine must not reach.
+func loopback(address string) (host string, port int, err error) {
+	host, text, err := net.SplitHostPort(address)
+	if err != nil {
+		return "", 0, fmt.Errorf("the address of a route: %w", err)
+	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		return "", 0, fmt.Errorf("the address of a route has to be on loopback: %s", address)
+	}
+	if port, err = strconv.Atoi(text); err != nil {
+		return "", 0, fmt.Errorf("the port of a route: %w", err)
+	}
+	return host, port, nil
+}
+
+func (s *Server) connect(ctx context.Context) error {
+	ready := make(chan bool, 1)
+	go func() { ready <- s.server.ReadyForConnections(startTime) }()
+	select {
+	case ok := <-ready:
+		if !ok {
+			return errors.New("the replicated log did not start in time")
+		}
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	var err error
+	s.conn, err = nats.Connect("", nats.InProcessServer(s.server), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond), nats.NoEcho())
+	if err != nil {
+		return fmt.Errorf("the replicated log cannot be reached: %w", err)
+	}
+	s.js, err = jetstream.New(s.conn)
+	return err
+}
+
+// Close stops the node. The others go on if they are a majority.
+func (s *Server) Close() {
+	if s.conn != nil {
+		s.conn.Close()
+	}
+	s.server.Shutdown()
+	s.server.WaitForShutdown()
+}
+
+// retryTime is how long is waited where there is no majority yet.
+const retryTime = 100 * time.Millisecond
+
+// Log opens the log of a cell, which is made if it is not there. It waits until a majority
+// of the nodes has it. Errors: the context's, and what can't be mended by waiting.
+func (s *Server) Log(ctx context.Context, cell uint16) (*Log, error) {
+	config := jetstream.StreamConfig{
+		Name: fmt.Sprintf("CELL_%d", cell), Subjects: []string{fmt.Sprintf("cell.%d", cell)},
+		Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew, Storage: jetstream.FileStorage,
+		MaxMsgs: -1, MaxBytes: -1, MaxMsgSize: maxPayload, Replicas: s.nodes,
+		DenyDelete: true, Duplicates: time.Second,
+	}
+	for {
+		asking, cancel := context.WithTimeout(ctx, 5*time.Second)
+		stream, err := s.js.CreateStream(asking, config)
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			stream, err = s.js.Stream(asking, config.Name)
+		}
+		cancel()
+		if err == nil {
+			return newLog(s.conn, stream, config.Subjects[0])
+		}
+		if err := pause(ctx, retryTime); err != nil {
+			return nil, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+		}
+	}
+}
+
+// pause waits for a while, or for the end of ctx.
+func pause(ctx context.Context, d time.Duration) error {
+	over := make(chan struct{})
+	timer := clock.System.AfterFunc(d, func() { close(over) })
+	defer timer.Stop()
+	select {
+	case <-over:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// logger tells what the server has to say, in the words of its own.
+type logger struct{ log *slog.Logger }
+
+func (l *logger) Noticef(format string, v ...any) { l.tell(slog.LevelDebug, format, v) }
+func (l *logger) Debugf(string, ...any)           {}
+func (l *logger) Tracef(string, ...any)           {}
+func (l *logger) Warnf(format string, v ...any)   { l.tell(slog.LevelInfo, format, v) }
+func (l *logger) Errorf(format string, v ...any)  { l.tell(slog.LevelWarn, format, v) }
+func (l *logger) Fatalf(format string, v ...any)  { l.tell(slog.LevelError, format, v) }
+
+func (l *logger) tell(level slog.Level, format string, v []any) {
+	if l.log.Enabled(context.Background(), level) {
+		l.log.Log(context.Background(), level, "the replicated log's engine", "says", strings.TrimSpace(fmt.Sprintf(format, v...)))
+	}
+}

@@ -1,0 +1,310 @@
+// Package node runs a node's replica of a cell: it follows the log, and takes the cell over
+// where its owner is silent. Who tries is decided by clocks; who owns the cell is decided
+// by the log alone.
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/cluster/record"
+	"godwit.dev/godwit/internal/cluster/replica"
+	"godwit.dev/godwit/internal/cluster/replog"
+	"godwit.dev/godwit/internal/store"
+)
+
+// Times, where the options say nothing else.
+const (
+	defaultLease = 1500 * time.Millisecond
+	stagger      = 300 * time.Millisecond // between nodes that try to take over
+	retryTime    = 100 * time.Millisecond
+	syncTime     = 5 * time.Second  // between two syncs of the local store
+	trimTime     = 30 * time.Second // between two trims of the log
+	lostTime     = 30 * time.Second // how long a log may end too early before that is believed
+)
+
+// Options are what a Node is made of.
+type Options struct {
+	Name     string // of the node
+	Instance string // of the process: no two have the same
+	Rank     int    // among the nodes: those of a higher one wait longer before they try
+	Cell     uint16
+	Log      replog.Log
+	Store    store.Store // the replica's; nobody else writes to it
+	Logger   *slog.Logger
+	// Lease is how long an owner may be silent before others try to take over; 0: 1.5 s.
+	Lease time.Duration
+	// Own is called once the process owns the cell and has all of it. It starts what
+	// serves.
+	Own func(ctx context.Context, o *replica.Owner) error
+	// Failed is told why the process has to end: it is no owner any more, or its replica
+	// is of no use.
+	Failed func(error)
+	// Trim tells below which position every node has all that the log has; 0: that is not
+	// known. Only the owner asks. May be nil.
+	Trim func(ctx context.Context) (below uint64)
+}
+
+// Node follows a cell's log.
+type Node struct {
+	options Options
+	replica *replica.Replica
+
+	mu      sync.Mutex
+	heard   time.Time // when a record was accepted last
+	behind  bool      // it has not yet come to where the log ended when it was opened
+	target  uint64    // where that was
+	owner   *replica.Owner
+	serving bool
+	durable uint64
+	changed chan struct{} // closed when who owns the cell changes, or serves
+}
+
+// Open opens a node's replica.
+func Open(o Options) (*Node, error) {
+	if o.Lease == 0 {
+		o.Lease = defaultLease
+	}
+	r, err := replica.Open(o.Cell, o.Store)
+	if err != nil {
+		return nil, err
+	}
+	return &Node{options: o, replica: r, heard: clock.System.Now(), behind: true, changed: make(chan struct{})}, nil
+}
+
+// State is how a node stands.
+type State struct {
+	Owner   string // the node's name; empty: nobody owns the cell
+	Epoch   uint64
+	Number  uint64 // of the latest record that the replica has
+	Durable uint64 // the position up to which the local disk has them
+	Own     bool   // this process is the owner
+	Serving bool   // and serves
+	Behind  bool   // the replica does not have all yet that the log had at the start
+}
+
+// State is how the node stands now. changed is closed when who owns the cell, or whether
+// it is served, is another.
+func (n *Node) State() (s State, changed <-chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f := n.replica.Fence()
+	name, _, _ := strings.Cut(f.Owner, "/")
+	return State{
+		Owner: name, Epoch: f.Epoch, Number: f.Number, Durable: n.durable,
+		Own: n.owner != nil && n.owner.Epoch() == f.Epoch, Serving: n.serving && n.owner.Failed() == nil, Behind: n.behind,
+	}, n.changed
+}
+
+// identity is what the log calls the process.
+func (n *Node) identity() string { return n.options.Name + "/" + n.options.Instance }
+
+// Run follows the log until ctx ends.
+func (n *Node) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	running.Go(func() { n.every(ctx, n.options.Lease/8, n.stand()) })
+	running.Go(func() { n.every(ctx, n.options.Lease/3, n.beat) })
+	running.Go(func() { n.every(ctx, syncTime, n.sync) })
+	running.Go(func() { n.every(ctx, trimTime, n.trim) })
+	defer running.Wait()
+	var lost time.Time // since when the log ends too early
+	for ctx.Err() == nil {
+		err := n.follow(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, replog.ErrUnavailable):
+			lost = time.Time{}
+			n.options.Logger.Debug("the replicated log is read anew", "cell", n.options.Cell, "reason", err)
+		case errors.Is(err, replog.ErrLost) && (lost.IsZero() || clock.System.Now().Sub(lost) < lostTime):
+			if lost.IsZero() {
+				lost = clock.System.Now() // whoever answered may be behind
+			}
+		default:
+			n.options.Failed(err)
+			return
+		}
+		n.pause(ctx, retryTime)
+	}
+}
+
+// follow applies what the log has, and what comes, until an error.
+func (n *Node) follow(ctx context.Context) error {
+	_, last, err := n.options.Log.Ends(ctx)
+	if err != nil {
+		return err
+	}
+	n.mu.Lock()
+	n.target = max(n.target, last)
+	n.mu.Unlock()
+	reader, err := n.options.Log.Read(ctx, n.replica.Position()+1)
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	n.arrived()
+	for {
+		position, data, err := reader.Next(ctx)
+		if err != nil {
+			return err
+		}
+		rec, accepted, err := n.replica.Apply(position, data)
+		if err != nil {
+			return err
+		}
+		n.arrived()
+		if accepted {
+			n.hear()
+			if rec.Kind == record.Takeover {
+				n.taken(ctx, &rec)
+			}
+		}
+	}
+}
+
+// arrived notes whether the replica has all that the log had when it was opened.
+func (n *Node) arrived() {
+	position := n.replica.Position()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.behind && position >= n.target {
+		n.behind = false
+		n.heard = clock.System.Now()
+	}
+}
+
+func (n *Node) hear() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.heard = clock.System.Now()
+}
+
+// taken notes a new owner, and serves if it is this process.
+func (n *Node) taken(ctx context.Context, rec *record.Record) {
+	n.options.Logger.Info("a cell has an owner", "cell", rec.Cell, "owner", rec.Owner, "epoch", rec.Epoch)
+	if rec.Owner != n.identity() {
+		n.change(func() {})
+		return
+	}
+	owner, err := n.replica.Own(rec.Epoch, replica.OwnerOptions{Log: n.options.Log, Failed: n.options.Failed})
+	if err != nil {
+		n.options.Failed(err)
+		return
+	}
+	n.change(func() { n.owner = owner })
+	go func() {
+		if err := n.options.Own(ctx, owner); err != nil {
+			n.options.Failed(fmt.Errorf("the cell cannot be served: %w", err))
+			return
+		}
+		n.change(func() { n.serving = true })
+	}()
+}
+
+// change changes something that those wait for who forward requests.
+func (n *Node) change(f func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	f()
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+// Owner is the owner of the cell if it is this process; else nil.
+func (n *Node) Owner() *replica.Owner {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.owner
+}
+
+// stand tries to take the cell over when its owner is silent.
+func (n *Node) stand() func(context.Context) {
+	last := clock.System.Now()
+	return func(ctx context.Context) {
+		now := clock.System.Now()
+		paused := now.Sub(last) > n.options.Lease/2
+		last = now
+		n.mu.Lock()
+		if paused { // the process, or the machine: what others did meanwhile is not read yet
+			n.heard = now
+		}
+		silent := now.Sub(n.heard)
+		waits := n.owner == nil && !n.behind && silent > n.options.Lease+time.Duration(n.options.Rank)*stagger
+		n.mu.Unlock()
+		if !waits {
+			return
+		}
+		_, end, err := n.options.Log.Ends(ctx)
+		if err != nil || end > n.replica.Position() {
+			return // nobody can be asked, or there is more to hear first
+		}
+		n.hear() // the next try is a lease away
+		takeover := record.Record{Kind: record.Takeover, Cell: n.options.Cell, Epoch: n.replica.Fence().Epoch + 1, Owner: n.identity()}
+		n.options.Logger.Info("a cell's owner is silent: trying to take over", "cell", n.options.Cell, "epoch", takeover.Epoch)
+		n.options.Log.Append(takeover.AppendTo(nil), func(_ uint64, err error) {
+			if err != nil {
+				n.options.Logger.Debug("a takeover is uncertain", "cell", n.options.Cell, "reason", err)
+			}
+		})
+	}
+}
+
+// beat lets the others hear of an owner that has nothing else to say.
+func (n *Node) beat(ctx context.Context) {
+	if o := n.Owner(); o != nil {
+		n.mu.Lock()
+		silent := clock.System.Now().Sub(n.heard)
+		n.mu.Unlock()
+		if silent >= n.options.Lease/4 {
+			_ = o.Confirm(ctx) // a failure is told to Failed
+		}
+	}
+}
+
+func (n *Node) sync(context.Context) {
+	position, err := n.replica.Sync()
+	if err != nil {
+		n.options.Failed(err)
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.durable = position
+}
+
+func (n *Node) trim(ctx context.Context) {
+	if n.options.Trim == nil || n.Owner() == nil {
+		return
+	}
+	if below := n.options.Trim(ctx); below > 1 {
+		if err := n.options.Log.Trim(ctx, below); err != nil {
+			n.options.Logger.Debug("the replicated log is not trimmed", "reason", err)
+		}
+	}
+}
+
+// every calls f again and again until ctx ends.
+func (n *Node) every(ctx context.Context, d time.Duration, f func(context.Context)) {
+	for n.pause(ctx, d) {
+		f(ctx)
+	}
+}
+
+// pause waits for a while; false: ctx has ended.
+func (n *Node) pause(ctx context.Context, d time.Duration) bool {
+	over := make(chan struct{})
+	timer := clock.System.AfterFunc(d, func() { close(over) })
+	defer timer.Stop()
+	select {
+	case <-over:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

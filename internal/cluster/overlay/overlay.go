@@ -1,0 +1,276 @@
+// Package overlay shows a store as it will be once all that is under way has been
+// accepted: what the owner of a cell has written lies over the committed store until the
+// log has it, and never under it. So an owner that is replaced has changed nothing.
+package overlay
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/tidwall/btree"
+
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
+)
+
+// item is the latest write under way of a key. Its slices are never written to again.
+type item struct {
+	key, value []byte
+	number     uint64 // of the unit that wrote it
+	deleted    bool
+}
+
+func less(a, b item) bool { return bytes.Compare(a.key, b.key) < 0 }
+
+type tree = btree.BTreeG[item]
+
+// hole is a range of keys that the committed store has and that are deleted.
+type hole struct {
+	lower, upper []byte
+	number       uint64
+}
+
+// holes hide keys of the committed store; what is in the tree lies above them.
+type holes []hole
+
+// end is where the hole ends that a key is in; nil: it is in none.
+func (hs holes) end(key []byte) (end []byte) {
+	for _, h := range hs {
+		if bytes.Compare(h.lower, key) <= 0 && bytes.Compare(key, h.upper) < 0 && bytes.Compare(end, h.upper) < 0 {
+			end = h.upper
+		}
+	}
+	return end
+}
+
+// Store is a committed store with what is under way over it. Units are written in order
+// and settle in order.
+type Store struct {
+	base store.Store
+
+	mu      sync.RWMutex
+	tree    *tree // copied on write: a copy is a view
+	holes   holes // never changed in place
+	pending []unit
+	closed  bool
+}
+
+// unit is what settles at once.
+type unit struct {
+	number uint64
+	keys   [][]byte // of its writes, as the tree has them
+}
+
+// New lays an empty overlay over base. Closing it leaves base open.
+func New(base store.Store) *Store {
+	return &Store{base: base, tree: btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})}
+}
+
+// Write adds a unit above all others; its number is greater than theirs. The batches are
+// not kept.
+func (s *Store) Write(number uint64, batches ...*mutation.Batch) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return store.ErrClosed
+	}
+	u := unit{number: number}
+	for _, b := range batches {
+		if err := b.Each(func(op mutation.Op, key, value []byte) error { return s.write(&u, op, key, value) }); err != nil {
+			return err
+		}
+	}
+	s.pending = append(s.pending, u)
+	return nil
+}
+
+func (s *Store) write(u *unit, op mutation.Op, key, value []byte) error {
+	put := func(i item) {
+		s.tree.Set(i)
+		u.keys = append(u.keys, i.key)
+	}
+	switch op {
+	case mutation.Set:
+		put(item{key: bytes.Clone(key), value: append([]byte{}, value...), number: u.number})
+	case mutation.Delete, mutation.SingleDelete:
+		put(item{key: bytes.Clone(key), number: u.number, deleted: true})
+	case mutation.DeleteRange:
+		if bytes.Compare(key, value) >= 0 {
+			return nil
+		}
+		var doomed []item
+		s.tree.Ascend(item{key: key}, func(i item) bool {
+			if bytes.Compare(i.key, value) >= 0 {
+				return false
+			}
+			doomed = append(doomed, i)
+			return true
+		})
+		for _, i := range doomed {
+			s.tree.Delete(i)
+		}
+		s.holes = append(slices.Clip(s.holes), hole{bytes.Clone(key), bytes.Clone(value), u.number})
+	default:
+		return fmt.Errorf("%w: unknown write %d", mutation.ErrCorrupt, op)
+	}
+	return nil
+}
+
+// Settle has commit bring the units up to a number into the committed store, and takes
+// them out of the overlay: no reader sees the one without the other.
+func (s *Store) Settle(number uint64, commit func() error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := commit(); err != nil {
+		return err
+	}
+	for len(s.pending) > 0 && s.pending[0].number <= number {
+		for _, key := range s.pending[0].keys {
+			if i, ok := s.tree.Get(item{key: key}); ok && i.number <= number {
+				s.tree.Delete(i)
+			}
+		}
+		s.pending = s.pending[1:]
+	}
+	if len(s.pending) == 0 {
+		s.pending = nil
+	}
+	if len(s.holes) > 0 {
+		s.holes = slices.DeleteFunc(slices.Clone(s.holes), func(h hole) bool { return h.number <= number })
+	}
+	return nil
+}
+
+// Get implements store.Reader.
+func (s *Store) Get(dst, key []byte) (value []byte, ok bool, err error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return dst, false, store.ErrClosed
+	}
+	return get(s.tree, s.holes, s.base, dst, key)
+}
+
+func get(t *tree, hs holes, base store.Reader, dst, key []byte) (value []byte, ok bool, err error) {
+	if i, ok := t.Get(item{key: key}); ok {
+		if i.deleted {
+			return dst, false, nil
+		}
+		return append(dst, i.value...), true, nil
+	}
+	if hs.end(key) != nil {
+		return dst, false, nil
+	}
+	return base.Get(dst, key)
+}
+
+// Iter implements store.Reader.
+func (s *Store) Iter(lower, upper []byte) (store.Iterator, error) {
+	s.mu.Lock() // a copy changes the original's bookkeeping
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, store.ErrClosed
+	}
+	return iter(s.view(), s.holes, s.base, lower, upper)
+}
+
+// view is the tree as it is now; nil: it is empty.
+func (s *Store) view() *tree {
+	if s.tree.Len() == 0 {
+		return nil
+	}
+	return s.tree.Copy()
+}
+
+func iter(t *tree, hs holes, base store.Reader, lower, upper []byte) (store.Iterator, error) {
+	it, err := base.Iter(lower, upper)
+	if err != nil || t == nil && len(hs) == 0 {
+		return it, err
+	}
+	return newIterator(t, hs, it, lower, upper), nil
+}
+
+// Snapshot implements store.Store. That of a closed store answers every read with
+// store.ErrClosed.
+func (s *Store) Snapshot() store.Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return closed{}
+	}
+	return &snapshot{over: s, tree: s.tree.Copy(), holes: s.holes, base: s.base.Snapshot()}
+}
+
+type snapshot struct {
+	over  *Store
+	base  store.Snapshot
+	holes holes
+
+	mu   sync.Mutex
+	tree *tree // nil: closed
+}
+
+// view is the tree; nil: it was closed, or the store was.
+func (v *snapshot) view() *tree {
+	v.over.mu.RLock()
+	defer v.over.mu.RUnlock()
+	if v.over.closed {
+		return nil
+	}
+	return v.tree
+}
+
+// Get implements store.Reader.
+func (v *snapshot) Get(dst, key []byte) (value []byte, ok bool, err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	t := v.view()
+	if t == nil {
+		return dst, false, store.ErrClosed
+	}
+	return get(t, v.holes, v.base, dst, key)
+}
+
+// Iter implements store.Reader.
+func (v *snapshot) Iter(lower, upper []byte) (store.Iterator, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	t := v.view()
+	if t == nil {
+		return nil, store.ErrClosed
+	}
+	return iter(t.Copy(), v.holes, v.base, lower, upper)
+}
+
+// Close implements store.Snapshot.
+func (v *snapshot) Close() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.tree = nil
+	return v.base.Close()
+}
+
+// closed is a snapshot of a closed store.
+type closed struct{}
+
+func (closed) Get(dst, _ []byte) ([]byte, bool, error)  { return dst, false, store.ErrClosed }
+func (closed) Iter(_, _ []byte) (store.Iterator, error) { return nil, store.ErrClosed }
+func (closed) Close() error                             { return nil }
+
+// Close lets nothing be read or written any more. What is under way is forgotten here; it
+// may be accepted all the same. A second Close does nothing.
+func (s *Store) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+}
+
+// DamageIn implements store.Damaged.
+func (s *Store) DamageIn(lower, upper []byte) error {
+	if d, ok := s.base.(store.Damaged); ok {
+		return d.DamageIn(lower, upper)
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package record
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/mutation"
+)
+
+// Fence is how far a cell has come in its log, and who may write the next record.
+type Fence struct {
+	Epoch    uint64
+	Number   uint64 // of the latest record that was accepted
+	Position uint64 // of the same in the log
+	Owner    string // since when the epoch began; empty: nobody has ever owned the cell
+}
+
+// Accept decides on the next record of the cell's log, and notes it if it is accepted: the
+// takeover by a higher epoch, or what continues the present one without a gap. All else is
+// to be skipped: it is of an owner that was replaced, of another cell, or comes again.
+func (f *Fence) Accept(cell uint16, position uint64, r *Record) bool {
+	switch {
+	case r.Cell != cell:
+		return false
+	case r.Kind == Takeover:
+		if r.Epoch <= f.Epoch {
+			return false
+		}
+		f.Epoch, f.Owner = r.Epoch, r.Owner
+	case r.Epoch != f.Epoch || r.Number != f.Number+1:
+		return false
+	}
+	f.Number++
+	f.Position = position
+	return true
+}
+
+// Key is where a replica keeps the fence of a cell.
+func Key(cell uint16) []byte {
+	return []byte{keyspace.ClusterSpace, keyspace.ClusterFences, byte(cell >> 8), byte(cell)}
+}
+
+const fenceSize = 1 + 8 + 8 + 8
+
+// Put writes the fence: with what it has accepted, as one atomic unit.
+func (f *Fence) Put(b *mutation.Batch, cell uint16) {
+	v := make([]byte, 0, fenceSize+len(f.Owner))
+	v = append(v, version)
+	v = binary.BigEndian.AppendUint64(v, f.Epoch)
+	v = binary.BigEndian.AppendUint64(v, f.Number)
+	v = binary.BigEndian.AppendUint64(v, f.Position)
+	b.Set(Key(cell), append(v, f.Owner...))
+}
+
+// DecodeFence reads what Put wrote. Errors: ErrCorrupt.
+func DecodeFence(v []byte) (Fence, error) {
+	if len(v) < fenceSize || len(v) > fenceSize+maxOwner || v[0] != version {
+		return Fence{}, fmt.Errorf("%w: a fence of %d bytes", ErrCorrupt, len(v))
+	}
+	return Fence{
+		Epoch:    binary.BigEndian.Uint64(v[1:]),
+		Number:   binary.BigEndian.Uint64(v[9:]),
+		Position: binary.BigEndian.Uint64(v[17:]),
+		Owner:    string(v[fenceSize:]),
+	}, nil
+}

@@ -1,0 +1,159 @@
+// Package record is what a replicated log carries for a cell, and the fence that every
+// replica holds it against. It is pure: the same records in the same order are accepted
+// and skipped alike everywhere.
+//
+// A cell is a part of the state with one owner and one log. A record names its cell, the
+// epoch of the owner that wrote it, and a number that grows by one with each record that
+// is accepted.
+package record
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"godwit.dev/godwit/internal/mutation"
+)
+
+// ErrCorrupt reports bytes that are no record, or no fence. What is in the log came there
+// whole: it is no reason to skip a record, but to stop.
+var ErrCorrupt = errors.New("cluster: corrupt record")
+
+// Kind is what a record is for.
+type Kind byte
+
+// The kinds of record. Their numbers are part of the format.
+const (
+	Takeover Kind = 1 // its writer is the owner from here on
+	Commit   Kind = 2 // a commit, or the last part of one
+	Part     Kind = 3 // a part of a commit that goes on in the next record
+	Confirm  Kind = 4 // changes nothing: its writer was the owner here
+)
+
+// MaxSize bounds an encoded record, in bytes. SoftSize is where a commit goes on in
+// another one: a single write may be larger.
+const (
+	MaxSize  = 8 << 20
+	SoftSize = 1 << 20
+)
+
+// maxOwner bounds the name of an owner, in bytes.
+const maxOwner = 256
+
+// Record is an entry of the log.
+type Record struct {
+	Kind   Kind
+	Cell   uint16
+	Epoch  uint64
+	Number uint64          // of the record in its cell; of a Takeover 0
+	Owner  string          // of a Takeover: who owns the cell from here on
+	Batch  *mutation.Batch // of a Commit or a Part; else nil
+}
+
+const (
+	version    = 1
+	headerSize = 4 + 1 + 1 + 2 + 8 + 8 // checksum, version, kind, cell, epoch, number
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// AppendTo encodes r behind buf: a CRC-32C over all that follows it, version, kind, cell,
+// epoch, number; then the owner, or the encoded writes. Integers are big-endian.
+func (r *Record) AppendTo(buf []byte) []byte {
+	start := len(buf)
+	buf = append(buf, 0, 0, 0, 0, version, byte(r.Kind))
+	buf = binary.BigEndian.AppendUint16(buf, r.Cell)
+	buf = binary.BigEndian.AppendUint64(buf, r.Epoch)
+	buf = binary.BigEndian.AppendUint64(buf, r.Number)
+	buf = append(buf, r.Owner...)
+	if r.Batch != nil {
+		buf = r.Batch.AppendTo(buf)
+	}
+	binary.BigEndian.PutUint32(buf[start:], crc32.Checksum(buf[start+4:], castagnoli))
+	return buf
+}
+
+// Decode reads what AppendTo wrote. The batch aliases p. Errors: ErrCorrupt, also for a
+// version or kind that this program does not know.
+func Decode(p []byte) (Record, error) {
+	if len(p) < headerSize || len(p) > MaxSize {
+		return Record{}, fmt.Errorf("%w: %d bytes", ErrCorrupt, len(p))
+	}
+	if binary.BigEndian.Uint32(p) != crc32.Checksum(p[4:], castagnoli) {
+		return Record{}, fmt.Errorf("%w: checksum", ErrCorrupt)
+	}
+	if p[4] != version {
+		return Record{}, fmt.Errorf("%w: version %d", ErrCorrupt, p[4])
+	}
+	r := Record{
+		Kind:   Kind(p[5]),
+		Cell:   binary.BigEndian.Uint16(p[6:]),
+		Epoch:  binary.BigEndian.Uint64(p[8:]),
+		Number: binary.BigEndian.Uint64(p[16:]),
+	}
+	rest := p[headerSize:len(p):len(p)]
+	switch r.Kind {
+	case Takeover:
+		if len(rest) == 0 || len(rest) > maxOwner {
+			return Record{}, fmt.Errorf("%w: an owner of %d bytes", ErrCorrupt, len(rest))
+		}
+		r.Owner = string(rest)
+	case Commit, Part:
+		var err error
+		if r.Batch, err = mutation.Decode(rest); err != nil {
+			return Record{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		}
+	case Confirm:
+		if len(rest) > 0 {
+			return Record{}, fmt.Errorf("%w: %d bytes behind a confirmation", ErrCorrupt, len(rest))
+		}
+	default:
+		return Record{}, fmt.Errorf("%w: kind %d", ErrCorrupt, r.Kind)
+	}
+	return r, nil
+}
+
+// Split makes the records of a commit, encoded, of which the first has the given number:
+// as many as keep each at a size in bytes, as SoftSize is one, or at one write. An empty
+// commit is one record. Errors: a write that no record has room for.
+func Split(size int, cell uint16, epoch, number uint64, batches ...*mutation.Batch) ([][]byte, error) {
+	all := 0
+	for _, b := range batches {
+		all += b.Size()
+	}
+	part := Record{Kind: Part, Cell: cell, Epoch: epoch, Number: number, Batch: new(mutation.Batch)}
+	var out [][]byte
+	end := func(kind Kind) error {
+		part.Kind = kind
+		encoded := part.AppendTo(make([]byte, 0, headerSize+part.Batch.Size()))
+		if len(encoded) > MaxSize {
+			return fmt.Errorf("cluster: a record of %d bytes: %d at most", len(encoded), MaxSize)
+		}
+		out = append(out, encoded)
+		part.Number++
+		part.Batch.Reset()
+		return nil
+	}
+	for _, b := range batches {
+		if all <= size {
+			part.Batch.Append(b)
+			continue
+		}
+		err := b.Each(func(op mutation.Op, key, value []byte) error {
+			if n := part.Batch.Size(); n > 0 && n+len(key)+len(value) > size {
+				if err := end(Part); err != nil {
+					return err
+				}
+			}
+			return part.Batch.Add(op, key, value)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if err := end(Commit); err != nil {
+		return nil, err
+	}
+	return out, nil
+}

@@ -1,0 +1,401 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/cluster/overlay"
+	"godwit.dev/godwit/internal/cluster/record"
+	"godwit.dev/godwit/internal/cluster/replog"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
+)
+
+// Reasons why an owner steps down, beside ErrReplaced and those of the log.
+var (
+	errGap      = errors.New("the log has another order than its owner wrote")
+	errPatience = errors.New("a record did not come back from the log in time")
+)
+
+// Bounds of an owner, where its options say nothing else.
+const (
+	defaultWindow   = 8
+	defaultPatience = 10 * time.Second
+	retryRefused    = 50 * time.Millisecond
+)
+
+// OwnerOptions are what an Owner is made of.
+type OwnerOptions struct {
+	Log   replog.Log
+	Clock clock.Clock // nil: the machine's
+	// Window is how many records are on their way at once; 0: 8.
+	Window int
+	// Patience bounds how long a record may be on its way before the owner steps down; 0:
+	// 10 s.
+	Patience time.Duration
+	// RecordSize is where a commit goes on in another record, in bytes; 0:
+	// record.SoftSize.
+	RecordSize int
+	// Failed is told once, in a goroutine of its own, why the owner has stepped down;
+	// may be nil.
+	Failed func(error)
+}
+
+// Owner is the store of the node that owns a cell: what is written is seen at once, is
+// durable once the log has it and this replica has accepted it, and only then reaches the
+// committed store. An Owner that has stepped down fails every write and Sync.
+type Owner struct {
+	*overlay.Store // what is seen: the committed store, and what is under way over it
+
+	options OwnerOptions
+	replica *Replica
+	cell    uint16
+	epoch   uint64
+
+	mu       sync.Mutex // taken behind the replica's
+	number   uint64     // of the latest record that was written
+	accepted uint64     // of the latest that has come back
+	queue    []sending  // written and not come back, in order
+	sent     int        // so many of queue were given to the log
+	busy     bool       // somebody gives queue to the log
+	watching bool       // a timer looks after the oldest of queue
+	failed   error
+	closed   bool
+	waiters  map[chan struct{}]uint64 // closed once a number is accepted
+	confirm  *round                   // that callers may join; nil: none
+	asking   bool                     // a round is under way
+}
+
+// sending is a record on its way.
+type sending struct {
+	number uint64
+	data   []byte
+	since  time.Time
+}
+
+var _ store.Store = (*Owner)(nil)
+
+// Own makes the process the owner of the cell, of an epoch whose takeover was its own and
+// is the latest record that was accepted. Errors: ErrReplaced.
+func (r *Replica) Own(epoch uint64, o OwnerOptions) (*Owner, error) {
+	if o.Clock == nil {
+		o.Clock = clock.System
+	}
+	if o.Window == 0 {
+		o.Window = defaultWindow
+	}
+	if o.RecordSize == 0 {
+		o.RecordSize = record.SoftSize
+	}
+	if o.Patience == 0 {
+		o.Patience = defaultPatience
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.fence.Epoch != epoch || r.owner != nil && r.owner.epoch >= epoch {
+		return nil, fmt.Errorf("%w: epoch %d", ErrReplaced, r.fence.Epoch)
+	}
+	r.owner = &Owner{
+		Store: overlay.New(r.store), options: o, replica: r, cell: r.cell, epoch: epoch,
+		number: r.fence.Number, accepted: r.fence.Number, waiters: map[chan struct{}]uint64{},
+	}
+	return r.owner, nil
+}
+
+// Epoch is the epoch that the owner writes in.
+func (o *Owner) Epoch() uint64 { return o.epoch }
+
+// Numbers are those of the latest record that was written, and of the latest that was
+// accepted.
+func (o *Owner) Numbers() (written, accepted uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.number, o.accepted
+}
+
+// Failed is why the owner has stepped down; nil: it has not.
+func (o *Owner) Failed() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.failed
+}
+
+// Apply implements store.Store.
+func (o *Owner) Apply(sync bool, batches ...*mutation.Batch) error {
+	n := 0
+	for _, b := range batches {
+		n += b.Len()
+	}
+	if n > 0 {
+		if err := o.write(batches); err != nil {
+			return err
+		}
+	}
+	if sync {
+		return o.Sync()
+	}
+	return nil
+}
+
+func (o *Owner) write(batches []*mutation.Batch) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.failed != nil {
+		return o.failed
+	}
+	records, err := record.Split(o.options.RecordSize, o.cell, o.epoch, o.number+1, batches...)
+	if err != nil {
+		return err
+	}
+	// The overlay is written before the log: what comes back is there to settle.
+	if err := o.Write(o.number+uint64(len(records)), batches...); err != nil {
+		return err
+	}
+	o.enqueue(records...)
+	return nil
+}
+
+// enqueue gives records to the log, in order; o.mu is held, and is open in between.
+func (o *Owner) enqueue(records ...[]byte) {
+	now := o.options.Clock.Now()
+	for _, data := range records {
+		o.number++
+		o.queue = append(o.queue, sending{o.number, data, now})
+	}
+	o.watch()
+	o.send()
+}
+
+// send gives the log what it may have on its way; o.mu is held, and is open in between.
+func (o *Owner) send() {
+	if o.busy {
+		return // who is at it goes on
+	}
+	o.busy = true
+	for o.failed == nil && o.sent < len(o.queue) && o.sent < o.options.Window {
+		s := o.queue[o.sent]
+		o.sent++
+		o.mu.Unlock()
+		o.options.Log.Append(s.data, func(_ uint64, err error) { o.answered(s.number, err) })
+		o.mu.Lock()
+	}
+	o.busy = false
+}
+
+// answered is told what the log says of a record. That it was taken counts for nothing
+// until it comes back; that nobody knows has to be waited for, and is never tried again.
+func (o *Owner) answered(number uint64, err error) {
+	if !errors.Is(err, replog.ErrRefused) {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	last := o.sent - 1
+	if o.failed != nil || last < 0 || last >= len(o.queue) || number < o.queue[0].number {
+		return
+	}
+	if o.queue[last].number != number {
+		// Those behind it may be in the log, where they count for nothing.
+		o.failLocked(fmt.Errorf("record %d: %w", number, err))
+		return
+	}
+	// It is certainly not in the log, and none behind it is.
+	o.sent = last
+	o.options.Clock.AfterFunc(retryRefused, func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.send()
+	})
+}
+
+// watch has the owner step down if what is on its way does not come back; o.mu is held.
+func (o *Owner) watch() {
+	if o.watching || o.failed != nil || len(o.queue) == 0 {
+		return
+	}
+	o.watching = true
+	left := o.queue[0].since.Add(o.options.Patience).Sub(o.options.Clock.Now())
+	o.options.Clock.AfterFunc(max(left, 0), func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.watching = false
+		if o.failed == nil && len(o.queue) > 0 && o.options.Clock.Now().Sub(o.queue[0].since) >= o.options.Patience {
+			o.failLocked(fmt.Errorf("record %d: %w", o.queue[0].number, errPatience))
+			return
+		}
+		o.watch()
+	})
+}
+
+// accept notes that a record has come back and counts. Its caller is the replica.
+func (o *Owner) accept(number uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.accepted = number
+	gone := 0
+	for gone < len(o.queue) && o.queue[gone].number <= number {
+		gone++
+	}
+	clear(o.queue[:gone])
+	o.queue = o.queue[gone:]
+	o.sent = max(o.sent-gone, 0)
+	for done, n := range o.waiters {
+		if n <= number {
+			close(done)
+			delete(o.waiters, done)
+		}
+	}
+	if !o.busy && o.sent < len(o.queue) {
+		o.send()
+	}
+}
+
+// fail has the owner step down: nothing that is not accepted yet is answered for.
+func (o *Owner) fail(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.failLocked(err)
+}
+
+func (o *Owner) failLocked(err error) {
+	if o.failed != nil {
+		return
+	}
+	o.failed = fmt.Errorf("cell %d, epoch %d: %w", o.cell, o.epoch, err)
+	for done := range o.waiters {
+		close(done)
+	}
+	clear(o.waiters)
+	if o.options.Failed != nil {
+		go o.options.Failed(o.failed)
+	}
+}
+
+// StepDown ends the ownership, as far as this process is concerned.
+func (o *Owner) StepDown(why error) { o.fail(why) }
+
+// Sync implements store.Store: it returns once everything that was written is in the log
+// and accepted.
+func (o *Owner) Sync() error {
+	o.mu.Lock()
+	number, closed := o.number, o.closed
+	o.mu.Unlock()
+	if closed {
+		return store.ErrClosed
+	}
+	return o.await(context.Background(), number)
+}
+
+// await returns once a record is accepted.
+func (o *Owner) await(ctx context.Context, number uint64) error {
+	o.mu.Lock()
+	if o.failed != nil || o.accepted >= number {
+		defer o.mu.Unlock()
+		return o.outcome(number)
+	}
+	done := make(chan struct{})
+	o.waiters[done] = number
+	o.mu.Unlock()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		delete(o.waiters, done)
+		return context.Cause(ctx)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.outcome(number)
+}
+
+// outcome is nil for what was accepted; o.mu is held.
+func (o *Owner) outcome(number uint64) error {
+	if o.accepted >= number {
+		return nil
+	}
+	return o.failed
+}
+
+// round is what those wait for together who ask whether the process is the owner still.
+type round struct {
+	done chan struct{} // closed once err is set
+	err  error
+}
+
+// Confirm returns nil if the process was still the owner at some moment after the call: so
+// what was read before the call was what the cell's latest owner had to tell. Many callers
+// share a record. Errors: why the owner has stepped down; the context's.
+func (o *Owner) Confirm(ctx context.Context) error {
+	o.mu.Lock()
+	if o.failed != nil {
+		defer o.mu.Unlock()
+		return o.failed
+	}
+	r := o.confirm
+	if r == nil {
+		r = &round{done: make(chan struct{})}
+		o.confirm = r
+		if !o.asking {
+			o.asking = true
+			go o.ask()
+		}
+	}
+	o.mu.Unlock()
+	select {
+	case <-r.done:
+		return r.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// ask writes one confirmation after the other, for as long as somebody waits for one.
+func (o *Owner) ask() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.confirm != nil {
+		r := o.confirm
+		o.confirm = nil
+		if o.failed == nil {
+			rec := record.Record{Kind: record.Confirm, Cell: o.cell, Epoch: o.epoch, Number: o.number + 1}
+			number := rec.Number
+			o.enqueue(rec.AppendTo(nil))
+			o.mu.Unlock()
+			err := o.await(context.Background(), number)
+			o.mu.Lock()
+			r.err = err
+		} else {
+			r.err = o.failed
+		}
+		close(r.done)
+	}
+	o.asking = false
+}
+
+// Checkpoint implements store.Store: a copy of what is accepted, once all is.
+func (o *Owner) Checkpoint(dir string) error {
+	if err := o.Sync(); err != nil {
+		return err
+	}
+	return o.replica.store.Checkpoint(dir)
+}
+
+// Close implements store.Store. The committed store stays open, for the replica. It fails
+// if what was written was not all accepted.
+func (o *Owner) Close() error {
+	err := o.Sync()
+	o.mu.Lock()
+	again := o.closed
+	o.closed = true
+	o.mu.Unlock()
+	o.Store.Close()
+	if again {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,149 @@
+// Package replica keeps a node's copy of a cell: it holds each record of the log against
+// the fence and applies what is accepted to the local store. Where the node owns the cell
+// an Owner writes the records, and answers for them once they have come back.
+package replica
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"godwit.dev/godwit/internal/cluster/record"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
+)
+
+// ErrReplaced reports that another node, or another process of this one, owns the cell.
+var ErrReplaced = errors.New("another process has taken the cell over")
+
+// Replica is a node's copy of one cell. Apply is called by one goroutine; the other
+// methods may be called at once from several.
+type Replica struct {
+	cell  uint16
+	store store.Store // nobody else writes to it
+
+	mu      sync.Mutex
+	fence   record.Fence
+	read    uint64         // position of the latest record that Apply took, accepted or not
+	durable uint64         // position up to which the local disk has it
+	parts   mutation.Batch // of a commit of which the last part has not come
+	owner   *Owner         // of this process; nil: there was none
+}
+
+// Open makes a replica of what st has. Errors: those of st, record.ErrCorrupt.
+func Open(cell uint16, st store.Store) (*Replica, error) {
+	r := &Replica{cell: cell, store: st}
+	value, ok, err := st.Get(nil, record.Key(cell))
+	if err != nil {
+		return nil, fmt.Errorf("cell %d: %w", cell, err)
+	}
+	if ok {
+		if r.fence, err = record.DecodeFence(value); err != nil {
+			return nil, fmt.Errorf("cell %d: %w", cell, err)
+		}
+	}
+	r.durable, r.read = r.fence.Position, r.fence.Position
+	return r, nil
+}
+
+// Fence is how far the replica has come.
+func (r *Replica) Fence() record.Fence {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.fence
+}
+
+// Next is the position of the record that is to be applied next, after a start.
+func (r *Replica) Next() uint64 { return r.Fence().Position + 1 }
+
+// Position is that of the latest record that was applied or skipped.
+func (r *Replica) Position() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.read
+}
+
+// Sync makes what was applied durable on this machine's disk, and returns the position up
+// to which it is: what a replica needs no log for any more.
+func (r *Replica) Sync() (position uint64, err error) {
+	r.mu.Lock()
+	position = r.durable
+	if r.parts.Len() == 0 {
+		position = r.fence.Position
+	}
+	r.mu.Unlock()
+	if err := r.store.Sync(); err != nil {
+		return 0, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.durable = max(r.durable, position)
+	return position, nil
+}
+
+// Apply takes the next record of the log: accepted says whether it counts. Errors:
+// record.ErrCorrupt, and those of the store. After one the replica is of no use.
+func (r *Replica) Apply(position uint64, data []byte) (rec record.Record, accepted bool, err error) {
+	if rec, err = record.Decode(data); err != nil {
+		return rec, false, fmt.Errorf("cell %d, position %d: %w", r.cell, position, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.read = position
+	owner := r.owner
+	own := owner != nil && rec.Cell == r.cell && rec.Epoch == owner.epoch && rec.Kind != record.Takeover
+	if !r.fence.Accept(r.cell, position, &rec) {
+		if own && rec.Number > r.fence.Number {
+			owner.fail(fmt.Errorf("record %d of epoch %d came before one that is ahead of it: %w", rec.Number, rec.Epoch, errGap))
+		}
+		return rec, false, nil
+	}
+	switch rec.Kind {
+	case record.Takeover:
+		r.parts.Reset() // the rest of them will never count
+		err = r.commit(nil)
+		if owner != nil && rec.Epoch > owner.epoch {
+			owner.fail(fmt.Errorf("%w: %s, epoch %d", ErrReplaced, rec.Owner, rec.Epoch))
+		}
+	case record.Part:
+		r.parts.Append(rec.Batch)
+		if own {
+			owner.accept(rec.Number)
+		}
+	case record.Confirm:
+		if r.parts.Len() == 0 {
+			err = r.commit(nil)
+		}
+		if own && err == nil {
+			owner.accept(rec.Number)
+		}
+	case record.Commit:
+		commit := func() error { return r.commit(rec.Batch) }
+		if own {
+			err = owner.Settle(rec.Number, commit)
+		} else {
+			err = commit()
+		}
+		if own && err == nil {
+			owner.accept(rec.Number)
+		}
+	}
+	return rec, true, err
+}
+
+// commit applies what has come of a commit, with the fence; r.mu is held.
+func (r *Replica) commit(last *mutation.Batch) error {
+	var fence mutation.Batch
+	r.fence.Put(&fence, r.cell)
+	batches := make([]*mutation.Batch, 0, 3)
+	for _, b := range []*mutation.Batch{&r.parts, last} {
+		if b != nil && b.Len() > 0 {
+			batches = append(batches, b)
+		}
+	}
+	if err := r.store.Apply(false, append(batches, &fence)...); err != nil {
+		return fmt.Errorf("cell %d: %w", r.cell, err)
+	}
+	r.parts = mutation.Batch{}
+	return nil
+}

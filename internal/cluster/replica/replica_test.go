@@ -1,0 +1,325 @@
+package replica_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"godwit.dev/godwit/internal/cluster/record"
+	"godwit.dev/godwit/internal/cluster/replica"
+	"godwit.dev/godwit/internal/cluster/replog/logtest"
+	"godwit.dev/godwit/internal/cluster/replog/simulated"
+	"godwit.dev/godwit/internal/journal/journaltest"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// follow has a replica follow its log until the test ends.
+func follow(t testing.TB, r *replica.Replica, log *simulated.Node) {
+	t.Helper()
+	reader, err := log.Read(t.Context(), r.Next())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var following sync.WaitGroup
+	following.Go(func() {
+		for {
+			position, data, err := reader.Next(ctx)
+			if err != nil {
+				return
+			}
+			if _, _, err := r.Apply(position, data); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		reader.Close()
+		following.Wait()
+	})
+}
+
+func takeover(t testing.TB, log *simulated.Node, epoch uint64, owner string) {
+	t.Helper()
+	r := record.Record{Kind: record.Takeover, Epoch: epoch, Owner: owner}
+	if _, err := logtest.Append(log, r.AppendTo(nil)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// node is a replica of a log of its own, and its owner.
+type node struct {
+	*replica.Owner
+	replica *replica.Replica
+	base    store.Store
+	log     *simulated.Cluster
+}
+
+// own makes an owner of an empty cell; its replica follows the log by itself.
+func own(t testing.TB, base store.Store, o replica.OwnerOptions) *node {
+	t.Helper()
+	n := &node{base: base, log: simulated.New()}
+	way := n.log.Node()
+	takeover(t, way, 1, "me")
+	var err error
+	if n.replica, err = replica.Open(0, base); err != nil {
+		t.Fatal(err)
+	}
+	reader, err := way.Read(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	position, data, err := reader.Next(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader.Close()
+	if _, accepted, err := n.replica.Apply(position, data); err != nil || !accepted {
+		t.Fatalf("the takeover: %v, %v", accepted, err)
+	}
+	o.Log = way
+	if n.Owner, err = n.replica.Own(1, o); err != nil {
+		t.Fatal(err)
+	}
+	follow(t, n.replica, way)
+	return n
+}
+
+func isFence(key []byte) bool { return bytes.Equal(key, record.Key(0)) }
+
+// The owner's store is a store, but for the record that the replica keeps in it.
+func TestStore(t *testing.T) {
+	for name, o := range map[string]replica.OwnerOptions{
+		"one at a time": {Window: 1},
+		"several":       {},
+		"small records": {RecordSize: 4 << 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			storetest.Run(t, storetest.Engine{
+				Open: func(t testing.TB) store.Store { return hidden{own(t, memory.New(), o)} },
+				OpenCheckpoint: func(t testing.TB, dir string) store.Store {
+					s, err := memory.Open(dir)
+					if err != nil {
+						t.Fatal(err)
+					}
+					b := new(mutation.Batch)
+					b.Delete(record.Key(0))
+					if err := s.Apply(false, b); err != nil {
+						t.Fatal(err)
+					}
+					return s
+				},
+			})
+		})
+	}
+}
+
+func TestJournal(t *testing.T) {
+	for _, o := range []replica.OwnerOptions{{Window: 1}, {}, {RecordSize: 1000}} {
+		journaltest.Run(t, func(t testing.TB) store.Store { return own(t, memory.New(), o) }, isFence)
+	}
+}
+
+func set(key, value string) *mutation.Batch {
+	b := new(mutation.Batch)
+	b.Set([]byte(key), []byte(value))
+	return b
+}
+
+func get(t testing.TB, r store.Reader, key string) string {
+	t.Helper()
+	v, ok, err := r.Get(nil, []byte(key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !ok {
+		return "nothing"
+	}
+	return string(v)
+}
+
+// What an owner has written that was replaced meanwhile reaches no store, and its caller
+// is told; what it reads is confirmed by nobody.
+func TestReplaced(t *testing.T) {
+	failed := make(chan error, 1)
+	n := own(t, memory.New(), replica.OwnerOptions{Failed: func(err error) { failed <- err }})
+	if err := n.Apply(true, set("k", "1")); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Confirm(t.Context()); err != nil {
+		t.Errorf("the owner is not confirmed: %v", err)
+	}
+	n.log.Hold()
+	if err := n.Apply(false, set("k", "2")); err != nil {
+		t.Fatal(err)
+	}
+	if got := get(t, n, "k"); got != "2" {
+		t.Errorf("the owner sees %q", got)
+	}
+	takeoverHeld(t, n.log, 2, "other")
+	n.log.Deliver(0, simulated.Taken)
+	if err := <-failed; !errors.Is(err, replica.ErrReplaced) {
+		t.Errorf("stepped down with %v", err)
+	}
+	for what, err := range map[string]error{
+		"Sync": n.Sync(), "Apply": n.Apply(false, set("k", "3")), "Confirm": n.Confirm(t.Context()), "Failed": n.Failed(), "Close": n.Close(),
+	} {
+		if !errors.Is(err, replica.ErrReplaced) {
+			t.Errorf("%s says %v", what, err)
+		}
+	}
+	if got := get(t, n.base, "k"); got != "1" {
+		t.Errorf("the store has %q", got)
+	}
+	if f := n.replica.Fence(); f.Epoch != 2 || f.Owner != "other" {
+		t.Errorf("%+v", f)
+	}
+	if _, err := n.replica.Own(1, replica.OwnerOptions{}); !errors.Is(err, replica.ErrReplaced) {
+		t.Errorf("an old epoch is owned again: %v", err)
+	}
+}
+
+// takeoverHeld brings a takeover into a log that holds what is on its way, before that.
+func takeoverHeld(t *testing.T, c *simulated.Cluster, epoch uint64, owner string) {
+	t.Helper()
+	before := c.Pending()
+	r := record.Record{Kind: record.Takeover, Epoch: epoch, Owner: owner}
+	c.Node().Append(r.AppendTo(nil), func(uint64, error) {})
+	c.Deliver(before, simulated.Taken)
+}
+
+// A refused record is given to the log again; of one whose fate nobody knows only what
+// comes back counts, and for as long as nothing does nobody is answered.
+func TestOutcomes(t *testing.T) {
+	failed := make(chan error, 1)
+	n := own(t, memory.New(), replica.OwnerOptions{Window: 1, Patience: 300 * time.Millisecond, Failed: func(err error) { failed <- err }})
+	n.log.Hold()
+	written := make(chan error, 1)
+	write := func(value string) {
+		go func() { written <- n.Apply(true, set("k", value)) }()
+		for n.log.Pending() == 0 {
+			select {
+			case err := <-failed:
+				t.Fatal(err)
+			default:
+			}
+		}
+	}
+	write("1")
+	n.log.Deliver(0, simulated.Refused)
+	for n.log.Pending() == 0 { // it is tried again
+	}
+	n.log.Deliver(0, simulated.Silent)
+	if err := <-written; err != nil || get(t, n.base, "k") != "1" {
+		t.Errorf("what came back does not count: %v", err)
+	}
+	write("2")
+	n.log.Deliver(0, simulated.Lost)
+	if err := <-written; err == nil {
+		t.Error("what never came back counts")
+	}
+	if err := <-failed; err == nil || n.log.Pending() != 0 {
+		t.Errorf("%v, and %d are on their way", err, n.log.Pending())
+	}
+	if got := get(t, n.base, "k"); got != "1" {
+		t.Errorf("the store has %q", got)
+	}
+}
+
+// A replica that is opened again goes on behind what it has, also in the middle of a
+// commit of several records.
+func TestReopen(t *testing.T) {
+	c := simulated.New()
+	way := c.Node()
+	takeover(t, way, 1, "me")
+	var b mutation.Batch
+	for i := range 10 {
+		b.Set(fmt.Append(nil, "key", i), bytes.Repeat([]byte("x"), 100))
+	}
+	records, err := record.Split(300, 0, 1, 2, &b)
+	if err != nil || len(records) < 3 {
+		t.Fatalf("%d records, %v", len(records), err)
+	}
+	for _, data := range records {
+		if _, err := logtest.Append(way, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	base := memory.New()
+	for stop := 1; stop <= len(records)+1; stop++ {
+		r, err := replica.Open(0, base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reader, err := way.Read(t.Context(), r.Next())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for p := r.Next(); p <= uint64(stop); p++ {
+			position, data, err := reader.Next(t.Context())
+			if err != nil || position != p {
+				t.Fatalf("position %d, %v; want %d", position, err, p)
+			}
+			if _, accepted, err := r.Apply(position, data); err != nil || !accepted {
+				t.Fatalf("position %d: %v, %v", position, accepted, err)
+			}
+		}
+		reader.Close()
+		want := "nothing"
+		if stop > len(records) {
+			want = string(bytes.Repeat([]byte("x"), 100))
+		}
+		if got := get(t, base, "key0"); got != want {
+			t.Errorf("at position %d: %q", stop, got)
+		}
+		durable, err := r.Sync()
+		if wantDurable := map[bool]uint64{false: 1, true: uint64(len(records) + 1)}[stop > len(records)]; err != nil || durable != wantDurable {
+			t.Errorf("at position %d, %d is durable, %v; want %d", stop, durable, err, wantDurable)
+		}
+	}
+}
+
+// hidden is an owner's store without the fence.
+type hidden struct{ *node }
+
+func (h hidden) Iter(lower, upper []byte) (store.Iterator, error) {
+	it, err := h.node.Iter(lower, upper)
+	if err != nil {
+		return nil, err
+	}
+	return &skipping{it}, nil
+}
+
+func (h hidden) Snapshot() store.Snapshot { return hiddenView{h.node.Snapshot()} }
+
+type hiddenView struct{ store.Snapshot }
+
+func (v hiddenView) Iter(lower, upper []byte) (store.Iterator, error) {
+	it, err := v.Snapshot.Iter(lower, upper)
+	if err != nil {
+		return nil, err
+	}
+	return &skipping{it}, nil
+}
+
+type skipping struct{ store.Iterator }
+
+func (s *skipping) Next() bool { return s.Iterator.Next() && (!isFence(s.Key()) || s.Next()) }
+func (s *skipping) Prev() bool { return s.Iterator.Prev() && (!isFence(s.Key()) || s.Prev()) }
+
+func (s *skipping) Seek(key []byte) bool {
+	return s.Iterator.Seek(key) && (!isFence(s.Key()) || s.Next())
+}

@@ -1,0 +1,188 @@
+// Package logtest defines what a replicated log owes: Run is the suite that every log
+// passes.
+package logtest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/cluster/replog"
+)
+
+// patience bounds how long a test waits for anything.
+const patience = time.Minute
+
+// Run runs the suite. open makes an empty log, separate from any other.
+func Run(t *testing.T, open func(t *testing.T) replog.Log) {
+	for name, f := range map[string]func(context.Context, *testing.T, replog.Log){
+		"Empty":      testEmpty,
+		"Order":      testOrder,
+		"Follow":     testFollow,
+		"Concurrent": testConcurrent,
+		"Trim":       testTrim,
+		"Large":      testLarge,
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			f(ctx, t, open(t))
+		})
+	}
+}
+
+// Append appends, and waits for the outcome.
+func Append(l replog.Log, data []byte) (position uint64, err error) {
+	done := make(chan struct{})
+	l.Append(data, func(p uint64, e error) {
+		position, err = p, e
+		close(done)
+	})
+	<-done
+	return position, err
+}
+
+func appended(t *testing.T, l replog.Log, text string, want uint64) {
+	t.Helper()
+	if p, err := Append(l, []byte(text)); err != nil || p != want {
+		t.Fatalf("%q was appended at %d, %v; want %d", text, p, err, want)
+	}
+}
+
+func ends(ctx context.Context, t *testing.T, l replog.Log, wantFirst, wantLast uint64) {
+	t.Helper()
+	if first, last, err := l.Ends(ctx); err != nil || first != wantFirst || last != wantLast {
+		t.Errorf("the log is from %d to %d, %v; want %d to %d", first, last, err, wantFirst, wantLast)
+	}
+}
+
+func reads(ctx context.Context, t *testing.T, r replog.Reader, position uint64, want string) {
+	t.Helper()
+	if p, data, err := r.Next(ctx); err != nil || p != position || string(data) != want {
+		t.Fatalf("read %.40q at %d, %v; want %.40q at %d", data, p, err, want, position)
+	}
+}
+
+func reader(ctx context.Context, t *testing.T, l replog.Log, from uint64) replog.Reader {
+	t.Helper()
+	r, err := l.Read(ctx, from)
+	if err != nil {
+		t.Fatalf("Read from %d: %v", from, err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
+func testEmpty(ctx context.Context, t *testing.T, l replog.Log) {
+	ends(ctx, t, l, 1, 0)
+	if _, err := l.Read(ctx, 2); !errors.Is(err, replog.ErrLost) {
+		t.Errorf("Read behind the end: %v", err)
+	}
+	r := reader(ctx, t, l, 1)
+	over, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, _, err := r.Next(over); err == nil {
+		t.Error("read something of an empty log")
+	}
+}
+
+func testOrder(ctx context.Context, t *testing.T, l replog.Log) {
+	for i := range 10 {
+		appended(t, l, fmt.Sprint("record ", i), uint64(i+1))
+	}
+	ends(ctx, t, l, 1, 10)
+	for _, from := range []uint64{1, 4, 10} {
+		r := reader(ctx, t, l, from)
+		for p := from; p <= 10; p++ {
+			reads(ctx, t, r, p, fmt.Sprint("record ", p-1))
+		}
+	}
+	if _, err := l.Read(ctx, 12); !errors.Is(err, replog.ErrLost) {
+		t.Errorf("Read behind the end: %v", err)
+	}
+}
+
+func testFollow(ctx context.Context, t *testing.T, l replog.Log) {
+	a, b := reader(ctx, t, l, 1), reader(ctx, t, l, 1)
+	for i := range 5 {
+		text := fmt.Sprint("record ", i)
+		appended(t, l, text, uint64(i+1))
+		reads(ctx, t, a, uint64(i+1), text)
+		reads(ctx, t, b, uint64(i+1), text)
+	}
+	late := reader(ctx, t, l, 6)
+	appended(t, l, "last", 6)
+	reads(ctx, t, late, 6, "last")
+	reads(ctx, t, a, 6, "last")
+}
+
+func testConcurrent(ctx context.Context, t *testing.T, l replog.Log) {
+	const writers, each = 4, 25
+	var at sync.Map // text by position
+	var all sync.WaitGroup
+	for w := range writers {
+		for i := range each {
+			text := fmt.Sprintf("writer %d, record %d", w, i)
+			all.Add(1)
+			l.Append([]byte(text), func(p uint64, err error) {
+				defer all.Done()
+				if _, taken := at.LoadOrStore(p, text); err != nil || taken {
+					t.Errorf("%s is at %d: taken %v, %v", text, p, taken, err)
+				}
+			})
+		}
+	}
+	r := reader(ctx, t, l, 1)
+	all.Wait()
+	for p := uint64(1); p <= writers*each; p++ {
+		want, ok := at.Load(p)
+		if !ok {
+			t.Fatalf("nothing was appended at %d", p)
+		}
+		reads(ctx, t, r, p, want.(string))
+	}
+}
+
+func testTrim(ctx context.Context, t *testing.T, l replog.Log) {
+	for i := range 10 {
+		appended(t, l, fmt.Sprint("record ", i), uint64(i+1))
+	}
+	for _, below := range []uint64{4, 4, 2} { // what is gone already is no error
+		if err := l.Trim(ctx, below); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ends(ctx, t, l, 4, 10)
+	if _, err := l.Read(ctx, 3); !errors.Is(err, replog.ErrTrimmed) {
+		t.Errorf("Read of what was trimmed: %v", err)
+	}
+	reads(ctx, t, reader(ctx, t, l, 4), 4, "record 3")
+	if err := l.Trim(ctx, 11); err != nil {
+		t.Fatal(err)
+	}
+	ends(ctx, t, l, 11, 10)
+	appended(t, l, "further", 11)
+	reads(ctx, t, reader(ctx, t, l, 11), 11, "further")
+}
+
+func testLarge(ctx context.Context, t *testing.T, l replog.Log) {
+	var all [][]byte
+	for _, size := range []int{0, 1, 1 << 20, 8 << 20} {
+		data := bytes.Repeat([]byte{byte(size >> 20)}, size)
+		all = append(all, data)
+		if p, err := Append(l, slices.Clone(data)); err != nil || p != uint64(len(all)) {
+			t.Fatalf("%d bytes: at %d, %v", size, p, err)
+		}
+	}
+	r := reader(ctx, t, l, 1)
+	for i, want := range all {
+		if p, data, err := r.Next(ctx); err != nil || p != uint64(i+1) || !bytes.Equal(data, want) {
+			t.Fatalf("read %d bytes at %d, %v; want %d", len(data), p, err, len(want))
+		}
+	}
+}

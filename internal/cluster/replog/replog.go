@@ -1,0 +1,56 @@
+// Package replog is the replicated log that a cell writes its records to, and reads them
+// back from: what is behind it keeps them on a majority of the nodes.
+//
+// What a log owes is little, so that many can be behind it. Every reader sees the same
+// records at the same positions, and none goes. It owes no order of what one appends to
+// several positions, and no single try: a record may be in the log twice, or come long
+// after its append seemed to have failed. What counts is decided by whoever reads
+// (record.Fence), and an append whose outcome is unknown is never repeated.
+package replog
+
+import (
+	"context"
+	"errors"
+)
+
+// Failures of a log.
+var (
+	// ErrRefused reports an append of which nothing is in the log, nor ever will be.
+	ErrRefused = errors.New("the replicated log takes nothing now")
+	// ErrUnknown reports an append that may be in the log, now or later.
+	ErrUnknown = errors.New("the replicated log did not say whether it has taken a record")
+	// ErrTrimmed reports a read of what the log has no more.
+	ErrTrimmed = errors.New("the replicated log was trimmed beyond what this replica has")
+	// ErrLost reports that a log ends before what a replica has had from it.
+	ErrLost = errors.New("the replicated log has lost records that this replica has")
+	// ErrUnavailable reports that a log cannot be reached, or has no majority.
+	ErrUnavailable = errors.New("the replicated log cannot be reached, or has no majority")
+)
+
+// Log is the replicated log of one cell. All methods may be called at once from several
+// goroutines.
+type Log interface {
+	// Append appends a record, which is the log's from now on, and has done called once
+	// with its position or with ErrRefused or ErrUnknown; where a context is waited for it
+	// is the log's own. It does not wait. What is appended first is first in the log where
+	// both appends succeed, as a rule, which nobody may rest on.
+	Append(data []byte, done func(position uint64, err error))
+	// Read walks the log from a position on, which may lie one behind its end. Errors:
+	// ErrTrimmed, ErrLost if it lies further behind the end, ErrUnavailable, the
+	// context's.
+	Read(ctx context.Context, from uint64) (Reader, error)
+	// Ends are the positions of the first and the last record; last is first-1 of a log
+	// without records. Positions begin at 1. Errors: ErrUnavailable, the context's.
+	Ends(ctx context.Context) (first, last uint64, err error)
+	// Trim removes all records below a position, for good.
+	Trim(ctx context.Context, below uint64) error
+}
+
+// Reader walks a log, by one goroutine.
+type Reader interface {
+	// Next returns the next record, once there is one. Positions have no gaps. Errors: as
+	// of Log.Read; the reader is of no use then.
+	Next(ctx context.Context) (position uint64, data []byte, err error)
+	// Close ends the walk. Next, called at once, returns an error.
+	Close()
+}

@@ -1,0 +1,233 @@
+// Package journaltest defines what the journal owes its streams whatever store is behind
+// it, that of one machine or of a cluster: Run is the suite that both pass.
+package journaltest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/store/storetest"
+)
+
+// Run runs the suite. open makes an empty store, separate from any other, that is closed
+// by the end of the test. own reports of a key whether the store itself has written it.
+func Run(t *testing.T, open func(t testing.TB) store.Store, own func(key []byte) bool) {
+	t.Run("Append", func(t *testing.T) { testAppend(t, open(t)) })
+	t.Run("SeveralStreams", func(t *testing.T) { testSeveralStreams(t, open(t)) })
+	t.Run("Large", func(t *testing.T) { testLarge(t, open(t)) })
+	t.Run("Replay", func(t *testing.T) { testReplay(t, open(t), own) })
+	t.Run("Counters", func(t *testing.T) { testCounters(t, open(t)) })
+}
+
+func start(t testing.TB, o journal.Options) *journal.Journal {
+	t.Helper()
+	o.Fatal = func(err error) { t.Errorf("the journal ends the process: %v", err) }
+	return journal.Open(o)
+}
+
+func stream(t testing.TB, j *journal.Journal, id uint16) *journal.Stream {
+	t.Helper()
+	s, _, err := j.Stream(id, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Begin()
+	return s
+}
+
+func set(key, value string) *mutation.Batch {
+	b := new(mutation.Batch)
+	b.Set([]byte(key), []byte(value))
+	return b
+}
+
+func wants(t testing.TB, r store.Reader, key, want string) {
+	t.Helper()
+	if v, ok, err := r.Get(nil, []byte(key)); err != nil || !ok || string(v) != want {
+		t.Errorf("%q is %.40q, %v, %v; want %.40q", key, v, ok, err, want)
+	}
+}
+
+// What is appended its own stream reads at once, and everybody once it is durable, which
+// it becomes also where nobody waits for it.
+func testAppend(t *testing.T, st store.Store) {
+	for _, awaited := range []bool{false, true} {
+		j := start(t, journal.Options{Store: st, Awaited: awaited})
+		s := stream(t, j, 1)
+		lazy := s.Append(false, 0, set("k", "1"))
+		wants(t, s.Reader(), "k", "1")
+		lazy.Wait()
+		wants(t, j.Reader(), "k", "1")
+		c := s.Append(true, 0, set("k", "2"))
+		c.Wait()
+		if !c.Durable() || !c.Applied() {
+			t.Error("it was waited for, and is not durable")
+		}
+		wants(t, j.Reader(), "k", "2")
+		c = s.Append(false, 0, set("k", "3"))
+		if j.AwaitUnlessQuick(c); awaited && !c.Durable() {
+			t.Error("answered before it was durable")
+		}
+		j.Close()
+		if !c.Durable() {
+			t.Error("Close leaves something behind")
+		}
+	}
+}
+
+// An append of several streams is seen as a whole or not at all.
+func testSeveralStreams(t *testing.T, st store.Store) {
+	j := start(t, journal.Options{Store: st})
+	defer j.Close()
+	a, b := stream(t, j, 1), stream(t, j, keyspace.LogStream)
+	stop := make(chan struct{})
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			view := j.Reader().Snapshot()
+			x, _, errX := view.Get(nil, []byte("a"))
+			y, _, errY := view.Get(nil, []byte("b"))
+			if errX != nil || errY != nil || !bytes.Equal(x, y) {
+				t.Errorf("half of an append is seen: %q, %q, %v, %v", x, y, errX, errY)
+				_ = view.Close()
+				return
+			}
+			_ = view.Close()
+		}
+	})
+	for i := range 200 {
+		c := j.Append(i%10 == 0, journal.Part{Stream: a, Batch: set("a", strconv.Itoa(i))}, journal.Part{Stream: b, Batch: set("b", strconv.Itoa(i))})
+		if i%10 == 0 {
+			c.Wait()
+		}
+	}
+	close(stop)
+	looking.Wait()
+}
+
+func testLarge(t *testing.T, st store.Store) {
+	j := start(t, journal.Options{Store: st})
+	defer j.Close()
+	a, b := stream(t, j, 1), stream(t, j, 2)
+	large := func(i int) string { return strings.Repeat(string(rune('a'+i)), 700<<10) }
+	var last *journal.Commit
+	for i := range 8 {
+		last = j.Append(i == 7,
+			journal.Part{Stream: a, Batch: set(fmt.Sprint("a", i), large(i))}, journal.Part{Stream: b, Batch: set(fmt.Sprint("b", i), large(i))})
+	}
+	last.Wait()
+	for i := range 8 {
+		wants(t, j.Reader(), fmt.Sprint("a", i), large(i))
+		wants(t, j.Reader(), fmt.Sprint("b", i), large(i))
+	}
+}
+
+// A history of all streams, replayed, gives the same store; each stream's numbers
+// have no gap over restarts.
+func testReplay(t *testing.T, st store.Store, own func(key []byte) bool) {
+	replayed := memory.New()
+	var mu sync.Mutex
+	next := map[uint16]uint64{}
+	observe := func(p []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		c, err := mutation.DecodeCommit(bytes.Clone(p))
+		if err == nil {
+			err = replayed.Apply(true, &c.Batch)
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		if next[c.Shard]++; c.Sequence != next[c.Shard] {
+			t.Errorf("stream %d: batch %d is called %d", c.Shard, next[c.Shard], c.Sequence)
+		}
+	}
+	for life := range 3 {
+		j := start(t, journal.Options{Store: st, Observe: observe, Awaited: life == 1})
+		var all sync.WaitGroup
+		for id := range keyspace.Streams {
+			s := stream(t, j, id)
+			n := 1 + (5*int(id)+7*life)%20
+			all.Go(func() {
+				for i := range n {
+					key := binary.BigEndian.AppendUint64(keyspace.Shard(id, 'x'), uint64(i%7))
+					b := set(string(key), fmt.Sprint(life, i))
+					if i%5 == 4 {
+						b.Reset()
+						b.DeleteRange(key[:3], key)
+					}
+					s.Append(i%3 == 0, int64(life+1), b)
+				}
+			})
+		}
+		all.Wait()
+		j.Close()
+	}
+	storetest.Equal(t, without{st, own}, replayed)
+}
+
+// without is a store without some keys.
+type without struct {
+	store.Reader
+	hides func(key []byte) bool
+}
+
+func (w without) Iter(lower, upper []byte) (store.Iterator, error) {
+	it, err := w.Reader.Iter(lower, upper)
+	return visible{it, w.hides}, err
+}
+
+type visible struct {
+	store.Iterator
+	hides func(key []byte) bool
+}
+
+func (v visible) Next() bool {
+	for v.Iterator.Next() {
+		if !v.hides(v.Key()) {
+			return true
+		}
+	}
+	return false
+}
+
+// Callers that read what they have written count without a slip.
+func testCounters(t *testing.T, st store.Store) {
+	j := start(t, journal.Options{Store: st})
+	defer j.Close()
+	const rounds = 100
+	var all sync.WaitGroup
+	for id := range uint16(8) {
+		s := stream(t, j, id)
+		all.Go(func() {
+			key := string(keyspace.Shard(id, 'x'))
+			for i := range rounds {
+				v, _, err := s.Reader().Get(nil, []byte(key))
+				if err != nil || string(v) != strings.Repeat("x", i) {
+					t.Errorf("stream %d reads %q, %v in round %d", id, v, err, i)
+					return
+				}
+				if c := s.Append(i%4 == 0, 0, set(key, string(v)+"x")); i%4 == 0 {
+					c.Wait()
+				}
+			}
+		})
+	}
+	all.Wait()
+}

@@ -73,7 +73,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			whole = append(whole, f.parts[r.URL.Path+"?"+p.PartNumber]...)
 		}
 		f.objects[r.URL.Path] = whole
-		_, _ = io.WriteString(w, `<CompleteMultipartUploadResult><ETag>"e"</ETag></CompleteMultipartUploadResult>`)
+		_, _ = io.WriteString(w, `<CompleteMultipartUploadResult><Bucket>bucket</Bucket><Key>k</Key><ETag>"e"</ETag></CompleteMultipartUploadResult>`)
 	case r.Method == http.MethodDelete:
 		f.aborted++
 		w.WriteHeader(http.StatusNoContent)

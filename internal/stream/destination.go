@@ -157,7 +157,7 @@ func on(flag *bool) bool { return flag != nil && *flag }
 
 // HTTPTarget is where an HTTP endpoint is. The key is never kept here.
 type HTTPTarget struct {
-	Url       *string `json:",omitempty"` //nolint:revive,staticcheck // AWS's name
+	Url       *string `json:",omitempty"`
 	Name      *string `json:",omitempty"`
 	AccessKey *string `json:",omitempty"`
 }

@@ -18,7 +18,8 @@ var (
 	ErrTypeOutside = fault.NewRule(fault.InvalidParameter, "stream: the prefix of what is no error names their type") // nothing
 )
 
-// The types of errors by which objects of failed records are named.
+// HTTPFailed is the type of errors that objects of what an HTTP endpoint did not take are
+// named by.
 const HTTPFailed = "http-endpoint-failed"
 
 // usual is the part of a name by the time, where the prefix has no expressions.
@@ -155,7 +156,7 @@ func (o *Object) Key() string {
 	to := o.Stream.Objects()
 	ordinary, failed := deref(to.Prefix), deref(to.ErrorOutputPrefix)
 	p, _ := ParsePrefix(ordinary) // it was checked before
-	name := ""
+	var name string
 	switch {
 	case o.Failed == "" && p.expressions():
 		name = p.Evaluate(o.Oldest, "", o.ID)

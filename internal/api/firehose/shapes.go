@@ -68,7 +68,7 @@ type CreateDeliveryStreamInput struct {
 	DeliveryStreamEncryptionConfigurationInput *EncryptionInput
 	S3DestinationConfiguration                 *stream.S3
 	ExtendedS3DestinationConfiguration         *ExtendedInput
-	HttpEndpointDestinationConfiguration       *stream.HTTPEndpoint //nolint:revive,staticcheck // AWS's name
+	HttpEndpointDestinationConfiguration       *stream.HTTPEndpoint
 	Tags                                       []Tag
 
 	KinesisStreamSourceConfiguration                   *Unbuilt
@@ -132,7 +132,7 @@ type DeleteDeliveryStreamInput struct {
 type DescribeDeliveryStreamInput struct {
 	DeliveryStreamName          string `wire:"required"`
 	Limit                       *int
-	ExclusiveStartDestinationId *string //nolint:revive,staticcheck // AWS's name
+	ExclusiveStartDestinationId *string
 }
 
 // EncryptionDescription is how encryption is described.
@@ -144,7 +144,7 @@ type EncryptionDescription struct {
 
 // EndpointDescription is how an HTTP endpoint is described: its key is not shown.
 type EndpointDescription struct {
-	Url  *string //nolint:revive,staticcheck // AWS's name
+	Url  *string
 	Name *string
 }
 
@@ -164,10 +164,10 @@ type HTTPDescription struct {
 
 // DestinationDescription is how a destination is described.
 type DestinationDescription struct {
-	DestinationId                      string //nolint:revive,staticcheck // AWS's name
+	DestinationId                      string
 	S3DestinationDescription           *stream.S3
 	ExtendedS3DestinationDescription   *stream.ExtendedS3
-	HttpEndpointDestinationDescription *HTTPDescription //nolint:revive,staticcheck // AWS's name
+	HttpEndpointDestinationDescription *HTTPDescription
 }
 
 // SourceDescription is how a source is described.
@@ -180,7 +180,7 @@ type Description struct {
 	DeliveryStreamStatus                  string
 	DeliveryStreamEncryptionConfiguration *EncryptionDescription
 	DeliveryStreamType                    string
-	VersionId                             string //nolint:revive,staticcheck // AWS's name
+	VersionId                             string
 	CreateTimestamp                       api.Time
 	LastUpdateTimestamp                   *api.Time
 	Source                                *SourceDescription
@@ -221,11 +221,11 @@ type HTTPUpdate struct {
 // UpdateDestinationInput is the input of UpdateDestination.
 type UpdateDestinationInput struct {
 	DeliveryStreamName             string `wire:"required"`
-	CurrentDeliveryStreamVersionId string `wire:"required"` //nolint:revive,staticcheck // AWS's name
-	DestinationId                  string `wire:"required"` //nolint:revive,staticcheck // AWS's name
+	CurrentDeliveryStreamVersionId string `wire:"required"`
+	DestinationId                  string `wire:"required"`
 	S3DestinationUpdate            *stream.S3
 	ExtendedS3DestinationUpdate    *ExtendedInput
-	HttpEndpointDestinationUpdate  *HTTPUpdate //nolint:revive,staticcheck // AWS's name
+	HttpEndpointDestinationUpdate  *HTTPUpdate
 
 	RedshiftDestinationUpdate                   *Unbuilt
 	ElasticsearchDestinationUpdate              *Unbuilt
@@ -305,7 +305,7 @@ type PutRecordInput struct {
 
 // PutRecordOutput is the output of PutRecord.
 type PutRecordOutput struct {
-	RecordId  string //nolint:revive,staticcheck // AWS's name
+	RecordId  string
 	Encrypted bool
 }
 
@@ -317,7 +317,7 @@ type PutRecordBatchInput struct {
 
 // PutRecordBatchEntry is what came of a record of a batch.
 type PutRecordBatchEntry struct {
-	RecordId     string //nolint:revive,staticcheck // AWS's name
+	RecordId     string
 	ErrorCode    string
 	ErrorMessage string
 }

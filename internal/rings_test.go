@@ -16,6 +16,7 @@ const module = "godwit.dev/godwit/"
 var rings = [][]string{
 	{"packed", "sorted"}, // 0
 	{"arn", "caller", "clock", "fastjson", "fault", "keyspace", "mutation", "poison", "publicnet"},
+	{"sms"},
 	{"config", "sigv4"},
 	{"limit"},
 	pure, // 1
@@ -47,7 +48,7 @@ var impure = []string{
 
 // bases are packages that those beside them may import.
 var bases = []string{
-	"api/check", "api/iam/entity", "api/lambda/mappings", "api/lambda/request", "api/refusal", "deliver/envelope", "deliver/sendertest", "invoke/process/netns", "monitor/metrics", "server/mailing", "store/storetest", "topic/retry", "wire/awsjson", "wire/shape",
+	"api/check", "api/iam/entity", "api/lambda/mappings", "api/lambda/request", "api/refusal", "deliver/envelope", "deliver/outbox", "deliver/sendertest", "invoke/process/netns", "monitor/metrics", "server/mailing", "server/secret", "server/texting", "store/storetest", "topic/retry", "wire/awsjson", "wire/shape",
 	"store/pebble/check", "store/pebble/files", "store/pebble/mark", "store/pebble/pace", "store/pebble/quarantine",
 	"shard/kernel", "shard/queues", "shard/transfer", "shard/backlog", // in this order, since no import is circular
 	"cluster/record", "cluster/replog", "cluster/overlay", "cluster/replica", // in this order

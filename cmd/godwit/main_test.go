@@ -48,6 +48,7 @@ func TestDefaults(t *testing.T) {
 		EndpointConcurrency: 50, DeliveryConcurrency: 5000, LogLevel: "warn", LogFormat: config.TextLog,
 		ACMEDirectory: "https://acme-v02.api.letsencrypt.org/directory",
 		MailFrom:      "no-reply@godwit.localhost",
+		SMS:           config.SMS{Window: 100, Price: "0.00645"},
 		Clock:         config.SystemClock, Store: config.PebbleStore,
 	}
 	for _, args := range [][]string{nil, {"dev"}} {

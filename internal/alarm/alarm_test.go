@@ -286,7 +286,7 @@ func TestHistory(t *testing.T) {
 		{a.Reconfigured(&a, at), `Alarm "not empty" updated`, `"type":"Update"`},
 		{a.Deleted(at), `Alarm "not empty" deleted`, `"type":"Delete"`},
 		{a.Acted("arn:x", "", "text", at, at), "Successfully executed action arn:x", `"actionState":"Succeeded"`},
-		{a.Acted("arn:x", "gone", strings.Repeat("x", 5000), at, at), "Failed to execute action arn:x", `"actionState":"Failed"`},
+		{a.Acted("arn:x", "gone", strings.Repeat("x", 5000), at, at), "Failed to execute action arn:x. Received error: \"gone\"", `"actionState":"Failed"`},
 	} {
 		if tc.item.Summary != tc.summary || !strings.Contains(tc.item.Data, tc.holds) || len(tc.item.Data) > maxData || !json.Valid([]byte(tc.item.Data)) {
 			t.Errorf("%+v", tc.item)

@@ -190,6 +190,9 @@ type Item struct {
 
 const maxData = 4095
 
+// maxSummary bounds the summary of an item, in characters. Source: the CloudWatch API reference.
+const maxSummary = 255
+
 func (a *Alarm) item(at time.Time, t ItemType, summary string, data any) Item {
 	text := marshal(data)
 	if len(text) > maxData {
@@ -312,7 +315,8 @@ func (a *Alarm) Acted(action, failure, published string, since, at time.Time) It
 	summary := "Successfully executed action " + action
 	if failure != "" {
 		d.State = "Failed"
-		summary = "Failed to execute action " + action
+		text := []rune("Failed to execute action " + action + `. Received error: "` + failure + `"`)
+		summary = string(text[:min(len(text), maxSummary)])
 	}
 	if len(marshal(d)) > maxData {
 		d.Published = ""

@@ -22,8 +22,18 @@ func Needs[In any](f func(call *Call, in *In) ([]authorize.Need, error)) Access 
 	return func(call *Call, in any) ([]authorize.Need, error) { return f(call, in.(*In)) }
 }
 
-// Free needs nothing: whoever is who they say may do it, or the operation decides itself.
+// Free needs nothing: whoever is who they say may do it.
 func Free(*Call, any) ([]authorize.Need, error) { return nil, nil }
+
+// Inside is the Access of an operation that asks for actions itself: only it can find what
+// the request is about.
+func Inside(actions ...string) Access {
+	needs := make([]authorize.Need, 0, len(actions))
+	for _, action := range actions {
+		needs = append(needs, authorize.Need{Action: action, Inside: true})
+	}
+	return func(*Call, any) ([]authorize.Need, error) { return needs, nil }
+}
 
 // Guarded gives operations their Access, by their names. It panics where one is
 // missing, or there is no such operation: a mistake in the program.
@@ -72,6 +82,12 @@ func Owned(call *Call, a arn.ARN, action string) error {
 // Denied refuses what a caller may not do.
 func Denied(who *caller.Caller, need *authorize.Need, result *policy.Result) error {
 	return fault.New(fault.AccessDenied, Denial(who, need, result))
+}
+
+// DenialAbroad is what KMS says of another account's key, be there one or not.
+func DenialAbroad(who *caller.Caller, action string) string {
+	return "User: " + who.ARN + " is not authorized to perform: " + action + " on this resource because the resource does not exist in this Region, " +
+		"no resource-based policies allow access, or a resource-based policy explicitly denies access"
 }
 
 // Denial is AWS's sentence for what a caller may not do.

@@ -103,6 +103,21 @@ func (a ARN) Subscription(id string) ARN {
 	return a
 }
 
+// direct begins the resource of a Direct.
+const direct = "direct/"
+
+// Direct names what an account publishes in a region to endpoints of a protocol, without a
+// topic. No topic can have such a name, as it has a slash.
+func Direct(region, account, protocol string) ARN {
+	return ARN{Service: "sns", Region: region, Account: account, Resource: direct + protocol}
+}
+
+// DirectProtocol is the protocol of a Direct; ok is false when a is none.
+func (a ARN) DirectProtocol() (protocol string, ok bool) {
+	protocol, ok = strings.CutPrefix(a.Resource, direct)
+	return protocol, ok && a.Service == "sns"
+}
+
 // SplitSubscription takes a subscription's ARN apart into its topic and id.
 // ok is false when a is not shaped as one.
 func (a ARN) SplitSubscription() (topic ARN, id string, ok bool) {

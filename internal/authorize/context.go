@@ -158,7 +158,7 @@ func (c *Context) identity(key string) []string {
 			return c.value(who.Account)
 		}
 	}
-	return nil
+	return who.Claims[key]
 }
 
 // principalTypes are what aws:PrincipalType says.

@@ -20,6 +20,9 @@ type Need struct {
 	Tags    map[string]string
 	TagKeys []string
 	Keys    []Key // those of the action
+	// Inside says that the operation asks for the action itself, once it has found the
+	// resource: Resource is empty.
+	Inside bool
 	// Absent is what another account is told instead of a denial, where the resource is
 	// not there for those who may not use it; nil: the denial.
 	Absent error

@@ -42,6 +42,9 @@ type Caller struct {
 	Issued time.Time
 	// Provider is the identity provider of a session by web identity; else empty.
 	Provider string
+	// Claims are the condition keys of what that provider said, as "accounts.google.com:sub",
+	// in lower case.
+	Claims map[string][]string
 	// SourceIdentity is who is behind a session, as that was said when the first of its
 	// chain began; else empty.
 	SourceIdentity string

@@ -113,6 +113,8 @@ type Config struct {
 	MailDKIMKey      string `name:"mail-dkim-key" placeholder:"FILE" help:"Sign mails with this key, RSA or Ed25519 in PEM form, for the domain of --mail-from."`
 	MailDKIMSelector string `name:"mail-dkim-selector" placeholder:"NAME" help:"The name below _domainkey of that domain which has the public key of --mail-dkim-key."`
 
+	SMS SMS `embed:""`
+
 	FirehoseS3Endpoint    string `name:"firehose-s3-endpoint" placeholder:"URL" help:"The server that has the buckets of delivery streams: http://HOST:PORT or https://HOST. Without one, and without --firehose-directory, streams to buckets are refused."`
 	FirehoseS3Region      string `name:"firehose-s3-region" placeholder:"NAME" help:"The region that requests to it are signed for; by default --region."`
 	FirehoseS3Credentials string `name:"firehose-s3-credentials" placeholder:"FILE" help:"The access key that requests to it are signed with, and its secret on a second line, readable by its owner only; by default they are not signed."`
@@ -241,6 +243,7 @@ func (c *Config) Check() error {
 	}
 	c.checkTLS(check)
 	c.checkMail(check)
+	c.SMS.check(check)
 	c.checkFirehose(check)
 	check((c.Root.AccessKeyID == "") == (c.Root.Secret == ""), "enforce", "%s and %s go together", RootKeyVariable, RootSecretVariable)
 	check(c.Data != "" || c.Store == MemoryStore, "data", "want a directory")

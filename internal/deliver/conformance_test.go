@@ -1,6 +1,7 @@
 package deliver_test
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -16,11 +17,14 @@ import (
 	"godwit.dev/godwit/internal/deliver"
 	httpsender "godwit.dev/godwit/internal/deliver/http"
 	lambdasender "godwit.dev/godwit/internal/deliver/lambda"
+	smssender "godwit.dev/godwit/internal/deliver/sms"
 	sqssender "godwit.dev/godwit/internal/deliver/sqs"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/texts"
+	"godwit.dev/godwit/internal/sms"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -103,6 +107,7 @@ func TestConformance(t *testing.T) {
 	t.Run("http", func(t *testing.T) { consumetest.Run(t, web) })
 	t.Run("sqs", func(t *testing.T) { consumetest.Run(t, queue) })
 	t.Run("lambda", func(t *testing.T) { consumetest.Run(t, lambda) })
+	t.Run("sms", func(t *testing.T) { consumetest.Run(t, phone) })
 }
 
 func web(t *testing.T) consumetest.Kind {
@@ -131,6 +136,55 @@ func web(t *testing.T) consumetest.Kind {
 	k.Hanging = func() { <-hanging }
 	k.Behave = func(_ *consumetest.World, to consumetest.Behaviour) { b.Store(int64(to)) }
 	k.Attempts = func() int { return int(requests.Load()) }
+	return k
+}
+
+// carrier takes text messages as a test says.
+type carrier struct {
+	b, texts     atomic.Int64
+	hanging, end chan struct{}
+}
+
+func (*carrier) Host() string { return "carrier" }
+
+func (c *carrier) Deliver(ctx context.Context, _ *smssender.Text) smssender.Result {
+	c.texts.Add(1)
+	out := deliver.Outcome{Detail: "busy"}
+	switch consumetest.Behaviour(c.b.Load()) {
+	case consumetest.Takes:
+		out = deliver.Outcome{Class: deliver.Success}
+	case consumetest.Refuses:
+		out.Class = deliver.ClientError
+	case consumetest.Hangs:
+		c.hanging <- struct{}{}
+		select {
+		case <-c.end:
+		case <-ctx.Done():
+		}
+	case consumetest.Fails:
+	}
+	return smssender.Result{Outcome: out}
+}
+
+// ledger lets everybody get everything, for nothing.
+type ledger struct{}
+
+func (ledger) Reserve(texts.Charge) (t texts.Terms, r sms.Refusal)    { return t, r }
+func (ledger) Settle(texts.Charge, sms.MicroUSD) (month sms.MicroUSD) { return month }
+func (ledger) OptOutEverywhere(string)                                {}
+
+func phone(t *testing.T) consumetest.Kind {
+	c := &carrier{hanging: make(chan struct{}), end: make(chan struct{})}
+	t.Cleanup(func() { close(c.end) })
+	k := kind(t, topic.SMS, "+15551234567")
+	k.Plug = func(w *consumetest.World) consumetest.Dispatcher {
+		return deliver.New(deliver.Options{
+			Engine: w.Engine, Clock: w.Clock, Senders: map[topic.Protocol]deliver.Sender{topic.SMS: smssender.New(smssender.Options{Carrier: c, Ledger: ledger{}})},
+		})
+	}
+	k.Hanging = func() { <-c.hanging }
+	k.Behave = func(_ *consumetest.World, to consumetest.Behaviour) { c.b.Store(int64(to)) }
+	k.Attempts = func() int { return int(c.texts.Load()) }
 	return k
 }
 

@@ -2,6 +2,7 @@ package deliver
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"godwit.dev/godwit/internal/consume"
@@ -66,7 +67,13 @@ func (d *delivery) Attempt(ctx context.Context) consume.Verdict {
 	}
 	d.made = shard.Attempt{At: at, Outcome: out.Class.String(), Status: out.Status, Detail: out.Detail, Latency: out.Latency}
 	d.concluded = out.Concluded
-	d.event = Event{Made: true, Attempt: d.made, Provider: out.Provider, Fate: Fate{State: shard.DeliveryPending}}
+	if out.Kept != nil {
+		d.Signature = out.Kept
+	}
+	if out.Text != nil {
+		d.Feedback = out.Text.Feedback
+	}
+	d.event = Event{Made: true, Attempt: d.made, Provider: out.Provider, Text: out.Text, Fate: Fate{State: shard.DeliveryPending}}
 	v := d.decide(out, deadline)
 	v.Took = took
 	return v
@@ -103,9 +110,23 @@ func (d *delivery) send(ctx context.Context, r *Request) Outcome {
 	if !ok || r.Message.Notice == nil {
 		return Outcome{Class: ClientError, Detail: "there is no way to deliver such a message"}
 	}
+	if d.Guard != nil && r.Message.Notice.Kind == message.Notification {
+		if identifier := d.Guard.DeniedOutbound(string(r.Message.Body), subscriber(d.Delivery)); identifier != "" {
+			return Outcome{
+				Class: ClientError, Status: http.StatusForbidden, Detail: "the topic's data protection policy denies it: " + identifier,
+				Provider: Provider{Status: http.StatusForbidden, Code: "AuthorizationError", Message: "The data protection policy of the topic denies the message."},
+			}
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
 	defer cancel()
 	return sender.Send(ctx, r)
+}
+
+// subscriber are the names by which a policy may name who subscribed.
+func subscriber(d *shard.Delivery) []string {
+	owner := d.Subscription.Owner
+	return []string{d.Subscription.Principal(), owner, "arn:aws:iam::" + owner + ":root"}
 }
 
 // request prepares an attempt. What leaves this process is rendered and signed
@@ -114,7 +135,7 @@ func (d *delivery) send(ctx context.Context, r *Request) Outcome {
 func (d *delivery) request() (*Request, error) {
 	r := &Request{Delivery: d.Delivery, Issuer: d.issuer(d.Message), NewID: d.options.NewID}
 	sender, ok := d.options.Senders[d.Subscription.Protocol]
-	if r.Issuer.Key == [16]byte{} || !ok || sender.Local() {
+	if r.Issuer.Key == [16]byte{} || !ok || sender.Local() || d.Subscription.Protocol.Device() {
 		return r, nil
 	}
 	var unsigned *message.Unsigned

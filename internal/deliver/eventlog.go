@@ -6,7 +6,10 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/google/uuid"
+
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/shard"
 )
@@ -14,8 +17,12 @@ import (
 // StatusLog takes the entries of delivery status logs: values that are kept as
 // JSON. It does not block.
 type StatusLog interface {
-	LogJSON(group arn.ARN, stream string, at time.Time, value any)
+	LogJSON(group arn.ARN, stream string, at time.Time, value any, as authorize.LogRights)
 }
+
+// LogRights says what SNS may do with a role that a topic names for its delivery status
+// log. Nil: everything.
+type LogRights func(topic arn.ARN, role string, group arn.ARN, stream string) authorize.LogRights
 
 // EventLog writes the entries of delivery status logs, which a topic's owner has
 // asked for, to their log groups. At the level debug it writes them and metrics to
@@ -24,21 +31,24 @@ type EventLog struct {
 	logger *slog.Logger
 	jitter *clock.Jitter
 	groups StatusLog
+	rights LogRights
 }
 
 var _ Events = (*EventLog)(nil)
 
 // NewEventLog makes a subscriber of events. jitter draws the successes that are
-// logged.
-func NewEventLog(logger *slog.Logger, jitter *clock.Jitter, groups StatusLog) *EventLog {
-	return &EventLog{logger, jitter, groups}
+// logged; rights is asked for each entry that a log group is to have.
+func NewEventLog(logger *slog.Logger, jitter *clock.Jitter, groups StatusLog, rights LogRights) *EventLog {
+	if rights == nil {
+		rights = func(arn.ARN, string, arn.ARN, string) authorize.LogRights { return authorize.AllLogRights }
+	}
+	return &EventLog{logger, jitter, groups, rights}
 }
 
 // Delivery is told of a step of a delivery.
 func (l *EventLog) Delivery(e *Event) {
 	if l.on(slog.LevelDebug) {
-		name, _, _ := e.Subscription.SplitSubscription()
-		l.metrics(name, e.Metrics())
+		l.metrics(ownerOf(e.Subscription), append(e.Metrics(), e.TextMetrics()...))
 	}
 	l.status(e.Status(l.jitter.Float64))
 }
@@ -51,6 +61,44 @@ func (l *EventLog) Published(p *shard.Published) {
 	if len(p.Direct) > 0 {
 		l.status(DirectStatus(p, l.jitter.Float64))
 	}
+}
+
+// auditEntry is what the audit of a data protection policy writes. Source: the SNS developer
+// guide, "Data protection policy operations".
+type auditEntry struct {
+	MessageID   string            `json:"messageId"`
+	At          string            `json:"auditTimestamp"`
+	Principal   string            `json:"callerPrincipal"`
+	Topic       string            `json:"resourceArn"`
+	Identifiers []auditIdentifier `json:"dataIdentifiers"`
+}
+
+type auditIdentifier struct {
+	Name       string           `json:"name"`
+	Count      int              `json:"count"`
+	Detections []auditDetection `json:"detections"`
+}
+
+// auditDetection is a place in a message, in bytes.
+type auditDetection struct {
+	Start int `json:"start"`
+	End   int `json:"end"`
+}
+
+// Audited writes what a data protection policy found into the log group that it names.
+func (l *EventLog) Audited(a *shard.Audited) {
+	e := &auditEntry{
+		MessageID: uuid.UUID(a.ID).String(), At: a.At.UTC().Format("2006-01-02T15:04:05.000Z"),
+		Principal: a.Principal, Topic: a.Topic.String(), Identifiers: []auditIdentifier{},
+	}
+	for _, f := range a.Findings {
+		id := auditIdentifier{Name: f.Identifier, Count: len(f.Spans)}
+		for _, span := range f.Spans {
+			id.Detections = append(id.Detections, auditDetection(span))
+		}
+		e.Identifiers = append(e.Identifiers, id)
+	}
+	l.groups.LogJSON(arn.LogGroup(a.Topic.Region, a.Topic.Account, a.LogGroup), streamOf(a.Topic), a.At, e, authorize.AllLogRights) // who set the policy had to have them
 }
 
 func (l *EventLog) on(level slog.Level) bool { return l.logger.Enabled(context.Background(), level) }
@@ -69,7 +117,13 @@ func (l *EventLog) metrics(name arn.ARN, all []Metric) {
 func (l *EventLog) status(all []StatusEntry) {
 	for i := range all {
 		e := &all[i]
-		l.groups.LogJSON(arn.LogGroup(e.topic.Region, e.topic.Account, e.Group()), e.stream(), e.at, e)
+		group, stream := arn.LogGroup(e.topic.Region, e.topic.Account, e.Group()), e.stream()
+		as := l.rights(e.topic, e.role, group, stream)
+		if !as.Put {
+			l.logger.Debug("a delivery's status is not logged: the role may not", "role", e.role, "group", group.String())
+			continue
+		}
+		l.groups.LogJSON(group, stream, e.at, e, as)
 		if !l.on(slog.LevelDebug) {
 			continue
 		}

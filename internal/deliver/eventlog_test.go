@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue/message"
@@ -210,7 +211,7 @@ type statusGroups struct {
 	entries map[string][]string
 }
 
-func (g *statusGroups) LogJSON(group arn.ARN, _ string, _ time.Time, value any) {
+func (g *statusGroups) LogJSON(group arn.ARN, _ string, _ time.Time, value any, _ authorize.LogRights) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	text, _ := json.Marshal(value)
@@ -226,7 +227,7 @@ func TestEventLog(t *testing.T) {
 		var log bytes.Buffer
 		kept := &statusGroups{entries: map[string][]string{}}
 		v := clock.NewVirtual(start)
-		l := NewEventLog(slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: level})), clock.NewJitter(1), kept)
+		l := NewEventLog(slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: level})), clock.NewJitter(1), kept, nil)
 		r := newRig(t, v, refuse, func(o *Options) { o.Events = l })
 		r.feedback = topic.Feedback{Success: true, Failure: true, Rate: 100}
 		sub := testSub("a", "https://user:secret-pass@host/private-path?secret-query=1", topic.HTTPS, testDLQ)

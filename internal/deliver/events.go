@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/sms"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -37,6 +38,7 @@ type Event struct {
 	Made     bool
 	Attempt  shard.Attempt // zero unless Made
 	Provider Provider      // of the attempt; zero unless a queue's
+	Text     *TextReport   // of the attempt; nil unless by text message
 	Fate
 }
 
@@ -68,7 +70,7 @@ type Events interface {
 // shownEndpoint is an endpoint fit for the topic owner's log groups: without
 // credentials, query and fragment, where secrets live.
 func shownEndpoint(sub *topic.Subscription) string {
-	if sub.Protocol.Within() || sub.Protocol.Mail() {
+	if sub.Protocol.Within() || sub.Protocol.Mail() || sub.Protocol == topic.SMS {
 		return sub.Endpoint
 	}
 	u, err := url.Parse(sub.Endpoint)
@@ -86,6 +88,9 @@ func loggedEndpoint(shown string) string {
 	if err != nil || u.Host == "" {
 		if at := strings.LastIndexByte(shown, '@'); at >= 0 {
 			return "…" + shown[at:] // whose mail address it is, is nobody's affair
+		}
+		if number, ok := sms.Number(shown); ok {
+			return sms.Masked(number) // nor whose number
 		}
 		return shown // an ARN
 	}

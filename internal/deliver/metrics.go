@@ -48,6 +48,7 @@ var refusals = [filter.Verdicts]string{
 
 // PublishMetrics are what a publish counts.
 func PublishMetrics(p *shard.Published) (all []Metric) {
+	all = make([]Metric, 0, 3) // as many as there are of most
 	if !p.Later {
 		all = append(all, Metric{"NumberOfMessagesPublished", 1}, Metric{"PublishSize", float64(p.Size)})
 	}

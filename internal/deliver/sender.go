@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/topic"
 )
 
 // Class says who is to blame for the outcome of an attempt. It decides what
@@ -40,6 +41,11 @@ type Outcome struct {
 	RetryAfter time.Duration
 	// Provider is what the queue or function said, for the delivery status log.
 	Provider Provider
+	// Text tells of a text message; nil for everything else.
+	Text *TextReport
+	// Kept is what the next attempt has to know of this one; nil: nothing more than
+	// what it has been told itself.
+	Kept []byte
 	// Throttled says that a stream of this server takes less for now: the policy of
 	// customers' endpoints holds for the next attempt.
 	Throttled bool
@@ -93,6 +99,14 @@ func (r *Request) Body() []byte {
 		r.body, _ = envelope.Body(r.Message, envelope.Issuer{URL: r.Issuer.URL})
 	}
 	return r.body
+}
+
+// Kept is what the attempts before have kept by an Outcome; nil: nothing.
+func (r *Request) Kept() []byte {
+	if r.Subscription.Protocol != topic.SMS {
+		return nil // it is a signature
+	}
+	return r.Signature
 }
 
 // Raw reports that Body is the bare message.

@@ -24,13 +24,14 @@ type StatusEntry struct {
 
 	topic arn.ARN
 	at    time.Time
+	role  string // that it is written with
 }
 
 // StatusNotification says what was to be delivered.
 type StatusNotification struct {
-	MessageMD5Sum string `json:"messageMD5Sum"`
+	MessageMD5Sum string `json:"messageMD5Sum,omitempty"`
 	MessageID     string `json:"messageId"`
-	TopicARN      string `json:"topicArn"`
+	TopicARN      string `json:"topicArn,omitempty"`
 	Timestamp     string `json:"timestamp"` // of the publish
 }
 
@@ -43,6 +44,8 @@ type StatusDelivery struct {
 	DwellTimeMs      int64  `json:"dwellTimeMs"`
 	Attempts         int    `json:"attempts"`
 	StatusCode       int    `json:"statusCode"`
+
+	text *TextReport // of a delivery by text message, which has members of its own
 }
 
 // Group is the log group that the entry belongs to.
@@ -55,9 +58,10 @@ func (s *StatusEntry) Group() string {
 }
 
 // stream is the log stream that the entry belongs to: each topic has one.
-func (s *StatusEntry) stream() string {
-	return uuid.NewSHA1(uuid.NameSpaceURL, []byte(s.topic.String())).String()
-}
+func (s *StatusEntry) stream() string { return streamOf(s.topic) }
+
+// streamOf is the log stream for what is told of a topic.
+func streamOf(t arn.ARN) string { return uuid.NewSHA1(uuid.NameSpaceURL, []byte(t.String())).String() }
 
 const (
 	statusSuccess   = "SUCCESS"
@@ -82,24 +86,27 @@ func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 	if e.Kind != message.Notification || !e.Feedback.Success && !e.Feedback.Failure {
 		return nil
 	}
-	name, _, _ := e.Subscription.SplitSubscription()
+	name := ownerOf(e.Subscription)
 	entry := StatusEntry{
 		topic: name, at: e.At,
 		Notification: StatusNotification{
 			MessageMD5Sum: e.BodyMD5, MessageID: uuid.UUID(e.MessageID).String(),
-			TopicARN: name.String(), Timestamp: e.Published.UTC().Format(statusTimestamp),
+			TopicARN: topicOf(e.Subscription), Timestamp: e.Published.UTC().Format(statusTimestamp),
 		},
 		Delivery: StatusDelivery{
 			DeliveryID:  deliveryUUID(e.Subscription, e.MessageID),
 			Destination: e.Endpoint, DwellTimeMs: max(e.At.Sub(e.Published).Milliseconds(), 0), Attempts: max(e.Number, 1),
 			RedrivePolicy: redrivePolicy(e.DeadLetter),
 		},
-		Status: statusFailure,
+		Status: statusFailure, role: e.Feedback.FailureRole,
+	}
+	if e.Text != nil {
+		entry.Notification.MessageMD5Sum = "" // as with AWS
 	}
 	if e.Made && (e.State == shard.DeliveryDelivered && wanted(e.Feedback, draw) || e.State != shard.DeliveryDelivered && e.Feedback.Failure) {
 		made := entry
 		if e.State == shard.DeliveryDelivered {
-			made.Status = statusSuccess
+			made.Status, made.role = statusSuccess, e.Feedback.SuccessRole
 		}
 		if !e.Attempt.At.IsZero() { // until it was handed over, not until there was an answer
 			made.Delivery.DwellTimeMs = max(e.Attempt.At.Sub(e.Published).Milliseconds(), 0)
@@ -108,6 +115,8 @@ func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 		made.Delivery.ProviderResponse = http.StatusText(e.Attempt.Status)
 		if e.Protocol.Within() {
 			made.Delivery.StatusCode, made.Delivery.ProviderResponse = e.Provider.Status, e.Provider.response()
+		} else if e.Text != nil {
+			made.Delivery.text, made.Delivery.ProviderResponse = e.Text, e.Text.Response
 		} else if made.Delivery.ProviderResponse == "" {
 			made.Delivery.ProviderResponse = e.Attempt.Detail // there was no answer
 		}
@@ -116,7 +125,7 @@ func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 	moved := e.State == shard.DeliveryDeadLetter
 	if e.Redrive.Status != 0 && (moved && e.Feedback.Success || !moved && e.Feedback.Failure) {
 		if moved {
-			entry.Status = statusSuccess
+			entry.Status, entry.role = statusSuccess, e.Feedback.SuccessRole
 		}
 		d := &entry.Delivery
 		d.RedrivePolicy, d.Destination, d.Attempts = "", e.DeadLetter.String(), 1

@@ -71,6 +71,9 @@ const (
 	TagLimitExceeded
 	InvalidState        // the resource must be changed first
 	ReplayLimitExceeded // of replays under way
+	OptedOut            // a phone number that wants no messages
+	UserError           // what a number's state in the sandbox forbids
+	Verification        // a one-time password is wrong
 
 	// Lambda.
 	ResourceConflict      // the resource is there already, or in a state that forbids it

@@ -1,6 +1,7 @@
 package function
 
 import (
+	"bytes"
 	"cmp"
 	"maps"
 	"slices"
@@ -28,7 +29,9 @@ type Config struct {
 	Tracing      string            `json:"tracing"`
 	Architecture string            `json:"architecture"`
 	KMSKey       string            `json:"kmsKey,omitempty"`
-	Logging      Logging           `json:"logging"`
+	// Cipher is the environment under KMSKey, if it is not empty; Environment is nil then.
+	Cipher  []byte  `json:"cipher,omitempty"`
+	Logging Logging `json:"logging"`
 }
 
 // Logging says how a function's output is kept.
@@ -56,7 +59,7 @@ func (c *Config) equal(other *Config) bool {
 func sameScalars(a, b Config) bool {
 	return a.Package == b.Package && a.Runtime == b.Runtime && a.Handler == b.Handler && a.Role == b.Role &&
 		a.TimeoutS == b.TimeoutS && a.MemoryMB == b.MemoryMB && a.EphemeralMB == b.EphemeralMB && a.DeadLetter == b.DeadLetter &&
-		a.Tracing == b.Tracing && a.Architecture == b.Architecture && a.KMSKey == b.KMSKey && a.Logging == b.Logging
+		a.Tracing == b.Tracing && a.Architecture == b.Architecture && a.KMSKey == b.KMSKey && bytes.Equal(a.Cipher, b.Cipher) && a.Logging == b.Logging
 }
 
 // Version is a function's code and configuration at a time. Callers read it;

@@ -142,7 +142,7 @@ func (f *Function) target(v *Version) Target {
 	return Target{
 		Function: f.ARN, Name: f.Name(), Version: v.Name(), Incarnation: f.Incarnation, Build: v.build,
 		Role: c.Role, Runtime: c.Runtime, Handler: c.Handler, MemoryMB: c.MemoryMB, EphemeralMB: c.EphemeralMB,
-		Timeout: time.Duration(c.TimeoutS) * time.Second, Environment: c.Environment,
+		Timeout: time.Duration(c.TimeoutS) * time.Second, Environment: c.Environment, Cipher: c.Cipher,
 		Code: v.Code, Reserved: f.Reserved, DeadLetter: c.DeadLetter, Logging: c.Logging,
 	}
 }

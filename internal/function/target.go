@@ -29,10 +29,12 @@ type Target struct {
 	EphemeralMB int // of /tmp
 	Timeout     time.Duration
 	Environment map[string]string // read only
-	Code        Code
-	Reserved    *int    // reserved concurrent executions; nil: none
-	DeadLetter  arn.ARN // of asynchronous invocations; zero: none
-	Logging     Logging
+	// Cipher is the environment, if it is encrypted under a customer's key.
+	Cipher     []byte
+	Code       Code
+	Reserved   *int    // reserved concurrent executions; nil: none
+	DeadLetter arn.ARN // of asynchronous invocations; zero: none
+	Logging    Logging
 }
 
 // ARN is the function as it was invoked: with the qualifier that the caller

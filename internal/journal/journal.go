@@ -32,8 +32,9 @@ import (
 // store, so that with its sync it is durable within 10 ms.
 const LazyDelay = 4 * time.Millisecond
 
-// AwaitedDelay bounds how long that is where a caller waits for it, as the disk is slow.
-const AwaitedDelay = time.Millisecond
+// AwaitedDelay bounds how long that is where a caller waits for it, as the disk is slow:
+// as long as it takes a few others to come, but not so long that all callers wait.
+const AwaitedDelay = 250 * time.Microsecond
 
 // A sync that takes longer than SlowSync leaves too little of the 10 ms. For
 // SlowMemory after one, what would be answered before its own sync waits for it.

@@ -16,6 +16,7 @@ const (
 	AlarmSpace  byte = 'a'
 	KeySpace    byte = 'k'
 	MetricSpace byte = 'm'
+	SMSSpace    byte = 't'
 
 	ClusterSpace byte = 'c' // of this machine's replica: no stream writes it
 
@@ -34,6 +35,7 @@ const (
 	LogStream
 	IdentityStream
 	KeyStream
+	SMSStream
 	HoseStream
 	Streams // how many there are
 )
@@ -41,6 +43,7 @@ const (
 // Tags of a shard's records, behind its number.
 const (
 	Archives       byte = 'A'
+	Directs        byte = 'B' // of what was published to no topic
 	Counters       byte = 'C'
 	Data           byte = 'D' // of a queue: all that goes when it goes; a tag of its own follows
 	DeletedTopics  byte = 'E'
@@ -167,3 +170,11 @@ func Prefix(prefix []byte) Span {
 
 // Shard begins the keys of a kind of record of a shard.
 func Shard(shard uint16, tag byte) []byte { return []byte{byte(shard >> 8), byte(shard), tag} }
+
+// Tags behind SMSSpace.
+const (
+	SMSAttributes   byte = 'a'
+	SMSConsents     byte = 'c'
+	SMSDestinations byte = 'd'
+	SMSSpending     byte = 's'
+)

@@ -109,6 +109,8 @@ func StreamOf(key []byte) (stream uint16, ok bool) {
 		stream = IdentityStream
 	case len(key) >= 2 && key[0] == KeySpace:
 		stream = KeyStream
+	case len(key) >= 2 && key[0] == SMSSpace:
+		stream = SMSStream
 	case len(key) >= 2 && key[0] == HoseSpace:
 		stream = HoseStream
 	default:

@@ -18,6 +18,7 @@ const (
 	OwnerLogs      Owner = "logs"
 	OwnerIdentity  Owner = "identity"
 	OwnerKeys      Owner = "keys"
+	OwnerSMS       Owner = "sms"
 	OwnerCluster   Owner = "cluster"
 	OwnerHoses     Owner = "streams"
 )
@@ -87,6 +88,10 @@ func identity(kind byte, p ...Part) []Part {
 
 func ofKeys(kind byte, p ...Part) []Part { return append(key(tag(KeySpace), tag(kind)), p...) }
 
+func ofSMS(kind byte, p ...Part) []Part {
+	return append(key(tag(SMSSpace), tag(kind), zeroed(PartAccount), zeroed(PartRegion)), p...)
+}
+
 func hose(kind byte, p ...Part) []Part { return append(key(tag(HoseSpace), tag(kind)), p...) }
 
 func metric(kind byte, p ...Part) []Part {
@@ -106,6 +111,7 @@ const (
 	PartSequence    = "sequence"
 	PartGroup       = "group" // of logs: its number
 	PartKind        = "kind"
+	PartNumber      = "phone number"
 	PartID          = "id" // of a subscription: the end of its ARN
 )
 
@@ -126,6 +132,7 @@ type ID int
 // The kinds of record.
 const (
 	KindArchive ID = iota
+	KindDirect
 	KindCounters
 	KindDue
 	KindExpiry
@@ -197,17 +204,22 @@ const (
 	KindMetricOpen
 	KindMetricPoint
 	KindMetricSeries
+	KindSMSAttributes
+	KindSMSConsent
+	KindSMSDestination
+	KindSMSSpending
 	kinds
 )
 
 // Table is every kind of record, by its ID and in the order of keys.
 var Table = [...]Kind{
 	KindArchive: {"archived publication", OwnerTopics, sharded(tag(Archives), number(PartIncarnation), number("sent"), number(PartSequence)), fanoutForm},
+	KindDirect:  {"backlog of what an account publishes without a topic", OwnerTopics, append(named(Directs), text(PartName)), versioned},
 
 	KindCounters: {"counters of a queue", OwnerQueues, sharded(tag(Counters), number(PartIncarnation)), "10 uvarints: next, head, fresh, scheduled, leased, lowest of two lanes, grouped, returned, listed"},
 
 	KindDue:           {"scheduled message", OwnerQueues, ofQueue(tag(DueMessages), number("due"), number(PartSequence)), stateForm},
-	KindExpiry:        {"expiry of a message outside the main and the delayed lane", OwnerQueues, ofQueue(tag(MessageExpiries), number("sent"), number(PartSequence)), "lane, 8 bytes"},
+	KindExpiry:        {"expiry of a message outside the main and the delayed lane; in FIFO queues, of one that came back", OwnerQueues, ofQueue(tag(MessageExpiries), number("sent"), number(PartSequence)), "lane, 8 bytes"},
 	KindGroup:         {"group that is not empty", OwnerQueues, ofQueue(tag(Groups), number("lane")), "a sequence at or before its first, 8 bytes"},
 	KindHeld:          {"returned message of a FIFO group", OwnerQueues, ofQueue(tag(HeldMessages), number("lane"), number(PartSequence)), stateForm},
 	KindDueSecond:     {"messages due in a second", OwnerQueues, ofQueue(tag(DueSeconds), number("second")), "count, 8 bytes"},
@@ -285,6 +297,11 @@ var Table = [...]Kind{
 	KindMetricOpen:   {"what a resource tells each minute now", OwnerMetrics, metric(MetricOpen, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed("dimensions")), "first minute, 4 bytes; sample"},
 	KindMetricPoint:  {"point of a metric", OwnerMetrics, metric(MetricPoints, id("resolution", 1), id("bucket", 4), id("series", 16), id("minute", 4)), setForm},
 	KindMetricSeries: {"series of a metric", OwnerMetrics, metric(MetricSeries, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed(PartName), zeroed("dimensions"), text("unit")), "minute it was last seen in, 4 bytes"},
+
+	KindSMSAttributes:  {"an account's settings of text messages", OwnerSMS, ofSMS(SMSAttributes), versioned},
+	KindSMSConsent:     {"phone number that has opted out, or in again", OwnerSMS, ofSMS(SMSConsents, text(PartNumber)), versioned},
+	KindSMSDestination: {"phone number of the sandbox", OwnerSMS, ofSMS(SMSDestinations, text(PartNumber)), versioned},
+	KindSMSSpending:    {"what an account has spent on text messages in a month", OwnerSMS, ofSMS(SMSSpending), versioned},
 }
 
 const setForm = "form, count, sum, minimum, maximum, distribution"

@@ -1,6 +1,8 @@
 package queue
 
 import (
+	"cmp"
+
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/grouping"
 	"godwit.dev/godwit/internal/queue/layout"
@@ -36,6 +38,9 @@ func (q *Machine) accept(b *mutation.Batch, now int64, a *Arrival) uint64 {
 	switch {
 	case q.kind.FIFO:
 		lane = max(a.Lane, layout.GroupLanes)
+		if q.Empty() && !q.kind.Backlog {
+			q.c.HeldAges = 1 // nothing is left of an older version
+		}
 		if due := a.Sent + q.cfg.Value().Delay.Milliseconds(); due > now && !q.kind.Backlog {
 			q.due.Expect(b, &q.keys, now, due)
 		}
@@ -62,10 +67,21 @@ func (q *Machine) accept(b *mutation.Batch, now int64, a *Arrival) uint64 {
 	return seq
 }
 
-// expires reports that a message stands in the order of ages: it is not found
+// expires reports that a message stands in the order of expiries: it is not found
 // by walking its lane.
 func (q *Machine) expires(lane layout.Lane) bool {
-	return lane > layout.DelayedLane && !q.kind.Backlog
+	return lane > layout.DelayedLane && !q.kind.Backlog && !q.heldAges()
+}
+
+// heldAges reports that only messages that came back stand in the order of expiries:
+// those in flight are in memory, and what was never received is found by its group, which
+// is listed by the oldest of them.
+func (q *Machine) heldAges() bool { return q.kind.FIFO && q.c.HeldAges != 0 }
+
+// heldExpiry is the key of a returned message in the order of expiries. Of one whose
+// record is damaged it may not be known when it was sent.
+func (q *Machine) heldExpiry(s *layout.State) []byte {
+	return q.keys.Expiry(cmp.Or(s.Sent, s.Received), s.Sequence)
 }
 
 // schedule puts a message into the order of due times.

@@ -224,15 +224,23 @@ func TestFIFOModel(t *testing.T) {
 				b.must(b.run(Configure{ref.cfg}))
 			},
 			"sweep": func(*rapid.T) {
-				dropped, err := b.sweep()
-				b.must(err)
-				for _, seq := range dropped {
-					if x := ref.find(seq); x == nil || !ref.expired(x, b.now) {
-						t.Fatalf("swept %d, which is %+v", seq, x)
+				for again := true; again; again = b.m.sweepAt != 0 && b.m.sweepAt <= b.now && !b.m.Empty() {
+					dropped, err := b.sweep()
+					b.must(err)
+					for _, seq := range dropped {
+						if x := ref.find(seq); x == nil || !ref.expired(x, b.now) {
+							t.Fatalf("swept %d, which is %+v", seq, x)
+						}
+						ref.remove(seq)
 					}
-					ref.remove(seq)
+				}
+				for _, x := range ref.messages {
+					if _, there := b.store.get(b.m.Keys().Record(layout.GroupLane(x.group), x.seq)); there && ref.expired(x, b.now) {
+						t.Fatalf("%+v was not swept", x)
+					}
 				}
 			},
+			"older version": func(*rapid.T) { b.must(b.makeAged()) },
 		}, func() error { return ref.compare(b.bench) })
 	})
 }
@@ -249,19 +257,30 @@ func (m *fifoModel) compare(b *bench) error {
 		return err
 	}
 	inFlight, groups := 0, map[string]bool{}
+	oldest := int64(0)
 	for _, x := range m.messages {
 		groups[x.group] = true
 		if x.leased {
 			inFlight++
 		}
+		if oldest == 0 || x.sent < oldest {
+			oldest = x.sent
+		}
+	}
+	if r, err := b.m.Do(b, &b.batch, b.now, Oldest{}); err != nil || r.Sent != oldest {
+		return fmt.Errorf("the oldest was sent at %d, want %d: %w", r.Sent, oldest, err)
 	}
 	c := b.m.Counts(b.now)
 	if int(c.InFlight) != inFlight || int(c.Visible+c.Delayed) != len(m.messages)-inFlight || c.Visible < 0 {
 		return fmt.Errorf("counts %+v, want %d in flight of %d", c, inFlight, len(m.messages))
 	}
 	k := b.m.Keys()
+	expiries := b.store.count(k, layout.KindHeld)
+	if b.m.c.HeldAges == 0 {
+		expiries = len(m.messages)
+	}
 	for kind, want := range map[layout.Kind]int{
-		layout.KindRecord: len(m.messages), layout.KindExpiry: len(m.messages), layout.KindLease: inFlight, layout.KindGroup: len(groups),
+		layout.KindRecord: len(m.messages), layout.KindExpiry: expiries, layout.KindLease: inFlight, layout.KindGroup: len(groups),
 		layout.KindDue: 0, layout.KindDueOf: 0,
 	} {
 		if n := b.store.count(k, kind); n != want {

@@ -86,6 +86,9 @@ func (q *Machine) hold(b *mutation.Batch, now int64, s *leases.Item) {
 	q.c.Returned++
 	q.due.CountLater(b, &q.keys, now, &s.State)
 	layout.PutState(b, q.keys.HeldState(s.Lane, s.Sequence), &s.State)
+	if q.heldAges() {
+		layout.PutNumber(b, q.heldExpiry(&s.State), uint64(s.Lane))
+	}
 	q.g.Touch(q.g.Get(s.Lane))
 }
 
@@ -96,6 +99,9 @@ func (q *Machine) unhold(b *mutation.Batch, now int64, s *leases.Item) {
 		q.c.Returned--
 		q.due.UncountLater(b, &q.keys, now, &s.State)
 		b.SingleDelete(q.keys.HeldState(s.Lane, s.Sequence))
+		if q.heldAges() {
+			b.SingleDelete(q.heldExpiry(&s.State))
+		}
 	}
 }
 

@@ -180,8 +180,12 @@ func (q *Machine) fill(need Need, key, value []byte) error {
 			q.lane(s.Lane).Hold(l)
 		}
 	default:
-		sent, _ := message.RecordSent(value) // of a damaged record unknown
-		q.lane(need.lane).Fresh.Append(grouping.Fresh{Sequence: layout.KeySequence(key), Sent: sent})
+		x := q.lane(need.lane)
+		sent, ok := message.RecordSent(value)
+		if !ok && q.kind.FIFO { // it is damaged
+			sent = x.LastSent()
+		}
+		x.Fresh.Append(grouping.Fresh{Sequence: layout.KeySequence(key), Sent: sent})
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/leases"
 	"godwit.dev/godwit/internal/queue/message"
 )
 
@@ -110,12 +111,8 @@ func (q *Machine) oldestKnown(without []layout.Lane) int64 {
 
 // searchOldest goes on from where the search before this one has come.
 func (q *Machine) searchOldest(r Reader) error {
-	s := q.search
 	if q.kind.FIFO {
-		return r.Scan(q.keys.Of(layout.KindExpiry), func(key, _ []byte) bool {
-			s.note(layout.KeyTime(key))
-			return false
-		})
+		return q.searchOrdered(r)
 	}
 	var c cursors
 	if q.ages != nil {
@@ -134,6 +131,32 @@ func (q *Machine) searchOldest(r Reader) error {
 	}
 	q.ages.from = c
 	return err
+}
+
+// searchOrdered is searchOldest for a FIFO queue, of which all messages count.
+func (q *Machine) searchOrdered(r Reader) error {
+	s := q.search
+	err := r.Scan(q.keys.Of(layout.KindExpiry), func(key, _ []byte) bool {
+		s.note(layout.KeyTime(key))
+		return false
+	})
+	if err != nil || !q.heldAges() {
+		return err
+	}
+	q.leases.Each(func(l *leases.Item) {
+		if l.Sent != 0 {
+			s.note(l.Sent)
+		}
+	})
+	var failed error
+	err = r.Scan(q.keys.ListedFrom(0), func(_, value []byte) bool {
+		l, err := layout.DecodeListing(value)
+		if failed = err; err == nil && l.At != 0 {
+			s.note(l.At)
+		}
+		return false
+	})
+	return errors.Join(err, failed)
 }
 
 // searchLane looks for the oldest message of a lane that counts, from a sequence on,

@@ -1,12 +1,14 @@
 package queue
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 // makeOld gives the records the form that an older version wrote: all groups listed by
@@ -45,6 +47,66 @@ func (t *bench) makeOld() error {
 	c.Listed, c.Back, c.Turn = c.Listed+c.Back, 0, 0
 	t.batch.Set(k.Counters(), c.Append(nil))
 	return t.store.apply(&t.batch)
+}
+
+// makeAged has the order of expiries as an older version wrote it, with all messages.
+func (t *bench) makeAged() error {
+	if t.m.c.HeldAges == 0 {
+		return nil
+	}
+	k := t.m.Keys()
+	t.store.walk(k.Of(layout.KindExpiry), func(key, _ []byte) bool {
+		t.batch.SingleDelete(slices.Clone(key))
+		return true
+	})
+	if err := t.store.apply(&t.batch); err != nil {
+		return err
+	}
+	t.store.walk(k.Of(layout.KindRecord), func(key, value []byte) bool {
+		sent, _ := message.RecordSent(value)
+		layout.PutNumber(&t.batch, k.Expiry(sent, layout.KeySequence(key)), uint64(layout.KeyLane(key)))
+		return true
+	})
+	t.m.c.HeldAges = 0
+	return t.write()
+}
+
+// TestOldAges: in a FIFO queue of an older version all messages stand in the order of
+// expiries, until it has been empty.
+func TestOldAges(t *testing.T) {
+	b := newBench(Config{Visibility: 30 * time.Second, Retention: time.Hour}, Kind{FIFO: true})
+	send := func() {
+		t.Helper()
+		if _, err := b.send(1, "g", 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expiries := func(want int) {
+		t.Helper()
+		if n := b.store.count(b.m.Keys(), layout.KindExpiry); n != want {
+			t.Errorf("%d messages stand in the order of expiries, want %d", n, want)
+		}
+	}
+	send()
+	expiries(0)
+	if err := errors.Join(b.makeAged(), b.reopen()); err != nil {
+		t.Fatal(err)
+	}
+	send()
+	expiries(2)
+	for range 2 {
+		r, err := b.receive(1, 30_000)
+		if err != nil || len(r.Leases) != 1 {
+			t.Fatal(r, err)
+		}
+		l := r.Leases[0]
+		if err := b.run(Delete{Handle{Sequence: l.Sequence, Lane: l.Lane, Receives: l.Receives, Epoch: l.Epoch}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expiries(0)
+	send()
+	expiries(0)
 }
 
 // TestOldOrder: the orders of a FIFO queue that an older version left are rebuilt, also

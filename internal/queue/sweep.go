@@ -1,8 +1,13 @@
 package queue
 
 import (
+	"cmp"
+	"errors"
+	"slices"
+
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/leases"
 	"godwit.dev/godwit/internal/queue/message"
 )
 
@@ -81,10 +86,14 @@ func (q *Machine) findExpired(r Reader) error {
 	if err == nil && !s.more {
 		err = s.lane(r, &q.keys, layout.DelayedLane, &s.lowLate)
 	}
+	if err == nil && !s.more && q.heldAges() {
+		err = q.findExpiredGroups(r)
+	}
 	if err != nil || s.more {
 		return err
 	}
-	return r.Scan(q.keys.Of(layout.KindExpiry), func(key, value []byte) bool {
+	found := len(s.found)
+	err = r.Scan(q.keys.Of(layout.KindExpiry), func(key, value []byte) bool {
 		sent := layout.KeyTime(key)
 		if sent > s.cutoff {
 			s.keep(sent)
@@ -97,7 +106,67 @@ func (q *Machine) findExpired(r Reader) error {
 		s.found = append(s.found, expired{lane: layout.Lane(layout.Number(value)), sequence: layout.KeySequence(key), sent: sent})
 		return true
 	})
+	s.more = s.more || q.heldAges() && len(s.found) > found // what stands behind them in their groups is listed next
+	return err
 }
+
+// findExpiredGroups finds what has expired in a queue of which only messages that came
+// back stand in the order of expiries: in flight, and in the groups that are listed by
+// messages that were never received.
+func (q *Machine) findExpiredGroups(r Reader) error {
+	s := q.sweeping
+	q.leases.Each(func(l *leases.Item) {
+		switch {
+		case l.Sent == 0: // its record is damaged: it expires when it has come back
+		case l.Sent > s.cutoff:
+			s.keep(l.Sent)
+		default:
+			s.found = append(s.found, expired{lane: l.Lane, sequence: l.Sequence, sent: l.Sent})
+		}
+	})
+	slices.SortFunc(s.found, func(a, b expired) int { return cmp.Compare(a.sequence, b.sequence) })
+	if len(s.found) > 0 { // behind them may be more of their groups
+		s.found, s.more = s.found[:min(len(s.found), SweepSize)], true
+		return nil
+	}
+	var first []listed
+	var failed error
+	err := r.Scan(q.keys.ListedFrom(0), func(key, value []byte) bool {
+		l, err := layout.DecodeListing(value)
+		if failed = err; err != nil {
+			return false
+		}
+		if l.At > s.cutoff {
+			s.keep(l.At)
+			return false
+		}
+		first = append(first, listed{layout.KeySequence(key), l})
+		s.more = len(first) == sweepGroups
+		return !s.more
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return err
+	}
+	for _, l := range first {
+		if len(s.found) >= SweepSize {
+			s.more = true
+			break
+		}
+		from := l.sequence
+		if l.At != 0 { // else its record is damaged
+			s.found = append(s.found, expired{lane: l.Lane, sequence: l.sequence, sent: l.At})
+			from++
+		}
+		if err := s.lane(r, &q.keys, l.Lane, &from); err != nil {
+			return err
+		}
+	}
+	s.more = s.more && len(s.found) > 0
+	return nil
+}
+
+// sweepGroups bounds the groups that one sweep looks into.
+const sweepGroups = 64
 
 func (s *sweeping) keep(sent int64) {
 	if s.oldest == 0 || sent < s.oldest {

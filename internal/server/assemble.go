@@ -52,6 +52,7 @@ import (
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/keys"
+	"godwit.dev/godwit/internal/shard/texts"
 	"godwit.dev/godwit/internal/sigv4"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
@@ -190,6 +191,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	k := kernel.New(kernel.Options{Journal: log, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Fatal: deps.exit})
 	kmsKeys := keys.New(k, sealing)
 	identities := identity.New(k, identity.Options{Sealer: sealing.Sealer("identity"), Clock: deps.Clock, Orphaned: orphaned(deps)})
+	ledger := texts.New(k, texts.Options{Sandbox: deps.Config.SMS.Sandbox})
 	groups := logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes})
 	hoses := streaming.New(k, sealing, deps.Config)
 	deps.OnStop("delivery streams", func(context.Context) error { // behind the engine, which has them delivered
@@ -204,9 +206,12 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		Config: deps.Config, Kernel: k, Clock: deps.Clock, Logger: deps.Log, Fatal: deps.exit, Series: counting.Series(), NewID: newID,
 	})
 	deps.Keys = inTurn(identities.Credential, deps.Keys)
-	events := deliveryEvents{
-		deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups),
+	named := identity.Principals{Module: identities, Enforced: deps.Config.Enforce}
+	sessions := &roles.Sessions{
+		Identities: identities, Clock: deps.Clock, Strict: deps.Config.Enforce, Environments: keys.NewEnvironments(kmsKeys, named.BindPrincipal),
 	}
+	eventLog := deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups, sessions.DeliveryStatus())
+	events := deliveryEvents{eventLog}
 	if deps.Config.Metrics {
 		events = append(events, watching)
 	}
@@ -224,8 +229,8 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	moves := roles.NewMoves(deps.Clock, deps.Config.Enforce)
 	engine, err := shard.Open(shard.Options{
 		MayMove:   moves.May,
-		Published: events.Published,
-		Sealing:   sealing, Encryption: keys.NewMessages(kmsKeys, deps.Clock, deps.Config.Production),
+		Published: events.Published, Audited: eventLog.Audited,
+		Sealing: sealing, Encryption: keys.NewMessages(kmsKeys, deps.Clock, deps.Config.Production),
 		Kernel: k, Cooldowns: deps.Config.SQSCooldowns, Strict: deps.Config.Production,
 		MaxTopics: deps.Config.MaxTopics,
 		TopicLimits: topic.Limits{
@@ -258,8 +263,8 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	if err := signed.open(deps, engine); err != nil {
 		return Parts{}, err
 	}
-	sessions := &roles.Sessions{Identities: identities, Clock: deps.Clock, Strict: deps.Config.Enforce}
-	acting := sessions.Acting(&authorize.Authorizer{Identities: identities, Resources: resources{engine, identities, hoses}})
+	asked := &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities, hoses}}
+	acting := sessions.Acting(asked)
 	sockets, err := newNetwork(deps)
 	if err != nil {
 		return Parts{}, err
@@ -275,7 +280,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	sending, err := senders.Open(senders.Options{
-		Config: deps.Config, Clock: deps.Clock, Engine: engine, Trust: trust, Own: deps.ownPorts(),
+		Config: deps.Config, Clock: deps.Clock, Engine: engine, Ledger: ledger, Receipt: counting.TextReceipt, Trust: trust, Own: deps.ownPorts(),
 		Connections: deps.Limits.outgoing, Dial: deps.World.Dial,
 	})
 	if err != nil {
@@ -289,7 +294,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	sending.ByProtocol[topic.Firehose] = firehosesender.New(hoses.Module, &roles.Service{
-		Sessions: sessions, Principal: "sns.amazonaws.com", Session: "SNS", Authorizer: &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities, hoses}},
+		Sessions: sessions, Principal: "sns.amazonaws.com", Session: "SNS", Authorizer: asked,
 	})
 	scheduler := deliver.New(deliver.Options{
 		Engine: engine, Clock: deps.Clock, Logger: deps.Log, Senders: sending.ByProtocol, Events: events,
@@ -300,7 +305,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	deps.OnStop("deliveries", scheduler.Stop)
 	engine.SetConsumer("sns", scheduler)
 	operator := deliver.NewOperator(scheduler, engine)
-	if err := watching.Start(engine); err != nil {
+	if err := watching.Start(engine, sessions.Alarms(asked)); err != nil {
 		return Parts{}, err
 	}
 
@@ -308,7 +313,6 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
-	named := identity.Principals{Module: identities, Enforced: deps.Config.Enforce}
 	functions := newLambda(&roles.Functions{Engine: engine, Sessions: sessions, Acting: acting, Failing: pollers.Failing}, pool, processes, limits, named)
 
 	verifier := authentic(deps)
@@ -319,7 +323,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	answers := wire.NewHandler(wire.Options{
 		Services: []*wire.Service{
 			wire.SQS(sqs.New(sqs.Options{Engine: engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost, Principals: named}).Operations()...),
-			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, NoMail: !sending.Mails.Sends(), Principals: named}).Operations()...),
+			wire.SNS(sns.New(sns.Options{Engine: engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, NoMail: !sending.Mails.Sends(), Texting: sns.Texting{Texts: ledger, Publish: engine.Direct.PublishDirect, Origins: sending.Texts.Origins(), None: !sending.Texts.Sends()}, Principals: named}).Operations()...),
 			wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: watching.Reader, Alarms: watching.Alarms}).Operations()...),
 			wire.Logs(logsapi.New(groups).Operations()...),
 			wire.Lambda(access.Guarded(functions.Operations())...),
@@ -354,6 +358,8 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 			"GET " + adminPrefix + "queue":   admin.Queue(engine, watching.Queues),
 
 			"GET " + adminPrefix + "outbox":                sending.Mails.Handler(),
+			"GET " + adminPrefix + "outbox/sms":            sending.Texts.Handler(),
+			"POST " + adminPrefix + "sms/receive":          sending.Texts.Receiver(),
 			"GET " + adminPrefix + "events":                admin.Events(engine),
 			"GET " + adminPrefix + "backlog":               admin.Backlog(engine),
 			"POST " + adminPrefix + "subscriptions/pause":  admin.Pause(operator, engine),

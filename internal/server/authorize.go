@@ -47,6 +47,9 @@ func guarded(a *authorize.Authorizer) func(context.Context, *api.Call, *api.Oper
 			return err
 		}
 		for i := range needs {
+			if needs[i].Inside {
+				continue
+			}
 			known := authorize.Context{Caller: call.Caller, Region: call.Region, Now: call.Time.UnixMilli(), Address: call.RemoteAddr, Transport: call.Transport()}
 			if of, err := arn.Parse(needs[i].Resource); err == nil && of.Region != "" {
 				known.Region = of.Region // a queue's URL may name another one than the signature
@@ -137,6 +140,9 @@ func useOfKey(a *authorize.Authorizer, own *policy.Policy, granted bool, need *a
 	}
 	if result.Allowed() {
 		return nil
+	}
+	if who := known.Caller; who.Kind != caller.Service && who.Account != need.Account && result.Kind == policy.Resource {
+		return fault.New(fault.KMSAccessDenied, api.DenialAbroad(who, need.Action))
 	}
 	return fault.New(fault.KMSAccessDenied, api.Denial(known.Caller, need, &result))
 }

@@ -50,7 +50,7 @@ func newNetwork(deps Deps) (*network.Network, error) {
 }
 
 // newPool makes what runs functions.
-func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, output invoke.Log, sockets *network.Network, endpoint string, events invoke.Events, sessions invoke.Roles) (*invoke.Pool, *process.Runner, error) {
+func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, output invoke.Log, sockets *network.Network, endpoint string, events invoke.Events, sessions *roles.Sessions) (*invoke.Pool, *process.Runner, error) {
 	dir := filepath.Join(deps.Config.Data, "functions")
 	if deps.Config.Store == config.MemoryStore {
 		var err error
@@ -65,7 +65,7 @@ func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, outpu
 	processes, err := process.New(process.Options{
 		Directory: dir, Code: engine.FunctionCode, Logger: deps.Log, Network: sockets, Endpoint: endpoint, Hide: hidden(data),
 		LimitProcessors: deps.Config.LambdaCPULimit, Plain: deps.Config.FunctionIsolation == config.IsolationNone,
-		Storage: deps.Config.FunctionStorage, Answers: deps.Limits.functions, Roles: sessions, Libraries: deps.Config.FunctionLibraries,
+		Storage: deps.Config.FunctionStorage, Answers: deps.Limits.functions, Roles: sessions, Variables: sessions.Variables, Libraries: deps.Config.FunctionLibraries,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -130,7 +130,7 @@ func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, poo
 func newLambda(engine *roles.Functions, pool *invoke.Pool, processes *process.Runner, limits shard.FunctionLimits, named api.Principals) *lambda.Service {
 	o := lambda.Options{
 		Engine: engine, Pool: pool, Limits: limits, Installed: process.Installed, Refusal: processes.Refusal, Principals: named,
-		NewRevision: func() string { return newID().String() },
+		NewRevision: func() string { return newID().String() }, Environments: engine.Sessions.Environments,
 	}
 	if _, err := rand.Read(o.DownloadKey[:]); err != nil {
 		panic(err) // crypto/rand does not fail

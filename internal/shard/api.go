@@ -72,6 +72,8 @@ type (
 	Publication = publication.Publication
 	// Published is that of topics.
 	Published = topics.Published
+	// Audited is that of topics.
+	Audited = topics.Audited
 	// Renderer is that of topics.
 	Renderer = topics.Renderer
 	// MoveStatus is that of transfer.

@@ -27,6 +27,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/direct"
 	"godwit.dev/godwit/internal/shard/functions"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
@@ -76,6 +77,8 @@ type Options struct {
 	// Published is told of every publish, if it is not nil. It may be called
 	// concurrently, and must be quick.
 	Published func(*topics.Published)
+	// Audited is topics'.
+	Audited func(*topics.Audited)
 	// TopicLimits are the quotas of every topic.
 	TopicLimits topic.Limits
 	// MaxTopics is how many topics an account may have in a region; 0: any
@@ -118,6 +121,7 @@ type Engine struct {
 	*queues.Queues
 	*transfer.Transfers
 	*backlog.Backlogs
+	Direct *direct.Publishing
 	*topics.Topics
 	*functions.Functions
 	*signing.Keys
@@ -140,12 +144,13 @@ func Open(o Options) (*Engine, error) {
 	ofTransfers := transfer.New(ofQueues, o.TwoStep)
 	ofTransfers.MayMove = o.MayMove
 	ofBacklogs := backlog.New(ofTransfers, o.History, o.TopicLimits)
-	ofTopics := topics.New(ofBacklogs, topics.Options{Render: o.Render, NewID: o.NewID, Published: o.Published, MaxTopics: o.MaxTopics})
+	ofDirect := direct.New(ofBacklogs)
+	ofTopics := topics.New(ofBacklogs, topics.Options{Render: o.Render, NewID: o.NewID, Published: o.Published, Audited: o.Audited, MaxTopics: o.MaxTopics})
 	ofFunctions := functions.New(ofBacklogs, functions.Options{
 		Accepted: o.Accepted, Limits: o.FunctionLimits, Updates: o.FunctionUpdates, Draw: o.Draw, Sign: o.Sign,
 	})
 	e := &Engine{
-		Kernel: k, Queues: ofQueues, Transfers: ofTransfers, Backlogs: ofBacklogs, Topics: ofTopics,
+		Kernel: k, Queues: ofQueues, Transfers: ofTransfers, Backlogs: ofBacklogs, Direct: ofDirect, Topics: ofTopics,
 		Functions: ofFunctions, Keys: signing.New(k, o.sealer("signing keys")),
 	}
 	if o.Sealing != nil {

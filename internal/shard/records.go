@@ -8,6 +8,7 @@ import (
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/queue/attribute"
 	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/direct"
 	"godwit.dev/godwit/internal/shard/functions"
 	"godwit.dev/godwit/internal/shard/keys"
 	"godwit.dev/godwit/internal/shard/queues"
@@ -37,6 +38,8 @@ func CheckRecord(id keyspace.ID, value []byte) error {
 	case keyspace.KindDelivered:
 		_, err := topics.DecodeIncarnations(value)
 		return err
+	case keyspace.KindDirect:
+		return direct.CheckRecord(value)
 	case keyspace.KindHistory:
 		if _, err := backlog.DecodeHistory(value); err == nil {
 			return nil

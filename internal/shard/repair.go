@@ -74,6 +74,7 @@ type repaired struct {
 	backlog  bool  // they are a subscription's
 	grouped  bool
 	tenants  bool // groups are tenants, and not in order
+	expiries int
 }
 
 type lostState struct {
@@ -117,7 +118,7 @@ func (r *Repair) See(key, value []byte) {
 	case keyspace.KindQueue:
 		r.seeName(value)
 		r.own(value)
-	case keyspace.KindSubscription, keyspace.KindTopic, keyspace.KindFunction:
+	case keyspace.KindSubscription, keyspace.KindTopic, keyspace.KindFunction, keyspace.KindDirect:
 		r.own(value)
 	case keyspace.KindDeletedTopics:
 		r.dropping = true
@@ -171,6 +172,8 @@ func (r *Repair) seeQueue(k *keyspace.Key, key, value []byte) {
 		if !q.hasCounter && s.Lane == layout.MainLane {
 			q.head = max(q.head, s.Sequence+1)
 		}
+	case keyspace.KindExpiry:
+		q.expiries++
 	case keyspace.KindListedGroup:
 		q.counts.Listed++
 	case keyspace.KindReturnedGroup:
@@ -243,6 +246,9 @@ func (r *Repair) endQueue() {
 	}
 	if !q.hasCounter {
 		c.Head, c.Next = q.head, q.highest+sequenceGap
+		if q.grouped && !q.tenants && q.expiries < q.messages {
+			c.HeldAges = 1
+		}
 	}
 	r.out.Set(keys.Counters(), c.Append(nil))
 }

@@ -48,8 +48,15 @@ func GetEach(r Reader, keys [][]byte, f func(i int, value []byte) error) error {
 	if err != nil {
 		return err
 	}
+	found := it.Seek(first)
 	for _, i := range order {
-		if !it.Seek(keys[i]) {
+		if found && bytes.Compare(it.Key(), keys[i]) < 0 {
+			found = it.Next() // mostly to the very key, at a fraction of a Seek
+		}
+		if found && bytes.Compare(it.Key(), keys[i]) < 0 {
+			found = it.Seek(keys[i])
+		}
+		if !found {
 			break
 		}
 		if !bytes.Equal(it.Key(), keys[i]) {

@@ -8,6 +8,8 @@ type Feedback struct {
 	Success, Failure bool
 	// Rate is the share of the successes, in percent: 0–100.
 	Rate int
+	// SuccessRole and FailureRole are the ARNs of the roles that they are logged with.
+	SuccessRole, FailureRole string
 }
 
 // feedbackNames are the protocols' parts of the attributes' names.
@@ -21,8 +23,8 @@ func (t *Topic) Feedback(p Protocol) (f Feedback) {
 		return f
 	}
 	name := feedbackNames[p]
-	f.Success = t.attributes[name+"SuccessFeedbackRoleArn"] != ""
-	f.Failure = t.attributes[name+"FailureFeedbackRoleArn"] != ""
+	f.SuccessRole, f.FailureRole = t.attributes[name+"SuccessFeedbackRoleArn"], t.attributes[name+"FailureFeedbackRoleArn"]
+	f.Success, f.Failure = f.SuccessRole != "", f.FailureRole != ""
 	f.Rate = 100
 	if rate, ok := t.attributes[name+"SuccessFeedbackSampleRate"]; ok {
 		f.Rate, _ = strconv.Atoi(rate) // checked when it was set

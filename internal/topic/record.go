@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/topic/endpoint"
 	"godwit.dev/godwit/internal/topic/filter"
+	"godwit.dev/godwit/internal/topic/protect"
 	"godwit.dev/godwit/internal/topic/retry"
 	"godwit.dev/godwit/internal/topic/settings"
 )
@@ -43,6 +44,7 @@ type topicRecord struct {
 	// Incarnation is a FIFO topic's.
 	Incarnation  uint64 `json:"incarnation,omitempty"`
 	ArchivedFrom int64  `json:"archivedFrom,omitempty"` // Unix milliseconds
+	Protection   string `json:"protection,omitempty"`   // the data protection policy
 }
 
 type subscriptionRecord struct {
@@ -136,6 +138,12 @@ func (t *Topic) load(value []byte) error {
 	for name, value := range r.Attributes {
 		t.set(name, value)
 	}
+	if r.Protection != "" {
+		var err error
+		if t.Protection, err = protect.Parse(r.Protection); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -225,6 +233,7 @@ func (s *State) put(b *mutation.Batch, t *Topic) {
 		Tags:        t.Tags,
 		Deleted:     t.Deleted,
 		Incarnation: t.Incarnation,
+		Protection:  t.Protection.Text(),
 	}
 	if t.Retention > 0 {
 		r.ArchivedFrom = t.archivedFrom.UnixMilli()

@@ -23,6 +23,7 @@ const (
 	Lambda    = endpoint.Lambda
 	Email     = endpoint.Email
 	EmailJSON = endpoint.EmailJSON
+	SMS       = endpoint.SMS
 	Firehose  = endpoint.Firehose
 	// Protocols is how many there are; they count up from 0.
 	Protocols = endpoint.Protocols
@@ -97,7 +98,7 @@ func (sub *Subscription) Topic() *Topic { return sub.topic }
 
 // RetryPolicy is the schedule by which failed deliveries are retried.
 func (sub *Subscription) RetryPolicy() retry.Policy {
-	if sub.Protocol.Mail() {
+	if sub.Protocol.Mail() || sub.Protocol.Device() {
 		return retry.CustomerManaged
 	}
 	if !sub.Protocol.Configurable() {

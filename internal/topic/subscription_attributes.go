@@ -147,7 +147,7 @@ func settable(name string) bool {
 func setRaw(sub *change, into *Settings, value string) error {
 	switch strings.ToLower(value) {
 	case "true":
-		if sub.Protocol == Lambda || sub.Protocol.Mail() {
+		if sub.Protocol == Lambda || sub.Protocol.Mail() || sub.Protocol.Device() {
 			return ErrRawProtocol.With(sub.Protocol)
 		}
 		into.Raw = true

@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/sorted"
 	"godwit.dev/godwit/internal/topic/filter"
+	"godwit.dev/godwit/internal/topic/protect"
 	"godwit.dev/godwit/internal/topic/retry"
 	"godwit.dev/godwit/internal/topic/settings"
 )
@@ -30,6 +31,8 @@ type Topic struct {
 	Retention time.Duration
 	// Delivery is the parsed attribute DeliveryPolicy, nil if there is none.
 	Delivery *retry.TopicPolicy
+	// Protection is its data protection policy, nil if there is none.
+	Protection *protect.Policy
 
 	counts
 	subscribers
@@ -218,6 +221,8 @@ type CreateTopic struct {
 	ARN        arn.ARN
 	Attributes map[string]string
 	Tags       map[string]string
+	// Protection is the data protection policy; nil: none.
+	Protection *protect.Policy
 	// Incarnation is for the case that it is a new FIFO topic.
 	Incarnation uint64
 }
@@ -249,6 +254,9 @@ func (s *State) CreateTopic(now time.Time, cmd CreateTopic, b *mutation.Batch) (
 		}
 	}
 	if t, ok := s.topics[cmd.ARN]; ok {
+		if cmd.Protection != nil && cmd.Protection.Text() != t.Protection.Text() {
+			return nil, ErrOtherAttributes
+		}
 		if err := t.sameAs(attributes, cmd.Tags); err != nil {
 			return nil, err
 		}
@@ -257,6 +265,7 @@ func (s *State) CreateTopic(now time.Time, cmd CreateTopic, b *mutation.Batch) (
 	t := newTopic(cmd.ARN)
 	t.Created = now.UTC().Truncate(time.Millisecond)
 	t.Tags = maps.Clone(cmd.Tags)
+	t.Protection = cmd.Protection
 	if t.ARN.FIFO() {
 		t.Incarnation = cmd.Incarnation
 	}
@@ -301,6 +310,18 @@ func (s *State) SetTopicAttribute(now time.Time, name arn.ARN, attribute, value 
 		t.retain(now, value)
 	}
 	t.set(attribute, value)
+	s.put(b, t)
+	return nil
+}
+
+// SetDataProtection gives a topic a data protection policy; nil takes it away. It fails
+// with NotFound.
+func (s *State) SetDataProtection(name arn.ARN, policy *protect.Policy, b *mutation.Batch) error {
+	t, err := s.topic(name)
+	if err != nil {
+		return err
+	}
+	t.Protection = policy
 	s.put(b, t)
 	return nil
 }

@@ -68,6 +68,7 @@ var elsewhere = []fault.Kind{
 	fault.PolicyNotAttachable, fault.PackedPolicyTooLarge, fault.ExpiredIdentityToken, fault.InvalidIdentityToken, fault.IDPRejectedClaim,
 	fault.IDPCommunicationError,
 	fault.KMSAccessDenied, fault.KMSDisabled, fault.KMSInvalidState, fault.KMSInvalidKeyUsage,
+	fault.OptedOut, fault.UserError, fault.Verification,
 	fault.IncorrectKey, fault.InvalidCiphertext, fault.InvalidGrantToken, fault.InvalidAliasName, fault.InvalidARN, fault.InvalidMarker,
 	fault.InvalidTag, fault.InvalidSignature, fault.InvalidMAC, fault.DryRun,
 }

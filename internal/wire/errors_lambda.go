@@ -47,6 +47,12 @@ var lambdaErrors = with(map[fault.Kind]errorShape{
 	fault.InvalidZipFile:        lambdaError("InvalidZipFileException", http.StatusBadGateway, "Message", "The function's code cannot be unzipped."),
 	fault.FunctionNotReady:      lambdaError("ResourceNotReadyException", http.StatusBadGateway, "message", "The function is inactive and its environment could not be made."),
 
+	fault.KMSAccessDenied:    lambdaError("KMSAccessDeniedException", http.StatusBadGateway, "Message", "KMS access was denied."),
+	fault.KMSDisabled:        lambdaError("KMSDisabledException", http.StatusBadGateway, "Message", "The KMS key is disabled."),
+	fault.KMSInvalidState:    lambdaError("KMSInvalidStateException", http.StatusBadGateway, "Message", "The state of the KMS key forbids it."),
+	fault.KMSInvalidKeyUsage: lambdaError("KMSInvalidStateException", http.StatusBadGateway, "Message", "The KMS key is for another use."),
+	fault.KMSNotFound:        lambdaError("KMSNotFoundException", http.StatusBadGateway, "Message", "The KMS key was not found."),
+
 	fault.QueueDoesNotExist:            lambdaInvalid,
 	fault.QueueNameExists:              lambdaInvalid,
 	fault.QueueDeletedRecently:         lambdaInvalid,
@@ -64,7 +70,6 @@ var lambdaErrors = with(map[fault.Kind]errorShape{
 	fault.BatchRequestTooLong:          lambdaInvalid,
 	fault.UnsupportedOperation:         lambdaInvalid,
 	fault.InvalidAddress:               lambdaInvalid,
-	fault.KMSNotFound:                  lambdaInvalid,
 	fault.NotFound:                     lambdaInvalid,
 	fault.ParameterValueInvalid:        lambdaInvalid,
 	fault.SubscriptionLimitExceeded:    lambdaInvalid,

@@ -124,6 +124,7 @@ var scenarios = []scenario{
 	{"queues", "many queues, of which few are busy: work and memory", runQueues},
 	{"subscriptions", "the memory of many subscriptions without messages", runSubscriptions},
 	{"http", "deliveries to a web endpoint, and how long after the publish", runHTTP},
+	{"sms", "text messages to an SMSC over one bind", runSMS},
 	{"isolation", "an endpoint that answers beside many that hang", runIsolation},
 	{"functions", "functions that are warm, cold, idle, and fed from a queue", runFunctions},
 	{"signatures", "what it costs to verify who has sent a body", runSignatures},

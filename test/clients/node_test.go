@@ -67,9 +67,23 @@ func runNode(t *testing.T, client, file string, spoken ...string) {
 // runNodeAt runs a file of tests with an endpoint and more of an environment.
 func runNodeAt(t *testing.T, modules, file, endpoint string, env ...string) {
 	t.Helper()
-	// Node finds packages from where a file is.
+	dir := nodeDir(t, modules, file, "godwit.js")
+	cmd := exec.CommandContext(t.Context(), "node", "--test", "--test-reporter=spec", file)
+	cmd.Dir = dir
+	cmd.Env = append(environment(dir, endpoint), env...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("node --test %s: %v\n%s", file, err, out)
+	}
+	t.Logf("%s", out)
+}
+
+// nodeDir is a directory with files of node/ and the packages: node finds these from where
+// a file is.
+func nodeDir(t *testing.T, modules string, names ...string) string {
+	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{file, "godwit.js", "package.json"} {
+	for _, name := range append(names, "package.json") {
 		text, err := os.ReadFile(filepath.Join("node", name))
 		if err != nil {
 			t.Fatal(err)
@@ -81,14 +95,7 @@ func runNodeAt(t *testing.T, modules, file, endpoint string, env ...string) {
 	if err := os.Symlink(modules, filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "node", "--test", "--test-reporter=spec", file)
-	cmd.Dir = dir
-	cmd.Env = append(environment(dir, endpoint), env...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("node --test %s: %v\n%s", file, err, out)
-	}
-	t.Logf("%s", out)
+	return dir
 }
 
 // installing is held by the test that installs, while others wait for it.

@@ -113,8 +113,8 @@ func TestServicesThatAreNotHere(t *testing.T) {
 // An action that a service does not have is told by its name.
 func TestActionsThatAreNotHere(t *testing.T) {
 	endpoint := start(t)
-	_, err := topicsClient(endpoint).ListPhoneNumbersOptedOut(t.Context(), &sns.ListPhoneNumbersOptedOutInput{})
-	refused(t, err, "InvalidAction", 400, "Godwit has no action ListPhoneNumbersOptedOut of SNS.")
+	_, err := topicsClient(endpoint).GetDataProtectionPolicy(t.Context(), &sns.GetDataProtectionPolicyInput{ResourceArn: aws.String(topicARN("t"))})
+	refused(t, err, "InvalidAction", 400, "Godwit has no action GetDataProtectionPolicy of SNS.")
 	_, err = metricsClient(endpoint).ListDashboards(t.Context(), &cloudwatch.ListDashboardsInput{})
 	refused(t, err, "InvalidAction", 400, "Godwit has no action ListDashboards of CloudWatch.")
 	_, err = logsClient(endpoint).StopQuery(t.Context(), &cloudwatchlogs.StopQueryInput{QueryId: aws.String("q")})

@@ -209,7 +209,7 @@ func TestListMetricsLimits(t *testing.T) {
 
 // How much may be said of an alarm, and asked about alarms.
 func TestAlarmLimits(t *testing.T) {
-	endpoint := startOpen(t)
+	endpoint := start(t)
 	c := metricsClient(endpoint)
 	created := nextMinute(t, endpoint)
 	tags := func(n int) []types.Tag {

@@ -99,9 +99,10 @@ func TestEncryptedQueueAndTopic(t *testing.T) {
 			"Condition":{"ArnEquals":{"aws:SourceArn":"` + topicARN("orders") + `"}}}]}`
 	customer := makeKey(t, k, &kms.CreateKeyInput{Policy: &policy})
 	topic := createTopic(t, topics, "orders")
+	role := feedbackRole(t, endpoint)
 	for _, name := range []string{"SQSSuccess", "SQSFailure"} {
 		must(topics.SetTopicAttributes(t.Context(), &sns.SetTopicAttributesInput{
-			TopicArn: &topic, AttributeName: aws.String(name + "FeedbackRoleArn"), AttributeValue: aws.String("arn:aws:iam::000000000000:role/feedback"),
+			TopicArn: &topic, AttributeName: aws.String(name + "FeedbackRoleArn"), AttributeValue: &role,
 		}))(t)
 	}
 	managed := createQueue(t, c, "managed", "KmsMasterKeyId", "alias/aws/sqs")

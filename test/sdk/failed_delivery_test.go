@@ -49,9 +49,10 @@ func TestLifeOfAFailedDelivery(t *testing.T) {
 	broken, pager := newHook(t), newHook(t)
 	dead := createQueue(t, queues, "dead")
 	orders, ops := createTopic(t, topics, "orders"), createTopic(t, topics, "ops")
+	role := feedbackRole(t, endpoint)
 	for _, name := range []string{"HTTPSuccess", "HTTPFailure", "SQSSuccess", "SQSFailure"} {
 		must(topics.SetTopicAttributes(t.Context(), &sns.SetTopicAttributesInput{
-			TopicArn: &orders, AttributeName: aws.String(name + "FeedbackRoleArn"), AttributeValue: aws.String("arn:aws:iam::000000000000:role/feedback"),
+			TopicArn: &orders, AttributeName: aws.String(name + "FeedbackRoleArn"), AttributeValue: &role,
 		}))(t)
 	}
 	confirm := func(topic string, h *hook, attributes ...string) {

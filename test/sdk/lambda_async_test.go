@@ -539,8 +539,9 @@ func TestLambdaDeliveryStatus(t *testing.T) {
 	endpoint := start(t)
 	c, topics, groups := functionsClient(endpoint), topicsClient(endpoint), logsClient(endpoint)
 	_, topic, _ := subscribedFunction(t, endpoint)
+	role := feedbackRole(t, endpoint)
 	for _, name := range []string{"LambdaSuccessFeedbackRoleArn", "LambdaFailureFeedbackRoleArn"} {
-		must(topics.SetTopicAttributes(t.Context(), &sns.SetTopicAttributesInput{TopicArn: &topic, AttributeName: &name, AttributeValue: new(roleARN)}))(t)
+		must(topics.SetTopicAttributes(t.Context(), &sns.SetTopicAttributesInput{TopicArn: &topic, AttributeName: &name, AttributeValue: &role}))(t)
 	}
 	publish := func(group string) map[string]any {
 		t.Helper()

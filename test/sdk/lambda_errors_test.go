@@ -417,9 +417,9 @@ func TestCreateFunctionRefuses(t *testing.T) {
 			func(in *lambda.CreateFunctionInput) { in.Tags = many },
 		},
 		{
-			"features", invalidValue, "Not supported by this version: FileSystemConfigs, ImageConfig, KMSKeyArn, Layers, VpcConfig.",
+			"features", invalidValue, "Not supported by this version: FileSystemConfigs, ImageConfig, Layers, VpcConfig.",
 			func(in *lambda.CreateFunctionInput) {
-				in.KMSKeyArn, in.Layers = aws.String("arn:aws:kms:us-east-1:000000000000:key/k"), []string{"l"}
+				in.Layers = []string{"l"}
 				in.FileSystemConfigs = []types.FileSystemConfig{{Arn: aws.String("a"), LocalMountPath: aws.String("/mnt/a")}}
 				in.VpcConfig, in.ImageConfig = &types.VpcConfig{SubnetIds: []string{"s"}}, &types.ImageConfig{Command: []string{"c"}}
 			},

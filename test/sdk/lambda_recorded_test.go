@@ -234,7 +234,7 @@ func TestUpdateInProgress(t *testing.T) {
 
 // The patterns that a refusal names, and what they let through.
 func TestNamePatterns(t *testing.T) {
-	endpoint := startOpen(t)
+	endpoint := start(t)
 	c := functionsClient(endpoint)
 	must(c.CreateFunction(t.Context(), functionInput(t, "f")))(t)
 	const start = `1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: Member must satisfy regular expression pattern: %s`

@@ -34,7 +34,7 @@ const (
 // TestLogErrors provokes every error that the model gives an action, but for what
 // the exemptions list; an action that was refused has changed nothing.
 func TestLogErrors(t *testing.T) {
-	endpoint := startOpen(t)
+	endpoint := start(t)
 	c, ctx := logsClient(endpoint), t.Context()
 	now := serverNow(t, endpoint)
 	createGroup(t, c, "/app", "s")

@@ -56,7 +56,7 @@ func TestListLogGroupsErrors(t *testing.T) {
 // What is answered of features that are not built: lists with nothing in them, and
 // refusals that need nothing of the feature.
 func TestUnbuiltLogs(t *testing.T) {
-	endpoint := startOpen(t)
+	endpoint := start(t)
 	createGroup(t, logsClient(endpoint), "g", "s")
 	long := func(n int) string { return strings.Repeat("x", n) }
 	tooLong := func(value, member string, n int) string {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
@@ -62,6 +63,19 @@ func startLogging(t *testing.T) (endpoint string, log *logBuffer) {
 	return "http://" + s.Addr().String(), log
 }
 
+// logging is what SNS needs to write delivery status logs.
+var logging = []string{"logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"}
+
+// feedbackRole makes the role that topics' delivery status logs are written with, and gives
+// its ARN.
+func feedbackRole(t *testing.T, endpoint string) string {
+	t.Helper()
+	c, name := iamClient(endpoint), "feedback"
+	made := must(c.CreateRole(t.Context(), &iam.CreateRoleInput{RoleName: &name, AssumeRolePolicyDocument: new(strings.Replace(lambdaTrust, "lambda.", "sns.", 1))}))(t)
+	must(c.PutRolePolicy(t.Context(), &iam.PutRolePolicyInput{RoleName: &name, PolicyName: new("logs"), PolicyDocument: new(allow("*", logging...))}))(t)
+	return *made.Role.Arn
+}
+
 // The feedback attributes decide what of a topic's deliveries is logged.
 func TestDeliveryStatusAttributes(t *testing.T) {
 	const group = "sns/us-east-1/000000000000/orders"
@@ -112,7 +126,7 @@ func TestDeliveryStatusAttributes(t *testing.T) {
 		}
 		return out
 	}
-	const role = "arn:aws:iam::000000000000:role/feedback"
+	role := feedbackRole(t, endpoint)
 	equal(t, "by default", map[string]string{}, publish())
 	set("HTTPSuccessFeedbackRoleArn", role)
 	equal(t, "HTTP successes", map[string]string{"hook": "SUCCESS " + group}, publish())

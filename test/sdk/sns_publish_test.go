@@ -147,7 +147,6 @@ func TestPublishRefuses(t *testing.T) {
 		{"unknown topic", sns.PublishInput{TopicArn: aws.String(topicARN("none")), Message: hello}, "NotFound", 404, "Topic does not exist"},
 		{"no target", sns.PublishInput{Message: hello}, "InvalidParameter", 400, "Invalid parameter: TopicArn or TargetArn Reason: no value for required parameter"},
 		{"two targets", sns.PublishInput{TopicArn: &topic, TargetArn: &topic, Message: hello}, "InvalidParameter", 400, "Invalid parameter: TopicArn, TargetArn and PhoneNumber Reason: exactly one of them must be given"},
-		{"phone number", sns.PublishInput{PhoneNumber: aws.String("+15550100"), Message: hello}, "InvalidParameter", 400, "Invalid parameter: PhoneNumber Reason: this server does not send text messages yet"},
 		{"no ARN", sns.PublishInput{TopicArn: aws.String("orders"), Message: hello}, "InvalidParameter", 400, "Invalid parameter: TopicArn Reason: An ARN must have at least 6 elements, not 1"},
 		{"other region", sns.PublishInput{TopicArn: aws.String("arn:aws:sns:eu-west-1:" + account + ":orders"), Message: hello}, "InvalidParameter", 400, "Invalid parameter: TopicArn"},
 		{"other account", sns.PublishInput{TopicArn: aws.String("arn:aws:sns:us-east-1:111122223333:orders"), Message: hello}, "AuthorizationError", 403, "User: arn:aws:iam::000000000000:root is not authorized to perform: SNS:Publish on resource: arn:aws:sns:us-east-1:111122223333:orders because no resource-based policy allows the SNS:Publish action"},

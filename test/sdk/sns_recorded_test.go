@@ -116,7 +116,7 @@ func TestTopicTokensAreBase64(t *testing.T) {
 
 // A subscription is confirmed by its token; of the topic only the region counts.
 func TestConfirmByToken(t *testing.T) {
-	endpoint := startOpen(t)
+	endpoint := start(t)
 	c, h := topicsClient(endpoint), newHook(t)
 	topic := createTopic(t, c, "orders")
 	sub := subscribe(t, c, topic, "http", h.URL)

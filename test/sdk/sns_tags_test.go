@@ -13,7 +13,7 @@ import (
 func topicTag(key, value string) types.Tag { return types.Tag{Key: &key, Value: &value} }
 
 func TestTopicTags(t *testing.T) {
-	endpoint := startOpen(t)
+	endpoint := start(t)
 	c := topicsClient(endpoint)
 	arn := *must(c.CreateTopic(t.Context(), &sns.CreateTopicInput{Name: aws.String("orders"), Tags: []types.Tag{topicTag("team", "rental")}}))(t).TopicArn
 	tags := func() []types.Tag {

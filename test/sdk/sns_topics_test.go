@@ -146,7 +146,7 @@ func TestCreateTopicRefuses(t *testing.T) {
 		},
 		{
 			sns.CreateTopicInput{Name: aws.String("a"), DataProtectionPolicy: aws.String("{}")},
-			"Invalid parameter: DataProtectionPolicy Reason: data protection is not supported by this version yet",
+			"Invalid parameter: DataProtectionPolicy Reason: Version must be 2021-06-01",
 		},
 		{
 			sns.CreateTopicInput{Name: aws.String("a"), Tags: []types.Tag{

@@ -94,7 +94,7 @@ func isType[E error](err error) bool {
 // What can be wrong with a request of any action is refused alike for all, in
 // all forms, and through the SDK with its own types; and it changes nothing.
 func TestCommonErrors(t *testing.T) {
-	endpoint := startOpen(t)
+	endpoint := start(t)
 	c := client(endpoint)
 	q := createQueue(t, c, "q")
 	none := endpoint + "/000000000000/none"

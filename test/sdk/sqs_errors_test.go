@@ -93,7 +93,7 @@ func entries(kind string, all ...string) (list []any, parameters []string) {
 // Every refusal looks as AWS's in both protocols, and leaves everything as it
 // was.
 func TestErrors(t *testing.T) {
-	endpoint := startOpen(t)
+	endpoint := start(t)
 	c := client(endpoint)
 	url := createQueue(t, c, "q", "VisibilityTimeout", "45")
 	none := endpoint + "/000000000000/none"

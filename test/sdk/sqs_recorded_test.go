@@ -455,7 +455,7 @@ func TestDeduplicationScopeChangesLater(t *testing.T) {
 }
 
 func TestHandlesOfMoveTasks(t *testing.T) {
-	endpoint := startOpen(t)
+	endpoint := start(t)
 	c := client(endpoint)
 	createQueue(t, c, "q")
 	handle := func(arn string) string {

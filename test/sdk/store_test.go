@@ -66,7 +66,7 @@ func (e *everything) start(production bool) {
 		Production: production,
 		Listen:     "127.0.0.1:0", Store: config.PebbleStore, Clock: config.VirtualClock, Data: e.dir, Metrics: true,
 		Region: region, Account: account, AllowPrivateEndpoints: true, JitterSeed: 1, Retry429: true,
-		EndpointConcurrency: 50, DeliveryConcurrency: 500,
+		EndpointConcurrency: 50, DeliveryConcurrency: 500, SMS: config.SMS{Price: "0.001"},
 	}, slog.New(slog.NewTextHandler(e.t.Output(), &slog.HandlerOptions{Level: slog.LevelError})), func(ctx context.Context, deps server.Deps) (server.Parts, error) {
 		deps.Committed = e.committed
 		return server.Assemble(ctx, deps)
@@ -126,6 +126,13 @@ func (e *everything) setUp() {
 		subscribe(t, n, wide, "lambda", functionARN(fmt.Sprint("none-", i)))
 	}
 	e.topics = []string{orders, e.fifoTopic, wide}
+
+	const phone = "+15551234567"
+	setTexts(t, n, "DefaultSenderID", "Godwit")
+	must(n.CreateSMSSandboxPhoneNumber(t.Context(), &sns.CreateSMSSandboxPhoneNumberInput{PhoneNumber: aws.String(phone)}))(t)
+	publishText(t, n, phone, "hello")
+	advance(t, e.url, "1s") // it is paid for
+	post(t, e.url+"/_godwit/sms/receive", `{"from":"`+phone+`","text":"STOP"}`)
 
 	must(f.CreateFunction(t.Context(), functionInput(t, "zipped")))(t)
 	must(f.PublishVersion(t.Context(), &lambda.PublishVersionInput{FunctionName: aws.String("zipped")}))(t)

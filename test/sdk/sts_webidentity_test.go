@@ -276,3 +276,52 @@ func TestAssumeRoleWithWebIdentity(t *testing.T) {
 		t.Error("a provider that the role does not trust was admitted")
 	}
 }
+
+// What a provider said of who came holds for the whole session: conditions and variables of
+// the role's policies can ask for it; not for what nobody said, and not in another session.
+func TestWebIdentityKeysInTheSession(t *testing.T) {
+	provider := newIssuer(t)
+	endpoint := startTrusting(t, provider)
+	c, ctx := iamClient(endpoint), t.Context()
+	name := strings.TrimPrefix(provider.URL, "https://")
+	arn := *must(c.CreateOpenIDConnectProvider(ctx, &iam.CreateOpenIDConnectProviderInput{Url: &provider.URL, ClientIDList: []string{"ci"}}))(t).OpenIDConnectProviderArn
+	role := must(c.CreateRole(ctx, &iam.CreateRoleInput{RoleName: new("deploy"), AssumeRolePolicyDocument: new(policyOf(
+		`{"Effect":"Allow","Principal":{"Federated":"` + arn + `"},"Action":"sts:AssumeRoleWithWebIdentity"},{"Effect":"Allow","Principal":{"AWS":"` + account + `"},"Action":"sts:AssumeRole"}`))}))(t).Role
+	now := serverTime(t, endpoint)
+	s := stsAs(endpoint, aws.AnonymousCredentials{})
+	begin := func(more map[string]any) aws.CredentialsProvider {
+		t.Helper()
+		claims := map[string]any{"iss": provider.URL, "sub": "ann", "aud": "ci", "iat": now.Unix(), "exp": now.Add(time.Minute).Unix()}
+		maps.Copy(claims, more)
+		return session(must(s.AssumeRoleWithWebIdentity(ctx, &sts.AssumeRoleWithWebIdentityInput{RoleArn: role.Arn, RoleSessionName: new("run"), WebIdentityToken: new(provider.token(t, claims))}))(t).Credentials)
+	}
+	ann, bob := begin(map[string]any{"amr": []string{"pwd", "otp"}}), begin(map[string]any{"sub": "bob", "aud": []string{"ci", "other"}, "azp": "ci"})
+	byRoot := session(must(stsAs(endpoint, makeUser(t, endpoint, "eve", statement("Allow", `"sts:AssumeRole"`, "*"))).AssumeRole(ctx, &sts.AssumeRoleInput{RoleArn: role.Arn, RoleSessionName: new("run")}))(t).Credentials)
+	for _, tt := range []struct {
+		condition, resource string
+		ann, bob, byRoot    bool
+	}{
+		{`{"StringEquals":{"` + name + `:sub":"ann"}}`, "*", true, false, false},
+		{`{"StringEquals":{"` + strings.ToUpper(name) + `:SUB":"ann"}}`, "*", true, false, false},
+		{`{"StringEquals":{"` + name + `:aud":"ci"}}`, "*", true, true, false},
+		{`{"StringEquals":{"` + name + `:azp":"ci"}}`, "*", false, true, false},
+		{`{"ForAnyValue:StringEquals":{"` + name + `:oaud":"other"}}`, "*", false, true, false},
+		{`{"ForAnyValue:StringEquals":{"` + name + `:amr":"otp"}}`, "*", true, false, false},
+		{`{"StringNotEquals":{"` + name + `:sub":"ann"}}`, "*", false, true, true},
+		{`{"StringEquals":{"other.example:sub":"ann"}}`, "*", false, false, false},
+		{`{}`, "arn:aws:iam::" + account + ":role/${" + name + ":sub}", false, false, false},
+		{`{}`, "arn:aws:iam::" + account + ":role/deploy${" + name + ":sub, ''}", false, false, true},
+	} {
+		must(c.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: new("deploy"), PolicyName: new("p"), PolicyDocument: new(
+			policyOf(`{"Effect":"Allow","Action":"iam:GetRole","Resource":"` + tt.resource + `","Condition":` + tt.condition + `}`))}))(t)
+		for what, of := range map[string]struct {
+			who aws.CredentialsProvider
+			may bool
+		}{"ann": {ann, tt.ann}, "bob": {bob, tt.bob}, "a session of no provider": {byRoot, tt.byRoot}} {
+			_, err := iamAs(endpoint, of.who).GetRole(ctx, &iam.GetRoleInput{RoleName: new("deploy")})
+			if (err == nil) != of.may {
+				t.Errorf("%s on %s for %s: %v, want %t", tt.condition, tt.resource, what, err, of.may)
+			}
+		}
+	}
+}

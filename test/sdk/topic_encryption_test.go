@@ -119,9 +119,10 @@ func TestEncryptedDeadLetter(t *testing.T) {
 		{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":["kms:GenerateDataKey*","kms:Decrypt"],"Resource":"*"}]}`
 	key := makeKey(t, k, &kms.CreateKeyInput{Policy: &policy})
 	topic := createTopic(t, c, "orders")
+	role := feedbackRole(t, endpoint)
 	for _, name := range []string{"HTTPFailureFeedbackRoleArn", "SQSFailureFeedbackRoleArn"} {
 		must(c.SetTopicAttributes(t.Context(), &sns.SetTopicAttributesInput{
-			TopicArn: &topic, AttributeName: &name, AttributeValue: aws.String("arn:aws:iam::000000000000:role/feedback"),
+			TopicArn: &topic, AttributeName: &name, AttributeValue: &role,
 		}))(t)
 	}
 	own := createQueue(t, queues, "own", "KmsMasterKeyId", *key.KeyId)

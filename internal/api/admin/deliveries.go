@@ -82,7 +82,10 @@ func Deliveries(lister DeliveryLister) http.Handler {
 // and ok is false.
 func subscriptionOf(w http.ResponseWriter, name string) (subscription arn.ARN, ok bool) {
 	subscription, err := arn.Parse(name)
-	if _, _, ok = subscription.SplitSubscription(); err != nil || !ok {
+	if _, _, ok = subscription.SplitSubscription(); !ok {
+		_, ok = subscription.DirectProtocol()
+	}
+	if err != nil || !ok {
 		writeError(w, http.StatusBadRequest, "subscription: want the ARN of a subscription")
 		return arn.ARN{}, false
 	}

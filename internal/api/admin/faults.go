@@ -95,7 +95,8 @@ func canFail(resource arn.ARN, all bool) bool {
 		_, ok := stream.NameOf(resource)
 		return all || ok
 	case "sns":
-		return all
+		_, direct := resource.DirectProtocol()
+		return all || direct
 	case "lambda":
 		_, qualifier, ok := resource.SplitFunction()
 		return all || ok && qualifier == ""

@@ -31,6 +31,8 @@ var entries = []entry{
 	{"POST", "/_godwit/deliveries/drop", "gives up on one delivery, or on all: into the dead-letter queue", false},
 	{"POST", "/_godwit/subscriptions/pause", "stops a subscription's deliveries", false},
 	{"POST", "/_godwit/subscriptions/resume", "lets them go on", false},
+	{"GET", "/_godwit/outbox/sms", "the text messages that godwit dev keeps in place of sending them", true},
+	{"POST", "/_godwit/sms/receive", "take a text message as if a phone had sent it", true},
 	{"GET", "/_godwit/outbox", "the mails that godwit dev keeps in place of sending them", true},
 	{"GET", "/_godwit/events", "the asynchronous invocations that wait for a function: how many, and since when", false},
 	{"GET", "/_godwit/functions/code", "a function's zip, by the token of the link that GetFunction gives", false},

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"net/http"
-	"strconv"
 	"time"
 
 	mailsender "godwit.dev/godwit/internal/deliver/mail"
@@ -53,14 +52,9 @@ func ListOutbox(box Outbox) http.Handler {
 			}
 			return
 		}
-		most := outboxPage
-		if text := query.Get("limit"); text != "" {
-			n, err := strconv.Atoi(text)
-			if err != nil || n < 1 || n > maxOutboxPage {
-				writeError(w, http.StatusBadRequest, "limit: want a number from 1 to "+strconv.Itoa(maxOutboxPage))
-				return
-			}
-			most = n
+		most, ok := limitOf(w, r)
+		if !ok {
+			return
 		}
 		kept, err := box.List(query.Get("to"), most)
 		if err != nil {

@@ -39,19 +39,21 @@ var needs = func() map[string]api.Access {
 		"DeleteAlias": onAlias("DeleteAlias", func(in *DeleteAliasInput) string { return in.AliasName }),
 	}
 	for _, name := range onKeys {
-		all[name] = api.Free
+		all[name] = api.Inside("kms:" + name)
 	}
+	all["ReEncrypt"] = api.Inside("kms:ReEncryptFrom", "kms:ReEncryptTo")
 	for _, name := range ofAccount {
 		all[name] = func(*api.Call, any) ([]authorize.Need, error) { return api.Any("kms:" + name), nil }
 	}
 	return all
 }()
 
-// onAlias needs an action on an alias. That on its key is asked for by the operation.
+// onAlias needs an action on an alias, and on its key, which the operation finds.
 func onAlias[In any](action string, name func(*In) string) api.Access {
 	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) {
 		alias := strings.TrimPrefix(name(in), "alias/")
-		return api.One("kms:"+action, arn.ARN{Service: "kms", Region: call.Region, Account: call.Account, Resource: "alias/" + alias}), nil
+		needs := api.One("kms:"+action, arn.ARN{Service: "kms", Region: call.Region, Account: call.Account, Resource: "alias/" + alias})
+		return append(needs, authorize.Need{Action: "kms:" + action, Inside: true}), nil
 	})
 }
 

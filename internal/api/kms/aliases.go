@@ -133,7 +133,7 @@ func (s *Service) createGrant(_ context.Context, call *api.Call, in *CreateGrant
 	if err := checkKeyID(in.KeyId); err != nil {
 		return nil, err
 	}
-	k, err := s.store.Find(call.Account, call.Region, in.KeyId)
+	k, err := s.find(call, in.KeyId, access(call, "CreateGrant"))
 	if err != nil {
 		return nil, err
 	}

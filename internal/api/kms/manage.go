@@ -49,7 +49,7 @@ func (s *Service) createKey(_ context.Context, call *api.Call, in *CreateKeyInpu
 	}
 	document := ""
 	if in.Policy != nil {
-		if document, err = s.readPolicy(*in.Policy, is(in.BypassPolicyLockoutSafetyCheck)); err != nil {
+		if document, err = s.readPolicy(call, *in.Policy, is(in.BypassPolicyLockoutSafetyCheck), kms.KeyARN(call.Region, call.Account, "new").String()); err != nil {
 			return nil, err
 		}
 	}
@@ -200,12 +200,16 @@ func (s *Service) putKeyPolicy(_ context.Context, call *api.Call, in *KeyPolicyI
 	if in.Policy == nil {
 		return nil, missing("policy")
 	}
-	document, err := s.readPolicy(*in.Policy, is(in.BypassPolicyLockoutSafetyCheck))
+	bypass := is(in.BypassPolicyLockoutSafetyCheck)
+	k, err := s.own(call, in.KeyId, "PutKeyPolicy", condition("kms:bypasspolicylockoutsafetycheck", strconv.FormatBool(bypass)))
 	if err != nil {
 		return nil, err
 	}
-	_, err = s.change(call, in.KeyId, func(k *kms.Key, _ time.Time) error { return k.PutPolicy(document) },
-		condition("kms:bypasspolicylockoutsafetycheck", strconv.FormatBool(is(in.BypassPolicyLockoutSafetyCheck))))
+	document, err := s.readPolicy(call, *in.Policy, bypass, k.ARN().String())
+	if err != nil {
+		return nil, err
+	}
+	_, err = s.store.Change(k.ID, func(k *kms.Key, _ time.Time) error { return k.PutPolicy(document) })
 	return nil, err
 }
 

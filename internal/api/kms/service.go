@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/fault"
@@ -145,7 +146,7 @@ func (s *Service) allowed(call *api.Call, name string, access *keys.Access) (*km
 	if err := checkKeyID(name); err != nil {
 		return nil, err
 	}
-	k, err := s.store.Find(call.Account, call.Region, name)
+	k, err := s.find(call, name, access)
 	if err != nil {
 		return nil, err
 	}
@@ -153,6 +154,31 @@ func (s *Service) allowed(call *api.Call, name string, access *keys.Access) (*km
 		access.Alias = name[strings.Index(name, kms.AliasPrefix):]
 	}
 	return k, s.store.Allow(k, access)
+}
+
+// find finds the key that a request names. That there is none is told, where anything is
+// decided, to callers of its account who might have used it: others must not find out which
+// keys there are.
+func (s *Service) find(call *api.Call, name string, access *keys.Access) (*kms.Key, error) {
+	k, err := s.store.Find(call.Account, call.Region, name)
+	if err == nil || !call.Authorized || fault.KindOf(err) != fault.KMSNotFound {
+		return k, err
+	}
+	a, other := arn.Parse(name)
+	if other == nil && a.Account != call.Account {
+		return nil, fault.New(fault.KMSAccessDenied, api.DenialAbroad(access.Caller, "kms:"+access.Operation))
+	}
+	if isAlias(name) {
+		return nil, err // whose permission it would take nobody knows
+	}
+	id := strings.TrimPrefix(a.Resource, "key/")
+	if other != nil {
+		id = name
+	}
+	if denied := s.store.Allow(&kms.Key{ID: id, Account: call.Account, Region: call.Region, Policy: kms.DefaultPolicy(call.Account)}, access); denied != nil {
+		return nil, denied
+	}
+	return nil, err
 }
 
 // condition is a condition key; without a value the request does not have it.

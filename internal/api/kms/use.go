@@ -97,17 +97,20 @@ func (s *Service) open(call *api.Call, operation string, blob []byte, name, algo
 	if o.key, err = s.store.KeyOf(call.Region, blob); err != nil {
 		return o, err
 	}
+	asked := access(call, operation, encryption(algorithmName))
+	asked.Context = context
 	if name != nil {
-		named, err := s.store.Find(call.Account, call.Region, *name)
-		if err != nil {
+		named, err := s.find(call, *name, asked)
+		switch {
+		case err != nil:
 			return o, err
-		}
-		if named.ID != o.key.ID {
+		case named.ID == o.key.ID:
+		case s.store.Allow(named, asked) != nil:
+			return o, keys.ErrForeign
+		default:
 			return o, fault.New(fault.IncorrectKey, "The key ID in the request does not identify a CMK that can perform this operation.")
 		}
 	}
-	asked := access(call, operation, encryption(algorithmName))
-	asked.Context = context
 	for _, of := range conditions {
 		asked.Keys = append(asked.Keys, of(o.key))
 	}

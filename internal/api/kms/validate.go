@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/kms"
 	"godwit.dev/godwit/internal/policy"
@@ -123,9 +124,9 @@ func checkDescription(text string) error {
 }
 
 // readPolicy binds a key policy to those whom it names. It refuses one that cannot be
-// read; and, unless that is waived, one that lets nobody of the key's account change it
-// again.
-func (s *Service) readPolicy(doc string, bypass bool) (bound string, err error) {
+// read; and, unless that is waived, one that does not let the caller change it again, or
+// nobody, where nobody is asked for permissions. key is the key's ARN.
+func (s *Service) readPolicy(call *api.Call, doc string, bypass bool, key string) (bound string, err error) {
 	if len(doc) > kms.MaxPolicy {
 		return "", fault.Newf(fault.LimitExceeded, "The policy is longer than %d bytes.", kms.MaxPolicy)
 	}
@@ -140,13 +141,36 @@ func (s *Service) readPolicy(doc string, bypass bool) (bound string, err error) 
 	if bypass {
 		return bound, nil
 	}
+	if call.Authorized {
+		return bound, s.locksOut(call, bound, key)
+	}
 	for _, st := range p.Statements() {
 		named := slices.ContainsFunc(st.Actions, func(a string) bool { return policy.MatchAction(a, "kms:PutKeyPolicy") })
 		if !st.Deny && named != st.NotAction {
 			return bound, nil
 		}
 	}
-	return "", fault.New(fault.MalformedPolicyDocument, "The new key policy will not allow you to update the key policy in the future.")
+	return "", errLockout
+}
+
+var errLockout = fault.New(fault.MalformedPolicyDocument, "The new key policy will not allow you to update the key policy in the future.")
+
+// locksOut refuses a key's policy that does not let the caller change it again, or its
+// account, and so leave it to the caller's own policies. key is the key's ARN.
+func (s *Service) locksOut(call *api.Call, bound, key string) error {
+	p, err := policy.ParseLoose(bound)
+	if err != nil {
+		return err
+	}
+	who := who(call)
+	known := authorize.Context{
+		Caller: who, Account: call.Account, Region: call.Region, Now: call.Time.UnixMilli(), Address: call.RemoteAddr, Transport: call.Transport(),
+		Need: &authorize.Need{Keys: []authorize.Key{condition("kms:calleraccount", who.Account), condition("kms:bypasspolicylockoutsafetycheck", "false")}},
+	}
+	if p.Evaluate(&policy.Request{Caller: who, Owner: call.Account, Action: "kms:PutKeyPolicy", Resource: key, Context: &known}) != policy.Allow {
+		return errLockout
+	}
+	return nil
 }
 
 // checkContext refuses an encryption context that is too large.

@@ -3,12 +3,10 @@ package lambda
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/lambda/request"
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/fastjson"
 	"godwit.dev/godwit/internal/function"
 )
 
@@ -33,7 +31,6 @@ const (
 	modelMemory    = 32768 // of machines that are managed
 	minStorage     = 512
 	maxStorage     = 10240
-	maxEnvironment = 4096 // bytes, as JSON
 	maxDescription = 256
 )
 
@@ -114,7 +111,7 @@ func (s *Service) apply(config *function.Config, set *configuring) error {
 		change(&config.EphemeralMB, set.Storage.Size)
 	}
 	if set.Environment != nil {
-		if err := set.Environment.check(); err != nil {
+		if err := set.Environment.Check(); err != nil {
 			return err
 		}
 		config.Environment = set.Environment.Variables
@@ -169,40 +166,5 @@ func applyLogging(config *function.Logging, set *LoggingConfig) error {
 	}
 	change(&config.ApplicationLevel, set.ApplicationLogLevel)
 	change(&config.SystemLevel, set.SystemLogLevel)
-	return nil
-}
-
-// reserved are the environment variables that Lambda sets itself.
-var reserved = []string{
-	"AWS_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "AWS_DEFAULT_REGION", "AWS_EXECUTION_ENV", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "AWS_LAMBDA_FUNCTION_NAME",
-	"AWS_LAMBDA_FUNCTION_VERSION", "AWS_LAMBDA_INITIALIZATION_TYPE", "AWS_LAMBDA_LOG_GROUP_NAME", "AWS_LAMBDA_LOG_STREAM_NAME",
-	"AWS_LAMBDA_RUNTIME_API", "AWS_REGION", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "LAMBDA_RUNTIME_DIR", "LAMBDA_TASK_ROOT",
-}
-
-// check refuses variables that Lambda has itself, and too many. The text of the
-// refusal has them in the order of the request.
-func (e *Environment) check() error {
-	const prefix = "Lambda was unable to configure your environment variables because the environment variables you have provided "
-	var taken []string
-	for _, name := range slices.Sorted(maps.Keys(e.Variables)) {
-		if slices.Contains(reserved, name) {
-			taken = append(taken, name)
-		}
-	}
-	if len(taken) > 0 {
-		return request.Invalid("%scontains reserved keys that are currently not supported for modification. Reserved keys used in this request: %s",
-			prefix, strings.Join(taken, ", "))
-	}
-	measured := []byte{'{'}
-	for i, name := range e.order {
-		if i > 0 {
-			measured = append(measured, ',')
-		}
-		measured = append(fastjson.AppendString(measured, name), ':')
-		measured = fastjson.AppendString(measured, e.Variables[name])
-	}
-	if measured = append(measured, '}'); len(measured) > maxEnvironment {
-		return request.Invalid("%sexceeded the 4KB limit. String measured: %s", prefix, measured)
-	}
 	return nil
 }

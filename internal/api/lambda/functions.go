@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/lambda/request"
+	"godwit.dev/godwit/internal/api/lambda/variables"
 	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
@@ -37,6 +38,7 @@ func (s *Service) createFunction(ctx context.Context, call *api.Call, in *Create
 		Storage: in.EphemeralStorage, SnapStart: in.SnapStart, Logging: in.LoggingConfig, Architectures: in.Architectures,
 	}
 	settings.check(&c)
+	c.Pattern("kMSKeyArn", in.KMSKeyArn, resourcePattern)
 	c.Enum("packageType", in.PackageType, packageImage, packageZip)
 	c.Length("codeSigningConfigArn", in.CodeSigningConfigArn, 0, 200)
 	c.Pattern("codeSigningConfigArn", nonEmpty(in.CodeSigningConfigArn), signingPattern)
@@ -48,7 +50,7 @@ func (s *Service) createFunction(ctx context.Context, call *api.Call, in *Create
 		return nil, err
 	}
 	if err := unbuilt(unbuiltMembers{
-		"KMSKeyArn": api.Deref(in.KMSKeyArn) != "", "Layers": len(in.Layers) > 0, "FileSystemConfigs": len(in.FileSystemConfigs) > 0,
+		"KMSKeyArn": api.Deref(in.KMSKeyArn) != "" && s.Environments == nil, "Layers": len(in.Layers) > 0, "FileSystemConfigs": len(in.FileSystemConfigs) > 0,
 		"VpcConfig": in.VpcConfig.set(), "ImageConfig": in.ImageConfig.set(), "CapacityProviderConfig": in.CapacityProviderConfig != nil,
 		"DurableConfig": in.DurableConfig != nil, "TenancyConfig": in.TenancyConfig != nil, "PublishTo": in.PublishTo != nil,
 	}); err != nil {
@@ -76,13 +78,19 @@ func (s *Service) createFunction(ctx context.Context, call *api.Call, in *Create
 	if err != nil {
 		return nil, err
 	}
+	config.KMSKey = api.Deref(in.KMSKeyArn)
+	undo, err := variables.Encrypt(s.Environments, call, fn, &config)
+	if err != nil {
+		return nil, err
+	}
 	info, err := s.engine.CreateFunction(ctx, function.Create{
 		ARN: fn, Config: config, Code: code, Tags: in.Tags, Publish: in.Publish, Revision: s.NewRevision(), ReadyRevision: s.NewRevision(),
 	}, source.zip)
 	if err != nil {
+		undo()
 		return nil, err
 	}
-	return s.shown(&info, ""), nil // also if it is a version
+	return s.shown(call, &info, ""), nil // also if it is a version
 }
 
 // codeSource is where a request has code.
@@ -169,7 +177,7 @@ func (s *Service) updateFunctionCode(ctx context.Context, call *api.Call, in *Up
 			return nil, err
 		}
 		info.Config, info.Code = &config, code
-		return s.shown(&info, ""), nil
+		return s.shown(call, &info, ""), nil
 	}
 	info, err = s.engine.UpdateFunctionCode(ctx, function.Update{
 		ARN: fn, RevisionID: api.Deref(in.RevisionId), Change: change, Code: &code, Publish: in.Publish,
@@ -182,7 +190,7 @@ func (s *Service) updateFunctionCode(ctx context.Context, call *api.Call, in *Up
 	if in.Publish {
 		qualifier = info.Version
 	}
-	return s.shown(&info, qualifier), nil
+	return s.shown(call, &info, qualifier), nil
 }
 
 // updateFunctionConfiguration answers UpdateFunctionConfiguration.
@@ -194,6 +202,7 @@ func (s *Service) updateFunctionConfiguration(ctx context.Context, call *api.Cal
 		Storage: in.EphemeralStorage, SnapStart: in.SnapStart, Logging: in.LoggingConfig,
 	}
 	settings.check(&c)
+	c.Pattern("kMSKeyArn", in.KMSKeyArn, resourcePattern)
 	if err := c.Err(); err != nil {
 		return nil, err
 	}
@@ -202,20 +211,50 @@ func (s *Service) updateFunctionConfiguration(ctx context.Context, call *api.Cal
 		return nil, err
 	}
 	if err := unbuilt(unbuiltMembers{
-		"KMSKeyArn": api.Deref(in.KMSKeyArn) != "", "Layers": len(in.Layers) > 0, "FileSystemConfigs": len(in.FileSystemConfigs) > 0,
+		"KMSKeyArn": api.Deref(in.KMSKeyArn) != "" && s.Environments == nil, "Layers": len(in.Layers) > 0, "FileSystemConfigs": len(in.FileSystemConfigs) > 0,
 		"VpcConfig": in.VpcConfig.set(), "ImageConfig": in.ImageConfig.set(), "CapacityProviderConfig": in.CapacityProviderConfig != nil,
 		"DurableConfig": in.DurableConfig != nil,
 	}); err != nil {
 		return nil, err
 	}
-	info, err := s.engine.UpdateFunctionConfiguration(ctx, function.Update{
-		ARN: fn, RevisionID: api.Deref(in.RevisionId), Change: func(config *function.Config) error { return s.apply(config, &settings) },
-		Revision: s.NewRevision(), ReadyRevision: s.NewRevision(),
-	})
+	change, undo, err := s.changing(ctx, call, fn, &settings, in.KMSKeyArn)
 	if err != nil {
 		return nil, err
 	}
-	return s.shown(&info, ""), nil
+	info, err := s.engine.UpdateFunctionConfiguration(ctx, function.Update{
+		ARN: fn, RevisionID: api.Deref(in.RevisionId), Change: change, Revision: s.NewRevision(), ReadyRevision: s.NewRevision(),
+	})
+	if err != nil {
+		undo()
+		return nil, err
+	}
+	return s.shown(call, &info, ""), nil
+}
+
+// changing is what settings make of a function's configuration, whose variables are
+// encrypted before, outside of locks. undo takes back what that has granted.
+func (s *Service) changing(ctx context.Context, call *api.Call, fn arn.ARN, settings *configuring, key *string) (change func(*function.Config) error, undo func(), err error) {
+	change, undo = func(config *function.Config) error { return s.apply(config, settings) }, func() {}
+	before, err := s.engine.FunctionInfo(ctx, fn, "")
+	if err != nil || key == nil && (before.Config.KMSKey == "" || settings.Environment == nil && settings.Role == nil) {
+		return change, undo, nil //nolint:nilerr // the update refuses it for what it is
+	}
+	after := *before.Config
+	if err := change(&after); err != nil {
+		return change, undo, nil //nolint:nilerr // as well
+	}
+	put, undo, err := variables.Change(s.Environments, call, fn, *before.Config, after, settings.Environment != nil, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(config *function.Config) error {
+		if err := put(config); err != nil {
+			return err
+		}
+		encrypted := *settings
+		encrypted.Environment = nil
+		return s.apply(config, &encrypted)
+	}, undo, nil
 }
 
 // getFunction answers GetFunction.
@@ -224,7 +263,7 @@ func (s *Service) getFunction(ctx context.Context, call *api.Call, in *FunctionI
 	if err != nil {
 		return nil, err
 	}
-	out := &GetFunctionOutput{Configuration: s.shown(&info, n.Qualifier)}
+	out := &GetFunctionOutput{Configuration: s.shown(call, &info, n.Qualifier)}
 	if len(info.Tags) > 0 {
 		out.Tags = info.Tags
 	}
@@ -245,7 +284,7 @@ func (s *Service) getFunctionConfiguration(ctx context.Context, call *api.Call, 
 	if err != nil {
 		return nil, err
 	}
-	return s.shown(&info, n.Qualifier), nil
+	return s.shown(call, &info, n.Qualifier), nil
 }
 
 func (s *Service) find(ctx context.Context, call *api.Call, in *FunctionInput) (request.Named, shard.FunctionInfo, error) {
@@ -272,8 +311,8 @@ func (s *Service) deleteFunction(ctx context.Context, call *api.Call, in *Functi
 // shown is a version as most operations answer it; qualifier is what the ARN ends in, if
 // anything. One that this machine refuses to run
 // has failed, for as long as that is so.
-func (s *Service) shown(info *shard.FunctionInfo, qualifier string) *FunctionConfiguration {
-	out := runnable(info, qualifier)
+func (s *Service) shown(call *api.Call, info *shard.FunctionInfo, qualifier string) *FunctionConfiguration {
+	out := s.runnable(call, info, qualifier)
 	if info.Config.Package == packageZip {
 		out.RuntimeVersionConfig = &RuntimeVersionConfig{RuntimeVersionArn: runtimeVersion(info.ARN.Region, info.Config.Runtime)}
 	}
@@ -290,7 +329,7 @@ func (s *Service) shown(info *shard.FunctionInfo, qualifier string) *FunctionCon
 
 // runnable is a version as if this machine could run it. qualifier is what the ARN ends
 // in; empty: nothing.
-func runnable(info *shard.FunctionInfo, qualifier string) *FunctionConfiguration {
+func (s *Service) runnable(call *api.Call, info *shard.FunctionInfo, qualifier string) *FunctionConfiguration {
 	config := info.Config
 	out := &FunctionConfiguration{
 		FunctionName: info.ARN.FunctionName(), FunctionArn: info.ARN.Qualify(qualifier).String(),
@@ -305,8 +344,13 @@ func runnable(info *shard.FunctionInfo, qualifier string) *FunctionConfiguration
 	if config.Logging.ApplicationLevel != "" {
 		out.LoggingConfig.ApplicationLogLevel, out.LoggingConfig.SystemLogLevel = &config.Logging.ApplicationLevel, &config.Logging.SystemLevel
 	}
+	out.KMSKeyArn = config.KMSKey
 	if config.Environment != nil {
 		out.Environment = &Environment{Variables: config.Environment}
+	}
+	if config.Cipher != nil && s.Environments != nil {
+		out.Environment = &Environment{}
+		out.Environment.Variables, out.Environment.Error = variables.Show(s.Environments, call, info.ARN, config.Cipher)
 	}
 	if !config.DeadLetter.IsZero() {
 		out.DeadLetterConfig = &DeadLetterConfig{TargetArn: new(config.DeadLetter.String())}
@@ -325,14 +369,14 @@ func runnable(info *shard.FunctionInfo, qualifier string) *FunctionConfiguration
 }
 
 // listed are versions as lists show them, without their states.
-func listed(infos []shard.FunctionInfo, qualified bool) []FunctionConfiguration {
+func (s *Service) listed(call *api.Call, infos []shard.FunctionInfo, qualified bool) []FunctionConfiguration {
 	all := make([]FunctionConfiguration, 0, len(infos))
 	for i := range infos {
 		qualifier := ""
 		if qualified {
 			qualifier = infos[i].Version
 		}
-		one := runnable(&infos[i], qualifier)
+		one := s.runnable(call, &infos[i], qualifier)
 		one.State, one.StateReason, one.StateReasonCode = "", "", ""
 		one.LastUpdateStatus, one.LastUpdateStatusReason, one.LastUpdateStatusReasonCode = "", "", ""
 		all = append(all, *one)

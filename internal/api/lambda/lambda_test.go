@@ -164,7 +164,7 @@ func TestFunctions(t *testing.T) {
 	a.settle()
 	a.run(
 		step{"GetFunctionConfiguration", `{"FunctionName":"f","Qualifier":"1"}`, ok, `"FunctionArn":"` + fARN + `:1"`},
-		step{"GetFunctionConfiguration", `{"FunctionName":"f"}`, ok, `"Environment":{"Variables":{}}`},
+		step{"GetFunctionConfiguration", `{"FunctionName":"f"}`, ok, `"Environment":{"Variables":{},"Error":null}`},
 		step{"GetFunctionConfiguration", `{"FunctionName":"f"}`, ok, `"RuntimeVersionConfig":{"RuntimeVersionArn":"arn:aws:lambda:us-east-1::runtime:`},
 		step{"GetFunction", `{"FunctionName":"f"}`, ok, `"Tags":null`},
 		step{"GetFunctionCodeSigningConfig", `{"FunctionName":"f"}`, ok, `{"CodeSigningConfigArn":"","FunctionName":""}`},

@@ -48,7 +48,7 @@ func (s *Service) listFunctions(ctx context.Context, call *api.Call, in *ListFun
 	if err != nil {
 		return nil, err
 	}
-	out := &ListFunctionsOutput{Functions: listed(page, all)}
+	out := &ListFunctionsOutput{Functions: s.listed(call, page, all)}
 	if more {
 		last := page[len(page)-1]
 		if after = last.ARN.FunctionName(); all {
@@ -88,7 +88,7 @@ func (s *Service) publishVersion(ctx context.Context, call *api.Call, in *Publis
 	if err != nil {
 		return nil, err
 	}
-	return s.shown(&info, info.Version), nil
+	return s.shown(call, &info, info.Version), nil
 }
 
 // listVersionsByFunction answers ListVersionsByFunction.
@@ -114,7 +114,7 @@ func (s *Service) listVersionsByFunction(ctx context.Context, call *api.Call, in
 	if err != nil {
 		return nil, err
 	}
-	out := &ListVersionsByFunctionOutput{Versions: listed(page, true)}
+	out := &ListVersionsByFunctionOutput{Versions: s.listed(call, page, true)}
 	if more {
 		out.NextMarker = api.NextToken(list, number(page[len(page)-1].Version))
 	}

@@ -31,15 +31,14 @@ func (s *Service) parseWhole(ctx context.Context, call *api.Call, text string) (
 // parseNew is parseWhole for a function that is to be made, whose name may be
 // MaxName characters long.
 func (s *Service) parseNew(ctx context.Context, call *api.Call, text string) (arn.ARN, error) {
-	var c request.Constraints
-	c.Pattern("functionName", &text, request.FunctionPattern)
-	if err := c.Err(); err != nil {
+	if err := request.CheckNew(text); err != nil {
 		return arn.ARN{}, err
 	}
 	fn, err := s.parseWhole(ctx, call, text)
 	if err != nil {
 		return arn.ARN{}, err
 	}
+	var c request.Constraints
 	name := fn.FunctionName()
 	c.Length("functionName", &name, 1, request.MaxName)
 	if err := c.Err(); err != nil {

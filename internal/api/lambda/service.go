@@ -9,6 +9,7 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/lambda/link"
 	"godwit.dev/godwit/internal/api/lambda/mappings"
+	"godwit.dev/godwit/internal/api/lambda/variables"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/shard"
@@ -78,6 +79,8 @@ type Options struct {
 	Limits shard.FunctionLimits
 	// DownloadKey authenticates the links that code is downloaded from.
 	DownloadKey link.Key
+	// Environments encrypts variables under customers' keys; nil: there are no keys.
+	Environments variables.Keys
 	// Principals are who can be named by functions' policies; nil: api.Unbound.
 	Principals api.Principals
 }

@@ -1,9 +1,7 @@
 package lambda
 
 import (
-	"bytes"
-	"encoding/json"
-	"slices"
+	"godwit.dev/godwit/internal/api/lambda/variables"
 )
 
 // CreateFunctionInput is the request of CreateFunction.
@@ -63,40 +61,7 @@ type VpcConfig struct {
 type DeadLetterConfig struct{ TargetArn *string }
 
 // Environment is a function's environment variables.
-type Environment struct {
-	Variables map[string]string
-
-	order []string // the names as a request gave them
-}
-
-// UnmarshalJSON reads a request's, and remembers their order.
-func (e *Environment) UnmarshalJSON(text []byte) error {
-	var in struct{ Variables json.RawMessage }
-	if err := json.Unmarshal(text, &in); err != nil {
-		return err
-	}
-	*e = Environment{}
-	if in.Variables == nil {
-		return nil
-	}
-	if err := json.Unmarshal(in.Variables, &e.Variables); err != nil {
-		return err
-	}
-	d := json.NewDecoder(bytes.NewReader(in.Variables))
-	for inside := false; ; {
-		token, err := d.Token()
-		if err != nil {
-			return nil // its end
-		}
-		if name, ok := token.(string); ok && inside {
-			if !slices.Contains(e.order, name) {
-				e.order = append(e.order, name)
-			}
-			_, _ = d.Token() // its value
-		}
-		inside = true
-	}
-}
+type Environment = variables.Environment
 
 // TracingConfig says whether a function is traced.
 type TracingConfig struct{ Mode *string }
@@ -144,6 +109,7 @@ type FunctionConfiguration struct {
 	Version                    string
 	DeadLetterConfig           *DeadLetterConfig
 	Environment                *Environment
+	KMSKeyArn                  string
 	TracingConfig              *TracingConfig
 	RevisionId                 string
 	State                      string

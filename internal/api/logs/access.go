@@ -43,10 +43,16 @@ var access = map[string]api.Access{
 	"DescribeMetricFilters": api.Needs(func(call *api.Call, in *DescribeFiltersInput) ([]authorize.Need, error) {
 		return onFilters(call, "DescribeMetricFilters", in)
 	}),
-	"PutSubscriptionFilter":     onGroup("PutSubscriptionFilter", func(in *PutSubscriptionFilterInput) string { return in.LogGroupName }),
-	"DeleteSubscriptionFilter":  onGroup("DeleteSubscriptionFilter", func(in *FilterInput) string { return in.LogGroupName }),
-	"PutMetricFilter":           onGroup("PutMetricFilter", func(in *PutMetricFilterInput) string { return in.LogGroupName }),
-	"DeleteMetricFilter":        onGroup("DeleteMetricFilter", func(in *FilterInput) string { return in.LogGroupName }),
+	"PutSubscriptionFilter":    onGroup("PutSubscriptionFilter", func(in *PutSubscriptionFilterInput) string { return in.LogGroupName }),
+	"DeleteSubscriptionFilter": onGroup("DeleteSubscriptionFilter", func(in *FilterInput) string { return in.LogGroupName }),
+	"PutMetricFilter":          onGroup("PutMetricFilter", func(in *PutMetricFilterInput) string { return in.LogGroupName }),
+	"DeleteMetricFilter": api.Needs(func(call *api.Call, in *FilterInput) ([]authorize.Need, error) {
+		if err := checkFilter(in); err != nil {
+			return nil, err
+		}
+		g, err := group(call, in.LogGroupName)
+		return inGroup("DeleteMetricFilter", g, ""), err
+	}),
 	"DeleteResourcePolicy":      anything("DeleteResourcePolicy"),
 	"StartQuery":                api.Needs(querying),
 	"CreateExportTask":          onGroup("CreateExportTask", func(in *CreateExportTaskInput) string { return in.LogGroupName }),
@@ -56,10 +62,6 @@ var access = map[string]api.Access{
 	"GetDeliverySource":         onDelivery("GetDeliverySource", "delivery-source:", func(in *NameInput) string { return in.Name }),
 	"PutDeliverySource":         onDelivery("PutDeliverySource", "delivery-source:", func(in *PutDeliverySourceInput) string { return in.Name }),
 }
-
-// streams is what stands between a group's ARN and a stream's name. AWS asks policies
-// about a group as about the streams of no name in it.
-const streams = ":log-stream:"
 
 // anything needs an action that is about no group.
 func anything(action string) api.Access {
@@ -103,9 +105,10 @@ func onDelivery[In any](action, kind string, name func(*In) string) api.Access {
 	})
 }
 
+// inGroup needs an action on a stream. AWS asks policies about a group as about the stream
+// of no name in it.
 func inGroup(action string, g arn.ARN, stream string) []authorize.Need {
-	g.Resource += streams + stream
-	return api.One("logs:"+action, g)
+	return []authorize.Need{{Action: "logs:" + action, Resource: authorize.LogStream(g, stream), Account: g.Account}}
 }
 
 func getting(call *api.Call, in *GetLogEventsInput) ([]authorize.Need, error) {

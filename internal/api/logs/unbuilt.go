@@ -250,16 +250,21 @@ func (t *MetricTransformation) show() string {
 
 // deleteMetricFilter refuses DeleteMetricFilter.
 func (s *Service) deleteMetricFilter(_ context.Context, call *api.Call, in *FilterInput) (*Empty, error) {
-	if utf8.RuneCountInString(in.LogGroupName) > maxName {
-		return nil, invalid("Invalid LogGroup or LogStream, both must have length less than or equal to %d.", maxName)
-	}
-	if err := short("filterName", in.FilterName, maxFilterName); err != nil {
+	if err := checkFilter(in); err != nil {
 		return nil, err
 	}
 	if err := s.there(call, in.LogGroupName); err != nil {
 		return nil, err
 	}
 	return nil, absent("The specified metric filter does not exist.")
+}
+
+// checkFilter refuses names of a metric filter that are too long.
+func checkFilter(in *FilterInput) error {
+	if utf8.RuneCountInString(in.LogGroupName) > maxName {
+		return invalid("Invalid LogGroup or LogStream, both must have length less than or equal to %d.", maxName)
+	}
+	return short("filterName", in.FilterName, maxFilterName)
 }
 
 // deleteResourcePolicy refuses DeleteResourcePolicy.

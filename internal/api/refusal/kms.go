@@ -40,6 +40,8 @@ var ofKMS = sentences{
 	keys.ErrTooLong:       "Algorithm %s and key spec %s cannot encrypt data larger than %d bytes.",
 	keys.ErrSignature:     "",
 	keys.ErrMAC:           "",
+	keys.ErrAliasARN:      "Key Aliases are not supported for this operation.",
+	keys.ErrKeyARN:        "Invalid arn %s",
 
 	kms.ErrGrantContext: "Grant constraints are supported for symmetric encryption keys only.",
 }

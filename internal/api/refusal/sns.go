@@ -4,6 +4,7 @@ import (
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/shard/topics/topicpolicy"
+	"godwit.dev/godwit/internal/sms"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/endpoint"
 	"godwit.dev/godwit/internal/topic/filter"
@@ -47,9 +48,20 @@ var sns = sentences{
 	endpoint.ErrOtherProtocol:   badParameter + "Endpoint must match the specified protocol",
 	endpoint.ErrTooLong:         badParameter + "Endpoint Reason: longer than %d bytes",
 	endpoint.ErrAddress:         badParameter + "Email address",
+	endpoint.ErrNumber:          "Invalid SMS endpoint: %s",
 	endpoint.ErrURL:             badParameter + "Endpoint Reason: not a URL",
 	endpoint.ErrPassword:        badParameter + "Endpoint Reason: credentials in an endpoint need https",
 	topic.ErrSubscribed:         badParameter + "Attributes Reason: Subscription already exists with different attributes",
+
+	sms.ErrAttribute:      "%s is not a valid attribute",
+	sms.ErrAttributeValue: "%s is invalid",
+	sms.ErrOptInAgain:     badParameter + "PhoneNumber Reason: a phone number can be opted in once in 30 days",
+	sms.ErrOptedOut:       "The phone number is opted out",
+	sms.ErrVerified:       "The phone number is verified already",
+	sms.ErrTooManyNumbers: "The sandbox has as many phone numbers as it may have",
+	sms.ErrTooSoon:        "A phone number can be deleted 24 hours after it was verified",
+	sms.ErrNoNumber:       "The phone number is not in the SMS sandbox",
+	sms.ErrPassword:       "The one-time password is not valid",
 
 	topic.ErrInAttribute:        badParameter + "%s",
 	topic.ErrInAttributes:       badParameter + "Attributes Reason: %s",
@@ -82,6 +94,7 @@ var sns = sentences{
 	topic.ErrReplayFuture:       "ReplayPolicy: %s must not be in the future",
 
 	topics.ErrTooManyTopics:  "",
+	topics.ErrProtected:      "The data protection policy of the topic denies the message, which has data of the identifier %s",
 	topics.ErrNoDedup:        badParameter + "The topic should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly",
 	topicpolicy.ErrTooLong:   "Policy Reason: Policy is longer than %d bytes",
 	topicpolicy.ErrDocument:  "Policy Error: null",

@@ -8,25 +8,30 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
+	"godwit.dev/godwit/internal/sms"
 )
 
 // access is what each operation needs to be allowed. A batch needs what its single action
 // does. Source: actions, resources and condition keys for SNS, in the service
 // authorization reference.
 var access = map[string]api.Access{
-	"CreateTopic":              api.Needs(creating),
-	"ListTopics":               everyTopic("ListTopics"),
-	"DeleteTopic":              shared("DeleteTopic", func(in *DeleteTopicInput) string { return in.TopicArn }),
-	"GetTopicAttributes":       shared("GetTopicAttributes", func(in *GetTopicAttributesInput) string { return in.TopicArn }),
-	"SetTopicAttributes":       api.Needs(setting),
-	"AddPermission":            shared("AddPermission", func(in *AddPermissionInput) string { return in.TopicArn }),
-	"RemovePermission":         shared("RemovePermission", func(in *RemovePermissionInput) string { return in.TopicArn }),
+	"CreateTopic":             api.Needs(creating),
+	"ListTopics":              everyTopic("ListTopics"),
+	"DeleteTopic":             shared("DeleteTopic", func(in *DeleteTopicInput) string { return in.TopicArn }),
+	"GetTopicAttributes":      shared("GetTopicAttributes", func(in *GetTopicAttributesInput) string { return in.TopicArn }),
+	"SetTopicAttributes":      api.Needs(setting),
+	"AddPermission":           shared("AddPermission", func(in *AddPermissionInput) string { return in.TopicArn }),
+	"RemovePermission":        shared("RemovePermission", func(in *RemovePermissionInput) string { return in.TopicArn }),
+	"PutDataProtectionPolicy": api.Needs(protecting),
+	"GetDataProtectionPolicy": api.Needs(func(call *api.Call, in *GetDataProtectionPolicyInput) ([]authorize.Need, error) {
+		return onTopic(call, "GetDataProtectionPolicy", "ResourceArn", in.ResourceArn, false)
+	}),
 	"Publish":                  api.Needs(publishing),
 	"PublishBatch":             shared("Publish", func(in *PublishBatchInput) string { return in.TopicArn }),
 	"ListSubscriptionsByTopic": shared("ListSubscriptionsByTopic", func(in *ListSubscriptionsByTopicInput) string { return in.TopicArn }),
 
 	"Subscribe":                 api.Needs(subscribing),
-	"ConfirmSubscription":       owner("ConfirmSubscription", func(in *ConfirmSubscriptionInput) string { return in.TopicArn }),
+	"ConfirmSubscription":       api.Needs(confirming),
 	"Unsubscribe":               onSubscription("Unsubscribe", func(in *UnsubscribeInput) string { return in.SubscriptionArn }),
 	"ListSubscriptions":         everyTopic("ListSubscriptions"),
 	"GetSubscriptionAttributes": onSubscription("GetSubscriptionAttributes", func(in *GetSubscriptionAttributesInput) string { return in.SubscriptionArn }),
@@ -46,11 +51,14 @@ func shared[In any](action string, topic func(*In) string) api.Access {
 	})
 }
 
-// owner needs an action on a topic that only its own account's identities can be given.
-func owner[In any](action string, topic func(*In) string) api.Access {
-	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) {
-		return onTopic(call, action, "TopicArn", topic(in), false)
-	})
+// confirming needs the right to confirm. The token stands for the topic's owner, of whatever
+// account: only the caller's own policies are asked.
+func confirming(call *api.Call, in *ConfirmSubscriptionInput) ([]authorize.Need, error) {
+	t, err := parseARN(call, "TopicArn", in.TopicArn)
+	if err != nil {
+		return nil, invalid("Topic")
+	}
+	return []authorize.Need{{Action: "sns:ConfirmSubscription", Resource: t.String()}}, nil
 }
 
 func onTopic(call *api.Call, action, member, value string, shared bool) ([]authorize.Need, error) {
@@ -91,7 +99,7 @@ func creating(call *api.Call, in *CreateTopicInput) ([]authorize.Need, error) {
 	for _, name := range slices.Sorted(maps.Keys(in.Attributes)) {
 		needs = append(needs, passing(name, in.Attributes[name])...)
 	}
-	return needs, nil
+	return append(needs, auditing(api.Deref(in.DataProtectionPolicy))...), nil
 }
 
 func setting(call *api.Call, in *SetTopicAttributesInput) ([]authorize.Need, error) {
@@ -105,7 +113,7 @@ const subscriptionRole = "SubscriptionRoleArn"
 // passing needs that the caller may give SNS the role that an attribute names, to log
 // deliveries, or to make them.
 func passing(attribute, role string) []authorize.Need {
-	if role == "" || !strings.HasSuffix(attribute, "FeedbackRoleArn") && attribute != subscriptionRole {
+	if role == "" || !strings.HasSuffix(attribute, "FeedbackRoleArn") && attribute != sms.StatusRole && attribute != subscriptionRole {
 		return nil
 	}
 	a, _ := arn.Parse(role) // of none the account is the caller's, and the operation refuses it
@@ -123,6 +131,23 @@ func settingOfSubscription(call *api.Call, in *SetSubscriptionAttributesInput) (
 	return append(needs, passing(in.AttributeName, api.Deref(in.AttributeValue))...), nil
 }
 
+// protecting needs what lets SNS write findings into a log group, where the policy audits.
+// Source: "Data protection policy operations" in the SNS developer guide.
+func protecting(call *api.Call, in *PutDataProtectionPolicyInput) ([]authorize.Need, error) {
+	needs, err := onTopic(call, "PutDataProtectionPolicy", "ResourceArn", in.ResourceArn, false)
+	return append(needs, auditing(api.Deref(in.DataProtectionPolicy))...), err
+}
+
+func auditing(policy string) []authorize.Need {
+	if p, err := dataProtection(policy); err != nil || p == nil || !p.Audits() {
+		return nil
+	}
+	return []authorize.Need{
+		{Action: "logs:CreateLogDelivery", Resource: "*"},
+		{Action: "logs:PutResourcePolicy", Resource: "*"},
+	}
+}
+
 func setTags(n *authorize.Need, tags []Tag) {
 	n.Tags = make(map[string]string, len(tags))
 	for _, t := range tags {
@@ -137,6 +162,9 @@ func publishing(call *api.Call, in *PublishInput) ([]authorize.Need, error) {
 	member, value, err := targetOf(in)
 	if err != nil {
 		return nil, err
+	}
+	if in.PhoneNumber != nil {
+		return anyResource("Publish"), nil
 	}
 	return onTopic(call, "Publish", member, value, true)
 }

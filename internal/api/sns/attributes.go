@@ -42,13 +42,17 @@ func messageAttributes(given map[string]MessageAttributeValue) ([]message.Attrib
 // checkTypes refuses attributes without a type, as AWS does before it looks at
 // anything else; at is where the attributes stand in the request.
 func checkTypes(at string, given map[string]MessageAttributeValue) error {
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		if given[name].DataType == nil {
-			return fault.Newf(fault.MissingParameter, "1 validation error detected: Value null at '%smessageAttributes.%s.member.dataType' "+
-				"failed to satisfy constraint: Member must not be null", at, name)
+	first, untyped := "", false
+	for name, value := range given {
+		if value.DataType == nil && (!untyped || name < first) {
+			first, untyped = name, true
 		}
 	}
-	return nil
+	if !untyped {
+		return nil
+	}
+	return fault.Newf(fault.MissingParameter, "1 validation error detected: Value null at '%smessageAttributes.%s.member.dataType' "+
+		"failed to satisfy constraint: Member must not be null", at, first)
 }
 
 func badValue(format string, args ...any) error {
@@ -74,11 +78,20 @@ func checkAttributeName(name string) error {
 				"Can only include alphanumeric characters, hyphens, underscores, or dots.", c)
 		}
 	}
+	for _, own := range ownPrefixes {
+		if strings.HasPrefix(name, own) {
+			return nil
+		}
+	}
 	if lower := strings.ToLower(name); strings.HasPrefix(lower, "aws.") || strings.HasPrefix(lower, "amazon.") {
 		return badValue("Message attribute name can not start with the reserved prefixes AWS. or Amazon.")
 	}
 	return nil
 }
+
+// ownPrefixes begin the attributes that say something about a text message or a push
+// notification.
+var ownPrefixes = [...]string{"AWS.SNS.SMS.", "AWS.MM.SMS.", "AWS.SNS.MOBILE."}
 
 func alphanumeric(c rune) bool {
 	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'

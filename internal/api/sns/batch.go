@@ -55,6 +55,9 @@ func (s *Service) publishBatch(ctx context.Context, call *api.Call, in *PublishB
 		if _, whole := err.(wholeCall); whole { //nolint:errorlint // made by publication, which wraps it in nothing
 			return nil, err
 		}
+		if err == nil {
+			err = s.engine.Protect(t, &p)
+		}
 		if err != nil {
 			code, message, sender := call.Describe(err)
 			out.Failed = append(out.Failed, BatchResultErrorEntry{Id: e.Id, Code: code, Message: message, SenderFault: sender})

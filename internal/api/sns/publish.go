@@ -34,6 +34,9 @@ func (s *Service) publish(ctx context.Context, call *api.Call, in *PublishInput)
 	if err := checkTypes("", in.MessageAttributes); err != nil {
 		return nil, err
 	}
+	if in.PhoneNumber != nil && in.TopicArn == nil && in.TargetArn == nil {
+		return s.publishText(ctx, call, in)
+	}
 	target, err := s.publishTarget(ctx, call, in)
 	if err != nil {
 		return nil, err
@@ -84,7 +87,7 @@ func targetOf(in *PublishInput) (member, value string, err error) {
 	case given > 1:
 		return "", "", invalid("TopicArn, TargetArn and PhoneNumber Reason: exactly one of them must be given")
 	case in.PhoneNumber != nil:
-		return "", "", invalid("PhoneNumber Reason: this server does not send text messages yet")
+		return "PhoneNumber", *in.PhoneNumber, nil
 	case in.TargetArn != nil:
 		if a, err := arn.Parse(*in.TargetArn); err == nil && a.Service == "sns" && strings.HasPrefix(a.Resource, "endpoint/") {
 			return "", "", invalid("TargetArn Reason: No endpoint found for the target arn specified")

@@ -9,6 +9,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/topic/protect"
 )
 
 // Engine is what the handlers need of the owner of the state, which is
@@ -19,6 +20,9 @@ type Engine interface {
 	DeleteTopic(ctx context.Context, t arn.ARN) error
 	TopicAttributes(ctx context.Context, t arn.ARN) (map[string]string, error)
 	SetTopicAttribute(ctx context.Context, t arn.ARN, name, value string) error
+	// SetDataProtection takes the policy away if it is nil.
+	SetDataProtection(ctx context.Context, t arn.ARN, policy *protect.Policy) error
+	DataProtection(ctx context.Context, t arn.ARN) (text string, err error)
 	AddTopicPermission(ctx context.Context, t arn.ARN, p shard.Permission) error
 	// RemoveTopicPermission succeeds for a label that is not there.
 	RemoveTopicPermission(ctx context.Context, t arn.ARN, label string) error
@@ -47,6 +51,9 @@ type Engine interface {
 	// AdmitsPublisher reports whether a topic's policy lets another account
 	// publish; address is the caller's host and port.
 	AdmitsPublisher(ctx context.Context, t arn.ARN, account, address string) bool
+	// Protect applies the topic's data protection policy to a message, and refuses what
+	// that denies.
+	Protect(t arn.ARN, p *shard.Publication) error
 	// Publish accepts messages, in their order; they are durable on return. It
 	// gives a result for each.
 	Publish(ctx context.Context, t arn.ARN, publications ...shard.Publication) ([]shard.SendResult, error)
@@ -67,6 +74,8 @@ type Options struct {
 	PublishQuota int
 	// NoMail has subscriptions by mail refused: mails go nowhere.
 	NoMail bool
+	// Texting are text messages.
+	Texting Texting
 	// Principals are who can be named by topics' policies; nil: api.Unbound.
 	Principals api.Principals
 }
@@ -78,23 +87,26 @@ type Service struct {
 	newToken func() string
 	quota    *quota
 	noMail   bool
+	texting  Texting
 
 	principals api.Principals
 }
 
 // New makes a Service.
 func New(o Options) *Service {
-	return &Service{engine: o.Engine, newID: o.NewID, newToken: o.NewToken, quota: newQuota(o.PublishQuota), noMail: o.NoMail, principals: cmp.Or[api.Principals](o.Principals, api.Unbound{})}
+	return &Service{engine: o.Engine, newID: o.NewID, newToken: o.NewToken, quota: newQuota(o.PublishQuota), noMail: o.NoMail, texting: o.Texting, principals: cmp.Or[api.Principals](o.Principals, api.Unbound{})}
 }
 
 // Operations declares the operations that are built.
 func (s *Service) Operations() []api.Operation {
-	return api.Guarded(access, []api.Operation{
+	return append(s.textOperations(), api.Guarded(access, []api.Operation{
 		api.Op("CreateTopic", s.createTopic),
 		api.Op("DeleteTopic", s.deleteTopic),
 		api.Op("ListTopics", s.listTopics),
 		api.Op("GetTopicAttributes", s.getTopicAttributes),
 		api.Op("SetTopicAttributes", s.setTopicAttributes),
+		api.Op("PutDataProtectionPolicy", s.putDataProtectionPolicy),
+		api.Op("GetDataProtectionPolicy", s.getDataProtectionPolicy),
 		api.Op("AddPermission", s.addPermission),
 		api.Op("RemovePermission", s.removePermission),
 		api.Op("Subscribe", s.subscribe),
@@ -109,5 +121,5 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("TagResource", s.tagResource).WithResult(),
 		api.Op("UntagResource", s.untagResource).WithResult(),
 		api.Op("ListTagsForResource", s.listTagsForResource),
-	})
+	})...)
 }

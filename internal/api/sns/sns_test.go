@@ -127,7 +127,6 @@ func TestPublishRefuses(t *testing.T) {
 		{"no target", with(func(in *PublishInput) { in.TopicArn = nil }), fault.InvalidParameter, "Invalid parameter: TopicArn or TargetArn Reason: no value for required parameter"},
 		{"two targets", with(func(in *PublishInput) { in.TargetArn = in.TopicArn }), fault.InvalidParameter, "Invalid parameter: TopicArn, TargetArn and PhoneNumber Reason: exactly one of them must be given"},
 		{"topic and phone", with(func(in *PublishInput) { in.PhoneNumber = new("+15550100") }), fault.InvalidParameter, "Invalid parameter: TopicArn, TargetArn and PhoneNumber Reason: exactly one of them must be given"},
-		{"phone", with(func(in *PublishInput) { in.TopicArn, in.PhoneNumber = nil, new("+15550100") }), fault.InvalidParameter, "Invalid parameter: PhoneNumber Reason: this server does not send text messages yet"},
 		{"endpoint", with(func(in *PublishInput) {
 			in.TopicArn, in.TargetArn = nil, new("arn:aws:sns:us-east-1:000000000000:endpoint/GCM/app/1")
 		}), fault.InvalidParameter, "Invalid parameter: TargetArn Reason: No endpoint found for the target arn specified"},

@@ -28,6 +28,9 @@ func (s *Service) subscribe(ctx context.Context, call *api.Call, in *SubscribeIn
 	if s.noMail && (in.Protocol == topic.Email.String() || in.Protocol == topic.EmailJSON.String()) {
 		return nil, invalid("Protocol Reason: " + in.Protocol + " subscriptions need a mail relay, which this server has none of (--mail-relay)")
 	}
+	if s.texting.None && in.Protocol == topic.SMS.String() {
+		return nil, invalid("Protocol Reason: " + needsCarrier)
+	}
 	sub, err := s.engine.Subscribe(ctx, topic.Subscribe{
 		Topic:      t,
 		Owner:      call.Account,

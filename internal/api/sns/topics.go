@@ -25,8 +25,9 @@ func (s *Service) bind(doc string) (string, error) {
 
 // createTopic answers CreateTopic.
 func (s *Service) createTopic(ctx context.Context, call *api.Call, in *CreateTopicInput) (*CreateTopicOutput, error) {
-	if api.Deref(in.DataProtectionPolicy) != "" {
-		return nil, invalid("DataProtectionPolicy Reason: data protection is not supported by this version yet")
+	protection, err := dataProtection(api.Deref(in.DataProtectionPolicy))
+	if err != nil {
+		return nil, err
 	}
 	tags, err := tagMap(in.Tags)
 	if err != nil {
@@ -39,7 +40,7 @@ func (s *Service) createTopic(ctx context.Context, call *api.Call, in *CreateTop
 		}
 	}
 	name := arn.Topic(call.Region, call.Account, *in.Name)
-	if err := s.engine.CreateTopic(ctx, topic.CreateTopic{ARN: name, Attributes: attributes, Tags: tags}); err != nil {
+	if err := s.engine.CreateTopic(ctx, topic.CreateTopic{ARN: name, Attributes: attributes, Tags: tags, Protection: protection}); err != nil {
 		return nil, err
 	}
 	return &CreateTopicOutput{TopicArn: name.String()}, nil

@@ -11,7 +11,7 @@ import (
 // pages, which say what needs no permission.
 var access = map[string]api.Access{
 	"AssumeRole":                api.Needs(assuming),
-	"AssumeRoleWithWebIdentity": api.Free, // the token is the operation's to judge
+	"AssumeRoleWithWebIdentity": api.Inside("sts:AssumeRoleWithWebIdentity"), // by the token's claims
 	"GetCallerIdentity":         api.Free,
 	"GetSessionToken":           api.Free,
 	"GetFederationToken": api.Needs(func(call *api.Call, in *GetFederationTokenInput) ([]authorize.Need, error) {

@@ -106,6 +106,23 @@ func (t *texts) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(t))
 }
 
+// keys are the condition keys of the claims, which begin with the provider's name. They
+// hold for the whole session. client is who the token was issued to.
+func (c *claims) keys(provider, client string) map[string][]string {
+	prefix := strings.ToLower(provider)
+	keys := map[string][]string{prefix + ":aud": {client}, prefix + ":sub": {c.Subject}}
+	if len(c.Audience) > 1 {
+		keys[prefix+":oaud"] = c.Audience
+	}
+	if c.Party != "" {
+		keys[prefix+":azp"] = []string{c.Party}
+	}
+	if len(c.AMR) > 0 {
+		keys[prefix+":amr"] = c.AMR
+	}
+	return keys
+}
+
 // actions are what a role's trust policy has to allow.
 func (c *claims) actions() []string {
 	all := []string{"sts:AssumeRoleWithWebIdentity"}

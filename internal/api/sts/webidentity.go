@@ -3,6 +3,7 @@ package sts
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -80,8 +81,8 @@ func (s *Service) assumeRoleWithWebIdentity(ctx context.Context, call *api.Call,
 	if n := len(*in.WebIdentityToken); n < minToken || n > maxToken {
 		return nil, check.Invalid("1 validation error detected: Value at 'webIdentityToken' failed to satisfy constraint: Member must have length less than or equal to 20000")
 	}
-	role := s.engine.RoleOf(*in.RoleArn)
-	if role == nil {
+	account, kind, _, ok := iam.ParseARN(*in.RoleArn)
+	if !ok || kind != iam.Role {
 		return nil, errWebIdentity
 	}
 	said, err := peek(*in.WebIdentityToken)
@@ -90,7 +91,7 @@ func (s *Service) assumeRoleWithWebIdentity(ctx context.Context, call *api.Call,
 	}
 	name := strings.TrimPrefix(said.Issuer, "https://")
 	var provider *iam.Entity
-	_ = s.engine.Read(role.Account, func(a *iam.Account) error {
+	_ = s.engine.Read(account, func(a *iam.Account) error {
 		provider, _ = a.Find(iam.Provider, name)
 		return nil
 	})
@@ -113,7 +114,13 @@ func (s *Service) assumeRoleWithWebIdentity(ctx context.Context, call *api.Call,
 	if said.SourceIdentity != "" && checkText("sourceIdentity", said.SourceIdentity, 2, 64, "") != nil {
 		return nil, badToken("The ID Token has a source identity that is none")
 	}
-	if err := s.admits(call, role, provider, name, client, &said, *in.RoleSessionName); err != nil {
+	// Only whom the provider vouches for hears of roles, and not of those that there are not.
+	role := s.engine.RoleOf(*in.RoleArn)
+	if role == nil {
+		return nil, errWebIdentity
+	}
+	keys := said.keys(name, client)
+	if err := s.admits(call, role, provider, keys, &said, *in.RoleSessionName); err != nil {
 		return nil, err
 	}
 	lasts, err := lasting(in.DurationSeconds, role, false)
@@ -121,7 +128,7 @@ func (s *Service) assumeRoleWithWebIdentity(ctx context.Context, call *api.Call,
 		return nil, err
 	}
 	session := &identity.Session{
-		Kind: caller.Session, Account: role.Account, Of: role.ID, Name: *in.RoleSessionName, Provider: provider.ARN(), Source: said.SourceIdentity,
+		Kind: caller.Session, Account: role.Account, Of: role.ID, Name: *in.RoleSessionName, Provider: provider.ARN(), Source: said.SourceIdentity, Claims: keys,
 	}
 	credentials, packed, err := s.begin(call, session, lasts, in.Policy, in.PolicyArns, said.Tags, said.Transitive)
 	if err != nil {
@@ -158,8 +165,7 @@ func (s *Service) verify(ctx context.Context, token string, said *claims) error 
 	return badToken("Couldn't verify the ID Token's signature")
 }
 
-// webContext are the condition keys of a web identity: those of the claims begin with the
-// provider's name.
+// webContext are the condition keys of a web identity.
 type webContext struct {
 	claims map[string][]string
 	other  authorize.Context // what is known of any request
@@ -173,29 +179,19 @@ func (c *webContext) Values(key string) []string {
 	return c.other.Values(key)
 }
 
-// admits asks the role's trust policy.
-func (s *Service) admits(call *api.Call, role, provider *iam.Entity, name, client string, said *claims, session string) error {
+// admits asks the role's trust policy. of are the condition keys of the claims.
+func (s *Service) admits(call *api.Call, role, provider *iam.Entity, of map[string][]string, said *claims, session string) error {
 	trust, err := s.engine.TrustOf(role)
 	if err != nil {
 		return errWebIdentity
 	}
 	who := &caller.Caller{Kind: caller.Anonymous, Provider: provider.ARN()}
-	keys := map[string][]string{"sts:rolesessionname": {session}}
+	keys := maps.Clone(of)
+	keys["sts:rolesessionname"] = []string{session}
 	known := webContext{claims: keys, other: authorize.Context{
 		Caller: who, Account: role.Account, Region: call.Region, Now: call.Time.UnixMilli(), Address: call.RemoteAddr, Transport: call.Transport(),
 		Need: said.tagging(),
 	}}
-	prefix := strings.ToLower(name)
-	keys[prefix+":aud"], keys[prefix+":sub"] = []string{client}, []string{said.Subject}
-	if len(said.Audience) > 1 {
-		keys[prefix+":oaud"] = said.Audience
-	}
-	if said.Party != "" {
-		keys[prefix+":azp"] = []string{said.Party}
-	}
-	if len(said.AMR) > 0 {
-		keys[prefix+":amr"] = said.AMR
-	}
 	if said.SourceIdentity != "" {
 		keys["sts:sourceidentity"] = []string{said.SourceIdentity}
 	}

@@ -198,21 +198,26 @@ func headerOf(r *deliver.Request) http.Header {
 	if n.Kind == message.Notification && r.ContentType != "" {
 		contentType = r.ContentType
 	}
-	h := http.Header{
-		"Content-Type":    {contentType},
-		"User-Agent":      {UserAgent},
-		"Accept-Encoding": {"gzip,deflate"},
-		"Connection":      {"Keep-Alive"}, // HTTP/2 has none, and the transport leaves it out
+	const most = 9
+	h, values := make(http.Header, most), new([most]string) // one piece of memory for all
+	add := func(name, value string) {
+		i := len(h)
+		values[i] = value
+		h[name] = values[i : i+1 : i+1]
 	}
+	add("Content-Type", contentType)
+	add("User-Agent", UserAgent)
+	add("Accept-Encoding", "gzip,deflate")
+	add("Connection", "Keep-Alive") // HTTP/2 has none, and the transport leaves it out
 	// As AWS spells them; over HTTP/1.1 a receiver may care.
-	h["x-amz-sns-message-type"] = []string{r.Type()}
-	h["x-amz-sns-message-id"] = []string{uuid.UUID(r.Message.ID).String()}
-	h["x-amz-sns-topic-arn"] = []string{n.Topic}
+	add("x-amz-sns-message-type", r.Type())
+	add("x-amz-sns-message-id", uuid.UUID(r.Message.ID).String())
+	add("x-amz-sns-topic-arn", n.Topic)
 	if n.Kind != message.SubscriptionConfirmation {
-		h["x-amz-sns-subscription-arn"] = []string{n.Subscription}
+		add("x-amz-sns-subscription-arn", n.Subscription)
 	}
 	if r.Raw() {
-		h["x-amz-sns-rawdelivery"] = []string{"true"}
+		add("x-amz-sns-rawdelivery", "true")
 	}
 	return h
 }

@@ -189,6 +189,13 @@ func (e *environment) launch() (*instance, error) {
 	if err := e.assume(); err != nil {
 		return nil, err
 	}
+	own := e.target.Environment
+	if e.target.Cipher != nil && e.runner.Variables != nil {
+		var err error
+		if own, err = e.runner.Variables(e.target); err != nil {
+			return nil, err
+		}
+	}
 	i := &instance{api: newAPI(e.runner.Answers)}
 	var listener net.Listener // nil: it is in the sandbox
 	address := e.runner.Network.RuntimeAPI()
@@ -210,7 +217,7 @@ func (e *environment) launch() (*instance, error) {
 		return nil, err
 	}
 	reader, writer, err := os.Pipe()
-	spec := e.spec(address, i.group)
+	spec := e.spec(address, i.group, own)
 	if err == nil {
 		i.output = newOutput(reader, e.out, e.language.managed)
 		go i.output.follow()
@@ -291,7 +298,7 @@ func listenApart() (net.Listener, error) {
 }
 
 // spec describes the sandbox.
-func (e *environment) spec(api string, groups group) sandbox.Spec {
+func (e *environment) spec(api string, groups group, own map[string]string) sandbox.Spec {
 	s := sandbox.Spec{Groups: groups.dirs, MemoryLimited: groups.memory, User: e.user, Isolate: !e.runner.Plain}
 	task, lib := e.code.dir, filepath.Join(e.runner.Directory, "runtime")
 	if s.Isolate {
@@ -322,7 +329,7 @@ func (e *environment) spec(api string, groups group) sandbox.Spec {
 		s.Args = append([]string{e.language.interpreter}, e.language.flags...)
 		s.Args = append(s.Args, filepath.Join(lib, e.language.script))
 	}
-	s.Env = e.variables(api, task, lib)
+	s.Env = e.variables(api, task, lib, own)
 	if !s.Isolate {
 		s.Env = append(s.Env, "TMPDIR="+e.tmp())
 	}

@@ -62,6 +62,9 @@ type Options struct {
 	// Storage is what all functions may have in /tmp together, in bytes, beside what
 	// each may have; 0: a quarter of this machine's memory.
 	Storage int64
+	// Variables decrypts the environment of a function that has a customer's key, as its
+	// role; nil: there are no such functions. Errors: KMS's.
+	Variables func(t *function.Target) (map[string]string, error)
 	// Roles gives functions their credentials; nil: they have those of nobody.
 	Roles invoke.Roles
 	// Answers is what all answers of functions may hold while they are read; nil: any

@@ -38,9 +38,9 @@ const (
 	tracingPort = "2000"
 )
 
-// variables are the environment variables of the process. What the function's
-// configuration sets goes before ours where AWS lets it.
-func (e *environment) variables(api, task, lib string) []string {
+// variables are the environment variables of the process. What is configured for the
+// function goes before ours where AWS lets it.
+func (e *environment) variables(api, task, lib string, configured map[string]string) []string {
 	t := e.target
 	v := map[string]string{
 		"PATH":                     "/var/lang/bin:/usr/local/bin:/usr/bin/:/bin:/opt/bin",
@@ -61,7 +61,7 @@ func (e *environment) variables(api, task, lib string) []string {
 	} else if e.runner.Endpoint != "" {
 		v["AWS_ENDPOINT_URL"] = e.runner.Endpoint
 	}
-	maps.Copy(v, t.Environment)
+	maps.Copy(v, configured)
 	own := map[string]string{
 		"_HANDLER":                        t.Handler,
 		"AWS_REGION":                      t.Function.Region,

@@ -36,7 +36,7 @@ func (n *Names) Add(key, value []byte) {
 			}
 			n.logGroups[layout.Number(value[:8])] = a
 		}
-	case keyspace.KindQueue, keyspace.KindTopic, keyspace.KindSubscription, keyspace.KindFunction:
+	case keyspace.KindQueue, keyspace.KindTopic, keyspace.KindSubscription, keyspace.KindFunction, keyspace.KindDirect:
 		a, ok := nameIn(&k)
 		var record struct {
 			Incarnation layout.Incarnation   `json:"incarnation"`
@@ -101,6 +101,8 @@ func nameIn(k *keyspace.Key) (a arn.ARN, ok bool) {
 		return arn.Queue(region, account, name), true
 	case keyspace.KindTopic:
 		return arn.Topic(region, account, name), true
+	case keyspace.KindDirect:
+		return arn.Direct(region, account, name), true
 	case keyspace.KindSubscription:
 		id, _ := k.Text(keyspace.PartID)
 		return arn.Topic(region, account, name).Subscription(id), true

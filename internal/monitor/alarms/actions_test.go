@@ -132,7 +132,7 @@ func TestWaitingActionsAreBounded(t *testing.T) {
 		w.set(e, id("a"), alarm.Alarming, alarm.OK)
 	}
 	items, _, err := e.History(HistoryQuery{Owner: owner, Name: "a", Type: alarm.Action, Limit: 100})
-	if err != nil || len(items) != 17 || items[16].Summary != "Failed to execute action "+topic || !strings.Contains(items[16].Data, "too many") {
+	if err != nil || len(items) != 17 || !strings.HasPrefix(items[16].Summary, "Failed to execute action "+topic+". Received error: ") || !strings.Contains(items[16].Data, "too many") {
 		t.Errorf("%d items, %+v, %v", len(items), items, err)
 	}
 	e = w.open(w.store)

@@ -233,7 +233,7 @@ func TestFailingActions(t *testing.T) {
 		t.Errorf("%d attempts", n)
 	}
 	items, _, err := e.History(HistoryQuery{Owner: owner, Descending: true, Limit: 1})
-	if err != nil || items[0].Summary != "Failed to execute action "+topic || !strings.Contains(items[0].Data, "gone") {
+	if err != nil || items[0].Summary != "Failed to execute action "+topic+`. Received error: "gone"` || !strings.Contains(items[0].Data, "gone") {
 		t.Errorf("%+v, %v", items, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/monitor/logs/pattern"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store/memory"
@@ -91,7 +92,7 @@ func TestReadsAreBounded(t *testing.T) {
 
 // putOwn writes events as the server does its own.
 func putOwn(l *Logs, stream string, events []Event) error {
-	_, err := l.shard.Run(false, func(*kernel.Tx) error { return l.sink.put(group, stream, events) })
+	_, err := l.shard.Run(false, func(*kernel.Tx) error { return l.sink.put(group, stream, events, authorize.AllLogRights) })
 	return err
 }
 

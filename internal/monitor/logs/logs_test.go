@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
@@ -393,7 +394,7 @@ func TestSink(t *testing.T) {
 	for i := range 3 {
 		l.Writer().Put(group, "s", began.Add(time.Duration(-i)*time.Second), fmt.Append(nil, i))
 	}
-	l.LogJSON(group, "json", began, map[string]int{"a": 1})
+	l.LogJSON(group, "json", began, map[string]int{"a": 1}, authorize.AllLogRights)
 	l.Log(group, "s", began, nil) // nothing
 	same(t, "written before they are read", []string{"2", "1", "0"}, texts(events(t, l, EventsQuery{Stream: "s"}).Events))
 	streams, _, err := l.Streams(group, StreamOrder{Prefix: "s"}, Page{Limit: 1})

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/shard/kernel"
 )
@@ -46,13 +47,14 @@ type line struct {
 	time   int64
 	text   []byte
 	value  any // instead of text
+	as     authorize.LogRights
 }
 
 // Log adds an event of this server's own; it does not block, and keeps text. An
 // empty one is left out.
 func (l *Logs) Log(group arn.ARN, stream string, at time.Time, text []byte) {
 	if len(text) > 0 {
-		l.sink.add(line{group: group, stream: stream, time: at.UnixMilli(), text: text}, len(text))
+		l.sink.add(line{group: group, stream: stream, time: at.UnixMilli(), text: text, as: authorize.AllLogRights}, len(text))
 	}
 }
 
@@ -70,9 +72,10 @@ func (w Writer) Put(group arn.ARN, stream string, at time.Time, line []byte) {
 // jsonSize is about what an event of LogJSON takes.
 const jsonSize = 1024
 
-// LogJSON is Log of a value that is written as JSON, later: it must not change.
-func (l *Logs) LogJSON(group arn.ARN, stream string, at time.Time, value any) {
-	l.sink.add(line{group: group, stream: stream, time: at.UnixMilli(), value: value}, jsonSize)
+// LogJSON is Log of a value that is written as JSON, later: it must not change. as says
+// whether its group and stream may be made.
+func (l *Logs) LogJSON(group arn.ARN, stream string, at time.Time, value any, as authorize.LogRights) {
+	l.sink.add(line{group: group, stream: stream, time: at.UnixMilli(), value: value, as: as}, jsonSize)
 }
 
 // Dropped is how many events of this server's own were dropped so far.
@@ -134,6 +137,7 @@ func (s *sink) write(lines []line, run func(command func() error) error) {
 	type place struct {
 		group  arn.ARN
 		stream string
+		as     authorize.LogRights
 	}
 	by := map[place][]Event{}
 	var order []place
@@ -148,7 +152,7 @@ func (s *sink) write(lines []line, run func(command func() error) error) {
 		if len(n.text) > batchBytes-eventOverhead {
 			n.text = cut(n.text, batchBytes-eventOverhead)
 		}
-		p := place{n.group, n.stream}
+		p := place{n.group, n.stream, n.as}
 		if by[p] == nil {
 			order = append(order, p)
 		}
@@ -163,7 +167,7 @@ func (s *sink) write(lines []line, run func(command func() error) error) {
 				size += len(events[n].Message)
 				n++
 			}
-			if err := run(func() error { return s.put(p.group, p.stream, events[:n]) }); err != nil {
+			if err := run(func() error { return s.put(p.group, p.stream, events[:n], p.as) }); err != nil {
 				s.dropped.Add(int64(n))
 				s.logs.kernel.Logger.Warn("log events of this server were dropped", "group", p.group.String(), "events", n, "error", err)
 			}
@@ -181,17 +185,20 @@ func cut(text []byte, n int) []byte {
 }
 
 // put writes a batch, in a transaction.
-func (s *sink) put(group arn.ARN, stream string, events []Event) error {
+func (s *sink) put(group arn.ARN, stream string, events []Event, as authorize.LogRights) error {
 	l := s.logs
 	if l.kernel.Full() {
 		return ErrFull
 	}
 	g, err := l.find(group)
-	if errors.Is(err, ErrNoGroup) {
+	if errors.Is(err, ErrNoGroup) && as.CreateGroup {
 		if err = l.createGroup(NewGroup{ARN: group}); err == nil {
 			l.shard.CommitPart(false)
 			g, err = l.find(group)
 		}
+	}
+	if err == nil && !as.CreateStream {
+		_, err = l.stream(g.id, stream)
 	}
 	if err == nil {
 		_, err = l.put(g.id, stream, events, true)

@@ -98,7 +98,7 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, c := range functionCounters {
 		out <- c.desc
 	}
-	for _, d := range []*prometheus.Desc{functionRunning, functionEvents, functionDuration, functionEventAge, queueMessages, queueAge, noisyGroups, quietMessages, quietAge, published, publishedBytes, filteredOut, attempts, deliveries, attemptDuration, syncDuration, requestDuration, requestCount, refused, diskLow, logsBytes, logsDropped, limitUsed, limitMost, limitRefused, limitWaited, limitCut} {
+	for _, d := range []*prometheus.Desc{functionRunning, functionEvents, functionDuration, functionEventAge, queueMessages, queueAge, noisyGroups, quietMessages, quietAge, published, publishedBytes, filteredOut, attempts, deliveries, attemptDuration, syncDuration, requestDuration, requestCount, refused, textsUnanswered, textReceipts, diskLow, logsBytes, logsDropped, limitUsed, limitMost, limitRefused, limitWaited, limitCut} {
 		out <- d
 	}
 	for _, v := range storeValues {
@@ -119,6 +119,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	m.collectFunctions(out, gauge, count)
 	m.collectRequests(out)
 	m.refusals.collect(out)
+	m.texts.collect(out)
 	if m.options.Network != nil {
 		m.options.Network().collect(out)
 	}

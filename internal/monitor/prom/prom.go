@@ -70,6 +70,7 @@ type Metrics struct {
 	attempts [topic.Protocols]histogram
 	syncs    histogram
 	refusals refusals
+	texts    textCounts
 
 	mu       sync.Mutex // guards requests
 	requests map[operation]*Requests

@@ -24,13 +24,10 @@ type ID [16]byte
 // NewID is the ID of a MessageDeduplicationId. The group is empty where the
 // scope is the whole queue.
 func NewID(group, id string) ID {
-	h := sha256.New()
-	var n [8]byte
-	binary.BigEndian.PutUint64(n[:], uint64(len(group)))
-	h.Write(n[:])
-	h.Write([]byte(group))
-	h.Write([]byte(id))
-	return ID(h.Sum(nil)[:len(ID{})])
+	var room [8 + 128 + 128]byte // as much as a queue takes
+	text := binary.BigEndian.AppendUint64(room[:0], uint64(len(group)))
+	sum := sha256.Sum256(append(append(text, group...), id...))
+	return ID(sum[:len(ID{})])
 }
 
 // Minute is the bucket of a time in epoch milliseconds.

@@ -92,6 +92,19 @@ func (x *Group) Unread() uint64 {
 	return x.Start
 }
 
+// LastSent is when the last message was sent that memory knows; 0: it knows none.
+func (x *Group) LastSent() int64 {
+	switch n := len(x.Held); {
+	case x.Fresh.Len() > 0:
+		return x.Fresh.Last().Sent
+	case n > 0:
+		return x.Held[n-1].Sent
+	case x.Listing.Returned:
+		return 0
+	}
+	return x.Listing.At
+}
+
 // head is the sequence of the first message of a Group, by which it is to be listed; 0
 // if that is in flight, and blocks it, or there is none.
 func (x *Group) head() (seq uint64, l layout.Listing) {

@@ -50,7 +50,7 @@ const (
 	KindLease   Kind = Kind(keyspace.Leases)          // sequence → state
 	KindDueOf   Kind = Kind(keyspace.DueTimes)        // sequence → due time
 	KindDue     Kind = Kind(keyspace.DueMessages)     // due time, sequence → state
-	KindExpiry  Kind = Kind(keyspace.MessageExpiries) // sent time, sequence → lane; not for the main and the delayed lane
+	KindExpiry  Kind = Kind(keyspace.MessageExpiries) // sent time, sequence → lane; not for the main and the delayed lane, and in FIFO queues for what came back
 	KindBucket  Kind = Kind(keyspace.DueSeconds)      // second → number of messages due in it
 	KindHistory Kind = Kind(keyspace.Histories)       // sequence → history of attempts
 	KindGroup   Kind = Kind(keyspace.Groups)          // lane of a group that is not empty → a message at or before its first
@@ -116,8 +116,8 @@ func (k *Keys) Due(due int64, seq uint64) []byte { return k.timed(KindDue, due, 
 // Lease is the key of a lease.
 func (k *Keys) Lease(seq uint64) []byte { return k.sequence(KindLease, seq) }
 
-// Expiry is the key by which a message outside the main and the delayed lane is
-// found when its retention is over.
+// Expiry is the key by which a message is found when its retention is over that no
+// other order leads to.
 func (k *Keys) Expiry(sent int64, seq uint64) []byte { return k.timed(KindExpiry, sent, seq) }
 
 // Bucket is the key of the number of messages due in a second.

@@ -118,24 +118,36 @@ type Counters struct {
 	Listed     uint64 // groups that something can be received from, but for
 	Back       uint64 // those of a FIFO queue whose first messages came back
 	Turn       uint64 // the latest of a FIFO queue; 0: it was not used by this version
+	// HeldAges is 1 where of a FIFO queue's messages only those that came back stand in the
+	// order of expiries; 0: all do, as an older version wrote them.
+	HeldAges uint64
 }
 
-func (c *Counters) all() [12]*uint64 {
+func (c *Counters) all() [13]*uint64 {
 	return [...]*uint64{
 		&c.Next, &c.Head, &c.Fresh, &c.Scheduled, &c.Leased, &c.LowMain, &c.LowDelayed, &c.Grouped, &c.Returned, &c.Listed,
 		&c.Back, &c.Turn,
+		&c.HeldAges,
 	}
 }
 
-// always is how many counters each queue has; the rest FIFO queues alone.
-const always = 10
+// always is how many counters each queue has; the rest FIFO queues alone, and an older
+// version had only so many for them.
+const (
+	always = 10
+	older  = 12
+)
 
 // Append encodes the counters.
 func (c *Counters) Append(buf []byte) []byte {
 	all := c.all()
 	n := len(all)
-	if c.Back == 0 && c.Turn == 0 {
+	switch {
+	case c.HeldAges != 0:
+	case c.Back == 0 && c.Turn == 0:
 		n = always
+	default:
+		n = older
 	}
 	for _, n := range all[:n] {
 		buf = binary.AppendUvarint(buf, *n)
@@ -146,7 +158,7 @@ func (c *Counters) Append(buf []byte) []byte {
 // DecodeCounters reads what Append wrote.
 func DecodeCounters(p []byte) (c Counters, err error) {
 	for i, n := range c.all() {
-		if i == always && len(p) == 0 {
+		if (i == always || i == older) && len(p) == 0 {
 			break
 		}
 		v, size := binary.Uvarint(p)

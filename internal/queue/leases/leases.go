@@ -50,6 +50,13 @@ func (s *Set) All() []*Item {
 	return all
 }
 
+// Each calls f for each of them, in no order.
+func (s *Set) Each(f func(*Item)) {
+	for _, l := range s.bySequence {
+		f(l)
+	}
+}
+
 // Lowest is the lowest sequence of a leased message, but at most one.
 func (s *Set) Lowest(most uint64) uint64 {
 	for seq := range s.bySequence {

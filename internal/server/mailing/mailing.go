@@ -9,7 +9,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -17,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	mailsender "godwit.dev/godwit/internal/deliver/mail"
+	"godwit.dev/godwit/internal/server/secret"
 )
 
 // Mailing sends mails, or keeps them.
@@ -68,7 +68,7 @@ func openRelay(c config.Config, trust *tls.Config) (*mailsender.Relay, error) {
 		o.Security = mailsender.Plain
 	}
 	if c.MailPasswordFile != "" {
-		text, err := readSecret(c, c.MailPasswordFile)
+		text, err := secret.Read(c, c.MailPasswordFile)
 		if err != nil {
 			return nil, fmt.Errorf("--mail-password-file: %w", err)
 		}
@@ -77,24 +77,12 @@ func openRelay(c config.Config, trust *tls.Config) (*mailsender.Relay, error) {
 	return mailsender.NewRelay(o), nil
 }
 
-// readSecret reads a file that in production only its owner may read.
-func readSecret(c config.Config, path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if c.Production && info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s has mode %04o, so that others can use it: chmod 600 %s", path, info.Mode().Perm(), path)
-	}
-	return os.ReadFile(path)
-}
-
 // readDKIM reads the key that mails are signed with; nil where they are not.
 func readDKIM(c config.Config) (*mailsender.DKIM, error) {
 	if c.MailDKIMKey == "" {
 		return nil, nil //nolint:nilnil // as mailsender.Options has it
 	}
-	text, err := readSecret(c, c.MailDKIMKey)
+	text, err := secret.Read(c, c.MailDKIMKey)
 	if err != nil {
 		return nil, fmt.Errorf("--mail-dkim-key: %w", err)
 	}

@@ -3,6 +3,7 @@ package monitoring
 import (
 	"context"
 
+	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/fault"
@@ -23,7 +24,7 @@ type services interface {
 // alarmsPrincipal is who invokes functions for alarms.
 const alarmsPrincipal = "lambda.alarms.cloudwatch.amazonaws.com"
 
-// cloudWatch is who publishes for alarms: a topic's key has to let it.
+// cloudWatch is who publishes for alarms: a topic's key has to let it, too.
 var cloudWatch = authorize.ServiceCaller("cloudwatch.amazonaws.com")
 
 // actions executes the actions of alarms.
@@ -31,12 +32,24 @@ type actions struct {
 	newID func() message.ID
 	// Set before the first alarm is evaluated.
 	services services
+	// mayTell asks a topic's policy for CloudWatch, which publishes for alarms; nil where
+	// nobody asks, unless the topic is another account's.
+	mayTell func(ctx context.Context, alarm, topic arn.ARN) error
 }
 
 var _ alarms.Executor = (*actions)(nil)
 
-// Execute publishes to a topic, or invokes a function.
+// Execute publishes to a topic, or invokes a function. Refusals have the texts that callers
+// of these services see.
 func (x *actions) Execute(ctx context.Context, a alarms.Action) error {
+	err := x.tell(ctx, a)
+	if fault.Is(err) {
+		return fault.New(fault.KindOf(err), refusal.Text(err))
+	}
+	return err
+}
+
+func (x *actions) tell(ctx context.Context, a alarms.Action) error {
 	target, err := arn.Parse(a.ARN)
 	if err != nil {
 		return err
@@ -44,10 +57,15 @@ func (x *actions) Execute(ctx context.Context, a alarms.Action) error {
 	if target.Service == "lambda" {
 		return x.call(ctx, target, a)
 	}
-	if target.Account != a.Account && !x.services.AdmitsPublisher(ctx, target, a.Account, "") {
+	source, _ := arn.Parse(a.Source) // of an alarm: it is one
+	switch {
+	case x.mayTell != nil:
+		if err := x.mayTell(ctx, source, target); err != nil {
+			return err
+		}
+	case target.Account != a.Account && !x.services.AdmitsPublisher(ctx, target, a.Account, ""):
 		return fault.Newf(fault.AccessDenied, "The topic's policy does not let account %s publish.", a.Account)
 	}
-	source, _ := arn.Parse(a.Source) // of an alarm: it is one
 	_, err = x.services.Publish(ctx, target, shard.Publication{
 		ID: x.newID(), Sender: a.Account, Subject: a.Subject, Body: []byte(a.Message), Caller: cloudWatch, Source: source,
 	})

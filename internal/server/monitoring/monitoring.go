@@ -3,6 +3,7 @@
 package monitoring
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/kernel"
+	snstopic "godwit.dev/godwit/internal/topic"
 )
 
 // Options are what it works with.
@@ -48,6 +50,7 @@ type Monitoring struct {
 	points    *metrics.Store
 	topics    *monitor.Topics
 	functions *monitor.Functions
+	texts     *monitor.Texts
 	streams   *monitor.Streams
 	actions   *actions
 }
@@ -74,6 +77,7 @@ func New(o Options) *Monitoring {
 	m.Reader = monitor.NewReader(m.points, m.Queues)
 	m.topics = monitor.NewTopics(m.points, m.minutes.Wake)
 	m.functions = monitor.NewFunctions(m.points, m.minutes.Wake)
+	m.texts = monitor.NewTexts(m.points, m.minutes.Wake)
 	m.streams = monitor.NewStreams(m.points, m.minutes.Wake)
 	m.Alarms = alarms.New(k, alarms.Options{
 		Metrics: m.Reader, Executor: m.actions, Wake: m.minutes.Wake, WakeShort: m.seconds.Wake, MaxAlarms: o.Config.MaxAlarms,
@@ -90,9 +94,10 @@ func (m *Monitoring) Latest() time.Time {
 }
 
 // Start begins with what is due each minute: first queues and topics tell how they
-// stand at its end, then it is written, and then alarms are evaluated.
-func (m *Monitoring) Start(engine *shard.Engine) error {
-	m.actions.services = engine
+// stand at its end, then it is written, and then alarms are evaluated. mayTell asks a
+// topic's policy for CloudWatch, which publishes for alarms; nil where nobody asks.
+func (m *Monitoring) Start(engine *shard.Engine, mayTell func(ctx context.Context, alarm, topic arn.ARN) error) error {
+	m.actions.services, m.actions.mayTell = engine, mayTell
 	m.Reader.Records(engine)
 	now := m.clock.Now()
 	if err := m.Queues.Resume(engine.HoldingQueues(), now); err != nil {
@@ -148,6 +153,12 @@ func (m *Monitoring) Delivery(e *deliver.Event) {
 	if ok {
 		m.record(topic, e.At, e.Metrics())
 	}
+	if e.Protocol == snstopic.SMS {
+		m.texts.Record(e.Subscription.Account, e.Subscription.Region, false, e.At, textData(e.TextMetrics())...)
+		if !ok {
+			m.texts.Record(e.Subscription.Account, e.Subscription.Region, true, e.At, textData(e.Metrics())...)
+		}
+	}
 }
 
 // Published makes metrics of a publish.
@@ -169,4 +180,16 @@ func (m *Monitoring) record(topic arn.ARN, at time.Time, all []deliver.Metric) {
 		data = append(data, metrics.Datum{Name: one.Name, Unit: unit, Value: one.Value})
 	}
 	m.topics.Record(topic, at, data...)
+}
+
+// textData are metrics of text messages as they are recorded.
+func textData(all []deliver.Metric) (data []metrics.Datum) {
+	for _, one := range all {
+		unit := "Count"
+		if one.Name == deliver.SMSMonthToDateSpent {
+			unit = "None"
+		}
+		data = append(data, metrics.Datum{Name: one.Name, Unit: unit, Value: one.Value})
+	}
+	return data
 }

@@ -163,8 +163,14 @@ func (p *Prometheus) FunctionEvent(e invoke.Event) { p.Function(e.Function, e.Ki
 // Delivery counts a step of a delivery.
 func (p *Prometheus) Delivery(e *deliver.Event) {
 	name, _, ok := e.Subscription.SplitSubscription()
-	if !ok || e.Kind != message.Notification {
+	if !ok {
+		name = e.Subscription // of what is published to no topic
+	}
+	if e.Kind != message.Notification {
 		return
+	}
+	if e.Text != nil && e.Text.Unknown > 0 {
+		p.TextsUnanswered(e.Text.Unknown)
 	}
 	if e.Made {
 		p.Attempt(name, e.Protocol, promOutcomes[e.Attempt.Outcome], e.Attempt.Latency)
@@ -198,4 +204,11 @@ func refusals() (reasons []string) {
 		reasons = append(reasons, string(reason))
 	}
 	return reasons
+}
+
+// TextReceipt counts a receipt of a text message.
+func (p *Prometheus) TextReceipt(state string) {
+	if p != nil {
+		p.Metrics.TextReceipt(state)
+	}
 }

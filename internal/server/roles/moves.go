@@ -34,7 +34,8 @@ func (m *Moves) Open(a *authorize.Authorizer, failed error) {
 	close(m.ready)
 }
 
-// May refuses to move messages between queues, with AccessDenied.
+// May refuses to move messages from a queue to another one, or back to a subscription, with
+// AccessDenied.
 func (m *Moves) May(by *caller.Caller, from, to arn.ARN) error {
 	if !m.strict {
 		return nil
@@ -44,14 +45,15 @@ func (m *Moves) May(by *caller.Caller, from, to arn.ARN) error {
 		return m.failed
 	}
 	needs := []authorize.Need{{Action: "sqs:ReceiveMessage", Resource: from.String()}, {Action: "sqs:DeleteMessage", Resource: from.String()}}
-	if to.Service == "sqs" {
-		needs = append(needs, authorize.Need{Action: "sqs:SendMessage", Resource: to.String(), Shared: true})
-	}
 	for i := range needs {
 		needs[i].Account = from.Account
-		if i == 2 {
-			needs[i].Account = to.Account
-		}
+	}
+	putting := authorize.Need{Action: "sqs:SendMessage", Resource: to.String(), Account: to.Account, Shared: true}
+	if topic, _, ok := to.SplitSubscription(); ok { // back to a subscription: as what is published again
+		putting.Action, putting.Resource = "sns:Publish", topic.String()
+	}
+	needs = append(needs, putting)
+	for i := range needs {
 		result, err := m.asked.Decide(context.Background(), &needs[i], &authorize.Context{Caller: by, Region: from.Region, Now: m.clock.Now().UnixMilli()})
 		if err != nil {
 			return err

@@ -3,80 +3,72 @@ package roles
 import (
 	"context"
 
-	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
-	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/deliver"
 	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/iam"
 	"godwit.dev/godwit/internal/policy"
-	"godwit.dev/godwit/internal/shard/identity"
 )
 
-// Service asks what the roles may that a service other than Lambda acts in. Make it of the
-// Sessions that know the roles.
-type Service struct {
-	*Sessions
+// sns is who assumes the roles of topics' delivery status logs.
+var sns = authorize.ServiceCaller("sns.amazonaws.com")
 
-	// Principal is the service, as "sns.amazonaws.com"; Session is how its sessions are
-	// called.
-	Principal, Session string
-	Authorizer         *authorize.Authorizer
-}
+// statusSession names the sessions that SNS writes delivery status logs in.
+const statusSession = "SNSDeliveryStatus"
 
-// errAssume refuses a role that is not there, or does not trust the service.
-var errAssume = fault.New(fault.AccessDenied, "the role does not exist, or does not trust the service")
-
-// Assumable refuses a role that the service may not assume for a resource. Where nobody
-// asks for permissions it may be any.
-func (s *Service) Assumable(source arn.ARN, name string) error {
+// DeliveryStatus asks what SNS may write with the role that a topic names; nil where nobody
+// asks. Source: the SNS developer guide, on the permissions of that role.
+func (s *Sessions) DeliveryStatus() deliver.LogRights {
 	if !s.Strict {
 		return nil
 	}
-	_, err := s.assumed(source, name)
-	return err
+	a := &authorize.Authorizer{Identities: s.Identities, Resources: withoutResources{}}
+	return func(topic arn.ARN, name string, group arn.ARN, stream string) (r authorize.LogRights) {
+		role, err := s.assume(sns, topic, name)
+		if err != nil {
+			return r
+		}
+		session := sessionOf(role, statusSession)
+		may := func(action, stream string) bool {
+			need := authorize.Need{Action: action, Resource: authorize.LogStream(group, stream), Account: group.Account}
+			result, err := a.Decide(context.Background(), &need, &authorize.Context{Caller: session, Region: group.Region, Now: s.Clock.Now().UnixMilli()})
+			return err == nil && result.Allowed()
+		}
+		return authorize.LogRights{
+			CreateGroup: may("logs:CreateLogGroup", ""), CreateStream: may("logs:CreateLogStream", ""), Put: may("logs:PutLogEvents", stream),
+		}
+	}
 }
 
-func (s *Service) assumed(source arn.ARN, name string) (*iam.Entity, error) {
-	role := s.Identities.RoleOf(name)
-	if role == nil || role.Account != source.Account {
-		return nil, errAssume
-	}
-	trust, err := s.Identities.TrustOf(role)
-	if err != nil {
-		return nil, err
-	}
-	who := authorize.ServiceCaller(s.Principal)
-	request := policy.Request{Caller: who, Action: "sts:AssumeRole", Resource: role.ARN(), Owner: role.Account, Context: &authorize.Context{
-		Caller: who, Account: role.Account, Region: source.Region, Now: s.Clock.Now().UnixMilli(), Source: source.String(), Owner: source.Account,
-	}}
-	if result := policy.Decide(&request, &policy.Policies{Resource: trust, Rule: policy.ResourceSide}); !result.Allowed() {
-		return nil, errAssume
-	}
-	return role, nil
-}
+// withoutResources are resources without policies and tags, as log groups are.
+type withoutResources struct{}
 
-// May refuses what the role may not do on a resource, for another resource's sake, with
-// AccessDenied. Where nobody asks for permissions it may everything.
-func (s *Service) May(ctx context.Context, source arn.ARN, name, action string, resource arn.ARN) error {
+func (withoutResources) PolicyOf(context.Context, arn.ARN) *policy.Policy  { return nil }
+func (withoutResources) TagsOf(context.Context, arn.ARN) map[string]string { return nil }
+
+// cloudWatch is who publishes for alarms.
+var cloudWatch = authorize.ServiceCaller("cloudwatch.amazonaws.com")
+
+// Alarms asks a topic's policy whether CloudWatch may publish for an alarm, with
+// AccessDenied; nil where nobody asks.
+func (s *Sessions) Alarms(a *authorize.Authorizer) func(ctx context.Context, alarm, topic arn.ARN) error {
 	if !s.Strict {
 		return nil
 	}
-	role, err := s.assumed(source, name)
-	if err != nil {
-		return err
+	return func(ctx context.Context, alarm, topic arn.ARN) error {
+		if alarm.Account == topic.Account && a.Resources.PolicyOf(ctx, topic) == nil {
+			return nil // it is not there, which its own account is told
+		}
+		need := authorize.Need{Action: "sns:Publish", Resource: topic.String(), Account: topic.Account, Shared: true}
+		result, err := a.Decide(ctx, &need, &authorize.Context{
+			Caller: cloudWatch, Region: topic.Region, Now: s.Clock.Now().UnixMilli(), Source: alarm.String(), Owner: alarm.Account,
+		})
+		if err != nil {
+			return err
+		}
+		if !result.Allowed() {
+			return fault.Newf(fault.AccessDenied, "Resource: %s is not authorized to perform: SNS:Publish on resource: %s", alarm, topic)
+		}
+		return nil
 	}
-	session := &caller.Caller{
-		Kind: caller.Session, Account: role.Account, ARN: identity.RoleSessionARN(role.Account, role.Name, s.Session),
-		ID: role.ID + ":" + s.Session, Name: s.Session, Role: role.ARN(), RoleID: role.ID, Tags: role.TagMap(),
-	}
-	need := authorize.Need{Action: action, Resource: resource.String(), Account: resource.Account}
-	result, err := s.Authorizer.Decide(ctx, &need, &authorize.Context{Caller: session, Region: resource.Region, Now: s.Clock.Now().UnixMilli()})
-	if err != nil {
-		return err
-	}
-	if !result.Allowed() {
-		return api.Denied(session, &need, &result)
-	}
-	return nil
 }

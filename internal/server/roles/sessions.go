@@ -3,6 +3,7 @@ package roles
 import (
 	"time"
 
+	"godwit.dev/godwit/internal/api/lambda/variables"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/caller"
@@ -12,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/shard/identity"
+	"godwit.dev/godwit/internal/shard/keys"
 )
 
 // How long the sessions of functions last, and how much of one has to be left when an
@@ -32,6 +34,8 @@ type Sessions struct {
 	Clock      clock.Clock
 	// Strict has a role be there, and trust Lambda.
 	Strict bool
+	// Environments decrypts the variables of functions that have a customer's key.
+	Environments *keys.Environments
 }
 
 var _ invoke.Roles = (*Sessions)(nil)
@@ -41,26 +45,26 @@ func (s *Sessions) Assumable(fn arn.ARN, name string) error {
 	if !s.Strict {
 		return nil
 	}
-	_, err := s.assume(fn, name)
+	_, err := s.assume(lambda, fn, name)
 	return err
 }
 
-// assume finds a role that Lambda may assume for a function; nil is one that is not there,
-// where it need not be.
-func (s *Sessions) assume(fn arn.ARN, name string) (*iam.Entity, error) {
+// assume finds a role that a service may assume for a resource of its, with invoke.ErrRole
+// for another; nil is one that is not there, where it need not be.
+func (s *Sessions) assume(by *caller.Caller, source arn.ARN, name string) (*iam.Entity, error) {
 	role := s.Identities.RoleOf(name)
 	switch {
 	case !s.Strict:
 		return role, nil
-	case role == nil || role.Account != fn.Account:
+	case role == nil || role.Account != source.Account:
 		return nil, invoke.ErrRole
 	}
 	trust, err := s.Identities.TrustOf(role)
 	if err != nil {
 		return nil, err
 	}
-	request := policy.Request{Caller: lambda, Action: "sts:AssumeRole", Resource: role.ARN(), Owner: role.Account, Context: &authorize.Context{
-		Caller: lambda, Account: role.Account, Region: fn.Region, Now: s.Clock.Now().UnixMilli(), Source: fn.String(), Owner: fn.Account,
+	request := policy.Request{Caller: by, Action: "sts:AssumeRole", Resource: role.ARN(), Owner: role.Account, Context: &authorize.Context{
+		Caller: by, Account: role.Account, Region: source.Region, Now: s.Clock.Now().UnixMilli(), Source: source.String(), Owner: source.Account,
 	}}
 	if result := policy.Decide(&request, &policy.Policies{Resource: trust, Rule: policy.ResourceSide}); !result.Allowed() {
 		return nil, invoke.ErrRole
@@ -70,7 +74,7 @@ func (s *Sessions) assume(fn arn.ARN, name string) (*iam.Entity, error) {
 
 // Credentials implements invoke.Roles.
 func (s *Sessions) Credentials(t *function.Target) (*invoke.Credentials, error) {
-	role, err := s.assume(t.Function, t.Role)
+	role, err := s.assume(lambda, t.Function, t.Role)
 	if role == nil {
 		return nil, err
 	}
@@ -99,4 +103,22 @@ func (s *Sessions) Lasts(t *function.Target, c *invoke.Credentials) bool {
 		return id == ""
 	}
 	return c.Role == id && c.Expires.Sub(s.Clock.Now()) >= t.Timeout+sessionRest
+}
+
+// Variables decrypts the environment of a function as its role. Errors: ErrRole, and KMS's,
+// with Lambda's texts.
+func (s *Sessions) Variables(t *function.Target) (map[string]string, error) {
+	role, err := s.assume(lambda, t.Function, t.Role)
+	if err != nil {
+		return nil, err
+	}
+	who := authorize.RootOf(t.Function.Account) // where a role need not be there
+	if role != nil {
+		who = sessionOf(role, t.Name)
+	}
+	all, err := s.Environments.Open(keys.Access{Caller: who}, t.Function, t.Cipher)
+	if err != nil {
+		return nil, variables.Unreadable(err)
+	}
+	return all, nil
 }

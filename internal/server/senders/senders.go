@@ -4,6 +4,7 @@ package senders
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"os"
 
@@ -15,7 +16,9 @@ import (
 	sqssender "godwit.dev/godwit/internal/deliver/sqs"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/server/mailing"
+	"godwit.dev/godwit/internal/server/texting"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/texts"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -24,6 +27,9 @@ type Options struct {
 	Config config.Config
 	Clock  clock.Clock
 	Engine *shard.Engine
+	Ledger *texts.Module // of text messages
+	// Receipt is told what became of text messages that an SMSC has taken.
+	Receipt func(state string)
 	// Trust is whom to believe to be the host that was asked for; nil: as the system does.
 	Trust *tls.Config
 	// Own are the ports of this server, which no endpoint may be at.
@@ -38,6 +44,7 @@ type Options struct {
 type Senders struct {
 	ByProtocol map[topic.Protocol]deliver.Sender
 	Mails      *mailing.Mailing
+	Texts      *texting.Texting
 
 	closers []func()
 }
@@ -48,7 +55,7 @@ func Open(o Options) (*Senders, error) {
 		topic.SQS: sqssender.New(o.Engine), topic.Lambda: lambdasender.New(o.Engine),
 	}}
 	s.openWeb(&o)
-	if err := s.openMails(&o); err != nil {
+	if err := errors.Join(s.openMails(&o), s.openTexts(&o)); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -71,6 +78,16 @@ func (s *Senders) openMails(o *Options) (err error) {
 	}
 	s.closers = append(s.closers, s.Mails.Close)
 	s.ByProtocol[topic.Email], s.ByProtocol[topic.EmailJSON] = s.Mails.Sender, s.Mails.Sender
+	return nil
+}
+
+func (s *Senders) openTexts(o *Options) (err error) {
+	s.Texts, err = texting.Open(texting.Options{Config: o.Config, Clock: o.Clock, Ledger: o.Ledger, Injected: o.Engine.Injected, Trust: o.Trust, Own: o.Own, Receipt: o.Receipt})
+	if err != nil {
+		return err
+	}
+	s.closers = append(s.closers, s.Texts.Close)
+	s.ByProtocol[topic.SMS] = s.Texts.Sender
 	return nil
 }
 

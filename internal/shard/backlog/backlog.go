@@ -23,6 +23,7 @@ import (
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/transfer"
 	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/topic/protect"
 	"godwit.dev/godwit/internal/topic/retry"
 )
 
@@ -32,9 +33,10 @@ type Delivery struct {
 	Subscription topic.Subscription // as it is now
 	Retry        retry.Policy       // in effect now
 	ContentType  string             // of notifications over HTTP
-	DisplayName  string             // of the topic, whom mails are from; empty: it has none
+	DisplayName  string             // of the topic, whom mails and text messages are from; empty: it has none
 	Throttle     int                // deliveries a second; 0: no limit
 	Feedback     topic.Feedback     // what the topic's delivery status log wants
+	Guard        *protect.Policy    // that denies what must not leave the topic; nil: nothing does
 	Message      *message.Message
 	Attempt      int // the number of the attempt to be made, from 1
 	// Cause is set once the delivery has failed for good. Retry keeps it: what has a
@@ -138,7 +140,7 @@ func (e *Backlogs) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, er
 	var qs *queues.Queue
 	var durable func(before bool)
 	sh.View(func() {
-		s, ok := sh.Topics.Deliverable(sub)
+		s, ok := sh.deliverable(sub)
 		if ok {
 			qs = sh.BacklogOf(s)
 		}
@@ -155,8 +157,11 @@ func (e *Backlogs) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, er
 		one := Delivery{Subscription: *s, Feedback: s.Topic().Feedback(s.Protocol)}
 		one.Retry, one.ContentType = s.RetryPolicy(), s.ContentType()
 		one.Throttle, _ = s.Throttle()
-		if s.Protocol.Mail() {
+		if s.Protocol.Mail() || s.Protocol == topic.SMS {
 			one.DisplayName = s.Topic().Attribute("DisplayName")
+		}
+		if policy := s.Topic().Protection; policy.Outbound() {
+			one.Guard = policy
 		}
 		for i, l := range leases {
 			all[i], taken[i] = one, &all[i]
@@ -196,6 +201,9 @@ func (e *Backlogs) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, er
 			continue
 		}
 		d.Message = m
+		if d.Direct() && m.Notice != nil {
+			d.Subscription.Endpoint = m.Notice.Token
+		}
 		if d.Queued.Receives > 1 {
 			value, _, err := e.Store.Get(nil, keys.History(d.Queued.Sequence))
 			if err != nil {
@@ -288,7 +296,12 @@ func (e *Backlogs) Drop(d *Delivery, a Attempt, reason string) {
 }
 
 func (e *Backlogs) end(d *Delivery, a Attempt, state DeliveryState, reason string) {
-	d.Conclude(false, func(sh *Shard, qs *queues.Queue, _ int64) { sh.AckSource(qs, d.Queued) })
+	d.Conclude(false, func(sh *Shard, qs *queues.Queue, _ int64) {
+		sh.AckSource(qs, d.Queued)
+		if r := sh.recipients[d.Subscription.ARN]; r != nil && state == DeliveryDropped {
+			r.Failed(d, d.Attempt, reason)
+		}
+	})
 	e.Finish(d, a, state, reason)
 }
 
@@ -447,6 +460,8 @@ type Shard struct {
 	*transfer.Shard
 	engine *Backlogs
 	Topics *topic.State // whose subscriptions have backlogs
+
+	recipients map[arn.ARN]*Recipient
 }
 
 // Consumer takes the messages of backlogs.
@@ -462,7 +477,7 @@ type Consumer interface {
 func New(below *transfer.Transfers, history time.Duration, limits topic.Limits) *Backlogs {
 	e := &Backlogs{Transfers: below, Finished: newFinishedCache(history)}
 	for id, sh := range below.Shards {
-		s := &Shard{Shard: sh, engine: e, Topics: topic.New(uint16(id), limits)}
+		s := &Shard{Shard: sh, engine: e, Topics: topic.New(uint16(id), limits), recipients: map[arn.ARN]*Recipient{}}
 		e.Shards[id] = s
 		sh.Add(module{sh: s})
 	}

@@ -76,7 +76,7 @@ func (e *Backlogs) Deliveries(ctx context.Context, sub arn.ARN, limit int) ([]De
 	sh := e.shardOfSubscription(sub)
 	err := sh.RunDurable(func(tx *kernel.Tx) (err error) {
 		tx.DependOn(sh.Log.Last())
-		s, found := sh.Topics.Deliverable(sub)
+		s, found := sh.deliverable(sub)
 		if ok = found; ok {
 			if qs := sh.BacklogOf(s); qs != nil {
 				infos, err = e.pendingDeliveries(sh, qs, limit)

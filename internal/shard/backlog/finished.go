@@ -1,7 +1,6 @@
 package backlog
 
 import (
-	"iter"
 	"sync"
 	"time"
 
@@ -98,13 +97,17 @@ type Direct struct {
 	Published    int64 // epoch milliseconds
 }
 
-// AddDirect adds deliveries that were made at once.
-func (c *finishedCache) AddDirect(all iter.Seq[Direct], now int64) {
+// AddDirect adds n deliveries, some of which were made at once: d is asked for each.
+func (c *finishedCache) AddDirect(n int, d func(i int) (d Direct, made bool), now int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var g *ring
 	var of *topic.Subscription
-	for d := range all {
+	for i := range n {
+		d, made := d(i)
+		if !made {
+			continue
+		}
 		if d.Subscription != of {
 			of, g = d.Subscription, c.latest(d.Subscription.ARN)
 		}

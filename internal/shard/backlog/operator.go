@@ -59,18 +59,24 @@ func parseDeliveryID(s string) (id DeliveryID, err error) {
 // comes, waits there. Attempts under way go on, and the consumer gives back what
 // it has not begun. Errors: NotFound.
 func (e *Backlogs) Pause(ctx context.Context, sub arn.ARN) error {
-	return e.setPaused(ctx, sub, (*topic.State).Pause)
+	return e.setPaused(ctx, sub, (*topic.State).Pause, (*Recipient).pause)
 }
 
 // Resume ends a Pause. Errors: NotFound.
 func (e *Backlogs) Resume(ctx context.Context, sub arn.ARN) error {
-	return e.setPaused(ctx, sub, (*topic.State).Resume)
+	return e.setPaused(ctx, sub, (*topic.State).Resume, (*Recipient).resume)
 }
 
-func (e *Backlogs) setPaused(ctx context.Context, name arn.ARN, set func(*topic.State, time.Time, arn.ARN, *mutation.Batch) (*topic.Subscription, error)) error {
-	return e.WithSubscription(ctx, name, func(sh *Shard) error {
-		sub, err := set(sh.Topics, clock.Time(sh.Now()), name, &sh.Batch)
-		if err != nil {
+func (e *Backlogs) setPaused(
+	ctx context.Context, name arn.ARN,
+	set func(*topic.State, time.Time, arn.ARN, *mutation.Batch) (*topic.Subscription, error), setDirect func(*Recipient, int64),
+) error {
+	return e.WithSubscription(ctx, name, func(sh *Shard) (err error) {
+		var sub *topic.Subscription
+		if r := sh.recipients[name]; r != nil {
+			setDirect(r, sh.Now())
+			sub = r.Subscription
+		} else if sub, err = set(sh.Topics, clock.Time(sh.Now()), name, &sh.Batch); err != nil {
 			return err
 		}
 		if qs := sh.BacklogOf(sub); qs != nil {
@@ -88,7 +94,7 @@ func (e *Backlogs) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, 
 	var qs *queues.Queue
 	sh := e.shardOfSubscription(sub)
 	err = e.WithSubscription(ctx, sub, func(sh *Shard) error {
-		s, ok := sh.Topics.Subscription(sub)
+		s, ok := sh.subscription(sub)
 		if !ok {
 			return topic.ErrNoSubscription
 		}
@@ -187,7 +193,7 @@ func (e *Backlogs) oldest(sh *Shard, qs *queues.Queue, low uint64) (sent int64, 
 func (e *Backlogs) withBacklog(name arn.ARN, f func(sh *Shard, sub *topic.Subscription, qs *queues.Queue) error) error {
 	sh := e.shardOfSubscription(name)
 	return sh.RunDurable(func(tx *kernel.Tx) error {
-		sub, ok := sh.Topics.Subscription(name)
+		sub, ok := sh.subscription(name)
 		if !ok {
 			return topic.ErrNoSubscription
 		}
@@ -405,6 +411,9 @@ func (e *Backlogs) Peek(ctx context.Context, sub arn.ARN, id string) (*Delivery,
 		if err := e.OpenWaiting(d.Message); err != nil && !fault.Is(err) { // without its key it can be dropped all the same
 			return nil, err
 		}
+		if d.Direct() && d.Message.Notice != nil {
+			d.Subscription.Endpoint = d.Message.Notice.Token
+		}
 	}
 	return d, err
 }
@@ -443,6 +452,9 @@ func (e *Backlogs) Remove(ctx context.Context, d *Delivery, dest arn.ARN, m *mes
 				return err
 			}
 			_, err := from.DoAtOnce(d.Queue, from.Now(), queue.Remove{Lane: d.Queued.Lane, Sequence: d.Queued.Sequence})
+			if r := from.recipients[d.Subscription.ARN]; err == nil && r != nil {
+				r.Failed(d, d.Attempt, reason)
+			}
 			return err
 		})
 	}

@@ -112,7 +112,7 @@ func (m *Module) callerOf(s *Session) (*caller.Caller, error) {
 		}
 		c = &caller.Caller{
 			Account: s.Account, ARN: RoleSessionARN(s.Account, of.Name, s.Name), ID: of.ID + ":" + s.Name, Name: s.Name,
-			Role: of.ARN(), RoleID: of.ID, Tags: of.TagMap(), Provider: s.Provider,
+			Role: of.ARN(), RoleID: of.ID, Tags: of.TagMap(), Provider: s.Provider, Claims: s.Claims,
 		}
 	case s.Kind == caller.Federated:
 		c = &caller.Caller{

@@ -97,7 +97,9 @@ type Session struct {
 	Managed    []string          `json:"m,omitempty"` // ARNs of managed policies that cap it
 	Provider   string            `json:"w,omitempty"` // of a session by web identity
 	Source     string            `json:"c,omitempty"` // aws:SourceIdentity
-	MFA        bool              `json:"f,omitempty"`
+	// Claims are the condition keys of the provider's claims.
+	Claims map[string][]string `json:"l,omitempty"`
+	MFA    bool                `json:"f,omitempty"`
 }
 
 // session is an opened token with what was made of it.

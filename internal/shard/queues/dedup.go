@@ -1,6 +1,7 @@
 package queues
 
 import (
+	"slices"
 	"time"
 
 	"godwit.dev/godwit/internal/queue/dedup"
@@ -44,30 +45,47 @@ func (qs *Queue) dedupScope() layout.Incarnation {
 	return qs.Incarnation
 }
 
-// originals finds the messages that were accepted before, and those of the same
-// call. It reads, so it comes before the first change.
-func (sh *Shard) originals(qs *Queue, now int64, msgs []Outgoing) func(i int) SendResult {
+// arriving are the messages of a send to a FIFO queue by what tells duplicates.
+type arriving struct {
+	ids []dedup.ID // the zero value for those that are none of any; nil: they all are
+}
+
+// originals finds the messages that were accepted before, and puts them into found. It
+// reads, so it comes before the first change.
+func (sh *Shard) originals(qs *Queue, now int64, msgs []Outgoing, found []SendResult) (a arriving) {
 	if !qs.ARN.FIFO() {
-		return func(int) SendResult { return SendResult{} }
+		return a
 	}
-	found, ids := make([]SendResult, len(msgs)), make([]dedup.ID, len(msgs))
 	for i := range msgs {
-		if msgs[i].Message.Dedup != "" {
-			ids[i] = qs.dedupOf(now, msgs[i].Message)
-			found[i] = original(sh.Duplicates.Recall(sh.recent(qs, now), qs.dedupScope(), now, ids[i]))
+		if msgs[i].Message.Dedup == "" {
+			continue
 		}
+		if a.ids == nil {
+			a.ids = make([]dedup.ID, len(msgs))
+		}
+		a.ids[i] = qs.dedupOf(now, msgs[i].Message)
+		found[i] = original(sh.Duplicates.Recall(sh.recent(qs, now), qs.dedupScope(), now, a.ids[i]))
 	}
-	here := map[dedup.ID]SendResult{}
-	return func(i int) SendResult {
-		if found[i].Duplicate || msgs[i].Message.Dedup == "" {
-			return found[i]
-		}
-		if r, ok := here[ids[i]]; ok {
-			r.Duplicate = true
-			return r
-		}
-		here[ids[i]] = SendResult{ID: msgs[i].Message.ID, Sequence: qs.Machine.NextSequence()}
-		return SendResult{}
+	return a
+}
+
+// earlier finds the message of the same send, of which there are few, that the i-th is a
+// duplicate of, by the results of those before.
+func (a *arriving) earlier(i int, results []SendResult) (r SendResult) {
+	if a.ids == nil || a.ids[i] == (dedup.ID{}) {
+		return r
+	}
+	if at := slices.Index(a.ids[:i], a.ids[i]); at >= 0 {
+		r = results[at]
+		r.Duplicate = true
+	}
+	return r
+}
+
+// remember notes the i-th message, which was accepted.
+func (a *arriving) remember(sh *Shard, qs *Queue, now int64, i int, r SendResult) {
+	if a.ids != nil && a.ids[i] != (dedup.ID{}) {
+		sh.remember(qs, now, a.ids[i], r)
 	}
 }
 
@@ -98,6 +116,10 @@ func (sh *Shard) SurelyNew(qs *Queue, now int64, m *message.Message) bool {
 // Remember notes what a FIFO queue accepted, as part of the command under way.
 func (sh *Shard) Remember(qs *Queue, now int64, m *message.Message, r SendResult) {
 	if m.Dedup != "" && qs.ARN.FIFO() {
-		sh.Duplicates.Note(sh.recent(qs, now), qs.dedupScope(), now, qs.dedupOf(now, m), accepted.Original{ID: r.ID, Sequence: r.Sequence})
+		sh.remember(qs, now, qs.dedupOf(now, m), r)
 	}
+}
+
+func (sh *Shard) remember(qs *Queue, now int64, id dedup.ID, r SendResult) {
+	sh.Duplicates.Note(sh.recent(qs, now), qs.dedupScope(), now, id, accepted.Original{ID: r.ID, Sequence: r.Sequence})
 }

@@ -43,12 +43,15 @@ func (sh *Shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 	}
 	results := make([]SendResult, len(msgs))
 	now := sh.Now()
-	original := sh.originals(qs, now, msgs)
+	arriving := sh.originals(qs, now, msgs, results)
 	duplicates := 0
 	record := sh.record
 	sh.sizes = sh.sizes[:0]
 	for i, out := range msgs {
-		if results[i] = original(i); results[i].Duplicate {
+		if !results[i].Duplicate {
+			results[i] = arriving.earlier(i, results)
+		}
+		if results[i].Duplicate {
 			duplicates++
 			continue
 		}
@@ -62,7 +65,7 @@ func (sh *Shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 		results[i].Sequence = sh.Accept(qs, now, queue.Arrival{
 			Record: record, Sent: now, Due: now + delay.Milliseconds(), Lane: layout.GroupLane(out.Message.Group),
 		})
-		sh.Remember(qs, now, out.Message, results[i])
+		arriving.remember(sh, qs, now, i, results[i])
 		sh.sizes = append(sh.sizes, out.Message.Size())
 	}
 	if cap(record) <= maxRecordKept {

@@ -62,7 +62,8 @@ func (sh *Shard) target(sub *topic.Subscription) target {
 		sh.targetsOf = sh.Generation.Load()
 	}
 	t, ok := sh.targets[sub]
-	if !ok && sub.Protocol == topic.SQS {
+	// What the topic guards is looked at by each delivery, in the backlog.
+	if !ok && sub.Protocol == topic.SQS && !sub.Topic().Protection.Outbound() {
 		t.to = sh.Engine.Queues.ShardOf(QueueOf(sub))
 		sh.targets[sub] = t
 	}
@@ -127,14 +128,10 @@ func (sh *Shard) Plan(fs []Fanout) Plan {
 	return p
 }
 
-// made are the deliveries that were made at once.
-func (p *Plan) made(yield func(backlog.Direct) bool) {
-	for i := range p.Deliveries {
-		d := &p.Deliveries[i]
-		if d.made && !yield(backlog.Direct{Subscription: d.Sub, Message: d.f.P.ID, Published: d.f.Sent}) {
-			return
-		}
-	}
+// made is a delivery, and whether it was made at once.
+func (p *Plan) made(i int) (d backlog.Direct, made bool) {
+	planned := &p.Deliveries[i]
+	return backlog.Direct{Subscription: planned.Sub, Message: planned.f.P.ID, Published: planned.f.Sent}, planned.made
 }
 
 // full reports that there is no room for another delivery.
@@ -242,7 +239,7 @@ func (sh *Shard) publishDirect(tx *kernel.Tx, fs []Fanout, p Plan, generation ui
 	w.emit()
 	sh.deferFanout(fs, p)
 	g = tx.Commit()
-	sh.Engine.Finished.AddDirect(p.made, now)
+	sh.Engine.Finished.AddDirect(len(p.Deliveries), p.made, now)
 	return g, len(fs)
 }
 

@@ -2,7 +2,6 @@ package topics
 
 import (
 	"slices"
-	"sync"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/queue/message"
@@ -14,51 +13,6 @@ import (
 // topic's key, or under the store's own where that is the default: once, before a lock is
 // taken, for all who get the same body. It is decrypted by who takes it out.
 
-// maxTopicKeys is how many topics of a shard have their keys remembered.
-const maxTopicKeys = 1024
-
-// topicKeys remembers which keys topics have, so that a publish need not take its shard's
-// lock for that.
-type topicKeys struct {
-	mu sync.Mutex // guards what follows
-	of uint64     // the generation of the shard's catalog
-	by map[arn.ARN]string
-}
-
-// keyOf is the key of a topic as its attribute names it; ok is false if there is no such
-// topic. It may be as of a moment before, when the call began.
-func (sh *Shard) keyOf(t arn.ARN) (key string, ok bool) {
-	k := &sh.keys
-	k.mu.Lock()
-	if k.of == sh.Generation.Load() {
-		key, ok = k.by[t]
-	}
-	k.mu.Unlock()
-	if ok {
-		return key, true
-	}
-	var generation uint64
-	sh.View(func() {
-		generation = sh.Generation.Load()
-		var found *topic.Topic
-		if found, ok = sh.Topics.Topic(t); ok {
-			key = found.Key()
-		}
-	})
-	if !ok {
-		return "", false
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.of < generation || len(k.by) >= maxTopicKeys || k.by == nil {
-		k.of, k.by = generation, map[arn.ARN]string{}
-	}
-	if k.of == generation {
-		k.by[t.Own()] = key
-	}
-	return key, true
-}
-
 // encrypt encrypts publications for their topic, if it is an encrypted one. They are
 // copied for it. Errors are KMS's.
 func (e *Topics) encrypt(t arn.ARN, publications []publication.Publication) ([]publication.Publication, error) {
@@ -66,14 +20,14 @@ func (e *Topics) encrypt(t arn.ARN, publications []publication.Publication) ([]p
 	if !possible {
 		return publications, nil
 	}
-	key, ok := e.ShardOf(t).keyOf(t)
-	if !ok || key == "" && !always {
+	known, ok := e.ShardOf(t).knownOf(t)
+	if !ok || known.key == "" && !always {
 		return publications, nil
 	}
 	publications = slices.Clone(publications)
 	for i := range publications {
 		p := &publications[i]
-		err := p.Encrypt(func(m *message.Message) error { return e.EncryptWaiting(t, key, p.Caller, p.Source, m) })
+		err := p.Encrypt(func(m *message.Message) error { return e.EncryptWaiting(t, known.key, p.Caller, p.Source, m) })
 		if err != nil {
 			return nil, err
 		}

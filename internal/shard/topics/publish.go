@@ -63,6 +63,11 @@ func (e *Topics) Publish(ctx context.Context, t arn.ARN, publications ...publica
 	if e.Full() {
 		return nil, kernel.ErrFull
 	}
+	for i := range publications {
+		if err := e.Protect(t, &publications[i]); err != nil {
+			return nil, err
+		}
+	}
 	publications, err := e.encrypt(t, publications)
 	if err != nil {
 		return nil, err
@@ -76,6 +81,9 @@ func (e *Topics) Publish(ctx context.Context, t arn.ARN, publications ...publica
 	p.durable.Wait()
 	for _, event := range p.events {
 		e.Options.Published(event)
+	}
+	for i := range p.results {
+		e.audit(t, &publications[i], false)
 	}
 	return p.results, p.err
 }

@@ -420,6 +420,9 @@ type Options struct {
 	// Published is told of every publish, if it is not nil. It may be called
 	// concurrently, and must be quick.
 	Published func(*Published)
+	// Audited is told of what data protection policies find, or do not find, if it is not
+	// nil; as Published.
+	Audited func(*Audited)
 	// MaxTopics is how many topics an account may have in a region; 0: any number.
 	MaxTopics int
 }
@@ -448,7 +451,7 @@ type Shard struct {
 	nextFan    uint64
 	Reached    map[uint64]topic.Reached // by publications that are being spread, of this process
 	Publishers coalesce.Coalescer[*publisher]
-	keys       topicKeys                      // of late
+	known      knownTopics                    // of late
 	Planned    int                            // the deliveries of the latest publication
 	targets    map[*topic.Subscription]target // of late; see target
 	targetsOf  uint64                         // the generation that targets is of

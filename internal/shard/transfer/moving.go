@@ -163,10 +163,8 @@ func (e *Transfers) MoveOne(sh *Shard, t *RunningMove, qs *queues.Queue, l queue
 			return nil, errNoMoveSource
 		}
 	}
-	if e.MayMove != nil && t.By != nil {
-		if err := e.MayMove(t.By, t.From, dest); err != nil {
-			return nil, err
-		}
+	if err := e.mayMove(t, dest); err != nil {
+		return nil, err
 	}
 	// Drawn from what is moved, so that the same move gives the same id however
 	// often it is begun.
@@ -182,6 +180,14 @@ func (e *Transfers) MoveOne(sh *Shard, t *RunningMove, qs *queues.Queue, l queue
 		e.Tell(queues.QueueEvent{Queue: dest, Kind: queues.MessagesMovedIn, At: m.Sent, Messages: 1})
 	}
 	return g, err
+}
+
+// mayMove refuses a step that who asked for the task may not take.
+func (e *Transfers) mayMove(t *RunningMove, to arn.ARN) error {
+	if e.MayMove == nil || t.By == nil {
+		return nil
+	}
+	return e.MayMove(t.By, t.From, to)
 }
 
 // moved ends the waiting of a task whose message has arrived.
@@ -208,6 +214,9 @@ func (e *Transfers) deliverAnew(sh *Shard, t *RunningMove, qs *queues.Queue, l q
 	sub, err := arn.Parse(m.Notice.Subscription)
 	if err != nil {
 		return nil, errNoMoveSource
+	}
+	if err := e.mayMove(t, sub); err != nil {
+		return nil, err
 	}
 	g, err := e.Move(Source{Shard: sh, Queue: qs, Lease: l}, Incoming{To: sub, Enter: func(now int64, cfg queue.Config) (queue.Arrival, error) {
 		m.Sent = now

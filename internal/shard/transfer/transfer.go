@@ -341,7 +341,7 @@ type Transfers struct {
 	kernel.Parts[*Shard]
 	TwoStep bool // every transfer takes the way of shards that share no commit
 	// MayMove refuses a step of a move task, with AccessDenied, that who asked for the task
-	// may not take any more: it takes messages out of one queue and sends them to another.
+	// may not take any more: it takes messages out of one queue and sends them to another, or back to a subscription.
 	// It is called without locks. Nil: nobody asks.
 	MayMove func(by *caller.Caller, from, to arn.ARN) error
 	Sinks   map[string]Sink // by service

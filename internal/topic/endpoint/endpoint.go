@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/sms"
 )
 
 // What is refused, with the fields of each.
@@ -25,6 +26,7 @@ var (
 	ErrTooLong         = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is too long") // the limit in bytes
 	ErrURL             = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no URL")
 	ErrAddress         = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no mail address")
+	ErrNumber          = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no phone number") // as it was given
 	ErrPassword        = fault.NewRule(fault.InvalidParameter, "topic: credentials in the endpoint of plain HTTP")
 )
 
@@ -39,16 +41,17 @@ const (
 	Lambda
 	Email
 	EmailJSON
+	SMS
 	Firehose
 )
 
-var names = [...]string{"sqs", "http", "https", "lambda", "email", "email-json", "firehose"}
+var names = [...]string{"sqs", "http", "https", "lambda", "email", "email-json", "sms", "firehose"}
 
 // Protocols is how many protocols are built; they count up from 0.
 const Protocols = len(names)
 
 // planned are the protocols of AWS that are not built.
-var planned = []string{"sms", "application"}
+var planned = []string{"application"}
 
 // String is the protocol's name in requests.
 func (p Protocol) String() string { return names[p] }
@@ -58,6 +61,9 @@ func (p Protocol) Configurable() bool { return p == HTTP || p == HTTPS }
 
 // Mail reports that deliveries are mails.
 func (p Protocol) Mail() bool { return p == Email || p == EmailJSON }
+
+// Device reports that deliveries go to somebody's device: the bare text, and no envelope.
+func (p Protocol) Device() bool { return p == SMS }
 
 // Within reports that endpoints are resources of this server, which ARNs name.
 func (p Protocol) Within() bool { return p == SQS || p == Lambda || p == Firehose }
@@ -115,6 +121,11 @@ func Check(p Protocol, address, owner string, topic arn.ARN) (confirmed bool, er
 		return s.Account == owner, nil
 	case Email, EmailJSON:
 		return false, checkMail(address)
+	case SMS:
+		if _, ok := sms.Number(address); !ok {
+			return false, ErrNumber.With(address)
+		}
+		return true, nil
 	default: // HTTP, HTTPS
 		return false, checkURL(p, address)
 	}

@@ -142,6 +142,19 @@ resource "aws_sns_topic_subscription" "queue" {
   redrive_policy       = jsonencode({ deadLetterTargetArn = aws_sqs_queue.dead.arn })
 }
 
+resource "aws_sns_topic_subscription" "phone" {
+  topic_arn     = aws_sns_topic.orders.arn
+  protocol      = "sms"
+  endpoint      = "+15551234567"
+  filter_policy = jsonencode({ status = ["late"] })
+}
+
+resource "aws_sns_sms_preferences" "phones" {
+  monthly_spend_limit = var.changed ? 20 : 10
+  default_sms_type    = "Transactional"
+  default_sender_id   = var.changed ? "Orders" : null
+}
+
 resource "aws_sns_topic_subscription" "steps" {
   topic_arn = aws_sns_topic.steps.arn
   protocol  = "sqs"

@@ -101,10 +101,12 @@ func passing(role string) authorize.Need {
 }
 
 func creating(call *api.Call, in *lambda.CreateFunctionInput) ([]authorize.Need, error) {
-	needs, err := onNamed(call, "CreateFunction", in.FunctionName, nil)
+	fn, err := request.NewResource(call, in.FunctionName)
 	if err != nil {
 		return nil, err
 	}
+	needs := api.One(request.ActionOf("CreateFunction"), fn)
+	needs[0].Shared = request.Shared("CreateFunction")
 	needs[0].Tags, needs[0].TagKeys = in.Tags, slices.Sorted(maps.Keys(in.Tags))
 	if len(in.Tags) > 0 {
 		tag := needs[0]

@@ -77,6 +77,21 @@ func Resource(call *api.Call, text string, qualifier *string) (arn.ARN, error) {
 	return n.ARN(), err
 }
 
+// CheckNew refuses what cannot be the name of a function that is to be made.
+func CheckNew(text string) error {
+	var c Constraints
+	c.Pattern("functionName", &text, FunctionPattern)
+	return c.Err()
+}
+
+// NewResource is Resource for a function that is to be made.
+func NewResource(call *api.Call, text string) (arn.ARN, error) {
+	if err := CheckNew(text); err != nil {
+		return arn.ARN{}, err
+	}
+	return Resource(call, text, nil)
+}
+
 // Shared reports whether a function's policy can let other accounts do an operation.
 func Shared(operation string) bool { return slices.Contains(shared, operation) }
 

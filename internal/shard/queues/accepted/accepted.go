@@ -36,13 +36,17 @@ type Original struct {
 // recordSize is the size of a record: a time, a sequence and a message id.
 const recordSize = 8 + 8 + len(message.ID{})
 
+// keySize is the size of a key.
+const keySize = 3 + 8 + 8 + len(dedup.ID{})
+
 // CheckRecord reports whether a record can be read.
 func CheckRecord(value []byte) bool { return len(value) == recordSize }
 
 // key is that of what a queue or topic accepted in a minute under an id. A scope is the
 // incarnation that stands for the queue or topic.
 func key(shard uint16, minute int64, scope layout.Incarnation, id dedup.ID) []byte {
-	key := binary.BigEndian.AppendUint64(prefix(shard), uint64(minute))
+	key := append(make([]byte, 0, keySize), prefix(shard)...)
+	key = binary.BigEndian.AppendUint64(key, uint64(minute))
 	key = binary.BigEndian.AppendUint64(key, uint64(scope))
 	return append(key, id[:]...)
 }

@@ -9,6 +9,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/filter"
+	"godwit.dev/godwit/internal/topic/protect"
 )
 
 // Publication is a message for a topic's subscribers.
@@ -28,6 +29,10 @@ type Publication struct {
 	// is kept.
 	Caller *caller.Caller
 	Source arn.ARN
+	// Inspected says that the topic's data protection policy was applied, and Audit what its
+	// audit tells; nil: nothing. Neither is kept.
+	Inspected bool
+	Audit     *protect.Audit
 
 	cipher  []byte            // the message's, if it is encrypted
 	ciphers map[string][]byte // by protocol, of those that have a body of their own

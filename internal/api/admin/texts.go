@@ -1,0 +1,67 @@
+package admin
+
+import (
+	"net/http"
+	"strconv"
+
+	smssender "godwit.dev/godwit/internal/deliver/sms"
+)
+
+// TextOutbox keeps the text messages that development does not send: *smssender.Outbox.
+type TextOutbox interface {
+	List(to string, most int) ([]smssender.Kept, error)
+}
+
+// limitOf reads ?limit=N, from 1 to 1000. If it fails it has answered, and ok is false.
+func limitOf(w http.ResponseWriter, r *http.Request) (most int, ok bool) {
+	text := r.URL.Query().Get("limit")
+	if text == "" {
+		return outboxPage, true
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxOutboxPage {
+		writeError(w, http.StatusBadRequest, "limit: want a number from 1 to "+strconv.Itoa(maxOutboxPage))
+		return 0, false
+	}
+	return n, true
+}
+
+// ListTexts answers GET ?to=NUMBER&limit=N with the newest text messages of an outbox. box
+// is nil where they are sent (404).
+func ListTexts(box TextOutbox) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if box == nil {
+			writeError(w, http.StatusNotFound, "there is no outbox: text messages are sent, or there is nobody who takes them")
+			return
+		}
+		most, ok := limitOf(w, r)
+		if !ok {
+			return
+		}
+		kept, err := box.List(r.URL.Query().Get("to"), most)
+		if err != nil {
+			writeFault(w, err)
+			return
+		}
+		writeJSON(w, http.StatusOK, map[string]any{"texts": kept})
+	})
+}
+
+// ReceiveText answers POST {"from", "text"}: as if a phone had sent it. received is nil
+// outside of development (403).
+func ReceiveText(received func(from, text string) (optedOut bool)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if received == nil {
+			writeError(w, http.StatusForbidden, "text messages can be made up in godwit dev only")
+			return
+		}
+		var request struct {
+			From string `json:"from"`
+			Text string `json:"text"`
+		}
+		if !readJSON(w, r, &request) {
+			return
+		}
+		writeJSON(w, http.StatusOK, map[string]bool{"optedOut": received(request.From, request.Text)})
+	})
+}

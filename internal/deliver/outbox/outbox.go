@@ -1,0 +1,145 @@
+// Package outbox keeps what development does not send: in a directory, one file each, or
+// in memory. Files are not synced.
+package outbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+)
+
+// most is how many items a box keeps: the oldest go first.
+const most = 10_000
+
+// Box is an outbox. It may be used concurrently.
+type Box struct {
+	dir       string // empty: in memory
+	extension string
+	clock     clock.Clock
+
+	mu     sync.Mutex
+	names  []string // in order, the oldest first
+	memory map[string][]byte
+	count  uint64
+}
+
+// Open opens a box in a directory, which it makes; empty: in memory. Files have an
+// extension, such as ".eml".
+func Open(dir, extension string, c clock.Clock) (*Box, error) {
+	b := &Box{dir: dir, extension: extension, clock: c, memory: map[string][]byte{}}
+	if dir == "" {
+		return b, nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(dir) // in the order of names
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), extension); ok && isName.MatchString(name) {
+			b.names = append(b.names, name)
+		}
+	}
+	return b, nil
+}
+
+const moment = "20060102T150405.000000000"
+
+// isName is the form of an item's name: when it came, and its number among those of this
+// process.
+var isName = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}\.[0-9]{9}-[0-9]{8}$`)
+
+// Keep adds an item, and removes the oldest where there are too many.
+func (b *Box) Keep(item []byte) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.count++
+	name := fmt.Sprintf("%s-%08d", b.clock.Now().UTC().Format(moment), b.count%100_000_000)
+	if err := b.write(name, item); err != nil {
+		return err
+	}
+	at, _ := slices.BinarySearch(b.names, name) // a clock may have been set back
+	b.names = slices.Insert(b.names, at, name)
+	for len(b.names) > most {
+		b.remove(b.names[0])
+		b.names = b.names[1:]
+	}
+	return nil
+}
+
+func (b *Box) path(name string) string { return filepath.Join(b.dir, name+b.extension) }
+
+func (b *Box) write(name string, item []byte) error {
+	if b.dir == "" {
+		b.memory[name] = item
+		return nil
+	}
+	// Whoever looks into the directory sees whole items only.
+	part := b.path(name) + ".part"
+	err := os.WriteFile(part, item, 0o600)
+	if err == nil {
+		err = os.Rename(part, b.path(name))
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(part))
+	}
+	return nil
+}
+
+func (b *Box) remove(name string) {
+	delete(b.memory, name)
+	if b.dir != "" {
+		_ = os.Remove(b.path(name)) // somebody else may have
+	}
+}
+
+// Each calls f with items, the newest first, until it returns false. One that somebody has
+// removed meanwhile is left out. The error is one of reading.
+func (b *Box) Each(f func(name string, at time.Time, item []byte) bool) error {
+	b.mu.Lock()
+	names := slices.Clone(b.names)
+	b.mu.Unlock()
+	slices.Reverse(names)
+	for _, name := range names {
+		item, err := b.Read(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		at, err := time.Parse(moment, name[:strings.IndexByte(name, '-')])
+		if err == nil && !f(name, at, item) {
+			return nil
+		}
+	}
+	return nil
+}
+
+// Read gives an item by its name. Errors: fs.ErrNotExist.
+func (b *Box) Read(name string) ([]byte, error) {
+	if !isName.MatchString(name) {
+		return nil, fs.ErrNotExist
+	}
+	if b.dir != "" {
+		return os.ReadFile(b.path(name))
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	item, ok := b.memory[name]
+	if !ok {
+		return nil, fs.ErrNotExist
+	}
+	return item, nil
+}

@@ -1,0 +1,161 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"text/template"
+	"time"
+
+	"godwit.dev/godwit/internal/deliver"
+	smssender "godwit.dev/godwit/internal/deliver/sms"
+	"godwit.dev/godwit/internal/publicnet"
+	"godwit.dev/godwit/internal/sms"
+)
+
+// Options are what a Gateway is made of.
+type Options struct {
+	Template *Template
+	Guard    publicnet.Guard // where requests may go
+	TLS      *tls.Config     // nil: the system's roots
+}
+
+// answerLimit is how much of an answer is read, in bytes.
+const answerLimit = 64 << 10
+
+// Gateway implements smssender.Carrier.
+type Gateway struct {
+	template      *Template
+	address, body *template.Template
+	host          string
+	client        *http.Client
+}
+
+var _ smssender.Carrier = (*Gateway)(nil)
+
+// New makes a gateway of a template that ReadTemplate has read.
+func New(o Options) (*Gateway, error) {
+	address, body, err := o.Template.compile()
+	if err != nil {
+		return nil, err
+	}
+	dialer := &net.Dialer{KeepAlive: -1, Control: o.Guard.Control}
+	g := &Gateway{template: o.Template, address: address, body: body, client: &http.Client{
+		Transport: &http.Transport{
+			DialContext: dialer.DialContext, TLSClientConfig: o.TLS.Clone(), ForceAttemptHTTP2: true,
+			MaxIdleConnsPerHost: 50, IdleConnTimeout: 4 * time.Second, MaxResponseHeaderBytes: answerLimit,
+		},
+		// A redirect would send credentials to where the operator has not said.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	var b bytes.Buffer
+	_ = address.Execute(&b, &message{To: "+1", Digits: "1"}) // compile has tried it
+	if u, err := url.Parse(b.String()); err == nil {
+		g.host = u.Host
+	}
+	return g, nil
+}
+
+// Host names the provider.
+func (g *Gateway) Host() string { return g.host }
+
+// Close closes idle connections.
+func (g *Gateway) Close() { g.client.CloseIdleConnections() }
+
+// Deliver makes one attempt: the provider cuts a text into parts itself.
+func (g *Gateway) Deliver(ctx context.Context, t *smssender.Text) smssender.Result {
+	var written atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteRequest: func(i httptrace.WroteRequestInfo) { written.Store(i.Err == nil) },
+	})
+	request, err := g.request(ctx, t)
+	if err != nil {
+		return smssender.Result{Outcome: deliver.Outcome{Class: deliver.ClientError, Detail: "no request can be made of the message"}}
+	}
+	fails := func(detail string, unknown bool) smssender.Result {
+		r := smssender.Result{Outcome: deliver.Outcome{Detail: detail}}
+		if unknown {
+			r.Unknown = len(t.Parts)
+			r.Detail += ", and may have taken the message"
+		}
+		return r
+	}
+	answer, err := g.client.Do(request)
+	switch {
+	case errors.Is(err, publicnet.ErrForbidden) || errors.Is(err, publicnet.ErrOwn):
+		return fails("the provider's address is not allowed (--allow-private-endpoints)", false)
+	case err != nil && written.Load():
+		return fails("the provider did not answer", true)
+	case err != nil:
+		return fails("the provider cannot be reached", false)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(answer.Body, answerLimit))
+	if err != nil && answer.StatusCode < 300 {
+		return fails("the provider's answer broke off", true)
+	}
+	return g.judge(answer, body, t)
+}
+
+func (g *Gateway) request(ctx context.Context, t *smssender.Text) (*http.Request, error) {
+	m := &message{
+		To: t.To, Digits: strings.TrimPrefix(t.To, "+"), From: t.From, Text: t.Body, ID: hex.EncodeToString(t.ID[:]), Type: t.Type,
+		Unicode: t.Alphabet == sms.UCS2,
+	}
+	var address, body bytes.Buffer
+	if err := errors.Join(g.address.Execute(&address, m), g.body.Execute(&body, m)); err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, g.template.Method, address.String(), &body)
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range g.template.Headers {
+		r.Header.Set(name, value)
+	}
+	if g.template.ContentType != "" {
+		r.Header.Set("Content-Type", g.template.ContentType)
+	}
+	if g.template.User != "" {
+		r.SetBasicAuth(g.template.User, g.template.Password)
+	}
+	return r, nil
+}
+
+// judge says what an answer means.
+func (g *Gateway) judge(answer *http.Response, body []byte, t *smssender.Text) smssender.Result {
+	status := answer.StatusCode
+	r := smssender.Result{Outcome: deliver.Outcome{Status: status, Detail: "the provider answered " + deliver.StatusDetail(status)}}
+	v, code := silent, ""
+	if g.template.Status != "" {
+		v, code = g.template.read(body)
+	}
+	if code != "" && len(code) <= 8 && strings.Trim(code, "0123456789") == "" {
+		r.Detail += fmt.Sprintf(", code %s", code)
+	}
+	switch {
+	case v == optedOut:
+		r.Class, r.OptedOut, r.Response = deliver.ClientError, true, string(sms.OptedOutRefusal)
+	case v == forGood:
+		r.Class = deliver.ClientError
+	case v == later && (status >= 300 || len(g.template.Taken) > 0):
+	case status >= 200 && status < 300 && v == silent && len(g.template.Taken) > 0:
+		// It should have said what became of the message.
+		r.Unknown, r.Detail = len(t.Parts), r.Detail+" without a code, and may have taken the message"
+	case status >= 200 && status < 300:
+		r.Outcome = deliver.Outcome{Class: deliver.Success, Status: status}
+	case g.template.Status == "" && status >= 400 && status < 500 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests:
+		r.Class = deliver.ClientError
+	}
+	return r
+}

@@ -1,0 +1,229 @@
+package smpp
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+)
+
+// How long the SMSC may be silent: before it is asked whether it is there, and until it
+// answers that, or a bind.
+const (
+	silence  = 30 * time.Second
+	patience = 10 * time.Second
+)
+
+var (
+	errEnded   = errors.New("smpp: the session has ended")
+	errTimeout = errors.New("smpp: no time was left")
+)
+
+// session is a bind, from which messages are submitted, up to a window of them unanswered.
+type session struct {
+	conn    net.Conn
+	window  chan struct{}
+	deliver func(d delivered)
+	ended   chan struct{} // closed with conn
+
+	write sync.Mutex // held for a write
+
+	mu       sync.Mutex
+	next     uint32
+	waiting  map[uint32]chan uint32 // by sequences: the statuses of answers
+	over     bool
+	heard    bool // since the link was looked at
+	enquired bool
+	timer    clock.Timer
+}
+
+func newSession(conn net.Conn, window int, deliver func(d delivered)) *session {
+	return &session{
+		conn: conn, window: make(chan struct{}, window), deliver: deliver, ended: make(chan struct{}), waiting: map[uint32]chan uint32{},
+	}
+}
+
+// run reads until the session ends.
+func (s *session) run(in *bufio.Reader) {
+	s.watch()
+	defer s.end()
+	for {
+		p, err := readPDU(in)
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		s.heard = true
+		s.mu.Unlock()
+		switch p.command {
+		case enquireLink:
+			err = s.send(pdu{command: enquireLink | answer, sequence: p.sequence})
+		case deliverSM:
+			if d, ok := readDelivered(p.body); ok {
+				s.deliver(d)
+			}
+			err = s.send(pdu{command: deliverSM | answer, sequence: p.sequence, body: []byte{0}})
+		case unbind:
+			_ = s.send(pdu{command: unbind | answer, sequence: p.sequence})
+			return
+		case submit | answer, genericNack:
+			s.answered(p)
+		case enquireLink | answer, bindTransceiver | answer:
+		case unbind | answer:
+			return
+		default:
+			if p.command&answer == 0 {
+				err = s.send(pdu{command: genericNack, status: statusInvalidCommand, sequence: p.sequence})
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// watch asks from time to time whether the SMSC is still there, and ends the session where
+// it says nothing.
+func (s *session) watch() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return
+	}
+	wait := silence
+	if len(s.waiting) > 0 || s.enquired {
+		wait = patience
+	}
+	s.timer = clock.System.AfterFunc(wait, s.look)
+}
+
+func (s *session) look() {
+	s.mu.Lock()
+	heard, enquired := s.heard, s.enquired
+	s.heard, s.enquired = false, !heard
+	s.next++
+	sequence := s.next
+	s.mu.Unlock()
+	switch {
+	case !heard && enquired:
+		s.end()
+		return
+	case !heard:
+		if s.send(pdu{command: enquireLink, sequence: sequence}) != nil {
+			s.end()
+			return
+		}
+	}
+	s.watch()
+}
+
+// send writes a PDU that nobody waits for.
+func (s *session) send(p pdu) error {
+	_, err := s.put(p)
+	return err
+}
+
+// put writes a PDU. whole says that all of it has left.
+func (s *session) put(p pdu) (whole bool, err error) {
+	b := p.append(nil)
+	s.write.Lock()
+	defer s.write.Unlock()
+	if err := s.conn.SetWriteDeadline(clock.System.Now().Add(patience)); err != nil {
+		return false, err
+	}
+	n, err := s.conn.Write(b)
+	return n == len(b), err
+}
+
+// submit sends a message's part and waits for its answer. unknown says that it was sent
+// and that there is no answer. Errors: errEnded, errTimeout.
+func (s *session) submit(ctx context.Context, body []byte) (status uint32, unknown bool, err error) {
+	select {
+	case s.window <- struct{}{}:
+	case <-s.ended:
+		return 0, false, errEnded
+	case <-ctx.Done():
+		return 0, false, errTimeout
+	}
+	defer func() { <-s.window }()
+	if ctx.Err() != nil {
+		return 0, false, errTimeout
+	}
+	came := make(chan uint32, 1)
+	s.mu.Lock()
+	if s.over {
+		s.mu.Unlock()
+		return 0, false, errEnded
+	}
+	s.next++
+	sequence := s.next
+	s.waiting[sequence] = came
+	s.mu.Unlock()
+	defer func() {
+		s.mu.Lock()
+		delete(s.waiting, sequence)
+		s.mu.Unlock()
+	}()
+
+	if whole, err := s.put(pdu{command: submit, sequence: sequence, body: body}); err != nil {
+		s.end()
+		if !whole {
+			return 0, false, errEnded
+		}
+	}
+	select {
+	case status := <-came:
+		return status, false, nil
+	case <-s.ended:
+		select {
+		case status := <-came: // just before
+			return status, false, nil
+		default:
+			return 0, true, errEnded
+		}
+	case <-ctx.Done():
+		return 0, true, errTimeout
+	}
+}
+
+func (s *session) answered(p pdu) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if came, ok := s.waiting[p.sequence]; ok {
+		delete(s.waiting, p.sequence)
+		status := p.status
+		if p.command == genericNack && status == statusOK {
+			status = statusInvalidCommand
+		}
+		came <- status
+	}
+}
+
+// end ends the session.
+func (s *session) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return
+	}
+	s.over = true
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	close(s.ended)
+	_ = s.conn.Close() // nothing is written any more
+}
+
+// leave tells the SMSC that the session ends, and ends it.
+func (s *session) leave() {
+	s.mu.Lock()
+	s.next++
+	sequence := s.next
+	s.mu.Unlock()
+	_ = s.send(pdu{command: unbind, sequence: sequence})
+	s.end()
+}

@@ -1,0 +1,165 @@
+// Package direct is the module of what is published to an endpoint, such as a phone
+// number, and to no topic. It waits in a backlog as a subscription's messages do: one of
+// its account, region and protocol (arn.Direct), which is made with the first message, and
+// stays. Each message names its own endpoint, which is encrypted with its body.
+package direct
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// record is that of such a backlog.
+type record struct {
+	Incarnation uint64 `json:"incarnation"`
+	PausedAt    int64  `json:"pausedAt,omitempty"` // epoch milliseconds
+	ResumedAt   int64  `json:"resumedAt,omitempty"`
+}
+
+const version = 1
+
+var errRecord = errors.New("direct: a record cannot be read")
+
+func decode(value []byte) (r record, err error) {
+	if len(value) == 0 || value[0] != version {
+		return r, errRecord
+	}
+	if err := json.Unmarshal(value[1:], &r); err != nil || r.Incarnation == 0 {
+		return r, errRecord
+	}
+	return r, nil
+}
+
+// CheckRecord reports whether a record of this package can be read.
+func CheckRecord(value []byte) error {
+	_, err := decode(value)
+	return err
+}
+
+// Publishing is the module of direct publishes.
+type Publishing struct {
+	*backlog.Backlogs
+	parts kernel.Parts[*shard]
+}
+
+// shard is the module's part in a shard.
+type shard struct {
+	*backlog.Shard
+	engine     *Publishing
+	recipients map[arn.ARN]*backlog.Recipient
+}
+
+// New adds the module to the shards, above that of backlogs.
+func New(below *backlog.Backlogs) *Publishing {
+	e := &Publishing{Backlogs: below}
+	for id, sh := range below.Shards {
+		s := &shard{Shard: sh, engine: e, recipients: map[arn.ARN]*backlog.Recipient{}}
+		e.parts.Shards[id] = s
+		sh.Add(module{sh: s})
+	}
+	return e
+}
+
+// module is the module of a shard.
+type module struct {
+	kernel.NopModule
+	sh *shard
+}
+
+// Load reads which backlogs there are, and what is in them.
+func (m module) Load() error {
+	sh := m.sh
+	var bad error
+	err := store.Each(sh.engine.Store, keyspace.Prefix(keyspace.Shard(sh.ID, keyspace.Directs)), func(key, value []byte) bool {
+		bad = sh.load(key, value)
+		return bad == nil
+	})
+	return cmp.Or(bad, err)
+}
+
+func (sh *shard) load(key, value []byte) error {
+	k, err := keyspace.Parse(key)
+	if err != nil {
+		return err
+	}
+	r, err := decode(value)
+	if err != nil {
+		return err
+	}
+	account, _ := k.Text(keyspace.PartAccount)
+	region, _ := k.Text(keyspace.PartRegion)
+	protocol, _ := k.Text(keyspace.PartName)
+	recipient, err := sh.recipient(arn.Direct(region, account, protocol).Own(), r.Incarnation)
+	if err != nil {
+		return err
+	}
+	recipient.PausedAt, recipient.ResumedAt = r.PausedAt, r.ResumedAt
+	return sh.LoadRecipient(recipient)
+}
+
+// recipient makes the recipient of a backlog.
+func (sh *shard) recipient(name arn.ARN, incarnation uint64) (*backlog.Recipient, error) {
+	protocol, _ := name.DirectProtocol()
+	p, ok := protocols[protocol]
+	if !ok {
+		return nil, errRecord
+	}
+	r := &backlog.Recipient{Subscription: topic.Direct(name, p, incarnation, nil), Failed: func(*backlog.Delivery, int, string) {}}
+	r.Save = func() { sh.put(r) }
+	sh.recipients[name] = r
+	return r, nil
+}
+
+// protocols are those whose messages need no topic.
+var protocols = map[string]topic.Protocol{topic.SMS.String(): topic.SMS}
+
+func (sh *shard) put(r *backlog.Recipient) {
+	protocol, _ := r.ARN.DirectProtocol()
+	text, err := json.Marshal(record{Incarnation: r.Incarnation, PausedAt: r.PausedAt, ResumedAt: r.ResumedAt})
+	if err != nil {
+		panic(err) // numbers can always be written
+	}
+	key := append(keyspace.Shard(sh.ID, keyspace.Directs), r.ARN.Account+"\x00"+r.ARN.Region+"\x00"+protocol...)
+	sh.Batch.Set(key, append([]byte{version}, text...))
+}
+
+// PublishDirect accepts a message that is for an endpoint and for no topic; it is durable
+// on return. name is an arn.Direct. Errors: InsufficientStorage, and KMS's for the store's
+// own key.
+func (e *Publishing) PublishDirect(ctx context.Context, name arn.ARN, endpoint string, m *message.Message) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if e.Full() {
+		return kernel.ErrFull
+	}
+	m.Notice = &message.Notice{Kind: message.Notification, Subscription: name.String(), Token: endpoint}
+	m.Seal()
+	if err := e.EncryptWaiting(name, "", nil, arn.ARN{}, m); err != nil {
+		return err
+	}
+	sh := e.parts.ShardOf(name)
+	return sh.RunDurable(func(*kernel.Tx) (err error) {
+		r := sh.recipients[name]
+		if r == nil {
+			if r, err = sh.recipient(name.Own(), sh.Meta.Incarnation+1); err != nil {
+				return err
+			}
+			sh.Meta.Incarnation++
+			sh.AddRecipient(r)
+			sh.put(r)
+		}
+		sh.AcceptFor(r, m)
+		return nil
+	})
+}

@@ -1,0 +1,138 @@
+package keys
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/kms"
+)
+
+// Environments encrypts the environment variables of functions under customers' keys, and
+// lets the functions' roles decrypt them by grants. Errors are KMS's: KMSNotFound,
+// KMSAccessDenied, KMSDisabled, KMSInvalidState, KMSInvalidKeyUsage, and InvalidARN for what
+// names no key.
+type Environments struct {
+	keys *Module
+	bind func(role string) (id string, known bool)
+}
+
+// NewEnvironments makes it; bind finds the unique id of a role.
+func NewEnvironments(keys *Module, bind func(role string) (id string, known bool)) *Environments {
+	return &Environments{keys, bind}
+}
+
+// Refusals of what a function has for a key.
+var (
+	ErrAliasARN = fault.NewRule(fault.InvalidARN, "keys: an alias in the place of a key's ARN")
+	ErrKeyARN   = fault.NewRule(fault.InvalidARN, "keys: not the ARN of a key") // what it is
+)
+
+// errVariables reports variables that were damaged.
+var errVariables = errors.New("keys: the encrypted variables of a function cannot be read")
+
+// grantedOnFunction is what a grant for a function's role is for.
+var grantedOnFunction = []string{"Decrypt", "RetireGrant"}
+
+// access is a use of a key for a function. as says who asks, and how.
+func (e *Environments) access(as Access, fn arn.ARN, operation string) *Access {
+	as.Operation, as.Via, as.Context = operation, "lambda."+fn.Region+".amazonaws.com", (&use{of: fn}).context()
+	return &as
+}
+
+func (e *Environments) find(fn arn.ARN, key string) (*kms.Key, error) {
+	a, err := arn.Parse(key)
+	switch {
+	case err != nil || a.Service != "kms":
+		return nil, ErrKeyARN.With(key)
+	case strings.HasPrefix(a.Resource, kms.AliasPrefix):
+		return nil, ErrAliasARN
+	}
+	return e.keys.Find(fn.Account, fn.Region, key)
+}
+
+// Seal encrypts the variables of a function under the key of an ARN, for a caller who has to
+// have the right to encrypt with it.
+func (e *Environments) Seal(as Access, fn arn.ARN, key string, variables map[string]string) ([]byte, error) {
+	k, err := e.find(fn, key)
+	if err != nil {
+		return nil, err
+	}
+	asked := e.access(as, fn, "Encrypt")
+	if err := e.keys.Allow(k, asked); err != nil {
+		return nil, err
+	}
+	if err := usable(k, "Encrypt"); err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(variables)
+	if err != nil {
+		return nil, err
+	}
+	return e.keys.Encrypt(k, text, asked.Context)
+}
+
+// Open decrypts the variables of a function, for a caller who has to have the right to.
+func (e *Environments) Open(as Access, fn arn.ARN, sealed []byte) (variables map[string]string, err error) {
+	k, err := e.keys.KeyOf(fn.Region, sealed)
+	if err != nil {
+		return nil, err
+	}
+	asked := e.access(as, fn, "Decrypt")
+	if err := e.keys.Allow(k, asked); err != nil {
+		return nil, err
+	}
+	if err := usable(k, "Decrypt"); err != nil {
+		return nil, err
+	}
+	text, _, err := e.keys.Decrypt(k, sealed, asked.Context)
+	if err == nil {
+		err = json.Unmarshal(text, &variables)
+	}
+	if err != nil {
+		return nil, errVariables
+	}
+	return variables, nil
+}
+
+// Admit has a function's role decrypt its variables, for a caller who has to have the right
+// to make grants. undo takes back what was not so before. A role that is not there gets
+// nothing.
+func (e *Environments) Admit(as Access, fn arn.ARN, key, role string) (undo func(), err error) {
+	k, err := e.find(fn, key)
+	if err != nil {
+		return nil, err
+	}
+	id, known := e.bind(role)
+	if !known {
+		return func() {}, nil
+	}
+	g := kms.Grant{
+		Key: k.ID, Name: "function " + fn.String(), Grantee: id, Issuer: as.Caller.ARN, Operations: grantedOnFunction, Equals: (&use{of: fn}).context(),
+	}
+	asked := e.access(as, fn, "CreateGrant")
+	asked.Grant = &g
+	asked.Keys = []authorize.Key{
+		{Name: "kms:grantisforawsresource", Values: []string{"true"}},
+		{Name: "kms:grantconstrainttype", Values: []string{"EncryptionContextEquals"}},
+		{Name: "kms:grantoperations", Values: slices.Clone(grantedOnFunction)},
+		{Name: "kms:granteeprincipal", Values: []string{role}},
+	}
+	if err := e.keys.Allow(k, asked); err != nil {
+		return nil, err
+	}
+	before, _ := e.keys.Grants("", 1, func(of *kms.Key, there *kms.Grant) bool { return of.ID == k.ID && g.Same(there) })
+	made, err := e.keys.CreateGrant(g)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		if len(before) == 0 {
+			_ = e.keys.EndGrant(made.Key, made.ID, func(*kms.Key, *kms.Grant) error { return nil }) // it may be gone by now
+		}
+	}, nil
+}

@@ -1,0 +1,346 @@
+// Package texts keeps what accounts have set for text messages, whom they may send some,
+// and what that has cost. It is the module over the pure rules of package sms, with a lock
+// and a stream of the journal of its own.
+package texts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/sms"
+	"godwit.dev/godwit/internal/store"
+)
+
+// Place is an account in a region, which has settings, numbers and spending of its own.
+type Place struct{ Account, Region string }
+
+// Options are what a Module is made of.
+type Options struct {
+	// Sandbox has only numbers get messages that were verified.
+	Sandbox bool
+}
+
+// Module keeps accounts. It is a module of the kernel, with a shard of its own.
+type Module struct {
+	kernel.NopModule
+	kernel   *kernel.Kernel
+	shard    *kernel.Shard // whose lock guards what follows
+	options  Options
+	accounts map[Place]*sms.Account
+}
+
+// New adds the module to a kernel.
+func New(k *kernel.Kernel, o Options) *Module {
+	m := &Module{kernel: k, shard: k.Beside(keyspace.SMSStream), options: o, accounts: map[Place]*sms.Account{}}
+	m.shard.Add(m)
+	return m
+}
+
+// Sandboxed reports that only numbers get messages that were verified.
+func (m *Module) Sandboxed() bool { return m.options.Sandbox }
+
+// key is that of a record: of an account, or of a number that it knows.
+func key(tag byte, p Place, rest ...string) []byte {
+	k := append([]byte{keyspace.SMSSpace, tag}, p.Account+"\x00"+p.Region+"\x00"...)
+	for _, number := range rest {
+		k = append(k, number...)
+	}
+	return k
+}
+
+const version = 1
+
+var errRecord = errors.New("texts: a record cannot be read")
+
+func decode(value []byte, v any) error {
+	if len(value) == 0 || value[0] != version {
+		return errRecord
+	}
+	return json.Unmarshal(value[1:], v)
+}
+
+func (m *Module) put(key []byte, v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // the types of records can always be written
+	}
+	m.shard.Batch.Set(key, append([]byte{version}, text...))
+}
+
+// Load implements kernel.Module. A record that cannot be read is an error: to go on
+// without it could be to send a message to who has refused them.
+func (m *Module) Load() error {
+	var bad error
+	err := store.Each(m.shard.Log.Reader(), keyspace.Prefix([]byte{keyspace.SMSSpace}), func(k, value []byte) bool {
+		if bad = m.load(k, value); bad != nil {
+			bad = fmt.Errorf("%q: %w", k, bad)
+		}
+		return bad == nil
+	})
+	return errors.Join(err, bad)
+}
+
+func (m *Module) load(k, value []byte) error {
+	record, err := keyspace.Parse(k)
+	if err != nil {
+		return err
+	}
+	account, _ := record.Text(keyspace.PartAccount)
+	region, _ := record.Text(keyspace.PartRegion)
+	number, _ := record.Text(keyspace.PartNumber)
+	a := m.account(Place{account, region})
+	switch record.ID {
+	case keyspace.KindSMSAttributes:
+		return decode(value, &a.Attributes)
+	case keyspace.KindSMSConsent:
+		var c sms.Consent
+		err = decode(value, &c)
+		a.Consents[number] = c
+	case keyspace.KindSMSDestination:
+		var d sms.Destination
+		err = decode(value, &d)
+		a.Sandbox[number] = d
+	case keyspace.KindSMSSpending:
+		err = decode(value, &a.Spending)
+	default:
+	}
+	return err
+}
+
+// CheckRecord reports whether the value of one of this package's records can be read.
+func CheckRecord(id keyspace.ID, value []byte) error {
+	switch id {
+	case keyspace.KindSMSAttributes:
+		return decode(value, &map[string]string{})
+	case keyspace.KindSMSConsent:
+		return decode(value, &sms.Consent{})
+	case keyspace.KindSMSDestination:
+		return decode(value, &sms.Destination{})
+	case keyspace.KindSMSSpending:
+		return decode(value, &sms.Spending{})
+	default:
+		return nil
+	}
+}
+
+// account finds or makes an account.
+func (m *Module) account(p Place) *sms.Account {
+	a := m.accounts[p]
+	if a == nil {
+		a = sms.NewAccount()
+		m.accounts[Place{strings.Clone(p.Account), strings.Clone(p.Region)}] = a
+	}
+	return a
+}
+
+// change runs a command on an account, and returns once all that it has seen and done is
+// durable. What fails has changed nothing but what it has written.
+func (m *Module) change(ctx context.Context, p Place, grows bool, command func(a *sms.Account, now time.Time) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if grows && m.kernel.Full() {
+		return kernel.ErrFull
+	}
+	_, err := m.shard.Run(true, func(*kernel.Tx) error {
+		return command(m.account(p), clock.Time(m.shard.Now()))
+	})
+	m.shard.Log.Sync()
+	return err
+}
+
+// look reads of an account what is durable when it returns.
+func (m *Module) look(p Place, look func(a *sms.Account)) {
+	m.shard.View(func() {
+		a := m.accounts[p]
+		if a == nil {
+			a = sms.NewAccount()
+		}
+		look(a)
+	})
+	m.shard.Log.Sync()
+}
+
+// Attributes are those of an account.
+func (m *Module) Attributes(p Place) (all map[string]string) {
+	m.look(p, func(a *sms.Account) { all = a.Get() })
+	return all
+}
+
+// SetAttributes changes attributes of an account. Errors: InvalidParameter.
+func (m *Module) SetAttributes(ctx context.Context, p Place, attributes map[string]string) error {
+	return m.change(ctx, p, true, func(a *sms.Account, _ time.Time) error {
+		if err := a.Set(attributes); err != nil {
+			return err
+		}
+		m.put(key(keyspace.SMSAttributes, p), a.Attributes)
+		return nil
+	})
+}
+
+// IsOptedOut reports whether a number wants no messages of an account.
+func (m *Module) IsOptedOut(p Place, number string) (out bool) {
+	m.look(p, func(a *sms.Account) { out = a.Consents[number].OptedOut })
+	return out
+}
+
+// OptedOut lists the numbers that want no messages of an account behind one, in their
+// order.
+func (m *Module) OptedOut(p Place, after string, limit int) (page []string, more bool) {
+	m.look(p, func(a *sms.Account) { page, more = a.OptedOut(after, limit) })
+	return page, more
+}
+
+// OptIn has a number get messages again. Errors: InvalidParameter.
+func (m *Module) OptIn(ctx context.Context, p Place, number string) error {
+	return m.change(ctx, p, false, func(a *sms.Account, now time.Time) error {
+		changed, err := a.OptIn(number, now)
+		if changed {
+			m.put(key(keyspace.SMSConsents, p, number), a.Consents[number])
+		}
+		return err
+	})
+}
+
+// OptOut notes that a number wants no messages of an account.
+func (m *Module) OptOut(ctx context.Context, p Place, number string) error {
+	return m.change(ctx, p, false, func(a *sms.Account, _ time.Time) error {
+		m.optOut(p, a, number)
+		return nil
+	})
+}
+
+// OptOutEverywhere notes that a number wants no messages of any account that sends some:
+// whose it has answered to cannot be told.
+func (m *Module) OptOutEverywhere(number string) {
+	c, _ := m.shard.Run(true, func(*kernel.Tx) error {
+		for p, a := range m.accounts {
+			m.optOut(p, a, number)
+		}
+		return nil
+	})
+	c.Wait()
+}
+
+func (m *Module) optOut(p Place, a *sms.Account, number string) {
+	number = strings.Clone(number)
+	if a.OptOut(number) {
+		m.put(key(keyspace.SMSConsents, p, number), a.Consents[number])
+	}
+}
+
+// AddDestination adds a number to the sandbox that is sent a one-time password. Errors:
+// OptedOut, UserError.
+func (m *Module) AddDestination(ctx context.Context, p Place, number, password string) error {
+	number, password = strings.Clone(number), strings.Clone(password)
+	return m.change(ctx, p, true, func(a *sms.Account, now time.Time) error {
+		if err := a.AddDestination(number, password, now); err != nil {
+			return err
+		}
+		m.put(key(keyspace.SMSDestinations, p, number), a.Sandbox[number])
+		return nil
+	})
+}
+
+// Verify takes the one-time password of a number. Errors: ResourceNotFound, Verification.
+func (m *Module) Verify(ctx context.Context, p Place, number, password string) error {
+	return m.change(ctx, p, false, func(a *sms.Account, now time.Time) error {
+		changed, err := a.Verify(number, password, now)
+		if changed {
+			m.put(key(keyspace.SMSDestinations, p, number), a.Sandbox[number])
+		}
+		return err
+	})
+}
+
+// RemoveDestination takes a number out of the sandbox. Errors: ResourceNotFound,
+// UserError.
+func (m *Module) RemoveDestination(ctx context.Context, p Place, number string) error {
+	return m.change(ctx, p, false, func(a *sms.Account, now time.Time) error {
+		if err := a.RemoveDestination(number, now); err != nil {
+			return err
+		}
+		m.shard.Batch.Delete(key(keyspace.SMSDestinations, p, number))
+		return nil
+	})
+}
+
+// Listed is a number of the sandbox.
+type Listed struct {
+	Number   string
+	Verified bool
+}
+
+// Destinations lists the numbers of the sandbox behind one, in their order.
+func (m *Module) Destinations(p Place, after string, limit int) (page []Listed, more bool) {
+	m.look(p, func(a *sms.Account) {
+		var numbers []string
+		numbers, more = a.Destinations(after, limit)
+		for _, n := range numbers {
+			page = append(page, Listed{n, a.Sandbox[n].Verified})
+		}
+	})
+	return page, more
+}
+
+// Charge is a message that is to be sent.
+type Charge struct {
+	Place  Place
+	Number string
+	Cost   sms.MicroUSD
+	Most   sms.MicroUSD // the greatest price that it may have; negative: any
+	// Exempt says that the sandbox does not matter: it is the message of a one-time
+	// password.
+	Exempt bool
+}
+
+// Terms are what an account wants of its messages.
+type Terms struct {
+	SenderID string // unless the message has one; empty: none
+	Type     string
+	Log      bool // the deliveries, those that fail and so many percent of the others
+	Percent  int
+}
+
+// Reserve admits a message, and reserves what it costs until Settle; which is not to be
+// called where it is refused. It waits for no disk.
+func (m *Module) Reserve(c Charge) (t Terms, refused sms.Refusal) {
+	m.shard.View(func() {
+		a := m.account(c.Place)
+		t.Percent, t.Log = a.Sampling()
+		t.SenderID, t.Type = a.Attributes[sms.DefaultSenderID], a.Attributes[sms.DefaultSMSType]
+		if t.Type == "" {
+			t.Type = sms.Promotional
+		}
+		refused = a.Reserve(c.Number, c.Cost, c.Most, m.options.Sandbox && !c.Exempt, clock.Time(m.shard.Now()))
+	})
+	return t, refused
+}
+
+// Spent is what an account has spent this month.
+func (m *Module) Spent(p Place) (month sms.MicroUSD) {
+	m.look(p, func(a *sms.Account) { month = a.SpentIn(clock.Time(m.shard.Now())) })
+	return month
+}
+
+// Settle ends the reservation of a message that has cost so much. That is durable no
+// later than what its caller writes after it.
+func (m *Module) Settle(c Charge, spent sms.MicroUSD) (month sms.MicroUSD) {
+	_, _ = m.shard.Run(false, func(*kernel.Tx) error {
+		a, now := m.account(c.Place), clock.Time(m.shard.Now())
+		a.Settle(c.Cost, spent, now)
+		month = a.SpentIn(now)
+		if spent > 0 {
+			m.put(key(keyspace.SMSSpending, c.Place), a.Spending)
+		}
+		return nil
+	})
+	return month
+}

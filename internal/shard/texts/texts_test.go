@@ -1,0 +1,84 @@
+package texts_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"testing"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/shardtest"
+	"godwit.dev/godwit/internal/shard/texts"
+	"godwit.dev/godwit/internal/sms"
+	"godwit.dev/godwit/test/soak"
+)
+
+var (
+	here  = texts.Place{Account: "000000000000", Region: "us-east-1"}
+	there = texts.Place{Account: "000000000000", Region: "eu-west-1"}
+)
+
+func open(t *testing.T, j *journal.Journal) *texts.Module {
+	t.Helper()
+	k := kernel.New(kernel.Options{Journal: j, Clock: clock.NewVirtual(shardtest.Start), Logger: slog.New(slog.DiscardHandler)})
+	m := texts.New(k, texts.Options{})
+	if err := k.Load(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = k.Close() })
+	return m
+}
+
+// everything tells all that is known of both places.
+func everything(m *texts.Module) string {
+	var all []any
+	for _, p := range []texts.Place{here, there} {
+		out, _ := m.OptedOut(p, "", 1000)
+		numbers, _ := m.Destinations(p, "", 1000)
+		all = append(all, m.Attributes(p), out, numbers, m.Spent(p))
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// Whatever was acknowledged is there after a crash, and no command by half.
+func TestCrash(t *testing.T) {
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx := t.Context()
+	spend := func(m *texts.Module, p texts.Place, cost sms.MicroUSD) {
+		c := texts.Charge{Place: p, Number: "+1", Cost: cost, Most: -1}
+		if _, refused := m.Reserve(c); refused != "" {
+			t.Fatal(refused)
+		}
+		m.Settle(c, cost)
+		m.Attributes(p) // waits until that is durable
+	}
+	shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Unraced(3, 1), func(j *journal.Journal) *texts.Module { return open(t, j) }, everything,
+		func(m *texts.Module) {
+			check(m.SetAttributes(ctx, here, map[string]string{sms.DefaultSenderID: "Godwit"}))
+		},
+		func(m *texts.Module) {
+			check(m.SetAttributes(ctx, there, map[string]string{sms.MonthlySpendLimit: "5"}))
+		},
+		func(m *texts.Module) { spend(m, here, 400_000) },
+		func(m *texts.Module) { spend(m, there, 4_400_000) },
+		func(m *texts.Module) { m.OptOutEverywhere("+4930") },
+		func(m *texts.Module) { check(m.OptOut(ctx, here, "+4931")) },
+		func(m *texts.Module) { check(m.OptIn(ctx, there, "+4930")) },
+		func(m *texts.Module) { check(m.AddDestination(ctx, here, "+1", "123456")) },
+		func(m *texts.Module) { check(m.AddDestination(ctx, there, "+2", "123456")) },
+		func(m *texts.Module) { check(m.Verify(ctx, here, "+1", "123456")) },
+		func(m *texts.Module) { check(m.RemoveDestination(ctx, there, "+2")) },
+		func(m *texts.Module) { spend(m, here, 100_000) },
+		func(m *texts.Module) { check(m.SetAttributes(ctx, here, map[string]string{sms.DefaultSenderID: ""})) },
+	)
+}

@@ -1,0 +1,108 @@
+package topics
+
+import (
+	"context"
+	"encoding/binary"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/topics/publication"
+	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/topic/protect"
+)
+
+// Audited tells what the audit of a data protection policy makes of a message.
+type Audited struct {
+	Topic     arn.ARN
+	ID        message.ID
+	Principal string // the ARN of who published it
+	At        time.Time
+	Denied    bool // it was not published
+	protect.Audit
+}
+
+// SetDataProtection gives a topic a data protection policy; nil takes it away. Errors:
+// NotFound.
+func (e *Topics) SetDataProtection(ctx context.Context, t arn.ARN, policy *protect.Policy) error {
+	return e.WithCatalog(ctx, t, func(sh *Shard) error { return sh.Topics.SetDataProtection(t, policy, &sh.Batch) })
+}
+
+// DataProtection is the text of a topic's data protection policy; empty: it has none.
+// Errors: NotFound.
+func (e *Topics) DataProtection(ctx context.Context, t arn.ARN) (text string, err error) {
+	err = e.WithCatalog(ctx, t, func(sh *Shard) error {
+		found, ok := sh.Topics.Topic(t)
+		if !ok {
+			return topic.ErrNoTopic
+		}
+		text = found.Protection.Text()
+		return nil
+	})
+	return text, err
+}
+
+// Protect has the topic's data protection policy applied to a publication: what it masks
+// and redacts is gone from it then. Publish does the same with those that were not
+// inspected. It fails with ErrProtected for what the policy denies, and audits that; what
+// is published is audited once it is durable.
+func (e *Topics) Protect(t arn.ARN, p *publication.Publication) error {
+	if p.Inspected {
+		return nil
+	}
+	p.Inspected = true
+	of, ok := e.ShardOf(t).knownOf(t)
+	if !ok || of.protection == nil {
+		return nil
+	}
+	principal := namesOf(t, p.Caller)
+	sample := int(binary.BigEndian.Uint16(p.ID[14:]) % 100) // ids are random
+	in := of.protection.Inbound(string(p.Body), principal, sample)
+	denied, audit := in.Denied, in.Audit
+	p.Body = []byte(in.Body)
+	bodies := make(map[string]string, len(p.Bodies))
+	for protocol, body := range p.Bodies {
+		own := of.protection.Inbound(body, principal, sample)
+		bodies[protocol] = own.Body
+		if denied == "" {
+			denied = own.Denied
+		}
+		if audit == nil || own.Audit != nil && len(own.Audit.Findings) > len(audit.Findings) {
+			audit = own.Audit
+		}
+	}
+	if p.Bodies != nil {
+		p.Bodies = bodies
+	}
+	if audit != nil {
+		p.Audit = audit
+	}
+	if denied == "" {
+		return nil
+	}
+	e.audit(t, p, true)
+	return ErrProtected.With(denied)
+}
+
+// audit tells what was found in a publication, if its policy wants that.
+func (e *Topics) audit(t arn.ARN, p *publication.Publication, denied bool) {
+	if p.Audit == nil || e.Options.Audited == nil {
+		return
+	}
+	e.Options.Audited(&Audited{Topic: t, ID: p.ID, Principal: namesOf(t, p.Caller)[0], At: e.Clock.Now(), Denied: denied, Audit: *p.Audit})
+}
+
+// namesOf are the names by which a policy may name who publishes; the first is their own.
+func namesOf(t arn.ARN, c *caller.Caller) []string {
+	if c == nil {
+		return []string{rootOf(t.Account), t.Account}
+	}
+	names := append([]string{c.ARN, c.PolicyARN()}, c.Services...)
+	if c.Account != "" {
+		names = append(names, c.Account, rootOf(c.Account))
+	}
+	return names
+}
+
+func rootOf(account string) string { return "arn:aws:iam::" + account + ":root" }

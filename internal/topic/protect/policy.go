@@ -1,0 +1,190 @@
+package protect
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Policy is the data protection policy of a topic. It does not change.
+type Policy struct {
+	text       string
+	statements []statement
+}
+
+type operation uint8
+
+const (
+	audit operation = iota + 1
+	deny
+	maskData
+	redact
+)
+
+// statement is one of a policy: whose messages it is about, what it looks for in them,
+// and what is done about it.
+type statement struct {
+	outbound   bool
+	except     bool // of all but the principals
+	operation  operation
+	mask       byte // instead of each character
+	sampleRate int  // of audits, in percent: 0–99
+	principals []string
+	detectors  []*detector
+	// The log groups of what an audit tells, or "".
+	findings, noFindings string
+}
+
+// Text is the document, as it was given; of no policy it is empty.
+func (p *Policy) Text() string {
+	if p == nil {
+		return ""
+	}
+	return p.text
+}
+
+// Audits reports whether the policy has a statement that audits.
+func (p *Policy) Audits() bool {
+	return slices.ContainsFunc(p.statements, func(s statement) bool { return s.operation == audit })
+}
+
+// Outbound reports whether the policy looks at messages that leave the topic. There may be
+// no policy.
+func (p *Policy) Outbound() bool {
+	return p != nil && slices.ContainsFunc(p.statements, func(s statement) bool { return s.outbound })
+}
+
+// Finding is a kind of sensitive data that a message has, and where.
+type Finding struct {
+	Identifier string
+	Spans      []Span
+}
+
+// Span is a place in a message, in bytes.
+type Span struct{ Start, End int }
+
+// Audit is what the policy's audit tells about a message, and the log group for it.
+type Audit struct {
+	LogGroup string
+	Findings []Finding
+}
+
+// Inspection is what a policy makes of a message.
+type Inspection struct {
+	// Denied is what the message may not have, or "".
+	Denied string
+	// Body is the message without what the policy takes out.
+	Body string
+	// Audit is nil where nothing is to be told.
+	Audit *Audit
+	// Changed are how many data were masked or redacted.
+	Changed int
+}
+
+// Inbound inspects a message that the principal publishes, who is known by any of the
+// names: its ARN, that of its role, its account. The sample is a random number from 0 to
+// 99, which decides whether the message is audited.
+func (p *Policy) Inbound(body string, principal []string, sample int) Inspection {
+	in := Inspection{Body: body}
+	var spans []change
+	for i := range p.statements {
+		s := &p.statements[i]
+		if s.outbound || !s.of(principal) || (s.operation == audit && sample >= s.sampleRate) {
+			continue
+		}
+		found := s.find(body)
+		switch s.operation {
+		case audit:
+			if group := s.destination(found); group != "" {
+				in.Audit = &Audit{LogGroup: group, Findings: found}
+			}
+		case deny:
+			if len(found) > 0 && in.Denied == "" {
+				in.Denied = found[0].Identifier
+			}
+		case maskData, redact:
+			for _, f := range found {
+				for _, span := range f.Spans {
+					spans = append(spans, change{Span: span, by: s})
+				}
+			}
+		}
+	}
+	if in.Denied == "" {
+		in.Body, in.Changed = rewrite(body, spans)
+	}
+	return in
+}
+
+// DeniedOutbound says what a message has that must not reach the subscriber, who is known
+// by any of the names; "" lets it pass.
+func (p *Policy) DeniedOutbound(body string, principal []string) string {
+	for i := range p.statements {
+		s := &p.statements[i]
+		if !s.outbound || !s.of(principal) {
+			continue
+		}
+		if found := s.find(body); len(found) > 0 {
+			return found[0].Identifier
+		}
+	}
+	return ""
+}
+
+func (s *statement) of(principal []string) bool {
+	named := slices.ContainsFunc(s.principals, func(name string) bool {
+		return name == "*" || slices.Contains(principal, name)
+	})
+	return named != s.except
+}
+
+func (s *statement) destination(found []Finding) string {
+	if len(found) > 0 {
+		return s.findings
+	}
+	return s.noFindings
+}
+
+func (s *statement) find(body string) (found []Finding) {
+	for _, d := range s.detectors {
+		if spans := d.find(body); len(spans) > 0 {
+			found = append(found, Finding{Identifier: d.name, Spans: spans})
+		}
+	}
+	return found
+}
+
+// change is a place that a statement masks or redacts.
+type change struct {
+	Span
+	by *statement
+}
+
+// rewrite masks and redacts. Of places that overlap the statement of the earliest is
+// followed, over all of them: nothing of either may stay.
+func rewrite(body string, changes []change) (string, int) {
+	if len(changes) == 0 {
+		return body, 0
+	}
+	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.Start, b.Start) })
+	var out strings.Builder
+	out.Grow(len(body))
+	end, count := 0, 0
+	for _, c := range changes {
+		start := max(c.Start, end)
+		if c.End <= start {
+			continue
+		}
+		out.WriteString(body[end:start])
+		if c.by.operation == maskData {
+			for range utf8.RuneCountInString(body[start:c.End]) {
+				out.WriteByte(c.by.mask)
+			}
+		}
+		end = c.End
+		count++
+	}
+	out.WriteString(body[end:])
+	return out.String(), count
+}

@@ -165,13 +165,10 @@ func (a *Account) Get() map[string]string {
 }
 
 // Sampling says which deliveries the account wants logged: the share of those that
-// succeed, in percent; ok is false where none are.
-func (a *Account) Sampling() (percent int, ok bool) {
-	if a.Attributes[StatusRole] == "" {
-		return 0, false
-	}
+// succeed, in percent, and the role that they are logged with; empty: none are.
+func (a *Account) Sampling() (percent int, role string) {
 	percent, _ = strconv.Atoi(a.Attributes[SamplingRate]) // checked when it was set; 0 unless it was
-	return percent, true
+	return percent, a.Attributes[StatusRole]
 }
 
 // OptOut notes that a number wants no messages; changed is false if that was known.

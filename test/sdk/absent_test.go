@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
-	"github.com/aws/aws-sdk-go-v2/service/sns"
 
 	"godwit.dev/godwit/internal/wire/rpccbor"
 )
@@ -113,9 +112,7 @@ func TestServicesThatAreNotHere(t *testing.T) {
 // An action that a service does not have is told by its name.
 func TestActionsThatAreNotHere(t *testing.T) {
 	endpoint := start(t)
-	_, err := topicsClient(endpoint).GetDataProtectionPolicy(t.Context(), &sns.GetDataProtectionPolicyInput{ResourceArn: aws.String(topicARN("t"))})
-	refused(t, err, "InvalidAction", 400, "Godwit has no action GetDataProtectionPolicy of SNS.")
-	_, err = metricsClient(endpoint).ListDashboards(t.Context(), &cloudwatch.ListDashboardsInput{})
+	_, err := metricsClient(endpoint).ListDashboards(t.Context(), &cloudwatch.ListDashboardsInput{})
 	refused(t, err, "InvalidAction", 400, "Godwit has no action ListDashboards of CloudWatch.")
 	_, err = logsClient(endpoint).StopQuery(t.Context(), &cloudwatchlogs.StopQueryInput{QueryId: aws.String("q")})
 	refused(t, err, "UnknownOperationException", 400, "Godwit has no action StopQuery of CloudWatch Logs.")

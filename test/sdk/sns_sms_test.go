@@ -398,7 +398,7 @@ func TestTextsAreLogged(t *testing.T) {
 	endpoint := startWith(t, func(c *config.Config) { c.SMS.Price = "0.00645" })
 	c := topicsClient(endpoint)
 	const phone, away = "+15551234567", "+15557654321"
-	setTexts(t, c, "DeliveryStatusIAMRole", "arn:aws:iam::"+account+":role/logs", "DeliveryStatusSuccessSamplingRate", "100", "MonthlySpendLimit", "0.013")
+	setTexts(t, c, "DeliveryStatusIAMRole", feedbackRole(t, endpoint), "DeliveryStatusSuccessSamplingRate", "100", "MonthlySpendLimit", "0.013")
 	topic := createTopic(t, c, "alarms")
 	subscribe(t, c, topic, "sms", phone)
 	nextMinute(t, endpoint)

@@ -40,7 +40,7 @@ func Faults(setter FaultSetter) http.Handler {
 		resource, err := arn.Parse(request.ARN)
 		all := resource.Resource == "*"
 		if err != nil || !canFail(resource, all) {
-			writeError(w, http.StatusBadRequest, "arn: want the ARN of a queue, a function or a delivery stream, or of all of sqs, sns, lambda or firehose: arn:aws:sqs:REGION:ACCOUNT:*")
+			writeError(w, http.StatusBadRequest, "arn: want the ARN of a queue, a function or a delivery stream, arn:aws:sns:REGION:ACCOUNT:direct/sms, or the ARN of all of sqs, sns, lambda or firehose: arn:aws:sqs:REGION:ACCOUNT:*")
 			return
 		}
 		switch request.Fault {

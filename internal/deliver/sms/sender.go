@@ -144,7 +144,9 @@ func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	t.From, t.Type = cmp.Or(wishes.from(terms.SenderID), s.From), cmp.Or(wishes.Type, terms.Type)
 	report := &deliver.TextReport{
 		Parts: len(t.Parts), Price: (s.Price * sms.MicroUSD(len(t.Parts))).USD(), Type: t.Type,
-		Feedback: topic.Feedback{Success: terms.Log, Failure: terms.Log, Rate: terms.Percent},
+		Feedback: topic.Feedback{
+			Success: terms.LogRole != "", Failure: terms.LogRole != "", Rate: terms.Percent, SuccessRole: terms.LogRole, FailureRole: terms.LogRole,
+		},
 	}
 	if refused == "" && (!valid || !fits) {
 		s.Ledger.Settle(charge, 0)

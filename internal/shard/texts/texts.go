@@ -305,8 +305,10 @@ type Charge struct {
 type Terms struct {
 	SenderID string // unless the message has one; empty: none
 	Type     string
-	Log      bool // the deliveries, those that fail and so many percent of the others
-	Percent  int
+	// LogRole is what deliveries are logged with, those that fail and so many percent of
+	// the others; empty: none are.
+	LogRole string
+	Percent int
 }
 
 // Reserve admits a message, and reserves what it costs until Settle; which is not to be
@@ -314,7 +316,7 @@ type Terms struct {
 func (m *Module) Reserve(c Charge) (t Terms, refused sms.Refusal) {
 	m.shard.View(func() {
 		a := m.account(c.Place)
-		t.Percent, t.Log = a.Sampling()
+		t.Percent, t.LogRole = a.Sampling()
 		t.SenderID, t.Type = a.Attributes[sms.DefaultSenderID], a.Attributes[sms.DefaultSMSType]
 		if t.Type == "" {
 			t.Type = sms.Promotional

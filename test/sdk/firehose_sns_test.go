@@ -120,7 +120,9 @@ func TestFirehoseSubscriptionFails(t *testing.T) {
 	createQueue(t, queues, "dead")
 	makeHose(t, c, "s", func(d *types.ExtendedS3DestinationConfiguration) { d.BufferingHints.IntervalInSeconds = new(int32(0)) })
 	must(subscribeHose(t, topics, topic, "s", map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN("dead") + `"}`}))(t)
-	fault := func(name string) { admin(t, endpoint+"/_godwit/faults", `{"arn":"`+hoseARN("s")+`","fault":"`+name+`"}`) }
+	fault := func(name string) {
+		admin(t, endpoint+"/_godwit/faults", `{"arn":"`+hoseARN("s")+`","fault":"`+name+`"}`)
+	}
 	publish := func() {
 		must(topics.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: new("m")}))(t)
 	}

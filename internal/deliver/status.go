@@ -113,7 +113,7 @@ func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 		}
 		made.Delivery.StatusCode = e.Attempt.Status
 		made.Delivery.ProviderResponse = http.StatusText(e.Attempt.Status)
-		if e.Protocol.Within() {
+		if e.Protocol.Within() || e.Provider.Service == Push {
 			made.Delivery.StatusCode, made.Delivery.ProviderResponse = e.Provider.Status, e.Provider.response()
 		} else if e.Text != nil {
 			made.Delivery.text, made.Delivery.ProviderResponse = e.Text, e.Text.Response
@@ -171,7 +171,9 @@ func (p Provider) response() string {
 		return p.lambdaResponse()
 	case Firehose:
 		return p.firehoseResponse()
-	case SQS:
+	case Push:
+		return p.pushResponse()
+	default:
 	}
 	v := any(struct {
 		Request string `json:"sqsRequestId"`
@@ -200,6 +202,15 @@ func (p Provider) firehoseResponse() string {
 		}{p.Code, p.Message, "Unrecoverable"}
 	}
 	text, _ := json.Marshal(v) // strings always marshal
+	return string(text)
+}
+
+// pushResponse is what a push platform said.
+func (p Provider) pushResponse() string {
+	text, _ := json.Marshal(struct {
+		Reason string `json:"reason,omitempty"`
+		Name   string `json:"name,omitempty"`
+	}{p.Code, p.Message}) // strings always marshal
 	return string(text)
 }
 

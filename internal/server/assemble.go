@@ -358,6 +358,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 			"GET " + adminPrefix + "queue":   admin.Queue(engine, watching.Queues),
 
 			"GET " + adminPrefix + "outbox":                sending.Mails.Handler(),
+			"GET " + adminPrefix + "outbox/push":           sending.Pushes.Handler(),
 			"GET " + adminPrefix + "outbox/sms":            sending.Texts.Handler(),
 			"POST " + adminPrefix + "sms/receive":          sending.Texts.Receiver(),
 			"GET " + adminPrefix + "events":                admin.Events(engine),

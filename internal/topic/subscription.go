@@ -25,6 +25,8 @@ const (
 	EmailJSON = endpoint.EmailJSON
 	SMS       = endpoint.SMS
 	Firehose  = endpoint.Firehose
+
+	Application = endpoint.Application
 	// Protocols is how many there are; they count up from 0.
 	Protocols = endpoint.Protocols
 )

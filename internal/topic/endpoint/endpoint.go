@@ -26,7 +26,8 @@ var (
 	ErrTooLong         = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is too long") // the limit in bytes
 	ErrURL             = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no URL")
 	ErrAddress         = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no mail address")
-	ErrNumber          = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no phone number") // as it was given
+	ErrPlatform        = fault.NewRule(fault.InvalidParameter, "topic: there is no such endpoint of a push platform") // the endpoint
+	ErrNumber          = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no phone number")              // as it was given
 	ErrPassword        = fault.NewRule(fault.InvalidParameter, "topic: credentials in the endpoint of plain HTTP")
 )
 
@@ -41,17 +42,18 @@ const (
 	Lambda
 	Email
 	EmailJSON
+	Application
 	SMS
 	Firehose
 )
 
-var names = [...]string{"sqs", "http", "https", "lambda", "email", "email-json", "sms", "firehose"}
+var names = [...]string{"sqs", "http", "https", "lambda", "email", "email-json", "application", "sms", "firehose"}
 
 // Protocols is how many protocols are built; they count up from 0.
 const Protocols = len(names)
 
 // planned are the protocols of AWS that are not built.
-var planned = []string{"application"}
+var planned []string
 
 // String is the protocol's name in requests.
 func (p Protocol) String() string { return names[p] }
@@ -63,7 +65,7 @@ func (p Protocol) Configurable() bool { return p == HTTP || p == HTTPS }
 func (p Protocol) Mail() bool { return p == Email || p == EmailJSON }
 
 // Device reports that deliveries go to somebody's device: the bare text, and no envelope.
-func (p Protocol) Device() bool { return p == SMS }
+func (p Protocol) Device() bool { return p == Application || p == SMS }
 
 // Within reports that endpoints are resources of this server, which ARNs name.
 func (p Protocol) Within() bool { return p == SQS || p == Lambda || p == Firehose }
@@ -121,6 +123,13 @@ func Check(p Protocol, address, owner string, topic arn.ARN) (confirmed bool, er
 		return s.Account == owner, nil
 	case Email, EmailJSON:
 		return false, checkMail(address)
+	case Application:
+		if a, err := arn.Parse(address); err == nil && a.Account == owner && a.Region == topic.Region {
+			if _, _, ok := a.SplitEndpoint(); ok {
+				return true, nil
+			}
+		}
+		return false, ErrPlatform.With(address)
 	case SMS:
 		if _, ok := sms.Number(address); !ok {
 			return false, ErrNumber.With(address)

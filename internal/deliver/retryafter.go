@@ -1,4 +1,4 @@
-package httpsender
+package deliver
 
 import (
 	"net/http"
@@ -10,11 +10,11 @@ import (
 // longest is what a longer Retry-After counts as; no message lives that long.
 const longest = 365 * 24 * time.Hour
 
-// retryAfter reads when an endpoint wants to be asked again, counted from now: 0
+// RetryAfter reads when an endpoint wants to be asked again, counted from now: 0
 // if it does not say, or not so that it can be understood. Of a date, what counts
 // is its distance from the answer's own Date, where there is one: clocks differ.
 // Source: RFC 9110, 10.2.3.
-func retryAfter(h http.Header, now time.Time) time.Duration {
+func RetryAfter(h http.Header, now time.Time) time.Duration {
 	value := strings.TrimSpace(h.Get("Retry-After"))
 	if value == "" {
 		return 0

@@ -101,6 +101,9 @@ type Operation struct {
 	Open bool
 	// Access tells what a request needs to be allowed.
 	Access Access
+	// Check refuses an input that breaks the constraints of the model; nil: only what is
+	// required is looked at. It is asked before Access.
+	Check func(in any) error
 	// Method, Path and Status are how a REST protocol knows the operation: the HTTP
 	// method; the path, with places as {Name} for members; the status of success.
 	Method, Path string

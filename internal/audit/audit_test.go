@@ -3,7 +3,9 @@ package audit_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -149,7 +151,7 @@ func TestFailureIsTold(t *testing.T) {
 // A file that was moved away is made anew, and is its owner's alone.
 func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
-	f, err := audit.OpenFile(path, clock.NewVirtual(at))
+	f, err := audit.OpenFile(path, audit.Bounds{}, clock.NewVirtual(at))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +189,7 @@ func TestFile(t *testing.T) {
 func TestFileIsSynced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	machine := clock.NewVirtual(at)
-	f, err := audit.OpenFile(path, machine)
+	f, err := audit.OpenFile(path, audit.Bounds{}, machine)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +254,7 @@ func TestFileIsSynced(t *testing.T) {
 // A file that is cut short, as by logrotate's copytruncate, goes on from its beginning.
 func TestFileIsCutShort(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
-	f, err := audit.OpenFile(path, clock.NewVirtual(at))
+	f, err := audit.OpenFile(path, audit.Bounds{}, clock.NewVirtual(at))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,5 +263,122 @@ func TestFileIsCutShort(t *testing.T) {
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != "after\n" {
 		t.Errorf("%q %v", text, err)
+	}
+}
+
+// A file that is full takes the first place among those that are kept; the oldest goes, a
+// line is never cut, and what was cut short by others is measured anew.
+func TestFileIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "audit.log")
+	open := func(bounds audit.Bounds) *audit.File {
+		t.Helper()
+		f, err := audit.OpenFile(path, bounds, clock.NewVirtual(at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	write := func(f *audit.File, lines ...string) {
+		t.Helper()
+		for _, line := range lines {
+			if err := f.Write(at, []byte(line)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	check := func(want map[string]string) {
+		t.Helper()
+		got := map[string]string{}
+		for _, entry := range must(os.ReadDir(dir))(t) {
+			got[strings.TrimPrefix(entry.Name(), "audit.log")] = string(must(os.ReadFile(filepath.Join(dir, entry.Name())))(t))
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("there is %q, want %q", got, want)
+		}
+	}
+	f := open(audit.Bounds{MaxBytes: 6, Keep: 2})
+	write(f, "aa", "bb", "cc", "a line of its own", "dd")
+	check(map[string]string{"": "dd\n", ".1": "a line of its own\n", ".2": "cc\n"})
+	if err := errors.Join(f.Close(), os.Remove(path+".1")); err != nil {
+		t.Fatal(err)
+	}
+	f = open(audit.Bounds{MaxBytes: 6, Keep: 2}) // what is there counts, and a gap is filled
+	write(f, "ee", "ff")
+	check(map[string]string{"": "ff\n", ".1": "dd\nee\n", ".2": "cc\n"})
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	write(f, "gg", "hh")
+	check(map[string]string{"": "gg\nhh\n", ".1": "dd\nee\n", ".2": "cc\n"})
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f = open(audit.Bounds{MaxBytes: 6})
+	write(f, "ii")
+	check(map[string]string{"": "ii\n", ".1": "dd\nee\n", ".2": "cc\n"})
+
+	// Where it cannot be put away it goes on, and says so.
+	if err := errors.Join(f.Close(), os.Remove(path+".1"), os.MkdirAll(filepath.Join(path+".1", "in the way"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	f = open(audit.Bounds{MaxBytes: 6, Keep: 1})
+	write(f, "jj", "kk")
+	if text := must(os.ReadFile(path))(t); string(text) != "ii\njj\nkk\n" || f.Failing() == nil {
+		t.Errorf("%q, and told: %v", text, f.Failing())
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Lines of several goroutines are all there, whole, in the files that are kept.
+func TestFileIsBoundedTogether(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	f, err := audit.OpenFile(path, audit.Bounds{MaxBytes: 500, Keep: 1000}, clock.NewVirtual(at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const writers, each = 8, 100
+	var group sync.WaitGroup
+	for w := range writers {
+		group.Go(func() {
+			for n := range each {
+				if err := f.Write(at, fmt.Appendf(nil, "%d:%d", w, n)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lines := map[string]int{}
+	for _, name := range must(filepath.Glob(path + "*"))(t) {
+		text := must(os.ReadFile(name))(t)
+		if len(text) > 500 {
+			t.Errorf("%s has %d bytes", name, len(text))
+		}
+		for line := range strings.Lines(string(text)) {
+			lines[line]++
+		}
+	}
+	for w := range writers {
+		for n := range each {
+			if line := fmt.Sprintf("%d:%d\n", w, n); lines[line] != 1 {
+				t.Errorf("%q is there %d times", line, lines[line])
+			}
+		}
+	}
+}
+
+func must[T any](v T, err error) func(t *testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
 	}
 }

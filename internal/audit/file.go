@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -14,24 +15,32 @@ import (
 // loss of power may cost. Lines that come within it share a sync.
 const SyncWithin = time.Second
 
+// Bounds say how large a file becomes, and how many of those before it are kept.
+type Bounds struct {
+	MaxBytes int64 // of a file, at most; 0: any size. A longer line has a file of its own
+	Keep     int   // files that were full, as path.1, the latest, to path.Keep; 0: none
+}
+
 // File is a sink that appends to a file, which only its owner reads. Where it is moved
 // away, as by logrotate, it is made anew; where it is cut short, it goes on from there. A
 // line is with the machine when Write returns, and so survives the end of the process, and
 // is on the disk within SyncWithin.
 type File struct {
-	path  string
-	clock clock.Clock
-	sync  func(*os.File) error
+	path   string
+	bounds Bounds
+	clock  clock.Clock
+	sync   func(*os.File) error
 
 	mu      sync.Mutex
 	file    *os.File // nil: closed
 	pending bool     // a sync is due
 	failed  error    // of the latest sync
+	full    error    // of the latest rotation
 }
 
 // OpenFile opens a file, or makes it. The clock is that of the machine.
-func OpenFile(path string, machine clock.Clock) (*File, error) {
-	f := &File{path: path, clock: machine, sync: (*os.File).Sync}
+func OpenFile(path string, bounds Bounds, machine clock.Clock) (*File, error) {
+	f := &File{path: path, bounds: bounds, clock: machine, sync: (*os.File).Sync}
 	return f, f.open()
 }
 
@@ -47,7 +56,13 @@ func (f *File) Write(_ time.Time, line []byte) error {
 	if f.file == nil {
 		return os.ErrClosed
 	}
-	if f.moved() {
+	moved, size := f.look()
+	if most := f.bounds.MaxBytes; !moved && most > 0 && size > 0 && size+int64(len(line))+1 > most {
+		// A file that cannot be put away goes on growing: no line is lost for that.
+		f.full = f.putAway()
+		moved = f.full == nil
+	}
+	if moved {
 		before := f.file
 		if err := f.open(); err != nil {
 			f.file = before
@@ -85,20 +100,37 @@ func (f *File) flush() {
 	f.failed = err
 }
 
-// Failing says why lines may not be on the disk; nil if the latest are.
+// Failing says why lines may not be on the disk, or why the file grows beyond its bound; nil
+// if neither is so.
 func (f *File) Failing() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.failed
+	return errors.Join(f.failed, f.full)
 }
 
-func (f *File) moved() bool {
+// look tells whether the file was moved away, and how long it is.
+func (f *File) look() (moved bool, size int64) {
 	open, err := f.file.Stat()
 	if err != nil {
-		return false
+		return false, 0
 	}
 	there, err := os.Stat(f.path)
-	return errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(open, there)
+	return errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(open, there), open.Size()
+}
+
+// putAway gives the full file the first place among those that are kept, from which the
+// others move on, and removes what is beyond the last. One that ends half-way leaves a gap.
+func (f *File) putAway() error {
+	place := func(n int) string { return f.path + "." + strconv.Itoa(n) }
+	if f.bounds.Keep == 0 {
+		return os.Remove(f.path)
+	}
+	for n := f.bounds.Keep - 1; n > 0; n-- {
+		if err := os.Rename(place(n), place(n+1)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+	}
+	return os.Rename(f.path, place(1))
 }
 
 // Close syncs and closes the file.

@@ -122,6 +122,8 @@ type Config struct {
 	AdminListen string `placeholder:"HOST:PORT" help:"Answer /_godwit/ and /metrics there, without a signature, and not at --listen: for an address that only operators reach. Health and readiness are answered at both."`
 
 	AuditLog        string `name:"audit-log" placeholder:"FILE" help:"Append a line of JSON for each call that manages something, also a refused one, with who made it, in the form of CloudTrail's records."`
+	AuditMaxBytes   int64  `default:"0" type:"bytes" placeholder:"BYTES" help:"Put --audit-log away as FILE.1 before it is larger than this; 0 leaves that to others, as logrotate (${default})."`
+	AuditKeep       int    `default:"10" placeholder:"FILES" help:"How many files are kept of those that --audit-max-bytes has had put away, the latest (${default})."`
 	AuditLogGroup   string `name:"audit-log-group" placeholder:"NAME" help:"Have these lines in a log group of --account, too."`
 	AuditDataEvents bool   `name:"audit-data-events" help:"Have lines for what is done to messages, invocations, log events and metrics, too."`
 
@@ -270,6 +272,8 @@ func (c *Config) Check() error {
 		check(n >= 0, flag, "want 0 or more, have %d", n)
 	}
 	check(c.PrometheusSeries >= 0, "prometheus-series", "want 0 or more, have %d", c.PrometheusSeries)
+	check(c.AuditMaxBytes >= 0, "audit-max-bytes", "want 0 or more, have %d", c.AuditMaxBytes)
+	check(c.AuditKeep >= 0, "audit-keep", "want 0 or more, have %d", c.AuditKeep)
 	check(c.LogsMaxBytes >= 0, "logs-max-bytes", "want 0 or more, have %d", c.LogsMaxBytes)
 	check(c.MaxConnections >= 0, "max-connections", "want 0 or more, have %d", c.MaxConnections)
 	check(c.MaxConnectionsPerAddress >= 0, "max-connections-per-address", "want 0 or more, have %d", c.MaxConnectionsPerAddress)

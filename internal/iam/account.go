@@ -219,7 +219,7 @@ func (a *Account) Create(e *Entity) error {
 	}
 	if e.Boundary != "" {
 		if _, err := a.managed(e.Boundary); err != nil {
-			return err
+			return ErrNoBoundaryPolicy.With(e.Boundary)
 		}
 	}
 	a.put(nil, e)
@@ -324,25 +324,34 @@ func (a *Account) Tag(kind Kind, name string, tags []Tag) error {
 			return err
 		}
 		for _, t := range tags {
-			// Keys differ by more than case; the latest spelling stays.
-			if i := slices.IndexFunc(e.Tags, func(old Tag) bool { return strings.EqualFold(old.Key, t.Key) }); i >= 0 {
+			// The latest spelling stays.
+			if i := slices.IndexFunc(e.Tags, func(old Tag) bool { return sameKey(kind, old.Key, t.Key) }); i >= 0 {
 				e.Tags[i] = t
 			} else {
 				e.Tags = append(e.Tags, t)
 			}
 		}
 		if len(e.Tags) > MaxTags {
-			return ErrQuota.With("TagsPer"+titles[kind], MaxTags)
+			return ErrTooManyTags
 		}
 		return nil
 	})
+}
+
+// sameKey reports whether two keys are of one tag: those of users and roles differ by more
+// than case.
+func sameKey(kind Kind, a, b string) bool {
+	if kind == User || kind == Role {
+		return strings.EqualFold(a, b)
+	}
+	return a == b
 }
 
 // Untag removes tags; keys that the entity has not are passed over.
 func (a *Account) Untag(kind Kind, name string, keys []string) error {
 	return a.edit(kind, name, func(e *Entity) error {
 		e.Tags = slices.DeleteFunc(e.Tags, func(t Tag) bool {
-			return slices.ContainsFunc(keys, func(k string) bool { return strings.EqualFold(k, t.Key) })
+			return slices.ContainsFunc(keys, func(k string) bool { return sameKey(kind, k, t.Key) })
 		})
 		return nil
 	})
@@ -352,13 +361,15 @@ var titles = map[Kind]string{User: "User", Group: "Group", Role: "Role", Policy:
 
 func checkTags(kind Kind, tags []Tag) error {
 	if len(tags) > MaxTags {
-		return ErrQuota.With("TagsPer"+titles[kind], MaxTags)
+		return ErrTooManyTags
 	}
 	for i, t := range tags {
-		for _, other := range tags[:i] {
-			if strings.EqualFold(t.Key, other.Key) {
-				return ErrTagTwice
-			}
+		switch {
+		case !slices.ContainsFunc(tags[:i], func(other Tag) bool { return sameKey(kind, t.Key, other.Key) }):
+		case kind == User || kind == Role:
+			return ErrTagTwice
+		default:
+			return ErrSameTag
 		}
 	}
 	return nil

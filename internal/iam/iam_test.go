@@ -173,8 +173,15 @@ func TestQuotas(t *testing.T) {
 		many[i].Key = fmt.Sprint(i)
 	}
 	ok(t, a.Tag(iam.User, "u", many), a.Tag(iam.User, "u", many[:1]))
-	refused(t, a.Tag(iam.User, "u", []iam.Tag{{Key: "more"}}), iam.ErrQuota)
+	refused(t, a.Tag(iam.User, "u", []iam.Tag{{Key: "more"}}), iam.ErrTooManyTags)
 	refused(t, a.Tag(iam.User, "u", []iam.Tag{{Key: "a"}, {Key: "A"}}), iam.ErrTagTwice)
+	// Keys of users and roles are the same whatever their case; those of others are not.
+	ok(t, a.Tag(iam.Policy, "p", []iam.Tag{{Key: "a", Value: "1"}, {Key: "A", Value: "2"}}), a.Untag(iam.Policy, "p", []string{"a"}))
+	refused(t, a.Tag(iam.Policy, "p", []iam.Tag{{Key: "a"}, {Key: "a"}}), iam.ErrSameTag)
+	if p, err := a.Managed(arn); err != nil || len(p.Tags) != 1 || p.Tags[0] != (iam.Tag{Key: "A", Value: "2"}) {
+		t.Errorf("tags: %v, %v", p.Tags, err)
+	}
+	refused(t, a.SetBoundary(iam.User, "u", "arn:aws:iam::"+account+":policy/none"), iam.ErrNoBoundaryPolicy)
 	refused(t, a.SetDefault("arn:aws:iam::aws:policy/AdministratorAccess", "v1", 1, now), iam.ErrAWSManaged)
 	refused(t, a.Attach(iam.User, "u", "arn:aws:iam::aws:policy/None"), iam.ErrNotAttachable)
 }
@@ -312,6 +319,7 @@ func TestDocuments(t *testing.T) {
 		{iam.Identity, statement(`"Effect":"Allow","Action":"a:b","Resource":"queue"`), `Resource queue must be in ARN format or "*".`},
 		{iam.Identity, statement(`"Sid":"a b","Effect":"Allow","Action":"a:b","Resource":"*"`), "Statement IDs (SID) should be alpha numeric."},
 		{iam.Identity, `{"Statement":[{"Sid":"a","Effect":"Allow","Action":"a:b","Resource":"*"},{"Sid":"a","Effect":"Deny","Action":"a:b","Resource":"*"}]}`, "Statement IDs (SID) in a single policy must be unique."},
+		{iam.Trust, "no document", "This policy contains invalid Json"},
 		{iam.Trust, statement(`"Effect":"Allow","Principal":"*","Action":"sts:AssumeRole","Resource":"*"`), "Has prohibited field Resource"},
 		{iam.Trust, statement(`"Effect":"Allow","Action":"sts:AssumeRole"`), "Missing required field Principal"},
 		{iam.Trust, statement(`"Effect":"Allow","Principal":"*","Action":"sqs:*"`), "AssumeRole policy may only specify STS AssumeRole actions."},
@@ -329,6 +337,7 @@ func FuzzDocument(f *testing.F) {
 	f.Add(trustAll)
 	f.Fuzz(func(_ *testing.T, document string) {
 		_ = iam.CheckDocument(iam.Identity, document)
+		_ = iam.CheckDocument(iam.Managed, document)
 		_ = iam.CheckDocument(iam.Trust, document)
 	})
 }

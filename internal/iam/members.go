@@ -28,6 +28,9 @@ func (a *Account) AddToGroup(group, user string) error {
 
 // RemoveFromGroup ends a membership; it is no mistake if there is none.
 func (a *Account) RemoveFromGroup(group, user string) error {
+	if _, err := a.Find(User, user); err != nil {
+		return err
+	}
 	g, err := a.Find(Group, group)
 	if err != nil {
 		return err
@@ -81,8 +84,11 @@ func (a *Account) AddToProfile(profile, role string) error {
 func (a *Account) RemoveFromProfile(profile, role string) error {
 	return a.edit(Profile, profile, func(p *Entity) error {
 		r, err := a.Find(Role, role)
-		if err != nil || p.Profile != r.ID {
-			return missing[Role].With(role)
+		switch {
+		case err != nil:
+			return err
+		case p.Profile != r.ID:
+			return ErrNotInProfile.With(r.Name, p.Name)
 		}
 		p.Profile = ""
 		return nil

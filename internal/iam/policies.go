@@ -125,7 +125,7 @@ func (a *Account) Detach(kind Kind, name, arn string) error {
 func (a *Account) SetBoundary(kind Kind, name, arn string) error {
 	return a.edit(kind, name, func(e *Entity) error {
 		if _, err := a.managed(arn); err != nil {
-			return err
+			return ErrNoBoundaryPolicy.With(arn)
 		}
 		e.Boundary = arn
 		return nil

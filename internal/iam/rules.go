@@ -8,7 +8,9 @@ var (
 	ErrVersions   = fault.NewRule(fault.LimitExceeded, "iam: as many versions as there may be")
 	ErrInlineSize = fault.NewRule(fault.LimitExceeded, "iam: inline policies are too long") // most, what, its name
 
-	ErrTagTwice = fault.NewRule(fault.InvalidInput, "iam: a tag is given twice")
+	ErrTagTwice    = fault.NewRule(fault.InvalidInput, "iam: a tag is given twice")
+	ErrSameTag     = fault.NewRule(fault.InvalidInput, "iam: a tag is given twice, of what tells cases apart")
+	ErrTooManyTags = fault.NewRule(fault.LimitExceeded, "iam: as many tags as there may be")
 
 	ErrNoUser     = fault.NewRule(fault.NoSuchEntity, "iam: no such user")
 	ErrNoGroup    = fault.NewRule(fault.NoSuchEntity, "iam: no such group")
@@ -21,8 +23,13 @@ var (
 	ErrNoInline   = fault.NewRule(fault.NoSuchEntity, "iam: no such inline policy") // of what, its name
 	ErrNoVersion  = fault.NewRule(fault.NoSuchEntity, "iam: no such version")       // the policy's ARN, the version
 	ErrNoBoundary = fault.NewRule(fault.NoSuchEntity, "iam: no permissions boundary")
-	// ErrNotAttachable refuses to attach what is not there.
-	ErrNotAttachable = fault.NewRule(fault.NoSuchEntity, "iam: no such policy to attach")
+	// ErrNotAttachable refuses to attach what is not there, ErrNoBoundaryPolicy to have it as
+	// a boundary.
+	ErrNotAttachable    = fault.NewRule(fault.NoSuchEntity, "iam: no such policy to attach")
+	ErrNoBoundaryPolicy = fault.NewRule(fault.NoSuchEntity, "iam: no such policy to be a boundary")
+	// ErrGoneProvider refuses to delete what is not there.
+	ErrGoneProvider = fault.NewRule(fault.NoSuchEntity, "iam: no OpenID Connect provider to delete")
+	ErrNotInProfile = fault.NewRule(fault.NoSuchEntity, "iam: the role is not in the instance profile") // the role, the profile
 
 	ErrUserTaken     = fault.NewRule(fault.EntityAlreadyExists, "iam: the user exists")
 	ErrGroupTaken    = fault.NewRule(fault.EntityAlreadyExists, "iam: the group exists")

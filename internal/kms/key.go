@@ -93,8 +93,8 @@ var (
 	ErrUsage           = fault.NewRule(fault.KMSInvalidKeyUsage, "kms: the key is for another use") // ARN, usage, operation
 	ErrManaged         = fault.NewRule(fault.KMSAccessDenied, "kms: the key is managed by AWS")     // ARN
 	ErrAsymmetric      = fault.NewRule(fault.UnsupportedOperation, "kms: only symmetric keys do so")
-	ErrWindow          = fault.NewRule(fault.ValidationFailed, "kms: a window of deletion out of range") // days, least, most
-	ErrRotationPeriod  = fault.NewRule(fault.ValidationFailed, "kms: a period of rotation out of range") // days, least, most
+	ErrWindow          = fault.NewRule(fault.ValidationFailed, "kms: a window of deletion out of range") // least, most
+	ErrRotationPeriod  = fault.NewRule(fault.ValidationFailed, "kms: a period of rotation out of range") // least, most
 	ErrTooManyRotated  = fault.NewRule(fault.LimitExceeded, "kms: rotated on demand too often")          // ARN, most
 	ErrTooManyTags     = fault.NewRule(fault.InvalidTag, "kms: too many tags")
 )
@@ -180,7 +180,7 @@ func (k *Key) Disable() error {
 // ScheduleDeletion has the key deleted in some days, 7 to 30. It is unusable from now on.
 func (k *Key) ScheduleDeletion(days int, now time.Time) error {
 	if days < MinWindow || days > MaxWindow {
-		return ErrWindow.With(days, MinWindow, MaxWindow)
+		return ErrWindow.With(MinWindow, MaxWindow)
 	}
 	if err := k.changeable(); err != nil {
 		return err
@@ -260,7 +260,7 @@ func (k *Key) rotates() error {
 // period that it has, or 365. A period that changes counts from now.
 func (k *Key) EnableRotation(days int, now time.Time) error {
 	if days != 0 && (days < MinRotation || days > MaxRotation) {
-		return ErrRotationPeriod.With(days, MinRotation, MaxRotation)
+		return ErrRotationPeriod.With(MinRotation, MaxRotation)
 	}
 	if err := k.rotates(); err != nil {
 		return err

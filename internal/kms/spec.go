@@ -62,10 +62,10 @@ var unbuilt = []string{"ECC_SECG_P256K1", "SM2", "ML_DSA_44", "ML_DSA_65", "ML_D
 
 // Refusals of what a key is to be.
 var (
-	ErrSpec      = fault.NewRule(fault.ValidationFailed, "kms: an unknown key spec")                     // spec
-	ErrUnbuilt   = fault.NewRule(fault.UnsupportedOperation, "kms: a kind of key that is not built")     // what
-	ErrSpecUsage = fault.NewRule(fault.ValidationFailed, "kms: a key of the spec has no such use")       // usage, spec
-	ErrNoUsage   = fault.NewRule(fault.ValidationFailed, "kms: a key of the spec needs a use")           // spec
+	ErrSpec      = fault.NewRule(fault.ValidationFailed, "kms: an unknown key spec")                 // spec
+	ErrUnbuilt   = fault.NewRule(fault.UnsupportedOperation, "kms: a kind of key that is not built") // what
+	ErrSpecUsage = fault.NewRule(fault.ValidationFailed, "kms: a key of the spec has no such use")   // usage, spec
+	ErrNoUsage   = fault.NewRule(fault.ValidationFailed, "kms: a key of the spec needs a use")
 	ErrAlgorithm = fault.NewRule(fault.KMSInvalidKeyUsage, "kms: the key does not know such algorithms") // algorithm, spec
 )
 
@@ -88,7 +88,7 @@ func (s *Spec) Usage(named string) (string, error) {
 	case named == "" && s.DefaultUsage != "":
 		return s.DefaultUsage, nil
 	case named == "":
-		return "", ErrNoUsage.With(s.Name)
+		return "", ErrNoUsage
 	case !slices.Contains(s.Usages, named):
 		return "", ErrSpecUsage.With(named, s.Name)
 	}

@@ -22,7 +22,7 @@ const auditStream = "audit"
 func newTrail(deps Deps, groups *logs.Logs) (*audit.Trail, error) {
 	var sinks []audit.Sink
 	if path := deps.Config.AuditLog; path != "" {
-		file, err := audit.OpenFile(path, clock.System)
+		file, err := audit.OpenFile(path, audit.Bounds{MaxBytes: deps.Config.AuditMaxBytes, Keep: deps.Config.AuditKeep}, clock.System)
 		if err != nil {
 			return nil, fmt.Errorf("the audit log cannot be opened (--audit-log): %w", err)
 		}

@@ -53,5 +53,6 @@ var iamErrors = identityErrors(map[fault.Kind]errorShape{})
 
 // stsErrors are those of STS.
 var stsErrors = identityErrors(map[fault.Kind]errorShape{
-	fault.Internal: {Type: "InternalFailure", Code: "InternalFailure", Status: http.StatusInternalServerError, Server: true, Text: internalText},
+	fault.InvalidParameter: iamError("InvalidParameterValue", http.StatusBadRequest, "A parameter is not valid."),
+	fault.Internal:         {Type: "InternalFailure", Code: "InternalFailure", Status: http.StatusInternalServerError, Server: true, Text: internalText},
 })

@@ -10,6 +10,13 @@ func kmsError(name, text string) errorShape {
 	return errorShape{Type: name, Code: name, Status: http.StatusBadRequest, Text: text}
 }
 
+// muteKMSError is a fault whose text KMS keeps for itself.
+func muteKMSError(name, text string) errorShape {
+	shape := kmsError(name, text)
+	shape.Mute = true
+	return shape
+}
+
 // kmsErrors are the faults of KMS: the caller's have status 400, all of them. The kinds of
 // other services that it cannot meet are failures of validation.
 var kmsErrors = func() map[fault.Kind]errorShape {
@@ -45,15 +52,15 @@ var kmsErrors = func() map[fault.Kind]errorShape {
 		fault.KMSInvalidState:         kmsError("KMSInvalidStateException", "The state of the key forbids it."),
 		fault.KMSInvalidKeyUsage:      kmsError("InvalidKeyUsageException", "The key is for another use."),
 		fault.IncorrectKey:            kmsError("IncorrectKeyException", "The key ID in the request does not identify a CMK that can perform this operation."),
-		fault.InvalidCiphertext:       {Type: "InvalidCiphertextException", Code: "InvalidCiphertextException", Status: http.StatusBadRequest, Text: "The ciphertext is invalid.", Mute: true},
+		fault.InvalidCiphertext:       muteKMSError("InvalidCiphertextException", "The ciphertext is invalid."),
 		fault.InvalidGrantToken:       kmsError("InvalidGrantTokenException", "The grant token is invalid."),
 		fault.InvalidAliasName:        kmsError("InvalidAliasNameException", "The name of the alias is invalid."),
 		fault.InvalidARN:              kmsError("InvalidArnException", "The ARN is invalid."),
 		fault.InvalidMarker:           kmsError("InvalidMarkerException", "The marker is invalid."),
 		fault.InvalidTag:              kmsError("TagException", "A tag is invalid, or there are too many."),
 		fault.MalformedPolicyDocument: kmsError("MalformedPolicyDocumentException", "The policy cannot be read."),
-		fault.InvalidSignature:        kmsError("KMSInvalidSignatureException", "The signature is invalid."),
-		fault.InvalidMAC:              kmsError("KMSInvalidMacException", "The authentication code is invalid."),
+		fault.InvalidSignature:        muteKMSError("KMSInvalidSignatureException", "The signature is invalid."),
+		fault.InvalidMAC:              muteKMSError("KMSInvalidMacException", "The authentication code is invalid."),
 		fault.DryRun:                  kmsError("DryRunOperationException", "The request would have succeeded, but the DryRun option is set."),
 	}
 	for _, kind := range fault.Kinds() {

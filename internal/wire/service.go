@@ -206,8 +206,13 @@ func (s *Service) watch(observe func(service, operation string) Observer) {
 	}
 }
 
-// check refuses an input that lacks a required member.
+// check refuses an input that lacks a required member, or breaks the model otherwise.
 func (s *Service) check(op *operation, in any) error {
+	if op.Check != nil {
+		if err := op.Check(in); err != nil {
+			return err
+		}
+	}
 	if name := op.input.Missing(reflect.ValueOf(in).Elem()); name != "" {
 		return fault.New(s.absent, s.missing(name))
 	}

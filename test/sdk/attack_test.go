@@ -247,7 +247,7 @@ func TestChainedSessionKeepsItsTags(t *testing.T) {
 	if r := signedQuery(t, endpoint, "sts", session(first), form()); r.Status != http.StatusOK || !strings.Contains(r.Body, "<SourceIdentity>eve</SourceIdentity>") {
 		t.Errorf("the source identity is lost: %d %s", r.Status, r.Body)
 	}
-	if r := signedQuery(t, endpoint, "sts", session(first), form("Tags.member.1.Key", "team", "Tags.member.1.Value", "board")); r.Status != http.StatusForbidden {
+	if r := signedQuery(t, endpoint, "sts", session(first), form("Tags.member.1.Key", "team", "Tags.member.1.Value", "board")); r.Status != http.StatusBadRequest || !strings.Contains(r.Body, "<Code>InvalidParameterValue</Code>") {
 		t.Errorf("a tag was replaced: %d %s", r.Status, r.Body)
 	}
 	_, err := stsAs(endpoint, session(first)).AssumeRole(ctx, &sts.AssumeRoleInput{RoleArn: role("second"), RoleSessionName: new("eve"), SourceIdentity: new("bob")})

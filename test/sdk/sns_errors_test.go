@@ -38,6 +38,8 @@ var topicCalls = map[string][]string{
 
 	"CreateTopic":               {"Name", "another"},
 	"DeleteTopic":               {"TopicArn", topicARN("orders")},
+	"GetDataProtectionPolicy":   {"ResourceArn", topicARN("orders")},
+	"PutDataProtectionPolicy":   {"ResourceArn", topicARN("orders"), "DataProtectionPolicy", ""},
 	"GetSubscriptionAttributes": {"SubscriptionArn", topicARN("orders") + ":id"},
 	"GetTopicAttributes":        {"TopicArn", topicARN("orders")},
 	"ListSubscriptions":         {},

@@ -126,7 +126,7 @@ func TestDataProtectionOutbound(t *testing.T) {
 	url, dead := createQueue(t, queues, "orders"), createQueue(t, queues, "dead")
 	subscribe(t, c, topic, "sqs", queueARN("orders"), "RawMessageDelivery", "true", "RedrivePolicy", `{"deadLetterTargetArn":"`+queueARN("dead")+`"}`)
 	must(c.SetTopicAttributes(t.Context(), &sns.SetTopicAttributesInput{
-		TopicArn: &topic, AttributeName: aws.String("SQSFailureFeedbackRoleArn"), AttributeValue: aws.String("arn:aws:iam::000000000000:role/feedback"),
+		TopicArn: &topic, AttributeName: aws.String("SQSFailureFeedbackRoleArn"), AttributeValue: aws.String(feedbackRole(t, endpoint)),
 	}))(t)
 	putProtection(t, c, topic, protection(protecting("deny", "Outbound", "EmailAddress", `{"Deny":{}}`)))
 	for _, body := range []string{"to a@example.com", "to nobody"} {

@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/check"
+	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/iam"
 )
 
@@ -57,14 +58,18 @@ func (s *Service) attachments() []api.Operation {
 
 // checkPolicyARN refuses what has not the form of a managed policy's ARN.
 func checkPolicyARN(arn string) error {
-	const least, most = 20, 2048
-	if err := check.Length("policyArn", arn, least, most); err != nil {
-		return err
-	}
-	if !strings.HasPrefix(arn, "arn:") {
-		return check.Invalid("ARN %s is not valid.", arn)
+	if _, kind, _, ok := iam.ParseARN(arn); !ok || kind != iam.Policy {
+		return fault.Newf(fault.InvalidInput, "ARN %s is not valid.", arn)
 	}
 	return nil
+}
+
+// checkBoundary is checkPolicyARN for the boundary that a user or role is to have, if any.
+func checkBoundary(arn *string) error {
+	if arn == nil {
+		return nil
+	}
+	return checkPolicyARN(*arn)
 }
 
 func (s *Service) attach(call *api.Call, kind iam.Kind, name, arn string) (*Empty, error) {

@@ -29,15 +29,8 @@ func shownGroup(e *iam.Entity) Group {
 }
 
 func (s *Service) createGroup(_ context.Context, call *api.Call, in *CreateGroupInput) (*GroupOutput, error) {
-	if err := entity.CheckName("groupName", *in.GroupName, maxName); err != nil {
-		return nil, err
-	}
-	path, err := entity.ReadPath("path", in.Path)
-	if err != nil {
-		return nil, err
-	}
 	id := iam.NewID(iam.PrefixGroup, call.Account, identity.NewRandom())
-	e, err := s.entities.Create(call.Account, &iam.Entity{Kind: iam.Group, Path: path, Name: *in.GroupName, ID: id})
+	e, err := s.entities.Create(call.Account, &iam.Entity{Kind: iam.Group, Path: entity.PathOf(in.Path), Name: *in.GroupName, ID: id})
 	if err != nil {
 		return nil, err
 	}
@@ -70,20 +63,8 @@ func (s *Service) getGroup(_ context.Context, call *api.Call, in *GroupListInput
 }
 
 func (s *Service) updateGroup(_ context.Context, call *api.Call, in *UpdateGroupInput) (*Empty, error) {
-	path := ""
-	if in.NewPath != nil {
-		var err error
-		if path, err = entity.ReadPath("newPath", in.NewPath); err != nil {
-			return nil, err
-		}
-	}
-	if in.NewGroupName != nil {
-		if err := entity.CheckName("newGroupName", *in.NewGroupName, maxName); err != nil {
-			return nil, err
-		}
-	}
 	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error {
-		return a.Rename(iam.Group, *in.GroupName, api.Deref(in.NewGroupName), path)
+		return a.Rename(iam.Group, *in.GroupName, api.Deref(in.NewGroupName), api.Deref(in.NewPath))
 	})
 }
 

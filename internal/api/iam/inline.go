@@ -6,7 +6,6 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/check"
-	"godwit.dev/godwit/internal/api/iam/entity"
 	"godwit.dev/godwit/internal/iam"
 )
 
@@ -55,10 +54,7 @@ func (s *Service) inlines() []api.Operation {
 }
 
 func (s *Service) putInline(call *api.Call, kind iam.Kind, name, policy, document string) (*Empty, error) {
-	if err := entity.CheckName("policyName", policy, maxName); err != nil {
-		return nil, err
-	}
-	if err := checkDocument("policyDocument", iam.Identity, document); err != nil {
+	if err := checkDocument(iam.Identity, document); err != nil {
 		return nil, err
 	}
 	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.PutInline(kind, name, policy, document) })

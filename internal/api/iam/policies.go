@@ -2,6 +2,7 @@ package iam
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,14 +35,11 @@ func (s *Service) policies() []api.Operation {
 
 func versionName(number int) string { return "v" + strconv.Itoa(number) }
 
-// readVersion reads the name of a version; a name that no version can have is 0.
-func readVersion(name string) (int, error) {
-	digits, ok := strings.CutPrefix(name, "v")
-	number, err := strconv.Atoi(digits)
-	if !ok || err != nil || number < 1 || digits[0] == '0' {
-		return 0, check.Constraint(name, "versionId", `Member must satisfy regular expression pattern: v[1-9][0-9]*(\.[A-Za-z0-9-]*)?`)
-	}
-	return number, nil
+// readVersion reads the name of a version, which has the form of one; of one that no version
+// has here, as v1.beta, it is 0.
+func readVersion(name string) int {
+	number, _ := strconv.Atoi(strings.TrimPrefix(name, "v"))
+	return number
 }
 
 // listedPolicy is a policy of a list. Its caller holds the account.
@@ -63,26 +61,16 @@ func shownPolicy(a *iam.Account, e *iam.Entity) *Policy {
 }
 
 func (s *Service) createPolicy(_ context.Context, call *api.Call, in *CreatePolicyInput) (*PolicyOutput, error) {
-	if err := entity.CheckName("policyName", *in.PolicyName, maxName); err != nil {
-		return nil, err
-	}
-	path, err := entity.ReadPath("path", in.Path)
-	if err != nil {
-		return nil, err
-	}
-	if err := check.Length("description", api.Deref(in.Description), 0, maxDescription); err != nil {
-		return nil, err
-	}
 	tags, err := entity.ReadTags(in.Tags)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkDocument("policyDocument", iam.Identity, *in.PolicyDocument); err != nil {
+	if err := checkDocument(iam.Managed, *in.PolicyDocument); err != nil {
 		return nil, err
 	}
 	id := iam.NewID(iam.PrefixPolicy, call.Account, identity.NewRandom())
 	e, err := s.entities.Create(call.Account, &iam.Entity{
-		Kind: iam.Policy, Path: path, Name: *in.PolicyName, ID: id, Description: api.Deref(in.Description), Tags: tags,
+		Kind: iam.Policy, Path: entity.PathOf(in.Path), Name: *in.PolicyName, ID: id, Description: api.Deref(in.Description), Tags: tags,
 		Policy: &iam.PolicyPart{Versions: []iam.Version{{Number: 1, Document: *in.PolicyDocument}}, Default: 1, Latest: 1},
 	})
 	if err != nil {
@@ -133,12 +121,6 @@ func (s *Service) deletePolicy(_ context.Context, call *api.Call, in *PolicyInpu
 
 func (s *Service) listPolicies(_ context.Context, call *api.Call, in *ListPoliciesInput) (*ListPoliciesOutput, error) {
 	scope, usage := api.Deref(in.Scope), api.Deref(in.PolicyUsageFilter)
-	if scope != "" && !slices.Contains([]string{"All", "AWS", "Local"}, scope) {
-		return nil, check.Constraint(scope, "scope", "Member must satisfy enum value set: [All, AWS, Local]")
-	}
-	if err := checkUsage(usage); err != nil {
-		return nil, err
-	}
 	var all []Policy
 	err := s.engine.Read(call.Account, func(a *iam.Account) error {
 		add := func(e *iam.Entity) {
@@ -177,19 +159,12 @@ func (s *Service) listPolicies(_ context.Context, call *api.Call, in *ListPolici
 
 const usageBoundary, usagePermissions = "PermissionsBoundary", "PermissionsPolicy"
 
-func checkUsage(usage string) error {
-	if usage != "" && usage != usageBoundary && usage != usagePermissions {
-		return check.Constraint(usage, "policyUsageFilter", "Member must satisfy enum value set: [PermissionsBoundary, PermissionsPolicy]")
-	}
-	return nil
-}
-
 func shownVersion(e *iam.Entity, v *iam.Version) PolicyVersion {
 	return PolicyVersion{VersionId: versionName(v.Number), IsDefaultVersion: v.Number == e.Policy.Default, CreateDate: api.TimeOf(v.Created)}
 }
 
 func (s *Service) createPolicyVersion(_ context.Context, call *api.Call, in *CreatePolicyVersionInput) (*PolicyVersionOutput, error) {
-	if err := checkDocument("policyDocument", iam.Identity, *in.PolicyDocument); err != nil {
+	if err := checkDocument(iam.Managed, *in.PolicyDocument); err != nil {
 		return nil, err
 	}
 	var v PolicyVersion
@@ -211,12 +186,9 @@ func (s *Service) createPolicyVersion(_ context.Context, call *api.Call, in *Cre
 }
 
 func (s *Service) getPolicyVersion(_ context.Context, call *api.Call, in *PolicyVersionInput) (*PolicyVersionOutput, error) {
-	number, err := readVersion(*in.VersionId)
-	if err != nil {
-		return nil, err
-	}
+	number := readVersion(*in.VersionId)
 	out := &PolicyVersionOutput{}
-	return out, s.managed(call, *in.PolicyArn, func(_ *iam.Account, e *iam.Entity) error {
+	return out, ofVersion(in, s.managed(call, *in.PolicyArn, func(_ *iam.Account, e *iam.Entity) error {
 		found := e.Version(number)
 		if found == nil {
 			return iam.ErrNoVersion.With(*in.PolicyArn, *in.VersionId)
@@ -225,17 +197,23 @@ func (s *Service) getPolicyVersion(_ context.Context, call *api.Call, in *Policy
 		v.Document = encoded(found.Document)
 		out.PolicyVersion = &v
 		return nil
-	})
+	}))
+}
+
+// ofVersion says that there is no such version where there is no such policy.
+func ofVersion(in *PolicyVersionInput, err error) error {
+	if errors.Is(err, iam.ErrNoPolicy) {
+		return iam.ErrNoVersion.With(*in.PolicyArn, *in.VersionId)
+	}
+	return err
 }
 
 func (s *Service) deletePolicyVersion(_ context.Context, call *api.Call, in *PolicyVersionInput) (*Empty, error) {
-	number, err := readVersion(*in.VersionId)
-	if err != nil {
-		return nil, err
-	}
-	return s.changePolicy(call, *in.PolicyArn, func(a *iam.Account, _ time.Time, _ *iam.Entity) error {
+	number := readVersion(*in.VersionId)
+	out, err := s.changePolicy(call, *in.PolicyArn, func(a *iam.Account, _ time.Time, _ *iam.Entity) error {
 		return a.DeleteVersion(*in.PolicyArn, *in.VersionId, number)
 	})
+	return out, ofVersion(in, err)
 }
 
 func (s *Service) listPolicyVersions(_ context.Context, call *api.Call, in *PolicyListInput) (*ListPolicyVersionsOutput, error) {
@@ -261,20 +239,15 @@ func (s *Service) listPolicyVersions(_ context.Context, call *api.Call, in *Poli
 }
 
 func (s *Service) setDefaultPolicyVersion(_ context.Context, call *api.Call, in *PolicyVersionInput) (*Empty, error) {
-	number, err := readVersion(*in.VersionId)
-	if err != nil {
-		return nil, err
-	}
-	return s.changePolicy(call, *in.PolicyArn, func(a *iam.Account, now time.Time, _ *iam.Entity) error {
+	number := readVersion(*in.VersionId)
+	out, err := s.changePolicy(call, *in.PolicyArn, func(a *iam.Account, now time.Time, _ *iam.Entity) error {
 		return a.SetDefault(*in.PolicyArn, *in.VersionId, number, now)
 	})
+	return out, ofVersion(in, err)
 }
 
 func (s *Service) listEntitiesForPolicy(_ context.Context, call *api.Call, in *ListEntitiesForPolicyInput) (*ListEntitiesForPolicyOutput, error) {
 	filter, usage := api.Deref(in.EntityFilter), api.Deref(in.PolicyUsageFilter)
-	if err := checkUsage(usage); err != nil {
-		return nil, err
-	}
 	var all []*iam.Entity
 	err := s.managed(call, *in.PolicyArn, func(a *iam.Account, _ *iam.Entity) error {
 		for kind, name := range map[iam.Kind]string{iam.Group: "Group", iam.User: "User", iam.Role: "Role"} {

@@ -63,19 +63,12 @@ func (s *Service) shownProfile(e, role *iam.Entity) InstanceProfile {
 }
 
 func (s *Service) createProfile(_ context.Context, call *api.Call, in *CreateInstanceProfileInput) (*ProfileOutput, error) {
-	if err := entity.CheckName("instanceProfileName", *in.InstanceProfileName, maxName); err != nil {
-		return nil, err
-	}
-	path, err := entity.ReadPath("path", in.Path)
-	if err != nil {
-		return nil, err
-	}
 	tags, err := entity.ReadTags(in.Tags)
 	if err != nil {
 		return nil, err
 	}
 	id := iam.NewID(iam.PrefixProfile, call.Account, identity.NewRandom())
-	e, err := s.entities.Create(call.Account, &iam.Entity{Kind: iam.Profile, Path: path, Name: *in.InstanceProfileName, ID: id, Tags: tags})
+	e, err := s.entities.Create(call.Account, &iam.Entity{Kind: iam.Profile, Path: entity.PathOf(in.Path), Name: *in.InstanceProfileName, ID: id, Tags: tags})
 	if err != nil {
 		return nil, err
 	}

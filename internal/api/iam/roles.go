@@ -2,7 +2,6 @@ package iam
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"godwit.dev/godwit/internal/api"
@@ -27,13 +26,7 @@ func (s *Service) roles() []api.Operation {
 	}
 }
 
-const (
-	maxRoleName    = 64
-	maxDescription = 1000
-	// minSession, maxSession and defaultSession bound how long sessions of a role last,
-	// in seconds.
-	minSession, maxSession, defaultSession = 3_600, 43_200, 3_600
-)
+const defaultSession = 3_600 // how long sessions of a role last, in seconds
 
 func (s *Service) shownRole(e *iam.Entity) *Role {
 	r := s.listedRole(e)
@@ -58,16 +51,7 @@ func (s *Service) listedRole(e *iam.Entity) Role {
 }
 
 // checkDocument refuses what no policy document can be.
-func checkDocument(member string, form iam.Form, document string) error {
-	const most = 131_072
-	if err := check.Length(member, document, 1, most); err != nil {
-		return err
-	}
-	for _, c := range document {
-		if c < ' ' && c != '\t' && c != '\n' && c != '\r' || c > 0xff {
-			return check.Invalid("The specified value for %s is invalid. It must contain only printable ASCII characters.", member)
-		}
-	}
+func checkDocument(form iam.Form, document string) error {
 	if err := iam.CheckDocument(form, document); err != nil {
 		return err
 	}
@@ -75,8 +59,8 @@ func checkDocument(member string, form iam.Form, document string) error {
 }
 
 // readTrust checks a trust policy, and binds it to those whom it names.
-func (s *Service) readTrust(member, document string) (bound string, err error) {
-	if err := checkDocument(member, iam.Trust, document); err != nil {
+func (s *Service) readTrust(document string) (bound string, err error) {
+	if err := checkDocument(iam.Trust, document); err != nil {
 		return "", err
 	}
 	bound, unknown := s.engine.BindPolicy(document)
@@ -86,36 +70,15 @@ func (s *Service) readTrust(member, document string) (bound string, err error) {
 	return bound, nil
 }
 
-func checkSession(seconds *int) error {
-	switch {
-	case seconds == nil:
-	case *seconds < minSession:
-		return check.Constraint(strconv.Itoa(*seconds), "maxSessionDuration", "Member must have value greater than or equal to "+strconv.Itoa(minSession))
-	case *seconds > maxSession:
-		return check.Constraint(strconv.Itoa(*seconds), "maxSessionDuration", "Member must have value less than or equal to "+strconv.Itoa(maxSession))
-	}
-	return nil
-}
-
 func (s *Service) createRole(_ context.Context, call *api.Call, in *CreateRoleInput) (*RoleOutput, error) {
-	if err := entity.CheckName("roleName", *in.RoleName, maxRoleName); err != nil {
-		return nil, err
-	}
-	path, err := entity.ReadPath("path", in.Path)
-	if err != nil {
-		return nil, err
-	}
-	if err := check.Length("description", api.Deref(in.Description), 0, maxDescription); err != nil {
-		return nil, err
-	}
-	if err := checkSession(in.MaxSessionDuration); err != nil {
+	if err := checkBoundary(in.PermissionsBoundary); err != nil {
 		return nil, err
 	}
 	tags, err := entity.ReadTags(in.Tags)
 	if err != nil {
 		return nil, err
 	}
-	bound, err := s.readTrust("assumeRolePolicyDocument", *in.AssumeRolePolicyDocument)
+	bound, err := s.readTrust(*in.AssumeRolePolicyDocument)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +88,7 @@ func (s *Service) createRole(_ context.Context, call *api.Call, in *CreateRoleIn
 	}
 	id := iam.NewID(iam.PrefixRole, call.Account, identity.NewRandom())
 	e, err := s.entities.Create(call.Account, &iam.Entity{
-		Kind: iam.Role, Path: path, Name: *in.RoleName, ID: id, Description: api.Deref(in.Description), Tags: tags,
+		Kind: iam.Role, Path: entity.PathOf(in.Path), Name: *in.RoleName, ID: id, Description: api.Deref(in.Description), Tags: tags,
 		Boundary: api.Deref(in.PermissionsBoundary), Role: part,
 	})
 	if err != nil {
@@ -145,12 +108,6 @@ func (s *Service) getRole(_ context.Context, call *api.Call, in *RoleInput) (*Ro
 }
 
 func (s *Service) updateRole(_ context.Context, call *api.Call, in *UpdateRoleInput) (*Empty, error) {
-	if err := check.Length("description", api.Deref(in.Description), 0, maxDescription); err != nil {
-		return nil, err
-	}
-	if err := checkSession(in.MaxSessionDuration); err != nil {
-		return nil, err
-	}
 	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error {
 		return a.Describe(*in.RoleName, in.Description, in.MaxSessionDuration)
 	})
@@ -164,7 +121,7 @@ func (s *Service) updateRoleDescription(_ context.Context, call *api.Call, in *U
 }
 
 func (s *Service) updateAssumeRolePolicy(_ context.Context, call *api.Call, in *UpdateAssumeRolePolicyInput) (*Empty, error) {
-	bound, err := s.readTrust("policyDocument", *in.PolicyDocument)
+	bound, err := s.readTrust(*in.PolicyDocument)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/constraints"
 	"godwit.dev/godwit/internal/api/iam/entity"
 	"godwit.dev/godwit/internal/api/iam/providers"
 	"godwit.dev/godwit/internal/api/iam/simulate"
@@ -40,7 +41,7 @@ func New(o Options) *Service { return &Service{o.Engine, entity.Store{Engine: o.
 
 // Operations declares the operations that are built.
 func (s *Service) Operations() []api.Operation {
-	return s.guarded(slices.Concat(s.users(), s.groups(), s.roles(), s.inlines(), s.attachments(), s.policies(), providers.New(s.entities).Operations(), s.profiles(), s.accounts(), simulate.New(s.engine).Operations()))
+	return s.guarded(constraints.Guard("iam", slices.Concat(s.users(), s.groups(), s.roles(), s.inlines(), s.attachments(), s.policies(), providers.New(s.entities).Operations(), s.profiles(), s.accounts(), simulate.New(s.engine).Operations())))
 }
 
 // encoded is a document as answers have it.

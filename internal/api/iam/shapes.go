@@ -204,3 +204,10 @@ type AccessKeyLastUsed struct {
 	LastUsedDate        *api.Time
 	ServiceName, Region string
 }
+
+// VirtualMFADevicesInput is the request of ListVirtualMFADevices.
+type VirtualMFADevicesInput struct {
+	AssignmentStatus *string
+	Marker           *string
+	MaxItems         *int
+}

@@ -31,11 +31,6 @@ func (s *Service) users() []api.Operation {
 	}
 }
 
-const (
-	maxNewName = 64 // of a user
-	maxName    = 128
-)
-
 func shownBoundary(e *iam.Entity) *AttachedBoundary {
 	if e.Boundary == "" {
 		return nil
@@ -57,11 +52,7 @@ func listedUser(e *iam.Entity) User {
 }
 
 func (s *Service) createUser(_ context.Context, call *api.Call, in *CreateUserInput) (*UserOutput, error) {
-	if err := entity.CheckName("userName", *in.UserName, maxNewName); err != nil {
-		return nil, err
-	}
-	path, err := entity.ReadPath("path", in.Path)
-	if err != nil {
+	if err := checkBoundary(in.PermissionsBoundary); err != nil {
 		return nil, err
 	}
 	tags, err := entity.ReadTags(in.Tags)
@@ -69,7 +60,7 @@ func (s *Service) createUser(_ context.Context, call *api.Call, in *CreateUserIn
 		return nil, err
 	}
 	id := iam.NewID(iam.PrefixUser, call.Account, identity.NewRandom())
-	e, err := s.entities.Create(call.Account, &iam.Entity{Kind: iam.User, Path: path, Name: *in.UserName, ID: id, Tags: tags, Boundary: api.Deref(in.PermissionsBoundary)})
+	e, err := s.entities.Create(call.Account, &iam.Entity{Kind: iam.User, Path: entity.PathOf(in.Path), Name: *in.UserName, ID: id, Tags: tags, Boundary: api.Deref(in.PermissionsBoundary)})
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +71,7 @@ func (s *Service) createUser(_ context.Context, call *api.Call, in *CreateUserIn
 // caller.
 func (s *Service) userName(call *api.Call, name *string) (string, error) {
 	if name != nil {
-		return *name, entity.CheckName("userName", *name, maxName)
+		return *name, nil
 	}
 	if c := call.Caller; c.Kind == caller.User {
 		return c.Name, nil
@@ -104,20 +95,8 @@ func (s *Service) getUser(_ context.Context, call *api.Call, in *MaybeUserInput)
 }
 
 func (s *Service) updateUser(_ context.Context, call *api.Call, in *UpdateUserInput) (*Empty, error) {
-	path := ""
-	if in.NewPath != nil {
-		var err error
-		if path, err = entity.ReadPath("newPath", in.NewPath); err != nil {
-			return nil, err
-		}
-	}
-	if in.NewUserName != nil {
-		if err := entity.CheckName("newUserName", *in.NewUserName, maxNewName); err != nil {
-			return nil, err
-		}
-	}
 	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error {
-		return a.Rename(iam.User, *in.UserName, api.Deref(in.NewUserName), path)
+		return a.Rename(iam.User, *in.UserName, api.Deref(in.NewUserName), api.Deref(in.NewPath))
 	})
 }
 
@@ -204,9 +183,6 @@ func (s *Service) listAccessKeys(_ context.Context, call *api.Call, in *MaybeUse
 }
 
 func (s *Service) updateAccessKey(_ context.Context, call *api.Call, in *UpdateAccessKeyInput) (*Empty, error) {
-	if *in.Status != active && *in.Status != inactive {
-		return nil, check.Constraint(*in.Status, "status", "Member must satisfy enum value set: [Active, Inactive]")
-	}
 	name, err := s.userName(call, in.UserName)
 	if err != nil {
 		return nil, err
@@ -229,7 +205,7 @@ func (s *Service) getAccessKeyLastUsed(_ context.Context, call *api.Call, in *Ac
 	err := s.engine.Read(call.Account, func(a *iam.Account) error {
 		k := a.Key(*in.AccessKeyId)
 		if k == nil {
-			return fault.New(fault.AccessDenied, "")
+			return fault.Newf(fault.AccessDenied, "User: %s is not authorized to perform iam:GetAccessKeyLastUsed on resource: access key %s", call.Principal(), *in.AccessKeyId)
 		}
 		if u := a.ByID(k.User); u != nil {
 			out.UserName = u.Name

@@ -44,9 +44,6 @@ func (s *Service) createKey(_ context.Context, call *api.Call, in *CreateKeyInpu
 	if err != nil {
 		return nil, err
 	}
-	if err := checkDescription(api.Deref(in.Description)); err != nil {
-		return nil, err
-	}
 	document := ""
 	if in.Policy != nil {
 		if document, err = s.readPolicy(call, *in.Policy, is(in.BypassPolicyLockoutSafetyCheck), kms.KeyARN(call.Region, call.Account, "new").String()); err != nil {
@@ -166,9 +163,6 @@ func (s *Service) cancelKeyDeletion(_ context.Context, call *api.Call, in *KeyIn
 
 // updateKeyDescription answers UpdateKeyDescription.
 func (s *Service) updateKeyDescription(_ context.Context, call *api.Call, in *UpdateKeyDescriptionInput) (*Empty, error) {
-	if err := checkDescription(*in.Description); err != nil {
-		return nil, err
-	}
 	_, err := s.change(call, in.KeyId, func(k *kms.Key, _ time.Time) error { return k.Describe(*in.Description) })
 	return nil, err
 }
@@ -196,9 +190,6 @@ func (s *Service) getKeyPolicy(_ context.Context, call *api.Call, in *KeyPolicyI
 func (s *Service) putKeyPolicy(_ context.Context, call *api.Call, in *KeyPolicyInput) (*Empty, error) {
 	if err := checkPolicyName(in.PolicyName); err != nil {
 		return nil, err
-	}
-	if in.Policy == nil {
-		return nil, missing("policy")
 	}
 	bypass := is(in.BypassPolicyLockoutSafetyCheck)
 	k, err := s.own(call, in.KeyId, "PutKeyPolicy", condition("kms:bypasspolicylockoutsafetycheck", strconv.FormatBool(bypass)))
@@ -281,12 +272,7 @@ func (s *Service) listResourceTags(_ context.Context, call *api.Call, in *KeyPag
 
 // enableKeyRotation answers EnableKeyRotation.
 func (s *Service) enableKeyRotation(_ context.Context, call *api.Call, in *EnableKeyRotationInput) (*Empty, error) {
-	days := 0
-	if in.RotationPeriodInDays != nil {
-		if days = *in.RotationPeriodInDays; days == 0 {
-			return nil, kms.ErrRotationPeriod.With(0, kms.MinRotation, kms.MaxRotation)
-		}
-	}
+	days := api.Deref(in.RotationPeriodInDays)
 	_, err := s.change(call, in.KeyId, func(k *kms.Key, now time.Time) error { return k.EnableRotation(days, now) },
 		condition("kms:rotationperiodindays", strconv.Itoa(cmp.Or(days, kms.DefaultRotation))))
 	return nil, err

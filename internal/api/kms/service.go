@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/constraints"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/caller"
@@ -59,7 +60,7 @@ func New(store Store, principals api.Principals) *Service { return &Service{stor
 
 // Operations declares the operations that are built, and those that are refused by name.
 func (s *Service) Operations() []api.Operation {
-	return api.Guarded(needs, append(unbuilt(),
+	return api.Guarded(needs, constraints.Guard("kms", append(unbuilt(),
 		api.Op("CreateKey", s.createKey),
 		api.Op("DescribeKey", s.describeKey),
 		api.Op("ListKeys", s.listKeys),
@@ -101,7 +102,7 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("Verify", s.verify),
 		api.Op("GenerateMac", s.generateMac),
 		api.Op("VerifyMac", s.verifyMac),
-	))
+	)))
 }
 
 // unbuilt are the operations on what is not built: imported material, keys of several
@@ -143,7 +144,7 @@ func access(call *api.Call, operation string, conditions ...authorize.Key) *keys
 
 // allowed finds the key that a request names and refuses it unless the access is allowed.
 func (s *Service) allowed(call *api.Call, name string, access *keys.Access) (*kms.Key, error) {
-	if err := checkKeyID(name); err != nil {
+	if err := checkKeyID(call, name); err != nil {
 		return nil, err
 	}
 	k, err := s.find(call, name, access)

@@ -3,8 +3,8 @@ package kms
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/authorize"
@@ -13,17 +13,12 @@ import (
 	"godwit.dev/godwit/internal/policy"
 )
 
-// Limits of the model.
+// Limits.
 const (
-	maxKeyID       = 2048
-	maxDescription = 8192
-	maxTagKey      = 128
-	maxTagValue    = 256
-	maxCiphertext  = 6144
-	maxShown       = 300 // of a value in an error
-	listed         = 100 // of a page that names no limit
-	mostListed     = 1000
-	listedTags     = 50
+	maxShown   = 300 // of a value in an error
+	listed     = 100 // of a page that names no limit
+	mostListed = 1000
+	listedTags = 50
 )
 
 func invalid(format string, args ...any) error {
@@ -39,10 +34,6 @@ func constraint(member, value, rule string) error {
 	return invalid("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: %s", shorten(value), member, rule)
 }
 
-func missing(member string) error {
-	return invalid("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", member)
-}
-
 func is(flag *bool) bool { return flag != nil && *flag }
 
 func isAlias(name string) bool {
@@ -52,13 +43,14 @@ func isAlias(name string) bool {
 var keyID = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
 // checkKeyID refuses what names no key, whichever keys there are.
-func checkKeyID(name string) error {
+func checkKeyID(call *api.Call, name string) error {
 	switch {
-	case len(name) > maxKeyID:
-		return constraint("keyId", name, "Member must have length less than or equal to 2048")
 	case strings.HasPrefix(name, "arn:"):
 		if strings.Count(name, ":") < 5 || !strings.Contains(name, ":kms:") {
 			return fault.Newf(fault.InvalidARN, "%s is not a valid ARN of a key", shorten(name))
+		}
+		if region := strings.Split(name, ":")[3]; region != call.Region {
+			return fault.Newf(fault.KMSNotFound, "Invalid arn %s", shorten(region))
 		}
 	case !strings.HasPrefix(name, kms.AliasPrefix) && !keyID.MatchString(name):
 		return fault.Newf(fault.KMSNotFound, "Invalid keyId '%s'", shorten(name))
@@ -66,13 +58,13 @@ func checkKeyID(name string) error {
 	return nil
 }
 
-// limit is how many things a page holds at most.
+// limit is how many things a page holds at most; the model has the bounds of most lists.
 func limit(value *int, usual, most int) (int, error) {
 	switch {
 	case value == nil:
 		return usual, nil
-	case *value < 1 || *value > most:
-		return 0, invalid("1 validation error detected: Value '%d' at 'limit' failed to satisfy constraint: Member must have a value from 1 to %d", *value, most)
+	case *value > most:
+		return 0, constraint("limit", strconv.Itoa(*value), "Member must have value less than or equal to "+strconv.Itoa(most))
 	}
 	return *value, nil
 }
@@ -98,14 +90,7 @@ func readTags(all []Tag) (map[string]string, error) {
 	tags := make(map[string]string, len(all))
 	for _, tag := range all {
 		key, value := api.Deref(tag.TagKey), api.Deref(tag.TagValue)
-		switch {
-		case tag.TagKey == nil || tag.TagValue == nil:
-			return nil, missing("tags")
-		case key == "" || utf8.RuneCountInString(key) > maxTagKey:
-			return nil, constraint("tags", key, "Member must have length from 1 to 128")
-		case utf8.RuneCountInString(value) > maxTagValue:
-			return nil, constraint("tags", value, "Member must have length less than or equal to 256")
-		case strings.HasPrefix(strings.ToLower(key), "aws:"):
+		if strings.HasPrefix(strings.ToLower(key), "aws:") {
 			return nil, fault.New(fault.InvalidTag, "Tags beginning with aws: are reserved")
 		}
 		if _, twice := tags[key]; twice {
@@ -114,13 +99,6 @@ func readTags(all []Tag) (map[string]string, error) {
 		tags[key] = value
 	}
 	return tags, nil
-}
-
-func checkDescription(text string) error {
-	if utf8.RuneCountInString(text) > maxDescription {
-		return constraint("description", text, "Member must have length less than or equal to 8192")
-	}
-	return nil
 }
 
 // readPolicy binds a key policy to those whom it names. It refuses one that cannot be

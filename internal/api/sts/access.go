@@ -2,6 +2,7 @@ package sts
 
 import (
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
 )
@@ -22,6 +23,9 @@ var access = map[string]api.Access{
 
 func assuming(_ *api.Call, in *AssumeRoleInput) ([]authorize.Need, error) {
 	role := api.Deref(in.RoleArn)
+	if !isARN(role) {
+		return nil, check.Invalid("%s is invalid", role)
+	}
 	a, _ := arn.Parse(role) // what is no ARN has no policy, and nobody may assume it
 	n := authorize.Need{Action: "sts:AssumeRole", Resource: role, Account: a.Account, Shared: true, Must: true}
 	for name, value := range map[string]*string{"sts:externalid": in.ExternalId, "sts:rolesessionname": in.RoleSessionName, "sts:sourceidentity": in.SourceIdentity} {

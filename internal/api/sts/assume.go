@@ -3,7 +3,6 @@ package sts
 import (
 	"context"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,41 +16,32 @@ import (
 
 // The limits of a session. Source: IAM and AWS STS quotas.
 const (
-	minDuration     = 900 // seconds
-	maxDuration     = 43_200
-	defaultDuration = 3_600
+	defaultDuration = 3_600 // seconds
 	chainedDuration = 3_600 // at most, of a role that a role's session assumes
 
 	maxPolicies = 10
 	maxTags     = 50
+	maxTagKey   = 128 // characters
+	maxTagValue = 256
 	maxPolicy   = 2_048 // characters
 	// maxPacked is what a session's policies and tags may take together, in bytes.
 	maxPacked = 8_192
 )
 
-// checkText refuses a text that is too short, too long, or has others than word
-// characters, +=,.@- and those of also.
-func checkText(member, value string, least, most int, also string) error {
-	switch n := len([]rune(value)); {
-	case n < least:
-		return check.Constraint(value, member, "Member must have length greater than or equal to "+strconv.Itoa(least))
-	case n > most:
-		return check.Constraint(value, member, "Member must have length less than or equal to "+strconv.Itoa(most))
-	}
-	if strings.ContainsFunc(value, func(c rune) bool {
-		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune("_+=,.@-"+also, c)
-	}) {
-		return check.Constraint(value, member, `Member must satisfy regular expression pattern: [\w+=,.@`+also+`-]*`)
-	}
-	return nil
+// isName reports whether a text can be the name of a session, or the source identity of one.
+func isName(text string) bool {
+	const least, most = 2, 64
+	return len(text) >= least && len(text) <= most && !strings.ContainsFunc(text, func(c rune) bool {
+		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && !strings.ContainsRune("_+=,.@-", c)
+	})
 }
 
 // limit puts into a session what caps it and its tags, and tells how much of the room for
 // those they take, in percent; nil if there are none.
 func (s *Service) limit(session *identity.Session, policy *string, managed []PolicyARN, tags []Tag, transitive []string) (packed *int, err error) {
 	if policy != nil {
-		if n := len([]rune(*policy)); n < 1 || n > maxPolicy {
-			return nil, check.Constraint(*policy, "policy", "Member must have length between 1 and "+strconv.Itoa(maxPolicy))
+		if len([]rune(*policy)) > maxPolicy {
+			return nil, check.Invalid("1 validation error detected: Value '%s' at 'policy' failed to satisfy constraint: Member must have length less than or equal to %d", *policy, maxPolicy)
 		}
 		if err := iam.CheckDocument(iam.Identity, *policy); err != nil {
 			return nil, err
@@ -86,7 +76,7 @@ func (s *Service) limit(session *identity.Session, policy *string, managed []Pol
 
 func (s *Service) limitManaged(session *identity.Session, managed []PolicyARN) error {
 	if len(managed) > maxPolicies {
-		return check.Constraint("", "policyArns", "Member must have length less than or equal to "+strconv.Itoa(maxPolicies))
+		return check.Invalid("1 validation error detected: Value at 'policyArns' failed to satisfy constraint: Member must have length less than or equal to %d", maxPolicies)
 	}
 	return s.engine.Read(session.Account, func(a *iam.Account) error {
 		for _, p := range managed {
@@ -101,24 +91,21 @@ func (s *Service) limitManaged(session *identity.Session, managed []PolicyARN) e
 
 func setTags(session *identity.Session, tags []Tag, transitive []string) error {
 	if len(tags) > maxTags {
-		return check.Constraint("", "tags", "Member must have length less than or equal to "+strconv.Itoa(maxTags))
+		return check.Invalid("1 validation error detected: Value at 'tags' failed to satisfy constraint: Member must have length less than or equal to %d", maxTags)
 	}
 	given := map[string]bool{}
-	for i, t := range tags {
+	for _, t := range tags {
 		name, value := api.Deref(t.Key), api.Deref(t.Value)
-		at := "tags." + strconv.Itoa(i+1) + ".member."
 		switch {
-		case name == "" || len([]rune(name)) > 128:
-			return check.Constraint(name, at+"key", "Member must have length between 1 and 128")
-		case len([]rune(value)) > 256:
-			return check.Constraint(value, at+"value", "Member must have length less than or equal to 256")
+		case name == "" || len([]rune(name)) > maxTagKey || len([]rune(value)) > maxTagValue: // of a token; requests are looked at before
+			return badToken("The ID Token has a tag that is none")
 		case given[strings.ToLower(name)]:
-			return check.Invalid("Duplicate tag keys found. Please note that Tag keys are case insensitive.")
+			return fault.New(fault.InvalidParameter, "Duplicate tag keys found. Please note that Tag keys are case insensitive.")
 		}
 		given[strings.ToLower(name)] = true
 		for inherited := range session.Tags {
 			if strings.EqualFold(inherited, name) {
-				return fault.New(fault.AccessDenied, "One of the specified transitive tag keys can't be set because it conflicts with a transitive tag key from the calling session.")
+				return fault.New(fault.InvalidParameter, "One of the specified transitive tag keys can't be set because it conflicts with a transitive tag key from the calling session.")
 			}
 		}
 		if session.Tags == nil {
@@ -128,7 +115,7 @@ func setTags(session *identity.Session, tags []Tag, transitive []string) error {
 	}
 	for _, name := range transitive {
 		if !given[strings.ToLower(name)] {
-			return check.Invalid("The specified transitive tag key must be included in the requested tags.")
+			return fault.New(fault.InvalidParameter, "The specified transitive tag key must be included in the requested tags.")
 		}
 		session.Transitive = append(session.Transitive, name)
 	}
@@ -142,10 +129,8 @@ func denied(c *caller.Caller, role string) error {
 
 // lasting is how long a session of a role is to last.
 func lasting(asked *int, role *iam.Entity, chained bool) (time.Duration, error) {
-	lasts, err := duration(asked, defaultDuration, minDuration, maxDuration)
+	lasts := duration(asked, defaultDuration)
 	switch {
-	case err != nil:
-		return 0, err
 	case lasts > time.Duration(role.Role.MaxSession)*time.Second:
 		return 0, check.Invalid("The requested DurationSeconds exceeds the MaxSessionDuration set for this role.")
 	case chained && lasts > chainedDuration*time.Second:
@@ -154,24 +139,17 @@ func lasting(asked *int, role *iam.Entity, chained bool) (time.Duration, error) 
 	return lasts, nil
 }
 
+// isARN reports whether a text has what each ARN has.
+func isARN(text string) bool {
+	parts := strings.SplitN(text, ":", 6)
+	return len(parts) == 6 && parts[0] == "arn" && parts[1] != "" && parts[2] != "" && parts[5] != ""
+}
+
 // assumeRole answers AssumeRole. Who may is decided by the role's trust policy, before
 // this is called and where anything is decided at all; a role that is not there is
 // nobody's to assume.
 func (s *Service) assumeRole(_ context.Context, call *api.Call, in *AssumeRoleInput) (*AssumeRoleOutput, error) {
-	if err := checkText("roleSessionName", *in.RoleSessionName, 2, 64, ""); err != nil {
-		return nil, err
-	}
-	if in.ExternalId != nil {
-		if err := checkText("externalId", *in.ExternalId, 2, 1224, ":/"); err != nil {
-			return nil, err
-		}
-	}
-	if in.SourceIdentity != nil {
-		if err := checkText("sourceIdentity", *in.SourceIdentity, 2, 64, ""); err != nil {
-			return nil, err
-		}
-	}
-	if !strings.HasPrefix(*in.RoleArn, "arn:") {
+	if !isARN(*in.RoleArn) {
 		return nil, check.Invalid("%s is invalid", *in.RoleArn)
 	}
 	if err := noMFA(in.SerialNumber, in.TokenCode); err != nil {

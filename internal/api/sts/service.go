@@ -3,11 +3,11 @@ package sts
 import (
 	"context"
 	"net/http"
-	"strconv"
 	"time"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/check"
+	"godwit.dev/godwit/internal/api/constraints"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
@@ -54,14 +54,14 @@ func New(o Options) *Service {
 
 // Operations declares the operations that are built.
 func (s *Service) Operations() []api.Operation {
-	return api.Guarded(access, []api.Operation{
+	return api.Guarded(access, constraints.Guard("sts", []api.Operation{
 		api.Op("AssumeRole", s.assumeRole),
 		api.Op("AssumeRoleWithWebIdentity", s.assumeRoleWithWebIdentity).Opened(),
 		api.Op("GetCallerIdentity", s.getCallerIdentity),
 		api.Op("GetSessionToken", s.getSessionToken),
 		api.Op("GetFederationToken", s.getFederationToken),
 		api.Op("GetAccessKeyInfo", s.getAccessKeyInfo),
-	})
+	}))
 }
 
 func (s *Service) getCallerIdentity(_ context.Context, call *api.Call, _ *GetCallerIdentityInput) (*GetCallerIdentityOutput, error) {
@@ -70,10 +70,6 @@ func (s *Service) getCallerIdentity(_ context.Context, call *api.Call, _ *GetCal
 }
 
 func (s *Service) getAccessKeyInfo(_ context.Context, _ *api.Call, in *GetAccessKeyInfoInput) (*GetAccessKeyInfoOutput, error) {
-	const least, most = 16, 128
-	if n := len(*in.AccessKeyId); n < least || n > most {
-		return nil, check.Constraint(*in.AccessKeyId, "accessKeyId", "Member must have length between "+strconv.Itoa(least)+" and "+strconv.Itoa(most))
-	}
 	account, ok := iam.AccountOf(*in.AccessKeyId)
 	if !ok {
 		return nil, check.Invalid("Invalid AccessKeyId: %s", *in.AccessKeyId)
@@ -81,19 +77,12 @@ func (s *Service) getAccessKeyInfo(_ context.Context, _ *api.Call, in *GetAccess
 	return &GetAccessKeyInfoOutput{account}, nil
 }
 
-// duration reads how long a session is to last, in seconds.
-func duration(asked *int, standard, least, most int) (time.Duration, error) {
-	seconds := standard
+// duration is how long a session is to last, in seconds, whose bounds are the model's.
+func duration(asked *int, standard int) time.Duration {
 	if asked != nil {
-		seconds = *asked
+		standard = *asked
 	}
-	switch {
-	case seconds < least:
-		return 0, check.Constraint(strconv.Itoa(seconds), "durationSeconds", "Member must have value greater than or equal to "+strconv.Itoa(least))
-	case seconds > most:
-		return 0, check.Constraint(strconv.Itoa(seconds), "durationSeconds", "Member must have value less than or equal to "+strconv.Itoa(most))
-	}
-	return time.Duration(seconds) * time.Second, nil
+	return time.Duration(standard) * time.Second
 }
 
 // issue makes the credentials of a session.
@@ -116,11 +105,8 @@ func noMFA(serial, code *string) error {
 }
 
 func (s *Service) getSessionToken(_ context.Context, call *api.Call, in *GetSessionTokenInput) (*GetSessionTokenOutput, error) {
-	const least, standard, most, ofRoot = 900, 43_200, 129_600, 3_600
-	lasts, err := duration(in.DurationSeconds, standard, least, most)
-	if err != nil {
-		return nil, err
-	}
+	const standard, ofRoot = 43_200, 3_600
+	lasts := duration(in.DurationSeconds, standard)
 	if err := noMFA(in.SerialNumber, in.TokenCode); err != nil {
 		return nil, err
 	}
@@ -154,14 +140,8 @@ func (s *Service) idOf(c *caller.Caller) (id string) {
 }
 
 func (s *Service) getFederationToken(_ context.Context, call *api.Call, in *GetFederationTokenInput) (*GetFederationTokenOutput, error) {
-	const least, standard, most, ofRoot = 900, 43_200, 129_600, 3_600
-	if err := checkText("name", *in.Name, 2, 32, ""); err != nil {
-		return nil, err
-	}
-	lasts, err := duration(in.DurationSeconds, standard, least, most)
-	if err != nil {
-		return nil, err
-	}
+	const standard, ofRoot = 43_200, 3_600
+	lasts := duration(in.DurationSeconds, standard)
 	c := call.Caller
 	if !c.Issued.IsZero() {
 		return nil, fault.New(fault.AccessDenied, "Cannot call GetFederationToken with session credentials")

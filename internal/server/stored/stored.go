@@ -63,6 +63,21 @@ func Keep(ctx context.Context, o Options) error {
 	if len(found) > 0 {
 		o.Logger.Info("what was stored in clear is sealed", "sealed", list(found))
 	}
+	return tellQueues(o)
+}
+
+const maxTold = 20 // queues by name
+
+// tellQueues warns of the queues that are to have their messages in clear: that was asked
+// for, but perhaps for development.
+func tellQueues(o Options) error {
+	arns, all, err := shard.QueuesInClear(o.Journal, maxTold)
+	if err != nil {
+		return fmt.Errorf("looking for queues without encryption: %w", err)
+	}
+	if all > 0 {
+		o.Logger.Warn("messages of these queues are stored in clear (SqsManagedSseEnabled is false, and they have no KmsMasterKeyId)", "queues", all, "first", strings.Join(arns, ", "))
+	}
 	return nil
 }
 

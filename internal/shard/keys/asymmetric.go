@@ -22,7 +22,7 @@ import (
 
 // Refusals of what is given to asymmetric keys.
 var (
-	ErrDigest    = fault.NewRule(fault.ValidationFailed, "keys: a digest of another size")           // algorithm, bytes
+	ErrDigest    = fault.NewRule(fault.ValidationFailed, "keys: a digest of another size")           // algorithm
 	ErrTooLong   = fault.NewRule(fault.ValidationFailed, "keys: too long for the key")               // algorithm, spec, bytes
 	ErrSignature = fault.NewRule(fault.InvalidSignature, "keys: the signature is not the message's") // none
 	ErrMAC       = fault.NewRule(fault.InvalidMAC, "keys: the code is not the message's")            // none
@@ -141,7 +141,7 @@ func digestOf(algorithm string, message []byte, digested bool) ([]byte, error) {
 		return sum.Sum(nil), nil
 	}
 	if len(message) != h.Size() {
-		return nil, ErrDigest.With(algorithm, h.Size())
+		return nil, ErrDigest.With(algorithm)
 	}
 	return message, nil
 }

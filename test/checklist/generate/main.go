@@ -48,9 +48,16 @@ type model struct {
 func main() {
 	models := flag.String("models", ".", "the directory of the models")
 	to := flag.String("to", "testdata", "the directory to write to")
+	tables := flag.String("constraints", "../../internal/api/constraints", "the directory to write constraints of requests to")
 	flag.Parse()
 	for _, service := range []string{"cloudwatch", "iam", "kms", "lambda", "logs", "sns", "sqs", "sts"} {
 		if err := generate(service, *models, *to); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	for _, service := range constrained {
+		if err := generateConstraints(service, *models, *tables); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

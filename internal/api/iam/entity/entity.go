@@ -3,12 +3,9 @@
 package entity
 
 import (
-	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/check"
@@ -43,81 +40,24 @@ type Engine interface {
 // Store finds and changes entities.
 type Store struct{ Engine Engine }
 
-// CheckName refuses what cannot be the name of anything.
-func CheckName(member, name string, most int) error {
-	if err := check.Length(member, name, 1, most); err != nil {
-		return err
-	}
-	if strings.ContainsFunc(name, func(c rune) bool { return !isWord(c) && !strings.ContainsRune("+=,.@-", c) }) {
-		return check.Invalid("The specified value for %s is invalid. It must contain only alphanumeric characters and/or the following: +=,.@_-", member)
-	}
-	return nil
-}
-
-func isWord(c rune) bool {
-	return c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c == '_'
-}
-
-// MaxPath bounds a path, in characters.
-const MaxPath = 512
-
-// ReadPath reads a path; absent is the root.
-func ReadPath(member string, path *string) (string, error) {
+// PathOf is a path that a request may name; absent is the root.
+func PathOf(path *string) string {
 	if path == nil {
-		return "/", nil
+		return "/"
 	}
-	p := *path
-	if err := check.Length(member, p, 1, MaxPath); err != nil {
-		return "", err
-	}
-	if p != "/" && (len(p) < 3 || p[0] != '/' || p[len(p)-1] != '/' || strings.ContainsFunc(p, func(c rune) bool { return c < '!' || c > '~' })) {
-		return "", check.Invalid("The specified value for %s is invalid. It must begin and end with / and contain only alphanumeric characters and/or / characters.", member)
-	}
-	return p, nil
+	return *path
 }
 
-// The limits of tags, in characters.
-const (
-	maxTagKey   = 128
-	maxTagValue = 256
-)
-
-// ReadTags reads and checks tags.
+// ReadTags reads tags, of which the model's constraints hold.
 func ReadTags(tags []Tag) ([]iam.Tag, error) {
 	all := make([]iam.Tag, 0, len(tags))
-	if len(tags) > iam.MaxTags {
-		return nil, check.Invalid("1 validation error detected: Value at 'tags' failed to satisfy constraint: Member must have length less than or equal to %d", iam.MaxTags)
-	}
-	for i, t := range tags {
-		at := "tags." + strconv.Itoa(i+1) + ".member."
-		if t.Key == nil || t.Value == nil {
-			lacks := "value"
-			if t.Key == nil {
-				lacks = "key"
-			}
-			return nil, check.Invalid("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", at+lacks)
-		}
-		if err := checkTag(at, *t.Key, *t.Value); err != nil {
-			return nil, err
+	for _, t := range tags {
+		if strings.HasPrefix(strings.ToLower(*t.Key), "aws:") {
+			return nil, fault.New(fault.InvalidInput, "Tag keys beginning with aws: are reserved for system use")
 		}
 		all = append(all, iam.Tag{Key: *t.Key, Value: *t.Value})
 	}
 	return all, nil
-}
-
-func checkTag(at, name, value string) error {
-	if err := cmp.Or(check.Length(at+"key", name, 1, maxTagKey), check.Length(at+"value", value, 0, maxTagValue)); err != nil {
-		return err
-	}
-	for member, text := range map[string]string{"key": name, "value": value} {
-		if !isTagText(text) {
-			return check.Constraint(text, at+member, `Member must satisfy regular expression pattern: [\p{L}\p{Z}\p{N}_.:/=+\-@]+`)
-		}
-	}
-	if strings.HasPrefix(strings.ToLower(name), "aws:") {
-		return fault.New(fault.InvalidInput, "Tag keys beginning with aws: are reserved for system use")
-	}
-	return nil
 }
 
 // ShownTags are tags as answers have them.
@@ -127,13 +67,6 @@ func ShownTags(tags []iam.Tag) []Tag {
 		all = append(all, Tag{&t.Key, &t.Value})
 	}
 	return all
-}
-
-// isTagText reports whether a text has only what the keys and values of tags may.
-func isTagText(s string) bool {
-	return !strings.ContainsFunc(s, func(c rune) bool {
-		return !unicode.IsLetter(c) && !unicode.Is(unicode.Z, c) && !unicode.IsNumber(c) && !strings.ContainsRune("_.:/=+-@", c)
-	})
 }
 
 // Create adds an entity, which is made now, and gives it as it is stored.
@@ -168,11 +101,6 @@ func (s *Store) Change(account string, command func(a *iam.Account, now time.Tim
 
 // List gives the entities of a kind under a path.
 func (s *Store) List(call *api.Call, kind iam.Kind, prefix *string) (all []*iam.Entity, err error) {
-	if prefix != nil {
-		if err := check.Length("pathPrefix", *prefix, 1, MaxPath); err != nil {
-			return nil, err
-		}
-	}
 	err = s.Engine.Read(call.Account, func(a *iam.Account) error {
 		all = a.List(kind, api.Deref(prefix))
 		return nil

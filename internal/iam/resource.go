@@ -1,0 +1,82 @@
+package iam
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The partitions of AWS, any of which a policy may name.
+var partitions = []string{"aws", "aws-cn", "aws-us-gov", "aws-iso", "aws-iso-b", "aws-iso-e", "aws-iso-f", "aws-eusc", "*"}
+
+const fields = 6 // of an ARN
+
+// fill takes a resource apart as an ARN: what is missing at its end counts as "*", and its
+// first field, whatever it is, as "arn".
+func fill(resource string) (parts []string) {
+	parts = strings.SplitN(resource, ":", fields)
+	for len(parts) < fields {
+		parts = append(parts, "*")
+	}
+	parts[0] = "arn"
+	return parts
+}
+
+// iamPaths are what resources of IAM begin with.
+var iamPaths = []string{
+	"user/", "federated-user/", "role/", "group/", "instance-profile/", "mfa/", "server-certificate/", "policy/", "sms-mfa/", "saml-provider/", "oidc-provider/",
+	"report/", "access-report/",
+}
+
+// checkResources refuses resources that AWS's policies cannot have.
+func checkResources(resources []string) error {
+	for _, resource := range resources {
+		if resource == "*" {
+			continue
+		}
+		if !strings.Contains(resource, ":") {
+			return malformed("Resource " + resource + ` must be in ARN format or "*".`)
+		}
+		parts := fill(resource)
+		partition, service, region, account, rest := parts[1], parts[2], parts[3], parts[4], parts[5]
+		regional := region != "" && region != "*"
+		switch {
+		case !slices.Contains(partitions, partition):
+			return malformed(`Partition "` + partition + `" is not valid for resource "` + strings.Join(parts, ":") + `".`)
+		case strings.ContainsAny(service, "*?"):
+			return malformed("Resource vendor must be fully qualified and cannot contain regexes.")
+		case service == "iam" && regional:
+			return malformed("IAM resource " + resource + " cannot contain region information.")
+		case service == "s3" && regional && account == "":
+			return malformed("Resource " + resource + " can not contain region information.")
+		case service == "iam" && rest != "root" && !strings.ContainsAny(rest[:min(len(rest), 1)], "*?$") &&
+			!slices.ContainsFunc(iamPaths, func(path string) bool { return strings.HasPrefix(rest, path) }) && !strings.ContainsAny(rest, "*?"):
+			return malformed(`IAM resource path must either be "*", root, or start with ` + strings.Join(iamPaths, ", ") + ".")
+		}
+	}
+	return nil
+}
+
+// oddARN reports a resource whose fields are not such as ARNs have.
+func oddARN(resource string) bool {
+	if !strings.Contains(resource, ":") {
+		return false
+	}
+	parts := fill(resource)
+	return slices.Contains(partitions, parts[1]) && (parts[2] == "" || strings.ContainsAny(parts[4], "_ /"))
+}
+
+var w3cDate = regexp.MustCompile(`^[0-9]{1,4}(-(0?[1-9]|1[0-2])(-[0-9]{1,2})?)?([Tt]([0-9]{1,2}(:[0-9]{1,2}(:[0-9]{1,2}(\.[0-9]{1,9})?)?)?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?$`)
+
+// noDate reports an operand that is no moment: neither seconds since 1970 nor a date.
+func noDate(operand string) bool {
+	if strings.Contains(operand, "${") {
+		return false
+	}
+	if n, err := strconv.ParseInt(operand, 10, 64); err == nil {
+		return n == math.MinInt64
+	}
+	return !w3cDate.MatchString(operand)
+}

@@ -134,8 +134,9 @@ func TestPushLadder(t *testing.T) {
 	endpoint, _, fcm := startPushing(t)
 	c := topicsClient(endpoint)
 	topic, events := eventsOf(t, endpoint)
+	role := feedbackRole(t, endpoint)
 	app := createApplication(t, c, "GCM", "shop", "PlatformCredential", fcm.Account(), "EventDeliveryFailure", topic,
-		"SuccessFeedbackRoleArn", "arn:aws:iam::000000000000:role/feedback", "FailureFeedbackRoleArn", "arn:aws:iam::000000000000:role/feedback")
+		"SuccessFeedbackRoleArn", role, "FailureFeedbackRoleArn", role)
 	tablet := createEndpoint(t, c, app, "token_1")
 	fails := func(int, string) *gateways.Answer { return &gateways.Answer{Status: 503} }
 	fcm.Script(fails)

@@ -39,7 +39,7 @@ func Faults(setter FaultSetter) http.Handler {
 		resource, err := arn.Parse(request.ARN)
 		all := resource.Resource == "*"
 		if err != nil || !canFail(resource, all) {
-			writeError(w, http.StatusBadRequest, "arn: want the ARN of a queue, a function or a platform application, arn:aws:sns:REGION:ACCOUNT:direct/sms, or the ARN of all of sqs, sns or lambda: arn:aws:sqs:REGION:ACCOUNT:*")
+			writeError(w, http.StatusBadRequest, "arn: want the ARN of a queue, a function or a platform application, arn:aws:sns:REGION:ACCOUNT:direct/sms or direct/email, or the ARN of all of sqs, sns or lambda: arn:aws:sqs:REGION:ACCOUNT:*")
 			return
 		}
 		switch request.Fault {

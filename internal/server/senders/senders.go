@@ -76,7 +76,7 @@ func (s *Senders) openWeb(o *Options) {
 }
 
 func (s *Senders) openMails(o *Options) (err error) {
-	if s.Mails, err = mailing.Open(o.Config, o.Clock, o.Trust); err != nil {
+	if s.Mails, err = mailing.Open(o.Config, o.Clock, o.Trust, o.Engine.Injected); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.Mails.Close)

@@ -72,7 +72,7 @@ func (e *Backlogs) SetConsumer(service string, c Consumer) {
 	for _, sh := range e.Shards {
 		sh.View(func() {
 			for _, qs := range queues.InOrder(maps.Values(sh.Backlogs)) {
-				sh.Reconcile(qs)
+				sh.AfterCommit(qs)
 			}
 			sh.Arm()
 		})

@@ -1,4 +1,4 @@
-package shard_test
+package topics_test
 
 import (
 	"context"
@@ -54,10 +54,10 @@ func BenchmarkDeleteTopic(b *testing.B) {
 				}
 				e.Background.Wait()
 				e.Journal.Flush()
-				before := heapInUse()
+				before := shardtest.HeapInUse()
 				largest = 0
 				over, waited := make(chan struct{}), make(chan time.Duration)
-				go func() { waited <- longestWait(e.Topics.ShardOf(large), over) }()
+				go func() { waited <- longestWait(e, e.Topics.ShardOf(large), over) }()
 				b.StartTimer()
 				if err := e.DeleteTopic(ctx, large); err != nil {
 					b.Fatal(err)
@@ -68,7 +68,7 @@ func BenchmarkDeleteTopic(b *testing.B) {
 				b.ReportMetric(float64((<-waited).Microseconds()), "µs-waited")
 				e.Journal.Flush()
 				b.ReportMetric(float64(largest), "B-commit")
-				b.ReportMetric(float64(before-heapInUse()), "B-freed")
+				b.ReportMetric(float64(before-shardtest.HeapInUse()), "B-freed")
 				if err := e.Close(); err != nil {
 					b.Fatal(err)
 				}
@@ -83,7 +83,7 @@ func BenchmarkDeleteTopic(b *testing.B) {
 
 // longestWait reads from a shard again and again, as commands do, and returns how
 // long that took at most.
-func longestWait(sh *topics.Shard, over <-chan struct{}) (longest time.Duration) {
+func longestWait(e *shard.Engine, sh *topics.Shard, over <-chan struct{}) (longest time.Duration) {
 	next := make(chan struct{})
 	for {
 		clock.System.AfterFunc(100*time.Microsecond, func() { next <- struct{}{} })
@@ -96,7 +96,7 @@ func longestWait(sh *topics.Shard, over <-chan struct{}) (longest time.Duration)
 		began := clock.System.Now()
 		sh.Mu.Lock()
 		sh.Readable()
-		_, _, _ = sh.Engine.Store.Get(nil, topics.DeletedTopicsKey(sh.ID))
+		_, _, _ = e.Store.Get(nil, topics.DeletedTopicsKey(sh.ID))
 		sh.Mu.Unlock()
 		longest = max(longest, clock.System.Now().Sub(began))
 	}

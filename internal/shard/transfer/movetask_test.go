@@ -1,4 +1,4 @@
-package shard_test
+package transfer_test
 
 import (
 	"context"
@@ -21,31 +21,6 @@ import (
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/test/soak"
 )
-
-// operate is what an operator does in a random history: purge a queue, start
-// and cancel a move task.
-func (s *script) operate() {
-	ctx := context.Background()
-	switch s.rand.IntN(4) {
-	case 0:
-		q := shardtest.QueueARN(s.queues[s.rand.IntN(len(s.queues))])
-		s.say("purge %s: %v", q.Resource, s.engine.PurgeQueue(ctx, q))
-	case 1, 2:
-		s.ids++
-		spec := transfer.MoveTaskSpec{ID: fmt.Sprint("task ", s.ids), Source: shardtest.QueueARN("dlq"), Rate: s.rand.IntN(2) * (1 + s.rand.IntN(4))}
-		if s.rand.IntN(4) > 0 {
-			spec.Destination = shardtest.QueueARN([]string{"a", "b"}[s.rand.IntN(2)])
-		}
-		s.say("start %+v: %v", spec, s.engine.StartMoveTask(ctx, spec))
-	case 3:
-		id := "none"
-		if tasks, err := s.engine.MoveTasks(ctx, shardtest.QueueARN("dlq"), 1); err == nil && len(tasks) > 0 {
-			id = tasks[0].ID
-		}
-		moved, err := s.engine.CancelMoveTask(ctx, shardtest.QueueARN("dlq"), id)
-		s.say("cancel %s: %d %v", id, moved, err)
-	}
-}
 
 // died makes the queue "q" and its dead-letter queue "dead", and n messages in
 // the latter that came from the former.

@@ -1,7 +1,6 @@
-package shard_test
+package topics_test
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +16,6 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
-	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/topics"
@@ -42,24 +40,24 @@ func hold[T any](l *coalesce.Coalescer[T], t arn.ARN) (release func(reach int)) 
 
 // coalescing is a directWorld whose publishers are held up until leave, so that they gather.
 type coalescing struct {
-	*directWorld
+	*shardtest.Direct
 	leave func(reach int)
 	all   sync.WaitGroup
 }
 
 func newCoalescing(t *testing.T, o shard.Options) *coalescing {
-	w := &coalescing{directWorld: newDirectWorld(t, o)}
+	w := &coalescing{Direct: shardtest.NewDirect(t, o)}
 	w.hold(shardtest.TopicARN("direct"))
 	return w
 }
 
 func (w *coalescing) hold(t arn.ARN) {
-	w.leave = hold(&w.Topics.ShardOf(shardtest.TopicARN("direct")).Publishers, t)
+	w.leave = hold(w.Topics.ShardOf(shardtest.TopicARN("direct")).Publishers(), t)
 }
 
 // publishLater has a publisher wait and calls done with its answer.
 func (w *coalescing) publishLater(t arn.ARN, done func([]queues.SendResult, error), ps ...shard.Publication) {
-	publishers := &w.Topics.ShardOf(t).Publishers
+	publishers := w.Topics.ShardOf(t).Publishers()
 	before := publishers.Waiting()
 	w.all.Go(func() { done(w.Publish(context.Background(), t, ps...)) })
 	for publishers.Waiting() == before {
@@ -114,7 +112,7 @@ func TestPublishesAreCoalesced(t *testing.T) {
 	if n := commits.Load() - before; n != 1 {
 		t.Errorf("%d commits", n)
 	}
-	got, err := w.Receive(ctx, queues.ReceiveRequest{Queue: w.queue, Max: 10})
+	got, err := w.Receive(ctx, queues.ReceiveRequest{Queue: w.Queue, Max: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +123,7 @@ func TestPublishesAreCoalesced(t *testing.T) {
 	if order != "abcd" {
 		t.Errorf("received %q", order)
 	}
-	if n := w.Topics.ShardOf(gone).Publishers.Waiting(); n != 0 {
+	if n := w.Topics.ShardOf(gone).Publishers().Waiting(); n != 0 {
 		t.Errorf("%d still wait", n)
 	}
 }
@@ -135,7 +133,7 @@ func TestPublishesAreCoalesced(t *testing.T) {
 // shards would wait for each other for ever.
 func TestCutPlan(t *testing.T) {
 	ctx := context.Background()
-	w := newDirectWorld(t, shard.Options{Clock: clock.System})
+	w := shardtest.NewDirect(t, shard.Options{Clock: clock.System})
 	defer w.Close()
 	const queueCount = 40
 	for i := range queueCount {
@@ -154,20 +152,20 @@ func TestCutPlan(t *testing.T) {
 	}
 	sh.Mu.Lock()
 	defer sh.Mu.Unlock()
-	p := sh.Plan(fs)
-	if want := topics.FanoutStep / (queueCount + 1); p.Publications != want || len(p.Deliveries) != want*(queueCount+1) {
-		t.Errorf("%d publications with %d deliveries", p.Publications, len(p.Deliveries))
+	publications, shards, deliveries := sh.Plan(fs)
+	if want := topics.FanoutStep / (queueCount + 1); publications != want || len(deliveries) != want*(queueCount+1) {
+		t.Errorf("%d publications with %d deliveries", publications, len(deliveries))
 	}
-	if !slices.IsSortedFunc(p.Shards, func(a, b *kernel.Shard) int { return cmp.Compare(a.ID, b.ID) }) {
+	if !slices.IsSorted(shards) {
 		t.Error("the shards are not in the order of locking")
 	}
 	changes := 0
-	for i := range p.Deliveries[1:] {
-		a, b := p.Deliveries[i], p.Deliveries[i+1]
-		if a.Sub != b.Sub {
+	for i := range deliveries[1:] {
+		a, b := deliveries[i], deliveries[i+1]
+		if a.To != b.To {
 			changes++
-		} else if a.N >= b.N {
-			t.Fatalf("publication %d comes before %d", a.N, b.N)
+		} else if a.Publication >= b.Publication {
+			t.Fatalf("publication %d comes before %d", a.Publication, b.Publication)
 		}
 	}
 	if changes != queueCount {
@@ -205,9 +203,9 @@ func TestFIFOPublishesAreNotCoalesced(t *testing.T) {
 func TestPublishersTogetherLoseNothing(t *testing.T) {
 	const publishers, each, queueCount, batch = 12, 120, 10, 60
 	ctx := context.Background()
-	w := newDirectWorld(t, shard.Options{Clock: clock.System})
+	w := shardtest.NewDirect(t, shard.Options{Clock: clock.System})
 	defer w.Close()
-	pump := &pump{engine: w.Engine, newID: w.Options.NewID}
+	pump := &shardtest.Pump{Engine: w.Engine, NewID: w.NewID}
 	w.SetConsumer("sns", pump)
 	var all []arn.ARN
 	for i := range queueCount {
@@ -228,7 +226,7 @@ func TestPublishersTogetherLoseNothing(t *testing.T) {
 			default:
 			}
 			value := fmt.Sprint(i%2 == 0)
-			if err := w.SetSubscriptionAttribute(ctx, w.sub, "RawMessageDelivery", value); err != nil {
+			if err := w.SetSubscriptionAttribute(ctx, w.Sub, "RawMessageDelivery", value); err != nil {
 				t.Error(err)
 				return
 			}
@@ -256,7 +254,7 @@ func TestPublishersTogetherLoseNothing(t *testing.T) {
 	publishing.Wait()
 	close(stop)
 	changing.Wait()
-	pump.run(t)
+	pump.Run(t)
 	for _, q := range all {
 		seen := map[string]int{}
 		for m := range shardtest.ReceiveAll(t, w.Engine, q, time.Hour) {

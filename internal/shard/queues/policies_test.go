@@ -1,4 +1,4 @@
-package shard_test
+package queues_test
 
 import (
 	"bytes"
@@ -20,26 +20,13 @@ import (
 	"godwit.dev/godwit/internal/shard/shardtest"
 )
 
-// admitting is a queue's policy that lets one topic in.
-func admitting(q, t arn.ARN) string {
-	return `{"Version":"2012-10-17","Statement":[{"Sid":"own","Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"sqs:SendMessage",` +
-		`"Resource":"` + q.String() + `","Condition":{"ArnEquals":{"aws:SourceArn":"` + t.String() + `"}}}]}`
-}
-
-func setPolicy(t testing.TB, e *shard.Engine, q arn.ARN, doc string) {
-	t.Helper()
-	if err := e.SetQueueAttributes(context.Background(), q, map[string]string{"Policy": doc}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // admitted reports whether a queue takes a topic's deliveries.
 func admitted(t testing.TB, e *shard.Engine, q, from arn.ARN) bool {
 	t.Helper()
 	sh := e.Topics.ShardOf(q)
 	sh.Mu.Lock()
 	defer sh.Mu.Unlock()
-	err := queueIn(sh, q).Admits(from, sh.Now())
+	err := shardtest.QueueIn(sh, q).Admits(from, sh.Now())
 	if err != nil && fault.KindOf(err) != fault.AccessDenied {
 		t.Errorf("refused with %v", err)
 	}
@@ -74,7 +61,7 @@ func TestPolicyIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	do(e.CreateQueue(ctx, queues.QueueSpec{ARN: q, Attributes: map[string]string{"Policy": admitting(q, one)}}))
+	do(e.CreateQueue(ctx, queues.QueueSpec{ARN: q, Attributes: map[string]string{"Policy": shardtest.Admitting(q, one)}}))
 	check("created with it", "0one")
 	do(e.SetQueueAttributes(ctx, q, map[string]string{"DelaySeconds": "1"}))
 	check("another attribute changed", "0one")
@@ -85,13 +72,13 @@ func TestPolicyIsKept(t *testing.T) {
 	check("loaded", "0one")
 	do(e.AddPermission(ctx, q, shard.Permission{Label: "l", Accounts: []string{foreign.Account}, Actions: []string{"*"}}))
 	check("a permission added", "0one")
-	setPolicy(t, e, q, admitting(q, foreign))
+	shardtest.SetPolicy(t, e, q, shardtest.Admitting(q, foreign))
 	check("changed", "1one")
 	do(e.RemovePermission(ctx, q, "own"))
 	check("its last statement removed", "0one 0other")
 	do(e.AddPermission(ctx, q, shard.Permission{Label: "l", Accounts: []string{foreign.Account}, Actions: []string{"*"}}))
 	check("nothing but a permission", "")
-	setPolicy(t, e, q, "")
+	shardtest.SetPolicy(t, e, q, "")
 	check("removed", "0one 0other")
 	do(e.Close())
 	e = shardtest.Open(t, o)
@@ -113,8 +100,8 @@ func TestUnreadablePolicyDenies(t *testing.T) {
 	}
 	sh := e.Topics.ShardOf(q)
 	sh.Mu.Lock()
-	queueIn(sh, q).Record.Attributes = map[string]string{"Policy": `{"Statement":"an older version took it"}`}
-	if err := sh.WriteQueue(queueIn(sh, q)); err != nil {
+	shardtest.QueueIn(sh, q).Record.Attributes = map[string]string{"Policy": `{"Statement":"an older version took it"}`}
+	if err := sh.WriteQueue(shardtest.QueueIn(sh, q)); err != nil {
 		t.Fatal(err)
 	}
 	g := sh.Commit(true)
@@ -128,7 +115,7 @@ func TestUnreadablePolicyDenies(t *testing.T) {
 	if admitted(t, e, q, shardtest.TopicARN("t")) || !strings.Contains(logged.String(), "level=WARN") {
 		t.Errorf("admitted; logged: %s", logged.String())
 	}
-	setPolicy(t, e, q, "")
+	shardtest.SetPolicy(t, e, q, "")
 	if !admitted(t, e, q, shardtest.TopicARN("t")) {
 		t.Error("a new policy does not hold")
 	}
@@ -137,30 +124,30 @@ func TestUnreadablePolicyDenies(t *testing.T) {
 // A transfer that the policy forbids leaves the delivery as it was, both ways.
 func TestForbiddenTransfer(t *testing.T) {
 	for _, twoStep := range []bool{false, true} {
-		w := newDirectWorld(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), TwoStep: twoStep})
-		setPolicy(t, w.Engine, w.queue, admitting(w.queue, shardtest.TopicARN("another")))
-		w.publish("a")
+		w := shardtest.NewDirect(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), TwoStep: twoStep})
+		shardtest.SetPolicy(t, w.Engine, w.Queue, shardtest.Admitting(w.Queue, shardtest.TopicARN("another")))
+		w.Say("a")
 		ctx := context.Background()
-		ds, _, err := w.Take(w.sub, 1)
+		ds, _, err := w.Take(w.Sub, 1)
 		if err != nil || len(ds) != 1 {
 			t.Fatal(ds, err)
 		}
 		transfer := func() error {
 			m := &message.Message{ID: shardtest.MessageID(7), Body: []byte("a")}
 			m.Seal()
-			return w.Transfer(ctx, ds[0], backlog.Attempt{Outcome: "success"}, w.queue, m, backlog.DeliveryDelivered, "")
+			return w.Transfer(ctx, ds[0], backlog.Attempt{Outcome: "success"}, w.Queue, m, backlog.DeliveryDelivered, "")
 		}
 		if err := transfer(); fault.KindOf(err) != fault.AccessDenied {
 			t.Errorf("two steps %t: %v", twoStep, err)
 		}
-		if got := w.where(); got != "0 in the queue, 1 waiting" {
+		if got := w.Where(); got != "0 in the queue, 1 waiting" {
 			t.Errorf("two steps %t: %s", twoStep, got)
 		}
-		setPolicy(t, w.Engine, w.queue, "")
+		shardtest.SetPolicy(t, w.Engine, w.Queue, "")
 		if err := transfer(); err != nil {
 			t.Error(err)
 		}
-		if got := w.where(); got != "1 in the queue, 0 waiting" {
+		if got := w.Where(); got != "1 in the queue, 0 waiting" {
 			t.Errorf("two steps %t: %s", twoStep, got)
 		}
 		w.Close()
@@ -178,7 +165,7 @@ func TestNoPolicyCostsNothing(t *testing.T) {
 
 func BenchmarkAdmits(b *testing.B) {
 	q, from := shardtest.QueueARN("q"), shardtest.TopicARN("t")
-	p, err := queuepolicy.Parse(admitting(q, from))
+	p, err := queuepolicy.Parse(shardtest.Admitting(q, from))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -211,7 +198,7 @@ func TestStrictQueueWithoutAPolicy(t *testing.T) {
 	if admitted(t, e, q, one) {
 		t.Error("a topic is let in by no policy")
 	}
-	setPolicy(t, e, q, admitting(q, one))
+	shardtest.SetPolicy(t, e, q, shardtest.Admitting(q, one))
 	if !admitted(t, e, q, one) {
 		t.Error("a topic is not let in by the policy")
 	}

@@ -1,4 +1,4 @@
-package shard_test
+package queues_test
 
 import (
 	"context"
@@ -160,18 +160,18 @@ func TestNothingChangesWithoutAnEvent(t *testing.T) {
 			told[ev.Queue] = true
 		}})
 		defer e.Close()
-		s := newScript(t, seed, c)
-		s.attach(e)
-		s.setup()
+		s := shardtest.NewScript(t, seed, c)
+		s.Attach(e)
+		s.Setup()
 		rested, changed := 0, 0
 		before := map[string]queues.QueueGauges{}
 		for range 400 {
 			mu.Lock()
 			clear(told)
 			mu.Unlock()
-			s.step()
+			s.Step()
 			mu.Lock()
-			for _, name := range s.queues {
+			for _, name := range s.Queues {
 				g, err := e.SampleQueue(shardtest.QueueARN(name))
 				b, known := before[name]
 				delete(before, name)
@@ -187,7 +187,7 @@ func TestNothingChangesWithoutAnEvent(t *testing.T) {
 					continue
 				}
 				if changed++; !told[shardtest.QueueARN(name)] {
-					t.Errorf("seed %d: %s had %+v and has %+v; nothing was told of it:\n%s", seed, name, b.Counts, g.Counts, strings.Join(s.out[max(len(s.out)-40, 0):], "\n"))
+					t.Errorf("seed %d: %s had %+v and has %+v; nothing was told of it:\n%s", seed, name, b.Counts, g.Counts, strings.Join(s.Out[max(len(s.Out)-40, 0):], "\n"))
 				}
 			}
 			mu.Unlock()
@@ -204,7 +204,7 @@ func TestNothingChangesWithoutAnEvent(t *testing.T) {
 func TestOneEventOfABatch(t *testing.T) {
 	var mu sync.Mutex
 	var got []string
-	w := newDirectWorld(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), Events: func(ev queues.QueueEvent) {
+	w := shardtest.NewDirect(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), Events: func(ev queues.QueueEvent) {
 		mu.Lock()
 		defer mu.Unlock()
 		got = append(got, fmt.Sprint(ev.Queue.Resource, ev.Messages, ev.Bytes, ev.Sizes))
@@ -219,7 +219,7 @@ func TestOneEventOfABatch(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if want := []string{fmt.Sprint(w.queue.Resource, 2, 4, []int{1, 3})}; !slices.Equal(got, want) {
+	if want := []string{fmt.Sprint(w.Queue.Resource, 2, 4, []int{1, 3})}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -12,12 +12,12 @@ import (
 	"godwit.dev/godwit/internal/shard/queues/queuepolicy"
 )
 
-// An empty queue that nobody waits at rests: it is put away as its record and its next
+// An empty queue that nobody waits at is parked: it is kept as its record and its next
 // sequence, packed beside those of others, and made a Queue again when somebody looks for
 // it, without a read. The store is not involved, and timers and sources do not need it.
 //
 // Whoever has found a queue may use it until the shard's lock is opened. After that it may
-// have been put away, which leaves the Queue gone, with nothing in it: what was held of
+// have been parked, which leaves the Queue gone, with nothing in it: what was held of
 // its messages is over then, and whoever wants to go on has to look again.
 
 // emptiedKept is how many empty queues and backlogs of a shard keep their memory.
@@ -27,7 +27,7 @@ const emptiedKept = 32
 // held.
 func (sh *Shard) Queue(a arn.ARN) (qs *Queue, ok bool) {
 	if qs, ok = sh.loaded[a]; !ok {
-		if qs, ok = sh.takeOut(a); !ok {
+		if qs, ok = sh.unpark(a); !ok {
 			return nil, false
 		}
 	}
@@ -64,7 +64,7 @@ func (sh *Shard) noteEmpty(qs *Queue) {
 		empty := old.Machine.Hibernate()
 		old.forgetDurable()
 		if empty && !old.used() {
-			sh.rest(old)
+			sh.park(old)
 		}
 	}
 }
@@ -75,44 +75,44 @@ func (qs *Queue) used() bool {
 	return qs.Backlog || qs.Gone || qs.waiters.first != nil || qs.Dead != nil || qs.dirty
 }
 
-// gone is the record of what was put away.
+// gone is the record of a Queue that was parked.
 var gone = &QueueRecord{}
 
-// rest puts a queue away.
-func (sh *Shard) rest(qs *Queue) {
+// park parks a queue.
+func (sh *Shard) park(qs *Queue) {
 	record, err := qs.Record.encode()
 	if err != nil { // not of what was read or written once
 		return
 	}
-	sh.putAway(qs, record)
+	sh.keepParked(qs, record)
 	sh.setTimer(qs, 0) // of messages that it had
 	delete(sh.loaded, qs.ARN)
 	qs.Gone, qs.Record, qs.Policy, qs.dedup = true, gone, queuepolicy.DenyAll, nil
 }
 
-// putAway keeps a queue as its record.
-func (sh *Shard) putAway(qs *Queue, record []byte) {
+// keepParked keeps a queue as its record.
+func (sh *Shard) keepParked(qs *Queue, record []byte) {
 	value := binary.AppendUvarint(nil, qs.Machine.NextSequence())
 	value = binary.AppendUvarint(value, uint64(qs.Record.Created))
-	sh.away.Put(awayKey(qs.ARN), append(value, record...))
+	sh.parked.Put(parkedKey(qs.ARN), append(value, record...))
 }
 
-// awayKey is what a queue at rest is found by.
-func awayKey(a arn.ARN) []byte {
+// parkedKey is what a parked queue is found by.
+func parkedKey(a arn.ARN) []byte {
 	var room [128]byte
 	key := append(append(room[:0], a.Account...), 0)
 	key = append(append(key, a.Region...), 0)
 	return append(key, a.Resource...)
 }
 
-// takeOut makes a queue of what was put away.
-func (sh *Shard) takeOut(a arn.ARN) (*Queue, bool) {
-	key := awayKey(a)
-	value, ok := sh.away.Get(key)
+// unpark makes a queue of a parked one.
+func (sh *Shard) unpark(a arn.ARN) (*Queue, bool) {
+	key := parkedKey(a)
+	value, ok := sh.parked.Get(key)
 	if !ok {
 		return nil, false
 	}
-	next, _, value := restOf(value)
+	next, _, value := parkedParts(value)
 	record, err := DecodeQueueRecord(value)
 	var cfg queue.Config
 	if err == nil {
@@ -127,29 +127,29 @@ func (sh *Shard) takeOut(a arn.ARN) (*Queue, bool) {
 	qs.Machine = *queue.New(layout.NewKeys(sh.ID, record.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
 	qs.Machine.ContinueAt(next)
 	qs.turn = sh.Turn
-	sh.away.Delete(key)
+	sh.parked.Delete(key)
 	sh.loaded[qs.ARN] = qs
 	sh.noteEmpty(qs)
 	return qs, true
 }
 
-// restOf takes apart what was put away: the next sequence, when the queue was created, in
+// parkedParts takes a parked queue apart: the next sequence, when the queue was created, in
 // epoch milliseconds, and its record.
-func restOf(value []byte) (next uint64, created int64, record []byte) {
+func parkedParts(value []byte) (next uint64, created int64, record []byte) {
 	next, n := binary.Uvarint(value)
 	at, more := binary.Uvarint(value[n:])
 	return next, int64(at), value[n+more:]
 }
 
-// resting reports whether a queue is at rest, which is empty, and when it was created, in
+// isParked reports whether a queue is parked, and so empty, and when it was created, in
 // epoch milliseconds.
-func (sh *Shard) resting(a arn.ARN) (created int64, ok bool) {
+func (sh *Shard) isParked(a arn.ARN) (created int64, ok bool) {
 	if _, loaded := sh.loaded[a]; loaded {
 		return 0, false
 	}
-	value, ok := sh.away.Get(awayKey(a))
+	value, ok := sh.parked.Get(parkedKey(a))
 	if ok {
-		_, created, _ = restOf(value)
+		_, created, _ = parkedParts(value)
 	}
 	return created, ok
 }

@@ -1,4 +1,4 @@
-package shard_test
+package topics_test
 
 import (
 	"context"
@@ -45,11 +45,11 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 	fs := vfs.NewCrashableMem()
 	wide := shardtest.TopicARN("wide")
 	ids := 0
-	p := &pump{newID: func() message.ID { ids++; return shardtest.MessageID(100_000 + ids) }}
+	p := &shardtest.Pump{NewID: func() message.ID { ids++; return shardtest.MessageID(100_000 + ids) }}
 	open := func() (e *shard.Engine, s interface{ Close() error }) {
 		st := shardtest.OpenStore(t, fs)
-		e = shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, st, nil), Clock: clock.NewVirtual(shardtest.Start), Render: p.render, NewID: p.newID})
-		p.engine = e
+		e = shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, st, nil), Clock: clock.NewVirtual(shardtest.Start), Render: p.Render, NewID: p.NewID})
+		p.Engine = e
 		return e, st
 	}
 	must := func(err error) {
@@ -93,11 +93,11 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 		sh := e.Topics.ShardOf(wide)
 		sh.Mu.Lock()
 		defer sh.Mu.Unlock()
-		if is && sh.Fanning { // at work
+		if is && *sh.Fanning() { // at work
 			return
 		}
-		if sh.Fanning = is; !is {
-			sh.StartFanouts(nil)
+		if *sh.Fanning() = is; !is {
+			sh.StartFanouts()
 		}
 	}
 	held := false
@@ -178,14 +178,14 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 	hold(false)
 	e.Background.Wait()
 	e.SetConsumer("sns", p)
-	p.decide = func(d *backlog.Delivery) { e.Release(d) }
+	p.Decide = func(d *backlog.Delivery) { e.Release(d) }
 	for _, l := range all {
 		must(e.Resume(ctx, l.arn))
 	}
-	p.ready = slices.DeleteFunc(p.ready, func(a arn.ARN) bool {
-		return !slices.ContainsFunc(all, func(l *listener) bool { return l.arn == a && !l.queue.IsZero() })
+	p.Keep(func(a arn.ARN) bool {
+		return slices.ContainsFunc(all, func(l *listener) bool { return l.arn == a && !l.queue.IsZero() })
 	})
-	p.run(t)
+	p.Run(t)
 	wrong := 0
 	for _, l := range all {
 		if l.queue.IsZero() {

@@ -1,4 +1,4 @@
-package shard_test
+package topics_test
 
 import (
 	"context"
@@ -42,16 +42,16 @@ func (w *witness) take() []topics.Published {
 func TestPublishedDirectly(t *testing.T) {
 	ctx := context.Background()
 	seen := &witness{}
-	w := newDirectWorld(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), Published: seen.see})
+	w := shardtest.NewDirect(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), Published: seen.see})
 	defer w.Close()
-	if err := w.SetSubscriptionAttribute(ctx, w.sub, "RawMessageDelivery", "true"); err != nil {
+	if err := w.SetSubscriptionAttribute(ctx, w.Sub, "RawMessageDelivery", "true"); err != nil {
 		t.Fatal(err)
 	}
 	other := shardtest.Subscribe(t, w.Engine, "direct", "elsewhere", shardtest.SubscriptionID(2)) // no such queue
 	if err := w.SetSubscriptionAttribute(ctx, other, "FilterPolicy", `{"a":["x"]}`); err != nil {
 		t.Fatal(err)
 	}
-	w.publish("hello")
+	w.Say("hello")
 	got := seen.take()
 	var none [filter.Verdicts]int
 	none[filter.NoMessageAttributes] = 1
@@ -75,12 +75,12 @@ func TestPublishedDirectly(t *testing.T) {
 		t.Fatalf("events %+v", got)
 	}
 	for i, p := range got {
-		if p.Delivered != 1 || len(p.Direct) != 1 || p.Direct[0].Subscription.ARN != w.sub || p.Feedback.Rate != 7 || !p.Feedback.Success ||
+		if p.Delivered != 1 || len(p.Direct) != 1 || p.Direct[0].Subscription.ARN != w.Sub || p.Feedback.Rate != 7 || !p.Feedback.Success ||
 			string(p.Direct[0].Body) != string("ab"[i]) {
 			t.Errorf("event %+v", p)
 		}
 	}
-	received, err := w.Receive(ctx, queues.ReceiveRequest{Queue: w.queue, Max: 10, Visibility: -1})
+	received, err := w.Receive(ctx, queues.ReceiveRequest{Queue: w.Queue, Max: 10, Visibility: -1})
 	if err != nil || len(received) != 3 {
 		t.Fatalf("received %v, %v", received, err)
 	}

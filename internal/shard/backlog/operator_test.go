@@ -1,4 +1,4 @@
-package shard_test
+package backlog_test
 
 import (
 	"context"
@@ -27,42 +27,6 @@ import (
 	"godwit.dev/godwit/test/soak"
 )
 
-// togglePause is a step of a random history.
-func (s *script) togglePause() {
-	ctx := context.Background()
-	if s.paused = !s.paused; s.paused {
-		s.say("pause: %v", s.engine.Pause(ctx, s.web))
-	} else {
-		s.say("resume: %v", s.engine.Resume(ctx, s.web))
-	}
-	info, err := s.engine.Backlog(ctx, s.web)
-	s.say("backlog: %d due, %d waiting, oldest %s, %v", info.Due, info.Waiting, info.Oldest, err)
-}
-
-// evict is a step of a random history: one of the waiting deliveries goes to the
-// dead-letter queue, or nowhere.
-func (s *script) evict(sub, dlq arn.ARN) {
-	ctx := context.Background()
-	ids, err := s.engine.Next(ctx, &backlog.Waiting{Subscription: sub})
-	// Not their ids: what a publish delivers itself has no sequence in the backlog.
-	s.say("waiting: %d %v", len(ids), err)
-	if len(ids) == 0 {
-		return
-	}
-	d, err := s.engine.Peek(ctx, sub, ids[s.rand.IntN(len(ids))])
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	state := backlog.DeliveryDeadLetter
-	m, _ := s.pump.render(d.Message)
-	if s.rand.IntN(2) == 0 {
-		dlq, m, state = arn.ARN{}, nil, backlog.DeliveryDropped
-	}
-	wait, err := s.engine.Remove(ctx, d, dlq, m, state, "a test")
-	wait()
-	s.say("evicted %s after %d: %s, %v", d.Message.Body, d.Attempt, state, err)
-}
-
 // operatorWorld is a topic with one HTTP endpoint and a queue for dead letters.
 type operatorWorld struct {
 	*shard.Engine
@@ -70,7 +34,7 @@ type operatorWorld struct {
 	clock *clock.Virtual
 	store store.Store
 	sub   arn.ARN
-	pump  *pump
+	pump  *shardtest.Pump
 	ids   int
 
 	attempts []string
@@ -84,7 +48,7 @@ func newOperatorWorld(t *testing.T) *operatorWorld {
 		w.Close()
 		w.store.Close()
 	})
-	w.pump = &pump{decide: func(d *backlog.Delivery) {
+	w.pump = &shardtest.Pump{Decide: func(d *backlog.Delivery) {
 		w.attempts = append(w.attempts, fmt.Sprintf("%s %d", d.Message.Body, d.Attempt))
 		if !w.fail {
 			w.Delivered(d, backlog.Attempt{At: w.clock.Now(), Outcome: "success"})
@@ -101,7 +65,7 @@ func newOperatorWorld(t *testing.T) *operatorWorld {
 	w.check(err)
 	w.sub = sub.ARN
 	w.fail = false
-	w.pump.run(t) // the confirmation
+	w.pump.Run(t) // the confirmation
 	w.fail, w.attempts = true, nil
 	_, err = w.ConfirmSubscription(ctx, topic.Confirm{Topic: shardtest.TopicARN("t"), Token: "secret"})
 	w.check(err)
@@ -117,8 +81,8 @@ func (w *operatorWorld) check(err error) {
 
 func (w *operatorWorld) open() {
 	w.Engine = shardtest.Open(w.t, shard.Options{Journal: shardtest.JournalOf(w.t, w.store, nil), Clock: w.clock})
-	w.pump.engine = w.Engine
-	w.pump.ready = nil
+	w.pump.Engine = w.Engine
+	w.pump.Forget()
 	w.SetConsumer("sns", w.pump)
 }
 
@@ -137,7 +101,7 @@ func (w *operatorWorld) publish(n int) {
 
 // made runs what is due and gives the attempts that were made.
 func (w *operatorWorld) made() (out []string) {
-	w.pump.run(w.t)
+	w.pump.Run(w.t)
 	out, w.attempts = w.attempts, nil
 	return out
 }
@@ -231,7 +195,7 @@ func TestPauseWithATakeUnderWay(t *testing.T) {
 	ctx := context.Background()
 	w := newOperatorWorld(t)
 	w.publish(3)
-	w.pump.ready = nil
+	w.pump.Forget()
 	taken, _, err := w.Take(w.sub, 2)
 	w.check(err)
 	w.check(w.Pause(ctx, w.sub))
@@ -318,7 +282,7 @@ func TestRetryAllOfGroups(t *testing.T) {
 	w.check(w.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("t.fifo"), Attributes: map[string]string{"FifoTopic": "true"}}))
 	w.check(w.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("q.fifo"), Attributes: map[string]string{"FifoQueue": "true"}}))
 	w.sub = shardtest.Subscribe(t, w.Engine, "t.fifo", "q.fifo", shardtest.SubscriptionID(2))
-	w.pump.every = true
+	w.pump.Every = true
 	w.check(w.SetFault(shardtest.QueueARN("q.fifo"), "unavailable"))
 	n := soak.Unraced(4, 1)*backlog.OperatorStep + 7
 	for i := range n {

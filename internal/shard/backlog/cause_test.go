@@ -1,4 +1,4 @@
-package shard_test
+package backlog_test
 
 import (
 	"context"
@@ -22,9 +22,9 @@ func TestCauseSurvivesACrash(t *testing.T) {
 			fs, c := vfs.NewCrashableMem(), clock.NewVirtual(shardtest.Start)
 			s := shardtest.OpenStore(t, fs)
 			defer s.Close()
-			e, cmd := hookEngine(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: c})
+			e, cmd := shardtest.WebHook(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: c})
 			defer e.Close()
-			d := takeAll(t, e, cmd.Subscription)[0]
+			d := shardtest.TakeAll(t, e, cmd.Subscription)[0]
 			d.Cause = backlog.Cause{Reason: "client-side error: HTTP 410 Gone", Attempt: d.Attempt}
 			want := d.Cause
 			e.Retry(d, a, shardtest.Start.Add(transfer.RedriveWait))
@@ -34,7 +34,7 @@ func TestCauseSurvivesACrash(t *testing.T) {
 			defer again.Close()
 			e2 := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, again, nil), Clock: c})
 			defer e2.Close()
-			if early := takeAll(t, e2, cmd.Subscription); len(early) != 0 {
+			if early := shardtest.TakeAll(t, e2, cmd.Subscription); len(early) != 0 {
 				t.Fatalf("%d deliveries are due at once", len(early))
 			}
 			if _, err := c.Advance(t.Context(), transfer.RedriveWait); err != nil {
@@ -43,7 +43,7 @@ func TestCauseSurvivesACrash(t *testing.T) {
 			// A process that ends with the lease, and a consumer that gives it back,
 			// change nothing.
 			for range 3 {
-				all := takeAll(t, e2, cmd.Subscription)
+				all := shardtest.TakeAll(t, e2, cmd.Subscription)
 				if len(all) != 1 || all[0].Cause != want || all[0].Attempt != want.Attempt {
 					t.Fatalf("took %+v", all)
 				}

@@ -1,4 +1,4 @@
-package shard_test
+package queues_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/store/storetest"
 )
 
 // poll is an engine with an empty queue "q", and receives that wait at it.
@@ -51,7 +52,7 @@ func (p poll) wait(ctx context.Context, most int, wait, visibility time.Duration
 		for _, m := range received {
 			bodies = append(bodies, fmt.Sprintf("%s×%d", m.Body, m.Receives))
 		}
-		text := strings.Join(append(bodies, said(err)), " ")
+		text := strings.Join(append(bodies, shardtest.Said(err)), " ")
 		got.Store(&text)
 	}()
 	synctest.Wait()
@@ -119,10 +120,10 @@ func TestLongPollEnds(t *testing.T) {
 		p := newPoll(t, clock.System)
 		ctx := context.Background()
 		got := p.wait(ctx, 1, 20*time.Second, time.Minute)
-		<-after(20*time.Second - 1)
+		<-shardtest.After(20*time.Second - 1)
 		synctest.Wait()
 		p.expect("just before", got, "")
-		<-after(1)
+		<-shardtest.After(1)
 		synctest.Wait()
 		p.expect("after 20 s", got, "ok")
 
@@ -146,16 +147,16 @@ func TestLongPollWakes(t *testing.T) {
 		p.send(3*time.Second, "a")
 		got := p.wait(ctx, 1, 20*time.Second, 5*time.Second)
 		next := p.wait(ctx, 1, 20*time.Second, time.Minute)
-		<-after(3*time.Second - time.Millisecond)
+		<-shardtest.After(3*time.Second - time.Millisecond)
 		synctest.Wait()
 		p.expect("before the delay is over", got, "")
-		<-after(time.Millisecond)
+		<-shardtest.After(time.Millisecond)
 		synctest.Wait()
 		p.expect("when the delay is over", got, "a×1 ok")
-		<-after(5*time.Second - time.Millisecond)
+		<-shardtest.After(5*time.Second - time.Millisecond)
 		synctest.Wait()
 		p.expect("while it is hidden", next, "")
-		<-after(time.Millisecond)
+		<-shardtest.After(time.Millisecond)
 		synctest.Wait()
 		p.expect("when it is back", next, "a×2 ok")
 	})
@@ -288,21 +289,21 @@ func TestLongPollCancelledWhenServed(t *testing.T) {
 	for _, before := range []bool{true, false} {
 		t.Run(fmt.Sprintf("before=%v", before), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				defer w.Close()
-				p := poll{t: t, Engine: w.Engine}
+				st := &storetest.Gated{Store: memory.New()}
+				p := poll{t: t, Engine: shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, st, nil), Clock: clock.System})}
+				defer p.Close()
 				if err := p.CreateQueue(t.Context(), queues.QueueSpec{ARN: shardtest.QueueARN("q")}); err != nil {
 					t.Fatal(err)
 				}
 				ctx, cancel := context.WithCancel(context.Background())
 				gone := p.wait(ctx, 1, 20*time.Second, time.Minute)
-				w.store.Shut()
+				st.Shut()
 				sh := p.Topics.ShardOf(shardtest.QueueARN("q"))
 				sh.Mu.Lock()
 				if before { // it notices, but does not come to leave the line
 					cancel()
 				}
-				qs := queueIn(sh, shardtest.QueueARN("q"))
+				qs := shardtest.QueueIn(sh, shardtest.QueueARN("q"))
 				now := sh.Now()
 				sh.Accept(qs, now, queue.Arrival{Record: shardtest.NewMessage(1, "a").AppendRecord(nil), Sent: now})
 				sh.Commit(true)
@@ -310,7 +311,7 @@ func TestLongPollCancelledWhenServed(t *testing.T) {
 				sh.Mu.Unlock()
 				synctest.Wait()
 				cancel()
-				w.store.Open()
+				st.Open()
 				synctest.Wait()
 				if leased != 1 {
 					t.Fatal("the receive was not served")

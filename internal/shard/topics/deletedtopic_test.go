@@ -1,4 +1,4 @@
-package shard_test
+package topics_test
 
 import (
 	"context"
@@ -239,12 +239,12 @@ func TestDeletedTopicStandsStill(t *testing.T) {
 		for range 6 {
 			publish("old")
 		}
-		ds := takeAll(t, e, sub)[:5]
+		ds := shardtest.TakeAll(t, e, sub)[:5]
 		e.Retry(ds[0], backlog.Attempt{Outcome: "server-error"}, shardtest.Start.Add(time.Second))
 
 		sh := e.Topics.ShardOf(shardtest.TopicARN("t"))
 		sh.Mu.Lock()
-		sh.Reclaiming = true // the steps wait for us
+		*sh.Reclaiming() = true // the steps wait for us
 		sh.Mu.Unlock()
 		must(e.DeleteTopic(ctx, shardtest.TopicARN("t")))
 		if _, err := e.TopicAttributes(ctx, shardtest.TopicARN("t")); fault.KindOf(err) != fault.NotFound {
@@ -253,7 +253,7 @@ func TestDeletedTopicStandsStill(t *testing.T) {
 		if _, err := e.Publish(ctx, shardtest.TopicARN("t"), shard.Publication{ID: shardtest.MessageID(1), Body: []byte("late")}); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("a publish to what was deleted: %v", err)
 		}
-		p := &pump{engine: e, newID: func() message.ID { return shardtest.MessageID(9) }}
+		p := &shardtest.Pump{Engine: e, NewID: func() message.ID { return shardtest.MessageID(9) }}
 		e.SetConsumer("sns", p)
 		m := shardtest.NewMessage(7, "old")
 		must(e.Transfer(ctx, ds[1], backlog.Attempt{}, shardtest.QueueARN("q"), m, backlog.DeliveryDelivered, ""))
@@ -271,7 +271,7 @@ func TestDeletedTopicStandsStill(t *testing.T) {
 		if _, err := c.Advance(ctx, 30*24*time.Hour); err != nil { // retries, leases, retention
 			t.Fatal(err)
 		}
-		if ds := takeAll(t, e, sub); len(ds) > 0 || p.run(t) > 0 || len(sh.Timers) > 0 {
+		if ds := shardtest.TakeAll(t, e, sub); len(ds) > 0 || p.Run(t) > 0 || len(sh.Timers) > 0 {
 			t.Errorf("%d messages come out of what was deleted, %d timers run", len(ds), len(sh.Timers))
 		}
 		must(e.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("t")}))
@@ -280,10 +280,10 @@ func TestDeletedTopicStandsStill(t *testing.T) {
 		}
 		shardtest.Subscribe(t, e, "t", "q", shardtest.SubscriptionID(1))
 		publish("new")
-		p.run(t)
+		p.Run(t)
 		left := shardtest.CountKeys(t, s, 'C', 0)
 		sh.Mu.Lock()
-		sh.Reclaiming = false
+		*sh.Reclaiming() = false
 		sh.Reclaim()
 		sh.Mu.Unlock()
 		e.Background.Wait()
@@ -293,7 +293,7 @@ func TestDeletedTopicStandsStill(t *testing.T) {
 		}
 		checkNothingLeft(t, e, s)
 		publish("newer")
-		p.run(t)
+		p.Run(t)
 		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN("q"), Max: 10})
 		if err != nil || len(got) != 2 || string(got[0].Body) != "new" || string(got[1].Body) != "newer" {
 			t.Errorf("the queue has got %d messages, %v", len(got), err)
@@ -309,7 +309,7 @@ func TestDeleteLargeTopic(t *testing.T) {
 	ctx := context.Background()
 	s := memory.New()
 	largest := 0
-	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, decodable(t, &largest)), Clock: clock.System})
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, shardtest.Decodable(t, &largest)), Clock: clock.System})
 	defer e.Close()
 	large := shardtest.TopicARN("large")
 	other := besideTopic(e, large)
@@ -361,7 +361,7 @@ func TestDeletedTopicLeavesMemory(t *testing.T) {
 	if _, err := e.Publish(ctx, shardtest.TopicARN("t"), shard.Publication{ID: shardtest.MessageID(1), Body: []byte("x")}); err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range takeAll(t, e, before) {
+	for _, d := range shardtest.TakeAll(t, e, before) {
 		e.Delivered(d, backlog.Attempt{Outcome: "success"})
 	}
 	find := func() weak.Pointer[topic.Topic] {

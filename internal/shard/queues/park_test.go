@@ -20,7 +20,7 @@ import (
 	"godwit.dev/godwit/internal/shard/shardtest"
 )
 
-// crowd are queues of one shard, of which most are put away.
+// crowd are queues of one shard, of which most are parked.
 type crowd struct {
 	*shard.Engine
 	names []arn.ARN
@@ -54,7 +54,7 @@ func (w *crowd) loaded() (names []arn.ARN) {
 	return names
 }
 
-// pass has all queues used, so that those not in use meanwhile are put away.
+// pass has all queues used, so that those not in use meanwhile are parked.
 func (w *crowd) pass(t *testing.T, but ...arn.ARN) {
 	t.Helper()
 	for _, a := range w.names {
@@ -66,9 +66,9 @@ func (w *crowd) pass(t *testing.T, but ...arn.ARN) {
 	}
 }
 
-// TestQueuesAtRest: what was put away is listed, described, changed and deleted like any
+// TestParkedQueues: what was parked is listed, described, changed and deleted like any
 // other queue, also behind a restart, and its sequences go on.
-func TestQueuesAtRest(t *testing.T) {
+func TestParkedQueues(t *testing.T) {
 	const n = queues.EmptiedKept * 3
 	ctx := context.Background()
 	s := shardtest.OpenStore(t, vfs.NewMem())
@@ -216,7 +216,7 @@ func TestInUseIsNotPutAway(t *testing.T) {
 		w.pass(t, used...)
 		for _, a := range used {
 			if !slices.Contains(w.loaded(), a) {
-				t.Errorf("%s was put away", a)
+				t.Errorf("%s was parked", a)
 			}
 		}
 		send(served)
@@ -232,15 +232,15 @@ func TestInUseIsNotPutAway(t *testing.T) {
 		w.pass(t, used...)
 		for _, a := range used {
 			if slices.Contains(w.loaded(), a) {
-				t.Errorf("%s was not put away", a)
+				t.Errorf("%s was not parked", a)
 			}
 		}
 	})
 }
 
-// TestFoundBeforeItWasPutAway: who found a queue before it was put away finds nothing in it
+// TestFoundBeforeItWasParked: who found a queue before it was parked finds nothing in it
 // to give back, and whose messages they are stays as it is.
-func TestFoundBeforeItWasPutAway(t *testing.T) {
+func TestFoundBeforeItWasParked(t *testing.T) {
 	ctx := context.Background()
 	s := shardtest.OpenStore(t, vfs.NewMem())
 	defer s.Close()
@@ -254,7 +254,7 @@ func TestFoundBeforeItWasPutAway(t *testing.T) {
 	w.pass(t, a)
 	sh.View(func() {
 		if sh.Use(before) {
-			t.Error("it was not put away")
+			t.Error("it was not parked")
 		}
 		sh.Touch(before) // a late command: writes nothing of it
 	})
@@ -268,9 +268,9 @@ func TestFoundBeforeItWasPutAway(t *testing.T) {
 }
 
 // BenchmarkLookup asks for the tags of queues in turn: of few that stay in memory, and of
-// more than do, each of which is made of its record and another put away.
+// more than do, each of which is made of its record and another parked.
 func BenchmarkLookup(b *testing.B) {
-	for name, n := range map[string]int{"loaded": queues.EmptiedKept / 2, "resting": queues.EmptiedKept * 4} {
+	for name, n := range map[string]int{"loaded": queues.EmptiedKept / 2, "parked": queues.EmptiedKept * 4} {
 		b.Run(name, func(b *testing.B) {
 			s := shardtest.OpenStore(b, vfs.NewMem())
 			defer s.Close()

@@ -1,4 +1,4 @@
-package shard_test
+package topics_test
 
 import (
 	"context"
@@ -29,7 +29,7 @@ import (
 // takes, and to many that do not keep up.
 func TestCrashInLargeFanOut(t *testing.T) {
 	t.Run("many", func(t *testing.T) { testCrashInFanOut(t, 0, soak.Unraced(2, 1)*topics.FanoutStep+200) })
-	t.Run("slow", func(t *testing.T) { testCrashInFanOut(t, 2*topics.DeferredStep+topics.SlowMost, 30) })
+	t.Run("slow", func(t *testing.T) { testCrashInFanOut(t, 2*topics.DeferredStep+topics.MaxSlow, 30) })
 }
 
 // testCrashInFanOut crashes before each commit from the publish on, keeping none,
@@ -164,7 +164,7 @@ func TestLateSubscriberGetsNothing(t *testing.T) {
 	}
 	sh := e.Topics.ShardOf(shardtest.TopicARN("wide"))
 	sh.Mu.Lock()
-	sh.Fanning = true // the steps after the first wait for us
+	*sh.Fanning() = true // the steps after the first wait for us
 	sh.Mu.Unlock()
 	if _, err := e.Publish(ctx, shardtest.TopicARN("wide"), shard.Publication{ID: shardtest.MessageID(1), Body: []byte("to all")}); err != nil {
 		t.Fatal(err)
@@ -172,8 +172,8 @@ func TestLateSubscriberGetsNothing(t *testing.T) {
 	now.SetAtLeast(shardtest.Start.Add(1e6))
 	late := shardtest.Subscribe(t, e, "wide", "late", shardtest.SubscriptionID(9_999_999))
 	sh.Mu.Lock()
-	sh.Fanning = false
-	sh.StartFanouts(nil)
+	*sh.Fanning() = false
+	sh.StartFanouts()
 	sh.Mu.Unlock()
 	e.Background.Wait()
 	for sub, want := range map[arn.ARN]int{
@@ -222,7 +222,7 @@ func newWideWorld(t *testing.T, slow, others int) *wideWorld {
 			}
 			w.Background.Wait()
 			w.sh.Mu.Lock()
-			w.sh.Fanning = true // the steps in the background wait for us
+			*w.sh.Fanning() = true // the steps in the background wait for us
 			w.sh.Mu.Unlock()
 		}
 		listen(t, w.Engine, w.topic, shardtest.SubscriptionID(i))
@@ -244,8 +244,8 @@ func (w *wideWorld) publish(ids ...int) {
 // goOn makes the steps that wait.
 func (w *wideWorld) goOn() {
 	w.sh.Mu.Lock()
-	w.sh.Fanning = false
-	w.sh.StartFanouts(nil)
+	*w.sh.Fanning() = false
+	w.sh.StartFanouts()
 	w.sh.Mu.Unlock()
 	w.Background.Wait()
 }
@@ -285,9 +285,9 @@ func (w *wideWorld) left() int {
 func TestSlowSubscribersComeLater(t *testing.T) {
 	const others = 3
 	t.Run("many", func(t *testing.T) {
-		const slow = topics.SlowMost + 1
+		const slow = topics.MaxSlow + 1
 		w := newWideWorld(t, slow, others)
-		for i := range topics.DeferredMost {
+		for i := range topics.MaxDeferred {
 			w.publish(1 + i)
 			if got, want := w.lengths(slow, slow+others), (map[int64]int{int64(min(1+i, topics.SlowDepth)): others}); i < topics.SlowDepth && !maps.Equal(got, want) {
 				t.Fatalf("after %d publishes the others have %v", 1+i, got)
@@ -301,15 +301,15 @@ func TestSlowSubscribersComeLater(t *testing.T) {
 			t.Errorf("with too much in the background the slow ones have %v", got)
 		}
 		w.goOn()
-		if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{topics.SlowDepth + 1 + topics.DeferredMost: slow}) {
+		if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{topics.SlowDepth + 1 + topics.MaxDeferred: slow}) {
 			t.Errorf("in the end the slow ones have %v", got)
 		}
-		if got := w.lengths(slow, slow+others); !maps.Equal(got, map[int64]int{topics.DeferredMost + 1: others}) {
+		if got := w.lengths(slow, slow+others); !maps.Equal(got, map[int64]int{topics.MaxDeferred + 1: others}) {
 			t.Errorf("in the end the others have %v", got)
 		}
 	})
 	t.Run("more than fit into a commit", func(t *testing.T) { // the others still come first
-		const slow, large = topics.FanoutStep + 88, topics.DeferredMost + 6
+		const slow, large = topics.FanoutStep + 88, topics.MaxDeferred + 6
 		w := newWideWorld(t, slow, 1)
 		shardtest.Subscribe(t, w.Engine, "wide", "q", shardtest.SubscriptionID(slow+1)) // a queue is never slow
 		at := func(n int) {
@@ -317,7 +317,7 @@ func TestSlowSubscribersComeLater(t *testing.T) {
 			if got := w.length(slow + 1); got != int64(n) {
 				t.Errorf("after %d publications the queue has %d", n, got)
 			}
-			if got := w.sh.Spreading[w.topic]; got > topics.DeferredMost {
+			if got := w.sh.Spreading()[w.topic]; got > topics.MaxDeferred {
 				t.Errorf("after %d publications %d go on in the background", n, got)
 			}
 		}
@@ -325,7 +325,7 @@ func TestSlowSubscribersComeLater(t *testing.T) {
 			w.publish(1 + i)
 			at(1 + i)
 		}
-		reach := lastReach(&w.sh.Publishers)
+		reach := lastReach(w.sh.Publishers())
 		w.publish(501, 502, 503)
 		at(large + 3)
 		if got := *reach; got != topics.FanoutStep {
@@ -337,14 +337,14 @@ func TestSlowSubscribersComeLater(t *testing.T) {
 		}
 	})
 	t.Run("few", func(t *testing.T) {
-		w := newWideWorld(t, topics.SlowMost, others)
+		w := newWideWorld(t, topics.MaxSlow, others)
 		w.publish(1, 2)
-		if got := w.lengths(0, topics.SlowMost); !maps.Equal(got, map[int64]int{topics.SlowDepth + 2: topics.SlowMost}) {
+		if got := w.lengths(0, topics.MaxSlow); !maps.Equal(got, map[int64]int{topics.SlowDepth + 2: topics.MaxSlow}) {
 			t.Errorf("%v", got)
 		}
 	})
 	t.Run("together", func(t *testing.T) { // three publications, in as many commits
-		const slow, others = 2 * topics.SlowMost, topics.FanoutStep/2 + 1
+		const slow, others = 2 * topics.MaxSlow, topics.FanoutStep/2 + 1
 		w := newWideWorld(t, slow, others)
 		w.publish(1, 2, 3)
 		if got := w.lengths(slow, slow+others); !maps.Equal(got, map[int64]int{3: others}) {
@@ -376,16 +376,16 @@ func TestPostponedFitIntoCommits(t *testing.T) {
 }
 
 func testPostponedFitIntoCommits(t *testing.T, p shard.Publication, size int) {
-	const slow = topics.SlowMost + 1
+	const slow = topics.MaxSlow + 1
 	w := newWideWorld(t, slow, 0)
 	fall(t, w.Engine, w.topic)
 	w.sh.Mu.Lock()
-	w.sh.Fanning = true
+	*w.sh.Fanning() = true
 	w.sh.Mu.Unlock()
 	most := 0
 	w.observe = func(commit []byte) { most = max(most, len(commit)) }
 	var all []shard.Publication
-	for i := range topics.DeferredMost / 2 {
+	for i := range topics.MaxDeferred / 2 {
 		p.ID = shardtest.MessageID(i)
 		all = append(all, p)
 	}
@@ -395,14 +395,14 @@ func testPostponedFitIntoCommits(t *testing.T, p shard.Publication, size int) {
 	if most > mutation.MaxCommit || most < size {
 		t.Errorf("a commit of %d bytes", most)
 	}
-	if w.sh.Planned == 0 {
+	if w.sh.Planned() == 0 {
 		t.Error("a publisher would take any number of others along")
 	}
 	if soak.Unraced(1, 0) == 0 {
 		return // what follows writes much
 	}
 	w.goOn()
-	if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{topics.SlowDepth + topics.DeferredMost/2: slow}) {
+	if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{topics.SlowDepth + topics.MaxDeferred/2: slow}) {
 		t.Errorf("in the end %v", got)
 	}
 }
@@ -411,15 +411,13 @@ func testPostponedFitIntoCommits(t *testing.T, p shard.Publication, size int) {
 // nothing of the plan.
 func TestPlanThatFailed(t *testing.T) {
 	w := newWideWorld(t, 0, 1)
-	fs := []topics.Fanout{{
-		Record: publication.Record{Topic: w.topic, P: shard.Publication{ID: shardtest.MessageID(1)}}, Later: true, Delivered: 1,
-	}}
+	fs := []topics.Fanout{topics.NewFanout(publication.Record{Topic: w.topic, P: shard.Publication{ID: shardtest.MessageID(1)}}, true, 1)}
 	done := false
 	_, err := w.sh.Run(true, func(tx *kernel.Tx) (err error) {
 		_, done, err = w.sh.PublishInSteps(tx, fs)
 		return err
 	})
-	if err != nil || !done || fs[0].Later || fs[0].Delivered != 0 {
+	if later, delivered := fs[0].State(); err != nil || !done || later || delivered != 0 {
 		t.Errorf("done %v, %v: %+v", done, err, fs[0])
 	}
 }
@@ -427,7 +425,7 @@ func TestPlanThatFailed(t *testing.T) {
 // TestChangesBeforeLaterSubscribers: what changes between a publish and the steps
 // behind it is heeded, and nobody else gets less or more for that.
 func TestChangesBeforeLaterSubscribers(t *testing.T) {
-	const slow, others, changed = topics.SlowMost + 2, 3, 7
+	const slow, others, changed = topics.MaxSlow + 2, 3, 7
 	ctx := context.Background()
 	unsubscribe := func(w *wideWorld, sub arn.ARN) error {
 		return w.Unsubscribe(ctx, topic.Unsubscribe{Subscription: sub, Authenticated: true})
@@ -485,7 +483,7 @@ func TestChangesBeforeLaterSubscribers(t *testing.T) {
 		if got := w.length(changed); got != 0 {
 			t.Errorf("a subscription to the new topic has %d messages", got)
 		}
-		if n := w.left() + len(w.sh.Spreading) + len(w.sh.Reached); n != 0 {
+		if n := w.left() + len(w.sh.Spreading()) + w.sh.Reached(); n != 0 {
 			t.Errorf("%d records are left", n)
 		}
 	})
@@ -494,7 +492,7 @@ func TestChangesBeforeLaterSubscribers(t *testing.T) {
 // TestPublishedToSlowSubscribers: a publication that some get later is told of
 // once when it is accepted, and once when all have been looked at.
 func TestPublishedToSlowSubscribers(t *testing.T) {
-	const slow, others = topics.SlowMost + 2, 3
+	const slow, others = topics.MaxSlow + 2, 3
 	w := newWideWorld(t, slow, others)
 	for _, i := range []int{0, slow} {
 		if err := w.SetSubscriptionAttribute(context.Background(), w.topic.Subscription(shardtest.SubscriptionID(i)), "FilterPolicy", `{"a":["x"]}`); err != nil {
@@ -533,14 +531,14 @@ func lastReach[T any](l *coalesce.Coalescer[T]) *int {
 // TestStepPassesOverFew: a step that finds nobody to give a message to ends all the
 // same, and the next goes on behind it.
 func TestStepPassesOverFew(t *testing.T) {
-	w := newWideWorld(t, 0, topics.PassedMost+3)
+	w := newWideWorld(t, 0, topics.MaxPassed+3)
 	w.sh.Mu.Lock()
 	defer w.sh.Mu.Unlock()
 	f := &topics.Fanout{Record: publication.Record{Topic: w.topic}} // published before anybody subscribed
-	if !w.sh.Spread(f, topics.DeferredStep, nil) || f.Cursor != shardtest.SubscriptionID(topics.PassedMost-1) {
+	if !w.sh.Spread(f, topics.DeferredStep) || f.Cursor != shardtest.SubscriptionID(topics.MaxPassed-1) {
 		t.Errorf("the first step ended at %s", f.Cursor)
 	}
-	if w.sh.Spread(f, topics.DeferredStep, nil) || f.Cursor != shardtest.SubscriptionID(topics.PassedMost+2) {
+	if w.sh.Spread(f, topics.DeferredStep) || f.Cursor != shardtest.SubscriptionID(topics.MaxPassed+2) {
 		t.Errorf("the second step ended at %s", f.Cursor)
 	}
 }

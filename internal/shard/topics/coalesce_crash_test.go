@@ -1,4 +1,4 @@
-package shard_test
+package topics_test
 
 import (
 	"bytes"
@@ -116,7 +116,7 @@ func (w *turns) turn() {
 	var all sync.WaitGroup
 	var leave []func(reach int)
 	for _, a := range w.topics {
-		publishers := &w.engine.Topics.ShardOf(a).Publishers
+		publishers := w.engine.Topics.ShardOf(a).Publishers()
 		leave = append(leave, hold(publishers, a))
 		for n := range 2 + w.rand.IntN(6) {
 			ps, size := make([]shard.Publication, 1), []int{10, 900, 3000, 200_000}[w.rand.IntN(4)]
@@ -183,8 +183,8 @@ func (w *turns) verify(c turnCrash) (lost int) {
 		}
 		found[string(name)][to]++
 	}
-	p := &pump{engine: e, newID: w.nextID, every: true}
-	p.decide = func(d *backlog.Delivery) {
+	p := &shardtest.Pump{Engine: e, NewID: w.nextID, Every: true}
+	p.Decide = func(d *backlog.Delivery) {
 		to := "hook"
 		if d.Subscription.Protocol == topic.SQS {
 			to = topics.QueueOf(&d.Subscription).Resource
@@ -195,7 +195,7 @@ func (w *turns) verify(c turnCrash) (lost int) {
 		e.Drop(d, backlog.Attempt{}, "")
 	}
 	e.SetConsumer("sns", p)
-	p.run(t)
+	p.Run(t)
 	for _, name := range w.queues {
 		for m := range shardtest.ReceiveAll(t, e, shardtest.QueueARN(name), time.Hour) {
 			note(name, m.Body)
@@ -231,7 +231,7 @@ func TestCrashInTurns(t *testing.T) {
 	for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Unraced(2, 1), 50)) {
 		w := &turns{t: t, fs: vfs.NewCrashableMem(), rand: rand.New(rand.NewPCG(seed, 7)), answers: map[string]bool{}}
 		s := shardtest.OpenStore(t, errorfs.Wrap(w.fs, errorfs.InjectorFunc(w.crash)))
-		w.setup(shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System, NewID: w.nextID, Render: (&pump{newID: w.nextID}).render})
+		w.setup(shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System, NewID: w.nextID, Render: (&shardtest.Pump{NewID: w.nextID}).Render})
 		for range soak.Unraced(12, 2) {
 			w.turn()
 		}

@@ -1,4 +1,4 @@
-package shard_test
+package topics_test
 
 import (
 	"context"
@@ -108,7 +108,7 @@ func TestExpiryIsBounded(t *testing.T) {
 	ctx := context.Background()
 	var largest int
 	now := clock.NewVirtual(shardtest.Start)
-	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), decodable(t, &largest)), Clock: now})
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), shardtest.Decodable(t, &largest)), Clock: now})
 	defer e.Close()
 	name := shardtest.TopicARN("t")
 	doc := fmt.Sprintf(`{"Version":"2012-10-17","Id":"%s","Statement":[{"Effect":"Allow","Principal":"*","Action":"SNS:Publish","Resource":"%s"}]}`,

@@ -1,4 +1,4 @@
-package shard_test
+package topics_test
 
 import (
 	"context"
@@ -11,9 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
-	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/queues"
@@ -23,139 +21,59 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// directWorld is an engine that delivers publishes at once, with a topic whose
-// subscriber is a queue in a shard before the topic's.
-type directWorld struct {
-	*shard.Engine
-	t     *testing.T
-	queue arn.ARN
-	sub   arn.ARN
-}
-
-func newDirectWorld(t *testing.T, o shard.Options) *directWorld {
-	ctx := context.Background()
-	var mu sync.Mutex
-	ids := 0
-	if o.Journal == nil {
-		o.Journal = shardtest.JournalOf(t, memory.New(), nil)
-	}
-	o.NewID = func() message.ID {
-		mu.Lock()
-		defer mu.Unlock()
-		ids++
-		return shardtest.MessageID(1000 + ids)
-	}
-	o.Render = func(n *message.Message) (*message.Message, error) {
-		if strings.HasPrefix(string(n.Body), "bad") {
-			return nil, errors.New("it cannot be rendered")
-		}
-		m := &message.Message{ID: o.NewID(), Sender: n.Sender, Body: n.Body}
-		m.Seal()
-		return m, nil
-	}
-	w := &directWorld{t: t, Engine: shardtest.Open(t, o)}
-	if err := w.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("direct")}); err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; w.queue.IsZero(); i++ {
-		if q := shardtest.QueueARN(fmt.Sprintf("q%d", i)); w.Topics.ShardOf(q).ID < w.Topics.ShardOf(shardtest.TopicARN("direct")).ID {
-			w.queue = q
-		}
-	}
-	w.createQueue()
-	w.sub = shardtest.Subscribe(t, w.Engine, "direct", w.queue.Resource, shardtest.SubscriptionID(1))
-	return w
-}
-
-func (w *directWorld) createQueue() {
-	w.t.Helper()
-	err := w.CreateQueue(context.Background(), queues.QueueSpec{ARN: w.queue, Attributes: map[string]string{"MaximumMessageSize": "1024"}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-func (w *directWorld) publish(body string) {
-	w.t.Helper()
-	if _, err := w.Publish(context.Background(), shardtest.TopicARN("direct"), shard.Publication{ID: shardtest.MessageID(1), Body: []byte(body)}); err != nil {
-		w.t.Fatal(err)
-	}
-}
-
-// where tells how many messages are in the queue and how many wait in the
-// backlog of its subscription.
-func (w *directWorld) where() string {
-	w.t.Helper()
-	info, err := w.QueueInfo(context.Background(), w.queue)
-	if err != nil {
-		info.Counts.Visible = -1
-	}
-	sh := w.Topics.ShardOf(shardtest.TopicARN("direct"))
-	sh.Mu.Lock()
-	defer sh.Mu.Unlock()
-	waiting := int64(0)
-	if s, ok := sh.Topics.Subscription(w.sub); ok {
-		if qs := sh.BacklogOf(s); qs != nil {
-			c := qs.Machine.Counts(sh.Now())
-			waiting = c.Visible + c.InFlight + c.Delayed
-		}
-	}
-	return fmt.Sprintf("%d in the queue, %d waiting", info.Counts.Visible+info.Counts.Delayed, waiting)
-}
-
 // TestDirectPublish: a publish goes to the queue in its own commit where the
 // long way would have succeeded at once, and into the backlog where not.
 func TestDirectPublish(t *testing.T) {
 	cases := []struct {
 		name string
-		do   func(w *directWorld)
+		do   func(w *shardtest.Direct)
 		want string
 	}{
-		{"plain", func(w *directWorld) { w.publish("a") }, "1 in the queue, 0 waiting"},
-		{"too long for the queue", func(w *directWorld) { w.publish(strings.Repeat("x", 1025)) }, "0 in the queue, 1 waiting"},
-		{"as long as the queue takes", func(w *directWorld) { w.publish(strings.Repeat("x", 1024)) }, "1 in the queue, 0 waiting"},
-		{"not to be rendered", func(w *directWorld) { w.publish("bad") }, "0 in the queue, 1 waiting"},
-		{"queue at fault", func(w *directWorld) {
-			if err := w.SetFault(w.queue, "throttled"); err != nil {
-				w.t.Fatal(err)
+		{"plain", func(w *shardtest.Direct) { w.Say("a") }, "1 in the queue, 0 waiting"},
+		{"too long for the queue", func(w *shardtest.Direct) { w.Say(strings.Repeat("x", 1025)) }, "0 in the queue, 1 waiting"},
+		{"as long as the queue takes", func(w *shardtest.Direct) { w.Say(strings.Repeat("x", 1024)) }, "1 in the queue, 0 waiting"},
+		{"not to be rendered", func(w *shardtest.Direct) { w.Say("bad") }, "0 in the queue, 1 waiting"},
+		{"queue at fault", func(w *shardtest.Direct) {
+			if err := w.SetFault(w.Queue, "throttled"); err != nil {
+				w.T.Fatal(err)
 			}
-			w.publish("a")
-			if err := w.SetFault(w.queue, "none"); err != nil {
-				w.t.Fatal(err)
+			w.Say("a")
+			if err := w.SetFault(w.Queue, "none"); err != nil {
+				w.T.Fatal(err)
 			}
 		}, "0 in the queue, 1 waiting"},
-		{"behind one that waits", func(w *directWorld) { w.publish("bad"); w.publish("b") }, "0 in the queue, 2 waiting"},
-		{"queue gone", func(w *directWorld) {
-			if err := w.DeleteQueue(context.Background(), w.queue); err != nil {
-				w.t.Fatal(err)
+		{"behind one that waits", func(w *shardtest.Direct) { w.Say("bad"); w.Say("b") }, "0 in the queue, 2 waiting"},
+		{"queue gone", func(w *shardtest.Direct) {
+			if err := w.DeleteQueue(context.Background(), w.Queue); err != nil {
+				w.T.Fatal(err)
 			}
-			w.publish("a")
-			w.createQueue()
+			w.Say("a")
+			w.MakeQueue()
 		}, "0 in the queue, 1 waiting"},
-		{"forbidden by the queue's policy", func(w *directWorld) {
-			setPolicy(w.t, w.Engine, w.queue, admitting(w.queue, shardtest.TopicARN("another")))
-			w.publish("a")
+		{"forbidden by the queue's policy", func(w *shardtest.Direct) {
+			shardtest.SetPolicy(w.T, w.Engine, w.Queue, shardtest.Admitting(w.Queue, shardtest.TopicARN("another")))
+			w.Say("a")
 		}, "0 in the queue, 1 waiting"},
-		{"allowed by the queue's policy", func(w *directWorld) {
-			setPolicy(w.t, w.Engine, w.queue, admitting(w.queue, shardtest.TopicARN("direct")))
-			w.publish("a")
+		{"allowed by the queue's policy", func(w *shardtest.Direct) {
+			shardtest.SetPolicy(w.T, w.Engine, w.Queue, shardtest.Admitting(w.Queue, shardtest.TopicARN("direct")))
+			w.Say("a")
 		}, "1 in the queue, 0 waiting"},
-		{"delayed by the queue", func(w *directWorld) {
-			if err := w.SetQueueAttributes(context.Background(), w.queue, map[string]string{"DelaySeconds": "900"}); err != nil {
-				w.t.Fatal(err)
+		{"delayed by the queue", func(w *shardtest.Direct) {
+			if err := w.SetQueueAttributes(context.Background(), w.Queue, map[string]string{"DelaySeconds": "900"}); err != nil {
+				w.T.Fatal(err)
 			}
-			w.publish("a")
-			if got, err := w.Receive(context.Background(), queues.ReceiveRequest{Queue: w.queue, Max: 1}); err != nil || len(got) != 0 {
-				w.t.Errorf("received %v, %v", got, err)
+			w.Say("a")
+			if got, err := w.Receive(context.Background(), queues.ReceiveRequest{Queue: w.Queue, Max: 1}); err != nil || len(got) != 0 {
+				w.T.Errorf("received %v, %v", got, err)
 			}
 		}, "1 in the queue, 0 waiting"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			w := newDirectWorld(t, shard.Options{Clock: clock.System})
+			w := shardtest.NewDirect(t, shard.Options{Clock: clock.System})
 			defer w.Close()
 			c.do(w)
-			if got := w.where(); got != c.want {
+			if got := w.Where(); got != c.want {
 				t.Errorf("%s, want %s", got, c.want)
 			}
 		})
@@ -164,10 +82,10 @@ func TestDirectPublish(t *testing.T) {
 
 // TestDirectPublishIsSeen: what was delivered at once is among the finished deliveries.
 func TestDirectPublishIsSeen(t *testing.T) {
-	w := newDirectWorld(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start)})
+	w := shardtest.NewDirect(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start)})
 	defer w.Close()
-	w.publish("a")
-	ds, err := w.Deliveries(context.Background(), w.sub, 10)
+	w.Say("a")
+	ds, err := w.Deliveries(context.Background(), w.Sub, 10)
 	if err != nil || len(ds) != 1 {
 		t.Fatal(ds, err)
 	}
@@ -198,17 +116,17 @@ func (c *signallingClock) Now() time.Time {
 // shards of its queues is heeded.
 func TestDirectPublishSeesChanges(t *testing.T) {
 	ctx := context.Background()
-	unsubscribe := func(w *directWorld) error {
-		return w.Unsubscribe(ctx, topic.Unsubscribe{Subscription: w.sub, Authenticated: true})
+	unsubscribe := func(w *shardtest.Direct) error {
+		return w.Unsubscribe(ctx, topic.Unsubscribe{Subscription: w.Sub, Authenticated: true})
 	}
-	deleteTopic := func(w *directWorld) error { return w.DeleteTopic(ctx, shardtest.TopicARN("direct")) }
-	raw := func(w *directWorld) error {
-		return w.SetSubscriptionAttribute(ctx, w.sub, "RawMessageDelivery", "true")
+	deleteTopic := func(w *shardtest.Direct) error { return w.DeleteTopic(ctx, shardtest.TopicARN("direct")) }
+	raw := func(w *shardtest.Direct) error {
+		return w.SetSubscriptionAttribute(ctx, w.Sub, "RawMessageDelivery", "true")
 	}
 	cases := []struct {
 		name   string
 		batch  int // messages
-		change func(w *directWorld) error
+		change func(w *shardtest.Direct) error
 		want   error
 		where  string
 	}{
@@ -222,11 +140,11 @@ func TestDirectPublishSeesChanges(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			now := &signallingClock{Clock: clock.System}
-			w := newDirectWorld(t, shard.Options{Clock: now})
+			w := shardtest.NewDirect(t, shard.Options{Clock: now})
 			defer w.Close()
 			began := make(chan struct{})
 			done := make(chan error)
-			to := w.Topics.ShardOf(w.queue)
+			to := w.Topics.ShardOf(w.Queue)
 			to.Mu.Lock() // the publish waits here, and has released its topic
 			now.mu.Lock()
 			now.asked = func() { close(began) }
@@ -244,7 +162,7 @@ func TestDirectPublishSeesChanges(t *testing.T) {
 			if err := <-done; !errors.Is(err, c.want) {
 				t.Errorf("publish: %v, want %v", err, c.want)
 			}
-			if got := w.where(); got != c.where {
+			if got := w.Where(); got != c.where {
 				t.Errorf("%s, want %s", got, c.where)
 			}
 		})
@@ -257,7 +175,7 @@ func TestDirectPublishSeesChanges(t *testing.T) {
 func TestBatchIsOneCommit(t *testing.T) {
 	ctx := context.Background()
 	var commits atomic.Int64
-	w := newDirectWorld(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), Journal: shardtest.JournalOf(t, memory.New(), func([]byte) { commits.Add(1) })})
+	w := shardtest.NewDirect(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), Journal: shardtest.JournalOf(t, memory.New(), func([]byte) { commits.Add(1) })})
 	defer w.Close()
 	publishing := func(bodies ...string) int64 {
 		t.Helper()
@@ -275,10 +193,10 @@ func TestBatchIsOneCommit(t *testing.T) {
 	if n := publishing("a", "b", "c", "d", "e", "f", "g", "h", "i", "j"); n != 1 {
 		t.Errorf("ten messages to a queue in %d commits", n)
 	}
-	if got := w.where(); got != "10 in the queue, 0 waiting" {
+	if got := w.Where(); got != "10 in the queue, 0 waiting" {
 		t.Error(got)
 	}
-	got, err := w.Receive(ctx, queues.ReceiveRequest{Queue: w.queue, Max: 10, Visibility: time.Hour}) // leases that end write, too
+	got, err := w.Receive(ctx, queues.ReceiveRequest{Queue: w.Queue, Max: 10, Visibility: time.Hour}) // leases that end write, too
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +212,7 @@ func TestBatchIsOneCommit(t *testing.T) {
 	if n := publishing("k", "bad", "l"); n != 2 {
 		t.Errorf("messages to a queue and a backlog in %d commits", n)
 	}
-	if got := w.where(); got != "1 in the queue, 2 waiting" {
+	if got := w.Where(); got != "1 in the queue, 2 waiting" {
 		t.Error(got)
 	}
 	if n := publishing(); n != 0 {

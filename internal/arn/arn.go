@@ -166,5 +166,45 @@ func (a ARN) SplitFunction() (function ARN, qualifier string, ok bool) {
 // qualifier, names.
 func (a ARN) FunctionName() string { return strings.TrimPrefix(a.Resource, functionType) }
 
+// How the resources of push platforms begin.
+const (
+	applicationType = "app/"
+	endpointType    = "endpoint/"
+)
+
+// PlatformApplication names an application of a push platform in SNS.
+func PlatformApplication(region, account, platform, name string) ARN {
+	return Topic(region, account, applicationType+platform+"/"+name)
+}
+
+// SplitApplication takes the ARN of a platform application apart. ok is false when a is
+// not shaped as one.
+func (a ARN) SplitApplication() (platform, name string, ok bool) {
+	rest, found := strings.CutPrefix(a.Resource, applicationType)
+	platform, name, slash := strings.Cut(rest, "/")
+	ok = found && slash && a.Service == "sns" && platform != "" && name != "" && !strings.ContainsAny(name, "/:")
+	return platform, name, ok
+}
+
+// PlatformEndpoint names an endpoint of platform application a. The id is a UUID.
+func (a ARN) PlatformEndpoint(id string) ARN {
+	a.Resource = endpointType + strings.TrimPrefix(a.Resource, applicationType) + "/" + id
+	return a
+}
+
+// SplitEndpoint takes the ARN of a platform endpoint apart into its application and id.
+// ok is false when a is not shaped as one.
+func (a ARN) SplitEndpoint() (application ARN, id string, ok bool) {
+	rest, found := strings.CutPrefix(a.Resource, endpointType)
+	end := strings.LastIndexByte(rest, '/')
+	if !found || end < 0 || end == len(rest)-1 {
+		return ARN{}, "", false
+	}
+	application = a
+	application.Resource = applicationType + rest[:end]
+	_, _, ok = application.SplitApplication()
+	return application, rest[end+1:], ok
+}
+
 // FIFO reports whether the queue or topic is a FIFO one, by its name.
 func (a ARN) FIFO() bool { return strings.HasSuffix(a.Resource, ".fifo") }

@@ -34,6 +34,7 @@ func isReading(operation string) bool {
 var named = map[string]bool{
 	"QueueUrl": true, "QueueName": true, "QueueNamePrefix": true, "SourceArn": true, "DestinationArn": true,
 	"TopicArn": true, "TargetArn": true, "SubscriptionArn": true, "Protocol": true, "ResourceArn": true, "ResourceARN": true,
+	"PlatformApplicationArn": true, "EndpointArn": true, "Platform": true,
 	"Name": true, "AttributeName": true, "Label": true,
 	"FunctionName": true, "Qualifier": true, "StatementId": true, "Action": true, "Principal": true, "Role": true, "UUID": true,
 	"EventSourceArn": true, "FunctionVersion": true, "Runtime": true, "Handler": true,

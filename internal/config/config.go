@@ -113,6 +113,10 @@ type Config struct {
 	MailDKIMKey      string `name:"mail-dkim-key" placeholder:"FILE" help:"Sign mails with this key, RSA or Ed25519 in PEM form, for the domain of --mail-from."`
 	MailDKIMSelector string `name:"mail-dkim-selector" placeholder:"NAME" help:"The name below _domainkey of that domain which has the public key of --mail-dkim-key."`
 
+	PushAPNsURL        string `name:"push-apns-url" placeholder:"URL" help:"Where messages to endpoints of APNS go: https://api.push.apple.com, which godwit serve sends to without it. Without this and the two that follow godwit dev keeps push messages in an outbox."`
+	PushAPNsSandboxURL string `name:"push-apns-sandbox-url" placeholder:"URL" help:"Where those to endpoints of APNS_SANDBOX go, as https://api.sandbox.push.apple.com."`
+	PushFCMURL         string `name:"push-fcm-url" placeholder:"URL" help:"Where those to endpoints of GCM go, as https://fcm.googleapis.com."`
+
 	SMS SMS `embed:""`
 
 	AdminListen string `placeholder:"HOST:PORT" help:"Answer /_godwit/ and /metrics there, without a signature, and not at --listen: for an address that only operators reach. Health and readiness are answered at both."`
@@ -260,6 +264,7 @@ func (c *Config) Check() error {
 	check(c.Jitter >= 0 && c.Jitter <= 1, "jitter", "want a number from 0 to 1, have %v", c.Jitter)
 	check(c.SQSFIFORate >= 0, "sqs-fifo-rate", "want 0 or more, have %d", c.SQSFIFORate)
 	check(c.DeliveryHistory >= 0, "delivery-history", "want a duration of 0 or more, have %s", c.DeliveryHistory)
+	c.checkPush(check)
 	for flag, n := range map[string]int{
 		"sns-max-topics": c.MaxTopics, "sns-max-subscriptions": c.MaxSubscriptions, "sns-max-filter-policies": c.MaxFilterPolicies,
 		"sns-max-replays": c.MaxReplays, "sns-max-publishes": c.MaxPublishes, "cloudwatch-max-alarms": c.MaxAlarms,

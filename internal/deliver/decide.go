@@ -6,6 +6,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/consume"
+	"godwit.dev/godwit/internal/platform"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/retry"
@@ -69,9 +70,21 @@ func deadlineOf(d *shard.Delivery) time.Time {
 	switch d.Subscription.Protocol {
 	case topic.HTTP, topic.HTTPS:
 		return clock.Time(max(d.Message.Sent, d.Subscription.ResumedAt)).Add(Lifetime)
+	case topic.Application:
+		// Of the dwell whole seconds count.
+		ttl, _ := PushTTL(d.Message, d.Subscription.BodyName())
+		return clock.Time(d.Message.Sent).Add(ttl + time.Second - time.Millisecond)
 	default:
 		return time.Time{}
 	}
+}
+
+// expiryOf says why a delivery behind its deadline has failed.
+func expiryOf(d *shard.Delivery) string {
+	if d.Subscription.Protocol == topic.Application {
+		return platform.SaidExpired
+	}
+	return reasonExpired
 }
 
 const reasonExpired = "expired: not delivered within one hour of its publish"

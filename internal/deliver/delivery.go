@@ -17,6 +17,7 @@ type delivery struct {
 	*shard.Delivery
 	*Dispatcher
 
+	deadline  time.Time     // zero: there is none
 	made      shard.Attempt // not in the history yet; zero if none was made
 	concluded bool          // the attempt itself has finished the delivery
 	event     Event         // what is to be told once it is concluded
@@ -28,7 +29,11 @@ func (d *delivery) Host() (pool *consume.Pool, name string) {
 	if !ok {
 		return d.local, "" // the attempt finds out
 	}
-	name = sender.Host(d.Subscription.Endpoint)
+	endpoint := d.Subscription.Endpoint
+	if d.Direct() {
+		endpoint = d.Subscription.ARN.String() // all that is published to its endpoints has one host
+	}
+	name = sender.Host(endpoint)
 	if sender.Local() {
 		return d.local, name
 	}
@@ -37,14 +42,14 @@ func (d *delivery) Host() (pool *consume.Pool, name string) {
 
 // Plan implements consume.Work.
 func (d *delivery) Plan() consume.Plan {
-	return consume.Plan{Rate: d.Throttle, Deadline: deadlineOf(d.Delivery), Ended: !d.Cause.IsZero()}
+	return consume.Plan{Rate: d.Throttle, Deadline: d.deadline, Ended: !d.Cause.IsZero()}
 }
 
 // Attempt sends the message, unless the subscription is gone.
 func (d *delivery) Attempt(ctx context.Context) consume.Verdict {
-	deadline := deadlineOf(d.Delivery)
+	deadline := d.deadline
 	if consume.Expired(deadline, d.clock.Now()) {
-		return d.fail(reasonExpired)
+		return d.fail(expiryOf(d.Delivery))
 	}
 	if !d.engine.Current(d.Delivery) {
 		return consume.Verdict{Step: consume.Cancelled}
@@ -52,7 +57,7 @@ func (d *delivery) Attempt(ctx context.Context) consume.Verdict {
 	r, err := d.request()
 	at, began := d.clock.Now(), d.options.System.Now()
 	if consume.Expired(deadline, at) { // while it was signed
-		return d.fail(reasonExpired)
+		return d.fail(expiryOf(d.Delivery))
 	}
 	out := Outcome{Class: ServerError, Detail: "internal error: no signature"}
 	if err == nil {

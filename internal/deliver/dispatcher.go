@@ -102,7 +102,7 @@ func (s *Dispatcher) lease(_ context.Context, subscription arn.ARN, most int) (a
 	taken, more, err := s.engine.Take(subscription, most)
 	deliveries, all := make([]delivery, len(taken)), make([]consume.Work, len(taken))
 	for i, d := range taken {
-		deliveries[i] = delivery{Delivery: d, Dispatcher: s}
+		deliveries[i] = delivery{Delivery: d, Dispatcher: s, deadline: deadlineOf(d)}
 		all[i] = &deliveries[i]
 	}
 	return all, more, err

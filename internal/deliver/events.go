@@ -42,6 +42,15 @@ type Event struct {
 	Fate
 }
 
+// Topic is the topic that the message was published to, or the platform application of the
+// endpoint that it was published to.
+func (e *Event) Topic() arn.ARN {
+	if t, _, ok := e.Subscription.SplitSubscription(); ok {
+		return t
+	}
+	return e.Subscription
+}
+
 // Fate is what becomes of a delivery.
 type Fate struct {
 	// GaveUp says that the delivery has failed for good with this event. Another
@@ -70,7 +79,7 @@ type Events interface {
 // shownEndpoint is an endpoint fit for the topic owner's log groups: without
 // credentials, query and fragment, where secrets live.
 func shownEndpoint(sub *topic.Subscription) string {
-	if sub.Protocol == topic.SQS || sub.Protocol == topic.Lambda || sub.Protocol.Mail() || sub.Protocol == topic.SMS {
+	if sub.Protocol == topic.SQS || sub.Protocol == topic.Lambda || sub.Protocol.Mail() || sub.Protocol.Device() {
 		return sub.Endpoint
 	}
 	u, err := url.Parse(sub.Endpoint)

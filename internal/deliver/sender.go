@@ -58,14 +58,15 @@ type Service byte
 const (
 	SQS Service = iota
 	Lambda
+	Push
 )
 
-// Provider is the answer of a queue or a function in a delivery status log.
+// Provider is the answer of a queue, a function or a push platform in a delivery status log.
 type Provider struct {
 	Service Service
-	Status  int    // as of the HTTP answer that the service would have given
-	Code    string // of an error; empty: a success
-	Message string
+	Status  int        // as of the HTTP answer that the service would have given
+	Code    string     // of an error; empty: a success
+	Message string     // of a push platform: what it calls the message
 	ID      message.ID // of the message in the queue, or of the function's event
 }
 

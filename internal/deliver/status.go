@@ -113,7 +113,7 @@ func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 		}
 		made.Delivery.StatusCode = e.Attempt.Status
 		made.Delivery.ProviderResponse = http.StatusText(e.Attempt.Status)
-		if e.Protocol == topic.SQS || e.Protocol == topic.Lambda {
+		if e.Protocol == topic.SQS || e.Protocol == topic.Lambda || e.Provider.Service == Push {
 			made.Delivery.StatusCode, made.Delivery.ProviderResponse = e.Provider.Status, e.Provider.response()
 		} else if e.Text != nil {
 			made.Delivery.text, made.Delivery.ProviderResponse = e.Text, e.Text.Response
@@ -166,8 +166,12 @@ func redrivePolicy(q arn.ARN) string {
 // response is what a queue or function said, as JSON. The id of the request to a
 // queue is made from the message's: there was no request.
 func (p Provider) response() string {
-	if p.Service == Lambda {
+	switch p.Service {
+	case Lambda:
 		return p.lambdaResponse()
+	case Push:
+		return p.pushResponse()
+	default:
 	}
 	v := any(struct {
 		Request string `json:"sqsRequestId"`
@@ -181,6 +185,15 @@ func (p Provider) response() string {
 		}{p.Code, p.Message, "Unrecoverable"}
 	}
 	text, _ := json.Marshal(v) // strings always marshal
+	return string(text)
+}
+
+// pushResponse is what a push platform said.
+func (p Provider) pushResponse() string {
+	text, _ := json.Marshal(struct {
+		Reason string `json:"reason,omitempty"`
+		Name   string `json:"name,omitempty"`
+	}{p.Code, p.Message}) // strings always marshal
 	return string(text)
 }
 

@@ -31,7 +31,9 @@ func ownerOf(subscription arn.ARN) arn.ARN {
 	name, _, ok := subscription.SplitSubscription()
 	if !ok {
 		name = subscription
-		name.Resource = directGroup
+		if _, direct := name.DirectProtocol(); direct {
+			name.Resource = directGroup
+		}
 	}
 	return name
 }

@@ -68,6 +68,7 @@ const (
 	TopicLimitExceeded
 	FilterPolicyLimitExceeded
 	EndpointDisabled
+	PlatformApplicationDisabled
 	TagLimitExceeded
 	InvalidState        // the resource must be changed first
 	ReplayLimitExceeded // of replays under way

@@ -380,9 +380,9 @@ func (p *Pool) refuse(g *group, why started) {
 	g.serve(why)
 }
 
-// giveBack gives back an environment that has run. One that is not usable any more ends:
-// who waits for one has another started.
-func (p *Pool) giveBack(s *slot) {
+// recycle takes back an environment that has run. One that is not usable any more is
+// closed, and another is started if somebody waits.
+func (p *Pool) recycle(s *slot) {
 	if s.env.Usable() {
 		p.release(s)
 	} else {
@@ -484,7 +484,7 @@ func (p *Pool) run(s *slot, in *Invocation) (Outcome, error) {
 	}
 	if failure != nil {
 		out := p.failedStart(in, started{slot: s, failure: failure})
-		p.giveBack(s)
+		p.recycle(s)
 		return out, nil
 	}
 	s.stream.begin(in, true)
@@ -498,7 +498,7 @@ func (p *Pool) run(s *slot, in *Invocation) (Outcome, error) {
 		return Outcome{}, p.explain(in, err)
 	}
 	out := p.finish(s.stream, in, &r)
-	p.giveBack(s)
+	p.recycle(s)
 	return out, nil
 }
 

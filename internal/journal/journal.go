@@ -224,15 +224,18 @@ func (j *Journal) AwaitUnlessQuick(c *Commit) {
 	j.awaitLazy(c)
 }
 
-// awaitLazy returns once a lazy commit is durable, which is begun within AwaitedDelay: a
-// sync at once would be one more for each caller on a disk that is slow, and at the end of
-// LazyDelay callers that come again have all waited for that.
+// awaitLazy returns once a lazy commit is durable, which is begun within AwaitedDelay. Of
+// many callers others have that begun meanwhile. Few must not wait for a timer: callers
+// that come again would soon stand in one line behind it, with disk and processors idle.
 func (j *Journal) awaitLazy(c *Commit) {
 	j.mu.Lock()
 	arm := !c.sync && !c.awaited
 	c.awaited = true
 	j.mu.Unlock()
-	if arm {
+	switch {
+	case arm && j.delay.expectedWaiters.Load() <= delayMaxWaiters:
+		j.signal()
+	case arm:
 		clock.System.AfterFunc(AwaitedDelay, func() {
 			if !c.Durable() {
 				j.signal()

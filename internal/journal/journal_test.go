@@ -134,35 +134,51 @@ func TestLazyCommitsShareSyncs(t *testing.T) {
 	})
 }
 
-// On a slow disk the caller of a lazy commit waits no longer than AwaitedDelay for the
-// sync to begin, and callers share it.
+// On a slow disk the caller of a lazy commit waits for its sync, which callers share: of few
+// it begins at once, of many within AwaitedDelay.
 func TestLazyCommitsOfASlowDisk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var syncs atomic.Int32
-		s := &storetest.Gated{Store: memory.New()}
-		j := Open(Options{Store: s, Synced: func(time.Duration) { syncs.Add(1) }})
-		defer j.Close()
-		a := open(t, j, 1)
-		s.Shut()
-		a.Append(true, 0, set("a", "1"))
-		<-after(2 * SlowSync)
-		s.Open()
-		synctest.Wait()
-		var answered atomic.Int32
-		for range 3 {
-			c := a.Append(false, 0, set("a", "2"))
-			go func() { j.AwaitUnlessQuick(c); answered.Add(1) }()
-			synctest.Wait()
-		}
-		if answered.Load() != 0 {
-			t.Error("answered before the sync")
-		}
-		<-after(AwaitedDelay)
-		synctest.Wait()
-		if answered.Load() != 3 || syncs.Load() != 2 {
-			t.Errorf("%d answered after %d syncs", answered.Load(), syncs.Load())
-		}
-	})
+	for name, c := range map[string]struct {
+		expected int32
+		wait     time.Duration // until the sync begins
+		syncs    int32
+	}{
+		"few":  {delayMaxWaiters / 4, 0, 2},
+		"many": {delayMaxWaiters + 1, AwaitedDelay + delayTime, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var syncs atomic.Int32
+				s := &storetest.Gated{Store: memory.New()}
+				j := Open(Options{Store: s, Synced: func(time.Duration) { syncs.Add(1) }})
+				defer j.Close()
+				a := open(t, j, 1)
+				s.Shut()
+				a.Append(true, 0, set("a", "1"))
+				<-after(2 * SlowSync)
+				s.Open()
+				synctest.Wait()
+				j.delay.expectedWaiters.Store(c.expected)
+				syncs.Store(0)
+				s.Shut()
+				var answered atomic.Int32
+				for range 3 {
+					c := a.Append(false, 0, set("a", "2"))
+					go func() { j.AwaitUnlessQuick(c); answered.Add(1) }()
+					synctest.Wait()
+				}
+				<-after(c.wait)
+				synctest.Wait()
+				if answered.Load() != 0 {
+					t.Error("answered before the sync")
+				}
+				s.Open()
+				synctest.Wait()
+				if answered.Load() != 3 || syncs.Load() != c.syncs {
+					t.Errorf("%d answered after %d syncs", answered.Load(), syncs.Load())
+				}
+			})
+		})
+	}
 }
 
 // Parts of several streams are one atomic unit, also where one of them has no room

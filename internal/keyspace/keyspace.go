@@ -50,6 +50,7 @@ const (
 	HandleKey      byte = 'K'
 	Functions      byte = 'L' // a tag of its own follows
 	StreamState    byte = 'M' // also of streams that are no shards
+	Platforms      byte = 'N' // a tag of its own follows
 	Fanouts        byte = 'P'
 	Queues         byte = 'Q'
 	Replays        byte = 'R' // in shard 0 also SigningKeys: their keys are longer
@@ -83,6 +84,13 @@ const (
 	FunctionRecords  byte = 'f'
 	FunctionMappings byte = 'm'
 	FunctionVersions byte = 'v'
+)
+
+// Tags of push platforms' records, behind Platforms.
+const (
+	PlatformApplications byte = 'a'
+	PlatformEndpoints    byte = 'e'
+	PlatformTokens       byte = 't'
 )
 
 // Tags behind LogSpace.

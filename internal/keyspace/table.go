@@ -18,6 +18,7 @@ const (
 	OwnerLogs      Owner = "logs"
 	OwnerIdentity  Owner = "identity"
 	OwnerKeys      Owner = "keys"
+	OwnerPlatforms Owner = "platforms"
 	OwnerSMS       Owner = "sms"
 	OwnerCluster   Owner = "cluster"
 )
@@ -152,6 +153,9 @@ const (
 	KindMapping
 	KindVersion
 	KindStreamState
+	KindPlatformApplication
+	KindPlatformEndpoint
+	KindPlatformToken
 	KindFanout
 	KindQueue
 	KindReplay
@@ -234,7 +238,12 @@ var Table = [...]Kind{
 	KindMapping:  {"event-source mapping", OwnerFunctions, append(function(FunctionMappings), text(PartName)), versioned},
 	KindVersion:  {"version of a function", OwnerFunctions, append(function(FunctionVersions), zeroed(PartName), number("version")), versioned},
 
-	KindStreamState:  {"shard, or another stream of the journal", OwnerJournal, sharded(tag(StreamState)), "28 bytes: sequence, epoch, time, latest incarnation"},
+	KindStreamState: {"shard, or another stream of the journal", OwnerJournal, sharded(tag(StreamState)), "28 bytes: sequence, epoch, time, latest incarnation"},
+
+	KindPlatformApplication: {"platform application, its credentials sealed", OwnerPlatforms, append(slashed(sharded(tag(Platforms), tag(PlatformApplications))...), text(PartName)), versioned},
+	KindPlatformEndpoint:    {"platform endpoint", OwnerPlatforms, sharded(tag(Platforms), tag(PlatformEndpoints), number(PartIncarnation), id("endpoint", 16)), versioned},
+	KindPlatformToken:       {"platform endpoint by its token", OwnerPlatforms, sharded(tag(Platforms), tag(PlatformTokens), number(PartIncarnation), id("token", 16)), "the endpoint's id, 16 bytes"},
+
 	KindFanout:       {"publication that is being spread", OwnerTopics, sharded(tag(Fanouts), number("number")), fanoutForm},
 	KindQueue:        {"queue", OwnerQueues, append(named(Queues), text(PartName)), versioned},
 	KindReplay:       {"replay of an archive", OwnerTopics, sharded(tag(Replays), number(PartIncarnation)), "16 bytes: time, sequence"},

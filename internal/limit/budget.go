@@ -168,7 +168,7 @@ func (b *Budget) wait(ctx context.Context, r *Reservation, n int64) error {
 			if now.After(deadline) {
 				return b.giveUp(w, ErrFull)
 			}
-			b.relieve(now)
+			b.shed(now)
 		}
 	}
 }
@@ -191,9 +191,9 @@ func (b *Budget) giveUp(w *waiter, err error) error {
 	return err
 }
 
-// relieve cuts off who is slow, as far as the waiting ones need it. If all that hold
+// shed cuts off slow holders, as far as those who wait need it. If all that hold
 // something wait for more, the newest of them is refused, so that the others go on.
-func (b *Budget) relieve(now time.Time) {
+func (b *Budget) shed(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if now.Sub(b.looked) < look/2 || len(b.waiters) == 0 {

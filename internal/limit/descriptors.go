@@ -20,10 +20,10 @@ type Shares struct {
 // Least and most of the shares.
 const (
 	ownDescriptors = 48
-	leastStore     = 96
-	mostStore      = 1064
-	mostOutgoing   = 8192
-	mostFunctions  = 16384
+	minStore       = 96
+	maxStore       = 1064
+	maxOutgoing    = 8192
+	maxFunctions   = 16384
 )
 
 // Share divides descriptors; 0 is any number. connections is how many connections of
@@ -33,14 +33,14 @@ func Share(descriptors, connections int) Shares {
 	if descriptors <= 0 {
 		descriptors = 1 << 20
 	}
-	s := Shares{Store: min(max(descriptors/4, leastStore), mostStore)}
+	s := Shares{Store: min(max(descriptors/4, minStore), maxStore)}
 	rest := max(descriptors-ownDescriptors-s.Store, 4)
 	if connections > 0 {
 		s.Connections = min(connections, rest*3/4)
 	} else {
 		s.Connections = min(rest/2, MostConnections)
 	}
-	s.Outgoing = min((rest-s.Connections)/2, mostOutgoing)
-	s.Functions = min(rest-s.Connections-s.Outgoing, mostFunctions)
+	s.Outgoing = min((rest-s.Connections)/2, maxOutgoing)
+	s.Functions = min(rest-s.Connections-s.Outgoing, maxFunctions)
 	return s
 }

@@ -52,7 +52,7 @@ func TestShare(t *testing.T) {
 			if descriptors > 0 && sum+ownDescriptors > descriptors {
 				t.Errorf("%d are divided into %+v", descriptors, s)
 			}
-			if s.Store < leastStore || s.Connections < 10 || s.Outgoing < 1 || s.Functions < 1 {
+			if s.Store < minStore || s.Connections < 10 || s.Outgoing < 1 || s.Functions < 1 {
 				t.Errorf("of %d somebody gets nothing: %+v", descriptors, s)
 			}
 			if asked == 10 && s.Connections != asked {
@@ -66,7 +66,7 @@ func TestShare(t *testing.T) {
 	if n := Descriptors(); n < 64 {
 		t.Errorf("%d descriptors", n)
 	}
-	if got := DefaultBytes(0); got != mostBytes {
+	if got := DefaultBytes(0); got != maxBytes {
 		t.Error(got)
 	}
 	if got := DefaultBytes(512 * mb); got != 64*mb {

@@ -117,9 +117,9 @@ type lastReport struct {
 }
 
 const (
-	// steadyLeast is how many minutes are worth a record of their own. Of fewer the
+	// minSteady is how many minutes are worth a record of their own. Of fewer the
 	// points are written when they have passed.
-	steadyLeast = 15
+	minSteady = 15
 	// relist is after how many minutes the metrics are listed anew when they begin to be
 	// steady again.
 	relist = 15
@@ -175,7 +175,7 @@ func (q *Queues) endSteady(c *counters, last int64) {
 	if t.since == 0 {
 		return
 	}
-	keep := last-t.since+1 >= steadyLeast || t.over
+	keep := last-t.since+1 >= minSteady || t.over
 	q.points.EndSteady(c.steady(), last, keep)
 	if p, err := metrics.DecodeSample(t.sample); err == nil && !keep {
 		for minute := t.since; minute <= last; minute++ {

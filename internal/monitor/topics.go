@@ -62,8 +62,11 @@ func (t *Topics) activate(s *topicSeries) {
 }
 
 func (t *Topics) resource(topic arn.ARN) *metrics.Resource {
-	return t.points.Resource(metrics.Owner{Account: topic.Account, Region: topic.Region}, "AWS/SNS",
-		metrics.Dimensions(metrics.Dimension{Name: "TopicName", Value: topic.Resource}))
+	dimensions := metrics.Dimensions(metrics.Dimension{Name: "TopicName", Value: topic.Resource})
+	if platform, name, ok := topic.SplitApplication(); ok { // of what is published to its endpoints
+		dimensions = metrics.Dimensions(metrics.Dimension{Name: "Application", Value: name}, metrics.Dimension{Name: "Platform", Value: platform})
+	}
+	return t.points.Resource(metrics.Owner{Account: topic.Account, Region: topic.Region}, "AWS/SNS", dimensions)
 }
 
 // idle is what an active topic tells of a minute in which nothing happened.

@@ -25,7 +25,7 @@ type Map struct {
 const (
 	pieceBits  = 15             // of the place of an entry in its piece
 	pieceBytes = 1 << pieceBits // of a piece, unless its only entry is longer
-	leastSlots = 16             // a power of two
+	minSlots   = 16             // a power of two
 )
 
 // Len counts the entries.
@@ -46,7 +46,7 @@ func (m *Map) Get(key []byte) (value []byte, ok bool) {
 func (m *Map) Put(key, value []byte) {
 	m.Delete(key)
 	if 3*(m.count+1) > 2*len(m.slots) {
-		m.resize(max(leastSlots, 2*len(m.slots)))
+		m.resize(max(minSlots, 2*len(m.slots)))
 	}
 	slot, _ := m.find(key)
 	m.slots[slot] = m.add(key, value) + 1
@@ -67,7 +67,7 @@ func (m *Map) Delete(key []byte) (ok bool) {
 	if m.dead[piece] += size; 2*m.dead[piece] >= len(m.pieces[piece]) {
 		m.compact(piece)
 	}
-	if len(m.slots) > leastSlots && 8*m.count < len(m.slots) {
+	if len(m.slots) > minSlots && 8*m.count < len(m.slots) {
 		m.resize(len(m.slots) / 2)
 	}
 	return true

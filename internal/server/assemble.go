@@ -117,6 +117,9 @@ type World struct {
 	Exit func(error)
 	// Root is the root key of what Store opens; nil: one is drawn.
 	Root *seal.Root
+	// Replicated says that other nodes may take the store over: what is not durable in it
+	// is not answered for.
+	Replicated bool
 	// TwoStep makes transfers between shards as where they do not share a commit.
 	TwoStep bool
 }
@@ -169,7 +172,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	url := strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/")
 	signed := &envelopes{url: url}
 	var syncs atomic.Pointer[monitoring.Prometheus] // set once metrics are on
-	log := journal.Open(journal.Options{Store: st, Observe: deps.Committed, Logger: deps.Log, Fatal: deps.storeFailed, Synced: func(took time.Duration) {
+	log := journal.Open(journal.Options{Store: st, Observe: deps.Committed, Logger: deps.Log, Fatal: deps.storeFailed, Awaited: deps.World.Replicated, Synced: func(took time.Duration) {
 		if counting := syncs.Load(); counting != nil {
 			counting.Synced(took)
 		}
@@ -344,6 +347,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 			"GET " + adminPrefix + "queue":   admin.Queue(engine, watching.Queues),
 
 			"GET " + adminPrefix + "outbox":                sending.Mails.Handler(),
+			"GET " + adminPrefix + "outbox/push":           sending.Pushes.Handler(),
 			"GET " + adminPrefix + "outbox/sms":            sending.Texts.Handler(),
 			"POST " + adminPrefix + "sms/receive":          sending.Texts.Receiver(),
 			"GET " + adminPrefix + "events":                admin.Events(engine),

@@ -63,6 +63,8 @@ var samples = map[string]string{
 	"DashboardName": "d", "LogGroupName": "/g", "LogStreamName": "s", "logs.ResourceArn": "arn:aws:logs:us-east-1:" + owner + ":log-group:/g",
 	"UserName": "anna", "RoleName": "r", "GroupName": "g", "PolicyName": "p", "PolicyArn": "arn:aws:iam::" + owner + ":policy/p",
 	"RoleArn": "arn:aws:iam::" + owner + ":role/r", "AliasName": "alias/a",
+	"PlatformApplicationArn": "arn:aws:sns:us-east-1:" + owner + ":app/GCM/t", "Platform": "GCM",
+	"EndpointArn":         "arn:aws:sns:us-east-1:" + owner + ":endpoint/GCM/t/5be8f5b5-6a27-41a4-8c5a-3b1a3b1a3b1a",
 	"DestinationArn.logs": "arn:aws:lambda:us-east-1:" + owner + ":function:f",
 }
 

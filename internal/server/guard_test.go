@@ -1,13 +1,10 @@
 package server
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,28 +13,8 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/wire/guard"
+	"godwit.dev/godwit/test/rawhttp"
 )
-
-// exchange sends text as it is to address, and returns the answer.
-func exchange(t *testing.T, address, text string) (int, string) {
-	t.Helper()
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	io.WriteString(conn, text)
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatalf("%q: %v", text, err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(body)
-}
 
 // The guard stands before everything, whichever of the two servers of HTTP answers.
 func TestGuardIsBeforeEverything(t *testing.T) {
@@ -66,18 +43,18 @@ func TestGuardIsBeforeEverything(t *testing.T) {
 			if strings.HasPrefix(request, "POST /_godwit/ready HTTP/1.0") { // a probe needs no Host
 				continue
 			}
-			if status, body := exchange(t, s.Addr().String(), request); status != http.StatusForbidden || !strings.HasPrefix(body, `{"error":"`) {
+			if status, body := rawhttp.Exchange(t, s.Addr().String(), request); status != http.StatusForbidden || !strings.HasPrefix(body, `{"error":"`) {
 				t.Errorf("%q: %d %s", request, status, body)
 			}
 		}
 	}
-	if status, _ := exchange(t, s.Addr().String(), "OPTIONS * HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"); status != http.StatusForbidden {
+	if status, _ := rawhttp.Exchange(t, s.Addr().String(), "OPTIONS * HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n"); status != http.StatusForbidden {
 		t.Errorf("OPTIONS * of a foreign name: %d", status)
 	}
 	if n := served.Load(); n != 0 {
 		t.Errorf("%d requests were served", n)
 	}
-	if status, body := exchange(t, s.Addr().String(), "GET /_godwit/ready HTTP/1.0\r\n\r\n"); status != http.StatusOK {
+	if status, body := rawhttp.Exchange(t, s.Addr().String(), "GET /_godwit/ready HTTP/1.0\r\n\r\n"); status != http.StatusOK {
 		t.Errorf("a probe without a Host: %d %s", status, body)
 	}
 }
@@ -114,7 +91,7 @@ func TestProfilesAreGuarded(t *testing.T) {
 			if path != "cmdline" && tt.want == 200 {
 				continue
 			}
-			if status, body := exchange(t, line.Listen, "GET /debug/pprof/"+path+" HTTP/1.1\r\n"+tt.header+"\r\n"); status != tt.want {
+			if status, body := rawhttp.Exchange(t, line.Listen, "GET /debug/pprof/"+path+" HTTP/1.1\r\n"+tt.header+"\r\n"); status != tt.want {
 				t.Errorf("%s %q: %d %s, want %d", path, tt.header, status, body, tt.want)
 			}
 		}
@@ -148,8 +125,8 @@ func TestRefusalsAreTold(t *testing.T) {
 		"Host: evil.example\r\n", "Host: localhost\r\nOrigin: null\r\n", "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n",
 		"Host: localhost\r\nReferer: http://evil.example/\r\n", "Host: godwit\r\n",
 	} {
-		exchange(t, address, "GET /?Action=ListQueues HTTP/1.1\r\nConnection: close\r\n"+header+"\r\n")
-		exchange(t, address, "GET /_godwit/ready?Action=x HTTP/1.1\r\nConnection: close\r\n"+header+"\r\n")
+		rawhttp.Exchange(t, address, "GET /?Action=ListQueues HTTP/1.1\r\nConnection: close\r\n"+header+"\r\n")
+		rawhttp.Exchange(t, address, "GET /_godwit/ready?Action=x HTTP/1.1\r\nConnection: close\r\n"+header+"\r\n")
 	}
 	mu.Lock()
 	defer mu.Unlock()

@@ -43,7 +43,7 @@ func NewLimits(c config.Config, log *slog.Logger) *Limits {
 	}
 	l.outgoing = limit.NewSlots("outgoing_connections", l.shares.Outgoing)
 	l.options = conns.Options{
-		Most: l.shares.Connections, PerAddress: cmp.Or(c.MaxConnectionsPerAddress, max(l.shares.Connections/4, 1)),
+		Max: l.shares.Connections, PerAddress: cmp.Or(c.MaxConnectionsPerAddress, max(l.shares.Connections/4, 1)),
 		Window: l.pace.Window, Rate: c.MinTransferRate, HeadBytes: max(bytes/8, 1<<20),
 	}
 	for _, p := range c.TrustedProxies {

@@ -7,6 +7,7 @@ import (
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/functions"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/platforms"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/queues/faults"
 	"godwit.dev/godwit/internal/shard/queues/queuepolicy"
@@ -42,6 +43,14 @@ type (
 	FunctionLimits = functions.FunctionLimits
 	// QueuedEvent is that of functions.
 	QueuedEvent = functions.QueuedEvent
+	// PushTarget is that of platforms.
+	PushTarget = platforms.Target
+	// PushCredentials is that of platforms.
+	PushCredentials = platforms.Credentials
+	// PlatformApplication is that of platforms.
+	PlatformApplication = platforms.Application
+	// PlatformEndpoint is that of platforms.
+	PlatformEndpoint = platforms.Endpoint
 	// Outgoing is that of queues.
 	Outgoing = queues.Outgoing
 	// Permission is that of queuepolicy.

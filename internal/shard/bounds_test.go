@@ -24,17 +24,6 @@ import (
 	"godwit.dev/godwit/test/soak"
 )
 
-// decodable fails the test on a commit that no standby would take, and keeps
-// the size of the largest.
-func decodable(t *testing.T, largest *int) func([]byte) {
-	return func(sealed []byte) {
-		*largest = max(*largest, len(sealed))
-		if _, err := mutation.DecodeCommit(sealed); err != nil {
-			t.Errorf("a commit of %d bytes: %v", len(sealed), err)
-		}
-	}
-}
-
 // TestCommitsAreBounded: many large sends that wait for the disk together are
 // split into commits of at most 4 MiB, and none is lost.
 func TestCommitsAreBounded(t *testing.T) {
@@ -42,7 +31,7 @@ func TestCommitsAreBounded(t *testing.T) {
 	ctx := context.Background()
 	var largest int
 	s := newGatedStore()
-	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, decodable(t, &largest)), Clock: clock.System})
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, shardtest.Decodable(t, &largest)), Clock: clock.System})
 	defer e.Close()
 	if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("q")}); err != nil {
 		t.Fatal(err)
@@ -64,7 +53,7 @@ func TestCommitsAreBounded(t *testing.T) {
 	sh := e.Topics.ShardOf(shardtest.QueueARN("q"))
 	for appended := int64(0); appended < senders*batch; runtime.Gosched() {
 		sh.Mu.Lock()
-		appended = queueIn(sh, shardtest.QueueARN("q")).Machine.Counts(sh.Now()).Visible
+		appended = shardtest.QueueIn(sh, shardtest.QueueARN("q")).Machine.Counts(sh.Now()).Visible
 		sh.Mu.Unlock()
 	}
 	s.Open()
@@ -106,7 +95,7 @@ func TestFanOutsAreBounded(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/direct=%v", name, direct), func(t *testing.T) {
 				ctx := context.Background()
 				var largest int
-				o := shard.Options{Journal: shardtest.JournalOf(t, memory.New(), decodable(t, &largest)), Clock: clock.System}
+				o := shard.Options{Journal: shardtest.JournalOf(t, memory.New(), shardtest.Decodable(t, &largest)), Clock: clock.System}
 				if direct {
 					o.Render, o.NewID = render, func() message.ID { return message.ID{} }
 				}
@@ -154,7 +143,7 @@ func TestStartsAreBounded(t *testing.T) {
 	const subscriptions = 27_000
 	ctx := context.Background()
 	var largest int
-	o := shard.Options{Journal: shardtest.JournalOf(t, memory.New(), decodable(t, &largest)), Clock: clock.System}
+	o := shard.Options{Journal: shardtest.JournalOf(t, memory.New(), shardtest.Decodable(t, &largest)), Clock: clock.System}
 	e := shardtest.Open(t, o)
 	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("wide")}); err != nil {
 		t.Fatal(err)
@@ -168,7 +157,7 @@ func TestStartsAreBounded(t *testing.T) {
 	e.Background.Wait()
 	for round := range 2 { // with and without a lease each
 		for i := range subscriptions {
-			if ds := takeAll(t, e, shardtest.TopicARN("wide").Subscription(shardtest.SubscriptionID(i))); len(ds) != 1 {
+			if ds := shardtest.TakeAll(t, e, shardtest.TopicARN("wide").Subscription(shardtest.SubscriptionID(i))); len(ds) != 1 {
 				t.Fatalf("round %d: subscription %d has %d messages", round, i, len(ds))
 			} else if round == 1 {
 				e.Release(ds[0])
@@ -214,23 +203,14 @@ func TestIdleQueuesCostLittle(t *testing.T) {
 			}
 		}
 	}()
-	before := heapInUse()
+	before := shardtest.HeapInUse()
 	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System})
-	each := (heapInUse() - before) / queueCount
+	each := (shardtest.HeapInUse() - before) / queueCount
 	t.Logf("%d bytes each", each)
 	if each > 1024 || each < 100 {
 		t.Errorf("an idle queue takes %d bytes", each)
 	}
 	e.Close()
-}
-
-// heapInUse is how much memory is in use, in bytes.
-func heapInUse() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC() // what a pool held goes with the second
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
 }
 
 // settableClock is a system clock that somebody sets.

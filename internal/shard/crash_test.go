@@ -110,7 +110,7 @@ func (w *crashWorld) run() {
 	s := shardtest.OpenStore(w.t, w.fs)
 	o := shard.Options{Journal: shardtest.JournalOf(w.t, s, w.observe), Clock: clock.System, TwoStep: w.how.twoStep}
 	if w.how.direct {
-		o.NewID, o.Render = w.nextID, (&pump{newID: w.nextID}).render
+		o.NewID, o.Render = w.nextID, (&shardtest.Pump{NewID: w.nextID}).Render
 	}
 	w.engine = shardtest.Open(w.t, o)
 	w.setup()
@@ -418,7 +418,7 @@ func (w *crashWorld) verify(i int, c crashed) (interrupted int) {
 			t.Error(err)
 		}
 	}
-	p := &pump{engine: e, newID: w.nextID}
+	p := &shardtest.Pump{Engine: e, NewID: w.nextID}
 	if have, records := holding(t, e), shardtest.CountKeys(t, s, 'D', 'm'); have != records {
 		t.Errorf("the counters tell of %d messages, and there are %d records", have, records)
 	}
@@ -451,13 +451,13 @@ func holding(t *testing.T, e *shard.Engine) (n int) {
 }
 
 // drain carries and receives all there is, and counts it by origin.
-func drain(t *testing.T, e *shard.Engine, p *pump, now *clock.Virtual) map[string]int {
+func drain(t *testing.T, e *shard.Engine, p *shardtest.Pump, now *clock.Virtual) map[string]int {
 	t.Helper()
 	ctx := context.Background()
 	found, latest := map[string]int{}, map[string]uint64{}
 	e.SetConsumer("sns", p)
 	for range 100 {
-		p.run(t)
+		p.Run(t)
 		for _, name := range crashQueues {
 			for m := range shardtest.ReceiveAll(t, e, shardtest.QueueARN(name), time.Minute) {
 				id, _ := identify(name, m.Message)

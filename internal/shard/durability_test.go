@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
-	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
@@ -64,20 +63,12 @@ func (w *world) send(name, body string) {
 func (w *world) receive(name string, wait time.Duration) string {
 	got, err := w.Receive(context.Background(), queues.ReceiveRequest{Queue: shardtest.QueueARN(name), Max: 1, Visibility: time.Hour, Wait: wait})
 	if err != nil {
-		return said(err)
+		return shardtest.Said(err)
 	}
 	if len(got) == 0 {
 		return "nothing"
 	}
 	return string(got[0].Body)
-}
-
-// said is a short form of an error.
-func said(err error) string {
-	if err == nil {
-		return "ok"
-	}
-	return fmt.Sprint("fault ", fault.KindOf(err) == fault.QueueDoesNotExist || fault.KindOf(err) == fault.NotFound)
 }
 
 const missing = "fault true"
@@ -125,14 +116,14 @@ func TestReplyWaitsForDurability(t *testing.T) {
 		}, "1"},
 		{"info of a created queue", create, func(w *world) string {
 			_, err := w.QueueInfo(ctx, shardtest.QueueARN("new"))
-			return said(err)
+			return shardtest.Said(err)
 		}, "ok"},
 		{"config of a created queue", create, func(w *world) string {
 			_, err := w.QueueConfig(ctx, shardtest.QueueARN("new"))
-			return said(err)
+			return shardtest.Said(err)
 		}, "ok"},
 		{"a second creation", create, func(w *world) string {
-			return said(w.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("new")}))
+			return shardtest.Said(w.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("new")}))
 		}, "ok"},
 		{"empty receive of a created queue", create, func(w *world) string { return w.receive("new", 0) }, "nothing"},
 		{"empty long poll of a created queue", create, func(w *world) string { return w.receive("new", time.Millisecond) }, "nothing"},
@@ -145,24 +136,24 @@ func TestReplyWaitsForDurability(t *testing.T) {
 		{"list without a deleted queue", remove, list, "[empty]"},
 		{"send to a deleted queue", remove, func(w *world) string {
 			_, err := w.Send(ctx, shardtest.QueueARN("old"), []queues.Outgoing{{Message: shardtest.NewMessage(9, "x")}})
-			return said(err)
+			return shardtest.Said(err)
 		}, missing},
 		{"receive from a deleted queue", remove, func(w *world) string { return w.receive("old", 0) }, missing},
 		{"delete in a deleted queue", remove, func(w *world) string {
 			_, err := w.DeleteMessages(ctx, shardtest.QueueARN("old"), []string{w.handle})
-			return said(err)
+			return shardtest.Said(err)
 		}, missing},
 		{"config of a deleted queue", remove, func(w *world) string {
 			_, err := w.QueueConfig(ctx, shardtest.QueueARN("old"))
-			return said(err)
+			return shardtest.Said(err)
 		}, missing},
 		{"info of a deleted queue", remove, func(w *world) string {
 			_, err := w.QueueInfo(ctx, shardtest.QueueARN("old"))
-			return said(err)
+			return shardtest.Said(err)
 		}, missing},
 		{"publish to a created topic", createTopic, func(w *world) string {
 			_, err := w.Publish(ctx, shardtest.TopicARN("new"), shard.Publication{ID: shardtest.MessageID(2), Body: []byte("x")})
-			return said(err)
+			return shardtest.Said(err)
 		}, "ok"},
 		{"list with a created topic", createTopic, func(w *world) string {
 			topics, _, err := w.ListTopics(ctx, shardtest.Region, shardtest.Account, "", 10)
@@ -171,11 +162,11 @@ func TestReplyWaitsForDurability(t *testing.T) {
 		}, "2"},
 		{"publish to a deleted topic", removeTopic, func(w *world) string {
 			_, err := w.Publish(ctx, shardtest.TopicARN("old"), shard.Publication{ID: shardtest.MessageID(2), Body: []byte("x")})
-			return said(err)
+			return shardtest.Said(err)
 		}, missing},
 		{"subscriptions of a deleted topic", removeTopic, func(w *world) string {
 			_, _, err := w.ListSubscriptionsByTopic(ctx, shardtest.TopicARN("old"), "", 10)
-			return said(err)
+			return shardtest.Said(err)
 		}, missing},
 	}
 	for _, c := range cases {
@@ -190,7 +181,7 @@ func TestReplyWaitsForDurability(t *testing.T) {
 				synctest.Wait()
 				go func() { got = c.ask(w); answered = true }()
 				synctest.Wait()
-				<-after(time.Second) // a long poll ends
+				<-shardtest.After(time.Second) // a long poll ends
 				synctest.Wait()
 				if caused || answered {
 					t.Errorf("before the sync: caused %v, answered %v %q", caused, answered, got)
@@ -203,13 +194,6 @@ func TestReplyWaitsForDurability(t *testing.T) {
 			})
 		})
 	}
-}
-
-// after is a channel that is closed once d has passed.
-func after(d time.Duration) <-chan struct{} {
-	done := make(chan struct{})
-	clock.System.AfterFunc(d, func() { close(done) })
-	return done
 }
 
 // TestWaitingReceiveWaitsForDurability is the same for a receive that waited
@@ -301,7 +285,7 @@ func TestLeasesAndDeletesDoNotWait(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				defer w.Close()
-				<-after(time.Second) // nothing is under way
+				<-shardtest.After(time.Second) // nothing is under way
 				w.store.Shut()
 				answered := false
 				go func() { w.must(command(w)); answered = true }()
@@ -316,7 +300,7 @@ func TestLeasesAndDeletesDoNotWait(t *testing.T) {
 				if g.Durable() {
 					t.Fatal("nothing was written")
 				}
-				<-after(journal.LazyDelay)
+				<-shardtest.After(journal.LazyDelay)
 				synctest.Wait()
 				w.store.Open()
 				synctest.Wait()

@@ -30,6 +30,7 @@ import (
 	"godwit.dev/godwit/internal/shard/direct"
 	"godwit.dev/godwit/internal/shard/functions"
 	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/platforms"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/queues/encryption"
 	"godwit.dev/godwit/internal/shard/signing"
@@ -105,6 +106,7 @@ type Options struct {
 const (
 	endpointsPurpose    = "endpoints"
 	environmentsPurpose = "environments"
+	credentialsPurpose  = "platform credentials"
 )
 
 // sealer is that of a purpose; nil without keys.
@@ -124,6 +126,7 @@ type Engine struct {
 	Direct *direct.Publishing
 	*topics.Topics
 	*functions.Functions
+	*platforms.Platforms
 	*signing.Keys
 }
 
@@ -149,8 +152,13 @@ func Open(o Options) (*Engine, error) {
 	ofFunctions := functions.New(ofBacklogs, functions.Options{
 		Accepted: o.Accepted, Limits: o.FunctionLimits, Updates: o.FunctionUpdates, Draw: o.Draw, Sign: o.Sign,
 	})
+	toEndpoints := platforms.Options{NewID: o.NewID, Published: o.Published}
+	if o.Sealing != nil {
+		toEndpoints.Sealer = o.Sealing.Sealer(credentialsPurpose)
+	}
 	e := &Engine{
-		Kernel: k, Queues: ofQueues, Transfers: ofTransfers, Backlogs: ofBacklogs, Direct: ofDirect, Topics: ofTopics,
+		Platforms: platforms.New(ofBacklogs, toEndpoints),
+		Kernel:    k, Queues: ofQueues, Transfers: ofTransfers, Backlogs: ofBacklogs, Direct: ofDirect, Topics: ofTopics,
 		Functions: ofFunctions, Keys: signing.New(k, o.sealer("signing keys")),
 	}
 	if o.Sealing != nil {

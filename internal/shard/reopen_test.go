@@ -58,27 +58,27 @@ func runHistory(t *testing.T, seed uint64, steps int, reopen bool, o shard.Optio
 	c := clock.NewVirtual(shardtest.Start)
 	s := shardtest.OpenStore(t, vfs.NewMem())
 	defer s.Close()
-	script := newScript(t, seed, c)
-	o.Clock, o.NewID, o.Render = c, script.nextID, script.pump.render
+	script := shardtest.NewScript(t, seed, c)
+	o.Clock, o.NewID, o.Render = c, script.NextID, script.Pump.Render
 	o.Journal = shardtest.JournalOf(t, s, func(sealed []byte) {
 		if o.Encryption != nil && (bytes.Contains(sealed, []byte("published ")) || bytes.Contains(sealed, []byte("in order "))) {
 			t.Errorf("seed %d: a commit has in clear what was published: %q", seed, sealed)
 		}
 	})
 	e := shardtest.Open(t, o)
-	script.attach(e)
-	script.setup()
+	script.Attach(e)
+	script.Setup()
 	for range steps {
-		script.step()
+		script.Step()
 		if reopen {
 			e.Close()
 			e = shardtest.Open(t, o)
-			script.attach(e)
-			script.settle()
+			script.Attach(e)
+			script.Settle()
 		}
 	}
 	e.Close()
-	return script.out
+	return script.Out
 }
 
 func compareTranscripts(t *testing.T, seed uint64, a, b []string) {

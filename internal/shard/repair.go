@@ -118,7 +118,7 @@ func (r *Repair) See(key, value []byte) {
 	case keyspace.KindQueue:
 		r.seeName(value)
 		r.own(value)
-	case keyspace.KindSubscription, keyspace.KindTopic, keyspace.KindFunction, keyspace.KindDirect:
+	case keyspace.KindSubscription, keyspace.KindTopic, keyspace.KindFunction, keyspace.KindDirect, keyspace.KindPlatformApplication:
 		r.own(value)
 	case keyspace.KindDeletedTopics:
 		r.dropping = true

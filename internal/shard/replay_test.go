@@ -55,20 +55,20 @@ func recordHistory(t *testing.T, seed uint64, s store.Store, how transferMode) (
 		}
 		commits = append(commits, commit)
 	}), Clock: c, TwoStep: how.twoStep}
-	script := newScript(t, seed, c)
+	script := shardtest.NewScript(t, seed, c)
 	if how.direct {
-		o.NewID, o.Render = script.nextID, script.pump.render
+		o.NewID, o.Render = script.NextID, script.Pump.Render
 	}
 	e := shardtest.Open(t, o)
-	script.attach(e)
-	script.setup()
+	script.Attach(e)
+	script.Setup()
 	for i := range 200 {
-		script.step()
+		script.Step()
 		if i%60 == 59 {
 			e.Close()
 			e = shardtest.Open(t, o)
-			script.attach(e)
-			script.settle()
+			script.Attach(e)
+			script.Settle()
 		}
 	}
 	e.Close()

@@ -27,12 +27,12 @@ func TestHangingSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		defer w.Close()
-		<-after(time.Second) // its lease is durable
+		<-shardtest.After(time.Second) // its lease is durable
 		w.store.Shut()
 		go w.send("old", "third")
-		<-after(journal.SlowSync + time.Millisecond)
+		<-shardtest.After(journal.SlowSync + time.Millisecond)
 		answered := startDelete(w)
-		<-after(time.Minute)
+		<-shardtest.After(time.Minute)
 		synctest.Wait()
 		if *answered {
 			t.Error("answered while the sync before its own hung")
@@ -97,17 +97,17 @@ func TestSlowDisk(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				defer w.Close()
-				<-after(time.Second) // its lease is durable
+				<-shardtest.After(time.Second) // its lease is durable
 				w.store.Shut()
 				go w.send("old", "third")
-				<-after(c.sync)
+				<-shardtest.After(c.sync)
 				w.store.Open()
 				synctest.Wait()
-				<-after(c.ago)
+				<-shardtest.After(c.ago)
 
 				w.store.Shut()
 				answered := startDelete(w)
-				<-after(time.Second)
+				<-shardtest.After(time.Second)
 				synctest.Wait()
 				if *answered != c.early {
 					t.Errorf("answered before its sync: %v, want %v", *answered, c.early)

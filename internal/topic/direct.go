@@ -10,3 +10,15 @@ func Direct(name arn.ARN, p Protocol, incarnation uint64, attributes map[string]
 		ARN: name, Protocol: p, Owner: name.Account, Incarnation: incarnation, topic: &Topic{ARN: name, attributes: attributes},
 	}
 }
+
+// BodyName is what the subscription's body is called in a message that has several: its
+// protocol, or the push platform of its endpoint.
+func (sub *Subscription) BodyName() string {
+	if sub.Protocol != Application {
+		return sub.Protocol.String()
+	}
+	endpoint, _ := arn.Parse(sub.Endpoint) // checked when it was subscribed
+	application, _, _ := endpoint.SplitEndpoint()
+	platform, _, _ := application.SplitApplication()
+	return platform
+}

@@ -34,6 +34,8 @@ type Subscribe struct {
 	// Refused is why no confirmation may be mailed to the endpoint, if it is a mail
 	// address; nil: one may.
 	Refused error
+	// Missing says that there is no such endpoint of a push platform.
+	Missing bool
 }
 
 // Subscribed is the answer to Subscribe.
@@ -63,6 +65,9 @@ func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subs
 	confirmed, err := endpoint.Check(protocol, cmd.Endpoint, cmd.Owner, t.ARN)
 	if err != nil {
 		return Subscribed{}, err
+	}
+	if cmd.Missing && protocol == endpoint.Application {
+		return Subscribed{}, endpoint.ErrPlatform.With(cmd.Endpoint)
 	}
 	if existing, ok := t.endpoints[address{protocol, cmd.Endpoint}]; ok {
 		return s.subscribeAgain(now, existing, cmd, b)

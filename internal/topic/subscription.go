@@ -24,6 +24,8 @@ const (
 	Email     = endpoint.Email
 	EmailJSON = endpoint.EmailJSON
 	SMS       = endpoint.SMS
+
+	Application = endpoint.Application
 	// Protocols is how many there are; they count up from 0.
 	Protocols = endpoint.Protocols
 )

@@ -10,13 +10,12 @@ import (
 	"godwit.dev/godwit/internal/wire/awsquery"
 )
 
-// A request for a service that is not here is told so by the service's name, in a form
-// that the service's client can read: who has set one endpoint for all of AWS's services
-// must see which one was asked for too much.
+// A request for a service that is not built is refused by the service's name, in a form
+// that the service's client can read: with one endpoint set for all of AWS's services the
+// user must see which one is missing.
 
-// titles are the names under which AWS's services are known to people, by those that
-// they have in credential scopes. Those that are here have theirs for the list of what
-// is.
+// titles are the full names of AWS's services by their names in credential scopes; those
+// of built services are for the list of what is built.
 var titles = map[string]string{
 	"sqs": "SQS", "sns": "SNS", "monitoring": "CloudWatch", "logs": "CloudWatch Logs", "lambda": "Lambda",
 

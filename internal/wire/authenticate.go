@@ -13,8 +13,8 @@ import (
 	"godwit.dev/godwit/internal/sigv4"
 )
 
-// early is the size of a body, in bytes, before which it is asked whether its sender may
-// have a key: strangers do not get to upload much.
+// early is the size of a body, in bytes, above which the access key is checked before the
+// body is read: unknown callers cannot upload much.
 const early = 64 << 10
 
 // errUnsigned is what sigv4 says of a request that has no signature.
@@ -35,8 +35,8 @@ func (x *exchange) admitBody() error {
 	return x.handler.Authentic.Examine(&request)
 }
 
-// arrived is told of the body as it was sent, which is what is signed. What the request
-// asks for is known by now but in Query, which is authenticated as soon as it is.
+// arrived takes the body as it was sent, which is what is signed. The operation is known
+// by now, except in Query, where the request is authenticated once it is.
 func (x *exchange) arrived(body []byte) error {
 	if x.handler.Authentic != nil && sigv4.Signed(x.r) {
 		x.payload = sha256.Sum256(body)
@@ -76,8 +76,8 @@ func (x *exchange) authenticate(version string) error {
 	return nil
 }
 
-// believe takes the caller for whom the access key is of, and one that nobody was given
-// for what it says.
+// believe identifies the caller by the access key alone: its owner, or, for a key that
+// nobody was given, the account that it names.
 func (x *exchange) believe() {
 	if known := x.handler.Known; known != nil && x.call.AccessKey != "" {
 		const token = "X-Amz-Security-Token"
@@ -135,8 +135,8 @@ func (h *Handler) Vouched(r *http.Request) bool {
 	return h.Authentic.Examine(&request) == nil
 }
 
-// unverified are callers by what they call themselves, where nobody verifies it: the
-// latest of each slot.
+// unverified caches the callers of requests whose signatures are not verified, by their
+// access keys: the latest of each slot.
 type unverified [64]atomic.Pointer[caller.Caller]
 
 func (u *unverified) get(account, accessKey string) *caller.Caller {

@@ -114,7 +114,7 @@ func (u *upload) limit(now time.Time) {
 	u.x.readUntil(u.window)
 }
 
-// came takes n bytes of a body that goes on, and reports whether enough came of late.
+// came counts n bytes of a body, and reports whether it is still fast enough.
 func (u *upload) came(n int) error {
 	x := u.x
 	u.arrived += int64(n)

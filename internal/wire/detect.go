@@ -21,8 +21,8 @@ const (
 	protocolCBOR  = "cbor"
 )
 
-// address reads out of the request's head who asks whom in which protocol, as
-// far as it tells.
+// address finds the caller, the service and the protocol in the request's head, as far as
+// that tells.
 func (x *exchange) address() {
 	h, r := x.handler, x.r
 	scope, signed := sigv4.FromRequest(r)

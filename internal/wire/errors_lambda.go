@@ -75,6 +75,7 @@ var lambdaErrors = with(map[fault.Kind]errorShape{
 	fault.SubscriptionLimitExceeded:    lambdaInvalid,
 	fault.TopicLimitExceeded:           lambdaInvalid,
 	fault.FilterPolicyLimitExceeded:    lambdaInvalid,
+	fault.PlatformApplicationDisabled:  lambdaInvalid,
 	fault.EndpointDisabled:             lambdaInvalid,
 	fault.TagLimitExceeded:             lambdaInvalid,
 	fault.InvalidState:                 lambdaInvalid,

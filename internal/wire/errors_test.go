@@ -106,10 +106,12 @@ func TestSNSErrors(t *testing.T) {
 		fault.TopicLimitExceeded:        "TopicLimitExceeded 403",
 		fault.FilterPolicyLimitExceeded: "FilterPolicyLimitExceeded 403",
 		fault.EndpointDisabled:          "EndpointDisabled 400",
-		fault.InvalidSecurity:           "InvalidSecurity 403",
-		fault.ResourceNotFound:          "ResourceNotFound 404",
-		fault.BatchEntryIdsNotDistinct:  "BatchEntryIdsNotDistinct 400",
-		fault.Unavailable:               "ServiceUnavailable 503",
+
+		fault.PlatformApplicationDisabled: "PlatformApplicationDisabled 400",
+		fault.InvalidSecurity:             "InvalidSecurity 403",
+		fault.ResourceNotFound:            "ResourceNotFound 404",
+		fault.BatchEntryIdsNotDistinct:    "BatchEntryIdsNotDistinct 400",
+		fault.Unavailable:                 "ServiceUnavailable 503",
 	} {
 		if got := fmt.Sprint(snsErrors[kind].Code, " ", snsErrors[kind].Status); got != want {
 			t.Errorf("got %s, want %s", got, want)

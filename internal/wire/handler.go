@@ -383,7 +383,7 @@ func (x *exchange) refuse(err error) {
 	}
 }
 
-// finish turns a panic into an answer and tells of the request.
+// finish turns a panic into an answer, and reports the request to its observer.
 func (x *exchange) finish() {
 	if x.kept.large {
 		<-x.handler.large

@@ -211,7 +211,7 @@ func (x *exchange) write(status int, body []byte) {
 	}
 }
 
-// send writes the answer's body; a caller that is gone does not want to know. By HTTP/2
+// send writes the answer's body; errors of a caller that hung up are ignored. By HTTP/2
 // a caller may leave one answer where it is and go on with others, so that its
 // connection is not seen to stand still: so much of each has to go out in every window.
 func (x *exchange) send(body []byte) {

@@ -198,7 +198,7 @@ func newService(s Service, operations []api.Operation) *Service {
 	return &s
 }
 
-// watch finds out who is told of requests.
+// watch makes the observers of the operations.
 func (s *Service) watch(observe func(service, operation string) Observer) {
 	s.observer = observe(s.Name, "")
 	for name, op := range s.operations {

@@ -125,6 +125,7 @@ var scenarios = []scenario{
 	{"http", "deliveries to a web endpoint, and how long after the publish", runHTTP},
 	{"sms", "text messages to an SMSC over one bind", runSMS},
 	{"isolation", "an endpoint that answers beside many that hang", runIsolation},
+	{"push", "push messages to a stand-in of APNs, over one connection", runPush},
 	{"functions", "functions that are warm, cold, idle, and fed from a queue", runFunctions},
 	{"signatures", "what it costs to verify who has sent a body", runSignatures},
 	{"decisions", "what it costs to decide by policies", runDecisions},

@@ -155,7 +155,7 @@ func (d *depthRun) prepare(ctx context.Context) (err error) {
 	}
 	d.note("depth", d.state+" fill", d.s.name, 0, d.fill, nil)
 	if d.state == returned {
-		if d.back, err = d.giveBack(ctx); err != nil {
+		if d.back, err = d.requeue(ctx); err != nil {
 			return err
 		}
 		d.note("depth", d.state+" return", d.s.name, 0, d.back, nil)
@@ -201,10 +201,10 @@ func (d *depthRun) restart(ctx context.Context, killed bool) (time.Duration, err
 	return took, err
 }
 
-// giveBack receives messages once, up to returnedMost, and waits until the visibility
+// requeue receives messages once, up to returnedMost, and waits until the visibility
 // timeout has returned them all. They come first again, and so there are no more of them
 // in any queue than can be in flight at once.
-func (d *depthRun) giveBack(ctx context.Context) (sample, error) {
+func (d *depthRun) requeue(ctx context.Context) (sample, error) {
 	var firsts atomic.Int64
 	want := int64(min(d.depth, returnedMost))
 	visibility := returnedWithin + int(want/returnedRate)

@@ -23,71 +23,63 @@ const (
 // runPolicies sets filter policies of almost the greatest size, publishes past many of
 // them, and restarts.
 func runPolicies(ctx context.Context, b *bench) error {
-	specs := b.of(subject)
-	if len(specs) == 0 {
-		return nil
-	}
-	servers, stop, err := startAll(ctx, specs[:1], b.dir)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	s := servers[0]
-	c := newConn(s.host)
-	defer c.close()
-	topic, err := makeTopic(c, b.newName())
-	if err != nil {
-		return err
-	}
-	t := &table{
-		title:  "Hard filter policies",
-		note:   fmt.Sprintf("Policies of %d bytes: a call each, the one of %d with the least CPU, in ms, with all that a request takes. Then %d of them on one topic.", policyBytes, policyTries, policyMany),
-		header: []string{"", "ms", "CPU ms"},
-	}
-	b.report.tables = append(b.report.tables, t)
-	worst := 0.0
-	for _, one := range hardPolicies() {
-		var took, cpu float64
-		var refused error
-		for n := range policyTries { // the least counts: a fresh server has yet to grow, and others only add
-			t, spent, err := s.timed(func() error { return setPolicy(c, topic, 1000+n, one.policy) })
-			if n == 0 || spent < cpu {
-				took, cpu = t, spent
-			}
-			refused = err
-			c.close()
-		}
-		what := "taken"
-		if refused != nil {
-			what = "refused"
-		}
-		t.add(one.name+", "+what, figure(took), figure(cpu))
-		worst = max(worst, cpu)
-	}
-	b.judge(worst <= policyTime, fmt.Sprintf("%s ms", figure(worst)), "a filter policy of %d bytes: at most %.0f ms of CPU to take or refuse", policyBytes, policyTime)
-	levels := hardPolicies()[0].policy
-	for i := range policyMany {
-		if err := setPolicy(c, topic, i+1, levels); err != nil {
+	return b.alone(ctx, func(s *server) error {
+		c := newConn(s.host)
+		defer c.close()
+		topic, err := makeTopic(c, b.newName())
+		if err != nil {
 			return err
 		}
-	}
-	publish := func() error {
-		_, err := query(c, "MessageId", "Publish", url.Values{"TopicArn": {topic}, "Message": {`{"k":{"k":1}}`}})
-		return err
-	}
-	took, cpu, err := s.timed(publish)
-	if err != nil {
-		return err
-	}
-	t.add(fmt.Sprintf("a publish past %d of %d levels", policyMany, policyLevels), figure(took), figure(cpu))
-	b.judge(took <= policyPublish, fmt.Sprintf("%s ms", figure(took)), "a publish past %d such policies: at most %.0f ms", policyMany, policyPublish)
-	c.close()
-	if err := s.restart(ctx, false); err != nil {
-		return err
-	}
-	t.add("a start with them", figure(milliseconds(s.readyIn)), "")
-	b.judge(s.readyIn.Seconds() <= policyStart, fmt.Sprintf("%s s", figure(s.readyIn.Seconds())), "a start with them: at most %.0f s", policyStart)
-	return nil
+		t := &table{
+			title:  "Hard filter policies",
+			note:   fmt.Sprintf("Policies of %d bytes: a call each, the one of %d with the least CPU, in ms, with all that a request takes. Then %d of them on one topic.", policyBytes, policyTries, policyMany),
+			header: []string{"", "ms", "CPU ms"},
+		}
+		b.report.tables = append(b.report.tables, t)
+		worst := 0.0
+		for _, one := range hardPolicies() {
+			var took, cpu float64
+			var refused error
+			for n := range policyTries { // the least counts: a fresh server has yet to grow, and others only add
+				t, spent, err := s.timed(func() error { return setPolicy(c, topic, 1000+n, one.policy) })
+				if n == 0 || spent < cpu {
+					took, cpu = t, spent
+				}
+				refused = err
+				c.close()
+			}
+			what := "taken"
+			if refused != nil {
+				what = "refused"
+			}
+			t.add(one.name+", "+what, figure(took), figure(cpu))
+			worst = max(worst, cpu)
+		}
+		b.judge(worst <= policyTime, fmt.Sprintf("%s ms", figure(worst)), "a filter policy of %d bytes: at most %.0f ms of CPU to take or refuse", policyBytes, policyTime)
+		levels := hardPolicies()[0].policy
+		for i := range policyMany {
+			if err := setPolicy(c, topic, i+1, levels); err != nil {
+				return err
+			}
+		}
+		publish := func() error {
+			_, err := query(c, "MessageId", "Publish", url.Values{"TopicArn": {topic}, "Message": {`{"k":{"k":1}}`}})
+			return err
+		}
+		took, cpu, err := s.timed(publish)
+		if err != nil {
+			return err
+		}
+		t.add(fmt.Sprintf("a publish past %d of %d levels", policyMany, policyLevels), figure(took), figure(cpu))
+		b.judge(took <= policyPublish, fmt.Sprintf("%s ms", figure(took)), "a publish past %d such policies: at most %.0f ms", policyMany, policyPublish)
+		c.close()
+		if err := s.restart(ctx, false); err != nil {
+			return err
+		}
+		t.add("a start with them", figure(milliseconds(s.readyIn)), "")
+		b.judge(s.readyIn.Seconds() <= policyStart, fmt.Sprintf("%s s", figure(s.readyIn.Seconds())), "a start with them: at most %.0f s", policyStart)
+		return nil
+	})
 }
 
 type namedPolicy struct{ name, policy string }

@@ -40,67 +40,59 @@ func runPurge(ctx context.Context, b *bench) error {
 }
 
 func (b *bench) purgeOf(ctx context.Context, n int, from texts, t *table) error {
-	specs := b.of(subject)
-	if len(specs) == 0 {
-		return nil
-	}
-	servers, stop, err := startAll(ctx, specs[:1], b.dir)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	s := servers[0]
-	return b.withQueue(s, func(url string) error {
-		d := &target{bench: b, s: s, url: url, from: from}
-		empty, err := taken(s.dir)
-		if err != nil {
-			return err
-		}
-		if _, err := d.send(ctx, n, maxBatch, 0); err != nil {
-			return err
-		}
-		before, err := d.sendElsewhere(ctx)
-		if err != nil {
-			return err
-		}
-		full, err := taken(s.dir)
-		if err != nil {
-			return err
-		}
+	return b.alone(ctx, func(s *server) error {
+		return b.withQueue(s, func(url string) error {
+			d := &target{bench: b, s: s, url: url, from: from}
+			empty, err := taken(s.dir)
+			if err != nil {
+				return err
+			}
+			if _, err := d.send(ctx, n, maxBatch, 0); err != nil {
+				return err
+			}
+			before, err := d.sendElsewhere(ctx)
+			if err != nil {
+				return err
+			}
+			full, err := taken(s.dir)
+			if err != nil {
+				return err
+			}
 
-		c := newConn(s.host)
-		defer c.close()
-		spentBefore, began := readUsage(s.pid), time.Now()
-		if _, err := c.do(purgeQueue, []byte(`{"QueueUrl":`+strconv.Quote(url)+`}`)); err != nil {
-			return err
-		}
-		took, cpu := time.Since(began), readUsage(s.pid).server-spentBefore.server
-		purged := time.Now()
-		after, err := d.sendElsewhere(ctx)
-		if err != nil {
-			return err
-		}
-		row := []string{
-			strconv.Itoa(n), figure(milliseconds(took)), figure(microseconds(cpu)),
-			figure(empty), figure(full),
-		}
-		var at float64
-		for _, moment := range []time.Duration{b.purged / 4, b.purged / 2, b.purged} {
-			if err := pause(ctx, time.Until(purged.Add(moment))); err != nil {
+			c := newConn(s.host)
+			defer c.close()
+			spentBefore, began := readUsage(s.pid), time.Now()
+			if _, err := c.do(purgeQueue, []byte(`{"QueueUrl":`+strconv.Quote(url)+`}`)); err != nil {
 				return err
 			}
-			if at, err = taken(s.dir); err != nil {
+			took, cpu := time.Since(began), readUsage(s.pid).server-spentBefore.server
+			purged := time.Now()
+			after, err := d.sendElsewhere(ctx)
+			if err != nil {
 				return err
 			}
-			row = append(row, figure(at))
-		}
-		t.add(append(row, figure(before.ServerCPU), figure(after.ServerCPU), figure(before.P99), figure(after.P99))...)
-		b.report.Verdicts = append(b.report.Verdicts, verdict{
-			What: fmt.Sprintf("%s after a purge of %d messages: at most %d MiB more than an empty server", b.purged, n, purgeTarget),
-			Met:  at-empty <= purgeTarget,
-			Says: fmt.Sprintf("%s MiB, %s when empty", figure(at), figure(empty)),
+			row := []string{
+				strconv.Itoa(n), figure(milliseconds(took)), figure(microseconds(cpu)),
+				figure(empty), figure(full),
+			}
+			var at float64
+			for _, moment := range []time.Duration{b.purged / 4, b.purged / 2, b.purged} {
+				if err := pause(ctx, time.Until(purged.Add(moment))); err != nil {
+					return err
+				}
+				if at, err = taken(s.dir); err != nil {
+					return err
+				}
+				row = append(row, figure(at))
+			}
+			t.add(append(row, figure(before.ServerCPU), figure(after.ServerCPU), figure(before.P99), figure(after.P99))...)
+			b.report.Verdicts = append(b.report.Verdicts, verdict{
+				What: fmt.Sprintf("%s after a purge of %d messages: at most %d MiB more than an empty server", b.purged, n, purgeTarget),
+				Met:  at-empty <= purgeTarget,
+				Says: fmt.Sprintf("%s MiB, %s when empty", figure(at), figure(empty)),
+			})
+			return nil
 		})
-		return nil
 	})
 }
 

@@ -16,44 +16,36 @@ const (
 // runSubscriptions subscribes queues with filter policies, all different, to topics
 // that nothing is published to, and looks at what they keep resident.
 func runSubscriptions(ctx context.Context, b *bench) error {
-	specs := b.of(subject)
-	if len(specs) == 0 {
+	return b.alone(ctx, func(s *server) error {
+		before, _ := memory(s.pid)
+		made, err := b.subscribeAll(ctx, s)
+		if err != nil {
+			return err
+		}
+		if err := pause(ctx, b.idle); err != nil {
+			return err
+		}
+		full, _ := memory(s.pid)
+		if err := s.restart(ctx, false); err != nil {
+			return err
+		}
+		if err := pause(ctx, b.idle); err != nil {
+			return err
+		}
+		restarted, _ := memory(s.pid)
+		n := b.idleSubscriptions
+		t := &table{
+			title:  "Idle subscriptions",
+			note:   fmt.Sprintf("Queues with a filter policy of their own and a dead-letter queue, %d to a topic. CPU in µs a Subscribe.", perTopic),
+			header: []string{"subscriptions", "server", "RSS MB before", "made", "restarted", "bytes each", "restarted", "Subscribe µs", "restart s"},
+		}
+		b.report.tables = append(b.report.tables, t)
+		t.add(strconv.Itoa(n), s.name, figure(before), figure(full), figure(restarted), figure((full-before)*1e6/float64(n)),
+			figure((restarted-before)*1e6/float64(n)), figure(made.ServerCPU), figure(s.readyIn.Seconds()))
+		b.judge(max(full, restarted) < subscriptionsMemory, fmt.Sprintf("%s MB, %s after a restart", figure(full), figure(restarted)),
+			"%d idle subscriptions with filter policies: under %.0f MB resident", n, subscriptionsMemory)
 		return nil
-	}
-	servers, stop, err := startAll(ctx, specs[:1], b.dir)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	s := servers[0]
-	before, _ := memory(s.pid)
-	made, err := b.subscribeAll(ctx, s)
-	if err != nil {
-		return err
-	}
-	if err := pause(ctx, b.idle); err != nil {
-		return err
-	}
-	full, _ := memory(s.pid)
-	if err := s.restart(ctx, false); err != nil {
-		return err
-	}
-	if err := pause(ctx, b.idle); err != nil {
-		return err
-	}
-	restarted, _ := memory(s.pid)
-	n := b.idleSubscriptions
-	t := &table{
-		title:  "Idle subscriptions",
-		note:   fmt.Sprintf("Queues with a filter policy of their own and a dead-letter queue, %d to a topic. CPU in µs a Subscribe.", perTopic),
-		header: []string{"subscriptions", "server", "RSS MB before", "made", "restarted", "bytes each", "restarted", "Subscribe µs", "restart s"},
-	}
-	b.report.tables = append(b.report.tables, t)
-	t.add(strconv.Itoa(n), s.name, figure(before), figure(full), figure(restarted), figure((full-before)*1e6/float64(n)),
-		figure((restarted-before)*1e6/float64(n)), figure(made.ServerCPU), figure(s.readyIn.Seconds()))
-	b.judge(max(full, restarted) < subscriptionsMemory, fmt.Sprintf("%s MB, %s after a restart", figure(full), figure(restarted)),
-		"%d idle subscriptions with filter policies: under %.0f MB resident", n, subscriptionsMemory)
-	return nil
+	})
 }
 
 func (b *bench) subscribeAll(ctx context.Context, s *server) (sample, error) {

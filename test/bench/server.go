@@ -59,6 +59,20 @@ type server struct {
 	exited chan struct{} // closed when the process has ended
 }
 
+// alone runs a scenario on one server, the subject, if it takes part.
+func (b *bench) alone(ctx context.Context, run func(s *server) error) error {
+	specs := b.of(subject)
+	if len(specs) == 0 {
+		return nil
+	}
+	servers, stop, err := startAll(ctx, specs[:1], b.dir)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	return run(servers[0])
+}
+
 // startAll starts one server of each spec, each with an empty data directory
 // of its own below dir. Stop ends them and removes what they kept.
 func startAll(ctx context.Context, specs []spec, dir string) (all []*server, stop func(), err error) {

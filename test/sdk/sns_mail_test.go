@@ -320,3 +320,51 @@ func TestMailConfirmationsAreFew(t *testing.T) {
 	refused(t, err, "Throttled", 429, "Rate exceeded")
 	equal(t, "confirmations that wait for a day", 25, taken)
 }
+
+// Mails that fail go on by the ladder of customer-managed endpoints: 50 retries over six
+// hours, then a dead letter. What waits can be looked at, held and tried now.
+func TestMailLadder(t *testing.T) {
+	endpoint := start(t)
+	c, queues := topicsClient(endpoint), client(endpoint)
+	dead := createQueue(t, queues, "dead")
+	topic := createTopic(t, c, "orders")
+	const to = "ops@example.com"
+	subscription := subscribe(t, c, topic, "email", to, "RedrivePolicy", `{"deadLetterTargetArn":"`+queueARN("dead")+`"}`)
+	advance(t, endpoint, "1s")
+	confirmation := letters(t, endpoint, to)
+	equal(t, "mails that ask to confirm", 1, len(confirmation))
+	equal(t, "confirming", http.StatusOK, follow(t, http.MethodPost, confirmation[0].link(t), "").Status)
+	fault := func(name string) {
+		t.Helper()
+		equal(t, "the answer", http.StatusOK, post(t, endpoint+"/_godwit/faults", `{"arn":"arn:aws:sns:us-east-1:000000000000:direct/email","fault":"`+name+`"}`).Status)
+	}
+	waiting := func() map[string]any {
+		t.Helper()
+		page := visit(t, endpoint+"/_godwit/deliveries?subscription="+url.QueryEscape(subscription))
+		all := decode(t, page.Body)["deliveries"].([]any)
+		equal(t, "deliveries", 1, len(all))
+		return all[0].(map[string]any)
+	}
+	fault("unavailable")
+	must(c.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: aws.String("an order")}))(t)
+	advance(t, endpoint, "24089s") // the ladder takes 24,089.6 s
+	equal(t, "the state", any("pending"), waiting()["state"])
+	advance(t, endpoint, "1s")
+	equal(t, "the state at the end", any("dead-letter"), waiting()["state"])
+	equal(t, "attempts", any(51.0), waiting()["attempt"])
+	equal(t, "the dead letter", any("an order"), decode(t, *takeMessage(t, queues, dead).Body)["Message"])
+	equal(t, "mails", 1, len(letters(t, endpoint, to)))
+
+	must(c.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: aws.String("another")}))(t)
+	advance(t, endpoint, "1h")
+	fault("none")
+	equal(t, "pausing", http.StatusOK, post(t, endpoint+"/_godwit/subscriptions/pause", `{"subscription":"`+subscription+`"}`).Status)
+	advance(t, endpoint, "1h")
+	equal(t, "mails while it is paused", 1, len(letters(t, endpoint, to)))
+	equal(t, "resuming", http.StatusOK, post(t, endpoint+"/_godwit/subscriptions/resume", `{"subscription":"`+subscription+`"}`).Status)
+	equal(t, "the answer to a retry", http.StatusOK, post(t, endpoint+"/_godwit/deliveries/retry", `{"subscription":"`+subscription+`","all":true}`).Status)
+	advance(t, endpoint, "1s")
+	mails := letters(t, endpoint, to)
+	equal(t, "mails after a retry", 2, len(mails))
+	equal(t, "its text", true, strings.HasPrefix(mails[1].Text, "another\n"))
+}

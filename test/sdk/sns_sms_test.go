@@ -221,10 +221,14 @@ func TestTextSettings(t *testing.T) {
 	equal(t, "another region", map[string]string{"MonthlySpendLimit": "1"},
 		must(topicsClientOf(endpoint, "eu-west-1", "test").GetSMSAttributes(t.Context(), &sns.GetSMSAttributesInput{}))(t).Attributes)
 	for _, tt := range [][3]string{
-		{"InvalidAttribute", "x", "InvalidAttribute is not a valid attribute"}, {"DefaultSendID", "x", "DefaultSendID is not a valid attribute"},
-		{"DefaultSMSType", "invalid", "DefaultSMSType is invalid"}, {"MonthlySpendLimit", "-1", "MonthlySpendLimit is invalid"},
-		{"DeliveryStatusSuccessSamplingRate", "101", "DeliveryStatusSuccessSamplingRate is invalid"}, {"DefaultSenderID", "no", "DefaultSenderID is invalid"},
-		{"DeliveryStatusIAMRole", "x", "DeliveryStatusIAMRole is invalid"}, {"UsageReportS3Bucket", "A_B", "UsageReportS3Bucket is invalid"},
+		{"InvalidAttribute", "x", "InvalidAttribute is not a valid attribute"},
+		{"DefaultSendID", "x", "DefaultSendID is not a valid attribute"},
+		{"DefaultSMSType", "invalid", "DefaultSMSType is invalid"},
+		{"MonthlySpendLimit", "-1", "MonthlySpendLimit is invalid"},
+		{"DeliveryStatusSuccessSamplingRate", "101", "DeliveryStatusSuccessSamplingRate is invalid"},
+		{"DefaultSenderID", "no", "DefaultSenderID is invalid"},
+		{"DeliveryStatusIAMRole", "x", "DeliveryStatusIAMRole is invalid"},
+		{"UsageReportS3Bucket", "A_B", "UsageReportS3Bucket is invalid"},
 	} {
 		_, err := c.SetSMSAttributes(t.Context(), &sns.SetSMSAttributesInput{Attributes: map[string]string{"DefaultSenderID": "Other", tt[0]: tt[1]}})
 		refused(t, err, "InvalidParameter", 400, tt[2])

@@ -53,6 +53,7 @@ type everything struct {
 	dead, standard string   // URLs
 	fifoTopic      string
 	replay         string // a subscription to it
+	device         string // a platform endpoint
 	handles        map[string][]string
 	fn             *farFunction
 	hook           *hook
@@ -126,6 +127,7 @@ func (e *everything) setUp() {
 		subscribe(t, n, wide, "lambda", functionARN(fmt.Sprint("none-", i)))
 	}
 	e.topics = []string{orders, e.fifoTopic, wide}
+	e.device = createEndpoint(t, n, createApplication(t, n, "GCM", "shop", "EventEndpointUpdated", orders), "token")
 
 	const phone = "+15551234567"
 	setTexts(t, n, "DefaultSenderID", "Godwit")
@@ -184,6 +186,8 @@ func (e *everything) step(i int) {
 			in.MessageGroupId, in.MessageDeduplicationId = aws.String("g"), aws.String(fmt.Sprint("once-", i/2))
 		}
 		must(n.Publish(t.Context(), in))(t)
+		pushTo(t, n, e.device, body)
+		must(n.SetEndpointAttributes(t.Context(), &sns.SetEndpointAttributesInput{EndpointArn: &e.device, Attributes: map[string]string{"CustomUserData": fmt.Sprint(i)}}))(t)
 	case 8:
 		data := []cloudwatchtypes.MetricDatum{
 			{MetricName: aws.String("m"), Value: aws.Float64(float64(r.IntN(40)))},

@@ -50,6 +50,10 @@ func TestTerraformsCalls(t *testing.T) {
 			fields{"DisplayName": "Orders", "DeliveryPolicy": retries(8)}),
 		s.topic("steps.fifo", fields{"FifoTopic": "true", "ContentBasedDeduplication": "true", "FifoThroughputScope": "MessageGroup"}, nil, nil),
 		s.topicPolicy("orders"),
+		s.platformApplication("GCM", "shop", fields{"PlatformCredential": "{}", "EventDeliveryFailure": topicARN("orders"), "SuccessFeedbackSampleRate": "10"},
+			fields{"SuccessFeedbackSampleRate": "50", "EventDeliveryFailure": ""}),
+		s.platformApplication("APNS", "shop", fields{"PlatformPrincipal": "id", "PlatformCredential": "key", "ApplePlatformTeamID": "team", "ApplePlatformBundleID": "b"},
+			fields{"PlatformPrincipal": "id", "PlatformCredential": "another", "ApplePlatformTeamID": "other"}),
 		s.queueDocument("orders", "Policy", `{"Version":"2012-10-17","Statement":[{"Sid":"topics","Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},`+
 			`"Action":"sqs:SendMessage","Resource":"`+queueARN("orders")+`","Condition":{"ArnEquals":{"aws:SourceArn":"`+topicARN("orders")+`"}}}]}`),
 		s.subscription("queue", "orders", "sqs", queueARN("orders"),
@@ -313,6 +317,41 @@ func (s *stack) topic(name string, made, set, changed fields) resource {
 		r.change = func(t *testing.T) { assign(t, changed) }
 	}
 	return r
+}
+
+// platformApplication is an aws_sns_platform_application, of which no credential is ever
+// shown: the provider compares hashes of its own.
+func (s *stack) platformApplication(platform, name string, made, changed fields) resource {
+	resourceARN := "arn:aws:sns:us-east-1:" + account + ":app/" + platform + "/" + name
+	shown := func(all ...fields) fields {
+		out := fields{"Enabled": "true"}
+		for _, some := range all {
+			for attribute, value := range some {
+				if out[attribute] = value; value == "" || attribute == "PlatformCredential" || attribute == "PlatformPrincipal" {
+					delete(out, attribute)
+				}
+			}
+		}
+		return out
+	}
+	return resource{
+		name: "platform application " + platform, want: [2]fields{shown(made), shown(made, changed)},
+		create: func(t *testing.T) {
+			out := must(s.sns.CreatePlatformApplication(t.Context(), &sns.CreatePlatformApplicationInput{Name: &name, Platform: &platform, Attributes: made}))(t)
+			equal(t, "ARN", resourceARN, *out.PlatformApplicationArn)
+		},
+		read: func(t *testing.T) fields {
+			return must(s.sns.GetPlatformApplicationAttributes(t.Context(), &sns.GetPlatformApplicationAttributesInput{PlatformApplicationArn: &resourceARN}))(t).Attributes
+		},
+		change: func(t *testing.T) {
+			must(s.sns.SetPlatformApplicationAttributes(t.Context(), &sns.SetPlatformApplicationAttributesInput{PlatformApplicationArn: &resourceARN, Attributes: changed}))(t)
+		},
+		destroy: func(t *testing.T) {
+			must(s.sns.DeletePlatformApplication(t.Context(), &sns.DeletePlatformApplicationInput{PlatformApplicationArn: &resourceARN}))(t)
+			_, err := s.sns.GetPlatformApplicationAttributes(t.Context(), &sns.GetPlatformApplicationAttributesInput{PlatformApplicationArn: &resourceARN})
+			gone(t, err, "NotFound")
+		},
+	}
 }
 
 // topicPolicy is an aws_sns_topic_policy. At the end the provider sets the policy that

@@ -78,15 +78,16 @@ func Deliveries(lister DeliveryLister) http.Handler {
 	})
 }
 
-// subscriptionOf reads the name of a subscription. If it fails it has answered,
+// subscriptionOf reads the name of a subscription, or of a platform application, in whose
+// backlog is what was published to its endpoints. If it fails it has answered,
 // and ok is false.
 func subscriptionOf(w http.ResponseWriter, name string) (subscription arn.ARN, ok bool) {
 	subscription, err := arn.Parse(name)
-	if _, _, ok = subscription.SplitSubscription(); !ok {
-		_, ok = subscription.DirectProtocol()
-	}
-	if err != nil || !ok {
-		writeError(w, http.StatusBadRequest, "subscription: want the ARN of a subscription")
+	_, _, ok = subscription.SplitSubscription()
+	_, direct := subscription.DirectProtocol()
+	_, _, application := subscription.SplitApplication()
+	if ok = ok || direct || application; err != nil || !ok {
+		writeError(w, http.StatusBadRequest, "subscription: want the ARN of a subscription, or of a platform application")
 		return arn.ARN{}, false
 	}
 	return subscription, true

@@ -19,7 +19,7 @@ type faultRequest struct {
 	Fault string `json:"fault"`
 }
 
-// Faults answers POST {"arn", "fault"}: the queue or function fails from now on as
+// Faults answers POST {"arn", "fault"}: the queue, function or platform application fails from now on as
 // its owner's outage would make it ("unavailable"), or as an owner that asks for
 // less ("throttled"), until "none". With * in the place of the name, all of SQS,
 // SNS or Lambda fails for the account and region; "internal" and "denied" are
@@ -39,7 +39,7 @@ func Faults(setter FaultSetter) http.Handler {
 		resource, err := arn.Parse(request.ARN)
 		all := resource.Resource == "*"
 		if err != nil || !canFail(resource, all) {
-			writeError(w, http.StatusBadRequest, "arn: want the ARN of a queue or a function, arn:aws:sns:REGION:ACCOUNT:direct/sms, or the ARN of all of sqs, sns or lambda: arn:aws:sqs:REGION:ACCOUNT:*")
+			writeError(w, http.StatusBadRequest, "arn: want the ARN of a queue, a function or a platform application, arn:aws:sns:REGION:ACCOUNT:direct/sms or direct/email, or the ARN of all of sqs, sns or lambda: arn:aws:sqs:REGION:ACCOUNT:*")
 			return
 		}
 		switch request.Fault {
@@ -92,7 +92,8 @@ func canFail(resource arn.ARN, all bool) bool {
 		return resource.Resource != ""
 	case "sns":
 		_, direct := resource.DirectProtocol()
-		return all || direct
+		_, _, application := resource.SplitApplication()
+		return all || direct || application
 	case "lambda":
 		_, qualifier, ok := resource.SplitFunction()
 		return all || ok && qualifier == ""

@@ -34,11 +34,12 @@ var entries = []entry{
 	{"GET", "/_godwit/outbox/sms", "the text messages that godwit dev keeps in place of sending them", true},
 	{"POST", "/_godwit/sms/receive", "take a text message as if a phone had sent it", true},
 	{"GET", "/_godwit/outbox", "the mails that godwit dev keeps in place of sending them", true},
+	{"GET", "/_godwit/outbox/push", "the push messages that godwit dev keeps in place of sending them", true},
 	{"GET", "/_godwit/events", "the asynchronous invocations that wait for a function: how many, and since when", false},
 	{"GET", "/_godwit/functions/code", "a function's zip, by the token of the link that GetFunction gives", false},
 	{"POST", "/_godwit/keys/rotate-root", "puts what is sealed on the disk under a new root key", false},
 	{"GET", "/_godwit/faults", "what is made to fail on purpose", true},
-	{"POST", "/_godwit/faults", "makes a queue or a function, or all of SQS, SNS or Lambda, fail on purpose (godwit dev only)", false},
+	{"POST", "/_godwit/faults", "makes a queue, a function or a platform application, or all of SQS, SNS or Lambda, fail on purpose (godwit dev only)", false},
 	{"GET", "/metrics", "metrics in Prometheus's form", true},
 }
 

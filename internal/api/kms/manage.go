@@ -109,7 +109,7 @@ func (s *Service) describeKey(_ context.Context, call *api.Call, in *KeyInput) (
 
 // listKeys answers ListKeys.
 func (s *Service) listKeys(_ context.Context, call *api.Call, in *PageInput) (*ListKeysOutput, error) {
-	most, err := limit(in.Limit, listed, mostListed)
+	most, err := limit(in.Limit, listed, maxListed)
 	if err != nil {
 		return nil, err
 	}
@@ -313,7 +313,7 @@ func (s *Service) rotateKeyOnDemand(_ context.Context, call *api.Call, in *KeyIn
 // listKeyRotations answers ListKeyRotations, the first material too where all is asked
 // for.
 func (s *Service) listKeyRotations(_ context.Context, call *api.Call, in *KeyPageInput) (*ListKeyRotationsOutput, error) {
-	most, err := limit(in.Limit, listed, mostListed)
+	most, err := limit(in.Limit, listed, maxListed)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 const (
 	maxShown   = 300 // of a value in an error
 	listed     = 100 // of a page that names no limit
-	mostListed = 1000
+	maxListed  = 1000
 	listedTags = 50
 )
 

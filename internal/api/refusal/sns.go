@@ -49,6 +49,7 @@ var sns = sentences{
 	endpoint.ErrAddress:         badParameter + "Email address",
 	endpoint.ErrNumber:          "Invalid SMS endpoint: %s",
 	endpoint.ErrURL:             badParameter + "Endpoint Reason: not a URL",
+	endpoint.ErrPlatform:        badParameter + "Endpoint Reason: Endpoint does not exist for endpoint arn%s",
 	endpoint.ErrPassword:        badParameter + "Endpoint Reason: credentials in an endpoint need https",
 	topic.ErrSubscribed:         badParameter + "Attributes Reason: Subscription already exists with different attributes",
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/sns/platforms"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/sms"
@@ -151,6 +152,10 @@ func publishing(call *api.Call, in *PublishInput) ([]authorize.Need, error) {
 	member, value, err := targetOf(in)
 	if err != nil {
 		return nil, err
+	}
+	if platforms.IsEndpoint(value) {
+		endpoint, _, err := platforms.ParseTarget(call, member, value)
+		return api.One("sns:Publish", endpoint), err
 	}
 	if in.PhoneNumber != nil {
 		return anyResource("Publish"), nil

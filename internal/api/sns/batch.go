@@ -51,7 +51,7 @@ func (s *Service) publishBatch(ctx context.Context, call *api.Call, in *PublishB
 		p, err := s.publication(call, t, &PublishInput{
 			Message: e.Message, Subject: e.Subject, MessageStructure: e.MessageStructure, MessageAttributes: e.MessageAttributes,
 			MessageDeduplicationId: e.MessageDeduplicationId, MessageGroupId: e.MessageGroupId,
-		})
+		}, "")
 		if _, whole := err.(wholeCall); whole { //nolint:errorlint // made by publication, which wraps it in nothing
 			return nil, err
 		}

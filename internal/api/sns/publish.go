@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/sns/platforms"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
@@ -37,11 +38,18 @@ func (s *Service) publish(ctx context.Context, call *api.Call, in *PublishInput)
 	if in.PhoneNumber != nil && in.TopicArn == nil && in.TargetArn == nil {
 		return s.publishText(ctx, call, in)
 	}
-	target, err := s.publishTarget(ctx, call, in)
+	member, value, err := targetOf(in)
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.publication(call, target, in)
+	if platforms.IsEndpoint(value) {
+		return s.publishToEndpoint(ctx, call, member, value, in)
+	}
+	target, err := s.publishTopic(ctx, call, member, value)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.publication(call, target, in, "")
 	if err != nil {
 		return nil, err
 	}
@@ -64,13 +72,30 @@ func sequenceOf(t arn.ARN, r shard.SendResult) string {
 	return message.SequenceNumber(r.Sequence)
 }
 
-// publishTarget finds the topic that a publish is for.
-func (s *Service) publishTarget(ctx context.Context, call *api.Call, in *PublishInput) (arn.ARN, error) {
-	member, value, err := targetOf(in)
+// publishToEndpoint publishes to an endpoint of a push platform. Whether that takes a message
+// is asked before the message is looked at.
+func (s *Service) publishToEndpoint(ctx context.Context, call *api.Call, member, value string, in *PublishInput) (*PublishOutput, error) {
+	endpoint, platform, err := platforms.ParseTarget(call, member, value)
 	if err != nil {
-		return arn.ARN{}, err
+		return nil, err
 	}
-	return s.publishTopic(ctx, call, member, value)
+	if err := owned(call, endpoint); err != nil {
+		return nil, err
+	}
+	if err := s.engine.MayPublish(ctx, endpoint); err != nil {
+		return nil, err
+	}
+	p, err := s.publication(call, endpoint, in, platform)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.quota.take(call, 1); err != nil {
+		return nil, err
+	}
+	if err := s.engine.PublishToEndpoint(ctx, endpoint, p); err != nil {
+		return nil, err
+	}
+	return &PublishOutput{MessageId: p.ID.String()}, nil
 }
 
 // targetOf is what a publish is for, and the member that says so.
@@ -89,9 +114,6 @@ func targetOf(in *PublishInput) (member, value string, err error) {
 	case in.PhoneNumber != nil:
 		return "PhoneNumber", *in.PhoneNumber, nil
 	case in.TargetArn != nil:
-		if a, err := arn.Parse(*in.TargetArn); err == nil && a.Service == "sns" && strings.HasPrefix(a.Resource, "endpoint/") {
-			return "", "", invalid("TargetArn Reason: No endpoint found for the target arn specified")
-		}
 		return "TargetArn", *in.TargetArn, nil
 	default:
 		return "TopicArn", *in.TopicArn, nil
@@ -112,8 +134,9 @@ func (s *Service) publishTopic(ctx context.Context, call *api.Call, member, valu
 
 // publication checks the message itself. Refusals are InvalidParameter, and
 // for attributes ParameterValueInvalid; those for which a batch is refused as a
-// whole are a wholeCall.
-func (s *Service) publication(call *api.Call, t arn.ARN, in *PublishInput) (shard.Publication, error) {
+// whole are a wholeCall. platform is that of an endpoint which it is for alone; empty: it is
+// for a topic.
+func (s *Service) publication(call *api.Call, t arn.ARN, in *PublishInput, platform string) (shard.Publication, error) {
 	var none shard.Publication
 	p := shard.Publication{Sender: call.Account, Caller: call.Caller}
 	if trace := call.Header.Get("X-Amzn-Trace-Id"); len(trace) <= maxTraceHeader {
@@ -144,7 +167,7 @@ func (s *Service) publication(call *api.Call, t arn.ARN, in *PublishInput) (shar
 		if *in.MessageStructure != "json" {
 			return none, wholeCall{invalid("MessageStructure")}
 		}
-		if p.Body, p.Bodies, err = structured(p.Body); err != nil {
+		if p.Body, p.Bodies, err = structured(p.Body, platform); err != nil {
 			return none, wholeCall{err}
 		}
 	}
@@ -201,8 +224,9 @@ var (
 
 // structured reads a message of MessageStructure json: an object with the
 // text for every protocol under "default", and others by protocol. Members
-// that are no strings are ignored, as AWS does, unless it is the default.
-func structured(document []byte) (fallback []byte, byProtocol map[string]string, err error) {
+// that are no strings are ignored, as AWS does, unless it is the default. Where it is for one
+// platform alone, and that has a text, there need be no default.
+func structured(document []byte, platform string) (fallback []byte, byProtocol map[string]string, err error) {
 	var members map[string]json.RawMessage
 	dec := json.NewDecoder(bytes.NewReader(document))
 	if err := dec.Decode(&members); err != nil || members == nil {
@@ -219,7 +243,7 @@ func structured(document []byte) (fallback []byte, byProtocol map[string]string,
 		}
 	}
 	text, ok := byProtocol["default"]
-	if !ok {
+	if _, own := byProtocol[platform]; !ok && !own {
 		return nil, nil, invalid("%s", errDefault)
 	}
 	delete(byProtocol, "default")

@@ -3,8 +3,10 @@ package sns
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/sns/platforms"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
@@ -57,6 +59,12 @@ type Engine interface {
 	// Publish accepts messages, in their order; they are durable on return. It
 	// gives a result for each.
 	Publish(ctx context.Context, t arn.ARN, publications ...shard.Publication) ([]shard.SendResult, error)
+
+	platforms.Engine
+	// MayPublish refuses an endpoint of a push platform that takes no message, and
+	// PublishToEndpoint accepts one for it; it is durable on return.
+	MayPublish(ctx context.Context, endpoint arn.ARN) error
+	PublishToEndpoint(ctx context.Context, endpoint arn.ARN, p shard.Publication) error
 }
 
 // Options are what a Service is made of. Every field is needed but for the
@@ -99,7 +107,7 @@ func New(o Options) *Service {
 
 // Operations declares the operations that are built.
 func (s *Service) Operations() []api.Operation {
-	return append(s.textOperations(), api.Guarded(access, []api.Operation{
+	return slices.Concat(platforms.Operations(s.engine), s.textOperations(), api.Guarded(access, []api.Operation{
 		api.Op("CreateTopic", s.createTopic),
 		api.Op("DeleteTopic", s.deleteTopic),
 		api.Op("ListTopics", s.listTopics),
@@ -121,5 +129,5 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("TagResource", s.tagResource).WithResult(),
 		api.Op("UntagResource", s.untagResource).WithResult(),
 		api.Op("ListTagsForResource", s.listTagsForResource),
-	})...)
+	}))
 }

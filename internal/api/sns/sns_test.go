@@ -47,6 +47,10 @@ func (r *recorder) Publish(_ context.Context, t arn.ARN, publications ...shard.P
 	return results, nil
 }
 
+func (r *recorder) MayPublish(context.Context, arn.ARN) error {
+	return invalid("TargetArn Reason: No endpoint found for the target arn specified")
+}
+
 func (r *recorder) AdmitsPublisher(context.Context, arn.ARN, string, string) bool { return false }
 
 func (r *recorder) ListTopics(_ context.Context, _, _, after string, limit int) ([]arn.ARN, bool, error) {
@@ -368,7 +372,7 @@ func FuzzStructured(f *testing.F) {
 	f.Add([]byte(`{"default":null}`))
 	f.Add([]byte(` {"default" : "\ud83d"} `))
 	f.Fuzz(func(t *testing.T, document []byte) {
-		body, bodies, err := structured(document)
+		body, bodies, err := structured(document, "")
 		if err != nil {
 			if fault.KindOf(err) != fault.InvalidParameter || body != nil || bodies != nil {
 				t.Fatalf("refused with %v, and gave %q, %v", err, body, bodies)

@@ -5,7 +5,9 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/sns/platforms"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -31,6 +33,10 @@ func (s *Service) subscribe(ctx context.Context, call *api.Call, in *SubscribeIn
 	if s.texting.None && in.Protocol == topic.SMS.String() {
 		return nil, invalid("Protocol Reason: " + needsCarrier)
 	}
+	missing, err := s.noEndpoint(ctx, in)
+	if err != nil {
+		return nil, err
+	}
 	sub, err := s.engine.Subscribe(ctx, topic.Subscribe{
 		Topic:      t,
 		Owner:      call.Account,
@@ -40,6 +46,7 @@ func (s *Service) subscribe(ctx context.Context, call *api.Call, in *SubscribeIn
 		Attributes: in.Attributes,
 		ID:         s.newID().String(),
 		Token:      s.newToken(),
+		Missing:    missing,
 	})
 	if err != nil {
 		return nil, err
@@ -48,6 +55,20 @@ func (s *Service) subscribe(ctx context.Context, call *api.Call, in *SubscribeIn
 		return &SubscribeOutput{SubscriptionArn: pendingAnswer}, nil
 	}
 	return &SubscribeOutput{SubscriptionArn: sub.ARN.String()}, nil
+}
+
+// noEndpoint reports that what is to be subscribed is an endpoint of a push platform that
+// does not exist.
+func (s *Service) noEndpoint(ctx context.Context, in *SubscribeInput) (bool, error) {
+	if in.Protocol != topic.Application.String() || !platforms.IsEndpoint(*in.Endpoint) {
+		return false, nil
+	}
+	endpoint, _ := arn.Parse(*in.Endpoint)
+	_, err := s.engine.EndpointAttributes(ctx, endpoint)
+	if fault.KindOf(err) == fault.NotFound {
+		return true, nil
+	}
+	return false, err
 }
 
 // confirmSubscription answers ConfirmSubscription, which is also what a visit

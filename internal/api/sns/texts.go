@@ -66,7 +66,7 @@ func (s *Service) publishText(ctx context.Context, call *api.Call, in *PublishIn
 	}
 	plain := *in
 	plain.MessageGroupId, plain.MessageDeduplicationId = nil, nil // nothing of a phone is in groups
-	p, err := s.publication(call, arn.ARN{}, &plain)
+	p, err := s.publication(call, arn.ARN{}, &plain, "")
 	if err != nil {
 		return nil, err
 	}

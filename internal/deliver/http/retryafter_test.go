@@ -11,6 +11,9 @@ import (
 	"godwit.dev/godwit/internal/deliver"
 )
 
+// longest is as much as counts.
+const longest = 365 * 24 * time.Hour
+
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	const date = "Sun, 01 Mar 2026 10:00:00 GMT" // by the endpoint's clock, which is slow
@@ -39,7 +42,7 @@ func TestRetryAfter(t *testing.T) {
 		h := http.Header{}
 		h.Set("Retry-After", tt.value)
 		h.Set("Date", tt.date)
-		if got := retryAfter(h, now); got != tt.want {
+		if got := deliver.RetryAfter(h, now); got != tt.want {
 			t.Errorf("Retry-After %q, Date %q: %s, want %s", tt.value, tt.date, got, tt.want)
 		}
 	}
@@ -50,7 +53,7 @@ func FuzzRetryAfter(f *testing.F) {
 	f.Add("Sun, 01 Mar 2026 10:01:40 GMT", "")
 	f.Fuzz(func(t *testing.T, value, date string) {
 		h := http.Header{"Retry-After": {value}, "Date": {date}}
-		if got := retryAfter(h, time.Unix(0, 0)); got < 0 || got > longest {
+		if got := deliver.RetryAfter(h, time.Unix(0, 0)); got < 0 || got > longest {
 			t.Errorf("%s", got)
 		}
 	})

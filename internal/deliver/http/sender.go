@@ -19,7 +19,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -181,11 +180,11 @@ func (s *Sender) send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 		}
 	}
 	if err != nil {
-		return failure(ctx, err)
+		return deliver.NoAnswer(ctx, err)
 	}
 	out := s.classify(answer.status)
 	if s.retryAfter && (out.Status == http.StatusTooManyRequests || out.Status == http.StatusServiceUnavailable) {
-		out.RetryAfter = retryAfter(answer.header, clock.System.Now())
+		out.RetryAfter = deliver.RetryAfter(answer.header, clock.System.Now())
 	}
 	return out
 }
@@ -275,77 +274,4 @@ func (s *Sender) classify(status int) deliver.Outcome {
 		out.Detail += ", and redirects are not followed"
 	}
 	return out
-}
-
-// failure is the outcome of a request without an answer. Its words are chosen
-// here: an error's own text may quote the endpoint or what it has sent.
-func failure(ctx context.Context, err error) deliver.Outcome {
-	if errors.Is(err, publicnet.ErrOwn) {
-		return deliver.Outcome{Class: deliver.ClientError, Detail: publicnet.ErrOwn.Error()}
-	}
-	if errors.Is(err, publicnet.ErrForbidden) {
-		return deliver.Outcome{Class: deliver.ClientError, Detail: publicnet.ErrForbidden.Error()}
-	}
-	return deliver.Outcome{Class: deliver.ServerError, Detail: words(ctx, err)}
-}
-
-func words(ctx context.Context, err error) string {
-	switch ctx.Err() {
-	case context.DeadlineExceeded:
-		return "no answer in time"
-	case context.Canceled:
-		return "cut off"
-	}
-	if dns, ok := errors.AsType[*net.DNSError](err); ok {
-		if dns.IsNotFound {
-			return "DNS: no such host"
-		}
-		return "DNS: the name cannot be resolved"
-	}
-	if _, ok := errors.AsType[x509.HostnameError](err); ok {
-		return "TLS: the certificate is for another name"
-	}
-	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return "TLS: the certificate is not trusted"
-	}
-	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok {
-		if invalid.Reason == x509.Expired {
-			return "TLS: the certificate has expired or is not valid yet"
-		}
-		return "TLS: the certificate is not valid"
-	}
-	if isTLS(err) {
-		return "TLS: the handshake failed"
-	}
-	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "connection refused"
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return "connection reset"
-	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
-		return "host unreachable"
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "connection closed without an answer"
-	case isTimeout(err):
-		return "no answer in time"
-	}
-	return "no usable answer"
-}
-
-func isTLS(err error) bool {
-	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		return true
-	}
-	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
-		return true
-	}
-	_, ok := errors.AsType[tls.AlertError](err)
-	// A server of plain HTTP behind an https endpoint; net/http words it itself.
-	return ok || strings.HasPrefix(err.Error(), "http: server gave HTTP response to HTTPS client") ||
-		strings.HasPrefix(err.Error(), "remote error: tls:") || strings.HasPrefix(err.Error(), "tls:")
-}
-
-func isTimeout(err error) bool {
-	t, ok := errors.AsType[net.Error](err)
-	return ok && t.Timeout()
 }

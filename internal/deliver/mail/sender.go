@@ -10,8 +10,10 @@ import (
 
 	"github.com/emersion/go-msgauth/dkim"
 
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/deliver"
+	"godwit.dev/godwit/internal/topic"
 )
 
 // Mail is one that is to be sent.
@@ -41,6 +43,9 @@ type Options struct {
 	// Transport takes mails further; nil: every attempt fails, and is made again later.
 	Transport Transport
 	DKIM      *DKIM // nil: mails are not signed
+	// Injected is the outage that an operator has asked for, of the mails of an account and
+	// region, which are arn.Direct's of email; may be nil.
+	Injected func(a arn.ARN) error
 }
 
 // Sender composes and sends mails. It implements deliver.Sender.
@@ -77,6 +82,9 @@ func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	}
 	if ctx.Err() != nil {
 		return deliver.Outcome{Detail: "no time was left"}
+	}
+	if of := r.Subscription.ARN; s.Injected != nil && s.Injected(arn.Direct(of.Region, of.Account, topic.Email.String())) != nil {
+		return deliver.Outcome{Detail: "mails fail on purpose"}
 	}
 	body, err := compose(r, s.From)
 	if err == nil {

@@ -23,7 +23,7 @@ import (
 // Settings are how messages of the queue are given to the function.
 type Settings struct {
 	BatchSize      int           `json:"batchSize"`             // 1–10,000; FIFO queues: 1–10
-	Window         time.Duration `json:"window,omitempty"`      // how long a batch is gathered: 0–300 s
+	Window         time.Duration `json:"window,omitempty"`      // how long a batch is collected: 0–300 s
 	ReportFailures bool          `json:"report,omitempty"`      // FunctionResponseTypes has ReportBatchItemFailures
 	Filters        []string      `json:"filters,omitempty"`     // patterns, of which a message must match one; none: any message
 	Concurrency    int           `json:"concurrency,omitempty"` // MaximumConcurrency: 2–1,000; 0: none

@@ -2,6 +2,7 @@ package values
 
 import (
 	"encoding/json"
+	"strings"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/function/mapping"
@@ -36,7 +37,7 @@ func (n *Names) Add(key, value []byte) {
 			}
 			n.logGroups[layout.Number(value[:8])] = a
 		}
-	case keyspace.KindQueue, keyspace.KindTopic, keyspace.KindSubscription, keyspace.KindFunction, keyspace.KindDirect:
+	case keyspace.KindQueue, keyspace.KindTopic, keyspace.KindSubscription, keyspace.KindFunction, keyspace.KindPlatformApplication, keyspace.KindDirect:
 		a, ok := nameIn(&k)
 		var record struct {
 			Incarnation layout.Incarnation   `json:"incarnation"`
@@ -108,6 +109,9 @@ func nameIn(k *keyspace.Key) (a arn.ARN, ok bool) {
 		return arn.Topic(region, account, name).Subscription(id), true
 	case keyspace.KindFunction, keyspace.KindVersion, keyspace.KindAlias:
 		return arn.Function(region, account, name), true
+	case keyspace.KindPlatformApplication:
+		platform, name, _ := strings.Cut(name, "/")
+		return arn.PlatformApplication(region, account, platform, name), true
 	case keyspace.KindLogGroup:
 		return arn.LogGroup(region, account, name), true
 	case keyspace.KindMapping:

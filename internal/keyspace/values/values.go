@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
+	"godwit.dev/godwit/internal/shard/platforms"
 	sealed "godwit.dev/godwit/internal/shard/signing"
 	"godwit.dev/godwit/internal/shard/texts"
 	"godwit.dev/godwit/internal/topic"
@@ -81,6 +82,8 @@ func check(k *keyspace.Key, key, value []byte) (err error) {
 			err = alarms.CheckRecord(k.ID, value)
 		case keyspace.OwnerIdentity:
 			err = identity.CheckRecord(k.ID, value)
+		case keyspace.OwnerPlatforms:
+			err = platforms.CheckRecord(k.ID, value)
 		case keyspace.OwnerSMS:
 			err = texts.CheckRecord(k.ID, value)
 		case keyspace.OwnerLogs:

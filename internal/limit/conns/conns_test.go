@@ -83,7 +83,7 @@ func isOpen(c net.Conn) bool {
 }
 
 func TestIdleOnesMakeRoom(t *testing.T) {
-	l := listen(t, Options{Most: 3})
+	l := listen(t, Options{Max: 3})
 	first, a := connect(t, l)
 	second, b := connect(t, l)
 	third, c := connect(t, l)
@@ -110,7 +110,7 @@ func TestIdleOnesMakeRoom(t *testing.T) {
 }
 
 func TestLongestIdleGoes(t *testing.T) {
-	l := listen(t, Options{Most: 10})
+	l := listen(t, Options{Max: 10})
 	clients := make([]net.Conn, 10)
 	for i := range clients {
 		clients[i], _ = connect(t, l) // idle from when it is there
@@ -124,7 +124,7 @@ func TestLongestIdleGoes(t *testing.T) {
 }
 
 func TestExcessIsRefused(t *testing.T) {
-	l := listen(t, Options{Most: 1})
+	l := listen(t, Options{Max: 1})
 	first, a := connect(t, l)
 	State(a, http.StateActive)
 	second, refused := connect(t, l)
@@ -149,7 +149,7 @@ func TestExcessIsRefused(t *testing.T) {
 }
 
 func TestConnectionsOfAnAddress(t *testing.T) {
-	l := listen(t, Options{Most: 100, PerAddress: 2, Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}})
+	l := listen(t, Options{Max: 100, PerAddress: 2, Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}})
 	for address, want := range map[string]string{
 		"127.0.0.1": "", "::1": "", "::ffff:127.0.0.5": "", "10.1.2.3": "", "::ffff:10.1.2.3": "", "fd00::1": "",
 		"192.0.2.1": "192.0.2.1", "::ffff:192.0.2.1": "192.0.2.1",
@@ -185,7 +185,7 @@ func TestConnectionsOfAnAddress(t *testing.T) {
 
 // A full address gets a new connection for an idle one of its own, never for another's.
 func TestIdleOnesOfAnAddressMakeRoom(t *testing.T) {
-	l := listen(t, Options{Most: 4, PerAddress: 2})
+	l := listen(t, Options{Max: 4, PerAddress: 2})
 	one, two := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
 	take := func(c *Conn) *Conn {
 		t.Helper()

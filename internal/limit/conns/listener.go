@@ -21,7 +21,7 @@ import (
 
 // Options are how connections are bounded. The numbers are 0 for none.
 type Options struct {
-	Most       int // in all
+	Max        int // in all
 	PerAddress int // of one address, or of one network of 64 bits in IPv6
 	// Trusted are the networks of proxies, whose connections are many people's: they
 	// count in all only, as those of the machine itself do.
@@ -81,9 +81,9 @@ func (l *Listener) Stats() []limit.Stats {
 	open := len(l.all.conns)
 	l.mu.Unlock()
 	return []limit.Stats{
-		{Name: "connections", Used: int64(open), Limit: int64(l.options.Most), Refused: l.refused.Load(), Cut: l.closedIdle.Load()},
+		{Name: "connections", Used: int64(open), Limit: int64(l.options.Max), Refused: l.refused.Load(), Cut: l.closedIdle.Load()},
 		{Name: "connections_of_address", Limit: int64(l.options.PerAddress), Refused: l.refusedAddress.Load(), Cut: l.closedIdleAddress.Load()},
-		{Name: "http2_requests", Used: l.all.streams.Load(), Limit: int64(l.options.Most), Refused: l.refusedStreams.Load()},
+		{Name: "http2_requests", Used: l.all.streams.Load(), Limit: int64(l.options.Max), Refused: l.refusedStreams.Load()},
 		{Name: "header_bytes", Used: l.heads.Load(), Limit: l.options.HeadBytes, Refused: l.refusedHeads.Load()},
 	}
 }
@@ -154,7 +154,7 @@ func (l *Listener) admit(c *Conn) (old *Conn, full refusal) {
 		}
 		l.closedIdleAddress.Add(1)
 		l.remove(old)
-	case l.options.Most > 0 && len(l.all.conns) >= l.options.Most:
+	case l.options.Max > 0 && len(l.all.conns) >= l.options.Max:
 		if old = l.all.takeIdle(); old == nil {
 			l.refused.Add(1)
 			return nil, fullInAll

@@ -43,7 +43,7 @@ const (
 // begin counts a request, whether or not there is room; end takes it back.
 func (c *Conn) begin(head int64) refusal {
 	l := c.listener
-	full := l.all.exceeds(l.options.Most)
+	full := l.all.exceeds(l.options.Max)
 	if c.of != nil && c.of.exceeds(l.options.PerAddress) {
 		full = true
 	}

@@ -11,7 +11,7 @@ import (
 
 // Requests of HTTP/2 count one by one, and so do their heads, however they are packed.
 func TestStreamsAreBounded(t *testing.T) {
-	l := listen(t, Options{Most: 3, HeadBytes: 10_000})
+	l := listen(t, Options{Max: 3, HeadBytes: 10_000})
 	came, leave := make(chan struct{}), make(chan struct{})
 	s := httptest.NewUnstartedServer(Streams(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor != 2 {
@@ -76,7 +76,7 @@ func TestStreamsAreBounded(t *testing.T) {
 }
 
 func TestStreamsOfAnAddress(t *testing.T) {
-	l := listen(t, Options{Most: 10, PerAddress: 2})
+	l := listen(t, Options{Max: 10, PerAddress: 2})
 	c, other := &Conn{listener: l, of: new(set)}, &Conn{listener: l, of: new(set)}
 	for range 2 {
 		if why := c.begin(0); why != "" {

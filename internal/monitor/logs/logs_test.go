@@ -386,6 +386,24 @@ func TestMaxBytes(t *testing.T) {
 	}
 }
 
+// Who writes as somebody makes no group and no stream without the right to.
+func TestRightsOfTheSink(t *testing.T) {
+	l, _ := open(t, memory.New(), nil)
+	write := func(stream string, as authorize.LogRights, dropped int64) {
+		t.Helper()
+		before := l.Dropped()
+		l.LogJSON(group, stream, began, 1, as)
+		l.sink.flush()
+		same(t, "dropped", dropped, l.Dropped()-before)
+	}
+	write("a", authorize.LogRights{Put: true, CreateStream: true}, 1)
+	write("a", authorize.LogRights{Put: true, CreateGroup: true}, 1)
+	write("a", authorize.LogRights{Put: true, CreateGroup: true, CreateStream: true}, 0)
+	write("b", authorize.LogRights{Put: true}, 1)
+	write("a", authorize.LogRights{Put: true}, 0)
+	same(t, "written", []string{"1", "1"}, texts(events(t, l, EventsQuery{Stream: "a"}).Events))
+}
+
 // This server's own events come in without anybody waiting, and are dropped when
 // there is no room.
 func TestSink(t *testing.T) {

@@ -99,6 +99,7 @@ const (
 	Notification             NoticeKind = 1
 	SubscriptionConfirmation NoticeKind = 2
 	UnsubscribeConfirmation  NoticeKind = 3
+	PlatformEvent            NoticeKind = 4 // of an endpoint, for the topic that wants to know
 )
 
 // Notice is what rendering a publish for a subscriber needs beyond the body
@@ -108,12 +109,16 @@ type Notice struct {
 	Topic            string // ARN
 	Subscription     string // ARN
 	Subject          string // empty: none was given
-	Token            string // for confirmations
+	Token            string // for confirmations; of what was published to no topic, whom it is for
 	Raw              bool   // RawMessageDelivery at the time of the publish
 	SignatureVersion byte   // 1 or 2; 0: it is not signed, as on a FIFO topic
 	Sequence         uint64 // of the message in its FIFO topic; 0: the topic is a standard one
 	Replayed         bool   // it comes out of the topic's archive
+	Own              bool   // the body was published for this protocol or platform alone
 }
+
+// ownBit stands in the kind of a notice with Own.
+const ownBit = 1 << 7
 
 // SequenceNumber writes a sequence as AWS does, in 20 digits.
 func SequenceNumber(n uint64) string { return fmt.Sprintf("1%019d", n) }
@@ -245,7 +250,11 @@ func (m *Message) AppendRecord(buf []byte) []byte {
 		buf = mutation.AppendText(buf, m.Origin)
 	}
 	if n := m.Notice; n != nil {
-		buf = append(buf, byte(n.Kind), n.SignatureVersion)
+		kind := byte(n.Kind)
+		if n.Own {
+			kind |= ownBit
+		}
+		buf = append(buf, kind, n.SignatureVersion)
 		buf = mutation.AppendText(buf, n.Topic)
 		buf = mutation.AppendText(buf, n.Subscription)
 		buf = mutation.AppendText(buf, n.Subject)
@@ -307,7 +316,7 @@ func DecodeRecord(p []byte) (*Message, error) {
 	if flags&flagNotice != 0 {
 		head := r.fixed(2)
 		m.Notice = &Notice{
-			Kind: NoticeKind(head[0]), SignatureVersion: head[1], Raw: flags&flagRaw != 0,
+			Kind: NoticeKind(head[0] &^ ownBit), SignatureVersion: head[1], Raw: flags&flagRaw != 0, Own: head[0]&ownBit != 0,
 			Topic: r.string(), Subscription: r.string(), Subject: r.string(), Token: r.string(),
 		}
 		if flags&flagSequence != 0 {

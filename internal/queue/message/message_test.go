@@ -101,7 +101,7 @@ func drawMessage(t *rapid.T) *Message {
 	}
 	if rapid.Bool().Draw(t, "notice") {
 		m.Notice = &Notice{
-			Kind: NoticeKind(rapid.Byte().Draw(t, "kind")), Topic: text("topic"), Subscription: text("subscription"),
+			Kind: NoticeKind(rapid.ByteRange(0, 127).Draw(t, "kind")), Own: rapid.Bool().Draw(t, "own"), Topic: text("topic"), Subscription: text("subscription"),
 			Subject: text("subject"), Token: text("token"), Raw: rapid.Bool().Draw(t, "raw"),
 			SignatureVersion: rapid.Byte().Draw(t, "version"), Sequence: rapid.Uint64().Draw(t, "sequence") >> 1,
 		}

@@ -19,17 +19,17 @@ const heapFloor = 48 << 20
 // Bounds of the percentage, by which what is alive may grow until the next
 // collection.
 const (
-	leastPercent = 100 // Go's default
-	mostPercent  = 800
-	percentStep  = 50 // to change it stops the world
+	minPercent  = 100 // Go's default
+	maxPercent  = 800
+	percentStep = 50 // to change it stops the world
 )
 
-// leastLimit is where the runtime collects whatever the percentage, in bytes; it is
+// minLimit is where the runtime collects whatever the percentage, in bytes; it is
 // doubled until it is at least four times what is alive. The percentage follows what is
 // alive only after a collection, and on a busy machine a while after: one for a small
 // heap would let one that has just grown large grow to nine times that, and all that is
 // made during a collection counts as alive in it.
-const leastLimit = 512 << 20
+const minLimit = 512 << 20
 
 // pacer sets the collector's percentage after each collection. It is for a
 // process that is a server and nothing else.
@@ -47,12 +47,12 @@ func Pace() (stop func()) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return func() {}
 	}
-	p := &pacer{percent: leastPercent, set: debug.SetGCPercent, setLimit: debug.SetMemoryLimit}
+	p := &pacer{percent: minPercent, set: debug.SetGCPercent, setLimit: debug.SetMemoryLimit}
 	p.pace(liveHeap())
 	p.await()
 	return func() {
 		p.stopped.Store(true)
-		debug.SetGCPercent(leastPercent)
+		debug.SetGCPercent(minPercent)
 		debug.SetMemoryLimit(math.MaxInt64)
 	}
 }
@@ -70,7 +70,7 @@ func (p *pacer) await() {
 
 // pace sets the percentage and the limit for what is alive, in bytes.
 func (p *pacer) pace(live uint64) {
-	limit := int64(leastLimit)
+	limit := int64(minLimit)
 	for limit < math.MaxInt64/2 && uint64(limit) < 4*live {
 		limit *= 2
 	}
@@ -78,11 +78,11 @@ func (p *pacer) pace(live uint64) {
 		p.limit = limit
 		p.setLimit(limit)
 	}
-	percent := mostPercent
+	percent := maxPercent
 	if live > 0 {
-		percent = int(min(heapFloor*100/live, leastPercent+mostPercent)) - 100
+		percent = int(min(heapFloor*100/live, minPercent+maxPercent)) - 100
 	}
-	percent = min(max((percent+percentStep/2)/percentStep*percentStep, leastPercent), mostPercent)
+	percent = min(max((percent+percentStep/2)/percentStep*percentStep, minPercent), maxPercent)
 	if percent != p.percent {
 		p.percent = percent
 		p.set(percent)

@@ -10,7 +10,7 @@ func TestCollectorIsPacedByWhatIsAlive(t *testing.T) {
 	var set []int
 	var limits []int64
 	p := &pacer{
-		percent: leastPercent, set: func(percent int) int { set = append(set, percent); return 0 },
+		percent: minPercent, set: func(percent int) int { set = append(set, percent); return 0 },
 		setLimit: func(limit int64) int64 { limits = append(limits, limit); return 0 },
 	}
 	for _, test := range []struct {

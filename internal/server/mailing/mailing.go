@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/api/admin"
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	mailsender "godwit.dev/godwit/internal/deliver/mail"
@@ -27,8 +28,9 @@ type Mailing struct {
 }
 
 // Open makes it. trust is whose certificates a relay may have; nil: as the system does.
-func Open(c config.Config, now clock.Clock, trust *tls.Config) (*Mailing, error) {
-	o := mailsender.Options{From: c.MailFrom}
+// injected is the outage that an operator has asked for; may be nil.
+func Open(c config.Config, now clock.Clock, trust *tls.Config, injected func(arn.ARN) error) (*Mailing, error) {
+	o := mailsender.Options{From: c.MailFrom, Injected: injected}
 	m := &Mailing{close: func() {}}
 	var err error
 	if o.DKIM, err = readDKIM(c); err != nil {

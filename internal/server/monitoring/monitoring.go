@@ -138,9 +138,9 @@ func (m *Monitoring) FunctionEvents() invoke.Events {
 
 // Delivery makes metrics of a step of a delivery.
 func (m *Monitoring) Delivery(e *deliver.Event) {
-	topic, _, ok := e.Subscription.SplitSubscription()
-	if ok {
-		m.record(topic, e.At, e.Metrics())
+	_, _, ok := e.Subscription.SplitSubscription()
+	if _, _, application := e.Subscription.SplitApplication(); ok || application {
+		m.record(e.Topic(), e.At, e.Metrics())
 	}
 	if e.Protocol == snstopic.SMS {
 		m.texts.Record(e.Subscription.Account, e.Subscription.Region, false, e.At, textData(e.TextMetrics())...)

@@ -162,10 +162,7 @@ func (p *Prometheus) FunctionEvent(e invoke.Event) { p.Function(e.Function, e.Ki
 
 // Delivery counts a step of a delivery.
 func (p *Prometheus) Delivery(e *deliver.Event) {
-	name, _, ok := e.Subscription.SplitSubscription()
-	if !ok {
-		name = e.Subscription // of what is published to no topic
-	}
+	name := e.Topic()
 	if e.Kind != message.Notification {
 		return
 	}

@@ -13,9 +13,11 @@ import (
 	"godwit.dev/godwit/internal/deliver"
 	httpsender "godwit.dev/godwit/internal/deliver/http"
 	lambdasender "godwit.dev/godwit/internal/deliver/lambda"
+	pushsender "godwit.dev/godwit/internal/deliver/push"
 	sqssender "godwit.dev/godwit/internal/deliver/sqs"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/server/mailing"
+	"godwit.dev/godwit/internal/server/pushing"
 	"godwit.dev/godwit/internal/server/texting"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/texts"
@@ -44,6 +46,7 @@ type Options struct {
 type Senders struct {
 	ByProtocol map[topic.Protocol]deliver.Sender
 	Mails      *mailing.Mailing
+	Pushes     *pushing.Pushing
 	Texts      *texting.Texting
 
 	closers []func()
@@ -55,7 +58,7 @@ func Open(o Options) (*Senders, error) {
 		topic.SQS: sqssender.New(o.Engine), topic.Lambda: lambdasender.New(o.Engine),
 	}}
 	s.openWeb(&o)
-	if err := errors.Join(s.openMails(&o), s.openTexts(&o)); err != nil {
+	if err := errors.Join(s.openMails(&o), s.openTexts(&o), s.openPushes(&o)); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -73,11 +76,23 @@ func (s *Senders) openWeb(o *Options) {
 }
 
 func (s *Senders) openMails(o *Options) (err error) {
-	if s.Mails, err = mailing.Open(o.Config, o.Clock, o.Trust); err != nil {
+	if s.Mails, err = mailing.Open(o.Config, o.Clock, o.Trust, o.Engine.Injected); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.Mails.Close)
 	s.ByProtocol[topic.Email], s.ByProtocol[topic.EmailJSON] = s.Mails.Sender, s.Mails.Sender
+	return nil
+}
+
+func (s *Senders) openPushes(o *Options) (err error) {
+	s.Pushes, err = pushing.Open(o.Config, o.Clock, o.Engine, pushsender.Connections{
+		AllowPrivate: o.Config.AllowPrivateEndpoints, Own: o.Own, TLS: o.Trust, Slots: o.Connections, Dial: o.Dial,
+	})
+	if err != nil {
+		return err
+	}
+	s.closers = append(s.closers, s.Pushes.Close)
+	s.ByProtocol[topic.Application] = s.Pushes.Sender
 	return nil
 }
 

@@ -72,7 +72,7 @@ func (e *Backlogs) SetConsumer(service string, c Consumer) {
 	for _, sh := range e.Shards {
 		sh.View(func() {
 			for _, qs := range queues.InOrder(maps.Values(sh.Backlogs)) {
-				sh.Reconcile(qs)
+				sh.AfterCommit(qs)
 			}
 			sh.Arm()
 		})
@@ -108,7 +108,7 @@ func (sh *Shard) OpenBacklog(sub *topic.Subscription) *queues.Queue {
 	qs, ok := sh.Backlogs[inc]
 	if !ok {
 		qs = &queues.Queue{Shard: sh.OfQueues(), ARN: sub.ARN, Incarnation: inc, Owner: sub.Topic(), Backlog: true, Consumption: queues.Consumption{Paused: sub.PausedAt != 0}}
-		kind := queue.Kind{Backlog: true, FIFO: sub.Topic().ARN.FIFO()}
+		kind := queue.Kind{Backlog: true, FIFO: topicFIFO(qs)}
 		qs.Machine = *queue.New(layout.NewKeys(sh.ID, inc), queue.Config{}, kind)
 		sh.Backlogs[inc] = qs
 	}
@@ -299,7 +299,11 @@ func (e *Backlogs) end(d *Delivery, a Attempt, state DeliveryState, reason strin
 	d.Conclude(false, func(sh *Shard, qs *queues.Queue, _ int64) {
 		sh.AckSource(qs, d.Queued)
 		if r := sh.recipients[d.Subscription.ARN]; r != nil && state == DeliveryDropped {
-			r.Failed(d, d.Attempt, reason)
+			made := d.History.Total
+			if a.Outcome != "" {
+				made++
+			}
+			r.Failed(d, made, reason)
 		}
 	})
 	e.Finish(d, a, state, reason)

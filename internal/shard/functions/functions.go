@@ -172,7 +172,7 @@ func (sh *Shard) readyAt() time.Time {
 }
 
 // completeAtOnce finishes, where changes take no time, what the command under way has
-// begun: a caller that has its answer can rely on it.
+// begun: it is complete when its caller is answered.
 func (sh *Shard) completeAtOnce() {
 	if sh.engine.options.Updates == 0 {
 		sh.dropUploads(sh.Functions.CompleteChanges(clock.Time(sh.Now()), completionStep, &sh.Batch)...)

@@ -24,8 +24,8 @@ func (e *Functions) SetMappingWatcher(changed func(a arn.ARN, now *mapping.Mappi
 	e.mappingWatcher.Store(&changed)
 }
 
-// mappingChanged tells of a change, which is finished if changes take no time: who
-// has its answer can rely on it.
+// mappingChanged tells of a change, which is complete at once if changes take no
+// time: before its caller is answered.
 func (sh *Shard) mappingChanged(a arn.ARN) {
 	if sh.engine.options.Updates == 0 {
 		sh.mappings.CompleteChanges(clock.Time(sh.Now()), completionStep, &sh.Batch)

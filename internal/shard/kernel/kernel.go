@@ -29,7 +29,7 @@ import (
 // Shards is how many shards the state is split into.
 const Shards = keyspace.Shards
 
-// Options are what a core is made of.
+// Options are what a Kernel is made of.
 type Options struct {
 	Journal *journal.Journal
 	Clock   clock.Clock
@@ -102,8 +102,8 @@ func (e *Kernel) Latest() time.Time {
 	return clock.Time(latest)
 }
 
-// Close lets no further command in, makes everything durable and ends what runs
-// in the background. Waiting receivers get an empty answer. It fails with
+// Close refuses further commands, makes everything durable and stops what runs in the
+// background. Waiting receivers get an empty answer. It fails with
 // poison.ErrPoisoned where a command has panicked: what only memory had is not written.
 func (e *Kernel) Close() (err error) {
 	e.Drain()
@@ -146,8 +146,7 @@ func ShardNumber(a arn.ARN) uint16 {
 	return uint16((h ^ h>>32) % Shards)
 }
 
-// GoBackground runs f in the background, holding the clock, unless the engine
-// is stopping.
+// GoBackground runs f in the background, holding the clock, unless the kernel is stopping.
 func (e *Kernel) GoBackground(f func()) {
 	e.beginning.Lock()
 	defer e.beginning.Unlock()
@@ -168,8 +167,7 @@ func (e *Kernel) GoBackground(f func()) {
 	})
 }
 
-// InSteps calls step in the background until it returns false or the engine is
-// stopping.
+// InSteps calls step in the background until it returns false or the kernel is stopping.
 func (e *Kernel) InSteps(step func() bool) {
 	e.GoBackground(func() {
 		for step() {
@@ -205,8 +203,8 @@ func (sh *Shard) CatalogChanged(c *journal.Commit) {
 	sh.Generation.Add(1)
 }
 
-// close lets no further command change anything, once the modules have written what only
-// memory has; false: memory may be ahead of the disk.
+// close refuses further changes, once the modules have written what only memory has;
+// false: memory may be ahead of the disk.
 func (sh *Shard) close() bool {
 	sh.Mu.Lock()
 	poisoned := sh.poisoned
@@ -303,7 +301,7 @@ func (t *timer) fired() {
 	t.pending = nil
 }
 
-// stop lets nothing be called any more.
+// stop cancels what is set, and refuses what would be.
 func (t *timer) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

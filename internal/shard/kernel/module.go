@@ -17,7 +17,7 @@ type Module interface {
 	// Recover brings to an end what a crash has interrupted between two shards, before
 	// anything else goes on. All shards are loaded. It takes the locks that it needs.
 	Recover() error
-	// Resume goes on where the process before left off. It is called in a transaction.
+	// Resume goes on where the last process stopped. It is called in a transaction.
 	Resume()
 	// NextDue is when it has something to do, in epoch milliseconds; 0: never.
 	NextDue() int64
@@ -53,7 +53,7 @@ func (NopModule) Close() {}
 // Touched is what a command has changed, and which has to do something for it when the
 // command is committed.
 type Touched interface {
-	// Room bounds what finish writes, in bytes.
+	// Room bounds what Finish writes, in bytes.
 	Room() int
 	// Finish writes what a commit tells once, however many of its commands have changed
 	// it. Its caller is the journal, with the shard's lock held.

@@ -8,10 +8,10 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 )
 
-// Shard owns a slice of the state. Its commands run one after the other, under
-// mu, in the goroutines of their callers; a command reads and changes what the modules
-// have in memory, collects what to write in a batch and appends it to the shard's stream
-// of the journal before mu is released, so that its order is the order of the commands.
+// Shard owns a slice of the state. Its commands run one after the other, under Mu, in
+// their callers' goroutines. A command reads and changes the modules' state in memory,
+// collects its writes in a batch, and appends that to the shard's stream of the journal
+// before Mu is released: so the stream has the order of the commands.
 type Shard struct {
 	ID      uint16
 	engine  *Kernel
@@ -23,17 +23,17 @@ type Shard struct {
 	Log               *journal.Stream // what its commands write
 	Meta              journal.State   // what the log remembers
 	LastCatalogCommit *journal.Commit // the latest that changed which queues, topics and functions there are
-	// Generation counts the changes of the catalog. It changes under mu only.
+	// Generation counts the changes of the catalog. It changes under Mu only.
 	Generation atomic.Uint64
 
-	// Turn counts the commands that have had mu.
+	// Turn counts the commands that have had Mu.
 	Turn uint64
 
 	// Of the command under way.
 	timed bool // it has asked for the time
 	Batch mutation.Batch
 	dirty []Touched
-	Emits []Emitter // what it has to tell
+	Emits []Emitter // its events
 
 	timer timer
 }
@@ -44,7 +44,7 @@ func newShard(id uint16, e *Kernel) *Shard {
 	return sh
 }
 
-// Base implements shardPart.
+// Base implements Part.
 func (sh *Shard) Base() *Shard { return sh }
 
 // Add adds a module.

@@ -9,15 +9,15 @@ import (
 	"godwit.dev/godwit/internal/poison"
 )
 
-// Tx is a command on one or several shards, from the moment it has their locks until
-// what it has changed is appended to the journal, as one atomic unit, and the locks
-// are released. What it has to tell is told after that. A command that panics leaves
-// memory ahead of the disk: its shards take no other, and the process ends.
+// Tx is a command on one or several shards: from the moment it holds their locks until
+// its changes are appended to the journal, as one atomic unit, and the locks are released.
+// Its events are emitted after that. A command that panics leaves memory ahead of the
+// disk: its shards are poisoned and accept no other, and the process ends.
 type Tx struct {
 	Shards []*Shard // locked, in the order of their ids; nil: none is
 	own    [1]*Shard
 	sync   bool            // the commit is made durable at once; else within 10 ms
-	rest   *journal.Commit // that an answer without a commit of its own rests on
+	rest   *journal.Commit // what an answer depends on that has no commit of its own
 	done   bool
 }
 
@@ -25,13 +25,13 @@ type Tx struct {
 // locks. It may be called while other commands run, and before those that came earlier.
 type Emitter interface{ Emit() }
 
-// Emit has something told once the command under way is over.
+// Emit has an event emitted once the command under way is over.
 func (sh *Shard) Emit(e Emitter) { sh.Emits = append(sh.Emits, e) }
 
-// Run runs a command on a shard and returns the commit that its answer rests on:
-// its own; if it has changed nothing, what it asked for with restOn, or, for a
-// refusal, the latest change of the catalog. With durable its commit is made so at
-// once, else within 10 ms. The error is the command's, whose changes count all the same.
+// Run runs a command on a shard and returns the commit that its answer depends on: its
+// own; if it changed nothing, the one that it named with DependOn; for a refusal, the
+// latest change of the catalog. With durable its commit is synced at once, else within
+// 10 ms. The error is the command's; what it changed before that is committed all the same.
 func (sh *Shard) Run(durable bool, command func(tx *Tx) error) (*journal.Commit, error) {
 	sh.lock()
 	tx := txs.Get().(*Tx)
@@ -43,8 +43,8 @@ func (sh *Shard) Run(durable bool, command func(tx *Tx) error) (*journal.Commit,
 
 var txs = sync.Pool{New: func() any { return new(Tx) }}
 
-// RunAll is run for a command on several shards, in any order, which may be the same.
-// A refusal rests on what changed the catalog of the last one, which it is about.
+// RunAll is Run for a command on several shards, in any order and perhaps named twice. A
+// refusal is about the last one, and depends on the latest change of its catalog.
 func RunAll(durable bool, command func(tx *Tx) error, shards ...*Shard) (*journal.Commit, error) {
 	last := shards[len(shards)-1]
 	slices.SortFunc(shards, func(a, b *Shard) int { return int(a.ID) - int(b.ID) })
@@ -100,8 +100,8 @@ func (sh *Shard) AwaitCatalog() {
 // DependOn sets the commit that the answer waits for if the command changes nothing.
 func (tx *Tx) DependOn(c *journal.Commit) { tx.rest = c }
 
-// Commit appends what the command has changed so far, as one atomic unit, and sees
-// to what follows from it; nil if that is nothing.
+// Commit appends what the command has changed so far, as one atomic unit, and does what
+// follows from it; nil if there is nothing to append.
 func (tx *Tx) Commit() *journal.Commit {
 	if len(tx.Shards) == 1 {
 		return tx.Shards[0].Commit(tx.sync)
@@ -144,7 +144,7 @@ func (tx *Tx) relock(shards []*Shard, between func()) {
 	tx.Shards = shards
 }
 
-// release opens the locks and tells what there is to tell.
+// release releases the locks and emits the events.
 func (tx *Tx) release() {
 	var room [4]Emitter
 	told := room[:0]
@@ -165,7 +165,7 @@ func (tx *Tx) release() {
 	}
 }
 
-// end releases the locks after a command, or poisons them if it has panicked. To be
+// end releases the locks after a command, or poisons them if it has panicked. It is
 // deferred.
 func (tx *Tx) end() {
 	if tx.done {
@@ -193,7 +193,7 @@ func (tx *Tx) end() {
 	panic(cause)
 }
 
-// lock waits for the shard's turn. It panics where a command has before.
+// lock takes the shard's lock. It panics if that is poisoned.
 func (sh *Shard) lock() {
 	sh.Mu.Lock()
 	if sh.poisoned {
@@ -223,8 +223,8 @@ func lockAll(shards []*Shard) {
 	}
 }
 
-// Commit hands what the command changed to the journal and sees to what follows
-// from it: waiting receivers, the consumer, timers. The commit is nil when the
+// Commit appends what the command changed to the journal and does what follows from it:
+// it serves waiting receivers, tells the consumer, sets timers. The commit is nil if the
 // command changed nothing.
 func (sh *Shard) Commit(sync bool) *journal.Commit {
 	if sh.Unchanged() {
@@ -236,16 +236,16 @@ func (sh *Shard) Commit(sync bool) *journal.Commit {
 	return c
 }
 
-// CommitMuch commits what a command has changed so far of many queues, if that is
-// much.
+// CommitMuch commits what a command over many queues has changed so far, once that is
+// large.
 func (sh *Shard) CommitMuch() {
 	if sh.Batch.Size()+sh.room() > mutation.StepBytes {
 		sh.Commit(false)
 	}
 }
 
-// CommitPart hands over what the command changed so far, so that the store can
-// show it; the command goes on.
+// CommitPart appends what the command changed so far, so that it can be read from the
+// store; the command goes on.
 func (sh *Shard) CommitPart(sync bool) {
 	if sh.Unchanged() {
 		return
@@ -253,7 +253,7 @@ func (sh *Shard) CommitPart(sync bool) {
 	sh.appended(sh.engine.Journal.Append(sync, sh.seal()))
 }
 
-// commitAll is commit for a command that changed several shards at once.
+// commitAll is Commit for a command that changed several shards at once.
 func commitAll(sync bool, shards []*Shard) *journal.Commit {
 	parts := make([]journal.Part, 0, len(shards))
 	changed := make([]*Shard, 0, len(shards))
@@ -303,7 +303,7 @@ func (sh *Shard) MarkDirty(t Touched) { sh.dirty = append(sh.dirty, t) }
 // Unchanged reports that the command under way has nothing to commit.
 func (sh *Shard) Unchanged() bool { return sh.Batch.Len() == 0 && len(sh.dirty) == 0 }
 
-// seal ends the writing of a command: what it changed is the part of a commit.
+// seal makes the changes of a command its shard's part of a commit.
 func (sh *Shard) seal() journal.Part {
 	return journal.Part{Stream: sh.Log, Batch: &sh.Batch, State: sh.Meta, Room: sh.room()}
 }

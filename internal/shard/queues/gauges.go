@@ -65,7 +65,7 @@ func (e *Queues) HoldingQueues() (all []arn.ARN) {
 func (e *Queues) measure(a arn.ARN) (g QueueGauges, rest *journal.Commit, err error) {
 	sh := e.ShardOf(a)
 	rest, err = sh.Run(false, func(tx *kernel.Tx) error {
-		if created, ok := sh.resting(a); ok {
+		if created, ok := sh.isParked(a); ok {
 			g.Created = time.UnixMilli(created)
 			tx.DependOn(sh.Log.Last())
 			return sh.engine.Injected(a)

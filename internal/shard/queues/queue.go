@@ -77,7 +77,7 @@ type Shard struct {
 	*kernel.Shard
 	engine   *Queues
 	loaded   map[arn.ARN]*Queue
-	away     packed.Map // the queues at rest
+	parked   packed.Map // see park.go
 	Backlogs map[layout.Incarnation]*Queue
 	Counters map[layout.Incarnation][]byte // while the shard is loaded: those without an owner yet
 	Timers   sorted.Heap[*Queue]
@@ -180,7 +180,7 @@ type Queue struct {
 	Policy      *policy.Policy // of record; nil: none
 	Backlog     bool
 	Consumption Consumption
-	Gone        bool   // it is deleted, or dropped, or was put away: whoever has it from before has to look again
+	Gone        bool   // it is deleted, or dropped, or was parked: whoever has it from before has to look again
 	turn        uint64 // the command that used it last
 	dirty       bool
 	Emptied     bool // among the shard's emptied ones
@@ -244,7 +244,7 @@ func (sh *Shard) Accept(qs *Queue, now int64, a queue.Arrival) uint64 {
 }
 
 // Committed does what a change of the queue asks for.
-func (qs *Queue) Committed() { qs.Shard.Reconcile(qs) }
+func (qs *Queue) Committed() { qs.Shard.AfterCommit(qs) }
 
 // Clean implements touched.
 func (qs *Queue) Clean() { qs.dirty = false }
@@ -257,9 +257,9 @@ func (qs *Queue) Appended(c *journal.Commit) {
 	}
 }
 
-// Reconcile does what a changed queue asks for: who waits is served, the consumer is
+// AfterCommit does what a changed queue asks for: who waits is served, the consumer is
 // told, the timer is set. It runs between commands.
-func (sh *Shard) Reconcile(qs *Queue) {
+func (sh *Shard) AfterCommit(qs *Queue) {
 	if qs.Ended() {
 		sh.setTimer(qs, 0)
 		return

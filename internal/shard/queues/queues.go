@@ -379,7 +379,7 @@ func (sh *Shard) loadQueues() error {
 		qs.Machine = *queue.New(layout.NewKeys(sh.ID, record.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
 		sh.linkDeadLetter(a, arn.ARN{}, cfg.DeadLetter)
 		if failed = sh.LoadMachine(qs); failed == nil && qs.Machine.Hibernate() {
-			sh.putAway(qs, value)
+			sh.keepParked(qs, value)
 		} else {
 			sh.loaded[a] = qs
 		}
@@ -412,7 +412,7 @@ func InOrder(all iter.Seq[*Queue]) []*Queue {
 	return slices.SortedFunc(all, func(a, b *Queue) int { return cmp.Compare(a.Incarnation, b.Incarnation) })
 }
 
-// ByIncarnation finds a queue or backlog; nil: there is none, or it is a queue at rest.
+// ByIncarnation finds a queue or backlog; nil: there is none, or the queue is parked.
 func (sh *Shard) ByIncarnation(inc layout.Incarnation) *Queue {
 	if qs, ok := sh.Backlogs[inc]; ok {
 		return qs

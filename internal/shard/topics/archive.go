@@ -50,7 +50,7 @@ func archiveKey(shard uint16, inc layout.Incarnation, at archivePlace) []byte {
 }
 
 // archive keeps a message that its topic accepts, as part of the command under way.
-func (sh *Shard) archive(t *topic.Topic, s *stream, f *Fanout) {
+func (sh *Shard) archive(t *topic.Topic, s *stream, f *fanout) {
 	if t.Retention == 0 {
 		return
 	}
@@ -87,7 +87,7 @@ func (sh *Shard) policyChanged(t *topic.Topic, before time.Duration) {
 func (sh *Shard) loadArchives() error {
 	for t := range sh.Topics.Archives() {
 		s := sh.stream(t)
-		err := store.Each(sh.Engine.Store, keyspace.Prefix(archivePrefix(sh.ID, s.incarnation)), func(key, _ []byte) bool {
+		err := store.Each(sh.engine.Store, keyspace.Prefix(archivePrefix(sh.ID, s.incarnation)), func(key, _ []byte) bool {
 			s.oldest = archivePlaceOf(key).sent
 			return false
 		})
@@ -135,12 +135,12 @@ func (sh *Shard) shorten(s *stream, cutoff int64) {
 	span := keyspace.Prefix(archivePrefix(sh.ID, s.incarnation))
 	from := archiveKey(sh.ID, s.incarnation, archivePlace{sent: cutoff})
 	s.oldest = 0
-	err := store.Each(sh.Engine.Store, layout.Span{Lower: from, Upper: span.Upper}, func(key, _ []byte) bool {
+	err := store.Each(sh.engine.Store, layout.Span{Lower: from, Upper: span.Upper}, func(key, _ []byte) bool {
 		s.oldest = archivePlaceOf(key).sent
 		return false
 	})
 	if err != nil {
-		sh.Engine.Fatal(err)
+		sh.engine.Fatal(err)
 	}
 	sh.Batch.DeleteRange(span.Lower, from)
 	sh.Commit(false)

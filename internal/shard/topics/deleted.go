@@ -24,8 +24,8 @@ import (
 // nothing of a topic that was created since is among that.
 
 const (
-	// CollectStep is how many backlogs one step drops.
-	CollectStep = 512
+	// collectStep is how many backlogs one step drops.
+	collectStep = 512
 	eraseFew    = 64 // keys that are removed one by one
 )
 
@@ -40,9 +40,9 @@ type deletedTopic struct {
 	holds bool // the store has some of these
 }
 
-// DeletedTopicsKey is that of the mark, which tells the shard's latest incarnation when
+// deletedTopicsKey is that of the mark, which tells the shard's latest incarnation when
 // a topic was deleted last.
-func DeletedTopicsKey(shard uint16) []byte { return keyspace.Shard(shard, keyspace.DeletedTopics) }
+func deletedTopicsKey(shard uint16) []byte { return keyspace.Shard(shard, keyspace.DeletedTopics) }
 
 // leaveToGC has the backlogs of a topic dropped that the command under way
 // deletes.
@@ -50,10 +50,10 @@ func (sh *Shard) leaveToGC(t *topic.Topic) {
 	if !t.HasBacklogs() {
 		return
 	}
-	sh.Batch.Set(DeletedTopicsKey(sh.ID), binary.BigEndian.AppendUint64(nil, sh.Meta.Incarnation))
+	sh.Batch.Set(deletedTopicsKey(sh.ID), binary.BigEndian.AppendUint64(nil, sh.Meta.Incarnation))
 	sh.targets = map[*topic.Subscription]target{} // which would keep them in memory
 	sh.deletedTopics = append(sh.deletedTopics, &deletedTopic{topic: t})
-	sh.Reclaim()
+	sh.reclaim()
 }
 
 // loadDeleted finds what a process before left of deleted topics: of the counters
@@ -62,7 +62,7 @@ func (sh *Shard) loadDeleted() error {
 	counters := sh.Counters
 	sh.Counters = nil
 
-	value, marked, err := sh.Engine.Store.Get(nil, DeletedTopicsKey(sh.ID))
+	value, marked, err := sh.engine.Store.Get(nil, deletedTopicsKey(sh.ID))
 	if err != nil {
 		return err
 	}
@@ -83,14 +83,14 @@ func (sh *Shard) loadDeleted() error {
 	return nil
 }
 
-// Reclaim drops what is left of deleted topics in the background, one step at a
+// reclaim drops what is left of deleted topics in the background, one step at a
 // time.
-func (sh *Shard) Reclaim() {
-	if sh.Reclaiming || len(sh.deletedTopics) == 0 {
+func (sh *Shard) reclaim() {
+	if sh.reclaiming || len(sh.deletedTopics) == 0 {
 		return
 	}
-	sh.Reclaiming = true
-	sh.Engine.InSteps(sh.reclaimOnce)
+	sh.reclaiming = true
+	sh.engine.InSteps(sh.reclaimOnce)
 }
 
 // reclaimOnce makes a step, and returns when it is durable: so the disk paces it;
@@ -99,7 +99,7 @@ func (sh *Shard) reclaimOnce() bool {
 	var r *deletedTopic
 	sh.View(func() {
 		if len(sh.deletedTopics) == 0 || sh.Closed {
-			sh.Reclaiming = false
+			sh.reclaiming = false
 			return
 		}
 		r = sh.deletedTopics[0]
@@ -111,13 +111,13 @@ func (sh *Shard) reclaimOnce() bool {
 	// Nobody changes any more what is read without the lock.
 	if r.topic != nil {
 		r.all, r.topic = r.topic.Backlogs(), nil
-		sh.Engine.Journal.Flush()
+		sh.engine.Journal.Flush()
 	}
 	var runs []run
 	sh.View(func() { runs = sh.forgetBacklogs(r) })
 	var b mutation.Batch
-	if err := sh.Engine.eraseRuns(&b, sh.ID, runs); err != nil {
-		sh.Engine.Fatal(err)
+	if err := sh.engine.eraseRuns(&b, sh.ID, runs); err != nil {
+		sh.engine.Fatal(err)
 		return false
 	}
 
@@ -126,7 +126,7 @@ func (sh *Shard) reclaimOnce() bool {
 		if r.next == len(r.all) {
 			sh.deletedTopics[0] = nil
 			if sh.deletedTopics = sh.deletedTopics[1:]; len(sh.deletedTopics) == 0 {
-				sh.Batch.Delete(DeletedTopicsKey(sh.ID))
+				sh.Batch.Delete(deletedTopicsKey(sh.ID))
 			}
 		}
 		return nil
@@ -137,7 +137,7 @@ func (sh *Shard) reclaimOnce() bool {
 // forgetBacklogs gives back what the next backlogs take in memory, and returns the
 // runs that end there.
 func (sh *Shard) forgetBacklogs(r *deletedTopic) (runs []run) {
-	for end := min(r.next+CollectStep, len(r.all)); r.next < end; r.next++ {
+	for end := min(r.next+collectStep, len(r.all)); r.next < end; r.next++ {
 		inc := r.all[r.next]
 		if sh.ForgetBacklog(layout.Incarnation(inc)) || r.stored {
 			r.holds = true
@@ -208,4 +208,4 @@ type deletedTopicGC struct {
 }
 
 func (m deletedTopicGC) Load() error { return m.sh.loadDeleted() }
-func (m deletedTopicGC) Resume()     { m.sh.Reclaim() }
+func (m deletedTopicGC) Resume()     { m.sh.reclaim() }

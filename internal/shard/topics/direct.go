@@ -28,11 +28,11 @@ import (
 // not wait for a signature.
 type Renderer func(notification *message.Message) (*message.Message, error)
 
-// Plan is where publications go.
-type Plan struct {
-	Publications int // how many it is for
-	Deliveries   []planned
-	Shards       []*kernel.Shard // of the queues and of the topic, in the order of their ids
+// plan is where publications go.
+type plan struct {
+	publications int // how many it is for
+	deliveries   []planned
+	shards       []*kernel.Shard // of the queues and of the topic, in the order of their ids
 	direct       bool            // a queue is among the subscribers
 	seen         uint64          // the ids of shards, by bits
 	size         int             // bytes, about
@@ -40,9 +40,9 @@ type Plan struct {
 
 // planned is one publication for one subscription.
 type planned struct {
-	f   *Fanout
-	N   int // which publication it is
-	Sub *topic.Subscription
+	f   *fanout
+	n   int // which publication it is
+	sub *topic.Subscription
 	target
 	made     bool      // at once
 	rendered *rendered // for its queue, before the queue's lock; nil: it is not
@@ -64,34 +64,34 @@ func (sh *Shard) target(sub *topic.Subscription) target {
 	t, ok := sh.targets[sub]
 	// What the topic guards is looked at by each delivery, in the backlog.
 	if !ok && sub.Protocol == topic.SQS && !sub.Topic().Protection.Outbound() {
-		t.to = sh.Engine.Queues.ShardOf(QueueOf(sub))
+		t.to = sh.engine.Queues.ShardOf(queueOf(sub))
 		sh.targets[sub] = t
 	}
 	return t
 }
 
-// QueueOf is the name of a subscribed queue.
-func QueueOf(sub *topic.Subscription) arn.ARN {
+// queueOf is the name of a subscribed queue.
+func queueOf(sub *topic.Subscription) arn.ARN {
 	a, _ := arn.Parse(sub.Endpoint) // checked when it was subscribed
 	return a
 }
 
-// Plan finds the subscriptions of as many publications, which are of one topic,
+// plan finds the subscriptions of as many publications, which are of one topic,
 // as fit into one commit. If the first alone is for too many, these get it later
 // where they may, and else the plan is for none. It may be used while the
 // generation of the shard's catalog is the same.
-func (sh *Shard) Plan(fs []Fanout) Plan {
-	p := Plan{Shards: []*kernel.Shard{sh.Base()}, Deliveries: make([]planned, 0, min(sh.Planned*len(fs), FanoutStep))}
+func (sh *Shard) plan(fs []fanout) plan {
+	p := plan{shards: []*kernel.Shard{sh.Base()}, deliveries: make([]planned, 0, min(sh.planned*len(fs), fanoutStep))}
 	p.seen = 1 << sh.ID
 	patient := !fs[0].Topic.FIFO() // some may get it later than others
-	room := DeferredMost - sh.Spreading[fs[0].Topic]
+	room := maxDeferred - sh.spreading[fs[0].Topic]
 	var slow []*topic.Subscription
 	for i := range fs {
 		f := &fs[i]
-		each, before, slowOnes := f.P.RecordSize(), len(p.Deliveries), 0
-		f.reached, f.Later, slow = topic.Reached{}, false, slow[:0]
+		each, before, slowOnes := f.P.RecordSize(), len(p.deliveries), 0
+		f.reached, f.later, slow = topic.Reached{}, false, slow[:0]
 		for sub := range sh.Topics.Match(f.Topic, "", f.Message(), nil) {
-			if f.Later = p.full() || slowOnes == PassedMost; f.Later {
+			if f.later = p.full() || slowOnes == maxPassed; f.later {
 				break
 			}
 			if f.Topic.FIFO() && !sub.Wants(math.MaxUint64) { // the sequence to come is later than any
@@ -99,29 +99,29 @@ func (sh *Shard) Plan(fs []Fanout) Plan {
 			}
 			if !patient || !sh.slow(sub) {
 				p.add(sh, f, i, sub, each)
-			} else if slowOnes++; slowOnes <= SlowMost {
+			} else if slowOnes++; slowOnes <= maxSlow {
 				slow = append(slow, sub)
 			}
 		}
-		f.Later = f.Later || slowOnes > SlowMost
-		for n := 0; n < len(slow) && !f.Later; n++ {
-			if f.Later = p.full(); !f.Later {
+		f.later = f.later || slowOnes > maxSlow
+		for n := 0; n < len(slow) && !f.later; n++ {
+			if f.later = p.full(); !f.later {
 				p.add(sh, f, i, slow[n], each)
 			}
 		}
-		if f.Later && (!patient || i > 0 && (p.full() || room <= 0)) {
-			f.Later, p.Deliveries = false, p.Deliveries[:before]
+		if f.later && (!patient || i > 0 && (p.full() || room <= 0)) {
+			f.later, p.deliveries = false, p.deliveries[:before]
 			if i == 0 {
-				sh.Planned = FanoutStep
+				sh.planned = fanoutStep
 			}
 			break
 		}
-		p.Publications++
-		sh.Planned = len(p.Deliveries) - before
-		if f.Later { // it is kept in the same commit
+		p.publications++
+		sh.planned = len(p.deliveries) - before
+		if f.later { // it is kept in the same commit
 			room--
 			p.size += max(each, f.P.Size()) // with all bodies
-			sh.Planned++
+			sh.planned++
 		}
 	}
 	p.order()
@@ -129,36 +129,36 @@ func (sh *Shard) Plan(fs []Fanout) Plan {
 }
 
 // made is a delivery, and whether it was made at once.
-func (p *Plan) made(i int) (d backlog.Direct, made bool) {
-	planned := &p.Deliveries[i]
-	return backlog.Direct{Subscription: planned.Sub, Message: planned.f.P.ID, Published: planned.f.Sent}, planned.made
+func (p *plan) made(i int) (d backlog.Direct, made bool) {
+	planned := &p.deliveries[i]
+	return backlog.Direct{Subscription: planned.sub, Message: planned.f.P.ID, Published: planned.f.Sent}, planned.made
 }
 
 // full reports that there is no room for another delivery.
-func (p *Plan) full() bool { return len(p.Deliveries) == FanoutStep || p.size > FanoutBytes }
+func (p *plan) full() bool { return len(p.deliveries) == fanoutStep || p.size > fanoutBytes }
 
 // add adds a delivery of a publication, the n-th.
-func (p *Plan) add(sh *Shard, f *Fanout, n int, sub *topic.Subscription, size int) {
+func (p *plan) add(sh *Shard, f *fanout, n int, sub *topic.Subscription, size int) {
 	p.size += size
 	f.reached.Add(sub)
-	d := planned{f: f, N: n, Sub: sub, target: sh.target(sub)}
+	d := planned{f: f, n: n, sub: sub, target: sh.target(sub)}
 	if d.to != nil {
 		p.direct = true
 		if bit := uint64(1) << d.to.ID; p.seen&bit == 0 {
 			p.seen |= bit
-			p.Shards = append(p.Shards, d.to.Base())
+			p.shards = append(p.shards, d.to.Base())
 		}
 	}
-	p.Deliveries = append(p.Deliveries, d)
+	p.deliveries = append(p.deliveries, d)
 }
 
 // order puts the shards into the order of locking, and what is for one queue
 // together, in the order of publishing.
-func (p *Plan) order() {
-	slices.SortFunc(p.Shards, func(a, b *kernel.Shard) int { return int(a.ID) - int(b.ID) })
-	if p.Publications > 1 {
-		slices.SortFunc(p.Deliveries, func(a, b planned) int {
-			return cmp.Or(cmp.Compare(a.shard(), b.shard()), cmp.Compare(a.Sub.Incarnation, b.Sub.Incarnation), a.N-b.N)
+func (p *plan) order() {
+	slices.SortFunc(p.shards, func(a, b *kernel.Shard) int { return int(a.ID) - int(b.ID) })
+	if p.publications > 1 {
+		slices.SortFunc(p.deliveries, func(a, b planned) int {
+			return cmp.Or(cmp.Compare(a.shard(), b.shard()), cmp.Compare(a.sub.Incarnation, b.sub.Incarnation), a.n-b.n)
 		})
 	}
 }
@@ -175,32 +175,32 @@ func (d *planned) shard() int {
 // publishAtOnce publishes the first n of some publications, which are of one
 // topic, in one commit; n is 0, and nothing was done, if that cannot be. It is
 // called with the lock of the topic's shard held, and returns so.
-func (sh *Shard) publishAtOnce(tx *kernel.Tx, fs []Fanout) (g *journal.Commit, n int) {
+func (sh *Shard) publishAtOnce(tx *kernel.Tx, fs []fanout) (g *journal.Commit, n int) {
 	if sh.behind(fs[0].Topic) {
 		return nil, 0
 	}
-	p := sh.Plan(fs)
-	if p.Publications == 0 {
+	p := sh.plan(fs)
+	if p.publications == 0 {
 		return nil, 0
 	}
-	fs = fs[:p.Publications]
-	if e := sh.Engine; e.Options.Render == nil || e.TwoStep || !p.direct {
+	fs = fs[:p.publications]
+	if e := sh.engine; e.options.Render == nil || e.TwoStep || !p.direct {
 		sh.admit(fs)
 		now := sh.Now()
-		for _, d := range p.Deliveries {
+		for _, d := range p.deliveries {
 			if !d.f.result.Duplicate {
-				sh.spreadTo(d.f, d.Sub, now)
+				sh.spreadTo(d.f, d.sub, now)
 			}
 		}
 		sh.deferFanout(fs, p)
-		return tx.Commit(), p.Publications
+		return tx.Commit(), p.publications
 	}
 	generation := sh.Generation.Load()
 	alone := tx.Shards
-	if _, always := sh.Engine.Encrypting(); always {
-		tx.WidenAfter(p.Shards, sh.renderer(fs, p))
+	if _, always := sh.engine.Encrypting(); always {
+		tx.WidenAfter(p.shards, sh.renderer(fs, p))
 	} else {
-		tx.Widen(p.Shards)
+		tx.Widen(p.shards)
 	}
 	g, n = sh.publishDirect(tx, fs, p, generation)
 	tx.Narrow(alone)
@@ -209,37 +209,37 @@ func (sh *Shard) publishAtOnce(tx *kernel.Tx, fs []Fanout) (g *journal.Commit, n
 
 // publishDirect publishes as planned, unless the catalog is of another generation. It
 // has the locks of all the plan's shards.
-func (sh *Shard) publishDirect(tx *kernel.Tx, fs []Fanout, p Plan, generation uint64) (g *journal.Commit, n int) {
+func (sh *Shard) publishDirect(tx *kernel.Tx, fs []fanout, p plan, generation uint64) (g *journal.Commit, n int) {
 	if generation != sh.Generation.Load() || sh.behind(fs[0].Topic) {
 		return nil, 0
 	}
 	now := sh.Now()
-	for _, s := range p.Shards {
+	for _, s := range p.shards {
 		now = max(now, s.Meta.Now)
 	}
-	for _, s := range p.Shards {
+	for _, s := range p.shards {
 		s.Meta.Now = now // in a queue, what was sent later is not older
 	}
 	sh.admit(fs)
 	w := directWriter{from: sh, now: now}
-	for i := range p.Deliveries {
-		d := &p.Deliveries[i]
+	for i := range p.deliveries {
+		d := &p.deliveries[i]
 		if d.f.result.Duplicate {
 			continue
 		}
 		if d.made = d.to != nil && w.deliver(d); !d.made {
-			sh.spreadTo(d.f, d.Sub, now)
+			sh.spreadTo(d.f, d.sub, now)
 			continue
 		}
-		d.f.Delivered++
+		d.f.delivered++
 		if d.f.feedback.Success {
-			d.f.direct = append(d.f.direct, DirectDelivery{Subscription: *d.Sub, Body: d.f.Body(d.Sub), MessageID: w.id})
+			d.f.direct = append(d.f.direct, DirectDelivery{Subscription: *d.sub, Body: d.f.Body(d.sub), MessageID: w.id})
 		}
 	}
 	w.emit()
 	sh.deferFanout(fs, p)
 	g = tx.Commit()
-	sh.Engine.Finished.AddDirect(len(p.Deliveries), p.made, now)
+	sh.engine.Finished.AddDirect(len(p.deliveries), p.made, now)
 	return g, len(fs)
 }
 
@@ -272,8 +272,8 @@ type rawRecord struct {
 // possible at once. Then the subscription gets none of those that follow at
 // once, either.
 func (w *directWriter) deliver(d *planned) bool {
-	if w.sub != d.Sub {
-		w.sub, w.queue = d.Sub, w.open(d)
+	if w.sub != d.sub {
+		w.sub, w.queue = d.sub, w.open(d)
 	}
 	if w.queue == nil || !w.put(d) {
 		w.queue = nil
@@ -284,26 +284,26 @@ func (w *directWriter) deliver(d *planned) bool {
 
 // open finds the queue of a subscription if a publication can go there at once.
 func (w *directWriter) open(d *planned) *queues.Queue {
-	if d.Sub.PausedAt != 0 {
+	if d.sub.PausedAt != 0 {
 		return nil
 	}
-	if qs := w.from.BacklogOf(d.Sub); qs != nil && !qs.Machine.Empty() {
+	if qs := w.from.BacklogOf(d.sub); qs != nil && !qs.Machine.Empty() {
 		return nil
 	}
 	qs := d.queue
 	if qs == nil || !d.to.Use(qs) {
-		qs, _ = d.to.Queue(QueueOf(d.Sub))
-		w.from.targets[d.Sub] = target{to: d.to, queue: qs}
+		qs, _ = d.to.Queue(queueOf(d.sub))
+		w.from.targets[d.sub] = target{to: d.to, queue: qs}
 		if qs == nil {
 			return nil
 		}
 	}
-	encrypted, managed := w.from.Engine.Encrypted(qs)
+	encrypted, managed := w.from.engine.Encrypted(qs)
 	if encrypted && !managed { // KMS is asked without a lock
 		return nil
 	}
 	w.encrypted = encrypted
-	if w.from.Engine.Injected(qs.ARN) != nil || qs.Admits(d.f.Topic, w.now) != nil {
+	if w.from.engine.Injected(qs.ARN) != nil || qs.Admits(d.f.Topic, w.now) != nil {
 		return nil
 	}
 	return qs
@@ -311,10 +311,10 @@ func (w *directWriter) open(d *planned) *queues.Queue {
 
 // put renders a publication and puts it into the queue that is open.
 func (w *directWriter) put(d *planned) bool {
-	if w.written > FanoutBytes { // rendering made so much of it that one commit might not take the rest
+	if w.written > fanoutBytes { // rendering made so much of it that one commit might not take the rest
 		return false
 	}
-	e, f, sub, qs, raw := w.from.Engine, d.f, d.Sub, w.queue, &d.f.raw
+	e, f, sub, qs, raw := w.from.engine, d.f, d.sub, w.queue, &d.f.raw
 	fifo := qs.ARN.FIFO()
 	known := raw.record != nil && raw.fifo == fifo && raw.encrypted == w.encrypted && sub.Raw && f.Shared(sub)
 	n := f.Unaddressed() // but for what differs from subscription to subscription
@@ -328,15 +328,15 @@ func (w *directWriter) put(d *planned) bool {
 	var size int
 	if known {
 		record, size = raw.record, raw.size
-		w.id = e.Options.NewID()
+		w.id = e.options.NewID()
 		message.SetRecordID(record, w.id)
 	} else {
 		var m *message.Message
 		if d.rendered.of(f) {
-			m = d.rendered.message(e.Options.NewID, w.encrypted)
+			m = d.rendered.message(e.options.NewID, w.encrypted)
 		} else {
 			var err error
-			if m, err = e.Options.Render(n); err != nil {
+			if m, err = e.options.Render(n); err != nil {
 				return false
 			}
 		}

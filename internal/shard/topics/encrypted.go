@@ -44,7 +44,7 @@ type rendered struct {
 }
 
 // of reports that it is what a publication is that has been admitted; false for nil.
-func (r *rendered) of(f *Fanout) bool { return r != nil && r.sequence == f.Sequence }
+func (r *rendered) of(f *fanout) bool { return r != nil && r.sequence == f.Sequence }
 
 // message is what a queue gets; its record is in clear if that is not encrypted.
 func (r *rendered) message(newID func() message.ID, encrypted bool) *message.Message {
@@ -62,7 +62,7 @@ func (r *rendered) message(newID func() message.ID, encrypted bool) *message.Mes
 // renderer gives what renders and encrypts for queues what they will get of publications,
 // without any lock. The sequences of a FIFO topic's are those that they have unless one of
 // them is a duplicate: then those behind it go the long way.
-func (sh *Shard) renderer(fs []Fanout, p Plan) func() {
+func (sh *Shard) renderer(fs []fanout, p plan) func() {
 	scratch := slices.Clone(fs)
 	if t, ok := sh.Topics.Topic(fs[0].Topic); ok && t.ARN.FIFO() {
 		next, now := sh.stream(t).next, sh.Now()
@@ -71,23 +71,23 @@ func (sh *Shard) renderer(fs []Fanout, p Plan) func() {
 			scratch[i].Sent, scratch[i].Sequence = now, next+uint64(i)
 		}
 	}
-	subs := make([]topic.Subscription, len(p.Deliveries)) // what it needs of them: they change under the lock
-	for i := range p.Deliveries {
-		sub := p.Deliveries[i].Sub
+	subs := make([]topic.Subscription, len(p.deliveries)) // what it needs of them: they change under the lock
+	for i := range p.deliveries {
+		sub := p.deliveries[i].sub
 		subs[i] = topic.Subscription{ARN: sub.ARN, Protocol: sub.Protocol, Settings: topic.Settings{Raw: sub.Raw}}
 	}
 	return func() {
 		raw, size := make([]*rendered, len(scratch)), 0
-		for i := range p.Deliveries {
-			d, f, sub := &p.Deliveries[i], &scratch[p.Deliveries[i].N], &subs[i]
+		for i := range p.deliveries {
+			d, f, sub := &p.deliveries[i], &scratch[p.deliveries[i].n], &subs[i]
 			alike := sub.Raw && f.Shared(sub)
 			switch {
 			case d.to == nil:
-			case alike && raw[d.N] != nil:
-				d.rendered = raw[d.N]
-			case size <= FanoutBytes: // more is not put into queues by one commit
-				if d.rendered = sh.Engine.render(f, sub); alike {
-					raw[d.N] = d.rendered
+			case alike && raw[d.n] != nil:
+				d.rendered = raw[d.n]
+			case size <= fanoutBytes: // more is not put into queues by one commit
+				if d.rendered = sh.engine.render(f, sub); alike {
+					raw[d.n] = d.rendered
 				}
 				if d.rendered != nil {
 					size += d.rendered.content.Size()
@@ -98,8 +98,8 @@ func (sh *Shard) renderer(fs []Fanout, p Plan) func() {
 }
 
 // render renders and encrypts what a queue gets; nil if that cannot be.
-func (e *Topics) render(f *Fanout, sub *topic.Subscription) *rendered {
-	m, err := e.Options.Render(f.Notification(sub))
+func (e *Topics) render(f *fanout, sub *topic.Subscription) *rendered {
+	m, err := e.options.Render(f.Notification(sub))
 	if err != nil || e.EncryptWaiting(f.Topic, "", nil, arn.ARN{}, m) != nil {
 		return nil
 	}

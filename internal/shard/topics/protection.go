@@ -87,10 +87,10 @@ func (e *Topics) Protect(t arn.ARN, p *publication.Publication) error {
 
 // audit tells what was found in a publication, if its policy wants that.
 func (e *Topics) audit(t arn.ARN, p *publication.Publication, denied bool) {
-	if p.Audit == nil || e.Options.Audited == nil {
+	if p.Audit == nil || e.options.Audited == nil {
 		return
 	}
-	e.Options.Audited(&Audited{Topic: t, ID: p.ID, Principal: namesOf(t, p.Caller)[0], At: e.Clock.Now(), Denied: denied, Audit: *p.Audit})
+	e.options.Audited(&Audited{Topic: t, ID: p.ID, Principal: namesOf(t, p.Caller)[0], At: e.Clock.Now(), Denied: denied, Audit: *p.Audit})
 }
 
 // namesOf are the names by which a policy may name who publishes; the first is their own.

@@ -16,17 +16,17 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// Fanout is a publication on its way to the backlogs of its subscriptions.
-type Fanout struct {
+// fanout is a publication on its way to the backlogs of its subscriptions.
+type fanout struct {
 	publication.Record
-	Later            bool              // some get it in the background
+	later            bool              // some get it in the background
 	alreadyDelivered []byte            // who got it before those; see alreadyDeliveredKey
 	dated            bool              // what queues get of it is rendered, and tells its time
 	result           queues.SendResult // what its publisher is told
 
 	// For the event; not kept on disk.
 	reached   topic.Reached
-	Delivered int
+	delivered int
 	direct    []DirectDelivery
 	feedback  topic.Feedback  // of queues
 	event     *Published      // the event, once it is made
@@ -77,10 +77,10 @@ func (e *Topics) Publish(ctx context.Context, t arn.ARN, publications ...publica
 	for i := range publications {
 		c.Bytes += publications[i].RecordSize()
 	}
-	e.ShardOf(t).Publishers.Run(&c)
+	e.ShardOf(t).publishers.Run(&c)
 	p.durable.Wait()
 	for _, event := range p.events {
-		e.Options.Published(event)
+		e.options.Published(event)
 	}
 	for i := range p.results {
 		e.audit(t, &publications[i], false)
@@ -99,7 +99,7 @@ func (sh *Shard) publish(calls []*call) (reach int) {
 			all = append(all, c.Of.publications...)
 		}
 	}
-	var fs []Fanout
+	var fs []fanout
 	var refused *journal.Commit
 	_, err := sh.Run(true, func(tx *kernel.Tx) (err error) {
 		fs, refused, err = sh.spreadAll(tx, t, all)
@@ -109,9 +109,9 @@ func (sh *Shard) publish(calls []*call) (reach int) {
 		if refused == nil { // that there is such a topic, or none, must be durable all the same
 			refused = sh.LastCatalogCommit
 		}
-		reach = sh.Planned
-		if sh.Spreading[t] >= DeferredMost {
-			reach = FanoutStep // the next has to make steps, and comes alone
+		reach = sh.planned
+		if sh.spreading[t] >= maxDeferred {
+			reach = fanoutStep // the next has to make steps, and comes alone
 		}
 		return err
 	})
@@ -131,7 +131,7 @@ func (sh *Shard) publish(calls []*call) (reach int) {
 }
 
 // take notes what became of the publisher's publications.
-func (p *publisher) take(fs []Fanout) {
+func (p *publisher) take(fs []fanout) {
 	p.results = make([]queues.SendResult, len(fs))
 	for i := range fs {
 		f := &fs[i]
@@ -148,12 +148,12 @@ func (p *publisher) take(fs []Fanout) {
 // spreadAll accepts publications and puts them where they go. If it is refused,
 // fs holds those that were accepted before, and the refusal may rest on what
 // becomes durable with a group.
-func (sh *Shard) spreadAll(tx *kernel.Tx, t arn.ARN, publications []publication.Publication) (fs []Fanout, refused *journal.Commit, err error) {
+func (sh *Shard) spreadAll(tx *kernel.Tx, t arn.ARN, publications []publication.Publication) (fs []fanout, refused *journal.Commit, err error) {
 	found, ok := sh.Topics.Topic(t)
 	if !ok {
 		return nil, nil, topic.ErrNoTopic
 	}
-	if possible, _ := sh.Engine.Encrypting(); !possible {
+	if possible, _ := sh.engine.Encrypting(); !possible {
 		if err := key.Find(t, found.Key()); err != nil {
 			return nil, nil, err
 		}
@@ -169,9 +169,9 @@ func (sh *Shard) spreadAll(tx *kernel.Tx, t arn.ARN, publications []publication.
 			}
 		}
 	}
-	fs = make([]Fanout, len(publications))
+	fs = make([]fanout, len(publications))
 	for i := range fs {
-		fs[i] = Fanout{
+		fs[i] = fanout{
 			Record: publication.Record{
 				Topic: t, Signature: signatureVersion(found), Sent: sh.Now(), Incarnation: sh.Meta.Incarnation, P: publications[i],
 			},
@@ -192,24 +192,24 @@ func (sh *Shard) spreadAll(tx *kernel.Tx, t arn.ARN, publications []publication.
 		again = false
 		done := true
 		if n == 0 {
-			if g, done, err = sh.PublishInSteps(tx, rest[:1]); err != nil {
+			if g, done, err = sh.publishInSteps(tx, rest[:1]); err != nil {
 				return fs[:len(fs)-len(rest)], g, err
 			}
 			n = 1
 		}
 		for i := range rest[:n] {
-			rest[i].commit, rest[i].event = g, sh.publishedEvent(&rest[i], done && !rest[i].Later)
+			rest[i].commit, rest[i].event = g, sh.publishedEvent(&rest[i], done && !rest[i].later)
 		}
-		sh.StartFanouts(g)
+		sh.startFanouts(g)
 		rest = rest[n:]
 	}
 	return fs, nil, nil
 }
 
-// PublishInSteps makes the first step of a fan-out, which is the only one in fs,
+// publishInSteps makes the first step of a fan-out, which is the only one in fs,
 // and leaves the others to the background, unless it is done; all of them where
 // earlier messages come first. It fails with NotFound.
-func (sh *Shard) PublishInSteps(tx *kernel.Tx, fs []Fanout) (g *journal.Commit, done bool, err error) {
+func (sh *Shard) publishInSteps(tx *kernel.Tx, fs []fanout) (g *journal.Commit, done bool, err error) {
 	f := &fs[0]
 	if _, ok := sh.Topics.Topic(f.Topic); !ok { // deleted while the lock was open
 		return sh.LastCatalogCommit, false, topic.ErrNoTopic
@@ -217,19 +217,19 @@ func (sh *Shard) PublishInSteps(tx *kernel.Tx, fs []Fanout) (g *journal.Commit, 
 	if sh.admit(fs); f.result.Duplicate {
 		return nil, true, nil
 	}
-	f.reached, f.Later, f.Delivered, f.direct = topic.Reached{}, false, 0, nil
-	more := sh.behind(f.Topic) || sh.Spread(f, FanoutStep, nil)
+	f.reached, f.later, f.delivered, f.direct = topic.Reached{}, false, 0, nil
+	more := sh.behind(f.Topic) || sh.spread(f, fanoutStep, nil)
 	if more {
 		n := sh.addFanout(f.Topic)
 		sh.Batch.Set(fanoutKey(sh.ID, n), f.Encode())
-		sh.Reached[n] = f.reached
+		sh.reached[n] = f.reached
 	}
 	return tx.Commit(), !more, nil
 }
 
 // spreadTo puts the message into the backlog of one subscription and returns
 // the size of its record.
-func (sh *Shard) spreadTo(f *Fanout, sub *topic.Subscription, now int64) int {
+func (sh *Shard) spreadTo(f *fanout, sub *topic.Subscription, now int64) int {
 	f.record = f.Notification(sub).AppendRecord(f.record[:0])
 	lane := layout.MainLane
 	if f.Topic.FIFO() {

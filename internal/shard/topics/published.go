@@ -45,13 +45,13 @@ func (p *publishedEvent) Emit() { p.tell(p.what) }
 
 // publishedEvent makes the event of a publication that has been committed; nil without a
 // listener, or for a duplicate. The shard's lock is held.
-func (sh *Shard) publishedEvent(f *Fanout, done bool) *Published {
-	if sh.Engine.Options.Published == nil || f.result.Duplicate {
+func (sh *Shard) publishedEvent(f *fanout, done bool) *Published {
+	if sh.engine.options.Published == nil || f.result.Duplicate {
 		return nil
 	}
 	p := &Published{
 		Topic: f.Topic, ID: f.P.ID, At: clock.Time(f.Sent), Size: f.P.Size(),
-		Delivered: f.Delivered, Direct: f.direct, Feedback: f.feedback,
+		Delivered: f.delivered, Direct: f.direct, Feedback: f.feedback,
 	}
 	if done {
 		p.FilteredOut = sh.Topics.FilteredOut(f.Topic, f.Message, f.reached)

@@ -89,7 +89,7 @@ func (sh *Shard) dropReplay(inc layout.Incarnation) {
 func (sh *Shard) loadReplays() (err error) {
 	sh.Topics.Replays(func(sub *topic.Subscription) {
 		inc := layout.Incarnation(sub.Incarnation)
-		value, ok, e := sh.Engine.Store.Get(nil, replayKey(sh.ID, inc))
+		value, ok, e := sh.engine.Store.Get(nil, replayKey(sh.ID, inc))
 		if e == nil && (!ok || len(value) != ArchivePlaceSize) {
 			e = fmt.Errorf("the replay of %s has no place in the archive", sub.ARN)
 		}
@@ -131,12 +131,12 @@ func (sh *Shard) enqueueReplay(r *pendingReplay) {
 		return
 	}
 	sh.replaying = true
-	sh.Engine.InSteps(sh.replayOnce)
+	sh.engine.InSteps(sh.replayOnce)
 }
 
 // enqueueReplayLater has a replay go on after a while.
 func (sh *Shard) enqueueReplayLater(r *pendingReplay) {
-	sh.Engine.Clock.AfterFunc(replayWait, func() {
+	sh.engine.Clock.AfterFunc(replayWait, func() {
 		sh.View(func() {
 			if !sh.Closed && sh.replays[r.incarnation] == r {
 				sh.enqueueReplay(r)
@@ -157,10 +157,10 @@ func (sh *Shard) replayOnce() (more bool) {
 	if part == nil {
 		return more
 	}
-	part.found = slices.DeleteFunc(part.found, func(f *Fanout) bool {
-		err := f.Open(sh.Engine.OpenWaiting)
+	part.found = slices.DeleteFunc(part.found, func(f *fanout) bool {
+		err := f.Open(sh.engine.OpenWaiting)
 		if err != nil {
-			sh.Engine.Logger.Error("a message of an archive cannot be decrypted, and is left out of a replay",
+			sh.engine.Logger.Error("a message of an archive cannot be decrypted, and is left out of a replay",
 				"topic", f.Topic.String(), "message", f.P.ID.String(), "error", err)
 		}
 		return err != nil
@@ -178,7 +178,7 @@ type archivePart struct {
 	replay    *pendingReplay
 	from      archivePlace // where the replay is before it, and after it
 	next      archivePlace
-	found     []*Fanout
+	found     []*fanout
 	encrypted bool   // they have to be opened
 	over      bool   // it is the last one
 	end       uint64 // the sequence of the topic's next message
@@ -198,13 +198,13 @@ func (sh *Shard) nextReplay() (part *archivePart, more bool) {
 	if !ok || sh.replays[r.incarnation] != r {
 		return nil, true
 	}
-	if len(sh.Fanouts) > 0 && sh.Fanouts[0].n <= r.after {
+	if len(sh.fanouts) > 0 && sh.fanouts[0].n <= r.after {
 		return nil, true // it goes on when these are spread
 	}
 	if qs := sh.BacklogOf(sub); qs != nil && qs.Machine.Len() > replayAhead {
 		return nil, true // it goes on when these are delivered
 	}
-	if sh.Engine.Full() {
+	if sh.engine.Full() {
 		sh.enqueueReplayLater(r)
 		return nil, true
 	}
@@ -258,19 +258,19 @@ func (sh *Shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) *archi
 	part := &archivePart{replay: r, from: r.next, next: r.next, over: true, end: sh.stream(t).next}
 	n, size := 0, 0
 	var failed error
-	err := store.Each(sh.Engine.Store, span, func(key, value []byte) bool {
+	err := store.Each(sh.engine.Store, span, func(key, value []byte) bool {
 		at := archivePlaceOf(key)
 		if end := sub.Replay.End; !end.IsZero() && at.sent > end.UnixMilli() {
 			return false
 		}
-		if n == replayStep || size > FanoutBytes {
+		if n == replayStep || size > fanoutBytes {
 			part.over = false
 			return false
 		}
 		n++
 		size += len(value)
 		part.next = archivePlace{at.sent, at.sequence + 1}
-		f := new(Fanout)
+		f := new(fanout)
 		if f.Record, failed = publication.Decode(bytes.Clone(value)); failed != nil {
 			return false
 		}
@@ -278,7 +278,7 @@ func (sh *Shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) *archi
 		return true
 	})
 	if err = cmp.Or(failed, err); err != nil {
-		sh.Engine.Fatal(err)
+		sh.engine.Fatal(err)
 	}
 	return part
 }
@@ -286,7 +286,7 @@ func (sh *Shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) *archi
 // replayTo puts a message of the archive into a subscription's backlog. One that
 // was published before the replay is marked, and has a deduplication id of its
 // own: a queue that still remembers the first delivery takes it all the same.
-func (sh *Shard) replayTo(f *Fanout, sub *topic.Subscription, now int64) {
+func (sh *Shard) replayTo(f *fanout, sub *topic.Subscription, now int64) {
 	if f.Sequence < sub.Progress().From {
 		f.Replayed = true
 		name := fmt.Appendf(nil, "%s %d %d", sub.ARN, sub.Progress().Number, f.Sequence)

@@ -59,7 +59,7 @@ func streamKey(shard uint16, inc layout.Incarnation) []byte {
 // loadStreams reads what stands of FIFO topics beside their records.
 func (sh *Shard) loadStreams() error {
 	var failed error
-	err := store.Each(sh.Engine.Store, keyspace.Prefix(streamPrefix(sh.ID)), func(key, value []byte) bool {
+	err := store.Each(sh.engine.Store, keyspace.Prefix(streamPrefix(sh.ID)), func(key, value []byte) bool {
 		if len(key) != 3+8 || len(value) != 8 {
 			failed = fmt.Errorf("a FIFO topic has the unreadable record %q", key)
 			return false
@@ -84,7 +84,7 @@ func (sh *Shard) dropStream(t *topic.Topic) {
 // admit accepts messages, as part of the command that spreads them: those of a
 // FIFO topic get their sequences, unless they are duplicates, which are spread
 // no further. Nothing has been written by the command yet.
-func (sh *Shard) admit(fs []Fanout) {
+func (sh *Shard) admit(fs []fanout) {
 	if len(fs) == 0 {
 		return
 	}
@@ -137,4 +137,4 @@ func (sh *Shard) admit(fs []Fanout) {
 
 // behind reports that a message of a FIFO topic must wait for earlier ones that
 // are still being spread.
-func (sh *Shard) behind(t arn.ARN) bool { return t.FIFO() && sh.Spreading[t] > 0 }
+func (sh *Shard) behind(t arn.ARN) bool { return t.FIFO() && sh.spreading[t] > 0 }

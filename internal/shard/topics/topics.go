@@ -31,7 +31,7 @@ import (
 // names. Errors: InvalidParameter, TagLimitExceeded, TopicLimitExceeded.
 func (e *Topics) CreateTopic(ctx context.Context, cmd topic.CreateTopic) error {
 	full := false
-	if most := e.Options.MaxTopics; most > 0 {
+	if most := e.options.MaxTopics; most > 0 {
 		e.quotas.Lock()
 		defer e.quotas.Unlock()
 		full = e.countTopics(cmd.ARN.Account, cmd.ARN.Region) >= most
@@ -89,14 +89,14 @@ func (e *Topics) TopicTags(ctx context.Context, t arn.ARN) (tags map[string]stri
 	return tags, err
 }
 
-// ExpiryStep bounds how many unconfirmed subscriptions one command
+// expiryStep bounds how many unconfirmed subscriptions one command
 // removes.
-const ExpiryStep = 256
+const expiryStep = 256
 
 // removeExpired removes subscriptions that were not confirmed in time, and what is
 // left of those that were not restored.
 func (sh *Shard) removeExpired() {
-	gone := sh.Topics.RemoveExpired(clock.Time(sh.Now()), ExpiryStep, &sh.Batch)
+	gone := sh.Topics.RemoveExpired(clock.Time(sh.Now()), expiryStep, &sh.Batch)
 	if len(gone) == 0 {
 		return
 	}
@@ -230,7 +230,7 @@ func (sh *Shard) notify(sub *topic.Subscription, kind message.NoticeKind, token 
 			Token: token, SignatureVersion: signatureVersion(sub.Topic()),
 		},
 	}
-	if err := sh.Engine.EncryptWaiting(sub.Topic().ARN, "", nil, arn.ARN{}, &m); err != nil {
+	if err := sh.engine.EncryptWaiting(sub.Topic().ARN, "", nil, arn.ARN{}, &m); err != nil {
 		panic(err) // the store's own key needs nothing but randomness
 	}
 	sh.Accept(sh.OpenBacklog(sub), now, queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: due.UnixMilli()})
@@ -390,7 +390,7 @@ func copies(page []*topic.Subscription) []topic.Subscription {
 func (sh *Shard) loadTopics() error {
 	for _, tag := range [...]byte{keyspace.Topics, keyspace.Subscriptions} {
 		var failed error
-		err := store.Each(sh.Engine.Store, keyspace.Prefix(keyspace.Shard(sh.ID, tag)), func(key, value []byte) bool {
+		err := store.Each(sh.engine.Store, keyspace.Prefix(keyspace.Shard(sh.ID, tag)), func(key, value []byte) bool {
 			failed = sh.Topics.Load(key, value)
 			return failed == nil
 		})
@@ -432,7 +432,7 @@ type Options struct {
 type Topics struct {
 	*backlog.Backlogs
 	kernel.Parts[*Shard]
-	Options Options
+	options Options
 	quotas  sync.Mutex // held while what a quota counts may grow
 
 	confirmations confirmations.Counts
@@ -441,18 +441,18 @@ type Topics struct {
 // Shard is the module's part in a shard.
 type Shard struct {
 	*backlog.Shard
-	Engine *Topics
+	engine *Topics
 	// topicPolicies are those that were asked for, by topic.
 	topicPolicies map[arn.ARN]compiledPolicy
 
-	Fanouts    []pendingFanout // publications that are still being spread, oldest first
-	Spreading  map[arn.ARN]int // how many of them there are of a topic
-	Fanning    bool
+	fanouts    []pendingFanout // publications that are still being spread, oldest first
+	spreading  map[arn.ARN]int // how many of them there are of a topic
+	fanning    bool
 	nextFan    uint64
-	Reached    map[uint64]topic.Reached // by publications that are being spread, of this process
-	Publishers coalesce.Coalescer[*publisher]
+	reached    map[uint64]topic.Reached // by publications that are being spread, of this process
+	publishers coalesce.Coalescer[*publisher]
 	known      knownTopics                    // of late
-	Planned    int                            // the deliveries of the latest publication
+	planned    int                            // the deliveries of the latest publication
 	targets    map[*topic.Subscription]target // of late; see target
 	targetsOf  uint64                         // the generation that targets is of
 	streams    map[layout.Incarnation]*stream // of FIFO topics
@@ -463,22 +463,22 @@ type Shard struct {
 	replaying   bool
 
 	deletedTopics []*deletedTopic // of deleted topics
-	Reclaiming    bool
+	reclaiming    bool
 }
 
-// MaxCoalesced bounds the publications of one command.
-const MaxCoalesced = 64
+// maxCoalesced bounds the publications of one command.
+const maxCoalesced = 64
 
 // New adds the module to the shards, above that of backlogs.
 func New(below *backlog.Backlogs, o Options) *Topics {
-	e := &Topics{Backlogs: below, Options: o}
+	e := &Topics{Backlogs: below, options: o}
 	for id, sh := range below.Shards {
 		s := &Shard{
-			Shard: sh, Engine: e, Spreading: map[arn.ARN]int{}, Reached: map[uint64]topic.Reached{},
+			Shard: sh, engine: e, spreading: map[arn.ARN]int{}, reached: map[uint64]topic.Reached{},
 			streams: map[layout.Incarnation]*stream{}, replays: map[layout.Incarnation]*pendingReplay{}, targets: map[*topic.Subscription]target{},
 		}
-		s.Publishers.Bounds = coalesce.Bounds{Publications: MaxCoalesced, Deliveries: FanoutStep, Bytes: FanoutBytes}
-		s.Publishers.Publish = s.publish
+		s.publishers.Bounds = coalesce.Bounds{Publications: maxCoalesced, Deliveries: fanoutStep, Bytes: fanoutBytes}
+		s.publishers.Publish = s.publish
 		e.Shards[id] = s
 		sh.Add(module{sh: s})
 	}
@@ -501,7 +501,7 @@ func (m module) Load() error {
 }
 
 func (m module) Resume() {
-	m.sh.StartFanouts(nil)
+	m.sh.startFanouts(nil)
 	m.sh.resumeReplays()
 }
 

@@ -12,24 +12,23 @@ import (
 )
 
 const (
-	// A range is tidied up so long after it was last deleted from. By then
+	// A range is compacted so long after it was last deleted from. By then
 	// Pebble has written the tombstone out and dropped the tables that lie below
 	// it as a whole, without reading them. A range from which something is
 	// trimmed all the time is left to ordinary compactions.
 	droppedAfter = flushRangeTombstones + 10*time.Second
 
-	// droppedLeast is how many bytes a range must still take for its tables
+	// minDropped is how many bytes a range must still take for its tables
 	// to be rewritten.
-	droppedLeast = 1 << 20
+	minDropped = 1 << 20
 
 	// maxDropped bounds how many ranges wait. What is forgotten takes space
 	// until its tables are merged.
 	maxDropped = 1024
 )
 
-// dropped gives the space of deleted ranges back. Pebble alone keeps what lies
-// in the youngest layers until there are enough of them to merge, which may be
-// never.
+// dropped reclaims the space of deleted ranges. Pebble alone keeps what is in L0 until
+// that has enough sublevels to be compacted, which may be never.
 type dropped struct {
 	ctx  context.Context // ends with Close
 	stop context.CancelFunc
@@ -44,7 +43,7 @@ type droppedRange struct {
 	due   time.Time
 }
 
-// dropRanges has the ranges that batches delete tidied up later.
+// dropRanges schedules the compaction of the ranges that batches delete.
 func (s *Store) dropRanges(batches []*mutation.Batch) {
 	for _, b := range batches {
 		// All were read without an error before.
@@ -98,7 +97,7 @@ func (s *Store) tidyDropped() {
 		if d.ctx.Err() != nil {
 			return
 		}
-		if err := s.Compact([]byte(lower), r.upper, droppedLeast); err != nil && d.ctx.Err() == nil {
+		if err := s.Compact([]byte(lower), r.upper, minDropped); err != nil && d.ctx.Err() == nil {
 			s.log.Warn("the space of what was deleted is given back later", "error", err.Error())
 		}
 	}
@@ -122,7 +121,7 @@ func (s *Store) Compact(lower, upper []byte, least uint64) error {
 	return s.db.Compact(s.dropped.ctx, lower, upper, false)
 }
 
-// end stops the tidying.
+// end stops the compactions.
 func (d *dropped) end() {
 	d.tidy.Refuse()
 	d.stop()

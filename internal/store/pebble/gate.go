@@ -5,12 +5,12 @@ import (
 	"sync/atomic"
 )
 
-// stopWrites is how many layers of young tables there may be before writes wait for
-// compactions. Pebble would have them wait with locks held without which damage cannot
-// be taken out of the way; and while compactions meet damage, waiting is no help.
+// stopWrites is how many sublevels of L0 there may be before writes wait for compactions.
+// Pebble's own write stall holds locks that the repair of damage needs; and while
+// compactions fail for damage, waiting does not help.
 const stopWrites = 5 * layers
 
-// gate holds writes back while compactions are behind.
+// gate is the backpressure on writes while compactions are behind.
 type gate struct {
 	looking atomic.Bool
 	looks   sync.WaitGroup
@@ -22,8 +22,8 @@ type gate struct {
 	changed chan struct{} // closed when something of it changes; nil: nobody waits
 }
 
-// lookAtLayers has the gate see how many layers there are, after a flush or compaction. It may
-// be called with any lock held.
+// lookAtLayers has the gate count the sublevels of L0 again, after a flush or compaction.
+// It may be called with any lock held.
 func (s *Store) lookAtLayers() {
 	g := &s.gate
 	g.mu.Lock()
@@ -38,7 +38,7 @@ func (s *Store) lookAtLayers() {
 	})
 }
 
-// change changes something of the gate, and has those who wait look again.
+// change changes the gate and wakes the writers that wait.
 func (g *gate) change(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -49,7 +49,7 @@ func (g *gate) change(f func()) {
 	}
 }
 
-// admit waits while compactions are behind and get on.
+// admit makes a write wait while compactions are behind and making progress.
 func (s *Store) admit() {
 	g := &s.gate
 	for {
@@ -68,7 +68,7 @@ func (s *Store) admit() {
 	}
 }
 
-// close lets all through, for good.
+// close admits all writes from now on.
 func (g *gate) close() {
 	g.change(func() { g.closed = true })
 	g.looks.Wait()

@@ -17,12 +17,12 @@ const (
 	// under load, the tables that it makes are merged anyway.
 	quietWrites = 5000
 
-	// rounds is how often they are merged: what lies in the way of a delete may itself
-	// be merged by the first time only.
+	// rounds is how often they are merged: the first merge may only bring together a
+	// delete and what it deletes.
 	rounds = 2
 
-	// leastDeletes is how many deletes are worth a merge of the youngest tables.
-	leastDeletes = 200
+	// minDeletes is how many deletes are worth a merge of the youngest tables.
+	minDeletes = 200
 )
 
 // idleMerge reclaims the space of deleted records while the store is idle. The
@@ -42,7 +42,7 @@ type idleMerge struct {
 	again  int   // merges that are to follow that
 }
 
-// note counts writes, and sees to it that their space is given back.
+// note counts writes, and schedules a look if any of them deletes.
 func (s *Store) note(writes, deletes int) {
 	r := &s.idleMerge
 	r.writes.Add(int64(writes))
@@ -63,7 +63,7 @@ func (s *Store) look() {
 	r.seen = writes
 	switch {
 	case !quiet || s.tight(): // Reclaim does the same
-	case r.again == 0 && r.deletes.Load()-r.merged < leastDeletes:
+	case r.again == 0 && r.deletes.Load()-r.merged < minDeletes:
 		// The next delete sets the timer anew.
 		r.looking.Store(false)
 		return
@@ -75,7 +75,7 @@ func (s *Store) look() {
 		}
 		switch {
 		case !through:
-		case deletes-r.merged >= leastDeletes:
+		case deletes-r.merged >= minDeletes:
 			r.merged, r.again = deletes, rounds-1
 		default:
 			r.again--
@@ -84,9 +84,8 @@ func (s *Store) look() {
 	r.looks.After(idleCheckEvery, s.look)
 }
 
-// mergeYoung puts as many layers over the youngest tables as it takes for Pebble to
-// merge them with what they delete. It gives up when there is load, as the layers of
-// that do as well. The work is bounded by the youngest tables and what lies directly
+// mergeYoung flushes until L0 has so many sublevels that Pebble compacts it, and with it
+// what its tombstones delete. It gives up under load, whose flushes do that as well. The work is bounded by the youngest tables and what lies directly
 // below them; values that stand apart from their keys are not read for it.
 func (s *Store) mergeYoung() (through bool, err error) {
 	r := &s.idleMerge

@@ -183,7 +183,7 @@ func Open(dir string, o Options) (*Store, error) {
 	s.lookAtLayers()
 	s.repairs.opened(s.repair)
 	// What the last process deleted may still take its space.
-	s.note(0, leastDeletes)
+	s.note(0, minDeletes)
 	return s, nil
 }
 

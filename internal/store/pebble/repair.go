@@ -37,12 +37,12 @@ const (
 	maxValues = 1 << 16
 )
 
-// repairs takes damage out of the way of compactions. A damaged block of a table is noted
-// with the keys that it may hold; what lies below it of these keys, and would come to
-// light without it, is deleted and kept aside, in the same commits; then a block
-// without records stands for it. A reading of these keys goes on finding nothing, and
-// DamageIn saying why. A damaged block of values is noted with the keys that refer to
-// it, and one with empty values stands for it.
+// repairs take damage out of the way of compactions. A damaged block of a table is put in
+// quarantine: a note names the keys that it may hold; older versions of these keys below
+// it, which would become visible without it, are deleted and kept aside, in the same
+// commits; then an empty block is served in its place. Reads of these keys still find
+// nothing, and DamageIn still says why. A damaged block of values is noted with the keys
+// that refer to it, and a block of empty values is served in its place.
 type repairs struct {
 	ctx   context.Context // ends with Close
 	stop  context.CancelFunc
@@ -56,7 +56,7 @@ type repairs struct {
 	wanted  map[string]places
 	stuck   map[string]bool // what cannot be repaired
 
-	// Held while a write is applied; and alone while what damage covers is.
+	// Held shared while a write is applied, and exclusively while records below damage are.
 	writing sync.RWMutex
 	views   pace.Views
 }
@@ -64,7 +64,7 @@ type repairs struct {
 // places are damaged blocks of a file: their lengths by their offsets, in bytes.
 type places map[int64]int64
 
-// want has a file repaired. It may be called with any lock held.
+// want schedules the repair of a file. It may be called with any lock held.
 func (c *repairs) want(file string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +91,7 @@ func (c *repairs) isStuck() bool {
 	return len(c.stuck) > 0
 }
 
-// opened begins what was wanted so far.
+// opened starts the repairs that were scheduled before the store was open.
 func (c *repairs) opened(run func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +111,7 @@ func (c *repairs) end() {
 // errStuck reports damage that cannot be taken out of the way.
 var errStuck = errors.New("compactions cannot go past it")
 
-// repair repairs what is wanted.
+// repair repairs the files that are scheduled.
 func (s *Store) repair() {
 	c := &s.repairs
 	c.one.Lock()
@@ -160,8 +160,7 @@ func (s *Store) repair() {
 	}
 }
 
-// repairFile takes the damage of a file out of the way. It reports whether there was any
-// that was in the way.
+// repairFile puts the damage of a file in quarantine. It reports whether there was any.
 func (s *Store) repairFile(name string, at places) (done bool, err error) {
 	if err := s.enter(); err != nil {
 		return false, err
@@ -172,7 +171,7 @@ func (s *Store) repairFile(name string, at places) (done bool, err error) {
 	if err != nil {
 		return false, nil // no file of data
 	}
-	// What it holds open stays while it is looked at.
+	// The files that the version refers to are kept while it is read.
 	pin, err := s.db.NewIter(nil)
 	if err != nil {
 		return false, err
@@ -198,7 +197,7 @@ func (s *Store) version() (*files.Version, error) {
 	return v, err
 }
 
-// repairTable takes the damaged blocks of a table out of the way.
+// repairTable puts the damaged blocks of a table in quarantine.
 func (s *Store) repairTable(v *files.Version, number uint64, name string, at places) (done bool, err error) {
 	before, _ := s.repairs.notes.Of(name)
 	known := func(offset int64) bool {
@@ -266,7 +265,7 @@ func (s *Store) repairTable(v *files.Version, number uint64, name string, at pla
 	return s.replace(&note, covered)
 }
 
-// quarantine makes a note durable, and has readings know of it.
+// quarantine makes a note durable, and tells readers of it.
 func (s *Store) quarantine(note *quarantine.Note) error {
 	if err := s.repairs.notes.Put(*note); err != nil {
 		return err
@@ -276,7 +275,7 @@ func (s *Store) quarantine(note *quarantine.Note) error {
 	return nil
 }
 
-// replace has blocks stand for those of a note, which is ready.
+// replace has blocks served in the place of those of a note, which is ready.
 func (s *Store) replace(note *quarantine.Note, covered int) (done bool, err error) {
 	if err := s.quarantine(note); err != nil {
 		return false, err
@@ -291,19 +290,19 @@ func (s *Store) replace(note *quarantine.Note, covered int) (done bool, err erro
 	return true, nil
 }
 
-// covering is a record that damage covers.
+// covering is an older record below a damaged block.
 type covering struct {
 	key, value []byte
 	stored     bool // it has a value that can be read
 	standIn    bool // it is the key of a block that is to stand for a damaged one
 }
 
-// errEnough ends a reading.
+// errEnough ends a scan.
 var errEnough = errors.New("enough")
 
-// cover deletes what lies below a damaged table and would come to light without it,
-// and keeps it aside. It is known by that it cannot be read now. It returns how much
-// that was.
+// cover deletes the records below a damaged table that would become visible without it,
+// and keeps them aside. These are the ones that cannot be read now. It returns how many
+// they were.
 func (s *Store) cover(v *files.Version, number uint64, level int, note *quarantine.Note) (covered int, err error) {
 	below := slices.DeleteFunc(slices.Collect(maps.Values(v.Tables)), func(t files.Table) bool {
 		return t.File == number || t.Level < level || t.Level == level && level > 0
@@ -414,7 +413,7 @@ func (s *Store) coverBatch(number uint64, batch []covering) (covered int, err er
 	return covered, s.commit(b, pebble.Sync)
 }
 
-// repairValues takes damaged blocks of a file of values out of the way.
+// repairValues puts the damaged blocks of a file of values in quarantine.
 func (s *Store) repairValues(v *files.Version, number uint64, name string, at places) (done bool, err error) {
 	if !slices.Contains(slices.Collect(maps.Values(v.Values)), number) {
 		return false, nil // it is no part of the store any more
@@ -521,7 +520,7 @@ func (s *Store) refers(v *files.Version, t *files.Table, number uint64, block *f
 	return spans, err
 }
 
-// recall has what earlier processes noted known, before the store is opened.
+// recall reads the notes of earlier processes, before the store is opened.
 func (s *Store) recall() error {
 	var err error
 	if s.repairs.notes, err = quarantine.Read(s.fs, s.dir); errors.Is(err, quarantine.ErrDamaged) {
@@ -544,7 +543,7 @@ func (s *Store) recall() error {
 	return nil
 }
 
-// hidden is the first key of what only a salvage reads.
+// hidden is the upper bound of what is read in service; only a salvage reads behind it.
 func hidden(upper []byte) []byte {
 	if upper == nil || bytes.Compare(upper, quarantine.Reserved) > 0 {
 		return quarantine.Reserved

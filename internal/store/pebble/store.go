@@ -53,8 +53,8 @@ type Store struct {
 
 	failure atomic.Pointer[error]
 
-	// Held for reading during each call, so that Close does not pull the
-	// store away from under one: Pebble panics then.
+	// Held for reading during each call, so that Close waits for it: Pebble panics if it
+	// is closed during a call.
 	using  sync.RWMutex
 	closed bool
 }
@@ -281,8 +281,8 @@ func (s *Store) Sync() error {
 	return s.sync()
 }
 
-// sync appends an empty record to the write-ahead log and syncs it, and with
-// it all that stands before.
+// sync appends an empty record to the write-ahead log and syncs it, and with it all that
+// was appended before.
 func (s *Store) sync() error {
 	pb := s.db.NewBatch()
 	if err := pb.LogData(nil, nil); err != nil {

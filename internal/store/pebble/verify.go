@@ -20,7 +20,7 @@ var (
 	ErrLoss    = verify.ErrLoss
 )
 
-// openVerified opens the engine on a directory that has all that was durable.
+// openVerified opens the engine once the directory is known to hold all that was durable.
 func (s *Store) openVerified(f vfs.FS, dir string, opts *pebble.Options, accept bool) error {
 	seen, err := verify.Look(f, dir)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *Store) openVerified(f vfs.FS, dir string, opts *pebble.Options, accept 
 // maxCuts bounds how often the log is cut at one start.
 const maxCuts = 3
 
-// accept goes on without what a log lacks, if that is accepted.
+// accept cuts the log where it is damaged, if Options.AcceptLoss allows that.
 func (s *Store) accept(seen *verify.Found, l *verify.Loss, accept bool) error {
 	if !accept {
 		return fmt.Errorf("%w; %s", l, verify.LossWayOut)
@@ -81,7 +81,7 @@ func (s *Store) accept(seen *verify.Found, l *verify.Loss, accept bool) error {
 	return seen.Cut(l)
 }
 
-// errPanicked reports that the engine does not take what it finds.
+// errPanicked reports that the engine panicked when it was opened.
 var errPanicked = errors.New("the engine cannot be opened")
 
 // openEngine is pebble.Open, which panics on some damage.
@@ -118,7 +118,7 @@ func Verify(f vfs.FS, dir string) error {
 	return nil
 }
 
-// writeMark gives a directory that is whole its mark.
+// writeMark writes the mark of a directory that is complete.
 func writeMark(f vfs.FS, dir string) error {
 	list, err := files.List(f, dir)
 	if err != nil {

@@ -25,7 +25,8 @@ var (
 	ErrTooLong         = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is too long") // the limit in bytes
 	ErrURL             = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no URL")
 	ErrAddress         = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no mail address")
-	ErrNumber          = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no phone number") // as it was given
+	ErrPlatform        = fault.NewRule(fault.InvalidParameter, "topic: there is no such endpoint of a push platform") // the endpoint
+	ErrNumber          = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no phone number")              // as it was given
 	ErrPassword        = fault.NewRule(fault.InvalidParameter, "topic: credentials in the endpoint of plain HTTP")
 )
 
@@ -40,16 +41,17 @@ const (
 	Lambda
 	Email
 	EmailJSON
+	Application
 	SMS
 )
 
-var names = [...]string{"sqs", "http", "https", "lambda", "email", "email-json", "sms"}
+var names = [...]string{"sqs", "http", "https", "lambda", "email", "email-json", "application", "sms"}
 
 // Protocols is how many protocols are built; they count up from 0.
 const Protocols = len(names)
 
 // planned are the protocols of AWS that are not built.
-var planned = []string{"application", "firehose"}
+var planned = []string{"firehose"}
 
 // String is the protocol's name in requests.
 func (p Protocol) String() string { return names[p] }
@@ -61,7 +63,7 @@ func (p Protocol) Configurable() bool { return p == HTTP || p == HTTPS }
 func (p Protocol) Mail() bool { return p == Email || p == EmailJSON }
 
 // Device reports that deliveries go to somebody's device: the bare text, and no envelope.
-func (p Protocol) Device() bool { return p == SMS }
+func (p Protocol) Device() bool { return p == Application || p == SMS }
 
 // ParseProtocol reads the name of a protocol. Errors: ErrProtocolPlanned, ErrProtocol.
 func ParseProtocol(name string) (Protocol, error) {
@@ -107,6 +109,13 @@ func Check(p Protocol, address, owner string, topic arn.ARN) (confirmed bool, er
 		return function.Account == owner, nil
 	case Email, EmailJSON:
 		return false, checkMail(address)
+	case Application:
+		if a, err := arn.Parse(address); err == nil && a.Account == owner && a.Region == topic.Region {
+			if _, _, ok := a.SplitEndpoint(); ok {
+				return true, nil
+			}
+		}
+		return false, ErrPlatform.With(address)
 	case SMS:
 		if _, ok := sms.Number(address); !ok {
 			return false, ErrNumber.With(address)

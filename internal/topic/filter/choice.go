@@ -47,8 +47,8 @@ func choose(rules []rule) *choice {
 	for i := range rules {
 		c.add(&rules[i])
 	}
-	c.prefixes = leastOf(c.prefixes, strings.Compare, strings.HasPrefix)
-	c.suffixes = leastOf(c.suffixes, compareEnds, strings.HasSuffix)
+	c.prefixes = minOf(c.prefixes, strings.Compare, strings.HasPrefix)
+	c.suffixes = minOf(c.suffixes, compareEnds, strings.HasSuffix)
 	c.numbers = joined(c.numbers, func(a, b span) int { return cmp.Compare(a.low, b.low) }, func(into *span, s span) bool {
 		if s.low > into.high {
 			return false
@@ -201,8 +201,8 @@ func compareEnds(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// leastOf sorts texts and drops those that begin, or end, with another one of them.
-func leastOf(texts []string, compare func(a, b string) int, has func(text, part string) bool) []string {
+// minOf sorts texts and drops those that begin, or end, with another one of them.
+func minOf(texts []string, compare func(a, b string) int, has func(text, part string) bool) []string {
 	slices.SortFunc(texts, compare)
 	n := 0
 	for _, text := range texts {

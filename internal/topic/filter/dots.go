@@ -13,9 +13,9 @@ import (
 // A policy is brought into the form without dots when it is compiled. A body is left as
 // it is: few have such keys, and what is made of one may be many times its size.
 
-// mostSteps is how many keys of a policy a dot may part: a longer path is left whole
+// maxSteps is how many keys of a policy a dot may part: a longer path is left whole
 // behind that, and no body that has it in parts is matched.
-const mostSteps = MaxCombinations
+const maxSteps = MaxCombinations
 
 // inBodies is o as it is held against bodies, where no key has a dot; nil if none of o's
 // has one.
@@ -59,7 +59,7 @@ func (o *object) take(from *object) {
 
 func (o *object) takeField(f *field) {
 	key := f.key
-	for range mostSteps {
+	for range maxSteps {
 		first, rest, parted := strings.Cut(key, ".")
 		if !parted {
 			break
@@ -177,7 +177,7 @@ func (d dots) matchesField(f *field, in view) bool {
 	return slices.ContainsFunc(there, func(v any) bool { return d.matchesValue(f.nested, v, below) })
 }
 
-// matchesValue is object.matches for a value that has company below its path.
+// matchesValue is object.matches for a value beside others below its path.
 func (d dots) matchesValue(o *object, v any, below view) bool {
 	switch v := v.(type) {
 	case map[string]any:

@@ -100,7 +100,7 @@ func (x *Index[H]) Remove(h H, p *Policy) {
 // change during the walk.
 func (x *Index[H]) Match(m *Message, behind func(H) bool) iter.Seq[H] {
 	return func(yield func(H) bool) {
-		merge := x.gather(m, behind)
+		merge := x.matchingLists(m, behind)
 		switch len(merge.heads) {
 		case 0:
 		case 1:
@@ -155,8 +155,8 @@ func (x *Index[H]) drop(items []H, h H) []H {
 	return items
 }
 
-// gather finds the lists that m leads to, from behind on.
-func (x *Index[H]) gather(m *Message, behind func(H) bool) merge[H] {
+// matchingLists finds the lists that m leads to, from behind on.
+func (x *Index[H]) matchingLists(m *Message, behind func(H) bool) merge[H] {
 	x.round++
 	out := merge[H]{compare: x.compare}
 	take := func(items []H) {

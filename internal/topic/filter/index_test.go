@@ -244,7 +244,7 @@ func TestIndexLooksOnce(t *testing.T) {
 	}
 	m := NewMessage(nil, []byte(`{"a":[`+strings.TrimSuffix(strings.Repeat(`"x",`, 1000), ",")+`]}`))
 	for range 2 {
-		if merge := x.gather(m, nil); len(merge.heads) != 1 {
+		if merge := x.matchingLists(m, nil); len(merge.heads) != 1 {
 			t.Fatalf("%d lists to merge", len(merge.heads))
 		}
 	}

@@ -1,7 +1,6 @@
 package guard_test
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/wire/guard"
+	"godwit.dev/godwit/test/rawhttp"
 )
 
 // newServer serves paths behind a guard. Under /own/ is what is not AWS's.
@@ -35,24 +35,6 @@ func newServer(t *testing.T, settings guard.Settings, verified func(*http.Reques
 	s.EnableHTTP2 = true
 	t.Cleanup(s.Close)
 	return s
-}
-
-// raw sends text as it is, and returns the answer's status and body.
-func raw(t *testing.T, s *httptest.Server, text string) (int, string) {
-	t.Helper()
-	conn, err := net.Dial("tcp", s.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	io.WriteString(conn, text)
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatalf("%q: %v", text, err)
-	}
-	defer resp.Body.Close()
-	body, _ := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(body)
 }
 
 // What HTTP leaves open about Host: it is the host of an absolute target, and there
@@ -83,7 +65,7 @@ func TestHostsOfRequests(t *testing.T) {
 		"GET /?Action=A HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: same-site\r\n": 403,
 		"PRI * HTTP/2.0\r\n": 505, // HTTP/2 without TLS is not spoken
 	} {
-		if got, body := raw(t, s, request+"Connection: close\r\n\r\n"); got != want && (want != 505 || got < 400) {
+		if got, body := rawhttp.Exchange(t, s.Listener.Addr().String(), request+"Connection: close\r\n\r\n"); got != want && (want != 505 || got < 400) {
 			t.Errorf("%q: %d %s, want %d", request, got, body, want)
 		}
 	}
@@ -148,7 +130,7 @@ func TestSignatures(t *testing.T) {
 		{false, "GET /?Action=A HTTP/1.1\r\nHost: godwit\r\n", 403, true},
 	} {
 		asked, valid = 0, tt.valid
-		if got, body := raw(t, s, tt.request+"Connection: close\r\n\r\n"); got != tt.want || (asked > 0) != tt.asks {
+		if got, body := rawhttp.Exchange(t, s.Listener.Addr().String(), tt.request+"Connection: close\r\n\r\n"); got != tt.want || (asked > 0) != tt.asks {
 			t.Errorf("%q: %d %s, asked %d times; %+v", tt.request, got, body, asked, tt)
 		}
 	}
@@ -168,7 +150,7 @@ func TestTexts(t *testing.T) {
 		"POST / HTTP/1.1\r\nHost: localhost\r\nReferer: http://evil.example/secret\r\n":                   "referer: The request comes from a web page of another origin (Referer). If you trust all pages of that origin, allow it with --cors-origins",
 		"GET /?Action=A HTTP/1.1\r\nHost: godwit\r\n":                                                     "unsigned: A GET with an Action is taken from this machine only, at a loopback address or localhost, since a web page may be behind it. Use POST, or allow it with --allow-unsigned-get.",
 	} {
-		if status, body := raw(t, s, request+"Connection: close\r\n\r\n"); status != 403 || !strings.HasPrefix(body, want) {
+		if status, body := rawhttp.Exchange(t, s.Listener.Addr().String(), request+"Connection: close\r\n\r\n"); status != 403 || !strings.HasPrefix(body, want) {
 			t.Errorf("%q: %d\ngot  %s\nwant %s", request, status, body, want)
 		}
 	}

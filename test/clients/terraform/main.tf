@@ -111,6 +111,24 @@ resource "aws_sns_topic" "orders" {
 
 resource "aws_sns_topic" "plain" { name = "plain" }
 
+resource "aws_sns_platform_application" "shop" {
+  name                             = "shop"
+  platform                         = "GCM"
+  platform_credential              = jsonencode({ type = "service_account", project_id = "shop" })
+  event_delivery_failure_topic_arn = aws_sns_topic.plain.arn
+  success_feedback_sample_rate     = var.changed ? "50" : "10"
+}
+
+resource "aws_sns_platform_application" "shop_ios" {
+  name                             = "shop"
+  platform                         = "APNS"
+  platform_principal               = "KEY1234567"
+  platform_credential              = "the key"
+  apple_platform_team_id           = "TEAM123456"
+  apple_platform_bundle_id         = "dev.godwit.shop"
+  event_endpoint_created_topic_arn = var.changed ? aws_sns_topic.plain.arn : null
+}
+
 resource "aws_sns_topic" "steps" {
   name                        = "steps.fifo"
   fifo_topic                  = true

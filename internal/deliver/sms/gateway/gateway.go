@@ -74,10 +74,8 @@ func (g *Gateway) Close() { g.client.CloseIdleConnections() }
 
 // Deliver makes one attempt: the provider cuts a text into parts itself.
 func (g *Gateway) Deliver(ctx context.Context, t *smssender.Text) smssender.Result {
-	var written atomic.Bool
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		WroteRequest: func(i httptrace.WroteRequestInfo) { written.Store(i.Err == nil) },
-	})
+	var connected atomic.Bool // from then on the request may have left
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	request, err := g.request(ctx, t)
 	if err != nil {
 		return smssender.Result{Outcome: deliver.Outcome{Class: deliver.ClientError, Detail: "no request can be made of the message"}}
@@ -94,7 +92,7 @@ func (g *Gateway) Deliver(ctx context.Context, t *smssender.Text) smssender.Resu
 	switch {
 	case errors.Is(err, publicnet.ErrForbidden) || errors.Is(err, publicnet.ErrOwn):
 		return fails("the provider's address is not allowed (--allow-private-endpoints)", false)
-	case err != nil && written.Load():
+	case err != nil && connected.Load():
 		return fails("the provider did not answer", true)
 	case err != nil:
 		return fails("the provider cannot be reached", false)

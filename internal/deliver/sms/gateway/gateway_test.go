@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -28,6 +27,7 @@ import (
 type provider struct {
 	*httptest.Server
 	over chan struct{}
+	hung chan struct{} // told of each request that hangs
 
 	mu     sync.Mutex
 	status int
@@ -38,7 +38,7 @@ type provider struct {
 
 func newProvider(t *testing.T, status int, answer string) *provider {
 	t.Helper()
-	p := &provider{status: status, answer: answer, over: make(chan struct{})}
+	p := &provider{status: status, answer: answer, over: make(chan struct{}), hung: make(chan struct{}, 100)}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		p.mu.Lock()
@@ -47,6 +47,7 @@ func newProvider(t *testing.T, status int, answer string) *provider {
 		p.mu.Unlock()
 		switch answer {
 		case "hang":
+			p.hung <- struct{}{}
 			select {
 			case <-p.over:
 			case <-r.Context().Done():
@@ -170,11 +171,14 @@ func TestClasses(t *testing.T) {
 			if tt.preset != "" {
 				template = map[string]any{"preset": tt.preset, "account": "a", "secret": "s3cr3t", "url": p.URL}
 			}
-			ctx, cancel := t.Context(), func() {}
-			if tt.answer == "hang" {
-				ctx, cancel = context.WithTimeout(ctx, 100*time.Millisecond)
-			}
+			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
+			if tt.answer == "hang" {
+				go func() {
+					<-p.hung
+					cancel()
+				}()
+			}
 			got := open(t, template).Deliver(ctx, text(t, strings.Repeat("x", 200)))
 			if got.Class != tt.class || got.Unknown != tt.unknown || got.OptedOut != tt.optedOut || (got.Detail == "") != (tt.class == deliver.Success) {
 				t.Errorf("%+v", got)

@@ -53,9 +53,9 @@ func key(shard uint16, minute int64, scope layout.Incarnation, id dedup.ID) []by
 
 func prefix(shard uint16) []byte { return keyspace.Shard(shard, keyspace.Duplicates) }
 
-// loadMost bounds the records of a bucket that are read into its filter. Of a
+// maxLoaded bounds the records of a bucket that are read into its filter. Of a
 // bucket with more, from before a restart, every send has to look into the store.
-const loadMost = 50_000
+const maxLoaded = 50_000
 
 // Load reads what a queue or topic accepted of late.
 func (l *Log) Load(scope layout.Incarnation, now int64) *dedup.Window {
@@ -66,7 +66,7 @@ func (l *Log) Load(scope layout.Incarnation, now int64) *dedup.Window {
 		bucket = bucket[:len(bucket)-len(dedup.ID{})]
 		n := 0
 		err := store.Each(l.engine.Store, keyspace.Prefix(bucket), func(key, _ []byte) bool {
-			if n++; n > loadMost {
+			if n++; n > maxLoaded {
 				w.Unknown(m)
 				return false
 			}

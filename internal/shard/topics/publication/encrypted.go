@@ -31,7 +31,7 @@ func (p *Publication) Encrypted() bool { return p.cipher != nil }
 
 // cipherFor is what stands in the record of what a subscription gets; nil: that is in clear.
 func (p *Publication) cipherFor(sub *topic.Subscription) []byte {
-	if cipher, ok := p.ciphers[sub.Protocol.String()]; ok {
+	if cipher, ok := p.ciphers[sub.BodyName()]; ok {
 		return cipher
 	}
 	return p.cipher

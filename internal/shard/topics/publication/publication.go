@@ -91,7 +91,7 @@ func (r *Record) Message() *filter.Message {
 func (r *Record) Notification(sub *topic.Subscription) *message.Message {
 	n := r.Unaddressed()
 	n.Notice.Subscription, n.Notice.Raw = sub.ARN.String(), sub.Raw
-	n.Body, n.Cipher = r.Body(sub), r.P.cipherFor(sub)
+	n.Body, n.Cipher, n.Notice.Own = r.Body(sub), r.P.cipherFor(sub), !r.Shared(sub)
 	return n
 }
 
@@ -106,7 +106,7 @@ func (r *Record) Unaddressed() *message.Message {
 
 // Body is what a subscription gets.
 func (r *Record) Body(sub *topic.Subscription) []byte {
-	if body, ok := r.P.Bodies[sub.Protocol.String()]; ok {
+	if body, ok := r.P.Bodies[sub.BodyName()]; ok {
 		return []byte(body)
 	}
 	return r.P.Body
@@ -114,7 +114,7 @@ func (r *Record) Body(sub *topic.Subscription) []byte {
 
 // Shared reports that a subscription gets the body that most get.
 func (r *Record) Shared(sub *topic.Subscription) bool {
-	_, own := r.P.Bodies[sub.Protocol.String()]
+	_, own := r.P.Bodies[sub.BodyName()]
 	return !own
 }
 

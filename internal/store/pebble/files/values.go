@@ -147,8 +147,8 @@ type ValuesAt struct {
 	Index func(block, value uint32) (int, bool)
 }
 
-// ReadValuesAt looks at a block of a file of values. It fails with ErrUnreadable if
-// what says where the blocks are is damaged.
+// ReadValuesAt verifies the checksum of one block of a file of values, and finds which
+// values it has. It fails with ErrUnreadable if the index of the file is damaged.
 func ReadValuesAt(fs vfs.FS, path string, offset, length int64) (at ValuesAt, err error) {
 	file, err := fs.Open(path)
 	if err != nil {
@@ -168,8 +168,8 @@ func ReadValuesAt(fs vfs.FS, path string, offset, length int64) (at ValuesAt, er
 	return at, nil
 }
 
-// valuesList is what a file of values says of where its blocks are. It fails with
-// ErrUnreadable if that is damaged.
+// valuesList is the index block of a file of values. It fails with ErrUnreadable if that
+// is damaged.
 func valuesList(file vfs.File) (list []byte, err error) {
 	readable, err := sstable.NewSimpleReadable(unclosed{file})
 	if err != nil {
@@ -194,8 +194,9 @@ type unclosed struct{ vfs.File }
 
 func (unclosed) Close() error { return nil }
 
-// CheckAllValues looks through a file of values. It fails with ErrUnreadable where a
-// block's checksum is wrong; the text says where that stands.
+// CheckAllValues verifies the checksums of all blocks of a file of values. It fails with
+// ErrUnreadable at the first that is wrong, and says where that is; errors of the disk are
+// others.
 func CheckAllValues(fs vfs.FS, path string) (err error) {
 	file, err := fs.Open(path)
 	if err != nil {
@@ -206,6 +207,7 @@ func CheckAllValues(fs vfs.FS, path string) (err error) {
 	if err != nil {
 		return err
 	}
+	defer guard(&err)
 	var d colblk.BlockDecoder
 	d.Init(list, 4)
 	begins := colblk.DecodeColumn(&d, 1, d.Rows()+1, colblk.DataTypeUint, colblk.DecodeUnsafeUints)

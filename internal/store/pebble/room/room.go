@@ -161,7 +161,7 @@ const (
 	valuesSuffix = ".blob" // of the names of files of values
 	// writeSize is the length of the writes of a table.
 	writeSize = 256 << 10
-	// tail is what Pebble gathers before it writes: what is no longer may end the file.
+	// tail is what Pebble buffers before it writes: what is no longer may end the file.
 	tail = 4 << 10
 )
 
@@ -188,7 +188,7 @@ func (t *table) Write(p []byte) (int, error) {
 	return n - len(p), t.err
 }
 
-// flush writes what has gathered.
+// flush writes the buffer.
 func (t *table) flush() {
 	if t.buf == nil {
 		return

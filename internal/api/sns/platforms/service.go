@@ -1,0 +1,332 @@
+// Package platforms answers the operations of Amazon SNS that are about push platforms:
+// their applications and endpoints.
+package platforms
+
+import (
+	"context"
+	"strings"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/platform"
+	"godwit.dev/godwit/internal/shard"
+)
+
+// Engine is what the handlers need of the owner of the state, which is *shard.Engine.
+type Engine interface {
+	// CreateApplication finds an application that differs in nothing.
+	CreateApplication(ctx context.Context, name arn.ARN, attributes map[string]string) error
+	DeleteApplication(ctx context.Context, name arn.ARN) error
+	// ApplicationAttributes gives no secrets.
+	ApplicationAttributes(ctx context.Context, name arn.ARN) (map[string]string, error)
+	SetApplicationAttributes(ctx context.Context, name arn.ARN, attributes map[string]string) error
+	// ListApplications gives up to limit applications in the order of platforms and names,
+	// those behind after: platform/name.
+	ListApplications(ctx context.Context, region, account, after string, limit int) (page []shard.PlatformApplication, more bool, err error)
+	// CreateEndpoint finds the endpoint that has the token and the same attributes.
+	CreateEndpoint(ctx context.Context, application arn.ARN, token string, userData *string, attributes map[string]string) (arn.ARN, error)
+	DeleteEndpoint(ctx context.Context, name arn.ARN) error
+	EndpointAttributes(ctx context.Context, name arn.ARN) (map[string]string, error)
+	SetEndpointAttributes(ctx context.Context, name arn.ARN, attributes map[string]string) error
+	// ListEndpoints gives up to limit endpoints in the order of their ids, those whose ids
+	// are greater than after.
+	ListEndpoints(ctx context.Context, application arn.ARN, after string, limit int) (page []shard.PlatformEndpoint, more bool, err error)
+}
+
+// pageSize is the number of applications or endpoints in one answer.
+const pageSize = 100
+
+type service struct{ engine Engine }
+
+// Operations declares the operations.
+func Operations(engine Engine) []api.Operation {
+	s := &service{engine}
+	return api.Guarded(access, []api.Operation{
+		api.Op("CreatePlatformApplication", s.create),
+		api.Op("DeletePlatformApplication", s.delete),
+		api.Op("GetPlatformApplicationAttributes", s.attributes),
+		api.Op("SetPlatformApplicationAttributes", s.setAttributes),
+		api.Op("ListPlatformApplications", s.list),
+		api.Op("CreatePlatformEndpoint", s.createEndpoint),
+		api.Op("DeleteEndpoint", s.deleteEndpoint),
+		api.Op("GetEndpointAttributes", s.endpointAttributes),
+		api.Op("SetEndpointAttributes", s.setEndpointAttributes),
+		api.Op("ListEndpointsByPlatformApplication", s.listEndpoints),
+	})
+}
+
+// access is what each operation needs to be allowed. In AWS's list of SNS's resources there
+// are topics alone; policies name applications and endpoints all the same.
+var access = map[string]api.Access{
+	"CreatePlatformApplication": api.Needs(func(call *api.Call, in *CreatePlatformApplicationInput) ([]authorize.Need, error) {
+		needs := api.One("sns:CreatePlatformApplication", arn.PlatformApplication(call.Region, call.Account, in.Platform, api.Deref(in.Name)))
+		return append(needs, passing(in.Attributes)...), nil
+	}),
+	"DeletePlatformApplication":        on("DeletePlatformApplication", parseApplication, func(in *DeletePlatformApplicationInput) string { return in.PlatformApplicationArn }),
+	"GetPlatformApplicationAttributes": on("GetPlatformApplicationAttributes", parseApplication, func(in *GetPlatformApplicationAttributesInput) string { return in.PlatformApplicationArn }),
+	"SetPlatformApplicationAttributes": api.Needs(func(call *api.Call, in *SetPlatformApplicationAttributesInput) ([]authorize.Need, error) {
+		a, err := parseApplication(call, in.PlatformApplicationArn)
+		return append(api.One("sns:SetPlatformApplicationAttributes", a), passing(in.Attributes)...), err
+	}),
+	"ListPlatformApplications": func(call *api.Call, _ any) ([]authorize.Need, error) {
+		return api.One("sns:ListPlatformApplications", arn.Topic(call.Region, call.Account, "*")), nil
+	},
+	"CreatePlatformEndpoint":             on("CreatePlatformEndpoint", parseApplication, func(in *CreatePlatformEndpointInput) string { return in.PlatformApplicationArn }),
+	"DeleteEndpoint":                     on("DeleteEndpoint", parseEndpoint, func(in *DeleteEndpointInput) string { return in.EndpointArn }),
+	"GetEndpointAttributes":              on("GetEndpointAttributes", parseEndpoint, func(in *GetEndpointAttributesInput) string { return in.EndpointArn }),
+	"SetEndpointAttributes":              on("SetEndpointAttributes", parseEndpoint, func(in *SetEndpointAttributesInput) string { return in.EndpointArn }),
+	"ListEndpointsByPlatformApplication": on("ListEndpointsByPlatformApplication", parseApplication, func(in *ListEndpointsByPlatformApplicationInput) string { return in.PlatformApplicationArn }),
+}
+
+// on needs an action on the application or endpoint that an input names.
+func on[In any](action string, parse func(*api.Call, string) (arn.ARN, error), name func(*In) string) api.Access {
+	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) {
+		a, err := parse(call, name(in))
+		return api.One("sns:"+action, a), err
+	})
+}
+
+// passing needs that the caller may give SNS the roles that attributes name, to log
+// deliveries.
+func passing(attributes map[string]string) (needs []authorize.Need) {
+	for _, name := range [...]string{"FailureFeedbackRoleArn", "SuccessFeedbackRoleArn"} {
+		if role := attributes[name]; role != "" {
+			a, _ := arn.Parse(role) // of none the account is the caller's, and the operation refuses it
+			needs = append(needs, authorize.Need{
+				Action: "iam:PassRole", Resource: role, Account: a.Account,
+				Keys: []authorize.Key{{Name: "iam:passedtoservice", Values: []string{"sns.amazonaws.com"}}},
+			})
+		}
+	}
+	return needs
+}
+
+func invalid(format string, args ...any) error {
+	return fault.Newf(fault.InvalidParameter, "Invalid parameter: "+format, args...)
+}
+
+// IsEndpoint reports whether a value is meant for the ARN of an endpoint.
+func IsEndpoint(value string) bool {
+	a, err := arn.Parse(value)
+	return err == nil && a.Service == "sns" && strings.HasPrefix(a.Resource, "endpoint/")
+}
+
+// parse reads the ARN that a member holds.
+func parse(call *api.Call, member, value string) (arn.ARN, error) {
+	a, err := arn.Parse(value)
+	if err != nil {
+		if n := arn.Elements(value); n < 6 {
+			return arn.ARN{}, invalid("%s Reason: An ARN must have at least 6 elements, not %d", member, n)
+		}
+		return arn.ARN{}, invalid("%s", member)
+	}
+	if a.Service != "sns" || a.String() != value || a.Account == "" || !call.Unsigned() && a.Region != call.Region {
+		return arn.ARN{}, invalid("%s", member)
+	}
+	return a, nil
+}
+
+// own refuses what another account has.
+func own(call *api.Call, a arn.ARN, err error) (arn.ARN, error) {
+	if err != nil {
+		return a, err
+	}
+	return a, api.Owned(call, a, "sns:"+call.Operation)
+}
+
+// applicationIn reads the ARN of an application that the caller may use.
+func applicationIn(call *api.Call, value string) (arn.ARN, error) {
+	a, err := parseApplication(call, value)
+	return own(call, a, err)
+}
+
+// ownEndpoint reads the ARN of an endpoint that the caller may use.
+func ownEndpoint(call *api.Call, value string) (arn.ARN, error) {
+	a, err := parseEndpoint(call, value)
+	return own(call, a, err)
+}
+
+func parseApplication(call *api.Call, value string) (arn.ARN, error) {
+	const member = "PlatformApplicationArn"
+	a, err := parse(call, member, value)
+	if err != nil {
+		return a, err
+	}
+	if strings.Count(a.Resource, "/") != 2 {
+		return arn.ARN{}, wrongSlashes(member)
+	}
+	if _, _, ok := a.SplitApplication(); !ok {
+		return arn.ARN{}, invalid("%s", member)
+	}
+	return a, nil
+}
+
+func parseEndpoint(call *api.Call, value string) (arn.ARN, error) {
+	return endpointIn(call, "EndpointArn", value)
+}
+
+func endpointIn(call *api.Call, member, value string) (arn.ARN, error) {
+	a, err := parse(call, member, value)
+	if err != nil {
+		return a, err
+	}
+	if strings.Count(a.Resource, "/") != 3 {
+		return arn.ARN{}, wrongSlashes(member)
+	}
+	if _, _, ok := a.SplitEndpoint(); !ok {
+		return arn.ARN{}, invalid("%s", member)
+	}
+	return a, nil
+}
+
+func wrongSlashes(member string) error {
+	return invalid("%s Reason: Wrong number of slashes in relative portion of the ARN.", member)
+}
+
+// ParseTarget reads the ARN of an endpoint that is published to, of any account, with its
+// platform.
+func ParseTarget(call *api.Call, member, value string) (endpoint arn.ARN, of string, err error) {
+	if endpoint, err = endpointIn(call, member, value); err != nil {
+		return endpoint, "", err
+	}
+	app, _, _ := endpoint.SplitEndpoint()
+	of, _, _ = app.SplitApplication()
+	return endpoint, of, nil
+}
+
+// mustHave refuses attributes that are missing, as AWS's model does.
+func mustHave(attributes map[string]string) error {
+	if len(attributes) == 0 {
+		return fault.New(fault.MissingParameter, "1 validation error detected: Value null at 'attributes' failed to satisfy constraint: Member must not be null")
+	}
+	return nil
+}
+
+func (s *service) create(ctx context.Context, call *api.Call, in *CreatePlatformApplicationInput) (*CreatePlatformApplicationOutput, error) {
+	if err := mustHave(in.Attributes); err != nil {
+		return nil, err
+	}
+	if err := platform.CheckName(in.Platform, api.Deref(in.Name)); err != nil {
+		return nil, err
+	}
+	name := arn.PlatformApplication(call.Region, call.Account, in.Platform, *in.Name)
+	if err := s.engine.CreateApplication(ctx, name, in.Attributes); err != nil {
+		return nil, err
+	}
+	return &CreatePlatformApplicationOutput{PlatformApplicationArn: name.String()}, nil
+}
+
+func (s *service) delete(ctx context.Context, call *api.Call, in *DeletePlatformApplicationInput) (*DeletePlatformApplicationOutput, error) {
+	a, err := applicationIn(call, in.PlatformApplicationArn)
+	if err != nil {
+		return nil, err
+	}
+	return &DeletePlatformApplicationOutput{}, s.engine.DeleteApplication(ctx, a)
+}
+
+func (s *service) attributes(ctx context.Context, call *api.Call, in *GetPlatformApplicationAttributesInput) (*GetPlatformApplicationAttributesOutput, error) {
+	a, err := applicationIn(call, in.PlatformApplicationArn)
+	if err != nil {
+		return nil, err
+	}
+	attributes, err := s.engine.ApplicationAttributes(ctx, a)
+	return &GetPlatformApplicationAttributesOutput{Attributes: attributes}, err
+}
+
+func (s *service) setAttributes(ctx context.Context, call *api.Call, in *SetPlatformApplicationAttributesInput) (*SetPlatformApplicationAttributesOutput, error) {
+	a, err := applicationIn(call, in.PlatformApplicationArn)
+	if err != nil {
+		return nil, err
+	}
+	if err := mustHave(in.Attributes); err != nil {
+		return nil, err
+	}
+	return &SetPlatformApplicationAttributesOutput{}, s.engine.SetApplicationAttributes(ctx, a, in.Attributes)
+}
+
+func (s *service) list(ctx context.Context, call *api.Call, in *ListPlatformApplicationsInput) (*ListPlatformApplicationsOutput, error) {
+	const list = "platform applications"
+	after, ok := api.ReadToken(list, in.NextToken)
+	if !ok {
+		return nil, invalid("NextToken")
+	}
+	page, more, err := s.engine.ListApplications(ctx, call.Region, call.Account, after, pageSize)
+	if err != nil {
+		return nil, err
+	}
+	out := &ListPlatformApplicationsOutput{PlatformApplications: make([]PlatformApplication, len(page))}
+	for i, a := range page {
+		out.PlatformApplications[i] = PlatformApplication{a.ARN.String(), a.Attributes}
+	}
+	if more {
+		of, name, _ := page[len(page)-1].ARN.SplitApplication()
+		out.NextToken = api.NextToken(list, of+"/"+name)
+	}
+	return out, nil
+}
+
+func (s *service) createEndpoint(ctx context.Context, call *api.Call, in *CreatePlatformEndpointInput) (*CreatePlatformEndpointOutput, error) {
+	a, err := applicationIn(call, in.PlatformApplicationArn)
+	if err != nil {
+		return nil, err
+	}
+	name, err := s.engine.CreateEndpoint(ctx, a, api.Deref(in.Token), in.CustomUserData, in.Attributes)
+	if err != nil {
+		return nil, err
+	}
+	return &CreatePlatformEndpointOutput{EndpointArn: name.String()}, nil
+}
+
+func (s *service) deleteEndpoint(ctx context.Context, call *api.Call, in *DeleteEndpointInput) (*DeleteEndpointOutput, error) {
+	a, err := ownEndpoint(call, in.EndpointArn)
+	if err != nil {
+		return nil, err
+	}
+	return &DeleteEndpointOutput{}, s.engine.DeleteEndpoint(ctx, a)
+}
+
+func (s *service) endpointAttributes(ctx context.Context, call *api.Call, in *GetEndpointAttributesInput) (*GetEndpointAttributesOutput, error) {
+	a, err := ownEndpoint(call, in.EndpointArn)
+	if err != nil {
+		return nil, err
+	}
+	attributes, err := s.engine.EndpointAttributes(ctx, a)
+	return &GetEndpointAttributesOutput{Attributes: attributes}, err
+}
+
+func (s *service) setEndpointAttributes(ctx context.Context, call *api.Call, in *SetEndpointAttributesInput) (*SetEndpointAttributesOutput, error) {
+	a, err := ownEndpoint(call, in.EndpointArn)
+	if err != nil {
+		return nil, err
+	}
+	if err := mustHave(in.Attributes); err != nil {
+		return nil, err
+	}
+	return &SetEndpointAttributesOutput{}, s.engine.SetEndpointAttributes(ctx, a, in.Attributes)
+}
+
+func (s *service) listEndpoints(ctx context.Context, call *api.Call, in *ListEndpointsByPlatformApplicationInput) (*ListEndpointsByPlatformApplicationOutput, error) {
+	a, err := applicationIn(call, in.PlatformApplicationArn)
+	if err != nil {
+		return nil, err
+	}
+	list := a.String()
+	after, ok := api.ReadToken(list, in.NextToken)
+	if !ok {
+		return nil, invalid("NextToken")
+	}
+	page, more, err := s.engine.ListEndpoints(ctx, a, after, pageSize)
+	if err != nil {
+		return nil, err
+	}
+	out := &ListEndpointsByPlatformApplicationOutput{Endpoints: make([]Endpoint, len(page))}
+	for i, e := range page {
+		out.Endpoints[i] = Endpoint{e.ARN.String(), e.Attributes}
+	}
+	if more {
+		out.NextToken = api.NextToken(list, page[len(page)-1].ID)
+	}
+	return out, nil
+}

@@ -1,0 +1,213 @@
+package pushsender
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"golang.org/x/oauth2"
+	oauthjwt "golang.org/x/oauth2/jwt"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/deliver"
+	"godwit.dev/godwit/internal/shard"
+)
+
+// scope is what a token for FCM is asked for.
+const scope = "https://www.googleapis.com/auth/firebase.messaging"
+
+// FCM sends to Google's service by its HTTP v1 API. It implements Gateway.
+type FCM struct {
+	url     string // without a slash at the end
+	clients *clients
+}
+
+// NewFCM makes a gateway to a URL, such as https://fcm.googleapis.com.
+func NewFCM(url string, o Connections) *FCM {
+	return &FCM{url: strings.TrimRight(url, "/"), clients: newClients(o)}
+}
+
+// Close closes the connections that nothing is under way on.
+func (f *FCM) Close() { f.clients.close() }
+
+// serviceAccount is the file that Google gives for one.
+type serviceAccount struct {
+	Type       string `json:"type"`
+	Project    string `json:"project_id"`
+	Email      string `json:"client_email"`
+	PrivateKey string `json:"private_key"`
+	KeyID      string `json:"private_key_id"`
+	TokenURI   string `json:"token_uri"`
+}
+
+// newFCMIdentity reads a service account. The place that gives tokens for it is the
+// account's to name, and so is asked through the same guard as an endpoint.
+func newFCMIdentity(t *shard.PushTarget, o Connections) (*client, error) {
+	var a serviceAccount
+	if json.Unmarshal([]byte(t.Credentials.Credential), &a) != nil || a.Type != "service_account" || a.Project == "" || a.Email == "" || a.PrivateKey == "" {
+		return nil, errCredentials
+	}
+	if a.TokenURI == "" {
+		a.TokenURI = "https://oauth2.googleapis.com/token"
+	}
+	at, err := url.Parse(a.TokenURI)
+	if err != nil || at.Host == "" || at.Scheme != "https" && (at.Scheme != "http" || !o.AllowPrivate) {
+		return nil, errCredentials
+	}
+	c := &client{http: o.client(nil), project: a.Project}
+	config := oauthjwt.Config{Email: a.Email, PrivateKey: []byte(a.PrivateKey), PrivateKeyID: a.KeyID, Scopes: []string{scope}, TokenURL: a.TokenURI}
+	c.access = &accessToken{config: config, http: c.http, turn: make(chan struct{}, 1)}
+	return c, nil
+}
+
+// accessToken is the token that requests to FCM of an application have.
+type accessToken struct {
+	config oauthjwt.Config
+	http   *http.Client
+
+	turn  chan struct{} // has one while a token is looked at or asked for: the others wait
+	token *oauth2.Token
+}
+
+// bound ends requests with a context that they were not given.
+type bound struct {
+	ctx    context.Context //nolint:containedctx // as it says
+	next   http.RoundTripper
+	failed error // that there was no answer for
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b *bound) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := b.next.RoundTrip(r.WithContext(b.ctx))
+	b.failed = err
+	return response, err
+}
+
+// get gives the token, a new one when it is about to expire or was refused.
+func (a *accessToken) get(ctx context.Context) (string, error) {
+	select {
+	case a.turn <- struct{}{}:
+		defer func() { <-a.turn }()
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	if a.token.Valid() {
+		return a.token.AccessToken, nil
+	}
+	asking := *a.http
+	way := &bound{ctx: ctx, next: asking.Transport}
+	asking.Transport = way
+	token, err := a.config.TokenSource(context.WithValue(ctx, oauth2.HTTPClient, &asking)).Token()
+	if err != nil {
+		return "", cmp.Or(way.failed, err)
+	}
+	a.token = token
+	return token.AccessToken, nil
+}
+
+// forget drops a token that was refused.
+func (a *accessToken) forget(text string) {
+	a.turn <- struct{}{}
+	defer func() { <-a.turn }()
+	if a.token != nil && a.token.AccessToken == text {
+		a.token = nil
+	}
+}
+
+// Push implements Gateway.
+func (f *FCM) Push(ctx context.Context, n *Notification) (deliver.Outcome, bool) {
+	c, err := f.clients.of(n.PushTarget, newFCMIdentity)
+	if err != nil {
+		return deliver.Outcome{Detail: "the application's credential is no service account of Google's"}, false
+	}
+	token, err := c.access.get(ctx)
+	if err != nil {
+		return noToken(ctx, err), false
+	}
+	header := http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + token}}
+	answer, err := c.post(ctx, f.url+"/v1/projects/"+url.PathEscape(c.project)+"/messages:send", header, n.Payload)
+	if err != nil {
+		return deliver.NoAnswer(ctx, err), false
+	}
+	if answer.status == http.StatusOK {
+		var sent struct {
+			Name string `json:"name"`
+		}
+		_ = json.Unmarshal(answer.body, &sent) // the status has decided
+		return deliver.Outcome{Class: deliver.Success, Status: answer.status, Provider: deliver.Provider{Message: sent.Name}}, false
+	}
+	if answer.status == http.StatusUnauthorized {
+		c.access.forget(token)
+	}
+	out, dead := classifyFCM(answer.status, answer.body)
+	if out.Class == deliver.ServerError {
+		out.RetryAfter = deliver.RetryAfter(answer.header, clock.System.Now())
+	}
+	return out, dead
+}
+
+// noToken is the outcome where the place that gives tokens gave none. What it said is not
+// told: it may be anything.
+func noToken(ctx context.Context, err error) deliver.Outcome {
+	out := deliver.Outcome{Detail: "no token was given for the application's service account"}
+	if e, ok := asRetrieval(err); ok {
+		out.Status = e
+		return out
+	}
+	if network := deliver.NoAnswer(ctx, err); network.Class == deliver.ClientError {
+		return network
+	}
+	return out
+}
+
+// fcmError is the body of an answer that is no success.
+type fcmError struct {
+	Error struct {
+		Status  string `json:"status"`
+		Message string `json:"message"`
+		Details []struct {
+			Type       string `json:"@type"`
+			Code       string `json:"errorCode"`
+			Violations []struct {
+				Field string `json:"field"`
+			} `json:"fieldViolations"`
+		} `json:"details"`
+	} `json:"error"`
+}
+
+// classifyFCM turns an answer of FCM that is no success into an outcome. Source: ErrorCode
+// in the reference of FCM's HTTP v1 API.
+func classifyFCM(status int, body []byte) (out deliver.Outcome, dead bool) {
+	var e fcmError
+	_ = json.Unmarshal(body, &e) // without details the status decides
+	code, ofToken := "", strings.Contains(e.Error.Message, "registration token")
+	for _, d := range e.Error.Details {
+		if strings.HasSuffix(d.Type, "FcmError") {
+			code = word(d.Code)
+		}
+		for _, v := range d.Violations {
+			ofToken = ofToken || v.Field == "message.token"
+		}
+	}
+	reason := code
+	if reason == "" {
+		reason = word(e.Error.Status)
+	}
+	out = deliver.Outcome{Class: deliver.ServerError, Status: status, Detail: "FCM: " + said(status, reason), Provider: deliver.Provider{Code: reason}}
+	switch status {
+	case http.StatusNotFound:
+		out.Class, dead = deliver.ClientError, code == "UNREGISTERED"
+	case http.StatusForbidden:
+		if code == "SENDER_ID_MISMATCH" {
+			out.Class, dead = deliver.ClientError, true
+		}
+	case http.StatusBadRequest:
+		out.Class, dead = deliver.ClientError, code == "INVALID_ARGUMENT" && ofToken
+	case http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge:
+		out.Class = deliver.ClientError
+	}
+	return out, dead
+}

@@ -1,0 +1,290 @@
+package platforms
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/google/uuid"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/platform"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/store"
+)
+
+// endpoint is one that was read.
+type endpoint struct {
+	*platform.Endpoint
+	arn arn.ARN
+	id  uuid.UUID
+	app *application
+}
+
+// read reads an endpoint. The lock is held, and the store shows what was written.
+func (sh *Shard) read(name arn.ARN) (*endpoint, error) {
+	of, text, ok := name.SplitEndpoint()
+	id, err := uuid.Parse(text)
+	app := sh.applications[of]
+	if !ok || err != nil || app == nil || id.String() != text {
+		return nil, platform.ErrNoEndpoint
+	}
+	return sh.readID(app, id)
+}
+
+func (sh *Shard) readID(app *application, id uuid.UUID) (*endpoint, error) {
+	value, ok, err := sh.engine.Store.Get(nil, sh.recordKey(keyspace.PlatformEndpoints, app.Incarnation, id[:]))
+	if err != nil {
+		sh.engine.Fatal(err)
+		return nil, err
+	}
+	if !ok {
+		return nil, platform.ErrNoEndpoint
+	}
+	record, err := platform.DecodeEndpoint(value)
+	if err != nil {
+		return nil, err
+	}
+	return &endpoint{record, app.arn.PlatformEndpoint(id.String()), id, app}, nil
+}
+
+// byToken finds the endpoint of a token; nil: there is none.
+func (sh *Shard) byToken(app *application, token string) (*endpoint, error) {
+	key := platform.TokenKey(token)
+	value, ok, err := sh.engine.Store.Get(nil, sh.recordKey(keyspace.PlatformTokens, app.Incarnation, key[:]))
+	if err != nil {
+		sh.engine.Fatal(err)
+	}
+	if err != nil || !ok {
+		return nil, err
+	}
+	id, err := uuid.FromBytes(value)
+	if err != nil {
+		return nil, platform.ErrRecord
+	}
+	return sh.readID(app, id)
+}
+
+// write writes an endpoint in the place of what it was before, nil if it is new.
+func (sh *Shard) write(e *endpoint, before *platform.Endpoint) {
+	sh.Batch.Set(sh.recordKey(keyspace.PlatformEndpoints, e.app.Incarnation, e.id[:]), e.Encode())
+	if before != nil && before.Token == e.Token {
+		return
+	}
+	if before != nil {
+		old := platform.TokenKey(before.Token)
+		sh.Batch.Delete(sh.recordKey(keyspace.PlatformTokens, e.app.Incarnation, old[:]))
+	}
+	key := platform.TokenKey(e.Token)
+	sh.Batch.Set(sh.recordKey(keyspace.PlatformTokens, e.app.Incarnation, key[:]), bytes.Clone(e.id[:]))
+}
+
+// with runs a command in the shard of an endpoint.
+func (e *Platforms) with(ctx context.Context, name arn.ARN, command func(sh *Shard) error) error {
+	app, _, ok := name.SplitEndpoint()
+	if !ok {
+		return platform.ErrNoEndpoint
+	}
+	sh := e.ShardOf(app)
+	return sh.change(ctx, func() error { return command(sh) })
+}
+
+// CreateEndpoint makes an endpoint of an application, or finds the one that has the token
+// and the same attributes. Errors: NotFound, InvalidParameter, InsufficientStorage.
+func (e *Platforms) CreateEndpoint(ctx context.Context, app arn.ARN, token string, userData *string, attributes map[string]string) (name arn.ARN, err error) {
+	sh := e.ShardOf(app)
+	err = sh.change(ctx, func() error {
+		of, err := sh.find(app)
+		if err != nil {
+			return err
+		}
+		wanted, err := platform.NewEndpoint(token, userData, attributes)
+		if err != nil {
+			return err
+		}
+		there, err := sh.byToken(of, wanted.Token)
+		if err != nil {
+			return err
+		}
+		if there != nil {
+			if !there.Same(wanted) {
+				return platform.ErrTokenTaken.With(there.arn)
+			}
+			name = there.arn
+			return nil
+		}
+		if e.Full() {
+			return kernel.ErrFull
+		}
+		id := uuid.UUID(e.options.NewID())
+		created := &endpoint{wanted, of.arn.PlatformEndpoint(id.String()), id, of}
+		sh.write(created, nil)
+		sh.tell(of, platform.EventCreated, created.arn)
+		name = created.arn
+		return nil
+	})
+	return name, err
+}
+
+// DeleteEndpoint removes an endpoint. Its subscriptions stay. Deleting what is not there
+// succeeds.
+func (e *Platforms) DeleteEndpoint(ctx context.Context, name arn.ARN) error {
+	return e.with(ctx, name, func(sh *Shard) error {
+		there, err := sh.read(name)
+		if err != nil {
+			return ignoreMissing(err)
+		}
+		key := platform.TokenKey(there.Token)
+		sh.Batch.Delete(sh.recordKey(keyspace.PlatformEndpoints, there.app.Incarnation, there.id[:]))
+		sh.Batch.Delete(sh.recordKey(keyspace.PlatformTokens, there.app.Incarnation, key[:]))
+		sh.tell(there.app, platform.EventDeleted, there.arn)
+		return nil
+	})
+}
+
+func ignoreMissing(err error) error {
+	if err == platform.ErrNoEndpoint { //nolint:errorlint // the very value
+		return nil
+	}
+	return err
+}
+
+// EndpointAttributes are the attributes of an endpoint. Errors: NotFound.
+func (e *Platforms) EndpointAttributes(ctx context.Context, name arn.ARN) (attributes map[string]string, err error) {
+	err = e.with(ctx, name, func(sh *Shard) error {
+		there, err := sh.read(name)
+		if err == nil {
+			attributes = there.Shown()
+		}
+		return err
+	})
+	return attributes, err
+}
+
+// SetEndpointAttributes changes attributes of an endpoint. Errors: NotFound,
+// InvalidParameter.
+func (e *Platforms) SetEndpointAttributes(ctx context.Context, name arn.ARN, attributes map[string]string) error {
+	return e.with(ctx, name, func(sh *Shard) error {
+		there, err := sh.read(name)
+		if err != nil {
+			return err
+		}
+		next, err := there.With(attributes)
+		if err != nil {
+			return err
+		}
+		if next.Token != there.Token {
+			if other, err := sh.byToken(there.app, next.Token); err != nil {
+				return err
+			} else if other != nil {
+				return platform.ErrTokenTaken.With(other.arn)
+			}
+		}
+		sh.update(there, next)
+		return nil
+	})
+}
+
+// update puts an endpoint in the place of what it was.
+func (sh *Shard) update(there *endpoint, next *platform.Endpoint) {
+	if there.Same(next) {
+		return
+	}
+	before := there.Endpoint
+	there.Endpoint = next
+	sh.write(there, before)
+	sh.tell(there.app, platform.EventUpdated, there.arn)
+}
+
+// DisableEndpoint disables an endpoint that its platform does not know any more, if it has
+// the token still that the platform has refused. It is durable on return.
+func (e *Platforms) DisableEndpoint(ctx context.Context, name arn.ARN, token string) error {
+	return e.with(ctx, name, func(sh *Shard) error {
+		there, err := sh.read(name)
+		if err != nil {
+			return ignoreMissing(err)
+		}
+		if there.Token == token {
+			next := *there.Endpoint
+			next.Disabled = true
+			sh.update(there, &next)
+		}
+		return nil
+	})
+}
+
+// Endpoint is one of a list.
+type Endpoint struct {
+	ARN        arn.ARN
+	ID         string
+	Attributes map[string]string
+}
+
+// ListEndpoints lists an application's endpoints in the order of their ids, up to limit of
+// them behind the id after. Errors: NotFound.
+func (e *Platforms) ListEndpoints(ctx context.Context, app arn.ARN, after string, limit int) (page []Endpoint, more bool, err error) {
+	sh := e.ShardOf(app)
+	err = sh.change(ctx, func() error {
+		of, err := sh.find(app)
+		if err != nil {
+			return err
+		}
+		prefix := sh.recordKey(keyspace.PlatformEndpoints, of.Incarnation, nil)
+		span := keyspace.Prefix(prefix)
+		if id, err := uuid.Parse(after); err == nil {
+			span.Lower = append(append(bytes.Clone(prefix), id[:]...), 0)
+		}
+		var failed error
+		err = store.Each(e.Store, span, func(key, value []byte) bool {
+			if more = len(page) == limit; more {
+				return false
+			}
+			var id uuid.UUID
+			copy(id[:], key[len(prefix):])
+			var record *platform.Endpoint
+			if record, failed = platform.DecodeEndpoint(value); failed != nil {
+				return false
+			}
+			page = append(page, Endpoint{of.arn.PlatformEndpoint(id.String()), id.String(), record.Shown()})
+			return true
+		})
+		if failed != nil {
+			return failed
+		}
+		return err
+	})
+	return page, more, err
+}
+
+// tell has a topic told of an endpoint, if the application wants that, as part of the
+// command under way: what is to be told waits in the application's backlog.
+func (sh *Shard) tell(app *application, attribute string, name arn.ARN) {
+	if app.Attributes[attribute] != "" {
+		sh.tellEvent(app, attribute, platform.NewEvent(attribute, app.arn, name, clock.Time(sh.Now())))
+	}
+}
+
+func (sh *Shard) tellEvent(app *application, attribute string, event *platform.Event) {
+	m := &message.Message{
+		ID: sh.engine.options.NewID(), Sender: app.arn.Account, Body: event.Text(),
+		Notice: &message.Notice{Kind: message.PlatformEvent, Topic: app.Attributes[attribute], Token: app.arn.String()},
+	}
+	if err := sh.engine.EncryptWaiting(app.arn, "", nil, arn.ARN{}, m); err != nil {
+		panic(err) // the store's own key needs nothing but randomness
+	}
+	sh.AcceptFor(app.recipient, m)
+}
+
+// failed has a topic told that a message is given up.
+func (sh *Shard) failed(app *application, d *backlog.Delivery, attempts int, reason string) {
+	n := d.Message.Notice
+	if n == nil || n.Kind != message.Notification || app.Attributes[platform.EventFailed] == "" {
+		return
+	}
+	name, _ := arn.Parse(d.Subscription.Endpoint)
+	event := platform.NewEvent(platform.EventFailed, app.arn, name, clock.Time(sh.Now()))
+	sh.tellEvent(app, platform.EventFailed, event.Failed(d.Message.ID.String(), attempts, reason))
+}

@@ -1,0 +1,348 @@
+// Package platforms is the module of push platforms: applications, their endpoints, and
+// what is published to an endpoint rather than to a topic.
+//
+// Of an endpoint nothing is in memory: its record is found by its id, and its id by its
+// token. What is published to an endpoint waits in its application's backlog.
+package platforms
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/platform"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/topics"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// Sealer keeps secrets: what it has sealed it opens in the same context only.
+type Sealer interface {
+	Seal(plaintext, context []byte) ([]byte, error)
+	Open(sealed, context []byte) ([]byte, error)
+}
+
+// Options are what the module is made of.
+type Options struct {
+	// Sealer seals the credentials that the store has. Nil: they are there in clear.
+	Sealer Sealer
+	// NewID gives an id that was never given before; random unless given.
+	NewID func() message.ID
+	// Published is told of every publish to an endpoint, if it is not nil. It may be called
+	// concurrently, and must be quick.
+	Published func(*topics.Published)
+}
+
+// Platforms is the module.
+type Platforms struct {
+	*backlog.Backlogs
+	kernel.Parts[*Shard]
+	options Options
+}
+
+// Shard is the module's part in a shard.
+type Shard struct {
+	*backlog.Shard
+	engine       *Platforms
+	applications map[arn.ARN]*application
+	// written is the latest commit of an application or an endpoint: what answers tell of
+	// them rests on it.
+	written *journal.Commit
+}
+
+// application is one with its backlog, whose fields follow those of the record.
+type application struct {
+	arn arn.ARN
+	*platform.Application
+	recipient *backlog.Recipient
+	opened    *Credentials // nil: not yet
+}
+
+// New adds the module to the shards, above that of backlogs.
+func New(below *backlog.Backlogs, o Options) *Platforms {
+	if o.NewID == nil {
+		o.NewID = func() message.ID { return message.ID(uuid.New()) }
+	}
+	e := &Platforms{Backlogs: below, options: o}
+	for id, sh := range below.Shards {
+		s := &Shard{Shard: sh, engine: e, applications: map[arn.ARN]*application{}}
+		e.Shards[id] = s
+		sh.Add(module{sh: s})
+	}
+	return e
+}
+
+// module is the module of a shard.
+type module struct {
+	kernel.NopModule
+	sh *Shard
+}
+
+// Load implements kernel.Module.
+func (m module) Load() error {
+	sh := m.sh
+	var failed error
+	err := store.Each(sh.engine.Store, keyspace.Prefix(sh.key(keyspace.PlatformApplications)), func(key, value []byte) bool {
+		failed = sh.load(key, value)
+		return failed == nil
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+func (sh *Shard) load(key, value []byte) error {
+	parts := strings.SplitN(string(key[4:]), "/", 4)
+	record, err := platform.DecodeApplication(value)
+	if err != nil || len(parts) != 4 {
+		return fmt.Errorf("%w: key %q", platform.ErrRecord, key)
+	}
+	app := sh.add(arn.PlatformApplication(parts[1], parts[0], parts[2], parts[3]), record)
+	return sh.LoadRecipient(app.recipient)
+}
+
+// add takes an application into memory.
+func (sh *Shard) add(name arn.ARN, record *platform.Application) *application {
+	name = name.Own()
+	app := &application{arn: name, Application: record}
+	sub := topic.Direct(name, topic.Application, record.Incarnation, record.Feedback())
+	sub.PausedAt, sub.ResumedAt = record.Paused, record.Resumed
+	app.recipient = &backlog.Recipient{
+		Subscription: sub,
+		Save: func() {
+			next := *app.Application
+			next.Paused, next.Resumed = sub.PausedAt, sub.ResumedAt
+			app.Application = &next
+			sh.put(app)
+		},
+		Failed: func(d *backlog.Delivery, attempts int, reason string) { sh.failed(app, d, attempts, reason) },
+	}
+	sh.applications[name] = app
+	return app
+}
+
+// key begins the keys of a kind of record.
+func (sh *Shard) key(kind byte) []byte {
+	return append(keyspace.Shard(sh.ID, keyspace.Platforms), kind)
+}
+
+func (sh *Shard) applicationKey(name arn.ARN) []byte {
+	p, n, _ := name.SplitApplication()
+	return append(sh.key(keyspace.PlatformApplications), name.Account+"/"+name.Region+"/"+p+"/"+n...)
+}
+
+func (sh *Shard) put(app *application) { sh.Batch.Set(sh.applicationKey(app.arn), app.Encode()) }
+
+// change runs a command that reads or changes applications or endpoints. It returns once all
+// that f saw and did is durable.
+func (sh *Shard) change(ctx context.Context, f func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return sh.RunDurable(func(tx *kernel.Tx) error {
+		sh.visible()
+		err := f()
+		if c := tx.Commit(); c != nil {
+			sh.written = c
+		}
+		tx.DependOn(sh.written)
+		return err
+	})
+}
+
+// visible has the store show what was written of endpoints. Nothing of the command under
+// way has been written yet.
+func (sh *Shard) visible() {
+	if !sh.written.Applied() {
+		sh.engine.Journal.Flush()
+	}
+}
+
+// find finds an application.
+func (sh *Shard) find(name arn.ARN) (*application, error) {
+	if app, ok := sh.applications[name]; ok {
+		return app, nil
+	}
+	return nil, platform.ErrNoApplication
+}
+
+// CreateApplication makes an application, or finds one that differs in nothing. Errors:
+// InvalidParameter, InsufficientStorage.
+func (e *Platforms) CreateApplication(ctx context.Context, name arn.ARN, attributes map[string]string) error {
+	if err := platform.Check(name, attributes, true); err != nil {
+		return err
+	}
+	sh := e.ShardOf(name)
+	return sh.change(ctx, func() error {
+		if app, ok := sh.applications[name]; ok {
+			return sh.same(app, attributes)
+		}
+		if e.Full() {
+			return kernel.ErrFull
+		}
+		sh.Meta.Incarnation++
+		record := (&platform.Application{Created: sh.Now(), Incarnation: sh.Meta.Incarnation}).With(attributes)
+		if err := e.seal(record, name, attributes); err != nil {
+			return err
+		}
+		app := sh.add(name, record)
+		sh.AddRecipient(app.recipient)
+		sh.put(app)
+		return nil
+	})
+}
+
+// same refuses an application that differs from one that is asked for again.
+func (sh *Shard) same(app *application, attributes map[string]string) error {
+	had, err := sh.engine.open(app)
+	if err != nil {
+		return err
+	}
+	wanted := (&platform.Application{}).With(attributes)
+	if *had != credentialsIn(attributes) || !maps.Equal(wanted.Shown(), app.Shown()) {
+		return platform.ErrOtherExists
+	}
+	return nil
+}
+
+// DeleteApplication removes an application, its endpoints and what waits for them, at a cost
+// that does not depend on how many these are. Deleting what is not there succeeds.
+func (e *Platforms) DeleteApplication(ctx context.Context, name arn.ARN) error {
+	sh := e.ShardOf(name)
+	return sh.change(ctx, func() error {
+		app, ok := sh.applications[name]
+		if !ok {
+			return nil
+		}
+		delete(sh.applications, name)
+		sh.Batch.Delete(sh.applicationKey(name))
+		for _, kind := range [...]byte{keyspace.PlatformEndpoints, keyspace.PlatformTokens} {
+			span := keyspace.Prefix(sh.recordKey(kind, app.Incarnation, nil))
+			sh.Batch.DeleteRange(span.Lower, span.Upper)
+		}
+		sh.DropRecipient(app.recipient)
+		sh.Generation.Add(1) // what is being delivered has to look again
+		return nil
+	})
+}
+
+// recordKey is that of a record of an application's endpoint.
+func (sh *Shard) recordKey(kind byte, incarnation uint64, id []byte) []byte {
+	return append(binary.BigEndian.AppendUint64(sh.key(kind), incarnation), id...)
+}
+
+// ApplicationAttributes are the attributes of an application, without secrets. Errors:
+// NotFound.
+func (e *Platforms) ApplicationAttributes(ctx context.Context, name arn.ARN) (attributes map[string]string, err error) {
+	sh := e.ShardOf(name)
+	err = sh.change(ctx, func() error {
+		app, err := sh.find(name)
+		if err == nil {
+			attributes = app.Shown()
+		}
+		return err
+	})
+	return attributes, err
+}
+
+// SetApplicationAttributes changes attributes of an application; the empty string removes
+// one. Errors: NotFound, InvalidParameter.
+func (e *Platforms) SetApplicationAttributes(ctx context.Context, name arn.ARN, attributes map[string]string) error {
+	sh := e.ShardOf(name)
+	return sh.change(ctx, func() error {
+		app, err := sh.find(name)
+		if err != nil {
+			return err
+		}
+		if err := platform.Check(name, attributes, false); err != nil {
+			return err
+		}
+		next := app.With(attributes)
+		if _, changed := attributes[platform.AttrCredential]; changed {
+			if err := e.seal(next, name, attributes); err != nil {
+				return err
+			}
+			app.opened = nil
+		}
+		app.Application = next
+		sub := app.recipient.Subscription
+		*sub = *topic.Direct(app.arn, topic.Application, next.Incarnation, next.Feedback())
+		sub.PausedAt, sub.ResumedAt = next.Paused, next.Resumed
+		sh.put(app)
+		return nil
+	})
+}
+
+// Application is one of a list.
+type Application struct {
+	ARN        arn.ARN
+	Attributes map[string]string // without secrets
+}
+
+// ListApplications lists an account's applications in a region, in the order of platforms
+// and names, up to limit of them behind after: platform/name.
+func (e *Platforms) ListApplications(ctx context.Context, region, account, after string, limit int) ([]Application, bool, error) {
+	compare := func(a, b Application) int { return strings.Compare(a.ARN.Resource, b.ARN.Resource) }
+	from := arn.PlatformApplication(region, account, after, "")
+	from.Resource = strings.TrimSuffix(from.Resource, "/")
+	page, more, err := kernel.MergePages(ctx, &e.Shards, limit, compare, func(sh *Shard) (page []Application, more bool) {
+		for name, app := range sh.applications {
+			if name.Region == region && name.Account == account && name.Resource > from.Resource {
+				page = append(page, Application{name, app.Shown()})
+			}
+		}
+		slices.SortFunc(page, compare)
+		return page[:min(len(page), limit)], len(page) > limit
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return page, more, e.awaitWritten(ctx)
+}
+
+// awaitWritten returns once all that could be seen of applications is durable.
+func (e *Platforms) awaitWritten(ctx context.Context) error {
+	for _, sh := range e.Shards {
+		var c *journal.Commit
+		sh.View(func() { c = sh.written })
+		c.Wait()
+	}
+	return ctx.Err()
+}
+
+// HasApplication reports whether there is an application, for statistics: it does not wait
+// until what it tells is durable.
+func (e *Platforms) HasApplication(name arn.ARN) (ok bool) {
+	sh := e.ShardOf(name)
+	sh.View(func() { _, ok = sh.applications[name] })
+	return ok
+}
+
+// CheckRecord reports whether the value of one of this package's records can be read.
+func CheckRecord(id keyspace.ID, value []byte) error {
+	var err error
+	switch id {
+	case keyspace.KindPlatformApplication:
+		_, err = platform.DecodeApplication(value)
+	case keyspace.KindPlatformEndpoint:
+		_, err = platform.DecodeEndpoint(value)
+	case keyspace.KindPlatformToken:
+		if len(value) != len(uuid.UUID{}) {
+			err = platform.ErrRecord
+		}
+	default:
+	}
+	return err
+}

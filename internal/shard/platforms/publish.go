@@ -1,0 +1,144 @@
+package platforms
+
+import (
+	"context"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/platform"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/topics"
+	"godwit.dev/godwit/internal/shard/topics/publication"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// Target is what a sender needs to know of an endpoint.
+type Target struct {
+	Application arn.ARN
+	Platform    string
+	Token       string
+	Enabled     bool // the endpoint
+	Sending     bool // the application
+	Team        string
+	Bundle      string
+	Credentials *Credentials // not changed any more: another pointer is of others
+}
+
+// PushTarget finds an endpoint, for an attempt. Errors: NotFound.
+func (e *Platforms) PushTarget(name arn.ARN) (t Target, err error) {
+	app, _, ok := name.SplitEndpoint()
+	if !ok {
+		return t, platform.ErrNoEndpoint
+	}
+	sh := e.ShardOf(app)
+	sh.View(func() { t, err = sh.target(name) })
+	return t, err
+}
+
+func (sh *Shard) target(name arn.ARN) (Target, error) {
+	sh.visible()
+	there, err := sh.read(name)
+	if err != nil {
+		return Target{}, err
+	}
+	app := there.app
+	opened, err := sh.engine.open(app)
+	if err != nil {
+		return Target{}, err
+	}
+	p, _, _ := app.arn.SplitApplication()
+	return Target{
+		Application: app.arn, Platform: p, Token: there.Token, Enabled: !there.Disabled, Sending: app.Enabled(),
+		Team: app.Attributes[platform.AttrTeam], Bundle: app.Attributes[platform.AttrBundle], Credentials: opened,
+	}, nil
+}
+
+// MayPublish refuses an endpoint that takes no message. Errors: InvalidParameter for one
+// that is not there, or of a platform that nothing is sent to; EndpointDisabled,
+// PlatformApplicationDisabled.
+func (e *Platforms) MayPublish(ctx context.Context, name arn.ARN) error {
+	return asTarget(e.with(ctx, name, func(sh *Shard) error {
+		_, err := sh.publishable(name)
+		return err
+	}))
+}
+
+func (sh *Shard) publishable(name arn.ARN) (*endpoint, error) {
+	there, err := sh.read(name)
+	if err != nil {
+		return nil, err
+	}
+	p, _, _ := there.app.arn.SplitApplication()
+	switch {
+	case there.Disabled:
+		return nil, platform.ErrDisabled
+	case !there.app.Enabled():
+		return nil, platform.ErrApplicationDisabled
+	case !platform.Sent(p):
+		return nil, platform.ErrNotSent.With(p)
+	}
+	return there, nil
+}
+
+// asTarget says of what a publish is refused for that it is about its target.
+func asTarget(err error) error {
+	if fault.KindOf(err) == fault.NotFound {
+		return platform.ErrNoTarget
+	}
+	return err
+}
+
+// PublishToEndpoint accepts a message for one endpoint; it is durable on return. Errors:
+// those of MayPublish, InsufficientStorage, and KMS's.
+func (e *Platforms) PublishToEndpoint(ctx context.Context, name arn.ARN, p publication.Publication) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if e.Full() {
+		return kernel.ErrFull
+	}
+	app, _, ok := name.SplitEndpoint()
+	if !ok {
+		return platform.ErrNoTarget
+	}
+	of, _, _ := app.SplitApplication()
+	m := &message.Message{
+		ID: p.ID, Sender: p.Sender, Trace: p.Trace, Attributes: p.Attributes, Body: p.Body,
+		Notice: &message.Notice{Kind: message.Notification, Subject: p.Subject, Token: name.String()},
+	}
+	if body, own := p.Bodies[of]; own {
+		m.Body, m.Notice.Own = []byte(body), true
+	}
+	if err := e.EncryptWaiting(app, "", p.Caller, arn.ARN{}, m); err != nil {
+		return err
+	}
+	sh := e.ShardOf(app)
+	err := sh.RunDurable(func(tx *kernel.Tx) error {
+		tx.DependOn(sh.written)
+		sh.visible()
+		there, err := sh.publishable(name)
+		if err != nil {
+			return err
+		}
+		sh.AcceptFor(there.app.recipient, m)
+		if e.options.Published != nil {
+			sh.Emit(&published{e.options.Published, &topics.Published{
+				Topic: app, ID: p.ID, At: clock.Time(m.Sent), Size: p.Size(),
+				Feedback: there.app.recipient.Topic().Feedback(topic.Application),
+			}})
+		}
+		return nil
+	})
+	return asTarget(err)
+}
+
+// published tells of a publish.
+type published struct {
+	tell func(*topics.Published)
+	what *topics.Published
+}
+
+// Emit implements kernel.Emitter.
+func (p *published) Emit() { p.tell(p.what) }

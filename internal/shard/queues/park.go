@@ -1,0 +1,155 @@
+package queues
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/attribute"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/shard/queues/queuepolicy"
+)
+
+// An empty queue that nobody waits at is parked: it is kept as its record and its next
+// sequence, packed beside those of others, and made a Queue again when somebody looks for
+// it, without a read. The store is not involved, and timers and sources do not need it.
+//
+// Whoever has found a queue may use it until the shard's lock is opened. After that it may
+// have been parked, which leaves the Queue gone, with nothing in it: what was held of
+// its messages is over then, and whoever wants to go on has to look again.
+
+// emptiedKept is how many empty queues and backlogs of a shard keep their memory.
+const emptiedKept = 32
+
+// Queue finds a queue of the shard, which may be used for as long as the shard's lock is
+// held.
+func (sh *Shard) Queue(a arn.ARN) (qs *Queue, ok bool) {
+	if qs, ok = sh.loaded[a]; !ok {
+		if qs, ok = sh.unpark(a); !ok {
+			return nil, false
+		}
+	}
+	qs.turn = sh.Turn
+	return qs, true
+}
+
+// Use is for a queue that was found by an earlier command: false if it has to be looked for
+// again.
+func (sh *Shard) Use(qs *Queue) bool {
+	qs.turn = sh.Turn
+	return !qs.Gone
+}
+
+// noteEmpty notes it if a queue is empty, and takes the memory of one that has been so for
+// longest.
+func (sh *Shard) noteEmpty(qs *Queue) {
+	if !qs.Machine.Empty() || qs.Emptied || qs.Ended() {
+		return
+	}
+	qs.Emptied = true
+	sh.emptied = append(sh.emptied, qs)
+	for range 2 { // where one command had many, they go little by little
+		if len(sh.emptied) <= emptiedKept {
+			return
+		}
+		old := sh.emptied[0]
+		sh.emptied = slices.Delete(sh.emptied, 0, 1)
+		if old.turn == sh.Turn { // the command under way may have it
+			sh.emptied = append(sh.emptied, old)
+			continue
+		}
+		old.Emptied = false
+		empty := old.Machine.Hibernate()
+		old.forgetDurable()
+		if empty && !old.used() {
+			sh.park(old)
+		}
+	}
+}
+
+// used reports that something is to be known of an empty queue beyond what its record says
+// and its next sequence, or that somebody waits for it.
+func (qs *Queue) used() bool {
+	return qs.Backlog || qs.Gone || qs.waiters.first != nil || qs.Dead != nil || qs.dirty
+}
+
+// gone is the record of a Queue that was parked.
+var gone = &QueueRecord{}
+
+// park parks a queue.
+func (sh *Shard) park(qs *Queue) {
+	record, err := qs.Record.encode()
+	if err != nil { // not of what was read or written once
+		return
+	}
+	sh.keepParked(qs, record)
+	sh.setTimer(qs, 0) // of messages that it had
+	delete(sh.loaded, qs.ARN)
+	qs.Gone, qs.Record, qs.Policy, qs.dedup = true, gone, queuepolicy.DenyAll, nil
+}
+
+// keepParked keeps a queue as its record.
+func (sh *Shard) keepParked(qs *Queue, record []byte) {
+	value := binary.AppendUvarint(nil, qs.Machine.NextSequence())
+	value = binary.AppendUvarint(value, uint64(qs.Record.Created))
+	sh.parked.Put(parkedKey(qs.ARN), append(value, record...))
+}
+
+// parkedKey is what a parked queue is found by.
+func parkedKey(a arn.ARN) []byte {
+	var room [128]byte
+	key := append(append(room[:0], a.Account...), 0)
+	key = append(append(key, a.Region...), 0)
+	return append(key, a.Resource...)
+}
+
+// unpark makes a queue of a parked one.
+func (sh *Shard) unpark(a arn.ARN) (*Queue, bool) {
+	key := parkedKey(a)
+	value, ok := sh.parked.Get(key)
+	if !ok {
+		return nil, false
+	}
+	next, _, value := parkedParts(value)
+	record, err := DecodeQueueRecord(value)
+	var cfg queue.Config
+	if err == nil {
+		cfg, err = attribute.Config(record.Attributes)
+	}
+	if err != nil { // it was read at the start, or written by this process
+		sh.engine.Fatal(fmt.Errorf("queue %s: %w", a, err))
+		return nil, false
+	}
+	qs := &Queue{Shard: sh, ARN: a.Own(), Incarnation: record.Incarnation, Record: record}
+	qs.loadPolicy()
+	qs.Machine = *queue.New(layout.NewKeys(sh.ID, record.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
+	qs.Machine.ContinueAt(next)
+	qs.turn = sh.Turn
+	sh.parked.Delete(key)
+	sh.loaded[qs.ARN] = qs
+	sh.noteEmpty(qs)
+	return qs, true
+}
+
+// parkedParts takes a parked queue apart: the next sequence, when the queue was created, in
+// epoch milliseconds, and its record.
+func parkedParts(value []byte) (next uint64, created int64, record []byte) {
+	next, n := binary.Uvarint(value)
+	at, more := binary.Uvarint(value[n:])
+	return next, int64(at), value[n+more:]
+}
+
+// isParked reports whether a queue is parked, and so empty, and when it was created, in
+// epoch milliseconds.
+func (sh *Shard) isParked(a arn.ARN) (created int64, ok bool) {
+	if _, loaded := sh.loaded[a]; loaded {
+		return 0, false
+	}
+	value, ok := sh.parked.Get(parkedKey(a))
+	if ok {
+		_, created, _ = parkedParts(value)
+	}
+	return created, ok
+}

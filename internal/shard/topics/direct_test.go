@@ -1,0 +1,250 @@
+package topics_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/shardtest"
+	"godwit.dev/godwit/internal/shard/topics"
+	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// TestDirectPublish: a publish goes to the queue in its own commit where the
+// long way would have succeeded at once, and into the backlog where not.
+func TestDirectPublish(t *testing.T) {
+	cases := []struct {
+		name string
+		do   func(w *shardtest.Direct)
+		want string
+	}{
+		{"plain", func(w *shardtest.Direct) { w.Say("a") }, "1 in the queue, 0 waiting"},
+		{"too long for the queue", func(w *shardtest.Direct) { w.Say(strings.Repeat("x", 1025)) }, "0 in the queue, 1 waiting"},
+		{"as long as the queue takes", func(w *shardtest.Direct) { w.Say(strings.Repeat("x", 1024)) }, "1 in the queue, 0 waiting"},
+		{"not to be rendered", func(w *shardtest.Direct) { w.Say("bad") }, "0 in the queue, 1 waiting"},
+		{"queue at fault", func(w *shardtest.Direct) {
+			if err := w.SetFault(w.Queue, "throttled"); err != nil {
+				w.T.Fatal(err)
+			}
+			w.Say("a")
+			if err := w.SetFault(w.Queue, "none"); err != nil {
+				w.T.Fatal(err)
+			}
+		}, "0 in the queue, 1 waiting"},
+		{"behind one that waits", func(w *shardtest.Direct) { w.Say("bad"); w.Say("b") }, "0 in the queue, 2 waiting"},
+		{"queue gone", func(w *shardtest.Direct) {
+			if err := w.DeleteQueue(context.Background(), w.Queue); err != nil {
+				w.T.Fatal(err)
+			}
+			w.Say("a")
+			w.MakeQueue()
+		}, "0 in the queue, 1 waiting"},
+		{"forbidden by the queue's policy", func(w *shardtest.Direct) {
+			shardtest.SetPolicy(w.T, w.Engine, w.Queue, shardtest.Admitting(w.Queue, shardtest.TopicARN("another")))
+			w.Say("a")
+		}, "0 in the queue, 1 waiting"},
+		{"allowed by the queue's policy", func(w *shardtest.Direct) {
+			shardtest.SetPolicy(w.T, w.Engine, w.Queue, shardtest.Admitting(w.Queue, shardtest.TopicARN("direct")))
+			w.Say("a")
+		}, "1 in the queue, 0 waiting"},
+		{"delayed by the queue", func(w *shardtest.Direct) {
+			if err := w.SetQueueAttributes(context.Background(), w.Queue, map[string]string{"DelaySeconds": "900"}); err != nil {
+				w.T.Fatal(err)
+			}
+			w.Say("a")
+			if got, err := w.Receive(context.Background(), queues.ReceiveRequest{Queue: w.Queue, Max: 1}); err != nil || len(got) != 0 {
+				w.T.Errorf("received %v, %v", got, err)
+			}
+		}, "1 in the queue, 0 waiting"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			w := shardtest.NewDirect(t, shard.Options{Clock: clock.System})
+			defer w.Close()
+			c.do(w)
+			if got := w.Where(); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+// TestDirectPublishIsSeen: what was delivered at once is among the finished deliveries.
+func TestDirectPublishIsSeen(t *testing.T) {
+	w := shardtest.NewDirect(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start)})
+	defer w.Close()
+	w.Say("a")
+	ds, err := w.Deliveries(context.Background(), w.Sub, 10)
+	if err != nil || len(ds) != 1 {
+		t.Fatal(ds, err)
+	}
+	if d := ds[0]; d.State != backlog.DeliveryDelivered || d.Attempts != 1 || len(d.History) != 1 || !d.FinishedAt.Equal(shardtest.Start) {
+		t.Errorf("%+v", d)
+	}
+}
+
+// signallingClock tells when somebody asks for the time.
+type signallingClock struct {
+	clock.Clock
+	mu    sync.Mutex
+	asked func()
+}
+
+func (c *signallingClock) Now() time.Time {
+	c.mu.Lock()
+	asked := c.asked
+	c.asked = nil
+	c.mu.Unlock()
+	if asked != nil {
+		asked()
+	}
+	return c.Clock.Now()
+}
+
+// TestDirectPublishSeesChanges: what changes while a publish waits for the
+// shards of its queues is heeded.
+func TestDirectPublishSeesChanges(t *testing.T) {
+	ctx := context.Background()
+	unsubscribe := func(w *shardtest.Direct) error {
+		return w.Unsubscribe(ctx, topic.Unsubscribe{Subscription: w.Sub, Authenticated: true})
+	}
+	deleteTopic := func(w *shardtest.Direct) error { return w.DeleteTopic(ctx, shardtest.TopicARN("direct")) }
+	raw := func(w *shardtest.Direct) error {
+		return w.SetSubscriptionAttribute(ctx, w.Sub, "RawMessageDelivery", "true")
+	}
+	cases := []struct {
+		name   string
+		batch  int // messages
+		change func(w *shardtest.Direct) error
+		want   error
+		where  string
+	}{
+		{"unsubscribed", 1, unsubscribe, nil, "0 in the queue, 0 waiting"},
+		{"topic deleted", 1, deleteTopic, topic.ErrNoTopic, "0 in the queue, 0 waiting"},
+		{"raw", 1, raw, nil, "1 in the queue, 0 waiting"},
+		{"unsubscribed, a batch", 2, unsubscribe, nil, "0 in the queue, 0 waiting"},
+		{"topic deleted, a batch", 2, deleteTopic, topic.ErrNoTopic, "0 in the queue, 0 waiting"},
+		{"raw, a batch", 2, raw, nil, "2 in the queue, 0 waiting"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			now := &signallingClock{Clock: clock.System}
+			w := shardtest.NewDirect(t, shard.Options{Clock: now})
+			defer w.Close()
+			began := make(chan struct{})
+			done := make(chan error)
+			to := w.Topics.ShardOf(w.Queue)
+			to.Mu.Lock() // the publish waits here, and has released its topic
+			now.mu.Lock()
+			now.asked = func() { close(began) }
+			now.mu.Unlock()
+			go func() {
+				_, err := w.Publish(ctx, shardtest.TopicARN("direct"), slices.Repeat([]shard.Publication{{ID: shardtest.MessageID(1), Body: []byte("a")}}, c.batch)...)
+				done <- err
+			}()
+			<-began
+			err := c.change(w)
+			to.Mu.Unlock()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := <-done; !errors.Is(err, c.want) {
+				t.Errorf("publish: %v, want %v", err, c.want)
+			}
+			if got := w.Where(); got != c.where {
+				t.Errorf("%s, want %s", got, c.where)
+			}
+		})
+	}
+}
+
+// TestBatchIsOneCommit: a batch costs a commit of the shards that it changes,
+// whatever the number of its messages and of its subscribers, and keeps their
+// order; what does not fit into one goes in several.
+func TestBatchIsOneCommit(t *testing.T) {
+	ctx := context.Background()
+	var commits atomic.Int64
+	w := shardtest.NewDirect(t, shard.Options{Clock: clock.NewVirtual(shardtest.Start), Journal: shardtest.JournalOf(t, memory.New(), func([]byte) { commits.Add(1) })})
+	defer w.Close()
+	publishing := func(bodies ...string) int64 {
+		t.Helper()
+		ps := make([]shard.Publication, len(bodies))
+		for i, body := range bodies {
+			ps[i] = shard.Publication{ID: shardtest.MessageID(i + 1), Body: []byte(body)}
+		}
+		w.Journal.Flush() // what others left
+		before := commits.Load()
+		if _, err := w.Publish(ctx, shardtest.TopicARN("direct"), ps...); err != nil {
+			t.Fatal(err)
+		}
+		return commits.Load() - before
+	}
+	if n := publishing("a", "b", "c", "d", "e", "f", "g", "h", "i", "j"); n != 1 {
+		t.Errorf("ten messages to a queue in %d commits", n)
+	}
+	if got := w.Where(); got != "10 in the queue, 0 waiting" {
+		t.Error(got)
+	}
+	got, err := w.Receive(ctx, queues.ReceiveRequest{Queue: w.Queue, Max: 10, Visibility: time.Hour}) // leases that end write, too
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := ""
+	for _, m := range got {
+		order += string(m.Body)
+	}
+	if order != "abcdefghij" {
+		t.Errorf("received in the order %s", order)
+	}
+	// One that cannot go at once holds up those behind it, of its batch too:
+	// the topic's shard has its backlog.
+	if n := publishing("k", "bad", "l"); n != 2 {
+		t.Errorf("messages to a queue and a backlog in %d commits", n)
+	}
+	if got := w.Where(); got != "1 in the queue, 2 waiting" {
+		t.Error(got)
+	}
+	if n := publishing(); n != 0 {
+		t.Errorf("no message in %d commits", n)
+	}
+	if _, err := w.Publish(ctx, shardtest.TopicARN("none")); !errors.Is(err, topic.ErrNoTopic) {
+		t.Errorf("no message to no topic: %v", err)
+	}
+}
+
+// TestBatchTooLargeForOneCommit: the messages go one by one, each to all.
+func TestBatchTooLargeForOneCommit(t *testing.T) {
+	ctx := context.Background()
+	for _, subscribers := range []int{topics.FanoutStep/2 + 1, topics.FanoutStep + 1} {
+		e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: clock.NewVirtual(shardtest.Start)})
+		defer e.Close()
+		if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("wide")}); err != nil {
+			t.Fatal(err)
+		}
+		for i := range subscribers {
+			shardtest.Subscribe(t, e, "wide", fmt.Sprintf("q%d", i), shardtest.SubscriptionID(i))
+		}
+		_, err := e.Publish(ctx, shardtest.TopicARN("wide"), shard.Publication{ID: shardtest.MessageID(1), Body: []byte("a")}, shard.Publication{ID: shardtest.MessageID(2), Body: []byte("b")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Background.Wait()
+		for i := range subscribers {
+			ds, _, err := e.Take(shardtest.TopicARN("wide").Subscription(shardtest.SubscriptionID(i)), 10)
+			if err != nil || len(ds) != 2 {
+				t.Fatalf("%d subscribers: number %d got %d messages, %v", subscribers, i, len(ds), err)
+			}
+		}
+	}
+}

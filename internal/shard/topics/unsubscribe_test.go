@@ -1,0 +1,155 @@
+package topics_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/shardtest"
+	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/test/soak"
+)
+
+// stateOf tells what there is of a web hook and what waits for it.
+func stateOf(t *testing.T, e *shard.Engine, cmd topic.Unsubscribe) (state string) {
+	t.Helper()
+	ctx := context.Background()
+	state = "removed"
+	if _, err := e.SubscriptionAttributes(ctx, cmd.Subscription); err == nil {
+		state = "there"
+	}
+	ds, more, err := e.Take(cmd.Subscription, 10)
+	if err != nil || more {
+		t.Fatalf("take: %v, %v", more, err)
+	}
+	for _, d := range ds {
+		state += fmt.Sprintf(", %q", d.Message.Body[:5])
+		if kind := d.Message.Notice.Kind; kind != message.Notification {
+			state += fmt.Sprintf(" of kind %d with %s", kind, d.Message.Notice.Token)
+		}
+		e.Release(d)
+	}
+	return state
+}
+
+const (
+	hookThere    = `there, "waits"`
+	hookRemoved  = `removed, "You h" of kind 3 with regret`
+	hookRestored = `there`
+)
+
+// TestCrashWhileUnsubscribing: a web hook is removed, with what waits for it,
+// in the same commit that says so to it, and is back, with an empty backlog, in
+// one commit, too.
+func TestCrashWhileUnsubscribing(t *testing.T) {
+	ctx := context.Background()
+	r := rand.New(rand.NewPCG(soak.Seeds(t, 1)[0], 6))
+	fs := vfs.NewCrashableMem()
+	type crashed struct {
+		fs   *vfs.MemFS
+		want map[string]bool
+	}
+	var mu sync.Mutex
+	var disks []crashed
+	var possible []string
+	crash := func(states ...string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if states == nil {
+			states = possible
+		}
+		if states == nil {
+			return
+		}
+		want := map[string]bool{}
+		for _, s := range states {
+			want[s] = true
+		}
+		for _, percent := range []int{r.IntN(100), 0, 100}[:soak.Unraced(3, 1)] {
+			disks = append(disks, crashed{want: want, fs: fs.CrashClone(vfs.CrashCloneCfg{
+				UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(r.Uint64(), 5)),
+			})})
+		}
+	}
+	during := func(states ...string) {
+		mu.Lock()
+		defer mu.Unlock()
+		possible = states
+	}
+	s := shardtest.OpenStore(t, fs)
+	e, cmd := shardtest.WebHook(t, shard.Options{Journal: shardtest.JournalOf(t, s, func([]byte) { crash() }), Clock: clock.System})
+	during(hookThere, hookRemoved)
+	if err := e.Unsubscribe(ctx, cmd); err != nil {
+		t.Fatal(err)
+	}
+	during(hookRemoved)
+	crash()
+	during(hookRemoved, hookRestored)
+	if _, err := e.ConfirmSubscription(ctx, topic.Confirm{Topic: shardtest.TopicARN("t"), Token: cmd.Token}); err != nil {
+		t.Fatal(err)
+	}
+	during(hookRestored)
+	crash()
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	seen := map[string]bool{}
+	for i, disk := range disks {
+		s := shardtest.OpenStore(t, disk.fs)
+		e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System})
+		got := stateOf(t, e, cmd)
+		if seen[got] = true; !disk.want[got] {
+			t.Errorf("crash %d: %s, want one of %v", i, got, disk.want)
+		}
+		if got == hookRemoved {
+			if _, err := e.ConfirmSubscription(ctx, topic.Confirm{Topic: shardtest.TopicARN("t"), Token: cmd.Token}); err != nil {
+				t.Errorf("crash %d: it cannot come back: %v", i, err)
+			}
+			if got := stateOf(t, e, cmd); got != hookRestored {
+				t.Errorf("crash %d: came back as %s", i, got)
+			}
+		}
+		e.Close()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(seen) != 3 {
+		t.Errorf("of the states before, between and after, only %v were met", seen)
+	}
+}
+
+// TestForgottenAfterTheTokensLife: what is left of a web hook that does not come
+// back goes when its token ends.
+func TestForgottenAfterTheTokensLife(t *testing.T) {
+	ctx := context.Background()
+	s, c := memory.New(), clock.NewVirtual(shardtest.Start)
+	e, cmd := shardtest.WebHook(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: c})
+	defer e.Close()
+	sh := e.Topics.ShardOf(shardtest.TopicARN("t"))
+	before := shardtest.CountKeys(t, s, 'S', 0)
+	if err := e.Unsubscribe(ctx, cmd); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Advance(ctx, topic.TokenLife); err != nil {
+		t.Fatal(err)
+	}
+	sh.Mu.Lock()
+	defer sh.Mu.Unlock()
+	sh.Readable()
+	if got := shardtest.CountKeys(t, s, 'S', 0); got != before-1 || len(sh.Backlogs) != 0 {
+		t.Errorf("%d records of subscriptions are left of %d, and %d backlogs", got, before, len(sh.Backlogs))
+	}
+}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ type cli struct {
 	Keys    keys       `cmd:"" help:"Change the keys that a server starts from."`
 	Check   check      `cmd:"" help:"Look for damage in a data directory that no server has open."`
 	Salvage salvage    `cmd:"" help:"Copy what can be read of a damaged data directory into a new one."`
+	Cluster clusters   `cmd:"" help:"Look at a cluster."`
 	Policy  policy     `cmd:"" help:"Look at delivery policies."`
 	Version version    `cmd:"" help:"Print the version."`
 	Help    help       `cmd:"" help:"Print the help of a command."`
@@ -46,6 +48,10 @@ type dev struct {
 
 	Clock config.ClockKind `enum:"system,virtual" default:"system" help:"Clock to run on: ${enum} (${default}). A virtual one moves only by POST /_godwit/clock."`
 	Store config.StoreKind `enum:"pebble,memory" default:"pebble" help:"What keeps the state: ${enum} (${default})."`
+
+	Nodes int `default:"1" placeholder:"N" help:"Try out a cluster: run so many nodes, 1 or 3, as processes of their own, at --listen and the two ports behind it (and ten further on for their logs), with data in directories 1, 2, 3 of --data (${default})."`
+
+	NodeFile string `hidden:"" env:"-"` // of a process that is one of these
 
 	Enforce bool `help:"Verify signatures and authorise callers as production does. GODWIT_ROOT_ACCESS_KEY_ID and GODWIT_ROOT_SECRET_ACCESS_KEY are the root user's access key, else one is made and printed."`
 }
@@ -73,7 +79,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, began time.Ti
 	if command.Command() != "help" {
 		warnOfVariables(stderr, flags.Variables)
 	}
-	err = command.Run(&process{stdin: stdin, stdout: stdout, stderr: stderr, began: began})
+	err = command.Run(&process{args: args, stdin: stdin, stdout: stdout, stderr: stderr, began: began})
 	switch {
 	case err == nil:
 		return 0
@@ -110,6 +116,7 @@ func newParser(flags *cli, options ...kong.Option) (*kong.Kong, error) {
 
 // process is what a command has of the process that it runs in.
 type process struct {
+	args           []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	began          time.Time
@@ -124,7 +131,7 @@ func (d *dev) config() config.Config {
 // Validate is called by the parser.
 func (d *dev) Validate() error {
 	cfg := d.config()
-	return cfg.CheckFlags()
+	return cmp.Or(d.checkNodes(), cfg.CheckFlags())
 }
 
 func (d *dev) Run(p *process) error {
@@ -135,6 +142,12 @@ func (d *dev) Run(p *process) error {
 	}
 	if cfg.Enforce && cfg.Root.AccessKeyID == "" {
 		cfg.Root, cfg.Drawn = bootstrap.NewAccessKey(cfg.Account), true
+	}
+	switch {
+	case d.NodeFile != "":
+		return p.serveNode(cfg, d.NodeFile)
+	case d.Nodes > 1:
+		return p.serveNodes(cfg, d.Nodes)
 	}
 	return p.serve(cfg)
 }

@@ -81,7 +81,8 @@ func closeListener(l net.Listener) error {
 // serve answers requests from now on. It is the last part to start, and so
 // the first to stop: what a request uses outlives it.
 func (s *Server) serve(parts Parts) {
-	other := s.httpServer(s.handler(parts))
+	s.answers = s.handler(parts)
+	other := s.httpServer(s.answers)
 	s.limits.watch(other)
 	srv := http1.New(other)
 	clients := s.limits.listen(s.listener)

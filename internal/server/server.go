@@ -14,6 +14,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
@@ -45,6 +46,7 @@ type Server struct {
 	listener net.Listener // guarded by turn
 	limits   *Limits      // guarded by turn
 	notices  func() []string
+	answers  http.Handler // nil until Start is through
 	secure   certificates // nil: there is no TLS
 }
 
@@ -200,6 +202,9 @@ func (s *Server) Stop(ctx context.Context) error {
 	defer func() { s.turn <- struct{}{} }()
 	return s.stack.unwind(ctx)
 }
+
+// Handler answers as a started server does, beside its listener: within the process.
+func (s *Server) Handler() http.Handler { return s.answers }
 
 // Addr is where a started server listens.
 func (s *Server) Addr() net.Addr {

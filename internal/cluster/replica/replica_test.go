@@ -102,33 +102,27 @@ func isFence(key []byte) bool { return bytes.Equal(key, record.Key(0)) }
 
 // The owner's store is a store, but for the record that the replica keeps in it.
 func TestStore(t *testing.T) {
-	for name, o := range map[string]replica.OwnerOptions{
-		"one at a time": {Window: 1},
-		"several":       {},
-		"small records": {RecordSize: 4 << 10},
-	} {
-		t.Run(name, func(t *testing.T) {
-			storetest.Run(t, storetest.Engine{
-				Open: func(t testing.TB) store.Store { return hidden{own(t, memory.New(), o)} },
-				OpenCheckpoint: func(t testing.TB, dir string) store.Store {
-					s, err := memory.Open(dir)
-					if err != nil {
-						t.Fatal(err)
-					}
-					b := new(mutation.Batch)
-					b.Delete(record.Key(0))
-					if err := s.Apply(false, b); err != nil {
-						t.Fatal(err)
-					}
-					return s
-				},
-			})
-		})
-	}
+	storetest.Run(t, storetest.Engine{
+		Open: func(t testing.TB) store.Store {
+			return hidden{own(t, memory.New(), replica.OwnerOptions{RecordSize: 4 << 10})}
+		},
+		OpenCheckpoint: func(t testing.TB, dir string) store.Store {
+			s, err := memory.Open(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := new(mutation.Batch)
+			b.Delete(record.Key(0))
+			if err := s.Apply(false, b); err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+	})
 }
 
 func TestJournal(t *testing.T) {
-	for _, o := range []replica.OwnerOptions{{Window: 1}, {}, {RecordSize: 1000}} {
+	for _, o := range []replica.OwnerOptions{{Window: 1}, {RecordSize: 1000}} {
 		journaltest.Run(t, func(t testing.TB) store.Store { return own(t, memory.New(), o) }, isFence)
 	}
 }

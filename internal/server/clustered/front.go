@@ -1,0 +1,312 @@
+package clustered
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/cluster/node"
+)
+
+// Times and sizes of the front.
+const (
+	ownerTime  = 15 * time.Second // how long a request waits for somebody who owns the state
+	replayable = 2 << 20          // bytes of a body that is kept, to be sent to another owner
+	idlePeers  = 1024             // connections to a peer that are kept
+)
+
+// forwardedHeader says that a peer has handed a request on: it is not handed on again.
+const forwardedHeader = "X-Godwit-Forwarded"
+
+// paths of what every node answers by itself.
+const (
+	clusterPath = "/_godwit/v1/cluster"
+	healthPath  = "/_godwit/health"
+	readyPath   = "/_godwit/ready"
+)
+
+// front answers whoever asks this node.
+type front struct {
+	part    *part
+	proxies map[string]*httputil.ReverseProxy // by the name of the peer
+	closing atomic.Bool
+}
+
+func newFront(p *part) *front {
+	f := &front{part: p, proxies: map[string]*httputil.ReverseProxy{}}
+	dialer := &net.Dialer{Timeout: time.Second}
+	transport := &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: idlePeers, IdleConnTimeout: time.Minute, DisableCompression: true}
+	for _, peer := range p.node.Peers {
+		if peer.Name == p.node.Name {
+			continue
+		}
+		target, err := url.Parse(peer.URL)
+		if err != nil {
+			continue // it is never found to be there
+		}
+		f.proxies[peer.Name] = &httputil.ReverseProxy{
+			Rewrite: func(r *httputil.ProxyRequest) {
+				r.SetURL(target)
+				r.Out.Host = r.In.Host // as the caller has signed it
+				r.Out.Header.Set(forwardedHeader, p.node.Name)
+			},
+			Transport: transport, FlushInterval: -1,
+			ModifyResponse: func(r *http.Response) error {
+				if r.StatusCode == http.StatusMisdirectedRequest {
+					return errNotOwner
+				}
+				return nil
+			},
+			ErrorHandler: func(_ http.ResponseWriter, r *http.Request, err error) {
+				if a, ok := r.Context().Value(attemptKey{}).(*attempt); ok {
+					a.err = err
+				}
+			},
+			ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
+		}
+	}
+	return f
+}
+
+// attempt is what became of handing a request on.
+type (
+	attempt    struct{ err error }
+	attemptKey struct{}
+)
+
+var errNotOwner = errors.New("the peer does not own the state")
+
+// ServeHTTP implements http.Handler.
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case clusterPath:
+		f.cluster(w, r)
+	case healthPath:
+		_, _ = io.WriteString(w, "{\"status\":\"ok\"}\n")
+	case readyPath:
+		f.ready(w)
+	default:
+		f.serve(w, r)
+	}
+}
+
+func (f *front) ready(w http.ResponseWriter) {
+	if cells := f.part.cells.Load(); cells != nil && !f.closing.Load() {
+		if s, _ := cells.State(); s.Owner != "" && (!s.Own || s.Serving) && !s.Behind {
+			_, _ = io.WriteString(w, "{\"status\":\"ready\"}\n")
+			return
+		}
+	}
+	http.Error(w, `{"status":"not ready"}`, http.StatusServiceUnavailable)
+}
+
+// serve has the owner of the state answer, this process or a peer. A request that has
+// surely not been carried out waits for whoever is the owner next.
+func (f *front) serve(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), ownerTime)
+	defer cancel()
+	forwarded := r.Header.Get(forwardedHeader) != ""
+	body, whole := keep(r)
+	for {
+		cells := f.part.cells.Load()
+		if cells == nil {
+			if !pause(ctx, 50*time.Millisecond) {
+				unavailable(w, r, "This node has not joined its cluster yet.")
+				return
+			}
+			continue
+		}
+		state, changed := cells.State()
+		switch {
+		case state.Own && state.Serving && !f.closing.Load():
+			if in := f.part.inner.Load(); in != nil {
+				f.local(w, r, in)
+				return
+			}
+		case forwarded && !state.Own:
+			w.WriteHeader(http.StatusMisdirectedRequest)
+			return
+		case !state.Own && state.Owner != "":
+			if whole {
+				r.Body = io.NopCloser(bytes.NewReader(body))
+			}
+			done, sure := f.forward(w, r, state.Owner)
+			if done {
+				return
+			}
+			if !sure || !whole {
+				unavailable(w, r, "The node that owns the state did not answer; it may have carried out the request.")
+				return
+			}
+		}
+		if !f.wait(ctx, changed) {
+			unavailable(w, r, "No node owns the state now: there is no majority of nodes, or they are choosing.")
+			return
+		}
+	}
+}
+
+// wait waits for another owner, for a moment.
+func (f *front) wait(ctx context.Context, changed <-chan struct{}) bool {
+	over := make(chan struct{})
+	timer := clock.System.AfterFunc(100*time.Millisecond, func() { close(over) })
+	defer timer.Stop()
+	select {
+	case <-changed:
+	case <-over:
+	case <-ctx.Done():
+		return false
+	}
+	return ctx.Err() == nil
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	over := make(chan struct{})
+	timer := clock.System.AfterFunc(d, func() { close(over) })
+	defer timer.Stop()
+	select {
+	case <-over:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// keep reads a body that is small enough to be sent twice.
+func keep(r *http.Request) (body []byte, whole bool) {
+	switch {
+	case r.ContentLength == 0:
+		return nil, true
+	case r.ContentLength < 0 || r.ContentLength > replayable:
+		return nil, false
+	}
+	body = make([]byte, r.ContentLength)
+	n, err := io.ReadFull(r.Body, body)
+	if err != nil { // the handler is to find that out as well
+		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body[:n]), broken{err}))
+		return nil, false
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	return body, true
+}
+
+type broken struct{ err error }
+
+func (b broken) Read([]byte) (int, error) { return 0, b.err }
+
+// forward hands a request on. done: it is answered; sure: it was surely not carried out.
+func (f *front) forward(w http.ResponseWriter, r *http.Request, owner string) (done, sure bool) {
+	proxy := f.proxies[owner]
+	if proxy == nil {
+		return false, true
+	}
+	var a attempt
+	proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), attemptKey{}, &a)))
+	if a.err == nil {
+		return true, false
+	}
+	var dial *net.OpError
+	return false, errors.Is(a.err, errNotOwner) || errors.As(a.err, &dial) && dial.Op == "dial"
+}
+
+// local answers from this process: once it is confirmed to be the owner still, unless a
+// commit has said so.
+func (f *front) local(w http.ResponseWriter, r *http.Request, in *inner) {
+	in.handler.ServeHTTP(&confirming{
+		ResponseWriter: w, request: r, commits: commits(r), confirm: func() error { return in.owner.Confirm(r.Context()) },
+	}, r)
+}
+
+// commits reports that a request is not answered with success unless a commit was
+// accepted, be it that of the message that it is a duplicate of. Others may succeed
+// without any: a publish where nobody is subscribed, a delete of what is not there.
+func commits(r *http.Request) bool {
+	switch r.Header.Get("X-Amz-Target") {
+	case "AmazonSQS.SendMessage", "AmazonSQS.SendMessageBatch":
+		return true
+	}
+	return false
+}
+
+// confirming holds an answer back until it is confirmed.
+type confirming struct {
+	http.ResponseWriter
+	request  *http.Request
+	confirm  func() error
+	commits  bool // success needs no confirmation
+	begun    bool
+	withheld bool
+}
+
+// Unwrap is for http.ResponseController.
+func (w *confirming) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *confirming) begin(status int) bool {
+	if !w.begun {
+		w.begun = true
+		if w.commits && status == http.StatusOK {
+			return true
+		}
+		if err := w.confirm(); err != nil {
+			w.withheld = true
+			clear(w.Header())
+			unavailable(w.ResponseWriter, w.request, "This node does not own the state any more.")
+		}
+	}
+	return !w.withheld
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *confirming) WriteHeader(status int) {
+	if w.begin(status) {
+		w.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (w *confirming) Write(p []byte) (int, error) {
+	if !w.begin(http.StatusOK) {
+		return len(p), nil
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+// unavailable answers with status 503, which SDKs take as a reason to try again, in the
+// protocol of the request.
+func unavailable(w http.ResponseWriter, r *http.Request, text string) {
+	const code = "ServiceUnavailable"
+	w.Header().Set("Retry-After", "1")
+	if r.Header.Get("X-Amz-Target") != "" || strings.HasPrefix(r.URL.Path, "/_godwit/") {
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_ = json.NewEncoder(w).Encode(map[string]string{"__type": code, "message": text})
+		return
+	}
+	w.Header().Set("Content-Type", "text/xml")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	_, _ = io.WriteString(w, "<ErrorResponse><Error><Type>Receiver</Type><Code>"+code+"</Code><Message>")
+	_ = xml.EscapeText(w, []byte(text))
+	_, _ = io.WriteString(w, "</Message></Error></ErrorResponse>")
+}
+
+// stateOf is a node's own view.
+func (f *front) stateOf() (node.State, bool) {
+	cells := f.part.cells.Load()
+	if cells == nil {
+		return node.State{}, false
+	}
+	s, _ := cells.State()
+	return s, true
+}

@@ -1,0 +1,245 @@
+package clustered
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/bootstrap"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/seal"
+)
+
+// LocalNodes is how many nodes a cluster on one machine has: one of them may be missing.
+const LocalNodes = 3
+
+// Times between the end of a node's process and the start of its next.
+const (
+	restartTime = 200 * time.Millisecond
+	restartMost = 5 * time.Second
+	steadyTime  = 10 * time.Second // after which an end is not taken for one more of a row
+)
+
+// routesBehind is how far behind the port of a node the one of its log is: given ones, as
+// they have to be free whenever a node is started again.
+const routesBehind = 10
+
+// nodeFile is what a node's process is told, in its directory.
+const nodeFile = "node.json"
+
+// Local is a cluster on one machine, for trying it out.
+type Local struct {
+	Nodes          int
+	Config         config.Config
+	Args           []string // of this process: those of the nodes' are these, and more
+	Stdout, Stderr io.Writer
+	Logger         *slog.Logger
+	Since          time.Time
+}
+
+// ReadNode reads what RunLocal tells a node's process.
+func ReadNode(path string) (n Node, err error) {
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(text, &n)
+	}
+	if err != nil {
+		return n, fmt.Errorf("what the node is cannot be read: %w", err)
+	}
+	return n, nil
+}
+
+// RunLocal runs nodes as processes of their own, at the address of the settings and the
+// ports behind it, and starts each again that ends, until ctx ends.
+func RunLocal(ctx context.Context, l Local) error {
+	all, err := l.prepare()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var running sync.WaitGroup
+	for i := range all {
+		running.Go(func() {
+			if err := l.keep(ctx, &all[i]); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	running.Go(func() { l.banner(ctx, all) })
+	running.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// prepare makes the nodes' directories and tells each what it is.
+func (l *Local) prepare() ([]Node, error) {
+	host, text, err := net.SplitHostPort(l.Config.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("--listen: %w", err)
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil || port == 0 {
+		return nil, fmt.Errorf("--listen: nodes need a port that is given, not %q", text)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return nil, fmt.Errorf("--nodes: nodes speak to each other without TLS, on loopback only, and --listen is %s", l.Config.Listen)
+	}
+	if port+routesBehind+l.Nodes > 1<<16 {
+		return nil, fmt.Errorf("--listen: nodes take ports up to %d behind it, and there are none behind %d", routesBehind+l.Nodes-1, port)
+	}
+	root, err := filepath.Abs(filepath.Join(l.Config.Data, bootstrap.DevRootKey))
+	if err != nil {
+		return nil, err
+	}
+	var peers []Peer
+	for i := range l.Nodes {
+		peers = append(peers, Peer{
+			Name: strconv.Itoa(i + 1), URL: "http://" + net.JoinHostPort(host, strconv.Itoa(port+i)), Route: net.JoinHostPort("127.0.0.1", strconv.Itoa(port+routesBehind+i)),
+		})
+	}
+	if err := l.makeRoot(root); err != nil {
+		return nil, err
+	}
+	secret := rand.Text()
+	nodes := make([]Node, l.Nodes)
+	for i := range nodes {
+		nodes[i] = Node{Name: peers[i].Name, Peers: peers, Secret: secret, RootKey: root}
+		dir := l.dir(&nodes[i])
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("the data directory cannot be made (--data): %w", err)
+		}
+		text, err := json.Marshal(nodes[i])
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, nodeFile), text, 0o600)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nodes, nil
+}
+
+func (l *Local) dir(n *Node) string { return filepath.Join(l.Config.Data, n.Name) }
+
+// makeRoot makes the root key that the nodes share, if there is none.
+func (l *Local) makeRoot(path string) error {
+	if err := os.MkdirAll(l.Config.Data, 0o700); err != nil {
+		return fmt.Errorf("the data directory cannot be made (--data): %w", err)
+	}
+	if _, err := os.Stat(filepath.Join(l.Config.Data, "store")); err == nil {
+		return fmt.Errorf("--data: %s is the data of one node, and cannot be made a cluster's yet: choose another directory", l.Config.Data)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return bootstrap.WriteDevRootKey(path, seal.NewRoot())
+}
+
+// keep runs a node's process, again and again. It fails where starting again cannot help.
+func (l *Local) keep(ctx context.Context, n *Node) error {
+	wait := restartTime
+	for {
+		began := clock.System.Now()
+		err := l.runOnce(ctx, n)
+		if ctx.Err() != nil {
+			return nil
+		}
+		var ended *exec.ExitError
+		switch {
+		case errors.As(err, &ended) && (ended.ExitCode() == 1 || ended.ExitCode() == 2):
+			return fmt.Errorf("node %s: %w", n.Name, err) // it has told why
+		case err != nil && ended == nil:
+			return fmt.Errorf("node %s cannot be started: %w", n.Name, err)
+		}
+		if clock.System.Now().Sub(began) > steadyTime {
+			wait = restartTime
+		}
+		l.Logger.Warn("a node has ended and is started again", "node", n.Name, "reason", err)
+		if !pause(ctx, wait) {
+			return nil
+		}
+		wait = min(2*wait, restartMost)
+	}
+}
+
+func (l *Local) runOnce(ctx context.Context, n *Node) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	address := ""
+	for _, p := range n.Peers {
+		if p.Name == n.Name {
+			address = strings.TrimPrefix(p.URL, "http://")
+		}
+	}
+	dir := l.dir(n)
+	// Of flags that are given twice the last counts.
+	args := append(append([]string{}, l.Args...), "--listen", address, "--data", dir, "--node-file", filepath.Join(dir, nodeFile))
+	cmd := exec.Command(self, args...) //nolint:gosec // the program itself
+	alive, err := cmd.StdinPipe()      // its end ends the node, whatever becomes of this process
+	if err != nil {
+		return err
+	}
+	lines, err := cmd.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { _ = alive.Close() })()
+	for told := bufio.NewScanner(lines); told.Scan(); {
+		fmt.Fprintf(l.Stderr, "%s\n", told.Bytes())
+	}
+	return cmd.Wait()
+}
+
+// banner tells a person where things are, once somebody serves.
+func (l *Local) banner(ctx context.Context, nodes []Node) {
+	first := nodes[0].Peers[0].URL
+	for {
+		for _, peer := range nodes[0].Peers {
+			s, err := Ask(ctx, peer.URL, false)
+			if err != nil {
+				continue
+			}
+			for _, n := range s.Nodes {
+				if n.State != "serving" {
+					continue
+				}
+				var urls []string
+				for _, p := range nodes[0].Peers {
+					urls = append(urls, p.URL)
+				}
+				took := clock.System.Now().Sub(l.Since).Round(time.Millisecond)
+				fmt.Fprintf(l.Stdout, "Godwit %s is ready: %d nodes at %s (%s). Any of them answers.\nData:    %s\n"+
+					"Status:  godwit cluster status --url %s\n"+
+					"AWS CLI: export AWS_ENDPOINT_URL=%s AWS_DEFAULT_REGION=%s AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test\n",
+					config.Version, len(urls), strings.Join(urls, ", "), took, l.Config.Data, first, first, l.Config.Region)
+				return
+			}
+		}
+		if !pause(ctx, restartTime) {
+			return
+		}
+	}
+}

@@ -1,0 +1,220 @@
+// Package cluster_test drives a cluster of three processes from outside, with real disks
+// and the real log: it kills and stops nodes while clients send and receive, and holds
+// what they were told against what comes out.
+//
+// What is random comes from a seed, and the command that draws the same again is
+// printed. How the machine interleaves it is not repeated.
+package cluster_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"godwit.dev/godwit/test/built"
+)
+
+const nodes = 3
+
+// patience bounds every wait for something that takes some seconds, on a machine that may
+// have much else to do.
+const patience = 2 * time.Minute
+
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "godwit-cluster-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if binary, err = built.Server(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// cluster is three nodes, and the process that keeps them.
+type cluster struct {
+	t    *testing.T
+	port int
+	cmd  *exec.Cmd
+	out  output
+	over chan struct{}
+}
+
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// freePorts finds a port such that all that nodes take from there on are free, and that
+// the kernel does not give to outgoing connections: they must be free after a restart.
+func freePorts(t *testing.T) int {
+	t.Helper()
+	first, last := 32_768, 60_999
+	if text, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range"); err == nil {
+		_, _ = fmt.Sscan(string(text), &first, &last)
+	}
+search:
+	for range 1000 {
+		port := 10_000 + rand.IntN(55_000)
+		if first-20 <= port && port <= last && last-first < 50_000 {
+			continue
+		}
+		for _, behind := range []int{0, 1, 2, 10, 11, 12} {
+			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+behind))
+			if err != nil {
+				continue search
+			}
+			l.Close()
+		}
+		return port
+	}
+	t.Fatal("no free ports")
+	return 0
+}
+
+// start starts a cluster on a directory.
+func start(t *testing.T, port int, data string) *cluster {
+	t.Helper()
+	c := &cluster{t: t, port: port, over: make(chan struct{})}
+	c.cmd = exec.Command(binary, "dev", "--nodes", fmt.Sprint(nodes), "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--data", data, "--log-level", "info")
+	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.out
+	if err := c.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = c.cmd.Wait()
+		close(c.over)
+	}()
+	t.Cleanup(func() {
+		c.stop()
+		if t.Failed() {
+			t.Logf("what the nodes told:\n%s", c.out.String())
+		}
+	})
+	c.eventually("a node serves", func(s status) bool { return s.serving() != nil })
+	return c
+}
+
+// stop ends all nodes, as Ctrl-C does.
+func (c *cluster) stop() {
+	_ = c.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-c.over:
+	case <-time.After(patience):
+		c.t.Error("the cluster did not stop")
+		_ = c.cmd.Process.Kill()
+		<-c.over
+	}
+}
+
+type nodeStatus struct {
+	Name, URL, State string
+	PID              int
+	Number, Lag      uint64
+}
+
+type status struct {
+	Nodes []nodeStatus
+	Cells []struct {
+		Owner         string
+		Epoch, Number uint64
+	}
+}
+
+func (s status) serving() *nodeStatus {
+	for i := range s.Nodes {
+		if s.Nodes[i].State == "serving" {
+			return &s.Nodes[i]
+		}
+	}
+	return nil
+}
+
+// whole reports that every node is there and has all there is.
+func (s status) whole() bool {
+	for _, n := range s.Nodes {
+		if n.State != "serving" && n.State != "following" || n.Lag > 100 {
+			return false
+		}
+	}
+	return s.serving() != nil
+}
+
+func (c *cluster) url(node int) string { return fmt.Sprintf("http://127.0.0.1:%d", c.port+node) }
+
+// status asks any node that answers.
+func (c *cluster) status() (s status) {
+	for node := range nodes {
+		client := http.Client{Timeout: 3 * time.Second}
+		answer, err := client.Get(c.url(node) + "/_godwit/v1/cluster")
+		if err != nil {
+			continue
+		}
+		err = json.NewDecoder(answer.Body).Decode(&s)
+		answer.Body.Close()
+		if err == nil {
+			return s
+		}
+	}
+	return s
+}
+
+// eventually waits until the cluster stands as it should.
+func (c *cluster) eventually(what string, stands func(status) bool) status {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		s := c.status()
+		if stands(s) {
+			return s
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			c.t.Fatalf("%s: not within %v; last: %+v\n%s", what, patience, s, c.out.String())
+		}
+	}
+}
+
+// client is an SDK's client of one node, which tries again as SDKs do.
+func (c *cluster) client(node int) *sqs.Client {
+	return sqs.New(sqs.Options{
+		BaseEndpoint: aws.String(c.url(node)), Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
+	})
+}

@@ -29,7 +29,7 @@ var rings = [][]string{
 	{"cluster"},
 	{"shard"},   // 2
 	{"consume"}, // 3
-	{"deliver", "invoke", "monitor"},
+	{"deliver", "invoke", "monitor", "outlet"},
 	{"keyspace/values"},
 	{"api"}, // 4
 	{"audit"},
@@ -38,7 +38,7 @@ var rings = [][]string{
 }
 
 // pure are the directories of ring 1: command, now → new state, mutations, effects.
-var pure = []string{"alarm", "function", "iam", "key", "kms", "platform", "policy", "queue", "topic"}
+var pure = []string{"alarm", "function", "iam", "key", "kms", "platform", "policy", "queue", "stream", "topic"}
 
 // impure is what ring 1 must not import outside of its tests.
 var impure = []string{

@@ -40,7 +40,7 @@ func settingsFile(t *testing.T, text string) string {
 func TestDefaults(t *testing.T) {
 	want := config.Config{
 		Listen: "127.0.0.1:4566", Data: "./godwit-data", Region: "us-east-1", Account: "000000000000",
-		AllowPrivateEndpoints: true, Jitter: 0.1, Retry429: true, RetryAfter: true, MaxAlarms: 5000, Metrics: true, Prometheus: true, PrometheusSeries: 1000, DeliveryHistory: time.Hour, LogsMaxBytes: 10 << 30, AuditKeep: 10,
+		AllowPrivateEndpoints: true, Jitter: 0.1, Retry429: true, RetryAfter: true, MaxAlarms: 5000, Metrics: true, Prometheus: true, PrometheusSeries: 1000, DeliveryHistory: time.Hour, LogsMaxBytes: 10 << 30, AuditKeep: 10, FirehoseMaxStreams: 5000, FirehoseMaxBuffer: 1 << 30,
 		LambdaConcurrency: 1000, LambdaCodeStorage: 80530636800, LambdaIdle: 5 * time.Minute,
 		MinTransferRate: 4096, TransferWindow: 10 * time.Second, MaxStreams: 100, MaxUnreadBytes: 128 << 10,
 		FunctionNetwork: "private", FunctionConnections: 4096,

@@ -119,6 +119,14 @@ type Config struct {
 
 	SMS SMS `embed:""`
 
+	FirehoseS3Endpoint    string `name:"firehose-s3-endpoint" placeholder:"URL" help:"The server that has the buckets of delivery streams: http://HOST:PORT or https://HOST. Without one, and without --firehose-directory, streams to buckets are refused."`
+	FirehoseS3Region      string `name:"firehose-s3-region" placeholder:"NAME" help:"The region that requests to it are signed for; by default --region."`
+	FirehoseS3Credentials string `name:"firehose-s3-credentials" placeholder:"FILE" help:"The access key that requests to it are signed with, and its secret on a second line, readable by its owner only; by default they are not signed."`
+	FirehoseS3HostStyle   bool   `name:"firehose-s3-host-style" help:"Name buckets in the host of requests to it, and not in the path."`
+	FirehoseDirectory     string `placeholder:"DIR" help:"Keep the objects of delivery streams there, as DIR/BUCKET/KEY, and not in S3; by default godwit dev keeps them in firehose in --data."`
+	FirehoseMaxStreams    int    `default:"5000" placeholder:"N" help:"Delivery streams of an account in a region; 0 is any number (${default})."`
+	FirehoseMaxBuffer     int64  `default:"1GiB" type:"bytes" placeholder:"BYTES" help:"How much a delivery stream holds until it is delivered; beyond it puts are told to slow down (${default})."`
+
 	AdminListen string `placeholder:"HOST:PORT" help:"Answer /_godwit/ and /metrics there, without a signature, and not at --listen: for an address that only operators reach. Health and readiness are answered at both."`
 
 	AuditLog        string `name:"audit-log" placeholder:"FILE" help:"Append a line of JSON for each call that manages something, also a refused one, with who made it, in the form of CloudTrail's records."`
@@ -242,6 +250,7 @@ func (c *Config) Check() error {
 	c.checkTLS(check)
 	c.checkMail(check)
 	c.SMS.check(check)
+	c.checkFirehose(check)
 	check((c.Root.AccessKeyID == "") == (c.Root.Secret == ""), "enforce", "%s and %s go together", RootKeyVariable, RootSecretVariable)
 	check(c.Data != "" || c.Store == MemoryStore, "data", "want a directory")
 	check(isRegion(c.Region), "region", "want the name of a region, such as us-east-1, have %q%s", c.Region, DidYouMean(strings.ToLower(c.Region), regions))

@@ -9,6 +9,7 @@ import (
 	"godwit.dev/godwit/internal/deliver/envelope"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/topic/retry"
 )
 
 // delivery is a message of a subscription's backlog, from the moment that it was
@@ -89,7 +90,11 @@ func (d *delivery) decide(out Outcome, deadline time.Time) consume.Verdict {
 	if d.options.Jitter != nil && d.options.JitterShare > 0 && out.Class == ServerError {
 		j = spread{share: d.options.JitterShare, r: d.options.Jitter.Float64()}
 	}
-	next := decide(d.Delivery.Retry, d.Delivery.Attempt, out, d.clock.Now(), deadline, j)
+	policy := d.Delivery.Retry
+	if out.Throttled {
+		policy = retry.CustomerManaged
+	}
+	next := decide(policy, d.Delivery.Attempt, out, d.clock.Now(), deadline, j)
 	if next.Step == consume.Ended {
 		return d.fail(next.Reason)
 	}

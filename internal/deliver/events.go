@@ -79,7 +79,7 @@ type Events interface {
 // shownEndpoint is an endpoint fit for the topic owner's log groups: without
 // credentials, query and fragment, where secrets live.
 func shownEndpoint(sub *topic.Subscription) string {
-	if sub.Protocol == topic.SQS || sub.Protocol == topic.Lambda || sub.Protocol.Mail() || sub.Protocol.Device() {
+	if sub.Protocol.Within() || sub.Protocol.Mail() || sub.Protocol.Device() {
 		return sub.Endpoint
 	}
 	u, err := url.Parse(sub.Endpoint)

@@ -46,6 +46,9 @@ type Outcome struct {
 	// Kept is what the next attempt has to know of this one; nil: nothing more than
 	// what it has been told itself.
 	Kept []byte
+	// Throttled says that a stream of this server takes less for now: the policy of
+	// customers' endpoints holds for the next attempt.
+	Throttled bool
 	// Concluded says that the attempt itself has finished the delivery, so that
 	// nothing is left to be told to the engine.
 	Concluded bool
@@ -59,6 +62,7 @@ const (
 	SQS Service = iota
 	Lambda
 	Push
+	Firehose
 )
 
 // Provider is the answer of a queue, a function or a push platform in a delivery status log.

@@ -113,7 +113,7 @@ func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 		}
 		made.Delivery.StatusCode = e.Attempt.Status
 		made.Delivery.ProviderResponse = http.StatusText(e.Attempt.Status)
-		if e.Protocol == topic.SQS || e.Protocol == topic.Lambda || e.Provider.Service == Push {
+		if e.Protocol.Within() || e.Provider.Service == Push {
 			made.Delivery.StatusCode, made.Delivery.ProviderResponse = e.Provider.Status, e.Provider.response()
 		} else if e.Text != nil {
 			made.Delivery.text, made.Delivery.ProviderResponse = e.Text, e.Text.Response
@@ -169,6 +169,8 @@ func (p Provider) response() string {
 	switch p.Service {
 	case Lambda:
 		return p.lambdaResponse()
+	case Firehose:
+		return p.firehoseResponse()
 	case Push:
 		return p.pushResponse()
 	default:
@@ -182,6 +184,21 @@ func (p Provider) response() string {
 			Code    string `json:"ErrorCode"`
 			Message string `json:"ErrorMessage"`
 			Request string `json:"sqsRequestId"`
+		}{p.Code, p.Message, "Unrecoverable"}
+	}
+	text, _ := json.Marshal(v) // strings always marshal
+	return string(text)
+}
+
+func (p Provider) firehoseResponse() string {
+	v := any(struct {
+		Request string `json:"firehoseRequestId"`
+	}{uuid.UUID(p.ID).String()})
+	if p.Code != "" {
+		v = struct {
+			Code    string `json:"ErrorCode"`
+			Message string `json:"ErrorMessage"`
+			Request string `json:"firehoseRequestId"`
 		}{p.Code, p.Message, "Unrecoverable"}
 	}
 	text, _ := json.Marshal(v) // strings always marshal

@@ -21,6 +21,7 @@ const (
 	ClusterSpace byte = 'c' // of this machine's replica: no stream writes it
 
 	IdentitySpace byte = 'i'
+	HoseSpace     byte = 'f' // delivery streams
 )
 
 // Shards is how many shards the state is split into: a constant of the format.
@@ -35,6 +36,7 @@ const (
 	IdentityStream
 	KeyStream
 	SMSStream
+	HoseStream
 	Streams // how many there are
 )
 
@@ -137,6 +139,14 @@ const (
 	KeyRecords byte = 'k'
 	KeySealing byte = 's'
 	KeyStored  byte = 't'
+)
+
+// Tags behind HoseSpace.
+const (
+	HoseBatches byte = 'b'
+	HoseChunks  byte = 'c'
+	HoseRecords byte = 'r'
+	HoseStreams byte = 's'
 )
 
 // Tags behind MetricSpace.

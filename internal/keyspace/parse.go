@@ -111,6 +111,8 @@ func StreamOf(key []byte) (stream uint16, ok bool) {
 		stream = KeyStream
 	case len(key) >= 2 && key[0] == SMSSpace:
 		stream = SMSStream
+	case len(key) >= 2 && key[0] == HoseSpace:
+		stream = HoseStream
 	default:
 		return 0, false
 	}

@@ -21,6 +21,7 @@ const (
 	OwnerPlatforms Owner = "platforms"
 	OwnerSMS       Owner = "sms"
 	OwnerCluster   Owner = "cluster"
+	OwnerHoses     Owner = "streams"
 )
 
 // Part is a part of a key: a fixed byte, a number or an id of Size bytes, or a text
@@ -91,6 +92,8 @@ func ofKeys(kind byte, p ...Part) []Part { return append(key(tag(KeySpace), tag(
 func ofSMS(kind byte, p ...Part) []Part {
 	return append(key(tag(SMSSpace), tag(kind), zeroed(PartAccount), zeroed(PartRegion)), p...)
 }
+
+func hose(kind byte, p ...Part) []Part { return append(key(tag(HoseSpace), tag(kind)), p...) }
 
 func metric(kind byte, p ...Part) []Part {
 	return append(key(tag(MetricSpace), tag(kind)), p...)
@@ -185,6 +188,10 @@ const (
 	KindAlarmAction
 	KindAlarmSequence
 	KindFence
+	KindHoseBatch
+	KindHoseChunk
+	KindHoseRecords
+	KindHose
 	KindIdentity
 	KindAccessKey
 	KindTokenKey
@@ -278,6 +285,10 @@ var Table = [...]Kind{
 
 	KindFence: {"how far a cell's replica has come in its log", OwnerCluster, key(tag(ClusterSpace), tag(ClusterFences), id("cell", 2)), "version 1, epoch, number, position in the log: 25 bytes; owner"},
 
+	KindHoseBatch:   {"batch of a delivery stream that is being delivered", OwnerHoses, hose(HoseBatches, number("stream")), versioned},
+	KindHoseChunk:   {"chunk of a delivery stream's records", OwnerHoses, hose(HoseChunks, number("stream"), number(PartSequence)), "time of arrival, records, bytes: 16 bytes"},
+	KindHoseRecords: {"records of a chunk", OwnerHoses, hose(HoseRecords, number("stream"), number(PartSequence)), "sealed: length and flag, data"},
+	KindHose:        {"delivery stream", OwnerHoses, hose(HoseStreams, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "version 1, JSON; its access key sealed"},
 	KindIdentity:    {"user, group, role, policy, identity provider, instance profile or alias", OwnerIdentity, identity(IdentityEntities, zeroed(PartAccount), id(PartKind, 1), text(PartName)), versioned},
 	KindAccessKey:   {"access key of a user, its secret sealed", OwnerIdentity, identity(IdentityKeys, zeroed(PartAccount), text(PartName)), versioned},
 	KindTokenKey:    {"key of session tokens", OwnerIdentity, identity(IdentityTokens), "whether it is sealed, 1 byte; 32 bytes, or these sealed"},

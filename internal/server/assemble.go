@@ -35,6 +35,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/deliver"
+	firehosesender "godwit.dev/godwit/internal/deliver/firehose"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/monitor/logs"
@@ -46,6 +47,7 @@ import (
 	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/server/senders"
 	"godwit.dev/godwit/internal/server/stored"
+	"godwit.dev/godwit/internal/server/streaming"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/kernel"
@@ -194,6 +196,11 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	identities := identity.New(k, identity.Options{Sealer: sealing.Sealer("identity"), Clock: deps.Clock, Orphaned: orphaned(deps)})
 	ledger := texts.New(k, texts.Options{Sandbox: deps.Config.SMS.Sandbox})
 	groups := logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes})
+	hoses := streaming.New(k, sealing, deps.Config)
+	deps.OnStop("delivery streams", func(context.Context) error { // behind the engine, which has them delivered
+		hoses.Close()
+		return nil
+	})
 	counting := monitoring.NewPrometheus(monitoring.PrometheusOptions{
 		Config: deps.Config, Store: st, Low: guard.full, Groups: groups, Limits: deps.Limits.stats,
 	})
@@ -236,7 +243,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		History: deps.Config.DeliveryHistory, TwoStep: deps.World.TwoStep, Events: watching.Queues.Add, Accepted: ofFunctions.accepted,
 		NewID: newID, Render: signed.render, Sign: signed.sign,
 	})
-	moves.Open(&authorize.Authorizer{Identities: identities, Resources: resources{engine, identities}}, err)
+	moves.Open(&authorize.Authorizer{Identities: identities, Resources: resources{engine, identities, hoses}}, err)
 	if err != nil {
 		return Parts{}, err
 	}
@@ -259,7 +266,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	if err := signed.open(deps, engine); err != nil {
 		return Parts{}, err
 	}
-	asked := &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities}}
+	asked := &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities, hoses}}
 	acting := sessions.Acting(asked)
 	sockets, err := newNetwork(deps)
 	if err != nil {
@@ -285,6 +292,12 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	deps.OnStop("endpoints' connections", func(context.Context) error {
 		sending.Close()
 		return nil
+	})
+	if err := startStreams(deps, hoses, trust, watching, groups, engine, &roles.Service{Sessions: sessions, Principal: "firehose.amazonaws.com"}); err != nil {
+		return Parts{}, err
+	}
+	sending.ByProtocol[topic.Firehose] = firehosesender.New(hoses.Module, &roles.Service{
+		Sessions: sessions, Principal: "sns.amazonaws.com", Session: "SNS", Authorizer: asked,
 	})
 	scheduler := deliver.New(deliver.Options{
 		Engine: engine, Clock: deps.Clock, Logger: deps.Log, Senders: sending.ByProtocol, Events: events,
@@ -320,20 +333,21 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 			wire.IAM(iam.New(iam.Options{Engine: identities}).Operations()...),
 			wire.STS(sts.New(sts.Options{Engine: identities, Clock: deps.Clock, Web: identityWeb(deps, trust)}).Operations()...),
 			wire.KMS(kms.New(kmsKeys, named).Operations()...),
+			wire.Firehose(hoses.Operations()...),
 		},
 		Logger: deps.Log, Clock: deps.Clock, Observe: counting.Observe(),
 		Admit: func(call *api.Call) error {
 			identities.NoteUse(call.AccessKey, call.Service, call.Region)
 			return engine.ServiceFault(call.Service, call.Region, call.Account)
 		},
-		Authentic: verifier, Known: identities.Known, Audit: audited(trail), Authorize: authorization(deps, identities, engine, kmsKeys),
+		Authentic: verifier, Known: identities.Known, Audit: audited(trail), Authorize: authorization(deps, identities, engine, kmsKeys, hoses),
 		Pace: deps.Limits.pace, Requests: deps.Limits.requests, Answers: deps.Limits.answers,
 		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 	})
 
 	return Parts{
 		Wire: mailpages.Serve(mailpages.Options{Engine: engine, NewToken: newToken, Logger: deps.Log}, signed.keys.Serve(answers)), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.Refusals(),
-		Operator: asOperator(verifier, deps, &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities}}, trail),
+		Operator: asOperator(verifier, deps, &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities, hoses}}, trail),
 		Operated: operated(deps, trail),
 		Admin: map[string]http.Handler{
 			"GET " + adminPrefix + "clock":             admin.ReadClock(deps.Clock, deps.Virtual),

@@ -16,11 +16,11 @@ import (
 
 // authorization has policies decide what callers may do, with keys as well; nil where
 // nobody asks.
-func authorization(deps Deps, identities *identity.Module, engine *shard.Engine, keyring *keys.Module) func(context.Context, *api.Call, *api.Operation, any) error {
+func authorization(deps Deps, identities *identity.Module, engine *shard.Engine, keyring *keys.Module, hoses tagged) func(context.Context, *api.Call, *api.Operation, any) error {
 	if !deps.Config.Enforce {
 		return nil
 	}
-	a := &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities}}
+	a := &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities, hoses}}
 	keyring.Decide(func(own *policy.Policy, granted bool, need *authorize.Need, known *authorize.Context) error {
 		return useOfKey(a, own, granted, need, known)
 	})
@@ -95,6 +95,12 @@ type resources struct {
 	*shard.Engine
 
 	identities *identity.Module
+	hoses      tagged // delivery streams
+}
+
+// tagged is who knows the tags of some resources.
+type tagged interface {
+	PolicyTags(ctx context.Context, a arn.ARN) map[string]string
 }
 
 // PolicyOf implements authorize.Resources.
@@ -115,7 +121,11 @@ func (r resources) PolicyOf(ctx context.Context, a arn.ARN) *policy.Policy {
 
 // TagsOf implements authorize.Resources.
 func (r resources) TagsOf(ctx context.Context, a arn.ARN) map[string]string {
-	if a.Service != "iam" {
+	switch a.Service {
+	case "iam":
+	case "firehose":
+		return r.hoses.PolicyTags(ctx, a)
+	default:
 		return r.Engine.TagsOf(ctx, a)
 	}
 	return r.identities.TagsOf(a.String())

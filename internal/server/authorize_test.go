@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/cloudwatch"
+	"godwit.dev/godwit/internal/api/firehose"
 	iamapi "godwit.dev/godwit/internal/api/iam"
 	"godwit.dev/godwit/internal/api/kms"
 	"godwit.dev/godwit/internal/api/lambda"
@@ -39,6 +40,7 @@ func tables() map[string][]api.Operation {
 		"iam":        iamapi.New(iamapi.Options{Engine: nobody{}}).Operations(),
 		"sts":        sts.New(sts.Options{}).Operations(),
 		"kms":        kms.New(nil, nil).Operations(),
+		"firehose":   firehose.New(firehose.Options{}).Operations(),
 	}
 }
 
@@ -65,6 +67,7 @@ var samples = map[string]string{
 	"RoleArn": "arn:aws:iam::" + owner + ":role/r", "AliasName": "alias/a",
 	"PlatformApplicationArn": "arn:aws:sns:us-east-1:" + owner + ":app/GCM/t", "Platform": "GCM",
 	"EndpointArn":         "arn:aws:sns:us-east-1:" + owner + ":endpoint/GCM/t/5be8f5b5-6a27-41a4-8c5a-3b1a3b1a3b1a",
+	"DeliveryStreamName":  "s",
 	"DestinationArn.logs": "arn:aws:lambda:us-east-1:" + owner + ":function:f",
 }
 

@@ -13,7 +13,7 @@ type Feedback struct {
 }
 
 // feedbackNames are the protocols' parts of the attributes' names.
-var feedbackNames = [...]string{SQS: "SQS", HTTP: "HTTP", HTTPS: "HTTP", Lambda: "Lambda", Application: "Application"}
+var feedbackNames = [...]string{SQS: "SQS", HTTP: "HTTP", HTTPS: "HTTP", Lambda: "Lambda", Application: "Application", Firehose: "Firehose"}
 
 // Feedback reads the attributes …SuccessFeedbackRoleArn, …FailureFeedbackRoleArn
 // and …SuccessFeedbackSampleRate. A rate that is not set is 100: whoever names a

@@ -72,6 +72,7 @@ type subscriptionRecord struct {
 	Filter   string `json:"filter,omitempty"`
 	Delivery string `json:"delivery,omitempty"`
 	Redrive  string `json:"redrive,omitempty"`
+	Role     string `json:"role,omitempty"`
 
 	Replay       string `json:"replay,omitempty"`
 	ReplayStatus string `json:"replayStatus,omitempty"`
@@ -202,6 +203,9 @@ func (s *State) loadSubscription(t *Topic, id string, value []byte) error {
 		}
 		sub.Redrive = t.deadLetters(queue)
 	}
+	if r.Role != "" {
+		sub.Role = t.internRole(r.Role)
+	}
 	if r.Replay != "" {
 		if sub.Replay, err = settings.ParseReplay(r.Replay); err != nil {
 			return err
@@ -255,6 +259,7 @@ func (s *State) putSubscription(b *mutation.Batch, sub *Subscription) {
 		Raw:                       sub.Raw,
 		Delivery:                  sub.Delivery.Document(),
 		Redrive:                   sub.DeadLetters().String(),
+		Role:                      sub.attribute(attrRole),
 		Replay:                    sub.attribute(settings.Replay),
 		ReplayStatus:              string(progress.Status),
 		ReplayNumber:              progress.Number,

@@ -37,6 +37,8 @@ var (
 	ErrInAttribute     = fault.NewRule(fault.InvalidParameter, "topic: the attribute")     // what it is refused for
 	ErrInAttributes    = fault.NewRule(fault.InvalidParameter, "topic: of the attributes") // what one is refused for
 	ErrJSON            = fault.NewRule(fault.InvalidParameter, "topic: no JSON")           // the attribute, what is wrong with it
+	ErrNoRole          = fault.NewRule(fault.InvalidParameter, "topic: the protocol needs a role")
+	ErrTooManyStreams  = fault.NewRule(fault.SubscriptionLimitExceeded, "topic: the account has as many delivery streams as may be subscribed") // how many
 	ErrRoleProtocol    = fault.NewRule(fault.InvalidParameter, "topic: the protocol needs no role")
 	ErrRawProtocol     = fault.NewRule(fault.InvalidParameter, "topic: the protocol has no raw delivery") // the protocol
 	ErrRedriveTarget   = fault.NewRule(fault.InvalidParameter, "topic: the dead-letter target is no queue")

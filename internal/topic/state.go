@@ -34,6 +34,7 @@ type place struct{ account, region string }
 type share struct {
 	topic         *Topic
 	subscriptions sorted.List[*Subscription]
+	streams       int // of them, those of delivery streams
 }
 
 func compareShares(a, b *share) int { return compareTopics(a.topic.ARN, b.topic.ARN) }
@@ -276,12 +277,18 @@ func (s *State) addSubscription(sub *Subscription) {
 		list.Add(own)
 	}
 	own.subscriptions.Add(sub)
+	if sub.Protocol == Firehose {
+		own.streams++
+	}
 }
 
 func (s *State) removeSubscription(sub *Subscription) {
 	sub.topic.remove(sub)
 	s.removeExpiring(sub)
 	own := sub.topic.shares[sub.Owner]
+	if sub.Protocol == Firehose {
+		own.streams--
+	}
 	if own.subscriptions.Remove(sub); len(own.subscriptions.Items) == 0 {
 		delete(sub.topic.shares, sub.Owner)
 		s.dropShare(sub.place(), own)

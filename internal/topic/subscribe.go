@@ -38,6 +38,10 @@ type Subscribe struct {
 	Missing bool
 }
 
+// maxStreams is how many delivery streams an account may subscribe to a topic. Source: the
+// quotas of SNS.
+const maxStreams = 5
+
 // Subscribed is the answer to Subscribe.
 type Subscribed struct {
 	Subscription *Subscription
@@ -89,6 +93,9 @@ func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subs
 	}
 	if err := s.limits.admit(t, sub.Filter != nil); err != nil {
 		return Subscribed{}, err
+	}
+	if own := t.shares[cmd.Owner]; protocol == Firehose && own != nil && own.streams >= maxStreams {
+		return Subscribed{}, ErrTooManyStreams.With(maxStreams)
 	}
 	if err := s.admitReplay(now, sub, sub.Settings); err != nil {
 		return Subscribed{}, InAttributes(err)

@@ -24,6 +24,7 @@ const (
 	Email     = endpoint.Email
 	EmailJSON = endpoint.EmailJSON
 	SMS       = endpoint.SMS
+	Firehose  = endpoint.Firehose
 
 	Application = endpoint.Application
 	// Protocols is how many there are; they count up from 0.
@@ -75,6 +76,7 @@ type Settings struct {
 	Delivery *retry.SubscriptionPolicy // nil: the topic's
 	Redrive  *arn.ARN                  // the dead-letter queue, which is not changed; nil: none
 	Replay   *settings.ReplayPolicy    // nil: none
+	Role     *string                   // that deliveries to a stream are made in, shared; nil: none
 }
 
 // confirmation is the token that confirms a subscription, or restores it. Only its hash is

@@ -81,6 +81,9 @@ func (sub *Subscription) with(attributes map[string]string, draft *filter.Draft)
 		}
 	}
 	next, err := sub.apply(attributes, draft)
+	if err == nil && sub.Protocol == Firehose && next.Role == nil {
+		err = ErrNoRole
+	}
 	if err != nil {
 		return Settings{}, InAttributes(err)
 	}
@@ -226,13 +229,30 @@ func setRedrive(sub *change, into *Settings, value string) error {
 	return nil
 }
 
-// setRole takes none: a role is for deliveries to Firehose, which are not built.
-func setRole(_ *change, _ *Settings, value string) error {
+// setRole takes the role that deliveries to a delivery stream are made in, which only they
+// have, and always.
+func setRole(sub *change, into *Settings, value string) error {
 	role, err := settings.Role(attrRole)(value)
-	if err == nil && role != "" {
-		err = ErrRoleProtocol
+	switch {
+	case err != nil:
+		return err
+	case sub.Protocol != Firehose && role != "":
+		return ErrRoleProtocol
+	case sub.Protocol == Firehose && role == "":
+		return ErrNoRole
+	case role != "":
+		into.Role = sub.topic.internRole(role)
 	}
-	return err
+	return nil
+}
+
+// internRole is a role that the subscriptions to a topic share when they come one after
+// the other.
+func (t *Topic) internRole(role string) *string {
+	if t.role == nil || *t.role != role {
+		t.role = new(strings.Clone(role))
+	}
+	return t.role
 }
 
 // attribute is a setting as the value of its attribute, "" for none.
@@ -254,6 +274,11 @@ func (s Settings) attribute(name string) string {
 			return ""
 		}
 		return s.Replay.Document()
+	case attrRole:
+		if s.Role == nil {
+			return ""
+		}
+		return *s.Role
 	case attrRedrivePolicy:
 		if s.Redrive == nil {
 			return ""
@@ -278,7 +303,7 @@ func (sub *Subscription) Attributes() map[string]string {
 		"ConfirmationWasAuthenticated": strconv.FormatBool(sub.Authenticated),
 		attrRaw:                        sub.attribute(attrRaw),
 	}
-	for _, name := range []string{attrFilterPolicy, settings.DeliveryPolicy, attrRedrivePolicy, settings.Replay} {
+	for _, name := range []string{attrFilterPolicy, settings.DeliveryPolicy, attrRedrivePolicy, attrRole, settings.Replay} {
 		if value := sub.attribute(name); value != "" {
 			all[name] = value
 		}

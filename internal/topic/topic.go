@@ -40,6 +40,7 @@ type Topic struct {
 	archivedFrom time.Time         // no earlier message is in the archive
 	attributes   map[string]string // what has been set, by name
 	redrive      *arn.ARN          // the dead-letter queue that was named last
+	role         *string           // that was named last, of a subscription
 	principal    *string           // who subscribed last, but for the account's root
 	incomplete   bool              // while loading: subscriptions came, the topic did not yet
 	gone         bool              // it was deleted

@@ -13,7 +13,7 @@ import (
 
 // Service is how one of AWS's services looks on the wire: what its requests are
 // known by, its operations and its errors. Make one with SQS, SNS, CloudWatch,
-// Logs, Lambda, KMS, IAM or STS, for one Handler.
+// Logs, Lambda, KMS, IAM, STS or Firehose, for one Handler.
 type Service struct {
 	Name         string // "sqs": in credential scopes and host names
 	TargetPrefix string // of X-Amz-Target; empty if the service speaks no JSON
@@ -120,6 +120,19 @@ func KMS(operations ...api.Operation) *Service {
 		missing:      mustNotBeNull,
 		json11:       true,
 		errors:       kmsErrors,
+	}, operations)
+}
+
+// Firehose is Amazon Data Firehose, which answers JSON 1.1.
+func Firehose(operations ...api.Operation) *Service {
+	return newService(Service{
+		Name:         "firehose",
+		TargetPrefix: "Firehose_20150804",
+		badMethod:    fault.InvalidAction,
+		absent:       fault.ValidationFailed,
+		missing:      mustNotBeNull,
+		json11:       true,
+		errors:       firehoseErrors,
 	}, operations)
 }
 

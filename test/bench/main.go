@@ -68,6 +68,7 @@ type sizes struct {
 	functions, cold int // that are idle; that start
 
 	logEvents         int
+	hoseRecords       int
 	idleSubscriptions int
 
 	quiet  int           // queues with a message that are left alone
@@ -87,7 +88,7 @@ var fullSizes = sizes{
 	rates: []int{2000},
 	posts: 20_000, publishes: 1000, hanging: 1000,
 	functions: 1000, cold: 50,
-	logEvents: 10_000_000, idleSubscriptions: 100_000,
+	logEvents: 10_000_000, hoseRecords: 800_000, idleSubscriptions: 100_000,
 	quiet: 200_000, minute: time.Minute, space: 800 << 20, freed: 2 * time.Minute,
 }
 
@@ -103,7 +104,7 @@ var quickSizes = sizes{
 	rates: []int{500},
 	posts: 500, publishes: 200, hanging: 20,
 	functions: 20, cold: 3,
-	logEvents: 20_000, idleSubscriptions: 500,
+	logEvents: 20_000, hoseRecords: 5_000, idleSubscriptions: 500,
 	quiet: 500, minute: 200 * time.Millisecond, space: 4 << 20, freed: 200 * time.Millisecond,
 }
 
@@ -134,6 +135,7 @@ var scenarios = []scenario{
 	{"quiet", "many queues with a message each that are left alone: their minutes, a stop, a start", runQuiet},
 	{"space", "the disk space after much was received and deleted", runSpace},
 	{"logs", "a log group with many events: memory, restarts, and what operations cost", runLogs},
+	{"firehose", "records into a delivery stream, until they are in files", runFirehose},
 	{"depth", "a queue with many messages: memory, restarts, and what operations cost", runDepth},
 	{"purge", "PurgeQueue with few and many messages: its cost, and the disk space afterwards", runPurge},
 }

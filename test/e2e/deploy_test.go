@@ -85,3 +85,51 @@ func TestServeSurvivesHangups(t *testing.T) {
 	s.terminate(t)
 	s.exit(t)
 }
+
+// The file in deploy/logrotate takes the audit log of a running server away: no line is
+// lost, and the new file is the server's alone.
+func TestAuditLogIsRotated(t *testing.T) {
+	programs.Need(t, "logrotate")
+	text, err := os.ReadFile("../../deploy/logrotate/godwit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	path, conf := filepath.Join(dir, "audit.log"), filepath.Join(dir, "logrotate.conf")
+	own := strings.ReplaceAll(string(text), "/var/log/godwit/audit.log", path)
+	if own == string(text) {
+		t.Fatal("it is about another file")
+	}
+	if err := os.WriteFile(conf, []byte(own), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := initialise(t)
+	s := p.serve(t, freeAddress(t), nil, "--audit-log", path)
+	c := p.sqs(s, p.SecretAccessKey)
+	create := func(name string) {
+		t.Helper()
+		if _, err := c.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rotate := func() {
+		t.Helper()
+		if out, err := exec.Command("logrotate", "--force", "--state", filepath.Join(dir, "state"), conf).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	create("first")
+	rotate()
+	create("second")
+	s.terminate(t)
+	s.exit(t)
+	for name, file := range map[string]string{"first": path + ".1", "second": path} {
+		lines, err := os.ReadFile(file)
+		if err != nil || strings.Count(string(lines), "\n") != 1 || !strings.Contains(string(lines), `"queueName":"`+name+`"`) {
+			t.Errorf("%s has %q: %v", file, lines, err)
+		}
+		if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
+			t.Errorf("%s: %v %v", file, info.Mode(), err)
+		}
+	}
+}

@@ -17,13 +17,13 @@ func Exchange(t testing.TB, address, text string) (status int, body string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	_, _ = io.WriteString(conn, text) // a server may answer, and hang up, before it has read all
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		t.Fatalf("%q: %v", text, err)
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }()
 	all, _ := io.ReadAll(answer.Body) // as far as it came
 	return answer.StatusCode, string(all)
 }

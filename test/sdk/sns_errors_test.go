@@ -38,6 +38,8 @@ var topicCalls = map[string][]string{
 
 	"CreateTopic":               {"Name", "another"},
 	"DeleteTopic":               {"TopicArn", topicARN("orders")},
+	"GetDataProtectionPolicy":   {"ResourceArn", topicARN("orders")},
+	"PutDataProtectionPolicy":   {"ResourceArn", topicARN("orders"), "DataProtectionPolicy", "{}"},
 	"GetSubscriptionAttributes": {"SubscriptionArn", topicARN("orders") + ":id"},
 	"GetTopicAttributes":        {"TopicArn", topicARN("orders")},
 	"ListSubscriptions":         {},
@@ -138,7 +140,7 @@ func TestTopicActionsRefuse(t *testing.T) {
 	for _, action := range builtActions(t, "sns") {
 		call := topicCalls[action]
 		// The resource is the first parameter where there is one.
-		if len(call) == 0 || !strings.HasSuffix(call[0], "Arn") || strings.Contains(action, "Platform") || strings.Contains(action, "Endpoint") {
+		if len(call) == 0 || !strings.HasSuffix(call[0], "Arn") || strings.Contains(action, "Platform") || strings.Contains(action, "Endpoint") || strings.Contains(action, "DataProtection") {
 			continue
 		}
 		with := func(resource string) []string {

@@ -117,8 +117,11 @@ func TestPushFeedback(t *testing.T) {
 			"FailureMessage": "Platform token associated with the endpoint is not valid (Unregistered)", "MessageId": *published.MessageId, "Resource": ios, "Service": "SNS",
 		}, e)
 	}
-	dropped := deliveriesOf(t, endpoint, ios)[0]
-	equal(t, "the delivery", []any{"dropped", 1.0}, []any{dropped["state"], dropped["attempt"]})
+	for _, d := range deliveriesOf(t, endpoint, ios) {
+		if d["messageId"] == *published.MessageId {
+			equal(t, "the delivery", []any{"dropped", 1.0}, []any{d["state"], d["attempt"]})
+		}
+	}
 
 	must(c.DeleteEndpoint(t.Context(), &sns.DeleteEndpointInput{EndpointArn: &phone}))(t)
 	advance(t, endpoint, "1s")
@@ -131,8 +134,9 @@ func TestPushLadder(t *testing.T) {
 	endpoint, _, fcm := startPushing(t)
 	c := topicsClient(endpoint)
 	topic, events := eventsOf(t, endpoint)
+	role := feedbackRole(t, endpoint)
 	app := createApplication(t, c, "GCM", "shop", "PlatformCredential", fcm.Account(), "EventDeliveryFailure", topic,
-		"SuccessFeedbackRoleArn", "arn:aws:iam::000000000000:role/feedback", "FailureFeedbackRoleArn", "arn:aws:iam::000000000000:role/feedback")
+		"SuccessFeedbackRoleArn", role, "FailureFeedbackRoleArn", role)
 	tablet := createEndpoint(t, c, app, "token_1")
 	fails := func(int, string) *gateways.Answer { return &gateways.Answer{Status: 503} }
 	fcm.Script(fails)
@@ -166,7 +170,7 @@ func TestPushLadder(t *testing.T) {
 	advance(t, endpoint, "1s")
 	attempts(54)
 	fcm.Script(nil)
-	admin(t, endpoint+"/_godwit/deliveries/retry", `{"subscription":"`+app+`"}`)
+	admin(t, endpoint+"/_godwit/deliveries/retry", `{"subscription":"`+app+`","all":true}`)
 	advance(t, endpoint, "0s")
 	attempts(55)
 	equal(t, "the delivery", "delivered", deliveriesOf(t, endpoint, app)[0]["state"])

@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/firehose"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
@@ -143,6 +144,9 @@ func (e *everything) setUp() {
 	createQueue(t, q, "work")
 	mapped(t, f, "work", "far", nil)
 
+	_, _ = firehoseAs(e.url, account).CreateDeliveryStream(t.Context(), &firehose.CreateDeliveryStreamInput{DeliveryStreamName: aws.String("hose"), ExtendedS3DestinationConfiguration: toBucket()})
+	putHose(t, firehoseAs(e.url, account), "hose", "made")
+
 	createGroup(t, l, "application", "one", "two")
 	must(l.PutRetentionPolicy(t.Context(), &cloudwatchlogs.PutRetentionPolicyInput{LogGroupName: aws.String("application"), RetentionInDays: aws.Int32(1)}))(t)
 	putAlarm(t, e.url, "loud", func(in *cloudwatch.PutMetricAlarmInput) { in.AlarmActions = []string{orders} })
@@ -244,7 +248,8 @@ func (e *everything) leave() {
 	q, n := client(e.url), topicsClient(e.url)
 	quiet := createQueue(t, q, "quiet")
 	send(t, q, quiet, "m")
-	e.advance("30m") // in which it tells the same
+	putHose(t, firehoseAs(e.url, account), "hose", "left") // production has nowhere to put it
+	e.advance("30m")                                       // in which it tells the same
 	send(t, q, quiet, "m")
 	e.advance("2m")
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/stream"
 )
 
 // FaultSetter makes a resource fail on purpose: *shard.Engine.
@@ -19,10 +20,10 @@ type faultRequest struct {
 	Fault string `json:"fault"`
 }
 
-// Faults answers POST {"arn", "fault"}: the queue, function or platform application fails from now on as
+// Faults answers POST {"arn", "fault"}: the queue, function, delivery stream or platform application fails from now on as
 // its owner's outage would make it ("unavailable"), or as an owner that asks for
 // less ("throttled"), until "none". With * in the place of the name, all of SQS,
-// SNS or Lambda fails for the account and region; "internal" and "denied" are
+// SNS, Lambda or Firehose fails for the account and region; "internal" and "denied" are
 // for that alone. It answers with what now holds. Faults are kept in memory
 // only. A nil setter, which a server outside development has, is forbidden
 // (403).
@@ -39,14 +40,14 @@ func Faults(setter FaultSetter) http.Handler {
 		resource, err := arn.Parse(request.ARN)
 		all := resource.Resource == "*"
 		if err != nil || !canFail(resource, all) {
-			writeError(w, http.StatusBadRequest, "arn: want the ARN of a queue, a function or a platform application, arn:aws:sns:REGION:ACCOUNT:direct/sms or direct/email, or the ARN of all of sqs, sns or lambda: arn:aws:sqs:REGION:ACCOUNT:*")
+			writeError(w, http.StatusBadRequest, "arn: want the ARN of a queue, a function, a delivery stream or a platform application, arn:aws:sns:REGION:ACCOUNT:direct/sms or direct/email, or the ARN of all of sqs, sns, lambda or firehose: arn:aws:sqs:REGION:ACCOUNT:*")
 			return
 		}
 		switch request.Fault {
 		case "unavailable", "throttled", "none":
 		case "internal", "denied":
 			if !all {
-				writeError(w, http.StatusBadRequest, "fault: "+request.Fault+" is for all of a service, not for one queue or function")
+				writeError(w, http.StatusBadRequest, "fault: "+request.Fault+" is for all of a service, not for one queue, function or stream")
 				return
 			}
 		default:
@@ -90,6 +91,9 @@ func canFail(resource arn.ARN, all bool) bool {
 	switch resource.Service {
 	case "sqs":
 		return resource.Resource != ""
+	case "firehose":
+		_, ok := stream.NameOf(resource)
+		return all || ok
 	case "sns":
 		_, direct := resource.DirectProtocol()
 		_, _, application := resource.SplitApplication()

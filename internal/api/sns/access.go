@@ -36,7 +36,7 @@ var access = map[string]api.Access{
 	"Unsubscribe":               onSubscription("Unsubscribe", func(in *UnsubscribeInput) string { return in.SubscriptionArn }),
 	"ListSubscriptions":         everyTopic("ListSubscriptions"),
 	"GetSubscriptionAttributes": onSubscription("GetSubscriptionAttributes", func(in *GetSubscriptionAttributesInput) string { return in.SubscriptionArn }),
-	"SetSubscriptionAttributes": onSubscription("SetSubscriptionAttributes", func(in *SetSubscriptionAttributesInput) string { return in.SubscriptionArn }),
+	"SetSubscriptionAttributes": api.Needs(settingOfSubscription),
 
 	"TagResource":   api.Needs(tagging),
 	"UntagResource": api.Needs(untagging),
@@ -108,10 +108,13 @@ func setting(call *api.Call, in *SetTopicAttributesInput) ([]authorize.Need, err
 	return append(needs, passing(in.AttributeName, api.Deref(in.AttributeValue))...), err
 }
 
+// subscriptionRole is the attribute with the role that deliveries to a stream are made in.
+const subscriptionRole = "SubscriptionRoleArn"
+
 // passing needs that the caller may give SNS the role that an attribute names, to log
-// deliveries.
+// deliveries, or to make them.
 func passing(attribute, role string) []authorize.Need {
-	if role == "" || !strings.HasSuffix(attribute, "FeedbackRoleArn") && attribute != sms.StatusRole {
+	if role == "" || !strings.HasSuffix(attribute, "FeedbackRoleArn") && attribute != sms.StatusRole && attribute != subscriptionRole {
 		return nil
 	}
 	a, _ := arn.Parse(role) // of none the account is the caller's, and the operation refuses it
@@ -119,6 +122,14 @@ func passing(attribute, role string) []authorize.Need {
 		Action: "iam:PassRole", Resource: role, Account: a.Account,
 		Keys: []authorize.Key{{Name: "iam:passedtoservice", Values: []string{"sns.amazonaws.com"}}},
 	}}
+}
+
+func settingOfSubscription(call *api.Call, in *SetSubscriptionAttributesInput) ([]authorize.Need, error) {
+	needs, err := onSubscription("SetSubscriptionAttributes", func(in *SetSubscriptionAttributesInput) string { return in.SubscriptionArn })(call, in)
+	if err != nil || in.AttributeName != subscriptionRole {
+		return needs, err
+	}
+	return append(needs, passing(in.AttributeName, api.Deref(in.AttributeValue))...), nil
 }
 
 // protecting needs what lets SNS write findings into a log group, where the policy audits.
@@ -172,7 +183,7 @@ func subscribing(call *api.Call, in *SubscribeInput) ([]authorize.Need, error) {
 	if in.Endpoint != nil {
 		needs[0].Keys = append(needs[0].Keys, authorize.Key{Name: "sns:endpoint", Values: []string{*in.Endpoint}})
 	}
-	return needs, nil
+	return append(needs, passing(subscriptionRole, in.Attributes[subscriptionRole])...), nil
 }
 
 func tagging(call *api.Call, in *TagResourceInput) ([]authorize.Need, error) {

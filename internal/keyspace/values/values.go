@@ -22,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/platforms"
 	sealed "godwit.dev/godwit/internal/shard/signing"
+	"godwit.dev/godwit/internal/shard/streams"
 	"godwit.dev/godwit/internal/shard/texts"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -88,6 +89,8 @@ func check(k *keyspace.Key, key, value []byte) (err error) {
 			err = texts.CheckRecord(k.ID, value)
 		case keyspace.OwnerLogs:
 			err = logs.CheckRecord(k.ID, value)
+		case keyspace.OwnerHoses:
+			err = streams.CheckRecord(k.ID, value)
 		default:
 			err = shard.CheckRecord(k.ID, value)
 		}

@@ -51,6 +51,7 @@ type Monitoring struct {
 	topics    *monitor.Topics
 	functions *monitor.Functions
 	texts     *monitor.Texts
+	streams   *monitor.Streams
 	actions   *actions
 }
 
@@ -77,6 +78,7 @@ func New(o Options) *Monitoring {
 	m.topics = monitor.NewTopics(m.points, m.minutes.Wake)
 	m.functions = monitor.NewFunctions(m.points, m.minutes.Wake)
 	m.texts = monitor.NewTexts(m.points, m.minutes.Wake)
+	m.streams = monitor.NewStreams(m.points, m.minutes.Wake)
 	m.Alarms = alarms.New(k, alarms.Options{
 		Metrics: m.Reader, Executor: m.actions, Wake: m.minutes.Wake, WakeShort: m.seconds.Wake, MaxAlarms: o.Config.MaxAlarms,
 	})
@@ -115,11 +117,20 @@ func (m *Monitoring) Start(engine *shard.Engine, mayTell func(ctx context.Contex
 		monitor.TickFunc(func(at time.Time) (bool, error) { return m.Queues.Tick(engine, at) }),
 		monitor.TickFunc(func(at time.Time) (bool, error) { return m.topics.Tick(engine, at), nil }),
 		m.functions,
+		m.streams,
 		monitor.TickFunc(func(time.Time) (bool, error) { return m.points.Flush() }),
 		monitor.TickFunc(m.Alarms.EvaluateMinutes),
 	)
 	m.seconds.Start(monitor.TickFunc(m.Alarms.EvaluateShort))
 	return m.Alarms.Start()
+}
+
+// Streams takes what happens to delivery streams; nil if nobody counts.
+func (m *Monitoring) Streams() *monitor.Streams {
+	if !m.metrics {
+		return nil
+	}
+	return m.streams
 }
 
 // FunctionEvents makes metrics of what happens to functions; nil if there are none.

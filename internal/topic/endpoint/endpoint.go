@@ -21,6 +21,7 @@ var (
 	ErrQueue           = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no queue")
 	ErrFIFO            = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is a FIFO queue")
 	ErrFunction        = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no function")
+	ErrStream          = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no delivery stream")
 	ErrOtherProtocol   = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is of another protocol")
 	ErrTooLong         = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is too long") // the limit in bytes
 	ErrURL             = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no URL")
@@ -43,15 +44,16 @@ const (
 	EmailJSON
 	Application
 	SMS
+	Firehose
 )
 
-var names = [...]string{"sqs", "http", "https", "lambda", "email", "email-json", "application", "sms"}
+var names = [...]string{"sqs", "http", "https", "lambda", "email", "email-json", "application", "sms", "firehose"}
 
 // Protocols is how many protocols are built; they count up from 0.
 const Protocols = len(names)
 
 // planned are the protocols of AWS that are not built.
-var planned = []string{"firehose"}
+var planned []string
 
 // String is the protocol's name in requests.
 func (p Protocol) String() string { return names[p] }
@@ -64,6 +66,9 @@ func (p Protocol) Mail() bool { return p == Email || p == EmailJSON }
 
 // Device reports that deliveries go to somebody's device: the bare text, and no envelope.
 func (p Protocol) Device() bool { return p == Application || p == SMS }
+
+// Within reports that endpoints are resources of this server, which ARNs name.
+func (p Protocol) Within() bool { return p == SQS || p == Lambda || p == Firehose }
 
 // ParseProtocol reads the name of a protocol. Errors: ErrProtocolPlanned, ErrProtocol.
 func ParseProtocol(name string) (Protocol, error) {
@@ -81,11 +86,14 @@ func ParseProtocol(name string) (Protocol, error) {
 // Planned reports that a protocol is one of AWS's that is not built.
 func Planned(name string) bool { return slices.Contains(planned, name) }
 
+// deliveryStream begins the resource of a delivery stream's ARN.
+const deliveryStream = "deliverystream/"
+
 // maxURL bounds a URL, in bytes: few servers take a longer one.
 const maxURL = 8192
 
 // Check says whether an address fits its protocol and its topic, and
-// whether it confirms itself: a queue or function does in the account that
+// whether it confirms itself: a queue, function or delivery stream does in the account that
 // subscribes it.
 func Check(p Protocol, address, owner string, topic arn.ARN) (confirmed bool, err error) {
 	if !utf8.ValidString(address) {
@@ -107,6 +115,12 @@ func Check(p Protocol, address, owner string, topic arn.ARN) (confirmed bool, er
 			return false, ErrFunction
 		}
 		return function.Account == owner, nil
+	case Firehose:
+		s, err := arn.Parse(address)
+		if err != nil || s.Service != "firehose" || s.Region == "" || s.Account == "" || len(s.Resource) <= len(deliveryStream) || !strings.HasPrefix(s.Resource, deliveryStream) {
+			return false, ErrStream
+		}
+		return s.Account == owner, nil
 	case Email, EmailJSON:
 		return false, checkMail(address)
 	case Application:

@@ -60,7 +60,8 @@ func TestChange(t *testing.T) {
 		"a key": {clear, func(*function.Config) {}, false, new("k"), sealed, []string{"k r"}},
 		"a key and variables": {
 			clear, func(c *function.Config) { c.Environment = map[string]string{"A": "2"} }, true, new("k"),
-			function.Config{KMSKey: "k", Cipher: []byte("k 2")}, []string{"k r"},
+			function.Config{KMSKey: "k", Cipher: []byte("k 2")},
+			[]string{"k r"},
 		},
 		"the same key":    {sealed, func(*function.Config) {}, false, new("k"), sealed, []string{"k r"}},
 		"another key":     {sealed, func(*function.Config) {}, false, new("l"), function.Config{KMSKey: "l", Cipher: []byte("l 1")}, []string{"l r"}},

@@ -1,0 +1,107 @@
+package firehose
+
+import (
+	"maps"
+	"slices"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
+	"godwit.dev/godwit/internal/stream"
+)
+
+// access is what each operation needs to be allowed. Source: actions, resources and
+// condition keys for Firehose, in the service authorization reference.
+var access = map[string]api.Access{
+	"CreateDeliveryStream":      api.Needs(creating),
+	"DescribeDeliveryStream":    on("DescribeDeliveryStream", func(in *DescribeDeliveryStreamInput) string { return in.DeliveryStreamName }),
+	"ListDeliveryStreams":       func(*api.Call, any) ([]authorize.Need, error) { return api.Any("firehose:ListDeliveryStreams"), nil },
+	"DeleteDeliveryStream":      on("DeleteDeliveryStream", func(in *DeleteDeliveryStreamInput) string { return in.DeliveryStreamName }),
+	"UpdateDestination":         api.Needs(updating),
+	"TagDeliveryStream":         api.Needs(tagging),
+	"UntagDeliveryStream":       api.Needs(untagging),
+	"ListTagsForDeliveryStream": on("ListTagsForDeliveryStream", func(in *ListTagsForDeliveryStreamInput) string { return in.DeliveryStreamName }),
+	"PutRecord":                 on("PutRecord", func(in *PutRecordInput) string { return in.DeliveryStreamName }),
+	"PutRecordBatch":            on("PutRecordBatch", func(in *PutRecordBatchInput) string { return in.DeliveryStreamName }),
+
+	"StartDeliveryStreamEncryption": on("StartDeliveryStreamEncryption", func(in *StartDeliveryStreamEncryptionInput) string { return in.DeliveryStreamName }),
+	"StopDeliveryStreamEncryption":  on("StopDeliveryStreamEncryption", func(in *StreamInput) string { return in.DeliveryStreamName }),
+}
+
+// on needs an action on a stream. A name that none can have is asked about as it is.
+func on[In any](action string, name func(*In) string) api.Access {
+	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) { return of(call, action, name(in)), nil })
+}
+
+func of(call *api.Call, action, name string) []authorize.Need {
+	return api.One("firehose:"+action, stream.Name(call.Region, call.Account, name))
+}
+
+// passing needs that the caller may give Firehose the roles.
+func passing(needs []authorize.Need, roles ...*string) []authorize.Need {
+	seen := map[string]bool{}
+	for _, role := range roles {
+		if role == nil || seen[*role] {
+			continue
+		}
+		seen[*role] = true
+		a, _ := arn.Parse(*role) // of none the account is the caller's, and nobody may pass it
+		needs = append(needs, authorize.Need{
+			Action: "iam:PassRole", Resource: *role, Account: a.Account,
+			Keys: []authorize.Key{{Name: "iam:passedtoservice", Values: []string{"firehose.amazonaws.com"}}},
+		})
+	}
+	return needs
+}
+
+func creating(call *api.Call, in *CreateDeliveryStreamInput) ([]authorize.Need, error) {
+	needs := of(call, "CreateDeliveryStream", in.DeliveryStreamName)
+	if len(in.Tags) > 0 {
+		needs[0].Tags = map[string]string{}
+		for _, t := range in.Tags {
+			needs[0].Tags[api.Deref(t.Key)] = api.Deref(t.Value)
+		}
+		needs[0].TagKeys = slices.Sorted(maps.Keys(needs[0].Tags))
+		tag := needs[0]
+		tag.Action = "firehose:TagDeliveryStream"
+		needs = append(needs, tag)
+	}
+	return passing(needs, rolesOf(in.S3DestinationConfiguration, in.extended(), in.HttpEndpointDestinationConfiguration)...), nil
+}
+
+func updating(call *api.Call, in *UpdateDestinationInput) ([]authorize.Need, error) {
+	return passing(of(call, "UpdateDestination", in.DeliveryStreamName), rolesOf(in.S3DestinationUpdate, in.extended(), in.endpoint())...), nil
+}
+
+// rolesOf are the roles that destinations name.
+func rolesOf(plain *stream.S3, extended *stream.ExtendedS3, endpoint *stream.HTTPEndpoint) (roles []*string) {
+	if plain != nil {
+		roles = append(roles, plain.RoleARN)
+	}
+	if extended != nil {
+		roles = append(roles, extended.RoleARN)
+	}
+	if endpoint != nil {
+		roles = append(roles, endpoint.RoleARN)
+		if endpoint.S3Configuration != nil {
+			roles = append(roles, endpoint.S3Configuration.RoleARN)
+		}
+	}
+	return roles
+}
+
+func tagging(call *api.Call, in *TagDeliveryStreamInput) ([]authorize.Need, error) {
+	needs := of(call, "TagDeliveryStream", in.DeliveryStreamName)
+	needs[0].Tags = map[string]string{}
+	for _, t := range in.Tags {
+		needs[0].Tags[api.Deref(t.Key)] = api.Deref(t.Value)
+	}
+	needs[0].TagKeys = slices.Sorted(maps.Keys(needs[0].Tags))
+	return needs, nil
+}
+
+func untagging(call *api.Call, in *UntagDeliveryStreamInput) ([]authorize.Need, error) {
+	needs := of(call, "UntagDeliveryStream", in.DeliveryStreamName)
+	needs[0].TagKeys = in.TagKeys
+	return needs, nil
+}

@@ -1,0 +1,184 @@
+package firehose
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"unsafe"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/fastjson"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/stream"
+)
+
+// putRecord answers PutRecord.
+func (s *Service) putRecord(ctx context.Context, call *api.Call, in *PutRecordInput) (*PutRecordOutput, error) {
+	a, err := named(call, in.DeliveryStreamName)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkData("record.data", in.Record.Data); err != nil {
+		return nil, err
+	}
+	found, err := s.Store.Find(a)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := s.Store.Put(ctx, a, []stream.Record{{Data: in.Record.Data}})
+	s.observe(call, found, false, 1, int64(len(in.Record.Data)), err)
+	if err != nil {
+		return nil, err
+	}
+	return &PutRecordOutput{ids[0], found.Encryption.Enabled}, nil
+}
+
+// putRecordBatch answers PutRecordBatch. A stream that cannot take records for now fails
+// each of them, as AWS's does, which callers put again.
+func (s *Service) putRecordBatch(ctx context.Context, call *api.Call, in *PutRecordBatchInput) (*PutRecordBatchOutput, error) {
+	a, err := named(call, in.DeliveryStreamName)
+	if err != nil {
+		return nil, err
+	}
+	records, size, err := batch(in.Records)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.Store.Find(a)
+	if err != nil {
+		return nil, err
+	}
+	out := &PutRecordBatchOutput{Encrypted: found.Encryption.Enabled, RequestResponses: make([]PutRecordBatchEntry, len(records))}
+	ids, err := s.Store.Put(ctx, a, records)
+	s.observe(call, found, true, len(records), size, err)
+	switch fault.KindOf(err) {
+	case fault.Unavailable, fault.Throttled:
+		code, text, _ := call.Describe(err)
+		for i := range out.RequestResponses {
+			out.RequestResponses[i] = PutRecordBatchEntry{ErrorCode: code, ErrorMessage: text}
+		}
+		out.FailedPutCount = len(records)
+		return out, nil
+	default:
+		if err != nil {
+			return nil, err
+		}
+	}
+	for i, id := range ids {
+		out.RequestResponses[i].RecordId = id
+	}
+	return out, nil
+}
+
+// batch checks the records of a batch.
+func batch(in []Record) (records []stream.Record, size int64, err error) {
+	switch n := len(in); {
+	case n == 0:
+		return nil, 0, constraint("records", "[]", "Member must have length greater than or equal to 1")
+	case n > stream.MaxRecords:
+		return nil, 0, constraint("records", fmt.Sprintf("[%d records]", n), "Member must have length less than or equal to 500")
+	}
+	records = make([]stream.Record, len(in))
+	for i := range in {
+		if err := checkData(fmt.Sprintf("records.%d.member.data", i+1), in[i].Data); err != nil {
+			return nil, 0, err
+		}
+		records[i].Data = in[i].Data
+		size += int64(len(in[i].Data))
+	}
+	if size > stream.MaxBatch {
+		return nil, 0, invalid("Records size exceeds 4 MB limit")
+	}
+	return records, size, nil
+}
+
+func checkData(member string, data []byte) error {
+	switch {
+	case data == nil:
+		return missing(member)
+	case len(data) > stream.MaxRecord:
+		return invalidShape("1 validation error detected: Value at '%s' failed to satisfy constraint: Member must have length less than or equal to %d", member, stream.MaxRecord)
+	}
+	return nil
+}
+
+// observe tells of a put.
+func (s *Service) observe(call *api.Call, found *stream.Stream, isBatch bool, records int, size int64, err error) {
+	p := Put{Stream: found.ARN(), At: call.Time, Batch: isBatch, Records: records, Bytes: size}
+	if err != nil {
+		p.Records, p.Bytes = 0, 0
+		kind := fault.KindOf(err)
+		p.Throttled = kind == fault.Throttled || kind == fault.Unavailable
+	}
+	s.Observe(&p)
+}
+
+// FastDecode implements awsjson.FastDecoder.
+func (in *PutRecordBatchInput) FastDecode(body []byte) error {
+	s := fastjson.Scan(body)
+	for key, ok := s.Object(); ok; key, ok = s.Key() {
+		switch string(key) {
+		case "DeliveryStreamName":
+			in.DeliveryStreamName = s.String()
+		case "Records":
+			if in.Records != nil {
+				s.Fail()
+			}
+			in.Records = make([]Record, 0, stream.MaxRecords)
+			room := make([]byte, 0, base64.StdEncoding.DecodedLen(len(body)))
+			for more := s.Array(); more; more = s.More() {
+				var data []byte
+				data, room = scanRecord(&s, room)
+				in.Records = append(in.Records, Record{data})
+			}
+		default:
+			s.Fail()
+		}
+	}
+	return s.End()
+}
+
+// scanRecord reads a record, whose data goes into room.
+func scanRecord(s *fastjson.Scanner, room []byte) (data, rest []byte) {
+	for key, ok := s.Object(); ok; key, ok = s.Key() {
+		if string(key) != "Data" || data != nil {
+			s.Fail()
+			return data, room
+		}
+		text := s.Text()
+		n := base64.StdEncoding.DecodedLen(len(text))
+		if n > cap(room) {
+			s.Fail()
+			return data, room
+		}
+		n, err := base64.StdEncoding.Decode(room[:n], unsafe.Slice(unsafe.StringData(text), len(text))) //nolint:gosec // it is only read
+		if err != nil {
+			s.Fail()
+			return data, room
+		}
+		data, room = room[:n:n], room[n:n]
+		if cap(room) > 0 {
+			room = room[0:0:cap(room)]
+		}
+	}
+	return data, room
+}
+
+// AppendJSON implements awsjson.FastEncoder.
+func (out *PutRecordBatchOutput) AppendJSON(dst []byte) []byte {
+	dst = fmt.Appendf(dst, `{"FailedPutCount":%d,"Encrypted":%t,"RequestResponses":[`, out.FailedPutCount, out.Encrypted)
+	for i := range out.RequestResponses {
+		e := &out.RequestResponses[i]
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		if e.ErrorCode != "" {
+			dst = fastjson.AppendString(append(dst, `{"ErrorCode":`...), e.ErrorCode)
+			dst = fastjson.AppendString(append(dst, `,"ErrorMessage":`...), e.ErrorMessage)
+		} else {
+			dst = fastjson.AppendString(append(dst, `{"RecordId":`...), e.RecordId)
+		}
+		dst = append(dst, '}')
+	}
+	return append(dst, `]}`...)
+}

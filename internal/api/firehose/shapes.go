@@ -1,0 +1,330 @@
+package firehose
+
+import (
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/stream"
+)
+
+// Empty is an output without members.
+type Empty struct{}
+
+// Tag is a tag of a stream.
+type Tag struct {
+	Key   *string
+	Value *string
+}
+
+// Unbuilt is a member that is refused, whatever is in it.
+type Unbuilt struct{}
+
+// EncryptionInput is which key is to encrypt.
+type EncryptionInput struct {
+	KeyARN  *string
+	KeyType *string
+}
+
+// ThroughputHint is how much is to be expected.
+type ThroughputHint struct{ ThroughputHintInMBs *int }
+
+// ExtendedInput is an extended S3 destination with the backup that is not built, as
+// CreateDeliveryStream calls it.
+type ExtendedInput struct {
+	RoleARN                           *string
+	BucketARN                         *string
+	Prefix                            *string
+	ErrorOutputPrefix                 *string
+	BufferingHints                    *stream.BufferingHints
+	CompressionFormat                 *string
+	EncryptionConfiguration           *stream.BucketEncryption
+	CloudWatchLoggingOptions          *stream.Logging
+	ProcessingConfiguration           *stream.Processing
+	S3BackupMode                      *string
+	S3BackupConfiguration             *Unbuilt
+	S3BackupUpdate                    *Unbuilt // as UpdateDestination calls it
+	DataFormatConversionConfiguration *stream.Switch
+	DynamicPartitioningConfiguration  *stream.Switch
+	FileExtension                     *string
+	CustomTimeZone                    *string
+}
+
+// destination is what is kept of it; nil of nil.
+func (e *ExtendedInput) destination() *stream.ExtendedS3 {
+	if e == nil {
+		return nil
+	}
+	return &stream.ExtendedS3{
+		RoleARN: e.RoleARN, BucketARN: e.BucketARN, Prefix: e.Prefix, ErrorOutputPrefix: e.ErrorOutputPrefix, BufferingHints: e.BufferingHints,
+		CompressionFormat: e.CompressionFormat, EncryptionConfiguration: e.EncryptionConfiguration, CloudWatchLoggingOptions: e.CloudWatchLoggingOptions,
+		ProcessingConfiguration: e.ProcessingConfiguration, S3BackupMode: e.S3BackupMode, DataFormatConversionConfiguration: e.DataFormatConversionConfiguration,
+		DynamicPartitioningConfiguration: e.DynamicPartitioningConfiguration, FileExtension: e.FileExtension, CustomTimeZone: e.CustomTimeZone,
+	}
+}
+
+// CreateDeliveryStreamInput is the input of CreateDeliveryStream.
+type CreateDeliveryStreamInput struct {
+	DeliveryStreamName                         string `wire:"required"`
+	DeliveryStreamType                         *string
+	DirectPutSourceConfiguration               *ThroughputHint
+	DeliveryStreamEncryptionConfigurationInput *EncryptionInput
+	S3DestinationConfiguration                 *stream.S3
+	ExtendedS3DestinationConfiguration         *ExtendedInput
+	HttpEndpointDestinationConfiguration       *stream.HTTPEndpoint
+	Tags                                       []Tag
+
+	KinesisStreamSourceConfiguration                   *Unbuilt
+	MSKSourceConfiguration                             *Unbuilt
+	DatabaseSourceConfiguration                        *Unbuilt
+	RedshiftDestinationConfiguration                   *Unbuilt
+	ElasticsearchDestinationConfiguration              *Unbuilt
+	AmazonopensearchserviceDestinationConfiguration    *Unbuilt
+	AmazonOpenSearchServerlessDestinationConfiguration *Unbuilt
+	SplunkDestinationConfiguration                     *Unbuilt
+	SnowflakeDestinationConfiguration                  *Unbuilt
+	IcebergDestinationConfiguration                    *Unbuilt
+}
+
+func (in *CreateDeliveryStreamInput) extended() *stream.ExtendedS3 {
+	return in.ExtendedS3DestinationConfiguration.destination()
+}
+
+// unbuilt names a member that is refused; empty: there is none.
+func (in *CreateDeliveryStreamInput) unbuilt() string {
+	return firstOf([]member{
+		{"KinesisStreamSourceConfiguration", in.KinesisStreamSourceConfiguration}, {"MSKSourceConfiguration", in.MSKSourceConfiguration},
+		{"DatabaseSourceConfiguration", in.DatabaseSourceConfiguration}, {"RedshiftDestinationConfiguration", in.RedshiftDestinationConfiguration},
+		{"ElasticsearchDestinationConfiguration", in.ElasticsearchDestinationConfiguration},
+		{"AmazonopensearchserviceDestinationConfiguration", in.AmazonopensearchserviceDestinationConfiguration},
+		{"AmazonOpenSearchServerlessDestinationConfiguration", in.AmazonOpenSearchServerlessDestinationConfiguration},
+		{"SplunkDestinationConfiguration", in.SplunkDestinationConfiguration}, {"SnowflakeDestinationConfiguration", in.SnowflakeDestinationConfiguration},
+		{"IcebergDestinationConfiguration", in.IcebergDestinationConfiguration},
+	})
+}
+
+type member struct {
+	name  string
+	given *Unbuilt
+}
+
+func firstOf(all []member) string {
+	for _, one := range all {
+		if one.given != nil {
+			return one.name
+		}
+	}
+	return ""
+}
+
+// CreateDeliveryStreamOutput is the output of CreateDeliveryStream.
+type CreateDeliveryStreamOutput struct{ DeliveryStreamARN string }
+
+// StreamInput is a request that names a stream and nothing else.
+type StreamInput struct {
+	DeliveryStreamName string `wire:"required"`
+}
+
+// DeleteDeliveryStreamInput is the input of DeleteDeliveryStream.
+type DeleteDeliveryStreamInput struct {
+	DeliveryStreamName string `wire:"required"`
+	AllowForceDelete   *bool
+}
+
+// DescribeDeliveryStreamInput is the input of DescribeDeliveryStream.
+type DescribeDeliveryStreamInput struct {
+	DeliveryStreamName          string `wire:"required"`
+	Limit                       *int
+	ExclusiveStartDestinationId *string
+}
+
+// EncryptionDescription is how encryption is described.
+type EncryptionDescription struct {
+	KeyARN  string
+	KeyType string
+	Status  string
+}
+
+// EndpointDescription is how an HTTP endpoint is described: its key is not shown.
+type EndpointDescription struct {
+	Url  *string
+	Name *string
+}
+
+// HTTPDescription is how a destination of requests is described.
+type HTTPDescription struct {
+	EndpointConfiguration       *EndpointDescription
+	BufferingHints              *stream.BufferingHints
+	CloudWatchLoggingOptions    *stream.Logging
+	RequestConfiguration        *stream.RequestConfiguration
+	ProcessingConfiguration     *stream.Processing
+	RoleARN                     *string
+	RetryOptions                *stream.RetryOptions
+	S3BackupMode                *string
+	S3DestinationDescription    *stream.S3
+	SecretsManagerConfiguration *stream.Switch
+}
+
+// DestinationDescription is how a destination is described.
+type DestinationDescription struct {
+	DestinationId                      string
+	S3DestinationDescription           *stream.S3
+	ExtendedS3DestinationDescription   *stream.ExtendedS3
+	HttpEndpointDestinationDescription *HTTPDescription
+}
+
+// SourceDescription is how a source is described.
+type SourceDescription struct{ DirectPutSourceDescription *ThroughputHint }
+
+// Description is how a stream is described.
+type Description struct {
+	DeliveryStreamName                    string
+	DeliveryStreamARN                     string
+	DeliveryStreamStatus                  string
+	DeliveryStreamEncryptionConfiguration *EncryptionDescription
+	DeliveryStreamType                    string
+	VersionId                             string
+	CreateTimestamp                       api.Time
+	LastUpdateTimestamp                   *api.Time
+	Source                                *SourceDescription
+	Destinations                          []DestinationDescription
+	HasMoreDestinations                   bool
+}
+
+// DescribeDeliveryStreamOutput is the output of DescribeDeliveryStream.
+type DescribeDeliveryStreamOutput struct{ DeliveryStreamDescription Description }
+
+// ListDeliveryStreamsInput is the input of ListDeliveryStreams.
+type ListDeliveryStreamsInput struct {
+	Limit                            *int
+	DeliveryStreamType               *string
+	ExclusiveStartDeliveryStreamName *string
+}
+
+// ListDeliveryStreamsOutput is the output of ListDeliveryStreams.
+type ListDeliveryStreamsOutput struct {
+	DeliveryStreamNames    []string
+	HasMoreDeliveryStreams bool
+}
+
+// HTTPUpdate is a change of a destination of requests.
+type HTTPUpdate struct {
+	EndpointConfiguration       *stream.HTTPTarget
+	BufferingHints              *stream.BufferingHints
+	CloudWatchLoggingOptions    *stream.Logging
+	RequestConfiguration        *stream.RequestConfiguration
+	ProcessingConfiguration     *stream.Processing
+	RoleARN                     *string
+	RetryOptions                *stream.RetryOptions
+	S3BackupMode                *string
+	S3Update                    *stream.S3
+	SecretsManagerConfiguration *stream.Switch
+}
+
+// UpdateDestinationInput is the input of UpdateDestination.
+type UpdateDestinationInput struct {
+	DeliveryStreamName             string `wire:"required"`
+	CurrentDeliveryStreamVersionId string `wire:"required"`
+	DestinationId                  string `wire:"required"`
+	S3DestinationUpdate            *stream.S3
+	ExtendedS3DestinationUpdate    *ExtendedInput
+	HttpEndpointDestinationUpdate  *HTTPUpdate
+
+	RedshiftDestinationUpdate                   *Unbuilt
+	ElasticsearchDestinationUpdate              *Unbuilt
+	AmazonopensearchserviceDestinationUpdate    *Unbuilt
+	AmazonOpenSearchServerlessDestinationUpdate *Unbuilt
+	SplunkDestinationUpdate                     *Unbuilt
+	SnowflakeDestinationUpdate                  *Unbuilt
+	IcebergDestinationUpdate                    *Unbuilt
+}
+
+func (in *UpdateDestinationInput) extended() *stream.ExtendedS3 {
+	return in.ExtendedS3DestinationUpdate.destination()
+}
+
+// endpoint is the change of a destination of requests, as it is kept; nil: there is none.
+func (in *UpdateDestinationInput) endpoint() *stream.HTTPEndpoint {
+	u := in.HttpEndpointDestinationUpdate
+	if u == nil {
+		return nil
+	}
+	return &stream.HTTPEndpoint{
+		EndpointConfiguration: u.EndpointConfiguration, BufferingHints: u.BufferingHints, CloudWatchLoggingOptions: u.CloudWatchLoggingOptions,
+		RequestConfiguration: u.RequestConfiguration, ProcessingConfiguration: u.ProcessingConfiguration, RoleARN: u.RoleARN, RetryOptions: u.RetryOptions,
+		S3BackupMode: u.S3BackupMode, S3Configuration: u.S3Update, SecretsManagerConfiguration: u.SecretsManagerConfiguration,
+	}
+}
+
+func (in *UpdateDestinationInput) unbuilt() string {
+	return firstOf([]member{
+		{"RedshiftDestinationUpdate", in.RedshiftDestinationUpdate}, {"ElasticsearchDestinationUpdate", in.ElasticsearchDestinationUpdate},
+		{"AmazonopensearchserviceDestinationUpdate", in.AmazonopensearchserviceDestinationUpdate},
+		{"AmazonOpenSearchServerlessDestinationUpdate", in.AmazonOpenSearchServerlessDestinationUpdate},
+		{"SplunkDestinationUpdate", in.SplunkDestinationUpdate}, {"SnowflakeDestinationUpdate", in.SnowflakeDestinationUpdate},
+		{"IcebergDestinationUpdate", in.IcebergDestinationUpdate},
+	})
+}
+
+// TagDeliveryStreamInput is the input of TagDeliveryStream.
+type TagDeliveryStreamInput struct {
+	DeliveryStreamName string `wire:"required"`
+	Tags               []Tag  `wire:"required"`
+}
+
+// UntagDeliveryStreamInput is the input of UntagDeliveryStream.
+type UntagDeliveryStreamInput struct {
+	DeliveryStreamName string   `wire:"required"`
+	TagKeys            []string `wire:"required"`
+}
+
+// ListTagsForDeliveryStreamInput is the input of ListTagsForDeliveryStream.
+type ListTagsForDeliveryStreamInput struct {
+	DeliveryStreamName   string `wire:"required"`
+	ExclusiveStartTagKey *string
+	Limit                *int
+}
+
+// ListTagsForDeliveryStreamOutput is the output of ListTagsForDeliveryStream.
+type ListTagsForDeliveryStreamOutput struct {
+	Tags        []Tag
+	HasMoreTags bool
+}
+
+// StartDeliveryStreamEncryptionInput is the input of StartDeliveryStreamEncryption.
+type StartDeliveryStreamEncryptionInput struct {
+	DeliveryStreamName                         string `wire:"required"`
+	DeliveryStreamEncryptionConfigurationInput *EncryptionInput
+}
+
+// Record is one that is put.
+type Record struct{ Data []byte }
+
+// PutRecordInput is the input of PutRecord.
+type PutRecordInput struct {
+	DeliveryStreamName string  `wire:"required"`
+	Record             *Record `wire:"required"`
+}
+
+// PutRecordOutput is the output of PutRecord.
+type PutRecordOutput struct {
+	RecordId  string
+	Encrypted bool
+}
+
+// PutRecordBatchInput is the input of PutRecordBatch.
+type PutRecordBatchInput struct {
+	DeliveryStreamName string   `wire:"required"`
+	Records            []Record `wire:"required"`
+}
+
+// PutRecordBatchEntry is what came of a record of a batch.
+type PutRecordBatchEntry struct {
+	RecordId     string
+	ErrorCode    string
+	ErrorMessage string
+}
+
+// PutRecordBatchOutput is the output of PutRecordBatch.
+type PutRecordBatchOutput struct {
+	FailedPutCount   int
+	Encrypted        bool
+	RequestResponses []PutRecordBatchEntry
+}

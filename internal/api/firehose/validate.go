@@ -1,0 +1,394 @@
+package firehose
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/outlet"
+	"godwit.dev/godwit/internal/stream"
+)
+
+// The limits of the model, in characters.
+const (
+	maxTagKey   = 128
+	maxTagValue = 256
+	maxShown    = 300 // of a value in an error
+)
+
+func invalidShape(format string, args ...any) error {
+	return fault.Newf(fault.ValidationFailed, format, args...)
+}
+
+// constraint refuses a member in the words of AWS's validation.
+func constraint(member, value, rule string) error {
+	return invalidShape("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: %s", fault.Excerpt(value, maxShown, "…"), member, rule)
+}
+
+func missing(member string) error {
+	return invalidShape("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", member)
+}
+
+// unbuilt refuses what is not here.
+func unbuilt(what string) error {
+	return invalid("%s is not built: streams are written to directly, and deliver to S3 and HTTP endpoints.", what)
+}
+
+func checkName(member, name string) error {
+	const longest = 64
+	switch {
+	case name == "":
+		return constraint(member, name, "Member must have length greater than or equal to 1")
+	case len(name) > longest:
+		return constraint(member, name, "Member must have length less than or equal to 64")
+	case !stream.ValidName(name):
+		return constraint(member, name, "Member must satisfy regular expression pattern: [a-zA-Z0-9_.-]+")
+	}
+	return nil
+}
+
+// The patterns of the model.
+var (
+	digits        = regexp.MustCompile(`^[0-9]+$`)
+	destinationID = regexp.MustCompile(`^[a-zA-Z0-9-]+$`)
+	roleARN       = regexp.MustCompile(`^arn:.*:iam::\d{12}:role/[a-zA-Z_0-9+=,.@\-_/]+$`)
+	bucketARN     = regexp.MustCompile(`^arn:.*:s3:::[\w\.\-]{1,255}$`)
+	oneLine       = regexp.MustCompile(`^.*$`)
+	logGroup      = regexp.MustCompile(`^[\.\-_/#A-Za-z0-9]*$`)
+	logStream     = regexp.MustCompile(`^[^:*]*$`)
+	extension     = regexp.MustCompile(`^$|^\.[0-9a-z!\-_.*'()]+$`)
+	timeZone      = regexp.MustCompile(`^$|^[a-zA-Z/_]+$`)
+	notBlank      = regexp.MustCompile(`\S`)
+	tagKey        = regexp.MustCompile(`^[\p{L}\p{Z}\p{N}_.:\/=+\-@%]*$`)
+)
+
+func checkText(member, value string, least, most int, pattern *regexp.Regexp) error {
+	switch n := utf8.RuneCountInString(value); {
+	case n < least:
+		return constraint(member, value, fmt.Sprintf("Member must have length greater than or equal to %d", least))
+	case n > most:
+		return constraint(member, value, fmt.Sprintf("Member must have length less than or equal to %d", most))
+	case !pattern.MatchString(value):
+		return constraint(member, value, "Member must satisfy regular expression pattern: "+strings.Trim(pattern.String(), "^$"))
+	}
+	return nil
+}
+
+func checkOptional(member string, value *string, least, most int, pattern *regexp.Regexp) error {
+	if value == nil {
+		return nil
+	}
+	return checkText(member, *value, least, most, pattern)
+}
+
+func checkEnum(member string, value *string, all ...string) error {
+	if value == nil || slices.Contains(all, *value) {
+		return nil
+	}
+	return constraint(member, *value, "Member must satisfy enum value set: ["+strings.Join(all, ", ")+"]")
+}
+
+// within is a number that may be left out.
+func within(member string, value *int, least, most, usual int) (int, error) {
+	switch {
+	case value == nil:
+		return usual, nil
+	case *value < least:
+		return 0, constraint(member, fmt.Sprint(*value), fmt.Sprintf("Member must have value greater than or equal to %d", least))
+	case *value > most:
+		return 0, constraint(member, fmt.Sprint(*value), fmt.Sprintf("Member must have value less than or equal to %d", most))
+	}
+	return *value, nil
+}
+
+func readTags(all []Tag) (map[string]string, error) {
+	if len(all) > stream.MaxTags {
+		return nil, constraint("tags", fmt.Sprintf("[%d tags]", len(all)), "Member must have length less than or equal to 50")
+	}
+	tags := make(map[string]string, len(all))
+	for _, tag := range all {
+		if tag.Key == nil {
+			return nil, missing("tags.1.member.key")
+		}
+		if err := checkText("tags.1.member.key", *tag.Key, 1, maxTagKey, tagKey); err != nil {
+			return nil, err
+		}
+		if strings.HasPrefix(*tag.Key, "aws:") {
+			return nil, constraint("tags.1.member.key", *tag.Key, `Member must satisfy regular expression pattern: ^(?!aws:)[\p{L}\p{Z}\p{N}_.:\/=+\-@%]*$`)
+		}
+		if err := checkText("tags.1.member.value", api.Deref(tag.Value), 0, maxTagValue, tagKey); err != nil {
+			return nil, err
+		}
+		if _, twice := tags[*tag.Key]; twice {
+			return nil, invalid("Duplicate tag keys found: %s", *tag.Key)
+		}
+		tags[*tag.Key] = api.Deref(tag.Value)
+	}
+	return tags, nil
+}
+
+// destination is what a request asks for.
+type destination struct {
+	plain    *stream.S3
+	extended *stream.ExtendedS3
+	endpoint *stream.HTTPEndpoint
+	backup   bool // with a backup beside the bucket
+}
+
+func (d *destination) count() (n int) {
+	for _, given := range []bool{d.plain != nil, d.extended != nil, d.endpoint != nil} {
+		if given {
+			n++
+		}
+	}
+	return n
+}
+
+// backup reports whether there is to be one.
+func (e *ExtendedInput) backup() bool {
+	return e != nil && (e.S3BackupConfiguration != nil || e.S3BackupUpdate != nil)
+}
+
+// Defaults. Source: Firehose's API reference.
+const (
+	usualSize     = 5   // MiB
+	usualInterval = 300 // seconds
+	usualRetry    = 300 // seconds
+	noEncryption  = "NoEncryption"
+	uncompressed  = "UNCOMPRESSED"
+	failedOnly    = "FailedDataOnly"
+)
+
+// checkExtended refuses a bucket that is not one, and fills in what was left out.
+func (s *Service) checkExtended(member string, d *stream.ExtendedS3, backup bool) error {
+	if s.NoBuckets {
+		return invalid("There is nowhere to put objects: start the server with --firehose-s3-endpoint or --firehose-directory.")
+	}
+	if d.RoleARN == nil {
+		return missing(member + ".roleARN")
+	}
+	if d.BucketARN == nil {
+		return missing(member + ".bucketARN")
+	}
+	const maxPrefix = 1024
+	for _, err := range []error{
+		checkText(member+".roleARN", *d.RoleARN, 1, 512, roleARN),
+		checkText(member+".bucketARN", *d.BucketARN, 1, 2048, bucketARN),
+		checkOptional(member+".prefix", d.Prefix, 0, maxPrefix, oneLine),
+		checkOptional(member+".errorOutputPrefix", d.ErrorOutputPrefix, 0, maxPrefix, oneLine),
+		checkEnum(member+".compressionFormat", d.CompressionFormat, uncompressed, stream.GZIP, "ZIP", "Snappy", "HADOOP_SNAPPY"),
+		checkEnum(member+".s3BackupMode", d.S3BackupMode, "Disabled", "Enabled"),
+		checkOptional(member+".fileExtension", d.FileExtension, 0, 128, extension),
+		checkOptional(member+".customTimeZone", d.CustomTimeZone, 0, 50, timeZone),
+		checkLogging(member, &d.CloudWatchLoggingOptions),
+		checkHints(member, &d.BufferingHints, 128),
+		checkProcessing(member, d.ProcessingConfiguration),
+		stream.CheckPrefixes(api.Deref(d.Prefix), api.Deref(d.ErrorOutputPrefix)),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	switch format := api.Deref(d.CompressionFormat); {
+	case format != "" && format != uncompressed && format != stream.GZIP:
+		return invalid("Compression with %s is not built: use UNCOMPRESSED or GZIP.", format)
+	case d.EncryptionConfiguration != nil && d.EncryptionConfiguration.KMSEncryptionConfig != nil:
+		return invalid("Encryption of objects with a key of KMS is not built: use NoEncryption.")
+	case backup || api.Deref(d.S3BackupMode) == "Enabled":
+		return invalid("A backup beside the destination in S3 is not built: use S3BackupMode Disabled.")
+	case isOn(d.DataFormatConversionConfiguration):
+		return invalid("The conversion of records to another format is not built.")
+	case isOn(d.DynamicPartitioningConfiguration):
+		return invalid("Dynamic partitioning is not built.")
+	}
+	if e := d.EncryptionConfiguration; e != nil {
+		if err := checkEnum(member+".encryptionConfiguration.noEncryptionConfig", e.NoEncryptionConfig, noEncryption); err != nil {
+			return err
+		}
+	}
+	if _, err := outlet.Zone(d); err != nil {
+		return invalid("CustomTimeZone %s is not supported.", *d.CustomTimeZone)
+	}
+	fill(&d.Prefix, "")
+	fill(&d.CompressionFormat, uncompressed)
+	d.EncryptionConfiguration = &stream.BucketEncryption{NoEncryptionConfig: new(noEncryption)}
+	fill(&d.S3BackupMode, "Disabled")
+	return nil
+}
+
+func isOn(s *stream.Switch) bool { return s != nil && s.Enabled != nil && *s.Enabled }
+
+func fill[T any](into **T, value T) {
+	if *into == nil {
+		*into = &value
+	}
+}
+
+func checkHints(member string, hints **stream.BufferingHints, most int) error {
+	const longest = 900
+	next := stream.BufferingHints{}
+	if *hints != nil {
+		next = **hints
+	}
+	size, err := within(member+".bufferingHints.sizeInMBs", next.SizeInMBs, 1, most, usualSize)
+	if err != nil {
+		return err
+	}
+	interval, err := within(member+".bufferingHints.intervalInSeconds", next.IntervalInSeconds, 0, longest, usualInterval)
+	if err != nil {
+		return err
+	}
+	*hints = &stream.BufferingHints{SizeInMBs: &size, IntervalInSeconds: &interval}
+	return nil
+}
+
+func checkLogging(member string, options **stream.Logging) error {
+	if *options == nil {
+		off := false
+		*options = &stream.Logging{Enabled: &off}
+		return nil
+	}
+	const longest = 512
+	if err := checkOptional(member+".cloudWatchLoggingOptions.logGroupName", (*options).LogGroupName, 0, longest, logGroup); err != nil {
+		return err
+	}
+	if err := checkOptional(member+".cloudWatchLoggingOptions.logStreamName", (*options).LogStreamName, 0, longest, logStream); err != nil {
+		return err
+	}
+	if o := *options; o.Enabled != nil && *o.Enabled && (api.Deref(o.LogGroupName) == "" || api.Deref(o.LogStreamName) == "") {
+		return invalid("LogGroupName and LogStreamName must be specified when CloudWatchLoggingOptions is enabled.")
+	}
+	return nil
+}
+
+// checkProcessing refuses all steps but the one that is built.
+func checkProcessing(member string, p *stream.Processing) error {
+	if p == nil {
+		return nil
+	}
+	for _, one := range p.Processors {
+		if one.Type == nil {
+			return missing(member + ".processingConfiguration.processors.1.member.type")
+		}
+		if err := checkEnum(member+".processingConfiguration.processors.1.member.type", one.Type,
+			"RecordDeAggregation", "Decompression", "CloudWatchLogProcessing", "Lambda", "MetadataExtraction", stream.AppendDelimiter); err != nil {
+			return err
+		}
+		if *one.Type != stream.AppendDelimiter && p.Enabled != nil && *p.Enabled {
+			return invalid("Processors of type %s are not built: only %s is.", *one.Type, stream.AppendDelimiter)
+		}
+		for _, parameter := range one.Parameters {
+			if parameter.ParameterName == nil || parameter.ParameterValue == nil {
+				return missing(member + ".processingConfiguration.processors.1.member.parameters")
+			}
+		}
+	}
+	return nil
+}
+
+// checkEndpoint refuses an HTTP endpoint that is not one, and fills in what was left out.
+func (s *Service) checkEndpoint(h *stream.HTTPEndpoint, key *string) error {
+	const member = "httpEndpointDestinationConfiguration"
+	e := h.EndpointConfiguration
+	if e == nil || e.Url == nil {
+		return missing(member + ".endpointConfiguration.url")
+	}
+	if h.S3Configuration == nil {
+		return missing(member + ".s3Configuration")
+	}
+	const longestURL, longestName, longestKey = 1000, 256, 4096
+	for _, err := range []error{
+		s.checkURL(member+".endpointConfiguration.url", *e.Url, longestURL),
+		checkOptional(member+".endpointConfiguration.name", e.Name, 1, longestName, notBlank),
+		checkOptional(member+".roleARN", h.RoleARN, 1, 512, roleARN),
+		checkEnum(member+".s3BackupMode", h.S3BackupMode, failedOnly, stream.AllData),
+		checkLogging(member, &h.CloudWatchLoggingOptions),
+		checkHints(member, &h.BufferingHints, 64),
+		checkProcessing(member, h.ProcessingConfiguration),
+		checkRequests(member, h),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	if key != nil && (len(*key) > longestKey || strings.ContainsAny(*key, "\r\n\x00")) {
+		return invalidShape("1 validation error detected: Value at '%s.endpointConfiguration.accessKey' failed to satisfy constraint: Member must have length less than or equal to %d", member, longestKey)
+	}
+	if p := h.ProcessingConfiguration; p != nil && p.Enabled != nil && *p.Enabled && len(p.Processors) > 0 {
+		return invalid("Processors before an HTTP endpoint are not built.")
+	}
+	if isOn(h.SecretsManagerConfiguration) {
+		return invalid("Access keys from Secrets Manager are not built: name the AccessKey.")
+	}
+	extended := h.S3Configuration.Extend()
+	if err := s.checkExtended(member+".s3Configuration", extended, false); err != nil {
+		return err
+	}
+	h.S3Configuration = extended.Basic()
+	retry := usualRetry
+	if h.RetryOptions != nil {
+		const longest = 7200
+		var err error
+		if retry, err = within(member+".retryOptions.durationInSeconds", h.RetryOptions.DurationInSeconds, 0, longest, usualRetry); err != nil {
+			return err
+		}
+	}
+	h.RetryOptions = &stream.RetryOptions{DurationInSeconds: &retry}
+	fill(&h.S3BackupMode, failedOnly)
+	return nil
+}
+
+// checkURL refuses what is no address of an endpoint. Without TLS one may be in
+// development only.
+func (s *Service) checkURL(member, text string, longest int) error {
+	if len(text) == 0 || len(text) > longest {
+		return constraint(member, text, fmt.Sprintf("Member must have length between 1 and %d", longest))
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" && (u.Scheme != "http" || !s.PlainEndpoints) {
+		return constraint(member, text, "Member must satisfy regular expression pattern: https://.*")
+	}
+	if u.Hostname() == "" || u.User != nil {
+		return invalid("The URL of the HTTP endpoint must name a host, and no user.")
+	}
+	return nil
+}
+
+func checkRequests(member string, h *stream.HTTPEndpoint) error {
+	c := stream.RequestConfiguration{}
+	if h.RequestConfiguration != nil {
+		c = *h.RequestConfiguration
+	}
+	if err := checkEnum(member+".requestConfiguration.contentEncoding", c.ContentEncoding, "NONE", stream.GZIP); err != nil {
+		return err
+	}
+	const most, longestName, longestValue = 50, 256, 1024
+	if len(c.CommonAttributes) > most {
+		return constraint(member+".requestConfiguration.commonAttributes", fmt.Sprintf("[%d attributes]", len(c.CommonAttributes)), "Member must have length less than or equal to 50")
+	}
+	seen := map[string]bool{}
+	for _, a := range c.CommonAttributes {
+		at := member + ".requestConfiguration.commonAttributes.1.member"
+		if a.AttributeName == nil || a.AttributeValue == nil {
+			return missing(at + ".attributeName")
+		}
+		if err := checkText(at+".attributeName", *a.AttributeName, 1, longestName, notBlank); err != nil {
+			return err
+		}
+		if err := checkText(at+".attributeValue", *a.AttributeValue, 0, longestValue, oneLine); err != nil {
+			return err
+		}
+		if seen[*a.AttributeName] {
+			return invalid("Duplicate common attribute name: %s", *a.AttributeName)
+		}
+		seen[*a.AttributeName] = true
+	}
+	fill(&c.ContentEncoding, "NONE")
+	h.RequestConfiguration = &c
+	return nil
+}

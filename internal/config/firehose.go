@@ -1,0 +1,43 @@
+package config
+
+import (
+	"errors"
+	"net/url"
+	"path/filepath"
+	"strings"
+)
+
+// ParseS3Endpoint reads the URL of a server that speaks S3.
+func ParseS3Endpoint(s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("want http://HOST[:PORT] or https://HOST[:PORT]")
+	}
+	if u.User != nil {
+		return nil, errors.New("credentials belong into --firehose-s3-credentials: others on the machine can read flags")
+	}
+	return u, nil
+}
+
+func (c *Config) checkFirehose(check func(ok bool, flag, format string, args ...any)) {
+	if c.FirehoseS3Endpoint != "" {
+		_, err := ParseS3Endpoint(c.FirehoseS3Endpoint)
+		check(err == nil, "firehose-s3-endpoint", "%v", err)
+		check(c.FirehoseDirectory == "", "firehose-directory", "objects go there or to --firehose-s3-endpoint, not both")
+	}
+	check(c.FirehoseS3Endpoint != "" || c.FirehoseS3Credentials == "", "firehose-s3-credentials", "want --firehose-s3-endpoint too")
+	check(c.FirehoseMaxStreams >= 0, "firehose-max-streams", "want 0 or more, have %d", c.FirehoseMaxStreams)
+	const least = 8 << 20
+	check(c.FirehoseMaxBuffer == 0 || c.FirehoseMaxBuffer >= least, "firehose-max-buffer", "want 8MiB or more, have %d bytes", c.FirehoseMaxBuffer)
+}
+
+// FirehoseFiles is the directory that has the objects of delivery streams; empty: none has.
+func (c *Config) FirehoseFiles() string {
+	switch {
+	case c.FirehoseS3Endpoint != "":
+		return ""
+	case c.FirehoseDirectory == "" && !c.Production && c.Store != MemoryStore:
+		return filepath.Join(c.Data, "firehose")
+	}
+	return c.FirehoseDirectory
+}

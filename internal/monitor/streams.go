@@ -1,0 +1,57 @@
+package monitor
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/monitor/metrics"
+	"godwit.dev/godwit/internal/stream"
+)
+
+// Streams makes metrics of what happens to delivery streams. One that nothing happens to
+// costs nothing.
+type Streams struct {
+	points  *metrics.Store
+	wake    func()
+	handles sync.Map // arn.ARN → *atomic.Pointer[metrics.Resource]
+}
+
+// NewStreams makes a Streams whose metrics go to points; wake asks for a call of Tick
+// after the present minute.
+func NewStreams(points *metrics.Store, wake func()) *Streams {
+	return &Streams{points: points, wake: wake}
+}
+
+// Record adds values to metrics of a stream. It does not block.
+func (s *Streams) Record(of arn.ARN, at time.Time, data ...metrics.Datum) {
+	found, ok := s.handles.Load(of)
+	if !ok {
+		of = of.Own()
+		found, _ = s.handles.LoadOrStore(of, &atomic.Pointer[metrics.Resource]{})
+		s.wake()
+	}
+	handle, minute := found.(*atomic.Pointer[metrics.Resource]), metrics.Minute(at)
+	for {
+		if r := handle.Load(); r != nil && r.Record(minute, data...) {
+			return
+		}
+		name, _ := stream.NameOf(of)
+		handle.Store(s.points.Resource(metrics.Owner{Account: of.Account, Region: of.Region}, "AWS/Firehose",
+			metrics.Dimensions(metrics.Dimension{Name: "DeliveryStreamName", Value: name})))
+	}
+}
+
+// Tick lets go of what points has forgotten, as nothing has happened for some minutes.
+func (s *Streams) Tick(time.Time) (more bool, err error) {
+	s.handles.Range(func(key, value any) bool {
+		if r := value.(*atomic.Pointer[metrics.Resource]).Load(); r != nil && r.Forgotten() {
+			s.handles.Delete(key)
+		} else {
+			more = true
+		}
+		return true
+	})
+	return more, nil
+}

@@ -1,0 +1,256 @@
+// Package streaming makes what serves delivery streams: their owner, what delivers from
+// them, and the operations of Firehose.
+package streaming
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/firehose"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/monitor"
+	"godwit.dev/godwit/internal/monitor/metrics"
+	"godwit.dev/godwit/internal/outlet"
+	"godwit.dev/godwit/internal/outlet/bucket"
+	"godwit.dev/godwit/internal/outlet/files"
+	"godwit.dev/godwit/internal/outlet/web"
+	"godwit.dev/godwit/internal/publicnet"
+	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/streams"
+	"godwit.dev/godwit/internal/stream"
+)
+
+// Streaming has the parts. Make one with New before the kernel is loaded, and Start it.
+type Streaming struct {
+	*streams.Module
+
+	options Options
+	close   []func()
+}
+
+// Options are what it is made of beside a kernel.
+type Options struct {
+	Config config.Config
+	Clock  clock.Clock
+	Logger *slog.Logger
+	// Trust is whose certificates endpoints may have; nil: as the system does.
+	Trust *tls.Config
+	// Own are the ports that the server listens at.
+	Own []uint16
+	// Connections bound the connections at once; nil: nothing does.
+	Connections *limit.Slots
+	// Dial makes connections; nil: over the network, to allowed addresses.
+	Dial limit.Dial
+	// Metrics takes what happens; nil: nobody counts.
+	Metrics *monitor.Streams
+	// Log takes what streams log of failed deliveries.
+	Log func(group arn.ARN, stream string, at time.Time, line []byte)
+	// Fault is the outage of a stream that was asked for, if any.
+	Fault func(a arn.ARN) error
+	// Assumable refuses a role that Firehose may not assume; nil: nobody asks.
+	Assumable func(s arn.ARN, role string) error
+}
+
+// New adds the owner of delivery streams to a kernel.
+func New(k *kernel.Kernel, sealing *seal.Keys, c config.Config) *Streaming {
+	return &Streaming{Module: streams.New(k, sealing, streams.Options{MaxStreams: c.FirehoseMaxStreams, MaxBytes: c.FirehoseMaxBuffer})}
+}
+
+// Start begins to deliver.
+func (s *Streaming) Start(o Options) error {
+	s.options = o
+	dial := o.Dial
+	if dial == nil {
+		dialer := &net.Dialer{KeepAlive: -1, Control: publicnet.Guard{AllowPrivate: o.Config.AllowPrivateEndpoints, Own: o.Own}.Control}
+		dial = dialer.DialContext
+	}
+	dial = o.Connections.Dial(dial)
+	buckets, err := s.buckets(dial)
+	if err != nil {
+		return err
+	}
+	transport := &http.Transport{DialContext: dial, TLSClientConfig: o.Trust.Clone(), DisableCompression: true, IdleConnTimeout: 4 * time.Second, ForceAttemptHTTP2: true}
+	s.close = append(s.close, transport.CloseIdleConnections)
+	out := outlet.New(outlet.Options{
+		Streams: s.Module, Buckets: buckets, Endpoints: &web.Endpoints{Transport: transport}, Clock: o.Clock, Logger: o.Logger, Observe: s.attempted,
+	})
+	s.Module.Start(out.Deliver, o.Fault)
+	return nil
+}
+
+// Close ends connections, once nothing is delivered any more.
+func (s *Streaming) Close() {
+	for _, f := range s.close {
+		f()
+	}
+}
+
+func (s *Streaming) noBuckets() bool {
+	return s.options.Config.FirehoseS3Endpoint == "" && s.options.Config.FirehoseFiles() == ""
+}
+
+func (s *Streaming) buckets(dial limit.Dial) (outlet.Buckets, error) {
+	c := s.options.Config
+	if s.noBuckets() {
+		return nil, nil //nolint:nilnil // as outlet.Options has it
+	}
+	if dir := c.FirehoseFiles(); dir != "" {
+		d, err := files.Open(dir)
+		if err != nil {
+			return nil, fmt.Errorf("the directory of delivery streams' objects cannot be opened: %w", err)
+		}
+		s.close = append(s.close, func() { _ = d.Close() })
+		return d, nil
+	}
+	endpoint, err := config.ParseS3Endpoint(c.FirehoseS3Endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("--firehose-s3-endpoint: %w", err)
+	}
+	o := bucket.Options{Endpoint: endpoint, Region: c.FirehoseS3Region, PathStyle: !c.FirehoseS3HostStyle, Dial: dial, Transport: &http.Transport{TLSClientConfig: s.options.Trust.Clone()}}
+	if o.Region == "" {
+		o.Region = c.Region
+	}
+	if c.FirehoseS3Credentials != "" {
+		if o.AccessKey, o.Secret, err = credentials(c); err != nil {
+			return nil, fmt.Errorf("--firehose-s3-credentials: %w", err)
+		}
+	}
+	server, err := bucket.New(o)
+	if err != nil {
+		return nil, err
+	}
+	s.close = append(s.close, server.Close)
+	return server, nil
+}
+
+// credentials reads an access key and its secret from a file that in production only its
+// owner may read.
+func credentials(c config.Config) (key, secret string, err error) {
+	path := c.FirehoseS3Credentials
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", "", err
+	}
+	if c.Production && info.Mode().Perm()&0o077 != 0 {
+		return "", "", fmt.Errorf("%s has mode %04o, so that others can use it: chmod 600 %s", path, info.Mode().Perm(), path)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", "", err
+	}
+	lines := strings.Fields(string(text))
+	if len(lines) != 2 {
+		return "", "", fmt.Errorf("%s: want an access key on the first line, and its secret on the second", path)
+	}
+	return lines[0], lines[1], nil
+}
+
+// Operations are those of Firehose.
+func (s *Streaming) Operations() []api.Operation {
+	return firehose.New(firehose.Options{
+		Store: s.Module, NoBuckets: s.noBuckets(), PlainEndpoints: !s.options.Config.Production, Assumable: s.options.Assumable, Observe: s.put,
+	}).Operations()
+}
+
+// put makes metrics of what was put.
+func (s *Streaming) put(p *firehose.Put) {
+	m := s.options.Metrics
+	if m == nil {
+		return
+	}
+	name := "PutRecord"
+	if p.Batch {
+		name = "PutRecordBatch"
+	}
+	data := []metrics.Datum{count(name+".Requests", 1)}
+	if p.Throttled {
+		data = append(data, count("ThrottledRecords", 1))
+	} else {
+		data = append(data, bytes(name+".Bytes", p.Bytes), bytes("IncomingBytes", p.Bytes), count("IncomingRecords", int64(p.Records)), count("IncomingPutRequests", 1))
+	}
+	if p.Batch {
+		data = append(data, count(name+".Records", int64(p.Records)))
+	}
+	m.Record(p.Stream, p.At, data...)
+}
+
+func count(name string, n int64) metrics.Datum {
+	return metrics.Datum{Name: name, Unit: "Count", Value: float64(n)}
+}
+
+func bytes(name string, n int64) metrics.Datum {
+	return metrics.Datum{Name: name, Unit: "Bytes", Value: float64(n)}
+}
+
+// prefixes are the beginnings of metrics by what is attempted.
+var prefixes = [...]string{outlet.ToS3: "DeliveryToS3", outlet.ToHTTP: "DeliveryToHttpEndpoint", outlet.ToHTTPBackup: "BackupToS3"}
+
+// attempted makes metrics of an attempt, and an entry of the stream's log of a failure.
+func (s *Streaming) attempted(e *outlet.Event) {
+	if e.Failed != nil {
+		s.log(e)
+	}
+	m := s.options.Metrics
+	if m == nil {
+		return
+	}
+	p := prefixes[e.Kind]
+	if e.Failed != nil {
+		m.Record(e.Stream.ARN(), e.At, count(p+".Success", 0))
+		return
+	}
+	age := max(e.At.UnixMilli()-e.Oldest, 0) / int64(time.Second/time.Millisecond)
+	m.Record(e.Stream.ARN(), e.At, count(p+".Success", 1), count(p+".Records", e.Records), bytes(p+".Bytes", e.Bytes),
+		metrics.Datum{Name: p + ".DataFreshness", Unit: "Seconds", Value: float64(age)})
+}
+
+// log tells a stream's log group of a failure, if it has one.
+func (s *Streaming) log(e *outlet.Event) {
+	to := loggingOf(e)
+	if to == nil || to.Enabled == nil || !*to.Enabled || s.options.Log == nil {
+		return
+	}
+	text, err := json.Marshal(map[string]any{
+		"deliveryStreamARN": e.Stream.ARN().String(), "destination": destinationOf(e), "deliveryStreamVersionId": e.Stream.Version,
+		"message": e.Failed.Message, "errorCode": e.Failed.Code,
+	})
+	if err == nil {
+		s.options.Log(arn.LogGroup(e.Stream.Region, e.Stream.Account, *to.LogGroupName), *to.LogStreamName, e.At, text)
+	}
+}
+
+func loggingOf(e *outlet.Event) *stream.Logging {
+	if e.Kind == outlet.ToHTTP {
+		return e.Stream.HTTP.CloudWatchLoggingOptions
+	}
+	return e.Stream.Objects().CloudWatchLoggingOptions
+}
+
+func destinationOf(e *outlet.Event) string {
+	if e.Kind == outlet.ToHTTP {
+		return *e.Stream.HTTP.EndpointConfiguration.Url
+	}
+	return *e.Stream.Objects().BucketARN
+}
+
+// PolicyTags are the tags of a stream; none of one that is not there.
+func (s *Streaming) PolicyTags(_ context.Context, a arn.ARN) map[string]string {
+	found, err := s.Find(a)
+	if err != nil {
+		return nil
+	}
+	return found.Tags
+}

@@ -1,0 +1,20 @@
+package server
+
+import (
+	"crypto/tls"
+
+	"godwit.dev/godwit/internal/monitor/logs"
+	"godwit.dev/godwit/internal/server/monitoring"
+	"godwit.dev/godwit/internal/server/roles"
+	"godwit.dev/godwit/internal/server/streaming"
+	"godwit.dev/godwit/internal/shard"
+)
+
+// startStreams has delivery streams delivered.
+func startStreams(deps Deps, hoses *streaming.Streaming, trust *tls.Config, m *monitoring.Monitoring, groups *logs.Logs, engine *shard.Engine, acting *roles.Service) error {
+	o := streaming.Options{
+		Config: deps.Config, Clock: deps.Clock, Logger: deps.Log, Trust: trust, Own: deps.ownPorts(), Connections: deps.Limits.outgoing, Dial: deps.World.Dial,
+		Log: groups.Writer().Put, Metrics: m.Streams(), Fault: engine.Injected, Assumable: acting.Assumable,
+	}
+	return hoses.Start(o)
+}

@@ -1,0 +1,351 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/sorted"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/stream"
+)
+
+// chunkBytes is about how much is kept together: far less than a commit may hold.
+const chunkBytes = 512 << 10
+
+// sealedChunk is a chunk before it has a number.
+type sealedChunk struct {
+	stream.Chunk
+
+	records []byte
+}
+
+// Put takes records into a stream; each of them has an id then, in their order. It returns
+// once they are durable; ctx ends nothing that was begun. What is refused is so as a whole,
+// and nothing of it is kept. Errors: stream.ErrNoStream, stream.ErrFull, kernel.ErrFull.
+func (m *Module) Put(ctx context.Context, a arn.ARN, records []stream.Record) (ids []string, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if m.kernel.Full() {
+		return nil, kernel.ErrFull
+	}
+	s, err := m.taking(a)
+	if err != nil {
+		m.shard.Log.Sync()
+		return nil, err
+	}
+	chunks, size, err := m.seal(s, records)
+	if err != nil {
+		return nil, err
+	}
+	var first uint64
+	var now int64
+	c, err := m.shard.Run(true, func(*kernel.Tx) error {
+		h, err := m.find(a)
+		if err != nil {
+			return err
+		}
+		if h.Number != s.Number { // it is another one by now
+			return stream.ErrNoStream.With(s.Name, s.Account)
+		}
+		if h.bytes+size > m.options.MaxBytes {
+			return stream.ErrFull
+		}
+		now = m.shard.Now()
+		if h.next == h.first || h.batch != nil && h.next == h.batch.To+1 {
+			h.oldest = now
+		}
+		first = h.next
+		for i := range chunks {
+			if i > 0 {
+				m.shard.CommitPart(true)
+			}
+			chunk := &chunks[i]
+			chunk.Arrival = now
+			m.shard.Batch.Set(numberKey(keyspace.HoseChunks, h.Number, h.next), chunk.Encode())
+			m.shard.Batch.Set(numberKey(keyspace.HoseRecords, h.Number, h.next), chunk.records)
+			h.next++
+			h.bytes += weight(&chunk.Chunk)
+		}
+		m.schedule(h)
+		return nil
+	})
+	c.Wait()
+	if err != nil {
+		m.shard.Log.Sync()
+		return nil, err
+	}
+	return recordIDs(s.Number, now, first, len(records)), nil
+}
+
+// taking finds a stream that records are put into.
+func (m *Module) taking(a arn.ARN) (s *stream.Stream, err error) {
+	_, err = m.shard.Run(false, func(*kernel.Tx) error {
+		h, err := m.find(a)
+		if err == nil && m.fault != nil {
+			err = m.fault(a)
+		}
+		if err == nil {
+			s = h.Stream
+		}
+		return err
+	})
+	return s, err
+}
+
+// seal makes chunks of records.
+func (m *Module) seal(s *stream.Stream, records []stream.Record) (chunks []sealedChunk, size int64, err error) {
+	place := recordContext(s)
+	stream.Split(records, chunkBytes, func(part []stream.Record, bytes int) {
+		var kept []byte
+		kept, sealErr := m.sealer.Seal(stream.AppendRecords(make([]byte, 0, bytes+4*len(part)), part), place)
+		err = errors.Join(err, sealErr)
+		c := sealedChunk{stream.Chunk{Records: uint32(len(part)), Bytes: uint32(bytes)}, kept}
+		size += weight(&c.Chunk)
+		chunks = append(chunks, c)
+	})
+	return chunks, size, err
+}
+
+func recordContext(s *stream.Stream) []byte {
+	return seal.Context("records of a delivery stream", s.Account, s.Region, s.Name, strconv.FormatUint(s.Number, 10))
+}
+
+// recordIDs makes the ids of records that came together.
+func recordIDs(number uint64, now int64, first uint64, records int) []string {
+	ids := make([]string, records)
+	head := fmt.Sprintf("%013d%013d%018d", now, number, first)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("%s%012d", head, i)
+	}
+	return ids
+}
+
+// schedule sets when a stream has something to deliver, in a transaction.
+func (m *Module) schedule(h *held) {
+	m.due.Remove(h)
+	if h.busy {
+		return
+	}
+	pending := h.next > h.first
+	if h.batch != nil {
+		h.at = h.batch.Next
+	} else if size, interval := h.Hints(); pending {
+		h.at = h.oldest + interval.Milliseconds()
+		if h.bytes >= size {
+			h.at = h.oldest
+		}
+	} else {
+		return
+	}
+	m.due.Push(h)
+}
+
+// NextDue implements kernel.Module.
+func (m *Module) NextDue() int64 {
+	if m.deliver == nil || len(m.due) == 0 {
+		return 0
+	}
+	return max(m.due[0].at, 1)
+}
+
+// ticked is how many streams one tick starts with at most.
+const ticked = 100
+
+// Tick implements kernel.Module: who delivers is told of the streams that have something.
+func (m *Module) Tick(now int64) {
+	for n := 0; n < ticked && m.deliver != nil && len(m.due) > 0 && m.due[0].at <= now; n++ {
+		h := m.due[0]
+		m.due.Remove(h)
+		h.busy = true
+		a, deliver := h.ARN(), m.deliver
+		m.kernel.GoBackground(func() { deliver(a) })
+	}
+}
+
+// Start has what is due delivered: deliver is called, in the background and with the clock
+// held, for one stream at a time but for several streams at once, and takes batches until
+// Next gives none.
+// fault tells of the outage of a stream that was asked for; it may be nil.
+func (m *Module) Start(deliver func(a arn.ARN), fault func(a arn.ARN) error) {
+	_, _ = m.shard.Run(false, func(*kernel.Tx) error {
+		m.deliver, m.fault = deliver, fault
+		m.shard.Arm()
+		return nil
+	})
+}
+
+// Stopping is closed when deliveries are to end.
+func (m *Module) Stopping() <-chan struct{} { return m.kernel.Stopping }
+
+// Next is the batch of a stream that is to be delivered now, which it is told of once it
+// is durable; nil: there is none, and the caller's turn is over.
+func (m *Module) Next(a arn.ARN) (*stream.Stream, *stream.Batch, error) {
+	var s *stream.Stream
+	var b *stream.Batch
+	var from, to uint64
+	_, _ = m.shard.Run(false, func(*kernel.Tx) error {
+		h := m.streams[a]
+		if h == nil {
+			return nil
+		}
+		h.busy = false
+		m.schedule(h)
+		if h.place == sorted.Outside || h.at > m.shard.Now() || m.shard.Closed {
+			m.shard.Arm()
+			return nil
+		}
+		m.due.Remove(h)
+		h.busy = true
+		s, b, from, to = h.Stream, h.batch, h.first, h.next
+		return nil
+	})
+	if s == nil || b != nil {
+		return s, b, nil
+	}
+	// Chunks come behind those that are looked at, and none of them goes: the stream is busy.
+	formed, err := m.form(s, from, to)
+	if err != nil {
+		return nil, nil, err
+	}
+	there := false
+	err = m.run(func() error {
+		if h := m.streams[a]; h != nil && h.Number == s.Number {
+			there = true
+			formed.Begun = m.shard.Now()
+			h.batch, h.taken, h.oldest = &formed.Batch, formed.weight, formed.behind
+			if h.oldest == 0 && h.next > to {
+				h.oldest = formed.Begun // of what has come meanwhile, about
+			}
+			m.shard.Batch.Set(numberKey(keyspace.HoseBatches, h.Number), h.batch.Encode())
+		}
+		return nil
+	})
+	if err != nil || !there {
+		return nil, nil, err
+	}
+	return s, &formed.Batch, nil
+}
+
+// formed is a new batch.
+type formed struct {
+	stream.Batch
+
+	weight int64
+	behind int64 // when the first chunk came that is behind it; 0: there is none
+}
+
+// form makes a batch of the first chunks of a stream.
+func (m *Module) form(s *stream.Stream, from, to uint64) (*formed, error) {
+	size, _ := s.Hints()
+	b := &formed{Batch: stream.Batch{ID: uuid.NewString(), From: from, Version: s.Version}}
+	err := store.Each(m.reader, keyspace.Span{
+		Lower: numberKey(keyspace.HoseChunks, s.Number, from), Upper: numberKey(keyspace.HoseChunks, s.Number, to),
+	}, func(key, value []byte) bool {
+		c, err := stream.DecodeChunk(value)
+		if err != nil {
+			return true // what cannot be read is left out, and told when its records are read
+		}
+		if b.weight >= size && b.Records > 0 {
+			b.behind = c.Arrival
+			return false
+		}
+		if b.Records == 0 {
+			b.Oldest = c.Arrival
+		}
+		b.To = numberOf(key, 1)
+		b.Records += int64(c.Records)
+		b.Bytes += int64(c.Bytes)
+		b.weight += weight(&c)
+		return true
+	})
+	if b.To == 0 { // they are damaged
+		b.To, b.Oldest = to-1, s.Created.UnixMilli()
+	}
+	return b, err
+}
+
+// Read gives the records of a batch, chunk by chunk, with the time when they came in epoch
+// milliseconds. They are valid until f returns. What cannot be read is left out: unreadable
+// counts such chunks. It fails with f's error, or the store's.
+func (m *Module) Read(s *stream.Stream, b *stream.Batch, f func(arrival int64, records []stream.Record) error) (unreadable int, err error) {
+	place := recordContext(s)
+	var records []stream.Record
+	arrivals, err := m.reader.Iter(numberKey(keyspace.HoseChunks, s.Number, b.From), numberKey(keyspace.HoseChunks, s.Number, b.To+1))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, arrivals.Close()) }()
+	var failed error
+	err = store.Each(m.reader, keyspace.Span{
+		Lower: numberKey(keyspace.HoseRecords, s.Number, b.From), Upper: numberKey(keyspace.HoseRecords, s.Number, b.To+1),
+	}, func(_, value []byte) bool {
+		arrival := b.Oldest
+		if arrivals.Next() {
+			if c, err := stream.DecodeChunk(arrivals.Value()); err == nil {
+				arrival = c.Arrival
+			}
+		}
+		kept, openErr := m.sealer.Open(value, place)
+		if openErr == nil {
+			records, openErr = stream.DecodeRecords(records[:0], kept)
+		}
+		if openErr != nil {
+			unreadable++
+			return true
+		}
+		failed = f(arrival, records)
+		return failed == nil
+	})
+	return unreadable, errors.Join(failed, err)
+}
+
+// Save keeps how far the delivery of a batch has come, durably.
+func (m *Module) Save(s *stream.Stream, b *stream.Batch) error {
+	return m.run(func() error {
+		if h := m.streams[s.ARN()]; h != nil && h.Number == s.Number && h.batch != nil && h.batch.ID == b.ID {
+			h.batch = b
+			m.shard.Batch.Set(numberKey(keyspace.HoseBatches, h.Number), b.Encode())
+		}
+		return nil
+	})
+}
+
+// Done removes a batch that was delivered, and its records.
+func (m *Module) Done(s *stream.Stream, b *stream.Batch) error {
+	return m.run(func() error {
+		h := m.streams[s.ARN()]
+		if h == nil || h.Number != s.Number || h.batch == nil || h.batch.ID != b.ID {
+			return nil
+		}
+		out := &m.shard.Batch
+		out.Delete(numberKey(keyspace.HoseBatches, h.Number))
+		out.DeleteRange(numberKey(keyspace.HoseChunks, h.Number, b.From), numberKey(keyspace.HoseChunks, h.Number, b.To+1))
+		out.DeleteRange(numberKey(keyspace.HoseRecords, h.Number, b.From), numberKey(keyspace.HoseRecords, h.Number, b.To+1))
+		h.bytes -= h.taken
+		h.batch, h.taken, h.first = nil, 0, b.To+1
+		return nil
+	})
+}
+
+// Held is how much a stream holds, in bytes of records, and since when, epoch milliseconds;
+// 0: it holds nothing.
+func (m *Module) Held(a arn.ARN) (bytes, since int64) {
+	m.shard.View(func() {
+		if h := m.streams[a]; h != nil && h.next > h.first {
+			bytes, since = h.bytes, h.oldest
+			if h.batch != nil {
+				since = h.batch.Oldest
+			}
+		}
+	})
+	return bytes, since
+}

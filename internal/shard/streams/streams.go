@@ -1,0 +1,334 @@
+// Package streams keeps delivery streams and what they have taken until it is delivered.
+//
+// Invariants: what Put answered is durable; a record is in the store until a batch that it
+// is of was delivered whole; a batch is durable before it is first tried, so that another
+// try, also behind a crash, is of the same records under the same name; of records nothing
+// is in memory but how much there is.
+package streams
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/sorted"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/stream"
+)
+
+// Options are what a Module is made of.
+type Options struct {
+	// MaxStreams bounds the streams of an account in a region; 0: no bound.
+	MaxStreams int
+	// MaxBytes bounds what a stream holds until it is delivered; 0: 1 GiB.
+	MaxBytes int64
+}
+
+// Module keeps delivery streams. It is a module of the kernel, with a shard of its own.
+type Module struct {
+	kernel.NopModule
+	kernel  *kernel.Kernel
+	options Options
+	shard   *kernel.Shard // whose lock guards what follows
+	reader  journal.Reader
+	sealer  *seal.Sealer
+
+	streams map[arn.ARN]*held
+	owners  map[owner]*sorted.List[string] // the names of their streams
+	due     sorted.Heap[*held]             // those with something to deliver that nobody delivers now
+	deliver func(a arn.ARN)                // nil: nobody delivers yet
+	fault   func(a arn.ARN) error          // the outage of a stream that was asked for; nil: there are none
+}
+
+type owner struct{ account, region string }
+
+// held is a stream, and how much it holds.
+type held struct {
+	*stream.Stream
+
+	first, next uint64 // of the chunks that are there: [first, next)
+	bytes       int64  // of records, those of the batch included
+	taken       int64  // of the batch
+	oldest      int64  // when the first record came that is of no batch, epoch milliseconds
+	batch       *stream.Batch
+	busy        bool // its batch is being delivered
+	at          int64
+	place       int32
+}
+
+// Before implements sorted.Heap's elements.
+func (h *held) Before(o *held) bool { return h.at < o.at }
+
+// Place implements sorted.Heap's elements.
+func (h *held) Place() *int32 { return &h.place }
+
+// usualMaxBytes is Options.MaxBytes unless given.
+const usualMaxBytes = 1 << 30
+
+// New adds the module to a kernel.
+func New(k *kernel.Kernel, sealing *seal.Keys, o Options) *Module {
+	if o.MaxBytes == 0 {
+		o.MaxBytes = usualMaxBytes
+	}
+	m := &Module{
+		kernel: k, options: o, shard: k.Beside(keyspace.HoseStream), sealer: sealing.Sealer("delivery streams"),
+		streams: map[arn.ARN]*held{}, owners: map[owner]*sorted.List[string]{},
+	}
+	m.shard.Add(m)
+	return m
+}
+
+// Load implements kernel.Module: it reads which streams there are, and how much they hold.
+func (m *Module) Load() error {
+	m.reader = m.shard.Log.Reader()
+	var unreadable error
+	numbers := map[uint64]*held{}
+	err := store.Each(m.reader, keyspace.Prefix([]byte{keyspace.HoseSpace, keyspace.HoseStreams}), func(key, value []byte) bool {
+		s, err := stream.Decode(value)
+		if err != nil {
+			unreadable = fmt.Errorf("delivery stream %q: %w", key, err)
+			return false
+		}
+		numbers[s.Number] = m.add(s)
+		return true
+	})
+	if err := errors.Join(err, unreadable); err != nil {
+		return err
+	}
+	err = store.Each(m.reader, keyspace.Prefix([]byte{keyspace.HoseSpace, keyspace.HoseBatches}), func(key, value []byte) bool {
+		b, err := stream.DecodeBatch(value)
+		h := numbers[numberOf(key, 0)]
+		switch {
+		case err != nil:
+			unreadable = fmt.Errorf("batch of a delivery stream %q: %w", key, err)
+			return false
+		case h != nil:
+			h.batch, h.taken = b, b.Bytes
+		}
+		return true
+	})
+	if err := errors.Join(err, unreadable); err != nil {
+		return err
+	}
+	err = store.Each(m.reader, keyspace.Prefix([]byte{keyspace.HoseSpace, keyspace.HoseChunks}), func(key, value []byte) bool {
+		c, err := stream.DecodeChunk(value)
+		if err != nil {
+			unreadable = fmt.Errorf("chunk of a delivery stream %q: %w", key, err)
+			return false
+		}
+		h, sequence := numbers[numberOf(key, 0)], numberOf(key, 1)
+		if h == nil {
+			return true
+		}
+		if h.next == h.first {
+			h.first = sequence
+		}
+		h.next = sequence + 1
+		h.bytes += weight(&c)
+		if h.oldest == 0 && (h.batch == nil || sequence > h.batch.To) {
+			h.oldest = c.Arrival
+		}
+		return true
+	})
+	for _, h := range numbers {
+		m.schedule(h)
+	}
+	return errors.Join(err, unreadable)
+}
+
+// weight is what a chunk counts of its stream's bound: one of few bytes takes its place,
+// too.
+func weight(c *stream.Chunk) int64 { return max(int64(c.Bytes), leastWeight) }
+
+const leastWeight = 1 << 10
+
+// Resume implements kernel.Module.
+func (m *Module) Resume() { m.shard.Arm() }
+
+func (m *Module) add(s *stream.Stream) *held {
+	h := &held{Stream: s, place: sorted.Outside, first: 1, next: 1}
+	m.streams[s.ARN()] = h
+	of := owner{s.Account, s.Region}
+	if m.owners[of] == nil {
+		m.owners[of] = &sorted.List[string]{Compare: strings.Compare}
+	}
+	m.owners[of].Add(s.Name)
+	return h
+}
+
+func numberKey(kind byte, numbers ...uint64) []byte {
+	k := append(make([]byte, 0, 2+8*len(numbers)), keyspace.HoseSpace, kind)
+	for _, n := range numbers {
+		k = binary.BigEndian.AppendUint64(k, n)
+	}
+	return k
+}
+
+func numberOf(key []byte, n int) uint64 { return binary.BigEndian.Uint64(key[2+8*n:]) }
+
+func streamKey(s *stream.Stream) []byte {
+	key := append([]byte{keyspace.HoseSpace, keyspace.HoseStreams}, s.Account...)
+	key = append(append(append(key, 0), s.Region...), 0)
+	return append(key, s.Name...)
+}
+
+// run runs a command, and returns once all that it has seen and done is durable.
+func (m *Module) run(command func() error) error {
+	_, err := m.shard.Run(true, func(*kernel.Tx) error { return command() })
+	m.shard.Log.Sync()
+	return err
+}
+
+// find finds a stream, in a transaction.
+func (m *Module) find(a arn.ARN) (*held, error) {
+	if h := m.streams[a]; h != nil {
+		return h, nil
+	}
+	name, _ := stream.NameOf(a)
+	return nil, stream.ErrNoStream.With(name, a.Account)
+}
+
+// Create makes a stream. Its number, version and times are set here; the access key of an
+// HTTP endpoint is key. Errors: stream.ErrTaken, stream.ErrMany.
+func (m *Module) Create(s *stream.Stream, key string) error {
+	if m.kernel.Full() {
+		return kernel.ErrFull
+	}
+	return m.run(func() error {
+		if m.streams[s.ARN()] != nil {
+			return stream.ErrTaken.With(s.Name, s.Account)
+		}
+		if all := m.owners[owner{s.Account, s.Region}]; m.options.MaxStreams > 0 && all != nil && len(all.Items) >= m.options.MaxStreams {
+			return stream.ErrMany.With(m.options.MaxStreams)
+		}
+		m.shard.Meta.Incarnation++
+		s.Number, s.Version = m.shard.Meta.Incarnation, 1
+		s.Created = clock.Time(m.shard.Now())
+		if err := m.sealKey(s, key); err != nil {
+			return err
+		}
+		m.put(s)
+		m.add(s)
+		return nil
+	})
+}
+
+func (m *Module) sealKey(s *stream.Stream, key string) (err error) {
+	if key == "" {
+		s.Sealed = nil
+		return nil
+	}
+	s.Sealed, err = m.sealer.Seal([]byte(key), keyContext(s))
+	return err
+}
+
+func keyContext(s *stream.Stream) []byte {
+	return seal.Context("access key of a delivery stream's endpoint", s.Account, s.Region, s.Name)
+}
+
+// AccessKey is the access key of a stream's HTTP endpoint; empty for none.
+func (m *Module) AccessKey(s *stream.Stream) (string, error) {
+	if s.Sealed == nil {
+		return "", nil
+	}
+	key, err := m.sealer.Open(s.Sealed, keyContext(s))
+	return string(key), err
+}
+
+func (m *Module) put(s *stream.Stream) { m.shard.Batch.Set(streamKey(s), s.Encode()) }
+
+// Find finds a stream, with stream.ErrNoStream if there is none.
+func (m *Module) Find(a arn.ARN) (s *stream.Stream, err error) {
+	err = m.run(func() error {
+		h, err := m.find(a)
+		if err == nil {
+			s = h.Stream
+		}
+		return err
+	})
+	return s, err
+}
+
+// Change changes a stream. key is another access key for its HTTP endpoint; nil: as it is.
+// Errors: stream.ErrNoStream, and the command's.
+func (m *Module) Change(a arn.ARN, key *string, command func(s *stream.Stream, now time.Time) error) error {
+	return m.run(func() error {
+		h, err := m.find(a)
+		if err != nil {
+			return err
+		}
+		next := h.Clone()
+		if err := command(next, clock.Time(m.shard.Now())); err != nil {
+			return err
+		}
+		if key != nil {
+			err = m.sealKey(next, *key)
+		}
+		if err != nil {
+			return err
+		}
+		m.put(next)
+		h.Stream = next
+		m.schedule(h)
+		return nil
+	})
+}
+
+// Delete removes a stream and what it holds.
+func (m *Module) Delete(a arn.ARN) error {
+	return m.run(func() error {
+		h, err := m.find(a)
+		if err != nil {
+			return err
+		}
+		m.due.Remove(h)
+		delete(m.streams, a)
+		m.owners[owner{h.Account, h.Region}].Remove(h.Name)
+		b := &m.shard.Batch
+		b.Delete(streamKey(h.Stream))
+		b.Delete(numberKey(keyspace.HoseBatches, h.Number))
+		b.DeleteRange(numberKey(keyspace.HoseChunks, h.Number), numberKey(keyspace.HoseChunks, h.Number+1))
+		b.DeleteRange(numberKey(keyspace.HoseRecords, h.Number), numberKey(keyspace.HoseRecords, h.Number+1))
+		return nil
+	})
+}
+
+// List gives the names of an account's streams in a region, in their order, from behind
+// one; at most limit, and whether there are others.
+func (m *Module) List(account, region, after string, limit int) (names []string, more bool) {
+	_ = m.run(func() error {
+		if all := m.owners[owner{account, region}]; all != nil {
+			names, more = all.Page(func(name string) bool { return name <= after }, limit)
+		}
+		return nil
+	})
+	return names, more
+}
+
+// CheckRecord reports whether a record can be read.
+func CheckRecord(id keyspace.ID, value []byte) error {
+	var err error
+	switch id {
+	case keyspace.KindHose:
+		_, err = stream.Decode(value)
+	case keyspace.KindHoseBatch:
+		_, err = stream.DecodeBatch(value)
+	case keyspace.KindHoseChunk:
+		_, err = stream.DecodeChunk(value)
+	case keyspace.KindHoseRecords:
+		if len(value) < seal.Overhead || value[0] != seal.Form {
+			err = stream.ErrRecord
+		}
+	default:
+		err = stream.ErrRecord
+	}
+	return err
+}

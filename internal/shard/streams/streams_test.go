@@ -1,0 +1,355 @@
+package streams_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/shardtest"
+	"godwit.dev/godwit/internal/shard/streams"
+	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/stream"
+	"godwit.dev/godwit/test/soak"
+)
+
+func sealing(t *testing.T) *seal.Keys {
+	t.Helper()
+	keys, _, err := seal.NewKeys(seal.NewRoot())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+func open(t *testing.T, j *journal.Journal, keys *seal.Keys, c clock.Clock, o streams.Options) *streams.Module {
+	t.Helper()
+	k := kernel.New(kernel.Options{Journal: j, Clock: c, Logger: slog.New(slog.DiscardHandler)})
+	m := streams.New(k, keys, o)
+	if err := k.Load(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = k.Close() })
+	return m
+}
+
+func name(of string) arn.ARN { return stream.Name(shardtest.Region, shardtest.Account, of) }
+
+// made is a stream that is delivered after a minute or 1 MiB.
+func made(of string) *stream.Stream {
+	return &stream.Stream{Account: shardtest.Account, Region: shardtest.Region, Name: of, S3: &stream.ExtendedS3{
+		RoleARN: new("arn:aws:iam::000000000000:role/r"), BucketARN: new("arn:aws:s3:::b"),
+		BufferingHints: &stream.BufferingHints{SizeInMBs: new(1), IntervalInSeconds: new(60)},
+	}}
+}
+
+func create(t *testing.T, m *streams.Module, of string) {
+	t.Helper()
+	if err := m.Create(made(of), ""); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func put(t *testing.T, m *streams.Module, to string, data ...string) {
+	t.Helper()
+	var records []stream.Record
+	for _, d := range data {
+		records = append(records, stream.Record{Data: []byte(d)})
+	}
+	ids, err := m.Put(t.Context(), name(to), records)
+	if err != nil || len(ids) != len(data) {
+		t.Fatalf("%v, %v", ids, err)
+	}
+}
+
+// read gives the records of a batch.
+func read(t *testing.T, m *streams.Module, s *stream.Stream, b *stream.Batch) (all []string) {
+	t.Helper()
+	unreadable, err := m.Read(s, b, func(_ int64, records []stream.Record) error {
+		for _, r := range records {
+			all = append(all, string(r.Data))
+		}
+		return nil
+	})
+	if err != nil || unreadable != 0 {
+		t.Fatalf("%d chunks are unreadable, %v", unreadable, err)
+	}
+	return all
+}
+
+// next is the batch that is due; nil: there is none.
+func next(t *testing.T, m *streams.Module, of string) (*stream.Stream, *stream.Batch) {
+	t.Helper()
+	s, b, err := m.Next(name(of))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, b
+}
+
+// everything tells all streams and what they hold.
+func everything(t *testing.T) func(m *streams.Module) string {
+	return func(m *streams.Module) string {
+		var out strings.Builder
+		names, _ := m.List(shardtest.Account, shardtest.Region, "", 100)
+		for _, n := range names {
+			s, err := m.Find(name(n))
+			if err != nil {
+				t.Fatal(err)
+			}
+			held, since := m.Held(name(n))
+			key, err := m.AccessKey(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintln(&out, n, s.Number, s.Version, s.Tags, key, held, since, read(t, m, s, &stream.Batch{To: 1 << 60}))
+		}
+		return out.String()
+	}
+}
+
+// Whatever was acknowledged is there after a crash, and no command by half. A batch that
+// was begun is the same then.
+func TestCrash(t *testing.T) {
+	keys := sealing(t)
+	var mu sync.Mutex
+	begun := map[uint64]string{} // the ids of batches by their first chunk
+	deliver := func(done bool) func(m *streams.Module) {
+		return func(m *streams.Module) {
+			s, b := next(t, m, "a")
+			if b == nil {
+				t.Fatal("nothing is due")
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if id := begun[b.From]; id != "" && id != b.ID {
+				t.Errorf("the batch from %d is another one", b.From)
+			}
+			begun[b.From] = b.ID
+			later := *b
+			later.Attempts++
+			err := m.Save(s, &later)
+			if done {
+				err = m.Done(s, &later)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	puts := func(data ...string) func(m *streams.Module) {
+		return func(m *streams.Module) { put(t, m, "a", data...) }
+	}
+	large := strings.Repeat("x", 400<<10)
+	shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Unraced(3, 1), func(j *journal.Journal) *streams.Module {
+		return open(t, j, keys, clock.NewVirtual(shardtest.Start), streams.Options{})
+	}, everything(t),
+		func(m *streams.Module) { create(t, m, "a") },
+		puts("1", "2"), puts(""), puts("3"),
+		func(m *streams.Module) {
+			if err := m.Change(name("a"), new("key"), func(s *stream.Stream, _ time.Time) error { return s.Tag(map[string]string{"t": "1"}) }); err != nil {
+				t.Fatal(err)
+			}
+		},
+		puts(large), puts(large), puts(large), puts(large),
+		deliver(false), puts("4"), deliver(true),
+		func(m *streams.Module) { create(t, m, "b") },
+		func(m *streams.Module) {
+			if err := m.Delete(name("a")); err != nil {
+				t.Fatal(err)
+			}
+		},
+		func(m *streams.Module) { create(t, m, "a") },
+		puts("of another life"),
+	)
+}
+
+// Batches are due by size and by time, and hold records in their order.
+func TestBatches(t *testing.T) {
+	c := clock.NewVirtual(shardtest.Start)
+	m := open(t, shardtest.JournalOf(t, memory.New(), nil), sealing(t), c, streams.Options{})
+	create(t, m, "a")
+	put(t, m, "a", "1", "2")
+	if _, b := next(t, m, "a"); b != nil {
+		t.Errorf("%+v is due", b)
+	}
+	if _, err := c.Advance(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	s, b := next(t, m, "a")
+	if b == nil || b.Records != 2 || b.Bytes != 2 || b.Oldest != shardtest.Start.UnixMilli() || fmt.Sprint(read(t, m, s, b)) != "[1 2]" {
+		t.Fatalf("%+v", b)
+	}
+	put(t, m, "a", "3")
+	if _, err := c.Advance(t.Context(), 30*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	later := *b
+	later.Next = c.Now().Add(time.Second).UnixMilli()
+	if err := m.Save(s, &later); err != nil {
+		t.Fatal(err)
+	}
+	if _, b := next(t, m, "a"); b != nil {
+		t.Errorf("%+v is due before its time", b)
+	}
+	if _, err := c.Advance(t.Context(), time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if s, b = next(t, m, "a"); b == nil || b.ID != later.ID || fmt.Sprint(read(t, m, s, b)) != "[1 2]" {
+		t.Fatalf("%+v", b)
+	}
+	if err := m.Done(s, b); err != nil {
+		t.Fatal(err)
+	}
+	if _, b := next(t, m, "a"); b != nil {
+		t.Errorf("%+v is due before its time", b)
+	}
+	// 4 MiB at once are several chunks, and several batches of 1 MiB.
+	var large []stream.Record
+	for i := range 500 {
+		large = append(large, stream.Record{Data: bytes.Repeat([]byte{byte(i)}, 8<<10)})
+	}
+	if _, err := m.Put(t.Context(), name("a"), large); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	batches := 0
+	for {
+		s, b := next(t, m, "a")
+		if b == nil {
+			break
+		}
+		batches++
+		got = append(got, read(t, m, s, b)...)
+		if err := m.Done(s, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Advance(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	for s, b := next(t, m, "a"); b != nil; s, b = next(t, m, "a") {
+		got = append(got, read(t, m, s, b)...)
+		if err := m.Done(s, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(got) != 501 || got[0] != "3" || batches < 3 {
+		t.Fatalf("%d records in %d batches", len(got), batches)
+	}
+	for i, data := range got[1:] {
+		if data != string(large[i].Data) {
+			t.Fatalf("record %d is another one", i)
+		}
+	}
+	if held, since := m.Held(name("a")); held != 0 || since != 0 {
+		t.Errorf("%d bytes are held since %d", held, since)
+	}
+}
+
+// What is refused changes nothing.
+func TestRefusals(t *testing.T) {
+	m := open(t, shardtest.JournalOf(t, memory.New(), nil), sealing(t), clock.NewVirtual(shardtest.Start), streams.Options{MaxStreams: 1, MaxBytes: 1 << 20})
+	create(t, m, "a")
+	put(t, m, "a", strings.Repeat("x", 900<<10))
+	before := everything(t)(m)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	big := []stream.Record{{Data: make([]byte, 200<<10)}}
+	for what, tt := range map[string]struct {
+		err, want error
+	}{
+		"taken":        {m.Create(made("a"), ""), stream.ErrTaken},
+		"too many":     {m.Create(made("b"), ""), stream.ErrMany},
+		"no stream":    {m.Delete(name("none")), stream.ErrNoStream},
+		"full":         {errorOf(m.Put(t.Context(), name("a"), big)), stream.ErrFull},
+		"put to none":  {errorOf(m.Put(t.Context(), name("none"), big)), stream.ErrNoStream},
+		"who has gone": {errorOf(m.Put(gone, name("a"), big)), context.Canceled},
+		"command": {m.Change(name("a"), nil, func(s *stream.Stream, _ time.Time) error {
+			s.Version = 7
+			return stream.ErrVersion
+		}), stream.ErrVersion},
+	} {
+		if !errors.Is(tt.err, tt.want) {
+			t.Errorf("%s: %v", what, tt.err)
+		}
+	}
+	if after := everything(t)(m); after != before {
+		t.Errorf("%s became %s", before, after)
+	}
+}
+
+func errorOf(_ []string, err error) error { return err }
+
+// Many put at once while batches are delivered: each record once, those of a caller in
+// their order.
+func TestConcurrent(t *testing.T) {
+	m := open(t, shardtest.JournalOf(t, memory.New(), nil), sealing(t), clock.System, streams.Options{})
+	s := made("a")
+	s.S3.BufferingHints.IntervalInSeconds = new(0)
+	if err := m.Create(s, ""); err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var got []string
+	const callers, each = 8, 50
+	all := make(chan struct{})
+	m.Start(func(a arn.ARN) {
+		for {
+			s, b, err := m.Next(a)
+			if err != nil || s == nil {
+				return
+			}
+			_, err = m.Read(s, b, func(_ int64, records []stream.Record) error {
+				mu.Lock()
+				defer mu.Unlock()
+				for _, r := range records {
+					got = append(got, string(r.Data))
+				}
+				return nil
+			})
+			if err != nil || m.Done(s, b) != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			n := len(got)
+			mu.Unlock()
+			if n == callers*each {
+				close(all)
+			}
+		}
+	}, nil)
+	var putting sync.WaitGroup
+	for c := range callers {
+		putting.Go(func() {
+			for i := range each {
+				if _, err := m.Put(t.Context(), name("a"), []stream.Record{{Data: fmt.Appendf(nil, "%d %d", c, i)}}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	putting.Wait()
+	<-all
+	mu.Lock()
+	defer mu.Unlock()
+	latest := map[int]int{}
+	for _, data := range got {
+		var c, i int
+		if _, err := fmt.Sscan(data, &c, &i); err != nil || latest[c] != i {
+			t.Fatalf("%q comes where %d is next, %v", data, latest[c], err)
+		}
+		latest[c]++
+	}
+}

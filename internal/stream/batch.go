@@ -1,0 +1,69 @@
+package stream
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Batch is what is delivered together: a range of a stream's chunks. It is durable before
+// the first attempt, so that what an attempt has left behind is found by its name.
+type Batch struct {
+	// ID is a UUID. It is in the names of objects, and in requests.
+	ID string
+	// From and To are the first and the last chunk.
+	From, To uint64
+	Oldest   int64 // when the first record came, epoch milliseconds
+	Records  int64
+	Bytes    int64
+	Version  int // of the stream then
+	// Begun is when the first attempt was made, and Attempts is how many have failed.
+	Begun    int64
+	Attempts int
+	// Next is when the next attempt is due, epoch milliseconds; 0: now.
+	Next int64 `json:",omitempty"`
+	// Delivered says that the endpoint has it, and only the backup is left.
+	Delivered bool `json:",omitempty"`
+	// Failed says why it goes to the backup: the code and the text of the last error.
+	// Once it is set no further attempt is made at the endpoint.
+	Failed *Failure `json:",omitempty"`
+}
+
+// Failure is why a delivery failed.
+type Failure struct {
+	Code, Message string
+	At            int64 // when the last attempt ended, epoch milliseconds
+}
+
+// Encode is the record of a batch.
+func (b *Batch) Encode() []byte {
+	text, err := json.Marshal(b)
+	if err != nil {
+		panic(err) // it holds nothing that JSON cannot
+	}
+	return append([]byte{recordVersion}, text...)
+}
+
+// DecodeBatch reads it.
+func DecodeBatch(record []byte) (*Batch, error) {
+	if len(record) == 0 || record[0] != recordVersion {
+		return nil, errVersioned
+	}
+	b := &Batch{}
+	if err := json.Unmarshal(record[1:], b); err != nil {
+		return nil, err
+	}
+	if b.ID == "" || b.From > b.To {
+		return nil, ErrRecord
+	}
+	return b, nil
+}
+
+// Pause is how long nothing is tried after so many failures: 1 s, twice as long each
+// time, and 2 minutes at most.
+func Pause(failures int) time.Duration {
+	const most = 2 * time.Minute
+	if failures > 7 {
+		return most
+	}
+	return min(time.Second<<max(failures-1, 0), most)
+}

@@ -1,0 +1,221 @@
+package stream
+
+// The shapes of destinations: what requests ask for, what is kept and what descriptions
+// show. Of what is optional and has a default, requests may have nil.
+
+// BufferingHints are how much is buffered before it is delivered, and for how long.
+type BufferingHints struct {
+	SizeInMBs         *int `json:",omitempty"`
+	IntervalInSeconds *int `json:",omitempty"`
+}
+
+// Logging is where failed deliveries are told.
+type Logging struct {
+	Enabled       *bool   `json:",omitempty"`
+	LogGroupName  *string `json:",omitempty"`
+	LogStreamName *string `json:",omitempty"`
+}
+
+// KMSKey names the key that a bucket encrypts with.
+type KMSKey struct{ AWSKMSKeyARN *string }
+
+// BucketEncryption is how a bucket encrypts.
+type BucketEncryption struct {
+	NoEncryptionConfig  *string `json:",omitempty"`
+	KMSEncryptionConfig *KMSKey `json:",omitempty"`
+}
+
+// S3 is a destination of objects in a bucket.
+type S3 struct {
+	RoleARN                  *string           `json:",omitempty"`
+	BucketARN                *string           `json:",omitempty"`
+	Prefix                   *string           `json:",omitempty"`
+	ErrorOutputPrefix        *string           `json:",omitempty"`
+	BufferingHints           *BufferingHints   `json:",omitempty"`
+	CompressionFormat        *string           `json:",omitempty"`
+	EncryptionConfiguration  *BucketEncryption `json:",omitempty"`
+	CloudWatchLoggingOptions *Logging          `json:",omitempty"`
+}
+
+// Switch is a feature that is not built: it may be off.
+type Switch struct {
+	Enabled *bool `json:",omitempty"`
+}
+
+// Parameter is one of a processor.
+type Parameter struct {
+	ParameterName  *string
+	ParameterValue *string
+}
+
+// Processor is a step that records go through.
+type Processor struct {
+	Type       *string
+	Parameters []Parameter `json:",omitempty"`
+}
+
+// Processing are the steps that records go through. Only AppendDelimiterToRecord is
+// built.
+type Processing struct {
+	Enabled    *bool       `json:",omitempty"`
+	Processors []Processor `json:",omitempty"`
+}
+
+// ExtendedS3 is a destination of objects in a bucket, with all that it may have.
+type ExtendedS3 struct {
+	RoleARN                           *string           `json:",omitempty"`
+	BucketARN                         *string           `json:",omitempty"`
+	Prefix                            *string           `json:",omitempty"`
+	ErrorOutputPrefix                 *string           `json:",omitempty"`
+	BufferingHints                    *BufferingHints   `json:",omitempty"`
+	CompressionFormat                 *string           `json:",omitempty"`
+	EncryptionConfiguration           *BucketEncryption `json:",omitempty"`
+	CloudWatchLoggingOptions          *Logging          `json:",omitempty"`
+	ProcessingConfiguration           *Processing       `json:",omitempty"`
+	S3BackupMode                      *string           `json:",omitempty"`
+	DataFormatConversionConfiguration *Switch           `json:",omitempty"`
+	DynamicPartitioningConfiguration  *Switch           `json:",omitempty"`
+	FileExtension                     *string           `json:",omitempty"`
+	CustomTimeZone                    *string           `json:",omitempty"`
+}
+
+// Basic is what an S3 destination has of an extended one.
+func (e *ExtendedS3) Basic() *S3 {
+	return &S3{
+		e.RoleARN, e.BucketARN, e.Prefix, e.ErrorOutputPrefix, e.BufferingHints, e.CompressionFormat,
+		e.EncryptionConfiguration, e.CloudWatchLoggingOptions,
+	}
+}
+
+// Extend is the extended destination that does the same; nil of nil.
+func (s *S3) Extend() *ExtendedS3 {
+	if s == nil {
+		return nil
+	}
+	return &ExtendedS3{
+		RoleARN: s.RoleARN, BucketARN: s.BucketARN, Prefix: s.Prefix, ErrorOutputPrefix: s.ErrorOutputPrefix,
+		BufferingHints: s.BufferingHints, CompressionFormat: s.CompressionFormat,
+		EncryptionConfiguration: s.EncryptionConfiguration, CloudWatchLoggingOptions: s.CloudWatchLoggingOptions,
+	}
+}
+
+// Over is an update over what there was: the members that it names count.
+func (e *ExtendedS3) Over(old *ExtendedS3) *ExtendedS3 {
+	if old == nil {
+		return e
+	}
+	next := *old
+	put(&next.RoleARN, e.RoleARN)
+	put(&next.BucketARN, e.BucketARN)
+	put(&next.Prefix, e.Prefix)
+	put(&next.ErrorOutputPrefix, e.ErrorOutputPrefix)
+	put(&next.BufferingHints, e.BufferingHints)
+	put(&next.CompressionFormat, e.CompressionFormat)
+	put(&next.EncryptionConfiguration, e.EncryptionConfiguration)
+	put(&next.CloudWatchLoggingOptions, e.CloudWatchLoggingOptions)
+	put(&next.ProcessingConfiguration, e.ProcessingConfiguration)
+	put(&next.S3BackupMode, e.S3BackupMode)
+	put(&next.DataFormatConversionConfiguration, e.DataFormatConversionConfiguration)
+	put(&next.DynamicPartitioningConfiguration, e.DynamicPartitioningConfiguration)
+	put(&next.FileExtension, e.FileExtension)
+	put(&next.CustomTimeZone, e.CustomTimeZone)
+	return &next
+}
+
+func put[T any](into **T, value *T) {
+	if value != nil {
+		*into = value
+	}
+}
+
+// Delimiter is what is put behind each record; empty for nothing.
+func (e *ExtendedS3) Delimiter() string {
+	if p := e.ProcessingConfiguration; p != nil && on(p.Enabled) {
+		for _, processor := range p.Processors {
+			if processor.Type == nil || *processor.Type != AppendDelimiter {
+				continue
+			}
+			delimiter := "\n"
+			for _, parameter := range processor.Parameters {
+				if *parameter.ParameterName == "Delimiter" {
+					delimiter = *parameter.ParameterValue
+					if delimiter == `\n` {
+						delimiter = "\n"
+					}
+				}
+			}
+			return delimiter
+		}
+	}
+	return ""
+}
+
+// AppendDelimiter is the type of the one processor that is built.
+const AppendDelimiter = "AppendDelimiterToRecord"
+
+func on(flag *bool) bool { return flag != nil && *flag }
+
+// HTTPTarget is where an HTTP endpoint is. The key is never kept here.
+type HTTPTarget struct {
+	Url       *string `json:",omitempty"`
+	Name      *string `json:",omitempty"`
+	AccessKey *string `json:",omitempty"`
+}
+
+// Attribute is sent with each request to an HTTP endpoint.
+type Attribute struct {
+	AttributeName  *string
+	AttributeValue *string
+}
+
+// RequestConfiguration is how requests to an HTTP endpoint are.
+type RequestConfiguration struct {
+	ContentEncoding  *string     `json:",omitempty"`
+	CommonAttributes []Attribute `json:",omitempty"`
+}
+
+// RetryOptions are for how long deliveries are tried again.
+type RetryOptions struct {
+	DurationInSeconds *int `json:",omitempty"`
+}
+
+// HTTPEndpoint is a destination of requests.
+type HTTPEndpoint struct {
+	EndpointConfiguration       *HTTPTarget           `json:",omitempty"`
+	BufferingHints              *BufferingHints       `json:",omitempty"`
+	CloudWatchLoggingOptions    *Logging              `json:",omitempty"`
+	RequestConfiguration        *RequestConfiguration `json:",omitempty"`
+	ProcessingConfiguration     *Processing           `json:",omitempty"`
+	RoleARN                     *string               `json:",omitempty"`
+	RetryOptions                *RetryOptions         `json:",omitempty"`
+	S3BackupMode                *string               `json:",omitempty"`
+	S3Configuration             *S3                   `json:",omitempty"`
+	SecretsManagerConfiguration *Switch               `json:",omitempty"`
+}
+
+// Over is an update over what there was: the members that it names count.
+func (h *HTTPEndpoint) Over(old *HTTPEndpoint) *HTTPEndpoint {
+	if old == nil {
+		return h
+	}
+	next := *old
+	put(&next.EndpointConfiguration, h.EndpointConfiguration)
+	put(&next.BufferingHints, h.BufferingHints)
+	put(&next.CloudWatchLoggingOptions, h.CloudWatchLoggingOptions)
+	put(&next.RequestConfiguration, h.RequestConfiguration)
+	put(&next.ProcessingConfiguration, h.ProcessingConfiguration)
+	put(&next.RoleARN, h.RoleARN)
+	put(&next.RetryOptions, h.RetryOptions)
+	put(&next.S3BackupMode, h.S3BackupMode)
+	put(&next.SecretsManagerConfiguration, h.SecretsManagerConfiguration)
+	if h.S3Configuration != nil {
+		next.S3Configuration = h.S3Configuration.Extend().Over(old.S3Configuration.Extend()).Basic()
+	}
+	return &next
+}
+
+// Values of members that decide something.
+const (
+	GZIP    = "GZIP"
+	AllData = "AllData"
+)

@@ -1,0 +1,199 @@
+// Package stream has the rules of delivery streams, as Firehose has them: what a stream
+// may be, how its objects are named, and how its records are kept.
+package stream
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"strconv"
+	"time"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+)
+
+// Bounds. Source: the quotas of Firehose, and its API reference.
+const (
+	MaxRecord  = 1000 << 10 // bytes of a record
+	MaxRecords = 500        // of a batch
+	MaxBatch   = 4 << 20    // bytes of a batch's records
+	MaxTags    = 50
+)
+
+// DestinationID is the id of a stream's one destination.
+const DestinationID = "destinationId-000000000001"
+
+// What a stream is refused for.
+var (
+	ErrNoStream  = fault.NewRule(fault.ResourceNotFound, "stream: it does not exist")          // name, account
+	ErrTaken     = fault.NewRule(fault.ResourceInUse, "stream: the name is taken")             // name, account
+	ErrMany      = fault.NewRule(fault.LimitExceeded, "stream: there are as many as may be")   // how many
+	ErrVersion   = fault.NewRule(fault.Conflict, "stream: it has another version")             // the stream's, the caller's
+	ErrTags      = fault.NewRule(fault.LimitExceeded, "stream: it has as many tags as may be") // how many
+	ErrNoSuch    = fault.NewRule(fault.InvalidParameter, "stream: it has no such destination") // the id
+	ErrFull      = fault.NewRule(fault.Throttled, "stream: its buffer is full")
+	ErrRecord    = errors.New("stream: a record cannot be read")
+	errVersioned = errors.New("stream: a record of an unknown version")
+)
+
+// Stream is a delivery stream. What was handed out is not changed any more: a command
+// changes a Clone.
+type Stream struct {
+	Account, Region, Name string
+	// Number tells it from others that had its name before.
+	Number uint64
+	// Version begins with 1 and grows with each change of the destination.
+	Version          int
+	Created, Updated time.Time
+	Tags             map[string]string `json:",omitempty"`
+	Throughput       int               `json:",omitempty"` // a hint, MiB a second; 0: none
+	Encryption       Encryption
+
+	// One of the two is the destination. What requests have left out is filled in.
+	S3   *ExtendedS3   `json:",omitempty"`
+	HTTP *HTTPEndpoint `json:",omitempty"`
+	// Extended says that the destination was asked for as an extended S3 one.
+	Extended bool `json:",omitempty"`
+	// Sealed is the access key of an HTTP endpoint; the shape has none.
+	Sealed []byte `json:",omitempty"`
+}
+
+// Encryption is what a client is told of server-side encryption: what is on the disk is
+// sealed, whatever it says.
+type Encryption struct {
+	Enabled bool
+	KeyType string `json:",omitempty"`
+	KeyARN  string `json:",omitempty"`
+	// Changed says that encryption was started or stopped at least once.
+	Changed bool `json:",omitempty"`
+}
+
+// ARN is the stream's name.
+func (s *Stream) ARN() arn.ARN { return Name(s.Region, s.Account, s.Name) }
+
+// prefix begins the resource of a stream's ARN.
+const prefix = "deliverystream/"
+
+// Name names a delivery stream.
+func Name(region, account, name string) arn.ARN {
+	return arn.ARN{Service: "firehose", Region: region, Account: account, Resource: prefix + name}
+}
+
+// NameOf is the name of the stream that an ARN names; ok is false if it names none.
+func NameOf(a arn.ARN) (name string, ok bool) {
+	if a.Service != "firehose" || len(a.Resource) <= len(prefix) || a.Resource[:len(prefix)] != prefix {
+		return "", false
+	}
+	name = a.Resource[len(prefix):]
+	return name, ValidName(name)
+}
+
+// ValidName reports whether a stream may have a name: 1 to 64 letters, digits, and _.-
+func ValidName(name string) bool {
+	const longest = 64
+	if name == "" || len(name) > longest {
+		return false
+	}
+	for i := range len(name) {
+		c := name[i]
+		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && c != '_' && c != '.' && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// Clone is a copy to be changed. Destinations are replaced as a whole.
+func (s *Stream) Clone() *Stream {
+	next := *s
+	next.Tags = maps.Clone(s.Tags)
+	return &next
+}
+
+// Hints are how much is buffered at most before it is delivered, in bytes, and for how
+// long.
+func (s *Stream) Hints() (size int64, interval time.Duration) {
+	h := s.hints()
+	return int64(*h.SizeInMBs) << 20, time.Duration(*h.IntervalInSeconds) * time.Second
+}
+
+func (s *Stream) hints() *BufferingHints {
+	if s.HTTP != nil {
+		return s.HTTP.BufferingHints
+	}
+	return s.S3.BufferingHints
+}
+
+// Objects is where objects go: the destination itself, or the backup of an HTTP endpoint.
+func (s *Stream) Objects() *ExtendedS3 {
+	if s.HTTP != nil {
+		return s.HTTP.S3Configuration.Extend()
+	}
+	return s.S3
+}
+
+// Roles are the roles that the stream acts in.
+func (s *Stream) Roles() []string {
+	roles := []string{*s.Objects().RoleARN}
+	if s.HTTP != nil && s.HTTP.RoleARN != nil && *s.HTTP.RoleARN != roles[0] {
+		roles = append(roles, *s.HTTP.RoleARN)
+	}
+	return roles
+}
+
+// Redirect gives the stream what another version of it has as its destination. version
+// is the one that the caller has seen.
+func (s *Stream) Redirect(version, destination string, change func(next *Stream) error, now time.Time) error {
+	if current := strconv.Itoa(s.Version); version != current {
+		return ErrVersion.With(current, version)
+	}
+	if destination != DestinationID {
+		return ErrNoSuch.With(destination)
+	}
+	if err := change(s); err != nil {
+		return err
+	}
+	s.Version++
+	s.Updated = now
+	return nil
+}
+
+// Tag adds tags, or replaces them.
+func (s *Stream) Tag(tags map[string]string) error {
+	if s.Tags == nil {
+		s.Tags = map[string]string{}
+	}
+	maps.Copy(s.Tags, tags)
+	if len(s.Tags) > MaxTags {
+		return ErrTags.With(MaxTags)
+	}
+	return nil
+}
+
+// recordVersion begins the record of a stream.
+const recordVersion = 1
+
+// Encode is the record of a stream.
+func (s *Stream) Encode() []byte {
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // it holds nothing that JSON cannot
+	}
+	return append([]byte{recordVersion}, text...)
+}
+
+// Decode reads the record of a stream.
+func Decode(record []byte) (*Stream, error) {
+	if len(record) == 0 || record[0] != recordVersion {
+		return nil, errVersioned
+	}
+	s := &Stream{}
+	if err := json.Unmarshal(record[1:], s); err != nil {
+		return nil, err
+	}
+	if s.S3 == nil && s.HTTP == nil || s.Objects() == nil || s.Objects().RoleARN == nil || s.hints() == nil {
+		return nil, ErrRecord
+	}
+	return s, nil
+}

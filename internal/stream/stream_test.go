@@ -1,0 +1,178 @@
+package stream_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"godwit.dev/godwit/internal/stream"
+)
+
+var afternoon = time.Date(2024, 2, 5, 13, 7, 9, 123_456_789, time.UTC) // a Monday
+
+// Patterns are read as Java's DateTimeFormatter reads them.
+func TestTimestamps(t *testing.T) {
+	for pattern, want := range map[string]string{
+		"yyyy":                "2024",
+		"yy":                  "24",
+		"y":                   "2024",
+		"uuuu-MM-dd":          "2024-02-05",
+		"M/d":                 "2/5",
+		"MMM":                 "Feb",
+		"MMMM":                "February",
+		"DDD":                 "036",
+		"EEE EEEE":            "Mon Monday",
+		"HH:mm:ss.SSS":        "13:07:09.123",
+		"h a":                 "1 PM",
+		"KK":                  "01",
+		"kk":                  "13",
+		"q":                   "1",
+		"'year='yyyy":         "year=2024",
+		"'o''clock'":          "oclock",
+		"''":                  "'",
+		"Z":                   "+0000",
+		"XXX":                 "Z",
+		"VV":                  "UTC",
+		"yyyy_MM-dd'T'HH":     "2024_02-05T13",
+		"A":                   "47229123",
+		"SSSSSSSSS":           "123456789",
+		"zzz":                 "UTC",
+		"e":                   "2",
+		"n":                   "123456789",
+		"yyyy/MM/dd/HH/mm/ss": "2024/02/05/13/07/09",
+	} {
+		p, err := stream.ParsePrefix("a/!{timestamp:" + pattern + "}/b")
+		if err != nil {
+			t.Errorf("%s: %v", pattern, err)
+			continue
+		}
+		if got := p.Evaluate(afternoon, "", "seed"); got != "a/"+want+"/b" {
+			t.Errorf("%s: %s, want a/%s/b", pattern, got, want)
+		}
+	}
+	for _, pattern := range []string{"jj", "'open", "[yyyy]", "#", "MMMMM", "ddd", "VVV", "B"} {
+		if _, err := stream.ParsePrefix("!{timestamp:" + pattern + "}"); !errors.Is(err, stream.ErrExpression) {
+			t.Errorf("%s: %v", pattern, err)
+		}
+	}
+}
+
+// A name is the same each time, and another one for another batch.
+func TestKey(t *testing.T) {
+	key := func(prefix, failed, errorType, id string, gzip bool) string {
+		o := stream.Object{
+			Stream:  &stream.Stream{Name: "s", S3: &stream.ExtendedS3{Prefix: &prefix, ErrorOutputPrefix: &failed}},
+			Version: 3, Oldest: afternoon, ID: id, Failed: errorType, GZIP: gzip,
+		}
+		first := o.Key()
+		if again := o.Key(); again != first {
+			t.Errorf("%s has two names", prefix)
+		}
+		return first
+	}
+	const end = "s-3-2024-02-05-13-07-09-"
+	for _, tt := range []struct{ prefix, failed, errorType, want string }{
+		{"", "", "", "2024/02/05/13/" + end},
+		{"p", "", "", "p2024/02/05/13/" + end},
+		{"p/", "", stream.HTTPFailed, "p/http-endpoint-failed/2024/02/05/13/" + end},
+		{"p/", "e/", stream.HTTPFailed, "e/http-endpoint-failed/2024/02/05/13/" + end},
+		{"p/!{timestamp:yyyy}/", "e/!{firehose:error-output-type}/!{timestamp:MM}/", "", "p/2024/" + end},
+		{"p/!{timestamp:yyyy}/", "e/!{firehose:error-output-type}/!{timestamp:MM}/", stream.HTTPFailed, "e/http-endpoint-failed/02/" + end},
+	} {
+		if got := key(tt.prefix, tt.failed, tt.errorType, "id", true); got != tt.want+"id.gz" {
+			t.Errorf("%+v: %s", tt, got)
+		}
+	}
+	const random = "!{firehose:random-string}/!{firehose:random-string}/"
+	one, two := key(random, "x", "", "1", false), key(random, "x", "", "2", false)
+	a, b, _ := strings.Cut(one, "/")
+	if len(a) != 11 || one == two || strings.HasPrefix(b, a) {
+		t.Errorf("%s, %s", one, two)
+	}
+}
+
+func TestCheckPrefixes(t *testing.T) {
+	for _, tt := range []struct {
+		ordinary, failed string
+		want             error
+	}{
+		{"", "", nil},
+		{"plain/", "plain/", nil},
+		{"!{timestamp:yyyy}/", "", stream.ErrErrorPrefix},
+		{"!{timestamp:yyyy}/", "failed/", nil},
+		{"", "!{timestamp:yyyy}/", stream.ErrErrorType},
+		{"!{firehose:error-output-type}/", "x", stream.ErrTypeOutside},
+		{"!{partitionKeyFromQuery:a}/", "x", stream.ErrExpression},
+		{"!{timestamp}", "x", stream.ErrExpression},
+		{"!{timestamp:yyyy", "x", stream.ErrExpression},
+		{"", "!{firehose:other}", stream.ErrExpression},
+	} {
+		if got := stream.CheckPrefixes(tt.ordinary, tt.failed); !errors.Is(got, tt.want) || tt.want == nil && got != nil {
+			t.Errorf("%+v: %v", tt, got)
+		}
+	}
+}
+
+func TestRecords(t *testing.T) {
+	records := []stream.Record{{Data: []byte("a"), Line: true}, {Data: []byte{}}, {Data: []byte(strings.Repeat("x", 300))}, {Data: []byte("b\n"), Line: true}, {Data: []byte{}, Line: true}}
+	kept := stream.AppendRecords(nil, records)
+	got, err := stream.DecodeRecords(nil, kept)
+	if err != nil || !cmp.Equal(got, records) {
+		t.Errorf("%v: %s", err, cmp.Diff(records, got))
+	}
+	var object []byte
+	for i := range got {
+		object = got[i].AppendTo(object, "")
+	}
+	if want := "a\n" + strings.Repeat("x", 300) + "b\n\n"; string(object) != want {
+		t.Errorf("%q", object)
+	}
+	if got := (&stream.Record{Data: []byte("a"), Line: true}).AppendTo(nil, ";"); string(got) != "a;" {
+		t.Errorf("%q", got)
+	}
+	var sizes []int
+	stream.Split(records, 301, func(part []stream.Record, bytes int) { sizes = append(sizes, len(part), bytes) })
+	if want := []int{3, 301, 2, 2}; !cmp.Equal(sizes, want) {
+		t.Errorf("%v", sizes)
+	}
+}
+
+func FuzzRecords(f *testing.F) {
+	f.Add(stream.AppendRecords(nil, []stream.Record{{Data: []byte("a"), Line: true}}))
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01})
+	f.Fuzz(func(t *testing.T, kept []byte) {
+		records, err := stream.DecodeRecords(nil, kept)
+		if err != nil {
+			return
+		}
+		again, err := stream.DecodeRecords(nil, stream.AppendRecords(nil, records))
+		if err != nil || !cmp.Equal(again, records) {
+			t.Errorf("%v: %v, %v", err, records, again)
+		}
+	})
+}
+
+func FuzzPrefix(f *testing.F) {
+	f.Add("a/!{timestamp:yyyy'x'}/!{firehose:random-string}")
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := stream.ParsePrefix(text)
+		if err != nil {
+			return
+		}
+		first := p.Evaluate(afternoon, "", "id")
+		if again := p.Evaluate(afternoon, "", "id"); again != first {
+			t.Errorf("%q has two names", text)
+		}
+	})
+}
+
+func TestPause(t *testing.T) {
+	for failures, want := range map[int]time.Duration{0: time.Second, 1: time.Second, 2: 2 * time.Second, 7: 64 * time.Second, 8: 2 * time.Minute, 1000: 2 * time.Minute} {
+		if got := stream.Pause(failures); got != want {
+			t.Errorf("after %d failures %s, want %s", failures, got, want)
+		}
+	}
+}

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"io"
 	"strconv"
-
 	"time"
+
 	_ "time/tzdata" // a stream's time zone must not depend on the machine
 
 	"godwit.dev/godwit/internal/stream"

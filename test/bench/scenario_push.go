@@ -148,8 +148,10 @@ func makePushEndpoint(s *server) (string, error) {
 	defer c.close()
 	in := url.Values{"Name": {"bench"}, "Platform": {"APNS"}}
 	for i, pair := range [][2]string{
-		{"PlatformPrincipal", "KEY1234567"}, {"PlatformCredential", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))},
-		{"ApplePlatformTeamID", "TEAM123456"}, {"ApplePlatformBundleID", "dev.godwit.Bench"},
+		{"PlatformPrincipal", "KEY1234567"},
+		{"PlatformCredential", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))},
+		{"ApplePlatformTeamID", "TEAM123456"},
+		{"ApplePlatformBundleID", "dev.godwit.Bench"},
 	} {
 		in.Set(fmt.Sprintf("Attributes.entry.%d.key", i+1), pair[0])
 		in.Set(fmt.Sprintf("Attributes.entry.%d.value", i+1), pair[1])

@@ -2,6 +2,7 @@ package sdk_test
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -24,9 +25,7 @@ func hoseARN(name string) string {
 func subscribeHose(t *testing.T, c *sns.Client, topic, name string, more map[string]string) (arn string, err error) {
 	t.Helper()
 	attributes := map[string]string{"SubscriptionRoleArn": *hoseRole}
-	for k, v := range more {
-		attributes[k] = v
-	}
+	maps.Copy(attributes, more)
 	out, err := c.Subscribe(t.Context(), &sns.SubscribeInput{TopicArn: &topic, Protocol: new("firehose"), Endpoint: new(hoseARN(name)), Attributes: attributes, ReturnSubscriptionArn: true})
 	if err != nil {
 		return "", err

@@ -152,9 +152,13 @@ func TestFirehoseObjects(t *testing.T) {
 		d.ProcessingConfiguration = &types.ProcessingConfiguration{Enabled: new(true), Processors: []types.Processor{{Type: types.ProcessorTypeAppendDelimiterToRecord}}}
 	})
 	plain := "plain"
-	must(c.CreateDeliveryStream(t.Context(), &firehose.CreateDeliveryStreamInput{DeliveryStreamName: &plain, S3DestinationConfiguration: &types.S3DestinationConfiguration{
-		RoleARN: hoseRole, BucketARN: new("arn:aws:s3:::other"), Prefix: new("p/"), BufferingHints: &types.BufferingHints{SizeInMBs: new(int32(128)), IntervalInSeconds: new(int32(0))},
-	}}))(t)
+	must(c.CreateDeliveryStream(t.Context(), &firehose.CreateDeliveryStreamInput{
+		DeliveryStreamName: &plain,
+		//nolint:staticcheck // older clients give it
+		S3DestinationConfiguration: &types.S3DestinationConfiguration{
+			RoleARN: hoseRole, BucketARN: new("arn:aws:s3:::other"), Prefix: new("p/"), BufferingHints: &types.BufferingHints{SizeInMBs: new(int32(128)), IntervalInSeconds: new(int32(0))},
+		},
+	}))(t)
 	putHose(t, c, "named", "1", "2")
 	putHose(t, c, "zipped", "1", "2")
 	putHose(t, c, plain, "1")
@@ -370,7 +374,7 @@ func TestFirehoseManages(t *testing.T) {
 	}
 	must(c.UpdateDestination(ctx, &firehose.UpdateDestinationInput{
 		DeliveryStreamName: new("orders"), CurrentDeliveryStreamVersionId: new("2"), DestinationId: to.DestinationId,
-		S3DestinationUpdate: &types.S3DestinationUpdate{BucketARN: new("arn:aws:s3:::another")},
+		S3DestinationUpdate: &types.S3DestinationUpdate{BucketARN: new("arn:aws:s3:::another")}, //nolint:staticcheck // older clients give it
 	}))(t)
 	equal(t, "the bucket", "arn:aws:s3:::another", *describe().Destinations[0].S3DestinationDescription.BucketARN)
 
@@ -499,11 +503,11 @@ func TestFirehoseErrors(t *testing.T) {
 			d.RequestConfiguration.CommonAttributes = append(d.RequestConfiguration.CommonAttributes, d.RequestConfiguration.CommonAttributes[0])
 		}), invalid, "*"},
 		{"no update", update(firehose.UpdateDestinationInput{}), invalid, "*"},
-		{"version", update(firehose.UpdateDestinationInput{CurrentDeliveryStreamVersionId: new("2"), S3DestinationUpdate: &types.S3DestinationUpdate{}}), "ConcurrentModificationException", "Cannot update firehose: the current version is 1 and not 2."},
-		{"destination", update(firehose.UpdateDestinationInput{DestinationId: new("x"), S3DestinationUpdate: &types.S3DestinationUpdate{}}), invalid, "Destination Id x not found"},
+		{"version", update(firehose.UpdateDestinationInput{CurrentDeliveryStreamVersionId: new("2"), ExtendedS3DestinationUpdate: &types.ExtendedS3DestinationUpdate{}}), "ConcurrentModificationException", "Cannot update firehose: the current version is 1 and not 2."},
+		{"destination", update(firehose.UpdateDestinationInput{DestinationId: new("x"), ExtendedS3DestinationUpdate: &types.ExtendedS3DestinationUpdate{}}), invalid, "Destination Id x not found"},
 		{"Splunk update", update(firehose.UpdateDestinationInput{SplunkDestinationUpdate: &types.SplunkDestinationUpdate{}}), invalid, "*"},
 		{"endpoint without a bucket", update(firehose.UpdateDestinationInput{HttpEndpointDestinationUpdate: &types.HttpEndpointDestinationUpdate{EndpointConfiguration: &types.HttpEndpointConfiguration{Url: new("https://a")}}}), constraint, "*"},
-		{"update of none", update(firehose.UpdateDestinationInput{DeliveryStreamName: new("none"), S3DestinationUpdate: &types.S3DestinationUpdate{}}), "ResourceNotFoundException", "*"},
+		{"update of none", update(firehose.UpdateDestinationInput{DeliveryStreamName: new("none"), ExtendedS3DestinationUpdate: &types.ExtendedS3DestinationUpdate{}}), "ResourceNotFoundException", "*"},
 		{"501 records", batch(501, 1), constraint, "1 validation error detected: Value '[501 records]' at 'records' failed to satisfy constraint: Member must have length less than or equal to 500"},
 		{"no records", batch(0, 1), constraint, "*"},
 		{"a record too large", batch(1, 1024001), constraint, "1 validation error detected: Value at 'records.1.member.data' failed to satisfy constraint: Member must have length less than or equal to 1024000"},

@@ -90,12 +90,15 @@ func (in *CreateDeliveryStreamInput) extended() *stream.ExtendedS3 {
 // unbuilt names a member that is refused; empty: there is none.
 func (in *CreateDeliveryStreamInput) unbuilt() string {
 	return firstOf([]member{
-		{"KinesisStreamSourceConfiguration", in.KinesisStreamSourceConfiguration}, {"MSKSourceConfiguration", in.MSKSourceConfiguration},
-		{"DatabaseSourceConfiguration", in.DatabaseSourceConfiguration}, {"RedshiftDestinationConfiguration", in.RedshiftDestinationConfiguration},
+		{"KinesisStreamSourceConfiguration", in.KinesisStreamSourceConfiguration},
+		{"MSKSourceConfiguration", in.MSKSourceConfiguration},
+		{"DatabaseSourceConfiguration", in.DatabaseSourceConfiguration},
+		{"RedshiftDestinationConfiguration", in.RedshiftDestinationConfiguration},
 		{"ElasticsearchDestinationConfiguration", in.ElasticsearchDestinationConfiguration},
 		{"AmazonopensearchserviceDestinationConfiguration", in.AmazonopensearchserviceDestinationConfiguration},
 		{"AmazonOpenSearchServerlessDestinationConfiguration", in.AmazonOpenSearchServerlessDestinationConfiguration},
-		{"SplunkDestinationConfiguration", in.SplunkDestinationConfiguration}, {"SnowflakeDestinationConfiguration", in.SnowflakeDestinationConfiguration},
+		{"SplunkDestinationConfiguration", in.SplunkDestinationConfiguration},
+		{"SnowflakeDestinationConfiguration", in.SnowflakeDestinationConfiguration},
 		{"IcebergDestinationConfiguration", in.IcebergDestinationConfiguration},
 	})
 }
@@ -255,10 +258,12 @@ func (in *UpdateDestinationInput) endpoint() *stream.HTTPEndpoint {
 
 func (in *UpdateDestinationInput) unbuilt() string {
 	return firstOf([]member{
-		{"RedshiftDestinationUpdate", in.RedshiftDestinationUpdate}, {"ElasticsearchDestinationUpdate", in.ElasticsearchDestinationUpdate},
+		{"RedshiftDestinationUpdate", in.RedshiftDestinationUpdate},
+		{"ElasticsearchDestinationUpdate", in.ElasticsearchDestinationUpdate},
 		{"AmazonopensearchserviceDestinationUpdate", in.AmazonopensearchserviceDestinationUpdate},
 		{"AmazonOpenSearchServerlessDestinationUpdate", in.AmazonOpenSearchServerlessDestinationUpdate},
-		{"SplunkDestinationUpdate", in.SplunkDestinationUpdate}, {"SnowflakeDestinationUpdate", in.SnowflakeDestinationUpdate},
+		{"SplunkDestinationUpdate", in.SplunkDestinationUpdate},
+		{"SnowflakeDestinationUpdate", in.SnowflakeDestinationUpdate},
 		{"IcebergDestinationUpdate", in.IcebergDestinationUpdate},
 	})
 }

@@ -55,7 +55,7 @@ type conn struct {
 
 func newConn(host string) *conn {
 	c := &conn{host: host, signers: map[string]*signer{}}
-	for _, service := range []string{"sqs", "sns", "lambda", "logs"} {
+	for _, service := range []string{"sqs", "sns", "lambda", "logs", "firehose"} {
 		c.signers[service] = &signer{accessKey: "test", secret: "test", region: "us-east-1", service: service}
 	}
 	return c

@@ -124,6 +124,7 @@ var scenarios = []scenario{
 	{"queues", "many queues, of which few are busy: work and memory", runQueues},
 	{"subscriptions", "the memory of many subscriptions without messages", runSubscriptions},
 	{"http", "deliveries to a web endpoint, and how long after the publish", runHTTP},
+	{"mail", "mails to a relay on the same machine", runMail},
 	{"sms", "text messages to an SMSC over one bind", runSMS},
 	{"isolation", "an endpoint that answers beside many that hang", runIsolation},
 	{"push", "push messages to a stand-in of APNs, over one connection", runPush},

@@ -122,7 +122,7 @@ func TestSubscribeRefuses(t *testing.T) {
 		{"orders", "sqs", queueARN("q"), "", "", "InvalidParameter", 400, "Invalid parameter: TopicArn Reason: An ARN must have at least 6 elements, not 1"},
 		{"arn:aws:sns:eu-west-1:" + account + ":orders", "sqs", queueARN("q"), "", "", "InvalidParameter", 400, "Invalid parameter: TopicArn"},
 		{topic, "pigeon", queueARN("q"), "", "", "InvalidParameter", 400, "Invalid parameter: Amazon SNS does not support this protocol string: pigeon"},
-		{topic, "firehose", "arn:aws:firehose:us-east-1:000000000000:deliverystream/s", "", "", "InvalidParameter", 400, "Invalid parameter: Protocol Reason: firehose subscriptions are not supported by this version yet"},
+		{topic, "firehose", "arn:aws:firehose:us-east-1:000000000000:deliverystream/s", "", "", "InvalidParameter", 400, "Invalid parameter: Attributes Reason: SubscriptionRoleArn: subscriptions of the protocol firehose need a role"},
 		{topic, "email", "example.com", "", "", "InvalidParameter", 400, "Invalid parameter: Email address"},
 		{topic, "sqs", "q", "", "", "InvalidParameter", 400, "Invalid parameter: SQS endpoint ARN"},
 		{topic, "sqs", queueARN("q.fifo"), "", "", "InvalidParameter", 400, "Invalid parameter: Invalid parameter: Endpoint Reason: FIFO SQS Queues can not be subscribed to standard SNS topics"},

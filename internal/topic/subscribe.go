@@ -60,7 +60,7 @@ func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subs
 		return Subscribed{}, err
 	}
 	protocol, err := endpoint.ParseProtocol(cmd.Protocol)
-	if t.ARN.FIFO() && cmd.Protocol != SQS.String() && (err == nil || endpoint.Planned(cmd.Protocol)) {
+	if t.ARN.FIFO() && cmd.Protocol != SQS.String() && err == nil {
 		return Subscribed{}, ErrProtocolOfFIFO.With(cmd.Protocol)
 	}
 	if err != nil {

@@ -4,7 +4,6 @@ package endpoint
 
 import (
 	"net/url"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -15,20 +14,19 @@ import (
 
 // What is refused, with the fields of each.
 var (
-	ErrProtocolPlanned = fault.NewRule(fault.InvalidParameter, "topic: the protocol is not built yet") // the protocol
-	ErrProtocol        = fault.NewRule(fault.InvalidParameter, "topic: no such protocol")              // the protocol
-	ErrUTF8            = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is not UTF-8")
-	ErrQueue           = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no queue")
-	ErrFIFO            = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is a FIFO queue")
-	ErrFunction        = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no function")
-	ErrStream          = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no delivery stream")
-	ErrOtherProtocol   = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is of another protocol")
-	ErrTooLong         = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is too long") // the limit in bytes
-	ErrURL             = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no URL")
-	ErrAddress         = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no mail address")
-	ErrPlatform        = fault.NewRule(fault.InvalidParameter, "topic: there is no such endpoint of a push platform") // the endpoint
-	ErrNumber          = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no phone number")              // as it was given
-	ErrPassword        = fault.NewRule(fault.InvalidParameter, "topic: credentials in the endpoint of plain HTTP")
+	ErrProtocol      = fault.NewRule(fault.InvalidParameter, "topic: no such protocol") // the protocol
+	ErrUTF8          = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is not UTF-8")
+	ErrQueue         = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no queue")
+	ErrFIFO          = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is a FIFO queue")
+	ErrFunction      = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no function")
+	ErrStream        = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no delivery stream")
+	ErrOtherProtocol = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is of another protocol")
+	ErrTooLong       = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is too long") // the limit in bytes
+	ErrURL           = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no URL")
+	ErrAddress       = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no mail address")
+	ErrPlatform      = fault.NewRule(fault.InvalidParameter, "topic: there is no such endpoint of a push platform") // the endpoint
+	ErrNumber        = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no phone number")              // as it was given
+	ErrPassword      = fault.NewRule(fault.InvalidParameter, "topic: credentials in the endpoint of plain HTTP")
 )
 
 // Protocol is how deliveries reach an endpoint.
@@ -52,9 +50,6 @@ var names = [...]string{"sqs", "http", "https", "lambda", "email", "email-json",
 // Protocols is how many protocols are built; they count up from 0.
 const Protocols = len(names)
 
-// planned are the protocols of AWS that are not built.
-var planned []string
-
 // String is the protocol's name in requests.
 func (p Protocol) String() string { return names[p] }
 
@@ -70,21 +65,15 @@ func (p Protocol) Device() bool { return p == Application || p == SMS }
 // Within reports that endpoints are resources of this server, which ARNs name.
 func (p Protocol) Within() bool { return p == SQS || p == Lambda || p == Firehose }
 
-// ParseProtocol reads the name of a protocol. Errors: ErrProtocolPlanned, ErrProtocol.
+// ParseProtocol reads the name of a protocol. Errors: ErrProtocol.
 func ParseProtocol(name string) (Protocol, error) {
 	for p, known := range names {
 		if known == name {
 			return Protocol(p), nil
 		}
 	}
-	if Planned(name) {
-		return 0, ErrProtocolPlanned.With(name)
-	}
 	return 0, ErrProtocol.With(name)
 }
-
-// Planned reports that a protocol is one of AWS's that is not built.
-func Planned(name string) bool { return slices.Contains(planned, name) }
 
 // deliveryStream begins the resource of a delivery stream's ARN.
 const deliveryStream = "deliverystream/"

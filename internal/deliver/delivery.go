@@ -123,7 +123,11 @@ func (d *delivery) send(ctx context.Context, r *Request) Outcome {
 			}
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.options.Timeout)
+	timeout := d.options.Timeout
+	if patient, ok := sender.(Patient); ok {
+		timeout = patient.Patience()
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	return sender.Send(ctx, r)
 }

@@ -139,6 +139,13 @@ type Sender interface {
 	Send(ctx context.Context, r *Request) Outcome
 }
 
+// Patient is a Sender whose attempts end in time by themselves, counted from when it is their
+// turn: they may wait for others at the same host, and for what a server confirms late.
+type Patient interface {
+	// Patience bounds an attempt, in real time, in place of the usual bound.
+	Patience() time.Duration
+}
+
 // TransferOutcome is the outcome of handing a message to a queue, by the error of
 // the engine's Transfer. The queue's owner being out of reach is server-side;
 // that the queue or its key is gone, or that it forbids it, is client-side. An

@@ -95,7 +95,8 @@ func canFail(resource arn.ARN, all bool) bool {
 		_, ok := stream.NameOf(resource)
 		return all || ok
 	case "sns":
-		_, direct := resource.DirectProtocol()
+		protocol, direct := resource.DirectProtocol()
+		direct = direct && (protocol == "sms" || protocol == "email")
 		_, _, application := resource.SplitApplication()
 		return all || direct || application
 	case "lambda":

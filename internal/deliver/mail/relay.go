@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/emersion/go-sasl"
@@ -31,6 +32,9 @@ type RelayOptions struct {
 	// Connections bounds those at once, and Kept those that wait for the next mail. 8 and
 	// 4 unless given.
 	Connections, Kept int
+	// Answer bounds an attempt up to the last dot, from when it has a connection's turn: 15 s
+	// unless given.
+	Answer time.Duration
 }
 
 // Security is how a connection to a relay is encrypted.
@@ -68,6 +72,9 @@ func NewRelay(o RelayOptions) *Relay {
 	}
 	if o.Kept == 0 {
 		o.Kept = 4
+	}
+	if o.Answer == 0 {
+		o.Answer = answerWithin
 	}
 	if o.Name == "" {
 		o.Name = "localhost"
@@ -124,26 +131,35 @@ func (r *Relay) Deliver(ctx context.Context, m *Mail) deliver.Outcome {
 		return deliver.Outcome{Class: deliver.ServerError, Detail: "all connections to the relay are busy"}
 	}
 	c := r.take()
-	at, err := r.attempt(ctx, c, m)
-	if c != nil && at == naming && isStale(err) && ctx.Err() == nil {
+	at, late, err := r.attempt(ctx, c, m)
+	if c != nil && at == naming && isStale(err) && !late {
 		// The relay has closed what was kept, and has heard nothing of the mail.
-		at, err = r.attempt(ctx, nil, m)
+		at, late, err = r.attempt(ctx, nil, m)
 	}
-	return outcome(at, err, ctx.Err() != nil)
+	return outcome(at, err, late)
 }
 
 // attempt hands a mail over, by a connection that was kept, or else a new one. It returns
-// how far it has come.
-func (r *Relay) attempt(ctx context.Context, c *connection, m *Mail) (at stage, err error) {
+// how far it has come, and whether its time was over. That begins now, when it is its turn:
+// what is cut off behind the last dot may come twice.
+func (r *Relay) attempt(ctx context.Context, c *connection, m *Mail) (at stage, late bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	limit := clock.System.AfterFunc(r.options.Answer, cancel)
+	defer func() { limit.Stop() }()
 	if c == nil {
 		if c, err = r.connect(ctx); err != nil {
-			return connecting, err
+			return connecting, ctx.Err() != nil, err
 		}
 	}
 	release := context.AfterFunc(ctx, func() { _ = c.conn.Close() })
-	at, err = c.send(m)
+	at, err = c.send(m, func() {
+		if limit.Stop() {
+			limit = clock.System.AfterFunc(confirmWithin, cancel)
+		}
+	})
 	if !release() { // it is closed
-		return at, err
+		return at, true, err
 	}
 	if reply, ok := errors.AsType[*smtp.SMTPError](err); ok && reply.Code != goingAway || errors.Is(err, errTooLarge) {
 		// The connection is good, and begins the next mail anew.
@@ -151,24 +167,28 @@ func (r *Relay) attempt(ctx context.Context, c *connection, m *Mail) (at stage, 
 		if c.Reset() == nil {
 			c.CommandTimeout = unlimited
 			r.keep(c)
-			return at, err
+			return at, false, err
 		}
 	}
 	if err != nil {
 		_ = c.conn.Close()
-		return at, err
+		return at, false, err
 	}
 	r.keep(c)
-	return at, nil
+	return at, false, nil
 }
 
 const (
 	goingAway   = 421 // the reply of a relay that closes the connection
 	resetWithin = time.Second
 	unlimited   = time.Hour // an attempt's context ends it before
+
+	answerWithin  = 15 * time.Second // for all up to the last dot
+	confirmWithin = 10 * time.Minute // behind it. Source: RFC 5321, 4.5.3.2.6
 )
 
-func (c *connection) send(m *Mail) (stage, error) {
+// send hands a mail over. ends is called before the last dot.
+func (c *connection) send(m *Mail, ends func()) (stage, error) {
 	if most, ok := c.MaxMessageSize(); ok && most > 0 && len(m.Message) > most {
 		return naming, errTooLarge
 	}
@@ -185,6 +205,7 @@ func (c *connection) send(m *Mail) (stage, error) {
 	if _, err := w.Write(m.Message); err != nil {
 		return sending, err
 	}
+	ends()
 	return ending, w.Close()
 }
 
@@ -197,6 +218,7 @@ func (r *Relay) connect(ctx context.Context) (*connection, error) {
 		return nil, err
 	}
 	release := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	conn = &quiet{Conn: conn}
 	client, err := r.greet(conn)
 	if !release() && err == nil {
 		err = ctx.Err()
@@ -208,6 +230,32 @@ func (r *Relay) connect(ctx context.Context) (*connection, error) {
 	// A context ends what takes too long.
 	client.CommandTimeout, client.SubmissionTimeout = unlimited, unlimited
 	return &connection{Client: client, conn: conn}, nil
+}
+
+// maxReplies bounds what a relay may say between two commands, in bytes: a reply of several
+// lines has no end of its own.
+const maxReplies = 64 << 10
+
+var errTalk = errors.New("mail: the relay does not stop to answer")
+
+// quiet is a connection to a relay that answers within bounds.
+type quiet struct {
+	net.Conn
+	said atomic.Int64 // bytes since the last write
+}
+
+func (q *quiet) Read(b []byte) (int, error) {
+	if q.said.Load() > maxReplies {
+		return 0, errTalk
+	}
+	n, err := q.Conn.Read(b)
+	q.said.Add(int64(n))
+	return n, err
+}
+
+func (q *quiet) Write(b []byte) (int, error) {
+	q.said.Store(0)
+	return q.Conn.Write(b)
 }
 
 func (r *Relay) greet(conn net.Conn) (client *smtp.Client, err error) {

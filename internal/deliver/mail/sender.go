@@ -7,6 +7,7 @@ import (
 	"crypto"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/emersion/go-msgauth/dkim"
 
@@ -74,6 +75,10 @@ func (s *Sender) Host(string) string {
 
 // Local is false: mails leave this process.
 func (s *Sender) Local() bool { return false }
+
+// Patience implements deliver.Patient: a relay may take ten minutes to confirm a mail, and
+// mails wait for their turn at it. Source: RFC 5321, 4.5.3.2.
+func (s *Sender) Patience() time.Duration { return 2 * confirmWithin }
 
 // Send makes one attempt.
 func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -86,6 +87,8 @@ func (b *bound) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
+var errToken = errors.New("push: an access token that no header can have")
+
 // get gives the token, a new one when it is about to expire or was refused.
 func (a *accessToken) get(ctx context.Context) (string, error) {
 	select {
@@ -103,6 +106,9 @@ func (a *accessToken) get(ctx context.Context) (string, error) {
 	token, err := a.config.TokenSource(context.WithValue(ctx, oauth2.HTTPClient, &asking)).Token()
 	if err != nil {
 		return "", cmp.Or(way.failed, err)
+	}
+	if strings.ContainsFunc(token.AccessToken, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return "", errToken
 	}
 	a.token = token
 	return token.AccessToken, nil

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -115,6 +116,18 @@ func (s *Sender) Host(string) string {
 
 // Local is false: texts leave this process.
 func (s *Sender) Local() bool { return false }
+
+// Patience implements deliver.Patient: where texts wait for their turn at a carrier, it says
+// for how long.
+func (s *Sender) Patience() time.Duration {
+	if patient, ok := s.Carrier.(deliver.Patient); ok {
+		return patient.Patience()
+	}
+	return sendWithin
+}
+
+// sendWithin bounds an attempt at other carriers.
+const sendWithin = 15 * time.Second
 
 // Exempt is the group of messages that the server itself sends, whatever the sandbox says.
 const Exempt = "sandbox"

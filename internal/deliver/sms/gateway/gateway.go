@@ -146,7 +146,7 @@ func (g *Gateway) judge(answer *http.Response, body []byte, t *smssender.Text) s
 		r.Class, r.OptedOut, r.Response = deliver.ClientError, true, string(sms.OptedOutRefusal)
 	case v == forGood:
 		r.Class = deliver.ClientError
-	case v == later && (status >= 300 || len(g.template.Taken) > 0):
+	case v == later:
 	case status >= 200 && status < 300 && v == silent && len(g.template.Taken) > 0:
 		// It should have said what became of the message.
 		r.Unknown, r.Detail = len(t.Parts), r.Detail+" without a code, and may have taken the message"

@@ -79,6 +79,9 @@ var permanent = map[uint32]string{
 	0x45: "Phone carrier has blocked this message", 0x50: "Message body is invalid", 0x51: "Invalid phone number",
 }
 
+// Patience bounds an attempt, which may wait for its turn.
+func (c *Client) Patience() time.Duration { return turnWithin + answerWithin }
+
 // Deliver makes one attempt.
 func (c *Client) Deliver(ctx context.Context, t *smssender.Text) smssender.Result {
 	s, err := c.bound(ctx)

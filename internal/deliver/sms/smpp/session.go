@@ -16,6 +16,9 @@ import (
 const (
 	silence  = 30 * time.Second
 	patience = 10 * time.Second
+	// answerWithin is how long a submit waits for its answer, and turnWithin for its turn.
+	answerWithin = 15 * time.Second
+	turnWithin   = 5 * time.Minute
 )
 
 var (
@@ -153,6 +156,9 @@ func (s *session) submit(ctx context.Context, body []byte) (status uint32, unkno
 	if ctx.Err() != nil {
 		return 0, false, errTimeout
 	}
+	// The time of an answer begins now: what is given up behind the submit may come twice.
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
 	came := make(chan uint32, 1)
 	s.mu.Lock()
 	if s.over {

@@ -175,9 +175,9 @@ func TestAsyncLife(t *testing.T) {
 	advance(t, endpoint, "16s") // a restart may cost part of a second
 	equal(t, "the second attempt", []string{`{"n":1}`}, f.ran())
 	endpoint = restart()
-	advance(t, endpoint, "118s")
+	advance(t, endpoint, "110s") // likewise
 	equal(t, "before the third", []string(nil), f.ran())
-	advance(t, endpoint, "3s")
+	advance(t, endpoint, "11s")
 	equal(t, "the third attempt", []string{`{"n":1}`}, f.ran())
 	queues = client(endpoint)
 	dead := takeMessage(t, queues, endpoint+"/"+account+"/dead")

@@ -78,8 +78,8 @@ func TestEarlierVersionsInProduction(t *testing.T) {
 				}
 				compared++
 				got[i].Body = asThen(then.Body, got[i].Body)
-			byGroup(then.Body)
-			byGroup(got[i].Body)
+				byGroup(then.Body)
+				byGroup(got[i].Body)
 				if diff := cmp.Diff(then, got[i]); diff != "" {
 					t.Errorf("%s (-then +now):\n%s", then.Call, diff)
 				}

@@ -2,8 +2,10 @@ package mailsender
 
 import (
 	"bytes"
+	"encoding/base64"
 	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	mime "github.com/emersion/go-message"
 	"github.com/emersion/go-message/mail"
@@ -60,7 +62,7 @@ func compose(r *deliver.Request, from string) ([]byte, error) {
 	h.SetDate(r.At)
 	h.SetAddressList("From", []*mail.Address{{Name: oneLine(sender), Address: from}})
 	h.SetAddressList("To", []*mail.Address{{Address: r.Subscription.Endpoint}})
-	h.SetSubject(oneLine(subject))
+	setSubject(&h, oneLine(subject))
 	h.SetMessageID(messageID(r, from))
 	h.Set("x-amz-sns-message-id", uuid.UUID(m.ID).String())
 	h.Set("x-amz-sns-subscription-arn", n.Subscription)
@@ -117,6 +119,26 @@ func topicName(name string) string {
 		return name
 	}
 	return t.Resource
+}
+
+// setSubject sets the subject so that what looks like an encoded word in it is read as what
+// it is, which a bare one is not.
+func setSubject(h *mail.Header, subject string) {
+	if !strings.Contains(subject, "=?") {
+		h.SetSubject(subject)
+		return
+	}
+	const most = 42 // bytes of an encoded word, which has at most 75 characters: RFC 2047, 2
+	var words []string
+	for len(subject) > 0 {
+		n := min(most, len(subject))
+		for n < len(subject) && !utf8.RuneStart(subject[n]) {
+			n--
+		}
+		words = append(words, "=?utf-8?b?"+base64.StdEncoding.EncodeToString([]byte(subject[:n]))+"?=")
+		subject = subject[n:]
+	}
+	h.Set("Subject", strings.Join(words, " "))
 }
 
 // oneLine is a text for a header: what ends lines there, or is no text, becomes a space.

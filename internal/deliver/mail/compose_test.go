@@ -114,6 +114,11 @@ func TestHeaders(t *testing.T) {
 	if err != nil || subject != "Grüße" {
 		t.Errorf("subject %q %v", subject, err)
 	}
+	odd := "=?utf-8?q?evil=0d=0aBcc:_x?= " + strings.Repeat("é", 60)
+	bare := head(func(r *deliver.Request) { r.Message.Notice.Subject = odd }).Get("Subject")
+	if read, err := new(mime.WordDecoder).DecodeHeader(bare); err != nil || read != odd {
+		t.Errorf("subject %q is read as %q %v", odd, read, err)
+	}
 	got := map[string]string{}
 	for _, name := range []string{"From", "To", "Date", "X-Amz-Sns-Message-Id", "X-Amz-Sns-Subscription-Arn", "Mime-Version", "List-Unsubscribe-Post", "Auto-Submitted"} {
 		got[name] = first.Get(name)

@@ -218,8 +218,7 @@ func (r *Relay) connect(ctx context.Context) (*connection, error) {
 		return nil, err
 	}
 	release := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	conn = &quiet{Conn: conn}
-	client, err := r.greet(conn)
+	client, err := r.greet(&quiet{Conn: conn})
 	if !release() && err == nil {
 		err = ctx.Err()
 	}

@@ -15,6 +15,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,8 +32,10 @@ import (
 // script is a relay that answers commands with lines of its own; what it has none for it
 // takes. "hang" answers nothing until the end of the test, "close" ends the connection.
 type script struct {
-	t *testing.T
-	l net.Listener
+	late chan struct{} // closed: what is answered late is answered now
+	said atomic.Int64  // bytes of talk
+	t    *testing.T
+	l    net.Listener
 
 	mu          sync.Mutex
 	answers     map[string]string // by commands; "" is the banner, "." the end of a mail
@@ -48,7 +51,7 @@ func newScript(t *testing.T, answers map[string]string) *script {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &script{t: t, l: l, answers: answers, first: map[string]string{}, over: make(chan struct{})}
+	s := &script{t: t, l: l, answers: answers, first: map[string]string{}, over: make(chan struct{}), late: make(chan struct{})}
 	var all sync.WaitGroup
 	all.Go(func() {
 		for {
@@ -118,6 +121,16 @@ func (s *script) serve(conn net.Conn) {
 		case "hang":
 			<-s.over
 			return false
+		case "late":
+			<-s.late
+			line = "250 2.0.0 taken"
+		case "talk":
+			for {
+				n, err := io.WriteString(conn, "250-"+strings.Repeat("x", 500)+"\r\n")
+				if s.said.Add(int64(n)); err != nil {
+					return false
+				}
+			}
 		case "close":
 			return false
 		}
@@ -253,6 +266,39 @@ func TestClasses(t *testing.T) {
 }
 
 const patience = time.Minute
+
+// A relay that is slow gets each mail once: the time of a mail begins when a connection is
+// free, and behind the last dot the relay may take its time.
+func TestSlowRelay(t *testing.T) {
+	s := newScript(t, map[string]string{".": "late"})
+	const within = 50 * time.Millisecond
+	r := mailsender.NewRelay(mailsender.RelayOptions{Address: s.l.Addr().String(), Security: mailsender.Plain, Connections: 1, Answer: within})
+	t.Cleanup(r.Close)
+	clock.System.AfterFunc(4*within, func() { close(s.late) })
+	out := make(chan deliver.Outcome)
+	for range 3 {
+		go func() { out <- r.Deliver(t.Context(), aMail) }()
+	}
+	for range 3 {
+		if o := <-out; o.Class != deliver.Success {
+			t.Errorf("%+v", o)
+		}
+	}
+	if n := len(s.received()); n != 3 {
+		t.Errorf("the relay got %d mails, want 3", n)
+	}
+}
+
+// A relay whose reply does not end is left.
+func TestTalkingRelay(t *testing.T) {
+	s := newScript(t, map[string]string{"EHLO": "talk"})
+	if out := newRelay(t, s.l.Addr().String()).Deliver(t.Context(), aMail); out.Class != deliver.ServerError {
+		t.Errorf("%+v", out)
+	}
+	if n := s.said.Load(); n > 64<<20 { // what the system's buffers take, and more
+		t.Errorf("%d bytes of a reply were taken", n)
+	}
+}
 
 // A mail that is larger than the relay says is not sent; where there is no relay, or it is
 // busy, another attempt follows.

@@ -144,6 +144,7 @@ func TestClasses(t *testing.T) {
 		{"too many", "twilio", 429, `{"code":20429}`, deliver.ServerError, 0, false},
 		{"credentials", "twilio", 401, `{"code":20003}`, deliver.ServerError, 0, false},
 		{"trouble", "twilio", 503, `busy`, deliver.ServerError, 0, false},
+		{"a code that nobody knows", "twilio", 200, `{"code":99999}`, deliver.ServerError, 0, false},
 		{"a redirect", "twilio", 302, ``, deliver.ServerError, 0, false},
 		{"no answer", "twilio", 0, "close", deliver.ServerError, 2, false},
 		{"silence", "twilio", 0, "hang", deliver.ServerError, 2, false},

@@ -529,6 +529,10 @@ func TestFirehoseErrors(t *testing.T) {
 			_, err := c.TagDeliveryStream(ctx, &firehose.TagDeliveryStreamInput{DeliveryStreamName: orders, Tags: []types.Tag{}})
 			return err
 		}, constraint, "*"},
+		{"a tag twice", func() error {
+			_, err := c.TagDeliveryStream(ctx, &firehose.TagDeliveryStreamInput{DeliveryStreamName: orders, Tags: []types.Tag{{Key: new("k")}, {Key: new("k")}}})
+			return err
+		}, invalid, "Duplicate tag keys found: k"},
 		{"no keys", func() error {
 			_, err := c.UntagDeliveryStream(ctx, &firehose.UntagDeliveryStreamInput{DeliveryStreamName: orders, TagKeys: []string{}})
 			return err

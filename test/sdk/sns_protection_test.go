@@ -58,6 +58,8 @@ func TestDataProtectionPolicy(t *testing.T) {
 	equal(t, "the policy of CreateTopic", policy, get(*made.TopicArn))
 	must(c.CreateTopic(t.Context(), &sns.CreateTopicInput{Name: aws.String("made"), DataProtectionPolicy: &policy}))(t)
 
+	_, err = c.GetDataProtectionPolicy(t.Context(), &sns.GetDataProtectionPolicyInput{ResourceArn: aws.String("orders")})
+	refused(t, err, "InvalidParameter", http.StatusBadRequest, "Invalid parameter: ResourceArn Reason: An ARN must have at least 6 elements, not 1")
 	missing := topicARN("missing")
 	_, err = c.GetDataProtectionPolicy(t.Context(), &sns.GetDataProtectionPolicyInput{ResourceArn: &missing})
 	refused(t, err, "NotFound", http.StatusNotFound, "Topic does not exist")

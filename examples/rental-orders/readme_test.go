@@ -1,17 +1,12 @@
 package rental_test
 
 import (
-	"bytes"
-	"context"
 	"os"
-	"os/exec"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"godwit.dev/godwit/test/programs"
+	"godwit.dev/godwit/test/readme"
 )
 
 // TestReadme runs the commands of README.md's second part as they stand, but for the
@@ -41,29 +36,14 @@ func runReadme(t *testing.T, heading string, want ...string) (said string) {
 	}
 	_, part, _ := strings.Cut(string(text), heading+"\n")
 	part, _, _ = strings.Cut(part, "\n## ")
-	// The first command that fails ends it, and what runs with it.
-	script := "set -eo pipefail\ntrap 'kill -9 $(jobs -p) 2>/dev/null || true' EXIT\n"
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(part, -1) {
-		script += block[1]
-	}
-	script = strings.ReplaceAll(script, "127.0.0.1:4566", freeAddress(t))
-	ctx, cancel := context.WithTimeout(t.Context(), 3*patience) // dozens of times the CLI starts
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "bash", "-c", script)
-	cmd.Dir, cmd.WaitDelay = "../..", time.Second
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AWS_") }), "TMPDIR="+t.TempDir())
-	var out, complaints bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complaints
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v\n%s\n%s", err, out.String(), complaints.String())
-	}
-	rest := out.String()
+	said = readme.Run(t, part, "../..", freeAddress(t), 3*patience) // dozens of times the CLI starts
+	rest := said
 	for _, part := range want {
 		_, after, found := strings.Cut(rest, part)
 		if !found {
-			t.Fatalf("no %q in\n%s", part, out.String())
+			t.Fatalf("no %q in\n%s", part, said)
 		}
 		rest = after
 	}
-	return out.String()
+	return said
 }

@@ -163,43 +163,26 @@ func redrivePolicy(q arn.ARN) string {
 	return string(p)
 }
 
-// response is what a queue or function said, as JSON. The id of the request to a
-// queue is made from the message's: there was no request.
-func (p Provider) response() string {
-	switch p.Service {
-	case Lambda:
-		return p.lambdaResponse()
-	case Firehose:
-		return p.firehoseResponse()
-	case Push:
-		return p.pushResponse()
-	default:
-	}
-	v := any(struct {
-		Request string `json:"sqsRequestId"`
-		Message string `json:"sqsMessageId"`
-	}{uuid.NewSHA1(uuid.UUID(p.ID), []byte("request")).String(), uuid.UUID(p.ID).String()})
-	if p.Code != "" {
-		v = struct {
-			Code    string `json:"ErrorCode"`
-			Message string `json:"ErrorMessage"`
-			Request string `json:"sqsRequestId"`
-		}{p.Code, p.Message, "Unrecoverable"}
-	}
-	text, _ := json.Marshal(v) // strings always marshal
-	return string(text)
-}
+// requestIDs are the members that the services' answers have the id of the request in.
+var requestIDs = [...]string{SQS: "sqsRequestId", Lambda: "lambdaRequestId", Firehose: "firehoseRequestId"}
 
-func (p Provider) firehoseResponse() string {
-	v := any(struct {
-		Request string `json:"firehoseRequestId"`
-	}{uuid.UUID(p.ID).String()})
-	if p.Code != "" {
+// response is what a queue, function, stream or push platform said, as JSON. The id of the
+// request to a queue is made from the message's: there was no request.
+func (p Provider) response() string {
+	if p.Service == Push {
+		return p.pushResponse()
+	}
+	var v any
+	switch request := requestIDs[p.Service]; {
+	case p.Code != "": // maps are written in the order of names, which is AWS's here
+		v = map[string]string{"ErrorCode": p.Code, "ErrorMessage": p.Message, request: "Unrecoverable"}
+	case p.Service == SQS:
 		v = struct {
-			Code    string `json:"ErrorCode"`
-			Message string `json:"ErrorMessage"`
-			Request string `json:"firehoseRequestId"`
-		}{p.Code, p.Message, "Unrecoverable"}
+			Request string `json:"sqsRequestId"`
+			Message string `json:"sqsMessageId"`
+		}{uuid.NewSHA1(uuid.UUID(p.ID), []byte("request")).String(), uuid.UUID(p.ID).String()}
+	default:
+		v = map[string]string{request: uuid.UUID(p.ID).String()}
 	}
 	text, _ := json.Marshal(v) // strings always marshal
 	return string(text)
@@ -211,20 +194,5 @@ func (p Provider) pushResponse() string {
 		Reason string `json:"reason,omitempty"`
 		Name   string `json:"name,omitempty"`
 	}{p.Code, p.Message}) // strings always marshal
-	return string(text)
-}
-
-func (p Provider) lambdaResponse() string {
-	v := any(struct {
-		Request string `json:"lambdaRequestId"`
-	}{uuid.UUID(p.ID).String()})
-	if p.Code != "" {
-		v = struct {
-			Code    string `json:"ErrorCode"`
-			Message string `json:"ErrorMessage"`
-			Request string `json:"lambdaRequestId"`
-		}{p.Code, p.Message, "Unrecoverable"}
-	}
-	text, _ := json.Marshal(v) // strings always marshal
 	return string(text)
 }

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"net/http"
-	"strconv"
 
 	pushsender "godwit.dev/godwit/internal/deliver/push"
 )
@@ -20,17 +19,11 @@ func ListPushes(box PushOutbox) http.Handler {
 			writeError(w, http.StatusNotFound, "there is no outbox: push messages go to their platforms")
 			return
 		}
-		query := r.URL.Query()
-		most := outboxPage
-		if text := query.Get("limit"); text != "" {
-			n, err := strconv.Atoi(text)
-			if err != nil || n < 1 || n > maxOutboxPage {
-				writeError(w, http.StatusBadRequest, "limit: want a number from 1 to "+strconv.Itoa(maxOutboxPage))
-				return
-			}
-			most = n
+		most, ok := limitOf(w, r)
+		if !ok {
+			return
 		}
-		kept, err := box.List(query.Get("endpoint"), most)
+		kept, err := box.List(r.URL.Query().Get("endpoint"), most)
 		if err != nil {
 			writeFault(w, err)
 			return

@@ -51,9 +51,6 @@ func (sh *Shard) DropRecipient(r *Recipient) {
 	sh.DropBacklog(layout.Incarnation(r.Incarnation))
 }
 
-// HasRecipient reports whether there is a recipient of a name. The lock is held.
-func (sh *Shard) HasRecipient(name arn.ARN) bool { return sh.recipients[name] != nil }
-
 // AcceptFor puts a message into a recipient's backlog, as part of the command under way. Its
 // notice names the endpoint in the place of a token.
 func (sh *Shard) AcceptFor(r *Recipient, m *message.Message) {

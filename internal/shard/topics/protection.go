@@ -19,7 +19,6 @@ type Audited struct {
 	ID        message.ID
 	Principal string // the ARN of who published it
 	At        time.Time
-	Denied    bool // it was not published
 	protect.Audit
 }
 
@@ -81,16 +80,16 @@ func (e *Topics) Protect(t arn.ARN, p *publication.Publication) error {
 	if denied == "" {
 		return nil
 	}
-	e.audit(t, p, true)
+	e.audit(t, p)
 	return ErrProtected.With(denied)
 }
 
 // audit tells what was found in a publication, if its policy wants that.
-func (e *Topics) audit(t arn.ARN, p *publication.Publication, denied bool) {
+func (e *Topics) audit(t arn.ARN, p *publication.Publication) {
 	if p.Audit == nil || e.options.Audited == nil {
 		return
 	}
-	e.options.Audited(&Audited{Topic: t, ID: p.ID, Principal: namesOf(t, p.Caller)[0], At: e.Clock.Now(), Denied: denied, Audit: *p.Audit})
+	e.options.Audited(&Audited{Topic: t, ID: p.ID, Principal: namesOf(t, p.Caller)[0], At: e.Clock.Now(), Audit: *p.Audit})
 }
 
 // namesOf are the names by which a policy may name who publishes; the first is their own.

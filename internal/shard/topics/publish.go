@@ -83,7 +83,7 @@ func (e *Topics) Publish(ctx context.Context, t arn.ARN, publications ...publica
 		e.options.Published(event)
 	}
 	for i := range p.results {
-		e.audit(t, &publications[i], false)
+		e.audit(t, &publications[i])
 	}
 	return p.results, p.err
 }

@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -144,6 +145,9 @@ func (l *loading) accessKey(path string, root *seal.Root) {
 			return
 		}
 		key, err := ReadAccessKey(path, root)
+		if a, reading := readAccessKey(path); err != nil && reading == nil {
+			err = cmp.Or(Interrupted(c.RootKey, a.RootKey), err)
+		}
 		if err != nil {
 			l.check(false, "root-access-key", "%v", err)
 			return

@@ -175,7 +175,10 @@ func (l *loading) network() {
 		l.check(at.address == "" || isPrivate(at.address), at.flag, "%s may be reached by strangers, and nobody is asked for a signature there: "+
 			"want an address of loopback or of a private network", at.address)
 	}
-	for _, secret := range [...]struct{ flag, path string }{{"mail-password-file", c.MailPasswordFile}, {"mail-dkim-key", c.MailDKIMKey}} {
+	for _, secret := range [...]struct{ flag, path string }{
+		{"mail-password-file", c.MailPasswordFile}, {"mail-dkim-key", c.MailDKIMKey}, {"sms-password-file", c.SMS.PasswordFile}, {"sms-http", c.SMS.HTTP},
+		{"firehose-s3-credentials", c.FirehoseS3Credentials},
+	} {
 		if secret.path != "" {
 			l.mode(secret.flag, secret.path, 0o077, "others can use it", "chmod 600")
 		}

@@ -186,12 +186,9 @@ func (r *rotating) steps() map[string][2]string {
 	}
 }
 
-// strace has a process killed at a step; it tells when it is watched.
-func strace(t *testing.T, step [2]string, more ...string) *exec.Cmd {
-	t.Helper()
-	return exec.Command("strace", append([]string{
-		"-f", "-qq", "-P", step[1], "-e", "trace=" + step[0], "-e", "inject=" + step[0] + ":signal=KILL",
-	}, more...)...)
+// strace has a process killed at a step: one that is started, or that runs (-p).
+func strace(step [2]string, which ...string) *exec.Cmd {
+	return exec.Command("strace", append([]string{"-f", "-P", step[1], "-e", "trace=" + step[0], "-e", "inject=" + step[0] + ":signal=KILL"}, which...)...)
 }
 
 // The same at each step of a rotation: offline, and of a server under load.
@@ -201,7 +198,7 @@ func TestKilledAtEachStepOfARotation(t *testing.T) {
 	for what, step := range r.steps() {
 		r.server.terminate(t)
 		r.server.exit(t)
-		out, err := strace(t, step, binary, "keys", "rotate-root", "--dir", r.dir).CombinedOutput()
+		out, err := strace(step, binary, "keys", "rotate-root", "--dir", r.dir).CombinedOutput()
 		if err == nil || bytes.Contains(out, []byte("The data is under")) {
 			if bytes.Contains(out, []byte("Operation not permitted")) {
 				programs.Skip(t, "strace may not trace here")
@@ -212,9 +209,12 @@ func TestKilledAtEachStepOfARotation(t *testing.T) {
 	}
 	round := 0
 	for what, step := range r.steps() {
+		if step[0] == "linkat" && strings.HasSuffix(step[1], ".new") {
+			continue // the command makes it before it finds that a server runs
+		}
 		round++
 		stop := r.load(t, round)
-		watch := exec.Command("strace", "-f", "-P", step[1], "-e", "trace="+step[0], "-e", "inject="+step[0]+":signal=KILL", "-p", fmt.Sprint(r.server.cmd.Process.Pid))
+		watch := strace(step, "-p", fmt.Sprint(r.server.cmd.Process.Pid))
 		said, err := watch.StderrPipe()
 		if err == nil {
 			err = watch.Start()
@@ -229,13 +229,12 @@ func TestKilledAtEachStepOfARotation(t *testing.T) {
 		drained := make(chan struct{})
 		go func() {
 			defer close(drained)
-			text, _ := io.ReadAll(lines)
-			os.WriteFile(fmt.Sprintf("/tmp/ident/strace.%d", round), text, 0o600)
+			_, _ = io.Copy(io.Discard, lines)
 		}()
 		if out, err := r.rotate(); err == nil {
 			t.Errorf("%s: online: it was not killed: %s", what, out)
 		}
-		r.server.kill()
+		r.server.kill() // if it was not
 		<-drained
 		_ = watch.Wait() // it ends with whom it watches
 		stop()

@@ -22,7 +22,11 @@ func (e *Topics) encrypt(t arn.ARN, key string, publications []publication.Publi
 	publications = slices.Clone(publications)
 	for i := range publications {
 		p := &publications[i]
-		err := p.Encrypt(func(m *message.Message) error { return e.EncryptWaiting(t, key, p.Caller, p.Source, m) })
+		var source arn.ARN
+		if p.Source != nil {
+			source = *p.Source
+		}
+		err := p.Encrypt(func(m *message.Message) error { return e.EncryptWaiting(t, key, p.Caller, source, m) })
 		if err != nil {
 			return nil, err
 		}

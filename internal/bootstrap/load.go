@@ -176,7 +176,10 @@ func (l *loading) network() {
 			"want an address of loopback or of a private network", at.address)
 	}
 	for _, secret := range [...]struct{ flag, path string }{
-		{"mail-password-file", c.MailPasswordFile}, {"mail-dkim-key", c.MailDKIMKey}, {"sms-password-file", c.SMS.PasswordFile}, {"sms-http", c.SMS.HTTP},
+		{"mail-password-file", c.MailPasswordFile},
+		{"mail-dkim-key", c.MailDKIMKey},
+		{"sms-password-file", c.SMS.PasswordFile},
+		{"sms-http", c.SMS.HTTP},
 		{"firehose-s3-credentials", c.FirehoseS3Credentials},
 	} {
 		if secret.path != "" {

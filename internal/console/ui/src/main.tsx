@@ -1,6 +1,6 @@
 import { h, Fragment, render, type ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { openSession, reached, session } from "./api";
+import { discover, has, openSession, reached, session } from "./api";
 import { A, Empty, notice, Page, Trouble } from "./components";
 import { place } from "./router";
 import { Safe } from "./text";
@@ -51,6 +51,11 @@ const menu: [group: string, entries: [page: string, name: string][]][] = [
   ["Server", [["clock", "Clock and faults"], ["identity", "Identity"], ["settings", "Settings"]]],
 ];
 
+// needs is the path of the API that a page is about.
+const needs: Record<string, string> = { "dead-letters": "dead-letters", policy: "policy-plan", filter: "filter-test", jobs: "jobs", metrics: "metrics", alarms: "alarms", logs: "log-groups", tail: "events", identity: "identity", settings: "settings" };
+
+const offers = (page: string) => !needs[page] || has(needs[page]);
+
 // above is the entry of the menu that a page belongs to.
 const above: Record<string, string> = { queue: "queues", topic: "topics", subscription: "subscriptions", delivery: "subscriptions", filter: "subscriptions", function: "functions", job: "jobs" };
 
@@ -65,11 +70,11 @@ function Menu() {
         <button type="button" class="menu-button" aria-expanded={open} aria-controls="menu" onClick={() => setOpen(!open)}>Menu</button>
       </div>
       <div id="menu" class="entries">
-        {menu.map(([group, entries]) => (
+        {menu.filter(([, entries]) => entries.some(([page]) => offers(page))).map(([group, entries]) => (
           <div>
             <p class="group" id={"menu-" + group}>{group}</p>
             <ul aria-labelledby={"menu-" + group}>
-              {entries.map(([page, name]) => (
+              {entries.filter(([page]) => offers(page)).map(([page, name]) => (
                 <li class={page === now ? "current" : undefined}><A page={page}>{name}</A></li>
               ))}
             </ul>
@@ -101,6 +106,10 @@ function App() {
   const main = useRef<HTMLElement>(null);
   const open = () => openSession().then(() => setError(null), setError);
   useEffect(() => void open(), []);
+  const inside = session.value !== null && (!session.value.required || !!session.value.user);
+  useEffect(() => {
+    if (inside) void discover();
+  }, [inside]);
   const { page } = place.value;
   const found = pages[page];
   useEffect(() => {
@@ -124,7 +133,9 @@ function App() {
       <Menu />
       <main id="content" ref={main} tabIndex={-1}>
         {reached.value ? null : <p class="trouble" role="alert">The server does not answer. What is shown may be old.</p>}
-        {Shown ? <Shown key={page + "?" + (place.value.params.arn ?? "")} /> : (
+        {Shown && !offers(page) ? (
+          <Page title={found[0]}><Empty><p>This server does not offer that. <A page="">To the overview.</A></p></Empty></Page>
+        ) : Shown ? <Shown key={page + "?" + (place.value.params.arn ?? "")} /> : (
           <Page title="Not found"><Empty><p>There is no such page. <A page="">To the overview.</A></p></Empty></Page>
         )}
       </main>

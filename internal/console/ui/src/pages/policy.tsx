@@ -4,7 +4,7 @@ import { post, useData } from "../api";
 import { A, Act, Arn, Empty, Facts, Field, Page, Section, Table, Trouble } from "../components";
 import { place } from "../router";
 import { count, Safe, span, Time } from "../text";
-import type { Plan, SubscriptionDetail, TopicDetail } from "../types";
+import type { EffectivePolicy, Plan, SubscriptionDetail, TopicDetail } from "../types";
 
 // limit is the longest that SNS lets a policy of an HTTP/S endpoint go on, in seconds.
 const limit = 3600;
@@ -67,7 +67,7 @@ export function PolicyPage() {
   );
 }
 
-function begin(kept: string, effective: unknown, ofTopic: boolean): string {
+function begin(kept: string, effective: EffectivePolicy | null | undefined, ofTopic: boolean): string {
   if (kept) {
     try {
       return JSON.stringify(JSON.parse(kept), null, 2);
@@ -75,12 +75,13 @@ function begin(kept: string, effective: unknown, ofTopic: boolean): string {
       return kept;
     }
   }
-  if (effective && typeof effective === "object" && "healthyRetryPolicy" in effective) return JSON.stringify(effective, null, 2);
-  return withRetry({}, standard, ofTopic);
+  if (!effective) return withRetry({}, standard, ofTopic);
+  const { minDelaySeconds: minDelayTarget, maxDelaySeconds: maxDelayTarget, numRetries, numNoDelayRetries, numMinDelayRetries, numMaxDelayRetries, backoffFunction } = effective;
+  return withRetry({}, { numRetries, numNoDelayRetries, minDelayTarget, numMinDelayRetries, maxDelayTarget, numMaxDelayRetries, backoffFunction }, ofTopic);
 }
 
 function Editor({ kept, effective, subscription, topic, ofTopic, protocol, saved }: {
-  kept: string; effective: unknown; subscription?: string; topic?: string; ofTopic: boolean; protocol: string; saved: () => void;
+  kept: string; effective: EffectivePolicy | null | undefined; subscription?: string; topic?: string; ofTopic: boolean; protocol: string; saved: () => void;
 }) {
   const managed = protocol !== "http" && protocol !== "https";
   const [text, setText] = useState(() => begin(kept, effective, ofTopic));

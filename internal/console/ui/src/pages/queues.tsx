@@ -1,6 +1,6 @@
 import { h, Fragment } from "preact";
 import { useState } from "preact/hooks";
-import { get, useData } from "../api";
+import { get, has, useData } from "../api";
 import { A, Act, Arn, Body, Choice, Empty, exportTable, Facts, Filter, nameOf, Page, Pager, Section, Shown, State, Table, tell, Tiles, Trouble } from "../components";
 import { place, refine } from "../router";
 import { bytes, count, rate, Safe, span, Time } from "../text";
@@ -28,8 +28,8 @@ export function QueuesPage() {
               { name: "visible", number: true, cell: (q) => count(q.visible) },
               { name: "in flight", number: true, cell: (q) => count(q.inFlight) },
               { name: "delayed", number: true, cell: (q) => count(q.delayed) },
-              { name: "oldest", number: true, sort: "oldest", cell: (q) => span(q.oldestAgeSeconds) },
-              { name: "sent", number: true, sort: "sent", cell: (q) => rate(q.rates?.sent) },
+              { name: "oldest", number: true, cell: (q) => span(q.oldestAgeSeconds) },
+              { name: "sent", number: true, cell: (q) => rate(q.rates?.sent) },
               { name: "deleted", number: true, cell: (q) => rate(q.rates?.deleted) },
               { name: "dead letters go to", cell: (q) => <Arn arn={q.deadLetterQueue} short /> },
             ]} />
@@ -53,7 +53,7 @@ export function QueuePage() {
     <Page what="Queue" title={<Safe text={nameOf(arn)} />} actions={
       <>
         {dead ? <A class="button main" page="dead-letters" params={{ queue: arn }}>Dead-letter workbench</A> : null}
-        <A class="button" page="metrics" params={{ arn }}>Metrics</A>
+        {has("metrics") ? <A class="button" page="metrics" params={{ arn }}>Metrics</A> : null}
         <A class="button" page="topology" params={{ root: arn }}>Topology</A>
       </>
     }>
@@ -68,7 +68,7 @@ export function QueuePage() {
             <Section title="About">
               <Facts of={[
                 ["ARN", <Safe text={q.arn} />],
-                ["URL", q.url ? <Safe text={q.url} /> : null],
+                ["problem", q.problem ? <Safe text={q.problem} /> : null],
                 ["kind", q.fifo ? "FIFO" : "standard"],
                 ["encrypted", q.encrypted ? "yes" : "no"],
                 ["created", <Time at={q.createdAt} />],
@@ -84,7 +84,7 @@ export function QueuePage() {
           </>
         )}
       </Shown>
-      <Messages queue={arn} />
+      {has("queue/messages") ? <Messages queue={arn} /> : null}
     </Page>
   );
 }

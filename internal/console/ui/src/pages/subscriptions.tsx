@@ -1,5 +1,5 @@
 import { h, Fragment } from "preact";
-import { post, useData } from "../api";
+import { has, post, useData } from "../api";
 import { A, Act, Arn, Choice, Empty, Facts, Filter, nameOf, Page, Pager, Section, Shown, State, Table, Tiles } from "../components";
 import { place, refine } from "../router";
 import { count, Safe, span, Time } from "../text";
@@ -26,7 +26,7 @@ export function SubscriptionTable({ rows, sorted, onSort }: { rows: Subscription
       { name: "protocol", cell: (s) => s.protocol },
       { name: "state", cell: (s) => <State of={standing(s)} /> },
       { name: "owed", number: true, sort: "owed", cell: (s) => count(s.owed) },
-      { name: "oldest", number: true, sort: "oldest", cell: (s) => span(s.oldestAgeSeconds) },
+      { name: "oldest", number: true, cell: (s) => span(s.oldestAgeSeconds) },
       { name: "last answer", cell: (s) => <Answer of={s.lastAttempt} /> },
       { name: "topic", cell: (s) => <Arn arn={s.topic} short /> },
       { name: "dead letters go to", cell: (s) => <Arn arn={s.deadLetterQueue} short /> },
@@ -42,7 +42,7 @@ export function Answer({ of }: { of: Attempt | null | undefined }) {
 export function SubscriptionsPage() {
   const p = place.value.params;
   const found = useData<Subscriptions>("subscriptions", {
-    search: p.search, topic: p.topic, queue: p.queue, protocol: p.protocol, state: p.state, sort: p.sort || "owed", cursor: p.cursor, limit: 100,
+    search: p.search, topic: p.topic, endpoint: p.endpoint, protocol: p.protocol, state: p.state, sort: p.sort || "owed", cursor: p.cursor, limit: 100,
   });
   return (
     <Page title="Subscriptions">
@@ -86,9 +86,9 @@ export function SubscriptionPage() {
         {s?.state === "paused"
           ? <Act kind="main" run={set("resume", "Deliveries go on.")}>Resume deliveries</Act>
           : <Act kind="main" disabled={!s} run={set("pause", "Paused: what is published waits, and uses up no retries.")}>Pause deliveries</Act>}
-        <A class="button" page="policy" params={{ subscription: arn }}>Delivery policy</A>
-        <A class="button" page="filter" params={{ subscription: arn, topic: s?.topic }}>Filter policy</A>
-        <A class="button" page="metrics" params={{ arn }}>Metrics</A>
+        {has("policy-plan") ? <A class="button" page="policy" params={{ subscription: arn }}>Delivery policy</A> : null}
+        {has("filter-test") ? <A class="button" page="filter" params={{ subscription: arn, topic: s?.topic }}>Filter policy</A> : null}
+        {has("metrics") ? <A class="button" page="metrics" params={{ arn }}>Metrics</A> : null}
       </>
     }>
       <Shown of={subscription}>
@@ -124,7 +124,7 @@ export function SubscriptionPage() {
       }>
         {p.job ? <JobPanel id={p.job} /> : null}
         <form class="filters" onSubmit={(e) => e.preventDefault()}>
-          <Choice name="state" label="State" options={[["", "any"], ["pending", "pending"], ["in-flight", "in flight"], ["delivered", "delivered"], ["dead-letter", "dead letter"], ["dropped", "dropped"]]} />
+          <Choice name="state" label="State" options={[["", "any"], ["waiting", "not ended"], ["pending", "pending"], ["in-flight", "in flight"], ["finished", "ended"]]} />
         </form>
         <Shown of={deliveries}>
           {(data) => data.deliveries?.length ? (
@@ -174,7 +174,7 @@ export function SubscriptionPage() {
 
 function DeliveryTimeline({ subscription, id, dead }: { subscription: string; id: string; dead?: string | null }) {
   const delivery = useData<DeliveryDetail>("delivery", { subscription, id }, 2000);
-  const clock = useData<{ now: string }>("clock", {}, 2000);
+  const clock = useData<{ now: string }>("/_godwit/clock", {}, 2000);
   if (delivery.error?.status === 404) return <Empty><p>This delivery has ended. <button type="button" class="link" onClick={() => refine({ delivery: "" })}>Show the next one.</button></p></Empty>;
   return (
     <Shown of={delivery}>

@@ -268,16 +268,3 @@ func (h *hook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(h.status)
 	_, _ = io.WriteString(w, h.says)
 }
-
-// mend has the web hook take what comes.
-func (h *hook) mend() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.status, h.says = http.StatusOK, "thanks"
-}
-
-func (h *hook) taken() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.got
-}

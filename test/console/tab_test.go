@@ -153,7 +153,16 @@ func (b *tab) is(condition string) bool {
 
 func (b *tab) until(what, condition string) {
 	b.t.Helper()
-	eventually(b.t, what, func() bool { return b.is(condition) })
+	last := false
+	defer func() {
+		if !last {
+			b.t.Logf("the page at %s:\n%s", value[string](b, "location.href"), value[string](b, "document.visibilityState + '\\n' + document.body.innerText"))
+		}
+	}()
+	eventually(b.t, what, func() bool {
+		last = b.is(condition)
+		return last
+	})
 }
 
 func quote(text string) string {
@@ -185,14 +194,6 @@ func (b *tab) fill(label, text string) {
 	field := fmt.Sprintf(`[...document.querySelectorAll("label")].find((l) => l.textContent.startsWith(%s))?.control`, quote(label))
 	b.until("there is a field "+label, field)
 	b.run(script(field+".focus(), "+field+".select?.()"), chromedp.KeyEvent(text))
-}
-
-// choose chooses an option of the field with a label.
-func (b *tab) choose(label, option string) {
-	b.t.Helper()
-	field := fmt.Sprintf(`[...document.querySelectorAll("label")].find((l) => l.textContent.startsWith(%s))?.control`, quote(label))
-	b.until("there is a field "+label, field)
-	b.run(script(fmt.Sprintf(`(() => { const f = %s; f.value = %s; f.dispatchEvent(new Event("change", {bubbles: true})); })()`, field, quote(option))))
 }
 
 // tabTo moves the focus by the Tab key until a control has it.

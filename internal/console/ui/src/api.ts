@@ -82,6 +82,11 @@ export function has(path: string): boolean {
   return offered.value === null || offered.value.has(at(path));
 }
 
+// either is the first path, if the server offers it, or else the second: of a version before.
+export function either(path: string, before: string): string {
+  return has(path) ? path : before;
+}
+
 // discover reads what the server offers.
 export async function discover() {
   try {

@@ -10,7 +10,6 @@ import { SignIn, SignedIn } from "./pages/session";
 import { TopicPage, TopicsPage } from "./pages/topics";
 import { SubscriptionPage, SubscriptionsPage } from "./pages/subscriptions";
 import { DeadLettersPage } from "./pages/deadletters";
-import { JobPage, JobsPage } from "./pages/jobs";
 import { PolicyPage } from "./pages/policy";
 import { FilterPage } from "./pages/filter";
 import { FunctionPage, FunctionsPage } from "./pages/functions";
@@ -28,8 +27,6 @@ const pages: Record<string, [title: string, page: ComponentType]> = {
   subscriptions: ["Subscriptions", SubscriptionsPage],
   subscription: ["Subscription", SubscriptionPage],
   "dead-letters": ["Dead letters", DeadLettersPage],
-  jobs: ["Jobs", JobsPage],
-  job: ["Job", JobPage],
   policy: ["Delivery policy", PolicyPage],
   filter: ["Filter policy", FilterPage],
   functions: ["Functions", FunctionsPage],
@@ -46,18 +43,18 @@ const pages: Record<string, [title: string, page: ComponentType]> = {
 
 const menu: [group: string, entries: [page: string, name: string][]][] = [
   ["See", [["", "Overview"], ["topics", "Topics"], ["subscriptions", "Subscriptions"], ["queues", "Queues"], ["functions", "Functions"], ["topology", "Topology"]]],
-  ["Mend", [["dead-letters", "Dead letters"], ["policy", "Policy simulator"], ["jobs", "Jobs"]]],
+  ["Mend", [["dead-letters", "Dead letters"], ["policy", "Policy simulator"]]],
   ["Watch", [["metrics", "Metrics"], ["alarms", "Alarms"], ["logs", "Logs"], ["tail", "Live tail"]]],
   ["Server", [["clock", "Clock and faults"], ["identity", "Identity"], ["settings", "Settings"]]],
 ];
 
 // needs is the path of the API that a page is about.
-const needs: Record<string, string> = { "dead-letters": "dead-letters", policy: "policy-plan", filter: "filter-test", jobs: "jobs", metrics: "metrics", alarms: "alarms", logs: "log-groups", tail: "events", identity: "identity", settings: "settings" };
+const needs: Record<string, string> = { "dead-letters": "dead-letters", policy: "policy-plan", filter: "filter-test", metrics: "metrics", alarms: "alarms", logs: "log-groups", tail: "events", identity: "identity", settings: "settings" };
 
 const offers = (page: string) => !needs[page] || has(needs[page]);
 
 // above is the entry of the menu that a page belongs to.
-const above: Record<string, string> = { queue: "queues", topic: "topics", subscription: "subscriptions", delivery: "subscriptions", filter: "subscriptions", function: "functions", job: "jobs" };
+const above: Record<string, string> = { queue: "queues", topic: "topics", subscription: "subscriptions", delivery: "subscriptions", filter: "subscriptions", function: "functions" };
 
 function Menu() {
   const [open, setOpen] = useState(false);

@@ -196,59 +196,43 @@ export interface Message {
 }
 
 export interface DeadGroup {
-  key: string;
   from: string;
   kind: string;
   cause: string;
   count: number;
   oldestAt: string | null;
   newestAt: string | null;
-  position?: string;
+  position: string;
 }
 
-export interface Job {
+export interface Redrive {
   id: string;
-  kind: string;
-  queue?: string;
-  subscription?: string;
-  to?: string;
-  where?: Record<string, unknown>;
-  perSecond?: number | null;
+  queue: string;
+  to: string | null;
+  perSecond: number | null;
   state: string;
-  by?: string;
-  createdAt: string;
-  finishedAt: string | null;
+  done: number;
+  total: number;
+  startedAt: string;
+  error: string | null;
+}
+
+export interface MessagePage {
+  messages: Message[];
   scanned: number;
   total: number;
-  matched: number;
-  done: number;
-  failed: number;
-  error: string | null;
-  etaSeconds?: number | null;
-}
-
-export interface Publication {
-  messageId: string;
-  at: string;
-  topic: string;
-  sizeBytes: number;
-  subject: string | null;
-  group: string | null;
-  attributes?: Attribute[] | null;
-  body: string;
-  bodyEncoding: string;
-  bodyTruncated?: boolean;
-  outcome?: { matched: number; filteredOut: number; delivered: number };
+  unreadable: number;
+  next: string | null;
 }
 
 export interface Plan {
   valid: boolean;
   error: string | null;
-  retries: number;
-  totalSeconds: number;
-  phases: { name: string; retries: number; from: number; to: number; minDelaySeconds: number; maxDelaySeconds: number }[] | null;
-  attempts: { retry: number; phase: string; delaySeconds: number; afterSeconds: number; count?: number }[] | null;
-  backlog: { owed: number; wouldEndAt: string | null } | null;
+  policy: (EffectivePolicy & { totalSeconds: number }) | null;
+  maxPerSecond: number | null;
+  phases: { name: string; retries: number; fromSeconds: number; untilSeconds: number; shortestDelaySeconds: number; longestDelaySeconds: number }[] | null;
+  steps: { retry: number; count: number; phase: string; delaySeconds: number; fromSeconds: number; untilSeconds: number }[] | null;
+  backlog: { owed: number; attempts: number; secondsAtMax: number | null } | null;
 }
 
 export interface Fn {

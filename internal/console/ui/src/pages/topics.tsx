@@ -1,9 +1,9 @@
 import { h, Fragment } from "preact";
 import { has, useData } from "../api";
-import { A, Arn, Body, Empty, Facts, Filter, nameOf, Page, Pager, Section, Shown, Table, Tiles } from "../components";
+import { A, Arn, Empty, Facts, Filter, nameOf, Page, Pager, Section, Shown, Table, Tiles } from "../components";
 import { place } from "../router";
-import { bytes, count, rate, Safe, Time } from "../text";
-import type { Publication, Topic, TopicDetail } from "../types";
+import { count, rate, Safe } from "../text";
+import type { Topic, TopicDetail } from "../types";
 import { Named } from "./queues";
 import { SubscriptionTable, type Subscriptions } from "./subscriptions";
 
@@ -38,8 +38,7 @@ export function TopicsPage() {
 export function TopicPage() {
   const arn = place.value.params.arn ?? "";
   const topic = useData<TopicDetail>("topic", { arn });
-  const subscriptions = useData<Subscriptions>("subscriptions", { topic: arn, sort: "owed", limit: 50 });
-  const publishes = useData<{ publishes: Publication[] }>(has("publishes") ? "publishes" : null, { topic: arn, limit: 20 });
+  const subscriptions = useData<Subscriptions>("subscriptions", { topic: arn, sort: "name", limit: 50 });
   return (
     <Page what="Topic" title={<Safe text={nameOf(arn)} />} actions={
       <>
@@ -72,30 +71,6 @@ export function TopicPage() {
           {(data) => data.subscriptions?.length ? <SubscriptionTable rows={data.subscriptions} /> : <Empty><p>Nobody has subscribed: what is published goes nowhere. Subscribe with <code>aws sns subscribe</code>.</p></Empty>}
         </Shown>
       </Section>
-      {has("publishes") ? <Section title="Published of late">
-        <Shown of={publishes}>
-          {(data) => data.publishes?.length ? (
-            <ul class="messages">{data.publishes.map((m) => <li key={m.messageId}><Published of={m} /></li>)}</ul>
-          ) : <Empty><p>Nothing, or nothing that is still remembered: this list is kept in memory, and a restart forgets it.</p></Empty>}
-        </Shown>
-      </Section> : null}
     </Page>
-  );
-}
-
-export function Published({ of: m }: { of: Publication }) {
-  return (
-    <details class="message">
-      <summary>
-        <code><Safe text={m.messageId} /></code> <span class="hint"><Time at={m.at} />, {bytes(m.sizeBytes)}{m.outcome ? <>, {count(m.outcome.matched)} subscriptions, {count(m.outcome.filteredOut)} filtered out</> : null}</span>
-        <span class="excerpt"><Safe text={m.subject ? m.subject + ": " + m.body : m.body} max={160} /></span>
-      </summary>
-      <Facts of={[
-        ["subject", m.subject ? <Safe text={m.subject} /> : null],
-        ["group", m.group ? <Safe text={m.group} /> : null],
-        ...(m.attributes ?? []).map((a): [string, h.JSX.Element] => [a.name, <Safe text={a.value} max={500} />]),
-      ]} />
-      <Body body={m.body} encoding={m.bodyEncoding} truncated={m.bodyTruncated} name={m.messageId} />
-    </details>
   );
 }

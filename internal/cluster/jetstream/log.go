@@ -121,6 +121,17 @@ func (l *Log) Ends(ctx context.Context) (first, last uint64, err error) {
 	return first, last, nil
 }
 
+// Size implements replog.Log.
+func (l *Log) Size(ctx context.Context) (bytes uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	info, err := l.stream.Info(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+	}
+	return info.State.Bytes, nil
+}
+
 // Trim implements replog.Log.
 func (l *Log) Trim(ctx context.Context, below uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)

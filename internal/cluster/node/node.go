@@ -25,7 +25,7 @@ const (
 	stagger      = 300 * time.Millisecond // between nodes that try to take over
 	retryTime    = 100 * time.Millisecond
 	syncTime     = 5 * time.Second  // between two syncs of the local store
-	trimTime     = 30 * time.Second // between two trims of the log
+	trimTime     = 10 * time.Second // between two trims of the log
 	lostTime     = 30 * time.Second // how long a log may end too early before that is believed
 )
 
@@ -43,12 +43,12 @@ type Options struct {
 	// Own is called once the process owns the cell and has all of it. It starts what
 	// serves.
 	Own func(ctx context.Context, o *replica.Owner) error
-	// Failed is told why the process has to end: it is no owner any more, or its replica
-	// is of no use.
-	Failed func(error)
-	// Trim tells below which position every node has all that the log has; 0: that is not
-	// known. Only the owner asks. May be nil.
-	Trim func(ctx context.Context) (below uint64)
+	// Members tells how far the disks of all nodes have come. Only the owner asks, before
+	// it trims the log. May be nil: it is not trimmed.
+	Members func(ctx context.Context) []Member
+	// LogLimit is the size of the log, in bytes, from which on it is not kept for nodes
+	// that do not answer; at twice that it is kept for a majority only.
+	LogLimit uint64
 }
 
 // Node follows a cell's log.
@@ -63,7 +63,9 @@ type Node struct {
 	owner   *replica.Owner
 	serving bool
 	durable uint64
+	log     Extent
 	changed chan struct{} // closed when who owns the cell changes, or serves
+	fail    context.CancelCauseFunc
 }
 
 // Open opens a node's replica.
@@ -87,6 +89,13 @@ type State struct {
 	Own     bool   // this process is the owner
 	Serving bool   // and serves
 	Behind  bool   // the replica does not have all yet that the log had at the start
+	Log     Extent // as of some seconds ago
+}
+
+// Extent is what a log has.
+type Extent struct {
+	First, Last uint64 // positions
+	Bytes       uint64 // on the disk of a node, about
 }
 
 // State is how the node stands now. changed is closed when who owns the cell, or whether
@@ -99,14 +108,23 @@ func (n *Node) State() (s State, changed <-chan struct{}) {
 	return State{
 		Owner: name, Epoch: f.Epoch, Number: f.Number, Durable: n.durable,
 		Own: n.owner != nil && n.owner.Epoch() == f.Epoch, Serving: n.serving && n.owner.Failed() == nil, Behind: n.behind,
+		Log: n.log,
 	}, n.changed
 }
 
 // identity is what the log calls the process.
 func (n *Node) identity() string { return n.options.Name + "/" + n.options.Instance }
 
-// Run follows the log until ctx ends.
-func (n *Node) Run(ctx context.Context) {
+// Run follows the log until ctx ends, or until it cannot go on: the process is no owner any
+// more (replica.ErrReplaced and others), the replica lacks what the log has no more
+// (replog.ErrTrimmed), the log lacks what the replica has (replog.ErrLost), the store is
+// damaged (store.ErrDamaged) or fails.
+func (n *Node) Run(ctx context.Context) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	n.mu.Lock()
+	n.fail = fail
+	n.mu.Unlock()
 	var running sync.WaitGroup
 	running.Go(func() { n.every(ctx, n.options.Lease/8, n.stand()) })
 	running.Go(func() { n.every(ctx, n.options.Lease/3, n.beat) })
@@ -118,7 +136,6 @@ func (n *Node) Run(ctx context.Context) {
 		err := n.follow(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return
 		case errors.Is(err, replog.ErrUnavailable):
 			lost = time.Time{}
 			n.options.Logger.Debug("the replicated log is read anew", "cell", n.options.Cell, "reason", err)
@@ -127,11 +144,22 @@ func (n *Node) Run(ctx context.Context) {
 				lost = clock.System.Now() // whoever answered may be behind
 			}
 		default:
-			n.options.Failed(err)
-			return
+			fail(err)
 		}
 		n.pause(ctx, retryTime)
 	}
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// failed ends Run.
+func (n *Node) failed(err error) {
+	n.mu.Lock()
+	fail := n.fail
+	n.mu.Unlock()
+	fail(err)
 }
 
 // follow applies what the log has, and what comes, until an error.
@@ -192,15 +220,15 @@ func (n *Node) taken(ctx context.Context, rec *record.Record) {
 		n.change(func() {})
 		return
 	}
-	owner, err := n.replica.Own(rec.Epoch, replica.OwnerOptions{Log: n.options.Log, Failed: n.options.Failed})
+	owner, err := n.replica.Own(rec.Epoch, replica.OwnerOptions{Log: n.options.Log, Failed: n.failed})
 	if err != nil {
-		n.options.Failed(err)
+		n.failed(err)
 		return
 	}
 	n.change(func() { n.owner = owner })
 	go func() {
 		if err := n.options.Own(ctx, owner); err != nil {
-			n.options.Failed(fmt.Errorf("the cell cannot be served: %w", err))
+			n.failed(fmt.Errorf("the cell cannot be served: %w", err))
 			return
 		}
 		n.change(func() { n.serving = true })
@@ -215,6 +243,10 @@ func (n *Node) change(f func()) {
 	close(n.changed)
 	n.changed = make(chan struct{})
 }
+
+// Checkpoint writes a copy of the replica's store into a directory, which must not exist
+// yet. position is that of the log up to which it has all, at least.
+func (n *Node) Checkpoint(dir string) (position uint64, err error) { return n.replica.Checkpoint(dir) }
 
 // Owner is the owner of the cell if it is this process; else nil.
 func (n *Node) Owner() *replica.Owner {
@@ -262,27 +294,49 @@ func (n *Node) beat(ctx context.Context) {
 		silent := clock.System.Now().Sub(n.heard)
 		n.mu.Unlock()
 		if silent >= n.options.Lease/4 {
-			_ = o.Confirm(ctx) // a failure is told to Failed
+			_ = o.Confirm(ctx) // a failure ends Run
 		}
 	}
 }
 
-func (n *Node) sync(context.Context) {
+func (n *Node) sync(ctx context.Context) {
 	position, err := n.replica.Sync()
+	if err == nil {
+		err = n.replica.Damage()
+	}
 	if err != nil {
-		n.options.Failed(err)
+		n.failed(err)
 		return
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	n.durable = position
+	n.mu.Unlock()
+	n.measure(ctx)
+}
+
+// measure notes what the log has.
+func (n *Node) measure(ctx context.Context) {
+	var e Extent
+	var err error
+	if e.First, e.Last, err = n.options.Log.Ends(ctx); err == nil {
+		e.Bytes, err = n.options.Log.Size(ctx)
+	}
+	if err == nil {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.log = e
+	}
 }
 
 func (n *Node) trim(ctx context.Context) {
-	if n.options.Trim == nil || n.Owner() == nil {
+	if n.options.Members == nil || n.Owner() == nil {
 		return
 	}
-	if below := n.options.Trim(ctx); below > 1 {
+	size, err := n.options.Log.Size(ctx)
+	if err != nil {
+		return
+	}
+	if below := Trimmable(n.options.Members(ctx), size, n.options.LogLimit); below > 1 {
 		if err := n.options.Log.Trim(ctx, below); err != nil {
 			n.options.Logger.Debug("the replicated log is not trimmed", "reason", err)
 		}

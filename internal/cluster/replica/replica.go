@@ -81,6 +81,30 @@ func (r *Replica) Sync() (position uint64, err error) {
 	return position, nil
 }
 
+// Checkpoint writes a copy of the store into a directory, which must not exist yet.
+// position is that of the log up to which it has all, at least.
+func (r *Replica) Checkpoint(dir string) (position uint64, err error) {
+	if err := r.Damage(); err != nil {
+		return 0, err
+	}
+	position = r.Fence().Position
+	if err := r.store.Checkpoint(dir); err != nil {
+		return 0, err
+	}
+	return position, r.Damage()
+}
+
+// Damage says, as store.ErrDamaged, that something of the store was found to be
+// unreadable: such a replica is not like the others any more, and is of no use.
+func (r *Replica) Damage() error {
+	if d, ok := r.store.(store.Damaged); ok {
+		if err := d.DamageIn(nil, nil); err != nil {
+			return fmt.Errorf("cell %d: %w", r.cell, err)
+		}
+	}
+	return nil
+}
+
 // Apply takes the next record of the log: accepted says whether it counts. Errors:
 // record.ErrCorrupt, and those of the store. After one the replica is of no use.
 func (r *Replica) Apply(position uint64, data []byte) (rec record.Record, accepted bool, err error) {
@@ -140,6 +164,9 @@ func (r *Replica) commit(last *mutation.Batch) error {
 		if b != nil && b.Len() > 0 {
 			batches = append(batches, b)
 		}
+	}
+	if err := r.Damage(); err != nil {
+		return err
 	}
 	if err := r.store.Apply(false, append(batches, &fence)...); err != nil {
 		return fmt.Errorf("cell %d: %w", r.cell, err)

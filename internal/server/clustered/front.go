@@ -3,6 +3,7 @@ package clustered
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -18,17 +19,30 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/cluster/node"
+	"godwit.dev/godwit/internal/cluster/snapshot"
+	"godwit.dev/godwit/internal/config"
 )
 
 // Times and sizes of the front.
 const (
 	ownerTime  = 15 * time.Second // how long a request waits for somebody who owns the state
 	replayable = 2 << 20          // bytes of a body that is kept, to be sent to another owner
-	idlePeers  = 1024             // connections to a peer that are kept
 )
 
-// forwardedHeader says that a peer has handed a request on: it is not handed on again.
-const forwardedHeader = "X-Godwit-Forwarded"
+// What a peer says of a request that it hands on: by which node, for which client's
+// address, and whether that came by TLS. They count only where peers alone can ask.
+const (
+	forwardedHeader = "X-Godwit-Forwarded"
+	sourceHeader    = "X-Godwit-Source"
+	secureHeader    = "X-Godwit-Secure"
+)
+
+// ofPeers are these headers.
+var ofPeers = []string{forwardedHeader, sourceHeader, secureHeader}
+
+// ofProxies are headers that say that a request has come through a proxy, which the guard
+// looks at, and which httputil.ReverseProxy drops.
+var ofProxies = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
 
 // paths of what every node answers by itself.
 const (
@@ -46,13 +60,11 @@ type front struct {
 
 func newFront(p *part) *front {
 	f := &front{part: p, proxies: map[string]*httputil.ReverseProxy{}}
-	dialer := &net.Dialer{Timeout: time.Second}
-	transport := &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: idlePeers, IdleConnTimeout: time.Minute, DisableCompression: true}
 	for _, peer := range p.node.Peers {
 		if peer.Name == p.node.Name {
 			continue
 		}
-		target, err := url.Parse(peer.URL)
+		target, err := url.Parse(p.net.URL(peer.Address))
 		if err != nil {
 			continue // it is never found to be there
 		}
@@ -60,9 +72,18 @@ func newFront(p *part) *front {
 			Rewrite: func(r *httputil.ProxyRequest) {
 				r.SetURL(target)
 				r.Out.Host = r.In.Host // as the caller has signed it
+				for _, name := range ofProxies {
+					if values, ok := r.In.Header[name]; ok {
+						r.Out.Header[name] = values
+					}
+				}
 				r.Out.Header.Set(forwardedHeader, p.node.Name)
+				r.Out.Header.Set(sourceHeader, r.In.RemoteAddr)
+				if r.In.TLS != nil {
+					r.Out.Header.Set(secureHeader, "yes")
+				}
 			},
-			Transport: transport, FlushInterval: -1,
+			Transport: p.net, FlushInterval: -1,
 			ModifyResponse: func(r *http.Response) error {
 				if r.StatusCode == http.StatusMisdirectedRequest {
 					return errNotOwner
@@ -88,19 +109,63 @@ type (
 
 var errNotOwner = errors.New("the peer does not own the state")
 
-// ServeHTTP implements http.Handler.
+// ServeHTTP implements http.Handler, for clients.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for _, name := range ofPeers {
+		r.Header.Del(name)
+	}
 	switch r.URL.Path {
 	case clusterPath:
+		if f.part.cfg.Production && !config.IsLocal(r.RemoteAddr) {
+			http.Error(w, "on the machine itself, or by godwit cluster status --dir", http.StatusForbidden)
+			return
+		}
 		f.cluster(w, r)
 	case healthPath:
 		_, _ = io.WriteString(w, "{\"status\":\"ok\"}\n")
 	case readyPath:
 		f.ready(w)
 	default:
-		f.serve(w, r)
+		f.serve(w, r, false)
 	}
 }
+
+// ofPeer answers peers: requests that they hand on, and what they ask themselves.
+func (f *front) ofPeer(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get(forwardedHeader) == "" {
+		f.asked(w, r)
+		return
+	}
+	r.RemoteAddr = r.Header.Get(sourceHeader)
+	r.TLS = nil
+	if r.Header.Get(secureHeader) != "" {
+		r.TLS = &tls.ConnectionState{HandshakeComplete: true}
+	}
+	for _, name := range ofPeers {
+		r.Header.Del(name)
+	}
+	f.serve(w, r, true)
+}
+
+// asked answers what peers ask themselves.
+func (f *front) asked(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Path == clusterPath:
+		f.cluster(w, r)
+	case within(r.URL.Path, snapshot.Path):
+		source := f.part.source.Load()
+		if source == nil {
+			http.Error(w, "this node has no store to copy", http.StatusServiceUnavailable)
+			return
+		}
+		source.ServeHTTP(w, r)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// within reports that a path is dir or below it.
+func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
 func (f *front) ready(w http.ResponseWriter) {
 	if cells := f.part.cells.Load(); cells != nil && !f.closing.Load() {
@@ -113,11 +178,11 @@ func (f *front) ready(w http.ResponseWriter) {
 }
 
 // serve has the owner of the state answer, this process or a peer. A request that has
-// surely not been carried out waits for whoever is the owner next.
-func (f *front) serve(w http.ResponseWriter, r *http.Request) {
+// surely not been carried out waits for whoever is the owner next. One that a peer has
+// handed on is not handed on again.
+func (f *front) serve(w http.ResponseWriter, r *http.Request, forwarded bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), ownerTime)
 	defer cancel()
-	forwarded := r.Header.Get(forwardedHeader) != ""
 	body, whole := keep(r)
 	for {
 		cells := f.part.cells.Load()

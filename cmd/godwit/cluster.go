@@ -111,11 +111,12 @@ func (p *process) serveMember(cfg config.Config, m *member) error {
 }
 
 type clusters struct {
-	Status clusterStatus `cmd:"" help:"Tell how the nodes of a cluster stand."`
-	Init   clusterInit   `cmd:"" help:"Make a cluster's own certificate authority, and its first node's certificate."`
-	Token  clusterToken  `cmd:"" help:"Make a token that lets a node in once, where the authority is."`
-	Join   clusterJoin   `cmd:"" help:"Have a node let in by a token: it gets a certificate from the node where the authority is."`
-	Renew  clusterRenew  `cmd:"" help:"Replace a node's certificate before its time."`
+	Status   clusterStatus   `cmd:"" help:"Tell how the nodes of a cluster stand."`
+	StepDown clusterStepDown `cmd:"" help:"Have the node that serves hand over to another one, and start again."`
+	Init     clusterInit     `cmd:"" help:"Make a cluster's own certificate authority, and its first node's certificate."`
+	Token    clusterToken    `cmd:"" help:"Make a token that lets a node in once, where the authority is."`
+	Join     clusterJoin     `cmd:"" help:"Have a node let in by a token: it gets a certificate from the node where the authority is."`
+	Renew    clusterRenew    `cmd:"" help:"Replace a node's certificate before its time."`
 }
 
 type clusterInit struct {
@@ -201,28 +202,59 @@ func (c *clusterRenew) Run(p *process) error {
 	return err
 }
 
-type clusterStatus struct {
-	URL    string   `env:"-" name:"url" default:"http://127.0.0.1:4566" placeholder:"URL" help:"Any node of it (${default})."`
-	Dir    string   `env:"-" placeholder:"DIR" help:"Where a node's certificate is: the nodes of --from are asked instead, as one of them."`
-	Node   string   `env:"-" placeholder:"NAME" help:"The name of that node."`
-	From   []string `env:"-" placeholder:"HOST:PORT" help:"Nodes as --cluster-peers has them; the first that answers counts."`
-	Output string   `env:"-" short:"o" enum:"text,json" default:"text" help:"Form of what is printed: ${enum} (${default})."`
+// asking are the flags of what is asked of a cluster.
+type asking struct {
+	URL  string   `env:"-" name:"url" default:"http://127.0.0.1:4566" placeholder:"URL" help:"Any node of it (${default})."`
+	Dir  string   `env:"-" placeholder:"DIR" help:"Where a node's certificate is: the nodes of --from are asked instead, as that node."`
+	Node string   `env:"-" placeholder:"NAME" help:"The name of that node."`
+	From []string `env:"-" placeholder:"HOST:PORT" help:"Nodes as --cluster-peers has them; the first that answers counts."`
 }
 
-func (c *clusterStatus) ask(ctx context.Context) (clustered.Status, error) {
-	if c.Dir == "" {
-		return clustered.Ask(ctx, c.URL)
+func (a *asking) nodes() (*clustered.Asking, error) {
+	peers, err := clustered.ParsePeers(a.From)
+	if err == nil && a.Dir != "" && len(peers) == 0 {
+		err = errors.New("--dir: want the nodes to ask, too (--from)")
 	}
-	peers, err := clustered.ParsePeers(c.From)
+	return &clustered.Asking{URL: a.URL, Dir: a.Dir, Node: a.Node, Peers: peers}, err
+}
+
+type clusterStepDown struct {
+	Asking asking        `embed:""`
+	Wait   time.Duration `env:"-" default:"30s" help:"How long to wait until another node serves (${default})."`
+}
+
+// Run has the owner hand over, and waits until another node serves.
+func (c *clusterStepDown) Run(p *process) error {
+	nodes, err := c.Asking.nodes()
 	if err != nil {
-		return clustered.Status{}, err
+		return err
 	}
-	return clustered.AskAs(ctx, c.Dir, c.Node, peers)
+	ctx, cancel := context.WithTimeout(context.Background(), c.Wait)
+	defer cancel()
+	h, err := nodes.StepDown(ctx)
+	if err != nil {
+		return fmt.Errorf("the owner does not hand over: %w", err)
+	}
+	owner, err := nodes.AwaitOther(ctx, h.From)
+	if err != nil {
+		return fmt.Errorf("node %s hands over to %s; nobody is known to serve yet: %w", h.From, h.To, err)
+	}
+	_, err = fmt.Fprintf(p.stdout, "Node %s has handed over; node %s serves.\n", h.From, owner)
+	return err
+}
+
+type clusterStatus struct {
+	Asking asking `embed:""`
+	Output string `env:"-" short:"o" enum:"text,json" default:"text" help:"Form of what is printed: ${enum} (${default})."`
 }
 
 // Run prints the nodes and the parts of the state.
 func (c *clusterStatus) Run(p *process) error {
-	s, err := c.ask(context.Background())
+	nodes, err := c.Asking.nodes()
+	if err != nil {
+		return err
+	}
+	s, err := nodes.Status(context.Background())
 	if err != nil {
 		return fmt.Errorf("the cluster cannot be asked: %w", err)
 	}

@@ -54,11 +54,12 @@ func run(m *testing.M) int {
 
 // cluster is three nodes, and the process that keeps them.
 type cluster struct {
-	t    *testing.T
-	port int
-	cmd  *exec.Cmd
-	out  output
-	over chan struct{}
+	t        *testing.T
+	port     int
+	cmd      *exec.Cmd
+	out      output
+	over     chan struct{}
+	attempts int // of a client at a request; 0: as many as the SDK makes by itself
 }
 
 type output struct {
@@ -218,5 +219,6 @@ func (c *cluster) eventually(what string, stands func(status) bool) status {
 func (c *cluster) client(node int) *sqs.Client {
 	return sqs.New(sqs.Options{
 		BaseEndpoint: aws.String(c.url(node)), Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
+		RetryMaxAttempts: c.attempts,
 	})
 }

@@ -86,6 +86,7 @@ type State struct {
 	Epoch   uint64
 	Number  uint64 // of the latest record that the replica has
 	Durable uint64 // the position up to which the local disk has them
+	Process string // what the log calls this process: HandOver of another one takes it
 	Own     bool   // this process is the owner
 	Serving bool   // and serves
 	Behind  bool   // the replica does not have all yet that the log had at the start
@@ -108,7 +109,7 @@ func (n *Node) State() (s State, changed <-chan struct{}) {
 	return State{
 		Owner: name, Epoch: f.Epoch, Number: f.Number, Durable: n.durable,
 		Own: n.owner != nil && n.owner.Epoch() == f.Epoch, Serving: n.serving && n.owner.Failed() == nil, Behind: n.behind,
-		Log: n.log,
+		Log: n.log, Process: n.identity(),
 	}, n.changed
 }
 
@@ -253,6 +254,38 @@ func (n *Node) Owner() *replica.Owner {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.owner
+}
+
+// ErrNotOwner reports that there is nothing to hand over.
+var ErrNotOwner = errors.New("the process does not own the cell")
+
+// HandOver makes another process the owner of the cell, and returns once the log has it:
+// what was written before counts, and nothing that is written later. It may be refused by
+// the log, or be uncertain: then this process goes on as the owner, or learns that it was
+// replaced. Errors: ErrNotOwner, the context's.
+func (n *Node) HandOver(ctx context.Context, to string) error {
+	owner := n.Owner()
+	if owner == nil {
+		return ErrNotOwner
+	}
+	epoch := owner.Epoch() + 1
+	takeover := record.Record{Kind: record.Takeover, Cell: n.options.Cell, Epoch: epoch, Owner: to}
+	n.options.Log.Append(takeover.AppendTo(nil), func(_ uint64, err error) {
+		if err != nil {
+			n.options.Logger.Debug("a handover is uncertain", "cell", n.options.Cell, "reason", err)
+		}
+	})
+	for {
+		s, changed := n.State()
+		if s.Epoch >= epoch {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // stand tries to take the cell over when its owner is silent.

@@ -97,14 +97,18 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-// cluster is the directory of an authority, with a node a.
+// cluster is the directory of an authority that is older than any node's certificate lasts,
+// with a node a.
 func cluster(t *testing.T, now time.Time) (*ca.Authority, string) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "a")
-	if err := ca.Init(dir, "a", now); err != nil {
+	if err := ca.Init(dir, "a", now.Add(-3*ca.NodeLife)); err != nil {
 		t.Fatal(err)
 	}
 	a, err := ca.Open(dir)
+	if err == nil {
+		err = a.Renew("a", now)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,8 +43,12 @@ const ExitStatus = 75
 // cell is the only one so far: it has all shards.
 const cell = 0
 
-// stopTime bounds how long a node takes to stop.
-const stopTime = 20 * time.Second
+// Bounds of how long what a node serves takes to stop, and of how long requests under way
+// may take then.
+const (
+	stopTime   = 20 * time.Second
+	finishTime = 2 * time.Second
+)
 
 // Peer is a node as the others know it.
 type Peer struct {
@@ -107,6 +111,10 @@ type part struct {
 	source atomic.Pointer[snapshot.Source] // nil: as cells
 	copied atomic.Pointer[copied]          // nil: no store is copied
 	inner  atomic.Pointer[inner]           // nil: this node serves nothing
+
+	stopping atomic.Bool   // the process is to end
+	leaving  atomic.Bool   // it has another node own the state
+	left     chan struct{} // told that it shall; capacity 1
 }
 
 // inner is the server of the node that owns the state.
@@ -119,13 +127,22 @@ type inner struct {
 // Run runs a node until ctx ends. It ends the process with ExitStatus if the node has to
 // be started again.
 func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since time.Time) error {
+	err := run(ctx, cfg, n, log, since)
+	if errors.Is(err, errLeft) {
+		log.Info("the process ends, to be started again", "node", n.Name)
+		os.Exit(ExitStatus)
+	}
+	return err
+}
+
+func run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since time.Time) error {
 	defer heap.Pace()()
 	rank := n.rank()
 	if rank < 0 {
 		return fmt.Errorf("the node %q is not in the list of nodes", n.Name)
 	}
 	log = log.With("node", n.Name)
-	p := &part{cfg: cfg, node: n, log: log, self: n.Peers[rank], rank: rank}
+	p := &part{cfg: cfg, node: n, log: log, self: n.Peers[rank], rank: rank, left: make(chan struct{}, 1)}
 	var err error
 	if p.net, err = n.network(); err != nil {
 		return err
@@ -151,6 +168,7 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 		return fmt.Errorf("the data directory cannot be made: %w", err)
 	}
 	defer p.renew(ctx)()
+	context.AfterFunc(ctx, func() { p.stopping.Store(true) })
 
 	var routes []string
 	for _, peer := range n.Peers {
@@ -174,7 +192,7 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 	for ctx.Err() == nil {
 		err := p.follow(ctx)
 		switch {
-		case ctx.Err() != nil:
+		case ctx.Err() != nil || errors.Is(err, errLeft):
 			return err
 		case errors.Is(err, replog.ErrTrimmed) || errors.Is(err, store.ErrDamaged):
 			log.Warn("the store is replaced by a copy of another node's", "reason", err)
@@ -267,7 +285,12 @@ func (p *part) renew(ctx context.Context) (stop func()) {
 func (p *part) answer(l net.Listener, h http.Handler) (stop func()) {
 	s := http1.New(&http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10})
 	go func() { _ = s.Serve(l) }() // it ends when it is closed
-	return func() { _ = s.Close() }
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), finishTime)
+		defer cancel()
+		_ = s.Shutdown(ctx) // what is not through by then is cut off
+		_ = s.Close()
+	}
 }
 
 // follow has the node's replica follow the log until ctx ends, and the node serve where it
@@ -295,20 +318,41 @@ func (p *part) follow(ctx context.Context) (err error) {
 	p.cells.Store(cells)
 	p.source.Store(source)
 	defer p.source.Store(nil)
-	defer p.cells.Store(nil)
+	defer func() {
+		if !p.leaving.Load() { // else requests are handed on until the process ends
+			p.cells.Store(nil)
+		}
+	}()
 
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	over := make(chan error, 1)
 	go func() { over <- cells.Run(running) }()
-	select {
-	case <-ctx.Done():
-		p.log.Info("stopping", "reason", context.Cause(ctx))
-		err = p.stop(context.WithoutCancel(ctx))
-		cancel()
-		<-over
-		return err
-	case err = <-over:
+	for err == nil {
+		select {
+		case <-p.left:
+			reason := p.handOver(ctx)
+			if errors.Is(reason, errNoHeir) {
+				p.log.Warn("the node goes on as the owner", "reason", reason)
+				continue
+			}
+			if reason != nil {
+				p.log.Warn("whether another node owns the state is not known", "reason", reason)
+			}
+			cancel()
+			<-over
+			return errLeft
+		case <-ctx.Done():
+			p.log.Info("stopping", "reason", context.Cause(ctx))
+			err = p.stop(context.WithoutCancel(ctx))
+			cancel()
+			<-over
+			return err
+		case err = <-over:
+		}
+	}
+	if p.leaving.Load() {
+		return errLeft
 	}
 	if errors.Is(err, store.ErrDamaged) {
 		err = errors.Join(err, snapshot.Condemn(p.cfg.Data, err))
@@ -327,6 +371,11 @@ func (p *part) stop(ctx context.Context) error {
 	if in == nil {
 		return nil
 	}
+	err := p.handOver(ctx)
+	if err == nil {
+		return nil
+	}
+	p.log.Info("no other node takes over: all that is under way is ended first", "reason", err)
 	p.front.closing.Store(true)
 	return in.server.Stop(ctx)
 }
@@ -355,6 +404,9 @@ func (p *part) own(ctx context.Context, owner *replica.Owner) error {
 // failed ends the process: what it has in memory counts for nothing any more, and what it
 // has on its disk is a replica's.
 func (p *part) failed(err error) {
+	if p.leaving.Load() && errors.Is(err, replica.ErrReplaced) {
+		select {} // as was asked for; whoever has met it has nothing to answer
+	}
 	if errors.Is(err, replica.ErrReplaced) {
 		p.log.Warn("another node owns the state now; the process ends, to be started again", "reason", err)
 	} else {

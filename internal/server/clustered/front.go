@@ -56,10 +56,13 @@ type front struct {
 	part    *part
 	proxies map[string]*httputil.ReverseProxy // by the name of the peer
 	closing atomic.Bool
+	metrics http.Handler
+	busy    atomic.Int64 // requests under way that this process answers
 }
 
 func newFront(p *part) *front {
 	f := &front{part: p, proxies: map[string]*httputil.ReverseProxy{}}
+	f.metrics = newMetrics(func(ctx context.Context) Status { return f.status(ctx, true) })
 	for _, peer := range p.node.Peers {
 		if peer.Name == p.node.Name {
 			continue
@@ -115,12 +118,22 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Header.Del(name)
 	}
 	switch r.URL.Path {
-	case clusterPath:
+	case clusterPath, metricsPath:
 		if f.part.cfg.Production && !config.IsLocal(r.RemoteAddr) {
 			http.Error(w, "on the machine itself, or by godwit cluster status --dir", http.StatusForbidden)
 			return
 		}
+		if r.URL.Path == metricsPath {
+			f.metrics.ServeHTTP(w, r)
+			return
+		}
 		f.cluster(w, r)
+	case stepDownPath:
+		if f.part.cfg.Production || r.Header.Get(operatorHeader) == "" {
+			http.Error(w, "by godwit cluster step-down", http.StatusForbidden)
+			return
+		}
+		f.stepDown(w, r)
 	case healthPath:
 		_, _ = io.WriteString(w, "{\"status\":\"ok\"}\n")
 	case readyPath:
@@ -152,6 +165,10 @@ func (f *front) asked(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == clusterPath:
 		f.cluster(w, r)
+	case r.URL.Path == metricsPath:
+		f.metrics.ServeHTTP(w, r)
+	case r.URL.Path == stepDownPath:
+		f.stepDown(w, r)
 	case within(r.URL.Path, snapshot.Path):
 		source := f.part.source.Load()
 		if source == nil {
@@ -289,6 +306,8 @@ func (f *front) forward(w http.ResponseWriter, r *http.Request, owner string) (d
 // local answers from this process: once it is confirmed to be the owner still, unless a
 // commit has said so.
 func (f *front) local(w http.ResponseWriter, r *http.Request, in *inner) {
+	f.busy.Add(1)
+	defer f.busy.Add(-1)
 	in.handler.ServeHTTP(&confirming{
 		ResponseWriter: w, request: r, commits: commits(r), confirm: func() error { return in.owner.Confirm(r.Context()) },
 	}, r)

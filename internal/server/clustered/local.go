@@ -223,7 +223,7 @@ func (l *Local) banner(ctx context.Context, nodes []Node) {
 	first := nodes[0].Peers[0].URL
 	for {
 		for _, peer := range nodes[0].Peers {
-			s, err := Ask(ctx, peer.URL)
+			s, err := (&Asking{URL: peer.URL}).Status(ctx)
 			if err != nil {
 				continue
 			}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -45,27 +47,82 @@ func ParsePeers(texts []string) (peers []Peer, err error) {
 	return peers, nil
 }
 
-// AskAs asks nodes how their cluster stands, in turn, as the node whose certificate is in a
-// directory: the first that answers counts.
-func AskAs(ctx context.Context, dir, node string, peers []Peer) (s Status, err error) {
-	names := []string{node}
-	for _, p := range peers {
+// Asking is how a command reaches the nodes of a cluster: at a URL for clients, or, where
+// Dir is given, at their addresses for each other, as the node whose certificate is there.
+type Asking struct {
+	URL   string
+	Dir   string
+	Node  string
+	Peers []Peer
+}
+
+// reach calls f with a client and what URLs begin with, for one node after the other, until
+// it succeeds.
+func (a *Asking) reach(f func(client *http.Client, base string) error) error {
+	if a.Dir == "" {
+		return f(http.DefaultClient, a.URL)
+	}
+	names := []string{a.Node}
+	for _, p := range a.Peers {
 		names = append(names, p.Name)
 	}
-	id, err := ca.Load(dir, node, names, clock.System.Now)
+	id, err := ca.Load(a.Dir, a.Node, names, clock.System.Now)
 	if err != nil {
-		return s, err
+		return err
 	}
 	network := peer.Secured(id)
+	defer network.Close()
 	failures := errors.New("no node answers")
-	for _, p := range peers {
-		ctx, cancel := context.WithTimeout(ctx, 4*askTime)
-		s, err := ask(ctx, network.Client(), network.URL(p.Address)+clusterPath)
-		cancel()
+	for _, p := range a.Peers {
+		err := f(network.Client(), network.URL(p.Address))
 		if err == nil {
-			return s, nil
+			return nil
 		}
 		failures = errors.Join(failures, err)
 	}
-	return s, failures
+	return failures
+}
+
+// Status asks how the cluster stands.
+func (a *Asking) Status(ctx context.Context) (s Status, err error) {
+	return s, a.reach(func(client *http.Client, base string) error {
+		ctx, cancel := context.WithTimeout(ctx, 4*askTime)
+		defer cancel()
+		s, err = ask(ctx, client, base+clusterPath)
+		return err
+	})
+}
+
+// StepDown asks that the owner of the state hand it over.
+func (a *Asking) StepDown(ctx context.Context) (h HandedOver, err error) {
+	return h, a.reach(func(client *http.Client, base string) error {
+		ctx, cancel := context.WithTimeout(ctx, handOverTime)
+		defer cancel()
+		h, err = askStepDown(ctx, client, base+stepDownPath)
+		return err
+	})
+}
+
+// AwaitOther waits until another node serves than one, and returns its name.
+func (a *Asking) AwaitOther(ctx context.Context, than string) (name string, err error) {
+	for {
+		s, err := a.Status(ctx)
+		for _, n := range s.Nodes {
+			if err == nil && n.State == serving && n.Name != than {
+				return n.Name, nil
+			}
+		}
+		if !pause(ctx, 4*quietLook) {
+			return "", errors.Join(err, context.Cause(ctx))
+		}
+	}
+}
+
+// refusal is what an answer says.
+func refusal(body io.Reader) error {
+	text, err := io.ReadAll(io.LimitReader(body, 1000))
+	if err != nil {
+		return err
+	}
+	return errors.New(strings.TrimSpace(string(text)))
 }

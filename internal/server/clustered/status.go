@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -27,6 +28,8 @@ type NodeStatus struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
 	PID  int    `json:"pid,omitempty"`
+	// Process is what the log calls the node's process.
+	Process string `json:"process,omitempty"`
 	// State is one of those below.
 	State   string `json:"state"`
 	Number  uint64 `json:"number"`  // of the latest record that its replica has
@@ -46,6 +49,7 @@ const (
 	catchingUp  = "catching up"
 	copying     = "copying" // another node's store
 	joining     = "joining" // the log has no majority yet
+	stopping    = "stopping"
 	unreachable = "unreachable"
 )
 
@@ -63,6 +67,8 @@ type CellStatus struct {
 	LogBytes uint64 `json:"logBytes"`
 }
 
+func cellName(cell int) string { return strconv.Itoa(cell) }
+
 // own is how this node stands, and what it knows of the cell.
 func (f *front) own() (NodeStatus, CellStatus) {
 	p := f.part
@@ -74,6 +80,7 @@ func (f *front) own() (NodeStatus, CellStatus) {
 		}
 		return n, CellStatus{Cell: cell}
 	}
+	n.Process = s.Process
 	n.Number, n.Durable, n.Needs = s.Number, s.Durable, s.Durable+1
 	if source := p.source.Load(); source != nil {
 		if position, ok := source.Position(); ok {
@@ -85,6 +92,8 @@ func (f *front) own() (NodeStatus, CellStatus) {
 		n.State = serving
 	case s.Own:
 		n.State = takingOver
+	case p.stopping.Load():
+		n.State = stopping
 	case s.Behind:
 		n.State = catchingUp
 	default:
@@ -166,13 +175,6 @@ func (p *part) ask(ctx context.Context, peer Peer) (Status, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
 	defer cancel()
 	return ask(ctx, p.net.Client(), p.net.URL(peer.Address)+clusterPath+"?local=1")
-}
-
-// Ask asks any node how its cluster stands.
-func Ask(ctx context.Context, url string) (Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, 4*askTime)
-	defer cancel()
-	return ask(ctx, http.DefaultClient, url+clusterPath)
 }
 
 func ask(ctx context.Context, client *http.Client, url string) (s Status, err error) {

@@ -1,7 +1,6 @@
 package jetstream_test
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -133,14 +132,9 @@ func TestSecuredRoutes(t *testing.T) {
 		if err := c.SetDeadline(clock.System.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
-		// It says who it is first, and then no more.
-		hello, err := bufio.NewReaderSize(c, 1).ReadString('\n')
-		if err != nil || !strings.HasPrefix(hello, "INFO ") {
-			t.Fatalf("%s: %q, %v", name, hello, err)
-		}
 		said := speak(c)
 		_, _ = io.WriteString(said, "CONNECT {\"verbose\":false,\"user\":\"godwit\",\"pass\":\"secret\"}\r\nPING\r\n")
-		if text, err := io.ReadAll(said); len(text) > 0 && strings.Contains(string(text), "PONG") {
+		if text, err := io.ReadAll(said); strings.Contains(string(text), "INFO") || strings.Contains(string(text), "PONG") {
 			t.Errorf("%s: answered %q, %v", name, text, err)
 		}
 	}

@@ -243,6 +243,61 @@ func (c *clusterStepDown) Run(p *process) error {
 	return err
 }
 
+type clusterConvert struct {
+	Data   string `env:"-" required:"" placeholder:"DIR" help:"The data directory of a single node that does not run."`
+	Member bool   `env:"-" help:"For godwit serve --cluster-peers: the data stays where it is, and is this node's. Without it it is for godwit dev --nodes."`
+}
+
+// Run makes a single node's data that of a cluster's first node.
+func (c *clusterConvert) Run(p *process) error {
+	log := newLogger(config.Config{LogLevel: "warn"}, p.stderr)
+	convert := clustered.ConvertLocal
+	if c.Member {
+		convert = clustered.Convert
+	}
+	if err := convert(c.Data, log); err != nil {
+		return fmt.Errorf("%s is not converted: %w", c.Data, err)
+	}
+	_, err := fmt.Fprintf(p.stdout, "%s is that of a cluster's first node. The others begin with empty directories, and copy it. Until they have, it is the only copy.\n", c.Data)
+	return err
+}
+
+type clusterCopy struct {
+	To     string `env:"-" required:"" placeholder:"DIR" help:"A data directory for a single node, which has no data yet."`
+	Local  string `env:"-" placeholder:"DIR" help:"A node's directory of godwit dev --nodes, such as godwit-cluster/1."`
+	Asking asking `embed:""`
+}
+
+// Run copies the state of a cluster that runs.
+func (c *clusterCopy) Run(p *process) error {
+	nodes, err := c.Asking.nodes()
+	rootKey := ""
+	if c.Local != "" && err == nil {
+		nodes, rootKey, err = clustered.LocalPeers(c.Local)
+	}
+	if err == nil && c.Local == "" && c.Asking.Dir == "" {
+		err = errors.New("want --local, or --dir, --node and --from")
+	}
+	if err != nil {
+		return err
+	}
+	told := time.Time{}
+	err = nodes.Copy(context.Background(), c.To, newLogger(config.Config{LogLevel: "warn"}, p.stderr), func(done, all int64) {
+		if now := clock.System.Now(); now.Sub(told) > time.Second {
+			told = now
+			fmt.Fprintf(p.stderr, "%d of %d MiB\n", done>>20, all>>20)
+		}
+	})
+	if err == nil && rootKey != "" {
+		err = clustered.CopyRootKey(rootKey, c.To)
+	}
+	if err != nil {
+		return fmt.Errorf("the state is not copied: %w", err)
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s has what the cluster had, for a single node.\n", c.To)
+	return err
+}
+
 type clusterStatus struct {
 	Asking asking `embed:""`
 	Output string `env:"-" short:"o" enum:"text,json" default:"text" help:"Form of what is printed: ${enum} (${default})."`

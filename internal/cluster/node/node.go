@@ -43,6 +43,9 @@ type Options struct {
 	// Own is called once the process owns the cell and has all of it. It starts what
 	// serves.
 	Own func(ctx context.Context, o *replica.Owner) error
+	// MayFound reports that the cell may begin with nothing: no other node has anything of
+	// it. It is asked before the first takeover. May be nil: it may.
+	MayFound func(ctx context.Context) bool
 	// Members tells how far the disks of all nodes have come. Only the owner asks, before
 	// it trims the log. May be nil: it is not trimmed.
 	Members func(ctx context.Context) []Member
@@ -118,7 +121,7 @@ func (n *Node) identity() string { return n.options.Name + "/" + n.options.Insta
 
 // Run follows the log until ctx ends, or until it cannot go on: the process is no owner any
 // more (replica.ErrReplaced and others), the replica lacks what the log has no more
-// (replog.ErrTrimmed), the log lacks what the replica has (replog.ErrLost), the store is
+// (replog.ErrTrimmed) or what others began with (replica.ErrIncomplete), the log lacks what the replica has (replog.ErrLost), the store is
 // damaged (store.ErrDamaged) or fails.
 func (n *Node) Run(ctx context.Context) error {
 	ctx, fail := context.WithCancelCause(ctx)
@@ -269,7 +272,7 @@ func (n *Node) HandOver(ctx context.Context, to string) error {
 		return ErrNotOwner
 	}
 	epoch := owner.Epoch() + 1
-	takeover := record.Record{Kind: record.Takeover, Cell: n.options.Cell, Epoch: epoch, Owner: to}
+	takeover := record.Record{Kind: record.Takeover, Cell: n.options.Cell, Epoch: epoch, Number: n.replica.Fence().Number, Owner: to}
 	n.options.Log.Append(takeover.AppendTo(nil), func(_ uint64, err error) {
 		if err != nil {
 			n.options.Logger.Debug("a handover is uncertain", "cell", n.options.Cell, "reason", err)
@@ -310,7 +313,11 @@ func (n *Node) stand() func(context.Context) {
 			return // nobody can be asked, or there is more to hear first
 		}
 		n.hear() // the next try is a lease away
-		takeover := record.Record{Kind: record.Takeover, Cell: n.options.Cell, Epoch: n.replica.Fence().Epoch + 1, Owner: n.identity()}
+		f := n.replica.Fence()
+		if f.Epoch == 0 && n.options.MayFound != nil && !n.options.MayFound(ctx) {
+			return
+		}
+		takeover := record.Record{Kind: record.Takeover, Cell: n.options.Cell, Epoch: f.Epoch + 1, Number: f.Number, Owner: n.identity()}
 		n.options.Logger.Info("a cell's owner is silent: trying to take over", "cell", n.options.Cell, "epoch", takeover.Epoch)
 		n.options.Log.Append(takeover.AppendTo(nil), func(_ uint64, err error) {
 			if err != nil {

@@ -16,6 +16,10 @@ import (
 // ErrReplaced reports that another node, or another process of this one, owns the cell.
 var ErrReplaced = errors.New("another process has taken the cell over")
 
+// ErrIncomplete reports that the replica began with less than others, and with what the log
+// has no more, or never had: it needs a copy of another's store.
+var ErrIncomplete = errors.New("the replica lacks what others began with")
+
 // Replica is a node's copy of one cell. Apply is called by one goroutine; the other
 // methods may be called at once from several.
 type Replica struct {
@@ -115,6 +119,9 @@ func (r *Replica) Apply(position uint64, data []byte) (rec record.Record, accept
 	defer r.mu.Unlock()
 	r.read = position
 	owner := r.owner
+	if r.fence.Lacks(r.cell, &rec) {
+		return rec, false, fmt.Errorf("%w: it has come to record %d, and %s had %d", ErrIncomplete, r.fence.Number, rec.Owner, rec.Number)
+	}
 	own := owner != nil && rec.Cell == r.cell && rec.Epoch == owner.epoch && rec.Kind != record.Takeover
 	if !r.fence.Accept(r.cell, position, &rec) {
 		if own && rec.Number > r.fence.Number {

@@ -342,7 +342,8 @@ func (w *world) stand(n *simNode) {
 	if n.stopped || n.owner != nil {
 		return
 	}
-	r := record.Record{Kind: record.Takeover, Epoch: n.replica.Fence().Epoch + 1, Owner: n.instance}
+	f := n.replica.Fence()
+	r := record.Record{Kind: record.Takeover, Epoch: f.Epoch + 1, Number: f.Number, Owner: n.instance}
 	n.way.Append(r.AppendTo(nil), func(uint64, error) {})
 }
 

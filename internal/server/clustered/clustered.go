@@ -194,7 +194,7 @@ func run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 		switch {
 		case ctx.Err() != nil || errors.Is(err, errLeft):
 			return err
-		case errors.Is(err, replog.ErrTrimmed) || errors.Is(err, store.ErrDamaged):
+		case errors.Is(err, replog.ErrTrimmed) || errors.Is(err, replica.ErrIncomplete) || errors.Is(err, store.ErrDamaged):
 			log.Warn("the store is replaced by a copy of another node's", "reason", err)
 			if err := p.reseed(ctx); err != nil {
 				return err
@@ -304,7 +304,7 @@ func (p *part) follow(ctx context.Context) (err error) {
 	defer func() { _ = st.Close() }() // what it lacks, the log has
 	cells, err := node.Open(node.Options{
 		Name: p.node.Name, Instance: uuid.NewString(), Rank: p.rank, Cell: cell, Log: p.record, Store: st, Logger: p.log,
-		Own: p.own, Members: p.front.members, LogLimit: p.node.LogLimit,
+		Own: p.own, MayFound: p.mayFound, Members: p.front.members, LogLimit: p.node.LogLimit,
 	})
 	if err != nil {
 		return err

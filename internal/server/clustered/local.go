@@ -150,7 +150,7 @@ func (l *Local) makeRoot(path string) error {
 		return fmt.Errorf("the data directory cannot be made (--data): %w", err)
 	}
 	if _, err := os.Stat(filepath.Join(l.Config.Data, "store")); err == nil {
-		return fmt.Errorf("--data: %s is the data of one node, and cannot be made a cluster's yet: choose another directory", l.Config.Data)
+		return fmt.Errorf("--data: %s is the data of one node: choose another directory, or run godwit cluster convert --data %s", l.Config.Data, l.Config.Data)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -54,13 +54,14 @@ type Asking struct {
 	Dir   string
 	Node  string
 	Peers []Peer
+
+	network *peer.Network // nil: that of Dir
 }
 
-// reach calls f with a client and what URLs begin with, for one node after the other, until
-// it succeeds.
-func (a *Asking) reach(f func(client *http.Client, base string) error) error {
-	if a.Dir == "" {
-		return f(http.DefaultClient, a.URL)
+// reached is the network of the nodes.
+func (a *Asking) reached() (*peer.Network, error) {
+	if a.network != nil {
+		return a.network, nil
 	}
 	names := []string{a.Node}
 	for _, p := range a.Peers {
@@ -68,9 +69,21 @@ func (a *Asking) reach(f func(client *http.Client, base string) error) error {
 	}
 	id, err := ca.Load(a.Dir, a.Node, names, clock.System.Now)
 	if err != nil {
+		return nil, err
+	}
+	return peer.Secured(id), nil
+}
+
+// reach calls f with a client and what URLs begin with, for one node after the other, until
+// it succeeds.
+func (a *Asking) reach(f func(client *http.Client, base string) error) error {
+	if a.Dir == "" && a.network == nil {
+		return f(http.DefaultClient, a.URL)
+	}
+	network, err := a.reached()
+	if err != nil {
 		return err
 	}
-	network := peer.Secured(id)
 	defer network.Close()
 	failures := errors.New("no node answers")
 	for _, p := range a.Peers {

@@ -1,10 +1,10 @@
 package clustered
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"time"
@@ -83,48 +83,83 @@ func (p *part) copyOnce(ctx context.Context) error {
 	}
 	p.log.Info("the store of another node is copied", "from", from.Name)
 	fetch := snapshot.Fetch{
-		Data: p.cfg.Data, Source: from.Name, URL: p.net.URL(from.Address), Client: p.net.Client(), Verify: p.verify,
+		Data: p.cfg.Data, Source: from.Name, URL: p.net.URL(from.Address), Client: p.net.Client(), Verify: func(dir string) error { return verify(dir, p.log) },
 		Progress: func(done, all int64) { p.copied.Store(&copied{done, all}) },
 	}
 	return fetch.Run(ctx)
 }
 
-// copyFrom chooses the node whose store is copied: one that does not serve, where there is
-// one, and of these the first.
+// candidate is a node whose store may be copied.
+type candidate struct {
+	peer   Peer
+	number uint64
+	serves bool
+}
+
+// candidates are the nodes that have a store from which a log that begins at a position
+// goes on, and are not far behind the others; those that do not serve come first.
+func candidates(ctx context.Context, peers []Peer, first uint64, ask func(context.Context, Peer) (Status, error)) (all []candidate) {
+	most := uint64(0)
+	for _, peer := range peers {
+		s, err := ask(ctx, peer)
+		if err != nil || len(s.Nodes) != 1 {
+			continue
+		}
+		if n := s.Nodes[0]; n.Needs > 0 && n.Durable+1 >= first && n.Number > 0 {
+			all = append(all, candidate{peer, n.Number, n.State == serving})
+			most = max(most, n.Number)
+		}
+	}
+	all = slices.DeleteFunc(all, func(c candidate) bool { return c.number+heirLag < most })
+	slices.SortStableFunc(all, func(a, b candidate) int {
+		switch {
+		case a.serves == b.serves:
+			return 0
+		case b.serves:
+			return -1
+		default:
+			return 1
+		}
+	})
+	return all
+}
+
+// copyFrom chooses the node whose store is copied.
 func (p *part) copyFrom(ctx context.Context, first uint64) (Peer, bool) {
-	type candidate struct {
-		peer   Peer
-		serves bool
-	}
-	var all []candidate
-	for _, peer := range p.node.Peers {
-		if peer.Name == p.node.Name {
-			continue
-		}
-		s, err := p.ask(ctx, peer)
-		if err != nil || len(s.Nodes) != 1 || s.Nodes[0].Needs == 0 || s.Nodes[0].Durable+1 < first {
-			continue
-		}
-		all = append(all, candidate{peer, s.Nodes[0].State == serving})
-	}
+	all := candidates(ctx, p.others(), first, p.ask)
 	if len(all) == 0 {
 		return Peer{}, false
 	}
-	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(asInt(a.serves), asInt(b.serves)) })
 	return all[0].peer, true
 }
 
-func asInt(b bool) int {
-	if b {
-		return 1
+// others are the other nodes.
+func (p *part) others() (all []Peer) {
+	for _, peer := range p.node.Peers {
+		if peer.Name != p.node.Name {
+			all = append(all, peer)
+		}
 	}
-	return 0
+	return all
+}
+
+// mayFound reports that all nodes are there, and none has anything of the state: one of
+// them might have been a single node before, and must be copied then.
+func (p *part) mayFound(ctx context.Context) bool {
+	for _, peer := range p.others() {
+		s, err := p.ask(ctx, peer)
+		if err != nil || len(s.Nodes) != 1 || s.Nodes[0].Process == "" || s.Nodes[0].Number > 0 {
+			p.log.Debug("the cluster begins once all of its nodes are there", "waitsFor", peer.Name)
+			return false
+		}
+	}
+	return true
 }
 
 // verify reads a copy through.
-func (p *part) verify(dir string) error {
+func verify(dir string, log *slog.Logger) error {
 	unfit := func(err error) error { return fmt.Errorf("%w: %w", snapshot.ErrUnfit, err) }
-	st, err := pebble.Open(dir, pebble.Options{Logger: p.log, Fatal: func(error) {}}) // a failure is that of a call
+	st, err := pebble.Open(dir, pebble.Options{Logger: log, Fatal: func(error) {}}) // a failure is that of a call
 	if err != nil {
 		return unfit(err)
 	}

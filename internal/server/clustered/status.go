@@ -171,11 +171,7 @@ func (f *front) members(ctx context.Context) (all []node.Member) {
 }
 
 // ask asks a peer how it stands.
-func (p *part) ask(ctx context.Context, peer Peer) (Status, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
-	defer cancel()
-	return ask(ctx, p.net.Client(), p.net.URL(peer.Address)+clusterPath+"?local=1")
-}
+func (p *part) ask(ctx context.Context, peer Peer) (Status, error) { return askAlone(ctx, p.net, peer) }
 
 func ask(ctx context.Context, client *http.Client, url string) (s Status, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

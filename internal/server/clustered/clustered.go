@@ -300,8 +300,13 @@ func (p *part) follow(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer guard.Close()
-	defer func() { _ = st.Close() }() // what it lacks, the log has
+	defer func() {
+		if p.leaving.Load() {
+			return // what served is not stopped, and reads it still; the process ends
+		}
+		_ = st.Close() // what it lacks, the log has
+		guard.Close()
+	}()
 	cells, err := node.Open(node.Options{
 		Name: p.node.Name, Instance: uuid.NewString(), Rank: p.rank, Cell: cell, Log: p.record, Store: st, Logger: p.log,
 		Own: p.own, MayFound: p.mayFound, Members: p.front.members, LogLimit: p.node.LogLimit,
@@ -404,8 +409,8 @@ func (p *part) own(ctx context.Context, owner *replica.Owner) error {
 // failed ends the process: what it has in memory counts for nothing any more, and what it
 // has on its disk is a replica's.
 func (p *part) failed(err error) {
-	if p.leaving.Load() && errors.Is(err, replica.ErrReplaced) {
-		select {} // as was asked for; whoever has met it has nothing to answer
+	if p.leaving.Load() {
+		select {} // it was replaced, as was asked for: whoever has met that has nothing to answer
 	}
 	if errors.Is(err, replica.ErrReplaced) {
 		p.log.Warn("another node owns the state now; the process ends, to be started again", "reason", err)

@@ -76,5 +76,5 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 func newMetrics(status func(context.Context) Status) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&collector{status})
-	return promhttp.HandlerFor(registry, promhttp.HandlerOptions{})
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }

@@ -116,6 +116,8 @@ type clusters struct {
 	Init     clusterInit     `cmd:"" help:"Make a cluster's own certificate authority, and its first node's certificate."`
 	Token    clusterToken    `cmd:"" help:"Make a token that lets a node in once, where the authority is."`
 	Join     clusterJoin     `cmd:"" help:"Have a node let in by a token: it gets a certificate from the node where the authority is."`
+	Convert  clusterConvert  `cmd:"" help:"Make the data of a single node that of a cluster's first node."`
+	Copy     clusterCopy     `cmd:"" help:"Copy the state of a cluster that runs, as of one moment, for a single node or as a backup."`
 	Renew    clusterRenew    `cmd:"" help:"Replace a node's certificate before its time."`
 }
 

@@ -79,6 +79,31 @@ func startSecured(t *testing.T, n int, secure func(i int) *tls.Config) ([]*jetst
 	return servers, routes
 }
 
+// TestLeave: the log's leader is another node after it has left, and takes what comes.
+func TestLeave(t *testing.T) {
+	all := start(t, 3)
+	var logs []*jetstream.Log
+	for _, s := range all {
+		logs = append(logs, open(t, s, 1))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for round := range 2 {
+		for i, l := range logs {
+			if err := l.Leave(ctx); err != nil {
+				t.Fatalf("node %d: %v", i, err)
+			}
+			if _, err := logtest.Append(logs[(i+round)%3], []byte("x")); err != nil {
+				t.Errorf("behind node %d: %v", i, err)
+			}
+		}
+	}
+	one := open(t, start(t, 1)[0], 1)
+	if err := one.Leave(ctx); err != nil {
+		t.Errorf("of one node: %v", err)
+	}
+}
+
 // TestSecuredRoutes: routes carry the log by TLS, between nodes of the cluster alone.
 func TestSecuredRoutes(t *testing.T) {
 	authority := func() (*ca.Authority, string) {

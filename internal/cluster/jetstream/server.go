@@ -189,7 +189,7 @@ func (s *Server) Log(ctx context.Context, cell uint16) (*Log, error) {
 		}
 		cancel()
 		if err == nil {
-			return newLog(s.conn, stream, config.Subjects[0])
+			return newLog(s.conn, s.server.Name(), stream, config.Subjects[0])
 		}
 		if err := pause(ctx, retryTime); err != nil {
 			return nil, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)

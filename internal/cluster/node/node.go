@@ -24,6 +24,7 @@ const (
 	defaultLease = 1500 * time.Millisecond
 	stagger      = 300 * time.Millisecond // between nodes that try to take over
 	retryTime    = 100 * time.Millisecond
+	refusedTime  = 20 * time.Millisecond // until a handover is written again
 	syncTime     = 5 * time.Second  // between two syncs of the local store
 	trimTime     = 10 * time.Second // between two trims of the log
 	lostTime     = 30 * time.Second // how long a log may end too early before that is believed
@@ -273,11 +274,16 @@ func (n *Node) HandOver(ctx context.Context, to string) error {
 	}
 	epoch := owner.Epoch() + 1
 	takeover := record.Record{Kind: record.Takeover, Cell: n.options.Cell, Epoch: epoch, Number: n.replica.Fence().Number, Owner: to}
-	n.options.Log.Append(takeover.AppendTo(nil), func(_ uint64, err error) {
+	refused := make(chan struct{}, 1)
+	appended := func(_ uint64, err error) {
 		if err != nil {
 			n.options.Logger.Debug("a handover is uncertain", "cell", n.options.Cell, "reason", err)
 		}
-	})
+		if errors.Is(err, replog.ErrRefused) {
+			refused <- struct{}{}
+		}
+	}
+	n.options.Log.Append(takeover.AppendTo(nil), appended)
 	for {
 		s, changed := n.State()
 		if s.Epoch >= epoch {
@@ -285,6 +291,11 @@ func (n *Node) HandOver(ctx context.Context, to string) error {
 		}
 		select {
 		case <-changed:
+		case <-refused: // it is surely not in the log
+			if !n.pause(ctx, refusedTime) {
+				return context.Cause(ctx)
+			}
+			n.options.Log.Append(takeover.AppendTo(nil), appended)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -49,6 +49,13 @@ type Log interface {
 	Trim(ctx context.Context, below uint64) error
 }
 
+// Leaver is a Log that has a leader among the nodes, without which it takes nothing.
+type Leaver interface {
+	// Leave has another node lead the log if this one does, and returns once one does. What
+	// is appended meanwhile may be refused, or lost. Errors: ErrUnavailable, the context's.
+	Leave(ctx context.Context) error
+}
+
 // Reader walks a log, by one goroutine.
 type Reader interface {
 	// Next returns the next record, once there is one. Positions have no gaps. Errors: as

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/cluster/replog"
 )
 
 // stepDownPath has the owner hand the state over, whichever node is asked.
@@ -23,6 +24,7 @@ const operatorHeader = "X-Godwit-Operator"
 const (
 	quietTime    = 100 * time.Millisecond
 	quietLook    = 2 * time.Millisecond
+	leaveTime    = time.Second
 	handOverTime = 5 * time.Second
 	// heirLag is how many records another node may be behind to take over at once.
 	heirLag = 1000
@@ -66,12 +68,27 @@ func (p *part) handOver(ctx context.Context) error {
 	p.front.closing.Store(true)
 	in.server.Drain()
 	p.front.quiet(ctx)
+	p.leaveLog(ctx)
 	if err := cells.HandOver(ctx, heir.Process); err != nil {
 		p.leaving.Store(false)
 		return err
 	}
 	p.log.Info("the state was handed over", "to", heir.Name, "took", clock.System.Now().Sub(began))
 	return nil
+}
+
+// leaveLog has another node lead the log, so that it goes on when this one ends. What is
+// lost by that would be the next owner's.
+func (p *part) leaveLog(ctx context.Context) {
+	l, ok := p.record.(replog.Leaver)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaveTime)
+	defer cancel()
+	if err := l.Leave(ctx); err != nil {
+		p.log.Warn("no other node leads the log yet", "reason", err)
+	}
 }
 
 // quiet waits until no request is under way that this process answers, for a while.

@@ -25,9 +25,9 @@ const (
 	stagger      = 300 * time.Millisecond // between nodes that try to take over
 	retryTime    = 100 * time.Millisecond
 	refusedTime  = 20 * time.Millisecond // until a handover is written again
-	syncTime     = 5 * time.Second  // between two syncs of the local store
-	trimTime     = 10 * time.Second // between two trims of the log
-	lostTime     = 30 * time.Second // how long a log may end too early before that is believed
+	syncTime     = 5 * time.Second       // between two syncs of the local store
+	trimTime     = 10 * time.Second      // between two trims of the log
+	lostTime     = 30 * time.Second      // how long a log may end too early before that is believed
 )
 
 // Options are what a Node is made of.

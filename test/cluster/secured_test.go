@@ -109,8 +109,8 @@ func (m *machines) stop() {
 
 func (m *machines) status(node string) (s status) {
 	out, err := m.godwit("cluster", "status", "--dir", m.path("identity-a"), "--node", "a", "--from", fmt.Sprintf("%s=127.0.0.1:%d", node, m.peers(node)), "-o", "json")
-	if err == nil {
-		err = json.Unmarshal([]byte(out), &s)
+	if err != nil || json.Unmarshal([]byte(out), &s) != nil {
+		return status{}
 	}
 	return s
 }

@@ -345,13 +345,13 @@ func (p *part) follow(ctx context.Context) (err error) {
 				p.log.Warn("whether another node owns the state is not known", "reason", reason)
 			}
 			cancel()
-			<-over
+			_ = <-over // it was cancelled
 			return errLeft
 		case <-ctx.Done():
 			p.log.Info("stopping", "reason", context.Cause(ctx))
 			err = p.stop(context.WithoutCancel(ctx))
 			cancel()
-			<-over
+			_ = <-over // it was cancelled
 			return err
 		case err = <-over:
 		}

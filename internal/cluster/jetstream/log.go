@@ -130,7 +130,7 @@ func (l *Log) Leave(ctx context.Context) error {
 	asked := false
 	for {
 		info, err := l.stream.Info(ctx)
-		if err == nil && info.Cluster == nil {
+		if err == nil && (info.Config.Replicas == 1 || info.Cluster == nil) {
 			return nil // there is one node
 		}
 		switch {

@@ -37,7 +37,7 @@ func TestHandOver(t *testing.T) {
 	if l.uncertain > 0 {
 		t.Errorf("%d sends failed", l.uncertain)
 	}
-	for _, line := range strings.SplitSeq(c.out.String(), "\n") {
+	for line := range strings.SplitSeq(c.out.String(), "\n") {
 		if strings.Contains(line, "handed over") || strings.Contains(line, "msg=serving") {
 			t.Log(line)
 		}

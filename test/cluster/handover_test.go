@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,16 +22,19 @@ func TestHandOver(t *testing.T) {
 	var receiving sync.WaitGroup
 	l.receivers(t, &receiving)
 	for range 3 {
-		c.eventually("all nodes are back", status.whole)
+		owner := c.eventually("all nodes are back", status.whole).serving()
 		before := l.count()
 		c.eventually("clients work", func(status) bool { return l.count() > before+20 })
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		out, err := exec.CommandContext(ctx, binary, "cluster", "step-down", "--url", c.url(0)).CombinedOutput()
+		out, err := exec.CommandContext(ctx, binary, "cluster", "step-down", "--url", owner.URL).CombinedOutput()
 		cancel()
 		if err != nil || !strings.Contains(string(out), "has handed over") {
 			t.Fatalf("%v: %s", err, out)
 		}
 		t.Logf("%s", out)
+		c.eventually("its process has ended", func(s status) bool {
+			return !slices.ContainsFunc(s.Nodes, func(n nodeStatus) bool { return n.PID == owner.PID })
+		})
 	}
 	c.eventually("all nodes are back", status.whole)
 	l.settle(t, &receiving)

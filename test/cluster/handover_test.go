@@ -39,7 +39,7 @@ func TestHandOver(t *testing.T) {
 	c.eventually("all nodes are back", status.whole)
 	l.settle(t, &receiving)
 	if l.uncertain > 0 {
-		t.Errorf("%d sends failed", l.uncertain)
+		t.Errorf("%d sends failed: %v", l.uncertain, l.failures)
 	}
 	for line := range strings.SplitSeq(c.out.String(), "\n") {
 		if strings.Contains(line, "handed over") || strings.Contains(line, "msg=serving") {

@@ -211,6 +211,9 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, forwarded bool) {
 			continue
 		}
 		state, changed := cells.State()
+		if whole { // a peer may have read it, and not answered
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
 		switch {
 		case state.Own && state.Serving && !f.closing.Load():
 			if in := f.part.inner.Load(); in != nil {
@@ -221,9 +224,6 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, forwarded bool) {
 			w.WriteHeader(http.StatusMisdirectedRequest)
 			return
 		case !state.Own && state.Owner != "":
-			if whole {
-				r.Body = io.NopCloser(bytes.NewReader(body))
-			}
 			done, sure := f.forward(w, r, state.Owner)
 			if done {
 				return

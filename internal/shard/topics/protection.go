@@ -47,22 +47,27 @@ func (e *Topics) DataProtection(ctx context.Context, t arn.ARN) (text string, er
 // inspected. It fails with ErrProtected for what the policy denies, and audits that; what
 // is published is audited once it is durable.
 func (e *Topics) Protect(t arn.ARN, p *publication.Publication) error {
+	of, _ := e.ShardOf(t).knownOf(t)
+	return e.protect(t, of.protection, p)
+}
+
+// protect is Protect by the topic's policy; nil: it has none.
+func (e *Topics) protect(t arn.ARN, policy *protect.Policy, p *publication.Publication) error {
 	if p.Inspected {
 		return nil
 	}
 	p.Inspected = true
-	of, ok := e.ShardOf(t).knownOf(t)
-	if !ok || of.protection == nil {
+	if policy == nil {
 		return nil
 	}
 	principal := namesOf(t, p.Caller)
 	sample := int(binary.BigEndian.Uint16(p.ID[14:]) % 100) // ids are random
-	in := of.protection.Inbound(string(p.Body), principal, sample)
+	in := policy.Inbound(string(p.Body), principal, sample)
 	denied, audit := in.Denied, in.Audit
 	p.Body = []byte(in.Body)
 	bodies := make(map[string]string, len(p.Bodies))
 	for protocol, body := range p.Bodies {
-		own := of.protection.Inbound(body, principal, sample)
+		own := policy.Inbound(body, principal, sample)
 		bodies[protocol] = own.Body
 		if denied == "" {
 			denied = own.Denied

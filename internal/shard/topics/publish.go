@@ -63,14 +63,17 @@ func (e *Topics) Publish(ctx context.Context, t arn.ARN, publications ...publica
 	if e.Full() {
 		return nil, kernel.ErrFull
 	}
+	of, ok := e.ShardOf(t).knownOf(t)
 	for i := range publications {
-		if err := e.Protect(t, &publications[i]); err != nil {
+		if err := e.protect(t, of.protection, &publications[i]); err != nil {
 			return nil, err
 		}
 	}
-	publications, err := e.encrypt(t, publications)
-	if err != nil {
-		return nil, err
+	if ok { // else publish refuses
+		var err error
+		if publications, err = e.encrypt(t, of.key, publications); err != nil {
+			return nil, err
+		}
 	}
 	p := publisher{publications: publications}
 	c := call{Topic: t, Publications: len(publications), Of: &p}

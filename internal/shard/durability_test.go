@@ -294,9 +294,8 @@ func TestLeasesAndDeletesDoNotWait(t *testing.T) {
 					t.Error("no answer before the sync")
 				}
 				sh := w.Topics.ShardOf(shardtest.QueueARN("old"))
-				sh.Mu.Lock()
-				g := sh.Log.Last()
-				sh.Mu.Unlock()
+				var g *journal.Commit
+				sh.View(func() { g = sh.Log.Last() })
 				if g.Durable() {
 					t.Fatal("nothing was written")
 				}

@@ -66,7 +66,7 @@ type DeliveryInfo struct {
 }
 
 // Deliveries lists what waits in a subscription's backlog, next due first, and
-// then what was finished of late, latest first: at most limit in all. Errors: NotFound.
+// then what was finished recently, latest first: at most limit in all. Errors: NotFound.
 func (e *Backlogs) Deliveries(ctx context.Context, sub arn.ARN, limit int) ([]DeliveryInfo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -158,7 +158,7 @@ func (tx *Tx) release() {
 		}
 	}
 	for _, sh := range shards {
-		sh.Mu.Unlock()
+		sh.mu.Unlock()
 	}
 	for _, e := range told {
 		e.Emit()
@@ -184,7 +184,7 @@ func (tx *Tx) end() {
 	}
 	e := shards[0].engine
 	for _, sh := range shards {
-		sh.Mu.Unlock()
+		sh.mu.Unlock()
 	}
 	if cause == nil {
 		return
@@ -195,9 +195,9 @@ func (tx *Tx) end() {
 
 // lock takes the shard's lock. It panics if that is poisoned.
 func (sh *Shard) lock() {
-	sh.Mu.Lock()
+	sh.mu.Lock()
 	if sh.poisoned {
-		sh.Mu.Unlock()
+		sh.mu.Unlock()
 		panic(poison.ErrPoisoned)
 	}
 	sh.begin()
@@ -212,10 +212,10 @@ func (sh *Shard) begin() {
 // lockAll locks shards, which are in the order of their ids.
 func lockAll(shards []*Shard) {
 	for i, sh := range shards {
-		sh.Mu.Lock()
+		sh.mu.Lock()
 		if sh.poisoned {
 			for _, locked := range shards[:i+1] {
-				locked.Mu.Unlock()
+				locked.mu.Unlock()
 			}
 			panic(poison.ErrPoisoned)
 		}

@@ -260,7 +260,7 @@ func (sh *Shard) Receive(qs *Queue, most int, visibility time.Duration, attempt 
 	}
 }
 
-// rearm sees to it that the queue's next moment is not missed.
+// rearm makes sure that the queue's next moment is not missed.
 func (sh *Shard) rearm(qs *Queue, now int64) {
 	sh.timerBy(qs, qs.Machine.NextTimer(now))
 	sh.Arm()
@@ -332,7 +332,7 @@ func (sh *Shard) quarantine(qs *Queue, all []unreadable) {
 	})
 	for _, u := range all {
 		if !gone {
-			sh.engine.Logger.Error("a message cannot be read, and is set aside until the next start",
+			sh.engine.Logger.Error("a message cannot be read, and is quarantined until the next start",
 				"queue", qs.ARN.String(), "sequence", u.lease.Sequence, "error", u.err)
 		}
 	}

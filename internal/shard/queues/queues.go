@@ -342,7 +342,7 @@ func (e *Queues) TellCreation(a arn.ARN, err error) error {
 // Ended reports that the queue is gone, or of what it is the backlog.
 func (qs *Queue) Ended() bool { return qs.Gone || qs.Owner != nil && qs.Owner.Gone() }
 
-// ForgetBacklog gives back what a backlog takes in memory; false if there is none.
+// ForgetBacklog releases what a backlog takes in memory; false if there is none.
 func (sh *Shard) ForgetBacklog(inc layout.Incarnation) bool {
 	qs, ok := sh.Backlogs[inc]
 	if ok {
@@ -397,7 +397,7 @@ func (sh *Shard) LoadMachine(qs *Queue) error {
 	delete(sh.Counters, qs.Incarnation)
 	corrected, err := qs.Machine.Load((*atOnce)(sh), value, sh.Meta.Now)
 	if corrected {
-		sh.engine.inconsistent(qs)
+		sh.inconsistent(qs)
 	}
 	return err
 }

@@ -23,7 +23,7 @@ import (
 )
 
 // TestUnreadableRecords: a record that is damaged keeps nobody from the other
-// messages of its queue. It is set aside until the next start, and goes when its
+// messages of its queue. It is quarantined until the next start, and goes when its
 // retention is over.
 func TestUnreadableRecords(t *testing.T) {
 	for damage, damaged := range map[string]func([]byte) []byte{

@@ -202,7 +202,7 @@ func (sh *Shard) moved(t *RunningMove, err error) {
 
 // deliverAnew carries a dead letter of a subscription back into its backlog, to
 // be sent to the endpoint as if it had just been published: its lifetime and its
-// retries begin anew. AWS's move tasks cannot do this.
+// retries start over. AWS's move tasks cannot do this.
 func (e *Transfers) deliverAnew(sh *Shard, t *RunningMove, qs *queues.Queue, l queue.Lease, origin []byte) (*journal.Commit, error) {
 	m, err := message.DecodeRecord(origin)
 	if err != nil {
@@ -250,7 +250,7 @@ func (sh *Shard) stepRefused(t *RunningMove, qs *queues.Queue, leases []queue.Le
 		} else if t.Status == MoveRunning {
 			sh.RetryMove(t, now)
 		}
-		sh.engine.Logger.Warn("a move task is held up or has failed",
+		sh.Logger.Warn("a move task is held up or has failed",
 			"queue", t.From.String(), "status", string(t.Status), "reason", refusal.Error())
 	}
 }

@@ -321,7 +321,7 @@ func (e *Transfers) deadLetter(from *Shard, qs *queues.Queue, l queue.Lease, now
 	}
 	m.Receives += l.Receives
 	m.Moved = now
-	if qs.ARN.FIFO() { // its age counts anew, and two that shared an id are both kept
+	if qs.ARN.FIFO() { // its age starts over, and two that shared an id are both kept
 		m.Sent, m.Dedup = now, m.ID.String()
 	}
 	return queue.Arrival{Record: m.AppendRecord(nil), Sent: m.Sent, Lane: layout.GroupLane(m.Group), Moved: true}, nil

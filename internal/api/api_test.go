@@ -58,7 +58,7 @@ func TestGuarded(t *testing.T) {
 	operations := func() []api.Operation { return []api.Operation{api.Op("Greet", greet)} }
 	guarded := api.Guarded(map[string]api.Access{"Greet": api.Inside("a:Greet", "a:Wave")}, operations())
 	needs, err := guarded[0].Access(nil, nil)
-	if err != nil || len(needs) != 2 || needs[1] != (authorize.Need{Action: "a:Wave", Inside: true}) {
+	if err != nil || len(needs) != 2 || needs[1].Action != "a:Wave" || !needs[1].Inside {
 		t.Errorf("%+v, %v", needs, err)
 	}
 	for _, access := range []map[string]api.Access{{}, {"Greet": api.Free, "Wave": api.Free}} {

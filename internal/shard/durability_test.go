@@ -74,7 +74,7 @@ func (w *world) receive(name string, wait time.Duration) string {
 const missing = "fault true"
 
 // TestReplyWaitsForDurability holds up the store's syncs, has one client cause
-// a change, and another one ask for something that rests on it: it gets no
+// a change, and another one ask for something that depends on it: it gets no
 // answer before the sync.
 func TestReplyWaitsForDurability(t *testing.T) {
 	ctx := context.Background()

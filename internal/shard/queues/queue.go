@@ -324,7 +324,7 @@ func (sh *Shard) sweep(qs *Queue, now int64) {
 	}
 }
 
-// Lookup finds a queue. The error is a refusal for the caller; it may rest on a
+// Lookup finds a queue. The error is a refusal for the caller; it may depend on a
 // deletion that is not durable yet, so wait for the returned commit before
 // answering it.
 func (sh *Shard) Lookup(a arn.ARN) (*Queue, error) {

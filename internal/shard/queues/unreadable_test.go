@@ -132,7 +132,7 @@ func testUnreadable(t *testing.T, kind string, restart bool, damaged func([]byte
 	first := expect(1, "1")
 	expect(1, "3") // and not nothing, in the place of what cannot be read
 	expect(10)
-	if n := strings.Count(log.String(), "set aside"); n != 1 || strings.Contains(log.String(), "garbage") {
+	if n := strings.Count(log.String(), "quarantined"); n != 1 || strings.Contains(log.String(), "garbage") {
 		t.Errorf("it is told %d times:\n%s", n, &log)
 	}
 	errs, err := a.engine.DeleteMessages(t.Context(), shardtest.QueueARN(q), []string{first[0].ReceiptHandle})
@@ -181,7 +181,7 @@ func TestManyUnreadableRecords(t *testing.T) {
 	if got := a.receive("q", 1, time.Minute); len(got) != 0 {
 		t.Errorf("received %v", got)
 	}
-	if n := strings.Count(log.String(), "set aside"); n != queues.ReceiveRounds {
+	if n := strings.Count(log.String(), "quarantined"); n != queues.ReceiveRounds {
 		t.Errorf("%d are set aside by one receive", n)
 	}
 	a.pass(2 * time.Hour)

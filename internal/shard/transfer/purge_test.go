@@ -43,7 +43,7 @@ func TestPurgeInTransfer(t *testing.T) {
 				id := transfer.TransferID{Shard: from.ID, Incarnation: qs.Incarnation, Sequence: leases[0].Sequence}
 				now := to.Now()
 				to.Accept(shardtest.QueueIn(to, shardtest.QueueARN("q")), now, shardtest.Arrival("m0", now))
-				to.Accepted = map[transfer.TransferID]struct{}{id: {}}
+				to.TakenIn(id)
 				to.Batch.Set(id.Key(to.ID), []byte{0, 0, 0, 2})
 				to.Commit(true)
 			})

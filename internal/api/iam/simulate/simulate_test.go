@@ -3,6 +3,7 @@ package simulate_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/apitest"
@@ -52,7 +53,7 @@ func texts(all ...string) string {
 func TestCustomPolicy(t *testing.T) {
 	a := newAsker(t)
 	for _, c := range []struct{ in, want string }{
-		{`"PolicyInputList":` + texts(allow("sqs:*", queue)) + `,"ActionNames":["sqs:SendMessage"],"ResourceArns":["` + queue + `"]`, `"EvalDecision":"allowed","MatchedStatements":[{"SourcePolicyId":"PolicyInputList.1","SourcePolicyType":"none","StartPosition":{"Line":1,"Column":40}`},
+		{`"PolicyInputList":` + texts(allow("sqs:*", queue)) + `,"ActionNames":["sqs:SendMessage"],"ResourceArns":["` + queue + `"]`, `"EvalDecision":"allowed","MatchedStatements":[{"SourcePolicyId":"PolicyInputList.1","SourcePolicyType":"none","StartPosition":{"Line":1,"Column":38}`},
 		{`"PolicyInputList":` + texts(allow("sqs:*", queue)) + `,"ActionNames":["sqs:SendMessage"],"ResourceArns":["` + queue + `2"]`, `"EvalDecision":"implicitDeny","MatchedStatements":[]`},
 		{`"PolicyInputList":` + texts(allow("*", "*"), statement("Deny", "sqs:Purge*", "*", "")) + `,"ActionNames":["sqs:PurgeQueue"]`, `"EvalResourceName":"*","EvalDecision":"explicitDeny","MatchedStatements":[{"SourcePolicyId":"PolicyInputList.2"`},
 		{`"PolicyInputList":` + texts(allow("*", "*")) + `,"PermissionsBoundaryPolicyInputList":` + texts(allow("sns:*", "*")) + `,"ActionNames":["sqs:PurgeQueue"]`, `"EvalDecision":"implicitDeny"`},

@@ -63,7 +63,7 @@ func (e *engine) ListApplications(_ context.Context, region, of, after string, l
 }
 
 func (e *engine) CreateEndpoint(_ context.Context, application arn.ARN, token string, userData *string, attributes map[string]string) (arn.ARN, error) {
-	e.note("create endpoint", application, token, api.Deref(userData), attributes)
+	e.note("create endpoint", application, token, " ", api.Deref(userData), " ", attributes)
 	return arn.Parse(device)
 }
 
@@ -108,7 +108,7 @@ func TestOperations(t *testing.T) {
 		{"GetPlatformApplicationAttributes", `{"PlatformApplicationArn":"` + app + `"}`, `{"Attributes":{"Enabled":"true"}}`, ""},
 		{"SetPlatformApplicationAttributes", `{"PlatformApplicationArn":"` + app + `","Attributes":{"Enabled":"false"}}`, "{}", "set " + app + " map[Enabled:false]"},
 		{"DeletePlatformApplication", `{"PlatformApplicationArn":"` + app + `"}`, "{}", "delete " + app},
-		{"CreatePlatformEndpoint", `{"PlatformApplicationArn":"` + app + `","Token":"t","CustomUserData":"d"}`, `{"EndpointArn":"` + device + `"}`, "create endpoint " + app + " td map[]"},
+		{"CreatePlatformEndpoint", `{"PlatformApplicationArn":"` + app + `","Token":"t","CustomUserData":"d"}`, `{"EndpointArn":"` + device + `"}`, "create endpoint " + app + " t d map[]"},
 		{"GetEndpointAttributes", `{"EndpointArn":"` + device + `"}`, `{"Attributes":{"Token":"t"}}`, ""},
 		{"SetEndpointAttributes", `{"EndpointArn":"` + device + `","Attributes":{"Enabled":"true"}}`, "{}", "set " + device + " map[Enabled:true]"},
 		{"DeleteEndpoint", `{"EndpointArn":"` + device + `"}`, "{}", "delete " + device},

@@ -100,18 +100,6 @@ func (l *Coalescer[T]) leave(topic arn.ARN, reach int) {
 	next.turn <- l.coalesce(next)
 }
 
-// Reach is how many subscriptions a publication of a topic went to recently; ok is false if
-// that is not known.
-func (l *Coalescer[T]) Reach(topic arn.ARN) (reach int, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	known := l.reach[topic]
-	if known == nil {
-		return 0, false
-	}
-	return *known, true
-}
-
 // Waiting is how many wait for their turn.
 func (l *Coalescer[T]) Waiting() int {
 	l.mu.Lock()

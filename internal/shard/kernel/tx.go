@@ -122,13 +122,17 @@ func (tx *Tx) Widen(shards []*Shard) { tx.relock(shards, nil) }
 func (tx *Tx) WidenAfter(shards []*Shard, f func()) { tx.relock(shards, f) }
 
 // Narrow commits what there is and goes on with some of the locks only, which it
-// keeps all the while.
+// keeps all the while. The events of the others wait until these are released as well.
 func (tx *Tx) Narrow(keep []*Shard) {
 	tx.Commit()
 	all := tx.Shards
-	tx.Shards = slices.DeleteFunc(slices.Clone(all), func(sh *Shard) bool { return slices.Contains(keep, sh) })
-	tx.release()
 	tx.Shards = keep
+	for _, sh := range all {
+		if !slices.Contains(keep, sh) {
+			keep[0].Emits = sh.takeEvents(keep[0].Emits)
+			sh.mu.Unlock()
+		}
+	}
 }
 
 func (tx *Tx) relock(shards []*Shard, between func()) {
@@ -151,11 +155,7 @@ func (tx *Tx) release() {
 	shards := tx.Shards
 	tx.Shards = nil
 	for _, sh := range shards {
-		if len(sh.Emits) > 0 {
-			events = append(events, sh.Emits...)
-			clear(sh.Emits)
-			sh.Emits = sh.Emits[:0]
-		}
+		events = sh.takeEvents(events)
 	}
 	for _, sh := range shards {
 		sh.mu.Unlock()
@@ -163,6 +163,14 @@ func (tx *Tx) release() {
 	for _, e := range events {
 		e.Emit()
 	}
+}
+
+// takeEvents moves the shard's events to the end of a list.
+func (sh *Shard) takeEvents(to []Emitter) []Emitter {
+	to = append(to, sh.Emits...)
+	clear(sh.Emits)
+	sh.Emits = sh.Emits[:0]
+	return to
 }
 
 // end releases the locks after a command, or poisons them if it has panicked. It is

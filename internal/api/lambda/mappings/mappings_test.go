@@ -99,11 +99,11 @@ func TestLife(t *testing.T) {
 	a.Check("UpdateEventSourceMapping", id+`,"BatchSize":100,"MaximumBatchingWindowInSeconds":5,"FunctionResponseTypes":["ReportBatchItemFailures"],`+
 		`"ScalingConfig":{"MaximumConcurrency":2},"FilterCriteria":{"Filters":[{"Pattern":"{\"body\":[\"x\"]}"}]}}`, apitest.Answered, `"MaximumConcurrency":2`)
 	want := mapping.Settings{BatchSize: 100, Window: 5 * time.Second, ReportFailures: true, Filters: []string{`{"body":["x"]}`}, Concurrency: 2}
-	if m = e.only(t); !m.Settings.Equal(want) {
+	if m = e.only(t); !m.Equal(want) {
 		t.Errorf("%+v", m.Settings)
 	}
 	a.Check("UpdateEventSourceMapping", id+`,"FunctionName":"g:live","Enabled":false}`, apitest.Answered, `"State":"Disabled"`)
-	if m = e.only(t); !m.Settings.Equal(want) || m.Function.Resource != "function:g:live" || m.Enabled {
+	if m = e.only(t); !m.Equal(want) || m.Function.Resource != "function:g:live" || m.Enabled {
 		t.Errorf("%+v", m)
 	}
 	a.Check("UpdateEventSourceMapping", id+`,"ScalingConfig":{},"FunctionResponseTypes":[],"FilterCriteria":{}}`, apitest.Answered, `"FunctionResponseTypes":[]`)

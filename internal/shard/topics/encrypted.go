@@ -13,8 +13,8 @@ import (
 // topic's key, or under the store's own where that is the default: once, before a lock is
 // taken, for all who get the same body. It is decrypted by who takes it out.
 
-// encrypt encrypts publications under their topic's key, as its attribute names it; empty:
-// it has none. They are copied for it. Errors are KMS's.
+// encrypt encrypts publications for their topic under its key, as the topic's attribute
+// names that; empty: it has none. They are copied for it. Errors are KMS's.
 func (e *Topics) encrypt(t arn.ARN, key string, publications []publication.Publication) ([]publication.Publication, error) {
 	if possible, always := e.Encrypting(); !possible || key == "" && !always {
 		return publications, nil
@@ -22,7 +22,11 @@ func (e *Topics) encrypt(t arn.ARN, key string, publications []publication.Publi
 	publications = slices.Clone(publications)
 	for i := range publications {
 		p := &publications[i]
-		err := p.Encrypt(func(m *message.Message) error { return e.EncryptWaiting(t, key, p.Caller, p.Source, m) })
+		var source arn.ARN
+		if p.Source != nil {
+			source = *p.Source
+		}
+		err := p.Encrypt(func(m *message.Message) error { return e.EncryptWaiting(t, key, p.Caller, source, m) })
 		if err != nil {
 			return nil, err
 		}

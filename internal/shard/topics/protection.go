@@ -47,12 +47,15 @@ func (e *Topics) DataProtection(ctx context.Context, t arn.ARN) (text string, er
 // inspected. It fails with ErrProtected for what the policy denies, and audits that; what
 // is published is audited once it is durable.
 func (e *Topics) Protect(t arn.ARN, p *publication.Publication) error {
+	if p.Inspected {
+		return nil
+	}
 	of, _ := e.ShardOf(t).knownOf(t)
-	return e.protect(t, of.protection, p)
+	return e.inspect(t, of.protection, p)
 }
 
-// protect is Protect by the topic's policy; nil: it has none.
-func (e *Topics) protect(t arn.ARN, policy *protect.Policy, p *publication.Publication) error {
+// inspect is Protect of a publication under a policy; nil: there is none.
+func (e *Topics) inspect(t arn.ARN, policy *protect.Policy, p *publication.Publication) error {
 	if p.Inspected {
 		return nil
 	}

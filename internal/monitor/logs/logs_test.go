@@ -410,7 +410,7 @@ func TestSink(t *testing.T) {
 	st := memory.New()
 	l, _ := open(t, st, nil)
 	for i := range 3 {
-		l.Writer().Put(group, "s", began.Add(time.Duration(-i)*time.Second), fmt.Append(nil, i))
+		l.Log(group, "s", began.Add(time.Duration(-i)*time.Second), fmt.Append(nil, i))
 	}
 	l.LogJSON(group, "json", began, map[string]int{"a": 1}, authorize.AllLogRights)
 	l.Log(group, "s", began, nil) // nothing

@@ -54,20 +54,14 @@ type line struct {
 // Log adds an event of this server's own; it does not block, and keeps text. An
 // empty one is left out.
 func (l *Logs) Log(group arn.ARN, stream string, at time.Time, text []byte) {
-	if len(text) > 0 {
-		l.sink.add(line{group: group, stream: stream, time: at.UnixMilli(), text: text, as: authorize.AllLogRights}, len(text))
-	}
+	l.LogAs(group, stream, at, text, authorize.AllLogRights)
 }
 
-// Writer is Log as those who write lines want it.
-type Writer struct{ logs *Logs }
-
-// Writer writes lines of this server's own.
-func (l *Logs) Writer() Writer { return Writer{l} }
-
-// Put is Logs.Log.
-func (w Writer) Put(group arn.ARN, stream string, at time.Time, line []byte) {
-	w.logs.Log(group, stream, at, line)
+// LogAs is Log for somebody; as says whether the group and the stream may be made.
+func (l *Logs) LogAs(group arn.ARN, stream string, at time.Time, text []byte, as authorize.LogRights) {
+	if len(text) > 0 {
+		l.sink.add(line{group: group, stream: stream, time: at.UnixMilli(), text: text, as: as}, len(text))
+	}
 }
 
 // jsonSize is about what an event of LogJSON takes.

@@ -89,3 +89,25 @@ func (e *Queues) measure(a arn.ARN) (g QueueGauges, dependsOn *journal.Commit, e
 	})
 	return g, dependsOn, err
 }
+
+// Known is how many queues the shard has, with messages or without.
+func (sh *Shard) Known() int { return len(sh.loaded) + sh.parked.Len() }
+
+// EachLoaded calls f with the queues that have messages, and with some of those without,
+// in no order, under the shard's lock.
+func (sh *Shard) EachLoaded(f func(qs *Queue)) {
+	for _, qs := range sh.loaded {
+		f(qs)
+	}
+}
+
+// EachSource calls f with each dead-letter queue that queues of the shard have, and their
+// names, in no order, until it returns false, under the shard's lock. Of the names it keeps
+// nothing.
+func (sh *Shard) EachSource(f func(deadLetter arn.ARN, sources []string) bool) {
+	for deadLetter, names := range sh.sources {
+		if !f(deadLetter, names) {
+			return
+		}
+	}
+}

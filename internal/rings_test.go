@@ -53,7 +53,7 @@ var bases = []string{
 	"store/pebble/check", "store/pebble/files", "store/pebble/mark", "store/pebble/pace", "store/pebble/quarantine",
 	"shard/kernel", "shard/queues", "shard/transfer", "shard/backlog", "shard/topics", // in this order, since no import is circular
 	"server/heap", "cluster/ca", "cluster/record", "cluster/replog", "cluster/overlay", "cluster/replica", // in this order
-	"queue/calendar", "queue/fair", "queue/grouping", "queue/layout", "queue/leases", "queue/message", "queue/order", "queue/schedule",
+	"queue/fair", "queue/grouping", "queue/layout", "queue/leases", "queue/message", "queue/order", "queue/schedule",
 }
 
 // roots says what packages outside of internal may import of it; the others none.

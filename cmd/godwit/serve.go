@@ -43,6 +43,9 @@ func (s *serve) Run(p *process) error {
 	cfg := s.config()
 	environ := os.Environ()
 	cfg.Root = rootOfEnvironment()
+	if err := bootstrap.ForbidCores(); err != nil {
+		return fmt.Errorf("core dumps cannot be kept from being written: %w", err)
+	}
 	err := bootstrap.Load(&cfg, bootstrap.Files{Settings: string(s.File), AccessKey: s.RootAccessKey, Environ: environ})
 	if more := s.Member.problems(&cfg); len(more) > 0 {
 		if unsafe, ok := errors.AsType[*bootstrap.Unsafe](err); ok {

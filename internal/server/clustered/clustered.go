@@ -333,6 +333,12 @@ func (p *part) follow(ctx context.Context) (err error) {
 	defer cancel()
 	over := make(chan error, 1)
 	go func() { over <- cells.Run(running) }()
+	end := func() {
+		cancel()
+		if reason := <-over; reason != nil {
+			p.log.Debug("the log was not followed to the end", "reason", reason)
+		}
+	}
 	for err == nil {
 		select {
 		case <-p.left:
@@ -344,14 +350,12 @@ func (p *part) follow(ctx context.Context) (err error) {
 			if reason != nil {
 				p.log.Warn("whether another node owns the state is not known", "reason", reason)
 			}
-			cancel()
-			_ = <-over // it was cancelled
+			end()
 			return errLeft
 		case <-ctx.Done():
 			p.log.Info("stopping", "reason", context.Cause(ctx))
 			err = p.stop(context.WithoutCancel(ctx))
-			cancel()
-			_ = <-over // it was cancelled
+			end()
 			return err
 		case err = <-over:
 		}

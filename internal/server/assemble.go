@@ -278,7 +278,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
-	pool, processes, err := newPool(deps, engine, limits, groups.Writer(), sockets, url, ofFunctions.add, sessions)
+	pool, processes, err := newPool(deps, engine, limits, roles.FunctionLogs{Logs: groups, Sessions: sessions}, sockets, url, ofFunctions.add, sessions)
 	if err != nil {
 		return Parts{}, err
 	}
@@ -299,7 +299,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		sending.Close()
 		return nil
 	})
-	if err := startStreams(deps, hoses, trust, watching, groups, engine, &roles.Service{Sessions: sessions, Principal: "firehose.amazonaws.com"}); err != nil {
+	if err := startStreams(deps, hoses, trust, watching, groups, engine, &roles.Service{Sessions: sessions, Principal: "firehose.amazonaws.com", Session: "AWSFirehose"}); err != nil {
 		return Parts{}, err
 	}
 	sending.ByProtocol[topic.Firehose] = firehosesender.New(hoses.Module, &roles.Service{

@@ -186,7 +186,7 @@ function DeliveryTimeline({ subscription, id, dead }: { subscription: string; id
     <Shown of={delivery}>
       {(d) => (
         <>
-          <p>Message <code><Safe text={d.messageId} /></code> <State of={d.state} /> {count(d.attempt)} attempts made{d.schedule ? <>, {count(d.schedule.aheadTotal)} to come</> : null}.</p>
+          <p>Message <code><Safe text={d.messageId} /></code> <State of={d.state} /> {count(d.attempt)} {d.attempt === 1 ? "attempt" : "attempts"} made{d.schedule ? <>, {count(d.schedule.aheadTotal)} to come</> : null}.</p>
           {d.publishedAt ? (
             <>
               <Timeline of={{

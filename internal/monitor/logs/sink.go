@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -95,7 +96,7 @@ func (s *sink) close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.write(s.take(), func(command func() error) error {
+	s.write(s.take(), s.logs.shard.Logger, func(command func() error) error {
 		err := command()
 		s.logs.shard.CommitPart(false)
 		return err
@@ -110,7 +111,7 @@ func (s *sink) flush() {
 	if len(lines) == 0 {
 		return
 	}
-	s.write(lines, func(command func() error) error {
+	s.write(lines, s.logs.kernel.Logger, func(command func() error) error {
 		_, err := s.logs.shard.Run(false, func(*kernel.Tx) error { return command() })
 		return err
 	})
@@ -127,7 +128,7 @@ func (s *sink) take() []line {
 }
 
 // write writes lines in batches, each a command for run.
-func (s *sink) write(lines []line, run func(command func() error) error) {
+func (s *sink) write(lines []line, log *slog.Logger, run func(command func() error) error) {
 	type place struct {
 		group  arn.ARN
 		stream string
@@ -163,7 +164,7 @@ func (s *sink) write(lines []line, run func(command func() error) error) {
 			}
 			if err := run(func() error { return s.put(p.group, p.stream, events[:n], p.as) }); err != nil {
 				s.dropped.Add(int64(n))
-				s.logs.kernel.Logger.Warn("log events of this server were dropped", "group", p.group.String(), "events", n, "error", err)
+				log.Warn("log events of this server were dropped", "group", p.group.String(), "events", n, "error", err)
 			}
 			events = events[n:]
 		}

@@ -60,12 +60,9 @@ type Query struct {
 	Limit  int    // 1 and more
 	State  State  // empty: any
 	Group  string // of FIFO and fair queues; empty: any
-	Below  uint64 // only sequences below it; 0: all
 	Caller *caller.Caller
 	// Match picks messages; nil: all. It is called without locks.
 	Match func(m *Message) bool
-	// Sealed leaves encrypted messages as they are.
-	Sealed bool
 }
 
 // Cursor is how far a look has come. The zero value is the beginning.
@@ -115,7 +112,7 @@ func (i *Inspector) open(ctx context.Context, a arn.ARN) (t *target, found *Foun
 		m := &qs.Machine
 		t = &target{shard: sh, arn: a, incarnation: qs.Incarnation, cfg: m.Config(), keys: layout.NewKeys(sh.ID, qs.Incarnation), now: sh.Now()}
 		t.main, t.late = m.Lowest()
-		found = &Found{Total: total(m.Counts(t.now)), Origin: qs.Record.Origin, End: m.NextSequence()}
+		found = &Found{Total: total(m.Counts(t.now)), Origin: qs.Record.Origin}
 		return nil
 	})
 	return t, found, err
@@ -142,24 +139,25 @@ func (i *Inspector) Look(ctx context.Context, q Query) (*Found, error) {
 	return found, err
 }
 
-// At reads one message. Errors: QueueDoesNotExist; ErrNone.
-func (i *Inspector) At(ctx context.Context, a arn.ARN, at Place, who *caller.Caller) (m Message, err error) {
-	t, _, err := i.open(ctx, a)
+// At reads one message, and where the sequence numbers of its queue begin. Errors:
+// QueueDoesNotExist; ErrNone.
+func (i *Inspector) At(ctx context.Context, a arn.ARN, at Place, who *caller.Caller) (m Message, origin uint64, err error) {
+	t, found, err := i.open(ctx, a)
 	if err != nil {
-		return m, err
+		return m, 0, err
 	}
 	l := &look{i: i, t: t, q: Query{Queue: a, Limit: 1, Caller: who}, found: &Found{}}
 	record, ok, err := i.queues.Store.Get(nil, t.keys.Record(at.Lane, at.Sequence))
 	if err != nil {
-		return m, err
+		return m, 0, err
 	}
 	if ok {
 		err = l.take(ctx, []candidate{{at, record}})
 	}
 	if err != nil || len(l.found.Messages) == 0 {
-		return m, cmp.Or(err, error(ErrNone))
+		return m, 0, cmp.Or(err, error(ErrNone))
 	}
-	return l.found.Messages[0], nil
+	return l.found.Messages[0], found.Origin, nil
 }
 
 // ErrNone says that there is no such message.
@@ -273,9 +271,6 @@ func (l *look) walk(ctx context.Context, next func() (candidate, bool), cursor f
 	var step []candidate
 	for {
 		c, ok := next()
-		if ok && l.q.Below != 0 && c.Sequence >= l.q.Below {
-			continue
-		}
 		if ok {
 			step = append(step, c)
 			l.bytes += len(c.record)
@@ -422,7 +417,7 @@ func (l *look) take(_ context.Context, step []candidate) error {
 		if l.q.State != "" && out.State != l.q.State || l.q.Group != "" && m.Group != l.q.Group {
 			continue
 		}
-		if out.Encrypted && !l.q.Sealed {
+		if out.Encrypted {
 			refused, err := l.i.queues.Reveal(l.t.cfg, l.t.arn.Account, l.q.Caller, m)
 			if err != nil && !refused {
 				l.found.Unreadable++
@@ -445,7 +440,7 @@ func (l *look) scheduled(m *Message) error {
 	if err != nil {
 		return err
 	}
-	key := []byte(nil)
+	var key []byte
 	switch {
 	case ok:
 		key = bytes.Clone(keys.Due(int64(layout.Number(value)), m.Sequence))

@@ -52,6 +52,9 @@ func TestMain(m *testing.M) {
 		for path, item := range doc.Paths {
 			for method, op := range item {
 				for status := range op.Responses {
+					if op.Responses["200"].Content["text/event-stream"].Schema != nil && status == "200" {
+						continue // TestEvents reads that
+					}
 					if slices.Contains([]string{"401", "403", "413", "500", "503"}, status) {
 						continue // not each by each
 					}
@@ -71,6 +74,7 @@ type world struct {
 	t        *testing.T
 	endpoint string
 	config   aws.Config
+	stop     func()           // the server; it may be called again
 	signs    *aws.Credentials // nil: requests of the operator's API go without a signature
 	queues   *sqs.Client
 	topics   *sns.Client
@@ -90,12 +94,15 @@ func startWith(t *testing.T, change func(c *config.Config)) *world {
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	stop := func() {
 		if err := s.Stop(context.Background()); err != nil {
 			t.Error(err)
 		}
-	})
-	return worldAt(t, "http://"+s.Addr().String(), aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"})
+	}
+	t.Cleanup(stop)
+	w := worldAt(t, "http://"+s.Addr().String(), aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"})
+	w.stop = stop
+	return w
 }
 
 func worldAt(t *testing.T, endpoint string, who aws.Credentials) *world {

@@ -121,6 +121,9 @@ func TestMatrix(t *testing.T) {
 	for path, item := range document(w).Paths {
 		short := strings.TrimPrefix(path, prefix)
 		for method, op := range item {
+			if short == "events" {
+				continue // which does not end
+			}
 			method = strings.ToUpper(method)
 			for _, action := range []string{"none:None", op.Action} {
 				doc := `{"Statement":{"Effect":"Allow","Action":"` + action + `","Resource":"*"}}`

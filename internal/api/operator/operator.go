@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/api/operator/catalog"
 	"godwit.dev/godwit/internal/api/operator/messages"
 	"godwit.dev/godwit/internal/api/operator/rest"
+	"godwit.dev/godwit/internal/api/operator/stream"
 )
 
 // Prefix is what the paths begin with.
@@ -37,6 +38,7 @@ var Info = rest.Info{
 type Options struct {
 	Catalog  *catalog.Catalog
 	Messages *messages.Messages
+	Stream   *stream.Stream
 }
 
 // Operations are all operations, in the order of the document.
@@ -58,6 +60,8 @@ func Operations(o Options) []rest.Operation {
 	change := func(path, name, summary string, statuses ...int) rest.Operation {
 		return rest.Operation{Method: http.MethodPost, Path: Prefix + path, Name: name, Summary: summary, Statuses: append(statuses, http.StatusNotFound)}
 	}
+	events := one("events", "WatchEvents", "What changes, as server-sent events, each with all of what it is about.")
+	events.Stream = true
 	plan := change("policy-plan", "PlanPolicy", "What a delivery policy does: each retry, and the total. It changes nothing.")
 	test := change("filter-test", "TestFilter", "Which messages a filter policy lets through. It changes nothing.")
 	plan.Harmless, test.Harmless, test.Statuses = true, true, nil
@@ -88,6 +92,7 @@ func Operations(o Options) []rest.Operation {
 		rest.Define(change("delivery/drop", "DropDelivery", "Ends a delivery as if its retries were used up.", http.StatusConflict, http.StatusServiceUnavailable), m.Drop),
 		rest.Define(plan, m.Plan),
 		rest.Define(test, m.TestFilter),
+		rest.Define(events, o.Stream.Events),
 		rest.Define(get("topology", "GetTopology", "How topics, queues, functions and endpoints hang together."), c.GetTopology),
 	}
 }

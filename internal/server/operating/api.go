@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/api/operator/catalog"
 	"godwit.dev/godwit/internal/api/operator/live"
 	"godwit.dev/godwit/internal/api/operator/messages"
+	"godwit.dev/godwit/internal/api/operator/stream"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/deliver"
@@ -47,6 +48,7 @@ func API(p Parts) map[string]http.Handler {
 	return operator.Handlers(operator.Options{
 		Catalog:  all,
 		Messages: messages.New(messages.Options{Engine: p.Engine, Inspect: looking, Operator: p.Operator, Catalog: all, NewID: uuid.NewString}),
+		Stream:   stream.New(stream.Options{Catalog: all, Draining: p.Engine.Draining, Clock: clock.System}),
 	}, p.Gate.Admit)
 }
 

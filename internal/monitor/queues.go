@@ -30,7 +30,7 @@ type Queues struct {
 	started int64 // the minute of Resume, which goes before all
 
 	ticking sync.Mutex // held by Tick
-	// looking is room for those that Tick looks at. Made anew each minute it would keep
+	// looking is room for those that Tick looks at. Made again each minute it would keep
 	// a server with many quiet queues busy.
 	looking []*counters
 }

@@ -68,7 +68,7 @@ type DeliveryInfo struct {
 }
 
 // Deliveries lists what waits in a subscription's backlog, next due first, and
-// then what was finished of late, latest first: at most limit in all. Errors: NotFound.
+// then what was finished recently, latest first: at most limit in all. Errors: NotFound.
 func (e *Backlogs) Deliveries(ctx context.Context, sub arn.ARN, limit int) ([]DeliveryInfo, error) {
 	infos, _, err := e.DeliveriesFrom(ctx, sub, DeliveryPlace{}, StageFinished, limit)
 	return infos, err

@@ -33,8 +33,8 @@ func (e *Queues) QueueGauges(ctx context.Context, a arn.ARN) (QueueGauges, error
 	if err := ctx.Err(); err != nil {
 		return QueueGauges{}, err
 	}
-	g, rest, err := e.measure(a)
-	rest.Wait()
+	g, dependsOn, err := e.measure(a)
+	dependsOn.Wait()
 	return g, err
 }
 
@@ -62,9 +62,9 @@ func (e *Queues) HoldingQueues() (all []arn.ARN) {
 
 // measure is QueueGauges without the wait until what it tells is durable, with
 // the commit.
-func (e *Queues) measure(a arn.ARN) (g QueueGauges, rest *journal.Commit, err error) {
+func (e *Queues) measure(a arn.ARN) (g QueueGauges, dependsOn *journal.Commit, err error) {
 	sh := e.ShardOf(a)
-	rest, err = sh.Run(false, func(tx *kernel.Tx) error {
+	dependsOn, err = sh.Run(false, func(tx *kernel.Tx) error {
 		if created, ok := sh.isParked(a); ok {
 			g.Created = time.UnixMilli(created)
 			tx.DependOn(sh.Log.Last())
@@ -87,7 +87,7 @@ func (e *Queues) measure(a arn.ARN) (g QueueGauges, rest *journal.Commit, err er
 		tx.DependOn(sh.Log.Last())
 		return nil
 	})
-	return g, rest, err
+	return g, dependsOn, err
 }
 
 // Known is how many queues the shard has, with messages or without.

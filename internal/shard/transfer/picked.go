@@ -30,7 +30,7 @@ var ErrNoMessage = fault.NewRule(fault.NotFound, "transfer: there is no such mes
 var ErrNoOrigin = fault.NewRule(fault.InvalidParameter, "transfer: the message does not tell where it came from")
 
 // sourceOf is a message of a task: leased for it, or picked.
-func (sh *Shard) sourceOf(t *RunningMove, qs *queues.Queue, l queue.Lease) Source {
+func (sh *Shard) sourceOf(t *runningMove, qs *queues.Queue, l queue.Lease) Source {
 	from := Source{Shard: sh, Queue: qs, Lease: l}
 	if t.Picks {
 		from.Check = func() error { return sh.pickable(qs, l) }
@@ -72,8 +72,8 @@ func (e *Transfers) MovePicked(ctx context.Context, from, to arn.ARN, p Picked, 
 		rest.Wait()
 		return func() {}, err
 	}
-	t := &RunningMove{From: from, To: to, Picks: true, MoveRecord: MoveRecord{By: withoutKey(by)}}
-	c, err := e.MoveOne(sh, t, qs, queue.Lease{Lane: p.Lane, Sequence: p.Sequence})
+	t := &runningMove{From: from, To: to, Picks: true, MoveRecord: MoveRecord{By: withoutKey(by)}}
+	c, err := e.moveOne(sh, t, qs, queue.Lease{Lane: p.Lane, Sequence: p.Sequence})
 	if err != nil {
 		c.Wait() // the refusal may rest on it
 		switch {

@@ -97,7 +97,9 @@ func (c *client) arn(ctx context.Context, service, name string) (string, error) 
 	if strings.HasPrefix(name, "arn:") {
 		return name, nil
 	}
-	var overview struct{ Server struct{ Region, Account string } }
+	var overview struct {
+		Server struct{ Region, Account string }
+	}
 	if err := c.get(ctx, "overview", nil, &overview); err != nil {
 		return "", err
 	}

@@ -27,11 +27,11 @@ const overview = `{"server":{"region":"us-east-1","account":"000000000000"},"att
 
 func TestTables(t *testing.T) {
 	c := server(t, map[string]string{
-		"overview": overview,
-		"queues":   `{"queues":[{"name":"orders","visible":12,"inFlight":3,"delayed":0,"oldestAgeSeconds":61.5,"rates":null,"deadLetterQueue":null}],"next":"x"}`,
-		"queue":    `{"name":"orders","tags":{}}`,
-		"messages": `{"messages":[{"position":"0-1","messageId":"m","sentAt":"2024-02-29T12:00:00Z","state":"visible","receives":1,"sizeBytes":5,"deadLetter":{"cause":"c"},"body":"\u001b[2Jevil\n\u202e=1+1"}],"next":null}`,
-		"redrives": `{"redrives":[{"id":"r","state":"running","done":5,"total":10,"to":null,"startedAt":"2024-02-29T12:00:00Z","error":null}]}`,
+		"overview":     overview,
+		"queues":       `{"queues":[{"name":"orders","visible":12,"inFlight":3,"delayed":0,"oldestAgeSeconds":61.5,"rates":null,"deadLetterQueue":null}],"next":"x"}`,
+		"queue":        `{"name":"orders","tags":{}}`,
+		"messages":     `{"messages":[{"position":"0-1","messageId":"m","sentAt":"2024-02-29T12:00:00Z","state":"visible","receives":1,"sizeBytes":5,"deadLetter":{"cause":"c"},"body":"\u001b[2Jevil\n\u202e=1+1"}],"next":null}`,
+		"redrives":     `{"redrives":[{"id":"r","state":"running","done":5,"total":10,"to":null,"startedAt":"2024-02-29T12:00:00Z","error":null}]}`,
 		"dead-letters": `{"groups":[{"from":"a","kind":"queue","cause":"x","count":1},{"from":"b","kind":"subscription","cause":"y","count":7}],"next":null}`,
 	})
 	for name, tt := range map[string]struct {

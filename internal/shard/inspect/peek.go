@@ -415,7 +415,7 @@ func (l *look) takeOne(c candidate, leases map[uint64]lease) error {
 		refused, err := l.i.queues.Reveal(l.t.cfg, l.t.arn.Account, l.q.Caller, m)
 		if err != nil && !refused {
 			l.found.Unreadable++
-			return nil
+			return nil //nolint:nilerr // likewise
 		}
 		out.Refused = err
 	}

@@ -296,7 +296,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	if err := startStreams(deps, hoses, trust, watching, groups, engine, &roles.Service{Sessions: sessions, Principal: "firehose.amazonaws.com"}); err != nil {
 		return Parts{}, err
 	}
-	sending.ByProtocol[topic.Firehose] = firehosesender.New(hoses.Module, &roles.Service{
+	sending.ByProtocol[topic.Firehose] = firehosesender.New(hoses, &roles.Service{
 		Sessions: sessions, Principal: "sns.amazonaws.com", Session: "SNS", Authorizer: asked,
 	})
 	scheduler := deliver.New(deliver.Options{

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/kernel"
@@ -92,7 +93,9 @@ func (m *Module) taking(a arn.ARN) (s *stream.Stream, err error) {
 	_, err = m.shard.Run(false, func(*kernel.Tx) error {
 		h, err := m.find(a)
 		if err == nil && m.fault != nil {
-			err = m.fault(a)
+			if err = m.fault(a); fault.KindOf(err) == fault.Throttled {
+				err = stream.ErrFull
+			}
 		}
 		if err == nil {
 			s = h.Stream
@@ -176,10 +179,10 @@ func (m *Module) Tick(now int64) {
 // Start has what is due delivered: deliver is called, in the background and with the clock
 // held, for one stream at a time but for several streams at once, and takes batches until
 // Next gives none.
-// fault tells of the outage of a stream that was asked for; it may be nil.
-func (m *Module) Start(deliver func(stream.Turn), fault func(a arn.ARN) error) {
+// outage tells of that of a stream that was asked for; it may be nil.
+func (m *Module) Start(deliver func(stream.Turn), outage func(a arn.ARN) error) {
 	_, _ = m.shard.Run(false, func(*kernel.Tx) error {
-		m.deliver, m.fault = deliver, fault
+		m.deliver, m.fault = deliver, outage
 		m.shard.Arm()
 		return nil
 	})

@@ -509,3 +509,71 @@ func TestDamagedChunk(t *testing.T) {
 		t.Errorf("%d bytes are held since %d", held, since)
 	}
 }
+
+// A stream that is deleted and made again while others put and deliver gives nothing twice,
+// and takes all that is put in the end.
+func TestDeletedWhilePutting(t *testing.T) {
+	m := open(t, shardtest.JournalOf(t, memory.New(), nil), sealing(t), clock.System, streams.Options{})
+	another := func() {
+		s := made("a")
+		s.S3.BufferingHints.IntervalInSeconds = new(0)
+		if err := m.Create(s, ""); err != nil {
+			t.Error(err)
+		}
+	}
+	another()
+	var mu sync.Mutex
+	got := map[string]int{}
+	last := make(chan struct{})
+	m.Start(func(of stream.Turn) {
+		for {
+			s, b, err := m.Next(of)
+			if err != nil || s == nil {
+				return
+			}
+			_, err = m.Read(s, b, func(_ int64, records []stream.Record) error {
+				mu.Lock()
+				defer mu.Unlock()
+				for _, r := range records {
+					if got[string(r.Data)]++; string(r.Data) == "last" {
+						close(last)
+					}
+				}
+				return nil
+			})
+			if err = errors.Join(err, m.Done(s, b)); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}, nil)
+	const callers, each, times = 4, 100, 40
+	var working sync.WaitGroup
+	for c := range callers {
+		working.Go(func() {
+			for i := range each {
+				if _, err := m.Put(t.Context(), name("a"), []stream.Record{{Data: fmt.Appendf(nil, "%d %d", c, i)}}); err != nil && !errors.Is(err, stream.ErrNoStream) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	working.Go(func() {
+		for range times {
+			if err := m.Delete(name("a")); err != nil {
+				t.Error(err)
+			}
+			another()
+		}
+	})
+	working.Wait()
+	put(t, m, "a", "last")
+	<-last
+	mu.Lock()
+	defer mu.Unlock()
+	for data, n := range got {
+		if n != 1 {
+			t.Errorf("%s came %d times", data, n)
+		}
+	}
+}

@@ -33,7 +33,8 @@ var rings = [][]string{
 	{"keyspace/values"},
 	{"api"}, // 4
 	{"audit"},
-	{"wire"},   // 5
+	{"wire"}, // 5
+	{"console"},
 	{"server"}, // 6
 }
 

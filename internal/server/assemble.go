@@ -144,6 +144,9 @@ type Parts struct {
 	// where signatures are verified, everybody. It has read the body, and puts another
 	// one in its place.
 	Operator func(w http.ResponseWriter, r *http.Request) error
+	// Console answers patterns of http.ServeMux with the web console, to anybody: what it
+	// shows it asks Admin for.
+	Console map[string]http.Handler
 	// Operated is told of requests that are answered without asking who makes them; may
 	// be nil.
 	Operated func(r *http.Request)
@@ -345,9 +348,14 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 	})
 
+	pages, err := consolePages()
+	if err != nil {
+		return Parts{}, err
+	}
 	return Parts{
 		Wire: mailpages.Serve(mailpages.Options{Engine: engine, NewToken: newToken, Logger: deps.Log}, signed.keys.Serve(answers)), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.Refusals(),
 		Operator: asOperator(verifier, deps, &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities, hoses}}, trail),
+		Console:  pages,
 		Operated: operated(deps, trail),
 		Admin: map[string]http.Handler{
 			"GET " + adminPrefix + "clock":             admin.ReadClock(deps.Clock, deps.Virtual),

@@ -20,6 +20,7 @@ type entry struct {
 // entries are what can lie under /_godwit/, in the order of docs/admin-api.md.
 var entries = []entry{
 	{"GET", "/_godwit/", "this list", true},
+	{"GET", "/_godwit/ui/", "the console: what there is and how it stands, to look at and to mend", true},
 	{"GET", "/_godwit/health", "what is wrong, if anything", true},
 	{"GET", "/_godwit/ready", "whether to send requests", true},
 	{"GET", "/_godwit/clock", "what time it is here, by which clock, and when the next timer of a virtual one is due", true},

@@ -38,6 +38,7 @@ type fanout struct {
 
 // publisher is what a call of Publish is for, and what became of it.
 type publisher struct {
+	call         call
 	publications []publication.Publication
 
 	results []queues.SendResult
@@ -63,21 +64,24 @@ func (e *Topics) Publish(ctx context.Context, t arn.ARN, publications ...publica
 	if e.Full() {
 		return nil, kernel.ErrFull
 	}
-	for i := range publications {
-		if err := e.Protect(t, &publications[i]); err != nil {
+	sh := e.ShardOf(t)
+	if of, ok := sh.knownOf(t); ok { // else the command says that there is none
+		for i := range publications {
+			if err := e.inspect(t, of.protection, &publications[i]); err != nil {
+				return nil, err
+			}
+		}
+		var err error
+		if publications, err = e.encrypt(t, of.key, publications); err != nil {
 			return nil, err
 		}
 	}
-	publications, err := e.encrypt(t, publications)
-	if err != nil {
-		return nil, err
-	}
 	p := publisher{publications: publications}
-	c := call{Topic: t, Publications: len(publications), Of: &p}
+	p.call = call{Topic: t, Publications: len(publications), Of: &p}
 	for i := range publications {
-		c.Bytes += publications[i].RecordSize()
+		p.call.Bytes += publications[i].RecordSize()
 	}
-	e.ShardOf(t).publishers.Run(&c)
+	sh.publishers.Run(&p.call)
 	p.durable.Wait()
 	for _, event := range p.events {
 		e.options.Published(event)

@@ -251,7 +251,7 @@ type hoseEndpointValues struct {
 	backup                hoseValues
 }
 
-var usualHoseEndpoint = hoseEndpointValues{url: "https://example.com/", size: 5, interval: 300, retry: 300, mode: "FailedDataOnly", encoding: "NONE", backup: usualHose}
+var usualHoseEndpoint = hoseEndpointValues{url: "https://example.com/", name: "small", size: 5, interval: 300, retry: 300, mode: "FailedDataOnly", encoding: "NONE", backup: usualHose}
 
 func requestsText(c *types.HttpEndpointRequestConfiguration) string {
 	text := string(c.ContentEncoding)

@@ -196,6 +196,7 @@ resource "aws_kinesis_firehose_delivery_stream" "small" {
   name        = "small"
   destination = "http_endpoint"
   http_endpoint_configuration {
+    name     = "small"
     url      = "https://example.com/"
     role_arn = aws_iam_role.hose.arn
     s3_configuration {

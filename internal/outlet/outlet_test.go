@@ -70,9 +70,11 @@ func (o *owner) Next(t stream.Turn) (*stream.Stream, *stream.Batch, error) {
 	if b == nil {
 		return nil, nil, nil
 	}
-	if wait := time.UnixMilli(b.Next).Sub(time.Now()); wait > 0 {
+	if wait := time.UnixMilli(b.Next).Sub(clock.System.Now()); wait > 0 {
+		over := make(chan struct{})
+		clock.System.AfterFunc(wait, func() { close(over) })
 		o.mu.Unlock()
-		<-time.After(wait)
+		<-over
 		o.mu.Lock()
 	}
 	if o.vanishing {

@@ -39,12 +39,15 @@ func TestTerraformsStreamCalls(t *testing.T) {
 				}),
 				s.bucketStream("tagged", usualHose.with(func(v *hoseValues) { v.tags = map[string]string{"team": "a"} }), usualHose.with(func(v *hoseValues) { v.tags = map[string]string{"team": "b"} })),
 				s.bucketStream("sealed", usualHose, usualHose.with(func(v *hoseValues) { v.sealed = true })),
-				s.endpointStream("web", hoseEndpointValues{url: "https://example.com/a", name: "logs", key: "s3cr3t", size: 1, interval: 1, retry: 60, mode: "FailedDataOnly", encoding: "GZIP",
+				s.endpointStream("web", hoseEndpointValues{
+					url: "https://example.com/a", name: "logs", key: "s3cr3t", size: 1, interval: 1, retry: 60, mode: "FailedDataOnly", encoding: "GZIP",
 					attributes: []types.HttpEndpointCommonAttribute{{AttributeName: new("stage"), AttributeValue: new("test")}, {AttributeName: new("place"), AttributeValue: new("eu")}},
-					group:      "/hoses", backup: usualHose.with(func(v *hoseValues) { v.compression, v.failed, v.size, v.interval = "GZIP", "err/", 10, 400 })},
-					hoseEndpointValues{url: "https://example.com/b", name: "logs", key: "another", size: 15, interval: 60, retry: 0, mode: "AllData", encoding: "NONE",
-						attributes: []types.HttpEndpointCommonAttribute{{AttributeName: new("stage"), AttributeValue: new("live")}},
-						group:      "/hoses", backup: usualHose.with(func(v *hoseValues) { v.prefix, v.failed, v.size, v.interval = "web/", "err/", 10, 400 })}),
+					group:      "/hoses", backup: usualHose.with(func(v *hoseValues) { v.compression, v.failed, v.size, v.interval = "GZIP", "err/", 10, 400 }),
+				}, hoseEndpointValues{
+					url: "https://example.com/b", name: "logs", key: "another", size: 15, interval: 60, retry: 0, mode: "AllData", encoding: "NONE",
+					attributes: []types.HttpEndpointCommonAttribute{{AttributeName: new("stage"), AttributeValue: new("live")}},
+					group:      "/hoses", backup: usualHose.with(func(v *hoseValues) { v.prefix, v.failed, v.size, v.interval = "web/", "err/", 10, 400 }),
+				}),
 				s.endpointStream("small", usualHoseEndpoint, usualHoseEndpoint),
 			})
 		})

@@ -151,11 +151,11 @@ func credentials(c config.Config) (key, secret string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	lines := strings.Fields(string(text))
+	lines := strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' || r == '\r' }) // a secret may have spaces
 	if len(lines) != 2 {
 		return "", "", fmt.Errorf("%s: want an access key on the first line, and its secret on the second", path)
 	}
-	return lines[0], lines[1], nil
+	return strings.TrimSpace(lines[0]), strings.TrimSpace(lines[1]), nil
 }
 
 // Operations are those of Firehose.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -113,7 +114,7 @@ func (c *Counts) write(shard uint16, out *mutation.Batch, until int64, r record,
 	prefix := keyspace.Shard(shard, keyspace.Confirmations)
 	if now-c.swept[shard] >= time.Hour.Milliseconds() {
 		c.swept[shard] = now
-		out.DeleteRange(prefix, binary.BigEndian.AppendUint64(prefix[:len(prefix):len(prefix)], uint64(now)))
+		out.DeleteRange(prefix, binary.BigEndian.AppendUint64(slices.Clip(prefix), uint64(now)))
 	}
 	c.order++
 	key := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(prefix, uint64(until)), c.order)

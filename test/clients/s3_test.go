@@ -149,7 +149,10 @@ func (g *gateway) objects(t *testing.T, bucket string) map[string]string {
 			if out.Body.Close(); err != nil || int64(len(text)) != *one.Size {
 				t.Fatalf("%s: %d of %d bytes, %v", *one.Key, len(text), *one.Size, err)
 			}
-			if aws.ToString(out.ContentEncoding) == "gzip" {
+			if strings.HasSuffix(*one.Key, ".gz") {
+				if encoding := aws.ToString(out.ContentEncoding); !strings.HasPrefix(encoding, "gzip") {
+					t.Errorf("%s has the encoding %q", *one.Key, encoding)
+				}
 				text = unzipped(t, text)
 			}
 			all[*one.Key] = string(text)

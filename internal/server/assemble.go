@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -43,6 +44,7 @@ import (
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server/heap"
 	"godwit.dev/godwit/internal/server/monitoring"
+	"godwit.dev/godwit/internal/server/operating"
 	"godwit.dev/godwit/internal/server/recovery"
 	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/server/senders"
@@ -217,7 +219,8 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		Identities: identities, Clock: deps.Clock, Strict: deps.Config.Enforce, Environments: keys.NewEnvironments(kmsKeys, named.BindPrincipal),
 	}
 	eventLog := deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups, sessions.DeliveryStatus())
-	events := deliveryEvents{eventLog}
+	lately := &lateEvents{}
+	events := deliveryEvents{eventLog, lately}
 	if deps.Config.Metrics {
 		events = append(events, watching)
 	}
@@ -275,7 +278,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
-	pool, processes, err := newPool(deps, engine, limits, groups.Writer(), sockets, url, ofFunctions.add, sessions)
+	pool, processes, err := newPool(deps, engine, limits, roles.FunctionLogs{Logs: groups, Sessions: sessions}, sockets, url, ofFunctions.add, sessions)
 	if err != nil {
 		return Parts{}, err
 	}
@@ -296,7 +299,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		sending.Close()
 		return nil
 	})
-	if err := startStreams(deps, hoses, trust, watching, groups, engine, &roles.Service{Sessions: sessions, Principal: "firehose.amazonaws.com"}); err != nil {
+	if err := startStreams(deps, hoses, trust, watching, groups, engine, &roles.Service{Sessions: sessions, Principal: "firehose.amazonaws.com", Session: "AWSFirehose"}); err != nil {
 		return Parts{}, err
 	}
 	sending.ByProtocol[topic.Firehose] = firehosesender.New(hoses, &roles.Service{
@@ -348,40 +351,48 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 	})
 
-	pages, err := consolePages()
+	signedIn := newSessions(deps)
+	gate := operating.New(operating.Options{Config: deps.Config, Clock: deps.Clock, Verifier: verifier, Policies: asked, Trail: trail, Session: sessionOf(signedIn)})
+	checks := append(guard.checks(), auditChecks(trail)...)
+	own := operating.API(operating.Parts{
+		Config: deps.Config, Clock: deps.Clock, Virtual: deps.Virtual, URL: url, Engine: engine, Totals: watching.Queues, Alarms: watching.Alarms, Checks: checks,
+		Listen: lately.set, Gate: gate,
+	})
+	maps.Copy(own, map[string]http.Handler{
+		"GET " + adminPrefix + "clock":             admin.ReadClock(deps.Clock, deps.Virtual),
+		"POST " + adminPrefix + "clock":            admin.Clock(deps.Virtual, log.Sync),
+		"GET " + adminPrefix + "deliveries":        admin.Deliveries(engine),
+		"GET " + lambda.DownloadPath:               admin.FunctionCode(functions, deps.Clock),
+		"GET " + adminPrefix + "faults":            admin.ListFaults(engine),
+		"POST " + adminPrefix + "keys/rotate-root": admin.RotateRoot(rotation(deps.Config, kmsKeys.Rewrap)),
+
+		"POST " + adminPrefix + "faults": faults(deps.Config, engine),
+		"GET " + adminPrefix + "queue":   admin.Queue(engine, watching.Queues),
+
+		"GET " + adminPrefix + "outbox":                sending.Mails.Handler(),
+		"GET " + adminPrefix + "outbox/push":           sending.Pushes.Handler(),
+		"GET " + adminPrefix + "outbox/sms":            sending.Texts.Handler(),
+		"POST " + adminPrefix + "sms/receive":          sending.Texts.Receiver(),
+		"GET " + adminPrefix + "events":                admin.Events(engine),
+		"GET " + adminPrefix + "backlog":               admin.Backlog(engine),
+		"POST " + adminPrefix + "subscriptions/pause":  admin.Pause(operator, engine),
+		"POST " + adminPrefix + "subscriptions/resume": admin.Resume(operator, engine),
+		"POST " + adminPrefix + "deliveries/retry":     admin.Retry(engine),
+		"POST " + adminPrefix + "deliveries/drop":      admin.Drop(operator),
+	})
+	pages, err := consolePages(deps, signedIn, gate)
 	if err != nil {
 		return Parts{}, err
 	}
 	return Parts{
 		Wire: mailpages.Serve(mailpages.Options{Engine: engine, NewToken: newToken, Logger: deps.Log}, signed.keys.Serve(answers)), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.Refusals(),
-		Operator: asOperator(verifier, deps, &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities, hoses}}, trail),
-		Console:  pages,
-		Operated: operated(deps, trail),
-		Admin: map[string]http.Handler{
-			"GET " + adminPrefix + "clock":             admin.ReadClock(deps.Clock, deps.Virtual),
-			"POST " + adminPrefix + "clock":            admin.Clock(deps.Virtual, log.Sync),
-			"GET " + adminPrefix + "deliveries":        admin.Deliveries(engine),
-			"GET " + lambda.DownloadPath:               admin.FunctionCode(functions, deps.Clock),
-			"GET " + adminPrefix + "faults":            admin.ListFaults(engine),
-			"POST " + adminPrefix + "keys/rotate-root": admin.RotateRoot(rotation(deps.Config, kmsKeys.Rewrap)),
-
-			"POST " + adminPrefix + "faults": faults(deps.Config, engine),
-			"GET " + adminPrefix + "queue":   admin.Queue(engine, watching.Queues),
-
-			"GET " + adminPrefix + "outbox":                sending.Mails.Handler(),
-			"GET " + adminPrefix + "outbox/push":           sending.Pushes.Handler(),
-			"GET " + adminPrefix + "outbox/sms":            sending.Texts.Handler(),
-			"POST " + adminPrefix + "sms/receive":          sending.Texts.Receiver(),
-			"GET " + adminPrefix + "events":                admin.Events(engine),
-			"GET " + adminPrefix + "backlog":               admin.Backlog(engine),
-			"POST " + adminPrefix + "subscriptions/pause":  admin.Pause(operator, engine),
-			"POST " + adminPrefix + "subscriptions/resume": admin.Resume(operator, engine),
-			"POST " + adminPrefix + "deliveries/retry":     admin.Retry(engine),
-			"POST " + adminPrefix + "deliveries/drop":      admin.Drop(operator),
-		},
+		Operator:  gate.Operator(),
+		Console:   pages,
+		Operated:  operated(deps, trail),
+		Admin:     own,
 		Metrics:   counting.Handler(),
 		Functions: sockets.API(),
-		Checks:    append(guard.checks(), auditChecks(trail)...),
+		Checks:    checks,
 		Notices:   func() []string { return functionNotices(deps.Config, processes) },
 	}, nil
 }

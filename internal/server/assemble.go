@@ -36,6 +36,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/deliver"
 	firehosesender "godwit.dev/godwit/internal/deliver/firehose"
+	mailsender "godwit.dev/godwit/internal/deliver/mail"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/monitor/logs"
@@ -115,6 +116,8 @@ type World struct {
 	Store func() (st store.Store, full func() bool, err error)
 	// Dial makes the connections to HTTP endpoints and to functions elsewhere.
 	Dial limit.Dial
+	// Mails takes mails further, whatever the settings name.
+	Mails mailsender.Transport
 	// Exit ends the process, after a failure that it cannot go on from.
 	Exit func(error)
 	// Root is the root key of what Store opens; nil: one is drawn.
@@ -284,7 +287,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	}
 	sending, err := senders.Open(senders.Options{
 		Config: deps.Config, Clock: deps.Clock, Engine: engine, Ledger: ledger, Receipt: counting.TextReceipt, Trust: trust, Own: deps.ownPorts(),
-		Connections: deps.Limits.outgoing, Dial: deps.World.Dial,
+		Connections: deps.Limits.outgoing, Dial: deps.World.Dial, Mails: deps.World.Mails,
 	})
 	if err != nil {
 		return Parts{}, err

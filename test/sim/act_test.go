@@ -21,7 +21,7 @@ func pick[T any](w *world, from []T) T { return from[w.rand.IntN(len(from))] }
 
 // act is one thing that happens.
 func (w *world) act() {
-	switch n := w.rand.IntN(100); {
+	switch n := w.rand.IntN(121); {
 	case n < 20:
 		w.send()
 	case n < 42:
@@ -52,8 +52,18 @@ func (w *world) act() {
 		}
 	case n < 99:
 		w.weather()
-	default:
+	case n < 100:
 		w.fillDisk()
+	case n < 109:
+		w.change()
+	case n < 114:
+		w.pour()
+	case n < 116:
+		w.encrypt()
+	case n < 118:
+		w.line()
+	default:
+		w.mail()
 	}
 	if len(w.calls) >= 4 || w.rand.IntN(3) == 0 {
 		w.finish()
@@ -69,7 +79,7 @@ func (w *world) weather() {
 		w.mu.Unlock()
 	}
 	w.disk.set(func(d *disk) { d.slow = slow })
-	host := pick(w, []string{"hook-a.sim", "hook-b.sim", "worker.sim", "mill.sim"})
+	host := pick(w, []string{"hook-a.sim", "hook-b.sim", "worker.sim", "mill.sim", "lake.sim", "bucket.sim"})
 	w.network.mu.Lock()
 	w.network.down[host] = !w.network.down[host]
 	down := w.network.down[host]

@@ -131,6 +131,12 @@ var faults = []fault{
 		}
 		return value, true
 	})},
+	{name: "a delivery stream forgets what it has begun to deliver", store: rewriting(drops(keyspace.KindHoseBatch, mutation.Set))},
+	{name: "records of a delivery stream are lost", store: rewriting(drops(keyspace.KindHoseRecords, mutation.Set))},
+	{name: "what was deleted of an identity comes back", store: rewriting(drops(keyspace.KindIdentity, mutation.Delete))},
+	{name: "a key forgets its rotation", store: rewriting(drops(keyspace.KindKey, mutation.Set))},
+	{name: "an alarm is not written", store: rewriting(drops(keyspace.KindAlarm, mutation.Set))},
+	{name: "an event of a log is lost", store: rewriting(drops(keyspace.KindLogEvent, mutation.Set))},
 	{name: "a queue's counters are not written", store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
 		return value, k.ID != keyspace.KindCounters || op != mutation.Set
 	})},
@@ -154,6 +160,13 @@ type rewrite = func(k keyspace.Key, op mutation.Op, key, value []byte) ([]byte, 
 
 func rewriting(f rewrite) func(*world) *storeBug {
 	return func(*world) *storeBug { return &storeBug{rewrite: f} }
+}
+
+// drops loses writes of a kind.
+func drops(kind keyspace.ID, what mutation.Op) rewrite {
+	return func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
+		return value, k.ID != kind || op != what
+	}
 }
 
 // receives changes how often a delivery was attempted that waits for its next attempt.

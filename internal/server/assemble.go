@@ -251,8 +251,12 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	deps.OnStop("engine", func(context.Context) error { return engine.Close() })
-	debug.FreeOSMemory() // what reading the state has left behind
-	deps.OnStop("memory", heap.Release())
+	if deps.World.Store == nil { // what is simulated shares the process with much else
+		if deps.Config.Store != config.MemoryStore {
+			debug.FreeOSMemory() // what reading the state has left behind
+		}
+		deps.OnStop("memory", heap.Release())
+	}
 	go func() {
 		<-deps.Draining
 		engine.Drain()

@@ -55,6 +55,7 @@ func (b *storeBug) apply(in *mutation.Batch) *mutation.Batch {
 // fault is a planted bug.
 type fault struct {
 	name    string
+	seed    uint64
 	twoStep bool // it shows only where transfers do not share a commit
 	// store makes what changes what a machine writes.
 	store func(w *world) *storeBug

@@ -48,8 +48,9 @@ type world struct {
 	receipts []*receipt
 	tokens   int
 	crashes  int
-	over     bool      // there is no server any more
-	recent   []*letter // of FIFO queues, that may be sent again
+	over     bool               // there is no server any more
+	recent   []*letter          // of FIFO queues, that may be sent again
+	taken    map[string]*letter // by the id of the message
 
 	registers []*register
 	keyID     string
@@ -83,7 +84,7 @@ func simulate(t *testing.T, seed uint64, f *fault) (h history) {
 			sameRandomness(t, seed)
 			w := &world{
 				t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), fault: f, ledger: newLedger(), hash: sha256.New(), count: map[string]int{},
-				keyID: furnishedKey, logged: map[string]truth{}, hoses: newHoses(), posts: map[string]*post{},
+				keyID: furnishedKey, logged: map[string]truth{}, hoses: newHoses(), taken: map[string]*letter{}, posts: map[string]*post{},
 			}
 			w.run()
 			h = history{
@@ -120,6 +121,8 @@ func (w *world) run() {
 	w.network.hosts["worker.sim"], w.network.hosts["mill.sim"] = functionAnswer, functionAnswer
 	w.network.hosts["lake.sim"], w.network.hosts["bucket.sim"] = w.lakeAnswer, w.bucketAnswer
 	w.registers = registers(w)
+	w.rand.Shuffle(len(w.registers), func(i, j int) { w.registers[i], w.registers[j] = w.registers[j], w.registers[i] })
+	w.registers = w.registers[:4] // few, that much happens to
 	mem := furnished().CrashClone(vfs.CrashCloneCfg{})
 	w.start(mem, began.Add(time.Hour))
 	w.log("seed %d: %+v", w.seed, w.how)

@@ -60,6 +60,18 @@ func (a ARN) String() string {
 	return "arn:" + Partition + ":" + a.Service + ":" + a.Region + ":" + a.Account + ":" + a.Resource
 }
 
+// Names reports whether s is a's full name, as String gives it. The zero ARN has none.
+func (a ARN) Names(s string) bool {
+	for _, part := range [...]string{"arn", Partition, a.Service, a.Region, a.Account} {
+		rest, ok := strings.CutPrefix(s, part)
+		if !ok || rest == "" || rest[0] != ':' {
+			return false
+		}
+		s = rest[1:]
+	}
+	return s == a.Resource && !a.IsZero()
+}
+
 // Own copies the parts of a name that is to be kept: they may be pieces of a
 // request, all of which they would keep in memory.
 func (a ARN) Own() ARN {

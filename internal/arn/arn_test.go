@@ -111,3 +111,27 @@ func TestLogGroupName(t *testing.T) {
 		}
 	}
 }
+
+func TestNames(t *testing.T) {
+	for _, s := range []string{
+		"arn:aws:sns:eu-west-1:000000000000:orders", "arn:aws:sns:eu-west-1:000000000000:orders:id", "arn:aws:sns:::x",
+		"arn:aws-cn:sns:eu-west-1:000000000000:orders", "arn:aws:sns:eu-west-1:000000000000:", "arn::sns:eu-west-1:000000000000:orders",
+		"arn:aws:::::", "arn:aws:sns:a:b:c:d:e",
+	} {
+		a, err := Parse(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := a.Names(s), a.String() == s; got != want {
+			t.Errorf("%s: %v", s, got)
+		}
+		for _, other := range []string{s + "x", s[:len(s)-1], "", "arn", "arn:aws", strings.Replace(s, "sns", "sqs", 1) + "y"} {
+			if a.Names(other) {
+				t.Errorf("%s names %s", a, other)
+			}
+		}
+	}
+	if (ARN{}).Names("arn:aws::::") || (ARN{}).Names("") {
+		t.Error("the zero ARN has a name")
+	}
+}

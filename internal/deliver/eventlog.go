@@ -56,7 +56,7 @@ func (l *EventLog) Delivery(e *Event) {
 // Published is told of a publish.
 func (l *EventLog) Published(p *shard.Published) {
 	if l.on(slog.LevelDebug) {
-		l.metrics(p.Topic, PublishMetrics(p))
+		l.metrics(p.Topic, AppendPublishMetrics(nil, p))
 	}
 	if len(p.Direct) > 0 {
 		l.status(DirectStatus(p, l.jitter.Float64))

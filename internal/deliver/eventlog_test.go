@@ -90,11 +90,11 @@ func TestMetricsOfPublishes(t *testing.T) {
 		{"NumberOfNotificationsFilteredOut-MessageAttributes", 2},
 		{"NumberOfNotificationsFilteredOut-InvalidMessageBody", 5},
 	}
-	if d := cmp.Diff(want, PublishMetrics(p)); d != "" {
+	if d := cmp.Diff(want, AppendPublishMetrics(nil, p)); d != "" {
 		t.Errorf("-want +got:\n%s", d)
 	}
 	p.Later, p.Delivered = true, 0
-	if d := cmp.Diff(want[3:], PublishMetrics(p)); d != "" {
+	if d := cmp.Diff(want[3:], AppendPublishMetrics(nil, p)); d != "" {
 		t.Errorf("later: -want +got:\n%s", d)
 	}
 	for v := filter.Match + 1; int(v) < filter.Verdicts; v++ {

@@ -46,9 +46,8 @@ var refusals = [filter.Verdicts]string{
 	filter.InvalidMessageBody:  "NumberOfNotificationsFilteredOut-InvalidMessageBody",
 }
 
-// PublishMetrics are what a publish counts.
-func PublishMetrics(p *shard.Published) (all []Metric) {
-	all = make([]Metric, 0, 3) // as many as there are of most
+// AppendPublishMetrics appends what a publish counts.
+func AppendPublishMetrics(all []Metric, p *shard.Published) []Metric {
 	if !p.Later {
 		all = append(all, Metric{"NumberOfMessagesPublished", 1}, Metric{"PublishSize", float64(p.Size)})
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -44,6 +45,7 @@ import (
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server/heap"
 	"godwit.dev/godwit/internal/server/monitoring"
+	"godwit.dev/godwit/internal/server/operating"
 	"godwit.dev/godwit/internal/server/recovery"
 	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/server/senders"
@@ -147,6 +149,9 @@ type Parts struct {
 	// where signatures are verified, everybody. It has read the body, and puts another
 	// one in its place.
 	Operator func(w http.ResponseWriter, r *http.Request) error
+	// Console answers patterns of http.ServeMux with the web console, to anybody: what it
+	// shows it asks Admin for.
+	Console map[string]http.Handler
 	// Operated is told of requests that are answered without asking who makes them; may
 	// be nil.
 	Operated func(r *http.Request)
@@ -217,7 +222,8 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		Identities: identities, Clock: deps.Clock, Strict: deps.Config.Enforce, Environments: keys.NewEnvironments(kmsKeys, named.BindPrincipal),
 	}
 	eventLog := deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups, sessions.DeliveryStatus())
-	events := deliveryEvents{eventLog}
+	lately := &lateEvents{}
+	events := deliveryEvents{eventLog, lately}
 	if deps.Config.Metrics {
 		events = append(events, watching)
 	}
@@ -279,7 +285,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
-	pool, processes, err := newPool(deps, engine, limits, groups.Writer(), sockets, url, ofFunctions.add, sessions)
+	pool, processes, err := newPool(deps, engine, limits, roles.FunctionLogs{Logs: groups, Sessions: sessions}, sockets, url, ofFunctions.add, sessions)
 	if err != nil {
 		return Parts{}, err
 	}
@@ -300,7 +306,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		sending.Close()
 		return nil
 	})
-	if err := startStreams(deps, hoses, trust, watching, groups, engine, &roles.Service{Sessions: sessions, Principal: "firehose.amazonaws.com"}); err != nil {
+	if err := startStreams(deps, hoses, trust, watching, groups, engine, &roles.Service{Sessions: sessions, Principal: "firehose.amazonaws.com", Session: "AWSFirehose"}); err != nil {
 		return Parts{}, err
 	}
 	sending.ByProtocol[topic.Firehose] = firehosesender.New(hoses.Module, &roles.Service{
@@ -352,35 +358,48 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 	})
 
+	signedIn := newSessions(deps)
+	gate := operating.New(operating.Options{Config: deps.Config, Clock: deps.Clock, Verifier: verifier, Policies: asked, Trail: trail, Session: sessionOf(signedIn)})
+	checks := append(guard.checks(), auditChecks(trail)...)
+	own := operating.API(operating.Parts{
+		Config: deps.Config, Clock: deps.Clock, Virtual: deps.Virtual, URL: url, Engine: engine, Totals: watching.Queues, Alarms: watching.Alarms, Checks: checks,
+		Listen: lately.set, Gate: gate,
+	})
+	maps.Copy(own, map[string]http.Handler{
+		"GET " + adminPrefix + "clock":             admin.ReadClock(deps.Clock, deps.Virtual),
+		"POST " + adminPrefix + "clock":            admin.Clock(deps.Virtual, log.Sync),
+		"GET " + adminPrefix + "deliveries":        admin.Deliveries(engine),
+		"GET " + lambda.DownloadPath:               admin.FunctionCode(functions, deps.Clock),
+		"GET " + adminPrefix + "faults":            admin.ListFaults(engine),
+		"POST " + adminPrefix + "keys/rotate-root": admin.RotateRoot(rotation(deps.Config, kmsKeys.Rewrap)),
+
+		"POST " + adminPrefix + "faults": faults(deps.Config, engine),
+		"GET " + adminPrefix + "queue":   admin.Queue(engine, watching.Queues),
+
+		"GET " + adminPrefix + "outbox":                sending.Mails.Handler(),
+		"GET " + adminPrefix + "outbox/push":           sending.Pushes.Handler(),
+		"GET " + adminPrefix + "outbox/sms":            sending.Texts.Handler(),
+		"POST " + adminPrefix + "sms/receive":          sending.Texts.Receiver(),
+		"GET " + adminPrefix + "events":                admin.Events(engine),
+		"GET " + adminPrefix + "backlog":               admin.Backlog(engine),
+		"POST " + adminPrefix + "subscriptions/pause":  admin.Pause(operator, engine),
+		"POST " + adminPrefix + "subscriptions/resume": admin.Resume(operator, engine),
+		"POST " + adminPrefix + "deliveries/retry":     admin.Retry(engine),
+		"POST " + adminPrefix + "deliveries/drop":      admin.Drop(operator),
+	})
+	pages, err := consolePages(deps, signedIn, gate)
+	if err != nil {
+		return Parts{}, err
+	}
 	return Parts{
 		Wire: mailpages.Serve(mailpages.Options{Engine: engine, NewToken: newToken, Logger: deps.Log}, signed.keys.Serve(answers)), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.Refusals(),
-		Operator: asOperator(verifier, deps, &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities, hoses}}, trail),
-		Operated: operated(deps, trail),
-		Admin: map[string]http.Handler{
-			"GET " + adminPrefix + "clock":             admin.ReadClock(deps.Clock, deps.Virtual),
-			"POST " + adminPrefix + "clock":            admin.Clock(deps.Virtual, log.Sync),
-			"GET " + adminPrefix + "deliveries":        admin.Deliveries(engine),
-			"GET " + lambda.DownloadPath:               admin.FunctionCode(functions, deps.Clock),
-			"GET " + adminPrefix + "faults":            admin.ListFaults(engine),
-			"POST " + adminPrefix + "keys/rotate-root": admin.RotateRoot(rotation(deps.Config, kmsKeys.Rewrap)),
-
-			"POST " + adminPrefix + "faults": faults(deps.Config, engine),
-			"GET " + adminPrefix + "queue":   admin.Queue(engine, watching.Queues),
-
-			"GET " + adminPrefix + "outbox":                sending.Mails.Handler(),
-			"GET " + adminPrefix + "outbox/push":           sending.Pushes.Handler(),
-			"GET " + adminPrefix + "outbox/sms":            sending.Texts.Handler(),
-			"POST " + adminPrefix + "sms/receive":          sending.Texts.Receiver(),
-			"GET " + adminPrefix + "events":                admin.Events(engine),
-			"GET " + adminPrefix + "backlog":               admin.Backlog(engine),
-			"POST " + adminPrefix + "subscriptions/pause":  admin.Pause(operator, engine),
-			"POST " + adminPrefix + "subscriptions/resume": admin.Resume(operator, engine),
-			"POST " + adminPrefix + "deliveries/retry":     admin.Retry(engine),
-			"POST " + adminPrefix + "deliveries/drop":      admin.Drop(operator),
-		},
+		Operator:  gate.Operator(),
+		Console:   pages,
+		Operated:  operated(deps, trail),
+		Admin:     own,
 		Metrics:   counting.Handler(),
 		Functions: sockets.API(),
-		Checks:    append(guard.checks(), auditChecks(trail)...),
+		Checks:    checks,
 		Notices:   func() []string { return functionNotices(deps.Config, processes) },
 	}, nil
 }

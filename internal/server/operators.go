@@ -12,6 +12,8 @@ import (
 	"godwit.dev/godwit/internal/api/admin"
 	"godwit.dev/godwit/internal/api/lambda"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/console"
+	"godwit.dev/godwit/internal/server/operating"
 	"godwit.dev/godwit/internal/wire/http1"
 )
 
@@ -23,17 +25,26 @@ func (s *Server) everything(parts Parts) *http.ServeMux {
 		all["GET "+metricsPath] = parts.Metrics
 	}
 	mux := muxOf(all)
-	mux.Handle("GET "+adminPrefix+"{$}", admin.Index(config.Version, append(slices.Collect(maps.Keys(all)), "GET "+adminPrefix)))
+	listed := append(slices.Collect(maps.Keys(all)), "GET "+adminPrefix)
+	if parts.Console != nil {
+		listed = append(listed, "GET "+console.Path)
+	}
+	handleAll(mux, parts.Console)
+	mux.Handle("GET "+adminPrefix+"{$}", admin.Index(config.Version, listed))
 	mux.Handle(adminPrefix, admin.NotFound())
 	return mux
 }
 
 func muxOf(all map[string]http.Handler) *http.ServeMux {
 	mux := http.NewServeMux()
+	handleAll(mux, all)
+	return mux
+}
+
+func handleAll(mux *http.ServeMux, all map[string]http.Handler) {
 	for pattern, h := range all {
 		mux.Handle(pattern, h)
 	}
-	return mux
 }
 
 // faults makes resources fail on purpose, which production does not.
@@ -77,10 +88,11 @@ func (s *Server) operators(parts Parts) http.Handler {
 			admin.Forbid(w, "This is for operators: start the server with --admin-listen, and ask there.")
 		}))
 	default:
+		handleAll(mux, parts.Console)
 		all := s.everything(parts)
 		mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if err := parts.Operator(w, r); err != nil {
-				admin.Forbid(w, err.Error())
+				operating.Refuse(w, r, err)
 				return
 			}
 			all.ServeHTTP(w, r)

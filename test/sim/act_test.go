@@ -305,7 +305,7 @@ func (w *world) received(q *queue, a *answer, now time.Time, visibility time.Dur
 	return got
 }
 
-// hold chooses receipts of one queue, mostly of late ones.
+// hold chooses receipts of one queue, mostly recent ones.
 func (w *world) hold(most int) (chosen []*receipt) {
 	if len(w.receipts) == 0 {
 		return nil

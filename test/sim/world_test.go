@@ -286,7 +286,7 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// restart begins anew on what a crash has left.
+// restart starts over on what a crash has left.
 func (w *world) restart() {
 	w.finish()
 	m := w.machine
@@ -306,7 +306,7 @@ func (w *world) restart() {
 	w.start(d.left, now.Add(time.Duration(w.rand.IntN(5000))*time.Millisecond))
 }
 
-// reboot ends a server well, and begins anew.
+// reboot ends a server well, and starts over.
 func (w *world) reboot() {
 	w.finish()
 	if w.machine.dead.Load() {
@@ -320,7 +320,7 @@ func (w *world) reboot() {
 	}
 	synctest.Wait()
 	w.mu.Lock()
-	w.crashes++ // an attempt under way is cut off, and made anew at once
+	w.crashes++ // an attempt under way is cut off, and made again at once
 	for _, f := range w.ledger.flights {
 		if f.tries > 0 {
 			f.crash = -1

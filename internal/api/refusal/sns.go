@@ -2,6 +2,7 @@ package refusal
 
 import (
 	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/inspect"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/shard/topics/topicpolicy"
 	"godwit.dev/godwit/internal/sms"
@@ -104,6 +105,7 @@ var sns = sentences{
 	topics.ErrLastStatement:  "%s Reason: Policy must include at least one statement",
 
 	backlog.ErrNoDelivery: "Delivery does not exist",
+	inspect.ErrNone:       "Message does not exist",
 }
 
 var deliveryPolicies = sentences{

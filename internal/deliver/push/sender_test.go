@@ -356,7 +356,7 @@ func TestFCMAnswers(t *testing.T) {
 	}
 }
 
-// A token that is refused is asked for anew, and a place that gives none is a failure of the
+// A token that is refused is asked for again, and a place that gives none is a failure of the
 // server's kind; one that may not be asked is the application's fault.
 func TestFCMTokens(t *testing.T) {
 	fake, e, s := fcm(t)

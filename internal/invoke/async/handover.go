@@ -159,7 +159,7 @@ func (e *event) send(ctx context.Context, dest arn.ARN, body []byte, attributes 
 			return false, ErrTooLong
 		}
 		_, err := e.engine.Publish(ctx, dest, shard.Publication{
-			ID: m.ID, Sender: m.Sender, Trace: m.Trace, Body: body, Attributes: attributes, Caller: who, Source: e.ev.Function,
+			ID: m.ID, Sender: m.Sender, Trace: m.Trace, Body: body, Attributes: attributes, Caller: who, Source: &e.ev.Function,
 		})
 		return false, err
 	case chained && len(body) > function.MaxEventBytes:

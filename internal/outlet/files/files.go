@@ -50,7 +50,7 @@ func Open(dir string) (*Directory, error) {
 	return d, nil
 }
 
-// Close lets go of the directory.
+// Close releases the directory.
 func (d *Directory) Close() error { return d.root.Close() }
 
 // Put implements outlet.Buckets.

@@ -10,6 +10,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"godwit.dev/godwit/internal/mutation"
@@ -73,7 +74,7 @@ type Message struct {
 	// Notice is set in the backlog of a subscription only.
 	Notice *Notice
 	// Origin is, of a dead letter of a subscription, the record that the message
-	// had in its backlog, from which it can be delivered anew.
+	// had in its backlog, from which it can be delivered again.
 	Origin []byte
 	// Unsigned is set while Body lacks its signature, and BodyMD5 with it.
 	Unsigned *Unsigned
@@ -164,6 +165,9 @@ func (m *Message) Size() int {
 	return n
 }
 
+// recordHead is what most records have besides body and attributes at most, in bytes.
+const recordHead = 128
+
 // The first byte of a record is its version; the second holds these flags.
 const (
 	recordVersion    = 1
@@ -224,6 +228,7 @@ func (m *Message) AppendRecord(buf []byte) []byte {
 	if m.Unsigned != nil {
 		flags |= flagUnsigned
 	}
+	buf = slices.Grow(buf, m.Size()+recordHead)
 	buf = append(buf, recordVersion, flags)
 	buf = binary.BigEndian.AppendUint64(buf, uint64(m.Sent))
 	buf = append(buf, m.ID[:]...)

@@ -67,7 +67,7 @@ func (x *actions) tell(ctx context.Context, a alarms.Action) error {
 		return fault.Newf(fault.AccessDenied, "The topic's policy does not let account %s publish.", a.Account)
 	}
 	_, err = x.services.Publish(ctx, target, shard.Publication{
-		ID: x.newID(), Sender: a.Account, Subject: a.Subject, Body: []byte(a.Message), Caller: cloudWatch, Source: source,
+		ID: x.newID(), Sender: a.Account, Subject: a.Subject, Body: []byte(a.Message), Caller: cloudWatch, Source: &source,
 	})
 	return err
 }

@@ -163,7 +163,8 @@ func (m *Monitoring) Delivery(e *deliver.Event) {
 
 // Published makes metrics of a publish.
 func (m *Monitoring) Published(p *shard.Published) {
-	m.record(p.Topic, p.At, deliver.PublishMetrics(p))
+	var room [4]deliver.Metric
+	m.record(p.Topic, p.At, deliver.AppendPublishMetrics(room[:0], p))
 }
 
 func (m *Monitoring) record(topic arn.ARN, at time.Time, all []deliver.Metric) {

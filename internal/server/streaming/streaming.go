@@ -56,8 +56,8 @@ type Options struct {
 	Dial limit.Dial
 	// Metrics takes what happens; nil: nobody counts.
 	Metrics *monitor.Streams
-	// Log takes what streams log of failed deliveries.
-	Log func(group arn.ARN, stream string, at time.Time, line []byte)
+	// Log takes what streams log of failed deliveries, each as its role may.
+	Log func(s arn.ARN, role string, group arn.ARN, stream string, at time.Time, line []byte)
 	// Fault is the outage of a stream that was asked for, if any.
 	Fault func(a arn.ARN) error
 	// Assumable refuses a role that Firehose may not assume; nil: nobody asks.
@@ -228,7 +228,7 @@ func (s *Streaming) log(e *outlet.Event) {
 		"message": e.Failed.Message, "errorCode": e.Failed.Code,
 	})
 	if err == nil {
-		s.options.Log(arn.LogGroup(e.Stream.Region, e.Stream.Account, *to.LogGroupName), *to.LogStreamName, e.At, text)
+		s.options.Log(e.Stream.ARN(), roleOf(e), arn.LogGroup(e.Stream.Region, e.Stream.Account, *to.LogGroupName), *to.LogStreamName, e.At, text)
 	}
 }
 
@@ -237,6 +237,14 @@ func loggingOf(e *outlet.Event) *stream.Logging {
 		return e.Stream.HTTP.CloudWatchLoggingOptions
 	}
 	return e.Stream.Objects().CloudWatchLoggingOptions
+}
+
+// roleOf is whose permissions a delivery is made with.
+func roleOf(e *outlet.Event) string {
+	if e.Kind == outlet.ToHTTP && e.Stream.HTTP.RoleARN != nil {
+		return *e.Stream.HTTP.RoleARN
+	}
+	return *e.Stream.Objects().RoleARN
 }
 
 func destinationOf(e *outlet.Event) string {

@@ -172,7 +172,7 @@ func (e *Backlogs) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, er
 		return nil, false, nil
 	}
 
-	// An immediate retry rests on the outcome of the attempt before it: else a crash
+	// An immediate retry depends on the outcome of the attempt before it: else a crash
 	// could bring that one back, and the endpoint would get more requests than the
 	// policy has attempts. Before any other retry the outcome is long durable.
 	durable(slices.ContainsFunc(taken, (*Delivery).immediate))

@@ -108,9 +108,9 @@ func TestFunctionLifecycle(t *testing.T) {
 func countUploads(t *testing.T, e *shard.Engine, fn arn.ARN) int {
 	t.Helper()
 	sh := e.Topics.ShardOf(fn)
-	sh.Mu.Lock()
-	sh.Readable()
-	sh.Mu.Unlock()
+	sh.View(func() {
+		sh.Readable()
+	})
 	names := map[string]bool{}
 	prefix := functions.CodePrefix(sh.ID)
 	err := store.Each(e.Store, keyspace.Prefix(prefix), func(key, _ []byte) bool {

@@ -57,7 +57,7 @@ type Shard struct {
 	engine       *Platforms
 	applications map[arn.ARN]*application
 	// written is the latest commit of an application or an endpoint: what answers tell of
-	// them rests on it.
+	// them depends on it.
 	written *journal.Commit
 }
 

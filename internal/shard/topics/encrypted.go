@@ -13,21 +13,20 @@ import (
 // topic's key, or under the store's own where that is the default: once, before a lock is
 // taken, for all who get the same body. It is decrypted by who takes it out.
 
-// encrypt encrypts publications for their topic, if it is an encrypted one. They are
-// copied for it. Errors are KMS's.
-func (e *Topics) encrypt(t arn.ARN, publications []publication.Publication) ([]publication.Publication, error) {
-	possible, always := e.Encrypting()
-	if !possible {
-		return publications, nil
-	}
-	known, ok := e.ShardOf(t).knownOf(t)
-	if !ok || known.key == "" && !always {
+// encrypt encrypts publications for their topic under its key, as the topic's attribute
+// names that; empty: it has none. They are copied for it. Errors are KMS's.
+func (e *Topics) encrypt(t arn.ARN, key string, publications []publication.Publication) ([]publication.Publication, error) {
+	if possible, always := e.Encrypting(); !possible || key == "" && !always {
 		return publications, nil
 	}
 	publications = slices.Clone(publications)
 	for i := range publications {
 		p := &publications[i]
-		err := p.Encrypt(func(m *message.Message) error { return e.EncryptWaiting(t, known.key, p.Caller, p.Source, m) })
+		var source arn.ARN
+		if p.Source != nil {
+			source = *p.Source
+		}
+		err := p.Encrypt(func(m *message.Message) error { return e.EncryptWaiting(t, key, p.Caller, source, m) })
 		if err != nil {
 			return nil, err
 		}

@@ -50,19 +50,27 @@ func (e *Topics) Protect(t arn.ARN, p *publication.Publication) error {
 	if p.Inspected {
 		return nil
 	}
+	of, _ := e.ShardOf(t).knownOf(t)
+	return e.inspect(t, of.protection, p)
+}
+
+// inspect is Protect of a publication under a policy; nil: there is none.
+func (e *Topics) inspect(t arn.ARN, policy *protect.Policy, p *publication.Publication) error {
+	if p.Inspected {
+		return nil
+	}
 	p.Inspected = true
-	of, ok := e.ShardOf(t).knownOf(t)
-	if !ok || of.protection == nil {
+	if policy == nil {
 		return nil
 	}
 	principal := namesOf(t, p.Caller)
 	sample := int(binary.BigEndian.Uint16(p.ID[14:]) % 100) // ids are random
-	in := of.protection.Inbound(string(p.Body), principal, sample)
+	in := policy.Inbound(string(p.Body), principal, sample)
 	denied, audit := in.Denied, in.Audit
 	p.Body = []byte(in.Body)
 	bodies := make(map[string]string, len(p.Bodies))
 	for protocol, body := range p.Bodies {
-		own := of.protection.Inbound(body, principal, sample)
+		own := policy.Inbound(body, principal, sample)
 		bodies[protocol] = own.Body
 		if denied == "" {
 			denied = own.Denied

@@ -38,6 +38,7 @@ type fanout struct {
 
 // publisher is what a call of Publish is for, and what became of it.
 type publisher struct {
+	call         call
 	publications []publication.Publication
 
 	results []queues.SendResult
@@ -63,21 +64,24 @@ func (e *Topics) Publish(ctx context.Context, t arn.ARN, publications ...publica
 	if e.Full() {
 		return nil, kernel.ErrFull
 	}
-	for i := range publications {
-		if err := e.Protect(t, &publications[i]); err != nil {
+	sh := e.ShardOf(t)
+	if of, ok := sh.knownOf(t); ok { // else the command says that there is none
+		for i := range publications {
+			if err := e.inspect(t, of.protection, &publications[i]); err != nil {
+				return nil, err
+			}
+		}
+		var err error
+		if publications, err = e.encrypt(t, of.key, publications); err != nil {
 			return nil, err
 		}
 	}
-	publications, err := e.encrypt(t, publications)
-	if err != nil {
-		return nil, err
-	}
 	p := publisher{publications: publications}
-	c := call{Topic: t, Publications: len(publications), Of: &p}
+	p.call = call{Topic: t, Publications: len(publications), Of: &p}
 	for i := range publications {
-		c.Bytes += publications[i].RecordSize()
+		p.call.Bytes += publications[i].RecordSize()
 	}
-	e.ShardOf(t).publishers.Run(&c)
+	sh.publishers.Run(&p.call)
 	p.durable.Wait()
 	for _, event := range p.events {
 		e.options.Published(event)
@@ -103,7 +107,7 @@ func (sh *Shard) publish(calls []*call) (reach int) {
 	var refused *journal.Commit
 	_, err := sh.Run(true, func(tx *kernel.Tx) (err error) {
 		fs, refused, err = sh.spreadAll(tx, t, all)
-		if t.FIFO() { // duplicates rest on their originals
+		if t.FIFO() { // duplicates depend on their originals
 			refused = sh.Log.Last()
 		}
 		if refused == nil { // that there is such a topic, or none, must be durable all the same
@@ -146,7 +150,7 @@ func (p *publisher) take(fs []fanout) {
 }
 
 // spreadAll accepts publications and puts them where they go. If it is refused,
-// fs holds those that were accepted before, and the refusal may rest on what
+// fs holds those that were accepted before, and the refusal may depend on what
 // becomes durable with a group.
 func (sh *Shard) spreadAll(tx *kernel.Tx, t arn.ARN, publications []publication.Publication) (fs []fanout, refused *journal.Commit, err error) {
 	found, ok := sh.Topics.Topic(t)
@@ -184,7 +188,7 @@ func (sh *Shard) spreadAll(tx *kernel.Tx, t arn.ARN, publications []publication.
 			return fs[:len(fs)-len(rest)], sh.LastCatalogCommit, topic.ErrNoTopic
 		}
 		generation := sh.Generation.Load()
-		g, n := sh.publishAtOnce(tx, rest)
+		c, n := sh.publishAtOnce(tx, rest)
 		if n == 0 && generation != sh.Generation.Load() && !again { // it was planned on what has changed
 			again = true
 			continue
@@ -192,15 +196,15 @@ func (sh *Shard) spreadAll(tx *kernel.Tx, t arn.ARN, publications []publication.
 		again = false
 		done := true
 		if n == 0 {
-			if g, done, err = sh.publishInSteps(tx, rest[:1]); err != nil {
-				return fs[:len(fs)-len(rest)], g, err
+			if c, done, err = sh.publishInSteps(tx, rest[:1]); err != nil {
+				return fs[:len(fs)-len(rest)], c, err
 			}
 			n = 1
 		}
 		for i := range rest[:n] {
-			rest[i].commit, rest[i].event = g, sh.publishedEvent(&rest[i], done && !rest[i].later)
+			rest[i].commit, rest[i].event = c, sh.publishedEvent(&rest[i], done && !rest[i].later)
 		}
-		sh.startFanouts(g)
+		sh.startFanouts(c)
 		rest = rest[n:]
 	}
 	return fs, nil, nil
@@ -209,7 +213,7 @@ func (sh *Shard) spreadAll(tx *kernel.Tx, t arn.ARN, publications []publication.
 // publishInSteps makes the first step of a fan-out, which is the only one in fs,
 // and leaves the others to the background, unless it is done; all of them where
 // earlier messages come first. It fails with NotFound.
-func (sh *Shard) publishInSteps(tx *kernel.Tx, fs []fanout) (g *journal.Commit, done bool, err error) {
+func (sh *Shard) publishInSteps(tx *kernel.Tx, fs []fanout) (c *journal.Commit, done bool, err error) {
 	f := &fs[0]
 	if _, ok := sh.Topics.Topic(f.Topic); !ok { // deleted while the lock was open
 		return sh.LastCatalogCommit, false, topic.ErrNoTopic

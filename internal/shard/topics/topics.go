@@ -451,9 +451,9 @@ type Shard struct {
 	nextFan    uint64
 	reached    map[uint64]topic.Reached // by publications that are being spread, of this process
 	publishers coalesce.Coalescer[*publisher]
-	known      knownTopics                    // of late
+	known      knownTopics                    // used recently
 	planned    int                            // the deliveries of the latest publication
-	targets    map[*topic.Subscription]target // of late; see target
+	targets    map[*topic.Subscription]target // used recently; see target
 	targetsOf  uint64                         // the generation that targets is of
 	streams    map[layout.Incarnation]*stream // of FIFO topics
 

@@ -109,6 +109,9 @@ func invalid(format string, args ...any) error {
 
 // IsEndpoint reports whether a value is meant for the ARN of an endpoint.
 func IsEndpoint(value string) bool {
+	if !strings.Contains(value, ":endpoint/") {
+		return false // without parsing the ARN of a topic, which is what most publish to
+	}
 	a, err := arn.Parse(value)
 	return err == nil && a.Service == "sns" && strings.HasPrefix(a.Resource, "endpoint/")
 }
@@ -122,7 +125,7 @@ func parse(call *api.Call, member, value string) (arn.ARN, error) {
 		}
 		return arn.ARN{}, invalid("%s", member)
 	}
-	if a.Service != "sns" || a.String() != value || a.Account == "" || !call.Unsigned() && a.Region != call.Region {
+	if a.Service != "sns" || !a.Names(value) || a.Account == "" || !call.Unsigned() && a.Region != call.Region {
 		return arn.ARN{}, invalid("%s", member)
 	}
 	return a, nil

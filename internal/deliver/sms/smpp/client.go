@@ -1,5 +1,5 @@
 // Package smpp hands text messages to an SMSC, by SMPP 3.4: one bind as a transceiver,
-// over which many messages are under way at once, and which is made anew when it is lost.
+// over which many messages are under way at once, and which is made again when it is lost.
 //
 // What was sent and not answered may have been taken: such a part is told as unknown, and
 // is sent again by the next attempt. Nothing else is sent twice.

@@ -12,34 +12,38 @@ func (p *Publication) Encrypt(encrypt func(m *message.Message) error) error {
 	if err := encrypt(&m); err != nil {
 		return err
 	}
-	p.cipher = m.Cipher
+	all := &ciphers{message: m.Cipher}
 	if len(p.Bodies) > 0 {
-		p.ciphers = make(map[string][]byte, len(p.Bodies))
+		all.own = make(map[string][]byte, len(p.Bodies))
 	}
 	for protocol, body := range p.Bodies {
 		m.Body = []byte(body)
 		if err := encrypt(&m); err != nil {
 			return err
 		}
-		p.ciphers[protocol] = m.Cipher
+		all.own[protocol] = m.Cipher
 	}
+	p.encrypted = all
 	return nil
 }
 
 // Encrypted reports that what is kept of it is encrypted.
-func (p *Publication) Encrypted() bool { return p.cipher != nil }
+func (p *Publication) Encrypted() bool { return p.encrypted != nil }
 
 // cipherFor is what stands in the record of what a subscription gets; nil: that is in clear.
 func (p *Publication) cipherFor(sub *topic.Subscription) []byte {
-	if cipher, ok := p.ciphers[sub.BodyName()]; ok {
+	if p.encrypted == nil {
+		return nil
+	}
+	if cipher, ok := p.encrypted.own[sub.BodyName()]; ok {
 		return cipher
 	}
-	return p.cipher
+	return p.encrypted.message
 }
 
 // Open decrypts a publication that was read from the store. Errors are those of open.
 func (r *Record) Open(open func(m *message.Message) error) error {
-	if r.P.cipher == nil {
+	if !r.P.Encrypted() {
 		return nil
 	}
 	m := r.stored()
@@ -48,7 +52,7 @@ func (r *Record) Open(open func(m *message.Message) error) error {
 	}
 	r.P.Body, r.P.Attributes, r.P.Subject = m.Body, m.Attributes, m.Notice.Subject
 	r.note = message.Message{}
-	for protocol, cipher := range r.P.ciphers {
+	for protocol, cipher := range r.P.encrypted.own {
 		own := message.Message{Cipher: cipher}
 		if err := open(&own); err != nil {
 			return err
@@ -65,7 +69,7 @@ func (r *Record) Open(open func(m *message.Message) error) error {
 // message.ErrCorrupt, and encrypt's.
 func SealRecord(value []byte, encrypt func(m *message.Message) error) ([]byte, error) {
 	r, err := Decode(value)
-	if err != nil || r.P.cipher != nil {
+	if err != nil || r.P.Encrypted() {
 		return nil, err
 	}
 	if err := r.P.Encrypt(encrypt); err != nil {

@@ -25,17 +25,23 @@ type Publication struct {
 	Bodies     map[string]string // by protocol; nil if there are none
 	Attributes []message.Attribute
 	// Caller is who publishes, who has to have the right to the topic's key; nil: the root
-	// of the topic's account. Source is what a service publishes for, else zero. Neither
+	// of the topic's account. Source is what a service publishes for, else nil. Neither
 	// is kept.
 	Caller *caller.Caller
-	Source arn.ARN
+	Source *arn.ARN
 	// Inspected says that the topic's data protection policy was applied, and Audit what its
 	// audit tells; nil: nothing. Neither is kept.
 	Inspected bool
 	Audit     *protect.Audit
 
-	cipher  []byte            // the message's, if it is encrypted
-	ciphers map[string][]byte // by protocol, of those that have a body of their own
+	encrypted *ciphers // nil: it is in clear
+}
+
+// ciphers are a publication's ciphertexts: the message's, and by protocol of those that
+// have a body of their own.
+type ciphers struct {
+	message []byte
+	own     map[string][]byte
 }
 
 // Size is that of what was published, in bytes, as SNS bills it: of the body, or all
@@ -121,12 +127,16 @@ func (r *Record) Shared(sub *topic.Subscription) bool {
 // stored is the publication as a message, without what differs from
 // subscription to subscription.
 func (r *Record) stored() message.Message {
-	return message.Message{
+	m := message.Message{
 		ID: r.P.ID, Sent: r.Sent, Sender: r.P.Sender, Group: r.P.Group, Dedup: r.P.Dedup, Trace: r.P.Trace,
-		Attributes: r.P.Attributes, Body: r.P.Body, Cipher: r.P.cipher,
+		Attributes: r.P.Attributes, Body: r.P.Body,
 		Notice: &message.Notice{
 			Kind: message.Notification, Topic: r.Topic.String(), Subject: r.P.Subject, SignatureVersion: r.Signature,
 			Sequence: r.Sequence, Replayed: r.Replayed,
 		},
 	}
+	if r.P.encrypted != nil {
+		m.Cipher = r.P.encrypted.message
+	}
+	return m
 }

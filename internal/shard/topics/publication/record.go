@@ -17,8 +17,8 @@ func (r *Record) Encode() []byte {
 	buf = binary.AppendUvarint(buf, uint64(len(r.P.Bodies)))
 	for _, protocol := range slices.Sorted(maps.Keys(r.P.Bodies)) {
 		body := r.P.Bodies[protocol]
-		if r.P.cipher != nil {
-			body = string(r.P.ciphers[protocol])
+		if r.P.Encrypted() {
+			body = string(r.P.encrypted.own[protocol])
 		}
 		buf = mutation.AppendText(mutation.AppendText(buf, protocol), body)
 	}
@@ -71,10 +71,11 @@ func Decode(p []byte) (Record, error) {
 	r.P.Group, r.P.Dedup = m.Group, m.Dedup
 	r.P.Attributes, r.P.Body, r.P.Bodies = m.Attributes, m.Body, bodies
 	if m.Cipher != nil {
-		r.P.cipher, r.P.Bodies, r.P.ciphers = m.Cipher, nil, map[string][]byte{}
+		all := &ciphers{message: m.Cipher, own: make(map[string][]byte, len(bodies))}
 		for protocol, cipher := range bodies {
-			r.P.ciphers[protocol] = []byte(cipher)
+			all.own[protocol] = []byte(cipher)
 		}
+		r.P.encrypted, r.P.Bodies = all, nil
 	}
 	return r, err
 }

@@ -1,0 +1,100 @@
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/clock"
+)
+
+// Path is where a browser asks for its session, and opens one by a request that is signed.
+// EndPath ends it.
+const (
+	Path    = "/_godwit/ui/session"
+	EndPath = Path + "/end"
+)
+
+// maxBody bounds the body of a request, in bytes.
+const maxBody = 4 << 10
+
+// standing is the answer of Path.
+type standing struct {
+	// Required says that nobody is answered without a session or a signature.
+	Required  bool       `json:"required"`
+	User      string     `json:"user,omitempty"`
+	CSRF      string     `json:"csrf,omitempty"`
+	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	// What the request that opens a session is signed with.
+	Region string     `json:"region,omitempty"`
+	Now    *time.Time `json:"now,omitempty"`
+}
+
+func answer(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v) // a browser that is gone needs no answer
+}
+
+// Refuse answers a request that is of no session, or not of the console's page: 401 or 403.
+func Refuse(w http.ResponseWriter, err error) {
+	status, code := http.StatusForbidden, "Forbidden"
+	if errors.Is(err, ErrNone) || errors.Is(err, ErrOver) {
+		status, code = http.StatusUnauthorized, "Unauthenticated"
+	}
+	answer(w, status, map[string]string{"error": err.Error(), "code": code})
+}
+
+// Unneeded tells browsers that nobody is asked who he is.
+func Unneeded() map[string]http.Handler {
+	return map[string]http.Handler{
+		"GET " + Path: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, standing{}) }),
+	}
+}
+
+// Handlers answers patterns of http.ServeMux: how the browser's session stands, the request
+// that opens one, and the one that ends it. Signed verifies a signature, and that its caller
+// may use the console at all.
+func (s *Sessions) Handlers(region string, signed func(w http.ResponseWriter, r *http.Request) (*caller.Caller, error)) map[string]http.Handler {
+	return map[string]http.Handler{
+		"GET " + Path: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			now := clock.System.Now() // signatures are of the machine's time
+			out := standing{Required: true, Region: region, Now: &now}
+			if st, ok := s.Standing(r); ok {
+				out.User, out.CSRF, out.ExpiresAt = st.User, st.CSRF, &st.ExpiresAt
+			}
+			answer(w, http.StatusOK, out)
+		}),
+		"POST " + Path: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			who, err := signed(w, r)
+			if err != nil {
+				answer(w, http.StatusForbidden, map[string]string{"error": err.Error(), "code": "Forbidden"})
+				return
+			}
+			s.Open(w, r, who)
+			answer(w, http.StatusOK, standing{Required: true, User: who.ARN})
+		}),
+		"POST " + EndPath: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var request struct {
+				Everywhere bool `json:"everywhere"`
+			}
+			text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+			if err == nil && len(text) > 0 {
+				err = json.Unmarshal(text, &request)
+			}
+			if err != nil {
+				answer(w, http.StatusBadRequest, map[string]string{"error": "the body cannot be read", "code": "BadRequest"})
+				return
+			}
+			if err := s.End(w, r, request.Everywhere); err != nil {
+				Refuse(w, err)
+				return
+			}
+			answer(w, http.StatusOK, standing{Required: true})
+		}),
+	}
+}

@@ -1,0 +1,230 @@
+// Package session keeps who is signed in to the console: whoever opens a session has
+// signed that request with an access key, and is known by a cookie from then on. A session
+// lives in memory, so that a restart ends it; it ends as well when it is not used for some
+// time, some hours after it began, when its access key does, and when its user says so.
+package session
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/clock"
+)
+
+// How long a session lasts, and how many there can be: of all, and of one caller. Beyond
+// that the one that was used least of late ends.
+const (
+	Idle       = 30 * time.Minute
+	Total      = 12 * time.Hour
+	maxAll     = 10_000
+	maxOfOne   = 20
+	secretSize = 32
+)
+
+// CSRFHeader is where a request that changes something repeats what only the console's own
+// page has been told.
+const CSRFHeader = "X-Godwit-CSRF"
+
+// The names of the cookie. Over TLS it has a prefix that browsers take for a promise: it is
+// of this host, and was never sent in the clear.
+const (
+	cookie       = "godwit-session"
+	secureCookie = "__Host-godwit-session"
+)
+
+// Why a request is not of a session.
+var (
+	ErrNone = errors.New("nobody is signed in")
+	ErrOver = errors.New("the session is over: sign in again")
+	ErrCSRF = errors.New("the request does not come from the console's page: load it again")
+)
+
+// Options are what Sessions are made of.
+type Options struct {
+	// Clock is the machine's clock: nobody waits for a virtual one.
+	Clock clock.Clock
+	// Key gives who an access key is of, now; an error if it is not valid any more.
+	Key func(accessKey string) (*caller.Caller, error)
+	// Secure says that clients use TLS though this server does not see it.
+	Secure bool
+}
+
+// Sessions are the open sessions. They may be used from many goroutines.
+type Sessions struct {
+	o Options
+
+	mu   sync.Mutex
+	open map[[sha256.Size]byte]*entry // by the digest of the cookie
+}
+
+type entry struct {
+	accessKey, arn string
+	csrf           string
+	began, used    time.Time
+}
+
+// New makes Sessions, of which none is open.
+func New(o Options) *Sessions {
+	return &Sessions{o: o, open: map[[sha256.Size]byte]*entry{}}
+}
+
+func secret() string {
+	drawn := make([]byte, secretSize)
+	_, _ = rand.Read(drawn) // it gives no error
+	return base64.RawURLEncoding.EncodeToString(drawn)
+}
+
+// Open begins a session of who, and gives the browser its cookie.
+func (s *Sessions) Open(w http.ResponseWriter, r *http.Request, who *caller.Caller) {
+	now := s.o.Clock.Now()
+	token := secret()
+	s.mu.Lock()
+	s.makeRoom(who.ARN, now)
+	s.open[sha256.Sum256([]byte(token))] = &entry{accessKey: who.AccessKey, arn: who.ARN, csrf: secret(), began: now, used: now}
+	s.mu.Unlock()
+	http.SetCookie(w, s.cookie(r, token, int(Total.Seconds())))
+}
+
+// makeRoom drops what is over, and of what is too much the one that was used least of late.
+func (s *Sessions) makeRoom(arn string, now time.Time) {
+	var all, own [sha256.Size]byte // used least of late
+	n := 0
+	for digest, e := range s.open {
+		if e.over(now) {
+			delete(s.open, digest)
+			continue
+		}
+		if oldest, ok := s.open[all]; !ok || e.used.Before(oldest.used) {
+			all = digest
+		}
+		if e.arn == arn {
+			n++
+			if oldest, ok := s.open[own]; !ok || e.used.Before(oldest.used) {
+				own = digest
+			}
+		}
+	}
+	switch {
+	case n >= maxOfOne:
+		delete(s.open, own)
+	case len(s.open) >= maxAll:
+		delete(s.open, all)
+	}
+}
+
+func (e *entry) over(now time.Time) bool {
+	return now.Sub(e.used) > Idle || now.Sub(e.began) > Total
+}
+
+func (s *Sessions) secure(r *http.Request) bool { return s.o.Secure || r.TLS != nil }
+
+func (s *Sessions) cookie(r *http.Request, token string, maxAge int) *http.Cookie {
+	c := &http.Cookie{Name: cookie, Value: token, Path: "/_godwit/", MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteStrictMode}
+	if s.secure(r) {
+		c.Name, c.Path, c.Secure = secureCookie, "/", true
+	}
+	return c
+}
+
+// find gives the open session that the request has the cookie of.
+func (s *Sessions) find(r *http.Request) (digest [sha256.Size]byte, e *entry, err error) {
+	name := cookie
+	if s.secure(r) {
+		name = secureCookie
+	}
+	c, err := r.Cookie(name)
+	if err != nil {
+		return digest, nil, ErrNone
+	}
+	digest = sha256.Sum256([]byte(c.Value))
+	if e = s.open[digest]; e == nil {
+		return digest, nil, ErrOver
+	}
+	if e.over(s.o.Clock.Now()) {
+		delete(s.open, digest)
+		return digest, nil, ErrOver
+	}
+	return digest, e, nil
+}
+
+// Of gives who makes a request by its cookie: ErrNone without one, ErrOver if its session is
+// over, ErrCSRF if it may change something and does not come from the console's page. The
+// caller is as the access key has it now.
+func (s *Sessions) Of(r *http.Request) (*caller.Caller, error) {
+	s.mu.Lock()
+	digest, e, err := s.find(r)
+	if err == nil && r.Method != http.MethodGet && r.Method != http.MethodHead &&
+		subtle.ConstantTimeCompare([]byte(r.Header.Get(CSRFHeader)), []byte(e.csrf)) == 0 {
+		err = ErrCSRF
+	}
+	var accessKey string
+	if err == nil {
+		e.used, accessKey = s.o.Clock.Now(), e.accessKey
+	}
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	who, err := s.o.Key(accessKey)
+	if err != nil {
+		s.mu.Lock()
+		delete(s.open, digest)
+		s.mu.Unlock()
+		return nil, ErrOver
+	}
+	return who, nil
+}
+
+// Standing is what a browser is told of its session.
+type Standing struct {
+	User      string // its ARN
+	CSRF      string
+	ExpiresAt time.Time // if it is not used before
+}
+
+// Standing tells the browser that has a session how it stands, which does not count as
+// use; ok is false where there is none.
+func (s *Sessions) Standing(r *http.Request) (st Standing, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, e, err := s.find(r)
+	if err != nil {
+		return Standing{}, false
+	}
+	expires := e.used.Add(Idle)
+	if last := e.began.Add(Total); last.Before(expires) {
+		expires = last
+	}
+	return Standing{User: e.arn, CSRF: e.csrf, ExpiresAt: expires}, true
+}
+
+// End ends the request's session, or all of its caller, and takes the cookie back. It
+// refuses as Of does.
+func (s *Sessions) End(w http.ResponseWriter, r *http.Request, everywhere bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	digest, e, err := s.find(r)
+	if err != nil {
+		return err
+	}
+	if subtle.ConstantTimeCompare([]byte(r.Header.Get(CSRFHeader)), []byte(e.csrf)) == 0 {
+		return ErrCSRF
+	}
+	delete(s.open, digest)
+	if everywhere {
+		for other, of := range s.open {
+			if of.arn == e.arn {
+				delete(s.open, other)
+			}
+		}
+	}
+	http.SetCookie(w, s.cookie(r, "", -1))
+	return nil
+}

@@ -1,0 +1,160 @@
+// The operator API, which is all that the console knows of the server.
+import { signal } from "@preact/signals";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Params } from "./router";
+
+// Refused is an answer that is none: what the server says of it, and its status; 0 where
+// the server could not be reached.
+export class Refused extends Error {
+  status: number;
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export interface Session {
+  required: boolean; // whether a session is needed at all
+  user?: string; // who is signed in
+  csrf?: string;
+  expiresAt?: string;
+}
+
+// session is null until the server has said who asks.
+export const session = signal<Session | null>(null);
+
+// reached is false while the server does not answer.
+export const reached = signal(true);
+
+type Value = string | number | boolean | undefined | null;
+
+export async function ask<T>(method: string, path: string, params: Record<string, Value> = {}, body?: unknown, abort?: AbortSignal): Promise<T> {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(params)) {
+    if (value !== undefined && value !== null && value !== "" && value !== false) query.set(name, String(value));
+  }
+  const headers: Record<string, string> = { Accept: "application/json" };
+  if (method !== "GET") headers["X-Godwit-CSRF"] = session.value?.csrf ?? "";
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  let answer: Response;
+  try {
+    answer = await fetch(path + (query.size ? "?" + query : ""), {
+      method, headers, signal: abort, credentials: "same-origin", cache: "no-store",
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+  } catch (err) {
+    if ((err as Error).name === "AbortError") throw err;
+    reached.value = false;
+    throw new Refused(0, "The server does not answer.");
+  }
+  reached.value = true;
+  const text = await answer.text();
+  let said: unknown;
+  try {
+    said = text ? JSON.parse(text) : undefined;
+  } catch {
+    said = undefined;
+  }
+  if (answer.ok) return said as T;
+  if (answer.status === 401 && session.value?.required) session.value = { required: true };
+  const why = (said as { error?: unknown } | undefined)?.error;
+  throw new Refused(answer.status, typeof why === "string" ? why : `The server answered ${answer.status}.`);
+}
+
+export const v1 = "/_godwit/v1/";
+
+// at is the address of a path of the API.
+const at = (path: string) => (path.startsWith("/") ? path : v1 + path);
+
+export function get<T>(path: string, params: Record<string, Value> = {}, abort?: AbortSignal): Promise<T> {
+  return ask<T>("GET", at(path), params, undefined, abort);
+}
+
+export function post<T>(path: string, body: unknown): Promise<T> {
+  return ask<T>("POST", at(path), {}, body);
+}
+
+// offered are the paths that the server's own document of the API has; null until it is read.
+const offered = signal<Set<string> | null>(null);
+
+// has reports whether the server offers a path of the API: what it does not is not shown.
+export function has(path: string): boolean {
+  return offered.value === null || offered.value.has(at(path));
+}
+
+// either is the first path, if the server offers it, or else the second: of a version before.
+export function either(path: string, before: string): string {
+  return has(path) ? path : before;
+}
+
+// discover reads what the server offers.
+export async function discover() {
+  try {
+    const document = await get<{ paths?: Record<string, unknown> }>("openapi.json");
+    if (document?.paths) offered.value = new Set(Object.keys(document.paths));
+  } catch {
+    offered.value = null; // each page tells of what it lacks
+  }
+}
+
+export async function openSession() {
+  session.value = await ask<Session>("GET", "/_godwit/ui/session");
+}
+
+export interface Loaded<T> {
+  data?: T;
+  error?: Refused;
+  loading: boolean;
+  reload: () => void;
+}
+
+// useData asks for path, again when its parameters change, and every so many milliseconds
+// while the page is looked at. A null path asks for nothing. What was known stays
+// shown while it is asked again, unless it is of something else.
+export function useData<T>(path: string | null, params: Record<string, Value> = {}, every = 3000): Loaded<T> {
+  const key = path === null ? "" : path + "?" + JSON.stringify(params);
+  const [state, setState] = useState<{ key: string; data?: T; error?: Refused }>({ key: "" });
+  const again = useRef<() => void>(() => {});
+  useEffect(() => {
+    if (path === null) return;
+    const abort = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let busy = false;
+    const load = async () => {
+      clearTimeout(timer);
+      if (busy) return;
+      busy = true;
+      try {
+        const data = await get<T>(path, params, abort.signal);
+        setState({ key, data });
+      } catch (err) {
+        if (abort.signal.aborted) return;
+        const error = err instanceof Refused ? err : new Refused(0, String(err));
+        setState((old) => ({ key, error, data: old.key === key ? old.data : undefined }));
+      } finally {
+        busy = false;
+        if (!abort.signal.aborted && every > 0 && !document.hidden) timer = setTimeout(load, every);
+      }
+    };
+    const seen = () => {
+      if (!document.hidden) void load();
+    };
+    again.current = () => void load();
+    document.addEventListener("visibilitychange", seen);
+    void load();
+    return () => {
+      abort.abort();
+      clearTimeout(timer);
+      document.removeEventListener("visibilitychange", seen);
+    };
+  }, [key, every]);
+  const current = state.key === key;
+  return {
+    data: current ? state.data : undefined,
+    error: current ? state.error : undefined,
+    loading: key !== "" && !current,
+    reload: () => again.current(),
+  };
+}
+
+export type { Params };

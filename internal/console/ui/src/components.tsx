@@ -1,0 +1,388 @@
+// What all pages are made of.
+import { h, Fragment, type ComponentChildren, type JSX } from "preact";
+import { signal } from "@preact/signals";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import type { Loaded, Refused } from "./api";
+import { go, href, place, refine } from "./router";
+import { bytes, cell, count, save, Safe } from "./text";
+
+type Children = { children?: ComponentChildren };
+
+// A is a link to a page of the console. The browser follows it as any link: in a new tab,
+// where that is asked for.
+export function A({ page, params, children, class: name, label }: Children & { page: string; params?: Record<string, string | undefined | null>; class?: string; label?: string }) {
+  const to = href(page, params);
+  const follow = (e: MouseEvent) => {
+    if (e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;
+    e.preventDefault();
+    go(to);
+  };
+  return <a href={to} onClick={follow} class={name} aria-label={label}>{children}</a>;
+}
+
+// pageOf is the page on what an ARN names; empty: there is none.
+export function pageOf(arn: string): string {
+  const part = arn.split(":");
+  if (part[0] !== "arn") return "";
+  switch (part[2]) {
+    case "sqs": return "queue";
+    case "sns": return part.length === 7 ? "subscription" : part.length === 6 && !part[5].includes("/") ? "topic" : "";
+    case "lambda": return part[5] === "function" ? "function" : "";
+    case "cloudwatch": return part[5] === "alarm" ? "alarms" : "";
+    case "logs": return part[5] === "log-group" ? "logs" : "";
+    case "iam": return "identity";
+    default: return "";
+  }
+}
+
+// nameOf is the last part of an ARN, which is what people call it.
+export function nameOf(arn: string): string {
+  const part = arn.split(":");
+  if (part[2] === "sns" && part.length === 7) return part[5] + ":" + part[6].slice(0, 8);
+  if (part[0] !== "arn" || part.length < 6) return arn;
+  return part[part.length - 1] || arn;
+}
+
+// Arn is an ARN as a link.
+export function Arn({ arn, short }: { arn: string | undefined | null; short?: boolean }) {
+  if (!arn) return <>–</>;
+  const page = pageOf(arn);
+  const shown = <Safe text={short ? nameOf(arn) : arn} />;
+  if (!page) return <span class="arn" title={arn}>{shown}</span>;
+  const params: Record<string, string> = page === "logs" ? { group: arn.split(":").slice(6).join(":").replace(/:\*$/, "") } : { arn };
+  return <span class="arn" title={arn}><A page={page} params={params}>{shown}</A></span>;
+}
+
+const tones: Record<string, string> = {
+  active: "good", ok: "good", OK: "good", success: "good", delivered: "good", completed: "good", Active: "good", Enabled: "good",
+  failing: "bad", critical: "bad", ALARM: "bad", "server-error": "bad", "client-error": "bad", dropped: "bad", failed: "bad", Failed: "bad",
+  paused: "warn", warning: "warn", "dead-letter": "warn", cancelled: "warn", cancelling: "warn", expired: "warn", INSUFFICIENT_DATA: "warn", "pending-confirmation": "warn",
+};
+const marks: Record<string, string> = { good: "✓", bad: "✕", warn: "!" };
+
+// State is a word with a colour and a mark: the colour alone says nothing.
+export function State({ of }: { of: string | undefined | null }) {
+  if (!of) return <>–</>;
+  const tone = tones[of] ?? "plain";
+  return <span class={"state " + tone}><span aria-hidden="true">{marks[tone] ?? "·"}</span> {of}</span>;
+}
+
+export function Page({ title, children, what, actions }: Children & { title: ComponentChildren; what?: string; actions?: ComponentChildren }) {
+  return (
+    <>
+      <header class="page-head">
+        <div>
+          {what ? <p class="what">{what}</p> : null}
+          <h1 tabIndex={-1}>{title}</h1>
+        </div>
+        {actions ? <div class="actions">{actions}</div> : null}
+      </header>
+      {children}
+    </>
+  );
+}
+
+export function Section({ title, children, actions, hint }: Children & { title: string; actions?: ComponentChildren; hint?: ComponentChildren }) {
+  const id = useId();
+  return (
+    <section aria-labelledby={id}>
+      <div class="section-head">
+        <h2 id={id}>{title}</h2>
+        {actions ? <div class="actions">{actions}</div> : null}
+      </div>
+      {hint ? <p class="hint">{hint}</p> : null}
+      {children}
+    </section>
+  );
+}
+
+// Empty says that there is nothing, and what to do next.
+export function Empty({ children }: Children) {
+  return <div class="empty">{children}</div>;
+}
+
+// advice tells what can be done about a refusal.
+function advice(status: number): string {
+  switch (status) {
+    case 0: return "Is the server running, and can this machine reach it? It is asked again every few seconds.";
+    case 401: return "Sign in to go on.";
+    case 403: return "Ask who manages this server for a policy that allows it (godwit:Read, godwit:Operate, godwit:PeekMessages).";
+    case 404: return "It may have been deleted, or this server does not have it. The lists in the menu show what there is.";
+    case 409: return "Something else is under way with it. Look at it again, then try again.";
+    case 413: return "It is too large to be shown at once.";
+    case 503: return "The server is busy or short of something. The overview says what is wrong.";
+    default: return status >= 500 ? "This is a defect of the server: its log says more." : "Change what was asked for, and try again.";
+  }
+}
+
+export function Trouble({ error }: { error: Refused | Error | null | undefined }) {
+  if (!error) return null;
+  const status = (error as Refused).status ?? -1;
+  return (
+    <div class="trouble" role="alert">
+      <p><strong><Safe text={error.message} max={1000} /></strong></p>
+      <p>{advice(status)}</p>
+    </div>
+  );
+}
+
+// Shown shows what was loaded; before, that it is asked for; and what went wrong.
+export function Shown<T>({ of, children }: { of: Loaded<T>; children: (data: T) => ComponentChildren }) {
+  return (
+    <>
+      <Trouble error={of.error} />
+      {of.data !== undefined ? children(of.data) : of.loading ? <p class="hint" aria-busy="true">Loading…</p> : null}
+    </>
+  );
+}
+
+export interface Column<T> {
+  name: string;
+  cell: (row: T) => ComponentChildren;
+  number?: boolean;
+  sort?: string; // what the server sorts by for it
+}
+
+// Table is a table that scrolls in its own box, so that the page never does sideways.
+export function Table<T>({ caption, columns, rows, keyOf, sorted, onSort }: {
+  caption: string;
+  columns: Column<T>[];
+  rows: T[];
+  keyOf: (row: T) => string;
+  sorted?: string;
+  onSort?: (by: string) => void;
+}) {
+  return (
+    <div class="scroll" role="group" aria-label={caption} tabIndex={0}>
+      <table>
+        <caption class="unseen">{caption}</caption>
+        <thead>
+          <tr>
+            {columns.map((c) => (
+              <th scope="col" class={c.number ? "number" : undefined} aria-sort={c.sort && c.sort === sorted ? (c.sort === "name" ? "ascending" : "descending") : undefined}>
+                {c.sort && onSort ? <button type="button" class="link" onClick={() => onSort(c.sort!)}>{c.name}{c.sort === sorted ? (c.sort === "name" ? " ↑" : " ↓") : ""}</button> : c.name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={keyOf(row)}>
+              {columns.map((c) => <td class={c.number ? "number" : undefined}>{c.cell(row)}</td>)}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+// Field is a label with its control.
+export function Field({ label, children, hint }: { label: string; hint?: ComponentChildren; children: (id: string) => ComponentChildren }) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {children(id)}
+      {hint ? <p class="hint">{hint}</p> : null}
+    </div>
+  );
+}
+
+// Filter is a text field whose value stands in the address.
+export function Filter({ name, label, placeholder }: { name: string; label: string; placeholder?: string }) {
+  const now = place.value.params[name] ?? "";
+  const [text, setText] = useState(now);
+  const timer = useRef<ReturnType<typeof setTimeout>>();
+  useEffect(() => setText(now), [now]);
+  return (
+    <Field label={label}>
+      {(id) => (
+        <input id={id} type="search" value={text} placeholder={placeholder} autocomplete="off" spellcheck={false}
+          onInput={(e) => {
+            const value = e.currentTarget.value;
+            setText(value);
+            clearTimeout(timer.current);
+            timer.current = setTimeout(() => refine({ [name]: value, cursor: "" }), 250);
+          }} />
+      )}
+    </Field>
+  );
+}
+
+// Choice is a list of choices whose value stands in the address.
+export function Choice({ name, label, options }: { name: string; label: string; options: [value: string, shown: string][] }) {
+  return (
+    <Field label={label}>
+      {(id) => (
+        <select id={id} value={place.value.params[name] ?? ""} onChange={(e) => refine({ [name]: e.currentTarget.value, cursor: "" })}>
+          {options.map(([value, shown]) => <option value={value}>{shown}</option>)}
+        </select>
+      )}
+    </Field>
+  );
+}
+
+// Pager leads to the next page of a list, and back to the first.
+export function Pager({ next, name = "cursor" }: { next: string | null | undefined; name?: string }) {
+  const at = place.value.params[name];
+  if (!next && !at) return null;
+  return (
+    <nav class="pager" aria-label="pages">
+      {at ? <button type="button" onClick={() => refine({ [name]: "" }, false)}>First page</button> : null}
+      {next ? <button type="button" onClick={() => refine({ [name]: next }, false)}>Next page</button> : null}
+    </nav>
+  );
+}
+
+// notice is what the last command did. It is read out.
+export const notice = signal<{ text: string; bad: boolean } | null>(null);
+
+export function tell(text: string, bad = false) {
+  notice.value = { text, bad };
+}
+
+// Act is a button that carries out a command, once at a time, and tells what came of it.
+export function Act({ children, run, confirm, kind, disabled }: Children & { run: () => Promise<string | void>; confirm?: string; kind?: "danger" | "main"; disabled?: boolean }) {
+  const [busy, setBusy] = useState(false);
+  const click = async () => {
+    if (confirm && !window.confirm(confirm)) return;
+    setBusy(true);
+    try {
+      const said = await run();
+      if (said) tell(said);
+    } catch (err) {
+      tell((err as Error).message, true);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return <button type="button" class={kind} disabled={busy || disabled} aria-busy={busy} onClick={click}>{children}</button>;
+}
+
+// Sure asks for the name of what is to be changed for good, before it is.
+export function Sure({ title, name, verb, children, run, onClose }: Children & { title: string; name: string; verb: string; run: () => Promise<void>; onClose: () => void }) {
+  const box = useRef<HTMLDialogElement>(null);
+  const [typed, setTyped] = useState("");
+  const [error, setError] = useState<Error | null>(null);
+  const [busy, setBusy] = useState(false);
+  useEffect(() => {
+    box.current?.showModal();
+  }, []);
+  const id = useId();
+  const submit = async (e: Event) => {
+    e.preventDefault();
+    if (typed !== name || busy) return;
+    setBusy(true);
+    try {
+      await run();
+      onClose();
+    } catch (err) {
+      setError(err as Error);
+      setBusy(false);
+    }
+  };
+  return (
+    <dialog ref={box} aria-labelledby={id} onClose={onClose}>
+      <form onSubmit={submit}>
+        <h2 id={id}>{title}</h2>
+        {children}
+        <Trouble error={error} />
+        <Field label={`Type ${name} to confirm`}>
+          {(field) => <input id={field} value={typed} autocomplete="off" spellcheck={false} onInput={(e) => setTyped(e.currentTarget.value)} />}
+        </Field>
+        <div class="actions">
+          <button type="button" onClick={() => box.current?.close()}>Cancel</button>
+          <button type="submit" class="danger" disabled={typed !== name || busy}>{verb}</button>
+        </div>
+      </form>
+    </dialog>
+  );
+}
+
+// Facts is a list of names and what they are.
+export function Facts({ of }: { of: [name: string, value: ComponentChildren][] }) {
+  return (
+    <dl class="facts">
+      {of.filter(([, value]) => value !== null && value !== undefined).map(([name, value]) => (
+        <div><dt>{name}</dt><dd>{value}</dd></div>
+      ))}
+    </dl>
+  );
+}
+
+// Tiles are the few numbers that count.
+export function Tiles({ of }: { of: [name: string, value: ComponentChildren, link?: JSX.Element | null][] }) {
+  return (
+    <dl class="tiles">
+      {of.map(([name, value, link]) => <div><dt>{name}</dt><dd>{value}{link ? <> {link}</> : null}</dd></div>)}
+    </dl>
+  );
+}
+
+const shownBytes = 16 << 10;
+
+// Body shows the body of a message: as JSON laid out, where it is some; binary as bytes.
+export function Body({ body, encoding, truncated, name }: { body: string; encoding?: string; truncated?: boolean; name: string }) {
+  const [all, setAll] = useState(false);
+  const [raw, setRaw] = useState(false);
+  const binary = encoding === "base64";
+  let text = binary ? dump(body) : body;
+  let json = false;
+  if (!binary && !truncated && body.length < 1 << 20 && /^\s*[[{]/.test(body)) {
+    try {
+      const laid = JSON.stringify(JSON.parse(body), null, 2);
+      json = true;
+      if (!raw) text = laid;
+    } catch {
+      json = false;
+    }
+  }
+  const long = text.length > shownBytes;
+  return (
+    <div class="body">
+      <pre tabIndex={0} dir="auto" aria-label="body"><Safe text={all ? text : text.slice(0, shownBytes)} /></pre>
+      <div class="actions">
+        {binary ? <span class="hint">binary</span> : null}
+        {truncated ? <span class="hint">only its beginning</span> : null}
+        {json ? <button type="button" aria-pressed={raw} onClick={() => setRaw(!raw)}>As it was sent</button> : null}
+        {long && !all ? <button type="button" onClick={() => setAll(true)}>Show all {bytes(text.length)}</button> : null}
+        <button type="button" onClick={() => save(name + ".txt", body)}>Save{binary ? " as base64" : ""}</button>
+      </div>
+    </div>
+  );
+}
+
+// dump writes base64 as lines of bytes.
+function dump(base64: string): string {
+  let data: string;
+  try {
+    data = atob(base64);
+  } catch {
+    return base64;
+  }
+  const lines: string[] = [];
+  for (let at = 0; at < Math.min(data.length, 4096); at += 16) {
+    const row = [...data.slice(at, at + 16)];
+    const hex = row.map((c) => c.charCodeAt(0).toString(16).padStart(2, "0")).join(" ");
+    lines.push(at.toString(16).padStart(6, "0") + "  " + hex.padEnd(48) + " " + row.map((c) => (c >= " " && c <= "~" ? c : ".")).join(""));
+  }
+  if (data.length > 4096) lines.push(`… ${count(data.length - 4096)} more bytes`);
+  return lines.join("\n");
+}
+
+// Progress is how far something is.
+export function Progress({ done, of, label }: { done: number; of: number; label: string }) {
+  return (
+    <div class="progress">
+      <progress value={done} max={Math.max(of, 1)} aria-label={label} />
+      <span>{count(done)} of {count(of)}</span>
+    </div>
+  );
+}
+
+// table makes a file for a spreadsheet.
+export function exportTable(name: string, head: string[], rows: (string | number | null | undefined)[][]) {
+  const lines = [head, ...rows].map((row) => row.map((v) => cell(v === null || v === undefined ? "" : String(v))).join(","));
+  save(name + ".csv", lines.join("\r\n") + "\r\n", "text/csv");
+}

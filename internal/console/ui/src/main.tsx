@@ -1,0 +1,145 @@
+import { h, Fragment, render, type ComponentType } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { discover, has, openSession, reached, session } from "./api";
+import { A, Empty, notice, Page, Trouble } from "./components";
+import { place } from "./router";
+import { Safe } from "./text";
+import { OverviewPage } from "./pages/overview";
+import { QueuePage, QueuesPage } from "./pages/queues";
+import { SignIn, SignedIn } from "./pages/session";
+import { TopicPage, TopicsPage } from "./pages/topics";
+import { SubscriptionPage, SubscriptionsPage } from "./pages/subscriptions";
+import { DeadLettersPage } from "./pages/deadletters";
+import { PolicyPage } from "./pages/policy";
+import { FilterPage } from "./pages/filter";
+import { FunctionPage, FunctionsPage } from "./pages/functions";
+import { TopologyPage } from "./pages/topology";
+import { AlarmsPage, MetricsPage } from "./pages/metrics";
+import { LogsPage, TailPage } from "./pages/logs";
+import { ClockPage, IdentityPage, paint, SettingsPage } from "./pages/dev";
+
+const pages: Record<string, [title: string, page: ComponentType]> = {
+  "": ["Overview", OverviewPage],
+  queues: ["Queues", QueuesPage],
+  queue: ["Queue", QueuePage],
+  topics: ["Topics", TopicsPage],
+  topic: ["Topic", TopicPage],
+  subscriptions: ["Subscriptions", SubscriptionsPage],
+  subscription: ["Subscription", SubscriptionPage],
+  "dead-letters": ["Dead letters", DeadLettersPage],
+  policy: ["Delivery policy", PolicyPage],
+  filter: ["Filter policy", FilterPage],
+  functions: ["Functions", FunctionsPage],
+  function: ["Function", FunctionPage],
+  topology: ["Topology", TopologyPage],
+  metrics: ["Metrics", MetricsPage],
+  alarms: ["Alarms", AlarmsPage],
+  logs: ["Logs", LogsPage],
+  tail: ["Live tail", TailPage],
+  clock: ["Clock and faults", ClockPage],
+  identity: ["Identity", IdentityPage],
+  settings: ["Settings", SettingsPage],
+};
+
+const menu: [group: string, entries: [page: string, name: string][]][] = [
+  ["See", [["", "Overview"], ["topics", "Topics"], ["subscriptions", "Subscriptions"], ["queues", "Queues"], ["functions", "Functions"], ["topology", "Topology"]]],
+  ["Mend", [["dead-letters", "Dead letters"], ["policy", "Policy simulator"]]],
+  ["Watch", [["metrics", "Metrics"], ["alarms", "Alarms"], ["logs", "Logs"], ["tail", "Live tail"]]],
+  ["Server", [["clock", "Clock and faults"], ["identity", "Identity"], ["settings", "Settings"]]],
+];
+
+// needs is the path of the API that a page is about.
+const needs: Record<string, string> = { "dead-letters": "dead-letters", policy: "policy-plan", filter: "filter-test", metrics: "metrics", alarms: "alarms", logs: "log-groups", tail: "events", identity: "identity", settings: "settings" };
+
+const offers = (page: string) => !needs[page] || has(needs[page]);
+
+// above is the entry of the menu that a page belongs to.
+const above: Record<string, string> = { queue: "queues", topic: "topics", subscription: "subscriptions", delivery: "subscriptions", filter: "subscriptions", function: "functions" };
+
+function Menu() {
+  const [open, setOpen] = useState(false);
+  const now = above[place.value.page] ?? place.value.page;
+  useEffect(() => setOpen(false), [place.value]);
+  return (
+    <nav aria-label="main" class={open ? "menu open" : "menu"}>
+      <div class="brand">
+        <A page="">Godwit</A>
+        <button type="button" class="menu-button" aria-expanded={open} aria-controls="menu" onClick={() => setOpen(!open)}>Menu</button>
+      </div>
+      <div id="menu" class="entries">
+        {menu.filter(([, entries]) => entries.some(([page]) => offers(page))).map(([group, entries]) => (
+          <div>
+            <p class="group" id={"menu-" + group}>{group}</p>
+            <ul aria-labelledby={"menu-" + group}>
+              {entries.filter(([page]) => offers(page)).map(([page, name]) => (
+                <li class={page === now ? "current" : undefined}><A page={page}>{name}</A></li>
+              ))}
+            </ul>
+          </div>
+        ))}
+        <SignedIn />
+      </div>
+    </nav>
+  );
+}
+
+function Notice() {
+  const said = notice.value;
+  useEffect(() => {
+    if (!said || said.bad) return;
+    const timer = setTimeout(() => (notice.value = null), 8000);
+    return () => clearTimeout(timer);
+  }, [said]);
+  return (
+    <div class="notices" role="status" aria-live="polite">
+      {said ? <div class={said.bad ? "notice bad" : "notice"}><Safe text={said.text} max={1000} /> <button type="button" class="link" onClick={() => (notice.value = null)}>Close</button></div> : null}
+    </div>
+  );
+}
+
+function App() {
+  const [error, setError] = useState<Error | null>(null);
+  const first = useRef(true);
+  const main = useRef<HTMLElement>(null);
+  const open = () => openSession().then(() => setError(null), setError);
+  useEffect(() => void open(), []);
+  const inside = session.value !== null && (!session.value.required || !!session.value.user);
+  useEffect(() => {
+    if (inside) void discover();
+  }, [inside]);
+  const { page } = place.value;
+  const found = pages[page];
+  useEffect(() => {
+    const named = place.value.params.arn ?? place.value.params.queue ?? "";
+    document.title = (found ? found[0] : "Not found") + (named ? " " + named.split(":").pop() : "") + " – Godwit";
+    if (first.current) {
+      first.current = false;
+      return;
+    }
+    main.current?.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true });
+    scrollTo(0, 0);
+  }, [page, place.value.params.arn]);
+
+  const who = session.value;
+  if (who === null) return <main class="alone">{error ? <><Trouble error={error} /><button type="button" onClick={open}>Try again</button></> : <p class="hint" aria-busy="true">Loading…</p>}</main>;
+  if (who.required && !who.user) return <main class="alone"><SignIn /><Notice /></main>;
+  const Shown = found?.[1];
+  return (
+    <>
+      <a class="skip" href="#content" onClick={(e) => { e.preventDefault(); main.current?.focus(); }}>Skip to the content</a>
+      <Menu />
+      <main id="content" ref={main} tabIndex={-1}>
+        {reached.value ? null : <p class="trouble" role="alert">The server does not answer. What is shown may be old.</p>}
+        {Shown && !offers(page) ? (
+          <Page title={found[0]}><Empty><p>This server does not offer that. <A page="">To the overview.</A></p></Empty></Page>
+        ) : Shown ? <Shown key={page + "?" + (place.value.params.arn ?? "")} /> : (
+          <Page title="Not found"><Empty><p>There is no such page. <A page="">To the overview.</A></p></Empty></Page>
+        )}
+      </main>
+      <Notice />
+    </>
+  );
+}
+
+paint();
+render(<App />, document.getElementById("app")!);

@@ -1,0 +1,181 @@
+import { h, Fragment } from "preact";
+import { useState } from "preact/hooks";
+import { has, post, useData } from "../api";
+import { Act, Arn, Empty, Facts, Field, Page, Section, Shown, State, Sure, Table, tell } from "../components";
+import { place } from "../router";
+import { count, Safe, span, Time } from "../text";
+
+interface Reading {
+  clock: string;
+  now: string;
+  next: string | null;
+}
+
+// jumps are the stops of the slider, in seconds.
+const jumps = [1, 10, 60, 600, 3600, 6 * 3600, 86400, 7 * 86400, 23 * 86400, 25 * 86400];
+
+export function ClockPage() {
+  const clock = useData<Reading>("/_godwit/clock", {}, 1000);
+  const [stop, setStop] = useState(2);
+  const advance = (by: string) => async () => {
+    const moved = await post<{ now: string; ran: number; error?: string }>("/_godwit/clock", { advance: by });
+    clock.reload();
+    return moved.error ? moved.error : `${count(moved.ran)} timers ran. It is ${moved.now}.`;
+  };
+  return (
+    <Page title="Clock and faults">
+      <Section title="Clock">
+        <Shown of={clock}>
+          {(c) => (
+            <>
+              <Facts of={[["clock", c.clock], ["now", <Time at={c.now} />], ["next timer", c.next ? <><Time at={c.next} />, in {span((Date.parse(c.next) - Date.parse(c.now)) / 1000)}</> : "none"]]} />
+              {c.clock === "virtual" ? (
+                <>
+                  <Field label={"Move forward by " + span(jumps[stop])}>
+                    {(id) => <input id={id} type="range" min="0" max={jumps.length - 1} step="1" value={stop} aria-valuetext={span(jumps[stop])} onInput={(e) => setStop(Number(e.currentTarget.value))} />}
+                  </Field>
+                  <div class="actions">
+                    <Act kind="main" run={advance(jumps[stop] + "s")}>Move {span(jumps[stop])}</Act>
+                    <Act disabled={!c.next} run={advance(Math.max((Date.parse(c.next ?? c.now) - Date.parse(c.now)) / 1000, 0) + "s")}>Move to the next timer</Act>
+                  </div>
+                </>
+              ) : <Empty><p>This server goes by the machine's clock, which nobody moves. Start it with <code>godwit dev --clock virtual</code> to see 23 days of retries in seconds.</p></Empty>}
+            </>
+          )}
+        </Shown>
+      </Section>
+      <Faults />
+      {has("reset") ? <Reset /> : null}
+    </Page>
+  );
+}
+
+function Faults() {
+  const faults = useData<{ faults: { arn: string; fault: string }[] }>("/_godwit/faults", {}, 3000);
+  const [arn, setArn] = useState(place.value.params.arn ?? "");
+  const [fault, setFault] = useState("unavailable");
+  const set = (on: string, what: string) => async () => {
+    await post("/_godwit/faults", { arn: on, fault: what });
+    faults.reload();
+    return what === "none" ? "It works again." : "It fails from now on.";
+  };
+  return (
+    <Section title="Faults on purpose" hint="A queue, a function, a stream or a platform fails as its owner's outage would make it. Faults are forgotten when the server ends.">
+      <form class="filters" onSubmit={async (e) => { e.preventDefault(); try { tell(await set(arn.trim(), fault)()); } catch (err) { tell((err as Error).message, true); } }}>
+        <Field label="ARN; * in the place of the name is all of the service">{(id) => <input id={id} value={arn} size={50} required spellcheck={false} placeholder="arn:aws:sqs:us-east-1:000000000000:orders" onInput={(e) => setArn(e.currentTarget.value)} />}</Field>
+        <Field label="Fault">{(id) => (
+          <select id={id} value={fault} onChange={(e) => setFault(e.currentTarget.value)}>
+            {["unavailable", "throttled", "internal", "denied"].map((f) => <option value={f}>{f}</option>)}
+          </select>
+        )}</Field>
+        <button type="submit">Make it fail</button>
+      </form>
+      <Shown of={faults}>
+        {(data) => data.faults?.length ? (
+          <Table caption="Faults" rows={data.faults} keyOf={(f) => f.arn} columns={[
+            { name: "what", cell: (f) => <Arn arn={f.arn} /> },
+            { name: "fault", cell: (f) => <State of={f.fault} /> },
+            { name: "commands", cell: (f) => <Act run={set(f.arn, "none")}>End it</Act> },
+          ]} />
+        ) : <Empty><p>Nothing is made to fail.</p></Empty>}
+      </Shown>
+    </Section>
+  );
+}
+
+function Reset() {
+  const [asking, setAsking] = useState(false);
+  return (
+    <Section title="Begin anew" hint="Deletes all queues, topics, functions and messages. Only godwit dev does that.">
+      <div><button type="button" class="danger" onClick={() => setAsking(true)}>Reset…</button></div>
+      {asking ? <Sure title="Delete everything?" name="reset" verb="Delete everything" onClose={() => setAsking(false)} run={async () => { await post("reset", { confirm: "reset" }); tell("Everything is gone."); }}><p>All queues, topics, subscriptions, functions and messages of this server.</p></Sure> : null}
+    </Section>
+  );
+}
+
+export function IdentityPage() {
+  const identity = useData<{ users: { name: string; arn: string; keys: { id: string; status: string; lastUsedAt: string | null }[] }[]; roles: { name: string; arn: string }[] }>("identity", {}, 15_000);
+  return (
+    <Page title="Identity">
+      <Shown of={identity}>
+        {(data) => (
+          <>
+            <Section title="Users">
+              {data.users?.length ? (
+                <Table caption="Users" rows={data.users} keyOf={(u) => u.arn} columns={[
+                  { name: "name", cell: (u) => <Safe text={u.name} /> },
+                  { name: "ARN", cell: (u) => <code><Safe text={u.arn} /></code> },
+                  { name: "access keys", cell: (u) => u.keys?.length ? <ul class="plain">{u.keys.map((k) => <li key={k.id}><code>{k.id}</code> <State of={k.status} /> <span class="hint">{k.lastUsedAt ? <>used <Time at={k.lastUsedAt} /></> : "never used"}</span></li>)}</ul> : "none" },
+                ]} />
+              ) : <Empty><p>There are no users. Make one with <code>aws iam create-user</code>, and give it <code>godwit:Read</code> so that it can use this console.</p></Empty>}
+            </Section>
+            <Section title="Roles">
+              {data.roles?.length ? (
+                <Table caption="Roles" rows={data.roles} keyOf={(r) => r.arn} columns={[
+                  { name: "name", cell: (r) => <Safe text={r.name} /> },
+                  { name: "ARN", cell: (r) => <code><Safe text={r.arn} /></code> },
+                ]} />
+              ) : <Empty><p>There are no roles. Functions need one: <code>aws iam create-role</code>.</p></Empty>}
+            </Section>
+          </>
+        )}
+      </Shown>
+    </Page>
+  );
+}
+
+export function SettingsPage() {
+  const settings = useData<{ settings: { name: string; value: string; default?: string }[] }>("settings", {}, 0);
+  return (
+    <Page title="Settings">
+      <Shown of={settings}>
+        {(data) => data.settings?.length ? (
+          <Section title="How this server was started" hint="Settings are flags, GODWIT_… variables or lines of the configuration file: they change with a restart.">
+            <Table caption="Settings" rows={data.settings} keyOf={(s) => s.name} columns={[
+              { name: "setting", cell: (s) => <code>--<Safe text={s.name} /></code> },
+              { name: "value", cell: (s) => <Safe text={s.value} max={300} /> },
+              { name: "default", cell: (s) => <span class="hint"><Safe text={s.default} max={300} /></span> },
+            ]} />
+          </Section>
+        ) : <Empty><p>The server tells nothing of its settings.</p></Empty>}
+      </Shown>
+      <Appearance />
+    </Page>
+  );
+}
+
+// Appearance is kept by the browser.
+function Appearance() {
+  const [now, setNow] = useState(scheme());
+  return (
+    <Section title="This browser">
+      <Field label="Colours">{(id) => (
+        <select id={id} value={now} onChange={(e) => { setNow(e.currentTarget.value); paint(e.currentTarget.value); }}>
+          <option value="">as the system has them</option><option value="light">light</option><option value="dark">dark</option>
+        </select>
+      )}</Field>
+    </Section>
+  );
+}
+
+const kept = "godwit-scheme";
+
+function scheme(): string {
+  try {
+    return localStorage.getItem(kept) ?? "";
+  } catch {
+    return ""; // a browser that keeps nothing
+  }
+}
+
+// paint gives the page its colours, and keeps what was chosen.
+export function paint(chosen?: string) {
+  if (chosen !== undefined) {
+    try {
+      localStorage.setItem(kept, chosen);
+    } catch {
+      tell("This browser keeps nothing: it is forgotten with the page.", true);
+    }
+  }
+  document.documentElement.style.colorScheme = (chosen ?? scheme()) || "light dark";
+}

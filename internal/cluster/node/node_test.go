@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,11 +50,6 @@ func run(t *testing.T, log *simulated.Cluster, rank int, change func(*node.Optio
 			p.owned = append(p.owned, o.Epoch())
 			return nil
 		},
-		Failed: func(err error) {
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			p.failed = append(p.failed, err)
-		},
 	}
 	if change != nil {
 		change(&o)
@@ -64,7 +60,13 @@ func run(t *testing.T, log *simulated.Cluster, rank int, change func(*node.Optio
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
-	running.Go(func() { p.Run(ctx) })
+	running.Go(func() {
+		if err := p.Run(ctx); err != nil {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.failed = append(p.failed, err)
+		}
+	})
 	p.end = sync.OnceFunc(func() {
 		cancel()
 		running.Wait()
@@ -310,15 +312,16 @@ func TestTrim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := simulated.New()
 		var mu sync.Mutex
-		asked, below := map[int]int{}, uint64(0)
+		asked, durable := map[int]int{}, uint64(0)
 		var ps []*process
 		for rank := range 2 {
 			ps = append(ps, run(t, log, rank, func(o *node.Options) {
-				o.Trim = func(context.Context) uint64 {
+				o.LogLimit = 1 << 40
+				o.Members = func(context.Context) []node.Member {
 					mu.Lock()
 					defer mu.Unlock()
 					asked[rank]++
-					return below
+					return []node.Member{{Known: true, Durable: durable}, {Known: true, Durable: durable + 5}}
 				}
 			}))
 		}
@@ -327,7 +330,7 @@ func TestTrim(t *testing.T) {
 			t.Errorf("the log begins at %d, %v", first, err)
 		}
 		mu.Lock()
-		below = 10
+		durable = 9
 		mu.Unlock()
 		pass(time.Minute)
 		if first, _, err := ps[0].way.Ends(t.Context()); first != 10 || err != nil {
@@ -337,6 +340,57 @@ func TestTrim(t *testing.T) {
 		defer mu.Unlock()
 		if asked[0] == 0 || asked[1] > 0 {
 			t.Errorf("asked: %v", asked)
+		}
+	})
+}
+
+// Where another node has something of the cell, nobody begins it anew.
+func TestMayNotFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var may atomic.Bool
+		p := run(t, simulated.New(), 0, func(o *node.Options) { o.MayFound = func(context.Context) bool { return may.Load() } })
+		pass(time.Minute)
+		if s := p.state(); s.Epoch != 0 {
+			t.Errorf("%+v", s)
+		}
+		may.Store(true)
+		pass(2 * lease)
+		if s := p.state(); s.Owner != "n0" || !s.Serving {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// Another process owns the cell once it was handed over, with all that was written before.
+func TestHandOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := simulated.New()
+		ps := []*process{run(t, log, 0, nil), run(t, log, 1, nil)}
+		if err := ps[0].HandOver(t.Context(), ps[1].state().Process); !errors.Is(err, node.ErrNotOwner) {
+			t.Errorf("without an owner: %v", err)
+		}
+		pass(2 * lease)
+		b := new(mutation.Batch)
+		b.Set([]byte("k"), []byte("v"))
+		if err := ps[0].Owner().Apply(true, b); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if err := ps[0].HandOver(t.Context(), ps[1].state().Process); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if took := time.Since(began); took > 200*time.Millisecond {
+			t.Errorf("it took %s", took)
+		}
+		if s := ps[1].state(); s.Owner != "n1" || s.Epoch != 2 || !s.Own || !s.Serving {
+			t.Errorf("%+v", s)
+		}
+		if v, ok, err := ps[1].Owner().Get(nil, []byte("k")); string(v) != "v" || !ok || err != nil {
+			t.Errorf("%q, %t, %v", v, ok, err)
+		}
+		if s := ps[0].state(); s.Own || s.Serving {
+			t.Errorf("%+v", s)
 		}
 	})
 }

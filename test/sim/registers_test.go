@@ -320,9 +320,11 @@ func targetRequest(target string, in any) *http.Request {
 func keyRequest(operation string, in any) *http.Request {
 	return targetRequest("TrentService."+operation, in)
 }
+
 func logRequest(operation string, in any) *http.Request {
 	return targetRequest("Logs_20140328."+operation, in)
 }
+
 func streamRequest(operation string, in any) *http.Request {
 	return targetRequest("Firehose_20150804."+operation, in)
 }

@@ -289,12 +289,14 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	sending, err := senders.Open(senders.Options{
-		Config: deps.Config, Clock: deps.Clock, Engine: engine, Ledger: ledger, Receipt: counting.TextReceipt, Trust: trust, Own: deps.ownPorts(),
+		Config: deps.Config, Clock: deps.Clock, Engine: engine, Ledger: ledger, Receipt: counting.TextReceipt,
+		Ended: func(e *deliver.Event) { events.Delivery(e) }, PublicURL: url, Trust: trust, Own: deps.ownPorts(),
 		Connections: deps.Limits.outgoing, Dial: deps.World.Dial,
 	})
 	if err != nil {
 		return Parts{}, err
 	}
+	events = append(events, sending.Texts.Book)
 	deps.OnStop("endpoints' connections", func(context.Context) error {
 		sending.Close()
 		return nil
@@ -302,7 +304,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	if err := startStreams(deps, hoses, trust, watching, groups, engine, &roles.Service{Sessions: sessions, Principal: "firehose.amazonaws.com", Session: "AWSFirehose"}); err != nil {
 		return Parts{}, err
 	}
-	sending.ByProtocol[topic.Firehose] = firehosesender.New(hoses.Module, &roles.Service{
+	sending.ByProtocol[topic.Firehose] = firehosesender.New(hoses, &roles.Service{
 		Sessions: sessions, Principal: "sns.amazonaws.com", Session: "SNS", Authorizer: asked,
 	})
 	scheduler := deliver.New(deliver.Options{
@@ -356,27 +358,27 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	checks := append(guard.checks(), auditChecks(trail)...)
 	own := operating.API(operating.Parts{
 		Config: deps.Config, Clock: deps.Clock, Virtual: deps.Virtual, URL: url, Engine: engine, Totals: watching.Queues, Alarms: watching.Alarms, Checks: checks,
-		Listen: lately.set, Gate: gate,
+		Listen: lately.set, Gate: gate, Operator: operator,
 	})
 	maps.Copy(own, map[string]http.Handler{
 		"GET " + adminPrefix + "clock":             admin.ReadClock(deps.Clock, deps.Virtual),
 		"POST " + adminPrefix + "clock":            admin.Clock(deps.Virtual, log.Sync),
-		"GET " + adminPrefix + "deliveries":        admin.Deliveries(engine),
+		"GET " + adminPrefix + "deliveries":        admin.Deprecated(admin.Deliveries(engine)),
 		"GET " + lambda.DownloadPath:               admin.FunctionCode(functions, deps.Clock),
 		"GET " + adminPrefix + "faults":            admin.ListFaults(engine),
 		"POST " + adminPrefix + "keys/rotate-root": admin.RotateRoot(rotation(deps.Config, kmsKeys.Rewrap)),
 
 		"POST " + adminPrefix + "faults": faults(deps.Config, engine),
-		"GET " + adminPrefix + "queue":   admin.Queue(engine, watching.Queues),
+		"GET " + adminPrefix + "queue":   admin.Deprecated(admin.Queue(engine, watching.Queues)),
 
 		"GET " + adminPrefix + "outbox":                sending.Mails.Handler(),
 		"GET " + adminPrefix + "outbox/push":           sending.Pushes.Handler(),
 		"GET " + adminPrefix + "outbox/sms":            sending.Texts.Handler(),
 		"POST " + adminPrefix + "sms/receive":          sending.Texts.Receiver(),
-		"GET " + adminPrefix + "events":                admin.Events(engine),
-		"GET " + adminPrefix + "backlog":               admin.Backlog(engine),
-		"POST " + adminPrefix + "subscriptions/pause":  admin.Pause(operator, engine),
-		"POST " + adminPrefix + "subscriptions/resume": admin.Resume(operator, engine),
+		"GET " + adminPrefix + "events":                admin.Deprecated(admin.Events(engine)),
+		"GET " + adminPrefix + "backlog":               admin.Deprecated(admin.Backlog(engine)),
+		"POST " + adminPrefix + "subscriptions/pause":  admin.Deprecated(admin.Pause(operator, engine)),
+		"POST " + adminPrefix + "subscriptions/resume": admin.Deprecated(admin.Resume(operator, engine)),
 		"POST " + adminPrefix + "deliveries/retry":     admin.Retry(engine),
 		"POST " + adminPrefix + "deliveries/drop":      admin.Drop(operator),
 	})
@@ -385,7 +387,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	return Parts{
-		Wire: mailpages.Serve(mailpages.Options{Engine: engine, NewToken: newToken, Logger: deps.Log}, signed.keys.Serve(answers)), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.Refusals(),
+		Wire: sending.Texts.Callbacks(mailpages.Serve(mailpages.Options{Engine: engine, NewToken: newToken, Logger: deps.Log}, signed.keys.Serve(answers))), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.Refusals(),
 		Operator:  gate.Operator(),
 		Console:   pages,
 		Operated:  operated(deps, trail),

@@ -365,27 +365,27 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	checks := append(guard.checks(), auditChecks(trail)...)
 	own := operating.API(operating.Parts{
 		Config: deps.Config, Clock: deps.Clock, Virtual: deps.Virtual, URL: url, Engine: engine, Totals: watching.Queues, Alarms: watching.Alarms, Checks: checks,
-		Listen: lately.set, Gate: gate,
+		Listen: lately.set, Gate: gate, Operator: operator,
 	})
 	maps.Copy(own, map[string]http.Handler{
 		"GET " + adminPrefix + "clock":             admin.ReadClock(deps.Clock, deps.Virtual),
 		"POST " + adminPrefix + "clock":            admin.Clock(deps.Virtual, log.Sync),
-		"GET " + adminPrefix + "deliveries":        admin.Deliveries(engine),
+		"GET " + adminPrefix + "deliveries":        admin.Deprecated(admin.Deliveries(engine)),
 		"GET " + lambda.DownloadPath:               admin.FunctionCode(functions, deps.Clock),
 		"GET " + adminPrefix + "faults":            admin.ListFaults(engine),
 		"POST " + adminPrefix + "keys/rotate-root": admin.RotateRoot(rotation(deps.Config, kmsKeys.Rewrap)),
 
 		"POST " + adminPrefix + "faults": faults(deps.Config, engine),
-		"GET " + adminPrefix + "queue":   admin.Queue(engine, watching.Queues),
+		"GET " + adminPrefix + "queue":   admin.Deprecated(admin.Queue(engine, watching.Queues)),
 
 		"GET " + adminPrefix + "outbox":                sending.Mails.Handler(),
 		"GET " + adminPrefix + "outbox/push":           sending.Pushes.Handler(),
 		"GET " + adminPrefix + "outbox/sms":            sending.Texts.Handler(),
 		"POST " + adminPrefix + "sms/receive":          sending.Texts.Receiver(),
-		"GET " + adminPrefix + "events":                admin.Events(engine),
-		"GET " + adminPrefix + "backlog":               admin.Backlog(engine),
-		"POST " + adminPrefix + "subscriptions/pause":  admin.Pause(operator, engine),
-		"POST " + adminPrefix + "subscriptions/resume": admin.Resume(operator, engine),
+		"GET " + adminPrefix + "events":                admin.Deprecated(admin.Events(engine)),
+		"GET " + adminPrefix + "backlog":               admin.Deprecated(admin.Backlog(engine)),
+		"POST " + adminPrefix + "subscriptions/pause":  admin.Deprecated(admin.Pause(operator, engine)),
+		"POST " + adminPrefix + "subscriptions/resume": admin.Deprecated(admin.Resume(operator, engine)),
 		"POST " + adminPrefix + "deliveries/retry":     admin.Retry(engine),
 		"POST " + adminPrefix + "deliveries/drop":      admin.Drop(operator),
 	})

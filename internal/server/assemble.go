@@ -37,6 +37,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/deliver"
 	firehosesender "godwit.dev/godwit/internal/deliver/firehose"
+	mailsender "godwit.dev/godwit/internal/deliver/mail"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/monitor/logs"
@@ -117,6 +118,8 @@ type World struct {
 	Store func() (st store.Store, full func() bool, err error)
 	// Dial makes the connections to HTTP endpoints and to functions elsewhere.
 	Dial limit.Dial
+	// Mails takes mails further, whatever the settings name.
+	Mails mailsender.Transport
 	// Exit ends the process, after a failure that it cannot go on from.
 	Exit func(error)
 	// Root is the root key of what Store opens; nil: one is drawn.
@@ -254,8 +257,12 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	deps.OnStop("engine", func(context.Context) error { return engine.Close() })
-	debug.FreeOSMemory() // what reading the state has left behind
-	deps.OnStop("memory", heap.Release())
+	if deps.World.Store == nil { // what is simulated shares the process with much else
+		if deps.Config.Store != config.MemoryStore {
+			debug.FreeOSMemory() // what reading the state has left behind
+		}
+		deps.OnStop("memory", heap.Release())
+	}
 	go func() {
 		<-deps.Draining
 		engine.Drain()
@@ -291,7 +298,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	sending, err := senders.Open(senders.Options{
 		Config: deps.Config, Clock: deps.Clock, Engine: engine, Ledger: ledger, Receipt: counting.TextReceipt,
 		Ended: func(e *deliver.Event) { events.Delivery(e) }, PublicURL: url, Trust: trust, Own: deps.ownPorts(),
-		Connections: deps.Limits.outgoing, Dial: deps.World.Dial,
+		Connections: deps.Limits.outgoing, Dial: deps.World.Dial, Mails: deps.World.Mails,
 	})
 	if err != nil {
 		return Parts{}, err

@@ -62,6 +62,15 @@ func TestTerraformIdentity(t *testing.T) {
 	tf.lifeCycle(t, 25, nil, []string{"-var", "changed=true"})
 }
 
+// TestTerraformStreams is TestTerraform of delivery streams, where roles have to be there and
+// to trust Firehose.
+func TestTerraformStreams(t *testing.T) {
+	t.Parallel()
+	tf := newTerraform(t, filepath.Join("streams", "main.tf"), "--enforce")
+	tf.env = append(tf.env, "TF_VAR_access_key="+rootKey, "TF_VAR_secret_key="+rootSecret)
+	tf.lifeCycle(t, 12, nil, []string{"-var", "changed=true"})
+}
+
 // lifeCycle applies first, which makes at least n resources, then second, and destroys all.
 func (tf *terraform) lifeCycle(t *testing.T, n int, first, second []string) {
 	t.Helper()

@@ -25,9 +25,9 @@ tests-of = -run "^($$(grep -rl --include='*_test.go' 'test/$(1)"' cmd internal t
 	xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\)(t .*/\1/p' | paste -sd'|' -))$$" \
 	$$(grep -rl --include='*_test.go' 'test/$(1)"' cmd internal test examples | xargs -n1 dirname | sort -u | sed 's,^,./,')
 
-# Tests gain nothing by the profile that the compiler goes by (cmd/godwit/default.pgo), and
-# would have every package compiled once more.
-vet lint unit drive full programs soak fuzz: export GOFLAGS := $(GOFLAGS) -pgo=off
+# Tests gain nothing by the profile that the compiler goes by (cmd/godwit/default.pgo), which
+# would have every package compiled once more, and nothing by DWARF, which is half of a link.
+vet lint unit drive full programs soak fuzz: export GOFLAGS := $(GOFLAGS) -pgo=off -ldflags=-w
 
 .PHONY: all build run test test-all vet lint format unit drive full programs soak bench pgo fuzz clean
 

@@ -12,7 +12,8 @@ import (
 )
 
 // TestRefusals: rings 1 to 3 refuse by rules with fields. Each rule has a sentence in
-// api/refusal, with a place for each field; nothing else there makes sentences.
+// api/refusal, with a place for each field; nothing else there makes sentences: the name
+// of a rule is none, it starts with its package, and neither is a field.
 func TestRefusals(t *testing.T) {
 	sentences := sentencesOf(t)
 	rules := map[string]bool{}
@@ -29,6 +30,9 @@ func TestRefusals(t *testing.T) {
 				for i, value := range n.Values {
 					if call, ok := value.(*ast.CallExpr); ok && selected(call.Fun, "fault") == "fault.NewRule" {
 						rules[pkg+"."+n.Names[i].Name] = true
+						if name := literal(call.Args[1], nil); sentence.MatchString(name) || !strings.Contains(name, ": ") {
+							t.Errorf("%s names a rule %q, which is for logs: its sentence is in api/refusal", file, name)
+						}
 					}
 				}
 			case *ast.SelectorExpr:
@@ -40,6 +44,11 @@ func TestRefusals(t *testing.T) {
 				with, ok := n.Fun.(*ast.SelectorExpr)
 				if !ok || with.Sel.Name != "With" {
 					return true
+				}
+				for _, field := range n.Args {
+					if text := literal(field, nil); sentence.MatchString(text) {
+						t.Errorf("%s gives the field %q: what a client reads is in api/refusal", file, text)
+					}
 				}
 				rule := selected(with.X, pkg)
 				if format, ok := sentences[rule]; ok && len(verb.FindAllString(format, -1)) != len(n.Args) {
@@ -63,6 +72,9 @@ func TestRefusals(t *testing.T) {
 		t.Error("there are no rules")
 	}
 }
+
+// sentence is what ends as one does.
+var sentence = regexp.MustCompile(`\w[.!]["”]?$`)
 
 var verb = regexp.MustCompile(`%[a-z]`)
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"godwit.dev/godwit/cmd/godwit/operate"
 	"godwit.dev/godwit/internal/bootstrap"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server"
@@ -35,8 +36,18 @@ type cli struct {
 	Salvage salvage    `cmd:"" help:"Copy what can be read of a damaged data directory into a new one."`
 	Cluster clusters   `cmd:"" help:"Look at a cluster."`
 	Policy  policy     `cmd:"" help:"Look at delivery policies."`
-	Version version    `cmd:"" help:"Print the version."`
-	Help    help       `cmd:"" help:"Print the help of a command."`
+
+	Queues        operate.Queues        `cmd:"" help:"List the queues of a server, or show one."`
+	Topics        operate.Topics        `cmd:"" help:"List topics, or show one."`
+	Subscriptions operate.Subscriptions `cmd:"" help:"List subscriptions; pause and resume them."`
+	Deliveries    operate.Deliveries    `cmd:"" help:"List the deliveries of a subscription."`
+	Messages      operate.Messages      `cmd:"" help:"Show messages of a queue, without touching them."`
+	DLQ           operate.DLQ           `cmd:"" name:"dlq" help:"Look at dead letters, and move them back."`
+	Functions     operate.Functions     `cmd:"" help:"List functions, or show one."`
+	Doctor        operate.Doctor        `cmd:"" help:"Tell what needs a person; the status is 1 if anything is critical."`
+
+	Version version `cmd:"" help:"Print the version."`
+	Help    help    `cmd:"" help:"Print the help of a command."`
 
 	ShowVersion kong.VersionFlag `name:"version" env:"-" help:"Print the version."`
 
@@ -49,7 +60,9 @@ type dev struct {
 	Clock config.ClockKind `enum:"system,virtual" default:"system" help:"Clock to run on: ${enum} (${default}). A virtual one moves only by POST /_godwit/clock."`
 	Store config.StoreKind `enum:"pebble,memory" default:"pebble" help:"What keeps the state: ${enum} (${default})."`
 
-	Nodes int `default:"1" placeholder:"N" help:"Try out a cluster: run so many nodes, 1 or 3, as processes of their own, at --listen and the two ports behind it (and ten further on for their logs), with data in directories 1, 2, 3 of --data (${default})."`
+	Nodes int `default:"1" placeholder:"N" help:"Try out a cluster: run so many nodes, 1 or 3, as processes of their own, at --listen and the two ports behind it (and ten and twenty further on for their logs and for each other), with data in directories 1, 2, 3 of --data (${default})."`
+
+	ClusterLogLimit int64 `default:"1GiB" type:"bytes" placeholder:"BYTES" help:"How large the nodes' log may become for nodes that do not answer; at twice that it is kept for a majority only (${default})."`
 
 	NodeFile string `hidden:"" env:"-"` // of a process that is one of these
 
@@ -79,7 +92,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, began time.Ti
 	if command.Command() != "help" {
 		warnOfVariables(stderr, flags.Variables)
 	}
-	err = command.Run(&process{args: args, stdin: stdin, stdout: stdout, stderr: stderr, began: began})
+	err = command.Run(&process{args: args, stdin: stdin, stdout: stdout, stderr: stderr, began: began}, operate.Streams{Out: stdout, Err: stderr})
 	switch {
 	case err == nil:
 		return 0
@@ -147,7 +160,7 @@ func (d *dev) Run(p *process) error {
 	case d.NodeFile != "":
 		return p.serveNode(cfg, d.NodeFile)
 	case d.Nodes > 1:
-		return p.serveNodes(cfg, d.Nodes)
+		return p.serveNodes(cfg, d)
 	}
 	return p.serve(cfg)
 }

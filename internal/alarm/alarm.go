@@ -76,7 +76,7 @@ const (
 // Treatments are all treatments.
 var Treatments = []Missing{TreatBreaching, TreatNotBreaching, TreatIgnore, TreatMissing}
 
-// Ignore is the LowSamples that keeps the state while a percentile rests on few
+// Ignore is the LowSamples that keeps the state while a percentile depends on few
 // samples.
 const Ignore = "ignore"
 
@@ -233,7 +233,7 @@ type judgement struct {
 	breach  int     // breaching real ones
 	filled  int     // those that count as the treatment says
 	oldest  int     // how many periods ago the oldest real one is; 1 is the newest
-	unsound bool    // a percentile rests on too few samples
+	unsound bool    // a percentile depends on too few samples
 }
 
 // choose finds the points that decide: the newest real ones where there are

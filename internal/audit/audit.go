@@ -166,6 +166,31 @@ func (t *Trail) Operator(r *http.Request, who *caller.Caller, at time.Time, regi
 	t.write(at, &record, false)
 }
 
+// Operation is what an operator asks for by name.
+type Operation struct {
+	Name     string // as in the document of the API
+	Resource string // its ARN; empty: it is about none
+	Reads    bool   // it changes nothing
+}
+
+// Operation records what an operator asks for under /_godwit/v1.
+func (t *Trail) Operation(r *http.Request, who *caller.Caller, at time.Time, region string, op Operation, refusal error) {
+	if t == nil {
+		return
+	}
+	record := record{
+		UserIdentity: identityOf(who, ""), EventSource: "godwit", EventName: op.Name, Region: region,
+		SourceAddress: host(r.RemoteAddr), UserAgent: bounded(r.UserAgent()), ReadOnly: op.Reads, EventType: "AwsApiCall",
+	}
+	if op.Resource != "" {
+		record.Parameters = map[string]string{"resource": bounded(op.Resource)}
+	}
+	if refusal != nil {
+		record.ErrorCode, record.ErrorMessage = "AccessDenied", bounded(refusal.Error())
+	}
+	t.write(at, &record, false)
+}
+
 func (t *Trail) write(at time.Time, r *record, data bool) {
 	r.EventVersion, r.EventTime, r.EventID, r.Management, r.Category = version, stamp(at), t.NewID(), !data, "Management"
 	if data {

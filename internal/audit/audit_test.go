@@ -148,7 +148,7 @@ func TestFailureIsTold(t *testing.T) {
 	}
 }
 
-// A file that was moved away is made anew, and is its owner's alone.
+// A file that was moved away is made again, and is its owner's alone.
 func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	f, err := audit.OpenFile(path, audit.Bounds{}, clock.NewVirtual(at))
@@ -267,7 +267,7 @@ func TestFileIsCutShort(t *testing.T) {
 }
 
 // A file that is full takes the first place among those that are kept; the oldest goes, a
-// line is never cut, and what was cut short by others is measured anew.
+// line is never cut, and what was cut short by others is measured again.
 func TestFileIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "audit.log")

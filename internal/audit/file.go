@@ -22,7 +22,7 @@ type Bounds struct {
 }
 
 // File is a sink that appends to a file, which only its owner reads. Where it is moved
-// away, as by logrotate, it is made anew; where it is cut short, it goes on from there. A
+// away, as by logrotate, it is made again; where it is cut short, it goes on from there. A
 // line is with the machine when Write returns, and so survives the end of the process, and
 // is on the disk within SyncWithin.
 type File struct {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -138,6 +139,32 @@ func TestResetAccessKey(t *testing.T) {
 	}
 	if _, err := bootstrap.ResetAccessKey(t.TempDir()); err == nil {
 		t.Error("where nothing was made it has worked")
+	}
+}
+
+// A file that was cut short while it was made is not there: it would keep a server from
+// starting, and a rotation from going on.
+func TestFilesAreMadeAsAWhole(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "root.key")
+	if err := os.WriteFile(path+".123", []byte("cut sh"), 0o600); err != nil { // as a crash leaves it
+		t.Fatal(err)
+	}
+	root := seal.NewRoot()
+	if err := bootstrap.WriteRootKey(path, root); err != nil {
+		t.Fatal(err)
+	}
+	if err := bootstrap.WriteRootKey(path, seal.NewRoot()); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("it was written over: %v", err)
+	}
+	if got, err := bootstrap.ReadRootKey(path); err != nil || got.ID() != root.ID() {
+		t.Errorf("%v", err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+		t.Errorf("%v, %v: something is left", entries, err)
 	}
 }
 

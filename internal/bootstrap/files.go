@@ -100,13 +100,9 @@ func (a *accessKey) context() []byte { return seal.Context("root access key", a.
 
 // ReadAccessKey reads the file of the root user's access key.
 func ReadAccessKey(path string, root *seal.Root) (config.Root, error) {
-	text, err := os.ReadFile(path)
+	a, err := readAccessKey(path)
 	if err != nil {
 		return config.Root{}, err
-	}
-	var a accessKey
-	if err := json.Unmarshal(text, &a); err != nil || a.Version != 1 || a.AccessKeyID == "" {
-		return config.Root{}, fmt.Errorf("%s is no root access key", path)
 	}
 	if a.RootKey != root.ID() {
 		return config.Root{}, fmt.Errorf("%s is sealed with the root key of the id %s, and the one at hand has the id %s", path, a.RootKey, root.ID())
@@ -116,6 +112,17 @@ func ReadAccessKey(path string, root *seal.Root) (config.Root, error) {
 		return config.Root{}, fmt.Errorf("%s is damaged", path)
 	}
 	return config.Root{AccessKeyID: a.AccessKeyID, Secret: string(secret)}, nil
+}
+
+func readAccessKey(path string) (a accessKey, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return a, err
+	}
+	if err := json.Unmarshal(text, &a); err != nil || a.Version != 1 || a.AccessKeyID == "" {
+		return a, fmt.Errorf("%s is no root access key", path)
+	}
+	return a, nil
 }
 
 const accessKeyPurpose = "root access key"
@@ -149,8 +156,27 @@ func ReplaceAccessKey(path string, c config.Root, root *seal.Root) error {
 	return replace(path, text)
 }
 
-// create writes a file that did not exist, and is durable when it is there.
+// create writes a file that did not exist, and is durable when it is there. It is there as a
+// whole or not at all, also after a crash.
 func create(path string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // its mode is onlyOwner
+	if err != nil {
+		return err
+	}
+	if err = write(f, text); err == nil {
+		err = os.Link(f.Name(), path)
+	}
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) { // a file system without links
+		err = createInPlace(path, text)
+	}
+	err = errors.Join(err, os.Remove(f.Name()))
+	if err == nil {
+		err = syncDirectory(filepath.Dir(path))
+	}
+	return err
+}
+
+func createInPlace(path string, text []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, onlyOwner)
 	if err != nil {
 		return err
@@ -158,7 +184,7 @@ func create(path string, text []byte) error {
 	if err := write(f, text); err != nil {
 		return errors.Join(err, os.Remove(path))
 	}
-	return syncDirectory(filepath.Dir(path))
+	return nil
 }
 
 func replace(path string, text []byte) error {

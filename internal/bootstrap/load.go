@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -144,6 +145,9 @@ func (l *loading) accessKey(path string, root *seal.Root) {
 			return
 		}
 		key, err := ReadAccessKey(path, root)
+		if a, reading := readAccessKey(path); err != nil && reading == nil {
+			err = cmp.Or(Interrupted(c.RootKey, a.RootKey), err)
+		}
 		if err != nil {
 			l.check(false, "root-access-key", "%v", err)
 			return
@@ -171,7 +175,13 @@ func (l *loading) network() {
 		l.check(at.address == "" || isPrivate(at.address), at.flag, "%s may be reached by strangers, and nobody is asked for a signature there: "+
 			"want an address of loopback or of a private network", at.address)
 	}
-	for _, secret := range [...]struct{ flag, path string }{{"mail-password-file", c.MailPasswordFile}, {"mail-dkim-key", c.MailDKIMKey}} {
+	for _, secret := range [...]struct{ flag, path string }{
+		{"mail-password-file", c.MailPasswordFile},
+		{"mail-dkim-key", c.MailDKIMKey},
+		{"sms-password-file", c.SMS.PasswordFile},
+		{"sms-http", c.SMS.HTTP},
+		{"firehose-s3-credentials", c.FirehoseS3Credentials},
+	} {
 		if secret.path != "" {
 			l.mode(secret.flag, secret.path, 0o077, "others can use it", "chmod 600")
 		}

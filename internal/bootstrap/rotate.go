@@ -12,8 +12,19 @@ import (
 	"godwit.dev/godwit/internal/seal"
 )
 
-// NextRootKey ends the name of the file of a root key that is about to replace another.
-const NextRootKey = ".new"
+// nextRootKey ends the name of the file of a root key that is about to replace another.
+const nextRootKey = ".new"
+
+// Interrupted says, of something that is sealed with the root key of an id and not with that
+// in path, that a rotation has put it under the next one; nil if that is not why.
+func Interrupted(path, id string) error {
+	next, err := ReadRootKey(path + nextRootKey)
+	if err != nil || next.ID() != id {
+		return nil //nolint:nilerr // it is not that
+	}
+	return fmt.Errorf("%w: it is sealed with %s already; a rotation was interrupted, and goes on by godwit keys rotate-root --dir DIR",
+		seal.ErrWrongRoot, path+nextRootKey)
+}
 
 // AdminAddress is where a server that was started from a directory that Init has made
 // answers operators without a signature; empty: nowhere.
@@ -89,7 +100,7 @@ func Rotate(path, accessPath string, rewrap func(from, to *seal.Root) error) (ke
 	if err != nil {
 		return "", err
 	}
-	next := path + NextRootKey
+	next := path + nextRootKey
 	fresh, err := ReadRootKey(next)
 	if errors.Is(err, fs.ErrNotExist) {
 		fresh = seal.NewRoot()

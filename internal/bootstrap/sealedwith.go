@@ -57,7 +57,7 @@ func KeepSealing(data string, text []byte) error {
 }
 
 // ForgetSealing removes what KeepSealing has kept, which is wrapped with another root key
-// now: the next start keeps it anew.
+// now: the next start keeps it again.
 func ForgetSealing(data string) error {
 	if err := os.Remove(filepath.Join(data, sealingFile)); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {

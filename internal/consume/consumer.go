@@ -126,7 +126,7 @@ func (c *Consumer) Ready(name arn.ARN) {
 	c.update(b)
 }
 
-// Recall gives back what was leased of a backlog and has not begun. Attempts under
+// Recall releases what was leased of a backlog and has not begun. Attempts under
 // way go on.
 func (c *Consumer) Recall(name arn.ARN) {
 	c.mu.Lock()

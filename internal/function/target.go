@@ -41,10 +41,6 @@ type Target struct {
 // named, if any.
 func (t *Target) ARN() arn.ARN { return t.Function.Qualify(t.Qualifier) }
 
-// QualifiedARN is the function with the qualifier that the caller named, or
-// with that of the latest version.
-func (t *Target) QualifiedARN() arn.ARN { return t.Function.Qualify(qualifierOr(t.Qualifier)) }
-
 // Remote reports whether the code runs elsewhere, at Code.URL.
 func (t *Target) Remote() bool { return t.Code.URL != "" }
 

@@ -20,26 +20,6 @@ const (
 	Trust                // of a role: without Resource
 )
 
-// AWS's words for what is wrong with a document.
-const (
-	whySyntax    = "Syntax errors in policy."
-	whyJSON      = "This policy contains invalid Json" // of a trust policy
-	whyVersion   = "Policy document must be version 2012-10-17 or greater."
-	whyLegacy    = "The policy failed legacy parsing"
-	whyPrincipal = "Policy document should not specify a principal."
-	whyNobody    = "Missing required field Principal"
-	whyActions   = "Policy statement must contain actions."
-	whyVendor    = "Actions/Conditions must be prefaced by a vendor, e.g., iam, sdb, ec2, etc."
-	whyColon     = "Actions/Condition can contain only one colon."
-	whyResources = "Policy statement must contain resources."
-	whyResource  = "Has prohibited field Resource"
-	whySid       = "Statement IDs (SID) in a single policy must be unique."
-	whySidForm   = "Statement IDs (SID) should be alpha numeric."
-	whyAssume    = "AssumeRole policy may only specify STS AssumeRole actions."
-)
-
-func malformed(why string) error { return ErrDocument.With(why) }
-
 // written is a statement as it is written.
 type written struct {
 	sid, effect        string
@@ -49,24 +29,24 @@ type written struct {
 	dates              []string // operands of comparisons of dates
 }
 
-// CheckDocument refuses a document with ErrDocument that is not of the form, in the order
-// in which AWS does: what the grammar lacks first, then what an older parser of AWS's
+// CheckDocument refuses a document that is not of the form, in the order in which AWS
+// does: what the grammar lacks first, then what an older parser of AWS's
 // cannot read, then what each statement must have. It looks at elements; operators and
 // operands of conditions are the evaluator's.
 func CheckDocument(form Form, document string) error {
 	if form == Trust && !json.Valid([]byte(document)) {
-		return malformed(whyJSON)
+		return ErrNoJSON
 	}
 	version, statements, err := read(document)
 	switch {
 	case err != nil:
 		return err
 	case form == Managed && version != "2012-10-17":
-		return malformed(whyVersion)
+		return ErrDocumentVersion
 	}
 	for i := range statements {
 		if !statements[i].legacy() {
-			return malformed(whyLegacy)
+			return ErrLegacy
 		}
 	}
 	if err := checkSids(form, statements); err != nil {
@@ -91,7 +71,7 @@ func CheckDocument(form Form, document string) error {
 // read takes a document apart; it fails for what the grammar does not have.
 func read(document string) (version string, statements []written, err error) {
 	if !utf8.ValidString(document) {
-		return "", nil, malformed(whySyntax)
+		return "", nil, ErrSyntax
 	}
 	top, err := object([]byte(document), "Version", "Id", "Statement")
 	if err != nil {
@@ -99,15 +79,15 @@ func read(document string) (version string, statements []written, err error) {
 	}
 	for name, into := range map[string]*string{"Version": &version, "Id": new(string)} {
 		if text, ok := top[name]; ok && json.Unmarshal(text, into) != nil {
-			return "", nil, malformed(whySyntax)
+			return "", nil, ErrSyntax
 		}
 	}
 	if _, ok := top["Version"]; ok && version != "2012-10-17" && version != "2008-10-17" {
-		return "", nil, malformed(whySyntax)
+		return "", nil, ErrSyntax
 	}
 	all := list(top["Statement"])
 	if len(all) == 0 {
-		return "", nil, malformed(whySyntax)
+		return "", nil, ErrSyntax
 	}
 	statements = make([]written, len(all))
 	for i, raw := range all {
@@ -126,19 +106,19 @@ func readStatement(raw json.RawMessage) (st written, err error) {
 		return st, err
 	}
 	if text, ok := s["Sid"]; ok && json.Unmarshal(text, &st.sid) != nil {
-		return st, malformed(whySyntax)
+		return st, ErrSyntax
 	}
 	if json.Unmarshal(s["Effect"], &st.effect) != nil || !strings.EqualFold(st.effect, "Allow") && !strings.EqualFold(st.effect, "Deny") {
-		return st, malformed(whySyntax)
+		return st, ErrSyntax
 	}
 	if either(s, "Principal") == both || either(s, "Action") == both || either(s, "Resource") == both {
-		return st, malformed(whySyntax)
+		return st, ErrSyntax
 	}
 	var ofActions, ofResources bool
 	st.actions, ofActions = strs(cmpRaw(s["Action"], s["NotAction"]))
 	st.resources, ofResources = strs(cmpRaw(s["Resource"], s["NotResource"]))
 	if !ofActions || !ofResources {
-		return st, malformed(whySyntax)
+		return st, ErrSyntax
 	}
 	st.hasPrincipal, st.hasResource = either(s, "Principal") != neither, either(s, "Resource") != neither
 	if condition, ok := s["Condition"]; ok {
@@ -162,7 +142,7 @@ func readCondition(raw json.RawMessage) (dates []string, err error) {
 			for _, operand := range list(operands) {
 				var value any
 				if json.Unmarshal(operand, &value) != nil {
-					return nil, malformed(whySyntax)
+					return nil, ErrSyntax
 				}
 				switch text := value.(type) {
 				case string:
@@ -171,7 +151,7 @@ func readCondition(raw json.RawMessage) (dates []string, err error) {
 					}
 				case float64, bool:
 				default:
-					return nil, malformed(whySyntax)
+					return nil, ErrSyntax
 				}
 			}
 		}
@@ -195,9 +175,9 @@ func checkSids(form Form, statements []written) error {
 		case form != Trust && strings.ContainsFunc(sid, func(c rune) bool {
 			return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
 		}):
-			return malformed(whySidForm)
+			return ErrSid
 		case slices.Contains(sids, sid):
-			return malformed(whySid)
+			return ErrSidTwice
 		}
 		sids = append(sids, sid)
 	}
@@ -208,15 +188,15 @@ func checkSids(form Form, statements []written) error {
 func (st *written) complete(form Form) error {
 	switch {
 	case form != Trust && st.hasPrincipal:
-		return malformed(whyPrincipal)
+		return ErrPrincipalGiven
 	case len(st.actions) == 0:
-		return malformed(whyActions)
+		return ErrNoActions
 	case form != Trust && len(st.resources) == 0:
-		return malformed(whyResources)
+		return ErrNoResources
 	case form == Trust && st.hasResource:
-		return malformed(whyResource)
+		return ErrResourceGiven
 	case form == Trust && !st.hasPrincipal:
-		return malformed(whyNobody)
+		return ErrNoPrincipal
 	}
 	return nil
 }
@@ -225,20 +205,20 @@ func checkActions(form Form, actions []string) error {
 	for _, action := range actions {
 		if action == "*" {
 			if form == Trust {
-				return malformed(whyAssume)
+				return ErrTrustActions
 			}
 			continue
 		}
 		vendor, rest, ok := strings.Cut(action, ":")
 		switch {
 		case !ok:
-			return malformed(whyVendor)
+			return ErrNoVendor
 		case strings.Contains(rest, ":"):
-			return malformed(whyColon)
+			return ErrColons
 		case strings.ContainsAny(vendor, " \t\n"):
-			return malformed("Vendor " + vendor + " is not valid")
+			return ErrVendor.With(vendor)
 		case form == Trust && !strings.EqualFold(vendor, "sts"):
-			return malformed(whyAssume)
+			return ErrTrustActions
 		}
 	}
 	return nil
@@ -275,29 +255,29 @@ func cmpRaw(a, b json.RawMessage) json.RawMessage {
 func object(raw []byte, allowed ...string) (map[string]json.RawMessage, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
-		return nil, malformed(whySyntax)
+		return nil, ErrSyntax
 	}
 	members := map[string]json.RawMessage{}
 	for dec.More() {
 		token, err := dec.Token()
 		name, ok := token.(string)
 		if err != nil || !ok {
-			return nil, malformed(whySyntax)
+			return nil, ErrSyntax
 		}
 		var value json.RawMessage
 		if dec.Decode(&value) != nil {
-			return nil, malformed(whySyntax)
+			return nil, ErrSyntax
 		}
 		if _, twice := members[name]; twice || len(allowed) > 0 && !slices.Contains(allowed, name) {
-			return nil, malformed(whySyntax)
+			return nil, ErrSyntax
 		}
 		members[name] = value
 	}
 	if _, err := dec.Token(); err != nil {
-		return nil, malformed(whySyntax)
+		return nil, ErrSyntax
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, malformed(whySyntax)
+		return nil, ErrSyntax
 	}
 	return members, nil
 }

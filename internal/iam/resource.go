@@ -37,23 +37,23 @@ func checkResources(resources []string) error {
 			continue
 		}
 		if !strings.Contains(resource, ":") {
-			return malformed("Resource " + resource + ` must be in ARN format or "*".`)
+			return ErrNoARN.With(resource)
 		}
 		parts := fill(resource)
 		partition, service, region, account, rest := parts[1], parts[2], parts[3], parts[4], parts[5]
 		regional := region != "" && region != "*"
 		switch {
 		case !slices.Contains(partitions, partition):
-			return malformed(`Partition "` + partition + `" is not valid for resource "` + strings.Join(parts, ":") + `".`)
+			return ErrPartition.With(partition, strings.Join(parts, ":"))
 		case strings.ContainsAny(service, "*?"):
-			return malformed("Resource vendor must be fully qualified and cannot contain regexes.")
+			return ErrResourceVendor
 		case service == "iam" && regional:
-			return malformed("IAM resource " + resource + " cannot contain region information.")
+			return ErrIAMRegion.With(resource)
 		case service == "s3" && regional && account == "":
-			return malformed("Resource " + resource + " can not contain region information.")
+			return ErrS3Region.With(resource)
 		case service == "iam" && rest != "root" && !strings.ContainsAny(rest[:min(len(rest), 1)], "*?$") &&
 			!slices.ContainsFunc(iamPaths, func(path string) bool { return strings.HasPrefix(rest, path) }) && !strings.ContainsAny(rest, "*?"):
-			return malformed(`IAM resource path must either be "*", root, or start with ` + strings.Join(iamPaths, ", ") + ".")
+			return ErrIAMPath.With(strings.Join(iamPaths, ", "))
 		}
 	}
 	return nil

@@ -51,8 +51,28 @@ var (
 	// ErrAWSManaged refuses to change what is not the account's.
 	ErrAWSManaged = fault.NewRule(fault.AccessDenied, "iam: the policy is AWS's")
 
-	// ErrDocument refuses a policy document; the field is why, in AWS's words.
-	ErrDocument = fault.NewRule(fault.MalformedPolicyDocument, "iam: a malformed policy document")
+	// Of policy documents.
+	ErrSyntax          = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: not in the grammar")
+	ErrNoJSON          = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: no JSON")
+	ErrDocumentVersion = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: too old a version of the language")
+	ErrLegacy          = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: not for the older parser")
+	ErrPrincipalGiven  = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: a principal that is the identity itself")
+	ErrNoPrincipal     = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: no principal")
+	ErrNoActions       = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: no actions")
+	ErrNoVendor        = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: an action of no service")
+	ErrColons          = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: an action with two colons")
+	ErrVendor          = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: no service is called so") // the service
+	ErrTrustActions    = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: an action that a trust policy cannot have")
+	ErrNoResources     = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: no resources")
+	ErrResourceGiven   = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: a resource that is the role itself")
+	ErrNoARN           = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: a resource that is no ARN")  // the resource
+	ErrPartition       = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: there is no such partition") // the partition, the resource
+	ErrResourceVendor  = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: a resource of several services")
+	ErrIAMRegion       = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: a resource of IAM in a region") // the resource
+	ErrS3Region        = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: a bucket in a region")          // the resource
+	ErrIAMPath         = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: no resource of IAM")            // what they begin with
+	ErrSidTwice        = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: two statements with one id")
+	ErrSid             = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: the id of a statement")
 )
 
 // missing and taken are the rules of a kind.

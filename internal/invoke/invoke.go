@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/function"
 )
@@ -70,9 +71,13 @@ func Until(ctx context.Context, i Invoker, in Invocation) (Outcome, error) {
 	}
 }
 
-// Log takes what functions print. It does not block, and keeps the line.
+// Log takes what functions print. It does not block.
 type Log interface {
-	Put(group arn.ARN, stream string, at time.Time, line []byte)
+	// Rights are what the function's role may do to a log stream. They are asked for with
+	// each start of a process and each invocation, and hold until the next.
+	Rights(t *function.Target, group arn.ARN, stream string) authorize.LogRights
+	// Put writes a line, which it keeps, with these rights, of which Put is one.
+	Put(group arn.ARN, stream string, at time.Time, line []byte, as authorize.LogRights)
 }
 
 // Runner makes environments for functions of one kind.

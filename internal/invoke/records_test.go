@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/function"
 )
@@ -16,7 +17,13 @@ import (
 // kept are the lines of a log.
 type kept []string
 
-func (k *kept) Put(_ arn.ARN, _ string, _ time.Time, line []byte) { *k = append(*k, string(line)) }
+func (k *kept) Rights(*function.Target, arn.ARN, string) authorize.LogRights {
+	return authorize.AllLogRights
+}
+
+func (k *kept) Put(_ arn.ARN, _ string, _ time.Time, line []byte, _ authorize.LogRights) {
+	*k = append(*k, string(line))
+}
 
 // jsonStream is a stream in the JSON format at a moment of 2026.
 func jsonStream(application, system string) (*stream, *Invocation, *kept) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fastjson"
 	"godwit.dev/godwit/internal/function"
@@ -21,13 +22,15 @@ const tailSize = 4096
 type stream struct {
 	log    Log // may be nil
 	clock  clock.Clock
+	target *function.Target
 	group  arn.ARN
 	name   string
 	filter *filter // of the JSON format; nil: text
 
 	mu      sync.Mutex
-	tailing bool   // lines are kept for a caller, or may be
-	tail    []byte // of the invocation; before one, of the start
+	rights  authorize.LogRights // of the function's role
+	tailing bool                // lines are kept for a caller, or may be
+	tail    []byte              // of the invocation; before one, of the start
 }
 
 func newStream(log Log, c clock.Clock, t *function.Target) *stream {
@@ -37,12 +40,22 @@ func newStream(log Log, c clock.Clock, t *function.Target) *stream {
 	if group == "" {
 		group = "/aws/lambda/" + t.Name
 	}
-	return &stream{
-		log: log, clock: c, tailing: true,
+	s := &stream{
+		log: log, clock: c, target: t, tailing: true,
 		group:  arn.LogGroup(t.Function.Region, t.Function.Account, group),
 		name:   c.Now().Format("2006/01/02") + "/[" + t.Version + "]" + hex.EncodeToString(id[:]),
 		filter: newFilter(t.Logging),
 	}
+	s.rights = s.ask()
+	return s
+}
+
+// ask asks what may be written.
+func (s *stream) ask() (none authorize.LogRights) {
+	if s.log == nil {
+		return none
+	}
+	return s.log.Rights(s.target, s.group, s.name)
 }
 
 // Stream names the log group and the log stream.
@@ -63,13 +76,14 @@ func (s *stream) Line(line []byte) {
 
 // put takes a line, which it keeps.
 func (s *stream) put(line []byte) {
-	if s.log != nil {
-		s.log.Put(s.group, s.name, s.clock.Now(), line)
-	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.tailing {
 		s.keep(line)
+	}
+	as := s.rights
+	s.mu.Unlock()
+	if as.Put {
+		s.log.Put(s.group, s.name, s.clock.Now(), line, as)
 	}
 }
 
@@ -87,15 +101,18 @@ func (s *stream) wanted(in *Invocation) bool { return s.log != nil || in.Tail }
 // starting begins a tail with what a process prints from now on, which is the cause
 // if it does not start.
 func (s *stream) starting() {
+	rights := s.ask()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tailing, s.tail = true, s.tail[:0]
+	s.tailing, s.tail, s.rights = true, s.tail[:0], rights
 }
 
 // begin writes the line before the function's output. started says that its process
 // runs: the tail then has nothing of the start.
 func (s *stream) begin(in *Invocation, started bool) {
+	rights := s.ask()
 	s.mu.Lock()
+	s.rights = rights
 	if s.tailing = in.Tail; started || !in.Tail {
 		s.tail = s.tail[:0]
 	}

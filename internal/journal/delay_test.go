@@ -137,7 +137,7 @@ func TestExpectedWaiters(t *testing.T) {
 	})
 }
 
-// TestDelayOfTheSameCommit: a commit that was waited for in vain, as others had
+// TestDelayOfTheSameCommit: a commit that was waited for without success, as others had
 // flushed it, can be waited for again.
 func TestDelayOfTheSameCommit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

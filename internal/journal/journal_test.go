@@ -40,12 +40,6 @@ func open(t testing.TB, j *Journal, id uint16) *Stream {
 	return s
 }
 
-func set(key, value string) *mutation.Batch {
-	b := new(mutation.Batch)
-	b.Set([]byte(key), []byte(value))
-	return b
-}
-
 func get(t testing.TB, r store.Reader, key string) string {
 	t.Helper()
 	v, ok, err := r.Get(nil, []byte(key))
@@ -67,7 +61,7 @@ func TestAppend(t *testing.T) {
 		defer j.Close()
 		a := open(t, j, 1)
 		s.Shut()
-		c := a.Append(false, 0, set("k", "1"))
+		c := a.Append(false, 0, storetest.Sets("k", "1"))
 		if got := get(t, j.Reader(), "k"); got != "nothing" || c.Applied() || c.Durable() {
 			t.Errorf("before it is applied the store shows %q", got)
 		}
@@ -109,12 +103,12 @@ func TestLazyCommitsShareSyncs(t *testing.T) {
 				t.Errorf("%s: %d syncs, want %d", what, n, want)
 			}
 		}
-		a.Append(false, 0, set("a", "1"))
+		a.Append(false, 0, storetest.Sets("a", "1"))
 		<-after(step)
-		a.Append(true, 0, set("a", "2")).Wait()
+		a.Append(true, 0, storetest.Sets("a", "2")).Wait()
 		expect("a caller waits", 1)
 		<-after(2 * step)
-		late := a.Append(false, 0, set("a", "3"))
+		late := a.Append(false, 0, storetest.Sets("a", "3"))
 		<-after(step)
 		expect("when the first would have been due", 1)
 		if late.Durable() {
@@ -123,7 +117,7 @@ func TestLazyCommitsShareSyncs(t *testing.T) {
 		if get(t, a.Reader(), "a") != "3" { // which applies it
 			t.Error("not seen")
 		}
-		later := a.Append(false, 0, set("a", "4"))
+		later := a.Append(false, 0, storetest.Sets("a", "4"))
 		<-after(3 * step)
 		expect("when the second was due", 2)
 		if !late.Durable() || !later.Durable() {
@@ -153,7 +147,7 @@ func TestLazyCommitsOfASlowDisk(t *testing.T) {
 				defer j.Close()
 				a := open(t, j, 1)
 				s.Shut()
-				a.Append(true, 0, set("a", "1"))
+				a.Append(true, 0, storetest.Sets("a", "1"))
 				<-after(2 * SlowSync)
 				s.Open()
 				synctest.Wait()
@@ -162,7 +156,7 @@ func TestLazyCommitsOfASlowDisk(t *testing.T) {
 				s.Shut()
 				var answered atomic.Int32
 				for range 3 {
-					c := a.Append(false, 0, set("a", "2"))
+					c := a.Append(false, 0, storetest.Sets("a", "2"))
 					go func() { j.AwaitUnlessQuick(c); answered.Add(1) }()
 					synctest.Wait()
 				}
@@ -200,7 +194,7 @@ func TestPartsAreOneUnit(t *testing.T) {
 	var commits []*Commit
 	for i := range 4 {
 		commits = append(commits, j.Append(false,
-			Part{Stream: a, Batch: set(fmt.Sprint("a", i), big)}, Part{Stream: b, Batch: set(fmt.Sprint("b", i), "1")}))
+			Part{Stream: a, Batch: storetest.Sets(fmt.Sprint("a", i), big)}, Part{Stream: b, Batch: storetest.Sets(fmt.Sprint("b", i), "1")}))
 	}
 	j.Sync()
 	if len(sealed) != 8 || largest > mutation.MaxCommit {
@@ -231,7 +225,7 @@ func TestCallersShareACommit(t *testing.T) {
 		}
 		s.Shut()
 		for i := range 1000 {
-			go streams[i%len(streams)].Append(true, 0, set(fmt.Sprint(i), "")).Wait()
+			go streams[i%len(streams)].Append(true, 0, storetest.Sets(fmt.Sprint(i), "")).Wait()
 		}
 		synctest.Wait()
 		s.Open()
@@ -275,7 +269,7 @@ func TestReplay(t *testing.T) {
 			all.Go(func() {
 				for i := range n {
 					key := binary.BigEndian.AppendUint64(keyspace.Shard(id, 'x'), uint64(i%7))
-					s.Append(i%3 == 0, int64(life+1), set(string(key), fmt.Sprint(life, i)))
+					s.Append(i%3 == 0, int64(life+1), storetest.Sets(string(key), fmt.Sprint(life, i)))
 				}
 			})
 		}
@@ -292,14 +286,14 @@ func TestFailure(t *testing.T) {
 		s := &storetest.Gated{Store: memory.New(), Failing: broken}
 		var failed error
 		j := Open(Options{Store: s, Fatal: func(err error) { failed = errors.Join(failed, err) }})
-		c := open(t, j, 0).Append(true, 0, set("k", "v"))
+		c := open(t, j, 0).Append(true, 0, storetest.Sets("k", "v"))
 		synctest.Wait()
 		if !errors.Is(failed, broken) || c.Durable() {
 			t.Errorf("failed with %v; durable: %v", failed, c.Durable())
 		}
 		j.Close()
 		failed = nil
-		if open(t, j, 0).Append(true, 0, set("k", "v")); !errors.Is(failed, errClosed) {
+		if open(t, j, 0).Append(true, 0, storetest.Sets("k", "v")); !errors.Is(failed, errClosed) {
 			t.Errorf("after Close: %v", failed)
 		}
 		j.Close()
@@ -309,7 +303,7 @@ func TestFailure(t *testing.T) {
 // A damaged record of a stream is found when the stream is opened.
 func TestDamagedStream(t *testing.T) {
 	s := memory.New()
-	if err := s.Apply(true, set(string(stateKey(5)), "?")); err != nil {
+	if err := s.Apply(true, storetest.Sets(string(stateKey(5)), "?")); err != nil {
 		t.Fatal(err)
 	}
 	j := Open(Options{Store: s})

@@ -39,10 +39,8 @@ const (
 	MinRotation      = 90 // days of a rotation's period
 	MaxRotation      = 2560
 	DefaultRotation  = 365
-	MaxOnDemand      = 10   // rotations on demand of a key
-	MaxPlaintext     = 4096 // bytes that Encrypt takes
-	MaxRandom        = 1024 // bytes that GenerateRandom and GenerateDataKey give
-	managedRotation  = 365  // days, of keys of ManagerAWS
+	MaxOnDemand      = 10  // rotations on demand of a key
+	managedRotation  = 365 // days, of keys of ManagerAWS
 	hoursInDay       = 24
 	formatOfMaterial = 64 // digits of a material's id
 )

@@ -102,7 +102,7 @@ func (r *Reservation) Grow(ctx context.Context, n int64) error {
 
 // Settle sets what is reserved to n bytes, which are held already. If that is more,
 // and there is no room, it waits, unless too many do so: it is refused, and the caller
-// must let go of them.
+// must released them.
 func (r *Reservation) Settle(ctx context.Context, n int64) error {
 	if r == nil || r.budget == nil {
 		return nil

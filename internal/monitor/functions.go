@@ -101,7 +101,7 @@ func (f *Functions) record(a about, metric string, at time.Time, value float64) 
 	}
 }
 
-// Tick lets go of what points has forgotten, as nothing has happened for some
+// Tick releases what points has forgotten, as nothing has happened for some
 // minutes.
 func (f *Functions) Tick(time.Time) (more bool, err error) {
 	f.handles.Range(func(key, value any) bool {

@@ -78,7 +78,7 @@ func (t *Ticker) Tick(now int64) {
 	if due == 0 || now < due {
 		return
 	}
-	t.due.Store(0) // what comes from now on asks anew
+	t.due.Store(0) // what comes from now on asks again
 	t.kernel.GoBackground(func() { t.run(t.kernel.Clock.Now().Truncate(t.every)) })
 }
 

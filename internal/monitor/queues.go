@@ -30,7 +30,7 @@ type Queues struct {
 	started int64 // the minute of Resume, which goes before all
 
 	ticking sync.Mutex // held by Tick
-	// looking is room for those that Tick looks at. Made anew each minute it would keep
+	// looking is room for those that Tick looks at. Made again each minute it would keep
 	// a server with many quiet queues busy.
 	looking []*counters
 }
@@ -344,6 +344,24 @@ func (q *Queues) Of(queue arn.ARN) Totals {
 	if c == nil {
 		return Totals{}
 	}
+	return c.now()
+}
+
+// EachActive calls f with up to most queues that something happened to of late, or that
+// have messages, in no order. It must be quick.
+func (q *Queues) EachActive(most int, f func(queue arn.ARN, now Totals)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for c := range q.active {
+		if most--; most < 0 {
+			return
+		}
+		f(c.name, c.now())
+	}
+}
+
+// now are the totals as they are.
+func (c *counters) now() Totals {
 	return Totals{
 		Sent: c.Sent.Load(), SentBytes: c.SentBytes.Load(), Deduplicated: c.Deduplicated.Load(),
 		Received: c.Received.Load(), EmptyReceives: c.EmptyReceives.Load(),

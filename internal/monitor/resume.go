@@ -8,7 +8,7 @@ import (
 )
 
 // recent calls f with the names of the queues, or topics, of which a metric was told
-// in the last ActiveMinutes. A metric is listed anew each quarter of an hour, while
+// in the last ActiveMinutes. A metric is listed again each quarter of an hour, while
 // there are values of it.
 func recent(points *metrics.Store, namespace, metric string, at time.Time, f func(o metrics.Owner, name string)) error {
 	since := metrics.Minute(at) - ActiveMinutes

@@ -120,7 +120,7 @@ const (
 	// minSteady is how many minutes are worth a record of their own. Of fewer the
 	// points are written when they have passed.
 	minSteady = 15
-	// relist is after how many minutes the metrics are listed anew when they begin to be
+	// relist is after how many minutes the metrics are listed again when they begin to be
 	// steady again.
 	relist = 15
 )

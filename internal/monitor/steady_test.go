@@ -99,7 +99,7 @@ func TestSteadyQueuesAreNotWritten(t *testing.T) {
 	if allocated >= 10*4*queues {
 		t.Errorf("10 quiet minutes of %d queues allocate %d bytes", queues, allocated)
 	}
-	// Nor does what the store has let go of.
+	// Nor does what the store has released.
 	for _, c := range q.totals {
 		if c.resource.Load() != nil {
 			t.Fatalf("%s keeps what was written of it in memory", c.name.Resource)

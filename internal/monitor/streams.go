@@ -43,7 +43,7 @@ func (s *Streams) Record(of arn.ARN, at time.Time, data ...metrics.Datum) {
 	}
 }
 
-// Tick lets go of what points has forgotten, as nothing has happened for some minutes.
+// Tick releases what points has forgotten, as nothing has happened for some minutes.
 func (s *Streams) Tick(time.Time) (more bool, err error) {
 	s.handles.Range(func(key, value any) bool {
 		if r := value.(*atomic.Pointer[metrics.Resource]).Load(); r != nil && r.Forgotten() {

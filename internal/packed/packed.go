@@ -169,7 +169,7 @@ func (m *Map) begin() {
 	m.pieces, m.dead = append(m.pieces, nil), append(m.dead, 0)
 }
 
-// compact writes the entries of a piece anew, without those that are no more.
+// compact writes the entries of a piece again, without those that are no more.
 func (m *Map) compact(piece int) {
 	old := m.pieces[piece]
 	type moved struct {

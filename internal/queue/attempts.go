@@ -44,7 +44,7 @@ func (a *attempts) recall(now int64, id string) *attempt {
 }
 
 // repeat answers a receive that was made before with the same messages under the
-// same leases, whose visibility begins anew; false if one of them has changed.
+// same leases, whose visibility starts over; false if one of them has changed.
 func (q *Machine) repeat(b *mutation.Batch, now int64, c *Receive, r *Result) bool {
 	if q.g == nil || c.Attempt == "" {
 		return false

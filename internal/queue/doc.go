@@ -99,5 +99,5 @@
 // Packages of their own are the orders in which messages stand: grouping (groups),
 // schedule (what is delayed or was returned) and leases; what others use too: layout
 // (keys and records), message and dedup; and what knows nothing of queues: order (windows
-// on orders), calendar (counts by the second) and fair (who is noisy).
+// on orders) and fair (who is noisy).
 package queue

@@ -154,3 +154,16 @@ func (q *Machine) Leases() []Lease {
 
 // Moving is the number of messages on their way to another queue.
 func (q *Machine) Moving() int { return q.leases.Moving() }
+
+// LeasedUntil is when the lease of a message runs out, in epoch milliseconds, and how often
+// it was received; ok is false for one that is not leased.
+func (q *Machine) LeasedUntil(seq uint64) (due int64, l Lease, ok bool) {
+	if s := q.leases.Get(seq); s != nil {
+		return s.Due, leaseOf(s), true
+	}
+	return 0, Lease{}, false
+}
+
+// Lowest is a sequence below which there is no message of the main lane, nor, late, of that
+// of delayed ones.
+func (q *Machine) Lowest() (main, late uint64) { return q.firstSequences() }

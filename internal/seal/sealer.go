@@ -53,12 +53,17 @@ func (s *Sealer) add(number byte, key []byte) {
 // Seal seals a value for a place, which Context names: who opens it has to give the same.
 // The result is Overhead bytes longer and begins with Form.
 func (s *Sealer) Seal(plaintext, context []byte) ([]byte, error) {
+	return s.AppendSealed(make([]byte, 0, len(plaintext)+Overhead), plaintext, context)
+}
+
+// AppendSealed is Seal behind what dst has.
+func (s *Sealer) AppendSealed(dst, plaintext, context []byte) ([]byte, error) {
 	c := s.ciphers[len(s.ciphers)-1]
 	sealed, err := c.aead.Encrypt(plaintext, bound(c.number, context))
 	if err != nil {
 		return nil, err
 	}
-	return append([]byte{Form, c.number}, sealed...), nil
+	return append(append(dst, Form, c.number), sealed...), nil
 }
 
 // Open opens what Seal has sealed for the same place. It fails with ErrSealed, and tells
@@ -87,7 +92,7 @@ func (s *Sealer) GoString() string { return "sealer" }
 
 // bound is what a value is authenticated with: its header and its place.
 func bound(number byte, context []byte) []byte {
-	return append([]byte{Form, number}, context...)
+	return append(append(make([]byte, 0, header+len(context)), Form, number), context...)
 }
 
 // Context names the place of a value by its parts, as a kind of record and the record's

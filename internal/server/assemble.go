@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"os"
@@ -36,6 +37,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/deliver"
 	firehosesender "godwit.dev/godwit/internal/deliver/firehose"
+	mailsender "godwit.dev/godwit/internal/deliver/mail"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/monitor/logs"
@@ -43,6 +45,7 @@ import (
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server/heap"
 	"godwit.dev/godwit/internal/server/monitoring"
+	"godwit.dev/godwit/internal/server/operating"
 	"godwit.dev/godwit/internal/server/recovery"
 	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/server/senders"
@@ -115,6 +118,8 @@ type World struct {
 	Store func() (st store.Store, full func() bool, err error)
 	// Dial makes the connections to HTTP endpoints and to functions elsewhere.
 	Dial limit.Dial
+	// Mails takes mails further, whatever the settings name.
+	Mails mailsender.Transport
 	// Exit ends the process, after a failure that it cannot go on from.
 	Exit func(error)
 	// Root is the root key of what Store opens; nil: one is drawn.
@@ -217,7 +222,8 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		Identities: identities, Clock: deps.Clock, Strict: deps.Config.Enforce, Environments: keys.NewEnvironments(kmsKeys, named.BindPrincipal),
 	}
 	eventLog := deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), groups, sessions.DeliveryStatus())
-	events := deliveryEvents{eventLog}
+	lately := &lateEvents{}
+	events := deliveryEvents{eventLog, lately}
 	if deps.Config.Metrics {
 		events = append(events, watching)
 	}
@@ -251,8 +257,12 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	deps.OnStop("engine", func(context.Context) error { return engine.Close() })
-	debug.FreeOSMemory() // what reading the state has left behind
-	deps.OnStop("memory", heap.Release())
+	if deps.World.Store == nil { // what is simulated shares the process with much else
+		if deps.Config.Store != config.MemoryStore {
+			debug.FreeOSMemory() // what reading the state has left behind
+		}
+		deps.OnStop("memory", heap.Release())
+	}
 	go func() {
 		<-deps.Draining
 		engine.Drain()
@@ -275,7 +285,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
-	pool, processes, err := newPool(deps, engine, limits, groups.Writer(), sockets, url, ofFunctions.add, sessions)
+	pool, processes, err := newPool(deps, engine, limits, roles.FunctionLogs{Logs: groups, Sessions: sessions}, sockets, url, ofFunctions.add, sessions)
 	if err != nil {
 		return Parts{}, err
 	}
@@ -286,20 +296,22 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	sending, err := senders.Open(senders.Options{
-		Config: deps.Config, Clock: deps.Clock, Engine: engine, Ledger: ledger, Receipt: counting.TextReceipt, Trust: trust, Own: deps.ownPorts(),
-		Connections: deps.Limits.outgoing, Dial: deps.World.Dial,
+		Config: deps.Config, Clock: deps.Clock, Engine: engine, Ledger: ledger, Receipt: counting.TextReceipt,
+		Ended: func(e *deliver.Event) { events.Delivery(e) }, PublicURL: url, Trust: trust, Own: deps.ownPorts(),
+		Connections: deps.Limits.outgoing, Dial: deps.World.Dial, Mails: deps.World.Mails,
 	})
 	if err != nil {
 		return Parts{}, err
 	}
+	events = append(events, sending.Texts.Book)
 	deps.OnStop("endpoints' connections", func(context.Context) error {
 		sending.Close()
 		return nil
 	})
-	if err := startStreams(deps, hoses, trust, watching, groups, engine, &roles.Service{Sessions: sessions, Principal: "firehose.amazonaws.com"}); err != nil {
+	if err := startStreams(deps, hoses, trust, watching, groups, engine, &roles.Service{Sessions: sessions, Principal: "firehose.amazonaws.com", Session: "AWSFirehose"}); err != nil {
 		return Parts{}, err
 	}
-	sending.ByProtocol[topic.Firehose] = firehosesender.New(hoses.Module, &roles.Service{
+	sending.ByProtocol[topic.Firehose] = firehosesender.New(hoses, &roles.Service{
 		Sessions: sessions, Principal: "sns.amazonaws.com", Session: "SNS", Authorizer: asked,
 	})
 	scheduler := deliver.New(deliver.Options{
@@ -348,40 +360,48 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 	})
 
-	pages, err := consolePages()
+	signedIn := newSessions(deps)
+	gate := operating.New(operating.Options{Config: deps.Config, Clock: deps.Clock, Verifier: verifier, Policies: asked, Trail: trail, Session: sessionOf(signedIn)})
+	checks := append(guard.checks(), auditChecks(trail)...)
+	own := operating.API(operating.Parts{
+		Config: deps.Config, Clock: deps.Clock, Virtual: deps.Virtual, URL: url, Engine: engine, Totals: watching.Queues, Alarms: watching.Alarms, Checks: checks,
+		Listen: lately.set, Gate: gate, Operator: operator,
+	})
+	maps.Copy(own, map[string]http.Handler{
+		"GET " + adminPrefix + "clock":             admin.ReadClock(deps.Clock, deps.Virtual),
+		"POST " + adminPrefix + "clock":            admin.Clock(deps.Virtual, log.Sync),
+		"GET " + adminPrefix + "deliveries":        admin.Deprecated(admin.Deliveries(engine)),
+		"GET " + lambda.DownloadPath:               admin.FunctionCode(functions, deps.Clock),
+		"GET " + adminPrefix + "faults":            admin.ListFaults(engine),
+		"POST " + adminPrefix + "keys/rotate-root": admin.RotateRoot(rotation(deps.Config, kmsKeys.Rewrap)),
+
+		"POST " + adminPrefix + "faults": faults(deps.Config, engine),
+		"GET " + adminPrefix + "queue":   admin.Deprecated(admin.Queue(engine, watching.Queues)),
+
+		"GET " + adminPrefix + "outbox":                sending.Mails.Handler(),
+		"GET " + adminPrefix + "outbox/push":           sending.Pushes.Handler(),
+		"GET " + adminPrefix + "outbox/sms":            sending.Texts.Handler(),
+		"POST " + adminPrefix + "sms/receive":          sending.Texts.Receiver(),
+		"GET " + adminPrefix + "events":                admin.Deprecated(admin.Events(engine)),
+		"GET " + adminPrefix + "backlog":               admin.Deprecated(admin.Backlog(engine)),
+		"POST " + adminPrefix + "subscriptions/pause":  admin.Deprecated(admin.Pause(operator, engine)),
+		"POST " + adminPrefix + "subscriptions/resume": admin.Deprecated(admin.Resume(operator, engine)),
+		"POST " + adminPrefix + "deliveries/retry":     admin.Retry(engine),
+		"POST " + adminPrefix + "deliveries/drop":      admin.Drop(operator),
+	})
+	pages, err := consolePages(deps, signedIn, gate)
 	if err != nil {
 		return Parts{}, err
 	}
 	return Parts{
-		Wire: mailpages.Serve(mailpages.Options{Engine: engine, NewToken: newToken, Logger: deps.Log}, signed.keys.Serve(answers)), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.Refusals(),
-		Operator: asOperator(verifier, deps, &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities, hoses}}, trail),
-		Console:  pages,
-		Operated: operated(deps, trail),
-		Admin: map[string]http.Handler{
-			"GET " + adminPrefix + "clock":             admin.ReadClock(deps.Clock, deps.Virtual),
-			"POST " + adminPrefix + "clock":            admin.Clock(deps.Virtual, log.Sync),
-			"GET " + adminPrefix + "deliveries":        admin.Deliveries(engine),
-			"GET " + lambda.DownloadPath:               admin.FunctionCode(functions, deps.Clock),
-			"GET " + adminPrefix + "faults":            admin.ListFaults(engine),
-			"POST " + adminPrefix + "keys/rotate-root": admin.RotateRoot(rotation(deps.Config, kmsKeys.Rewrap)),
-
-			"POST " + adminPrefix + "faults": faults(deps.Config, engine),
-			"GET " + adminPrefix + "queue":   admin.Queue(engine, watching.Queues),
-
-			"GET " + adminPrefix + "outbox":                sending.Mails.Handler(),
-			"GET " + adminPrefix + "outbox/push":           sending.Pushes.Handler(),
-			"GET " + adminPrefix + "outbox/sms":            sending.Texts.Handler(),
-			"POST " + adminPrefix + "sms/receive":          sending.Texts.Receiver(),
-			"GET " + adminPrefix + "events":                admin.Events(engine),
-			"GET " + adminPrefix + "backlog":               admin.Backlog(engine),
-			"POST " + adminPrefix + "subscriptions/pause":  admin.Pause(operator, engine),
-			"POST " + adminPrefix + "subscriptions/resume": admin.Resume(operator, engine),
-			"POST " + adminPrefix + "deliveries/retry":     admin.Retry(engine),
-			"POST " + adminPrefix + "deliveries/drop":      admin.Drop(operator),
-		},
+		Wire: sending.Texts.Callbacks(mailpages.Serve(mailpages.Options{Engine: engine, NewToken: newToken, Logger: deps.Log}, signed.keys.Serve(answers))), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.Refusals(),
+		Operator:  gate.Operator(),
+		Console:   pages,
+		Operated:  operated(deps, trail),
+		Admin:     own,
 		Metrics:   counting.Handler(),
 		Functions: sockets.API(),
-		Checks:    append(guard.checks(), auditChecks(trail)...),
+		Checks:    checks,
 		Notices:   func() []string { return functionNotices(deps.Config, processes) },
 	}, nil
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/admin"
+	"godwit.dev/godwit/internal/api/operator"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/audit"
 	"godwit.dev/godwit/internal/clock"
@@ -72,7 +74,7 @@ func operated(deps Deps, trail *audit.Trail) func(r *http.Request) {
 		return nil
 	}
 	return func(r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead && !strings.HasPrefix(r.URL.Path, operator.Prefix) {
 			trail.Operator(r, nil, deps.Clock.Now(), deps.Config.Region, nil)
 		}
 	}

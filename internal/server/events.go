@@ -1,6 +1,7 @@
 package server
 
 import (
+	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
@@ -37,4 +38,23 @@ func (all functionEvents) add(e invoke.Event) {
 // accepted tells of an event in a function's queue.
 func (all functionEvents) accepted(function arn.ARN, qualifier string, at time.Time) {
 	all.add(invoke.Event{Function: function, Qualifier: qualifier, Kind: invoke.AsyncEventsReceived, At: at, Value: 1})
+}
+
+// lateEvents pass events on to a listener that is made once the engine is there.
+type lateEvents struct {
+	to atomic.Pointer[deliver.Events]
+}
+
+func (l *lateEvents) set(to deliver.Events) { l.to.Store(&to) }
+
+func (l *lateEvents) Delivery(e *deliver.Event) {
+	if to := l.to.Load(); to != nil {
+		(*to).Delivery(e)
+	}
+}
+
+func (l *lateEvents) Published(p *shard.Published) {
+	if to := l.to.Load(); to != nil {
+		(*to).Published(p)
+	}
 }

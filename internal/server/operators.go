@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/api/lambda"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/console"
+	"godwit.dev/godwit/internal/server/operating"
 	"godwit.dev/godwit/internal/wire/http1"
 )
 
@@ -91,7 +92,7 @@ func (s *Server) operators(parts Parts) http.Handler {
 		all := s.everything(parts)
 		mux.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if err := parts.Operator(w, r); err != nil {
-				admin.Forbid(w, err.Error())
+				operating.Refuse(w, r, err)
 				return
 			}
 			all.ServeHTTP(w, r)

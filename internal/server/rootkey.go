@@ -36,7 +36,11 @@ func openSealing(deps Deps, log *journal.Journal) (*seal.Keys, error) {
 		}()
 		switch {
 		case deps.Config.RootKey != "":
-			return readProductionRoot(deps.Config, needed)
+			root, err := readProductionRoot(deps.Config, needed)
+			if err == nil && root.ID() != needed {
+				err = bootstrap.Interrupted(deps.Config.RootKey, needed) // else what follows names both
+			}
+			return root, err
 		case deps.World.Root != nil:
 			return deps.World.Root, nil
 		case deps.World.Store != nil || deps.Config.Store == config.MemoryStore:
@@ -88,9 +92,8 @@ func checkRootKey(c config.Config) error {
 	if err != nil || slices.Contains(ids, root.ID()) {
 		return err
 	}
-	if next, err := bootstrap.ReadRootKey(path + bootstrap.NextRootKey); err == nil && next.ID() == last {
-		return fmt.Errorf("%w: it is sealed with %s%s already; a rotation was interrupted, and goes on by godwit keys rotate-root --dir DIR",
-			seal.ErrWrongRoot, path, bootstrap.NextRootKey)
+	if err := bootstrap.Interrupted(path, last); err != nil {
+		return err
 	}
 	return fmt.Errorf("%w: that has the id %q, and the one in %s %q (so says root-key.id in %s; if that file is damaged, remove it, and the store is asked)",
 		seal.ErrWrongRoot, last, path, root.ID(), c.Data)

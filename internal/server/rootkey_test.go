@@ -86,6 +86,59 @@ func TestRootKey(t *testing.T) {
 	}
 }
 
+// A crash between any two steps of a rotation leaves data that opens with one of the two root
+// keys; where that is the next one, the refusal of the other says so, and what to do.
+func TestInterruptedRotationIsNamed(t *testing.T) {
+	dir, data := t.TempDir(), t.TempDir()
+	file := filepath.Join(dir, "root.key")
+	old, next := seal.NewRoot(), seal.NewRoot()
+	for path, root := range map[string]*seal.Root{file: old, file + ".new": next} {
+		if err := bootstrap.WriteRootKey(path, root); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log := journal.Open(journal.Options{Store: memory.New()})
+	t.Cleanup(log.Close)
+	c := config.Config{Data: data, RootKey: file, Production: true}
+	start := func() error {
+		if err := checkRootKey(c); err != nil {
+			return err
+		}
+		_, err := openSealing(Deps{Config: c, Clock: clock.System}, log)
+		return err
+	}
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	opens := func(after string) {
+		t.Helper()
+		if err := start(); err != nil {
+			t.Errorf("after %s: %v", after, err)
+		}
+	}
+	named := func(after string) {
+		t.Helper()
+		if err := start(); !errors.Is(err, seal.ErrWrongRoot) || !strings.Contains(err.Error(), file+".new already; a rotation was interrupted, and goes on by godwit keys rotate-root --dir DIR") {
+			t.Errorf("after %s: %v", after, err)
+		}
+	}
+	opens("the next key was made")
+	do(bootstrap.NoteRotation(data, old.ID(), next.ID()))
+	opens("both were noted") // which takes the note back
+	do(bootstrap.NoteRotation(data, old.ID(), next.ID()))
+	do(keys.RewrapSealing(log, clock.System.Now(), old, next))
+	named("the data was put under the next")
+	do(bootstrap.NoteSealedWith(data, next.ID()))
+	named("the next was noted")
+	do(bootstrap.ForgetSealing(data))
+	named("the copy was removed")
+	do(os.Rename(file+".new", file))
+	opens("the next was put in the old one's place")
+}
+
 // A salvaged copy of development's data starts: what it is sealed with comes along.
 func TestSalvageKeepsTheRootKeyOfDevelopment(t *testing.T) {
 	open := func(data string) *seal.Keys {

@@ -29,6 +29,8 @@ type (
 	Delivery = backlog.Delivery
 	// DeliveryInfo is that of backlog.
 	DeliveryInfo = backlog.DeliveryInfo
+	// DeliveryPlace is that of backlog.
+	DeliveryPlace = backlog.DeliveryPlace
 	// DeliveryState is that of backlog.
 	DeliveryState = backlog.DeliveryState
 	// Direct is that of backlog.
@@ -87,6 +89,8 @@ type (
 	Renderer = topics.Renderer
 	// MoveStatus is that of transfer.
 	MoveStatus = transfer.MoveStatus
+	// Picked is that of transfer.
+	Picked = transfer.Picked
 	// MoveTask is that of transfer.
 	MoveTask = transfer.MoveTask
 	// MoveTaskSpec is that of transfer.
@@ -104,6 +108,14 @@ const (
 	DeliveryInFlight = backlog.DeliveryInFlight
 	// DeliveryPending is that of backlog.
 	DeliveryPending = backlog.DeliveryPending
+	// StageInFlight is that of backlog.
+	StageInFlight = backlog.StageInFlight
+	// StageDue is that of backlog.
+	StageDue = backlog.StageDue
+	// StageFresh is that of backlog.
+	StageFresh = backlog.StageFresh
+	// StageFinished is that of backlog.
+	StageFinished = backlog.StageFinished
 	// Shards is that of kernel.
 	Shards = kernel.Shards
 	// AllResources is that of faults.

@@ -52,9 +52,9 @@ func TestCommitsAreBounded(t *testing.T) {
 	// All are appended before the first is durable.
 	sh := e.Topics.ShardOf(shardtest.QueueARN("q"))
 	for appended := int64(0); appended < senders*batch; runtime.Gosched() {
-		sh.Mu.Lock()
-		appended = shardtest.QueueIn(sh, shardtest.QueueARN("q")).Machine.Counts(sh.Now()).Visible
-		sh.Mu.Unlock()
+		sh.View(func() {
+			appended = shardtest.QueueIn(sh, shardtest.QueueARN("q")).Machine.Counts(sh.Now()).Visible
+		})
 	}
 	s.Open()
 	sending.Wait()
@@ -115,7 +115,7 @@ func TestFanOutsAreBounded(t *testing.T) {
 				if _, err := e.Publish(ctx, shardtest.TopicARN("wide"), p); err != nil {
 					t.Fatal(err)
 				}
-				e.Background.Wait()
+				e.AwaitIdle()
 				for i, name := range names {
 					ds, _, err := e.Take(shardtest.TopicARN("wide").Subscription(shardtest.SubscriptionID(i)), 10)
 					if err != nil {
@@ -134,7 +134,7 @@ func TestFanOutsAreBounded(t *testing.T) {
 	}
 }
 
-// TestStartsAreBounded: a start gives back what very many subscriptions were being
+// TestStartsAreBounded: a start releases what very many subscriptions were being
 // delivered in commits of at most 4 MiB, however many of them wait for the disk together.
 func TestStartsAreBounded(t *testing.T) {
 	if soak.Unraced(1, 0) == 0 {
@@ -154,7 +154,7 @@ func TestStartsAreBounded(t *testing.T) {
 	if _, err := e.Publish(ctx, shardtest.TopicARN("wide"), shard.Publication{ID: shardtest.MessageID(1), Body: []byte("to all")}); err != nil {
 		t.Fatal(err)
 	}
-	e.Background.Wait()
+	e.AwaitIdle()
 	for round := range 2 { // with and without a lease each
 		for i := range subscriptions {
 			if ds := shardtest.TakeAll(t, e, shardtest.TopicARN("wide").Subscription(shardtest.SubscriptionID(i))); len(ds) != 1 {
@@ -294,10 +294,10 @@ func TestShardsKeepLittleRoom(t *testing.T) {
 		}
 	}
 	for _, sh := range e.Topics.Shards {
-		sh.Mu.Lock()
-		if room := sh.Batch.Room(); room > journal.BatchRoom {
-			t.Errorf("shard %d keeps room for %d bytes", sh.ID, room)
-		}
-		sh.Mu.Unlock()
+		sh.View(func() {
+			if room := sh.Batch.Room(); room > journal.BatchRoom {
+				t.Errorf("shard %d keeps room for %d bytes", sh.ID, room)
+			}
+		})
 	}
 }

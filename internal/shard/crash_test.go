@@ -55,7 +55,7 @@ var (
 	crashAnswers = soak.Unraced(3000, 300) // that a run lasts for
 	crashes      = soak.Unraced(10, 2)
 
-	emptyQueues  = []string{"e0", "e1.fifo"}                                     // are purged, or deleted and made anew
+	emptyQueues  = []string{"e0", "e1.fifo"}                                     // are purged, or deleted and made again
 	senderQueues = append([]string{"q0", "q1", "q2", "q3.fifo"}, emptyQueues...) // the messages of q1 and *.fifo have groups
 	fanQueues    = []string{"f0", "f1", "f2", "f3"}
 	orderQueues  = []string{"o0.fifo", "o1.fifo", "o2"} // of a FIFO topic
@@ -268,7 +268,7 @@ func (w *crashWorld) act(r *rand.Rand) {
 	}
 }
 
-// empty purges a queue, or deletes it and makes it anew, while nobody else does
+// empty purges a queue, or deletes it and makes it again, while nobody else does
 // anything.
 func (w *crashWorld) empty(r *rand.Rand) {
 	w.emptied.Lock()
@@ -408,12 +408,12 @@ func (w *crashWorld) verify(i int, c crashed) (interrupted int) {
 	now := clock.NewVirtual(c.at)
 	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: now, TwoStep: w.how.twoStep})
 	defer e.Close()
-	e.Background.Wait()
+	e.AwaitIdle()
 	e.Journal.Flush()
 	if n := shardtest.CountKeys(t, s, 'X', 0); n > 0 {
 		t.Errorf("%d transfers are not settled after the start", n)
 	}
-	for _, name := range emptyQueues { // the crash may have come before it was made anew
+	for _, name := range emptyQueues { // the crash may have come before it was made again
 		if err := e.CreateQueue(context.Background(), crashQueue(name)); err != nil {
 			t.Error(err)
 		}
@@ -436,16 +436,16 @@ func (w *crashWorld) verify(i int, c crashed) (interrupted int) {
 func holding(t *testing.T, e *shard.Engine) (n int) {
 	t.Helper()
 	for _, sh := range e.Topics.Shards {
-		sh.Mu.Lock()
-		for _, qs := range sh.Loaded() {
-			c := qs.Machine.Counts(sh.Now())
-			n += int(c.Visible + c.InFlight + c.Delayed)
-		}
-		for _, qs := range sh.Backlogs {
-			c := qs.Machine.Counts(sh.Now())
-			n += int(c.Visible + c.InFlight + c.Delayed)
-		}
-		sh.Mu.Unlock()
+		sh.View(func() {
+			for _, qs := range sh.Loaded() {
+				c := qs.Machine.Counts(sh.Now())
+				n += int(c.Visible + c.InFlight + c.Delayed)
+			}
+			for _, qs := range sh.Backlogs {
+				c := qs.Machine.Counts(sh.Now())
+				n += int(c.Visible + c.InFlight + c.Delayed)
+			}
+		})
 	}
 	return n
 }
@@ -473,7 +473,7 @@ func drain(t *testing.T, e *shard.Engine, p *shardtest.Pump, now *clock.Virtual)
 					t.Fatal(err, errs)
 				}
 			}
-			e.Background.Wait()
+			e.AwaitIdle()
 		}
 		if holding(t, e) == 0 {
 			e.Journal.Flush()

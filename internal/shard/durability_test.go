@@ -74,7 +74,7 @@ func (w *world) receive(name string, wait time.Duration) string {
 const missing = "fault true"
 
 // TestReplyWaitsForDurability holds up the store's syncs, has one client cause
-// a change, and another one ask for something that rests on it: it gets no
+// a change, and another one ask for something that depends on it: it gets no
 // answer before the sync.
 func TestReplyWaitsForDurability(t *testing.T) {
 	ctx := context.Background()
@@ -294,9 +294,8 @@ func TestLeasesAndDeletesDoNotWait(t *testing.T) {
 					t.Error("no answer before the sync")
 				}
 				sh := w.Topics.ShardOf(shardtest.QueueARN("old"))
-				sh.Mu.Lock()
-				g := sh.Log.Last()
-				sh.Mu.Unlock()
+				var g *journal.Commit
+				sh.View(func() { g = sh.Log.Last() })
 				if g.Durable() {
 					t.Fatal("nothing was written")
 				}

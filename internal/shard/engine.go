@@ -1,6 +1,6 @@
 // Package shard owns the state. It runs the pure machines of ring 1 over a
 // store: commands of one shard run in order, many callers' commands share one
-// commit, and a reply waits until all that it rests on is durable.
+// commit, and a reply waits until all that it depends on is durable.
 //
 // Invariants:
 //   - What an answer tells is durable when it is given: the change itself, and

@@ -27,7 +27,7 @@ import (
 const (
 	storedReads = 8 // how many times as many bytes a step reads as it writes
 	// storedApart is from which size on values may share a file with others, which is
-	// kept as long as any of them is: all of these are written anew.
+	// kept as long as any of them is: all of these are written again.
 	storedApart = 512
 )
 

@@ -132,7 +132,7 @@ func (w *clearWorld) contents(t *testing.T) (all []string) {
 	if err := w.SetSubscriptionAttribute(t.Context(), sub, "ReplayPolicy", policy); err != nil {
 		t.Fatal(err)
 	}
-	w.Background.Wait()
+	w.AwaitIdle()
 	ds, _, err := w.Take(sub, 10)
 	if err != nil {
 		t.Fatal(err)

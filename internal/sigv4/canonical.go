@@ -202,7 +202,7 @@ func appendPath(dst []byte, path string) []byte {
 	return dst
 }
 
-// appendQuery appends a query in canonical form: without the signature, encoded anew,
+// appendQuery appends a query in canonical form: without the signature, encoded again,
 // sorted by names and then by values.
 func appendQuery(dst []byte, query string, bare bool) []byte {
 	if query == "" {

@@ -88,6 +88,16 @@ func (s *State) Subscription(name arn.ARN) (*Subscription, bool) {
 	return t.subscription(id)
 }
 
+// Totals counts topics, and their subscriptions, unconfirmed ones too, and of these those
+// that are not confirmed.
+func (s *State) Totals() (topics, subscriptions, pending int) {
+	for _, t := range s.order.Items {
+		subscriptions += t.Confirmed + t.Pending
+		pending += t.Pending
+	}
+	return len(s.order.Items), subscriptions, pending
+}
+
 // Topics is a page of the topics of an account and region in the order of
 // their names: up to limit names greater than after. more says that there are
 // further ones.

@@ -149,7 +149,7 @@ func statusKiB(status []byte, key string) float64 {
 	return 0
 }
 
-// resetPeak lets the peak of resident memory begin anew, where that is allowed.
+// resetPeak lets the peak of resident memory start over, where that is allowed.
 func resetPeak(pid int) {
 	for _, p := range family(pid) {
 		_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p), []byte("5"), 0o600)

@@ -143,7 +143,7 @@ func (d *depthRun) judgeAll(empty, deep result) {
 	}
 }
 
-// prepare brings the queue into its state, and the server to rest, started anew.
+// prepare brings the queue into its state, and the server to rest, started again.
 func (d *depthRun) prepare(ctx context.Context) (err error) {
 	d.before, _ = memory(d.s.pid)
 	delay := 0

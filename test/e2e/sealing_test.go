@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -45,10 +46,16 @@ func (w whole) Do(r *http.Request) (*http.Response, error) {
 func filesWith(t *testing.T, dir string, texts ...string) (found []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		if err != nil || !d.Type().IsRegular() {
 			return err
 		}
 		content, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) { // the server has removed it since
+			return nil
+		}
 		for _, text := range texts {
 			if bytes.Contains(content, []byte(text)) {
 				found = append(found, fmt.Sprintf("%q in %s", text, path))

@@ -403,7 +403,8 @@ func TestServeRefuses(t *testing.T) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, "serve", "--config", p.settings, "--listen", "0.0.0.0:0", "--data", p.dir,
 		"--admin-listen", "0.0.0.0:1", "--min-transfer-rate", "0", "--function-isolation", "none", "--tls-client-ca", "x",
-		"--mail-relay", "smtp://ops@mail.example.com", "--mail-password-file", root)
+		"--mail-relay", "smtp://ops@mail.example.com", "--mail-password-file", root, "--sms-smsc", "smpps://ops@sms.example.com", "--sms-password-file", root,
+		"--firehose-s3-endpoint", "https://s3.example.com", "--firehose-s3-credentials", filepath.Join(p.dir, "none"))
 	cmd.Env = append(os.Environ(), "GODWIT_CLOCK=virtual")
 	out, err := cmd.CombinedOutput()
 	exit, ok := errors.AsType[*exec.ExitError](err)
@@ -414,6 +415,7 @@ func TestServeRefuses(t *testing.T) {
 		"--config: .*: chmod go-w", "--root-key: .* chmod 600", "--root-key: .* is in the data directory",
 		"--listen: .*--tls-cert.*--allow-plain-http", "--admin-listen: ", "--min-transfer-rate: ", "--function-isolation: ",
 		"--tls-client-ca: ", "--clock: GODWIT_CLOCK", "--mail-password-file: .* chmod 600",
+		"--sms-password-file: .* chmod 600", "--firehose-s3-credentials: .*no such file",
 	} {
 		if !regexp.MustCompile("(?m)^  " + want).Match(out) {
 			t.Errorf("no %q in\n%s", want, out)

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -33,6 +34,7 @@ type event struct {
 	Spin    string `json:"spin"`    // a duration to compute for; answer with the processor's time, in ms
 	Exit    *int   `json:"exit"`    // status to end with
 	Kill    bool   `json:"kill"`    // end with signal 9
+	Abort   bool   `json:"abort"`   // end with signal 6, which leaves a core dump where one may be
 	Fail    string `json:"fail"`    // the handler's error
 	Panic   string `json:"panic"`   // the handler's panic
 	Size    int    `json:"size"`    // bytes of the answer
@@ -157,6 +159,10 @@ func handle(ctx context.Context, in json.RawMessage) (any, error) {
 		os.Exit(*e.Exit)
 	case e.Kill:
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		time.Sleep(time.Hour)
+	case e.Abort:
+		debug.SetTraceback("crash") // else the runtime ends by an exit
+		_ = syscall.Kill(os.Getpid(), syscall.SIGABRT)
 		time.Sleep(time.Hour)
 	case e.Panic != "":
 		panic(e.Panic)

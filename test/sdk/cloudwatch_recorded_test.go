@@ -142,7 +142,7 @@ func TestQuestionsAsRecorded(t *testing.T) {
 }
 
 // The tags of an alarm that is gone are none, and those of one that never was are
-// asked for in vain.
+// asked for without success.
 func TestTagsOfDeletedAlarms(t *testing.T) {
 	endpoint := start(t)
 	c := metricsClient(endpoint)

@@ -1,6 +1,8 @@
 package sdk_test
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -8,12 +10,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	cwtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/firehose"
+	hosetypes "github.com/aws/aws-sdk-go-v2/service/firehose/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"godwit.dev/godwit/internal/config"
 )
 
 // What services do among themselves needs the rights of whom they do it for, or of their
@@ -75,6 +81,91 @@ func TestFeedbackRoleIsAsked(t *testing.T) {
 	must(identities.DeleteRolePolicy(t.Context(), &iam.DeleteRolePolicyInput{RoleName: aws.String("feedback"), PolicyName: aws.String("logs")}))(t)
 	must(identities.DeleteRole(t.Context(), &iam.DeleteRoleInput{RoleName: aws.String("feedback")}))(t)
 	publish("a role that is gone", false)
+}
+
+// What a function prints is written with its role, which needs what AWS's managed policy
+// for that allows; without it nothing is written, and the function runs all the same.
+func TestFunctionLogsNeedTheRole(t *testing.T) {
+	const group = "/aws/lambda/f"
+	h := newHops(t)
+	groups := logsClient(h.endpoint)
+	f := createAnsweredAs(t, h.functions, "f", role(t, h.identities, "printer", nothing))
+	logged := func() (n int) {
+		found, err := groups.FilterLogEvents(t.Context(), &cloudwatchlogs.FilterLogEventsInput{LogGroupName: aws.String(group)})
+		if err != nil {
+			refused(t, err, "ResourceNotFoundException", http.StatusBadRequest, "The specified log group does not exist.")
+			return 0
+		}
+		return len(found.Events)
+	}
+	run := func(what, resource string, want bool, actions ...string) {
+		t.Helper()
+		role(t, h.identities, "printer", allow(resource, actions...))
+		before := logged()
+		ended := make(chan *lambda.InvokeOutput, 1)
+		go func() {
+			out, err := h.functions.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String("f"), LogType: types.LogTypeTail})
+			if err != nil {
+				t.Error(err)
+			}
+			ended <- out
+		}()
+		f.next().succeed("{}")
+		if out := <-ended; out == nil || out.FunctionError != nil || aws.ToString(out.LogResult) == "" {
+			t.Errorf("%s: %+v", what, out)
+		}
+		if got := logged() > before; got != want {
+			t.Errorf("%s: logged %t, want %t", what, got, want)
+		}
+	}
+	of := func(group string) string { return "arn:aws:logs:us-east-1:000000000000:log-group:" + group + ":*" }
+	run("without the right to make the group", "*", false, "logs:CreateLogStream", "logs:PutLogEvents")
+	run("without the right to make the stream", "*", false, "logs:CreateLogGroup", "logs:PutLogEvents")
+	run("without the right to put events", "*", false, "logs:CreateLogGroup", "logs:CreateLogStream")
+	run("with the right to another group", of(group+"-other"), false, logging...)
+	run("with all of them", of(group), true, logging...)
+	run("into the stream that is there", "*", true, "logs:PutLogEvents")
+	run("without any again", "*", false, "sqs:SendMessage")
+}
+
+// What a delivery stream logs of failures is written with its role.
+func TestFirehoseLogsNeedTheRole(t *testing.T) {
+	endpoint := startWith(t, func(c *config.Config) { c.FirehoseDirectory = t.TempDir() })
+	failing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	t.Cleanup(failing.Close)
+	hoses, identities, groups := firehoseAs(endpoint, account), iamClient(endpoint), logsClient(endpoint)
+	must(identities.CreateRole(t.Context(), &iam.CreateRoleInput{RoleName: aws.String("hose"), AssumeRolePolicyDocument: aws.String(
+		`{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"firehose.amazonaws.com"},"Action":"sts:AssumeRole"}]}`)}))(t)
+	to := toEndpoint(failing.URL)
+	to.RetryOptions.DurationInSeconds = aws.Int32(0)
+	to.CloudWatchLoggingOptions = &hosetypes.CloudWatchLoggingOptions{Enabled: aws.Bool(true), LogGroupName: aws.String("hose"), LogStreamName: aws.String("s")}
+	must(hoses.CreateDeliveryStream(t.Context(), &firehose.CreateDeliveryStreamInput{DeliveryStreamName: aws.String("web"), HttpEndpointDestinationConfiguration: to}))(t)
+	logged := func() int {
+		found, err := groups.FilterLogEvents(t.Context(), &cloudwatchlogs.FilterLogEventsInput{LogGroupName: aws.String("hose")})
+		if err != nil {
+			return 0
+		}
+		return len(found.Events)
+	}
+	for _, tt := range []struct {
+		what    string
+		actions []string
+		want    bool
+	}{
+		{"without any right", []string{"s3:PutObject"}, false},
+		{"without the right to make the group", []string{"logs:CreateLogStream", "logs:PutLogEvents"}, false},
+		{"with all of them", logging, true},
+		{"into the stream that is there", []string{"logs:PutLogEvents"}, true},
+		{"without any again", []string{"s3:PutObject"}, false},
+	} {
+		must(identities.PutRolePolicy(t.Context(), &iam.PutRolePolicyInput{RoleName: aws.String("hose"), PolicyName: aws.String("p"), PolicyDocument: aws.String(allow("*", tt.actions...))}))(t)
+		before := logged()
+		putHose(t, hoses, "web", "x")
+		advance(t, endpoint, "2m")
+		if got := logged() > before; got != tt.want {
+			t.Errorf("%s: logged %t", tt.what, got)
+		}
+	}
 }
 
 // An alarm is told by CloudWatch itself: a topic's policy has to let it, that of the same

@@ -110,7 +110,7 @@ func TestPrincipalsAreBound(t *testing.T) {
 	refused(t, err, "InvalidAttributeValue", 400, "Invalid value for the parameter Policy.")
 }
 
-// The sessions of a role that was deleted are named by a policy in vain, too.
+// The sessions of a role that was deleted are named by a policy without success, too.
 func TestSessionsAreBound(t *testing.T) {
 	endpoint, ctx := start(t), t.Context()
 	queues, c := client(endpoint), iamClient(endpoint)

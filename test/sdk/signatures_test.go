@@ -113,6 +113,20 @@ func protocolCalls() []protocolCall {
 			r.Header.Set("X-Amz-Target", "GraniteServiceVersion20100801.ListMetrics")
 			return r
 		}, bad, jsonWith(coralNS)},
+		{
+			"IAM, Query", func(t *testing.T, e string) *http.Request { return newForm(t, e, "2010-05-08", "ListUsers") }, nil,
+			xmlWith("https://iam.amazonaws.com/doc/2010-05-08/", "", ""),
+		},
+		{
+			"STS, Query", func(t *testing.T, e string) *http.Request { return newForm(t, e, "2011-06-15", "GetCallerIdentity") }, nil,
+			xmlWith("https://sts.amazonaws.com/doc/2011-06-15/", "", ""),
+		},
+		{"Firehose, JSON", func(t *testing.T, e string) *http.Request {
+			r := newJSON(t, e, "", "{}")
+			r.Header.Set("Content-Type", "application/x-amz-json-1.1")
+			r.Header.Set("X-Amz-Target", "Firehose_20150804.ListDeliveryStreams")
+			return r
+		}, bad, jsonWith("")},
 		{"CloudWatch Logs, JSON", func(t *testing.T, e string) *http.Request {
 			r := newJSON(t, e, "", "{}")
 			r.Header.Set("Content-Type", "application/x-amz-json-1.1")

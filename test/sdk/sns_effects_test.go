@@ -328,7 +328,7 @@ func TestPendingSubscriptionsLapse(t *testing.T) {
 	equal(t, "after three days", "0 pending, 1 deleted", counts())
 	_, err = c.GetSubscriptionAttributes(t.Context(), &sns.GetSubscriptionAttributesInput{SubscriptionArn: &arn})
 	refused(t, err, "NotFound", 404, "Subscription does not exist")
-	// The endpoint may begin anew.
+	// The endpoint may start over.
 	if again := subscribe(t, c, topic, "http", h.URL); again == arn {
 		t.Error("the subscription has its old ARN")
 	}

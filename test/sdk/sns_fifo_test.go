@@ -237,7 +237,7 @@ func TestFIFOTopicDeduplicates(t *testing.T) {
 		equal(t, "a batch", []uint64{2, 3, 2}, numbers)
 		want(t, receive(t, client(endpoint), queue, 10), "a", "b")
 
-		// A topic that is made anew remembers nothing.
+		// A topic that is made again remembers nothing.
 		must(c.DeleteTopic(t.Context(), &sns.DeleteTopicInput{TopicArn: &topic}))(t)
 		createFIFOTopic(t, c, "orders.fifo")
 		if n := sequence(t, publishTo(t, c, topic, "g", "a", "a")); n-begin < 1000 {

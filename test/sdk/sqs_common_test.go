@@ -74,7 +74,7 @@ type changed func(*http.Request)
 func (change changed) Do(req *http.Request) (*http.Response, error) {
 	before := req.Header.Get("Authorization")
 	if change(req); req.Header.Get("Authorization") == before {
-		req.Header.Del("Authorization") // it is signed anew
+		req.Header.Del("Authorization") // it is signed again
 	}
 	return eager{}.Do(req)
 }

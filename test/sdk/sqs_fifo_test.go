@@ -206,7 +206,7 @@ func TestFIFOAttempt(t *testing.T) {
 		t.Error("the handles are others")
 	}
 	want(t, attempt("two"))
-	advance(t, endpoint, "20s") // their visibility began anew
+	advance(t, endpoint, "20s") // their visibility began again
 	want(t, attempt("two"))
 	remove(t, c, url, first[0])
 	want(t, attempt("one")) // one has changed, and the other is in flight
@@ -242,7 +242,7 @@ func TestFIFODeadLetters(t *testing.T) {
 			t.Errorf("%s has id %s, attributes %v", *m.Body, *m.MessageId, a)
 		}
 	}
-	// The age counts anew.
+	// The age starts over.
 	advance(t, endpoint, "40m")
 	want(t, receive(t, c, dead, 10), "1", "2", "3")
 	advance(t, endpoint, "21m")

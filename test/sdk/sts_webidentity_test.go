@@ -181,6 +181,11 @@ func TestMultiFactorAuthPresent(t *testing.T) {
 		{`{"BoolIfExists":{"aws:MultiFactorAuthPresent":"true"}}`, true, false},
 		{`{"BoolIfExists":{"aws:MultiFactorAuthPresent":"false"}}`, true, true},
 		{`{"Null":{"aws:MultiFactorAuthPresent":"true"}}`, true, false},
+		// How long ago it was nobody knows, as nobody can have had one.
+		{`{"NumericLessThan":{"aws:MultiFactorAuthAge":"3600"}}`, false, false},
+		{`{"NumericGreaterThanEquals":{"aws:MultiFactorAuthAge":"0"}}`, false, false},
+		{`{"NumericLessThanIfExists":{"aws:MultiFactorAuthAge":"3600"}}`, true, true},
+		{`{"Null":{"aws:MultiFactorAuthAge":"true"}}`, true, true},
 	} {
 		must(iamClient(endpoint).PutUserPolicy(t.Context(), &iam.PutUserPolicyInput{
 			UserName: new("eve"), PolicyName: new("p"), PolicyDocument: new(`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"kms:*","Resource":"*","Condition":` + tt.condition + `}}`),

@@ -15,7 +15,7 @@ import (
 )
 
 // TestEncryptedTopic: who publishes to a topic under a customer's key needs the right to
-// that, which is asked for anew after five minutes. What the topic has accepted is
+// that, which is asked for again after five minutes. What the topic has accepted is
 // delivered whatever becomes of the key, until that is deleted.
 func TestEncryptedTopic(t *testing.T) {
 	endpoint := startWith(t, func(c *config.Config) { c.Metrics = false }) // weeks go by

@@ -16,7 +16,7 @@ import (
 type asker struct {
 	Server
 	answers []Answer
-	since   int64    // ms: what is sent later has ids that the server draws anew
+	since   int64    // ms: what is sent later has ids that the server draws again
 	drawn   []string // of these, those of messages that were sent by the asker
 	err     error
 }

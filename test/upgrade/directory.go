@@ -21,7 +21,7 @@ type Recorded struct {
 	Used  []Answer // by Use, thereafter
 }
 
-// Pack writes the files of a directory to an archive. What a server makes anew is left
+// Pack writes the files of a directory to an archive. What a server makes again is left
 // out: the reserve of space, and files of functions that run.
 func Pack(dir, archive string) (err error) {
 	out, err := os.Create(archive)

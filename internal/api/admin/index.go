@@ -41,6 +41,7 @@ var entries = []entry{
 	{"POST", "/_godwit/keys/rotate-root", "puts what is sealed on the disk under a new root key", false},
 	{"GET", "/_godwit/faults", "what is made to fail on purpose", true},
 	{"POST", "/_godwit/faults", "makes a queue, a function or a platform application, or all of SQS, SNS or Lambda, fail on purpose (godwit dev only)", false},
+	{"GET", "/_godwit/v1/openapi.json", "the OpenAPI document of the operator's API, whose paths begin with /_godwit/v1/", true},
 	{"GET", "/metrics", "metrics in Prometheus's form", true},
 }
 
@@ -62,7 +63,7 @@ func Index(version string, patterns []string) http.Handler {
 	for _, pattern := range slices.Sorted(slices.Values(patterns)) {
 		method, path, _ := strings.Cut(pattern, " ")
 		known := slices.ContainsFunc(entries, func(e entry) bool { return e.Method == method && e.Path == path })
-		if !known {
+		if !known && !strings.HasPrefix(path, "/_godwit/v1/") { // those the document lists
 			answer.Paths = append(answer.Paths, entry{Method: method, Path: path})
 		}
 	}

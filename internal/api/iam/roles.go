@@ -7,6 +7,7 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/check"
 	"godwit.dev/godwit/internal/api/iam/entity"
+	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/iam"
 	"godwit.dev/godwit/internal/shard/identity"
 )
@@ -65,7 +66,7 @@ func (s *Service) readTrust(document string) (bound string, err error) {
 	}
 	bound, unknown := s.engine.BindPolicy(document)
 	if unknown != "" {
-		return "", iam.ErrDocument.With(`Invalid principal in policy: "AWS":"` + unknown + `"`)
+		return "", fault.Newf(fault.MalformedPolicyDocument, `Invalid principal in policy: "AWS":"%s"`, unknown)
 	}
 	return bound, nil
 }

@@ -2,6 +2,7 @@ package refusal
 
 import (
 	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/inspect"
 	"godwit.dev/godwit/internal/shard/topics"
 	"godwit.dev/godwit/internal/shard/topics/topicpolicy"
 	"godwit.dev/godwit/internal/sms"
@@ -94,6 +95,7 @@ var sns = sentences{
 	topic.ErrReplayFuture:       "ReplayPolicy: %s must not be in the future",
 
 	topics.ErrTooManyTopics:  "",
+	topics.ErrUnprotected:    "The data protection policy of the topic cannot be applied to the message: looking for data of the custom identifier %s takes too long",
 	topics.ErrProtected:      "The data protection policy of the topic denies the message, which has data of the identifier %s",
 	topics.ErrNoDedup:        badParameter + "The topic should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly",
 	topicpolicy.ErrTooLong:   "Policy Reason: Policy is longer than %d bytes",
@@ -104,6 +106,7 @@ var sns = sentences{
 	topics.ErrLastStatement:  "%s Reason: Policy must include at least one statement",
 
 	backlog.ErrNoDelivery: "Delivery does not exist",
+	inspect.ErrNone:       "Message does not exist",
 }
 
 var deliveryPolicies = sentences{

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// maxLimiters bounds the memory of a quota. Beyond it all begin anew, which
+// maxLimiters bounds the memory of a quota. Beyond it all start over, which
 // lets an account that was over its quota publish a second's worth too early.
 const maxLimiters = 10_000
 

@@ -81,7 +81,7 @@ func (s *Service) limitManaged(session *identity.Session, managed []PolicyARN) e
 	return s.engine.Read(session.Account, func(a *iam.Account) error {
 		for _, p := range managed {
 			if _, err := a.Managed(api.Deref(p.ARN)); err != nil {
-				return iam.ErrDocument.With("Invalid policy ARN: " + api.Deref(p.ARN))
+				return fault.Newf(fault.MalformedPolicyDocument, "Invalid policy ARN: %s", api.Deref(p.ARN))
 			}
 			session.Managed = append(session.Managed, *p.ARN)
 		}

@@ -162,7 +162,7 @@ func (r *Relay) attempt(ctx context.Context, c *connection, m *Mail) (at stage, 
 		return at, true, err
 	}
 	if reply, ok := errors.AsType[*smtp.SMTPError](err); ok && reply.Code != goingAway || errors.Is(err, errTooLarge) {
-		// The connection is good, and begins the next mail anew.
+		// The connection is good, and is used for the next mail.
 		c.CommandTimeout = resetWithin
 		if c.Reset() == nil {
 			c.CommandTimeout = unlimited

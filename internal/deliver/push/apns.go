@@ -22,7 +22,7 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// Provider tokens of APNs are good for an hour, and not to be made anew more often than
+// Provider tokens of APNs are good for an hour, and not to be made again more often than
 // every 20 minutes. Source: establishing a token-based connection to APNs, in Apple's
 // documentation.
 const (
@@ -99,7 +99,7 @@ type providerToken struct {
 	made time.Time
 }
 
-// get gives the token, which is made anew when it is old. refused is one that APNs has called
+// get gives the token, which is made again when it is old. refused is one that APNs has called
 // expired; empty: none was.
 func (p *providerToken) get(refused string) (text string, err error) {
 	p.mu.Lock()

@@ -79,7 +79,7 @@ func (o Connections) client(certificate *tls.Certificate) *http.Client {
 	}
 }
 
-// clients are those of the applications that were used of late.
+// clients are those of the applications that were used recently.
 type clients struct {
 	options Connections
 	mu      sync.Mutex

@@ -474,7 +474,7 @@ func (e *environment) result(began time.Time, a *answer, f *invoke.Failure) invo
 	return r
 }
 
-// sample looks at the process's memory, if that was not done of late.
+// sample looks at the process's memory, if that was not done recently.
 func (e *environment) sample(i *instance) {
 	if now := clock.System.Now(); i.pid != 0 && now.Sub(e.sampled) >= memoryPause {
 		e.sampled = now
@@ -554,7 +554,7 @@ func (i *instance) end() {
 	i.dispose()
 }
 
-// dispose gives back what a process that has ended, or never began, had.
+// dispose releases what a process that has ended, or never began, had.
 func (i *instance) dispose() {
 	i.api.close()
 	i.mu.Lock()

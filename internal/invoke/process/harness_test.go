@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/invoke"
@@ -142,8 +143,13 @@ func newNetwork(t testing.TB, o network.Options) *network.Network {
 	return n
 }
 
+// Rights lets every function write its log.
+func (l *lab) Rights(*function.Target, arn.ARN, string) authorize.LogRights {
+	return authorize.AllLogRights
+}
+
 // Put takes a line of a function's log.
-func (l *lab) Put(group arn.ARN, stream string, _ time.Time, line []byte) {
+func (l *lab) Put(group arn.ARN, stream string, _ time.Time, line []byte, _ authorize.LogRights) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.lines = append(l.lines, string(line))

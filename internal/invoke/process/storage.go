@@ -78,7 +78,7 @@ func (s *storage) remove(e *environment) {
 	}
 }
 
-// watch sees to it that somebody looks, if need be. The caller holds the lock.
+// watch makes sure that somebody looks, if need be. The caller holds the lock.
 func (s *storage) watch() {
 	if s.watching = s.mayKB > s.limitKB; s.watching {
 		clock.System.AfterFunc(storagePause, s.look)

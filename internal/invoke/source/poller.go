@@ -358,7 +358,7 @@ func (p *poller) serves(m *mapping.Mapping) bool {
 	return m != nil && m.Active() && m.Function == p.mapping.Function && m.Equal(p.mapping.Settings)
 }
 
-// idle begins anew with few batches: there is no backlog.
+// idle starts over with few batches: there is no backlog.
 func (p *poller) idle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

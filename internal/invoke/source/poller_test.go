@@ -385,7 +385,7 @@ func TestScaling(t *testing.T) {
 	}
 }
 
-// At its end a poller gives back what it has received, and waits for what runs.
+// At its end a poller releases what it has received, and waits for what runs.
 func TestStopGivesBack(t *testing.T) {
 	l := newLab(mapping.Settings{BatchSize: 100, Window: time.Minute})
 	l.with(t, clock.NewVirtual(time.Unix(0, 0)), func(t *testing.T, stop func()) {

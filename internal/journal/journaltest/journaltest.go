@@ -45,36 +45,23 @@ func stream(t testing.TB, j *journal.Journal, id uint16) *journal.Stream {
 	return s
 }
 
-func set(key, value string) *mutation.Batch {
-	b := new(mutation.Batch)
-	b.Set([]byte(key), []byte(value))
-	return b
-}
-
-func wants(t testing.TB, r store.Reader, key, want string) {
-	t.Helper()
-	if v, ok, err := r.Get(nil, []byte(key)); err != nil || !ok || string(v) != want {
-		t.Errorf("%q is %.40q, %v, %v; want %.40q", key, v, ok, err, want)
-	}
-}
-
 // What is appended its own stream reads at once, and everybody once it is durable, which
 // it becomes also where nobody waits for it.
 func testAppend(t *testing.T, st store.Store) {
 	for _, awaited := range []bool{false, true} {
 		j := start(t, journal.Options{Store: st, Awaited: awaited})
 		s := stream(t, j, 1)
-		lazy := s.Append(false, 0, set("k", "1"))
-		wants(t, s.Reader(), "k", "1")
+		lazy := s.Append(false, 0, storetest.Sets("k", "1"))
+		storetest.Wants(t, s.Reader(), "k", "1")
 		lazy.Wait()
-		wants(t, j.Reader(), "k", "1")
-		c := s.Append(true, 0, set("k", "2"))
+		storetest.Wants(t, j.Reader(), "k", "1")
+		c := s.Append(true, 0, storetest.Sets("k", "2"))
 		c.Wait()
 		if !c.Durable() || !c.Applied() {
 			t.Error("it was waited for, and is not durable")
 		}
-		wants(t, j.Reader(), "k", "2")
-		c = s.Append(false, 0, set("k", "3"))
+		storetest.Wants(t, j.Reader(), "k", "2")
+		c = s.Append(false, 0, storetest.Sets("k", "3"))
 		if j.AwaitUnlessQuick(c); awaited && !c.Durable() {
 			t.Error("answered before it was durable")
 		}
@@ -111,7 +98,7 @@ func testSeveralStreams(t *testing.T, st store.Store) {
 		}
 	})
 	for i := range 200 {
-		c := j.Append(i%10 == 0, journal.Part{Stream: a, Batch: set("a", strconv.Itoa(i))}, journal.Part{Stream: b, Batch: set("b", strconv.Itoa(i))})
+		c := j.Append(i%10 == 0, journal.Part{Stream: a, Batch: storetest.Sets("a", strconv.Itoa(i))}, journal.Part{Stream: b, Batch: storetest.Sets("b", strconv.Itoa(i))})
 		if i%10 == 0 {
 			c.Wait()
 		}
@@ -128,12 +115,12 @@ func testLarge(t *testing.T, st store.Store) {
 	var last *journal.Commit
 	for i := range 8 {
 		last = j.Append(i == 7,
-			journal.Part{Stream: a, Batch: set(fmt.Sprint("a", i), large(i))}, journal.Part{Stream: b, Batch: set(fmt.Sprint("b", i), large(i))})
+			journal.Part{Stream: a, Batch: storetest.Sets(fmt.Sprint("a", i), large(i))}, journal.Part{Stream: b, Batch: storetest.Sets(fmt.Sprint("b", i), large(i))})
 	}
 	last.Wait()
 	for i := range 8 {
-		wants(t, j.Reader(), fmt.Sprint("a", i), large(i))
-		wants(t, j.Reader(), fmt.Sprint("b", i), large(i))
+		storetest.Wants(t, j.Reader(), fmt.Sprint("a", i), large(i))
+		storetest.Wants(t, j.Reader(), fmt.Sprint("b", i), large(i))
 	}
 }
 
@@ -167,7 +154,7 @@ func testReplay(t *testing.T, st store.Store, own func(key []byte) bool) {
 			all.Go(func() {
 				for i := range n {
 					key := binary.BigEndian.AppendUint64(keyspace.Shard(id, 'x'), uint64(i%7))
-					b := set(string(key), fmt.Sprint(life, i))
+					b := storetest.Sets(string(key), fmt.Sprint(life, i))
 					if i%5 == 4 {
 						b.Reset()
 						b.DeleteRange(key[:3], key)
@@ -223,7 +210,7 @@ func testCounters(t *testing.T, st store.Store) {
 					t.Errorf("stream %d reads %q, %v in round %d", id, v, err, i)
 					return
 				}
-				if c := s.Append(i%4 == 0, 0, set(key, string(v)+"x")); i%4 == 0 {
+				if c := s.Append(i%4 == 0, 0, storetest.Sets(key, string(v)+"x")); i%4 == 0 {
 					c.Wait()
 				}
 			}

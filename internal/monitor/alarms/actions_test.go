@@ -216,5 +216,5 @@ func TestUnreadableRecordsAreLeftOut(t *testing.T) {
 	for range storetest.Range(t, w.store, []byte{prefix, kindPending}, []byte{prefix, kindPending + 1}) {
 		t.Error("an action is left")
 	}
-	w.put(e, id("a"), tells(topic)) // anew
+	w.put(e, id("a"), tells(topic)) // again
 }

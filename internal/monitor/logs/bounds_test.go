@@ -139,7 +139,7 @@ func TestQuietStream(t *testing.T) {
 
 	// Its events go with it, past all the hours of the other.
 	check(t, l.DeleteStream(group, "quiet"))
-	l.kernel.Background.Wait()
+	l.kernel.AwaitIdle()
 	same(t, "events left", 5000, kept(t, l, kindEvent))
 	same(t, "index left", 5000, kept(t, l, kindIndex))
 }

@@ -67,7 +67,7 @@ func TestAnswersAreDurable(t *testing.T) {
 			if !answered {
 				t.Errorf("%s is never answered", what)
 			}
-			l.kernel.Background.Wait()
+			l.kernel.AwaitIdle()
 			l.shard.Log.Sync()
 		}
 		durable("CreateGroup", func() error { return l.CreateGroup(NewGroup{ARN: group}) })

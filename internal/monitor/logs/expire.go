@@ -63,7 +63,7 @@ func (l *Logs) Tick(at int64) {
 		return
 	}
 	if err := l.expire(now); err != nil {
-		l.kernel.Logger.Error("log events past their retention could not be removed", "error", err)
+		l.shard.Logger.Error("log events past their retention could not be removed", "error", err)
 		l.due = now + 1 // it is tried again
 	}
 }
@@ -162,7 +162,7 @@ func (l *Logs) trim() {
 		}
 		more, err := l.trimOldest(target)
 		if err != nil {
-			l.kernel.Logger.Error("the oldest log events could not be removed", "error", err)
+			l.shard.Logger.Error("the oldest log events could not be removed", "error", err)
 		}
 		return more && err == nil
 	})

@@ -298,7 +298,7 @@ func TestAgainstModel(t *testing.T) {
 		for _, m := range all {
 			size += int64(len(m.Message) + eventOverhead)
 		}
-		l.kernel.Background.Wait() // for the removed streams' events
+		l.kernel.AwaitIdle() // for the removed streams' events
 		groups, _, err := l.Groups(GroupFilter{Region: group.Region, Account: group.Account}, Page{Limit: 10})
 		ok(err)
 		if len(groups) != 1 || groups[0].StoredBytes != size {
@@ -364,7 +364,7 @@ func TestMaxBytes(t *testing.T) {
 			}
 			_, err := l.Put(to, "s", batch)
 			check(t, err)
-			l.kernel.Background.Wait()
+			l.kernel.AwaitIdle()
 			n, full := l.disk.Load(), i > 40
 			if least := int64(200_000 - 200_000/trimShare - 200_000/largeShare); n > 200_000 || full && n < least {
 				t.Fatalf("%d bytes after %d batches", n, i+1)
@@ -410,7 +410,7 @@ func TestSink(t *testing.T) {
 	st := memory.New()
 	l, _ := open(t, st, nil)
 	for i := range 3 {
-		l.Writer().Put(group, "s", began.Add(time.Duration(-i)*time.Second), fmt.Append(nil, i))
+		l.Log(group, "s", began.Add(time.Duration(-i)*time.Second), fmt.Append(nil, i))
 	}
 	l.LogJSON(group, "json", began, map[string]int{"a": 1}, authorize.AllLogRights)
 	l.Log(group, "s", began, nil) // nothing

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -37,7 +38,7 @@ type sink struct {
 	timer   bool
 	closed  bool
 
-	writing sync.Mutex // held while writing
+	writing chan struct{} // full while somebody writes, which may wait for the disk
 	dropped atomic.Int64
 }
 
@@ -53,20 +54,14 @@ type line struct {
 // Log adds an event of this server's own; it does not block, and keeps text. An
 // empty one is left out.
 func (l *Logs) Log(group arn.ARN, stream string, at time.Time, text []byte) {
-	if len(text) > 0 {
-		l.sink.add(line{group: group, stream: stream, time: at.UnixMilli(), text: text, as: authorize.AllLogRights}, len(text))
-	}
+	l.LogAs(group, stream, at, text, authorize.AllLogRights)
 }
 
-// Writer is Log as those who write lines want it.
-type Writer struct{ logs *Logs }
-
-// Writer writes lines of this server's own.
-func (l *Logs) Writer() Writer { return Writer{l} }
-
-// Put is Logs.Log.
-func (w Writer) Put(group arn.ARN, stream string, at time.Time, line []byte) {
-	w.logs.Log(group, stream, at, line)
+// LogAs is Log for somebody; as says whether the group and the stream may be made.
+func (l *Logs) LogAs(group arn.ARN, stream string, at time.Time, text []byte, as authorize.LogRights) {
+	if len(text) > 0 {
+		l.sink.add(line{group: group, stream: stream, time: at.UnixMilli(), text: text, as: as}, len(text))
+	}
 }
 
 // jsonSize is about what an event of LogJSON takes.
@@ -101,7 +96,7 @@ func (s *sink) close() {
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	s.write(s.take(), func(command func() error) error {
+	s.write(s.take(), s.logs.shard.Logger, func(command func() error) error {
 		err := command()
 		s.logs.shard.CommitPart(false)
 		return err
@@ -110,13 +105,13 @@ func (s *sink) close() {
 
 // flush writes what waits. It is durable, and so is what others write, once it returns.
 func (s *sink) flush() {
-	s.writing.Lock()
-	defer s.writing.Unlock()
+	s.writing <- struct{}{}
+	defer func() { <-s.writing }()
 	lines := s.take()
 	if len(lines) == 0 {
 		return
 	}
-	s.write(lines, func(command func() error) error {
+	s.write(lines, s.logs.kernel.Logger, func(command func() error) error {
 		_, err := s.logs.shard.Run(false, func(*kernel.Tx) error { return command() })
 		return err
 	})
@@ -133,7 +128,7 @@ func (s *sink) take() []line {
 }
 
 // write writes lines in batches, each a command for run.
-func (s *sink) write(lines []line, run func(command func() error) error) {
+func (s *sink) write(lines []line, log *slog.Logger, run func(command func() error) error) {
 	type place struct {
 		group  arn.ARN
 		stream string
@@ -169,7 +164,7 @@ func (s *sink) write(lines []line, run func(command func() error) error) {
 			}
 			if err := run(func() error { return s.put(p.group, p.stream, events[:n], p.as) }); err != nil {
 				s.dropped.Add(int64(n))
-				s.logs.kernel.Logger.Warn("log events of this server were dropped", "group", p.group.String(), "events", n, "error", err)
+				log.Warn("log events of this server were dropped", "group", p.group.String(), "events", n, "error", err)
 			}
 			events = events[n:]
 		}

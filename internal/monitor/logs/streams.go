@@ -181,7 +181,7 @@ func (l *Logs) sweep() {
 	l.inSteps(&l.sweeping, func() (more bool) {
 		more, err := l.sweepNext(&s)
 		if err != nil { // the next start goes on
-			l.kernel.Logger.Error("the space of a deleted log stream cannot be given back", "error", err)
+			l.shard.Logger.Error("the space of a deleted log stream cannot be given back", "error", err)
 			return false
 		}
 		return more

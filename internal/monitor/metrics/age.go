@@ -104,7 +104,7 @@ func (s *Store) coarsen(res byte, bucket int64) error {
 			write(flushBytes)
 			of, at = series, start
 		}
-		if set, ok := s.readSet(it.Value()); ok {
+		if set, ok := readSet(s.home.Logger, it.Value()); ok {
 			point.Merge(&set)
 		}
 	}

@@ -3,6 +3,7 @@ package metrics
 import (
 	"bytes"
 	"errors"
+	"log/slog"
 	"slices"
 	"unique"
 
@@ -115,7 +116,7 @@ func (s *Store) minutes(m Metric, unit string, from, to, period int64, z Zeros, 
 		if len(recent) > 0 && recent[0].at == minute {
 			return nil // memory has the whole of it
 		}
-		if set, ok := s.readSet(value); ok {
+		if set, ok := readSet(s.kernel.Logger, value); ok {
 			add(minute, &set)
 		}
 		return nil
@@ -165,10 +166,10 @@ func (l *filler) upTo(minute int64) {
 
 // readSet decodes a point of the store. One that is damaged is as good as none: it
 // must not hold up the others.
-func (s *Store) readSet(value []byte) (set Set, ok bool) {
+func readSet(log *slog.Logger, value []byte) (set Set, ok bool) {
 	set, err := decodeSet(value)
 	if err != nil {
-		s.kernel.Logger.Error("a datapoint is left out", "reason", err.Error())
+		log.Error("a datapoint is left out", "reason", err.Error())
 	}
 	return set, err == nil
 }
@@ -206,7 +207,7 @@ func (s *Store) recent(m Metric, unit string, series id, fine bool, from, to int
 		if sl.at < from || sl.at >= to {
 			continue
 		}
-		if err := s.complete(of.key(series, sl.at), sl); err != nil {
+		if err := s.complete(of.key(series, sl.at), sl, s.kernel.Logger); err != nil {
 			return nil, err
 		}
 		points = append(points, point{sl.at, sl.set.Clone()})

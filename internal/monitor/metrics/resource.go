@@ -92,7 +92,7 @@ type Datum struct {
 }
 
 // Record adds values that came in the present minute or one that is over. It reads
-// and writes no disk. False says that the resource has been forgotten: get it anew.
+// and writes no disk. False says that the resource has been forgotten: get it again.
 func (r *Resource) Record(minute int64, data ...Datum) bool {
 	r.store.guard.Lock(&r.mu)
 	defer r.store.guard.Unlock(&r.mu)
@@ -126,7 +126,7 @@ func (r *Resource) Fill(minute int64, data ...Datum) bool {
 	return true
 }
 
-// Forgotten reports that the store has let go of the resource, to which nothing can
+// Forgotten reports that the store has released the resource, to which nothing can
 // be added any more.
 func (r *Resource) Forgotten() bool {
 	r.store.guard.Lock(&r.mu)

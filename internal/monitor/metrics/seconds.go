@@ -75,7 +75,7 @@ func (s *Store) fine(m Metric, unit string, series id, from, to int64) ([]point,
 			if len(recent) > 0 && recent[0].at == at {
 				continue // memory has the whole of it
 			}
-			if set, ok := s.readSet(it.Value()); ok {
+			if set, ok := readSet(s.kernel.Logger, it.Value()); ok {
 				all = append(all, point{at, set})
 			}
 		}

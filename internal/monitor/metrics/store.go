@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -51,7 +52,7 @@ type Store struct {
 	guard     *poison.Guard
 
 	// Under the shard's lock.
-	lookedAt int64 // the minute of the last look for resources to let go of
+	lookedAt int64 // the minute of the last look for resources to release
 	maintain int64 // the minute of the last look for what is too old
 	unlisted int64 // the minute of the last look for series without points
 }
@@ -173,7 +174,7 @@ func (s *Store) put(data []Datapoint) error {
 
 // Flush writes the minutes that are over to the store, which makes them durable
 // within 10 ms. more says that it is to be called again after the next minute. It also
-// lets go of what has become too old.
+// releases what has become too old.
 func (s *Store) Flush() (more bool, err error) {
 	more, err = s.flush(due)
 	if err != nil {
@@ -191,7 +192,7 @@ func (s *Store) Close() {
 		return
 	}
 	if _, err := s.write(squeeze, nil); err != nil {
-		s.kernel.Logger.Error("the metrics of the last minute could not be written", "error", err)
+		s.home.Logger.Error("the metrics of the last minute could not be written", "error", err)
 	}
 }
 
@@ -208,7 +209,7 @@ const (
 	// flushBytes bounds a batch, and putBytes one of what a client puts at once.
 	flushBytes = 1 << 20
 	putBytes   = 3 << 20
-	// relist is after how many minutes the list of series is told anew that one
+	// relist is after how many minutes the list of series is told again that one
 	// is alive.
 	relist = 15
 	// forget is after how many minutes without a value a series leaves memory.
@@ -377,7 +378,7 @@ func (w *writer) metric(r *Resource, m *metric) (rest bool, err error) {
 			series = idOf(key)
 		}
 		at := m.key(series, sl.at)
-		if err := w.s.complete(at, sl); err != nil {
+		if err := w.s.complete(at, sl, w.s.home.Logger); err != nil {
 			return rest, err
 		}
 		w.batch.Set(at, sl.set.appendTo(nil))
@@ -408,7 +409,7 @@ func (w *writer) metric(r *Resource, m *metric) (rest bool, err error) {
 }
 
 // put adds to a resource what a client puts, and writes the series that this is of.
-// False says that the resource has been forgotten: get it anew.
+// False says that the resource has been forgotten: get it again.
 func (w *writer) put(r *Resource, d *Datapoint, fine bool) (ok bool, err error) {
 	w.s.guard.Lock(&r.mu)
 	defer w.s.guard.Unlock(&r.mu)
@@ -429,7 +430,7 @@ func (w *writer) put(r *Resource, d *Datapoint, fine bool) (ok bool, err error) 
 	return true, nil
 }
 
-// apply writes the batch, and lets go of what is written then.
+// apply writes the batch, and releases what is written then.
 func (w *writer) apply() {
 	if w.batch.Len() > 0 {
 		w.stamp()
@@ -460,7 +461,7 @@ func (w *writer) release(r *Resource) {
 		}
 		w.s.slots.Add(int64(n - len(m.slots)))
 		clear(m.slots[n:])
-		m.at = nil // made anew by the next one, if there still are many
+		m.at = nil // made again by the next one, if there still are many
 		if m.slots = m.slots[:n]; n == 0 {
 			m.slots = nil // of many queues, what is written leaves memory
 		}
@@ -478,7 +479,7 @@ func (w *writer) release(r *Resource) {
 
 // complete adds to a partial slot what the store has of it, under a key. What Fill has
 // put into either is replaced by the other.
-func (s *Store) complete(key []byte, sl *slot) error {
+func (s *Store) complete(key []byte, sl *slot, log *slog.Logger) error {
 	if !sl.partial {
 		return nil
 	}
@@ -488,7 +489,7 @@ func (s *Store) complete(key []byte, sl *slot) error {
 	}
 	var stored Set
 	if ok {
-		stored, ok = s.readSet(value)
+		stored, ok = readSet(log, value)
 	}
 	switch {
 	case !ok || stored.filled && !sl.set.filled:

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/store/memory"
 )
 
-// Resources of which all is written cost nothing until they are let go of: neither time
+// Resources of which all is written cost nothing until they are released: neither time
 // nor memory, which would have many of them collected each minute.
 func TestWrittenResourcesAreNotLookedAt(t *testing.T) {
 	const resources, none = 20_000, 64 << 10
@@ -51,12 +51,12 @@ func TestWrittenResourcesAreNotLookedAt(t *testing.T) {
 	}
 }
 
-// Who comes back behind those that were let go of reads nothing of the minutes since.
+// Who comes back behind those that were released reads nothing of the minutes since.
 func TestMinutesAfterWhatWasLetGoOfAreWhole(t *testing.T) {
 	c := clock.NewVirtual(start)
 	s := open(t, memory.New(), c)
 	s.Resource(owner, "n", "old").Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1})
-	for range forget + 1 { // it is let go of in the last of these
+	for range forget + 1 { // it is released in the last of these
 		advance(t, c, time.Minute)
 		if _, err := s.Flush(); err != nil {
 			t.Fatal(err)

@@ -50,7 +50,7 @@ func Open(dir string) (*Directory, error) {
 	return d, nil
 }
 
-// Close lets go of the directory.
+// Close releases the directory.
 func (d *Directory) Close() error { return d.root.Close() }
 
 // Put implements outlet.Buckets.
@@ -126,6 +126,9 @@ func fitting(part string) string {
 	cut := ""
 	for len(part) > longest {
 		cut, part = cut+part[:longest]+"/", part[longest:]
+	}
+	if strings.Trim(part, ".") == "" { // what is left of a cut
+		part = strings.ReplaceAll(part, ".", "%2E")
 	}
 	return cut + part
 }

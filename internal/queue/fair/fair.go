@@ -10,7 +10,7 @@ const (
 	minute        = 60_000 // ms
 )
 
-// Shares are those of the tenants who have something in flight, or had of late.
+// Shares are those of the tenants who have something in flight, or had recently.
 // The zero value says that nobody has.
 type Shares[K comparable] struct {
 	of     map[K]*share

@@ -12,7 +12,7 @@ type Wait struct{ Messages, Scheduled int64 }
 
 // Waits are those of the tenants of a queue. They are exact while no more tenants
 // than the limit have something waiting at once. Beyond it those that have least
-// are forgotten, and count as if they had nothing until they send anew.
+// are forgotten, and count as if they had nothing until they send again.
 type Waits[K cmp.Ordered] struct {
 	limit   int
 	of      map[K]*wait

@@ -150,7 +150,7 @@ type Set struct {
 	// Groups that are not in memory and not empty: those noted last, and those
 	// before them. The store may not show yet what the command under way began.
 	there, before map[layout.Lane]struct{}
-	touched       []*Group // to be listed anew
+	touched       []*Group // to be listed again
 }
 
 // New makes the set of a queue of which so many groups are listed, in the one
@@ -223,7 +223,7 @@ func (s *Set) forgetNote(lane layout.Lane) {
 	delete(s.before, lane)
 }
 
-// Touch has a group listed anew at the end of the command.
+// Touch has a group listed again at the end of the command.
 func (s *Set) Touch(x *Group) { s.touched = append(s.touched, x) }
 
 // RelistTouched brings the order of groups, on disk and in memory, up to what has

@@ -2,17 +2,19 @@ package message
 
 // Encrypt keeps the body, the attributes and a notification's subject and token, with
 // their digests, from standing in the message's record, which has what seal makes of them
-// instead. In memory they stay.
-func (m *Message) Encrypt(seal func(plaintext []byte) ([]byte, error)) error {
+// instead. In memory they stay. The plaintext is written over buf, which may be nil; it is
+// returned, to be used again.
+func (m *Message) Encrypt(buf []byte, seal func(plaintext []byte) ([]byte, error)) ([]byte, error) {
 	secret := Message{Body: m.Body, BodyMD5: m.BodyMD5, Attributes: m.Attributes, AttributesMD5: m.AttributesMD5, Unsigned: m.Unsigned}
 	if n := m.Notice; n != nil && (n.Subject != "" || n.Token != "") {
 		secret.Notice = &Notice{Subject: n.Subject, Token: n.Token}
 	}
-	sealed, err := seal(secret.AppendRecord(make([]byte, 0, m.Size()+128)))
+	buf = secret.AppendRecord(buf[:0])
+	sealed, err := seal(buf)
 	if err == nil {
 		m.Cipher = sealed
 	}
-	return err
+	return buf, err
 }
 
 // Decrypt brings back what Encrypt has hidden, by the function that opens it. Cipher

@@ -23,7 +23,7 @@ func TestEncrypt(t *testing.T) {
 	}
 	m.Seal()
 	size := m.Size()
-	if err := m.Encrypt(seal); err != nil {
+	if _, err := m.Encrypt(nil, seal); err != nil {
 		t.Fatal(err)
 	}
 	record := m.AppendRecord(nil)

@@ -74,7 +74,7 @@ type Message struct {
 	// Notice is set in the backlog of a subscription only.
 	Notice *Notice
 	// Origin is, of a dead letter of a subscription, the record that the message
-	// had in its backlog, from which it can be delivered anew.
+	// had in its backlog, from which it can be delivered again.
 	Origin []byte
 	// Unsigned is set while Body lacks its signature, and BodyMD5 with it.
 	Unsigned *Unsigned

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/mutation"
-	"godwit.dev/godwit/internal/queue/calendar"
 	"godwit.dev/godwit/internal/queue/layout"
 	"godwit.dev/godwit/internal/queue/order"
 )
@@ -22,7 +21,7 @@ type Schedule struct {
 	limit int // of the window
 	known order.Window[layout.State]
 	floor layout.State // no message stands before it, only tombstones do
-	later calendar.Calendar
+	later calendar
 
 	// A queue that gives what was sent first takes those that are due out of the
 	// window, into an order by sequence: all up to edge are there, and at most about
@@ -95,7 +94,7 @@ func (s *Schedule) Delayed(now int64, blocks bool) int64 {
 	if s.known.Whole && !blocks {
 		return int64(len(s.NotDue(now)))
 	}
-	return s.later.After(now)
+	return s.later.after(now)
 }
 
 // DelayedOf is how many of so many delayed messages are those of tenants who have
@@ -157,33 +156,33 @@ func (s *Schedule) CountLater(b *mutation.Batch, keys *layout.Keys, now int64, m
 func (s *Schedule) UncountLater(b *mutation.Batch, keys *layout.Keys, now int64, m *layout.State) {
 	if m.Is(layout.Later) {
 		m.Flags &^= layout.Later
-		s.later.Add(now, m.Due, -1, seconds(b, keys))
+		s.later.add(now, m.Due, -1, seconds(b, keys))
 	}
 }
 
 // Expect counts one more message for which nothing but time has to pass.
 func (s *Schedule) Expect(b *mutation.Batch, keys *layout.Keys, now, due int64) {
-	s.later.Add(now, due, 1, seconds(b, keys))
+	s.later.add(now, due, 1, seconds(b, keys))
 }
 
 // Shift makes all that is counted due by seconds later.
 func (s *Schedule) Shift(b *mutation.Batch, keys *layout.Keys, now, by int64) {
 	if !s.Idle() {
-		s.later.Shift(now, by, seconds(b, keys))
+		s.later.shift(now, by, seconds(b, keys))
 	}
 }
 
 // Forget drops the counts of the seconds that are over.
 func (s *Schedule) Forget(b *mutation.Batch, keys *layout.Keys, now int64) {
 	if !s.Idle() {
-		s.later.Forget(now, seconds(b, keys))
+		s.later.forget(now, seconds(b, keys))
 	}
 }
 
 // Idle reports that no second is counted.
-func (s *Schedule) Idle() bool { return s.later.Empty() }
+func (s *Schedule) Idle() bool { return s.later.empty() }
 
-func seconds(b *mutation.Batch, keys *layout.Keys) calendar.Write {
+func seconds(b *mutation.Batch, keys *layout.Keys) writeCount {
 	return func(second, count int64) { layout.PutCount(b, keys.Bucket(second), count) }
 }
 
@@ -216,4 +215,4 @@ func (s *Schedule) Filled(exhausted bool) (ok bool) {
 }
 
 // FillSecond restores the count of a second.
-func (s *Schedule) FillSecond(second, count int64) { s.later.Set(second, count) }
+func (s *Schedule) FillSecond(second, count int64) { s.later.set(second, count) }

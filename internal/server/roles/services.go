@@ -2,11 +2,16 @@ package roles
 
 import (
 	"context"
+	"time"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/deliver"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
+	"godwit.dev/godwit/internal/invoke"
+	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/policy"
 )
 
@@ -22,22 +27,76 @@ func (s *Sessions) DeliveryStatus() deliver.LogRights {
 	if !s.Strict {
 		return nil
 	}
-	a := &authorize.Authorizer{Identities: s.Identities, Resources: withoutResources{}}
-	return func(topic arn.ARN, name string, group arn.ARN, stream string) (r authorize.LogRights) {
+	return func(topic arn.ARN, name string, group arn.ARN, stream string) (none authorize.LogRights) {
 		role, err := s.assume(sns, topic, name)
 		if err != nil {
-			return r
+			return none
 		}
-		session := sessionOf(role, statusSession)
-		may := func(action, stream string) bool {
-			need := authorize.Need{Action: action, Resource: authorize.LogStream(group, stream), Account: group.Account}
-			result, err := a.Decide(context.Background(), &need, &authorize.Context{Caller: session, Region: group.Region, Now: s.Clock.Now().UnixMilli()})
-			return err == nil && result.Allowed()
-		}
-		return authorize.LogRights{
-			CreateGroup: may("logs:CreateLogGroup", ""), CreateStream: may("logs:CreateLogStream", ""), Put: may("logs:PutLogEvents", stream),
-		}
+		return s.logRights(sessionOf(role, statusSession), group, stream)
 	}
+}
+
+// logRights are what the policies of a session let it do to a log stream.
+func (s *Sessions) logRights(session *caller.Caller, group arn.ARN, stream string) authorize.LogRights {
+	a := authorize.Authorizer{Identities: s.Identities, Resources: withoutResources{}}
+	may := func(action, stream string) bool {
+		need := authorize.Need{Action: action, Resource: authorize.LogStream(group, stream), Account: group.Account}
+		result, err := a.Decide(context.Background(), &need, &authorize.Context{Caller: session, Region: group.Region, Now: s.Clock.Now().UnixMilli()})
+		return err == nil && result.Allowed()
+	}
+	return authorize.LogRights{
+		CreateGroup: may("logs:CreateLogGroup", ""), CreateStream: may("logs:CreateLogStream", ""), Put: may("logs:PutLogEvents", stream),
+	}
+}
+
+// ServiceLogs has a service write logs as roles may.
+type ServiceLogs struct {
+	*logs.Logs
+
+	Service *Service
+}
+
+// Put writes a line with a role, for the sake of a resource, or leaves it out where the role
+// may not. It does not block, and keeps the line.
+func (l ServiceLogs) Put(source arn.ARN, name string, group arn.ARN, stream string, at time.Time, line []byte) {
+	s := l.Service
+	as := authorize.AllLogRights
+	if s.Strict {
+		role, err := s.assume(authorize.ServiceCaller(s.Principal), source, name)
+		if err != nil {
+			return
+		}
+		as = s.logRights(sessionOf(role, s.Session), group, stream)
+	}
+	if as.Put {
+		l.LogAs(group, stream, at, line, as)
+	}
+}
+
+// FunctionLogs has functions write their logs as their roles may.
+type FunctionLogs struct {
+	*logs.Logs
+
+	Sessions *Sessions
+}
+
+var _ invoke.Log = FunctionLogs{}
+
+// Rights implements invoke.Log. Where nobody asks for permissions every function may write.
+func (l FunctionLogs) Rights(t *function.Target, group arn.ARN, stream string) (none authorize.LogRights) {
+	if !l.Sessions.Strict {
+		return authorize.AllLogRights
+	}
+	role, err := l.Sessions.assume(lambda, t.Function, t.Role)
+	if err != nil {
+		return none
+	}
+	return l.Sessions.logRights(sessionOf(role, t.Name), group, stream)
+}
+
+// Put implements invoke.Log.
+func (l FunctionLogs) Put(group arn.ARN, stream string, at time.Time, line []byte, as authorize.LogRights) {
+	l.LogAs(group, stream, at, line, as)
 }
 
 // withoutResources are resources without policies and tags, as log groups are.

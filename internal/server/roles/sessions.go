@@ -92,7 +92,7 @@ func (s *Sessions) Credentials(t *function.Target) (*invoke.Credentials, error) 
 	}, nil
 }
 
-// Lasts implements invoke.Roles: a role that was deleted, or made anew, takes its sessions
+// Lasts implements invoke.Roles: a role that was deleted, or made again, takes its sessions
 // with it.
 func (s *Sessions) Lasts(t *function.Target, c *invoke.Credentials) bool {
 	id := ""

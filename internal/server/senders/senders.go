@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/deliver"
 	httpsender "godwit.dev/godwit/internal/deliver/http"
 	lambdasender "godwit.dev/godwit/internal/deliver/lambda"
+	mailsender "godwit.dev/godwit/internal/deliver/mail"
 	pushsender "godwit.dev/godwit/internal/deliver/push"
 	sqssender "godwit.dev/godwit/internal/deliver/sqs"
 	"godwit.dev/godwit/internal/limit"
@@ -30,8 +31,12 @@ type Options struct {
 	Clock  clock.Clock
 	Engine *shard.Engine
 	Ledger *texts.Module // of text messages
-	// Receipt is told what became of text messages that an SMSC has taken.
+	// Receipt is told what became of text messages that were taken, and Ended of the same as
+	// events of deliveries.
 	Receipt func(state string)
+	Ended   func(*deliver.Event)
+	// PublicURL is what this server's links begin with.
+	PublicURL string
 	// Trust is whom to believe to be the host that was asked for; nil: as the system does.
 	Trust *tls.Config
 	// Own are the ports of this server, which no endpoint may be at.
@@ -40,6 +45,8 @@ type Options struct {
 	Connections *limit.Slots
 	// Dial makes the connections to HTTP endpoints; nil: over the network.
 	Dial limit.Dial
+	// Mails takes mails further; nil: what the settings name does.
+	Mails mailsender.Transport
 }
 
 // Senders deliver.
@@ -76,7 +83,7 @@ func (s *Senders) openWeb(o *Options) {
 }
 
 func (s *Senders) openMails(o *Options) (err error) {
-	if s.Mails, err = mailing.Open(o.Config, o.Clock, o.Trust, o.Engine.Injected); err != nil {
+	if s.Mails, err = mailing.Open(o.Config, o.Clock, o.Trust, o.Engine.Injected, o.Mails); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.Mails.Close)
@@ -97,7 +104,7 @@ func (s *Senders) openPushes(o *Options) (err error) {
 }
 
 func (s *Senders) openTexts(o *Options) (err error) {
-	s.Texts, err = texting.Open(texting.Options{Config: o.Config, Clock: o.Clock, Ledger: o.Ledger, Injected: o.Engine.Injected, Trust: o.Trust, Own: o.Own, Receipt: o.Receipt})
+	s.Texts, err = texting.Open(texting.Options{Config: o.Config, Clock: o.Clock, Ledger: o.Ledger, Injected: o.Engine.Injected, Trust: o.Trust, Own: o.Own, Receipt: o.Receipt, Ended: o.Ended, PublicURL: o.PublicURL})
 	if err != nil {
 		return err
 	}

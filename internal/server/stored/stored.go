@@ -39,7 +39,7 @@ func Keep(ctx context.Context, o Options) error {
 	if !o.Production {
 		state, err := keys.ReadStored(o.Journal)
 		if err == nil && (state.After != nil || state.Rewritten) && !state.Done {
-			// What was written anew has to be so once: what deletes it counts on that.
+			// What was written again has to be so once: what deletes it counts on that.
 			err = compact(o.Store)
 		}
 		if err != nil {

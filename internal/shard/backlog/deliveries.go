@@ -1,6 +1,7 @@
 package backlog
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"time"
@@ -63,95 +64,213 @@ type DeliveryInfo struct {
 	// Reason is why, for dead-letter and dropped, and for what waits for its
 	// dead-letter queue.
 	Reason string
+	Size   int // of what waits or is under way, in bytes; perhaps some more than it is
 }
 
 // Deliveries lists what waits in a subscription's backlog, next due first, and
-// then what was finished of late, latest first: at most limit in all. Errors: NotFound.
+// then what was finished recently, latest first: at most limit in all. Errors: NotFound.
 func (e *Backlogs) Deliveries(ctx context.Context, sub arn.ARN, limit int) ([]DeliveryInfo, error) {
+	infos, _, err := e.DeliveriesFrom(ctx, sub, DeliveryPlace{}, StageFinished, limit)
+	return infos, err
+}
+
+// DeliveryStage is a part of the list of a subscription's deliveries.
+type DeliveryStage uint8
+
+// The parts, in their order.
+const (
+	StageInFlight DeliveryStage = iota // under way
+	StageDue                           // they have a time
+	StageFresh                         // not attempted yet; of a FIFO topic all that wait, group by group
+	StageFinished
+)
+
+// DeliveryPlace is a place in the list of a subscription's deliveries. The zero value is its
+// beginning. While deliveries go on others may be passed over, or seen twice.
+type DeliveryPlace struct {
+	Stage DeliveryStage
+	A, B  uint64
+}
+
+// DeliveriesFrom is Deliveries from a place on, up to the end of a stage. more is the place
+// behind the last of them; nil: nothing follows.
+func (e *Backlogs) DeliveriesFrom(ctx context.Context, sub arn.ARN, from DeliveryPlace, until DeliveryStage, limit int) (infos []DeliveryInfo, more *DeliveryPlace, err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var infos []DeliveryInfo
 	ok := false
 	sh := e.shardOfSubscription(sub)
-	err := sh.RunDurable(func(tx *kernel.Tx) (err error) {
+	err = sh.RunDurable(func(tx *kernel.Tx) (err error) {
 		tx.DependOn(sh.Log.Last())
 		s, found := sh.deliverable(sub)
 		if ok = found; ok {
-			if qs := sh.BacklogOf(s); qs != nil {
-				infos, err = e.pendingDeliveries(sh, qs, limit)
+			if qs := sh.BacklogOf(s); qs != nil && from.Stage < StageFinished {
+				infos, more, err = e.pendingDeliveries(sh, qs, from, min(until, StageFresh), limit)
 			}
 		}
 		return err
 	})
-	if err != nil {
-		return nil, err
+	if err != nil || more != nil {
+		return infos, more, err
 	}
-	infos = append(infos, e.Finished.Of(e.Clock.Now(), sub, limit-len(infos))...)
+	if until >= StageFinished {
+		skipped := 0
+		if from.Stage == StageFinished {
+			skipped = int(from.A)
+		}
+		ended := e.Finished.Of(e.Clock.Now(), sub, finishedPerSubscription)
+		ok = ok || len(ended) > 0
+		for _, info := range ended[min(skipped, len(ended)):] {
+			if len(infos) == limit {
+				more = &DeliveryPlace{Stage: StageFinished, A: uint64(skipped)}
+				break
+			}
+			skipped++
+			infos = append(infos, info)
+		}
+	}
 	if !ok && len(infos) == 0 {
-		return nil, transfer.ErrNoSubscription
+		return nil, nil, transfer.ErrNoSubscription
 	}
-	return infos, nil
+	return infos, more, nil
 }
 
-func (e *Backlogs) pendingDeliveries(sh *Shard, qs *queues.Queue, limit int) ([]DeliveryInfo, error) {
+// Delivery tells of one delivery that waits or is under way. Errors: NotFound.
+func (e *Backlogs) Delivery(ctx context.Context, sub arn.ARN, id string) (info DeliveryInfo, err error) {
+	if err := ctx.Err(); err != nil {
+		return info, err
+	}
+	name, err := parseDeliveryID(id)
+	if err != nil {
+		return info, err
+	}
+	found := false
+	err = e.withBacklog(sub, func(sh *Shard, _ *topic.Subscription, qs *queues.Queue) (err error) {
+		p, leased, err := e.stateOf(qs, name)
+		if err == nil {
+			info, found, err = e.deliveryAt(qs, p, leased)
+		}
+		return err
+	})
+	if err == nil && !found {
+		err = ErrNoDelivery
+	}
+	return info, err
+}
+
+// stateOf finds how a message of a backlog stands.
+func (e *Backlogs) stateOf(qs *queues.Queue, name DeliveryID) (p layout.State, leased bool, err error) {
+	p = layout.State{Sequence: name.Sequence, Lane: name.Lane}
+	if _, leased = qs.Machine.Leased(name.Sequence); leased {
+		return p, true, nil
+	}
+	keys := qs.Machine.Keys()
+	if topicFIFO(qs) {
+		p, err = e.peekGrouped(keys, bytes.Clone(keys.Record(name.Lane, name.Sequence)))
+		return p, false, err
+	}
+	due, scheduled, err := e.Store.Get(nil, keys.DueOf(name.Sequence))
+	if err == nil && scheduled {
+		p.Due = int64(layout.Number(due))
+	}
+	return p, false, err
+}
+
+// deliveryAt reads a delivery; found is false if it is not there any more.
+func (e *Backlogs) deliveryAt(qs *queues.Queue, p layout.State, leased bool) (info DeliveryInfo, found bool, err error) {
+	keys := layout.NewKeys(qs.Shard.ID, qs.Incarnation)
+	record, found, err := e.Store.Get(nil, keys.Record(p.Lane, p.Sequence))
+	if err != nil || !found {
+		return info, false, err
+	}
+	m, err := message.DecodeRecord(record)
+	if err != nil {
+		return info, false, err
+	}
+	value, _, err := e.Store.Get(nil, keys.History(p.Sequence))
+	if err != nil {
+		return info, false, err
+	}
+	h, _ := DecodeHistory(value)
+	info = DeliveryInfo{
+		ID: DeliveryID{p.Lane, p.Sequence}.String(), MessageID: m.ID.String(), Subscription: qs.ARN, State: DeliveryPending,
+		Attempts: h.Total, PublishedAt: clock.Time(m.Sent), History: h.attempts(),
+		Reason: h.cause.Reason, Size: m.Size(),
+	}
+	if leased {
+		info.State = DeliveryInFlight
+	} else {
+		info.NextAttemptAt = clock.Time(max(p.Due, m.Sent))
+	}
+	return info, true, nil
+}
+
+func (e *Backlogs) pendingDeliveries(sh *Shard, qs *queues.Queue, from DeliveryPlace, until DeliveryStage, limit int) (infos []DeliveryInfo, more *DeliveryPlace, err error) {
 	sh.Readable()
-	keys := layout.NewKeys(sh.ID, qs.Incarnation)
-	var infos []DeliveryInfo
+	keys, fifo := qs.Machine.Keys(), topicFIFO(qs)
 	add := func(p layout.State, leased bool) error {
-		record, ok, err := e.Store.Get(nil, keys.Record(p.Lane, p.Sequence))
-		if err != nil || !ok {
-			return err
+		info, found, err := e.deliveryAt(qs, p, leased)
+		if found {
+			infos = append(infos, info)
 		}
-		m, err := message.DecodeRecord(record)
-		if err != nil {
-			return err
-		}
-		value, _, err := e.Store.Get(nil, keys.History(p.Sequence))
-		if err != nil {
-			return err
-		}
-		h, _ := DecodeHistory(value)
-		info := DeliveryInfo{
-			ID: DeliveryID{p.Lane, p.Sequence}.String(), MessageID: m.ID.String(), Subscription: qs.ARN, State: DeliveryPending,
-			Attempts: h.Total, PublishedAt: clock.Time(m.Sent), History: h.attempts(),
-			Reason: h.cause.Reason,
-		}
-		if leased {
-			info.State = DeliveryInFlight
-		} else {
-			info.NextAttemptAt = clock.Time(max(p.Due, m.Sent))
-		}
-		infos = append(infos, info)
-		return nil
+		return err
 	}
-	leases := qs.Machine.Leases()
-	for _, l := range leases[:min(limit, len(leases))] {
-		if err := add(layout.State{Sequence: l.Sequence, Lane: l.Lane}, true); err != nil {
-			return nil, err
+	if from.Stage == StageInFlight {
+		leases := qs.Machine.Leases()
+		for _, l := range leases {
+			if l.Sequence < from.A {
+				continue
+			}
+			if len(infos) == limit {
+				return infos, &DeliveryPlace{StageInFlight, l.Sequence, 0}, nil
+			}
+			if err := add(layout.State{Sequence: l.Sequence, Lane: l.Lane}, true); err != nil {
+				return nil, nil, err
+			}
 		}
 	}
-	var failed error
-	walk := func(span layout.Span, peek func(key, value []byte) (layout.State, error)) {
-		if failed != nil || len(infos) >= limit {
+	// walk adds what waits in a span; place is where an entry is.
+	walk := func(stage DeliveryStage, span layout.Span, peek func(key, value []byte) (layout.State, error), place func(p layout.State) (a, b uint64)) {
+		if from.Stage > stage || until < stage || err != nil || more != nil {
 			return
 		}
-		err := store.Each(e.Store, span, func(key, value []byte) bool {
+		var failed error
+		failure := store.Each(e.Store, span, func(key, value []byte) bool {
 			p, err := peek(key, value)
 			if _, leased := qs.Machine.Leased(p.Sequence); err == nil && !leased {
+				if len(infos) == limit {
+					a, b := place(p)
+					more = &DeliveryPlace{stage, a, b}
+					return false
+				}
 				err = add(p, false)
 			}
 			failed = err
-			return err == nil && len(infos) < limit
+			return err == nil
 		})
-		failed = cmp.Or(failed, err)
+		err = cmp.Or(failed, failure)
 	}
-	walk(qs.Machine.Keys().Of(layout.KindDue), layout.DecodeState)
-	walk(qs.Machine.HeadSpan(), freshState)
-	if topicFIFO(qs) { // group by group
-		walk(qs.Machine.Keys().Of(layout.KindRecord), func(key, _ []byte) (layout.State, error) { return e.peekGrouped(&keys, key) })
+	// at is where a stage begins: at its beginning, or where the page before it ended.
+	at := func(stage DeliveryStage) (a, b uint64) {
+		if from.Stage == stage {
+			return from.A, from.B
+		}
+		return 0, 0
 	}
-	return infos, failed
+	a, b := at(StageDue)
+	walk(StageDue, keys.DueFrom(int64(a), b), layout.DecodeState, func(p layout.State) (uint64, uint64) { return uint64(p.Due), p.Sequence })
+	a, b = at(StageFresh)
+	byLane := func(p layout.State) (uint64, uint64) { return uint64(p.Lane), p.Sequence }
+	if fifo { // group by group
+		walk(StageFresh, keys.RecordsFrom(layout.Lane(a), b), func(key, _ []byte) (layout.State, error) { return e.peekGrouped(keys, key) }, byLane)
+		return infos, more, err
+	}
+	span := qs.Machine.HeadSpan()
+	if behind := keys.Lane(layout.MainLane, b); bytes.Compare(behind.Lower, span.Lower) > 0 {
+		span = behind
+	}
+	walk(StageFresh, span, freshState, byLane)
+	return infos, more, err
 }
 
 // freshState is that of a message that was never received, by the key of its record.

@@ -51,7 +51,7 @@ func (f *Finished) info(sub arn.ARN) DeliveryInfo {
 }
 
 // finishedCache keeps the latest finished deliveries of the subscriptions that
-// had one of late.
+// had one recently.
 type finishedCache struct {
 	life time.Duration
 

@@ -11,7 +11,7 @@ import (
 )
 
 // TestFinishedAreBounded: however many deliveries end after many attempts, memory
-// holds a bounded number of these, those of the subscriptions that had news of late.
+// holds a bounded number of these, those of the subscriptions that had news recently.
 // start is when the test begins.
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 

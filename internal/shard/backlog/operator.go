@@ -56,7 +56,7 @@ func parseDeliveryID(s string) (id DeliveryID, err error) {
 }
 
 // Pause stops the deliveries of a subscription: what is in its backlog, and what
-// comes, waits there. Attempts under way go on, and the consumer gives back what
+// comes, waits there. Attempts under way go on, and the consumer releases what
 // it has not begun. Errors: NotFound.
 func (e *Backlogs) Pause(ctx context.Context, sub arn.ARN) error {
 	return e.setPaused(ctx, sub, (*topic.State).Pause, (*Recipient).pause)
@@ -131,7 +131,7 @@ func (e *Backlogs) OldestOf(sh *Shard, qs *queues.Queue, low uint64, leased int6
 		e.Fatal(err)
 		return at, err
 	}
-	rest, _ := sh.Run(false, func(tx *kernel.Tx) error {
+	dependsOn, _ := sh.Run(false, func(tx *kernel.Tx) error {
 		qs.Consumption.Low = max(qs.Consumption.Low, low)
 		tx.DependOn(sh.Log.Last())
 		return nil
@@ -142,7 +142,7 @@ func (e *Backlogs) OldestOf(sh *Shard, qs *queues.Queue, low uint64, leased int6
 	if oldest != 0 {
 		at = clock.Time(oldest)
 	}
-	rest.Wait()
+	dependsOn.Wait()
 	return at, nil
 }
 
@@ -232,9 +232,9 @@ func (e *Backlogs) RetryNow(ctx context.Context, sub arn.ARN, id string) (change
 	return changed, err
 }
 
-// OperatorStep bounds the deliveries that one commit of an operator's command
+// operatorStep bounds the deliveries that one commit of an operator's command
 // changes, and those that one look lists.
-const OperatorStep = 512
+const operatorStep = 512
 
 // RetryAllNow makes every delivery that waits for its next attempt due now and
 // returns how many those were. It takes one commit for each 512 of them; if it
@@ -262,7 +262,7 @@ func (e *Backlogs) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err err
 				if p, failed = layout.DecodeState(key, value); failed != nil {
 					return false
 				}
-				if seen++; seen > OperatorStep {
+				if seen++; seen > operatorStep {
 					more = true
 					return false
 				}
@@ -336,7 +336,7 @@ func (e *Backlogs) Next(ctx context.Context, w *Waiting) (ids []string, err erro
 				if w.fresh && !fifo && p.Sequence >= w.below {
 					return false
 				}
-				if seen++; seen > OperatorStep {
+				if seen++; seen > operatorStep {
 					more = true
 					return false
 				}
@@ -442,6 +442,9 @@ func (e *Backlogs) Remove(ctx context.Context, d *Delivery, dest arn.ARN, m *mes
 		return func() {}, err
 	}
 	from := d.Shard
+	if d.Cause.IsZero() {
+		d.Cause = Cause{Reason: reason, Attempt: d.Attempt}
+	}
 	var c *journal.Commit
 	if m != nil {
 		source := transfer.Source{Shard: from.Shard, Queue: d.Queue, Lease: d.Queued, Check: func() error { return from.removable(d) }}
@@ -459,7 +462,7 @@ func (e *Backlogs) Remove(ctx context.Context, d *Delivery, dest arn.ARN, m *mes
 		})
 	}
 	if err != nil {
-		c.Wait() // the refusal may rest on it
+		c.Wait() // the refusal may depend on it
 		return func() {}, err
 	}
 	e.Finish(d, Attempt{}, state, reason)

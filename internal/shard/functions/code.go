@@ -68,7 +68,7 @@ func (sh *Shard) dropUploads(names ...uint64) {
 }
 
 // FunctionCode reads the zip that a target runs. Errors: ResourceNotFound if the
-// version it was resolved from is gone, whose function should be resolved anew.
+// version it was resolved from is gone, whose function should be resolved again.
 func (e *Functions) FunctionCode(ctx context.Context, t function.Target) ([]byte, error) {
 	return e.code(ctx, e.ShardOf(t.Function), t.Code)
 }

@@ -197,11 +197,11 @@ func TestUnsignableEvent(t *testing.T) {
 		if i == 1 {
 			m.Unsigned = &message.Unsigned{}
 		}
-		sh.Mu.Lock()
-		found, _ := sh.Functions.Function(f)
-		sh.AcceptEvent(found, sh.Now(), m, "")
-		sh.Commit(true)
-		sh.Mu.Unlock()
+		sh.View(func() {
+			found, _ := sh.Functions.Function(f)
+			sh.AcceptEvent(found, sh.Now(), m, "")
+			sh.Commit(true)
+		})
 	}
 	events, _, err := e.TakeEvents(f, 10)
 	if !errors.Is(err, broken) || len(events) != 2 || events[1].ID != (message.ID{2}) {

@@ -9,8 +9,7 @@ var (
 	ErrPrincipal    = fault.NewRule(fault.InvalidParameter, "functions: no principal of a policy")
 	ErrNotPermitted = fault.NewRule(fault.AccessDenied, "functions: the function's policy forbids it") // the service, the action, the function's ARN, the action
 	ErrFIFOQueue    = fault.NewRule(fault.InvalidParameter, "functions: events do not go to FIFO queues")
-	// It goes into the events that tell of it, so the name is a sentence already.
-	ErrNoCode = fault.NewRule(fault.ResourceNotFound, "The function's code is not there any more.")
+	ErrNoCode       = fault.NewRule(fault.ResourceNotFound, "functions: the code has been deleted")
 
 	// Of mappings.
 	ErrMappedFunction   = fault.NewRule(fault.InvalidParameter, "functions: no such function to feed")

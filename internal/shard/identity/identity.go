@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,7 +48,6 @@ type Module struct {
 	shard  *kernel.Shard
 	sealer Sealer
 	clock  clock.Clock
-	log    *slog.Logger
 
 	mu       sync.RWMutex // written with the shard's lock held
 	accounts map[string]*iam.Account
@@ -82,7 +80,7 @@ func New(k *kernel.Kernel, o Options) *Module {
 	}
 	sessions, _ := lru.New[string, *session](maxSessions) // it fails for no other size than 0
 	m := &Module{
-		kernel: k, shard: k.Beside(keyspace.IdentityStream), sealer: o.Sealer, clock: o.Clock, log: k.Logger,
+		kernel: k, shard: k.Beside(keyspace.IdentityStream), sealer: o.Sealer, clock: o.Clock,
 		accounts: map[string]*iam.Account{}, owners: map[string]string{}, used: map[string]Use{}, sessions: sessions, policies: newPolicyCache(),
 		orphaned: o.Orphaned, administrators: map[string]string{},
 	}
@@ -201,7 +199,7 @@ func (m *Module) Resume() {
 			}
 		}
 		if err != nil {
-			m.log.Error("the secret of an access key cannot be sealed", "accessKey", id, "error", err)
+			m.shard.Logger.Error("the secret of an access key cannot be sealed", "accessKey", id, "error", err)
 		}
 		m.write(account)
 	}

@@ -70,7 +70,7 @@ func (m *Module) openTokenKey(value []byte) (*tokenKey, error) {
 func (m *Module) writeTokenKey() {
 	kept, err := m.seal(tokenKeyName, m.tokens.raw)
 	if err != nil {
-		m.log.Error("the key of session tokens cannot be sealed", "error", err)
+		m.shard.Logger.Error("the key of session tokens cannot be sealed", "error", err)
 		return
 	}
 	m.tokens.clear = isClear(kept)

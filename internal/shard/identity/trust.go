@@ -39,7 +39,7 @@ func CheckPolicy(form iam.Form, document string) error {
 		parse = policy.ParseTrust
 	}
 	if _, err := parse(document); err != nil {
-		return iam.ErrDocument.With("Syntax errors in policy.")
+		return iam.ErrSyntax
 	}
 	return nil
 }

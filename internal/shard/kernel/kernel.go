@@ -33,7 +33,7 @@ const Shards = keyspace.Shards
 type Options struct {
 	Journal *journal.Journal
 	Clock   clock.Clock
-	Logger  *slog.Logger
+	Logger  *slog.Logger // nil: nothing is logged
 	// Full reports that the disk is short of space. Nil means never.
 	Full func() bool
 	// Fatal ends the process after a failure of the store. It must not return
@@ -52,7 +52,7 @@ type Kernel struct {
 	beside  []*Shard // of modules whose state is not split
 
 	beginning  sync.Mutex // held while something begins in the background, or nothing may any more
-	Background sync.WaitGroup
+	background sync.WaitGroup
 	Draining   chan struct{}
 	drainOnce  sync.Once
 	Stopping   chan struct{}
@@ -61,6 +61,9 @@ type Kernel struct {
 
 // New makes the shards of a node, which have no modules yet.
 func New(o Options) *Kernel {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	e := &Kernel{
 		Store: o.Journal.Reader(), Clock: o.Clock, Logger: o.Logger, Config: o, Journal: o.Journal,
 		Draining: make(chan struct{}), Stopping: make(chan struct{}),
@@ -111,7 +114,7 @@ func (e *Kernel) Close() (err error) {
 		e.beginning.Lock()
 		close(e.Stopping)
 		e.beginning.Unlock()
-		e.Background.Wait()
+		e.AwaitIdle()
 		for _, sh := range e.every() {
 			if !sh.close() {
 				err = poison.ErrPoisoned
@@ -156,7 +159,7 @@ func (e *Kernel) GoBackground(f func()) {
 	default:
 	}
 	release := e.Clock.Hold()
-	e.Background.Go(func() {
+	e.background.Go(func() {
 		defer release()
 		defer func() {
 			if cause := recover(); cause != nil && cause != poison.ErrPoisoned { //nolint:errorlint // the very value
@@ -166,6 +169,9 @@ func (e *Kernel) GoBackground(f func()) {
 		f()
 	})
 }
+
+// AwaitIdle returns once nothing runs in the background any more.
+func (e *Kernel) AwaitIdle() { e.background.Wait() }
 
 // InSteps calls step in the background until it returns false or the kernel is stopping.
 func (e *Kernel) InSteps(step func() bool) {
@@ -206,9 +212,9 @@ func (sh *Shard) CatalogChanged(c *journal.Commit) {
 // close refuses further changes, once the modules have written what only memory has;
 // false: memory may be ahead of the disk.
 func (sh *Shard) close() bool {
-	sh.Mu.Lock()
+	sh.mu.Lock()
 	poisoned := sh.poisoned
-	sh.Mu.Unlock()
+	sh.mu.Unlock()
 	if poisoned {
 		return false
 	}

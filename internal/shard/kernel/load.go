@@ -80,14 +80,14 @@ func (e *Kernel) loadedWhole() error {
 
 // beginEpoch makes the shards' new epochs durable before anything is answered.
 func (e *Kernel) beginEpoch() *journal.Commit {
-	var g *journal.Commit
+	var c *journal.Commit
 	all := e.every()
 	for i, sh := range all {
 		_, _ = sh.Run(false, func(*Tx) error {
-			g = e.Journal.Append(i == len(all)-1, sh.seal())
-			sh.appended(g)
+			c = e.Journal.Append(i == len(all)-1, sh.seal())
+			sh.appended(c)
 			return nil
 		})
 	}
-	return g
+	return c
 }

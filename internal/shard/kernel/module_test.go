@@ -148,7 +148,7 @@ func TestCommand(t *testing.T) {
 }
 
 // TestCatalog: a change of what there is is durable when it is answered, and so is what
-// an answer that changes nothing rests on.
+// an answer that changes nothing depends on.
 func TestCatalog(t *testing.T) {
 	k := openKernel(t, memory.New(), clock.System, func(*Kernel) {})
 	var parts Parts[*part]

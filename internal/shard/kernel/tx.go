@@ -14,11 +14,11 @@ import (
 // Its events are emitted after that. A command that panics leaves memory ahead of the
 // disk: its shards are poisoned and accept no other, and the process ends.
 type Tx struct {
-	Shards []*Shard // locked, in the order of their ids; nil: none is
-	own    [1]*Shard
-	sync   bool            // the commit is made durable at once; else within 10 ms
-	rest   *journal.Commit // what an answer depends on that has no commit of its own
-	done   bool
+	Shards    []*Shard // locked, in the order of their ids; nil: none is
+	own       [1]*Shard
+	sync      bool            // the commit is made durable at once; else within 10 ms
+	dependsOn *journal.Commit // what an answer depends on that has no commit of its own
+	done      bool
 }
 
 // Emitter emits an event of what a command did, after its commit and outside of the
@@ -55,8 +55,8 @@ func RunAll(durable bool, command func(tx *Tx) error, shards ...*Shard) (*journa
 	defer tx.end()
 	return tx.run(func(tx *Tx) error {
 		err := command(tx)
-		if err != nil && tx.rest == nil {
-			tx.rest = last.LastCatalogCommit
+		if err != nil && tx.dependsOn == nil {
+			tx.dependsOn = last.LastCatalogCommit
 		}
 		return err
 	})
@@ -64,12 +64,12 @@ func RunAll(durable bool, command func(tx *Tx) error, shards ...*Shard) (*journa
 
 func (tx *Tx) run(command func(tx *Tx) error) (*journal.Commit, error) {
 	err := command(tx)
-	if err != nil && tx.rest == nil {
-		tx.rest = tx.Shards[0].LastCatalogCommit
+	if err != nil && tx.dependsOn == nil {
+		tx.dependsOn = tx.Shards[0].LastCatalogCommit
 	}
 	c := tx.Commit()
 	if c == nil {
-		c = tx.rest
+		c = tx.dependsOn
 	}
 	tx.done = true
 	return c, err
@@ -98,7 +98,7 @@ func (sh *Shard) AwaitCatalog() {
 }
 
 // DependOn sets the commit that the answer waits for if the command changes nothing.
-func (tx *Tx) DependOn(c *journal.Commit) { tx.rest = c }
+func (tx *Tx) DependOn(c *journal.Commit) { tx.dependsOn = c }
 
 // Commit appends what the command has changed so far, as one atomic unit, and does what
 // follows from it; nil if there is nothing to append.
@@ -122,13 +122,17 @@ func (tx *Tx) Widen(shards []*Shard) { tx.relock(shards, nil) }
 func (tx *Tx) WidenAfter(shards []*Shard, f func()) { tx.relock(shards, f) }
 
 // Narrow commits what there is and goes on with some of the locks only, which it
-// keeps all the while.
+// keeps all the while. The events of the others wait until these are released as well.
 func (tx *Tx) Narrow(keep []*Shard) {
 	tx.Commit()
 	all := tx.Shards
-	tx.Shards = slices.DeleteFunc(slices.Clone(all), func(sh *Shard) bool { return slices.Contains(keep, sh) })
-	tx.release()
 	tx.Shards = keep
+	for _, sh := range all {
+		if !slices.Contains(keep, sh) {
+			keep[0].Emits = sh.takeEvents(keep[0].Emits)
+			sh.mu.Unlock()
+		}
+	}
 }
 
 func (tx *Tx) relock(shards []*Shard, between func()) {
@@ -147,22 +151,26 @@ func (tx *Tx) relock(shards []*Shard, between func()) {
 // release releases the locks and emits the events.
 func (tx *Tx) release() {
 	var room [4]Emitter
-	told := room[:0]
+	events := room[:0]
 	shards := tx.Shards
 	tx.Shards = nil
 	for _, sh := range shards {
-		if len(sh.Emits) > 0 {
-			told = append(told, sh.Emits...)
-			clear(sh.Emits)
-			sh.Emits = sh.Emits[:0]
-		}
+		events = sh.takeEvents(events)
 	}
 	for _, sh := range shards {
-		sh.Mu.Unlock()
+		sh.mu.Unlock()
 	}
-	for _, e := range told {
+	for _, e := range events {
 		e.Emit()
 	}
+}
+
+// takeEvents moves the shard's events to the end of a list.
+func (sh *Shard) takeEvents(to []Emitter) []Emitter {
+	to = append(to, sh.Emits...)
+	clear(sh.Emits)
+	sh.Emits = sh.Emits[:0]
+	return to
 }
 
 // end releases the locks after a command, or poisons them if it has panicked. It is
@@ -184,7 +192,7 @@ func (tx *Tx) end() {
 	}
 	e := shards[0].engine
 	for _, sh := range shards {
-		sh.Mu.Unlock()
+		sh.mu.Unlock()
 	}
 	if cause == nil {
 		return
@@ -195,9 +203,9 @@ func (tx *Tx) end() {
 
 // lock takes the shard's lock. It panics if that is poisoned.
 func (sh *Shard) lock() {
-	sh.Mu.Lock()
+	sh.mu.Lock()
 	if sh.poisoned {
-		sh.Mu.Unlock()
+		sh.mu.Unlock()
 		panic(poison.ErrPoisoned)
 	}
 	sh.begin()
@@ -212,10 +220,10 @@ func (sh *Shard) begin() {
 // lockAll locks shards, which are in the order of their ids.
 func lockAll(shards []*Shard) {
 	for i, sh := range shards {
-		sh.Mu.Lock()
+		sh.mu.Lock()
 		if sh.poisoned {
 			for _, locked := range shards[:i+1] {
-				locked.Mu.Unlock()
+				locked.mu.Unlock()
 			}
 			panic(poison.ErrPoisoned)
 		}

@@ -100,3 +100,27 @@ func recovered(f func()) (cause any) {
 	f()
 	return nil
 }
+
+// TestNarrow: what a command emits of a shard that it releases early is emitted once it has
+// released all.
+func TestNarrow(t *testing.T) {
+	w := newPoisonWorld(t)
+	var said []string
+	_, err := RunAll(true, func(tx *Tx) error {
+		w.All[5].Emit(told{&said})
+		tx.Narrow(w.All[3:4])
+		w.All[5].View(func() {}) // others may have it
+		if len(said) > 0 {
+			t.Error("told while a lock is held")
+		}
+		return nil
+	}, w.All[5], w.All[3])
+	if err != nil || len(said) != 1 {
+		t.Errorf("told %d times, %v", len(said), err)
+	}
+	w.All[3].View(func() {})
+	w.All[5].View(func() {})
+	if len(said) != 1 {
+		t.Errorf("told %d times", len(said))
+	}
+}

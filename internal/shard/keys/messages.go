@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -96,26 +97,43 @@ func (e *Messages) EncryptWaiting(owner arn.ARN, key string, who *caller.Caller,
 func (e *Messages) Default() bool { return e.managed }
 
 func (e *Messages) encrypt(u use, m *message.Message) error {
-	name := u.of.String()
-	if u.key == "" {
-		return m.Encrypt(func(plaintext []byte) ([]byte, error) {
-			return sealed(appendText([]byte{underStore}, name), plaintext, e.sealer)
-		})
+	name, how, with := u.of.String(), underStore, dataKey{sealer: e.sealer}
+	if u.key != "" {
+		var err error
+		if with, err = e.dataKey(u); err != nil {
+			return err
+		}
+		how = underKMS
 	}
-	with, err := e.dataKey(u)
-	if err != nil {
-		return err
-	}
-	return m.Encrypt(func(plaintext []byte) ([]byte, error) {
-		return sealed(appendText(appendText([]byte{underKMS}, name), string(with.blob)), plaintext, with.sealer)
-	})
+	return encryptUnder(m, name, how, with)
 }
 
-// sealed seals a plaintext behind a header, which it is bound to.
-func sealed(header, plaintext []byte, with *seal.Sealer) ([]byte, error) {
-	value, err := with.Seal(plaintext, seal.Context("message", string(header)))
-	return append(header, value...), err
+// encryptUnder encrypts a message of the queue, topic or function of a name.
+func encryptUnder(m *message.Message, name string, how byte, with dataKey) (err error) {
+	plain := plaintexts.Get().(*[]byte)
+	defer func() {
+		clear(*plain)
+		if cap(*plain) <= keptPlaintext {
+			plaintexts.Put(plain)
+		}
+	}()
+	*plain, err = m.Encrypt(*plain, func(plaintext []byte) ([]byte, error) {
+		// The header, to which the rest is bound, and the rest are one allocation.
+		out := make([]byte, 0, 1+2*binary.MaxVarintLen32+len(name)+len(with.blob)+len(plaintext)+seal.Overhead)
+		out = appendText(append(out, how), name)
+		if how == underKMS {
+			out = appendText(out, string(with.blob))
+		}
+		return with.sealer.AppendSealed(out, plaintext, seal.Context("message", string(out)))
+	})
+	return err
 }
+
+// plaintexts are buffers for what is about to be encrypted.
+var plaintexts = sync.Pool{New: func() any { return new([]byte) }}
+
+// keptPlaintext is the largest buffer that is kept.
+const keptPlaintext = 64 << 10
 
 func appendText(dst []byte, text string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(text))), text...)

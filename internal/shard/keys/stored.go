@@ -68,9 +68,7 @@ func ForgetStored(log *journal.Journal, now time.Time) error {
 // EncryptStored encrypts a message of any queue under the store's own key, as a Messages
 // made of the same keys can decrypt it.
 func EncryptStored(sealing *seal.Keys, m *message.Message) error {
-	return m.Encrypt(func(plaintext []byte) ([]byte, error) {
-		return sealed(appendText([]byte{underStore}, ""), plaintext, sealing.Sealer(messagesPurpose))
-	})
+	return encryptUnder(m, "", underStore, dataKey{sealer: sealing.Sealer(messagesPurpose)})
 }
 
 // messagesPurpose is the purpose that messages are sealed for.

@@ -64,7 +64,7 @@ func (a *ages) receive(name string, most int, visibility time.Duration) []queues
 	a.Helper()
 	got, err := a.engine.Receive(a.Context(), queues.ReceiveRequest{Queue: shardtest.QueueARN(name), Max: most, Visibility: visibility})
 	a.must(err)
-	a.engine.Background.Wait()
+	a.engine.AwaitIdle()
 	return got
 }
 

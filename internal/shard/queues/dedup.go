@@ -89,7 +89,7 @@ func (a *arriving) remember(sh *Shard, qs *Queue, now int64, i int, r SendResult
 	}
 }
 
-// recent is what memory knows of what a FIFO queue accepted of late. The first
+// recent is what memory knows of what a FIFO queue accepted recently. The first
 // call reads it.
 func (sh *Shard) recent(qs *Queue, now int64) *dedup.Window {
 	if qs.dedup == nil {

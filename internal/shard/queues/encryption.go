@@ -45,14 +45,20 @@ func (e *Queues) decrypt(qs *Queue, who *caller.Caller, m *message.Message) (ref
 	if m.Cipher == nil {
 		return false, nil
 	}
+	var cfg queue.Config
+	qs.Shard.View(func() { cfg = qs.Machine.Config() })
+	return e.Reveal(cfg, qs.ARN.Account, who, m)
+}
+
+// Reveal decrypts a message of an account's queue for a caller; nil is the root of the
+// account. refused says that it is the caller, or the key, and not the message.
+func (e *Queues) Reveal(cfg queue.Config, account string, who *caller.Caller, m *message.Message) (refused bool, err error) {
 	if e.Keys == nil {
 		return false, encryption.ErrNoKeys
 	}
 	if who == nil {
-		who = authorize.RootOf(qs.ARN.Account)
+		who = authorize.RootOf(account)
 	}
-	var cfg queue.Config
-	qs.Shard.View(func() { cfg = qs.Machine.Config() })
 	err = e.Keys.Decrypt(cfg, who, m)
 	return fault.Is(err), err
 }

@@ -63,7 +63,7 @@ func TestQueueEvents(t *testing.T) {
 	must(err)
 	_, err = e.Receive(ctx, queues.ReceiveRequest{Queue: q, Max: 10})
 	must(err)
-	e.Background.Wait()
+	e.AwaitIdle()
 	_, err = c.Advance(ctx, 2*time.Minute)
 	must(err)
 	must(e.DeleteQueue(ctx, q))

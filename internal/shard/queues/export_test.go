@@ -3,6 +3,13 @@ package queues
 // What tests of the package from outside know of it.
 const (
 	EmptiedKept   = emptiedKept
+	FormerKept    = formerKept
 	ReceiveRounds = receiveRounds
 	RecordWeight  = recordWeight
 )
+
+// Unsynced is how many commits of its messages are kept in memory, as they may not be
+// durable yet.
+func (qs *Queue) Unsynced() int { return len(qs.unsynced.pending) }
+
+func (sh *Shard) WriteQueue(qs *Queue) error { return sh.writeQueue(qs) }

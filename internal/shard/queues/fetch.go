@@ -34,7 +34,7 @@ func (sh *Shard) step(qs *Queue, r queue.Reader, now int64, c queue.Command) (qu
 	result, err := qs.Machine.Do(r, &sh.Batch, now, c)
 	sh.running = nil
 	if result.Corrected {
-		sh.engine.inconsistent(qs)
+		sh.inconsistent(qs)
 	}
 	if err != nil && errors.Is(err, queue.ErrRead) {
 		sh.engine.Fatal(err)

@@ -33,8 +33,8 @@ func (e *Queues) QueueGauges(ctx context.Context, a arn.ARN) (QueueGauges, error
 	if err := ctx.Err(); err != nil {
 		return QueueGauges{}, err
 	}
-	g, rest, err := e.measure(a)
-	rest.Wait()
+	g, dependsOn, err := e.measure(a)
+	dependsOn.Wait()
 	return g, err
 }
 
@@ -62,9 +62,9 @@ func (e *Queues) HoldingQueues() (all []arn.ARN) {
 
 // measure is QueueGauges without the wait until what it tells is durable, with
 // the commit.
-func (e *Queues) measure(a arn.ARN) (g QueueGauges, rest *journal.Commit, err error) {
+func (e *Queues) measure(a arn.ARN) (g QueueGauges, dependsOn *journal.Commit, err error) {
 	sh := e.ShardOf(a)
-	rest, err = sh.Run(false, func(tx *kernel.Tx) error {
+	dependsOn, err = sh.Run(false, func(tx *kernel.Tx) error {
 		if created, ok := sh.isParked(a); ok {
 			g.Created = time.UnixMilli(created)
 			tx.DependOn(sh.Log.Last())
@@ -87,5 +87,27 @@ func (e *Queues) measure(a arn.ARN) (g QueueGauges, rest *journal.Commit, err er
 		tx.DependOn(sh.Log.Last())
 		return nil
 	})
-	return g, rest, err
+	return g, dependsOn, err
+}
+
+// Known is how many queues the shard has, with messages or without.
+func (sh *Shard) Known() int { return len(sh.loaded) + sh.parked.Len() }
+
+// EachLoaded calls f with the queues that have messages, and with some of those without,
+// in no order, under the shard's lock.
+func (sh *Shard) EachLoaded(f func(qs *Queue)) {
+	for _, qs := range sh.loaded {
+		f(qs)
+	}
+}
+
+// EachSource calls f with each dead-letter queue that queues of the shard have, and their
+// names, in no order, until it returns false, under the shard's lock. Of the names it keeps
+// nothing.
+func (sh *Shard) EachSource(f func(deadLetter arn.ARN, sources []string) bool) {
+	for deadLetter, names := range sh.sources {
+		if !f(deadLetter, names) {
+			return
+		}
+	}
 }

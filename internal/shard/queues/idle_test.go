@@ -51,15 +51,15 @@ func TestEmptyQueuesRest(t *testing.T) {
 		use(i, 1)
 	}
 	sh := e.Topics.Shards[0]
-	sh.Mu.Lock()
-	awake := 0
-	for _, qs := range sh.Loaded() {
-		if qs.Emptied || qs.Unsynced() > 0 {
-			awake++
+	awake, loaded := 0, 0
+	sh.View(func() {
+		for _, qs := range sh.Loaded() {
+			if qs.Emptied || qs.Unsynced() > 0 {
+				awake++
+			}
 		}
-	}
-	loaded := len(sh.Loaded())
-	sh.Mu.Unlock()
+		loaded = len(sh.Loaded())
+	})
 	if awake != queues.EmptiedKept || loaded != awake {
 		t.Errorf("%d of %d queues are in memory, of which %d keep what they had", loaded, queueCount, awake)
 	}

@@ -299,16 +299,17 @@ func TestLongPollCancelledWhenServed(t *testing.T) {
 				gone := p.wait(ctx, 1, 20*time.Second, time.Minute)
 				st.Shut()
 				sh := p.Topics.ShardOf(shardtest.QueueARN("q"))
-				sh.Mu.Lock()
-				if before { // it notices, but does not come to leave the line
-					cancel()
-				}
-				qs := shardtest.QueueIn(sh, shardtest.QueueARN("q"))
-				now := sh.Now()
-				sh.Accept(qs, now, queue.Arrival{Record: shardtest.NewMessage(1, "a").AppendRecord(nil), Sent: now})
-				sh.Commit(true)
-				leased := qs.Machine.Counts(now).InFlight
-				sh.Mu.Unlock()
+				var leased int64
+				sh.View(func() {
+					if before { // it notices, but does not come to leave the line
+						cancel()
+					}
+					qs := shardtest.QueueIn(sh, shardtest.QueueARN("q"))
+					now := sh.Now()
+					sh.Accept(qs, now, queue.Arrival{Record: shardtest.NewMessage(1, "a").AppendRecord(nil), Sent: now})
+					sh.Commit(true)
+					leased = qs.Machine.Counts(now).InFlight
+				})
 				synctest.Wait()
 				cancel()
 				st.Open()

@@ -29,7 +29,7 @@ func (e *Queues) Send(ctx context.Context, a arn.ARN, msgs []Outgoing) ([]SendRe
 	sh := e.ShardOf(a)
 	var results []SendResult
 	err := sh.RunDurable(func(tx *kernel.Tx) (err error) {
-		tx.DependOn(sh.Log.Last()) // if all are duplicates the answer rests on their originals
+		tx.DependOn(sh.Log.Last()) // if all are duplicates the answer depends on their originals
 		results, err = sh.send(a, msgs)
 		return err
 	})
@@ -80,13 +80,13 @@ func (sh *Shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 }
 
 // noteCommit remembers that the messages up to a sequence are durable with a commit.
-func (qs *Queue) noteCommit(sequence uint64, g *journal.Commit) {
+func (qs *Queue) noteCommit(sequence uint64, c *journal.Commit) {
 	qs.forgetDurable()
-	if n := len(qs.unsynced.pending); n > 0 && qs.unsynced.pending[n-1].commit == g {
+	if n := len(qs.unsynced.pending); n > 0 && qs.unsynced.pending[n-1].commit == c {
 		qs.unsynced.pending[n-1].sequence = sequence
 		return
 	}
-	qs.unsynced.pending = append(qs.unsynced.pending, pendingAppend{sequence: sequence, commit: g})
+	qs.unsynced.pending = append(qs.unsynced.pending, pendingAppend{sequence: sequence, commit: c})
 }
 
 // forgetDurable forgets the commits that are durable.
@@ -99,10 +99,6 @@ func (qs *Queue) forgetDurable() {
 		qs.unsynced.pending = nil
 	}
 }
-
-// Unsynced is how many commits of its messages are kept in memory, as they may not be
-// durable yet.
-func (qs *Queue) Unsynced() int { return len(qs.unsynced.pending) }
 
 // awaited is the commit that a message becomes durable with; nil if it is.
 func (qs *Queue) awaited(sequence uint64) *journal.Commit {
@@ -155,14 +151,14 @@ func (e *Queues) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *Queu
 	sh := e.ShardOf(req.Queue)
 	var found Found
 	var w *waiter
-	rest, err := sh.Run(false, func(tx *kernel.Tx) (err error) {
+	dependsOn, err := sh.Run(false, func(tx *kernel.Tx) (err error) {
 		qs, found, w, err = sh.receiveOrWait(req)
 		tx.DependOn(sh.LastCatalogCommit) // if it finds nothing: on the queue's being there, or not
 		return err
 	})
 	if err != nil {
 		if qs == nil {
-			rest.Wait()
+			dependsOn.Wait()
 		}
 		return nil, nil, false, err
 	}
@@ -171,7 +167,7 @@ func (e *Queues) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *Queu
 			sh.AwaitCatalog()
 		}
 	} else if len(found.Leases) == 0 {
-		rest.Wait()
+		dependsOn.Wait()
 	}
 	found.Commit.Wait()
 	if err := ctx.Err(); err != nil {
@@ -260,7 +256,7 @@ func (sh *Shard) Receive(qs *Queue, most int, visibility time.Duration, attempt 
 	}
 }
 
-// rearm sees to it that the queue's next moment is not missed.
+// rearm makes sure that the queue's next moment is not missed.
 func (sh *Shard) rearm(qs *Queue, now int64) {
 	sh.timerBy(qs, qs.Machine.NextTimer(now))
 	sh.Arm()
@@ -332,7 +328,7 @@ func (sh *Shard) quarantine(qs *Queue, all []unreadable) {
 	})
 	for _, u := range all {
 		if !gone {
-			sh.engine.Logger.Error("a message cannot be read, and is set aside until the next start",
+			sh.engine.Logger.Error("a message cannot be read, and is quarantined until the next start",
 				"queue", qs.ARN.String(), "sequence", u.lease.Sequence, "error", u.err)
 		}
 	}

@@ -45,6 +45,6 @@ func (e *Queues) editPolicy(ctx context.Context, a arn.ARN, edit func(doc string
 			delete(record.Attributes, attribute.Policy)
 		}
 		qs.Record, qs.Policy = &record, compiled
-		return sh.WriteQueue(qs)
+		return sh.writeQueue(qs)
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/queues/queuepolicy"
 	"godwit.dev/godwit/internal/shard/shardtest"
@@ -24,9 +25,8 @@ import (
 func admitted(t testing.TB, e *shard.Engine, q, from arn.ARN) bool {
 	t.Helper()
 	sh := e.Topics.ShardOf(q)
-	sh.Mu.Lock()
-	defer sh.Mu.Unlock()
-	err := shardtest.QueueIn(sh, q).Admits(from, sh.Now())
+	var err error
+	sh.View(func() { err = shardtest.QueueIn(sh, q).Admits(from, sh.Now()) })
 	if err != nil && fault.KindOf(err) != fault.AccessDenied {
 		t.Errorf("refused with %v", err)
 	}
@@ -99,14 +99,13 @@ func TestUnreadablePolicyDenies(t *testing.T) {
 		t.Fatal(err)
 	}
 	sh := e.Topics.ShardOf(q)
-	sh.Mu.Lock()
-	shardtest.QueueIn(sh, q).Record.Attributes = map[string]string{"Policy": `{"Statement":"an older version took it"}`}
-	if err := sh.WriteQueue(shardtest.QueueIn(sh, q)); err != nil {
+	err := sh.RunDurable(func(*kernel.Tx) error {
+		shardtest.QueueIn(sh, q).Record.Attributes = map[string]string{"Policy": `{"Statement":"an older version took it"}`}
+		return sh.WriteQueue(shardtest.QueueIn(sh, q))
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
-	g := sh.Commit(true)
-	sh.Mu.Unlock()
-	g.Wait()
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}

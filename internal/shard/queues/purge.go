@@ -13,9 +13,9 @@ const (
 	// purgeCooldown is how long after a purge a queue cannot be purged again,
 	// in milliseconds.
 	purgeCooldown = int64(60 * time.Second / time.Millisecond)
-	// FormerKept is how many purges a receipt handle outlives: to its holder
+	// formerKept is how many purges a receipt handle outlives: to its holder
 	// the message is then gone, and the handle is not a wrong one.
-	FormerKept = 8
+	formerKept = 8
 )
 
 // PurgeQueue removes all messages of a queue, those in flight included, at a
@@ -36,7 +36,7 @@ func (e *Queues) PurgeQueue(ctx context.Context, a arn.ARN) error {
 		record := *old.Record
 		record.First = 0 // what was accepted is forgotten with the messages
 		record.Incarnation, record.Purged = layout.Incarnation(sh.Meta.Incarnation), now
-		former := record.Former[max(0, len(record.Former)-FormerKept+1):]
+		former := record.Former[max(0, len(record.Former)-formerKept+1):]
 		record.Former = append(slices.Clone(former), old.Incarnation)
 
 		waiters := old.waiters
@@ -50,7 +50,7 @@ func (e *Queues) PurgeQueue(ctx context.Context, a arn.ARN) error {
 		}
 		e.Hooks.Purged(a)
 		sh.Event(QueueEvent{Queue: a, Kind: MessagesChanged, At: now})
-		return sh.WriteQueue(qs)
+		return sh.writeQueue(qs)
 	})
 }
 

@@ -188,7 +188,7 @@ type Queue struct {
 	waiters     waiterList
 	Dead        *DeadLetters // on their way to the dead-letter queue; nil: none are
 	unsynced    unsynced
-	dedup       *dedup.Window // FIFO: of messages accepted of late
+	dedup       *dedup.Window // FIFO: of messages accepted recently
 	slot        Slot
 
 	saved queue.Saved
@@ -324,7 +324,7 @@ func (sh *Shard) sweep(qs *Queue, now int64) {
 	}
 }
 
-// Lookup finds a queue. The error is a refusal for the caller; it may rest on a
+// Lookup finds a queue. The error is a refusal for the caller; it may depend on a
 // deletion that is not durable yet, so wait for the returned commit before
 // answering it.
 func (sh *Shard) Lookup(a arn.ARN) (*Queue, error) {
@@ -340,8 +340,8 @@ func (sh *Shard) Lookup(a arn.ARN) (*Queue, error) {
 
 // inconsistent reports counters that disagreed with the records: a fault in
 // this program, which has been mended for this queue.
-func (e *Queues) inconsistent(qs *Queue) {
-	e.Logger.Error("a queue's counters disagreed with its records and were set right", "queue", qs.ARN.String())
+func (sh *Shard) inconsistent(qs *Queue) {
+	sh.Logger.Error("a queue's counters disagreed with its records and were set right", "queue", qs.ARN.String())
 }
 
 // OfQueues is the part of what leans on it.

@@ -86,8 +86,8 @@ func (r *QueueRecord) encode() ([]byte, error) {
 	return append([]byte{queueRecordVersion}, value...), err
 }
 
-// WriteQueue writes the record of a queue, as part of the command under way.
-func (sh *Shard) WriteQueue(qs *Queue) error { return qs.Record.Put(&sh.Batch, sh.ID, qs.ARN) }
+// writeQueue writes the record of a queue, as part of the command under way.
+func (sh *Shard) writeQueue(qs *Queue) error { return qs.Record.Put(&sh.Batch, sh.ID, qs.ARN) }
 
 // CreateQueue creates a queue. A queue of that name with the same values of the
 // attributes that the request names is left as it is. Errors: QueueNameExists,
@@ -123,7 +123,7 @@ func (e *Queues) CreateQueue(ctx context.Context, spec QueueSpec) error {
 			Origin:      message.NewOrigin(spec.ARN.String(), sh.Meta.Incarnation),
 			Attributes:  fitted(spec.Attributes), Tags: fitted(spec.Tags), Created: now, Modified: now,
 		}, cfg)
-		return sh.WriteQueue(qs)
+		return sh.writeQueue(qs)
 	})
 	return e.TellCreation(spec.ARN, err)
 }
@@ -296,7 +296,7 @@ func (e *Queues) SetQueueAttributes(ctx context.Context, a arn.ARN, set map[stri
 		if _, err := sh.Do(qs, sh.Meta.Now, queue.Configure{Config: cfg}); err != nil {
 			return err
 		}
-		return sh.WriteQueue(qs)
+		return sh.writeQueue(qs)
 	})
 }
 
@@ -342,7 +342,7 @@ func (e *Queues) TellCreation(a arn.ARN, err error) error {
 // Ended reports that the queue is gone, or of what it is the backlog.
 func (qs *Queue) Ended() bool { return qs.Gone || qs.Owner != nil && qs.Owner.Gone() }
 
-// ForgetBacklog gives back what a backlog takes in memory; false if there is none.
+// ForgetBacklog releases what a backlog takes in memory; false if there is none.
 func (sh *Shard) ForgetBacklog(inc layout.Incarnation) bool {
 	qs, ok := sh.Backlogs[inc]
 	if ok {
@@ -397,7 +397,7 @@ func (sh *Shard) LoadMachine(qs *Queue) error {
 	delete(sh.Counters, qs.Incarnation)
 	corrected, err := qs.Machine.Load((*atOnce)(sh), value, sh.Meta.Now)
 	if corrected {
-		sh.engine.inconsistent(qs)
+		sh.inconsistent(qs)
 	}
 	return err
 }

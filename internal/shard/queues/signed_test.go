@@ -73,7 +73,7 @@ func TestSignedWhenReceived(t *testing.T) {
 		publishing = false
 		for round, name := range []string{"q", "q", "q", "dead"} {
 			got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN(name), Max: 10})
-			e.Background.Wait()
+			e.AwaitIdle()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -41,7 +41,7 @@ func (e *Queues) retag(ctx context.Context, a arn.ARN, change func(all map[strin
 		record := *qs.Record
 		record.Tags = tags
 		qs.Record = &record
-		return sh.WriteQueue(qs)
+		return sh.writeQueue(qs)
 	})
 }
 

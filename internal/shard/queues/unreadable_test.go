@@ -23,7 +23,7 @@ import (
 )
 
 // TestUnreadableRecords: a record that is damaged keeps nobody from the other
-// messages of its queue. It is set aside until the next start, and goes when its
+// messages of its queue. It is quarantined until the next start, and goes when its
 // retention is over.
 func TestUnreadableRecords(t *testing.T) {
 	for damage, damaged := range map[string]func([]byte) []byte{
@@ -132,7 +132,7 @@ func testUnreadable(t *testing.T, kind string, restart bool, damaged func([]byte
 	first := expect(1, "1")
 	expect(1, "3") // and not nothing, in the place of what cannot be read
 	expect(10)
-	if n := strings.Count(log.String(), "set aside"); n != 1 || strings.Contains(log.String(), "garbage") {
+	if n := strings.Count(log.String(), "quarantined"); n != 1 || strings.Contains(log.String(), "garbage") {
 		t.Errorf("it is told %d times:\n%s", n, &log)
 	}
 	errs, err := a.engine.DeleteMessages(t.Context(), shardtest.QueueARN(q), []string{first[0].ReceiptHandle})
@@ -181,7 +181,7 @@ func TestManyUnreadableRecords(t *testing.T) {
 	if got := a.receive("q", 1, time.Minute); len(got) != 0 {
 		t.Errorf("received %v", got)
 	}
-	if n := strings.Count(log.String(), "set aside"); n != queues.ReceiveRounds {
+	if n := strings.Count(log.String(), "quarantined"); n != queues.ReceiveRounds {
 		t.Errorf("%d are set aside by one receive", n)
 	}
 	a.pass(2 * time.Hour)

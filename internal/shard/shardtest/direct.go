@@ -89,14 +89,14 @@ func (w *Direct) Where() string {
 		info.Counts.Visible = -1
 	}
 	sh := w.Topics.ShardOf(TopicARN("direct"))
-	sh.Mu.Lock()
-	defer sh.Mu.Unlock()
 	waiting := int64(0)
-	if s, ok := sh.Topics.Subscription(w.Sub); ok {
-		if qs := sh.BacklogOf(s); qs != nil {
-			c := qs.Machine.Counts(sh.Now())
-			waiting = c.Visible + c.InFlight + c.Delayed
+	sh.View(func() {
+		if s, ok := sh.Topics.Subscription(w.Sub); ok {
+			if qs := sh.BacklogOf(s); qs != nil {
+				c := qs.Machine.Counts(sh.Now())
+				waiting = c.Visible + c.InFlight + c.Delayed
+			}
 		}
-	}
+	})
 	return fmt.Sprintf("%d in the queue, %d waiting", info.Counts.Visible+info.Counts.Delayed, waiting)
 }

@@ -26,7 +26,8 @@ func (Encryption) Encrypts(queue.Config) (encrypted, managed bool) { return true
 
 // Encrypt implements encryption.Keys.
 func (Encryption) Encrypt(_ arn.ARN, _ queue.Config, _ *caller.Caller, _ arn.ARN, m *message.Message) error {
-	return m.Encrypt(flipped)
+	_, err := m.Encrypt(nil, flipped)
+	return err
 }
 
 // Decrypt implements encryption.Keys.
@@ -36,7 +37,8 @@ func (Encryption) Decrypt(_ queue.Config, _ *caller.Caller, m *message.Message) 
 
 // EncryptWaiting implements encryption.Keys.
 func (Encryption) EncryptWaiting(_ arn.ARN, _ string, _ *caller.Caller, _ arn.ARN, m *message.Message) error {
-	return m.Encrypt(flipped)
+	_, err := m.Encrypt(nil, flipped)
+	return err
 }
 
 // Default implements encryption.Keys.

@@ -135,7 +135,7 @@ func (s *Script) setupTopic() {
 func (s *Script) Settle() {
 	for {
 		made := s.Pump.Run(s.t)
-		s.engine.Background.Wait()
+		s.engine.AwaitIdle()
 		if made == 0 {
 			return
 		}
@@ -236,7 +236,7 @@ func (s *Script) reconfigure() {
 			policy = fmt.Sprintf(`{"PointType":"Timestamp","StartingPoint":"%s"}`, from.Format(time.RFC3339Nano))
 		}
 		s.say("replay %s: %v", policy, s.engine.SetSubscriptionAttribute(ctx, s.ordered, "ReplayPolicy", policy))
-		s.engine.Background.Wait() // else it is open how far it has come when the pump begins
+		s.engine.AwaitIdle() // else it is open how far it has come when the pump begins
 	case 8: // with what waits in its backlogs
 		s.say("delete t: %v", s.engine.DeleteTopic(ctx, TopicARN("t")))
 		s.setupTopic()

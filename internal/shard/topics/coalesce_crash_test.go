@@ -174,7 +174,7 @@ func (w *turns) verify(c turnCrash) (lost int) {
 	defer s.Close()
 	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.NewVirtual(clock.System.Now().Add(time.Hour))})
 	defer e.Close()
-	e.Background.Wait()
+	e.AwaitIdle()
 	found := map[string]map[string]int{}
 	note := func(to string, body []byte) {
 		name, _, _ := bytes.Cut(body, []byte(" "))

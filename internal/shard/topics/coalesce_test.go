@@ -150,27 +150,27 @@ func TestCutPlan(t *testing.T) {
 			Topic: shardtest.TopicARN("direct"), P: shard.Publication{ID: shardtest.MessageID(i), Body: []byte("a")},
 		}}
 	}
-	sh.Mu.Lock()
-	defer sh.Mu.Unlock()
-	publications, shards, deliveries := sh.Plan(fs)
-	if want := topics.FanoutStep / (queueCount + 1); publications != want || len(deliveries) != want*(queueCount+1) {
-		t.Errorf("%d publications with %d deliveries", publications, len(deliveries))
-	}
-	if !slices.IsSorted(shards) {
-		t.Error("the shards are not in the order of locking")
-	}
-	changes := 0
-	for i := range deliveries[1:] {
-		a, b := deliveries[i], deliveries[i+1]
-		if a.To != b.To {
-			changes++
-		} else if a.Publication >= b.Publication {
-			t.Fatalf("publication %d comes before %d", a.Publication, b.Publication)
+	sh.View(func() {
+		publications, shards, deliveries := sh.Plan(fs)
+		if want := topics.FanoutStep / (queueCount + 1); publications != want || len(deliveries) != want*(queueCount+1) {
+			t.Errorf("%d publications with %d deliveries", publications, len(deliveries))
 		}
-	}
-	if changes != queueCount {
-		t.Errorf("from queue to queue %d times", changes)
-	}
+		if !slices.IsSorted(shards) {
+			t.Error("the shards are not in the order of locking")
+		}
+		changes := 0
+		for i := range deliveries[1:] {
+			a, b := deliveries[i], deliveries[i+1]
+			if a.To != b.To {
+				changes++
+			} else if a.Publication >= b.Publication {
+				t.Fatalf("publication %d comes before %d", a.Publication, b.Publication)
+			}
+		}
+		if changes != queueCount {
+			t.Errorf("from queue to queue %d times", changes)
+		}
+	})
 }
 
 // TestFIFOPublishesAreNotCoalesced: what one of them is refused is not refused to others.

@@ -134,7 +134,7 @@ func (sh *Shard) reclaimOnce() bool {
 	return true
 }
 
-// forgetBacklogs gives back what the next backlogs take in memory, and returns the
+// forgetBacklogs releases what the next backlogs take in memory, and returns the
 // runs that end there.
 func (sh *Shard) forgetBacklogs(r *deletedTopic) (runs []run) {
 	for end := min(r.next+collectStep, len(r.all)); r.next < end; r.next++ {

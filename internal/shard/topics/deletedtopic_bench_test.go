@@ -52,7 +52,7 @@ func BenchmarkDeleteTopic(b *testing.B) {
 				if _, err := e.Publish(ctx, large, shard.Publication{ID: shardtest.MessageID(1), Body: []byte("to all")}); err != nil {
 					b.Fatal(err)
 				}
-				e.Background.Wait()
+				e.AwaitIdle()
 				e.Journal.Flush()
 				before := shardtest.HeapInUse()
 				largest = 0
@@ -63,7 +63,7 @@ func BenchmarkDeleteTopic(b *testing.B) {
 					b.Fatal(err)
 				}
 				b.StopTimer()
-				e.Background.Wait()
+				e.AwaitIdle()
 				close(over)
 				b.ReportMetric(float64((<-waited).Microseconds()), "µs-waited")
 				e.Journal.Flush()
@@ -94,10 +94,10 @@ func longestWait(e *shard.Engine, sh *topics.Shard, over <-chan struct{}) (longe
 		default:
 		}
 		began := clock.System.Now()
-		sh.Mu.Lock()
-		sh.Readable()
-		_, _, _ = e.Store.Get(nil, topics.DeletedTopicsKey(sh.ID))
-		sh.Mu.Unlock()
+		sh.View(func() {
+			sh.Readable()
+			_, _, _ = e.Store.Get(nil, topics.DeletedTopicsKey(sh.ID))
+		})
 		longest = max(longest, clock.System.Now().Sub(began))
 	}
 }

@@ -50,20 +50,20 @@ func checkNothingLeft(t testing.TB, e *shard.Engine, s store.Store) {
 	live := map[layoutPlace]bool{}
 	subscriptions := 0
 	for _, sh := range e.Topics.Shards {
-		sh.Mu.Lock()
-		for sub := range sh.Topics.AllDeliverable() {
-			live[layoutPlace{sh.ID, sub.Incarnation}] = true
-			subscriptions++
-		}
-		for inc := range sh.Backlogs {
-			if !live[layoutPlace{sh.ID, uint64(inc)}] {
-				t.Errorf("backlog %d is left in memory", inc)
+		sh.View(func() {
+			for sub := range sh.Topics.AllDeliverable() {
+				live[layoutPlace{sh.ID, sub.Incarnation}] = true
+				subscriptions++
 			}
-		}
-		for _, qs := range sh.Loaded() {
-			live[layoutPlace{sh.ID, uint64(qs.Incarnation)}] = true
-		}
-		sh.Mu.Unlock()
+			for inc := range sh.Backlogs {
+				if !live[layoutPlace{sh.ID, uint64(inc)}] {
+					t.Errorf("backlog %d is left in memory", inc)
+				}
+			}
+			for _, qs := range sh.Loaded() {
+				live[layoutPlace{sh.ID, uint64(qs.Incarnation)}] = true
+			}
+		})
 	}
 	records := map[string]int{}
 	for key := range storetest.Dump(t, s) {
@@ -149,7 +149,7 @@ func TestCrashWhileDeletingTopic(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e.Background.Wait()
+	e.AwaitIdle()
 	crash()
 	now(&deleting)
 	must(e.DeleteTopic(ctx, large))
@@ -160,7 +160,7 @@ func TestCrashWhileDeletingTopic(t *testing.T) {
 		t.Fatal(err)
 	}
 	now(&recreated)
-	e.Background.Wait()
+	e.AwaitIdle()
 	crash()
 	checkNothingLeft(t, e, s)
 	must(e.Close())
@@ -187,7 +187,7 @@ func TestCrashWhileDeletingTopic(t *testing.T) {
 			}
 		}
 		take(large, subscriptions) // also while it is being reclaimed
-		e.Background.Wait()
+		e.AwaitIdle()
 		take(large, subscriptions)
 		take(other, others)
 		_, gone := e.TopicAttributes(ctx, large)
@@ -243,9 +243,9 @@ func TestDeletedTopicStandsStill(t *testing.T) {
 		e.Retry(ds[0], backlog.Attempt{Outcome: "server-error"}, shardtest.Start.Add(time.Second))
 
 		sh := e.Topics.ShardOf(shardtest.TopicARN("t"))
-		sh.Mu.Lock()
-		*sh.Reclaiming() = true // the steps wait for us
-		sh.Mu.Unlock()
+		sh.View(func() {
+			*sh.Reclaiming() = true // the steps wait for us
+		})
 		must(e.DeleteTopic(ctx, shardtest.TopicARN("t")))
 		if _, err := e.TopicAttributes(ctx, shardtest.TopicARN("t")); fault.KindOf(err) != fault.NotFound {
 			t.Errorf("the attributes of what was deleted: %v", err)
@@ -282,11 +282,11 @@ func TestDeletedTopicStandsStill(t *testing.T) {
 		publish("new")
 		p.Run(t)
 		left := shardtest.CountKeys(t, s, 'C', 0)
-		sh.Mu.Lock()
-		*sh.Reclaiming() = false
-		sh.Reclaim()
-		sh.Mu.Unlock()
-		e.Background.Wait()
+		sh.View(func() {
+			*sh.Reclaiming() = false
+			sh.Reclaim()
+		})
+		e.AwaitIdle()
 		e.Journal.Flush()
 		if n := shardtest.CountKeys(t, s, 'C', 0); n != left-1 {
 			t.Errorf("of %d backlogs and queues %d are left", left, n)
@@ -327,13 +327,13 @@ func TestDeleteLargeTopic(t *testing.T) {
 	if _, err := e.Publish(ctx, large, shard.Publication{ID: shardtest.MessageID(1), Body: []byte("to all")}); err != nil {
 		t.Fatal(err)
 	}
-	e.Background.Wait()
+	e.AwaitIdle()
 	e.Journal.Flush()
 	largest = 0
 	if err := e.DeleteTopic(ctx, large); err != nil {
 		t.Fatal(err)
 	}
-	e.Background.Wait()
+	e.AwaitIdle()
 	checkNothingLeft(t, e, s)
 	if largest > 256<<10 {
 		t.Errorf("the largest commit has %d bytes", largest)
@@ -364,17 +364,18 @@ func TestDeletedTopicLeavesMemory(t *testing.T) {
 	for _, d := range shardtest.TakeAll(t, e, before) {
 		e.Delivered(d, backlog.Attempt{Outcome: "success"})
 	}
-	find := func() weak.Pointer[topic.Topic] {
+	find := func() (p weak.Pointer[topic.Topic]) {
 		sh := e.Topics.ShardOf(shardtest.TopicARN("t"))
-		sh.Mu.Lock()
-		defer sh.Mu.Unlock()
-		found, _ := sh.Topics.Topic(shardtest.TopicARN("t"))
-		return weak.Make(found)
+		sh.View(func() {
+			found, _ := sh.Topics.Topic(shardtest.TopicARN("t"))
+			p = weak.Make(found)
+		})
+		return p
 	}
 	deleted := find()
 	must(e.Unsubscribe(ctx, topic.Unsubscribe{Subscription: before, Authenticated: true}))
 	must(e.DeleteTopic(ctx, shardtest.TopicARN("t")))
-	e.Background.Wait()
+	e.AwaitIdle()
 	runtime.GC()
 	if deleted.Value() != nil {
 		t.Error("a topic that was deleted is still in memory")
@@ -469,7 +470,7 @@ func TestTopicsComeAndGo(t *testing.T) {
 		}
 		e = shardtest.Open(t, o)
 	}
-	e.Background.Wait()
+	e.AwaitIdle()
 	checkNothingLeft(t, e, s)
 	for _, space := range []byte("CDST") {
 		if n := shardtest.CountKeys(t, s, space, 0); n > 0 {
@@ -523,7 +524,7 @@ func TestUnownedCountersAreRefused(t *testing.T) {
 			t.Errorf("with the mark %q: %v", c.mark, err)
 		}
 		if err == nil {
-			e.Background.Wait()
+			e.AwaitIdle()
 			checkNothingLeft(t, e, s)
 			e.Close()
 		}

@@ -175,7 +175,7 @@ func (d *planned) shard() int {
 // publishAtOnce publishes the first n of some publications, which are of one
 // topic, in one commit; n is 0, and nothing was done, if that cannot be. It is
 // called with the lock of the topic's shard held, and returns so.
-func (sh *Shard) publishAtOnce(tx *kernel.Tx, fs []fanout) (g *journal.Commit, n int) {
+func (sh *Shard) publishAtOnce(tx *kernel.Tx, fs []fanout) (c *journal.Commit, n int) {
 	if sh.behind(fs[0].Topic) {
 		return nil, 0
 	}
@@ -202,14 +202,14 @@ func (sh *Shard) publishAtOnce(tx *kernel.Tx, fs []fanout) (g *journal.Commit, n
 	} else {
 		tx.Widen(p.shards)
 	}
-	g, n = sh.publishDirect(tx, fs, p, generation)
+	c, n = sh.publishDirect(tx, fs, p, generation)
 	tx.Narrow(alone)
-	return g, n
+	return c, n
 }
 
 // publishDirect publishes as planned, unless the catalog is of another generation. It
 // has the locks of all the plan's shards.
-func (sh *Shard) publishDirect(tx *kernel.Tx, fs []fanout, p plan, generation uint64) (g *journal.Commit, n int) {
+func (sh *Shard) publishDirect(tx *kernel.Tx, fs []fanout, p plan, generation uint64) (c *journal.Commit, n int) {
 	if generation != sh.Generation.Load() || sh.behind(fs[0].Topic) {
 		return nil, 0
 	}
@@ -238,9 +238,9 @@ func (sh *Shard) publishDirect(tx *kernel.Tx, fs []fanout, p plan, generation ui
 	}
 	w.emit()
 	sh.deferFanout(fs, p)
-	g = tx.Commit()
+	c = tx.Commit()
 	sh.engine.Finished.AddDirect(len(p.deliveries), p.made, now)
-	return g, len(fs)
+	return c, len(fs)
 }
 
 // directWriter puts publications into queues, one after the other.

@@ -145,17 +145,18 @@ func TestDirectPublishSeesChanges(t *testing.T) {
 			began := make(chan struct{})
 			done := make(chan error)
 			to := w.Topics.ShardOf(w.Queue)
-			to.Mu.Lock() // the publish waits here, and has released its topic
-			now.mu.Lock()
-			now.asked = func() { close(began) }
-			now.mu.Unlock()
-			go func() {
-				_, err := w.Publish(ctx, shardtest.TopicARN("direct"), slices.Repeat([]shard.Publication{{ID: shardtest.MessageID(1), Body: []byte("a")}}, c.batch)...)
-				done <- err
-			}()
-			<-began
-			err := c.change(w)
-			to.Mu.Unlock()
+			var err error
+			to.View(func() { // the publish waits for it, and has released its topic
+				now.mu.Lock()
+				now.asked = func() { close(began) }
+				now.mu.Unlock()
+				go func() {
+					_, err := w.Publish(ctx, shardtest.TopicARN("direct"), slices.Repeat([]shard.Publication{{ID: shardtest.MessageID(1), Body: []byte("a")}}, c.batch)...)
+					done <- err
+				}()
+				<-began
+				err = c.change(w)
+			})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -239,7 +240,7 @@ func TestBatchTooLargeForOneCommit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.Background.Wait()
+		e.AwaitIdle()
 		for i := range subscribers {
 			ds, _, err := e.Take(shardtest.TopicARN("wide").Subscription(shardtest.SubscriptionID(i)), 10)
 			if err != nil || len(ds) != 2 {

@@ -93,9 +93,8 @@ func TestExpiryAfterRestart(t *testing.T) {
 		t.Error("a subscription that was not confirmed is there")
 	}
 	sh := e.Topics.ShardOf(name)
-	sh.Mu.Lock()
-	backlogs := len(sh.Backlogs)
-	sh.Mu.Unlock()
+	var backlogs int
+	sh.View(func() { backlogs = len(sh.Backlogs) })
 	if backlogs != 0 {
 		t.Errorf("%d backlogs are left", backlogs)
 	}

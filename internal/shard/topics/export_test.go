@@ -29,7 +29,7 @@ var (
 	QueueOf          = queueOf
 )
 
-// NewFanout is one that was tried in vain before.
+// NewFanout is one that was tried without success before.
 func NewFanout(r publication.Record, later bool, delivered int) Fanout {
 	return fanout{Record: r, later: later, delivered: delivered}
 }

@@ -91,14 +91,14 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 	}
 	hold := func(is bool) {
 		sh := e.Topics.ShardOf(wide)
-		sh.Mu.Lock()
-		defer sh.Mu.Unlock()
-		if is && *sh.Fanning() { // at work
-			return
-		}
-		if *sh.Fanning() = is; !is {
-			sh.StartFanouts()
-		}
+		sh.View(func() {
+			if is && *sh.Fanning() { // at work
+				return
+			}
+			if *sh.Fanning() = is; !is {
+				sh.StartFanouts()
+			}
+		})
 	}
 	held := false
 	for range 90 {
@@ -151,7 +151,7 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 			}
 		case n < 18:
 			if !held {
-				e.Background.Wait()
+				e.AwaitIdle()
 			}
 			held = !held
 			hold(held)
@@ -171,12 +171,12 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 			held = false
 		default:
 			if !held {
-				e.Background.Wait()
+				e.AwaitIdle()
 			}
 		}
 	}
 	hold(false)
-	e.Background.Wait()
+	e.AwaitIdle()
 	e.SetConsumer("sns", p)
 	p.Decide = func(d *backlog.Delivery) { e.Release(d) }
 	for _, l := range all {

@@ -78,7 +78,7 @@ func testCrashInFanOut(t *testing.T, slow, others int) {
 	unacknowledged := len(disks)
 	mu.Unlock()
 	crash()
-	e.Background.Wait()
+	e.AwaitIdle()
 	crash()
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func testCrashInFanOut(t *testing.T, slow, others int) {
 			halfway++
 		}
 		e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System})
-		e.Background.Wait()
+		e.AwaitIdle()
 		got := map[int]int{}
 		for sub := range subscriptions {
 			ds, more, err := e.Take(shardtest.TopicARN("wide").Subscription(shardtest.SubscriptionID(sub)), 10)
@@ -134,7 +134,7 @@ func fall(t *testing.T, e *shard.Engine, to arn.ARN) {
 		if _, err := e.Publish(context.Background(), to, shard.Publication{ID: shardtest.MessageID(900 + i), Body: []byte("waits")}); err != nil {
 			t.Fatal(err)
 		}
-		e.Background.Wait()
+		e.AwaitIdle()
 	}
 }
 
@@ -163,19 +163,19 @@ func TestLateSubscriberGetsNothing(t *testing.T) {
 		shardtest.Subscribe(t, e, "wide", fmt.Sprintf("q%d", i), shardtest.SubscriptionID(i))
 	}
 	sh := e.Topics.ShardOf(shardtest.TopicARN("wide"))
-	sh.Mu.Lock()
-	*sh.Fanning() = true // the steps after the first wait for us
-	sh.Mu.Unlock()
+	sh.View(func() {
+		*sh.Fanning() = true // the steps after the first wait for us
+	})
 	if _, err := e.Publish(ctx, shardtest.TopicARN("wide"), shard.Publication{ID: shardtest.MessageID(1), Body: []byte("to all")}); err != nil {
 		t.Fatal(err)
 	}
 	now.SetAtLeast(shardtest.Start.Add(1e6))
 	late := shardtest.Subscribe(t, e, "wide", "late", shardtest.SubscriptionID(9_999_999))
-	sh.Mu.Lock()
-	*sh.Fanning() = false
-	sh.StartFanouts()
-	sh.Mu.Unlock()
-	e.Background.Wait()
+	sh.View(func() {
+		*sh.Fanning() = false
+		sh.StartFanouts()
+	})
+	e.AwaitIdle()
 	for sub, want := range map[arn.ARN]int{
 		shardtest.TopicARN("wide").Subscription(shardtest.SubscriptionID(topics.FanoutStep)): 1,
 		late: 0,
@@ -220,10 +220,10 @@ func newWideWorld(t *testing.T, slow, others int) *wideWorld {
 			for n := range topics.SlowDepth {
 				w.publish(900 + n)
 			}
-			w.Background.Wait()
-			w.sh.Mu.Lock()
-			*w.sh.Fanning() = true // the steps in the background wait for us
-			w.sh.Mu.Unlock()
+			w.AwaitIdle()
+			w.sh.View(func() {
+				*w.sh.Fanning() = true // the steps in the background wait for us
+			})
 		}
 		listen(t, w.Engine, w.topic, shardtest.SubscriptionID(i))
 	}
@@ -243,11 +243,11 @@ func (w *wideWorld) publish(ids ...int) {
 
 // goOn makes the steps that wait.
 func (w *wideWorld) goOn() {
-	w.sh.Mu.Lock()
-	*w.sh.Fanning() = false
-	w.sh.StartFanouts()
-	w.sh.Mu.Unlock()
-	w.Background.Wait()
+	w.sh.View(func() {
+		*w.sh.Fanning() = false
+		w.sh.StartFanouts()
+	})
+	w.AwaitIdle()
 }
 
 // lengths counts the backlogs of some subscriptions by what is in them.
@@ -260,18 +260,16 @@ func (w *wideWorld) lengths(from, to int) map[int64]int {
 }
 
 // length is what is in a subscription's backlog; -1 if there is no subscription.
-func (w *wideWorld) length(i int) int64 {
-	w.sh.Mu.Lock()
-	defer w.sh.Mu.Unlock()
-	sub, ok := w.sh.Topics.Subscription(w.topic.Subscription(shardtest.SubscriptionID(i)))
-	if !ok {
-		return -1
-	}
-	qs := w.sh.BacklogOf(sub)
-	if qs == nil {
-		return 0
-	}
-	return qs.Machine.Len()
+func (w *wideWorld) length(i int) (n int64) {
+	w.sh.View(func() {
+		sub, ok := w.sh.Topics.Subscription(w.topic.Subscription(shardtest.SubscriptionID(i)))
+		if !ok {
+			n = -1
+		} else if qs := w.sh.BacklogOf(sub); qs != nil {
+			n = qs.Machine.Len()
+		}
+	})
+	return n
 }
 
 // left counts the records of publications that are being spread.
@@ -379,9 +377,9 @@ func testPostponedFitIntoCommits(t *testing.T, p shard.Publication, size int) {
 	const slow = topics.MaxSlow + 1
 	w := newWideWorld(t, slow, 0)
 	fall(t, w.Engine, w.topic)
-	w.sh.Mu.Lock()
-	*w.sh.Fanning() = true
-	w.sh.Mu.Unlock()
+	w.sh.View(func() {
+		*w.sh.Fanning() = true
+	})
 	most := 0
 	w.observe = func(commit []byte) { most = max(most, len(commit)) }
 	var all []shard.Publication
@@ -532,13 +530,13 @@ func lastReach[T any](l *coalesce.Coalescer[T]) *int {
 // same, and the next goes on behind it.
 func TestStepPassesOverFew(t *testing.T) {
 	w := newWideWorld(t, 0, topics.MaxPassed+3)
-	w.sh.Mu.Lock()
-	defer w.sh.Mu.Unlock()
-	f := &topics.Fanout{Record: publication.Record{Topic: w.topic}} // published before anybody subscribed
-	if !w.sh.Spread(f, topics.DeferredStep) || f.Cursor != shardtest.SubscriptionID(topics.MaxPassed-1) {
-		t.Errorf("the first step ended at %s", f.Cursor)
-	}
-	if w.sh.Spread(f, topics.DeferredStep) || f.Cursor != shardtest.SubscriptionID(topics.MaxPassed+2) {
-		t.Errorf("the second step ended at %s", f.Cursor)
-	}
+	w.sh.View(func() {
+		f := &topics.Fanout{Record: publication.Record{Topic: w.topic}} // published before anybody subscribed
+		if !w.sh.Spread(f, topics.DeferredStep) || f.Cursor != shardtest.SubscriptionID(topics.MaxPassed-1) {
+			t.Errorf("the first step ended at %s", f.Cursor)
+		}
+		if w.sh.Spread(f, topics.DeferredStep) || f.Cursor != shardtest.SubscriptionID(topics.MaxPassed+2) {
+			t.Errorf("the second step ended at %s", f.Cursor)
+		}
+	})
 }

@@ -107,7 +107,7 @@ func (sh *Shard) publish(calls []*call) (reach int) {
 	var refused *journal.Commit
 	_, err := sh.Run(true, func(tx *kernel.Tx) (err error) {
 		fs, refused, err = sh.spreadAll(tx, t, all)
-		if t.FIFO() { // duplicates rest on their originals
+		if t.FIFO() { // duplicates depend on their originals
 			refused = sh.Log.Last()
 		}
 		if refused == nil { // that there is such a topic, or none, must be durable all the same
@@ -150,7 +150,7 @@ func (p *publisher) take(fs []fanout) {
 }
 
 // spreadAll accepts publications and puts them where they go. If it is refused,
-// fs holds those that were accepted before, and the refusal may rest on what
+// fs holds those that were accepted before, and the refusal may depend on what
 // becomes durable with a group.
 func (sh *Shard) spreadAll(tx *kernel.Tx, t arn.ARN, publications []publication.Publication) (fs []fanout, refused *journal.Commit, err error) {
 	found, ok := sh.Topics.Topic(t)
@@ -188,7 +188,7 @@ func (sh *Shard) spreadAll(tx *kernel.Tx, t arn.ARN, publications []publication.
 			return fs[:len(fs)-len(rest)], sh.LastCatalogCommit, topic.ErrNoTopic
 		}
 		generation := sh.Generation.Load()
-		g, n := sh.publishAtOnce(tx, rest)
+		c, n := sh.publishAtOnce(tx, rest)
 		if n == 0 && generation != sh.Generation.Load() && !again { // it was planned on what has changed
 			again = true
 			continue
@@ -196,15 +196,15 @@ func (sh *Shard) spreadAll(tx *kernel.Tx, t arn.ARN, publications []publication.
 		again = false
 		done := true
 		if n == 0 {
-			if g, done, err = sh.publishInSteps(tx, rest[:1]); err != nil {
-				return fs[:len(fs)-len(rest)], g, err
+			if c, done, err = sh.publishInSteps(tx, rest[:1]); err != nil {
+				return fs[:len(fs)-len(rest)], c, err
 			}
 			n = 1
 		}
 		for i := range rest[:n] {
-			rest[i].commit, rest[i].event = g, sh.publishedEvent(&rest[i], done && !rest[i].later)
+			rest[i].commit, rest[i].event = c, sh.publishedEvent(&rest[i], done && !rest[i].later)
 		}
-		sh.startFanouts(g)
+		sh.startFanouts(c)
 		rest = rest[n:]
 	}
 	return fs, nil, nil
@@ -213,7 +213,7 @@ func (sh *Shard) spreadAll(tx *kernel.Tx, t arn.ARN, publications []publication.
 // publishInSteps makes the first step of a fan-out, which is the only one in fs,
 // and leaves the others to the background, unless it is done; all of them where
 // earlier messages come first. It fails with NotFound.
-func (sh *Shard) publishInSteps(tx *kernel.Tx, fs []fanout) (g *journal.Commit, done bool, err error) {
+func (sh *Shard) publishInSteps(tx *kernel.Tx, fs []fanout) (c *journal.Commit, done bool, err error) {
 	f := &fs[0]
 	if _, ok := sh.Topics.Topic(f.Topic); !ok { // deleted while the lock was open
 		return sh.LastCatalogCommit, false, topic.ErrNoTopic

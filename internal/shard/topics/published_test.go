@@ -119,7 +119,7 @@ func TestPublishedInSteps(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e.Background.Wait()
+	e.AwaitIdle()
 	var want [filter.Verdicts]int
 	want[filter.AttributesMismatch] = topics.FanoutStep
 	got := seen.take()

@@ -21,7 +21,7 @@ import (
 type stream struct {
 	incarnation layout.Incarnation
 	next        uint64        // the sequence of the next message
-	recent      *dedup.Window // of messages accepted of late; nil: not read yet
+	recent      *dedup.Window // of messages accepted recently; nil: not read yet
 	oldest      int64         // when the archive's oldest message was published, in epoch milliseconds; 0: it is empty
 }
 

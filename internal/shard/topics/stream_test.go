@@ -47,7 +47,7 @@ func TestFIFOTopicOrderBehindFanouts(t *testing.T) {
 			t.Fatal(r, err)
 		}
 	}
-	e.Background.Wait()
+	e.AwaitIdle()
 	sh := e.Topics.ShardOf(shardtest.TopicARN("wide.fifo"))
 	if len(sh.Spreading()) != 0 || sh.Fanouts() != 0 {
 		t.Errorf("still spreading %v, %v", sh.Spreading(), sh.Fanouts())

@@ -146,10 +146,10 @@ func TestForgottenAfterTheTokensLife(t *testing.T) {
 	if _, err := c.Advance(ctx, topic.TokenLife); err != nil {
 		t.Fatal(err)
 	}
-	sh.Mu.Lock()
-	defer sh.Mu.Unlock()
-	sh.Readable()
-	if got := shardtest.CountKeys(t, s, 'S', 0); got != before-1 || len(sh.Backlogs) != 0 {
-		t.Errorf("%d records of subscriptions are left of %d, and %d backlogs", got, before, len(sh.Backlogs))
-	}
+	sh.View(func() {
+		sh.Readable()
+		if got := shardtest.CountKeys(t, s, 'S', 0); got != before-1 || len(sh.Backlogs) != 0 {
+			t.Errorf("%d records of subscriptions are left of %d, and %d backlogs", got, before, len(sh.Backlogs))
+		}
+	})
 }

@@ -41,7 +41,7 @@ func TestDeadLetterQueueOutOfReach(t *testing.T) {
 		got, err := e.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN("work"), Max: 1, Visibility: 0})
 		must(err)
 		received += len(got)
-		e.Background.Wait()
+		e.AwaitIdle()
 		_, err = c.Advance(ctx, time.Second)
 		must(err)
 	}

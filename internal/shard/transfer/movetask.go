@@ -42,7 +42,7 @@ const (
 
 // Why a move task failed, in AWS's words.
 const (
-	ReasonNoQueue        = "AWS.SimpleQueueService.NonExistentQueue"
+	reasonNoQueue        = "AWS.SimpleQueueService.NonExistentQueue"
 	reasonNoSource       = "CouldNotDetermineMessageSource"
 	reasonNoSubscription = "SubscriptionDoesNotExist" // beyond AWS
 )
@@ -90,13 +90,14 @@ type MoveRecord struct {
 
 const moveRecordVersion = 1
 
-// RunningMove is a task with what its shard keeps around it, guarded by its lock.
-type RunningMove struct {
+// runningMove is a task with what its shard keeps around it, guarded by its lock.
+type runningMove struct {
 	MoveRecord
 	Number  uint64 // grows with each task of the queue
 	From    arn.ARN
 	To      arn.ARN
 	Working bool // a goroutine is at it
+	Picks   bool // it is no task: what it moves was not leased for it
 	timer   clock.Timer
 	Tries   int // since a message was last moved
 }
@@ -110,12 +111,12 @@ func movesOf(shard uint16, a arn.ARN) []byte {
 	return append(append(key, a.Resource...), 0)
 }
 
-func (sh *Shard) moveKey(t *RunningMove) []byte {
+func (sh *Shard) moveKey(t *runningMove) []byte {
 	return binary.BigEndian.AppendUint64(movesOf(sh.ID, t.From), t.Number)
 }
 
-// WriteMove puts a task's record into the batch of the command under way.
-func (sh *Shard) WriteMove(t *RunningMove) {
+// writeMove puts a task's record into the batch of the command under way.
+func (sh *Shard) writeMove(t *runningMove) {
 	value, err := json.Marshal(&t.MoveRecord)
 	if err != nil { // strings and numbers
 		panic(err)
@@ -127,7 +128,7 @@ func (sh *Shard) WriteMove(t *RunningMove) {
 func (sh *Shard) loadMoves() error {
 	var failed error
 	err := store.Each(sh.engine.Store, keyspace.Prefix(movePrefix(sh.ID)), func(key, value []byte) bool {
-		t := &RunningMove{Number: layout.KeySequence(key)}
+		t := &runningMove{Number: layout.KeySequence(key)}
 		var parts [3]string
 		rest := string(key[3 : len(key)-8])
 		for i := range parts {
@@ -150,23 +151,23 @@ func (sh *Shard) loadMoves() error {
 				return false
 			}
 		}
-		sh.AddMove(t)
+		sh.addMove(t)
 		return true
 	})
 	return cmp.Or(failed, err)
 }
 
-// AddMove adds a task to those of its queue.
-func (sh *Shard) AddMove(t *RunningMove) {
+// addMove adds a task to those of its queue.
+func (sh *Shard) addMove(t *runningMove) {
 	if sh.moves == nil {
-		sh.moves = map[arn.ARN][]*RunningMove{}
+		sh.moves = map[arn.ARN][]*runningMove{}
 	}
 	sh.moves[t.From] = append(sh.moves[t.From], t)
 }
 
 // activeMove is the task that is running on a queue, or being cancelled; nil
 // if none is.
-func (sh *Shard) activeMove(a arn.ARN) *RunningMove {
+func (sh *Shard) activeMove(a arn.ARN) *runningMove {
 	tasks := sh.moves[a]
 	if len(tasks) == 0 {
 		return nil
@@ -198,7 +199,7 @@ func (e *Transfers) StartMoveTask(ctx context.Context, spec MoveTaskSpec) error 
 			return kernel.ErrFull
 		}
 		now := sh.Now()
-		t := &RunningMove{From: spec.Source, To: spec.Destination, Number: 1, MoveRecord: MoveRecord{
+		t := &runningMove{From: spec.Source, To: spec.Destination, Number: 1, MoveRecord: MoveRecord{
 			ID: spec.ID, Destination: spec.Destination.String(), Rate: spec.Rate, Status: MoveRunning,
 			Started: now, PacedAt: now, By: withoutKey(spec.By), ToMove: sh.Counts(qs, now).Visible,
 		}}
@@ -209,9 +210,9 @@ func (e *Transfers) StartMoveTask(ctx context.Context, spec MoveTaskSpec) error 
 				sh.moves[spec.Source] = slices.Delete(tasks, 0, 1)
 			}
 		}
-		sh.AddMove(t)
-		sh.WriteMove(t)
-		sh.WorkOn(t)
+		sh.addMove(t)
+		sh.writeMove(t)
+		sh.workOn(t)
 		return nil
 	})
 }
@@ -256,14 +257,14 @@ func (e *Transfers) checkMove(ctx context.Context, spec MoveTaskSpec) error {
 // MoveTasks lists the latest tasks of a queue, latest first, at most limit.
 // Errors: ResourceNotFound.
 func (e *Transfers) MoveTasks(ctx context.Context, source arn.ARN, limit int) (tasks []MoveTask, err error) {
-	var told *journal.Commit
+	var last *journal.Commit
 	err = e.WithCatalog(ctx, source, func(sh *Shard) error {
 		if _, err := sh.Lookup(source); fault.KindOf(err) == fault.QueueDoesNotExist {
 			return ErrMoveResource.With("SourceArn")
 		} else if err != nil {
 			return err
 		}
-		told = sh.Log.Last()
+		last = sh.Log.Last()
 		for _, t := range slices.Backward(sh.moves[source]) {
 			if len(tasks) == limit {
 				break
@@ -276,7 +277,7 @@ func (e *Transfers) MoveTasks(ctx context.Context, source arn.ARN, limit int) (t
 		}
 		return nil
 	})
-	told.Wait()
+	last.Wait()
 	return tasks, err
 }
 
@@ -292,8 +293,8 @@ func (e *Transfers) CancelMoveTask(ctx context.Context, source arn.ARN, id strin
 			return ErrNoTask
 		}
 		t.Status, moved = MoveCancelling, t.Moved
-		sh.WriteMove(t)
-		sh.WorkOn(t)
+		sh.writeMove(t)
+		sh.workOn(t)
 		return nil
 	})
 	return moved, err
@@ -304,7 +305,7 @@ func (sh *Shard) endMoves(a arn.ARN) {
 	if t := sh.activeMove(a); t != nil {
 		t.stop()
 		t.Status = MoveCompleted
-		sh.WriteMove(t)
+		sh.writeMove(t)
 	}
 }
 
@@ -331,7 +332,7 @@ func (sh *Shard) stopMoves() {
 	}
 }
 
-func (t *RunningMove) stop() {
+func (t *runningMove) stop() {
 	if t.timer != nil {
 		t.timer.Stop()
 		t.timer = nil
@@ -346,7 +347,7 @@ func (sh *Shard) countMove(qs *queues.Queue, sequence uint64) {
 	}
 	if t := sh.activeMove(qs.ARN); t != nil {
 		t.Moved++
-		sh.WriteMove(t)
+		sh.writeMove(t)
 	}
 }
 
@@ -359,7 +360,7 @@ func moveRefused(err error) (reason string) {
 	case fault.KindOf(err) == fault.NotFound:
 		return reasonNoSubscription
 	case fault.KindOf(err) == fault.QueueDoesNotExist:
-		return ReasonNoQueue
+		return reasonNoQueue
 	case fault.KindOf(err) == fault.AccessDenied:
 		return "AccessDenied"
 	}
@@ -373,7 +374,7 @@ const paceStep = 10
 
 // due tells how many messages may be moved now to keep the rate, at most most,
 // and when the next one may.
-func (t *RunningMove) due(now int64, most int) (n int, next int64) {
+func (t *runningMove) due(now int64, most int) (n int, next int64) {
 	if t.Rate == 0 {
 		return most, now
 	}
@@ -391,7 +392,7 @@ func (t *RunningMove) due(now int64, most int) (n int, next int64) {
 
 // retryIn is how long to wait after a refusal that passes, in milliseconds:
 // 1 s, doubling to five minutes.
-func (t *RunningMove) retryIn() int64 {
+func (t *runningMove) retryIn() int64 {
 	const longest = 5 * 60 * 1000
 	return min(int64(1000)<<min(t.Tries, 20), longest)
 }

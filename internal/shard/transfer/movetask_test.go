@@ -44,7 +44,7 @@ func died(t *testing.T, e *shard.Engine, n int) {
 	for range 2 * (n/10 + 1) {
 		_, err := e.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN("q"), Max: 10})
 		must(err)
-		e.Background.Wait()
+		e.AwaitIdle()
 	}
 	if got := visible(t, e, "dead"); got != int64(n) {
 		t.Fatalf("%d dead letters", got)
@@ -126,7 +126,7 @@ func TestCrashInMoveTask(t *testing.T) {
 			mu.Lock()
 			unacknowledged := len(disks)
 			mu.Unlock()
-			e.Background.Wait()
+			e.AwaitIdle()
 			e.Close()
 			s.Close()
 
@@ -134,7 +134,7 @@ func TestCrashInMoveTask(t *testing.T) {
 			for _, i := range soak.Spread(len(disks), 4) {
 				s := shardtest.OpenStore(t, disks[i])
 				e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System, TwoStep: twoStep})
-				e.Background.Wait()
+				e.AwaitIdle()
 				task := lastTask(t, e)
 				dead, back := take(t, e, "dead"), take(t, e, "q")
 				switch {
@@ -180,12 +180,12 @@ func TestMoveTaskInTransit(t *testing.T) {
 				e := shardtest.Open(t, o)
 				died(t, e, 3)
 				sh := e.Topics.ShardOf(shardtest.QueueARN("dead"))
-				sh.Mu.Lock()
 				tk := &transfer.RunningMove{From: shardtest.QueueARN("dead"), Number: 1, MoveRecord: transfer.MoveRecord{ID: "x", Status: transfer.MoveRunning, ToMove: 3}, Working: true}
-				sh.AddMove(tk)
-				sh.WriteMove(tk)
-				sh.Commit(true)
-				sh.Mu.Unlock()
+				sh.View(func() {
+					sh.AddMove(tk)
+					sh.WriteMove(tk)
+					sh.Commit(true)
+				})
 				qs, leases := sh.NextStep(tk)
 				if len(leases) != 3 {
 					t.Fatalf("%d messages are taken", len(leases))
@@ -221,7 +221,7 @@ func TestMoveTaskInTransit(t *testing.T) {
 						t.Fatal(err)
 					}
 					e = shardtest.Open(t, o)
-					e.Background.Wait()
+					e.AwaitIdle()
 					if task := lastTask(t, e); task.Status != transfer.MoveCancelled || task.Moved != 1 {
 						t.Errorf("%+v", task)
 					}
@@ -285,14 +285,14 @@ func TestMoveTaskGoesOnAtItsRate(t *testing.T) {
 	expect("after 2 s", 6)
 	e.Close()
 	e = shardtest.Open(t, o)
-	e.Background.Wait()
+	e.AwaitIdle()
 	expect("after a restart", 6)
 	advance(time.Second)
 	expect("a second later", 9)
 	e.Close()
 	advance(time.Hour)
 	e = shardtest.Open(t, o)
-	e.Background.Wait()
+	e.AwaitIdle()
 	expect("an hour without the process later", 9)
 	advance(time.Second)
 	expect("and a second later", 12)
@@ -328,12 +328,12 @@ func TestMoveTaskRefused(t *testing.T) {
 	}
 	// The destination goes between the check and the first move.
 	sh := e.Topics.ShardOf(shardtest.QueueARN("dead"))
-	sh.Mu.Lock()
 	tk := &transfer.RunningMove{From: shardtest.QueueARN("dead"), To: shardtest.QueueARN("none"), Number: 1, MoveRecord: transfer.MoveRecord{ID: "x", Status: transfer.MoveRunning, ToMove: 10}}
-	sh.AddMove(tk)
-	sh.WorkOn(tk)
-	sh.Mu.Unlock()
-	e.Background.Wait()
+	sh.View(func() {
+		sh.AddMove(tk)
+		sh.WorkOn(tk)
+	})
+	e.AwaitIdle()
 	if task := lastTask(t, e); task.Status != transfer.MoveFailed || task.Reason != transfer.ReasonNoQueue || visible(t, e, "dead") != 10 {
 		t.Errorf("%+v, %d messages", task, visible(t, e, "dead"))
 	}
@@ -418,10 +418,10 @@ func TestMoveTaskTimerWhileWorking(t *testing.T) {
 	died(t, e, 1)
 	sh := e.Topics.ShardOf(shardtest.QueueARN("dead"))
 	tk := &transfer.RunningMove{From: shardtest.QueueARN("dead"), Working: true, Tries: 1, MoveRecord: transfer.MoveRecord{Status: transfer.MoveRunning, ToMove: 1}}
-	sh.Mu.Lock()
-	sh.AddMove(tk)
-	sh.RetryMove(tk, sh.Now())
-	sh.Mu.Unlock()
+	sh.View(func() {
+		sh.AddMove(tk)
+		sh.RetryMove(tk, sh.Now())
+	})
 	if _, err := now.Advance(context.Background(), time.Minute); err != nil {
 		t.Fatal(err)
 	}

@@ -21,8 +21,8 @@ import (
 // their way they count in the source and cannot be received.
 const moveStep = 32
 
-// WorkOn has a task carried on in the background, once.
-func (sh *Shard) WorkOn(t *RunningMove) {
+// workOn has a task carried on in the background, once.
+func (sh *Shard) workOn(t *runningMove) {
 	if t.Working {
 		return
 	}
@@ -32,7 +32,7 @@ func (sh *Shard) WorkOn(t *RunningMove) {
 }
 
 // workAt has a task carried on at a moment.
-func (sh *Shard) workAt(t *RunningMove, at int64) {
+func (sh *Shard) workAt(t *runningMove, at int64) {
 	t.stop()
 	wait := max(time.UnixMilli(at).Sub(sh.engine.Clock.Now()), 0)
 	var timer clock.Timer
@@ -42,7 +42,7 @@ func (sh *Shard) workAt(t *RunningMove, at int64) {
 				t.timer = nil
 			}
 			if !sh.Closed && sh.activeMove(t.From) == t {
-				sh.WorkOn(t)
+				sh.workOn(t)
 			}
 		})
 	})
@@ -51,21 +51,21 @@ func (sh *Shard) workAt(t *RunningMove, at int64) {
 
 // carry moves what a task may move now, step by step. Between two steps
 // cancellations, deletions and the end of the process are heeded.
-func (e *Transfers) carry(sh *Shard, t *RunningMove) {
+func (e *Transfers) carry(sh *Shard, t *runningMove) {
 	for {
-		qs, leases := sh.NextStep(t)
+		qs, leases := sh.nextStep(t)
 		if len(leases) == 0 {
 			return
 		}
 		var last *journal.Commit
 		for i, l := range leases {
-			g, err := e.MoveOne(sh, t, qs, l)
+			c, err := e.moveOne(sh, t, qs, l)
 			if err == nil {
-				last = g
+				last = c
 				continue
 			}
 			if !errors.Is(err, ErrNotLeased) {
-				g.Wait() // the refusal may rest on it
+				c.Wait() // the refusal may depend on it
 				sh.refused(t, qs, leases[i:], err)
 				break
 			}
@@ -74,9 +74,9 @@ func (e *Transfers) carry(sh *Shard, t *RunningMove) {
 	}
 }
 
-// NextStep takes the messages of a task's next step out of what can be
+// nextStep takes the messages of a task's next step out of what can be
 // received. Without any, the task is over or waits for a moment.
-func (sh *Shard) NextStep(t *RunningMove) (qs *queues.Queue, leases []queue.Lease) {
+func (sh *Shard) nextStep(t *runningMove) (qs *queues.Queue, leases []queue.Lease) {
 	sh.View(func() {
 		qs, leases = sh.leaseStep(t)
 		t.Working = len(leases) > 0
@@ -84,7 +84,7 @@ func (sh *Shard) NextStep(t *RunningMove) (qs *queues.Queue, leases []queue.Leas
 	return qs, leases
 }
 
-func (sh *Shard) leaseStep(t *RunningMove) (qs *queues.Queue, leases []queue.Lease) {
+func (sh *Shard) leaseStep(t *runningMove) (qs *queues.Queue, leases []queue.Lease) {
 	select {
 	case <-sh.engine.Stopping:
 		return nil, nil
@@ -100,7 +100,7 @@ func (sh *Shard) leaseStep(t *RunningMove) (qs *queues.Queue, leases []queue.Lea
 		return nil, nil
 	}
 	if sh.engine.Injected(t.From) != nil {
-		sh.RetryMove(t, now)
+		sh.retryMove(t, now)
 		return nil, nil
 	}
 	if t.Tries > 0 && t.timer != nil {
@@ -116,18 +116,18 @@ func (sh *Shard) leaseStep(t *RunningMove) (qs *queues.Queue, leases []queue.Lea
 		sh.workAt(t, next)
 		return nil, nil
 	}
-	leases, err := sh.LeaseForMove(qs, now, n)
+	leases, err := sh.leaseForMove(qs, now, n)
 	switch {
 	case err != nil: // too many are in flight
-		sh.RetryMove(t, now)
+		sh.retryMove(t, now)
 	case len(leases) == 0:
 		sh.finishMove(t, MoveCompleted, "")
 	}
 	return qs, leases
 }
 
-// LeaseForMove takes up to n messages for a task.
-func (sh *Shard) LeaseForMove(qs *queues.Queue, now int64, n int) ([]queue.Lease, error) {
+// leaseForMove takes up to n messages for a task.
+func (sh *Shard) leaseForMove(qs *queues.Queue, now int64, n int) ([]queue.Lease, error) {
 	for {
 		r, err := sh.Do(qs, now, queue.Receive{Max: n, Epoch: sh.Meta.Epoch, Task: true})
 		sh.Commit(false)
@@ -137,9 +137,9 @@ func (sh *Shard) LeaseForMove(qs *queues.Queue, now int64, n int) ([]queue.Lease
 	}
 }
 
-// MoveOne carries one message to its destination, where it is a new message:
+// moveOne carries one message to its destination, where it is a new message:
 // with an id and a time of its own and without a history.
-func (e *Transfers) MoveOne(sh *Shard, t *RunningMove, qs *queues.Queue, l queue.Lease) (*journal.Commit, error) {
+func (e *Transfers) moveOne(sh *Shard, t *runningMove, qs *queues.Queue, l queue.Lease) (*journal.Commit, error) {
 	keys := layout.NewKeys(sh.ID, qs.Incarnation)
 	record, ok, err := e.ReadRecord(keys.Record(l.Lane, l.Sequence))
 	if err != nil {
@@ -157,7 +157,7 @@ func (e *Transfers) MoveOne(sh *Shard, t *RunningMove, qs *queues.Queue, l queue
 	switch {
 	case !dest.IsZero():
 	case m.Source == "" && len(m.Origin) > 0:
-		return e.deliverAnew(sh, t, qs, l, m.Origin)
+		return e.redeliver(sh, t, qs, l, m.Origin)
 	default:
 		if dest, err = arn.Parse(m.Source); err != nil {
 			return nil, errNoMoveSource
@@ -171,7 +171,7 @@ func (e *Transfers) MoveOne(sh *Shard, t *RunningMove, qs *queues.Queue, l queue
 	name := fmt.Appendf(nil, "%s %d %d %x", t.From, qs.Incarnation, l.Sequence, m.ID)
 	m.ID = message.ID(uuid.NewSHA1(uuid.NameSpaceOID, name))
 	m.Source, m.Receives, m.FirstReceived, m.Moved, m.Origin = "", 0, 0, 0, nil
-	g, err := e.Move(Source{Shard: sh, Queue: qs, Lease: l}, Incoming{To: dest, Enter: func(now int64, cfg queue.Config) (queue.Arrival, error) {
+	c, err := e.Move(sh.sourceOf(t, qs, l), Incoming{To: dest, Enter: func(now int64, cfg queue.Config) (queue.Arrival, error) {
 		m.Sent = now
 		return ArrivalOf(m, now, cfg), nil
 	}})
@@ -179,11 +179,11 @@ func (e *Transfers) MoveOne(sh *Shard, t *RunningMove, qs *queues.Queue, l queue
 	if err == nil {
 		e.Tell(queues.QueueEvent{Queue: dest, Kind: queues.MessagesMovedIn, At: m.Sent, Messages: 1})
 	}
-	return g, err
+	return c, err
 }
 
 // mayMove refuses a step that who asked for the task may not take.
-func (e *Transfers) mayMove(t *RunningMove, to arn.ARN) error {
+func (e *Transfers) mayMove(t *runningMove, to arn.ARN) error {
 	if e.MayMove == nil || t.By == nil {
 		return nil
 	}
@@ -191,7 +191,7 @@ func (e *Transfers) mayMove(t *RunningMove, to arn.ARN) error {
 }
 
 // moved ends the waiting of a task whose message has arrived.
-func (sh *Shard) moved(t *RunningMove, err error) {
+func (sh *Shard) moved(t *runningMove, err error) {
 	if err == nil {
 		sh.View(func() {
 			t.Tries = 0
@@ -200,10 +200,10 @@ func (sh *Shard) moved(t *RunningMove, err error) {
 	}
 }
 
-// deliverAnew carries a dead letter of a subscription back into its backlog, to
+// redeliver carries a dead letter of a subscription back into its backlog, to
 // be sent to the endpoint as if it had just been published: its lifetime and its
-// retries begin anew. AWS's move tasks cannot do this.
-func (e *Transfers) deliverAnew(sh *Shard, t *RunningMove, qs *queues.Queue, l queue.Lease, origin []byte) (*journal.Commit, error) {
+// retries start over. AWS's move tasks cannot do this.
+func (e *Transfers) redeliver(sh *Shard, t *runningMove, qs *queues.Queue, l queue.Lease, origin []byte) (*journal.Commit, error) {
 	m, err := message.DecodeRecord(origin)
 	if err != nil {
 		return nil, err
@@ -211,6 +211,7 @@ func (e *Transfers) deliverAnew(sh *Shard, t *RunningMove, qs *queues.Queue, l q
 	if m.Notice == nil {
 		return nil, message.ErrCorrupt
 	}
+	m.Source, m.Receives, m.FirstReceived = "", 0, 0 // why it died
 	sub, err := arn.Parse(m.Notice.Subscription)
 	if err != nil {
 		return nil, errNoMoveSource
@@ -218,24 +219,24 @@ func (e *Transfers) deliverAnew(sh *Shard, t *RunningMove, qs *queues.Queue, l q
 	if err := e.mayMove(t, sub); err != nil {
 		return nil, err
 	}
-	g, err := e.Move(Source{Shard: sh, Queue: qs, Lease: l}, Incoming{To: sub, Enter: func(now int64, cfg queue.Config) (queue.Arrival, error) {
+	c, err := e.Move(sh.sourceOf(t, qs, l), Incoming{To: sub, Enter: func(now int64, cfg queue.Config) (queue.Arrival, error) {
 		m.Sent = now
 		return ArrivalOf(m, now, cfg), nil
 	}})
 	sh.moved(t, err)
-	return g, err
+	return c, err
 }
 
 // refused gives back the messages of a step that the destination did not take,
 // and lets the task fail or try again later.
-func (sh *Shard) refused(t *RunningMove, qs *queues.Queue, leases []queue.Lease, refusal error) {
+func (sh *Shard) refused(t *runningMove, qs *queues.Queue, leases []queue.Lease, refusal error) {
 	_, _ = sh.Run(true, func(*kernel.Tx) error {
 		sh.stepRefused(t, qs, leases, refusal)
 		return nil
 	})
 }
 
-func (sh *Shard) stepRefused(t *RunningMove, qs *queues.Queue, leases []queue.Lease, refusal error) {
+func (sh *Shard) stepRefused(t *runningMove, qs *queues.Queue, leases []queue.Lease, refusal error) {
 	now := sh.Now()
 	if !qs.Gone {
 		for _, l := range leases {
@@ -248,24 +249,24 @@ func (sh *Shard) stepRefused(t *RunningMove, qs *queues.Queue, leases []queue.Le
 		if reason := moveRefused(refusal); reason != "" {
 			sh.finishMove(t, MoveFailed, reason)
 		} else if t.Status == MoveRunning {
-			sh.RetryMove(t, now)
+			sh.retryMove(t, now)
 		}
-		sh.engine.Logger.Warn("a move task is held up or has failed",
+		sh.Logger.Warn("a move task is held up or has failed",
 			"queue", t.From.String(), "status", string(t.Status), "reason", refusal.Error())
 	}
 }
 
-// RetryMove has a task tried again after a while.
-func (sh *Shard) RetryMove(t *RunningMove, now int64) {
+// retryMove has a task tried again after a while.
+func (sh *Shard) retryMove(t *runningMove, now int64) {
 	at := now + t.retryIn()
 	t.Tries++
 	sh.workAt(t, at)
 }
 
-func (sh *Shard) finishMove(t *RunningMove, status MoveStatus, reason string) {
+func (sh *Shard) finishMove(t *runningMove, status MoveStatus, reason string) {
 	t.stop()
 	t.Status, t.Reason = status, reason
-	sh.WriteMove(t)
+	sh.writeMove(t)
 	sh.Commit(true)
 }
 
@@ -288,7 +289,7 @@ func (sh *Shard) resumeMoves() {
 	sh.Commit(false)
 	for a := range sh.moves {
 		if t := sh.activeMove(a); t != nil {
-			sh.WorkOn(t)
+			sh.workOn(t)
 		}
 	}
 }

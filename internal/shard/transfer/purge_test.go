@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/transfer"
 	"godwit.dev/godwit/internal/store/memory"
@@ -20,10 +22,13 @@ func TestPurgeInTransfer(t *testing.T) {
 		e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System, TwoStep: true})
 		died(t, e, 1)
 		from, to := e.Topics.ShardOf(shardtest.QueueARN("dead")), e.Topics.ShardOf(shardtest.QueueARN("q"))
-		from.Mu.Lock()
-		qs := shardtest.QueueIn(from, shardtest.QueueARN("dead"))
-		leases, err := from.LeaseForMove(qs, from.Now(), 1)
-		from.Mu.Unlock()
+		var qs *queues.Queue
+		var leases []queue.Lease
+		var err error
+		from.View(func() {
+			qs = shardtest.QueueIn(from, shardtest.QueueARN("dead"))
+			leases, err = from.LeaseForMove(qs, from.Now(), 1)
+		})
 		if err != nil || len(leases) != 1 {
 			t.Fatal(leases, err)
 		}
@@ -34,14 +39,14 @@ func TestPurgeInTransfer(t *testing.T) {
 		}
 		tk := &transfer.RunningMove{From: shardtest.QueueARN("dead"), To: shardtest.QueueARN("q")}
 		if arrived { // after the first step, before the second
-			to.Mu.Lock()
-			id := transfer.TransferID{Shard: from.ID, Incarnation: qs.Incarnation, Sequence: leases[0].Sequence}
-			now := to.Now()
-			to.Accept(shardtest.QueueIn(to, shardtest.QueueARN("q")), now, shardtest.Arrival("m0", now))
-			to.Accepted = map[transfer.TransferID]struct{}{id: {}}
-			to.Batch.Set(id.Key(to.ID), []byte{0, 0, 0, 2})
-			to.Commit(true)
-			to.Mu.Unlock()
+			to.View(func() {
+				id := transfer.TransferID{Shard: from.ID, Incarnation: qs.Incarnation, Sequence: leases[0].Sequence}
+				now := to.Now()
+				to.Accept(shardtest.QueueIn(to, shardtest.QueueARN("q")), now, shardtest.Arrival("m0", now))
+				to.TakenIn(id)
+				to.Batch.Set(id.Key(to.ID), []byte{0, 0, 0, 2})
+				to.Commit(true)
+			})
 		}
 		purge()
 		if _, err := e.MoveOne(from.OfTransfers(), tk, qs, leases[0]); err == nil {

@@ -33,8 +33,8 @@ import (
 // the message at the source and the mark at the destination; on the way up every
 // mark is reconciled before anything is served.
 
-// TransferID names a message on its way: where it came from.
-type TransferID struct {
+// transferID names a message on its way: where it came from.
+type transferID struct {
 	Shard       uint16
 	Incarnation layout.Incarnation
 	Sequence    uint64
@@ -45,14 +45,14 @@ func transferPrefix(shard uint16) []byte {
 }
 
 // Key is where the mark of a transfer stands at its destination.
-func (id TransferID) Key(destination uint16) []byte {
+func (id transferID) Key(destination uint16) []byte {
 	key := binary.BigEndian.AppendUint16(transferPrefix(destination), id.Shard)
 	key = binary.BigEndian.AppendUint64(key, uint64(id.Incarnation))
 	return binary.BigEndian.AppendUint64(key, id.Sequence)
 }
 
-func decodeTransferKey(key []byte) TransferID {
-	return TransferID{
+func decodeTransferKey(key []byte) transferID {
+	return transferID{
 		Shard:       binary.BigEndian.Uint16(key[3:]),
 		Incarnation: layout.Incarnation(binary.BigEndian.Uint64(key[5:])),
 		Sequence:    binary.BigEndian.Uint64(key[13:]),
@@ -97,7 +97,7 @@ type Incoming struct {
 }
 
 // Move moves a message into another queue. It returns the commit with which the move,
-// or what a refusal rests on, becomes durable. Errors: refusals of the destination and
+// or what a refusal depends on, becomes durable. Errors: refusals of the destination and
 // Source.Check, which leave everything as it was; Unavailable where the disk is full.
 func (e *Transfers) Move(from Source, in Incoming) (*journal.Commit, error) {
 	if e.Full() {
@@ -183,22 +183,22 @@ func (sh *Shard) AckSource(qs *queues.Queue, l queue.Lease) {
 // moveInTwoSteps is Move where the two shards do not share a commit.
 func (e *Transfers) moveInTwoSteps(src Source, to *Shard, in Incoming) (*journal.Commit, error) {
 	from, qs, l := src.Shard, src.Queue, src.Lease
-	id := TransferID{Shard: from.ID, Incarnation: qs.Incarnation, Sequence: l.Sequence}
+	id := transferID{Shard: from.ID, Incarnation: qs.Incarnation, Sequence: l.Sequence}
 
 	if _, err := from.Run(false, func(*kernel.Tx) error { return src.check() }); err != nil {
 		return nil, err
 	}
 	c, err := to.Run(true, func(*kernel.Tx) error {
-		if _, known := to.Accepted[id]; known {
+		if _, known := to.accepted[id]; known {
 			return nil
 		}
 		if err := to.take(in); err != nil {
 			return err
 		}
-		if to.Accepted == nil {
-			to.Accepted = map[TransferID]struct{}{}
+		if to.accepted == nil {
+			to.accepted = map[transferID]struct{}{}
 		}
-		to.Accepted[id] = struct{}{}
+		to.accepted[id] = struct{}{}
 		to.Batch.Set(id.Key(to.ID), binary.BigEndian.AppendUint64(nil, uint64(l.Lane)))
 		return nil
 	})
@@ -221,7 +221,7 @@ func (e *Transfers) moveInTwoSteps(src Source, to *Shard, in Incoming) (*journal
 	c.Wait()
 
 	to.View(func() {
-		delete(to.Accepted, id)
+		delete(to.accepted, id)
 		to.Batch.SingleDelete(id.Key(to.ID))
 	})
 	return c, nil
@@ -321,7 +321,7 @@ func (e *Transfers) deadLetter(from *Shard, qs *queues.Queue, l queue.Lease, now
 	}
 	m.Receives += l.Receives
 	m.Moved = now
-	if qs.ARN.FIFO() { // its age counts anew, and two that shared an id are both kept
+	if qs.ARN.FIFO() { // its age starts over, and two that shared an id are both kept
 		m.Sent, m.Dedup = now, m.ID.String()
 	}
 	return queue.Arrival{Record: m.AppendRecord(nil), Sent: m.Sent, Lane: layout.GroupLane(m.Group), Moved: true}, nil
@@ -356,8 +356,8 @@ type Transfers struct {
 type Shard struct {
 	*queues.Shard
 	engine   *Transfers
-	Accepted map[TransferID]struct{}    // transfers taken in and not yet known to be acknowledged at their source
-	moves    map[arn.ARN][]*RunningMove // the latest move tasks of queues, oldest first
+	accepted map[transferID]struct{}    // transfers taken in and not yet known to be acknowledged at their source
+	moves    map[arn.ARN][]*runningMove // the latest move tasks of queues, oldest first
 }
 
 // New adds the module to the shards, above that of queues. With twoStep every transfer takes the
@@ -386,9 +386,9 @@ type module struct {
 
 func (m module) Load() error {
 	sh := m.sh
-	sh.Accepted = map[TransferID]struct{}{}
+	sh.accepted = map[transferID]struct{}{}
 	err := store.Each(sh.engine.Store, keyspace.Prefix(transferPrefix(sh.ID)), func(key, _ []byte) bool {
-		sh.Accepted[decodeTransferKey(key)] = struct{}{}
+		sh.accepted[decodeTransferKey(key)] = struct{}{}
 		return true
 	})
 	return cmp.Or(err, sh.loadMoves())
@@ -412,7 +412,7 @@ func (m module) Close() { m.sh.stopMoves() }
 // reconcileTransfers removes at their sources the messages that this shard took in
 // before a crash, and then the marks that say so, in one commit.
 func (e *Transfers) reconcileTransfers(to *Shard) error {
-	for id := range to.Accepted {
+	for id := range to.accepted {
 		if int(id.Shard) >= kernel.Shards {
 			return fmt.Errorf("shard %d took a message from the unknown shard %d", to.ID, id.Shard)
 		}
@@ -435,7 +435,7 @@ func (e *Transfers) reconcileTransfers(to *Shard) error {
 			return nil
 		}, from.Base(), to.Base())
 	}
-	to.Accepted = nil
+	to.accepted = nil
 	return nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/store/pebble/files"
 	"godwit.dev/godwit/internal/store/pebble/mark"
+	"godwit.dev/godwit/internal/store/storetest"
 	"godwit.dev/godwit/test/soak"
 )
 
@@ -185,7 +186,7 @@ func TestDamagedOptions(t *testing.T) {
 			fs := vfs.NewMem()
 			o := options(t, fs)
 			s := open(t, "data", o)
-			if err := s.Apply(true, put("a", "b")); err != nil {
+			if err := s.Apply(true, storetest.Sets("a", "b")); err != nil {
 				t.Fatal(err)
 			}
 			closed(t, s)
@@ -232,13 +233,13 @@ func TestDamageBesideATornTail(t *testing.T) {
 			o := options(t, fs)
 			s := open(t, "data", o)
 			for n := range 200 {
-				if err := s.Apply(true, put(string(damagedKey(n)), strings.Repeat("x", 450))); err != nil {
+				if err := s.Apply(true, storetest.Sets(string(damagedKey(n)), strings.Repeat("x", 450))); err != nil {
 					t.Fatal(err)
 				}
 			}
 			closed(t, s)
 			s = open(t, "data", o)
-			if err := s.Apply(true, put("last", "one")); err != nil {
+			if err := s.Apply(true, storetest.Sets("last", "one")); err != nil {
 				t.Fatal(err)
 			}
 			o.FS = fs.CrashClone(vfs.CrashCloneCfg{})
@@ -315,7 +316,7 @@ func TestDamageBehindTheMark(t *testing.T) {
 			o := options(t, fs)
 			s := open(t, "data", o)
 			for n := range 200 {
-				if err := s.Apply(true, put(string(damagedKey(n)), strings.Repeat("x", 450))); err != nil {
+				if err := s.Apply(true, storetest.Sets(string(damagedKey(n)), strings.Repeat("x", 450))); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -19,6 +19,7 @@ import (
 
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store/pebble"
+	"godwit.dev/godwit/internal/store/storetest"
 )
 
 // faulty is a file system in which some operations fail.
@@ -68,7 +69,7 @@ func TestLogFailureIsFatal(t *testing.T) {
 				fatal = append(fatal, err)
 			}
 			s := open(t, "data", o)
-			if err := s.Apply(true, put("kept", "1")); err != nil {
+			if err := s.Apply(true, storetest.Sets("kept", "1")); err != nil {
 				t.Fatal(err)
 			}
 			disk.set(func(op errorfs.Op) error {
@@ -77,17 +78,17 @@ func TestLogFailureIsFatal(t *testing.T) {
 				}
 				return nil
 			})
-			if err := s.Apply(true, put("lost", "1")); !errors.Is(err, syscall.EIO) {
+			if err := s.Apply(true, storetest.Sets("lost", "1")); !errors.Is(err, syscall.EIO) {
 				t.Errorf("Apply with a broken log: %v", err)
 			}
 			for call, err := range map[string]error{
-				"Apply":         s.Apply(false, put("later", "1")),
+				"Apply":         s.Apply(false, storetest.Sets("later", "1")),
 				"Sync":          s.Sync(),
 				"Get":           second(s.Get(nil, []byte("kept"))),
 				"Snapshot.Get":  second(s.Snapshot().Get(nil, []byte("kept"))),
 				"Checkpoint":    s.Checkpoint("checkpoint"),
 				"Iter":          func() error { _, err := s.Iter(nil, nil); return err }(),
-				"Apply(sync)":   s.Apply(true, put("later", "1")),
+				"Apply(sync)":   s.Apply(true, storetest.Sets("later", "1")),
 				"Apply nothing": s.Apply(true),
 			} {
 				if !errors.Is(err, syscall.EIO) {
@@ -145,7 +146,7 @@ func TestBackgroundFailureIsFatal(t *testing.T) {
 		}
 		return nil
 	})
-	for i := 0; s.Apply(false, put(fmt.Sprint(i), strings.Repeat("x", 1024))) == nil; i++ {
+	for i := 0; s.Apply(false, storetest.Sets(fmt.Sprint(i), strings.Repeat("x", 1024))) == nil; i++ {
 		if i > 1000 {
 			t.Fatal("a store whose tables cannot be written goes on")
 		}
@@ -180,7 +181,7 @@ func TestFailureOfValuesIsFatal(t *testing.T) {
 		}
 		return nil
 	})
-	for i := 0; s.Apply(false, put(fmt.Sprint(i), strings.Repeat("x", 1024))) == nil; i++ {
+	for i := 0; s.Apply(false, storetest.Sets(fmt.Sprint(i), strings.Repeat("x", 1024))) == nil; i++ {
 	}
 }
 
@@ -242,7 +243,7 @@ func TestOnDiskFullMakesRoom(t *testing.T) {
 		}
 		return nil
 	})
-	if err := s.Apply(true, put("a", "1")); err != nil {
+	if err := s.Apply(true, storetest.Sets("a", "1")); err != nil {
 		t.Errorf("Apply: %v", err)
 	}
 	if calls.Load() != 1 {
@@ -260,7 +261,7 @@ func TestFullDiskInTheLogIsFatal(t *testing.T) {
 	var fatal atomic.Pointer[error]
 	o.Fatal = func(err error) { fatal.Store(&err) }
 	s := open(t, "data", o)
-	if err := s.Apply(true, put("a", "1")); err != nil {
+	if err := s.Apply(true, storetest.Sets("a", "1")); err != nil {
 		t.Fatal(err)
 	}
 	disk.set(func(op errorfs.Op) error {
@@ -269,7 +270,7 @@ func TestFullDiskInTheLogIsFatal(t *testing.T) {
 		}
 		return nil
 	})
-	if err := s.Apply(true, put("b", "1")); !errors.Is(err, syscall.ENOSPC) {
+	if err := s.Apply(true, storetest.Sets("b", "1")); !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("Apply on a full disk: %v", err)
 	}
 	if err := fatal.Load(); err == nil || !errors.Is(*err, syscall.ENOSPC) {

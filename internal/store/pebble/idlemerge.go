@@ -64,7 +64,7 @@ func (s *Store) look() {
 	switch {
 	case !quiet || s.tight(): // Reclaim does the same
 	case r.again == 0 && r.deletes.Load()-r.merged < minDeletes:
-		// The next delete sets the timer anew.
+		// The next delete sets the timer again.
 		r.looking.Store(false)
 		return
 	default:

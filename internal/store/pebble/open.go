@@ -111,7 +111,7 @@ const (
 	wasteShare   = 0.3
 	tightShare   = 0.02
 	// maxDepth is how many files of values over the same keys a table may point
-	// into before a merge writes the values anew, in order: those of a few merges.
+	// into before a merge writes the values again, in order: those of a few merges.
 	maxDepth = 5 * layers
 
 	// A disk of less than diskPerMemTable defaults has smaller write buffers.

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store/storetest"
 )
 
 // tables is the size of all tables in dir, and of the values kept apart from
@@ -111,7 +112,7 @@ func TestPreallocationMayFail(t *testing.T) {
 	})
 	s := open(t, filepath.Join(t.TempDir(), "data"), options(t, errorfs.Wrap(vfs.Default, disk)))
 	defer closed(t, s)
-	if err := s.Apply(true, put("a", "1")); err != nil {
+	if err := s.Apply(true, storetest.Sets("a", "1")); err != nil {
 		t.Error(err)
 	}
 	fill(t, s, "b")

@@ -20,10 +20,11 @@ import (
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/store/pebble/check"
 	"godwit.dev/godwit/internal/store/pebble/salvage"
+	"godwit.dev/godwit/internal/store/storetest"
 	"godwit.dev/godwit/test/soak"
 )
 
-// layered is how many records layers has. Pebble opens a damaged table anew for each read.
+// layered is how many records layers has. Pebble opens a damaged table again for each read.
 var layered = soak.Unraced(1500, 100)
 
 // layers makes a store in data whose records are overwritten in one young table, which
@@ -32,7 +33,7 @@ func layers(t *testing.T, fs vfs.FS) (o pebble.Options, path string) {
 	t.Helper()
 	old := open(t, "data", options(t, fs))
 	for n := range layered {
-		if err := old.Apply(false, put(string(damagedKey(n)), fmt.Sprintf("old value of %d", n))); err != nil {
+		if err := old.Apply(false, storetest.Sets(string(damagedKey(n)), fmt.Sprintf("old value of %d", n))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -43,7 +44,7 @@ func layers(t *testing.T, fs vfs.FS) (o pebble.Options, path string) {
 	o.MemTableBytes = 4 << 20
 	s := open(t, "data", o)
 	for n := range layered {
-		b := put(string(damagedKey(n)), fmt.Sprintf("value of %d", n))
+		b := storetest.Sets(string(damagedKey(n)), fmt.Sprintf("value of %d", n))
 		if n%10 == 9 {
 			b = new(mutation.Batch)
 			b.Delete(damagedKey(n))
@@ -147,7 +148,7 @@ func TestIrreparable(t *testing.T) {
 			t.Fatal(err)
 		}
 		for n := range 200 {
-			if err := s.Apply(true, put(string(damagedKey(layered+n)), "new")); err != nil {
+			if err := s.Apply(true, storetest.Sets(string(damagedKey(layered+n)), "new")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -180,7 +181,7 @@ func (anyRecords) Describe([]byte) (string, string) { return "record", "a test" 
 func (anyRecords) Required(_, _ []byte) bool        { return false }
 
 // A salvage brings back what was kept aside as a damaged block covered it, unless it
-// was written anew; and a check says what is lost.
+// was written again; and a check says what is lost.
 func TestSalvageOfWhatWasCovered(t *testing.T) {
 	fs := vfs.NewMem()
 	o, path := layers(t, fs)
@@ -197,7 +198,7 @@ func TestSalvageOfWhatWasCovered(t *testing.T) {
 	}
 	anew := lost[:3]
 	for _, key := range anew {
-		if err := s.Apply(true, put(key, "anew")); err != nil {
+		if err := s.Apply(true, storetest.Sets(key, "anew")); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
+	"godwit.dev/godwit/internal/store/storetest"
 	"godwit.dev/godwit/test/soak"
 )
 
@@ -30,7 +31,7 @@ func young(t *testing.T, fs vfs.FS, records int, at float64) (o pebble.Options, 
 	o.MemTableBytes = 4 << 20
 	s := open(t, "data", o)
 	for n := range records {
-		if err := s.Apply(false, put(string(damagedKey(n)), fmt.Sprintf("value of %d", n))); err != nil {
+		if err := s.Apply(false, storetest.Sets(string(damagedKey(n)), fmt.Sprintf("value of %d", n))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -53,7 +54,7 @@ func flood(t *testing.T, s *pebble.Store, tables int) {
 	value := make([]byte, 400)
 	for n := range tables * 130 {
 		incompressible(value)
-		if err := s.Apply(false, put(fmt.Sprintf("flood %07d", n*7919%10_000_000), string(value))); err != nil {
+		if err := s.Apply(false, storetest.Sets(fmt.Sprintf("flood %07d", n*7919%10_000_000), string(value))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -103,7 +104,7 @@ func TestDamagedYoungTable(t *testing.T) {
 	o.Logger = slog.New(slog.NewTextHandler(io.MultiWriter(&log, t.Output()), nil))
 	s := open(t, "data", o)
 	for n := 700; n < 1500; n += 7 { // younger ones
-		if err := s.Apply(false, put(string(damagedKey(n)), fmt.Sprintf("value of %d", n))); err != nil {
+		if err := s.Apply(false, storetest.Sets(string(damagedKey(n)), fmt.Sprintf("value of %d", n))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -348,7 +349,7 @@ func TestCrashWhileRepairing(t *testing.T) {
 	fs := vfs.NewCrashableMem()
 	old := open(t, "data", options(t, fs))
 	for n := range records {
-		if err := old.Apply(false, put(string(damagedKey(n)), "an old value")); err != nil {
+		if err := old.Apply(false, storetest.Sets(string(damagedKey(n)), "an old value")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -359,7 +360,7 @@ func TestCrashWhileRepairing(t *testing.T) {
 	s := open(t, "data", o)
 	before := named(t, fs, "data", ".sst")
 	for n := range records {
-		if err := s.Apply(false, put(string(damagedKey(n)), fmt.Sprintf("value of %d", n))); err != nil {
+		if err := s.Apply(false, storetest.Sets(string(damagedKey(n)), fmt.Sprintf("value of %d", n))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -389,7 +390,7 @@ func TestCrashWhileRepairing(t *testing.T) {
 	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	s = open(t, "data", o)
 	for n := younger; n < 2*younger; n += 7 {
-		if err := s.Apply(true, put(string(damagedKey(n)), fmt.Sprintf("value of %d", n))); err != nil {
+		if err := s.Apply(true, storetest.Sets(string(damagedKey(n)), fmt.Sprintf("value of %d", n))); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/goleak"
 
-	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/store/storetest"
@@ -61,12 +60,6 @@ func closed(t testing.TB, s store.Store) {
 	}
 }
 
-func put(key, value string) *mutation.Batch {
-	b := new(mutation.Batch)
-	b.Set([]byte(key), []byte(value))
-	return b
-}
-
 func TestStore(t *testing.T) {
 	suite := func(fs vfs.FS, dir func(testing.TB) string) func(*testing.T) {
 		return func(t *testing.T) {
@@ -107,7 +100,7 @@ func TestFormat(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "data")
 	mark := filepath.Join(dir, "godwit-format")
 	s := open(t, dir, options(t, nil))
-	if err := s.Apply(true, put("a", "1")); err != nil {
+	if err := s.Apply(true, storetest.Sets("a", "1")); err != nil {
 		t.Fatal(err)
 	}
 	closed(t, s)
@@ -236,7 +229,7 @@ func TestPebbleLogsAtDebug(t *testing.T) {
 	o := options(t, vfs.NewMem())
 	o.Logger = slog.New(slog.NewTextHandler(&buf, &slog.HandlerOptions{Level: slog.LevelInfo}))
 	s := open(t, "data", o)
-	if err := s.Apply(true, put("a", "1")); err != nil {
+	if err := s.Apply(true, storetest.Sets("a", "1")); err != nil {
 		t.Fatal(err)
 	}
 	closed(t, s)

@@ -54,7 +54,7 @@ func testCrashHistory(t *testing.T, empty func() Disk) {
 					m.apply(rt, b)
 					batches = append(batches, b)
 				}
-				last := sets(counterKey, strconv.Itoa(len(states)))
+				last := Sets(counterKey, strconv.Itoa(len(states)))
 				m.apply(rt, last)
 				states = append(states, m)
 				sync := rapid.Bool().Draw(rt, "sync")
@@ -129,8 +129,8 @@ func testCrashConcurrent(t *testing.T, empty func() Disk) {
 			p := &all[w]
 			for i := int64(1); i <= rounds; i++ {
 				p.begun.Store(i)
-				head := sets(fmt.Sprintf("head %d", w), strconv.FormatInt(i, 10))
-				tail := sets(fmt.Sprintf("tail %d", w), strconv.FormatInt(i, 10))
+				head := Sets(fmt.Sprintf("head %d", w), strconv.FormatInt(i, 10))
+				tail := Sets(fmt.Sprintf("tail %d", w), strconv.FormatInt(i, 10))
 				tail.Set(fmt.Appendf(nil, "filler %d %d", w, i), filler)
 				durable := i%3 == 0
 				if err := s.Apply(durable, head, tail); err != nil {

@@ -10,7 +10,7 @@ import (
 
 func testSeek(t *testing.T, e Engine) {
 	s := e.open(t)
-	apply(t, s, sets("a", "1", "c", "1", "e", "1", "g", "1"))
+	apply(t, s, Sets("a", "1", "c", "1", "e", "1", "g", "1"))
 	it, err := s.Iter([]byte("b"), []byte("g"))
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func testSeek(t *testing.T, e Engine) {
 
 func testGetEach(t *testing.T, e Engine) {
 	s := e.open(t)
-	apply(t, s, sets("a", "1", "c", "2", "cc", "", "e", "4"))
+	apply(t, s, Sets("a", "1", "c", "2", "cc", "", "e", "4"))
 	for _, c := range []struct {
 		keys []string
 		want string

@@ -76,23 +76,6 @@ func apply(t TB, s store.Store, batches ...*mutation.Batch) {
 	}
 }
 
-// sets makes a batch of key, value, key, value and so on.
-func sets(kv ...string) *mutation.Batch {
-	b := new(mutation.Batch)
-	for i := 0; i < len(kv); i += 2 {
-		b.Set([]byte(kv[i]), []byte(kv[i+1]))
-	}
-	return b
-}
-
-func wantValue(t TB, r store.Reader, key, want string) {
-	t.Helper()
-	v, ok, err := r.Get(nil, []byte(key))
-	if err != nil || !ok || string(v) != want {
-		t.Errorf("Get(%q) = %q, %v, %v, want %q", key, v, ok, err, want)
-	}
-}
-
 func wantNone(t TB, r store.Reader, key string) {
 	t.Helper()
 	if v, ok, err := r.Get(nil, []byte(key)); err != nil || ok || len(v) != 0 {
@@ -117,9 +100,9 @@ func testEmpty(t *testing.T, e Engine) {
 
 func testGet(t *testing.T, e Engine) {
 	s := e.open(t)
-	apply(t, s, sets("a", "1", "empty", "", "b", "2"))
-	wantValue(t, s, "a", "1")
-	wantValue(t, s, "empty", "")
+	apply(t, s, Sets("a", "1", "empty", "", "b", "2"))
+	Wants(t, s, "a", "1")
+	Wants(t, s, "empty", "")
 	wantNone(t, s, "aa")
 	dst := append(make([]byte, 0, 64), "dst-"...)
 	if v, ok, err := s.Get(dst, []byte("b")); err != nil || !ok || string(v) != "dst-2" {
@@ -134,7 +117,7 @@ func testOrder(t *testing.T, e Engine) {
 	s := e.open(t)
 	m := model{}
 	for _, k := range []string{"b", "\xff", "a\xff", "a", "\x00", "aa", "\xff\xff", "a\x00", "\x80", "\x7f"} {
-		b := sets(k, "at "+k)
+		b := Sets(k, "at "+k)
 		m.apply(t, b)
 		apply(t, s, b)
 	}
@@ -144,7 +127,7 @@ func testOrder(t *testing.T, e Engine) {
 func testBounds(t *testing.T, e Engine) {
 	s := e.open(t)
 	m := model{}
-	b := sets("a", "1", "b", "2", "b\x00", "3", "c", "4", "\xff", "5")
+	b := Sets("a", "1", "b", "2", "b\x00", "3", "c", "4", "\xff", "5")
 	m.apply(t, b)
 	apply(t, s, b)
 	bounds := []string{"", "a", "a\x00", "b", "b\x00", "b\x01", "c", "d", "\xff", "\xff\xff"}
@@ -175,9 +158,9 @@ func testWrites(t *testing.T, e Engine) {
 		f(b)
 		apply(t, s, b)
 	}
-	apply(t, s, sets("a", "1", "b", "1", "c", "1", "d", "1", "e", "1"))
-	apply(t, s, sets("a", "2"))
-	wantValue(t, s, "a", "2")
+	apply(t, s, Sets("a", "1", "b", "1", "c", "1", "d", "1", "e", "1"))
+	apply(t, s, Sets("a", "2"))
+	Wants(t, s, "a", "2")
 	one(func(b *mutation.Batch) { b.Delete([]byte("a")) })
 	wantNone(t, s, "a")
 	one(func(b *mutation.Batch) { b.SingleDelete([]byte("b")) })
@@ -186,17 +169,17 @@ func testWrites(t *testing.T, e Engine) {
 	one(func(b *mutation.Batch) { b.DeleteRange([]byte("c"), []byte("e")) })
 	wantNone(t, s, "c")
 	wantNone(t, s, "d")
-	wantValue(t, s, "e", "1") // the end is exclusive
+	Wants(t, s, "e", "1") // the end is exclusive
 	one(func(b *mutation.Batch) { b.DeleteRange([]byte("e"), []byte("e")) })
 	one(func(b *mutation.Batch) { b.DeleteRange([]byte("z"), []byte("a")) })
-	wantValue(t, s, "e", "1") // an empty range deletes nothing
-	apply(t, s, sets("c", "3", "b", "3"))
+	Wants(t, s, "e", "1") // an empty range deletes nothing
+	apply(t, s, Sets("c", "3", "b", "3"))
 	model{"b": {value: "3"}, "c": {value: "3"}, "e": {value: "1"}}.check(t, s)
 }
 
 func testWritesInOneBatch(t *testing.T, e Engine) {
 	s := e.open(t)
-	first, second := sets("a", "1", "a", "2", "gone", "1", "once", "1", "m1", "1", "m2", "1"), new(mutation.Batch)
+	first, second := Sets("a", "1", "a", "2", "gone", "1", "once", "1", "m1", "1", "m2", "1"), new(mutation.Batch)
 	first.Delete([]byte("gone"))
 	first.SingleDelete([]byte("once"))
 	first.DeleteRange([]byte("m"), []byte("n"))
@@ -210,7 +193,7 @@ func testWritesInOneBatch(t *testing.T, e Engine) {
 func testNothingIsKept(t *testing.T, e Engine) {
 	s := e.open(t)
 	key, lower, upper := []byte("k1"), []byte("k1"), []byte("k9")
-	b := sets("k1", "value", "k5", "x")
+	b := Sets("k1", "value", "k5", "x")
 	apply(t, s, b)
 	b.Reset()
 	b.Set([]byte("XX"), []byte("XXXXX"))
@@ -233,17 +216,17 @@ func testNothingIsKept(t *testing.T, e Engine) {
 		t.Errorf("an iterator whose bounds were written over found %d keys, %v", count, err)
 	}
 	copy(key, "zz")
-	wantValue(t, s, "k1", "value")
+	Wants(t, s, "k1", "value")
 }
 
 func testIteratorIsFixed(t *testing.T, e Engine) {
 	s := e.open(t)
-	apply(t, s, sets("a", "1", "c", "1"))
+	apply(t, s, Sets("a", "1", "c", "1"))
 	it, err := s.Iter(nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := sets("a", "2", "b", "2")
+	b := Sets("a", "2", "b", "2")
 	b.Delete([]byte("c"))
 	apply(t, s, b)
 	var got []byte
@@ -258,25 +241,25 @@ func testIteratorIsFixed(t *testing.T, e Engine) {
 func testSnapshot(t *testing.T, e Engine) {
 	s := e.open(t)
 	before := model{}
-	b := sets("a", "1", "b", "1", "c", "1", "d", "1")
+	b := Sets("a", "1", "b", "1", "c", "1", "d", "1")
 	before.apply(t, b)
 	apply(t, s, b)
 	view := s.Snapshot()
 	after := maps.Clone(before)
-	b = sets("a", "2", "e", "2")
+	b = Sets("a", "2", "e", "2")
 	b.SingleDelete([]byte("b"))
 	b.DeleteRange([]byte("c"), []byte("d"))
 	after.apply(t, b)
 	apply(t, s, b)
 	second := s.Snapshot()
-	apply(t, s, sets("f", "3"))
+	apply(t, s, Sets("f", "3"))
 	before.check(t, view)
 	before.checkRange(t, view, "b", "d", true)
-	wantValue(t, view, "a", "1")
-	wantValue(t, view, "b", "1")
+	Wants(t, view, "a", "1")
+	Wants(t, view, "b", "1")
 	wantNone(t, view, "e")
 	after.check(t, second)
-	wantValue(t, s, "f", "3")
+	Wants(t, s, "f", "3")
 	for _, v := range []store.Snapshot{view, second} {
 		if err := v.Close(); err != nil {
 			t.Errorf("Snapshot.Close: %v", err)
@@ -291,7 +274,7 @@ func testCheckpoint(t *testing.T, e Engine) {
 	s := e.open(t)
 	m := model{}
 	for i := range 300 {
-		b := sets(fmt.Sprintf("key %03d", i), string(bytes.Repeat([]byte{byte(i)}, i*10)))
+		b := Sets(fmt.Sprintf("key %03d", i), string(bytes.Repeat([]byte{byte(i)}, i*10)))
 		m.apply(t, b)
 		apply(t, s, b)
 	}
@@ -299,15 +282,15 @@ func testCheckpoint(t *testing.T, e Engine) {
 	if err := s.Checkpoint(dir); err != nil {
 		t.Fatal(err)
 	}
-	apply(t, s, sets("key 000", "later"))
+	apply(t, s, Sets("key 000", "later"))
 	if err := s.Checkpoint(dir); err == nil {
 		t.Error("Checkpoint into a directory that exists succeeded")
 	}
 	c := e.OpenCheckpoint(t, dir)
 	t.Cleanup(func() { closed(t, c) })
 	m.check(t, c)
-	apply(t, c, sets("only", "here"))
-	wantValue(t, c, "only", "here")
+	apply(t, c, Sets("only", "here"))
+	Wants(t, c, "only", "here")
 	wantNone(t, s, "only")
 }
 
@@ -319,7 +302,7 @@ func testLargeBatch(t *testing.T, e Engine) {
 		value[0] = byte(i)
 		b.Set([]byte{byte(i)}, value)
 	}
-	apply(t, s, b, sets("small", "1"))
+	apply(t, s, b, Sets("small", "1"))
 	if err := s.Sync(); err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +316,7 @@ func testLargeBatch(t *testing.T, e Engine) {
 	if n != b.Len() {
 		t.Errorf("found %d keys of %d", n, b.Len())
 	}
-	wantValue(t, s, "small", "1")
+	Wants(t, s, "small", "1")
 }
 
 // Random histories, with snapshots and reopening, are the model's.
@@ -375,7 +358,7 @@ func testHistory(t *testing.T, e Engine) {
 			"get": func(rt *rapid.T) {
 				k := keys.Draw(rt, "key")
 				if want, ok := m[k]; ok {
-					wantValue(rt, s, k, want.value)
+					Wants(rt, s, k, want.value)
 				} else {
 					wantNone(rt, s, k)
 				}
@@ -410,11 +393,11 @@ func testConcurrentUse(t *testing.T, e Engine) {
 			for i := range rounds {
 				v := strconv.Itoa(i)
 				left, right := fmt.Sprintf("left %d", w), fmt.Sprintf("right %d", w)
-				if err := s.Apply(i%10 == 0, sets(left, v), sets(right, v)); err != nil {
+				if err := s.Apply(i%10 == 0, Sets(left, v), Sets(right, v)); err != nil {
 					t.Errorf("Apply: %v", err)
 					return
 				}
-				wantValue(t, s, right, v)
+				Wants(t, s, right, v)
 			}
 		})
 	}
@@ -448,13 +431,13 @@ func testConcurrentUse(t *testing.T, e Engine) {
 	over.Store(true)
 	reading.Wait()
 	for w := range writers {
-		wantValue(t, s, fmt.Sprintf("left %d", w), strconv.Itoa(rounds-1))
+		Wants(t, s, fmt.Sprintf("left %d", w), strconv.Itoa(rounds-1))
 	}
 }
 
 func testUseAfterClose(t *testing.T, e Engine) {
 	s := e.Open(t)
-	apply(t, s, sets("a", "1"))
+	apply(t, s, Sets("a", "1"))
 	closed(t, s)
 	_, _, getErr := s.Get(nil, []byte("a"))
 	_, iterErr := s.Iter(nil, nil)
@@ -464,8 +447,8 @@ func testUseAfterClose(t *testing.T, e Engine) {
 	for call, err := range map[string]error{
 		"Get":           getErr,
 		"Iter":          iterErr,
-		"Apply":         s.Apply(false, sets("a", "2")),
-		"Apply(sync)":   s.Apply(true, sets("a", "2")),
+		"Apply":         s.Apply(false, Sets("a", "2")),
+		"Apply(sync)":   s.Apply(true, Sets("a", "2")),
 		"Sync":          s.Sync(),
 		"Checkpoint":    s.Checkpoint(filepath.Join(t.TempDir(), "c")),
 		"Snapshot.Get":  viewErr,
@@ -507,7 +490,7 @@ func closeDuringUse(t *testing.T, s store.Store) {
 			}
 		})
 	}
-	until(func() error { return s.Apply(false, sets("a", "1")) })
+	until(func() error { return s.Apply(false, Sets("a", "1")) })
 	until(s.Sync)
 	until(func() error { _, _, err := s.Get(nil, []byte("a")); return err })
 	for range cap(started) {
@@ -527,7 +510,7 @@ func (r *recorder) Errorf(string, ...any) { r.errors++ }
 
 func testEqual(t *testing.T, e Engine) {
 	a, b := e.open(t), e.open(t)
-	shared := sets("a", "1", "c", "1", "e", "1")
+	shared := Sets("a", "1", "c", "1", "e", "1")
 	apply(t, a, shared)
 	apply(t, b, shared)
 	if !Equal(t, a, b) {
@@ -538,11 +521,11 @@ func testEqual(t *testing.T, e Engine) {
 		a, b  *mutation.Batch
 		count int
 	}{
-		{"a key before", sets("0", ""), sets(), 1},
-		{"a key between, in the second", sets(), sets("d", ""), 2},
-		{"a value", sets("c", "2"), sets(), 3},
-		{"a key behind", sets(), sets("f", ""), 4},
-		{"two behind, in the first", sets("g", "", "h", ""), sets(), 6},
+		{"a key before", Sets("0", ""), Sets(), 1},
+		{"a key between, in the second", Sets(), Sets("d", ""), 2},
+		{"a value", Sets("c", "2"), Sets(), 3},
+		{"a key behind", Sets(), Sets("f", ""), 4},
+		{"two behind, in the first", Sets("g", "", "h", ""), Sets(), 6},
 	} {
 		apply(t, a, c.a)
 		apply(t, b, c.b)

@@ -200,7 +200,7 @@ func TestIndexEqualsLoop(t *testing.T) {
 	})
 }
 
-// What the index finds in vain is little, whatever operator the policies use
+// The index finds little that does not match, whatever operator the policies use
 // and whatever else they have in common.
 func TestIndexIsSelective(t *testing.T) {
 	const n = 1000

@@ -161,7 +161,7 @@ func (c *conn) await() error {
 	return err
 }
 
-// late reports that a deadline must be set anew, which should be timeout after
+// late reports that a deadline must be set again, which should be timeout after
 // now.
 func late(deadline, now time.Time, timeout time.Duration) bool {
 	ahead := deadline.Sub(now)

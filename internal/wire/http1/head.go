@@ -20,7 +20,7 @@ var (
 )
 
 // head is what a plain request says before its body. It belongs to a
-// connection, which fills it anew for each request.
+// connection, which fills it again for each request.
 type head struct {
 	target string
 	url    url.URL

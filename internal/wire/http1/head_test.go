@@ -30,7 +30,7 @@ func TestHeadOfAnSDKIsPlain(t *testing.T) {
 	}
 }
 
-// While the fields are the same, the header of the request before is filled anew.
+// While the fields are the same, the header of the request before is filled again.
 func TestHeadsThatFollowEachOther(t *testing.T) {
 	const begin, end = "POST / HTTP/1.1\r\nHost: a\r\n", "\r\n\r\n"
 	for name, heads := range map[string][]string{

@@ -2,7 +2,7 @@
 // namespace of its own (package netns), in which the Runtime API and AWS's API are
 // on loopback, by sockets of the kernel. Whatever else it sends arrives in a TCP/IP
 // stack of ours (gVisor's), one for each namespace and made with the first packet,
-// which ends every connection and makes it anew from this process, if the policy
+// which ends every connection and makes it again from this process, if the policy
 // has it (policy.go).
 //
 // The address that is judged is the one that is connected to: names are resolved

@@ -57,7 +57,7 @@ func prefix(shard uint16) []byte { return keyspace.Shard(shard, keyspace.Duplica
 // bucket with more, from before a restart, every send has to look into the store.
 const maxLoaded = 50_000
 
-// Load reads what a queue or topic accepted of late.
+// Load reads what a queue or topic accepted recently.
 func (l *Log) Load(scope layout.Incarnation, now int64) *dedup.Window {
 	l.shard.Readable()
 	w := &dedup.Window{}

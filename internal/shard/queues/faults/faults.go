@@ -11,11 +11,10 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// Refusals by injected faults. What functions could not be run for goes into the events
-// that tell of it, so the names of the first two are sentences already.
+// Refusals by injected faults.
 var (
-	ErrUnavailable = fault.NewRule(fault.Unavailable, "The service is unavailable.")
-	ErrThrottled   = fault.NewRule(fault.Throttled, "Rate exceeded.")
+	ErrUnavailable = fault.NewRule(fault.Unavailable, "queues: injected: unavailable")
+	ErrThrottled   = fault.NewRule(fault.Throttled, "queues: injected: throttled")
 	ErrDenied      = fault.NewRule(fault.AccessDenied, "queues: injected: denied")
 	ErrInternal    = fault.NewRule(fault.Internal, "queues: injected: an internal error")
 	ErrName        = fault.NewRule(fault.InvalidParameter, "queues: no such fault to inject") // the name

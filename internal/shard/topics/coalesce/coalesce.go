@@ -36,7 +36,7 @@ type Coalescer[T any] struct {
 	mu      sync.Mutex // guards what follows
 	busy    bool       // a publisher makes a command
 	waiting []*Call[T]
-	reach   map[arn.ARN]*int // the deliveries of a publication of late, by topic
+	reach   map[arn.ARN]*int // how many deliveries the latest publication of a topic had
 }
 
 // Bounds say how much may come along.
@@ -98,18 +98,6 @@ func (l *Coalescer[T]) leave(topic arn.ARN, reach int) {
 	l.waiting[0] = nil
 	l.waiting = l.waiting[1:]
 	next.turn <- l.coalesce(next)
-}
-
-// Reach is how many subscriptions a publication of a topic went to of late; ok is false if
-// that is not known.
-func (l *Coalescer[T]) Reach(topic arn.ARN) (reach int, ok bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	known := l.reach[topic]
-	if known == nil {
-		return 0, false
-	}
-	return *known, true
 }
 
 // Waiting is how many wait for their turn.

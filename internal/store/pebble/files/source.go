@@ -19,7 +19,7 @@ type Source struct {
 	FS  vfs.FS
 	Dir string
 	// Exact says that the manifest tells which tables and logs count. Otherwise all
-	// that are there do, and what was deleted of late may be among it.
+	// that are there do, and what was deleted recently may be among it.
 	Exact    bool
 	Problems []Problem // with what says how the store is made up
 	List     *Listing

@@ -284,7 +284,7 @@ func (b *FS) Patch(note *Note) error {
 			k.standIns[at] = p
 		}
 		if len(note.Flips) > 0 {
-			clear(k.errors) // they are read anew
+			clear(k.errors) // they are read again
 		}
 		for _, flip := range note.Flips {
 			k.standIns[flip.Offset] = []byte{flip.Value}

@@ -31,7 +31,7 @@ const (
 )
 
 // Reserved is the prefix of keys at which the store keeps what damage covers: records
-// that may have been written or deleted anew in a block that cannot be read.
+// that may have been written or deleted again in a block that cannot be read.
 var Reserved = []byte{0xff, 0xff, 0xfe}
 
 // Covered is where the record of a key is kept that a table's damage covers.

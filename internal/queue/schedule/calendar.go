@@ -1,36 +1,35 @@
-// Package calendar counts what is due in each second to come.
-package calendar
+package schedule
 
 import (
 	"maps"
 	"slices"
 )
 
-// Calendar counts by seconds of the epoch. The zero value counts nothing.
-type Calendar struct {
+// calendar counts what is due in each second of the epoch. The zero value counts nothing.
+type calendar struct {
 	counts map[int64]int64
 	total  int64 // of all counts
 	first  int64 // no second before it is counted
 }
 
-// Write is told what a count has become; 0 is that it is gone.
-type Write func(second, count int64)
+// writeCount writes what a count has become; 0 is that it is gone.
+type writeCount func(second, count int64)
 
-// Add counts n more at due, in epoch milliseconds; less, with a negative n,
+// add counts n more at due, in epoch milliseconds; less, with a negative n,
 // unless that second is over.
-func (c *Calendar) Add(now, due, n int64, write Write) {
-	c.Forget(now, write)
+func (c *calendar) add(now, due, n int64, write writeCount) {
+	c.forget(now, write)
 	second := due / 1000
 	count := c.counts[second]
 	if n < 0 && count == 0 {
 		return
 	}
-	c.Set(second, count+n)
+	c.set(second, count+n)
 	write(second, count+n)
 }
 
-// Set restores the count of a second.
-func (c *Calendar) Set(second, count int64) {
+// set restores the count of a second.
+func (c *calendar) set(second, count int64) {
 	c.total += count - c.counts[second]
 	if count == 0 {
 		delete(c.counts, second)
@@ -46,33 +45,33 @@ func (c *Calendar) Set(second, count int64) {
 	c.counts[second] = count
 }
 
-// Forget drops the seconds that are over.
-func (c *Calendar) Forget(now int64, write Write) {
+// forget drops the seconds that are over.
+func (c *calendar) forget(now int64, write writeCount) {
 	for _, second := range c.over(now) {
-		c.Set(second, 0)
+		c.set(second, 0)
 		write(second, 0)
 	}
 	c.first = max(c.first, now/1000)
 }
 
-// Shift makes all that is not over due by seconds later.
-func (c *Calendar) Shift(now, by int64, write Write) {
+// shift makes all that is not over due by seconds later.
+func (c *calendar) shift(now, by int64, write writeCount) {
 	old := c.counts
 	seconds := slices.Sorted(maps.Keys(old))
-	*c = Calendar{}
+	*c = calendar{}
 	for _, second := range seconds {
 		write(second, 0)
 	}
 	for _, second := range seconds {
 		if !over(second, now) && !over(second+by, now) {
-			c.Set(second+by, old[second])
+			c.set(second+by, old[second])
 			write(second+by, old[second])
 		}
 	}
 }
 
-// After counts what is due after now, to within that second.
-func (c *Calendar) After(now int64) (n int64) {
+// after counts what is due after now, to within that second.
+func (c *calendar) after(now int64) (n int64) {
 	n = c.total
 	for _, second := range c.over(now) {
 		n -= c.counts[second]
@@ -80,12 +79,12 @@ func (c *Calendar) After(now int64) (n int64) {
 	return n
 }
 
-// Empty reports that nothing is counted.
-func (c *Calendar) Empty() bool { return len(c.counts) == 0 }
+// empty reports that nothing is counted.
+func (c *calendar) empty() bool { return len(c.counts) == 0 }
 
 // over lists the seconds that are counted and over, in their order. It looks at
 // each that has passed since they were last dropped, and not at those to come.
-func (c *Calendar) over(now int64) (seconds []int64) {
+func (c *calendar) over(now int64) (seconds []int64) {
 	if len(c.counts) == 0 {
 		return nil
 	}

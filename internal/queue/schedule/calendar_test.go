@@ -1,4 +1,4 @@
-package calendar_test
+package schedule
 
 import (
 	"maps"
@@ -6,15 +6,13 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"godwit.dev/godwit/internal/queue/calendar"
 )
 
 // TestCalendar holds a calendar against a list of due times, and what it wrote
 // against what it counts.
 func TestCalendar(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var c calendar.Calendar
+		var c calendar
 		now := int64(100_000)
 		var due []int64
 		disk := map[int64]int64{}
@@ -28,18 +26,18 @@ func TestCalendar(t *testing.T) {
 			"add": func(t *rapid.T) {
 				at := now + rapid.Int64Range(1, 5000).Draw(t, "ms")
 				due = append(due, at)
-				c.Add(now, at, 1, write)
+				c.add(now, at, 1, write)
 			},
 			"take back": func(t *rapid.T) {
 				if len(due) == 0 {
 					return
 				}
-				c.Add(now, due[0], -1, write)
+				c.add(now, due[0], -1, write)
 				due = due[1:]
 			},
 			"shift": func(t *rapid.T) {
 				by := rapid.Int64Range(-3, 3).Draw(t, "s")
-				c.Shift(now, by, write)
+				c.shift(now, by, write)
 				due = slices.DeleteFunc(due, over)
 				for i := range due {
 					due[i] += by * 1000
@@ -47,11 +45,11 @@ func TestCalendar(t *testing.T) {
 				due = slices.DeleteFunc(due, over)
 			},
 			"time passes": func(t *rapid.T) { now += rapid.Int64Range(1, 3000).Draw(t, "ms") },
-			"forget":      func(*rapid.T) { c.Forget(now, write) },
+			"forget":      func(*rapid.T) { c.forget(now, write) },
 			"reopen": func(*rapid.T) {
-				c = calendar.Calendar{}
+				c = calendar{}
 				for second, n := range maps.All(disk) {
-					c.Set(second, n)
+					c.set(second, n)
 				}
 			},
 			"": func(t *rapid.T) {
@@ -61,11 +59,11 @@ func TestCalendar(t *testing.T) {
 						want++
 					}
 				}
-				if got := c.After(now); got != want {
+				if got := c.after(now); got != want {
 					t.Fatalf("%d are due after %d, want %d of %v", got, now, want, due)
 				}
-				if c.Empty() != (len(disk) == 0) {
-					t.Fatalf("empty: %v, on disk: %v", c.Empty(), disk)
+				if c.empty() != (len(disk) == 0) {
+					t.Fatalf("empty: %v, on disk: %v", c.empty(), disk)
 				}
 			},
 		})

@@ -1,0 +1,82 @@
+package simulate_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/apitest"
+	"godwit.dev/godwit/internal/api/iam/entity/entitytest"
+	"godwit.dev/godwit/internal/api/iam/simulate"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/iam"
+)
+
+const (
+	account = "111122223333"
+	queue   = "arn:aws:sqs:us-east-1:111122223333:q"
+)
+
+func newAsker(t *testing.T) *apitest.Asker {
+	t.Helper()
+	e := entitytest.New(account)
+	err := e.Run(account, func(a *iam.Account, now time.Time) error {
+		if err := a.Create(&iam.Entity{Kind: iam.User, Path: "/", Name: "alice", ID: "AIDAALICE", Created: now}); err != nil {
+			return err
+		}
+		return a.PutInline(iam.User, "alice", "sends", allow("sqs:SendMessage", queue))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return apitest.New(t, simulate.New(e).Operations(), func(operation string) *api.Call {
+		return &api.Call{Operation: operation, Region: "us-east-1", Account: account}
+	})
+}
+
+func statement(effect, action, resource, more string) string {
+	return `{"Version":"2012-10-17","Statement":[{"Effect":"` + effect + `","Action":"` + action + `","Resource":"` + resource + `"` + more + `}]}`
+}
+
+func allow(action, resource string) string { return statement("Allow", action, resource, "") }
+
+// texts is a list of texts in JSON.
+func texts(all ...string) string {
+	for i, text := range all {
+		all[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text) + `"`
+	}
+	return "[" + strings.Join(all, ",") + "]"
+}
+
+// TestCustomPolicy decides by what the request brings, alone.
+func TestCustomPolicy(t *testing.T) {
+	a := newAsker(t)
+	for _, c := range []struct{ in, want string }{
+		{`"PolicyInputList":` + texts(allow("sqs:*", queue)) + `,"ActionNames":["sqs:SendMessage"],"ResourceArns":["` + queue + `"]`, `"EvalDecision":"allowed","MatchedStatements":[{"SourcePolicyId":"PolicyInputList.1","SourcePolicyType":"none","StartPosition":{"Line":1,"Column":38}`},
+		{`"PolicyInputList":` + texts(allow("sqs:*", queue)) + `,"ActionNames":["sqs:SendMessage"],"ResourceArns":["` + queue + `2"]`, `"EvalDecision":"implicitDeny","MatchedStatements":[]`},
+		{`"PolicyInputList":` + texts(allow("*", "*"), statement("Deny", "sqs:Purge*", "*", "")) + `,"ActionNames":["sqs:PurgeQueue"]`, `"EvalResourceName":"*","EvalDecision":"explicitDeny","MatchedStatements":[{"SourcePolicyId":"PolicyInputList.2"`},
+		{`"PolicyInputList":` + texts(allow("*", "*")) + `,"PermissionsBoundaryPolicyInputList":` + texts(allow("sns:*", "*")) + `,"ActionNames":["sqs:PurgeQueue"]`, `"EvalDecision":"implicitDeny"`},
+		{`"PolicyInputList":` + texts(allow("*", "*")) + `,"PermissionsBoundaryPolicyInputList":` + texts(allow("sns:*", "*")) + `,"ActionNames":["sns:Publish"]`, `"PermissionsBoundaryDecisionDetail":{"AllowedByPermissionsBoundary":true}`},
+		{`"PolicyInputList":` + texts(statement("Allow", "*", "*", `,"Condition":{"StringEquals":{"aws:SourceVpc":"v"}}`)) + `,"ActionNames":["a:b"]`, `"EvalDecision":"implicitDeny","MatchedStatements":[],"MissingContextValues":["aws:SourceVpc"]`},
+		{`"PolicyInputList":` + texts(statement("Allow", "*", "*", `,"Condition":{"StringEquals":{"aws:SourceVpc":"v"}}`)) + `,"ActionNames":["a:b"],"ContextEntries":[{"ContextKeyName":"AWS:sourcevpc","ContextKeyValues":["v"]}]`, `"EvalDecision":"allowed"`},
+		{`"PolicyInputList":` + texts(allow("*", "*")) + `,"ActionNames":["a:b","a:c"],"MaxItems":1`, `"IsTruncated":true`},
+	} {
+		a.Check("SimulateCustomPolicy", "{"+c.in+"}", apitest.Answered, c.want)
+	}
+	a.Check("SimulateCustomPolicy", `{"PolicyInputList":["no policy"],"ActionNames":["a:b"]}`, fault.InvalidInput, "Invalid Input PolicyInputList.1: Syntax errors in policy.")
+	a.Check("SimulateCustomPolicy", `{"PolicyInputList":[],"ActionNames":["none"]}`, fault.InvalidInput, "Invalid Action Name: none")
+	a.Check("GetContextKeysForCustomPolicy", `{"PolicyInputList":`+texts(statement("Allow", "*", "*", `,"Condition":{"StringEquals":{"aws:SourceVpc":"v"},"Null":{"aws:SourceVpc":"true"}}`))+`}`, apitest.Answered, `{"ContextKeyNames":["aws:SourceVpc"]}`)
+}
+
+// TestPrincipalPolicy decides by what a user has, and what the request adds.
+func TestPrincipalPolicy(t *testing.T) {
+	a := newAsker(t)
+	const alice = `"PolicySourceArn":"arn:aws:iam::111122223333:user/alice"`
+	a.Check("SimulatePrincipalPolicy", `{`+alice+`,"ActionNames":["sqs:SendMessage"],"ResourceArns":["`+queue+`"]}`, apitest.Answered, `"EvalDecision":"allowed"`)
+	a.Check("SimulatePrincipalPolicy", `{`+alice+`,"ActionNames":["sqs:DeleteQueue"],"ResourceArns":["`+queue+`"]}`, apitest.Answered, `"EvalDecision":"implicitDeny"`)
+	a.Check("SimulatePrincipalPolicy", `{`+alice+`,"PolicyInputList":`+texts(allow("sqs:DeleteQueue", "*"))+`,"ActionNames":["sqs:DeleteQueue"]}`, apitest.Answered, `"EvalDecision":"allowed"`)
+	a.Check("SimulatePrincipalPolicy", `{"PolicySourceArn":"arn:aws:iam::111122223333:user/nobody","ActionNames":["a:b"]}`, fault.NoSuchEntity, "nobody")
+	a.Check("SimulatePrincipalPolicy", `{"PolicySourceArn":"arn:aws:sqs:::q","ActionNames":["a:b"]}`, fault.InvalidInput, "does not clearly define entity type and name")
+	a.Check("GetContextKeysForPrincipalPolicy", `{`+alice+`}`, apitest.Answered, `{"ContextKeyNames":[]}`)
+}

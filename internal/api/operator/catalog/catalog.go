@@ -1,0 +1,166 @@
+// Package catalog lists what there is, with counts and rates: queues, topics,
+// subscriptions, deliveries and functions, each alone, and how they hang together.
+package catalog
+
+import (
+	"context"
+	"encoding/base64"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/api/operator/live"
+	"godwit.dev/godwit/internal/api/operator/rest"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function/mapping"
+	"godwit.dev/godwit/internal/monitor"
+	"godwit.dev/godwit/internal/shard"
+)
+
+// Server is what the overview tells of the server itself.
+type Server struct {
+	Version   string    `json:"version"`
+	Mode      string    `json:"mode" enum:"dev,serve"`
+	Clock     string    `json:"clock" enum:"system,virtual"`
+	Now       time.Time `json:"now" doc:"By the server's clock."`
+	StartedAt time.Time `json:"startedAt" doc:"By the machine's clock."`
+	Region    string    `json:"region"`
+	Account   string    `json:"account"`
+	Enforced  bool      `json:"enforced" doc:"Whether signatures and policies are checked."`
+	Endpoint  string    `json:"endpoint" doc:"The address of the server as its own messages name it."`
+}
+
+// Options are what the catalog works with.
+type Options struct {
+	Engine *shard.Engine
+	Totals *monitor.Queues
+	Live   *live.Live
+	// Server tells of the server. Now is by its clock.
+	Server func() Server
+	// Problems are what health finds to be wrong, by the name of the check.
+	Problems func(ctx context.Context) map[string]string
+	// Alarms are the names of alarms that are in alarm, and since when; nil: there are none.
+	Alarms func(ctx context.Context, most int) ([]Alarming, error)
+}
+
+// Alarming is an alarm that is in alarm.
+type Alarming struct {
+	ARN, Name, Reason string
+	Since             time.Time
+}
+
+// Catalog answers what there is.
+type Catalog struct {
+	Options
+
+	mu       sync.Mutex // held while an overview is made
+	overview *Overview  // of a snapshot
+	of       *live.Snapshot
+}
+
+// New makes a catalog.
+func New(o Options) *Catalog { return &Catalog{Options: o} }
+
+// Page is what every list takes.
+type Page struct {
+	Limit  int    `query:"limit" min:"1" max:"1000" default:"100" doc:"How many at most."`
+	Cursor string `query:"cursor" max:"4096" doc:"Where to go on: next of the page before."`
+}
+
+// Place says whose resources are listed.
+type Place struct {
+	Region  string `query:"region" max:"64" doc:"The region; by default the server's."`
+	Account string `query:"account" max:"12" doc:"The account; by default the server's."`
+}
+
+// in is the region and account that are meant.
+func (c *Catalog) in(region, account string) (string, string) {
+	if region == "" || account == "" {
+		server := c.Server()
+		if region == "" {
+			region = server.Region
+		}
+		if account == "" {
+			account = server.Account
+		}
+	}
+	return region, account
+}
+
+// examined bounds how many names one call looks at for a page.
+const examined = 20_000
+
+// after reads the cursor of a list by names.
+func after(cursor string) (string, error) {
+	if cursor == "" {
+		return "", nil
+	}
+	name, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err != nil {
+		return "", rest.BadRequest("cursor: it is none of this list")
+	}
+	return string(name), nil
+}
+
+// next writes the cursor behind a name.
+func next(name string, more bool) *string {
+	if !more {
+		return nil
+	}
+	cursor := base64.RawURLEncoding.EncodeToString([]byte(name))
+	return &cursor
+}
+
+// matches reports whether a name has what is searched for, whatever its case.
+func matches(name, search string) bool {
+	return search == "" || strings.Contains(strings.ToLower(name), strings.ToLower(search))
+}
+
+func moment(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC().Truncate(time.Millisecond)
+	return &t
+}
+
+// seconds is a time of at least nothing, in seconds.
+func seconds(d time.Duration) *float64 {
+	s := max(d, 0).Round(time.Millisecond).Seconds()
+	return &s
+}
+
+// text is nil for "".
+func text(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// injected reports that a resource fails on purpose; what is known of it is still shown.
+func injected(err error) *string {
+	switch fault.KindOf(err) {
+	case fault.Unavailable, fault.Throttled:
+		name := "it fails on purpose"
+		return &name
+	default:
+		return nil
+	}
+}
+
+// namesSplit are the parts of an ARN that lists show.
+func namesSplit(a arn.ARN) (name, region, account string) { return a.Resource, a.Region, a.Account }
+
+// mappings are the event-source mappings by what f picks of them.
+func (c *Catalog) mappings(ctx context.Context) ([]mapping.Mapping, error) {
+	return c.Engine.Mappings(ctx)
+}
+
+// number reads a count that an attribute has.
+func number(attribute string) int {
+	n, _ := strconv.Atoi(attribute)
+	return n
+}

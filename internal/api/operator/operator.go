@@ -1,0 +1,108 @@
+// Package operator is the operator's API, /_godwit/v1: what the console, godwit's own
+// commands and scripts ask of a server beside AWS's APIs. Its document, openapi.json, is
+// made of the operations here, and a test holds the two together.
+package operator
+
+import (
+	_ "embed" // of the document
+	"net/http"
+
+	"godwit.dev/godwit/internal/api/operator/catalog"
+	"godwit.dev/godwit/internal/api/operator/messages"
+	"godwit.dev/godwit/internal/api/operator/rest"
+	"godwit.dev/godwit/internal/api/operator/stream"
+)
+
+// Prefix is what the paths begin with.
+const Prefix = "/_godwit/v1/"
+
+// DocumentPath is where the document is.
+const DocumentPath = Prefix + "openapi.json"
+
+// Document is the OpenAPI document.
+//
+//go:embed openapi.json
+var Document []byte
+
+// Info is what the document says of the whole.
+var Info = rest.Info{
+	Title: "Godwit's operator API", Version: "1",
+	Description: "What a Godwit server holds, what happens to it, and what an operator can do about it. " +
+		"Times are UTC. Resources are named by ARN. A list goes on at `next`, until that is null; a page may be empty and have one. " +
+		"Parameters and members that are not described here are refused. " +
+		"Where signatures are checked, requests are signed with Signature Version 4 for the service `godwit`; " +
+		"`x-godwit-action` is what a policy has to allow: the action itself, or godwit:Read for all GET but those that show messages, and godwit:Operate for the rest.",
+}
+
+// Options are what the API works with.
+type Options struct {
+	Catalog  *catalog.Catalog
+	Messages *messages.Messages
+	Stream   *stream.Stream
+}
+
+// Operations are all operations, in the order of the document.
+func Operations(o Options) []rest.Operation {
+	c, m := o.Catalog, o.Messages
+	get := func(path, name, summary string) rest.Operation {
+		return rest.Operation{Method: http.MethodGet, Path: Prefix + path, Name: name, Summary: summary}
+	}
+	one := func(path, name, summary string) rest.Operation {
+		op := get(path, name, summary)
+		op.Statuses = []int{http.StatusNotFound}
+		return op
+	}
+	peek := func(path, name, summary string) rest.Operation {
+		op := one(path, name, summary)
+		op.Peeks = true
+		return op
+	}
+	change := func(path, name, summary string, statuses ...int) rest.Operation {
+		return rest.Operation{Method: http.MethodPost, Path: Prefix + path, Name: name, Summary: summary, Statuses: append(statuses, http.StatusNotFound)}
+	}
+	events := one("events", "WatchEvents", "What changes, as server-sent events, each with all of what it is about.")
+	events.Stream = true
+	plan := change("policy-plan", "PlanPolicy", "What a delivery policy does: each retry, and the total. It changes nothing.")
+	test := change("filter-test", "TestFilter", "Which messages a filter policy lets through. It changes nothing.")
+	plan.Harmless, test.Harmless, test.Statuses = true, true, nil
+	return []rest.Operation{
+		rest.Define(get("overview", "GetOverview", "How the server stands, and what needs a person."), c.GetOverview),
+		rest.Define(get("queues", "ListQueues", "Queues, with counts and rates."), c.ListQueues),
+		rest.Define(one("queue", "GetQueue", "All of one queue."), c.GetQueue),
+		rest.Define(get("topics", "ListTopics", "Topics, with counts and rates."), c.ListTopics),
+		rest.Define(one("topic", "GetTopic", "All of one topic."), c.GetTopic),
+		rest.Define(one("subscriptions", "ListSubscriptions", "Subscriptions, with what they are owed and how the last attempt went."), c.ListSubscriptions),
+		rest.Define(one("subscription", "GetSubscription", "All of one subscription."), c.GetSubscription),
+		rest.Define(one("deliveries", "ListDeliveries", "Deliveries of a subscription, attempt by attempt."), c.ListDeliveries),
+		rest.Define(one("delivery", "GetDelivery", "A delivery that waits, with the schedule that is ahead of it."), c.GetDelivery),
+		rest.Define(get("functions", "ListFunctions", "Functions, with the events that wait for them."), c.ListFunctions),
+		rest.Define(one("function", "GetFunction", "All of one function."), c.GetFunction),
+		rest.Define(peek("messages", "ListMessages", "Messages of a queue, without touching them; searched by text, id, group or cause."), m.List),
+		rest.Define(peek("message", "GetMessage", "One message of a queue, whole, without touching it."), m.Get),
+		rest.Define(peek("dead-letters", "ListDeadLetters", "The messages of a dead-letter queue, grouped by why they died."), m.DeadLetters),
+		rest.Define(change("messages/redrive", "RedriveMessages", "Moves messages that are named, each to where it came from, or to a queue."), m.Redrive),
+		rest.Define(change("messages/delete", "DeleteMessages", "Deletes messages that are named."), m.Delete),
+		rest.Define(change("redrive", "StartRedrive", "Begins to move all messages of a dead-letter queue, at a rate. It goes on after a restart.").Accepts(), m.StartRedrive),
+		rest.Define(one("redrives", "ListRedrives", "The redrives of a queue, with their progress."), m.ListRedrives),
+		rest.Define(change("redrive/cancel", "CancelRedrive", "Ends a redrive; what it has moved stays where it is."), m.CancelRedrive),
+		rest.Define(change("subscription/pause", "PauseSubscription", "Stops the deliveries of a subscription."), m.Pause),
+		rest.Define(change("subscription/resume", "ResumeSubscription", "Lets them go on."), m.Resume),
+		rest.Define(change("subscription/attribute", "SetSubscriptionAttribute", "Changes an attribute of a subscription, as SNS does."), m.SetAttribute),
+		rest.Define(change("delivery/retry", "RetryDelivery", "Makes the next attempt of a delivery due now."), m.Retry),
+		rest.Define(change("delivery/drop", "DropDelivery", "Ends a delivery as if its retries were used up.", http.StatusConflict, http.StatusServiceUnavailable), m.Drop),
+		rest.Define(plan, m.Plan),
+		rest.Define(test, m.TestFilter),
+		rest.Define(events, o.Stream.Events),
+		rest.Define(get("topology", "GetTopology", "How topics, queues, functions and endpoints hang together."), c.GetTopology),
+	}
+}
+
+// Handlers answer the API, by patterns of http.ServeMux.
+func Handlers(o Options, admit func(r *http.Request, op *rest.Operation, resource string) (*rest.Call, error)) map[string]http.Handler {
+	handlers := rest.Handlers(Operations(o), rest.Options{Admit: admit})
+	handlers["GET "+DocumentPath] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(Document) // a caller that is gone needs no answer
+	})
+	return handlers
+}

@@ -1,0 +1,235 @@
+// Package rest serves operations that are declared once: a Go type for what a request
+// says, one for the answer, and what is said of them in the document. The same
+// declaration decodes requests, checks their bounds and makes the OpenAPI document, so
+// that the three cannot differ.
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"reflect"
+	"time"
+
+	"godwit.dev/godwit/internal/api/refusal"
+	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/fault"
+)
+
+// MaxBody is the most that the body of a request may have, in bytes.
+const MaxBody = 64 << 10
+
+// Call is what is known of a request beside its input.
+type Call struct {
+	Caller *caller.Caller // nil where nobody is asked who he is
+	// May refuses an action on a resource that the operation finds to be needed beside its
+	// own, such as decrypting; nil where everybody may.
+	May    func(ctx context.Context, action, resource string) error
+	Writer http.ResponseWriter // for streams
+}
+
+// Operation is one method of one path.
+type Operation struct {
+	Method, Path string
+	Name         string // "ListQueues": the action is godwit:ListQueues
+	Summary      string // one sentence
+	// Peeks says that the answer shows messages: the right to read does not cover it, and
+	// what a policy has to allow is godwit:PeekMessages.
+	Peeks bool
+	// Open says that nothing has to be allowed.
+	Open bool
+	// Harmless says of a POST that it changes nothing: the right to read covers it.
+	Harmless bool
+	Statuses []int // of refusals, beside 400, 403 and 500
+	Stream   bool  // the answer is text/event-stream, and out is the data of an event
+
+	in, out  reflect.Type
+	serve    func(ctx context.Context, c *Call, in any) (any, error)
+	accepted bool // success is 202
+}
+
+// Action is what a policy has to allow.
+func (o *Operation) Action() string {
+	if o.Peeks {
+		return "godwit:PeekMessages"
+	}
+	return "godwit:" + o.Name
+}
+
+// Reads reports that the operation changes nothing.
+func (o *Operation) Reads() bool { return o.Method == http.MethodGet || o.Harmless }
+
+// About is implemented by inputs that are about one resource: its ARN, or "" if none is
+// named.
+type About interface{ About() string }
+
+// Define declares an operation. In is a struct whose fields have the tags query (of a GET)
+// or json (of a POST's body) and, as needed, doc, min, max, default, enum and required; Out
+// is what is answered as JSON.
+func Define[In, Out any](o Operation, f func(ctx context.Context, c *Call, in *In) (*Out, error)) Operation {
+	o.in, o.out = reflect.TypeFor[In](), reflect.TypeFor[Out]()
+	o.serve = func(ctx context.Context, c *Call, in any) (any, error) {
+		out, err := f(ctx, c, in.(*In))
+		if err != nil || out == nil {
+			return nil, err
+		}
+		return out, nil
+	}
+	return o
+}
+
+// Accepts is the operation with the answer 202: what it began goes on.
+func (o Operation) Accepts() Operation {
+	o.accepted = true
+	return o
+}
+
+// Refusal is an answer that is no success.
+type Refusal struct {
+	Status int
+	Code   string // one word, for programs
+	Text   string // for people
+}
+
+func (r *Refusal) Error() string { return r.Text }
+
+// The refusals by their statuses.
+func refuse(status int, code string) func(text string) error {
+	return func(text string) error { return &Refusal{status, code, text} }
+}
+
+// What operations refuse with.
+var (
+	BadRequest  = refuse(http.StatusBadRequest, "BadRequest")
+	Forbidden   = refuse(http.StatusForbidden, "Forbidden")
+	NotFound    = refuse(http.StatusNotFound, "NotFound")
+	Conflict    = refuse(http.StatusConflict, "Conflict")
+	Unavailable = refuse(http.StatusServiceUnavailable, "Unavailable")
+)
+
+// codes are the refusals' codes by status.
+var codes = map[int]string{
+	http.StatusBadRequest: "BadRequest", http.StatusForbidden: "Forbidden", http.StatusNotFound: "NotFound", http.StatusConflict: "Conflict",
+	http.StatusServiceUnavailable: "Unavailable", http.StatusInternalServerError: "Internal",
+}
+
+// Problem is the body of every refusal.
+type Problem struct {
+	Error string `json:"error" doc:"What is wrong, for people."`
+	Code  string `json:"code" doc:"What is wrong, in one word, for programs."`
+}
+
+// WriteProblem answers with a refusal.
+func WriteProblem(w http.ResponseWriter, status int, code, text string) {
+	write(w, status, Problem{text, code})
+}
+
+func write(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(true)
+	_ = encoder.Encode(v) // a caller that is gone needs no answer
+}
+
+// refused answers with what err says. What is our own fault is not told.
+func refused(w http.ResponseWriter, err error) {
+	if r, ok := errors.AsType[*Refusal](err); ok {
+		WriteProblem(w, r.Status, r.Code, r.Text)
+		return
+	}
+	status := StatusOf(err)
+	text := "internal error"
+	if status != http.StatusInternalServerError {
+		text = refusal.Text(err)
+	}
+	WriteProblem(w, status, codes[status], text)
+}
+
+// Text is what a caller is told of an error of the state.
+func Text(err error) string {
+	if r, ok := errors.AsType[*Refusal](err); ok {
+		return r.Text
+	}
+	return refusal.Text(err)
+}
+
+// StatusOf is the status of an error of the state.
+func StatusOf(err error) int {
+	switch fault.KindOf(err) {
+	case fault.NotFound, fault.ResourceNotFound, fault.QueueDoesNotExist:
+		return http.StatusNotFound
+	case fault.InvalidParameter, fault.InvalidAttributeValue, fault.LimitExceeded:
+		return http.StatusBadRequest
+	case fault.AccessDenied, fault.KMSAccessDenied:
+		return http.StatusForbidden
+	case fault.ResourceInUse, fault.InvalidState:
+		return http.StatusConflict
+	case fault.Unavailable, fault.Throttled:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusInternalServerError
+	}
+}
+
+// Options are what the operations are served with.
+type Options struct {
+	// Admit refuses who may not do an operation on a resource, which is empty if it is
+	// about none, and says who calls; nil: everybody may do everything.
+	Admit func(r *http.Request, o *Operation, resource string) (*Call, error)
+}
+
+// Handlers are the operations by their patterns of http.ServeMux.
+func Handlers(all []Operation, o Options) map[string]http.Handler {
+	handlers := map[string]http.Handler{}
+	for i := range all {
+		handlers[all[i].Method+" "+all[i].Path] = handler(&all[i], o)
+	}
+	return handlers
+}
+
+func handler(op *Operation, o Options) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		in := reflect.New(op.in).Interface()
+		if err := decode(w, r, op, in); err != nil {
+			refused(w, err)
+			return
+		}
+		call := &Call{}
+		if o.Admit != nil && !op.Open {
+			resource := ""
+			if about, ok := in.(About); ok {
+				resource = about.About()
+			}
+			var err error
+			if call, err = o.Admit(r, op, resource); err != nil {
+				refused(w, err)
+				return
+			}
+		}
+		call.Writer = w
+		if op.Stream {
+			lift(w)
+		}
+		out, err := op.serve(r.Context(), call, in)
+		switch {
+		case err != nil:
+			refused(w, err)
+		case op.Stream: // it has been answered
+		case op.accepted:
+			write(w, http.StatusAccepted, out)
+		default:
+			write(w, http.StatusOK, out)
+		}
+	})
+}
+
+// lift lets an answer take as long as it takes.
+func lift(w http.ResponseWriter) {
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Time{}) // a connection without deadlines needs none lifted
+	_ = control.SetReadDeadline(time.Time{})
+}

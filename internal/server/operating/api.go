@@ -1,0 +1,93 @@
+package operating
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"godwit.dev/godwit/internal/alarm"
+	"godwit.dev/godwit/internal/api/admin"
+	"godwit.dev/godwit/internal/api/operator"
+	"godwit.dev/godwit/internal/api/operator/catalog"
+	"godwit.dev/godwit/internal/api/operator/live"
+	"godwit.dev/godwit/internal/api/operator/messages"
+	"godwit.dev/godwit/internal/api/operator/stream"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/deliver"
+	"godwit.dev/godwit/internal/monitor"
+	"godwit.dev/godwit/internal/monitor/alarms"
+	"godwit.dev/godwit/internal/monitor/metrics"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/inspect"
+)
+
+// Parts are what the operator's API works with.
+type Parts struct {
+	Config   config.Config
+	Clock    clock.Clock
+	Virtual  *clock.Virtual // nil: the clock is the machine's
+	URL      string         // of the server, as its own messages name it
+	Engine   *shard.Engine
+	Operator *deliver.Operator
+	Totals   *monitor.Queues
+	Alarms   *alarms.Engine
+	Checks   []admin.Check
+	// Listen has events passed on.
+	Listen func(deliver.Events)
+	Gate   *Gate
+}
+
+// API answers /_godwit/v1, by patterns of http.ServeMux.
+func API(p Parts) map[string]http.Handler {
+	looking := inspect.New(p.Engine.Queues, p.Engine.Backlogs)
+	now := live.New(live.Options{Census: looking.Census, Queues: p.Totals, Clock: clock.System})
+	p.Listen(now)
+	all := catalog.New(catalog.Options{Engine: p.Engine, Totals: p.Totals, Live: now, Server: p.server(), Problems: p.problems, Alarms: p.alarming})
+	return operator.Handlers(operator.Options{
+		Catalog:  all,
+		Messages: messages.New(messages.Options{Engine: p.Engine, Inspect: looking, Operator: p.Operator, Catalog: all, NewID: uuid.NewString}),
+		Stream:   stream.New(stream.Options{Catalog: all, Draining: p.Engine.Draining, Clock: clock.System}),
+	}, p.Gate.Admit)
+}
+
+// server tells of the server itself.
+func (p *Parts) server() func() catalog.Server {
+	s := catalog.Server{
+		Version: config.Version, Mode: "dev", Clock: "system", StartedAt: clock.System.Now(), Region: p.Config.Region, Account: p.Config.Account,
+		Enforced: p.Config.Enforce, Endpoint: p.URL,
+	}
+	if p.Config.Production {
+		s.Mode = "serve"
+	}
+	if p.Virtual != nil {
+		s.Clock = "virtual"
+	}
+	return func() catalog.Server {
+		s := s
+		s.Now = p.Clock.Now()
+		return s
+	}
+}
+
+// problems are what health finds to be wrong.
+func (p *Parts) problems(ctx context.Context) map[string]string {
+	found := map[string]string{}
+	for _, check := range p.Checks {
+		if err := check.Failing(ctx); err != nil {
+			found[check.Name] = err.Error()
+		}
+	}
+	return found
+}
+
+// alarming are the alarms of the server's own account and region that are in alarm.
+func (p *Parts) alarming(_ context.Context, most int) (all []catalog.Alarming, err error) {
+	found := p.Alarms.List(metrics.Owner{Account: p.Config.Account, Region: p.Config.Region}, func(a *alarm.Alarm) bool { return a.State == alarm.Alarming })
+	for i := range found[:min(most, len(found))] {
+		a := &found[i]
+		all = append(all, catalog.Alarming{ARN: a.ARN(), Name: a.Name, Reason: a.Reason, Since: a.Transitioned})
+	}
+	return all, nil
+}

@@ -1,0 +1,217 @@
+// Package operating lets operators in: it finds out who asks for what is Godwit's own, and
+// whether policies let them.
+package operating
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/admin"
+	"godwit.dev/godwit/internal/api/operator"
+	"godwit.dev/godwit/internal/api/operator/rest"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/audit"
+	"godwit.dev/godwit/internal/authorize"
+	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/policy"
+	"godwit.dev/godwit/internal/sigv4"
+)
+
+// service is what a request of an operator is signed for.
+const service = "godwit"
+
+// maxBody bounds the body of an operator's request, in bytes.
+const maxBody = 64 << 10
+
+// The broad rights: one of them covers what policies that name no operation mean.
+const (
+	read    = "godwit:Read"
+	operate = "godwit:Operate"
+)
+
+// errNotOperator refuses who is known and no operator.
+var errNotOperator = errors.New("only the root user of this server's own account may ask for this, and users of it who are allowed godwit:Read or godwit:Operate")
+
+// Options are what a Gate decides by.
+type Options struct {
+	Config   config.Config
+	Clock    clock.Clock
+	Verifier *sigv4.Verifier // nil: nobody is asked who he is
+	Policies *authorize.Authorizer
+	Trail    *audit.Trail // nil: nothing is recorded
+	// Session is whose session a request's cookie is of: nil if it has none. May be nil.
+	Session func(r *http.Request) (*caller.Caller, error)
+}
+
+// Gate lets operators in.
+type Gate struct{ Options }
+
+// New makes a gate.
+func New(o Options) *Gate { return &Gate{o} }
+
+// callerKey is where a request's context has who asks.
+type callerKey struct{}
+
+// Operator refuses who may not ask for what is Godwit's own, and notes in the request who
+// asks; nil where everybody may. It has read the body, and puts another one in its place.
+// What a policy must allow for /_godwit/v1 is Admit's affair.
+func (g *Gate) Operator() func(w http.ResponseWriter, r *http.Request) error {
+	if g.Verifier == nil {
+		return nil
+	}
+	return func(w http.ResponseWriter, r *http.Request) (err error) {
+		var who *caller.Caller
+		ours := strings.HasPrefix(r.URL.Path, operator.Prefix)
+		defer func() {
+			if err != nil || !ours { // else Admit records it, by its name
+				g.Trail.Operator(r, who, g.Clock.Now(), g.Config.Region, err)
+			}
+		}()
+		who, err = g.identify(w, r)
+		if err != nil {
+			return err
+		}
+		*r = *r.WithContext(context.WithValue(r.Context(), callerKey{}, who))
+		switch {
+		case who.Account != g.Config.Account:
+			return errNotOperator
+		case who.Kind == caller.Root || ours:
+			return nil
+		case who.Kind != caller.User: // a function has the rights of its role
+			return errNotOperator
+		}
+		action := operate
+		if r.Method == http.MethodGet {
+			action = read
+		}
+		result, err := g.decide(r, who, action, g.pathARN(r))
+		if err != nil || !result.Allowed() {
+			return errors.Join(errNotOperator, err)
+		}
+		return nil
+	}
+}
+
+// unidentified refuses who does not say who he is, or not so that it can be believed.
+type unidentified struct{ error }
+
+// Refuse answers with what Operator has refused.
+func Refuse(w http.ResponseWriter, r *http.Request, err error) {
+	var unknown unidentified
+	switch {
+	case !strings.HasPrefix(r.URL.Path, operator.Prefix):
+		admin.Forbid(w, err.Error())
+	case errors.As(err, &unknown):
+		rest.WriteProblem(w, http.StatusUnauthorized, "Unauthenticated", err.Error())
+	default:
+		rest.WriteProblem(w, http.StatusForbidden, "Forbidden", err.Error())
+	}
+}
+
+// identify finds out who asks.
+func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*caller.Caller, error) {
+	if g.Session != nil {
+		if who, err := g.Session(r); err != nil {
+			return nil, unidentified{err}
+		} else if who != nil {
+			return who, nil
+		}
+	}
+	return g.signer(w, r)
+}
+
+// signer finds out who has signed a request.
+func (g *Gate) signer(w http.ResponseWriter, r *http.Request) (*caller.Caller, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		return nil, fmt.Errorf("the body cannot be read: %w", err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	request := sigv4.Of(r)
+	request.Payload, request.Exact, request.Service = sha256.Sum256(body), true, service
+	who, err := g.Verifier.Verify(&request)
+	if err != nil {
+		return who, unidentified{fmt.Errorf("%w (sign as the root user, for the service %s; or ask at --admin-listen)", err, service)}
+	}
+	return who, nil
+}
+
+// pathARN names what a request is for that names no resource.
+func (g *Gate) pathARN(r *http.Request) string {
+	return "arn:" + arn.Partition + ":godwit:" + g.Config.Region + ":" + g.Config.Account + ":" + strings.TrimPrefix(r.URL.Path, "/")
+}
+
+func (g *Gate) decide(r *http.Request, who *caller.Caller, action, resource string) (policy.Result, error) {
+	need := authorize.Need{Action: action, Account: g.Config.Account, Resource: resource}
+	known := authorize.Context{Caller: who, Region: g.Config.Region, Now: g.Clock.Now().UnixMilli(), Address: r.RemoteAddr, Transport: authorize.Plain}
+	if r.TLS != nil {
+		known.Transport = authorize.TLS
+	}
+	return g.Policies.Decide(r.Context(), &need, &known)
+}
+
+// Admit refuses who may not do an operation of /_godwit/v1 on a resource, and records it.
+func (g *Gate) Admit(r *http.Request, op *rest.Operation, resource string) (call *rest.Call, err error) {
+	who, _ := r.Context().Value(callerKey{}).(*caller.Caller)
+	call = &rest.Call{Caller: who}
+	defer func() {
+		if err != nil || !op.Reads() || op.Peeks || who != nil {
+			g.Trail.Operation(r, who, g.Clock.Now(), g.Config.Region, audit.Operation{Name: op.Name, Resource: resource, Reads: op.Reads()}, err)
+		}
+	}()
+	if g.Verifier == nil || g.Config.AdminListen != "" {
+		return call, nil
+	}
+	if who == nil {
+		return nil, rest.Forbidden("nobody says who asks")
+	}
+	call.May = func(_ context.Context, action, resource string) error { return g.may(r, who, action, "", resource) }
+	if who.Kind == caller.Root {
+		return call, nil
+	}
+	if who.Kind != caller.User {
+		return nil, rest.Forbidden("only the root user of this server's own account may ask for this, and users of it whom a policy lets")
+	}
+	broad := operate
+	if op.Reads() {
+		broad = read
+	}
+	if op.Peeks {
+		broad = ""
+	}
+	if resource == "" {
+		resource = g.pathARN(r)
+	}
+	return call, g.may(r, who, op.Action(), broad, resource)
+}
+
+// may refuses what no policy allows: neither the action nor, unless a policy denies that,
+// the broad right that covers it.
+func (g *Gate) may(r *http.Request, who *caller.Caller, action, broad, resource string) error {
+	result, err := g.decide(r, who, action, resource)
+	if err != nil {
+		return err
+	}
+	if result.Allowed() {
+		return nil
+	}
+	if broad != "" && result.Decision != policy.ExplicitDeny {
+		covered, err := g.decide(r, who, broad, resource)
+		if err != nil {
+			return err
+		}
+		if covered.Allowed() {
+			return nil
+		}
+	}
+	return rest.Forbidden(api.Denial(who, &authorize.Need{Action: action, Resource: resource, Account: g.Config.Account}, &result))
+}

@@ -1,0 +1,4 @@
+package backlog
+
+// OperatorStep is operatorStep.
+const OperatorStep = operatorStep

@@ -1,0 +1,143 @@
+// Package inspect looks at queues and backlogs for people: how much is in them, and what.
+// It changes nothing: neither what was received how often, nor the order, nor when a
+// message can be received. What a look costs is bounded by its caller.
+package inspect
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"slices"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/queues"
+)
+
+// Inspector looks at the queues and backlogs of a node.
+type Inspector struct {
+	queues   *queues.Queues
+	backlogs *backlog.Backlogs
+}
+
+// New makes an inspector.
+func New(q *queues.Queues, b *backlog.Backlogs) *Inspector { return &Inspector{q, b} }
+
+// Holding is a queue or a backlog that has messages.
+type Holding struct {
+	Name   arn.ARN // the queue, or the subscription, function or other owner of the backlog
+	Counts queue.Counts
+	Paused bool
+}
+
+func (h *Holding) messages() int64 { return total(h.Counts) }
+
+func total(c queue.Counts) int64 { return c.Visible + c.InFlight + c.Delayed }
+
+// Census is how much there is at a moment.
+type Census struct {
+	Queues, Topics, Subscriptions, Pending int          // Pending: of the subscriptions, unconfirmed ones
+	InQueues, InBacklogs                   queue.Counts // the latter of subscriptions
+	InEvents                               queue.Counts // of functions
+	// Holdings are the queues and backlogs with most messages, most first.
+	Holdings []Holding
+	// ByTopic is what the subscriptions of topics are owed, of topics where that is more
+	// than nothing.
+	ByTopic map[arn.ARN]int64
+	// DeadLetterQueues are those of queues, and of the first 100,000 subscriptions.
+	DeadLetterQueues map[arn.ARN]bool
+}
+
+// maxRedrives bounds the subscriptions that a census looks at.
+const maxRedrives = 100_000
+
+// Census counts everything, and finds up to most queues and backlogs with most messages.
+// Its cost grows with the queues and backlogs that have messages, and with the topics. It
+// shows what may not be durable yet.
+func (i *Inspector) Census(ctx context.Context, most int) (*Census, error) {
+	c := &Census{ByTopic: map[arn.ARN]int64{}, DeadLetterQueues: map[arn.ARN]bool{}}
+	top, looked := &worst{}, 0
+	for id, sh := range i.queues.Shards {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		bsh := i.backlogs.Shards[id]
+		sh.View(func() {
+			now := sh.Now()
+			c.Queues += sh.Known()
+			topics, subscriptions, pending := bsh.Topics.Totals()
+			c.Topics += topics
+			c.Subscriptions += subscriptions
+			c.Pending += pending
+			sh.EachLoaded(func(qs *queues.Queue) {
+				h := Holding{Name: qs.ARN, Counts: qs.Machine.Counts(now)}
+				add(&c.InQueues, h.Counts)
+				top.offer(h, most)
+			})
+			sh.EachSource(func(deadLetter arn.ARN, _ []string) bool {
+				c.DeadLetterQueues[deadLetter] = true
+				return true
+			})
+			for sub := range bsh.Topics.AllDeliverable() {
+				if looked++; looked > maxRedrives {
+					break
+				}
+				if sub.Redrive != nil {
+					c.DeadLetterQueues[*sub.Redrive] = true
+				}
+			}
+			for _, qs := range sh.Backlogs {
+				if qs.Ended() || qs.Machine.Empty() {
+					continue
+				}
+				h := Holding{Name: qs.ARN, Counts: qs.Machine.Counts(now), Paused: qs.Consumption.Paused}
+				if qs.ARN.Service == "lambda" {
+					add(&c.InEvents, h.Counts)
+				} else {
+					add(&c.InBacklogs, h.Counts)
+				}
+				if t, _, ok := qs.ARN.SplitSubscription(); ok {
+					c.ByTopic[t] += h.messages()
+				}
+				top.offer(h, most)
+			}
+		})
+	}
+	c.Holdings = slices.SortedFunc(slices.Values(top.all), func(a, b Holding) int {
+		return cmp.Or(cmp.Compare(b.messages(), a.messages()), cmp.Compare(a.Name.String(), b.Name.String()))
+	})
+	return c, nil
+}
+
+func add(to *queue.Counts, c queue.Counts) {
+	to.Visible += c.Visible
+	to.InFlight += c.InFlight
+	to.Delayed += c.Delayed
+}
+
+// worst keeps the holdings with most messages, the least of them first.
+type worst struct{ all []Holding }
+
+func (w *worst) offer(h Holding, most int) {
+	switch {
+	case h.messages() == 0:
+	case len(w.all) < most:
+		heap.Push(w, h)
+	case most > 0 && w.all[0].messages() < h.messages():
+		w.all[0] = h
+		heap.Fix(w, 0)
+	}
+}
+
+func (w *worst) Len() int           { return len(w.all) }
+func (w *worst) Less(i, j int) bool { return w.all[i].messages() < w.all[j].messages() }
+func (w *worst) Swap(i, j int)      { w.all[i], w.all[j] = w.all[j], w.all[i] }
+func (w *worst) Push(x any)         { w.all = append(w.all, x.(Holding)) }
+
+// Pop implements heap.Interface.
+func (w *worst) Pop() any {
+	last := w.all[len(w.all)-1]
+	w.all = w.all[:len(w.all)-1]
+	return last
+}

@@ -1,0 +1,469 @@
+package inspect
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"math"
+	"slices"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/store"
+)
+
+// State says how a message stands.
+type State string
+
+// The states of a message.
+const (
+	Visible  State = "visible" // or held up by another of its group
+	InFlight State = "in-flight"
+	Delayed  State = "delayed"
+)
+
+// Bounds of what one look reads.
+const (
+	maxScanned = 20_000
+	maxBytes   = 32 << 20
+	stepSize   = 256 // messages whose states are found out with one lock
+)
+
+// Place names a message of a queue.
+type Place struct {
+	Lane     layout.Lane
+	Sequence uint64
+}
+
+// Message is a message of a queue as it stands.
+type Message struct {
+	*message.Message
+	Place
+	State     State
+	Available int64 // epoch milliseconds: when a delayed one, or one in flight, can be received; 0: now
+	Receives  int   // also in queues that it was moved here from
+	First     int64 // epoch milliseconds of the first receive; 0: none
+	Encrypted bool
+	Refused   error // why it is not decrypted; nil: it is, or was not encrypted
+}
+
+// Query asks for messages.
+type Query struct {
+	Queue  arn.ARN
+	From   Cursor
+	Limit  int    // 1 and more
+	State  State  // empty: any
+	Group  string // of FIFO and fair queues; empty: any
+	Caller *caller.Caller
+	// Match picks messages, by what does not change of them; nil: all. It is called without
+	// locks.
+	Match func(m *Message) bool
+}
+
+// Cursor is how far a look has come. The zero value is the beginning.
+type Cursor struct {
+	Lanes    bool // behind what has no group
+	Lane     layout.Lane
+	Sequence uint64 // of the next message, at the least
+	Due      int64  // of delayed ones
+}
+
+// Found is what a look has found.
+type Found struct {
+	Messages   []Message
+	Next       *Cursor // where to go on; nil: that was all
+	Scanned    int     // messages that were looked at
+	Total      int64   // in the queue
+	Unreadable int     // records that are damaged
+	Origin     uint64  // of sequence numbers
+	End        uint64  // the sequence of the next message that is sent
+}
+
+// target is a queue that is looked at.
+type target struct {
+	shard       *queues.Shard
+	arn         arn.ARN
+	incarnation layout.Incarnation
+	cfg         queue.Config
+	keys        layout.Keys
+	main, late  uint64 // no message is below them
+	now         int64
+}
+
+// open finds a queue, and waits until what is shown of it is durable. Errors:
+// QueueDoesNotExist.
+func (i *Inspector) open(ctx context.Context, a arn.ARN) (t *target, found *Found, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	sh := i.queues.ShardOf(a)
+	err = sh.RunDurable(func(tx *kernel.Tx) error {
+		qs, err := sh.Lookup(a)
+		if err != nil {
+			return err
+		}
+		tx.DependOn(sh.Log.Last())
+		sh.Readable()
+		m := &qs.Machine
+		t = &target{shard: sh, arn: a, incarnation: qs.Incarnation, cfg: m.Config(), keys: layout.NewKeys(sh.ID, qs.Incarnation), now: sh.Now()}
+		t.main, t.late = m.Lowest()
+		found = &Found{Total: total(m.Counts(t.now)), Origin: qs.Record.Origin}
+		return nil
+	})
+	return t, found, err
+}
+
+// Look reads messages of a queue in the order in which they were accepted; those of groups
+// come behind the others, group by group; delayed ones, if only they are asked for, in that
+// of their times. It reads a bounded number of them: where it goes on may follow a page
+// with nothing on it. Errors: QueueDoesNotExist; those of ctx.
+func (i *Inspector) Look(ctx context.Context, q Query) (*Found, error) {
+	t, found, err := i.open(ctx, q.Queue)
+	if err != nil || found.Total == 0 {
+		return found, err
+	}
+	look := &look{i: i, t: t, q: q, found: found}
+	switch q.State {
+	case InFlight:
+		err = look.leased(ctx)
+	case Delayed:
+		err = look.delayed(ctx)
+	default:
+		err = look.all(ctx)
+	}
+	return found, err
+}
+
+// At reads one message, and where the sequence numbers of its queue begin. Errors:
+// QueueDoesNotExist; ErrNone.
+func (i *Inspector) At(ctx context.Context, a arn.ARN, at Place, who *caller.Caller) (m Message, origin uint64, err error) {
+	t, found, err := i.open(ctx, a)
+	if err != nil {
+		return m, 0, err
+	}
+	l := &look{i: i, t: t, q: Query{Queue: a, Limit: 1, Caller: who}, found: &Found{}}
+	record, ok, err := i.queues.Store.Get(nil, t.keys.Record(at.Lane, at.Sequence))
+	if err != nil {
+		return m, 0, err
+	}
+	if ok {
+		_, err = l.take(ctx, []candidate{{at, record}})
+	}
+	if err != nil || len(l.found.Messages) == 0 {
+		return m, 0, cmp.Or(err, error(ErrNone))
+	}
+	return l.found.Messages[0], found.Origin, nil
+}
+
+// ErrNone says that there is no such message.
+var ErrNone = fault.NewRule(fault.NotFound, "inspect: no such message")
+
+// look is a Look under way.
+type look struct {
+	i     *Inspector
+	t     *target
+	q     Query
+	found *Found
+	bytes int
+}
+
+// candidate is a message that may be wanted.
+type candidate struct {
+	Place
+	record []byte
+}
+
+// full reports that the page is full, or that enough was read.
+func (l *look) full() bool {
+	return len(l.found.Messages) >= l.q.Limit || l.found.Scanned >= maxScanned || l.bytes >= maxBytes
+}
+
+// all walks the records of the queue.
+func (l *look) all(ctx context.Context) error {
+	if !l.q.From.Lanes && l.q.Group == "" {
+		if err := l.ungrouped(ctx); err != nil || l.found.Next != nil {
+			return err
+		}
+	}
+	span := l.t.keys.RecordsFrom(max(l.q.From.Lane, layout.GroupLanes), 0)
+	if l.q.Group != "" {
+		span = l.t.keys.Lane(layout.GroupLane(l.q.Group), 0)
+	}
+	if l.q.From.Lanes {
+		from := l.t.keys.RecordsFrom(l.q.From.Lane, l.q.From.Sequence)
+		if bytes.Compare(from.Lower, span.Lower) > 0 {
+			span.Lower = from.Lower
+		}
+	}
+	it, err := l.i.queues.Store.Iter(span.Lower, span.Upper)
+	if err != nil {
+		return err
+	}
+	walk := &walk{it: it}
+	err = l.walk(ctx, func() (candidate, bool) {
+		if !walk.next() {
+			return candidate{}, false
+		}
+		return walk.candidate(), true
+	}, func(p Place) Cursor { return Cursor{Lanes: true, Lane: p.Lane, Sequence: p.Sequence} })
+	return cmp.Or(err, it.Close())
+}
+
+// ungrouped walks the messages without a group, of three lanes at once.
+func (l *look) ungrouped(ctx context.Context) (err error) {
+	var lanes []*walk
+	defer func() {
+		for _, w := range lanes {
+			err = cmp.Or(err, w.it.Close())
+		}
+	}()
+	for lane, low := range map[layout.Lane]uint64{layout.MainLane: l.t.main, layout.DelayedLane: l.t.late, layout.MovedLane: 0} {
+		span := l.t.keys.Lane(lane, max(low, l.q.From.Sequence))
+		it, err := l.i.queues.Store.Iter(span.Lower, span.Upper)
+		if err != nil {
+			return err
+		}
+		lanes = append(lanes, &walk{it: it})
+	}
+	for _, w := range lanes {
+		w.next()
+	}
+	return l.walk(ctx, func() (c candidate, ok bool) {
+		var first *walk
+		for _, w := range lanes {
+			if w.there && (first == nil || w.place.Sequence < first.place.Sequence) {
+				first = w
+			}
+		}
+		if first == nil {
+			return c, false
+		}
+		c = first.candidate()
+		first.next()
+		return c, true
+	}, func(p Place) Cursor { return Cursor{Sequence: p.Sequence} })
+}
+
+// walk is a lane that is walked.
+type walk struct {
+	it    store.Iterator
+	place Place
+	there bool
+}
+
+func (w *walk) next() bool {
+	if w.there = w.it.Next(); w.there {
+		key := w.it.Key()
+		w.place = Place{layout.KeyLane(key), layout.KeySequence(key)}
+	}
+	return w.there
+}
+
+func (w *walk) candidate() candidate { return candidate{w.place, bytes.Clone(w.it.Value())} }
+
+// walk takes candidates until the page is full or there are no more.
+func (l *look) walk(ctx context.Context, next func() (candidate, bool), cursor func(Place) Cursor) error {
+	var step []candidate
+	for {
+		c, ok := next()
+		if ok {
+			step = append(step, c)
+			l.bytes += len(c.record)
+		}
+		// A step is as long as the page lacks, so that little is read in vain.
+		size := stepSize
+		if l.q.Match == nil {
+			size = min(size, max(l.q.Limit-len(l.found.Messages), 16))
+		}
+		if !ok || len(step) >= size {
+			rest, err := l.take(ctx, step)
+			if err != nil {
+				return err
+			}
+			if len(rest) > 0 {
+				at := cursor(rest[0].Place)
+				l.found.Next = &at
+				return nil
+			}
+			step = step[:0]
+		}
+		switch {
+		case !ok:
+			return nil
+		case l.full():
+			if c, ok := next(); ok {
+				at := cursor(c.Place)
+				l.found.Next = &at
+			}
+			return nil
+		}
+	}
+}
+
+// leased walks the messages that are in flight.
+func (l *look) leased(ctx context.Context) error {
+	var all []queue.Lease
+	l.t.shard.View(func() {
+		if qs := l.here(); qs != nil {
+			all = qs.Machine.Leases()
+		}
+	})
+	at, _ := slices.BinarySearchFunc(all, l.q.From.Sequence, func(a queue.Lease, seq uint64) int { return cmp.Compare(a.Sequence, seq) })
+	all = all[at:]
+	return l.walk(ctx, func() (c candidate, ok bool) {
+		for len(all) > 0 {
+			p := Place{all[0].Lane, all[0].Sequence}
+			all = all[1:]
+			record, ok, err := l.i.queues.Store.Get(nil, l.t.keys.Record(p.Lane, p.Sequence))
+			if err == nil && ok {
+				return candidate{p, record}, true
+			}
+		}
+		return c, false
+	}, func(p Place) Cursor { return Cursor{Sequence: p.Sequence} })
+}
+
+// delayed walks the messages that are not due yet.
+func (l *look) delayed(ctx context.Context) error {
+	span := l.t.keys.DueFrom(max(l.q.From.Due, l.t.now+1), 0)
+	if l.q.From.Due > l.t.now {
+		span = l.t.keys.DueFrom(l.q.From.Due, l.q.From.Sequence)
+	}
+	it, err := l.i.queues.Store.Iter(span.Lower, span.Upper)
+	if err != nil {
+		return err
+	}
+	due := map[Place]int64{}
+	err = l.walk(ctx, func() (c candidate, ok bool) {
+		for it.Next() {
+			s, err := layout.DecodeState(it.Key(), it.Value())
+			if err != nil {
+				l.found.Unreadable++
+				continue
+			}
+			p := Place{s.Lane, s.Sequence}
+			record, ok, err := l.i.queues.Store.Get(nil, l.t.keys.Record(p.Lane, p.Sequence))
+			if err == nil && ok {
+				due[p] = s.Due
+				return candidate{p, record}, true
+			}
+		}
+		return c, false
+	}, func(p Place) Cursor { return Cursor{Due: due[p], Sequence: p.Sequence} })
+	return cmp.Or(err, it.Close())
+}
+
+// here is the queue, under the shard's lock; nil: it has gone, or been purged.
+func (l *look) here() *queues.Queue {
+	if qs, ok := l.t.shard.Queue(l.t.arn); ok && qs.Incarnation == l.t.incarnation {
+		return qs
+	}
+	return nil
+}
+
+// take finds out how messages stand, and keeps those that are wanted until the page is
+// full; rest are those that were not looked at.
+func (l *look) take(ctx context.Context, step []candidate) (rest []candidate, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	leases := map[uint64]lease{}
+	l.t.shard.View(func() {
+		if qs := l.here(); qs != nil {
+			for _, c := range step {
+				if due, of, ok := qs.Machine.LeasedUntil(c.Sequence); ok {
+					leases[c.Sequence] = lease{due, of}
+				}
+			}
+		}
+	})
+	for i, c := range step {
+		if len(l.found.Messages) >= l.q.Limit {
+			return step[i:], nil
+		}
+		if err := l.takeOne(c, leases); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// lease is that of a message.
+type lease struct {
+	due int64
+	of  queue.Lease
+}
+
+func (l *look) takeOne(c candidate, leases map[uint64]lease) error {
+	l.found.Scanned++
+	m, err := message.DecodeRecord(c.record)
+	if err != nil {
+		l.found.Unreadable++
+		return nil //nolint:nilerr // it is counted
+	}
+	out := Message{Message: m, Place: c.Place, State: Visible, Receives: int(m.Receives), First: m.FirstReceived, Encrypted: m.Cipher != nil}
+	if l.q.Group != "" && m.Group != l.q.Group {
+		return nil
+	}
+	if out.Encrypted {
+		refused, err := l.i.queues.Reveal(l.t.cfg, l.t.arn.Account, l.q.Caller, m)
+		if err != nil && !refused {
+			l.found.Unreadable++
+			return nil //nolint:nilerr // likewise
+		}
+		out.Refused = err
+	}
+	if l.q.Match != nil && !l.q.Match(&out) {
+		return nil
+	}
+	if le, ok := leases[c.Sequence]; ok && le.due > l.t.now {
+		out.State, out.Receives, out.First = InFlight, out.Receives+int(le.of.Receives), cmp.Or(out.First, le.of.First)
+		if le.due != math.MaxInt64 {
+			out.Available = le.due
+		}
+	} else if err := l.scheduled(&out); err != nil {
+		return err
+	}
+	if l.q.State == "" || out.State == l.q.State {
+		l.found.Messages = append(l.found.Messages, out)
+	}
+	return nil
+}
+
+// scheduled completes a message that is not leased with what is known of it beside its
+// record.
+func (l *look) scheduled(m *Message) error {
+	reader, keys := l.i.queues.Store, &l.t.keys
+	value, ok, err := reader.Get(nil, keys.DueOf(m.Sequence))
+	if err != nil {
+		return err
+	}
+	var key []byte
+	switch {
+	case ok:
+		key = bytes.Clone(keys.Due(int64(layout.Number(value)), m.Sequence))
+	case m.Lane.Grouped():
+		key = bytes.Clone(keys.HeldState(m.Lane, m.Sequence))
+	default:
+		return nil
+	}
+	if value, ok, err = reader.Get(nil, key); err != nil || !ok {
+		return err
+	}
+	s, err := layout.DecodeState(key, value)
+	if err != nil {
+		return nil //nolint:nilerr // the message itself can be read
+	}
+	m.Receives += int(s.Receives)
+	m.First = cmp.Or(m.First, s.First)
+	if s.Due > l.t.now {
+		m.State, m.Available = Delayed, s.Due
+	}
+	return nil
+}

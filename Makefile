@@ -14,7 +14,7 @@ AT_ONCE  ?= 4
 PACKAGES  = ./cmd/... ./internal/...
 
 # Modules of their own, so that Godwit needs nothing of what they need.
-MODULES   = ./examples/durable-job ./test/clients ./tools/console
+MODULES   = ./examples/durable-job ./test/clients ./test/console ./tools/console
 
 # Packages whose tests are smaller under the race detector, with which Pebble checks
 # itself at great length.
@@ -81,6 +81,7 @@ programs: ## what needs programs that are not Go's; the end names what was skipp
 	@mkdir -p bin; rm -f bin/skipped; touch bin/skipped
 	GODWIT_PROGRAMS=1 GODWIT_SKIPPED=$(CURDIR)/bin/skipped $(GO) test -count=1 -timeout 8m $(call tests-of,programs)
 	cd test/clients && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 15m
+	cd test/console && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 8m
 	@sed 's/^/SKIPPED /' bin/skipped
 
 soak: ## the long form of tests and fuzzers, GODWIT_SOAK_TIME each; seeds are printed

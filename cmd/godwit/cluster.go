@@ -10,7 +10,11 @@ import (
 	"os/signal"
 	"syscall"
 	"text/tabwriter"
+	"time"
 
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/cluster/ca"
+	"godwit.dev/godwit/internal/cluster/peer"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server/clustered"
 )
@@ -35,13 +39,13 @@ func (d *dev) checkNodes() error {
 }
 
 // serveNodes runs nodes as processes of their own until it is told to end.
-func (p *process) serveNodes(cfg config.Config, nodes int) error {
+func (p *process) serveNodes(cfg config.Config, d *dev) error {
 	warn(p.stderr, cfg.Warnings())
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer restore()
 	context.AfterFunc(ctx, restore)
 	return clustered.RunLocal(ctx, clustered.Local{
-		Nodes: nodes, Config: cfg, Args: p.args, Stdout: p.stdout, Stderr: p.stderr, Logger: newLogger(cfg, p.stderr), Since: p.began,
+		Nodes: d.Nodes, LogLimit: uint64(d.ClusterLogLimit), Config: cfg, Args: p.args, Stdout: p.stdout, Stderr: p.stderr, Logger: newLogger(cfg, p.stderr), Since: p.began,
 	})
 }
 
@@ -62,18 +66,252 @@ func (p *process) serveNode(cfg config.Config, file string) error {
 	return clustered.Run(ctx, cfg, n, newLogger(cfg, p.stderr), p.began)
 }
 
+// member are the flags of a node of a cluster.
+type member struct {
+	ClusterPeers    []string `placeholder:"[NAME=]HOST:PORT" help:"Run as a node of a cluster, of which these are all the nodes, in an order that is the same everywhere. Their logs speak to each other at PORT, and they at the next one. Without NAME a node is called as its host is."`
+	Node            string   `placeholder:"NAME" help:"Which of --cluster-peers this is."`
+	ClusterDir      string   `placeholder:"DIR" help:"Where the node's certificate is: godwit cluster init or join makes it. Without it nodes speak on loopback only, and know each other by GODWIT_CLUSTER_SECRET."`
+	ClusterSecret   string   `hidden:""`
+	ClusterLogLimit int64    `default:"1GiB" type:"bytes" placeholder:"BYTES" help:"How large the log may become for nodes that do not answer; at twice that it is kept for a majority only (${default})."`
+}
+
+// problems is what keeps a node from starting like this.
+func (m *member) problems(cfg *config.Config) (all []string) {
+	check := func(ok bool, text string) {
+		if !ok {
+			all = append(all, text)
+		}
+	}
+	if len(m.ClusterPeers) == 0 {
+		check(m.Node == "" && m.ClusterDir == "", "--node, --cluster-dir: want --cluster-peers, too")
+		return all
+	}
+	_, err := clustered.ParsePeers(m.ClusterPeers)
+	check(err == nil, fmt.Sprintf("--cluster-peers: %v", err))
+	check(len(m.ClusterPeers)%2 == 1, "--cluster-peers: want an odd number of nodes: of four no more may be missing than of three")
+	check(m.Node != "", "--node: want which of --cluster-peers this is")
+	check(m.ClusterDir != "" || m.ClusterSecret != "", "--cluster-dir: want the directory of the node's certificate")
+	check(cfg.AdminListen == "" && cfg.Pprof == "" && len(cfg.ACMEDomains) == 0,
+		"--cluster-peers: a node has one listener for clients, with --tls-cert: leave out --admin-listen, --pprof and --acme-domains")
+	return all
+}
+
+// serveMember runs a node of a cluster until it is told to end.
+func (p *process) serveMember(cfg config.Config, m *member) error {
+	warn(p.stderr, cfg.Warnings())
+	peers, err := clustered.ParsePeers(m.ClusterPeers)
+	if err != nil {
+		return err
+	}
+	n := clustered.Node{Name: m.Node, Peers: peers, Secret: m.ClusterSecret, Identity: m.ClusterDir, RootKey: cfg.RootKey, LogLimit: uint64(m.ClusterLogLimit)}
+	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer restore()
+	context.AfterFunc(ctx, restore) // a second signal ends the process at once
+	return clustered.Run(ctx, cfg, n, newLogger(cfg, p.stderr), p.began)
+}
+
 type clusters struct {
-	Status clusterStatus `cmd:"" help:"Tell how the nodes of a cluster stand."`
+	Status   clusterStatus   `cmd:"" help:"Tell how the nodes of a cluster stand."`
+	StepDown clusterStepDown `cmd:"" help:"Have the node that serves hand over to another one, and start again."`
+	Init     clusterInit     `cmd:"" help:"Make a cluster's own certificate authority, and its first node's certificate."`
+	Token    clusterToken    `cmd:"" help:"Make a token that lets a node in once, where the authority is."`
+	Join     clusterJoin     `cmd:"" help:"Have a node let in by a token: it gets a certificate from the node where the authority is."`
+	Convert  clusterConvert  `cmd:"" help:"Make the data of a single node that of a cluster's first node."`
+	Copy     clusterCopy     `cmd:"" help:"Copy the state of a cluster that runs, as of one moment, for a single node or as a backup."`
+	Renew    clusterRenew    `cmd:"" help:"Replace a node's certificate before its time."`
+}
+
+type clusterInit struct {
+	Dir  string `env:"-" required:"" placeholder:"DIR" help:"Where to make ca.crt, ca.key and node.pem. Keep a copy of ca.key elsewhere."`
+	Node string `env:"-" required:"" placeholder:"NAME" help:"Name of the node on this machine, as --cluster-peers has it."`
+}
+
+// Run makes the authority.
+func (c *clusterInit) Run(p *process) error {
+	if err := ca.Init(c.Dir, c.Node, p.began); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(p.stdout, "Made the cluster's authority in %s, and the certificate of node %s.\n"+
+		"For each other node: godwit cluster token --dir %s --node NAME\n", c.Dir, c.Node, c.Dir)
+	return err
+}
+
+type clusterToken struct {
+	Dir  string        `env:"-" required:"" placeholder:"DIR" help:"Where godwit cluster init has made the authority."`
+	Node string        `env:"-" required:"" placeholder:"NAME" help:"Name of the node that may join."`
+	Life time.Duration `env:"-" default:"1h" help:"How long the token is of use, up to 7 days (${default})."`
+}
+
+// Run makes a token, and prints it, once.
+func (c *clusterToken) Run(p *process) error {
+	authority, err := ca.Open(c.Dir)
+	if err != nil {
+		return fmt.Errorf("the authority is not in %s: %w", c.Dir, err)
+	}
+	token, err := authority.NewToken(c.Node, p.began, c.Life)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(p.stdout, token)
+	return err
+}
+
+type clusterJoin struct {
+	Dir   string `env:"-" required:"" placeholder:"DIR" help:"Where to make ca.crt and node.pem."`
+	Node  string `env:"-" required:"" placeholder:"NAME" help:"Name of the node on this machine, for which the token is."`
+	From  string `env:"-" required:"" placeholder:"HOST:PORT" help:"The node where the authority is, as --cluster-peers has it. It has to run."`
+	Token string `required:"" env:"GODWIT_CLUSTER_TOKEN" placeholder:"TOKEN" help:"What godwit cluster token has printed there; better in the environment."`
+}
+
+// Run asks for a certificate.
+func (c *clusterJoin) Run(p *process) error {
+	at, err := clustered.ParsePeers([]string{c.From})
+	if err != nil {
+		return err
+	}
+	if err := peer.Join(context.Background(), at[0].Address, c.Dir, c.Node, c.Token); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.stdout, "Node %s has its certificate, in %s.\n", c.Node, c.Dir)
+	return err
+}
+
+type clusterRenew struct {
+	Dir  string   `env:"-" required:"" placeholder:"DIR" help:"Where the node's certificate is."`
+	Node string   `env:"-" required:"" placeholder:"NAME" help:"Name of the node on this machine."`
+	From []string `env:"-" placeholder:"HOST:PORT" help:"The node where the authority is, if it is not in --dir."`
+}
+
+// Run replaces the certificate; a node that runs takes it within a minute.
+func (c *clusterRenew) Run(p *process) error {
+	from, err := clustered.ParsePeers(c.From)
+	if err != nil {
+		return err
+	}
+	names, addresses := []string{c.Node}, []string(nil)
+	for _, at := range from {
+		names, addresses = append(names, at.Name), append(addresses, at.Address)
+	}
+	id, err := ca.Load(c.Dir, c.Node, names, clock.System.Now)
+	if err != nil {
+		return err
+	}
+	if err := peer.Secured(id).Renew(context.Background(), addresses); err != nil {
+		return err
+	}
+	until, _ := id.Expires()
+	_, err = fmt.Fprintf(p.stdout, "The certificate of node %s is good until %s.\n", c.Node, until.UTC().Format(time.RFC3339))
+	return err
+}
+
+// asking are the flags of what is asked of a cluster.
+type asking struct {
+	URL  string   `env:"-" name:"url" default:"http://127.0.0.1:4566" placeholder:"URL" help:"Any node of it (${default})."`
+	Dir  string   `env:"-" placeholder:"DIR" help:"Where a node's certificate is: the nodes of --from are asked instead, as that node."`
+	Node string   `env:"-" placeholder:"NAME" help:"The name of that node."`
+	From []string `env:"-" placeholder:"HOST:PORT" help:"Nodes as --cluster-peers has them; the first that answers counts."`
+}
+
+func (a *asking) nodes() (*clustered.Asking, error) {
+	peers, err := clustered.ParsePeers(a.From)
+	if err == nil && a.Dir != "" && len(peers) == 0 {
+		err = errors.New("--dir: want the nodes to ask, too (--from)")
+	}
+	return &clustered.Asking{URL: a.URL, Dir: a.Dir, Node: a.Node, Peers: peers}, err
+}
+
+type clusterStepDown struct {
+	Asking asking        `embed:""`
+	Wait   time.Duration `env:"-" default:"30s" help:"How long to wait until another node serves (${default})."`
+}
+
+// Run has the owner hand over, and waits until another node serves.
+func (c *clusterStepDown) Run(p *process) error {
+	nodes, err := c.Asking.nodes()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), c.Wait)
+	defer cancel()
+	h, err := nodes.StepDown(ctx)
+	if err != nil {
+		return fmt.Errorf("the owner does not hand over: %w", err)
+	}
+	owner, err := nodes.AwaitOther(ctx, h.From)
+	if err != nil {
+		return fmt.Errorf("node %s hands over to %s; nobody is known to serve yet: %w", h.From, h.To, err)
+	}
+	_, err = fmt.Fprintf(p.stdout, "Node %s has handed over; node %s serves.\n", h.From, owner)
+	return err
+}
+
+type clusterConvert struct {
+	Data   string `env:"-" required:"" placeholder:"DIR" help:"The data directory of a single node that does not run."`
+	Member bool   `env:"-" help:"For godwit serve --cluster-peers: the data stays where it is, and is this node's. Without it it is for godwit dev --nodes."`
+}
+
+// Run makes a single node's data that of a cluster's first node.
+func (c *clusterConvert) Run(p *process) error {
+	log := newLogger(config.Config{LogLevel: "warn"}, p.stderr)
+	convert := clustered.ConvertLocal
+	if c.Member {
+		convert = clustered.Convert
+	}
+	if err := convert(c.Data, log); err != nil {
+		return fmt.Errorf("%s is not converted: %w", c.Data, err)
+	}
+	_, err := fmt.Fprintf(p.stdout, "%s is that of a cluster's first node. The others begin with empty directories, and copy it. Until they have, it is the only copy.\n", c.Data)
+	return err
+}
+
+type clusterCopy struct {
+	To     string `env:"-" required:"" placeholder:"DIR" help:"A data directory for a single node, which has no data yet."`
+	Local  string `env:"-" placeholder:"DIR" help:"A node's directory of godwit dev --nodes, such as godwit-cluster/1."`
+	Asking asking `embed:""`
+}
+
+// Run copies the state of a cluster that runs.
+func (c *clusterCopy) Run(p *process) error {
+	nodes, err := c.Asking.nodes()
+	rootKey := ""
+	if c.Local != "" && err == nil {
+		nodes, rootKey, err = clustered.LocalPeers(c.Local)
+	}
+	if err == nil && c.Local == "" && c.Asking.Dir == "" {
+		err = errors.New("want --local, or --dir, --node and --from")
+	}
+	if err != nil {
+		return err
+	}
+	told := time.Time{}
+	err = nodes.Copy(context.Background(), c.To, newLogger(config.Config{LogLevel: "warn"}, p.stderr), func(done, all int64) {
+		if now := clock.System.Now(); now.Sub(told) > time.Second {
+			told = now
+			fmt.Fprintf(p.stderr, "%d of %d MiB\n", done>>20, all>>20)
+		}
+	})
+	if err == nil && rootKey != "" {
+		err = clustered.CopyRootKey(rootKey, c.To)
+	}
+	if err != nil {
+		return fmt.Errorf("the state is not copied: %w", err)
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s has what the cluster had, for a single node.\n", c.To)
+	return err
 }
 
 type clusterStatus struct {
-	URL    string `env:"-" name:"url" default:"http://127.0.0.1:4566" placeholder:"URL" help:"Any node of it (${default})."`
+	Asking asking `embed:""`
 	Output string `env:"-" short:"o" enum:"text,json" default:"text" help:"Form of what is printed: ${enum} (${default})."`
 }
 
 // Run prints the nodes and the parts of the state.
 func (c *clusterStatus) Run(p *process) error {
-	s, err := clustered.Ask(context.Background(), c.URL, false)
+	nodes, err := c.Asking.nodes()
+	if err != nil {
+		return err
+	}
+	s, err := nodes.Status(context.Background())
 	if err != nil {
 		return fmt.Errorf("the cluster cannot be asked: %w", err)
 	}
@@ -83,7 +321,11 @@ func (c *clusterStatus) Run(p *process) error {
 	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "NODE\tURL\tPID\tSTATE\tNUMBER\tLAG")
 	for _, n := range s.Nodes {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%d\n", n.Name, n.URL, n.PID, n.State, n.Number, n.Lag)
+		state := n.State
+		if n.ToCopy > 0 {
+			state = fmt.Sprintf("%s, %d of %d MiB", state, n.Copied>>20, n.ToCopy>>20)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%d\n", n.Name, n.URL, n.PID, state, n.Number, n.Lag)
 	}
 	fmt.Fprintln(w, "\nCELL\tOWNER\tEPOCH\tNUMBER\tLAG")
 	for _, c := range s.Cells {

@@ -49,7 +49,9 @@ type dev struct {
 	Clock config.ClockKind `enum:"system,virtual" default:"system" help:"Clock to run on: ${enum} (${default}). A virtual one moves only by POST /_godwit/clock."`
 	Store config.StoreKind `enum:"pebble,memory" default:"pebble" help:"What keeps the state: ${enum} (${default})."`
 
-	Nodes int `default:"1" placeholder:"N" help:"Try out a cluster: run so many nodes, 1 or 3, as processes of their own, at --listen and the two ports behind it (and ten further on for their logs), with data in directories 1, 2, 3 of --data (${default})."`
+	Nodes int `default:"1" placeholder:"N" help:"Try out a cluster: run so many nodes, 1 or 3, as processes of their own, at --listen and the two ports behind it (and ten and twenty further on for their logs and for each other), with data in directories 1, 2, 3 of --data (${default})."`
+
+	ClusterLogLimit int64 `default:"1GiB" type:"bytes" placeholder:"BYTES" help:"How large the nodes' log may become for nodes that do not answer; at twice that it is kept for a majority only (${default})."`
 
 	NodeFile string `hidden:"" env:"-"` // of a process that is one of these
 
@@ -147,7 +149,7 @@ func (d *dev) Run(p *process) error {
 	case d.NodeFile != "":
 		return p.serveNode(cfg, d.NodeFile)
 	case d.Nodes > 1:
-		return p.serveNodes(cfg, d.Nodes)
+		return p.serveNodes(cfg, d)
 	}
 	return p.serve(cfg)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -24,6 +25,8 @@ type serve struct {
 	RootAccessKey  string `name:"root-access-key" placeholder:"FILE" help:"The access key of the root user, as godwit init makes it, sealed with the root key. GODWIT_ROOT_ACCESS_KEY_ID and GODWIT_ROOT_SECRET_ACCESS_KEY go before it."`
 	AllowPlainHTTP bool   `name:"allow-plain-http" help:"Listen on an address that other machines reach without TLS, for a proxy that ends it. Requests are not secret on the way then."`
 
+	Member member `embed:""`
+
 	File kong.ConfigFlag `name:"config" required:"" placeholder:"FILE" help:"YAML file of settings, named as these flags are; godwit init makes one. Flags and GODWIT_* go before it."`
 }
 
@@ -43,8 +46,18 @@ func (s *serve) Run(p *process) error {
 	if err := bootstrap.ForbidCores(); err != nil {
 		return fmt.Errorf("core dumps cannot be kept from being written: %w", err)
 	}
-	if err := bootstrap.Load(&cfg, bootstrap.Files{Settings: string(s.File), AccessKey: s.RootAccessKey, Environ: environ}); err != nil {
+	err := bootstrap.Load(&cfg, bootstrap.Files{Settings: string(s.File), AccessKey: s.RootAccessKey, Environ: environ})
+	if more := s.Member.problems(&cfg); len(more) > 0 {
+		if unsafe, ok := errors.AsType[*bootstrap.Unsafe](err); ok {
+			more = append(unsafe.Problems, more...)
+		}
+		err = &bootstrap.Unsafe{Problems: more}
+	}
+	if err != nil {
 		return err
+	}
+	if len(s.Member.ClusterPeers) > 0 {
+		return p.serveMember(cfg, &s.Member)
 	}
 	return p.serve(cfg)
 }

@@ -351,7 +351,8 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 	})
 
-	gate := operating.New(operating.Options{Config: deps.Config, Clock: deps.Clock, Verifier: verifier, Policies: asked, Trail: trail})
+	signedIn := newSessions(deps)
+	gate := operating.New(operating.Options{Config: deps.Config, Clock: deps.Clock, Verifier: verifier, Policies: asked, Trail: trail, Session: sessionOf(signedIn)})
 	checks := append(guard.checks(), auditChecks(trail)...)
 	own := operating.API(operating.Parts{
 		Config: deps.Config, Clock: deps.Clock, Virtual: deps.Virtual, URL: url, Engine: engine, Totals: watching.Queues, Alarms: watching.Alarms, Checks: checks,
@@ -379,7 +380,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		"POST " + adminPrefix + "deliveries/retry":     admin.Retry(engine),
 		"POST " + adminPrefix + "deliveries/drop":      admin.Drop(operator),
 	})
-	pages, err := consolePages()
+	pages, err := consolePages(deps, signedIn, gate)
 	if err != nil {
 		return Parts{}, err
 	}

@@ -203,6 +203,10 @@ func (s *Server) Stop(ctx context.Context) error {
 	return s.stack.unwind(ctx)
 }
 
+// Drain has what waits for something to happen, as a long poll does, answer now. A Stop is
+// to follow, or the end of the process.
+func (s *Server) Drain() { s.drain() }
+
 // Handler answers as a started server does, beside its listener: within the process.
 func (s *Server) Handler() http.Handler { return s.answers }
 

@@ -131,6 +131,7 @@ var scenarios = []scenario{
 	{"functions", "functions that are warm, cold, idle, and fed from a queue", runFunctions},
 	{"signatures", "what it costs to verify who has sent a body", runSignatures},
 	{"decisions", "what it costs to decide by policies", runDecisions},
+	{"cluster", "sends to three nodes beside one", runCluster},
 	{"sealing", "sends to a queue with SSE-SQS and to one without, in production", runSealing},
 	{"policies", "filter policies that are made to be hard: to set, to publish past, to start with", runPolicies},
 	{"quiet", "many queues with a message each that are left alone: their minutes, a stop, a start", runQuiet},

@@ -27,6 +27,15 @@ type books struct {
 	received  map[string]bool
 	fifo      map[string][]int // by group, in the order in which each came first
 	uncertain int
+	failures  []error // the first of them
+}
+
+// failed notes a send of which nobody knows what became.
+func (b *books) failed(err error) {
+	b.uncertain++
+	if len(b.failures) < 10 {
+		b.failures = append(b.failures, err)
+	}
 }
 
 func (b *books) note(f func()) {
@@ -96,7 +105,7 @@ func (l *load) send(ctx context.Context, worker int) {
 			if err == nil {
 				l.acked[body] = true
 			} else {
-				l.uncertain++
+				l.failed(err)
 			}
 		})
 	}
@@ -117,7 +126,7 @@ func (l *load) sendInOrder(ctx context.Context, group string, worker int) {
 			if ctx.Err() != nil {
 				return
 			}
-			l.note(func() { l.uncertain++ })
+			l.note(func() { l.failed(err) })
 		}
 		l.note(func() { l.acked[body] = true })
 	}

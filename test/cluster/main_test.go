@@ -54,11 +54,12 @@ func run(m *testing.M) int {
 
 // cluster is three nodes, and the process that keeps them.
 type cluster struct {
-	t    *testing.T
-	port int
-	cmd  *exec.Cmd
-	out  output
-	over chan struct{}
+	t        *testing.T
+	port     int
+	cmd      *exec.Cmd
+	out      output
+	over     chan struct{}
+	attempts int // of a client at a request; 0: as many as the SDK makes by itself
 }
 
 type output struct {
@@ -92,7 +93,7 @@ search:
 		if first-20 <= port && port <= last && last-first < 50_000 {
 			continue
 		}
-		for _, behind := range []int{0, 1, 2, 10, 11, 12} {
+		for _, behind := range []int{0, 1, 2, 10, 11, 12, 13, 14, 15, 20, 21, 22} {
 			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+behind))
 			if err != nil {
 				continue search
@@ -105,11 +106,11 @@ search:
 	return 0
 }
 
-// start starts a cluster on a directory.
-func start(t *testing.T, port int, data string) *cluster {
+// start starts a cluster on a directory, with more flags.
+func start(t *testing.T, port int, data string, flags ...string) *cluster {
 	t.Helper()
 	c := &cluster{t: t, port: port, over: make(chan struct{})}
-	c.cmd = exec.Command(binary, "dev", "--nodes", fmt.Sprint(nodes), "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--data", data, "--log-level", "info")
+	c.cmd = exec.Command(binary, append([]string{"dev", "--nodes", fmt.Sprint(nodes), "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--data", data, "--log-level", "info"}, flags...)...)
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.out
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -144,6 +145,7 @@ type nodeStatus struct {
 	Name, URL, State string
 	PID              int
 	Number, Lag      uint64
+	Needs            uint64
 }
 
 type status struct {
@@ -151,6 +153,7 @@ type status struct {
 	Cells []struct {
 		Owner         string
 		Epoch, Number uint64
+		LogFirst      uint64
 	}
 }
 
@@ -216,5 +219,6 @@ func (c *cluster) eventually(what string, stands func(status) bool) status {
 func (c *cluster) client(node int) *sqs.Client {
 	return sqs.New(sqs.Options{
 		BaseEndpoint: aws.String(c.url(node)), Region: "us-east-1", Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
+		RetryMaxAttempts: c.attempts,
 	})
 }

@@ -2,14 +2,19 @@ package jetstream_test
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"io"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/cluster/ca"
 	"godwit.dev/godwit/internal/cluster/jetstream"
 	"godwit.dev/godwit/internal/cluster/replog"
 	"godwit.dev/godwit/internal/cluster/replog/logtest"
@@ -33,6 +38,14 @@ func addresses(t *testing.T, n int) (out []string) {
 // start starts a cluster of n nodes.
 func start(t *testing.T, n int) []*jetstream.Server {
 	t.Helper()
+	servers, _ := startSecured(t, n, func(int) *tls.Config { return nil })
+	return servers
+}
+
+// startSecured starts a cluster of n nodes whose routes are secured, and returns where they
+// are, too.
+func startSecured(t *testing.T, n int, secure func(i int) *tls.Config) ([]*jetstream.Server, []string) {
+	t.Helper()
 	var routes []string
 	if n > 1 {
 		routes = addresses(t, n)
@@ -42,7 +55,7 @@ func start(t *testing.T, n int) []*jetstream.Server {
 	var starting sync.WaitGroup
 	for i := range servers {
 		starting.Go(func() {
-			o := jetstream.Options{Cluster: "test", Node: fmt.Sprint("n", i), Dir: filepath.Join(dir, fmt.Sprint(i)), Secret: "secret", Routes: routes}
+			o := jetstream.Options{Cluster: "test", Node: fmt.Sprint("n", i), Dir: filepath.Join(dir, fmt.Sprint(i)), Secret: "secret", Routes: routes, TLS: secure(i)}
 			if n > 1 {
 				o.Listen = routes[i]
 			}
@@ -63,7 +76,93 @@ func start(t *testing.T, n int) []*jetstream.Server {
 			s.Close()
 		}
 	})
-	return servers
+	return servers, routes
+}
+
+// TestLeave: the log's leader is another node after it has left, and takes what comes.
+func TestLeave(t *testing.T) {
+	all := start(t, 3)
+	var logs []*jetstream.Log
+	for _, s := range all {
+		logs = append(logs, open(t, s, 1))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for round := range 2 {
+		for i, l := range logs {
+			if err := l.Leave(ctx); err != nil {
+				t.Fatalf("node %d: %v", i, err)
+			}
+			if _, err := logtest.Append(logs[(i+round)%3], []byte("x")); err != nil {
+				t.Errorf("behind node %d: %v", i, err)
+			}
+		}
+	}
+	one := open(t, start(t, 1)[0], 1)
+	if err := one.Leave(ctx); err != nil {
+		t.Errorf("of one node: %v", err)
+	}
+}
+
+// TestSecuredRoutes: routes carry the log by TLS, between nodes of the cluster alone.
+func TestSecuredRoutes(t *testing.T) {
+	authority := func() (*ca.Authority, string) {
+		t.Helper()
+		dir := t.TempDir()
+		if err := ca.Init(dir, "n0", clock.System.Now()); err != nil {
+			t.Fatal(err)
+		}
+		a, err := ca.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a, dir
+	}
+	secured := func(a *ca.Authority, dir, node string) *tls.Config {
+		t.Helper()
+		if err := a.Renew(node, clock.System.Now()); err != nil {
+			t.Fatal(err)
+		}
+		id, err := ca.Load(dir, node, []string{"n0", "n1", "n2"}, clock.System.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id.Config(false)
+	}
+	a, dir := authority()
+	var configs []*tls.Config
+	for i := range 3 {
+		configs = append(configs, secured(a, dir, fmt.Sprint("n", i)))
+	}
+	all, routes := startSecured(t, 3, func(i int) *tls.Config { return configs[i] })
+	l := open(t, all[1], 1)
+	if p, err := logtest.Append(l, []byte("secured")); err != nil || p != 1 {
+		t.Errorf("appended at %d, %v", p, err)
+	}
+
+	b, otherDir := authority()
+	foreign := secured(b, otherDir, "n1")
+	foreign.InsecureSkipVerify, foreign.VerifyConnection = true, nil
+	for name, speak := range map[string]func(c net.Conn) net.Conn{
+		"without TLS":           func(c net.Conn) net.Conn { return c },
+		"without a certificate": func(c net.Conn) net.Conn { return tls.Client(c, &tls.Config{InsecureSkipVerify: true}) },
+		"of another cluster":    func(c net.Conn) net.Conn { return tls.Client(c, foreign) },
+	} {
+		var dialer net.Dialer
+		c, err := dialer.DialContext(t.Context(), "tcp", routes[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close() }()
+		if err := c.SetDeadline(clock.System.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		said := speak(c)
+		_, _ = io.WriteString(said, "CONNECT {\"verbose\":false,\"user\":\"godwit\",\"pass\":\"secret\"}\r\nPING\r\n")
+		if text, err := io.ReadAll(said); strings.Contains(string(text), "INFO") || strings.Contains(string(text), "PONG") {
+			t.Errorf("%s: answered %q, %v", name, text, err)
+		}
+	}
 }
 
 func TestLogOfOneNode(t *testing.T) {

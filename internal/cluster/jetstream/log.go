@@ -36,6 +36,7 @@ const (
 type Log struct {
 	conn    *nats.Conn
 	stream  jetstream.Stream
+	node    string // the server's name
 	subject string
 	inbox   string // what answers are sent to begins so
 
@@ -44,7 +45,10 @@ type Log struct {
 	waiting map[uint64]*appending
 }
 
-var _ replog.Log = (*Log)(nil)
+var (
+	_ replog.Log    = (*Log)(nil)
+	_ replog.Leaver = (*Log)(nil)
+)
 
 // appending is an append whose answer is waited for.
 type appending struct {
@@ -52,8 +56,8 @@ type appending struct {
 	timer clock.Timer
 }
 
-func newLog(conn *nats.Conn, stream jetstream.Stream, subject string) (*Log, error) {
-	l := &Log{conn: conn, stream: stream, subject: subject, inbox: nats.NewInbox() + ".", waiting: map[uint64]*appending{}}
+func newLog(conn *nats.Conn, node string, stream jetstream.Stream, subject string) (*Log, error) {
+	l := &Log{conn: conn, stream: stream, node: node, subject: subject, inbox: nats.NewInbox() + ".", waiting: map[uint64]*appending{}}
 	if _, err := conn.Subscribe(l.inbox+"*", l.answered); err != nil {
 		return nil, fmt.Errorf("the replicated log: %w", err)
 	}
@@ -119,6 +123,44 @@ func (l *Log) Ends(ctx context.Context) (first, last uint64, err error) {
 		first = last + 1
 	}
 	return first, last, nil
+}
+
+// Leave implements replog.Leaver.
+func (l *Log) Leave(ctx context.Context) error {
+	asked := false
+	for {
+		info, err := l.stream.Info(ctx)
+		if err == nil && (info.Config.Replicas == 1 || info.Cluster == nil) {
+			return nil // there is one node
+		}
+		switch {
+		case err != nil || info.Cluster.Leader == "":
+		case info.Cluster.Leader != l.node:
+			return nil
+		case !asked:
+			asked = true
+			if _, err := l.conn.RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+info.Config.Name, nil); err != nil {
+				return fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+			}
+		}
+		if err := pause(ctx, leaveLook); err != nil {
+			return fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+		}
+	}
+}
+
+// leaveLook is how often it is looked whether there is another leader.
+const leaveLook = 5 * time.Millisecond
+
+// Size implements replog.Log.
+func (l *Log) Size(ctx context.Context) (bytes uint64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	info, err := l.stream.Info(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+	}
+	return info.State.Bytes, nil
 }
 
 // Trim implements replog.Log.

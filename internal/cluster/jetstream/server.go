@@ -3,12 +3,13 @@
 //
 // Every record is on the disks of a majority before it counts: its store syncs each write.
 // There is no port that a NATS client could connect to: the process itself does so in
-// memory, and the servers of a cluster speak to each other over routes, which are on
-// loopback and ask for the cluster's secret.
+// memory, and the servers of a cluster speak to each other over routes, which ask for
+// certificates, or are on loopback and ask for the cluster's secret.
 package jetstream
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,10 +42,13 @@ type Options struct {
 	Cluster string   // its name
 	Node    string   // the name of this node, which it keeps
 	Dir     string   // of its store
-	Listen  string   // address of its route: loopback
+	Listen  string   // address of its route
 	Routes  []string // those of all nodes of the cluster; one of a single node is empty
-	Secret  string   // that routes ask for
-	Logger  *slog.Logger
+	// TLS is for routes; nil: they are on loopback, and ask for the secret. It has to ask
+	// both ends for certificates.
+	TLS    *tls.Config
+	Secret string
+	Logger *slog.Logger
 }
 
 // Server is a node of JetStream.
@@ -67,18 +71,8 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		DisableJetStreamBanner: true,
 	}
 	if len(o.Routes) > 0 {
-		host, port, err := loopback(o.Listen)
-		if err != nil {
+		if err := o.route(options); err != nil {
 			return nil, err
-		}
-		options.Cluster = server.ClusterOpts{
-			Name: o.Cluster, Host: host, Port: port, Username: routeUser, Password: o.Secret, NoAdvertise: true,
-		}
-		for _, address := range o.Routes {
-			if _, _, err := loopback(address); err != nil {
-				return nil, err
-			}
-			options.Routes = append(options.Routes, &url.URL{Scheme: "nats", Host: address, User: url.UserPassword(routeUser, o.Secret)})
 		}
 	}
 	ns, err := server.NewServer(options)
@@ -102,16 +96,45 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// loopback takes an address apart that others than this machine must not reach.
-func loopback(address string) (host string, port int, err error) {
-	host, text, err := net.SplitHostPort(address)
+// tlsTime bounds the handshake of a route, in seconds.
+const tlsTime = 5
+
+// route has the server speak to the others.
+func (o *Options) route(options *server.Options) error {
+	host, port, err := o.address(o.Listen)
+	if err != nil {
+		return err
+	}
+	options.Cluster = server.ClusterOpts{Name: o.Cluster, Host: host, Port: port, NoAdvertise: true}
+	user := (*url.Userinfo)(nil)
+	if o.TLS != nil {
+		options.Cluster.TLSConfig, options.Cluster.TLSTimeout = o.TLS, tlsTime
+	} else {
+		options.Cluster.Username, options.Cluster.Password = routeUser, o.Secret
+		user = url.UserPassword(routeUser, o.Secret)
+	}
+	for _, address := range o.Routes {
+		if _, _, err := o.address(address); err != nil {
+			return err
+		}
+		options.Routes = append(options.Routes, &url.URL{Scheme: "nats", Host: address, User: user})
+	}
+	return nil
+}
+
+// address takes one apart that others than this machine must not reach without TLS.
+func (o *Options) address(text string) (host string, port int, err error) {
+	host, digits, err := net.SplitHostPort(text)
 	if err != nil {
 		return "", 0, fmt.Errorf("the address of a route: %w", err)
 	}
-	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return "", 0, fmt.Errorf("the address of a route has to be on loopback: %s", address)
+	if host == "" {
+		host = "0.0.0.0"
 	}
-	if port, err = strconv.Atoi(text); err != nil {
+	if ip := net.ParseIP(host); o.TLS == nil && (ip == nil || !ip.IsLoopback()) {
+		return "", 0, fmt.Errorf("the address of a route has to be on loopback where there are no certificates: %s", text)
+	}
+	if port, err = strconv.Atoi(digits); err != nil {
 		return "", 0, fmt.Errorf("the port of a route: %w", err)
 	}
 	return host, port, nil
@@ -166,7 +189,7 @@ func (s *Server) Log(ctx context.Context, cell uint16) (*Log, error) {
 		}
 		cancel()
 		if err == nil {
-			return newLog(s.conn, stream, config.Subjects[0])
+			return newLog(s.conn, s.server.Name(), stream, config.Subjects[0])
 		}
 		if err := pause(ctx, retryTime); err != nil {
 			return nil, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)

@@ -24,9 +24,10 @@ const (
 	defaultLease = 1500 * time.Millisecond
 	stagger      = 300 * time.Millisecond // between nodes that try to take over
 	retryTime    = 100 * time.Millisecond
-	syncTime     = 5 * time.Second  // between two syncs of the local store
-	trimTime     = 30 * time.Second // between two trims of the log
-	lostTime     = 30 * time.Second // how long a log may end too early before that is believed
+	refusedTime  = 20 * time.Millisecond // until a handover is written again
+	syncTime     = 5 * time.Second       // between two syncs of the local store
+	trimTime     = 10 * time.Second      // between two trims of the log
+	lostTime     = 30 * time.Second      // how long a log may end too early before that is believed
 )
 
 // Options are what a Node is made of.
@@ -43,12 +44,15 @@ type Options struct {
 	// Own is called once the process owns the cell and has all of it. It starts what
 	// serves.
 	Own func(ctx context.Context, o *replica.Owner) error
-	// Failed is told why the process has to end: it is no owner any more, or its replica
-	// is of no use.
-	Failed func(error)
-	// Trim tells below which position every node has all that the log has; 0: that is not
-	// known. Only the owner asks. May be nil.
-	Trim func(ctx context.Context) (below uint64)
+	// MayFound reports that the cell may begin with nothing: no other node has anything of
+	// it. It is asked before the first takeover. May be nil: it may.
+	MayFound func(ctx context.Context) bool
+	// Members tells how far the disks of all nodes have come. Only the owner asks, before
+	// it trims the log. May be nil: it is not trimmed.
+	Members func(ctx context.Context) []Member
+	// LogLimit is the size of the log, in bytes, from which on it is not kept for nodes
+	// that do not answer; at twice that it is kept for a majority only.
+	LogLimit uint64
 }
 
 // Node follows a cell's log.
@@ -63,7 +67,9 @@ type Node struct {
 	owner   *replica.Owner
 	serving bool
 	durable uint64
+	log     Extent
 	changed chan struct{} // closed when who owns the cell changes, or serves
+	fail    context.CancelCauseFunc
 }
 
 // Open opens a node's replica.
@@ -84,9 +90,17 @@ type State struct {
 	Epoch   uint64
 	Number  uint64 // of the latest record that the replica has
 	Durable uint64 // the position up to which the local disk has them
+	Process string // what the log calls this process: HandOver of another one takes it
 	Own     bool   // this process is the owner
 	Serving bool   // and serves
 	Behind  bool   // the replica does not have all yet that the log had at the start
+	Log     Extent // as of some seconds ago
+}
+
+// Extent is what a log has.
+type Extent struct {
+	First, Last uint64 // positions
+	Bytes       uint64 // on the disk of a node, about
 }
 
 // State is how the node stands now. changed is closed when who owns the cell, or whether
@@ -99,14 +113,23 @@ func (n *Node) State() (s State, changed <-chan struct{}) {
 	return State{
 		Owner: name, Epoch: f.Epoch, Number: f.Number, Durable: n.durable,
 		Own: n.owner != nil && n.owner.Epoch() == f.Epoch, Serving: n.serving && n.owner.Failed() == nil, Behind: n.behind,
+		Log: n.log, Process: n.identity(),
 	}, n.changed
 }
 
 // identity is what the log calls the process.
 func (n *Node) identity() string { return n.options.Name + "/" + n.options.Instance }
 
-// Run follows the log until ctx ends.
-func (n *Node) Run(ctx context.Context) {
+// Run follows the log until ctx ends, or until it cannot go on: the process is no owner any
+// more (replica.ErrReplaced and others), the replica lacks what the log has no more
+// (replog.ErrTrimmed) or what others began with (replica.ErrIncomplete), the log lacks what the replica has (replog.ErrLost), the store is
+// damaged (store.ErrDamaged) or fails.
+func (n *Node) Run(ctx context.Context) error {
+	ctx, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	n.mu.Lock()
+	n.fail = fail
+	n.mu.Unlock()
 	var running sync.WaitGroup
 	running.Go(func() { n.every(ctx, n.options.Lease/8, n.stand()) })
 	running.Go(func() { n.every(ctx, n.options.Lease/3, n.beat) })
@@ -118,7 +141,6 @@ func (n *Node) Run(ctx context.Context) {
 		err := n.follow(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return
 		case errors.Is(err, replog.ErrUnavailable):
 			lost = time.Time{}
 			n.options.Logger.Debug("the replicated log is read anew", "cell", n.options.Cell, "reason", err)
@@ -127,11 +149,22 @@ func (n *Node) Run(ctx context.Context) {
 				lost = clock.System.Now() // whoever answered may be behind
 			}
 		default:
-			n.options.Failed(err)
-			return
+			fail(err)
 		}
 		n.pause(ctx, retryTime)
 	}
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// failed ends Run.
+func (n *Node) failed(err error) {
+	n.mu.Lock()
+	fail := n.fail
+	n.mu.Unlock()
+	fail(err)
 }
 
 // follow applies what the log has, and what comes, until an error.
@@ -192,15 +225,15 @@ func (n *Node) taken(ctx context.Context, rec *record.Record) {
 		n.change(func() {})
 		return
 	}
-	owner, err := n.replica.Own(rec.Epoch, replica.OwnerOptions{Log: n.options.Log, Failed: n.options.Failed})
+	owner, err := n.replica.Own(rec.Epoch, replica.OwnerOptions{Log: n.options.Log, Failed: n.failed})
 	if err != nil {
-		n.options.Failed(err)
+		n.failed(err)
 		return
 	}
 	n.change(func() { n.owner = owner })
 	go func() {
 		if err := n.options.Own(ctx, owner); err != nil {
-			n.options.Failed(fmt.Errorf("the cell cannot be served: %w", err))
+			n.failed(fmt.Errorf("the cell cannot be served: %w", err))
 			return
 		}
 		n.change(func() { n.serving = true })
@@ -216,11 +249,57 @@ func (n *Node) change(f func()) {
 	n.changed = make(chan struct{})
 }
 
+// Checkpoint writes a copy of the replica's store into a directory, which must not exist
+// yet. position is that of the log up to which it has all, at least.
+func (n *Node) Checkpoint(dir string) (position uint64, err error) { return n.replica.Checkpoint(dir) }
+
 // Owner is the owner of the cell if it is this process; else nil.
 func (n *Node) Owner() *replica.Owner {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.owner
+}
+
+// ErrNotOwner reports that there is nothing to hand over.
+var ErrNotOwner = errors.New("the process does not own the cell")
+
+// HandOver makes another process the owner of the cell, and returns once the log has it:
+// what was written before counts, and nothing that is written later. It may be refused by
+// the log, or be uncertain: then this process goes on as the owner, or learns that it was
+// replaced. Errors: ErrNotOwner, the context's.
+func (n *Node) HandOver(ctx context.Context, to string) error {
+	owner := n.Owner()
+	if owner == nil {
+		return ErrNotOwner
+	}
+	epoch := owner.Epoch() + 1
+	takeover := record.Record{Kind: record.Takeover, Cell: n.options.Cell, Epoch: epoch, Number: n.replica.Fence().Number, Owner: to}
+	refused := make(chan struct{}, 1)
+	appended := func(_ uint64, err error) {
+		if err != nil {
+			n.options.Logger.Debug("a handover is uncertain", "cell", n.options.Cell, "reason", err)
+		}
+		if errors.Is(err, replog.ErrRefused) {
+			refused <- struct{}{}
+		}
+	}
+	n.options.Log.Append(takeover.AppendTo(nil), appended)
+	for {
+		s, changed := n.State()
+		if s.Epoch >= epoch {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-refused: // it is surely not in the log
+			if !n.pause(ctx, refusedTime) {
+				return context.Cause(ctx)
+			}
+			n.options.Log.Append(takeover.AppendTo(nil), appended)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // stand tries to take the cell over when its owner is silent.
@@ -245,7 +324,11 @@ func (n *Node) stand() func(context.Context) {
 			return // nobody can be asked, or there is more to hear first
 		}
 		n.hear() // the next try is a lease away
-		takeover := record.Record{Kind: record.Takeover, Cell: n.options.Cell, Epoch: n.replica.Fence().Epoch + 1, Owner: n.identity()}
+		f := n.replica.Fence()
+		if f.Epoch == 0 && n.options.MayFound != nil && !n.options.MayFound(ctx) {
+			return
+		}
+		takeover := record.Record{Kind: record.Takeover, Cell: n.options.Cell, Epoch: f.Epoch + 1, Number: f.Number, Owner: n.identity()}
 		n.options.Logger.Info("a cell's owner is silent: trying to take over", "cell", n.options.Cell, "epoch", takeover.Epoch)
 		n.options.Log.Append(takeover.AppendTo(nil), func(_ uint64, err error) {
 			if err != nil {
@@ -262,27 +345,49 @@ func (n *Node) beat(ctx context.Context) {
 		silent := clock.System.Now().Sub(n.heard)
 		n.mu.Unlock()
 		if silent >= n.options.Lease/4 {
-			_ = o.Confirm(ctx) // a failure is told to Failed
+			_ = o.Confirm(ctx) // a failure ends Run
 		}
 	}
 }
 
-func (n *Node) sync(context.Context) {
+func (n *Node) sync(ctx context.Context) {
 	position, err := n.replica.Sync()
+	if err == nil {
+		err = n.replica.Damage()
+	}
 	if err != nil {
-		n.options.Failed(err)
+		n.failed(err)
 		return
 	}
 	n.mu.Lock()
-	defer n.mu.Unlock()
 	n.durable = position
+	n.mu.Unlock()
+	n.measure(ctx)
+}
+
+// measure notes what the log has.
+func (n *Node) measure(ctx context.Context) {
+	var e Extent
+	var err error
+	if e.First, e.Last, err = n.options.Log.Ends(ctx); err == nil {
+		e.Bytes, err = n.options.Log.Size(ctx)
+	}
+	if err == nil {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.log = e
+	}
 }
 
 func (n *Node) trim(ctx context.Context) {
-	if n.options.Trim == nil || n.Owner() == nil {
+	if n.options.Members == nil || n.Owner() == nil {
 		return
 	}
-	if below := n.options.Trim(ctx); below > 1 {
+	size, err := n.options.Log.Size(ctx)
+	if err != nil {
+		return
+	}
+	if below := Trimmable(n.options.Members(ctx), size, n.options.LogLimit); below > 1 {
 		if err := n.options.Log.Trim(ctx, below); err != nil {
 			n.options.Logger.Debug("the replicated log is not trimmed", "reason", err)
 		}

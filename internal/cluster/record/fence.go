@@ -36,6 +36,13 @@ func (f *Fence) Accept(cell uint16, position uint64, r *Record) bool {
 	return true
 }
 
+// Lacks reports that who wrote the next record of the cell's log, a takeover, had more than
+// this replica has, which has all that the log had so far: it began with less, and must not
+// go on.
+func (f *Fence) Lacks(cell uint16, r *Record) bool {
+	return r.Cell == cell && r.Kind == Takeover && r.Epoch > f.Epoch && r.Number > f.Number
+}
+
 // Key is where a replica keeps the fence of a cell.
 func Key(cell uint16) []byte {
 	return []byte{keyspace.ClusterSpace, keyspace.ClusterFences, byte(cell >> 8), byte(cell)}

@@ -46,7 +46,7 @@ type Record struct {
 	Kind   Kind
 	Cell   uint16
 	Epoch  uint64
-	Number uint64          // of the record in its cell; of a Takeover 0
+	Number uint64          // of the record in its cell; of a Takeover the latest that its writer had
 	Owner  string          // of a Takeover: who owns the cell from here on
 	Batch  *mutation.Batch // of a Commit or a Part; else nil
 }

@@ -170,6 +170,20 @@ func TestFence(t *testing.T) {
 			t.Errorf("record %d is skipped, and changes the fence", i)
 		}
 	}
+	for _, c := range []struct {
+		r    record.Record
+		want bool
+	}{
+		{record.Record{Kind: record.Takeover, Cell: 1, Epoch: 4, Number: 5}, false},
+		{record.Record{Kind: record.Takeover, Cell: 1, Epoch: 4, Number: 6}, true},
+		{record.Record{Kind: record.Takeover, Cell: 1, Epoch: 3, Number: 6}, false}, // it does not count
+		{record.Record{Kind: record.Takeover, Cell: 2, Epoch: 4, Number: 6}, false},
+		{record.Record{Kind: record.Commit, Cell: 1, Epoch: 4, Number: 6}, false},
+	} {
+		if f.Lacks(1, &c.r) != c.want {
+			t.Errorf("%+v: lacks something: %v", c.r, !c.want)
+		}
+	}
 	if f != (record.Fence{Epoch: 3, Number: 5, Position: 21, Owner: "b"}) {
 		t.Errorf("%+v", f)
 	}

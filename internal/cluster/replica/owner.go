@@ -147,6 +147,11 @@ func (o *Owner) write(batches []*mutation.Batch) error {
 	if o.failed != nil {
 		return o.failed
 	}
+	// What was read to decide on this may have been read past damage.
+	if err := o.replica.Damage(); err != nil {
+		o.failLocked(err)
+		return o.failed
+	}
 	records, err := record.Split(o.options.RecordSize, o.cell, o.epoch, o.number+1, batches...)
 	if err != nil {
 		return err
@@ -361,6 +366,9 @@ func (o *Owner) ask() {
 	for o.confirm != nil {
 		r := o.confirm
 		o.confirm = nil
+		if err := o.replica.Damage(); err != nil {
+			o.failLocked(err) // as is what was read to be answered
+		}
 		if o.failed == nil {
 			rec := record.Record{Kind: record.Confirm, Cell: o.cell, Epoch: o.epoch, Number: o.number + 1}
 			number := rec.Number

@@ -16,6 +16,10 @@ import (
 // ErrReplaced reports that another node, or another process of this one, owns the cell.
 var ErrReplaced = errors.New("another process has taken the cell over")
 
+// ErrIncomplete reports that the replica began with less than others, and with what the log
+// has no more, or never had: it needs a copy of another's store.
+var ErrIncomplete = errors.New("the replica lacks what others began with")
+
 // Replica is a node's copy of one cell. Apply is called by one goroutine; the other
 // methods may be called at once from several.
 type Replica struct {
@@ -81,6 +85,30 @@ func (r *Replica) Sync() (position uint64, err error) {
 	return position, nil
 }
 
+// Checkpoint writes a copy of the store into a directory, which must not exist yet.
+// position is that of the log up to which it has all, at least.
+func (r *Replica) Checkpoint(dir string) (position uint64, err error) {
+	if err := r.Damage(); err != nil {
+		return 0, err
+	}
+	position = r.Fence().Position
+	if err := r.store.Checkpoint(dir); err != nil {
+		return 0, err
+	}
+	return position, r.Damage()
+}
+
+// Damage says, as store.ErrDamaged, that something of the store was found to be
+// unreadable: such a replica is not like the others any more, and is of no use.
+func (r *Replica) Damage() error {
+	if d, ok := r.store.(store.Damaged); ok {
+		if err := d.DamageIn(nil, nil); err != nil {
+			return fmt.Errorf("cell %d: %w", r.cell, err)
+		}
+	}
+	return nil
+}
+
 // Apply takes the next record of the log: accepted says whether it counts. Errors:
 // record.ErrCorrupt, and those of the store. After one the replica is of no use.
 func (r *Replica) Apply(position uint64, data []byte) (rec record.Record, accepted bool, err error) {
@@ -91,6 +119,9 @@ func (r *Replica) Apply(position uint64, data []byte) (rec record.Record, accept
 	defer r.mu.Unlock()
 	r.read = position
 	owner := r.owner
+	if r.fence.Lacks(r.cell, &rec) {
+		return rec, false, fmt.Errorf("%w: it has come to record %d, and %s had %d", ErrIncomplete, r.fence.Number, rec.Owner, rec.Number)
+	}
 	own := owner != nil && rec.Cell == r.cell && rec.Epoch == owner.epoch && rec.Kind != record.Takeover
 	if !r.fence.Accept(r.cell, position, &rec) {
 		if own && rec.Number > r.fence.Number {
@@ -140,6 +171,9 @@ func (r *Replica) commit(last *mutation.Batch) error {
 		if b != nil && b.Len() > 0 {
 			batches = append(batches, b)
 		}
+	}
+	if err := r.Damage(); err != nil {
+		return err
 	}
 	if err := r.store.Apply(false, append(batches, &fence)...); err != nil {
 		return fmt.Errorf("cell %d: %w", r.cell, err)

@@ -3,6 +3,7 @@ package replica_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -12,8 +13,10 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
+	nodes "godwit.dev/godwit/internal/cluster/node"
 	"godwit.dev/godwit/internal/cluster/record"
 	"godwit.dev/godwit/internal/cluster/replica"
+	"godwit.dev/godwit/internal/cluster/replog"
 	"godwit.dev/godwit/internal/cluster/replog/simulated"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store/memory"
@@ -23,7 +26,8 @@ import (
 
 // TestSimulated runs three nodes over a log that does to them whatever one may: it
 // refuses, delays, reorders and repeats appends, loses answers and cuts nodes off, while
-// nodes crash, are stopped, and take over from each other. One goroutine does all of it,
+// nodes crash, are stopped, take over from each other, and copy each other's stores where
+// the log was trimmed beyond them. One goroutine does all of it,
 // in an order that the seed draws. What was acknowledged is never lost, nothing is
 // invented or counted twice, and replicas are alike, byte for byte, at every number.
 func TestSimulated(t *testing.T) {
@@ -44,13 +48,13 @@ func TestSimulated(t *testing.T) {
 		all.add(simulate(t, seed))
 	}
 	t.Logf("%d seeds: %+v", seeds, all)
-	if all.acked < 20*seeds || all.unknown < seeds || all.owners < 3*seeds || all.skipped < seeds {
+	if all.acked < 20*seeds || all.unknown < seeds || all.owners < 3*seeds || all.skipped < seeds || all.copies < seeds/4 {
 		t.Errorf("too little happens in %d seeds: %+v", seeds, all)
 	}
 }
 
 // outcome is what happened in a simulation.
-type outcome struct{ acked, unknown, owners, skipped, lives int }
+type outcome struct{ acked, unknown, owners, skipped, lives, copies int }
 
 func (o *outcome) add(p outcome) {
 	o.acked += p.acked
@@ -58,6 +62,7 @@ func (o *outcome) add(p outcome) {
 	o.owners += p.owners
 	o.skipped += p.skipped
 	o.lives += p.lives
+	o.copies += p.copies
 }
 
 func more(seed uint64, n int) (out []uint64) {
@@ -101,6 +106,7 @@ type simNode struct {
 	way      *simulated.Node
 	disk     *memory.Store // what survives the process
 	durable  *memory.Store // what survives the machine
+	incoming *memory.Store // a copy of another's; nil: none
 	replica  *replica.Replica
 	reader   *simulated.Reader
 	owner    *replica.Owner
@@ -207,14 +213,14 @@ func (w *world) readOne(n *simNode) bool {
 	if n.reader == nil {
 		reader, err := n.way.Read(w.t.Context(), n.replica.Next())
 		if err != nil {
-			return false // it is cut off
+			return errors.Is(err, replog.ErrTrimmed) && w.copy(n) // else it is cut off
 		}
 		n.reader = reader.(*simulated.Reader)
 	}
 	position, data, ok, err := n.reader.Try()
 	if err != nil {
 		// The connection is lost, not what was read of a commit: the same place goes on.
-		return false
+		return errors.Is(err, replog.ErrTrimmed) && w.copy(n)
 	}
 	if !ok {
 		return false
@@ -241,6 +247,30 @@ func (w *world) readOne(n *simNode) bool {
 	}
 	w.acknowledge(n)
 	return true
+}
+
+// copy has a node that the log was trimmed beyond copy another's store, which the log may
+// be trimmed beyond as well until the copy is there.
+func (w *world) copy(n *simNode) bool {
+	if n.incoming != nil {
+		n.disk, n.durable, n.incoming = n.incoming, copied(w.t, n.incoming), nil
+		w.start(n)
+		w.compare(n, record.Commit)
+		w.outcome.copies++
+		return true
+	}
+	first, _, err := n.way.Ends(w.t.Context())
+	if err != nil {
+		w.t.Error(err)
+		return false
+	}
+	for _, i := range w.r.Perm(len(w.nodes)) {
+		if m := w.nodes[i]; m != n && !m.stopped && m.replica.Fence().Position+1 >= first {
+			n.incoming = copied(w.t, m.disk)
+			return true
+		}
+	}
+	return false
 }
 
 // acknowledge tells the callers whose commits have come back.
@@ -312,20 +342,26 @@ func (w *world) stand(n *simNode) {
 	if n.stopped || n.owner != nil {
 		return
 	}
-	r := record.Record{Kind: record.Takeover, Epoch: n.replica.Fence().Epoch + 1, Owner: n.instance}
+	f := n.replica.Fence()
+	r := record.Record{Kind: record.Takeover, Epoch: f.Epoch + 1, Number: f.Number, Owner: n.instance}
 	n.way.Append(r.AppendTo(nil), func(uint64, error) {})
 }
 
 func (w *world) crash(n *simNode) {
+	if w.r.IntN(4) == 0 {
+		n.incoming = nil
+	}
 	if w.r.IntN(2) == 0 { // the machine; else only the process, and its disk has all
 		n.disk = copied(w.t, n.durable)
 	}
 	w.start(n)
 }
 
-// trim cuts off the log below what every node will have whatever happens.
+// trim cuts off the log as its owner does, which may find it large or small, and some
+// nodes silent.
 func (w *world) trim() {
-	below := ^uint64(0)
+	const limit = 1000
+	var members []nodes.Member
 	for _, n := range w.nodes {
 		f := record.Fence{}
 		if v, ok, err := n.durable.Get(nil, record.Key(0)); err != nil {
@@ -335,9 +371,11 @@ func (w *world) trim() {
 				w.t.Error(err)
 			}
 		}
-		below = min(below, f.Position+1)
+		members = append(members, nodes.Member{Known: !n.stopped && w.r.IntN(8) > 0, Durable: f.Position})
 	}
-	_ = w.nodes[0].way.Trim(w.t.Context(), below) // it may be cut off
+	if below := nodes.Trimmable(members, w.r.Uint64N(3*limit), limit); below > 1 {
+		_ = w.nodes[0].way.Trim(w.t.Context(), below) // it may be cut off
+	}
 }
 
 // compare holds a replica against those that were at the same number.

@@ -2,7 +2,7 @@
 // back from: what is behind it keeps them on a majority of the nodes.
 //
 // What a log owes is little, so that many can be behind it. Every reader sees the same
-// records at the same positions, and none goes. It owes no order of what one appends to
+// records at the same positions, and none goes unless the log is trimmed. It owes no order of what one appends to
 // several positions, and no single try: a record may be in the log twice, or come long
 // after its append seemed to have failed. What counts is decided by whoever reads
 // (record.Fence), and an append whose outcome is unknown is never repeated.
@@ -42,8 +42,18 @@ type Log interface {
 	// Ends are the positions of the first and the last record; last is first-1 of a log
 	// without records. Positions begin at 1. Errors: ErrUnavailable, the context's.
 	Ends(ctx context.Context) (first, last uint64, err error)
+	// Size is what the log takes on the disk of a node, in bytes, about. Errors:
+	// ErrUnavailable, the context's.
+	Size(ctx context.Context) (bytes uint64, err error)
 	// Trim removes all records below a position, for good.
 	Trim(ctx context.Context, below uint64) error
+}
+
+// Leaver is a Log that has a leader among the nodes, without which it takes nothing.
+type Leaver interface {
+	// Leave has another node lead the log if this one does, and returns once one does. What
+	// is appended meanwhile may be refused, or lost. Errors: ErrUnavailable, the context's.
+	Leave(ctx context.Context) error
 }
 
 // Reader walks a log, by one goroutine.

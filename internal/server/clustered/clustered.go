@@ -4,6 +4,7 @@ package clustered
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,16 +18,20 @@ import (
 	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/bootstrap"
+	"godwit.dev/godwit/internal/certs"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/cluster/ca"
 	"godwit.dev/godwit/internal/cluster/jetstream"
 	"godwit.dev/godwit/internal/cluster/node"
+	"godwit.dev/godwit/internal/cluster/peer"
 	"godwit.dev/godwit/internal/cluster/replica"
+	"godwit.dev/godwit/internal/cluster/replog"
+	"godwit.dev/godwit/internal/cluster/snapshot"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server"
 	"godwit.dev/godwit/internal/server/heap"
 	"godwit.dev/godwit/internal/store"
-	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/store/space"
 	"godwit.dev/godwit/internal/wire/http1"
 )
@@ -38,22 +43,45 @@ const ExitStatus = 75
 // cell is the only one so far: it has all shards.
 const cell = 0
 
-// stopTime bounds how long a node takes to stop.
-const stopTime = 20 * time.Second
+// Bounds of how long what a node serves takes to stop, and of how long requests under way
+// may take then.
+const (
+	stopTime   = 20 * time.Second
+	finishTime = 2 * time.Second
+)
 
 // Peer is a node as the others know it.
 type Peer struct {
-	Name  string `json:"name"`
-	URL   string `json:"url"`   // where it answers clients and peers
-	Route string `json:"route"` // where its log speaks to the others': an address on loopback
+	Name    string `json:"name"`
+	URL     string `json:"url"`     // where it answers clients; may be empty of others
+	Route   string `json:"route"`   // where its log speaks to the others'
+	Address string `json:"address"` // where it answers peers
 }
 
 // Node says which of the nodes a process is.
 type Node struct {
-	Name    string `json:"name"`
-	Peers   []Peer `json:"peers"`  // all nodes, this one among them, in an order that is the same everywhere
-	Secret  string `json:"secret"` // that the nodes know each other by
-	RootKey string `json:"rootKey"`
+	Name     string `json:"name"`
+	Peers    []Peer `json:"peers"`  // all nodes, this one among them, in an order that is the same everywhere
+	Secret   string `json:"secret"` // that the nodes know each other by, on one machine
+	Identity string `json:"-"`      // directory of the certificate that they know each other by instead
+	RootKey  string `json:"rootKey"`
+	LogLimit uint64 `json:"logLimit"` // see node.Options
+}
+
+// network is how the node reaches the others.
+func (n *Node) network() (*peer.Network, error) {
+	if n.Identity == "" {
+		return peer.Loopback(n.Secret), nil
+	}
+	var names []string
+	for _, p := range n.Peers {
+		names = append(names, p.Name)
+	}
+	id, err := ca.Load(n.Identity, n.Name, names, clock.System.Now)
+	if err != nil {
+		return nil, err
+	}
+	return peer.Secured(id), nil
 }
 
 // rank is the node's place among the peers; -1: it is none of them.
@@ -68,15 +96,25 @@ func (n *Node) rank() int {
 
 // part is a node that runs.
 type part struct {
-	cfg   config.Config
-	node  Node
-	log   *slog.Logger
-	root  *seal.Root
-	full  func() bool
-	self  Peer
-	cells atomic.Pointer[node.Node] // nil: the log cannot be read yet
-	inner atomic.Pointer[inner]     // nil: this node serves nothing
-	front *front
+	cfg    config.Config
+	node   Node
+	log    *slog.Logger
+	root   *seal.Root
+	self   Peer
+	rank   int
+	net    *peer.Network
+	front  *front
+	record replog.Log
+
+	full   atomic.Pointer[space.Guard]     // of the disk; nil: the store is not open
+	cells  atomic.Pointer[node.Node]       // nil: the log cannot be read yet, or there is no store
+	source atomic.Pointer[snapshot.Source] // nil: as cells
+	copied atomic.Pointer[copied]          // nil: no store is copied
+	inner  atomic.Pointer[inner]           // nil: this node serves nothing
+
+	stopping atomic.Bool   // the process is to end
+	leaving  atomic.Bool   // it has another node own the state
+	left     chan struct{} // told that it shall; capacity 1
 }
 
 // inner is the server of the node that owns the state.
@@ -89,75 +127,248 @@ type inner struct {
 // Run runs a node until ctx ends. It ends the process with ExitStatus if the node has to
 // be started again.
 func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since time.Time) error {
+	err := run(ctx, cfg, n, log, since)
+	if errors.Is(err, errLeft) {
+		log.Info("the process ends, to be started again", "node", n.Name)
+		os.Exit(ExitStatus)
+	}
+	return err
+}
+
+func run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since time.Time) error {
 	defer heap.Pace()()
 	rank := n.rank()
 	if rank < 0 {
 		return fmt.Errorf("the node %q is not in the list of nodes", n.Name)
 	}
 	log = log.With("node", n.Name)
-	p := &part{cfg: cfg, node: n, log: log, self: n.Peers[rank]}
+	p := &part{cfg: cfg, node: n, log: log, self: n.Peers[rank], rank: rank, left: make(chan struct{}, 1)}
 	var err error
+	if p.net, err = n.network(); err != nil {
+		return err
+	}
 	if p.root, err = bootstrap.ReadRootKey(n.RootKey); err != nil {
 		return fmt.Errorf("the root key cannot be read: %w", err)
 	}
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp", cfg.Listen)
-	if err != nil {
-		return fmt.Errorf("cannot listen on %s: %w", cfg.Listen, err)
-	}
-	p.front = newFront(p)
-	serving := http1.New(&http.Server{Handler: p.front, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10})
-	go func() { _ = serving.Serve(l) }() // it ends with the process, or below
-	defer func() { _ = serving.Close() }()
-
-	st, guard, err := p.openStore()
+	l, err := p.listen(ctx)
 	if err != nil {
 		return err
 	}
-	defer guard.Close()
-	defer func() { _ = st.Close() }() // what it lacks, the log has
-	p.full = guard.Low
+	if p.self.URL == "" {
+		p.self.URL = p.reachable(l.Addr())
+	}
+	peers, err := p.net.Listen(ctx, p.listensAt(p.self.Address))
+	if err != nil {
+		return errors.Join(fmt.Errorf("cannot listen for other nodes on %s: %w", p.self.Address, err), l.Close())
+	}
+	p.front = newFront(p)
+	defer p.answer(l, p.front)()
+	defer p.answer(peers, p.net.Only(http.HandlerFunc(p.front.ofPeer)))()
+	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
+		return fmt.Errorf("the data directory cannot be made: %w", err)
+	}
+	defer p.renew(ctx)()
+	context.AfterFunc(ctx, func() { p.stopping.Store(true) })
 
 	var routes []string
 	for _, peer := range n.Peers {
 		routes = append(routes, peer.Route)
 	}
 	js, err := jetstream.Start(ctx, jetstream.Options{
-		Cluster: "godwit", Node: n.Name, Dir: filepath.Join(cfg.Data, "log"), Listen: p.self.Route, Routes: routes, Secret: n.Secret, Logger: log,
+		Cluster: "godwit", Node: n.Name, Dir: filepath.Join(cfg.Data, "log"), Listen: p.listensAt(p.self.Route), Routes: routes,
+		TLS: p.net.Routes(), Secret: n.Secret, Logger: log,
 	})
 	if err != nil {
 		return err
 	}
 	defer js.Close()
-	journal, err := js.Log(ctx, cell)
-	if err != nil {
+	if p.record, err = js.Log(ctx, cell); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return err
 	}
+	log.Info("the node follows the log", "listen", l.Addr().String(), "data", cfg.Data, "took", clock.System.Now().Sub(since))
+	for ctx.Err() == nil {
+		err := p.follow(ctx)
+		switch {
+		case ctx.Err() != nil || errors.Is(err, errLeft):
+			return err
+		case errors.Is(err, replog.ErrTrimmed) || errors.Is(err, replica.ErrIncomplete) || errors.Is(err, store.ErrDamaged):
+			log.Warn("the store is replaced by a copy of another node's", "reason", err)
+			if err := p.reseed(ctx); err != nil {
+				return err
+			}
+		default:
+			p.failed(err)
+		}
+	}
+	return nil
+}
+
+// listen listens for clients, by TLS where the settings say so.
+func (p *part) listen(ctx context.Context) (net.Listener, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", p.cfg.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %w", p.cfg.Listen, err)
+	}
+	if p.cfg.TLSCert == "" {
+		return l, nil
+	}
+	files, err := certs.Open(certs.Options{Cert: p.cfg.TLSCert, Key: p.cfg.TLSKey, ClientCA: p.cfg.TLSClientCA, Logger: p.log})
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	context.AfterFunc(ctx, files.Watch())
+	return tls.NewListener(l, files.Config()), nil
+}
+
+// reachable is where clients reach the node that listens at an address, as far as it knows.
+func (p *part) reachable(at net.Addr) string {
+	host, port, err := net.SplitHostPort(at.String())
+	if err != nil {
+		return ""
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host, _, _ = net.SplitHostPort(p.self.Address)
+	}
+	if p.cfg.TLS() {
+		return "https://" + net.JoinHostPort(host, port)
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+// listensAt is where to listen for others that reach this node at an address: they may know
+// it by a name, or by an address that is not the machine's own.
+func (p *part) listensAt(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || p.node.Identity == "" {
+		return address
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
+		return address
+	}
+	return net.JoinHostPort("", port)
+}
+
+// renewTime is how often it is looked whether the node's certificate is to be renewed, or
+// was by somebody else.
+const renewTime = time.Minute
+
+// renew keeps the node's certificate good until it is stopped.
+func (p *part) renew(ctx context.Context) (stop func()) {
+	if p.node.Identity == "" {
+		return func() {}
+	}
+	ctx, stop = context.WithCancel(ctx)
+	var others []string
+	for _, peer := range p.node.Peers {
+		if peer.Name != p.node.Name {
+			others = append(others, peer.Address)
+		}
+	}
+	go func() {
+		for {
+			if err := p.net.KeepGood(ctx, others); err != nil {
+				p.log.Warn("the node's certificate", "reason", err)
+			}
+			if !pause(ctx, renewTime) {
+				return
+			}
+		}
+	}()
+	return stop
+}
+
+// answer answers at a listener until it is stopped.
+func (p *part) answer(l net.Listener, h http.Handler) (stop func()) {
+	s := http1.New(&http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10})
+	go func() { _ = s.Serve(l) }() // it ends when it is closed
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), finishTime)
+		defer cancel()
+		_ = s.Shutdown(ctx) // what is not through by then is cut off
+		_ = s.Close()
+	}
+}
+
+// follow has the node's replica follow the log until ctx ends, and the node serve where it
+// comes to own the state, or until the store is of no use any more.
+func (p *part) follow(ctx context.Context) (err error) {
+	st, guard, err := p.openStore()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if p.leaving.Load() {
+			return // what served is not stopped, and reads it still; the process ends
+		}
+		_ = st.Close() // what it lacks, the log has
+		guard.Close()
+	}()
 	cells, err := node.Open(node.Options{
-		Name: n.Name, Instance: uuid.NewString(), Rank: rank, Cell: cell, Log: journal, Store: st, Logger: log,
-		Own: p.own, Failed: p.failed, Trim: p.front.trimmable,
+		Name: p.node.Name, Instance: uuid.NewString(), Rank: p.rank, Cell: cell, Log: p.record, Store: st, Logger: p.log,
+		Own: p.own, MayFound: p.mayFound, Members: p.front.members, LogLimit: p.node.LogLimit,
 	})
 	if err != nil {
 		return err
 	}
+	source, err := snapshot.NewSource(p.cfg.Data, cells.Checkpoint, clock.System)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = source.Close() }() // the next start removes what is left
+	p.full.Store(guard)
 	p.cells.Store(cells)
+	p.source.Store(source)
+	defer p.source.Store(nil)
+	defer func() {
+		if !p.leaving.Load() { // else requests are handed on until the process ends
+			p.cells.Store(nil)
+		}
+	}()
+
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	over := make(chan struct{})
-	go func() {
-		cells.Run(running)
-		close(over)
-	}()
-	log.Info("the node follows the log", "listen", l.Addr().String(), "data", cfg.Data, "took", clock.System.Now().Sub(since))
-
-	<-ctx.Done()
-	log.Info("stopping", "reason", context.Cause(ctx))
-	err = p.stop(context.WithoutCancel(ctx))
-	cancel()
-	<-over
+	over := make(chan error, 1)
+	go func() { over <- cells.Run(running) }()
+	end := func() {
+		cancel()
+		if reason := <-over; reason != nil {
+			p.log.Debug("the log was not followed to the end", "reason", reason)
+		}
+	}
+	for err == nil {
+		select {
+		case <-p.left:
+			reason := p.handOver(ctx)
+			if errors.Is(reason, errNoHeir) {
+				p.log.Warn("the node goes on as the owner", "reason", reason)
+				continue
+			}
+			if reason != nil {
+				p.log.Warn("whether another node owns the state is not known", "reason", reason)
+			}
+			end()
+			return errLeft
+		case <-ctx.Done():
+			p.log.Info("stopping", "reason", context.Cause(ctx))
+			err = p.stop(context.WithoutCancel(ctx))
+			end()
+			return err
+		case err = <-over:
+		}
+	}
+	if p.leaving.Load() {
+		return errLeft
+	}
+	if errors.Is(err, store.ErrDamaged) {
+		err = errors.Join(err, snapshot.Condemn(p.cfg.Data, err))
+	}
+	if cells.Owner() != nil { // what it serves can't be dropped without the process
+		p.failed(err)
+	}
 	return err
 }
 
@@ -169,25 +380,13 @@ func (p *part) stop(ctx context.Context) error {
 	if in == nil {
 		return nil
 	}
+	err := p.handOver(ctx)
+	if err == nil {
+		return nil
+	}
+	p.log.Info("no other node takes over: all that is under way is ended first", "reason", err)
 	p.front.closing.Store(true)
 	return in.server.Stop(ctx)
-}
-
-// openStore opens the replica's store.
-func (p *part) openStore() (st *pebble.Store, guard *space.Guard, err error) {
-	if err := os.MkdirAll(p.cfg.Data, 0o700); err != nil {
-		return nil, nil, fmt.Errorf("the data directory cannot be made: %w", err)
-	}
-	guard, err = space.Open(p.cfg.Data, space.Options{Logger: p.log})
-	if err != nil {
-		return nil, nil, err
-	}
-	st, err = pebble.Open(filepath.Join(p.cfg.Data, "store"), pebble.Options{Logger: p.log, OnDiskFull: guard.Release})
-	if err != nil {
-		guard.Close()
-		return nil, nil, err
-	}
-	return st, guard, nil
 }
 
 // own starts the server of the state that the node has come to own.
@@ -199,7 +398,7 @@ func (p *part) own(ctx context.Context, owner *replica.Owner) error {
 		cfg.PublicURL = p.self.URL
 	}
 	s := server.New(cfg, p.log, func(ctx context.Context, deps server.Deps) (server.Parts, error) {
-		deps.World.Store = func() (store.Store, func() bool, error) { return owner, p.full, nil }
+		deps.World.Store = func() (store.Store, func() bool, error) { return owner, p.full.Load().Low, nil }
 		deps.World.Root, deps.World.Replicated, deps.World.Exit = p.root, true, p.failed
 		return server.Assemble(ctx, deps)
 	})
@@ -214,6 +413,9 @@ func (p *part) own(ctx context.Context, owner *replica.Owner) error {
 // failed ends the process: what it has in memory counts for nothing any more, and what it
 // has on its disk is a replica's.
 func (p *part) failed(err error) {
+	if p.leaving.Load() {
+		select {} // it was replaced, as was asked for: whoever has met that has nothing to answer
+	}
 	if errors.Is(err, replica.ErrReplaced) {
 		p.log.Warn("another node owns the state now; the process ends, to be started again", "reason", err)
 	} else {

@@ -3,6 +3,7 @@ package clustered
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -18,17 +19,30 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/cluster/node"
+	"godwit.dev/godwit/internal/cluster/snapshot"
+	"godwit.dev/godwit/internal/config"
 )
 
 // Times and sizes of the front.
 const (
 	ownerTime  = 15 * time.Second // how long a request waits for somebody who owns the state
 	replayable = 2 << 20          // bytes of a body that is kept, to be sent to another owner
-	idlePeers  = 1024             // connections to a peer that are kept
 )
 
-// forwardedHeader says that a peer has handed a request on: it is not handed on again.
-const forwardedHeader = "X-Godwit-Forwarded"
+// What a peer says of a request that it hands on: by which node, for which client's
+// address, and whether that came by TLS. They count only where peers alone can ask.
+const (
+	forwardedHeader = "X-Godwit-Forwarded"
+	sourceHeader    = "X-Godwit-Source"
+	secureHeader    = "X-Godwit-Secure"
+)
+
+// ofPeers are these headers.
+var ofPeers = []string{forwardedHeader, sourceHeader, secureHeader}
+
+// ofProxies are headers that say that a request has come through a proxy, which the guard
+// looks at, and which httputil.ReverseProxy drops.
+var ofProxies = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
 
 // paths of what every node answers by itself.
 const (
@@ -42,17 +56,18 @@ type front struct {
 	part    *part
 	proxies map[string]*httputil.ReverseProxy // by the name of the peer
 	closing atomic.Bool
+	metrics http.Handler
+	busy    atomic.Int64 // requests under way that this process answers
 }
 
 func newFront(p *part) *front {
 	f := &front{part: p, proxies: map[string]*httputil.ReverseProxy{}}
-	dialer := &net.Dialer{Timeout: time.Second}
-	transport := &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: idlePeers, IdleConnTimeout: time.Minute, DisableCompression: true}
+	f.metrics = newMetrics(func(ctx context.Context) Status { return f.status(ctx, true) })
 	for _, peer := range p.node.Peers {
 		if peer.Name == p.node.Name {
 			continue
 		}
-		target, err := url.Parse(peer.URL)
+		target, err := url.Parse(p.net.URL(peer.Address))
 		if err != nil {
 			continue // it is never found to be there
 		}
@@ -60,9 +75,18 @@ func newFront(p *part) *front {
 			Rewrite: func(r *httputil.ProxyRequest) {
 				r.SetURL(target)
 				r.Out.Host = r.In.Host // as the caller has signed it
+				for _, name := range ofProxies {
+					if values, ok := r.In.Header[name]; ok {
+						r.Out.Header[name] = values
+					}
+				}
 				r.Out.Header.Set(forwardedHeader, p.node.Name)
+				r.Out.Header.Set(sourceHeader, r.In.RemoteAddr)
+				if r.In.TLS != nil {
+					r.Out.Header.Set(secureHeader, "yes")
+				}
 			},
-			Transport: transport, FlushInterval: -1,
+			Transport: p.net, FlushInterval: -1,
 			ModifyResponse: func(r *http.Response) error {
 				if r.StatusCode == http.StatusMisdirectedRequest {
 					return errNotOwner
@@ -88,19 +112,77 @@ type (
 
 var errNotOwner = errors.New("the peer does not own the state")
 
-// ServeHTTP implements http.Handler.
+// ServeHTTP implements http.Handler, for clients.
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	for _, name := range ofPeers {
+		r.Header.Del(name)
+	}
 	switch r.URL.Path {
-	case clusterPath:
+	case clusterPath, metricsPath:
+		if f.part.cfg.Production && !config.IsLocal(r.RemoteAddr) {
+			http.Error(w, "on the machine itself, or by godwit cluster status --dir", http.StatusForbidden)
+			return
+		}
+		if r.URL.Path == metricsPath {
+			f.metrics.ServeHTTP(w, r)
+			return
+		}
 		f.cluster(w, r)
+	case stepDownPath:
+		if f.part.cfg.Production || r.Header.Get(operatorHeader) == "" {
+			http.Error(w, "by godwit cluster step-down", http.StatusForbidden)
+			return
+		}
+		f.stepDown(w, r)
 	case healthPath:
 		_, _ = io.WriteString(w, "{\"status\":\"ok\"}\n")
 	case readyPath:
 		f.ready(w)
 	default:
-		f.serve(w, r)
+		f.serve(w, r, false)
 	}
 }
+
+// ofPeer answers peers: requests that they hand on, and what they ask themselves.
+func (f *front) ofPeer(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get(forwardedHeader) == "" {
+		f.asked(w, r)
+		return
+	}
+	r.RemoteAddr = r.Header.Get(sourceHeader)
+	r.TLS = nil
+	if r.Header.Get(secureHeader) != "" {
+		r.TLS = &tls.ConnectionState{HandshakeComplete: true}
+	}
+	for _, name := range ofPeers {
+		r.Header.Del(name)
+	}
+	f.serve(w, r, true)
+}
+
+// asked answers what peers ask themselves.
+func (f *front) asked(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Path == clusterPath:
+		f.cluster(w, r)
+	case r.URL.Path == metricsPath:
+		f.metrics.ServeHTTP(w, r)
+	case r.URL.Path == stepDownPath:
+		f.stepDown(w, r)
+	case within(r.URL.Path, snapshot.Path):
+		source := f.part.source.Load()
+		if source == nil {
+			http.Error(w, "this node has no store to copy", http.StatusServiceUnavailable)
+			return
+		}
+		source.ServeHTTP(w, r)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// within reports that a path is dir or below it.
+func within(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
 
 func (f *front) ready(w http.ResponseWriter) {
 	if cells := f.part.cells.Load(); cells != nil && !f.closing.Load() {
@@ -113,11 +195,11 @@ func (f *front) ready(w http.ResponseWriter) {
 }
 
 // serve has the owner of the state answer, this process or a peer. A request that has
-// surely not been carried out waits for whoever is the owner next.
-func (f *front) serve(w http.ResponseWriter, r *http.Request) {
+// surely not been carried out waits for whoever is the owner next. One that a peer has
+// handed on is not handed on again.
+func (f *front) serve(w http.ResponseWriter, r *http.Request, forwarded bool) {
 	ctx, cancel := context.WithTimeout(r.Context(), ownerTime)
 	defer cancel()
-	forwarded := r.Header.Get(forwardedHeader) != ""
 	body, whole := keep(r)
 	for {
 		cells := f.part.cells.Load()
@@ -129,6 +211,9 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		state, changed := cells.State()
+		if whole { // a peer may have read it, and not answered
+			r.Body = io.NopCloser(bytes.NewReader(body))
+		}
 		switch {
 		case state.Own && state.Serving && !f.closing.Load():
 			if in := f.part.inner.Load(); in != nil {
@@ -139,9 +224,6 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusMisdirectedRequest)
 			return
 		case !state.Own && state.Owner != "":
-			if whole {
-				r.Body = io.NopCloser(bytes.NewReader(body))
-			}
 			done, sure := f.forward(w, r, state.Owner)
 			if done {
 				return
@@ -224,6 +306,8 @@ func (f *front) forward(w http.ResponseWriter, r *http.Request, owner string) (d
 // local answers from this process: once it is confirmed to be the owner still, unless a
 // commit has said so.
 func (f *front) local(w http.ResponseWriter, r *http.Request, in *inner) {
+	f.busy.Add(1)
+	defer f.busy.Add(-1)
 	in.handler.ServeHTTP(&confirming{
 		ResponseWriter: w, request: r, commits: commits(r), confirm: func() error { return in.owner.Confirm(r.Context()) },
 	}, r)

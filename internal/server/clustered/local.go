@@ -35,9 +35,12 @@ const (
 	steadyTime  = 10 * time.Second // after which an end is not taken for one more of a row
 )
 
-// routesBehind is how far behind the port of a node the one of its log is: given ones, as
+// How far behind the port of a node those of its log and for its peers are: given ones, as
 // they have to be free whenever a node is started again.
-const routesBehind = 10
+const (
+	routesBehind = 10
+	peersBehind  = 20
+)
 
 // nodeFile is what a node's process is told, in its directory.
 const nodeFile = "node.json"
@@ -45,6 +48,7 @@ const nodeFile = "node.json"
 // Local is a cluster on one machine, for trying it out.
 type Local struct {
 	Nodes          int
+	LogLimit       uint64 // see node.Options
 	Config         config.Config
 	Args           []string // of this process: those of the nodes' are these, and more
 	Stdout, Stderr io.Writer
@@ -102,8 +106,8 @@ func (l *Local) prepare() ([]Node, error) {
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return nil, fmt.Errorf("--nodes: nodes speak to each other without TLS, on loopback only, and --listen is %s", l.Config.Listen)
 	}
-	if port+routesBehind+l.Nodes > 1<<16 {
-		return nil, fmt.Errorf("--listen: nodes take ports up to %d behind it, and there are none behind %d", routesBehind+l.Nodes-1, port)
+	if port+peersBehind+l.Nodes > 1<<16 {
+		return nil, fmt.Errorf("--listen: nodes take ports up to %d behind it, and there are none behind %d", peersBehind+l.Nodes-1, port)
 	}
 	root, err := filepath.Abs(filepath.Join(l.Config.Data, bootstrap.DevRootKey))
 	if err != nil {
@@ -112,7 +116,8 @@ func (l *Local) prepare() ([]Node, error) {
 	var peers []Peer
 	for i := range l.Nodes {
 		peers = append(peers, Peer{
-			Name: strconv.Itoa(i + 1), URL: "http://" + net.JoinHostPort(host, strconv.Itoa(port+i)), Route: net.JoinHostPort("127.0.0.1", strconv.Itoa(port+routesBehind+i)),
+			Name: strconv.Itoa(i + 1), URL: "http://" + net.JoinHostPort(host, strconv.Itoa(port+i)),
+			Route: net.JoinHostPort("127.0.0.1", strconv.Itoa(port+routesBehind+i)), Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port+peersBehind+i)),
 		})
 	}
 	if err := l.makeRoot(root); err != nil {
@@ -121,7 +126,7 @@ func (l *Local) prepare() ([]Node, error) {
 	secret := rand.Text()
 	nodes := make([]Node, l.Nodes)
 	for i := range nodes {
-		nodes[i] = Node{Name: peers[i].Name, Peers: peers, Secret: secret, RootKey: root}
+		nodes[i] = Node{Name: peers[i].Name, Peers: peers, Secret: secret, RootKey: root, LogLimit: l.LogLimit}
 		dir := l.dir(&nodes[i])
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("the data directory cannot be made (--data): %w", err)
@@ -145,7 +150,7 @@ func (l *Local) makeRoot(path string) error {
 		return fmt.Errorf("the data directory cannot be made (--data): %w", err)
 	}
 	if _, err := os.Stat(filepath.Join(l.Config.Data, "store")); err == nil {
-		return fmt.Errorf("--data: %s is the data of one node, and cannot be made a cluster's yet: choose another directory", l.Config.Data)
+		return fmt.Errorf("--data: %s is the data of one node: choose another directory, or run godwit cluster convert --data %s", l.Config.Data, l.Config.Data)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -218,12 +223,12 @@ func (l *Local) banner(ctx context.Context, nodes []Node) {
 	first := nodes[0].Peers[0].URL
 	for {
 		for _, peer := range nodes[0].Peers {
-			s, err := Ask(ctx, peer.URL, false)
+			s, err := (&Asking{URL: peer.URL}).Status(ctx)
 			if err != nil {
 				continue
 			}
 			for _, n := range s.Nodes {
-				if n.State != "serving" {
+				if n.State != serving {
 					continue
 				}
 				var urls []string

@@ -7,8 +7,11 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strconv"
 	"sync"
 	"time"
+
+	"godwit.dev/godwit/internal/cluster/node"
 )
 
 // askTime bounds how long a peer is asked how it stands.
@@ -25,13 +28,30 @@ type NodeStatus struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
 	PID  int    `json:"pid,omitempty"`
-	// State is "serving" (the owner), "taking over", "following", "catching up",
-	// "joining" (the log has no majority yet) or "unreachable".
+	// Process is what the log calls the node's process.
+	Process string `json:"process,omitempty"`
+	// State is one of those below.
 	State   string `json:"state"`
 	Number  uint64 `json:"number"`  // of the latest record that its replica has
 	Lag     uint64 `json:"lag"`     // records behind the most advanced replica that answered
 	Durable uint64 `json:"durable"` // position in the log up to which its disk has all
+	Needs   uint64 `json:"needs"`   // position from which on it needs the log, or who copies its store does
+	// What it has copied of another node's store, and the size of that, in bytes.
+	Copied int64 `json:"copied,omitempty"`
+	ToCopy int64 `json:"toCopy,omitempty"`
 }
+
+// States of a node.
+const (
+	serving     = "serving" // it is the owner
+	takingOver  = "taking over"
+	following   = "following"
+	catchingUp  = "catching up"
+	copying     = "copying" // another node's store
+	joining     = "joining" // the log has no majority yet
+	stopping    = "stopping"
+	unreachable = "unreachable"
+)
 
 // CellStatus is how a part of the state stands.
 type CellStatus struct {
@@ -40,28 +60,48 @@ type CellStatus struct {
 	Epoch  uint64 `json:"epoch"`
 	Number uint64 `json:"number"`
 	Lag    uint64 `json:"lag"` // of the replica that is most behind, of those that answered
+	// What the log has: positions, and about how many bytes on a node's disk, as of some
+	// seconds ago.
+	LogFirst uint64 `json:"logFirst"`
+	LogLast  uint64 `json:"logLast"`
+	LogBytes uint64 `json:"logBytes"`
 }
+
+func cellName(cell int) string { return strconv.Itoa(cell) }
 
 // own is how this node stands, and what it knows of the cell.
 func (f *front) own() (NodeStatus, CellStatus) {
 	p := f.part
-	n := NodeStatus{Name: p.node.Name, URL: p.self.URL, PID: os.Getpid(), State: "joining"}
+	n := NodeStatus{Name: p.node.Name, URL: p.self.URL, PID: os.Getpid(), State: joining}
 	s, ok := f.stateOf()
 	if !ok {
+		if copied := p.copied.Load(); copied != nil {
+			n.State, n.Copied, n.ToCopy = copying, copied.done, copied.all
+		}
 		return n, CellStatus{Cell: cell}
 	}
-	n.Number, n.Durable = s.Number, s.Durable
+	n.Process = s.Process
+	n.Number, n.Durable, n.Needs = s.Number, s.Durable, s.Durable+1
+	if source := p.source.Load(); source != nil {
+		if position, ok := source.Position(); ok {
+			n.Needs = min(n.Needs, position+1)
+		}
+	}
 	switch {
 	case s.Own && s.Serving:
-		n.State = "serving"
+		n.State = serving
 	case s.Own:
-		n.State = "taking over"
+		n.State = takingOver
+	case p.stopping.Load():
+		n.State = stopping
 	case s.Behind:
-		n.State = "catching up"
+		n.State = catchingUp
 	default:
-		n.State = "following"
+		n.State = following
 	}
-	return n, CellStatus{Cell: cell, Owner: s.Owner, Epoch: s.Epoch, Number: s.Number}
+	return n, CellStatus{
+		Cell: cell, Owner: s.Owner, Epoch: s.Epoch, Number: s.Number, LogFirst: s.Log.First, LogLast: s.Log.Last, LogBytes: s.Log.Bytes,
+	}
 }
 
 // cluster answers how the cluster stands, as this node finds it; with local=1 the node
@@ -77,24 +117,25 @@ func (f *front) cluster(w http.ResponseWriter, r *http.Request) {
 }
 
 func (f *front) status(ctx context.Context, peers bool) Status {
+	p := f.part
 	n, c := f.own()
 	if !peers {
 		return Status{Nodes: []NodeStatus{n}, Cells: []CellStatus{c}}
 	}
-	status := Status{Nodes: make([]NodeStatus, len(f.part.node.Peers)), Cells: []CellStatus{c}}
+	status := Status{Nodes: make([]NodeStatus, len(p.node.Peers)), Cells: []CellStatus{c}}
 	var mu sync.Mutex
 	var asking sync.WaitGroup
-	for i, peer := range f.part.node.Peers {
+	for i, peer := range p.node.Peers {
 		if peer.Name == n.Name {
 			status.Nodes[i] = n
 			continue
 		}
 		asking.Go(func() {
-			asked, err := Ask(ctx, peer.URL, true)
+			asked, err := p.ask(ctx, peer)
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil || len(asked.Nodes) != 1 || len(asked.Cells) != 1 {
-				status.Nodes[i] = NodeStatus{Name: peer.Name, URL: peer.URL, State: "unreachable"}
+				status.Nodes[i] = NodeStatus{Name: peer.Name, URL: peer.URL, State: unreachable}
 				return
 			}
 			status.Nodes[i] = asked.Nodes[0]
@@ -109,7 +150,7 @@ func (f *front) status(ctx context.Context, peers bool) Status {
 		head.Number = max(head.Number, n.Number)
 	}
 	for i := range status.Nodes {
-		if n := &status.Nodes[i]; n.State != "unreachable" {
+		if n := &status.Nodes[i]; n.State != unreachable {
 			n.Lag = head.Number - n.Number
 			head.Lag = max(head.Lag, n.Lag)
 		}
@@ -117,37 +158,27 @@ func (f *front) status(ctx context.Context, peers bool) Status {
 	return status
 }
 
-// trimmable is the position below which every node's own disk has all of the log; 0 where
-// a node does not answer.
-func (f *front) trimmable(ctx context.Context) (below uint64) {
-	for i, n := range f.status(ctx, true).Nodes {
-		if n.State == "unreachable" || n.State == "joining" {
-			return 0
+// members tells how far all nodes' own disks have come.
+func (f *front) members(ctx context.Context) (all []node.Member) {
+	for _, n := range f.status(ctx, true).Nodes {
+		m := node.Member{Known: n.Needs > 0}
+		if m.Known {
+			m.Durable = n.Needs - 1
 		}
-		if i == 0 || n.Durable+1 < below {
-			below = n.Durable + 1
-		}
+		all = append(all, m)
 	}
-	return below
+	return all
 }
 
-// Ask asks a node how its cluster stands; alone: only how it does itself.
-func Ask(ctx context.Context, url string, alone bool) (s Status, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 4*askTime)
-	if alone {
-		cancel()
-		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), askTime)
-	}
-	defer cancel()
-	path := url + clusterPath
-	if alone {
-		path += "?local=1"
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, path, nil)
+// ask asks a peer how it stands.
+func (p *part) ask(ctx context.Context, peer Peer) (Status, error) { return askAlone(ctx, p.net, peer) }
+
+func ask(ctx context.Context, client *http.Client, url string) (s Status, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return s, err
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := client.Do(r)
 	if err != nil {
 		return s, err
 	}

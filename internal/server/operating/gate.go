@@ -126,6 +126,11 @@ func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*caller.Caller,
 			return who, nil
 		}
 	}
+	return g.signer(w, r)
+}
+
+// signer finds out who has signed a request.
+func (g *Gate) signer(w http.ResponseWriter, r *http.Request) (*caller.Caller, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		return nil, fmt.Errorf("the body cannot be read: %w", err)

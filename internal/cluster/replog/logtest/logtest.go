@@ -217,10 +217,23 @@ func testTrim(ctx context.Context, t *testing.T, l replog.Log) {
 		t.Errorf("Read of what was trimmed: %v", err)
 	}
 	reads(ctx, t, reader(ctx, t, l, 4), 4, "record 3")
+	size := func() (bytes uint64) {
+		t.Helper()
+		if err := available(ctx, func() (err error) { bytes, err = l.Size(ctx); return err }); err != nil {
+			t.Fatal(err)
+		}
+		return bytes
+	}
+	if before := size(); before < 7*uint64(len("record 0")) {
+		t.Errorf("seven records take %d bytes", before)
+	}
 	if err := available(ctx, func() error { return l.Trim(ctx, 11) }); err != nil {
 		t.Fatal(err)
 	}
 	ends(ctx, t, l, 11, 10)
+	if left := size(); left != 0 {
+		t.Errorf("no records take %d bytes", left)
+	}
 	appended(t, l, "further", 11)
 	reads(ctx, t, reader(ctx, t, l, 11), 11, "further")
 }

@@ -150,6 +150,20 @@ func (n *Node) Ends(context.Context) (first, last uint64, err error) {
 	return c.first, c.first + uint64(len(c.records)) - 1, nil
 }
 
+// Size implements replog.Log.
+func (n *Node) Size(context.Context) (bytes uint64, err error) {
+	c := n.cluster
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n.cut {
+		return 0, replog.ErrUnavailable
+	}
+	for _, r := range c.records {
+		bytes += uint64(len(r))
+	}
+	return bytes, nil
+}
+
 // Trim implements replog.Log.
 func (n *Node) Trim(_ context.Context, below uint64) error {
 	c := n.cluster

@@ -63,12 +63,38 @@ export async function ask<T>(method: string, path: string, params: Record<string
 
 export const v1 = "/_godwit/v1/";
 
+// at is the address of a path of the API.
+const at = (path: string) => (path.startsWith("/") ? path : v1 + path);
+
 export function get<T>(path: string, params: Record<string, Value> = {}, abort?: AbortSignal): Promise<T> {
-  return ask<T>("GET", v1 + path, params, undefined, abort);
+  return ask<T>("GET", at(path), params, undefined, abort);
 }
 
 export function post<T>(path: string, body: unknown): Promise<T> {
-  return ask<T>("POST", v1 + path, {}, body);
+  return ask<T>("POST", at(path), {}, body);
+}
+
+// offered are the paths that the server's own document of the API has; null until it is read.
+const offered = signal<Set<string> | null>(null);
+
+// has reports whether the server offers a path of the API: what it does not is not shown.
+export function has(path: string): boolean {
+  return offered.value === null || offered.value.has(at(path));
+}
+
+// either is the first path, if the server offers it, or else the second: of a version before.
+export function either(path: string, before: string): string {
+  return has(path) ? path : before;
+}
+
+// discover reads what the server offers.
+export async function discover() {
+  try {
+    const document = await get<{ paths?: Record<string, unknown> }>("openapi.json");
+    if (document?.paths) offered.value = new Set(Object.keys(document.paths));
+  } catch {
+    offered.value = null; // each page tells of what it lacks
+  }
 }
 
 export async function openSession() {

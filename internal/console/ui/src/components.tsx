@@ -153,7 +153,7 @@ export function Table<T>({ caption, columns, rows, keyOf, sorted, onSort }: {
   onSort?: (by: string) => void;
 }) {
   return (
-    <div class="scroll" role="region" aria-label={caption} tabIndex={0}>
+    <div class="scroll" role="group" aria-label={caption} tabIndex={0}>
       <table>
         <caption class="unseen">{caption}</caption>
         <thead>

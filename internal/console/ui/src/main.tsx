@@ -1,6 +1,6 @@
 import { h, Fragment, render, type ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { openSession, reached, session } from "./api";
+import { discover, has, openSession, reached, session } from "./api";
 import { A, Empty, notice, Page, Trouble } from "./components";
 import { place } from "./router";
 import { Safe } from "./text";
@@ -10,7 +10,6 @@ import { SignIn, SignedIn } from "./pages/session";
 import { TopicPage, TopicsPage } from "./pages/topics";
 import { SubscriptionPage, SubscriptionsPage } from "./pages/subscriptions";
 import { DeadLettersPage } from "./pages/deadletters";
-import { JobPage, JobsPage } from "./pages/jobs";
 import { PolicyPage } from "./pages/policy";
 import { FilterPage } from "./pages/filter";
 import { FunctionPage, FunctionsPage } from "./pages/functions";
@@ -28,8 +27,6 @@ const pages: Record<string, [title: string, page: ComponentType]> = {
   subscriptions: ["Subscriptions", SubscriptionsPage],
   subscription: ["Subscription", SubscriptionPage],
   "dead-letters": ["Dead letters", DeadLettersPage],
-  jobs: ["Jobs", JobsPage],
-  job: ["Job", JobPage],
   policy: ["Delivery policy", PolicyPage],
   filter: ["Filter policy", FilterPage],
   functions: ["Functions", FunctionsPage],
@@ -46,13 +43,18 @@ const pages: Record<string, [title: string, page: ComponentType]> = {
 
 const menu: [group: string, entries: [page: string, name: string][]][] = [
   ["See", [["", "Overview"], ["topics", "Topics"], ["subscriptions", "Subscriptions"], ["queues", "Queues"], ["functions", "Functions"], ["topology", "Topology"]]],
-  ["Mend", [["dead-letters", "Dead letters"], ["policy", "Policy simulator"], ["jobs", "Jobs"]]],
+  ["Mend", [["dead-letters", "Dead letters"], ["policy", "Policy simulator"]]],
   ["Watch", [["metrics", "Metrics"], ["alarms", "Alarms"], ["logs", "Logs"], ["tail", "Live tail"]]],
   ["Server", [["clock", "Clock and faults"], ["identity", "Identity"], ["settings", "Settings"]]],
 ];
 
+// needs is the path of the API that a page is about.
+const needs: Record<string, string> = { "dead-letters": "dead-letters", policy: "policy-plan", filter: "filter-test", metrics: "metrics", alarms: "alarms", logs: "log-groups", tail: "events", identity: "identity", settings: "settings" };
+
+const offers = (page: string) => !needs[page] || has(needs[page]);
+
 // above is the entry of the menu that a page belongs to.
-const above: Record<string, string> = { queue: "queues", topic: "topics", subscription: "subscriptions", delivery: "subscriptions", filter: "subscriptions", function: "functions", job: "jobs" };
+const above: Record<string, string> = { queue: "queues", topic: "topics", subscription: "subscriptions", delivery: "subscriptions", filter: "subscriptions", function: "functions" };
 
 function Menu() {
   const [open, setOpen] = useState(false);
@@ -65,11 +67,11 @@ function Menu() {
         <button type="button" class="menu-button" aria-expanded={open} aria-controls="menu" onClick={() => setOpen(!open)}>Menu</button>
       </div>
       <div id="menu" class="entries">
-        {menu.map(([group, entries]) => (
+        {menu.filter(([, entries]) => entries.some(([page]) => offers(page))).map(([group, entries]) => (
           <div>
             <p class="group" id={"menu-" + group}>{group}</p>
             <ul aria-labelledby={"menu-" + group}>
-              {entries.map(([page, name]) => (
+              {entries.filter(([page]) => offers(page)).map(([page, name]) => (
                 <li class={page === now ? "current" : undefined}><A page={page}>{name}</A></li>
               ))}
             </ul>
@@ -101,6 +103,10 @@ function App() {
   const main = useRef<HTMLElement>(null);
   const open = () => openSession().then(() => setError(null), setError);
   useEffect(() => void open(), []);
+  const inside = session.value !== null && (!session.value.required || !!session.value.user);
+  useEffect(() => {
+    if (inside) void discover();
+  }, [inside]);
   const { page } = place.value;
   const found = pages[page];
   useEffect(() => {
@@ -124,7 +130,9 @@ function App() {
       <Menu />
       <main id="content" ref={main} tabIndex={-1}>
         {reached.value ? null : <p class="trouble" role="alert">The server does not answer. What is shown may be old.</p>}
-        {Shown ? <Shown key={page + "?" + (place.value.params.arn ?? "")} /> : (
+        {Shown && !offers(page) ? (
+          <Page title={found[0]}><Empty><p>This server does not offer that. <A page="">To the overview.</A></p></Empty></Page>
+        ) : Shown ? <Shown key={page + "?" + (place.value.params.arn ?? "")} /> : (
           <Page title="Not found"><Empty><p>There is no such page. <A page="">To the overview.</A></p></Empty></Page>
         )}
       </main>

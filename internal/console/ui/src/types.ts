@@ -26,7 +26,7 @@ export interface Overview {
   counts: Record<string, number>;
   messages: { visible: number; inFlight: number; delayed: number };
   owed: { due: number; waiting: number; inFlight: number };
-  rates: Record<string, number>;
+  rates: Record<string, number> | null;
   worst: { arn: string; kind: string; name: string; messages: number; oldestAgeSeconds: number | null }[];
   attention: Attention[];
   asOf: string;
@@ -37,7 +37,6 @@ export interface Queue {
   name: string;
   region: string;
   account: string;
-  url?: string;
   fifo: boolean;
   encrypted: boolean;
   createdAt: string;
@@ -46,7 +45,8 @@ export interface Queue {
   delayed: number;
   messages: number;
   oldestAgeSeconds: number | null;
-  rates?: { sent: number; received: number; deleted: number };
+  rates?: { sent: number; received: number; deleted: number } | null;
+  problem?: string | null;
   deadLetterQueue: string | null;
   maxReceiveCount: number | null;
   deadLetterSources: number;
@@ -59,7 +59,7 @@ export interface QueueDetail extends Queue {
   totals?: Record<string, number>;
   sources?: string[];
   subscriptions?: string[];
-  mappings?: { id: string; function: string; enabled: boolean }[];
+  mappings?: { id: string; function: string; state: string }[];
 }
 
 export interface Topic {
@@ -68,9 +68,9 @@ export interface Topic {
   fifo: boolean;
   displayName?: string;
   subscriptions: number;
-  paused: number;
+  pending: number;
   owed: number;
-  rates?: { published: number };
+  rates?: { published: number } | null;
 }
 
 export interface TopicDetail extends Topic {
@@ -112,12 +112,22 @@ export interface Subscription {
   lastAttempt: Attempt | null;
 }
 
+export interface EffectivePolicy {
+  numRetries: number;
+  numNoDelayRetries: number;
+  numMinDelayRetries: number;
+  numMaxDelayRetries: number;
+  minDelaySeconds: number;
+  maxDelaySeconds: number;
+  backoffFunction: string;
+}
+
 export interface SubscriptionDetail extends Subscription {
   attributes?: Record<string, string>;
   filterPolicy?: string | null;
   filterPolicyScope?: string;
   deliveryPolicy?: string | null;
-  effectivePolicy?: unknown;
+  effectivePolicy?: EffectivePolicy | null;
   throttlePerSecond?: number | null;
   redrivePolicy?: string | null;
 }
@@ -142,7 +152,7 @@ export interface Ahead {
 }
 
 export interface Schedule {
-  madeSoFar: number;
+  made: number;
   retriesTotal: number;
   endsAt: string | null;
   expiresAt: string | null;
@@ -186,59 +196,43 @@ export interface Message {
 }
 
 export interface DeadGroup {
-  key: string;
   from: string;
   kind: string;
   cause: string;
   count: number;
   oldestAt: string | null;
   newestAt: string | null;
-  position?: string;
+  position: string;
 }
 
-export interface Job {
+export interface Redrive {
   id: string;
-  kind: string;
-  queue?: string;
-  subscription?: string;
-  to?: string;
-  where?: Record<string, unknown>;
-  perSecond?: number | null;
+  queue: string;
+  to: string | null;
+  perSecond: number | null;
   state: string;
-  by?: string;
-  createdAt: string;
-  finishedAt: string | null;
+  done: number;
+  total: number;
+  startedAt: string;
+  error: string | null;
+}
+
+export interface MessagePage {
+  messages: Message[];
   scanned: number;
   total: number;
-  matched: number;
-  done: number;
-  failed: number;
-  error: string | null;
-  etaSeconds?: number | null;
-}
-
-export interface Publication {
-  messageId: string;
-  at: string;
-  topic: string;
-  sizeBytes: number;
-  subject: string | null;
-  group: string | null;
-  attributes?: Attribute[] | null;
-  body: string;
-  bodyEncoding: string;
-  bodyTruncated?: boolean;
-  outcome?: { matched: number; filteredOut: number; delivered: number };
+  unreadable: number;
+  next: string | null;
 }
 
 export interface Plan {
   valid: boolean;
   error: string | null;
-  retries: number;
-  totalSeconds: number;
-  phases: { name: string; retries: number; from: number; to: number; minDelaySeconds: number; maxDelaySeconds: number }[] | null;
-  attempts: { retry: number; phase: string; delaySeconds: number; afterSeconds: number; count?: number }[] | null;
-  backlog: { owed: number; wouldEndAt: string | null } | null;
+  policy: (EffectivePolicy & { totalSeconds: number }) | null;
+  maxPerSecond: number | null;
+  phases: { name: string; retries: number; fromSeconds: number; untilSeconds: number; shortestDelaySeconds: number; longestDelaySeconds: number }[] | null;
+  steps: { retry: number; count: number; phase: string; delaySeconds: number; fromSeconds: number; untilSeconds: number }[] | null;
+  backlog: { owed: number; attempts: number; secondsAtMax: number | null } | null;
 }
 
 export interface Fn {
@@ -254,12 +248,12 @@ export interface Fn {
   due: number;
   waiting: number;
   inFlight: number;
-  oldestAgeSeconds: number | null;
-  mappings: number | { id: string; source: string; state: string; batchSize: number }[];
+  oldestAgeSeconds?: number | null;
+  mappings: number;
 }
 
 export interface Topology {
-  nodes: { arn: string; kind: string; name: string; messages: number | null; state: string }[];
+  nodes: { arn: string; kind: string; name: string; messages: number | null }[];
   edges: { from: string; to: string; kind: string; arn: string; state: string; rate: number | null; owed: number | null }[];
   truncated: boolean;
   asOf: string;

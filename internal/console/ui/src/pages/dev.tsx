@@ -1,6 +1,6 @@
 import { h, Fragment } from "preact";
 import { useState } from "preact/hooks";
-import { post, useData } from "../api";
+import { has, post, useData } from "../api";
 import { Act, Arn, Empty, Facts, Field, Page, Section, Shown, State, Sure, Table, tell } from "../components";
 import { place } from "../router";
 import { count, Safe, span, Time } from "../text";
@@ -15,10 +15,10 @@ interface Reading {
 const jumps = [1, 10, 60, 600, 3600, 6 * 3600, 86400, 7 * 86400, 23 * 86400, 25 * 86400];
 
 export function ClockPage() {
-  const clock = useData<Reading>("clock", {}, 1000);
+  const clock = useData<Reading>("/_godwit/clock", {}, 1000);
   const [stop, setStop] = useState(2);
   const advance = (by: string) => async () => {
-    const moved = await post<{ now: string; ran: number; error?: string }>("clock", { advance: by });
+    const moved = await post<{ now: string; ran: number; error?: string }>("/_godwit/clock", { advance: by });
     clock.reload();
     return moved.error ? moved.error : `${count(moved.ran)} timers ran. It is ${moved.now}.`;
   };
@@ -45,17 +45,17 @@ export function ClockPage() {
         </Shown>
       </Section>
       <Faults />
-      <Reset />
+      {has("reset") ? <Reset /> : null}
     </Page>
   );
 }
 
 function Faults() {
-  const faults = useData<{ faults: { arn: string; fault: string }[] }>("faults", {}, 3000);
+  const faults = useData<{ faults: { arn: string; fault: string }[] }>("/_godwit/faults", {}, 3000);
   const [arn, setArn] = useState(place.value.params.arn ?? "");
   const [fault, setFault] = useState("unavailable");
   const set = (on: string, what: string) => async () => {
-    await post("faults", { arn: on, fault: what });
+    await post("/_godwit/faults", { arn: on, fault: what });
     faults.reload();
     return what === "none" ? "It works again." : "It fails from now on.";
   };

@@ -1,17 +1,25 @@
 import { h, Fragment } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { post, useData } from "../api";
-import { A, Act, Arn, Empty, Field, Page, Section, State, Table, Trouble } from "../components";
+import { get, has, post, useData } from "../api";
+import { A, Act, Arn, Empty, Field, nameOf, Page, Section, State, Table, Trouble } from "../components";
 import { place } from "../router";
 import { count, Safe, Time } from "../text";
-import type { SubscriptionDetail } from "../types";
+import type { Attribute, MessagePage, SubscriptionDetail } from "../types";
+import type { Subscriptions } from "./subscriptions";
 
 interface Tested {
   valid: boolean;
   error: string | null;
-  results: { messageId: string; at?: string | null; matches: boolean; why?: string }[] | null;
+  results: boolean[] | null;
   matched: number;
-  tested: number;
+}
+
+// Sample is a message that a filter is tried on.
+interface Sample {
+  id: string;
+  at: string | null;
+  body: string;
+  attributes: { name: string; type: string; value: string }[];
 }
 
 export function FilterPage() {
@@ -20,11 +28,11 @@ export function FilterPage() {
   const topic = place.value.params.topic ?? sub.data?.topic ?? "";
   const wait = subscription && !sub.data;
   return (
-    <Page what="Filter policy" title={<Arn arn={subscription ?? topic} short />}>
+    <Page what="Filter policy" title={topic || subscription ? <Arn arn={subscription ?? topic} short /> : "Filter policy"}>
       <Trouble error={sub.error} />
       {wait ? null : topic ? (
-        <Editor key={subscription + (sub.data?.filterPolicy ?? "")} topic={topic} subscription={subscription} kept={sub.data?.filterPolicy ?? ""} keptScope={sub.data?.filterPolicyScope || "MessageAttributes"} saved={sub.reload} />
-      ) : <Empty><p>A filter is tested on what a topic was sent of late. <A page="topics">Choose a topic.</A></p></Empty>}
+        <Editor key={subscription + (sub.data?.filterPolicy ?? "")} topic={topic} of={sub.data} saved={sub.reload} />
+      ) : <Empty><p>A filter is tested on what a topic's queues hold. <A page="topics">Choose a topic.</A></p></Empty>}
     </Page>
   );
 }
@@ -37,37 +45,75 @@ function laid(text: string): string {
   }
 }
 
-function Editor({ topic, subscription, kept, keptScope, saved }: { topic: string; subscription?: string; kept: string; keptScope: string; saved: () => void }) {
+const most = 100;
+
+// samples are the latest messages of a queue, as they were published to the topic.
+async function samples(queue: string): Promise<Sample[]> {
+  const page = await get<MessagePage>("messages", { arn: queue, limit: most, bodyBytes: 65536 });
+  return (page.messages ?? []).filter((m) => !m.refused && !m.bodyTruncated && m.bodyEncoding === "utf-8").map((m) => {
+    const plain = (m.attributes ?? []).map(({ name, type, value }: Attribute) => ({ name, type, value }));
+    const own = { id: m.messageId, at: m.sentAt, body: m.body, attributes: plain };
+    try { // one that was not delivered raw is in an envelope
+      const outer = JSON.parse(m.body) as { Type?: string; MessageId?: string; Message?: string; Timestamp?: string; MessageAttributes?: Record<string, { Type: string; Value: string }> };
+      if (outer.Type !== "Notification" || typeof outer.Message !== "string") return own;
+      return {
+        id: outer.MessageId ?? m.messageId, at: outer.Timestamp ?? m.sentAt, body: outer.Message,
+        attributes: Object.entries(outer.MessageAttributes ?? {}).map(([name, a]) => ({ name, type: a.Type, value: a.Value })),
+      };
+    } catch {
+      return own;
+    }
+  });
+}
+
+function Editor({ topic, of, saved }: { topic: string; of?: SubscriptionDetail; saved: () => void }) {
+  const subscription = of?.arn;
+  const kept = of?.filterPolicy ?? "";
   const [text, setText] = useState(laid(kept || "{}"));
-  const [scope, setScope] = useState(keptScope);
-  const [own, setOwn] = useState(false);
+  const [scope, setScope] = useState(of?.filterPolicyScope || "MessageAttributes");
+  const feeds = useData<Subscriptions>("subscriptions", { topic, protocol: "sqs", limit: 100 }, 0);
+  const queues = [...new Set([...(feeds.data?.subscriptions ?? []).map((s) => s.endpointArn ?? ""), of?.deadLetterQueue ?? ""])].filter((q) => q);
+  const [chosen, setChosen] = useState("");
+  const from = chosen || (has("messages") ? queues[0] : "") || "own";
   const [body, setBody] = useState('{"status":"confirmed"}');
   const [attributes, setAttributes] = useState('{"status":"confirmed"}');
-  const [tested, setTested] = useState<Tested | null>(null);
+  const [messages, setMessages] = useState<Sample[]>([]);
+  const [tested, setTested] = useState<{ said: Tested; on: Sample[] } | null>(null);
   const [error, setError] = useState<Error | null>(null);
   const turn = useRef(0);
+  useEffect(() => {
+    setError(null);
+    if (from === "own") setMessages([]);
+    else samples(from).then(setMessages, setError);
+  }, [from]);
   useEffect(() => {
     const mine = ++turn.current;
     const timer = setTimeout(async () => {
       try {
-        let on: object = { topic };
-        if (own) on = { messages: [{ body, attributes: attributesOf(attributes) }] };
-        const said = await post<Tested>("filter-test", { filterPolicy: text, scope, ...on });
-        if (mine === turn.current) {
-          setTested(said);
-          setError(null);
-        }
+        const on = from === "own" ? [{ id: "yours", at: null, body, attributes: attributesOf(attributes) }] : messages;
+        const said = await post<Tested>("filter-test", { filterPolicy: text, scope, messages: on.map((m) => ({ body: m.body, attributes: m.attributes })) });
+        if (mine !== turn.current) return;
+        setTested({ said, on });
+        setError(null);
       } catch (err) {
         if (mine === turn.current) setError(err as Error);
       }
     }, 200);
     return () => clearTimeout(timer);
-  }, [text, scope, topic, own, body, attributes]);
-  const save = async (policy: string | null) => {
-    await post("subscription/attributes", { subscription, filterPolicy: policy, ...(policy === null ? {} : { filterPolicyScope: scope }) });
+  }, [text, scope, from, messages, body, attributes]);
+  const set = (name: string, value: string) => post("subscription/attribute", { subscription, name, value });
+  const save = async () => {
+    if (scope !== of?.filterPolicyScope) await set("FilterPolicyScope", scope);
+    await set("FilterPolicy", text);
     saved();
-    return policy === null ? "Without a filter: everything is delivered." : "Saved. It holds for what is published from now on.";
+    return "Saved. It holds for what is published from now on.";
   };
+  const remove = async () => {
+    await set("FilterPolicy", "");
+    saved();
+    return "Without a filter: everything is delivered.";
+  };
+  const said = tested?.said;
   return (
     <>
       <Section title="Policy" hint="It is tested while you type, and changes nothing until it is saved.">
@@ -80,31 +126,40 @@ function Editor({ topic, subscription, kept, keptScope, saved }: { topic: string
               </select>
             )}
           </Field>
-          {subscription ? <Act kind="main" disabled={!tested?.valid} run={() => save(text)}>Save filter</Act> : null}
-          {subscription && kept ? <Act confirm="Deliver everything to this endpoint?" run={() => save(null)}>Remove filter</Act> : null}
+          {subscription ? <Act kind="main" disabled={!said?.valid} run={save}>Save filter</Act> : null}
+          {subscription && kept ? <Act confirm="Deliver everything to this endpoint?" run={remove}>Remove filter</Act> : null}
           {subscription ? <A class="button" page="subscription" params={{ arn: subscription }}>Back</A> : null}
         </div>
-        {tested && !tested.valid ? <p class="trouble" role="alert"><Safe text={tested.error ?? "This policy is not valid."} max={1000} /></p> : null}
+        {said && !said.valid ? <p class="trouble" role="alert"><Safe text={said.error ?? "This policy is not valid."} max={1000} /></p> : null}
       </Section>
-      <Section title="Tested on" actions={<label class="check"><input type="checkbox" checked={own} onChange={(e) => setOwn(e.currentTarget.checked)} /> a message of your own</label>}>
+      <Section title="Tested on">
+        <Field label="Messages">
+          {(id) => (
+            <select id={id} value={from} onChange={(e) => setChosen(e.currentTarget.value)}>
+              {has("messages") ? queues.map((q) => <option value={q}>of {nameOf(q)}, as the topic sent them</option>) : null}
+              <option value="own">one of your own</option>
+            </select>
+          )}
+        </Field>
         <Trouble error={error} />
-        {own ? (
+        {from === "own" ? (
           <div class="fields">
             <Field label="Body">{(id) => <textarea id={id} value={body} spellcheck={false} onInput={(e) => setBody(e.currentTarget.value)} />}</Field>
             <Field label="Attributes, as JSON">{(id) => <textarea id={id} value={attributes} spellcheck={false} onInput={(e) => setAttributes(e.currentTarget.value)} />}</Field>
           </div>
         ) : null}
-        {tested?.valid ? (
+        {said?.valid && tested ? (
           <>
-            <p aria-live="polite"><strong>{count(tested.matched)} of {count(tested.tested)}</strong> {own ? "match" : "messages that the topic was sent of late match"}.</p>
-            {tested.results?.length ? (
-              <Table caption="Results" rows={tested.results} keyOf={(r) => r.messageId + r.at} columns={[
-                { name: "message", cell: (r) => <code><Safe text={r.messageId || "yours"} /></code> },
-                { name: "published", cell: (r) => <Time at={r.at} /> },
-                { name: "matches", cell: (r) => <State of={r.matches ? "ok" : "no"} /> },
-                { name: "why", cell: (r) => <Safe text={r.why} max={300} /> },
+            <p aria-live="polite"><strong>{count(said.matched)} of {count(tested.on.length)}</strong> come through.</p>
+            {tested.on.length ? (
+              <Table caption="Results" rows={tested.on.map((m, i) => ({ ...m, through: said.results?.[i] }))} keyOf={(m) => m.id} columns={[
+                { name: "message", cell: (m) => <code><Safe text={m.id} /></code> },
+                { name: "published", cell: (m) => <Time at={m.at} /> },
+                { name: "comes through", cell: (m) => <State of={m.through ? "ok" : "no"} /> },
+                { name: "attributes", cell: (m) => <Safe text={m.attributes.map((a) => a.name + "=" + a.value).join(", ")} max={200} /> },
+                { name: "body", cell: (m) => <Safe text={m.body} max={120} /> },
               ]} />
-            ) : own ? null : <Empty><p>The topic was sent nothing of late. Publish something, or test a message of your own.</p></Empty>}
+            ) : <Empty><p>That queue holds nothing now. Publish something, choose another queue, or test a message of your own.</p></Empty>}
           </>
         ) : null}
       </Section>

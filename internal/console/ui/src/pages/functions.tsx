@@ -1,5 +1,5 @@
 import { h, Fragment } from "preact";
-import { useData } from "../api";
+import { has, useData } from "../api";
 import { A, Arn, Empty, Facts, Filter, nameOf, Page, Pager, Section, Shown, State, Table, Tiles } from "../components";
 import { place } from "../router";
 import { count, Safe, span, Time } from "../text";
@@ -21,7 +21,6 @@ export function FunctionsPage() {
               { name: "state", cell: (f) => <State of={f.state} /> },
               { name: "events that wait", number: true, cell: (f) => count(f.events) },
               { name: "in flight", number: true, cell: (f) => count(f.inFlight) },
-              { name: "oldest", number: true, cell: (f) => span(f.oldestAgeSeconds) },
               { name: "memory", number: true, cell: (f) => f.memoryMB + " MB" },
               { name: "timeout", number: true, cell: (f) => span(f.timeoutSeconds) },
             ]} />
@@ -41,6 +40,8 @@ interface FnDetail extends Fn {
   tags?: Record<string, string>;
   versions?: number;
   aliases?: { name: string; version: string }[];
+  sources?: { id: string; source: string; state: string; batchSize: number }[];
+  logGroup?: string;
   deadLetter?: string | null;
   onFailure?: string | null;
   onSuccess?: string | null;
@@ -52,8 +53,8 @@ export function FunctionPage() {
   return (
     <Page what="Function" title={<Safe text={nameOf(arn)} />} actions={
       <>
-        <A class="button" page="logs" params={{ group: "/aws/lambda/" + nameOf(arn) }}>Logs</A>
-        <A class="button" page="metrics" params={{ arn }}>Metrics</A>
+        {has("log-events") ? <A class="button" page="logs" params={{ group: fn.data?.logGroup || "/aws/lambda/" + nameOf(arn) }}>Logs</A> : null}
+        {has("metrics") ? <A class="button" page="metrics" params={{ arn }}>Metrics</A> : null}
         <A class="button" page="topology" params={{ root: arn }}>Topology</A>
       </>
     }>
@@ -83,8 +84,8 @@ export function FunctionPage() {
               <Named of={f.tags} title="Tags" />
             </Section>
             <Section title="Reads from">
-              {Array.isArray(f.mappings) && f.mappings.length ? (
-                <Table caption="Event sources" rows={f.mappings} keyOf={(m) => m.id} columns={[
+              {f.sources?.length ? (
+                <Table caption="Event sources" rows={f.sources} keyOf={(m) => m.id} columns={[
                   { name: "source", cell: (m) => <Arn arn={m.source} short /> },
                   { name: "state", cell: (m) => <State of={m.state} /> },
                   { name: "batch", number: true, cell: (m) => count(m.batchSize) },

@@ -1,5 +1,5 @@
 import { h, Fragment } from "preact";
-import { useData } from "../api";
+import { has, useData } from "../api";
 import { A, Arn, Empty, Facts, nameOf, Page, Section, Shown, State, Table, Tiles } from "../components";
 import { count, rate, Safe, span, Time } from "../text";
 import type { Overview } from "../types";
@@ -82,7 +82,7 @@ export function OverviewPage() {
 }
 
 function AttentionLink({ kind, arn }: { kind: string; arn: string }) {
-  if (kind === "dead-letters") return <A page="dead-letters" params={{ queue: arn }}><Safe text={nameOf(arn)} /></A>;
+  if (kind === "dead-letters" && has("dead-letters")) return <A page="dead-letters" params={{ queue: arn }}><Safe text={nameOf(arn)} /></A>;
   return <Arn arn={arn} short />;
 }
 

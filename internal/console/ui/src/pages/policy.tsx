@@ -3,8 +3,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { post, useData } from "../api";
 import { A, Act, Arn, Empty, Facts, Field, Page, Section, Table, Trouble } from "../components";
 import { place } from "../router";
-import { count, Safe, span, Time } from "../text";
-import type { Plan, SubscriptionDetail, TopicDetail } from "../types";
+import { count, Safe, span } from "../text";
+import type { EffectivePolicy, Plan, SubscriptionDetail, TopicDetail } from "../types";
 
 // limit is the longest that SNS lets a policy of an HTTP/S endpoint go on, in seconds.
 const limit = 3600;
@@ -67,7 +67,7 @@ export function PolicyPage() {
   );
 }
 
-function begin(kept: string, effective: unknown, ofTopic: boolean): string {
+function begin(kept: string, effective: EffectivePolicy | null | undefined, ofTopic: boolean): string {
   if (kept) {
     try {
       return JSON.stringify(JSON.parse(kept), null, 2);
@@ -75,12 +75,13 @@ function begin(kept: string, effective: unknown, ofTopic: boolean): string {
       return kept;
     }
   }
-  if (effective && typeof effective === "object" && "healthyRetryPolicy" in effective) return JSON.stringify(effective, null, 2);
-  return withRetry({}, standard, ofTopic);
+  if (!effective) return withRetry({}, standard, ofTopic);
+  const { minDelaySeconds: minDelayTarget, maxDelaySeconds: maxDelayTarget, numRetries, numNoDelayRetries, numMinDelayRetries, numMaxDelayRetries, backoffFunction } = effective;
+  return withRetry({}, { numRetries, numNoDelayRetries, minDelayTarget, numMinDelayRetries, maxDelayTarget, numMaxDelayRetries, backoffFunction }, ofTopic);
 }
 
 function Editor({ kept, effective, subscription, topic, ofTopic, protocol, saved }: {
-  kept: string; effective: unknown; subscription?: string; topic?: string; ofTopic: boolean; protocol: string; saved: () => void;
+  kept: string; effective: EffectivePolicy | null | undefined; subscription?: string; topic?: string; ofTopic: boolean; protocol: string; saved: () => void;
 }) {
   const managed = protocol !== "http" && protocol !== "https";
   const [text, setText] = useState(() => begin(kept, effective, ofTopic));
@@ -91,7 +92,7 @@ function Editor({ kept, effective, subscription, topic, ofTopic, protocol, saved
     const mine = ++turn.current;
     const timer = setTimeout(async () => {
       try {
-        const made = await post<Plan>("policy-plan", { protocol, policy: managed ? null : text, ...(subscription ? { subscription } : {}) });
+        const made = await post<Plan>("policy-plan", { protocol, policy: managed ? "" : text, ...(subscription ? { subscription } : {}) });
         if (mine === turn.current) {
           setPlan(made);
           setError(null);
@@ -107,8 +108,7 @@ function Editor({ kept, effective, subscription, topic, ofTopic, protocol, saved
     if (parsed) setText(withRetry(parsed.all, { ...parsed.retry, [name]: value }, ofTopic));
   };
   const save = async () => {
-    if (ofTopic) await post("topic/attributes", { topic, deliveryPolicy: text });
-    else await post("subscription/attributes", { subscription, deliveryPolicy: text });
+    await post("subscription/attribute", { subscription, name: "DeliveryPolicy", value: text });
     saved();
     return "Saved. What waits already is tried by the new policy from its next failure on.";
   };
@@ -139,7 +139,7 @@ function Editor({ kept, effective, subscription, topic, ofTopic, protocol, saved
             </details>
             {subscription || topic ? (
               <div class="actions">
-                <Act kind="main" disabled={!plan?.valid || text === kept} run={save}>Save policy</Act>
+                {ofTopic ? <p class="hint">To keep it: <code>aws sns set-topic-attributes --attribute-name DeliveryPolicy</code></p> : <Act kind="main" disabled={!plan?.valid || text === kept} run={save}>Save policy</Act>}
                 <A class="button" page={ofTopic ? "topic" : "subscription"} params={{ arn: subscription ?? topic }}>Back</A>
               </div>
             ) : null}
@@ -155,36 +155,37 @@ function Editor({ kept, effective, subscription, topic, ofTopic, protocol, saved
 }
 
 function Simulated({ plan, http }: { plan: Plan; http: boolean }) {
-  const share = Math.min(plan.totalSeconds / limit, 1) * 100;
+  const total = plan.policy?.totalSeconds ?? 0, retries = plan.policy?.numRetries ?? 0;
+  const share = Math.min(total / limit, 1) * 100;
   return (
     <>
       <Facts of={[
-        ["retries", <strong>{count(plan.retries)}</strong>],
-        ["given up after", <strong>{span(plan.totalSeconds)}</strong>],
-        ["today's backlog", plan.backlog ? plan.backlog.owed ? <>{count(plan.backlog.owed)} messages; if nothing is delivered, the last is given up at <Time at={plan.backlog.wouldEndAt} /></> : "nothing waits" : null],
+        ["retries", <strong>{count(retries)}</strong>],
+        ["given up after", <strong>{span(total)}</strong>],
+        ["today's backlog", plan.backlog ? plan.backlog.owed ? <>{count(plan.backlog.owed)} messages, which cost {count(plan.backlog.attempts)} attempts if none succeeds{plan.backlog.secondsAtMax ? <>; one attempt at each takes {span(plan.backlog.secondsAtMax)} at {count(plan.maxPerSecond)} a second</> : null}</> : "nothing waits" : null],
       ]} />
       {http ? (
         <div>
-          <p class="hint" id="budget">{count(Math.round(plan.totalSeconds))} of {count(limit)} seconds that a policy may take</p>
-          <div class={plan.totalSeconds > limit ? "meter over" : "meter"} role="meter" aria-labelledby="budget" aria-valuemin={0} aria-valuemax={limit} aria-valuenow={Math.min(Math.round(plan.totalSeconds), limit)}><div style={{ width: share + "%" }} /></div>
+          <p class="hint" id="budget">{count(Math.round(total))} of {count(limit)} seconds that a policy may take</p>
+          <div class={total > limit ? "meter over" : "meter"} role="meter" aria-labelledby="budget" aria-valuemin={0} aria-valuemax={limit} aria-valuenow={Math.min(Math.round(total), limit)}><div style={{ width: share + "%" }} /></div>
         </div>
       ) : null}
       <Delays plan={plan} />
       <Table caption="Phases" rows={plan.phases ?? []} keyOf={(f) => f.name} columns={[
         { name: "phase", cell: (f) => f.name },
         { name: "retries", number: true, cell: (f) => count(f.retries) },
-        { name: "delay", number: true, cell: (f) => f.retries === 0 ? "–" : f.minDelaySeconds === f.maxDelaySeconds ? span(f.minDelaySeconds) : `${span(f.minDelaySeconds)} to ${span(f.maxDelaySeconds)}` },
+        { name: "delay", number: true, cell: (f) => f.retries === 0 ? "–" : f.shortestDelaySeconds === f.longestDelaySeconds ? span(f.shortestDelaySeconds) : `${span(f.shortestDelaySeconds)} to ${span(f.longestDelaySeconds)}` },
       ]} />
       <details>
         <summary>Each retry</summary>
-        <Table caption="Retries" rows={plan.attempts ?? []} keyOf={(a) => String(a.retry)} columns={[
-          { name: "retry", number: true, cell: (a) => a.count && a.count > 1 ? `${count(a.retry)} to ${count(a.retry + a.count - 1)}` : count(a.retry) },
+        <Table caption="Retries" rows={plan.steps ?? []} keyOf={(a) => String(a.retry)} columns={[
+          { name: "retry", number: true, cell: (a) => a.count > 1 ? `${count(a.retry)} to ${count(a.retry + a.count - 1)}` : count(a.retry) },
           { name: "phase", cell: (a) => a.phase },
           { name: "delay", number: true, cell: (a) => span(a.delaySeconds) },
-          { name: "after the first attempt", number: true, cell: (a) => span(a.afterSeconds) },
+          { name: "after the first attempt", number: true, cell: (a) => (a.count > 1 ? `${span(a.fromSeconds)} to ${span(a.untilSeconds)}` : span(a.fromSeconds)) },
         ]} />
       </details>
-      {plan.retries === 0 ? <Empty><p>There are no retries: whatever the first attempt says is final.</p></Empty> : null}
+      {retries === 0 ? <Empty><p>There are no retries: whatever the first attempt says is final.</p></Empty> : null}
     </>
   );
 }
@@ -193,17 +194,17 @@ const width = 900, height = 170, left = 46, bottom = 24;
 
 // Delays draws the delay before each retry.
 function Delays({ plan }: { plan: Plan }) {
-  const runs = plan.attempts ?? [];
+  const runs = plan.steps ?? [];
   if (runs.length === 0) return null;
   const last = runs[runs.length - 1];
-  const total = last.retry + (last.count ?? 1) - 1;
+  const total = last.retry + last.count - 1;
   const high = Math.max(...runs.map((r) => r.delaySeconds), 1);
   const x = (retry: number) => left + ((width - left - 10) * (retry - 1)) / Math.max(total, 1);
   const y = (delay: number) => height - bottom - ((height - bottom - 16) * delay) / high;
-  const path = runs.map((r, i) => `${i ? "L" : "M"}${x(r.retry).toFixed(1)} ${y(r.delaySeconds).toFixed(1)}H${x(r.retry + (r.count ?? 1)).toFixed(1)}`).join("");
+  const path = runs.map((r, i) => `${i ? "L" : "M"}${x(r.retry).toFixed(1)} ${y(r.delaySeconds).toFixed(1)}H${x(r.retry + r.count).toFixed(1)}`).join("");
   const bands: { phase: string; from: number; to: number }[] = [];
   for (const r of runs) {
-    const band = bands[bands.length - 1], to = r.retry + (r.count ?? 1);
+    const band = bands[bands.length - 1], to = r.retry + r.count;
     if (band?.phase === r.phase) band.to = to;
     else bands.push({ phase: r.phase, from: r.retry, to });
   }

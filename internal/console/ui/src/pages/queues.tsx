@@ -1,15 +1,15 @@
 import { h, Fragment } from "preact";
 import { useState } from "preact/hooks";
-import { get, useData } from "../api";
+import { get, has, useData } from "../api";
 import { A, Act, Arn, Body, Choice, Empty, exportTable, Facts, Filter, nameOf, Page, Pager, Section, Shown, State, Table, tell, Tiles, Trouble } from "../components";
 import { place, refine } from "../router";
 import { bytes, count, rate, Safe, span, Time } from "../text";
-import type { Message, Queue, QueueDetail } from "../types";
+import type { Message, MessagePage, Queue, QueueDetail } from "../types";
 
 export function QueuesPage() {
   const p = place.value.params;
   const queues = useData<{ queues: Queue[]; next: string | null; total: number | null }>("queues", {
-    search: p.search, sort: p.sort || "messages", kind: p.kind, nonEmpty: p.nonEmpty, cursor: p.cursor, limit: 100,
+    search: p.search, sort: p.sort || "name", kind: p.kind, nonEmpty: p.nonEmpty, cursor: p.cursor, limit: 100,
   });
   return (
     <Page title="Queues">
@@ -21,15 +21,15 @@ export function QueuesPage() {
       <Shown of={queues}>
         {(data) => data.queues?.length ? (
           <>
-            {data.total !== null && data.total !== undefined ? <p class="hint">{count(data.total)} queues</p> : null}
-            <Table caption="Queues" rows={data.queues} keyOf={(q) => q.arn} sorted={p.sort || "messages"} onSort={(by) => refine({ sort: by, cursor: "" })} columns={[
+            {data.total !== null && data.total !== undefined ? <p class="hint">{count(data.total)} queues{p.sort === "messages" ? "; most messages first, without those that are empty" : ""}</p> : null}
+            <Table caption="Queues" rows={data.queues} keyOf={(q) => q.arn} sorted={p.sort || "name"} onSort={(by) => refine({ sort: by, cursor: "" })} columns={[
               { name: "name", sort: "name", cell: (q) => <><Arn arn={q.arn} short />{q.deadLetterSources ? <span class="tag">dead letters</span> : null}{q.fifo ? <span class="tag">FIFO</span> : null}</> },
               { name: "messages", number: true, sort: "messages", cell: (q) => count(q.messages) },
               { name: "visible", number: true, cell: (q) => count(q.visible) },
               { name: "in flight", number: true, cell: (q) => count(q.inFlight) },
               { name: "delayed", number: true, cell: (q) => count(q.delayed) },
-              { name: "oldest", number: true, sort: "oldest", cell: (q) => span(q.oldestAgeSeconds) },
-              { name: "sent", number: true, sort: "sent", cell: (q) => rate(q.rates?.sent) },
+              { name: "oldest", number: true, cell: (q) => span(q.oldestAgeSeconds) },
+              { name: "sent", number: true, cell: (q) => rate(q.rates?.sent) },
               { name: "deleted", number: true, cell: (q) => rate(q.rates?.deleted) },
               { name: "dead letters go to", cell: (q) => <Arn arn={q.deadLetterQueue} short /> },
             ]} />
@@ -53,7 +53,7 @@ export function QueuePage() {
     <Page what="Queue" title={<Safe text={nameOf(arn)} />} actions={
       <>
         {dead ? <A class="button main" page="dead-letters" params={{ queue: arn }}>Dead-letter workbench</A> : null}
-        <A class="button" page="metrics" params={{ arn }}>Metrics</A>
+        {has("metrics") ? <A class="button" page="metrics" params={{ arn }}>Metrics</A> : null}
         <A class="button" page="topology" params={{ root: arn }}>Topology</A>
       </>
     }>
@@ -68,7 +68,7 @@ export function QueuePage() {
             <Section title="About">
               <Facts of={[
                 ["ARN", <Safe text={q.arn} />],
-                ["URL", q.url ? <Safe text={q.url} /> : null],
+                ["problem", q.problem ? <Safe text={q.problem} /> : null],
                 ["kind", q.fifo ? "FIFO" : "standard"],
                 ["encrypted", q.encrypted ? "yes" : "no"],
                 ["created", <Time at={q.createdAt} />],
@@ -84,7 +84,7 @@ export function QueuePage() {
           </>
         )}
       </Shown>
-      <Messages queue={arn} />
+      {has("messages") ? <Messages queue={arn} /> : null}
     </Page>
   );
 }
@@ -105,23 +105,15 @@ export function Named({ of, title }: { of: Record<string, string> | undefined | 
   );
 }
 
-interface Peeked {
-  messages: Message[];
-  scanned: number;
-  total: number;
-  next: string | null;
-  undecryptable?: number;
-}
-
 // Messages looks at what is in a queue, without any effect on it.
 function Messages({ queue }: { queue: string }) {
   const p = place.value.params;
-  const [page, setPage] = useState<Peeked | null>(null);
+  const [page, setPage] = useState<MessagePage | null>(null);
   const [error, setError] = useState<Error | null>(null);
   const look = async (cursor?: string | null) => {
     try {
       setError(null);
-      setPage(await get<Peeked>("queue/messages", { arn: queue, state: p.state, search: p.text, id: p.id, group: p.group, order: p.order, cursor, limit: 20 }));
+      setPage(await get<MessagePage>("messages", { arn: queue, state: p.state, search: p.text, id: p.id, group: p.group, cursor, limit: 20 }));
     } catch (err) {
       setError(err as Error);
     }
@@ -132,7 +124,6 @@ function Messages({ queue }: { queue: string }) {
         <Filter name="text" label="Body or attributes contain" />
         <Filter name="id" label="Message id" />
         <Choice name="state" label="State" options={[["", "any"], ["visible", "visible"], ["in-flight", "in flight"], ["delayed", "delayed"]]} />
-        <Choice name="order" label="First" options={[["", "oldest"], ["newest", "newest"]]} />
         <button type="submit" class="main">Look</button>
       </form>
       <Trouble error={error} />
@@ -140,7 +131,7 @@ function Messages({ queue }: { queue: string }) {
         <>
           <p class="hint" aria-live="polite">
             {count(page.messages?.length ?? 0)} shown{page.total !== undefined ? <>, {count(page.scanned)} of {count(page.total)} looked at</> : null}
-            {page.undecryptable ? <>; {count(page.undecryptable)} may not be decrypted by you</> : null}
+            {page.unreadable ? <>; {count(page.unreadable)} are damaged</> : null}
           </p>
           {page.messages?.length ? (
             <>
@@ -211,7 +202,7 @@ export function OneMessage({ queue, message }: { queue: string; message: Message
         ]} />
       ) : null}
       {m.refused ? <p class="trouble"><Safe text={m.refused} /></p> : <Body body={m.body} encoding={m.bodyEncoding} truncated={m.bodyTruncated} name={m.messageId} />}
-      {m.bodyTruncated ? <Act run={async () => { setWhole(await get<Message>("queue/message", { arn: queue, position: m.position })); tell("All of the body is shown."); }}>Load the whole body</Act> : null}
+      {m.bodyTruncated ? <Act run={async () => { setWhole(await get<Message>("message", { arn: queue, position: m.position })); tell("All of the body is shown."); }}>Load the whole body</Act> : null}
     </details>
   );
 }

@@ -1,11 +1,10 @@
 import { h, Fragment } from "preact";
-import { post, useData } from "../api";
+import { either, has, post, useData } from "../api";
 import { A, Act, Arn, Choice, Empty, Facts, Filter, nameOf, Page, Pager, Section, Shown, State, Table, Tiles } from "../components";
 import { place, refine } from "../router";
 import { count, Safe, span, Time } from "../text";
 import type { Attempt, Delivery, DeliveryDetail, Subscription, SubscriptionDetail } from "../types";
 import { Timeline } from "../timeline";
-import { JobPanel } from "./jobs";
 import { Named } from "./queues";
 
 export interface Subscriptions {
@@ -26,7 +25,7 @@ export function SubscriptionTable({ rows, sorted, onSort }: { rows: Subscription
       { name: "protocol", cell: (s) => s.protocol },
       { name: "state", cell: (s) => <State of={standing(s)} /> },
       { name: "owed", number: true, sort: "owed", cell: (s) => count(s.owed) },
-      { name: "oldest", number: true, sort: "oldest", cell: (s) => span(s.oldestAgeSeconds) },
+      { name: "oldest", number: true, cell: (s) => span(s.oldestAgeSeconds) },
       { name: "last answer", cell: (s) => <Answer of={s.lastAttempt} /> },
       { name: "topic", cell: (s) => <Arn arn={s.topic} short /> },
       { name: "dead letters go to", cell: (s) => <Arn arn={s.deadLetterQueue} short /> },
@@ -42,7 +41,7 @@ export function Answer({ of }: { of: Attempt | null | undefined }) {
 export function SubscriptionsPage() {
   const p = place.value.params;
   const found = useData<Subscriptions>("subscriptions", {
-    search: p.search, topic: p.topic, queue: p.queue, protocol: p.protocol, state: p.state, sort: p.sort || "owed", cursor: p.cursor, limit: 100,
+    search: p.search, topic: p.topic, endpoint: p.endpoint, protocol: p.protocol, state: p.state, sort: p.sort || "name", cursor: p.cursor, limit: 100,
   });
   return (
     <Page title="Subscriptions">
@@ -55,7 +54,8 @@ export function SubscriptionsPage() {
       <Shown of={found}>
         {(data) => data.subscriptions?.length ? (
           <>
-            <SubscriptionTable rows={data.subscriptions} sorted={p.sort || "owed"} onSort={(by) => refine({ sort: by, cursor: "" })} />
+            {p.sort === "owed" ? <p class="hint">Most owed first, without those that are owed nothing.</p> : null}
+            <SubscriptionTable rows={data.subscriptions} sorted={p.sort || "name"} onSort={(by) => refine({ sort: by, cursor: "" })} />
             <Pager next={data.next} />
           </>
         ) : (
@@ -74,7 +74,7 @@ export function SubscriptionPage() {
   const subscription = useData<SubscriptionDetail>("subscription", { arn }, 2000);
   const deliveries = useData<{ deliveries: Delivery[]; next: string | null }>("deliveries", { subscription: arn, state: p.state, cursor: p.cursor, limit: 50 }, 2000);
   const set = (verb: string, said: string) => async () => {
-    await post("subscription/" + verb, { subscription: arn });
+    await post(either("subscription/" + verb, "/_godwit/subscriptions/" + verb), { subscription: arn });
     subscription.reload();
     return said;
   };
@@ -86,9 +86,9 @@ export function SubscriptionPage() {
         {s?.state === "paused"
           ? <Act kind="main" run={set("resume", "Deliveries go on.")}>Resume deliveries</Act>
           : <Act kind="main" disabled={!s} run={set("pause", "Paused: what is published waits, and uses up no retries.")}>Pause deliveries</Act>}
-        <A class="button" page="policy" params={{ subscription: arn }}>Delivery policy</A>
-        <A class="button" page="filter" params={{ subscription: arn, topic: s?.topic }}>Filter policy</A>
-        <A class="button" page="metrics" params={{ arn }}>Metrics</A>
+        {has("policy-plan") ? <A class="button" page="policy" params={{ subscription: arn }}>Delivery policy</A> : null}
+        {has("filter-test") ? <A class="button" page="filter" params={{ subscription: arn, topic: s?.topic }}>Filter policy</A> : null}
+        {has("metrics") ? <A class="button" page="metrics" params={{ arn }}>Metrics</A> : null}
       </>
     }>
       <Shown of={subscription}>
@@ -118,13 +118,12 @@ export function SubscriptionPage() {
       </Section>
       <Section title="Deliveries" actions={
         <>
-          <Act disabled={!s || s.owed === 0} run={async () => { const made = await post<{ id: string }>("jobs", { kind: "retry", subscription: arn }); refine({ job: made.id }); return "All that waits is being made due."; }}>Retry all now</Act>
-          <A class="button" page="dead-letters" params={{ queue: s?.deadLetterQueue ?? "" }}>Dead letters</A>
+          <Act disabled={!s || s.owed === 0} run={() => retryAll(arn)}>Retry all now</Act>
+          {s?.deadLetterQueue ? <A class="button" page={has("dead-letters") ? "dead-letters" : "queue"} params={{ [has("dead-letters") ? "queue" : "arn"]: s.deadLetterQueue }}>Dead letters</A> : null}
         </>
       }>
-        {p.job ? <JobPanel id={p.job} /> : null}
         <form class="filters" onSubmit={(e) => e.preventDefault()}>
-          <Choice name="state" label="State" options={[["", "any"], ["pending", "pending"], ["in-flight", "in flight"], ["delivered", "delivered"], ["dead-letter", "dead letter"], ["dropped", "dropped"]]} />
+          <Choice name="state" label="State" options={[["", "any"], ["waiting", "not ended"], ["pending", "pending"], ["in-flight", "in flight"], ["finished", "ended"]]} />
         </form>
         <Shown of={deliveries}>
           {(data) => data.deliveries?.length ? (
@@ -138,8 +137,8 @@ export function SubscriptionPage() {
                 { name: "published", cell: (d) => <Time at={d.publishedAt} /> },
                 { name: "commands", cell: (d) => d.id ? (
                   <span class="actions">
-                    <Act run={async () => { await post("delivery/retry", { subscription: arn, id: d.id }); deliveries.reload(); return "It is tried now."; }}>Retry now</Act>
-                    <Act kind="danger" confirm={"Give up on message " + d.messageId + "?" + (s?.deadLetterQueue ? " It becomes a dead letter." : " It is lost: there is no dead-letter queue.")} run={async () => { await post("delivery/drop", { subscription: arn, id: d.id }); deliveries.reload(); return "Given up."; }}>Give up</Act>
+                    <Act run={async () => { await post(either("delivery/retry", "/_godwit/deliveries/retry"), { subscription: arn, id: d.id }); deliveries.reload(); return "It is tried now."; }}>Retry now</Act>
+                    <Act kind="danger" confirm={"Give up on message " + d.messageId + "?" + (s?.deadLetterQueue ? " It becomes a dead letter." : " It is lost: there is no dead-letter queue.")} run={async () => { await post(either("delivery/drop", "/_godwit/deliveries/drop"), { subscription: arn, id: d.id }); deliveries.reload(); return "Given up."; }}>Give up</Act>
                   </span>
                 ) : null },
               ]} />
@@ -172,9 +171,15 @@ export function SubscriptionPage() {
   );
 }
 
+// retryAll makes all that waits due.
+async function retryAll(subscription: string): Promise<string> {
+  const { retried } = await post<{ retried: number }>("/_godwit/deliveries/retry", { subscription, all: true });
+  return `${count(retried)} are tried now.`;
+}
+
 function DeliveryTimeline({ subscription, id, dead }: { subscription: string; id: string; dead?: string | null }) {
   const delivery = useData<DeliveryDetail>("delivery", { subscription, id }, 2000);
-  const clock = useData<{ now: string }>("clock", {}, 2000);
+  const clock = useData<{ now: string }>("/_godwit/clock", {}, 2000);
   if (delivery.error?.status === 404) return <Empty><p>This delivery has ended. <button type="button" class="link" onClick={() => refine({ delivery: "" })}>Show the next one.</button></p></Empty>;
   return (
     <Shown of={delivery}>

@@ -1,9 +1,9 @@
 import { h, Fragment } from "preact";
-import { useData } from "../api";
-import { A, Arn, Body, Empty, Facts, Filter, nameOf, Page, Pager, Section, Shown, Table, Tiles } from "../components";
+import { has, useData } from "../api";
+import { A, Arn, Empty, Facts, Filter, nameOf, Page, Pager, Section, Shown, Table, Tiles } from "../components";
 import { place } from "../router";
-import { bytes, count, rate, Safe, Time } from "../text";
-import type { Publication, Topic, TopicDetail } from "../types";
+import { count, rate, Safe } from "../text";
+import type { Topic, TopicDetail } from "../types";
 import { Named } from "./queues";
 import { SubscriptionTable, type Subscriptions } from "./subscriptions";
 
@@ -20,8 +20,8 @@ export function TopicsPage() {
           <>
             <Table caption="Topics" rows={data.topics} keyOf={(t) => t.arn} columns={[
               { name: "name", cell: (t) => <><Arn arn={t.arn} short />{t.fifo ? <span class="tag">FIFO</span> : null}</> },
-              { name: "subscriptions", number: true, cell: (t) => <A page="subscriptions" params={{ topic: t.arn }} label={"subscriptions of " + t.name}>{count(t.subscriptions)}</A> },
-              { name: "paused", number: true, cell: (t) => count(t.paused) },
+              { name: "subscriptions", number: true, cell: (t) => <A page="subscriptions" params={{ topic: t.arn }} label={count(t.subscriptions) + " subscriptions of " + t.name}>{count(t.subscriptions)}</A> },
+              { name: "not confirmed", number: true, cell: (t) => count(t.pending) },
               { name: "owed", number: true, cell: (t) => count(t.owed) },
               { name: "published", number: true, cell: (t) => rate(t.rates?.published) },
             ]} />
@@ -38,13 +38,12 @@ export function TopicsPage() {
 export function TopicPage() {
   const arn = place.value.params.arn ?? "";
   const topic = useData<TopicDetail>("topic", { arn });
-  const subscriptions = useData<Subscriptions>("subscriptions", { topic: arn, sort: "owed", limit: 50 });
-  const publishes = useData<{ publishes: Publication[] }>("publishes", { topic: arn, limit: 20 });
+  const subscriptions = useData<Subscriptions>("subscriptions", { topic: arn, sort: "name", limit: 50 });
   return (
     <Page what="Topic" title={<Safe text={nameOf(arn)} />} actions={
       <>
-        <A class="button" page="filter" params={{ topic: arn }}>Test a filter</A>
-        <A class="button" page="metrics" params={{ arn }}>Metrics</A>
+        {has("filter-test") ? <A class="button" page="filter" params={{ topic: arn }}>Test a filter</A> : null}
+        {has("metrics") ? <A class="button" page="metrics" params={{ arn }}>Metrics</A> : null}
         <A class="button" page="topology" params={{ root: arn }}>Topology</A>
       </>
     }>
@@ -52,9 +51,9 @@ export function TopicPage() {
         {(t) => (
           <>
             <Tiles of={[
-              ["subscriptions", count(t.subscriptions)], ["paused", count(t.paused)], ["owed", count(t.owed)], ["published", rate(t.rates?.published)],
+              ["subscriptions", count(t.subscriptions)], ["not confirmed", count(t.pending)], ["owed", count(t.owed)], ["published", rate(t.rates?.published)],
             ]} />
-            <Section title="About" actions={<A class="button" page="policy" params={{ topic: arn }}>Delivery policy</A>}>
+            <Section title="About" actions={has("policy-plan") ? <A class="button" page="policy" params={{ topic: arn }}>Delivery policy</A> : null}>
               <Facts of={[
                 ["ARN", <Safe text={t.arn} />],
                 ["kind", t.fifo ? "FIFO" : "standard"],
@@ -72,30 +71,6 @@ export function TopicPage() {
           {(data) => data.subscriptions?.length ? <SubscriptionTable rows={data.subscriptions} /> : <Empty><p>Nobody has subscribed: what is published goes nowhere. Subscribe with <code>aws sns subscribe</code>.</p></Empty>}
         </Shown>
       </Section>
-      <Section title="Published of late">
-        <Shown of={publishes}>
-          {(data) => data.publishes?.length ? (
-            <ul class="messages">{data.publishes.map((m) => <li key={m.messageId}><Published of={m} /></li>)}</ul>
-          ) : <Empty><p>Nothing, or nothing that is still remembered: this list is kept in memory, and a restart forgets it.</p></Empty>}
-        </Shown>
-      </Section>
     </Page>
-  );
-}
-
-export function Published({ of: m }: { of: Publication }) {
-  return (
-    <details class="message">
-      <summary>
-        <code><Safe text={m.messageId} /></code> <span class="hint"><Time at={m.at} />, {bytes(m.sizeBytes)}{m.outcome ? <>, {count(m.outcome.matched)} subscriptions, {count(m.outcome.filteredOut)} filtered out</> : null}</span>
-        <span class="excerpt"><Safe text={m.subject ? m.subject + ": " + m.body : m.body} max={160} /></span>
-      </summary>
-      <Facts of={[
-        ["subject", m.subject ? <Safe text={m.subject} /> : null],
-        ["group", m.group ? <Safe text={m.group} /> : null],
-        ...(m.attributes ?? []).map((a): [string, h.JSX.Element] => [a.name, <Safe text={a.value} max={500} />]),
-      ]} />
-      <Body body={m.body} encoding={m.bodyEncoding} truncated={m.bodyTruncated} name={m.messageId} />
-    </details>
   );
 }

@@ -92,8 +92,10 @@ function Picture({ of }: { of: Topology }) {
   const width = Math.max(...[...at.values()].map(([x]) => x)) + boxWidth + 8;
   const height = Math.max(...[...at.values()].map(([, y]) => y)) + boxHeight + 8;
   const path = lit ? within(lit, edges) : null;
+  const worst = new Map<string, string>(); // of what leads to a node
+  for (const e of edges) if (e.state === "failing" || (e.state === "paused" && !worst.has(e.to))) worst.set(e.to, e.state);
   return (
-    <div class="scroll" role="region" aria-label="picture of the topology" tabIndex={0}>
+    <div class="scroll" role="group" aria-label="picture of the topology" tabIndex={0}>
       <svg class="drawing" viewBox={`0 0 ${width} ${height}`} style={{ width: Math.max(width, 300) + "px", maxWidth: "none" }} role="group" aria-label={`${of.nodes.length} things, ${edges.length} links`}>
         {edges.map((e) => {
           const a = at.get(e.from), b = at.get(e.to);
@@ -114,7 +116,7 @@ function Picture({ of }: { of: Topology }) {
           const name = n.name || nameOf(n.arn);
           const inside = (
             <>
-              <rect class={"node " + n.state} x={x} y={y} width={boxWidth} height={boxHeight} rx={6} />
+              <rect class={"node " + (worst.get(n.arn) ?? "")} x={x} y={y} width={boxWidth} height={boxHeight} rx={6} />
               <text class="strong" x={x + 9} y={y + 18}>{name.length > 27 ? name.slice(0, 26) + "…" : name}</text>
               <text x={x + 9} y={y + 33}>{n.kind}{n.messages !== null && n.messages !== undefined ? `, ${count(n.messages)} messages` : ""}</text>
               <title>{n.arn}</title>
@@ -123,7 +125,7 @@ function Picture({ of }: { of: Topology }) {
           const events = { onMouseEnter: () => setLit(n.arn), onMouseLeave: () => setLit(""), onFocus: () => setLit(n.arn), onBlur: () => setLit("") };
           const faded = path && !path.has(n.arn) ? "dim" : undefined;
           return to
-            ? <a key={n.arn} href={to} class={faded} aria-label={`${n.kind} ${name}`} {...events} onClick={(e: MouseEvent) => { if (!e.ctrlKey && !e.metaKey && !e.shiftKey) { e.preventDefault(); go(to); } }}>{inside}</a>
+            ? <a key={n.arn} href={to} class={faded} {...events} onClick={(e: MouseEvent) => { if (!e.ctrlKey && !e.metaKey && !e.shiftKey) { e.preventDefault(); go(to); } }}>{inside}</a>
             : <g key={n.arn} class={faded} {...events}>{inside}</g>;
         })}
       </svg>

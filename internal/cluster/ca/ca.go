@@ -1,0 +1,313 @@
+// Package ca is a cluster's own certificate authority: it makes the certificates that nodes
+// know each other by.
+//
+// Who has the authority's key lets a node in with a token that is of use once, for one name
+// and for a while. A token names the authority, too, so that who joins knows whom it asks.
+// The key stays in the directory where it was made; nodes need the certificate alone.
+package ca
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Names in a node's directory.
+const (
+	nodeFile  = "node.pem" // certificates and key
+	rootFile  = "ca.crt"
+	keyFile   = "ca.key" // only where the authority is
+	tokensDir = "tokens" // as keyFile
+)
+
+// How long certificates are good for. A node's is renewed when a third of that is left.
+const (
+	rootLife = 10 * 365 * 24 * time.Hour
+	NodeLife = 90 * 24 * time.Hour
+	skew     = 5 * time.Minute // between the clocks of nodes
+)
+
+// MaxTokenLife bounds how long a token may be of use.
+const MaxTokenLife = 7 * 24 * time.Hour
+
+// Errors of tokens and names.
+var (
+	ErrToken = errors.New("the token is not known, was used, has expired or is for another node")
+	ErrName  = errors.New("a node's name is 1 to 63 letters, digits, dots and hyphens, and begins and ends with a letter or digit")
+	ErrMade  = errors.New("the directory has a node's certificate already")
+)
+
+var nodeName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,61}[A-Za-z0-9])?$`)
+
+// CheckName reports a name that no node can have.
+func CheckName(node string) error {
+	if !nodeName.MatchString(node) {
+		return fmt.Errorf("%w: %q", ErrName, node)
+	}
+	return nil
+}
+
+// Authority signs the certificates of a cluster's nodes.
+type Authority struct {
+	dir  string
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// Init makes a cluster's authority in a directory, and the certificate of its first node.
+// Errors: ErrName, ErrMade, those of the disk.
+func Init(dir, node string, now time.Time) error {
+	if err := CheckName(node); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, name := range [...]string{nodeFile, rootFile, keyFile} {
+		if _, err := os.Stat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%w: %s is there", ErrMade, filepath.Join(dir, name))
+		}
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	cluster := strings.ToLower(rand.Text())
+	template := &x509.Certificate{
+		SerialNumber: serial(), Subject: pkix.Name{CommonName: cluster, Organization: []string{"Godwit cluster"}},
+		NotBefore: now.Add(-skew), NotAfter: now.Add(rootLife), IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
+		KeyUsage:                    x509.KeyUsageCertSign,
+		PermittedDNSDomainsCritical: true, PermittedDNSDomains: []string{serverName(cluster)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return err
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(
+		write(filepath.Join(dir, keyFile), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})),
+		write(filepath.Join(dir, rootFile), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+	); err != nil {
+		return err
+	}
+	a, err := Open(dir)
+	if err != nil {
+		return err
+	}
+	return a.Renew(node, now)
+}
+
+func serial() *big.Int {
+	n, _ := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)) // it never fails
+	return n
+}
+
+// serverName is what all nodes of a cluster are called in their certificates.
+func serverName(cluster string) string { return cluster + ".cluster.godwit" }
+
+// Open opens the authority in a directory. Errors: fs.ErrNotExist where there is none.
+func Open(dir string) (*Authority, error) {
+	text, err := os.ReadFile(filepath.Join(dir, keyFile))
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, fmt.Errorf("%s has no key", keyFile)
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", keyFile, err)
+	}
+	key, ok := parsed.(*ecdsa.PrivateKey)
+	if !ok {
+		return nil, fmt.Errorf("%s has another kind of key", keyFile)
+	}
+	cert, err := readRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Authority{dir: dir, cert: cert, key: key}, nil
+}
+
+func readRoot(dir string) (*x509.Certificate, error) {
+	text, err := os.ReadFile(filepath.Join(dir, rootFile))
+	if err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, fmt.Errorf("%s has no certificate", rootFile)
+	}
+	return x509.ParseCertificate(block.Bytes)
+}
+
+// Sign makes a node's certificate for the key of a request, and returns it with the
+// authority's, in PEM form. Whatever else the request asks for is not heeded.
+func (a *Authority) Sign(request []byte, node string, now time.Time) ([]byte, error) {
+	if err := CheckName(node); err != nil {
+		return nil, err
+	}
+	csr, err := x509.ParseCertificateRequest(request)
+	if err == nil {
+		err = csr.CheckSignature()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the request for a certificate: %w", err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: serial(), Subject: pkix.Name{CommonName: node}, DNSNames: []string{serverName(a.cert.Subject.CommonName)},
+		NotBefore: now.Add(-skew), NotAfter: now.Add(NodeLife), BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	}, a.cert, csr.PublicKey, a.key)
+	if err != nil {
+		return nil, err
+	}
+	out := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return append(out, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})...), nil
+}
+
+// Renew makes a certificate of the node whose directory the authority is in.
+func (a *Authority) Renew(node string, now time.Time) error {
+	r, err := NewRequest()
+	if err != nil {
+		return err
+	}
+	signed, err := a.Sign(r.DER, node, now)
+	if err != nil {
+		return err
+	}
+	return r.Keep(a.dir, signed)
+}
+
+// Request is a request for a certificate, and the key that it is for.
+type Request struct {
+	DER []byte
+	key *ecdsa.PrivateKey
+}
+
+// NewRequest draws a key.
+func NewRequest() (*Request, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{}, key)
+	return &Request{der, key}, err
+}
+
+// Keep writes what Sign answered, with the key, as a directory's node.
+func (r *Request) Keep(dir string, signed []byte) error {
+	encoded, err := x509.MarshalPKCS8PrivateKey(r.key)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return write(filepath.Join(dir, nodeFile), append(append([]byte{}, signed...), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})...))
+}
+
+// token is what is kept of one, under the hash of its secret.
+type token struct {
+	Node    string    `json:"node"`
+	Expires time.Time `json:"expires"`
+}
+
+// NewToken makes a token for a node that is of use once, within life.
+func (a *Authority) NewToken(node string, now time.Time, life time.Duration) (string, error) {
+	if err := CheckName(node); err != nil {
+		return "", err
+	}
+	if life <= 0 || life > MaxTokenLife {
+		return "", fmt.Errorf("a token is of use for up to %v", MaxTokenLife)
+	}
+	secret := rand.Text()
+	text, err := json.Marshal(token{node, now.Add(life)})
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Join(a.dir, tokensDir), 0o700); err != nil {
+		return "", err
+	}
+	if err := write(a.tokenFile(secret), text); err != nil {
+		return "", err
+	}
+	return secret + "." + fingerprint(a.cert), nil
+}
+
+func (a *Authority) tokenFile(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return filepath.Join(a.dir, tokensDir, hex.EncodeToString(sum[:])+".json")
+}
+
+func fingerprint(c *x509.Certificate) string {
+	sum := sha256.Sum256(c.Raw)
+	return hex.EncodeToString(sum[:])
+}
+
+// Redeem uses a token up. Errors: ErrToken.
+func (a *Authority) Redeem(text, node string, now time.Time) error {
+	secret, of, _ := strings.Cut(text, ".")
+	if of != fingerprint(a.cert) {
+		return ErrToken
+	}
+	path := a.tokenFile(secret)
+	kept, err := os.ReadFile(path) //nolint:gosec // the name is a hash
+	if err != nil {
+		return ErrToken
+	}
+	var t token
+	if err := json.Unmarshal(kept, &t); err != nil || t.Node != node {
+		return ErrToken // who it is for may still use it
+	}
+	if err := os.Remove(path); err != nil { // of several at once one succeeds
+		return ErrToken
+	}
+	if now.After(t.Expires) {
+		return ErrToken
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// write puts a secret file in place, whole.
+func write(path string, text []byte) error {
+	f, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".tmp", path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

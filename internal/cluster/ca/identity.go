@@ -1,0 +1,213 @@
+package ca
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// ErrStranger reports a certificate that is not of one of the cluster's nodes.
+var ErrStranger = errors.New("it is no node of this cluster")
+
+// Identity is a node's certificate and what it knows others by. The certificate may be
+// renewed while it is used.
+type Identity struct {
+	dir     string
+	node    string
+	cluster string
+	roots   *x509.CertPool
+	members []string
+	now     func() time.Time
+	current atomic.Pointer[held]
+}
+
+// held is the certificate of the moment, and the file that it was read from.
+type held struct {
+	text []byte
+	cert *tls.Certificate
+}
+
+// Load reads the identity in a directory. members are the names of the cluster's nodes:
+// certificates of others are refused, whoever has signed them. Errors: those of the files;
+// of a certificate that is for another node, or has expired.
+func Load(dir, node string, members []string, now func() time.Time) (*Identity, error) {
+	root, err := readRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("the cluster's authority: %w", err)
+	}
+	i := &Identity{dir: dir, node: node, cluster: root.Subject.CommonName, roots: x509.NewCertPool(), members: slices.Clone(members), now: now}
+	i.roots.AddCert(root)
+	if err := i.Reload(); err != nil {
+		return nil, err
+	}
+	return i, nil
+}
+
+// Reload reads the node's certificate anew, if it has changed. What cannot be used changes
+// nothing.
+func (i *Identity) Reload() error {
+	text, err := os.ReadFile(filepath.Join(i.dir, nodeFile))
+	if err != nil {
+		return fmt.Errorf("the node's certificate: %w", err)
+	}
+	if h := i.current.Load(); h != nil && bytes.Equal(h.text, text) {
+		return nil
+	}
+	cert, err := tls.X509KeyPair(text, text)
+	if err != nil {
+		return fmt.Errorf("the node's certificate: %w", err)
+	}
+	name, err := i.verify(cert.Leaf)
+	if err == nil && name != i.node {
+		err = fmt.Errorf("it is for the node %q", name)
+	}
+	if err != nil {
+		return fmt.Errorf("the node's certificate: %w", err)
+	}
+	i.current.Store(&held{text, &cert})
+	return nil
+}
+
+// verify is the name of the node that a certificate is of.
+func (i *Identity) verify(leaf *x509.Certificate) (node string, err error) {
+	_, err = leaf.Verify(x509.VerifyOptions{
+		Roots: i.roots, DNSName: serverName(i.cluster), CurrentTime: i.now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+	})
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrStranger, err)
+	}
+	if name := leaf.Subject.CommonName; slices.Contains(i.members, name) {
+		return name, nil
+	}
+	return "", fmt.Errorf("%w: %q is none of its nodes", ErrStranger, leaf.Subject.CommonName)
+}
+
+// Peer is the node at the other end of a connection, as of now: a certificate that has
+// expired since the connection was made is refused. Errors: ErrStranger.
+func (i *Identity) Peer(c *tls.ConnectionState) (node string, err error) {
+	if c == nil || len(c.PeerCertificates) == 0 {
+		return "", ErrStranger
+	}
+	return i.verify(c.PeerCertificates[0])
+}
+
+// Config is for both ends of connections between nodes. Who has no certificate of a node is
+// refused by the handshake, but where guests says that such may ask to join: then Peer has
+// to be asked.
+func (i *Identity) Config(guests bool) *tls.Config {
+	auth := tls.RequireAndVerifyClientCert
+	if guests {
+		auth = tls.VerifyClientCertIfGiven
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, ServerName: serverName(i.cluster), RootCAs: i.roots, ClientCAs: i.roots, ClientAuth: auth, Time: i.now,
+		NextProtos:     []string{"http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return i.current.Load().cert, nil },
+		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return i.current.Load().cert, nil
+		},
+		VerifyConnection: func(c tls.ConnectionState) error {
+			if guests && len(c.PeerCertificates) == 0 {
+				return nil
+			}
+			_, err := i.Peer(&c)
+			return err
+		},
+		SessionTicketsDisabled: true, // so that every connection shows a certificate that is good now
+	}
+}
+
+// Node and Dir are the node's name and directory.
+func (i *Identity) Node() string { return i.node }
+
+// Dir is where the identity is.
+func (i *Identity) Dir() string { return i.dir }
+
+// Expires is when the certificate is not good any more. renew: it is time for another.
+func (i *Identity) Expires() (at time.Time, renew bool) {
+	leaf := i.current.Load().cert.Leaf
+	life := leaf.NotAfter.Sub(leaf.NotBefore)
+	return leaf.NotAfter, i.now().After(leaf.NotAfter.Add(-life / 3))
+}
+
+// Joining is for the connection to a node that is to redeem a token: it is known by the
+// authority that the token names.
+func Joining(text string, now func() time.Time) (*tls.Config, error) {
+	_, of, ok := strings.Cut(text, ".")
+	if !ok || of == "" {
+		return nil, fmt.Errorf("%w: it is cut short", ErrToken)
+	}
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, NextProtos: []string{"http/1.1"},
+		InsecureSkipVerify: true, //nolint:gosec // the chain is verified below, against what the token names
+		VerifyConnection: func(c tls.ConnectionState) error {
+			for _, root := range c.PeerCertificates {
+				if fingerprint(root) != of || !root.IsCA {
+					continue
+				}
+				roots := x509.NewCertPool()
+				roots.AddCert(root)
+				_, err := c.PeerCertificates[0].Verify(x509.VerifyOptions{
+					Roots: roots, DNSName: serverName(root.Subject.CommonName), CurrentTime: now(),
+				})
+				return err
+			}
+			return fmt.Errorf("%w: the other end has another authority than the token names", ErrStranger)
+		},
+	}, nil
+}
+
+// Joined writes what a node that redeemed a token answered: a node's certificate with the
+// authority's. Errors: ErrStranger where it is of another authority than the token names,
+// or for another node.
+func (r *Request) Joined(dir, node, text string, signed []byte, now func() time.Time) error {
+	if _, err := os.Stat(filepath.Join(dir, nodeFile)); err == nil {
+		return fmt.Errorf("%w: %s", ErrMade, dir)
+	}
+	_, of, _ := strings.Cut(text, ".")
+	chain, err := parseChain(signed)
+	if err != nil {
+		return err
+	}
+	if len(chain) != 2 || fingerprint(chain[1]) != of || chain[0].Subject.CommonName != node {
+		return fmt.Errorf("%w: it answers with a certificate that was not asked for", ErrStranger)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if err := write(filepath.Join(dir, rootFile), encodeCert(chain[1])); err != nil {
+		return err
+	}
+	if err := r.Keep(dir, signed); err != nil {
+		return err
+	}
+	_, err = Load(dir, node, []string{node}, now)
+	return err
+}
+
+func encodeCert(c *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
+}
+
+func parseChain(text []byte) (all []*x509.Certificate, err error) {
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			return all, nil
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+}

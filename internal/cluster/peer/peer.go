@@ -1,0 +1,144 @@
+// Package peer is how the nodes of a cluster reach each other, beside their logs: it tells
+// peers from all others, who get no answer. Nodes show each other certificates of the
+// cluster's own authority. Where they share a machine they may speak over loopback instead,
+// and show a secret.
+package peer
+
+import (
+	"context"
+	"crypto/subtle"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"godwit.dev/godwit/internal/cluster/ca"
+)
+
+// secretHeader has the secret of a cluster on one machine.
+const secretHeader = "X-Godwit-Cluster-Secret"
+
+// Bounds of connections to a peer.
+const (
+	dialTime      = time.Second
+	handshakeTime = 5 * time.Second
+	idleConns     = 1024
+	idleTime      = time.Minute
+)
+
+// Network is the nodes of a cluster as one of them reaches them.
+type Network struct {
+	secret    string
+	identity  *ca.Identity // nil: there is the secret
+	transport *http.Transport
+}
+
+// Loopback is a network of nodes on one machine that know a secret.
+func Loopback(secret string) *Network { return &Network{secret: secret, transport: transport(nil)} }
+
+// Secured is a network of nodes that know each other by their certificates.
+func Secured(id *ca.Identity) *Network {
+	return &Network{identity: id, transport: transport(id.Config(false))}
+}
+
+func transport(secure *tls.Config) *http.Transport {
+	dialer := &net.Dialer{Timeout: dialTime}
+	return &http.Transport{
+		DialContext: dialer.DialContext, TLSClientConfig: secure, TLSHandshakeTimeout: handshakeTime,
+		MaxIdleConnsPerHost: idleConns, IdleConnTimeout: idleTime, DisableCompression: true,
+	}
+}
+
+// URL is what requests to a peer at an address begin with.
+func (n *Network) URL(address string) string {
+	if n.identity != nil {
+		return "https://" + address
+	}
+	return "http://" + address
+}
+
+// Routes is for the connections between the nodes' logs; nil: they go by the secret.
+func (n *Network) Routes() *tls.Config {
+	if n.identity == nil {
+		return nil
+	}
+	return n.identity.Config(false)
+}
+
+// RoundTrip implements http.RoundTripper, for requests to peers.
+func (n *Network) RoundTrip(r *http.Request) (*http.Response, error) {
+	if n.identity != nil {
+		return n.transport.RoundTrip(r)
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set(secretHeader, n.secret)
+	return n.transport.RoundTrip(r)
+}
+
+// Client makes requests to peers.
+func (n *Network) Client() *http.Client {
+	return &http.Client{Transport: n, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// Close closes connections to peers that nobody uses.
+func (n *Network) Close() { n.transport.CloseIdleConnections() }
+
+// Listen listens for peers. Without certificates it fails for an address that machines
+// other than this one reach.
+func (n *Network) Listen(ctx context.Context, address string) (net.Listener, error) {
+	if n.identity == nil {
+		if err := CheckLoopback(address); err != nil {
+			return nil, err
+		}
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", address)
+	if err == nil && n.identity != nil {
+		l = tls.NewListener(l, n.identity.Config(true))
+	}
+	return l, err
+}
+
+// Only hands requests of peers on, and refuses all others, but those to join.
+func (n *Network) Only(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n.identity != nil && r.URL.Path == joinPath {
+			n.join(w, r)
+			return
+		}
+		name, ok := n.peer(r)
+		if !ok {
+			http.Error(w, "peers only", http.StatusForbidden)
+			return
+		}
+		r.Header.Del(secretHeader)
+		if n.identity != nil && r.URL.Path == renewPath {
+			n.renew(w, r, name)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// peer is who asks; ok is false for others than peers. A secret tells no names.
+func (n *Network) peer(r *http.Request) (name string, ok bool) {
+	if n.identity != nil {
+		name, err := n.identity.Peer(r.TLS)
+		return name, err == nil
+	}
+	shown := r.Header.Get(secretHeader)
+	return "", n.secret != "" && subtle.ConstantTimeCompare([]byte(shown), []byte(n.secret)) == 1
+}
+
+// CheckLoopback refuses an address that is not on loopback.
+func CheckLoopback(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("the address of a node: %w", err)
+	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		return fmt.Errorf("nodes without certificates speak to each other on loopback only, and not at %s", address)
+	}
+	return nil
+}

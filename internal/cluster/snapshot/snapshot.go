@@ -1,0 +1,154 @@
+// Package snapshot brings a copy of a replica's store from one node to another that cannot
+// go on from the log: it is new, it is behind what the log still has, or its own store is
+// damaged.
+//
+// A node that is asked takes a checkpoint of its store and offers its files, in chunks with
+// a checksum each. The other one brings them into a directory beside its own store, file by
+// file, and goes on where it was after any interruption. Only a copy that is whole, and was
+// read through, takes the place of the store, in steps that a crash leaves to the next
+// start.
+package snapshot
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Names in a node's data directory.
+const (
+	storeName    = "store"
+	incomingName = "store.incoming" // a copy that is not whole
+	progressName = "store.incoming.json"
+	readyName    = "store.ready" // a copy that is to take the store's place
+	damagedName  = "store.damaged"
+	offeredName  = "store.offered" // checkpoints for others
+)
+
+// ChunkSize is what is asked for at once, in bytes.
+const ChunkSize = 4 << 20
+
+// checksumHeader has the CRC-32C of a chunk, in hexadecimal digits.
+const checksumHeader = "X-Godwit-Checksum"
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Errors of a copy.
+var (
+	// ErrGone reports that a node does not offer a snapshot any more.
+	ErrGone = errors.New("the snapshot is not offered any more")
+	// ErrChecksum reports a chunk that did not come as it was sent.
+	ErrChecksum = errors.New("a part of the snapshot did not come as it was sent")
+	// ErrUnfit reports a copy that came whole and is of no use.
+	ErrUnfit = errors.New("the snapshot cannot be used")
+)
+
+// Manifest is what a snapshot consists of.
+type Manifest struct {
+	ID       string `json:"id"`
+	Position uint64 `json:"position"` // in the log, up to which the store has all, at least
+	Files    []File `json:"files"`
+}
+
+// File is one of a snapshot's.
+type File struct {
+	Name string `json:"name"` // relative, with slashes
+	Size int64  `json:"size"` // bytes
+}
+
+// Size is that of all files, in bytes.
+func (m *Manifest) Size() (bytes int64) {
+	for _, f := range m.Files {
+		bytes += f.Size
+	}
+	return bytes
+}
+
+func checksum(p []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(p, castagnoli)) }
+
+// Condemn notes in a data directory that its store is damaged: another one has to take its
+// place, whatever becomes of the process.
+func Condemn(data string, reason error) error {
+	return writeSynced(filepath.Join(data, damagedName), []byte(reason.Error()+"\n"))
+}
+
+// Condemned is why the store of a data directory is to be replaced; empty: it is not.
+func Condemned(data string) string {
+	text, err := os.ReadFile(filepath.Join(data, damagedName))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return ""
+	case err != nil:
+		return err.Error()
+	}
+	return string(text)
+}
+
+// Install puts a copy that is whole in the place of the store. It is to be called at each
+// start, before the store is opened. installed: there was one.
+func Install(data string) (installed bool, err error) {
+	ready := filepath.Join(data, readyName)
+	if _, err := os.Stat(ready); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+		return false, err
+	}
+	for _, name := range [...]string{damagedName, progressName, incomingName, storeName} {
+		if err := os.RemoveAll(filepath.Join(data, name)); err != nil {
+			return false, err
+		}
+	}
+	if err := os.Rename(ready, filepath.Join(data, storeName)); err != nil {
+		return false, err
+	}
+	return true, syncDir(data)
+}
+
+// writeSynced puts a file in place, whole, such that a crash does not take it back.
+func writeSynced(path string, text []byte) error {
+	f, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".tmp", path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// progress is how far a copy has come.
+type progress struct {
+	Source   string          `json:"source"`
+	Manifest Manifest        `json:"manifest"`
+	Done     map[string]bool `json:"done"` // files that are there, and synced
+}
+
+func readProgress(data string) (p progress, ok bool) {
+	text, err := os.ReadFile(filepath.Join(data, progressName))
+	return p, err == nil && json.Unmarshal(text, &p) == nil && p.Manifest.ID != "" && p.Done != nil
+}
+
+func (p *progress) write(data string) error {
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	return writeSynced(filepath.Join(data, progressName), text)
+}

@@ -1,0 +1,80 @@
+package clustered
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// metricsPath is where a node tells Prometheus how it stands, and how its peers do.
+const metricsPath = clusterPath + "/metrics"
+
+// collector makes metrics of a status.
+type collector struct{ status func(context.Context) Status }
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("godwit_cluster_"+name, help, labels, nil)
+}
+
+var (
+	nodeUp      = describe("node_up", "1 for a node that this one reaches.", "node")
+	nodeState   = describe("node_state", "1 for the state that a node is in.", "node", "state")
+	nodeLag     = describe("node_lag_records", "Records that a node is behind the most advanced one.", "node")
+	nodeCopied  = describe("node_copy_left_bytes", "What a node that copies another's store has yet to copy.", "node")
+	cellOwned   = describe("cell_owned", "1 if a node owns the cell and serves.", "cell")
+	cellEpoch   = describe("cell_epoch", "Epoch of the cell: it grows with each owner.", "cell")
+	cellNumber  = describe("cell_records", "Number of the cell's latest record.", "cell")
+	logFirst    = describe("log_first_position", "Position of the first record in the cell's log.", "cell")
+	logLast     = describe("log_last_position", "Position of the last record in the cell's log.", "cell")
+	logBytes    = describe("log_bytes", "About what the cell's log takes on the disk of a node.", "cell")
+	allMeasures = []*prometheus.Desc{nodeUp, nodeState, nodeLag, nodeCopied, cellOwned, cellEpoch, cellNumber, logFirst, logLast, logBytes}
+)
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range allMeasures {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(to chan<- prometheus.Metric) {
+	s := c.status(context.Background())
+	tell := func(d *prometheus.Desc, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	serves := 0.0
+	for _, n := range s.Nodes {
+		up := 1.0
+		if n.State == unreachable {
+			up = 0
+		}
+		tell(nodeUp, up, n.Name)
+		tell(nodeState, 1, n.Name, n.State)
+		if up == 1 {
+			tell(nodeLag, float64(n.Lag), n.Name)
+		}
+		tell(nodeCopied, float64(n.ToCopy-n.Copied), n.Name)
+		if n.State == serving {
+			serves = 1
+		}
+	}
+	for _, cell := range s.Cells {
+		name := cellName(cell.Cell)
+		tell(cellOwned, serves, name)
+		tell(cellEpoch, float64(cell.Epoch), name)
+		tell(cellNumber, float64(cell.Number), name)
+		tell(logFirst, float64(cell.LogFirst), name)
+		tell(logLast, float64(cell.LogLast), name)
+		tell(logBytes, float64(cell.LogBytes), name)
+	}
+}
+
+// newMetrics answers scrapes.
+func newMetrics(status func(context.Context) Status) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&collector{status})
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+}

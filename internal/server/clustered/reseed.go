@@ -1,0 +1,192 @@
+package clustered
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/cluster/record"
+	"godwit.dev/godwit/internal/cluster/snapshot"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/pebble"
+	"godwit.dev/godwit/internal/store/space"
+)
+
+// copyAgain is how long is waited before another node is asked for a copy of its store.
+const copyAgain = time.Second
+
+// copied is how far a copy of another node's store has come, in bytes.
+type copied struct{ done, all int64 }
+
+// openStore opens the replica's store. What it cannot be opened for that a copy of another
+// node's mends is store.ErrDamaged.
+func (p *part) openStore() (st *pebble.Store, guard *space.Guard, err error) {
+	installed, err := snapshot.Install(p.cfg.Data)
+	if err != nil {
+		return nil, nil, fmt.Errorf("a copied store cannot be put in place: %w", err)
+	}
+	if installed {
+		p.log.Info("a copy of another node's store is in place")
+	}
+	if why := snapshot.Condemned(p.cfg.Data); why != "" {
+		return nil, nil, fmt.Errorf("%w: %s", store.ErrDamaged, why)
+	}
+	guard, err = space.Open(p.cfg.Data, space.Options{Logger: p.log})
+	if err != nil {
+		return nil, nil, err
+	}
+	st, err = pebble.Open(filepath.Join(p.cfg.Data, "store"), pebble.Options{Logger: p.log, OnDiskFull: guard.Release})
+	if err == nil {
+		return st, guard, nil
+	}
+	guard.Close()
+	if errors.Is(err, pebble.ErrDamaged) || errors.Is(err, pebble.ErrLoss) {
+		err = fmt.Errorf("%w: %w", store.ErrDamaged, err)
+	}
+	return nil, nil, err
+}
+
+// reseed brings a copy of another node's store, which the next openStore puts in place. It
+// fails only with the end of ctx.
+func (p *part) reseed(ctx context.Context) error {
+	p.copied.Store(&copied{})
+	defer p.copied.Store(nil)
+	for {
+		err := p.copyOnce(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		p.log.Warn("no other node's store could be copied yet", "reason", err)
+		if !pause(ctx, copyAgain) {
+			return nil
+		}
+	}
+}
+
+var errNoSource = errors.New("no node answers that has a store from which the log goes on")
+
+func (p *part) copyOnce(ctx context.Context) error {
+	first, _, err := p.record.Ends(ctx)
+	if err != nil {
+		return err
+	}
+	from, ok := p.copyFrom(ctx, first)
+	if !ok {
+		return fmt.Errorf("%w: it begins at %d", errNoSource, first)
+	}
+	p.log.Info("the store of another node is copied", "from", from.Name)
+	fetch := snapshot.Fetch{
+		Data: p.cfg.Data, Source: from.Name, URL: p.net.URL(from.Address), Client: p.net.Client(), Verify: func(dir string) error { return verify(dir, p.log) },
+		Progress: func(done, all int64) { p.copied.Store(&copied{done, all}) },
+	}
+	return fetch.Run(ctx)
+}
+
+// candidate is a node whose store may be copied.
+type candidate struct {
+	peer   Peer
+	number uint64
+	serves bool
+}
+
+// candidates are the nodes that have a store from which a log that begins at a position
+// goes on, and are not far behind the others; those that do not serve come first.
+func candidates(ctx context.Context, peers []Peer, first uint64, ask func(context.Context, Peer) (Status, error)) (all []candidate) {
+	most := uint64(0)
+	for _, peer := range peers {
+		s, err := ask(ctx, peer)
+		if err != nil || len(s.Nodes) != 1 {
+			continue
+		}
+		if n := s.Nodes[0]; n.Needs > 0 && n.Durable+1 >= first && n.Number > 0 {
+			all = append(all, candidate{peer, n.Number, n.State == serving})
+			most = max(most, n.Number)
+		}
+	}
+	all = slices.DeleteFunc(all, func(c candidate) bool { return c.number+heirLag < most })
+	slices.SortStableFunc(all, func(a, b candidate) int {
+		switch {
+		case a.serves == b.serves:
+			return 0
+		case b.serves:
+			return -1
+		default:
+			return 1
+		}
+	})
+	return all
+}
+
+// copyFrom chooses the node whose store is copied.
+func (p *part) copyFrom(ctx context.Context, first uint64) (Peer, bool) {
+	all := candidates(ctx, p.others(), first, p.ask)
+	if len(all) == 0 {
+		return Peer{}, false
+	}
+	return all[0].peer, true
+}
+
+// others are the other nodes.
+func (p *part) others() (all []Peer) {
+	for _, peer := range p.node.Peers {
+		if peer.Name != p.node.Name {
+			all = append(all, peer)
+		}
+	}
+	return all
+}
+
+// mayFound reports that all nodes are there, and none has anything of the state: one of
+// them might have been a single node before, and must be copied then.
+func (p *part) mayFound(ctx context.Context) bool {
+	for _, peer := range p.others() {
+		s, err := p.ask(ctx, peer)
+		if err != nil || len(s.Nodes) != 1 || s.Nodes[0].Process == "" || s.Nodes[0].Number > 0 {
+			p.log.Debug("the cluster begins once all of its nodes are there", "waitsFor", peer.Name)
+			return false
+		}
+	}
+	return true
+}
+
+// verify reads a copy through.
+func verify(dir string, log *slog.Logger) error {
+	unfit := func(err error) error { return fmt.Errorf("%w: %w", snapshot.ErrUnfit, err) }
+	st, err := pebble.Open(dir, pebble.Options{Logger: log, Fatal: func(error) {}}) // a failure is that of a call
+	if err != nil {
+		return unfit(err)
+	}
+	err = readThrough(st)
+	if err = errors.Join(err, st.Close()); err != nil {
+		return unfit(err)
+	}
+	return nil
+}
+
+func readThrough(st *pebble.Store) error {
+	value, ok, err := st.Get(nil, record.Key(cell))
+	if err == nil && !ok {
+		err = errors.New("it does not say how far it has come")
+	}
+	if err == nil {
+		_, err = record.DecodeFence(value)
+	}
+	if err != nil {
+		return err
+	}
+	it, err := st.Iter(nil, nil)
+	if err != nil {
+		return err
+	}
+	for it.Next() {
+		_ = it.Value() // what is kept apart from its key is read by this
+	}
+	return errors.Join(it.Close(), st.Damage())
+}

@@ -1,0 +1,153 @@
+package cluster_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"godwit.dev/godwit/test/programs"
+)
+
+// bodySize is that of the messages that make the log long, in bytes.
+const bodySize = 100 << 10
+
+// fill sends messages to a queue, to a node, and notes them.
+func (c *cluster) fill(queue string, node, n int, what string, want map[string]bool) {
+	c.t.Helper()
+	var sending sync.WaitGroup
+	var mu sync.Mutex
+	for worker := range 4 {
+		sending.Go(func() {
+			for i := worker; i < n; i += 4 {
+				name := fmt.Sprint(what, " ", i)
+				body := name + " " + strings.Repeat("x", bodySize)
+				_, err := c.client(node).SendMessage(c.t.Context(), &sqs.SendMessageInput{QueueUrl: &queue, MessageBody: &body})
+				mu.Lock()
+				if err != nil {
+					c.t.Error(err)
+				}
+				want[name] = true
+				mu.Unlock()
+			}
+		})
+	}
+	sending.Wait()
+}
+
+// drain receives all messages of a queue, from a node, and crosses them off.
+func (c *cluster) drain(queue string, node int, want map[string]bool) {
+	c.t.Helper()
+	for empty := 0; len(want) > 0; {
+		got, err := c.client(node).ReceiveMessage(c.t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &queue, MaxNumberOfMessages: 10, WaitTimeSeconds: 10})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if len(got.Messages) == 0 {
+			if empty++; empty > 3 {
+				c.t.Fatalf("%d messages are missing", len(want))
+			}
+		}
+		for _, m := range got.Messages {
+			name := strings.Join(strings.Fields(*m.Body)[:3], " ")
+			delete(want, name)
+		}
+	}
+}
+
+// node is how the node of a number, from 0 on, stands.
+func (s status) node(i int) nodeStatus {
+	for _, n := range s.Nodes {
+		if n.Name == fmt.Sprint(i+1) {
+			return n
+		}
+	}
+	return nodeStatus{}
+}
+
+// own has a node own the state, by killing those that do.
+func (c *cluster) own(node int) {
+	c.t.Helper()
+	for {
+		s := c.eventually("all nodes follow", status.whole)
+		if s.serving().Name == fmt.Sprint(node+1) {
+			return
+		}
+		victim := s.serving().PID
+		_ = syscall.Kill(victim, syscall.SIGKILL)
+		c.eventually("another process is there", func(s status) bool { return s.serving() != nil && s.serving().PID != victim })
+	}
+}
+
+// TestCopy: the log is not kept for a node that is away. It copies another's store when it
+// is back, and has all of the state then. A store that is damaged is replaced in the same
+// way.
+func TestCopy(t *testing.T) {
+	programs.Allow(t)
+	const limit, away = 1 << 20, 0
+	data := t.TempDir()
+	c := start(t, freePorts(t), data, "--cluster-log-limit", fmt.Sprint(limit))
+	out, err := c.client(1).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("kept"), Attributes: map[string]string{"VisibilityTimeout": "5"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue, want := *out.QueueUrl, map[string]bool{}
+	c.fill(queue, 1, 10, "before 0", want)
+	s := c.eventually("all nodes follow", status.whole)
+	behind := s.node(away)
+	_ = syscall.Kill(behind.PID, syscall.SIGSTOP)
+	defer func() { _ = syscall.Kill(behind.PID, syscall.SIGCONT) }()
+	s = c.eventually("another node serves", func(s status) bool { return s.serving() != nil && s.serving().Name != behind.Name })
+	mark := s.serving().Number + 20 // of a record that the other node surely has not
+	for round := 0; c.status().Cells[0].LogFirst <= mark; round++ {
+		if round > 100 {
+			t.Fatalf("the log is kept for a node that is away: %+v", c.status())
+		}
+		c.fill(queue, 2, limit/bodySize, fmt.Sprint("away ", round), want)
+	}
+	_ = syscall.Kill(behind.PID, syscall.SIGCONT)
+	c.eventually("the node has copied", func(status) bool {
+		return strings.Count(c.out.String(), "a copy of another node's store is in place") == 1
+	})
+	c.own(away)
+	c.drain(queue, away, cloned(want))
+
+	s = c.eventually("all nodes follow", status.whole)
+	damaged := s.node(1)
+	_ = syscall.Kill(damaged.PID, syscall.SIGSTOP)
+	damage(t, filepath.Join(data, "2", "store"))
+	_ = syscall.Kill(damaged.PID, syscall.SIGKILL)
+	c.eventually("the damaged store is replaced", func(status) bool {
+		return strings.Count(c.out.String(), "a copy of another node's store is in place") == 2
+	})
+	c.own(1)
+	c.drain(queue, 1, want)
+}
+
+func cloned(m map[string]bool) map[string]bool {
+	out := map[string]bool{}
+	for k := range m {
+		out[k] = true
+	}
+	return out
+}
+
+// damage makes the engine's manifest unreadable.
+func damage(t *testing.T, store string) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(store, "MANIFEST-*"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no manifest in %s: %v", store, err)
+	}
+	for _, name := range names {
+		if err := os.WriteFile(name, []byte(strings.Repeat("damage ", 100)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

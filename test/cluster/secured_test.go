@@ -1,0 +1,233 @@
+package cluster_test
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
+
+	"godwit.dev/godwit/test/programs"
+)
+
+// machines are three nodes as production runs them, each with a certificate of its own.
+type machines struct {
+	t       *testing.T
+	dir     string
+	port    int
+	running map[string]*exec.Cmd
+	out     output
+	key     struct{ AccessKeyID, SecretAccessKey string }
+}
+
+var names = []string{"a", "b", "c"}
+
+// port of a node: of clients, or of its log, with that of peers behind it.
+func (m *machines) clients(node string) int { return m.port + strings.Index("abc", node) }
+func (m *machines) peers(node string) int   { return m.port + 10 + 2*strings.Index("abc", node) }
+
+func (m *machines) path(parts ...string) string {
+	return filepath.Join(append([]string{m.dir}, parts...)...)
+}
+
+func (m *machines) list() string {
+	var all []string
+	for _, node := range names {
+		all = append(all, fmt.Sprintf("%s=127.0.0.1:%d", node, m.peers(node)))
+	}
+	return strings.Join(all, ",")
+}
+
+// godwit runs a command, and returns what it prints.
+func (m *machines) godwit(args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(m.t.Context(), patience)
+	defer cancel()
+	var complaint strings.Builder
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("godwit %s: %w: %s", strings.Join(args, " "), err, complaint.String())
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+func (m *machines) must(args ...string) string {
+	m.t.Helper()
+	out, err := m.godwit(args...)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return out
+}
+
+// start starts a node.
+func (m *machines) start(node string) {
+	m.t.Helper()
+	cmd := exec.Command(binary, "serve", "--config", m.path("godwit.yaml"), "--data", m.path("data-"+node),
+		"--listen", fmt.Sprintf("127.0.0.1:%d", m.clients(node)), "--log-level", "info",
+		"--cluster-peers", m.list(), "--node", node, "--cluster-dir", m.path("identity-"+node))
+	cmd.Stdout, cmd.Stderr = &m.out, &m.out
+	if err := cmd.Start(); err != nil {
+		m.t.Fatal(err)
+	}
+	m.running[node] = cmd
+}
+
+func (m *machines) stop() {
+	for _, cmd := range m.running {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+	}
+	for node, cmd := range m.running {
+		over := make(chan struct{})
+		go func() {
+			_ = cmd.Wait()
+			close(over)
+		}()
+		select {
+		case <-over:
+		case <-time.After(patience):
+			m.t.Errorf("node %s did not stop", node)
+			_ = cmd.Process.Kill()
+			<-over
+		}
+	}
+}
+
+func (m *machines) status(node string) (s status) {
+	out, err := m.godwit("cluster", "status", "--dir", m.path("identity-a"), "--node", "a", "--from", fmt.Sprintf("%s=127.0.0.1:%d", node, m.peers(node)), "-o", "json")
+	if err != nil || json.Unmarshal([]byte(out), &s) != nil {
+		return status{}
+	}
+	return s
+}
+
+func (m *machines) eventually(what string, stands func(status) bool) status {
+	m.t.Helper()
+	over := time.After(patience)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		for _, node := range names {
+			if s := m.status(node); stands(s) {
+				return s
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-over:
+			m.t.Fatalf("%s: not within %v: %+v", what, patience, m.status("a"))
+		}
+	}
+}
+
+func (m *machines) client(node, secret string) *sqs.Client {
+	return sqs.New(sqs.Options{
+		BaseEndpoint: aws.String(fmt.Sprintf("http://127.0.0.1:%d", m.clients(node))), Region: "us-east-1",
+		Credentials: credentials.NewStaticCredentialsProvider(m.key.AccessKeyID, secret, ""),
+	})
+}
+
+// TestSecured: three nodes of production that know each other by certificates. Any of them
+// answers who signs with a known key, and no other; strangers learn nothing at the ports
+// that nodes have for each other; a node that is killed comes back.
+func TestSecured(t *testing.T) {
+	programs.Allow(t)
+	m := &machines{t: t, dir: t.TempDir(), port: freePorts(t), running: map[string]*exec.Cmd{}}
+	if err := json.Unmarshal([]byte(m.must("init", "--dir", m.dir, "--data", m.path("data"), "-o", "json")), &m.key); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		m.stop()
+		if t.Failed() {
+			t.Logf("what the nodes told:\n%s", m.out.String())
+		}
+	})
+	m.must("cluster", "init", "--dir", m.path("identity-a"), "--node", "a")
+	m.start("a")
+	m.eventually("the first node answers", func(s status) bool { return len(s.Nodes) == 3 })
+	for _, node := range []string{"b", "c"} {
+		token := m.must("cluster", "token", "--dir", m.path("identity-a"), "--node", node)
+		m.must("cluster", "join", "--dir", m.path("identity-"+node), "--node", node, "--from", fmt.Sprintf("127.0.0.1:%d", m.peers("a")), "--token", token)
+		if _, err := m.godwit("cluster", "join", "--dir", m.path("again-"+node), "--node", node, "--from", fmt.Sprintf("127.0.0.1:%d", m.peers("a")), "--token", token); err == nil {
+			t.Error("a token is of use twice")
+		}
+		m.start(node)
+	}
+	m.eventually("all nodes follow", status.whole)
+
+	secret := m.key.SecretAccessKey
+	out, err := m.client("a", secret).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("kept")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range names {
+		if _, err := m.client(node, secret).SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: out.QueueUrl, MessageBody: aws.String("through " + node)}); err != nil {
+			t.Errorf("a message through %s: %v", node, err)
+		}
+		_, err := m.client(node, secret+"x").SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: out.QueueUrl, MessageBody: aws.String("forged")})
+		if refused, ok := errors.AsType[smithy.APIError](err); !ok || refused.ErrorCode() != "SignatureDoesNotMatch" {
+			t.Errorf("a wrong signature, to %s: %v", node, err)
+		}
+	}
+	m.strangers()
+
+	victim := m.eventually("a node serves", func(s status) bool { return s.serving() != nil }).serving().Name
+	_ = m.running[victim].Process.Kill()
+	_ = m.running[victim].Wait()
+	m.start(victim)
+	m.eventually("all nodes are back", status.whole)
+	want := map[string]bool{"through a": true, "through b": true, "through c": true}
+	for len(want) > 0 {
+		got, err := m.client(victim, secret).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: out.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 5})
+		if err != nil || len(got.Messages) == 0 {
+			t.Fatalf("missing: %v, %v", want, err)
+		}
+		for _, message := range got.Messages {
+			if *message.Body == "forged" {
+				t.Error("a forged message is there")
+			}
+			delete(want, *message.Body)
+		}
+	}
+}
+
+// strangers asks, at the port that a node has for peers, what only peers may.
+func (m *machines) strangers() {
+	m.t.Helper()
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	for _, path := range []string{"/_godwit/v1/cluster", "/snapshot", "/", "/?Action=ListQueues"} {
+		for _, forwarded := range []string{"", "b"} {
+			r, err := http.NewRequestWithContext(m.t.Context(), http.MethodPost, fmt.Sprintf("https://127.0.0.1:%d%s", m.peers("a")+1, path), nil)
+			if err != nil {
+				m.t.Fatal(err)
+			}
+			if forwarded != "" {
+				r.Header.Set("X-Godwit-Forwarded", forwarded)
+				r.Header.Set("X-Godwit-Source", "127.0.0.1:1")
+			}
+			answer, err := client.Do(r)
+			if err != nil {
+				continue // no answer at all
+			}
+			text, _ := io.ReadAll(answer.Body)
+			answer.Body.Close()
+			if answer.StatusCode != http.StatusForbidden {
+				m.t.Errorf("a stranger asks %s: %s %s", path, answer.Status, text)
+			}
+		}
+	}
+}

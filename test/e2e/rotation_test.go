@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,8 +12,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -241,4 +244,81 @@ func TestKilledAtEachStepOfARotation(t *testing.T) {
 		t.Logf("%s: online: opens %s", what, r.reopen(t, "online, "+what))
 	}
 	r.complete(t)
+}
+
+// What the unit starts runs as a user of its own, which alone can have its root key rotated.
+func TestRotationAsTheUnitsUser(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root can run as another user")
+	}
+	unit, err := os.ReadFile("../../deploy/systemd/godwit.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/godwit (.*)$`).FindStringSubmatch(string(unit))
+	if start == nil {
+		t.Fatal("the unit starts nothing")
+	}
+	const user = 65534
+	home, err := os.MkdirTemp("", "unit-") // t.TempDir is in a directory of root's alone
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(home) })
+	program, err := os.ReadFile(binary)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(home, "godwit"), program, 0o755) //nolint:gosec // others run it
+	}
+	for _, dir := range []string{"etc", "lib"} {
+		path := filepath.Join(home, dir)
+		err = errors.Join(err, os.Mkdir(path, 0o700), os.Chown(path, user, user))
+	}
+	if err = errors.Join(err, os.Chmod(home, 0o755)); err != nil { //nolint:gosec // others look into it
+		t.Fatal(err)
+	}
+	as := func(uid uint32, args ...string) *exec.Cmd {
+		c := exec.Command(filepath.Join(home, "godwit"), args...)
+		c.Dir, c.Env = home, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + filepath.Join(home, "lib")}
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+		return c
+	}
+	made, err := as(user, "init", "--dir", filepath.Join(home, "etc"), "--data", filepath.Join(home, "lib"), "-o", "json").Output()
+	p := &production{dir: filepath.Join(home, "etc"), data: filepath.Join(home, "lib"), settings: filepath.Join(home, "etc", "godwit.yaml")}
+	if err != nil || json.Unmarshal(made, p) != nil {
+		t.Fatalf("init: %v: %s", err, made)
+	}
+	addr, operators := freeAddress(t), freeAddress(t)
+	serve := strings.Fields(strings.ReplaceAll(start[1], "/etc/godwit", p.dir))
+	run := func() *process {
+		s := launch(t, addr, as(user, append(serve, "--listen", addr, "--admin-listen", operators)...))
+		s.awaitReady(t)
+		if _, err := p.sqs(s, p.SecretAccessKey).ListQueues(t.Context(), &sqs.ListQueuesInput{}); err != nil {
+			t.Error(err)
+		}
+		return s
+	}
+	settings, err := os.OpenFile(p.settings, os.O_WRONLY|os.O_APPEND, 0)
+	if err == nil {
+		_, err = settings.WriteString("admin-listen: " + operators + "\n")
+		err = errors.Join(err, settings.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := run()
+	before, err := os.ReadFile(filepath.Join(p.dir, "root.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := as(0, "keys", "rotate-root", "--dir", p.dir).CombinedOutput(); err == nil || !strings.Contains(string(out), "run this as that user") {
+		t.Errorf("as root: %v: %s", err, out)
+	}
+	if out, err := as(user, "keys", "rotate-root", "--dir", p.dir).CombinedOutput(); err != nil {
+		t.Fatalf("as its user: %v: %s", err, out)
+	}
+	if after, err := os.ReadFile(filepath.Join(p.dir, "root.key")); err != nil || bytes.Equal(before, after) {
+		t.Errorf("%v: the root key is the old one", err)
+	}
+	s.kill()
+	run()
 }

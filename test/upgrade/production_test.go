@@ -15,7 +15,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"godwit.dev/godwit/internal/bootstrap"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/store/storetest"
@@ -48,6 +50,7 @@ func TestEarlierVersionsInProduction(t *testing.T) {
 			if err := os.Chmod(data, 0o700); err != nil {
 				t.Fatal(err)
 			}
+			straight(t, archive, want.Asked)
 			s, stop := start(t, binary, data)
 			compare(t, want.Asked, upgrade.Ask, s)
 			stop()
@@ -89,6 +92,30 @@ func TestEarlierVersionsInProduction(t *testing.T) {
 			}
 			holdSealed(t, data)
 		})
+	}
+}
+
+// straight has a directory of an earlier version go into production without development in
+// between: it is sealed with no root key yet.
+func straight(t *testing.T, archive string, asked []upgrade.Answer) {
+	t.Helper()
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	if err := upgrade.Unpack(archive, data); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	key := filepath.Join(dir, "root.key")
+	if err := bootstrap.WriteRootKey(key, seal.NewRoot()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // and again
+		s, end := produce(t, data, key)
+		compare(t, asked, upgrade.Ask, s)
+		end()
+		holdSealed(t, data)
 	}
 }
 

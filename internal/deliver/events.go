@@ -39,6 +39,9 @@ type Event struct {
 	Attempt  shard.Attempt // zero unless Made
 	Provider Provider      // of the attempt; zero unless a queue's
 	Text     *TextReport   // of the attempt; nil unless by text message
+	// Receipt says that the event is none of an attempt, but tells what became later of a
+	// text message that was delivered; nil: it is another.
+	Receipt *Receipt
 	Fate
 }
 
@@ -98,8 +101,8 @@ func loggedEndpoint(shown string) string {
 		if at := strings.LastIndexByte(shown, '@'); at >= 0 {
 			return "…" + shown[at:] // whose mail address it is, is nobody's affair
 		}
-		if number, ok := sms.Number(shown); ok {
-			return sms.Masked(number) // nor whose number
+		if strings.HasPrefix(shown, "+") {
+			return sms.Masked(shown) // nor whose number
 		}
 		return shown // an ARN
 	}

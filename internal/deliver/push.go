@@ -26,5 +26,9 @@ func PushTTL(m *message.Message, of string) (ttl time.Duration, set bool) {
 	if m.Notice != nil && m.Notice.Own {
 		body = m.Body
 	}
-	return platform.TTL(of, PushAttribute(m, of, "TTL"), body)
+	attribute := PushAttribute(m, of, "TTL")
+	if attribute == "" && of == platform.FCM {
+		attribute = PushAttribute(m, "FCM", "TTL") // as AWS calls it by now
+	}
+	return platform.TTL(of, attribute, body)
 }

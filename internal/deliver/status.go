@@ -103,6 +103,9 @@ func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 	if e.Text != nil {
 		entry.Notification.MessageMD5Sum = "" // as with AWS
 	}
+	if e.Receipt != nil {
+		return e.receiptStatus(entry, draw)
+	}
 	if e.Made && (e.State == shard.DeliveryDelivered && wanted(e.Feedback, draw) || e.State != shard.DeliveryDelivered && e.Feedback.Failure) {
 		made := entry
 		if e.State == shard.DeliveryDelivered {

@@ -17,9 +17,28 @@ type TextReport struct {
 	Feedback   topic.Feedback
 	MonthSpent float64 // USD, of the account until now; 0: as before
 	Unknown    int     // parts that were sent and not answered: they may come twice
-	Carrier    string  // of the phone; empty: not known
-	MCC, MNC   int     // the codes of its country and network; 0: not known
-	AckMs      int64   // until the phone had it; 0: not known
+	// IDs are the carrier's own, one of each part that it has taken with this attempt, by
+	// which receipts name them; nil: it gives none.
+	IDs      []string
+	Carrier  string // of the phone; empty: not known
+	MCC, MNC int    // the codes of its country and network; 0: not known
+	AckMs    int64  // until the phone had it; 0: not known
+}
+
+// Receipt says what became of a text message that had been taken, and whose delivery has
+// succeeded with that.
+type Receipt struct{ Delivered bool }
+
+// receiptStatus is the entry of a receipt, in the form of that of an attempt.
+func (e *Event) receiptStatus(entry StatusEntry, draw func() float64) []StatusEntry {
+	switch {
+	case !e.Receipt.Delivered && !e.Feedback.Failure, e.Receipt.Delivered && !wanted(e.Feedback, draw):
+		return nil
+	case e.Receipt.Delivered:
+		entry.Status, entry.role = statusSuccess, e.Feedback.SuccessRole
+	}
+	entry.Delivery.text, entry.Delivery.ProviderResponse = e.Text, e.Text.Response
+	return []StatusEntry{entry}
 }
 
 // directGroup is the name that the delivery status log of text messages without a topic

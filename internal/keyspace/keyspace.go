@@ -49,6 +49,7 @@ const (
 	DeletedTopics  byte = 'E'
 	TopicSequences byte = 'F'
 	Delivered      byte = 'G'
+	Confirmations  byte = 'I' // mails that have asked for one
 	HandleKey      byte = 'K'
 	Functions      byte = 'L' // a tag of its own follows
 	StreamState    byte = 'M' // also of streams that are no shards

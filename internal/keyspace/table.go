@@ -150,6 +150,7 @@ const (
 	KindDeletedTopics
 	KindTopicSequence
 	KindDelivered
+	KindConfirmation
 	KindHandleKey
 	KindAlias
 	KindFunction
@@ -238,6 +239,7 @@ var Table = [...]Kind{
 	KindDeletedTopics: {"mark that backlogs of deleted topics are being dropped", OwnerTopics, sharded(tag(DeletedTopics)), "the shard's latest incarnation then, 8 bytes"},
 	KindTopicSequence: {"next sequence of a FIFO topic", OwnerTopics, sharded(tag(TopicSequences), number(PartIncarnation)), fixed8},
 	KindDelivered:     {"subscriptions that a fan-out has passed already", OwnerTopics, sharded(tag(Delivered), number("number")), "uvarints: incarnations"},
+	KindConfirmation:  {"mail that has asked for a confirmation, or its answer", OwnerTopics, sharded(tag(Confirmations), number("until"), number("order")), "version 1, whether it is an answer, time, digest of the mail box: 26 bytes; account"},
 	KindHandleKey:     {"key of receipt handles; in shard 0", OwnerQueues, sharded(tag(HandleKey)), "32 bytes"},
 
 	KindAlias:    {"alias of a function", OwnerFunctions, append(function(FunctionAliases), zeroed(PartName), text("alias")), versioned},

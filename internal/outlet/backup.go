@@ -25,10 +25,10 @@ type failedRecord struct {
 	DataID                 string `json:"dataId"`
 }
 
-func (o *Outlet) writeFailed(w io.Writer, s *stream.Stream, b *stream.Batch, why *stream.Failure) error {
-	lines := json.NewEncoder(w)
+func (d *delivery) writeFailed(w io.Writer, why *stream.Failure) error {
+	b, lines := d.batch, json.NewEncoder(w)
 	n := 0
-	return o.read(s, b, func(arrival int64, records []stream.Record) error {
+	return d.read(func(arrival int64, records []stream.Record) error {
 		for i := range records {
 			line := failedRecord{
 				max(b.Attempts, 1), arrival, why.Code, why.Message, why.At,

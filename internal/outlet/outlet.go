@@ -14,17 +14,17 @@ import (
 	"io"
 	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
-	"godwit.dev/godwit/internal/arn"
+	"golang.org/x/sync/semaphore"
+
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/stream"
 )
 
 // Streams is what an outlet needs of the owner of delivery streams, *streams.Module.
 type Streams interface {
-	Next(a arn.ARN) (*stream.Stream, *stream.Batch, error)
+	Next(t stream.Turn) (*stream.Stream, *stream.Batch, error)
 	Read(s *stream.Stream, b *stream.Batch, f func(arrival int64, records []stream.Record) error) (unreadable int, err error)
 	Save(s *stream.Stream, b *stream.Batch) error
 	Done(s *stream.Stream, b *stream.Batch) error
@@ -64,7 +64,10 @@ type Post struct {
 }
 
 // Error is why a delivery failed, as a stream's log tells it.
-type Error struct{ Code, Message string }
+type Error struct {
+	Code, Message string
+	Permanent     bool // another attempt would fail, too
+}
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
@@ -102,26 +105,23 @@ type Options struct {
 // Outlet delivers batches. Make one with New; Deliver is what the owner of the streams calls.
 type Outlet struct {
 	Options
-	room chan struct{} // a place for each room of memory that is taken
-	turn sync.Mutex    // held while places are taken
+	objects, posts *semaphore.Weighted // bytes of memory that deliveries take at once, about
 }
 
-// How much memory deliveries take at once, about: rooms of so many bytes.
-const (
-	rooms    = 32
-	roomSize = 16 << 20
-)
+// budget is how much memory deliveries to buckets take at once, about, and as much those to
+// HTTP endpoints, in bytes: endpoints that hang leave buckets theirs.
+const budget = 256 << 20
 
 // New makes an Outlet.
 func New(o Options) *Outlet {
 	if o.Observe == nil {
 		o.Observe = func(*Event) {}
 	}
-	return &Outlet{Options: o, room: make(chan struct{}, rooms)}
+	return &Outlet{Options: o, objects: semaphore.NewWeighted(budget), posts: semaphore.NewWeighted(budget)}
 }
 
-// Deliver delivers what a stream has due, until there is nothing any more.
-func (o *Outlet) Deliver(a arn.ARN) {
+// Deliver delivers what is due in a turn, until there is nothing any more.
+func (o *Outlet) Deliver(t stream.Turn) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	stopped := make(chan struct{})
@@ -134,9 +134,9 @@ func (o *Outlet) Deliver(a arn.ARN) {
 		}
 	}()
 	for ctx.Err() == nil {
-		s, b, err := o.Streams.Next(a)
+		s, b, err := o.Streams.Next(t)
 		if err != nil {
-			o.Logger.Error("a delivery stream cannot be read", "stream", a.String(), "error", err)
+			o.Logger.Error("a delivery stream cannot be read, which is tried again", "stream", t.Stream.String(), "error", err)
 			return
 		}
 		if s == nil {
@@ -148,17 +148,13 @@ func (o *Outlet) Deliver(a arn.ARN) {
 
 // one makes an attempt at a batch, and keeps what came of it.
 func (o *Outlet) one(ctx context.Context, s *stream.Stream, b *stream.Batch) {
-	need := o.need(s, b)
-	if !o.take(ctx, need) {
-		return
-	}
 	next := *b
-	err := o.attempt(ctx, s, &next)
-	o.give(need)
-	if ctx.Err() != nil && err != nil {
-		return // nothing was decided: a restart goes on with the batch
+	d := &delivery{Outlet: o, stream: s, batch: &next}
+	err := d.attempt(ctx)
+	if err != nil && (ctx.Err() != nil || d.gone) {
+		return // nothing was decided, and a restart goes on with the batch; or there is none
 	}
-	if err == nil {
+	if err == nil || d.lost {
 		err = o.Streams.Done(s, &next)
 	} else {
 		next.Attempts++
@@ -170,66 +166,83 @@ func (o *Outlet) one(ctx context.Context, s *stream.Stream, b *stream.Batch) {
 	}
 }
 
-// attempt goes on with a batch as far as it goes; nil: it is delivered, or in its backup.
-func (o *Outlet) attempt(ctx context.Context, s *stream.Stream, b *stream.Batch) error {
+// delivery is an attempt at a batch.
+type delivery struct {
+	*Outlet
+
+	stream *stream.Stream
+	batch  *stream.Batch
+	gone   bool // the stream was deleted meanwhile
+	lost   bool // nothing of the batch can be read any more
+}
+
+// attempt goes on with the batch as far as it goes; nil: it is delivered, or in its backup.
+func (d *delivery) attempt(ctx context.Context) error {
+	s, b := d.stream, d.batch
 	if s.HTTP == nil {
-		return o.object(ctx, s, b, ToS3, "", nil)
+		return d.object(ctx, ToS3, "", nil)
 	}
 	if !b.Delivered && b.Failed == nil {
-		failed := o.post(ctx, s, b)
-		if failed != nil && ctx.Err() != nil {
+		failed := d.post(ctx)
+		if failed != nil && (ctx.Err() != nil || d.gone || d.lost) {
 			return failed
 		}
-		now := o.Clock.Now()
-		o.Observe(&Event{Kind: ToHTTP, Stream: s, At: now, Records: b.Records, Bytes: b.Bytes, Oldest: b.Oldest, Failed: failed})
+		now := d.Clock.Now()
+		d.observe(ToHTTP, failed)
 		switch {
 		case failed == nil:
 			b.Delivered = true
-		case now.Sub(time.UnixMilli(b.Begun)) < time.Duration(*s.HTTP.RetryOptions.DurationInSeconds)*time.Second:
-			o.failed(s, failed)
+		case !failed.Permanent && now.Sub(time.UnixMilli(b.Begun)) < time.Duration(*s.HTTP.RetryOptions.DurationInSeconds)*time.Second:
 			return failed
 		default:
-			o.failed(s, failed)
 			b.Failed = &stream.Failure{Code: failed.Code, Message: failed.Message, At: now.UnixMilli()}
 			b.Attempts++
 		}
 	}
 	if b.Failed != nil {
-		if err := o.object(ctx, s, b, ToHTTPBackup, stream.HTTPFailed, b.Failed); err != nil {
+		if err := d.object(ctx, ToHTTPBackup, stream.HTTPFailed, b.Failed); err != nil {
 			return err
 		}
 	}
 	if *s.HTTP.S3BackupMode == stream.AllData {
-		return o.object(ctx, s, b, ToHTTPBackup, "", nil)
+		return d.object(ctx, ToHTTPBackup, "", nil)
 	}
 	return nil
 }
 
-// object puts a batch into the stream's bucket.
-func (o *Outlet) object(ctx context.Context, s *stream.Stream, b *stream.Batch, kind Kind, failedType string, why *stream.Failure) error {
-	to := s.Objects()
+// observe tells what came of a part of the attempt.
+func (d *delivery) observe(kind Kind, failed *Error) {
+	b := d.batch
+	d.Observe(&Event{Kind: kind, Stream: d.stream, At: d.Clock.Now(), Records: b.Records, Bytes: b.Bytes, Oldest: b.Oldest, Failed: failed})
+	if failed != nil {
+		d.Logger.Warn("a delivery stream could not deliver, which is tried again or goes to its backup", "stream", d.stream.ARN().String(), "code", failed.Code)
+	}
+}
+
+// object puts the batch into the stream's bucket.
+func (d *delivery) object(ctx context.Context, kind Kind, failedType string, why *stream.Failure) error {
+	to, b := d.stream.Objects(), d.batch
 	zone, err := Zone(to)
 	if err != nil {
 		zone = time.UTC // it was there when the stream was made
 	}
 	name := stream.Object{
-		Stream: s, Version: b.Version, Oldest: time.UnixMilli(b.Oldest).In(zone), ID: b.ID, Failed: failedType,
+		Stream: d.stream, Version: b.Version, Oldest: time.UnixMilli(b.Oldest).In(zone), ID: b.ID, Failed: failedType,
 		GZIP: to.CompressionFormat != nil && *to.CompressionFormat == stream.GZIP,
 	}
-	failed := o.put(ctx, Name{Bucket: bucketOf(to), Key: name.Key(), ID: b.ID, GZIP: name.GZIP}, func(w io.Writer) error {
+	failed := d.put(ctx, Name{Bucket: bucketOf(to), Key: name.Key(), ID: b.ID, GZIP: name.GZIP}, func(w io.Writer) error {
 		if why != nil {
-			return o.writeFailed(w, s, b, why)
+			return d.writeFailed(w, why)
 		}
-		return o.write(w, s, b, to.Delimiter())
+		return d.write(w, to.Delimiter())
 	})
-	if failed != nil && ctx.Err() != nil {
+	if failed != nil && (ctx.Err() != nil || d.gone || d.lost) {
 		return failed
 	}
-	o.Observe(&Event{Kind: kind, Stream: s, At: o.Clock.Now(), Records: b.Records, Bytes: b.Bytes, Oldest: b.Oldest, Failed: failed})
+	d.observe(kind, failed)
 	if failed == nil {
 		return nil
 	}
-	o.failed(s, failed)
 	return failed
 }
 
@@ -238,11 +251,13 @@ func bucketOf(to *stream.ExtendedS3) string {
 	return a[strings.LastIndexByte(a, ':')+1:]
 }
 
-func (o *Outlet) put(ctx context.Context, name Name, write func(w io.Writer) error) *Error {
-	if o.Buckets == nil {
-		return &Error{"S3.NoEndpoint", "There is nowhere to put objects: neither an endpoint of S3 nor a directory is set."}
+func (d *delivery) put(ctx context.Context, name Name, write func(w io.Writer) error) *Error {
+	if d.Buckets == nil {
+		return &Error{Code: "S3.NoEndpoint", Message: "There is nowhere to put objects: neither an endpoint of S3 nor a directory is set."}
 	}
-	err := o.Buckets.Put(ctx, name, func(w io.Writer) error {
+	const part, copies = 16 << 20, 2 // what is larger goes in parts
+	defer d.take(ctx, d.objects, copies*min(d.batch.Bytes, part))()
+	err := d.Buckets.Put(ctx, name, func(w io.Writer) error {
 		if !name.GZIP {
 			return write(w)
 		}
@@ -262,13 +277,13 @@ func asError(err error, code string) *Error {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e
 	}
-	return &Error{code, err.Error()}
+	return &Error{Code: code, Message: err.Error()}
 }
 
-// write writes the records of a batch as they stand in an object.
-func (o *Outlet) write(w io.Writer, s *stream.Stream, b *stream.Batch, delimiter string) error {
+// write writes the records of the batch as they stand in an object.
+func (d *delivery) write(w io.Writer, delimiter string) error {
 	var room []byte
-	return o.read(s, b, func(_ int64, records []stream.Record) error {
+	return d.read(func(_ int64, records []stream.Record) error {
 		room = room[:0]
 		for i := range records {
 			room = records[i].AppendTo(room, delimiter)
@@ -278,26 +293,40 @@ func (o *Outlet) write(w io.Writer, s *stream.Stream, b *stream.Batch, delimiter
 	})
 }
 
-// read gives the records of a batch. What cannot be read any more is told, and left out.
-func (o *Outlet) read(s *stream.Stream, b *stream.Batch, f func(arrival int64, records []stream.Record) error) error {
-	unreadable, err := o.Streams.Read(s, b, f)
+// errNothing is for a batch of which there is nothing: the delivery knows why.
+var errNothing = errors.New("outlet: there are no records")
+
+// read gives the records of the batch. What cannot be read any more is told, and left out.
+func (d *delivery) read(f func(arrival int64, records []stream.Record) error) error {
+	some := false
+	unreadable, err := d.Streams.Read(d.stream, d.batch, func(arrival int64, records []stream.Record) error {
+		some = true
+		return f(arrival, records)
+	})
 	if unreadable > 0 {
-		o.Logger.Error("records of a delivery stream are damaged and left out", "stream", s.ARN().String(), "chunks", unreadable)
+		d.Logger.Error("records of a delivery stream are damaged and left out", "stream", d.stream.ARN().String(), "chunks", unreadable)
+	}
+	if err == nil && !some {
+		d.gone, d.lost = unreadable == 0, unreadable > 0
+		err = errNothing
 	}
 	return err
 }
 
 // post makes one attempt at an HTTP endpoint.
-func (o *Outlet) post(ctx context.Context, s *stream.Stream, b *stream.Batch) *Error {
-	key, err := o.Streams.AccessKey(s)
+func (d *delivery) post(ctx context.Context) *Error {
+	s, b := d.stream, d.batch
+	const half = 2 // what base64 and the rest of the form add
+	defer d.take(ctx, d.posts, b.Bytes+b.Bytes/half)()
+	key, err := d.Streams.AccessKey(s)
 	if err != nil {
 		return asError(err, "HttpEndpoint.InternalError")
 	}
 	r := &Post{
 		URL: *s.HTTP.EndpointConfiguration.Url, AccessKey: key, ID: b.ID, Source: s.ARN().String(),
-		Time: o.Clock.Now().UnixMilli(), Size: b.Bytes,
+		Time: d.Clock.Now().UnixMilli(), Size: b.Bytes,
 		Records: func(f func(data []byte)) error {
-			return o.read(s, b, func(_ int64, records []stream.Record) error {
+			return d.read(func(_ int64, records []stream.Record) error {
 				for i := range records {
 					f(records[i].Data)
 				}
@@ -309,40 +338,16 @@ func (o *Outlet) post(ctx context.Context, s *stream.Stream, b *stream.Batch) *E
 		r.GZIP = c.ContentEncoding != nil && *c.ContentEncoding == stream.GZIP
 		r.Attributes = c.CommonAttributes
 	}
-	return asError(o.Endpoints.Post(ctx, r), "HttpEndpoint.InternalError")
+	return asError(d.Endpoints.Post(ctx, r), "HttpEndpoint.InternalError")
 }
 
-// failed tells operators of a failure.
-func (o *Outlet) failed(s *stream.Stream, why *Error) {
-	o.Logger.Warn("a delivery stream could not deliver, which is tried again or goes to its backup", "stream", s.ARN().String(), "code", why.Code)
-}
-
-// need is how many rooms of memory an attempt takes.
-func (o *Outlet) need(s *stream.Stream, b *stream.Batch) int {
-	if s.HTTP == nil {
-		return 1 // objects are written as they are read
+// take waits until so many bytes more may be in memory, or ctx has ended; give gives them
+// back.
+func (o *Outlet) take(ctx context.Context, of *semaphore.Weighted, bytes int64) (give func()) {
+	const least = 256 << 10 // buffers, and a chunk that is read
+	need := min(bytes+least, budget)
+	if of.Acquire(ctx, need) != nil {
+		return func() {} // what needs them sees that ctx has ended
 	}
-	const copies = 3 // in base64, and compressed
-	return int(min(1+copies*b.Bytes/roomSize, rooms))
-}
-
-// take takes rooms; false: ctx has ended.
-func (o *Outlet) take(ctx context.Context, n int) bool {
-	o.turn.Lock()
-	defer o.turn.Unlock()
-	for taken := range n {
-		select {
-		case o.room <- struct{}{}:
-		case <-ctx.Done():
-			o.give(taken)
-			return false
-		}
-	}
-	return true
-}
-
-func (o *Outlet) give(n int) {
-	for range n {
-		<-o.room
-	}
+	return func() { of.Release(need) }
 }

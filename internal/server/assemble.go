@@ -289,12 +289,14 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	sending, err := senders.Open(senders.Options{
-		Config: deps.Config, Clock: deps.Clock, Engine: engine, Ledger: ledger, Receipt: counting.TextReceipt, Trust: trust, Own: deps.ownPorts(),
+		Config: deps.Config, Clock: deps.Clock, Engine: engine, Ledger: ledger, Receipt: counting.TextReceipt,
+		Ended: func(e *deliver.Event) { events.Delivery(e) }, PublicURL: url, Trust: trust, Own: deps.ownPorts(),
 		Connections: deps.Limits.outgoing, Dial: deps.World.Dial,
 	})
 	if err != nil {
 		return Parts{}, err
 	}
+	events = append(events, sending.Texts.Book)
 	deps.OnStop("endpoints' connections", func(context.Context) error {
 		sending.Close()
 		return nil
@@ -302,7 +304,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	if err := startStreams(deps, hoses, trust, watching, groups, engine, &roles.Service{Sessions: sessions, Principal: "firehose.amazonaws.com", Session: "AWSFirehose"}); err != nil {
 		return Parts{}, err
 	}
-	sending.ByProtocol[topic.Firehose] = firehosesender.New(hoses.Module, &roles.Service{
+	sending.ByProtocol[topic.Firehose] = firehosesender.New(hoses, &roles.Service{
 		Sessions: sessions, Principal: "sns.amazonaws.com", Session: "SNS", Authorizer: asked,
 	})
 	scheduler := deliver.New(deliver.Options{
@@ -385,7 +387,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	return Parts{
-		Wire: mailpages.Serve(mailpages.Options{Engine: engine, NewToken: newToken, Logger: deps.Log}, signed.keys.Serve(answers)), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.Refusals(),
+		Wire: sending.Texts.Callbacks(mailpages.Serve(mailpages.Options{Engine: engine, NewToken: newToken, Logger: deps.Log}, signed.keys.Serve(answers))), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: counting.Refusals(),
 		Operator:  gate.Operator(),
 		Console:   pages,
 		Operated:  operated(deps, trail),

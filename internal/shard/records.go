@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/shard/queues/accepted"
 	"godwit.dev/godwit/internal/shard/queues/receipt"
 	"godwit.dev/godwit/internal/shard/topics"
+	"godwit.dev/godwit/internal/shard/topics/confirmations"
 	"godwit.dev/godwit/internal/shard/topics/publication"
 	"godwit.dev/godwit/internal/shard/transfer"
 )
@@ -38,6 +39,8 @@ func CheckRecord(id keyspace.ID, value []byte) error {
 	case keyspace.KindDelivered:
 		_, err := topics.DecodeIncarnations(value)
 		return err
+	case keyspace.KindConfirmation:
+		return confirmations.CheckRecord(value)
 	case keyspace.KindDirect:
 		return direct.CheckRecord(value)
 	case keyspace.KindHistory:

@@ -7,14 +7,18 @@ import (
 	"strings"
 )
 
-// maxDigits is the greatest length of a phone number. Source: ITU-T E.164.
-const maxDigits = 15
+// How many digits a phone number has. Sources: ITU-T E.164 for the most, and the pattern of
+// PhoneNumberString in SNS's API for the least.
+const (
+	minDigits = 8
+	maxDigits = 15
+)
 
-// Number reads a phone number in international form, "+" and digits, between which single
-// separators may stand, and gives it without these. ok is false for what is none.
+// Number reads a phone number in international form, "+" and 8 to 15 digits, the first of which
+// is no zero, between which single separators may stand, and gives it without these. ok is false for what is none.
 func Number(text string) (number string, ok bool) {
 	rest, ok := strings.CutPrefix(text, "+")
-	if !ok || rest == "" {
+	if !ok {
 		return "", false
 	}
 	var b strings.Builder
@@ -31,10 +35,11 @@ func Number(text string) (number string, ok bool) {
 			return "", false
 		}
 	}
-	if separated || b.Len() > maxDigits+1 {
+	number = b.String()
+	if separated || len(number) < minDigits+1 || len(number) > maxDigits+1 || number[1] == '0' {
 		return "", false
 	}
-	return b.String(), true
+	return number, true
 }
 
 // Masked is a number as a log shows it: its last four digits.

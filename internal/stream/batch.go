@@ -3,6 +3,8 @@ package stream
 import (
 	"encoding/json"
 	"time"
+
+	"godwit.dev/godwit/internal/arn"
 )
 
 // Batch is what is delivered together: a range of a stream's chunks. It is durable before
@@ -26,6 +28,13 @@ type Batch struct {
 	// Failed says why it goes to the backup: the code and the text of the last error.
 	// Once it is set no further attempt is made at the endpoint.
 	Failed *Failure `json:",omitempty"`
+}
+
+// Turn is whose batches somebody delivers, alone, until there is none. A stream that was
+// made under the name of one that is gone has turns of its own.
+type Turn struct {
+	Stream arn.ARN
+	Number uint64
 }
 
 // Failure is why a delivery failed.

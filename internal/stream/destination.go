@@ -42,6 +42,12 @@ type Switch struct {
 	Enabled *bool `json:",omitempty"`
 }
 
+// Partitioning is by what is in records. It may be off.
+type Partitioning struct {
+	Enabled      *bool         `json:",omitempty"`
+	RetryOptions *RetryOptions `json:",omitempty"`
+}
+
 // Parameter is one of a processor.
 type Parameter struct {
 	ParameterName  *string
@@ -74,7 +80,7 @@ type ExtendedS3 struct {
 	ProcessingConfiguration           *Processing       `json:",omitempty"`
 	S3BackupMode                      *string           `json:",omitempty"`
 	DataFormatConversionConfiguration *Switch           `json:",omitempty"`
-	DynamicPartitioningConfiguration  *Switch           `json:",omitempty"`
+	DynamicPartitioningConfiguration  *Partitioning     `json:",omitempty"`
 	FileExtension                     *string           `json:",omitempty"`
 	CustomTimeZone                    *string           `json:",omitempty"`
 }

@@ -176,3 +176,43 @@ func TestPause(t *testing.T) {
 		}
 	}
 }
+
+// Records are read as the first version has written them. What changes this test needs a
+// version of its own.
+func TestRecordsOfTheFirstVersion(t *testing.T) {
+	const written = "\x01" + `{"Account":"000000000000","Region":"us-east-1","Name":"orders","Number":7,"Version":2,"Created":"2024-02-05T13:07:09Z","Updated":"2024-02-05T14:00:00Z",` +
+		`"Tags":{"team":"a"},"Throughput":5,"Encryption":{"Enabled":true,"KeyType":"AWS_OWNED_CMK","Changed":true},` +
+		`"S3":{"RoleARN":"arn:aws:iam::000000000000:role/r","BucketARN":"arn:aws:s3:::b","Prefix":"p/","BufferingHints":{"SizeInMBs":5,"IntervalInSeconds":60},` +
+		`"CompressionFormat":"GZIP","EncryptionConfiguration":{"NoEncryptionConfig":"NoEncryption"},"CloudWatchLoggingOptions":{"Enabled":false},` +
+		`"ProcessingConfiguration":{"Enabled":true,"Processors":[{"Type":"AppendDelimiterToRecord","Parameters":[{"ParameterName":"Delimiter","ParameterValue":"\\n"}]}]},` +
+		`"S3BackupMode":"Disabled","DynamicPartitioningConfiguration":{"Enabled":false}},"Extended":true,"Sealed":"c2VhbGVk"}`
+	s, err := stream.Decode([]byte(written))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := string(s.Encode()); again != written {
+		t.Errorf("a stream becomes %s", cmp.Diff(written, again))
+	}
+	size, interval := s.Hints()
+	if s.ARN() != stream.Name("us-east-1", "000000000000", "orders") || size != 5<<20 || interval != time.Minute || s.S3.Delimiter() != "\n" || s.Number != 7 || s.Version != 2 || !s.Encryption.Enabled {
+		t.Errorf("%+v", s)
+	}
+	const batch = "\x01" + `{"ID":"0c1f","From":3,"To":9,"Oldest":1707138429000,"Records":12,"Bytes":3456,"Version":2,"Begun":1707138489000,"Attempts":4,"Next":1707138500000,` +
+		`"Delivered":true,"Failed":{"Code":"HttpEndpoint.RequestTimeout","Message":"m","At":1707138490000}}`
+	b, err := stream.DecodeBatch([]byte(batch))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again := string(b.Encode()); again != batch {
+		t.Errorf("a batch becomes %s", cmp.Diff(batch, again))
+	}
+	const chunk = "\x00\x00\x01\x8d\x78\xd1\x4f\x48\x00\x00\x00\x0c\x00\x00\x0d\x80"
+	c, err := stream.DecodeChunk([]byte(chunk))
+	if err != nil || c != (stream.Chunk{Arrival: 0x18d78d14f48, Records: 12, Bytes: 3456}) || string(c.Encode()) != chunk {
+		t.Errorf("%+v, %v", c, err)
+	}
+	records, err := stream.DecodeRecords(nil, []byte("\x06one\x07two\x00"))
+	if want := []stream.Record{{Data: []byte("one")}, {Data: []byte("two"), Line: true}, {Data: []byte{}}}; err != nil || !cmp.Equal(records, want) {
+		t.Errorf("%v: %s", err, cmp.Diff(want, records))
+	}
+}

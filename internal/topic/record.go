@@ -140,7 +140,7 @@ func (t *Topic) load(value []byte) error {
 	}
 	if r.Protection != "" {
 		var err error
-		if t.Protection, err = protect.Parse(r.Protection); err != nil {
+		if t.Protection, err = protect.Load(r.Protection); err != nil {
 			return err
 		}
 	}

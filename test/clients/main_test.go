@@ -34,10 +34,12 @@ const (
 	rootSecret = "root/secret+of+the+account/000000000000"
 )
 
-// serverURL is where the server under test answers, binary what it runs.
+// serverURL is where the server under test answers, binary what it runs; scratch is a
+// directory for what several tests use.
 var (
 	serverURL *url.URL
 	binary    string
+	scratch   string
 )
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -49,6 +51,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
+	scratch = dir
 	if err := build(dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

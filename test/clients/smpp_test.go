@@ -117,6 +117,18 @@ func TestSMPP(t *testing.T) {
 		t.Errorf("the parts are %q", whole)
 	}
 
+	ask("Publish", "PhoneNumber", other, "Message", "receipt, please")
+	same(submitted(other, "receipt, please", "", 0))
+	same(map[string]any{"event": "receipted", "status": 0.0})
+	counted, err := http.Get(to.String() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer counted.Body.Close()
+	if text, err := io.ReadAll(counted.Body); err != nil || !strings.Contains(string(text), `sms_receipts_total{state="DELIVRD"} 1`) {
+		t.Errorf("the receipt is not counted: %v", err)
+	}
+
 	if _, err := fmt.Fprintln(in, strings.TrimPrefix(phone, "+")); err != nil {
 		t.Fatal(err)
 	}

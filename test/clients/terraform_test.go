@@ -50,7 +50,7 @@ func TestTerraform(t *testing.T) {
 	tf := newTerraform(t, "main.tf", "--function-isolation", "none")
 	tf.write(t, "a.zip", zipped(t, "#!/bin/sh\n# a\n"))
 	tf.write(t, "b.zip", zipped(t, "#!/bin/sh\n# b\n"))
-	tf.lifeCycle(t, 27, []string{"-var", "code=a.zip"}, []string{"-var", "code=b.zip", "-var", "changed=true"})
+	tf.lifeCycle(t, 28, []string{"-var", "code=a.zip"}, []string{"-var", "code=b.zip", "-var", "changed=true"})
 }
 
 // TestTerraformIdentity is TestTerraform of what IAM, STS and KMS have, where the server
@@ -60,6 +60,15 @@ func TestTerraformIdentity(t *testing.T) {
 	tf := newTerraform(t, filepath.Join("identity", "main.tf"), "--enforce")
 	tf.env = append(tf.env, "TF_VAR_access_key="+rootKey, "TF_VAR_secret_key="+rootSecret)
 	tf.lifeCycle(t, 25, nil, []string{"-var", "changed=true"})
+}
+
+// TestTerraformStreams is TestTerraform of delivery streams, where roles have to be there and
+// to trust Firehose.
+func TestTerraformStreams(t *testing.T) {
+	t.Parallel()
+	tf := newTerraform(t, filepath.Join("streams", "main.tf"), "--enforce")
+	tf.env = append(tf.env, "TF_VAR_access_key="+rootKey, "TF_VAR_secret_key="+rootSecret)
+	tf.lifeCycle(t, 12, nil, []string{"-var", "changed=true"})
 }
 
 // lifeCycle applies first, which makes at least n resources, then second, and destroys all.

@@ -65,7 +65,6 @@ func (sh *shop) pages() [][]string {
 		{"subscription", "arn", sh.subscription},
 		{"dead-letters"},
 		{"dead-letters", "queue", sh.dead},
-		{"jobs"},
 		{"policy"},
 		{"policy", "subscription", sh.subscription},
 		{"policy", "topic", sh.topic},
@@ -78,9 +77,7 @@ func (sh *shop) pages() [][]string {
 		{"metrics", "arn", sh.queue},
 		{"alarms"},
 		{"logs"},
-		{"tail"},
 		{"clock"},
-		{"identity"},
 		{"settings"},
 		{"no-such-page"},
 	}
@@ -98,7 +95,7 @@ func (sh *shop) advance(by string) { sh.own("/_godwit/clock", `{"advance":"`+by+
 func TestEmptyServer(t *testing.T) {
 	s := start(t)
 	b := s.open(t)
-	for _, name := range []string{"queues", "topics", "subscriptions", "functions", "dead-letters", "jobs", "alarms", "logs", "identity", "topology"} {
+	for _, name := range []string{"queues", "topics", "subscriptions", "functions", "alarms", "logs", "topology"} {
 		b.visit(name)
 		b.until(name+" says that it is empty", `document.querySelector(".empty")`)
 	}
@@ -141,7 +138,7 @@ func TestAccessible(t *testing.T) {
 	source := axe(t)
 	s := start(t, "--clock", "virtual", "--jitter", "0")
 	b := s.open(t)
-	for _, name := range []string{"", "queues", "topics", "subscriptions", "functions", "dead-letters", "jobs", "topology", "alarms", "logs"} {
+	for _, name := range []string{"", "queues", "topics", "subscriptions", "functions", "topology", "alarms", "logs"} {
 		b.visit(name)
 		b.accessible(source, "empty "+name)
 	}

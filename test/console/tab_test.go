@@ -178,7 +178,7 @@ func (b *tab) shows(text string) {
 
 // control is an expression for a control or a link by the beginning of its text or label.
 func control(text string) string {
-	return fmt.Sprintf(`[...document.querySelectorAll("button, a, summary, [aria-label]")].find((e) => !e.disabled && ((e.textContent || "").trim().startsWith(%[1]s) || (e.getAttribute("aria-label") || "").startsWith(%[1]s)) && e.checkVisibility())`, quote(text))
+	return fmt.Sprintf(`[...document.querySelectorAll(":is(main, .notices, .signed-in) :is(button, a, summary, [aria-label])")].find((e) => !e.disabled && ((e.textContent || "").trim().startsWith(%[1]s) || (e.getAttribute("aria-label") || "").startsWith(%[1]s)) && e.checkVisibility())`, quote(text))
 }
 
 // press presses a control or follows a link, once it can be.

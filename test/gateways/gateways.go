@@ -47,6 +47,7 @@ type gateway struct {
 	received []Received
 	script   func(n int, token string) *Answer
 	count    int
+	told     func(Received)
 }
 
 // start serves over TLS and HTTP/2. Certificates of clients are asked for, and not verified.
@@ -115,10 +116,21 @@ func (g *gateway) scripted(w http.ResponseWriter, r *http.Request, got *Received
 	return true
 }
 
-func (g *gateway) note(r Received) {
+// Told has f told of each request that is judged, from now on. It is called concurrently.
+func (g *gateway) Told(f func(Received)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.told = f
+}
+
+func (g *gateway) note(r Received) {
+	g.mu.Lock()
 	g.received = append(g.received, r)
+	told := g.told
+	g.mu.Unlock()
+	if told != nil {
+		told(r)
+	}
 }
 
 func jsonOf(v any) []byte {

@@ -1,6 +1,7 @@
 package sdk_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -117,6 +118,37 @@ func TestDataProtectionInbound(t *testing.T) {
 			t.Errorf("an entry without %s: %v", member, entry)
 		}
 	}
+}
+
+// A message that the policy's own patterns cannot be looked for in to the end is refused,
+// with nothing of it anywhere; others are published past the same policy.
+func TestDataProtectionFailsClosed(t *testing.T) {
+	endpoint := start(t)
+	c, queues := topicsClient(endpoint), client(endpoint)
+	topic := createTopic(t, c, "orders")
+	url := createQueue(t, queues, "orders")
+	subscribe(t, c, topic, "sqs", queueARN("orders"), "RawMessageDelivery", "true")
+	policy := func(regex string) string {
+		return strings.Replace(protection(strings.Replace(protecting("mask", "Inbound", "EmailAddress", `{"Deidentify":{"RedactConfig":{}}}`),
+			"arn:aws:dataprotection::aws:data-identifier/EmailAddress", "own", 1)), `"Name":"p"`, `"Name":"p","Configuration":{"CustomDataIdentifier":[{"Name":"own","Regex":"`+regex+`"}]}`, 1)
+	}
+	large := policy("x{999}y{999}z{999}")
+	_, err := c.PutDataProtectionPolicy(t.Context(), &sns.PutDataProtectionPolicyInput{ResourceArn: &topic, DataProtectionPolicy: &large})
+	refused(t, err, "InvalidParameter", http.StatusBadRequest, "Invalid parameter: DataProtectionPolicy Reason: the regular expressions of all custom data identifiers "+
+		"together are compiled to more than 2500 instructions: repetitions that are counted, such as {1000}, have that many each")
+	putProtection(t, c, topic, policy("x(.*y)?"))
+	hostile := strings.Repeat("x", 200_000)
+	_, err = c.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: &hostile})
+	refused(t, err, "AuthorizationError", http.StatusForbidden,
+		"The data protection policy of the topic cannot be applied to the message: looking for data of the custom identifier own takes too long")
+	own := must(json.Marshal(map[string]string{"default": "d", "sqs": hostile}))(t)
+	_, err = c.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, MessageStructure: aws.String("json"), Message: aws.String(string(own))})
+	gone(t, err, "AuthorizationError")
+	out := must(c.PublishBatch(t.Context(), &sns.PublishBatchInput{TopicArn: &topic, PublishBatchRequestEntries: []snstypes.PublishBatchRequestEntry{
+		{Id: aws.String("a"), Message: &hostile}, {Id: aws.String("b"), Message: aws.String("a xyx b")},
+	}}))(t)
+	equal(t, "those published and refused", [2]int{1, 1}, [2]int{len(out.Successful), len(out.Failed)})
+	equal(t, "the message", "a  b", *takeMessage(t, queues, url).Body)
 }
 
 // What must not leave the topic is a failed delivery, with a dead letter, of the queue as of

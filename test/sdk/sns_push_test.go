@@ -1,7 +1,10 @@
 package sdk_test
 
 import (
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -11,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sns/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"godwit.dev/godwit/test/gateways"
 )
 
 // push is a message of the outbox.
@@ -181,6 +186,84 @@ func TestPlatformApplications(t *testing.T) {
 	equal(t, "a further page", (*string)(nil), second.NextToken)
 	equal(t, "the last", app, *second.PlatformApplications[1].PlatformApplicationArn)
 	equal(t, "its attributes", map[string]string{"Enabled": "true"}, second.PlatformApplications[1].Attributes)
+}
+
+// What credentials lead to is shown, and cannot be set.
+func TestWhatCredentialsTell(t *testing.T) {
+	c := topicsClient(start(t))
+	certificate, key := gateways.NewCertificate("dev.godwit.shop")
+	block, _ := pem.Decode([]byte(certificate))
+	expires := must(x509.ParseCertificate(block.Bytes))(t).NotAfter.UTC().Format("2006-01-02T15:04:05Z")
+	for name, tt := range map[string]struct {
+		platform    string
+		credentials []string
+		want        map[string]string
+	}{
+		"key":         {"APNS", []string{"PlatformPrincipal", "id", "PlatformCredential", "key"}, map[string]string{"AuthenticationMethod": "token"}},
+		"certificate": {"APNS_SANDBOX", []string{"PlatformPrincipal", certificate, "PlatformCredential", key}, map[string]string{"AuthenticationMethod": "certificate", "AppleCertificateExpiryDate": expires}},
+		"account":     {"GCM", []string{"PlatformCredential", `{"type":"service_account"}`}, map[string]string{"AuthenticationMethod": "token"}},
+		"other":       {"GCM", []string{"PlatformCredential", "anything"}, nil},
+		"amazon":      {"ADM", []string{"PlatformPrincipal", "id", "PlatformCredential", "key"}, nil},
+	} {
+		want := map[string]string{"Enabled": "true"}
+		maps.Copy(want, tt.want)
+		app := createApplication(t, c, tt.platform, name, tt.credentials...)
+		equal(t, name, want, must(c.GetPlatformApplicationAttributes(t.Context(), &sns.GetPlatformApplicationAttributesInput{PlatformApplicationArn: &app}))(t).Attributes)
+		for _, one := range must(c.ListPlatformApplications(t.Context(), &sns.ListPlatformApplicationsInput{}))(t).PlatformApplications {
+			if *one.PlatformApplicationArn == app {
+				equal(t, name+", listed", want, one.Attributes)
+			}
+		}
+		_, err := c.SetPlatformApplicationAttributes(t.Context(), &sns.SetPlatformApplicationAttributesInput{
+			PlatformApplicationArn: &app, Attributes: map[string]string{"AppleCertificateExpiryDate": expires},
+		})
+		refused(t, err, "InvalidParameter", 400, "Invalid parameter: Attributes Reason: Invalid attribute name: AppleCertificateExpiryDate")
+	}
+}
+
+// What a message wants of a push platform is refused where no platform takes it.
+func TestPushAttributesAreChecked(t *testing.T) {
+	endpoint := start(t)
+	c := topicsClient(endpoint)
+	device := createEndpoint(t, c, createApplication(t, c, "APNS", "shop", "PlatformPrincipal", "id", "PlatformCredential", "key"), "device-1")
+	publish := func(name, value string) error {
+		_, err := c.Publish(t.Context(), &sns.PublishInput{TargetArn: &device, Message: aws.String("hello"), MessageAttributes: map[string]types.MessageAttributeValue{
+			name: {DataType: aws.String("String"), StringValue: &value},
+		}})
+		return err
+	}
+	for _, attribute := range [][2]string{
+		{"APNS.TTL", "0"},
+		{"APNS.TTL", "2419200"},
+		{"GCM.TTL", "60"},
+		{"FCM.TTL", "60"},
+		{"APNS.PUSH_TYPE", "background"},
+		{"APNS.PUSH_TYPE", "liveactivity"},
+		{"APNS.PRIORITY", "5"},
+		{"APNS_SANDBOX.PRIORITY", "10"},
+		{"APNS.COLLAPSE_ID", "c"},
+		{"APNS.TOPIC", "dev.godwit.shop.voip"},
+		{"WNS.Type", "wns/toast"},
+	} {
+		if err := publish("AWS.SNS.MOBILE."+attribute[0], attribute[1]); err != nil {
+			t.Errorf("%s=%s: %v", attribute[0], attribute[1], err)
+		}
+	}
+	sent := len(pushes(t, endpoint, device))
+	for _, attribute := range [][2]string{
+		{"APNS.TTL", "-1"},
+		{"APNS.TTL", "soon"},
+		{"GCM.TTL", "1.5"},
+		{"APNS.PUSH_TYPE", "shout"},
+		{"APNS.PRIORITY", "7"},
+		{"APNS_SANDBOX.PRIORITY", "high"},
+		{"APNS.COLLAPSE_ID", strings.Repeat("c", 65)},
+		{"APNS.TOPIC", "a\nb"},
+	} {
+		refused(t, publish("AWS.SNS.MOBILE."+attribute[0], attribute[1]), "InvalidParameter", 400,
+			"Invalid parameter: MessageAttributes Reason: the value of AWS.SNS.MOBILE."+attribute[0]+" is not valid")
+	}
+	equal(t, "messages that were sent", sent, len(pushes(t, endpoint, device)))
 }
 
 func TestPlatformEndpoints(t *testing.T) {

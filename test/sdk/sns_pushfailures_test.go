@@ -80,7 +80,7 @@ func TestPushFeedback(t *testing.T) {
 	android := createApplication(t, c, "GCM", "shop", append(wanted, "PlatformCredential", fcm.Account())...)
 	attributes := must(c.GetPlatformApplicationAttributes(t.Context(), &sns.GetPlatformApplicationAttributesInput{PlatformApplicationArn: &ios}))(t).Attributes
 	equal(t, "what is shown", map[string]string{
-		"Enabled": "true", "ApplePlatformTeamID": "TEAM", "ApplePlatformBundleID": "dev.godwit.Shop",
+		"Enabled": "true", "ApplePlatformTeamID": "TEAM", "ApplePlatformBundleID": "dev.godwit.Shop", "AuthenticationMethod": "token",
 		"EventEndpointCreated": topic, "EventEndpointUpdated": topic, "EventEndpointDeleted": topic, "EventDeliveryFailure": topic,
 	}, attributes)
 	phone, tablet := createEndpoint(t, c, ios, strings.Repeat("0a", 32)), createEndpoint(t, c, android, "token_1")

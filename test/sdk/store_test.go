@@ -110,6 +110,7 @@ func (e *everything) setUp() {
 	orders := createTopic(t, n, "orders")
 	subscribe(t, n, orders, "sqs", queueARN("standard"))
 	subscribe(t, n, orders, "http", e.hook.URL, "RedrivePolicy", `{"deadLetterTargetArn":"`+queueARN("dead")+`"}`)
+	subscribe(t, n, orders, "email", "nobody@example.com") // who does not answer
 	visit(t, decode(t, e.hook.next(t).Body)["SubscribeURL"].(string))
 	e.hook.answer(503)
 	go func() {

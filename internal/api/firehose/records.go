@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fastjson"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/stream"
@@ -26,7 +27,7 @@ func (s *Service) putRecord(ctx context.Context, call *api.Call, in *PutRecordIn
 		return nil, err
 	}
 	ids, err := s.Store.Put(ctx, a, []stream.Record{{Data: in.Record.Data}})
-	s.observe(call, found, false, 1, int64(len(in.Record.Data)), err)
+	s.put(call, found, "PutRecord", 1, int64(len(in.Record.Data)), err)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func (s *Service) putRecordBatch(ctx context.Context, call *api.Call, in *PutRec
 	}
 	out := &PutRecordBatchOutput{Encrypted: found.Encryption.Enabled, RequestResponses: make([]PutRecordBatchEntry, len(records))}
 	ids, err := s.Store.Put(ctx, a, records)
-	s.observe(call, found, true, len(records), size, err)
+	s.put(call, found, "PutRecordBatch", len(records), size, err)
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.Throttled:
 		code, text, _ := call.Describe(err)
@@ -102,15 +103,22 @@ func checkData(member string, data []byte) error {
 	return nil
 }
 
-// observe tells of a put.
-func (s *Service) observe(call *api.Call, found *stream.Stream, isBatch bool, records int, size int64, err error) {
-	p := Put{Stream: found.ARN(), At: call.Time, Batch: isBatch, Records: records, Bytes: size}
-	if err != nil {
-		p.Records, p.Bytes = 0, 0
-		kind := fault.KindOf(err)
-		p.Throttled = kind == fault.Throttled || kind == fault.Unavailable
+// put tells of a put.
+func (s *Service) put(call *api.Call, found *stream.Stream, name string, records int, size int64, err error) {
+	r := Putting(found.ARN(), name, records, size, err)
+	s.done(call, r)
+}
+
+// Putting is a request that put records, or could not.
+func Putting(a arn.ARN, name string, records int, size int64, err error) Request {
+	r := Request{Stream: a, Name: name}
+	switch kind := fault.KindOf(err); {
+	case err == nil:
+		r.Records, r.Bytes = records, size
+	case kind == fault.Throttled || kind == fault.Unavailable:
+		r.Throttled = records
 	}
-	s.Observe(&p)
+	return r
 }
 
 // FastDecode implements awsjson.FastDecoder.

@@ -7,6 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/stream"
 )
@@ -31,21 +32,22 @@ type Options struct {
 	PlainEndpoints bool
 	// Assumable refuses a role that Firehose may not assume for a stream; nil: nobody asks.
 	Assumable func(s arn.ARN, role string) error
-	// Observe is told of what is put, and of what is refused; may be nil.
-	Observe func(p *Put)
+	Clock     clock.Clock
+	// Observe is told of requests on streams that are there; may be nil.
+	Observe func(r *Request)
 }
 
-// Put is a request that puts records.
-type Put struct {
+// Request is what was asked of a stream.
+type Request struct {
 	Stream arn.ARN
-	At     time.Time
-	Took   time.Duration
-	// Batch says that it was PutRecordBatch.
-	Batch   bool
+	// Name is that of the operation, as metrics have it.
+	Name    string
+	At      time.Time
+	Took    time.Duration
 	Records int // that were taken
 	Bytes   int64
-	// Throttled says that the stream refused it for now.
-	Throttled bool
+	// Throttled is how many records the stream refused for now.
+	Throttled int
 }
 
 // Service answers the operations of Firehose.
@@ -54,9 +56,15 @@ type Service struct{ Options }
 // New makes a Service.
 func New(o Options) *Service {
 	if o.Observe == nil {
-		o.Observe = func(*Put) {}
+		o.Observe = func(*Request) {}
 	}
 	return &Service{o}
+}
+
+// done tells of a request that is over.
+func (s *Service) done(call *api.Call, r Request) {
+	r.At, r.Took = call.Time, s.Clock.Now().Sub(call.Time)
+	s.Observe(&r)
 }
 
 // maxBody bounds a request that puts records: 4 MiB in base64, and what is around them.

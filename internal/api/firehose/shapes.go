@@ -1,6 +1,9 @@
 package firehose
 
 import (
+	"encoding/json"
+	"reflect"
+
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/stream"
 )
@@ -42,7 +45,7 @@ type ExtendedInput struct {
 	S3BackupConfiguration             *Unbuilt
 	S3BackupUpdate                    *Unbuilt // as UpdateDestination calls it
 	DataFormatConversionConfiguration *stream.Switch
-	DynamicPartitioningConfiguration  *stream.Switch
+	DynamicPartitioningConfiguration  *stream.Partitioning
 	FileExtension                     *string
 	CustomTimeZone                    *string
 }
@@ -301,6 +304,17 @@ type StartDeliveryStreamEncryptionInput struct {
 
 // Record is one that is put.
 type Record struct{ Data []byte }
+
+// UnmarshalJSON implements json.Unmarshaler: data is in base64, and no list of numbers,
+// which encoding/json would take for bytes.
+func (r *Record) UnmarshalJSON(text []byte) error {
+	var in struct{ Data json.RawMessage }
+	if json.Unmarshal(text, &in) == nil && len(in.Data) > 0 && in.Data[0] == '[' {
+		return &json.UnmarshalTypeError{Value: "array", Type: reflect.TypeFor[[]byte]()}
+	}
+	type plain Record
+	return json.Unmarshal(text, (*plain)(r))
+}
 
 // PutRecordInput is the input of PutRecord.
 type PutRecordInput struct {

@@ -121,6 +121,7 @@ func (s *Service) describeDeliveryStream(_ context.Context, call *api.Call, in *
 	if err != nil {
 		return nil, err
 	}
+	s.done(call, Request{Stream: a, Name: "DescribeDeliveryStream"})
 	d := describe(found)
 	if api.Deref(in.ExclusiveStartDestinationId) >= stream.DestinationID {
 		d.Destinations = []DestinationDescription{}
@@ -219,6 +220,7 @@ func (s *Service) updateDestination(_ context.Context, call *api.Call, in *Updat
 	if err != nil {
 		return nil, err
 	}
+	defer func() { s.done(call, Request{Stream: a, Name: "UpdateDeliveryStream"}) }()
 	next := seen.Clone()
 	var key *string
 	if err := next.Redirect(in.CurrentDeliveryStreamVersionId, in.DestinationId, func(next *stream.Stream) (err error) {

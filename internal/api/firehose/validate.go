@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api"
@@ -188,6 +189,7 @@ func (s *Service) checkExtended(member string, d *stream.ExtendedS3, backup bool
 		checkLogging(member, &d.CloudWatchLoggingOptions),
 		checkHints(member, &d.BufferingHints, 128),
 		checkProcessing(member, d.ProcessingConfiguration),
+		checkPartitioning(member, d.DynamicPartitioningConfiguration),
 		stream.CheckPrefixes(api.Deref(d.Prefix), api.Deref(d.ErrorOutputPrefix)),
 	} {
 		if err != nil {
@@ -203,7 +205,7 @@ func (s *Service) checkExtended(member string, d *stream.ExtendedS3, backup bool
 		return invalid("A backup beside the destination in S3 is not built: use S3BackupMode Disabled.")
 	case isOn(d.DataFormatConversionConfiguration):
 		return invalid("The conversion of records to another format is not built.")
-	case isOn(d.DynamicPartitioningConfiguration):
+	case isPartitioned(d.DynamicPartitioningConfiguration):
 		return invalid("Dynamic partitioning is not built.")
 	}
 	if e := d.EncryptionConfiguration; e != nil {
@@ -211,7 +213,7 @@ func (s *Service) checkExtended(member string, d *stream.ExtendedS3, backup bool
 			return err
 		}
 	}
-	if _, err := outlet.Zone(d); err != nil {
+	if _, err := outlet.Zone(d); err != nil || api.Deref(d.CustomTimeZone) == "Local" {
 		return invalid("CustomTimeZone %s is not supported.", *d.CustomTimeZone)
 	}
 	fill(&d.Prefix, "")
@@ -222,6 +224,8 @@ func (s *Service) checkExtended(member string, d *stream.ExtendedS3, backup bool
 }
 
 func isOn(s *stream.Switch) bool { return s != nil && s.Enabled != nil && *s.Enabled }
+
+func isPartitioned(p *stream.Partitioning) bool { return p != nil && p.Enabled != nil && *p.Enabled }
 
 func fill[T any](into **T, value T) {
 	if *into == nil {
@@ -316,8 +320,11 @@ func (s *Service) checkEndpoint(h *stream.HTTPEndpoint, key *string) error {
 			return err
 		}
 	}
-	if key != nil && (len(*key) > longestKey || strings.ContainsAny(*key, "\r\n\x00")) {
-		return invalidShape("1 validation error detected: Value at '%s.endpointConfiguration.accessKey' failed to satisfy constraint: Member must have length less than or equal to %d", member, longestKey)
+	switch at := member + ".endpointConfiguration.accessKey"; { // whose value is not shown
+	case key != nil && len(*key) > longestKey:
+		return invalidShape("1 validation error detected: Value at '%s' failed to satisfy constraint: Member must have length less than or equal to %d", at, longestKey)
+	case key != nil && strings.ContainsFunc(*key, unicode.IsControl): // it could not be sent
+		return invalidShape("1 validation error detected: Value at '%s' failed to satisfy constraint: Member must satisfy regular expression pattern: .*", at)
 	}
 	if p := h.ProcessingConfiguration; p != nil && p.Enabled != nil && *p.Enabled && len(p.Processors) > 0 {
 		return invalid("Processors before an HTTP endpoint are not built.")
@@ -326,21 +333,34 @@ func (s *Service) checkEndpoint(h *stream.HTTPEndpoint, key *string) error {
 		return invalid("Access keys from Secrets Manager are not built: name the AccessKey.")
 	}
 	extended := h.S3Configuration.Extend()
-	if err := s.checkExtended(member+".s3Configuration", extended, false); err != nil {
+	err := s.checkExtended(member+".s3Configuration", extended, false)
+	if err != nil {
 		return err
 	}
 	h.S3Configuration = extended.Basic()
-	retry := usualRetry
-	if h.RetryOptions != nil {
-		const longest = 7200
-		var err error
-		if retry, err = within(member+".retryOptions.durationInSeconds", h.RetryOptions.DurationInSeconds, 0, longest, usualRetry); err != nil {
-			return err
-		}
+	if h.RetryOptions, err = checkRetry(member, h.RetryOptions, usualRetry); err != nil {
+		return err
 	}
-	h.RetryOptions = &stream.RetryOptions{DurationInSeconds: &retry}
 	fill(&h.S3BackupMode, failedOnly)
 	return nil
+}
+
+// checkRetry refuses what is no time of retries, and fills in the usual one.
+func checkRetry(member string, o *stream.RetryOptions, usual int) (*stream.RetryOptions, error) {
+	if o == nil {
+		o = &stream.RetryOptions{}
+	}
+	const longest = 7200
+	retry, err := within(member+".retryOptions.durationInSeconds", o.DurationInSeconds, 0, longest, usual)
+	return &stream.RetryOptions{DurationInSeconds: &retry}, err
+}
+
+func checkPartitioning(member string, p *stream.Partitioning) error {
+	if p == nil || p.RetryOptions == nil {
+		return nil
+	}
+	_, err := checkRetry(member+".dynamicPartitioningConfiguration", p.RetryOptions, usualRetry)
+	return err
 }
 
 // checkURL refuses what is no address of an endpoint. Without TLS one may be in

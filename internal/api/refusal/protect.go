@@ -12,7 +12,8 @@ var dataProtection = sentences{
 	protect.ErrTooManyParts: badProtection + "more than %d statements",
 	protect.ErrTooManyOwn:   badProtection + "more than %d custom data identifiers",
 	protect.ErrOwnName:      badProtection + "the name of a custom data identifier must have 1 to 128 letters, digits, - and _, be given once, and not be that of a managed one",
-	protect.ErrOwnRegex:     badProtection + "the regular expression of %s must be RE2 of at most 200 characters that matches no empty text, and in which repetitions do not make one another longer than RE2 takes: each is bounded to 64",
+	protect.ErrOwnRegex:     badProtection + "the regular expression of %s must be RE2 of at most 200 characters that matches no empty text",
+	protect.ErrProgram:      badProtection + "the regular expressions of all custom data identifiers together are compiled to more than %d instructions: repetitions that are counted, such as {1000}, have that many each",
 	protect.ErrStatement:    badProtection + "statement %d: %s",
 
 	// Behind the number of a statement.

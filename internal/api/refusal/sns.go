@@ -95,6 +95,7 @@ var sns = sentences{
 	topic.ErrReplayFuture:       "ReplayPolicy: %s must not be in the future",
 
 	topics.ErrTooManyTopics:  "",
+	topics.ErrUnprotected:    "The data protection policy of the topic cannot be applied to the message: looking for data of the custom identifier %s takes too long",
 	topics.ErrProtected:      "The data protection policy of the topic denies the message, which has data of the identifier %s",
 	topics.ErrNoDedup:        badParameter + "The topic should either have ContentBasedDeduplication enabled or MessageDeduplicationId provided explicitly",
 	topicpolicy.ErrTooLong:   "Policy Reason: Policy is longer than %d bytes",

@@ -43,31 +43,38 @@ func (s *Service) publishBatch(ctx context.Context, call *api.Call, in *PublishB
 		Successful: make([]PublishBatchResultEntry, 0, len(in.PublishBatchRequestEntries)),
 		Failed:     []BatchResultErrorEntry{},
 	}
-	accepted := make([]shard.Publication, 0, len(in.PublishBatchRequestEntries))
+	// One fault of some kinds, or too much together, refuses all: so what costs time comes
+	// behind that.
+	read := make([]shard.Publication, len(in.PublishBatchRequestEntries))
+	faults := make([]error, len(read))
 	size := 0
 	for i := range in.PublishBatchRequestEntries {
 		e := &in.PublishBatchRequestEntries[i]
 		size += e.size()
-		p, err := s.publication(call, t, &PublishInput{
+		read[i], faults[i] = s.publication(call, t, &PublishInput{
 			Message: e.Message, Subject: e.Subject, MessageStructure: e.MessageStructure, MessageAttributes: e.MessageAttributes,
 			MessageDeduplicationId: e.MessageDeduplicationId, MessageGroupId: e.MessageGroupId,
 		}, "")
-		if _, whole := err.(wholeCall); whole { //nolint:errorlint // made by publication, which wraps it in nothing
-			return nil, err
+		if _, whole := faults[i].(wholeCall); whole { //nolint:errorlint // made by publication, which wraps it in nothing
+			return nil, faults[i]
 		}
-		if err == nil {
-			err = s.engine.Protect(t, &p)
-		}
-		if err != nil {
-			code, message, sender := call.Describe(err)
-			out.Failed = append(out.Failed, BatchResultErrorEntry{Id: e.Id, Code: code, Message: message, SenderFault: sender})
-			continue
-		}
-		accepted = append(accepted, p)
-		out.Successful = append(out.Successful, PublishBatchResultEntry{Id: e.Id})
 	}
 	if size > maxMessage {
 		return nil, fault.New(fault.BatchRequestTooLong, "")
+	}
+	accepted := make([]shard.Publication, 0, len(read))
+	for i := range read {
+		id, err := in.PublishBatchRequestEntries[i].Id, faults[i]
+		if err == nil {
+			err = s.engine.Protect(t, &read[i])
+		}
+		if err != nil {
+			code, message, sender := call.Describe(err)
+			out.Failed = append(out.Failed, BatchResultErrorEntry{Id: id, Code: code, Message: message, SenderFault: sender})
+			continue
+		}
+		accepted = append(accepted, read[i])
+		out.Successful = append(out.Successful, PublishBatchResultEntry{Id: id})
 	}
 	if err := s.quota.take(call, len(accepted)); err != nil {
 		return nil, err

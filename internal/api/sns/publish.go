@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/sns/platforms"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/platform"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 )
@@ -75,7 +76,7 @@ func sequenceOf(t arn.ARN, r shard.SendResult) string {
 // publishToEndpoint publishes to an endpoint of a push platform. Whether that takes a message
 // is asked before the message is looked at.
 func (s *Service) publishToEndpoint(ctx context.Context, call *api.Call, member, value string, in *PublishInput) (*PublishOutput, error) {
-	endpoint, platform, err := platforms.ParseTarget(call, member, value)
+	endpoint, of, err := platforms.ParseTarget(call, member, value)
 	if err != nil {
 		return nil, err
 	}
@@ -85,9 +86,14 @@ func (s *Service) publishToEndpoint(ctx context.Context, call *api.Call, member,
 	if err := s.engine.MayPublish(ctx, endpoint); err != nil {
 		return nil, err
 	}
-	p, err := s.publication(call, endpoint, in, platform)
+	p, err := s.publication(call, endpoint, in, of)
 	if err != nil {
 		return nil, err
+	}
+	for i := range p.Attributes {
+		if a := &p.Attributes[i]; !platform.ValidAttribute(a.Name, string(a.Value)) {
+			return nil, invalid("MessageAttributes Reason: the value of %s is not valid", a.Name)
+		}
 	}
 	if err := s.quota.take(call, 1); err != nil {
 		return nil, err

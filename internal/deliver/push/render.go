@@ -61,6 +61,7 @@ func (n *Notification) renderAPNs(m *message.Message, now time.Time) error {
 	if n.Bundle != "" {
 		n.Header[headerTopic] = n.Bundle
 	}
+	given := map[string]bool{}
 	for name, header := range map[string]string{"TOPIC": headerTopic, "PUSH_TYPE": headerType, "PRIORITY": headerPriority, "COLLAPSE_ID": headerCollapse} {
 		value := deliver.PushAttribute(m, n.Platform, name)
 		if value == "" {
@@ -71,7 +72,11 @@ func (n *Notification) renderAPNs(m *message.Message, now time.Time) error {
 		}
 		if value != "" {
 			n.Header[header] = value
+			given[name] = true
 		}
+	}
+	if n.Header[headerType] == "background" && !given["PRIORITY"] {
+		n.Header[headerPriority] = "5" // with another APNs refuses it
 	}
 	return nil
 }

@@ -170,6 +170,7 @@ func TestAPNsRequest(t *testing.T) {
 			attribute("AWS.SNS.MOBILE.APNS.PUSH_TYPE", "voip"), attribute("AWS.SNS.MOBILE.APNS.PRIORITY", "5"),
 			attribute("AWS.SNS.MOBILE.APNS.TOPIC", "other.voip"), attribute("AWS.SNS.MOBILE.APNS.COLLAPSE_ID", "c"), attribute("AWS.SNS.MOBILE.APNS.TTL", "0"),
 		}},
+		{Body: []byte(`x`), Attributes: []message.Attribute{attribute("AWS.SNS.MOBILE.APNS.PUSH_TYPE", "background")}},
 	} {
 		if out := send(t, s, platform.APNs, m); out.Class != deliver.Success || out.Status != 200 || out.Provider.Message == "" {
 			t.Errorf("%s: %+v", m.Body, out)
@@ -182,6 +183,7 @@ func TestAPNsRequest(t *testing.T) {
 		{`{"aps":{"alert":"x","badge":1},"id":7}`, "alert", "10", bundle, ""},
 		{`{"aps":{"content-available":1}}`, "background", "5", bundle, ""},
 		{`{"aps":{"alert":"x"}}`, "voip", "5", "other.voip", "c"},
+		{`{"aps":{"alert":"x"}}`, "background", "5", bundle, ""},
 	} {
 		h := got[i].Header
 		if string(got[i].Body) != want.body || h.Get("apns-push-type") != want.kind || h.Get("apns-priority") != want.priority ||
@@ -289,12 +291,13 @@ func TestAPNsCertificate(t *testing.T) {
 func TestFCMRequest(t *testing.T) {
 	fake, _, s := fcm(t)
 	own := &message.Notice{Kind: message.Notification, Own: true}
-	ttl := []message.Attribute{attribute("AWS.SNS.MOBILE.GCM.TTL", "60")}
+	ttl, byNewName := []message.Attribute{attribute("AWS.SNS.MOBILE.GCM.TTL", "60")}, []message.Attribute{attribute("AWS.SNS.MOBILE.FCM.TTL", "60")}
 	for i, tt := range []struct {
 		m    message.Message
 		want string
 	}{
 		{message.Message{Body: []byte(`hi <ü>`)}, `{"message":{"data":{"default":"hi <ü>"},"token":"token-1"}}`},
+		{message.Message{Body: []byte(`hi`), Attributes: byNewName}, `{"message":{"android":{"ttl":"60s"},"data":{"default":"hi"},"token":"token-1"}}`},
 		{message.Message{Body: []byte(`hi`), Attributes: ttl}, `{"message":{"android":{"ttl":"60s"},"data":{"default":"hi"},"token":"token-1"}}`},
 		{
 			message.Message{Body: []byte(`{"fcmV1Message":{"validate_only":true,"message":{"topic":"all","notification":{"title":"t","body":"b"},"android":{"priority":"HIGH"}}}}`), Notice: own, Attributes: ttl},

@@ -64,6 +64,9 @@ type Result struct {
 	Sent []bool
 	// Response is what a delivery status log says; empty: what it says of the class.
 	Response string
+	// IDs are the carrier's own of the parts that it has taken now, by which its receipts
+	// name them; nil: it gives none.
+	IDs []string
 	// Unknown is how many parts were sent, and the answer was lost: they may come twice.
 	Unknown int
 	// OptedOut says that the carrier knows that the number wants no messages.
@@ -185,7 +188,7 @@ func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 		out.Kept = keep(t.Sent)
 	}
 	report.MonthSpent = s.Ledger.Settle(charge, s.Price*sms.MicroUSD(taken+result.Unknown)).USD()
-	report.Unknown = result.Unknown
+	report.Unknown, report.IDs = result.Unknown, result.IDs
 	if result.OptedOut {
 		s.Ledger.OptOutEverywhere(t.To)
 	}

@@ -133,7 +133,11 @@ func (u *upload) end(failed error) error {
 }
 
 func (u *upload) send(r io.Reader, size int64) error {
-	options := minio.PutObjectOptions{ContentType: "application/octet-stream", PartSize: partSize, NumThreads: 1, SendContentMd5: true}
+	// The digest of what is sent is in a header that is signed. What minio-go would send without
+	// TLS otherwise is signed in chunks, which some servers keep as a part of its encoding.
+	options := minio.PutObjectOptions{
+		ContentType: "application/octet-stream", PartSize: partSize, NumThreads: 1, SendContentMd5: true, DisableContentSha256: true,
+	}
 	if u.name.GZIP {
 		options.ContentEncoding = "gzip"
 	}

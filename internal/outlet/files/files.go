@@ -127,6 +127,9 @@ func fitting(part string) string {
 	for len(part) > longest {
 		cut, part = cut+part[:longest]+"/", part[longest:]
 	}
+	if strings.Trim(part, ".") == "" { // what is left of a cut
+		part = strings.ReplaceAll(part, ".", "%2E")
+	}
 	return cut + part
 }
 

@@ -57,14 +57,15 @@ func TestNames(t *testing.T) {
 	d := open(t, dir)
 	long := strings.Repeat("l", 450)
 	for key, want := range map[string]string{
-		"a/b":            "bucket/a/b",
-		"../../x":        "bucket/%2E%2E/%2E%2E/x",
-		"/etc/./passwd":  "bucket/%/etc/%2E/passwd",
-		"c//d":           "bucket/c/%/d",
-		"e\x00f":         "bucket/e%00f",
-		"...":            "bucket/%2E%2E%2E",
-		"g/" + long:      "bucket/g/" + long[:200] + "/" + long[:200] + "/" + long[:50],
-		"year=2024/h.gz": "bucket/year=2024/h.gz",
+		"a/b":                           "bucket/a/b",
+		"../../x":                       "bucket/%2E%2E/%2E%2E/x",
+		"/etc/./passwd":                 "bucket/%/etc/%2E/passwd",
+		"c//d":                          "bucket/c/%/d",
+		"e\x00f":                        "bucket/e%00f",
+		"...":                           "bucket/%2E%2E%2E",
+		"g/" + long:                     "bucket/g/" + long[:200] + "/" + long[:200] + "/" + long[:50],
+		"year=2024/h.gz":                "bucket/year=2024/h.gz",
+		"h/" + long[:200] + ".." + "/i": "bucket/h/" + long[:200] + "/%2E%2E/i",
 	} {
 		if err := d.Put(t.Context(), outlet.Name{Bucket: "bucket", Key: key, ID: "id"}, write(key)); err != nil {
 			t.Errorf("%q: %v", key, err)

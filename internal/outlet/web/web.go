@@ -127,7 +127,9 @@ func judge(p *outlet.Post, answer *http.Response, text []byte) error {
 	if answer.StatusCode != http.StatusOK {
 		return &outlet.Error{
 			Code:    "HttpEndpoint.DestinationException",
-			Message: "The endpoint answered with status " + strconv.Itoa(answer.StatusCode) + ". Received the following response from the endpoint destination. " + told,
+			Message: "The following response was received from the endpoint destination. " + strconv.Itoa(answer.StatusCode) + ": " + told,
+			// The same batch would be as large again.
+			Permanent: answer.StatusCode == http.StatusRequestEntityTooLarge,
 		}
 	}
 	var said struct {

@@ -44,6 +44,17 @@ var ofPeers = []string{forwardedHeader, sourceHeader, secureHeader}
 // looks at, and which httputil.ReverseProxy drops.
 var ofProxies = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
 
+// nearby reports that a request comes from the machine itself, and through no proxy that
+// says so.
+func nearby(r *http.Request) bool {
+	for _, name := range append([]string{"Via", "X-Real-Ip"}, ofProxies...) {
+		if _, ok := r.Header[name]; ok {
+			return false
+		}
+	}
+	return config.IsLocal(r.RemoteAddr)
+}
+
 // paths of what every node answers by itself.
 const (
 	clusterPath = "/_godwit/v1/cluster"
@@ -119,7 +130,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch r.URL.Path {
 	case clusterPath, metricsPath:
-		if f.part.cfg.Production && !config.IsLocal(r.RemoteAddr) {
+		if f.part.cfg.Production && !nearby(r) {
 			http.Error(w, "on the machine itself, or by godwit cluster status --dir", http.StatusForbidden)
 			return
 		}

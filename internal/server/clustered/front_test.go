@@ -1,12 +1,17 @@
 package clustered
 
 import (
+	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"godwit.dev/godwit/internal/cluster/peer"
+	"godwit.dev/godwit/internal/config"
 )
 
 // An answer is given once it is confirmed, and not at all if it is not.
@@ -51,6 +56,80 @@ func TestConfirming(t *testing.T) {
 				t.Errorf("%v %q", out.Header(), out.Body)
 			}
 		})
+	}
+}
+
+func fronted(t *testing.T, production bool) *front {
+	t.Helper()
+	p := &part{
+		cfg: config.Config{Production: production}, node: Node{Name: "a", Peers: []Peer{{Name: "a"}}}, net: peer.Loopback("secret"),
+		log: slog.New(slog.DiscardHandler), left: make(chan struct{}, 1),
+	}
+	p.front = newFront(p)
+	return p.front
+}
+
+// What tells of the cluster, or moves it, is for the machine itself or for development.
+func TestOwnPaths(t *testing.T) {
+	const here, elsewhere = "127.0.0.1:1234", "192.0.2.1:1234"
+	for _, c := range []struct {
+		name         string
+		production   bool
+		method, path string
+		from         string
+		header       string
+		want         int
+	}{
+		{"development", false, "GET", clusterPath, elsewhere, "", 200},
+		{"on the machine", true, "GET", clusterPath, here, "", 200},
+		{"from elsewhere", true, "GET", clusterPath, elsewhere, "", 403},
+		{"through a proxy", true, "GET", clusterPath, here, "X-Forwarded-For", 403},
+		{"metrics from elsewhere", true, "GET", metricsPath, elsewhere, "", 403},
+		{"metrics on the machine", true, "GET", metricsPath, here, "", 200},
+		{"a step-down in production", true, "POST", stepDownPath, here, operatorHeader, 403},
+		{"one by a web page", false, "POST", stepDownPath, here, "", 403},
+		{"one where nobody serves", false, "POST", stepDownPath, here, operatorHeader, 503},
+		{"what only peers ask", false, "POST", "/snapshot", here, "", 503}, // it waits for an owner like all else
+		{"the probe", true, "GET", healthPath, elsewhere, "", 200},
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel() // nobody is waited for
+		r := httptest.NewRequestWithContext(ctx, c.method, c.path, nil)
+		r.RemoteAddr = c.from
+		if c.header != "" {
+			r.Header.Set(c.header, "x")
+		}
+		out := httptest.NewRecorder()
+		fronted(t, c.production).ServeHTTP(out, r)
+		if out.Code != c.want {
+			t.Errorf("%s: status %d, want %d: %s", c.name, out.Code, c.want, out.Body)
+		}
+	}
+}
+
+// For which client a request comes is believed from peers, and from nobody else.
+func TestForwardedIdentity(t *testing.T) {
+	ask := func(by func(f *front) http.HandlerFunc) *http.Request {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", nil)
+		r.RemoteAddr = "192.0.2.1:1234"
+		for name, value := range map[string]string{forwardedHeader: "b", sourceHeader: "127.0.0.1:5", secureHeader: "yes"} {
+			r.Header.Set(name, value)
+		}
+		by(fronted(t, true))(httptest.NewRecorder(), r)
+		for _, name := range ofPeers {
+			if r.Header.Get(name) != "" {
+				t.Errorf("%s is left", name)
+			}
+		}
+		return r
+	}
+	if r := ask(func(f *front) http.HandlerFunc { return f.ServeHTTP }); r.RemoteAddr != "192.0.2.1:1234" || r.TLS != nil {
+		t.Errorf("a client is believed to come from %s, TLS %v", r.RemoteAddr, r.TLS)
+	}
+	if r := ask(func(f *front) http.HandlerFunc { return f.ofPeer }); r.RemoteAddr != "127.0.0.1:5" || r.TLS == nil {
+		t.Errorf("a peer is not believed: %s, TLS %v", r.RemoteAddr, r.TLS)
 	}
 }
 

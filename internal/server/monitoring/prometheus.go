@@ -163,7 +163,7 @@ func (p *Prometheus) FunctionEvent(e invoke.Event) { p.Function(e.Function, e.Ki
 // Delivery counts a step of a delivery.
 func (p *Prometheus) Delivery(e *deliver.Event) {
 	name := e.Topic()
-	if e.Kind != message.Notification {
+	if e.Kind != message.Notification || e.Receipt != nil {
 		return
 	}
 	if e.Text != nil && e.Text.Unknown > 0 {

@@ -30,8 +30,12 @@ type Options struct {
 	Clock  clock.Clock
 	Engine *shard.Engine
 	Ledger *texts.Module // of text messages
-	// Receipt is told what became of text messages that an SMSC has taken.
+	// Receipt is told what became of text messages that were taken, and Ended of the same as
+	// events of deliveries.
 	Receipt func(state string)
+	Ended   func(*deliver.Event)
+	// PublicURL is what this server's links begin with.
+	PublicURL string
 	// Trust is whom to believe to be the host that was asked for; nil: as the system does.
 	Trust *tls.Config
 	// Own are the ports of this server, which no endpoint may be at.
@@ -97,7 +101,7 @@ func (s *Senders) openPushes(o *Options) (err error) {
 }
 
 func (s *Senders) openTexts(o *Options) (err error) {
-	s.Texts, err = texting.Open(texting.Options{Config: o.Config, Clock: o.Clock, Ledger: o.Ledger, Injected: o.Engine.Injected, Trust: o.Trust, Own: o.Own, Receipt: o.Receipt})
+	s.Texts, err = texting.Open(texting.Options{Config: o.Config, Clock: o.Clock, Ledger: o.Ledger, Injected: o.Engine.Injected, Trust: o.Trust, Own: o.Own, Receipt: o.Receipt, Ended: o.Ended, PublicURL: o.PublicURL})
 	if err != nil {
 		return err
 	}

@@ -151,40 +151,53 @@ func credentials(c config.Config) (key, secret string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	lines := strings.Fields(string(text))
+	lines := strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' || r == '\r' }) // a secret may have spaces
 	if len(lines) != 2 {
 		return "", "", fmt.Errorf("%s: want an access key on the first line, and its secret on the second", path)
 	}
-	return lines[0], lines[1], nil
+	return strings.TrimSpace(lines[0]), strings.TrimSpace(lines[1]), nil
 }
 
 // Operations are those of Firehose.
 func (s *Streaming) Operations() []api.Operation {
 	return firehose.New(firehose.Options{
-		Store: s.Module, NoBuckets: s.noBuckets(), PlainEndpoints: !s.options.Config.Production, Assumable: s.options.Assumable, Observe: s.put,
+		Store: s.Module, NoBuckets: s.noBuckets(), PlainEndpoints: !s.options.Config.Production, Assumable: s.options.Assumable, Clock: s.options.Clock, Observe: s.requested,
 	}).Operations()
 }
 
-// put makes metrics of what was put.
-func (s *Streaming) put(p *firehose.Put) {
+// Put takes the records that topics put for their subscriptions, which count as those of
+// clients do.
+func (s *Streaming) Put(ctx context.Context, a arn.ARN, records []stream.Record) (ids []string, err error) {
+	at := s.options.Clock.Now()
+	ids, err = s.Module.Put(ctx, a, records)
+	var size int64
+	for i := range records {
+		size += int64(len(records[i].Data))
+	}
+	if r := firehose.Putting(a, "PutRecord", len(records), size, err); r.Records > 0 || r.Throttled > 0 {
+		r.At, r.Took = at, s.options.Clock.Now().Sub(at)
+		s.requested(&r)
+	}
+	return ids, err
+}
+
+// requested makes metrics of a request.
+func (s *Streaming) requested(r *firehose.Request) {
 	m := s.options.Metrics
 	if m == nil {
 		return
 	}
-	name := "PutRecord"
-	if p.Batch {
-		name = "PutRecordBatch"
+	data := []metrics.Datum{count(r.Name+".Requests", 1), {Name: r.Name + ".Latency", Unit: "Milliseconds", Value: float64(r.Took) / float64(time.Millisecond)}}
+	switch {
+	case r.Throttled > 0:
+		data = append(data, count("ThrottledRecords", int64(r.Throttled)))
+	case r.Records > 0:
+		data = append(data, bytes(r.Name+".Bytes", r.Bytes), bytes("IncomingBytes", r.Bytes), count("IncomingRecords", int64(r.Records)), count("IncomingPutRequests", 1))
 	}
-	data := []metrics.Datum{count(name+".Requests", 1)}
-	if p.Throttled {
-		data = append(data, count("ThrottledRecords", 1))
-	} else {
-		data = append(data, bytes(name+".Bytes", p.Bytes), bytes("IncomingBytes", p.Bytes), count("IncomingRecords", int64(p.Records)), count("IncomingPutRequests", 1))
+	if r.Name == "PutRecordBatch" {
+		data = append(data, count("PutRecordBatch.Records", int64(r.Records)))
 	}
-	if p.Batch {
-		data = append(data, count(name+".Records", int64(p.Records)))
-	}
-	m.Record(p.Stream, p.At, data...)
+	m.Record(r.Stream, r.At, data...)
 }
 
 func count(name string, n int64) metrics.Datum {
@@ -208,13 +221,22 @@ func (s *Streaming) attempted(e *outlet.Event) {
 		return
 	}
 	p := prefixes[e.Kind]
+	success := int64(1)
 	if e.Failed != nil {
-		m.Record(e.Stream.ARN(), e.At, count(p+".Success", 0))
-		return
+		success = 0
 	}
-	age := max(e.At.UnixMilli()-e.Oldest, 0) / int64(time.Second/time.Millisecond)
-	m.Record(e.Stream.ARN(), e.At, count(p+".Success", 1), count(p+".Records", e.Records), bytes(p+".Bytes", e.Bytes),
-		metrics.Datum{Name: p + ".DataFreshness", Unit: "Seconds", Value: float64(age)})
+	data := []metrics.Datum{count(p+".Success", success)}
+	if e.Kind == outlet.ToHTTP { // retries are counted, too
+		data = append(data, count(p+".ProcessedRecords", e.Records), bytes(p+".ProcessedBytes", e.Bytes))
+	}
+	if e.Failed == nil {
+		age := max(e.At.UnixMilli()-e.Oldest, 0) / int64(time.Second/time.Millisecond)
+		data = append(data, count(p+".Records", e.Records), bytes(p+".Bytes", e.Bytes), metrics.Datum{Name: p + ".DataFreshness", Unit: "Seconds", Value: float64(age)})
+		if e.Kind == outlet.ToS3 {
+			data = append(data, count(p+".ObjectCount", 1))
+		}
+	}
+	m.Record(e.Stream.ARN(), e.At, data...)
 }
 
 // log tells a stream's log group of a failure, if it has one.

@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/deliver"
 	smssender "godwit.dev/godwit/internal/deliver/sms"
 	"godwit.dev/godwit/internal/deliver/sms/gateway"
 	"godwit.dev/godwit/internal/deliver/sms/smpp"
@@ -32,14 +33,20 @@ type Options struct {
 	// Trust is whose certificates an SMSC or a provider may have; nil: as the system does.
 	Trust *tls.Config
 	Own   []uint16 // the ports that this server listens at
-	// Receipt is told what became of messages that an SMSC has taken; may be nil.
+	// Receipt is told what became of messages that were taken, in the words of SMPP; may be
+	// nil. Ended is told of the same as events of deliveries.
 	Receipt func(state string)
+	Ended   func(*deliver.Event)
+	// PublicURL is what the address begins with at which a provider calls.
+	PublicURL string
 }
 
 // Texting sends text messages, or keeps them.
 type Texting struct {
 	Sender *smssender.Sender
 	Outbox *smssender.Outbox // nil: they are sent, or there is nobody who takes them
+	Book   *smssender.Book   // has to be told of deliveries
+	called *gateway.Gateway  // nil: no provider calls
 	ledger *texts.Module
 	config config.SMS
 	dev    bool
@@ -50,7 +57,7 @@ type Texting struct {
 func Open(o Options) (*Texting, error) {
 	c := o.Config
 	price, _ := sms.ParseUSD(c.SMS.Price) // it was checked
-	t := &Texting{ledger: o.Ledger, config: c.SMS, dev: !c.Production, close: func() {}}
+	t := &Texting{Book: smssender.NewBook(o.Clock, o.Ended), ledger: o.Ledger, config: c.SMS, dev: !c.Production, close: func() {}}
 	so := smssender.Options{Ledger: o.Ledger, Price: price, From: c.SMS.From}
 	so.Injected = func(p texts.Place) error { return o.Injected(arn.Direct(p.Region, p.Account, topic.SMS.String())) }
 	var err error
@@ -88,7 +95,8 @@ func (t *Texting) openSMSC(o Options) (smssender.Carrier, error) {
 	}
 	so := smpp.Options{
 		Address: server.Address, SystemID: server.SystemID, Password: strings.TrimRight(string(password), "\r\n"), Window: o.Config.SMS.Window,
-		Received: func(from, text string) { t.Received(from, text) }, Receipt: o.Receipt,
+		Received: func(from, text string) { t.Received(from, text) },
+		Receipt:  func(id, state string) { t.receipt(o, smppReceipt(id, state), state) },
 	}
 	if server.TLS {
 		so.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
@@ -113,12 +121,51 @@ func (t *Texting) openGateway(o Options) (smssender.Carrier, error) {
 	}
 	g, err := gateway.New(gateway.Options{
 		Template: template, TLS: o.Trust, Guard: publicnet.Guard{AllowPrivate: o.Config.AllowPrivateEndpoints, Own: o.Own},
+		PublicURL: o.PublicURL, Received: func(from, text string) { t.Received(from, text) },
+		Receipt: func(r smssender.Receipt, state string) { t.receipt(o, r, state) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("--sms-http: %w", err)
 	}
 	t.close = g.Close
+	if g.Path() != "" {
+		t.called = g
+	}
 	return g, nil
+}
+
+// receipt counts what became of a message, and tells it.
+func (t *Texting) receipt(o Options, r smssender.Receipt, state string) {
+	if o.Receipt != nil {
+		o.Receipt(state)
+	}
+	if state == "ENROUTE" || state == "ACCEPTD" || state == "" { // no end of it
+		return
+	}
+	t.Book.Receipt(r)
+}
+
+// smppReasons are what a delivery status log says of what an SMSC's receipt does.
+var smppReasons = map[string]string{
+	"EXPIRED": smssender.PhoneUnreachable, "UNDELIV": smssender.PhoneUnreachable, "REJECTD": smssender.CarrierBlocked,
+}
+
+func smppReceipt(id, state string) smssender.Receipt {
+	return smssender.Receipt{ID: id, Delivered: state == "DELIVRD", Response: smppReasons[state]}
+}
+
+// Callbacks answers a provider that calls, and hands everything else on.
+func (t *Texting) Callbacks(next http.Handler) http.Handler {
+	if t.called == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if t.called.Called(r.URL.Path) {
+			t.called.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // Sends reports that text messages go somewhere.

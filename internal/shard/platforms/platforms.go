@@ -250,11 +250,22 @@ func (e *Platforms) ApplicationAttributes(ctx context.Context, name arn.ARN) (at
 	err = sh.change(ctx, func() error {
 		app, err := sh.find(name)
 		if err == nil {
-			attributes = app.Shown()
+			attributes = e.shown(app)
 		}
 		return err
 	})
 	return attributes, err
+}
+
+// shown are an application's attributes, with those that its credentials lead to. Where
+// these cannot be read there are none.
+func (e *Platforms) shown(app *application) map[string]string {
+	all := app.Shown()
+	if c, err := e.open(app); err == nil {
+		of, _, _ := app.arn.SplitApplication()
+		maps.Copy(all, platform.OfCredentials(of, c.Principal, c.Credential))
+	}
+	return all
 }
 
 // SetApplicationAttributes changes attributes of an application; the empty string removes
@@ -298,13 +309,18 @@ func (e *Platforms) ListApplications(ctx context.Context, region, account, after
 	from := arn.PlatformApplication(region, account, after, "")
 	from.Resource = strings.TrimSuffix(from.Resource, "/")
 	page, more, err := kernel.MergePages(ctx, &e.Shards, limit, compare, func(sh *Shard) (page []Application, more bool) {
-		for name, app := range sh.applications {
+		for name := range sh.applications {
 			if name.Region == region && name.Account == account && name.Resource > from.Resource {
-				page = append(page, Application{name, app.Shown()})
+				page = append(page, Application{name, nil})
 			}
 		}
 		slices.SortFunc(page, compare)
-		return page[:min(len(page), limit)], len(page) > limit
+		more = len(page) > limit
+		page = page[:min(len(page), limit)]
+		for i := range page {
+			page[i].Attributes = e.shown(sh.applications[page[i].ARN])
+		}
+		return page, more
 	})
 	if err != nil {
 		return nil, false, err

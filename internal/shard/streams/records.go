@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/kernel"
@@ -91,7 +93,9 @@ func (m *Module) taking(a arn.ARN) (s *stream.Stream, err error) {
 	_, err = m.shard.Run(false, func(*kernel.Tx) error {
 		h, err := m.find(a)
 		if err == nil && m.fault != nil {
-			err = m.fault(a)
+			if err = m.fault(a); fault.KindOf(err) == fault.Throttled {
+				err = stream.ErrFull
+			}
 		}
 		if err == nil {
 			s = h.Stream
@@ -146,6 +150,7 @@ func (m *Module) schedule(h *held) {
 	} else {
 		return
 	}
+	h.at = max(h.at, h.held)
 	m.due.Push(h)
 }
 
@@ -166,18 +171,18 @@ func (m *Module) Tick(now int64) {
 		h := m.due[0]
 		m.due.Remove(h)
 		h.busy = true
-		a, deliver := h.ARN(), m.deliver
-		m.kernel.GoBackground(func() { deliver(a) })
+		turn, deliver := stream.Turn{Stream: h.ARN(), Number: h.Number}, m.deliver
+		m.kernel.GoBackground(func() { deliver(turn) })
 	}
 }
 
 // Start has what is due delivered: deliver is called, in the background and with the clock
 // held, for one stream at a time but for several streams at once, and takes batches until
 // Next gives none.
-// fault tells of the outage of a stream that was asked for; it may be nil.
-func (m *Module) Start(deliver func(a arn.ARN), fault func(a arn.ARN) error) {
+// outage tells of that of a stream that was asked for; it may be nil.
+func (m *Module) Start(deliver func(stream.Turn), outage func(a arn.ARN) error) {
 	_, _ = m.shard.Run(false, func(*kernel.Tx) error {
-		m.deliver, m.fault = deliver, fault
+		m.deliver, m.fault = deliver, outage
 		m.shard.Arm()
 		return nil
 	})
@@ -186,14 +191,41 @@ func (m *Module) Start(deliver func(a arn.ARN), fault func(a arn.ARN) error) {
 // Stopping is closed when deliveries are to end.
 func (m *Module) Stopping() <-chan struct{} { return m.kernel.Stopping }
 
-// Next is the batch of a stream that is to be delivered now, which it is told of once it
-// is durable; nil: there is none, and the caller's turn is over.
-func (m *Module) Next(a arn.ARN) (*stream.Stream, *stream.Batch, error) {
+// Next is the batch that is to be delivered now in a turn, which it is told of once it is
+// durable; nil: there is none, and the turn is over. So it is with an error, after which
+// nothing of the stream is tried for a while.
+func (m *Module) Next(t stream.Turn) (*stream.Stream, *stream.Batch, error) {
+	s, b, err := m.next(t)
+	if err == nil {
+		return s, b, nil
+	}
+	m.shard.View(func() {
+		if h := m.turnOf(t); h != nil {
+			h.busy, h.held = false, m.shard.Now()+unreadablePause.Milliseconds()
+			m.schedule(h)
+			m.shard.Arm()
+		}
+	})
+	return nil, nil, err
+}
+
+// unreadablePause is for how long nothing is begun of a stream whose records cannot be read.
+const unreadablePause = 2 * time.Minute
+
+// turnOf is the stream of a turn, with the lock; nil: it is gone.
+func (m *Module) turnOf(t stream.Turn) *held {
+	if h := m.streams[t.Stream]; h != nil && h.Number == t.Number {
+		return h
+	}
+	return nil
+}
+
+func (m *Module) next(t stream.Turn) (*stream.Stream, *stream.Batch, error) {
 	var s *stream.Stream
 	var b *stream.Batch
 	var from, to uint64
 	_, _ = m.shard.Run(false, func(*kernel.Tx) error {
-		h := m.streams[a]
+		h := m.turnOf(t)
 		if h == nil {
 			return nil
 		}
@@ -218,7 +250,7 @@ func (m *Module) Next(a arn.ARN) (*stream.Stream, *stream.Batch, error) {
 	}
 	there := false
 	err = m.run(func() error {
-		if h := m.streams[a]; h != nil && h.Number == s.Number {
+		if h := m.turnOf(t); h != nil {
 			there = true
 			formed.Begun = m.shard.Now()
 			h.batch, h.taken, h.oldest = &formed.Batch, formed.weight, formed.behind
@@ -251,14 +283,14 @@ func (m *Module) form(s *stream.Stream, from, to uint64) (*formed, error) {
 		Lower: numberKey(keyspace.HoseChunks, s.Number, from), Upper: numberKey(keyspace.HoseChunks, s.Number, to),
 	}, func(key, value []byte) bool {
 		c, err := stream.DecodeChunk(value)
-		if err != nil {
-			return true // what cannot be read is left out, and told when its records are read
+		if err != nil { // its records may be there
+			c = stream.Chunk{Arrival: s.Created.UnixMilli()}
 		}
-		if b.weight >= size && b.Records > 0 {
+		if b.weight >= size {
 			b.behind = c.Arrival
 			return false
 		}
-		if b.Records == 0 {
+		if b.To == 0 {
 			b.Oldest = c.Arrival
 		}
 		b.To = numberOf(key, 1)
@@ -267,7 +299,7 @@ func (m *Module) form(s *stream.Stream, from, to uint64) (*formed, error) {
 		b.weight += weight(&c)
 		return true
 	})
-	if b.To == 0 { // they are damaged
+	if b.To == 0 { // they are not there
 		b.To, b.Oldest = to-1, s.Created.UnixMilli()
 	}
 	return b, err

@@ -44,7 +44,7 @@ type Module struct {
 	streams map[arn.ARN]*held
 	owners  map[owner]*sorted.List[string] // the names of their streams
 	due     sorted.Heap[*held]             // those with something to deliver that nobody delivers now
-	deliver func(a arn.ARN)                // nil: nobody delivers yet
+	deliver func(stream.Turn)              // nil: nobody delivers yet
 	fault   func(a arn.ARN) error          // the outage of a stream that was asked for; nil: there are none
 }
 
@@ -59,7 +59,8 @@ type held struct {
 	taken       int64  // of the batch
 	oldest      int64  // when the first record came that is of no batch, epoch milliseconds
 	batch       *stream.Batch
-	busy        bool // its batch is being delivered
+	busy        bool  // its batch is being delivered
+	held        int64 // until when nothing is begun, as it could not be, epoch milliseconds
 	at          int64
 	place       int32
 }
@@ -111,7 +112,7 @@ func (m *Module) Load() error {
 			unreadable = fmt.Errorf("batch of a delivery stream %q: %w", key, err)
 			return false
 		case h != nil:
-			h.batch, h.taken = b, b.Bytes
+			h.batch = b
 		}
 		return true
 	})
@@ -119,20 +120,22 @@ func (m *Module) Load() error {
 		return err
 	}
 	err = store.Each(m.reader, keyspace.Prefix([]byte{keyspace.HoseSpace, keyspace.HoseChunks}), func(key, value []byte) bool {
-		c, err := stream.DecodeChunk(value)
-		if err != nil {
-			unreadable = fmt.Errorf("chunk of a delivery stream %q: %w", key, err)
-			return false
-		}
 		h, sequence := numbers[numberOf(key, 0)], numberOf(key, 1)
 		if h == nil {
 			return true
+		}
+		c, err := stream.DecodeChunk(value)
+		if err != nil { // it goes with the batch that it would be of
+			c = stream.Chunk{Arrival: h.Created.UnixMilli()}
 		}
 		if h.next == h.first {
 			h.first = sequence
 		}
 		h.next = sequence + 1
 		h.bytes += weight(&c)
+		if h.batch != nil && sequence <= h.batch.To {
+			h.taken += weight(&c)
+		}
 		if h.oldest == 0 && (h.batch == nil || sequence > h.batch.To) {
 			h.oldest = c.Arrival
 		}
@@ -141,7 +144,7 @@ func (m *Module) Load() error {
 	for _, h := range numbers {
 		m.schedule(h)
 	}
-	return errors.Join(err, unreadable)
+	return err
 }
 
 // weight is what a chunk counts of its stream's bound: one of few bytes takes its place,

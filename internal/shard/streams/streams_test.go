@@ -8,16 +8,20 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/streams"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/stream"
 	"godwit.dev/godwit/test/soak"
@@ -90,11 +94,21 @@ func read(t *testing.T, m *streams.Module, s *stream.Stream, b *stream.Batch) (a
 // next is the batch that is due; nil: there is none.
 func next(t *testing.T, m *streams.Module, of string) (*stream.Stream, *stream.Batch) {
 	t.Helper()
-	s, b, err := m.Next(name(of))
+	s, b, err := m.Next(turn(t, m, of))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s, b
+}
+
+// turn is that of a stream as it is now.
+func turn(t *testing.T, m *streams.Module, of string) stream.Turn {
+	t.Helper()
+	s, err := m.Find(name(of))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stream.Turn{Stream: name(of), Number: s.Number}
 }
 
 // everything tells all streams and what they hold.
@@ -304,9 +318,9 @@ func TestConcurrent(t *testing.T) {
 	var got []string
 	const callers, each = 8, 50
 	all := make(chan struct{})
-	m.Start(func(a arn.ARN) {
+	m.Start(func(of stream.Turn) {
 		for {
-			s, b, err := m.Next(a)
+			s, b, err := m.Next(of)
 			if err != nil || s == nil {
 				return
 			}
@@ -351,5 +365,215 @@ func TestConcurrent(t *testing.T) {
 			t.Fatalf("%q comes where %d is next, %v", data, latest[c], err)
 		}
 		latest[c]++
+	}
+}
+
+// What a stream holds is the same behind a restart, also of a batch that is under way.
+func TestHeldAfterRestart(t *testing.T) {
+	c, keys, disk := clock.NewVirtual(shardtest.Start), sealing(t), memory.New()
+	j := shardtest.JournalOf(t, disk, nil)
+	m := open(t, j, keys, c, streams.Options{})
+	create(t, m, "a")
+	put(t, m, "a", "1")
+	put(t, m, "a", "")
+	if _, err := c.Advance(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	_, first := next(t, m, "a")
+	put(t, m, "a", "2")
+	before, since := m.Held(name("a"))
+	again := open(t, shardtest.JournalOf(t, disk, nil), keys, c, streams.Options{})
+	if bytes, at := again.Held(name("a")); bytes != before || at != since {
+		t.Errorf("%d bytes since %d, before %d since %d", bytes, at, before, since)
+	}
+	s, b := next(t, again, "a")
+	if b == nil || b.ID != first.ID {
+		t.Fatalf("%+v is due", b)
+	}
+	if err := again.Done(s, b); err != nil {
+		t.Fatal(err)
+	}
+	if bytes, _ := again.Held(name("a")); bytes != before/3 {
+		t.Errorf("%d bytes are left of %d, which were of three chunks", bytes, before)
+	}
+}
+
+// A turn is of one stream: it is over when that is deleted, and takes nothing of another
+// that has its name.
+func TestTurns(t *testing.T) {
+	c := clock.NewVirtual(shardtest.Start)
+	m := open(t, shardtest.JournalOf(t, memory.New(), nil), sealing(t), c, streams.Options{})
+	create(t, m, "a")
+	put(t, m, "a", "1")
+	if _, err := c.Advance(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	old := turn(t, m, "a")
+	deleted, gone := next(t, m, "a")
+	if err := m.Delete(name("a")); err != nil {
+		t.Fatal(err)
+	}
+	create(t, m, "a")
+	put(t, m, "a", "2")
+	if _, err := c.Advance(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	s, b := next(t, m, "a")
+	if b == nil || fmt.Sprint(read(t, m, s, b)) != "[2]" {
+		t.Fatalf("%+v", b)
+	}
+	if err := errors.Join(m.Save(deleted, gone), m.Done(deleted, gone)); err != nil {
+		t.Fatal(err)
+	}
+	if s, b, err := m.Next(old); s != nil || b != nil || err != nil {
+		t.Errorf("the turn of the one that is gone goes on with %+v, %v", b, err)
+	}
+	if held, _ := m.Held(name("a")); held == 0 {
+		t.Error("what the other one holds is gone")
+	}
+}
+
+// failing is a store that cannot be read while it is told so.
+type failing struct {
+	*memory.Store
+
+	broken atomic.Bool
+}
+
+func (f *failing) Iter(lower, upper []byte) (store.Iterator, error) {
+	if f.broken.Load() {
+		return nil, errBroken
+	}
+	return f.Store.Iter(lower, upper)
+}
+
+var errBroken = errors.New("broken")
+
+// A stream whose records cannot be read is tried again.
+func TestUnreadable(t *testing.T) {
+	c, disk := clock.NewVirtual(shardtest.Start), &failing{Store: memory.New()}
+	m := open(t, shardtest.JournalOf(t, disk, nil), sealing(t), c, streams.Options{})
+	create(t, m, "a")
+	put(t, m, "a", "1")
+	if _, err := c.Advance(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	disk.broken.Store(true)
+	if _, _, err := m.Next(turn(t, m, "a")); !errors.Is(err, errBroken) {
+		t.Fatal(err)
+	}
+	disk.broken.Store(false)
+	if _, b := next(t, m, "a"); b != nil {
+		t.Errorf("%+v is tried at once", b)
+	}
+	if _, err := c.Advance(t.Context(), 5*time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if s, b := next(t, m, "a"); b == nil || fmt.Sprint(read(t, m, s, b)) != "[1]" {
+		t.Errorf("%+v is due", b)
+	}
+}
+
+// A damaged chunk goes with its batch, and takes nothing else along.
+func TestDamagedChunk(t *testing.T) {
+	c, keys, disk := clock.NewVirtual(shardtest.Start), sealing(t), memory.New()
+	m := open(t, shardtest.JournalOf(t, disk, nil), keys, c, streams.Options{})
+	create(t, m, "a")
+	for _, data := range []string{"1", "2", "3"} {
+		put(t, m, "a", data)
+	}
+	var keysOfChunks [][]byte
+	if err := store.Each(disk, keyspace.Prefix([]byte{keyspace.HoseSpace, keyspace.HoseChunks}), func(key, _ []byte) bool {
+		keysOfChunks = append(keysOfChunks, bytes.Clone(key))
+		return true
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var damage mutation.Batch
+	damage.Set(keysOfChunks[1], []byte("damaged"))
+	if err := disk.Apply(true, &damage); err != nil {
+		t.Fatal(err)
+	}
+	m = open(t, shardtest.JournalOf(t, disk, nil), keys, c, streams.Options{})
+	if _, err := c.Advance(t.Context(), time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	s, b := next(t, m, "a")
+	if b == nil || b.From != 1 || b.To != 3 || fmt.Sprint(read(t, m, s, b)) != "[1 2 3]" {
+		t.Fatalf("%+v", b)
+	}
+	if err := m.Done(s, b); err != nil {
+		t.Fatal(err)
+	}
+	if held, since := m.Held(name("a")); held != 0 || since != 0 {
+		t.Errorf("%d bytes are held since %d", held, since)
+	}
+}
+
+// A stream that is deleted and made again while others put and deliver gives nothing twice,
+// and takes all that is put in the end.
+func TestDeletedWhilePutting(t *testing.T) {
+	m := open(t, shardtest.JournalOf(t, memory.New(), nil), sealing(t), clock.System, streams.Options{})
+	another := func() {
+		s := made("a")
+		s.S3.BufferingHints.IntervalInSeconds = new(0)
+		if err := m.Create(s, ""); err != nil {
+			t.Error(err)
+		}
+	}
+	another()
+	var mu sync.Mutex
+	got := map[string]int{}
+	last := make(chan struct{})
+	m.Start(func(of stream.Turn) {
+		for {
+			s, b, err := m.Next(of)
+			if err != nil || s == nil {
+				return
+			}
+			_, err = m.Read(s, b, func(_ int64, records []stream.Record) error {
+				mu.Lock()
+				defer mu.Unlock()
+				for _, r := range records {
+					if got[string(r.Data)]++; string(r.Data) == "last" {
+						close(last)
+					}
+				}
+				return nil
+			})
+			if err = errors.Join(err, m.Done(s, b)); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}, nil)
+	const callers, each, times = 4, 100, 40
+	var working sync.WaitGroup
+	for c := range callers {
+		working.Go(func() {
+			for i := range each {
+				if _, err := m.Put(t.Context(), name("a"), []stream.Record{{Data: fmt.Appendf(nil, "%d %d", c, i)}}); err != nil && !errors.Is(err, stream.ErrNoStream) {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	working.Go(func() {
+		for range times {
+			if err := m.Delete(name("a")); err != nil {
+				t.Error(err)
+			}
+			another()
+		}
+	})
+	working.Wait()
+	put(t, m, "a", "last")
+	<-last
+	mu.Lock()
+	defer mu.Unlock()
+	for data, n := range got {
+		if n != 1 {
+			t.Errorf("%s came %d times", data, n)
+		}
 	}
 }

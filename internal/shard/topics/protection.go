@@ -1,6 +1,7 @@
 package topics
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"time"
@@ -44,8 +45,9 @@ func (e *Topics) DataProtection(ctx context.Context, t arn.ARN) (text string, er
 
 // Protect has the topic's data protection policy applied to a publication: what it masks
 // and redacts is gone from it then. Publish does the same with those that were not
-// inspected. It fails with ErrProtected for what the policy denies, and audits that; what
-// is published is audited once it is durable.
+// inspected. It fails with ErrProtected for what the policy denies, and audits that, and
+// with ErrUnprotected where looking takes too long; what is published is audited once it is
+// durable.
 func (e *Topics) Protect(t arn.ARN, p *publication.Publication) error {
 	if p.Inspected {
 		return nil
@@ -66,30 +68,30 @@ func (e *Topics) inspect(t arn.ARN, policy *protect.Policy, p *publication.Publi
 	principal := namesOf(t, p.Caller)
 	sample := int(binary.BigEndian.Uint16(p.ID[14:]) % 100) // ids are random
 	in := policy.Inbound(string(p.Body), principal, sample)
-	denied, audit := in.Denied, in.Audit
-	p.Body = []byte(in.Body)
 	bodies := make(map[string]string, len(p.Bodies))
 	for protocol, body := range p.Bodies {
 		own := policy.Inbound(body, principal, sample)
 		bodies[protocol] = own.Body
-		if denied == "" {
-			denied = own.Denied
-		}
-		if audit == nil || own.Audit != nil && len(own.Audit.Findings) > len(audit.Findings) {
-			audit = own.Audit
+		in.Denied, in.Endless = cmp.Or(in.Denied, own.Denied), cmp.Or(in.Endless, own.Endless)
+		if in.Audit == nil || own.Audit != nil && len(own.Audit.Findings) > len(in.Audit.Findings) {
+			in.Audit = own.Audit
 		}
 	}
+	if in.Endless != "" {
+		return ErrUnprotected.With(in.Endless)
+	}
+	p.Body = []byte(in.Body)
 	if p.Bodies != nil {
 		p.Bodies = bodies
 	}
-	if audit != nil {
-		p.Audit = audit
+	if in.Audit != nil {
+		p.Audit = in.Audit
 	}
-	if denied == "" {
+	if in.Denied == "" {
 		return nil
 	}
 	e.audit(t, p)
-	return ErrProtected.With(denied)
+	return ErrProtected.With(in.Denied)
 }
 
 // audit tells what was found in a publication, if its policy wants that.

@@ -5,7 +5,8 @@ import "godwit.dev/godwit/internal/fault"
 // What commands are refused for, with the fields of each.
 var (
 	ErrTooManyTopics = fault.NewRule(fault.TopicLimitExceeded, "topics: the account has as many as it may")
-	ErrProtected     = fault.NewRule(fault.AccessDenied, "topics: the data protection policy denies it") // what it has
+	ErrProtected     = fault.NewRule(fault.AccessDenied, "topics: the data protection policy denies it")      // what it has
+	ErrUnprotected   = fault.NewRule(fault.AccessDenied, "topics: the data protection policy takes too long") // the identifier
 	ErrNoDedup       = fault.NewRule(fault.InvalidParameter, "topics: no deduplication id")
 
 	// Of policies; topic.InAttribute says where.

@@ -193,7 +193,7 @@ func (e *Topics) Subscribe(ctx context.Context, cmd topic.Subscribe) (sub topic.
 		}
 		if done.Confirm {
 			if done.Subscription.Protocol.Mail() {
-				now = e.confirmations.Reserve(cmd.Owner, cmd.Endpoint, now)
+				now = e.confirmations.Reserve(sh.ID, &sh.Batch, cmd.Owner, cmd.Endpoint, now)
 			}
 			sh.notify(done.Subscription, message.SubscriptionConfirmation, cmd.Token, now)
 		}
@@ -271,7 +271,7 @@ func (e *Topics) ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (na
 			sh.replayChanged(done.Subscription)
 		}
 		if done.Subscription.Protocol.Mail() {
-			e.confirmations.Answered(done.Subscription.Endpoint)
+			e.confirmations.Answered(sh.ID, &sh.Batch, done.Subscription.Endpoint, clock.Time(sh.Now()))
 		}
 		name = done.Subscription.ARN
 		return nil
@@ -497,7 +497,7 @@ func (m module) Load() error {
 	if err := cmp.Or(sh.loadTopics(), sh.loadStreams(), sh.loadArchives()); err != nil {
 		return err
 	}
-	return cmp.Or(sh.loadFanouts(), sh.loadReplays())
+	return cmp.Or(sh.loadFanouts(), sh.loadReplays(), sh.engine.confirmations.Load(sh.engine.Store, sh.ID))
 }
 
 func (m module) Resume() {

@@ -2,6 +2,7 @@ package protect
 
 import (
 	"math/big"
+	"net/netip"
 	"strconv"
 	"strings"
 )
@@ -200,6 +201,17 @@ func octets(text string) bool {
 		}
 	}
 	return true
+}
+
+// leastHex is how many digits an address of IPv6 has at least that is taken for one: what
+// has fewer, such as a::b, is rather something else.
+const leastHex = 4
+
+// groups are those of an address of IPv6.
+func groups(text string) bool {
+	a, err := netip.ParseAddr(text)
+	hex := len(text) - strings.Count(text, ":")
+	return err == nil && a.Is6() && hex > 0 && (hex >= leastHex || strings.ContainsAny(text, "0123456789"))
 }
 
 // latLong are a latitude and a longitude.

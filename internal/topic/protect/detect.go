@@ -1,9 +1,11 @@
 package protect
 
 import (
+	"cmp"
 	"errors"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -19,55 +21,98 @@ type detector struct {
 	pattern  *regexp.Regexp
 	check    func(string) bool // of a match; nil where the pattern is enough
 	keywords *regexp.Regexp    // one must be near; nil where none has to be
-	longest  int               // of the keywords, in bytes
+	or       *detector         // finds other forms of the same data; nil: there are none
+	// own is the pattern of a custom identifier, in the place of all these.
+	own *pattern
 }
 
-// find answers the places of the data, in order and apart from each other.
-func (d *detector) find(body string) (spans []Span) {
+// find answers the places of the data, in order and apart from each other. Only custom
+// identifiers take steps; ok is false where there are too few of them.
+func (d *detector) find(body string, steps *int) (spans []Span, ok bool) {
+	if d.own != nil {
+		return d.own.find(body, steps)
+	}
 	for from := 0; from < len(body); {
 		at := d.pattern.FindStringSubmatchIndex(body[from:])
 		if at == nil {
-			return spans
+			break
 		}
 		// A group is the data, where the pattern looks at what is beside them.
 		start, end := from+at[0], from+at[1]
 		if len(at) > 2 && at[2] >= 0 {
 			start, end = from+at[2], from+at[3]
 		}
-		if (d.check == nil || d.check(body[start:end])) && d.near(body, start, end) {
+		if d.check == nil || d.check(body[start:end]) {
 			spans = append(spans, Span{start, end})
 		}
 		// Not behind the first character: within a match no word begins.
 		from = end
 	}
-	return spans
+	if len(spans) > 0 && d.keywords != nil {
+		spans = near(spans, d.words(body))
+	}
+	if d.or != nil {
+		others, _ := d.or.find(body, steps)
+		spans = apart(append(spans, others...))
+	}
+	return spans, true
 }
 
-// near reports whether a keyword is near enough to the data.
-func (d *detector) near(body string, start, end int) bool {
-	if d.keywords == nil {
-		return true
+// words answers the places of keywords.
+func (d *detector) words(body string) (places []Span) {
+	for from := 0; from < len(body); {
+		at := d.keywords.FindStringSubmatchIndex(body[from:])
+		if at == nil {
+			break
+		}
+		places = append(places, Span{from + at[2], from + at[3]})
+		from += at[3] // the character behind a word may be the one before the next
 	}
-	reach := keywordDistance + d.longest
-	before, after := body[max(0, start-reach):start], body[end:min(len(body), end+reach)]
-	for _, at := range d.keywords.FindAllStringSubmatchIndex(before, -1) {
-		if len(before)-at[3] <= keywordDistance {
-			return true
+	return places
+}
+
+// near leaves the data that a keyword is near enough to. Both are in order.
+func near(spans, words []Span) (left []Span) {
+	next := 0 // the first word that ends behind the data's beginning
+	for _, s := range spans {
+		for next < len(words) && words[next].End <= s.Start {
+			next++
+		}
+		before := next > 0 && s.Start-words[next-1].End <= keywordDistance
+		for i := next; !before && i < len(words) && words[i].Start <= s.End+keywordDistance; i++ {
+			before = words[i].Start >= s.End
+		}
+		if before {
+			left = append(left, s)
 		}
 	}
-	at := d.keywords.FindStringSubmatchIndex(after)
-	return at != nil && at[2] <= keywordDistance
+	return left
+}
+
+// apart puts places in their order, without those that others have.
+func apart(spans []Span) (left []Span) {
+	slices.SortStableFunc(spans, func(a, b Span) int { return cmp.Compare(a.Start, b.Start) })
+	for _, s := range spans {
+		if n := len(left); n > 0 && s.Start < left[n-1].End {
+			left[n-1].End = max(left[n-1].End, s.End)
+			continue
+		}
+		left = append(left, s)
+	}
+	return left
 }
 
 // compile makes the detector of a managed identifier.
 func (id identifier) compile(name string) *detector {
 	d := &detector{name: name, managed: true, pattern: regexp.MustCompile(id.pattern), check: id.check}
+	if id.or != nil {
+		d.or = id.or.compile(name)
+	}
 	if id.keywords == "" {
 		return d
 	}
 	var all []string
 	for keyword := range strings.SplitSeq(id.keywords, ",") {
-		d.longest = max(d.longest, len(keyword))
 		// "account number" is also accountnumber, account_number and account-number.
 		all = append(all, strings.ReplaceAll(regexp.QuoteMeta(keyword), " ", "[ _-]?"))
 	}
@@ -75,46 +120,25 @@ func (id identifier) compile(name string) *detector {
 	return d
 }
 
-// maxRepeat bounds what has no bound in a pattern of a policy: a search that looks ahead
-// to the end of the message for every match would take time by the square of its size.
-const maxRepeat = 64
-
 var errRegex = errors.New("protect: no pattern that is allowed")
 
 // customDetector compiles a pattern of a policy.
-func customDetector(name, pattern string) (*detector, error) {
-	if utf8.RuneCountInString(pattern) > maxRegex {
+func customDetector(name, text string) (*detector, error) {
+	if utf8.RuneCountInString(text) > maxRegex {
 		return nil, errRegex
 	}
-	tree, err := syntax.Parse(pattern, syntax.Perl)
+	tree, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
 		return nil, err
 	}
 	if shortest(tree) == 0 {
 		return nil, errRegex
 	}
-	bound(tree)
-	// A group of the pattern is no more than a group: all of a match is the data.
-	compiled, err := regexp.Compile("(" + tree.String() + ")")
+	own, err := compilePattern(tree)
 	if err != nil {
 		return nil, err
 	}
-	return &detector{name: name, pattern: compiled}, nil
-}
-
-// bound gives every repetition an end.
-func bound(re *syntax.Regexp) {
-	switch {
-	case re.Op == syntax.OpStar:
-		re.Op, re.Min, re.Max = syntax.OpRepeat, 0, maxRepeat
-	case re.Op == syntax.OpPlus:
-		re.Op, re.Min, re.Max = syntax.OpRepeat, 1, maxRepeat
-	case re.Op == syntax.OpRepeat && re.Max < 0:
-		re.Max = max(re.Min, maxRepeat)
-	}
-	for _, sub := range re.Sub {
-		bound(sub)
-	}
+	return &detector{name: name, own: own}, nil
 }
 
 // shortest is the least length in characters of what a pattern matches.

@@ -17,6 +17,10 @@ const (
 	maxCustom     = 10
 	maxRegex      = 200 // characters
 	maxCustomName = 128 // characters
+	// maxProgram bounds what the custom identifiers of a policy are compiled to, in
+	// instructions: ten patterns of 200 characters have that many, and one whose repetitions
+	// are counted has as many as it counts to. The limit is our own.
+	maxProgram = 2_500
 )
 
 // Version is the version of the language of policies.
@@ -66,6 +70,15 @@ type destinationDocument struct {
 
 // Parse reads a policy, and refuses what could not be kept to.
 func Parse(text string) (*Policy, error) {
+	p, err := Load(text)
+	if err == nil && p.program > maxProgram {
+		return nil, ErrProgram.With(maxProgram)
+	}
+	return p, err
+}
+
+// Load reads a policy that Parse, or that of an earlier version, has accepted.
+func Load(text string) (*Policy, error) {
 	if len(text) > maxDocument {
 		return nil, ErrTooLong.With(maxDocument)
 	}
@@ -93,6 +106,9 @@ func Parse(text string) (*Policy, error) {
 		return nil, err
 	}
 	p := &Policy{text: text}
+	for _, d := range detectors {
+		p.program += d.own.size()
+	}
 	for i := range doc.Statement {
 		s, err := doc.Statement[i].compile(detectors)
 		if err == nil && s.operation == audit && p.Audits() {

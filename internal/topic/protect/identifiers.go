@@ -7,6 +7,8 @@ type identifier struct {
 	check   func(string) bool
 	// keywords, separated by commas: one of them must be near.
 	keywords string
+	// or finds other forms of the same data; nil: there are none.
+	or *identifier
 }
 
 // needsModel are AWS's identifiers of data that no pattern finds.
@@ -21,6 +23,13 @@ const (
 	nationalKeywords = "national id,national identification,national identity,identity card,identity number,id card,id number,personalausweis,personalausweisnummer,ausweis,dni,documento nacional de identidad,codice fiscale,carte nationale,cni,numero de identidad"
 )
 
+// ipv6 are the addresses of IPv6, those with one of IPv4 at the end included. Source: RFC
+// 4291, 2.2.
+var ipv6 = identifier{
+	pattern: `(?:^|[^0-9A-Za-z:.])((?:[0-9A-Fa-f]{0,4}:){1,8}(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f]{1,4}|:))(?:$|[^0-9A-Za-z:.]|[.:](?:$|[^0-9A-Za-z:.]))`,
+	check:   groups,
+}
+
 // identifiers are AWS's managed data identifiers that a pattern finds, by their names.
 // Source: "Using managed data identifiers" in the SNS developer guide for the names and
 // keywords; the patterns follow the published forms of the numbers.
@@ -33,7 +42,7 @@ var identifiers = map[string]identifier{
 	"PuttyPrivateKey":   {pattern: `PuTTY-User-Key-File-[23]:[^\n]*(?:\r?\n[^\n]+)*`},
 
 	// Devices and places.
-	"IpAddress": {pattern: `(?:^|[^0-9.])(\d{1,3}(?:\.\d{1,3}){3})(?:$|[^0-9.]|\.(?:$|[^0-9]))`, check: octets},
+	"IpAddress": {pattern: `(?:^|[^0-9.])(\d{1,3}(?:\.\d{1,3}){3})(?:$|[^0-9.]|\.(?:$|[^0-9]))`, check: octets, or: &ipv6},
 	"LatLong":   {pattern: `-?\d{1,2}\.\d{3,},\s?-?\d{1,3}\.\d{3,}`, check: latLong, keywords: "coordinate,coordinates,lat,latitude,long,longitude,lat long,latitude longitude,location,position"},
 
 	// Money.

@@ -11,6 +11,7 @@ import (
 type Policy struct {
 	text       string
 	statements []statement
+	program    int // instructions of its custom identifiers
 }
 
 type operation uint8
@@ -78,6 +79,9 @@ type Inspection struct {
 	Body string
 	// Audit is nil where nothing is to be told.
 	Audit *Audit
+	// Endless is a custom identifier that could not be looked for to the end, or "". Then
+	// the message is not to go on, and there is nothing else.
+	Endless string
 	// Changed are how many data were masked or redacted.
 	Changed int
 }
@@ -87,13 +91,17 @@ type Inspection struct {
 // 99, which decides whether the message is audited.
 func (p *Policy) Inbound(body string, principal []string, sample int) Inspection {
 	in := Inspection{Body: body}
+	l := newLook(body)
 	var spans []change
 	for i := range p.statements {
 		s := &p.statements[i]
 		if s.outbound || !s.of(principal) || (s.operation == audit && sample >= s.sampleRate) {
 			continue
 		}
-		found := s.find(body)
+		found := l.find(s)
+		if l.endless != "" {
+			return Inspection{Endless: l.endless}
+		}
 		switch s.operation {
 		case audit:
 			if group := s.destination(found); group != "" {
@@ -118,14 +126,20 @@ func (p *Policy) Inbound(body string, principal []string, sample int) Inspection
 }
 
 // DeniedOutbound says what a message has that must not reach the subscriber, who is known
-// by any of the names; "" lets it pass.
+// by any of the names; "" lets it pass. What cannot be looked for to the end counts as
+// there.
 func (p *Policy) DeniedOutbound(body string, principal []string) string {
+	l := newLook(body)
 	for i := range p.statements {
 		s := &p.statements[i]
 		if !s.outbound || !s.of(principal) {
 			continue
 		}
-		if found := s.find(body); len(found) > 0 {
+		found := l.find(s)
+		if l.endless != "" {
+			return l.endless
+		}
+		if len(found) > 0 {
 			return found[0].Identifier
 		}
 	}
@@ -146,9 +160,39 @@ func (s *statement) destination(found []Finding) string {
 	return s.noFindings
 }
 
-func (s *statement) find(body string) (found []Finding) {
+// What custom identifiers may take to be looked for, in instructions of their programs that
+// are come to: so many for each byte of a message, and so many besides. Ten patterns that
+// are not made to take long need some tens a byte.
+const (
+	stepsPerByte  = 300
+	stepsOfAnyone = 1 << 20
+)
+
+// look is what is found in one message. Each identifier is looked for once, whatever number
+// of statements name it.
+type look struct {
+	body    string
+	steps   int // that are left to custom identifiers
+	found   map[*detector][]Span
+	endless string // the custom identifier at which no steps were left, or ""
+}
+
+func newLook(body string) *look {
+	return &look{body: body, steps: stepsOfAnyone + stepsPerByte*len(body), found: map[*detector][]Span{}}
+}
+
+func (l *look) find(s *statement) (found []Finding) {
 	for _, d := range s.detectors {
-		if spans := d.find(body); len(spans) > 0 {
+		spans, known := l.found[d]
+		if !known {
+			var ok bool
+			if spans, ok = d.find(l.body, &l.steps); !ok {
+				l.endless = d.name
+				return nil
+			}
+			l.found[d] = spans
+		}
+		if len(spans) > 0 {
 			found = append(found, Finding{Identifier: d.name, Spans: spans})
 		}
 	}

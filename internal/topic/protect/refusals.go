@@ -25,6 +25,7 @@ var (
 	ErrMask           = fault.NewRule(fault.InvalidParameter, "protect: no character to mask with")
 	ErrTooManyOwn     = fault.NewRule(fault.InvalidParameter, "protect: too many custom identifiers") // the limit
 	ErrOwnName        = fault.NewRule(fault.InvalidParameter, "protect: no name of a custom identifier")
-	ErrOwnRegex       = fault.NewRule(fault.InvalidParameter, "protect: no pattern of a custom identifier") // its name
-	ErrTooManyParts   = fault.NewRule(fault.InvalidParameter, "protect: too many statements")               // the limit
+	ErrOwnRegex       = fault.NewRule(fault.InvalidParameter, "protect: no pattern of a custom identifier")             // its name
+	ErrProgram        = fault.NewRule(fault.InvalidParameter, "protect: the custom identifiers are too large together") // the limit
+	ErrTooManyParts   = fault.NewRule(fault.InvalidParameter, "protect: too many statements")                           // the limit
 )

@@ -27,6 +27,12 @@ const server = smpp.createServer({}, (session) => {
       event: 'submit', from: pdu.source_addr, to: pdu.destination_addr, ton: pdu.dest_addr_ton, coding: pdu.data_coding,
       receipt: pdu.registered_delivery, text: String(message), header: udh ? Buffer.from(Array.isArray(udh) ? udh[0] : udh).toString('hex') : '',
     });
+    if (String(message).startsWith('receipt')) {
+      session.deliver_sm({
+        esm_class: 4, source_addr_ton: 1, source_addr_npi: 1, source_addr: pdu.destination_addr, destination_addr: '123',
+        short_message: 'id:id sub:001 dlvrd:001 submit date:2611230700 done date:2611230701 stat:DELIVRD err:000 text:',
+      }, (answer) => tell({ event: 'receipted', status: answer.command_status }));
+    }
   });
   session.on('enquire_link', (pdu) => session.send(pdu.response()));
   session.on('unbind', (pdu) => { session.send(pdu.response()); tell({ event: 'unbind' }); session.close(); });

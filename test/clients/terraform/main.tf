@@ -167,6 +167,21 @@ resource "aws_sns_topic_subscription" "phone" {
   filter_policy = jsonencode({ status = ["late"] })
 }
 
+resource "aws_sns_topic_data_protection_policy" "plain" {
+  arn = aws_sns_topic.plain.arn
+  policy = jsonencode({
+    Name    = "plain"
+    Version = "2021-06-01"
+    Statement = [{
+      Sid            = "mail"
+      DataDirection  = "Inbound"
+      Principal      = ["*"]
+      DataIdentifier = ["arn:aws:dataprotection::aws:data-identifier/EmailAddress"]
+      Operation      = var.changed ? { Deidentify = { RedactConfig = {} }, Deny = null } : { Deidentify = null, Deny = {} }
+    }]
+  })
+}
+
 resource "aws_sns_sms_preferences" "phones" {
   monthly_spend_limit = var.changed ? 20 : 10
   default_sms_type    = "Transactional"

@@ -1,6 +1,7 @@
 import { h, Fragment, render, type ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { discover, has, openSession, reached, session } from "./api";
+import { findOut, open } from "./aws";
 import { A, Empty, notice, Page, Trouble } from "./components";
 import { place } from "./router";
 import { Safe } from "./text";
@@ -15,8 +16,8 @@ import { FilterPage } from "./pages/filter";
 import { FunctionPage, FunctionsPage } from "./pages/functions";
 import { TopologyPage } from "./pages/topology";
 import { AlarmsPage, MetricsPage } from "./pages/metrics";
-import { LogsPage, TailPage } from "./pages/logs";
-import { ClockPage, IdentityPage, paint, SettingsPage } from "./pages/dev";
+import { LogsPage } from "./pages/logs";
+import { ClockPage, paint, SettingsPage } from "./pages/dev";
 
 const pages: Record<string, [title: string, page: ComponentType]> = {
   "": ["Overview", OverviewPage],
@@ -35,23 +36,21 @@ const pages: Record<string, [title: string, page: ComponentType]> = {
   metrics: ["Metrics", MetricsPage],
   alarms: ["Alarms", AlarmsPage],
   logs: ["Logs", LogsPage],
-  tail: ["Live tail", TailPage],
   clock: ["Clock and faults", ClockPage],
-  identity: ["Identity", IdentityPage],
   settings: ["Settings", SettingsPage],
 };
 
 const menu: [group: string, entries: [page: string, name: string][]][] = [
   ["See", [["", "Overview"], ["topics", "Topics"], ["subscriptions", "Subscriptions"], ["queues", "Queues"], ["functions", "Functions"], ["topology", "Topology"]]],
   ["Mend", [["dead-letters", "Dead letters"], ["policy", "Policy simulator"]]],
-  ["Watch", [["metrics", "Metrics"], ["alarms", "Alarms"], ["logs", "Logs"], ["tail", "Live tail"]]],
-  ["Server", [["clock", "Clock and faults"], ["identity", "Identity"], ["settings", "Settings"]]],
+  ["Watch", [["metrics", "Metrics"], ["alarms", "Alarms"], ["logs", "Logs"]]],
+  ["Server", [["clock", "Clock and faults"], ["settings", "Settings"]]],
 ];
 
 // needs is the path of the API that a page is about.
-const needs: Record<string, string> = { "dead-letters": "dead-letters", policy: "policy-plan", filter: "filter-test", metrics: "metrics", alarms: "alarms", logs: "log-groups", tail: "events", identity: "identity", settings: "settings" };
+const needs: Record<string, string> = { "dead-letters": "dead-letters", policy: "policy-plan", filter: "filter-test", };
 
-const offers = (page: string) => !needs[page] || has(needs[page]);
+const offers = (page: string) => (page === "metrics" || page === "alarms" || page === "logs" ? open.value : !needs[page] || has(needs[page]));
 
 // above is the entry of the menu that a page belongs to.
 const above: Record<string, string> = { queue: "queues", topic: "topics", subscription: "subscriptions", delivery: "subscriptions", filter: "subscriptions", function: "functions" };
@@ -101,11 +100,13 @@ function App() {
   const [error, setError] = useState<Error | null>(null);
   const first = useRef(true);
   const main = useRef<HTMLElement>(null);
-  const open = () => openSession().then(() => setError(null), setError);
-  useEffect(() => void open(), []);
+  const begin = () => openSession().then(() => setError(null), setError);
+  useEffect(() => void begin(), []);
   const inside = session.value !== null && (!session.value.required || !!session.value.user);
   useEffect(() => {
-    if (inside) void discover();
+    if (!inside) return;
+    void discover();
+    void findOut().catch(() => {}); // its pages are not shown then
   }, [inside]);
   const { page } = place.value;
   const found = pages[page];
@@ -121,7 +122,7 @@ function App() {
   }, [page, place.value.params.arn]);
 
   const who = session.value;
-  if (who === null) return <main class="alone">{error ? <><Trouble error={error} /><button type="button" onClick={open}>Try again</button></> : <p class="hint" aria-busy="true">Loading…</p>}</main>;
+  if (who === null) return <main class="alone">{error ? <><Trouble error={error} /><button type="button" onClick={begin}>Try again</button></> : <p class="hint" aria-busy="true">Loading…</p>}</main>;
   if (who.required && !who.user) return <main class="alone"><SignIn /><Notice /></main>;
   const Shown = found?.[1];
   return (

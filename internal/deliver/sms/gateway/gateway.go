@@ -28,6 +28,12 @@ type Options struct {
 	Template *Template
 	Guard    publicnet.Guard // where requests may go
 	TLS      *tls.Config     // nil: the system's roots
+	// PublicURL is what the address begins with at which the provider calls.
+	PublicURL string
+	// Received is told of messages from phones, and returns when that is durable; Receipt of
+	// what became of a message, with the words for it that SMPP has. Both may be nil.
+	Received func(from, text string)
+	Receipt  func(r smssender.Receipt, state string)
 }
 
 // answerLimit is how much of an answer is read, in bytes.
@@ -39,6 +45,9 @@ type Gateway struct {
 	address, body *template.Template
 	host          string
 	client        *http.Client
+	callback      string // the address at which the provider calls
+	received      func(from, text string)
+	receipt       func(r smssender.Receipt, state string)
 }
 
 var _ smssender.Carrier = (*Gateway)(nil)
@@ -50,7 +59,7 @@ func New(o Options) (*Gateway, error) {
 		return nil, err
 	}
 	dialer := &net.Dialer{KeepAlive: -1, Control: o.Guard.Control}
-	g := &Gateway{template: o.Template, address: address, body: body, client: &http.Client{
+	g := &Gateway{template: o.Template, address: address, body: body, received: o.Received, receipt: o.Receipt, client: &http.Client{
 		Transport: &http.Transport{
 			DialContext: dialer.DialContext, TLSClientConfig: o.TLS.Clone(), ForceAttemptHTTP2: true,
 			MaxIdleConnsPerHost: 50, IdleConnTimeout: 4 * time.Second, MaxResponseHeaderBytes: answerLimit,
@@ -58,6 +67,9 @@ func New(o Options) (*Gateway, error) {
 		// A redirect would send credentials to where the operator has not said.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
+	if g.Path() != "" {
+		g.callback = strings.TrimRight(o.PublicURL, "/") + g.Path()
+	}
 	var b bytes.Buffer
 	_ = address.Execute(&b, &message{To: "+1", Digits: "1"}) // compile has tried it
 	if u, err := url.Parse(b.String()); err == nil {
@@ -108,7 +120,7 @@ func (g *Gateway) Deliver(ctx context.Context, t *smssender.Text) smssender.Resu
 func (g *Gateway) request(ctx context.Context, t *smssender.Text) (*http.Request, error) {
 	m := &message{
 		To: t.To, Digits: strings.TrimPrefix(t.To, "+"), From: t.From, Text: t.Body, ID: hex.EncodeToString(t.ID[:]), Type: t.Type,
-		Unicode: t.Alphabet == sms.UCS2,
+		Unicode: t.Alphabet == sms.UCS2, Callback: g.callback,
 	}
 	var address, body bytes.Buffer
 	if err := errors.Join(g.address.Execute(&address, m), g.body.Execute(&body, m)); err != nil {
@@ -134,10 +146,7 @@ func (g *Gateway) request(ctx context.Context, t *smssender.Text) (*http.Request
 func (g *Gateway) judge(answer *http.Response, body []byte, t *smssender.Text) smssender.Result {
 	status := answer.StatusCode
 	r := smssender.Result{Outcome: deliver.Outcome{Status: status, Detail: "the provider answered " + deliver.StatusDetail(status)}}
-	v, code := silent, ""
-	if g.template.Status != "" {
-		v, code = g.template.read(body)
-	}
+	v, code, ids := g.template.read(body)
 	if code != "" && len(code) <= 8 && strings.Trim(code, "0123456789") == "" {
 		r.Detail += fmt.Sprintf(", code %s", code)
 	}
@@ -151,7 +160,7 @@ func (g *Gateway) judge(answer *http.Response, body []byte, t *smssender.Text) s
 		// It should have said what became of the message.
 		r.Unknown, r.Detail = len(t.Parts), r.Detail+" without a code, and may have taken the message"
 	case status >= 200 && status < 300:
-		r.Outcome = deliver.Outcome{Class: deliver.Success, Status: status}
+		r.Outcome, r.IDs = deliver.Outcome{Class: deliver.Success, Status: status}, ids
 	case g.template.Status == "" && status >= 400 && status < 500 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests:
 		r.Class = deliver.ClientError
 	}

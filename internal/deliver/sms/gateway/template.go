@@ -43,6 +43,11 @@ type Template struct {
 	Taken     []string `json:"taken"`
 	Permanent []string `json:"permanent"`
 	OptedOut  []string `json:"optedOut"`
+	// ID leads to the provider's ids of messages, in an answer of JSON, by which its receipts
+	// name them. Empty: it gives none.
+	ID string `json:"id"`
+	// Callback is where the provider tells what became of messages; nil: nowhere.
+	Callback *Callback `json:"callback"`
 }
 
 // presets are what is known of providers. Sources: Twilio's Programmable Messaging
@@ -53,7 +58,10 @@ var presets = map[string]func(t *Template){
 		t.User, t.Password = t.Account, t.Secret
 		t.ContentType = form
 		t.Body = "To={{query .To}}&From={{query .From}}&Body={{query .Text}}"
-		t.Status = "code"
+		t.Status, t.ID = "code", "sid"
+		if t.Callback != nil {
+			t.Body += "&StatusCallback={{query .Callback}}"
+		}
 		t.Permanent, t.OptedOut = []string{"21211", "21612", "21614"}, []string{"21610"}
 	},
 	"vonage": func(t *Template) {
@@ -62,6 +70,10 @@ var presets = map[string]func(t *Template){
 		t.Body = "api_key=" + url.QueryEscape(t.Account) + "&api_secret=" + url.QueryEscape(t.Secret) +
 			"&to={{query .Digits}}&from={{query .From}}&text={{query .Text}}&type={{if .Unicode}}unicode{{else}}text{{end}}"
 		t.Status, t.Taken, t.Permanent = "messages.*.status", []string{"0"}, []string{"2", "3", "6", "7"}
+		t.ID = "messages.*.message-id"
+		if t.Callback != nil {
+			t.Body += "&status-report-req=1&callback={{query .Callback}}"
+		}
 	},
 }
 
@@ -92,6 +104,9 @@ func ReadTemplate(text []byte) (*Template, error) {
 		}
 		fill(t)
 	}
+	if err := t.checkCallback(); err != nil {
+		return nil, err
+	}
 	t.Method = cmp.Or(t.Method, http.MethodPost)
 	if _, _, err := t.compile(); err != nil {
 		return nil, err
@@ -102,6 +117,7 @@ func ReadTemplate(text []byte) (*Template, error) {
 // message is what templates see.
 type message struct {
 	To, Digits, From, Text, ID, Type string
+	Callback                         string // where the provider is to call; empty: nowhere
 	Unicode                          bool
 }
 
@@ -150,14 +166,20 @@ const (
 
 // read takes an answer's body apart. The worst of several codes counts. code is one of
 // those that the template knows, or short.
-func (t *Template) read(body []byte) (v verdict, code string) {
+func (t *Template) read(body []byte) (v verdict, code string, ids []string) {
+	v = silent
 	var document any
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()
-	if dec.Decode(&document) != nil {
-		return silent, ""
+	if t.Status == "" && t.ID == "" || dec.Decode(&document) != nil {
+		return v, "", nil
 	}
-	v = silent
+	if t.ID != "" {
+		ids = codes(document, strings.Split(t.ID, "."))
+	}
+	if t.Status == "" {
+		return v, "", ids
+	}
 	for _, code1 := range codes(document, strings.Split(t.Status, ".")) {
 		this := later
 		switch {
@@ -172,7 +194,7 @@ func (t *Template) read(body []byte) (v verdict, code string) {
 			v, code = this, code1
 		}
 	}
-	return v, code
+	return v, code, ids
 }
 
 // codes are the texts and numbers that a path leads to.

@@ -29,9 +29,10 @@ type Options struct {
 	// TLS has whom to believe to be the SMSC; nil: the connection is in clear.
 	TLS *tls.Config
 	// Received is told of messages from phones, and Receipt of what became of a message
-	// that was taken: DELIVRD, UNDELIV, …. Both may be nil, and must be quick.
+	// that was taken: DELIVRD, UNDELIV, …, with the id that the SMSC had given it. Both may
+	// be nil, and must be quick.
 	Received func(from, text string)
-	Receipt  func(state string)
+	Receipt  func(id, state string)
 }
 
 // again is how long after a bind that failed the next is tried.
@@ -89,8 +90,8 @@ func (c *Client) Deliver(ctx context.Context, t *smssender.Text) smssender.Resul
 		return smssender.Result{Outcome: deliver.Outcome{Detail: err.Error()}, Sent: t.Sent}
 	}
 	type part struct {
-		number  int
-		status  uint32
+		number int
+		answered
 		unknown bool
 		err     error
 	}
@@ -102,8 +103,8 @@ func (c *Client) Deliver(ctx context.Context, t *smssender.Text) smssender.Resul
 		}
 		n++
 		one := func() {
-			status, unknown, err := s.submit(ctx, submitBody(t, i))
-			answers <- part{i, status, unknown, err}
+			a, unknown, err := s.submit(ctx, submitBody(t, i))
+			answers <- part{i, a, unknown, err}
 		}
 		if len(t.Parts) == 1 {
 			one()
@@ -124,6 +125,9 @@ func (c *Client) Deliver(ctx context.Context, t *smssender.Text) smssender.Resul
 			}
 		case p.status == statusOK:
 			result.Sent[p.number] = true
+			if p.id != "" {
+				result.IDs = append(result.IDs, p.id)
+			}
 		default:
 			response, forGood := permanent[p.status]
 			detail := fmt.Sprintf("the SMSC refused the message: 0x%08X", p.status)
@@ -275,7 +279,7 @@ func bindAnswer(in *bufio.Reader) error {
 func (c *Client) delivered(d delivered) {
 	switch {
 	case d.receipt && c.options.Receipt != nil:
-		c.options.Receipt(receiptState(d.text))
+		c.options.Receipt(receiptOf(d))
 	case !d.receipt && c.options.Received != nil:
 		c.options.Received(d.from, d.text)
 	}

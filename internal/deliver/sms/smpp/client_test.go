@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -389,9 +390,9 @@ func TestFromTheSMSC(t *testing.T) {
 	got := make(chan came, 10)
 	c := newClient(t, s, func(o *smpp.Options) {
 		o.Received = func(from, text string) { got <- came{from, text} }
-		o.Receipt = func(state string) { got <- came{"receipt", state} }
+		o.Receipt = func(id, state string) { got <- came{"receipt " + id, state} }
 	})
-	if got := c.Deliver(t.Context(), text(t, "hello")); got.Class != deliver.Success {
+	if got := c.Deliver(t.Context(), text(t, "hello")); got.Class != deliver.Success || !slices.Equal(got.IDs, []string{"id"}) {
 		t.Fatalf("%+v", got)
 	}
 	s.mu.Lock()
@@ -404,11 +405,13 @@ func TestFromTheSMSC(t *testing.T) {
 	}
 	s.tell(conn, 0x05, 0, 1, body(0, 0, "STOP"))
 	s.tell(conn, 0x05, 0, 2, body(0x04, 0, "id:1 sub:001 dlvrd:001 submit date:2605040302 done date:2605040302 stat:DELIVRD err:000 text:"))
+	s.tell(conn, 0x05, 0, 7, append(body(0x04, 0, "stat:UNDELIV"), "\x04\x27\x00\x01\x05\x00\x1e\x00\x04000A"...))
+	s.tell(conn, 0x05, 0, 8, append(body(0x04, 0, "id:0000"), "\x00\x1e\x00\x09short"...))
 	s.tell(conn, 0x05, 0, 3, []byte("short"))
 	s.tell(conn, 0x15, 0, 4, nil)
 	s.tell(conn, 0x99, 0, 5, nil)
 	s.tell(conn, 0x05, 0, 6, body(0, 8, "\x04\x1f"))
-	for _, want := range []came{{"+4917012345678", "STOP"}, {"receipt", "DELIVRD"}, {"+4917012345678", "П"}} {
+	for _, want := range []came{{"+4917012345678", "STOP"}, {"receipt 1", "DELIVRD"}, {"receipt a", "UNDELIV"}, {"receipt 0000", ""}, {"+4917012345678", "П"}} {
 		if one := <-got; one != want {
 			t.Errorf("%v, want %v", one, want)
 		}

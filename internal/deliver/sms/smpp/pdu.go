@@ -131,6 +131,7 @@ type delivered struct {
 	from    string
 	text    string
 	receipt bool
+	id      string // of the message that a receipt is about, where it stands beside the text
 }
 
 // readDelivered takes the body of a deliver_sm apart.
@@ -172,17 +173,57 @@ func readDelivered(body []byte) (d delivered, ok bool) {
 	}
 	const kind, receipt = 0x3c, 0x04
 	d.receipt = class&kind == receipt
+	d.id = option(r.body[size:], receiptedMessageID)
 	return d, true
 }
 
-// receiptState is what a receipt says of its message: DELIVRD, UNDELIV, EXPIRED, …; empty:
-// nothing. Source: SMPP 3.4, appendix B.
-func receiptState(text string) string {
-	_, rest, ok := strings.Cut(text, "stat:")
-	if !ok || len(rest) < 7 {
-		return ""
+// receiptedMessageID is the parameter of a receipt with the id of its message. Source:
+// SMPP 3.4, 5.3.2.12.
+const receiptedMessageID = 0x001e
+
+// option is an optional parameter as text; empty: it is not there. Source: SMPP 3.4, 3.2.4.1.
+func option(rest []byte, tag uint16) string {
+	for len(rest) >= 4 {
+		this, size := binary.BigEndian.Uint16(rest), int(binary.BigEndian.Uint16(rest[2:]))
+		if rest = rest[4:]; size > len(rest) {
+			return ""
+		}
+		if this == tag {
+			text, _, _ := strings.Cut(string(rest[:size]), "\x00")
+			return text
+		}
+		rest = rest[size:]
 	}
-	return strings.ToUpper(rest[:7])
+	return ""
+}
+
+// messageID is what the answer to a submit names the message by: as receipts do, but for
+// zeros before it.
+func messageID(body []byte) string {
+	r := reader{body}
+	return plainID(r.text())
+}
+
+func plainID(id string) string {
+	if short := strings.TrimLeft(id, "0"); short != "" {
+		return strings.ToLower(short)
+	}
+	return id
+}
+
+// receiptOf is what a receipt says: which message it is about, and what became of it:
+// DELIVRD, UNDELIV, EXPIRED, …; empty: nothing. Source: SMPP 3.4, appendix B.
+func receiptOf(d delivered) (id, state string) {
+	if id = d.id; id == "" {
+		if _, rest, ok := strings.Cut(d.text, "id:"); ok {
+			id, _, _ = strings.Cut(rest, " ")
+		}
+	}
+	_, rest, ok := strings.Cut(d.text, "stat:")
+	if ok && len(rest) >= 7 {
+		state = strings.ToUpper(rest[:7])
+	}
+	return plainID(id), state
 }
 
 // reader takes a body apart; it is nil once there is too little of it.

@@ -37,16 +37,22 @@ type session struct {
 
 	mu       sync.Mutex
 	next     uint32
-	waiting  map[uint32]chan uint32 // by sequences: the statuses of answers
+	waiting  map[uint32]chan answered // by sequences
 	over     bool
 	heard    bool // since the link was looked at
 	enquired bool
 	timer    clock.Timer
 }
 
+// answered is what the SMSC has said to a submit.
+type answered struct {
+	status uint32
+	id     string // by which it has taken the part
+}
+
 func newSession(conn net.Conn, window int, deliver func(d delivered)) *session {
 	return &session{
-		conn: conn, window: make(chan struct{}, window), deliver: deliver, ended: make(chan struct{}), waiting: map[uint32]chan uint32{},
+		conn: conn, window: make(chan struct{}, window), deliver: deliver, ended: make(chan struct{}), waiting: map[uint32]chan answered{},
 	}
 }
 
@@ -144,26 +150,26 @@ func (s *session) put(p pdu) (whole bool, err error) {
 
 // submit sends a message's part and waits for its answer. unknown says that it was sent
 // and that there is no answer. Errors: errEnded, errTimeout.
-func (s *session) submit(ctx context.Context, body []byte) (status uint32, unknown bool, err error) {
+func (s *session) submit(ctx context.Context, body []byte) (a answered, unknown bool, err error) {
 	select {
 	case s.window <- struct{}{}:
 	case <-s.ended:
-		return 0, false, errEnded
+		return a, false, errEnded
 	case <-ctx.Done():
-		return 0, false, errTimeout
+		return a, false, errTimeout
 	}
 	defer func() { <-s.window }()
 	if ctx.Err() != nil {
-		return 0, false, errTimeout
+		return a, false, errTimeout
 	}
 	// The time of an answer begins now: what is given up behind the submit may come twice.
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	came := make(chan uint32, 1)
+	came := make(chan answered, 1)
 	s.mu.Lock()
 	if s.over {
 		s.mu.Unlock()
-		return 0, false, errEnded
+		return a, false, errEnded
 	}
 	s.next++
 	sequence := s.next
@@ -178,21 +184,21 @@ func (s *session) submit(ctx context.Context, body []byte) (status uint32, unkno
 	if whole, err := s.put(pdu{command: submit, sequence: sequence, body: body}); err != nil {
 		s.end()
 		if !whole {
-			return 0, false, errEnded
+			return a, false, errEnded
 		}
 	}
 	select {
-	case status := <-came:
-		return status, false, nil
+	case a := <-came:
+		return a, false, nil
 	case <-s.ended:
 		select {
-		case status := <-came: // just before
-			return status, false, nil
+		case a := <-came: // just before
+			return a, false, nil
 		default:
-			return 0, true, errEnded
+			return a, true, errEnded
 		}
 	case <-ctx.Done():
-		return 0, true, errTimeout
+		return a, true, errTimeout
 	}
 }
 
@@ -205,7 +211,7 @@ func (s *session) answered(p pdu) {
 		if p.command == genericNack && status == statusOK {
 			status = statusInvalidCommand
 		}
-		came <- status
+		came <- answered{status, messageID(p.body)}
 	}
 }
 

@@ -49,6 +49,7 @@ func FuzzReadDelivered(f *testing.F) {
 		if d, ok := readDelivered(body); ok && len(d.text) > 4*len(body) {
 			t.Errorf("%q", d.text)
 		}
-		receiptState(string(body))
+		receiptOf(delivered{text: string(body)})
+		option(body, receiptedMessageID)
 	})
 }

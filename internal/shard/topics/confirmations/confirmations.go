@@ -2,10 +2,17 @@
 package confirmations
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/topic"
 )
 
@@ -16,19 +23,29 @@ import (
 const (
 	ahead   = 24 * time.Hour
 	perHour = 1000
-	// keptAddresses is how many addresses are kept before those that may be asked again
-	// are forgotten.
-	keptAddresses = 16_384
 )
 
-// Counts are of the mails that ask for a confirmation. They are in memory: a restart
-// forgets what was asked, but not what waits. The zero value is of none; it may be used from
-// several goroutines.
+// Counts are of the mails that ask for a confirmation. What they count is written with the
+// commits that cause the mails, so that a restart knows of all that were sent. The zero value
+// is of none; it may be used from several goroutines.
 type Counts struct {
 	mu        sync.Mutex
-	next      map[string]time.Time // when an address may be asked again
-	hour      time.Time            // that sources are of
-	bySources map[string]int       // by accounts
+	boxes     map[box]asked
+	order     uint64         // of the latest record
+	hour      int64          // that sources are of, since the epoch
+	bySources map[string]int // by accounts
+	// swept is when the records of a shard were last removed that had been over, epoch
+	// milliseconds.
+	swept [keyspace.Shards]int64
+}
+
+// box is a mail box: the beginning of its address's digest.
+type box [16]byte
+
+// asked is what is known of a box that has not answered.
+type asked struct {
+	next  int64 // when it may be asked again, epoch milliseconds
+	order uint64
 }
 
 // Admit fails with topic.ErrConfirmations if an account may not cause another mail to an
@@ -36,45 +53,156 @@ type Counts struct {
 func (c *Counts) Admit(account, address string, now time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.next[mailBox(address)].Sub(now) >= ahead || c.hour.Equal(now.Truncate(time.Hour)) && c.bySources[account] >= perHour {
+	if c.boxes[boxOf(address)].next-now.UnixMilli() >= ahead.Milliseconds() || c.hour == hourOf(now.UnixMilli()) && c.bySources[account] >= perHour {
 		return topic.ErrConfirmations
 	}
 	return nil
 }
 
-// Reserve counts a mail, and returns when it may be sent.
-func (c *Counts) Reserve(account, address string, now time.Time) (due time.Time) {
+// Reserve counts a mail, and returns when it may be sent. What out gets is to be committed
+// with what sends it.
+func (c *Counts) Reserve(shard uint16, out *mutation.Batch, account, address string, now time.Time) (due time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if hour := now.Truncate(time.Hour); !c.hour.Equal(hour) {
-		c.hour, c.bySources = hour, map[string]int{}
+	at := now.UnixMilli()
+	c.forget(at)
+	c.count(account, at)
+	of := boxOf(address)
+	start := max(at, c.boxes[of].next)
+	c.write(shard, out, start+topic.MailConfirmationGap.Milliseconds(), record{at: at, box: of, account: account}, at)
+	return time.UnixMilli(start).In(now.Location())
+}
+
+// Answered notes that an address has confirmed: it wants its mails. out is as Reserve's.
+func (c *Counts) Answered(shard uint16, out *mutation.Batch, address string, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	of, at := boxOf(address), now.UnixMilli()
+	if last := c.boxes[of]; last.next > at {
+		// The records that this one is stronger than are in several shards, and over by then.
+		c.write(shard, out, last.next, record{at: at, box: of, answered: true}, at)
 	}
-	c.bySources[strings.Clone(account)]++
-	if c.next == nil {
-		c.next = map[string]time.Time{}
+}
+
+// forget drops the boxes that may be asked again, once an hour.
+func (c *Counts) forget(now int64) {
+	if c.hour == hourOf(now) {
+		return
 	}
-	if len(c.next) >= keptAddresses {
-		for kept, at := range c.next {
-			if !at.After(now) {
-				delete(c.next, kept)
-			}
+	for of, last := range c.boxes {
+		if last.next <= now {
+			delete(c.boxes, of)
 		}
 	}
-	box := mailBox(address)
-	due = now
-	if next := c.next[box]; next.After(now) {
-		due = next
-	}
-	c.next[box] = due.Add(topic.MailConfirmationGap)
-	return due
 }
 
-// Answered notes that an address has confirmed: it wants its mails.
-func (c *Counts) Answered(address string) {
+// count counts a mail that an account has caused. Only the latest hour is kept.
+func (c *Counts) count(account string, at int64) {
+	switch hour := hourOf(at); {
+	case hour > c.hour || c.bySources == nil:
+		c.hour, c.bySources = hour, map[string]int{}
+	case hour < c.hour:
+		return
+	}
+	c.bySources[strings.Clone(account)]++
+}
+
+func hourOf(at int64) int64 { return at / time.Hour.Milliseconds() }
+
+// write writes a record that is over at a time, and notes what it says.
+func (c *Counts) write(shard uint16, out *mutation.Batch, until int64, r record, now int64) {
+	prefix := keyspace.Shard(shard, keyspace.Confirmations)
+	if now-c.swept[shard] >= time.Hour.Milliseconds() {
+		c.swept[shard] = now
+		out.DeleteRange(prefix, binary.BigEndian.AppendUint64(slices.Clip(prefix), uint64(now)))
+	}
+	c.order++
+	key := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(prefix, uint64(until)), c.order)
+	out.Set(key, r.encode())
+	c.note(&r, until, c.order)
+}
+
+// note keeps what a record says, unless a later one is known.
+func (c *Counts) note(r *record, until int64, order uint64) {
+	if c.boxes == nil {
+		c.boxes = map[box]asked{}
+	}
+	if last := c.boxes[r.box]; last.order > order {
+		return
+	}
+	if r.answered {
+		until = 0
+	}
+	c.boxes[r.box] = asked{until, order}
+}
+
+// Load reads the records of a shard.
+func (c *Counts) Load(from store.Reader, shard uint16) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.next, mailBox(address))
+	var failed error
+	prefix := keyspace.Shard(shard, keyspace.Confirmations)
+	err := store.Each(from, keyspace.Prefix(prefix), func(key, value []byte) bool {
+		var r record
+		if r, failed = decode(value); failed != nil {
+			return false
+		}
+		numbers := key[len(prefix):]
+		until, order := int64(binary.BigEndian.Uint64(numbers)), binary.BigEndian.Uint64(numbers[8:])
+		c.order = max(c.order, order)
+		if !r.answered {
+			c.count(r.account, r.at)
+		}
+		c.note(&r, until, order)
+		return true
+	})
+	return errors.Join(failed, err)
 }
 
-// mailBox is an address without what most servers make no difference by.
-func mailBox(address string) string { return strings.ToLower(address) }
+// boxOf is an address without what most servers make no difference by.
+func boxOf(address string) (b box) {
+	sum := sha256.Sum256([]byte(strings.ToLower(address)))
+	copy(b[:], sum[:])
+	return b
+}
+
+// record is a mail that an account has caused, or that a box has answered.
+type record struct {
+	at       int64 // epoch milliseconds
+	box      box
+	account  string
+	answered bool
+}
+
+const version = 1
+
+// head is how long a record is without its account: version, whether it is an answer, time
+// and box.
+const head = 1 + 1 + 8 + len(box{})
+
+func (r *record) encode() []byte {
+	v := append(make([]byte, 0, head+len(r.account)), version, 0)
+	if r.answered {
+		v[1] = 1
+	}
+	v = binary.BigEndian.AppendUint64(v, uint64(r.at))
+	return append(append(v, r.box[:]...), r.account...)
+}
+
+var errRecord = errors.New("confirmations: a record cannot be read")
+
+func decode(v []byte) (r record, err error) {
+	if len(v) < head || v[0] != version || v[1] > 1 {
+		return r, errRecord
+	}
+	r.answered, r.at = v[1] == 1, int64(binary.BigEndian.Uint64(v[2:]))
+	copy(r.box[:], v[2+8:])
+	r.account = string(v[head:])
+	return r, nil
+}
+
+// CheckRecord reports whether a record can be read.
+func CheckRecord(value []byte) error {
+	_, err := decode(value)
+	return err
+}

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { has, post, useData } from "../api";
 import { Act, Arn, Empty, Facts, Field, Page, Section, Shown, State, Sure, Table, tell } from "../components";
 import { place } from "../router";
-import { count, Safe, span, Time } from "../text";
+import { count, span, Time } from "../text";
 
 interface Reading {
   clock: string;
@@ -93,52 +93,9 @@ function Reset() {
   );
 }
 
-export function IdentityPage() {
-  const identity = useData<{ users: { name: string; arn: string; keys: { id: string; status: string; lastUsedAt: string | null }[] }[]; roles: { name: string; arn: string }[] }>("identity", {}, 15_000);
-  return (
-    <Page title="Identity">
-      <Shown of={identity}>
-        {(data) => (
-          <>
-            <Section title="Users">
-              {data.users?.length ? (
-                <Table caption="Users" rows={data.users} keyOf={(u) => u.arn} columns={[
-                  { name: "name", cell: (u) => <Safe text={u.name} /> },
-                  { name: "ARN", cell: (u) => <code><Safe text={u.arn} /></code> },
-                  { name: "access keys", cell: (u) => u.keys?.length ? <ul class="plain">{u.keys.map((k) => <li key={k.id}><code>{k.id}</code> <State of={k.status} /> <span class="hint">{k.lastUsedAt ? <>used <Time at={k.lastUsedAt} /></> : "never used"}</span></li>)}</ul> : "none" },
-                ]} />
-              ) : <Empty><p>There are no users. Make one with <code>aws iam create-user</code>, and give it <code>godwit:Read</code> so that it can use this console.</p></Empty>}
-            </Section>
-            <Section title="Roles">
-              {data.roles?.length ? (
-                <Table caption="Roles" rows={data.roles} keyOf={(r) => r.arn} columns={[
-                  { name: "name", cell: (r) => <Safe text={r.name} /> },
-                  { name: "ARN", cell: (r) => <code><Safe text={r.arn} /></code> },
-                ]} />
-              ) : <Empty><p>There are no roles. Functions need one: <code>aws iam create-role</code>.</p></Empty>}
-            </Section>
-          </>
-        )}
-      </Shown>
-    </Page>
-  );
-}
-
 export function SettingsPage() {
-  const settings = useData<{ settings: { name: string; value: string; default?: string }[] }>("settings", {}, 0);
   return (
     <Page title="Settings">
-      <Shown of={settings}>
-        {(data) => data.settings?.length ? (
-          <Section title="How this server was started" hint="Settings are flags, GODWIT_… variables or lines of the configuration file: they change with a restart.">
-            <Table caption="Settings" rows={data.settings} keyOf={(s) => s.name} columns={[
-              { name: "setting", cell: (s) => <code>--<Safe text={s.name} /></code> },
-              { name: "value", cell: (s) => <Safe text={s.value} max={300} /> },
-              { name: "default", cell: (s) => <span class="hint"><Safe text={s.default} max={300} /></span> },
-            ]} />
-          </Section>
-        ) : <Empty><p>The server tells nothing of its settings.</p></Empty>}
-      </Shown>
       <Appearance />
     </Page>
   );

@@ -1,5 +1,6 @@
 import { h, Fragment } from "preact";
-import { has, useData } from "../api";
+import { useData } from "../api";
+import { open } from "../aws";
 import { A, Arn, Empty, Facts, Filter, nameOf, Page, Pager, Section, Shown, State, Table, Tiles } from "../components";
 import { place } from "../router";
 import { count, Safe, span, Time } from "../text";
@@ -53,8 +54,8 @@ export function FunctionPage() {
   return (
     <Page what="Function" title={<Safe text={nameOf(arn)} />} actions={
       <>
-        {has("log-events") ? <A class="button" page="logs" params={{ group: fn.data?.logGroup || "/aws/lambda/" + nameOf(arn) }}>Logs</A> : null}
-        {has("metrics") ? <A class="button" page="metrics" params={{ arn }}>Metrics</A> : null}
+        {open.value ? <A class="button" page="logs" params={{ group: fn.data?.logGroup || "/aws/lambda/" + nameOf(arn) }}>Logs</A> : null}
+        {open.value ? <A class="button" page="metrics" params={{ arn }}>Metrics</A> : null}
         <A class="button" page="topology" params={{ root: arn }}>Topology</A>
       </>
     }>

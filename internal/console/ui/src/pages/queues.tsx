@@ -1,6 +1,7 @@
 import { h, Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { get, has, useData } from "../api";
+import { open } from "../aws";
 import { A, Act, Arn, Body, Choice, Empty, exportTable, Facts, Filter, nameOf, Page, Pager, Section, Shown, State, Table, tell, Tiles, Trouble } from "../components";
 import { place, refine } from "../router";
 import { bytes, count, rate, Safe, span, Time } from "../text";
@@ -53,7 +54,7 @@ export function QueuePage() {
     <Page what="Queue" title={<Safe text={nameOf(arn)} />} actions={
       <>
         {dead ? <A class="button main" page="dead-letters" params={{ queue: arn }}>Dead-letter workbench</A> : null}
-        {has("metrics") ? <A class="button" page="metrics" params={{ arn }}>Metrics</A> : null}
+        {open.value ? <A class="button" page="metrics" params={{ arn }}>Metrics</A> : null}
         <A class="button" page="topology" params={{ root: arn }}>Topology</A>
       </>
     }>

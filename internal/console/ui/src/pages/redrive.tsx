@@ -164,7 +164,7 @@ export function Redrive({ queue, where, selected, onDone }: { queue: string; whe
         {counted ? <p><strong>{count(counted.matches)}</strong> dead letters{counted.done ? counted.matches >= bound ? `, which is as many as this page does at once` : "" : " so far…"}.{counted.done && counted.matches ? ` That takes about ${span(Math.ceil(counted.matches / rate))}.` : ""}</p> : null}
         {progress ? (
           <div class="job">
-            <p>{progress.over ? progress.failed ? <State of="failed" /> : <State of="completed" /> : <State of="running" />} {progress.failed ? <>{count(progress.failed)} failed: <Safe text={progress.error} max={300} /></> : null}</p>
+            <p><State of={!progress.over ? "running" : progress.failed ? "failed" : progress.done < progress.of ? "cancelled" : "completed"} /> {progress.failed ? <>{count(progress.failed)} failed: <Safe text={progress.error} max={300} /></> : null}</p>
             <Progress done={progress.done} of={progress.of} label={kind === "redrive" ? "redriven" : "deleted"} />
             {progress.over ? null : <button type="button" onClick={() => abort.current.abort()}>Stop</button>}
           </div>

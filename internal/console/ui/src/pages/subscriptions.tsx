@@ -1,5 +1,6 @@
 import { h, Fragment } from "preact";
 import { either, has, post, useData } from "../api";
+import { open } from "../aws";
 import { A, Act, Arn, Choice, Empty, Facts, Filter, nameOf, Page, Pager, Section, Shown, State, Table, Tiles } from "../components";
 import { place, refine } from "../router";
 import { count, Safe, span, Time } from "../text";
@@ -88,7 +89,7 @@ export function SubscriptionPage() {
           : <Act kind="main" disabled={!s} run={set("pause", "Paused: what is published waits, and uses up no retries.")}>Pause deliveries</Act>}
         {has("policy-plan") ? <A class="button" page="policy" params={{ subscription: arn }}>Delivery policy</A> : null}
         {has("filter-test") ? <A class="button" page="filter" params={{ subscription: arn, topic: s?.topic }}>Filter policy</A> : null}
-        {has("metrics") ? <A class="button" page="metrics" params={{ arn }}>Metrics</A> : null}
+        {open.value ? <A class="button" page="metrics" params={{ arn }}>Metrics</A> : null}
       </>
     }>
       <Shown of={subscription}>
@@ -185,7 +186,7 @@ function DeliveryTimeline({ subscription, id, dead }: { subscription: string; id
     <Shown of={delivery}>
       {(d) => (
         <>
-          <p>Message <code><Safe text={d.messageId} /></code> <State of={d.state} /> {count(d.attempt)} attempts made{d.schedule ? <>, {count(d.schedule.aheadTotal)} to come</> : null}.</p>
+          <p>Message <code><Safe text={d.messageId} /></code> <State of={d.state} /> {count(d.attempt)} {d.attempt === 1 ? "attempt" : "attempts"} made{d.schedule ? <>, {count(d.schedule.aheadTotal)} to come</> : null}.</p>
           {d.publishedAt ? (
             <>
               <Timeline of={{

@@ -1,0 +1,247 @@
+package gateway
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/hmac"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/sha512"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"hash"
+	"io"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	smssender "godwit.dev/godwit/internal/deliver/sms"
+	"godwit.dev/godwit/internal/sms"
+)
+
+// Callback is how a preset's provider tells what became of messages, and what phones have
+// answered.
+type Callback struct {
+	// Token ends the path that is called, so that nobody else finds it: 16 to 128 letters,
+	// digits, - and _.
+	Token string `json:"token"`
+	// SignatureSecret is what Vonage signs with, by SignatureMethod: sha256 unless given, or
+	// sha512. Twilio signs with the secret that it has anyway.
+	SignatureSecret string `json:"signatureSecret"`
+	SignatureMethod string `json:"signatureMethod"`
+}
+
+// CallbackPath begins the path at which a provider calls.
+const CallbackPath = "/sms-callback/"
+
+// maxCallback is the most that a provider sends, in bytes.
+const maxCallback = 16 << 10
+
+var errCallback = errors.New("callback: want a token of 16 to 128 letters, digits, - and _, and for vonage a signatureSecret with the signatureMethod sha256 or sha512")
+
+func (t *Template) checkCallback() error {
+	c := t.Callback
+	if c == nil {
+		return nil
+	}
+	const characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+	c.SignatureMethod = cmp.Or(c.SignatureMethod, "sha256")
+	switch {
+	case t.Preset == "":
+		return errors.New("callback: only the presets have one")
+	case len(c.Token) < 16 || len(c.Token) > 128 || strings.Trim(c.Token, characters) != "",
+		t.Preset == "vonage" && (c.SignatureSecret == "" || hashes[c.SignatureMethod] == nil):
+		return errCallback
+	}
+	return nil
+}
+
+var hashes = map[string]func() hash.Hash{"sha256": sha256.New, "sha512": sha512.New}
+
+// report is what a provider tells.
+type report struct {
+	receipt    smssender.Receipt
+	state      string // DELIVRD, …, as in SMPP; empty: it tells of no end
+	optedOut   string // a number that a message was for, and that wants none
+	from, text string // a message from a phone
+}
+
+// Path is where the provider calls; empty: nowhere.
+func (g *Gateway) Path() string {
+	if g.template.Callback == nil {
+		return ""
+	}
+	return CallbackPath + g.template.Callback.Token
+}
+
+// Called reports whether a path is that of Path. It takes the same time for all others.
+func (g *Gateway) Called(path string) bool {
+	return g.Path() != "" && subtle.ConstantTimeCompare([]byte(path), []byte(g.Path())) == 1
+}
+
+// ServeHTTP answers a provider. What is not signed as it should be changes nothing (403).
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "a provider of text messages posts", http.StatusMethodNotAllowed)
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxCallback))
+	if err != nil {
+		http.Error(w, "too long, or broken off", http.StatusRequestEntityTooLarge)
+		return
+	}
+	fields, err := fieldsOf(r.Header.Get("Content-Type"), body)
+	if err != nil {
+		http.Error(w, "neither a form nor an object of JSON", http.StatusBadRequest)
+		return
+	}
+	var told report
+	switch g.template.Preset {
+	case "twilio":
+		if !twilioSigned(g.callback, g.template.Secret, r.Header.Get("X-Twilio-Signature"), fields) {
+			http.Error(w, "not signed by the provider", http.StatusForbidden)
+			return
+		}
+		told = twilioReport(fields)
+		w.Header().Set("Content-Type", "text/xml")
+	case "vonage":
+		c := g.template.Callback
+		if !vonageSigned(c.SignatureSecret, hashes[c.SignatureMethod], fields) {
+			http.Error(w, "not signed by the provider", http.StatusForbidden)
+			return
+		}
+		told = vonageReport(fields)
+		w.Header().Set("Content-Type", "text/plain")
+	}
+	if told.state != "" && g.receipt != nil {
+		g.receipt(told.receipt, told.state)
+	}
+	// These are durable when they return, and so before the answer.
+	if told.optedOut != "" && g.received != nil {
+		g.received(told.optedOut, stop)
+	}
+	if told.from != "" && g.received != nil {
+		g.received(told.from, told.text)
+	}
+	w.WriteHeader(http.StatusOK)
+	if g.template.Preset == "twilio" {
+		_, _ = io.WriteString(w, "<Response/>") // it has nothing to answer to the phone
+	}
+}
+
+const stop = "STOP"
+
+// fieldsOf reads a form, or a flat object of JSON.
+func fieldsOf(contentType string, body []byte) (url.Values, error) {
+	if kind, _, err := mime.ParseMediaType(contentType); err != nil || kind != "application/json" {
+		return url.ParseQuery(string(body))
+	}
+	var object map[string]any
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	if err := dec.Decode(&object); err != nil {
+		return nil, err
+	}
+	fields := url.Values{}
+	for name, v := range object {
+		switch v := v.(type) {
+		case string:
+			fields.Set(name, v)
+		case json.Number:
+			fields.Set(name, v.String())
+		}
+	}
+	return fields, nil
+}
+
+// twilioSigned verifies a request of Twilio's. Source: "Security" in Twilio's documentation
+// of its usage.
+func twilioSigned(address, secret, signature string, fields url.Values) bool {
+	mac := hmac.New(sha1.New, []byte(secret))
+	_, _ = io.WriteString(mac, address)
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		values := slices.Clone(fields[name])
+		slices.Sort(values)
+		for _, value := range slices.Compact(values) {
+			_, _ = io.WriteString(mac, name+value)
+		}
+	}
+	given, err := base64.StdEncoding.DecodeString(signature)
+	return err == nil && hmac.Equal(given, mac.Sum(nil))
+}
+
+// vonageSigned verifies a request of Vonage's. Source: "Signing messages" in Vonage's
+// documentation of its SMS API.
+func vonageSigned(secret string, by func() hash.Hash, fields url.Values) bool {
+	mac := hmac.New(by, []byte(secret))
+	plain := strings.NewReplacer("&", "_", "=", "_")
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if name != "sig" {
+			_, _ = io.WriteString(mac, "&"+name+"="+plain.Replace(fields.Get(name)))
+		}
+	}
+	given, err := hex.DecodeString(fields.Get("sig"))
+	return err == nil && hmac.Equal(given, mac.Sum(nil))
+}
+
+// Reasons of failures as a delivery status log has them that only providers tell.
+const (
+	spam       = "Blocked as spam by phone carrier"
+	phoneBlock = "Phone has blocked SMS"
+	noCarrier  = "Phone carrier is currently unreachable/unavailable"
+)
+
+// twilioErrors are what is known of failures. Source: Twilio's error dictionary.
+var twilioErrors = map[string]string{
+	"21610": string(sms.OptedOutRefusal), "30003": smssender.PhoneUnreachable, "30004": phoneBlock, "30005": string(sms.BadNumberRefusal),
+	"30006": noCarrier, "30007": spam,
+}
+
+func twilioReport(f url.Values) (told report) {
+	told.receipt.ID = f.Get("MessageSid")
+	switch cmp.Or(f.Get("MessageStatus"), f.Get("SmsStatus")) {
+	case "delivered", "read":
+		told.state, told.receipt.Delivered = "DELIVRD", true
+	case "undelivered", "failed":
+		told.state, told.receipt.Response = "UNDELIV", twilioErrors[f.Get("ErrorCode")]
+		if f.Get("ErrorCode") == "21610" {
+			told.optedOut = f.Get("To")
+		}
+	case "received":
+		told.from, told.text = f.Get("From"), f.Get("Body")
+		if f.Get("OptOutType") == stop { // in the language of the phone
+			told.text = stop
+		}
+	}
+	return told
+}
+
+// vonageErrors are what is known of failures. Source: the codes of delivery receipts in
+// Vonage's documentation of its SMS API.
+var vonageErrors = map[string]string{
+	"2": smssender.PhoneUnreachable, "3": smssender.PhoneUnreachable, "4": phoneBlock, "5": noCarrier, "6": spam, "7": smssender.PhoneUnreachable,
+	"8": noCarrier, "9": string(sms.BadNumberRefusal), "10": string(sms.TooLongRefusal), "11": noCarrier, "12": smssender.PhoneUnreachable,
+	"13": smssender.CarrierBlocked,
+}
+
+// vonageStates are the ends of a message.
+var vonageStates = map[string]string{"delivered": "DELIVRD", "expired": "EXPIRED", "failed": "UNDELIV", "rejected": "REJECTD"}
+
+func vonageReport(f url.Values) (told report) {
+	if f.Get("status") == "" { // it is from a phone
+		if f.Get("msisdn") != "" {
+			told.from, told.text = "+"+strings.TrimPrefix(f.Get("msisdn"), "+"), f.Get("text")
+		}
+		return told
+	}
+	told.receipt.ID, told.state = f.Get("messageId"), vonageStates[f.Get("status")]
+	told.receipt.Delivered, told.receipt.Response = told.state == "DELIVRD", vonageErrors[f.Get("err-code")]
+	return told
+}

@@ -1,0 +1,47 @@
+package platform
+
+import (
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"strings"
+	"time"
+)
+
+// What is told of an application's credentials, which cannot be set. Source:
+// GetPlatformApplicationAttributes in SNS's API.
+const (
+	attrExpiry = "AppleCertificateExpiryDate"
+	attrMethod = "AuthenticationMethod"
+)
+
+// OfCredentials are the attributes that say of which kind an application's credentials are,
+// and until when a certificate is good. Of those of no known form there are none.
+func OfCredentials(platform, principal, credential string) map[string]string {
+	all := map[string]string{}
+	switch {
+	case platform == FCM:
+		var account struct{ Type string }
+		if json.Unmarshal([]byte(credential), &account) == nil && account.Type == "service_account" {
+			all[attrMethod] = "token"
+		}
+	case !Apple(platform):
+	case strings.Contains(principal, "-----BEGIN"):
+		all[attrMethod] = "certificate"
+		block, _ := pem.Decode([]byte(principal))
+		if block == nil {
+			break
+		}
+		if certificate, err := x509.ParseCertificate(block.Bytes); err == nil {
+			all[attrExpiry] = certificate.NotAfter.UTC().Format(time.RFC3339)
+		}
+	case principal != "":
+		all[attrMethod] = "token"
+	}
+	return all
+}
+
+// Apple reports that a platform is one of Apple's.
+func Apple(platform string) bool {
+	return strings.HasPrefix(platform, APNs) || strings.HasPrefix(platform, "MACOS")
+}

@@ -89,6 +89,9 @@ var load = func() func(name string) *Table {
 	}
 }()
 
+// Of is the table of a service, as "iam".
+func Of(name string) *Table { return load(name) }
+
 // Guard has operations of a service, as "iam", refuse what breaks its model.
 func Guard(name string, operations []api.Operation) []api.Operation {
 	guarded := slices.Clone(operations)

@@ -17,8 +17,12 @@ PACKAGES  = ./cmd/... ./internal/...
 MODULES   = ./examples/durable-job ./test/clients ./test/console ./tools/console
 
 # Packages whose tests are smaller under the race detector, with which Pebble checks
-# itself at great length.
-FULL      = ./internal/shard/... ./internal/store/pebble/... ./internal/deliver ./internal/server
+# itself at great length: make test runs them small, and make full at full size.
+FULL      = ./internal/shard/... ./internal/deliver ./internal/server
+
+# Packages whose tests hardly have goroutines, and much to do: make test runs them at full
+# size, and make full under the race detector.
+VOLUME    = /internal/(store/pebble|cluster/replica)$$
 
 # The tests in files that import a package of test/, and their packages.
 tests-of = -run "^($$(grep -rl --include='*_test.go' 'test/$(1)"' cmd internal test examples | \
@@ -35,7 +39,7 @@ build: ## bin/godwit
 run:
 	$(GO) run ./cmd/godwit
 
-test: vet lint unit drive ## what Go alone runs: in minutes, before every change
+test: lint unit drive ## what Go alone runs: in minutes, before every change
 
 test-all: test full programs ## everything that must pass before a change lands
 
@@ -52,12 +56,12 @@ format: ## what the linter can mend by itself
 	$(LINT) run --fix ./...
 	@for m in $(MODULES); do (cd "$$m" && $(LINT) run --fix ./...) || exit 1; done
 
-# Ring 1 has no goroutines for the race detector to watch.
-PURE      = /internal/(queue|topic|function|key|alarm|policy)(/|$$)
+# Ring 1 has no goroutines for the race detector to watch, nor have these of ring 0.
+PURE      = /internal/(alarm|arn|config|fastjson|fault|function|iam|key|kms|mutation|packed|platform|policy|publicnet|queue|sms|sorted|stream|topic)(/|$$)
 
-unit: # make vet has looked at all of it
-	$(GO) test -vet=off -timeout 8m $$($(GO) list $(PACKAGES) | grep -E '$(PURE)')
-	$(GO) test -race -vet=off -timeout 8m $$($(GO) list $(PACKAGES) | grep -vE '$(PURE)')
+unit: # the linter has vetted all of it
+	$(GO) test -vet=off -timeout 8m $$($(GO) list $(PACKAGES) | grep -E '$(PURE)|$(VOLUME)')
+	$(GO) test -race -vet=off -timeout 8m $$($(GO) list $(PACKAGES) | grep -vE '$(PURE)|$(VOLUME)')
 
 # The server that tests drive is in a directory that is called by what is in the binary:
 # so go test sees whether a result in its cache is of the same server.
@@ -74,8 +78,9 @@ drive:
 # -race, or -run of some.
 SOAKFLAGS ?=
 
-full: ## at full size what is cut short under the race detector
+full: ## what make test has at one size, or with the race detector, at or with the other
 	$(GO) test -count=1 -timeout 10m $(FULL)
+	$(GO) test -race -count=1 -timeout 10m $$($(GO) list $(PACKAGES) | grep -E '$(VOLUME)')
 
 programs: ## what needs programs that are not Go's; the end names what was skipped
 	@mkdir -p bin; rm -f bin/skipped; touch bin/skipped

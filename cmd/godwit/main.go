@@ -17,6 +17,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"godwit.dev/godwit/cmd/godwit/operate"
 	"godwit.dev/godwit/internal/bootstrap"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server"
@@ -35,8 +36,18 @@ type cli struct {
 	Salvage salvage    `cmd:"" help:"Copy what can be read of a damaged data directory into a new one."`
 	Cluster clusters   `cmd:"" help:"Look at a cluster."`
 	Policy  policy     `cmd:"" help:"Look at delivery policies."`
-	Version version    `cmd:"" help:"Print the version."`
-	Help    help       `cmd:"" help:"Print the help of a command."`
+
+	Queues        operate.Queues        `cmd:"" help:"List the queues of a server, or show one."`
+	Topics        operate.Topics        `cmd:"" help:"List topics, or show one."`
+	Subscriptions operate.Subscriptions `cmd:"" help:"List subscriptions; pause and resume them."`
+	Deliveries    operate.Deliveries    `cmd:"" help:"List the deliveries of a subscription."`
+	Messages      operate.Messages      `cmd:"" help:"Show messages of a queue, without touching them."`
+	DLQ           operate.DLQ           `cmd:"" name:"dlq" help:"Look at dead letters, and move them back."`
+	Functions     operate.Functions     `cmd:"" help:"List functions, or show one."`
+	Doctor        operate.Doctor        `cmd:"" help:"Tell what needs a person; the status is 1 if anything is critical."`
+
+	Version version `cmd:"" help:"Print the version."`
+	Help    help    `cmd:"" help:"Print the help of a command."`
 
 	ShowVersion kong.VersionFlag `name:"version" env:"-" help:"Print the version."`
 
@@ -81,7 +92,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, began time.Ti
 	if command.Command() != "help" {
 		warnOfVariables(stderr, flags.Variables)
 	}
-	err = command.Run(&process{args: args, stdin: stdin, stdout: stdout, stderr: stderr, began: began})
+	err = command.Run(&process{args: args, stdin: stdin, stdout: stdout, stderr: stderr, began: began}, operate.Streams{Out: stdout, Err: stderr})
 	switch {
 	case err == nil:
 		return 0

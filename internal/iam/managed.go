@@ -29,6 +29,9 @@ var awsPaths = map[string]string{
 	"/IAMFullAccess":     awsDocument("iam:*", "organizations:DescribeAccount", "organizations:DescribeOrganization"),
 	"/IAMReadOnlyAccess": awsDocument("iam:GenerateCredentialReport", "iam:GenerateServiceLastAccessedDetails", "iam:Get*", "iam:List*", "iam:SimulateCustomPolicy", "iam:SimulatePrincipalPolicy"),
 
+	// Godwit's own, for who only looks: all that there is, but no message.
+	"/GodwitReadOnlyAccess": awsDocument("godwit:Read"),
+
 	"/AmazonSQSFullAccess":     awsDocument("sqs:*"),
 	"/AmazonSQSReadOnlyAccess": awsDocument("sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:ListDeadLetterSourceQueues", "sqs:ListQueues", "sqs:ListMessageMoveTasks", "sqs:ListQueueTags"),
 	"/AmazonSNSFullAccess":     awsDocument("sns:*"),

@@ -37,6 +37,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/deliver"
 	firehosesender "godwit.dev/godwit/internal/deliver/firehose"
+	mailsender "godwit.dev/godwit/internal/deliver/mail"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/monitor/logs"
@@ -117,6 +118,8 @@ type World struct {
 	Store func() (st store.Store, full func() bool, err error)
 	// Dial makes the connections to HTTP endpoints and to functions elsewhere.
 	Dial limit.Dial
+	// Mails takes mails further, whatever the settings name.
+	Mails mailsender.Transport
 	// Exit ends the process, after a failure that it cannot go on from.
 	Exit func(error)
 	// Root is the root key of what Store opens; nil: one is drawn.
@@ -254,8 +257,12 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 		return Parts{}, err
 	}
 	deps.OnStop("engine", func(context.Context) error { return engine.Close() })
-	debug.FreeOSMemory() // what reading the state has left behind
-	deps.OnStop("memory", heap.Release())
+	if deps.World.Store == nil { // what is simulated shares the process with much else
+		if deps.Config.Store != config.MemoryStore {
+			debug.FreeOSMemory() // what reading the state has left behind
+		}
+		deps.OnStop("memory", heap.Release())
+	}
 	go func() {
 		<-deps.Draining
 		engine.Drain()
@@ -291,7 +298,7 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	sending, err := senders.Open(senders.Options{
 		Config: deps.Config, Clock: deps.Clock, Engine: engine, Ledger: ledger, Receipt: counting.TextReceipt,
 		Ended: func(e *deliver.Event) { events.Delivery(e) }, PublicURL: url, Trust: trust, Own: deps.ownPorts(),
-		Connections: deps.Limits.outgoing, Dial: deps.World.Dial,
+		Connections: deps.Limits.outgoing, Dial: deps.World.Dial, Mails: deps.World.Mails,
 	})
 	if err != nil {
 		return Parts{}, err
@@ -358,27 +365,27 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	checks := append(guard.checks(), auditChecks(trail)...)
 	own := operating.API(operating.Parts{
 		Config: deps.Config, Clock: deps.Clock, Virtual: deps.Virtual, URL: url, Engine: engine, Totals: watching.Queues, Alarms: watching.Alarms, Checks: checks,
-		Listen: lately.set, Gate: gate,
+		Listen: lately.set, Gate: gate, Operator: operator,
 	})
 	maps.Copy(own, map[string]http.Handler{
 		"GET " + adminPrefix + "clock":             admin.ReadClock(deps.Clock, deps.Virtual),
 		"POST " + adminPrefix + "clock":            admin.Clock(deps.Virtual, log.Sync),
-		"GET " + adminPrefix + "deliveries":        admin.Deliveries(engine),
+		"GET " + adminPrefix + "deliveries":        admin.Deprecated(admin.Deliveries(engine)),
 		"GET " + lambda.DownloadPath:               admin.FunctionCode(functions, deps.Clock),
 		"GET " + adminPrefix + "faults":            admin.ListFaults(engine),
 		"POST " + adminPrefix + "keys/rotate-root": admin.RotateRoot(rotation(deps.Config, kmsKeys.Rewrap)),
 
 		"POST " + adminPrefix + "faults": faults(deps.Config, engine),
-		"GET " + adminPrefix + "queue":   admin.Queue(engine, watching.Queues),
+		"GET " + adminPrefix + "queue":   admin.Deprecated(admin.Queue(engine, watching.Queues)),
 
 		"GET " + adminPrefix + "outbox":                sending.Mails.Handler(),
 		"GET " + adminPrefix + "outbox/push":           sending.Pushes.Handler(),
 		"GET " + adminPrefix + "outbox/sms":            sending.Texts.Handler(),
 		"POST " + adminPrefix + "sms/receive":          sending.Texts.Receiver(),
-		"GET " + adminPrefix + "events":                admin.Events(engine),
-		"GET " + adminPrefix + "backlog":               admin.Backlog(engine),
-		"POST " + adminPrefix + "subscriptions/pause":  admin.Pause(operator, engine),
-		"POST " + adminPrefix + "subscriptions/resume": admin.Resume(operator, engine),
+		"GET " + adminPrefix + "events":                admin.Deprecated(admin.Events(engine)),
+		"GET " + adminPrefix + "backlog":               admin.Deprecated(admin.Backlog(engine)),
+		"POST " + adminPrefix + "subscriptions/pause":  admin.Deprecated(admin.Pause(operator, engine)),
+		"POST " + adminPrefix + "subscriptions/resume": admin.Deprecated(admin.Resume(operator, engine)),
 		"POST " + adminPrefix + "deliveries/retry":     admin.Retry(engine),
 		"POST " + adminPrefix + "deliveries/drop":      admin.Drop(operator),
 	})

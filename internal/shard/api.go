@@ -89,6 +89,8 @@ type (
 	Renderer = topics.Renderer
 	// MoveStatus is that of transfer.
 	MoveStatus = transfer.MoveStatus
+	// Picked is that of transfer.
+	Picked = transfer.Picked
 	// MoveTask is that of transfer.
 	MoveTask = transfer.MoveTask
 	// MoveTaskSpec is that of transfer.

@@ -20,6 +20,7 @@ type openAPI struct {
 
 type operation struct {
 	OperationID string
+	Action      string `json:"x-godwit-action"`
 	Parameters  []parameter
 	RequestBody struct{ Content map[string]media }
 	Responses   map[string]struct{ Content map[string]media }

@@ -21,7 +21,7 @@ func pick[T any](w *world, from []T) T { return from[w.rand.IntN(len(from))] }
 
 // act is one thing that happens.
 func (w *world) act() {
-	switch n := w.rand.IntN(100); {
+	switch n := w.rand.IntN(126); {
 	case n < 20:
 		w.send()
 	case n < 42:
@@ -52,8 +52,18 @@ func (w *world) act() {
 		}
 	case n < 99:
 		w.weather()
-	default:
+	case n < 100:
 		w.fillDisk()
+	case n < 114:
+		w.change()
+	case n < 119:
+		w.pour()
+	case n < 121:
+		w.encrypt()
+	case n < 123:
+		w.line()
+	default:
+		w.mail()
 	}
 	if len(w.calls) >= 4 || w.rand.IntN(3) == 0 {
 		w.finish()
@@ -69,7 +79,7 @@ func (w *world) weather() {
 		w.mu.Unlock()
 	}
 	w.disk.set(func(d *disk) { d.slow = slow })
-	host := pick(w, []string{"hook-a.sim", "hook-b.sim", "worker.sim", "mill.sim"})
+	host := pick(w, []string{"hook-a.sim", "hook-b.sim", "worker.sim", "mill.sim", "lake.sim", "bucket.sim"})
 	w.network.mu.Lock()
 	w.network.down[host] = !w.network.down[host]
 	down := w.network.down[host]
@@ -162,6 +172,9 @@ func (w *world) send() {
 			e.MessageGroupId = fmt.Sprint("t", w.rand.IntN(3))
 			e.letter.group = e.MessageGroupId
 		}
+		if e.letter.twin != nil {
+			tok += "=" + e.letter.twin.token
+		}
 		tokens = append(tokens, tok)
 	}
 	sent := w.now()
@@ -226,6 +239,13 @@ func (w *world) duplicate(c *letter, id, sequence string, at time.Time) {
 	first := c.twin
 	if first == nil {
 		c.accepted, c.id, c.sequence = yes, id, sequence
+		w.taken[id] = c
+		return
+	}
+	if other := w.taken[id]; other != nil && other != first { // of two that came behind a purge the first is taken
+		if c.accepted = no; other.dedup != c.dedup || other.home != c.home {
+			w.ledger.fail("%s was taken for %s, which has another deduplication id", c.token, other.token)
+		}
 		return
 	}
 	same := id == first.id
@@ -242,6 +262,7 @@ func (w *world) duplicate(c *letter, id, sequence string, at time.Time) {
 		return
 	}
 	c.accepted, c.id, c.sequence = yes, id, sequence
+	w.taken[id] = c
 	w.ledger.purged[c.home+c.dedup] = true // the next one may be of either
 }
 

@@ -55,6 +55,7 @@ func (b *storeBug) apply(in *mutation.Batch) *mutation.Batch {
 // fault is a planted bug.
 type fault struct {
 	name    string
+	seed    uint64
 	twoStep bool // it shows only where transfers do not share a commit
 	// store makes what changes what a machine writes.
 	store func(w *world) *storeBug
@@ -65,14 +66,14 @@ type fault struct {
 // faults are the planted bugs. Each is one that a real change could have brought.
 var faults = []fault{
 	{name: "a sync is skipped", store: syncing(func(store.Store) error { return nil })},
-	{name: "a reply is released before its commit", store: syncing(func(s store.Store) error {
+	{name: "a reply is released before its commit", seed: 2, store: syncing(func(s store.Store) error {
 		time.AfterFunc(8*time.Millisecond, func() { _ = s.Sync() }) // too late is too late
 		return nil
 	})},
-	{name: "the mark of a transfer is dropped", twoStep: true, store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
+	{name: "the mark of a transfer is dropped", seed: 2, twoStep: true, store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
 		return value, k.ID != keyspace.KindTransfer || op != mutation.Set
 	})},
-	{name: "a dead letter is lost", store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
+	{name: "a dead letter is lost", seed: 1, store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
 		lane, _ := k.Number("lane")
 		return value, k.ID != keyspace.KindMessage || op != mutation.Set || layout.Lane(lane) != layout.MovedLane
 	})},
@@ -86,7 +87,7 @@ var faults = []fault{
 		}
 		return value, true
 	})},
-	{name: "a FIFO group is unlocked too early", store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
+	{name: "a FIFO group is unlocked too early", seed: 5, store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
 		if k.ID == keyspace.KindLease && op == mutation.Set && layout.Lane(binary.BigEndian.Uint64(value[stateLane:])).Grouped() {
 			value = bytes.Clone(value)
 			copy(value[:8], value[stateReceived:])
@@ -99,15 +100,15 @@ var faults = []fault{
 		}
 		return r
 	}},
-	{name: "a redrive forgets how far it is", store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
+	{name: "a redrive forgets how far it is", seed: 3, store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
 		if k.ID == keyspace.KindMoveTask && op == mutation.Set {
 			value = moved.ReplaceAll(value, []byte(`"moved":0`))
 		}
 		return value, true
 	})},
-	{name: "a schedule of retries begins anew", store: rewriting(receives(func(uint32) uint32 { return 0 }))},
-	{name: "a retry is counted twice", store: rewriting(receives(func(n uint32) uint32 { return n + 1 }))},
-	{name: "a delete with an old handle deletes", request: func(w *world, r *http.Request) *http.Request {
+	{name: "a schedule of retries begins anew", seed: 31, store: rewriting(receives(func(uint32) uint32 { return 0 }))},
+	{name: "a retry is counted twice", seed: 39, store: rewriting(receives(func(n uint32) uint32 { return n + 1 }))},
+	{name: "a delete with an old handle deletes", seed: 6, request: func(w *world, r *http.Request) *http.Request {
 		if !strings.Contains(r.Header.Get("X-Amz-Target"), "DeleteMessage") {
 			return r
 		}
@@ -122,7 +123,7 @@ var faults = []fault{
 		changed.Header = r.Header
 		return changed
 	}},
-	{name: "the cursor of a fan-out skips an entry", store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
+	{name: "the cursor of a fan-out skips an entry", seed: 1, store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
 		if k.ID == keyspace.KindFanout && op == mutation.Set {
 			const behind = "f0000000-0000-4000-8000-000000000000" // most subscriptions' ids
 			if n, w := binary.Uvarint(value); n == 0 {
@@ -131,6 +132,12 @@ var faults = []fault{
 		}
 		return value, true
 	})},
+	{name: "a delivery stream forgets what it has begun to deliver", seed: 9, store: rewriting(drops(keyspace.KindHoseBatch, mutation.Set))},
+	{name: "records of a delivery stream are lost", store: rewriting(drops(keyspace.KindHoseRecords, mutation.Set))},
+	{name: "what was deleted of an identity comes back", seed: 1, store: rewriting(drops(keyspace.KindIdentity, mutation.Delete))},
+	{name: "a key forgets its rotation", seed: 4, store: rewriting(drops(keyspace.KindKey, mutation.Set))},
+	{name: "an alarm is not written", seed: 7, store: rewriting(drops(keyspace.KindAlarm, mutation.Set))},
+	{name: "an event of a log is lost", store: rewriting(drops(keyspace.KindLogEvent, mutation.Set))},
 	{name: "a queue's counters are not written", store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
 		return value, k.ID != keyspace.KindCounters || op != mutation.Set
 	})},
@@ -154,6 +161,13 @@ type rewrite = func(k keyspace.Key, op mutation.Op, key, value []byte) ([]byte, 
 
 func rewriting(f rewrite) func(*world) *storeBug {
 	return func(*world) *storeBug { return &storeBug{rewrite: f} }
+}
+
+// drops loses writes of a kind.
+func drops(kind keyspace.ID, what mutation.Op) rewrite {
+	return func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
+		return value, k.ID != kind || op != what
+	}
 }
 
 // receives changes how often a delivery was attempted that waits for its next attempt.

@@ -14,6 +14,10 @@
 // not see a disk whose sync returns an error, since a process that has to end cannot be
 // ended in a bubble: the tests of the store and of test/e2e have that.
 //
+// Beside messages the clients write, remove and read things of every service (registers),
+// put records into delivery streams, encrypt and decrypt, write log lines and publish to a
+// reader of mails.
+//
 // The ledger notes what was asked, answered and seen by endpoints, and knows of each
 // message what must be so. Where an answer never came, it allows either.
 package sim

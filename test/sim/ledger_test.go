@@ -295,7 +295,8 @@ func (l *ledger) deleting(r *receipt, now time.Time) (must bool) {
 	if c.gone != no {
 		return false
 	}
-	must = r.queue.fifo && !c.relaxed && !c.unsure && !r.holds(now)
+	dead := r.queue.max > 0 && c.surely+c.perhaps >= r.queue.max // or may be: what is not there can be deleted
+	must = r.queue.fifo && !c.relaxed && !c.unsure && !dead && !r.holds(now)
 	if !must {
 		c.gone = maybe
 	}

@@ -20,6 +20,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
+	mailsender "godwit.dev/godwit/internal/deliver/mail"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server"
 	"godwit.dev/godwit/internal/store"
@@ -72,15 +73,15 @@ type settings struct {
 	deliveries int // attempts at once
 }
 
-// machineOf starts a server on what is on a disk.
-func machineOf(mem *vfs.MemFS, d *disk, now time.Time, how settings, n *network, bug *storeBug, log *slog.Logger) (*machine, error) {
+// machineOf starts a server on what is on a disk. data is for what is not in the store.
+func machineOf(mem *vfs.MemFS, d *disk, now time.Time, how settings, n *network, mails func(dead func() bool) mailsender.Transport, data string, bug *storeBug, log *slog.Logger) (*machine, error) {
 	m := &machine{disk: d, virtual: clock.NewVirtual(now), draining: make(chan struct{})}
 	d.broken = func(left *vfs.MemFS) {
 		m.died.Store(&death{left: left, at: time.Now()})
 		m.dead.Store(true)
 	}
 	cfg := config.Config{
-		Listen: address, Data: "/simulated", Region: region, Account: account, AllowPrivateEndpoints: true, JitterSeed: 1, Retry429: true,
+		Listen: address, Data: data, FirehoseS3Endpoint: "http://bucket.sim", Region: region, Account: account, AllowPrivateEndpoints: true, JitterSeed: 1, Retry429: true,
 		Clock: config.VirtualClock, Store: config.PebbleStore, Metrics: how.metrics, EndpointConcurrency: 8, DeliveryConcurrency: how.deliveries,
 		FunctionNetwork: "none", FunctionIsolation: config.IsolationNone, LambdaCodeStorage: 1 << 30, LogsMaxBytes: 1 << 20,
 		DeliveryHistory: time.Hour, FunctionStorage: 1 << 20, FunctionConnections: 8, MinTransferRate: 4096, MaxConnections: 100, MaxBytesInFlight: 64 << 20,
@@ -101,6 +102,7 @@ func machineOf(mem *vfs.MemFS, d *disk, now time.Time, how settings, n *network,
 				}
 				return &watchedStore{Store: st, disk: d, bug: bug}, d.isLow, nil
 			},
+			Mails:   mails(m.buried),
 			Dial:    n.dialer(m.buried, m.virtual.Now),
 			Exit:    func(err error) { panic(fmt.Sprint("the server ended itself: ", err)) },
 			TwoStep: how.twoStep,

@@ -183,16 +183,22 @@ func (n *network) answer(host string, in *http.Request, body []byte, f fate, e e
 func carried(body []byte) string {
 	var b struct {
 		Message string
+		RawData []byte `json:"rawData"` // of the first line of an object
 		Records []struct {
+			Data []byte `json:"data"`
 			Body string `json:"body"`
 			Sns  struct{ Message string }
 		}
 	}
-	if json.Unmarshal(body, &b) == nil {
+	line, _, _ := bytes.Cut(body, []byte("\n"))
+	if json.Unmarshal(body, &b) == nil || json.Unmarshal(line, &b) == nil {
+		if len(b.RawData) > 0 {
+			return token(string(b.RawData))
+		}
 		if len(b.Records) > 0 {
 			var tokens []string
 			for _, r := range b.Records {
-				tokens = append(tokens, token(r.Body+r.Sns.Message))
+				tokens = append(tokens, token(string(r.Data)+r.Body+r.Sns.Message))
 			}
 			return strings.Join(tokens, "+")
 		}
@@ -206,6 +212,9 @@ func carried(body []byte) string {
 	}
 	return token(string(body))
 }
+
+// requestID names a request of a delivery stream.
+const requestID = "X-Amz-Firehose-Request-Id"
 
 // token is what a message's body begins with, and names it.
 func token(body string) string {

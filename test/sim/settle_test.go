@@ -23,6 +23,9 @@ func (w *world) settle() {
 	for range 10 {
 		w.pass(time.Minute)
 	}
+	w.settleServices()
+	w.settleStreams()
+	w.settleMails()
 	families := map[string]int{}
 	for i := range queues {
 		q := &queues[i]

@@ -15,6 +15,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
+
+	mailsender "godwit.dev/godwit/internal/deliver/mail"
 )
 
 // queue is one of those that there are from the beginning.
@@ -93,7 +95,10 @@ var began = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 // well has left it. It is made once: a signing key takes longer than a history.
 var furnished = sync.OnceValue(func() *vfs.MemFS { panic("furnish first") })
 
-var furnishOnce sync.Once
+var (
+	furnishOnce  sync.Once
+	furnishedKey string // the id of its key of KMS
+)
 
 // furnish makes what furnished gives.
 func furnish(t *testing.T) {
@@ -135,8 +140,9 @@ func build(t *testing.T, mem *vfs.MemFS) *vfs.MemFS {
 			return http.StatusOK, nil, ""
 		}
 	}
+	mails := confirming{make(chan string, 1)}
 	d := newDisk(mem, rand.New(rand.NewPCG(1, 1)))
-	m, err := machineOf(mem, d, began, settings{deliveries: 1}, n, nil, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	m, err := machineOf(mem, d, began, settings{deliveries: 1}, n, func(func() bool) mailsender.Transport { return mails }, t.TempDir(), nil, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +161,7 @@ func build(t *testing.T, mem *vfs.MemFS) *vfs.MemFS {
 			}
 		}
 	}
-	for _, topic := range []string{"news", "wide", "order.fifo"} {
+	for _, topic := range []string{"news", "wide", "post", "order.fifo"} {
 		pairs := []string{"Name", topic}
 		if strings.HasSuffix(topic, ".fifo") {
 			pairs = append(pairs, "Attributes.entry.1.key", "FifoTopic", "Attributes.entry.1.value", "true")
@@ -180,6 +186,11 @@ func build(t *testing.T, mem *vfs.MemFS) *vfs.MemFS {
 		mu.Unlock()
 		must(topicRequest("ConfirmSubscription", "TopicArn", topicARN("news"), "Token", token))
 	}
+	must(topicRequest("Subscribe", "TopicArn", topicARN("post"), "Protocol", "email", "Endpoint", reader))
+	if _, err := m.virtual.Advance(t.Context(), time.Second); err != nil {
+		t.Fatal(err)
+	}
+	must(topicRequest("ConfirmSubscription", "TopicArn", topicARN("post"), "Token", <-mails.token))
 	for _, fn := range []string{"worker", "mill"} {
 		must(functionRequest(http.MethodPost, "/2015-03-31/functions", map[string]any{
 			"FunctionName": fn, "Role": "arn:aws:iam::" + account + ":role/function", "PackageType": "Image", "Timeout": 5,
@@ -192,6 +203,7 @@ func build(t *testing.T, mem *vfs.MemFS) *vfs.MemFS {
 	must(functionRequest(http.MethodPost, "/2015-03-31/event-source-mappings", map[string]any{
 		"FunctionName": "worker", "EventSourceArn": queueARN("jobs"), "BatchSize": 3,
 	}))
+	furnishedKey = buildServices(must)
 	synctest.Wait() // until there is a key to sign with
 	if err := m.stop(); err != nil {
 		t.Fatal(err)

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+
+	mailsender "godwit.dev/godwit/internal/deliver/mail"
 )
 
 // history is what a seed led to.
@@ -46,8 +48,16 @@ type world struct {
 	receipts []*receipt
 	tokens   int
 	crashes  int
-	over     bool      // there is no server any more
-	recent   []*letter // of FIFO queues, that may be sent again
+	over     bool               // there is no server any more
+	recent   []*letter          // of FIFO queues, that may be sent again
+	taken    map[string]*letter // by the id of the message
+
+	registers []*register
+	keyID     string
+	secrets   []secret
+	logged    map[string]truth // lines of a log
+	posts     map[string]*post // guarded by mu
+	hoses     *hoses
 
 	mu    sync.Mutex // guards what follows
 	hash  hash.Hash
@@ -74,6 +84,7 @@ func simulate(t *testing.T, seed uint64, f *fault) (h history) {
 			sameRandomness(t, seed)
 			w := &world{
 				t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), fault: f, ledger: newLedger(), hash: sha256.New(), count: map[string]int{},
+				keyID: furnishedKey, logged: map[string]truth{}, hoses: newHoses(), taken: map[string]*letter{}, posts: map[string]*post{},
 			}
 			w.run()
 			h = history{
@@ -108,6 +119,10 @@ func (w *world) run() {
 		w.network.hosts[hook+".sim"] = hookAnswer
 	}
 	w.network.hosts["worker.sim"], w.network.hosts["mill.sim"] = functionAnswer, functionAnswer
+	w.network.hosts["lake.sim"], w.network.hosts["bucket.sim"] = w.lakeAnswer, w.bucketAnswer
+	w.registers = registers(w)
+	w.rand.Shuffle(len(w.registers), func(i, j int) { w.registers[i], w.registers[j] = w.registers[j], w.registers[i] })
+	w.registers = w.registers[:4] // few, that much happens to
 	mem := furnished().CrashClone(vfs.CrashCloneCfg{})
 	w.start(mem, began.Add(time.Hour))
 	w.log("seed %d: %+v", w.seed, w.how)
@@ -153,7 +168,11 @@ func functionAnswer(r *request) (int, http.Header, string) {
 // attempted hears of an attempt at an endpoint.
 func (w *world) attempted(a attempt) {
 	w.mu.Lock()
-	w.ledger.sentTo(a, a.came, w.crashes)
+	if a.host == "lake.sim" || a.host == "bucket.sim" {
+		w.poured(a)
+	} else {
+		w.ledger.sentTo(a, a.came, w.crashes)
+	}
 	w.count["attempt that "+a.fate.String()]++
 	w.mu.Unlock()
 	w.log("  %s %s is sent %s for the %d. time: %s", stamp(a.came), a.host, a.key, a.try, a.fate)
@@ -166,7 +185,7 @@ func (w *world) start(mem *vfs.MemFS, now time.Time) {
 	if w.fault != nil && w.fault.store != nil {
 		bug = w.fault.store(w)
 	}
-	m, err := machineOf(mem, d, now, w.how, w.network, bug, slog.New(slog.NewTextHandler(logged{w}, &slog.HandlerOptions{Level: slog.LevelError})))
+	m, err := machineOf(mem, d, now, w.how, w.network, func(dead func() bool) mailsender.Transport { return relay{w, dead} }, w.t.TempDir(), bug, slog.New(slog.NewTextHandler(logged{w}, &slog.HandlerOptions{Level: slog.LevelError})))
 	if err != nil {
 		w.ledger.fail("the server does not start: %v", err)
 		w.over = true

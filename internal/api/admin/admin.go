@@ -67,3 +67,15 @@ func NotFound() http.Handler {
 		writeError(w, http.StatusNotFound, "there is no "+r.Method+" "+r.URL.Path)
 	})
 }
+
+// deprecated is when what Deprecated marks was replaced: 2026-11-23.
+const deprecated = "@1795392000"
+
+// Deprecated marks what /_godwit/v1 replaces, as RFC 9745 says. It goes on for a version.
+func Deprecated(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Deprecation", deprecated)
+		w.Header().Set("Link", `</_godwit/v1/openapi.json>; rel="successor-version"`)
+		h.ServeHTTP(w, r)
+	})
+}

@@ -8,14 +8,16 @@ import (
 
 	"godwit.dev/godwit/internal/api/operator"
 	"godwit.dev/godwit/internal/api/operator/catalog"
+	"godwit.dev/godwit/internal/api/operator/messages"
 	"godwit.dev/godwit/internal/api/operator/rest"
+	"godwit.dev/godwit/internal/api/operator/stream"
 )
 
 var update = flag.Bool("update", false, "write the document anew")
 
 // TestDocument: the document is what the operations say.
 func TestDocument(t *testing.T) {
-	want, err := rest.Document(operator.Info, operator.Operations(operator.Options{Catalog: catalog.New(catalog.Options{})}))
+	want, err := rest.Document(operator.Info, operator.Operations(operator.Options{Catalog: catalog.New(catalog.Options{}), Messages: messages.New(messages.Options{}), Stream: stream.New(stream.Options{})}))
 	if err != nil {
 		t.Fatal(err)
 	}

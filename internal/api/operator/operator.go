@@ -8,7 +8,9 @@ import (
 	"net/http"
 
 	"godwit.dev/godwit/internal/api/operator/catalog"
+	"godwit.dev/godwit/internal/api/operator/messages"
 	"godwit.dev/godwit/internal/api/operator/rest"
+	"godwit.dev/godwit/internal/api/operator/stream"
 )
 
 // Prefix is what the paths begin with.
@@ -34,12 +36,14 @@ var Info = rest.Info{
 
 // Options are what the API works with.
 type Options struct {
-	Catalog *catalog.Catalog
+	Catalog  *catalog.Catalog
+	Messages *messages.Messages
+	Stream   *stream.Stream
 }
 
 // Operations are all operations, in the order of the document.
 func Operations(o Options) []rest.Operation {
-	c := o.Catalog
+	c, m := o.Catalog, o.Messages
 	get := func(path, name, summary string) rest.Operation {
 		return rest.Operation{Method: http.MethodGet, Path: Prefix + path, Name: name, Summary: summary}
 	}
@@ -48,6 +52,19 @@ func Operations(o Options) []rest.Operation {
 		op.Statuses = []int{http.StatusNotFound}
 		return op
 	}
+	peek := func(path, name, summary string) rest.Operation {
+		op := one(path, name, summary)
+		op.Peeks = true
+		return op
+	}
+	change := func(path, name, summary string, statuses ...int) rest.Operation {
+		return rest.Operation{Method: http.MethodPost, Path: Prefix + path, Name: name, Summary: summary, Statuses: append(statuses, http.StatusNotFound)}
+	}
+	events := one("events", "WatchEvents", "What changes, as server-sent events, each with all of what it is about.")
+	events.Stream = true
+	plan := change("policy-plan", "PlanPolicy", "What a delivery policy does: each retry, and the total. It changes nothing.")
+	test := change("filter-test", "TestFilter", "Which messages a filter policy lets through. It changes nothing.")
+	plan.Harmless, test.Harmless, test.Statuses = true, true, nil
 	return []rest.Operation{
 		rest.Define(get("overview", "GetOverview", "How the server stands, and what needs a person."), c.GetOverview),
 		rest.Define(get("queues", "ListQueues", "Queues, with counts and rates."), c.ListQueues),
@@ -60,6 +77,22 @@ func Operations(o Options) []rest.Operation {
 		rest.Define(one("delivery", "GetDelivery", "A delivery that waits, with the schedule that is ahead of it."), c.GetDelivery),
 		rest.Define(get("functions", "ListFunctions", "Functions, with the events that wait for them."), c.ListFunctions),
 		rest.Define(one("function", "GetFunction", "All of one function."), c.GetFunction),
+		rest.Define(peek("messages", "ListMessages", "Messages of a queue, without touching them; searched by text, id, group or cause."), m.List),
+		rest.Define(peek("message", "GetMessage", "One message of a queue, whole, without touching it."), m.Get),
+		rest.Define(peek("dead-letters", "ListDeadLetters", "The messages of a dead-letter queue, grouped by why they died."), m.DeadLetters),
+		rest.Define(change("messages/redrive", "RedriveMessages", "Moves messages that are named, each to where it came from, or to a queue."), m.Redrive),
+		rest.Define(change("messages/delete", "DeleteMessages", "Deletes messages that are named."), m.Delete),
+		rest.Define(change("redrive", "StartRedrive", "Begins to move all messages of a dead-letter queue, at a rate. It goes on after a restart.").Accepts(), m.StartRedrive),
+		rest.Define(one("redrives", "ListRedrives", "The redrives of a queue, with their progress."), m.ListRedrives),
+		rest.Define(change("redrive/cancel", "CancelRedrive", "Ends a redrive; what it has moved stays where it is."), m.CancelRedrive),
+		rest.Define(change("subscription/pause", "PauseSubscription", "Stops the deliveries of a subscription."), m.Pause),
+		rest.Define(change("subscription/resume", "ResumeSubscription", "Lets them go on."), m.Resume),
+		rest.Define(change("subscription/attribute", "SetSubscriptionAttribute", "Changes an attribute of a subscription, as SNS does."), m.SetAttribute),
+		rest.Define(change("delivery/retry", "RetryDelivery", "Makes the next attempt of a delivery due now."), m.Retry),
+		rest.Define(change("delivery/drop", "DropDelivery", "Ends a delivery as if its retries were used up.", http.StatusConflict, http.StatusServiceUnavailable), m.Drop),
+		rest.Define(plan, m.Plan),
+		rest.Define(test, m.TestFilter),
+		rest.Define(events, o.Stream.Events),
 		rest.Define(get("topology", "GetTopology", "How topics, queues, functions and endpoints hang together."), c.GetTopology),
 	}
 }

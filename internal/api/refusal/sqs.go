@@ -36,6 +36,9 @@ var sqs = sentences{
 	transfer.ErrMoveRunning:  "There is already a task running. Only one active task is allowed for a source queue arn at a given time.",
 	transfer.ErrMoveSource:   "Source queue must be configured as a Dead Letter Queue.",
 	transfer.ErrMoveToItself: "Source queue arn and destination queue arn cannot be the same.",
+	transfer.ErrPicked:       "The message is in flight.",
+	transfer.ErrNoMessage:    "The message does not exist any more.",
+	transfer.ErrNoOrigin:     "The message does not tell which queue or subscription it came from.",
 	transfer.ErrMoveType:     "The source queue and destination queue must be of the same queue type.",
 	transfer.ErrNoTask:       "Task does not exist.",
 

@@ -64,12 +64,15 @@ var isName = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}\.[0-9]{9}-[0-9]{8}$`)
 func (b *Box) Keep(item []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.count++
-	name := fmt.Sprintf("%s-%08d", b.clock.Now().UTC().Format(moment), b.count%100_000_000)
+	var name string
+	var at int                                                                 // not always the end: a clock may have been set back
+	for taken := true; taken; at, taken = slices.BinarySearch(b.names, name) { // taken: before a restart, on a clock that stands still
+		b.count++
+		name = fmt.Sprintf("%s-%08d", b.clock.Now().UTC().Format(moment), b.count%100_000_000)
+	}
 	if err := b.write(name, item); err != nil {
 		return err
 	}
-	at, _ := slices.BinarySearch(b.names, name) // a clock may have been set back
 	b.names = slices.Insert(b.names, at, name)
 	for len(b.names) > most {
 		b.remove(b.names[0])

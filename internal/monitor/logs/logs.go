@@ -46,7 +46,7 @@ type Logs struct {
 // New adds the module to a kernel.
 func New(k *kernel.Kernel, o Options) *Logs {
 	l := &Logs{kernel: k, options: o, shard: k.Beside(keyspace.LogStream)}
-	l.sink.logs = l
+	l.sink.logs, l.sink.writing = l, make(chan struct{}, 1)
 	l.shard.Add(l)
 	return l
 }

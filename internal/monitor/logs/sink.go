@@ -38,7 +38,7 @@ type sink struct {
 	timer   bool
 	closed  bool
 
-	writing sync.Mutex // held while writing
+	writing chan struct{} // full while somebody writes, which may wait for the disk
 	dropped atomic.Int64
 }
 
@@ -105,8 +105,8 @@ func (s *sink) close() {
 
 // flush writes what waits. It is durable, and so is what others write, once it returns.
 func (s *sink) flush() {
-	s.writing.Lock()
-	defer s.writing.Unlock()
+	s.writing <- struct{}{}
+	defer func() { <-s.writing }()
 	lines := s.take()
 	if len(lines) == 0 {
 		return

@@ -28,8 +28,9 @@ type Mailing struct {
 }
 
 // Open makes it. trust is whose certificates a relay may have; nil: as the system does.
-// injected is the outage that an operator has asked for; may be nil.
-func Open(c config.Config, now clock.Clock, trust *tls.Config, injected func(arn.ARN) error) (*Mailing, error) {
+// injected is the outage that an operator has asked for; may be nil. through takes mails
+// further in place of what the settings name; may be nil.
+func Open(c config.Config, now clock.Clock, trust *tls.Config, injected func(arn.ARN) error, through mailsender.Transport) (*Mailing, error) {
 	o := mailsender.Options{From: c.MailFrom, Injected: injected}
 	m := &Mailing{close: func() {}}
 	var err error
@@ -37,6 +38,8 @@ func Open(c config.Config, now clock.Clock, trust *tls.Config, injected func(arn
 		return nil, err
 	}
 	switch {
+	case through != nil:
+		o.Transport = through
 	case c.MailRelay != "":
 		relay, err := openRelay(c, trust)
 		if err != nil {

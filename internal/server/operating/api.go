@@ -4,11 +4,15 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/google/uuid"
+
 	"godwit.dev/godwit/internal/alarm"
 	"godwit.dev/godwit/internal/api/admin"
 	"godwit.dev/godwit/internal/api/operator"
 	"godwit.dev/godwit/internal/api/operator/catalog"
 	"godwit.dev/godwit/internal/api/operator/live"
+	"godwit.dev/godwit/internal/api/operator/messages"
+	"godwit.dev/godwit/internal/api/operator/stream"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/deliver"
@@ -21,14 +25,15 @@ import (
 
 // Parts are what the operator's API works with.
 type Parts struct {
-	Config  config.Config
-	Clock   clock.Clock
-	Virtual *clock.Virtual // nil: the clock is the machine's
-	URL     string         // of the server, as its own messages name it
-	Engine  *shard.Engine
-	Totals  *monitor.Queues
-	Alarms  *alarms.Engine
-	Checks  []admin.Check
+	Config   config.Config
+	Clock    clock.Clock
+	Virtual  *clock.Virtual // nil: the clock is the machine's
+	URL      string         // of the server, as its own messages name it
+	Engine   *shard.Engine
+	Operator *deliver.Operator
+	Totals   *monitor.Queues
+	Alarms   *alarms.Engine
+	Checks   []admin.Check
 	// Listen has events passed on.
 	Listen func(deliver.Events)
 	Gate   *Gate
@@ -39,8 +44,11 @@ func API(p Parts) map[string]http.Handler {
 	looking := inspect.New(p.Engine.Queues, p.Engine.Backlogs)
 	now := live.New(live.Options{Census: looking.Census, Queues: p.Totals, Clock: clock.System})
 	p.Listen(now)
+	all := catalog.New(catalog.Options{Engine: p.Engine, Totals: p.Totals, Live: now, Server: p.server(), Problems: p.problems, Alarms: p.alarming})
 	return operator.Handlers(operator.Options{
-		Catalog: catalog.New(catalog.Options{Engine: p.Engine, Totals: p.Totals, Live: now, Server: p.server(), Problems: p.problems, Alarms: p.alarming}),
+		Catalog:  all,
+		Messages: messages.New(messages.Options{Engine: p.Engine, Inspect: looking, Operator: p.Operator, Catalog: all, NewID: uuid.NewString}),
+		Stream:   stream.New(stream.Options{Catalog: all, Draining: p.Engine.Draining, Clock: clock.System}),
 	}, p.Gate.Admit)
 }
 

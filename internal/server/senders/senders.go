@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/deliver"
 	httpsender "godwit.dev/godwit/internal/deliver/http"
 	lambdasender "godwit.dev/godwit/internal/deliver/lambda"
+	mailsender "godwit.dev/godwit/internal/deliver/mail"
 	pushsender "godwit.dev/godwit/internal/deliver/push"
 	sqssender "godwit.dev/godwit/internal/deliver/sqs"
 	"godwit.dev/godwit/internal/limit"
@@ -44,6 +45,8 @@ type Options struct {
 	Connections *limit.Slots
 	// Dial makes the connections to HTTP endpoints; nil: over the network.
 	Dial limit.Dial
+	// Mails takes mails further; nil: what the settings name does.
+	Mails mailsender.Transport
 }
 
 // Senders deliver.
@@ -80,7 +83,7 @@ func (s *Senders) openWeb(o *Options) {
 }
 
 func (s *Senders) openMails(o *Options) (err error) {
-	if s.Mails, err = mailing.Open(o.Config, o.Clock, o.Trust, o.Engine.Injected); err != nil {
+	if s.Mails, err = mailing.Open(o.Config, o.Clock, o.Trust, o.Engine.Injected, o.Mails); err != nil {
 		return err
 	}
 	s.closers = append(s.closers, s.Mails.Close)

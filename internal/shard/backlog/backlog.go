@@ -435,10 +435,24 @@ func (e *Backlogs) newArrival(d *Delivery, dest arn.ARN, m *message.Message, sta
 		}
 		m.Sent = now
 		if state == DeliveryDeadLetter {
-			m.Origin = d.Message.AppendRecord(nil)
+			m.Origin = d.origin()
 		}
 		return transfer.ArrivalOf(m, now, cfg), nil
 	}
+}
+
+// origin is the record of the message in its backlog, as its dead letter keeps it, with why
+// and after how many attempts it died.
+func (d *Delivery) origin() []byte {
+	m := *d.Message
+	m.Source, m.Receives = d.Cause.Reason, uint32(d.History.Total)
+	if d.Cause.Attempt > 0 {
+		m.Receives = uint32(d.Cause.Attempt)
+	}
+	if len(d.History.First) > 0 {
+		m.FirstReceived = d.History.First[0].At.UnixMilli()
+	}
+	return m.AppendRecord(nil)
 }
 
 // WithSubscription is withCatalog for the shard of a subscription.

@@ -442,6 +442,9 @@ func (e *Backlogs) Remove(ctx context.Context, d *Delivery, dest arn.ARN, m *mes
 		return func() {}, err
 	}
 	from := d.Shard
+	if d.Cause.IsZero() {
+		d.Cause = Cause{Reason: reason, Attempt: d.Attempt}
+	}
 	var c *journal.Commit
 	if m != nil {
 		source := transfer.Source{Shard: from.Shard, Queue: d.Queue, Lease: d.Queued, Check: func() error { return from.removable(d) }}

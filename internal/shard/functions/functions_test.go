@@ -172,8 +172,10 @@ func TestCrashWhileUploading(t *testing.T) {
 	e.Close()
 	st.Close()
 	outcomes := map[string]int{}
-	for i := 0; i < len(disks); i += soak.Unraced(1, 2) {
-		d := disks[i]
+	for i, d := range disks {
+		if !d.present && i%soak.Unraced(1, 3) > 0 { // of those that have nothing there are many
+			continue
+		}
 		st := shardtest.OpenStore(t, d.fs)
 		o := shard.Options{Journal: shardtest.JournalOf(t, st, nil), Clock: clock.NewVirtual(shardtest.Start), FunctionUpdates: time.Second}
 		e := shardtest.Open(t, o)

@@ -60,12 +60,10 @@ type Query struct {
 	Limit  int    // 1 and more
 	State  State  // empty: any
 	Group  string // of FIFO and fair queues; empty: any
-	Below  uint64 // only sequences below it; 0: all
 	Caller *caller.Caller
-	// Match picks messages; nil: all. It is called without locks.
+	// Match picks messages, by what does not change of them; nil: all. It is called without
+	// locks.
 	Match func(m *Message) bool
-	// Sealed leaves encrypted messages as they are.
-	Sealed bool
 }
 
 // Cursor is how far a look has come. The zero value is the beginning.
@@ -115,7 +113,7 @@ func (i *Inspector) open(ctx context.Context, a arn.ARN) (t *target, found *Foun
 		m := &qs.Machine
 		t = &target{shard: sh, arn: a, incarnation: qs.Incarnation, cfg: m.Config(), keys: layout.NewKeys(sh.ID, qs.Incarnation), now: sh.Now()}
 		t.main, t.late = m.Lowest()
-		found = &Found{Total: total(m.Counts(t.now)), Origin: qs.Record.Origin, End: m.NextSequence()}
+		found = &Found{Total: total(m.Counts(t.now)), Origin: qs.Record.Origin}
 		return nil
 	})
 	return t, found, err
@@ -142,24 +140,25 @@ func (i *Inspector) Look(ctx context.Context, q Query) (*Found, error) {
 	return found, err
 }
 
-// At reads one message. Errors: QueueDoesNotExist; ErrNone.
-func (i *Inspector) At(ctx context.Context, a arn.ARN, at Place, who *caller.Caller) (m Message, err error) {
-	t, _, err := i.open(ctx, a)
+// At reads one message, and where the sequence numbers of its queue begin. Errors:
+// QueueDoesNotExist; ErrNone.
+func (i *Inspector) At(ctx context.Context, a arn.ARN, at Place, who *caller.Caller) (m Message, origin uint64, err error) {
+	t, found, err := i.open(ctx, a)
 	if err != nil {
-		return m, err
+		return m, 0, err
 	}
 	l := &look{i: i, t: t, q: Query{Queue: a, Limit: 1, Caller: who}, found: &Found{}}
 	record, ok, err := i.queues.Store.Get(nil, t.keys.Record(at.Lane, at.Sequence))
 	if err != nil {
-		return m, err
+		return m, 0, err
 	}
 	if ok {
-		err = l.take(ctx, []candidate{{at, record}})
+		_, err = l.take(ctx, []candidate{{at, record}})
 	}
 	if err != nil || len(l.found.Messages) == 0 {
-		return m, cmp.Or(err, error(ErrNone))
+		return m, 0, cmp.Or(err, error(ErrNone))
 	}
-	return l.found.Messages[0], nil
+	return l.found.Messages[0], found.Origin, nil
 }
 
 // ErrNone says that there is no such message.
@@ -273,16 +272,17 @@ func (l *look) walk(ctx context.Context, next func() (candidate, bool), cursor f
 	var step []candidate
 	for {
 		c, ok := next()
-		if ok && l.q.Below != 0 && c.Sequence >= l.q.Below {
-			continue
-		}
 		if ok {
 			step = append(step, c)
 			l.bytes += len(c.record)
 		}
 		// A step is as long as the page lacks, so that little is read in vain.
-		if !ok || len(step) >= min(stepSize, max(l.q.Limit-len(l.found.Messages), 16)) {
-			rest, err := l.takeStep(ctx, step)
+		size := stepSize
+		if l.q.Match == nil {
+			size = min(size, max(l.q.Limit-len(l.found.Messages), 16))
+		}
+		if !ok || len(step) >= size {
+			rest, err := l.take(ctx, step)
 			if err != nil {
 				return err
 			}
@@ -304,26 +304,6 @@ func (l *look) walk(ctx context.Context, next func() (candidate, bool), cursor f
 			return nil
 		}
 	}
-}
-
-// takeStep takes candidates until the page is full; rest are those that were not looked at.
-func (l *look) takeStep(ctx context.Context, step []candidate) (rest []candidate, err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if l.q.Match == nil && l.q.State == "" {
-		n := min(len(step), l.q.Limit-len(l.found.Messages))
-		return step[n:], l.take(ctx, step[:n])
-	}
-	for i := range step {
-		if len(l.found.Messages) >= l.q.Limit {
-			return step[i:], nil
-		}
-		if err := l.take(ctx, step[i:i+1]); err != nil {
-			return nil, err
-		}
-	}
-	return nil, nil
 }
 
 // leased walks the messages that are in flight.
@@ -387,11 +367,11 @@ func (l *look) here() *queues.Queue {
 	return nil
 }
 
-// take finds out how messages stand, and keeps those that are wanted.
-func (l *look) take(_ context.Context, step []candidate) error {
-	type lease struct {
-		due int64
-		of  queue.Lease
+// take finds out how messages stand, and keeps those that are wanted until the page is
+// full; rest are those that were not looked at.
+func (l *look) take(ctx context.Context, step []candidate) (rest []candidate, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	leases := map[uint64]lease{}
 	l.t.shard.View(func() {
@@ -403,36 +383,55 @@ func (l *look) take(_ context.Context, step []candidate) error {
 			}
 		}
 	})
-	for _, c := range step {
-		l.found.Scanned++
-		m, err := message.DecodeRecord(c.record)
-		if err != nil {
+	for i, c := range step {
+		if len(l.found.Messages) >= l.q.Limit {
+			return step[i:], nil
+		}
+		if err := l.takeOne(c, leases); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// lease is that of a message.
+type lease struct {
+	due int64
+	of  queue.Lease
+}
+
+func (l *look) takeOne(c candidate, leases map[uint64]lease) error {
+	l.found.Scanned++
+	m, err := message.DecodeRecord(c.record)
+	if err != nil {
+		l.found.Unreadable++
+		return nil //nolint:nilerr // it is counted
+	}
+	out := Message{Message: m, Place: c.Place, State: Visible, Receives: int(m.Receives), First: m.FirstReceived, Encrypted: m.Cipher != nil}
+	if l.q.Group != "" && m.Group != l.q.Group {
+		return nil
+	}
+	if out.Encrypted {
+		refused, err := l.i.queues.Reveal(l.t.cfg, l.t.arn.Account, l.q.Caller, m)
+		if err != nil && !refused {
 			l.found.Unreadable++
-			continue
+			return nil //nolint:nilerr // likewise
 		}
-		out := Message{Message: m, Place: c.Place, State: Visible, Receives: int(m.Receives), First: m.FirstReceived, Encrypted: m.Cipher != nil}
-		if le, ok := leases[c.Sequence]; ok && le.due > l.t.now {
-			out.State, out.Receives, out.First = InFlight, out.Receives+int(le.of.Receives), cmp.Or(out.First, le.of.First)
-			if le.due != math.MaxInt64 {
-				out.Available = le.due
-			}
-		} else if err := l.scheduled(&out); err != nil {
-			return err
+		out.Refused = err
+	}
+	if l.q.Match != nil && !l.q.Match(&out) {
+		return nil
+	}
+	if le, ok := leases[c.Sequence]; ok && le.due > l.t.now {
+		out.State, out.Receives, out.First = InFlight, out.Receives+int(le.of.Receives), cmp.Or(out.First, le.of.First)
+		if le.due != math.MaxInt64 {
+			out.Available = le.due
 		}
-		if l.q.State != "" && out.State != l.q.State || l.q.Group != "" && m.Group != l.q.Group {
-			continue
-		}
-		if out.Encrypted && !l.q.Sealed {
-			refused, err := l.i.queues.Reveal(l.t.cfg, l.t.arn.Account, l.q.Caller, m)
-			if err != nil && !refused {
-				l.found.Unreadable++
-				continue
-			}
-			out.Refused = err
-		}
-		if l.q.Match == nil || l.q.Match(&out) {
-			l.found.Messages = append(l.found.Messages, out)
-		}
+	} else if err := l.scheduled(&out); err != nil {
+		return err
+	}
+	if l.q.State == "" || out.State == l.q.State {
+		l.found.Messages = append(l.found.Messages, out)
 	}
 	return nil
 }
@@ -445,7 +444,7 @@ func (l *look) scheduled(m *Message) error {
 	if err != nil {
 		return err
 	}
-	key := []byte(nil)
+	var key []byte
 	switch {
 	case ok:
 		key = bytes.Clone(keys.Due(int64(layout.Number(value)), m.Sequence))

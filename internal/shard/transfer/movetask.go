@@ -97,6 +97,7 @@ type runningMove struct {
 	From    arn.ARN
 	To      arn.ARN
 	Working bool // a goroutine is at it
+	Picks   bool // it is no task: what it moves was not leased for it
 	timer   clock.Timer
 	Tries   int // since a message was last moved
 }

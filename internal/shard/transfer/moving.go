@@ -171,7 +171,7 @@ func (e *Transfers) moveOne(sh *Shard, t *runningMove, qs *queues.Queue, l queue
 	name := fmt.Appendf(nil, "%s %d %d %x", t.From, qs.Incarnation, l.Sequence, m.ID)
 	m.ID = message.ID(uuid.NewSHA1(uuid.NameSpaceOID, name))
 	m.Source, m.Receives, m.FirstReceived, m.Moved, m.Origin = "", 0, 0, 0, nil
-	c, err := e.Move(Source{Shard: sh, Queue: qs, Lease: l}, Incoming{To: dest, Enter: func(now int64, cfg queue.Config) (queue.Arrival, error) {
+	c, err := e.Move(sh.sourceOf(t, qs, l), Incoming{To: dest, Enter: func(now int64, cfg queue.Config) (queue.Arrival, error) {
 		m.Sent = now
 		return ArrivalOf(m, now, cfg), nil
 	}})
@@ -211,6 +211,7 @@ func (e *Transfers) redeliver(sh *Shard, t *runningMove, qs *queues.Queue, l que
 	if m.Notice == nil {
 		return nil, message.ErrCorrupt
 	}
+	m.Source, m.Receives, m.FirstReceived = "", 0, 0 // why it died
 	sub, err := arn.Parse(m.Notice.Subscription)
 	if err != nil {
 		return nil, errNoMoveSource
@@ -218,7 +219,7 @@ func (e *Transfers) redeliver(sh *Shard, t *runningMove, qs *queues.Queue, l que
 	if err := e.mayMove(t, sub); err != nil {
 		return nil, err
 	}
-	c, err := e.Move(Source{Shard: sh, Queue: qs, Lease: l}, Incoming{To: sub, Enter: func(now int64, cfg queue.Config) (queue.Arrival, error) {
+	c, err := e.Move(sh.sourceOf(t, qs, l), Incoming{To: sub, Enter: func(now int64, cfg queue.Config) (queue.Arrival, error) {
 		m.Sent = now
 		return ArrivalOf(m, now, cfg), nil
 	}})

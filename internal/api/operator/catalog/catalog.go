@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"godwit.dev/godwit/internal/api/operator/live"
@@ -51,10 +52,16 @@ type Alarming struct {
 }
 
 // Catalog answers what there is.
-type Catalog struct{ Options }
+type Catalog struct {
+	Options
+
+	mu       sync.Mutex // held while an overview is made
+	overview *Overview  // of a snapshot
+	of       *live.Snapshot
+}
 
 // New makes a catalog.
-func New(o Options) *Catalog { return &Catalog{o} }
+func New(o Options) *Catalog { return &Catalog{Options: o} }
 
 // Page is what every list takes.
 type Page struct {

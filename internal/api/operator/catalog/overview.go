@@ -88,15 +88,31 @@ const (
 	oldBacklog   = time.Hour
 )
 
-// GetOverview tells how the server stands.
+// GetOverview tells how the server stands. It is made once for each snapshot: many screens
+// cost what one does.
 func (c *Catalog) GetOverview(ctx context.Context, _ *rest.Call, _ *Nothing) (*Overview, error) {
 	now, err := c.Live.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.of != now {
+		made, err := c.makeOverview(ctx, now)
+		if err != nil {
+			return nil, err
+		}
+		c.overview, c.of = made, now
+	}
+	out := *c.overview
+	out.Server.Now = c.Server().Now
+	return &out, nil
+}
+
+func (c *Catalog) makeOverview(ctx context.Context, now *live.Snapshot) (out *Overview, err error) {
 	server := c.Server()
 	functions := c.Engine.FunctionUsage(server.Account, server.Region).Functions
-	out := &Overview{
+	out = &Overview{
 		Server: server, Counts: Counts{now.Queues, now.Topics, now.Subscriptions, functions},
 		Messages: MessageCounts{now.InQueues.Visible, now.InQueues.InFlight, now.InQueues.Delayed},
 		Owed:     owedOf(now.InBacklogs), Events: owedOf(now.InEvents), Worst: []Backlogged{}, AsOf: now.At.UTC(),

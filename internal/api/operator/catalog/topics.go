@@ -2,12 +2,12 @@ package catalog
 
 import (
 	"context"
+	"time"
 
 	"godwit.dev/godwit/internal/api/operator/live"
 	"godwit.dev/godwit/internal/api/operator/rest"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
-	"time"
 )
 
 // Topic is a topic in a list.

@@ -91,8 +91,7 @@ func operation(op *Operation, s *schemas) object {
 	}
 	if op.Method == http.MethodGet {
 		var parameters []any
-		for i := range op.in.NumField() {
-			f := op.in.Field(i)
+		for f := range op.in.Fields() {
 			name := f.Tag.Get("query")
 			if name == "" {
 				continue
@@ -205,8 +204,7 @@ func (s *schemas) object(t reflect.Type) object {
 	required := []string{}
 	var walk func(t reflect.Type)
 	walk = func(t reflect.Type) {
-		for i := range t.NumField() {
-			f := t.Field(i)
+		for f := range t.Fields() {
 			name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if f.Anonymous && name == "" {
 				walk(f.Type)

@@ -34,10 +34,13 @@ type Operation struct {
 	Method, Path string
 	Name         string // "ListQueues": the action is godwit:ListQueues
 	Summary      string // one sentence
-	// Peeks says that the answer shows messages: the right to read does not cover it.
+	// Peeks says that the answer shows messages: the right to read does not cover it, and
+	// what a policy has to allow is godwit:PeekMessages.
 	Peeks bool
 	// Open says that nothing has to be allowed.
-	Open     bool
+	Open bool
+	// Harmless says of a POST that it changes nothing: the right to read covers it.
+	Harmless bool
 	Statuses []int // of refusals, beside 400, 403 and 500
 	Stream   bool  // the answer is text/event-stream, and out is the data of an event
 
@@ -47,10 +50,15 @@ type Operation struct {
 }
 
 // Action is what a policy has to allow.
-func (o *Operation) Action() string { return "godwit:" + o.Name }
+func (o *Operation) Action() string {
+	if o.Peeks {
+		return "godwit:PeekMessages"
+	}
+	return "godwit:" + o.Name
+}
 
 // Reads reports that the operation changes nothing.
-func (o *Operation) Reads() bool { return o.Method == http.MethodGet }
+func (o *Operation) Reads() bool { return o.Method == http.MethodGet || o.Harmless }
 
 // About is implemented by inputs that are about one resource: its ARN, or "" if none is
 // named.
@@ -71,8 +79,8 @@ func Define[In, Out any](o Operation, f func(ctx context.Context, c *Call, in *I
 	return o
 }
 
-// Accepted says that the operation answers 202: what it began goes on.
-func (o Operation) Accepted() Operation {
+// Accepts is the operation with the answer 202: what it began goes on.
+func (o Operation) Accepts() Operation {
 	o.accepted = true
 	return o
 }
@@ -129,8 +137,7 @@ func write(w http.ResponseWriter, status int, v any) {
 
 // refused answers with what err says. What is our own fault is not told.
 func refused(w http.ResponseWriter, err error) {
-	var r *Refusal
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*Refusal](err); ok {
 		WriteProblem(w, r.Status, r.Code, r.Text)
 		return
 	}
@@ -142,15 +149,25 @@ func refused(w http.ResponseWriter, err error) {
 	WriteProblem(w, status, codes[status], text)
 }
 
+// Text is what a caller is told of an error of the state.
+func Text(err error) string {
+	if r, ok := errors.AsType[*Refusal](err); ok {
+		return r.Text
+	}
+	return refusal.Text(err)
+}
+
 // StatusOf is the status of an error of the state.
 func StatusOf(err error) int {
 	switch fault.KindOf(err) {
 	case fault.NotFound, fault.ResourceNotFound, fault.QueueDoesNotExist:
 		return http.StatusNotFound
-	case fault.InvalidParameter, fault.InvalidAttributeValue:
+	case fault.InvalidParameter, fault.InvalidAttributeValue, fault.LimitExceeded:
 		return http.StatusBadRequest
 	case fault.AccessDenied, fault.KMSAccessDenied:
 		return http.StatusForbidden
+	case fault.ResourceInUse, fault.InvalidState:
+		return http.StatusConflict
 	case fault.Unavailable, fault.Throttled:
 		return http.StatusServiceUnavailable
 	default:

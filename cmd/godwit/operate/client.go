@@ -1,0 +1,149 @@
+// Package operate asks a server's operator API, and shows people or scripts the answers.
+package operate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Connection is how a server is asked, and how the answer is shown.
+type Connection struct {
+	Endpoint string        `default:"http://127.0.0.1:4566" placeholder:"URL" help:"The server (${default})."`
+	Output   string        `short:"o" enum:"table,json" default:"table" help:"How to print: ${enum} (${default})."`
+	Watch    time.Duration `placeholder:"TIME" help:"Ask again and again, after so long."`
+}
+
+// Streams are where a command writes.
+type Streams struct{ Out, Err io.Writer }
+
+// requestTime is how long one answer may take.
+const requestTime = 60 * time.Second
+
+// maxAnswer bounds an answer, in bytes.
+const maxAnswer = 64 << 20
+
+// client asks one server.
+type client struct {
+	endpoint string
+	http     *http.Client
+}
+
+func (c *Connection) client() *client {
+	return &client{strings.TrimRight(c.Endpoint, "/"), &http.Client{Timeout: requestTime}}
+}
+
+// get asks for a path of /_godwit/v1 with parameters, of which empty ones are left out.
+func (c *client) get(ctx context.Context, path string, parameters url.Values, into any) error {
+	for name, values := range parameters {
+		if len(values) == 1 && values[0] == "" {
+			parameters.Del(name)
+		}
+	}
+	link := c.endpoint + "/_godwit/v1/" + path
+	if len(parameters) > 0 {
+		link += "?" + parameters.Encode()
+	}
+	return c.do(ctx, http.MethodGet, link, nil, into)
+}
+
+// post asks for a change.
+func (c *client) post(ctx context.Context, path string, body map[string]any, into any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	return c.do(ctx, http.MethodPost, c.endpoint+"/_godwit/v1/"+path, text, into)
+}
+
+func (c *client) do(ctx context.Context, method, link string, body []byte, into any) error {
+	req, err := http.NewRequestWithContext(ctx, method, link, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("the server cannot be asked (--endpoint): %w", err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode >= http.StatusBadRequest {
+		var problem struct{ Error string }
+		if json.Unmarshal(text, &problem) == nil && problem.Error != "" {
+			return errors.New(Clean(problem.Error))
+		}
+		return fmt.Errorf("%s is answered with status %d: is it a Godwit of this version?", link, resp.StatusCode)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	return decoder.Decode(into)
+}
+
+// arn is the ARN that a name means; an ARN is taken as it is.
+func (c *client) arn(ctx context.Context, service, name string) (string, error) {
+	if strings.HasPrefix(name, "arn:") {
+		return name, nil
+	}
+	var overview struct {
+		Server struct{ Region, Account string }
+	}
+	if err := c.get(ctx, "overview", nil, &overview); err != nil {
+		return "", err
+	}
+	if service == "lambda" {
+		name = "function:" + name
+	}
+	return "arn:aws:" + service + ":" + overview.Server.Region + ":" + overview.Server.Account + ":" + name, nil
+}
+
+// object is a JSON object of an answer.
+type object = map[string]any
+
+// show asks, and prints the answer, again and again if that is wanted.
+func (c *Connection) show(s Streams, ask func(ctx context.Context, api *client) (answer any, print func(w io.Writer, answer any) error, err error)) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	for {
+		answer, print, err := ask(ctx, c.client())
+		if err != nil {
+			return err
+		}
+		var b bytes.Buffer
+		if c.Output == "json" {
+			encoder := json.NewEncoder(&b)
+			encoder.SetIndent("", "  ")
+			err = encoder.Encode(answer)
+		} else {
+			err = print(&b, answer)
+		}
+		if err != nil {
+			return err
+		}
+		if c.Watch > 0 && c.Output == "table" {
+			fmt.Fprint(s.Out, "\x1b[H\x1b[2J")
+		}
+		if _, err := s.Out.Write(b.Bytes()); err != nil || c.Watch <= 0 {
+			return err
+		}
+		again := time.NewTimer(c.Watch)
+		select {
+		case <-ctx.Done():
+			again.Stop()
+			return nil
+		case <-again.C:
+		}
+	}
+}

@@ -1,0 +1,410 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+)
+
+// page is how many rows a command shows unless told otherwise.
+type page struct {
+	Limit int `default:"100" help:"How many at most, up to 1000 (${default})."`
+}
+
+// list asks for one page, or for one thing, and prints it as a table.
+func list(c *Connection, s Streams, path, member string, parameters func(ctx context.Context, api *client) (url.Values, error), columns ...column) error {
+	return c.show(s, func(ctx context.Context, api *client) (any, func(io.Writer, any) error, error) {
+		form, err := parameters(ctx, api)
+		if err != nil {
+			return nil, nil, err
+		}
+		answer := object{}
+		err = api.get(ctx, path, form, &answer)
+		return answer, func(w io.Writer, answer any) error {
+			found := answer.(object)
+			rows, _ := found[member].([]any)
+			if err := table(w, columns, rows); err != nil {
+				return err
+			}
+			if found["next"] != nil {
+				_, err = fmt.Fprintln(w, "There are more: narrow it down, or raise --limit.")
+			}
+			return err
+		}, err
+	})
+}
+
+// detail asks for one thing, and prints its members.
+func detail(c *Connection, s Streams, path, service, name string) error {
+	return c.show(s, func(ctx context.Context, api *client) (any, func(io.Writer, any) error, error) {
+		arn, err := api.arn(ctx, service, name)
+		if err != nil {
+			return nil, nil, err
+		}
+		answer := object{}
+		err = api.get(ctx, path, url.Values{"arn": {arn}}, &answer)
+		return answer, members, err
+	})
+}
+
+// members prints each member of an answer on a line of its own.
+func members(w io.Writer, answer any) error {
+	found := answer.(object)
+	rows := []any{}
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		rows = append(rows, object{"name": name, "value": found[name]})
+	}
+	return table(w, []column{member("", "name"), member("", "value")}, rows)
+}
+
+func fixed(form url.Values) func(context.Context, *client) (url.Values, error) {
+	return func(context.Context, *client) (url.Values, error) { return form, nil }
+}
+
+// Queues lists queues, or shows one.
+type Queues struct {
+	Connection
+	page
+	Queue  string `arg:"" optional:"" help:"Name or ARN of a queue; without one they are listed."`
+	Search string `placeholder:"TEXT" help:"Only those whose names have it."`
+	Sort   string `enum:"name,messages" default:"name" help:"Order: ${enum} (${default}); by messages most first."`
+	Kind   string `enum:"all,standard,fifo,dead-letter" default:"all" help:"Only these: ${enum} (${default})."`
+}
+
+// Run prints them.
+func (q *Queues) Run(s Streams) error {
+	if q.Queue != "" {
+		return detail(&q.Connection, s, "queue", "sqs", q.Queue)
+	}
+	form := url.Values{"search": {q.Search}, "sort": {q.Sort}, "kind": {q.Kind}, "limit": {strconv.Itoa(q.Limit)}}
+	return list(&q.Connection, s, "queues", "queues", fixed(form),
+		member("NAME", "name"), count("VISIBLE", "visible"), count("IN FLIGHT", "inFlight"), count("DELAYED", "delayed"), age("OLDEST", "oldestAgeSeconds"),
+		count("SENT/S", "rates.sent"), count("RECEIVED/S", "rates.received"), member("DEAD LETTERS TO", "deadLetterQueue"))
+}
+
+// Topics lists topics, or shows one.
+type Topics struct {
+	Connection
+	page
+	Topic  string `arg:"" optional:"" help:"Name or ARN of a topic; without one they are listed."`
+	Search string `placeholder:"TEXT" help:"Only those whose names have it."`
+}
+
+// Run prints them.
+func (t *Topics) Run(s Streams) error {
+	if t.Topic != "" {
+		return detail(&t.Connection, s, "topic", "sns", t.Topic)
+	}
+	form := url.Values{"search": {t.Search}, "limit": {strconv.Itoa(t.Limit)}}
+	return list(&t.Connection, s, "topics", "topics", fixed(form),
+		member("NAME", "name"), count("SUBSCRIPTIONS", "subscriptions"), count("PENDING", "pending"), count("OWED", "owed"), count("PUBLISHED/S", "rates.published"))
+}
+
+// Subscriptions lists subscriptions, and stops and resumes their deliveries.
+type Subscriptions struct {
+	List   listSubscriptions `cmd:"" default:"withargs" help:"List subscriptions, or show one. The default."`
+	Pause  pause             `cmd:"" help:"Stop the deliveries of a subscription."`
+	Resume resume            `cmd:"" help:"Let them go on."`
+}
+
+type listSubscriptions struct {
+	Connection
+	page
+	Subscription string `arg:"" optional:"" help:"ARN of a subscription; without one they are listed."`
+	Topic        string `placeholder:"NAME" help:"Only those of a topic."`
+	State        string `enum:",active,paused,pending-confirmation,failing" default:"" help:"Only these: active, paused, pending-confirmation, failing."`
+	Sort         string `enum:"name,owed" default:"name" help:"Order: ${enum} (${default}); by what they are owed most first."`
+	Search       string `placeholder:"TEXT" help:"Only those whose topic or endpoint has it."`
+}
+
+func (l *listSubscriptions) Run(s Streams) error {
+	if l.Subscription != "" {
+		return detail(&l.Connection, s, "subscription", "sns", l.Subscription)
+	}
+	return list(&l.Connection, s, "subscriptions", "subscriptions", func(ctx context.Context, api *client) (url.Values, error) {
+		form := url.Values{"state": {l.State}, "sort": {l.Sort}, "search": {l.Search}, "limit": {strconv.Itoa(l.Limit)}}
+		if l.Topic == "" {
+			return form, nil
+		}
+		topic, err := api.arn(ctx, "sns", l.Topic)
+		form.Set("topic", topic)
+		return form, err
+	}, member("SUBSCRIPTION", "arn"), member("PROTOCOL", "protocol"), member("ENDPOINT", "endpoint"), member("STATE", "state"), count("OWED", "owed"),
+		age("OLDEST", "oldestAgeSeconds"), member("LAST ATTEMPT", "lastAttempt.detail"))
+}
+
+type pause struct {
+	Connection
+	Subscription string `arg:"" help:"ARN of a subscription."`
+}
+
+func (p *pause) Run(s Streams) error { return p.change(s, "subscription/pause", p.Subscription) }
+
+type resume struct {
+	Connection
+	Subscription string `arg:"" help:"ARN of a subscription."`
+}
+
+func (r *resume) Run(s Streams) error { return r.change(s, "subscription/resume", r.Subscription) }
+
+// change does something to a subscription, and prints how it is then.
+func (c *Connection) change(s Streams, path, subscription string) error {
+	return c.once(s, path, object{"subscription": subscription})
+}
+
+// once asks for a change and prints the answer.
+func (c *Connection) once(s Streams, path string, body object) error {
+	one := *c
+	one.Watch = 0
+	return one.show(s, func(ctx context.Context, api *client) (any, func(io.Writer, any) error, error) {
+		answer := object{}
+		err := api.post(ctx, path, body, &answer)
+		return answer, members, err
+	})
+}
+
+// Deliveries lists the deliveries of a subscription.
+type Deliveries struct {
+	Connection
+	page
+	Subscription string `arg:"" help:"ARN of a subscription."`
+	State        string `enum:",waiting,pending,in-flight,finished" default:"" help:"Only these: waiting, pending, in-flight, finished."`
+}
+
+// Run prints them.
+func (d *Deliveries) Run(s Streams) error {
+	form := url.Values{"subscription": {d.Subscription}, "state": {d.State}, "limit": {strconv.Itoa(d.Limit)}}
+	return list(&d.Connection, s, "deliveries", "deliveries", fixed(form),
+		member("ID", "id"), member("MESSAGE", "messageId"), member("STATE", "state"), count("ATTEMPTS", "attempt"), member("NEXT", "nextAttemptAt"),
+		column{title: "LAST", of: func(row object) string {
+			attempts, _ := row["attempts"].([]any)
+			if len(attempts) == 0 {
+				return "–"
+			}
+			last, _ := attempts[len(attempts)-1].(object)
+			return written(last["outcome"]) + " " + written(last["detail"])
+		}}, member("REASON", "reason"))
+}
+
+// Messages shows messages of a queue without touching them.
+type Messages struct {
+	Connection
+	Queue  string `arg:"" help:"Name or ARN of a queue."`
+	State  string `enum:",visible,in-flight,delayed" default:"" help:"Only these: visible, in-flight, delayed."`
+	Search string `placeholder:"TEXT" help:"Only those with it in the body or an attribute."`
+	ID     string `name:"id" placeholder:"ID" help:"Only the message with this id."`
+	Limit  int    `default:"20" help:"How many at most (${default})."`
+}
+
+// maxPage is how many messages one call gives.
+const maxPage = 100
+
+// Run prints them.
+func (m *Messages) Run(s Streams) error {
+	if m.Limit < 1 {
+		return errors.New("--limit: want a number above 0")
+	}
+	return m.show(s, func(ctx context.Context, api *client) (any, func(io.Writer, any) error, error) {
+		queue, err := api.arn(ctx, "sqs", m.Queue)
+		if err != nil {
+			return nil, nil, err
+		}
+		rows := []any{}
+		form := url.Values{"arn": {queue}, "state": {m.State}, "search": {m.Search}, "id": {m.ID}}
+		for len(rows) < m.Limit {
+			form.Set("limit", strconv.Itoa(min(maxPage, m.Limit-len(rows))))
+			answer := object{}
+			if err := api.get(ctx, "messages", form, &answer); err != nil {
+				return nil, nil, err
+			}
+			found, _ := answer["messages"].([]any)
+			rows = append(rows, found...)
+			next, more := answer["next"].(string)
+			if !more {
+				break
+			}
+			form.Set("cursor", next)
+		}
+		return object{"messages": rows}, func(w io.Writer, _ any) error {
+			return table(w, []column{
+				member("POSITION", "position"), member("MESSAGE", "messageId"), member("SENT", "sentAt"), member("STATE", "state"), count("RECEIVES", "receives"),
+				count("BYTES", "sizeBytes"), member("CAUSE", "deadLetter.cause"), member("BODY", "body"),
+			}, rows)
+		}, nil
+	})
+}
+
+// DLQ looks at dead letters, and moves them back.
+type DLQ struct {
+	Show    deadLetters `cmd:"" help:"Show the messages of a dead-letter queue by why they died."`
+	Redrive redrive     `cmd:"" help:"Move all of them back to where they came from, or to a queue."`
+	Status  redrives    `cmd:"" help:"Show how redrives of a queue stand."`
+}
+
+type deadLetters struct {
+	Connection
+	Queue string `arg:"" help:"Name or ARN of a dead-letter queue."`
+}
+
+func (d *deadLetters) Run(s Streams) error {
+	return d.show(s, func(ctx context.Context, api *client) (any, func(io.Writer, any) error, error) {
+		queue, err := api.arn(ctx, "sqs", d.Queue)
+		if err != nil {
+			return nil, nil, err
+		}
+		type group struct {
+			From  string `json:"from"`
+			Kind  string `json:"kind"`
+			Cause string `json:"cause"`
+		}
+		counts := map[group]int{}
+		for form := (url.Values{"arn": {queue}}); ; {
+			var answer struct {
+				Groups []struct {
+					group
+					Count int `json:"count"`
+				}
+				Next *string
+			}
+			if err := api.get(ctx, "dead-letters", form, &answer); err != nil {
+				return nil, nil, err
+			}
+			for _, g := range answer.Groups {
+				counts[g.group] += g.Count
+			}
+			if answer.Next == nil {
+				break
+			}
+			form.Set("cursor", *answer.Next)
+		}
+		rows := []any{}
+		for g, n := range counts {
+			rows = append(rows, object{"count": n, "from": g.From, "kind": g.Kind, "cause": g.Cause})
+		}
+		slices.SortFunc(rows, func(a, b any) int {
+			x, y := a.(object), b.(object)
+			if n := y["count"].(int) - x["count"].(int); n != 0 {
+				return n
+			}
+			return slices.Compare([]string{x["from"].(string), x["cause"].(string)}, []string{y["from"].(string), y["cause"].(string)})
+		})
+		return object{"groups": rows}, func(w io.Writer, _ any) error {
+			return table(w, []column{count("COUNT", "count"), member("FROM", "from"), member("KIND", "kind"), member("CAUSE", "cause")}, rows)
+		}, nil
+	})
+}
+
+type redrive struct {
+	Connection
+	Queue string `arg:"" help:"Name or ARN of a dead-letter queue."`
+	To    string `placeholder:"QUEUE" help:"Where to, by name or ARN; else each message goes to where it came from."`
+	Rate  int    `placeholder:"N" help:"Messages a second, 1 to 500; else as fast as they go."`
+}
+
+func (r *redrive) Run(s Streams) error {
+	ctx := context.Background()
+	api := r.client()
+	queue, err := api.arn(ctx, "sqs", r.Queue)
+	if err != nil {
+		return err
+	}
+	body := object{"arn": queue}
+	if r.To != "" {
+		if body["to"], err = api.arn(ctx, "sqs", r.To); err != nil {
+			return err
+		}
+	}
+	if r.Rate != 0 {
+		body["perSecond"] = r.Rate
+	}
+	return r.once(s, "redrive", body)
+}
+
+type redrives struct {
+	Connection
+	Queue string `arg:"" help:"Name or ARN of a dead-letter queue."`
+}
+
+func (r *redrives) Run(s Streams) error {
+	return list(&r.Connection, s, "redrives", "redrives", func(ctx context.Context, api *client) (url.Values, error) {
+		queue, err := api.arn(ctx, "sqs", r.Queue)
+		return url.Values{"arn": {queue}}, err
+	}, member("ID", "id"), member("STATE", "state"), column{title: "PROGRESS", of: progress}, member("TO", "to"), member("STARTED", "startedAt"), member("ERROR", "error"))
+}
+
+// barWidth is how wide a bar of progress is.
+const barWidth = 20
+
+// progress draws how far a redrive has come.
+func progress(row object) string {
+	done, _ := strconv.Atoi(written(row["done"]))
+	all, _ := strconv.Atoi(written(row["total"]))
+	if all <= 0 {
+		return fmt.Sprint(done)
+	}
+	full := min(barWidth*done/all, barWidth)
+	bar := make([]rune, barWidth)
+	for i := range bar {
+		bar[i] = '░'
+		if i < full {
+			bar[i] = '█'
+		}
+	}
+	return fmt.Sprintf("%s %d of %d", string(bar), done, all)
+}
+
+// Functions lists functions, or shows one.
+type Functions struct {
+	Connection
+	page
+	Function string `arg:"" optional:"" help:"Name or ARN of a function; without one they are listed."`
+	Search   string `placeholder:"TEXT" help:"Only those whose names have it."`
+}
+
+// Run prints them.
+func (f *Functions) Run(s Streams) error {
+	if f.Function != "" {
+		return detail(&f.Connection, s, "function", "lambda", f.Function)
+	}
+	form := url.Values{"search": {f.Search}, "limit": {strconv.Itoa(f.Limit)}}
+	return list(&f.Connection, s, "functions", "functions", fixed(form),
+		member("NAME", "name"), member("RUNTIME", "runtime"), member("STATE", "state"), count("EVENTS", "events"), count("MAPPINGS", "mappings"), member("MODIFIED", "modifiedAt"))
+}
+
+// Doctor tells what needs a person.
+type Doctor struct {
+	Connection
+}
+
+// errSick ends a doctor that has found something critical, for scripts.
+var errSick = errors.New("something needs a person now")
+
+// Run prints it.
+func (d *Doctor) Run(s Streams) error {
+	critical := false
+	err := d.show(s, func(ctx context.Context, api *client) (any, func(io.Writer, any) error, error) {
+		answer := object{}
+		err := api.get(ctx, "overview", nil, &answer)
+		rows, _ := answer["attention"].([]any)
+		critical = slices.ContainsFunc(rows, func(row any) bool {
+			of, _ := row.(object)
+			return of["severity"] == "critical"
+		})
+		return answer, func(w io.Writer, _ any) error {
+			if len(rows) == 0 {
+				_, err := fmt.Fprintln(w, "Nothing needs a person.")
+				return err
+			}
+			return table(w, []column{member("SEVERITY", "severity"), member("KIND", "kind"), member("WHAT", "text"), member("RESOURCE", "arn")}, rows)
+		}, err
+	})
+	if err == nil && critical {
+		return errSick
+	}
+	return err
+}

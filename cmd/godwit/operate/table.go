@@ -1,0 +1,153 @@
+package operate
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Clean makes text of strangers fit for a terminal: what would move its cursor, change its
+// colours or turn the direction of the text is written as an escape, such as \u001b.
+func Clean(s string) string {
+	if !strings.ContainsFunc(s, unsafe) && utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for i, r := range s {
+		switch {
+		case r == utf8.RuneError && !utf8.RuneStart(s[i]), r == utf8.RuneError && s[i] >= utf8.RuneSelf && !strings.HasPrefix(s[i:], string(utf8.RuneError)):
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case unsafe(r):
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// unsafe reports that a rune is not for a terminal: controls, and all that formats without
+// being seen, such as marks of direction. A cell has no second line.
+func unsafe(r rune) bool {
+	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) || unicode.Is(unicode.Co, r)
+}
+
+// column is a column of a table.
+type column struct {
+	title string
+	of    func(row object) string
+	right bool // numbers
+}
+
+// maxCell is how wide a cell may be, in runes.
+const maxCell = 80
+
+// table prints rows under titles.
+func table(w io.Writer, columns []column, rows []any) error {
+	cells := make([][]string, 0, len(rows)+1)
+	titles := make([]string, len(columns))
+	for i, c := range columns {
+		titles[i] = c.title
+	}
+	cells = append(cells, titles)
+	for _, row := range rows {
+		of, _ := row.(object)
+		line := make([]string, len(columns))
+		for i, c := range columns {
+			line[i] = cut(Clean(c.of(of)))
+		}
+		cells = append(cells, line)
+	}
+	widths := make([]int, len(columns))
+	for _, line := range cells {
+		for i, cell := range line {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for _, line := range cells {
+		var b strings.Builder
+		for i, cell := range line {
+			if i > 0 {
+				b.WriteString("  ")
+			}
+			space := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if columns[i].right {
+				b.WriteString(space + cell)
+			} else {
+				b.WriteString(cell + space)
+			}
+		}
+		if _, err := fmt.Fprintln(w, strings.TrimRight(b.String(), " ")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cut shortens a cell that is too wide.
+func cut(cell string) string {
+	if utf8.RuneCountInString(cell) <= maxCell {
+		return cell
+	}
+	return string([]rune(cell)[:maxCell-1]) + "…"
+}
+
+// member is a column of a member, or, with a dot, of a member of that.
+func member(title, name string) column {
+	return column{title: title, of: func(row object) string { return written(dig(row, name)) }}
+}
+
+// count is a column of numbers.
+func count(title, name string) column {
+	c := member(title, name)
+	c.right = true
+	return c
+}
+
+// age is a column of so many seconds.
+func age(title, name string) column {
+	return column{title: title, right: true, of: func(row object) string {
+		n, ok := dig(row, name).(json.Number)
+		seconds, err := n.Float64()
+		if !ok || err != nil {
+			return "–"
+		}
+		return time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
+	}}
+}
+
+// dig finds a member by its path.
+func dig(row object, path string) any {
+	name, rest, deeper := strings.Cut(path, ".")
+	value := row[name]
+	if !deeper {
+		return value
+	}
+	inner, _ := value.(object)
+	return dig(inner, rest)
+}
+
+// written is a value in a cell.
+func written(value any) string {
+	switch v := value.(type) {
+	case nil:
+		return "–"
+	case string:
+		return v
+	case bool:
+		return strconv.FormatBool(v)
+	case json.Number:
+		return v.String()
+	default:
+		text, err := json.Marshal(v)
+		if err != nil {
+			return "?"
+		}
+		return string(text)
+	}
+}

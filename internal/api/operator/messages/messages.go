@@ -1,0 +1,322 @@
+// Package messages shows what is in queues without touching it, and does what an operator
+// can about single messages and deliveries.
+package messages
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/api/operator/catalog"
+	"godwit.dev/godwit/internal/api/operator/rest"
+	"godwit.dev/godwit/internal/api/refusal"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/deliver"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/inspect"
+)
+
+// Options are what messages are looked at with.
+type Options struct {
+	Engine   *shard.Engine
+	Inspect  *inspect.Inspector
+	Operator *deliver.Operator
+	Catalog  *catalog.Catalog
+	NewID    func() string
+}
+
+// Messages answers what is about messages.
+type Messages struct{ Options }
+
+// New makes it.
+func New(o Options) *Messages { return &Messages{o} }
+
+// Message is a message of a queue as it stands.
+type Message struct {
+	Position        string      `json:"position" doc:"Names it in this queue."`
+	MessageID       string      `json:"messageId"`
+	SentAt          time.Time   `json:"sentAt"`
+	State           string      `json:"state" enum:"visible,in-flight,delayed" doc:"visible also where another message of its group is before it."`
+	AvailableAt     *time.Time  `json:"availableAt" doc:"When one that is delayed or in flight can be received."`
+	Receives        int         `json:"receives" doc:"Also in queues that it was moved here from."`
+	FirstReceivedAt *time.Time  `json:"firstReceivedAt"`
+	Group           *string     `json:"group"`
+	Deduplication   *string     `json:"deduplicationId"`
+	SequenceNumber  *string     `json:"sequenceNumber" doc:"Of FIFO queues."`
+	Sender          string      `json:"sender"`
+	Trace           *string     `json:"trace"`
+	SizeBytes       int         `json:"sizeBytes"`
+	Encrypted       bool        `json:"encrypted" doc:"It is kept under a key."`
+	Refused         *string     `json:"refused" doc:"Why it is not decrypted: it has no body and no attributes then."`
+	Unsigned        bool        `json:"unsigned" doc:"A signature of SNS is put into its body when it is first received."`
+	Body            string      `json:"body"`
+	BodyEncoding    string      `json:"bodyEncoding" enum:"utf-8,base64"`
+	BodyTruncated   bool        `json:"bodyTruncated"`
+	Attributes      []Attribute `json:"attributes"`
+	DeadLetter      *DeadLetter `json:"deadLetter" doc:"Of one that somebody could not handle; else null."`
+}
+
+// Attribute is a message attribute.
+type Attribute struct {
+	Name     string `json:"name"`
+	Type     string `json:"type"`
+	Value    string `json:"value"`
+	Encoding string `json:"encoding" enum:"utf-8,base64"`
+}
+
+// DeadLetter is why a message died.
+type DeadLetter struct {
+	From     string     `json:"from" doc:"ARN of the queue, subscription or function that it comes from; of a function empty."`
+	Kind     string     `json:"kind" enum:"queue,subscription,function"`
+	Cause    string     `json:"cause"`
+	Attempts int        `json:"attempts" doc:"Receives, or attempts at delivery; 0: not known."`
+	DiedAt   *time.Time `json:"diedAt"`
+}
+
+// ListMessages asks for messages.
+type ListMessages struct {
+	ARN       string `query:"arn" required:"true" max:"2048" doc:"The queue's."`
+	State     string `query:"state" enum:"visible,in-flight,delayed"`
+	Search    string `query:"search" max:"1024" doc:"Text in the body, or in an attribute's name or value, whatever its case."`
+	ID        string `query:"id" max:"64" doc:"A message id."`
+	Group     string `query:"group" max:"128" doc:"A message group."`
+	From      string `query:"from" max:"2048" doc:"Dead letters of this queue or subscription, by ARN."`
+	Cause     string `query:"cause" max:"1024" doc:"Dead letters with this cause."`
+	Limit     int    `query:"limit" min:"1" max:"100" default:"20"`
+	Cursor    string `query:"cursor" max:"4096" doc:"next of the page before."`
+	BodyBytes int    `query:"bodyBytes" min:"0" max:"65536" default:"4096" doc:"How much of each body at most."`
+}
+
+// About implements rest.About.
+func (l *ListMessages) About() string { return l.ARN }
+
+// MessagePage is a page of messages, in the order in which they were accepted; those of
+// groups group by group, and delayed ones, asked for alone, by their times.
+type MessagePage struct {
+	Messages   []Message `json:"messages"`
+	Scanned    int       `json:"scanned" doc:"How many were looked at for this page."`
+	Total      int64     `json:"total" doc:"How many are in the queue."`
+	Unreadable int       `json:"unreadable" doc:"Records that are damaged."`
+	Next       *string   `json:"next" doc:"A page may be empty and have one: a call looks at 20,000 messages at most."`
+}
+
+// OneMessage names a message.
+type OneMessage struct {
+	ARN      string `query:"arn" required:"true" max:"2048" doc:"The queue's."`
+	Position string `query:"position" required:"true" max:"64"`
+}
+
+// About implements rest.About.
+func (m *OneMessage) About() string { return m.ARN }
+
+// List shows messages of a queue.
+func (m *Messages) List(ctx context.Context, c *rest.Call, in *ListMessages) (*MessagePage, error) {
+	queue, err := catalog.ParseQueue(in.ARN)
+	if err != nil {
+		return nil, err
+	}
+	q := inspect.Query{Queue: queue, Limit: in.Limit, State: inspect.State(in.State), Group: in.Group, Caller: c.Caller, Match: matcher(in)}
+	if q.From, err = readCursor(in.Cursor); err != nil {
+		return nil, err
+	}
+	found, err := m.Inspect.Look(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	out := &MessagePage{Messages: make([]Message, len(found.Messages)), Scanned: found.Scanned, Total: found.Total, Unreadable: found.Unreadable}
+	for i := range found.Messages {
+		out.Messages[i] = shown(&found.Messages[i], found.Origin, queue.FIFO(), in.BodyBytes)
+	}
+	out.Next = writeCursor(found.Next)
+	return out, nil
+}
+
+// Get shows one message, with its whole body.
+func (m *Messages) Get(ctx context.Context, c *rest.Call, in *OneMessage) (*Message, error) {
+	queue, err := catalog.ParseQueue(in.ARN)
+	if err != nil {
+		return nil, err
+	}
+	place, err := readPosition(in.Position)
+	if err != nil {
+		return nil, err
+	}
+	found, origin, err := m.Inspect.At(ctx, queue, place, c.Caller)
+	if err != nil {
+		return nil, err
+	}
+	out := shown(&found, origin, queue.FIFO(), len(found.Body))
+	return &out, nil
+}
+
+// matcher picks what is searched for; nil: all.
+func matcher(in *ListMessages) func(*inspect.Message) bool {
+	if in.Search == "" && in.ID == "" && in.From == "" && in.Cause == "" {
+		return nil
+	}
+	search := bytes.ToLower([]byte(in.Search))
+	return func(m *inspect.Message) bool {
+		if in.ID != "" && m.ID.String() != in.ID {
+			return false
+		}
+		if in.From != "" || in.Cause != "" {
+			d := deathOf(m)
+			if d == nil || in.From != "" && d.From != in.From || in.Cause != "" && d.Cause != in.Cause {
+				return false
+			}
+		}
+		return len(search) == 0 || has(m, search)
+	}
+}
+
+// has reports whether a message has a text, which is in lower case.
+func has(m *inspect.Message, search []byte) bool {
+	if bytes.Contains(bytes.ToLower(m.Body), search) {
+		return true
+	}
+	for i := range m.Attributes {
+		if strings.Contains(strings.ToLower(m.Attributes[i].Name), string(search)) || bytes.Contains(bytes.ToLower(m.Attributes[i].Value), search) {
+			return true
+		}
+	}
+	return false
+}
+
+func shown(m *inspect.Message, origin uint64, fifo bool, most int) Message {
+	out := Message{
+		Position: position(m.Place), MessageID: m.ID.String(), SentAt: clock.Time(m.Sent), State: string(m.State),
+		Receives: m.Receives, Group: text(m.Group), Deduplication: text(m.Dedup), Sender: m.Sender, Trace: text(m.Trace),
+		SizeBytes: m.Size(), Encrypted: m.Encrypted, Unsigned: m.Unsigned != nil, Attributes: []Attribute{}, DeadLetter: deathOf(m),
+	}
+	if m.Available != 0 {
+		out.AvailableAt = moment(m.Available)
+	}
+	if m.First != 0 {
+		out.FirstReceivedAt = moment(m.First)
+	}
+	if fifo {
+		out.SequenceNumber = text(message.NumberFrom(origin, m.Sequence))
+	}
+	if m.Refused != nil {
+		out.Refused = text(refusal.Text(m.Refused))
+	}
+	body := m.Body
+	if len(body) > most {
+		out.BodyTruncated = true
+		for body = body[:most]; len(body) > 0 && len(body) > most-utf8.UTFMax && !utf8.Valid(body) && utf8.Valid(m.Body); {
+			body = body[:len(body)-1] // not within a character
+		}
+	}
+	out.Body, out.BodyEncoding = encoded(body)
+	for i := range m.Attributes {
+		a := &m.Attributes[i]
+		one := Attribute{Name: a.Name, Type: a.Type}
+		if one.Value, one.Encoding = encoded(a.Value); a.Binary() {
+			one.Value, one.Encoding = base64.StdEncoding.EncodeToString(a.Value), "base64"
+		}
+		out.Attributes = append(out.Attributes, one)
+	}
+	return out
+}
+
+// encoded is a value as it is, or, if it is no text, in base64.
+func encoded(value []byte) (as, encoding string) {
+	if utf8.Valid(value) {
+		return string(value), "utf-8"
+	}
+	return base64.StdEncoding.EncodeToString(value), "base64"
+}
+
+// deathOf is why a message died; nil if nobody says so.
+func deathOf(m *inspect.Message) *DeadLetter {
+	switch {
+	case m.Source != "":
+		d := &DeadLetter{From: m.Source, Kind: "queue", Cause: "received too often without being deleted", Attempts: int(m.Message.Receives)}
+		if m.Moved != 0 {
+			d.DiedAt = moment(m.Moved)
+		}
+		return d
+	case len(m.Origin) > 0:
+		origin, err := message.DecodeRecord(m.Origin)
+		if err != nil || origin.Notice == nil {
+			return nil
+		}
+		d := &DeadLetter{From: origin.Notice.Subscription, Kind: "subscription", Cause: origin.Source, Attempts: int(origin.Receives), DiedAt: moment(m.Sent)}
+		if d.Cause == "" {
+			d.Cause = "not known: an earlier version kept no cause"
+		}
+		return d
+	}
+	var cause string
+	known := false
+	for i := range m.Attributes {
+		switch m.Attributes[i].Name {
+		case "ErrorMessage":
+			cause = string(m.Attributes[i].Value)
+		case "ErrorCode":
+			known = true
+		}
+	}
+	if !known {
+		return nil
+	}
+	return &DeadLetter{Kind: "function", Cause: cause, DiedAt: moment(m.Sent)}
+}
+
+func moment(milliseconds int64) *time.Time {
+	t := clock.Time(milliseconds)
+	return &t
+}
+
+func text(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// position writes a place as the API names it.
+func position(p inspect.Place) string {
+	return strconv.FormatUint(uint64(p.Lane), 10) + "-" + strconv.FormatUint(p.Sequence, 10)
+}
+
+func readPosition(s string) (p inspect.Place, err error) {
+	lane, sequence, _ := strings.Cut(s, "-")
+	l, err := strconv.ParseUint(lane, 10, 64)
+	if err == nil {
+		p.Sequence, err = strconv.ParseUint(sequence, 10, 64)
+	}
+	if p.Lane = layout.Lane(l); err != nil {
+		return p, rest.BadRequest("position: it is none of a message")
+	}
+	return p, nil
+}
+
+func readCursor(s string) (c inspect.Cursor, err error) {
+	if s == "" {
+		return c, nil
+	}
+	value, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil || json.Unmarshal(value, &c) != nil {
+		return c, rest.BadRequest("cursor: it is none of this list")
+	}
+	return c, nil
+}
+
+func writeCursor(c *inspect.Cursor) *string {
+	if c == nil {
+		return nil
+	}
+	value, err := json.Marshal(c)
+	if err != nil { // numbers
+		panic(err)
+	}
+	return text(base64.RawURLEncoding.EncodeToString(value))
+}

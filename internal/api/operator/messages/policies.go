@@ -1,0 +1,186 @@
+package messages
+
+import (
+	"context"
+	"time"
+
+	"godwit.dev/godwit/internal/api/operator/catalog"
+	"godwit.dev/godwit/internal/api/operator/rest"
+	"godwit.dev/godwit/internal/topic/filter"
+	"godwit.dev/godwit/internal/topic/retry"
+	"godwit.dev/godwit/internal/topic/retry/plan"
+)
+
+// PlanPolicy asks what a delivery policy does.
+type PlanPolicy struct {
+	Policy       string `json:"policy" max:"32768" doc:"A DeliveryPolicy of a topic or of a subscription; empty: the subscription's own, or that of the protocol."`
+	Protocol     string `json:"protocol" enum:"sqs,http,https,lambda,email,email-json,application,sms,firehose" default:"https"`
+	Subscription string `json:"subscription" max:"2048" doc:"What it is owed is taken into account."`
+}
+
+// About implements rest.About.
+func (p *PlanPolicy) About() string { return p.Subscription }
+
+// PolicyPlan is what a delivery policy does, without jitter and the time that attempts take.
+type PolicyPlan struct {
+	Valid        bool                 `json:"valid"`
+	Error        *string              `json:"error" doc:"What SNS says about a policy that is not valid."`
+	Policy       *catalog.RetryPolicy `json:"policy"`
+	MaxPerSecond *int                 `json:"maxPerSecond" doc:"The throttle."`
+	Phases       []PlanPhase          `json:"phases"`
+	Steps        []PlanStep           `json:"steps" doc:"Retries, those of one phase with the same delay in one: 500 at most."`
+	Backlog      *PlanBacklog         `json:"backlog" doc:"Null without a subscription."`
+}
+
+// PlanPhase is one of the four phases.
+type PlanPhase struct {
+	Name             string  `json:"name" enum:"immediate,pre-backoff,backoff,post-backoff"`
+	Retries          int     `json:"retries"`
+	FromSeconds      float64 `json:"fromSeconds" doc:"When its first retry is made, since the first attempt."`
+	UntilSeconds     float64 `json:"untilSeconds" doc:"When its last one is."`
+	ShortestDelaySec float64 `json:"shortestDelaySeconds"`
+	LongestDelaySec  float64 `json:"longestDelaySeconds"`
+}
+
+// PlanStep is a run of retries.
+type PlanStep struct {
+	Retry        int     `json:"retry" doc:"The number of the first, from 1."`
+	Count        int     `json:"count"`
+	Phase        string  `json:"phase" enum:"immediate,pre-backoff,backoff,post-backoff"`
+	DelaySeconds float64 `json:"delaySeconds" doc:"Before each."`
+	FromSeconds  float64 `json:"fromSeconds" doc:"When the first is made, since the first attempt."`
+	UntilSeconds float64 `json:"untilSeconds" doc:"When the last is made."`
+}
+
+// PlanBacklog is what the policy means for what is owed.
+type PlanBacklog struct {
+	Owed         int64    `json:"owed"`
+	Attempts     int64    `json:"attempts" doc:"How many attempts all of it costs, if none succeeds."`
+	SecondsAtMax *float64 `json:"secondsAtMax" doc:"How long one attempt at each takes at the throttle; null: there is none."`
+}
+
+// maxSteps is how many steps a plan shows.
+const maxSteps = 500
+
+// Plan lays out what a delivery policy does.
+func (m *Messages) Plan(ctx context.Context, _ *rest.Call, in *PlanPolicy) (*PolicyPlan, error) {
+	out := &PolicyPlan{Phases: []PlanPhase{}, Steps: []PlanStep{}}
+	p, _ := plan.OfProtocol(in.Protocol)
+	if in.Subscription != "" {
+		sub, err := catalog.ParseSubscription(in.Subscription)
+		if err != nil {
+			return nil, err
+		}
+		info, err := m.Engine.Backlog(ctx, sub)
+		if err != nil {
+			return nil, err
+		}
+		out.Backlog = &PlanBacklog{Owed: info.Due + info.Waiting + info.InFlight}
+		p, _ = plan.OfProtocol(info.Subscription.Protocol.String())
+		if _, _, ok := sub.SplitSubscription(); ok {
+			p.Policy = info.Subscription.RetryPolicy()
+			p.MaxReceivesPerSecond, _ = info.Subscription.Throttle()
+		}
+	}
+	if in.Policy != "" {
+		var err error
+		if p, err = plan.Of("", in.Policy); err != nil {
+			out.Error = text(rest.Text(err))
+			return out, nil
+		}
+	}
+	shown := catalog.Shown(p.Policy)
+	out.Valid, out.Policy = true, &shown
+	if p.MaxReceivesPerSecond > 0 {
+		out.MaxPerSecond = &p.MaxReceivesPerSecond
+	}
+	out.lay(p.Policy)
+	if b := out.Backlog; b != nil {
+		b.Attempts = b.Owed * int64(p.Policy.NumRetries+1)
+		if p.MaxReceivesPerSecond > 0 {
+			s := float64(b.Owed) / float64(p.MaxReceivesPerSecond)
+			b.SecondsAtMax = &s
+		}
+	}
+	return out, nil
+}
+
+// lay lays out the retries of a policy.
+func (out *PolicyPlan) lay(p retry.Policy) {
+	at := time.Duration(0)
+	for i := 0; ; i++ {
+		delay, ok := p.Delay(i)
+		if !ok {
+			return
+		}
+		at += delay
+		phase := p.Phase(i).String()
+		if n := len(out.Phases); n == 0 || out.Phases[n-1].Name != phase {
+			out.Phases = append(out.Phases, PlanPhase{Name: phase, FromSeconds: at.Seconds(), ShortestDelaySec: delay.Seconds()})
+		}
+		f := &out.Phases[len(out.Phases)-1]
+		f.Retries++
+		f.UntilSeconds, f.ShortestDelaySec, f.LongestDelaySec = at.Seconds(), min(f.ShortestDelaySec, delay.Seconds()), max(f.LongestDelaySec, delay.Seconds())
+		if n := len(out.Steps); n > 0 && out.Steps[n-1].Phase == phase && out.Steps[n-1].DelaySeconds == delay.Seconds() {
+			out.Steps[n-1].Count++
+			out.Steps[n-1].UntilSeconds = at.Seconds()
+		} else if n < maxSteps {
+			out.Steps = append(out.Steps, PlanStep{Retry: i + 1, Count: 1, Phase: phase, DelaySeconds: delay.Seconds(), FromSeconds: at.Seconds(), UntilSeconds: at.Seconds()})
+		}
+	}
+}
+
+// TestFilter asks which messages a filter policy lets through.
+type TestFilter struct {
+	FilterPolicy string       `json:"filterPolicy" required:"true" max:"32768"`
+	Scope        string       `json:"scope" enum:"MessageAttributes,MessageBody" default:"MessageAttributes"`
+	Messages     []FilterCase `json:"messages" max:"100"`
+}
+
+// FilterCase is a message that a filter policy is tested on.
+type FilterCase struct {
+	Body       string            `json:"body"`
+	Attributes []FilterAttribute `json:"attributes" max:"100"`
+}
+
+// FilterAttribute is an attribute of a message that a filter policy is tested on. Of
+// binary ones it does not look at the value.
+type FilterAttribute struct {
+	Name  string `json:"name" required:"true"`
+	Type  string `json:"type" required:"true"`
+	Value string `json:"value"`
+}
+
+// FilterTest is what a filter policy does.
+type FilterTest struct {
+	Valid   bool    `json:"valid"`
+	Error   *string `json:"error" doc:"What SNS says about a policy that is not valid."`
+	Results []bool  `json:"results" doc:"Whether it lets each message through, in their order."`
+	Matched int     `json:"matched"`
+}
+
+// TestFilter tells which messages a filter policy lets through.
+func (m *Messages) TestFilter(_ context.Context, _ *rest.Call, in *TestFilter) (*FilterTest, error) {
+	out := &FilterTest{Results: []bool{}}
+	scope, err := filter.ParseScope(in.Scope)
+	if err != nil {
+		return nil, err
+	}
+	policy, err := filter.Compile(in.FilterPolicy, scope)
+	if err != nil {
+		out.Error = text(rest.Text(err))
+		return out, nil
+	}
+	out.Valid = true
+	for _, one := range in.Messages {
+		attributes := make([]filter.Attribute, len(one.Attributes))
+		for i, a := range one.Attributes {
+			attributes[i] = filter.Attribute{Name: a.Name, Type: a.Type, Value: a.Value}
+		}
+		matched := policy.Match(filter.NewMessage(attributes, []byte(one.Body))) == filter.Match
+		if out.Results = append(out.Results, matched); matched {
+			out.Matched++
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,161 @@
+// Package stream tells of changes as server-sent events, so that screens need not ask.
+package stream
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/api/operator/catalog"
+	"godwit.dev/godwit/internal/api/operator/rest"
+	"godwit.dev/godwit/internal/clock"
+)
+
+// every is how long a stream rests between two looks; as long as a snapshot is fresh.
+const every = 2 * time.Second
+
+// maxQuiet is how long a stream says nothing before it sends a comment, by which whoever
+// is between finds out that the connection is in use, and the server that it is not.
+const maxQuiet = 10
+
+// Options are what a Stream looks at.
+type Options struct {
+	Catalog *catalog.Catalog
+	// Draining is closed when the server begins to stop.
+	Draining <-chan struct{}
+	// Clock is the machine's.
+	Clock clock.Clock
+}
+
+// Stream answers GET events.
+type Stream struct{ Options }
+
+// New makes it.
+func New(o Options) *Stream { return &Stream{o} }
+
+// Watch asks for events.
+type Watch struct {
+	ARN string `query:"arn" max:"2048" doc:"A queue or a subscription, whose details are told, too."`
+}
+
+// About implements rest.About.
+func (w *Watch) About() string { return w.ARN }
+
+// Event is the data of an event, by whose name one member is set: overview, queue or
+// subscription.
+type Event struct {
+	Overview     *catalog.Overview           `json:"overview,omitempty"`
+	Queue        *catalog.QueueDetail        `json:"queue,omitempty"`
+	Subscription *catalog.SubscriptionDetail `json:"subscription,omitempty"`
+}
+
+// look is something that is told of when it changes.
+type look struct {
+	name string
+	ask  func(ctx context.Context) (*Event, error)
+	last []byte
+}
+
+// Events tells of changes until the caller goes: event: overview, queue or subscription,
+// each with all of it, at first and whenever it has changed, at most every two seconds.
+func (s *Stream) Events(ctx context.Context, call *rest.Call, in *Watch) (*Event, error) {
+	looks := []*look{{name: "overview", ask: func(ctx context.Context) (*Event, error) {
+		o, err := s.Catalog.GetOverview(ctx, call, nil)
+		return &Event{Overview: o}, err
+	}}}
+	switch {
+	case in.ARN == "":
+	case strings.HasPrefix(in.ARN, "arn:aws:sqs:"):
+		looks = append(looks, &look{name: "queue", ask: func(ctx context.Context) (*Event, error) {
+			q, err := s.Catalog.GetQueue(ctx, call, &catalog.OneQueue{ARN: in.ARN})
+			return &Event{Queue: q}, err
+		}})
+	default:
+		looks = append(looks, &look{name: "subscription", ask: func(ctx context.Context) (*Event, error) {
+			d, err := s.Catalog.GetSubscription(ctx, call, &catalog.OneSubscription{ARN: in.ARN})
+			return &Event{Subscription: d}, err
+		}})
+	}
+	var first bytes.Buffer
+	for _, l := range looks { // refused as any other operation is, as long as nothing is sent
+		if err := l.tell(ctx, &first); err != nil {
+			return nil, err
+		}
+	}
+	w, flush := call.Writer, http.NewResponseController(call.Writer)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Accel-Buffering", "no")
+	quiet := 0
+	for out := first.Bytes(); ; {
+		if len(out) > 0 {
+			if _, err := w.Write(out); err != nil {
+				return nil, nil //nolint:nilnil,nilerr // the caller has gone
+			}
+			if err := flush.Flush(); err != nil {
+				return nil, nil //nolint:nilnil,nilerr // likewise
+			}
+			quiet = 0
+		}
+		if !s.rest(ctx) {
+			return nil, nil //nolint:nilnil // it has been answered
+		}
+		var b bytes.Buffer
+		for _, l := range looks {
+			if err := l.tell(ctx, &b); err != nil {
+				fmt.Fprintf(&b, "event: gone\ndata: %q\n\n", l.name)
+				_, _ = w.Write(b.Bytes())
+				_ = flush.Flush()
+				return nil, nil //nolint:nilnil,nilerr // it has been told
+			}
+		}
+		if quiet++; b.Len() == 0 && quiet >= maxQuiet {
+			b.WriteString(": still there\n\n")
+		}
+		out = b.Bytes()
+	}
+}
+
+// rest waits for the next look; false: the stream is over.
+func (s *Stream) rest(ctx context.Context) bool {
+	again := make(chan struct{})
+	timer := s.Clock.AfterFunc(every, func() { close(again) })
+	defer timer.Stop()
+	select {
+	case <-again:
+		return true
+	case <-ctx.Done():
+	case <-s.Draining:
+	}
+	return false
+}
+
+// tell writes an event if there is anything new.
+func (l *look) tell(ctx context.Context, b *bytes.Buffer) error {
+	value, err := l.ask(ctx)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	known := text
+	if o := value.Overview; o != nil { // that time has passed is nothing new
+		same := *o
+		same.AsOf, same.Server.Now = time.Time{}, time.Time{}
+		if known, err = json.Marshal(same); err != nil {
+			return err
+		}
+	}
+	if bytes.Equal(known, l.last) {
+		return nil
+	}
+	l.last = known
+	fmt.Fprintf(b, "event: %s\ndata: %s\n\n", l.name, text)
+	return nil
+}

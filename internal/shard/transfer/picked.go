@@ -1,0 +1,115 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/queue"
+	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/queues"
+)
+
+// Picked names a message of a queue.
+type Picked struct {
+	Lane     layout.Lane
+	Sequence uint64
+}
+
+// ErrPicked refuses to touch a message that is in flight.
+var ErrPicked = fault.NewRule(fault.ResourceInUse, "transfer: the message is in flight")
+
+// ErrNoMessage refuses to touch a message that is not there.
+var ErrNoMessage = fault.NewRule(fault.NotFound, "transfer: there is no such message")
+
+// ErrNoOrigin refuses to move a message back that does not tell where it came from.
+var ErrNoOrigin = fault.NewRule(fault.InvalidParameter, "transfer: the message does not tell where it came from")
+
+// sourceOf is a message of a task: leased for it, or picked.
+func (sh *Shard) sourceOf(t *runningMove, qs *queues.Queue, l queue.Lease) Source {
+	from := Source{Shard: sh, Queue: qs, Lease: l}
+	if t.Picks {
+		from.Check = func() error { return sh.pickable(qs, l) }
+	}
+	return from
+}
+
+// pickable refuses a message that is not there, or in flight.
+func (sh *Shard) pickable(qs *queues.Queue, l queue.Lease) error {
+	if qs.Ended() {
+		return queues.ErrNoQueue
+	}
+	if _, leased := qs.Machine.Leased(l.Sequence); leased {
+		return ErrPicked
+	}
+	sh.Readable()
+	_, ok, err := sh.engine.Store.Get(nil, qs.Machine.Keys().Record(l.Lane, l.Sequence))
+	if err == nil && !ok {
+		err = ErrNoMessage
+	}
+	return err
+}
+
+// MovePicked moves one message of a queue to another, or, with the zero ARN, to where it
+// came from: the queue that it was received from too often, or the backlog of the
+// subscription. by is who asks, whose rights are looked at; nil: nobody's. It is durable
+// once wait, which is never nil, returns. Errors: ErrPicked, ErrNoMessage; those of move
+// tasks.
+func (e *Transfers) MovePicked(ctx context.Context, from, to arn.ARN, p Picked, by *caller.Caller) (wait func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return func() {}, err
+	}
+	sh := e.ShardOf(from)
+	var qs *queues.Queue
+	if rest, err := sh.Run(false, func(*kernel.Tx) (err error) {
+		qs, err = sh.Lookup(from)
+		return err
+	}); err != nil {
+		rest.Wait()
+		return func() {}, err
+	}
+	t := &runningMove{From: from, To: to, Picks: true, MoveRecord: MoveRecord{By: withoutKey(by)}}
+	c, err := e.moveOne(sh, t, qs, queue.Lease{Lane: p.Lane, Sequence: p.Sequence})
+	if err != nil {
+		c.Wait() // the refusal may rest on it
+		switch {
+		case errors.Is(err, ErrNotLeased):
+			err = ErrNoMessage
+		case errors.Is(err, errNoMoveSource):
+			err = ErrNoOrigin
+		}
+		return func() {}, err
+	}
+	return c.Wait, nil
+}
+
+// DeletePicked deletes one message of a queue that is not in flight. It is durable once
+// wait, which is never nil, returns. Errors: ErrPicked, ErrNoMessage, QueueDoesNotExist.
+func (e *Transfers) DeletePicked(ctx context.Context, from arn.ARN, p Picked) (wait func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return func() {}, err
+	}
+	sh := e.ShardOf(from)
+	var c *journal.Commit
+	c, err = sh.Run(true, func(*kernel.Tx) error {
+		qs, err := sh.Lookup(from)
+		if err == nil {
+			err = sh.pickable(qs, queue.Lease{Lane: p.Lane, Sequence: p.Sequence})
+		}
+		if err != nil {
+			return err
+		}
+		_, err = sh.DoAtOnce(qs, sh.Now(), queue.Remove{Lane: p.Lane, Sequence: p.Sequence})
+		sh.EmitMessages(qs, queues.MessagesChanged, sh.Now(), 1)
+		return err
+	})
+	if err != nil {
+		c.Wait()
+		return func() {}, err
+	}
+	return c.Wait, nil
+}

@@ -25,6 +25,15 @@ type Resources interface {
 	TagsOf(ctx context.Context, resource arn.ARN) map[string]string
 }
 
+// Nobody is the Identities of a server that has none: only the roots of accounts have
+// permissions of their own.
+type Nobody struct{}
+
+// PoliciesOf implements Identities.
+func (Nobody) PoliciesOf(*caller.Caller) ([]*policy.Policy, *policy.Policy, []*policy.Policy, error) {
+	return nil, nil, nil, nil
+}
+
 // Authorizer decides who may do what.
 type Authorizer struct {
 	Identities Identities

@@ -29,7 +29,11 @@ tests-of = -run "^($$(grep -rl --include='*_test.go' 'test/$(1)"' cmd internal t
 	xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\)(t .*/\1/p' | paste -sd'|' -))$$" \
 	$$(grep -rl --include='*_test.go' 'test/$(1)"' cmd internal test examples | xargs -n1 dirname | sort -u | sed 's,^,./,')
 
-.PHONY: all build run test test-all vet lint format unit drive full programs soak bench fuzz clean
+# Tests gain nothing by the profile that the compiler goes by (cmd/godwit/default.pgo), which
+# would have every package compiled once more, and nothing by DWARF, which is half of a link.
+vet lint unit drive full programs soak fuzz: export GOFLAGS := $(GOFLAGS) -pgo=off -ldflags=-w
+
+.PHONY: all build run test test-all vet lint format unit drive full programs soak bench pgo fuzz clean
 
 all: build
 
@@ -95,6 +99,11 @@ soak: ## the long form of tests and fuzzers, GODWIT_SOAK_TIME each; seeds are pr
 
 bench: build ## the table of docs/performance.md
 	$(GO) run ./test/bench -server bin/godwit $(BENCHFLAGS)
+
+pgo: build ## measure anew what the compiler goes by
+	rm -rf bin/pgo
+	$(GO) run ./test/bench -server bin/godwit -reference none -rounds 1 -only send,cycle,fanout,http,poll,fifo,functions -profile bin/pgo
+	$(GO) tool pprof -proto $$(ls bin/pgo/*.pprof | grep -v allocs) > cmd/godwit/default.pgo
 
 fuzz: ## every fuzz test for FUZZTIME
 	@$(GO) list -f '{{.Dir}} {{.ImportPath}}' $(PACKAGES) | while read -r dir pkg; do \

@@ -97,7 +97,7 @@ func (e *Functions) CreateFunction(ctx context.Context, cmd function.Create, zip
 		sh.completeAtOnce()
 		return info, nil
 	})
-	return info, e.TellCreation(cmd.ARN, err)
+	return info, e.EmitCreation(cmd.ARN, err)
 }
 
 // UpdateFunctionCode replaces the code of a function's latest version. Errors:
@@ -334,7 +334,7 @@ func (e *Functions) CreateAlias(ctx context.Context, cmd function.CreateAlias) (
 		}
 		return err
 	})
-	return a, e.TellCreation(cmd.Function, err)
+	return a, e.EmitCreation(cmd.Function, err)
 }
 
 // UpdateAlias changes an alias. Errors: those of function.State.UpdateAlias.

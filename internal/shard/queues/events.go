@@ -42,7 +42,7 @@ const (
 	MessagesDeletedAgain // deleted by a handle of what was gone already
 	MessagesMovedIn      // came from another queue, by its maxReceiveCount or a move task
 	MessagesChanged      // what the queue holds has changed by what nobody counts: a purge, a move task, a visibility timeout
-	QueueDeleted         // the queue is gone; what ends just now may still be told of after it
+	QueueDeleted         // the queue is gone; events of what ends just now may come after it
 )
 
 // queueEvents are those of one command.
@@ -64,15 +64,15 @@ func (l *queueEvents) Emit() {
 	eventLists.Put(l)
 }
 
-// Tell tells the listener, if there is one, of what was not done by a command under way.
-func (e *Queues) Tell(ev QueueEvent) {
+// EmitNow emits an event of what no command does. No lock is held.
+func (e *Queues) EmitNow(ev QueueEvent) {
 	if e.options.Events != nil {
 		e.options.Events(ev)
 	}
 }
 
-// Event has the listener told, if there is one, once the command under way is over.
-func (sh *Shard) Event(ev QueueEvent) {
+// EmitEvent emits an event, if anybody listens, once the command under way is over.
+func (sh *Shard) EmitEvent(ev QueueEvent) {
 	if tell := sh.engine.options.Events; tell != nil {
 		l := sh.eventList()
 		l.tell, l.list = tell, append(l.list, ev)
@@ -91,16 +91,16 @@ func (sh *Shard) eventList() *queueEvents {
 	return l
 }
 
-// EmitMessages has told what happened to n messages of a queue, if it did.
+// EmitMessages emits what happened to n messages of a queue, if n is not 0.
 func (sh *Shard) EmitMessages(qs *Queue, kind QueueEventKind, at int64, n int) {
 	if n > 0 || kind == QueueDeleted {
-		sh.Event(QueueEvent{Queue: qs.ARN, Slot: &qs.slot, Kind: kind, At: at, Messages: n})
+		sh.EmitEvent(QueueEvent{Queue: qs.ARN, Slot: &qs.slot, Kind: kind, At: at, Messages: n})
 	}
 }
 
-// Sent makes one event of what was put into a queue at once, by the messages' sizes,
+// EmitSent emits one event of what was put into a queue at once, by the messages' sizes,
 // which are not kept.
-func (sh *Shard) Sent(qs *Queue, at int64, sizes []int) {
+func (sh *Shard) EmitSent(qs *Queue, at int64, sizes []int) {
 	if len(sizes) == 0 || sh.engine.options.Events == nil {
 		return
 	}
@@ -114,5 +114,5 @@ func (sh *Shard) Sent(qs *Queue, at int64, sizes []int) {
 		l.sizes = append(l.sizes, sizes...)
 		ev.Sizes = l.sizes[from:]
 	}
-	sh.Event(ev)
+	sh.EmitEvent(ev)
 }

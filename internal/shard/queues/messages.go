@@ -75,7 +75,7 @@ func (sh *Shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 		results[i].Origin = qs.Record.Origin
 	}
 	sh.EmitMessages(qs, MessagesDeduplicated, now, duplicates)
-	sh.Sent(qs, now, sh.sizes)
+	sh.EmitSent(qs, now, sh.sizes)
 	return results, nil
 }
 
@@ -140,7 +140,7 @@ func (e *Queues) Receive(ctx context.Context, req ReceiveRequest) ([]Received, e
 		}
 		req.Wait = 0
 	}
-	e.Tell(QueueEvent{Queue: qs.ARN, Slot: &qs.slot, Kind: MessagesReceived, At: e.Clock.Now().UnixMilli(), Messages: len(received)})
+	e.EmitNow(QueueEvent{Queue: qs.ARN, Slot: &qs.slot, Kind: MessagesReceived, At: e.Clock.Now().UnixMilli(), Messages: len(received)})
 	return received, nil
 }
 

@@ -49,7 +49,7 @@ func (e *Queues) PurgeQueue(ctx context.Context, a arn.ARN) error {
 			w.queue = qs
 		}
 		e.Hooks.Purged(a)
-		sh.Event(QueueEvent{Queue: a, Kind: MessagesChanged, At: now})
+		sh.EmitEvent(QueueEvent{Queue: a, Kind: MessagesChanged, At: now})
 		return sh.writeQueue(qs)
 	})
 }

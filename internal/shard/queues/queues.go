@@ -125,7 +125,7 @@ func (e *Queues) CreateQueue(ctx context.Context, spec QueueSpec) error {
 		}, cfg)
 		return sh.writeQueue(qs)
 	})
-	return e.TellCreation(spec.ARN, err)
+	return e.EmitCreation(spec.ARN, err)
 }
 
 // fitted copies a map that is to be kept into no more room than it needs.
@@ -331,8 +331,8 @@ func DecodeQueueRecord(value []byte) (*QueueRecord, error) {
 // must be quick.
 func (e *Queues) SetCreationWatcher(created func(arn.ARN)) { e.creationWatcher.Store(&created) }
 
-// TellCreation tells of what was made, if it was.
-func (e *Queues) TellCreation(a arn.ARN, err error) error {
+// EmitCreation calls the creation watcher with what was made, if it was.
+func (e *Queues) EmitCreation(a arn.ARN, err error) error {
 	if created := e.creationWatcher.Load(); created != nil && err == nil {
 		(*created)(a)
 	}

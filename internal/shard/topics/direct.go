@@ -378,6 +378,6 @@ func (w *directWriter) emit() {
 	if len(w.sizes) == 0 {
 		return
 	}
-	w.intoShard.Sent(w.into, w.now, w.sizes)
+	w.intoShard.EmitSent(w.into, w.now, w.sizes)
 	w.sizes = w.sizes[:0]
 }

@@ -177,7 +177,7 @@ func (e *Transfers) moveOne(sh *Shard, t *runningMove, qs *queues.Queue, l queue
 	}})
 	sh.moved(t, err)
 	if err == nil {
-		e.Tell(queues.QueueEvent{Queue: dest, Kind: queues.MessagesMovedIn, At: m.Sent, Messages: 1})
+		e.EmitNow(queues.QueueEvent{Queue: dest, Kind: queues.MessagesMovedIn, At: m.Sent, Messages: 1})
 	}
 	return c, err
 }
@@ -195,7 +195,7 @@ func (sh *Shard) moved(t *runningMove, err error) {
 	if err == nil {
 		sh.View(func() {
 			t.Tries = 0
-			sh.Event(queues.QueueEvent{Queue: t.From, Kind: queues.MessagesChanged, At: sh.Meta.Now, Messages: 1})
+			sh.EmitEvent(queues.QueueEvent{Queue: t.From, Kind: queues.MessagesChanged, At: sh.Meta.Now, Messages: 1})
 		})
 	}
 }

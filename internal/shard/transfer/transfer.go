@@ -146,7 +146,7 @@ func (s queueSink) Home(dest arn.ARN) *Shard { return s.e.ShardOf(dest) }
 func (s queueSink) Open(dest arn.ARN) (*queues.Queue, error) { return s.e.ShardOf(dest).Lookup(dest) }
 
 func (s queueSink) Arrived(dest arn.ARN, m *message.Message) {
-	s.e.Tell(queues.QueueEvent{Queue: dest, Kind: queues.MessagesSent, At: m.Sent, Messages: 1, Bytes: m.Size()})
+	s.e.EmitNow(queues.QueueEvent{Queue: dest, Kind: queues.MessagesSent, At: m.Sent, Messages: 1, Bytes: m.Size()})
 }
 
 // take accepts a message into a queue of the shard.
@@ -294,7 +294,7 @@ func (sh *Shard) deadLettered(qs *queues.Queue, l queue.Lease, dest arn.ARN, err
 		switch {
 		case err == nil:
 			sh.EmitMessages(qs, queues.MessagesDeadLettered, sh.Meta.Now, 1)
-			sh.Event(queues.QueueEvent{Queue: dest, Kind: queues.MessagesMovedIn, At: sh.Meta.Now, Messages: 1})
+			sh.EmitEvent(queues.QueueEvent{Queue: dest, Kind: queues.MessagesMovedIn, At: sh.Meta.Now, Messages: 1})
 		case !errors.Is(err, ErrNotLeased) && !qs.Gone:
 			_, _ = sh.Do(qs, sh.Now(), queue.RejectMove{Sequence: l.Sequence}) // deleted meanwhile: nothing stays
 			sh.Touch(qs)

@@ -4,6 +4,7 @@ package operating
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -174,7 +175,13 @@ func (g *Gate) Admit(r *http.Request, op *rest.Operation, resource string) (call
 	if who == nil {
 		return nil, rest.Forbidden("nobody says who asks")
 	}
-	call.May = func(_ context.Context, action, resource string) error { return g.may(r, who, action, "", resource) }
+	call.May = func(_ context.Context, action, resource string) error {
+		broad := ""
+		if strings.HasPrefix(action, "godwit:Get") {
+			broad = read
+		}
+		return g.may(r, who, action, broad, cmp.Or(resource, g.pathARN(r)))
+	}
 	if who.Kind == caller.Root {
 		return call, nil
 	}

@@ -43,10 +43,10 @@ func TestEnds(t *testing.T) {
 			_, err := s.follow(ctx, call, "arn", one())
 			return w.Body.String(), err
 		}
-		began := time.Now()
+		began := clock.System.Now()
 		text, err := follow()
-		if n := strings.Count(text, "event: queue\n"); err != nil || n != maxLooks || time.Since(began) != maxLooks*every {
-			t.Errorf("%d events in %v, %v", n, time.Since(began), err)
+		if n := strings.Count(text, "event: queue\n"); err != nil || n != maxLooks || clock.System.Now().Sub(began) != maxLooks*every {
+			t.Errorf("%d events in %v, %v", n, clock.System.Now().Sub(began), err)
 		}
 		asked, refuse = 0, 2
 		if text, err = follow(); err != nil || strings.Count(text, "event: queue\n") != 2 || !strings.HasSuffix(text, "event: gone\ndata: \"queue\"\n\n") {

@@ -102,6 +102,8 @@ func Handlers(o Options, admit func(r *http.Request, op *rest.Operation, resourc
 	handlers := rest.Handlers(Operations(o), rest.Options{Admit: admit})
 	handlers["GET "+DocumentPath] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store") // another version has another one
+		w.Header().Set("X-Content-Type-Options", "nosniff")
 		_, _ = w.Write(Document) // a caller that is gone needs no answer
 	})
 	return handlers

@@ -194,24 +194,26 @@ func (g *Gate) Admit(r *http.Request, op *rest.Operation, resource string) (call
 	return call, g.may(r, who, op.Action(), broad, resource)
 }
 
-// may refuses what no policy allows: neither the action nor, unless a policy denies that,
-// the broad right that covers it.
+// may refuses what no policy allows, neither the action nor the broad right that covers it,
+// and what a policy denies, either of them.
 func (g *Gate) may(r *http.Request, who *caller.Caller, action, broad, resource string) error {
 	result, err := g.decide(r, who, action, resource)
 	if err != nil {
 		return err
 	}
-	if result.Allowed() {
-		return nil
-	}
+	allowed := result.Allowed()
 	if broad != "" && result.Decision != policy.ExplicitDeny {
 		covered, err := g.decide(r, who, broad, resource)
 		if err != nil {
 			return err
 		}
-		if covered.Allowed() {
-			return nil
+		if covered.Decision == policy.ExplicitDeny {
+			return rest.Forbidden(api.Denial(who, &authorize.Need{Action: broad, Resource: resource, Account: g.Config.Account}, &covered))
 		}
+		allowed = allowed || covered.Allowed()
+	}
+	if allowed {
+		return nil
 	}
 	return rest.Forbidden(api.Denial(who, &authorize.Need{Action: action, Resource: resource, Account: g.Config.Account}, &result))
 }

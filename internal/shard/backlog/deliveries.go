@@ -116,7 +116,7 @@ func (e *Backlogs) DeliveriesFrom(ctx context.Context, sub arn.ARN, from Deliver
 	if until >= StageFinished {
 		skipped := 0
 		if from.Stage == StageFinished {
-			skipped = int(from.A)
+			skipped = int(min(from.A, finishedPerSubscription)) // a caller may make places up
 		}
 		ended := e.Finished.Of(e.Clock.Now(), sub, finishedPerSubscription)
 		ok = ok || len(ended) > 0

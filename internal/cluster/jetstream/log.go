@@ -1,6 +1,7 @@
 package jetstream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -125,32 +126,50 @@ func (l *Log) Ends(ctx context.Context) (first, last uint64, err error) {
 	return first, last, nil
 }
 
-// Leave implements replog.Leaver.
+// Leave implements replog.Leaver. The leader is asked for anew where it has not changed
+// within leaveAsk: a request that meets a change of leaders may get no answer, and who steps
+// down may be chosen once more.
 func (l *Log) Leave(ctx context.Context) error {
-	asked := false
 	for {
-		info, err := l.stream.Info(ctx)
-		if err == nil && (info.Config.Replicas == 1 || info.Cluster == nil) {
-			return nil // there is one node
-		}
+		asking, cancel := context.WithTimeout(ctx, leaveAsk)
+		left, err := l.leave(asking)
+		cancel()
 		switch {
-		case err != nil || info.Cluster.Leader == "":
-		case info.Cluster.Leader != l.node:
+		case left:
 			return nil
-		case !asked:
-			asked = true
-			if _, err := l.conn.RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+info.Config.Name, nil); err != nil {
-				return fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
-			}
-		}
-		if err := pause(ctx, leaveLook); err != nil {
-			return fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w: %w", replog.ErrUnavailable, cmp.Or(err, ctx.Err()))
 		}
 	}
 }
 
-// leaveLook is how often it is looked whether there is another leader.
-const leaveLook = 5 * time.Millisecond
+// leave is one try of Leave; left tells that another node leads.
+func (l *Log) leave(ctx context.Context) (left bool, err error) {
+	for asked := false; ; {
+		info, err := l.stream.Info(ctx)
+		switch {
+		case err != nil:
+		case info.Config.Replicas == 1 || info.Cluster == nil:
+			return true, nil // there is one node
+		case info.Cluster.Leader == "":
+		case info.Cluster.Leader != l.node:
+			return true, nil
+		case !asked:
+			asked = true
+			if _, err := l.conn.RequestWithContext(ctx, "$JS.API.STREAM.LEADER.STEPDOWN."+info.Config.Name, nil); err != nil {
+				return false, err
+			}
+		}
+		if err := pause(ctx, leaveLook); err != nil {
+			return false, err
+		}
+	}
+}
+
+const (
+	leaveLook = 5 * time.Millisecond // how often it is looked whether there is another leader
+	leaveAsk  = time.Second          // how long for, before it is asked for once more
+)
 
 // Size implements replog.Log.
 func (l *Log) Size(ctx context.Context) (bytes uint64, err error) {

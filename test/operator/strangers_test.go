@@ -2,7 +2,9 @@ package operator_test
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"io"
 	"net/http"
 	"net/url"
@@ -16,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"godwit.dev/godwit/internal/config"
 )
@@ -106,6 +109,71 @@ func TestForgedCursors(t *testing.T) {
 			if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusBadRequest {
 				t.Errorf("%s behind %q: %d", link, place, resp.StatusCode)
 			}
+		}
+	}
+}
+
+// A session of the console opens with an access key that stays, and what does not come from
+// its page is refused without ending it.
+func TestConsoleSession(t *testing.T) {
+	root := aws.Credentials{AccessKeyID: "AKIAROOTROOTROOTROOT", SecretAccessKey: "a secret of the root user, long enough"}
+	w := startWith(t, func(c *config.Config) {
+		c.Enforce, c.Root = true, config.Root{AccessKeyID: root.AccessKeyID, Secret: root.SecretAccessKey}
+	})
+	w = worldAt(t, w.endpoint, root)
+	w.queue("orders", nil)
+	const session = "/_godwit/ui/session"
+	// do sends a request with a cookie and a CSRF token, or signed by somebody.
+	do := func(method, path, body string, who *aws.Credentials, cookie *http.Cookie, csrf string) (*http.Response, string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, w.endpoint+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cookie != nil {
+			req.AddCookie(cookie)
+			req.Header.Set("X-Godwit-CSRF", csrf)
+		}
+		if who != nil {
+			sum := sha256.Sum256([]byte(body))
+			if err := v4.NewSigner().SignHTTP(t.Context(), *who, req, hex.EncodeToString(sum[:]), "godwit", region, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		return resp, string(must(io.ReadAll(resp.Body))(t))
+	}
+	issued := must(sts.NewFromConfig(w.config).GetSessionToken(t.Context(), &sts.GetSessionTokenInput{}))(t).Credentials
+	temporary := aws.Credentials{AccessKeyID: *issued.AccessKeyId, SecretAccessKey: *issued.SecretAccessKey, SessionToken: *issued.SessionToken}
+	if resp, text := do(http.MethodPost, session, "{}", &temporary, nil, ""); resp.StatusCode != http.StatusForbidden || len(resp.Cookies()) > 0 {
+		t.Errorf("temporary credentials: %d %s", resp.StatusCode, text)
+	}
+	resp, text := do(http.MethodPost, session, "{}", &root, nil, "")
+	if resp.StatusCode != http.StatusOK || len(resp.Cookies()) != 1 {
+		t.Fatalf("%d %s", resp.StatusCode, text)
+	}
+	cookie := resp.Cookies()[0]
+	_, text = do(http.MethodGet, session, "", nil, cookie, "")
+	csrf := decode[struct{ CSRF string }](w, text).CSRF
+	remove := `{"arn":"` + queueARN("orders") + `","positions":[]}`
+	for _, tt := range []struct {
+		name   string
+		cookie *http.Cookie
+		csrf   string
+		want   int
+	}{
+		{"nobody", nil, "", http.StatusUnauthorized},
+		{"somebody else's cookie", &http.Cookie{Name: cookie.Name, Value: "x"}, csrf, http.StatusUnauthorized},
+		{"another page", cookie, "", http.StatusForbidden},
+		{"a page that guesses", cookie, csrf[1:], http.StatusForbidden},
+		{"the console", cookie, csrf, http.StatusOK},
+	} {
+		if resp, text := do(http.MethodPost, prefix+"messages/delete", remove, nil, tt.cookie, tt.csrf); resp.StatusCode != tt.want {
+			t.Errorf("%s: %d %s; want %d", tt.name, resp.StatusCode, text, tt.want)
 		}
 	}
 }

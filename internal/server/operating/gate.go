@@ -23,6 +23,7 @@ import (
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/console/session"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/sigv4"
 )
@@ -121,9 +122,12 @@ func Refuse(w http.ResponseWriter, r *http.Request, err error) {
 // identify finds out who asks.
 func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*caller.Caller, error) {
 	if g.Session != nil {
-		if who, err := g.Session(r); err != nil {
+		switch who, err := g.Session(r); {
+		case errors.Is(err, session.ErrCSRF): // who asks is known, and has not signed out
+			return nil, err
+		case err != nil:
 			return nil, unidentified{err}
-		} else if who != nil {
+		case who != nil:
 			return who, nil
 		}
 	}

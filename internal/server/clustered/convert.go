@@ -11,25 +11,21 @@ import (
 
 	"godwit.dev/godwit/internal/bootstrap"
 	"godwit.dev/godwit/internal/cluster/peer"
-	"godwit.dev/godwit/internal/cluster/record"
+	"godwit.dev/godwit/internal/cluster/replica"
 	"godwit.dev/godwit/internal/cluster/snapshot"
-	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store/pebble"
 )
 
 // storeName is the store's directory in a data directory.
 const storeName = "store"
 
-// Errors of conversions.
-var (
-	ErrConverted = errors.New("it is a node's of a cluster already")
-	ErrThere     = errors.New("there is data already")
-)
+// ErrThere reports a conversion into a place that is taken.
+var ErrThere = errors.New("there is data already")
 
 // Convert makes the data of a single node, which no server has open, that of a cluster's
 // first node: the others, which have none yet, copy it when they are started. What was
 // converted is converted once more without effect if it was never started since. Errors:
-// ErrConverted; fs.ErrNotExist where there is no data.
+// replica.ErrFounded; fs.ErrNotExist where there is no data.
 func Convert(data string, log *slog.Logger) error {
 	dir := filepath.Join(data, storeName)
 	if _, err := os.Stat(dir); err != nil {
@@ -39,23 +35,7 @@ func Convert(data string, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(begin(st), st.Close())
-}
-
-func begin(st *pebble.Store) error {
-	value, ok, err := st.Get(nil, record.Key(cell))
-	if err != nil {
-		return err
-	}
-	first := record.Fence{Epoch: 1, Number: 1, Owner: "single/"}
-	if ok {
-		if f, err := record.DecodeFence(value); err != nil || f != first {
-			return errors.Join(ErrConverted, err)
-		}
-	}
-	var b mutation.Batch
-	first.Put(&b, cell)
-	return st.Apply(true, &b)
+	return errors.Join(replica.Found(st, cell), st.Close())
 }
 
 // ConvertLocal is Convert of the data of godwit dev, for godwit dev --nodes: the store goes
@@ -125,9 +105,7 @@ func forget(dir string, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	var b mutation.Batch
-	b.Delete(record.Key(cell))
-	return errors.Join(st.Apply(true, &b), st.Close())
+	return errors.Join(replica.Leave(st, cell), st.Close())
 }
 
 // CopyRootKey gives a copy of a cluster on one machine its root key.

@@ -267,7 +267,20 @@ func deathOf(m *inspect.Message) *DeadLetter {
 	if !known {
 		return nil
 	}
-	return &DeadLetter{Kind: "function", Cause: cause, DiedAt: moment(m.Sent)}
+	return &DeadLetter{Kind: "function", Cause: causeOf(cause), DiedAt: moment(m.Sent)}
+}
+
+// maxCause bounds a cause, in bytes: whoever sends messages can say anything, and one that
+// is longer could not be searched for.
+const maxCause = 1024
+
+// causeOf is a cause as text that can be searched for.
+func causeOf(said string) string {
+	said = strings.ToValidUTF8(said, "\uFFFD")
+	if len(said) <= maxCause {
+		return said
+	}
+	return strings.ToValidUTF8(said[:maxCause], "") // not within a character
 }
 
 func moment(milliseconds int64) *time.Time {

@@ -17,7 +17,7 @@ const account = "000000000000"
 const hostile = "=cmd|' /C calc'!A0 <script>alert(1)</script><img src=x onerror=alert(2)>\"'><svg onload=alert(3)> javascript:alert(4) \x1b[31mred\x1b[0m \u202eflipped\u202c שלום \u200bend"
 
 // plain is the part of it that any XML can carry.
-const plain = "=cmd|' /C calc'!A0 <script>alert(1)</script><img src=x onerror=alert(2)>\"'><svg onload=alert(3)> \u202eflipped\u202c שלום end"
+const plain = "=cmd|' /C calc'!A0 <script>alert(1)</script><img src=x onerror=alert(2)>\"'><svg onload=alert(3)> \u202eflipped\u202c \U000e0041\u3164hidden שלום end"
 
 // shop is what the tests look at: a topic whose web hook fails, with a dead-letter queue, and
 // a queue that works.

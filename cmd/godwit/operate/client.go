@@ -126,6 +126,9 @@ func (c *Connection) show(s Streams, ask func(ctx context.Context, api *client) 
 			encoder := json.NewEncoder(&b)
 			encoder.SetIndent("", "  ")
 			err = encoder.Encode(answer)
+			text := escape(b.Bytes())
+			b.Reset()
+			b.Write(text)
 		} else {
 			err = print(&b, answer)
 		}

@@ -2,6 +2,7 @@ package operate
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -77,6 +78,24 @@ func TestJSON(t *testing.T) {
 	}
 	if want := "{\n  \"next\": null,\n  \"queues\": [\n    {\n      \"name\": \"\\u001b[31m\"\n    }\n  ]\n}\n"; out.String() != want {
 		t.Errorf("%s", out.String())
+	}
+}
+
+// What a terminal would act on is escaped in JSON, too, and programs read what was said.
+func TestJSONForTerminals(t *testing.T) {
+	const name = "a\x1b[31m\u009b2J\u202eb\U000e0041c"
+	c := server(t, map[string]string{"queues": `{"queues":[{"name":"a\u001b[31m` + name[6:] + `"}],"next":null}`})
+	c.Output = "json"
+	var out bytes.Buffer
+	if err := (&Queues{Connection: c}).Run(Streams{Out: &out}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsFunc(strings.ReplaceAll(out.String(), "\n", ""), unsafe) {
+		t.Errorf("%q", out.String())
+	}
+	var read struct{ Queues []struct{ Name string } }
+	if err := json.Unmarshal(out.Bytes(), &read); err != nil || read.Queues[0].Name != name {
+		t.Errorf("%+q, %v", read, err)
 	}
 }
 

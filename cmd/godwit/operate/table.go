@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -29,6 +30,24 @@ func Clean(s string) string {
 		}
 	}
 	return b.String()
+}
+
+// escape makes JSON fit for a terminal: what Clean escapes stands in strings only, and is
+// written as JSON escapes it, so that programs read the same.
+func escape(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for _, r := range string(text) {
+		switch {
+		case r == '\n' || !unsafe(r):
+			out = utf8.AppendRune(out, r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+	}
+	return out
 }
 
 // unsafe reports that a rune is not for a terminal: controls, and all that formats without

@@ -4,6 +4,7 @@ package operating
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -22,6 +23,7 @@ import (
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/console/session"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/sigv4"
 )
@@ -120,9 +122,12 @@ func Refuse(w http.ResponseWriter, r *http.Request, err error) {
 // identify finds out who asks.
 func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*caller.Caller, error) {
 	if g.Session != nil {
-		if who, err := g.Session(r); err != nil {
+		switch who, err := g.Session(r); {
+		case errors.Is(err, session.ErrCSRF): // who asks is known, and has not signed out
+			return nil, err
+		case err != nil:
 			return nil, unidentified{err}
-		} else if who != nil {
+		case who != nil:
 			return who, nil
 		}
 	}
@@ -174,7 +179,13 @@ func (g *Gate) Admit(r *http.Request, op *rest.Operation, resource string) (call
 	if who == nil {
 		return nil, rest.Forbidden("nobody says who asks")
 	}
-	call.May = func(_ context.Context, action, resource string) error { return g.may(r, who, action, "", resource) }
+	call.May = func(_ context.Context, action, resource string) error {
+		broad := ""
+		if strings.HasPrefix(action, "godwit:Get") {
+			broad = read
+		}
+		return g.may(r, who, action, broad, cmp.Or(resource, g.pathARN(r)))
+	}
 	if who.Kind == caller.Root {
 		return call, nil
 	}

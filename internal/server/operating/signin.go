@@ -1,10 +1,14 @@
 package operating
 
 import (
+	"errors"
 	"net/http"
 
 	"godwit.dev/godwit/internal/caller"
 )
+
+// errTemporary refuses a sign-in with credentials that STS has made.
+var errTemporary = errors.New("sign in with an access key of the user: temporary credentials open no session of the console")
 
 // SignIn gives who has signed the request that opens a session of the console: the root user
 // of the server's own account, or a user of it. What they may see there is decided with each
@@ -16,6 +20,9 @@ func (g *Gate) SignIn(w http.ResponseWriter, r *http.Request) (who *caller.Calle
 	}
 	if who.Account != g.Config.Account || who.Kind != caller.Root && who.Kind != caller.User {
 		return nil, errNotOperator
+	}
+	if !who.Issued.IsZero() { // a session of the console knows no session token, and would be over at once
+		return nil, errTemporary
 	}
 	return who, nil
 }

@@ -7,11 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/api/operator/catalog"
 	"godwit.dev/godwit/internal/api/operator/rest"
+	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 )
 
@@ -21,6 +21,10 @@ const every = 2 * time.Second
 // maxQuiet is how long a stream says nothing before it sends a comment, by which whoever
 // is between finds out that the connection is in use, and the server that it is not.
 const maxQuiet = 10
+
+// maxLooks is after how many looks a stream ends, five minutes: browsers ask again by
+// themselves, and who has signed out, or has lost the key, is refused then.
+const maxLooks = 150
 
 // Options are what a Stream looks at.
 type Options struct {
@@ -39,7 +43,7 @@ func New(o Options) *Stream { return &Stream{o} }
 
 // Watch asks for events.
 type Watch struct {
-	ARN string `query:"arn" max:"2048" doc:"A queue or a subscription, whose details are told, too."`
+	ARN string `query:"arn" max:"2048" doc:"A queue or a subscription, whose details are told, too, to who may see it."`
 }
 
 // About implements rest.About.
@@ -55,34 +59,44 @@ type Event struct {
 
 // look is something that is told of when it changes.
 type look struct {
-	name string
-	ask  func(ctx context.Context) (*Event, error)
-	last []byte
+	name   string
+	action string // what has to be allowed each time; empty: nothing
+	ask    func(ctx context.Context) (*Event, error)
+	last   []byte
 }
 
 // Events tells of changes until the caller goes: event: overview, queue or subscription,
-// each with all of it, at first and whenever it has changed, at most every two seconds.
+// each with all of it, at first and whenever it has changed, at most every two seconds. To
+// watch a resource takes the right to see it, and the overview beside it another.
 func (s *Stream) Events(ctx context.Context, call *rest.Call, in *Watch) (*Event, error) {
-	looks := []*look{{name: "overview", ask: func(ctx context.Context) (*Event, error) {
+	overview := &look{name: "overview", ask: func(ctx context.Context) (*Event, error) {
 		o, err := s.Catalog.GetOverview(ctx, call, nil)
 		return &Event{Overview: o}, err
-	}}}
-	switch {
-	case in.ARN == "":
-	case strings.HasPrefix(in.ARN, "arn:aws:sqs:"):
-		looks = append(looks, &look{name: "queue", ask: func(ctx context.Context) (*Event, error) {
+	}}
+	detail := &look{name: "subscription", action: "godwit:GetSubscription", ask: func(ctx context.Context) (*Event, error) {
+		d, err := s.Catalog.GetSubscription(ctx, call, &catalog.OneSubscription{ARN: in.ARN})
+		return &Event{Subscription: d}, err
+	}}
+	if a, err := arn.Parse(in.ARN); err == nil && a.Service == "sqs" {
+		detail = &look{name: "queue", action: "godwit:GetQueue", ask: func(ctx context.Context) (*Event, error) {
 			q, err := s.Catalog.GetQueue(ctx, call, &catalog.OneQueue{ARN: in.ARN})
 			return &Event{Queue: q}, err
-		}})
-	default:
-		looks = append(looks, &look{name: "subscription", ask: func(ctx context.Context) (*Event, error) {
-			d, err := s.Catalog.GetSubscription(ctx, call, &catalog.OneSubscription{ARN: in.ARN})
-			return &Event{Subscription: d}, err
-		}})
+		}}
 	}
+	looks := []*look{overview}
+	if in.ARN != "" {
+		if looks = append(looks, detail); call.May != nil && call.May(ctx, "godwit:GetOverview", "") != nil {
+			looks = looks[1:]
+		}
+	}
+	return s.follow(ctx, call, in.ARN, looks)
+}
+
+// follow tells of looks until the stream is over.
+func (s *Stream) follow(ctx context.Context, call *rest.Call, resource string, looks []*look) (*Event, error) {
 	var first bytes.Buffer
 	for _, l := range looks { // refused as any other operation is, as long as nothing is sent
-		if err := l.tell(ctx, &first); err != nil {
+		if err := l.tell(ctx, call, resource, &first); err != nil {
 			return nil, err
 		}
 	}
@@ -91,7 +105,8 @@ func (s *Stream) Events(ctx context.Context, call *rest.Call, in *Watch) (*Event
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no")
 	quiet := 0
-	for out := first.Bytes(); ; {
+	out := first.Bytes()
+	for range maxLooks {
 		if len(out) > 0 {
 			if _, err := w.Write(out); err != nil {
 				return nil, nil //nolint:nilnil,nilerr // the caller has gone
@@ -106,7 +121,7 @@ func (s *Stream) Events(ctx context.Context, call *rest.Call, in *Watch) (*Event
 		}
 		var b bytes.Buffer
 		for _, l := range looks {
-			if err := l.tell(ctx, &b); err != nil {
+			if err := l.tell(ctx, call, resource, &b); err != nil {
 				fmt.Fprintf(&b, "event: gone\ndata: %q\n\n", l.name)
 				_, _ = w.Write(b.Bytes())
 				_ = flush.Flush()
@@ -118,6 +133,7 @@ func (s *Stream) Events(ctx context.Context, call *rest.Call, in *Watch) (*Event
 		}
 		out = b.Bytes()
 	}
+	return nil, nil //nolint:nilnil // it has been answered
 }
 
 // rest waits for the next look; false: the stream is over.
@@ -135,7 +151,12 @@ func (s *Stream) rest(ctx context.Context) bool {
 }
 
 // tell writes an event if there is anything new.
-func (l *look) tell(ctx context.Context, b *bytes.Buffer) error {
+func (l *look) tell(ctx context.Context, call *rest.Call, resource string, b *bytes.Buffer) error {
+	if l.action != "" && call.May != nil {
+		if err := call.May(ctx, l.action, resource); err != nil {
+			return err
+		}
+	}
 	value, err := l.ask(ctx)
 	if err != nil {
 		return err

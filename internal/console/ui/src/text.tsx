@@ -2,7 +2,8 @@
 // of a node; and what would hide, reorder or colour it is shown by its code point.
 import { h, Fragment, type ComponentChildren } from "preact";
 
-const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff\ufff9-\uffff]/gu;
+// Not what chooses between the text and the picture of an emoji, which hides nothing.
+const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202f\u2800\ufff9-\uffff]|(?![\ufe0e\ufe0f])\p{Default_Ignorable_Code_Point}|[\p{Cf}\p{Co}\p{Cs}]/gu;
 
 // Safe shows text with its invisible characters made visible. In its own <bdi>, so that it
 // does not turn what stands around it.
@@ -33,7 +34,7 @@ function pieces(text: string): ComponentChildren[] {
 // cell is text for a table of a spreadsheet: what it would take for a formula begins with
 // an apostrophe, and quotes are doubled.
 export function cell(text: string): string {
-  const harmless = /^[=+\-@\t\r\n|%]/.test(text) ? "'" + text : text;
+  const harmless = /^[=+\-@\t\r\n|%＝＋－＠]/.test(text) ? "'" + text : text;
   return '"' + harmless.replaceAll('"', '""') + '"';
 }
 

@@ -294,3 +294,25 @@ func TestLongCause(t *testing.T) {
 		equal(t, "found by it", 1, len(get[struct{ Messages []struct{ Body string } }](w, "messages", "arn", queueARN("dead"), "cause", g.Cause).Messages))
 	}
 }
+
+// To look at messages does not give the tokens that confirm subscriptions, neither shown nor
+// guessed by searches.
+func TestConfirmationMasked(t *testing.T) {
+	w := start(t)
+	url := w.queue("orders", nil)
+	token := strings.Repeat("2336412f37", 20)
+	w.send(url, `{"Type" : "SubscriptionConfirmation", "Token" : "`+token+`", "SubscribeURL" : "https://sns/?Action=ConfirmSubscription&TopicArn=t&Token=`+token+`", "SignatureVersion" : "1"}`)
+	w.send(url, `{"Token":"`+token+`"}`) // somebody's own
+	type page struct {
+		Messages []struct{ Position, Body string }
+	}
+	arn := queueARN("orders")
+	all := get[page](w, "messages", "arn", arn).Messages
+	equal(t, "messages", 2, len(all))
+	equal(t, "the confirmation", `{"Type" : "SubscriptionConfirmation", "Token" : "****", "SubscribeURL" : "https://sns/?Action=ConfirmSubscription&TopicArn=t&Token=****", "SignatureVersion" : "1"}`, all[0].Body)
+	equal(t, "another message", `{"Token":"`+token+`"}`, all[1].Body)
+	one := get[struct{ Body string }](w, "message", "arn", arn, "position", all[0].Position)
+	equal(t, "alone", all[0].Body, one.Body)
+	equal(t, "found by its token", 1, len(get[page](w, "messages", "arn", arn, "search", token[:8]).Messages))
+	equal(t, "found by what is shown", 1, len(get[page](w, "messages", "arn", arn, "search", "confirmsubscription").Messages))
+}

@@ -135,6 +135,10 @@ func TestTextSubscriptions(t *testing.T) {
 	advance(t, endpoint, "1s")
 	equal(t, "texts", 2, len(textsTo(t, endpoint, "+1234567890")))
 
+	// A number that is none, such as one without its +, is told and not taken for one that keeps its messages.
+	if answer := post(t, endpoint+"/_godwit/sms/receive", `{"from":"1234567890","text":"STOP"}`); answer.Status != http.StatusBadRequest || !strings.Contains(answer.Body, "from: want a phone number") {
+		t.Errorf("a number without a +: %d %s", answer.Status, answer.Body)
+	}
 	answer := post(t, endpoint+"/_godwit/sms/receive", `{"from":"+1234567890","text":" stop "}`)
 	equal(t, "opting out", `{"optedOut":true}`, strings.TrimSpace(answer.Body))
 	publish("alarm")

@@ -40,7 +40,7 @@ var entries = []entry{
 	{"GET", "/_godwit/functions/code", "a function's zip, by the token of the link that GetFunction gives", false},
 	{"POST", "/_godwit/keys/rotate-root", "puts what is sealed on the disk under a new root key", false},
 	{"GET", "/_godwit/faults", "what is made to fail on purpose", true},
-	{"POST", "/_godwit/faults", "makes a queue, a function or a platform application, or all of SQS, SNS or Lambda, fail on purpose (godwit dev only)", false},
+	{"POST", "/_godwit/faults", "makes a queue, a function, a delivery stream, a platform application, mails or text messages, or all of a service, fail on purpose (godwit dev only)", false},
 	{"GET", "/_godwit/v1/openapi.json", "the OpenAPI document of the operator's API, whose paths begin with /_godwit/v1/", true},
 	{"GET", "/metrics", "metrics in Prometheus's form", true},
 }

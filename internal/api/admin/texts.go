@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	smssender "godwit.dev/godwit/internal/deliver/sms"
+	"godwit.dev/godwit/internal/sms"
 )
 
 // TextOutbox keeps the text messages that development does not send: *smssender.Outbox.
@@ -48,7 +49,7 @@ func ListTexts(box TextOutbox) http.Handler {
 }
 
 // ReceiveText answers POST {"from", "text"}: as if a phone had sent it. received is nil
-// outside of development (403).
+// outside of development (403); a from that is no number is refused (400).
 func ReceiveText(received func(from, text string) (optedOut bool)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if received == nil {
@@ -60,6 +61,10 @@ func ReceiveText(received func(from, text string) (optedOut bool)) http.Handler 
 			Text string `json:"text"`
 		}
 		if !readJSON(w, r, &request) {
+			return
+		}
+		if _, ok := sms.Number(request.From); !ok {
+			writeError(w, http.StatusBadRequest, "from: want a phone number, such as +15551234567")
 			return
 		}
 		writeJSON(w, http.StatusOK, map[string]bool{"optedOut": received(request.From, request.Text)})

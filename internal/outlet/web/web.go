@@ -140,7 +140,7 @@ func judge(p *outlet.Post, answer *http.Response, text []byte) error {
 	if kind != "application/json" || len(text) > maxAnswer || json.Unmarshal(text, &said) != nil || said.RequestID != p.ID || len(said.Timestamp) == 0 {
 		return &outlet.Error{
 			Code:    "HttpEndpoint.InvalidResponseFromDestination",
-			Message: "The response received from the endpoint destination is invalid. It must be JSON with the request's requestId and a timestamp. " + told,
+			Message: "The response received from the endpoint destination is invalid. It must be application/json, with the request's requestId and a timestamp. " + told,
 		}
 	}
 	return nil

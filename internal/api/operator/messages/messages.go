@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -176,9 +177,21 @@ func matcher(in *ListMessages) func(*inspect.Message) bool {
 	}
 }
 
+// tokens are those that confirm subscriptions, in the bodies that SNS sends them in.
+var tokens = regexp.MustCompile(`(Token(?:"\s*:\s*"|=))[0-9A-Za-z]{16,}`)
+
+// masked is a body without such tokens: whoever has one can confirm in the name of the
+// queue's owner, and to look at messages is less than that.
+func masked(body []byte) []byte {
+	if !bytes.Contains(body, []byte("SubscriptionConfirmation")) && !bytes.Contains(body, []byte("UnsubscribeConfirmation")) {
+		return body
+	}
+	return tokens.ReplaceAll(body, []byte("${1}****"))
+}
+
 // has reports whether a message has a text, which is in lower case.
 func has(m *inspect.Message, search []byte) bool {
-	if bytes.Contains(bytes.ToLower(m.Body), search) {
+	if bytes.Contains(bytes.ToLower(masked(m.Body)), search) {
 		return true
 	}
 	for i := range m.Attributes {
@@ -207,10 +220,11 @@ func shown(m *inspect.Message, origin uint64, fifo bool, most int) Message {
 	if m.Refused != nil {
 		out.Refused = text(refusal.Text(m.Refused))
 	}
-	body := m.Body
+	body := masked(m.Body)
 	if len(body) > most {
 		out.BodyTruncated = true
-		for body = body[:most]; len(body) > 0 && len(body) > most-utf8.UTFMax && !utf8.Valid(body) && utf8.Valid(m.Body); {
+		whole := utf8.Valid(body)
+		for body = body[:most]; len(body) > 0 && len(body) > most-utf8.UTFMax && whole && !utf8.Valid(body); {
 			body = body[:len(body)-1] // not within a character
 		}
 	}

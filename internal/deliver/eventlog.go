@@ -85,17 +85,23 @@ type auditDetection struct {
 	End   int `json:"end"`
 }
 
+// maxDetections is how many places an event of an audit tells at most: a message may have one
+// at every byte, and events have a greatest size. The counts are of all.
+const maxDetections = 1000
+
 // Audited writes what a data protection policy found into the log group that it names.
 func (l *EventLog) Audited(a *shard.Audited) {
 	e := &auditEntry{
 		MessageID: uuid.UUID(a.ID).String(), At: a.At.UTC().Format("2006-01-02T15:04:05.000Z"),
 		Principal: a.Principal, Topic: a.Topic.String(), Identifiers: []auditIdentifier{},
 	}
+	left := maxDetections
 	for _, f := range a.Findings {
-		id := auditIdentifier{Name: f.Identifier, Count: len(f.Spans)}
-		for _, span := range f.Spans {
+		id := auditIdentifier{Name: f.Identifier, Count: len(f.Spans), Detections: []auditDetection{}}
+		for _, span := range f.Spans[:min(len(f.Spans), left)] {
 			id.Detections = append(id.Detections, auditDetection(span))
 		}
+		left -= len(id.Detections)
 		e.Identifiers = append(e.Identifiers, id)
 	}
 	l.groups.LogJSON(arn.LogGroup(a.Topic.Region, a.Topic.Account, a.LogGroup), streamOf(a.Topic), a.At, e, authorize.AllLogRights) // who set the policy had to have them

@@ -22,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/filter"
+	"godwit.dev/godwit/internal/topic/protect"
 	"godwit.dev/godwit/internal/topic/retry"
 )
 
@@ -216,6 +217,30 @@ func (g *statusGroups) LogJSON(group arn.ARN, _ string, _ time.Time, value any, 
 	defer g.mu.Unlock()
 	text, _ := json.Marshal(value)
 	g.entries[group.String()] = append(g.entries[group.String()], string(text))
+}
+
+// An audit of a message that has data everywhere counts all, and tells where the first are.
+func TestAuditsAreBounded(t *testing.T) {
+	kept := &statusGroups{entries: map[string][]string{}}
+	l := NewEventLog(slog.New(slog.DiscardHandler), clock.NewJitter(1), kept, nil)
+	spans := make([]protect.Span, 100_000)
+	l.Audited(&shard.Audited{Topic: arn.Topic("us-east-1", "000000000000", "t"), Audit: protect.Audit{
+		LogGroup: "/aws/vendedlogs/found", Findings: []protect.Finding{{Identifier: "a", Spans: spans[:600]}, {Identifier: "b", Spans: spans}, {Identifier: "c", Spans: spans}},
+	}})
+	var got struct {
+		DataIdentifiers []struct {
+			Count      int
+			Detections []any
+		}
+	}
+	if err := json.Unmarshal([]byte(kept.entries["arn:aws:logs:us-east-1:000000000000:log-group:/aws/vendedlogs/found"][0]), &got); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range [][2]int{{600, 600}, {100_000, 400}, {100_000, 0}} {
+		if id := got.DataIdentifiers[i]; id.Count != want[0] || len(id.Detections) != want[1] || id.Detections == nil {
+			t.Errorf("%d: a count of %d with %d places, want %v", i, id.Count, len(id.Detections), want)
+		}
+	}
 }
 
 // TestEventLog: what it writes at which level, and that no body or secret is in it.

@@ -323,6 +323,23 @@ func TestFirehoseHTTPEndpoint(t *testing.T) {
 	equal(t, "the key", "s3cr3t", got[len(got)-1].header.Get("X-Amz-Firehose-Access-Key"))
 	_, text = only(t, objects(t, dir), "backup/b/20")
 	equal(t, "all data", "six", text)
+
+	// Whoever may lead a stream elsewhere is not shown the key so: it stays with its address.
+	update := func(version, url string) {
+		must(c.UpdateDestination(t.Context(), &firehose.UpdateDestinationInput{
+			DeliveryStreamName: new("web"), CurrentDeliveryStreamVersionId: &version, DestinationId: shown.Destinations[0].DestinationId,
+			HttpEndpointDestinationUpdate: &types.HttpEndpointDestinationUpdate{EndpointConfiguration: &types.HttpEndpointConfiguration{Url: &url, Name: new("other")}},
+		}))(t)
+		putHose(t, c, "web", "seven")
+		advance(t, endpoint, "1s")
+	}
+	update("2", e.URL+"/in")
+	got = e.got()
+	equal(t, "the key of the same address", "s3cr3t", got[len(got)-1].header.Get("X-Amz-Firehose-Access-Key"))
+	elsewhere := newHoseEndpoint(t)
+	update("3", elsewhere.URL+"/in")
+	got = elsewhere.got()
+	equal(t, "the key of another address", "", got[len(got)-1].header.Get("X-Amz-Firehose-Access-Key"))
 }
 
 // Streams are described, listed, changed, tagged and deleted.

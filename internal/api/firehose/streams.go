@@ -64,7 +64,7 @@ func (s *Service) createDeliveryStream(_ context.Context, call *api.Call, in *Cr
 }
 
 // direct gives a stream a destination, or what an update makes of the one that it has. key
-// is another access key for its endpoint; nil: as it is.
+// is another access key for its endpoint, empty for none; nil: as it is.
 func (s *Service) direct(next *stream.Stream, given *destination) (key *string, err error) {
 	extended, endpoint, isExtended := next.S3, next.HTTP, next.Extended
 	switch {
@@ -76,6 +76,9 @@ func (s *Service) direct(next *stream.Stream, given *destination) (key *string, 
 		}
 		extended, endpoint, isExtended = nil, given.endpoint.Over(next.HTTP), false
 		err = s.checkEndpoint(endpoint, key)
+		if err == nil && key == nil && next.HTTP != nil && *endpoint.EndpointConfiguration.Url != *next.HTTP.EndpointConfiguration.Url {
+			key = new(string) // the one there is was not given for that address
+		}
 	case given.extended != nil:
 		extended, endpoint, isExtended = given.extended.Over(next.S3), nil, true
 		err = s.checkExtended("extendedS3DestinationConfiguration", extended, given.backup)

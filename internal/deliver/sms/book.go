@@ -29,6 +29,10 @@ const (
 // the newer is full, so that at least so many receipts may be outstanding.
 const half = 32_768
 
+// longestID is the longest id of a carrier's that is remembered, in bytes: what a receipt says
+// is a stranger's. SMPP's have 64 at most (3.4, 5.2.23), and those of providers 36.
+const longestID = 256
+
 // Book remembers which texts were taken, to tell what became of them when a receipt comes:
 // as one more event of the delivery. It implements deliver.Events. It is in memory: a
 // receipt that comes after a restart is of nothing known, and tells nobody anything.
@@ -69,6 +73,9 @@ func (b *Book) Delivery(e *deliver.Event) {
 	var told []*deliver.Event
 	b.mu.Lock()
 	for _, id := range text.IDs {
+		if len(id) > longestID {
+			continue // it stays unknown what became of it
+		}
 		if r, ok := take(&b.early, id); ok {
 			told = append(told, b.receipt(s, r))
 			continue
@@ -81,7 +88,7 @@ func (b *Book) Delivery(e *deliver.Event) {
 
 // Receipt takes what became of a text. It does not wait for anything.
 func (b *Book) Receipt(r Receipt) {
-	if r.ID == "" {
+	if r.ID == "" || len(r.ID) > longestID {
 		return
 	}
 	var told []*deliver.Event

@@ -3,7 +3,9 @@ package smssender_test
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -118,4 +120,32 @@ func TestReceiptsAreBounded(t *testing.T) {
 	if n < 32_768 || n > 65_536 {
 		t.Errorf("%d are remembered", n)
 	}
+}
+
+// An id as long as a PDU is none: some ten thousand of them would fill the memory.
+func TestReceiptsOfLongIDs(t *testing.T) {
+	n := 0
+	book := smssender.NewBook(clock.NewVirtual(time.Unix(1, 0)), func(*deliver.Event) { n++ })
+	long := strings.Repeat("a", 60_000)
+	before := allocated()
+	for i := range 1000 {
+		book.Receipt(smssender.Receipt{ID: fmt.Sprint(long, i), Delivered: true})
+	}
+	if grown := allocated() - before; grown > 30<<20 {
+		t.Errorf("%d bytes are remembered", grown)
+	}
+	book.Delivery(taken(time.Unix(1, 0), long+"1"))
+	book.Receipt(smssender.Receipt{ID: long + "1", Delivered: true})
+	if n != 0 {
+		t.Errorf("%d were told", n)
+	}
+	runtime.KeepAlive(book)
+}
+
+// allocated is how much memory is in use, in bytes.
+func allocated() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }

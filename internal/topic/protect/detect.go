@@ -44,8 +44,9 @@ func (d *detector) find(body string, steps *int) (spans []Span, ok bool) {
 		}
 		if d.check == nil || d.check(body[start:end]) {
 			spans = append(spans, Span{start, end})
+		} else if len(at) == 2 {
+			end = behindWord(body, start) // what only looked like the data may reach into it
 		}
-		// Not behind the first character: within a match no word begins.
 		from = end
 	}
 	if len(spans) > 0 && d.keywords != nil {
@@ -56,6 +57,16 @@ func (d *detector) find(body string, steps *int) (spans []Span, ok bool) {
 		spans = apart(append(spans, others...))
 	}
 	return spans, true
+}
+
+// behindWord is where the word ends that begins at a place; behind the character where none
+// does. What is looked for from there begins no earlier than another word.
+func behindWord(body string, at int) int {
+	end := at
+	for end < len(body) && syntax.IsWordChar(rune(body[end])) {
+		end++
+	}
+	return max(end, at+1)
 }
 
 // words answers the places of keywords.

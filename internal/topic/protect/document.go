@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -168,7 +169,9 @@ func (doc *statementDocument) compile(detectors map[string]*detector) (s stateme
 		if err != nil {
 			return s, err
 		}
-		s.detectors = append(s.detectors, d)
+		if !slices.Contains(s.detectors, d) {
+			s.detectors = append(s.detectors, d)
+		}
 	}
 	return s, doc.operation(&s)
 }

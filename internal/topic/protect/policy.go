@@ -112,8 +112,12 @@ func (p *Policy) Inbound(body string, principal []string, sample int) Inspection
 				in.Denied = found[0].Identifier
 			}
 		case maskData, redact:
-			for _, f := range found {
-				for _, span := range f.Spans {
+			for _, d := range s.detectors {
+				if l.changed[d] {
+					continue // an earlier statement has the same places
+				}
+				l.changed[d] = true
+				for _, span := range l.found[d] {
 					spans = append(spans, change{Span: span, by: s})
 				}
 			}
@@ -162,10 +166,12 @@ func (s *statement) destination(found []Finding) string {
 
 // What custom identifiers may take to be looked for, in instructions of their programs that
 // are come to: so many for each byte of a message, and so many besides. Ten patterns that
-// are not made to take long need some tens a byte.
+// are not made to take long need some tens a byte. What is found takes stepsPerFinding
+// besides: its place is kept in memory, and may be all that an identifier has of a message.
 const (
-	stepsPerByte  = 300
-	stepsOfAnyone = 1 << 20
+	stepsPerByte    = 300
+	stepsOfAnyone   = 1 << 20
+	stepsPerFinding = 100
 )
 
 // look is what is found in one message. Each identifier is looked for once, whatever number
@@ -174,11 +180,12 @@ type look struct {
 	body    string
 	steps   int // that are left to custom identifiers
 	found   map[*detector][]Span
-	endless string // the custom identifier at which no steps were left, or ""
+	changed map[*detector]bool // whose data are masked or redacted
+	endless string             // the custom identifier at which no steps were left, or ""
 }
 
 func newLook(body string) *look {
-	return &look{body: body, steps: stepsOfAnyone + stepsPerByte*len(body), found: map[*detector][]Span{}}
+	return &look{body: body, steps: stepsOfAnyone + stepsPerByte*len(body), found: map[*detector][]Span{}, changed: map[*detector]bool{}}
 }
 
 func (l *look) find(s *statement) (found []Finding) {

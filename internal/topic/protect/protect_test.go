@@ -250,6 +250,57 @@ func FuzzSearch(f *testing.F) {
 	})
 }
 
+// A number that only looks like the data, just before it, does not hide it.
+func TestLookalikesHideNothing(t *testing.T) {
+	for id, body := range map[string]string{
+		"CreditCardNumber":         "card 2222 4111 1111 1111 1111",
+		"SocialInsuranceNumber-CA": "sin 123 046 454 286",
+		"LatLong":                  "location 97.123,-8.5417,47.3769",
+	} {
+		if got := policyOf(t, id, "Inbound", `{"Deny":{}}`).Inbound(body, nil, 0).Denied; got != id {
+			t.Errorf("%s in %q: %q", id, body, got)
+		}
+	}
+	// One that is twice as long is found as far as it was.
+	if got := policyOf(t, "CreditCardNumber", "Inbound", `{"Deidentify":{"RedactConfig":{}}}`).Inbound("card 2222 4111-1111-1111-1111.", nil, 0).Body; got != "card 2222 ." {
+		t.Errorf("%q", got)
+	}
+}
+
+// However often statements name an identifier, what it finds is kept and changed once: a
+// policy of 30 KiB can name it some thousand times.
+func TestFindingsAreBounded(t *testing.T) {
+	names := strings.Repeat(`"d",`, 1000) + `"d"`
+	one := `{"DataDirection":"Inbound","Principal":["*"],"DataIdentifier":[` + names + `],"Operation":{"Deidentify":{"MaskConfig":{"MaskWithCharacter":"#"}}}}`
+	again := strings.Replace(strings.Replace(one, names, `"d"`, 1), "#", "*", 1)
+	p, err := Parse(`{"Name":"n","Version":"2021-06-01","Configuration":{"CustomDataIdentifier":[{"Name":"d","Regex":"\\d"}]},"Statement":[` + one + "," + again + `]}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(p.statements[0].detectors); n != 1 {
+		t.Errorf("%d times the same", n)
+	}
+	body := strings.Repeat("1", 1<<12)
+	if in := p.Inbound(body, nil, 0); in.Body != strings.Repeat("#", 1<<12) || in.Changed != 1<<12 {
+		t.Errorf("%d changes, %q", in.Changed, in.Endless)
+	}
+
+	// Ten that find every character find too much.
+	l := newLook(strings.Repeat("1", 1<<16))
+	kept := 0
+	for range 10 {
+		d, err := customDetector("own", `\d`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spans, _ := d.find(l.body, &l.steps)
+		kept += len(spans)
+	}
+	if most := 3*len(l.body) + stepsOfAnyone/stepsPerFinding; kept > most || l.steps >= 0 {
+		t.Errorf("%d places of a text of %d bytes, want %d at most", kept, len(l.body), most)
+	}
+}
+
 func TestKeywordDistance(t *testing.T) {
 	p := policyOf(t, "Ssn-US", "Inbound", `{"Deny":{}}`)
 	for body, want := range map[string]bool{

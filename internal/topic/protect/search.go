@@ -42,7 +42,7 @@ type machine struct {
 }
 
 // find answers the places of all matches, in order and apart from each other. Each
-// instruction that is come to takes one of the steps; ok is false where they do not
+// instruction that is come to takes one of the steps, and each match stepsPerFinding; ok is false where they do not
 // suffice, and then the places are not all.
 func (p *pattern) find(body string, steps *int) (spans []Span, ok bool) {
 	m := &machine{prog: p.prog, seen: make([]uint32, len(p.prog.Inst)), steps: steps}
@@ -56,6 +56,7 @@ func (p *pattern) find(body string, steps *int) (spans []Span, ok bool) {
 		}
 		spans = append(spans, span)
 		from = span.End
+		*steps -= stepsPerFinding
 	}
 	return spans, true
 }

@@ -133,6 +133,7 @@ func (o *Outlet) Deliver(t stream.Turn) {
 		case <-stopped:
 		}
 	}()
+	var nothing string // the batch that had no records: its stream is gone, unless it comes again
 	for ctx.Err() == nil {
 		s, b, err := o.Streams.Next(t)
 		if err != nil {
@@ -142,17 +143,21 @@ func (o *Outlet) Deliver(t stream.Turn) {
 		if s == nil {
 			return
 		}
-		o.one(ctx, s, b)
+		if o.one(ctx, s, b, b.ID == nothing) {
+			nothing = b.ID
+		}
 	}
 }
 
-// one makes an attempt at a batch, and keeps what came of it.
-func (o *Outlet) one(ctx context.Context, s *stream.Stream, b *stream.Batch) {
+// one makes an attempt at a batch, and keeps what came of it. There was nothing of it, and
+// nothing is kept, if it is gone; again says so of the attempt before, behind which the
+// stream was there still.
+func (o *Outlet) one(ctx context.Context, s *stream.Stream, b *stream.Batch, again bool) (gone bool) {
 	next := *b
-	d := &delivery{Outlet: o, stream: s, batch: &next}
+	d := &delivery{Outlet: o, stream: s, batch: &next, there: again}
 	err := d.attempt(ctx)
 	if err != nil && (ctx.Err() != nil || d.gone) {
-		return // nothing was decided, and a restart goes on with the batch; or there is none
+		return d.gone // else nothing was decided, and a restart goes on with the batch
 	}
 	if err == nil || d.lost {
 		err = o.Streams.Done(s, &next)
@@ -164,6 +169,7 @@ func (o *Outlet) one(ctx context.Context, s *stream.Stream, b *stream.Batch) {
 	if err != nil {
 		o.Logger.Error("what came of a delivery cannot be kept", "stream", s.ARN().String(), "error", err)
 	}
+	return false
 }
 
 // delivery is an attempt at a batch.
@@ -172,6 +178,7 @@ type delivery struct {
 
 	stream *stream.Stream
 	batch  *stream.Batch
+	there  bool // the stream was not deleted meanwhile
 	gone   bool // the stream was deleted meanwhile
 	lost   bool // nothing of the batch can be read any more
 }
@@ -307,7 +314,10 @@ func (d *delivery) read(f func(arrival int64, records []stream.Record) error) er
 		d.Logger.Error("records of a delivery stream are damaged and left out", "stream", d.stream.ARN().String(), "chunks", unreadable)
 	}
 	if err == nil && !some {
-		d.gone, d.lost = unreadable == 0, unreadable > 0
+		if d.gone = unreadable == 0 && !d.there; !d.gone {
+			d.lost = true
+			d.Logger.Error("a batch of a delivery stream has no records, and is given up", "stream", d.stream.ARN().String())
+		}
 		err = errNothing
 	}
 	return err

@@ -202,6 +202,21 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
+// A batch whose records are missing, of a stream that is there, is given up: it would come
+// again at once for ever.
+func TestRecordsAreMissing(t *testing.T) {
+	o, b := newOwner(t), &buckets{}
+	one := o.add(&stream.Stream{Name: "one", S3: toBucket()}, 1)
+	other := o.add(&stream.Stream{Name: "other", HTTP: toEndpoint(0)}, 1)
+	out := newOutlet(o, b, func(_ context.Context, p *outlet.Post) error { return p.Records(func([]byte) {}) })
+	for _, turn := range []stream.Turn{one, other} {
+		out.Deliver(turn)
+	}
+	if diff := cmp.Diff([]string{"one", "other"}, o.done); diff != "" || len(b.put) > 0 {
+		t.Errorf("%s; objects %v", diff, b.put)
+	}
+}
+
 // An endpoint is tried as long as its stream says, unless it says that no other attempt will
 // do; then the records go to the bucket.
 func TestGivingUp(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -250,13 +251,17 @@ func (s *server) profile(ctx context.Context, kind string, length time.Duration,
 	return errors.Join(err, file.Close())
 }
 
-// freeAddress finds a loopback port that nobody listens on.
-func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+// freeAddress finds a loopback port that nobody listens on, below those that Linux gives to
+// connections: the nodes of a cluster listen behind it, too.
+func freeAddress() (address string, err error) {
+	for range 100 {
+		var l net.Listener
+		l, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(10_000+rand.IntN(20_000))))
+		if err == nil {
+			return l.Addr().String(), l.Close()
+		}
 	}
-	return l.Addr().String(), l.Close()
+	return "", err
 }
 
 // parsePeer reads URL or URL,PID. Only loopback addresses are loaded.

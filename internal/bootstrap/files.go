@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/durable"
 	"godwit.dev/godwit/internal/seal"
 )
 
@@ -171,7 +172,7 @@ func create(path string, text []byte) error {
 	}
 	err = errors.Join(err, os.Remove(f.Name()))
 	if err == nil {
-		err = syncDirectory(filepath.Dir(path))
+		err = durable.SyncDir(filepath.Dir(path))
 	}
 	return err
 }
@@ -199,7 +200,7 @@ func replace(path string, text []byte) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return syncDirectory(filepath.Dir(path))
+	return durable.SyncDir(filepath.Dir(path))
 }
 
 func write(f *os.File, text []byte) error {
@@ -208,12 +209,4 @@ func write(f *os.File, text []byte) error {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
-}
-
-func syncDirectory(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

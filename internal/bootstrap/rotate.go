@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/durable"
 	"godwit.dev/godwit/internal/seal"
 )
 
@@ -122,7 +123,7 @@ func Rotate(path, accessPath string, rewrap func(from, to *seal.Root) error) (ke
 	if err := os.Rename(next, path); err != nil {
 		return "", err
 	}
-	return kept, syncDirectory(filepath.Dir(path))
+	return kept, durable.SyncDir(filepath.Dir(path))
 }
 
 // reseal has the root user's access key under another root key; there may be none.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"godwit.dev/godwit/internal/durable"
 )
 
 // sealedWithFile is in the data directory, and names the root keys that the data may be
@@ -65,7 +67,7 @@ func ForgetSealing(data string) error {
 		}
 		return err
 	}
-	return syncDirectory(data)
+	return durable.SyncDir(data)
 }
 
 // NoteRotation keeps that the data is about to be put under the root key to.

@@ -25,6 +25,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"godwit.dev/godwit/internal/durable"
 )
 
 // Names in a node's directory.
@@ -103,8 +105,8 @@ func Init(dir, node string, now time.Time) error {
 		return err
 	}
 	if err := errors.Join(
-		write(filepath.Join(dir, keyFile), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})),
-		write(filepath.Join(dir, rootFile), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		durable.Replace(filepath.Join(dir, keyFile), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})),
+		durable.Replace(filepath.Join(dir, rootFile), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
 	); err != nil {
 		return err
 	}
@@ -223,7 +225,7 @@ func (r *Request) Keep(dir string, signed []byte) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return write(filepath.Join(dir, nodeFile), append(append([]byte{}, signed...), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})...))
+	return durable.Replace(filepath.Join(dir, nodeFile), append(append([]byte{}, signed...), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})...))
 }
 
 // token is what is kept of one, under the hash of its secret.
@@ -248,7 +250,7 @@ func (a *Authority) NewToken(node string, now time.Time, life time.Duration) (st
 	if err := os.MkdirAll(filepath.Join(a.dir, tokensDir), 0o700); err != nil {
 		return "", err
 	}
-	if err := write(a.tokenFile(secret), text); err != nil {
+	if err := durable.Replace(a.tokenFile(secret), text); err != nil {
 		return "", err
 	}
 	return secret + "." + fingerprint(a.cert), nil
@@ -285,29 +287,5 @@ func (a *Authority) Redeem(text, node string, now time.Time) error {
 	if now.After(t.Expires) {
 		return ErrToken
 	}
-	return syncDir(filepath.Dir(path))
-}
-
-// write puts a secret file in place, whole.
-func write(path string, text []byte) error {
-	f, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".tmp", path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.SyncDir(filepath.Dir(path))
 }

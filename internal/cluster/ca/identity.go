@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"godwit.dev/godwit/internal/durable"
 )
 
 // ErrStranger reports a certificate that is not of one of the cluster's nodes.
@@ -184,7 +186,7 @@ func (r *Request) Joined(dir, node, text string, signed []byte, now func() time.
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if err := write(filepath.Join(dir, rootFile), encodeCert(chain[1])); err != nil {
+	if err := durable.Replace(filepath.Join(dir, rootFile), encodeCert(chain[1])); err != nil {
 		return err
 	}
 	if err := r.Keep(dir, signed); err != nil {

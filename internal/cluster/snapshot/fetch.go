@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"godwit.dev/godwit/internal/durable"
 )
 
 // maxManifest bounds an encoded manifest, in bytes.
@@ -156,7 +158,7 @@ func (f *Fetch) file(ctx context.Context, id string, file File, came func(n int)
 	if err := errors.Join(out.Sync(), out.Close()); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	return durable.SyncDir(filepath.Dir(path))
 }
 
 // chunk brings a part of a file; one that was damaged on the way is asked for once more.
@@ -202,7 +204,7 @@ func (f *Fetch) finish() error {
 	// What is in directories below was synced with each file.
 	if err := filepath.WalkDir(incoming, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
-			err = syncDir(path)
+			err = durable.SyncDir(path)
 		}
 		return err
 	}); err != nil {
@@ -211,5 +213,5 @@ func (f *Fetch) finish() error {
 	if err := os.Rename(incoming, filepath.Join(f.Data, readyName)); err != nil {
 		return err
 	}
-	return errors.Join(syncDir(f.Data), os.RemoveAll(filepath.Join(f.Data, progressName)))
+	return errors.Join(durable.SyncDir(f.Data), os.RemoveAll(filepath.Join(f.Data, progressName)))
 }

@@ -17,6 +17,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"godwit.dev/godwit/internal/durable"
 )
 
 // Names in a node's data directory.
@@ -73,7 +75,7 @@ func checksum(p []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(p, ca
 // Condemn notes in a data directory that its store is damaged: another one has to take its
 // place, whatever becomes of the process.
 func Condemn(data string, reason error) error {
-	return writeSynced(filepath.Join(data, damagedName), []byte(reason.Error()+"\n"))
+	return durable.Replace(filepath.Join(data, damagedName), []byte(reason.Error()+"\n"))
 }
 
 // Condemned is why the store of a data directory is to be replaced; empty: it is not.
@@ -106,31 +108,7 @@ func Install(data string) (installed bool, err error) {
 	if err := os.Rename(ready, filepath.Join(data, storeName)); err != nil {
 		return false, err
 	}
-	return true, syncDir(data)
-}
-
-// writeSynced puts a file in place, whole, such that a crash does not take it back.
-func writeSynced(path string, text []byte) error {
-	f, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".tmp", path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return true, durable.SyncDir(data)
 }
 
 // progress is how far a copy has come.
@@ -150,5 +128,5 @@ func (p *progress) write(data string) error {
 	if err != nil {
 		return err
 	}
-	return writeSynced(filepath.Join(data, progressName), text)
+	return durable.Replace(filepath.Join(data, progressName), text)
 }

@@ -3,6 +3,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"strconv"
@@ -63,30 +64,10 @@ type Catalog struct {
 // New makes a catalog.
 func New(o Options) *Catalog { return &Catalog{Options: o} }
 
-// Page is what every list takes.
-type Page struct {
-	Limit  int    `query:"limit" min:"1" max:"1000" default:"100" doc:"How many at most."`
-	Cursor string `query:"cursor" max:"4096" doc:"Where to go on: next of the page before."`
-}
-
-// Place says whose resources are listed.
-type Place struct {
-	Region  string `query:"region" max:"64" doc:"The region; by default the server's."`
-	Account string `query:"account" max:"12" doc:"The account; by default the server's."`
-}
-
 // in is the region and account that are meant.
 func (c *Catalog) in(region, account string) (string, string) {
-	if region == "" || account == "" {
-		server := c.Server()
-		if region == "" {
-			region = server.Region
-		}
-		if account == "" {
-			account = server.Account
-		}
-	}
-	return region, account
+	server := c.Server()
+	return cmp.Or(region, server.Region), cmp.Or(account, server.Account)
 }
 
 // examined bounds how many names one call looks at for a page.
@@ -102,6 +83,15 @@ func after(cursor string) (string, error) {
 		return "", rest.BadRequest("cursor: it is none of this list")
 	}
 	return string(name), nil
+}
+
+// begin reads where a list by names goes on, and looks at the server as it is now.
+func (c *Catalog) begin(ctx context.Context, cursor string) (from string, now *live.Snapshot, err error) {
+	if from, err = after(cursor); err != nil {
+		return "", nil, err
+	}
+	now, err = c.Live.Now(ctx)
+	return from, now, err
 }
 
 // next writes the cursor behind a name.

@@ -122,11 +122,7 @@ func ParseQueue(name string) (arn.ARN, error) {
 
 // ListQueues lists queues.
 func (c *Catalog) ListQueues(ctx context.Context, _ *rest.Call, in *ListQueues) (*Queues, error) {
-	from, err := after(in.Cursor)
-	if err != nil {
-		return nil, err
-	}
-	now, err := c.Live.Now(ctx)
+	from, now, err := c.begin(ctx, in.Cursor)
 	if err != nil {
 		return nil, err
 	}

@@ -141,11 +141,7 @@ func ParseSubscription(name string) (arn.ARN, error) {
 
 // ListSubscriptions lists subscriptions.
 func (c *Catalog) ListSubscriptions(ctx context.Context, _ *rest.Call, in *ListSubscriptions) (*Subscriptions, error) {
-	from, err := after(in.Cursor)
-	if err != nil {
-		return nil, err
-	}
-	now, err := c.Live.Now(ctx)
+	from, now, err := c.begin(ctx, in.Cursor)
 	if err != nil {
 		return nil, err
 	}

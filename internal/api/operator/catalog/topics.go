@@ -77,11 +77,7 @@ func ParseTopic(name string) (arn.ARN, error) {
 
 // ListTopics lists topics by name.
 func (c *Catalog) ListTopics(ctx context.Context, _ *rest.Call, in *ListTopics) (*Topics, error) {
-	from, err := after(in.Cursor)
-	if err != nil {
-		return nil, err
-	}
-	now, err := c.Live.Now(ctx)
+	from, now, err := c.begin(ctx, in.Cursor)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,18 @@ type commitDelay struct {
 	expectedWaiters atomic.Int32 // how many were answered last, or came while that was being made durable
 	skip            int          // so many commits do not wait for them
 	skipped         int          // so many did not, the last time that no caller came
+	replicated      bool         // a commit costs several machines some milliseconds each
+}
+
+// bounds are how many callers a commit is delayed for at most, and for how long. A commit
+// that goes over a network is worth nearly all of them: it costs as much as many requests,
+// and each that it does not take waits for all of it. Some may have nothing more to ask.
+func (d *commitDelay) bounds() (most int32, wait time.Duration) {
+	if d.replicated {
+		expected := d.expectedWaiters.Load()
+		return expected - expected/replicatedRest, replicatedTime
+	}
+	return delayMaxWaiters, delayTime
 }
 
 // Bounds of awaitMore: from how many expected waiters on a commit is delayed, how many
@@ -22,6 +34,9 @@ const (
 	delayTime       = 500 * time.Microsecond
 	skipMin         = 1
 	skipMax         = 1024
+
+	replicatedRest = 8 // a commit does not wait for one in so many
+	replicatedTime = 3 * time.Millisecond
 )
 
 // awaitMore delays a commit for a moment, so that those who have just been answered
@@ -31,7 +46,8 @@ const (
 // for a while.
 func (j *Journal) awaitMore() {
 	d := &j.delay
-	want := min(d.expectedWaiters.Load(), delayMaxWaiters)
+	most, wait := d.bounds()
+	want := min(d.expectedWaiters.Load(), most)
 	if want < delayMinWaiters {
 		return
 	}
@@ -48,7 +64,7 @@ func (j *Journal) awaitMore() {
 		return
 	}
 	over := make(chan struct{})
-	timer := clock.System.AfterFunc(delayTime, func() { close(over) })
+	timer := clock.System.AfterFunc(wait, func() { close(over) })
 	defer timer.Stop()
 	select {
 	case <-c.enough:

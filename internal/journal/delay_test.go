@@ -33,8 +33,7 @@ func delayed(j *Journal, waiting, later int, after time.Duration) time.Duration 
 	began := clock.System.Now()
 	j.awaitMore()
 	took := clock.System.Now().Sub(began)
-	over := make(chan struct{})
-	clock.System.AfterFunc(after, func() { close(over) })
+	over, _ := clock.After(clock.System, after)
 	<-over
 	close(c.done)
 	j.open = newCommit(c.number + 1)
@@ -120,18 +119,16 @@ func TestExpectedWaiters(t *testing.T) {
 			go stream.Append(true, 0, &b).Wait()
 		}
 		s.Shut()
-		for range 3 {
-			send()
-		}
+		send() // alone: of several the first may go before the others
 		synctest.Wait()
-		for range 2 { // while these are being made durable
+		for range 4 { // while it is being made durable
 			send()
 		}
 		synctest.Wait()
 		s.Open()
 		synctest.Wait()
 		j.Close()
-		if expected = append(expected, j.delay.expectedWaiters.Load()); !slices.Equal(expected, []int32{0, 5, 2}) {
+		if expected = append(expected, j.delay.expectedWaiters.Load()); !slices.Equal(expected, []int32{0, 5, 4}) {
 			t.Errorf("expected are %v", expected)
 		}
 	})
@@ -157,4 +154,28 @@ func TestDelayOfTheSameCommit(t *testing.T) {
 		wait(2 * delayMaxWaiters)
 		close(c.done)
 	})
+}
+
+// TestReplicatedCommitDelay: a commit of several machines waits for most of those who are
+// expected, and for longer.
+func TestReplicatedCommitDelay(t *testing.T) {
+	const many = 8 * delayMaxWaiters
+	for _, c := range []struct {
+		name        string
+		later       int
+		after, want time.Duration
+	}{
+		{"nearly all come", many - many/replicatedRest - 3, 2 * delayTime, 2 * delayTime},
+		{"too few come", many - many/replicatedRest - 4, 2 * delayTime, replicatedTime},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				j := expecting(many)
+				j.delay.replicated = true
+				if got := delayed(j, 3, c.later, c.after); got != c.want {
+					t.Errorf("it took %s, not %s", got, c.want)
+				}
+			})
+		})
+	}
 }

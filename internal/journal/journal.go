@@ -19,7 +19,6 @@ import (
 	"log/slog"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
@@ -35,13 +34,6 @@ const LazyDelay = 4 * time.Millisecond
 // AwaitedDelay bounds how long that is where a caller waits for it, as the disk is slow:
 // as long as it takes a few others to come, but not so long that all callers wait.
 const AwaitedDelay = 250 * time.Microsecond
-
-// A sync that takes longer than SlowSync leaves too little of the 10 ms. For
-// SlowMemory after one, what would be answered before its own sync waits for it.
-const (
-	SlowSync   = 4 * time.Millisecond
-	SlowMemory = 10 * time.Second
-)
 
 // commitRoom is what of a sealed batch is kept for the head and the stream's state, in
 // bytes.
@@ -75,15 +67,14 @@ type Journal struct {
 	options Options
 	store   store.Store
 
-	mu     sync.Mutex // guards what follows
-	open   *Commit    // what is appended goes there
-	flush  *Commit    // is being applied; nil: none is
-	unsync []*Commit  // applied, not yet durable
-	lazy   bool       // the timer for commits without waiting callers is set
-	closed bool
+	mu       sync.Mutex // guards what follows
+	open     *Commit    // what is appended goes there
+	flushing *Commit    // is being applied; nil: none is
+	unsync   []*Commit  // applied, not yet durable
+	lazy     bool       // the timer for commits without waiting callers is set
+	closed   bool
 
-	syncing   atomic.Int64 // UnixNano; when the sync under way began, 0: none is
-	slowUntil atomic.Int64 // UnixNano; until then the disk is taken to be slow
+	pace pace // of the syncs
 
 	applying sync.Mutex // held while commits are applied, in their order
 	durable  sync.Mutex // held while they are made durable
@@ -106,6 +97,7 @@ func Open(o Options) *Journal {
 		options: o, store: o.Store, open: newCommit(1), guard: poison.New(o.Logger, o.Fatal),
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), over: make(chan struct{}),
 	}
+	j.delay.replicated = o.Awaited
 	j.spare.New = func() any { return new(mutation.Batch) }
 	go j.run()
 	return j
@@ -166,7 +158,7 @@ func (j *Journal) signalDue() {
 			due = c.due
 		}
 	}
-	sooner(j.flush)
+	sooner(j.flushing)
 	for _, c := range j.unsync { // what is being synced is none of them
 		sooner(c)
 	}
@@ -217,11 +209,9 @@ func (j *Journal) AwaitUnlessQuick(c *Commit) {
 		j.awaitLazy(c)
 		return
 	}
-	now, since := clock.System.Now().UnixNano(), j.syncing.Load()
-	if hanging := since != 0 && now-since > int64(SlowSync); !hanging && now >= j.slowUntil.Load() {
-		return
+	if !j.pace.quick(clock.System.Now()) {
+		j.awaitLazy(c)
 	}
-	j.awaitLazy(c)
 }
 
 // awaitLazy returns once a lazy commit is durable, which is begun within AwaitedDelay. Of
@@ -254,6 +244,27 @@ func (j *Journal) signal() {
 
 // Flush makes everything appended so far visible in the store.
 func (j *Journal) Flush() {
+	j.flush(func(batches ...*mutation.Batch) error { return j.store.Apply(false, batches...) })
+}
+
+// flushSyncing is Flush that begins to make durable what it applies, and all that was applied before:
+// durable waits for that. It is nil where the store does not do both at once, or there was
+// nothing to apply.
+func (j *Journal) flushSyncing() (durable func() error) {
+	s, ok := j.store.(store.Committer)
+	if !ok {
+		j.Flush()
+		return nil
+	}
+	j.flush(func(batches ...*mutation.Batch) (err error) {
+		durable, err = s.Commit(batches...)
+		return err
+	})
+	return durable
+}
+
+// flush has the open commit applied.
+func (j *Journal) flush(apply func(batches ...*mutation.Batch) error) {
 	j.guard.Lock(&j.applying)
 	defer j.guard.Unlock(&j.applying)
 	j.mu.Lock()
@@ -262,7 +273,7 @@ func (j *Journal) Flush() {
 		j.mu.Unlock()
 		return
 	}
-	j.open, j.flush = newCommit(c.number+1), c
+	j.open, j.flushing = newCommit(c.number+1), c
 	j.mu.Unlock()
 
 	batches := make([]*mutation.Batch, len(c.parts))
@@ -271,7 +282,7 @@ func (j *Journal) Flush() {
 		p.seal(j.options.Observe)
 		batches[i] = p.batch
 	}
-	if err := j.store.Apply(false, batches...); err != nil {
+	if err := apply(batches...); err != nil {
 		j.options.Fatal(err)
 		return
 	}
@@ -282,7 +293,7 @@ func (j *Journal) Flush() {
 		c.parts[i].batch = nil
 	}
 	j.mu.Lock()
-	j.unsync, j.flush = append(j.unsync, c), nil
+	j.unsync, j.flushing = append(j.unsync, c), nil
 	j.mu.Unlock()
 }
 
@@ -290,7 +301,10 @@ func (j *Journal) Flush() {
 func (j *Journal) Sync() {
 	j.guard.Lock(&j.durable)
 	defer j.guard.Unlock(&j.durable)
-	j.Flush()
+	durable := j.flushSyncing()
+	if durable == nil {
+		durable = j.store.Sync
+	}
 	j.mu.Lock()
 	commits := j.unsync
 	j.unsync = nil
@@ -299,18 +313,15 @@ func (j *Journal) Sync() {
 		return
 	}
 	began := clock.System.Now()
-	j.syncing.Store(began.UnixNano())
-	err := j.store.Sync()
-	j.syncing.Store(0)
+	j.pace.begun(began)
+	err := durable()
 	if err != nil {
 		j.options.Fatal(err)
 		return
 	}
 	now := clock.System.Now()
 	took := now.Sub(began)
-	if took > SlowSync {
-		j.slowUntil.Store(now.Add(SlowMemory).UnixNano())
-	}
+	j.pace.ended(now, took)
 	if j.options.Synced != nil {
 		j.options.Synced(took)
 	}

@@ -315,8 +315,7 @@ func TestDamagedStream(t *testing.T) {
 
 // after is a channel that is closed after a while.
 func after(d time.Duration) <-chan struct{} {
-	over := make(chan struct{})
-	clock.System.AfterFunc(d, func() { close(over) })
+	over, _ := clock.After(clock.System, d)
 	return over
 }
 
@@ -331,6 +330,9 @@ func TestOnlyTheJournalWrites(t *testing.T) {
 			return err
 		}
 		name := filepath.ToSlash(strings.TrimPrefix(path, root+string(filepath.Separator)))
+		if name == "internal/server/backup/restore.go" {
+			return nil // it changes a copy, before a server has it
+		}
 		for _, own := range []string{"internal/journal/", "internal/store/", "internal/cluster/", "internal/consume/consumetest/", "internal/shard/shardtest/", "test/"} {
 			if strings.HasPrefix(name, own) {
 				return nil

@@ -75,6 +75,14 @@ type Store interface {
 	Close() error
 }
 
+// Committer is a Store that can apply batches and make them durable side by side.
+type Committer interface {
+	// Commit is Apply, and begins to make the batches, and everything applied before,
+	// durable: durable returns once they are, and is called once. Without any write, and
+	// after a failure, it is nil.
+	Commit(batches ...*mutation.Batch) (durable func() error, err error)
+}
+
 // Stats say how a store that keeps its data on a disk is. Sizes are bytes.
 type Stats struct {
 	DiskBytes                        uint64 // all that it takes

@@ -121,6 +121,29 @@ func (s *Store) Compact(lower, upper []byte, least uint64) error {
 	return s.db.Compact(s.dropped.ctx, lower, upper, false)
 }
 
+// usedLogs is how many logs there may be at most that are kept to be written over.
+const usedLogs = 4
+
+// Forget rewrites the tables of a range, and the logs, so that no file has what was overwritten
+// there or deleted. Files that have it still are removed within a moment.
+func (s *Store) Forget(lower, upper []byte) error {
+	if err := s.Compact(lower, upper, 0); err != nil {
+		return err
+	}
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.using.RUnlock()
+	s.durable.Fresh(true)
+	defer s.durable.Fresh(false)
+	for range usedLogs + 1 { // each begins a log, in place of the oldest of those
+		if err := s.db.Flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // end stops the compactions.
 func (d *dropped) end() {
 	d.tidy.Refuse()

@@ -1,6 +1,7 @@
 package pebble_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"testing"
 	"testing/synctest"
@@ -72,5 +73,57 @@ func TestCloseWithDroppedRange(t *testing.T) {
 		dropPrefix(t, s, 'a')
 		closed(t, s)
 		pass(time.Minute)
+	})
+}
+
+// What was overwritten, and is to be forgotten, is in no file any more: neither in tables nor
+// in logs that are kept to be written over.
+func TestForget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := vfs.NewMem()
+		s := open(t, "data", options(t, fs))
+		defer closed(t, s)
+		secret := make([]byte, 64)
+		incompressible(secret)
+		put := func(key string, value []byte) {
+			t.Helper()
+			b := new(mutation.Batch)
+			b.Set([]byte(key), value)
+			if err := s.Apply(true, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		holding := func() (files []string) {
+			t.Helper()
+			names, err := fs.List("data")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range names {
+				if bytes.Contains(contents(t, fs, fs.PathJoin("data", name)), secret) {
+					files = append(files, name)
+				}
+			}
+			return files
+		}
+		put("key", secret)
+		put("other", []byte("kept"))
+		if len(holding()) == 0 {
+			t.Fatal("no file has the secret: the test proves nothing")
+		}
+		put("key", []byte("the next"))
+		if err := s.Forget([]byte("key"), []byte("kez")); err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Minute)
+		synctest.Wait()
+		if files := holding(); len(files) > 0 {
+			t.Errorf("it is in %v still", files)
+		}
+		for key, want := range map[string]string{"key": "the next", "other": "kept"} {
+			if value, ok, err := s.Get(nil, []byte(key)); err != nil || !ok || string(value) != want {
+				t.Errorf("%s: %q, %t, %v", key, value, ok, err)
+			}
+		}
 	})
 }

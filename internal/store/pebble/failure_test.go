@@ -56,7 +56,21 @@ func isEither(op errorfs.Op) bool { return isTable(op) || isValues(op) }
 // After a failure of the write-ahead log the process must end: nothing is
 // acknowledged, and nothing is served, that may not be on disk.
 func TestLogFailureIsFatal(t *testing.T) {
-	for name, kind := range map[string]errorfs.OpKind{"Sync": errorfs.OpFileSyncData, "Write": errorfs.OpFileWrite} {
+	apply := func(s *pebble.Store, b *mutation.Batch) error { return s.Apply(true, b) }
+	commit := func(s *pebble.Store, b *mutation.Batch) error {
+		durable, err := s.Commit(b)
+		if err != nil {
+			return err
+		}
+		return durable()
+	}
+	for name, c := range map[string]struct {
+		kind  errorfs.OpKind
+		write func(s *pebble.Store, b *mutation.Batch) error
+	}{
+		"Sync": {errorfs.OpFileSyncData, apply}, "Write": {errorfs.OpFileWrite, apply},
+		"Sync of Commit": {errorfs.OpFileSyncData, commit}, "Write of Commit": {errorfs.OpFileWrite, commit},
+	} {
 		t.Run(name, func(t *testing.T) {
 			disk := new(faulty)
 			mem := vfs.NewCrashableMem()
@@ -73,12 +87,12 @@ func TestLogFailureIsFatal(t *testing.T) {
 				t.Fatal(err)
 			}
 			disk.set(func(op errorfs.Op) error {
-				if isLog(op) && op.Kind == kind {
+				if isLog(op) && op.Kind == c.kind {
 					return syscall.EIO
 				}
 				return nil
 			})
-			if err := s.Apply(true, storetest.Sets("lost", "1")); !errors.Is(err, syscall.EIO) {
+			if err := c.write(s, storetest.Sets("lost", "1")); !errors.Is(err, syscall.EIO) {
 				t.Errorf("Apply with a broken log: %v", err)
 			}
 			for call, err := range map[string]error{
@@ -90,6 +104,7 @@ func TestLogFailureIsFatal(t *testing.T) {
 				"Iter":          func() error { _, err := s.Iter(nil, nil); return err }(),
 				"Apply(sync)":   s.Apply(true, storetest.Sets("later", "1")),
 				"Apply nothing": s.Apply(true),
+				"Commit":        commit(s, storetest.Sets("later", "1")),
 			} {
 				if !errors.Is(err, syscall.EIO) {
 					t.Errorf("%s after the failure: %v", call, err)

@@ -100,8 +100,7 @@ func (f *smallFile) Write(p []byte) (int, error) {
 
 // pass waits for d of a synctest bubble's time.
 func pass(d time.Duration) {
-	over := make(chan struct{})
-	clock.System.AfterFunc(d, func() { close(over) })
+	over, _ := clock.After(clock.System, d)
 	<-over
 }
 

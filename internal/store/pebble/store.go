@@ -59,7 +59,10 @@ type Store struct {
 	closed bool
 }
 
-var _ store.Store = (*Store)(nil)
+var (
+	_ store.Store     = (*Store)(nil)
+	_ store.Committer = (*Store)(nil)
+)
 
 // enter begins a call; unless it fails, s.using.RUnlock ends the call.
 func (s *Store) enter() error {
@@ -158,6 +161,57 @@ func (s *Store) Apply(sync bool, batches ...*mutation.Batch) error {
 		return err
 	}
 	defer s.using.RUnlock()
+	pb, err := s.apply(batches, func(pb *pebble.Batch) error {
+		if sync {
+			return pb.Commit(pebble.Sync)
+		}
+		return pb.Commit(pebble.NoSync)
+	})
+	switch {
+	case err != nil:
+		return err
+	case pb == nil && sync:
+		return s.sync()
+	case pb == nil:
+		return nil
+	case sync:
+		s.reached(pb)
+	}
+	return pb.Close()
+}
+
+// Commit implements store.Committer. The log is written and synced by Pebble's own
+// goroutine, while the caller's puts the writes into the memtable.
+func (s *Store) Commit(batches ...*mutation.Batch) (durable func() error, err error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.using.RUnlock()
+	pb, err := s.apply(batches, func(pb *pebble.Batch) error { return s.db.ApplyNoSyncWait(pb, pebble.Sync) })
+	if pb == nil || err != nil {
+		return nil, err
+	}
+	return func() error {
+		if err := s.enter(); err != nil {
+			return err
+		}
+		defer s.using.RUnlock()
+		if err := s.guarded(pb.SyncWait); err != nil {
+			return err
+		}
+		s.reached(pb)
+		return pb.Close()
+	}, nil
+}
+
+// reached notes that a batch is durable.
+func (s *Store) reached(pb *pebble.Batch) {
+	s.durable.Reached(uint64(pb.SeqNum()) + uint64(pb.Count()) - 1)
+}
+
+// apply makes batches one of Pebble's, which the caller closes, and has it committed. It
+// is nil if there is nothing to write.
+func (s *Store) apply(batches []*mutation.Batch, commit func(*pebble.Batch) error) (*pebble.Batch, error) {
 	s.admit()
 	s.repairs.writing.RLock()
 	defer s.repairs.writing.RUnlock()
@@ -169,38 +223,38 @@ func (s *Store) Apply(sync bool, batches ...*mutation.Batch) error {
 		ranges = ranges || b.Ranges()
 	}
 	if count == 0 {
-		if sync {
-			return s.sync()
-		}
-		return nil
+		return nil, nil
 	}
 	s.note(count, deletes)
-	o := pebble.NoSync
-	if sync {
-		o = pebble.Sync
-	}
+	var pb *pebble.Batch
 	if ranges {
-		return s.applyRanges(batches, o)
-	}
-	// The memory is Pebble's, which keeps that of a batch for a later one: more of
-	// them fit each other by powers of two.
-	pb := s.db.NewBatchWithSize(1<<bits.Len(uint(batchHeader+size)), pebble.WithMaxRetainedSizeBytes(maxRetained))
-	repr := pb.Repr()
-	for _, b := range batches {
-		repr = b.AppendTo(repr)
-	}
-	binary.LittleEndian.PutUint32(repr[batchHeader-4:], uint32(count))
-	if err := pb.SetRepr(repr); err != nil {
-		return errors.Join(err, pb.Close()) // corrupt: nothing was written
+		pb = s.db.NewBatch()
+		for _, b := range batches {
+			if err := b.Each(func(op mutation.Op, key, value []byte) error { return add(pb, op, key, value) }); err != nil {
+				return nil, errors.Join(err, pb.Close()) // corrupt: nothing was written
+			}
+		}
+	} else {
+		// The memory is Pebble's, which keeps that of a batch for a later one: more of
+		// them fit each other by powers of two.
+		pb = s.db.NewBatchWithSize(1<<bits.Len(uint(batchHeader+size)), pebble.WithMaxRetainedSizeBytes(maxRetained))
+		repr := pb.Repr()
+		for _, b := range batches {
+			repr = b.AppendTo(repr)
+		}
+		binary.LittleEndian.PutUint32(repr[batchHeader-4:], uint32(count))
+		if err := pb.SetRepr(repr); err != nil {
+			return nil, errors.Join(err, pb.Close()) // corrupt: nothing was written
+		}
 	}
 	s.reclaim.applied.Add(1)
-	if err := s.commit(pb, o); err != nil {
-		return err
+	if err := s.guarded(func() error { return commit(pb) }); err != nil {
+		return nil, err
 	}
-	if sync {
-		s.durable.Reached(uint64(pb.SeqNum()) + uint64(count) - 1)
+	if ranges {
+		s.dropRanges(batches)
 	}
-	return pb.Close()
+	return pb, nil
 }
 
 // maxRetained bounds the memory of a batch that is kept for a later one, in bytes.
@@ -216,23 +270,7 @@ var _ = [1]struct{}{}[(pebble.InternalKeyKindSet^pebble.InternalKeyKind(mutation
 	(pebble.InternalKeyKindDelete^pebble.InternalKeyKind(mutation.Delete))|
 	(pebble.InternalKeyKindSingleDelete^pebble.InternalKeyKind(mutation.SingleDelete))]
 
-// applyRanges is Apply for batches with ranges, which are not the store's when
-// they are empty, and are tidied up when not.
-func (s *Store) applyRanges(batches []*mutation.Batch, o *pebble.WriteOptions) error {
-	pb := s.db.NewBatch()
-	for _, b := range batches {
-		if err := b.Each(func(op mutation.Op, key, value []byte) error { return add(pb, op, key, value) }); err != nil {
-			return errors.Join(err, pb.Close()) // corrupt: nothing was written
-		}
-	}
-	s.reclaim.applied.Add(1)
-	if err := s.commit(pb, o); err != nil {
-		return err
-	}
-	s.dropRanges(batches)
-	return pb.Close()
-}
-
+// add adds a write to a batch. Ranges that are empty are not the store's.
 func add(pb *pebble.Batch, op mutation.Op, key, value []byte) error {
 	switch op {
 	case mutation.Set:

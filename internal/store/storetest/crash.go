@@ -58,7 +58,11 @@ func testCrashHistory(t *testing.T, empty func() Disk) {
 				m.apply(rt, last)
 				states = append(states, m)
 				sync := rapid.Bool().Draw(rt, "sync")
-				if err := s.Apply(sync, append(batches, last)...); err != nil {
+				write := s.Apply
+				if rapid.Bool().Draw(rt, "commit") {
+					write = func(sync bool, batches ...*mutation.Batch) error { return commit(s, sync, batches...) }
+				}
+				if err := write(sync, append(batches, last)...); err != nil {
 					rt.Fatalf("Apply: %v", err)
 				}
 				if sync {
@@ -97,6 +101,20 @@ func testCrashHistory(t *testing.T, empty func() Disk) {
 	})
 }
 
+// commit is Apply by Commit, where a store has that. Without sync nobody waits until the
+// batches are durable.
+func commit(s store.Store, sync bool, batches ...*mutation.Batch) error {
+	c, ok := s.(store.Committer)
+	if !ok {
+		return s.Apply(sync, batches...)
+	}
+	durable, err := c.Commit(batches...)
+	if err != nil || durable == nil || !sync {
+		return err
+	}
+	return durable()
+}
+
 func counter(t TB, r store.Reader) int {
 	t.Helper()
 	v, ok, err := r.Get(nil, []byte(counterKey))
@@ -133,7 +151,11 @@ func testCrashConcurrent(t *testing.T, empty func() Disk) {
 				tail := Sets(fmt.Sprintf("tail %d", w), strconv.FormatInt(i, 10))
 				tail.Set(fmt.Appendf(nil, "filler %d %d", w, i), filler)
 				durable := i%3 == 0
-				if err := s.Apply(durable, head, tail); err != nil {
+				write := s.Apply
+				if w%2 == 1 {
+					write = func(sync bool, batches ...*mutation.Batch) error { return commit(s, sync, batches...) }
+				}
+				if err := write(durable, head, tail); err != nil {
 					t.Errorf("Apply: %v", err)
 					return
 				}

@@ -348,7 +348,11 @@ func testHistory(t *testing.T, e Engine) {
 					m.apply(rt, b)
 					batches = append(batches, b)
 				}
-				if err := s.Apply(rapid.Bool().Draw(rt, "sync"), batches...); err != nil {
+				write := s.Apply
+				if rapid.Bool().Draw(rt, "commit") {
+					write = func(sync bool, batches ...*mutation.Batch) error { return commit(s, sync, batches...) }
+				}
+				if err := write(rapid.Bool().Draw(rt, "sync"), batches...); err != nil {
 					rt.Fatalf("Apply: %v", err)
 				}
 			},
@@ -449,6 +453,7 @@ func testUseAfterClose(t *testing.T, e Engine) {
 		"Iter":          iterErr,
 		"Apply":         s.Apply(false, Sets("a", "2")),
 		"Apply(sync)":   s.Apply(true, Sets("a", "2")),
+		"Commit":        commit(s, true, Sets("a", "2")),
 		"Sync":          s.Sync(),
 		"Checkpoint":    s.Checkpoint(filepath.Join(t.TempDir(), "c")),
 		"Snapshot.Get":  viewErr,
@@ -474,7 +479,7 @@ func testCloseDuringUse(t *testing.T, e Engine) {
 
 func closeDuringUse(t *testing.T, s store.Store) {
 	var users sync.WaitGroup
-	started := make(chan struct{}, 3)
+	started := make(chan struct{}, 4)
 	until := func(call func() error) {
 		users.Go(func() {
 			for first := true; ; first = false {
@@ -491,6 +496,7 @@ func closeDuringUse(t *testing.T, s store.Store) {
 		})
 	}
 	until(func() error { return s.Apply(false, Sets("a", "1")) })
+	until(func() error { return commit(s, true, Sets("b", "1")) })
 	until(s.Sync)
 	until(func() error { _, _, err := s.Get(nil, []byte("a")); return err })
 	for range cap(started) {

@@ -28,6 +28,7 @@ type FS struct {
 	log    *slog.Logger
 	format uint32 // of the directory
 
+	fresh    atomic.Bool   // see Fresh
 	sequence atomic.Uint64 // of the latest write that is known to be durable
 	changed  atomic.Bool   // since the timer was set
 
@@ -99,8 +100,18 @@ func (d *FS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, erro
 	return d.track(name, f), err
 }
 
+// Fresh has files that are no longer needed removed, and others made in their place, rather
+// than written over: what they hold is to be gone.
+func (d *FS) Fresh(on bool) { d.fresh.Store(on) }
+
 // ReuseForWrite implements vfs.FS.
 func (d *FS) ReuseForWrite(old, name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	if d.fresh.Load() {
+		if err := d.Remove(old); err != nil {
+			return nil, err
+		}
+		return d.Create(name, category)
+	}
 	f, err := d.FS.ReuseForWrite(old, name, category)
 	if err == nil {
 		d.forget(old)

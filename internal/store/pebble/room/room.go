@@ -335,9 +335,8 @@ func (k *kept) wait() {
 	if left <= 0 {
 		return
 	}
-	over := make(chan struct{})
-	timer := clock.System.AfterFunc(left, func() { close(over) })
-	defer timer.Stop()
+	over, stop := clock.After(clock.System, left)
+	defer stop()
 	select {
 	case <-over:
 	case <-again:

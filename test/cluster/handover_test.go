@@ -6,22 +6,22 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"godwit.dev/godwit/test/programs"
 )
 
 // TestHandOver: nodes hand over to each other while clients work, and no request fails of
-// clients that try again as SDKs do, up to ten times.
+// clients that try again as SDKs do by themselves. The processes stay, and follow.
 func TestHandOver(t *testing.T) {
 	programs.Allow(t)
 	c := start(t, freePorts(t), t.TempDir())
-	c.attempts = 10 // the node that has handed over starts again
-	c.eventually("all nodes follow", status.whole)
+	whole := c.eventually("all nodes follow", status.whole)
 	l := newLoad(t, c)
 	var receiving sync.WaitGroup
 	l.receivers(t, &receiving)
-	for range 3 {
+	for range 6 {
 		owner := c.eventually("all nodes are back", status.whole).serving()
 		before := l.count()
 		c.eventually("clients work", func(status) bool { return l.count() > before+20 })
@@ -32,11 +32,15 @@ func TestHandOver(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 		t.Logf("%s", out)
-		c.eventually("its process has ended", func(s status) bool {
-			return !slices.ContainsFunc(s.Nodes, func(n nodeStatus) bool { return n.PID == owner.PID })
+		c.eventually("it follows", func(s status) bool {
+			return slices.ContainsFunc(s.Nodes, func(n nodeStatus) bool { return n.PID == owner.PID && n.State == "following" })
 		})
 	}
-	c.eventually("all nodes are back", status.whole)
+	for i, n := range c.eventually("all nodes are back", status.whole).Nodes {
+		if n.PID != whole.Nodes[i].PID {
+			t.Errorf("the process of node %s has ended", n.Name)
+		}
+	}
 	l.settle(t, &receiving)
 	if l.uncertain > 0 {
 		t.Errorf("%d sends failed: %v", l.uncertain, l.failures)
@@ -52,4 +56,30 @@ func TestHandOver(t *testing.T) {
 func (b *books) count() (n int) {
 	b.note(func() { n = len(b.acked) })
 	return n
+}
+
+// TestRollingRestart: every node is stopped in an orderly way and started again, one after
+// the other, while clients work, and no request fails of clients that try again as SDKs do,
+// up to ten times: those of a node that is down have no other address.
+func TestRollingRestart(t *testing.T) {
+	programs.Allow(t)
+	c := start(t, freePorts(t), t.TempDir())
+	c.attempts = 10
+	whole := c.eventually("all nodes follow", status.whole)
+	l := newLoad(t, c)
+	var receiving sync.WaitGroup
+	l.receivers(t, &receiving)
+	for i := range whole.Nodes {
+		n := c.eventually("all nodes are back", status.whole).Nodes[i]
+		before := l.count()
+		c.eventually("clients work", func(status) bool { return l.count() > before+20 })
+		_ = syscall.Kill(n.PID, syscall.SIGTERM)
+		c.eventually("its process is another", func(s status) bool {
+			return s.whole() && !slices.ContainsFunc(s.Nodes, func(m nodeStatus) bool { return m.PID == n.PID })
+		})
+	}
+	l.settle(t, &receiving)
+	if l.uncertain > 0 {
+		t.Errorf("%d sends failed: %v", l.uncertain, l.failures)
+	}
 }

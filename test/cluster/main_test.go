@@ -146,6 +146,7 @@ type nodeStatus struct {
 	PID              int
 	Number, Lag      uint64
 	Needs            uint64
+	Fresh            bool
 }
 
 type status struct {

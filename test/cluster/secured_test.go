@@ -29,6 +29,7 @@ type machines struct {
 	dir     string
 	port    int
 	running map[string]*exec.Cmd
+	args    func(node string) []string // more of them; nil: none
 	out     output
 	key     struct{ AccessKeyID, SecretAccessKey string }
 }
@@ -80,6 +81,9 @@ func (m *machines) start(node string) {
 	cmd := exec.Command(binary, "serve", "--config", m.path("godwit.yaml"), "--data", m.path("data-"+node),
 		"--listen", fmt.Sprintf("127.0.0.1:%d", m.clients(node)), "--log-level", "info",
 		"--cluster-peers", m.list(), "--node", node, "--cluster-dir", m.path("identity-"+node))
+	if m.args != nil {
+		cmd.Args = append(cmd.Args, m.args(node)...)
+	}
 	cmd.Stdout, cmd.Stderr = &m.out, &m.out
 	if err := cmd.Start(); err != nil {
 		m.t.Fatal(err)
@@ -156,18 +160,7 @@ func TestSecured(t *testing.T) {
 			t.Logf("what the nodes told:\n%s", m.out.String())
 		}
 	})
-	m.must("cluster", "init", "--dir", m.path("identity-a"), "--node", "a")
-	m.start("a")
-	m.eventually("the first node answers", func(s status) bool { return len(s.Nodes) == 3 })
-	for _, node := range []string{"b", "c"} {
-		token := m.must("cluster", "token", "--dir", m.path("identity-a"), "--node", node)
-		m.must("cluster", "join", "--dir", m.path("identity-"+node), "--node", node, "--from", fmt.Sprintf("127.0.0.1:%d", m.peers("a")), "--token", token)
-		if _, err := m.godwit("cluster", "join", "--dir", m.path("again-"+node), "--node", node, "--from", fmt.Sprintf("127.0.0.1:%d", m.peers("a")), "--token", token); err == nil {
-			t.Error("a token is of use twice")
-		}
-		m.start(node)
-	}
-	m.eventually("all nodes follow", status.whole)
+	m.join()
 
 	secret := m.key.SecretAccessKey
 	out, err := m.client("a", secret).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("kept")})
@@ -203,6 +196,23 @@ func TestSecured(t *testing.T) {
 			delete(want, *message.Body)
 		}
 	}
+}
+
+// join makes the nodes' certificates and starts them.
+func (m *machines) join() {
+	m.t.Helper()
+	m.must("cluster", "init", "--dir", m.path("identity-a"), "--node", "a")
+	m.start("a")
+	m.eventually("the first node answers", func(s status) bool { return len(s.Nodes) == 3 })
+	for _, node := range []string{"b", "c"} {
+		token := m.must("cluster", "token", "--dir", m.path("identity-a"), "--node", node)
+		m.must("cluster", "join", "--dir", m.path("identity-"+node), "--node", node, "--from", fmt.Sprintf("127.0.0.1:%d", m.peers("a")), "--token", token)
+		if _, err := m.godwit("cluster", "join", "--dir", m.path("again-"+node), "--node", node, "--from", fmt.Sprintf("127.0.0.1:%d", m.peers("a")), "--token", token); err == nil {
+			m.t.Error("a token is of use twice")
+		}
+		m.start(node)
+	}
+	m.eventually("all nodes follow", status.whole)
 }
 
 // strangers asks, at the port that a node has for peers, what only peers may.

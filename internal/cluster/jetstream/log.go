@@ -49,6 +49,7 @@ type Log struct {
 var (
 	_ replog.Log    = (*Log)(nil)
 	_ replog.Leaver = (*Log)(nil)
+	_ replog.Keeper = (*Log)(nil)
 )
 
 // appending is an append whose answer is waited for.
@@ -170,6 +171,27 @@ const (
 	leaveLook = 5 * time.Millisecond // how often it is looked whether there is another leader
 	leaveAsk  = time.Second          // how long for, before it is asked for once more
 )
+
+// Whole implements replog.Keeper.
+func (l *Log) Whole(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	info, err := l.stream.Info(ctx)
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+	case info.Config.Replicas == 1 || info.Cluster == nil:
+		return true, nil
+	case info.Cluster.Leader == l.node:
+		return true, nil
+	}
+	for _, r := range info.Cluster.Replicas {
+		if r.Name == l.node {
+			return r.Current && !r.Offline && r.Lag == 0, nil
+		}
+	}
+	return false, nil
+}
 
 // Size implements replog.Log.
 func (l *Log) Size(ctx context.Context) (bytes uint64, err error) {

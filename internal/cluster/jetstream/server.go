@@ -199,15 +199,7 @@ func (s *Server) Log(ctx context.Context, cell uint16) (*Log, error) {
 
 // pause waits for a while, or for the end of ctx.
 func pause(ctx context.Context, d time.Duration) error {
-	over := make(chan struct{})
-	timer := clock.System.AfterFunc(d, func() { close(over) })
-	defer timer.Stop()
-	select {
-	case <-over:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	return clock.Wait(ctx, clock.System, d)
 }
 
 // logger tells what the server has to say, in the words of its own.

@@ -42,8 +42,13 @@ type Options struct {
 	// Lease is how long an owner may be silent before others try to take over; 0: 1.5 s.
 	Lease time.Duration
 	// Own is called once the process owns the cell and has all of it. It starts what
-	// serves.
+	// serves, and gives up when ctx ends.
 	Own func(ctx context.Context, o *replica.Owner) error
+	// Disown is called after Own, once the owner has stepped down, and returns when nothing
+	// of what Own has started runs any more. The node follows again then. Until then what
+	// serves reads and writes a store of its own (replica.OwnerOptions.Detach). May be nil:
+	// Run ends where the owner steps down.
+	Disown func(o *replica.Owner, reason error) error
 	// MayFound reports that the cell may begin with nothing: no other node has anything of
 	// it. It is asked before the first takeover. May be nil: it may.
 	MayFound func(ctx context.Context) bool
@@ -70,6 +75,8 @@ type Node struct {
 	log     Extent
 	changed chan struct{} // closed when who owns the cell changes, or serves
 	fail    context.CancelCauseFunc
+
+	holding chan struct{} // has a token from before Own is called until Disown has returned
 }
 
 // Open opens a node's replica.
@@ -81,7 +88,7 @@ func Open(o Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Node{options: o, replica: r, heard: clock.System.Now(), behind: true, changed: make(chan struct{})}, nil
+	return &Node{options: o, replica: r, heard: clock.System.Now(), behind: true, changed: make(chan struct{}), holding: make(chan struct{}, 1)}, nil
 }
 
 // State is how a node stands.
@@ -92,6 +99,7 @@ type State struct {
 	Durable uint64 // the position up to which the local disk has them
 	Process string // what the log calls this process: HandOver of another one takes it
 	Own     bool   // this process is the owner
+	Leaving bool   // it was, and what served is being stopped
 	Serving bool   // and serves
 	Behind  bool   // the replica does not have all yet that the log had at the start
 	Log     Extent // as of some seconds ago
@@ -110,9 +118,10 @@ func (n *Node) State() (s State, changed <-chan struct{}) {
 	defer n.mu.Unlock()
 	f := n.replica.Fence()
 	name, _, _ := strings.Cut(f.Owner, "/")
+	own := n.owner != nil && n.owner.Epoch() == f.Epoch
 	return State{
 		Owner: name, Epoch: f.Epoch, Number: f.Number, Durable: n.durable,
-		Own: n.owner != nil && n.owner.Epoch() == f.Epoch, Serving: n.serving && n.owner.Failed() == nil, Behind: n.behind,
+		Own: own, Leaving: n.owner != nil && !own, Serving: n.serving && n.owner.Failed() == nil, Behind: n.behind,
 		Log: n.log, Process: n.identity(),
 	}, n.changed
 }
@@ -225,19 +234,66 @@ func (n *Node) taken(ctx context.Context, rec *record.Record) {
 		n.change(func() {})
 		return
 	}
-	owner, err := n.replica.Own(rec.Epoch, replica.OwnerOptions{Log: n.options.Log, Failed: n.failed})
+	detach := n.options.Disown != nil
+	steppedDown := make(chan error, 1)
+	owner, err := n.replica.Own(rec.Epoch, replica.OwnerOptions{Log: n.options.Log, Detach: detach, Failed: func(err error) {
+		if !detach || errors.Is(err, store.ErrDamaged) {
+			n.failed(err)
+		}
+		steppedDown <- err
+	}})
 	if err != nil {
 		n.failed(err)
 		return
 	}
-	n.change(func() { n.owner = owner })
-	go func() {
-		if err := n.options.Own(ctx, owner); err != nil {
-			n.failed(fmt.Errorf("the cell cannot be served: %w", err))
+	n.change(func() { n.owner, n.serving = owner, false })
+	go n.hold(ctx, owner, steppedDown)
+}
+
+// hold has the cell served until the owner steps down, and what serves stopped then.
+func (n *Node) hold(ctx context.Context, owner *replica.Owner, steppedDown <-chan error) {
+	n.holding <- struct{}{} // what served an epoch before is stopped first
+	defer func() { <-n.holding }()
+	starting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	started := make(chan error, 1)
+	go func() { started <- n.options.Own(starting, owner) }()
+	var reason, err error
+	select {
+	case err = <-started:
+	case reason = <-steppedDown:
+		cancel(reason)
+		err = <-started
+	}
+	if err != nil && reason == nil && owner.Failed() == nil {
+		n.failed(fmt.Errorf("the cell cannot be served: %w", err))
+		return
+	}
+	if err == nil && reason == nil {
+		n.change(func() { n.serving = n.owner == owner })
+	}
+	if reason == nil {
+		select {
+		case reason = <-steppedDown:
+		case <-ctx.Done():
 			return
 		}
-		n.change(func() { n.serving = true })
-	}()
+	}
+	if n.options.Disown == nil {
+		return // Run has ended
+	}
+	if err == nil {
+		if err := n.options.Disown(owner, reason); err != nil {
+			n.failed(errors.Join(reason, err))
+			return
+		}
+	}
+	n.change(func() {
+		if n.owner == owner {
+			n.owner, n.serving = nil, false
+			n.heard = clock.System.Now() // others may try first
+		}
+	})
 }
 
 // change changes something that those wait for who forward requests.
@@ -269,7 +325,7 @@ var ErrNotOwner = errors.New("the process does not own the cell")
 // replaced. Errors: ErrNotOwner, the context's.
 func (n *Node) HandOver(ctx context.Context, to string) error {
 	owner := n.Owner()
-	if owner == nil {
+	if owner == nil || owner.Failed() != nil {
 		return ErrNotOwner
 	}
 	epoch := owner.Epoch() + 1
@@ -340,12 +396,12 @@ func (n *Node) stand() func(context.Context) {
 
 // beat lets the others hear of an owner that has nothing else to say.
 func (n *Node) beat(ctx context.Context) {
-	if o := n.Owner(); o != nil {
+	if o := n.Owner(); o != nil && o.Failed() == nil {
 		n.mu.Lock()
 		silent := clock.System.Now().Sub(n.heard)
 		n.mu.Unlock()
 		if silent >= n.options.Lease/4 {
-			_ = o.Confirm(ctx) // a failure ends Run
+			_ = o.Confirm(ctx) // a failure has it step down
 		}
 	}
 }
@@ -403,13 +459,5 @@ func (n *Node) every(ctx context.Context, d time.Duration, f func(context.Contex
 
 // pause waits for a while; false: ctx has ended.
 func (n *Node) pause(ctx context.Context, d time.Duration) bool {
-	over := make(chan struct{})
-	timer := clock.System.AfterFunc(d, func() { close(over) })
-	defer timer.Stop()
-	select {
-	case <-over:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return clock.Wait(ctx, clock.System, d) == nil
 }

@@ -90,8 +90,7 @@ func (p *process) state() node.State {
 
 // pass lets time pass, and what it sets off settle.
 func pass(d time.Duration) {
-	over := make(chan struct{})
-	clock.System.AfterFunc(d, func() { close(over) })
+	over, _ := clock.After(clock.System, d)
 	<-over
 	synctest.Wait()
 }
@@ -456,6 +455,108 @@ func TestTrimmedLog(t *testing.T) {
 		p := run(t, log, 0, nil)
 		pass(time.Second)
 		if f := p.failures(); len(f) != 1 || !errors.Is(f[0], replog.ErrTrimmed) {
+			t.Errorf("failed with %v", f)
+		}
+	})
+}
+
+// disowning is a Disown that writes behind the end, and returns once it may be through.
+func disowning(through <-chan struct{}) func(*node.Options) {
+	return func(o *node.Options) {
+		o.Disown = func(owner *replica.Owner, reason error) error {
+			if owner.Failed() == nil || reason == nil {
+				return errors.New("it owns the cell still")
+			}
+			if through != nil {
+				<-through
+			}
+			b := new(mutation.Batch)
+			b.Set([]byte("late"), []byte("v"))
+			return errors.Join(owner.Apply(true, b), owner.Close())
+		}
+	}
+}
+
+// Who has handed the cell over stops what served, follows, and may own it again.
+func TestThereAndBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := simulated.New()
+		through := make(chan struct{})
+		ps := []*process{run(t, log, 0, disowning(through)), run(t, log, 1, disowning(nil))}
+		pass(2 * lease)
+		expect(t, "n0", 1, ps...)
+		handOver := func(from, to int) {
+			t.Helper()
+			if err := ps[from].HandOver(t.Context(), ps[to].state().Process); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		handOver(0, 1)
+		if s := ps[0].state(); s.Own || s.Serving || !s.Leaving {
+			t.Errorf("while what served is being stopped: %+v", s)
+		}
+		handOver(1, 0) // before that is through
+		if s := ps[0].state(); !s.Own || s.Serving || s.Leaving || len(ps[0].owned) != 1 {
+			t.Errorf("owner again, while what served is being stopped: %+v", s)
+		}
+		close(through)
+		synctest.Wait()
+		expect(t, "n0", 3, ps...)
+		for range 5 {
+			handOver(0, 1)
+			handOver(1, 0)
+		}
+		expect(t, "n0", 13, ps...)
+		for i, p := range ps {
+			if f := p.failures(); len(f) > 0 {
+				t.Errorf("node %d: %v", i, f)
+			}
+			if _, ok, err := p.store.Get(nil, []byte("late")); ok || err != nil {
+				t.Errorf("node %d has what was written behind the end, %v", i, err)
+			}
+		}
+		if s := ps[1].state(); s.Leaving || ps[1].Owner() != nil {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// An owner that is cut off goes on as a follower once it hears of the next.
+func TestOwnerFollowsAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := simulated.New()
+		ps := []*process{run(t, log, 0, disowning(nil)), run(t, log, 1, disowning(nil))}
+		pass(2 * lease)
+		ps[0].way.Cut(true)
+		pass(3 * lease)
+		ps[0].way.Cut(false)
+		pass(lease)
+		expect(t, "n1", 2, ps...)
+		if f := ps[0].failures(); len(f) > 0 || ps[0].Owner() != nil {
+			t.Errorf("who was replaced: %v", f)
+		}
+		ps[1].end()
+		pass(3 * lease)
+		if s := ps[0].state(); s.Owner != "n0" || s.Epoch != 3 || !s.Serving {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// What does not end ends the process.
+func TestNotDisowned(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, reason := simulated.New(), errors.New("it hangs")
+		ps := []*process{
+			run(t, log, 0, func(o *node.Options) { o.Disown = func(*replica.Owner, error) error { return reason } }), run(t, log, 1, nil),
+		}
+		pass(2 * lease)
+		if err := ps[0].HandOver(t.Context(), ps[1].state().Process); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if f := ps[0].failures(); len(f) != 1 || !errors.Is(f[0], reason) {
 			t.Errorf("failed with %v", f)
 		}
 	})

@@ -50,10 +50,13 @@ func (hs holes) end(key []byte) (end []byte) {
 type Store struct {
 	base store.Store
 
+	closing sync.RWMutex // held by readers of snapshots of frozen; taken before mu
+
 	mu      sync.RWMutex
 	tree    *tree // copied on write: a copy is a view
 	holes   holes // never changed in place
 	pending []unit
+	frozen  store.Snapshot // what is read of the committed store; nil: the store itself
 	closed  bool
 }
 
@@ -118,12 +121,30 @@ func (s *Store) write(u *unit, op mutation.Op, key, value []byte) error {
 	return nil
 }
 
+// Freeze has readers see the committed store as it is now, whatever is written to it from
+// now on, with all that is under way over it for good. Close gives up what that holds.
+func (s *Store) Freeze() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed && s.frozen == nil {
+		s.frozen = s.base.Snapshot()
+	}
+}
+
+// reader is the committed store as readers see it.
+func (s *Store) reader() store.Reader {
+	if s.frozen != nil {
+		return s.frozen
+	}
+	return s.base
+}
+
 // Settle has commit bring the units up to a number into the committed store, and takes
 // them out of the overlay: no reader sees the one without the other.
 func (s *Store) Settle(number uint64, commit func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := commit(); err != nil {
+	if err := commit(); err != nil || s.frozen != nil {
 		return err
 	}
 	for len(s.pending) > 0 && s.pending[0].number <= number {
@@ -150,7 +171,7 @@ func (s *Store) Get(dst, key []byte) (value []byte, ok bool, err error) {
 	if s.closed {
 		return dst, false, store.ErrClosed
 	}
-	return get(s.tree, s.holes, s.base, dst, key)
+	return get(s.tree, s.holes, s.reader(), dst, key)
 }
 
 func get(t *tree, hs holes, base store.Reader, dst, key []byte) (value []byte, ok bool, err error) {
@@ -173,7 +194,7 @@ func (s *Store) Iter(lower, upper []byte) (store.Iterator, error) {
 	if s.closed {
 		return nil, store.ErrClosed
 	}
-	return iter(s.view(), s.holes, s.base, lower, upper)
+	return iter(s.view(), s.holes, s.reader(), lower, upper)
 }
 
 // view is the tree as it is now; nil: it is empty.
@@ -200,16 +221,30 @@ func (s *Store) Snapshot() store.Snapshot {
 	if s.closed {
 		return closed{}
 	}
-	return &snapshot{over: s, tree: s.tree.Copy(), holes: s.holes, base: s.base.Snapshot()}
+	v := &snapshot{over: s, tree: s.tree.Copy(), holes: s.holes}
+	if v.base = s.frozen; s.frozen == nil {
+		v.base, v.own = s.base.Snapshot(), true
+	}
+	return v
 }
 
 type snapshot struct {
 	over  *Store
 	base  store.Snapshot
+	own   bool // base is its own to close; else the store may close it under it
 	holes holes
 
 	mu   sync.Mutex
 	tree *tree // nil: closed
+}
+
+// hold keeps a base that is the store's open until it is released.
+func (v *snapshot) hold() (release func()) {
+	if v.own {
+		return func() {}
+	}
+	v.over.closing.RLock()
+	return v.over.closing.RUnlock
 }
 
 // view is the tree; nil: it was closed, or the store was.
@@ -226,6 +261,7 @@ func (v *snapshot) view() *tree {
 func (v *snapshot) Get(dst, key []byte) (value []byte, ok bool, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	defer v.hold()()
 	t := v.view()
 	if t == nil {
 		return dst, false, store.ErrClosed
@@ -237,6 +273,7 @@ func (v *snapshot) Get(dst, key []byte) (value []byte, ok bool, err error) {
 func (v *snapshot) Iter(lower, upper []byte) (store.Iterator, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	defer v.hold()()
 	t := v.view()
 	if t == nil {
 		return nil, store.ErrClosed
@@ -249,6 +286,9 @@ func (v *snapshot) Close() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.tree = nil
+	if !v.own {
+		return nil
+	}
 	return v.base.Close()
 }
 
@@ -262,9 +302,15 @@ func (closed) Close() error                             { return nil }
 // Close lets nothing be read or written any more. What is under way is forgotten here; it
 // may be accepted all the same. A second Close does nothing.
 func (s *Store) Close() {
+	s.closing.Lock()
+	defer s.closing.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
+	if s.frozen != nil {
+		_ = s.frozen.Close() // nothing was written through it
+		s.frozen = nil
+	}
 }
 
 // DamageIn implements store.Damaged.

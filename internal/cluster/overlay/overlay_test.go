@@ -142,3 +142,51 @@ func TestSettle(t *testing.T) {
 	}
 	storetest.Equal(t, want, e.base)
 }
+
+// A frozen overlay goes on as a store of its own: what reaches the committed store is not
+// seen in it, and nothing of it settles away.
+func TestFreeze(t *testing.T) {
+	e := open(func() int { return 0 })
+	write := func(s store.Store, key, value string) {
+		t.Helper()
+		b := new(mutation.Batch)
+		b.Set([]byte(key), []byte(value))
+		if err := s.Apply(false, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(e.base, "committed", "1")
+	write(e, "under way", "1")
+	before := e.Snapshot()
+	e.Freeze()
+	e.Freeze()
+	write(e.base, "committed", "2")
+	write(e.base, "other's", "2")
+	if err := e.settle(1); err != nil {
+		t.Fatal(err)
+	}
+	want := memory.New()
+	write(want, "committed", "1")
+	write(want, "under way", "1")
+	storetest.Equal(t, want, e)
+	storetest.Equal(t, want, before)
+	write(e, "later", "3")
+	after := e.Snapshot()
+	write(want, "later", "3")
+	storetest.Equal(t, want, e)
+	storetest.Equal(t, want, after)
+	if _, ok, err := e.base.Get(nil, []byte("under way")); !ok || err != nil {
+		t.Errorf("what is frozen has not reached the committed store: %t, %v", ok, err)
+	}
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for what, r := range map[string]store.Reader{"the store": e, "a snapshot of before": before, "one of after": after} {
+		if _, _, err := r.Get(nil, []byte("later")); !errors.Is(err, store.ErrClosed) {
+			t.Errorf("%s, closed, says %v", what, err)
+		}
+	}
+	if err := errors.Join(before.Close(), after.Close()); err != nil {
+		t.Error(err)
+	}
+}

@@ -43,11 +43,18 @@ type OwnerOptions struct {
 	// Failed is told once, in a goroutine of its own, why the owner has stepped down;
 	// may be nil.
 	Failed func(error)
+	// Detach has an owner that has stepped down go on as a store of its own, which others'
+	// records do not reach, instead of failing: it takes what is written, and forgets it when
+	// it is closed. Thus what was built on it can be stopped as always. Whatever tells others
+	// of what it has asks Failed, or Confirm, first: a Sync that returns nil says nothing
+	// then.
+	Detach bool
 }
 
 // Owner is the store of the node that owns a cell: what is written is seen at once, is
 // durable once the log has it and this replica has accepted it, and only then reaches the
-// committed store. An Owner that has stepped down fails every write and Sync.
+// committed store. An Owner that has stepped down fails every write and Sync, unless it is
+// to be detached then.
 type Owner struct {
 	*overlay.Store // what is seen: the committed store, and what is under way over it
 
@@ -145,12 +152,12 @@ func (o *Owner) write(batches []*mutation.Batch) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.failed != nil {
-		return o.failed
+		return o.forget(batches)
 	}
 	// What was read to decide on this may have been read past damage.
 	if err := o.replica.Damage(); err != nil {
 		o.failLocked(err)
-		return o.failed
+		return o.forget(batches)
 	}
 	records, err := record.Split(o.options.RecordSize, o.cell, o.epoch, o.number+1, batches...)
 	if err != nil {
@@ -162,6 +169,14 @@ func (o *Owner) write(batches []*mutation.Batch) error {
 	}
 	o.enqueue(records...)
 	return nil
+}
+
+// forget is write once the owner has stepped down; o.mu is held.
+func (o *Owner) forget(batches []*mutation.Batch) error {
+	if o.options.Detach {
+		return o.Write(o.number, batches...)
+	}
+	return o.failed
 }
 
 // enqueue gives records to the log, in order; o.mu is held, and is open in between.
@@ -271,6 +286,9 @@ func (o *Owner) failLocked(err error) {
 		return
 	}
 	o.failed = fmt.Errorf("cell %d, epoch %d: %w", o.cell, o.epoch, err)
+	if o.options.Detach {
+		o.Freeze()
+	}
 	for done := range o.waiters {
 		close(done)
 	}
@@ -292,7 +310,11 @@ func (o *Owner) Sync() error {
 	if closed {
 		return store.ErrClosed
 	}
-	return o.await(context.Background(), number)
+	err := o.await(context.Background(), number)
+	if err != nil && o.options.Detach {
+		return nil
+	}
+	return err
 }
 
 // await returns once a record is accepted.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -316,4 +317,55 @@ func (s *skipping) Prev() bool { return s.Iterator.Prev() && (!isFence(s.Key()) 
 
 func (s *skipping) Seek(key []byte) bool {
 	return s.Iterator.Seek(key) && (!isFence(s.Key()) || s.Next())
+}
+
+// An owner that is detached where it is replaced goes on as a store of its own, which
+// reaches nobody and which nobody reaches; that it does not count is known to who asks.
+func TestDetached(t *testing.T) {
+	failed := make(chan error, 1)
+	n := own(t, memory.New(), replica.OwnerOptions{Detach: true, Failed: func(err error) { failed <- err }})
+	if err := n.Apply(true, set("k", "1")); err != nil {
+		t.Fatal(err)
+	}
+	n.log.Hold()
+	if err := n.Apply(false, set("k", "2")); err != nil {
+		t.Fatal(err)
+	}
+	waiting := make(chan error, 1)
+	go func() { waiting <- n.Sync() }()
+	takeoverHeld(t, n.log, 2, "other")
+	n.log.Deliver(0, simulated.Taken)
+	if err := <-failed; !errors.Is(err, replica.ErrReplaced) {
+		t.Errorf("stepped down with %v", err)
+	}
+	other := record.Record{Kind: record.Commit, Epoch: 2, Number: n.replica.Fence().Number + 1, Batch: set("k", "of another")}
+	n.log.Node().Append(other.AppendTo(nil), func(uint64, error) {})
+	n.log.Deliver(n.log.Pending()-1, simulated.Taken)
+	for n.replica.Fence().Number < other.Number {
+		runtime.Gosched()
+	}
+	if got := get(t, n.base, "k"); got != "of another" {
+		t.Errorf("the replica has %q", got)
+	}
+	for what, err := range map[string]error{
+		"the Sync that waited": <-waiting, "Apply": n.Apply(true, set("l", "3")), "Sync": n.Sync(),
+	} {
+		if err != nil {
+			t.Errorf("%s says %v", what, err)
+		}
+	}
+	if k, l := get(t, n, "k"), get(t, n, "l"); k != "2" || l != "3" {
+		t.Errorf("the owner sees %q and %q", k, l)
+	}
+	for what, err := range map[string]error{"Confirm": n.Confirm(t.Context()), "Failed": n.Failed()} {
+		if !errors.Is(err, replica.ErrReplaced) {
+			t.Errorf("%s says %v", what, err)
+		}
+	}
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := get(t, n.base, "l"); got != "nothing" {
+		t.Errorf("what was written behind the end has come to the store: %q", got)
+	}
 }

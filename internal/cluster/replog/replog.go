@@ -56,6 +56,13 @@ type Leaver interface {
 	Leave(ctx context.Context) error
 }
 
+// Keeper is a Log of which each node keeps a part of its own.
+type Keeper interface {
+	// Whole reports that this node's part has all that the log has. Errors:
+	// ErrUnavailable.
+	Whole(ctx context.Context) (bool, error)
+}
+
 // Reader walks a log, by one goroutine.
 type Reader interface {
 	// Next returns the next record, once there is one. Positions have no gaps. Errors: as

@@ -10,7 +10,6 @@
 package snapshot
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -28,7 +27,6 @@ const (
 	progressName = "store.incoming.json"
 	readyName    = "store.ready" // a copy that is to take the store's place
 	damagedName  = "store.damaged"
-	offeredName  = "store.offered" // checkpoints for others
 )
 
 // ChunkSize is what is asked for at once, in bytes.
@@ -54,6 +52,8 @@ type Manifest struct {
 	ID       string `json:"id"`
 	Position uint64 `json:"position"` // in the log, up to which the store has all, at least
 	Files    []File `json:"files"`
+	// Meta is what else its source says of it.
+	Meta map[string]string `json:"meta,omitempty"`
 }
 
 // File is one of a snapshot's.
@@ -109,24 +109,4 @@ func Install(data string) (installed bool, err error) {
 		return false, err
 	}
 	return true, durable.SyncDir(data)
-}
-
-// progress is how far a copy has come.
-type progress struct {
-	Source   string          `json:"source"`
-	Manifest Manifest        `json:"manifest"`
-	Done     map[string]bool `json:"done"` // files that are there, and synced
-}
-
-func readProgress(data string) (p progress, ok bool) {
-	text, err := os.ReadFile(filepath.Join(data, progressName))
-	return p, err == nil && json.Unmarshal(text, &p) == nil && p.Manifest.ID != "" && p.Done != nil
-}
-
-func (p *progress) write(data string) error {
-	text, err := json.Marshal(p)
-	if err != nil {
-		return err
-	}
-	return durable.Replace(filepath.Join(data, progressName), text)
 }

@@ -45,7 +45,7 @@ func offer(t *testing.T, take func(dir string) (uint64, error)) *offering {
 		t.Fatal(err)
 	}
 	var err error
-	if o.source, err = snapshot.NewSource(data, take, o.clock); err != nil {
+	if o.source, err = snapshot.NewSource(filepath.Join(data, snapshot.ForNodes), take, o.clock); err != nil {
 		t.Fatal(err)
 	}
 	o.server = httptest.NewServer(http.HandlerFunc(o.serve))

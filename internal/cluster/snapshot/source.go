@@ -46,11 +46,17 @@ type offer struct {
 	used     time.Time
 }
 
-// NewSource offers checkpoints in a data directory. take makes one in a directory that
-// does not exist, and says up to which position of the log it has all, at least. What an
-// earlier process has offered is removed.
-func NewSource(data string, take func(dir string) (position uint64, err error), c clock.Clock) (*Source, error) {
-	s := &Source{dir: filepath.Join(data, offeredName), take: take, clock: c, mux: http.NewServeMux(), offered: map[string]*offer{}}
+// Names of the directories in a data directory where a Source offers checkpoints.
+const (
+	ForNodes  = "store.offered"  // of a cluster
+	ForBackup = "backup.offered" // who makes a backup
+)
+
+// NewSource offers checkpoints below dir, which is on the file system of the store. take
+// makes one in a directory that does not exist, and says up to which position of the log it
+// has all, at least. What an earlier process has offered is removed.
+func NewSource(dir string, take func(dir string) (position uint64, err error), c clock.Clock) (*Source, error) {
+	s := &Source{dir: dir, take: take, clock: c, mux: http.NewServeMux(), offered: map[string]*offer{}}
 	if err := os.RemoveAll(s.dir); err != nil {
 		return nil, fmt.Errorf("old snapshots cannot be removed: %w", err)
 	}
@@ -93,7 +99,7 @@ func (s *Source) Close() error {
 }
 
 func (s *Source) begin(w http.ResponseWriter, _ *http.Request) {
-	m, err := s.offer()
+	m, err := s.Begin()
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
@@ -102,10 +108,12 @@ func (s *Source) begin(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(m)
 }
 
-var errBusy = errors.New("no further snapshot can be made now")
+// ErrBusy refuses a snapshot while there are as many as may be.
+var ErrBusy = errors.New("no further snapshot can be made now")
 
-// offer makes a snapshot.
-func (s *Source) offer() (Manifest, error) {
+// Begin makes a snapshot, and offers it until nobody has asked for it for a while. Errors:
+// ErrBusy, and those of making one.
+func (s *Source) Begin() (Manifest, error) {
 	s.mu.Lock()
 	busy := s.closed || len(s.offered)+s.taking >= maxOffered
 	if !busy {
@@ -113,7 +121,7 @@ func (s *Source) offer() (Manifest, error) {
 	}
 	s.mu.Unlock()
 	if busy {
-		return Manifest{}, errBusy
+		return Manifest{}, ErrBusy
 	}
 	o := &offer{manifest: Manifest{ID: rand.Text()}}
 	o.dir = filepath.Join(s.dir, o.manifest.ID)
@@ -128,7 +136,7 @@ func (s *Source) offer() (Manifest, error) {
 	defer s.mu.Unlock()
 	s.taking--
 	if err == nil && s.closed {
-		err = errBusy
+		err = ErrBusy
 	}
 	if err != nil {
 		return Manifest{}, errors.Join(err, os.RemoveAll(o.dir))
@@ -177,47 +185,82 @@ func list(dir string) (all []File, err error) {
 	})
 }
 
-// find is the file of a request, of which only the names of manifests are known.
-func (s *Source) find(r *http.Request) (path string, size int64, ok bool) {
+// find is a file of a snapshot, of which only the names of manifests are known.
+func (s *Source) find(id, name string) (path string, size int64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o := s.offered[r.PathValue("id")]
+	o := s.offered[id]
 	if o == nil {
 		return "", 0, false
 	}
 	o.used = s.clock.Now()
 	for _, f := range o.manifest.Files {
-		if f.Name == r.PathValue("name") {
+		if f.Name == name {
 			return filepath.Join(o.dir, filepath.FromSlash(f.Name)), f.Size, true
 		}
 	}
 	return "", 0, false
 }
 
-func (s *Source) chunk(w http.ResponseWriter, r *http.Request) {
-	path, size, ok := s.find(r)
+// ErrOffset refuses a part that a file does not have.
+var ErrOffset = errors.New("no such offset")
+
+// Part is up to ChunkSize bytes of a file of a snapshot, from an offset on, and their
+// checksum. Errors: ErrGone, ErrOffset, and the file system's.
+func (s *Source) Part(id, name string, offset int64) (p []byte, sum string, err error) {
+	path, size, ok := s.find(id, name)
 	if !ok {
-		http.NotFound(w, r)
-		return
+		return nil, "", ErrGone
 	}
-	offset, err := strconv.ParseInt(r.URL.Query().Get("offset"), 10, 64)
-	if err != nil || offset < 0 || offset > size {
-		http.Error(w, "no such offset", http.StatusBadRequest)
-		return
+	if offset < 0 || offset > size {
+		return nil, "", ErrOffset
 	}
 	f, err := os.Open(path) //nolint:gosec // of a manifest
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, "", ErrGone // it was withdrawn just now
+	}
 	if err != nil {
-		http.NotFound(w, r) // it was withdrawn just now
-		return
+		return nil, "", err
 	}
 	defer func() { _ = f.Close() }()
-	p := make([]byte, min(ChunkSize, size-offset))
+	p = make([]byte, min(ChunkSize, size-offset))
 	if _, err := io.ReadFull(io.NewSectionReader(f, offset, size-offset), p); err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
+		return nil, "", err
 	}
-	w.Header().Set(checksumHeader, checksum(p))
+	return p, checksum(p), nil
+}
+
+// End withdraws a snapshot before its time, if it is there.
+func (s *Source) End(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.offered[id]; o != nil {
+		s.withdraw(o)
+	}
+}
+
+func (s *Source) chunk(w http.ResponseWriter, r *http.Request) {
+	offset, err := strconv.ParseInt(r.URL.Query().Get("offset"), 10, 64)
+	if err != nil {
+		offset = -1
+	}
+	p, sum, err := s.Part(r.PathValue("id"), r.PathValue("name"), offset)
+	switch {
+	case errors.Is(err, ErrGone):
+		http.NotFound(w, r)
+	case errors.Is(err, ErrOffset):
+		http.Error(w, err.Error(), http.StatusBadRequest)
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+	default:
+		WritePart(w, p, sum)
+	}
+}
+
+// WritePart answers with what Part gave.
+func WritePart(w http.ResponseWriter, p []byte, sum string) {
+	w.Header().Set(checksumHeader, sum)
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Length", strconv.Itoa(len(p)))
-	_, _ = w.Write(p)
+	_, _ = w.Write(p) // who is gone needs no answer
 }

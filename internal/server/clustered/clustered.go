@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -36,8 +37,8 @@ import (
 	"godwit.dev/godwit/internal/wire/http1"
 )
 
-// ExitStatus is that of a process that has to be started again: it is no owner any more,
-// or cannot go on with its replica.
+// ExitStatus is that of a process that has to be started again: it cannot go on with its
+// replica, or what it served does not end.
 const ExitStatus = 75
 
 // cell is the only one so far: it has all shards.
@@ -48,6 +49,7 @@ const cell = 0
 const (
 	stopTime   = 20 * time.Second
 	finishTime = 2 * time.Second
+	disownTime = time.Second // of attempts and invocations of an owner that was replaced
 )
 
 // Peer is a node as the others know it.
@@ -112,30 +114,33 @@ type part struct {
 	copied atomic.Pointer[copied]          // nil: no store is copied
 	inner  atomic.Pointer[inner]           // nil: this node serves nothing
 
+	fresh    atomic.Bool   // its part of the log has not had all yet that the log has
 	stopping atomic.Bool   // the process is to end
-	leaving  atomic.Bool   // it has another node own the state
-	left     chan struct{} // told that it shall; capacity 1
+	left     chan struct{} // told that another node is to own the state; capacity 1
 }
 
 // inner is the server of the node that owns the state.
 type inner struct {
 	server  *server.Server
 	handler http.Handler
-	owner   *replica.Owner
+	owner   *ownedStore
+}
+
+// ownedStore is what the server of an owner has as its store.
+type ownedStore struct {
+	*replica.Owner
+	closed atomic.Bool
+}
+
+// Close implements store.Store. It is what a server stops last.
+func (s *ownedStore) Close() error {
+	s.closed.Store(true)
+	return s.Owner.Close()
 }
 
 // Run runs a node until ctx ends. It ends the process with ExitStatus if the node has to
 // be started again.
 func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since time.Time) error {
-	err := run(ctx, cfg, n, log, since)
-	if errors.Is(err, errLeft) {
-		log.Info("the process ends, to be started again", "node", n.Name)
-		os.Exit(ExitStatus)
-	}
-	return err
-}
-
-func run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since time.Time) error {
 	defer heap.Pace()()
 	rank := n.rank()
 	if rank < 0 {
@@ -170,12 +175,18 @@ func run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 	defer p.renew(ctx)()
 	context.AfterFunc(ctx, func() { p.stopping.Store(true) })
 
+	if err := p.awaitPlace(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
 	var routes []string
 	for _, peer := range n.Peers {
 		routes = append(routes, peer.Route)
 	}
 	js, err := jetstream.Start(ctx, jetstream.Options{
-		Cluster: "godwit", Node: n.Name, Dir: filepath.Join(cfg.Data, "log"), Listen: p.listensAt(p.self.Route), Routes: routes,
+		Cluster: "godwit", Node: n.Name, Dir: filepath.Join(cfg.Data, logDir), Listen: p.listensAt(p.self.Route), Routes: routes,
 		TLS: p.net.Routes(), Secret: n.Secret, Logger: log,
 	})
 	if err != nil {
@@ -188,11 +199,12 @@ func run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 		}
 		return err
 	}
+	go p.settle(ctx)
 	log.Info("the node follows the log", "listen", l.Addr().String(), "data", cfg.Data, "took", clock.System.Now().Sub(since))
 	for ctx.Err() == nil {
 		err := p.follow(ctx)
 		switch {
-		case ctx.Err() != nil || errors.Is(err, errLeft):
+		case ctx.Err() != nil:
 			return err
 		case errors.Is(err, replog.ErrTrimmed) || errors.Is(err, replica.ErrIncomplete) || errors.Is(err, store.ErrDamaged):
 			log.Warn("the store is replaced by a copy of another node's", "reason", err)
@@ -300,21 +312,21 @@ func (p *part) follow(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	var held atomic.Bool // what serves is not stopped, and reads the store still; the process ends
 	defer func() {
-		if p.leaving.Load() {
-			return // what served is not stopped, and reads it still; the process ends
+		if !held.Load() {
+			_ = st.Close() // what it lacks, the log has
+			guard.Close()
 		}
-		_ = st.Close() // what it lacks, the log has
-		guard.Close()
 	}()
 	cells, err := node.Open(node.Options{
 		Name: p.node.Name, Instance: uuid.NewString(), Rank: p.rank, Cell: cell, Log: p.record, Store: st, Logger: p.log,
-		Own: p.own, MayFound: p.mayFound, Members: p.front.members, LogLimit: p.node.LogLimit,
+		Own: p.own, Disown: p.disown, MayFound: p.mayFound, Members: p.front.members, LogLimit: p.node.LogLimit,
 	})
 	if err != nil {
 		return err
 	}
-	source, err := snapshot.NewSource(p.cfg.Data, cells.Checkpoint, clock.System)
+	source, err := snapshot.NewSource(filepath.Join(p.cfg.Data, snapshot.ForNodes), cells.Checkpoint, clock.System)
 	if err != nil {
 		return err
 	}
@@ -323,11 +335,7 @@ func (p *part) follow(ctx context.Context) (err error) {
 	p.cells.Store(cells)
 	p.source.Store(source)
 	defer p.source.Store(nil)
-	defer func() {
-		if !p.leaving.Load() { // else requests are handed on until the process ends
-			p.cells.Store(nil)
-		}
-	}()
+	defer p.cells.Store(nil)
 
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -342,26 +350,18 @@ func (p *part) follow(ctx context.Context) (err error) {
 	for err == nil {
 		select {
 		case <-p.left:
-			reason := p.handOver(ctx)
-			if errors.Is(reason, errNoHeir) {
-				p.log.Warn("the node goes on as the owner", "reason", reason)
-				continue
+			if reason := p.handOver(ctx, false); reason != nil {
+				p.log.Warn("the state is not handed over", "reason", reason)
 			}
-			if reason != nil {
-				p.log.Warn("whether another node owns the state is not known", "reason", reason)
-			}
-			end()
-			return errLeft
 		case <-ctx.Done():
 			p.log.Info("stopping", "reason", context.Cause(ctx))
+			in := p.inner.Load()
 			err = p.stop(context.WithoutCancel(ctx))
+			held.Store(in != nil && !in.owner.closed.Load())
 			end()
 			return err
 		case err = <-over:
 		}
-	}
-	if p.leaving.Load() {
-		return errLeft
 	}
 	if errors.Is(err, store.ErrDamaged) {
 		err = errors.Join(err, snapshot.Condemn(p.cfg.Data, err))
@@ -372,54 +372,86 @@ func (p *part) follow(ctx context.Context) (err error) {
 	return err
 }
 
-// stop ends what the node serves.
+// stop ends what the node serves: another one does so from then on, or else all that is
+// under way is ended first.
 func (p *part) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
-	in := p.inner.Load()
-	if in == nil {
-		return nil
+	if p.inner.Load() != nil {
+		if err := p.handOver(ctx, true); err != nil {
+			p.log.Info("no other node takes over: all that is under way is ended first", "reason", err)
+		}
 	}
-	err := p.handOver(ctx)
-	if err == nil {
-		return nil
+	for in := p.inner.Load(); in != nil; in = p.inner.Load() {
+		if in.owner.Failed() == nil {
+			p.front.closing.Store(true)
+			err := in.server.Stop(ctx)
+			p.inner.CompareAndSwap(in, nil)
+			return err
+		}
+		if !pause(ctx, quietLook) { // until disown is through
+			return context.Cause(ctx)
+		}
 	}
-	p.log.Info("no other node takes over: all that is under way is ended first", "reason", err)
-	p.front.closing.Store(true)
-	return in.server.Stop(ctx)
+	return nil
 }
 
 // own starts the server of the state that the node has come to own.
 func (p *part) own(ctx context.Context, owner *replica.Owner) error {
 	began := clock.System.Now()
+	st := &ownedStore{Owner: owner}
 	cfg := p.cfg
+	// What a single node, which this was once, has noted of its root key is not the cluster's.
+	if err := bootstrap.ForgetRootKey(cfg.Data); err != nil {
+		return err
+	}
 	cfg.Listen = "127.0.0.1:0" // nobody is told: requests come through the front
 	if cfg.PublicURL == "" {
 		cfg.PublicURL = p.self.URL
 	}
 	s := server.New(cfg, p.log, func(ctx context.Context, deps server.Deps) (server.Parts, error) {
-		deps.World.Store = func() (store.Store, func() bool, error) { return owner, p.full.Load().Low, nil }
+		deps.World.Store = func() (store.Store, func() bool, error) { return st, p.full.Load().Low, nil }
 		deps.World.Root, deps.World.Replicated, deps.World.Exit = p.root, true, p.failed
+		deps.World.Owned = func() bool { return owner.Failed() == nil }
+		deps.World.Confirmed = func(h http.Handler) http.Handler { return confirmed(owner, h) }
 		return server.Assemble(ctx, deps)
 	})
 	if err := s.Start(ctx); err != nil {
 		return err
 	}
-	p.inner.Store(&inner{server: s, handler: s.Handler(), owner: owner})
+	p.inner.Store(&inner{server: s, handler: confirmed(owner, s.Handler()), owner: st})
 	p.log.Info("serving", "epoch", owner.Epoch(), "took", clock.System.Now().Sub(began))
+	return nil
+}
+
+// errHeld reports that what an owner has started does not end.
+var errHeld = errors.New("what the node served does not end")
+
+// disown stops the server of a state that another node owns, or may own, by now. Nothing
+// that it has under way counts, and nothing of it is answered.
+func (p *part) disown(owner *replica.Owner, reason error) error {
+	began := clock.System.Now()
+	p.log.Info("the node does not own the state any more", "epoch", owner.Epoch(), "reason", reason)
+	in := p.inner.Load()
+	ctx, cancel := context.WithTimeout(context.Background(), disownTime)
+	defer cancel()
+	in.server.Drain()
+	p.front.quiet(ctx)
+	if err := in.server.Stop(ctx); err != nil {
+		p.log.Debug("what was under way was cut off", "reason", err)
+	}
+	if !in.owner.closed.Load() {
+		return errHeld
+	}
+	p.inner.CompareAndSwap(in, nil)
+	debug.FreeOSMemory() // what the server had
+	p.log.Info("following", "took", clock.System.Now().Sub(began))
 	return nil
 }
 
 // failed ends the process: what it has in memory counts for nothing any more, and what it
 // has on its disk is a replica's.
 func (p *part) failed(err error) {
-	if p.leaving.Load() {
-		select {} // it was replaced, as was asked for: whoever has met that has nothing to answer
-	}
-	if errors.Is(err, replica.ErrReplaced) {
-		p.log.Warn("another node owns the state now; the process ends, to be started again", "reason", err)
-	} else {
-		p.log.Error("the node cannot go on; the process ends, to be started again", "reason", err)
-	}
+	p.log.Error("the node cannot go on; the process ends, to be started again", "reason", err)
 	os.Exit(ExitStatus)
 }

@@ -19,6 +19,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/cluster/node"
+	"godwit.dev/godwit/internal/cluster/replica"
 	"godwit.dev/godwit/internal/cluster/snapshot"
 	"godwit.dev/godwit/internal/config"
 )
@@ -253,9 +254,8 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, forwarded bool) {
 
 // wait waits for another owner, for a moment.
 func (f *front) wait(ctx context.Context, changed <-chan struct{}) bool {
-	over := make(chan struct{})
-	timer := clock.System.AfterFunc(100*time.Millisecond, func() { close(over) })
-	defer timer.Stop()
+	over, stop := clock.After(clock.System, 100*time.Millisecond)
+	defer stop()
 	select {
 	case <-changed:
 	case <-over:
@@ -266,15 +266,7 @@ func (f *front) wait(ctx context.Context, changed <-chan struct{}) bool {
 }
 
 func pause(ctx context.Context, d time.Duration) bool {
-	over := make(chan struct{})
-	timer := clock.System.AfterFunc(d, func() { close(over) })
-	defer timer.Stop()
-	select {
-	case <-over:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return clock.Wait(ctx, clock.System, d) == nil
 }
 
 // keep reads a body that is small enough to be sent twice.
@@ -314,14 +306,26 @@ func (f *front) forward(w http.ResponseWriter, r *http.Request, owner string) (d
 	return false, errors.Is(a.err, errNotOwner) || errors.As(a.err, &dial) && dial.Op == "dial"
 }
 
-// local answers from this process: once it is confirmed to be the owner still, unless a
-// commit has said so.
+// local answers from this process.
 func (f *front) local(w http.ResponseWriter, r *http.Request, in *inner) {
 	f.busy.Add(1)
 	defer f.busy.Add(-1)
-	in.handler.ServeHTTP(&confirming{
-		ResponseWriter: w, request: r, commits: commits(r), confirm: func() error { return in.owner.Confirm(r.Context()) },
-	}, r)
+	in.handler.ServeHTTP(w, r)
+}
+
+// confirmed answers with what h does, once it is confirmed that the process was the owner
+// still: by a record of its own, or by a commit. What an owner says that has stepped down
+// is withheld.
+func confirmed(owner *replica.Owner, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := commits(r)
+		h.ServeHTTP(&confirming{ResponseWriter: w, request: r, commits: c, confirm: func(committed bool) error {
+			if committed {
+				return owner.Failed()
+			}
+			return owner.Confirm(r.Context())
+		}}, r)
+	})
 }
 
 // commits reports that a request is not answered with success unless a commit was
@@ -339,8 +343,8 @@ func commits(r *http.Request) bool {
 type confirming struct {
 	http.ResponseWriter
 	request  *http.Request
-	confirm  func() error
-	commits  bool // success needs no confirmation
+	confirm  func(committed bool) error
+	commits  bool // success says that something was committed
 	begun    bool
 	withheld bool
 }
@@ -351,10 +355,7 @@ func (w *confirming) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func (w *confirming) begin(status int) bool {
 	if !w.begun {
 		w.begun = true
-		if w.commits && status == http.StatusOK {
-			return true
-		}
-		if err := w.confirm(); err != nil {
+		if err := w.confirm(w.commits && status == http.StatusOK); err != nil {
 			w.withheld = true
 			clear(w.Header())
 			unavailable(w.ResponseWriter, w.request, "This node does not own the state any more.")

@@ -23,13 +23,14 @@ func TestConfirming(t *testing.T) {
 		status  int // 0: none is set
 		err     error
 		want    int
-		confirm bool
+		confirm bool // a commit does not say so
 	}{
 		{"a read", "AmazonSQS.ReceiveMessage", 200, nil, 200, true},
 		{"without a status", "AmazonSQS.ReceiveMessage", 0, nil, 200, true},
 		{"a read by who was replaced", "AmazonSQS.ReceiveMessage", 200, deposed, 503, true},
-		{"a send", "AmazonSQS.SendMessage", 200, deposed, 200, false},
-		{"a send without a status", "AmazonSQS.SendMessage", 0, deposed, 200, false},
+		{"a send", "AmazonSQS.SendMessage", 200, nil, 200, false},
+		{"a send without a status", "AmazonSQS.SendMessage", 0, nil, 200, false},
+		{"a send to who was replaced", "AmazonSQS.SendMessage", 200, deposed, 503, false},
 		{"a refused send", "AmazonSQS.SendMessage", 400, nil, 400, true},
 		{"a send refused by who was replaced", "AmazonSQS.SendMessage", 400, deposed, 503, true},
 		{"a delete by who was replaced", "AmazonSQS.DeleteMessage", 200, deposed, 503, true},
@@ -37,9 +38,13 @@ func TestConfirming(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil)
 			r.Header.Set("X-Amz-Target", c.target)
-			asked := 0
+			asked, confirmed := 0, false
 			out := httptest.NewRecorder()
-			w := &confirming{ResponseWriter: out, request: r, commits: commits(r), confirm: func() error { asked++; return c.err }}
+			w := &confirming{ResponseWriter: out, request: r, commits: commits(r), confirm: func(committed bool) error {
+				asked++
+				confirmed = !committed
+				return c.err
+			}}
 			w.Header().Set("X-Secret", "of an old owner")
 			if c.status != 0 {
 				w.WriteHeader(c.status)
@@ -49,7 +54,7 @@ func TestConfirming(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			if out.Code != c.want || asked > 1 || (asked == 1) != c.confirm {
+			if out.Code != c.want || asked != 1 || confirmed != c.confirm {
 				t.Errorf("status %d, asked %d times", out.Code, asked)
 			}
 			if refused := c.want == 503; refused == (out.Body.String() == "answeranswer") || refused == (out.Header().Get("X-Secret") != "") {

@@ -30,10 +30,6 @@ const (
 	heirLag = 1000
 )
 
-// errLeft reports that the node has handed over what it owned: its process ends, to be
-// started again.
-var errLeft = errors.New("the node has handed the state over")
-
 var errNoHeir = errors.New("no other node follows closely enough to take over")
 
 // heir is the node that is to own the state next.
@@ -49,10 +45,11 @@ func (p *part) heir(ctx context.Context) (best NodeStatus, err error) {
 	return best, nil
 }
 
-// handOver has another node own the state. Requests under way are given a moment to be
-// through; those that come wait, and are handed on to the next owner. What the node serves
-// is of no use after it, whether it succeeds or not, but where there is no heir.
-func (p *part) handOver(ctx context.Context) error {
+// handOver has another node own the state, and lead the log as well if this process ends.
+// Requests under way are given a moment to be through; those that come wait, and are handed
+// on to the next owner. What the node serves is stopped after it (disown), whether it
+// succeeds or not, but where there is no heir.
+func (p *part) handOver(ctx context.Context, ends bool) error {
 	ctx, cancel := context.WithTimeout(ctx, handOverTime)
 	defer cancel()
 	cells, in := p.cells.Load(), p.inner.Load()
@@ -64,13 +61,15 @@ func (p *part) handOver(ctx context.Context) error {
 		return err
 	}
 	began := clock.System.Now()
-	p.leaving.Store(true)
 	p.front.closing.Store(true)
+	defer p.front.closing.Store(false)
 	in.server.Drain()
 	p.front.quiet(ctx)
-	p.leaveLog(ctx)
+	if ends {
+		p.leaveLog(ctx)
+	}
 	if err := cells.HandOver(ctx, heir.Process); err != nil {
-		p.leaving.Store(false)
+		in.owner.StepDown(err) // it has told all that waits to end
 		return err
 	}
 	p.log.Info("the state was handed over", "to", heir.Name, "took", clock.System.Now().Sub(began))

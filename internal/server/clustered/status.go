@@ -39,6 +39,8 @@ type NodeStatus struct {
 	// What it has copied of another node's store, and the size of that, in bytes.
 	Copied int64 `json:"copied,omitempty"`
 	ToCopy int64 `json:"toCopy,omitempty"`
+	// Fresh says that the node's own part of the log has not had all yet that the log has.
+	Fresh bool `json:"fresh,omitempty"`
 }
 
 // States of a node.
@@ -50,6 +52,7 @@ const (
 	copying     = "copying" // another node's store
 	joining     = "joining" // the log has no majority yet
 	stopping    = "stopping"
+	leaving     = "stepping down" // it was the owner, and stops what it served
 	unreachable = "unreachable"
 )
 
@@ -72,7 +75,7 @@ func cellName(cell int) string { return strconv.Itoa(cell) }
 // own is how this node stands, and what it knows of the cell.
 func (f *front) own() (NodeStatus, CellStatus) {
 	p := f.part
-	n := NodeStatus{Name: p.node.Name, URL: p.self.URL, PID: os.Getpid(), State: joining}
+	n := NodeStatus{Name: p.node.Name, URL: p.self.URL, PID: os.Getpid(), State: joining, Fresh: p.fresh.Load()}
 	s, ok := f.stateOf()
 	if !ok {
 		if copied := p.copied.Load(); copied != nil {
@@ -94,6 +97,8 @@ func (f *front) own() (NodeStatus, CellStatus) {
 		n.State = takingOver
 	case p.stopping.Load():
 		n.State = stopping
+	case s.Leaving:
+		n.State = leaving
 	case s.Behind:
 		n.State = catchingUp
 	default:

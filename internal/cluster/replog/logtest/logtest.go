@@ -53,8 +53,7 @@ func Append(l replog.Log, data []byte) (position uint64, err error) {
 		if !errors.Is(err, replog.ErrRefused) || clock.System.Now().Sub(began) > patience {
 			return position, err
 		}
-		over := make(chan struct{})
-		clock.System.AfterFunc(refusedTime, func() { close(over) })
+		over, _ := clock.After(clock.System, refusedTime)
 		<-over
 	}
 }

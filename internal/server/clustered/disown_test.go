@@ -1,0 +1,269 @@
+package clustered
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"godwit.dev/godwit/internal/cluster/node"
+	"godwit.dev/godwit/internal/cluster/peer"
+	"godwit.dev/godwit/internal/cluster/record"
+	"godwit.dev/godwit/internal/cluster/replica"
+	"godwit.dev/godwit/internal/cluster/replog/simulated"
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/store/space"
+)
+
+// owning is a node that serves what it owns, and another one beside it.
+type owning struct {
+	t     *testing.T
+	part  *part
+	other *node.Node
+}
+
+// startOwning starts both; the other one owns the state first.
+func startOwning(t *testing.T) *owning {
+	t.Helper()
+	data := t.TempDir()
+	guard, err := space.Open(data, space.Options{Reserve: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(guard.Close)
+	p := &part{
+		cfg: config.Config{
+			Data: data, Region: "us-east-1", Account: "000000000000", AllowPrivateEndpoints: true, Metrics: true, Retry429: true,
+			Clock: config.SystemClock, Store: config.PebbleStore, EndpointConcurrency: 8, DeliveryConcurrency: 8, FunctionNetwork: "none",
+			FunctionIsolation: config.IsolationNone, LambdaCodeStorage: 1 << 30, LogsMaxBytes: 1 << 20, DeliveryHistory: time.Hour,
+			FunctionStorage: 1 << 20, FunctionConnections: 8, MinTransferRate: 4096, MaxConnections: 100, MaxBytesInFlight: 64 << 20,
+		},
+		node: Node{Name: "a", Peers: []Peer{{Name: "a"}}}, self: Peer{Name: "a", URL: "http://127.0.0.1:4566"}, root: seal.NewRoot(),
+		net: peer.Loopback("secret"), log: slog.New(slog.DiscardHandler), left: make(chan struct{}, 1),
+	}
+	p.front = newFront(p)
+	p.full.Store(guard)
+	log := simulated.New()
+	open := func(name string, rank int, own func(context.Context, *replica.Owner) error, disown func(*replica.Owner, error) error) *node.Node {
+		n, err := node.Open(node.Options{
+			Name: name, Instance: "i", Rank: rank, Log: log.Node(), Store: memory.New(), Logger: p.log, Lease: time.Minute, Own: own, Disown: disown,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		var running sync.WaitGroup
+		running.Go(func() {
+			if err := n.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		t.Cleanup(func() {
+			cancel()
+			running.Wait()
+		})
+		return n
+	}
+	o := &owning{t: t, part: p}
+	p.cells.Store(open("a", 0, p.own, p.disown))
+	o.other = open("b", 1, func(context.Context, *replica.Owner) error { return nil }, func(*replica.Owner, error) error { return nil })
+	first := record.Record{Kind: record.Takeover, Epoch: 1, Owner: "b/i"}
+	log.Node().Append(first.AppendTo(nil), func(uint64, error) {})
+	o.until(o.other, "the other owns the state", func(s node.State) bool { return s.Own && s.Serving })
+	return o
+}
+
+// until waits until a node stands as it should.
+func (o *owning) until(n *node.Node, what string, stands func(node.State) bool) {
+	o.t.Helper()
+	ctx, cancel := context.WithTimeout(o.t.Context(), time.Minute)
+	defer cancel()
+	for {
+		s, changed := n.State()
+		if stands(s) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			o.t.Fatalf("%s: not within a minute; %+v", what, s)
+		}
+	}
+}
+
+func (o *owning) mine() *node.Node { return o.part.cells.Load() }
+
+// take has the node own the state, and serve.
+func (o *owning) take() {
+	o.t.Helper()
+	s, _ := o.mine().State()
+	if err := o.other.HandOver(o.t.Context(), s.Process); err != nil {
+		o.t.Fatal(err)
+	}
+	o.until(o.mine(), "the node serves", func(s node.State) bool { return s.Own && s.Serving })
+}
+
+// leave has the other own the state, and waits until nothing serves here any more.
+func (o *owning) leave() {
+	o.t.Helper()
+	s, _ := o.other.State()
+	if err := o.mine().HandOver(o.t.Context(), s.Process); err != nil {
+		o.t.Fatal(err)
+	}
+	o.until(o.mine(), "the node follows", func(s node.State) bool { return !s.Own && !s.Leaving })
+}
+
+func (o *owning) request(ctx context.Context, target string, body any) *httptest.ResponseRecorder {
+	var r *http.Request
+	if form, ok := body.(url.Values); ok {
+		r = httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(form.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	} else {
+		text, err := json.Marshal(body)
+		if err != nil {
+			o.t.Error(err)
+		}
+		r = httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(string(text)))
+		r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+		if strings.HasPrefix(target, "/") {
+			r.URL.Path = target
+		} else {
+			r.Header.Set("X-Amz-Target", target)
+		}
+	}
+	r.Host, r.RemoteAddr = "127.0.0.1:4566", "127.0.0.1:1234"
+	out := httptest.NewRecorder()
+	o.part.front.ServeHTTP(out, r)
+	return out
+}
+
+// ask wants success.
+func (o *owning) ask(target string, body any) string {
+	o.t.Helper()
+	out := o.request(o.t.Context(), target, body)
+	if out.Code/100 != 2 {
+		o.t.Fatalf("%s %v: status %d: %s", target, body, out.Code, out.Body)
+	}
+	return out.Body.String()
+}
+
+// Of an owner that has handed over nothing runs any more: no attempt, poller, timer or long
+// poll; and it serves again when the state comes back, with all that was acknowledged.
+func TestNothingIsLeftOfAnOwner(t *testing.T) {
+	sandboxes := goleak.IgnoreTopFunction("godwit.dev/godwit/internal/invoke/process/sandbox.runForks")
+	hangs := make(chan struct{})
+	attempted := make(chan struct{}, 100)
+	endpoint := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		attempted <- struct{}{}
+		select {
+		case <-hangs:
+		case <-r.Context().Done():
+		}
+	}))
+	defer endpoint.Close()
+	defer close(hangs)
+	function := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") }))
+	defer function.Close()
+
+	o := startOwning(t)
+	o.take()
+	const queue, jobs = "http://127.0.0.1:4566/000000000000/q", "arn:aws:sqs:us-east-1:000000000000:jobs"
+	o.ask("AmazonSQS.CreateQueue", map[string]any{"QueueName": "q"})
+	o.ask("AmazonSQS.CreateQueue", map[string]any{"QueueName": "empty"})
+	o.ask("AmazonSQS.CreateQueue", map[string]any{"QueueName": "jobs"})
+	o.ask("", url.Values{"Action": {"CreateTopic"}, "Version": {"2010-03-31"}, "Name": {"t"}})
+	o.ask("/2015-03-31/functions", map[string]any{
+		"FunctionName": "f", "Role": "arn:aws:iam::000000000000:role/f", "PackageType": "Image", "Code": map[string]any{"ImageUri": function.URL},
+	})
+	o.ask("/2015-03-31/event-source-mappings", map[string]any{"FunctionName": "f", "EventSourceArn": jobs})
+	o.ask("", url.Values{
+		"Action": {"PutMetricAlarm"}, "Version": {"2010-08-01"}, "AlarmName": {"a"}, "Namespace": {"AWS/SQS"}, "MetricName": {"NumberOfMessagesSent"},
+		"Statistic": {"Sum"}, "Period": {"10"}, "EvaluationPeriods": {"1"}, "Threshold": {"1"}, "ComparisonOperator": {"GreaterThanThreshold"},
+	})
+	o.ask("", url.Values{ // the confirmation is an attempt, which hangs
+		"Action": {"Subscribe"}, "Version": {"2010-03-31"}, "TopicArn": {"arn:aws:sns:us-east-1:000000000000:t"}, "Protocol": {"http"}, "Endpoint": {endpoint.URL},
+	})
+	<-attempted
+	o.leave()
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	before := goleak.IgnoreCurrent()
+
+	for round := range 3 {
+		o.take()
+		<-attempted
+		o.ask("AmazonSQS.SendMessage", map[string]any{"QueueUrl": queue, "MessageBody": fmt.Sprint(round)})
+		var waiting sync.WaitGroup
+		waiting.Go(func() { // until the end
+			out := o.request(t.Context(), "AmazonSQS.ReceiveMessage", map[string]any{"QueueUrl": strings.Replace(queue, "/q", "/empty", 1), "WaitTimeSeconds": 20})
+			if out.Code != http.StatusOK && out.Code != http.StatusServiceUnavailable {
+				t.Errorf("a long poll: status %d: %s", out.Code, out.Body)
+			}
+		})
+		for o.part.front.busy.Load() == 0 { // it waits
+			runtime.Gosched()
+		}
+		o.leave()
+		ended := make(chan struct{})
+		go func() {
+			waiting.Wait()
+			close(ended)
+		}()
+		soon, cancel := context.WithTimeout(t.Context(), 10*time.Second) // well before the poll's own end
+		select {
+		case <-ended:
+		case <-soon.Done():
+			t.Error("a long poll outlives what it waits at")
+		}
+		cancel()
+		if o.part.inner.Load() != nil {
+			t.Error("a server is there")
+		}
+		if err := goleak.Find(before, sandboxes, goleak.IgnoreAnyFunction("godwit.dev/godwit/internal/cluster/node.(*Node).hold")); err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+	}
+	o.take()
+	got := o.ask("AmazonSQS.GetQueueAttributes", map[string]any{"QueueUrl": queue, "AttributeNames": []string{"ApproximateNumberOfMessages"}})
+	if !strings.Contains(got, `"ApproximateNumberOfMessages":"3"`) {
+		t.Errorf("%s", got)
+	}
+	o.leave()
+}
+
+// What was under way when another node took the state over is answered by nobody, also a
+// send, and has no effect.
+func TestNothingIsAnsweredByAnOldOwner(t *testing.T) {
+	o := startOwning(t)
+	o.take()
+	const queue = "http://127.0.0.1:4566/000000000000/q"
+	o.ask("AmazonSQS.CreateQueue", map[string]any{"QueueName": "q"})
+	in := o.part.inner.Load()
+	in.owner.StepDown(errors.New("a test says so"))
+	for _, target := range []string{"AmazonSQS.SendMessage", "AmazonSQS.ReceiveMessage"} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(fmt.Sprintf(`{"QueueUrl":%q,"MessageBody":"x"}`, queue)))
+		r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+		r.Header.Set("X-Amz-Target", target)
+		r.Host, r.RemoteAddr = "127.0.0.1:4566", "127.0.0.1:1234"
+		out := httptest.NewRecorder()
+		o.part.front.local(out, r, in) // it was let in before
+		if out.Code != http.StatusServiceUnavailable {
+			t.Errorf("%s: status %d: %s", target, out.Code, out.Body)
+		}
+	}
+	o.until(o.mine(), "nothing serves", func(s node.State) bool { return !s.Serving && o.mine().Owner() == nil })
+}

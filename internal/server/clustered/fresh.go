@@ -1,0 +1,119 @@
+package clustered
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"godwit.dev/godwit/internal/cluster/replog"
+	"godwit.dev/godwit/internal/durable"
+)
+
+// Names in a node's directory.
+const (
+	logDir    = "log"
+	freshFile = "log-is-new" // there until the node's part of the log has all that the log has
+)
+
+// freshTime is how often it is looked whether a new part of the log may begin, and whether
+// it has all.
+const freshTime = 200 * time.Millisecond
+
+// awaitPlace returns once the node's part of the log may begin. A part that is empty may be
+// that of a disk that was lost, and of what it had acknowledged with one other node only that
+// one has the rest: with the third, which may lag behind, it must not make a majority. So it
+// begins while all others are there, and have all, or have nothing either. It fails with the
+// end of ctx, and where the disk does.
+func (p *part) awaitPlace(ctx context.Context) error {
+	marker := filepath.Join(p.cfg.Data, freshFile)
+	_, err := os.Stat(filepath.Join(p.cfg.Data, logDir))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		err = durable.Replace(marker, nil)
+	case err == nil:
+		if _, err = os.Stat(marker); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("the node's directory: %w", err)
+	}
+	p.fresh.Store(true)
+	for told := ""; ; {
+		var others []NodeStatus
+		for _, peer := range p.others() {
+			s, err := p.ask(ctx, peer)
+			if err != nil || len(s.Nodes) != 1 {
+				s.Nodes = []NodeStatus{{Name: peer.Name, State: unreachable}}
+			}
+			others = append(others, s.Nodes[0])
+		}
+		why := unready(others)
+		if why == "" {
+			return nil
+		}
+		if why != told {
+			p.log.Info("the node's part of the log is empty, and waits for all others", "reason", why)
+			told = why
+		}
+		if !pause(ctx, freshTime) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// unready says why a part of the log that is empty may not begin beside other nodes; empty:
+// it may.
+func unready(others []NodeStatus) (why string) {
+	fresh := 0
+	for _, n := range others {
+		switch {
+		case n.State == unreachable:
+			return "node " + n.Name + " is not reached"
+		case n.Fresh:
+			fresh++
+		}
+	}
+	if fresh == len(others) {
+		return "" // the log itself begins
+	}
+	most := uint64(0)
+	for _, n := range others {
+		most = max(most, n.Number)
+	}
+	for _, n := range others {
+		switch {
+		case n.Fresh:
+			return "node " + n.Name + " has an empty log as well, and others have not"
+		case n.State != serving && n.State != following && n.State != leaving, n.Number+heirLag < most:
+			return "node " + n.Name + " does not have all yet"
+		}
+	}
+	return ""
+}
+
+// settle notes once the node's part of the log has all that the log has.
+func (p *part) settle(ctx context.Context) {
+	whole, ok := p.record.(replog.Keeper)
+	for p.fresh.Load() {
+		has, err := !ok, error(nil)
+		if ok {
+			has, err = whole.Whole(ctx)
+		}
+		if err == nil && has {
+			err = os.Remove(filepath.Join(p.cfg.Data, freshFile))
+			if err == nil || errors.Is(err, fs.ErrNotExist) {
+				p.fresh.Store(false)
+				return
+			}
+			p.log.Warn("the node's part of the log has all, and that cannot be noted", "reason", err)
+		}
+		if !pause(ctx, freshTime) {
+			return
+		}
+	}
+}

@@ -58,6 +58,8 @@ type Options struct {
 	Metrics *monitor.Streams
 	// Log takes what streams log of failed deliveries, each as its role may.
 	Log func(s arn.ARN, role string, group arn.ARN, stream string, at time.Time, line []byte)
+	// Begin calls what begins to deliver: now, or when that is let.
+	Begin func(start func())
 	// Fault is the outage of a stream that was asked for, if any.
 	Fault func(a arn.ARN) error
 	// Assumable refuses a role that Firehose may not assume; nil: nobody asks.
@@ -87,7 +89,7 @@ func (s *Streaming) Start(o Options) error {
 	out := outlet.New(outlet.Options{
 		Streams: s.Module, Buckets: buckets, Endpoints: &web.Endpoints{Transport: transport}, Clock: o.Clock, Logger: o.Logger, Observe: s.attempted,
 	})
-	s.Module.Start(out.Deliver, o.Fault)
+	o.Begin(func() { s.Module.Start(out.Deliver, o.Fault) })
 	return nil
 }
 

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"godwit.dev/godwit/cmd/godwit/signed"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/server/backup"
+)
+
+type makeBackup struct {
+	Endpoint string `default:"http://127.0.0.1:4566" placeholder:"URL" help:"The server, which runs (${default}). Where it verifies signatures the request is signed with the access key of the usual environment or profile, which godwit:Backup has to be allowed."`
+	Dir      string `arg:"" help:"The directory of the backup: a new one, or one of a backup that was cut off, which goes on."`
+}
+
+// Run makes a backup.
+func (b *makeBackup) Run(p *process) error {
+	client, err := signed.Client(0)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	shown := newProgress(p.stderr, "backed up")
+	m, whole, err := (&backup.Making{Endpoint: b.Endpoint, Client: client, Dir: b.Dir, Progress: shown.tell, Stdout: p.stdout}).Run(ctx)
+	shown.end()
+	if err != nil {
+		return fmt.Errorf("%s is no backup yet: %w", b.Dir, err)
+	}
+	if _, err := fmt.Fprintf(p.stdout, "%s has the state of %s: %d files, %d bytes.\n", b.Dir, m.CreatedAt.UTC().Format(time.RFC3339), len(m.Files), m.Size()); err != nil {
+		return err
+	}
+	if m.RootKey != "" {
+		fmt.Fprintf(p.stdout, "It is of no use without the root key %s, which is not in it: keep a copy of that elsewhere.\n", m.RootKey)
+	}
+	if !whole {
+		fmt.Fprintln(p.stdout, "The server's own store is damaged, and so is what there is of it here.")
+		return errDamaged
+	}
+	return nil
+}
+
+type restore struct {
+	Dir     string `arg:"" help:"The directory of the backup."`
+	Data    string `env:"-" required:"" placeholder:"NEW" help:"The data directory to make, which must not exist or be empty."`
+	RootKey string `env:"-" placeholder:"FILE" help:"The root key that the backup is sealed with, to look at whether it is the one. One called dev-root.key is copied to --data, where godwit dev looks for it."`
+	Paused  bool   `env:"-" help:"Have the server deliver nothing, and run nothing, until godwit deliveries begin."`
+}
+
+// Run restores a backup.
+func (r *restore) Run(p *process) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	shown := newProgress(p.stderr, "restored")
+	err := (&backup.Restoring{
+		Dir: r.Dir, Data: r.Data, RootKey: r.RootKey, Paused: r.Paused, Stdout: p.stdout, Progress: shown.tell,
+		Logger: slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	}).Run(ctx)
+	shown.end()
+	if errors.Is(err, backup.ErrDamaged) || errors.Is(err, backup.ErrIncomplete) {
+		fmt.Fprintf(p.stderr, "godwit: %v\n", err)
+		return errDamaged
+	}
+	if err == nil && r.Paused {
+		_, err = fmt.Fprintln(p.stdout, "A server on it delivers nothing until: godwit deliveries begin")
+	}
+	return err
+}
+
+// progress shows how far something is: on a terminal in one line, else every ten seconds.
+type progress struct {
+	w        io.Writer
+	done     string // "backed up"
+	terminal bool
+	told     time.Time
+}
+
+func newProgress(w io.Writer, done string) *progress {
+	p := &progress{w: w, done: done, told: clock.System.Now()}
+	if f, ok := w.(*os.File); ok {
+		info, err := f.Stat()
+		p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+	}
+	return p
+}
+
+// Times between two lines of progress.
+const (
+	onTerminal = 100 * time.Millisecond
+	elsewhere  = 10 * time.Second
+)
+
+func (p *progress) tell(done, all int64) {
+	now := clock.System.Now()
+	switch since := now.Sub(p.told); {
+	case p.terminal && (since > onTerminal || done == all):
+		fmt.Fprintf(p.w, "\r%3d %%  %d of %d MiB %s\x1b[K", 100*done/max(all, 1), done>>20, all>>20, p.done)
+	case !p.terminal && since > elsewhere:
+		fmt.Fprintf(p.w, "%d of %d MiB %s\n", done>>20, all>>20, p.done)
+	default:
+		return
+	}
+	p.told = now
+}
+
+// end leaves the line.
+func (p *progress) end() {
+	if p.terminal {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}

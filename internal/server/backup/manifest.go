@@ -1,0 +1,210 @@
+// Package backup makes backups of a server that runs, holds them against their hashes, and
+// makes data directories of them.
+//
+// A backup is a directory: store has the files of a snapshot of the store, backup.json names
+// them with their hashes, and backup.sha256, which is written last, has the hash of that. So
+// a backup that is not whole has none, and a byte that has changed in any file is found.
+package backup
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"godwit.dev/godwit/internal/durable"
+	"godwit.dev/godwit/internal/server/recovery"
+)
+
+// Names in the directory of a backup.
+const (
+	manifestName = "backup.json"
+	sumName      = "backup.sha256"
+	noteName     = "incomplete.json" // how far one has come that is being made
+)
+
+// format is the version of a backup's form; newer ones are refused.
+const format = 1
+
+// maxManifest bounds backup.json, in bytes.
+const maxManifest = 128 << 20
+
+// Errors of backups.
+var (
+	// ErrDamaged reports a backup that is not as it was made.
+	ErrDamaged = errors.New("the backup is damaged")
+	// ErrIncomplete reports a backup that was not made to its end.
+	ErrIncomplete = errors.New("the backup is not whole: it was not made to its end")
+	// ErrNotEmpty refuses a directory that has other files.
+	ErrNotEmpty = errors.New("the directory is not empty")
+)
+
+// Manifest is what a backup consists of.
+type Manifest struct {
+	Format    int       `json:"format"`
+	CreatedAt time.Time `json:"createdAt"` // the moment of which it is
+	Version   string    `json:"version"`   // of the server
+	RootKey   string    `json:"rootKey"`   // the id of the key that it is sealed with; empty: of none
+	Files     []File    `json:"files"`     // below store
+}
+
+// File is one of a backup's.
+type File struct {
+	Name   string `json:"name"` // relative, with slashes
+	Size   int64  `json:"size"` // bytes
+	SHA256 string `json:"sha256"`
+}
+
+// Size is that of all files, in bytes.
+func (m *Manifest) Size() (bytes int64) {
+	for _, f := range m.Files {
+		bytes += f.Size
+	}
+	return bytes
+}
+
+func sumLine(manifest []byte) []byte {
+	sum := sha256.Sum256(manifest)
+	return []byte(hex.EncodeToString(sum[:]) + "  " + manifestName + "\n") // as sha256sum checks it
+}
+
+// write makes a backup of the files in dir a whole one.
+func (m *Manifest) write(dir string) error {
+	text, err := json.MarshalIndent(m, "", " ")
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	if err := durable.Replace(filepath.Join(dir, manifestName), text); err != nil {
+		return err
+	}
+	return durable.Replace(filepath.Join(dir, sumName), sumLine(text))
+}
+
+// Is reports whether a directory is one of a backup, whole or not.
+func Is(dir string) bool {
+	for _, name := range [...]string{sumName, manifestName, noteName} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// Read reads what a backup consists of. Errors: ErrIncomplete, ErrDamaged, and those of the
+// file system.
+func Read(dir string) (m Manifest, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, manifestName)) //nolint:gosec // the caller's
+	sum, missing := os.ReadFile(filepath.Join(dir, sumName))   //nolint:gosec // the same
+	switch {
+	case errors.Is(missing, fs.ErrNotExist):
+		return m, fmt.Errorf("%s: %w", dir, ErrIncomplete)
+	case err != nil:
+		return m, fmt.Errorf("%w: %s: %w", ErrDamaged, manifestName, err)
+	case missing != nil:
+		return m, missing
+	case !bytes.Equal(sum, sumLine(text)):
+		return m, fmt.Errorf("%w: %s and %s do not belong together", ErrDamaged, manifestName, sumName)
+	case len(text) > maxManifest || json.Unmarshal(text, &m) != nil:
+		return m, fmt.Errorf("%w: %s cannot be read", ErrDamaged, manifestName)
+	case m.Format > format:
+		return m, fmt.Errorf("%s is a backup of form %d, and this godwit knows forms up to %d: use the godwit that made it, or a newer one", dir, m.Format, format)
+	}
+	for _, f := range m.Files {
+		if !filepath.IsLocal(filepath.FromSlash(f.Name)) {
+			return m, fmt.Errorf("%w: it has a file %q", ErrDamaged, f.Name)
+		}
+	}
+	return m, nil
+}
+
+// Verify reads a whole backup, and holds each file against its hash. progress may be nil.
+// Errors are Read's; of files, all that are wrong.
+func Verify(ctx context.Context, dir string, progress func(done, all int64)) (Manifest, error) {
+	m, err := Read(dir)
+	if err != nil {
+		return m, err
+	}
+	done, all, known := int64(0), m.Size(), map[string]bool{"LOCK": true} // which a check leaves
+	var wrong []error
+	for _, f := range m.Files {
+		if ctx.Err() != nil {
+			return m, ctx.Err()
+		}
+		known[f.Name] = true
+		sum, size, err := hash(filepath.Join(dir, recovery.StoreName, filepath.FromSlash(f.Name)))
+		switch {
+		case err != nil:
+			wrong = append(wrong, fmt.Errorf("%s: %w", f.Name, err))
+		case size != f.Size:
+			wrong = append(wrong, fmt.Errorf("%s has %d bytes, and had %d", f.Name, size, f.Size))
+		case sum != f.SHA256:
+			wrong = append(wrong, fmt.Errorf("%s has changed", f.Name))
+		}
+		if done += f.Size; progress != nil {
+			progress(done, all)
+		}
+	}
+	there, err := list(filepath.Join(dir, recovery.StoreName))
+	if err != nil {
+		return m, err
+	}
+	for _, name := range there {
+		if !known[name] {
+			wrong = append(wrong, fmt.Errorf("%s is none of its files", name))
+		}
+	}
+	if len(wrong) > 0 {
+		return m, fmt.Errorf("%w: %w", ErrDamaged, errors.Join(wrong...))
+	}
+	return m, nil
+}
+
+// list names the files below a directory.
+func list(dir string) (names []string, err error) {
+	return names, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		names = append(names, filepath.ToSlash(name))
+		return err
+	})
+}
+
+// hash is the SHA-256 of a file, and its size.
+func hash(path string) (sum string, size int64, err error) {
+	f, err := os.Open(path) //nolint:gosec // of a backup
+	if err != nil {
+		return "", 0, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	h := sha256.New()
+	size, err = io.Copy(h, f)
+	return hex.EncodeToString(h.Sum(nil)), size, err
+}
+
+// Check verifies a backup and reads each record in it, and prints what is wrong. ok says
+// that nothing is.
+func Check(ctx context.Context, dir string, stdout io.Writer) (ok bool, err error) {
+	m, err := Verify(ctx, dir, nil)
+	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrIncomplete) {
+		_, err = fmt.Fprintln(stdout, err)
+		return false, err
+	}
+	if err != nil {
+		return false, err
+	}
+	if _, err := fmt.Fprintf(stdout, "backup of %s: %d files, %d bytes, each as it was made\n", m.CreatedAt.UTC().Format(time.RFC3339), len(m.Files), m.Size()); err != nil {
+		return false, err
+	}
+	return recovery.Check(dir, stdout)
+}

@@ -1,0 +1,192 @@
+package backup
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"godwit.dev/godwit/internal/bootstrap"
+	"godwit.dev/godwit/internal/durable"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/server/hold"
+	"godwit.dev/godwit/internal/server/recovery"
+	"godwit.dev/godwit/internal/store/pebble"
+)
+
+// Restoring makes a data directory of a backup.
+type Restoring struct {
+	Dir  string // of the backup
+	Data string // the new data directory: it does not exist, is empty, or has a restore that was cut off
+	// RootKey is the file of the root key: it is held against the one that is needed, and
+	// development's is copied to where it is looked for. Empty: nobody looks.
+	RootKey string
+	// Paused has the server deliver nothing until an operator says so.
+	Paused   bool
+	Stdout   io.Writer
+	Progress func(done, all int64) // may be nil
+	Logger   *slog.Logger
+}
+
+// Run verifies the backup, says what is needed besides, and only then writes. What is not
+// done to its end no server starts from.
+func (r *Restoring) Run(ctx context.Context) error {
+	if err := r.prepare(); err != nil {
+		return err
+	}
+	m, err := Verify(ctx, r.Dir, nil)
+	if err != nil {
+		return err
+	}
+	if err := r.tell(&m); err != nil {
+		return err
+	}
+	incoming := recovery.Incoming(r.Data)
+	if err := os.RemoveAll(incoming); err != nil {
+		return err
+	}
+	to := filepath.Join(incoming, recovery.StoreName)
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return err
+	}
+	if err := durable.SyncDir(r.Data); err != nil {
+		return err
+	}
+	done, all := int64(0), m.Size()
+	for _, f := range m.Files {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := copyFile(filepath.Join(r.Dir, recovery.StoreName), to, f); err != nil {
+			return err
+		}
+		if done += f.Size; r.Progress != nil {
+			r.Progress(done, all)
+		}
+	}
+	if err := renew(to, r.Logger); err != nil {
+		return fmt.Errorf("the restored store: %w", err)
+	}
+	if err := r.install(to, &m); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(r.Stdout, "%s is restored. Receipt handles of before are of no use there, and what was done since %s is not there.\n", r.Data, m.CreatedAt.UTC().Format(time.RFC3339))
+	return err
+}
+
+// prepare refuses a directory that has anything.
+func (r *Restoring) prepare() error {
+	if err := os.MkdirAll(r.Data, 0o700); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(r.Data)
+	if err != nil {
+		return err
+	}
+	begun := recovery.CheckRestored(r.Data) != nil
+	for _, e := range entries {
+		if e.IsDir() && e.Name() == filepath.Base(recovery.Incoming(r.Data)) || begun && e.Name() != recovery.StoreName {
+			continue
+		}
+		return fmt.Errorf("%w: %s has %s (--data)", ErrNotEmpty, r.Data, e.Name())
+	}
+	return nil
+}
+
+// tell says what is restored and which key that needs, and refuses another one.
+func (r *Restoring) tell(m *Manifest) error {
+	fmt.Fprintf(r.Stdout, "Backup of %s by godwit %s: %d files, %d bytes, each as it was made.\n", m.CreatedAt.UTC().Format(time.RFC3339), m.Version, len(m.Files), m.Size())
+	if m.RootKey == "" {
+		return nil
+	}
+	fmt.Fprintf(r.Stdout, "It is sealed with the root key %s, which is not in it, and no server starts from it without: "+
+		"godwit serve takes it by --root-key, and godwit dev looks for it in %s.\n", m.RootKey, filepath.Join(r.Data, bootstrap.DevRootKey))
+	if r.RootKey == "" {
+		_, err := fmt.Fprintln(r.Stdout, "Whether you have it was not looked at (--root-key).")
+		return err
+	}
+	root, err := bootstrap.ReadRootKey(r.RootKey)
+	if err != nil {
+		return fmt.Errorf("the root key cannot be read: %w", err)
+	}
+	if root.ID() != m.RootKey {
+		return fmt.Errorf("%w: the backup's has the id %s, and the one in %s %s", seal.ErrWrongRoot, m.RootKey, r.RootKey, root.ID())
+	}
+	_, err = fmt.Fprintf(r.Stdout, "That is the one in %s.\n", r.RootKey)
+	return err
+}
+
+// copyFile copies a file that has still to be what it was made as.
+func copyFile(from, to string, f File) error {
+	name := filepath.FromSlash(f.Name)
+	if err := os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o700); err != nil {
+		return err
+	}
+	in, err := os.Open(filepath.Join(from, name))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = in.Close() }()                                                           // it was only read
+	out, err := os.OpenFile(filepath.Join(to, name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // a local name
+	if err != nil {
+		return err
+	}
+	h := sha256.New()
+	_, err = io.Copy(io.MultiWriter(out, h), in)
+	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
+		return err
+	}
+	if hex.EncodeToString(h.Sum(nil)) != f.SHA256 {
+		return fmt.Errorf("%w: %s has changed", ErrDamaged, f.Name)
+	}
+	return nil
+}
+
+// renew makes a store one of another server than that which was backed up.
+func renew(dir string, log *slog.Logger) error {
+	st, err := pebble.Open(dir, pebble.Options{Logger: log, Describe: recovery.Describe, Fatal: func(error) {}}) // a failure is that of a call
+	if err != nil {
+		return err
+	}
+	return errors.Join(journal.Renew(st), st.Close())
+}
+
+// install puts the restored store, and what belongs to it, in place.
+func (r *Restoring) install(from string, m *Manifest) error {
+	if r.Paused {
+		if err := hold.Mark(r.Data); err != nil {
+			return err
+		}
+	}
+	if m.RootKey != "" {
+		if err := bootstrap.NoteSealedWith(r.Data, m.RootKey); err != nil {
+			return err
+		}
+	}
+	if r.RootKey != "" && filepath.Base(r.RootKey) == bootstrap.DevRootKey {
+		if err := bootstrap.CopyDevRootKey(r.RootKey, r.Data); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	if err := syncBelow(from); err != nil {
+		return err
+	}
+	if err := os.Rename(from, filepath.Join(r.Data, recovery.StoreName)); err != nil {
+		return err
+	}
+	if err := durable.SyncDir(r.Data); err != nil {
+		return err
+	}
+	if err := os.Remove(recovery.Incoming(r.Data)); err != nil {
+		return err
+	}
+	return durable.SyncDir(r.Data)
+}

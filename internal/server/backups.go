@@ -1,0 +1,70 @@
+package server
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/google/uuid"
+
+	"godwit.dev/godwit/internal/api/operator/backups"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/cluster/snapshot"
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/server/hold"
+	"godwit.dev/godwit/internal/server/recovery"
+	"godwit.dev/godwit/internal/shard/keys"
+	"godwit.dev/godwit/internal/store"
+)
+
+// openHold looks whether the server was restored and is to deliver nothing yet. It refuses a
+// directory in which a restore has not come to its end, of which a start would make an empty
+// one.
+func (d *Deps) openHold() (err error) {
+	if d.Config.Store == config.MemoryStore || d.World.Store != nil && !d.World.Replicated {
+		return nil
+	}
+	if err := recovery.CheckRestored(d.Config.Data); err != nil {
+		return err
+	}
+	d.hold, err = hold.Open(d.Config.Data)
+	if err == nil && d.hold.Held() {
+		d.Log.Warn("nothing is delivered until an operator says so: this data was restored with --paused", "command", "godwit deliveries begin")
+	}
+	return err
+}
+
+// heldNotice is what the banner says of it.
+func (d *Deps) heldNotice() []string {
+	if d.hold.Held() {
+		return []string{"Paused:  restored with --paused, nothing is delivered until: godwit deliveries begin"}
+	}
+	return nil
+}
+
+// backupsOf gives away copies of the store, if it is on a disk.
+func backupsOf(deps Deps, st store.Store, log *journal.Journal) (*backups.Backups, error) {
+	o := backups.Options{
+		Version: config.Version, Process: uuid.NewString(), Now: clock.System.Now, Hold: deps.hold,
+		RootKey: func() string {
+			text, err := keys.Sealing(log)
+			if err != nil || text == nil {
+				return ""
+			}
+			id, _ := seal.RootOf(text) // a start has read it
+			return id
+		},
+	}
+	if onDisk(deps) || deps.World.Replicated {
+		source, err := snapshot.NewSource(filepath.Join(deps.Config.Data, snapshot.ForBackup), func(dir string) (uint64, error) {
+			return 0, st.Checkpoint(dir)
+		}, clock.System)
+		if err != nil {
+			return nil, err
+		}
+		deps.OnStop("backups", func(context.Context) error { return source.Close() })
+		o.Source = source
+	}
+	return backups.New(o), nil
+}

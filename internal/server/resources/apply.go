@@ -1,0 +1,389 @@
+package resources
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Change is one thing in which a server differs from a set.
+type Change struct {
+	New  bool   // the resource is not there
+	What string // "queue orders"
+	Name string // of the attribute or tag; empty: of the resource as a whole
+	Was  string
+	To   string
+	// Refused is why it cannot be made; nil: it can.
+	Refused error
+}
+
+// String writes a change on a line.
+func (c Change) String() string {
+	switch {
+	case c.Refused != nil:
+		return fmt.Sprintf("! %s %s: %v", c.What, c.Name, c.Refused)
+	case c.New && c.Name == "":
+		return "+ " + c.What
+	case c.New:
+		return fmt.Sprintf("+ %s %s = %s", c.What, c.Name, c.To)
+	case c.Was == "":
+		return fmt.Sprintf("~ %s %s = %s", c.What, c.Name, c.To)
+	default:
+		return fmt.Sprintf("~ %s %s: %s → %s", c.What, c.Name, c.Was, c.To)
+	}
+}
+
+// Applying makes a server have what a set has.
+type Applying struct {
+	To *Server
+	// Dry only says what would change.
+	Dry bool
+	Out io.Writer // gets a line for each change
+	// Account and Region are the server's own, if it is known; else it is asked.
+	Account, Region string
+
+	changes []Change
+	urls    map[string]string // of queues, by name
+	arns    map[string]string // of topics, by name
+}
+
+// Run makes the changes and says which there were. What a server refuses is one with Refused,
+// and the rest goes on. A second run with the same set changes nothing.
+func (a *Applying) Run(ctx context.Context, set *Set) ([]Change, error) {
+	if a.Account == "" {
+		var err error
+		if a.Account, a.Region, err = a.To.Home(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if a.Account != "" {
+		set = set.moved(a.Account, a.Region)
+	}
+	a.changes, a.urls, a.arns = nil, map[string]string{}, map[string]string{}
+	links, err := a.To.queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, link := range links {
+		a.urls[nameOf(link)] = link
+	}
+	topics, err := a.To.topics(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, arn := range topics {
+		a.arns[nameOf(arn)] = arn
+	}
+	for _, step := range []func(context.Context, *Set) error{a.makeQueues, a.makeTopics, a.setQueues, a.setTopics, a.subscribe, a.alarms} {
+		if err := step(ctx, set); err != nil {
+			return a.changes, err
+		}
+	}
+	return a.changes, nil
+}
+
+// change notes a change, and makes it unless nothing is to be made. It fails with what is no
+// refusal.
+func (a *Applying) change(c Change, do func() error) error {
+	if !a.Dry && do != nil {
+		if err := do(); err != nil {
+			if !isRefusal(err) {
+				return err
+			}
+			c.Refused = err
+		}
+	}
+	a.changes = append(a.changes, c)
+	_, err := fmt.Fprintln(a.Out, c)
+	return err
+}
+
+func isRefusal(err error) bool {
+	_, ok := errors.AsType[*Refusal](err)
+	return ok
+}
+
+// atCreation are the attributes of a queue and a topic that are set when it is made.
+var atCreation = []string{"FifoQueue", "FifoTopic"}
+
+func creation(attributes Attributes) map[string]string {
+	found := map[string]string{}
+	for _, name := range atCreation {
+		if value, ok := attributes[name]; ok {
+			found[name] = value
+		}
+	}
+	return found
+}
+
+// makeQueues makes the queues that are not there, without what may name one that is not.
+func (a *Applying) makeQueues(ctx context.Context, set *Set) error {
+	for _, q := range set.Queues {
+		if a.urls[q.QueueName] != "" {
+			continue
+		}
+		err := a.change(Change{New: true, What: "queue " + q.QueueName}, func() error {
+			form := url.Values{"QueueName": {q.QueueName}}
+			numbered(form, "Attribute", "Name", "Value", creation(q.Attributes))
+			found, err := a.To.query(ctx, "sqs", "CreateQueue", form)
+			if err == nil {
+				a.urls[q.QueueName] = found.text("QueueUrl")
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *Applying) makeTopics(ctx context.Context, set *Set) error {
+	for _, t := range set.Topics {
+		if a.arns[t.Name] != "" {
+			continue
+		}
+		err := a.change(Change{New: true, What: "topic " + t.Name}, func() error {
+			form := url.Values{"Name": {t.Name}}
+			numbered(form, "Attributes.entry", "key", "value", creation(t.Attributes))
+			found, err := a.To.query(ctx, "sns", "CreateTopic", form)
+			if err == nil {
+				a.arns[t.Name] = found.text("TopicArn")
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// differences are those of what is wanted from what there is; what is not wanted is left.
+func (a *Applying) differences(what, kind string, is, want Attributes, set func(name, value string) error) error {
+	for _, name := range sortedKeys(want) {
+		value := want[name]
+		if same(is[name], value) {
+			continue
+		}
+		err := a.change(Change{What: what, Name: strings.TrimSpace(kind + " " + name), Was: is[name], To: value}, func() error { return set(name, value) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *Applying) setQueues(ctx context.Context, set *Set) error {
+	for _, q := range set.Queues {
+		link, what := a.urls[q.QueueName], "queue "+q.QueueName
+		is, tags := Attributes(creation(q.Attributes)), Attributes{}
+		if link != "" {
+			var err error
+			if is, err = a.To.queueAttributes(ctx, link); err != nil {
+				return err
+			}
+			if len(q.Tags) > 0 {
+				if tags, err = a.To.queueTags(ctx, link); err != nil {
+					return err
+				}
+			}
+		} else if !a.Dry { // it was refused
+			continue
+		}
+		err := a.differences(what, "", is, q.Attributes, func(name, value string) error {
+			_, err := a.To.query(ctx, "sqs", "SetQueueAttributes", url.Values{"QueueUrl": {link}, "Attribute.1.Name": {name}, "Attribute.1.Value": {value}})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		err = a.differences(what, "tag", tags, q.Tags, func(name, value string) error {
+			_, err := a.To.query(ctx, "sqs", "TagQueue", url.Values{"QueueUrl": {link}, "Tag.1.Key": {name}, "Tag.1.Value": {value}})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *Applying) setTopics(ctx context.Context, set *Set) error {
+	for _, t := range set.Topics {
+		arn, what := a.arns[t.Name], "topic "+t.Name
+		is, tags := Attributes(creation(t.Attributes)), Attributes{}
+		if arn != "" {
+			var err error
+			if is, err = a.To.topicAttributes(ctx, arn); err != nil {
+				return err
+			}
+			if len(t.Tags) > 0 {
+				if tags, err = a.To.topicTags(ctx, arn); err != nil {
+					return err
+				}
+			}
+		} else if !a.Dry {
+			continue
+		}
+		err := a.differences(what, "", is, t.Attributes, func(name, value string) error {
+			_, err := a.To.query(ctx, "sns", "SetTopicAttributes", url.Values{"TopicArn": {arn}, "AttributeName": {name}, "AttributeValue": {value}})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		err = a.differences(what, "tag", tags, t.Tags, func(name, value string) error {
+			_, err := a.To.query(ctx, "sns", "TagResource", url.Values{"ResourceArn": {arn}, "Tags.member.1.Key": {name}, "Tags.member.1.Value": {value}})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// subscribe makes subscriptions, whose topics are there.
+func (a *Applying) subscribe(ctx context.Context, set *Set) error {
+	there := map[string][]listed{} // by topic
+	for _, sub := range set.Subscriptions {
+		topic := sub.TopicArn
+		if !strings.HasPrefix(topic, "arn:") { // a name
+			topic = a.arns[sub.TopicArn]
+		}
+		known := slices.Contains(sortedValues(a.arns), topic)
+		if _, asked := there[topic]; !asked && known {
+			var err error
+			if there[topic], err = a.To.subscriptions(ctx, "ListSubscriptionsByTopic", url.Values{"TopicArn": {topic}}); err != nil {
+				return err
+			}
+		}
+		what := fmt.Sprintf("subscription of %s %s to %s", sub.Protocol, sub.Endpoint, nameOf(sub.TopicArn))
+		at := slices.IndexFunc(there[topic], func(l listed) bool { return l.protocol == sub.Protocol && l.endpoint == sub.Endpoint })
+		if at < 0 {
+			err := a.change(Change{New: true, What: what}, func() error {
+				form := url.Values{"TopicArn": {topic}, "Protocol": {sub.Protocol}, "Endpoint": {sub.Endpoint}, "ReturnSubscriptionArn": {"true"}}
+				numbered(form, "Attributes.entry", "key", "value", sub.Attributes)
+				_, err := a.To.query(ctx, "sns", "Subscribe", form)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		arn := there[topic][at].arn
+		if !strings.HasPrefix(arn, "arn:") {
+			continue // its endpoint has not confirmed it, and its attributes cannot be read
+		}
+		is, err := a.To.subscriptionAttributes(ctx, arn)
+		if err != nil {
+			return err
+		}
+		err = a.differences(what, "", is, sub.Attributes, func(name, value string) error {
+			_, err := a.To.query(ctx, "sns", "SetSubscriptionAttributes", url.Values{"SubscriptionArn": {arn}, "AttributeName": {name}, "AttributeValue": {value}})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sortedValues(m map[string]string) (all []string) {
+	for _, name := range sortedKeys(m) {
+		all = append(all, m[name])
+	}
+	return all
+}
+
+func (a *Applying) alarms(ctx context.Context, set *Set) error {
+	if len(set.Alarms) == 0 {
+		return nil
+	}
+	all, err := a.To.alarms(ctx)
+	if err != nil {
+		return err
+	}
+	there := map[string]Alarm{}
+	for _, alarm := range all {
+		there[alarm.name()] = alarm
+	}
+	for _, want := range set.Alarms {
+		is, ok := there[want.name()]
+		what := "alarm " + want.name()
+		put := func() error { return a.To.json(ctx, "PutMetricAlarm", want, nil) }
+		if !ok {
+			if err := a.change(Change{New: true, What: what}, put); err != nil {
+				return err
+			}
+			continue
+		}
+		var differ []string
+		for _, name := range sortedKeys(want) {
+			if written(is[name]) != written(want[name]) {
+				differ = append(differ, name)
+			}
+		}
+		for i, name := range differ {
+			do := put
+			if i > 0 { // the alarm is put as a whole
+				do = nil
+			}
+			if err := a.change(Change{What: what, Name: name, Was: written(is[name]), To: written(want[name])}, do); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// plain has numbers as YAML writes them.
+func plain(v any) any {
+	switch v := v.(type) {
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			return n
+		}
+		f, _ := v.Float64() // JSON has no others
+		if f == float64(int64(f)) {
+			return int64(f)
+		}
+		return f
+	case []any:
+		for i := range v {
+			v[i] = plain(v[i])
+		}
+	case map[string]any:
+		for name := range v {
+			v[name] = plain(v[name])
+		}
+	}
+	return v
+}
+
+// written is a value of an alarm as JSON, with numbers in one form.
+func written(v any) string {
+	if v == nil {
+		return ""
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	var again any
+	decoder := json.NewDecoder(strings.NewReader(string(text)))
+	decoder.UseNumber()
+	if decoder.Decode(&again) != nil {
+		return string(text)
+	}
+	text, _ = json.Marshal(plain(again)) // it was read just now
+	return string(text)
+}

@@ -1,0 +1,273 @@
+package resources
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// What a server tells and nobody sets.
+var (
+	ofQueues = []string{
+		"QueueArn", "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesDelayed", "CreatedTimestamp", "LastModifiedTimestamp",
+	}
+	ofTopics = []string{
+		"TopicArn", "Owner", "SubscriptionsConfirmed", "SubscriptionsPending", "SubscriptionsDeleted", "EffectiveDeliveryPolicy", "BeginningArchiveTime",
+	}
+	ofSubscriptions = []string{
+		"SubscriptionArn", "TopicArn", "Owner", "PendingConfirmation", "ConfirmationWasAuthenticated", "EffectiveDeliveryPolicy", "SubscriptionPrincipal", "Endpoint", "Protocol",
+	}
+	ofAlarms = []string{
+		"AlarmArn", "AlarmConfigurationUpdatedTimestamp", "StateValue", "StateReason", "StateReasonData", "StateUpdatedTimestamp", "StateTransitionedTimestamp", "EvaluationState",
+	}
+)
+
+// maxPages bounds a list that does not end.
+const maxPages = 100_000
+
+// Home tells whose a server's ARNs are.
+func (s *Server) Home(ctx context.Context) (account, region string, err error) {
+	if found, err := s.query(ctx, "sts", "GetCallerIdentity", nil); err == nil {
+		if account := found.text("Account"); account != "" {
+			return account, s.Region, nil
+		}
+	}
+	// Not every server has STS. A queue's ARN has both; where there is none, a topic's.
+	queues, err := s.queues(ctx)
+	if err != nil {
+		return "", "", err
+	}
+	arns := []string{}
+	for _, link := range queues[:min(1, len(queues))] {
+		attributes, err := s.queueAttributes(ctx, link)
+		if err != nil {
+			return "", "", err
+		}
+		arns = append(arns, attributes["QueueArn"])
+	}
+	if len(arns) == 0 {
+		if arns, err = s.topics(ctx); err != nil {
+			return "", "", err
+		}
+	}
+	if len(arns) == 0 {
+		return "", "", nil
+	}
+	parts := strings.SplitN(arns[0], ":", 6)
+	if len(parts) < 6 {
+		return "", "", fmt.Errorf("the server has an ARN %q", arns[0])
+	}
+	return parts[4], parts[3], nil
+}
+
+// queues are the URLs of all queues.
+func (s *Server) queues(ctx context.Context) (links []string, err error) {
+	return s.pages(ctx, "sqs", "ListQueues", "QueueUrl", url.Values{"MaxResults": {"1000"}})
+}
+
+// topics are the ARNs of all topics.
+func (s *Server) topics(ctx context.Context) (arns []string, err error) {
+	return s.pages(ctx, "sns", "ListTopics", "TopicArn", nil)
+}
+
+// pages reads a list to its end.
+func (s *Server) pages(ctx context.Context, service, action, member string, form url.Values) (all []string, err error) {
+	form = copied(form)
+	for range maxPages {
+		found, err := s.query(ctx, service, action, form)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range found.all(member) {
+			all = append(all, one.Text)
+		}
+		next := found.text("NextToken")
+		if next == "" {
+			break
+		}
+		form.Set("NextToken", next)
+	}
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}
+
+func copied(form url.Values) url.Values {
+	out := url.Values{}
+	maps.Copy(out, form)
+	return out
+}
+
+func (s *Server) queueAttributes(ctx context.Context, link string) (Attributes, error) {
+	found, err := s.query(ctx, "sqs", "GetQueueAttributes", url.Values{"QueueUrl": {link}, "AttributeName.1": {"All"}})
+	if err != nil {
+		return nil, err
+	}
+	return found.pairs("Attribute", "Name", "Value"), nil
+}
+
+// without leaves out what nobody sets.
+func without(a Attributes, names []string) Attributes {
+	for _, name := range names {
+		delete(a, name)
+	}
+	return a
+}
+
+// nameOf is the end of a queue's URL or of an ARN.
+func nameOf(link string) string { return link[strings.LastIndexAny(link, "/:")+1:] }
+
+// Export reads what a server has. missed says what of it no file takes, or could not be read.
+func (s *Server) Export(ctx context.Context) (set *Set, missed []string, err error) {
+	set = &Set{}
+	if set.Account, set.Region, err = s.Home(ctx); err != nil {
+		return nil, nil, err
+	}
+	links, err := s.queues(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, link := range links {
+		q := Queue{QueueName: nameOf(link)}
+		if q.Attributes, err = s.queueAttributes(ctx, link); err != nil {
+			return nil, nil, err
+		}
+		q.Attributes = without(q.Attributes, ofQueues)
+		if q.Tags, err = s.queueTags(ctx, link); err != nil {
+			missed = append(missed, fmt.Sprintf("tags of queue %s: %v", q.QueueName, err))
+		}
+		set.Queues = append(set.Queues, q)
+	}
+	topics, err := s.topics(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, arn := range topics {
+		t := Topic{Name: nameOf(arn)}
+		if t.Attributes, err = s.topicAttributes(ctx, arn); err != nil {
+			return nil, nil, err
+		}
+		if t.Tags, err = s.topicTags(ctx, arn); err != nil {
+			missed = append(missed, fmt.Sprintf("tags of topic %s: %v", t.Name, err))
+		}
+		set.Topics = append(set.Topics, t)
+	}
+	subscriptions, err := s.subscriptions(ctx, "ListSubscriptions", nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, sub := range subscriptions {
+		one := Subscription{TopicArn: sub.topic, Protocol: sub.protocol, Endpoint: sub.endpoint}
+		if !strings.HasPrefix(sub.arn, "arn:") {
+			missed = append(missed, fmt.Sprintf("attributes of the subscription of %s to %s: it is not confirmed", one.Endpoint, nameOf(one.TopicArn)))
+		} else if one.Attributes, err = s.subscriptionAttributes(ctx, sub.arn); err != nil {
+			return nil, nil, err
+		}
+		set.Subscriptions = append(set.Subscriptions, one)
+	}
+	slices.SortFunc(set.Subscriptions, func(a, b Subscription) int {
+		return cmp.Or(cmp.Compare(a.TopicArn, b.TopicArn), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Endpoint, b.Endpoint))
+	})
+	if set.Alarms, err = s.alarms(ctx); err != nil {
+		missed = append(missed, fmt.Sprintf("alarms: %v", err))
+	}
+	return set, missed, nil
+}
+
+func (s *Server) queueTags(ctx context.Context, link string) (Attributes, error) {
+	found, err := s.query(ctx, "sqs", "ListQueueTags", url.Values{"QueueUrl": {link}})
+	if err != nil {
+		return nil, err
+	}
+	return found.pairs("Tag", "Key", "Value"), nil
+}
+
+func (s *Server) topicAttributes(ctx context.Context, arn string) (Attributes, error) {
+	found, err := s.query(ctx, "sns", "GetTopicAttributes", url.Values{"TopicArn": {arn}})
+	if err != nil {
+		return nil, err
+	}
+	a := without(found.pairs("entry", "key", "value"), ofTopics)
+	if strings.Contains(a["Policy"], "__default_policy_ID") { // which each topic has
+		delete(a, "Policy")
+	}
+	return a, nil
+}
+
+func (s *Server) topicTags(ctx context.Context, arn string) (Attributes, error) {
+	found, err := s.query(ctx, "sns", "ListTagsForResource", url.Values{"ResourceArn": {arn}})
+	if err != nil {
+		return nil, err
+	}
+	tags := found.find("Tags")
+	if tags == nil {
+		return Attributes{}, nil
+	}
+	return tags.pairs("member", "Key", "Value"), nil
+}
+
+// listed is a subscription as a list has it.
+type listed struct{ arn, topic, protocol, endpoint string }
+
+func (s *Server) subscriptions(ctx context.Context, action string, form url.Values) (all []listed, err error) {
+	form = copied(form)
+	for range maxPages {
+		found, err := s.query(ctx, "sns", action, form)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range found.all("member") {
+			all = append(all, listed{one.text("SubscriptionArn"), one.text("TopicArn"), one.text("Protocol"), one.text("Endpoint")})
+		}
+		next := found.text("NextToken")
+		if next == "" {
+			break
+		}
+		form.Set("NextToken", next)
+	}
+	return all, nil
+}
+
+func (s *Server) subscriptionAttributes(ctx context.Context, arn string) (Attributes, error) {
+	found, err := s.query(ctx, "sns", "GetSubscriptionAttributes", url.Values{"SubscriptionArn": {arn}})
+	if err != nil {
+		return nil, err
+	}
+	return without(found.pairs("entry", "key", "value"), ofSubscriptions), nil
+}
+
+// alarms are all alarms on metrics.
+func (s *Server) alarms(ctx context.Context) (all []Alarm, err error) {
+	in := map[string]any{"AlarmTypes": []string{"MetricAlarm"}}
+	for range maxPages {
+		var out struct {
+			MetricAlarms []Alarm
+			NextToken    string
+		}
+		if err := s.json(ctx, "DescribeAlarms", in, &out); err != nil {
+			return nil, err
+		}
+		for _, a := range out.MetricAlarms {
+			for _, name := range ofAlarms {
+				delete(a, name)
+			}
+			for name, value := range a {
+				if list, ok := value.([]any); value == nil || ok && len(list) == 0 {
+					delete(a, name)
+				} else {
+					a[name] = plain(value)
+				}
+			}
+			all = append(all, a)
+		}
+		if out.NextToken == "" {
+			break
+		}
+		in["NextToken"] = out.NextToken
+	}
+	slices.SortFunc(all, func(a, b Alarm) int { return cmp.Compare(a.name(), b.name()) })
+	return all, nil
+}

@@ -1,0 +1,228 @@
+package resources_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/server"
+	"godwit.dev/godwit/internal/server/resources"
+)
+
+// start runs a server of an account and a region.
+func start(t *testing.T, account, region string, change ...func(*config.Config)) (*resources.Server, aws.Config) {
+	t.Helper()
+	cfg := config.Config{
+		Listen: "127.0.0.1:0", Store: config.MemoryStore, Clock: config.SystemClock, Data: t.TempDir(), Region: region, Account: account, AllowPrivateEndpoints: true,
+		JitterSeed: 1, EndpointConcurrency: 50, DeliveryConcurrency: 500, MaxAlarms: 100, FunctionIsolation: config.IsolationNone, FunctionNetwork: "none",
+	}
+	for _, f := range change {
+		f(&cfg)
+	}
+	s := server.New(cfg, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelError})), nil)
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	endpoint := "http://" + s.Addr().String()
+	return &resources.Server{Endpoint: endpoint, Region: region, Key: account, Secret: "x", HTTP: http.DefaultClient},
+		aws.Config{Region: region, BaseEndpoint: &endpoint, Credentials: credentials.NewStaticCredentialsProvider(account, "x", "")}
+}
+
+const file = `
+Account: "000000000000"
+Region: us-east-1
+Queues:
+  - QueueName: orders
+    Attributes:
+      VisibilityTimeout: 60
+      RedrivePolicy: {deadLetterTargetArn: "arn:aws:sqs:us-east-1:000000000000:dead", maxReceiveCount: 3}
+      Policy:
+        Version: "2012-10-17"
+        Statement: {Effect: Allow, Principal: {Service: sns.amazonaws.com}, Action: "sqs:SendMessage", Resource: "arn:aws:sqs:us-east-1:000000000000:orders"}
+    Tags: {team: a}
+  - QueueName: dead
+  - QueueName: row.fifo
+    Attributes: {FifoQueue: true, ContentBasedDeduplication: true}
+Topics:
+  - Name: orders
+    Attributes: {DisplayName: Orders}
+    Tags: {team: a}
+  - Name: row.fifo
+    Attributes: {FifoTopic: true}
+Subscriptions:
+  - TopicArn: orders
+    Protocol: sqs
+    Endpoint: arn:aws:sqs:us-east-1:000000000000:orders
+    Attributes: {RawMessageDelivery: true, FilterPolicy: {status: [confirmed]}}
+Alarms:
+  - AlarmName: backlog
+    Namespace: AWS/SQS
+    MetricName: ApproximateNumberOfMessagesVisible
+    Dimensions: [{Name: QueueName, Value: orders}]
+    Statistic: Maximum
+    Period: 60
+    EvaluationPeriods: 1
+    Threshold: 100
+    ComparisonOperator: GreaterThanThreshold
+    AlarmActions: ["arn:aws:sns:us-east-1:000000000000:orders"]
+`
+
+func read(t *testing.T, text string) *resources.Set {
+	t.Helper()
+	s, err := resources.Read(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// apply applies a set, of which nothing may be refused, and says how many changes there were.
+func apply(t *testing.T, to *resources.Server, set *resources.Set, dry bool) (n int, text string) {
+	t.Helper()
+	var b bytes.Buffer
+	changes, err := (&resources.Applying{To: to, Dry: dry, Out: &b}).Run(t.Context(), set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range changes {
+		if c.Refused != nil {
+			t.Error(c)
+		}
+	}
+	return len(changes), b.String()
+}
+
+func export(t *testing.T, from *resources.Server) string {
+	t.Helper()
+	set, missed, err := from.Export(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(missed) > 0 {
+		t.Errorf("not exported: %v", missed)
+	}
+	var b bytes.Buffer
+	if err := set.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// A file is applied once, and then nothing differs; a dry run says as much and changes
+// nothing. What a server exports is applied to another account and region, where the ARNs are
+// its own, and exported from there it is the same again.
+func TestApplyExportMove(t *testing.T) {
+	one, clients := start(t, "000000000000", "us-east-1")
+	set := read(t, file)
+	would, text := apply(t, one, set, true)
+	if did, lines := apply(t, one, set, false); did != would || did < 12 {
+		t.Errorf("a dry run has %d changes:\n%sand a run %d:\n%s", would, text, did, lines)
+	}
+	if again, text := apply(t, one, set, false); again != 0 {
+		t.Errorf("a second time there are changes:\n%s", text)
+	}
+	q, err := sqs.NewFromConfig(clients).GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{
+		QueueUrl: aws.String(*clients.BaseEndpoint + "/000000000000/orders"), AttributeNames: []types.QueueAttributeName{"VisibilityTimeout", "RedrivePolicy"},
+	})
+	if err != nil || q.Attributes["VisibilityTimeout"] != "60" || !strings.Contains(q.Attributes["RedrivePolicy"], ":dead") {
+		t.Errorf("the queue has %v, %v", q, err)
+	}
+	subs, err := sns.NewFromConfig(clients).ListSubscriptions(t.Context(), &sns.ListSubscriptionsInput{})
+	if err != nil || len(subs.Subscriptions) != 1 {
+		t.Errorf("there are subscriptions %v, %v", subs, err)
+	}
+
+	exported := export(t, one)
+	if n, text := apply(t, one, read(t, exported), true); n != 0 {
+		t.Errorf("what was exported differs:\n%s", text)
+	}
+	two, _ := start(t, "123456789012", "eu-west-1")
+	apply(t, two, read(t, exported), false)
+	if n, text := apply(t, two, read(t, exported), true); n != 0 {
+		t.Errorf("elsewhere, a second time:\n%s", text)
+	}
+	moved := export(t, two)
+	if strings.Contains(moved, "000000000000") || strings.Contains(moved, "us-east-1") {
+		t.Errorf("it names the other account or region:\n%s", moved)
+	}
+	if back := strings.NewReplacer("123456789012", "000000000000", "eu-west-1", "us-east-1").Replace(moved); back != exported {
+		t.Errorf("exported there:\n%s\nand here:\n%s", back, exported)
+	}
+}
+
+// What is different is changed and told, attribute by attribute; what a file does not name is
+// left alone; what a server refuses is told, and the rest is done.
+func TestDifferences(t *testing.T) {
+	to, _ := start(t, "000000000000", "us-east-1")
+	apply(t, to, read(t, file), false)
+	changed := strings.NewReplacer("VisibilityTimeout: 60", "VisibilityTimeout: 90", "Threshold: 100", "Threshold: 200", "status: [confirmed]", "status: [paid]").Replace(file)
+	n, text := apply(t, to, read(t, changed), false)
+	for _, line := range []string{"~ queue orders VisibilityTimeout: 60 → 90\n", "~ alarm backlog Threshold: 100 → 200\n", `FilterPolicy: {"status":["confirmed"]} → {"status":["paid"]}`} {
+		if !strings.Contains(text, line) {
+			t.Errorf("it does not say %q", line)
+		}
+	}
+	if n != 3 {
+		t.Errorf("%d changes:\n%s", n, text)
+	}
+	if n, text := apply(t, to, read(t, "Queues: [{QueueName: orders}]"), false); n != 0 {
+		t.Errorf("what is not named is changed:\n%s", text)
+	}
+	var b bytes.Buffer
+	changes, err := (&resources.Applying{To: to, Out: &b}).Run(t.Context(), read(t, `
+Queues:
+  - {QueueName: "not a name"}
+  - {QueueName: good, Attributes: {VisibilityTimeout: 1000000}}
+  - {QueueName: better}
+`))
+	if err != nil || len(changes) != 4 || strings.Count(b.String(), "! queue") != 2 || !strings.Contains(b.String(), "+ queue better\n") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+}
+
+// What a file says that nobody knows is refused, with its place.
+func TestReadRefuses(t *testing.T) {
+	for _, text := range []string{
+		"Queue: []", "Queues: [{Name: a}]", "Queues: [{QueueName: a, Attribute: {}}]", "Queues: [{}]", "Topics: [{}]",
+		"Subscriptions: [{TopicArn: a}]", "Alarms: [{Namespace: a}]", "Queues: [{QueueName: a, Attributes: [1]}]", "{",
+	} {
+		if _, err := resources.Read(strings.NewReader(text)); err == nil {
+			t.Errorf("%s is taken", text)
+		}
+	}
+	if _, err := resources.Read(strings.NewReader("")); err != nil {
+		t.Errorf("an empty file: %v", err)
+	}
+}
+
+// A server that cannot be asked, or that is none, is an error and no change.
+func TestNoServer(t *testing.T) {
+	for _, answer := range []string{"", "<html>", "{}"} {
+		s := &resources.Server{Endpoint: "http://127.0.0.1:1", Region: "us-east-1", HTTP: answering(answer)}
+		if changes, err := (&resources.Applying{To: s, Out: io.Discard}).Run(t.Context(), read(t, file)); err == nil || len(changes) > 0 {
+			t.Errorf("%q: %v, %v", answer, changes, err)
+		}
+	}
+}
+
+type answering string
+
+func (a answering) Do(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(a)))}, nil
+}

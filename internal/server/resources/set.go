@@ -1,0 +1,245 @@
+// Package resources has queues, topics, subscriptions and alarms as a file, with AWS's names:
+// it reads them from a server, writes them to one, and says in what the two differ. It is a
+// client of AWS's APIs, so that either server may be another one than Godwit.
+package resources
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Set is what a file has. It is about what it names, and about no other resource.
+type Set struct {
+	// Account and Region are those of the ARNs in the file: another server's own take their
+	// place. Empty: ARNs are taken as they are.
+	Account string `yaml:"Account,omitempty"`
+	Region  string `yaml:"Region,omitempty"`
+
+	Queues        []Queue        `yaml:"Queues,omitempty"`
+	Topics        []Topic        `yaml:"Topics,omitempty"`
+	Subscriptions []Subscription `yaml:"Subscriptions,omitempty"`
+	Alarms        []Alarm        `yaml:"Alarms,omitempty"`
+}
+
+// Queue is what CreateQueue makes.
+type Queue struct {
+	QueueName  string     `yaml:"QueueName"`
+	Attributes Attributes `yaml:"Attributes,omitempty"`
+	Tags       Attributes `yaml:"Tags,omitempty"`
+}
+
+// Topic is what CreateTopic makes.
+type Topic struct {
+	Name       string     `yaml:"Name"`
+	Attributes Attributes `yaml:"Attributes,omitempty"`
+	Tags       Attributes `yaml:"Tags,omitempty"`
+}
+
+// Subscription is what Subscribe makes.
+type Subscription struct {
+	TopicArn   string     `yaml:"TopicArn"`
+	Protocol   string     `yaml:"Protocol"`
+	Endpoint   string     `yaml:"Endpoint"`
+	Attributes Attributes `yaml:"Attributes,omitempty"`
+}
+
+// Alarm is what PutMetricAlarm takes, member by member.
+type Alarm map[string]any
+
+func (a Alarm) name() string {
+	name, _ := a["AlarmName"].(string)
+	return name
+}
+
+// Attributes are a resource's by name. In a file a value may be a number, true or false, and a
+// document may be written out.
+type Attributes map[string]string
+
+// UnmarshalYAML implements yaml.Unmarshaler.
+func (a *Attributes) UnmarshalYAML(node *yaml.Node) error {
+	var values map[string]yaml.Node
+	if err := node.Decode(&values); err != nil {
+		return err
+	}
+	*a = Attributes{}
+	for name, value := range values {
+		if value.Kind == yaml.ScalarNode {
+			(*a)[name] = value.Value
+			continue
+		}
+		var document any
+		if err := value.Decode(&document); err != nil {
+			return fmt.Errorf("line %d: %s: %w", value.Line, name, err)
+		}
+		text, err := json.Marshal(document)
+		if err != nil {
+			return fmt.Errorf("line %d: %s: it cannot be written as JSON: %w", value.Line, name, err)
+		}
+		(*a)[name] = string(text)
+	}
+	return nil
+}
+
+// MarshalYAML implements yaml.Marshaler: documents are written out.
+func (a Attributes) MarshalYAML() (any, error) {
+	values := map[string]any{}
+	for name, text := range a {
+		var document any
+		decoder := json.NewDecoder(strings.NewReader(text))
+		if strings.HasPrefix(strings.TrimSpace(text), "{") && decoder.Decode(&document) == nil && canonical(text) != "" {
+			values[name] = document
+		} else {
+			values[name] = text
+		}
+	}
+	return values, nil
+}
+
+// Read reads a file. What it does not know in it is refused, with the line.
+func Read(r io.Reader) (*Set, error) {
+	s := new(Set)
+	decoder := yaml.NewDecoder(r)
+	decoder.KnownFields(true)
+	if err := decoder.Decode(s); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	for i := range s.Queues {
+		if s.Queues[i].QueueName == "" {
+			return nil, fmt.Errorf("queue %d has no QueueName", i+1)
+		}
+	}
+	for i := range s.Topics {
+		if s.Topics[i].Name == "" {
+			return nil, fmt.Errorf("topic %d has no Name", i+1)
+		}
+	}
+	for i, sub := range s.Subscriptions {
+		if sub.TopicArn == "" || sub.Protocol == "" || sub.Endpoint == "" {
+			return nil, fmt.Errorf("subscription %d: want TopicArn, Protocol and Endpoint", i+1)
+		}
+	}
+	for i := range s.Alarms {
+		if s.Alarms[i].name() == "" {
+			return nil, fmt.Errorf("alarm %d has no AlarmName", i+1)
+		}
+	}
+	return s, nil
+}
+
+// Write writes a file that Read reads.
+func (s *Set) Write(w io.Writer) error {
+	var b bytes.Buffer
+	encoder := yaml.NewEncoder(&b)
+	encoder.SetIndent(2)
+	if err := errors.Join(encoder.Encode(s), encoder.Close()); err != nil {
+		return err
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// moved is the set with the ARNs of an account and a region in place of its own.
+func (s *Set) moved(account, region string) *Set {
+	if s.Account == "" || s.Region == "" || s.Account == account && s.Region == region {
+		return s
+	}
+	replace := strings.NewReplacer(":"+s.Region+":"+s.Account+":", ":"+region+":"+account+":", ":"+s.Region+":"+s.Account+`"`, ":"+region+":"+account+`"`,
+		"arn:aws:iam::"+s.Account+":", "arn:aws:iam::"+account+":", "/"+s.Account+"/", "/"+account+"/")
+	text := func(v string) string { return replace.Replace(v) }
+	attributes := func(a Attributes) Attributes {
+		out := Attributes{}
+		for name, value := range a {
+			out[name] = text(value)
+		}
+		return out
+	}
+	to := &Set{Account: account, Region: region}
+	for _, q := range s.Queues {
+		to.Queues = append(to.Queues, Queue{q.QueueName, attributes(q.Attributes), q.Tags})
+	}
+	for _, t := range s.Topics {
+		to.Topics = append(to.Topics, Topic{t.Name, attributes(t.Attributes), t.Tags})
+	}
+	for _, sub := range s.Subscriptions {
+		to.Subscriptions = append(to.Subscriptions, Subscription{text(sub.TopicArn), sub.Protocol, text(sub.Endpoint), attributes(sub.Attributes)})
+	}
+	for _, a := range s.Alarms {
+		to.Alarms = append(to.Alarms, movedValue(map[string]any(a), text).(map[string]any))
+	}
+	return to
+}
+
+func movedValue(v any, text func(string) string) any {
+	switch v := v.(type) {
+	case string:
+		return text(v)
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = movedValue(v[i], text)
+		}
+		return out
+	case map[string]any:
+		out := map[string]any{}
+		for name, value := range v {
+			out[name] = movedValue(value, text)
+		}
+		return out
+	default:
+		return v
+	}
+}
+
+// canonical is a JSON document in one form, however it was written; "" if it is none.
+func canonical(text string) string {
+	var document any
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	if decoder.Decode(&document) != nil || decoder.More() {
+		return ""
+	}
+	if _, ok := document.(map[string]any); !ok {
+		return ""
+	}
+	out, err := json.Marshal(document)
+	if err != nil {
+		return ""
+	}
+	return string(out)
+}
+
+// same reports that two values of an attribute mean the same.
+func same(a, b string) bool {
+	if a == b {
+		return true
+	}
+	if strings.EqualFold(a, b) && (strings.EqualFold(a, "true") || strings.EqualFold(a, "false")) {
+		return true
+	}
+	c := canonical(a)
+	return c != "" && stringly(c) == stringly(canonical(b))
+}
+
+// stringly has numbers of a document as AWS answers them: in a RedrivePolicy as it was put,
+// number or text.
+func stringly(c string) string {
+	var document map[string]any
+	if json.Unmarshal([]byte(c), &document) != nil {
+		return c
+	}
+	if n, ok := document["maxReceiveCount"]; ok {
+		document["maxReceiveCount"] = fmt.Sprint(n)
+	}
+	out, _ := json.Marshal(document) // it was read just now
+	return string(out)
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

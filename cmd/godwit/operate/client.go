@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"godwit.dev/godwit/cmd/godwit/signed"
 )
 
 // Connection is how a server is asked, and how the answer is shown.
@@ -24,8 +26,11 @@ type Connection struct {
 	Watch    time.Duration `placeholder:"TIME" help:"Ask again and again, after so long."`
 }
 
-// Streams are where a command writes.
-type Streams struct{ Out, Err io.Writer }
+// Streams are where a command writes, and where it reads what it asks for; nil: from nobody.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
 
 // requestTime is how long one answer may take.
 const requestTime = 60 * time.Second
@@ -37,10 +42,12 @@ const maxAnswer = 64 << 20
 type client struct {
 	endpoint string
 	http     *http.Client
+	failed   error // why requests cannot be signed
 }
 
 func (c *Connection) client() *client {
-	return &client{strings.TrimRight(c.Endpoint, "/"), &http.Client{Timeout: requestTime}}
+	asking, err := signed.Client(requestTime)
+	return &client{strings.TrimRight(c.Endpoint, "/"), asking, err}
 }
 
 // get asks for a path of /_godwit/v1 with parameters, of which empty ones are left out.
@@ -67,6 +74,9 @@ func (c *client) post(ctx context.Context, path string, body map[string]any, int
 }
 
 func (c *client) do(ctx context.Context, method, link string, body []byte, into any) error {
+	if c.failed != nil {
+		return c.failed
+	}
 	req, err := http.NewRequestWithContext(ctx, method, link, bytes.NewReader(body))
 	if err != nil {
 		return err

@@ -168,16 +168,25 @@ func (c *Connection) once(s Streams, path string, body object) error {
 	})
 }
 
-// Deliveries lists the deliveries of a subscription.
+// Deliveries lists the deliveries of a subscription, and has a restored server begin with
+// them.
 type Deliveries struct {
+	List  listDeliveries  `cmd:"" default:"withargs" help:"List the deliveries of a subscription. The default."`
+	Begin beginDeliveries `cmd:"" help:"Have a server deliver that was restored with --paused."`
+}
+
+type beginDeliveries struct{ Connection }
+
+func (b *beginDeliveries) Run(s Streams) error { return b.once(s, "delivering/begin", object{}) }
+
+type listDeliveries struct {
 	Connection
 	page
 	Subscription string `arg:"" help:"ARN of a subscription."`
 	State        string `enum:",waiting,pending,in-flight,finished" default:"" help:"Only these: waiting, pending, in-flight, finished."`
 }
 
-// Run prints them.
-func (d *Deliveries) Run(s Streams) error {
+func (d *listDeliveries) Run(s Streams) error {
 	form := url.Values{"subscription": {d.Subscription}, "state": {d.State}, "limit": {strconv.Itoa(d.Limit)}}
 	return list(&d.Connection, s, "deliveries", "deliveries", fixed(form),
 		member("ID", "id"), member("MESSAGE", "messageId"), member("STATE", "state"), count("ATTEMPTS", "attempt"), member("NEXT", "nextAttemptAt"),

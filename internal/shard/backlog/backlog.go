@@ -4,6 +4,7 @@
 package backlog
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -177,18 +178,22 @@ func (e *Backlogs) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, er
 	// policy has attempts. Before any other retry the outcome is long durable.
 	durable(slices.ContainsFunc(taken, (*Delivery).immediate))
 	keys := layout.NewKeys(sh.ID, qs.Incarnation)
+	places := make([][]byte, len(taken))
+	for i, d := range taken {
+		places[i] = bytes.Clone(keys.Record(d.Queued.Lane, d.Queued.Sequence))
+	}
+	records, err := e.ReadRecords(places)
+	if err != nil {
+		e.Fatal(err)
+		return nil, false, err
+	}
 	var failed error
 	var lost []*Delivery
-	for _, d := range taken {
-		record, ok, err := e.ReadRecord(keys.Record(d.Queued.Lane, d.Queued.Sequence))
-		if err != nil {
-			e.Fatal(err)
-			return nil, false, err
-		}
-		if !ok {
+	for i, d := range taken {
+		if records[i] == nil {
 			continue // the subscription was deleted meanwhile
 		}
-		m, unreadable := message.DecodeRecord(record)
+		m, unreadable := message.DecodeRecord(records[i])
 		if unreadable != nil {
 			failed = cmp.Or(failed, unreadable)
 			continue

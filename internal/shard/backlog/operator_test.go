@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/go-cmp/cmp"
 
 	"godwit.dev/godwit/internal/arn"
@@ -43,7 +42,7 @@ type operatorWorld struct {
 
 func newOperatorWorld(t *testing.T) *operatorWorld {
 	ctx := context.Background()
-	w := &operatorWorld{t: t, clock: clock.NewVirtual(shardtest.Start), store: shardtest.OpenStore(t, vfs.NewMem()), fail: true}
+	w := &operatorWorld{t: t, clock: clock.NewVirtual(shardtest.Start), store: shardtest.NewStore(t), fail: true}
 	t.Cleanup(func() {
 		w.Close()
 		w.store.Close()

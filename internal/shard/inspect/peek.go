@@ -113,7 +113,7 @@ func (i *Inspector) open(ctx context.Context, a arn.ARN) (t *target, found *Foun
 		m := &qs.Machine
 		t = &target{shard: sh, arn: a, incarnation: qs.Incarnation, cfg: m.Config(), keys: layout.NewKeys(sh.ID, qs.Incarnation), now: sh.Now()}
 		t.main, t.late = m.Lowest()
-		found = &Found{Total: total(m.Counts(t.now)), Origin: qs.Record.Origin}
+		found = &Found{Total: total(m.Counts(t.now)), Origin: qs.Record.Origin, End: m.NextSequence()}
 		return nil
 	})
 	return t, found, err
@@ -281,7 +281,7 @@ func (l *look) walk(ctx context.Context, next func() (candidate, bool), cursor f
 		if l.q.Match == nil {
 			size = min(size, max(l.q.Limit-len(l.found.Messages), 16))
 		}
-		if !ok || len(step) >= size {
+		if !ok || len(step) >= size || l.bytes >= maxBytes {
 			rest, err := l.take(ctx, step)
 			if err != nil {
 				return err

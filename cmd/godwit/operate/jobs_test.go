@@ -1,0 +1,54 @@
+package operate
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+const evil = `\u001b[31m\u202e=1+1<script>`
+
+func TestJobs(t *testing.T) {
+	job := `{"id":"j","kind":"delete","arn":"a","state":"completed","scanned":10,"total":10,"matched":4,"done":4,"skipped":0,"createdAt":"2024-02-29T12:00:00Z","error":"` + evil + `"}`
+	c := server(t, map[string]string{
+		"overview": overview, "jobs": `{"jobs":[` + job + `]}`, "jobs/preview": `{"matches":4,"scanned":10,"total":10,"sample":[],"next":null}`, "job": job, "jobs/cancel": job,
+		"keys":        `{"keys":[{"id":"AKIA","user":"` + evil + `","active":true,"createdAt":"2024-02-29T12:00:00Z","lastUsedAt":null,"lastUsedService":null}],"next":null}`,
+		"policy-plan": `{"valid":true,"phases":[{"name":"immediate","retries":3,"fromSeconds":0,"untilSeconds":0,"shortestDelaySeconds":0,"longestDelaySeconds":0}],"backlog":{"owed":2,"attempts":8}}`,
+	})
+	for name, tt := range map[string]struct {
+		run  func(Streams) error
+		want string
+	}{
+		"jobs":     {(&listJobs{Connection: c}).Run, "j   delete  a         completed  ████████████████████ 10 of 10     4        0  2024-02-29T12:00:00Z  \\u001b[31m\\u202e=1+1<script>\n"},
+		"one job":  {(&listJobs{Connection: c, Job: "j"}).Run, "\nskipped    0\n"},
+		"cancel":   {(&cancelJob{Connection: c, Job: "j"}).Run, "\nstate      completed\n"},
+		"keys":     {(&Keys{Connection: c}).Run, "AKIA  \\u001b[31m\\u202e=1+1<script>  true    2024-02-29T12:00:00Z  –          –\n"},
+		"simulate": {(&Simulate{Connection: c, Subscription: "s"}).Run, "immediate        3    0s     0s              0s             0s\nIt is owed 2 deliveries: 8 attempts, if none succeeds.\n"},
+	} {
+		var out bytes.Buffer
+		if err := tt.run(Streams{Out: &out, Err: &out}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if !strings.Contains(out.String(), tt.want) || strings.ContainsFunc(strings.ReplaceAll(out.String(), "\n", ""), unsafe) {
+			t.Errorf("%s:\n%q\nwant:\n%q", name, out.String(), tt.want)
+		}
+	}
+	j := startJob{Connection: c, Kind: "delete", Resource: "dead", Search: "x", To: "other"}
+	var out, said bytes.Buffer
+	if err := j.Run(Streams{In: strings.NewReader("n\n"), Out: &out, Err: &said}); err == nil || !strings.Contains(said.String(), "delete 4 of arn:aws:sqs:us-east-1:000000000000:dead? [y/N]") {
+		t.Errorf("%v: %s", err, said.String())
+	}
+}
+
+// The bar follows a job to its end, and a job that has failed fails the command.
+func TestFollow(t *testing.T) {
+	c := server(t, map[string]string{
+		"overview": overview, "jobs": `{"id":"j","state":"failed","scanned":5,"total":10,"done":1,"skipped":0,"error":"` + evil + `"}`,
+	})
+	j := startJob{Connection: c, Kind: "delete", Resource: "dead", Yes: true}
+	var out, said bytes.Buffer
+	err := j.Run(Streams{Out: &out, Err: &said})
+	if err == nil || strings.ContainsFunc(err.Error(), unsafe) || !strings.Contains(said.String(), "5 of 10  1 done, 0 skipped") {
+		t.Errorf("%v: %q", err, said.String())
+	}
+}

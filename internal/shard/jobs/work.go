@@ -1,0 +1,237 @@
+package jobs
+
+import (
+	"context"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/shard/kernel"
+)
+
+// stepSize is how many things a step is about at most.
+const stepSize = 256
+
+// Step is what a look has found.
+type Step struct {
+	IDs     []string
+	Scanned int
+	Next    string // where the next look begins
+	Last    bool   // there is none
+}
+
+// Outcome is what became of a thing.
+type Outcome uint8
+
+// What can become of a thing.
+const (
+	DidIt   Outcome = iota
+	Skipped         // it cannot be done to this one
+	Gone            // it is not there
+	Later           // not now: the job waits, and tries again
+	Never           // to none of them: the job fails
+)
+
+// Worker finds what a job is about, and does it.
+type Worker interface {
+	// Look finds up to limit things from a place on, which is empty at first. It is bounded:
+	// a step may be empty and have a next.
+	Look(ctx context.Context, job *Job, from string, limit int) (Step, error)
+	// Do does it to one thing. It is durable once wait, which is never nil, returns. again
+	// says that it may have been done before: then what is gone counts as done. err is why,
+	// for every outcome but DidIt.
+	Do(ctx context.Context, job *Job, id string, again bool) (o Outcome, wait func(), err error)
+	// Hopeless reports of an error of Look that it will not go away.
+	Hopeless(err error) bool
+}
+
+// Start has jobs carried on from now on, those first that were running when the process
+// before ended.
+func (m *Module) Start(w Worker) {
+	m.shard.View(func() {
+		m.worker = w
+		for _, j := range m.jobs {
+			m.work(j)
+		}
+	})
+}
+
+// work has a job carried on in the background, once.
+func (m *Module) work(j *running) {
+	if j.working || m.worker == nil || j.State.Ended() || m.shard.Closed {
+		return
+	}
+	j.stop()
+	j.working = true
+	m.kernel.GoBackground(func() { m.carry(j) })
+}
+
+// workIn has it carried on after a while.
+func (m *Module) workIn(j *running, wait time.Duration) {
+	j.stop()
+	var timer clock.Timer
+	timer = m.kernel.Clock.AfterFunc(wait, func() {
+		m.shard.View(func() {
+			if j.timer == timer {
+				j.timer = nil
+				m.work(j)
+			}
+		})
+	})
+	j.timer = timer
+}
+
+// carry takes steps until the job has ended or waits.
+func (m *Module) carry(j *running) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	stopped := m.kernel.Stopping
+	for {
+		select {
+		case <-stopped:
+			m.shard.View(func() { j.working = false })
+			return
+		default:
+		}
+		job, again := m.snapshot(j)
+		if len(job.Doing) == 0 {
+			if !m.look(ctx, j, &job) {
+				return
+			}
+			continue
+		}
+		if !m.step(ctx, j, &job, again) {
+			return
+		}
+	}
+}
+
+// snapshot is the job as it is, with the step under way.
+func (m *Module) snapshot(j *running) (job Job, again bool) {
+	m.shard.View(func() { job, again = j.Job, j.again })
+	return job, again
+}
+
+// change changes a job, durably, and reports that it is to go on at once.
+func (m *Module) change(j *running, f func()) (on bool) {
+	_ = m.shard.RunDurable(func(*kernel.Tx) error {
+		f()
+		if j.State.Ended() || j.timer != nil {
+			j.working = false
+		}
+		on = j.working
+		m.put(j)
+		return nil
+	})
+	return on
+}
+
+func (m *Module) end(j *running, s State) {
+	j.State, j.Finished, j.Doing, j.Next = s, m.shard.Now(), nil, ""
+	if s != Failed && j.Skipped == 0 {
+		j.Error = ""
+	}
+}
+
+// look finds the next step and writes it down.
+func (m *Module) look(ctx context.Context, j *running, job *Job) bool {
+	if job.State == Cancelling {
+		return m.change(j, func() { m.end(j, Cancelled) })
+	}
+	if job.Last {
+		return m.change(j, func() { m.end(j, Completed) })
+	}
+	limit := stepSize
+	if job.Rate > 0 {
+		limit = min(limit, job.Rate)
+	}
+	found, err := m.worker.Look(ctx, job, job.Next, limit)
+	return m.change(j, func() {
+		if err != nil {
+			m.failed(j, err, m.worker.Hopeless(err))
+			return
+		}
+		j.tries = 0
+		j.Scanned += int64(found.Scanned)
+		j.Matched += int64(len(found.IDs))
+		j.Next, j.Last, j.Doing, j.again = found.Next, found.Last, found.IDs, false
+	})
+}
+
+// failed ends a job, or has it wait.
+func (m *Module) failed(j *running, err error, hopeless bool) {
+	j.Error = excerpt(err)
+	if hopeless {
+		m.end(j, Failed)
+		return
+	}
+	if j.State == Cancelling {
+		m.end(j, Cancelled)
+		return
+	}
+	j.tries++
+	m.workIn(j, time.Second<<min(j.tries-1, 5))
+}
+
+// step does what was written down.
+func (m *Module) step(ctx context.Context, j *running, job *Job, again bool) bool {
+	var done, skipped int64
+	var trouble error
+	outcome, last := DidIt, func() {}
+	at := 0
+	for ; at < len(job.Doing); at++ {
+		if stopping(m.kernel.Stopping) {
+			break
+		}
+		o, wait, err := m.worker.Do(ctx, job, job.Doing[at], again)
+		switch {
+		case o == DidIt:
+			last = wait
+			done++
+		case o == Gone && again:
+			done++
+			err = nil
+		case o == Gone:
+			skipped++
+		case o == Skipped:
+			skipped++
+		}
+		if err != nil {
+			trouble = err
+		}
+		if outcome = o; o == Later || o == Never {
+			break
+		}
+	}
+	last()
+	return m.change(j, func() {
+		j.Done, j.Skipped = j.Done+done, j.Skipped+skipped
+		j.Doing = j.Doing[at:]
+		if trouble != nil {
+			j.Error = excerpt(trouble)
+		}
+		if done > 0 {
+			j.tries = 0
+		}
+		switch {
+		case outcome == Later || outcome == Never:
+			m.failed(j, trouble, outcome == Never)
+		case j.State == Cancelling:
+			j.Matched -= int64(len(j.Doing)) // they are left alone
+			m.end(j, Cancelled)
+		case job.Rate > 0 && !j.Last:
+			m.workIn(j, time.Duration(at)*time.Second/time.Duration(job.Rate))
+		}
+		if len(j.Doing) > 0 && stopping(m.kernel.Stopping) {
+			j.working = false
+		}
+	})
+}
+
+func stopping(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

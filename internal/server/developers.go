@@ -1,0 +1,22 @@
+package server
+
+import (
+	"net/http"
+
+	"godwit.dev/godwit/internal/api/developer"
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/inspect"
+)
+
+// forDevelopers answers what tools ask of LocalStack; nil where callers are asked who they
+// are, which such tools do not say.
+func forDevelopers(c config.Config, engine *shard.Engine) http.Handler {
+	if c.Production || c.Enforce || c.AdminListen != "" {
+		return nil
+	}
+	return developer.Handler(developer.Options{
+		Inspect: inspect.New(engine.Queues, engine.Backlogs), Region: c.Region, Version: config.Version,
+		Services: []string{"cloudwatch", "firehose", "iam", "kms", "lambda", "logs", "sns", "sqs", "sts"},
+	})
+}

@@ -4,6 +4,8 @@ package operator_test
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -80,6 +82,14 @@ type world struct {
 	topics   *sns.Client
 }
 
+// signingPair is the same for all servers, since to make one takes longer than most tests.
+var signingPair = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+
+func build(ctx context.Context, deps server.Deps) (server.Parts, error) {
+	deps.World.SigningPair = signingPair
+	return server.Assemble(ctx, deps)
+}
+
 // start starts a server in development, on a virtual clock, in memory.
 func start(t *testing.T) *world { return startWith(t, func(*config.Config) {}) }
 
@@ -90,7 +100,7 @@ func startWith(t *testing.T, change func(c *config.Config)) *world {
 		AllowPrivateEndpoints: true, Metrics: true, JitterSeed: 1, EndpointConcurrency: 50, DeliveryConcurrency: 500, FunctionIsolation: config.IsolationNone,
 	}
 	change(&settings)
-	s := server.New(settings, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), nil)
+	s := server.New(settings, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), build)
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -288,6 +298,10 @@ func (w *world) call(method, path, query, body string, want int) string {
 	answer, ok := op.Responses[strconv.Itoa(want)]
 	if !ok {
 		w.t.Errorf("%s %s: the document has no status %d", method, path, want)
+		return text
+	}
+	if _, binary := answer.Content["application/octet-stream"]; binary {
+		seen.Store(method+" "+prefix+path+" "+strconv.Itoa(want), true)
 		return text
 	}
 	var value any

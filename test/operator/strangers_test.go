@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
+	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
@@ -267,6 +268,71 @@ func TestWatchedAlone(t *testing.T) {
 			t.Errorf("%s: %q is told first; want %q", tt.name, got, tt.want)
 		}
 	}
+}
+
+// A stream that was begun ends with the key, or with the right, that it was begun with.
+func TestWatchingEnds(t *testing.T) {
+	root := aws.Credentials{AccessKeyID: "AKIAROOTROOTROOTROOT", SecretAccessKey: "a secret of the root user, long enough"}
+	w := startWith(t, func(c *config.Config) {
+		c.Enforce, c.Root = true, config.Root{AccessKeyID: root.AccessKeyID, Secret: root.SecretAccessKey}
+	})
+	w = worldAt(t, w.endpoint, root)
+	identities := iam.NewFromConfig(w.config)
+	name := "anna"
+	must(identities.CreateUser(t.Context(), &iam.CreateUserInput{UserName: &name}))(t)
+	key := must(identities.CreateAccessKey(t.Context(), &iam.CreateAccessKeyInput{UserName: &name}))(t).AccessKey
+	anna := aws.Credentials{AccessKeyID: *key.AccessKeyId, SecretAccessKey: *key.SecretAccessKey}
+	document := `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"godwit:Read","Resource":"*"}]}`
+	for _, tt := range []struct {
+		name string
+		end  func() error
+	}{
+		{"the right", func() error {
+			_, err := identities.DeleteUserPolicy(t.Context(), &iam.DeleteUserPolicyInput{UserName: &name, PolicyName: &name})
+			return err
+		}},
+		{"the key", func() error {
+			_, err := identities.UpdateAccessKey(t.Context(), &iam.UpdateAccessKeyInput{UserName: &name, AccessKeyId: key.AccessKeyId, Status: iamtypes.StatusTypeInactive})
+			return err
+		}},
+	} {
+		must(identities.PutUserPolicy(t.Context(), &iam.PutUserPolicyInput{UserName: &name, PolicyName: &name, PolicyDocument: &document}))(t)
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.endpoint+prefix+"events", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := v4.NewSigner().SignHTTP(t.Context(), anna, req, nothingSum, "godwit", region, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		resp := must(http.DefaultClient.Do(req))(t)
+		lines := bufio.NewReader(resp.Body)
+		line, err := lines.ReadString('\n')
+		if err != nil || line != "event: overview\n" {
+			t.Fatalf("%d %q, %v", resp.StatusCode, line, err)
+		}
+		if err := tt.end(); err != nil {
+			t.Fatal(err)
+		}
+		rest, err := io.ReadAll(lines) // which a stream that goes on would not end for minutes
+		resp.Body.Close()
+		if err != nil || !strings.HasSuffix(string(rest), "event: gone\ndata: \"overview\"\n\n") {
+			t.Errorf("without %s: %q, %v", tt.name, rest, err)
+		}
+	}
+}
+
+// What SNS asks more for than the right to set it is not set here: roles, which have to be
+// passed, policies, whose names are bound, and keys.
+func TestAttributesThatTakeMore(t *testing.T) {
+	w := start(t)
+	topic := w.topic("orders")
+	w.queue("orders", nil)
+	sub := w.subscribe(topic, "sqs", queueARN("orders"), nil)
+	role := "arn:aws:iam::" + account + ":role/powerful"
+	for _, name := range []string{"Policy", "KmsMasterKeyId", "SQSSuccessFeedbackRoleArn", "HTTPFailureFeedbackRoleArn", "ArchivePolicy"} {
+		w.refused(http.StatusBadRequest, http.MethodPost, "topic/attribute", `{"topic":"`+topic+`","name":"`+name+`","value":"`+role+`"}`)
+	}
+	w.refused(http.StatusBadRequest, http.MethodPost, "subscription/attribute", `{"subscription":"`+sub+`","name":"SubscriptionRoleArn","value":"`+role+`"}`)
 }
 
 // A cause that somebody made up is no longer than what can be searched for, and is found.

@@ -7,9 +7,13 @@ import (
 	_ "embed" // of the document
 	"net/http"
 
+	"godwit.dev/godwit/internal/api/operator/backups"
 	"godwit.dev/godwit/internal/api/operator/catalog"
+	"godwit.dev/godwit/internal/api/operator/jobs"
 	"godwit.dev/godwit/internal/api/operator/messages"
+	"godwit.dev/godwit/internal/api/operator/monitors"
 	"godwit.dev/godwit/internal/api/operator/rest"
+	"godwit.dev/godwit/internal/api/operator/setup"
 	"godwit.dev/godwit/internal/api/operator/stream"
 )
 
@@ -39,11 +43,15 @@ type Options struct {
 	Catalog  *catalog.Catalog
 	Messages *messages.Messages
 	Stream   *stream.Stream
+	Monitors *monitors.Monitors
+	Setup    *setup.Setup
+	Jobs     *jobs.Jobs
+	Backups  *backups.Backups
 }
 
 // Operations are all operations, in the order of the document.
 func Operations(o Options) []rest.Operation {
-	c, m := o.Catalog, o.Messages
+	c, m, watched := o.Catalog, o.Messages, o.Monitors
 	get := func(path, name, summary string) rest.Operation {
 		return rest.Operation{Method: http.MethodGet, Path: Prefix + path, Name: name, Summary: summary}
 	}
@@ -64,7 +72,15 @@ func Operations(o Options) []rest.Operation {
 	events.Stream = true
 	plan := change("policy-plan", "PlanPolicy", "What a delivery policy does: each retry, and the total. It changes nothing.")
 	test := change("filter-test", "TestFilter", "Which messages a filter policy lets through. It changes nothing.")
+	previewed := change("jobs/preview", "PreviewJob", "What a job would be about, a part at a time. It changes nothing, and takes the right to see messages, as it tells how many have a text.")
+	previewed.Peeks = true
 	plan.Harmless, test.Harmless, test.Statuses = true, true, nil
+	backup := func(op rest.Operation) rest.Operation {
+		op.Right = "Backup"
+		return op
+	}
+	part := backup(one("backup/part", "GetBackupPart", "Up to 4 MiB of a file of a snapshot; their CRC-32C is in the header X-Godwit-Checksum."))
+	part.Binary = true
 	return []rest.Operation{
 		rest.Define(get("overview", "GetOverview", "How the server stands, and what needs a person."), c.GetOverview),
 		rest.Define(get("queues", "ListQueues", "Queues, with counts and rates."), c.ListQueues),
@@ -85,15 +101,39 @@ func Operations(o Options) []rest.Operation {
 		rest.Define(change("redrive", "StartRedrive", "Begins to move all messages of a dead-letter queue, at a rate. It goes on after a restart.").Accepts(), m.StartRedrive),
 		rest.Define(one("redrives", "ListRedrives", "The redrives of a queue, with their progress."), m.ListRedrives),
 		rest.Define(change("redrive/cancel", "CancelRedrive", "Ends a redrive; what it has moved stays where it is."), m.CancelRedrive),
+		rest.Define(previewed, o.Jobs.Preview),
+		rest.Define(change("jobs", "CreateJob", "Begins to retry, drop, redrive or delete all that meets a condition. It goes on after a restart. What it does takes its right, too: godwit:RetryDelivery, DropDelivery, RedriveMessages or DeleteMessages.", http.StatusConflict, http.StatusServiceUnavailable).Accepts(), o.Jobs.Create),
+		rest.Define(get("jobs", "ListJobs", "Jobs, the latest first, with their progress."), o.Jobs.List),
+		rest.Define(one("job", "GetJob", "One job, with its progress."), o.Jobs.Get),
+		rest.Define(change("jobs/cancel", "CancelJob", "Ends a job; what was done stays done.", http.StatusConflict), o.Jobs.Cancel),
 		rest.Define(change("subscription/pause", "PauseSubscription", "Stops the deliveries of a subscription."), m.Pause),
 		rest.Define(change("subscription/resume", "ResumeSubscription", "Lets them go on."), m.Resume),
 		rest.Define(change("subscription/attribute", "SetSubscriptionAttribute", "Changes an attribute of a subscription, as SNS does."), m.SetAttribute),
+		rest.Define(change("topic/attribute", "SetTopicAttribute", "Changes an attribute of a topic, as SNS does."), m.SetTopicAttribute),
 		rest.Define(change("delivery/retry", "RetryDelivery", "Makes the next attempt of a delivery due now."), m.Retry),
 		rest.Define(change("delivery/drop", "DropDelivery", "Ends a delivery as if its retries were used up.", http.StatusConflict, http.StatusServiceUnavailable), m.Drop),
 		rest.Define(plan, m.Plan),
 		rest.Define(test, m.TestFilter),
 		rest.Define(events, o.Stream.Events),
 		rest.Define(get("topology", "GetTopology", "How topics, queues, functions and endpoints hang together."), c.GetTopology),
+		rest.Define(get("alarms", "ListAlarms", "Alarms, with their states."), watched.ListAlarms),
+		rest.Define(one("alarm", "GetAlarm", "All of one alarm, with what became of it."), watched.GetAlarm),
+		rest.Define(one("metrics", "GetMetrics", "The metrics of a resource over a time."), watched.GetMetrics),
+		rest.Define(get("log-groups", "ListLogGroups", "Log groups."), watched.ListLogGroups),
+		rest.Define(one("log-streams", "ListLogStreams", "The streams of a log group."), watched.ListLogStreams),
+		rest.Define(peek("log-events", "ListLogEvents", "Lines of a log group. They can show what messages say, and so take the right to see those."), watched.ListLogEvents),
+		rest.Define(get("users", "ListUsers", "Users, with their access keys and when those were last used."), o.Setup.ListUsers),
+		rest.Define(get("keys", "ListKeys", "Access keys, without their secrets."), o.Setup.ListKeys),
+		rest.Define(get("roles", "ListRoles", "Roles."), o.Setup.ListRoles),
+		rest.Define(get("settings", "ListSettings", "How the server was started; secrets are masked."), o.Setup.ListSettings),
+		rest.Define(backup(rest.Operation{
+			Method: http.MethodPost, Path: Prefix + "backup", Name: "BeginBackup", Summary: "Makes a snapshot of the whole state, as of one moment, and offers its files.",
+			Statuses: []int{http.StatusConflict, http.StatusServiceUnavailable},
+		}), o.Backups.Begin),
+		rest.Define(part, o.Backups.Part),
+		rest.Define(backup(rest.Operation{Method: http.MethodPost, Path: Prefix + "backup/end", Name: "EndBackup", Summary: "Says that a snapshot is not needed any more."}), o.Backups.End),
+		rest.Define(get("delivering", "GetDelivering", "Whether the server delivers, or was restored with --paused."), o.Backups.Held),
+		rest.Define(rest.Operation{Method: http.MethodPost, Path: Prefix + "delivering/begin", Name: "BeginDelivering", Summary: "Has a server deliver that was restored with --paused."}, o.Backups.Deliver),
 	}
 }
 

@@ -5,9 +5,7 @@ package catalog
 import (
 	"cmp"
 	"context"
-	"encoding/base64"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -73,60 +71,18 @@ func (c *Catalog) in(region, account string) (string, string) {
 // examined bounds how many names one call looks at for a page.
 const examined = 20_000
 
-// after reads the cursor of a list by names.
-func after(cursor string) (string, error) {
-	if cursor == "" {
-		return "", nil
-	}
-	name, err := base64.RawURLEncoding.DecodeString(cursor)
-	if err != nil {
-		return "", rest.BadRequest("cursor: it is none of this list")
-	}
-	return string(name), nil
-}
-
 // begin reads where a list by names goes on, and looks at the server as it is now.
 func (c *Catalog) begin(ctx context.Context, cursor string) (from string, now *live.Snapshot, err error) {
-	if from, err = after(cursor); err != nil {
+	if from, err = rest.After(cursor); err != nil {
 		return "", nil, err
 	}
 	now, err = c.Live.Now(ctx)
 	return from, now, err
 }
 
-// next writes the cursor behind a name.
-func next(name string, more bool) *string {
-	if !more {
-		return nil
-	}
-	cursor := base64.RawURLEncoding.EncodeToString([]byte(name))
-	return &cursor
-}
-
-// matches reports whether a name has what is searched for, whatever its case.
-func matches(name, search string) bool {
-	return search == "" || strings.Contains(strings.ToLower(name), strings.ToLower(search))
-}
-
-func moment(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.UTC().Truncate(time.Millisecond)
-	return &t
-}
-
 // seconds is a time of at least nothing, in seconds.
 func seconds(d time.Duration) *float64 {
 	s := max(d, 0).Round(time.Millisecond).Seconds()
-	return &s
-}
-
-// text is nil for "".
-func text(s string) *string {
-	if s == "" {
-		return nil
-	}
 	return &s
 }
 

@@ -118,15 +118,15 @@ func (c *Catalog) ListDeliveries(ctx context.Context, _ *rest.Call, in *ListDeli
 		if err != nil {
 			return nil, err
 		}
-		out.Next = next(string(place), true)
+		out.Next = rest.Next(string(place), true)
 	}
 	return out, nil
 }
 
 func delivery(info *shard.DeliveryInfo) Delivery {
 	d := Delivery{
-		ID: info.ID, MessageID: info.MessageID, State: string(info.State), Attempt: info.Attempts, Reason: text(info.Reason),
-		NextAttemptAt: moment(info.NextAttemptAt), PublishedAt: moment(info.PublishedAt), FinishedAt: moment(info.FinishedAt),
+		ID: info.ID, MessageID: info.MessageID, State: string(info.State), Attempt: info.Attempts, Reason: rest.Optional(info.Reason),
+		NextAttemptAt: rest.Moment(info.NextAttemptAt), PublishedAt: rest.Moment(info.PublishedAt), FinishedAt: rest.Moment(info.FinishedAt),
 		Attempts: make([]Attempt, len(info.History)),
 	}
 	for i, a := range info.History {
@@ -175,7 +175,7 @@ const maxPlanned = 100
 
 // schedule lays out what is ahead of a delivery.
 func schedule(p retry.Policy, info *shard.DeliveryInfo, deadline, now time.Time) Schedule {
-	s := Schedule{Made: info.Attempts, RetriesTotal: p.NumRetries, Ahead: []Planned{}, ExpiresAt: moment(deadline)}
+	s := Schedule{Made: info.Attempts, RetriesTotal: p.NumRetries, Ahead: []Planned{}, ExpiresAt: rest.Moment(deadline)}
 	if info.Reason != "" { // it waits for its dead-letter queue
 		return s
 	}
@@ -206,7 +206,7 @@ func schedule(p retry.Policy, info *shard.DeliveryInfo, deadline, now time.Time)
 		if s.AheadTotal++; len(s.Ahead) < maxPlanned {
 			s.Ahead = append(s.Ahead, Planned{Attempt: n, At: at.UTC(), Phase: phase, DelaySeconds: delay.Seconds()})
 		}
-		s.EndsAt = moment(at)
+		s.EndsAt = rest.Moment(at)
 		n++
 	}
 }

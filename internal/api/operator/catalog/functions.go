@@ -88,7 +88,7 @@ func (f *OneFunction) About() string { return f.ARN }
 
 // ListFunctions lists functions by name.
 func (c *Catalog) ListFunctions(ctx context.Context, _ *rest.Call, in *ListFunctions) (*Functions, error) {
-	from, err := after(in.Cursor)
+	from, err := rest.After(in.Cursor)
 	if err != nil {
 		return nil, err
 	}
@@ -105,11 +105,11 @@ func (c *Catalog) ListFunctions(ctx context.Context, _ *rest.Call, in *ListFunct
 		}
 		for i := range infos {
 			if len(out.Functions) == in.Limit {
-				out.Next = next(from, true)
+				out.Next = rest.Next(from, true)
 				return out, nil
 			}
 			name := infos[i].ARN.FunctionName()
-			if from = name; !matches(name, in.Search) {
+			if from = name; !rest.Matches(name, in.Search) {
 				continue
 			}
 			f := c.function(&infos[i])
@@ -117,7 +117,7 @@ func (c *Catalog) ListFunctions(ctx context.Context, _ *rest.Call, in *ListFunct
 			out.Functions = append(out.Functions, f)
 		}
 		if looked += len(infos); !more || looked >= examined || len(infos) == 0 {
-			out.Next = next(from, more)
+			out.Next = rest.Next(from, more)
 			return out, nil
 		}
 	}
@@ -174,7 +174,7 @@ func (c *Catalog) GetFunction(ctx context.Context, _ *rest.Call, in *OneFunction
 	out := &FunctionDetail{
 		Function: c.function(&info), Handler: info.Config.Handler, Role: info.Config.Role, Description: info.Config.Description,
 		Environment: slices.Sorted(maps.Keys(info.Config.Environment)), Tags: orEmpty(info.Tags), Aliases: []FunctionAlias{}, Sources: []FunctionMapping{},
-		DeadLetter: text(info.Config.DeadLetter.String()), LogGroup: info.Config.Logging.Group,
+		DeadLetter: rest.Optional(info.Config.DeadLetter.String()), LogGroup: info.Config.Logging.Group,
 	}
 	if out.Environment == nil {
 		out.Environment = []string{}
@@ -199,7 +199,7 @@ func (c *Catalog) GetFunction(ctx context.Context, _ *rest.Call, in *OneFunction
 	config, err := c.Engine.ShowEventInvoke(ctx, name, "")
 	switch {
 	case err == nil:
-		out.OnFailure, out.OnSuccess = text(config.OnFailure.String()), text(config.OnSuccess.String())
+		out.OnFailure, out.OnSuccess = rest.Optional(config.OnFailure.String()), rest.Optional(config.OnSuccess.String())
 	case fault.KindOf(err) != fault.ResourceNotFound:
 		return nil, err
 	}

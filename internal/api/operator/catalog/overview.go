@@ -202,7 +202,7 @@ func (c *Catalog) attention(ctx context.Context, now *live.Snapshot, worst []Bac
 			return nil, err
 		}
 		for _, a := range alarms {
-			all = append(all, Attention{Kind: "alarm", Severity: "warning", ARN: a.ARN, Text: a.Name + ": " + a.Reason, Since: moment(a.Since)})
+			all = append(all, Attention{Kind: "alarm", Severity: "warning", ARN: a.ARN, Text: a.Name + ": " + a.Reason, Since: rest.Moment(a.Since)})
 		}
 	}
 	if now.Pending > 0 {

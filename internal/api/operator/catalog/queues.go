@@ -130,7 +130,7 @@ func (c *Catalog) ListQueues(ctx context.Context, _ *rest.Call, in *ListQueues) 
 	region, account := c.in(in.Region, in.Account)
 	// take adds a queue to the page unless it is none that is wanted.
 	take := func(a arn.ARN) error {
-		if !matches(a.Resource, in.Search) || in.Kind == "fifo" && !a.FIFO() || in.Kind == "standard" && a.FIFO() {
+		if !rest.Matches(a.Resource, in.Search) || in.Kind == "fifo" && !a.FIFO() || in.Kind == "standard" && a.FIFO() {
 			return nil
 		}
 		if in.Kind == "dead-letter" {
@@ -155,7 +155,7 @@ func (c *Catalog) ListQueues(ctx context.Context, _ *rest.Call, in *ListQueues) 
 		at = max(at, 0)
 		for _, h := range now.Holdings[min(at, len(now.Holdings)):] {
 			if len(out.Queues) == in.Limit {
-				out.Next = next(strconv.Itoa(at), true)
+				out.Next = rest.Next(strconv.Itoa(at), true)
 				break
 			}
 			at++
@@ -175,7 +175,7 @@ func (c *Catalog) ListQueues(ctx context.Context, _ *rest.Call, in *ListQueues) 
 		}
 		for i, name := range names {
 			if len(out.Queues) == in.Limit {
-				out.Next = next(from, true)
+				out.Next = rest.Next(from, true)
 				return out, nil
 			}
 			from = names[i]
@@ -184,7 +184,7 @@ func (c *Catalog) ListQueues(ctx context.Context, _ *rest.Call, in *ListQueues) 
 			}
 		}
 		if looked += len(names); !more || looked >= examined || len(names) == 0 {
-			out.Next = next(from, more)
+			out.Next = rest.Next(from, more)
 			return out, nil
 		}
 	}
@@ -218,7 +218,7 @@ func (c *Catalog) queue(ctx context.Context, a arn.ARN, now *live.Snapshot) (q Q
 	}
 	q.Encrypted = cfg.Key != ""
 	if !cfg.DeadLetter.IsZero() {
-		q.DeadLetterQueue, q.MaxReceiveCount = text(cfg.DeadLetter.String()), &cfg.MaxReceives
+		q.DeadLetterQueue, q.MaxReceiveCount = rest.Optional(cfg.DeadLetter.String()), &cfg.MaxReceives
 	}
 	sources, _, err := c.Engine.DeadLetterSources(ctx, a, "", 1000)
 	q.DeadLetterSources = len(sources)
@@ -244,7 +244,7 @@ func (c *Catalog) GetQueue(ctx context.Context, _ *rest.Call, in *OneQueue) (*Qu
 	}
 	out := &QueueDetail{
 		Queue: q, ModifiedAt: info.Modified.UTC(), Attributes: orEmpty(info.Attributes), Tags: orEmpty(info.Tags),
-		Policy: text(info.Attributes[attribute.Policy]), Sources: []string{}, Subscriptions: []string{}, Mappings: []QueueMapping{},
+		Policy: rest.Optional(info.Attributes[attribute.Policy]), Sources: []string{}, Subscriptions: []string{}, Mappings: []QueueMapping{},
 	}
 	t := c.Totals.Of(a)
 	out.Totals = QueueTotals{

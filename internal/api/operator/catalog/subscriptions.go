@@ -180,7 +180,7 @@ func (c *Catalog) ListSubscriptions(ctx context.Context, _ *rest.Call, in *ListS
 		}
 		for i := range subs {
 			if len(out.Subscriptions) == in.Limit {
-				out.Next = next(from, true)
+				out.Next = rest.Next(from, true)
 				return out, nil
 			}
 			if from = subs[i].ARN.String(); in.Topic != "" {
@@ -191,7 +191,7 @@ func (c *Catalog) ListSubscriptions(ctx context.Context, _ *rest.Call, in *ListS
 			}
 		}
 		if looked += len(subs); !more || looked >= examined || len(subs) == 0 {
-			out.Next = next(from, more)
+			out.Next = rest.Next(from, more)
 			return out, nil
 		}
 	}
@@ -213,7 +213,7 @@ func (c *Catalog) byRank(
 	at = max(at, 0)
 	for _, name := range names[min(at, len(names)):] {
 		if len(out.Subscriptions) == in.Limit {
-			out.Next = next(strconv.Itoa(at), true)
+			out.Next = rest.Next(strconv.Itoa(at), true)
 			return nil
 		}
 		at++
@@ -244,7 +244,7 @@ func (c *Catalog) wanted(sub *topic.Subscription, in *ListSubscriptions) bool {
 		in.State != "" && c.stateOf(sub) != in.State:
 		return false
 	}
-	return matches(t.Resource, in.Search) || matches(sub.ShownEndpoint(), in.Search)
+	return rest.Matches(t.Resource, in.Search) || rest.Matches(sub.ShownEndpoint(), in.Search)
 }
 
 func (c *Catalog) stateOf(sub *topic.Subscription) string {
@@ -268,24 +268,24 @@ func (c *Catalog) Subscription(ctx context.Context, a arn.ARN) (s Subscription, 
 	sub := &info.Subscription
 	s = Subscription{
 		ARN: a.String(), ID: sub.ID(), Protocol: sub.Protocol.String(), Endpoint: sub.ShownEndpoint(), Owner: sub.Owner, State: c.stateOf(sub),
-		Filtered: sub.Filter != nil, Raw: sub.Raw, DeadLetterQueue: text(sub.DeadLetters().String()),
+		Filtered: sub.Filter != nil, Raw: sub.Raw, DeadLetterQueue: rest.Optional(sub.DeadLetters().String()),
 	}
 	if t, _, ok := a.SplitSubscription(); ok {
 		s.Topic = t.String()
 	}
 	if sub.Protocol.Within() {
-		s.EndpointARN = text(sub.Endpoint)
+		s.EndpointARN = rest.Optional(sub.Endpoint)
 	}
 	if sub.Created != 0 {
-		s.CreatedAt = moment(clock.Time(sub.Created))
+		s.CreatedAt = rest.Moment(clock.Time(sub.Created))
 	}
 	if sub.PausedAt != 0 {
-		s.PausedAt = moment(clock.Time(sub.PausedAt))
+		s.PausedAt = rest.Moment(clock.Time(sub.PausedAt))
 	}
 	s.Due, s.Waiting, s.InFlight = info.Due, info.Waiting, info.InFlight
 	s.Owed.Owed = s.Due + s.Waiting + s.InFlight
 	if !info.Oldest.IsZero() {
-		s.OldestPublishedAt, s.OldestAgeSeconds = moment(info.Oldest), seconds(info.Now.Sub(info.Oldest))
+		s.OldestPublishedAt, s.OldestAgeSeconds = rest.Moment(info.Oldest), seconds(info.Now.Sub(info.Oldest))
 	}
 	if last, ok := c.Live.Last(a); ok {
 		s.LastAttempt = &LastAttempt{attempt(last.Attempt), last.MessageID, last.Number}
@@ -324,7 +324,7 @@ func (c *Catalog) SubscriptionDetail(ctx context.Context, a arn.ARN) (*Subscript
 	} else {
 		out.EffectivePolicy = Shown(retry.CustomerManaged)
 	}
-	out.FilterPolicy, out.DeliveryPolicy = text(out.Attributes["FilterPolicy"]), text(out.Attributes["DeliveryPolicy"])
-	out.RedrivePolicy = text(out.Attributes["RedrivePolicy"])
+	out.FilterPolicy, out.DeliveryPolicy = rest.Optional(out.Attributes["FilterPolicy"]), rest.Optional(out.Attributes["DeliveryPolicy"])
+	out.RedrivePolicy = rest.Optional(out.Attributes["RedrivePolicy"])
 	return out, nil
 }

@@ -90,11 +90,11 @@ func (c *Catalog) ListTopics(ctx context.Context, _ *rest.Call, in *ListTopics) 
 		}
 		for _, a := range names {
 			if len(out.Topics) == in.Limit {
-				out.Next = next(from, true)
+				out.Next = rest.Next(from, true)
 				return out, nil
 			}
 			from = a.Resource
-			if !matches(a.Resource, in.Search) {
+			if !rest.Matches(a.Resource, in.Search) {
 				continue
 			}
 			t, _, err := c.topic(ctx, a, now)
@@ -107,7 +107,7 @@ func (c *Catalog) ListTopics(ctx context.Context, _ *rest.Call, in *ListTopics) 
 			out.Topics = append(out.Topics, t)
 		}
 		if looked += len(names); !more || looked >= examined || len(names) == 0 {
-			out.Next = next(from, more)
+			out.Next = rest.Next(from, more)
 			return out, nil
 		}
 	}
@@ -153,8 +153,8 @@ func (c *Catalog) GetTopic(ctx context.Context, _ *rest.Call, in *OneTopic) (*To
 		return nil, err
 	}
 	out := &TopicDetail{
-		Topic: t, Attributes: attributes, Tags: orEmpty(tags), Policy: text(attributes["Policy"]),
-		DeliveryPolicy: text(attributes["DeliveryPolicy"]), Protocols: map[string]int{},
+		Topic: t, Attributes: attributes, Tags: orEmpty(tags), Policy: rest.Optional(attributes["Policy"]),
+		DeliveryPolicy: rest.Optional(attributes["DeliveryPolicy"]), Protocols: map[string]int{},
 	}
 	for i := range subs {
 		out.Protocols[subs[i].Protocol.String()]++

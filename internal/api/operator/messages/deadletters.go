@@ -65,7 +65,7 @@ func (m *Messages) DeadLetters(ctx context.Context, c *rest.Call, in *ListDeadLe
 		}
 		g := groups[key]
 		if g == nil {
-			g = &DeadLetterGroup{From: key.From, Kind: key.Kind, Cause: key.Cause, Position: position(m.Place)}
+			g = &DeadLetterGroup{From: key.From, Kind: key.Kind, Cause: key.Cause, Position: Position(m.Place)}
 			groups[key] = g
 		}
 		g.Count++
@@ -163,7 +163,7 @@ func (m *Messages) each(ctx context.Context, queue string, positions []string, d
 	places := make([]inspect.Place, len(positions))
 	for i, at := range positions {
 		var err error
-		if places[i], err = readPosition(at); err != nil {
+		if places[i], err = ReadPosition(at); err != nil {
 			return nil, err
 		}
 	}
@@ -180,7 +180,7 @@ func (m *Messages) each(ctx context.Context, queue string, positions []string, d
 				wait()
 				return nil, err
 			}
-			out.Results[i].Error = text(rest.Text(err))
+			out.Results[i].Error = rest.Optional(rest.Text(err))
 			continue
 		}
 		wait = done
@@ -276,8 +276,8 @@ func (m *Messages) redrive(ctx context.Context, from arn.ARN, id string) (*Redri
 
 func redriveOf(t *shard.MoveTask) Redrive {
 	r := Redrive{
-		ID: t.ID, Queue: t.Source.String(), To: text(t.Destination.String()), State: moveStates[t.Status], Done: t.Moved, Total: t.ToMove,
-		StartedAt: t.Started, Error: text(t.Reason),
+		ID: t.ID, Queue: t.Source.String(), To: rest.Optional(t.Destination.String()), State: moveStates[t.Status], Done: t.Moved, Total: t.ToMove,
+		StartedAt: t.Started, Error: rest.Optional(t.Reason),
 	}
 	if t.Rate > 0 {
 		r.PerSecond = &t.Rate

@@ -36,6 +36,17 @@ type SetSubscriptionAttribute struct {
 // About implements rest.About.
 func (s *SetSubscriptionAttribute) About() string { return s.Subscription }
 
+// SetTopicAttribute asks to change an attribute of a topic: one that is about deliveries,
+// and none that says who may do what.
+type SetTopicAttribute struct {
+	Topic string `json:"topic" required:"true" max:"2048"`
+	Name  string `json:"name" required:"true" enum:"DeliveryPolicy,DisplayName,SignatureVersion"`
+	Value string `json:"value" max:"32768" doc:"As SetTopicAttributes takes it; empty: the default."`
+}
+
+// About implements rest.About.
+func (s *SetTopicAttribute) About() string { return s.Topic }
+
 // Retried tells whether a delivery was made due.
 type Retried struct {
 	Changed bool `json:"changed" doc:"False: it was due already, or under way."`
@@ -81,6 +92,18 @@ func (m *Messages) SetAttribute(ctx context.Context, _ *rest.Call, in *SetSubscr
 		return nil, err
 	}
 	return m.Catalog.SubscriptionDetail(ctx, sub)
+}
+
+// SetTopicAttribute changes an attribute of a topic, as SNS does.
+func (m *Messages) SetTopicAttribute(ctx context.Context, c *rest.Call, in *SetTopicAttribute) (*catalog.TopicDetail, error) {
+	topic, err := catalog.ParseTopic(in.Topic)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.Engine.SetTopicAttribute(ctx, topic, in.Name, in.Value); err != nil {
+		return nil, err
+	}
+	return m.Catalog.GetTopic(ctx, c, &catalog.OneTopic{ARN: in.Topic})
 }
 
 // Retry makes the next attempt of a delivery due now.

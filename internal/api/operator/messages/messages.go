@@ -145,7 +145,7 @@ func (m *Messages) Get(ctx context.Context, c *rest.Call, in *OneMessage) (*Mess
 	if err != nil {
 		return nil, err
 	}
-	place, err := readPosition(in.Position)
+	place, err := ReadPosition(in.Position)
 	if err != nil {
 		return nil, err
 	}
@@ -177,6 +177,12 @@ func matcher(in *ListMessages) func(*inspect.Message) bool {
 	}
 }
 
+// Picking picks messages by a text in them, whatever its case, by where dead letters come
+// from and by their cause; nil: all.
+func Picking(search, from, cause string) func(*inspect.Message) bool {
+	return matcher(&ListMessages{Search: search, From: from, Cause: cause})
+}
+
 // tokens are those that confirm subscriptions, in the bodies that SNS sends them in.
 var tokens = regexp.MustCompile(`(Token(?:"\s*:\s*"|=))[0-9A-Za-z]{16,}`)
 
@@ -204,8 +210,8 @@ func has(m *inspect.Message, search []byte) bool {
 
 func shown(m *inspect.Message, origin uint64, fifo bool, most int) Message {
 	out := Message{
-		Position: position(m.Place), MessageID: m.ID.String(), SentAt: clock.Time(m.Sent), State: string(m.State),
-		Receives: m.Receives, Group: text(m.Group), Deduplication: text(m.Dedup), Sender: m.Sender, Trace: text(m.Trace),
+		Position: Position(m.Place), MessageID: m.ID.String(), SentAt: clock.Time(m.Sent), State: string(m.State),
+		Receives: m.Receives, Group: rest.Optional(m.Group), Deduplication: rest.Optional(m.Dedup), Sender: m.Sender, Trace: rest.Optional(m.Trace),
 		SizeBytes: m.Size(), Encrypted: m.Encrypted, Unsigned: m.Unsigned != nil, Attributes: []Attribute{}, DeadLetter: deathOf(m),
 	}
 	if m.Available != 0 {
@@ -215,10 +221,10 @@ func shown(m *inspect.Message, origin uint64, fifo bool, most int) Message {
 		out.FirstReceivedAt = moment(m.First)
 	}
 	if fifo {
-		out.SequenceNumber = text(message.NumberFrom(origin, m.Sequence))
+		out.SequenceNumber = rest.Optional(message.NumberFrom(origin, m.Sequence))
 	}
 	if m.Refused != nil {
-		out.Refused = text(refusal.Text(m.Refused))
+		out.Refused = rest.Optional(refusal.Text(m.Refused))
 	}
 	body := masked(m.Body)
 	if len(body) > most {
@@ -302,19 +308,13 @@ func moment(milliseconds int64) *time.Time {
 	return &t
 }
 
-func text(s string) *string {
-	if s == "" {
-		return nil
-	}
-	return &s
-}
-
-// position writes a place as the API names it.
-func position(p inspect.Place) string {
+// Position writes a place as the API names it.
+func Position(p inspect.Place) string {
 	return strconv.FormatUint(uint64(p.Lane), 10) + "-" + strconv.FormatUint(p.Sequence, 10)
 }
 
-func readPosition(s string) (p inspect.Place, err error) {
+// ReadPosition reads what Position has written.
+func ReadPosition(s string) (p inspect.Place, err error) {
 	lane, sequence, _ := strings.Cut(s, "-")
 	l, err := strconv.ParseUint(lane, 10, 64)
 	if err == nil {
@@ -345,5 +345,5 @@ func writeCursor(c *inspect.Cursor) *string {
 	if err != nil { // numbers
 		panic(err)
 	}
-	return text(base64.RawURLEncoding.EncodeToString(value))
+	return rest.Optional(base64.RawURLEncoding.EncodeToString(value))
 }

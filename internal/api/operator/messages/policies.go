@@ -85,7 +85,7 @@ func (m *Messages) Plan(ctx context.Context, _ *rest.Call, in *PlanPolicy) (*Pol
 	if in.Policy != "" {
 		var err error
 		if p, err = plan.Of("", in.Policy); err != nil {
-			out.Error = text(rest.Text(err))
+			out.Error = rest.Optional(rest.Text(err))
 			return out, nil
 		}
 	}
@@ -168,7 +168,7 @@ func (m *Messages) TestFilter(_ context.Context, _ *rest.Call, in *TestFilter) (
 	}
 	policy, err := filter.Compile(in.FilterPolicy, scope)
 	if err != nil {
-		out.Error = text(rest.Text(err))
+		out.Error = rest.Optional(rest.Text(err))
 		return out, nil
 	}
 	out.Valid = true

@@ -117,7 +117,11 @@ func operation(op *Operation, s *schemas) object {
 	if op.accepted {
 		status = http.StatusAccepted
 	}
-	answers := object{{strconv.Itoa(status), object{{"description", "done"}, {"content", content(media, s.of(op.out))}}}}
+	out := s.of
+	if op.Binary {
+		media, out = "application/octet-stream", func(reflect.Type) any { return object{} }
+	}
+	answers := object{{strconv.Itoa(status), object{{"description", "done"}, {"content", content(media, out(op.out))}}}}
 	for _, status := range op.refusals() {
 		answers = append(answers, member{strconv.Itoa(status), object{
 			{"description", http.StatusText(status)},

@@ -25,7 +25,10 @@ type Call struct {
 	Caller *caller.Caller // nil where nobody is asked who he is
 	// May refuses an action on a resource that the operation finds to be needed beside its
 	// own, such as decrypting; nil where everybody may.
-	May    func(ctx context.Context, action, resource string) error
+	May func(ctx context.Context, action, resource string) error
+	// Still refuses who may not go on with what was begun, since the access key is not good any
+	// more, or no policy lets it; nil where everybody may.
+	Still  func(ctx context.Context) error
 	Writer http.ResponseWriter // for streams
 }
 
@@ -37,25 +40,38 @@ type Operation struct {
 	// Peeks says that the answer shows messages: the right to read does not cover it, and
 	// what a policy has to allow is godwit:PeekMessages.
 	Peeks bool
+	// Right is what a policy has to allow, if that is not the operation's own name, and no
+	// broad right covers it: "Backup" for godwit:Backup.
+	Right string
 	// Open says that nothing has to be allowed.
 	Open bool
 	// Harmless says of a POST that it changes nothing: the right to read covers it.
 	Harmless bool
 	Statuses []int // of refusals, beside 400, 403 and 500
 	Stream   bool  // the answer is text/event-stream, and out is the data of an event
+	Binary   bool  // the answer is bytes, which the operation writes itself
 
 	in, out  reflect.Type
 	serve    func(ctx context.Context, c *Call, in any) (any, error)
 	accepted bool // success is 202
 }
 
+// Peeking is what a policy has to allow to whom messages are shown.
+const Peeking = "godwit:PeekMessages"
+
 // Action is what a policy has to allow.
 func (o *Operation) Action() string {
 	if o.Peeks {
-		return "godwit:PeekMessages"
+		return Peeking
+	}
+	if o.Right != "" {
+		return "godwit:" + o.Right
 	}
 	return "godwit:" + o.Name
 }
+
+// Apart reports that no broad right covers the operation.
+func (o *Operation) Apart() bool { return o.Peeks || o.Right != "" }
 
 // Reads reports that the operation changes nothing.
 func (o *Operation) Reads() bool { return o.Method == http.MethodGet || o.Harmless }
@@ -218,7 +234,7 @@ func handler(op *Operation, o Options) http.Handler {
 		switch {
 		case err != nil:
 			refused(w, err)
-		case op.Stream: // it has been answered
+		case op.Stream, op.Binary: // it has been answered
 		case op.accepted:
 			write(w, http.StatusAccepted, out)
 		default:

@@ -23,7 +23,7 @@ const every = 2 * time.Second
 const maxQuiet = 10
 
 // maxLooks is after how many looks a stream ends, five minutes: browsers ask again by
-// themselves, and who has signed out, or has lost the key, is refused then.
+// themselves, and who has signed out is refused then.
 const maxLooks = 150
 
 // Options are what a Stream looks at.
@@ -121,7 +121,11 @@ func (s *Stream) follow(ctx context.Context, call *rest.Call, resource string, l
 		}
 		var b bytes.Buffer
 		for _, l := range looks {
-			if err := l.tell(ctx, call, resource, &b); err != nil {
+			err := still(ctx, call)
+			if err == nil {
+				err = l.tell(ctx, call, resource, &b)
+			}
+			if err != nil {
 				fmt.Fprintf(&b, "event: gone\ndata: %q\n\n", l.name)
 				_, _ = w.Write(b.Bytes())
 				_ = flush.Flush()
@@ -136,11 +140,18 @@ func (s *Stream) follow(ctx context.Context, call *rest.Call, resource string, l
 	return nil, nil //nolint:nilnil // it has been answered
 }
 
+// still refuses who may not watch any more.
+func still(ctx context.Context, call *rest.Call) error {
+	if call.Still == nil {
+		return nil
+	}
+	return call.Still(ctx)
+}
+
 // rest waits for the next look; false: the stream is over.
 func (s *Stream) rest(ctx context.Context) bool {
-	again := make(chan struct{})
-	timer := s.Clock.AfterFunc(every, func() { close(again) })
-	defer timer.Stop()
+	again, stop := clock.After(s.Clock, every)
+	defer stop()
 	select {
 	case <-again:
 		return true

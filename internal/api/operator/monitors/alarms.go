@@ -1,0 +1,179 @@
+package monitors
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/alarm"
+	"godwit.dev/godwit/internal/api/operator/rest"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/monitor/alarms"
+	"godwit.dev/godwit/internal/monitor/metrics"
+)
+
+// Alarm is an alarm in a list.
+type Alarm struct {
+	ARN            string      `json:"arn"`
+	Name           string      `json:"name"`
+	Description    string      `json:"description"`
+	State          string      `json:"state" enum:"OK,ALARM,INSUFFICIENT_DATA"`
+	Reason         string      `json:"reason"`
+	Since          time.Time   `json:"since" doc:"When the state became what it is."`
+	Namespace      string      `json:"namespace"`
+	Metric         string      `json:"metric"`
+	Dimensions     []Dimension `json:"dimensions"`
+	Statistic      string      `json:"statistic"`
+	PeriodSeconds  int         `json:"periodSeconds"`
+	Periods        int         `json:"periods" doc:"How many are looked at."`
+	Datapoints     int         `json:"datapoints" doc:"How many of them have to be beyond the threshold."`
+	Comparison     string      `json:"comparison"`
+	Threshold      float64     `json:"threshold"`
+	Missing        string      `json:"missing" doc:"How periods without data count."`
+	ActionsEnabled bool        `json:"actionsEnabled"`
+}
+
+// Dimension is a name and a value that tell metrics of one name apart.
+type Dimension struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// AlarmDetail is an alarm with all that is known of it.
+type AlarmDetail struct {
+	Alarm
+	ConfiguredAt        time.Time         `json:"configuredAt"`
+	AlarmActions        []string          `json:"alarmActions" doc:"What is told when it becomes ALARM, by ARN."`
+	OKActions           []string          `json:"okActions"`
+	InsufficientActions []string          `json:"insufficientDataActions"`
+	Tags                map[string]string `json:"tags"`
+	History             []AlarmEvent      `json:"history" doc:"The latest 50, the newest first."`
+}
+
+// AlarmEvent is an item of an alarm's history.
+type AlarmEvent struct {
+	At      time.Time `json:"at"`
+	Kind    string    `json:"kind" enum:"ConfigurationUpdate,StateUpdate,Action"`
+	Summary string    `json:"summary"`
+}
+
+// ListAlarms asks for alarms.
+type ListAlarms struct {
+	State   string `query:"state" enum:"OK,ALARM,INSUFFICIENT_DATA"`
+	Search  string `query:"search" max:"255" doc:"Part of the name, whatever its case."`
+	Region  string `query:"region" max:"64" doc:"By default the server's."`
+	Account string `query:"account" max:"12" doc:"By default the server's."`
+	Limit   int    `query:"limit" min:"1" max:"1000" default:"100"`
+	Cursor  string `query:"cursor" max:"4096" doc:"next of the page before."`
+}
+
+// Alarms is a page of alarms, by name.
+type Alarms struct {
+	Alarms []Alarm `json:"alarms"`
+	Next   *string `json:"next"`
+}
+
+// OneAlarm names an alarm.
+type OneAlarm struct {
+	ARN string `query:"arn" required:"true" max:"2048" doc:"The alarm's."`
+}
+
+// About implements rest.About.
+func (a *OneAlarm) About() string { return a.ARN }
+
+// ListAlarms lists alarms by name.
+func (m *Monitors) ListAlarms(_ context.Context, _ *rest.Call, in *ListAlarms) (*Alarms, error) {
+	from, err := rest.After(in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	owner := m.owner(in.Region, in.Account)
+	var names []string // of those that are wanted, behind the cursor
+	m.Alarms.List(owner, func(a *alarm.Alarm) bool {
+		if a.Name > from && (in.State == "" || string(a.State) == in.State) && rest.Matches(a.Name, in.Search) {
+			names = append(names, a.Name)
+		}
+		return false
+	})
+	slices.Sort(names)
+	out := &Alarms{Alarms: []Alarm{}}
+	for i, name := range names[:min(in.Limit, len(names))] {
+		if a, ok := m.Alarms.Get(alarms.ID{Account: owner.Account, Region: owner.Region, Name: name}); ok {
+			out.Alarms = append(out.Alarms, shownAlarm(&a))
+		}
+		out.Next = rest.Next(name, i+1 < len(names))
+	}
+	return out, nil
+}
+
+func shownAlarm(a *alarm.Alarm) Alarm {
+	shown := Alarm{
+		ARN: a.ARN(), Name: a.Name, State: string(a.State), Reason: a.Reason, Since: a.Transitioned.UTC(),
+		Namespace: a.Namespace, Metric: a.MetricName, Dimensions: make([]Dimension, len(a.Dimensions)), Statistic: a.Statistic,
+		PeriodSeconds: a.Period, Periods: a.EvaluationPeriods, Datapoints: a.DatapointsToAlarm,
+		Comparison: string(a.Comparison), Threshold: a.Threshold, Missing: string(a.Missing), ActionsEnabled: !a.Disabled,
+	}
+	if shown.Datapoints == 0 {
+		shown.Datapoints = a.EvaluationPeriods
+	}
+	if shown.Missing == "" {
+		shown.Missing = string(alarm.TreatMissing)
+	}
+	if a.Description != nil {
+		shown.Description = *a.Description
+	}
+	for i, d := range a.Dimensions {
+		shown.Dimensions[i] = Dimension{d.Name, d.Value}
+	}
+	return shown
+}
+
+// alarmID reads the ARN of an alarm.
+func alarmID(name string) (id alarms.ID, err error) {
+	a, err := arn.Parse(name)
+	short, ok := strings.CutPrefix(a.Resource, "alarm:")
+	if err != nil || a.Service != "cloudwatch" || !ok || short == "" {
+		return id, rest.BadRequest("arn: want the ARN of an alarm")
+	}
+	return alarms.ID{Account: a.Account, Region: a.Region, Name: short}, nil
+}
+
+// historyShown is how many items of its history are shown of an alarm.
+const historyShown = 50
+
+// GetAlarm tells all of one alarm.
+func (m *Monitors) GetAlarm(_ context.Context, _ *rest.Call, in *OneAlarm) (*AlarmDetail, error) {
+	id, err := alarmID(in.ARN)
+	if err != nil {
+		return nil, err
+	}
+	a, ok := m.Alarms.Get(id)
+	if !ok {
+		return nil, rest.NotFound("there is no such alarm")
+	}
+	out := &AlarmDetail{
+		Alarm: shownAlarm(&a), ConfiguredAt: a.Configured.UTC(), AlarmActions: orNone(a.AlarmActions), OKActions: orNone(a.OKActions),
+		InsufficientActions: orNone(a.InsufficientActions), Tags: a.Tags, History: []AlarmEvent{},
+	}
+	if out.Tags == nil {
+		out.Tags = map[string]string{}
+	}
+	items, _, err := m.Alarms.History(alarms.HistoryQuery{
+		Owner: metrics.Owner{Account: id.Account, Region: id.Region}, Name: id.Name, Descending: true, Limit: historyShown,
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range items {
+		out.History = append(out.History, AlarmEvent{At: items[i].At.UTC(), Kind: string(items[i].Type), Summary: items[i].Summary})
+	}
+	return out, nil
+}
+
+func orNone(all []string) []string {
+	if all == nil {
+		return []string{}
+	}
+	return all
+}

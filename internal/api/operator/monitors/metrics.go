@@ -1,0 +1,179 @@
+package monitors
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/alarm"
+	"godwit.dev/godwit/internal/api/operator/rest"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/monitor/metrics"
+)
+
+// GetMetrics asks for the metrics of a resource.
+type GetMetrics struct {
+	ARN   string `query:"arn" required:"true" max:"2048" doc:"Of a queue, a topic, a function, a delivery stream or an alarm, of which it is the metric that it looks at."`
+	Hours int    `query:"hours" min:"1" max:"10920" default:"1" doc:"How far back."`
+}
+
+// About implements rest.About.
+func (g *GetMetrics) About() string { return g.ARN }
+
+// Metrics are series over the same time.
+type Metrics struct {
+	Series        []Series  `json:"series"`
+	From          time.Time `json:"from"`
+	To            time.Time `json:"to"`
+	PeriodSeconds int64     `json:"periodSeconds"`
+}
+
+// Series is the values of a metric.
+type Series struct {
+	Namespace string      `json:"namespace"`
+	Name      string      `json:"name"`
+	Unit      string      `json:"unit"`
+	Statistic string      `json:"statistic" doc:"What the values are of each period."`
+	Points    [][]float64 `json:"points" doc:"The start of a period in seconds since 1970, and the value; periods without data are left out. 500 at most."`
+}
+
+const (
+	maxSeries = 40  // of an answer
+	maxPoints = 500 // of a series
+)
+
+// metricsOf is the namespace and the dimension by which a resource's metrics are found.
+func metricsOf(a arn.ARN) (namespace string, d metrics.Dimension, ok bool) {
+	_, _, subscription := a.SplitSubscription()
+	switch {
+	case a.Service == "sqs":
+		return "AWS/SQS", metrics.Dimension{Name: "QueueName", Value: a.Resource}, true
+	case a.Service == "sns" && !subscription && !strings.Contains(a.Resource, "/"):
+		return "AWS/SNS", metrics.Dimension{Name: "TopicName", Value: a.Resource}, true
+	case a.Service == "lambda":
+		return "AWS/Lambda", metrics.Dimension{Name: "FunctionName", Value: a.FunctionName()}, true
+	case a.Service == "firehose":
+		return "AWS/Firehose", metrics.Dimension{Name: "DeliveryStreamName", Value: strings.TrimPrefix(a.Resource, "deliverystream/")}, true
+	default:
+		return "", d, false
+	}
+}
+
+// statisticOf is the statistic that says most of a metric.
+func statisticOf(name, unit string) string {
+	switch {
+	case strings.HasPrefix(name, "Approximate"), name == "ConcurrentExecutions", strings.HasSuffix(name, "Age"), strings.HasSuffix(name, "DataFreshness"):
+		return "Maximum"
+	case unit == "Count":
+		return "Sum"
+	default:
+		return "Average"
+	}
+}
+
+// period is how long the periods of so many hours are, so that what is kept of them, more
+// coarsely as it grows old, makes up whole ones.
+func period(hours int) int64 {
+	least := (int64(hours)*3600 + maxPoints - 2) / (maxPoints - 1)
+	step := int64(60)
+	switch {
+	case hours > 63*24:
+		step = 3600
+	case hours > 15*24:
+		step = 300
+	}
+	return (least + step - 1) / step * step
+}
+
+// GetMetrics gives the metrics of a resource.
+func (m *Monitors) GetMetrics(_ context.Context, _ *rest.Call, in *GetMetrics) (*Metrics, error) {
+	now := m.Metrics.Now()
+	out := &Metrics{Series: []Series{}, PeriodSeconds: period(in.Hours), To: now.UTC().Truncate(time.Second)}
+	from := (now.Unix() - int64(in.Hours)*3600) / out.PeriodSeconds * out.PeriodSeconds
+	out.From = time.Unix(from, 0).UTC()
+	if id, err := alarmID(in.ARN); err == nil {
+		a, ok := m.Alarms.Get(id)
+		if !ok {
+			return nil, rest.NotFound("there is no such alarm")
+		}
+		return out, m.ofAlarm(out, &a)
+	}
+	a, err := arn.Parse(in.ARN)
+	if err != nil {
+		return nil, rest.BadRequest("arn: want an ARN")
+	}
+	namespace, d, ok := metricsOf(a)
+	if !ok {
+		return nil, rest.BadRequest("arn: want that of a queue, a topic, a function, a delivery stream or an alarm")
+	}
+	only := metrics.Dimensions(d)
+	filter := metrics.Filter{
+		Owner: metrics.Owner{Account: a.Account, Region: a.Region}, Namespace: namespace, Dimensions: []metrics.Dimension{d}, Since: metrics.Minute(out.From),
+	}
+	var all []metrics.Metric
+	for after := []byte(nil); len(all) < maxSeries; {
+		if after, err = m.Metrics.List(filter, after, func(one metrics.Metric) bool {
+			if one.Dimensions == only && len(all) < maxSeries {
+				all = append(all, one)
+			}
+			return len(all) < maxSeries
+		}); err != nil {
+			return nil, err
+		}
+		if after == nil {
+			break
+		}
+	}
+	for i := range all {
+		units, err := m.Metrics.Units(all[i])
+		if err != nil {
+			return nil, err
+		}
+		for _, unit := range units {
+			if err := m.add(out, all[i], unit, statisticOf(all[i].Name, unit)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// ofAlarm adds the metric that an alarm looks at.
+func (m *Monitors) ofAlarm(out *Metrics, a *alarm.Alarm) error {
+	dimensions := make([]metrics.Dimension, len(a.Dimensions))
+	for i, d := range a.Dimensions {
+		dimensions[i] = metrics.Dimension{Name: d.Name, Value: d.Value}
+	}
+	one := metrics.Metric{
+		Owner: metrics.Owner{Account: a.Account, Region: a.Region}, Namespace: a.Namespace, Name: a.MetricName, Dimensions: metrics.Dimensions(dimensions...),
+	}
+	units := []string{a.Unit}
+	if a.Unit == "" {
+		var err error
+		if units, err = m.Metrics.Units(one); err != nil {
+			return err
+		}
+	}
+	for _, unit := range units {
+		if err := m.add(out, one, unit, a.Statistic); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// add adds a metric's values.
+func (m *Monitors) add(out *Metrics, one metrics.Metric, unit, statistic string) error {
+	of, ok := metrics.ParseStatistic(statistic)
+	if !ok || len(out.Series) == maxSeries {
+		return nil
+	}
+	s := Series{Namespace: one.Namespace, Name: one.Name, Unit: unit, Statistic: statistic, Points: [][]float64{}}
+	err := m.Metrics.Each(one, unit, out.From.Unix(), out.To.Unix()+1, out.PeriodSeconds, func(start int64, set *metrics.Set) {
+		if value, ok := of.Of(set); ok && len(s.Points) < maxPoints {
+			s.Points = append(s.Points, []float64{float64(start), value})
+		}
+	})
+	out.Series = append(out.Series, s)
+	return err
+}

@@ -112,7 +112,7 @@ func (p *process) serveMember(cfg config.Config, m *member) error {
 
 type clusters struct {
 	Status   clusterStatus   `cmd:"" help:"Tell how the nodes of a cluster stand."`
-	StepDown clusterStepDown `cmd:"" help:"Have the node that serves hand over to another one, and start again."`
+	StepDown clusterStepDown `cmd:"" help:"Have the node that serves hand over to another one, and follow it."`
 	Init     clusterInit     `cmd:"" help:"Make a cluster's own certificate authority, and its first node's certificate."`
 	Token    clusterToken    `cmd:"" help:"Make a token that lets a node in once, where the authority is."`
 	Join     clusterJoin     `cmd:"" help:"Have a node let in by a token: it gets a certificate from the node where the authority is."`

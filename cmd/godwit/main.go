@@ -28,23 +28,32 @@ import (
 const exitUsage = 2
 
 type cli struct {
-	Dev     dev        `cmd:"" default:"withargs" help:"Serve for development: any credentials, private endpoints allowed. The default."`
-	Serve   serve      `cmd:"" help:"Serve for production: every request signed, and allowed by policies."`
-	Init    initialise `cmd:"" help:"Make what godwit serve starts from: settings, root key, access key of the root user."`
-	Keys    keys       `cmd:"" help:"Change the keys that a server starts from."`
-	Check   check      `cmd:"" help:"Look for damage in a data directory that no server has open."`
-	Salvage salvage    `cmd:"" help:"Copy what can be read of a damaged data directory into a new one."`
-	Cluster clusters   `cmd:"" help:"Look at a cluster."`
-	Policy  policy     `cmd:"" help:"Look at delivery policies."`
+	Dev     dev             `cmd:"" default:"withargs" help:"Serve for development: any credentials, private endpoints allowed. The default."`
+	Serve   serve           `cmd:"" help:"Serve for production: every request signed, and allowed by policies."`
+	Init    initialise      `cmd:"" help:"Make what godwit serve starts from: settings, root key, access key of the root user."`
+	Keys    keys            `cmd:"" help:"Change the keys that a server starts from."`
+	Check   check           `cmd:"" help:"Look for damage in a data directory that no server has open, or in a backup."`
+	Salvage salvage         `cmd:"" help:"Copy what can be read of a damaged data directory into a new one."`
+	Backup  makeBackup      `cmd:"" help:"Make a backup of a server while it runs."`
+	Restore restore         `cmd:"" help:"Make a data directory of a backup."`
+	Export  exportResources `cmd:"" help:"Print the queues, topics, subscriptions and alarms of a server as a file."`
+	Apply   applyResources  `cmd:"" help:"Have a server have what a file of resources has."`
+	Import  importResources `cmd:"" help:"Take resources from another server of AWS's APIs."`
+	Cluster clusters        `cmd:"" help:"Look at a cluster."`
+	Policy  policy          `cmd:"" help:"Look at delivery policies."`
 
 	Queues        operate.Queues        `cmd:"" help:"List the queues of a server, or show one."`
 	Topics        operate.Topics        `cmd:"" help:"List topics, or show one."`
 	Subscriptions operate.Subscriptions `cmd:"" help:"List subscriptions; pause and resume them."`
-	Deliveries    operate.Deliveries    `cmd:"" help:"List the deliveries of a subscription."`
+	Deliveries    operate.Deliveries    `cmd:"" help:"List the deliveries of a subscription; have a restored server begin with them."`
 	Messages      operate.Messages      `cmd:"" help:"Show messages of a queue, without touching them."`
 	DLQ           operate.DLQ           `cmd:"" name:"dlq" help:"Look at dead letters, and move them back."`
 	Functions     operate.Functions     `cmd:"" help:"List functions, or show one."`
+	Jobs          operate.Jobs          `cmd:"" help:"Do something to all messages or deliveries that meet a condition."`
 	Doctor        operate.Doctor        `cmd:"" help:"Tell what needs a person; the status is 1 if anything is critical."`
+
+	Completion completion `cmd:"" help:"Print what a shell reads to complete this command's lines."`
+	Complete   complete   `cmd:"" hidden:""`
 
 	Version version `cmd:"" help:"Print the version."`
 	Help    help    `cmd:"" help:"Print the help of a command."`
@@ -92,7 +101,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, began time.Ti
 	if command.Command() != "help" {
 		warnOfVariables(stderr, flags.Variables)
 	}
-	err = command.Run(&process{args: args, stdin: stdin, stdout: stdout, stderr: stderr, began: began}, operate.Streams{Out: stdout, Err: stderr})
+	err = command.Run(&process{args: args, stdin: stdin, stdout: stdout, stderr: stderr, began: began}, operate.Streams{In: stdin, Out: stdout, Err: stderr})
 	switch {
 	case err == nil:
 		return 0
@@ -102,6 +111,9 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, began time.Ti
 	fmt.Fprintf(stderr, "godwit: %v\n", err)
 	if errors.Is(err, errDamaged) {
 		return exitDamaged
+	}
+	if errors.Is(err, errDiffers) {
+		return exitDiffers
 	}
 	if bootstrap.IsUnsafe(err) {
 		return exitUsage

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 
+	"godwit.dev/godwit/cmd/godwit/operate"
 	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/topic/retry/plan"
 )
@@ -15,7 +16,8 @@ import (
 const maxPolicy = 256 << 10
 
 type policy struct {
-	Plan planPolicy `cmd:"" help:"Print the schedule of a delivery policy, with a chart."`
+	Plan     planPolicy       `cmd:"" help:"Print the schedule of a delivery policy, with a chart."`
+	Simulate operate.Simulate `cmd:"" help:"Have a server lay out what a delivery policy does to a subscription and what it is owed."`
 }
 
 type planPolicy struct {

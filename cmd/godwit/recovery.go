@@ -1,9 +1,13 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"errors"
+	"io"
 	"log/slog"
 
+	"godwit.dev/godwit/internal/server/backup"
 	"godwit.dev/godwit/internal/server/recovery"
 )
 
@@ -13,12 +17,20 @@ const exitDamaged = 3
 var errDamaged = errors.New("the data is damaged")
 
 type check struct {
+	Dir  string `arg:"" optional:"" help:"A data directory or a backup; without one --data."`
 	Data string `default:"./godwit-data" placeholder:"DIR" help:"The data directory (${default})."`
 }
 
 // Run says what is damaged.
 func (c *check) Run(p *process) error {
-	ok, err := recovery.Check(c.Data, p.stdout)
+	dir := cmp.Or(c.Dir, c.Data)
+	look := recovery.Check
+	if backup.Is(dir) {
+		look = func(dir string, stdout io.Writer) (bool, error) {
+			return backup.Check(context.Background(), dir, stdout)
+		}
+	}
+	ok, err := look(dir, p.stdout)
 	if err == nil && !ok {
 		return errDamaged
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"godwit.dev/godwit/cmd/godwit/operate"
 	"godwit.dev/godwit/internal/bootstrap"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server"
@@ -94,6 +95,8 @@ func (i *initialise) Run(p *process) error {
 }
 
 type keys struct {
+	List operate.Keys `cmd:"" help:"List the access keys of a server's users, and when they were last used."`
+
 	ResetRoot  resetRoot  `cmd:"" help:"Make another access key of the root user, in place of a lost one, while no server runs."`
 	RotateRoot rotateRoot `cmd:"" help:"Put the data under another root key, also while a server with --admin-listen runs."`
 }

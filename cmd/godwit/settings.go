@@ -26,9 +26,13 @@ func loadSettings(r io.Reader) (kong.Resolver, error) {
 // Validate refuses settings that production has no flag for.
 func (s settings) Validate(app *kong.Application) error {
 	at := slices.IndexFunc(app.Children, func(n *kong.Node) bool { return n.Name == "serve" })
-	return s.file.Check(func(name string) bool {
-		return name != "config" && slices.ContainsFunc(app.Children[at].Flags, func(f *kong.Flag) bool { return f.Name == name })
-	})
+	var known []string
+	for _, f := range app.Children[at].Flags {
+		if f.Name != "config" {
+			known = append(known, f.Name)
+		}
+	}
+	return s.file.Check(known)
 }
 
 // Resolve returns the file's value, if the environment has none. The command

@@ -117,7 +117,8 @@ type Config struct {
 	PushAPNsSandboxURL string `name:"push-apns-sandbox-url" placeholder:"URL" help:"Where those to endpoints of APNS_SANDBOX go, as https://api.sandbox.push.apple.com."`
 	PushFCMURL         string `name:"push-fcm-url" placeholder:"URL" help:"Where those to endpoints of GCM go, as https://fcm.googleapis.com."`
 
-	SMS SMS `embed:""`
+	SMS  SMS  `embed:""`
+	OIDC OIDC `embed:""`
 
 	FirehoseS3Endpoint    string `name:"firehose-s3-endpoint" placeholder:"URL" help:"The server that has the buckets of delivery streams: http://HOST:PORT or https://HOST. Without one, and without --firehose-directory, streams to buckets are refused."`
 	FirehoseS3Region      string `name:"firehose-s3-region" placeholder:"NAME" help:"The region that requests to it are signed for; by default --region."`
@@ -138,6 +139,10 @@ type Config struct {
 	LogLevel  LogLevel  `default:"${log_level}" enum:"debug,info,warn,error" help:"Least level that is logged: ${enum} (${default})."`
 	LogFormat LogFormat `default:"text" enum:"text,json" help:"Form of the log on standard error: ${enum} (${default})."`
 	Pprof     string    `placeholder:"HOST:PORT" help:"Serve profiles of the running process there; off by default."`
+
+	MaxRequests int `name:"account-max-requests" default:"0" placeholder:"N" help:"Requests of AWS's APIs a second that an account may make; beyond it they are refused as AWS throttles. 0 is any number (${default})."`
+
+	Resources string `placeholder:"FILE" help:"Have the queues, topics, subscriptions and alarms of this file, as godwit export writes it, once the server has started; what is there and the same is left alone."`
 
 	AcceptDataLoss bool `help:"Start although the write-ahead log lacks writes that were acknowledged, once, after a start was refused because of that."`
 
@@ -250,6 +255,7 @@ func (c *Config) Check() error {
 	c.checkTLS(check)
 	c.checkMail(check)
 	c.SMS.check(check)
+	c.OIDC.check(check, (c.Production || c.Enforce) && c.AdminListen == "")
 	c.checkFirehose(check)
 	check((c.Root.AccessKeyID == "") == (c.Root.Secret == ""), "enforce", "%s and %s go together", RootKeyVariable, RootSecretVariable)
 	check(c.Data != "" || c.Store == MemoryStore, "data", "want a directory")

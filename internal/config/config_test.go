@@ -16,6 +16,15 @@ func valid() config.Config {
 	}
 }
 
+// oidc changes settings that have a provider of the console.
+func oidc(change func(*config.Config)) func(*config.Config) {
+	return func(c *config.Config) {
+		c.Enforce = true
+		c.OIDC = config.OIDC{Issuer: "https://id.example.com/realms/ops", Client: "godwit", Scopes: []string{"openid"}, Roles: []string{"groups=a=b=operators"}}
+		change(c)
+	}
+}
+
 func TestConfigCheck(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -27,6 +36,17 @@ func TestConfigCheck(t *testing.T) {
 		{"memory needs no directory", func(c *config.Config) { c.Store, c.Data = config.MemoryStore, "" }, nil},
 		{"bounds of jitter", func(c *config.Config) { c.Jitter = 1 }, nil},
 		{"listen without a port", func(c *config.Config) { c.Listen = "localhost" }, []string{"--listen"}},
+		{"a provider of the console", oidc(func(*config.Config) {}), nil},
+		{"a provider on this machine", oidc(func(c *config.Config) { c.OIDC.Issuer = "http://127.0.0.1:9000" }), nil},
+		{"a provider without TLS", oidc(func(c *config.Config) { c.OIDC.Issuer = "http://id.example.com" }), []string{"--console-oidc-issuer"}},
+		{"a provider with credentials", oidc(func(c *config.Config) { c.OIDC.Issuer = "https://a:b@id.example.com" }), []string{"--console-oidc-issuer"}},
+		{"a provider where nobody signs in", oidc(func(c *config.Config) { c.Enforce = false }), []string{"--console-oidc-issuer"}},
+		{"a provider beside an address without a sign-in", oidc(func(c *config.Config) { c.AdminListen = "127.0.0.1:4567" }), []string{"--console-oidc-issuer"}},
+		{"a provider without a client", oidc(func(c *config.Config) { c.OIDC.Client = "" }), []string{"--console-oidc-client"}},
+		{"a provider without roles", oidc(func(c *config.Config) { c.OIDC.Roles = nil }), []string{"--console-oidc-roles"}},
+		{"roles that are none", oidc(func(c *config.Config) { c.OIDC.Roles = []string{"groups=sre"} }), []string{"--console-oidc-roles"}},
+		{"roles by path", oidc(func(c *config.Config) { c.OIDC.Roles = []string{"groups=sre=team/operators"} }), []string{"--console-oidc-roles"}},
+		{"a client without a provider", func(c *config.Config) { c.OIDC.Client = "godwit" }, []string{"--console-oidc-issuer"}},
 		{"no directory", func(c *config.Config) { c.Data = "" }, []string{"--data"}},
 		{"no region", func(c *config.Config) { c.Region = "" }, []string{"--region"}},
 		{"a region of nobody's", func(c *config.Config) { c.Region = "of-mine-7" }, nil},

@@ -65,15 +65,19 @@ func (f *File) Value(name string) (value string, ok bool) {
 	return s.value, ok
 }
 
-// Check refuses, with the line, the first setting whose name is not known.
-func (f *File) Check(known func(name string) bool) error {
+// Check refuses, with the line, the first setting whose name is not known, and says which one may
+// be meant.
+func (f *File) Check(known []string) error {
 	first, bad := "", setting{}
 	for name, s := range f.settings {
-		if !known(name) && (first == "" || s.line < bad.line) {
+		if !slices.Contains(known, name) && (first == "" || s.line < bad.line) {
 			first, bad = name, s
 		}
 	}
 	if first != "" {
+		if meant := Nearest(first, known); meant != "" {
+			return lineError(bad.line, "there is no setting %q: is %q meant?", first, meant)
+		}
 		return lineError(bad.line, "there is no setting %q", first)
 	}
 	return nil

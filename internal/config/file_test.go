@@ -52,7 +52,7 @@ func TestParseFileOfNothing(t *testing.T) {
 		f, err := config.ParseFile(strings.NewReader(text))
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
-		} else if err := f.Check(func(string) bool { return false }); err != nil {
+		} else if err := f.Check(nil); err != nil {
 			t.Errorf("%q sets something: %v", text, err)
 		}
 	}
@@ -63,11 +63,11 @@ func TestCheckNamesTheFirstUnknownSetting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = f.Check(func(name string) bool { return name == "listen" })
-	if err == nil || err.Error() != `settings file, line 2: there is no setting "lissen"` {
+	err = f.Check([]string{"listen"})
+	if err == nil || err.Error() != `settings file, line 2: there is no setting "lissen": is "listen" meant?` {
 		t.Errorf("Check: %v", err)
 	}
-	if err := f.Check(func(string) bool { return true }); err != nil {
+	if err := f.Check([]string{"listen", "lissen", "datta"}); err != nil {
 		t.Errorf("Check of known settings: %v", err)
 	}
 }

@@ -291,8 +291,7 @@ func BenchmarkUncounted(b *testing.B) {
 
 // passed is closed in d.
 func passed(d time.Duration) <-chan struct{} {
-	over := make(chan struct{})
-	clock.System.AfterFunc(d, func() { close(over) })
+	over, _ := clock.After(clock.System, d)
 	return over
 }
 

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"godwit.dev/godwit/cmd/godwit/operate"
+)
+
+// completion prints what a shell reads to complete words of this command's lines.
+type completion struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"Which shell: ${enum}."`
+}
+
+// scripts ask this command itself: what it prints is completed as it is, never evaluated.
+var scripts = map[string]string{
+	"bash": `_godwit() {
+	mapfile -t COMPREPLY < <(godwit complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+}
+complete -F _godwit godwit
+`,
+	"zsh": `#compdef godwit
+_godwit() {
+	local -a found
+	found=("${(@f)$(godwit complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+	compadd -- $found
+}
+compdef _godwit godwit
+`,
+	"fish": `complete -c godwit -f -a '(godwit complete -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
+`,
+}
+
+// Run prints it.
+func (c *completion) Run(p *process) error {
+	_, err := fmt.Fprint(p.stdout, scripts[c.Shell])
+	return err
+}
+
+// complete prints what the last of some words may become.
+type complete struct {
+	Words []string `arg:"" optional:"" passthrough:"" help:"The words behind godwit."`
+}
+
+// askTime is how long a server has to tell the names of its resources.
+const askTime = 2 * time.Second
+
+// Run prints them.
+func (c *complete) Run(p *process, app *kong.Context) error {
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	defer cancel()
+	words := c.Words
+	if len(words) > 0 && words[0] == "--" {
+		words = words[1:]
+	}
+	for _, word := range completions(app.Model, words, func(kind, endpoint string) []string {
+		server := operate.Connection{Endpoint: endpoint}
+		return server.Names(ctx, kind)
+	}) {
+		if _, err := fmt.Fprintln(p.stdout, word); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// completions are what the last word may become; names asks a server for those of a kind of
+// resource.
+func completions(app *kong.Application, words []string, names func(kind, endpoint string) []string) (all []string) {
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	last := words[len(words)-1]
+	node, given, before := app.Node, 0, ""
+	endpoint := os.Getenv("GODWIT_ENDPOINT")
+	for _, word := range words[:len(words)-1] {
+		value := before
+		before = ""
+		switch at := slices.IndexFunc(node.Children, func(n *kong.Node) bool { return n.Name == word }); {
+		case value == "--endpoint":
+			endpoint = word
+		case strings.HasPrefix(word, "-"):
+			name, set, ok := strings.Cut(word, "=")
+			switch {
+			case ok && name == "--endpoint":
+				endpoint = set
+			case !ok && takesValue(node, name):
+				before = name
+			}
+		case value != "":
+		case at >= 0:
+			node, given = node.Children[at], 0
+		default:
+			given++
+		}
+	}
+	add := func(word string) {
+		if strings.HasPrefix(word, last) && !slices.Contains(all, word) {
+			all = append(all, word)
+		}
+	}
+	if strings.HasPrefix(last, "-") {
+		for _, flags := range node.AllFlags(true) {
+			for _, f := range flags {
+				add("--" + f.Name)
+			}
+		}
+		slices.Sort(all)
+		return all
+	}
+	if given == 0 {
+		for _, n := range node.Children {
+			if !n.Hidden {
+				add(n.Name)
+			}
+		}
+	}
+	places := node.Positional
+	if len(places) == 0 && node.DefaultCmd != nil {
+		places = node.DefaultCmd.Positional
+	}
+	if node != app.Node && given < len(places) {
+		if endpoint == "" {
+			endpoint = "http://127.0.0.1:4566"
+		}
+		place := places[given]
+		for _, value := range place.EnumSlice() {
+			add(value)
+		}
+		for _, name := range names(place.Name, endpoint) {
+			add(name)
+		}
+	}
+	return all
+}
+
+func takesValue(node *kong.Node, name string) bool {
+	for _, flags := range node.AllFlags(true) {
+		for _, f := range flags {
+			if name == "--"+f.Name || f.Short != 0 && name == "-"+string(f.Short) {
+				return !f.IsBool()
+			}
+		}
+	}
+	return false
+}

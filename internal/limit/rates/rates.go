@@ -1,0 +1,78 @@
+// Package rates bounds how often something is done for each of many, such as the requests of
+// accounts.
+package rates
+
+import (
+	"sync"
+	"time"
+)
+
+// maxIdle is how many are remembered before those are forgotten that may do all that they
+// may.
+const maxIdle = 10_000
+
+// Rates lets each do so much a second, and as much at once after a second without any. The
+// nil Rates lets everybody.
+type Rates struct {
+	perSecond float64
+	now       func() time.Time
+
+	mu      sync.Mutex
+	buckets map[string]bucket
+	sweep   int // buckets at which the idle ones go
+}
+
+// bucket is what one may still do, as of a moment.
+type bucket struct {
+	left float64
+	at   time.Time
+}
+
+// New lets each do perSecond things a second, by the time that now gives; 0 lets everybody do
+// any number.
+func New(perSecond int, now func() time.Time) *Rates {
+	if perSecond <= 0 {
+		return nil
+	}
+	return &Rates{perSecond: float64(perSecond), now: now, buckets: map[string]bucket{}, sweep: maxIdle}
+}
+
+// Take counts one, and reports whether it may be done. What may not is not counted.
+func (r *Rates) Take(who string) bool {
+	if r == nil {
+		return true
+	}
+	now := r.now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	b, ok := r.buckets[who]
+	if !ok {
+		b = bucket{r.perSecond, now}
+		r.forget(now)
+	}
+	b.left, b.at = r.filled(b, now), now
+	allowed := b.left >= 1
+	if allowed {
+		b.left--
+	}
+	r.buckets[who] = b
+	return allowed
+}
+
+// filled is what is left of a bucket now. A clock that goes back fills nothing.
+func (r *Rates) filled(b bucket, now time.Time) float64 {
+	return min(r.perSecond, b.left+max(now.Sub(b.at), 0).Seconds()*r.perSecond)
+}
+
+// forget drops who may do all anyway, once there are many; r.mu is held.
+func (r *Rates) forget(now time.Time) {
+	if len(r.buckets) < r.sweep {
+		return
+	}
+	for who, b := range r.buckets {
+		if r.filled(b, now) >= r.perSecond {
+			delete(r.buckets, who)
+		}
+	}
+	r.sweep = max(maxIdle, 2*len(r.buckets))
+}

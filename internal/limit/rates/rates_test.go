@@ -1,0 +1,63 @@
+package rates
+
+import (
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Each has its own rate, and gets it back as time passes, up to a second's.
+func TestRates(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	r := New(10, func() time.Time { return now })
+	take := func(who string) (n int) {
+		for range 100 {
+			if r.Take(who) {
+				n++
+			}
+		}
+		return n
+	}
+	for _, step := range []struct {
+		passes time.Duration
+		who    string
+		want   int
+	}{
+		{0, "a", 10},
+		{0, "a", 0},
+		{0, "b", 10},
+		{500 * time.Millisecond, "a", 5},
+		{50 * time.Millisecond, "a", 0},
+		{50 * time.Millisecond, "a", 1},
+		{time.Hour, "a", 10},
+		{-time.Hour, "a", 0},
+		{time.Second, "a", 10},
+	} {
+		now = now.Add(step.passes)
+		if got := take(step.who); got != step.want {
+			t.Errorf("after %s %s may %d times, want %d", step.passes, step.who, got, step.want)
+		}
+	}
+	var none *Rates
+	if !none.Take("a") || New(0, nil) != nil {
+		t.Error("without a rate it is refused")
+	}
+}
+
+// Who has done nothing for a second is forgotten, so that many do not take much memory.
+func TestForgets(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	r := New(1, func() time.Time { return now })
+	for i := range 5 * maxIdle {
+		if i%maxIdle == 0 {
+			now = now.Add(time.Second)
+		}
+		r.Take(strconv.Itoa(i))
+	}
+	if n := len(r.buckets); n > maxIdle {
+		t.Errorf("%d are remembered", n)
+	}
+	if r.Take(strconv.Itoa(5*maxIdle - 1)) {
+		t.Error("who has just done something may do it again")
+	}
+}

@@ -3,8 +3,11 @@ package console_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -25,7 +28,7 @@ type shop struct {
 	*server
 	hook                       *hook
 	topic, subscription, feeds string // ARNs
-	queue, dead                string
+	queue, dead, alarm, logs   string
 	queueURL                   string
 }
 
@@ -65,6 +68,7 @@ func (sh *shop) pages() [][]string {
 		{"subscription", "arn", sh.subscription},
 		{"dead-letters"},
 		{"dead-letters", "queue", sh.dead},
+		{"jobs"},
 		{"policy"},
 		{"policy", "subscription", sh.subscription},
 		{"policy", "topic", sh.topic},
@@ -76,11 +80,58 @@ func (sh *shop) pages() [][]string {
 		{"metrics"},
 		{"metrics", "arn", sh.queue},
 		{"alarms"},
+		{"alarm", "arn", sh.alarm},
 		{"logs"},
+		{"logs", "arn", sh.logs},
+		{"tail"},
+		{"tail", "arn", sh.logs},
 		{"clock"},
+		{"identity"},
 		{"settings"},
 		{"no-such-page"},
 	}
+}
+
+// furnish adds what there is besides: an alarm, a log group, a user with a key and a role,
+// with texts of somebody's.
+func (sh *shop) furnish(text string) {
+	sh.t.Helper()
+	sh.alarm = "arn:aws:cloudwatch:us-east-1:" + account + ":alarm:late"
+	sh.logs = "arn:aws:logs:us-east-1:" + account + ":log-group:/aws/lambda/shop"
+	const target = "GraniteServiceVersion20100801."
+	call := func(target string, in any) {
+		sh.t.Helper()
+		body, err := json.Marshal(in)
+		if err != nil {
+			sh.t.Fatal(err)
+		}
+		sh.post("/", "application/x-amz-json-1.1", target, string(body))
+	}
+	call(target+"PutMetricAlarm", map[string]any{
+		"AlarmName": "late", "AlarmDescription": text, "Namespace": "AWS/SQS", "MetricName": "ApproximateAgeOfOldestMessage", "Statistic": "Maximum", "Period": 60, "EvaluationPeriods": 1,
+		"Threshold": 300, "ComparisonOperator": "GreaterThanThreshold", "Dimensions": []map[string]string{{"Name": "QueueName", "Value": "fulfilment"}},
+	})
+	call(target+"SetAlarmState", map[string]any{"AlarmName": "late", "StateValue": "ALARM", "StateReason": text})
+	call("Logs_20140328.CreateLogGroup", map[string]any{"logGroupName": "/aws/lambda/shop"})
+	call("Logs_20140328.CreateLogStream", map[string]any{"logGroupName": "/aws/lambda/shop", "logStreamName": "one"})
+	var clock struct {
+		Now time.Time `json:"now"`
+	}
+	if err := json.Unmarshal([]byte(sh.get("/_godwit/clock")), &clock); err != nil {
+		sh.t.Fatal(err)
+	}
+	call("Logs_20140328.PutLogEvents", map[string]any{"logGroupName": "/aws/lambda/shop", "logStreamName": "one", "logEvents": []map[string]any{{"timestamp": clock.Now.UnixMilli(), "message": text}}})
+	iam := func(action string, pairs ...string) {
+		form := url.Values{"Action": {action}, "Version": {"2010-05-08"}}
+		for i := 0; i < len(pairs); i += 2 {
+			form.Set(pairs[i], pairs[i+1])
+		}
+		sh.t.Helper()
+		sh.request("/", "application/x-www-form-urlencoded", "", form.Encode(), "iam")
+	}
+	iam("CreateUser", "UserName", "ann")
+	iam("CreateAccessKey", "UserName", "ann")
+	iam("CreateRole", "RoleName", "shop", "AssumeRolePolicyDocument", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"sts:AssumeRole"}]}`)
 }
 
 func (sh *shop) publish(body string) {
@@ -95,7 +146,7 @@ func (sh *shop) advance(by string) { sh.own("/_godwit/clock", `{"advance":"`+by+
 func TestEmptyServer(t *testing.T) {
 	s := start(t)
 	b := s.open(t)
-	for _, name := range []string{"queues", "topics", "subscriptions", "functions", "alarms", "logs", "topology"} {
+	for _, name := range []string{"queues", "topics", "subscriptions", "functions", "dead-letters", "jobs", "filter", "metrics", "alarms", "logs", "tail", "identity", "topology"} {
 		b.visit(name)
 		b.until(name+" says that it is empty", `document.querySelector(".empty")`)
 	}
@@ -105,10 +156,11 @@ func TestEmptyServer(t *testing.T) {
 }
 
 // Nothing that strangers write becomes markup, runs, hides or turns: on no page, and not in a
-// table that is saved.
+// table that is saved. What an address keeps secret is not shown either.
 func TestHostileText(t *testing.T) {
 	s := start(t, "--clock", "virtual", "--jitter", "0")
 	sh := openShop(t, s, hostile, "=HYPERLINK(1) @evil")
+	s.sns("Subscribe", "TopicArn", sh.topic, "Protocol", "https", "Endpoint", "https://shop:"+password+"@127.0.0.1:1/hook", "ReturnSubscriptionArn", "true")
 	for range 3 {
 		sh.publish(plain)
 	}
@@ -121,28 +173,71 @@ func TestHostileText(t *testing.T) {
 	}
 	s.sqs("SendMessage", string(body))
 	sh.advance("10m") // the web hook's become dead letters
+	sh.furnish(hostile)
 	b := s.open(t)
-	for _, page := range sh.pages() {
-		b.visit(page[0], page[1:]...)
+	check := func(what string) {
+		t.Helper()
 		if b.is(`document.querySelector("main script, main img, main svg[onload], main [onerror]")`) {
-			t.Errorf("%v: text became markup", page)
+			t.Errorf("%s: text became markup", what)
 		}
 		if b.is(`/[\u202a-\u202e\u2066-\u2069\u001b]/.test(document.body.innerText)`) {
-			t.Errorf("%v: what turns or colours text is passed on", page)
+			t.Errorf("%s: what turns or colours text is passed on", what)
+		}
+		if b.is(`document.documentElement.outerHTML.includes("` + password + `")`) {
+			t.Errorf("%s: the password of an address is shown", what)
 		}
 	}
+	for _, page := range sh.pages() {
+		what := strings.Join(page, " ")
+		b.visit(page[0], page[1:]...)
+		b.run(script(`document.querySelectorAll("details").forEach((e) => { e.open = true; })`))
+		switch page[0] {
+		case "queue":
+			b.press("Look")
+			b.until("messages are listed", `document.querySelector(".message")`)
+		case "dead-letters":
+			if len(page) > 1 {
+				b.press("Show messages")
+				b.until("messages are listed", `document.querySelector(".message")`)
+			}
+		case "tail", "logs":
+			if len(page) > 1 {
+				b.until("lines are shown", `document.querySelector(".log")`)
+			}
+		}
+		check(what)
+		for i := range value[int](b, `[...document.querySelectorAll("main button")].filter((e) => e.textContent === "Save as table").length`) {
+			table := b.saved(fmt.Sprintf(`[...document.querySelectorAll("main button")].filter((e) => e.textContent === "Save as table")[%d]`, i))
+			if formula.MatchString(table) {
+				t.Errorf("%s: a spreadsheet takes a cell for a formula:\n%s", what, table)
+			}
+		}
+	}
+	// A table that cannot be checked because it is not there proves nothing.
+	b.visit("logs", "arn", sh.logs)
+	if table := b.saved(`[...document.querySelectorAll("main button")].find((e) => e.textContent === "Save as table")`); !strings.Contains(table, "'=cmd|") {
+		t.Errorf("the line is not in the table:\n%s", table)
+	}
 }
+
+// password is one that must not be shown.
+const password = "s3cret-canary"
+
+// formula is a cell, at the beginning of a line or after another one, that a spreadsheet
+// calculates.
+var formula = regexp.MustCompile(`(?m)(^|",)"?[=+@|%-]`)
 
 // axe finds nothing on any page: light and dark, on a screen and on a phone, busy and empty.
 func TestAccessible(t *testing.T) {
 	source := axe(t)
 	s := start(t, "--clock", "virtual", "--jitter", "0")
 	b := s.open(t)
-	for _, name := range []string{"", "queues", "topics", "subscriptions", "functions", "topology", "alarms", "logs"} {
+	for _, name := range []string{"", "queues", "topics", "subscriptions", "functions", "topology", "dead-letters", "jobs", "alarms", "logs", "tail", "identity"} {
 		b.visit(name)
 		b.accessible(source, "empty "+name)
 	}
 	sh := openShop(t, s, "out of order", "shop")
+	sh.furnish("late")
 	for range 3 {
 		sh.publish(`{"order":1}`)
 	}

@@ -19,6 +19,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -92,8 +93,10 @@ func run(m *testing.M) int {
 
 // server is a server under test.
 type server struct {
-	t   *testing.T
-	url string
+	t        *testing.T
+	url      string
+	enforced bool // it verifies who calls: the root user does
+	pid      int
 }
 
 // start runs a server until the test ends.
@@ -103,6 +106,9 @@ func start(t *testing.T, flags ...string) *server {
 		t.Skip(missing)
 	}
 	address := freeAddress(t)
+	if at := slices.Index(flags, "--listen"); at >= 0 {
+		address = flags[at+1]
+	}
 	var output bytes.Buffer
 	cmd := exec.Command(binary, append([]string{"dev", "--listen", address, "--data", t.TempDir(), "--store", "memory", "--log-level", "warn"}, flags...)...)
 	cmd.Env = append(os.Environ(), "GODWIT_ROOT_ACCESS_KEY_ID="+rootKey, "GODWIT_ROOT_SECRET_ACCESS_KEY="+rootSecret)
@@ -122,7 +128,7 @@ func start(t *testing.T, flags ...string) *server {
 			t.Logf("the server logged:\n%s", output.String())
 		}
 	})
-	s := &server{t: t, url: "http://" + address}
+	s := &server{t: t, url: "http://" + address, pid: cmd.Process.Pid}
 	eventually(t, "the server is ready", func() bool {
 		resp, err := http.Get(s.url + "/_godwit/ready")
 		if err != nil {
@@ -153,7 +159,7 @@ func eventually(t *testing.T, what string, so func() bool) {
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
+		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(10_000))
 		if l, err := net.Listen("tcp", address); err == nil {
 			l.Close()
 			return address
@@ -163,18 +169,64 @@ func freeAddress(t *testing.T) string {
 	return ""
 }
 
+// file keeps a text in a file that only its owner may read.
+func file(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
 // post asks the server for something, and returns what it says.
 func (s *server) post(path, kind, target, body string) string {
 	s.t.Helper()
+	service := "sns"
+	switch {
+	case strings.HasPrefix(target, "Granite"):
+		service = "monitoring"
+	case strings.HasPrefix(target, "AmazonSQS."):
+		service = "sqs"
+	case strings.HasPrefix(target, "Logs_"):
+		service = "logs"
+	}
+	return s.request(path, kind, target, body, service)
+}
+
+// request asks the server for something, as a client of a service does.
+func (s *server) request(path, kind, target, body, service string) string {
+	s.t.Helper()
+	if s.enforced {
+		if strings.HasPrefix(path, "/_godwit/") {
+			service = "godwit"
+		}
+		return s.asRoot(service, path, kind, target, body)
+	}
 	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url+path, strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	r.Header.Set("Content-Type", kind)
-	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/sns/aws4_request, SignedHeaders=host, Signature=0")
+	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/"+service+"/aws4_request, SignedHeaders=host, Signature=0")
 	if target != "" {
 		r.Header.Set("X-Amz-Target", target)
 	}
+	return s.do(r)
+}
+
+// get reads what the server says at a path.
+func (s *server) get(path string) string {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.url+path, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return s.do(r)
+}
+
+func (s *server) do(r *http.Request) string {
+	s.t.Helper()
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
 		s.t.Fatal(err)
@@ -182,7 +234,7 @@ func (s *server) post(path, kind, target, body string) string {
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode/100 != 2 {
-		s.t.Fatalf("%s %s: %d %s %v", path, body, resp.StatusCode, text, err)
+		s.t.Fatalf("%s %s: %d %s %v", r.Method, r.URL.Path, resp.StatusCode, text, err)
 	}
 	return string(text)
 }

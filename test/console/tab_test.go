@@ -29,8 +29,13 @@ type tab struct {
 	s   *server
 	ctx context.Context
 
-	mu    sync.Mutex
-	wrong []string
+	keyboard bool   // everything is pressed by keys alone
+	also     string // the beginning of other addresses that may be asked
+	expect   string // the beginning of the text of a dialog that may come
+
+	mu       sync.Mutex
+	wrong    []string
+	requests []string // addresses
 }
 
 func (s *server) open(t *testing.T) *tab {
@@ -79,12 +84,17 @@ func (b *tab) see(event any) {
 			wrong = "logged: " + e.Entry.Text
 		}
 	case *page.EventJavascriptDialogOpening:
-		wrong = "a dialog: " + e.Message
+		if b.expect == "" || !strings.HasPrefix(e.Message, b.expect) {
+			wrong = "a dialog: " + e.Message
+		}
 		go func() {
 			_ = chromedp.Do(b.ctx, command(page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{Accept: true}))
 		}() // it must not block the page
 	case *network.EventRequestWillBeSent:
-		if at := e.Request.URL; !strings.HasPrefix(at, b.s.url+"/") && !strings.HasPrefix(at, "data:,") && !strings.HasPrefix(at, "blob:"+b.s.url) {
+		b.mu.Lock()
+		b.requests = append(b.requests, e.Request.URL)
+		b.mu.Unlock()
+		if at := e.Request.URL; !strings.HasPrefix(at, b.s.url+"/") && (b.also == "" || !strings.HasPrefix(at, b.also+"/")) && !strings.HasPrefix(at, "data:") && !strings.HasPrefix(at, "blob:"+b.s.url) {
 			wrong = "a request to " + at
 		}
 	}
@@ -94,6 +104,18 @@ func (b *tab) see(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.wrong = append(b.wrong, wrong)
+}
+
+// asked counts the requests so far to addresses with a text in them.
+func (b *tab) asked(text string) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, at := range b.requests {
+		if strings.Contains(at, text) {
+			n++
+		}
+	}
+	return n
 }
 
 func (b *tab) run(steps ...step) {
@@ -178,14 +200,33 @@ func (b *tab) shows(text string) {
 
 // control is an expression for a control or a link by the beginning of its text or label.
 func control(text string) string {
-	return fmt.Sprintf(`[...document.querySelectorAll(":is(main, .notices, .signed-in) :is(button, a, summary, [aria-label])")].find((e) => !e.disabled && ((e.textContent || "").trim().startsWith(%[1]s) || (e.getAttribute("aria-label") || "").startsWith(%[1]s)) && e.checkVisibility())`, quote(text))
+	return fmt.Sprintf(`[":is(main, .notices)", ".menu"].flatMap((e) => [...document.querySelectorAll(e + " :is(button, a, summary, input[aria-label])")]).find((e) => !e.disabled && ((e.textContent || "").trim().startsWith(%[1]s) || (e.getAttribute("aria-label") || "").startsWith(%[1]s)) && e.checkVisibility())`, quote(text))
 }
 
 // press presses a control or follows a link, once it can be.
 func (b *tab) press(text string) {
 	b.t.Helper()
 	b.until("there is "+text, control(text))
-	b.run(script(control(text) + ".click()"))
+	if !b.keyboard {
+		b.run(script(control(text) + ".click()"))
+		return
+	}
+	key := kb.Enter
+	if b.is(control(text) + `.type === "checkbox"`) {
+		key = " "
+	}
+	b.run(script("window.target = " + control(text)))
+	for range 300 {
+		if b.is("document.activeElement === window.target") {
+			b.run(chromedp.KeyEvent(key))
+			return
+		}
+		if b.is("!window.target?.isConnected") { // the page was renewed
+			b.run(script("window.target = " + control(text)))
+		}
+		b.run(chromedp.KeyEvent(kb.Tab))
+	}
+	b.t.Fatalf("Tab never comes to %s", text)
 }
 
 // fill types into the field with a label.
@@ -208,19 +249,27 @@ func (b *tab) tabTo(text string) {
 	b.t.Fatalf("Tab never comes to %s", text)
 }
 
+// saved is the text of the file that a button has the browser keep.
+func (b *tab) saved(button string) string {
+	b.t.Helper()
+	b.run(script(`window.saved = []; window.table = ""; URL.createObjectURL = (blob) => { window.saved.push(blob); return "data:,"; };
+		HTMLAnchorElement.prototype.click = () => {}; (` + button + `).dispatchEvent(new MouseEvent("click", {bubbles: true}))`))
+	b.until("a file was saved", "window.saved.length")
+	return value[string](b, `window.saved[0].text()`)
+}
+
 // picture keeps a picture for the documentation, if pictures are to be made.
 func (b *tab) picture(name string) {
 	b.t.Helper()
 	if os.Getenv("GODWIT_SCREENSHOTS") == "" {
 		return
 	}
-	quality := int64(75)
-	image, err := chromedp.Run(b.ctx, func(ctx context.Context, t *chromedp.Target) ([]byte, error) {
-		taken, err := cdp.Call(ctx, t, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatWebp, Quality: &quality})
-		return taken.Data, err
-	})
-	if err != nil {
-		b.t.Fatal(err)
+	const most = 60_000 // bytes, of a picture
+	var image []byte
+	for quality := int64(75); image == nil || len(image) > most; quality -= 15 {
+		if image = b.capture(quality); quality < 20 {
+			break
+		}
 	}
 	dir := filepath.Join("..", "..", "docs", "console")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -229,4 +278,16 @@ func (b *tab) picture(name string) {
 	if err := os.WriteFile(filepath.Join(dir, name+".webp"), image, 0o644); err != nil {
 		b.t.Fatal(err)
 	}
+}
+
+func (b *tab) capture(quality int64) []byte {
+	b.t.Helper()
+	image, err := chromedp.Run(b.ctx, func(ctx context.Context, t *chromedp.Target) ([]byte, error) {
+		taken, err := cdp.Call(ctx, t, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatWebp, Quality: &quality})
+		return taken.Data, err
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return image
 }

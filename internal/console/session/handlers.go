@@ -28,6 +28,10 @@ type standing struct {
 	User      string     `json:"user,omitempty"`
 	CSRF      string     `json:"csrf,omitempty"`
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
+	// Provider is the name of who vouches for people, and ProviderPath the path that has
+	// them asked; empty: nobody does.
+	Provider     string `json:"provider,omitempty"`
+	ProviderPath string `json:"providerPath,omitempty"`
 	// What the request that opens a session is signed with.
 	Region string     `json:"region,omitempty"`
 	Now    *time.Time `json:"now,omitempty"`
@@ -57,21 +61,32 @@ func Unneeded() map[string]http.Handler {
 	}
 }
 
+// Ways are how somebody signs in.
+type Ways struct {
+	// Region is what the request that opens a session is signed for.
+	Region string
+	// Signed verifies the signature of such a request, and that its caller may use the
+	// console at all.
+	Signed func(w http.ResponseWriter, r *http.Request) (*caller.Caller, error)
+	// Provider is the name of who vouches for people besides, and ProviderPath the path
+	// that has them asked; empty: nobody does.
+	Provider, ProviderPath string
+}
+
 // Handlers answers patterns of http.ServeMux: how the browser's session stands, the request
-// that opens one, and the one that ends it. Signed verifies a signature, and that its caller
-// may use the console at all.
-func (s *Sessions) Handlers(region string, signed func(w http.ResponseWriter, r *http.Request) (*caller.Caller, error)) map[string]http.Handler {
+// that opens one, and the one that ends it.
+func (s *Sessions) Handlers(ways Ways) map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET " + Path: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			now := clock.System.Now() // signatures are of the machine's time
-			out := standing{Required: true, Region: region, Now: &now}
+			out := standing{Required: true, Region: ways.Region, Now: &now, Provider: ways.Provider, ProviderPath: ways.ProviderPath}
 			if st, ok := s.Standing(r); ok {
 				out.User, out.CSRF, out.ExpiresAt = st.User, st.CSRF, &st.ExpiresAt
 			}
 			answer(w, http.StatusOK, out)
 		}),
 		"POST " + Path: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			who, err := signed(w, r)
+			who, err := ways.Signed(w, r)
 			if err != nil {
 				answer(w, http.StatusForbidden, map[string]string{"error": err.Error(), "code": "Forbidden"})
 				return

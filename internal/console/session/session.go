@@ -1,10 +1,12 @@
 // Package session keeps who is signed in to the console: whoever opens a session has
-// signed that request with an access key, and is known by a cookie from then on. A session
-// lives in memory, so that a restart ends it; it ends as well when it is not used for some
-// time, some hours after it began, when its access key does, and when its user says so.
+// signed that request with an access key, or was vouched for by an identity provider, and is
+// known by a cookie from then on. A session lives in memory, so that a restart ends it; it
+// ends as well when it is not used for some time, some hours after it began, when its access
+// key or its role does, and when its user says so.
 package session
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -65,9 +67,13 @@ type Sessions struct {
 }
 
 type entry struct {
-	accessKey, arn string
-	csrf           string
-	began, used    time.Time
+	owner       string // whose sessions end together
+	arn         string
+	again       func() (*caller.Caller, error)
+	csrf        string
+	began, used time.Time
+	life        context.Context // cancelled by end, before its time
+	end         context.CancelFunc
 }
 
 // New makes Sessions, of which none is open.
@@ -81,30 +87,48 @@ func secret() string {
 	return base64.RawURLEncoding.EncodeToString(drawn)
 }
 
-// Open begins a session of who, and gives the browser its cookie.
+// Open begins a session of who has signed with an access key, and gives the browser its
+// cookie.
 func (s *Sessions) Open(w http.ResponseWriter, r *http.Request, who *caller.Caller) {
+	accessKey := who.AccessKey
+	s.OpenAs(w, r, who.ARN, who.ARN, func() (*caller.Caller, error) { return s.o.Key(accessKey) })
+}
+
+// OpenAs begins a session of who is known by an ARN, and gives the browser its cookie. All
+// sessions of one owner end together, where that is asked for. Again gives who it is at each
+// request, and an error once nobody is any more.
+func (s *Sessions) OpenAs(w http.ResponseWriter, r *http.Request, owner, arn string, again func() (*caller.Caller, error)) {
 	now := s.o.Clock.Now()
 	token := secret()
+	life, end := context.WithCancel(context.Background())
 	s.mu.Lock()
-	s.makeRoom(who.ARN, now)
-	s.open[sha256.Sum256([]byte(token))] = &entry{accessKey: who.AccessKey, arn: who.ARN, csrf: secret(), began: now, used: now}
+	s.makeRoom(owner, now)
+	s.open[sha256.Sum256([]byte(token))] = &entry{owner: owner, arn: arn, again: again, csrf: secret(), began: now, used: now, life: life, end: end}
 	s.mu.Unlock()
 	http.SetCookie(w, s.cookie(r, token, int(Total.Seconds())))
 }
 
+// end forgets a session. It is called with the lock held.
+func (s *Sessions) end(digest [sha256.Size]byte) {
+	if e := s.open[digest]; e != nil {
+		e.end()
+		delete(s.open, digest)
+	}
+}
+
 // makeRoom drops what is over, and of what is too much the one that was used least of late.
-func (s *Sessions) makeRoom(arn string, now time.Time) {
+func (s *Sessions) makeRoom(owner string, now time.Time) {
 	var all, own [sha256.Size]byte // used least of late
 	n := 0
 	for digest, e := range s.open {
-		if e.over(now) {
-			delete(s.open, digest)
+		if e.spent(now) {
+			s.end(digest)
 			continue
 		}
 		if oldest, ok := s.open[all]; !ok || e.used.Before(oldest.used) {
 			all = digest
 		}
-		if e.arn == arn {
+		if e.owner == owner {
 			n++
 			if oldest, ok := s.open[own]; !ok || e.used.Before(oldest.used) {
 				own = digest
@@ -113,13 +137,13 @@ func (s *Sessions) makeRoom(arn string, now time.Time) {
 	}
 	switch {
 	case n >= maxOfOne:
-		delete(s.open, own)
+		s.end(own)
 	case len(s.open) >= maxAll:
-		delete(s.open, all)
+		s.end(all)
 	}
 }
 
-func (e *entry) over(now time.Time) bool {
+func (e *entry) spent(now time.Time) bool {
 	return now.Sub(e.used) > Idle || now.Sub(e.began) > Total
 }
 
@@ -147,8 +171,8 @@ func (s *Sessions) find(r *http.Request) (digest [sha256.Size]byte, e *entry, er
 	if e = s.open[digest]; e == nil {
 		return digest, nil, ErrOver
 	}
-	if e.over(s.o.Clock.Now()) {
-		delete(s.open, digest)
+	if e.spent(s.o.Clock.Now()) {
+		s.end(digest)
 		return digest, nil, ErrOver
 	}
 	return digest, e, nil
@@ -156,7 +180,8 @@ func (s *Sessions) find(r *http.Request) (digest [sha256.Size]byte, e *entry, er
 
 // Of gives who makes a request by its cookie: ErrNone without one, ErrOver if its session is
 // over, ErrCSRF if it may change something and does not come from the console's page. The
-// caller is as the access key has it now.
+// caller is as the access key or the role has it now. What is only looked at, as a stream of
+// events, ends with the session: the context of r is cancelled then.
 func (s *Sessions) Of(r *http.Request) (*caller.Caller, error) {
 	s.mu.Lock()
 	digest, e, err := s.find(r)
@@ -164,22 +189,34 @@ func (s *Sessions) Of(r *http.Request) (*caller.Caller, error) {
 		subtle.ConstantTimeCompare([]byte(r.Header.Get(CSRFHeader)), []byte(e.csrf)) == 0 {
 		err = ErrCSRF
 	}
-	var accessKey string
+	var again func() (*caller.Caller, error)
+	var life context.Context
 	if err == nil {
-		e.used, accessKey = s.o.Clock.Now(), e.accessKey
+		e.used, again, life = s.o.Clock.Now(), e.again, e.life
 	}
 	s.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	who, err := s.o.Key(accessKey)
+	who, err := again()
 	if err != nil {
 		s.mu.Lock()
-		delete(s.open, digest)
+		s.end(digest)
 		s.mu.Unlock()
 		return nil, ErrOver
 	}
+	if r.Method == http.MethodGet { // what is changed is not left half done
+		*r = *r.WithContext(until(r.Context(), life))
+	}
 	return who, nil
+}
+
+// until is the context of a request, which ends with a session's life, too.
+func until(ctx, life context.Context) context.Context {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(life, cancel)
+	context.AfterFunc(ctx, func() { stop() })
+	return ctx
 }
 
 // Standing is what a browser is told of its session.
@@ -217,11 +254,11 @@ func (s *Sessions) End(w http.ResponseWriter, r *http.Request, everywhere bool) 
 	if subtle.ConstantTimeCompare([]byte(r.Header.Get(CSRFHeader)), []byte(e.csrf)) == 0 {
 		return ErrCSRF
 	}
-	delete(s.open, digest)
+	s.end(digest)
 	if everywhere {
 		for other, of := range s.open {
-			if of.arn == e.arn {
-				delete(s.open, other)
+			if of.owner == e.owner {
+				s.end(other)
 			}
 		}
 	}

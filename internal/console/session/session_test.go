@@ -44,12 +44,12 @@ func newWorld(t *testing.T, secure bool) *world {
 		return nil, errors.New("no such key")
 	}})
 	w.mux = http.NewServeMux()
-	for pattern, h := range w.sessions.Handlers("eu-west-1", func(http.ResponseWriter, *http.Request) (*caller.Caller, error) {
+	for pattern, h := range w.sessions.Handlers(Ways{Region: "eu-west-1", Signed: func(http.ResponseWriter, *http.Request) (*caller.Caller, error) {
 		if who := w.keys[w.signed]; who != nil {
 			return who, nil
 		}
 		return nil, errors.New("the signature is wrong")
-	}) {
+	}}) {
 		w.mux.Handle(pattern, h)
 	}
 	return w
@@ -264,4 +264,21 @@ func TestRefuse(t *testing.T) {
 			t.Errorf("%v: %d %s", err, rec.Code, rec.Body)
 		}
 	}
+}
+
+// What is looked at for long ends with the session: a stream goes on for minutes.
+func TestStreamEndsWithItsSession(t *testing.T) {
+	w := newWorld(t, false)
+	ann, other := w.signIn("AKIAANN"), w.signIn("AKIAANN")
+	watch := ann.request(http.MethodGet, "/_godwit/v1/events", "")
+	if _, err := w.sessions.Of(watch); err != nil {
+		t.Fatal(err)
+	}
+	if watch.Context().Err() != nil {
+		t.Fatal("it is over already")
+	}
+	if code, _, _ := other.ask(http.MethodPost, EndPath, `{"everywhere":true}`, CSRFHeader, other.csrf); code != http.StatusOK {
+		t.Fatal(code)
+	}
+	<-watch.Context().Done()
 }

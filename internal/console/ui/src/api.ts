@@ -1,6 +1,7 @@
 // The operator API, which is all that the console knows of the server.
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { streaming, watch } from "./live";
 import type { Params } from "./router";
 
 // Refused is an answer that is none: what the server says of it, and its status; 0 where
@@ -18,6 +19,8 @@ export interface Session {
   user?: string; // who is signed in
   csrf?: string;
   expiresAt?: string;
+  provider?: string; // who vouches for people, beside their access keys
+  providerPath?: string;
 }
 
 // session is null until the server has said who asks.
@@ -56,7 +59,7 @@ export async function ask<T>(method: string, path: string, params: Record<string
     said = undefined;
   }
   if (answer.ok) return said as T;
-  if (answer.status === 401 && session.value?.required) session.value = { required: true };
+  if (answer.status === 401 && session.value?.required) session.value = { ...session.value, user: undefined, csrf: undefined };
   const why = (said as { error?: unknown } | undefined)?.error;
   throw new Refused(answer.status, typeof why === "string" ? why : `The server answered ${answer.status}.`);
 }
@@ -82,11 +85,6 @@ export function has(path: string): boolean {
   return offered.value === null || offered.value.has(at(path));
 }
 
-// either is the first path, if the server offers it, or else the second: of a version before.
-export function either(path: string, before: string): string {
-  return has(path) ? path : before;
-}
-
 // discover reads what the server offers.
 export async function discover() {
   try {
@@ -110,8 +108,9 @@ export interface Loaded<T> {
 
 // useData asks for path, again when its parameters change, and every so many milliseconds
 // while the page is looked at. A null path asks for nothing. What was known stays
-// shown while it is asked again, unless it is of something else.
-export function useData<T>(path: string | null, params: Record<string, Value> = {}, every = 3000): Loaded<T> {
+// shown while it is asked again, unless it is of something else. Where the server tells of
+// changes, by events of the kind live, it is asked once.
+export function useData<T>(path: string | null, params: Record<string, Value> = {}, every = 3000, live = ""): Loaded<T> {
   const key = path === null ? "" : path + "?" + JSON.stringify(params);
   const [state, setState] = useState<{ key: string; data?: T; error?: Refused }>({ key: "" });
   const again = useRef<() => void>(() => {});
@@ -133,7 +132,7 @@ export function useData<T>(path: string | null, params: Record<string, Value> = 
         setState((old) => ({ key, error, data: old.key === key ? old.data : undefined }));
       } finally {
         busy = false;
-        if (!abort.signal.aborted && every > 0 && !document.hidden) timer = setTimeout(load, every);
+        if (!abort.signal.aborted && every > 0 && !document.hidden && !(live && streaming.value)) timer = setTimeout(load, every);
       }
     };
     const seen = () => {
@@ -142,7 +141,15 @@ export function useData<T>(path: string | null, params: Record<string, Value> = 
     again.current = () => void load();
     document.addEventListener("visibilitychange", seen);
     void load();
+    const leave = live ? [
+      watch<T>(live, String(params.arn ?? ""), (data) => setState({ key, data })),
+      streaming.subscribe((on) => { // what happened in between is asked for
+        if (on) clearTimeout(timer);
+        else if (!busy) timer = setTimeout(load, every);
+      }),
+    ] : [];
     return () => {
+      for (const f of leave) f();
       abort.abort();
       clearTimeout(timer);
       document.removeEventListener("visibilitychange", seen);

@@ -28,7 +28,7 @@ export function pageOf(arn: string): string {
     case "sqs": return "queue";
     case "sns": return part.length === 7 ? "subscription" : part.length === 6 && !part[5].includes("/") ? "topic" : "";
     case "lambda": return part[5] === "function" ? "function" : "";
-    case "cloudwatch": return part[5] === "alarm" ? "alarms" : "";
+    case "cloudwatch": return part[5] === "alarm" ? "alarm" : "";
     case "logs": return part[5] === "log-group" ? "logs" : "";
     case "iam": return "identity";
     default: return "";
@@ -49,8 +49,7 @@ export function Arn({ arn, short }: { arn: string | undefined | null; short?: bo
   const page = pageOf(arn);
   const shown = <Safe text={short ? nameOf(arn) : arn} />;
   if (!page) return <span class="arn" title={arn}>{shown}</span>;
-  const params: Record<string, string> = page === "logs" ? { group: arn.split(":").slice(6).join(":").replace(/:\*$/, "") } : { arn };
-  return <span class="arn" title={arn}><A page={page} params={params}>{shown}</A></span>;
+  return <span class="arn" title={arn}><A page={page} params={{ arn }}>{shown}</A></span>;
 }
 
 const tones: Record<string, string> = {
@@ -311,6 +310,23 @@ export function Facts({ of }: { of: [name: string, value: ComponentChildren][] }
   );
 }
 
+// List is some ARNs as links.
+export function List({ arns }: { arns: string[] }) {
+  return <ul class="plain">{arns.slice(0, 50).map((a) => <li key={a}><Arn arn={a} short /></li>)}{arns.length > 50 ? <li>and {count(arns.length - 50)} more</li> : null}</ul>;
+}
+
+// Named shows names with their values, folded.
+export function Named({ of, title }: { of: Record<string, string> | undefined | null; title: string }) {
+  const entries = Object.entries(of ?? {});
+  if (entries.length === 0) return null;
+  return (
+    <details>
+      <summary>{title} ({entries.length})</summary>
+      <Facts of={entries.map(([k, v]) => [k, <Safe text={String(v)} max={2000} />])} />
+    </details>
+  );
+}
+
 // Tiles are the few numbers that count.
 export function Tiles({ of }: { of: [name: string, value: ComponentChildren, link?: JSX.Element | null][] }) {
   return (
@@ -341,7 +357,7 @@ export function Body({ body, encoding, truncated, name }: { body: string; encodi
   const long = text.length > shownBytes;
   return (
     <div class="body">
-      <pre tabIndex={0} dir="auto" aria-label="body"><Safe text={all ? text : text.slice(0, shownBytes)} /></pre>
+      <pre tabIndex={0} dir="auto" aria-label="body"><Safe bare text={all ? text : text.slice(0, shownBytes)} /></pre>
       <div class="actions">
         {binary ? <span class="hint">binary</span> : null}
         {truncated ? <span class="hint">only its beginning</span> : null}

@@ -1,7 +1,6 @@
 import { h, Fragment, render, type ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { discover, has, openSession, reached, session } from "./api";
-import { findOut, open } from "./aws";
 import { A, Empty, notice, Page, Trouble } from "./components";
 import { place } from "./router";
 import { Safe } from "./text";
@@ -11,13 +10,17 @@ import { SignIn, SignedIn } from "./pages/session";
 import { TopicPage, TopicsPage } from "./pages/topics";
 import { SubscriptionPage, SubscriptionsPage } from "./pages/subscriptions";
 import { DeadLettersPage } from "./pages/deadletters";
+import { JobsPage } from "./pages/jobs";
 import { PolicyPage } from "./pages/policy";
 import { FilterPage } from "./pages/filter";
 import { FunctionPage, FunctionsPage } from "./pages/functions";
 import { TopologyPage } from "./pages/topology";
-import { AlarmsPage, MetricsPage } from "./pages/metrics";
-import { LogsPage } from "./pages/logs";
-import { ClockPage, paint, SettingsPage } from "./pages/dev";
+import { AlarmPage, AlarmsPage } from "./pages/alarms";
+import { MetricsPage } from "./pages/metrics";
+import { LogsPage, TailPage } from "./pages/logs";
+import { IdentityPage } from "./pages/identity";
+import { ClockPage } from "./pages/dev";
+import { paint, SettingsPage } from "./pages/settings";
 
 const pages: Record<string, [title: string, page: ComponentType]> = {
   "": ["Overview", OverviewPage],
@@ -28,6 +31,7 @@ const pages: Record<string, [title: string, page: ComponentType]> = {
   subscriptions: ["Subscriptions", SubscriptionsPage],
   subscription: ["Subscription", SubscriptionPage],
   "dead-letters": ["Dead letters", DeadLettersPage],
+  jobs: ["Jobs", JobsPage],
   policy: ["Delivery policy", PolicyPage],
   filter: ["Filter policy", FilterPage],
   functions: ["Functions", FunctionsPage],
@@ -35,25 +39,31 @@ const pages: Record<string, [title: string, page: ComponentType]> = {
   topology: ["Topology", TopologyPage],
   metrics: ["Metrics", MetricsPage],
   alarms: ["Alarms", AlarmsPage],
+  alarm: ["Alarm", AlarmPage],
   logs: ["Logs", LogsPage],
+  tail: ["Live tail", TailPage],
   clock: ["Clock and faults", ClockPage],
+  identity: ["Identity", IdentityPage],
   settings: ["Settings", SettingsPage],
 };
 
 const menu: [group: string, entries: [page: string, name: string][]][] = [
   ["See", [["", "Overview"], ["topics", "Topics"], ["subscriptions", "Subscriptions"], ["queues", "Queues"], ["functions", "Functions"], ["topology", "Topology"]]],
-  ["Mend", [["dead-letters", "Dead letters"], ["policy", "Policy simulator"]]],
-  ["Watch", [["metrics", "Metrics"], ["alarms", "Alarms"], ["logs", "Logs"]]],
-  ["Server", [["clock", "Clock and faults"], ["settings", "Settings"]]],
+  ["Mend", [["dead-letters", "Dead letters"], ["jobs", "Jobs"], ["policy", "Policy simulator"]]],
+  ["Watch", [["metrics", "Metrics"], ["alarms", "Alarms"], ["logs", "Logs"], ["tail", "Live tail"]]],
+  ["Server", [["clock", "Clock and faults"], ["identity", "Identity"], ["settings", "Settings"]]],
 ];
 
 // needs is the path of the API that a page is about.
-const needs: Record<string, string> = { "dead-letters": "dead-letters", policy: "policy-plan", filter: "filter-test", };
+const needs: Record<string, string> = {
+  "dead-letters": "dead-letters", policy: "policy-plan", filter: "filter-test", metrics: "metrics", alarms: "alarms", alarm: "alarm",
+  logs: "log-groups", tail: "log-events", jobs: "jobs", identity: "users",
+};
 
-const offers = (page: string) => (page === "metrics" || page === "alarms" || page === "logs" ? open.value : !needs[page] || has(needs[page]));
+const offers = (page: string) => !needs[page] || has(needs[page]);
 
 // above is the entry of the menu that a page belongs to.
-const above: Record<string, string> = { queue: "queues", topic: "topics", subscription: "subscriptions", delivery: "subscriptions", filter: "subscriptions", function: "functions" };
+const above: Record<string, string> = { queue: "queues", topic: "topics", subscription: "subscriptions", delivery: "subscriptions", filter: "subscriptions", function: "functions", alarm: "alarms" };
 
 function Menu() {
   const [open, setOpen] = useState(false);
@@ -106,7 +116,6 @@ function App() {
   useEffect(() => {
     if (!inside) return;
     void discover();
-    void findOut().catch(() => {}); // its pages are not shown then
   }, [inside]);
   const { page } = place.value;
   const found = pages[page];

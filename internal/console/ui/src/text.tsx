@@ -7,8 +7,10 @@ const hidden = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202f\u2800\ufff
 
 // Safe shows text with its invisible characters made visible. In its own <bdi>, so that it
 // does not turn what stands around it.
-export function Safe({ text, max }: { text: string | undefined | null; max?: number }) {
+// Bare text is all that an element has, which then finds out its direction by itself.
+export function Safe({ text, max, bare }: { text: string | undefined | null; max?: number; bare?: boolean }) {
   if (text === undefined || text === null || text === "") return null;
+  if (bare) return <>{pieces(text)}</>;
   const cut = max !== undefined && text.length > max;
   return (
     <bdi>

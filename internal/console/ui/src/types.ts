@@ -258,3 +258,25 @@ export interface Topology {
   truncated: boolean;
   asOf: string;
 }
+
+export type JobKind = "retry" | "drop" | "redrive" | "delete";
+
+export interface Job {
+  id: string;
+  kind: JobKind;
+  arn: string;
+  to: string | null;
+  where: { search: string; cause: string; from: string; ids: number; since: string | null; until: string | null };
+  perSecond: number | null;
+  state: string;
+  by: string | null;
+  createdAt: string;
+  finishedAt: string | null;
+  scanned: number;
+  total: number;
+  matched: number;
+  done: number;
+  skipped: number;
+  error: string | null;
+  etaSeconds: number | null;
+}

@@ -1,11 +1,9 @@
 import { h, Fragment } from "preact";
-import { useData } from "../api";
-import { open } from "../aws";
-import { A, Arn, Empty, Facts, Filter, nameOf, Page, Pager, Section, Shown, State, Table, Tiles } from "../components";
+import { has, useData } from "../api";
+import { A, Arn, Empty, Facts, Filter, Named, nameOf, Page, Pager, Section, Shown, State, Table, Tiles } from "../components";
 import { place } from "../router";
 import { count, Safe, span, Time } from "../text";
 import type { Fn } from "../types";
-import { Named } from "./queues";
 
 export function FunctionsPage() {
   const p = place.value.params;
@@ -48,14 +46,20 @@ interface FnDetail extends Fn {
   onSuccess?: string | null;
 }
 
+// logsOf is the ARN of a function's log group.
+function logsOf(arn: string, group: string | undefined): string {
+  const [, partition, , region, account] = arn.split(":");
+  return ["arn", partition, "logs", region, account, "log-group", group || "/aws/lambda/" + nameOf(arn)].join(":");
+}
+
 export function FunctionPage() {
   const arn = place.value.params.arn ?? "";
   const fn = useData<FnDetail>("function", { arn }, 2000);
   return (
     <Page what="Function" title={<Safe text={nameOf(arn)} />} actions={
       <>
-        {open.value ? <A class="button" page="logs" params={{ group: fn.data?.logGroup || "/aws/lambda/" + nameOf(arn) }}>Logs</A> : null}
-        {open.value ? <A class="button" page="metrics" params={{ arn }}>Metrics</A> : null}
+        {has("log-events") ? <A class="button" page="logs" params={{ arn: logsOf(arn, fn.data?.logGroup) }}>Logs</A> : null}
+        {has("metrics") ? <A class="button" page="metrics" params={{ arn }}>Metrics</A> : null}
         <A class="button" page="topology" params={{ root: arn }}>Topology</A>
       </>
     }>

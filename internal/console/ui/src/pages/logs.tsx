@@ -1,81 +1,213 @@
 import { h, Fragment } from "preact";
-import { useEffect, useState } from "preact/hooks";
-import { call, useCalls } from "../aws";
-import { A, Empty, Field, Filter, Page, Pager, Shown, Table, Trouble } from "../components";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { get, useData } from "../api";
+import { A, Arn, Empty, exportTable, Field, Filter, Named, nameOf, Page, Pager, Section, Shown, Table, Trouble } from "../components";
 import { place, refine } from "../router";
 import { bytes, Safe, Time } from "../text";
 
+interface Group {
+  arn: string;
+  name: string;
+  createdAt: string;
+  storedBytes: number;
+  retentionDays: number | null;
+  tags: Record<string, string>;
+}
+
+interface Line {
+  id: string;
+  at: string;
+  stream: string;
+  message: string;
+}
+
+interface Lines {
+  events: Line[];
+  next: string | null;
+}
+
 export function LogsPage() {
-  return place.value.params.group ? <Events group={place.value.params.group} /> : <Groups />;
+  const { arn } = place.value.params;
+  return arn ? <Events arn={arn} /> : <Groups />;
 }
 
 function Groups() {
   const p = place.value.params;
-  const groups = useCalls<{ logGroups?: { logGroupName: string; storedBytes?: number; retentionInDays?: number }[]; nextToken?: string }>(`${p.search} ${p.cursor}`, () => call("logs", "DescribeLogGroups", {
-    limit: 50, ...(p.search ? { logGroupNamePattern: p.search } : {}), ...(p.cursor ? { nextToken: p.cursor } : {}),
-  }), 10_000);
+  const groups = useData<{ groups: Group[]; next: string | null }>("log-groups", { search: p.search, cursor: p.cursor, limit: 100 }, 10_000);
   return (
     <Page title="Logs">
       <form class="filters" role="search" onSubmit={(e) => e.preventDefault()}><Filter name="search" label="Name contains" /></form>
       <Shown of={groups}>
-        {(data) => data.logGroups?.length ? (
+        {(data) => data.groups?.length ? (
           <>
-            <Table caption="Log groups" rows={data.logGroups} keyOf={(g) => g.logGroupName} columns={[
-              { name: "log group", cell: (g) => <A page="logs" params={{ group: g.logGroupName }}><Safe text={g.logGroupName} /></A> },
-              { name: "kept", number: true, cell: (g) => bytes(g.storedBytes) },
-              { name: "for", number: true, cell: (g) => (g.retentionInDays ? g.retentionInDays + " d" : "ever") },
+            <Table caption="Log groups" rows={data.groups} keyOf={(g) => g.arn} columns={[
+              { name: "log group", cell: (g) => <A page="logs" params={{ arn: g.arn }}><Safe text={g.name} /></A> },
+              { name: "size", number: true, cell: (g) => bytes(g.storedBytes) },
+              { name: "kept for", number: true, cell: (g) => (g.retentionDays ? g.retentionDays + " d" : "ever") },
+              { name: "since", cell: (g) => <Time at={g.createdAt} /> },
+              { name: "tags", cell: (g) => <Named of={g.tags} title="Tags" /> },
+              { name: "follow", cell: (g) => <A page="tail" params={{ arn: g.arn }} label={"live tail of " + g.name}>live</A> },
             ]} />
-            <Pager next={data.nextToken} />
+            <Pager next={data.next} />
           </>
-        ) : <Empty><p>{p.search ? "No log group is called like that." : "There are no log groups. Functions write to theirs when they run; deliveries do where a topic has feedback roles."}</p></Empty>}
+        ) : <Empty>{p.search ? <p>No log group is called like that. <A page="logs">Show all log groups.</A></p> : <p>There are no log groups. Functions write to theirs when they run; deliveries do where a topic has feedback roles.</p>}</Empty>}
       </Shown>
     </Page>
   );
 }
 
-interface Line {
-  eventId: string;
-  timestamp: number;
-  logStreamName: string;
-  message: string;
-}
+// pattern looks for a text as it is written.
+const pattern = (text: string | undefined) => (text ? '"' + text.replace(/["\\]/g, "\\$&") + '"' : undefined);
 
-function Events({ group }: { group: string }) {
+// moment is a time as the API takes it, from one of the reader's own zone.
+const moment = (text: string | undefined) => {
+  const at = text ? new Date(text) : null;
+  return at && !Number.isNaN(at.getTime()) ? at.toISOString() : undefined;
+};
+
+function Events({ arn }: { arn: string }) {
   const p = place.value.params;
   const [text, setText] = useState(p.search ?? "");
+  const [from, setFrom] = useState(p.from ?? "");
   const [lines, setLines] = useState<Line[] | null>(null);
   const [next, setNext] = useState<string | null>(null);
   const [error, setError] = useState<Error | null>(null);
   const load = async (cursor: string | null) => {
     try {
       setError(null);
-      const page = await call<{ events?: Line[]; nextToken?: string }>("logs", "FilterLogEvents", {
-        logGroupName: group, limit: 200, ...(p.search ? { filterPattern: JSON.stringify(p.search) } : {}), ...(p.stream ? { logStreamNames: [p.stream] } : {}), ...(cursor ? { nextToken: cursor } : {}),
-      });
+      const page = await get<Lines>("log-events", { arn, pattern: pattern(p.search), stream: p.stream, from: moment(p.from), cursor, limit: 200 });
       setLines((old) => (cursor && old ? [...old, ...(page.events ?? [])] : page.events ?? []));
-      setNext(page.nextToken ?? null);
+      setNext(page.next ?? null);
     } catch (err) {
       setError(err as Error);
     }
   };
-  useEffect(() => void load(null), [group, p.search, p.stream]);
+  useEffect(() => void load(null), [arn, p.search, p.stream, p.from]);
+  const submit = (e: Event) => {
+    e.preventDefault();
+    if (text === (p.search ?? "") && from === (p.from ?? "")) void load(null);
+    else refine({ search: text, from });
+  };
   return (
-    <Page what="Log group" title={<Safe text={group} />} actions={<A class="button" page="logs">All log groups</A>}>
-      <form class="filters" role="search" onSubmit={(e) => { e.preventDefault(); if (text === (p.search ?? "")) void load(null); else refine({ search: text }); }}>
+    <Page what="Log group" title={<Safe text={nameOf(arn.replace(/:\*$/, ""))} />} actions={
+      <>
+        <A class="button" page="tail" params={{ arn, search: p.search, stream: p.stream }}>Follow live</A>
+        <A class="button" page="logs">All log groups</A>
+      </>
+    }>
+      <form class="filters" role="search" onSubmit={submit}>
         <Field label="Contains">{(id) => <input id={id} type="search" value={text} autocomplete="off" onInput={(e) => setText(e.currentTarget.value)} />}</Field>
+        <Field label="Not before">{(id) => <input id={id} type="datetime-local" value={from} onInput={(e) => setFrom(e.currentTarget.value)} />}</Field>
         <button type="submit">Search</button>
       </form>
+      {p.stream ? <p class="hint">Only of <Safe text={p.stream} />. <button type="button" class="link" onClick={() => refine({ stream: "" })}>Show all streams</button></p> : null}
       <Trouble error={error} />
       {lines ? lines.length ? (
         <>
-          <Table caption="Events" rows={lines} keyOf={(l) => l.eventId} columns={[
-            { name: "at", cell: (l) => <Time at={new Date(l.timestamp).toISOString()} /> },
-            { name: "message", cell: (l) => <code class="log"><Safe text={l.message} max={8000} /></code> },
-            { name: "stream", cell: (l) => <button type="button" class="link" onClick={() => refine({ stream: p.stream ? "" : l.logStreamName })}><Safe text={l.logStreamName} max={40} /></button> },
-          ]} />
+          <LineTable lines={lines} />
+          <div class="actions"><button type="button" onClick={() => exportTable(nameOf(arn), ["at", "stream", "message"], lines.map((l) => [l.at, l.stream, l.message]))}>Save as table</button></div>
         </>
-      ) : <Empty><p>{next ? "Nothing found so far." : "Nothing is logged here that is like that."}</p></Empty> : null}
+      ) : <Empty><p>{next ? "Nothing found so far." : "Nothing is logged here that is like that."}</p></Empty> : error ? null : <p class="hint" aria-busy="true">Loading…</p>}
       {next ? <button type="button" onClick={() => load(next)}>Read on</button> : null}
+    </Page>
+  );
+}
+
+function LineTable({ lines }: { lines: Line[] }) {
+  return (
+    <Table caption="Events" rows={lines} keyOf={(l) => l.id} columns={[
+      { name: "at", cell: (l) => <Time at={l.at} /> },
+      { name: "message", cell: (l) => <code class="log"><Safe text={l.message} max={8000} /></code> },
+      { name: "stream", cell: (l) => <button type="button" class="link" onClick={() => refine({ stream: l.stream })}><Safe text={l.stream} max={40} /></button> },
+    ]} />
+  );
+}
+
+const shown = 500; // lines of a live tail
+
+// TailPage shows what is logged as it comes, the latest at the top.
+export function TailPage() {
+  const { arn } = place.value.params;
+  const groups = useData<{ groups: Group[] }>(arn ? null : "log-groups", { limit: 200 }, 10_000);
+  if (arn) return <Tail key={arn} arn={arn} />;
+  return (
+    <Page title="Live tail">
+      <Shown of={groups}>
+        {(data) => data.groups?.length ? (
+          <Section title="What to follow" hint="Lines are shown as they are written.">
+            <ul class="plain">{data.groups.map((g) => <li key={g.arn}><A page="tail" params={{ arn: g.arn }}><Safe text={g.name} /></A></li>)}</ul>
+          </Section>
+        ) : <Empty><p>There is nothing to follow: no log group. Functions write to theirs when they run; deliveries do where a topic has feedback roles.</p></Empty>}
+      </Shown>
+    </Page>
+  );
+}
+
+function Tail({ arn }: { arn: string }) {
+  const p = place.value.params;
+  const [lines, setLines] = useState<Line[]>([]);
+  const [paused, setPaused] = useState(false);
+  const [error, setError] = useState<Error | null>(null);
+  const known = useRef(new Set<string>());
+  const from = useRef<string | null>(null); // of what is not known yet
+  useEffect(() => {
+    known.current = new Set();
+    from.current = null;
+    setLines([]);
+  }, [p.search, p.stream]);
+  useEffect(() => {
+    if (paused) return;
+    const abort = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let wait = 2000;
+    const look = async () => {
+      try {
+        if (!from.current) { // the server's time, less what is of interest at first
+          const { now } = await get<{ now: string }>("/_godwit/clock", {}, abort.signal);
+          from.current = new Date(Date.parse(now) - 60_000).toISOString();
+        }
+        let cursor: string | null = null;
+        for (let pages = 0; pages < 10; pages++) {
+          const page: Lines = await get<Lines>("log-events", { arn, pattern: pattern(p.search), stream: p.stream, from: from.current, cursor, limit: 500 }, abort.signal);
+          const fresh = (page.events ?? []).filter((l) => !known.current.has(l.id));
+          for (const l of fresh) known.current.add(l.id);
+          if (fresh.length) {
+            const last = fresh[fresh.length - 1].at;
+            if (last > from.current) from.current = last;
+            setLines((old) => [...fresh.reverse(), ...old].slice(0, shown));
+          }
+          cursor = page.next;
+          if (!cursor) break;
+        }
+        if (known.current.size > 20 * shown) known.current = new Set([...known.current].slice(-10 * shown));
+        setError(null);
+        wait = 2000;
+      } catch (err) {
+        if (abort.signal.aborted) return;
+        setError(err as Error);
+        wait = Math.min(wait * 2, 60_000);
+      }
+      if (!abort.signal.aborted) timer = setTimeout(() => (document.hidden ? (timer = setTimeout(look, wait)) : look()), wait);
+    };
+    void look();
+    return () => {
+      abort.abort();
+      clearTimeout(timer);
+    };
+  }, [arn, paused, p.search, p.stream]);
+  return (
+    <Page what="Live tail" title={<Arn arn={arn} short />} actions={
+      <>
+        <button type="button" class="main" aria-pressed={paused} onClick={() => setPaused(!paused)}>{paused ? "Go on" : "Hold"}</button>
+        <button type="button" onClick={() => setLines([])}>Clear</button>
+        <A class="button" page="tail">Follow another</A>
+      </>
+    }>
+      <form class="filters" role="search" onSubmit={(e) => e.preventDefault()}><Filter name="search" label="Contains" /></form>
+      {p.stream ? <p class="hint">Only of <Safe text={p.stream} />. <button type="button" class="link" onClick={() => refine({ stream: "" })}>Show all streams</button></p> : null}
+      <Trouble error={error} />
+      <p class="unseen" role="status">{paused ? "Held." : "Following."}</p>
+      {lines.length ? <LineTable lines={lines} /> : error ? null : <Empty><p>Nothing was logged in the last minute. What comes is shown here by itself.</p></Empty>}
     </Page>
   );
 }

@@ -16,7 +16,7 @@ const words: Record<string, string> = {
 };
 
 export function OverviewPage() {
-  const overview = useData<Overview>("overview", {}, 2000);
+  const overview = useData<Overview>("overview", {}, 2000, "overview");
   return (
     <Page title="Overview">
       <Shown of={overview}>
@@ -83,6 +83,7 @@ export function OverviewPage() {
 
 function AttentionLink({ kind, arn }: { kind: string; arn: string }) {
   if (kind === "dead-letters" && has("dead-letters")) return <A page="dead-letters" params={{ queue: arn }}><Safe text={nameOf(arn)} /></A>;
+  if (kind === "job" && has("jobs")) return <A page="jobs" params={{ arn }}><Safe text={nameOf(arn)} /></A>;
   return <Arn arn={arn} short />;
 }
 

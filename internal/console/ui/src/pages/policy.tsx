@@ -1,6 +1,6 @@
 import { h, Fragment } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { post, useData } from "../api";
+import { has, post, useData } from "../api";
 import { A, Act, Arn, Empty, Facts, Field, Page, Section, Table, Trouble } from "../components";
 import { place } from "../router";
 import { count, Safe, span } from "../text";
@@ -108,7 +108,8 @@ function Editor({ kept, effective, subscription, topic, ofTopic, protocol, saved
     if (parsed) setText(withRetry(parsed.all, { ...parsed.retry, [name]: value }, ofTopic));
   };
   const save = async () => {
-    await post("subscription/attribute", { subscription, name: "DeliveryPolicy", value: text });
+    if (ofTopic) await post("topic/attribute", { topic, name: "DeliveryPolicy", value: text });
+    else await post("subscription/attribute", { subscription, name: "DeliveryPolicy", value: text });
     saved();
     return "Saved. What waits already is tried by the new policy from its next failure on.";
   };
@@ -139,7 +140,7 @@ function Editor({ kept, effective, subscription, topic, ofTopic, protocol, saved
             </details>
             {subscription || topic ? (
               <div class="actions">
-                {ofTopic ? <p class="hint">To keep it: <code>aws sns set-topic-attributes --attribute-name DeliveryPolicy</code></p> : <Act kind="main" disabled={!plan?.valid || text === kept} run={save}>Save policy</Act>}
+                {ofTopic && !has("topic/attribute") ? null : <Act kind="main" disabled={!plan?.valid || text === kept} run={save}>Save policy</Act>}
                 <A class="button" page={ofTopic ? "topic" : "subscription"} params={{ arn: subscription ?? topic }}>Back</A>
               </div>
             ) : null}

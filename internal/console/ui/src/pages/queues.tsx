@@ -1,8 +1,7 @@
 import { h, Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { get, has, useData } from "../api";
-import { open } from "../aws";
-import { A, Act, Arn, Body, Choice, Empty, exportTable, Facts, Filter, nameOf, Page, Pager, Section, Shown, State, Table, tell, Tiles, Trouble } from "../components";
+import { A, Act, Arn, Body, Choice, Empty, exportTable, Facts, Filter, List, Named, nameOf, Page, Pager, Section, Shown, State, Table, tell, Tiles, Trouble } from "../components";
 import { place, refine } from "../router";
 import { bytes, count, rate, Safe, span, Time } from "../text";
 import type { Message, MessagePage, Queue, QueueDetail } from "../types";
@@ -48,13 +47,13 @@ export function QueuesPage() {
 
 export function QueuePage() {
   const arn = place.value.params.arn ?? "";
-  const queue = useData<QueueDetail>("queue", { arn }, 2000);
+  const queue = useData<QueueDetail>("queue", { arn }, 2000, "queue");
   const dead = (queue.data?.sources?.length ?? queue.data?.deadLetterSources ?? 0) > 0;
   return (
     <Page what="Queue" title={<Safe text={nameOf(arn)} />} actions={
       <>
         {dead ? <A class="button main" page="dead-letters" params={{ queue: arn }}>Dead-letter workbench</A> : null}
-        {open.value ? <A class="button" page="metrics" params={{ arn }}>Metrics</A> : null}
+        {has("metrics") ? <A class="button" page="metrics" params={{ arn }}>Metrics</A> : null}
         <A class="button" page="topology" params={{ root: arn }}>Topology</A>
       </>
     }>
@@ -87,22 +86,6 @@ export function QueuePage() {
       </Shown>
       {has("messages") ? <Messages queue={arn} /> : null}
     </Page>
-  );
-}
-
-export function List({ arns }: { arns: string[] }) {
-  return <ul class="plain">{arns.slice(0, 50).map((a) => <li key={a}><Arn arn={a} short /></li>)}{arns.length > 50 ? <li>and {count(arns.length - 50)} more</li> : null}</ul>;
-}
-
-// Named shows names with their values, folded.
-export function Named({ of, title }: { of: Record<string, string> | undefined | null; title: string }) {
-  const entries = Object.entries(of ?? {});
-  if (entries.length === 0) return null;
-  return (
-    <details>
-      <summary>{title} ({entries.length})</summary>
-      <Facts of={entries.map(([k, v]) => [k, <Safe text={String(v)} max={2000} />])} />
-    </details>
   );
 }
 

@@ -5,8 +5,8 @@ import { Act, Arn, Field, nameOf, Progress, Section, State, Sure, tell, Trouble 
 import { count, Safe, span, Time } from "../text";
 import type { MessagePage, Redrive as Task } from "../types";
 
-// Redrives are those that the server carries out: they go on when this page is closed, and
-// after a restart.
+// Redrives are the message move tasks of SQS, which programs begin, and this page where the
+// server has no jobs.
 export function Redrives({ queue }: { queue: string }) {
   const redrives = useData<{ redrives: Task[] }>("redrives", { arn: queue }, 1000);
   const [first] = redrives.data?.redrives ?? [];

@@ -1,12 +1,12 @@
 import { h, Fragment } from "preact";
-import { either, has, post, useData } from "../api";
-import { open } from "../aws";
-import { A, Act, Arn, Choice, Empty, Facts, Filter, nameOf, Page, Pager, Section, Shown, State, Table, Tiles } from "../components";
+import { useState } from "preact/hooks";
+import { has, post, useData } from "../api";
+import { A, Act, Arn, Choice, Empty, Facts, Filter, Named, nameOf, Page, Pager, Section, Shown, State, Table, Tiles } from "../components";
 import { place, refine } from "../router";
 import { count, Safe, span, Time } from "../text";
 import type { Attempt, Delivery, DeliveryDetail, Subscription, SubscriptionDetail } from "../types";
 import { Timeline } from "../timeline";
-import { Named } from "./queues";
+import { Jobs, Work } from "./jobs";
 
 export interface Subscriptions {
   subscriptions: Subscription[];
@@ -72,10 +72,11 @@ export function SubscriptionsPage() {
 export function SubscriptionPage() {
   const p = place.value.params;
   const arn = p.arn ?? "";
-  const subscription = useData<SubscriptionDetail>("subscription", { arn }, 2000);
+  const subscription = useData<SubscriptionDetail>("subscription", { arn }, 2000, "subscription");
   const deliveries = useData<{ deliveries: Delivery[]; next: string | null }>("deliveries", { subscription: arn, state: p.state, cursor: p.cursor, limit: 50 }, 2000);
+  const [version, setVersion] = useState(0); // of the jobs
   const set = (verb: string, said: string) => async () => {
-    await post(either("subscription/" + verb, "/_godwit/subscriptions/" + verb), { subscription: arn });
+    await post("subscription/" + verb, { subscription: arn });
     subscription.reload();
     return said;
   };
@@ -89,7 +90,7 @@ export function SubscriptionPage() {
           : <Act kind="main" disabled={!s} run={set("pause", "Paused: what is published waits, and uses up no retries.")}>Pause deliveries</Act>}
         {has("policy-plan") ? <A class="button" page="policy" params={{ subscription: arn }}>Delivery policy</A> : null}
         {has("filter-test") ? <A class="button" page="filter" params={{ subscription: arn, topic: s?.topic }}>Filter policy</A> : null}
-        {open.value ? <A class="button" page="metrics" params={{ arn }}>Metrics</A> : null}
+        {has("metrics") ? <A class="button" page="metrics" params={{ arn }}>Metrics</A> : null}
       </>
     }>
       <Shown of={subscription}>
@@ -119,7 +120,7 @@ export function SubscriptionPage() {
       </Section>
       <Section title="Deliveries" actions={
         <>
-          <Act disabled={!s || s.owed === 0} run={() => retryAll(arn)}>Retry all now</Act>
+          {has("jobs") ? null : <Act disabled={!s || s.owed === 0} run={() => retryAll(arn)}>Retry all now</Act>}
           {s?.deadLetterQueue ? <A class="button" page={has("dead-letters") ? "dead-letters" : "queue"} params={{ [has("dead-letters") ? "queue" : "arn"]: s.deadLetterQueue }}>Dead letters</A> : null}
         </>
       }>
@@ -138,8 +139,8 @@ export function SubscriptionPage() {
                 { name: "published", cell: (d) => <Time at={d.publishedAt} /> },
                 { name: "commands", cell: (d) => d.id ? (
                   <span class="actions">
-                    <Act run={async () => { await post(either("delivery/retry", "/_godwit/deliveries/retry"), { subscription: arn, id: d.id }); deliveries.reload(); return "It is tried now."; }}>Retry now</Act>
-                    <Act kind="danger" confirm={"Give up on message " + d.messageId + "?" + (s?.deadLetterQueue ? " It becomes a dead letter." : " It is lost: there is no dead-letter queue.")} run={async () => { await post(either("delivery/drop", "/_godwit/deliveries/drop"), { subscription: arn, id: d.id }); deliveries.reload(); return "Given up."; }}>Give up</Act>
+                    <Act run={async () => { await post("delivery/retry", { subscription: arn, id: d.id }); deliveries.reload(); return "It is tried now."; }}>Retry now</Act>
+                    <Act kind="danger" confirm={"Give up on message " + d.messageId + "?" + (s?.deadLetterQueue ? " It becomes a dead letter." : " It is lost: there is no dead-letter queue.")} run={async () => { await post("delivery/drop", { subscription: arn, id: d.id }); deliveries.reload(); return "Given up."; }}>Give up</Act>
                   </span>
                 ) : null },
               ]} />
@@ -148,6 +149,12 @@ export function SubscriptionPage() {
           ) : <Empty><p>{p.state ? "No delivery is in that state." : "Nothing waits, and nothing ended within the last hour."}</p></Empty>}
         </Shown>
       </Section>
+      {has("jobs") ? (
+        <>
+          <Jobs arn={arn} version={version} onDone={() => { subscription.reload(); deliveries.reload(); }} />
+          <Work arn={arn} kinds={["retry", "drop"]} thing="deliveries that wait" version={version} onStart={() => setVersion(version + 1)} />
+        </>
+      ) : null}
       <Section title="About">
         <Shown of={subscription}>
           {(s) => (
@@ -172,7 +179,7 @@ export function SubscriptionPage() {
   );
 }
 
-// retryAll makes all that waits due.
+// retryAll makes all that waits due, where the server has no jobs.
 async function retryAll(subscription: string): Promise<string> {
   const { retried } = await post<{ retried: number }>("/_godwit/deliveries/retry", { subscription, all: true });
   return `${count(retried)} are tried now.`;

@@ -1,11 +1,9 @@
 import { h, Fragment } from "preact";
 import { has, useData } from "../api";
-import { open } from "../aws";
-import { A, Arn, Empty, Facts, Filter, nameOf, Page, Pager, Section, Shown, Table, Tiles } from "../components";
+import { A, Arn, Empty, Facts, Filter, Named, nameOf, Page, Pager, Section, Shown, Table, Tiles } from "../components";
 import { place } from "../router";
 import { count, rate, Safe } from "../text";
 import type { Topic, TopicDetail } from "../types";
-import { Named } from "./queues";
 import { SubscriptionTable, type Subscriptions } from "./subscriptions";
 
 export function TopicsPage() {
@@ -44,7 +42,7 @@ export function TopicPage() {
     <Page what="Topic" title={<Safe text={nameOf(arn)} />} actions={
       <>
         {has("filter-test") ? <A class="button" page="filter" params={{ topic: arn }}>Test a filter</A> : null}
-        {open.value ? <A class="button" page="metrics" params={{ arn }}>Metrics</A> : null}
+        {has("metrics") ? <A class="button" page="metrics" params={{ arn }}>Metrics</A> : null}
         <A class="button" page="topology" params={{ root: arn }}>Topology</A>
       </>
     }>

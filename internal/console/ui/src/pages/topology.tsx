@@ -33,7 +33,7 @@ export function TopologyPage() {
               ]} />
             </Section>
           </>
-        ) : <Empty><p>There is nothing to draw yet: no topic, no queue, no function.</p></Empty>}
+        ) : <Empty><p>There is nothing to draw yet: no topic has a subscription, no queue has a dead-letter queue or a function that reads it.</p></Empty>}
       </Shown>
     </Page>
   );

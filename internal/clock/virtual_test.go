@@ -33,8 +33,7 @@ func advance(t testing.TB, v *clock.Virtual, d time.Duration) clock.Result {
 
 // pass lets d of a synctest bubble's time go by.
 func pass(d time.Duration) {
-	passed := make(chan struct{})
-	clock.System.AfterFunc(d, func() { close(passed) })
+	passed, _ := clock.After(clock.System, d)
 	<-passed
 }
 

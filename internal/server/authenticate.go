@@ -11,12 +11,12 @@ import (
 	"godwit.dev/godwit/internal/sigv4"
 )
 
-// authentic verifies requests; nil where everybody is believed.
-func authentic(deps Deps) *sigv4.Verifier {
+// authentic verifies requests by the root's key and others; nil where everybody is believed.
+func authentic(deps Deps, others credentials) *sigv4.Verifier {
 	if !deps.Config.Enforce {
 		return nil
 	}
-	return sigv4.New(sigv4.Options{Keys: inTurn(rootKey(deps.Config), deps.Keys), System: clock.System.Now, Now: deps.Clock.Now})
+	return sigv4.New(sigv4.Options{Keys: inTurn(rootKey(deps.Config), others), System: clock.System.Now, Now: deps.Clock.Now})
 }
 
 // credentials gives the credential of an access key; see sigv4.Options.Keys.

@@ -3,7 +3,10 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -147,6 +150,30 @@ var (
 	free      = []string{"sts.GetCallerIdentity", "sts.GetSessionToken"}
 	elsewhere = []string{"sts.AssumeRoleWithWebIdentity"}
 )
+
+// TestDocumented: what is answered is in docs/compatibility.md, by its name, or, of Firehose,
+// as one of so many. (Those of IAM stand there in groups.)
+func TestDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/compatibility.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for service, operations := range tables() {
+		switch service {
+		case "iam":
+		case "firehose":
+			if !strings.Contains(string(text), fmt.Sprintf("all %d actions; see [firehose.md]", len(operations))) {
+				t.Errorf("docs/compatibility.md does not tell of %d actions of Firehose", len(operations))
+			}
+		default:
+			for _, op := range operations {
+				if !regexp.MustCompile(`\b` + op.Name + `\b`).Match(text) {
+					t.Errorf("docs/compatibility.md does not name %s", op.Name)
+				}
+			}
+		}
+	}
+}
 
 // TestMatrix: every action of every service, by everybody whom policies tell apart.
 func TestMatrix(t *testing.T) {

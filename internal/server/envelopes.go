@@ -31,7 +31,7 @@ func (v *envelopes) sign(body []byte, u *message.Unsigned) error { return v.rece
 
 // open reads the keys, and has the first one made.
 func (v *envelopes) open(deps Deps, engine *shard.Engine) (err error) {
-	v.keys, err = signing.Open(signing.Options{Store: engine, Clock: clock.System, Logger: deps.Log})
+	v.keys, err = signing.Open(signing.Options{Store: engine, Clock: clock.System, Logger: deps.Log, Pair: deps.World.SigningPair})
 	if err != nil {
 		return err
 	}

@@ -108,7 +108,7 @@ func functionNotices(c config.Config, processes *process.Runner) []string {
 
 // startPollers feeds functions from their queues. They stop before the functions do.
 func startPollers(deps Deps, engine *shard.Engine, pool *invoke.Pool, acting invoke.Acting) (*source.Pollers, error) {
-	pollers, err := source.Start(source.Options{Engine: engine, Pool: pool, Clock: deps.Clock, Logger: deps.Log, Draining: deps.Draining, Acting: acting})
+	pollers, err := source.Start(source.Options{Engine: engine, Pool: ofOwner{pool, deps.owned}, Clock: deps.Clock, Logger: deps.Log, Draining: deps.Draining, Acting: acting, Released: deps.hold.Released()})
 	if err != nil {
 		return nil, fmt.Errorf("reading the event-source mappings: %w", err)
 	}
@@ -119,11 +119,11 @@ func startPollers(deps Deps, engine *shard.Engine, pool *invoke.Pool, acting inv
 // runEvents has functions run with the events that wait for them.
 func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, pool *invoke.Pool, events invoke.Events, acting invoke.Acting) {
 	consumer := async.New(async.Options{
-		Engine: engine, Invoker: pool, Clock: deps.Clock, Logger: deps.Log, Events: events, NewID: newID,
+		Engine: engine, Invoker: ofOwner{pool, deps.owned}, Clock: deps.Clock, Logger: deps.Log, Events: events, NewID: newID,
 		Limit: limits.Executions, Explain: refusal.Text, Acting: acting,
 	})
 	deps.OnStop("asynchronous invocations", consumer.Stop)
-	engine.SetConsumer("lambda", consumer)
+	deps.hold.Begin(func() { engine.SetConsumer("lambda", consumer) })
 }
 
 // newLambda makes what answers the operations of Lambda.

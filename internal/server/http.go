@@ -11,10 +11,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"godwit.dev/godwit/internal/api/developer"
 	"godwit.dev/godwit/internal/wire/http1"
 )
 
@@ -112,7 +114,7 @@ func (s *Server) serveFunctions(parts Parts) {
 	if parts.Functions == nil {
 		return
 	}
-	other := s.httpServer(s.guarded(parts, ofFunctions(parts.Wire)))
+	other := s.httpServer(s.guarded(parts, ofFunctions(cmp.Or(parts.OfFunctions, parts.Wire))))
 	s.limits.watch(other)
 	srv := http1.New(other)
 	functions := s.limits.ofFunctions(parts.Functions)
@@ -181,6 +183,10 @@ func (s *Server) handler(parts Parts) http.Handler {
 		path := r.URL.Path
 		if path != "/" && (strings.HasPrefix(path+"/", adminPrefix) || path == metricsPath && parts.Metrics != nil) {
 			own.ServeHTTP(w, r)
+			return
+		}
+		if parts.Developer != nil && slices.ContainsFunc(developer.Prefixes, func(p string) bool { return strings.HasPrefix(path, p) }) {
+			parts.Developer.ServeHTTP(w, r)
 			return
 		}
 		parts.Wire.ServeHTTP(w, r)

@@ -12,13 +12,14 @@ import (
 )
 
 // identityWeb asks identity providers, whose addresses clients choose, for their keys: it
-// goes where endpoints of topics may be, and no further.
-func identityWeb(deps Deps, trust *tls.Config) *http.Client {
+// goes where endpoints of topics may be, and no further. Private is for the provider that
+// the settings name, wherever in a private network that is.
+func identityWeb(deps Deps, trust *tls.Config, private bool) *http.Client {
 	const (
 		most     = 10 * time.Second
 		redirect = 3
 	)
-	dialer := &net.Dialer{Timeout: most, Control: publicnet.Guard{AllowPrivate: deps.Config.AllowPrivateEndpoints, Own: deps.ownPorts()}.Control}
+	dialer := &net.Dialer{Timeout: most, Control: publicnet.Guard{AllowPrivate: private || deps.Config.AllowPrivateEndpoints, Own: deps.ownPorts()}.Control}
 	dial := dialer.DialContext
 	if deps.World.Dial != nil {
 		dial = deps.World.Dial

@@ -13,9 +13,11 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server/recovery"
 	"godwit.dev/godwit/internal/shard/keys"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
 )
 
@@ -38,6 +40,9 @@ func openSealing(deps Deps, log *journal.Journal) (*seal.Keys, error) {
 		case deps.Config.RootKey != "":
 			root, err := readProductionRoot(deps.Config, needed)
 			if err == nil && root.ID() != needed {
+				if next := nextRoot(deps, needed); next != nil {
+					return next, nil
+				}
 				err = bootstrap.Interrupted(deps.Config.RootKey, needed) // else what follows names both
 			}
 			return root, err
@@ -65,6 +70,20 @@ func openSealing(deps Deps, log *journal.Journal) (*seal.Keys, error) {
 		}
 	}
 	return opened, err
+}
+
+// nextRoot is the next root key of a node of a cluster, if it is the one of an id: another node
+// has rotated it, which has only its own file in place.
+func nextRoot(deps Deps, id string) *seal.Root {
+	if !deps.World.Replicated {
+		return nil
+	}
+	next, err := bootstrap.NextRoot(deps.Config.RootKey)
+	if err != nil || next.ID() != id {
+		return nil
+	}
+	deps.Log.Warn("the root key was rotated by another node: copy its root key and root access key here", "rootKey", deps.Config.RootKey, "id", id)
+	return next
 }
 
 // onDisk reports that the state is in Config.Data.
@@ -133,10 +152,35 @@ func RotateRootOf(dir, from string, log *slog.Logger) (kept string, err error) {
 	return bootstrap.RotateRootKey(dir, from, func(data string, from, to *seal.Root) error { return rotateRoot(data, from, to, log) })
 }
 
+// forgetWraps notes that the data is under a root key alone, and removes what the one before
+// opens: whoever has that and gets the data later is to have nothing of it.
+func forgetWraps(data string, st store.Store, to *seal.Root) error {
+	err := bootstrap.ForgetSealing(data)
+	if files, ok := st.(interface {
+		Forget(lower, upper []byte) error
+	}); ok && err == nil {
+		span := keys.SealingSpan()
+		err = files.Forget(span.Lower, span.Upper)
+	}
+	if err != nil {
+		return err
+	}
+	return bootstrap.NoteSealedWith(data, to.ID())
+}
+
 // rotation rotates the root key of a server that runs; nil where that protects nothing.
-func rotation(c config.Config, rewrap func(to *seal.Root) error) func() (kept string, err error) {
-	if c.RootKey == "" {
+func rotation(deps Deps, st store.Store, rewrap func(to *seal.Root) error) func() (kept string, err error) {
+	c := deps.Config
+	switch {
+	case c.RootKey == "":
 		return nil
+	case deps.World.Replicated:
+		return func() (string, error) {
+			if _, err := bootstrap.NextRoot(c.RootKey); err != nil { // the others could not go on
+				return "", fmt.Errorf("the next root key has to be on every node of a cluster before: %w", err)
+			}
+			return bootstrap.Rotate(c.RootKey, c.RootAccessKey, func(_, to *seal.Root) error { return rewrap(to) })
+		}
 	}
 	return func() (string, error) {
 		return bootstrap.Rotate(c.RootKey, c.RootAccessKey, func(from, to *seal.Root) error {
@@ -146,7 +190,7 @@ func rotation(c config.Config, rewrap func(to *seal.Root) error) func() (kept st
 			if err := rewrap(to); err != nil {
 				return err
 			}
-			return errors.Join(bootstrap.NoteSealedWith(c.Data, to.ID()), bootstrap.ForgetSealing(c.Data))
+			return forgetWraps(c.Data, st, to)
 		})
 	}
 }
@@ -166,6 +210,9 @@ func rotateRoot(data string, from, to *seal.Root, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	if err := refuseMember(st); err != nil {
+		return errors.Join(err, st.Close())
+	}
 	// Between the two notes a crash leaves it open under which key the data is.
 	err = bootstrap.NoteRotation(data, from.ID(), to.ID())
 	if err == nil {
@@ -174,7 +221,22 @@ func rotateRoot(data string, from, to *seal.Root, log *slog.Logger) error {
 		j.Close()
 	}
 	if err == nil {
-		err = errors.Join(bootstrap.NoteSealedWith(data, to.ID()), bootstrap.ForgetSealing(data))
+		err = forgetWraps(data, st, to)
 	}
 	return errors.Join(err, st.Close())
+}
+
+// errMember refuses to change the store of a node of a cluster beside the cluster's log.
+var errMember = errors.New("the data is a node's of a cluster: docs/cluster.md says how its root key is rotated, while the cluster runs")
+
+func refuseMember(st store.Store) error {
+	member := false
+	err := store.Each(st, keyspace.Prefix([]byte{keyspace.ClusterSpace, keyspace.ClusterFences}), func(_, _ []byte) bool {
+		member = true
+		return false
+	})
+	if member {
+		return errMember
+	}
+	return err
 }

@@ -13,11 +13,13 @@ import (
 
 	"godwit.dev/godwit/internal/bootstrap"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/cluster/replica"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server/recovery"
 	"godwit.dev/godwit/internal/shard/keys"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/pebble"
 )
@@ -137,6 +139,108 @@ func TestInterruptedRotationIsNamed(t *testing.T) {
 	named("the copy was removed")
 	do(os.Rename(file+".new", file))
 	opens("the next was put in the old one's place")
+}
+
+// The root key of a cluster is rotated when every node has the next one: whichever takes over
+// goes on with that.
+func TestRotationOfACluster(t *testing.T) {
+	log := journal.Open(journal.Options{Store: memory.New()})
+	t.Cleanup(log.Close)
+	old, next := seal.NewRoot(), seal.NewRoot()
+	node := func() Deps {
+		t.Helper()
+		file := filepath.Join(t.TempDir(), "root.key")
+		if err := bootstrap.WriteRootKey(file, old); err != nil {
+			t.Fatal(err)
+		}
+		return Deps{
+			Config: config.Config{Data: t.TempDir(), RootKey: file, Production: true}, Clock: clock.System, Log: slog.New(slog.DiscardHandler),
+			World: World{Replicated: true, Store: func() (store.Store, func() bool, error) { return nil, nil, nil }},
+		}
+	}
+	has := func(d *Deps) {
+		t.Helper()
+		if err := bootstrap.WriteRootKey(d.Config.RootKey+".new", next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	owner, second, third := node(), node(), node()
+	sealing, err := openSealing(owner, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := sealing.Sealer("x").Seal([]byte("secret"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rotate := rotation(owner, nil, func(to *seal.Root) error { return keys.RewrapSealing(log, clock.System.Now(), old, to) })
+	if _, err := rotate(); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "on every node") {
+		t.Errorf("without the next key: %v", err)
+	}
+	has(&owner)
+	has(&second)
+	// One that was a single node has noted its root key, which is not to count.
+	if err := errors.Join(bootstrap.NoteSealedWith(owner.Config.Data, old.ID()), bootstrap.KeepSealing(owner.Config.Data, []byte("old"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := rotate(); err != nil {
+		t.Fatal(err)
+	}
+	if err := checkRootKey(owner.Config); !errors.Is(err, seal.ErrWrongRoot) {
+		t.Fatalf("the note is not looked at: %v", err)
+	}
+	for range 2 {
+		if err := bootstrap.ForgetRootKey(owner.Config.Data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := checkRootKey(owner.Config); err != nil {
+		t.Errorf("without the note: %v", err)
+	}
+	if left, err := os.ReadDir(owner.Config.Data); err != nil || len(left) > 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	for name, d := range map[string]Deps{"which has rotated it": owner, "which has the next": second} {
+		again, err := openSealing(d, log)
+		if err != nil {
+			t.Fatalf("the node %s: %v", name, err)
+		}
+		if got, err := again.Sealer("x").Open(sealed, nil); err != nil || string(got) != "secret" {
+			t.Errorf("the node %s: %q, %v", name, got, err)
+		}
+	}
+	if _, err := openSealing(third, log); !errors.Is(err, seal.ErrWrongRoot) {
+		t.Errorf("the node without the next: %v", err)
+	}
+	alone := second
+	alone.World.Replicated = false
+	if _, err := openSealing(alone, log); !errors.Is(err, seal.ErrWrongRoot) || !strings.Contains(err.Error(), "a rotation was interrupted") {
+		t.Errorf("a single node: %v", err)
+	}
+}
+
+// The data of a node of a cluster is not changed beside the cluster's log.
+func TestRotationOfAMemberIsRefused(t *testing.T) {
+	data := t.TempDir()
+	st, err := pebble.Open(filepath.Join(data, recovery.StoreName), pebble.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := journal.Open(journal.Options{Store: st})
+	from, to := seal.NewRoot(), seal.NewRoot()
+	_, err = keys.OpenSealing(log, clock.System.Now(), nil, func(string) (*seal.Root, error) { return from, nil })
+	log.Close()
+	if err := errors.Join(err, replica.Found(st, 0), st.Close()); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := rotateRoot(data, from, to, slog.New(slog.DiscardHandler)); !errors.Is(err, errMember) {
+			t.Errorf("%v", err)
+		}
+	}
+	if ids, err := bootstrap.SealedWith(data); err != nil || len(ids) > 0 {
+		t.Errorf("%v is noted: %v", ids, err)
+	}
 }
 
 // A salvaged copy of development's data starts: what it is sealed with comes along.

@@ -70,6 +70,11 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger, stdout io.Wri
 	if err := s.Start(ctx); err != nil {
 		return err
 	}
+	if err := s.applyResources(ctx); err != nil {
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
+		defer cancel()
+		return errors.Join(err, s.Stop(undo))
+	}
 	took := clock.System.Now().Sub(since)
 	log.Info("ready", "listen", s.Addr().String(), "data", cfg.Data, "took", took)
 	s.banner(stdout, took)

@@ -218,8 +218,7 @@ func TestFailingStopsDoNotKeepOthersFromStopping(t *testing.T) {
 
 // clocked is closed after a time.
 func clocked(after time.Duration) <-chan struct{} {
-	over := make(chan struct{})
-	clock.System.AfterFunc(after, func() { close(over) })
+	over, _ := clock.After(clock.System, after)
 	return over
 }
 

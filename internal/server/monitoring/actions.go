@@ -30,6 +30,7 @@ var cloudWatch = authorize.ServiceCaller("cloudwatch.amazonaws.com")
 // actions executes the actions of alarms.
 type actions struct {
 	newID func() message.ID
+	held  func() bool
 	// Set before the first alarm is evaluated.
 	services services
 	// mayTell asks a topic's policy for CloudWatch, which publishes for alarms; nil where
@@ -42,6 +43,9 @@ var _ alarms.Executor = (*actions)(nil)
 // Execute publishes to a topic, or invokes a function. Refusals have the texts that callers
 // of these services see.
 func (x *actions) Execute(ctx context.Context, a alarms.Action) error {
+	if x.held() {
+		return fault.New(fault.Unavailable, "deliveries are held since the restore")
+	}
 	err := x.tell(ctx, a)
 	if fault.Is(err) {
 		return fault.New(fault.KindOf(err), refusal.Text(err))

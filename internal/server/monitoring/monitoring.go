@@ -33,6 +33,8 @@ type Options struct {
 	// Series are those of queues that Prometheus counts; nil: there are none.
 	Series monitor.QueueSeries
 	NewID  func() message.ID
+	// Held reports that alarms tell nobody yet.
+	Held func() bool
 }
 
 // Monitoring counts what happens and tells it to CloudWatch's metrics and alarms. It is
@@ -65,7 +67,7 @@ func New(o Options) *Monitoring {
 		o.Fatal(err)
 	}
 	m := &Monitoring{
-		metrics: o.Config.Metrics, clock: o.Clock, actions: &actions{newID: o.NewID},
+		metrics: o.Config.Metrics, clock: o.Clock, actions: &actions{newID: o.NewID, held: o.Held},
 		minutes: monitor.NewTicker(k, time.Minute, failed), seconds: monitor.NewTicker(k, alarms.ShortEvery, failed),
 	}
 	m.points = metrics.New(k, metrics.Options{Wake: m.minutes.Wake, Layouts: monitor.Layouts})

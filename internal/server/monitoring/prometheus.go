@@ -34,7 +34,6 @@ type PrometheusOptions struct {
 	Config config.Config
 	Store  store.Store
 	Low    func() bool // that there is little room on the disk
-	Groups *logs.Logs
 	Limits func() []limit.Stats
 }
 
@@ -45,7 +44,6 @@ func NewPrometheus(with PrometheusOptions) *Prometheus {
 	}
 	o := prom.Options{
 		Version: config.Version, Series: with.Config.PrometheusSeries, Low: with.Low,
-		Logs:     func() (bytes, dropped int64) { return with.Groups.DiskBytes(), with.Groups.Dropped() },
 		Limits:   with.Limits,
 		Refusals: refusals(),
 	}
@@ -55,14 +53,15 @@ func NewPrometheus(with PrometheusOptions) *Prometheus {
 	return &Prometheus{prom.New(o)}
 }
 
-// Ask has it ask an engine about queues, functions and topics, and a pool what
-// runs.
-func (p *Prometheus) Ask(engine *shard.Engine, pool *invoke.Pool, sockets *network.Network) {
+// Ask has it ask an engine about queues, functions and topics, a pool what runs, and the
+// log groups how much they hold.
+func (p *Prometheus) Ask(engine *shard.Engine, pool *invoke.Pool, sockets *network.Network, groups *logs.Logs) {
 	if p == nil {
 		return
 	}
 	var late lateness
 	p.Watch(prom.Gauges{
+		Logs:    func() (bytes, dropped int64) { return groups.DiskBytes(), groups.Dropped() },
 		Network: func() prom.FunctionNetwork { return prom.FunctionNetwork(sockets.Usage()) },
 		Queue: func(q arn.ARN) (shard.QueueGauges, error) {
 			return ask(&late, func() (shard.QueueGauges, error) { return engine.SampleQueue(q) })
@@ -98,13 +97,13 @@ func ask[T any](late *lateness, f func() (T, error)) (answer T, err error) {
 		answer T
 		err    error
 	}
-	answers, over := make(chan answered, 1), make(chan struct{})
+	answers := make(chan answered, 1)
 	go func() {
 		answer, err := f()
 		answers <- answered{answer, err}
 	}()
-	timer := clock.System.AfterFunc(patience, func() { close(over) })
-	defer timer.Stop()
+	over, stop := clock.After(clock.System, patience)
+	defer stop()
 	select {
 	case a := <-answers:
 		return a.answer, a.err
@@ -143,6 +142,14 @@ func (p *Prometheus) Refusals() func(reason string) {
 		return nil
 	}
 	return p.Refused
+}
+
+// Syncs takes how long each sync of the store took; nil: nobody does.
+func (p *Prometheus) Syncs() func(took time.Duration) {
+	if p == nil {
+		return nil
+	}
+	return p.Synced
 }
 
 // Series are those of queues; nil: there are none.

@@ -16,10 +16,12 @@ import (
 	"godwit.dev/godwit/internal/invoke/process/network"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/monitor"
+	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/monitor/prom"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 )
@@ -54,12 +56,14 @@ func TestScrapeWhileDiskHangs(t *testing.T) {
 		p := &Prometheus{prom.New(prom.Options{Series: 1, Low: func() bool { return true }})}
 		j := journal.Open(journal.Options{Store: st})
 		defer j.Close()
-		engine, err := shard.Open(shard.Options{Journal: j, Clock: clock.System, Logger: slog.New(slog.DiscardHandler), Events: monitor.NewQueues(nil, p.Queue, func() {}).Add})
+		k := kernel.New(kernel.Options{Journal: j, Clock: clock.System, Logger: slog.New(slog.DiscardHandler)})
+		groups := logs.New(k, logs.Options{})
+		engine, err := shard.Open(shard.Options{Kernel: k, Journal: j, Clock: clock.System, Logger: slog.New(slog.DiscardHandler), Events: monitor.NewQueues(nil, p.Queue, func() {}).Add})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer engine.Close()
-		p.Ask(engine, nil, new(network.Network))
+		p.Ask(engine, nil, new(network.Network), groups)
 		q := arn.Queue("us-east-1", "000000000000", "q")
 		if err := engine.CreateQueue(t.Context(), shard.QueueSpec{ARN: q}); err != nil {
 			t.Fatal(err)

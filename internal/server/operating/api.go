@@ -9,18 +9,25 @@ import (
 	"godwit.dev/godwit/internal/alarm"
 	"godwit.dev/godwit/internal/api/admin"
 	"godwit.dev/godwit/internal/api/operator"
+	"godwit.dev/godwit/internal/api/operator/backups"
 	"godwit.dev/godwit/internal/api/operator/catalog"
+	"godwit.dev/godwit/internal/api/operator/jobs"
 	"godwit.dev/godwit/internal/api/operator/live"
 	"godwit.dev/godwit/internal/api/operator/messages"
+	"godwit.dev/godwit/internal/api/operator/monitors"
+	"godwit.dev/godwit/internal/api/operator/setup"
 	"godwit.dev/godwit/internal/api/operator/stream"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/deliver"
 	"godwit.dev/godwit/internal/monitor"
 	"godwit.dev/godwit/internal/monitor/alarms"
+	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/monitor/metrics"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/inspect"
+	kept "godwit.dev/godwit/internal/shard/jobs"
 )
 
 // Parts are what the operator's API works with.
@@ -33,10 +40,17 @@ type Parts struct {
 	Operator *deliver.Operator
 	Totals   *monitor.Queues
 	Alarms   *alarms.Engine
-	Checks   []admin.Check
+	Metrics  *monitor.Reader
+	Logs     *logs.Logs
+	// Identities are who may use the server.
+	Identities *identity.Module
+	Jobs       *kept.Module
+	Checks     []admin.Check
 	// Listen has events passed on.
 	Listen func(deliver.Events)
 	Gate   *Gate
+	// Backups give away copies of the store.
+	Backups *backups.Backups
 }
 
 // API answers /_godwit/v1, by patterns of http.ServeMux.
@@ -45,10 +59,16 @@ func API(p Parts) map[string]http.Handler {
 	now := live.New(live.Options{Census: looking.Census, Queues: p.Totals, Clock: clock.System})
 	p.Listen(now)
 	all := catalog.New(catalog.Options{Engine: p.Engine, Totals: p.Totals, Live: now, Server: p.server(), Problems: p.problems, Alarms: p.alarming})
+	working := jobs.New(jobs.Options{Module: p.Jobs, Engine: p.Engine, Inspect: looking, Operator: p.Operator, Clock: p.Clock, NewID: uuid.NewString})
+	p.Jobs.Start(working)
 	return operator.Handlers(operator.Options{
 		Catalog:  all,
 		Messages: messages.New(messages.Options{Engine: p.Engine, Inspect: looking, Operator: p.Operator, Catalog: all, NewID: uuid.NewString}),
 		Stream:   stream.New(stream.Options{Catalog: all, Draining: p.Engine.Draining, Clock: clock.System}),
+		Monitors: monitors.New(monitors.Options{Alarms: p.Alarms, Metrics: p.Metrics, Logs: p.Logs, Region: p.Config.Region, Account: p.Config.Account}),
+		Setup:    setup.New(setup.Options{Identities: p.Identities, Config: p.Config}),
+		Jobs:     working,
+		Backups:  p.Backups,
 	}, p.Gate.Admit)
 }
 

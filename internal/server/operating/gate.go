@@ -88,7 +88,7 @@ func (g *Gate) Operator() func(w http.ResponseWriter, r *http.Request) error {
 			return errNotOperator
 		case who.Kind == caller.Root || ours:
 			return nil
-		case who.Kind != caller.User: // a function has the rights of its role
+		case !isOperator(who):
 			return errNotOperator
 		}
 		action := operate
@@ -169,7 +169,7 @@ func (g *Gate) Admit(r *http.Request, op *rest.Operation, resource string) (call
 	who, _ := r.Context().Value(callerKey{}).(*caller.Caller)
 	call = &rest.Call{Caller: who}
 	defer func() {
-		if err != nil || !op.Reads() || op.Peeks || who != nil {
+		if err != nil || !op.Reads() || op.Apart() || who != nil {
 			g.Trail.Operation(r, who, g.Clock.Now(), g.Config.Region, audit.Operation{Name: op.Name, Resource: resource, Reads: op.Reads()}, err)
 		}
 	}()
@@ -181,28 +181,47 @@ func (g *Gate) Admit(r *http.Request, op *rest.Operation, resource string) (call
 	}
 	call.May = func(_ context.Context, action, resource string) error {
 		broad := ""
-		if strings.HasPrefix(action, "godwit:Get") {
+		switch {
+		case strings.HasPrefix(action, "godwit:Get"):
 			broad = read
+		case strings.HasPrefix(action, "godwit:") && action != rest.Peeking:
+			broad = operate
 		}
 		return g.may(r, who, action, broad, cmp.Or(resource, g.pathARN(r)))
 	}
 	if who.Kind == caller.Root {
+		call.Still = func(context.Context) error { return g.stillGood(r, who) }
 		return call, nil
 	}
-	if who.Kind != caller.User {
+	if !isOperator(who) {
 		return nil, rest.Forbidden("only the root user of this server's own account may ask for this, and users of it whom a policy lets")
 	}
 	broad := operate
 	if op.Reads() {
 		broad = read
 	}
-	if op.Peeks {
+	if op.Apart() {
 		broad = ""
 	}
 	if resource == "" {
 		resource = g.pathARN(r)
 	}
+	call.Still = func(context.Context) error {
+		if err := g.stillGood(r, who); err != nil {
+			return err
+		}
+		return g.may(r, who, op.Action(), broad, resource)
+	}
 	return call, g.may(r, who, op.Action(), broad, resource)
+}
+
+// stillGood refuses whose access key is not good any more.
+func (g *Gate) stillGood(r *http.Request, who *caller.Caller) error {
+	const token = "X-Amz-Security-Token"
+	if _, err := g.Verifier.Keys(who.AccessKey, cmp.Or(r.Header.Get(token), r.URL.Query().Get(token))); err != nil {
+		return rest.Forbidden("the access key is not good any more")
+	}
+	return nil
 }
 
 // may refuses what no policy allows, neither the action nor the broad right that covers it,

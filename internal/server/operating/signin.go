@@ -26,3 +26,15 @@ func (g *Gate) SignIn(w http.ResponseWriter, r *http.Request) (who *caller.Calle
 	}
 	return who, nil
 }
+
+// Note records who has signed in to the console at an identity provider, or why nobody has.
+func (g *Gate) Note(r *http.Request, who *caller.Caller, refusal error) {
+	g.Trail.Operator(r, who, g.Clock.Now(), g.Config.Region, refusal)
+}
+
+// isOperator reports whether somebody can be one at all: a user, or who has a role for a
+// session of the console, for which there are no credentials. A function has the rights of
+// its role, and is none.
+func isOperator(who *caller.Caller) bool {
+	return who.Kind == caller.User || who.Kind == caller.Session && who.AccessKey == ""
+}

@@ -3,11 +3,13 @@
 package recovery
 
 import (
-	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -22,6 +24,27 @@ import (
 
 // StoreName is the name of the store's directory in a data directory.
 const StoreName = "store"
+
+// incoming is in a data directory that a backup is being restored to.
+const incoming = "restore.incoming"
+
+// Incoming is where a restore into a data directory works until it is through.
+func Incoming(data string) string { return filepath.Join(data, incoming) }
+
+// ErrRestoring refuses a data directory in which a restore was cut off.
+var ErrRestoring = errors.New("a restore has not come to its end: run godwit restore again")
+
+// CheckRestored refuses a data directory that a restore has begun to write and not
+// finished: ErrRestoring.
+func CheckRestored(data string) error {
+	if _, err := os.Stat(Incoming(data)); err != nil {
+		return nil //nolint:nilerr // there is none
+	}
+	if _, err := os.Stat(filepath.Join(data, StoreName)); err == nil {
+		return nil // all is in place; a crash has left the empty directory
+	}
+	return fmt.Errorf("%s: %w", data, ErrRestoring)
+}
 
 // records knows the records of a whole store.
 type records struct{ values.Names }
@@ -39,23 +62,9 @@ func (*records) Check(key, value []byte) error {
 // place, without a value, which no message has otherwise.
 func (*records) LostEarlier(key, value []byte) bool { return len(value) == 0 && keepPlace(key) }
 
-// Required implements check.Records: shards are loaded with all that they hold but what
-// is of single queues.
+// Required implements check.Records.
 func (*records) Required(from, to []byte) bool {
-	for shard := range uint16(keyspace.Shards) {
-		first, next := keyspace.Shard(shard, 0)[:2], keyspace.Shard(shard+1, 0)[:2]
-		data := keyspace.Prefix(keyspace.Shard(shard, keyspace.Data))
-		if meets(from, to, first, data.Lower) || meets(from, to, data.Upper, next) {
-			return true
-		}
-	}
-	return false
-}
-
-// meets reports whether [from, to) and [lower, upper) have keys in common. A nil to is
-// the end.
-func meets(from, to, lower, upper []byte) bool {
-	return bytes.Compare(from, upper) < 0 && (to == nil || bytes.Compare(lower, to) < 0)
+	return slices.ContainsFunc(keyspace.Required(), keyspace.Span{Lower: from, Upper: to}.Meets)
 }
 
 // isMargin is of keys that the store itself writes and deletes, at the ends of the
@@ -129,7 +138,7 @@ func checkIn(f vfs.FS, data string, stdout io.Writer) (ok bool, err error) {
 	case report.Refusal != nil:
 		_, err = fmt.Fprintf(stdout, "a start is refused: %v\n", report.Refusal)
 	case report.Required:
-		_, err = fmt.Fprintf(stdout, "a start is refused: records that tell which queues, topics and functions there are cannot be read. Restore a backup, or run: godwit salvage --data %s --to DIR\n", data)
+		_, err = fmt.Fprintf(stdout, "a start is refused: records that say what there is, and who may do what, cannot be read. Restore a backup, or run: godwit salvage --data %s --to DIR\n", data)
 	default:
 		_, err = fmt.Fprintf(stdout, "damaged: godwit starts, and serves what else there is. To get rid of the damage, restore a backup, or run: godwit salvage --data %s --to DIR\n", data)
 	}

@@ -4,9 +4,12 @@ package stored
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -21,6 +24,7 @@ import (
 // Options are what Keep works with.
 type Options struct {
 	Production bool
+	Data       string // the directory; empty: there is none
 	Store      store.Store
 	Journal    *journal.Journal
 	Sealing    *seal.Keys
@@ -63,7 +67,31 @@ func Keep(ctx context.Context, o Options) error {
 	if len(found) > 0 {
 		o.Logger.Info("what was stored in clear is sealed", "sealed", list(found))
 	}
+	tellFiles(o)
 	return tellQueues(o)
+}
+
+// tellFiles warns of what development has left in files of its own: mails, texts and push
+// messages that were sent to nobody, and objects of delivery streams. They are not the
+// store's, and somebody may want them, so that they are not removed.
+func tellFiles(o Options) {
+	if o.Data == "" {
+		return
+	}
+	for dir, what := range map[string]string{"outbox": "mails, text and push messages", "firehose": "objects of delivery streams"} {
+		path := filepath.Join(o.Data, dir)
+		left := false
+		_ = filepath.WalkDir(path, func(_ string, d fs.DirEntry, err error) error { // what cannot be read is told
+			left = left || err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && d.Type().IsRegular()
+			if left {
+				return fs.SkipAll
+			}
+			return nil
+		})
+		if left {
+			o.Logger.Warn("development has left something in clear in the data directory: remove what nobody needs", "what", what, "directory", path)
+		}
+	}
 }
 
 const maxTold = 20 // queues by name

@@ -1,0 +1,128 @@
+package server
+
+import (
+	"maps"
+	"net/http"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/admin"
+	"godwit.dev/godwit/internal/api/cloudwatch"
+	"godwit.dev/godwit/internal/api/iam"
+	"godwit.dev/godwit/internal/api/kms"
+	"godwit.dev/godwit/internal/api/lambda"
+	"godwit.dev/godwit/internal/api/lambda/access"
+	logsapi "godwit.dev/godwit/internal/api/logs"
+	"godwit.dev/godwit/internal/api/mailpages"
+	"godwit.dev/godwit/internal/api/sns"
+	"godwit.dev/godwit/internal/api/sqs"
+	"godwit.dev/godwit/internal/api/sts"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/limit/rates"
+	"godwit.dev/godwit/internal/server/operating"
+	"godwit.dev/godwit/internal/server/roles"
+	"godwit.dev/godwit/internal/wire"
+)
+
+// respond makes what requests are answered by.
+func respond(deps Deps, s *state, r *running) (Parts, error) {
+	functions := newLambda(&roles.Functions{Engine: s.engine, Sessions: s.sessions, Acting: s.sessions.Acting(s.asked), Failing: r.pollers.Failing}, r.pool, r.processes, s.limits, s.named)
+	verifier := authentic(deps, s.keys)
+	trail, err := newTrail(deps, s.groups)
+	if err != nil {
+		return Parts{}, err
+	}
+	requests := rates.New(deps.Config.MaxRequests, clock.System.Now)
+	answers := wire.NewHandler(wire.Options{
+		Services: services(deps, s, r, functions),
+		Logger:   deps.Log, Clock: deps.Clock, Observe: s.counting.Observe(),
+		Admit: func(call *api.Call) error {
+			if !requests.Take(call.Account) {
+				return fault.New(fault.Throttled, "")
+			}
+			s.identities.NoteUse(call.AccessKey, call.Service, call.Region)
+			return s.engine.ServiceFault(call.Service, call.Region, call.Account)
+		},
+		Authentic: verifier, Known: s.identities.Known, Audit: audited(trail), Authorize: authorization(deps, s.identities, s.engine, s.kms, s.hoses),
+		Pace: deps.Limits.pace, Requests: deps.Limits.requests, Answers: deps.Limits.answers,
+		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
+	})
+
+	signedIn := newSessions(deps, s.keys)
+	gate := operating.New(operating.Options{Config: deps.Config, Clock: deps.Clock, Verifier: verifier, Policies: s.asked, Trail: trail, Session: sessionOf(signedIn)})
+	checks := append(s.space.checks(), auditChecks(trail)...)
+	copies, err := backupsOf(deps, s.store, s.journal)
+	if err != nil {
+		return Parts{}, err
+	}
+	own := operating.API(operating.Parts{
+		Config: deps.Config, Clock: deps.Clock, Virtual: deps.Virtual, URL: s.url, Engine: s.engine, Totals: s.watching.Queues, Alarms: s.watching.Alarms, Checks: checks,
+		Listen: s.lately.set, Gate: gate, Operator: r.operator, Metrics: s.watching.Reader, Logs: s.groups, Identities: s.identities, Jobs: s.jobs, Backups: copies,
+	})
+	maps.Copy(own, developing(deps, s, r, functions))
+	pages, err := consolePages(deps, signedIn, gate, s.identities, r.trust)
+	if err != nil {
+		return Parts{}, err
+	}
+	parts := Parts{
+		Wire: r.sending.Texts.Callbacks(mailpages.Serve(mailpages.Options{Engine: s.engine, NewToken: newToken, Logger: deps.Log}, s.signed.keys.Serve(answers))), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: s.counting.Refusals(),
+		Operator:  gate.Operator(),
+		Console:   pages,
+		Operated:  operated(deps, trail),
+		Admin:     own,
+		Developer: forDevelopers(deps.Config, s.engine),
+		Metrics:   s.counting.Handler(),
+		Functions: r.sockets.API(),
+		Checks:    checks,
+		Notices:   func() []string { return append(functionNotices(deps.Config, r.processes), deps.heldNotice()...) },
+	}
+	if wrap := deps.World.Confirmed; wrap != nil {
+		parts.OfFunctions = wrap(parts.Wire)
+	}
+	return parts, nil
+}
+
+// services are what the wire answers by its operations.
+func services(deps Deps, s *state, r *running, functions *lambda.Service) []*wire.Service {
+	return []*wire.Service{
+		wire.SQS(sqs.New(sqs.Options{Engine: s.engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost, Principals: s.named}).Operations()...),
+		wire.SNS(sns.New(sns.Options{
+			Engine: s.engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, NoMail: !r.sending.Mails.Sends(),
+			Texting:    sns.Texting{Texts: s.ledger, Publish: s.engine.Direct.PublishDirect, Origins: r.sending.Texts.Origins(), None: !r.sending.Texts.Sends()},
+			Principals: s.named,
+		}).Operations()...),
+		wire.CloudWatch(cloudwatch.New(cloudwatch.Options{Metrics: s.watching.Reader, Alarms: s.watching.Alarms}).Operations()...),
+		wire.Logs(logsapi.New(s.groups).Operations()...),
+		wire.Lambda(access.Guarded(functions.Operations())...),
+		wire.IAM(iam.New(iam.Options{Engine: s.identities}).Operations()...),
+		wire.STS(sts.New(sts.Options{Engine: s.identities, Clock: deps.Clock, Web: identityWeb(deps, r.trust, false)}).Operations()...),
+		wire.KMS(kms.New(s.kms, s.named).Operations()...),
+		wire.Firehose(s.hoses.Operations()...),
+	}
+}
+
+// developing is what Godwit answers under /_godwit/ beside the operators' API.
+func developing(deps Deps, s *state, r *running, functions *lambda.Service) map[string]http.Handler {
+	return map[string]http.Handler{
+		"GET " + adminPrefix + "clock":             admin.ReadClock(deps.Clock, deps.Virtual),
+		"POST " + adminPrefix + "clock":            admin.Clock(deps.Virtual, s.journal.Sync),
+		"GET " + adminPrefix + "deliveries":        admin.Deprecated(admin.Deliveries(s.engine)),
+		"GET " + lambda.DownloadPath:               admin.FunctionCode(functions, deps.Clock),
+		"GET " + adminPrefix + "faults":            admin.ListFaults(s.engine),
+		"POST " + adminPrefix + "keys/rotate-root": admin.RotateRoot(rotation(deps, s.store, s.kms.Rewrap)),
+
+		"POST " + adminPrefix + "faults": faults(deps.Config, s.engine),
+		"GET " + adminPrefix + "queue":   admin.Deprecated(admin.Queue(s.engine, s.watching.Queues)),
+
+		"GET " + adminPrefix + "outbox":                r.sending.Mails.Handler(),
+		"GET " + adminPrefix + "outbox/push":           r.sending.Pushes.Handler(),
+		"GET " + adminPrefix + "outbox/sms":            r.sending.Texts.Handler(),
+		"POST " + adminPrefix + "sms/receive":          r.sending.Texts.Receiver(),
+		"GET " + adminPrefix + "events":                admin.Deprecated(admin.Events(s.engine)),
+		"GET " + adminPrefix + "backlog":               admin.Deprecated(admin.Backlog(s.engine)),
+		"POST " + adminPrefix + "subscriptions/pause":  admin.Deprecated(admin.Pause(r.operator, s.engine)),
+		"POST " + adminPrefix + "subscriptions/resume": admin.Deprecated(admin.Resume(r.operator, s.engine)),
+		"POST " + adminPrefix + "deliveries/retry":     admin.Deprecated(admin.Retry(s.engine)),
+		"POST " + adminPrefix + "deliveries/drop":      admin.Deprecated(admin.Drop(r.operator)),
+	}
+}

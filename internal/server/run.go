@@ -1,0 +1,87 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"slices"
+
+	"godwit.dev/godwit/internal/deliver"
+	firehosesender "godwit.dev/godwit/internal/deliver/firehose"
+	"godwit.dev/godwit/internal/invoke"
+	"godwit.dev/godwit/internal/invoke/process"
+	"godwit.dev/godwit/internal/invoke/process/network"
+	"godwit.dev/godwit/internal/invoke/source"
+	"godwit.dev/godwit/internal/server/roles"
+	"godwit.dev/godwit/internal/server/senders"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// running is what run has started: what makes attempts, and invokes functions.
+type running struct {
+	trust     *tls.Config // whom to believe to be the host that was asked for; nil: as the system does
+	sockets   *network.Network
+	pool      *invoke.Pool
+	processes *process.Runner
+	sending   *senders.Senders
+	operator  *deliver.Operator
+	pollers   *source.Pollers
+}
+
+// run starts what is done by itself: functions, deliveries, alarms, mappings.
+func run(deps Deps, s *state) (r *running, err error) {
+	r = &running{}
+	if r.sockets, err = newNetwork(deps); err != nil {
+		return nil, err
+	}
+	r.pool, r.processes, err = newPool(deps, s.engine, s.limits, roles.FunctionLogs{Logs: s.groups, Sessions: s.sessions}, r.sockets, s.url, s.functions.add, s.sessions)
+	if err != nil {
+		return nil, err
+	}
+	s.counting.Ask(s.engine, r.pool, r.sockets, s.groups)
+	acting := s.sessions.Acting(s.asked)
+	runEvents(deps, s.engine, s.limits, r.pool, s.functions.add, acting)
+	if r.trust, err = senders.Trust(deps.Config.EndpointCA); err != nil {
+		return nil, err
+	}
+	if err := r.deliver(deps, s); err != nil {
+		return nil, err
+	}
+	if err := s.watching.Start(s.engine, s.sessions.Alarms(s.asked)); err != nil {
+		return nil, err
+	}
+	r.pollers, err = startPollers(deps, s.engine, r.pool, acting)
+	return r, err
+}
+
+// deliver makes the senders of all protocols, and begins with what is due.
+func (r *running) deliver(deps Deps, s *state) (err error) {
+	r.sending, err = senders.Open(senders.Options{
+		Config: deps.Config, Clock: deps.Clock, Engine: s.engine, Ledger: s.ledger, Receipt: s.counting.TextReceipt,
+		Ended: s.events.Delivery, PublicURL: s.url, Trust: r.trust, Own: deps.ownPorts(),
+		Connections: deps.Limits.outgoing, Dial: deps.World.Dial, Mails: deps.World.Mails,
+	})
+	if err != nil {
+		return err
+	}
+	deps.OnStop("endpoints' connections", func(context.Context) error {
+		r.sending.Close()
+		return nil
+	})
+	if err := startStreams(deps, s.hoses, r.trust, s.watching, s.groups, s.engine, &roles.Service{Sessions: s.sessions, Principal: "firehose.amazonaws.com", Session: "AWSFirehose"}); err != nil {
+		return err
+	}
+	r.sending.ByProtocol[topic.Firehose] = firehosesender.New(s.hoses, &roles.Service{
+		Sessions: s.sessions, Principal: "sns.amazonaws.com", Session: "SNS", Authorizer: s.asked,
+	})
+	scheduler := deliver.New(deliver.Options{
+		Engine: deliveries{s.engine, deps.owned}, Clock: deps.Clock, Logger: deps.Log, Senders: r.sending.ByProtocol,
+		Events:    append(slices.Clip(s.events), r.sending.Texts.Book), // which has seen the receipts that it tells of
+		PublicURL: s.url, Signer: s.signed.keys.NewSigner(),
+		Jitter: deps.Jitter, JitterShare: deps.Config.Jitter,
+		HostLimit: deps.Config.EndpointConcurrency, Limit: deps.Config.DeliveryConcurrency,
+	})
+	deps.OnStop("deliveries", scheduler.Stop)
+	deps.hold.Begin(func() { s.engine.SetConsumer("sns", scheduler) })
+	r.operator = deliver.NewOperator(scheduler, s.engine)
+	return nil
+}

@@ -1,0 +1,265 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"godwit.dev/godwit/internal/api/admin"
+	"godwit.dev/godwit/internal/authorize"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/deliver"
+	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/monitor/logs"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/server/heap"
+	"godwit.dev/godwit/internal/server/monitoring"
+	"godwit.dev/godwit/internal/server/recovery"
+	"godwit.dev/godwit/internal/server/roles"
+	"godwit.dev/godwit/internal/server/stored"
+	"godwit.dev/godwit/internal/server/streaming"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/identity"
+	"godwit.dev/godwit/internal/shard/jobs"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/keys"
+	"godwit.dev/godwit/internal/shard/texts"
+	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/store/pebble"
+	"godwit.dev/godwit/internal/store/space"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// state is what openState has opened: all that is kept, and who may do what to it.
+type state struct {
+	modules
+
+	url     string // what this server's own links begin with
+	store   store.Store
+	space   freeSpace
+	journal *journal.Journal
+	engine  *shard.Engine
+	signed  *envelopes
+	limits  shard.FunctionLimits
+
+	counting  *monitoring.Prometheus // nil: nothing is counted
+	watching  *monitoring.Monitoring
+	events    deliveryEvents
+	functions functionEvents
+	lately    *lateEvents // of events, for who listens once all is there
+
+	keys     credentials // all but those of the root
+	named    identity.Principals
+	sessions *roles.Sessions
+	asked    *authorize.Authorizer
+}
+
+// modules are those of the kernel that stand beside the engine.
+type modules struct {
+	kms        *keys.Module
+	identities *identity.Module
+	ledger     *texts.Module
+	jobs       *jobs.Module
+	groups     *logs.Logs
+	hoses      *streaming.Streaming
+}
+
+// openState opens the store and reads what is in it.
+func openState(ctx context.Context, deps Deps) (*state, error) {
+	st, guard, err := openStore(deps)
+	if err != nil {
+		return nil, err
+	}
+	s := &state{
+		url: strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/"), store: st, space: guard, limits: functionLimits(deps.Config),
+		counting: monitoring.NewPrometheus(monitoring.PrometheusOptions{Config: deps.Config, Store: st, Low: guard.full, Limits: deps.Limits.stats}),
+		lately:   &lateEvents{},
+	}
+	s.journal = journal.Open(journal.Options{Store: st, Observe: deps.Committed, Logger: deps.Log, Fatal: deps.storeFailed, Awaited: deps.World.Replicated, Synced: s.counting.Syncs()})
+	deps.OnStop("journal", func(context.Context) error {
+		s.journal.Close()
+		return nil
+	})
+	sealing, err := openSealing(deps, s.journal)
+	if err != nil {
+		return nil, err
+	}
+	err = stored.Keep(ctx, stored.Options{Production: deps.Config.Production, Data: deps.Config.Data, Store: st, Journal: s.journal, Sealing: sealing, Clock: deps.Clock, Logger: deps.Log})
+	if err != nil {
+		return nil, err
+	}
+	k := kernel.New(kernel.Options{Journal: s.journal, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Fatal: deps.exit})
+	s.modules = newModules(deps, k, sealing)
+	s.watching = monitoring.New(monitoring.Options{
+		Config: deps.Config, Kernel: k, Clock: deps.Clock, Logger: deps.Log, Fatal: deps.exit, Series: s.counting.Series(), NewID: newID, Held: deps.hold.Held,
+	})
+	s.keys = inTurn(s.identities.Credential, deps.Keys)
+	s.named = identity.Principals{Module: s.identities, Enforced: deps.Config.Enforce}
+	s.sessions = &roles.Sessions{
+		Identities: s.identities, Clock: deps.Clock, Strict: deps.Config.Enforce, Environments: keys.NewEnvironments(s.kms, s.named.BindPrincipal),
+	}
+	eventLog := deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), s.groups, s.sessions.DeliveryStatus())
+	s.events = deliveryEvents{eventLog, s.lately}
+	if deps.Config.Metrics {
+		s.events = append(s.events, s.watching)
+	}
+	if record := s.watching.FunctionEvents(); record != nil {
+		s.functions = append(s.functions, record)
+	}
+	if s.counting != nil {
+		s.events = append(s.events, s.counting)
+		s.functions = append(s.functions, s.counting.FunctionEvent)
+	}
+	if err := s.openEngine(deps, k, sealing, eventLog); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// newModules makes them, in the order in which they are loaded.
+func newModules(deps Deps, k *kernel.Kernel, sealing *seal.Keys) modules {
+	m := modules{
+		kms:        keys.New(k, sealing),
+		identities: identity.New(k, identity.Options{Sealer: sealing.Sealer("identity"), Clock: deps.Clock, Orphaned: orphaned(deps)}),
+		ledger:     texts.New(k, texts.Options{Sandbox: deps.Config.SMS.Sandbox, Sealer: sealing.Sealer(texts.Purpose)}),
+		jobs:       jobs.New(k),
+		groups:     logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes}),
+		hoses:      streaming.New(k, sealing, deps.Config),
+	}
+	deps.OnStop("delivery streams", func(context.Context) error { // behind the engine, which has them delivered
+		m.hoses.Close()
+		return nil
+	})
+	return m
+}
+
+// openEngine has the engine read the state, and the clock be no earlier than that.
+func (s *state) openEngine(deps Deps, k *kernel.Kernel, sealing *seal.Keys, eventLog *deliver.EventLog) (err error) {
+	s.signed = &envelopes{url: s.url}
+	moves := roles.NewMoves(deps.Clock, deps.Config.Enforce)
+	s.engine, err = shard.Open(shard.Options{
+		MayMove:   moves.May,
+		Published: s.events.Published, Audited: eventLog.Audited,
+		Sealing: sealing, Encryption: keys.NewMessages(s.kms, deps.Clock, deps.Config.Production),
+		Kernel: k, Cooldowns: deps.Config.SQSCooldowns, Strict: deps.Config.Production,
+		MaxTopics: deps.Config.MaxTopics,
+		TopicLimits: topic.Limits{
+			Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies, Replays: deps.Config.MaxReplays,
+		},
+		FunctionLimits: s.limits, FunctionUpdates: deps.Config.LambdaUpdateTime, Draw: deps.Jitter.Float64,
+		History: deps.Config.DeliveryHistory, TwoStep: deps.World.TwoStep, Events: s.watching.Queues.Add, Accepted: s.functions.accepted,
+		NewID: newID, Render: s.signed.render, Sign: s.signed.sign,
+	})
+	s.asked = &authorize.Authorizer{Identities: s.identities, Resources: resources{s.engine, s.identities, s.hoses}}
+	moves.Open(s.asked, err)
+	if err != nil {
+		return err
+	}
+	deps.OnStop("engine", func(context.Context) error { return s.engine.Close() })
+	if deps.World.Store == nil { // what is simulated shares the process with much else
+		if deps.Config.Store != config.MemoryStore {
+			debug.FreeOSMemory() // what reading the state has left behind
+		}
+		deps.OnStop("memory", heap.Release())
+	}
+	go func() {
+		<-deps.Draining
+		s.engine.Drain()
+	}()
+	if deps.Virtual != nil {
+		deps.Virtual.SetAtLeast(s.engine.Latest())
+		deps.Virtual.SetAtLeast(s.watching.Latest())
+	} else if ahead := s.engine.Latest().Sub(deps.Clock.Now()); ahead > maxAhead {
+		return fmt.Errorf("the data in %s is from a clock %s ahead of this machine's, and would stand still until then: "+
+			"set the clock, go on with godwit dev --clock virtual, or choose another directory (--data)",
+			deps.Config.Data, ahead.Round(time.Second))
+	}
+	return s.signed.open(deps, s.engine)
+}
+
+// freeSpace watches the disk, if the state is on one.
+type freeSpace struct {
+	guard  *space.Guard
+	low    func() bool  // of a simulated disk
+	damage func() error // says what of the store is unreadable
+}
+
+func (f freeSpace) full() bool {
+	return f.guard != nil && f.guard.Low() || f.low != nil && f.low()
+}
+
+func (f freeSpace) checks() []admin.Check {
+	if f.guard == nil {
+		return nil
+	}
+	return []admin.Check{{Name: "disk", Failing: func(context.Context) error {
+		if ok, why := f.guard.Health(); !ok {
+			return fmt.Errorf("%s", why)
+		}
+		return nil
+	}}, {Name: "store", Failing: func(context.Context) error { return f.damage() }}}
+}
+
+func openStore(deps Deps) (store.Store, freeSpace, error) {
+	if open := deps.World.Store; open != nil {
+		st, low, err := open()
+		if err != nil {
+			return nil, freeSpace{}, err
+		}
+		deps.OnStop("store", func(context.Context) error { return st.Close() })
+		return st, freeSpace{low: low}, nil
+	}
+	if deps.Config.Store == config.MemoryStore {
+		return memory.New(), freeSpace{}, nil
+	}
+	if err := os.MkdirAll(deps.Config.Data, 0o700); err != nil {
+		return nil, freeSpace{}, fmt.Errorf("the data directory cannot be made (--data): %w", err)
+	}
+	guard, err := space.Open(deps.Config.Data, space.Options{Logger: deps.Log})
+	if err != nil {
+		return nil, freeSpace{}, err
+	}
+	deps.OnStop("space guard", func(context.Context) error {
+		guard.Close()
+		return nil
+	})
+	st, err := pebble.Open(filepath.Join(deps.Config.Data, recovery.StoreName), pebble.Options{
+		Logger: deps.Log, OnDiskFull: guard.Release, MaxOpenFiles: deps.Limits.shares.Store,
+		AcceptLoss: deps.Config.AcceptDataLoss, Describe: recovery.Describe,
+	})
+	if err != nil {
+		return nil, freeSpace{}, err
+	}
+	deps.OnStop("store", func(context.Context) error { return st.Close() })
+	guard.WhileLow(func() {
+		if err := st.Reclaim(); err != nil {
+			deps.Log.Error("the space of deleted messages cannot be given back", "error", err)
+		}
+	})
+	return st, freeSpace{guard: guard, damage: st.Damage}, nil
+}
+
+// newID makes a random UUID (version 4).
+func newID() message.ID { return message.ID(uuid.New()) }
+
+// newToken gives a secret of the length and alphabet of AWS's.
+func newToken() string {
+	secret := make([]byte, 144)
+	_, _ = rand.Read(secret) // it gives no error
+	return hex.EncodeToString(secret)
+}
+
+// A fan-out needs an id for each queue: the random numbers for 16 come at once.
+func init() { uuid.EnableRandPool() }

@@ -1,5 +1,6 @@
-// Package key knows the keys that messages are encrypted under. There is no KMS
-// here yet, and so no key but those that AWS gives each service.
+// Package key says what a queue or topic may name as its key where an engine is opened
+// without KMS, as by tests: nothing but the key that AWS gives each service. A server has
+// KMS (package shard/keys).
 package key
 
 import (

@@ -7,6 +7,8 @@
 // big-endian, so that keys are in their order.
 package keyspace
 
+import "bytes"
+
 // Spaces are the first bytes of all keys. Shards' numbers have two bytes and are
 // small, so that the first byte of theirs is zero.
 const (
@@ -17,6 +19,7 @@ const (
 	KeySpace    byte = 'k'
 	MetricSpace byte = 'm'
 	SMSSpace    byte = 't'
+	JobSpace    byte = 'j' // operators' jobs
 
 	ClusterSpace byte = 'c' // of this machine's replica: no stream writes it
 
@@ -37,6 +40,7 @@ const (
 	KeyStream
 	SMSStream
 	HoseStream
+	JobStream
 	Streams // how many there are
 )
 
@@ -180,6 +184,9 @@ func Prefix(prefix []byte) Span {
 // Shard begins the keys of a kind of record of a shard.
 func Shard(shard uint16, tag byte) []byte { return []byte{byte(shard >> 8), byte(shard), tag} }
 
+// JobRecords is the tag behind JobSpace.
+const JobRecords byte = 'r'
+
 // Tags behind SMSSpace.
 const (
 	SMSAttributes   byte = 'a'
@@ -187,3 +194,23 @@ const (
 	SMSDestinations byte = 'd'
 	SMSSpending     byte = 's'
 )
+
+// Meets reports that some key lies in both spans.
+func (s Span) Meets(o Span) bool {
+	return (o.Upper == nil || bytes.Compare(s.Lower, o.Upper) < 0) && (s.Upper == nil || bytes.Compare(o.Lower, s.Upper) < 0)
+}
+
+// Required are the spans of what a start must read as a whole, in no order: which queues,
+// topics and functions there are, who may do what, what secrets are sealed with, whom no
+// text may reach. A start without some of it would take it for deleted, and a denial with
+// it. What of single queues, or of what is observed, is lost costs only that.
+func Required() (spans []Span) {
+	for stream := range Streams {
+		all, data := Prefix(Shard(stream, 0)[:2]), Prefix(Shard(stream, Data))
+		spans = append(spans, Span{all.Lower, data.Lower}, Span{data.Upper, all.Upper})
+	}
+	for _, prefix := range [][]byte{{IdentitySpace}, {KeySpace}, {SMSSpace}, {HoseSpace, HoseStreams}} {
+		spans = append(spans, Prefix(prefix))
+	}
+	return spans
+}

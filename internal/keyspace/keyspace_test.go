@@ -3,6 +3,9 @@ package keyspace
 import (
 	"bytes"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -215,4 +218,45 @@ func TestDocs(t *testing.T) {
 		return
 	}
 	t.Errorf("%s is not the table; UPDATE=1 go test ./internal/keyspace -run Docs writes it anew", path)
+}
+
+// Whatever begins a record's key, a space or a tag, is in the table: what is declared and
+// missing there would be written by a module, and read by nobody who looks through a store.
+func TestEveryTagHasAKind(t *testing.T) {
+	files := token.NewFileSet()
+	declared, err := parser.ParseFile(files, "keyspace.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := parser.ParseFile(files, "table.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{}
+	ast.Inspect(table, func(n ast.Node) bool {
+		if name, ok := n.(*ast.Ident); ok {
+			used[name.Name] = true
+		}
+		return true
+	})
+	found := 0
+	ast.Inspect(declared, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		of, _ := spec.Type.(*ast.Ident)
+		if of == nil || of.Name != "byte" {
+			return true
+		}
+		for _, name := range spec.Names {
+			if found++; !used[name.Name] && name.Name != "ShardSpace" { // which numbers of shards begin with
+				t.Errorf("no kind of record in the table has %s in its key", name.Name)
+			}
+		}
+		return true
+	})
+	if found < 50 {
+		t.Errorf("only %d tags were found", found)
+	}
 }

@@ -113,6 +113,8 @@ func StreamOf(key []byte) (stream uint16, ok bool) {
 		stream = SMSStream
 	case len(key) >= 2 && key[0] == HoseSpace:
 		stream = HoseStream
+	case len(key) >= 2 && key[0] == JobSpace:
+		stream = JobStream
 	default:
 		return 0, false
 	}

@@ -22,6 +22,7 @@ const (
 	OwnerSMS       Owner = "sms"
 	OwnerCluster   Owner = "cluster"
 	OwnerHoses     Owner = "streams"
+	OwnerJobs      Owner = "jobs"
 )
 
 // Part is a part of a key: a fixed byte, a number or an id of Size bytes, or a text
@@ -197,6 +198,7 @@ const (
 	KindAccessKey
 	KindTokenKey
 	KindIdentityUse
+	KindJob
 	KindKeyAlias
 	KindKeyGrant
 	KindKey
@@ -295,11 +297,13 @@ var Table = [...]Kind{
 	KindAccessKey:   {"access key of a user, its secret sealed", OwnerIdentity, identity(IdentityKeys, zeroed(PartAccount), text(PartName)), versioned},
 	KindTokenKey:    {"key of session tokens", OwnerIdentity, identity(IdentityTokens), "whether it is sealed, 1 byte; 32 bytes, or these sealed"},
 	KindIdentityUse: {"latest use of an access key or a role", OwnerIdentity, identity(IdentityUses, text(PartName)), versioned},
-	KindKeyAlias:    {"alias of a KMS key", OwnerKeys, ofKeys(KeyAliases, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), versioned},
-	KindKeyGrant:    {"grant of a KMS key", OwnerKeys, ofKeys(KeyGrants, zeroed(PartAccount), zeroed(PartRegion), zeroed(PartName), text("grant")), versioned},
-	KindKey:         {"KMS key", OwnerKeys, ofKeys(KeyRecords, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "version 1, JSON; its material sealed"},
-	KindStored:      {"how far what was stored in clear has been sealed", OwnerKeys, ofKeys(KeyStored), inJSON},
-	KindSealing:     {"keys that seal what is on disk, wrapped with the root key", OwnerKeys, ofKeys(KeySealing), inJSON},
+	KindJob:         {"job of an operator", OwnerJobs, key(tag(JobSpace), tag(JobRecords), text("job")), versioned},
+
+	KindKeyAlias: {"alias of a KMS key", OwnerKeys, ofKeys(KeyAliases, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), versioned},
+	KindKeyGrant: {"grant of a KMS key", OwnerKeys, ofKeys(KeyGrants, zeroed(PartAccount), zeroed(PartRegion), zeroed(PartName), text("grant")), versioned},
+	KindKey:      {"KMS key", OwnerKeys, ofKeys(KeyRecords, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "version 1, JSON; its material sealed"},
+	KindStored:   {"how far what was stored in clear has been sealed", OwnerKeys, ofKeys(KeyStored), inJSON},
+	KindSealing:  {"keys that seal what is on disk, wrapped with the root key", OwnerKeys, ofKeys(KeySealing), inJSON},
 
 	KindMetricClosed: {"minutes in which a resource told the same", OwnerMetrics, metric(MetricClosed, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed("dimensions"), id("first minute", 4)), "last minute, 4 bytes; sample"},
 	KindMetricFloor:  {"minute before which points are in the next resolution", OwnerMetrics, metric(MetricFloors, id("resolution", 1)), "minute, 4 bytes"},

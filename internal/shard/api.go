@@ -158,5 +158,12 @@ const (
 	RedriveWait = transfer.RedriveWait
 )
 
-// ErrUnderWay is that of backlog.
-var ErrUnderWay = backlog.ErrUnderWay
+// What stands in the way of doing something to one delivery or message: as in backlog and
+// transfer.
+var (
+	ErrUnderWay   = backlog.ErrUnderWay
+	ErrNoDelivery = backlog.ErrNoDelivery
+	ErrPicked     = transfer.ErrPicked
+	ErrNoMessage  = transfer.ErrNoMessage
+	ErrNoOrigin   = transfer.ErrNoOrigin
+)

@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/function"
@@ -79,7 +77,7 @@ func (l checkedLog) Handle(context.Context, slog.Record) error {
 func TestEmitsWithoutLocks(t *testing.T) {
 	ctx := t.Context()
 	c := clock.NewVirtual(shardtest.Start)
-	s := shardtest.OpenStore(t, vfs.NewMem())
+	s := shardtest.NewStore(t)
 	defer s.Close()
 	checker := &lockChecker{patient: time.Minute, report: func(what string) { t.Errorf("%s is told of with the lock of a shard held:\n%s", what, debug.Stack()) }}
 	k := kernel.New(kernel.Options{
@@ -148,7 +146,7 @@ func TestEmitsWithoutLocks(t *testing.T) {
 
 // TestLockChecker: it reports who has a lock, and nobody else.
 func TestLockChecker(t *testing.T) {
-	s := shardtest.OpenStore(t, vfs.NewMem())
+	s := shardtest.NewStore(t)
 	defer s.Close()
 	k := kernel.New(kernel.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System, Fatal: func(err error) { t.Error(err) }})
 	if err := k.Load(); err != nil {

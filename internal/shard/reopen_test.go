@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/shardtest"
@@ -40,10 +38,11 @@ var uuids = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 // in clear: the answers are equal, but for the ids of messages, which are drawn in another
 // order. What was published is nowhere in the store.
 func TestEncryptedIsEqual(t *testing.T) {
+	steps := soak.Unraced(100, 40)
 	for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Unraced(4, 1), 50)) {
 		for _, reopen := range []bool{false, true} {
-			plain := runHistory(t, seed, 100, false, shard.Options{})
-			encrypted := runHistory(t, seed, 100, reopen, shard.Options{Encryption: shardtest.Encryption{}})
+			plain := runHistory(t, seed, steps, false, shard.Options{})
+			encrypted := runHistory(t, seed, steps, reopen, shard.Options{Encryption: shardtest.Encryption{}})
 			for _, lines := range [][]string{plain, encrypted} {
 				for i := range lines {
 					lines[i] = uuids.ReplaceAllString(lines[i], "(id)")
@@ -56,7 +55,7 @@ func TestEncryptedIsEqual(t *testing.T) {
 
 func runHistory(t *testing.T, seed uint64, steps int, reopen bool, o shard.Options) []string {
 	c := clock.NewVirtual(shardtest.Start)
-	s := shardtest.OpenStore(t, vfs.NewMem())
+	s := shardtest.NewStore(t)
 	defer s.Close()
 	script := shardtest.NewScript(t, seed, c)
 	o.Clock, o.NewID, o.Render = c, script.NextID, script.Pump.Render

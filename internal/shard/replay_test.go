@@ -5,8 +5,6 @@ import (
 	"encoding/binary"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/keyspace"
@@ -26,7 +24,7 @@ import (
 func TestReplay(t *testing.T) {
 	for _, how := range []transferMode{{direct: true}, {}, {twoStep: true}} {
 		for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Unraced(2, 1), 50)) {
-			original := shardtest.OpenStore(t, vfs.NewMem())
+			original := shardtest.NewStore(t)
 			commits := recordHistory(t, seed, original, how)
 			checkStream(t, commits)
 			inOrder := replay(t, commits)

@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/keys"
+	"godwit.dev/godwit/internal/shard/texts"
 	"godwit.dev/godwit/internal/shard/topics/publication"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -139,6 +140,8 @@ func (r *rewrite) seal(kind keyspace.ID, key, value []byte) ([]byte, error) {
 		return topic.SealRecord(key, value, r.Sealing.Sealer(endpointsPurpose))
 	case keyspace.KindFunction, keyspace.KindVersion:
 		return function.SealRecord(key, value, r.Sealing.Sealer(environmentsPurpose))
+	case keyspace.KindSMSDestination:
+		return texts.SealRecord(key, value, r.Sealing.Sealer(texts.Purpose))
 	default:
 		return nil, nil
 	}

@@ -24,6 +24,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/storetest"
 	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/test/soak"
 )
 
 // first is the root key of all stores here.
@@ -168,7 +169,7 @@ func TestSealStored(t *testing.T) {
 	}
 
 	stopped := errors.New("stopped")
-	for steps := 1; ; steps++ {
+	for steps := 1; ; steps += soak.Unraced(1, 4) {
 		fs, through := filled.CrashClone(vfs.CrashCloneCfg{}), false
 		for try := range 2 { // a crash behind so many steps, and what comes after it
 			s := shardtest.OpenStore(t, fs)

@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/identity"
+	"godwit.dev/godwit/internal/shard/jobs"
 	"godwit.dev/godwit/internal/shard/platforms"
 	sealed "godwit.dev/godwit/internal/shard/signing"
 	"godwit.dev/godwit/internal/shard/streams"
@@ -87,6 +88,8 @@ func check(k *keyspace.Key, key, value []byte) (err error) {
 			err = platforms.CheckRecord(k.ID, value)
 		case keyspace.OwnerSMS:
 			err = texts.CheckRecord(k.ID, value)
+		case keyspace.OwnerJobs:
+			err = jobs.CheckRecord(value)
 		case keyspace.OwnerLogs:
 			err = logs.CheckRecord(k.ID, value)
 		case keyspace.OwnerHoses:

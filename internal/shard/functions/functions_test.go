@@ -214,7 +214,7 @@ func TestCrashWhileUploading(t *testing.T) {
 // nothing else.
 func TestAdmitFunction(t *testing.T) {
 	ctx, f := t.Context(), shardtest.FunctionARN("f")
-	s := shardtest.OpenStore(t, vfs.NewMem())
+	s := shardtest.NewStore(t)
 	defer s.Close()
 	clk := clock.NewVirtual(shardtest.Start)
 	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clk})
@@ -264,7 +264,7 @@ func TestAdmitFunction(t *testing.T) {
 // A refused upload leaves nothing, whoever came first.
 func TestRefusedUploadsLeaveNothing(t *testing.T) {
 	ctx := t.Context()
-	s := shardtest.OpenStore(t, vfs.NewMem())
+	s := shardtest.NewStore(t)
 	defer s.Close()
 	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.NewVirtual(shardtest.Start), FunctionLimits: functions.FunctionLimits{CodeBytes: 100}})
 	defer e.Close()
@@ -295,7 +295,7 @@ func TestRefusedUploadsLeaveNothing(t *testing.T) {
 // was refused.
 func TestCreationsAreTold(t *testing.T) {
 	ctx := t.Context()
-	s := shardtest.OpenStore(t, vfs.NewMem())
+	s := shardtest.NewStore(t)
 	defer s.Close()
 	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.NewVirtual(shardtest.Start)})
 	defer e.Close()
@@ -324,7 +324,7 @@ func TestCreationsAreTold(t *testing.T) {
 // What is reserved is known at once, through deletions and restarts.
 func TestReservedExecutions(t *testing.T) {
 	ctx := t.Context()
-	st := shardtest.OpenStore(t, vfs.NewMem())
+	st := shardtest.NewStore(t)
 	defer st.Close()
 	o := shard.Options{Journal: shardtest.JournalOf(t, st, nil), Clock: clock.NewVirtual(shardtest.Start), FunctionLimits: functions.FunctionLimits{Executions: 1000, Unreserved: 100}}
 	e := shardtest.Open(t, o)

@@ -154,7 +154,7 @@ func TestTransferEvent(t *testing.T) {
 // to one that comes later.
 func TestConsumersByService(t *testing.T) {
 	ctx := t.Context()
-	store := shardtest.OpenStore(t, vfs.NewMem())
+	store := shardtest.NewStore(t)
 	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, store, nil), Clock: clock.NewVirtual(shardtest.Start)})
 	defer store.Close()
 	defer e.Close()
@@ -177,7 +177,7 @@ func TestConsumersByService(t *testing.T) {
 // what is to become of the others.
 func TestUnsignableEvent(t *testing.T) {
 	ctx := t.Context()
-	store := shardtest.OpenStore(t, vfs.NewMem())
+	store := shardtest.NewStore(t)
 	broken := errors.New("broken")
 	o := shard.Options{
 		Journal: shardtest.JournalOf(t, store, nil), Clock: clock.NewVirtual(shardtest.Start), Fatal: func(err error) { t.Errorf("fatal: %v", err) },
@@ -222,7 +222,7 @@ func TestUnsignableEvent(t *testing.T) {
 // commit, and changes no catalog.
 func TestCountingEventsIsACommand(t *testing.T) {
 	ctx, clk := t.Context(), clock.NewVirtual(shardtest.Start)
-	st := shardtest.OpenStore(t, vfs.NewMem())
+	st := shardtest.NewStore(t)
 	defer st.Close()
 	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, st, nil), Clock: clk})
 	defer e.Close()

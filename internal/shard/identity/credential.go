@@ -94,6 +94,15 @@ func RoleSessionARN(account, role, session string) string {
 	return "arn:aws:sts::" + account + ":assumed-role/" + role + "/" + session
 }
 
+// RoleCaller is who has a role for a session that no credentials were made for, as the
+// console's, by its name.
+func RoleCaller(role *iam.Entity, session string) *caller.Caller {
+	return &caller.Caller{
+		Kind: caller.Session, Account: role.Account, ARN: RoleSessionARN(role.Account, role.Name, session), ID: role.ID + ":" + session, Name: session,
+		Role: role.ARN(), RoleID: role.ID, Tags: role.TagMap(),
+	}
+}
+
 // callerOf is who a session's requests come from. It fails with sigv4.ErrUnknownKey once its role or
 // user is gone.
 func (m *Module) callerOf(s *Session) (*caller.Caller, error) {
@@ -110,10 +119,8 @@ func (m *Module) callerOf(s *Session) (*caller.Caller, error) {
 		if of == nil || of.Kind != iam.Role {
 			return nil, sigv4.ErrUnknownKey
 		}
-		c = &caller.Caller{
-			Account: s.Account, ARN: RoleSessionARN(s.Account, of.Name, s.Name), ID: of.ID + ":" + s.Name, Name: s.Name,
-			Role: of.ARN(), RoleID: of.ID, Tags: of.TagMap(), Provider: s.Provider, Claims: s.Claims,
-		}
+		c = RoleCaller(of, s.Name)
+		c.Provider, c.Claims = s.Provider, s.Claims
 	case s.Kind == caller.Federated:
 		c = &caller.Caller{
 			Account: s.Account, ARN: "arn:aws:sts::" + s.Account + ":federated-user/" + s.Name, ID: s.Account + ":" + s.Name, Name: s.Name,

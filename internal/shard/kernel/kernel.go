@@ -300,11 +300,16 @@ func (t *timer) set(c clock.Clock, at int64) {
 	t.pending = c.AfterFunc(max(d, 0), t.call)
 }
 
-// fired notes that what was set has been called.
+// fired notes that call is under way, and what is due is about to be done. What was set
+// since is not needed, and is stopped: each call sets the next, so that one more timer
+// would be one more for good.
 func (t *timer) fired() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.pending = nil
+	if t.pending != nil {
+		t.pending.Stop()
+		t.pending = nil
+	}
 }
 
 // stop cancels what is set, and refuses what would be.
@@ -368,4 +373,26 @@ func (e *Kernel) ReadRecord(key []byte) ([]byte, bool, error) {
 	}
 	e.Journal.Flush()
 	return e.Store.Get(nil, key)
+}
+
+// ReadRecords reads records that earlier commands of the shard have written. A record is
+// nil where there is none.
+func (e *Kernel) ReadRecords(keys [][]byte) (records [][]byte, err error) {
+	records = make([][]byte, len(keys))
+	read := func() (found int, err error) {
+		err = store.GetEach(e.Store, keys, func(i int, record []byte) error {
+			found++
+			if records[i] = record; len(keys) > 1 || record == nil { // else it is a copy already
+				records[i] = append([]byte{}, record...)
+			}
+			return nil
+		})
+		return found, err
+	}
+	if found, err := read(); err != nil || found == len(keys) {
+		return records, err
+	}
+	e.Journal.Flush()
+	_, err = read()
+	return records, err
 }

@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 
@@ -60,19 +59,17 @@ func (sh *Shard) load() (err error) {
 	return nil
 }
 
-// loadedWhole fails if damage in the store hides some of what was loaded, but for
-// what belongs to single queues: to go on would be to take queues, topics and
-// functions for deleted, and to give numbers twice.
+// loadedWhole fails if damage in the store hides some of what was loaded and must be
+// whole: to go on would be to take queues, or what somebody is denied, for deleted, and to
+// give numbers twice.
 func (e *Kernel) loadedWhole() error {
 	s, ok := e.Store.(store.Damaged)
 	if !ok {
 		return nil
 	}
-	for _, sh := range e.All {
-		data := keyspace.Prefix(keyspace.Shard(sh.ID, keyspace.Data))
-		all := keyspace.Prefix([]byte{byte(sh.ID >> 8), byte(sh.ID)})
-		if err := cmp.Or(s.DamageIn(all.Lower, data.Lower), s.DamageIn(data.Upper, all.Upper)); err != nil {
-			return fmt.Errorf("records that tell which queues, topics and functions there are cannot be read: %w", err)
+	for _, span := range keyspace.Required() {
+		if err := s.DamageIn(span.Lower, span.Upper); err != nil {
+			return fmt.Errorf("records that say what there is, and who may do what, cannot be read: %w", err)
 		}
 	}
 	return nil

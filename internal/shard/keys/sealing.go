@@ -20,6 +20,9 @@ import (
 // root key.
 var sealingKey = []byte{keyspace.KeySpace, keyspace.KeySealing}
 
+// SealingSpan is the range of keys that has what the root key wraps.
+func SealingSpan() keyspace.Span { return keyspace.Prefix(sealingKey) }
+
 // ErrNoRoot refuses a store whose root key is not there.
 var ErrNoRoot = errors.New("the root key that the data is sealed with is not there")
 

@@ -199,7 +199,7 @@ func TestRestart(t *testing.T) {
 // that does not depend on how many they are.
 func TestDeletedApplication(t *testing.T) {
 	ctx := context.Background()
-	st := shardtest.OpenStore(t, vfs.NewMem())
+	st := shardtest.NewStore(t)
 	e := open(t, shardtest.JournalOf(t, st, nil), nil)
 	if err := e.CreateApplication(ctx, shop, secrets); err != nil {
 		t.Fatal(err)

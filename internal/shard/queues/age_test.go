@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/shard"
@@ -25,7 +23,7 @@ type ages struct {
 }
 
 func newAges(t *testing.T) *ages {
-	a := &ages{T: t, clock: clock.NewVirtual(shardtest.Start), store: shardtest.OpenStore(t, vfs.NewMem())}
+	a := &ages{T: t, clock: clock.NewVirtual(shardtest.Start), store: shardtest.NewStore(t)}
 	a.open()
 	t.Cleanup(func() { a.engine.Close(); a.store.Close() })
 	return a
@@ -125,7 +123,7 @@ func TestAgeWithoutPoison(t *testing.T) {
 // The age of a queue to which nothing happened is known without a look at the store.
 func TestAgeOfQuietQueuesReadsNothing(t *testing.T) {
 	for _, name := range []string{"q", "q.fifo"} {
-		counting := &countingStore{Store: shardtest.OpenStore(t, vfs.NewMem())}
+		counting := &countingStore{Store: shardtest.NewStore(t)}
 		a := &ages{T: t, clock: clock.NewVirtual(shardtest.Start), store: counting}
 		a.open()
 		var attributes map[string]string

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/shard"
@@ -20,7 +18,7 @@ import (
 func TestEmptyQueuesRest(t *testing.T) {
 	const queueCount = queues.EmptiedKept * 2 // of one shard
 	ctx := context.Background()
-	s := shardtest.OpenStore(t, vfs.NewMem())
+	s := shardtest.NewStore(t)
 	defer s.Close()
 	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System})
 	defer e.Close()

@@ -71,7 +71,7 @@ func (w *crowd) pass(t *testing.T, but ...arn.ARN) {
 func TestParkedQueues(t *testing.T) {
 	const n = queues.EmptiedKept * 3
 	ctx := context.Background()
-	s := shardtest.OpenStore(t, vfs.NewMem())
+	s := shardtest.NewStore(t)
 	defer s.Close()
 	open := func() *shard.Engine {
 		return shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System})
@@ -169,7 +169,7 @@ func TestParkedQueues(t *testing.T) {
 func TestInUseIsNotPutAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
-		s := shardtest.OpenStore(t, vfs.NewMem())
+		s := shardtest.NewStore(t)
 		defer s.Close()
 		e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System})
 		defer e.Close()
@@ -242,7 +242,7 @@ func TestInUseIsNotPutAway(t *testing.T) {
 // to give back, and whose messages they are stays as it is.
 func TestFoundBeforeItWasParked(t *testing.T) {
 	ctx := context.Background()
-	s := shardtest.OpenStore(t, vfs.NewMem())
+	s := shardtest.NewStore(t)
 	defer s.Close()
 	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System})
 	defer e.Close()

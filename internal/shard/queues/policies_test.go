@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
@@ -37,7 +35,7 @@ func admitted(t testing.TB, e *shard.Engine, q, from arn.ARN) bool {
 // edited, left alone by other changes, purged, loaded.
 func TestPolicyIsKept(t *testing.T) {
 	ctx := context.Background()
-	s := shardtest.OpenStore(t, vfs.NewMem())
+	s := shardtest.NewStore(t)
 	defer s.Close()
 	o := shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.NewVirtual(shardtest.Start)}
 	e := shardtest.Open(t, o)
@@ -89,7 +87,7 @@ func TestPolicyIsKept(t *testing.T) {
 // A stored policy that cannot be read lets nobody in, and does not keep the
 // server from starting.
 func TestUnreadablePolicyDenies(t *testing.T) {
-	s := shardtest.OpenStore(t, vfs.NewMem())
+	s := shardtest.NewStore(t)
 	defer s.Close()
 	var logged bytes.Buffer
 	o := shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.NewVirtual(shardtest.Start), Logger: slog.New(slog.NewTextHandler(&logged, nil))}
@@ -185,7 +183,7 @@ func BenchmarkAdmits(b *testing.B) {
 // Where policies are enforced, a queue that has none lets no topic in.
 func TestStrictQueueWithoutAPolicy(t *testing.T) {
 	ctx := context.Background()
-	s := shardtest.OpenStore(t, vfs.NewMem())
+	s := shardtest.NewStore(t)
 	defer s.Close()
 	o := shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.NewVirtual(shardtest.Start), Strict: true}
 	e := shardtest.Open(t, o)

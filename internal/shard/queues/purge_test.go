@@ -7,8 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
@@ -25,7 +23,7 @@ func TestPurgeCostsTheSame(t *testing.T) {
 	writes := map[string]int{}
 	for _, n := range []int{10, 2000} {
 		for _, what := range []string{"purge", "delete"} {
-			s := shardtest.OpenStore(t, vfs.NewMem())
+			s := shardtest.NewStore(t)
 			var last []int
 			e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, func(sealed []byte) {
 				if c, err := mutation.DecodeCommit(sealed); err == nil {

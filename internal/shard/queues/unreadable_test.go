@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue"
@@ -51,7 +49,7 @@ func TestUnreadableRecords(t *testing.T) {
 }
 
 func testUnreadable(t *testing.T, kind string, restart bool, damaged func([]byte) []byte) {
-	a := &ages{T: t, clock: clock.NewVirtual(shardtest.Start), store: shardtest.OpenStore(t, vfs.NewMem())}
+	a := &ages{T: t, clock: clock.NewVirtual(shardtest.Start), store: shardtest.NewStore(t)}
 	var log bytes.Buffer
 	noKey := func([]byte, *message.Unsigned) error { return errors.New("no such key") }
 	open := func() {
@@ -162,7 +160,7 @@ func testUnreadable(t *testing.T, kind string, restart bool, damaged func([]byte
 // goes past a bounded number of them, and a sweep past all.
 func TestManyUnreadableRecords(t *testing.T) {
 	const many = 3*queue.SweepSize + 100
-	a := &ages{T: t, clock: clock.NewVirtual(shardtest.Start), store: shardtest.OpenStore(t, vfs.NewMem())}
+	a := &ages{T: t, clock: clock.NewVirtual(shardtest.Start), store: shardtest.NewStore(t)}
 	var log bytes.Buffer
 	a.engine = shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, a.store, nil), Clock: a.clock, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	defer func() { a.engine.Close(); a.store.Close() }()

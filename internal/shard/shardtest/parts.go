@@ -114,7 +114,6 @@ func Decodable(t *testing.T, largest *int) func([]byte) {
 
 // After is a channel that is closed once d has passed.
 func After(d time.Duration) <-chan struct{} {
-	done := make(chan struct{})
-	clock.System.AfterFunc(d, func() { close(done) })
-	return done
+	over, _ := clock.After(clock.System, d)
+	return over
 }

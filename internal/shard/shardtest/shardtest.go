@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/store"
+	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/store/storetest"
 	"godwit.dev/godwit/internal/topic"
@@ -51,6 +52,16 @@ func OpenStore(t testing.TB, fs vfs.FS) store.Store {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// NewStore is an empty store for what does not crash: one of Pebble, or one in memory under
+// the race detector, with which Pebble checks itself, which takes twenty times as long.
+func NewStore(t testing.TB) store.Store {
+	t.Helper()
+	if raced {
+		return memory.New()
+	}
+	return OpenStore(t, vfs.NewMem())
 }
 
 // JournalOf opens a journal on a store for as long as the test runs. observe may be nil.

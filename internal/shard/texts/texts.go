@@ -4,6 +4,7 @@
 package texts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/sms"
 	"godwit.dev/godwit/internal/store"
@@ -25,6 +27,8 @@ type Place struct{ Account, Region string }
 type Options struct {
 	// Sandbox has only numbers get messages that were verified.
 	Sandbox bool
+	// Sealer seals one-time passwords in the store, for Purpose; nil: they are in clear.
+	Sealer *seal.Sealer
 }
 
 // Module keeps accounts. It is a module of the kernel, with a shard of its own.
@@ -67,11 +71,7 @@ func decode(value []byte, v any) error {
 }
 
 func (m *Module) put(key []byte, v any) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // the types of records can always be written
-	}
-	m.shard.Batch.Set(key, append([]byte{version}, text...))
+	m.shard.Batch.Set(key, encode(v))
 }
 
 // Load implements kernel.Module. A record that cannot be read is an error: to go on
@@ -105,7 +105,7 @@ func (m *Module) load(k, value []byte) error {
 		a.Consents[number] = c
 	case keyspace.KindSMSDestination:
 		var d sms.Destination
-		err = decode(value, &d)
+		d, err = openDestination(k, value, m.options.Sealer)
 		a.Sandbox[number] = d
 	case keyspace.KindSMSSpending:
 		err = decode(value, &a.Spending)
@@ -122,7 +122,7 @@ func CheckRecord(id keyspace.ID, value []byte) error {
 	case keyspace.KindSMSConsent:
 		return decode(value, &sms.Consent{})
 	case keyspace.KindSMSDestination:
-		return decode(value, &sms.Destination{})
+		return decode(value, &destination{})
 	case keyspace.KindSMSSpending:
 		return decode(value, &sms.Spending{})
 	default:
@@ -218,15 +218,16 @@ func (m *Module) OptOut(ctx context.Context, p Place, number string) error {
 }
 
 // OptOutEverywhere notes that a number wants no messages of any account that sends some:
-// whose it has answered to cannot be told.
+// whose it has answered to cannot be told. It is durable on return, also where it was noted
+// before.
 func (m *Module) OptOutEverywhere(number string) {
-	c, _ := m.shard.Run(true, func(*kernel.Tx) error {
+	_, _ = m.shard.Run(true, func(*kernel.Tx) error {
 		for p, a := range m.accounts {
 			m.optOut(p, a, number)
 		}
 		return nil
 	})
-	c.Wait()
+	m.shard.Log.Sync()
 }
 
 func (m *Module) optOut(p Place, a *sms.Account, number string) {
@@ -244,8 +245,7 @@ func (m *Module) AddDestination(ctx context.Context, p Place, number, password s
 		if err := a.AddDestination(number, password, now); err != nil {
 			return err
 		}
-		m.put(key(keyspace.SMSDestinations, p, number), a.Sandbox[number])
-		return nil
+		return m.putDestination(p, number, a.Sandbox[number])
 	})
 }
 
@@ -254,7 +254,7 @@ func (m *Module) Verify(ctx context.Context, p Place, number, password string) e
 	return m.change(ctx, p, false, func(a *sms.Account, now time.Time) error {
 		changed, err := a.Verify(number, password, now)
 		if changed {
-			m.put(key(keyspace.SMSDestinations, p, number), a.Sandbox[number])
+			err = cmp.Or(err, m.putDestination(p, number, a.Sandbox[number]))
 		}
 		return err
 	})

@@ -242,7 +242,7 @@ func TestCrashInTurns(t *testing.T) {
 			t.Fatal(err)
 		}
 		half := 0
-		for _, i := range soak.Spread(len(w.crashes), 6) {
+		for _, i := range soak.Spread(len(w.crashes), 4) {
 			if w.verify(w.crashes[i]) > 0 {
 				half++
 			}

@@ -389,7 +389,7 @@ func TestDeletedTopicLeavesMemory(t *testing.T) {
 func TestTopicsComeAndGo(t *testing.T) {
 	ctx := context.Background()
 	seed := soak.Seeds(t, 1)[0]
-	s := shardtest.OpenStore(t, vfs.NewMem())
+	s := shardtest.NewStore(t)
 	defer s.Close()
 	o := shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System}
 	e := shardtest.Open(t, o)

@@ -30,8 +30,9 @@ type Renderer func(notification *message.Message) (*message.Message, error)
 
 // plan is where publications go.
 type plan struct {
-	publications int // how many it is for
-	deliveries   []planned
+	publications int             // how many it is for
+	deliveries   []planned       // publication by publication
+	places       []place         // of the deliveries, by queue; nil: they are in that order
 	shards       []*kernel.Shard // of the queues and of the topic, in the order of their ids
 	direct       bool            // a queue is among the subscribers
 	seen         uint64          // the ids of shards, by bits
@@ -46,6 +47,24 @@ type planned struct {
 	target
 	made     bool      // at once
 	rendered *rendered // for its queue, before the queue's lock; nil: it is not
+}
+
+// place is that of a delivery among all, and by what it stands there: few bytes, since
+// they are sorted with all publishers waiting.
+type place struct {
+	incarnation uint64 // of the subscription
+	shard       int16  // of the queue
+	at          int16  // in the plan's deliveries
+}
+
+func (a place) compare(b place) int {
+	switch {
+	case a.shard != b.shard:
+		return int(a.shard) - int(b.shard)
+	case a.incarnation != b.incarnation:
+		return cmp.Compare(a.incarnation, b.incarnation)
+	}
+	return int(a.at) - int(b.at)
 }
 
 // target is where a subscription's queue is.
@@ -130,7 +149,7 @@ func (sh *Shard) plan(fs []fanout) plan {
 
 // made is a delivery, and whether it was made at once.
 func (p *plan) made(i int) (d backlog.Direct, made bool) {
-	planned := &p.deliveries[i]
+	planned := p.nth(i)
 	return backlog.Direct{Subscription: planned.sub, Message: planned.f.P.ID, Published: planned.f.Sent}, planned.made
 }
 
@@ -157,10 +176,21 @@ func (p *plan) add(sh *Shard, f *fanout, n int, sub *topic.Subscription, size in
 func (p *plan) order() {
 	slices.SortFunc(p.shards, func(a, b *kernel.Shard) int { return int(a.ID) - int(b.ID) })
 	if p.publications > 1 {
-		slices.SortFunc(p.deliveries, func(a, b planned) int {
-			return cmp.Or(cmp.Compare(a.shard(), b.shard()), cmp.Compare(a.sub.Incarnation, b.sub.Incarnation), a.n-b.n)
-		})
+		p.places = make([]place, len(p.deliveries))
+		for i := range p.deliveries {
+			d := &p.deliveries[i]
+			p.places[i] = place{shard: int16(d.shard()), incarnation: d.sub.Incarnation, at: int16(i)}
+		}
+		slices.SortFunc(p.places, place.compare)
 	}
+}
+
+// nth is a delivery, in the order in which they are made.
+func (p *plan) nth(i int) *planned {
+	if p.places != nil {
+		i = int(p.places[i].at)
+	}
+	return &p.deliveries[i]
 }
 
 // shard is the number of the shard that gets the message at once, or less than
@@ -223,7 +253,7 @@ func (sh *Shard) publishDirect(tx *kernel.Tx, fs []fanout, p plan, generation ui
 	sh.admit(fs)
 	w := directWriter{from: sh, now: now}
 	for i := range p.deliveries {
-		d := &p.deliveries[i]
+		d := p.nth(i)
 		if d.f.result.Duplicate {
 			continue
 		}

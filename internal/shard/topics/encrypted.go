@@ -72,13 +72,14 @@ func (sh *Shard) renderer(fs []fanout, p plan) func() {
 	}
 	subs := make([]topic.Subscription, len(p.deliveries)) // what it needs of them: they change under the lock
 	for i := range p.deliveries {
-		sub := p.deliveries[i].sub
+		sub := p.nth(i).sub
 		subs[i] = topic.Subscription{ARN: sub.ARN, Protocol: sub.Protocol, Settings: topic.Settings{Raw: sub.Raw}}
 	}
 	return func() {
 		raw, size := make([]*rendered, len(scratch)), 0
 		for i := range p.deliveries {
-			d, f, sub := &p.deliveries[i], &scratch[p.deliveries[i].n], &subs[i]
+			d := p.nth(i)
+			f, sub := &scratch[d.n], &subs[i]
 			alike := sub.Raw && f.Shared(sub)
 			switch {
 			case d.to == nil:

@@ -47,7 +47,8 @@ func (sh *Shard) Plan(fs []Fanout) (publications int, shards []uint16, deliverie
 	for _, s := range p.shards {
 		shards = append(shards, s.ID)
 	}
-	for _, d := range p.deliveries {
+	for i := range p.deliveries {
+		d := p.nth(i)
 		deliveries = append(deliveries, PlannedDelivery{d.n, d.sub})
 	}
 	return p.publications, shards, deliveries

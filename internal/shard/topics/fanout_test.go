@@ -153,7 +153,7 @@ func listen(t *testing.T, e *shard.Engine, to arn.ARN, id string) {
 func TestLateSubscriberGetsNothing(t *testing.T) {
 	ctx := context.Background()
 	now := clock.NewVirtual(shardtest.Start)
-	s := shardtest.OpenStore(t, vfs.NewMem())
+	s := shardtest.NewStore(t)
 	defer s.Close()
 	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: now})
 	if err := e.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("wide")}); err != nil {
@@ -200,7 +200,7 @@ type wideWorld struct {
 }
 
 func newWideWorld(t *testing.T, slow, others int) *wideWorld {
-	s := shardtest.OpenStore(t, vfs.NewMem())
+	s := shardtest.NewStore(t)
 	w := &wideWorld{t: t, topic: shardtest.TopicARN("wide"), seen: &witness{}}
 	w.Engine = shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, func(sealed []byte) {
 		if w.observe != nil {

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
@@ -98,7 +96,7 @@ func TestPublishedDirectly(t *testing.T) {
 // is told of once when it is accepted, and once when all have been looked at.
 func TestPublishedInSteps(t *testing.T) {
 	ctx := context.Background()
-	s := shardtest.OpenStore(t, vfs.NewMem())
+	s := shardtest.NewStore(t)
 	defer s.Close()
 	seen := &witness{}
 	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.NewVirtual(shardtest.Start), Published: seen.see})

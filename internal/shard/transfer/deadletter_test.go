@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
@@ -19,7 +17,7 @@ import (
 func TestDeadLetterQueueOutOfReach(t *testing.T) {
 	ctx := context.Background()
 	c := clock.NewVirtual(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	s := shardtest.OpenStore(t, vfs.NewMem())
+	s := shardtest.NewStore(t)
 	defer s.Close()
 	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: c})
 	defer e.Close()

@@ -1,6 +1,7 @@
 package transfer_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -14,11 +15,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/shard/transfer"
 	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/store/storetest"
 	"godwit.dev/godwit/test/soak"
 )
 
@@ -338,6 +342,33 @@ func TestMoveTaskRefused(t *testing.T) {
 		t.Errorf("%+v, %d messages", task, visible(t, e, "dead"))
 	}
 	e.Close()
+}
+
+// TestMoveTaskPassesDamage: a message that cannot be read holds up no other. It is
+// quarantined, as where somebody receives it, and the task is over behind it.
+func TestMoveTaskPassesDamage(t *testing.T) {
+	ctx := context.Background()
+	s := memory.New()
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.NewVirtual(shardtest.Start), Logger: slog.New(slog.DiscardHandler)})
+	defer e.Close()
+	died(t, e, 5)
+	e.Journal.Flush()
+	var b mutation.Batch
+	for k, record := range storetest.Dump(t, s) {
+		if k[2] == keyspace.Data && k[11] == keyspace.Messages && bytes.Contains(record, []byte("m1")) {
+			b.Set(bytes.Clone(k), nil) // as a damaged store shows it
+		}
+	}
+	if err := s.Apply(true, &b); err != nil || b.Len() != 1 {
+		t.Fatal(b.Len(), err)
+	}
+	if err := e.StartMoveTask(ctx, transfer.MoveTaskSpec{ID: "x", Source: shardtest.QueueARN("dead")}); err != nil {
+		t.Fatal(err)
+	}
+	e.AwaitIdle()
+	if task := lastTask(t, e); task.Status != transfer.MoveCompleted || task.Moved != 4 || visible(t, e, "dead") != 0 {
+		t.Errorf("%+v, %d messages left", task, visible(t, e, "dead"))
+	}
 }
 
 // TestDeadLetterSourcesOfAShard checks the reverse map of dead-letter queues

@@ -138,7 +138,8 @@ func (sh *Shard) leaseForMove(qs *queues.Queue, now int64, n int) ([]queue.Lease
 }
 
 // moveOne carries one message to its destination, where it is a new message:
-// with an id and a time of its own and without a history.
+// with an id and a time of its own and without a history. ErrNotLeased says that there is
+// nothing to carry: the message is gone, or cannot be read and stays leased to the task.
 func (e *Transfers) moveOne(sh *Shard, t *runningMove, qs *queues.Queue, l queue.Lease) (*journal.Commit, error) {
 	keys := layout.NewKeys(sh.ID, qs.Incarnation)
 	record, ok, err := e.ReadRecord(keys.Record(l.Lane, l.Sequence))
@@ -151,7 +152,13 @@ func (e *Transfers) moveOne(sh *Shard, t *runningMove, qs *queues.Queue, l queue
 	}
 	m, err := message.DecodeRecord(record)
 	if err != nil {
-		return nil, err
+		if t.Picks {
+			return nil, err
+		}
+		// Given back it would be the next again, and hold up the task for ever.
+		e.Logger.Error("a message cannot be read, and is quarantined until the next start",
+			"queue", t.From.String(), "sequence", l.Sequence, "error", err)
+		return nil, ErrNotLeased
 	}
 	dest := t.To
 	switch {
@@ -205,11 +212,8 @@ func (sh *Shard) moved(t *runningMove, err error) {
 // retries start over. AWS's move tasks cannot do this.
 func (e *Transfers) redeliver(sh *Shard, t *runningMove, qs *queues.Queue, l queue.Lease, origin []byte) (*journal.Commit, error) {
 	m, err := message.DecodeRecord(origin)
-	if err != nil {
-		return nil, err
-	}
-	if m.Notice == nil {
-		return nil, message.ErrCorrupt
+	if err != nil || m.Notice == nil {
+		return nil, errNoMoveSource
 	}
 	m.Source, m.Receives, m.FirstReceived = "", 0, 0 // why it died
 	sub, err := arn.Parse(m.Notice.Subscription)

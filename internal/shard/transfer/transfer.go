@@ -256,9 +256,16 @@ func (e *Transfers) moveDeadLetters(sh *Shard, qs *queues.Queue) {
 			return
 		}
 
-		_, err := e.Move(Source{Shard: sh, Queue: qs, Lease: l}, Incoming{To: dest, Enter: func(now int64, _ queue.Config) (queue.Arrival, error) {
-			return e.deadLetter(sh, qs, l, now)
-		}})
+		m, err := e.deadLetter(sh, qs, l)
+		if err == nil {
+			_, err = e.Move(Source{Shard: sh, Queue: qs, Lease: l}, Incoming{To: dest, Enter: func(now int64, _ queue.Config) (queue.Arrival, error) {
+				m.Moved = now
+				if qs.ARN.FIFO() { // its age starts over
+					m.Sent = now
+				}
+				return queue.Arrival{Record: m.AppendRecord(nil), Sent: m.Sent, Lane: layout.GroupLane(m.Group), Moved: true}, nil
+			}})
+		}
 		switch kind := fault.KindOf(err); {
 		case err == nil || errors.Is(err, ErrNotLeased):
 		case kind == fault.Unavailable || kind == fault.Throttled:
@@ -303,28 +310,32 @@ func (sh *Shard) deadLettered(qs *queues.Queue, l queue.Lease, dest arn.ARN, err
 	})
 }
 
-// deadLetter makes the message as the dead-letter queue keeps it: as it was,
-// with its age and receive count, and with the queue that it comes from.
-func (e *Transfers) deadLetter(from *Shard, qs *queues.Queue, l queue.Lease, now int64) (queue.Arrival, error) {
+// deadLetter reads the message as the dead-letter queue keeps it: as it was, with its
+// age and receive count, and with the queue that it comes from. It takes no lock, as it
+// may wait for the disk: a record never changes.
+func (e *Transfers) deadLetter(from *Shard, qs *queues.Queue, l queue.Lease) (*message.Message, error) {
 	keys := layout.NewKeys(from.ID, qs.Incarnation)
 	record, ok, err := e.ReadRecord(keys.Record(l.Lane, l.Sequence))
-	if err != nil || !ok {
-		return queue.Arrival{}, errors.Join(ErrNotLeased, err)
+	if err != nil {
+		e.Fatal(err)
+		return nil, err
+	}
+	if !ok {
+		return nil, ErrNotLeased
 	}
 	m, err := message.DecodeRecord(record)
 	if err != nil {
-		return queue.Arrival{}, err
+		return nil, err
 	}
 	m.Source = qs.ARN.String()
 	if m.FirstReceived == 0 {
 		m.FirstReceived = l.First
 	}
 	m.Receives += l.Receives
-	m.Moved = now
-	if qs.ARN.FIFO() { // its age starts over, and two that shared an id are both kept
-		m.Sent, m.Dedup = now, m.ID.String()
+	if qs.ARN.FIFO() { // two that shared an id are both kept
+		m.Dedup = m.ID.String()
 	}
-	return queue.Arrival{Record: m.AppendRecord(nil), Sent: m.Sent, Lane: layout.GroupLane(m.Group), Moved: true}, nil
+	return m, nil
 }
 
 // ArrivalOf is a message as it enters a queue at the end of its way.

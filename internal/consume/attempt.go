@@ -39,6 +39,9 @@ func (c *Consumer) endExpired(b *backlog, now time.Time) {
 		}
 		c.end(b, func() Verdict { return c.attempt(w.Work) })
 	}
+	if b.host != nil {
+		b.host.pool.waiting -= len(b.waiting) - len(kept)
+	}
 	clear(b.waiting[len(kept):])
 	b.waiting = kept
 	if len(kept) == 0 && b.listed {
@@ -112,8 +115,12 @@ func (c *Consumer) begin(h *host) {
 	w := b.waiting[0]
 	b.waiting[0] = item{}
 	b.waiting = b.waiting[1:]
+	h.pool.waiting--
 	b.pace.begin(now)
-	c.work(b, func(v Verdict) { h.end(v.Took >= slowAfter) }, func() Verdict { return c.attempt(w.Work) })
+	c.work(b, func(v Verdict) {
+		h.quick = v.Step == Done && v.Took < quickWithin
+		h.end(v.Took >= slowAfter)
+	}, func() Verdict { return c.attempt(w.Work) })
 	c.update(b) // the next of this backlog
 }
 

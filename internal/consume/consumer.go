@@ -36,6 +36,9 @@ const (
 	RedriveWait = shard.RedriveWait
 	// slowAfter is how long an attempt takes that counts as hung.
 	slowAfter = 5 * time.Second
+	// quickWithin is how long an attempt that succeeds takes at most at a host that
+	// messages are leased ahead of.
+	quickWithin = 100 * time.Millisecond
 	// slowBurst attempts at hosts that hung may begin at once, and as many again
 	// every slowPause: 1,000 a second. Four fifths of 5,000 that take 5 s or more
 	// are never more than 800 a second.
@@ -157,6 +160,7 @@ func (c *Consumer) requeue(b *backlog, back []Work) {
 func (b *backlog) unbegun() (back []Work) {
 	for _, w := range b.waiting {
 		back = append(back, w.Work)
+		b.host.pool.waiting--
 	}
 	b.waiting = nil
 	if b.listed {

@@ -289,6 +289,37 @@ func TestReserving(t *testing.T) {
 	})
 }
 
+// TestHangingHostsHoldLittle: where no attempt may begin, one message of each backlog is in
+// memory beside those under way.
+func TestHangingHostsHoldLittle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const bound = 4
+		s := newSource(t, clock.System, OutsidePool(50, bound))
+		proceed := make(chan struct{})
+		s.attempt = func(context.Context, *msg) Verdict {
+			<-proceed
+			return Verdict{Step: Done}
+		}
+		backlogs := []string{"a", "b", "c"}
+		for _, b := range backlogs {
+			var names []string
+			for i := range 20 {
+				names = append(names, fmt.Sprint(b, i))
+			}
+			s.add(b, names...)
+			synctest.Wait()
+		}
+		if s.pool.inflight != bound || s.leased > bound+len(backlogs) {
+			t.Errorf("%d are leased for %d attempts of %d backlogs", s.leased, s.pool.inflight, len(backlogs))
+		}
+		close(proceed)
+		synctest.Wait()
+		if s.leased != 0 || len(s.said()) != 2*20*len(backlogs) {
+			t.Error("not all were delivered")
+		}
+	})
+}
+
 // TestRoomThatIsNotUsed: what was reserved for more messages than there are is free
 // again.
 func TestRoomThatIsNotUsed(t *testing.T) {
@@ -310,6 +341,47 @@ func TestRoomThatIsNotUsed(t *testing.T) {
 		}
 		close(proceed)
 	})
+}
+
+// TestLeasesAheadOfQuickHosts: of a host that answers quickly some messages are leased
+// before there is room for them, as many as the pool has room for at most, and of others
+// one.
+func TestLeasesAheadOfQuickHosts(t *testing.T) {
+	for name, c := range map[string]struct {
+		verdict Verdict
+		bound   int
+		most    int // leased at once: one is under way
+	}{
+		"quick":            {Verdict{Step: Done}, 100, 1 + aheadBatch},
+		"no room":          {Verdict{Step: Done}, 3, 1 + 2},
+		"not quick enough": {Verdict{Step: Done, Took: quickWithin}, 100, 1 + 1},
+		"failing":          {Verdict{Step: Again, Due: clock.Time(1 << 42)}, 100, 1 + 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := OutsidePool(1, c.bound)
+				s := newSource(t, clock.System, p)
+				proceed := make(chan struct{})
+				s.attempt = func(context.Context, *msg) Verdict {
+					<-proceed
+					return c.verdict
+				}
+				var names []string
+				for i := range 20 {
+					names = append(names, fmt.Sprint(i))
+				}
+				s.add("a", names...)
+				for range names {
+					synctest.Wait()
+					proceed <- struct{}{}
+				}
+				synctest.Wait()
+				if s.most != c.most || p.waiting != 0 {
+					t.Errorf("up to %d were leased at once, want %d; %d wait", s.most, c.most, p.waiting)
+				}
+			})
+		})
+	}
 }
 
 // TestEndedNeedsNoRoom: what is only to be handed over waits for no host and no

@@ -21,7 +21,9 @@ func (b *backlog) wants() bool {
 // portion is how many messages of b to lease, 0 if there is no room to reserve. What
 // is leased is meant to begin at once: what waits in memory misses changes of the policy.
 // But one is always leased where room is not reserved, so that the consumer sees its
-// deadline.
+// deadline: of backlogs whose hosts all hang, that one is what memory holds of each. Some
+// are leased ahead of a host that answers quickly, since they soon begin, and a lease of
+// several costs little more than one of one.
 func (b *backlog) portion(now time.Time) int {
 	if b.host == nil {
 		return 1 // its limits are not known yet
@@ -37,6 +39,12 @@ func (b *backlog) portion(now time.Time) int {
 		return outsideBatch // its neighbours have probably ended, too
 	}
 	room := min(p.limit-b.host.inflight, p.batch)
+	if !p.eager { // attempts that stay in this process end soon, and are quicker in batches
+		room = min(room, p.bound-p.inflight)
+	}
+	if b.host.quick {
+		room = max(room, min(aheadBatch, p.bound-p.inflight-p.waiting))
+	}
 	if n := b.pace.allowed(now); n >= 0 {
 		room = min(room, n)
 	}
@@ -130,5 +138,6 @@ func (c *Consumer) plan(b *backlog, w Work) {
 	default:
 		b.pace.limit(p.Rate)
 		b.waiting = append(b.waiting, item{w, p.Deadline})
+		b.host.pool.waiting++
 	}
 }

@@ -25,6 +25,7 @@ type Pool struct {
 	eager    bool
 	reserves bool
 	inflight int
+	waiting  int // leased, and not begun
 	hosts    map[string]*host
 
 	slowly int  // attempts at hosts that hung that may begin now
@@ -35,8 +36,11 @@ type Pool struct {
 }
 
 // outsideBatch is how many messages of one backlog are leased at once for hosts
-// outside.
-const outsideBatch = 10
+// outside, and aheadBatch how many before there is room for them.
+const (
+	outsideBatch = 10
+	aheadBatch   = 5
+)
 
 // OutsidePool is for attempts that leave this process: up to limit at one host, and
 // bound in all.
@@ -75,6 +79,7 @@ type host struct {
 	limit    int // of attempts
 	inflight int
 	slow     bool       // the last attempt hung
+	quick    bool       // it succeeded, and did not take long
 	queue    []*backlog // those that could begin an attempt, in their turn
 	ring     *list.List // nil: in none
 	element  *list.Element

@@ -58,10 +58,15 @@ type Dropped struct {
 // good, nowhere. Errors: NotFound; shard.ErrUnderWay; Unavailable and Throttled
 // if the dead-letter queue cannot take it now: nothing has changed then.
 func (o *Operator) Drop(ctx context.Context, subscription arn.ARN, id string) (Dropped, error) {
-	var done Dropped
-	wait, err := o.drop(ctx, subscription, id, &done)
+	done, wait, err := o.BeginDrop(ctx, subscription, id)
 	wait()
 	return done, err
+}
+
+// BeginDrop is Drop, which is durable once wait, which is never nil, returns.
+func (o *Operator) BeginDrop(ctx context.Context, subscription arn.ARN, id string) (done Dropped, wait func(), err error) {
+	wait, err = o.drop(ctx, subscription, id, &done)
+	return done, wait, err
 }
 
 // DropAll drops every delivery that waits. If it fails, or ctx ends, those that

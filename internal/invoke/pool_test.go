@@ -60,9 +60,8 @@ func (l *lab) Open(*function.Target, Output) (Environment, error) {
 
 // pass waits in the bubble's time, or for the environment's end.
 func (f *fake) pass(d time.Duration) error {
-	done := make(chan struct{})
-	timer := clock.System.AfterFunc(d, func() { close(done) })
-	defer timer.Stop()
+	done, stop := clock.After(clock.System, d)
+	defer stop()
 	select {
 	case <-done:
 		return nil

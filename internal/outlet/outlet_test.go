@@ -71,8 +71,7 @@ func (o *owner) Next(t stream.Turn) (*stream.Stream, *stream.Batch, error) {
 		return nil, nil, nil
 	}
 	if wait := time.UnixMilli(b.Next).Sub(clock.System.Now()); wait > 0 {
-		over := make(chan struct{})
-		clock.System.AfterFunc(wait, func() { close(over) })
+		over, _ := clock.After(clock.System, wait)
 		o.mu.Unlock()
 		<-over
 		o.mu.Lock()

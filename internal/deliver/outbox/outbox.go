@@ -17,8 +17,12 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// most is how many items a box keeps: the oldest go first.
-const most = 10_000
+// What a box keeps at most: so many items, and of those in memory so many bytes. The oldest
+// go first.
+const (
+	most      = 10_000
+	mostBytes = 128 << 20
+)
 
 // Box is an outbox. It may be used concurrently.
 type Box struct {
@@ -29,6 +33,7 @@ type Box struct {
 	mu     sync.Mutex
 	names  []string // in order, the oldest first
 	memory map[string][]byte
+	bytes  int // in memory
 	count  uint64
 }
 
@@ -74,7 +79,7 @@ func (b *Box) Keep(item []byte) error {
 		return err
 	}
 	b.names = slices.Insert(b.names, at, name)
-	for len(b.names) > most {
+	for len(b.names) > most || b.bytes > mostBytes {
 		b.remove(b.names[0])
 		b.names = b.names[1:]
 	}
@@ -86,6 +91,7 @@ func (b *Box) path(name string) string { return filepath.Join(b.dir, name+b.exte
 func (b *Box) write(name string, item []byte) error {
 	if b.dir == "" {
 		b.memory[name] = item
+		b.bytes += len(item)
 		return nil
 	}
 	// Whoever looks into the directory sees whole items only.
@@ -101,6 +107,7 @@ func (b *Box) write(name string, item []byte) error {
 }
 
 func (b *Box) remove(name string) {
+	b.bytes -= len(b.memory[name])
 	delete(b.memory, name)
 	if b.dir != "" {
 		_ = os.Remove(b.path(name)) // somebody else may have

@@ -163,3 +163,21 @@ func TestUnwritable(t *testing.T) {
 	}
 	expect(t, b)
 }
+
+// TestBytes: what is in memory is bounded by bytes, too.
+func TestBytes(t *testing.T) {
+	b, err := outbox.Open("", ".eml", clock.NewVirtual(began))
+	if err != nil {
+		t.Fatal(err)
+	}
+	item := make([]byte, 50<<20) // the same each time
+	for range 5 {
+		if err := b.Keep(item); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept := 0
+	if err := b.Each(func(string, time.Time, []byte) bool { kept++; return true }); err != nil || kept != 2 {
+		t.Errorf("%d of 50 MiB each are kept, %v", kept, err)
+	}
+}

@@ -358,9 +358,8 @@ func reachable(paths ...string) bool {
 
 // alarm closes a channel after d of the machine's time, which is a process's.
 func alarm(d time.Duration) (<-chan struct{}, func()) {
-	c := make(chan struct{})
-	timer := clock.System.AfterFunc(d, func() { close(c) })
-	return c, func() { timer.Stop() }
+	over, stop := clock.After(clock.System, d)
+	return over, func() { stop() }
 }
 
 // Run runs the function once.

@@ -246,8 +246,7 @@ func (p *poller) throttle() (through func()) {
 
 // after is closed when d of real time has passed, unless it is stopped before.
 func after(d time.Duration) (over <-chan struct{}, stop func() bool) {
-	c := make(chan struct{})
-	return c, clock.System.AfterFunc(d, func() { close(c) }).Stop
+	return clock.After(clock.System, d)
 }
 
 // pause rests, in real time, and until the queue or the function is made at most. The

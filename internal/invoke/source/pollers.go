@@ -44,6 +44,8 @@ type Options struct {
 	// engine lets no receive wait from then on, and pollers would go round and round.
 	// Nil: never.
 	Draining <-chan struct{}
+	// Released is closed when messages may be taken; nil: they may be at once.
+	Released <-chan struct{}
 }
 
 // Pollers takes messages out of queues for all active mappings.
@@ -71,18 +73,19 @@ func Start(o Options) (*Pollers, error) {
 		busy: busy{clock: o.Clock}, wake: make(chan struct{}, 1), stop: cancel, over: make(chan struct{}),
 	}
 	p.attempts, p.cutOff = context.WithCancel(context.Background())
-	o.Engine.SetMappingWatcher(p.change)
-	o.Engine.SetCreationWatcher(p.created)
-	all, err := o.Engine.Mappings(ctx)
-	if err != nil {
-		cancel()
-		p.cutOff()
-		return nil, err
+	if o.Released == nil {
+		if err := p.begin(ctx); err != nil {
+			cancel()
+			p.cutOff()
+			return nil, err
+		}
 	}
-	for i := range all {
-		p.change(all[i].ARN, &all[i])
-	}
-	go p.run(ctx)
+	go func() {
+		if o.Released != nil {
+			p.await(ctx)
+		}
+		p.run(ctx)
+	}()
 	go func() {
 		select {
 		case <-o.Draining:
@@ -91,6 +94,29 @@ func Start(o Options) (*Pollers, error) {
 		}
 	}()
 	return p, nil
+}
+
+// await begins once that is released.
+func (p *Pollers) await(ctx context.Context) {
+	select {
+	case <-p.Released:
+	case <-ctx.Done():
+		return
+	}
+	if err := p.begin(ctx); err != nil && ctx.Err() == nil {
+		p.Logger.Error("functions are not fed from their queues: the event-source mappings cannot be read; restart", "error", err)
+	}
+}
+
+// begin takes up the mappings there are, and follows their changes.
+func (p *Pollers) begin(ctx context.Context) error {
+	p.Engine.SetMappingWatcher(p.change)
+	p.Engine.SetCreationWatcher(p.created)
+	all, err := p.Engine.Mappings(ctx)
+	for i := range all {
+		p.change(all[i].ARN, &all[i])
+	}
+	return err
 }
 
 // Stop ends the taking of messages and gives back those that no function has seen.

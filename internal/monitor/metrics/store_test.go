@@ -577,8 +577,7 @@ func TestFlushesAreSyncedTogether(t *testing.T) {
 			}
 		}
 		pass := func(d time.Duration) {
-			passed := make(chan struct{})
-			clock.System.AfterFunc(d, func() { close(passed) })
+			passed, _ := clock.After(clock.System, d)
 			<-passed
 			synctest.Wait()
 		}

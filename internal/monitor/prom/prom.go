@@ -37,9 +37,6 @@ type Options struct {
 	Low func() bool
 	// Limits tells how limits are used; nil: there are none.
 	Limits func() []limit.Stats
-	// Logs tells how much the log groups hold, about, in bytes, and how many of
-	// the server's own events were dropped.
-	Logs func() (bytes, dropped int64)
 	// Refusals are the reasons that Refused may be told.
 	Refusals []string
 }
@@ -47,6 +44,9 @@ type Options struct {
 // Gauges are asked when Prometheus asks, about what has series. One that is nil
 // has nothing to tell.
 type Gauges struct {
+	// Logs tells how much the log groups hold, about, in bytes, and how many of
+	// the server's own events were dropped.
+	Logs func() (bytes, dropped int64)
 	// Queue tells what a queue holds. The error QueueDoesNotExist says that it is
 	// gone, others that nobody can tell now.
 	Queue func(arn.ARN) (shard.QueueGauges, error)

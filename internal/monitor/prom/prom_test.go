@@ -179,8 +179,8 @@ func TestOutcomesBeginAtZero(t *testing.T) {
 // labels.
 func TestFIFOAndServer(t *testing.T) {
 	m := New(Options{
-		Series: 2, Low: func() bool { return true }, Logs: func() (bytes, dropped int64) { return 5, 6 },
-		Gauges: Gauges{Queue: func(arn.ARN) (shard.QueueGauges, error) {
+		Series: 2, Low: func() bool { return true },
+		Gauges: Gauges{Logs: func() (bytes, dropped int64) { return 5, 6 }, Queue: func(arn.ARN) (shard.QueueGauges, error) {
 			return shard.QueueGauges{Counts: queue.Counts{Visible: 7}}, nil
 		}},
 	})

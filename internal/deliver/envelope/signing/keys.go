@@ -57,6 +57,8 @@ type Options struct {
 	Store  Store
 	Clock  clock.Clock // dates certificates: the machine's, which is the receivers', too
 	Logger *slog.Logger
+	// Pair makes a pair of keys; nil: a new one of 2,048 bits.
+	Pair func() (*rsa.PrivateKey, error)
 	// Kept is how many signatures are kept in memory: 16,384 unless given, in
 	// about 10 MB.
 	Kept int
@@ -92,6 +94,9 @@ type key struct {
 func Open(o Options) (*Keys, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Pair == nil {
+		o.Pair = func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, keyBits) }
 	}
 	kept, err := lru.New[signed, *signature](cmp.Or(o.Kept, 16_384))
 	if err != nil {
@@ -190,7 +195,7 @@ func newKey(number uint64) (*key, error) {
 
 // fill makes the key itself and its certificate, and keeps them.
 func (k *Keys) fill(unmade *key) error {
-	private, err := rsa.GenerateKey(rand.Reader, keyBits)
+	private, err := k.options.Pair()
 	if err != nil {
 		return err
 	}

@@ -27,15 +27,7 @@ var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
 // pause waits for d, and fails if ctx ends before.
 func pause(ctx context.Context, d time.Duration) error {
-	over := make(chan struct{})
-	timer := clock.System.AfterFunc(d, func() { close(over) })
-	defer timer.Stop()
-	select {
-	case <-over:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return clock.Wait(ctx, clock.System, d)
 }
 
 // dial connects to a destination that judge has let through.

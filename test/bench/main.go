@@ -139,6 +139,7 @@ var scenarios = []scenario{
 	{"logs", "a log group with many events: memory, restarts, and what operations cost", runLogs},
 	{"firehose", "records into a delivery stream, until they are in files", runFirehose},
 	{"depth", "a queue with many messages: memory, restarts, and what operations cost", runDepth},
+	{"operator", "pages, searches, previews and a redrive of a deep queue by the operator's API", runOperator},
 	{"purge", "PurgeQueue with few and many messages: its cost, and the disk space afterwards", runPurge},
 }
 

@@ -9,7 +9,7 @@ LINT      = $(GO) tool -modfile=$(CURDIR)/tools/go.mod golangci-lint
 # another process, and only slows the driver down.
 DRIVERS   = ./test/... ./examples/...
 
-# make drive runs several of them at once: each waits more than it works.
+# So many packages at once: each waits more than it works.
 AT_ONCE  ?= 4
 PACKAGES  = ./cmd/... ./internal/...
 
@@ -20,10 +20,6 @@ MODULES   = ./examples/durable-job ./test/clients ./test/console ./tools/console
 # itself at great length: make test runs them small, and make full at full size.
 FULL      = ./internal/shard/... ./internal/deliver ./internal/server
 
-# Packages whose tests hardly have goroutines, and much to do: make test runs them at full
-# size, and make full under the race detector.
-VOLUME    = /internal/(store/pebble|cluster/replica)$$
-
 # The tests in files that import a package of test/, and their packages.
 tests-of = -run "^($$(grep -rl --include='*_test.go' 'test/$(1)"' cmd internal test examples | \
 	xargs sed -n 's/^func \(Test[A-Za-z0-9_]*\)(t .*/\1/p' | paste -sd'|' -))$$" \
@@ -33,7 +29,7 @@ tests-of = -run "^($$(grep -rl --include='*_test.go' 'test/$(1)"' cmd internal t
 # would have every package compiled once more, and nothing by DWARF, which is half of a link.
 vet lint unit drive full programs soak fuzz: export GOFLAGS := $(GOFLAGS) -pgo=off -ldflags=-w
 
-.PHONY: all build run test test-all vet lint format unit drive full programs soak bench pgo fuzz clean
+.PHONY: all build run test test-all vet lint format unit drive full programs pictures soak bench pgo fuzz clean
 
 all: build
 
@@ -61,11 +57,23 @@ format: ## what the linter can mend by itself
 	@for m in $(MODULES); do (cd "$$m" && $(LINT) run --fix ./...) || exit 1; done
 
 # Ring 1 has no goroutines for the race detector to watch, nor have these of ring 0.
-PURE      = /internal/(alarm|arn|config|fastjson|fault|function|iam|key|kms|mutation|packed|platform|policy|publicnet|queue|sms|sorted|stream|topic)(/|$$)
+PURE  = /internal/(alarm|arn|config|fastjson|fault|function|iam|key|kms|mutation|packed|platform|policy|publicnet|queue|sms|sorted|stream|topic)(/|$$)
+
+# What has no goroutine and no lock of its own, or runs code that is tested under the race
+# detector elsewhere (shard's modules in shard, shard/queues and shard/topics), and what is
+# large for its volume (store/pebble, cluster/replica). make test runs it at full size without
+# the race detector, and make full under it.
+CALM  = /internal$$|/cmd/godwit(/operate)?$$
+CALM += |/internal/api(/(check|cloudwatch|firehose|iam(/.*)?|kms|lambda(/.*)?|logs|mailpages|operator|sns/platforms|sts))?$$
+CALM += |/internal/(authorize|bootstrap|cluster/(ca|peer|record|replica)|console|deliver/(envelope|firehose|lambda|outbox|sms|sqs)|durable|keyspace(/values)?|seal)$$
+CALM += |/internal/(invoke/(async|process/netns|remote)|monitor/logs/pattern|outlet/(files|web)|server/(recovery|roles|streaming))$$
+CALM += |/internal/shard/(direct|inspect|platforms|queues/(accepted|encryption|faults|queuepolicy|receipt)|signing|texts|topics/(confirmations|publication|topicpolicy))$$
+CALM += |/internal/store(/pebble(/(files|mark|pause))?)?$$|/internal/wire/(awsjson|awsquery|guard|restjson|rpccbor|shape)$$
+calm  = $(subst $(eval ) ,,$(CALM))
 
 unit: # the linter has vetted all of it
-	$(GO) test -vet=off -timeout 8m $$($(GO) list $(PACKAGES) | grep -E '$(PURE)|$(VOLUME)')
-	$(GO) test -race -vet=off -timeout 8m $$($(GO) list $(PACKAGES) | grep -vE '$(PURE)|$(VOLUME)')
+	$(GO) test -vet=off -timeout 8m $$($(GO) list $(PACKAGES) | grep -E '$(PURE)|$(calm)')
+	$(GO) test -race -p $(AT_ONCE) -vet=off -timeout 8m $$($(GO) list $(PACKAGES) | grep -vE '$(PURE)|$(calm)')
 
 # The server that tests drive is in a directory that is called by what is in the binary:
 # so go test sees whether a result in its cache is of the same server.
@@ -82,9 +90,9 @@ drive:
 # -race, or -run of some.
 SOAKFLAGS ?=
 
-full: ## what make test has at one size, or with the race detector, at or with the other
+full: ## what make test has at one size, or without the race detector, at full size, and with it
 	$(GO) test -count=1 -timeout 10m $(FULL)
-	$(GO) test -race -count=1 -timeout 10m $$($(GO) list $(PACKAGES) | grep -E '$(VOLUME)')
+	$(GO) test -race -vet=off -timeout 10m $$($(GO) list $(PACKAGES) | grep -E '$(calm)')
 
 programs: ## what needs programs that are not Go's; the end names what was skipped
 	@mkdir -p bin; rm -f bin/skipped; touch bin/skipped
@@ -92,6 +100,9 @@ programs: ## what needs programs that are not Go's; the end names what was skipp
 	cd test/clients && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 15m
 	cd test/console && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 8m
 	@sed 's/^/SKIPPED /' bin/skipped
+
+pictures: ## of each page of the console, for docs/console.md; needs Chromium
+	cd test/console && GODWIT_PROGRAMS=1 GODWIT_SCREENSHOTS=1 $(GO) test -count=1 -timeout 8m -run 'TestPictures|TestThreeInTheMorning|TestEmptyServer|TestSignIn$$' .
 
 soak: ## the long form of tests and fuzzers, GODWIT_SOAK_TIME each; seeds are printed
 	GODWIT_SOAK=1 $(GO) test -v -count=1 -p 1 -timeout 24h $(call tests-of,soak) $(SOAKFLAGS)

@@ -89,7 +89,8 @@ func startOnCall(t *testing.T) *onCall {
 			t.Logf("the server said:\n%s", said.String())
 		}
 	})
-	deadline := time.Now().Add(patience)
+	tick, late := time.NewTicker(20*time.Millisecond), time.After(patience)
+	defer tick.Stop()
 	for {
 		resp, err := http.Get("http://" + w.address + "/_godwit/ready")
 		if err == nil {
@@ -98,10 +99,11 @@ func startOnCall(t *testing.T) *onCall {
 				break
 			}
 		}
-		if time.Now().After(deadline) {
+		select {
+		case <-tick.C:
+		case <-late:
 			t.Fatalf("the server does not answer: %v", err)
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 	config := aws.Config{
 		Region: "us-east-1", BaseEndpoint: aws.String("http://" + w.address),

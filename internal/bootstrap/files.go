@@ -88,6 +88,16 @@ func CopyKeys(data, to string) error {
 	return nil
 }
 
+// CopyDevRootKey copies development's root key into another data directory, byte by byte.
+// Errors: fs.ErrExist, if that has one.
+func CopyDevRootKey(path, to string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	return create(filepath.Join(to, DevRootKey), text)
+}
+
 // accessKey is the file of the root user's access key. The secret is sealed with the
 // root key, so that the file alone is of no use.
 type accessKey struct {

@@ -16,10 +16,14 @@ import (
 // nextRootKey ends the name of the file of a root key that is about to replace another.
 const nextRootKey = ".new"
 
+// NextRoot reads the root key that is about to replace the one in path. Errors:
+// fs.ErrNotExist if there is none.
+func NextRoot(path string) (*seal.Root, error) { return ReadRootKey(path + nextRootKey) }
+
 // Interrupted says, of something that is sealed with the root key of an id and not with that
 // in path, that a rotation has put it under the next one; nil if that is not why.
 func Interrupted(path, id string) error {
-	next, err := ReadRootKey(path + nextRootKey)
+	next, err := NextRoot(path)
 	if err != nil || next.ID() != id {
 		return nil //nolint:nilerr // it is not that
 	}
@@ -102,7 +106,7 @@ func Rotate(path, accessPath string, rewrap func(from, to *seal.Root) error) (ke
 		return "", err
 	}
 	next := path + nextRootKey
-	fresh, err := ReadRootKey(next)
+	fresh, err := NextRoot(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		fresh = seal.NewRoot()
 		err = WriteRootKey(next, fresh)

@@ -70,6 +70,15 @@ func ForgetSealing(data string) error {
 	return durable.SyncDir(data)
 }
 
+// ForgetRootKey removes what NoteSealedWith and KeepSealing have kept in a data directory: it
+// is not of the store that is used from there any more.
+func ForgetRootKey(data string) error {
+	if err := os.Remove(filepath.Join(data, sealedWithFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return ForgetSealing(data)
+}
+
 // NoteRotation keeps that the data is about to be put under the root key to.
 func NoteRotation(data, from, to string) error {
 	ids, err := SealedWith(data)

@@ -1,6 +1,7 @@
 package sms
 
 import (
+	"crypto/subtle"
 	"maps"
 	"regexp"
 	"slices"
@@ -237,7 +238,7 @@ func (a *Account) Verify(number, password string, now time.Time) (changed bool, 
 		return false, nil
 	case now.After(d.At.Add(passwordLife)) || d.Tries >= maxTries:
 		return false, ErrPassword
-	case d.Password != password:
+	case d.Password == "" || subtle.ConstantTimeCompare([]byte(d.Password), []byte(password)) == 0:
 		d.Tries++
 		a.Sandbox[number] = d
 		return true, ErrPassword

@@ -571,16 +571,26 @@ func TestRotationOnline(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := p.serve(t, freeAddress(t), nil)
-	old, err := os.ReadFile(filepath.Join(p.dir, "root.key"))
-	if err != nil {
-		t.Fatal(err)
+	rotate := func() {
+		t.Helper()
+		old, err := os.ReadFile(filepath.Join(p.dir, "root.key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wrapped := p.wrapped(t)
+		if out, err := exec.Command(binary, "keys", "rotate-root", "--dir", p.dir).CombinedOutput(); err != nil || !strings.Contains(string(out), "root.key.") {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if now, err := os.ReadFile(filepath.Join(p.dir, "root.key")); err != nil || string(now) == string(old) {
+			t.Fatalf("%v: the root key is the old one", err)
+		}
+		// Whoever gets the data from now on cannot do anything with the old one.
+		eventually(t, "what the old root key opens is gone", func() (bool, error) {
+			found := filesWith(t, p.data, wrapped)
+			return len(found) == 0, fmt.Errorf("%.200q", found)
+		})
 	}
-	if out, err := exec.Command(binary, "keys", "rotate-root", "--dir", p.dir).CombinedOutput(); err != nil || !strings.Contains(string(out), "root.key.") {
-		t.Fatalf("%v: %s", err, out)
-	}
-	if now, err := os.ReadFile(filepath.Join(p.dir, "root.key")); err != nil || string(now) == string(old) {
-		t.Fatalf("%v: the root key is the old one", err)
-	}
+	rotate()
 	for range 2 {
 		if _, err := p.sqs(s, p.SecretAccessKey).ListQueues(t.Context(), &sqs.ListQueuesInput{}); err != nil {
 			t.Error(err)
@@ -592,6 +602,24 @@ func TestRotationOnline(t *testing.T) {
 	if r, err := own.call(t.Context(), http.MethodPost, "/_godwit/faults", nil, []byte("{}")); err != nil || r.status != http.StatusForbidden {
 		t.Errorf("faults: %d %s %v", r.status, r.body, err)
 	}
+	s.terminate(t)
+	s.exit(t)
+	rotate() // while no server runs
+	p.serve(t, freeAddress(t), nil)
+}
+
+// wrapped is a key of the store, as the root key has wrapped it.
+func (p *production) wrapped(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(p.data, "sealing-keys"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var record struct{ Keys []struct{ Key string } }
+	if err := json.Unmarshal(text, &record); err != nil || len(record.Keys) == 0 {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return record.Keys[0].Key
 }
 
 func TestDevEnforces(t *testing.T) {

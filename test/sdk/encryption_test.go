@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/firehose"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -133,13 +134,29 @@ func TestEncryptedQueueAndTopic(t *testing.T) {
 	}
 }
 
-// serveFrom runs a server on a data directory, for as long as f takes.
+// serveFrom runs a server on a data directory, for as long as f takes. Nothing that it sends
+// by mail, text, push or delivery stream arrives anywhere.
 func serveFrom(t *testing.T, dir string, production bool, log io.Writer, f func(endpoint string)) {
+	t.Helper()
+	serveWith(t, dir, production, true, log, f)
+}
+
+// serveWith is serveFrom, without gateways unless they are there and unreachable.
+func serveWith(t *testing.T, dir string, production, unreachable bool, log io.Writer, f func(endpoint string)) {
 	t.Helper()
 	settings := config.Config{
 		Listen: "127.0.0.1:0", Store: config.PebbleStore, Clock: config.SystemClock, Data: dir, Region: region, Account: account,
 		AllowPrivateEndpoints: true, Metrics: true, JitterSeed: 1, EndpointConcurrency: 5, DeliveryConcurrency: 5, FunctionIsolation: config.IsolationNone,
 		Production: production,
+	}
+	if unreachable {
+		password := filepath.Join(t.TempDir(), "password")
+		if err := os.WriteFile(password, []byte("canary-smsc"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		settings.MailRelay, settings.MailFrom, settings.SMS = "smtp://127.0.0.1:1", "no-reply@example.com", config.SMS{SMSC: "smpp://godwit@127.0.0.1:1", PasswordFile: password, Window: 1, Price: "0.001"}
+		settings.PushFCMURL, settings.FirehoseS3Endpoint = "https://127.0.0.1:1", "http://127.0.0.1:1"
+		settings.FirehoseMaxStreams, settings.FirehoseMaxBuffer = 10, 1<<30
 	}
 	s := server.New(settings, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), nil)
 	if err := s.Start(t.Context()); err != nil {
@@ -199,6 +216,8 @@ func writeCanaries(t *testing.T, endpoint string) (secrets [][]byte) {
 		t.Error("no dead letters")
 	}
 
+	writeMoreCanaries(t, endpoint)
+
 	functions := functionsClient(endpoint)
 	must(functions.CreateFunction(t.Context(), &lambda.CreateFunctionInput{
 		FunctionName: aws.String("f"), Role: aws.String(roleARN), PackageType: lambdatypes.PackageTypeImage,
@@ -216,6 +235,59 @@ func writeCanaries(t *testing.T, endpoint string) (secrets [][]byte) {
 	}))(t).Credentials
 	data := ask(t, k.GenerateDataKey, &kms.GenerateDataKeyInput{KeyId: key.KeyId, NumberOfBytes: aws.Int32(32)})
 	return [][]byte{data.Plaintext, []byte(*access.SecretAccessKey), []byte(*session.SecretAccessKey), []byte(*session.SessionToken)}
+}
+
+// writeMoreCanaries uses what leads out of AWS, by gateways that cannot be reached.
+func writeMoreCanaries(t *testing.T, endpoint string) {
+	topics, hoses := topicsClient(endpoint), firehoseAs(endpoint, "test")
+	topic := createTopic(t, topics, "devices")
+	application := *must(topics.CreatePlatformApplication(t.Context(), &sns.CreatePlatformApplicationInput{
+		Name: aws.String("shop"), Platform: aws.String("GCM"), Attributes: map[string]string{"PlatformCredential": "canary-credential"},
+	}))(t).PlatformApplicationArn
+	device := createEndpoint(t, topics, application, "token")
+	to := toEndpoint("https://127.0.0.1:1/")
+	to.EndpointConfiguration.AccessKey, to.RetryOptions.DurationInSeconds = aws.String("canary-access"), aws.Int32(7200)
+	must(hoses.CreateDeliveryStream(t.Context(), &firehose.CreateDeliveryStreamInput{DeliveryStreamName: aws.String("web"), HttpEndpointDestinationConfiguration: to}))(t)
+	putHose(t, hoses, "web", "canary-record")
+	for protocol, to := range map[string]string{
+		"email": "ops@example.com", "sms": "+15551234567", "application": device, "firehose": "arn:aws:firehose:" + region + ":" + account + ":deliverystream/web",
+	} {
+		var attributes []string
+		if protocol == "firehose" {
+			attributes = []string{"SubscriptionRoleArn", "arn:aws:iam::" + account + ":role/hose"}
+		}
+		subscribe(t, topics, topic, protocol, to, attributes...)
+	}
+	must(topics.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: aws.String("canary-of-devices"), Subject: aws.String("canary-subject")}))(t)
+	pushTo(t, topics, device, "canary-push")
+	publishText(t, topics, "+15551234567", "canary-text")
+}
+
+// TestOutboxOfDevelopmentIsNamed: what development kept of messages that it has sent to
+// nobody is not the store's, and production says where it is.
+func TestOutboxOfDevelopmentIsNamed(t *testing.T) {
+	besideOthers(t)
+	dir := t.TempDir()
+	outbox := filepath.Join(dir, "outbox")
+	start := func(production bool, f func(endpoint string)) string {
+		var logged bytes.Buffer
+		serveWith(t, dir, production, false, &logged, f)
+		return logged.String()
+	}
+	start(false, func(endpoint string) {
+		publishText(t, topicsClient(endpoint), "+15551234567", "canary")
+		eventually(t, "the text is in the outbox", func() bool { return len(textsTo(t, endpoint, "+15551234567")) > 0 })
+	})
+	nothing := func(string) {}
+	if log := start(true, nothing); !strings.Contains(log, "development has left something in clear") || !strings.Contains(log, outbox) {
+		t.Errorf("the log does not name %s:\n%s", outbox, log)
+	}
+	if err := os.RemoveAll(outbox); err != nil {
+		t.Fatal(err)
+	}
+	if log := start(true, nothing); strings.Contains(log, "development has left") {
+		t.Errorf("the log names what is not there:\n%s", log)
+	}
 }
 
 // findCanaries looks for secrets in the files of a directory, and in the records of its

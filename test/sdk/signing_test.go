@@ -3,6 +3,8 @@ package sdk_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -63,9 +65,12 @@ func testKeys(accessKey, sessionToken string) (sigv4.Credential, error) {
 	return credential, nil
 }
 
+// signingPair is the same for all servers, since to make one costs more than most tests.
+var signingPair = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+
 // withTestKeys builds a server that knows them.
 func withTestKeys(ctx context.Context, deps server.Deps) (server.Parts, error) {
-	deps.Keys = testKeys
+	deps.Keys, deps.World.SigningPair = testKeys, signingPair
 	return server.Assemble(ctx, deps)
 }
 

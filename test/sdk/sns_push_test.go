@@ -249,6 +249,7 @@ func TestPushAttributesAreChecked(t *testing.T) {
 			t.Errorf("%s=%s: %v", attribute[0], attribute[1], err)
 		}
 	}
+	advance(t, endpoint, "1s") // they are sent behind the answers
 	sent := len(pushes(t, endpoint, device))
 	for _, attribute := range [][2]string{
 		{"APNS.TTL", "-1"},
@@ -263,6 +264,7 @@ func TestPushAttributesAreChecked(t *testing.T) {
 		refused(t, publish("AWS.SNS.MOBILE."+attribute[0], attribute[1]), "InvalidParameter", 400,
 			"Invalid parameter: MessageAttributes Reason: the value of AWS.SNS.MOBILE."+attribute[0]+" is not valid")
 	}
+	advance(t, endpoint, "1s")
 	equal(t, "messages that were sent", sent, len(pushes(t, endpoint, device)))
 }
 

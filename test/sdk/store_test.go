@@ -58,6 +58,7 @@ type everything struct {
 	handles        map[string][]string
 	fn             *farFunction
 	hook           *hook
+	known          identified
 }
 
 // start starts the server as development, or as production with the same root key, which
@@ -152,6 +153,11 @@ func (e *everything) setUp() {
 	must(l.PutRetentionPolicy(t.Context(), &cloudwatchlogs.PutRetentionPolicyInput{LogGroupName: aws.String("application"), RetentionInDays: aws.Int32(1)}))(t)
 	putAlarm(t, e.url, "loud", func(in *cloudwatch.PutMetricAlarmInput) { in.AlarmActions = []string{orders} })
 	e.handles = map[string][]string{}
+	e.known.done = map[string]int{}
+	for _, asked := range firstIdentities {
+		e.askIdentity(asked)
+	}
+	e.askKeys(`CreateKey {}`)
 }
 
 // step makes one random request, or moves the clock.
@@ -287,6 +293,11 @@ func (e *everything) leave() {
 	made := decode(t, e.callKeys("CreateKey", `{}`))["KeyMetadata"].(map[string]any)["KeyId"].(string)
 	e.callKeys("CreateAlias", `{"AliasName":"alias/left","TargetKeyId":"`+made+`"}`)
 	e.callKeys("CreateGrant", `{"KeyId":"`+made+`","GranteePrincipal":"`+*role.Arn+`","Operations":["Encrypt"]}`)
+	job := must(http.NewRequestWithContext(t.Context(), http.MethodPost, e.url+"/_godwit/v1/jobs",
+		strings.NewReader(`{"kind":"delete","arn":"arn:aws:sqs:`+region+`:`+account+`:quiet","where":{"until":"2020-01-01T00:00:00Z"}}`)))(t)
+	if r := do(t, job); r.Status != http.StatusAccepted {
+		t.Fatalf("a job: %d %s", r.Status, r.Body)
+	}
 	eventually(t, "an attempt that failed", func() bool {
 		return strings.Contains(fetch(t, e.url+"/_godwit/deliveries?subscription="+e.sub(e.topics[0], "http")).Body, `"outcome":"server-error"`)
 	})
@@ -329,11 +340,16 @@ func TestStoreOfEverything(t *testing.T) {
 	e.start(false)
 	e.setUp()
 	for i := range 120 {
-		if e.step(i); i == 60 {
+		e.identify()
+		switch e.step(i); i {
+		case 40:
+			e.advance("170h") // keys that are to be deleted are
+		case 60:
 			e.stop()
 			e.start(true)
 		}
 	}
+	e.checkIdentified()
 	e.leave()
 	e.stop()
 

@@ -3,6 +3,8 @@ package sim
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +14,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -36,6 +39,9 @@ const (
 
 // rootKey is what all machines seal with: it outlives those that crash, as a file would.
 var rootKey = seal.NewRoot()
+
+// signingPair is the one that all machines sign with: making one costs more than a history.
+var signingPair = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
 func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
@@ -106,7 +112,7 @@ func machineOf(mem *vfs.MemFS, d *disk, now time.Time, how settings, n *network,
 			Dial:    n.dialer(m.buried, m.virtual.Now),
 			Exit:    func(err error) { panic(fmt.Sprint("the server ended itself: ", err)) },
 			TwoStep: how.twoStep,
-			Root:    rootKey,
+			Root:    rootKey, SigningPair: signingPair,
 		},
 	}
 	parts, err := server.Assemble(context.Background(), deps)

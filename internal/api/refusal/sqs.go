@@ -3,6 +3,7 @@ package refusal
 import (
 	"godwit.dev/godwit/internal/queue/attribute"
 	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/jobs"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/queues/queuepolicy"
 	"godwit.dev/godwit/internal/shard/transfer"
@@ -36,6 +37,10 @@ var sqs = sentences{
 	transfer.ErrMoveRunning:  "There is already a task running. Only one active task is allowed for a source queue arn at a given time.",
 	transfer.ErrMoveSource:   "Source queue must be configured as a Dead Letter Queue.",
 	transfer.ErrMoveToItself: "Source queue arn and destination queue arn cannot be the same.",
+	jobs.ErrNone:             "There is no such job, or not any more.",
+	jobs.ErrBusy:             "A job is running on the resource: wait for it, or cancel it.",
+	jobs.ErrTooMany:          "As many jobs are running as may at once.",
+	jobs.ErrEnded:            "The job has ended.",
 	transfer.ErrPicked:       "The message is in flight.",
 	transfer.ErrNoMessage:    "The message does not exist any more.",
 	transfer.ErrNoOrigin:     "The message does not tell which queue or subscription it came from.",

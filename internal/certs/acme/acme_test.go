@@ -130,8 +130,7 @@ func testCertificates(t *testing.T, l net.Listener, ports acmetest.Ports, web fu
 		if clock.System.Now().Sub(began) > patience {
 			t.Fatal("the certificate was not renewed")
 		}
-		looked := make(chan struct{})
-		clock.System.AfterFunc(200*time.Millisecond, func() { close(looked) })
+		looked, _ := clock.After(clock.System, 200*time.Millisecond)
 		<-looked
 		now := served(t, address, roots)
 		renewed = now != nil && now.SerialNumber.Cmp(first.SerialNumber) != 0

@@ -95,8 +95,7 @@ func (s *Server) pause(err error) bool {
 
 // after returns a channel that is closed in d.
 func after(d time.Duration) <-chan struct{} {
-	over := make(chan struct{})
-	clock.System.AfterFunc(d, func() { close(over) })
+	over, _ := clock.After(clock.System, d)
 	return over
 }
 

@@ -133,7 +133,7 @@ func (f *front) relay(w http.ResponseWriter, r *http.Request, owner string) {
 		return
 	}
 	p := f.part
-	for _, peer := range p.node.Peers {
+	for _, peer := range p.peers() {
 		if peer.Name != owner {
 			continue
 		}

@@ -40,7 +40,7 @@ func (f *front) nodes(w http.ResponseWriter, r *http.Request) {
 	p := f.part
 	if r.Method == http.MethodGet {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(p.known.Load())
+		_ = json.NewEncoder(w).Encode(p.members.known.Load())
 		return
 	}
 	var c change
@@ -57,11 +57,11 @@ func (f *front) nodes(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "this node does not own the state: ask the one that does", http.StatusServiceUnavailable)
 		return
 	}
-	if !p.changing.TryLock() {
+	if !p.members.changing.TryLock() {
 		http.Error(w, "nodes are being changed already", http.StatusConflict)
 		return
 	}
-	defer p.changing.Unlock()
+	defer p.members.changing.Unlock()
 	tell := func(format string, a ...any) {
 		_, _ = fmt.Fprintf(w, format+"\n", a...)
 		_ = http.NewResponseController(w).Flush()
@@ -97,7 +97,7 @@ func (g *changing) read(ctx context.Context) error {
 		return err
 	}
 	if m == nil {
-		m = g.known.Load()
+		m = g.members.known.Load()
 	}
 	g.m = m
 	return g.adopt(m)
@@ -364,19 +364,10 @@ func (g *changing) endNode(ctx context.Context, name string) error {
 	g.tell("Node %s ends.", name)
 	asking, cancel := context.WithTimeout(ctx, handOverTime)
 	defer cancel()
-	r, err := http.NewRequestWithContext(asking, http.MethodPost, g.net.URL(node.Address)+endPath, nil)
-	if err != nil {
-		return err
-	}
-	answer, err := g.net.Client().Do(r)
-	if err != nil {
+	if err := question(asking, g.net.Client(), http.MethodPost, g.net.URL(node.Address)+endPath, nil); err != nil {
 		return fmt.Errorf("node %s cannot be ended: %w", name, err)
 	}
-	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("node %s cannot be ended: %w", name, refusal(answer.Body))
-	}
-	err = g.within(ctx, endTime, func(ctx context.Context) bool {
+	err := g.within(ctx, endTime, func(ctx context.Context) bool {
 		_, err := g.ask(ctx, node)
 		return err != nil
 	})

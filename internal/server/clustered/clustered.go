@@ -13,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -111,11 +110,7 @@ type part struct {
 	record replog.Log
 	engine *jetstream.Server
 
-	known    atomic.Pointer[membership]
-	adopting sync.Mutex
-	changing sync.Mutex         // held while the nodes are changed
-	joins    bool               // the log has never counted this node
-	end      context.CancelFunc // ends the node in order
+	members members
 
 	full   atomic.Pointer[space.Guard]     // of the disk; nil: the store is not open
 	cells  atomic.Pointer[node.Node]       // nil: the log cannot be read yet, or there is no store
@@ -162,8 +157,9 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 	log = log.With("node", n.Name)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	p := &part{cfg: cfg, node: n, log: log, self: n.Peers[rank], rank: rank, left: make(chan struct{}, 1), end: end}
-	p.known.Store(known)
+	p := &part{cfg: cfg, node: n, log: log, self: n.Peers[rank], rank: rank, left: make(chan struct{}, 1)}
+	p.members.end = end
+	p.members.known.Store(known)
 	if p.net, err = n.network(); err != nil {
 		return err
 	}
@@ -203,7 +199,7 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 		return err
 	}
 	js, err := jetstream.Start(ctx, jetstream.Options{
-		Cluster: "godwit", Node: n.Name, Dir: filepath.Join(cfg.Data, logDir), Listen: p.listensAt(p.self.Route), Routes: p.known.Load().routes(),
+		Cluster: "godwit", Node: n.Name, Dir: filepath.Join(cfg.Data, logDir), Listen: p.listensAt(p.self.Route), Routes: p.members.known.Load().routes(),
 		TLS: p.net.Routes(), Secret: n.Secret, Logger: log,
 	})
 	if err != nil {

@@ -43,7 +43,7 @@ func (p *part) awaitPlace(ctx context.Context) error {
 		return fmt.Errorf("the node's directory: %w", err)
 	}
 	p.fresh.Store(true)
-	if p.joins {
+	if p.members.joins {
 		return nil // the log has counted nothing that this node acknowledged
 	}
 	for told := ""; ; {

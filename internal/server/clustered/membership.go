@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/cluster/replog"
@@ -40,6 +41,15 @@ type membership struct {
 type Member struct {
 	Name  string `json:"name"`
 	Route string `json:"route"`
+}
+
+// members is what a node that runs knows of the nodes.
+type members struct {
+	known    atomic.Pointer[membership]
+	adopting sync.Mutex
+	changing sync.Mutex         // held while the nodes are changed
+	joins    bool               // the log has never counted this node
+	end      context.CancelFunc // ends the node in order
 }
 
 // peers are the nodes that count.
@@ -112,7 +122,7 @@ func readNodes(data string, n *Node) (*membership, error) {
 
 // peers are the nodes as of now, this one among them.
 func (p *part) peers() []Peer {
-	m := p.known.Load()
+	m := p.members.known.Load()
 	if m == nil || m.Version == 0 {
 		return p.node.Peers // with URLs, where the settings have them
 	}
@@ -125,9 +135,9 @@ func (p *part) peers() []Peer {
 
 // adopt takes over who the nodes are, if it is newer than what is known.
 func (p *part) adopt(m *membership) error {
-	p.adopting.Lock()
-	defer p.adopting.Unlock()
-	if m.Version <= p.known.Load().Version {
+	p.members.adopting.Lock()
+	defer p.members.adopting.Unlock()
+	if m.Version <= p.members.known.Load().Version {
 		return nil
 	}
 	peers, err := m.peers()
@@ -141,7 +151,7 @@ func (p *part) adopt(m *membership) error {
 	if err := durable.Replace(filepath.Join(p.cfg.Data, nodesFile), text); err != nil {
 		return fmt.Errorf("who the nodes are cannot be kept: %w", err)
 	}
-	p.known.Store(m)
+	p.members.known.Store(m)
 	p.log.Info("the cluster's nodes", "are", m.names(), "version", m.Version)
 	p.net.SetMembers(m.names())
 	p.front.handOnTo(peers)
@@ -178,7 +188,7 @@ func readRoster(ctx context.Context, roster replog.Roster) (*membership, error) 
 // awaitAdded returns once the node is one of the cluster's.
 func (p *part) awaitAdded(ctx context.Context) error {
 	if !p.node.Joins {
-		p.joins = p.known.Load().Joining == p.node.Name
+		p.members.joins = p.members.known.Load().Joining == p.node.Name
 		return nil
 	}
 	p.log.Info("the node waits until it is added (godwit cluster add)")
@@ -187,7 +197,7 @@ func (p *part) awaitAdded(ctx context.Context) error {
 			if !slices.Contains(m.Nodes, Member{p.node.Name, p.self.Route}) {
 				return fmt.Errorf("the node is added with another address than it has in its own --cluster-peers, which is %s", p.self.Route)
 			}
-			p.joins = m.Joining == p.node.Name
+			p.members.joins = m.Joining == p.node.Name
 			return p.adopt(m)
 		}
 		if !pause(ctx, freshTime) {
@@ -200,7 +210,7 @@ func (p *part) awaitAdded(ctx context.Context) error {
 func (p *part) learn(ctx context.Context) (latest *membership) {
 	for _, peer := range p.others() {
 		m, err := askNodes(ctx, p.net.Client(), p.net.URL(peer.Address)+nodesPath)
-		if err == nil && m.Version > p.known.Load().Version && (latest == nil || m.Version > latest.Version) {
+		if err == nil && m.Version > p.members.known.Load().Version && (latest == nil || m.Version > latest.Version) {
 			latest = m
 		}
 	}
@@ -216,20 +226,8 @@ const (
 func askNodes(ctx context.Context, client *http.Client, url string) (*membership, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := client.Do(r)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s answers %s: %w", url, answer.Status, refusal(answer.Body))
-	}
 	m := &membership{}
-	return m, json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(m)
+	return m, question(ctx, client, http.MethodGet, url, m)
 }
 
 // toldToEnd ends the node, which is to be removed, and keeps it from starting again.
@@ -243,5 +241,5 @@ func (p *part) toldToEnd(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	p.log.Info("the node is removed from the cluster, and ends")
-	p.end()
+	p.members.end()
 }

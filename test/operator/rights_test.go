@@ -20,7 +20,7 @@ func TestRights(t *testing.T) {
 	})
 	w = worldAt(t, w.endpoint, root)
 	w.queue("orders", nil)
-	arn := queueARN("orders")
+	arn, topic := queueARN("orders"), w.topic("orders")
 	w.refused(http.StatusUnauthorized, http.MethodGet, "queues", "")
 	w.signs = &root
 	equal(t, "the root user", 1, get[queuePage](w, "queues").Total)
@@ -45,6 +45,7 @@ func TestRights(t *testing.T) {
 		{"godwit:GetQueue", "godwit:Read", http.MethodGet, "queue", "arn=" + arn},
 		{"godwit:PeekMessages", "", http.MethodGet, "messages", "arn=" + arn},
 		{"godwit:PeekMessages", "", http.MethodGet, "dead-letters", "arn=" + arn},
+		{"godwit:PeekMessages", "", http.MethodGet, "publishes", "arn=" + topic},
 		{"godwit:DeleteMessages", "godwit:Operate", http.MethodPost, "messages/delete", body},
 		{"godwit:Backup", "", http.MethodPost, "backup/end", `{"id":"none"}`},
 		{"godwit:BeginDelivering", "godwit:Operate", http.MethodPost, "delivering/begin", "{}"},
@@ -91,7 +92,7 @@ func TestRights(t *testing.T) {
 func samples(queue, topic, sub string) map[string]string {
 	on := `{"subscription":"` + sub + `"`
 	return map[string]string{
-		"queue": "arn=" + queue, "messages": "arn=" + queue, "message": "arn=" + queue + "&position=0-1", "dead-letters": "arn=" + queue, "redrives": "arn=" + queue,
+		"queue": "arn=" + queue, "messages": "arn=" + queue, "message": "arn=" + queue + "&position=0-1", "dead-letters": "arn=" + queue, "publishes": "arn=" + topic, "redrives": "arn=" + queue,
 		"topic": "arn=" + topic, "subscription": "arn=" + sub, "deliveries": "subscription=" + sub, "delivery": "subscription=" + sub + "&id=0-1",
 		"function":        "arn=arn:aws:lambda:" + region + ":" + account + ":function:f",
 		"messages/delete": `{"arn":"` + queue + `","positions":["0-1"]}`, "messages/redrive": `{"arn":"` + queue + `","positions":["0-1"]}`,

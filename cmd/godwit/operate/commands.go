@@ -87,16 +87,51 @@ func (q *Queues) Run(s Streams) error {
 		count("SENT/S", "rates.sent"), count("RECEIVED/S", "rates.received"), member("DEAD LETTERS TO", "deadLetterQueue"))
 }
 
-// Topics lists topics, or shows one.
+// Topics lists topics, and shows what was published to them.
 type Topics struct {
+	List      listTopics `cmd:"" default:"withargs" help:"List topics, or show one. The default."`
+	Publishes publishes  `cmd:"" help:"Show what was published to a topic of late, and how many subscriptions took it."`
+}
+
+type publishes struct {
+	Connection
+	Topic  string `arg:"" help:"Name or ARN of a topic."`
+	Search string `placeholder:"TEXT" help:"Only those with it in the subject, the body or an attribute."`
+	ID     string `name:"id" placeholder:"ID" help:"Only the message with this id."`
+	Limit  int    `default:"20" help:"How many at most, up to 100 (${default})."`
+}
+
+func (p *publishes) Run(s Streams) error {
+	return list(&p.Connection, s, "publishes", "publishes", func(ctx context.Context, api *client) (url.Values, error) {
+		topic, err := api.arn(ctx, "sns", p.Topic)
+		return url.Values{"arn": {topic}, "search": {p.Search}, "id": {p.ID}, "limit": {strconv.Itoa(p.Limit)}}, err
+	}, member("MESSAGE", "messageId"), member("PUBLISHED", "publishedAt"), count("BYTES", "sizeBytes"), column{title: "TAKEN BY", of: takers},
+		count("FILTERED OUT", "filteredOut"), member("SUBJECT", "subject"), member("BODY", "body"))
+}
+
+// takers counts the subscriptions that took a message, of those that are known.
+func takers(row object) string {
+	all, _ := row["subscriptions"].([]any)
+	taken := 0
+	for _, one := range all {
+		if of, _ := one.(object); of["taken"] == true {
+			taken++
+		}
+	}
+	if refused := written(row["refused"]); refused != "–" {
+		return refused
+	}
+	return fmt.Sprintf("%d of %d", taken, len(all))
+}
+
+type listTopics struct {
 	Connection
 	page
 	Topic  string `arg:"" optional:"" help:"Name or ARN of a topic; without one they are listed."`
 	Search string `placeholder:"TEXT" help:"Only those whose names have it."`
 }
 
-// Run prints them.
-func (t *Topics) Run(s Streams) error {
+func (t *listTopics) Run(s Streams) error {
 	if t.Topic != "" {
 		return detail(&t.Connection, s, "topic", "sns", t.Topic)
 	}

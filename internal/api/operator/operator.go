@@ -71,10 +71,10 @@ func Operations(o Options) []rest.Operation {
 	events := one("events", "WatchEvents", "What changes, as server-sent events, each with all of what it is about.")
 	events.Stream = true
 	plan := change("policy-plan", "PlanPolicy", "What a delivery policy does: each retry, and the total. It changes nothing.")
-	test := change("filter-test", "TestFilter", "Which messages a filter policy lets through. It changes nothing.")
+	test := change("filter-test", "TestFilter", "Which messages a filter policy lets through: those that are given, and those that were published to a topic of late. It changes nothing.")
 	previewed := change("jobs/preview", "PreviewJob", "What a job would be about, a part at a time. It changes nothing, and takes the right to see messages, as it tells how many have a text.")
 	previewed.Peeks = true
-	plan.Harmless, test.Harmless, test.Statuses = true, true, nil
+	plan.Harmless, test.Harmless = true, true
 	backup := func(op rest.Operation) rest.Operation {
 		op.Right = "Backup"
 		return op
@@ -95,6 +95,7 @@ func Operations(o Options) []rest.Operation {
 		rest.Define(one("function", "GetFunction", "All of one function."), c.GetFunction),
 		rest.Define(peek("messages", "ListMessages", "Messages of a queue, without touching them; searched by text, id, group or cause."), m.List),
 		rest.Define(peek("message", "GetMessage", "One message of a queue, whole, without touching it."), m.Get),
+		rest.Define(peek("publishes", "ListPublishes", "What was published to a topic of late, and which of its subscriptions took it."), m.ListPublishes),
 		rest.Define(peek("dead-letters", "ListDeadLetters", "The messages of a dead-letter queue, grouped by why they died."), m.DeadLetters),
 		rest.Define(change("messages/redrive", "RedriveMessages", "Moves messages that are named, each to where it came from, or to a queue."), m.Redrive),
 		rest.Define(change("messages/delete", "DeleteMessages", "Deletes messages that are named."), m.Delete),

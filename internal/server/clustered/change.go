@@ -21,6 +21,7 @@ import (
 const (
 	changeLook = 100 * time.Millisecond
 	endTime    = 45 * time.Second // for a node that is removed to end
+	wholeTime  = 10 * time.Second // for others to have all: under load they lag for a moment
 	knowTime   = 20 * time.Second // for the others to know
 	stepTime   = 2 * time.Minute  // for the log's engine to do what is asked
 )
@@ -339,13 +340,18 @@ func (g *changing) mayRemove(ctx context.Context, name string, goesOn bool) erro
 	case g.m.Joining != name && len(g.m.Nodes) <= fewestNodes:
 		return fmt.Errorf("of %d nodes none is removed: add another one first; godwit cluster copy makes the data of a single node", len(g.m.Nodes))
 	}
-	keepers, whole, err := g.roster.Keepers(ctx)
+	var have, all int
+	err := g.within(ctx, wholeTime, func(ctx context.Context) bool {
+		keepers, whole, err := g.roster.Keepers(ctx)
+		if err != nil {
+			return false
+		}
+		whole = slices.DeleteFunc(whole, func(n string) bool { return n == name })
+		have, all = len(g.reached(ctx, whole)), len(keepers)
+		return have > all/2
+	})
 	if err != nil {
-		return err
-	}
-	whole = slices.DeleteFunc(whole, func(n string) bool { return n == name })
-	if have := len(g.reached(ctx, whole)); have <= len(keepers)/2 {
-		return fmt.Errorf("without node %s %d of the %d nodes of the log are there with all of it, which is no majority: start the others first", name, have, len(keepers))
+		return fmt.Errorf("without node %s %d of the %d nodes of the log are there with all of it, which is no majority: start the others first", name, have, all)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/api/operator/live"
 	"godwit.dev/godwit/internal/api/operator/messages"
 	"godwit.dev/godwit/internal/api/operator/monitors"
+	"godwit.dev/godwit/internal/api/operator/recent"
 	"godwit.dev/godwit/internal/api/operator/setup"
 	"godwit.dev/godwit/internal/api/operator/stream"
 	"godwit.dev/godwit/internal/clock"
@@ -57,19 +58,33 @@ type Parts struct {
 func API(p Parts) map[string]http.Handler {
 	looking := inspect.New(p.Engine.Queues, p.Engine.Backlogs)
 	now := live.New(live.Options{Census: looking.Census, Queues: p.Totals, Clock: clock.System})
-	p.Listen(now)
+	lately := recent.New()
+	p.Listen(listeners{now, lately})
 	all := catalog.New(catalog.Options{Engine: p.Engine, Totals: p.Totals, Live: now, Server: p.server(), Problems: p.problems, Alarms: p.alarming})
 	working := jobs.New(jobs.Options{Module: p.Jobs, Engine: p.Engine, Inspect: looking, Operator: p.Operator, Clock: p.Clock, NewID: uuid.NewString})
 	p.Jobs.Start(working)
 	return operator.Handlers(operator.Options{
 		Catalog:  all,
-		Messages: messages.New(messages.Options{Engine: p.Engine, Inspect: looking, Operator: p.Operator, Catalog: all, NewID: uuid.NewString}),
+		Messages: messages.New(messages.Options{Engine: p.Engine, Inspect: looking, Operator: p.Operator, Catalog: all, Recent: lately, NewID: uuid.NewString}),
 		Stream:   stream.New(stream.Options{Catalog: all, Draining: p.Engine.Draining, Clock: clock.System}),
 		Monitors: monitors.New(monitors.Options{Alarms: p.Alarms, Metrics: p.Metrics, Logs: p.Logs, Region: p.Config.Region, Account: p.Config.Account}),
 		Setup:    setup.New(setup.Options{Identities: p.Identities, Config: p.Config}),
 		Jobs:     working,
 		Backups:  p.Backups,
 	}, p.Gate.Admit)
+}
+
+// listeners are told of publishes and deliveries. It implements deliver.Events.
+type listeners struct {
+	*live.Live
+
+	lately *recent.Publishes
+}
+
+// Published tells both of them.
+func (l listeners) Published(p *shard.Published) {
+	l.Live.Published(p)
+	l.lately.Add(p)
 }
 
 // server tells of the server itself.

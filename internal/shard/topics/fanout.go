@@ -202,7 +202,7 @@ func (sh *Shard) stepFanout() (more bool, number uint64, encrypted *fanout) {
 	sh.endFanout(number, first != nil)
 	sh.Commit(false)
 	if p := sh.publishedEvent(f, known); p != nil && known {
-		p.Later = true
+		p.Later, p.What = true, nil
 		sh.Emit(&publishedEvent{sh.engine.options.Published, p})
 	}
 	return true, 0, nil

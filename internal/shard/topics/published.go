@@ -6,6 +6,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/topics/publication"
 	"godwit.dev/godwit/internal/topic"
 	"godwit.dev/godwit/internal/topic/filter"
 )
@@ -19,12 +20,17 @@ type Published struct {
 	Size  int // bytes of the body, or all bodies, and of the attributes
 	// Later says that the message itself was told of before: it went to more
 	// subscriptions than fit into one commit, and now all have been looked at.
-	Later       bool
+	Later bool
+	// Spreading says that not all subscriptions have been looked at: another event follows.
+	Spreading   bool
 	FilteredOut [filter.Verdicts]int // subscriptions that do not get it, by why
 	Delivered   int                  // to queues, at once
 	// Direct are those deliveries, if the topic logs successes.
 	Direct   []DirectDelivery
 	Feedback topic.Feedback // of queues
+	// What is what was published, as it is kept on disk: not to be kept or changed. Nil if
+	// Later, and of what is published to no topic.
+	What *publication.Record
 }
 
 // DirectDelivery is a delivery that was made in the publish's own commit.
@@ -51,8 +57,9 @@ func (sh *Shard) publishedEvent(f *fanout, done bool) *Published {
 	}
 	p := &Published{
 		Topic: f.Topic, ID: f.P.ID, At: clock.Time(f.Sent), Size: f.P.Size(),
-		Delivered: f.delivered, Direct: f.direct, Feedback: f.feedback,
+		Delivered: f.delivered, Direct: f.direct, Feedback: f.feedback, What: &f.Record,
 	}
+	p.Spreading = !done
 	if done {
 		p.FilteredOut = sh.Topics.FilteredOut(f.Topic, f.Message, f.reached)
 	}

@@ -130,6 +130,19 @@ func (e *Topics) HasTopic(t arn.ARN) (ok bool) {
 	return ok
 }
 
+// TopicCreated is when a topic was created. Errors: NotFound.
+func (e *Topics) TopicCreated(ctx context.Context, t arn.ARN) (at time.Time, err error) {
+	err = e.WithCatalog(ctx, t, func(sh *Shard) error {
+		found, ok := sh.Topics.Topic(t)
+		if !ok {
+			return topic.ErrNoTopic
+		}
+		at = found.Created
+		return nil
+	})
+	return at, err
+}
+
 // TopicAttributes are all attributes of a topic. Errors: NotFound.
 func (e *Topics) TopicAttributes(ctx context.Context, t arn.ARN) (attributes map[string]string, err error) {
 	err = e.WithCatalog(ctx, t, func(sh *Shard) error {

@@ -8,12 +8,14 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/api/operator/catalog"
+	"godwit.dev/godwit/internal/api/operator/recent"
 	"godwit.dev/godwit/internal/api/operator/rest"
 	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/clock"
@@ -30,6 +32,7 @@ type Options struct {
 	Inspect  *inspect.Inspector
 	Operator *deliver.Operator
 	Catalog  *catalog.Catalog
+	Recent   *recent.Publishes
 	NewID    func() string
 }
 
@@ -197,22 +200,21 @@ func masked(body []byte) []byte {
 
 // has reports whether a message has a text, which is in lower case.
 func has(m *inspect.Message, search []byte) bool {
-	if bytes.Contains(bytes.ToLower(masked(m.Body)), search) {
-		return true
-	}
-	for i := range m.Attributes {
-		if strings.Contains(strings.ToLower(m.Attributes[i].Name), string(search)) || bytes.Contains(bytes.ToLower(m.Attributes[i].Value), search) {
-			return true
-		}
-	}
-	return false
+	return bytes.Contains(bytes.ToLower(masked(m.Body)), search) || hasAttribute(m.Attributes, search)
+}
+
+// hasAttribute reports whether an attribute has a text, which is in lower case.
+func hasAttribute(all []message.Attribute, search []byte) bool {
+	return slices.ContainsFunc(all, func(a message.Attribute) bool {
+		return strings.Contains(strings.ToLower(a.Name), string(search)) || bytes.Contains(bytes.ToLower(a.Value), search)
+	})
 }
 
 func shown(m *inspect.Message, origin uint64, fifo bool, most int) Message {
 	out := Message{
 		Position: Position(m.Place), MessageID: m.ID.String(), SentAt: clock.Time(m.Sent), State: string(m.State),
 		Receives: m.Receives, Group: rest.Optional(m.Group), Deduplication: rest.Optional(m.Dedup), Sender: m.Sender, Trace: rest.Optional(m.Trace),
-		SizeBytes: m.Size(), Encrypted: m.Encrypted, Unsigned: m.Unsigned != nil, Attributes: []Attribute{}, DeadLetter: deathOf(m),
+		SizeBytes: m.Size(), Encrypted: m.Encrypted, Unsigned: m.Unsigned != nil, Attributes: shownAttributes(m.Attributes), DeadLetter: deathOf(m),
 	}
 	if m.Available != 0 {
 		out.AvailableAt = moment(m.Available)
@@ -226,22 +228,32 @@ func shown(m *inspect.Message, origin uint64, fifo bool, most int) Message {
 	if m.Refused != nil {
 		out.Refused = rest.Optional(refusal.Text(m.Refused))
 	}
-	body := masked(m.Body)
-	if len(body) > most {
-		out.BodyTruncated = true
-		whole := utf8.Valid(body)
-		for body = body[:most]; len(body) > 0 && len(body) > most-utf8.UTFMax && whole && !utf8.Valid(body); {
+	out.Body, out.BodyEncoding, out.BodyTruncated = shownBody(m.Body, most)
+	return out
+}
+
+// shownBody is a body as it is shown: without tokens, and no more of it than that.
+func shownBody(whole []byte, most int) (as, encoding string, truncated bool) {
+	body := masked(whole)
+	if truncated = len(body) > most; truncated {
+		valid := utf8.Valid(body)
+		for body = body[:most]; len(body) > 0 && len(body) > most-utf8.UTFMax && valid && !utf8.Valid(body); {
 			body = body[:len(body)-1] // not within a character
 		}
 	}
-	out.Body, out.BodyEncoding = encoded(body)
-	for i := range m.Attributes {
-		a := &m.Attributes[i]
+	as, encoding = encoded(body)
+	return as, encoding, truncated
+}
+
+func shownAttributes(all []message.Attribute) []Attribute {
+	out := make([]Attribute, len(all))
+	for i := range all {
+		a := &all[i]
 		one := Attribute{Name: a.Name, Type: a.Type}
 		if one.Value, one.Encoding = encoded(a.Value); a.Binary() {
 			one.Value, one.Encoding = base64.StdEncoding.EncodeToString(a.Value), "base64"
 		}
-		out.Attributes = append(out.Attributes, one)
+		out[i] = one
 	}
 	return out
 }

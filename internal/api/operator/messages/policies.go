@@ -135,7 +135,11 @@ type TestFilter struct {
 	FilterPolicy string       `json:"filterPolicy" required:"true" max:"32768"`
 	Scope        string       `json:"scope" enum:"MessageAttributes,MessageBody" default:"MessageAttributes"`
 	Messages     []FilterCase `json:"messages" max:"100"`
+	Topic        string       `json:"topic" max:"2048" doc:"ARN of a topic: what was published to it of late is looked at, too, which takes godwit:PeekMessages on it."`
 }
+
+// About implements rest.About.
+func (t *TestFilter) About() string { return t.Topic }
 
 // FilterCase is a message that a filter policy is tested on.
 type FilterCase struct {
@@ -156,12 +160,23 @@ type FilterTest struct {
 	Valid   bool    `json:"valid"`
 	Error   *string `json:"error" doc:"What SNS says about a policy that is not valid."`
 	Results []bool  `json:"results" doc:"Whether it lets each message through, in their order."`
-	Matched int     `json:"matched"`
+	Matched int     `json:"matched" doc:"How many of them."`
+	// Publishes are those of the topic.
+	Publishes []FilterPublish `json:"publishes" doc:"What was published to the topic of late, the latest first; empty without a topic."`
+}
+
+// FilterPublish is what a filter policy does with a message that was published.
+type FilterPublish struct {
+	MessageID   string    `json:"messageId"`
+	PublishedAt time.Time `json:"publishedAt"`
+	Matched     bool      `json:"matched"`
+	Reason      *string   `json:"reason" doc:"Why not, as the metrics of NumberOfNotificationsFilteredOut say it: MessageAttributes, NoMessageAttributes, InvalidAttributes, MessageBody or InvalidMessageBody."`
+	Refused     *string   `json:"refused" doc:"Why it is not decrypted, and so nobody can say."`
 }
 
 // TestFilter tells which messages a filter policy lets through.
-func (m *Messages) TestFilter(_ context.Context, _ *rest.Call, in *TestFilter) (*FilterTest, error) {
-	out := &FilterTest{Results: []bool{}}
+func (m *Messages) TestFilter(ctx context.Context, c *rest.Call, in *TestFilter) (*FilterTest, error) {
+	out := &FilterTest{Results: []bool{}, Publishes: []FilterPublish{}}
 	scope, err := filter.ParseScope(in.Scope)
 	if err != nil {
 		return nil, err
@@ -182,5 +197,35 @@ func (m *Messages) TestFilter(_ context.Context, _ *rest.Call, in *TestFilter) (
 			out.Matched++
 		}
 	}
-	return out, nil
+	if in.Topic == "" {
+		return out, nil
+	}
+	if c.May != nil { // what matches tells what a message says
+		if err := c.May(ctx, rest.Peeking, in.Topic); err != nil {
+			return nil, err
+		}
+	}
+	return out, m.testPublishes(ctx, c, in.Topic, policy, out)
+}
+
+// testPublishes tells which messages that were published to a topic of late a filter policy
+// lets through.
+func (m *Messages) testPublishes(ctx context.Context, c *rest.Call, topic string, policy *filter.Policy, out *FilterTest) error {
+	of, err := catalog.ParseTopic(topic)
+	if err != nil {
+		return err
+	}
+	all, err := m.published(ctx, c, of)
+	for i := range all {
+		o := &all[i]
+		one := FilterPublish{MessageID: o.ID.String(), PublishedAt: o.At.UTC(), Refused: rest.Optional(o.refused)}
+		if o.refused == "" {
+			v := policy.Match(o.Record.Message())
+			if one.Matched = v == filter.Match; !one.Matched {
+				one.Reason = rest.Optional(v.String())
+			}
+		}
+		out.Publishes = append(out.Publishes, one)
+	}
+	return err
 }

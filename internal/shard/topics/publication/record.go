@@ -11,8 +11,11 @@ import (
 )
 
 // Encode writes it as a message's record behind what that has no place for.
-func (r *Record) Encode() []byte {
-	buf := mutation.AppendText(nil, r.Cursor)
+func (r *Record) Encode() []byte { return r.AppendTo(nil) }
+
+// AppendTo appends what Encode writes.
+func (r *Record) AppendTo(buf []byte) []byte {
+	buf = mutation.AppendText(buf, r.Cursor)
 	buf = binary.AppendUvarint(buf, r.Incarnation)
 	buf = binary.AppendUvarint(buf, uint64(len(r.P.Bodies)))
 	for _, protocol := range slices.Sorted(maps.Keys(r.P.Bodies)) {

@@ -1,0 +1,180 @@
+// Package recent keeps what was published to topics of late, for people to look at. It is
+// in memory, bounded, and begins anew with the process. What is kept under a key stays
+// encrypted until somebody looks who may decrypt it.
+package recent
+
+import (
+	"bytes"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/topics"
+	"godwit.dev/godwit/internal/shard/topics/publication"
+	"godwit.dev/godwit/internal/topic/filter"
+)
+
+// Bounds of what is kept.
+const (
+	// PerTopic is how many publishes of a topic are kept.
+	PerTopic = 100
+	// maxTopics is of how many topics, those that were published to last.
+	maxTopics = 10_000
+	// maxTopicBytes bounds what is kept of one topic, and maxBytes all of it.
+	maxTopicBytes = 1 << 20
+	maxBytes      = 32 << 20
+	// keptBuffer is the largest buffer that another publish may take over.
+	keptBuffer = 8 << 10
+)
+
+// Publishes are those of late, by topic. It is safe for concurrent use.
+type Publishes struct {
+	mu    sync.Mutex // a leaf
+	of    *simplelru.LRU[arn.ARN, *ring]
+	bytes int // of all buffers
+}
+
+// ring are the publishes of a topic, the oldest first.
+type ring struct {
+	all   []*kept
+	bytes int // of their buffers
+}
+
+// kept is one publish.
+type kept struct {
+	id                     message.ID
+	at                     time.Time
+	size, delivered, unfit int
+	spreading              bool // it goes to more subscriptions than were looked at
+	record                 []byte
+}
+
+// New makes a Publishes of nothing.
+func New() *Publishes {
+	p := &Publishes{}
+	of, err := simplelru.NewLRU(maxTopics, func(_ arn.ARN, r *ring) { p.bytes -= r.bytes })
+	if err != nil {
+		panic(err) // it has a size
+	}
+	p.of = of
+	return p
+}
+
+func unfit(by *[filter.Verdicts]int) (n int) {
+	for _, of := range by {
+		n += of
+	}
+	return n
+}
+
+// Add keeps a publish, or completes what is known of one.
+func (p *Publishes) Add(e *topics.Published) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e.Later {
+		p.complete(e)
+		return
+	}
+	if e.What == nil {
+		return // it went to no topic
+	}
+	r, ok := p.of.Get(e.Topic)
+	if !ok {
+		r = &ring{}
+		p.of.Add(e.Topic.Own(), r)
+	}
+	var k *kept
+	if len(r.all) < PerTopic {
+		k = &kept{}
+	} else {
+		k = p.drop(r)
+		if cap(k.record) > keptBuffer {
+			k.record = nil
+		}
+	}
+	*k = kept{
+		id: e.ID, at: e.At, size: e.Size, delivered: e.Delivered, unfit: unfit(&e.FilteredOut), spreading: e.Spreading,
+		record: e.What.AppendTo(k.record[:0]),
+	}
+	r.all = append(r.all, k)
+	r.bytes += cap(k.record)
+	p.bytes += cap(k.record)
+	for r.bytes > maxTopicBytes && len(r.all) > 1 {
+		p.drop(r)
+	}
+	for p.bytes > maxBytes && p.of.Len() > 1 {
+		p.of.RemoveOldest()
+	}
+}
+
+// drop takes the oldest publish of a topic away.
+func (p *Publishes) drop(r *ring) *kept {
+	k := r.all[0]
+	copy(r.all, r.all[1:]) // a short list, whose place is used again
+	r.all[len(r.all)-1] = nil
+	r.all = r.all[:len(r.all)-1]
+	r.bytes -= cap(k.record)
+	p.bytes -= cap(k.record)
+	return k
+}
+
+// complete notes that all subscriptions have been looked at for a publish.
+func (p *Publishes) complete(e *topics.Published) {
+	r, ok := p.of.Peek(e.Topic)
+	if !ok {
+		return
+	}
+	for _, k := range r.all {
+		if k.id == e.ID {
+			k.spreading, k.unfit = false, unfit(&e.FilteredOut)
+			return
+		}
+	}
+}
+
+// Publish is one that was kept.
+type Publish struct {
+	ID          message.ID
+	At          time.Time
+	Size        int // as SNS bills it
+	Delivered   int // to queues, at once
+	FilteredOut int // subscriptions that did not get it
+	Spreading   bool
+	Record      publication.Record // its own; encrypted until it is opened
+}
+
+// Of are the publishes of a topic since a moment, the latest first.
+func (p *Publishes) Of(topic arn.ARN, since time.Time) []Publish {
+	copies := p.copies(topic, since)
+	out := make([]Publish, 0, len(copies))
+	for i := range copies {
+		k := &copies[len(copies)-1-i]
+		record, err := publication.Decode(k.record)
+		if err != nil {
+			continue // it was encoded here
+		}
+		out = append(out, Publish{ID: k.id, At: k.at, Size: k.size, Delivered: k.delivered, FilteredOut: k.unfit, Spreading: k.spreading, Record: record})
+	}
+	return out
+}
+
+// copies are copies, since buffers are used again.
+func (p *Publishes) copies(topic arn.ARN, since time.Time) (all []kept) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r, ok := p.of.Peek(topic)
+	if !ok {
+		return nil
+	}
+	for _, k := range r.all {
+		if !k.at.Before(since) {
+			c := *k
+			c.record = bytes.Clone(k.record)
+			all = append(all, c)
+		}
+	}
+	return all
+}

@@ -130,7 +130,7 @@ func TestMatrix(t *testing.T) {
 	for path, item := range document(w).Paths {
 		short := strings.TrimPrefix(path, prefix)
 		for method, op := range item {
-			if short == "events" {
+			if short == "events" || short == "tail" {
 				continue // which does not end
 			}
 			method = strings.ToUpper(method)

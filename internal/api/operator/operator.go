@@ -70,6 +70,8 @@ func Operations(o Options) []rest.Operation {
 	}
 	events := one("events", "WatchEvents", "What changes, as server-sent events, each with all of what it is about.")
 	events.Stream = true
+	tail := peek("tail", "Tail", "What is published to a topic, or logged in a log group, from now on, as server-sent events.")
+	tail.Stream = true
 	plan := change("policy-plan", "PlanPolicy", "What a delivery policy does: each retry, and the total. It changes nothing.")
 	test := change("filter-test", "TestFilter", "Which messages a filter policy lets through: those that are given, and those that were published to a topic of late. It changes nothing.")
 	previewed := change("jobs/preview", "PreviewJob", "What a job would be about, a part at a time. It changes nothing, and takes the right to see messages, as it tells how many have a text.")
@@ -116,6 +118,7 @@ func Operations(o Options) []rest.Operation {
 		rest.Define(plan, m.Plan),
 		rest.Define(test, m.TestFilter),
 		rest.Define(events, o.Stream.Events),
+		rest.Define(tail, o.Stream.Tail),
 		rest.Define(get("topology", "GetTopology", "How topics, queues, functions and endpoints hang together."), c.GetTopology),
 		rest.Define(get("alarms", "ListAlarms", "Alarms, with their states."), watched.ListAlarms),
 		rest.Define(one("alarm", "GetAlarm", "All of one alarm, with what became of it."), watched.GetAlarm),

@@ -63,14 +63,14 @@ func API(p Parts) map[string]http.Handler {
 	all := catalog.New(catalog.Options{Engine: p.Engine, Totals: p.Totals, Live: now, Server: p.server(), Problems: p.problems, Alarms: p.alarming})
 	working := jobs.New(jobs.Options{Module: p.Jobs, Engine: p.Engine, Inspect: looking, Operator: p.Operator, Clock: p.Clock, NewID: uuid.NewString})
 	p.Jobs.Start(working)
+	looked := messages.New(messages.Options{Engine: p.Engine, Inspect: looking, Operator: p.Operator, Catalog: all, Recent: lately, NewID: uuid.NewString})
+	watched := monitors.New(monitors.Options{Alarms: p.Alarms, Metrics: p.Metrics, Logs: p.Logs, Region: p.Config.Region, Account: p.Config.Account})
 	return operator.Handlers(operator.Options{
-		Catalog:  all,
-		Messages: messages.New(messages.Options{Engine: p.Engine, Inspect: looking, Operator: p.Operator, Catalog: all, Recent: lately, NewID: uuid.NewString}),
-		Stream:   stream.New(stream.Options{Catalog: all, Draining: p.Engine.Draining, Clock: clock.System}),
-		Monitors: monitors.New(monitors.Options{Alarms: p.Alarms, Metrics: p.Metrics, Logs: p.Logs, Region: p.Config.Region, Account: p.Config.Account}),
-		Setup:    setup.New(setup.Options{Identities: p.Identities, Config: p.Config}),
-		Jobs:     working,
-		Backups:  p.Backups,
+		Catalog: all, Messages: looked, Monitors: watched,
+		Stream:  stream.New(stream.Options{Catalog: all, Jobs: working, Messages: looked, Monitors: watched, Draining: p.Engine.Draining, Clock: clock.System, Now: p.Clock.Now}),
+		Setup:   setup.New(setup.Options{Identities: p.Identities, Config: p.Config}),
+		Jobs:    working,
+		Backups: p.Backups,
 	}, p.Gate.Admit)
 }
 

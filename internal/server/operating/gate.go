@@ -182,7 +182,7 @@ func (g *Gate) Admit(r *http.Request, op *rest.Operation, resource string) (call
 	call.May = func(_ context.Context, action, resource string) error {
 		broad := ""
 		switch {
-		case strings.HasPrefix(action, "godwit:Get"):
+		case strings.HasPrefix(action, "godwit:Get"), strings.HasPrefix(action, "godwit:List"):
 			broad = read
 		case strings.HasPrefix(action, "godwit:") && action != rest.Peeking:
 			broad = operate

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/api/operator/catalog"
+	"godwit.dev/godwit/internal/api/operator/jobs"
+	"godwit.dev/godwit/internal/api/operator/messages"
+	"godwit.dev/godwit/internal/api/operator/monitors"
 	"godwit.dev/godwit/internal/api/operator/rest"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
@@ -26,9 +29,17 @@ const maxQuiet = 10
 // themselves, and who has signed out is refused then.
 const maxLooks = 150
 
+// watchedJobs is how many jobs, the latest, are told of.
+const watchedJobs = 100
+
 // Options are what a Stream looks at.
 type Options struct {
-	Catalog *catalog.Catalog
+	Catalog  *catalog.Catalog
+	Jobs     *jobs.Jobs
+	Messages *messages.Messages
+	Monitors *monitors.Monitors
+	// Now is the server's time, which may be virtual.
+	Now func() time.Time
 	// Draining is closed when the server begins to stop.
 	Draining <-chan struct{}
 	// Clock is the machine's.
@@ -43,18 +54,22 @@ func New(o Options) *Stream { return &Stream{o} }
 
 // Watch asks for events.
 type Watch struct {
-	ARN string `query:"arn" max:"2048" doc:"A queue or a subscription, whose details are told, too, to who may see it."`
+	ARN  string `query:"arn" max:"2048" doc:"A queue or a subscription, whose details are told, too, to who may see it."`
+	Jobs bool   `query:"jobs" doc:"Jobs with their progress are told, too, to who may list them."`
 }
 
 // About implements rest.About.
 func (w *Watch) About() string { return w.ARN }
 
-// Event is the data of an event, by whose name one member is set: overview, queue or
-// subscription.
+// Event is the data of an event, by whose name one member is set: overview, queue,
+// subscription or jobs; of a tail publishes or lines.
 type Event struct {
 	Overview     *catalog.Overview           `json:"overview,omitempty"`
 	Queue        *catalog.QueueDetail        `json:"queue,omitempty"`
 	Subscription *catalog.SubscriptionDetail `json:"subscription,omitempty"`
+	Jobs         *jobs.JobList               `json:"jobs,omitempty"`
+	Publishes    []messages.Publish          `json:"publishes,omitempty" doc:"What is new, the earliest first."`
+	Lines        []monitors.LogEvent         `json:"lines,omitempty" doc:"What is new, the earliest first."`
 }
 
 // look is something that is told of when it changes.
@@ -85,7 +100,16 @@ func (s *Stream) Events(ctx context.Context, call *rest.Call, in *Watch) (*Event
 	}
 	looks := []*look{overview}
 	if in.ARN != "" {
-		if looks = append(looks, detail); call.May != nil && call.May(ctx, "godwit:GetOverview", "") != nil {
+		looks = append(looks, detail)
+	}
+	if in.Jobs {
+		looks = append(looks, &look{name: "jobs", action: "godwit:ListJobs", ask: func(ctx context.Context) (*Event, error) {
+			all, err := s.Jobs.List(ctx, call, &jobs.ListJobs{Limit: watchedJobs})
+			return &Event{Jobs: all}, err
+		}})
+	}
+	if len(looks) > 1 {
+		if call.May != nil && call.May(ctx, "godwit:GetOverview", "") != nil {
 			looks = looks[1:]
 		}
 	}
@@ -105,6 +129,9 @@ func (s *Stream) follow(ctx context.Context, call *rest.Call, resource string, l
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Accel-Buffering", "no")
 	quiet := 0
+	if first.Len() == 0 {
+		first.WriteString(": it begins\n\n") // with which the headers go
+	}
 	out := first.Bytes()
 	for range maxLooks {
 		if len(out) > 0 {
@@ -169,7 +196,7 @@ func (l *look) tell(ctx context.Context, call *rest.Call, resource string, b *by
 		}
 	}
 	value, err := l.ask(ctx)
-	if err != nil {
+	if err != nil || value == nil {
 		return err
 	}
 	text, err := json.Marshal(value)
@@ -184,7 +211,7 @@ func (l *look) tell(ctx context.Context, call *rest.Call, resource string, b *by
 			return err
 		}
 	}
-	if bytes.Equal(known, l.last) {
+	if news := len(value.Publishes)+len(value.Lines) > 0; !news && bytes.Equal(known, l.last) {
 		return nil
 	}
 	l.last = known

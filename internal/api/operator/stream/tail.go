@@ -1,0 +1,115 @@
+package stream
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/api/operator/messages"
+	"godwit.dev/godwit/internal/api/operator/monitors"
+	"godwit.dev/godwit/internal/api/operator/rest"
+	"godwit.dev/godwit/internal/arn"
+)
+
+// Tail asks for what comes to a topic or a log group.
+type Tail struct {
+	ARN     string `query:"arn" required:"true" max:"2048" doc:"A topic's, or a log group's."`
+	Search  string `query:"search" max:"1024" doc:"Of a topic: text in the subject, the body, or an attribute's name or value, whatever its case."`
+	Pattern string `query:"pattern" max:"1024" doc:"Of a log group: a filter pattern of CloudWatch Logs."`
+}
+
+// About implements rest.About.
+func (t *Tail) About() string { return t.ARN }
+
+// Bounds of what one look tells.
+const (
+	mostPublishes = 100
+	mostLines     = 1000
+)
+
+// Tail tells of what is published to a topic, or logged in a group, from now on.
+func (s *Stream) Tail(ctx context.Context, call *rest.Call, in *Tail) (*Event, error) {
+	a, err := arn.Parse(in.ARN)
+	_, group := a.LogGroupName()
+	switch {
+	case err == nil && group && in.Search == "":
+		from := &lines{s: s, call: call, ask: monitors.ListLogEvents{ARN: in.ARN, Pattern: in.Pattern, Limit: mostLines, From: written(s.Now())}}
+		return s.follow(ctx, call, in.ARN, []*look{{name: "lines", ask: from.news}})
+	case err == nil && a.Service == "sns" && in.Pattern == "":
+		from := &published{s: s, call: call, ask: messages.ListPublishes{ARN: in.ARN, Search: in.Search, Limit: mostPublishes, BodyBytes: 4096}}
+		if _, err := from.news(ctx); err != nil { // what there is already is not told
+			return nil, err
+		}
+		return s.follow(ctx, call, in.ARN, []*look{{name: "publishes", ask: from.news}})
+	}
+	return nil, rest.BadRequest("arn: want that of a topic, which goes with search, or of a log group, which goes with pattern")
+}
+
+// published finds what is new of a topic.
+type published struct {
+	s     *Stream
+	call  *rest.Call
+	ask   messages.ListPublishes
+	known map[string]bool // the ids of the look before
+}
+
+func (p *published) news(ctx context.Context) (*Event, error) {
+	found, err := p.s.Messages.ListPublishes(ctx, p.call, &p.ask)
+	if err != nil {
+		return nil, err
+	}
+	known, out := map[string]bool{}, &Event{}
+	for i := range found.Publishes {
+		one := &found.Publishes[i]
+		if known[one.MessageID] = true; !p.known[one.MessageID] {
+			out.Publishes = append(out.Publishes, *one)
+		}
+	}
+	if p.known = known; len(out.Publishes) == 0 {
+		return nil, nil //nolint:nilnil // nothing is new
+	}
+	slices.Reverse(out.Publishes) // as they came
+	return out, nil
+}
+
+// lines finds what is new in a log group.
+type lines struct {
+	s     *Stream
+	call  *rest.Call
+	ask   monitors.ListLogEvents
+	at    time.Time       // of the latest that was told
+	known map[string]bool // those of that time, by their ids
+}
+
+func (l *lines) news(ctx context.Context) (*Event, error) {
+	found, err := l.s.Monitors.ListLogEvents(ctx, l.call, &l.ask)
+	if err != nil {
+		return nil, err
+	}
+	out := &Event{}
+	for i := range found.Events {
+		e := &found.Events[i]
+		if e.At.Equal(l.at) && l.known[e.ID] {
+			continue
+		}
+		if !e.At.Equal(l.at) {
+			l.at, l.known = e.At, map[string]bool{}
+		}
+		l.known[e.ID] = true
+		out.Lines = append(out.Lines, *e)
+	}
+	l.ask.Cursor = ""
+	switch {
+	case found.Next != nil: // it goes on there with the next look
+		l.ask.Cursor = *found.Next
+	case !l.at.IsZero():
+		l.ask.From = written(l.at)
+	}
+	if len(out.Lines) == 0 {
+		return nil, nil //nolint:nilnil // nothing is new
+	}
+	return out, nil
+}
+
+// written is a time as parameters have it.
+func written(t time.Time) string { return t.UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano) }

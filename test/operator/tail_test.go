@@ -1,0 +1,125 @@
+package operator_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
+)
+
+// follow reads a stream of events, each of which is held against the document. A comment is
+// an event without a name.
+func (w *world) follow(path string, parameters ...string) (next func() (name, data string)) {
+	w.t.Helper()
+	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.endpoint+prefix+path+"?"+query(parameters), http.NoBody)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	resp := must(http.DefaultClient.Do(req))(w.t)
+	w.t.Cleanup(func() { resp.Body.Close() })
+	equal(w.t, path, "text/event-stream", resp.Header.Get("Content-Type"))
+	lines := bufio.NewReader(resp.Body)
+	doc := document(w)
+	schema := doc.operation(w.t, http.MethodGet, prefix+path).Responses["200"].Content["text/event-stream"].Schema
+	return func() (name, data string) {
+		w.t.Helper()
+		for {
+			line := must(lines.ReadString('\n'))(w.t)
+			if strings.HasPrefix(line, ":") {
+				return "", ""
+			}
+			if named, ok := strings.CutPrefix(line, "event: "); ok {
+				name = strings.TrimSpace(named)
+			}
+			if text, ok := strings.CutPrefix(line, "data: "); ok {
+				var value any
+				if err := json.Unmarshal([]byte(text), &value); err != nil {
+					w.t.Fatal(err)
+				}
+				for _, wrong := range doc.check(schema, value, name) {
+					w.t.Error(wrong)
+				}
+				return name, text
+			}
+		}
+	}
+}
+
+// A tail tells of what comes, once, and of nothing that was there before.
+func TestTail(t *testing.T) {
+	w := start(t)
+	topic := w.topic("orders")
+	w.publish(topic, "before")
+	next := w.follow("tail", "arn", topic, "search", "order")
+	name, _ := next()
+	equal(t, "at first", "", name)
+	w.publish(topic, "something else")
+	for _, text := range []string{"order 1", "order 2"} {
+		id := w.publishAs(topic, text, "good")
+		name, data := next()
+		got := decode[publishPage](w, data).Publishes
+		equal(t, "event", "publishes", name)
+		if len(got) != 1 || got[0].MessageID != id || got[0].Body != text {
+			t.Errorf("told of %s; want %s", data, text)
+		}
+	}
+
+	group := "/orders"
+	stream := "one"
+	client := cloudwatchlogs.NewFromConfig(w.config)
+	must(client.CreateLogGroup(t.Context(), &cloudwatchlogs.CreateLogGroupInput{LogGroupName: &group}))(t)
+	must(client.CreateLogStream(t.Context(), &cloudwatchlogs.CreateLogStreamInput{LogGroupName: &group, LogStreamName: &stream}))(t)
+	now := get[struct{ Server struct{ Now time.Time } }](w, "overview").Server.Now.UnixMilli()
+	put := func(at int64, text string) {
+		t.Helper()
+		must(client.PutLogEvents(t.Context(), &cloudwatchlogs.PutLogEventsInput{LogGroupName: &group, LogStreamName: &stream, LogEvents: []types.InputLogEvent{{Timestamp: &at, Message: &text}}}))(t)
+	}
+	put(now-1000, "before")
+	arn := "arn:aws:logs:" + region + ":" + account + ":log-group:" + group
+	next = w.follow("tail", "arn", arn)
+	name, _ = next()
+	equal(t, "of logs at first", "", name)
+	for _, text := range []string{"line 1", "line 2"} { // of the same time
+		put(now, text)
+		name, data := next()
+		got := decode[struct{ Lines []struct{ Message string } }](w, data).Lines
+		equal(t, "event", "lines", name)
+		if len(got) != 1 || got[0].Message != text {
+			t.Errorf("told of %s; want %s", data, text)
+		}
+	}
+
+	w.refused(http.StatusNotFound, http.MethodGet, "tail", "arn="+topic+"x")
+	w.refused(http.StatusNotFound, http.MethodGet, "tail", "arn="+arn+"x")
+	w.refused(http.StatusBadRequest, http.MethodGet, "tail", "arn="+queueARN("orders"))
+	w.refused(http.StatusBadRequest, http.MethodGet, "tail", "pattern=x&arn="+topic)
+}
+
+// Jobs are told with their progress to who asks for them.
+func TestJobEvents(t *testing.T) {
+	w := start(t)
+	url := w.queue("orders", nil)
+	w.send(url, "x")
+	next := w.follow("events", "jobs", "true")
+	name, _ := next()
+	equal(t, "the first", "overview", name)
+	name, data := next()
+	equal(t, "jobs", "jobs", name)
+	equal(t, "none", `{"jobs":{"jobs":[]}}`, strings.TrimSpace(data))
+	post[struct{ ID string }](w, "jobs", `{"kind":"delete","arn":"`+queueARN("orders")+`"}`)
+	for done := 0; done != 1; {
+		if name, data = next(); name != "jobs" {
+			continue
+		}
+		all := decode[struct {
+			Jobs struct{ Jobs []struct{ Done int } }
+		}](w, data).Jobs.Jobs
+		equal(t, "jobs", 1, len(all))
+		done = all[0].Done
+	}
+}

@@ -97,6 +97,9 @@ func TestNodesChange(t *testing.T) {
 	other := stays[1]
 	m.refused("no majority", "remove", other)
 	m.letIn("e")
+	m.brokenOff("The nodes let e in", "replace", "d", m.address("e")) // e does not run yet
+	m.refused("node e is being added", "remove", other)
+	m.refused("was removed before", "remove", "d")
 	m.start("e")
 	t.Log(m.change("replace", "d", m.address("e")))
 	m.nodesAre(append(slices.Clone(stays), "e")...)
@@ -153,6 +156,24 @@ func (m *machines) change(args ...string) string {
 		m.t.Fatalf("%v\n%s\n%s", err, out, m.out.String())
 	}
 	return out
+}
+
+// brokenOff ends a command once it tells of a step, and waits until nobody changes the nodes.
+func (m *machines) brokenOff(at string, args ...string) {
+	m.t.Helper()
+	cmd := exec.Command(binary, m.asks(args)...)
+	var told output
+	cmd.Stdout, cmd.Stderr = &told, &told
+	if err := cmd.Start(); err != nil {
+		m.t.Fatal(err)
+	}
+	m.eventually(at, func(status) bool { return strings.Contains(told.String(), at) })
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	m.eventually("it is broken off", func(status) bool {
+		_, err := m.godwit(m.asks([]string{"remove", "x"})...)
+		return err != nil && strings.Contains(err.Error(), "there is no node x")
+	})
 }
 
 // refused asks for what is not done, and says why.

@@ -75,9 +75,12 @@ func (d *apiDocument) sample(s *schema, name string) any {
 	}
 }
 
+// runner is a command.
+type runner interface{ Run(s Streams) error }
+
 // commands are those that can be run, below a command, by their names.
 func commands(v reflect.Value, name string, found map[string]reflect.Value) {
-	if _, ok := v.Addr().Interface().(interface{ Run(s Streams) error }); ok {
+	if _, ok := reflect.TypeAssert[runner](v.Addr()); ok {
 		found[name] = v
 		return
 	}
@@ -155,7 +158,7 @@ func TestHostile(t *testing.T) {
 				fresh.Elem().FieldByName("Connection").Set(reflect.ValueOf(Connection{Endpoint: s.URL, Output: strings.Replace(output, "refused", "table", 1)}))
 				refuses = output == "refused"
 				var out, said bytes.Buffer
-				err := fresh.Interface().(interface{ Run(s Streams) error }).Run(Streams{Out: &out, Err: &said})
+				err := fresh.Interface().(runner).Run(Streams{Out: &out, Err: &said})
 				switch {
 				case refuses && (err == nil || strings.ContainsFunc(err.Error(), unsafe)):
 					t.Errorf("%s, refused: %q", name, err)

@@ -71,6 +71,7 @@ type member struct {
 	ClusterPeers    []string `placeholder:"[NAME=]HOST:PORT" help:"Run as a node of a cluster, of which these are all the nodes, in an order that is the same everywhere. Their logs speak to each other at PORT, and they at the next one. Without NAME a node is called as its host is."`
 	Node            string   `placeholder:"NAME" help:"Which of --cluster-peers this is."`
 	ClusterDir      string   `placeholder:"DIR" help:"Where the node's certificate is: godwit cluster init or join makes it. Without it nodes speak on loopback only, and know each other by GODWIT_CLUSTER_SECRET."`
+	ClusterJoin     bool     `help:"This node, one of --cluster-peers, is none of the cluster's yet: it waits for godwit cluster add. Of no effect from then on."`
 	ClusterSecret   string   `hidden:""`
 	ClusterLogLimit int64    `default:"1GiB" type:"bytes" placeholder:"BYTES" help:"How large the log may become for nodes that do not answer; at twice that it is kept for a majority only (${default})."`
 }
@@ -83,14 +84,15 @@ func (m *member) problems(cfg *config.Config) (all []string) {
 		}
 	}
 	if len(m.ClusterPeers) == 0 {
-		check(m.Node == "" && m.ClusterDir == "", "--node, --cluster-dir: want --cluster-peers, too")
+		check(m.Node == "" && m.ClusterDir == "" && !m.ClusterJoin, "--node, --cluster-dir, --cluster-join: want --cluster-peers, too")
 		return all
 	}
 	_, err := clustered.ParsePeers(m.ClusterPeers)
 	check(err == nil, fmt.Sprintf("--cluster-peers: %v", err))
-	check(len(m.ClusterPeers)%2 == 1, "--cluster-peers: want an odd number of nodes: of four no more may be missing than of three")
+	check(len(m.ClusterPeers)%2 == 1 || m.ClusterJoin, "--cluster-peers: want an odd number of nodes: of four no more may be missing than of three")
 	check(m.Node != "", "--node: want which of --cluster-peers this is")
 	check(m.ClusterDir != "" || m.ClusterSecret != "", "--cluster-dir: want the directory of the node's certificate")
+	check(!m.ClusterJoin || m.ClusterDir != "", "--cluster-join: nodes that come later have certificates: want --cluster-dir")
 	check(cfg.AdminListen == "" && cfg.Pprof == "" && len(cfg.ACMEDomains) == 0,
 		"--cluster-peers: a node has one listener for clients, with --tls-cert: leave out --admin-listen, --pprof and --acme-domains")
 	return all
@@ -103,7 +105,7 @@ func (p *process) serveMember(cfg config.Config, m *member) error {
 	if err != nil {
 		return err
 	}
-	n := clustered.Node{Name: m.Node, Peers: peers, Secret: m.ClusterSecret, Identity: m.ClusterDir, RootKey: cfg.RootKey, LogLimit: uint64(m.ClusterLogLimit)}
+	n := clustered.Node{Name: m.Node, Peers: peers, Secret: m.ClusterSecret, Identity: m.ClusterDir, RootKey: cfg.RootKey, LogLimit: uint64(m.ClusterLogLimit), Joins: m.ClusterJoin}
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer restore()
 	context.AfterFunc(ctx, restore) // a second signal ends the process at once
@@ -116,6 +118,9 @@ type clusters struct {
 	Init     clusterInit     `cmd:"" help:"Make a cluster's own certificate authority, and its first node's certificate."`
 	Token    clusterToken    `cmd:"" help:"Make a token that lets a node in once, where the authority is."`
 	Join     clusterJoin     `cmd:"" help:"Have a node let in by a token: it gets a certificate from the node where the authority is."`
+	Add      clusterAdd      `cmd:"" help:"Add a node to a cluster that runs."`
+	Remove   clusterRemove   `cmd:"" help:"Remove a node from a cluster that runs, for good."`
+	Replace  clusterReplace  `cmd:"" help:"Replace a node by another one, also one whose machine is lost."`
 	Convert  clusterConvert  `cmd:"" help:"Make the data of a single node that of a cluster's first node."`
 	Copy     clusterCopy     `cmd:"" help:"Copy the state of a cluster that runs, as of one moment, for a single node or as a backup."`
 	Renew    clusterRenew    `cmd:"" help:"Replace a node's certificate before its time."`

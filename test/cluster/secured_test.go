@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -37,17 +38,26 @@ type machines struct {
 var names = []string{"a", "b", "c"}
 
 // port of a node: of clients, or of its log, with that of peers behind it.
-func (m *machines) clients(node string) int { return m.port + strings.Index("abc", node) }
-func (m *machines) peers(node string) int   { return m.port + 10 + 2*strings.Index("abc", node) }
+func (m *machines) clients(node string) int { return m.port + strings.Index("abcde", node) }
+func (m *machines) peers(node string) int   { return m.port + 10 + 2*strings.Index("abcde", node) }
 
 func (m *machines) path(parts ...string) string {
 	return filepath.Join(append([]string{m.dir}, parts...)...)
 }
 
-func (m *machines) list() string {
+// address of a node, as --cluster-peers has it.
+func (m *machines) address(node string) string {
+	return fmt.Sprintf("%s=127.0.0.1:%d", node, m.peers(node))
+}
+
+// list is the --cluster-peers of a node: one that comes later has itself, too.
+func (m *machines) list(node string) string {
 	var all []string
 	for _, node := range names {
-		all = append(all, fmt.Sprintf("%s=127.0.0.1:%d", node, m.peers(node)))
+		all = append(all, m.address(node))
+	}
+	if !slices.Contains(names, node) {
+		all = append(all, m.address(node))
 	}
 	return strings.Join(all, ",")
 }
@@ -80,7 +90,10 @@ func (m *machines) start(node string) {
 	m.t.Helper()
 	cmd := exec.Command(binary, "serve", "--config", m.path("godwit.yaml"), "--data", m.path("data-"+node),
 		"--listen", fmt.Sprintf("127.0.0.1:%d", m.clients(node)), "--log-level", "info",
-		"--cluster-peers", m.list(), "--node", node, "--cluster-dir", m.path("identity-"+node))
+		"--cluster-peers", m.list(node), "--node", node, "--cluster-dir", m.path("identity-"+node))
+	if !slices.Contains(names, node) {
+		cmd.Args = append(cmd.Args, "--cluster-join")
+	}
 	if m.args != nil {
 		cmd.Args = append(cmd.Args, m.args(node)...)
 	}
@@ -205,14 +218,21 @@ func (m *machines) join() {
 	m.start("a")
 	m.eventually("the first node answers", func(s status) bool { return len(s.Nodes) == 3 })
 	for _, node := range []string{"b", "c"} {
-		token := m.must("cluster", "token", "--dir", m.path("identity-a"), "--node", node)
-		m.must("cluster", "join", "--dir", m.path("identity-"+node), "--node", node, "--from", fmt.Sprintf("127.0.0.1:%d", m.peers("a")), "--token", token)
+		token := m.letIn(node)
 		if _, err := m.godwit("cluster", "join", "--dir", m.path("again-"+node), "--node", node, "--from", fmt.Sprintf("127.0.0.1:%d", m.peers("a")), "--token", token); err == nil {
 			m.t.Error("a token is of use twice")
 		}
 		m.start(node)
 	}
 	m.eventually("all nodes follow", status.whole)
+}
+
+// letIn makes a node's certificate.
+func (m *machines) letIn(node string) (token string) {
+	m.t.Helper()
+	token = m.must("cluster", "token", "--dir", m.path("identity-a"), "--node", node)
+	m.must("cluster", "join", "--dir", m.path("identity-"+node), "--node", node, "--from", fmt.Sprintf("127.0.0.1:%d", m.peers("a")), "--token", token)
+	return token
 }
 
 // strangers asks, at the port that a node has for peers, what only peers may.

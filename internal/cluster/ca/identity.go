@@ -27,8 +27,9 @@ type Identity struct {
 	node    string
 	cluster string
 	roots   *x509.CertPool
-	members []string
+	members atomic.Pointer[[]string]
 	now     func() time.Time
+	open    accepted
 	current atomic.Pointer[held]
 }
 
@@ -46,7 +47,9 @@ func Load(dir, node string, members []string, now func() time.Time) (*Identity, 
 	if err != nil {
 		return nil, fmt.Errorf("the cluster's authority: %w", err)
 	}
-	i := &Identity{dir: dir, node: node, cluster: root.Subject.CommonName, roots: x509.NewCertPool(), members: slices.Clone(members), now: now}
+	i := &Identity{dir: dir, node: node, cluster: root.Subject.CommonName, roots: x509.NewCertPool(), now: now}
+	members = slices.Clone(members)
+	i.members.Store(&members)
 	i.roots.AddCert(root)
 	if err := i.Reload(); err != nil {
 		return nil, err
@@ -87,7 +90,7 @@ func (i *Identity) verify(leaf *x509.Certificate) (node string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrStranger, err)
 	}
-	if name := leaf.Subject.CommonName; slices.Contains(i.members, name) {
+	if name := leaf.Subject.CommonName; slices.Contains(*i.members.Load(), name) {
 		return name, nil
 	}
 	return "", fmt.Errorf("%w: %q is none of its nodes", ErrStranger, leaf.Subject.CommonName)
@@ -110,7 +113,7 @@ func (i *Identity) Config(guests bool) *tls.Config {
 	if guests {
 		auth = tls.VerifyClientCertIfGiven
 	}
-	return &tls.Config{
+	config := &tls.Config{
 		MinVersion: tls.VersionTLS13, ServerName: serverName(i.cluster), RootCAs: i.roots, ClientCAs: i.roots, ClientAuth: auth, Time: i.now,
 		NextProtos:     []string{"http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return i.current.Load().cert, nil },
@@ -126,6 +129,10 @@ func (i *Identity) Config(guests bool) *tls.Config {
 		},
 		SessionTicketsDisabled: true, // so that every connection shows a certificate that is good now
 	}
+	if !guests {
+		i.follow(config)
+	}
+	return config
 }
 
 // Node and Dir are the node's name and directory.

@@ -36,6 +36,7 @@ const (
 // Log is a stream as a replog.Log.
 type Log struct {
 	conn    *nats.Conn
+	js      jetstream.JetStream
 	stream  jetstream.Stream
 	node    string // the server's name
 	subject string
@@ -50,6 +51,7 @@ var (
 	_ replog.Log    = (*Log)(nil)
 	_ replog.Leaver = (*Log)(nil)
 	_ replog.Keeper = (*Log)(nil)
+	_ replog.Roster = (*Log)(nil)
 )
 
 // appending is an append whose answer is waited for.
@@ -58,8 +60,8 @@ type appending struct {
 	timer clock.Timer
 }
 
-func newLog(conn *nats.Conn, node string, stream jetstream.Stream, subject string) (*Log, error) {
-	l := &Log{conn: conn, stream: stream, node: node, subject: subject, inbox: nats.NewInbox() + ".", waiting: map[uint64]*appending{}}
+func newLog(conn *nats.Conn, js jetstream.JetStream, node string, stream jetstream.Stream, subject string) (*Log, error) {
+	l := &Log{conn: conn, js: js, stream: stream, node: node, subject: subject, inbox: nats.NewInbox() + ".", waiting: map[uint64]*appending{}}
 	if _, err := conn.Subscribe(l.inbox+"*", l.answered); err != nil {
 		return nil, fmt.Errorf("the replicated log: %w", err)
 	}

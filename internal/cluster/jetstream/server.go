@@ -15,8 +15,10 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -57,6 +59,11 @@ type Server struct {
 	conn   *nats.Conn
 	js     jetstream.JetStream
 	nodes  int
+	secret string // of the process's own connections
+
+	mu      sync.Mutex
+	options *server.Options
+	routes  []string
 }
 
 // Start starts a node. It may have no majority yet. Errors: of its options, its directory
@@ -75,6 +82,8 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 			return nil, err
 		}
 	}
+	secret := users(options)
+	kept := options.Clone() // the server changes what it is given
 	ns, err := server.NewServer(options)
 	if err != nil {
 		return nil, fmt.Errorf("the replicated log cannot be started: %w", err)
@@ -88,7 +97,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		close(open)
 		go ns.StartRouting(open)
 	}
-	s := &Server{server: ns, nodes: max(len(o.Routes), 1)}
+	s := &Server{server: ns, nodes: min(max(len(o.Routes), 1), MaxNodes), secret: secret, options: kept, routes: slices.Clone(o.Routes)}
 	if err := s.connect(ctx); err != nil {
 		s.Close()
 		return nil, err
@@ -152,7 +161,7 @@ func (s *Server) connect(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	var err error
-	s.conn, err = nats.Connect("", nats.InProcessServer(s.server), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond), nats.NoEcho())
+	s.conn, err = nats.Connect("", nats.InProcessServer(s.server), nats.UserInfo(logUser, s.secret), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond), nats.NoEcho())
 	if err != nil {
 		return fmt.Errorf("the replicated log cannot be reached: %w", err)
 	}
@@ -189,7 +198,7 @@ func (s *Server) Log(ctx context.Context, cell uint16) (*Log, error) {
 		}
 		cancel()
 		if err == nil {
-			return newLog(s.conn, s.server.Name(), stream, config.Subjects[0])
+			return newLog(s.conn, s.js, s.server.Name(), stream, config.Subjects[0])
 		}
 		if err := pause(ctx, retryTime); err != nil {
 			return nil, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)

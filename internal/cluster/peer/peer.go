@@ -66,6 +66,17 @@ func (n *Network) Routes() *tls.Config {
 	return n.identity.Config(false)
 }
 
+// SetMembers replaces the names of the nodes that are peers. Without certificates who knows
+// the secret is one, whatever its name.
+func (n *Network) SetMembers(names []string) {
+	if n.identity != nil {
+		n.identity.SetMembers(names)
+	}
+}
+
+// Secured reports that peers know each other by certificates.
+func (n *Network) Secured() bool { return n.identity != nil }
+
 // RoundTrip implements http.RoundTripper, for requests to peers.
 func (n *Network) RoundTrip(r *http.Request) (*http.Response, error) {
 	if n.identity != nil {

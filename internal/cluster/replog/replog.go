@@ -63,6 +63,19 @@ type Keeper interface {
 	Whole(ctx context.Context) (bool, error)
 }
 
+// Roster is a Log that keeps who its nodes are, and whose nodes change while it is used.
+type Roster interface {
+	// Nodes is the text that SetNodes was given last; empty: none yet. Errors:
+	// ErrUnavailable.
+	Nodes(ctx context.Context) (text string, err error)
+	// SetNodes keeps a text, and has that many nodes keep the log. Calls must not overlap, on
+	// all nodes. Errors: ErrUnavailable; it may have been done.
+	SetNodes(ctx context.Context, text string, nodes int) error
+	// Keepers are the names of the nodes that keep the log; whole are those of them that
+	// have all of it. Errors: ErrUnavailable.
+	Keepers(ctx context.Context) (all, whole []string, err error)
+}
+
 // Reader walks a log, by one goroutine.
 type Reader interface {
 	// Next returns the next record, once there is one. Positions have no gaps. Errors: as

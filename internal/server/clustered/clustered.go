@@ -68,6 +68,7 @@ type Node struct {
 	Identity string `json:"-"`      // directory of the certificate that they know each other by instead
 	RootKey  string `json:"rootKey"`
 	LogLimit uint64 `json:"logLimit"` // see node.Options
+	Joins    bool   `json:"-"`        // it is none of the cluster's until somebody adds it
 }
 
 // network is how the node reaches the others.
@@ -107,6 +108,9 @@ type part struct {
 	net    *peer.Network
 	front  *front
 	record replog.Log
+	engine *jetstream.Server
+
+	members members
 
 	full   atomic.Pointer[space.Guard]     // of the disk; nil: the store is not open
 	cells  atomic.Pointer[node.Node]       // nil: the log cannot be read yet, or there is no store
@@ -142,13 +146,20 @@ func (s *ownedStore) Close() error {
 // be started again.
 func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since time.Time) error {
 	defer heap.Pace()()
+	known, err := readNodes(cfg.Data, &n)
+	if err != nil {
+		return err
+	}
 	rank := n.rank()
 	if rank < 0 {
 		return fmt.Errorf("the node %q is not in the list of nodes", n.Name)
 	}
 	log = log.With("node", n.Name)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
 	p := &part{cfg: cfg, node: n, log: log, self: n.Peers[rank], rank: rank, left: make(chan struct{}, 1)}
-	var err error
+	p.members.end = end
+	p.members.known.Store(known)
 	if p.net, err = n.network(); err != nil {
 		return err
 	}
@@ -175,24 +186,27 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 	defer p.renew(ctx)()
 	context.AfterFunc(ctx, func() { p.stopping.Store(true) })
 
+	if err := p.awaitAdded(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
 	if err := p.awaitPlace(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return err
 	}
-	var routes []string
-	for _, peer := range n.Peers {
-		routes = append(routes, peer.Route)
-	}
 	js, err := jetstream.Start(ctx, jetstream.Options{
-		Cluster: "godwit", Node: n.Name, Dir: filepath.Join(cfg.Data, logDir), Listen: p.listensAt(p.self.Route), Routes: routes,
+		Cluster: "godwit", Node: n.Name, Dir: filepath.Join(cfg.Data, logDir), Listen: p.listensAt(p.self.Route), Routes: p.members.known.Load().routes(),
 		TLS: p.net.Routes(), Secret: n.Secret, Logger: log,
 	})
 	if err != nil {
 		return err
 	}
 	defer js.Close()
+	p.engine = js
 	if p.record, err = js.Log(ctx, cell); err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -200,6 +214,7 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 		return err
 	}
 	go p.settle(ctx)
+	go p.watchNodes(ctx)
 	log.Info("the node follows the log", "listen", l.Addr().String(), "data", cfg.Data, "took", clock.System.Now().Sub(since))
 	for ctx.Err() == nil {
 		err := p.follow(ctx)
@@ -274,14 +289,12 @@ func (p *part) renew(ctx context.Context) (stop func()) {
 		return func() {}
 	}
 	ctx, stop = context.WithCancel(ctx)
-	var others []string
-	for _, peer := range p.node.Peers {
-		if peer.Name != p.node.Name {
-			others = append(others, peer.Address)
-		}
-	}
 	go func() {
 		for {
+			var others []string
+			for _, peer := range p.others() {
+				others = append(others, peer.Address)
+			}
 			if err := p.net.KeepGood(ctx, others); err != nil {
 				p.log.Warn("the node's certificate", "reason", err)
 			}

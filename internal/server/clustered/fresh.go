@@ -43,7 +43,15 @@ func (p *part) awaitPlace(ctx context.Context) error {
 		return fmt.Errorf("the node's directory: %w", err)
 	}
 	p.fresh.Store(true)
+	if p.members.joins {
+		return nil // the log has counted nothing that this node acknowledged
+	}
 	for told := ""; ; {
+		if m := p.learn(ctx); m != nil { // a disk that is lost does not know who the nodes are
+			if err := p.adopt(m); err != nil {
+				return err
+			}
+		}
 		var others []NodeStatus
 		for _, peer := range p.others() {
 			s, err := p.ask(ctx, peer)

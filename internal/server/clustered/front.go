@@ -66,16 +66,24 @@ const (
 // front answers whoever asks this node.
 type front struct {
 	part    *part
-	proxies map[string]*httputil.ReverseProxy // by the name of the peer
+	proxies atomic.Pointer[map[string]*httputil.ReverseProxy] // by the name of the peer
 	closing atomic.Bool
 	metrics http.Handler
 	busy    atomic.Int64 // requests under way that this process answers
 }
 
 func newFront(p *part) *front {
-	f := &front{part: p, proxies: map[string]*httputil.ReverseProxy{}}
+	f := &front{part: p}
 	f.metrics = newMetrics(func(ctx context.Context) Status { return f.status(ctx, true) })
-	for _, peer := range p.node.Peers {
+	f.handOnTo(p.peers())
+	return f
+}
+
+// handOnTo replaces the nodes that requests are handed on to.
+func (f *front) handOnTo(peers []Peer) {
+	p := f.part
+	proxies := map[string]*httputil.ReverseProxy{}
+	for _, peer := range peers {
 		if peer.Name == p.node.Name {
 			continue
 		}
@@ -83,7 +91,7 @@ func newFront(p *part) *front {
 		if err != nil {
 			continue // it is never found to be there
 		}
-		f.proxies[peer.Name] = &httputil.ReverseProxy{
+		proxies[peer.Name] = &httputil.ReverseProxy{
 			Rewrite: func(r *httputil.ProxyRequest) {
 				r.SetURL(target)
 				r.Out.Host = r.In.Host // as the caller has signed it
@@ -113,7 +121,7 @@ func newFront(p *part) *front {
 			ErrorLog: slog.NewLogLogger(p.log.Handler(), slog.LevelDebug),
 		}
 	}
-	return f
+	f.proxies.Store(&proxies)
 }
 
 // attempt is what became of handing a request on.
@@ -181,6 +189,10 @@ func (f *front) asked(w http.ResponseWriter, r *http.Request) {
 		f.metrics.ServeHTTP(w, r)
 	case r.URL.Path == stepDownPath:
 		f.stepDown(w, r)
+	case r.URL.Path == nodesPath:
+		f.nodes(w, r)
+	case r.URL.Path == endPath:
+		f.part.toldToEnd(w, r)
 	case within(r.URL.Path, snapshot.Path):
 		source := f.part.source.Load()
 		if source == nil {
@@ -293,7 +305,7 @@ func (b broken) Read([]byte) (int, error) { return 0, b.err }
 
 // forward hands a request on. done: it is answered; sure: it was surely not carried out.
 func (f *front) forward(w http.ResponseWriter, r *http.Request, owner string) (done, sure bool) {
-	proxy := f.proxies[owner]
+	proxy := (*f.proxies.Load())[owner]
 	if proxy == nil {
 		return false, true
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -133,7 +134,7 @@ func (f *front) relay(w http.ResponseWriter, r *http.Request, owner string) {
 		return
 	}
 	p := f.part
-	for _, peer := range p.node.Peers {
+	for _, peer := range p.peers() {
 		if peer.Name != owner {
 			continue
 		}
@@ -156,18 +157,27 @@ type HandedOver struct {
 }
 
 func askStepDown(ctx context.Context, client *http.Client, url string) (h HandedOver, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	err = question(ctx, client, http.MethodPost, url, &h)
+	return h, err
+}
+
+// question asks a node, and decodes what it answers where into is not nil.
+func question(ctx context.Context, client *http.Client, method, url string, into any) error {
+	r, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
-		return h, err
+		return err
 	}
 	r.Header.Set(operatorHeader, "yes")
 	answer, err := client.Do(r)
 	if err != nil {
-		return h, err
+		return err
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
-		return h, fmt.Errorf("%s answers %s: %w", url, answer.Status, refusal(answer.Body))
+		return fmt.Errorf("%s answers %s: %w", url, answer.Status, refusal(answer.Body))
 	}
-	return h, json.NewDecoder(answer.Body).Decode(&h)
+	if into == nil {
+		return nil
+	}
+	return json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(into)
 }

@@ -135,7 +135,7 @@ func (p *part) copyFrom(ctx context.Context, first uint64) (Peer, bool) {
 
 // others are the other nodes.
 func (p *part) others() (all []Peer) {
-	for _, peer := range p.node.Peers {
+	for _, peer := range p.peers() {
 		if peer.Name != p.node.Name {
 			all = append(all, peer)
 		}

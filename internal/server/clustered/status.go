@@ -127,10 +127,11 @@ func (f *front) status(ctx context.Context, peers bool) Status {
 	if !peers {
 		return Status{Nodes: []NodeStatus{n}, Cells: []CellStatus{c}}
 	}
-	status := Status{Nodes: make([]NodeStatus, len(p.node.Peers)), Cells: []CellStatus{c}}
+	all := p.peers()
+	status := Status{Nodes: make([]NodeStatus, len(all)), Cells: []CellStatus{c}}
 	var mu sync.Mutex
 	var asking sync.WaitGroup
-	for i, peer := range p.node.Peers {
+	for i, peer := range all {
 		if peer.Name == n.Name {
 			status.Nodes[i] = n
 			continue

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"godwit.dev/godwit/internal/server/clustered"
+)
+
+type clusterAdd struct {
+	Added  string `arg:"" name:"node" placeholder:"NAME=HOST:PORT" help:"The node, as --cluster-peers would have it. It was joined, and runs with --cluster-join."`
+	Asking asking `embed:""`
+}
+
+// Run adds a node, and tells how far it has come.
+func (c *clusterAdd) Run(p *process) error {
+	return p.changeNodes(&c.Asking, func(ctx context.Context, a *clustered.Asking, line func(string)) error {
+		return a.AddNode(ctx, c.Added, line)
+	})
+}
+
+type clusterRemove struct {
+	Removed string `arg:"" name:"name" help:"The node. It ends, if it runs, and never comes back under this name."`
+	Asking  asking `embed:""`
+}
+
+// Run removes a node, and tells how far that has come.
+func (c *clusterRemove) Run(p *process) error {
+	return p.changeNodes(&c.Asking, func(ctx context.Context, a *clustered.Asking, line func(string)) error {
+		return a.RemoveNode(ctx, c.Removed, line)
+	})
+}
+
+type clusterReplace struct {
+	Old    string `arg:"" name:"name" help:"The node that goes."`
+	New    string `arg:"" name:"node" placeholder:"NAME=HOST:PORT" help:"The node that comes, as with godwit cluster add."`
+	Asking asking `embed:""`
+}
+
+// Run replaces a node, and tells how far that has come.
+func (c *clusterReplace) Run(p *process) error {
+	return p.changeNodes(&c.Asking, func(ctx context.Context, a *clustered.Asking, line func(string)) error {
+		return a.ReplaceNode(ctx, c.Old, c.New, line)
+	})
+}
+
+func (p *process) changeNodes(asked *asking, change func(context.Context, *clustered.Asking, func(string)) error) error {
+	nodes, err := asked.nodes()
+	if err != nil {
+		return err
+	}
+	err = change(context.Background(), nodes, func(line string) { _, _ = fmt.Fprintln(p.stdout, line) })
+	if err != nil {
+		return fmt.Errorf("the nodes are not changed: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package jetstream
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+
+	"godwit.dev/godwit/internal/cluster/replog"
+)
+
+// MaxNodes is how many nodes may keep a log.
+const MaxNodes = server.StreamMaxReplicas
+
+// nodesKey is where a stream keeps what Nodes returns.
+const nodesKey = "godwit.nodes"
+
+// Users of the connections that the process makes to itself. That of the system account may
+// remove nodes.
+const (
+	logUser    = "log"
+	systemUser = "system"
+	systemName = "$SYS"
+)
+
+// users has the server know the process's own connections by a secret of each start.
+func users(o *server.Options) (secret string) {
+	secret = rand.Text()
+	system := server.NewAccount(systemName)
+	o.Accounts, o.SystemAccount = []*server.Account{system}, systemName
+	o.Users = []*server.User{{Username: logUser, Password: secret}, {Username: systemUser, Password: secret, Account: system}}
+	return secret
+}
+
+// Nodes is what SetNodes has kept with the log; empty: nothing yet.
+func (l *Log) Nodes(ctx context.Context) (text string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	info, err := l.stream.Info(ctx)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+	}
+	return info.Config.Metadata[nodesKey], nil
+}
+
+// SetNodes keeps a text with the log, and has as many nodes keep the log as that says. Calls
+// must not overlap, on all nodes. After an error it may have been done.
+func (l *Log) SetNodes(ctx context.Context, text string, nodes int) error {
+	ctx, cancel := context.WithTimeout(ctx, changeTime)
+	defer cancel()
+	info, err := l.stream.Info(ctx)
+	if err == nil {
+		config := info.Config
+		config.Metadata = map[string]string{nodesKey: text}
+		config.Replicas = nodes
+		_, err = l.js.UpdateStream(ctx, config)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+	}
+	return nil
+}
+
+// changeTime bounds a change of who keeps the log.
+const changeTime = 5 * time.Second
+
+// Keepers are the nodes that keep the log; whole are those of them that have all of it.
+func (l *Log) Keepers(ctx context.Context) (all, whole []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	info, err := l.stream.Info(ctx)
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+	case info.Cluster == nil || info.Cluster.Leader == "":
+		return nil, nil, replog.ErrUnavailable
+	}
+	all, whole = []string{info.Cluster.Leader}, []string{info.Cluster.Leader}
+	for _, r := range info.Cluster.Replicas {
+		all = append(all, r.Name)
+		if r.Current && !r.Offline {
+			whole = append(whole, r.Name)
+		}
+	}
+	return all, whole, nil
+}
+
+// Forget removes a node for good: it counts for no majority any more. It has no effect on
+// one that is not known. The node has to be kept from connecting before.
+func (s *Server) Forget(ctx context.Context, node string) error {
+	ctx, cancel := context.WithTimeout(ctx, changeTime)
+	defer cancel()
+	conn, err := nats.Connect("", nats.InProcessServer(s.server), nats.UserInfo(systemUser, s.secret))
+	if err != nil {
+		return fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+	}
+	defer conn.Close()
+	question, err := json.Marshal(server.JSApiMetaServerRemoveRequest{Peer: peerID(node)})
+	if err != nil {
+		return err
+	}
+	answer, err := conn.RequestWithContext(ctx, server.JSApiRemoveServer, question)
+	if err != nil {
+		return fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+	}
+	var said server.JSApiMetaServerRemoveResponse
+	switch err := json.Unmarshal(answer.Data, &said); {
+	case err != nil:
+		return err
+	case said.Error == nil && said.Success:
+		return nil
+	case said.Error != nil && said.Error.ErrCode == uint16(server.JSClusterServerNotMemberErr):
+		return nil
+	}
+	return fmt.Errorf("%w: %s", replog.ErrUnavailable, answer.Data)
+}
+
+// peerID is what the engine calls a node by, which may be one that it has never met in this
+// process.
+func peerID(node string) string {
+	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+	sum := sha256.Sum256([]byte(node))
+	id := sum[:8]
+	for i := range id {
+		id[i] = digits[int(id[i])%len(digits)]
+	}
+	return string(id)
+}
+
+// SetRoutes has the server speak to the nodes at these addresses, and to no others that it
+// has connected to. Connections that others have made to it are theirs to end who accept
+// them.
+func (s *Server) SetRoutes(addresses []string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slices.Equal(addresses, s.routes) {
+		return nil
+	}
+	if len(s.routes) == 0 {
+		return errors.New("a log of one node has no routes")
+	}
+	options := s.options.Clone()
+	options.Routes = nil
+	for _, address := range addresses {
+		options.Routes = append(options.Routes, &url.URL{Scheme: "nats", Host: address, User: s.options.Routes[0].User})
+	}
+	if err := s.server.ReloadOptions(options); err != nil {
+		return fmt.Errorf("the routes of the replicated log: %w", err)
+	}
+	s.options, s.routes = options, slices.Clone(addresses)
+	return nil
+}

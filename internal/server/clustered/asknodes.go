@@ -1,0 +1,162 @@
+package clustered
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// readLines reads what a change tells of its progress.
+func readLines(body io.Reader, line func(string)) error {
+	lines := bufio.NewScanner(body)
+	for lines.Scan() {
+		text := lines.Text()
+		if text == "done" {
+			return nil
+		}
+		if reason, failed := strings.CutPrefix(text, "error: "); failed {
+			return errors.New(reason)
+		}
+		line(text)
+	}
+	return errors.Join(errors.New("the node that changes the nodes ended, or another one owns the state now: ask again, and it goes on"), lines.Err())
+}
+
+// AddNode adds a node, written NAME=HOST:PORT, that waits for it.
+func (a *Asking) AddNode(ctx context.Context, node string, line func(string)) error {
+	return a.change(ctx, change{Add: node}, line)
+}
+
+// RemoveNode removes a node for good. The owner of the state hands it over first.
+func (a *Asking) RemoveNode(ctx context.Context, node string, line func(string)) error {
+	return a.change(ctx, change{Remove: node}, line)
+}
+
+// ReplaceNode has a node in the place of another: of one that answers, after it has come; of
+// one that does not, before, so that no more than before may be missing meanwhile.
+func (a *Asking) ReplaceNode(ctx context.Context, old, node string, line func(string)) error {
+	peers, err := ParsePeers([]string{node})
+	if err != nil {
+		return err
+	}
+	all, err := a.all(ctx)
+	if err != nil {
+		return err
+	}
+	m, err := all.membership(ctx)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !m.has(old) && !m.removed(old):
+		return fmt.Errorf("there is no node %s: the nodes are %s", old, strings.Join(m.names(), ", "))
+	case m.removed(peers[0].Name):
+		return fmt.Errorf("a node %s was removed before: let the machine in under another name", peers[0].Name)
+	}
+	s, err := all.Status(ctx)
+	if err != nil {
+		return err
+	}
+	answers := false
+	for _, n := range s.Nodes {
+		answers = answers || n.Name == old && n.State != unreachable
+	}
+	remove := func() error {
+		if m.removed(old) {
+			return nil
+		}
+		return a.RemoveNode(ctx, old, line)
+	}
+	if !answers {
+		if err := remove(); err != nil {
+			return err
+		}
+	}
+	if !m.has(peers[0].Name) || m.Joining == peers[0].Name {
+		if err := a.AddNode(ctx, node, line); err != nil {
+			return err
+		}
+	}
+	if answers {
+		return remove()
+	}
+	return nil
+}
+
+// removed reports that a name is that of a node that was removed.
+func (m *membership) removed(name string) bool {
+	return slices.Contains(m.Removed, name)
+}
+
+// membership asks who the nodes are.
+func (a *Asking) membership(ctx context.Context) (latest *membership, err error) {
+	return latest, a.reach(func(client *http.Client, base string) error {
+		latest, err = askNodes(ctx, client, base+nodesPath)
+		return err
+	})
+}
+
+// all is like a for all nodes that there are.
+func (a *Asking) all(ctx context.Context) (*Asking, error) {
+	if a.Dir == "" && a.network == nil {
+		return nil, errors.New("nodes are changed as a node only: want --dir, --node and --from")
+	}
+	m, err := a.membership(ctx)
+	if err != nil {
+		return nil, err
+	}
+	peers, err := m.peers()
+	return &Asking{Dir: a.Dir, Node: a.Node, Peers: peers, network: a.network}, err
+}
+
+// change has the owner of the state change the nodes.
+func (a *Asking) change(ctx context.Context, c change, line func(string)) error {
+	all, err := a.all(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := all.Status(ctx)
+	if err != nil {
+		return err
+	}
+	owner := s.owner()
+	if owner != "" && owner == c.Remove {
+		if m, err := all.membership(ctx); err == nil && len(m.Nodes) > fewestNodes {
+			line("Node " + owner + " hands the state over.")
+			if _, err := all.StepDown(ctx); err != nil {
+				return err
+			}
+			waiting, cancel := context.WithTimeout(ctx, stepTime)
+			defer cancel()
+			if owner, err = all.AwaitOther(waiting, owner); err != nil {
+				return err
+			}
+		}
+	}
+	for _, p := range all.Peers {
+		if p.Name == owner {
+			network, err := all.reached()
+			if err != nil {
+				return err
+			}
+			defer network.Close()
+			return c.post(ctx, network.Client(), network.URL(p.Address)+nodesPath, line)
+		}
+	}
+	return errors.New("no node owns the state: there is no majority of nodes, or they are choosing")
+}
+
+// owner is the name of the node that serves; empty: none.
+func (s *Status) owner() string {
+	for _, n := range s.Nodes {
+		if n.State == serving {
+			return n.Name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,405 @@
+package clustered
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/cluster/ca"
+	"godwit.dev/godwit/internal/cluster/jetstream"
+	"godwit.dev/godwit/internal/cluster/replog"
+)
+
+// Bounds of the steps of a change of nodes. One that was broken off goes on where it is asked
+// for again.
+const (
+	changeLook = 100 * time.Millisecond
+	endTime    = 45 * time.Second // for a node that is removed to end
+	wholeTime  = 10 * time.Second // for others to have all: under load they lag for a moment
+	knowTime   = 20 * time.Second // for the others to know
+	stepTime   = 2 * time.Minute  // for the log's engine to do what is asked
+)
+
+// fewestNodes is how many nodes are left at least: a single one would be no cluster.
+const fewestNodes = 2
+
+// change is a question to add a node, or to remove one.
+type change struct {
+	Add    string `json:"add,omitempty"` // NAME=HOST:PORT
+	Remove string `json:"remove,omitempty"`
+}
+
+// nodes answers who the nodes are, and changes that, which the owner of the state does. What
+// it tells of its progress is a line each; the last is "done", or begins with "error: ".
+func (f *front) nodes(w http.ResponseWriter, r *http.Request) {
+	p := f.part
+	if r.Method == http.MethodGet {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(p.members.known.Load())
+		return
+	}
+	var c change
+	if r.Method != http.MethodPost || json.NewDecoder(http.MaxBytesReader(w, r.Body, 4096)).Decode(&c) != nil || (c.Add == "") == (c.Remove == "") {
+		http.Error(w, "a change of nodes is POSTed", http.StatusBadRequest)
+		return
+	}
+	roster, ok := p.record.(replog.Roster)
+	if !ok || !p.net.Secured() {
+		http.Error(w, "nodes without certificates (godwit dev --nodes) are three", http.StatusConflict)
+		return
+	}
+	if s, ok := f.stateOf(); !ok || !s.Own || !s.Serving {
+		http.Error(w, "this node does not own the state: ask the one that does", http.StatusServiceUnavailable)
+		return
+	}
+	if !p.members.changing.TryLock() {
+		http.Error(w, "nodes are being changed already", http.StatusConflict)
+		return
+	}
+	defer p.members.changing.Unlock()
+	tell := func(format string, a ...any) {
+		_, _ = fmt.Fprintf(w, format+"\n", a...)
+		_ = http.NewResponseController(w).Flush()
+	}
+	g := &changing{part: p, roster: roster, tell: tell}
+	err := g.read(r.Context())
+	switch {
+	case err != nil:
+	case c.Add != "":
+		err = g.add(r.Context(), c.Add)
+	default:
+		err = g.remove(r.Context(), c.Remove)
+	}
+	if err != nil {
+		p.log.Warn("nodes are not changed", "reason", err)
+		tell("error: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return
+	}
+	tell("done")
+}
+
+// changing is a change of nodes under way.
+type changing struct {
+	*part
+	roster replog.Roster
+	tell   func(format string, a ...any)
+	m      *membership
+}
+
+func (g *changing) read(ctx context.Context) error {
+	m, err := readRoster(ctx, g.roster)
+	if err != nil {
+		return err
+	}
+	if m == nil {
+		m = g.members.known.Load()
+	}
+	g.m = m
+	return g.adopt(m)
+}
+
+// set has the log keep another list of nodes, and count that many.
+func (g *changing) set(ctx context.Context, m *membership, count int) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	var last error
+	err = g.within(ctx, stepTime, func(ctx context.Context) bool {
+		if last = g.roster.SetNodes(ctx, string(text), count); last == nil {
+			return true
+		}
+		now, err := readRoster(ctx, g.roster)
+		if err == nil && now != nil && now.Version > m.Version {
+			last = errors.New("somebody else changes the nodes, too")
+			return true
+		}
+		return false
+	})
+	if err = errors.Join(err, last); err != nil {
+		return err
+	}
+	g.m = m
+	return g.adopt(m)
+}
+
+// within tries until f succeeds.
+func (g *changing) within(ctx context.Context, limit time.Duration, f func(context.Context) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for !f(ctx) {
+		if !pause(ctx, changeLook) {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// reached counts the nodes that answer, of those with names.
+func (g *changing) reached(ctx context.Context, names []string) (answer []string) {
+	for _, n := range g.front.status(ctx, true).Nodes {
+		if n.State != unreachable && slices.Contains(names, n.Name) {
+			answer = append(answer, n.Name)
+		}
+	}
+	return answer
+}
+
+// told returns once all nodes that answer know the latest list: none of them takes anything
+// from who is not in it then.
+func (g *changing) told(ctx context.Context) error {
+	var lacks string
+	err := g.within(ctx, knowTime, func(ctx context.Context) bool {
+		lacks = ""
+		for _, peer := range g.others() {
+			if _, err := g.ask(ctx, peer); err != nil {
+				continue
+			}
+			if m, err := askNodes(ctx, g.net.Client(), g.net.URL(peer.Address)+nodesPath); err != nil || m.Version < g.m.Version {
+				lacks = peer.Name
+			}
+		}
+		return lacks == ""
+	})
+	if err != nil {
+		return fmt.Errorf("node %s does not learn who the nodes are: %w", lacks, err)
+	}
+	return nil
+}
+
+// add lets a node in. It counts once it has all.
+func (g *changing) add(ctx context.Context, text string) error {
+	peers, err := ParsePeers([]string{text})
+	if err != nil {
+		return err
+	}
+	node := Member{peers[0].Name, peers[0].Route}
+	goesOn := g.m.Joining == node.Name && slices.Contains(g.m.Nodes, node)
+	if err := g.mayAdd(ctx, node, goesOn); err != nil {
+		return err
+	}
+	if !goesOn {
+		m := g.m.next()
+		m.Nodes, m.Joining = append(m.Nodes, node), node.Name
+		if err := g.set(ctx, m, len(m.Nodes)-1); err != nil {
+			return err
+		}
+	}
+	if err := g.told(ctx); err != nil {
+		return err
+	}
+	g.tell("The nodes let %s in; it is waited for.", node.Name)
+	err = g.within(ctx, stepTime, func(ctx context.Context) bool {
+		s, err := g.ask(ctx, peers[0])
+		return err == nil && len(s.Nodes) == 1 && g.roster.SetNodes(ctx, g.text(), len(g.m.Nodes)) == nil
+	})
+	if err != nil {
+		return fmt.Errorf("node %s does not come (is it started there with --cluster-join? The log of it tells what it lacks): ask again once it does, or remove it: %w", node.Name, err)
+	}
+	g.tell("The log and the state are copied to %s.", node.Name)
+	for told := ""; ; {
+		s, err := g.ask(ctx, peers[0])
+		_, whole, err2 := g.roster.Keepers(ctx)
+		if err == nil && err2 == nil && len(s.Nodes) == 1 {
+			n := s.Nodes[0]
+			if n.State == following && !n.Fresh && slices.Contains(whole, node.Name) {
+				break
+			}
+			if now := progress(n); now != told {
+				g.tell("Node %s: %s", node.Name, now)
+				told = now
+			}
+		}
+		if !pause(ctx, changeLook) {
+			return context.Cause(ctx)
+		}
+	}
+	m := g.m.next()
+	m.Joining = ""
+	if err := g.set(ctx, m, len(m.Nodes)); err != nil {
+		return err
+	}
+	g.tell("Node %s is one of %d nodes.", node.Name, len(m.Nodes))
+	return g.told(ctx)
+}
+
+func (g *changing) text() string {
+	text, _ := json.Marshal(g.m) // it was written before
+	return string(text)
+}
+
+// progress is how far a node has come.
+func progress(n NodeStatus) string {
+	if n.ToCopy > 0 {
+		return fmt.Sprintf("%s, %d of %d MiB", n.State, n.Copied>>20, n.ToCopy>>20)
+	}
+	return n.State
+}
+
+// mayAdd refuses what would not be a cluster that goes on.
+func (g *changing) mayAdd(ctx context.Context, node Member, goesOn bool) error {
+	switch {
+	case slices.Contains(g.m.Removed, node.Name):
+		return fmt.Errorf("a node %s was removed before: let the machine in under another name", node.Name)
+	case goesOn:
+		return nil
+	case g.m.Joining != "" || g.m.Leaving != "":
+		return g.unfinished()
+	case g.m.has(node.Name):
+		return fmt.Errorf("there is a node %s already", node.Name)
+	case slices.Contains(g.m.routes(), node.Route):
+		return fmt.Errorf("there is a node at %s already", node.Route)
+	case len(g.m.Nodes) >= jetstream.MaxNodes:
+		return fmt.Errorf("a cluster has up to %d nodes", jetstream.MaxNodes)
+	}
+	if n, all := len(g.reached(ctx, g.m.names())), len(g.m.Nodes); n+1 <= (all+1)/2 {
+		return fmt.Errorf("%d of %d nodes are reached, and with one more these were no majority: start the others, or remove one that does not come back first", n, all)
+	}
+	return ca.CheckName(node.Name)
+}
+
+func (g *changing) unfinished() error {
+	if g.m.Joining != "" {
+		return fmt.Errorf("node %s is being added: have that finished, or remove it", g.m.Joining)
+	}
+	return fmt.Errorf("node %s is being removed: have that finished", g.m.Leaving)
+}
+
+// remove removes a node for good: one that runs ends first.
+func (g *changing) remove(ctx context.Context, name string) error {
+	goesOn := g.m.Leaving == name
+	if err := g.mayRemove(ctx, name, goesOn); err != nil {
+		return err
+	}
+	if !goesOn {
+		if err := g.endNode(ctx, name); err != nil {
+			return err
+		}
+		m := g.m.next()
+		m.Leaving = name
+		if m.Joining == name {
+			m.Joining = ""
+		}
+		all, _, err := g.roster.Keepers(ctx)
+		if err == nil {
+			err = g.set(ctx, m, len(all))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := g.told(ctx); err != nil {
+		return err
+	}
+	g.tell("The nodes do not speak with %s any more.", name)
+	var last error
+	err := g.within(ctx, stepTime, func(ctx context.Context) bool {
+		last = g.engine.Forget(ctx, name)
+		return last == nil
+	})
+	if err != nil {
+		return errors.Join(err, last)
+	}
+	g.tell("The log does not count %s any more.", name)
+	m := g.m.next()
+	m.Leaving, m.Removed = "", append(m.Removed, name)
+	m.Nodes = slices.DeleteFunc(m.Nodes, func(n Member) bool { return n.Name == name })
+	if err := g.set(ctx, m, len(m.Nodes)); err != nil {
+		return err
+	}
+	err = g.within(ctx, stepTime, func(ctx context.Context) bool {
+		all, _, err := g.roster.Keepers(ctx)
+		return err == nil && len(all) == len(m.Nodes) && !slices.Contains(all, name)
+	})
+	if err != nil {
+		return fmt.Errorf("node %s is removed, and the log is not at all others yet: %w", name, err)
+	}
+	g.tell("Node %s is removed; %d nodes are left.", name, len(m.Nodes))
+	return g.told(ctx)
+}
+
+// mayRemove refuses what would not be a cluster that goes on.
+func (g *changing) mayRemove(ctx context.Context, name string, goesOn bool) error {
+	switch {
+	case slices.Contains(g.m.Removed, name):
+		return fmt.Errorf("node %s was removed before", name)
+	case !g.m.has(name):
+		return fmt.Errorf("there is no node %s: the nodes are %s", name, strings.Join(g.m.names(), ", "))
+	case name == g.node.Name:
+		return fmt.Errorf("node %s owns the state: have it hand over first (godwit cluster step-down)", name)
+	case goesOn:
+		return nil
+	case g.m.Leaving != "" || g.m.Joining != "" && g.m.Joining != name:
+		return g.unfinished()
+	case g.m.Joining != name && len(g.m.Nodes) <= fewestNodes:
+		return fmt.Errorf("of %d nodes none is removed: add another one first; godwit cluster copy makes the data of a single node", len(g.m.Nodes))
+	}
+	var have, all int
+	err := g.within(ctx, wholeTime, func(ctx context.Context) bool {
+		keepers, whole, err := g.roster.Keepers(ctx)
+		if err != nil {
+			return false
+		}
+		whole = slices.DeleteFunc(whole, func(n string) bool { return n == name })
+		have, all = len(g.reached(ctx, whole)), len(keepers)
+		return have > all/2
+	})
+	if err != nil {
+		return fmt.Errorf("without node %s %d of the %d nodes of the log are there with all of it, which is no majority: start the others first", name, have, all)
+	}
+	return nil
+}
+
+// endNode has a node end that answers. One that does not is taken to be gone.
+func (g *changing) endNode(ctx context.Context, name string) error {
+	i := slices.IndexFunc(g.peers(), func(p Peer) bool { return p.Name == name })
+	if i < 0 {
+		return nil
+	}
+	node := g.peers()[i]
+	if _, err := g.ask(ctx, node); err != nil {
+		g.tell("Node %s does not answer, and is taken to be gone.", name)
+		return nil
+	}
+	g.tell("Node %s ends.", name)
+	asking, cancel := context.WithTimeout(ctx, handOverTime)
+	defer cancel()
+	if err := question(asking, g.net.Client(), http.MethodPost, g.net.URL(node.Address)+endPath, nil); err != nil {
+		return fmt.Errorf("node %s cannot be ended: %w", name, err)
+	}
+	err := g.within(ctx, endTime, func(ctx context.Context) bool {
+		_, err := g.ask(ctx, node)
+		return err != nil
+	})
+	if err != nil {
+		return fmt.Errorf("node %s does not end: stop it, and ask again: %w", name, err)
+	}
+	return nil
+}
+
+// post asks for a change, and hands each line on that tells of its progress.
+func (c *change) post(ctx context.Context, client *http.Client, url string, line func(string)) error {
+	body, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusOK {
+		return refusal(answer.Body)
+	}
+	return readLines(answer.Body, line)
+}

@@ -1,0 +1,245 @@
+package clustered
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/cluster/replog"
+	"godwit.dev/godwit/internal/durable"
+)
+
+// Names in a node's directory.
+const (
+	nodesFile   = "nodes.json" // who the nodes are, once that has changed
+	removedFile = "removed"    // there once the node was removed
+)
+
+// nodesTime is how often a node looks who the nodes are.
+const nodesTime = time.Second
+
+// membership is who the nodes of a cluster are. The log keeps it, and each node a copy; until
+// it first changes it is what the settings say.
+type membership struct {
+	Version uint64   `json:"version"`
+	Nodes   []Member `json:"nodes"`
+	Joining string   `json:"joining,omitempty"` // one of Nodes that does not count for whoever asks yet
+	Leaving string   `json:"leaving,omitempty"` // one of Nodes that the others do not speak with any more
+	Removed []string `json:"removed,omitempty"` // names of those that were nodes once
+}
+
+// Member is a node, by its name, and where its log speaks to the others'.
+type Member struct {
+	Name  string `json:"name"`
+	Route string `json:"route"`
+}
+
+// members is what a node that runs knows of the nodes.
+type members struct {
+	known    atomic.Pointer[membership]
+	adopting sync.Mutex
+	changing sync.Mutex         // held while the nodes are changed
+	joins    bool               // the log has never counted this node
+	end      context.CancelFunc // ends the node in order
+}
+
+// peers are the nodes that count.
+func (m *membership) peers() (all []Peer, err error) {
+	var texts []string
+	for _, n := range m.Nodes {
+		if n.Name != m.Leaving {
+			texts = append(texts, n.Name+"="+n.Route)
+		}
+	}
+	return ParsePeers(texts)
+}
+
+func (m *membership) routes() (all []string) {
+	for _, n := range m.Nodes {
+		if n.Name != m.Leaving {
+			all = append(all, n.Route)
+		}
+	}
+	return all
+}
+
+func (m *membership) names() (all []string) {
+	for _, n := range m.Nodes {
+		if n.Name != m.Leaving {
+			all = append(all, n.Name)
+		}
+	}
+	return all
+}
+
+// has reports that a name is that of a node.
+func (m *membership) has(name string) bool {
+	return slices.ContainsFunc(m.Nodes, func(n Member) bool { return n.Name == name })
+}
+
+// next is the next version, to be changed.
+func (m *membership) next() *membership {
+	return &membership{m.Version + 1, slices.Clone(m.Nodes), m.Joining, m.Leaving, slices.Clone(m.Removed)}
+}
+
+var errRemoved = errors.New("this node was removed from its cluster: let the machine in again under another name, with an empty directory")
+
+// readNodes reads who the nodes are, and has a node know them. A list that was kept is newer
+// than that of the settings.
+func readNodes(data string, n *Node) (*membership, error) {
+	if _, err := os.Stat(filepath.Join(data, removedFile)); err == nil {
+		return nil, fmt.Errorf("%w (%s)", errRemoved, data)
+	}
+	m := &membership{}
+	text, err := os.ReadFile(filepath.Join(data, nodesFile)) //nolint:gosec // the data directory is the operator's
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		for _, p := range n.Peers {
+			m.Nodes = append(m.Nodes, Member{p.Name, p.Route})
+		}
+		return m, nil
+	case err == nil:
+		err = json.Unmarshal(text, m)
+	}
+	if err == nil {
+		n.Peers, err = m.peers()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("who the nodes are cannot be read: %w", err)
+	}
+	n.Joins = false
+	return m, nil
+}
+
+// peers are the nodes as of now, this one among them.
+func (p *part) peers() []Peer {
+	m := p.members.known.Load()
+	if m == nil || m.Version == 0 {
+		return p.node.Peers // with URLs, where the settings have them
+	}
+	all, err := m.peers()
+	if err != nil {
+		return p.node.Peers // adopt has looked
+	}
+	return all
+}
+
+// adopt takes over who the nodes are, if it is newer than what is known.
+func (p *part) adopt(m *membership) error {
+	p.members.adopting.Lock()
+	defer p.members.adopting.Unlock()
+	if m.Version <= p.members.known.Load().Version {
+		return nil
+	}
+	peers, err := m.peers()
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	if err := durable.Replace(filepath.Join(p.cfg.Data, nodesFile), text); err != nil {
+		return fmt.Errorf("who the nodes are cannot be kept: %w", err)
+	}
+	p.members.known.Store(m)
+	p.log.Info("the cluster's nodes", "are", m.names(), "version", m.Version)
+	p.net.SetMembers(m.names())
+	p.front.handOnTo(peers)
+	if p.engine != nil {
+		return p.engine.SetRoutes(m.routes())
+	}
+	return nil
+}
+
+// watchNodes keeps to what the log says who the nodes are.
+func (p *part) watchNodes(ctx context.Context) {
+	roster, ok := p.record.(replog.Roster)
+	for ok && pause(ctx, nodesTime) {
+		m, err := readRoster(ctx, roster)
+		if err == nil && m != nil {
+			err = p.adopt(m)
+		}
+		if err != nil && ctx.Err() == nil && !errors.Is(err, replog.ErrUnavailable) {
+			p.log.Warn("who the nodes are", "reason", err)
+		}
+	}
+}
+
+// readRoster is what the log says; nil: the nodes have never changed.
+func readRoster(ctx context.Context, roster replog.Roster) (*membership, error) {
+	text, err := roster.Nodes(ctx)
+	if err != nil || text == "" {
+		return nil, err
+	}
+	m := &membership{}
+	return m, json.Unmarshal([]byte(text), m)
+}
+
+// awaitAdded returns once the node is one of the cluster's.
+func (p *part) awaitAdded(ctx context.Context) error {
+	if !p.node.Joins {
+		p.members.joins = p.members.known.Load().Joining == p.node.Name
+		return nil
+	}
+	p.log.Info("the node waits until it is added (godwit cluster add)")
+	for {
+		if m := p.learn(ctx); m != nil && m.has(p.node.Name) && m.Leaving != p.node.Name {
+			if !slices.Contains(m.Nodes, Member{p.node.Name, p.self.Route}) {
+				return fmt.Errorf("the node is added with another address than it has in its own --cluster-peers, which is %s", p.self.Route)
+			}
+			p.members.joins = m.Joining == p.node.Name
+			return p.adopt(m)
+		}
+		if !pause(ctx, freshTime) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// learn asks the others who the nodes are; nil: nobody knows more than this node.
+func (p *part) learn(ctx context.Context) (latest *membership) {
+	for _, peer := range p.others() {
+		m, err := askNodes(ctx, p.net.Client(), p.net.URL(peer.Address)+nodesPath)
+		if err == nil && m.Version > p.members.known.Load().Version && (latest == nil || m.Version > latest.Version) {
+			latest = m
+		}
+	}
+	return latest
+}
+
+// nodesPath says who the nodes are, and changes it; endPath has a node end that is removed.
+const (
+	nodesPath = clusterPath + "/nodes"
+	endPath   = nodesPath + "/end"
+)
+
+func askNodes(ctx context.Context, client *http.Client, url string) (*membership, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	m := &membership{}
+	return m, question(ctx, client, http.MethodGet, url, m)
+}
+
+// toldToEnd ends the node, which is to be removed, and keeps it from starting again.
+func (p *part) toldToEnd(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		http.Error(w, "POST only", http.StatusMethodNotAllowed)
+		return
+	}
+	if err := durable.Replace(filepath.Join(p.cfg.Data, removedFile), nil); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	p.log.Info("the node is removed from the cluster, and ends")
+	p.members.end()
+}

@@ -125,7 +125,7 @@ func (m *Messages) published(ctx context.Context, c *rest.Call, of arn.ARN) ([]o
 		o := &all[i]
 		o.Publish, o.encrypted = found[i], found[i].Record.P.Encrypted()
 		err := o.Record.Open(func(one *message.Message) error {
-			_, err := m.Engine.Queues.Reveal(queue.Config{}, of.Account, c.Caller, one)
+			_, err := m.Engine.Reveal(queue.Config{}, of.Account, c.Caller, one)
 			return err
 		})
 		switch {

@@ -26,8 +26,8 @@ const (
 	// maxTopicBytes bounds what is kept of one topic, and maxBytes all of it.
 	maxTopicBytes = 1 << 20
 	maxBytes      = 32 << 20
-	// keptBuffer is the largest buffer that another publish may take over.
-	keptBuffer = 8 << 10
+	// recordOverhead is about what a record has beside the message, in bytes.
+	recordOverhead = 1 << 10
 )
 
 // Publishes are those of late, by topic. It is safe for concurrent use.
@@ -87,13 +87,15 @@ func (p *Publishes) Add(e *topics.Published) {
 		p.of.Add(e.Topic.Own(), r)
 	}
 	var k *kept
-	if len(r.all) < PerTopic {
-		k = &kept{}
-	} else {
+	need := e.Size + recordOverhead
+	for len(r.all) == PerTopic || len(r.all) > 0 && r.bytes+need > maxTopicBytes {
 		k = p.drop(r)
-		if cap(k.record) > keptBuffer {
-			k.record = nil
-		}
+	}
+	switch {
+	case k == nil:
+		k = &kept{}
+	case cap(k.record) > 2*need: // a small one would hold much
+		k.record = nil
 	}
 	*k = kept{
 		id: e.ID, at: e.At, size: e.Size, delivered: e.Delivered, unfit: unfit(&e.FilteredOut), spreading: e.Spreading,

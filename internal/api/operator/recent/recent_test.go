@@ -1,0 +1,116 @@
+package recent_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/api/operator/recent"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/shard/topics"
+	"godwit.dev/godwit/internal/shard/topics/publication"
+	"godwit.dev/godwit/internal/topic/filter"
+)
+
+var began = time.Date(2024, 2, 29, 12, 0, 0, 0, time.UTC)
+
+func event(n int, topic, body string) *topics.Published {
+	name := arn.Topic("us-east-1", "000000000000", topic)
+	id := message.ID{byte(n >> 8), byte(n)}
+	return &topics.Published{Topic: name, ID: id, At: began.Add(time.Duration(n) * time.Second), Size: len(body), What: &publication.Record{Topic: name, P: publication.Publication{ID: id, Body: []byte(body)}}}
+}
+
+func told(all []recent.Publish) (bodies string) {
+	for i := range all {
+		bodies += string(all[i].Record.P.Body) + " "
+	}
+	return strings.TrimSpace(bodies)
+}
+
+// TestOf: publishes are told by topic, the latest first, and only those since a moment; what
+// was told stays as it is while others take their places.
+func TestOf(t *testing.T) {
+	p := recent.New()
+	for i := range 3 {
+		p.Add(event(i, "a", fmt.Sprint("a", i)))
+		p.Add(event(i, "b", fmt.Sprint("b", i)))
+	}
+	a := arn.Topic("us-east-1", "000000000000", "a")
+	all := p.Of(a, time.Time{})
+	if got := told(all); got != "a2 a1 a0" {
+		t.Error(got)
+	}
+	if got := told(p.Of(a, began.Add(time.Second))); got != "a2 a1" {
+		t.Errorf("since a second: %s", got)
+	}
+	for i := range recent.PerTopic {
+		p.Add(event(100+i, "a", "xx"))
+	}
+	if got := told(all); got != "a2 a1 a0" {
+		t.Errorf("what was told becomes %s", got)
+	}
+	if n := len(p.Of(a, time.Time{})); n != recent.PerTopic {
+		t.Errorf("%d are kept", n)
+	}
+	p.Add(&topics.Published{Topic: a}) // to no topic
+	if n := len(p.Of(a, time.Time{})); n != recent.PerTopic {
+		t.Errorf("%d are kept", n)
+	}
+}
+
+// TestLater: a publish to many subscriptions is completed when all have been looked at.
+func TestLater(t *testing.T) {
+	p := recent.New()
+	first := event(1, "a", "x")
+	first.Spreading = true
+	p.Add(first)
+	p.Add(event(2, "a", "y"))
+	a := first.Topic
+	if one := p.Of(a, time.Time{})[1]; !one.Spreading {
+		t.Error("it is whole before all have been looked at")
+	}
+	later := &topics.Published{Topic: a, ID: first.ID, Later: true}
+	later.FilteredOut[filter.AttributesMismatch], later.FilteredOut[filter.BodyMismatch] = 3, 4
+	p.Add(later)
+	if one := p.Of(a, time.Time{})[1]; one.Spreading || one.FilteredOut != 7 {
+		t.Errorf("%+v", one)
+	}
+}
+
+// TestBounds: many topics with large messages stay within the bound of all, and those that
+// were published to last are kept.
+func TestBounds(t *testing.T) {
+	p, large := recent.New(), strings.Repeat("x", 200_000)
+	const topics = 60
+	for i := range topics {
+		for n := range 10 {
+			p.Add(event(n, fmt.Sprint(i), large))
+		}
+	}
+	bytes := 0
+	for i := range topics {
+		for _, one := range p.Of(arn.Topic("us-east-1", "000000000000", fmt.Sprint(i)), time.Time{}) {
+			bytes += len(one.Record.P.Body)
+		}
+	}
+	if bytes > 32<<20 || bytes < 16<<20 {
+		t.Errorf("%d bytes are kept", bytes)
+	}
+	if len(p.Of(arn.Topic("us-east-1", "000000000000", fmt.Sprint(topics-1)), time.Time{})) == 0 {
+		t.Error("nothing of the last topic is kept")
+	}
+}
+
+func BenchmarkAdd(b *testing.B) {
+	for _, size := range []int{1 << 10, 100 << 10} {
+		b.Run(fmt.Sprint(size), func(b *testing.B) {
+			p, e := recent.New(), event(1, "a", strings.Repeat("x", size))
+			b.ReportAllocs()
+			for b.Loop() {
+				p.Add(e)
+			}
+		})
+	}
+}

@@ -1,7 +1,6 @@
 package e2e_test
 
 import (
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -71,12 +70,12 @@ func TestOperatorsSpreadNothing(t *testing.T) {
 
 	run := func(args ...string) string {
 		t.Helper()
-		text, err := p.run(append(args, "--endpoint", s.base)...).Output()
+		cmd := p.run(append(args, "--endpoint", s.base)...)
+		var said strings.Builder
+		cmd.Stderr = &said
+		text, err := cmd.Output()
 		if err != nil {
-			if failed, ok := err.(*exec.ExitError); ok {
-				t.Fatalf("godwit %v: %v: %s%s", args, err, text, failed.Stderr)
-			}
-			t.Fatal(err)
+			t.Fatalf("godwit %v: %v: %s%s", args, err, text, said.String())
 		}
 		return string(text)
 	}

@@ -243,6 +243,10 @@ func openStore(deps Deps) (store.Store, freeSpace, error) {
 		return nil, freeSpace{}, err
 	}
 	deps.OnStop("store", func(context.Context) error { return st.Close() })
+	if err := refuseMember(st); err != nil {
+		return nil, freeSpace{}, fmt.Errorf("%s cannot be served by one machine alone: %w: start the node (godwit serve --cluster-peers, godwit dev --nodes 3 with the directory above), "+
+			"or make a copy for a single machine (godwit cluster copy --to DIR)", deps.Config.Data, err)
+	}
 	guard.WhileLow(func() {
 		if err := st.Reclaim(); err != nil {
 			deps.Log.Error("the space of deleted messages cannot be given back", "error", err)

@@ -134,7 +134,7 @@ func newModules(deps Deps, k *kernel.Kernel, sealing *seal.Keys) modules {
 		kms:        keys.New(k, sealing),
 		identities: identity.New(k, identity.Options{Sealer: sealing.Sealer("identity"), Clock: deps.Clock, Orphaned: orphaned(deps)}),
 		ledger:     texts.New(k, texts.Options{Sandbox: deps.Config.SMS.Sandbox, Sealer: sealing.Sealer(texts.Purpose)}),
-		jobs:       jobs.New(k),
+		jobs:       jobs.New(k, sealing.Sealer(jobs.Purpose)),
 		groups:     logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes}),
 		hoses:      streaming.New(k, sealing, deps.Config),
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,6 +124,16 @@ func TestReadOnly(t *testing.T) {
 	}
 	if news := audited(); len(news) != 1 || news[0].EventName != "ListMessages" || news[0].ErrorCode != "" || news[0].UserIdentity.UserName != name {
 		t.Errorf("a look in the audit log: %+v", news)
+	}
+	w.signs = &root
+	made := post[job](w, "jobs", `{"kind":"delete","arn":"`+queueARN("orders")+`","where":{"search":"a secret of anna"}}`)
+	equal(t, "a job", "completed 1 1 0", w.settled(made.ID).counts())
+	var names []string
+	for _, one := range audited() {
+		names = append(names, one.EventName)
+	}
+	if begun, ended := slices.Index(names, "CreateJob"), slices.Index(names, "JobEnded"); begun < 0 || ended < begun {
+		t.Errorf("a job in the audit log: %v", names)
 	}
 	if text := string(must(os.ReadFile(trail))(t)); strings.Contains(text, "a secret of anna") || strings.Contains(text, *key.SecretAccessKey) {
 		t.Error("the audit log has a body, or a secret")

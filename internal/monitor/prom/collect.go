@@ -120,6 +120,9 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	m.collectRequests(out)
 	m.refusals.collect(out)
 	m.texts.collect(out)
+	if m.options.Jobs != nil {
+		m.jobs.collect(out, m.options.Jobs())
+	}
 	if m.options.Network != nil {
 		m.options.Network().collect(out)
 	}

@@ -54,6 +54,8 @@ type Gauges struct {
 	Function func(arn.ARN) (FunctionGauges, error)
 	// Network tells about the connections of functions.
 	Network func() FunctionNetwork
+	// Jobs tells how many jobs of operators run, by kind.
+	Jobs func() map[string]int
 	// Topic says whether there is a topic.
 	Topic func(arn.ARN) bool
 }
@@ -71,6 +73,7 @@ type Metrics struct {
 	syncs    histogram
 	refusals refusals
 	texts    textCounts
+	jobs     jobCounts
 
 	mu       sync.Mutex // guards requests
 	requests map[operation]*Requests

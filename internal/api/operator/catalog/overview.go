@@ -197,11 +197,7 @@ func (c *Catalog) attention(ctx context.Context, now *live.Snapshot, worst []Bac
 		}
 	}
 	if c.Alarms != nil {
-		alarms, err := c.Alarms(ctx, maxAttention)
-		if err != nil {
-			return nil, err
-		}
-		for _, a := range alarms {
+		for _, a := range c.Alarms(maxAttention) {
 			all = append(all, Attention{Kind: "alarm", Severity: "warning", ARN: a.ARN, Text: a.Name + ": " + a.Reason, Since: rest.Moment(a.Since)})
 		}
 	}

@@ -230,13 +230,13 @@ func TestJoin(t *testing.T) {
 		t.Fatal(err)
 	}
 	ofB := filepath.Join(t.TempDir(), "b")
-	if err := peer.Join(t.Context(), address, ofB, "c", token); err == nil {
+	if err := peer.Join(t.Context(), address, ofB, "c", token, false); err == nil {
 		t.Error("a token of b lets c in")
 	}
-	if err := peer.Join(t.Context(), address, ofB, "b", token); err != nil {
+	if err := peer.Join(t.Context(), address, ofB, "b", token, false); err != nil {
 		t.Fatal(err)
 	}
-	if err := peer.Join(t.Context(), address, t.TempDir(), "b", token); err == nil {
+	if err := peer.Join(t.Context(), address, t.TempDir(), "b", token, false); err == nil {
 		t.Error("a token lets two in")
 	}
 	other, otherDir := cluster(t, now)
@@ -244,7 +244,7 @@ func TestJoin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := peer.Join(t.Context(), address, t.TempDir(), "b", foreign); err == nil {
+	if err := peer.Join(t.Context(), address, t.TempDir(), "b", foreign, false); err == nil {
 		t.Error("a token of another cluster lets a node in")
 	}
 	_ = otherDir
@@ -286,7 +286,7 @@ func TestJoin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := peer.Join(t.Context(), withoutIt, t.TempDir(), "c", token); err == nil {
+	if err := peer.Join(t.Context(), withoutIt, t.TempDir(), "c", token, false); err == nil {
 		t.Error("a node without the authority lets another in")
 	}
 	// Who joins shows its token to nobody but the authority that the token names.
@@ -305,7 +305,7 @@ func TestJoin(t *testing.T) {
 		defer close(over)
 		_ = s.Serve(tls.NewListener(l, foreignID.Config(true)))
 	}()
-	if err := peer.Join(t.Context(), l.Addr().String(), t.TempDir(), "c", token); err == nil || shown.Load() {
+	if err := peer.Join(t.Context(), l.Addr().String(), t.TempDir(), "c", token, false); err == nil || shown.Load() {
 		t.Errorf("the token is shown to a stranger: %v", err)
 	}
 	_ = s.Close()

@@ -29,6 +29,7 @@ type Identity struct {
 	members atomic.Pointer[[]string]
 	now     func() time.Time
 	open    accepted
+	met     met
 	current atomic.Pointer[held]
 	version atomic.Uint64 // grows with each change of current and trusts
 }
@@ -132,6 +133,9 @@ func (i *Identity) Config(guests bool) *tls.Config {
 				return nil
 			}
 			_, err := i.Peer(&c)
+			if err == nil {
+				i.met.add(c.PeerCertificates[0].NotAfter)
+			}
 			return err
 		},
 		SessionTicketsDisabled: true, // so that every connection shows a certificate that is good now

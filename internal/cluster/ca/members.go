@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // accepted are the connections that nodes have made, with what verifies who made them: they
@@ -74,6 +75,34 @@ func (a *accepted) add(c net.Conn, verify func() error) error {
 	}
 	a.all[c] = verify
 	return nil
+}
+
+// met is until when all certificates are good that nodes have shown that this one has
+// connected to.
+type met struct {
+	mu    sync.Mutex
+	until time.Time // zero: there are none
+}
+
+func (m *met) add(until time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.until.IsZero() || until.Before(m.until) {
+		m.until = until
+	}
+}
+
+// Stale reports, once, that a node that this one has connected to has shown a certificate that
+// has expired since: connections have to be made anew.
+func (i *Identity) Stale() bool {
+	i.met.mu.Lock()
+	defer i.met.mu.Unlock()
+	if i.met.until.IsZero() || i.now().Before(i.met.until) {
+		return false
+	}
+	i.met.until = time.Time{}
+	i.version.Add(1)
+	return true
 }
 
 // ended reports that a connection was closed at this end.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -210,6 +211,90 @@ func TestStrangers(t *testing.T) {
 	ahead.Store(int64(ca.NodeLife + time.Hour))
 	if status, _ := get(t, b, b.URL(address)+"/x"); status == http.StatusOK {
 		t.Error("answered with a certificate that has expired since")
+	}
+}
+
+// TestNewCertificate: a node that has another certificate shows it, though it has a connection
+// that it has made with the one before; one that trusts another authority does not speak over
+// a connection to who does not show a certificate of that.
+func TestNewCertificate(t *testing.T) {
+	now := clock.System.Now()
+	authority, dir := cluster(t, now)
+	var ahead atomic.Int64
+	at := func() time.Time { return now.Add(time.Duration(ahead.Load())) }
+	id, err := ca.Load(dir, "a", members, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := peer.Secured(id)
+	defer a.Close()
+	address, answered := serve(t, a)
+	ofB := filepath.Join(t.TempDir(), "b")
+	r, err := ca.NewRequest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := authority.NewToken("b", now, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := authority.Sign(r.DER, "b", now)
+	if err == nil {
+		err = r.Joined(ofB, "b", token, signed, at)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	idB, err := ca.Load(ofB, "b", members, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := peer.Secured(idB)
+	defer b.Close()
+	ask := func() int { // over the connection that there is
+		t.Helper()
+		answer, err := b.Client().Get(b.URL(address) + "/x")
+		if err != nil {
+			return 0
+		}
+		defer answer.Body.Close()
+		_, _ = io.Copy(io.Discard, answer.Body)
+		return answer.StatusCode
+	}
+	if status := ask(); status != http.StatusOK {
+		t.Fatalf("status %d", status)
+	}
+	// It is renewed before it expires, by the node where the authority is.
+	ahead.Store(int64(ca.NodeLife * 3 / 4))
+	if err := errors.Join(authority.Renew("a", at()), id.Reload()); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = ca.NewRequest(); err == nil {
+		if signed, err = authority.Sign(r.DER, "b", at()); err == nil {
+			err = errors.Join(r.Keep(ofB, signed), idB.Reload())
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ahead.Store(int64(ca.NodeLife + time.Hour))
+	if status := ask(); status != http.StatusOK {
+		t.Errorf("with a new certificate, after the one before has expired: status %d", status)
+	}
+	before := answered.Load()
+	rotation, err := ca.BeginRotation(dir, at())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, alone, err := rotation.Steps()
+	if err == nil {
+		_, _, err = idB.Trust(alone, rotation.Voucher())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status := ask(); status != 0 || answered.Load() != before {
+		t.Errorf("a peer of an authority that is trusted no more: status %d", status)
 	}
 }
 

@@ -139,38 +139,45 @@ func (a *Asking) RotateCA(ctx context.Context, without []string, line func(strin
 }
 
 // rotateTime bounds a step of a rotation.
-const rotateTime = time.Minute
+const rotateTime = 30 * time.Second
 
-// allHave waits until the certificates of all nodes are as they should be.
+// allHave waits until the certificates of all nodes are as they should be. It looks once at
+// least.
 func (a *Asking) allHave(ctx context.Context, without []string, limit time.Duration, done func(*CertificateStatus) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, limit+2*askTime)
+	waiting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
-		var s Status
-		all, err := a.all(ctx)
-		if err == nil {
-			s, err = all.Status(ctx)
-		}
-		var lacks []string
-		for _, n := range s.Nodes {
-			switch {
-			case slices.Contains(without, n.Name):
-			case n.State == unreachable:
-				lacks = append(lacks, "node "+n.Name+" does not answer")
-			case n.Certificate == nil:
-				lacks = append(lacks, "node "+n.Name+" does not tell what it trusts, and is of an older version")
-			case !done(n.Certificate):
-				lacks = append(lacks, "node "+n.Name+" is not through with this step")
-			}
-		}
-		if err == nil && len(lacks) == 0 {
-			return nil
-		}
-		if !pause(ctx, changeLook) || limit == 0 {
-			if err != nil {
-				return err
-			}
-			return fmt.Errorf("%s: start what is down, and give the command again; one that is gone for long may be left out (--without)", strings.Join(lacks, "; "))
+		err := a.lacking(ctx, without, done)
+		if err == nil || !pause(waiting, changeLook) {
+			return err
 		}
 	}
+}
+
+// lacking tells what nodes lack whose certificates are not as they should be.
+func (a *Asking) lacking(ctx context.Context, without []string, done func(*CertificateStatus) bool) error {
+	all, err := a.all(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := all.Status(ctx)
+	if err != nil {
+		return err
+	}
+	var lacks []string
+	for _, n := range s.Nodes {
+		switch {
+		case slices.Contains(without, n.Name):
+		case n.State == unreachable:
+			lacks = append(lacks, "node "+n.Name+" does not answer")
+		case n.Certificate == nil:
+			lacks = append(lacks, "node "+n.Name+" does not tell what it trusts, and is of an older version")
+		case !done(n.Certificate):
+			lacks = append(lacks, "node "+n.Name+" is not through with this step")
+		}
+	}
+	if len(lacks) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: start what is down, and give the command again; one that is gone for long may be left out (--without)", strings.Join(lacks, "; "))
 }

@@ -181,6 +181,11 @@ func (p *part) adopt(ctx context.Context, m *membership) error {
 func (p *part) watchNodes(ctx context.Context) {
 	roster, ok := p.record.(replog.Roster)
 	for ok && pause(ctx, nodesTime) {
+		if id := p.net.Identity(); id != nil && id.Stale() {
+			if err := p.engine.SetTLS(ctx, p.net.Routes(), true); err != nil {
+				p.log.Warn("connections between logs", "reason", err)
+			}
+		}
 		m, err := readRoster(ctx, roster)
 		if err == nil && m != nil {
 			err = p.adopt(ctx, m)

@@ -121,6 +121,7 @@ type clusters struct {
 	Add      clusterAdd      `cmd:"" help:"Add a node to a cluster that runs."`
 	Remove   clusterRemove   `cmd:"" help:"Remove a node from a cluster that runs, for good."`
 	Replace  clusterReplace  `cmd:"" help:"Replace a node by another one, also one whose machine is lost."`
+	Restart  clusterRestart  `cmd:"" help:"Have one node after the other end and be started again, as for an upgrade."`
 	Convert  clusterConvert  `cmd:"" help:"Make the data of a single node that of a cluster's first node."`
 	Copy     clusterCopy     `cmd:"" help:"Copy the state of a cluster that runs, as of one moment, for a single node or as a backup."`
 	Renew    clusterRenew    `cmd:"" help:"Replace a node's certificate before its time."`
@@ -347,13 +348,13 @@ func (c *clusterStatus) Run(p *process) error {
 		return json.NewEncoder(p.stdout).Encode(s)
 	}
 	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "NODE\tURL\tPID\tSTATE\tNUMBER\tLAG")
+	fmt.Fprintln(w, "NODE\tURL\tPID\tVERSION\tSTATE\tNUMBER\tLAG")
 	for _, n := range s.Nodes {
 		state := n.State
 		if n.ToCopy > 0 {
 			state = fmt.Sprintf("%s, %d of %d MiB", state, n.Copied>>20, n.ToCopy>>20)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%d\n", n.Name, n.URL, n.PID, state, n.Number, n.Lag)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%d\t%d\n", n.Name, n.URL, n.PID, n.Version, state, n.Number, n.Lag)
 	}
 	fmt.Fprintln(w, "\nCELL\tOWNER\tEPOCH\tNUMBER\tLAG")
 	for _, c := range s.Cells {

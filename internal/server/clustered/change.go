@@ -113,9 +113,14 @@ type changing struct {
 }
 
 func (g *changing) read(ctx context.Context) error {
-	m, err := readRoster(ctx, g.roster)
-	if err != nil {
-		return err
+	var m *membership
+	var last error
+	// A log whose leader has just ended takes a moment.
+	if err := g.within(ctx, knowTime, func(ctx context.Context) bool {
+		m, last = readRoster(ctx, g.roster)
+		return !errors.Is(last, replog.ErrUnavailable)
+	}); err != nil || last != nil {
+		return errors.Join(last, err)
 	}
 	if m == nil {
 		m = g.members.known.Load()

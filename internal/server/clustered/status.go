@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/cluster/node"
+	"godwit.dev/godwit/internal/config"
 )
 
 // askTime bounds how long a peer is asked how it stands.
@@ -28,6 +29,8 @@ type NodeStatus struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
 	PID  int    `json:"pid,omitempty"`
+	// Version is that of the program.
+	Version string `json:"version,omitempty"`
 	// Process is what the log calls the node's process.
 	Process string `json:"process,omitempty"`
 	// State is one of those below.
@@ -85,7 +88,7 @@ func cellName(cell int) string { return strconv.Itoa(cell) }
 // own is how this node stands, and what it knows of the cell.
 func (f *front) own() (NodeStatus, CellStatus) {
 	p := f.part
-	n := NodeStatus{Name: p.node.Name, URL: p.self.URL, PID: os.Getpid(), State: joining, Fresh: p.fresh.Load()}
+	n := NodeStatus{Name: p.node.Name, URL: p.self.URL, PID: os.Getpid(), Version: config.Version, State: joining, Fresh: p.fresh.Load()}
 	if id := p.net.Identity(); id != nil {
 		until, _ := id.Expires()
 		n.Certificate = &CertificateStatus{Expires: until.UTC(), Authority: id.Signer(), Trusts: id.Trusts()}

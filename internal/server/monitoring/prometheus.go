@@ -62,7 +62,7 @@ func (p *Prometheus) Ask(engine *shard.Engine, pool *invoke.Pool, sockets *netwo
 	}
 	var late lateness
 	p.Watch(prom.Gauges{
-		Logs:    func() (bytes, dropped int64) { return groups.DiskBytes(), groups.Dropped() },
+		Logs: func() (bytes, dropped int64) { return groups.DiskBytes(), groups.Dropped() },
 		Jobs: func() map[string]int {
 			n, _ := ask(&late, func() (map[string]int, error) { return working.Running(), nil })
 			return n

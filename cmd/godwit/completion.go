@@ -133,11 +133,26 @@ func completions(app *kong.Application, words []string, names func(kind, endpoin
 		for _, value := range place.EnumSlice() {
 			add(value)
 		}
-		for _, name := range names(place.Name, endpoint) {
-			add(name)
+		for _, kind := range kindsOf(place.Name, words) {
+			for _, name := range names(kind, endpoint) {
+				add(name)
+			}
 		}
 	}
 	return all
+}
+
+// kindsOf are the kinds of resource that an argument names: what a job is about depends on what
+// it does.
+func kindsOf(argument string, words []string) []string {
+	switch {
+	case argument != "resource":
+		return []string{argument}
+	case slices.Contains(words, "retry"), slices.Contains(words, "drop"):
+		return []string{"subscription"}
+	default:
+		return []string{"queue"}
+	}
 }
 
 func takesValue(node *kong.Node, name string) bool {

@@ -102,7 +102,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, began time.Ti
 	if command.Command() != "help" {
 		warnOfVariables(stderr, flags.Variables)
 	}
-	err = command.Run(&process{args: args, stdin: stdin, stdout: stdout, stderr: stderr, began: began}, operate.Streams{In: stdin, Out: stdout, Err: stderr})
+	err = command.Run(&process{args: args, stdin: stdin, stdout: stdout, stderr: stderr, began: began}, operate.Streams{In: stdin, Out: stdout, Err: stderr, Terminal: isTerminal(stdin)})
 	switch {
 	case err == nil:
 		return 0
@@ -120,6 +120,21 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, began time.Ti
 		return exitUsage
 	}
 	return 1
+}
+
+// isTerminal reports that a person may be at the other end: a device of characters, but for the
+// one that is always empty, as services have it.
+func isTerminal(r io.Reader) bool {
+	file, ok := r.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	none, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, none)
 }
 
 func newParser(flags *cli, options ...kong.Option) (*kong.Kong, error) {

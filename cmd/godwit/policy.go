@@ -23,6 +23,7 @@ type policy struct {
 type planPolicy struct {
 	File     string `arg:"" optional:"" help:"JSON of a DeliveryPolicy, as a topic or a subscription has it; - is standard input."`
 	Protocol string `placeholder:"NAME" enum:",http,https,sqs,lambda,firehose,email,email-json,sms,application" default:"" help:"In place of a file: the policy that a protocol has, such as sqs, sms or http."`
+	Output   string `env:"-" short:"o" enum:"text,json" default:"text" help:"How to print: ${enum} (${default})."`
 	SVG      string `name:"svg" placeholder:"FILE" help:"Also draw a picture into a file; without a policy, of the four backoff functions."`
 }
 
@@ -45,6 +46,9 @@ func (p *planPolicy) Run(pr *process) error {
 			return err
 		}
 		text, picture = chosen.Text, chosen.SVG
+		if p.Output == "json" {
+			text = chosen.JSON
+		}
 	}
 	if err := text(pr.stdout); err != nil {
 		return err

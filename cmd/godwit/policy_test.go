@@ -28,6 +28,7 @@ func TestPolicyPlan(t *testing.T) {
 		{[]string{file}, "", sample, ""},
 		{[]string{"-"}, samplePolicy, sample, ""},
 		{[]string{"--protocol", "sqs"}, "", "100,015 retries after the first attempt, over 23 d 4 h", ""},
+		{[]string{"--protocol", "sqs", "-o", "json"}, "", `"retries": 100015,`, ""},
 		{[]string{"--protocol=sms"}, "", "50 retries", ""},
 		{[]string{file, "--svg", picture}, "", sample, sample},
 		{[]string{"--svg", picture}, "", "The four backoff functions", "The four backoff functions"},

@@ -2,6 +2,7 @@
 package operate
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -30,6 +31,28 @@ type Connection struct {
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
+	Terminal bool // a person can be asked at In
+}
+
+// sure asks the person at a terminal, if there is one, whether to go on. Scripts are not asked.
+func (s *Streams) sure(question string) error {
+	if !s.Terminal {
+		return nil
+	}
+	return s.confirmed(question)
+}
+
+// confirmed asks whether to go on: what is not a yes is errNotSure.
+func (s *Streams) confirmed(question string) error {
+	fmt.Fprintf(s.Err, "%s [y/N] ", question)
+	if s.In == nil {
+		return errNotSure
+	}
+	line, _ := bufio.NewReader(io.LimitReader(s.In, 100)).ReadString('\n') // the end of the input is no yes
+	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+		return errNotSure
+	}
+	return nil
 }
 
 // requestTime is how long one answer may take.

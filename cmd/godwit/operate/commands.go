@@ -178,9 +178,17 @@ func (l *listSubscriptions) Run(s Streams) error {
 type pause struct {
 	Connection
 	Subscription string `arg:"" help:"ARN of a subscription."`
+	Yes          bool   `env:"-" short:"y" help:"Do not ask. Without a terminal nobody is asked."`
 }
 
-func (p *pause) Run(s Streams) error { return p.change(s, "subscription/pause", p.Subscription) }
+func (p *pause) Run(s Streams) error {
+	if !p.Yes {
+		if err := s.sure("Stop the deliveries of " + Clean(p.Subscription) + "?"); err != nil {
+			return err
+		}
+	}
+	return p.change(s, "subscription/pause", p.Subscription)
+}
 
 type resume struct {
 	Connection
@@ -350,6 +358,7 @@ type redrive struct {
 	Queue string `arg:"" help:"Name or ARN of a dead-letter queue."`
 	To    string `placeholder:"QUEUE" help:"Where to, by name or ARN; else each message goes to where it came from."`
 	Rate  int    `placeholder:"N" help:"Messages a second, 1 to 500; else as fast as they go."`
+	Yes   bool   `env:"-" short:"y" help:"Do not ask. Without a terminal nobody is asked."`
 }
 
 func (r *redrive) Run(s Streams) error {
@@ -367,6 +376,15 @@ func (r *redrive) Run(s Streams) error {
 	}
 	if r.Rate != 0 {
 		body["perSecond"] = r.Rate
+	}
+	if s.Terminal && !r.Yes {
+		left := object{}
+		if err := api.get(ctx, "queue", url.Values{"arn": {queue}}, &left); err != nil {
+			return err
+		}
+		if err := s.sure("Move the " + Clean(written(left["messages"])) + " messages of " + Clean(queue) + "?"); err != nil {
+			return err
+		}
 	}
 	return r.once(s, "redrive", body)
 }

@@ -1,7 +1,6 @@
 package operate
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -69,7 +68,7 @@ type startJob struct {
 	Detach   bool     `env:"-" help:"Do not wait until it has ended."`
 }
 
-// errNotSure ends a job that its operator did not want.
+// errNotSure ends what its operator did not want.
 var errNotSure = errors.New("nothing was done")
 
 func (j *startJob) Run(s Streams) error {
@@ -154,15 +153,8 @@ func (j *startJob) confirm(ctx context.Context, s Streams, api *client, spec obj
 		}
 		asked["cursor"] = *answer.Next
 	}
-	fmt.Fprintf(s.Err, "\n%s %d of %s? [y/N] ", j.Kind, matches, Clean(written(spec["arn"])))
-	if s.In == nil {
-		return errNotSure
-	}
-	line, _ := bufio.NewReader(io.LimitReader(s.In, 100)).ReadString('\n') // the end of the input is no yes
-	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
-		return errNotSure
-	}
-	return nil
+	fmt.Fprintln(s.Err)
+	return s.confirmed(fmt.Sprintf("%s %d of %s?", j.Kind, matches, Clean(written(spec["arn"]))))
 }
 
 // follow draws a job's progress until it has ended. To stop looking leaves the job alone.

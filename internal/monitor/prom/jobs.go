@@ -44,7 +44,9 @@ func (m *Metrics) JobEnded(kind, state string) {
 
 func (c *jobCounts) collect(out chan<- prometheus.Metric, running map[string]int) {
 	for i, kind := range jobKinds {
-		out <- prometheus.MustNewConstMetric(jobsRunning, prometheus.GaugeValue, float64(running[kind]), kind)
+		if running != nil {
+			out <- prometheus.MustNewConstMetric(jobsRunning, prometheus.GaugeValue, float64(running[kind]), kind)
+		}
 		for j, state := range jobStates {
 			out <- prometheus.MustNewConstMetric(jobsEnded, prometheus.CounterValue, float64(c.ended[i][j].Load()), kind, state)
 		}

@@ -57,7 +57,7 @@ type Gauges struct {
 	Function func(arn.ARN) (FunctionGauges, error)
 	// Network tells about the connections of functions.
 	Network func() FunctionNetwork
-	// Jobs tells how many jobs of operators run, by kind.
+	// Jobs tells how many jobs of operators run, by kind; nil: nobody can tell now.
 	Jobs func() map[string]int
 	// Topic says whether there is a topic.
 	Topic func(arn.ARN) bool

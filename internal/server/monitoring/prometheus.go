@@ -64,8 +64,11 @@ func (p *Prometheus) Ask(engine *shard.Engine, pool *invoke.Pool, sockets *netwo
 	}
 	var late lateness
 	p.Watch(prom.Gauges{
-		Logs:    func() (bytes, dropped int64) { return groups.DiskBytes(), groups.Dropped() },
-		Jobs:    working.Running,
+		Logs: func() (bytes, dropped int64) { return groups.DiskBytes(), groups.Dropped() },
+		Jobs: func() map[string]int {
+			n, _ := ask(&late, func() (map[string]int, error) { return working.Running(), nil })
+			return n
+		},
 		Network: func() prom.FunctionNetwork { return prom.FunctionNetwork(sockets.Usage()) },
 		Queue: func(q arn.ARN) (shard.QueueGauges, error) {
 			return ask(&late, func() (shard.QueueGauges, error) { return engine.SampleQueue(q) })

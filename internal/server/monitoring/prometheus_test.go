@@ -21,6 +21,7 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/jobs"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
@@ -57,13 +58,13 @@ func TestScrapeWhileDiskHangs(t *testing.T) {
 		j := journal.Open(journal.Options{Store: st})
 		defer j.Close()
 		k := kernel.New(kernel.Options{Journal: j, Clock: clock.System, Logger: slog.New(slog.DiscardHandler)})
-		groups := logs.New(k, logs.Options{})
+		groups, working := logs.New(k, logs.Options{}), jobs.New(k, nil)
 		engine, err := shard.Open(shard.Options{Kernel: k, Journal: j, Clock: clock.System, Logger: slog.New(slog.DiscardHandler), Events: monitor.NewQueues(nil, p.Queue, func() {}).Add})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer engine.Close()
-		p.Ask(engine, nil, new(network.Network), groups, nil)
+		p.Ask(engine, nil, new(network.Network), groups, working)
 		q := arn.Queue("us-east-1", "000000000000", "q")
 		if err := engine.CreateQueue(t.Context(), shard.QueueSpec{ARN: q}); err != nil {
 			t.Fatal(err)

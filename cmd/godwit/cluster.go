@@ -17,13 +17,14 @@ import (
 	"godwit.dev/godwit/internal/cluster/peer"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server/clustered"
+	"godwit.dev/godwit/internal/server/clustered/local"
 )
 
 // checkNodes refuses what does not go with several nodes.
 func (d *dev) checkNodes() error {
 	switch {
-	case d.Nodes != 1 && d.Nodes != clustered.LocalNodes:
-		return fmt.Errorf("--nodes: %d nodes or 1, not %d", clustered.LocalNodes, d.Nodes)
+	case d.Nodes != 1 && d.Nodes != local.Nodes:
+		return fmt.Errorf("--nodes: %d nodes or 1, not %d", local.Nodes, d.Nodes)
 	case d.Nodes == 1:
 		return nil
 	case d.Clock == config.VirtualClock:
@@ -44,14 +45,14 @@ func (p *process) serveNodes(cfg config.Config, d *dev) error {
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer restore()
 	context.AfterFunc(ctx, restore)
-	return clustered.RunLocal(ctx, clustered.Local{
+	return local.Run(ctx, local.Options{
 		Nodes: d.Nodes, LogLimit: uint64(d.ClusterLogLimit), Config: cfg, Args: p.args, Stdout: p.stdout, Stderr: p.stderr, Logger: newLogger(cfg, p.stderr), Since: p.began,
 	})
 }
 
 // serveNode runs one of them.
 func (p *process) serveNode(cfg config.Config, file string) error {
-	n, err := clustered.ReadNode(file)
+	n, err := local.ReadNode(file)
 	if err != nil {
 		return err
 	}
@@ -282,7 +283,7 @@ type clusterConvert struct {
 // Run makes a single node's data that of a cluster's first node.
 func (c *clusterConvert) Run(p *process) error {
 	log := newLogger(config.Config{LogLevel: "warn"}, p.stderr)
-	convert := clustered.ConvertLocal
+	convert := local.Convert
 	if c.Member {
 		convert = clustered.Convert
 	}
@@ -304,7 +305,7 @@ func (c *clusterCopy) Run(p *process) error {
 	nodes, err := c.Asking.nodes()
 	rootKey := ""
 	if c.Local != "" && err == nil {
-		nodes, rootKey, err = clustered.LocalPeers(c.Local)
+		nodes, rootKey, err = local.Peers(c.Local)
 	}
 	if err == nil && c.Local == "" && c.Asking.Dir == "" {
 		err = errors.New("want --local, or --dir, --node and --from")
@@ -320,7 +321,7 @@ func (c *clusterCopy) Run(p *process) error {
 		}
 	})
 	if err == nil && rootKey != "" {
-		err = clustered.CopyRootKey(rootKey, c.To)
+		err = local.CopyRootKey(rootKey, c.To)
 	}
 	if err != nil {
 		return fmt.Errorf("the state is not copied: %w", err)
@@ -348,13 +349,13 @@ func (c *clusterStatus) Run(p *process) error {
 		return json.NewEncoder(p.stdout).Encode(s)
 	}
 	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "NODE\tURL\tPID\tVERSION\tSTATE\tNUMBER\tLAG")
+	fmt.Fprintln(w, "NODE\tURL\tPID\tSTATE\tNUMBER\tLAG\tVERSION")
 	for _, n := range s.Nodes {
 		state := n.State
 		if n.ToCopy > 0 {
 			state = fmt.Sprintf("%s, %d of %d MiB", state, n.Copied>>20, n.ToCopy>>20)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%d\t%d\n", n.Name, n.URL, n.PID, n.Version, state, n.Number, n.Lag)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%d\t%s\n", n.Name, n.URL, n.PID, state, n.Number, n.Lag, n.Version)
 	}
 	fmt.Fprintln(w, "\nCELL\tOWNER\tEPOCH\tNUMBER\tLAG")
 	for _, c := range s.Cells {

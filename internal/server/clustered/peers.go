@@ -58,6 +58,11 @@ type Asking struct {
 	network *peer.Network // nil: that of Dir
 }
 
+// AskingBySecret reaches nodes on one machine, which know each other by a secret.
+func AskingBySecret(secret string, peers []Peer) *Asking {
+	return &Asking{network: peer.Loopback(secret), Peers: peers}
+}
+
 // reached is the network of the nodes.
 func (a *Asking) reached() (*peer.Network, error) {
 	if a.network != nil {

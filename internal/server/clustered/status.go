@@ -29,10 +29,10 @@ type NodeStatus struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
 	PID  int    `json:"pid,omitempty"`
-	// Version is that of the program.
-	Version string `json:"version,omitempty"`
 	// Process is what the log calls the node's process.
 	Process string `json:"process,omitempty"`
+	// Version is that of the program.
+	Version string `json:"version,omitempty"`
 	// State is one of those below.
 	State   string `json:"state"`
 	Number  uint64 `json:"number"`  // of the latest record that its replica has
@@ -56,9 +56,12 @@ type CertificateStatus struct {
 	Trusts    []string  `json:"trusts"`
 }
 
+// Serving is the state of the node that owns the state.
+const Serving = "serving"
+
 // States of a node.
 const (
-	serving     = "serving" // it is the owner
+	serving     = Serving
 	takingOver  = "taking over"
 	following   = "following"
 	catchingUp  = "catching up"

@@ -313,10 +313,10 @@ func (c *clusterCopy) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	told := time.Time{}
+	reported := time.Time{}
 	err = nodes.Copy(context.Background(), c.To, newLogger(config.Config{LogLevel: "warn"}, p.stderr), func(done, all int64) {
-		if now := clock.System.Now(); now.Sub(told) > time.Second {
-			told = now
+		if now := clock.System.Now(); now.Sub(reported) > time.Second {
+			reported = now
 			fmt.Fprintf(p.stderr, "%d of %d MiB\n", done>>20, all>>20)
 		}
 	})

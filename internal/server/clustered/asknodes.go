@@ -169,7 +169,7 @@ func (a *Asking) awaitOwner(ctx context.Context) (name string, err error) {
 // owner is the name of the node that serves; empty: none.
 func (s *Status) owner() string {
 	for _, n := range s.Nodes {
-		if n.State == serving {
+		if n.State == Serving {
 			return n.Name
 		}
 	}

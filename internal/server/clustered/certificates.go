@@ -90,7 +90,7 @@ func (g *changing) trustAll(ctx context.Context, roots, vouchers string) error {
 			return err
 		}
 	}
-	return g.told(ctx)
+	return g.awaitLearned(ctx)
 }
 
 // RotateCA replaces the cluster's authority, whose key is in a.Dir, by another one: all nodes

@@ -37,6 +37,9 @@ func Convert(data string, log *slog.Logger) error {
 	return errors.Join(replica.Found(st, cell), st.Close())
 }
 
+// Asking asks the nodes of a cluster that this one, on loopback, is of.
+func (n *Node) Asking() *Asking { return &Asking{network: peer.Loopback(n.Secret), Peers: n.Peers} }
+
 // Copy copies the state of a cluster that runs, as its owner has it now, into a data
 // directory of a single node, which must have no store. It can be interrupted, and goes on
 // when it is called again.

@@ -61,7 +61,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		if n.Certificate != nil {
 			tell(nodeExpires, float64(n.Certificate.Expires.Unix()), n.Name)
 		}
-		if n.State == serving {
+		if n.State == Serving {
 			serves = 1
 		}
 	}

@@ -16,7 +16,7 @@ import (
 func TestMetrics(t *testing.T) {
 	s := Status{
 		Nodes: []NodeStatus{
-			{Name: "a", State: serving, Number: 40, Certificate: &CertificateStatus{Expires: time.Unix(1_800_000_000, 0)}},
+			{Name: "a", State: Serving, Number: 40, Certificate: &CertificateStatus{Expires: time.Unix(1_800_000_000, 0)}},
 			{Name: "b", State: copying, Lag: 40, Copied: 10, ToCopy: 30},
 			{Name: "c", State: unreachable},
 		},

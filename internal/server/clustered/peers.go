@@ -58,11 +58,6 @@ type Asking struct {
 	network *peer.Network // nil: that of Dir
 }
 
-// AskingBySecret reaches nodes on one machine, which know each other by a secret.
-func AskingBySecret(secret string, peers []Peer) *Asking {
-	return &Asking{network: peer.Loopback(secret), Peers: peers}
-}
-
 // reached is the network of the nodes.
 func (a *Asking) reached() (*peer.Network, error) {
 	if a.network != nil {
@@ -126,7 +121,7 @@ func (a *Asking) AwaitOther(ctx context.Context, than string) (name string, err 
 	for {
 		s, err := a.Status(ctx)
 		for _, n := range s.Nodes {
-			if err == nil && n.State == serving && n.Name != than {
+			if err == nil && n.State == Serving && n.Name != than {
 				return n.Name, nil
 			}
 		}

@@ -72,7 +72,7 @@ func (a *Asking) Restart(ctx context.Context, line func(string)) error {
 
 // rankOf has the owner last.
 func rankOf(n NodeStatus) int {
-	if n.State == serving {
+	if n.State == Serving {
 		return 1
 	}
 	return 0
@@ -97,7 +97,7 @@ func (a *Asking) awaitWhole(ctx context.Context, limit time.Duration, lacks func
 		if err == nil {
 			why := lacks(&s)
 			for _, n := range s.Nodes {
-				if n.State != serving && n.State != following || n.Lag > heirLag || n.Fresh || n.Process == "" {
+				if n.State != Serving && n.State != following || n.Lag > successorLag || n.Fresh || n.Process == "" {
 					why = "node " + n.Name + " is " + n.State
 				}
 			}

@@ -56,12 +56,9 @@ type CertificateStatus struct {
 	Trusts    []string  `json:"trusts"`
 }
 
-// Serving is the state of the node that owns the state.
-const Serving = "serving"
-
 // States of a node.
 const (
-	serving     = Serving
+	Serving     = "serving" // it is the owner
 	takingOver  = "taking over"
 	following   = "following"
 	catchingUp  = "catching up"
@@ -112,7 +109,7 @@ func (f *front) own() (NodeStatus, CellStatus) {
 	}
 	switch {
 	case s.Own && s.Serving:
-		n.State = serving
+		n.State = Serving
 	case s.Own:
 		n.State = takingOver
 	case p.stopping.Load():

@@ -26,14 +26,14 @@ func Convert(data string, log *slog.Logger) error {
 	return os.Rename(filepath.Join(data, clustered.StoreName), filepath.Join(first, clustered.StoreName))
 }
 
-// Peers reads what the node in a directory of godwit dev --nodes knows of the others
-// and itself.
-func Peers(dir string) (*clustered.Asking, string, error) {
+// Peers reads of whom to ask about the cluster of the node in a directory of godwit dev
+// --nodes, and where the nodes' root key is.
+func Peers(dir string) (asking *clustered.Asking, rootKey string, err error) {
 	n, err := ReadNode(filepath.Join(dir, nodeFile))
 	if err != nil {
 		return nil, "", err
 	}
-	return clustered.AskingBySecret(n.Secret, n.Peers), n.RootKey, nil
+	return n.Asking(), n.RootKey, nil
 }
 
 // CopyRootKey gives a copy of a cluster on one machine its root key.

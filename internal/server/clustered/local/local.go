@@ -1,5 +1,4 @@
-// Package local keeps the nodes of a cluster on one machine, each in a process of its own, for
-// trying it out.
+// Package local runs the nodes of a cluster as processes on one machine, for trying it out.
 package local
 
 import (
@@ -28,7 +27,7 @@ import (
 	"godwit.dev/godwit/internal/server/clustered"
 )
 
-// Nodes is how many nodes a cluster on one machine has: one of them may be missing.
+// Nodes is how many nodes there are: one of them may be missing.
 const Nodes = 3
 
 // Times between the end of a node's process and the start of its next.
@@ -48,15 +47,15 @@ const (
 // nodeFile is what a node's process is told, in its directory.
 const nodeFile = "node.json"
 
-// Options is a cluster on one machine, for trying it out.
+// Options of a cluster.
 type Options struct {
 	Nodes          int
-	LogLimit       uint64 // see node.Options
+	LogLimit       uint64 // see clustered.Node
 	Config         config.Config
 	Args           []string // of this process: those of the nodes' are these, and more
 	Stdout, Stderr io.Writer
 	Logger         *slog.Logger
-	Since          time.Time
+	Since          time.Time // when this process began
 }
 
 // ReadNode reads what Run tells a node's process.
@@ -71,9 +70,13 @@ func ReadNode(path string) (n clustered.Node, err error) {
 	return n, nil
 }
 
+type cluster struct{ Options }
+
 // Run runs nodes as processes of their own, at the address of the settings and the
-// ports behind it, and starts each again that ends, until ctx ends.
-func Run(ctx context.Context, l Options) error {
+// ports behind it, and starts each again that ends, until ctx ends. It fails where the
+// settings are not fit for it, or a node cannot be started.
+func Run(ctx context.Context, o Options) error {
+	l := &cluster{o}
 	all, err := l.prepare()
 	if err != nil {
 		return err
@@ -97,7 +100,7 @@ func Run(ctx context.Context, l Options) error {
 }
 
 // prepare makes the nodes' directories and tells each what it is.
-func (l *Options) prepare() ([]clustered.Node, error) {
+func (l *cluster) prepare() ([]clustered.Node, error) {
 	host, text, err := net.SplitHostPort(l.Config.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("--listen: %w", err)
@@ -145,10 +148,10 @@ func (l *Options) prepare() ([]clustered.Node, error) {
 	return nodes, nil
 }
 
-func (l *Options) dir(n *clustered.Node) string { return filepath.Join(l.Config.Data, n.Name) }
+func (l *cluster) dir(n *clustered.Node) string { return filepath.Join(l.Config.Data, n.Name) }
 
 // makeRoot makes the root key that the nodes share, if there is none.
-func (l *Options) makeRoot(path string) error {
+func (l *cluster) makeRoot(path string) error {
 	if err := os.MkdirAll(l.Config.Data, 0o700); err != nil {
 		return fmt.Errorf("the data directory cannot be made (--data): %w", err)
 	}
@@ -162,7 +165,7 @@ func (l *Options) makeRoot(path string) error {
 }
 
 // keep runs a node's process, again and again. It fails where starting again cannot help.
-func (l *Options) keep(ctx context.Context, n *clustered.Node) error {
+func (l *cluster) keep(ctx context.Context, n *clustered.Node) error {
 	wait := restartTime
 	for {
 		began := clock.System.Now()
@@ -188,7 +191,7 @@ func (l *Options) keep(ctx context.Context, n *clustered.Node) error {
 	}
 }
 
-func (l *Options) runOnce(ctx context.Context, n *clustered.Node) error {
+func (l *cluster) runOnce(ctx context.Context, n *clustered.Node) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -215,14 +218,14 @@ func (l *Options) runOnce(ctx context.Context, n *clustered.Node) error {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { _ = alive.Close() })()
-	for told := bufio.NewScanner(lines); told.Scan(); {
-		fmt.Fprintf(l.Stderr, "%s\n", told.Bytes())
+	for output := bufio.NewScanner(lines); output.Scan(); {
+		fmt.Fprintf(l.Stderr, "%s\n", output.Bytes())
 	}
 	return cmd.Wait()
 }
 
 // banner tells a person where things are, once somebody serves.
-func (l *Options) banner(ctx context.Context, nodes []clustered.Node) {
+func (l *cluster) banner(ctx context.Context, nodes []clustered.Node) {
 	first := nodes[0].Peers[0].URL
 	for {
 		for _, peer := range nodes[0].Peers {

@@ -349,13 +349,13 @@ func (c *clusterStatus) Run(p *process) error {
 		return json.NewEncoder(p.stdout).Encode(s)
 	}
 	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "NODE\tURL\tPID\tVERSION\tSTATE\tNUMBER\tLAG")
+	fmt.Fprintln(w, "NODE\tURL\tPID\tSTATE\tNUMBER\tLAG\tVERSION")
 	for _, n := range s.Nodes {
 		state := n.State
 		if n.ToCopy > 0 {
 			state = fmt.Sprintf("%s, %d of %d MiB", state, n.Copied>>20, n.ToCopy>>20)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%d\t%d\n", n.Name, n.URL, n.PID, n.Version, state, n.Number, n.Lag)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%d\t%s\n", n.Name, n.URL, n.PID, state, n.Number, n.Lag, n.Version)
 	}
 	fmt.Fprintln(w, "\nCELL\tOWNER\tEPOCH\tNUMBER\tLAG")
 	for _, c := range s.Cells {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/anishathalye/porcupine"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -26,6 +27,7 @@ type books struct {
 	acked     map[string]bool // those that were acknowledged
 	received  map[string]bool
 	fifo      map[string][]int // by group, in the order in which each came first
+	history   map[string][]porcupine.Operation
 	uncertain int
 	failures  []error // the first of them
 }
@@ -44,20 +46,26 @@ func (b *books) note(f func()) {
 	f()
 }
 
+// served is a cluster that clients reach.
+type served interface {
+	client(node int) *sqs.Client
+	eventually(what string, stands func(status) bool) status
+}
+
 // load sends to and receives from a standard and a FIFO queue, through all nodes.
 type load struct {
 	*books
-	c              *cluster
+	c              served
 	standard, fifo string
 	working        sync.WaitGroup
 	stop           chan struct{} // closed: no further sends
 	empty          chan struct{} // closed: receivers end
 }
 
-func newLoad(t *testing.T, c *cluster) *load {
+func newLoad(t *testing.T, c served) *load {
 	t.Helper()
 	l := &load{
-		books: &books{tried: map[string]bool{}, acked: map[string]bool{}, received: map[string]bool{}, fifo: map[string][]int{}},
+		books: &books{tried: map[string]bool{}, acked: map[string]bool{}, received: map[string]bool{}, fifo: map[string][]int{}, history: map[string][]porcupine.Operation{}},
 		c:     c, stop: make(chan struct{}), empty: make(chan struct{}),
 	}
 	create := func(name string, attributes map[string]string) string {
@@ -116,6 +124,7 @@ func (l *load) sendInOrder(ctx context.Context, group string, worker int) {
 	for i := 0; !stopped(l.stop); i++ {
 		body := fmt.Sprintf("%s %d", group, i)
 		l.note(func() { l.tried[body] = true })
+		called := time.Now()
 		for try := 0; ; try++ {
 			_, err := l.c.client((worker+try)%nodes).SendMessage(ctx, &sqs.SendMessageInput{
 				QueueUrl: &l.fifo, MessageBody: &body, MessageGroupId: &group, MessageDeduplicationId: aws.String(strings.ReplaceAll(body, " ", "-")),
@@ -128,22 +137,52 @@ func (l *load) sendInOrder(ctx context.Context, group string, worker int) {
 			}
 			l.note(func() { l.failed(err) })
 		}
-		l.note(func() { l.acked[body] = true })
+		l.note(func() {
+			l.acked[body] = true
+			l.did(group, operation{number: i}, called)
+		})
 	}
 }
 
+// operation is the send of a group's message, or the first receive of it.
+type operation struct {
+	number   int
+	received bool
+}
+
+// did notes an operation that began at some time and is through now.
+func (b *books) did(group string, o operation, called time.Time) {
+	b.history[group] = append(b.history[group], porcupine.Operation{Input: o, Call: called.UnixNano(), Return: time.Now().UnixNano()})
+}
+
+// groups is what a group of a FIFO queue does with a sender that sends one message after the
+// other: they come in that order, each after it was sent. The state is how many were sent, and
+// how many have come.
+var groups = porcupine.Model{
+	Init: func() any { return [2]int{} },
+	Step: func(state, input, _ any) (bool, any) {
+		at, o := state.([2]int), input.(operation)
+		if o.received {
+			return o.number == at[1] && o.number < at[0], [2]int{at[0], at[1] + 1}
+		}
+		return o.number == at[0], [2]int{at[0] + 1, at[1]}
+	},
+}
+
 // ordered notes the order of a group's messages.
-func (l *load) ordered(body string) {
+func (l *load) ordered(body string, called time.Time) {
 	group, number, _ := strings.Cut(body, " ")
 	n, _ := strconv.Atoi(number)
 	if !slices.Contains(l.books.fifo[group], n) {
 		l.books.fifo[group] = append(l.books.fifo[group], n)
+		l.did(group, operation{n, true}, called)
 	}
 }
 
-func (l *load) receive(ctx context.Context, worker int, queue string, each func(body string)) {
+func (l *load) receive(ctx context.Context, worker int, queue string, each func(body string, called time.Time)) {
 	client := l.c.client(worker % nodes)
 	for !stopped(l.empty) {
+		called := time.Now()
 		out, err := client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &queue, MaxNumberOfMessages: 10, WaitTimeSeconds: 1})
 		if err != nil || len(out.Messages) == 0 {
 			continue
@@ -153,7 +192,7 @@ func (l *load) receive(ctx context.Context, worker int, queue string, each func(
 			for i, m := range out.Messages {
 				l.received[*m.Body] = true
 				if each != nil {
-					each(*m.Body)
+					each(*m.Body, called)
 				}
 				done = append(done, types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: m.ReceiptHandle})
 			}
@@ -188,6 +227,11 @@ func (l *load) settle(t *testing.T, receiving *sync.WaitGroup) {
 	for group, order := range l.books.fifo {
 		if !slices.IsSorted(order) {
 			t.Errorf("%s came out of order: %v", group, order)
+		}
+	}
+	for group, history := range l.history {
+		if got := porcupine.CheckOperationsTimeout(groups, history, patience); got != porcupine.Ok {
+			t.Errorf("%s: no order of its %d sends and receives is that of a FIFO queue: %s", group, len(history), got)
 		}
 	}
 	t.Logf("%d sends acknowledged, %d uncertain, %d received", len(l.acked), l.uncertain, len(l.received))

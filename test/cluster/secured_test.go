@@ -167,7 +167,7 @@ func (m *machines) eventually(what string, stands func(status) bool) status {
 
 func (m *machines) client(node, secret string) *sqs.Client {
 	return sqs.New(sqs.Options{
-		BaseEndpoint: aws.String(fmt.Sprintf("http://127.0.0.1:%d", m.clients(node))), Region: "us-east-1",
+		BaseEndpoint: aws.String(fmt.Sprintf("http://%s:%d", m.host(node), m.clients(node))), Region: "us-east-1",
 		Credentials: credentials.NewStaticCredentialsProvider(m.key.AccessKeyID, secret, ""),
 	})
 }

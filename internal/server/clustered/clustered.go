@@ -31,6 +31,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server"
+	"godwit.dev/godwit/internal/server/clustered/answer"
 	"godwit.dev/godwit/internal/server/heap"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/space"
@@ -400,13 +401,13 @@ func (p *part) own(ctx context.Context, owner *replica.Owner) error {
 		deps.World.Store = func() (store.Store, func() bool, error) { return st, p.full.Load().Low, nil }
 		deps.World.Root, deps.World.Replicated, deps.World.Exit = p.root, true, p.failed
 		deps.World.Owned = func() bool { return owner.Failed() == nil }
-		deps.World.Confirmed = func(h http.Handler) http.Handler { return confirmed(owner, h) }
+		deps.World.Confirmed = func(h http.Handler) http.Handler { return answer.Confirmed(owner, h) }
 		return server.Assemble(ctx, deps)
 	})
 	if err := s.Start(ctx); err != nil {
 		return err
 	}
-	p.inner.Store(&inner{server: s, handler: confirmed(owner, s.Handler()), owner: st})
+	p.inner.Store(&inner{server: s, handler: answer.Confirmed(owner, s.Handler()), owner: st})
 	p.log.Info("serving", "epoch", owner.Epoch(), "took", clock.System.Now().Sub(began))
 	return nil
 }

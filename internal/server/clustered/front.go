@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding/json"
-	"encoding/xml"
 	"errors"
 	"io"
 	"log/slog"
@@ -19,9 +17,9 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/cluster/node"
-	"godwit.dev/godwit/internal/cluster/replica"
 	"godwit.dev/godwit/internal/cluster/snapshot"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/server/clustered/answer"
 )
 
 // Times and sizes of the front.
@@ -231,7 +229,7 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, forwarded bool) {
 		cells := f.part.cells.Load()
 		if cells == nil {
 			if !pause(ctx, 50*time.Millisecond) {
-				unavailable(w, r, "This node has not joined its cluster yet.")
+				answer.Unavailable(w, r, "This node has not joined its cluster yet.")
 				return
 			}
 			continue
@@ -255,12 +253,12 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, forwarded bool) {
 				return
 			}
 			if !sure || !whole {
-				unavailable(w, r, "The node that owns the state did not answer; it may have carried out the request.")
+				answer.Unavailable(w, r, "The node that owns the state did not answer; it may have carried out the request.")
 				return
 			}
 		}
 		if !f.wait(ctx, changed) {
-			unavailable(w, r, "No node owns the state now: there is no majority of nodes, or they are choosing.")
+			answer.Unavailable(w, r, "No node owns the state now: there is no majority of nodes, or they are choosing.")
 			return
 		}
 	}
@@ -325,90 +323,6 @@ func (f *front) local(w http.ResponseWriter, r *http.Request, in *inner) {
 	f.busy.Add(1)
 	defer f.busy.Add(-1)
 	in.handler.ServeHTTP(w, r)
-}
-
-// confirmed answers with what h does, once it is confirmed that the process was the owner
-// still: by a record of its own, or by a commit. What an owner says that has stepped down
-// is withheld.
-func confirmed(owner *replica.Owner, h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := commits(r)
-		h.ServeHTTP(&confirming{ResponseWriter: w, request: r, commits: c, confirm: func(committed bool) error {
-			if committed {
-				return owner.Failed()
-			}
-			return owner.Confirm(r.Context())
-		}}, r)
-	})
-}
-
-// commits reports that a request is not answered with success unless a commit was
-// accepted, be it that of the message that it is a duplicate of. Others may succeed
-// without any: a publish where nobody is subscribed, a delete of what is not there.
-func commits(r *http.Request) bool {
-	switch r.Header.Get("X-Amz-Target") {
-	case "AmazonSQS.SendMessage", "AmazonSQS.SendMessageBatch":
-		return true
-	}
-	return false
-}
-
-// confirming holds an answer back until it is confirmed.
-type confirming struct {
-	http.ResponseWriter
-	request  *http.Request
-	confirm  func(committed bool) error
-	commits  bool // success says that something was committed
-	begun    bool
-	withheld bool
-}
-
-// Unwrap is for http.ResponseController.
-func (w *confirming) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-func (w *confirming) begin(status int) bool {
-	if !w.begun {
-		w.begun = true
-		if err := w.confirm(w.commits && status == http.StatusOK); err != nil {
-			w.withheld = true
-			clear(w.Header())
-			unavailable(w.ResponseWriter, w.request, "This node does not own the state any more.")
-		}
-	}
-	return !w.withheld
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (w *confirming) WriteHeader(status int) {
-	if w.begin(status) {
-		w.ResponseWriter.WriteHeader(status)
-	}
-}
-
-// Write implements http.ResponseWriter.
-func (w *confirming) Write(p []byte) (int, error) {
-	if !w.begin(http.StatusOK) {
-		return len(p), nil
-	}
-	return w.ResponseWriter.Write(p)
-}
-
-// unavailable answers with status 503, which SDKs take as a reason to try again, in the
-// protocol of the request.
-func unavailable(w http.ResponseWriter, r *http.Request, text string) {
-	const code = "ServiceUnavailable"
-	w.Header().Set("Retry-After", "1")
-	if r.Header.Get("X-Amz-Target") != "" || strings.HasPrefix(r.URL.Path, "/_godwit/") {
-		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-		w.WriteHeader(http.StatusServiceUnavailable)
-		_ = json.NewEncoder(w).Encode(map[string]string{"__type": code, "message": text})
-		return
-	}
-	w.Header().Set("Content-Type", "text/xml")
-	w.WriteHeader(http.StatusServiceUnavailable)
-	_, _ = io.WriteString(w, "<ErrorResponse><Error><Type>Receiver</Type><Code>"+code+"</Code><Message>")
-	_ = xml.EscapeText(w, []byte(text))
-	_, _ = io.WriteString(w, "</Message></Error></ErrorResponse>")
 }
 
 // stateOf is a node's own view.

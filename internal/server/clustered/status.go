@@ -29,10 +29,10 @@ type NodeStatus struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
 	PID  int    `json:"pid,omitempty"`
-	// Version is that of the program.
-	Version string `json:"version,omitempty"`
 	// Process is what the log calls the node's process.
 	Process string `json:"process,omitempty"`
+	// Version is that of the program.
+	Version string `json:"version,omitempty"`
 	// State is one of those below.
 	State   string `json:"state"`
 	Number  uint64 `json:"number"`  // of the latest record that its replica has

@@ -19,6 +19,7 @@ type ClusterNode struct {
 	URL     string `json:"url"`
 	PID     int    `json:"pid,omitempty"`
 	Process string `json:"process,omitempty" doc:"What the log calls the node's process."`
+	Version string `json:"version,omitempty" doc:"Of the program."`
 	State   string `json:"state" doc:"serving: it owns the state."`
 	Number  int64  `json:"number" doc:"Of the latest record that it has; 0 of a single server."`
 	Lag     int64  `json:"lag" doc:"Records behind the node that is most advanced."`
@@ -27,6 +28,15 @@ type ClusterNode struct {
 	Copied  int64  `json:"copied,omitempty" doc:"Bytes that it has copied of another node's store."`
 	ToCopy  int64  `json:"toCopy,omitempty" doc:"Bytes of that store."`
 	Fresh   bool   `json:"fresh,omitempty" doc:"Its own part of the log has not had all yet."`
+	// Certificate is left out where nodes have none.
+	Certificate *ClusterCertificate `json:"certificate,omitempty" doc:"What the node shows the others, where nodes have certificates."`
+}
+
+// ClusterCertificate is what a node shows others, and what it knows them by.
+type ClusterCertificate struct {
+	Expires   string   `json:"expires"`
+	Authority string   `json:"authority" doc:"Fingerprint of the authority that has signed it."`
+	Trusts    []string `json:"trusts" doc:"Fingerprints of the authorities that the node trusts."`
 }
 
 // ClusterCell is a part of the state.

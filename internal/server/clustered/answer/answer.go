@@ -1,0 +1,97 @@
+// Package answer holds the answers of a node of a cluster back until it is confirmed that it
+// owned the state when it gave them.
+package answer
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"io"
+	"net/http"
+	"strings"
+
+	"godwit.dev/godwit/internal/cluster/replica"
+)
+
+// Confirmed answers with what h does, once it is confirmed that the process was the owner
+// still: by a record of its own, or by a commit. What an owner says that has stepped down
+// is withheld.
+func Confirmed(owner *replica.Owner, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := commits(r)
+		h.ServeHTTP(&confirming{ResponseWriter: w, request: r, commits: c, confirm: func(committed bool) error {
+			if committed {
+				return owner.Failed()
+			}
+			return owner.Confirm(r.Context())
+		}}, r)
+	})
+}
+
+// commits reports that a request is not answered with success unless a commit was
+// accepted, be it that of the message that it is a duplicate of. Others may succeed
+// without any: a publish where nobody is subscribed, a delete of what is not there.
+func commits(r *http.Request) bool {
+	switch r.Header.Get("X-Amz-Target") {
+	case "AmazonSQS.SendMessage", "AmazonSQS.SendMessageBatch":
+		return true
+	}
+	return false
+}
+
+// confirming holds an answer back until it is confirmed.
+type confirming struct {
+	http.ResponseWriter
+	request  *http.Request
+	confirm  func(committed bool) error
+	commits  bool // success says that something was committed
+	begun    bool
+	withheld bool
+}
+
+// Unwrap is for http.ResponseController.
+func (w *confirming) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *confirming) begin(status int) bool {
+	if !w.begun {
+		w.begun = true
+		if err := w.confirm(w.commits && status == http.StatusOK); err != nil {
+			w.withheld = true
+			clear(w.Header())
+			Unavailable(w.ResponseWriter, w.request, "This node does not own the state any more.")
+		}
+	}
+	return !w.withheld
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *confirming) WriteHeader(status int) {
+	if w.begin(status) {
+		w.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (w *confirming) Write(p []byte) (int, error) {
+	if !w.begin(http.StatusOK) {
+		return len(p), nil
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+// Unavailable answers with status 503, which SDKs take as a reason to try again, in the
+// protocol of the request.
+func Unavailable(w http.ResponseWriter, r *http.Request, text string) {
+	const code = "ServiceUnavailable"
+	w.Header().Set("Retry-After", "1")
+	if r.Header.Get("X-Amz-Target") != "" || strings.HasPrefix(r.URL.Path, "/_godwit/") {
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		_ = json.NewEncoder(w).Encode(map[string]string{"__type": code, "message": text})
+		return
+	}
+	w.Header().Set("Content-Type", "text/xml")
+	w.WriteHeader(http.StatusServiceUnavailable)
+	_, _ = io.WriteString(w, "<ErrorResponse><Error><Type>Receiver</Type><Code>"+code+"</Code><Message>")
+	_ = xml.EscapeText(w, []byte(text))
+	_, _ = io.WriteString(w, "</Message></Error></ErrorResponse>")
+}

@@ -1,0 +1,59 @@
+package answer
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+// An answer is given once it is confirmed, and not at all if it is not.
+func TestConfirming(t *testing.T) {
+	deposed := errors.New("another is the owner")
+	for _, c := range []struct {
+		name    string
+		target  string
+		status  int // 0: none is set
+		err     error
+		want    int
+		confirm bool // a commit does not say so
+	}{
+		{"a read", "AmazonSQS.ReceiveMessage", 200, nil, 200, true},
+		{"without a status", "AmazonSQS.ReceiveMessage", 0, nil, 200, true},
+		{"a read by who was replaced", "AmazonSQS.ReceiveMessage", 200, deposed, 503, true},
+		{"a send", "AmazonSQS.SendMessage", 200, nil, 200, false},
+		{"a send without a status", "AmazonSQS.SendMessage", 0, nil, 200, false},
+		{"a send to who was replaced", "AmazonSQS.SendMessage", 200, deposed, 503, false},
+		{"a refused send", "AmazonSQS.SendMessage", 400, nil, 400, true},
+		{"a send refused by who was replaced", "AmazonSQS.SendMessage", 400, deposed, 503, true},
+		{"a delete by who was replaced", "AmazonSQS.DeleteMessage", 200, deposed, 503, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil)
+			r.Header.Set("X-Amz-Target", c.target)
+			asked, confirmed := 0, false
+			out := httptest.NewRecorder()
+			w := &confirming{ResponseWriter: out, request: r, commits: commits(r), confirm: func(committed bool) error {
+				asked++
+				confirmed = !committed
+				return c.err
+			}}
+			w.Header().Set("X-Secret", "of an old owner")
+			if c.status != 0 {
+				w.WriteHeader(c.status)
+			}
+			for range 2 {
+				if _, err := io.WriteString(w, "answer"); err != nil {
+					t.Error(err)
+				}
+			}
+			if out.Code != c.want || asked != 1 || confirmed != c.confirm {
+				t.Errorf("status %d, asked %d times", out.Code, asked)
+			}
+			if refused := c.want == 503; refused == (out.Body.String() == "answeranswer") || refused == (out.Header().Get("X-Secret") != "") {
+				t.Errorf("%v %q", out.Header(), out.Body)
+			}
+		})
+	}
+}

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -242,9 +243,7 @@ func (e *Exporter) post(body []byte) (rejected int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	for name, values := range e.options.Header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, e.options.Header)
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := e.options.Transport.RoundTrip(r)
 	if err != nil {

@@ -48,8 +48,8 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 	})
 
-	signedIn := newSessions(deps, s.keys)
-	gate := operating.New(operating.Options{Config: deps.Config, Clock: deps.Clock, Verifier: verifier, Policies: s.asked, Trail: trail, Session: sessionOf(signedIn)})
+	sessions := newSessions(deps, s.keys)
+	gate := operating.New(operating.Options{Config: deps.Config, Clock: deps.Clock, Verifier: verifier, Policies: s.asked, Trail: trail, Sessions: ofSessions(sessions)})
 	checks := append(s.space.checks(), auditChecks(trail)...)
 	copies, err := backupsOf(deps, s.store, s.journal)
 	if err != nil {
@@ -60,7 +60,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 		Listen: s.lately.set, Gate: gate, Operator: r.operator, Metrics: s.watching.Reader, Logs: s.groups, Identities: s.identities, Jobs: s.jobs, Backups: copies,
 	})
 	maps.Copy(own, developing(deps, s, r, functions))
-	pages, err := consolePages(deps, signedIn, gate, s.identities, r.trust)
+	pages, err := consolePages(deps, sessions, gate, s.identities, r.trust)
 	if err != nil {
 		return Parts{}, err
 	}

@@ -57,7 +57,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 	}
 	own := operating.API(operating.Parts{
 		Config: deps.Config, Clock: deps.Clock, Virtual: deps.Virtual, URL: s.url, Engine: s.engine, Totals: s.watching.Queues, Alarms: s.watching.Alarms, Checks: checks,
-		Listen: s.lately.set, Gate: gate, Operator: r.operator, Metrics: s.watching.Reader, Logs: s.groups, Identities: s.identities, Jobs: s.jobs, Backups: copies,
+		Listen: s.lately.set, Gate: gate, Operator: r.operator, Metrics: s.watching.Reader, Logs: s.groups, Identities: s.identities, Jobs: s.jobs, Backups: copies, Commits: s.journal.Commits,
 	})
 	maps.Copy(own, developing(deps, s, r, functions))
 	pages, err := consolePages(deps, sessions, gate, s.identities, r.trust)

@@ -1,21 +1,15 @@
 import { h, Fragment } from "preact";
 import { useState } from "preact/hooks";
-import { has, post, useData } from "../api";
+import { has, post, useClock, useData } from "../api";
 import { Act, Arn, Empty, Facts, Field, Page, Section, Shown, State, Sure, Table, tell } from "../components";
 import { place } from "../router";
 import { count, span, Time } from "../text";
-
-interface Reading {
-  clock: string;
-  now: string;
-  next: string | null;
-}
 
 // jumps are the stops of the slider, in seconds.
 const jumps = [1, 10, 60, 600, 3600, 6 * 3600, 86400, 7 * 86400, 23 * 86400, 25 * 86400];
 
 export function ClockPage() {
-  const clock = useData<Reading>("/_godwit/clock", {}, 1000);
+  const clock = useClock();
   const [stop, setStop] = useState(2);
   const advance = (by: string) => async () => {
     const moved = await post<{ now: string; ran: number; error?: string }>("/_godwit/clock", { advance: by });

@@ -85,6 +85,7 @@ func (sh *shop) pages() [][]string {
 		{"logs", "arn", sh.logs},
 		{"tail"},
 		{"tail", "arn", sh.logs},
+		{"tail", "arn", sh.topic},
 		{"clock"},
 		{"identity"},
 		{"settings"},
@@ -172,6 +173,7 @@ func TestHostileText(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.sqs("SendMessage", string(body))
+	s.sns("SetTopicAttributes", "TopicArn", sh.topic, "AttributeName", "DisplayName", "AttributeValue", "=1+1 <script>alert(5)</script>")
 	sh.advance("10m") // the web hook's become dead letters
 	sh.furnish(hostile)
 	b := s.open(t)
@@ -192,7 +194,7 @@ func TestHostileText(t *testing.T) {
 		b.visit(page[0], page[1:]...)
 		b.run(script(`document.querySelectorAll("details").forEach((e) => { e.open = true; })`))
 		switch page[0] {
-		case "queue":
+		case "queue", "topic":
 			b.press("Look")
 			b.until("messages are listed", `document.querySelector(".message")`)
 		case "dead-letters":
@@ -202,9 +204,10 @@ func TestHostileText(t *testing.T) {
 			}
 		case "tail", "logs":
 			if len(page) > 1 {
-				b.until("lines are shown", `document.querySelector(".log")`)
+				b.until("lines or messages are shown", `document.querySelector(".log, .message")`)
 			}
 		}
+		b.run(script(`document.querySelectorAll("details").forEach((e) => { e.open = true; })`))
 		check(what)
 		for i := range value[int](b, `[...document.querySelectorAll("main button")].filter((e) => e.textContent === "Save as table").length`) {
 			table := b.saved(fmt.Sprintf(`[...document.querySelectorAll("main button")].filter((e) => e.textContent === "Save as table")[%d]`, i))

@@ -106,6 +106,7 @@ func samples(queue, topic, sub string) map[string]string {
 		"POST jobs":   `{"kind":"delete","arn":"` + queue + `"}`,
 		"policy-plan": `{"protocol":"sqs"}`, "filter-test": `{"filterPolicy":"{}","messages":[]}`,
 		"backup": `{}`, "backup/part": "id=none&name=none", "backup/end": `{"id":"none"}`, "delivering/begin": `{}`,
+		"POST clock": `{"advance":"1s"}`, "POST faults": `{"arn":"` + queue + `","fault":"none"}`, "reset": `{"account":"999999999999"}`,
 	}
 }
 

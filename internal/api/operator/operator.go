@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/api/operator/backups"
 	"godwit.dev/godwit/internal/api/operator/catalog"
+	"godwit.dev/godwit/internal/api/operator/development"
 	"godwit.dev/godwit/internal/api/operator/jobs"
 	"godwit.dev/godwit/internal/api/operator/messages"
 	"godwit.dev/godwit/internal/api/operator/monitors"
@@ -47,6 +48,8 @@ type Options struct {
 	Setup    *setup.Setup
 	Jobs     *jobs.Jobs
 	Backups  *backups.Backups
+	// Development has what only godwit dev does.
+	Development *development.Development
 }
 
 // Operations are all operations, in the order of the document.
@@ -83,7 +86,7 @@ func Operations(o Options) []rest.Operation {
 	}
 	part := backup(one("backup/part", "GetBackupPart", "Up to 4 MiB of a file of a snapshot; their CRC-32C is in the header X-Godwit-Checksum."))
 	part.Binary = true
-	return []rest.Operation{
+	return append([]rest.Operation{
 		rest.Define(get("overview", "GetOverview", "How the server stands, and what needs a person."), c.GetOverview),
 		rest.Define(get("queues", "ListQueues", "Queues, with counts and rates."), c.ListQueues),
 		rest.Define(one("queue", "GetQueue", "All of one queue."), c.GetQueue),
@@ -138,7 +141,8 @@ func Operations(o Options) []rest.Operation {
 		rest.Define(backup(rest.Operation{Method: http.MethodPost, Path: Prefix + "backup/end", Name: "EndBackup", Summary: "Says that a snapshot is not needed any more."}), o.Backups.End),
 		rest.Define(get("delivering", "GetDelivering", "Whether the server delivers, or was restored with --paused."), o.Backups.Held),
 		rest.Define(rest.Operation{Method: http.MethodPost, Path: Prefix + "delivering/begin", Name: "BeginDelivering", Summary: "Has a server deliver that was restored with --paused."}, o.Backups.Deliver),
-	}
+		rest.Define(get("cluster", "GetCluster", "The nodes that serve, and who owns the state. A single server is a node of its own. Nodes of a cluster answer it as docs/cluster.md says."), c.GetCluster),
+	}, o.Development.Operations(Prefix)...)
 }
 
 // Handlers answer the API, by patterns of http.ServeMux.

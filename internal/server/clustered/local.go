@@ -237,7 +237,7 @@ func (l *Local) banner(ctx context.Context, nodes []Node) {
 				}
 				took := clock.System.Now().Sub(l.Since).Round(time.Millisecond)
 				fmt.Fprintf(l.Stdout, "Godwit %s is ready: %d nodes at %s (%s). Any of them answers.\nData:    %s\n"+
-					"Status:  godwit cluster status --url %s\n"+
+					"Status:  godwit cluster status --endpoint %s\n"+
 					"AWS CLI: export AWS_ENDPOINT_URL=%s AWS_DEFAULT_REGION=%s AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test\n",
 					config.Version, len(urls), strings.Join(urls, ", "), took, l.Config.Data, first, first, l.Config.Region)
 				return

@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/api/operator"
 	"godwit.dev/godwit/internal/api/operator/backups"
 	"godwit.dev/godwit/internal/api/operator/catalog"
+	"godwit.dev/godwit/internal/api/operator/development"
 	"godwit.dev/godwit/internal/api/operator/jobs"
 	"godwit.dev/godwit/internal/api/operator/live"
 	"godwit.dev/godwit/internal/api/operator/messages"
@@ -54,6 +55,8 @@ type Parts struct {
 	Gate   *Gate
 	// Backups give away copies of the store.
 	Backups *backups.Backups
+	// Development is what only godwit dev does.
+	Development *development.Development
 }
 
 // API answers /_godwit/v1, by patterns of http.ServeMux.
@@ -69,10 +72,11 @@ func API(p Parts) map[string]http.Handler {
 	watched := monitors.New(monitors.Options{Alarms: p.Alarms, Metrics: p.Metrics, Logs: p.Logs, Region: p.Config.Region, Account: p.Config.Account})
 	return operator.Handlers(operator.Options{
 		Catalog: all, Messages: looked, Monitors: watched,
-		Stream:  stream.New(stream.Options{Catalog: all, Jobs: working, Messages: looked, Monitors: watched, Commits: p.Commits, Draining: p.Engine.Draining, Clock: clock.System, Now: p.Clock.Now}),
-		Setup:   setup.New(setup.Options{Identities: p.Identities, Config: p.Config}),
-		Jobs:    working,
-		Backups: p.Backups,
+		Stream:      stream.New(stream.Options{Catalog: all, Jobs: working, Messages: looked, Monitors: watched, Commits: p.Commits, Draining: p.Engine.Draining, Clock: clock.System, Now: p.Clock.Now}),
+		Setup:       setup.New(setup.Options{Identities: p.Identities, Config: p.Config}),
+		Jobs:        working,
+		Backups:     p.Backups,
+		Development: p.Development,
 	}, p.Gate.Admit)
 }
 

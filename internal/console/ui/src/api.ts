@@ -194,7 +194,7 @@ export interface Reading {
 
 // useClock is the server's clock. That of the machine goes on by itself.
 export function useClock(): Loaded<Reading> {
-  const read = useData<Reading>("/_godwit/clock", {}, 2000);
+  const read = useData<Reading>("clock", {}, 2000);
   const since = useRef<{ of?: Reading; at: number }>({ at: 0 });
   const [, tick] = useState(0);
   if (since.current.of !== read.data) since.current = { of: read.data, at: performance.now() };

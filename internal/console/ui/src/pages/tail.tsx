@@ -104,7 +104,7 @@ function LogTail({ arn }: { arn: string }) {
   }, [p.search]);
   const before = async (abort: AbortSignal) => {
     if (!from.current) { // the server's time, less what is of interest at first
-      const { now } = await get<{ now: string }>("/_godwit/clock", {}, abort);
+      const { now } = await get<{ now: string }>("clock", {}, abort);
       from.current = new Date(Date.parse(now) - 60_000).toISOString();
     }
     const lines: Line[] = [];

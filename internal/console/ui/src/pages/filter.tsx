@@ -70,7 +70,7 @@ async function samples(queue: string): Promise<Sample[]> {
 // published are the latest messages of the topic itself.
 async function published(topic: string): Promise<Sample[]> {
   const { publishes } = await get<Publishes>("publishes", { arn: topic, limit: most, bodyBytes: 65536 });
-  return (publishes ?? []).filter((m) => !m.refused && !m.bodyTruncated && m.bodyEncoding === "utf-8").map((m) => ({ id: m.messageId, at: m.publishedAt, body: m.body, attributes: m.attributes ?? [] }));
+  return (publishes ?? []).filter((m) => !m.refused && !m.bodyTruncated && m.bodyEncoding === "utf-8").map((m) => ({ id: m.messageId, at: m.publishedAt, body: m.body, attributes: (m.attributes ?? []).map(({ name, type, value }) => ({ name, type, value })) }));
 }
 
 // bounded are as many samples as one request may have.

@@ -32,12 +32,14 @@ func TestPictures(t *testing.T) {
 		if name == "dead-letters" && len(page) == 1 { // the workbench has that name
 			name = "dead-letter-queues"
 		}
-		if name == "tail" && page[len(page)-1] == sh.topic {
+		if page[len(page)-1] == sh.topic && name == "tail" {
 			name = "tail-of-a-topic"
 		} else if len(page) > 1 && name != "queue" && name != "topic" && name != "alarm" {
 			name += "-of-one"
 		}
 		switch {
+		case name == "tail-of-one" && page[2] == sh.queue:
+			continue // it has nothing at first
 		case name == "", name == "no-such-page", strings.HasPrefix(name, "subscription-"), strings.HasPrefix(name, "dead-letters-"), strings.HasPrefix(name, "policy"):
 			continue // the story has pictures of these
 		case name == "filter-of-one" && page[1] != "topic", name == "filter":

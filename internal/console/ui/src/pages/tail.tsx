@@ -5,15 +5,20 @@ import { A, Arn, Empty, Filter, Page, Section, Shown, Trouble } from "../compone
 import { follow } from "../live";
 import { place, refine } from "../router";
 import { Safe } from "../text";
-import type { Topic } from "../types";
+import type { Message, MessagePage, Topic } from "../types";
 import { LineTable, pattern, type Group, type Line, type Lines } from "./logs";
+import { MessageList } from "./queues";
 import { PublishList, type Publish, type Publishes } from "./publishes";
 
-// TailPage shows what is published or logged as it comes, the latest at the top.
+// TailPage shows what is sent, published or logged as it comes, the latest at the top.
 export function TailPage() {
   const { arn } = place.value.params;
   if (!arn) return <Choose />;
-  return arn.split(":")[2] === "sns" ? <TopicTail key={arn} arn={arn} /> : <LogTail key={arn} arn={arn} />;
+  switch (arn.split(":")[2]) {
+    case "sqs": return <QueueTail key={arn} arn={arn} />;
+    case "sns": return <TopicTail key={arn} arn={arn} />;
+    default: return <LogTail key={arn} arn={arn} />;
+  }
 }
 
 function Choose() {
@@ -28,6 +33,7 @@ function Choose() {
             : <Empty><p>There are no topics. Make one with <code>aws sns create-topic --name orders</code>.</p></Empty>}
         </Shown>
       </Section>
+      <Section title="What is sent to a queue"><p>A <A page="queues">queue</A>'s page leads to it: <em>Follow live</em>.</p></Section>
       <Section title="What is logged" hint="Lines are shown as they are written.">
         <Shown of={groups}>
           {(data) => data.groups?.length
@@ -128,6 +134,25 @@ function LogTail({ arn }: { arn: string }) {
       <Trouble error={error} />
       <p class="unseen" role="status">{held ? "Held." : "Following."}</p>
       {lines.length ? <LineTable lines={lines} /> : error ? null : <Empty><p>Nothing was logged in the last minute. What comes is shown here by itself.</p></Empty>}
+    </Page>
+  );
+}
+
+function QueueTail({ arn }: { arn: string }) {
+  const p = place.value.params;
+  const [held, setHeld] = useState(false);
+  const narrowed = { arn, search: p.search };
+  const before = async (abort: AbortSignal) => { // what is there is on the queue's page; but it may not be shown, or not be there any more
+    await get<MessagePage>("messages", { arn, limit: 1, bodyBytes: 0 }, abort);
+    return [];
+  };
+  const { all, error, clear } = useTail<Message>(v1 + "tail?" + query(narrowed), "messages", (m) => m.messageId, before, held, 200);
+  return (
+    <Page what="Live tail" title={<Arn arn={arn} short />} actions={<Held held={held} setHeld={setHeld} clear={clear} />}>
+      <form class="filters" role="search" onSubmit={(e) => e.preventDefault()}><Filter name="search" label="Body or attributes contain" /></form>
+      <Trouble error={error} />
+      <p class="unseen" role="status">{held ? "Held." : "Following."}</p>
+      {all.length ? <MessageList queue={arn} messages={all} /> : error ? null : <Empty><p>Nothing has come yet. What is sent from now on is shown here by itself, and stays in the queue as it is. What is there already is on the queue's page.</p></Empty>}
     </Page>
   );
 }

@@ -73,7 +73,7 @@ func Operations(o Options) []rest.Operation {
 	}
 	events := one("events", "WatchEvents", "What changes, as server-sent events, each with all of what it is about.")
 	events.Stream = true
-	tail := peek("tail", "Tail", "What is published to a topic, or logged in a log group, from now on, as server-sent events.")
+	tail := peek("tail", "Tail", "What is sent to a queue, published to a topic, or logged in a log group, from now on, as server-sent events. It touches no message.")
 	tail.Stream = true
 	plan := change("policy-plan", "PlanPolicy", "What a delivery policy does: each retry, and the total. It changes nothing.")
 	test := change("filter-test", "TestFilter", "Which messages a filter policy lets through: those that are given, and those that were published to a topic of late. It changes nothing.")

@@ -297,6 +297,14 @@ func (j *Journal) flush(apply func(batches ...*mutation.Batch) error) {
 	j.mu.Unlock()
 }
 
+// Commits counts the commits that were begun since the journal was opened: where it is as it
+// was, nothing has been changed.
+func (j *Journal) Commits() int64 {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return int64(j.open.number - 1) //nolint:gosec // it counts commits
+}
+
 // Sync returns once everything appended so far is durable.
 func (j *Journal) Sync() {
 	j.guard.Lock(&j.durable)

@@ -61,6 +61,7 @@ func TestAppend(t *testing.T) {
 		defer j.Close()
 		a := open(t, j, 1)
 		s.Shut()
+		before := j.Commits()
 		c := a.Append(false, 0, storetest.Sets("k", "1"))
 		if got := get(t, j.Reader(), "k"); got != "nothing" || c.Applied() || c.Durable() {
 			t.Errorf("before it is applied the store shows %q", got)
@@ -79,6 +80,9 @@ func TestAppend(t *testing.T) {
 		synctest.Wait()
 		if !answered || !c.Durable() {
 			t.Errorf("not durable after %v", LazyDelay)
+		}
+		if n := j.Commits() - before; n != 1 {
+			t.Errorf("%d commits are counted", n)
 		}
 		if c = (*Commit)(nil); !c.Durable() || !c.Applied() {
 			t.Error("no commit is not durable")

@@ -49,8 +49,8 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 	})
 
-	signedIn := newSessions(deps, s.keys)
-	gate := operating.New(operating.Options{Config: deps.Config, Clock: deps.Clock, Verifier: verifier, Policies: s.asked, Trail: trail, Session: sessionOf(signedIn)})
+	sessions := newSessions(deps, s.keys)
+	gate := operating.New(operating.Options{Config: deps.Config, Clock: deps.Clock, Verifier: verifier, Policies: s.asked, Trail: trail, Sessions: ofSessions(sessions)})
 	checks := append(s.space.checks(), auditChecks(trail)...)
 	copies, err := backupsOf(deps, s.store, s.journal)
 	if err != nil {
@@ -62,11 +62,11 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 	})
 	own := operating.API(operating.Parts{
 		Config: deps.Config, Clock: deps.Clock, Virtual: deps.Virtual, URL: s.url, Engine: s.engine, Totals: s.watching.Queues, Alarms: s.watching.Alarms, Checks: checks,
-		Listen: s.lately.set, Gate: gate, Operator: r.operator, Metrics: s.watching.Reader, Logs: s.groups, Identities: s.identities, Jobs: s.jobs, Backups: copies,
+		Listen: s.lately.set, Gate: gate, Operator: r.operator, Metrics: s.watching.Reader, Logs: s.groups, Identities: s.identities, Jobs: s.jobs, Backups: copies, Commits: s.journal.Commits,
 		Development: trying, Counting: s.counting,
 	})
 	maps.Copy(own, developing(deps, s, r, functions))
-	pages, err := consolePages(deps, signedIn, gate, s.identities, r.trust)
+	pages, err := consolePages(deps, sessions, gate, s.identities, r.trust)
 	if err != nil {
 		return Parts{}, err
 	}

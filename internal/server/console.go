@@ -35,21 +35,27 @@ func newSessions(deps Deps, others credentials) *session.Sessions {
 	})
 }
 
-// sessionOf is operating.Options.Session: whoever signs a request is not asked for a session.
-func sessionOf(sessions *session.Sessions) func(r *http.Request) (*caller.Caller, error) {
+// signedIn is operating.Options.Sessions: whoever signs a request is not asked for a session.
+type signedIn struct{ *session.Sessions }
+
+// ofSessions are the sessions as the gate looks at them.
+func ofSessions(sessions *session.Sessions) operating.Sessions {
 	if sessions == nil {
 		return nil
 	}
-	return func(r *http.Request) (*caller.Caller, error) {
-		if r.Header.Get("Authorization") != "" {
-			return nil, nil
-		}
-		who, err := sessions.Of(r)
-		if errors.Is(err, session.ErrNone) {
-			return nil, nil
-		}
-		return who, err
+	return signedIn{sessions}
+}
+
+// Of is nil, too, where there is no session.
+func (s signedIn) Of(r *http.Request) (*caller.Caller, error) {
+	if r.Header.Get("Authorization") != "" {
+		return nil, nil
 	}
+	who, err := s.Sessions.Of(r)
+	if errors.Is(err, session.ErrNone) {
+		return nil, nil
+	}
+	return who, err
 }
 
 // consolePages are the parts of the console that anybody may ask for: its page, and its

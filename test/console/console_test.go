@@ -85,6 +85,8 @@ func (sh *shop) pages() [][]string {
 		{"logs", "arn", sh.logs},
 		{"tail"},
 		{"tail", "arn", sh.logs},
+		{"tail", "arn", sh.topic},
+		{"tail", "arn", sh.queue},
 		{"clock"},
 		{"identity"},
 		{"settings"},
@@ -172,6 +174,7 @@ func TestHostileText(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.sqs("SendMessage", string(body))
+	s.sns("SetTopicAttributes", "TopicArn", sh.topic, "AttributeName", "DisplayName", "AttributeValue", "=1+1 <script>alert(5)</script>")
 	sh.advance("10m") // the web hook's become dead letters
 	sh.furnish(hostile)
 	b := s.open(t)
@@ -192,7 +195,7 @@ func TestHostileText(t *testing.T) {
 		b.visit(page[0], page[1:]...)
 		b.run(script(`document.querySelectorAll("details").forEach((e) => { e.open = true; })`))
 		switch page[0] {
-		case "queue":
+		case "queue", "topic":
 			b.press("Look")
 			b.until("messages are listed", `document.querySelector(".message")`)
 		case "dead-letters":
@@ -201,10 +204,11 @@ func TestHostileText(t *testing.T) {
 				b.until("messages are listed", `document.querySelector(".message")`)
 			}
 		case "tail", "logs":
-			if len(page) > 1 {
-				b.until("lines are shown", `document.querySelector(".log")`)
+			if len(page) > 1 && page[2] != sh.queue {
+				b.until("lines or messages are shown", `document.querySelector(".log, .message")`)
 			}
 		}
+		b.run(script(`document.querySelectorAll("details").forEach((e) => { e.open = true; })`))
 		check(what)
 		for i := range value[int](b, `[...document.querySelectorAll("main button")].filter((e) => e.textContent === "Save as table").length`) {
 			table := b.saved(fmt.Sprintf(`[...document.querySelectorAll("main button")].filter((e) => e.textContent === "Save as table")[%d]`, i))

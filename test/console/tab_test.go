@@ -178,7 +178,7 @@ func (b *tab) until(what, condition string) {
 	last := false
 	defer func() {
 		if !last {
-			b.t.Logf("the page at %s:\n%s", value[string](b, "location.href"), value[string](b, "document.visibilityState + '\\n' + document.body.innerText"))
+			b.t.Logf("the page at %s:\n%s", value[string](b, "location.href"), value[string](b, "document.visibilityState + '\\n' + document.body?.innerText"))
 		}
 	}()
 	eventually(b.t, what, func() bool {
@@ -195,7 +195,7 @@ func quote(text string) string {
 // shows waits until the page's content shows a text.
 func (b *tab) shows(text string) {
 	b.t.Helper()
-	b.until("the page shows "+text, fmt.Sprintf(`document.body.innerText.includes(%s)`, quote(text)))
+	b.until("the page shows "+text, fmt.Sprintf(`document.body?.innerText.includes(%s)`, quote(text)))
 }
 
 // control is an expression for a control or a link by the beginning of its text or label.

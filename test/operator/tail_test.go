@@ -106,6 +106,25 @@ func TestTail(t *testing.T) {
 	w.refused(http.StatusBadRequest, http.MethodGet, "tail", "pattern=x&arn="+topic)
 }
 
+// Whatever changes is told of to who asks for that, and where nothing does nothing is told.
+func TestCommitEvents(t *testing.T) {
+	w := start(t)
+	next := w.follow("events", "commits", "true")
+	told := func() int64 {
+		t.Helper()
+		for {
+			if name, data := next(); name == "commits" {
+				return decode[struct{ Commits int64 }](w, data).Commits
+			}
+		}
+	}
+	before := told()
+	w.topic("orders") // of which the overview tells, too
+	for told() <= before {
+		t.Error("it did not grow")
+	}
+}
+
 // A tail of a queue tells of what is sent to it, in groups or not, once and in order, and
 // leaves it as it is: nothing counts as received.
 func TestTailOfQueue(t *testing.T) {

@@ -12,10 +12,11 @@ import (
 )
 
 // Path is where a browser asks for its session, and opens one by a request that is signed.
-// EndPath ends it.
+// EndPath ends it, and UsePath says that somebody is at the page.
 const (
 	Path    = "/_godwit/ui/session"
 	EndPath = Path + "/end"
+	UsePath = Path + "/use"
 )
 
 // maxBody bounds the body of a request, in bytes.
@@ -73,17 +74,30 @@ type Ways struct {
 	Provider, ProviderPath string
 }
 
+// tell answers with how the session of a request stands.
+func (s *Sessions) tell(w http.ResponseWriter, r *http.Request, out standing) {
+	out.Required = true
+	if st, ok := s.Standing(r); ok {
+		out.User, out.CSRF, out.ExpiresAt = st.User, st.CSRF, &st.ExpiresAt
+	}
+	answer(w, http.StatusOK, out)
+}
+
 // Handlers answers patterns of http.ServeMux: how the browser's session stands, the request
-// that opens one, and the one that ends it.
+// that opens one, the one that uses it, and the one that ends it.
 func (s *Sessions) Handlers(ways Ways) map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET " + Path: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			now := clock.System.Now() // signatures are of the machine's time
-			out := standing{Required: true, Region: ways.Region, Now: &now, Provider: ways.Provider, ProviderPath: ways.ProviderPath}
-			if st, ok := s.Standing(r); ok {
-				out.User, out.CSRF, out.ExpiresAt = st.User, st.CSRF, &st.ExpiresAt
+			s.tell(w, r, standing{Region: ways.Region, Now: &now, Provider: ways.Provider, ProviderPath: ways.ProviderPath})
+		}),
+		"POST " + UsePath: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if err := s.Use(r); err != nil {
+				Refuse(w, err)
+				return
 			}
-			answer(w, http.StatusOK, out)
+			now := clock.System.Now()
+			s.tell(w, r, standing{Now: &now})
 		}),
 		"POST " + Path: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			who, err := ways.Signed(w, r)

@@ -1,8 +1,9 @@
 // Package session keeps who is signed in to the console: whoever opens a session has
 // signed that request with an access key, or was vouched for by an identity provider, and is
 // known by a cookie from then on. A session lives in memory, so that a restart ends it; it
-// ends as well when it is not used for some time, some hours after it began, when its access
-// key or its role does, and when its user says so.
+// ends as well when its user does nothing for some time, some hours after it began, when its
+// access key or its role does, and when its user says so. A page that renews itself is nobody
+// doing something: only what changes something is, and what the page tells of hands at it.
 package session
 
 import (
@@ -180,19 +181,23 @@ func (s *Sessions) find(r *http.Request) (digest [sha256.Size]byte, e *entry, er
 
 // Of gives who makes a request by its cookie: ErrNone without one, ErrOver if its session is
 // over, ErrCSRF if it may change something and does not come from the console's page. The
-// caller is as the access key or the role has it now. What is only looked at, as a stream of
-// events, ends with the session: the context of r is cancelled then.
+// caller is as the access key or the role has it now. To look is no use of the session: pages
+// do so by themselves. What is only looked at, as a stream of events, ends with the session:
+// the context of r is cancelled then.
 func (s *Sessions) Of(r *http.Request) (*caller.Caller, error) {
 	s.mu.Lock()
 	digest, e, err := s.find(r)
-	if err == nil && r.Method != http.MethodGet && r.Method != http.MethodHead &&
-		subtle.ConstantTimeCompare([]byte(r.Header.Get(CSRFHeader)), []byte(e.csrf)) == 0 {
+	looks := r.Method == http.MethodGet || r.Method == http.MethodHead
+	if err == nil && !looks && !e.page(r) {
 		err = ErrCSRF
 	}
 	var again func() (*caller.Caller, error)
 	var life context.Context
 	if err == nil {
-		e.used, again, life = s.o.Clock.Now(), e.again, e.life
+		again, life = e.again, e.life
+		if !looks {
+			e.used = s.o.Clock.Now()
+		}
 	}
 	s.mu.Unlock()
 	if err != nil {
@@ -217,6 +222,38 @@ func until(ctx, life context.Context) context.Context {
 	stop := context.AfterFunc(life, cancel)
 	context.AfterFunc(ctx, func() { stop() })
 	return ctx
+}
+
+// page reports whether a request has the secret that only the console's own page was told.
+func (e *entry) page(r *http.Request) bool {
+	return subtle.ConstantTimeCompare([]byte(r.Header.Get(CSRFHeader)), []byte(e.csrf)) == 1
+}
+
+// Still refuses, as Of does, a request whose session is over since, such as that for a stream
+// of events: nobody has used it, or its access key or role is gone.
+func (s *Sessions) Still(r *http.Request) error {
+	s.mu.Lock()
+	_, e, err := s.find(r)
+	s.mu.Unlock()
+	if err == nil {
+		_, err = e.again()
+	}
+	return err
+}
+
+// Use keeps the session of a request that the console's page sends when somebody is at it. It
+// refuses as Of does.
+func (s *Sessions) Use(r *http.Request) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, e, err := s.find(r)
+	if err == nil && !e.page(r) {
+		err = ErrCSRF
+	}
+	if err == nil {
+		e.used = s.o.Clock.Now()
+	}
+	return err
 }
 
 // Standing is what a browser is told of its session.
@@ -251,7 +288,7 @@ func (s *Sessions) End(w http.ResponseWriter, r *http.Request, everywhere bool) 
 	if err != nil {
 		return err
 	}
-	if subtle.ConstantTimeCompare([]byte(r.Header.Get(CSRFHeader)), []byte(e.csrf)) == 0 {
+	if !e.page(r) {
 		return ErrCSRF
 	}
 	s.end(digest)

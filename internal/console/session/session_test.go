@@ -182,9 +182,13 @@ func TestOverTLS(t *testing.T) {
 func TestEndsWithTime(t *testing.T) {
 	w := newWorld(t, false)
 	ann := w.signIn("AKIAANN")
-	for range 24 {
+	for i := range 24 {
 		w.clock.now = w.clock.now.Add(Idle - time.Second)
-		ann.wants(nil, "GET")
+		if i%2 == 0 { // a command, or a hand at the page
+			ann.wants(nil, "POST", CSRFHeader, ann.csrf)
+		} else if status, st, _ := ann.ask("POST", UsePath, "{}", CSRFHeader, ann.csrf); status != http.StatusOK || st.ExpiresAt == nil || st.ExpiresAt.Before(w.clock.now) {
+			t.Fatalf("%d %+v", status, st)
+		}
 	}
 	_, st, _ := ann.ask("GET", Path, "")
 	if st.ExpiresAt == nil || st.ExpiresAt.Sub(w.clock.now) >= Idle {
@@ -205,6 +209,44 @@ func TestEndsWithTime(t *testing.T) {
 	}
 	w.clock.now = w.clock.now.Add(Idle/2 + time.Second)
 	bob.wants(ErrOver, "GET")
+	if status, _, _ := bob.ask("POST", UsePath, "{}", CSRFHeader, bob.csrf); status != http.StatusUnauthorized {
+		t.Errorf("a session that is over is used: %d", status)
+	}
+}
+
+// A page that renews itself, by asking or by a stream, keeps nobody signed in: not even
+// another site can.
+func TestLookingIsNoUse(t *testing.T) {
+	w := newWorld(t, false)
+	ann := w.signIn("AKIAANN")
+	watch := ann.request(http.MethodGet, "/_godwit/v1/events", "")
+	for range 30 {
+		ann.wants(nil, "GET")
+		ann.wants(nil, "HEAD")
+		if err := w.sessions.Still(watch); err != nil {
+			t.Fatal(err)
+		}
+		if status, _, _ := ann.ask("POST", UsePath, "{}"); status != http.StatusForbidden {
+			t.Errorf("used without the page's secret: %d", status)
+		}
+		w.clock.now = w.clock.now.Add(Idle / 30)
+	}
+	w.clock.now = w.clock.now.Add(time.Second)
+	if err := w.sessions.Still(watch); !errors.Is(err, ErrOver) {
+		t.Errorf("the stream: %v", err)
+	}
+	ann.wants(ErrOver, "GET")
+}
+
+// Who watches by a key that is taken away does not go on.
+func TestStillByItsKey(t *testing.T) {
+	w := newWorld(t, false)
+	ann := w.signIn("AKIAANN")
+	watch := ann.request(http.MethodGet, "/_godwit/v1/events", "")
+	delete(w.keys, "AKIAANN")
+	if err := w.sessions.Still(watch); err == nil {
+		t.Error("it goes on")
+	}
 }
 
 // A key that is taken away ends the sessions that it opened, for good.

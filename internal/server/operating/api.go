@@ -49,6 +49,8 @@ type Parts struct {
 	Identities *identity.Module
 	Jobs       *kept.Module
 	Checks     []admin.Check
+	// Commits counts the changes of the state.
+	Commits func() int64
 	// Listen has events passed on.
 	Listen func(deliver.Events)
 	Gate   *Gate
@@ -77,7 +79,7 @@ func API(p Parts) map[string]http.Handler {
 	watched := monitors.New(monitors.Options{Alarms: p.Alarms, Metrics: p.Metrics, Logs: p.Logs, Region: p.Config.Region, Account: p.Config.Account})
 	return operator.Handlers(operator.Options{
 		Catalog: all, Messages: looked, Monitors: watched,
-		Stream:      stream.New(stream.Options{Catalog: all, Jobs: working, Messages: looked, Monitors: watched, Draining: p.Engine.Draining, Clock: clock.System, Now: p.Clock.Now}),
+		Stream:      stream.New(stream.Options{Catalog: all, Jobs: working, Messages: looked, Monitors: watched, Commits: p.Commits, Draining: p.Engine.Draining, Clock: clock.System, Now: p.Clock.Now}),
 		Setup:       setup.New(setup.Options{Identities: p.Identities, Config: p.Config}),
 		Jobs:        working,
 		Backups:     p.Backups,

@@ -50,8 +50,16 @@ type Options struct {
 	Verifier *sigv4.Verifier // nil: nobody is asked who he is
 	Policies *authorize.Authorizer
 	Trail    *audit.Trail // nil: nothing is recorded
-	// Session is whose session a request's cookie is of: nil if it has none. May be nil.
-	Session func(r *http.Request) (*caller.Caller, error)
+	// Sessions are who is signed in to the console; nil: nobody can be.
+	Sessions Sessions
+}
+
+// Sessions know who is signed in to the console.
+type Sessions interface {
+	// Of is whose session a request's cookie is of: nil if it has none.
+	Of(r *http.Request) (*caller.Caller, error)
+	// Still refuses a request whose session is over since.
+	Still(r *http.Request) error
 }
 
 // Gate lets operators in.
@@ -60,8 +68,12 @@ type Gate struct{ Options }
 // New makes a gate.
 func New(o Options) *Gate { return &Gate{o} }
 
-// callerKey is where a request's context has who asks.
-type callerKey struct{}
+// A request's context has who asks under callerKey, and under sessionKey whether he is known
+// by a session.
+type (
+	callerKey  struct{}
+	sessionKey struct{}
+)
 
 // Operator refuses who may not ask for what is Godwit's own, and notes in the request who
 // asks; nil where everybody may. It has read the body, and puts another one in its place.
@@ -121,13 +133,14 @@ func Refuse(w http.ResponseWriter, r *http.Request, err error) {
 
 // identify finds out who asks.
 func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*caller.Caller, error) {
-	if g.Session != nil {
-		switch who, err := g.Session(r); {
+	if g.Sessions != nil {
+		switch who, err := g.Sessions.Of(r); {
 		case errors.Is(err, session.ErrCSRF): // who asks is known, and has not signed out
 			return nil, err
 		case err != nil:
 			return nil, unidentified{err}
 		case who != nil:
+			*r = *r.WithContext(context.WithValue(r.Context(), sessionKey{}, true))
 			return who, nil
 		}
 	}
@@ -215,8 +228,11 @@ func (g *Gate) Admit(r *http.Request, op *rest.Operation, resource string) (call
 	return call, g.may(r, who, op.Action(), broad, resource)
 }
 
-// stillGood refuses whose access key is not good any more.
+// stillGood refuses whose session is over, or whose access key is not good any more.
 func (g *Gate) stillGood(r *http.Request, who *caller.Caller) error {
+	if signedIn, _ := r.Context().Value(sessionKey{}).(bool); signedIn {
+		return g.Sessions.Still(r)
+	}
 	const token = "X-Amz-Security-Token"
 	if _, err := g.Verifier.Keys(who.AccessKey, cmp.Or(r.Header.Get(token), r.URL.Query().Get(token))); err != nil {
 		return rest.Forbidden("the access key is not good any more")

@@ -38,6 +38,8 @@ type Options struct {
 	Jobs     *jobs.Jobs
 	Messages *messages.Messages
 	Monitors *monitors.Monitors
+	// Commits counts the changes of the state, of whatever.
+	Commits func() int64
 	// Now is the server's time, which may be virtual.
 	Now func() time.Time
 	// Draining is closed when the server begins to stop.
@@ -56,18 +58,21 @@ func New(o Options) *Stream { return &Stream{o} }
 type Watch struct {
 	ARN  string `query:"arn" max:"2048" doc:"A queue or a subscription, whose details are told, too, to who may see it."`
 	Jobs bool   `query:"jobs" doc:"Jobs with their progress are told, too, to who may list them."`
+	// Commits is for screens that show what has no event of its own.
+	Commits bool `query:"commits" doc:"That something was changed, of whatever, is told, too: who shows a list asks for it again then."`
 }
 
 // About implements rest.About.
 func (w *Watch) About() string { return w.ARN }
 
 // Event is the data of an event, by whose name one member is set: overview, queue,
-// subscription or jobs; of a tail messages, publishes or lines.
+// subscription, jobs or commits; of a tail messages, publishes or lines.
 type Event struct {
 	Overview     *catalog.Overview           `json:"overview,omitempty"`
 	Queue        *catalog.QueueDetail        `json:"queue,omitempty"`
 	Subscription *catalog.SubscriptionDetail `json:"subscription,omitempty"`
 	Jobs         *jobs.JobList               `json:"jobs,omitempty"`
+	Commits      *int64                      `json:"commits,omitempty" doc:"How many changes of the state the server has written since it began, in groups."`
 	Messages     []messages.Message          `json:"messages,omitempty" doc:"What is new in a queue, the earliest first."`
 	Publishes    []messages.Publish          `json:"publishes,omitempty" doc:"What is new, the earliest first."`
 	Lines        []monitors.LogEvent         `json:"lines,omitempty" doc:"What is new, the earliest first."`
@@ -107,6 +112,12 @@ func (s *Stream) Events(ctx context.Context, call *rest.Call, in *Watch) (*Event
 		looks = append(looks, &look{name: "jobs", action: "godwit:ListJobs", ask: func(ctx context.Context) (*Event, error) {
 			all, err := s.Jobs.List(ctx, call, &jobs.ListJobs{Limit: watchedJobs})
 			return &Event{Jobs: all}, err
+		}})
+	}
+	if in.Commits {
+		looks = append(looks, &look{name: "commits", ask: func(context.Context) (*Event, error) {
+			n := s.Commits()
+			return &Event{Commits: &n}, nil
 		}})
 	}
 	if len(looks) > 1 {

@@ -1,7 +1,7 @@
 // The operator API, which is all that the console knows of the server.
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { streaming, watch } from "./live";
+import { streaming, watch, type Kind } from "./live";
 import type { Params } from "./router";
 
 // Refused is an answer that is none: what the server says of it, and its status; 0 where
@@ -18,7 +18,8 @@ export interface Session {
   required: boolean; // whether a session is needed at all
   user?: string; // who is signed in
   csrf?: string;
-  expiresAt?: string;
+  expiresAt?: string; // if nobody uses it before
+  now?: string;
   provider?: string; // who vouches for people, beside their access keys
   providerPath?: string;
 }
@@ -106,11 +107,17 @@ export interface Loaded<T> {
   reload: () => void;
 }
 
-// useData asks for path, again when its parameters change, and every so many milliseconds
-// while the page is looked at. A null path asks for nothing. What was known stays
-// shown while it is asked again, unless it is of something else. Where the server tells of
-// changes, by events of the kind live, it is asked once.
-export function useData<T>(path: string | null, params: Record<string, Value> = {}, every = 3000, live = ""): Loaded<T> {
+// atRest is how often, in milliseconds, what no event tells of is asked for where nothing
+// changes: messages grow old all the same, and rates come to rest.
+const atRest = 15_000;
+
+// useData asks for path, again when its parameters change and when the server tells that
+// something has: at most every so many milliseconds, and only while the page is looked at.
+// An event of the kind live has the data with it, which merge adds to what is known; commits
+// has not, and so it is asked again. Where the server cannot tell, it is asked as often. A null
+// path asks for nothing; every 0 asks once. What was known stays shown while it is asked again,
+// unless it is of something else.
+export function useData<T>(path: string | null, params: Record<string, Value> = {}, every = 3000, live: Kind = "commits", merge?: (told: T, known: T | undefined) => T): Loaded<T> {
   const key = path === null ? "" : path + "?" + JSON.stringify(params);
   const [state, setState] = useState<{ key: string; data?: T; error?: Refused }>({ key: "" });
   const again = useRef<() => void>(() => {});
@@ -119,10 +126,17 @@ export function useData<T>(path: string | null, params: Record<string, Value> = 
     const abort = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     let busy = false;
+    let stale = false; // something has changed since it was asked
+    let asked = 0;
     const load = async () => {
       clearTimeout(timer);
-      if (busy) return;
+      if (busy || document.hidden) {
+        stale = true;
+        return;
+      }
       busy = true;
+      stale = false;
+      asked = performance.now();
       try {
         const data = await get<T>(path, params, abort.signal);
         setState({ key, data });
@@ -132,22 +146,30 @@ export function useData<T>(path: string | null, params: Record<string, Value> = 
         setState((old) => ({ key, error, data: old.key === key ? old.data : undefined }));
       } finally {
         busy = false;
-        if (!abort.signal.aborted && every > 0 && !document.hidden && !(live && streaming.value)) timer = setTimeout(load, every);
+        next();
       }
     };
-    const seen = () => {
-      if (!document.hidden) void load();
+    // next has it asked when that is due.
+    const next = () => {
+      clearTimeout(timer);
+      if (abort.signal.aborted || busy || every === 0 || document.hidden) return;
+      const told = streaming.value && !stale;
+      if (told && live !== "commits") return;
+      timer = setTimeout(load, Math.max((told ? Math.max(every, atRest) : every) - (performance.now() - asked), 0));
     };
+    const changed = () => {
+      stale = true;
+      next();
+    };
+    const seen = () => (document.hidden ? clearTimeout(timer) : void load());
     again.current = () => void load();
     document.addEventListener("visibilitychange", seen);
     void load();
-    const leave = live ? [
-      watch<T>(live, String(params.arn ?? ""), (data) => setState({ key, data })),
-      streaming.subscribe((on) => { // what happened in between is asked for
-        if (on) clearTimeout(timer);
-        else if (!busy) timer = setTimeout(load, every);
-      }),
-    ] : [];
+    const leave = every === 0 ? [] : [
+      live === "commits" ? watch(live, "", changed)
+        : watch<T>(live, live === "jobs" ? "" : String(params.arn ?? ""), (data) => setState((old) => ({ key, data: merge ? merge(data, old.key === key ? old.data : undefined) : data }))),
+      streaming.subscribe(next),
+    ];
     return () => {
       for (const f of leave) f();
       abort.abort();
@@ -162,6 +184,28 @@ export function useData<T>(path: string | null, params: Record<string, Value> = 
     loading: key !== "" && !current,
     reload: () => again.current(),
   };
+}
+
+export interface Reading {
+  clock: string; // system or virtual
+  now: string;
+  next: string | null; // when the next timer of a virtual one is due
+}
+
+// useClock is the server's clock. That of the machine goes on by itself.
+export function useClock(): Loaded<Reading> {
+  const read = useData<Reading>("clock", {}, 2000);
+  const since = useRef<{ of?: Reading; at: number }>({ at: 0 });
+  const [, tick] = useState(0);
+  if (since.current.of !== read.data) since.current = { of: read.data, at: performance.now() };
+  const goes = read.data?.clock === "system";
+  useEffect(() => {
+    if (!goes) return;
+    const timer = setInterval(() => document.hidden || tick((n) => n + 1), 1000);
+    return () => clearInterval(timer);
+  }, [goes]);
+  if (!read.data || !goes) return read;
+  return { ...read, data: { ...read.data, now: new Date(Date.parse(read.data.now) + performance.now() - since.current.at).toISOString() } };
 }
 
 export type { Params };

@@ -4,6 +4,7 @@ import { discover, has, openSession, reached, session } from "./api";
 import { A, Empty, notice, Page, Trouble } from "./components";
 import { place } from "./router";
 import { Safe } from "./text";
+import { Ending } from "./stay";
 import { OverviewPage } from "./pages/overview";
 import { QueuePage, QueuesPage } from "./pages/queues";
 import { SignIn, SignedIn } from "./pages/session";
@@ -17,7 +18,8 @@ import { FunctionPage, FunctionsPage } from "./pages/functions";
 import { TopologyPage } from "./pages/topology";
 import { AlarmPage, AlarmsPage } from "./pages/alarms";
 import { MetricsPage } from "./pages/metrics";
-import { LogsPage, TailPage } from "./pages/logs";
+import { LogsPage } from "./pages/logs";
+import { TailPage } from "./pages/tail";
 import { IdentityPage } from "./pages/identity";
 import { ClockPage } from "./pages/dev";
 import { paint, SettingsPage } from "./pages/settings";
@@ -57,7 +59,7 @@ const menu: [group: string, entries: [page: string, name: string][]][] = [
 // needs is the path of the API that a page is about.
 const needs: Record<string, string> = {
   "dead-letters": "dead-letters", policy: "policy-plan", filter: "filter-test", metrics: "metrics", alarms: "alarms", alarm: "alarm",
-  logs: "log-groups", tail: "log-events", jobs: "jobs", identity: "users",
+  logs: "log-groups", jobs: "jobs", identity: "users",
 };
 
 const offers = (page: string) => !needs[page] || has(needs[page]);
@@ -101,6 +103,7 @@ function Notice() {
   }, [said]);
   return (
     <div class="notices" role="status" aria-live="polite">
+      <Ending />
       {said ? <div class={said.bad ? "notice bad" : "notice"}><Safe text={said.text} max={1000} /> <button type="button" class="link" onClick={() => (notice.value = null)}>Close</button></div> : null}
     </div>
   );
@@ -111,7 +114,14 @@ function App() {
   const first = useRef(true);
   const main = useRef<HTMLElement>(null);
   const begin = () => openSession().then(() => setError(null), setError);
-  useEffect(() => void begin(), []);
+  useEffect(() => {
+    const seen = () => {
+      if (!document.hidden && session.value === null) void begin();
+    };
+    document.addEventListener("visibilitychange", seen);
+    void begin();
+    return () => document.removeEventListener("visibilitychange", seen);
+  }, []);
   const inside = session.value !== null && (!session.value.required || !!session.value.user);
   useEffect(() => {
     if (!inside) return;

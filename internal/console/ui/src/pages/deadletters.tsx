@@ -1,13 +1,13 @@
 import { h, Fragment } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { get, has, useData } from "../api";
+import { get, useData } from "../api";
 import { A, Arn, Empty, Field, nameOf, Page, Pager, Section, Shown, Table, Trouble } from "../components";
 import { place, refine } from "../router";
 import { count, Safe, span, Time } from "../text";
 import type { DeadGroup, MessagePage, Queue } from "../types";
 import { exportMessages, MessageList } from "./queues";
 import { Jobs, Work } from "./jobs";
-import { Redrive, Redrives } from "./redrive";
+import { Redrives } from "./redrive";
 
 export function DeadLettersPage() {
   const queue = place.value.params.queue;
@@ -112,7 +112,7 @@ function Workbench({ queue }: { queue: string }) {
   return (
     <Page what="Dead-letter workbench" title={<Safe text={nameOf(queue)} />} actions={<><A class="button" page="queue" params={{ arn: queue }}>The queue</A><button type="button" onClick={changed}>Look again</button></>}>
       <Redrives queue={queue} />
-      {has("jobs") ? <Jobs arn={queue} version={version} onDone={changed} /> : null}
+      <Jobs arn={queue} version={version} onDone={changed} />
       <Section title="Why they died" hint={groups.done ? <>{count(groups.scanned)} dead letters looked at. Looking changes nothing.</> : <span aria-busy="true">Looked at {count(groups.scanned)} of {count(groups.total)}…</span>}>
         <Trouble error={groups.error} />
         {groups.groups.length ? (
@@ -153,9 +153,7 @@ function Workbench({ queue }: { queue: string }) {
           </>
         ) : null}
       </Section>
-      {has("jobs")
-        ? <Work arn={queue} kinds={["redrive", "delete"]} thing="dead letters" where={where} selected={[...selected]} redirect version={version} onStart={() => setVersion(version + 1)} />
-        : <Redrive key={JSON.stringify(where)} queue={queue} where={where} selected={[...selected]} onDone={changed} />}
+      <Work arn={queue} kinds={["redrive", "delete"]} thing="dead letters" where={where} selected={[...selected]} redirect version={version} onStart={() => setVersion(version + 1)} />
     </Page>
   );
 }

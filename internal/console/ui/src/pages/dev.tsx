@@ -1,24 +1,20 @@
 import { h, Fragment } from "preact";
 import { useState } from "preact/hooks";
-import { has, post, useData } from "../api";
+import { post, useClock, useData } from "../api";
 import { Act, Arn, Empty, Facts, Field, Page, Section, Shown, State, Sure, Table, tell } from "../components";
 import { place } from "../router";
 import { count, span, Time } from "../text";
-
-interface Reading {
-  clock: string;
-  now: string;
-  next: string | null;
-}
+import type { Overview } from "../types";
 
 // jumps are the stops of the slider, in seconds.
 const jumps = [1, 10, 60, 600, 3600, 6 * 3600, 86400, 7 * 86400, 23 * 86400, 25 * 86400];
 
 export function ClockPage() {
-  const clock = useData<Reading>("/_godwit/clock", {}, 1000);
+  const clock = useClock();
+  const server = useData<Overview>("overview", {}, 0).data?.server;
   const [stop, setStop] = useState(2);
   const advance = (by: string) => async () => {
-    const moved = await post<{ now: string; ran: number; error?: string }>("/_godwit/clock", { advance: by });
+    const moved = await post<{ now: string; ran: number; error?: string }>("clock", { advance: by });
     clock.reload();
     return moved.error ? moved.error : `${count(moved.ran)} timers ran. It is ${moved.now}.`;
   };
@@ -44,18 +40,22 @@ export function ClockPage() {
           )}
         </Shown>
       </Section>
-      <Faults />
-      {has("reset") ? <Reset /> : null}
+      {server?.mode === "dev" ? (
+        <>
+          <Faults />
+          <Reset account={server.account} region={server.region} />
+        </>
+      ) : null}
     </Page>
   );
 }
 
 function Faults() {
-  const faults = useData<{ faults: { arn: string; fault: string }[] }>("/_godwit/faults", {}, 3000);
+  const faults = useData<{ faults: { arn: string; fault: string }[] }>("faults", {}, 3000);
   const [arn, setArn] = useState(place.value.params.arn ?? "");
   const [fault, setFault] = useState("unavailable");
   const set = (on: string, what: string) => async () => {
-    await post("/_godwit/faults", { arn: on, fault: what });
+    await post("faults", { arn: on, fault: what });
     faults.reload();
     return what === "none" ? "It works again." : "It fails from now on.";
   };
@@ -83,12 +83,21 @@ function Faults() {
   );
 }
 
-function Reset() {
+// Reset deletes everything of the server's own account, which has to be named.
+function Reset({ account, region }: { account: string; region: string }) {
   const [asking, setAsking] = useState(false);
+  const run = async () => {
+    const gone = await post<Record<string, number>>("reset", { account });
+    tell("Deleted: " + (Object.entries(gone).filter(([, n]) => n > 0).map(([what, n]) => count(n) + " " + what).join(", ") || "nothing, as there was nothing") + ".");
+  };
   return (
-    <Section title="Begin anew" hint="Deletes all queues, topics, functions and messages. Only godwit dev does that.">
+    <Section title="Begin anew" hint="Deletes queues, topics, functions and what they hold. Keys, users and metrics stay.">
       <div><button type="button" class="danger" onClick={() => setAsking(true)}>Reset…</button></div>
-      {asking ? <Sure title="Delete everything?" name="reset" verb="Delete everything" onClose={() => setAsking(false)} run={async () => { await post("reset", { confirm: "reset" }); tell("Everything is gone."); }}><p>All queues, topics, subscriptions, functions and messages of this server.</p></Sure> : null}
+      {asking ? (
+        <Sure title="Delete everything?" name={account} verb="Delete everything" onClose={() => setAsking(false)} run={run}>
+          <p>All queues, topics, subscriptions, functions, streams, alarms, log groups and messages of the account <code>{account}</code> in <code>{region}</code>. Faults end, too.</p>
+        </Sure>
+      ) : null}
     </Section>
   );
 }

@@ -1,10 +1,11 @@
 import { h, Fragment } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { get, has, post, useData } from "../api";
+import { get, post, useData } from "../api";
 import { A, Act, Arn, Empty, Field, nameOf, Page, Section, State, Table, Trouble } from "../components";
 import { place } from "../router";
 import { count, Safe, Time } from "../text";
 import type { Attribute, MessagePage, SubscriptionDetail } from "../types";
+import type { Publishes } from "./publishes";
 import type { Subscriptions } from "./subscriptions";
 
 interface Tested {
@@ -66,6 +67,18 @@ async function samples(queue: string): Promise<Sample[]> {
   });
 }
 
+// published are the latest messages of the topic itself.
+async function published(topic: string): Promise<Sample[]> {
+  const { publishes } = await get<Publishes>("publishes", { arn: topic, limit: most, bodyBytes: 65536 });
+  return (publishes ?? []).filter((m) => !m.refused && !m.bodyTruncated && m.bodyEncoding === "utf-8").map((m) => ({ id: m.messageId, at: m.publishedAt, body: m.body, attributes: (m.attributes ?? []).map(({ name, type, value }) => ({ name, type, value })) }));
+}
+
+// bounded are as many samples as one request may have.
+function bounded(all: Sample[]): Sample[] {
+  let room = 40_000; // characters, of the 64 KiB of a request
+  return all.filter((m) => (room -= JSON.stringify([m.body, m.attributes]).length) > 0);
+}
+
 function Editor({ topic, of, saved }: { topic: string; of?: SubscriptionDetail; saved: () => void }) {
   const subscription = of?.arn;
   const kept = of?.filterPolicy ?? "";
@@ -74,7 +87,7 @@ function Editor({ topic, of, saved }: { topic: string; of?: SubscriptionDetail; 
   const feeds = useData<Subscriptions>("subscriptions", { topic, protocol: "sqs", limit: 100 }, 0);
   const queues = [...new Set([...(feeds.data?.subscriptions ?? []).map((s) => s.endpointArn ?? ""), of?.deadLetterQueue ?? ""])].filter((q) => q);
   const [chosen, setChosen] = useState("");
-  const from = chosen || (has("messages") ? queues[0] : "") || "own";
+  const from = chosen || "topic";
   const [body, setBody] = useState('{"status":"confirmed"}');
   const [attributes, setAttributes] = useState('{"status":"confirmed"}');
   const [messages, setMessages] = useState<Sample[]>([]);
@@ -84,7 +97,7 @@ function Editor({ topic, of, saved }: { topic: string; of?: SubscriptionDetail; 
   useEffect(() => {
     setError(null);
     if (from === "own") setMessages([]);
-    else samples(from).then(setMessages, setError);
+    else (from === "topic" ? published(topic) : samples(from)).then((all) => setMessages(bounded(all)), setError);
   }, [from]);
   useEffect(() => {
     const mine = ++turn.current;
@@ -136,7 +149,8 @@ function Editor({ topic, of, saved }: { topic: string; of?: SubscriptionDetail; 
         <Field label="Messages">
           {(id) => (
             <select id={id} value={from} onChange={(e) => setChosen(e.currentTarget.value)}>
-              {has("messages") ? queues.map((q) => <option value={q}>of {nameOf(q)}, as the topic sent them</option>) : null}
+              <option value="topic">what was published to the topic of late</option>
+              {queues.map((q) => <option value={q}>of {nameOf(q)}, as the topic sent them</option>)}
               <option value="own">one of your own</option>
             </select>
           )}
@@ -159,7 +173,7 @@ function Editor({ topic, of, saved }: { topic: string; of?: SubscriptionDetail; 
                 { name: "attributes", cell: (m) => <Safe text={m.attributes.map((a) => a.name + "=" + a.value).join(", ")} max={200} /> },
                 { name: "body", cell: (m) => <Safe text={m.body} max={120} /> },
               ]} />
-            ) : <Empty><p>That queue holds nothing now. Publish something, choose another queue, or test a message of your own.</p></Empty>}
+            ) : <Empty><p>There is none. Publish something, choose a queue, or test a message of your own.</p></Empty>}
           </>
         ) : null}
       </Section>

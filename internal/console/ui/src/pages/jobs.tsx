@@ -1,6 +1,6 @@
 import { h, Fragment } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { post, useData } from "../api";
+import { post, useData, type Loaded } from "../api";
 import { A, Act, Arn, Choice, Empty, Field, nameOf, Page, Progress, Section, Shown, State, Sure, Table, tell, Trouble } from "../components";
 import { place } from "../router";
 import { count, Safe, span, Time } from "../text";
@@ -43,10 +43,24 @@ function JobCard({ job, changed }: { job: Job; changed: () => void }) {
   );
 }
 
+interface JobList {
+  jobs: Job[];
+}
+
+// useJobs are the latest jobs, those of an ARN or in a state if one is given. Events tell of the
+// latest of all.
+function useJobs(limit: number, arn?: string, state?: string): Loaded<JobList> {
+  return useData<JobList>("jobs", { arn, state, limit }, 2000, "jobs", (told, known) => {
+    const fresh = new Set(told.jobs.map((j) => j.id));
+    const fit = told.jobs.filter((j) => (!arn || j.arn === arn) && (!state || j.state === state));
+    return { jobs: [...fit, ...(known?.jobs ?? []).filter((j) => !fresh.has(j.id))].slice(0, limit) };
+  });
+}
+
 // Jobs shows the latest jobs on a queue or a subscription, and calls onDone whenever one of
 // them has ended.
 export function Jobs({ arn, onDone, version }: { arn: string; onDone: () => void; version: number }) {
-  const jobs = useData<{ jobs: Job[] }>("jobs", { arn, limit: 3 }, 1000);
+  const jobs = useJobs(3, arn);
   const running = useRef(new Set<string>());
   useEffect(() => {
     if (version) jobs.reload();
@@ -181,7 +195,7 @@ export function Work({ arn, kinds, thing, where = {}, selected = [], redirect, v
 
 export function JobsPage() {
   const p = place.value.params;
-  const jobs = useData<{ jobs: Job[] }>("jobs", { state: p.state, arn: p.arn, limit: 200 }, 2000);
+  const jobs = useJobs(200, p.arn, p.state);
   return (
     <Page title="Jobs">
       <form class="filters" onSubmit={(e) => e.preventDefault()}>

@@ -1,11 +1,11 @@
 import { h, Fragment } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { get, useData } from "../api";
-import { A, Arn, Empty, exportTable, Field, Filter, Named, nameOf, Page, Pager, Section, Shown, Table, Trouble } from "../components";
+import { A, Empty, exportTable, Field, Filter, Named, nameOf, Page, Pager, Section, Shown, Table, Trouble } from "../components";
 import { place, refine } from "../router";
 import { bytes, Safe, Time } from "../text";
 
-interface Group {
+export interface Group {
   arn: string;
   name: string;
   createdAt: string;
@@ -14,14 +14,14 @@ interface Group {
   tags: Record<string, string>;
 }
 
-interface Line {
+export interface Line {
   id: string;
   at: string;
   stream: string;
   message: string;
 }
 
-interface Lines {
+export interface Lines {
   events: Line[];
   next: string | null;
 }
@@ -57,7 +57,7 @@ function Groups() {
 }
 
 // pattern looks for a text as it is written.
-const pattern = (text: string | undefined) => (text ? '"' + text.replace(/["\\]/g, "\\$&") + '"' : undefined);
+export const pattern = (text: string | undefined) => (text ? '"' + text.replace(/["\\]/g, "\\$&") + '"' : undefined);
 
 // moment is a time as the API takes it, from one of the reader's own zone.
 const moment = (text: string | undefined) => {
@@ -113,101 +113,12 @@ function Events({ arn }: { arn: string }) {
   );
 }
 
-function LineTable({ lines }: { lines: Line[] }) {
+export function LineTable({ lines }: { lines: Line[] }) {
   return (
     <Table caption="Events" rows={lines} keyOf={(l) => l.id} columns={[
       { name: "at", cell: (l) => <Time at={l.at} /> },
       { name: "message", cell: (l) => <code class="log"><Safe text={l.message} max={8000} /></code> },
       { name: "stream", cell: (l) => <button type="button" class="link" onClick={() => refine({ stream: l.stream })}><Safe text={l.stream} max={40} /></button> },
     ]} />
-  );
-}
-
-const shown = 500; // lines of a live tail
-
-// TailPage shows what is logged as it comes, the latest at the top.
-export function TailPage() {
-  const { arn } = place.value.params;
-  const groups = useData<{ groups: Group[] }>(arn ? null : "log-groups", { limit: 200 }, 10_000);
-  if (arn) return <Tail key={arn} arn={arn} />;
-  return (
-    <Page title="Live tail">
-      <Shown of={groups}>
-        {(data) => data.groups?.length ? (
-          <Section title="What to follow" hint="Lines are shown as they are written.">
-            <ul class="plain">{data.groups.map((g) => <li key={g.arn}><A page="tail" params={{ arn: g.arn }}><Safe text={g.name} /></A></li>)}</ul>
-          </Section>
-        ) : <Empty><p>There is nothing to follow: no log group. Functions write to theirs when they run; deliveries do where a topic has feedback roles.</p></Empty>}
-      </Shown>
-    </Page>
-  );
-}
-
-function Tail({ arn }: { arn: string }) {
-  const p = place.value.params;
-  const [lines, setLines] = useState<Line[]>([]);
-  const [paused, setPaused] = useState(false);
-  const [error, setError] = useState<Error | null>(null);
-  const known = useRef(new Set<string>());
-  const from = useRef<string | null>(null); // of what is not known yet
-  useEffect(() => {
-    known.current = new Set();
-    from.current = null;
-    setLines([]);
-  }, [p.search, p.stream]);
-  useEffect(() => {
-    if (paused) return;
-    const abort = new AbortController();
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    let wait = 2000;
-    const look = async () => {
-      try {
-        if (!from.current) { // the server's time, less what is of interest at first
-          const { now } = await get<{ now: string }>("/_godwit/clock", {}, abort.signal);
-          from.current = new Date(Date.parse(now) - 60_000).toISOString();
-        }
-        let cursor: string | null = null;
-        for (let pages = 0; pages < 10; pages++) {
-          const page: Lines = await get<Lines>("log-events", { arn, pattern: pattern(p.search), stream: p.stream, from: from.current, cursor, limit: 500 }, abort.signal);
-          const fresh = (page.events ?? []).filter((l) => !known.current.has(l.id));
-          for (const l of fresh) known.current.add(l.id);
-          if (fresh.length) {
-            const last = fresh[fresh.length - 1].at;
-            if (last > from.current) from.current = last;
-            setLines((old) => [...fresh.reverse(), ...old].slice(0, shown));
-          }
-          cursor = page.next;
-          if (!cursor) break;
-        }
-        if (known.current.size > 20 * shown) known.current = new Set([...known.current].slice(-10 * shown));
-        setError(null);
-        wait = 2000;
-      } catch (err) {
-        if (abort.signal.aborted) return;
-        setError(err as Error);
-        wait = Math.min(wait * 2, 60_000);
-      }
-      if (!abort.signal.aborted) timer = setTimeout(() => (document.hidden ? (timer = setTimeout(look, wait)) : look()), wait);
-    };
-    void look();
-    return () => {
-      abort.abort();
-      clearTimeout(timer);
-    };
-  }, [arn, paused, p.search, p.stream]);
-  return (
-    <Page what="Live tail" title={<Arn arn={arn} short />} actions={
-      <>
-        <button type="button" class="main" aria-pressed={paused} onClick={() => setPaused(!paused)}>{paused ? "Go on" : "Hold"}</button>
-        <button type="button" onClick={() => setLines([])}>Clear</button>
-        <A class="button" page="tail">Follow another</A>
-      </>
-    }>
-      <form class="filters" role="search" onSubmit={(e) => e.preventDefault()}><Filter name="search" label="Contains" /></form>
-      {p.stream ? <p class="hint">Only of <Safe text={p.stream} />. <button type="button" class="link" onClick={() => refine({ stream: "" })}>Show all streams</button></p> : null}
-      <Trouble error={error} />
-      <p class="unseen" role="status">{paused ? "Held." : "Following."}</p>
-      {lines.length ? <LineTable lines={lines} /> : error ? null : <Empty><p>Nothing was logged in the last minute. What comes is shown here by itself.</p></Empty>}
-    </Page>
   );
 }

@@ -103,7 +103,7 @@ function Messages({ queue }: { queue: string }) {
     }
   };
   return (
-    <Section title="Messages" hint="Looking changes nothing: no receive is counted, nothing becomes invisible, the order stays.">
+    <Section title="Messages" actions={<A class="button" page="tail" params={{ arn: queue, search: p.text }}>Follow live</A>} hint="Looking changes nothing: no receive is counted, nothing becomes invisible, the order stays.">
       <form class="filters" role="search" onSubmit={(e) => { e.preventDefault(); void look(); }}>
         <Filter name="text" label="Body or attributes contain" />
         <Filter name="id" label="Message id" />

@@ -1,6 +1,6 @@
 import { h, Fragment } from "preact";
 import { useState } from "preact/hooks";
-import { has, post, useData } from "../api";
+import { has, post, useClock, useData } from "../api";
 import { A, Act, Arn, Choice, Empty, Facts, Filter, Named, nameOf, Page, Pager, Section, Shown, State, Table, Tiles } from "../components";
 import { place, refine } from "../router";
 import { count, Safe, span, Time } from "../text";
@@ -120,8 +120,7 @@ export function SubscriptionPage() {
       </Section>
       <Section title="Deliveries" actions={
         <>
-          {has("jobs") ? null : <Act disabled={!s || s.owed === 0} run={() => retryAll(arn)}>Retry all now</Act>}
-          {s?.deadLetterQueue ? <A class="button" page={has("dead-letters") ? "dead-letters" : "queue"} params={{ [has("dead-letters") ? "queue" : "arn"]: s.deadLetterQueue }}>Dead letters</A> : null}
+          {s?.deadLetterQueue ? <A class="button" page="dead-letters" params={{ queue: s.deadLetterQueue }}>Dead letters</A> : null}
         </>
       }>
         <form class="filters" onSubmit={(e) => e.preventDefault()}>
@@ -149,12 +148,8 @@ export function SubscriptionPage() {
           ) : <Empty><p>{p.state ? "No delivery is in that state." : "Nothing waits, and nothing ended within the last hour."}</p></Empty>}
         </Shown>
       </Section>
-      {has("jobs") ? (
-        <>
-          <Jobs arn={arn} version={version} onDone={() => { subscription.reload(); deliveries.reload(); }} />
-          <Work arn={arn} kinds={["retry", "drop"]} thing="deliveries that wait" version={version} onStart={() => setVersion(version + 1)} />
-        </>
-      ) : null}
+      <Jobs arn={arn} version={version} onDone={() => { subscription.reload(); deliveries.reload(); }} />
+      <Work arn={arn} kinds={["retry", "drop"]} thing="deliveries that wait" version={version} onStart={() => setVersion(version + 1)} />
       <Section title="About">
         <Shown of={subscription}>
           {(s) => (
@@ -179,15 +174,9 @@ export function SubscriptionPage() {
   );
 }
 
-// retryAll makes all that waits due, where the server has no jobs.
-async function retryAll(subscription: string): Promise<string> {
-  const { retried } = await post<{ retried: number }>("/_godwit/deliveries/retry", { subscription, all: true });
-  return `${count(retried)} are tried now.`;
-}
-
 function DeliveryTimeline({ subscription, id, dead }: { subscription: string; id: string; dead?: string | null }) {
   const delivery = useData<DeliveryDetail>("delivery", { subscription, id }, 2000);
-  const clock = useData<{ now: string }>("/_godwit/clock", {}, 2000);
+  const clock = useClock();
   if (delivery.error?.status === 404) return <Empty><p>This delivery has ended. <button type="button" class="link" onClick={() => refine({ delivery: "" })}>Show the next one.</button></p></Empty>;
   return (
     <Shown of={delivery}>

@@ -4,6 +4,7 @@ import { A, Arn, Empty, Facts, Filter, Named, nameOf, Page, Pager, Section, Show
 import { place } from "../router";
 import { count, rate, Safe } from "../text";
 import type { Topic, TopicDetail } from "../types";
+import { RecentPublishes } from "./publishes";
 import { SubscriptionTable, type Subscriptions } from "./subscriptions";
 
 export function TopicsPage() {
@@ -65,6 +66,7 @@ export function TopicPage() {
           </>
         )}
       </Shown>
+      <RecentPublishes topic={arn} />
       <Section title="Subscriptions" actions={<A page="subscriptions" params={{ topic: arn }}>All of them</A>}>
         <Shown of={subscriptions}>
           {(data) => data.subscriptions?.length ? <SubscriptionTable rows={data.subscriptions} /> : <Empty><p>Nobody has subscribed: what is published goes nowhere. Subscribe with <code>aws sns subscribe</code>.</p></Empty>}

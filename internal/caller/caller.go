@@ -32,6 +32,9 @@ type Caller struct {
 	// Role is the ARN of a session's role, which is what its policies and
 	// aws:PrincipalArn are about; RoleID is that role's unique id.
 	Role, RoleID string
+	// User is who has made a federation token: the unique id of a user, or the account for its
+	// root.
+	User string
 	// Services are the names of a Service, as "sns.amazonaws.com" and its regional form.
 	Services []string
 

@@ -160,14 +160,19 @@ func (p *principals) form(c *caller.Caller) Form {
 	}
 }
 
+// one tells whether there is a user, role or session among the principals.
+func (p *principals) one() bool { return len(p.arns)+len(p.ids) > 0 }
+
 // form is how the statement's Principal or NotPrincipal takes the caller in; NoForm:
 // not at all. bounded says that a permissions boundary caps the caller.
 func (s *Statement) form(c *caller.Caller, bounded bool) Form {
 	f := s.principals.form(c)
 	switch {
 	case s.NotPrincipal:
-		// AWS's Deny with NotPrincipal takes in whom a boundary caps, named or not.
-		if f == NoForm || s.Deny && bounded {
+		// AWS's Deny with NotPrincipal takes in whom a boundary caps, named or not. It looks
+		// at the account first and then at who in it calls, so that beside a user or role
+		// the account stands for itself alone.
+		if f == NoForm || s.Deny && (bounded || f == FormAccount && c.Kind != caller.Root && s.principals.one()) {
 			return FormAll
 		}
 		return NoForm

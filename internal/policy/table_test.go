@@ -126,6 +126,9 @@ func testElement(t *testing.T, line string) {
 		r.Caller = callers[name]
 		delete(members, "Principal")
 		switch element {
+		case "notdenied":
+			members["Effect"] = `"Deny"`
+			fallthrough
 		case "notprincipal":
 			members["NotPrincipal"] = string(said)
 		case "deny":

@@ -1,6 +1,7 @@
 package identity
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/base64"
 	"maps"
@@ -124,6 +125,7 @@ func (m *Module) callerOf(s *Session) (*caller.Caller, error) {
 	case s.Kind == caller.Federated:
 		c = &caller.Caller{
 			Account: s.Account, ARN: "arn:aws:sts::" + s.Account + ":federated-user/" + s.Name, ID: s.Account + ":" + s.Name, Name: s.Name,
+			User: cmp.Or(s.Of, s.Account),
 		}
 	case of != nil:
 		c = userCaller(of, "")

@@ -335,3 +335,58 @@ func TestBound(t *testing.T) {
 		t.Errorf("the policy shows %s", shown)
 	}
 }
+
+// A federated user may what both the user that has made the token and the token's own policies
+// allow; of the account's root the token's decide. What the user is denied, or its boundary
+// leaves out, the token does not give back.
+func TestFederated(t *testing.T) {
+	const allowSQS = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"sqs:*","Resource":"*"}]}`
+	w := open(t, memory.New(), nil)
+	w.user("ann")
+	w.user("bob")
+	var ann, bob string
+	w.run(func(a *iam.Account, _ time.Time) error {
+		for name, id := range map[string]*string{"ann": &ann, "bob": &bob} {
+			e, err := a.Find(iam.User, name)
+			if err != nil {
+				return err
+			}
+			*id = e.ID
+		}
+		return a.PutInline(iam.User, "ann", "p", allowSQS)
+	})
+	may := func(of, action string, policies ...string) policy.Decision {
+		t.Helper()
+		session := &identity.Session{Kind: caller.Federated, Account: account, Of: of, Name: "fed", Expires: clock.System.Now().Add(time.Hour), Policies: policies}
+		token, err := w.NewSession(session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := w.Credential(session.AccessKey, token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, boundary, caps, err := w.PoliciesOf(c.Caller)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := policy.Decide(&policy.Request{Caller: c.Caller, Action: action, Resource: "arn:aws:sqs:us-east-1:" + account + ":q"},
+			&policy.Policies{Identity: all, Boundary: boundary, Session: caps, Capped: c.Caller.Capped})
+		return r.Decision
+	}
+	check := func(what string, got, want policy.Decision) {
+		t.Helper()
+		if got != want {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	check("both allow", may(ann, "sqs:SendMessage", allowSend), policy.Allow)
+	check("only the user", may(ann, "sqs:DeleteQueue", allowSend), policy.ImplicitDeny)
+	check("only the token", may(bob, "sqs:SendMessage", allowSend), policy.ImplicitDeny)
+	check("a token without policies", may(ann, "sqs:SendMessage"), policy.ImplicitDeny)
+	check("root's", may("", "sqs:SendMessage", allowSend), policy.Allow)
+	check("root's, beyond its policies", may("", "sqs:DeleteQueue", allowSend), policy.ImplicitDeny)
+	check("root's without policies", may("", "sqs:SendMessage"), policy.ImplicitDeny)
+	w.run(func(a *iam.Account, _ time.Time) error { return a.PutInline(iam.User, "ann", "d", denyAll) })
+	check("the user is denied", may(ann, "sqs:SendMessage", allowSend), policy.ExplicitDeny)
+}

@@ -48,8 +48,18 @@ func (m *Module) compile(document string) (*policy.Policy, error) {
 	return p, nil
 }
 
-// PoliciesOf are the policies of who calls, compiled: those of the user with its groups or
-// of the role, the boundary, and those that cap a session. A document that cannot be
+// everything is what an account's root may.
+var everything = func() []*policy.Policy {
+	p, err := policy.ParseIdentity(`{"Statement":{"Effect":"Allow","Action":"*","Resource":"*"}}`)
+	if err != nil {
+		panic(err) // it is a constant
+	}
+	return []*policy.Policy{p}
+}()
+
+// PoliciesOf are the policies of who calls, compiled: those of the user with its groups, of
+// the role, or of the user that has made a federation token, the boundary, and those that cap
+// a session. A document that cannot be
 // compiled is an error: what it denies is not known.
 func (m *Module) PoliciesOf(c *caller.Caller) (identity []*policy.Policy, boundary *policy.Policy, session []*policy.Policy, err error) {
 	id := c.ID
@@ -58,7 +68,7 @@ func (m *Module) PoliciesOf(c *caller.Caller) (identity []*policy.Policy, bounda
 	case caller.Session:
 		id = c.RoleID
 	case caller.Federated:
-		id = "" // by the documents of the session, and of the user that has made it
+		id = c.User
 	default:
 		return nil, nil, nil, nil
 	}
@@ -69,8 +79,11 @@ func (m *Module) PoliciesOf(c *caller.Caller) (identity []*policy.Policy, bounda
 		}
 		session = append(session, p)
 	}
-	if id == "" {
+	switch id {
+	case "":
 		return nil, nil, session, nil
+	case c.Account: // the account's root has made it, who may everything
+		return everything, nil, session, nil
 	}
 	of, err := m.policiesOf(c.Account, id)
 	return of.identity, of.boundary, session, err

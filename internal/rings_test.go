@@ -18,7 +18,7 @@ var rings = [][]string{
 	{"arn", "caller", "clock", "durable", "fastjson", "fault", "keyspace", "mutation", "poison", "publicnet"},
 	{"sms"},
 	{"config", "sigv4"},
-	{"limit"},
+	{"limit", "tracing"},
 	pure, // 1
 	{"seal"},
 	{"certs"},

@@ -122,9 +122,11 @@ type clusters struct {
 	Add      clusterAdd      `cmd:"" help:"Add a node to a cluster that runs."`
 	Remove   clusterRemove   `cmd:"" help:"Remove a node from a cluster that runs, for good."`
 	Replace  clusterReplace  `cmd:"" help:"Replace a node by another one, also one whose machine is lost."`
+	Restart  clusterRestart  `cmd:"" help:"Have one node after the other end and be started again, as for an upgrade."`
 	Convert  clusterConvert  `cmd:"" help:"Make the data of a single node that of a cluster's first node."`
 	Copy     clusterCopy     `cmd:"" help:"Copy the state of a cluster that runs, as of one moment, for a single node or as a backup."`
 	Renew    clusterRenew    `cmd:"" help:"Replace a node's certificate before its time."`
+	RotateCA clusterRotateCA `cmd:"" name:"rotate-ca" help:"Replace the authority of a cluster that runs, on the machine where its key is."`
 }
 
 type clusterInit struct {
@@ -163,6 +165,7 @@ func (c *clusterToken) Run(p *process) error {
 }
 
 type clusterJoin struct {
+	Again bool   `env:"-" help:"Replace what DIR has: for a node that was let in before, and whose certificate has expired, or that was away when the cluster's authority was replaced."`
 	Dir   string `env:"-" required:"" placeholder:"DIR" help:"Where to make ca.crt and node.pem."`
 	Node  string `env:"-" required:"" placeholder:"NAME" help:"Name of the node on this machine, for which the token is."`
 	From  string `env:"-" required:"" placeholder:"HOST:PORT" help:"The node where the authority is, as --cluster-peers has it. It has to run."`
@@ -175,7 +178,7 @@ func (c *clusterJoin) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	if err := peer.Join(context.Background(), at[0].Address, c.Dir, c.Node, c.Token); err != nil {
+	if err := peer.Join(context.Background(), at[0].Address, c.Dir, c.Node, c.Token, c.Again); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(p.stdout, "Node %s has its certificate, in %s.\n", c.Node, c.Dir)
@@ -207,6 +210,27 @@ func (c *clusterRenew) Run(p *process) error {
 	}
 	until, _ := id.Expires()
 	_, err = fmt.Fprintf(p.stdout, "The certificate of node %s is good until %s.\n", c.Node, until.UTC().Format(time.RFC3339))
+	return err
+}
+
+type clusterRotateCA struct {
+	Without []string `env:"-" placeholder:"NAME" help:"A node that is away for long, and is let in again (godwit cluster join --again) when it is back."`
+	Asking  asking   `embed:""`
+}
+
+// Run replaces the authority, and tells each step that all nodes have done.
+func (c *clusterRotateCA) Run(p *process) error {
+	nodes, err := c.Asking.nodes()
+	if err == nil && c.Asking.Dir == "" {
+		err = errors.New("want --dir, --node and --from")
+	}
+	if err == nil {
+		err = nodes.RotateCA(context.Background(), c.Without, func(line string) { _, _ = fmt.Fprintln(p.stdout, line) })
+	}
+	if err != nil {
+		return fmt.Errorf("the authority is not replaced: %w", err)
+	}
+	_, err = fmt.Fprintf(p.stdout, "The cluster has another authority. Replace the copy of ca.key by that of %s.\n", c.Asking.Dir)
 	return err
 }
 
@@ -325,13 +349,13 @@ func (c *clusterStatus) Run(p *process) error {
 		return json.NewEncoder(p.stdout).Encode(s)
 	}
 	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "NODE\tURL\tPID\tSTATE\tNUMBER\tLAG")
+	fmt.Fprintln(w, "NODE\tURL\tPID\tVERSION\tSTATE\tNUMBER\tLAG")
 	for _, n := range s.Nodes {
 		state := n.State
 		if n.ToCopy > 0 {
 			state = fmt.Sprintf("%s, %d of %d MiB", state, n.Copied>>20, n.ToCopy>>20)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%d\n", n.Name, n.URL, n.PID, state, n.Number, n.Lag)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%d\t%d\n", n.Name, n.URL, n.PID, n.Version, state, n.Number, n.Lag)
 	}
 	fmt.Fprintln(w, "\nCELL\tOWNER\tEPOCH\tNUMBER\tLAG")
 	for _, c := range s.Cells {

@@ -36,7 +36,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 	requests := rates.New(deps.Config.MaxRequests, clock.System.Now)
 	answers := wire.NewHandler(wire.Options{
 		Services: services(deps, s, r, functions),
-		Logger:   deps.Log, Clock: deps.Clock, Observe: s.counting.Observe(),
+		Logger:   deps.Log, Clock: deps.Clock, Observe: s.counting.Observe(), Tracer: deps.tracer,
 		Admit: func(call *api.Call) error {
 			if !requests.Take(call.Account) {
 				return fault.New(fault.Throttled, "")
@@ -63,7 +63,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 	own := operating.API(operating.Parts{
 		Config: deps.Config, Clock: deps.Clock, Virtual: deps.Virtual, URL: s.url, Engine: s.engine, Totals: s.watching.Queues, Alarms: s.watching.Alarms, Checks: checks,
 		Listen: s.lately.set, Gate: gate, Operator: r.operator, Metrics: s.watching.Reader, Logs: s.groups, Identities: s.identities, Jobs: s.jobs, Backups: copies, Commits: s.journal.Commits,
-		Development: trying,
+		Development: trying, Counting: s.counting,
 	})
 	maps.Copy(own, developing(deps, s, r, functions))
 	pages, err := consolePages(deps, sessions, gate, s.identities, r.trust)

@@ -171,6 +171,36 @@ func TestJobsOfDeliveries(t *testing.T) {
 	w.refused(http.StatusNotFound, http.MethodPost, "jobs", `{"kind":"drop","arn":"`+sub[:len(sub)-1]+`z"}`)
 }
 
+// What jobs do is counted where Prometheus looks.
+func TestJobMetrics(t *testing.T) {
+	w := startWith(t, func(c *config.Config) { c.Prometheus, c.PrometheusSeries = true, 10 })
+	url := w.queue("dead", nil)
+	for i := range 5 {
+		w.send(url, fmt.Sprint("order ", i))
+	}
+	counted := func(lines ...string) {
+		t.Helper()
+		text := w.fetch(http.MethodGet, w.endpoint+"/metrics", "", http.StatusOK)
+		for _, line := range lines {
+			if !strings.Contains(text, "\n"+line+"\n") {
+				t.Errorf("there is no %s", line)
+			}
+		}
+	}
+	counted(`godwit_jobs_running{kind="delete"} 0`, `godwit_jobs_ended_total{kind="delete",state="completed"} 0`)
+	one := w.begun(map[string]any{"kind": "delete", "arn": queueARN("dead"), "where": map[string]any{"search": "order 1"}})
+	w.settled(one.ID)
+	waits := w.begun(map[string]any{"kind": "delete", "arn": queueARN("dead"), "perSecond": 1, "where": map[string]any{}})
+	w.settled(waits.ID)
+	counted(`godwit_jobs_running{kind="delete"} 1`, `godwit_jobs_ended_total{kind="delete",state="completed"} 1`, `godwit_job_items_total{kind="delete",outcome="done"} 2`)
+	post[job](w, "jobs/cancel", `{"id":"`+waits.ID+`"}`)
+	w.settled(waits.ID)
+	made := w.begun(map[string]any{"kind": "redrive", "arn": queueARN("dead"), "where": map[string]any{}})
+	w.settled(made.ID)
+	counted(`godwit_jobs_running{kind="delete"} 0`, `godwit_jobs_ended_total{kind="delete",state="cancelled"} 1`,
+		`godwit_jobs_ended_total{kind="redrive",state="completed"} 1`, `godwit_job_items_total{kind="redrive",outcome="skipped"} 3`)
+}
+
 func first[A, B any](a A, _ B) A { return a }
 
 // A job goes on after a restart, and is done for who began it.

@@ -37,6 +37,9 @@ type Options struct {
 	Low func() bool
 	// Limits tells how limits are used; nil: there are none.
 	Limits func() []limit.Stats
+	// Spans tells how many spans of traces were taken by a collector, dropped since too many
+	// waited, and not taken; nil: nothing is traced.
+	Spans func() (exported, dropped, failed int64)
 	// Refusals are the reasons that Refused may be told.
 	Refusals []string
 }
@@ -54,6 +57,8 @@ type Gauges struct {
 	Function func(arn.ARN) (FunctionGauges, error)
 	// Network tells about the connections of functions.
 	Network func() FunctionNetwork
+	// Jobs tells how many jobs of operators run, by kind.
+	Jobs func() map[string]int
 	// Topic says whether there is a topic.
 	Topic func(arn.ARN) bool
 }
@@ -71,6 +76,7 @@ type Metrics struct {
 	syncs    histogram
 	refusals refusals
 	texts    textCounts
+	jobs     jobCounts
 
 	mu       sync.Mutex // guards requests
 	requests map[operation]*Requests

@@ -48,7 +48,7 @@ func (p *part) awaitPlace(ctx context.Context) error {
 	}
 	for reported := ""; ; {
 		if m := p.learn(ctx); m != nil { // a disk that is lost does not know who the nodes are
-			if err := p.adopt(m); err != nil {
+			if err := p.adopt(ctx, m); err != nil {
 				return err
 			}
 		}

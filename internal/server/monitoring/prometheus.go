@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/monitor/prom"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/jobs"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/wire"
 	"godwit.dev/godwit/internal/wire/guard"
@@ -35,6 +36,7 @@ type PrometheusOptions struct {
 	Store  store.Store
 	Low    func() bool // that there is little room on the disk
 	Limits func() []limit.Stats
+	Spans  func() (exported, dropped, failed int64) // nil: nothing is traced
 }
 
 // NewPrometheus gives nil where the settings ask for none.
@@ -45,6 +47,7 @@ func NewPrometheus(with PrometheusOptions) *Prometheus {
 	o := prom.Options{
 		Version: config.Version, Series: with.Config.PrometheusSeries, Low: with.Low,
 		Limits:   with.Limits,
+		Spans:    with.Spans,
 		Refusals: refusals(),
 	}
 	if s, ok := with.Store.(interface{ Stats() store.Stats }); ok {
@@ -55,13 +58,14 @@ func NewPrometheus(with PrometheusOptions) *Prometheus {
 
 // Ask has it ask an engine about queues, functions and topics, a pool what runs, and the
 // log groups how much they hold.
-func (p *Prometheus) Ask(engine *shard.Engine, pool *invoke.Pool, sockets *network.Network, groups *logs.Logs) {
+func (p *Prometheus) Ask(engine *shard.Engine, pool *invoke.Pool, sockets *network.Network, groups *logs.Logs, working *jobs.Module) {
 	if p == nil {
 		return
 	}
 	var late lateness
 	p.Watch(prom.Gauges{
 		Logs:    func() (bytes, dropped int64) { return groups.DiskBytes(), groups.Dropped() },
+		Jobs:    working.Running,
 		Network: func() prom.FunctionNetwork { return prom.FunctionNetwork(sockets.Usage()) },
 		Queue: func(q arn.ARN) (shard.QueueGauges, error) {
 			return ask(&late, func() (shard.QueueGauges, error) { return engine.SampleQueue(q) })
@@ -214,5 +218,19 @@ func refusals() (reasons []string) {
 func (p *Prometheus) TextReceipt(state string) {
 	if p != nil {
 		p.Metrics.TextReceipt(state)
+	}
+}
+
+// JobStepped counts what a step of a job has done, and could not do.
+func (p *Prometheus) JobStepped(kind string, done, skipped int64) {
+	if p != nil {
+		p.Metrics.JobStepped(kind, done, skipped)
+	}
+}
+
+// JobEnded counts the end of a job.
+func (p *Prometheus) JobEnded(kind, state string) {
+	if p != nil {
+		p.Metrics.JobEnded(kind, state)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/api/operator/recent"
 	"godwit.dev/godwit/internal/api/operator/setup"
 	"godwit.dev/godwit/internal/api/operator/stream"
+	"godwit.dev/godwit/internal/audit"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/deliver"
@@ -55,6 +56,11 @@ type Parts struct {
 	Gate   *Gate
 	// Backups give away copies of the store.
 	Backups *backups.Backups
+	// Counting counts what jobs do.
+	Counting interface {
+		JobStepped(kind string, done, skipped int64)
+		JobEnded(kind, state string)
+	}
 	// Development is what only godwit dev does.
 	Development *development.Development
 }
@@ -67,6 +73,7 @@ func API(p Parts) map[string]http.Handler {
 	p.Listen(listeners{now, lately})
 	all := catalog.New(catalog.Options{Engine: p.Engine, Totals: p.Totals, Live: now, Server: p.server(), Problems: p.problems, Alarms: p.alarming})
 	working := jobs.New(jobs.Options{Module: p.Jobs, Engine: p.Engine, Inspect: looking, Operator: p.Operator, Clock: p.Clock, NewID: uuid.NewString})
+	p.Jobs.Observe(kept.Observer{Stepped: p.Counting.JobStepped, Ended: p.jobEnded})
 	p.Jobs.Start(working)
 	looked := messages.New(messages.Options{Engine: p.Engine, Inspect: looking, Operator: p.Operator, Catalog: all, Recent: lately, NewID: uuid.NewString})
 	watched := monitors.New(monitors.Options{Alarms: p.Alarms, Metrics: p.Metrics, Logs: p.Logs, Region: p.Config.Region, Account: p.Config.Account})
@@ -78,6 +85,14 @@ func API(p Parts) map[string]http.Handler {
 		Backups:     p.Backups,
 		Development: p.Development,
 	}, p.Gate.Admit)
+}
+
+// jobEnded counts and records the end of a job.
+func (p *Parts) jobEnded(j *kept.Job) {
+	p.Counting.JobEnded(j.Kind, string(j.State))
+	p.Gate.Trail.JobEnded(j.By, p.Clock.Now(), p.Config.Region, audit.Job{
+		ID: j.ID, Kind: j.Kind, Resource: j.Resource, State: string(j.State), Done: j.Done, Skipped: j.Skipped,
+	})
 }
 
 // listeners are told of publishes and deliveries. It implements deliver.Events.

@@ -120,6 +120,8 @@ type Module struct {
 	shard  *kernel.Shard // whose lock guards what follows
 	jobs   []*running    // in the order in which they began
 	worker Worker        // nil: nothing is carried on yet
+
+	observer Observer // set before Start
 }
 
 // New adds the module to a kernel. The sealer, which is for Purpose, seals what of a job may

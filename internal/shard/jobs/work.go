@@ -44,6 +44,28 @@ type Worker interface {
 	Hopeless(err error) bool
 }
 
+// Observer is told of what jobs do, once it is durable, without locks. What is nil is not told.
+type Observer struct {
+	Stepped func(kind string, done, skipped int64)
+	Ended   func(j *Job)
+}
+
+// Observe sets who is told; it comes before Start.
+func (m *Module) Observe(o Observer) { m.observer = o }
+
+// Running is how many jobs have not ended, by kind.
+func (m *Module) Running() map[string]int {
+	n := map[string]int{}
+	m.shard.View(func() {
+		for _, j := range m.jobs {
+			if !j.State.Ended() {
+				n[j.Kind]++
+			}
+		}
+	})
+	return n
+}
+
 // Start has jobs carried on from now on, those first that were running when the process
 // before ended.
 func (m *Module) Start(w Worker) {
@@ -111,10 +133,16 @@ func (m *Module) snapshot(j *running) (job Job, again bool) {
 	return job, again
 }
 
-// change changes a job, durably, and reports that it is to go on at once.
+// change changes a job, durably, and reports that it is to go on at once. Who is told of ends is
+// told.
 func (m *Module) change(j *running, f func()) (on bool) {
-	_ = m.shard.RunDurable(func(*kernel.Tx) error {
+	var ended *Job
+	err := m.shard.RunDurable(func(*kernel.Tx) error {
 		f()
+		if j.State.Ended() {
+			left := j.copied()
+			ended = &left
+		}
 		if j.State.Ended() || j.timer != nil {
 			j.working = false
 		}
@@ -122,6 +150,9 @@ func (m *Module) change(j *running, f func()) (on bool) {
 		m.put(j)
 		return nil
 	})
+	if err == nil && ended != nil && m.observer.Ended != nil {
+		m.observer.Ended(ended)
+	}
 	return on
 }
 
@@ -203,6 +234,9 @@ func (m *Module) step(ctx context.Context, j *running, job *Job, again bool) boo
 		}
 	}
 	last()
+	if m.observer.Stepped != nil {
+		m.observer.Stepped(job.Kind, done, skipped)
+	}
 	return m.change(j, func() {
 		j.Done, j.Skipped = j.Done+done, j.Skipped+skipped
 		j.Doing = j.Doing[at:]

@@ -1,0 +1,33 @@
+package audit
+
+import (
+	"time"
+
+	"godwit.dev/godwit/internal/caller"
+)
+
+// Job is a job of an operator that has ended.
+type Job struct {
+	ID       string `json:"job"`
+	Kind     string `json:"kind"`
+	Resource string `json:"resource"`
+	State    string `json:"state"` // completed, cancelled or failed
+	Done     int64  `json:"done"`
+	Skipped  int64  `json:"skipped"`
+}
+
+// JobEnded records what became of a job that was recorded as CreateJob when somebody asked for
+// it. A server that is killed at that moment leaves it out.
+func (t *Trail) JobEnded(by *caller.Caller, at time.Time, region string, j Job) {
+	if t == nil {
+		return
+	}
+	j.Resource = bounded(j.Resource)
+	record := record{
+		UserIdentity: identityOf(by, ""), EventSource: "godwit", EventName: "JobEnded", Region: region, EventType: "AwsServiceEvent", Parameters: j,
+	}
+	if j.State == "failed" {
+		record.ErrorCode = "JobFailed"
+	}
+	t.write(at, &record, false)
+}

@@ -17,13 +17,14 @@ import (
 	"godwit.dev/godwit/internal/cluster/peer"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server/clustered"
+	"godwit.dev/godwit/internal/server/clustered/local"
 )
 
 // checkNodes refuses what does not go with several nodes.
 func (d *dev) checkNodes() error {
 	switch {
-	case d.Nodes != 1 && d.Nodes != clustered.LocalNodes:
-		return fmt.Errorf("--nodes: %d nodes or 1, not %d", clustered.LocalNodes, d.Nodes)
+	case d.Nodes != 1 && d.Nodes != local.Nodes:
+		return fmt.Errorf("--nodes: %d nodes or 1, not %d", local.Nodes, d.Nodes)
 	case d.Nodes == 1:
 		return nil
 	case d.Clock == config.VirtualClock:
@@ -44,14 +45,14 @@ func (p *process) serveNodes(cfg config.Config, d *dev) error {
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer restore()
 	context.AfterFunc(ctx, restore)
-	return clustered.RunLocal(ctx, clustered.Local{
+	return local.Run(ctx, local.Options{
 		Nodes: d.Nodes, LogLimit: uint64(d.ClusterLogLimit), Config: cfg, Args: p.args, Stdout: p.stdout, Stderr: p.stderr, Logger: newLogger(cfg, p.stderr), Since: p.began,
 	})
 }
 
 // serveNode runs one of them.
 func (p *process) serveNode(cfg config.Config, file string) error {
-	n, err := clustered.ReadNode(file)
+	n, err := local.ReadNode(file)
 	if err != nil {
 		return err
 	}
@@ -121,9 +122,11 @@ type clusters struct {
 	Add      clusterAdd      `cmd:"" help:"Add a node to a cluster that runs."`
 	Remove   clusterRemove   `cmd:"" help:"Remove a node from a cluster that runs, for good."`
 	Replace  clusterReplace  `cmd:"" help:"Replace a node by another one, also one whose machine is lost."`
+	Restart  clusterRestart  `cmd:"" help:"Have one node after the other end and be started again, as for an upgrade."`
 	Convert  clusterConvert  `cmd:"" help:"Make the data of a single node that of a cluster's first node."`
 	Copy     clusterCopy     `cmd:"" help:"Copy the state of a cluster that runs, as of one moment, for a single node or as a backup."`
 	Renew    clusterRenew    `cmd:"" help:"Replace a node's certificate before its time."`
+	RotateCA clusterRotateCA `cmd:"" name:"rotate-ca" help:"Replace the authority of a cluster that runs, on the machine where its key is."`
 }
 
 type clusterInit struct {
@@ -162,6 +165,7 @@ func (c *clusterToken) Run(p *process) error {
 }
 
 type clusterJoin struct {
+	Again bool   `env:"-" help:"Replace what DIR has: for a node that was let in before, and whose certificate has expired, or that was away when the cluster's authority was replaced."`
 	Dir   string `env:"-" required:"" placeholder:"DIR" help:"Where to make ca.crt and node.pem."`
 	Node  string `env:"-" required:"" placeholder:"NAME" help:"Name of the node on this machine, for which the token is."`
 	From  string `env:"-" required:"" placeholder:"HOST:PORT" help:"The node where the authority is, as --cluster-peers has it. It has to run."`
@@ -174,7 +178,7 @@ func (c *clusterJoin) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	if err := peer.Join(context.Background(), at[0].Address, c.Dir, c.Node, c.Token); err != nil {
+	if err := peer.Join(context.Background(), at[0].Address, c.Dir, c.Node, c.Token, c.Again); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(p.stdout, "Node %s has its certificate, in %s.\n", c.Node, c.Dir)
@@ -206,6 +210,27 @@ func (c *clusterRenew) Run(p *process) error {
 	}
 	until, _ := id.Expires()
 	_, err = fmt.Fprintf(p.stdout, "The certificate of node %s is good until %s.\n", c.Node, until.UTC().Format(time.RFC3339))
+	return err
+}
+
+type clusterRotateCA struct {
+	Without []string `env:"-" placeholder:"NAME" help:"A node that is away for long, and is let in again (godwit cluster join --again) when it is back."`
+	Asking  asking   `embed:""`
+}
+
+// Run replaces the authority, and tells each step that all nodes have done.
+func (c *clusterRotateCA) Run(p *process) error {
+	nodes, err := c.Asking.nodes()
+	if err == nil && c.Asking.Dir == "" {
+		err = errors.New("want --dir, --node and --from")
+	}
+	if err == nil {
+		err = nodes.RotateCA(context.Background(), c.Without, func(line string) { _, _ = fmt.Fprintln(p.stdout, line) })
+	}
+	if err != nil {
+		return fmt.Errorf("the authority is not replaced: %w", err)
+	}
+	_, err = fmt.Fprintf(p.stdout, "The cluster has another authority. Replace the copy of ca.key by that of %s.\n", c.Asking.Dir)
 	return err
 }
 
@@ -258,7 +283,7 @@ type clusterConvert struct {
 // Run makes a single node's data that of a cluster's first node.
 func (c *clusterConvert) Run(p *process) error {
 	log := newLogger(config.Config{LogLevel: "warn"}, p.stderr)
-	convert := clustered.ConvertLocal
+	convert := local.Convert
 	if c.Member {
 		convert = clustered.Convert
 	}
@@ -280,7 +305,7 @@ func (c *clusterCopy) Run(p *process) error {
 	nodes, err := c.Asking.nodes()
 	rootKey := ""
 	if c.Local != "" && err == nil {
-		nodes, rootKey, err = clustered.LocalPeers(c.Local)
+		nodes, rootKey, err = local.Peers(c.Local)
 	}
 	if err == nil && c.Local == "" && c.Asking.Dir == "" {
 		err = errors.New("want --local, or --dir, --node and --from")
@@ -288,15 +313,15 @@ func (c *clusterCopy) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	told := time.Time{}
+	reported := time.Time{}
 	err = nodes.Copy(context.Background(), c.To, newLogger(config.Config{LogLevel: "warn"}, p.stderr), func(done, all int64) {
-		if now := clock.System.Now(); now.Sub(told) > time.Second {
-			told = now
+		if now := clock.System.Now(); now.Sub(reported) > time.Second {
+			reported = now
 			fmt.Fprintf(p.stderr, "%d of %d MiB\n", done>>20, all>>20)
 		}
 	})
 	if err == nil && rootKey != "" {
-		err = clustered.CopyRootKey(rootKey, c.To)
+		err = local.CopyRootKey(rootKey, c.To)
 	}
 	if err != nil {
 		return fmt.Errorf("the state is not copied: %w", err)
@@ -324,13 +349,13 @@ func (c *clusterStatus) Run(p *process) error {
 		return json.NewEncoder(p.stdout).Encode(s)
 	}
 	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(w, "NODE\tURL\tPID\tSTATE\tNUMBER\tLAG")
+	fmt.Fprintln(w, "NODE\tURL\tPID\tVERSION\tSTATE\tNUMBER\tLAG")
 	for _, n := range s.Nodes {
 		state := n.State
 		if n.ToCopy > 0 {
 			state = fmt.Sprintf("%s, %d of %d MiB", state, n.Copied>>20, n.ToCopy>>20)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%d\n", n.Name, n.URL, n.PID, state, n.Number, n.Lag)
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%d\t%d\n", n.Name, n.URL, n.PID, n.Version, state, n.Number, n.Lag)
 	}
 	fmt.Fprintln(w, "\nCELL\tOWNER\tEPOCH\tNUMBER\tLAG")
 	for _, c := range s.Cells {

@@ -49,6 +49,7 @@ func TestDefaults(t *testing.T) {
 		ACMEDirectory: "https://acme-v02.api.letsencrypt.org/directory",
 		MailFrom:      "no-reply@godwit.localhost",
 		SMS:           config.SMS{Window: 100, Price: "0.00645"},
+		Traces:        config.Traces{Ratio: 1},
 		OIDC:          config.OIDC{Scopes: []string{"openid", "email"}},
 		Clock:         config.SystemClock, Store: config.PebbleStore,
 	}

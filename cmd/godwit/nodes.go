@@ -44,6 +44,22 @@ func (c *clusterReplace) Run(p *process) error {
 	})
 }
 
+type clusterRestart struct {
+	Asking asking `embed:""`
+}
+
+// Run restarts the nodes, and tells which one is back.
+func (c *clusterRestart) Run(p *process) error {
+	nodes, err := c.Asking.nodes()
+	if err == nil {
+		err = nodes.Restart(context.Background(), func(line string) { _, _ = fmt.Fprintln(p.stdout, line) })
+	}
+	if err != nil {
+		return fmt.Errorf("the nodes are not all started again: %w", err)
+	}
+	return nil
+}
+
 func (p *process) changeNodes(asked *asking, change func(context.Context, *clustered.Asking, func(string)) error) error {
 	nodes, err := asked.nodes()
 	if err != nil {

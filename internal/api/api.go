@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/tracing"
 )
 
 // Call is one request, as far as a handler may care. It is valid until the
@@ -43,6 +44,8 @@ type Call struct {
 	RemoteAddr string // host:port
 	Header     http.Header
 	Time       time.Time // when the request came in, by the server's clock
+	// Span is what traces tell of the request; nil where nothing is traced.
+	Span *tracing.Span
 	// Describe gives the code and text by which this service reports err, and
 	// whether the caller is at fault: what a batch says of a failed entry.
 	// Set by package wire, never nil in a handler.
@@ -53,6 +56,18 @@ type Call struct {
 	// Extend gives the answer d from now, where requests have less. Nil where none
 	// may take longer.
 	Extend func(d time.Duration)
+}
+
+// TraceHeader is X-Ray's header for what the request leads to later: where the request
+// stands in its trace, if that is recorded, else what its caller has sent.
+func (c *Call) TraceHeader() string {
+	if at := c.Span.Context(); at.Sampled() {
+		return at.XRay()
+	}
+	if h := c.Header.Get(tracing.XRayHeader); len(h) <= tracing.MaxHeader {
+		return h
+	}
+	return ""
 }
 
 // Unsigned reports whether the request carried no credentials.

@@ -181,6 +181,7 @@ func (l *loading) network() {
 		{"sms-password-file", c.SMS.PasswordFile},
 		{"sms-http", c.SMS.HTTP},
 		{"firehose-s3-credentials", c.FirehoseS3Credentials},
+		{"trace-headers-file", c.Traces.HeadersFile},
 	} {
 		if secret.path != "" {
 			l.mode(secret.flag, secret.path, 0o077, "others can use it", "chmod 600")

@@ -140,6 +140,8 @@ type Config struct {
 	LogFormat LogFormat `default:"text" enum:"text,json" help:"Form of the log on standard error: ${enum} (${default})."`
 	Pprof     string    `placeholder:"HOST:PORT" help:"Serve profiles of the running process there; off by default."`
 
+	Traces Traces `embed:""`
+
 	MaxRequests int `name:"account-max-requests" default:"0" placeholder:"N" help:"Requests of AWS's APIs a second that an account may make; beyond it they are refused as AWS throttles. 0 is any number (${default})."`
 
 	Resources string `placeholder:"FILE" help:"Have the queues, topics, subscriptions and alarms of this file, as godwit export writes it, once the server has started; what is there and the same is left alone."`
@@ -280,6 +282,7 @@ func (c *Config) Check() error {
 	check(c.SQSFIFORate >= 0, "sqs-fifo-rate", "want 0 or more, have %d", c.SQSFIFORate)
 	check(c.DeliveryHistory >= 0, "delivery-history", "want a duration of 0 or more, have %s", c.DeliveryHistory)
 	c.checkPush(check)
+	c.checkTraces(check)
 	for flag, n := range map[string]int{
 		"sns-max-topics": c.MaxTopics, "sns-max-subscriptions": c.MaxSubscriptions, "sns-max-filter-policies": c.MaxFilterPolicies,
 		"sns-max-replays": c.MaxReplays, "sns-max-publishes": c.MaxPublishes, "cloudwatch-max-alarms": c.MaxAlarms,

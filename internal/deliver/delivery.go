@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic/retry"
+	"godwit.dev/godwit/internal/tracing"
 )
 
 // delivery is a message of a subscription's backlog, from the moment that it was
@@ -63,7 +64,10 @@ func (d *delivery) Attempt(ctx context.Context) consume.Verdict {
 	out := Outcome{Class: ServerError, Detail: "internal error: no signature"}
 	if err == nil {
 		r.At = at
+		span := d.beginAttempt()
+		r.Trace = span.Context()
 		out = d.send(ctx, r)
+		d.endAttempt(span, &out)
 	}
 	took := d.options.System.Now().Sub(began)
 	if ctx.Err() != nil && out.Class != Success {
@@ -185,7 +189,9 @@ func (d *delivery) HandOver(ctx context.Context) bool {
 		d.drop(reason)
 		return true
 	}
+	span := d.beginSpan(tracing.Producer, "dead-letter")
 	out := TransferOutcome(d.engine.Transfer(ctx, d.Delivery, d.made, dest, m, shard.DeliveryDeadLetter, reason))
+	endHandOver(span, dest.Resource, &out)
 	if out.Class != Success && ctx.Err() != nil { // cut off by Stop: it says nothing about the queue
 		return false
 	}

@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/tracing"
 )
 
 // Engine is what a Dispatcher needs of the state: *shard.Engine.
@@ -51,6 +52,7 @@ type Options struct {
 	// Timeout is the real time that an attempt may take: 15 s unless given.
 	Timeout time.Duration
 	Events  Events            // may be nil
+	Tracer  *tracing.Tracer   // nil: nothing is traced
 	NewID   func() message.ID // of messages in queues; random unless given
 	System  clock.Clock       // measures attempts; the machine's unless given
 }

@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/tracing"
 )
 
 // Class says who is to blame for the outcome of an attempt. It decides what
@@ -89,6 +90,7 @@ type Request struct {
 	At     time.Time // when the attempt began, by the server's clock
 	Issuer envelope.Issuer
 	NewID  func() message.ID // makes the id of a message in a queue
+	Trace  tracing.Context   // of the attempt; nowhere: it is not recorded
 
 	body []byte // made by the scheduler, for attempts that leave this process
 }
@@ -116,6 +118,16 @@ func (r *Request) Raw() bool { return envelope.Raw(r.Message) }
 // Type is the name of what is sent: Notification, SubscriptionConfirmation,
 // UnsubscribeConfirmation.
 func (r *Request) Type() string { return envelope.Type(r.Message.Notice.Kind) }
+
+// TellTrace sets the headers of a request that say where the attempt stands in a trace; else
+// where its publisher did, if it said so.
+func (r *Request) TellTrace(h http.Header) {
+	if r.Trace.Sampled() {
+		r.Trace.Tell(h)
+	} else if r.Message.Trace != "" {
+		tracing.FromXRay(r.Message.Trace).Tell(h)
+	}
+}
 
 // SQS makes the message that a subscribed queue gets. The error is a
 // client-side one: envelope.ErrTooManyAttributes.

@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/poison"
+	"godwit.dev/godwit/internal/tracing"
 )
 
 // Options are what a Pool is made of. Process and Remote are required.
@@ -39,6 +40,8 @@ type Options struct {
 	// Starts bounds the environments that start at once; 0: two for each
 	// processor, at least 4.
 	Starts int
+	// Tracer makes a span of each invocation whose trace is recorded; nil: of none.
+	Tracer *tracing.Tracer
 	// Guard ends the process where a panic leaves an invocation half done.
 	Guard *poison.Guard
 }
@@ -91,27 +94,34 @@ func New(o Options) *Pool {
 // a throttle (see Throttled), which comes at once, or the server's failure. The
 // end of ctx ends the wait for an environment; a function that runs goes on.
 func (p *Pool) Invoke(ctx context.Context, in Invocation) (Outcome, error) {
+	span := p.trace(&in)
+	out, err := p.invoke(ctx, &in)
+	EndSpan(span, &out, err)
+	return out, err
+}
+
+func (p *Pool) invoke(ctx context.Context, in *Invocation) (Outcome, error) {
 	in.began = p.Clock.Now()
-	a, err := p.admit(&in)
+	a, err := p.admit(in)
 	if err != nil {
 		if !errors.Is(err, ErrStopping) {
-			p.emit(&in, Throttles, 1)
+			p.emit(in, Throttles, 1)
 		}
 		return Outcome{}, err
 	}
 	defer p.work.Done()
 	defer p.Guard.Whole() // it counts, and has an environment
-	p.emitEvent(&in, Event{Kind: ConcurrentExecutions, Value: float64(a.running.Function), Concurrency: a.running})
+	p.emitEvent(in, Event{Kind: ConcurrentExecutions, Value: float64(a.running.Function), Concurrency: a.running})
 
 	var out Outcome
 	s := a.slot
 	if s == nil {
-		s, out, err = p.await(ctx, a.group, a.waiter, &in)
+		s, out, err = p.await(ctx, a.group, a.waiter, in)
 	}
 	if s != nil {
-		out, err = p.run(s, &in)
+		out, err = p.run(s, in)
 	}
-	p.leave(a.use, &in)
+	p.leave(a.use, in)
 	return out, err
 }
 

@@ -36,7 +36,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 	requests := rates.New(deps.Config.MaxRequests, clock.System.Now)
 	answers := wire.NewHandler(wire.Options{
 		Services: services(deps, s, r, functions),
-		Logger:   deps.Log, Clock: deps.Clock, Observe: s.counting.Observe(),
+		Logger:   deps.Log, Clock: deps.Clock, Observe: s.counting.Observe(), Tracer: deps.tracer,
 		Admit: func(call *api.Call) error {
 			if !requests.Take(call.Account) {
 				return fault.New(fault.Throttled, "")

@@ -20,6 +20,8 @@ import (
 	"godwit.dev/godwit/internal/sigv4"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
+	"godwit.dev/godwit/internal/tracing"
+	"godwit.dev/godwit/internal/tracing/otlp"
 )
 
 // Deps is what every part may use.
@@ -54,7 +56,9 @@ type Deps struct {
 	// They give up waiting when their context ends.
 	OnStop func(name string, stop func(context.Context) error)
 
-	hold *hold.Hold // keeps a restored server from delivering; set by Assemble
+	tracer *tracing.Tracer // nil: nothing is traced; set by Assemble
+	spans  *otlp.Exporter  // of it; nil with it
+	hold   *hold.Hold      // keeps a restored server from delivering; set by Assemble
 }
 
 // ownPorts are the ports that the server listens at.
@@ -149,6 +153,9 @@ type Build func(ctx context.Context, deps Deps) (Parts, error)
 // is given what the one before has completed.
 func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	if err := deps.openHold(); err != nil {
+		return Parts{}, err
+	}
+	if err := deps.openTracing(); err != nil {
 		return Parts{}, err
 	}
 	s, err := openState(ctx, deps)

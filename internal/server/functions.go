@@ -78,7 +78,7 @@ func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, outpu
 		return nil
 	})
 	pool := invoke.New(invoke.Options{
-		Process: processes, Remote: elsewhere, Log: output, Logger: deps.Log, Clock: deps.Clock,
+		Process: processes, Remote: elsewhere, Log: output, Logger: deps.Log, Clock: deps.Clock, Tracer: deps.tracer,
 		Concurrency: limits.Executions, Guard: poison.New(deps.Log, deps.exit), Environments: min(limits.Executions, deps.Limits.environments()), Idle: deps.Config.LambdaIdle, Events: events,
 		Reserved: func(region, account string) int { return engine.ReservedExecutions(account, region) },
 	})
@@ -108,7 +108,7 @@ func functionNotices(c config.Config, processes *process.Runner) []string {
 
 // startPollers feeds functions from their queues. They stop before the functions do.
 func startPollers(deps Deps, engine *shard.Engine, pool *invoke.Pool, acting invoke.Acting) (*source.Pollers, error) {
-	pollers, err := source.Start(source.Options{Engine: engine, Pool: ofOwner{pool, deps.owned}, Clock: deps.Clock, Logger: deps.Log, Draining: deps.Draining, Acting: acting, Released: deps.hold.Released()})
+	pollers, err := source.Start(source.Options{Engine: engine, Pool: ofOwner{pool, deps.owned}, Clock: deps.Clock, Logger: deps.Log, Tracer: deps.tracer, Draining: deps.Draining, Acting: acting, Released: deps.hold.Released()})
 	if err != nil {
 		return nil, fmt.Errorf("reading the event-source mappings: %w", err)
 	}
@@ -119,7 +119,7 @@ func startPollers(deps Deps, engine *shard.Engine, pool *invoke.Pool, acting inv
 // runEvents has functions run with the events that wait for them.
 func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, pool *invoke.Pool, events invoke.Events, acting invoke.Acting) {
 	consumer := async.New(async.Options{
-		Engine: engine, Invoker: ofOwner{pool, deps.owned}, Clock: deps.Clock, Logger: deps.Log, Events: events, NewID: newID,
+		Engine: engine, Invoker: ofOwner{pool, deps.owned}, Clock: deps.Clock, Logger: deps.Log, Tracer: deps.tracer, Events: events, NewID: newID,
 		Limit: limits.Executions, Explain: refusal.Text, Acting: acting,
 	})
 	deps.OnStop("asynchronous invocations", consumer.Stop)

@@ -74,7 +74,7 @@ func (r *running) deliver(deps Deps, s *state) (err error) {
 		Sessions: s.sessions, Principal: "sns.amazonaws.com", Session: "SNS", Authorizer: s.asked,
 	})
 	scheduler := deliver.New(deliver.Options{
-		Engine: deliveries{s.engine, deps.owned}, Clock: deps.Clock, Logger: deps.Log, Senders: r.sending.ByProtocol,
+		Engine: deliveries{s.engine, deps.owned}, Clock: deps.Clock, Logger: deps.Log, Tracer: deps.tracer, Senders: r.sending.ByProtocol,
 		Events:    append(slices.Clip(s.events), r.sending.Texts.Book), // which has seen the receipts that it tells of
 		PublicURL: s.url, Signer: s.signed.keys.NewSigner(),
 		Jitter: deps.Jitter, JitterShare: deps.Config.Jitter,

@@ -84,7 +84,7 @@ func openState(ctx context.Context, deps Deps) (*state, error) {
 	}
 	s := &state{
 		url: strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/"), store: st, space: guard, limits: functionLimits(deps.Config),
-		counting: monitoring.NewPrometheus(monitoring.PrometheusOptions{Config: deps.Config, Store: st, Low: guard.full, Limits: deps.Limits.stats}),
+		counting: monitoring.NewPrometheus(monitoring.PrometheusOptions{Config: deps.Config, Store: st, Low: guard.full, Limits: deps.Limits.stats, Spans: deps.countSpans()}),
 		lately:   &lateEvents{},
 	}
 	s.journal = journal.Open(journal.Options{Store: st, Observe: deps.Committed, Logger: deps.Log, Fatal: deps.storeFailed, Awaited: deps.World.Replicated, Synced: s.counting.Syncs()})

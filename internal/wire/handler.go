@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/sigv4"
+	"godwit.dev/godwit/internal/tracing"
 	"godwit.dev/godwit/internal/wire/awsjson"
 	"godwit.dev/godwit/internal/wire/awsquery"
 	"godwit.dev/godwit/internal/wire/rpccbor"
@@ -56,6 +57,8 @@ type Options struct {
 	// Audit is told of each call once it is answered, with its input as far as it could be
 	// read. What it is given is valid until it returns. May be nil.
 	Audit func(call *api.Call, in any, outcome Outcome)
+	// Tracer makes a span of each request; nil: nothing is traced.
+	Tracer *tracing.Tracer
 	// Pace is how fast bodies must come; nothing set is DefaultPace. Requests and
 	// Answers bound the memory that large requests and large answers hold at once; nil:
 	// nothing does.
@@ -156,7 +159,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.memory.Of(h.Answers)
 	}
 	var out any
+	if h.Tracer != nil {
+		x.call.Span = h.Tracer.Begin(tracing.Server, "request", tracing.FromRequest(r.Header))
+	}
 	in, err := x.read()
+	if x.call.Span != nil && x.op != nil {
+		x.call.Span.Name(x.call.Service + "/" + x.call.Operation)
+	}
 	if err == nil && h.Authorize != nil {
 		err = h.Authorize(r.Context(), &x.call, &x.op.Operation, in)
 	}
@@ -168,6 +177,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err == nil && x.op.Answer > 0 {
 		err = x.memory.Grow(r.Context(), x.op.Answer)
+	}
+	if err == nil {
+		err = r.Context().Err() // for who has gone nothing is begun
 	}
 	if err == nil {
 		out, err = x.op.Invoke(r.Context(), &x.call, in)
@@ -228,6 +240,7 @@ func (x *exchange) identify() {
 		Header:     x.r.Header,
 		Time:       x.started,
 		Memory:     &x.memory,
+		Span:       x.call.Span,
 	}
 	if x.handler.Clock != clock.System {
 		x.call.Time = x.handler.Clock.Now()
@@ -404,6 +417,9 @@ func (x *exchange) finish() {
 			panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 		}
 		x.answerError(x.service.report(fault.New(fault.Internal, ""), x.call.Protocol))
+	}
+	if x.call.Span != nil {
+		x.endSpan()
 	}
 	duration := clock.System.Now().Sub(x.started)
 	if log := x.handler.Logger; log.Enabled(x.r.Context(), slog.LevelDebug) {

@@ -16,12 +16,14 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/tracing"
 	"godwit.dev/godwit/internal/wire"
 )
 
@@ -329,8 +331,29 @@ func TestOverHTTP(t *testing.T) {
 	}
 }
 
+// BenchmarkSendMessage is a request without its network and engine: as it is, and with traces
+// of which none and all are recorded.
 func BenchmarkSendMessage(b *testing.B) {
-	handler := newHandler(nil)
+	for name, ratio := range map[string]float64{"untraced": -1, "traced=0": 0, "traced=1": 1} {
+		b.Run(name, func(b *testing.B) {
+			benchmarkSend(b, newHandler(func(o *wire.Options) {
+				if ratio >= 0 {
+					o.Tracer = tracing.New(tracing.Options{Clock: clock.System, Ratio: ratio, Processor: nobody{}, Version: "1"})
+				}
+			}))
+		})
+	}
+}
+
+// nobody takes spans.
+type nobody struct{}
+
+func (nobody) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
+func (nobody) OnEnd(sdktrace.ReadOnlySpan)                     {}
+func (nobody) ForceFlush(context.Context) error                { return nil }
+func (nobody) Shutdown(context.Context) error                  { return nil }
+
+func benchmarkSend(b *testing.B, handler *wire.Handler) {
 	body := []byte(`{"QueueUrl":"http://localhost:4566/000000000000/q","MessageBody":"` + strings.Repeat("0123456789abcdef", 64) + `"}`)
 	r := post("", "AmazonSQS.SendMessage")
 	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20260102/us-east-1/sqs/aws4_request, SignedHeaders=host;x-amz-date, Signature=00")
@@ -402,5 +425,33 @@ func TestAdmit(t *testing.T) {
 		if !strings.Contains(w.Body.String(), tc.want) {
 			t.Errorf("%s: %d %s", tc.form, w.Code, w.Body)
 		}
+	}
+}
+
+// Nothing is begun for a caller who has gone, whatever the operation does with its context.
+func TestCallerWhoHasGone(t *testing.T) {
+	begun, code := 0, ""
+	handler := newHandler(func(o *wire.Options) {
+		o.Services = []*wire.Service{wire.SQS(api.Op("PurgeQueue", func(context.Context, *api.Call, *sqs.PurgeQueueInput) (*sqs.PurgeQueueOutput, error) {
+			begun++
+			return nil, nil
+		}))}
+		o.Audit = func(_ *api.Call, _ any, out wire.Outcome) { code = out.Code }
+	})
+	ask := func(ctx context.Context) int {
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(`{"QueueUrl":"http://localhost/000000000000/q"}`))
+		r.Header.Set("X-Amz-Target", "AmazonSQS.PurgeQueue")
+		r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w.Code
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if status := ask(gone); begun != 0 || status != http.StatusServiceUnavailable || code != wire.Canceled {
+		t.Errorf("for who had gone: begun %d times, status %d, code %q", begun, status, code)
+	}
+	if status := ask(t.Context()); begun != 1 || status != http.StatusOK {
+		t.Errorf("for who is there: begun %d times, status %d", begun, status)
 	}
 }

@@ -31,6 +31,8 @@ type machines struct {
 	port    int
 	running map[string]*exec.Cmd
 	args    func(node string) []string // more of them; nil: none
+	on      map[string]string          // addresses of the nodes; nil: loopback
+	under   func(node string) []string // the command that runs a node; nil: none
 	out     output
 	key     struct{ AccessKeyID, SecretAccessKey string }
 }
@@ -45,9 +47,17 @@ func (m *machines) path(parts ...string) string {
 	return filepath.Join(append([]string{m.dir}, parts...)...)
 }
 
+// host is the address of a node's machine.
+func (m *machines) host(node string) string {
+	if at, ok := m.on[node]; ok {
+		return at
+	}
+	return "127.0.0.1"
+}
+
 // address of a node, as --cluster-peers has it.
 func (m *machines) address(node string) string {
-	return fmt.Sprintf("%s=127.0.0.1:%d", node, m.peers(node))
+	return fmt.Sprintf("%s=%s:%d", node, m.host(node), m.peers(node))
 }
 
 // list is the --cluster-peers of a node: one that comes later has itself, too.
@@ -89,7 +99,7 @@ func (m *machines) must(args ...string) string {
 func (m *machines) start(node string) {
 	m.t.Helper()
 	cmd := exec.Command(binary, "serve", "--config", m.path("godwit.yaml"), "--data", m.path("data-"+node),
-		"--listen", fmt.Sprintf("127.0.0.1:%d", m.clients(node)), "--log-level", "info",
+		"--listen", fmt.Sprintf("%s:%d", m.host(node), m.clients(node)), "--log-level", "info",
 		"--cluster-peers", m.list(node), "--node", node, "--cluster-dir", m.path("identity-"+node))
 	if !slices.Contains(names, node) {
 		cmd.Args = append(cmd.Args, "--cluster-join")
@@ -97,9 +107,13 @@ func (m *machines) start(node string) {
 	if m.args != nil {
 		cmd.Args = append(cmd.Args, m.args(node)...)
 	}
+	if m.under != nil {
+		cmd = exec.Command(m.under(node)[0], append(m.under(node)[1:], cmd.Args...)...)
+	}
 	cmd.Stdout, cmd.Stderr = &m.out, &m.out
 	if err := cmd.Start(); err != nil {
-		m.t.Fatal(err)
+		m.t.Error(err)
+		return
 	}
 	m.running[node] = cmd
 }
@@ -125,7 +139,7 @@ func (m *machines) stop() {
 }
 
 func (m *machines) status(node string) (s status) {
-	out, err := m.godwit("cluster", "status", "--dir", m.path("identity-a"), "--node", "a", "--from", fmt.Sprintf("%s=127.0.0.1:%d", node, m.peers(node)), "-o", "json")
+	out, err := m.godwit("cluster", "status", "--dir", m.path("identity-a"), "--node", "a", "--from", fmt.Sprintf("%s=%s:%d", node, m.host(node), m.peers(node)), "-o", "json")
 	if err != nil || json.Unmarshal([]byte(out), &s) != nil {
 		return status{}
 	}
@@ -219,7 +233,7 @@ func (m *machines) join() {
 	m.eventually("the first node answers", func(s status) bool { return len(s.Nodes) == 3 })
 	for _, node := range []string{"b", "c"} {
 		token := m.letIn(node)
-		if _, err := m.godwit("cluster", "join", "--dir", m.path("again-"+node), "--node", node, "--from", fmt.Sprintf("127.0.0.1:%d", m.peers("a")), "--token", token); err == nil {
+		if _, err := m.godwit("cluster", "join", "--dir", m.path("again-"+node), "--node", node, "--from", fmt.Sprintf("%s:%d", m.host("a"), m.peers("a")), "--token", token); err == nil {
 			m.t.Error("a token is of use twice")
 		}
 		m.start(node)
@@ -231,7 +245,7 @@ func (m *machines) join() {
 func (m *machines) letIn(node string) (token string) {
 	m.t.Helper()
 	token = m.must("cluster", "token", "--dir", m.path("identity-a"), "--node", node)
-	m.must("cluster", "join", "--dir", m.path("identity-"+node), "--node", node, "--from", fmt.Sprintf("127.0.0.1:%d", m.peers("a")), "--token", token)
+	m.must("cluster", "join", "--dir", m.path("identity-"+node), "--node", node, "--from", fmt.Sprintf("%s:%d", m.host("a"), m.peers("a")), "--token", token)
 	return token
 }
 

@@ -83,7 +83,7 @@ func (s *Service) invoke(ctx context.Context, call *api.Call, in *InvokeInput) (
 	if err != nil {
 		return nil, err
 	}
-	trace := call.Header.Get("X-Amzn-Trace-Id")
+	trace := call.TraceHeader()
 	switch kind {
 	case dryRun:
 		return &InvokeOutput{StatusCode: http.StatusNoContent}, nil

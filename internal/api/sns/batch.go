@@ -80,6 +80,7 @@ func (s *Service) publishBatch(ctx context.Context, call *api.Call, in *PublishB
 		return nil, err
 	}
 	// Without a message it still finds out whether there is such a topic.
+	tracePublish(call, t, accepted...)
 	results, err := s.engine.Publish(ctx, t, accepted...)
 	if err != nil {
 		return nil, err

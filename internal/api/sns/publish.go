@@ -20,10 +20,6 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// maxTraceHeader is the size of X-Ray's header in bytes; a longer one is none,
-// and is not kept.
-const maxTraceHeader = 1024
-
 // The limits of a publish.
 const (
 	maxMessage = 262_144 // bytes: the message and the names, types and values of its attributes
@@ -57,6 +53,7 @@ func (s *Service) publish(ctx context.Context, call *api.Call, in *PublishInput)
 	if err := s.quota.take(call, 1); err != nil {
 		return nil, err
 	}
+	tracePublish(call, target, p)
 	results, err := s.engine.Publish(ctx, target, p)
 	if err != nil {
 		return nil, err
@@ -98,6 +95,7 @@ func (s *Service) publishToEndpoint(ctx context.Context, call *api.Call, member,
 	if err := s.quota.take(call, 1); err != nil {
 		return nil, err
 	}
+	tracePublish(call, endpoint, p)
 	if err := s.engine.PublishToEndpoint(ctx, endpoint, p); err != nil {
 		return nil, err
 	}
@@ -144,10 +142,7 @@ func (s *Service) publishTopic(ctx context.Context, call *api.Call, member, valu
 // for a topic.
 func (s *Service) publication(call *api.Call, t arn.ARN, in *PublishInput, platform string) (shard.Publication, error) {
 	var none shard.Publication
-	p := shard.Publication{Sender: call.Account, Caller: call.Caller}
-	if trace := call.Header.Get("X-Amzn-Trace-Id"); len(trace) <= maxTraceHeader {
-		p.Trace = trace
-	}
+	p := shard.Publication{Sender: call.Account, Caller: call.Caller, Trace: call.TraceHeader()}
 	if in.Message == nil || *in.Message == "" {
 		return none, invalid("Empty message")
 	}

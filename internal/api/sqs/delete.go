@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/tracing"
 )
 
 // DeleteMessage deletes a received message; deleting it again succeeds.
@@ -12,6 +13,7 @@ func (s *Service) DeleteMessage(ctx context.Context, call *api.Call, in *DeleteM
 	if err != nil {
 		return nil, err
 	}
+	traceQueue(call, "settle", tracing.Settles, q)
 	errs, err := s.engine.DeleteMessages(ctx, q, []string{in.ReceiptHandle})
 	if err != nil {
 		return nil, err
@@ -25,6 +27,7 @@ func (s *Service) DeleteMessageBatch(ctx context.Context, call *api.Call, in *De
 	if err != nil {
 		return nil, err
 	}
+	traceQueue(call, "settle", tracing.Settles, q)
 	if err := checkBatch("DeleteMessageBatch", len(in.Entries), func(i int) string { return in.Entries[i].Id }); err != nil {
 		return nil, s.unlessMissing(ctx, q, err)
 	}

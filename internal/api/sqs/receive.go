@@ -7,6 +7,7 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/tracing"
 )
 
 // ReceiveMessage leases up to ten messages, and waits for a first one if asked
@@ -27,10 +28,12 @@ func (s *Service) ReceiveMessage(ctx context.Context, call *api.Call, in *Receiv
 	if err := ctx.Err(); err != nil { // whoever is gone leases nothing
 		return nil, err
 	}
+	traceQueue(call, "receive", tracing.Receives, q)
 	received, err := s.engine.Receive(ctx, req)
 	if err != nil {
 		return nil, err
 	}
+	traceReceived(call, received)
 	if len(received) == 0 {
 		return nil, nil
 	}
@@ -85,6 +88,7 @@ func (s *Service) ChangeMessageVisibility(ctx context.Context, call *api.Call, i
 	if err != nil {
 		return nil, err
 	}
+	traceQueue(call, "settle", tracing.Settles, q)
 	timeout, err := optional(in.VisibilityTimeout, 0, 0, maxVisibility, "VisibilityTimeout", visibilityInterval)
 	if err != nil {
 		return nil, s.unlessMissing(ctx, q, err)
@@ -105,6 +109,7 @@ func (s *Service) ChangeMessageVisibilityBatch(ctx context.Context, call *api.Ca
 	if err != nil {
 		return nil, err
 	}
+	traceQueue(call, "settle", tracing.Settles, q)
 	if err := checkBatch("ChangeMessageVisibilityBatch", len(in.Entries), func(i int) string { return in.Entries[i].Id }); err != nil {
 		return nil, err
 	}

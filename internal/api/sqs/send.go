@@ -15,11 +15,7 @@ import (
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
-)
-
-const (
-	traceRequestHeader = "X-Amzn-Trace-Id"
-	maxTraceHeader     = 1024 // bytes; a longer one is no trace header and is not kept
+	"godwit.dev/godwit/internal/tracing"
 )
 
 // SendMessage accepts a message.
@@ -28,6 +24,7 @@ func (s *Service) SendMessage(ctx context.Context, call *api.Call, in *SendMessa
 	if err != nil {
 		return nil, err
 	}
+	traceQueue(call, "send", tracing.Sends, q)
 	cfg, err := s.engine.QueueConfig(ctx, q)
 	if err != nil {
 		return nil, err
@@ -48,6 +45,7 @@ func (s *Service) SendMessage(ctx context.Context, call *api.Call, in *SendMessa
 	if err != nil {
 		return nil, err
 	}
+	traceSent(call, &sent[0], len(out.Message.Body))
 	return &SendMessageOutput{
 		MessageId:                    sent[0].ID.String(),
 		SequenceNumber:               sequenceOf(q, sent[0]),
@@ -64,6 +62,7 @@ func (s *Service) SendMessageBatch(ctx context.Context, call *api.Call, in *Send
 	if err != nil {
 		return nil, err
 	}
+	traceQueue(call, "send", tracing.Sends, q)
 	cfg, err := s.engine.QueueConfig(ctx, q)
 	if err != nil {
 		return nil, err
@@ -110,6 +109,9 @@ func (s *Service) SendMessageBatch(ctx context.Context, call *api.Call, in *Send
 	sent, err := s.engine.Send(ctx, q, msgs)
 	if err != nil {
 		return nil, err
+	}
+	if call.Span.Recorded() {
+		call.Span.Set(tracing.Messages(len(sent)))
 	}
 	for i, r := range sent {
 		out.Successful[i].MessageId, out.Successful[i].SequenceNumber = r.ID.String(), sequenceOf(q, r)
@@ -232,10 +234,7 @@ func traceOf(call *api.Call, system map[string]MessageAttributeValue) (string, e
 	}
 	v, ok := system[traceHeader]
 	if !ok {
-		if h := call.Header.Get(traceRequestHeader); len(h) <= maxTraceHeader {
-			return h, nil
-		}
-		return "", nil
+		return call.TraceHeader(), nil
 	}
 	value, err := attributeValue("system", traceHeader, &v)
 	if err != nil {

@@ -33,8 +33,15 @@ import (
 const (
 	nodeFile  = "node.pem" // certificates and key
 	rootFile  = "ca.crt"
-	keyFile   = "ca.key" // only where the authority is
-	tokensDir = "tokens" // as keyFile
+	keyFile   = "ca.key"      // only where the authority is
+	nextFile  = "ca.next.key" // as keyFile, while it is replaced
+	tokensDir = "tokens"      // as keyFile
+)
+
+// Kinds of blocks in these files.
+const (
+	keyBlock  = "PRIVATE KEY"
+	certBlock = "CERTIFICATE"
 )
 
 // How long certificates are good for. A node's is renewed when a third of that is left.
@@ -66,9 +73,10 @@ func CheckName(node string) error {
 
 // Authority signs the certificates of a cluster's nodes.
 type Authority struct {
-	dir  string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	dir   string
+	cert  *x509.Certificate
+	key   *ecdsa.PrivateKey
+	roots Roots // cert, and what nodes trust beside it while one replaces the other
 }
 
 // Init makes a cluster's authority in a directory, and the certificate of its first node.
@@ -85,28 +93,17 @@ func Init(dir, node string, now time.Time) error {
 			return fmt.Errorf("%w: %s is there", ErrMade, filepath.Join(dir, name))
 		}
 	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, cert, err := newRoot(strings.ToLower(rand.Text()), now)
 	if err != nil {
 		return err
 	}
-	cluster := strings.ToLower(rand.Text())
-	template := &x509.Certificate{
-		SerialNumber: serial(), Subject: pkix.Name{CommonName: cluster, Organization: []string{"Godwit cluster"}},
-		NotBefore: now.Add(-skew), NotAfter: now.Add(rootLife), IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
-		KeyUsage:                    x509.KeyUsageCertSign,
-		PermittedDNSDomainsCritical: true, PermittedDNSDomains: []string{serverName(cluster)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return err
-	}
-	encoded, err := x509.MarshalPKCS8PrivateKey(key)
+	encoded, err := encodeKey(key)
 	if err != nil {
 		return err
 	}
 	if err := errors.Join(
-		durable.Replace(filepath.Join(dir, keyFile), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})),
-		durable.Replace(filepath.Join(dir, rootFile), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})),
+		durable.Replace(filepath.Join(dir, keyFile), encoded),
+		durable.Replace(filepath.Join(dir, rootFile), encodeCert(cert)),
 	); err != nil {
 		return err
 	}
@@ -117,6 +114,35 @@ func Init(dir, node string, now time.Time) error {
 	return a.Renew(node, now)
 }
 
+// newRoot draws the key of a cluster's authority, and makes its certificate.
+func newRoot(cluster string, now time.Time) (*ecdsa.PrivateKey, *x509.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	template := rootTemplate(cluster, now)
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, nil, err
+	}
+	cert, err := x509.ParseCertificate(der)
+	return key, cert, err
+}
+
+func rootTemplate(cluster string, now time.Time) *x509.Certificate {
+	return &x509.Certificate{
+		SerialNumber: serial(), Subject: pkix.Name{CommonName: cluster, Organization: []string{"Godwit cluster"}},
+		NotBefore: now.Add(-skew), NotAfter: now.Add(rootLife), IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true,
+		KeyUsage:                    x509.KeyUsageCertSign,
+		PermittedDNSDomainsCritical: true, PermittedDNSDomains: []string{serverName(cluster)},
+	}
+}
+
+func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	return pem.EncodeToMemory(&pem.Block{Type: keyBlock, Bytes: der}), err
+}
+
 func serial() *big.Int {
 	n, _ := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)) // it never fails
 	return n
@@ -125,45 +151,47 @@ func serial() *big.Int {
 // serverName is what all nodes of a cluster are called in their certificates.
 func serverName(cluster string) string { return cluster + ".cluster.godwit" }
 
-// Open opens the authority in a directory. Errors: fs.ErrNotExist where there is none.
+// Open opens the authority in a directory: the key of the certificate that signs, which while
+// it is replaced may be the next one. Errors: fs.ErrNotExist where there is none.
 func Open(dir string) (*Authority, error) {
-	text, err := os.ReadFile(filepath.Join(dir, keyFile))
+	roots, err := ReadRoots(dir)
+	if err != nil {
+		return nil, err
+	}
+	key, err := readKey(dir, keyFile)
+	if err != nil {
+		return nil, err
+	}
+	if !key.PublicKey.Equal(roots[0].PublicKey) {
+		if key, err = readKey(dir, nextFile); err != nil || !key.PublicKey.Equal(roots[0].PublicKey) {
+			return nil, fmt.Errorf("%s is of another authority than %s: its copy is needed", keyFile, rootFile)
+		}
+	}
+	return &Authority{dir: dir, cert: roots[0], key: key, roots: roots}, nil
+}
+
+func readKey(dir, name string) (*ecdsa.PrivateKey, error) {
+	text, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {
 		return nil, err
 	}
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return nil, fmt.Errorf("%s has no key", keyFile)
+		return nil, fmt.Errorf("%s has no key", name)
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", keyFile, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	key, ok := parsed.(*ecdsa.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("%s has another kind of key", keyFile)
+		return nil, fmt.Errorf("%s has another kind of key", name)
 	}
-	cert, err := readRoot(dir)
-	if err != nil {
-		return nil, err
-	}
-	return &Authority{dir: dir, cert: cert, key: key}, nil
+	return key, nil
 }
 
-func readRoot(dir string) (*x509.Certificate, error) {
-	text, err := os.ReadFile(filepath.Join(dir, rootFile))
-	if err != nil {
-		return nil, err
-	}
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return nil, fmt.Errorf("%s has no certificate", rootFile)
-	}
-	return x509.ParseCertificate(block.Bytes)
-}
-
-// Sign makes a node's certificate for the key of a request, and returns it with the
-// authority's, in PEM form. Whatever else the request asks for is not heeded.
+// Sign makes a node's certificate for the key of a request, and returns it with those of the
+// authority that nodes trust, the one that has signed it first, in PEM form. Whatever else the request asks for is not heeded.
 func (a *Authority) Sign(request []byte, node string, now time.Time) ([]byte, error) {
 	if err := CheckName(node); err != nil {
 		return nil, err
@@ -183,8 +211,7 @@ func (a *Authority) Sign(request []byte, node string, now time.Time) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	out := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	return append(out, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})...), nil
+	return append(pem.EncodeToMemory(&pem.Block{Type: certBlock, Bytes: der}), a.roots.PEM()...), nil
 }
 
 // Renew makes a certificate of the node whose directory the authority is in.
@@ -218,14 +245,14 @@ func NewRequest() (*Request, error) {
 
 // Keep writes what Sign answered, with the key, as a directory's node.
 func (r *Request) Keep(dir string, signed []byte) error {
-	encoded, err := x509.MarshalPKCS8PrivateKey(r.key)
+	encoded, err := encodeKey(r.key)
 	if err != nil {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return durable.Replace(filepath.Join(dir, nodeFile), append(append([]byte{}, signed...), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded})...))
+	return durable.Replace(filepath.Join(dir, nodeFile), append(append([]byte{}, signed...), encoded...))
 }
 
 // token is what is kept of one, under the hash of its secret.

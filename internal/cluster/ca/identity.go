@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"os"
@@ -26,11 +25,13 @@ type Identity struct {
 	dir     string
 	node    string
 	cluster string
-	roots   *x509.CertPool
+	trusts  atomic.Pointer[trusted]
 	members atomic.Pointer[[]string]
 	now     func() time.Time
 	open    accepted
+	met     met
 	current atomic.Pointer[held]
+	version atomic.Uint64 // grows with each change of current and trusts
 }
 
 // held is the certificate of the moment, and the file that it was read from.
@@ -43,14 +44,14 @@ type held struct {
 // certificates of others are refused, whoever has signed them. Errors: those of the files;
 // of a certificate that is for another node, or has expired.
 func Load(dir, node string, members []string, now func() time.Time) (*Identity, error) {
-	root, err := readRoot(dir)
+	roots, err := ReadRoots(dir)
 	if err != nil {
 		return nil, fmt.Errorf("the cluster's authority: %w", err)
 	}
-	i := &Identity{dir: dir, node: node, cluster: root.Subject.CommonName, roots: x509.NewCertPool(), now: now}
+	i := &Identity{dir: dir, node: node, cluster: roots[0].Subject.CommonName, now: now}
 	members = slices.Clone(members)
 	i.members.Store(&members)
-	i.roots.AddCert(root)
+	i.trusts.Store(roots.trusted())
 	if err := i.Reload(); err != nil {
 		return nil, err
 	}
@@ -79,13 +80,18 @@ func (i *Identity) Reload() error {
 		return fmt.Errorf("the node's certificate: %w", err)
 	}
 	i.current.Store(&held{text, &cert})
+	i.version.Add(1)
 	return nil
 }
+
+// Version changes with what Config makes: connections that were made before show what the
+// node showed then.
+func (i *Identity) Version() uint64 { return i.version.Load() }
 
 // verify is the name of the node that a certificate is of.
 func (i *Identity) verify(leaf *x509.Certificate) (node string, err error) {
 	_, err = leaf.Verify(x509.VerifyOptions{
-		Roots: i.roots, DNSName: serverName(i.cluster), CurrentTime: i.now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		Roots: i.trusts.Load().pool, DNSName: serverName(i.cluster), CurrentTime: i.now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	})
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", ErrStranger, err)
@@ -107,14 +113,16 @@ func (i *Identity) Peer(c *tls.ConnectionState) (node string, err error) {
 
 // Config is for both ends of connections between nodes. Who has no certificate of a node is
 // refused by the handshake, but where guests says that such may ask to join: then Peer has
-// to be asked.
+// to be asked. Connections that are accepted go by what the node trusts then; those that it
+// makes, by what it trusts now.
 func (i *Identity) Config(guests bool) *tls.Config {
 	auth := tls.RequireAndVerifyClientCert
 	if guests {
 		auth = tls.VerifyClientCertIfGiven
 	}
+	roots := i.trusts.Load().pool
 	config := &tls.Config{
-		MinVersion: tls.VersionTLS13, ServerName: serverName(i.cluster), RootCAs: i.roots, ClientCAs: i.roots, ClientAuth: auth, Time: i.now,
+		MinVersion: tls.VersionTLS13, ServerName: serverName(i.cluster), RootCAs: roots, ClientCAs: roots, ClientAuth: auth, Time: i.now,
 		NextProtos:     []string{"http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return i.current.Load().cert, nil },
 		GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
@@ -125,13 +133,14 @@ func (i *Identity) Config(guests bool) *tls.Config {
 				return nil
 			}
 			_, err := i.Peer(&c)
+			if err == nil {
+				i.met.add(c.PeerCertificates[0].NotAfter)
+			}
 			return err
 		},
 		SessionTicketsDisabled: true, // so that every connection shows a certificate that is good now
 	}
-	if !guests {
-		i.follow(config)
-	}
+	i.accept(config, !guests)
 	return config
 }
 
@@ -145,8 +154,27 @@ func (i *Identity) Dir() string { return i.dir }
 func (i *Identity) Expires() (at time.Time, renew bool) {
 	leaf := i.current.Load().cert.Leaf
 	life := leaf.NotAfter.Sub(leaf.NotBefore)
-	return leaf.NotAfter, i.now().After(leaf.NotAfter.Add(-life / 3))
+	return leaf.NotAfter, i.Outdated() || i.now().After(leaf.NotAfter.Add(-life/3))
 }
+
+// Outdated reports that the certificate is of an authority that another one replaces.
+func (i *Identity) Outdated() bool {
+	return i.current.Load().cert.Leaf.CheckSignatureFrom(i.trusts.Load().roots[0]) != nil
+}
+
+// Signer is the fingerprint of the authority's certificate that has signed the node's; empty:
+// of none that it trusts.
+func (i *Identity) Signer() string {
+	for _, root := range i.trusts.Load().roots {
+		if i.current.Load().cert.Leaf.CheckSignatureFrom(root) == nil {
+			return fingerprint(root)
+		}
+	}
+	return ""
+}
+
+// Trusts are the fingerprints of the authority's certificates that the node goes by.
+func (i *Identity) Trusts() []string { return i.trusts.Load().roots.Fingerprints() }
 
 // Joining is for the connection to a node that is to redeem a token: it is known by the
 // authority that the token names.
@@ -175,25 +203,30 @@ func Joining(text string, now func() time.Time) (*tls.Config, error) {
 	}, nil
 }
 
-// Joined writes what a node that redeemed a token answered: a node's certificate with the
-// authority's. Errors: ErrStranger where it is of another authority than the token names,
-// or for another node.
-func (r *Request) Joined(dir, node, text string, signed []byte, now func() time.Time) error {
+// CheckNew refuses a directory that has a node's certificate. Errors: ErrMade.
+func CheckNew(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, nodeFile)); err == nil {
 		return fmt.Errorf("%w: %s", ErrMade, dir)
 	}
+	return nil
+}
+
+// Joined writes what a node that redeemed a token answered: a node's certificate with the
+// authority's. What is in the directory is replaced. Errors: ErrStranger where it is of
+// another authority than the token names, or for another node.
+func (r *Request) Joined(dir, node, text string, signed []byte, now func() time.Time) error {
 	_, of, _ := strings.Cut(text, ".")
 	chain, err := parseChain(signed)
 	if err != nil {
 		return err
 	}
-	if len(chain) != 2 || fingerprint(chain[1]) != of || chain[0].Subject.CommonName != node {
+	if len(chain) < 2 || len(chain) > 1+maxRoots || fingerprint(chain[1]) != of || chain[0].Subject.CommonName != node {
 		return fmt.Errorf("%w: it answers with a certificate that was not asked for", ErrStranger)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	if err := durable.Replace(filepath.Join(dir, rootFile), encodeCert(chain[1])); err != nil {
+	if err := durable.Replace(filepath.Join(dir, rootFile), Roots(chain[1:]).PEM()); err != nil {
 		return err
 	}
 	if err := r.Keep(dir, signed); err != nil {
@@ -201,22 +234,4 @@ func (r *Request) Joined(dir, node, text string, signed []byte, now func() time.
 	}
 	_, err = Load(dir, node, []string{node}, now)
 	return err
-}
-
-func encodeCert(c *x509.Certificate) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})
-}
-
-func parseChain(text []byte) (all []*x509.Certificate, err error) {
-	for {
-		var block *pem.Block
-		if block, text = pem.Decode(text); block == nil {
-			return all, nil
-		}
-		c, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, c)
-	}
 }

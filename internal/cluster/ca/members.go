@@ -6,12 +6,14 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 )
 
-// accepted are the connections that nodes have made, which are ended with their membership.
+// accepted are the connections that nodes have made, with what verifies who made them: they
+// are ended with the membership of that node, or with its certificate.
 type accepted struct {
 	mu  sync.Mutex
-	all map[net.Conn]string // by whom
+	all map[net.Conn]func() error
 }
 
 // SetMembers replaces the names of the cluster's nodes. Connections between logs that others
@@ -20,41 +22,47 @@ type accepted struct {
 func (i *Identity) SetMembers(names []string) {
 	names = slices.Clone(names)
 	i.members.Store(&names)
+	i.EndStrangers()
+}
+
+// EndStrangers ends the connections between logs that others have made to this node and could
+// not make any more, because their certificate has expired, or its authority was replaced, or
+// their node was removed.
+func (i *Identity) EndStrangers() {
 	i.open.mu.Lock()
 	defer i.open.mu.Unlock()
-	for c, name := range i.open.all {
-		if !slices.Contains(names, name) {
+	for c, verify := range i.open.all {
+		if verify() != nil {
 			_ = c.Close()
 			delete(i.open.all, c)
 		}
 	}
 }
 
-// follow has a configuration note whose the connections are that it accepts.
-func (i *Identity) follow(config *tls.Config) {
+// accept has a configuration verify those who connect by what the node trusts then. follow:
+// their connections are noted.
+func (i *Identity) accept(config *tls.Config, follow bool) {
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		own := config.Clone()
 		own.GetConfigForClient = nil
-		own.VerifyConnection = func(c tls.ConnectionState) error {
-			name, err := i.Peer(&c)
-			if err != nil {
-				return err
+		own.ClientCAs = i.trusts.Load().pool
+		if follow {
+			own.VerifyConnection = func(c tls.ConnectionState) error {
+				return i.open.add(hello.Conn, func() error {
+					_, err := i.Peer(&c)
+					return err
+				})
 			}
-			return i.open.add(hello.Conn, name, func() error {
-				_, err := i.Peer(&c)
-				return err
-			})
 		}
 		return own, nil
 	}
 }
 
-// add notes a connection, unless its node has been removed meanwhile. Those that have ended
-// are forgotten.
-func (a *accepted) add(c net.Conn, name string, still func() error) error {
+// add notes a connection, unless who makes it cannot. Those that have ended are forgotten.
+func (a *accepted) add(c net.Conn, verify func() error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if err := still(); err != nil {
+	if err := verify(); err != nil {
 		return err
 	}
 	for other := range a.all {
@@ -63,10 +71,38 @@ func (a *accepted) add(c net.Conn, name string, still func() error) error {
 		}
 	}
 	if a.all == nil {
-		a.all = map[net.Conn]string{}
+		a.all = map[net.Conn]func() error{}
 	}
-	a.all[c] = name
+	a.all[c] = verify
 	return nil
+}
+
+// met is until when all certificates are good that nodes have shown that this one has
+// connected to.
+type met struct {
+	mu    sync.Mutex
+	until time.Time // zero: there are none
+}
+
+func (m *met) add(until time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.until.IsZero() || until.Before(m.until) {
+		m.until = until
+	}
+}
+
+// Stale reports, once, that a node that this one has connected to has shown a certificate that
+// has expired since: connections have to be made anew.
+func (i *Identity) Stale() bool {
+	i.met.mu.Lock()
+	defer i.met.mu.Unlock()
+	if i.met.until.IsZero() || i.now().Before(i.met.until) {
+		return false
+	}
+	i.met.until = time.Time{}
+	i.version.Add(1)
+	return true
 }
 
 // ended reports that a connection was closed at this end.

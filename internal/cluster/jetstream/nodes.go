@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -144,17 +145,50 @@ func (s *Server) SetRoutes(addresses []string) error {
 	if slices.Equal(addresses, s.routes) {
 		return nil
 	}
+	if err := s.route(s.options.Cluster.TLSConfig, addresses); err != nil {
+		return err
+	}
+	s.routes = slices.Clone(addresses)
+	return nil
+}
+
+// SetTLS has the server make its connections to others with another configuration from now
+// on. anew: it ends those that it has, and makes them again, one node after the other.
+func (s *Server) SetTLS(ctx context.Context, config *tls.Config, anew bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.route(config, s.routes); err != nil || !anew {
+		return err
+	}
+	for _, address := range s.routes {
+		others := slices.DeleteFunc(slices.Clone(s.routes), func(a string) bool { return a == address })
+		if err := errors.Join(s.route(config, others), s.route(config, s.routes)); err != nil {
+			return err
+		}
+		if err := pause(ctx, anewTime); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// anewTime is how long is waited for connections to a node to be made again before those to
+// the next one are ended.
+const anewTime = 500 * time.Millisecond
+
+// route has the server speak to these addresses.
+func (s *Server) route(config *tls.Config, addresses []string) error {
 	if len(s.routes) == 0 {
 		return errors.New("a log of one node has no routes")
 	}
 	options := s.options.Clone()
-	options.Routes = nil
+	options.Cluster.TLSConfig, options.Routes = config, nil
 	for _, address := range addresses {
-		options.Routes = append(options.Routes, &url.URL{Scheme: "nats", Host: address, User: s.options.Routes[0].User})
+		options.Routes = append(options.Routes, &url.URL{Scheme: "nats", Host: address, User: s.user})
 	}
 	if err := s.server.ReloadOptions(options); err != nil {
 		return fmt.Errorf("the routes of the replicated log: %w", err)
 	}
-	s.options, s.routes = options, slices.Clone(addresses)
+	s.options = options
 	return nil
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/ca"
 	"godwit.dev/godwit/internal/cluster/jetstream"
 	"godwit.dev/godwit/internal/cluster/replog/logtest"
+	"godwit.dev/godwit/internal/durable"
 )
 
 // membersOf are the identities of nodes, by one authority.
@@ -138,4 +141,210 @@ func TestNodesChange(t *testing.T) {
 
 	first[1].Close() // two of the three that are left are a majority
 	add()
+}
+
+// TestAuthorityIsReplaced: the logs of three nodes go on while their authority is replaced;
+// the connections between them are of the next one then, and a node that shows what the one
+// before has signed is not spoken with any more.
+func TestAuthorityIsReplaced(t *testing.T) {
+	nodes := []string{"n0", "n1", "n2"}
+	ids, dirs := map[string]*ca.Identity{}, map[string]string{}
+	authority := t.TempDir()
+	load := func(node string) *ca.Identity {
+		t.Helper()
+		id, err := ca.Load(dirs[node], node, nodes, clock.System.Now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	// sign lets a node have a certificate of the authority of the moment, with what it trusts.
+	sign := func(node string) {
+		t.Helper()
+		a, err := ca.Open(authority)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := ca.NewRequest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		signed, err := a.Sign(r.DER, node, clock.System.Now())
+		if err == nil && dirs[node] != authority {
+			err = r.Keep(dirs[node], signed)
+		} else if err == nil {
+			err = a.Renew(node, clock.System.Now())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := ca.Init(authority, "n0", clock.System.Now()); err != nil {
+		t.Fatal(err)
+	}
+	roots, err := ca.ReadRoots(authority)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range nodes {
+		dirs[node] = authority
+		if node != "n0" {
+			dirs[node] = t.TempDir()
+			if err := durable.Replace(filepath.Join(dirs[node], "ca.crt"), roots.PEM()); err != nil {
+				t.Fatal(err)
+			}
+			sign(node)
+		}
+		ids[node] = load(node)
+	}
+	servers, routes := startSecured(t, 3, func(i int) *tls.Config { return ids[nodes[i]].Config(false) })
+	l := open(t, servers[0], 1)
+	add := func() {
+		t.Helper()
+		eventually(t, "an append", func(context.Context) error {
+			_, err := logtest.Append(l, []byte("x"))
+			return err
+		})
+	}
+	add()
+
+	r, err := ca.BeginRotation(authority, clock.System.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	both, turned, alone, err := r.Steps()
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := t.TempDir() // what somebody has got hold of
+	for _, name := range []string{"ca.crt", "node.pem"} {
+		text, err := os.ReadFile(filepath.Join(dirs["n2"], name))
+		if err == nil {
+			err = durable.Replace(filepath.Join(old, name), text)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	step := func(roots []byte, renew bool) {
+		t.Helper()
+		for i, node := range nodes {
+			_, dropped, err := ids[node].Trust(roots, r.Voucher())
+			if err == nil {
+				err = servers[i].SetTLS(t.Context(), ids[node].Config(false), dropped)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, node := range nodes {
+			if renew {
+				sign(node)
+			}
+			if err := ids[node].Reload(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		add()
+	}
+	step(both, false)
+	step(turned, true)
+	step(alone, false)
+	eventually(t, "all nodes have all", func(ctx context.Context) error {
+		_, has, err := l.Keepers(ctx)
+		if err == nil && len(has) != 3 {
+			err = fmt.Errorf("%v have all", has)
+		}
+		return err
+	})
+
+	servers[2].Close()
+	dirs["n2"] = old
+	stranger, err := jetstream.Start(t.Context(), jetstream.Options{
+		Cluster: "test", Node: "n2", Dir: filepath.Join(t.TempDir(), "n2"), Listen: routes[2], Routes: routes, TLS: load("n2").Config(false),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	add()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if _, err := stranger.Log(ctx, 1); err == nil {
+		t.Error("a node with a certificate of the authority of before reads the log")
+	}
+	if _, has, err := l.Keepers(t.Context()); err != nil || slices.Contains(has, "n2") {
+		t.Errorf("%v have all, %v", has, err)
+	}
+}
+
+// TestExpired: connections between logs end with the certificates that they were made with,
+// and who has not got another one does not come back.
+func TestExpired(t *testing.T) {
+	nodes := []string{"n0", "n1", "n2"}
+	ids := map[string]*ca.Identity{}
+	var expired atomic.Bool
+	dir := t.TempDir()
+	if err := ca.Init(dir, "n0", clock.System.Now()); err != nil {
+		t.Fatal(err)
+	}
+	a, err := ca.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// n2's clock stands still: it believes itself to be in time.
+	for _, node := range nodes {
+		at := clock.System.Now()
+		if node == "n2" {
+			at = at.Add(-ca.NodeLife / 2)
+		}
+		if err := a.Renew(node, at); err != nil {
+			t.Fatal(err)
+		}
+		now := clock.System.Now
+		if node != "n2" {
+			now = func() time.Time {
+				if expired.Load() {
+					return clock.System.Now().Add(ca.NodeLife * 3 / 4)
+				}
+				return clock.System.Now()
+			}
+		}
+		if ids[node], err = ca.Load(dir, node, nodes, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	servers, _ := startSecured(t, 3, func(i int) *tls.Config { return ids[nodes[i]].Config(false) })
+	l, late := open(t, servers[0], 1), open(t, servers[2], 1)
+	eventually(t, "all nodes have all", func(ctx context.Context) error {
+		_, has, err := l.Keepers(ctx)
+		if err == nil && len(has) != 3 {
+			err = fmt.Errorf("%v have all", has)
+		}
+		return err
+	})
+	expired.Store(true)
+	for i, node := range nodes[:2] {
+		if !ids[node].Stale() || ids[node].Stale() {
+			t.Errorf("%s does not find once that n2 has expired", node)
+		}
+		ids[node].EndStrangers()
+		if err := servers[i].SetTLS(t.Context(), ids[node].Config(false), true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	eventually(t, "an append", func(context.Context) error {
+		_, err := logtest.Append(l, []byte("x"))
+		return err
+	})
+	_, before, err := l.Ends(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := logtest.Append(late, []byte("of a node that has expired")); err == nil {
+		t.Errorf("it appends at %d", p)
+	}
+	if _, after, err := l.Ends(t.Context()); err != nil || after != before {
+		t.Errorf("the log went on from %d to %d, %v", before, after, err)
+	}
 }

@@ -59,7 +59,8 @@ type Server struct {
 	conn   *nats.Conn
 	js     jetstream.JetStream
 	nodes  int
-	secret string // of the process's own connections
+	secret string        // of the process's own connections
+	user   *url.Userinfo // of its connections to others; nil: they go by certificates
 
 	mu      sync.Mutex
 	options *server.Options
@@ -98,6 +99,9 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		go ns.StartRouting(open)
 	}
 	s := &Server{server: ns, nodes: min(max(len(o.Routes), 1), MaxNodes), secret: secret, options: kept, routes: slices.Clone(o.Routes)}
+	if len(kept.Routes) > 0 {
+		s.user = kept.Routes[0].User
+	}
 	if err := s.connect(ctx); err != nil {
 		s.Close()
 		return nil, err

@@ -98,8 +98,14 @@ func ask(ctx context.Context, client *http.Client, url string, q *asking) ([]byt
 }
 
 // Join asks the node at an address for a certificate of a node, and keeps it in a
-// directory. The token is used up if it is good.
-func Join(ctx context.Context, address, dir, node, token string) error {
+// directory. The token is used up if it is good. again: what the directory has is replaced.
+// Errors: ca.ErrMade, ca.ErrStranger.
+func Join(ctx context.Context, address, dir, node, token string, again bool) error {
+	if !again {
+		if err := ca.CheckNew(dir); err != nil {
+			return err
+		}
+	}
 	config, err := ca.Joining(token, clock.System.Now)
 	if err != nil {
 		return err
@@ -118,8 +124,9 @@ func Join(ctx context.Context, address, dir, node, token string) error {
 }
 
 // KeepGood reads the node's certificate anew if somebody has renewed it, and renews it if
-// it is time for that.
+// it is time for that. What others have connected with that has expired is ended.
 func (n *Network) KeepGood(ctx context.Context, addresses []string) error {
+	n.identity.EndStrangers()
 	if err := n.identity.Reload(); err != nil {
 		return err
 	}

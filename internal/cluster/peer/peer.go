@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"godwit.dev/godwit/internal/cluster/ca"
@@ -29,9 +30,12 @@ const (
 
 // Network is the nodes of a cluster as one of them reaches them.
 type Network struct {
-	secret    string
-	identity  *ca.Identity // nil: there is the secret
+	secret   string
+	identity *ca.Identity // nil: there is the secret
+
+	mu        sync.Mutex
 	transport *http.Transport
+	version   uint64 // of the identity, that transport goes by
 }
 
 // Loopback is a network of nodes on one machine that know a secret.
@@ -39,7 +43,23 @@ func Loopback(secret string) *Network { return &Network{secret: secret, transpor
 
 // Secured is a network of nodes that know each other by their certificates.
 func Secured(id *ca.Identity) *Network {
-	return &Network{identity: id, transport: transport(id.Config(false))}
+	version := id.Version()
+	return &Network{identity: id, transport: transport(id.Config(false)), version: version}
+}
+
+// connections are those to peers. Once the node has another certificate, or trusts another
+// authority, they are made anew: a peer counts what they showed when they were made.
+func (n *Network) connections() *http.Transport {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.identity == nil {
+		return n.transport
+	}
+	if version := n.identity.Version(); version != n.version {
+		n.transport.CloseIdleConnections()
+		n.transport, n.version = transport(n.identity.Config(false)), version
+	}
+	return n.transport
 }
 
 func transport(secure *tls.Config) *http.Transport {
@@ -74,17 +94,20 @@ func (n *Network) SetMembers(names []string) {
 	}
 }
 
+// Identity is what the node shows its peers, and knows them by; nil: they go by a secret.
+func (n *Network) Identity() *ca.Identity { return n.identity }
+
 // Secured reports that peers know each other by certificates.
 func (n *Network) Secured() bool { return n.identity != nil }
 
 // RoundTrip implements http.RoundTripper, for requests to peers.
 func (n *Network) RoundTrip(r *http.Request) (*http.Response, error) {
 	if n.identity != nil {
-		return n.transport.RoundTrip(r)
+		return n.connections().RoundTrip(r)
 	}
 	r = r.Clone(r.Context())
 	r.Header.Set(secretHeader, n.secret)
-	return n.transport.RoundTrip(r)
+	return n.connections().RoundTrip(r)
 }
 
 // Client makes requests to peers.
@@ -93,7 +116,7 @@ func (n *Network) Client() *http.Client {
 }
 
 // Close closes connections to peers that nobody uses.
-func (n *Network) Close() { n.transport.CloseIdleConnections() }
+func (n *Network) Close() { n.connections().CloseIdleConnections() }
 
 // Listen listens for peers. Without certificates it fails for an address that machines
 // other than this one reach.

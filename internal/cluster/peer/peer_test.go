@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -213,6 +214,90 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
+// TestNewCertificate: a node that has another certificate shows it, though it has a connection
+// that it has made with the one before; one that trusts another authority does not speak over
+// a connection to who does not show a certificate of that.
+func TestNewCertificate(t *testing.T) {
+	now := clock.System.Now()
+	authority, dir := cluster(t, now)
+	var ahead atomic.Int64
+	at := func() time.Time { return now.Add(time.Duration(ahead.Load())) }
+	id, err := ca.Load(dir, "a", members, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := peer.Secured(id)
+	defer a.Close()
+	address, answered := serve(t, a)
+	ofB := filepath.Join(t.TempDir(), "b")
+	r, err := ca.NewRequest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := authority.NewToken("b", now, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := authority.Sign(r.DER, "b", now)
+	if err == nil {
+		err = r.Joined(ofB, "b", token, signed, at)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	idB, err := ca.Load(ofB, "b", members, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := peer.Secured(idB)
+	defer b.Close()
+	ask := func() int { // over the connection that there is
+		t.Helper()
+		answer, err := b.Client().Get(b.URL(address) + "/x")
+		if err != nil {
+			return 0
+		}
+		defer answer.Body.Close()
+		_, _ = io.Copy(io.Discard, answer.Body)
+		return answer.StatusCode
+	}
+	if status := ask(); status != http.StatusOK {
+		t.Fatalf("status %d", status)
+	}
+	// It is renewed before it expires, by the node where the authority is.
+	ahead.Store(int64(ca.NodeLife * 3 / 4))
+	if err := errors.Join(authority.Renew("a", at()), id.Reload()); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = ca.NewRequest(); err == nil {
+		if signed, err = authority.Sign(r.DER, "b", at()); err == nil {
+			err = errors.Join(r.Keep(ofB, signed), idB.Reload())
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ahead.Store(int64(ca.NodeLife + time.Hour))
+	if status := ask(); status != http.StatusOK {
+		t.Errorf("with a new certificate, after the one before has expired: status %d", status)
+	}
+	before := answered.Load()
+	rotation, err := ca.BeginRotation(dir, at())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, alone, err := rotation.Steps()
+	if err == nil {
+		_, _, err = idB.Trust(alone, rotation.Voucher())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status := ask(); status != 0 || answered.Load() != before {
+		t.Errorf("a peer of an authority that is trusted no more: status %d", status)
+	}
+}
+
 // TestJoin: a token lets one node in, once; a node gets another certificate of its own name
 // only.
 func TestJoin(t *testing.T) {
@@ -230,13 +315,13 @@ func TestJoin(t *testing.T) {
 		t.Fatal(err)
 	}
 	ofB := filepath.Join(t.TempDir(), "b")
-	if err := peer.Join(t.Context(), address, ofB, "c", token); err == nil {
+	if err := peer.Join(t.Context(), address, ofB, "c", token, false); err == nil {
 		t.Error("a token of b lets c in")
 	}
-	if err := peer.Join(t.Context(), address, ofB, "b", token); err != nil {
+	if err := peer.Join(t.Context(), address, ofB, "b", token, false); err != nil {
 		t.Fatal(err)
 	}
-	if err := peer.Join(t.Context(), address, t.TempDir(), "b", token); err == nil {
+	if err := peer.Join(t.Context(), address, t.TempDir(), "b", token, false); err == nil {
 		t.Error("a token lets two in")
 	}
 	other, otherDir := cluster(t, now)
@@ -244,7 +329,7 @@ func TestJoin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := peer.Join(t.Context(), address, t.TempDir(), "b", foreign); err == nil {
+	if err := peer.Join(t.Context(), address, t.TempDir(), "b", foreign, false); err == nil {
 		t.Error("a token of another cluster lets a node in")
 	}
 	_ = otherDir
@@ -286,7 +371,7 @@ func TestJoin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := peer.Join(t.Context(), withoutIt, t.TempDir(), "c", token); err == nil {
+	if err := peer.Join(t.Context(), withoutIt, t.TempDir(), "c", token, false); err == nil {
 		t.Error("a node without the authority lets another in")
 	}
 	// Who joins shows its token to nobody but the authority that the token names.
@@ -305,7 +390,7 @@ func TestJoin(t *testing.T) {
 		defer close(over)
 		_ = s.Serve(tls.NewListener(l, foreignID.Config(true)))
 	}()
-	if err := peer.Join(t.Context(), l.Addr().String(), t.TempDir(), "c", token); err == nil || shown.Load() {
+	if err := peer.Join(t.Context(), l.Addr().String(), t.TempDir(), "c", token, false); err == nil || shown.Load() {
 		t.Errorf("the token is shown to a stranger: %v", err)
 	}
 	_ = s.Close()

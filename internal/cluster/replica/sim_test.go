@@ -33,7 +33,7 @@ import (
 func TestSimulated(t *testing.T) {
 	if soak.Enabled() {
 		n := 0
-		soak.Campaign(t, 1, func(t *testing.T, seed uint64) {
+		soak.Campaign(t, 20, func(t *testing.T, seed uint64) {
 			for _, s := range append([]uint64{seed}, more(seed, 499)...) {
 				simulate(t, s)
 				n++

@@ -218,6 +218,7 @@ func headerOf(r *deliver.Request) http.Header {
 	if r.Raw() {
 		add("x-amz-sns-rawdelivery", "true")
 	}
+	r.TellTrace(h)
 	return h
 }
 

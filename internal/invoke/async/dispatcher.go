@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/tracing"
 )
 
 // Engine is what a Dispatcher needs of the state: *shard.Engine.
@@ -51,6 +52,7 @@ type Options struct {
 	// reserved concurrency.
 	Limit, FunctionLimit int
 	Events               invoke.Events     // may be nil
+	Tracer               *tracing.Tracer   // nil: nothing is traced
 	NewID                func() message.ID // of messages and chained events; random unless given
 	// Explain says in words, for a dead letter, why a function could not be run: the
 	// error's own unless given.

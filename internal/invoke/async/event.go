@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/tracing"
 )
 
 // event is an event of a function's queue, from the moment that it was leased to the
@@ -51,9 +52,7 @@ func (e *event) Attempt(ctx context.Context) consume.Verdict {
 	case e.gone != nil:
 		return e.refused(e.gone)
 	}
-	out, err := invoke.Until(ctx, e.options.Invoker, invoke.Invocation{
-		Target: e.target, RequestID: uuid.UUID(e.ev.ID).String(), Payload: e.ev.Payload, Trace: e.ev.Trace,
-	})
+	out, err := e.invoke(ctx)
 	if ctx.Err() != nil && (err != nil || out.FunctionError != "") {
 		// Cut off by Stop: it says nothing about the function, and does not count.
 		return consume.Verdict{Step: consume.Cancelled}
@@ -76,6 +75,24 @@ func (e *event) Attempt(ctx context.Context) consume.Verdict {
 		return e.end(function.RetriesExhausted)
 	}
 	return e.again(function.FailureDelay(p.Failures))
+}
+
+// invoke runs the function. An attempt whose event came of something that is traced is a
+// trace of its own, linked to that.
+func (e *event) invoke(ctx context.Context) (invoke.Outcome, error) {
+	in := invoke.Invocation{Target: e.target, RequestID: uuid.UUID(e.ev.ID).String(), Payload: e.ev.Payload, Trace: e.ev.Trace}
+	var span *tracing.Span
+	if e.options.Tracer != nil && in.Trace != "" {
+		span = e.options.Tracer.Follow(tracing.Consumer, "process "+e.target.Name, []tracing.Context{tracing.FromXRay(in.Trace)})
+	}
+	if span != nil {
+		span.Set(invoke.AboutFunction(&e.target)...)
+		span.Set(tracing.Invocation(in.RequestID), tracing.Attempt(e.ev.Progress.Attempts+1))
+		in.Trace = span.Context().XRay()
+	}
+	out, err := invoke.Until(ctx, e.options.Invoker, in)
+	invoke.EndSpan(span, &out, err)
+	return out, err
 }
 
 // find looks up the function and how its events are tried.

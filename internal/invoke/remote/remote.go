@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/publicnet"
+	"godwit.dev/godwit/internal/tracing"
 )
 
 const (
@@ -144,6 +145,9 @@ func (e *environment) post(ctx context.Context, w *invoke.Work, deadline time.Ti
 	h.Set("Lambda-Runtime-Deadline-Ms", fmt.Sprint(deadline.UnixMilli()))
 	if w.Trace != "" {
 		h.Set("X-Amzn-Trace-Id", w.Trace)
+		if parent := tracing.FromXRay(w.Trace).Traceparent(); parent != "" {
+			h.Set("Traceparent", parent)
+		}
 	}
 	if len(w.ClientContext) > 0 {
 		h.Set("X-Amz-Client-Context", base64.StdEncoding.EncodeToString(w.ClientContext))

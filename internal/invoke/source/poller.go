@@ -43,6 +43,7 @@ const (
 // item is a message of a batch.
 type item struct {
 	id, handle string
+	trace      string // AWSTraceHeader, or empty
 	record     []byte
 }
 
@@ -391,7 +392,7 @@ func (p *poller) sort(received []shard.Received, b *batch) {
 		}
 		record := appendRecord(make([]byte, 0, len(r.Body)+recordSize), &p.mapping, r)
 		b.size += len(record) + 1
-		b.items = append(b.items, item{id: r.ID.String(), handle: r.ReceiptHandle, record: record})
+		b.items = append(b.items, item{id: r.ID.String(), handle: r.ReceiptHandle, trace: r.Trace, record: record})
 	}
 	p.remove(unwanted)
 }
@@ -527,9 +528,11 @@ func (p *poller) invoke(ctx context.Context, items []item) (invoke.Outcome, erro
 		payload = append(payload, items[i].record...)
 	}
 	// It goes on when the poller ends.
-	return invoke.Until(p.attempts, p.Pool, invoke.Invocation{
-		Target: target, RequestID: uuid.NewString(), Payload: append(payload, closing...),
-	})
+	in := invoke.Invocation{Target: target, RequestID: uuid.NewString(), Payload: append(payload, closing...)}
+	span := p.trace(items, &in)
+	out, err := invoke.Until(p.attempts, p.Pool, in)
+	invoke.EndSpan(span, &out, err)
+	return out, err
 }
 
 // acknowledge deletes what the function has succeeded with; ok says that this is all.

@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/tracing"
 )
 
 // Engine owns mappings, functions and queues: *shard.Engine.
@@ -36,6 +37,7 @@ type Options struct {
 	Pool   invoke.Invoker
 	Clock  clock.Clock
 	Logger *slog.Logger
+	Tracer *tracing.Tracer // nil: nothing is traced
 	// Acting refuses to take messages out of a queue for a function whose role may not. It
 	// is asked before and after each receive, and before messages are deleted. Nil: every
 	// role may.

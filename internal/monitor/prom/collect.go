@@ -61,6 +61,7 @@ var (
 	logsBytes       = describe("logs_bytes", "About what log groups hold, before compression.")
 	logsDropped     = describe("logs_dropped_total", "Log events of this server that were dropped.")
 
+	traceSpans   = describe("trace_spans_total", "Spans of traces, by what became of them.", "outcome")
 	limitUsed    = describe("limit_used", "How much of a limit is used.", "limit")
 	limitMost    = describe("limit_max", "How much of a limit there is; 0 is any.", "limit")
 	limitRefused = describe("limit_refused_total", "Requests or connections refused for want of room.", "limit")
@@ -98,7 +99,7 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, c := range functionCounters {
 		out <- c.desc
 	}
-	for _, d := range []*prometheus.Desc{functionRunning, functionEvents, functionDuration, functionEventAge, queueMessages, queueAge, noisyGroups, quietMessages, quietAge, published, publishedBytes, filteredOut, attempts, deliveries, attemptDuration, syncDuration, requestDuration, requestCount, refused, textsUnanswered, textReceipts, diskLow, logsBytes, logsDropped, limitUsed, limitMost, limitRefused, limitWaited, limitCut} {
+	for _, d := range []*prometheus.Desc{functionRunning, functionEvents, functionDuration, functionEventAge, queueMessages, queueAge, noisyGroups, quietMessages, quietAge, published, publishedBytes, filteredOut, attempts, deliveries, attemptDuration, syncDuration, requestDuration, requestCount, refused, textsUnanswered, textReceipts, diskLow, logsBytes, logsDropped, traceSpans, limitUsed, limitMost, limitRefused, limitWaited, limitCut} {
 		out <- d
 	}
 	for _, v := range storeValues {
@@ -150,6 +151,12 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 			for d, n := range map[*prometheus.Desc]int64{limitRefused: l.Refused, limitWaited: l.Waited, limitCut: l.Cut} {
 				out <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), l.Name)
 			}
+		}
+	}
+	if m.options.Spans != nil {
+		exported, dropped, failed := m.options.Spans()
+		for outcome, n := range map[string]int64{"exported": exported, "dropped": dropped, "failed": failed} {
+			out <- prometheus.MustNewConstMetric(traceSpans, prometheus.CounterValue, float64(n), outcome)
 		}
 	}
 	if m.options.Logs != nil {

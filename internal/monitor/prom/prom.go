@@ -37,6 +37,9 @@ type Options struct {
 	Low func() bool
 	// Limits tells how limits are used; nil: there are none.
 	Limits func() []limit.Stats
+	// Spans tells how many spans of traces were taken by a collector, dropped since too many
+	// waited, and not taken; nil: nothing is traced.
+	Spans func() (exported, dropped, failed int64)
 	// Refusals are the reasons that Refused may be told.
 	Refusals []string
 }

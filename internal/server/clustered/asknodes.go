@@ -120,11 +120,10 @@ func (a *Asking) change(ctx context.Context, c change, line func(string)) error 
 	if err != nil {
 		return err
 	}
-	s, err := all.Status(ctx)
+	owner, err := all.awaitOwner(ctx)
 	if err != nil {
 		return err
 	}
-	owner := s.owner()
 	if owner != "" && owner == c.Remove {
 		if m, err := all.membership(ctx); err == nil && len(m.Nodes) > fewestNodes {
 			line("Node " + owner + " hands the state over.")
@@ -151,10 +150,26 @@ func (a *Asking) change(ctx context.Context, c change, line func(string)) error 
 	return errors.New("no node owns the state: there is no majority of nodes, or they are choosing")
 }
 
+// awaitOwner is the name of the node that serves: after one has ended it takes a moment until
+// the others have chosen.
+func (a *Asking) awaitOwner(ctx context.Context) (name string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, knowTime)
+	defer cancel()
+	for {
+		s, err := a.Status(ctx)
+		if name := s.owner(); err == nil && name != "" {
+			return name, nil
+		}
+		if !pause(ctx, changeLook) {
+			return "", errors.Join(errors.New("no node owns the state: there is no majority of nodes, or they are choosing"), err)
+		}
+	}
+}
+
 // owner is the name of the node that serves; empty: none.
 func (s *Status) owner() string {
 	for _, n := range s.Nodes {
-		if n.State == serving {
+		if n.State == Serving {
 			return n.Name
 		}
 	}

@@ -29,10 +29,28 @@ const (
 // fewestNodes is how many nodes are left at least: a single one would be no cluster.
 const fewestNodes = 2
 
-// change is a question to add a node, or to remove one.
+// change is a question to add a node, to remove one, or to have all trust other certificates
+// of the cluster's authority.
 type change struct {
 	Add    string `json:"add,omitempty"` // NAME=HOST:PORT
 	Remove string `json:"remove,omitempty"`
+	// See membership.
+	Roots    string `json:"roots,omitempty"`
+	Vouchers string `json:"vouchers,omitempty"`
+}
+
+// maxChange bounds a question, in bytes.
+const maxChange = 16 << 10
+
+// one reports that one thing is asked for.
+func (c *change) one() bool {
+	n := 0
+	for _, text := range [...]string{c.Add, c.Remove, c.Roots} {
+		if text != "" {
+			n++
+		}
+	}
+	return n == 1
 }
 
 // nodes answers who the nodes are, and changes that, which the owner of the state does. What
@@ -45,7 +63,7 @@ func (f *front) nodes(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var c change
-	if r.Method != http.MethodPost || json.NewDecoder(http.MaxBytesReader(w, r.Body, 4096)).Decode(&c) != nil || (c.Add == "") == (c.Remove == "") {
+	if r.Method != http.MethodPost || json.NewDecoder(http.MaxBytesReader(w, r.Body, maxChange)).Decode(&c) != nil || !c.one() {
 		http.Error(w, "a change of nodes is POSTed", http.StatusBadRequest)
 		return
 	}
@@ -73,6 +91,8 @@ func (f *front) nodes(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 	case c.Add != "":
 		err = g.add(r.Context(), c.Add)
+	case c.Roots != "":
+		err = g.trustAll(r.Context(), c.Roots, c.Vouchers)
 	default:
 		err = g.remove(r.Context(), c.Remove)
 	}
@@ -93,15 +113,20 @@ type changing struct {
 }
 
 func (g *changing) read(ctx context.Context) error {
-	m, err := readRoster(ctx, g.roster)
-	if err != nil {
-		return err
+	var m *membership
+	var last error
+	// A log whose leader has just ended takes a moment.
+	if err := g.within(ctx, knowTime, func(ctx context.Context) bool {
+		m, last = readRoster(ctx, g.roster)
+		return !errors.Is(last, replog.ErrUnavailable)
+	}); err != nil || last != nil {
+		return errors.Join(last, err)
 	}
 	if m == nil {
 		m = g.members.known.Load()
 	}
 	g.m = m
-	return g.adopt(m)
+	return g.adopt(ctx, m)
 }
 
 // set has the log keep another list of nodes, and count that many.
@@ -126,7 +151,7 @@ func (g *changing) set(ctx context.Context, m *membership, count int) error {
 		return err
 	}
 	g.m = m
-	return g.adopt(m)
+	return g.adopt(ctx, m)
 }
 
 // within tries until f succeeds.
@@ -151,9 +176,9 @@ func (g *changing) reached(ctx context.Context, names []string) (answer []string
 	return answer
 }
 
-// told returns once all nodes that answer know the latest list: none of them takes anything
+// awaitLearned returns once all nodes that answer know the latest list: none of them takes anything
 // from who is not in it then.
-func (g *changing) told(ctx context.Context) error {
+func (g *changing) awaitLearned(ctx context.Context) error {
 	var lacks string
 	err := g.within(ctx, knowTime, func(ctx context.Context) bool {
 		lacks = ""
@@ -191,7 +216,7 @@ func (g *changing) add(ctx context.Context, text string) error {
 			return err
 		}
 	}
-	if err := g.told(ctx); err != nil {
+	if err := g.awaitLearned(ctx); err != nil {
 		return err
 	}
 	g.tell("The nodes let %s in; it is waited for.", node.Name)
@@ -203,7 +228,7 @@ func (g *changing) add(ctx context.Context, text string) error {
 		return fmt.Errorf("node %s does not come (is it started there with --cluster-join? The log of it tells what it lacks): ask again once it does, or remove it: %w", node.Name, err)
 	}
 	g.tell("The log and the state are copied to %s.", node.Name)
-	for told := ""; ; {
+	for reported := ""; ; {
 		s, err := g.ask(ctx, peers[0])
 		_, whole, err2 := g.roster.Keepers(ctx)
 		if err == nil && err2 == nil && len(s.Nodes) == 1 {
@@ -211,9 +236,9 @@ func (g *changing) add(ctx context.Context, text string) error {
 			if n.State == following && !n.Fresh && slices.Contains(whole, node.Name) {
 				break
 			}
-			if now := progress(n); now != told {
+			if now := progress(n); now != reported {
 				g.tell("Node %s: %s", node.Name, now)
-				told = now
+				reported = now
 			}
 		}
 		if !pause(ctx, changeLook) {
@@ -226,7 +251,7 @@ func (g *changing) add(ctx context.Context, text string) error {
 		return err
 	}
 	g.tell("Node %s is one of %d nodes.", node.Name, len(m.Nodes))
-	return g.told(ctx)
+	return g.awaitLearned(ctx)
 }
 
 func (g *changing) text() string {
@@ -294,7 +319,7 @@ func (g *changing) remove(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	if err := g.told(ctx); err != nil {
+	if err := g.awaitLearned(ctx); err != nil {
 		return err
 	}
 	g.tell("The nodes do not speak with %s any more.", name)
@@ -321,7 +346,7 @@ func (g *changing) remove(ctx context.Context, name string) error {
 		return fmt.Errorf("node %s is removed, and the log is not at all others yet: %w", name, err)
 	}
 	g.tell("Node %s is removed; %d nodes are left.", name, len(m.Nodes))
-	return g.told(ctx)
+	return g.awaitLearned(ctx)
 }
 
 // mayRemove refuses what would not be a cluster that goes on.

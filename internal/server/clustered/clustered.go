@@ -121,6 +121,7 @@ type part struct {
 	fresh    atomic.Bool   // its part of the log has not had all yet that the log has
 	stopping atomic.Bool   // the process is to end
 	left     chan struct{} // told that another node is to own the state; capacity 1
+	outdated chan struct{} // told that the node's certificate may be of an authority that is replaced; capacity 1
 }
 
 // inner is the server of the node that owns the state.
@@ -157,7 +158,7 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 	log = log.With("node", n.Name)
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	p := &part{cfg: cfg, node: n, log: log, self: n.Peers[rank], rank: rank, left: make(chan struct{}, 1)}
+	p := &part{cfg: cfg, node: n, log: log, self: n.Peers[rank], rank: rank, left: make(chan struct{}, 1), outdated: make(chan struct{}, 1)}
 	p.members.end = end
 	p.members.known.Store(known)
 	if p.net, err = n.network(); err != nil {
@@ -213,7 +214,7 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 		}
 		return err
 	}
-	go p.settle(ctx)
+	go p.noteWhole(ctx)
 	go p.watchNodes(ctx)
 	log.Info("the node follows the log", "listen", l.Addr().String(), "data", cfg.Data, "took", clock.System.Now().Sub(since))
 	for ctx.Err() == nil {
@@ -277,33 +278,6 @@ func (p *part) listensAt(address string) string {
 		return address
 	}
 	return net.JoinHostPort("", port)
-}
-
-// renewTime is how often it is looked whether the node's certificate is to be renewed, or
-// was by somebody else.
-const renewTime = time.Minute
-
-// renew keeps the node's certificate good until it is stopped.
-func (p *part) renew(ctx context.Context) (stop func()) {
-	if p.node.Identity == "" {
-		return func() {}
-	}
-	ctx, stop = context.WithCancel(ctx)
-	go func() {
-		for {
-			var others []string
-			for _, peer := range p.others() {
-				others = append(others, peer.Address)
-			}
-			if err := p.net.KeepGood(ctx, others); err != nil {
-				p.log.Warn("the node's certificate", "reason", err)
-			}
-			if !pause(ctx, renewTime) {
-				return
-			}
-		}
-	}()
-	return stop
 }
 
 // answer answers at a listener until it is stopped.

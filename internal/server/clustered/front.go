@@ -191,6 +191,8 @@ func (f *front) asked(w http.ResponseWriter, r *http.Request) {
 		f.stepDown(w, r)
 	case r.URL.Path == nodesPath:
 		f.nodes(w, r)
+	case r.URL.Path == restartPath:
+		f.part.restart(w, r)
 	case r.URL.Path == endPath:
 		f.part.toldToEnd(w, r)
 	case within(r.URL.Path, snapshot.Path):

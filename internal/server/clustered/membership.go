@@ -35,6 +35,10 @@ type membership struct {
 	Joining string   `json:"joining,omitempty"` // one of Nodes that does not count for whoever asks yet
 	Leaving string   `json:"leaving,omitempty"` // one of Nodes that the others do not speak with any more
 	Removed []string `json:"removed,omitempty"` // names of those that were nodes once
+	// The certificates of the cluster's authority that nodes trust, and what vouches for the
+	// latest, in PEM form; empty: those that they were let in with.
+	Roots    string `json:"roots,omitempty"`
+	Vouchers string `json:"vouchers,omitempty"`
 }
 
 // Member is a node, by its name, and where its log speaks to the others'.
@@ -88,7 +92,10 @@ func (m *membership) has(name string) bool {
 
 // next is the next version, to be changed.
 func (m *membership) next() *membership {
-	return &membership{m.Version + 1, slices.Clone(m.Nodes), m.Joining, m.Leaving, slices.Clone(m.Removed)}
+	next := *m
+	next.Version++
+	next.Nodes, next.Removed = slices.Clone(m.Nodes), slices.Clone(m.Removed)
+	return &next
 }
 
 var errRemoved = errors.New("this node was removed from its cluster: let the machine in again under another name, with an empty directory")
@@ -134,7 +141,7 @@ func (p *part) peers() []Peer {
 }
 
 // adopt takes over who the nodes are, if it is newer than what is known.
-func (p *part) adopt(m *membership) error {
+func (p *part) adopt(ctx context.Context, m *membership) error {
 	p.members.adopting.Lock()
 	defer p.members.adopting.Unlock()
 	if m.Version <= p.members.known.Load().Version {
@@ -148,6 +155,10 @@ func (p *part) adopt(m *membership) error {
 	if err != nil {
 		return err
 	}
+	changed, dropped, err := p.trust(m)
+	if err != nil {
+		return err
+	}
 	if err := durable.Replace(filepath.Join(p.cfg.Data, nodesFile), text); err != nil {
 		return fmt.Errorf("who the nodes are cannot be kept: %w", err)
 	}
@@ -155,19 +166,29 @@ func (p *part) adopt(m *membership) error {
 	p.log.Info("the cluster's nodes", "are", m.names(), "version", m.Version)
 	p.net.SetMembers(m.names())
 	p.front.handOnTo(peers)
-	if p.engine != nil {
-		return p.engine.SetRoutes(m.routes())
+	if p.engine == nil {
+		return nil
 	}
-	return nil
+	if changed {
+		if err := p.engine.SetTLS(ctx, p.net.Routes(), dropped); err != nil {
+			return err
+		}
+	}
+	return p.engine.SetRoutes(m.routes())
 }
 
 // watchNodes keeps to what the log says who the nodes are.
 func (p *part) watchNodes(ctx context.Context) {
 	roster, ok := p.record.(replog.Roster)
 	for ok && pause(ctx, nodesTime) {
+		if id := p.net.Identity(); id != nil && id.Stale() {
+			if err := p.engine.SetTLS(ctx, p.net.Routes(), true); err != nil {
+				p.log.Warn("connections between logs", "reason", err)
+			}
+		}
 		m, err := readRoster(ctx, roster)
 		if err == nil && m != nil {
-			err = p.adopt(m)
+			err = p.adopt(ctx, m)
 		}
 		if err != nil && ctx.Err() == nil && !errors.Is(err, replog.ErrUnavailable) {
 			p.log.Warn("who the nodes are", "reason", err)
@@ -198,7 +219,7 @@ func (p *part) awaitAdded(ctx context.Context) error {
 				return fmt.Errorf("the node is added with another address than it has in its own --cluster-peers, which is %s", p.self.Route)
 			}
 			p.members.joins = m.Joining == p.node.Name
-			return p.adopt(m)
+			return p.adopt(ctx, m)
 		}
 		if !pause(ctx, freshTime) {
 			return context.Cause(ctx)

@@ -23,13 +23,14 @@ var (
 	nodeState   = describe("node_state", "1 for the state that a node is in.", "node", "state")
 	nodeLag     = describe("node_lag_records", "Records that a node is behind the most advanced one.", "node")
 	nodeCopied  = describe("node_copy_left_bytes", "What a node that copies another's store has yet to copy.", "node")
+	nodeExpires = describe("node_certificate_expires_seconds", "When a node's certificate for others expires, in seconds since 1970.", "node")
 	cellOwned   = describe("cell_owned", "1 if a node owns the cell and serves.", "cell")
 	cellEpoch   = describe("cell_epoch", "Epoch of the cell: it grows with each owner.", "cell")
 	cellNumber  = describe("cell_records", "Number of the cell's latest record.", "cell")
 	logFirst    = describe("log_first_position", "Position of the first record in the cell's log.", "cell")
 	logLast     = describe("log_last_position", "Position of the last record in the cell's log.", "cell")
 	logBytes    = describe("log_bytes", "About what the cell's log takes on the disk of a node.", "cell")
-	allMeasures = []*prometheus.Desc{nodeUp, nodeState, nodeLag, nodeCopied, cellOwned, cellEpoch, cellNumber, logFirst, logLast, logBytes}
+	allMeasures = []*prometheus.Desc{nodeUp, nodeState, nodeLag, nodeCopied, nodeExpires, cellOwned, cellEpoch, cellNumber, logFirst, logLast, logBytes}
 )
 
 // Describe implements prometheus.Collector.
@@ -57,7 +58,10 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 			tell(nodeLag, float64(n.Lag), n.Name)
 		}
 		tell(nodeCopied, float64(n.ToCopy-n.Copied), n.Name)
-		if n.State == serving {
+		if n.Certificate != nil {
+			tell(nodeExpires, float64(n.Certificate.Expires.Unix()), n.Name)
+		}
+		if n.State == Serving {
 			serves = 1
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // What is told to Prometheus is what the status has; the alert rules that are deployed ask
@@ -15,7 +16,7 @@ import (
 func TestMetrics(t *testing.T) {
 	s := Status{
 		Nodes: []NodeStatus{
-			{Name: "a", State: serving, Number: 40},
+			{Name: "a", State: Serving, Number: 40, Certificate: &CertificateStatus{Expires: time.Unix(1_800_000_000, 0)}},
 			{Name: "b", State: copying, Lag: 40, Copied: 10, ToCopy: 30},
 			{Name: "c", State: unreachable},
 		},
@@ -27,7 +28,7 @@ func TestMetrics(t *testing.T) {
 	for _, want := range []string{
 		`godwit_cluster_node_up{node="a"} 1`, `godwit_cluster_node_up{node="c"} 0`, `godwit_cluster_node_state{node="b",state="copying"} 1`,
 		`godwit_cluster_node_lag_records{node="b"} 40`, `godwit_cluster_node_copy_left_bytes{node="b"} 20`, `godwit_cluster_cell_owned{cell="0"} 1`,
-		`godwit_cluster_cell_epoch{cell="0"} 7`, `godwit_cluster_log_first_position{cell="0"} 30`, `godwit_cluster_log_bytes{cell="0"} 1000`,
+		`godwit_cluster_node_certificate_expires_seconds{node="a"} 1.8e+09`, `godwit_cluster_cell_epoch{cell="0"} 7`, `godwit_cluster_log_first_position{cell="0"} 30`, `godwit_cluster_log_bytes{cell="0"} 1000`,
 	} {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("%s is missing of\n%s", want, text)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/cluster/node"
+	"godwit.dev/godwit/internal/config"
 )
 
 // askTime bounds how long a peer is asked how it stands.
@@ -28,6 +29,8 @@ type NodeStatus struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
 	PID  int    `json:"pid,omitempty"`
+	// Version is that of the program.
+	Version string `json:"version,omitempty"`
 	// Process is what the log calls the node's process.
 	Process string `json:"process,omitempty"`
 	// State is one of those below.
@@ -41,11 +44,21 @@ type NodeStatus struct {
 	ToCopy int64 `json:"toCopy,omitempty"`
 	// Fresh says that the node's own part of the log has not had all yet that the log has.
 	Fresh bool `json:"fresh,omitempty"`
+	// Certificate is what the node shows the others; nil: they know each other by a secret.
+	Certificate *CertificateStatus `json:"certificate,omitempty"`
+}
+
+// CertificateStatus is what a node shows others, and what it knows them by. Authorities are
+// told apart by the fingerprints of their certificates.
+type CertificateStatus struct {
+	Expires   time.Time `json:"expires"`
+	Authority string    `json:"authority"` // that has signed it
+	Trusts    []string  `json:"trusts"`
 }
 
 // States of a node.
 const (
-	serving     = "serving" // it is the owner
+	Serving     = "serving" // it is the owner
 	takingOver  = "taking over"
 	following   = "following"
 	catchingUp  = "catching up"
@@ -75,7 +88,11 @@ func cellName(cell int) string { return strconv.Itoa(cell) }
 // own is how this node stands, and what it knows of the cell.
 func (f *front) own() (NodeStatus, CellStatus) {
 	p := f.part
-	n := NodeStatus{Name: p.node.Name, URL: p.self.URL, PID: os.Getpid(), State: joining, Fresh: p.fresh.Load()}
+	n := NodeStatus{Name: p.node.Name, URL: p.self.URL, PID: os.Getpid(), Version: config.Version, State: joining, Fresh: p.fresh.Load()}
+	if id := p.net.Identity(); id != nil {
+		until, _ := id.Expires()
+		n.Certificate = &CertificateStatus{Expires: until.UTC(), Authority: id.Signer(), Trusts: id.Trusts()}
+	}
 	s, ok := f.stateOf()
 	if !ok {
 		if copied := p.copied.Load(); copied != nil {
@@ -92,7 +109,7 @@ func (f *front) own() (NodeStatus, CellStatus) {
 	}
 	switch {
 	case s.Own && s.Serving:
-		n.State = serving
+		n.State = Serving
 	case s.Own:
 		n.State = takingOver
 	case p.stopping.Load():

@@ -36,6 +36,7 @@ type PrometheusOptions struct {
 	Store  store.Store
 	Low    func() bool // that there is little room on the disk
 	Limits func() []limit.Stats
+	Spans  func() (exported, dropped, failed int64) // nil: nothing is traced
 }
 
 // NewPrometheus gives nil where the settings ask for none.
@@ -46,6 +47,7 @@ func NewPrometheus(with PrometheusOptions) *Prometheus {
 	o := prom.Options{
 		Version: config.Version, Series: with.Config.PrometheusSeries, Low: with.Low,
 		Limits:   with.Limits,
+		Spans:    with.Spans,
 		Refusals: refusals(),
 	}
 	if s, ok := with.Store.(interface{ Stats() store.Stats }); ok {

@@ -137,11 +137,11 @@ func (p *Parts) problems(ctx context.Context) map[string]string {
 }
 
 // alarming are the alarms of the server's own account and region that are in alarm.
-func (p *Parts) alarming(_ context.Context, most int) (all []catalog.Alarming, err error) {
+func (p *Parts) alarming(most int) (all []catalog.Alarming) {
 	found := p.Alarms.List(metrics.Owner{Account: p.Config.Account, Region: p.Config.Region}, func(a *alarm.Alarm) bool { return a.State == alarm.Alarming })
 	for i := range found[:min(most, len(found))] {
 		a := &found[i]
 		all = append(all, catalog.Alarming{ARN: a.ARN(), Name: a.Name, Reason: a.Reason, Since: a.Transitioned})
 	}
-	return all, nil
+	return all
 }

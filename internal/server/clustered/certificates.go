@@ -1,0 +1,183 @@
+package clustered
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/cluster/ca"
+)
+
+// How often it is looked whether the node's certificate is to be renewed, or was by somebody
+// else: while the authority is being replaced others get theirs at the same time.
+const (
+	renewTime    = time.Minute
+	outdatedTime = time.Second
+)
+
+// renew keeps the node's certificate good until it is stopped.
+func (p *part) renew(ctx context.Context) (stop func()) {
+	if p.node.Identity == "" {
+		return func() {}
+	}
+	ctx, stop = context.WithCancel(ctx)
+	go func() {
+		for {
+			var others []string
+			for _, peer := range p.others() {
+				others = append(others, peer.Address)
+			}
+			if err := p.net.KeepGood(ctx, others); err != nil && ctx.Err() == nil {
+				p.log.Warn("the node's certificate", "reason", err)
+			}
+			wait := renewTime
+			if p.net.Identity().Outdated() {
+				wait = outdatedTime
+			}
+			over, cancel := clock.After(clock.System, wait)
+			select {
+			case <-over:
+			case <-p.outdated:
+			case <-ctx.Done():
+			}
+			cancel()
+			if ctx.Err() != nil {
+				return
+			}
+		}
+	}()
+	return stop
+}
+
+// trust has the node go by the certificates of the authority that the log says. dropped: it
+// goes by one less than before.
+func (p *part) trust(m *membership) (changed, dropped bool, err error) {
+	if m.Roots == "" || !p.net.Secured() {
+		return false, false, nil
+	}
+	changed, dropped, err = p.net.Identity().Trust([]byte(m.Roots), []byte(m.Vouchers))
+	switch {
+	case errors.Is(err, ca.ErrStranger): // it was let in by another authority than the log knows
+		p.log.Warn("the cluster's authority", "reason", err)
+		err = nil
+	case changed:
+		p.log.Info("the cluster's authority", "trusted", p.net.Identity().Trusts())
+		select {
+		case p.outdated <- struct{}{}:
+		default:
+		}
+	}
+	return changed, dropped, err
+}
+
+// trustAll has all nodes go by other certificates of the authority.
+func (g *changing) trustAll(ctx context.Context, roots, vouchers string) error {
+	if err := g.net.Identity().MayTrust([]byte(roots), []byte(vouchers)); err != nil {
+		return err
+	}
+	if g.m.Roots != roots {
+		keepers, _, err := g.roster.Keepers(ctx)
+		if err != nil {
+			return err
+		}
+		m := g.m.next()
+		m.Roots, m.Vouchers = roots, vouchers
+		if err := g.set(ctx, m, len(keepers)); err != nil {
+			return err
+		}
+	}
+	return g.awaitLearned(ctx)
+}
+
+// RotateCA replaces the cluster's authority, whose key is in a.Dir, by another one: all nodes
+// trust both, then have certificates of the next one, then trust that alone. It goes on where
+// it was broken off. without are nodes that are not waited for: one that does not answer has
+// to be let in again. Errors: those of the directory; of a node that does not come along.
+func (a *Asking) RotateCA(ctx context.Context, without []string, line func(string)) error {
+	rotation, err := ca.BeginRotation(a.Dir, clock.System.Now())
+	if err != nil {
+		return fmt.Errorf("the authority is not in %s: %w", a.Dir, err)
+	}
+	both, turned, alone, err := rotation.Steps()
+	if err != nil {
+		return err
+	}
+	if slices.Contains(without, a.Node) {
+		return fmt.Errorf("--without: node %s is where the authority is, and signs", a.Node)
+	}
+	next := rotation.Next()
+	for n, step := range [...]struct {
+		roots []byte
+		tell  string
+		done  func(*CertificateStatus) bool
+	}{
+		{both, "the nodes trust the next authority, too.", func(c *CertificateStatus) bool { return slices.Contains(c.Trusts, next) }},
+		{turned, "the nodes have certificates of the next authority.", func(c *CertificateStatus) bool { return c.Authority == next }},
+		{alone, "the nodes trust the next authority alone.", func(c *CertificateStatus) bool { return len(c.Trusts) == 1 && c.Trusts[0] == next }},
+	} {
+		// What all have done is not undone where the command is given again.
+		err := a.allHave(ctx, without, 0, step.done)
+		if err != nil {
+			err = a.change(ctx, change{Roots: string(step.roots), Vouchers: string(rotation.Voucher())}, line)
+			if err == nil {
+				err = a.allHave(ctx, without, rotateTime, step.done)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if roots, err := ca.ReadRoots(a.Dir); err != nil || !slices.Contains(roots.Fingerprints(), next) {
+			return errors.Join(err, fmt.Errorf("node %s runs with another --cluster-dir than %s, which has the authority", a.Node, a.Dir))
+		}
+		line(fmt.Sprintf("Step %d of 3: %s", n+1, step.tell))
+	}
+	return rotation.Finish()
+}
+
+// rotateTime bounds a step of a rotation.
+const rotateTime = 30 * time.Second
+
+// allHave waits until the certificates of all nodes are as they should be. It looks once at
+// least.
+func (a *Asking) allHave(ctx context.Context, without []string, limit time.Duration, done func(*CertificateStatus) bool) error {
+	waiting, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		err := a.lacking(ctx, without, done)
+		if err == nil || !pause(waiting, changeLook) {
+			return err
+		}
+	}
+}
+
+// lacking tells what nodes lack whose certificates are not as they should be.
+func (a *Asking) lacking(ctx context.Context, without []string, done func(*CertificateStatus) bool) error {
+	all, err := a.all(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := all.Status(ctx)
+	if err != nil {
+		return err
+	}
+	var lacks []string
+	for _, n := range s.Nodes {
+		switch {
+		case slices.Contains(without, n.Name):
+		case n.State == unreachable:
+			lacks = append(lacks, "node "+n.Name+" does not answer")
+		case n.Certificate == nil:
+			lacks = append(lacks, "node "+n.Name+" does not tell what it trusts, and is of an older version")
+		case !done(n.Certificate):
+			lacks = append(lacks, "node "+n.Name+" is not through with this step")
+		}
+	}
+	if len(lacks) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: start what is down, and give the command again; one that is gone for long may be left out (--without)", strings.Join(lacks, "; "))
+}

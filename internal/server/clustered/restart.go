@@ -1,0 +1,116 @@
+package clustered
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// restartPath has a node end in order, to be started again by what keeps its process.
+const restartPath = clusterPath + "/restart"
+
+// comeBackTime bounds how long a node may take to end, to be started, and to have all.
+const comeBackTime = 10 * time.Minute
+
+// restart ends the node, as SIGTERM does.
+func (p *part) restart(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		http.Error(w, "POST only", http.StatusMethodNotAllowed)
+		return
+	}
+	p.log.Info("the node ends, to be started again")
+	p.members.end()
+}
+
+// Restart ends one node after the other in order, the one that owns the state last, and waits
+// for each until it was started again and has all. Errors: where a node is missing before, or
+// does not come back.
+func (a *Asking) Restart(ctx context.Context, line func(string)) error {
+	all, err := a.all(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := all.awaitWhole(ctx, knowTime, func(*Status) string { return "" })
+	if err != nil {
+		return err
+	}
+	network, err := all.reached()
+	if err != nil {
+		return err
+	}
+	defer network.Close()
+	nodes := slices.Clone(s.Nodes)
+	slices.SortStableFunc(nodes, func(x, y NodeStatus) int { return rankOf(x) - rankOf(y) })
+	for _, n := range nodes {
+		i := slices.IndexFunc(all.Peers, func(p Peer) bool { return p.Name == n.Name })
+		if i < 0 {
+			return fmt.Errorf("node %s was added meanwhile", n.Name)
+		}
+		line("Node " + n.Name + " ends, to be started again.")
+		asking, cancel := context.WithTimeout(ctx, handOverTime)
+		err := question(asking, network.Client(), http.MethodPost, network.URL(all.Peers[i].Address)+restartPath, nil)
+		cancel()
+		if err != nil {
+			return fmt.Errorf("node %s cannot be ended: %w", n.Name, err)
+		}
+		s, err := all.awaitWhole(ctx, comeBackTime, func(s *Status) string {
+			if now := s.node(n.Name); now.Process == n.Process {
+				return "node " + n.Name + " has not ended"
+			}
+			return ""
+		})
+		if err != nil {
+			return fmt.Errorf("node %s does not come back (does anything start it when it ends?): %w", n.Name, err)
+		}
+		line(fmt.Sprintf("Node %s is back, with version %s.", n.Name, s.node(n.Name).Version))
+	}
+	return nil
+}
+
+// rankOf has the owner last.
+func rankOf(n NodeStatus) int {
+	if n.State == Serving {
+		return 1
+	}
+	return 0
+}
+
+func (s *Status) node(name string) NodeStatus {
+	for _, n := range s.Nodes {
+		if n.Name == name {
+			return n
+		}
+	}
+	return NodeStatus{}
+}
+
+// awaitWhole waits until every node has all, or nearly, one of them serves, and lacks has
+// nothing to say.
+func (a *Asking) awaitWhole(ctx context.Context, limit time.Duration, lacks func(*Status) string) (s Status, err error) {
+	waiting, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for {
+		s, err = a.Status(ctx)
+		if err == nil {
+			why := lacks(&s)
+			for _, n := range s.Nodes {
+				if n.State != Serving && n.State != following || n.Lag > successorLag || n.Fresh || n.Process == "" {
+					why = "node " + n.Name + " is " + n.State
+				}
+			}
+			if why == "" && s.owner() == "" {
+				why = "no node serves"
+			}
+			if why == "" {
+				return s, nil
+			}
+			err = errors.New(why)
+		}
+		if !pause(waiting, changeLook) {
+			return s, err
+		}
+	}
+}

@@ -1,0 +1,283 @@
+// Package otlp sends spans to a collector by OTLP: JSON over HTTP.
+//
+// The server never waits for it. Spans that have ended wait in a queue of bounded length;
+// what finds it full is dropped and counted. One goroutine takes them out in batches and
+// sends these one after the other, each again for as long as the collector asks to be asked
+// again, within a bound. Source: the OpenTelemetry Protocol specification, 1.9, "OTLP/HTTP".
+package otlp
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+
+	"godwit.dev/godwit/internal/clock"
+)
+
+// The usual bounds of OpenTelemetry's SDKs.
+const (
+	queueLength = 2048            // spans that wait
+	batchLength = 512             // spans of a request
+	batchWait   = 5 * time.Second // for more spans of one
+	requestTime = 10 * time.Second
+)
+
+// How a request that failed for now is repeated.
+const (
+	firstPause  = time.Second // doubling, with up to as much again by chance
+	longPause   = 10 * time.Second
+	tries       = 6
+	longestWait = time.Minute // that a collector may ask for
+)
+
+// maxAnswer bounds what is read of an answer, in bytes.
+const maxAnswer = 64 << 10
+
+// Options are what an Exporter is made of. URL, Transport, Logger and Jitter are required.
+type Options struct {
+	URL       string      // of the collector's traces: http://HOST:4318/v1/traces
+	Header    http.Header // that it asks for, such as Authorization; may be nil
+	Transport http.RoundTripper
+	Logger    *slog.Logger
+	Jitter    *clock.Jitter
+}
+
+// Exporter takes spans that have ended, until Shutdown.
+type Exporter struct {
+	options Options
+	queue   chan sdk.ReadOnlySpan
+	// ending is closed when no more spans come, cutOff done when those that wait are not
+	// sent any more, and ended closed at the end of the goroutine.
+	ending, ended chan struct{}
+	end           sync.Once
+	cutOff        context.Context
+	cut           context.CancelFunc
+	host          string // of the collector
+	failing       bool   // the latest batch was not taken
+
+	exported, dropped, failed atomic.Int64
+}
+
+var _ sdk.SpanProcessor = (*Exporter)(nil)
+
+// New begins to export.
+func New(o Options) *Exporter {
+	e := &Exporter{options: o, queue: make(chan sdk.ReadOnlySpan, queueLength), ending: make(chan struct{}), ended: make(chan struct{})}
+	if u, err := url.Parse(o.URL); err == nil {
+		e.host = u.Host
+	}
+	e.cutOff, e.cut = context.WithCancel(context.Background())
+	go e.run()
+	return e
+}
+
+// Counts tells how many spans a collector has taken; how many were dropped, as the queue was
+// full; and how many no collector took.
+func (e *Exporter) Counts() (exported, dropped, failed int64) {
+	return e.exported.Load(), e.dropped.Load(), e.failed.Load()
+}
+
+// OnStart implements sdk.SpanProcessor.
+func (e *Exporter) OnStart(context.Context, sdk.ReadWriteSpan) {}
+
+// OnEnd implements sdk.SpanProcessor. It does not block.
+func (e *Exporter) OnEnd(s sdk.ReadOnlySpan) {
+	select {
+	case e.queue <- s:
+	default:
+		e.dropped.Add(1)
+	}
+}
+
+// ForceFlush implements sdk.SpanProcessor. Nobody calls it: Shutdown sends what waits.
+func (e *Exporter) ForceFlush(context.Context) error { return nil }
+
+// Shutdown sends what waits, once each, until ctx ends. What is ended later is dropped.
+func (e *Exporter) Shutdown(ctx context.Context) error {
+	e.end.Do(func() { close(e.ending) })
+	defer e.cut()
+	select {
+	case <-e.ended:
+		return nil
+	case <-ctx.Done():
+		e.cut()
+		<-e.ended
+		return context.Cause(ctx)
+	}
+}
+
+// run sends batches until there are no more.
+func (e *Exporter) run() {
+	defer close(e.ended)
+	for {
+		batch, last := e.collect()
+		if len(batch) > 0 {
+			e.send(batch)
+		}
+		if last && len(e.queue) == 0 {
+			return
+		}
+	}
+}
+
+// collect waits for a batch; last says that no more spans are waited for.
+func (e *Exporter) collect() (batch []sdk.ReadOnlySpan, last bool) {
+	var over <-chan struct{}
+	stop := func() bool { return false }
+	defer func() { stop() }()
+	for len(batch) < batchLength {
+		select {
+		case s := <-e.queue:
+			batch = append(batch, s)
+			continue
+		default:
+		}
+		if len(batch) > 0 && over == nil {
+			over, stop = clock.After(clock.System, batchWait)
+		}
+		select {
+		case s := <-e.queue:
+			batch = append(batch, s)
+		case <-over:
+			return batch, false
+		case <-e.ending:
+			return batch, true
+		}
+	}
+	return batch, false
+}
+
+// refused is an answer of the collector's that is no success.
+type refused struct {
+	status int
+	wait   time.Duration // that it asks for; 0: it says nothing
+}
+
+func (r *refused) Error() string { return "HTTP " + strconv.Itoa(r.status) }
+
+// again reports that the same request may be repeated. Source: OTLP/HTTP, "Retryable
+// Response Codes".
+func (r *refused) again() bool {
+	switch r.status {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+// send has the collector take a batch, or gives it up.
+func (e *Exporter) send(batch []sdk.ReadOnlySpan) {
+	rejected := int64(0)
+	body, err := encode(batch)
+	if err == nil {
+		rejected, err = e.deliver(body)
+	}
+	if err != nil {
+		rejected = int64(len(batch))
+	}
+	rejected = min(max(rejected, 0), int64(len(batch)))
+	e.failed.Add(rejected)
+	e.exported.Add(int64(len(batch)) - rejected)
+	if failing := rejected > 0; failing != e.failing {
+		e.failing = failing
+		if failing {
+			e.options.Logger.Warn("the collector of traces does not take spans; they are lost until it does", "collector", e.host, "spans", rejected, "error", err)
+		} else {
+			e.options.Logger.Info("the collector of traces takes spans again", "collector", e.host)
+		}
+	}
+}
+
+// deliver posts a batch as often as it takes, within bounds.
+func (e *Exporter) deliver(body []byte) (rejected int64, err error) {
+	pause := firstPause
+	for try := 1; ; try++ {
+		if rejected, err = e.post(body); err == nil || try == tries || e.stopping() {
+			return rejected, err
+		}
+		wait := pause + time.Duration(float64(pause)*e.options.Jitter.Float64())
+		if r, ok := errors.AsType[*refused](err); ok {
+			if !r.again() || r.wait > longestWait {
+				return 0, err
+			}
+			wait = cmp.Or(r.wait, wait)
+		}
+		pause = min(2*pause, longPause)
+		over, stop := clock.After(clock.System, wait)
+		select {
+		case <-over:
+		case <-e.ending: // once more, at once
+			stop()
+		}
+	}
+}
+
+func (e *Exporter) stopping() bool {
+	select {
+	case <-e.ending:
+		return true
+	default:
+		return false
+	}
+}
+
+// post makes one request. Redirects are not followed: the headers may be secret.
+func (e *Exporter) post(body []byte) (rejected int64, err error) {
+	ctx, cancel := context.WithTimeout(e.cutOff, requestTime)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.options.URL, bytes.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	for name, values := range e.options.Header {
+		r.Header[name] = values
+	}
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := e.options.Transport.RoundTrip(r)
+	if err != nil {
+		return 0, err
+	}
+	defer answer.Body.Close()
+	said, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	if answer.StatusCode < 200 || answer.StatusCode > 299 {
+		return 0, &refused{answer.StatusCode, waitOf(answer.Header)}
+	}
+	if err != nil || len(said) == 0 {
+		return 0, nil // it was taken
+	}
+	var partial struct {
+		PartialSuccess struct {
+			RejectedSpans json.RawMessage `json:"rejectedSpans"` // a number, or one as a string
+		} `json:"partialSuccess"`
+	}
+	if json.Unmarshal(said, &partial) != nil {
+		return 0, nil // of a collector that answers otherwise
+	}
+	_, _ = fmt.Sscanf(string(bytes.Trim(partial.PartialSuccess.RejectedSpans, `"`)), "%d", &rejected) // else none
+	return rejected, nil
+}
+
+// waitOf is what Retry-After asks for, in seconds or as a date.
+func waitOf(h http.Header) time.Duration {
+	text := h.Get("Retry-After")
+	if seconds, err := strconv.Atoi(text); err == nil && seconds > 0 {
+		return min(time.Duration(seconds), 1<<20) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(at.Sub(clock.System.Now()), 0)
+	}
+	return 0
+}

@@ -1,0 +1,150 @@
+package cluster_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"godwit.dev/godwit/test/programs"
+)
+
+// keeper starts nodes again when they end, as systemd does.
+type keeper struct {
+	m       *machines
+	mu      sync.Mutex
+	stopped bool
+	kept    sync.WaitGroup
+}
+
+// keep looks after the nodes that run, until the test ends.
+func (m *machines) keep() *keeper {
+	k := &keeper{m: m}
+	for _, node := range names {
+		cmd := m.running[node]
+		k.kept.Go(func() {
+			for {
+				_ = cmd.Wait()
+				if cmd = k.again(node); cmd == nil {
+					return
+				}
+			}
+		})
+	}
+	m.t.Cleanup(k.stop)
+	return k
+}
+
+// again starts a node; nil: it is to be left.
+func (k *keeper) again(node string) *exec.Cmd {
+	time.Sleep(200 * time.Millisecond) // as systemd does, which is not in a hurry
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.stopped {
+		return nil
+	}
+	k.m.start(node)
+	return k.m.running[node]
+}
+
+// signal tells a node's process something.
+func (k *keeper) signal(node string, s syscall.Signal) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_ = k.m.running[node].Process.Signal(s)
+}
+
+func (k *keeper) stop() {
+	k.mu.Lock()
+	k.stopped = true
+	k.mu.Unlock()
+	over := make(chan struct{})
+	go func() {
+		k.kept.Wait()
+		close(over)
+	}()
+	for _, node := range names {
+		k.signal(node, syscall.SIGCONT)
+		k.signal(node, syscall.SIGTERM)
+	}
+	select {
+	case <-over:
+	case <-time.After(patience):
+		k.m.t.Error("nodes do not stop")
+		for _, node := range names {
+			k.signal(node, syscall.SIGKILL)
+		}
+		<-over
+	}
+	clear(k.m.running)
+}
+
+// TestRestartCommand: a command restarts one node after the other, the owner of the state last,
+// while clients send through all of them: those that are connected to a node that ends go on
+// once it is back, and the others notice nothing.
+func TestRestartCommand(t *testing.T) {
+	programs.Allow(t)
+	m := &machines{t: t, dir: t.TempDir(), port: freePorts(t), running: map[string]*exec.Cmd{}}
+	if err := json.Unmarshal([]byte(m.must("init", "--dir", m.dir, "--data", m.path("data"), "-o", "json")), &m.key); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		m.stop()
+		if t.Failed() {
+			t.Logf("what the nodes told:\n%s", m.out.String())
+		}
+	})
+	m.join()
+	m.keep()
+	out, err := m.client("a", m.key.SecretAccessKey).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("kept")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := m.eventually("all nodes follow", status.whole)
+	owner := before.serving().Name
+	s := &senders{m: m, queue: *out.QueueUrl, attempts: 12} // of which the SDK makes some in the second that a node is away
+	stop := s.start(names...)
+	told := m.change("restart")
+	stop()
+	t.Log(told)
+	for i, line := range strings.Split(told, "\n") {
+		if ends := strings.HasSuffix(line, "ends, to be started again."); ends != (i%2 == 0) || i == 4 && !strings.HasPrefix(line, "Node "+owner) {
+			t.Errorf("%q is told; %s owned the state", line, owner)
+		}
+	}
+	after := m.eventually("all nodes follow", status.whole)
+	for i, n := range before.Nodes {
+		if n.PID == after.Nodes[i].PID {
+			t.Errorf("node %s was not started again", n.Name)
+		}
+	}
+	m.holds(s)
+}
+
+// holds looks whether all is there that was sent.
+func (m *machines) holds(s *senders) {
+	m.t.Helper()
+	want := map[string]bool{}
+	for n := range s.sent.Load() {
+		want[fmt.Sprint(n+1)] = true
+	}
+	for over := time.Now().Add(patience); len(want) > 0 && time.Now().Before(over); {
+		got, err := m.client("b", m.key.SecretAccessKey).ReceiveMessage(m.t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &s.queue, MaxNumberOfMessages: 10, WaitTimeSeconds: 1, VisibilityTimeout: 600})
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		for _, message := range got.Messages {
+			delete(want, *message.Body)
+		}
+	}
+	if len(want) > 0 {
+		m.t.Errorf("of %d messages %d are missing", s.sent.Load(), len(want))
+	}
+}

@@ -30,11 +30,18 @@ const (
 	TooMany      Reason = "rate"
 	TooManyNow   Reason = "concurrency"
 	Stopped      Reason = "paused"
-	TargetFails  Reason = "target" // it is not there, may not be sent to, or takes no such message
+	TargetFails  Reason = "target"   // it is not there, or may not be sent to
+	Rejected     Reason = "rejected" // the target takes no such message
 	NotNow       Reason = "unavailable"
 	Uncertified  Reason = "certificate" // of SNS: it cannot be had
 	WrongRequest Reason = "request"     // method or path
 )
+
+// Reasons are all of them.
+var Reasons = []Reason{
+	Unknown, Unsigned, Forged, Untimely, Uncertified, Unencodable, Unreadable, Unmapped, TooLarge, TooSlow, TooMany, TooManyNow, Stopped,
+	TargetFails, Rejected, NotNow, WrongRequest,
+}
 
 // Refusal refuses a post.
 type Refusal struct {

@@ -131,11 +131,6 @@ func (l Limits) AtOnce() int {
 	return l.Concurrent
 }
 
-// ARN is what policies know a source by.
-func ARN(region, account, name string) string {
-	return "arn:" + arn.Partition + ":godwit:" + region + ":" + account + ":source/" + name
-}
-
 // ValidName reports whether a source can have a name: 1 to 64 letters, digits, hyphens and
 // underscores.
 func ValidName(name string) bool {

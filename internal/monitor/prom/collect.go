@@ -120,6 +120,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	m.collectRequests(out)
 	m.refusals.collect(out)
 	m.texts.collect(out)
+	m.posts.collect(out)
 	if m.options.Network != nil {
 		m.options.Network().collect(out)
 	}

@@ -39,6 +39,8 @@ type Options struct {
 	Limits func() []limit.Stats
 	// Refusals are the reasons that Refused may be told.
 	Refusals []string
+	// Posts are the reasons for which a post to a source may be refused.
+	Posts []string
 }
 
 // Gauges are asked when Prometheus asks, about what has series. One that is nil
@@ -71,6 +73,7 @@ type Metrics struct {
 	syncs    histogram
 	refusals refusals
 	texts    textCounts
+	posts    postCounts
 
 	mu       sync.Mutex // guards requests
 	requests map[operation]*Requests

@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/api/operator/monitors"
 	"godwit.dev/godwit/internal/api/operator/recent"
 	"godwit.dev/godwit/internal/api/operator/setup"
+	"godwit.dev/godwit/internal/api/operator/sources"
 	"godwit.dev/godwit/internal/api/operator/stream"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
@@ -29,6 +30,7 @@ import (
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/inspect"
 	kept "godwit.dev/godwit/internal/shard/jobs"
+	source "godwit.dev/godwit/internal/shard/sources"
 )
 
 // Parts are what the operator's API works with.
@@ -46,6 +48,7 @@ type Parts struct {
 	// Identities are who may use the server.
 	Identities *identity.Module
 	Jobs       *kept.Module
+	Sources    *source.Module
 	Checks     []admin.Check
 	// Listen has events passed on.
 	Listen func(deliver.Events)
@@ -71,6 +74,7 @@ func API(p Parts) map[string]http.Handler {
 		Setup:   setup.New(setup.Options{Identities: p.Identities, Config: p.Config}),
 		Jobs:    working,
 		Backups: p.Backups,
+		Sources: sources.New(sources.Options{Module: p.Sources, Account: p.Config.Account}),
 	}, p.Gate.Admit)
 }
 

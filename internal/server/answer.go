@@ -75,7 +75,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 		Metrics:   s.counting.Handler(),
 		Functions: r.sockets.API(),
 		Ingest: ingesting.Open(ingesting.Options{
-			Config: deps.Config, Sources: s.sources, Wire: answers, Clock: deps.Clock, Logger: deps.Log, Requests: deps.Limits.requests,
+			Config: deps.Config, Sources: s.sources, Wire: answers, Logger: deps.Log, Requests: deps.Limits.requests,
 			Trust: r.trust, Own: deps.ownPorts(), Observe: s.counting.Ingested(),
 		}),
 		Checks:  checks,

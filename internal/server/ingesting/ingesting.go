@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 
-	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/ingest"
 	"godwit.dev/godwit/internal/limit"
@@ -26,7 +25,6 @@ type Options struct {
 	Config   config.Config
 	Sources  *sources.Module
 	Wire     *wire.Handler // carries out what posts become
-	Clock    clock.Clock
 	Logger   *slog.Logger
 	Requests *limit.Budget
 	// Trust is whose certificates SNS may have; nil: as the system does.
@@ -40,7 +38,7 @@ type Options struct {
 func Open(o Options) http.Handler {
 	return receiver.New(receiver.Options{
 		Find: o.Sources.Find, Within: o.Wire.Within, Certificates: receiver.NewCertificates(fetching(o)),
-		Clock: o.Clock, Logger: o.Logger, Requests: o.Requests, Observe: o.Observe,
+		Logger: o.Logger, Requests: o.Requests, Observe: o.Observe,
 	})
 }
 

@@ -40,7 +40,6 @@ type Options struct {
 	Within func(ctx context.Context, call *api.Call, in any) (any, error)
 	// Certificates has those that SNS signs with.
 	Certificates *Certificates
-	Clock        clock.Clock
 	Logger       *slog.Logger
 	Requests     *limit.Budget // bounds the memory of bodies; nil: nothing does
 	// Observe is told of each post: of which source, empty if there is none of that name,
@@ -190,7 +189,7 @@ func (v *Receiver) take(w http.ResponseWriter, r *http.Request, source *ingest.C
 	if err != nil {
 		return outcome{}, err
 	}
-	now := v.Clock.Now()
+	now := clock.System.Now() // providers sign with the time of machines
 	if source == nil {
 		_ = v.decoy.Verify(now, decoyHeader{}, body)
 		return outcome{}, refuse(ingest.Unknown, "")

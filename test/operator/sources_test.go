@@ -279,21 +279,21 @@ func TestSourceRights(t *testing.T) {
 	}
 }
 
-// A topic of a Godwit, this one, posts to a source as SNS does: the source confirms the
+// A topic of another Godwit posts to a source as SNS does: the source confirms the
 // subscription, and takes what the topic has signed.
 func TestPostsOfSNS(t *testing.T) {
-	w := startWith(t, ingests)
-	orders, topic := w.queue("orders", nil), w.topic("news")
-	w.put("news", queueARN("orders"), `"verification":{"kind":"sns","topics":["`+topic+`"],"origins":["`+w.endpoint+`"]}`)
+	w, away := startWith(t, ingests), start(t)
+	orders, topic := w.queue("orders", nil), away.topic("news")
+	w.put("news", queueARN("orders"), `"verification":{"kind":"sns","topics":["`+topic+`"],"origins":["`+away.endpoint+`"]}`)
 	status, _, _ := w.posted("news", `{"Type":"Notification"}`)
 	equal(t, "unsigned", http.StatusUnauthorized, status)
-	sub := w.subscribe(topic, "http", w.ingest+"news", nil)
+	sub := away.subscribe(topic, "http", w.ingest+"news", nil)
 	confirmed := func() bool {
-		out := must(w.topics.GetSubscriptionAttributes(t.Context(), &sns.GetSubscriptionAttributesInput{SubscriptionArn: &sub}))(t)
+		out := must(away.topics.GetSubscriptionAttributes(t.Context(), &sns.GetSubscriptionAttributesInput{SubscriptionArn: &sub}))(t)
 		return out.Attributes["PendingConfirmation"] == "false"
 	}
 	until(t, confirmed)
-	w.publish(topic, "hello")
+	away.publish(topic, "hello")
 	until(t, func() bool {
 		got := w.taken(orders)
 		return len(got) == 1 && strings.HasSuffix(got[0], " hello")

@@ -60,8 +60,7 @@ func compile(t *testing.T, s ingest.Source, secrets ...string) *ingest.Compiled 
 }
 
 func reason(err error) ingest.Reason {
-	var r *ingest.Refusal
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[*ingest.Refusal](err); ok {
 		return r.Reason
 	}
 	if err != nil {
@@ -259,8 +258,12 @@ func TestMapAttributes(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := ingest.Event{ID: "d-1", Body: `{"id":7, "to":"Mitte"}`, Subject: "Mitte", Attributes: []ingest.Attribute{
-		{"event", "String", "order.paid"}, {"id", "String", "d-1"}, {"odd", "String", "x"}, {"order", "Number", "7"},
-		{"tag", "String", "b"}, {"tags", "String.Array", `["a","b"]`},
+		{"event", "String", "order.paid"},
+		{"id", "String", "d-1"},
+		{"odd", "String", "x"},
+		{"order", "Number", "7"},
+		{"tag", "String", "b"},
+		{"tags", "String.Array", `["a","b"]`},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -97,7 +97,7 @@ full: ## what make test has at one size, or without the race detector, at full s
 programs: ## what needs programs that are not Go's; the end names what was skipped
 	@mkdir -p bin; rm -f bin/skipped; touch bin/skipped
 	GODWIT_PROGRAMS=1 GODWIT_SKIPPED=$(CURDIR)/bin/skipped $(GO) test -count=1 -timeout 8m $(call tests-of,programs)
-	cd test/clients && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 15m
+	cd test/clients && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 25m
 	cd test/console && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 8m
 	@sed 's/^/SKIPPED /' bin/skipped
 

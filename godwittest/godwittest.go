@@ -103,14 +103,14 @@ const (
 // Fault has a queue, function or stream, by its ARN, fail as its owner's outage would.
 func (s *Server) Fault(arn, fault string) {
 	s.t.Helper()
-	s.ask(http.MethodPost, "faults", map[string]string{"arn": arn, "fault": fault})
+	s.ask(http.MethodPost, "v1/faults", map[string]string{"arn": arn, "fault": fault})
 }
 
 type moment struct{ Now time.Time }
 
 func (s *Server) clock(method string, body map[string]string) (m moment) {
 	s.t.Helper()
-	if err := json.Unmarshal(s.ask(method, "clock", body), &m); err != nil {
+	if err := json.Unmarshal(s.ask(method, "v1/clock", body), &m); err != nil {
 		s.t.Fatalf("godwittest: the clock cannot be read: %v", err)
 	}
 	return m

@@ -17,13 +17,14 @@ import (
 	"godwit.dev/godwit/internal/cluster/peer"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server/clustered"
+	"godwit.dev/godwit/internal/server/clustered/local"
 )
 
 // checkNodes refuses what does not go with several nodes.
 func (d *dev) checkNodes() error {
 	switch {
-	case d.Nodes != 1 && d.Nodes != clustered.LocalNodes:
-		return fmt.Errorf("--nodes: %d nodes or 1, not %d", clustered.LocalNodes, d.Nodes)
+	case d.Nodes != 1 && d.Nodes != local.Nodes:
+		return fmt.Errorf("--nodes: %d nodes or 1, not %d", local.Nodes, d.Nodes)
 	case d.Nodes == 1:
 		return nil
 	case d.Clock == config.VirtualClock:
@@ -44,14 +45,14 @@ func (p *process) serveNodes(cfg config.Config, d *dev) error {
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer restore()
 	context.AfterFunc(ctx, restore)
-	return clustered.RunLocal(ctx, clustered.Local{
+	return local.Run(ctx, local.Options{
 		Nodes: d.Nodes, LogLimit: uint64(d.ClusterLogLimit), Config: cfg, Args: p.args, Stdout: p.stdout, Stderr: p.stderr, Logger: newLogger(cfg, p.stderr), Since: p.began,
 	})
 }
 
 // serveNode runs one of them.
 func (p *process) serveNode(cfg config.Config, file string) error {
-	n, err := clustered.ReadNode(file)
+	n, err := local.ReadNode(file)
 	if err != nil {
 		return err
 	}
@@ -211,7 +212,7 @@ func (c *clusterRenew) Run(p *process) error {
 
 // asking are the flags of what is asked of a cluster.
 type asking struct {
-	URL  string   `env:"-" name:"url" default:"http://127.0.0.1:4566" placeholder:"URL" help:"Any node of it (${default})."`
+	URL  string   `name:"endpoint" aliases:"url" env:"GODWIT_ENDPOINT" default:"http://127.0.0.1:4566" placeholder:"URL" help:"Any node of it (${default})."`
 	Dir  string   `env:"-" placeholder:"DIR" help:"Where a node's certificate is: the nodes of --from are asked instead, as that node."`
 	Node string   `env:"-" placeholder:"NAME" help:"The name of that node."`
 	From []string `env:"-" placeholder:"HOST:PORT" help:"Nodes as --cluster-peers has them; the first that answers counts."`
@@ -258,7 +259,7 @@ type clusterConvert struct {
 // Run makes a single node's data that of a cluster's first node.
 func (c *clusterConvert) Run(p *process) error {
 	log := newLogger(config.Config{LogLevel: "warn"}, p.stderr)
-	convert := clustered.ConvertLocal
+	convert := local.Convert
 	if c.Member {
 		convert = clustered.Convert
 	}
@@ -280,7 +281,7 @@ func (c *clusterCopy) Run(p *process) error {
 	nodes, err := c.Asking.nodes()
 	rootKey := ""
 	if c.Local != "" && err == nil {
-		nodes, rootKey, err = clustered.LocalPeers(c.Local)
+		nodes, rootKey, err = local.Peers(c.Local)
 	}
 	if err == nil && c.Local == "" && c.Asking.Dir == "" {
 		err = errors.New("want --local, or --dir, --node and --from")
@@ -288,15 +289,15 @@ func (c *clusterCopy) Run(p *process) error {
 	if err != nil {
 		return err
 	}
-	told := time.Time{}
+	reported := time.Time{}
 	err = nodes.Copy(context.Background(), c.To, newLogger(config.Config{LogLevel: "warn"}, p.stderr), func(done, all int64) {
-		if now := clock.System.Now(); now.Sub(told) > time.Second {
-			told = now
+		if now := clock.System.Now(); now.Sub(reported) > time.Second {
+			reported = now
 			fmt.Fprintf(p.stderr, "%d of %d MiB\n", done>>20, all>>20)
 		}
 	})
 	if err == nil && rootKey != "" {
-		err = clustered.CopyRootKey(rootKey, c.To)
+		err = local.CopyRootKey(rootKey, c.To)
 	}
 	if err != nil {
 		return fmt.Errorf("the state is not copied: %w", err)

@@ -47,6 +47,7 @@ type cli struct {
 	Subscriptions operate.Subscriptions `cmd:"" help:"List subscriptions; pause and resume them."`
 	Deliveries    operate.Deliveries    `cmd:"" help:"List the deliveries of a subscription; have a restored server begin with them."`
 	Messages      operate.Messages      `cmd:"" help:"Show messages of a queue, without touching them."`
+	Tail          operate.Tail          `cmd:"" help:"Print what comes to a queue, a topic or a log group, without touching it."`
 	DLQ           operate.DLQ           `cmd:"" name:"dlq" help:"Look at dead letters, and move them back."`
 	Functions     operate.Functions     `cmd:"" help:"List functions, or show one."`
 	Jobs          operate.Jobs          `cmd:"" help:"Do something to all messages or deliveries that meet a condition."`

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// SyncWithin is how long after it was written a line is on the disk, at the latest: what a
+// SyncWithin is how long after it was written the sync of a line begins, at the latest: what a
 // loss of power may cost. Lines that come within it share a sync.
 const SyncWithin = time.Second
 
@@ -24,7 +24,7 @@ type Bounds struct {
 // File is a sink that appends to a file, which only its owner reads. Where it is moved
 // away, as by logrotate, it is made again; where it is cut short, it goes on from there. A
 // line is with the machine when Write returns, and so survives the end of the process, and
-// is on the disk within SyncWithin.
+// is being synced within SyncWithin.
 type File struct {
 	path   string
 	bounds Bounds

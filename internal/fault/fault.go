@@ -1,8 +1,8 @@
 // Package fault holds the closed set of ways in which a command can be refused.
 //
-// Rings 0 to 3 refuse with a Rule of theirs, and the fields that it is about. Package
-// api/refusal makes AWS's sentence of it, and package wire the error code, the status and
-// the body of a protocol.
+// Rings 0 to 3 refuse with a Rule of theirs, and the fields that it is about; sigv4 alone,
+// which speaks a protocol of the wire, has sentences. Package api/refusal makes AWS's
+// sentence of a rule, and package wire the error code, the status and the body of a protocol.
 package fault
 
 import (
@@ -176,7 +176,7 @@ func (r *Refusal) Error() string {
 func (r *Refusal) Unwrap() error { return r.Rule }
 
 // Error is a refusal in words: its kind, and the text that the caller sees. The text
-// never holds a message body or a secret. Rings 1 to 3 make none.
+// never holds a message body or a secret. Below ring 4 only sigv4 makes them.
 type Error struct {
 	Kind    Kind
 	Message string

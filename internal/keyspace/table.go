@@ -299,7 +299,7 @@ var Table = [...]Kind{
 	KindAccessKey:   {"access key of a user, its secret sealed", OwnerIdentity, identity(IdentityKeys, zeroed(PartAccount), text(PartName)), versioned},
 	KindTokenKey:    {"key of session tokens", OwnerIdentity, identity(IdentityTokens), "whether it is sealed, 1 byte; 32 bytes, or these sealed"},
 	KindIdentityUse: {"latest use of an access key or a role", OwnerIdentity, identity(IdentityUses, text(PartName)), versioned},
-	KindJob:         {"job of an operator", OwnerJobs, key(tag(JobSpace), tag(JobRecords), text("job")), versioned},
+	KindJob:         {"job of an operator, what it looks for sealed", OwnerJobs, key(tag(JobSpace), tag(JobRecords), text("job")), versioned},
 
 	KindKeyAlias: {"alias of a KMS key", OwnerKeys, ofKeys(KeyAliases, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), versioned},
 	KindKeyGrant: {"grant of a KMS key", OwnerKeys, ofKeys(KeyGrants, zeroed(PartAccount), zeroed(PartRegion), zeroed(PartName), text("grant")), versioned},

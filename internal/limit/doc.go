@@ -2,8 +2,7 @@
 // memory (Budget), and what there is a fixed number of, such as connections to
 // others (Slots). Package conns below bounds the connections of clients.
 //
-// What does not fit waits, for a bounded time, and is then refused with
-// fault.Unavailable. Times follow the system's clock.
+// What does not fit waits, for a bounded time, and is then refused with ErrFull. Times follow the system's clock.
 package limit
 
 import "godwit.dev/godwit/internal/fault"
@@ -19,4 +18,4 @@ type Stats struct {
 }
 
 // ErrFull refuses what found no room in time.
-var ErrFull = fault.New(fault.Unavailable, "The server holds as much as it may for other requests. Try again later.")
+var ErrFull = fault.NewRule(fault.Unavailable, "limit: there was no room in time")

@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/api/lambda/access"
 	logsapi "godwit.dev/godwit/internal/api/logs"
 	"godwit.dev/godwit/internal/api/mailpages"
+	"godwit.dev/godwit/internal/api/operator/development"
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
 	"godwit.dev/godwit/internal/api/sts"
@@ -56,9 +57,14 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
+	trying := development.New(development.Options{
+		Clock: deps.Clock, Virtual: deps.Virtual, Settle: s.journal.Sync, Production: deps.Config.Production, Region: deps.Config.Region,
+		Engine: s.engine, Streams: s.hoses.Module, Alarms: s.watching.Alarms, Logs: s.groups,
+	})
 	own := operating.API(operating.Parts{
 		Config: deps.Config, Clock: deps.Clock, Virtual: deps.Virtual, URL: s.url, Engine: s.engine, Totals: s.watching.Queues, Alarms: s.watching.Alarms, Checks: checks,
 		Listen: s.lately.set, Gate: gate, Operator: r.operator, Metrics: s.watching.Reader, Logs: s.groups, Identities: s.identities, Jobs: s.jobs, Sources: s.sources, Backups: copies,
+		Development: trying,
 	})
 	maps.Copy(own, developing(deps, s, r, functions))
 	pages, err := consolePages(deps, signedIn, gate, s.identities, r.trust)
@@ -71,7 +77,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 		Console:   pages,
 		Operated:  operated(deps, trail),
 		Admin:     own,
-		Developer: forDevelopers(deps.Config, s.engine),
+		Developer: forDevelopers(deps.Config, s.engine, trying),
 		Metrics:   s.counting.Handler(),
 		Functions: r.sockets.API(),
 		Ingest: ingesting.Open(ingesting.Options{
@@ -109,25 +115,25 @@ func services(deps Deps, s *state, r *running, functions *lambda.Service) []*wir
 // developing is what Godwit answers under /_godwit/ beside the operators' API.
 func developing(deps Deps, s *state, r *running, functions *lambda.Service) map[string]http.Handler {
 	return map[string]http.Handler{
-		"GET " + adminPrefix + "clock":             admin.ReadClock(deps.Clock, deps.Virtual),
-		"POST " + adminPrefix + "clock":            admin.Clock(deps.Virtual, s.journal.Sync),
-		"GET " + adminPrefix + "deliveries":        admin.Deprecated(admin.Deliveries(s.engine)),
+		"GET " + adminPrefix + "clock":             admin.Deprecated("clock", admin.ReadClock(deps.Clock, deps.Virtual)),
+		"POST " + adminPrefix + "clock":            admin.Deprecated("clock", admin.Clock(deps.Virtual, s.journal.Sync)),
+		"GET " + adminPrefix + "deliveries":        admin.Deprecated("deliveries", admin.Deliveries(s.engine)),
 		"GET " + lambda.DownloadPath:               admin.FunctionCode(functions, deps.Clock),
-		"GET " + adminPrefix + "faults":            admin.ListFaults(s.engine),
+		"GET " + adminPrefix + "faults":            admin.Deprecated("faults", admin.ListFaults(s.engine)),
 		"POST " + adminPrefix + "keys/rotate-root": admin.RotateRoot(rotation(deps, s.store, s.kms.Rewrap)),
 
-		"POST " + adminPrefix + "faults": faults(deps.Config, s.engine),
-		"GET " + adminPrefix + "queue":   admin.Deprecated(admin.Queue(s.engine, s.watching.Queues)),
+		"POST " + adminPrefix + "faults": admin.Deprecated("faults", faults(deps.Config, s.engine)),
+		"GET " + adminPrefix + "queue":   admin.Deprecated("queue", admin.Queue(s.engine, s.watching.Queues)),
 
 		"GET " + adminPrefix + "outbox":                r.sending.Mails.Handler(),
 		"GET " + adminPrefix + "outbox/push":           r.sending.Pushes.Handler(),
 		"GET " + adminPrefix + "outbox/sms":            r.sending.Texts.Handler(),
 		"POST " + adminPrefix + "sms/receive":          r.sending.Texts.Receiver(),
-		"GET " + adminPrefix + "events":                admin.Deprecated(admin.Events(s.engine)),
-		"GET " + adminPrefix + "backlog":               admin.Deprecated(admin.Backlog(s.engine)),
-		"POST " + adminPrefix + "subscriptions/pause":  admin.Deprecated(admin.Pause(r.operator, s.engine)),
-		"POST " + adminPrefix + "subscriptions/resume": admin.Deprecated(admin.Resume(r.operator, s.engine)),
-		"POST " + adminPrefix + "deliveries/retry":     admin.Deprecated(admin.Retry(s.engine)),
-		"POST " + adminPrefix + "deliveries/drop":      admin.Deprecated(admin.Drop(r.operator)),
+		"GET " + adminPrefix + "events":                admin.Deprecated("function", admin.Events(s.engine)),
+		"GET " + adminPrefix + "backlog":               admin.Deprecated("subscription", admin.Backlog(s.engine)),
+		"POST " + adminPrefix + "subscriptions/pause":  admin.Deprecated("subscription/pause", admin.Pause(r.operator, s.engine)),
+		"POST " + adminPrefix + "subscriptions/resume": admin.Deprecated("subscription/resume", admin.Resume(r.operator, s.engine)),
+		"POST " + adminPrefix + "deliveries/retry":     admin.Deprecated("delivery/retry", admin.Retry(s.engine)),
+		"POST " + adminPrefix + "deliveries/drop":      admin.Deprecated("delivery/drop", admin.Drop(r.operator)),
 	}
 }

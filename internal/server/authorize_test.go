@@ -27,9 +27,18 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/caller"
+	mailsender "godwit.dev/godwit/internal/deliver/mail"
+	smssender "godwit.dev/godwit/internal/deliver/sms"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/iam"
 	"godwit.dev/godwit/internal/policy"
+	"godwit.dev/godwit/internal/server/mailing"
+	"godwit.dev/godwit/internal/server/monitoring"
+	"godwit.dev/godwit/internal/server/senders"
+	"godwit.dev/godwit/internal/server/streaming"
+	"godwit.dev/godwit/internal/server/texting"
+	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/direct"
 )
 
 // tables are the operations of every service, by the service's name in requests.
@@ -172,6 +181,25 @@ func TestDocumented(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestTablesAreAll: what is served is what the matrix has, so that no service is added without
+// it.
+func TestTablesAreAll(t *testing.T) {
+	s := &state{
+		modules: modules{hoses: &streaming.Streaming{}}, engine: &shard.Engine{Direct: &direct.Publishing{}}, watching: &monitoring.Monitoring{},
+	}
+	r := &running{sending: &senders.Senders{Mails: &mailing.Mailing{Sender: &mailsender.Sender{}}, Texts: &texting.Texting{Sender: &smssender.Sender{}}}}
+	all := tables()
+	for _, service := range services(Deps{OnStop: func(string, func(context.Context) error) {}}, s, r, lambda.New(lambda.Options{})) {
+		if all[service.Name] == nil {
+			t.Errorf("%s is served, and not in the matrix", service.Name)
+		}
+		delete(all, service.Name)
+	}
+	for name := range all {
+		t.Errorf("%s is in the matrix, and not served", name)
 	}
 }
 

@@ -1,9 +1,11 @@
 package server
 
 import (
+	"context"
 	"net/http"
 
 	"godwit.dev/godwit/internal/api/developer"
+	"godwit.dev/godwit/internal/api/operator/development"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/inspect"
@@ -11,12 +13,16 @@ import (
 
 // forDevelopers answers what tools ask of LocalStack; nil where callers are asked who they
 // are, which such tools do not say.
-func forDevelopers(c config.Config, engine *shard.Engine) http.Handler {
+func forDevelopers(c config.Config, engine *shard.Engine, trying *development.Development) http.Handler {
 	if c.Production || c.Enforce || c.AdminListen != "" {
 		return nil
 	}
 	return developer.Handler(developer.Options{
 		Inspect: inspect.New(engine.Queues, engine.Backlogs), Region: c.Region, Version: config.Version,
 		Services: []string{"cloudwatch", "firehose", "iam", "kms", "lambda", "logs", "sns", "sqs", "sts"},
+		Reset: func(ctx context.Context) error {
+			_, err := trying.Reset(ctx, nil, &development.Reset{Account: c.Account})
+			return err
+		},
 	})
 }

@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/api/admin"
 	"godwit.dev/godwit/internal/api/lambda"
+	"godwit.dev/godwit/internal/api/operator/development"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/console"
 	"godwit.dev/godwit/internal/server/operating"
@@ -52,7 +53,7 @@ func faults(c config.Config, setter admin.FaultSetter) http.Handler {
 	if c.Production {
 		setter = nil
 	}
-	return admin.Faults(setter)
+	return admin.Faults(setter, development.ParseFault)
 }
 
 // probes are what anybody may ask for.

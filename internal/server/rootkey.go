@@ -211,6 +211,7 @@ func rotateRoot(data string, from, to *seal.Root, log *slog.Logger) error {
 		return err
 	}
 	if err := refuseMember(st); err != nil {
+		err = fmt.Errorf("the root key is not rotated: %w: docs/cluster.md says how that is done while the cluster runs", err)
 		return errors.Join(err, st.Close())
 	}
 	// Between the two notes a crash leaves it open under which key the data is.
@@ -227,8 +228,10 @@ func rotateRoot(data string, from, to *seal.Root, log *slog.Logger) error {
 }
 
 // errMember refuses to change the store of a node of a cluster beside the cluster's log.
-var errMember = errors.New("the data is a node's of a cluster: docs/cluster.md says how its root key is rotated, while the cluster runs")
+var errMember = errors.New("the data is a node's of a cluster")
 
+// refuseMember refuses a store of which some is a replica of a cluster's log, with errMember:
+// what changed it alone would be lost, or part it from the other nodes.
 func refuseMember(st store.Store) error {
 	member := false
 	err := store.Each(st, keyspace.Prefix([]byte{keyspace.ClusterSpace, keyspace.ClusterFences}), func(_, _ []byte) bool {

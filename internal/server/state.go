@@ -136,7 +136,7 @@ func newModules(deps Deps, k *kernel.Kernel, sealing *seal.Keys) modules {
 		kms:        keys.New(k, sealing),
 		identities: identity.New(k, identity.Options{Sealer: sealing.Sealer("identity"), Clock: deps.Clock, Orphaned: orphaned(deps)}),
 		ledger:     texts.New(k, texts.Options{Sandbox: deps.Config.SMS.Sandbox, Sealer: sealing.Sealer(texts.Purpose)}),
-		jobs:       jobs.New(k),
+		jobs:       jobs.New(k, sealing.Sealer(jobs.Purpose)),
 		sources:    sources.New(k, sealing.Sealer(sources.Purpose)),
 		groups:     logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes}),
 		hoses:      streaming.New(k, sealing, deps.Config),
@@ -246,6 +246,10 @@ func openStore(deps Deps) (store.Store, freeSpace, error) {
 		return nil, freeSpace{}, err
 	}
 	deps.OnStop("store", func(context.Context) error { return st.Close() })
+	if err := refuseMember(st); err != nil {
+		return nil, freeSpace{}, fmt.Errorf("%s cannot be served by one machine alone: %w: start the node (godwit serve --cluster-peers, godwit dev --nodes 3 with the directory above), "+
+			"or make a copy for a single machine (godwit cluster copy --to DIR)", deps.Config.Data, err)
+	}
 	guard.WhileLow(func() {
 		if err := st.Reclaim(); err != nil {
 			deps.Log.Error("the space of deleted messages cannot be given back", "error", err)

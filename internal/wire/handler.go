@@ -170,6 +170,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		err = x.memory.Grow(r.Context(), x.op.Answer)
 	}
 	if err == nil {
+		err = r.Context().Err() // for who has gone nothing is begun
+	}
+	if err == nil {
 		out, err = x.op.Invoke(r.Context(), &x.call, in)
 	}
 	if err != nil {

@@ -404,3 +404,31 @@ func TestAdmit(t *testing.T) {
 		}
 	}
 }
+
+// Nothing is begun for a caller who has gone, whatever the operation does with its context.
+func TestCallerWhoHasGone(t *testing.T) {
+	begun, code := 0, ""
+	handler := newHandler(func(o *wire.Options) {
+		o.Services = []*wire.Service{wire.SQS(api.Op("PurgeQueue", func(context.Context, *api.Call, *sqs.PurgeQueueInput) (*sqs.PurgeQueueOutput, error) {
+			begun++
+			return nil, nil
+		}))}
+		o.Audit = func(_ *api.Call, _ any, out wire.Outcome) { code = out.Code }
+	})
+	ask := func(ctx context.Context) int {
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", strings.NewReader(`{"QueueUrl":"http://localhost/000000000000/q"}`))
+		r.Header.Set("X-Amz-Target", "AmazonSQS.PurgeQueue")
+		r.Header.Set("Content-Type", "application/x-amz-json-1.0")
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w.Code
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if status := ask(gone); begun != 0 || status != http.StatusServiceUnavailable || code != wire.Canceled {
+		t.Errorf("for who had gone: begun %d times, status %d, code %q", begun, status, code)
+	}
+	if status := ask(t.Context()); begun != 1 || status != http.StatusOK {
+		t.Errorf("for who is there: begun %d times, status %d", begun, status)
+	}
+}

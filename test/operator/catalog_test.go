@@ -10,6 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
+	snstypes "github.com/aws/aws-sdk-go-v2/service/sns/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
@@ -173,6 +175,36 @@ type deliveryView struct {
 type deliveryPage struct {
 	Deliveries []deliveryView
 	Next       *string
+}
+
+// Lists have the tags of queues and topics, and can be narrowed down by one.
+func TestTags(t *testing.T) {
+	w := start(t)
+	queueTags := map[string]map[string]string{"a": {"team": "shop"}, "b": {"team": "post", "x=y": "z"}, "c": nil}
+	for name, tags := range queueTags {
+		must(w.queues.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: &name, Tags: tags}))(t)
+		must(w.topics.CreateTopic(t.Context(), &sns.CreateTopicInput{Name: &name}))(t)
+		for key, value := range tags {
+			must(w.topics.TagResource(t.Context(), &sns.TagResourceInput{ResourceArn: aws.String("arn:aws:sns:" + region + ":" + account + ":" + name), Tags: []snstypes.Tag{{Key: &key, Value: &value}}}))(t)
+		}
+	}
+	for tag, want := range map[string][]string{"": {"a", "b", "c"}, "team": {"a", "b"}, "team=shop": {"a"}, "x=y": {"b"}, "x=y=z": {"b"}, "team=": nil, "Team": nil, "shop": nil} {
+		equal(t, "queues with "+tag, fmt.Sprint(want), fmt.Sprint(names(get[queuePage](w, "queues", "tag", tag))))
+		var topics []string
+		for _, one := range get[struct {
+			Topics []struct {
+				Name string
+				Tags map[string]string
+			}
+		}](w, "topics", "tag", tag).Topics {
+			topics = append(topics, one.Name)
+			if len(one.Tags) != len(queueTags[one.Name]) {
+				t.Errorf("%s has the tags %v", one.Name, one.Tags)
+			}
+		}
+		equal(t, "topics with "+tag, fmt.Sprint(want), fmt.Sprint(topics))
+	}
+	equal(t, "a queue's", "map[team:post x=y:z]", fmt.Sprint(get[queuePage](w, "queues", "search", "b").Queues[0].Tags))
 }
 
 func TestTopicsAndSubscriptions(t *testing.T) {

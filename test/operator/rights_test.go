@@ -105,9 +105,9 @@ func samples(queue, topic, sub string) map[string]string {
 		"jobs/preview":    `{"kind":"delete","arn":"` + queue + `"}`, "job": "id=none", "jobs/cancel": `{"id":"none"}`,
 		"POST jobs":   `{"kind":"delete","arn":"` + queue + `"}`,
 		"policy-plan": `{"protocol":"sqs"}`, "filter-test": `{"filterPolicy":"{}","messages":[]}`,
-		"backup": `{}`, "backup/part": "id=none&name=none", "backup/end": `{"id":"none"}`,
+		"backup": `{}`, "backup/part": "id=none&name=none", "backup/end": `{"id":"none"}`, "delivering/begin": `{}`,
+		"POST clock": `{"advance":"1s"}`, "POST faults": `{"arn":"` + queue + `","fault":"none"}`, "reset": `{"account":"999999999999"}`,
 		"source": "name=none", "POST sources": `{"name":"shop"}`, "source/pause": `{"name":"none"}`, "source/resume": `{"name":"none"}`, "source/delete": `{"name":"none"}`,
-		"delivering/begin": `{}`,
 	}
 }
 

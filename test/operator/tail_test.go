@@ -3,13 +3,17 @@ package operator_test
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
 // follow reads a stream of events, each of which is held against the document. A comment is
@@ -96,8 +100,83 @@ func TestTail(t *testing.T) {
 
 	w.refused(http.StatusNotFound, http.MethodGet, "tail", "arn="+topic+"x")
 	w.refused(http.StatusNotFound, http.MethodGet, "tail", "arn="+arn+"x")
-	w.refused(http.StatusBadRequest, http.MethodGet, "tail", "arn="+queueARN("orders"))
+	w.refused(http.StatusNotFound, http.MethodGet, "tail", "arn="+queueARN("none"))
+	w.refused(http.StatusBadRequest, http.MethodGet, "tail", "pattern=x&arn="+queueARN("none"))
+	w.refused(http.StatusBadRequest, http.MethodGet, "tail", "arn=arn:aws:iam::"+account+":user/u")
 	w.refused(http.StatusBadRequest, http.MethodGet, "tail", "pattern=x&arn="+topic)
+}
+
+// A tail of a queue tells of what is sent to it, in groups or not, once and in order, and
+// leaves it as it is: nothing counts as received.
+func TestTailOfQueue(t *testing.T) {
+	w := start(t)
+	for _, name := range []string{"plain", "grouped.fifo"} {
+		attributes := map[string]string{}
+		if name == "grouped.fifo" {
+			attributes = map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"}
+		}
+		url := w.queue(name, attributes)
+		send := func(i int, body string) {
+			t.Helper()
+			in := &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body}
+			if len(attributes) > 0 {
+				group := fmt.Sprint("group-", i%3)
+				in.MessageGroupId = &group
+			}
+			must(w.queues.SendMessage(t.Context(), in))(t)
+		}
+		for i := range 10 {
+			send(i, fmt.Sprint("order before ", i))
+		}
+		next := w.follow("tail", "arn", queueARN(name), "search", "ORDER")
+		first, _ := next()
+		equal(t, "at first", "", first)
+		var want, got []string
+		for i := range 130 { // more than one look tells
+			body := fmt.Sprint("order ", i)
+			if i%10 == 9 {
+				body = "something else"
+			} else {
+				want = append(want, body)
+			}
+			send(i, body)
+		}
+		for len(got) < len(want) {
+			event, data := next()
+			if event == "" {
+				continue
+			}
+			equal(t, "event", "messages", event)
+			for _, m := range decode[messagePage](w, data).Messages {
+				got = append(got, m.Body)
+				equal(t, "receives", "0 visible", fmt.Sprint(m.Receives, " ", m.State))
+			}
+		}
+		if name == "grouped.fifo" { // a look that does not tell all goes group by group
+			slices.Sort(want)
+			slices.Sort(got)
+		}
+		equal(t, name, strings.Join(want, ","), strings.Join(got, ","))
+		received := must(w.queues.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &url, MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"ApproximateReceiveCount"}}))(t)
+		equal(t, "the first receive", "order before 0 1", *received.Messages[0].Body+" "+received.Messages[0].Attributes["ApproximateReceiveCount"])
+	}
+}
+
+// A tail goes on behind a purge.
+func TestTailOfPurgedQueue(t *testing.T) {
+	w := start(t)
+	url := w.queue("orders", nil)
+	w.send(url, "before")
+	next := w.follow("tail", "arn", queueARN("orders"))
+	next()
+	must(w.queues.PurgeQueue(t.Context(), &sqs.PurgeQueueInput{QueueUrl: &url}))(t)
+	w.send(url, "after")
+	for {
+		if event, data := next(); event != "" {
+			equal(t, "messages", "after", decode[messagePage](w, data).Messages[0].Body)
+			break
+		}
+	}
 }
 
 // Jobs are told with their progress to who asks for them.

@@ -91,15 +91,20 @@ func (c *client) do(ctx context.Context, method, link string, body []byte, into 
 		return err
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
-		var problem struct{ Error string }
-		if json.Unmarshal(text, &problem) == nil && problem.Error != "" {
-			return errors.New(Clean(problem.Error))
-		}
-		return fmt.Errorf("%s is answered with status %d: is it a Godwit of this version?", link, resp.StatusCode)
+		return refused(link, resp.StatusCode, text)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	return decoder.Decode(into)
+}
+
+// refused is what a server says in place of an answer.
+func refused(link string, status int, text []byte) error {
+	var problem struct{ Error string }
+	if json.Unmarshal(text, &problem) == nil && problem.Error != "" {
+		return errors.New(Clean(problem.Error))
+	}
+	return fmt.Errorf("%s is answered with status %d: is it a Godwit of this version?", link, status)
 }
 
 // arn is the ARN that a name means; an ARN is taken as it is.

@@ -74,6 +74,7 @@ type Queues struct {
 	Search string `placeholder:"TEXT" help:"Only those whose names have it."`
 	Sort   string `enum:"name,messages" default:"name" help:"Order: ${enum} (${default}); by messages most first."`
 	Kind   string `enum:"all,standard,fifo,dead-letter" default:"all" help:"Only these: ${enum} (${default})."`
+	Tag    string `placeholder:"KEY[=VALUE]" help:"Only those with this tag."`
 }
 
 // Run prints them.
@@ -81,10 +82,10 @@ func (q *Queues) Run(s Streams) error {
 	if q.Queue != "" {
 		return detail(&q.Connection, s, "queue", "sqs", q.Queue)
 	}
-	form := url.Values{"search": {q.Search}, "sort": {q.Sort}, "kind": {q.Kind}, "limit": {strconv.Itoa(q.Limit)}}
+	form := url.Values{"search": {q.Search}, "sort": {q.Sort}, "kind": {q.Kind}, "tag": {q.Tag}, "limit": {strconv.Itoa(q.Limit)}}
 	return list(&q.Connection, s, "queues", "queues", fixed(form),
 		member("NAME", "name"), count("VISIBLE", "visible"), count("IN FLIGHT", "inFlight"), count("DELAYED", "delayed"), age("OLDEST", "oldestAgeSeconds"),
-		count("SENT/S", "rates.sent"), count("RECEIVED/S", "rates.received"), member("DEAD LETTERS TO", "deadLetterQueue"))
+		count("SENT/S", "rates.sent"), count("RECEIVED/S", "rates.received"), member("DEAD LETTERS TO", "deadLetterQueue"), tags)
 }
 
 // Topics lists topics, and shows what was published to them.
@@ -129,15 +130,16 @@ type listTopics struct {
 	page
 	Topic  string `arg:"" optional:"" help:"Name or ARN of a topic; without one they are listed."`
 	Search string `placeholder:"TEXT" help:"Only those whose names have it."`
+	Tag    string `placeholder:"KEY[=VALUE]" help:"Only those with this tag."`
 }
 
 func (t *listTopics) Run(s Streams) error {
 	if t.Topic != "" {
 		return detail(&t.Connection, s, "topic", "sns", t.Topic)
 	}
-	form := url.Values{"search": {t.Search}, "limit": {strconv.Itoa(t.Limit)}}
+	form := url.Values{"search": {t.Search}, "tag": {t.Tag}, "limit": {strconv.Itoa(t.Limit)}}
 	return list(&t.Connection, s, "topics", "topics", fixed(form),
-		member("NAME", "name"), count("SUBSCRIPTIONS", "subscriptions"), count("PENDING", "pending"), count("OWED", "owed"), count("PUBLISHED/S", "rates.published"))
+		member("NAME", "name"), count("SUBSCRIPTIONS", "subscriptions"), count("PENDING", "pending"), count("OWED", "owed"), count("PUBLISHED/S", "rates.published"), tags)
 }
 
 // Subscriptions lists subscriptions, and stops and resumes their deliveries.

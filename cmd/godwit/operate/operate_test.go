@@ -29,7 +29,7 @@ const overview = `{"server":{"region":"us-east-1","account":"000000000000"},"att
 func TestTables(t *testing.T) {
 	c := server(t, map[string]string{
 		"overview":     overview,
-		"queues":       `{"queues":[{"name":"orders","visible":12,"inFlight":3,"delayed":0,"oldestAgeSeconds":61.5,"rates":null,"deadLetterQueue":null}],"next":"x"}`,
+		"queues":       `{"queues":[{"name":"orders","visible":12,"inFlight":3,"delayed":0,"oldestAgeSeconds":61.5,"rates":null,"deadLetterQueue":null,"tags":{"team":"shop","env":"\u001b[31mprod"}}],"next":"x"}`,
 		"queue":        `{"name":"orders","tags":{}}`,
 		"messages":     `{"messages":[{"position":"0-1","messageId":"m","sentAt":"2024-02-29T12:00:00Z","state":"visible","receives":1,"sizeBytes":5,"deadLetter":{"cause":"c"},"body":"\u001b[2Jevil\n\u202e=1+1"}],"next":null}`,
 		"redrives":     `{"redrives":[{"id":"r","state":"running","done":5,"total":10,"to":null,"startedAt":"2024-02-29T12:00:00Z","error":null}]}`,
@@ -41,8 +41,8 @@ func TestTables(t *testing.T) {
 	}{
 		"queues": {
 			(&Queues{Connection: c}).Run,
-			"NAME    VISIBLE  IN FLIGHT  DELAYED  OLDEST  SENT/S  RECEIVED/S  DEAD LETTERS TO\n" +
-				"orders       12          3        0    1m2s       –           –  –\n" +
+			"NAME    VISIBLE  IN FLIGHT  DELAYED  OLDEST  SENT/S  RECEIVED/S  DEAD LETTERS TO  TAGS\n" +
+				"orders       12          3        0    1m2s       –           –  –                env=\\u001b[31mprod, team=shop\n" +
 				"There are more: narrow it down, or raise --limit.\n",
 		},
 		"one queue": {(&Queues{Connection: c, Queue: "orders"}).Run, "name  orders\ntags  {}\n"},

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -120,6 +122,22 @@ func cut(cell string) string {
 func member(title, name string) column {
 	return column{title: title, of: func(row object) string { return written(dig(row, name)) }}
 }
+
+// tags is a column of a resource's tags, in the order of their keys.
+var tags = column{title: "TAGS", of: func(row object) string {
+	all, _ := row["tags"].(object)
+	if len(all) == 0 {
+		return "–"
+	}
+	var b strings.Builder
+	for i, key := range slices.Sorted(maps.Keys(all)) {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(key + "=" + written(all[key]))
+	}
+	return b.String()
+}}
 
 // count is a column of numbers.
 func count(title, name string) column {

@@ -74,11 +74,12 @@ func NotFound() http.Handler {
 // deprecated is when what Deprecated marks was replaced: 2026-11-23.
 const deprecated = "@1795392000"
 
-// Deprecated marks what /_godwit/v1 replaces, as RFC 9745 says. It goes on for a version.
-func Deprecated(h http.Handler) http.Handler {
+// Deprecated marks what a path of /_godwit/v1 replaces, as RFC 9745 says. It goes on for a
+// version.
+func Deprecated(successor string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Deprecation", deprecated)
-		w.Header().Set("Link", `</_godwit/v1/openapi.json>; rel="successor-version"`)
+		w.Header().Set("Link", "</_godwit/v1/"+successor+`>; rel="successor-version", </_godwit/v1/openapi.json>; rel="service-desc"`)
 		h.ServeHTTP(w, r)
 	})
 }

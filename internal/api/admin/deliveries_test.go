@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"godwit.dev/godwit/internal/api/admin"
+	"godwit.dev/godwit/internal/api/operator/development"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/shard"
@@ -105,14 +106,14 @@ func TestFaults(t *testing.T) {
 	const name = "arn:aws:sqs:us-east-1:000000000000:q"
 	s := setter{}
 	for _, f := range []string{"unavailable", "throttled", "none"} {
-		status, answer := call(t, admin.Faults(s), "POST", `{"arn":"`+name+`","fault":"`+f+`"}`)
+		status, answer := call(t, admin.Faults(s, development.ParseFault), "POST", `{"arn":"`+name+`","fault":"`+f+`"}`)
 		if status != 200 || s[name] != f || answer["fault"] != f || answer["arn"] != name {
 			t.Errorf("%s: status %d, answer %v, set %v", f, status, answer, s)
 		}
 	}
 	for _, f := range []string{"unavailable", "throttled", "internal", "denied", "none"} {
 		const all = "arn:aws:sns:us-east-1:000000000000:*"
-		status, _ := call(t, admin.Faults(s), "POST", `{"arn":"`+all+`","fault":"`+f+`"}`)
+		status, _ := call(t, admin.Faults(s, development.ParseFault), "POST", `{"arn":"`+all+`","fault":"`+f+`"}`)
 		if status != 200 || s[all] != f {
 			t.Errorf("%s of a service: status %d, set %v", f, status, s)
 		}
@@ -124,11 +125,11 @@ func TestFaults(t *testing.T) {
 		`{"arn":"` + name + `","fault":"internal"}`, `{"arn":"` + name + `","fault":"denied"}`,
 		`{"arn":"arn:aws:kms:us-east-1:000000000000:*","fault":"none"}`,
 	} {
-		if status, answer := call(t, admin.Faults(s), "POST", body); status != 400 || answer["error"] == "" || len(s) != 0 {
+		if status, answer := call(t, admin.Faults(s, development.ParseFault), "POST", body); status != 400 || answer["error"] == "" || len(s) != 0 {
 			t.Errorf("%s: status %d, answer %v", body, status, answer)
 		}
 	}
-	if status, _ := call(t, admin.Faults(nil), "POST", `{"arn":"`+name+`","fault":"none"}`); status != 403 {
+	if status, _ := call(t, admin.Faults(nil, development.ParseFault), "POST", `{"arn":"`+name+`","fault":"none"}`); status != 403 {
 		t.Errorf("outside development: status %d", status)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/arn"
-	"godwit.dev/godwit/internal/stream"
 )
 
 // FaultSetter makes a resource fail on purpose: *shard.Engine.
@@ -26,8 +25,8 @@ type faultRequest struct {
 // SNS, Lambda or Firehose fails for the account and region; "internal" and "denied" are
 // for that alone. It answers with what now holds. Faults are kept in memory
 // only. A nil setter, which a server outside development has, is forbidden
-// (403).
-func Faults(setter FaultSetter) http.Handler {
+// (403). parse refuses what cannot fail so.
+func Faults(setter FaultSetter, parse func(resource, fault string) (arn.ARN, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if setter == nil {
 			writeError(w, http.StatusForbidden, "faults can be set in godwit dev only")
@@ -37,21 +36,9 @@ func Faults(setter FaultSetter) http.Handler {
 		if !readJSON(w, r, &request) {
 			return
 		}
-		resource, err := arn.Parse(request.ARN)
-		all := resource.Resource == "*"
-		if err != nil || !canFail(resource, all) {
-			writeError(w, http.StatusBadRequest, "arn: want the ARN of a queue, a function, a delivery stream or a platform application, arn:aws:sns:REGION:ACCOUNT:direct/sms or direct/email, or the ARN of all of sqs, sns, lambda or firehose: arn:aws:sqs:REGION:ACCOUNT:*")
-			return
-		}
-		switch request.Fault {
-		case "unavailable", "throttled", "none":
-		case "internal", "denied":
-			if !all {
-				writeError(w, http.StatusBadRequest, "fault: "+request.Fault+" is for all of a service, not for one queue, function or stream")
-				return
-			}
-		default:
-			writeError(w, http.StatusBadRequest, `fault: want "unavailable", "throttled", "internal", "denied" or "none"`)
+		resource, err := parse(request.ARN, request.Fault)
+		if err != nil {
+			writeError(w, http.StatusBadRequest, err.Error())
 			return
 		}
 		if err := setter.SetFault(resource, request.Fault); err != nil {
@@ -84,25 +71,4 @@ func ListFaults(lister FaultLister) http.Handler {
 			Faults []faultRequest `json:"faults"`
 		}{list})
 	})
-}
-
-// canFail reports whether a resource can be made to fail.
-func canFail(resource arn.ARN, all bool) bool {
-	switch resource.Service {
-	case "sqs":
-		return resource.Resource != ""
-	case "firehose":
-		_, ok := stream.NameOf(resource)
-		return all || ok
-	case "sns":
-		protocol, direct := resource.DirectProtocol()
-		direct = direct && (protocol == "sms" || protocol == "email")
-		_, _, application := resource.SplitApplication()
-		return all || direct || application
-	case "lambda":
-		_, qualifier, ok := resource.SplitFunction()
-		return all || ok && qualifier == ""
-	default:
-		return false
-	}
 }

@@ -50,7 +50,7 @@ func readRecords(n *int, otherwise int) (int, error) {
 	if n == nil {
 		return otherwise, nil
 	}
-	return *n, checkNumber("maxRecords", n, 1, maxRecords)
+	return *n, checkPositive("maxRecords", n, maxRecords)
 }
 
 // wantsMetricAlarms reports whether types, all if there are none, hold alarms on
@@ -143,7 +143,7 @@ func showAlarm(a *alarm.Alarm) MetricAlarm {
 func (s *Service) describeAlarmsForMetric(_ context.Context, call *api.Call, in *DescribeAlarmsForMetricInput) (*DescribeAlarmsForMetricOutput, error) {
 	if err := cmp.Or(
 		checkLength("namespace", in.Namespace, 1, maxName), checkLength("metricName", in.MetricName, 1, maxName),
-		checkNumber("period", in.Period, 1, math.MaxInt32),
+		checkPositive("period", in.Period, math.MaxInt32),
 	); err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetric
 		return nil, unfit("The parameter EndTime must be greater than StartTime.")
 	}
 	ascending := api.Deref(in.ScanBy) == scanOrders[1]
-	if err := checkNumber("maxDatapoints", in.MaxDatapoints, 1, maxDataPoints); err != nil {
+	if err := checkPositive("maxDatapoints", in.MaxDatapoints, maxDataPoints); err != nil {
 		return nil, err
 	}
 	room := maxDataPoints

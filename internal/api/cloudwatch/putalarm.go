@@ -82,8 +82,8 @@ func readConfig(call *api.Call, in *PutMetricAlarmInput) (c alarm.Config, err er
 		return c, unfit("Namespace must not contain Non-ASCII characters.")
 	}
 	if err := cmp.Or(
-		checkLength("alarmDescription", in.AlarmDescription, 0, maxDescription), checkNumber("evaluationPeriods", in.EvaluationPeriods, 1, math.MaxInt32),
-		checkNumber("datapointsToAlarm", in.DatapointsToAlarm, 1, math.MaxInt32),
+		checkLength("alarmDescription", in.AlarmDescription, 0, maxDescription), checkPositive("evaluationPeriods", in.EvaluationPeriods, math.MaxInt32),
+		checkPositive("datapointsToAlarm", in.DatapointsToAlarm, math.MaxInt32),
 	); err != nil {
 		return c, err
 	}

@@ -76,12 +76,12 @@ func checkLength(member string, value *string, least, most int) error {
 	return nil
 }
 
-// checkNumber checks a number, if there is one.
-func checkNumber(member string, value *int, least, most int) error {
+// checkPositive checks a number of 1 to most, if there is one.
+func checkPositive(member string, value *int, most int) error {
 	switch {
 	case value == nil:
-	case *value < least:
-		return breaks(strconv.Itoa(*value), member, fmt.Sprintf("Member must have value greater than or equal to %d", least))
+	case *value < 1:
+		return breaks(strconv.Itoa(*value), member, "Member must have value greater than or equal to 1")
 	case *value > most:
 		return breaks(strconv.Itoa(*value), member, fmt.Sprintf("Member must have value less than or equal to %d", most))
 	}

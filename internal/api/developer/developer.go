@@ -29,6 +29,8 @@ type Options struct {
 	Region   string // of queues whose URL names none
 	Version  string
 	Services []string // that are there, by LocalStack's names
+	// Reset deletes what there is in the server's own account and region.
+	Reset func(ctx context.Context) error
 }
 
 // Prefixes are what the paths begin with.
@@ -38,6 +40,7 @@ var Prefixes = []string{"/_localstack/", "/_aws/sqs/"}
 func Handler(o Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /_localstack/health", o.health)
+	mux.HandleFunc("POST /_localstack/state/reset", o.reset)
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		mux.HandleFunc(method+" /_aws/sqs/messages", o.ofURL)
 	}
@@ -53,6 +56,15 @@ func (o *Options) health(w http.ResponseWriter, _ *http.Request) {
 		services[name] = "available"
 	}
 	answer(w, http.StatusOK, "application/json", jsonOf(map[string]any{"services": services, "edition": "godwit", "version": o.Version}))
+}
+
+// reset empties the server, and answers nothing, as LocalStack does.
+func (o *Options) reset(w http.ResponseWriter, r *http.Request) {
+	if err := o.Reset(r.Context()); err != nil {
+		answer(w, http.StatusInternalServerError, "application/json", jsonOf(map[string]string{"error": "Not everything could be deleted."}))
+		return
+	}
+	answer(w, http.StatusOK, "application/json", nil)
 }
 
 func jsonOf(v any) []byte {

@@ -9,6 +9,7 @@ import (
 	"godwit.dev/godwit/internal/api/operator"
 	"godwit.dev/godwit/internal/api/operator/backups"
 	"godwit.dev/godwit/internal/api/operator/catalog"
+	"godwit.dev/godwit/internal/api/operator/development"
 	"godwit.dev/godwit/internal/api/operator/jobs"
 	"godwit.dev/godwit/internal/api/operator/messages"
 	"godwit.dev/godwit/internal/api/operator/monitors"
@@ -22,7 +23,7 @@ var update = flag.Bool("update", false, "write the document anew")
 
 // TestDocument: the document is what the operations say.
 func TestDocument(t *testing.T) {
-	want, err := rest.Document(operator.Info, operator.Operations(operator.Options{Catalog: catalog.New(catalog.Options{}), Messages: messages.New(messages.Options{}), Stream: stream.New(stream.Options{}), Monitors: monitors.New(monitors.Options{}), Setup: setup.New(setup.Options{}), Jobs: jobs.New(jobs.Options{}), Backups: backups.New(backups.Options{}), Sources: sources.New(sources.Options{})}))
+	want, err := rest.Document(operator.Info, operator.Operations(operator.Options{Catalog: catalog.New(catalog.Options{}), Messages: messages.New(messages.Options{}), Stream: stream.New(stream.Options{}), Monitors: monitors.New(monitors.Options{}), Setup: setup.New(setup.Options{}), Jobs: jobs.New(jobs.Options{}), Backups: backups.New(backups.Options{}), Development: development.New(development.Options{}), Sources: sources.New(sources.Options{})}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/api/operator/backups"
 	"godwit.dev/godwit/internal/api/operator/catalog"
+	"godwit.dev/godwit/internal/api/operator/development"
 	"godwit.dev/godwit/internal/api/operator/jobs"
 	"godwit.dev/godwit/internal/api/operator/messages"
 	"godwit.dev/godwit/internal/api/operator/monitors"
@@ -49,6 +50,8 @@ type Options struct {
 	Jobs     *jobs.Jobs
 	Backups  *backups.Backups
 	Sources  *sources.Sources
+	// Development has what only godwit dev does.
+	Development *development.Development
 }
 
 // Operations are all operations, in the order of the document.
@@ -72,7 +75,7 @@ func Operations(o Options) []rest.Operation {
 	}
 	events := one("events", "WatchEvents", "What changes, as server-sent events, each with all of what it is about.")
 	events.Stream = true
-	tail := peek("tail", "Tail", "What is published to a topic, or logged in a log group, from now on, as server-sent events.")
+	tail := peek("tail", "Tail", "What is sent to a queue, published to a topic, or logged in a log group, from now on, as server-sent events. It touches no message.")
 	tail.Stream = true
 	plan := change("policy-plan", "PlanPolicy", "What a delivery policy does: each retry, and the total. It changes nothing.")
 	test := change("filter-test", "TestFilter", "Which messages a filter policy lets through: those that are given, and those that were published to a topic of late. It changes nothing.")
@@ -85,7 +88,7 @@ func Operations(o Options) []rest.Operation {
 	}
 	part := backup(one("backup/part", "GetBackupPart", "Up to 4 MiB of a file of a snapshot; their CRC-32C is in the header X-Godwit-Checksum."))
 	part.Binary = true
-	return []rest.Operation{
+	return append([]rest.Operation{
 		rest.Define(get("overview", "GetOverview", "How the server stands, and what needs a person."), c.GetOverview),
 		rest.Define(get("queues", "ListQueues", "Queues, with counts and rates."), c.ListQueues),
 		rest.Define(one("queue", "GetQueue", "All of one queue."), c.GetQueue),
@@ -149,7 +152,8 @@ func Operations(o Options) []rest.Operation {
 		rest.Define(backup(rest.Operation{Method: http.MethodPost, Path: Prefix + "backup/end", Name: "EndBackup", Summary: "Says that a snapshot is not needed any more."}), o.Backups.End),
 		rest.Define(get("delivering", "GetDelivering", "Whether the server delivers, or was restored with --paused."), o.Backups.Held),
 		rest.Define(rest.Operation{Method: http.MethodPost, Path: Prefix + "delivering/begin", Name: "BeginDelivering", Summary: "Has a server deliver that was restored with --paused."}, o.Backups.Deliver),
-	}
+		rest.Define(get("cluster", "GetCluster", "The nodes that serve, and who owns the state. A single server is a node of its own. Nodes of a cluster answer it as docs/cluster.md says."), c.GetCluster),
+	}, o.Development.Operations(Prefix)...)
 }
 
 // Handlers answer the API, by patterns of http.ServeMux.

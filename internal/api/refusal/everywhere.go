@@ -2,6 +2,7 @@ package refusal
 
 import (
 	"godwit.dev/godwit/internal/key"
+	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues/faults"
 	"godwit.dev/godwit/internal/shard/transfer"
@@ -12,6 +13,7 @@ var everywhere = sentences{
 	key.ErrNoAlias: "Alias %s is not found.",
 	key.ErrNoKey:   "Key '%s' does not exist",
 
+	limit.ErrFull:              "The server holds as much as it may for other requests. Try again later.",
 	kernel.ErrFull:             "The disk has too little free space to accept messages. Receives and deletes go on; free space, or move the data directory.",
 	transfer.ErrDiskFull:       "The disk has too little free space.",
 	transfer.ErrNoSubscription: "Subscription does not exist",

@@ -132,15 +132,16 @@ func (w *World) shut() {
 	w.Must(w.store.Close())
 }
 
-// restart goes on with a server as it was, or as the disk was when it crashed.
-func (w *World) restart(disk *vfs.MemFS, b Behaviour) {
+// restart goes on with a server as it was, or as the disk was when it crashed. The
+// endpoint takes what comes from then on.
+func (w *World) restart(disk *vfs.MemFS) {
 	w.Helper()
 	w.close()
 	if disk != nil {
 		w.fs = disk
 	}
 	w.open()
-	w.kind.Behave(w, b)
+	w.kind.Behave(w, Takes)
 	w.plug()
 	w.advance(0)
 }
@@ -202,7 +203,7 @@ func Run(t *testing.T, open func(t *testing.T) Kind) {
 		w.advance(0)
 		made := 1 + w.kind.Immediate
 		w.expect("at once", made, 1, 0)
-		w.restart(nil, Takes) // the next attempt is not due
+		w.restart(nil) // the next attempt is not due
 		w.expect("after a restart", made, 1, 0)
 		w.advance(time.Minute)
 		w.expect("after the retry", made+1, 0, 0)
@@ -233,7 +234,7 @@ func Run(t *testing.T, open func(t *testing.T) Kind) {
 			if crash {
 				disk = w.crash()
 			}
-			w.restart(disk, Takes) // which ends the outage
+			w.restart(disk) // which ends the outage
 			w.expect("before the next try", 1, 1, 0)
 			w.advance(shard.RedriveWait)
 			w.expect("behind it", 1, 0, 1)
@@ -302,14 +303,14 @@ func Run(t *testing.T, open func(t *testing.T) Kind) {
 			w.kind.Behave(w, Hangs)
 			w.kind.Submit(w)
 			w.kind.Hanging()
-			w.restart(end(w), Takes)
+			w.restart(end(w))
 			w.expect("made again at once", 2, 0, 0)
 		})
 	}
 	run("crash before an attempt", func(w *World) {
 		w.Must(w.dispatcher.Stop(context.Background())) // nobody leases it
 		w.kind.Submit(w)
-		w.restart(w.crash(), Takes)
+		w.restart(w.crash())
 		w.expect("made by the next process", 1, 0, 0)
 	})
 }

@@ -118,7 +118,7 @@ func (f *filtering) streams() (merge bool, err error) {
 		return true, nil
 	case f.q.Prefix != "":
 		few := true
-		low := textKey(kindStream, f.group, f.q.Prefix)
+		low := streamKey(f.group, f.q.Prefix)
 		err := f.logs.each(low, behind(low), func(k, v []byte) bool {
 			if few = len(f.merged) < maxMerged; !few {
 				return false

@@ -42,7 +42,7 @@ func key(kind byte, numbers ...uint64) []byte {
 // number is the nth number of a key.
 func number(k []byte, n int) uint64 { return binary.BigEndian.Uint64(k[2+8*n:]) }
 
-func textKey(kind byte, group uint64, text string) []byte { return append(key(kind, group), text...) }
+func streamKey(group uint64, name string) []byte { return append(key(kindStream, group), name...) }
 
 func groupKey(a arn.ARN) []byte {
 	name, _ := a.LogGroupName()

@@ -162,7 +162,7 @@ func (l *Logs) totals(group uint64) (t totals, err error) {
 }
 
 func (l *Logs) stream(group uint64, name string) (s streamRecord, err error) {
-	v, _, err := l.reader.Get(nil, textKey(kindStream, group, name))
+	v, _, err := l.reader.Get(nil, streamKey(group, name))
 	if err != nil {
 		return s, err
 	}

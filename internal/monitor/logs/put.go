@@ -97,7 +97,7 @@ func (l *Logs) put(group uint64, stream string, events []Event, own bool) (r Rej
 		s.first = first
 	}
 	s.ingested = ingested
-	b.Set(textKey(kindStream, group, stream), s.encode())
+	b.Set(streamKey(group, stream), s.encode())
 	before := t
 	t.add(added)
 	if t.retention > 0 {

@@ -34,7 +34,7 @@ func (l *Logs) createStream(group uint64, name string) error {
 	if _, err := l.totals(group); err != nil {
 		return err
 	}
-	if _, ok, err := l.reader.Get(nil, textKey(kindStream, group, name)); err != nil || ok {
+	if _, ok, err := l.reader.Get(nil, streamKey(group, name)); err != nil || ok {
 		if ok {
 			err = ErrStreamExists
 		}
@@ -49,7 +49,7 @@ func (l *Logs) createStream(group uint64, name string) error {
 // addStream makes a stream that does not exist.
 func (l *Logs) addStream(b *mutation.Batch, group uint64, name string) streamRecord {
 	s := streamRecord{id: l.take(1), created: l.now()}
-	b.Set(textKey(kindStream, group, name), s.encode())
+	b.Set(streamKey(group, name), s.encode())
 	b.Set(key(kindName, group, s.id), []byte(name))
 	b.Set(key(kindLatest, group, s.last, s.id), []byte(name))
 	return s
@@ -75,7 +75,7 @@ func (l *Logs) deleteStream(group uint64, name string) error {
 		return err
 	}
 	var b mutation.Batch
-	b.Delete(textKey(kindStream, group, name))
+	b.Delete(streamKey(group, name))
 	b.Delete(key(kindName, group, s.id))
 	b.SingleDelete(key(kindLatest, group, s.last, s.id))
 	b.Set(key(kindDeleted, group, s.id), nil)
@@ -127,7 +127,7 @@ func (l *Logs) Streams(group arn.ARN, o StreamOrder, p Page) (found []Stream, ne
 		name := string(k[10:])
 		if o.ByLast {
 			name = string(v)
-			if v, _, failed = l.reader.Get(nil, textKey(kindStream, g.id, name)); failed != nil {
+			if v, _, failed = l.reader.Get(nil, streamKey(g.id, name)); failed != nil {
 				return false
 			}
 		}

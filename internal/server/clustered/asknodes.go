@@ -154,7 +154,7 @@ func (a *Asking) change(ctx context.Context, c change, line func(string)) error 
 // owner is the name of the node that serves; empty: none.
 func (s *Status) owner() string {
 	for _, n := range s.Nodes {
-		if n.State == serving {
+		if n.State == Serving {
 			return n.Name
 		}
 	}

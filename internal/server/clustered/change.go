@@ -151,9 +151,9 @@ func (g *changing) reached(ctx context.Context, names []string) (answer []string
 	return answer
 }
 
-// told returns once all nodes that answer know the latest list: none of them takes anything
+// awaitLearned returns once all nodes that answer know the latest list: none of them takes anything
 // from who is not in it then.
-func (g *changing) told(ctx context.Context) error {
+func (g *changing) awaitLearned(ctx context.Context) error {
 	var lacks string
 	err := g.within(ctx, knowTime, func(ctx context.Context) bool {
 		lacks = ""
@@ -191,7 +191,7 @@ func (g *changing) add(ctx context.Context, text string) error {
 			return err
 		}
 	}
-	if err := g.told(ctx); err != nil {
+	if err := g.awaitLearned(ctx); err != nil {
 		return err
 	}
 	g.tell("The nodes let %s in; it is waited for.", node.Name)
@@ -203,7 +203,7 @@ func (g *changing) add(ctx context.Context, text string) error {
 		return fmt.Errorf("node %s does not come (is it started there with --cluster-join? The log of it tells what it lacks): ask again once it does, or remove it: %w", node.Name, err)
 	}
 	g.tell("The log and the state are copied to %s.", node.Name)
-	for told := ""; ; {
+	for reported := ""; ; {
 		s, err := g.ask(ctx, peers[0])
 		_, whole, err2 := g.roster.Keepers(ctx)
 		if err == nil && err2 == nil && len(s.Nodes) == 1 {
@@ -211,9 +211,9 @@ func (g *changing) add(ctx context.Context, text string) error {
 			if n.State == following && !n.Fresh && slices.Contains(whole, node.Name) {
 				break
 			}
-			if now := progress(n); now != told {
+			if now := progress(n); now != reported {
 				g.tell("Node %s: %s", node.Name, now)
-				told = now
+				reported = now
 			}
 		}
 		if !pause(ctx, changeLook) {
@@ -226,7 +226,7 @@ func (g *changing) add(ctx context.Context, text string) error {
 		return err
 	}
 	g.tell("Node %s is one of %d nodes.", node.Name, len(m.Nodes))
-	return g.told(ctx)
+	return g.awaitLearned(ctx)
 }
 
 func (g *changing) text() string {
@@ -294,7 +294,7 @@ func (g *changing) remove(ctx context.Context, name string) error {
 			return err
 		}
 	}
-	if err := g.told(ctx); err != nil {
+	if err := g.awaitLearned(ctx); err != nil {
 		return err
 	}
 	g.tell("The nodes do not speak with %s any more.", name)
@@ -321,7 +321,7 @@ func (g *changing) remove(ctx context.Context, name string) error {
 		return fmt.Errorf("node %s is removed, and the log is not at all others yet: %w", name, err)
 	}
 	g.tell("Node %s is removed; %d nodes are left.", name, len(m.Nodes))
-	return g.told(ctx)
+	return g.awaitLearned(ctx)
 }
 
 // mayRemove refuses what would not be a cluster that goes on.

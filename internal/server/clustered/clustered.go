@@ -213,7 +213,7 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 		}
 		return err
 	}
-	go p.settle(ctx)
+	go p.noteWhole(ctx)
 	go p.watchNodes(ctx)
 	log.Info("the node follows the log", "listen", l.Addr().String(), "data", cfg.Data, "took", clock.System.Now().Sub(since))
 	for ctx.Err() == nil {

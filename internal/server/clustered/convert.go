@@ -9,15 +9,14 @@ import (
 	"os"
 	"path/filepath"
 
-	"godwit.dev/godwit/internal/bootstrap"
 	"godwit.dev/godwit/internal/cluster/peer"
 	"godwit.dev/godwit/internal/cluster/replica"
 	"godwit.dev/godwit/internal/cluster/snapshot"
 	"godwit.dev/godwit/internal/store/pebble"
 )
 
-// storeName is the store's directory in a data directory.
-const storeName = "store"
+// StoreName is the store's directory in a data directory.
+const StoreName = "store"
 
 // ErrThere reports a conversion into a place that is taken.
 var ErrThere = errors.New("there is data already")
@@ -27,7 +26,7 @@ var ErrThere = errors.New("there is data already")
 // converted is converted once more without effect if it was never started since. Errors:
 // replica.ErrFounded; fs.ErrNotExist where there is no data.
 func Convert(data string, log *slog.Logger) error {
-	dir := filepath.Join(data, storeName)
+	dir := filepath.Join(data, StoreName)
 	if _, err := os.Stat(dir); err != nil {
 		return err
 	}
@@ -38,37 +37,14 @@ func Convert(data string, log *slog.Logger) error {
 	return errors.Join(replica.Found(st, cell), st.Close())
 }
 
-// ConvertLocal is Convert of the data of godwit dev, for godwit dev --nodes: the store goes
-// to the first node's directory.
-func ConvertLocal(data string, log *slog.Logger) error {
-	first := filepath.Join(data, "1")
-	if _, err := os.Stat(filepath.Join(first, storeName)); err == nil {
-		return fmt.Errorf("%w: in %s", ErrThere, first)
-	}
-	if err := Convert(data, log); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(first, 0o700); err != nil {
-		return err
-	}
-	return os.Rename(filepath.Join(data, storeName), filepath.Join(first, storeName))
-}
-
-// LocalPeers reads what the node in a directory of godwit dev --nodes knows of the others
-// and itself.
-func LocalPeers(dir string) (*Asking, string, error) {
-	n, err := ReadNode(filepath.Join(dir, nodeFile))
-	if err != nil {
-		return nil, "", err
-	}
-	return &Asking{network: peer.Loopback(n.Secret), Peers: n.Peers}, n.RootKey, nil
-}
+// Asking asks the nodes of a cluster that this one, on loopback, is of.
+func (n *Node) Asking() *Asking { return &Asking{network: peer.Loopback(n.Secret), Peers: n.Peers} }
 
 // Copy copies the state of a cluster that runs, as its owner has it now, into a data
 // directory of a single node, which must have no store. It can be interrupted, and goes on
 // when it is called again.
 func (a *Asking) Copy(ctx context.Context, to string, log *slog.Logger, progress func(done, all int64)) error {
-	if _, err := os.Stat(filepath.Join(to, storeName)); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(to, StoreName)); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(fmt.Errorf("%w: in %s", ErrThere, to), err)
 	}
 	if err := os.MkdirAll(to, 0o700); err != nil {
@@ -96,7 +72,7 @@ func (a *Asking) Copy(ctx context.Context, to string, log *slog.Logger, progress
 	if _, err := snapshot.Install(to); err != nil {
 		return err
 	}
-	return forget(filepath.Join(to, storeName), log)
+	return forget(filepath.Join(to, StoreName), log)
 }
 
 // forget makes a node's store one of a single node.
@@ -106,15 +82,6 @@ func forget(dir string, log *slog.Logger) error {
 		return err
 	}
 	return errors.Join(replica.Leave(st, cell), st.Close())
-}
-
-// CopyRootKey gives a copy of a cluster on one machine its root key.
-func CopyRootKey(from, to string) error {
-	key, err := bootstrap.ReadRootKey(from)
-	if err != nil {
-		return err
-	}
-	return bootstrap.WriteDevRootKey(filepath.Join(to, bootstrap.DevRootKey), key)
 }
 
 // askAlone asks a peer how it stands itself.

@@ -46,7 +46,7 @@ func (p *part) awaitPlace(ctx context.Context) error {
 	if p.members.joins {
 		return nil // the log has counted nothing that this node acknowledged
 	}
-	for told := ""; ; {
+	for reported := ""; ; {
 		if m := p.learn(ctx); m != nil { // a disk that is lost does not know who the nodes are
 			if err := p.adopt(m); err != nil {
 				return err
@@ -64,9 +64,9 @@ func (p *part) awaitPlace(ctx context.Context) error {
 		if why == "" {
 			return nil
 		}
-		if why != told {
+		if why != reported {
 			p.log.Info("the node's part of the log is empty, and waits for all others", "reason", why)
-			told = why
+			reported = why
 		}
 		if !pause(ctx, freshTime) {
 			return context.Cause(ctx)
@@ -97,15 +97,15 @@ func unready(others []NodeStatus) (why string) {
 		switch {
 		case n.Fresh:
 			return "node " + n.Name + " has an empty log as well, and others have not"
-		case n.State != serving && n.State != following && n.State != leaving, n.Number+heirLag < most:
+		case n.State != Serving && n.State != following && n.State != leaving, n.Number+successorLag < most:
 			return "node " + n.Name + " does not have all yet"
 		}
 	}
 	return ""
 }
 
-// settle notes once the node's part of the log has all that the log has.
-func (p *part) settle(ctx context.Context) {
+// noteWhole notes once the node's part of the log has all that the log has.
+func (p *part) noteWhole(ctx context.Context) {
 	whole, ok := p.record.(replog.Keeper)
 	for p.fresh.Load() {
 		has, err := !ok, error(nil)

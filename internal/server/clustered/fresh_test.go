@@ -6,7 +6,7 @@ import "testing"
 // all there is.
 func TestUnready(t *testing.T) {
 	fresh := NodeStatus{Name: "new", State: joining, Fresh: true}
-	serves := NodeStatus{Name: "owner", State: serving, Number: 5000}
+	serves := NodeStatus{Name: "owner", State: Serving, Number: 5000}
 	follows := NodeStatus{Name: "other", State: following, Number: 4990}
 	for _, c := range []struct {
 		name   string

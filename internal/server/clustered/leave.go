@@ -27,21 +27,21 @@ const (
 	quietLook    = 2 * time.Millisecond
 	leaveTime    = time.Second
 	handOverTime = 5 * time.Second
-	// heirLag is how many records another node may be behind to take over at once.
-	heirLag = 1000
+	// successorLag is how many records another node may be behind to take over at once.
+	successorLag = 1000
 )
 
-var errNoHeir = errors.New("no other node follows closely enough to take over")
+var errNoSuccessor = errors.New("no other node follows closely enough to take over")
 
-// heir is the node that is to own the state next.
-func (p *part) heir(ctx context.Context) (best NodeStatus, err error) {
+// successor is the node that is to own the state next.
+func (p *part) successor(ctx context.Context) (best NodeStatus, err error) {
 	for _, n := range p.front.status(ctx, true).Nodes {
-		if n.State == following && n.Name != p.node.Name && n.Lag <= heirLag && n.Process != "" && (best.Name == "" || n.Number > best.Number) {
+		if n.State == following && n.Name != p.node.Name && n.Lag <= successorLag && n.Process != "" && (best.Name == "" || n.Number > best.Number) {
 			best = n
 		}
 	}
 	if best.Name == "" {
-		return best, errNoHeir
+		return best, errNoSuccessor
 	}
 	return best, nil
 }
@@ -49,7 +49,7 @@ func (p *part) heir(ctx context.Context) (best NodeStatus, err error) {
 // handOver has another node own the state, and lead the log as well if this process ends.
 // Requests under way are given a moment to be through; those that come wait, and are handed
 // on to the next owner. What the node serves is stopped after it (disown), whether it
-// succeeds or not, but where there is no heir.
+// succeeds or not, but where there is no successor.
 func (p *part) handOver(ctx context.Context, ends bool) error {
 	ctx, cancel := context.WithTimeout(ctx, handOverTime)
 	defer cancel()
@@ -57,7 +57,7 @@ func (p *part) handOver(ctx context.Context, ends bool) error {
 	if cells == nil || in == nil {
 		return nil
 	}
-	heir, err := p.heir(ctx)
+	successor, err := p.successor(ctx)
 	if err != nil {
 		return err
 	}
@@ -69,11 +69,11 @@ func (p *part) handOver(ctx context.Context, ends bool) error {
 	if ends {
 		p.leaveLog(ctx)
 	}
-	if err := cells.HandOver(ctx, heir.Process); err != nil {
+	if err := cells.HandOver(ctx, successor.Process); err != nil {
 		in.owner.StepDown(err) // it has told all that waits to end
 		return err
 	}
-	p.log.Info("the state was handed over", "to", heir.Name, "took", clock.System.Now().Sub(began))
+	p.log.Info("the state was handed over", "to", successor.Name, "took", clock.System.Now().Sub(began))
 	return nil
 }
 
@@ -109,7 +109,7 @@ func (f *front) stepDown(w http.ResponseWriter, r *http.Request) {
 	s, ok := f.stateOf()
 	switch {
 	case ok && s.Own && s.Serving:
-		heir, err := p.heir(r.Context())
+		successor, err := p.successor(r.Context())
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
@@ -119,7 +119,7 @@ func (f *front) stepDown(w http.ResponseWriter, r *http.Request) {
 		default: // it is about to
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(map[string]string{"from": p.node.Name, "to": heir.Name})
+		_ = json.NewEncoder(w).Encode(map[string]string{"from": p.node.Name, "to": successor.Name})
 	case ok && s.Owner != "" && !s.Own:
 		f.relay(w, r, s.Owner)
 	default:

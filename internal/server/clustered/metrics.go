@@ -57,7 +57,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 			tell(nodeLag, float64(n.Lag), n.Name)
 		}
 		tell(nodeCopied, float64(n.ToCopy-n.Copied), n.Name)
-		if n.State == serving {
+		if n.State == Serving {
 			serves = 1
 		}
 	}

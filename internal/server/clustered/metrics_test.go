@@ -15,7 +15,7 @@ import (
 func TestMetrics(t *testing.T) {
 	s := Status{
 		Nodes: []NodeStatus{
-			{Name: "a", State: serving, Number: 40},
+			{Name: "a", State: Serving, Number: 40},
 			{Name: "b", State: copying, Lag: 40, Copied: 10, ToCopy: 30},
 			{Name: "c", State: unreachable},
 		},

@@ -121,7 +121,7 @@ func (a *Asking) AwaitOther(ctx context.Context, than string) (name string, err 
 	for {
 		s, err := a.Status(ctx)
 		for _, n := range s.Nodes {
-			if err == nil && n.State == serving && n.Name != than {
+			if err == nil && n.State == Serving && n.Name != than {
 				return n.Name, nil
 			}
 		}

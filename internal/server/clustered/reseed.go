@@ -106,11 +106,11 @@ func candidates(ctx context.Context, peers []Peer, first uint64, ask func(contex
 			continue
 		}
 		if n := s.Nodes[0]; n.Needs > 0 && n.Durable+1 >= first && n.Number > 0 {
-			all = append(all, candidate{peer, n.Number, n.State == serving})
+			all = append(all, candidate{peer, n.Number, n.State == Serving})
 			most = max(most, n.Number)
 		}
 	}
-	all = slices.DeleteFunc(all, func(c candidate) bool { return c.number+heirLag < most })
+	all = slices.DeleteFunc(all, func(c candidate) bool { return c.number+successorLag < most })
 	slices.SortStableFunc(all, func(a, b candidate) int {
 		switch {
 		case a.serves == b.serves:

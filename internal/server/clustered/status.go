@@ -45,7 +45,7 @@ type NodeStatus struct {
 
 // States of a node.
 const (
-	serving     = "serving" // it is the owner
+	Serving     = "serving" // it is the owner
 	takingOver  = "taking over"
 	following   = "following"
 	catchingUp  = "catching up"
@@ -92,7 +92,7 @@ func (f *front) own() (NodeStatus, CellStatus) {
 	}
 	switch {
 	case s.Own && s.Serving:
-		n.State = serving
+		n.State = Serving
 	case s.Own:
 		n.State = takingOver
 	case p.stopping.Load():

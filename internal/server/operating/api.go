@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/api/operator"
 	"godwit.dev/godwit/internal/api/operator/backups"
 	"godwit.dev/godwit/internal/api/operator/catalog"
+	"godwit.dev/godwit/internal/api/operator/development"
 	"godwit.dev/godwit/internal/api/operator/jobs"
 	"godwit.dev/godwit/internal/api/operator/live"
 	"godwit.dev/godwit/internal/api/operator/messages"
@@ -55,6 +56,8 @@ type Parts struct {
 	Gate   *Gate
 	// Backups give away copies of the store.
 	Backups *backups.Backups
+	// Development is what only godwit dev does.
+	Development *development.Development
 }
 
 // API answers /_godwit/v1, by patterns of http.ServeMux.
@@ -70,11 +73,12 @@ func API(p Parts) map[string]http.Handler {
 	watched := monitors.New(monitors.Options{Alarms: p.Alarms, Metrics: p.Metrics, Logs: p.Logs, Region: p.Config.Region, Account: p.Config.Account})
 	return operator.Handlers(operator.Options{
 		Catalog: all, Messages: looked, Monitors: watched,
-		Stream:  stream.New(stream.Options{Catalog: all, Jobs: working, Messages: looked, Monitors: watched, Draining: p.Engine.Draining, Clock: clock.System, Now: p.Clock.Now}),
-		Setup:   setup.New(setup.Options{Identities: p.Identities, Config: p.Config}),
-		Jobs:    working,
-		Backups: p.Backups,
-		Sources: sources.New(sources.Options{Module: p.Sources, Account: p.Config.Account}),
+		Stream:      stream.New(stream.Options{Catalog: all, Jobs: working, Messages: looked, Monitors: watched, Draining: p.Engine.Draining, Clock: clock.System, Now: p.Clock.Now}),
+		Setup:       setup.New(setup.Options{Identities: p.Identities, Config: p.Config}),
+		Jobs:        working,
+		Backups:     p.Backups,
+		Development: p.Development,
+		Sources:     sources.New(sources.Options{Module: p.Sources, Account: p.Config.Account}),
 	}, p.Gate.Admit)
 }
 
@@ -122,11 +126,11 @@ func (p *Parts) problems(ctx context.Context) map[string]string {
 }
 
 // alarming are the alarms of the server's own account and region that are in alarm.
-func (p *Parts) alarming(_ context.Context, most int) (all []catalog.Alarming, err error) {
+func (p *Parts) alarming(most int) (all []catalog.Alarming) {
 	found := p.Alarms.List(metrics.Owner{Account: p.Config.Account, Region: p.Config.Region}, func(a *alarm.Alarm) bool { return a.State == alarm.Alarming })
 	for i := range found[:min(most, len(found))] {
 		a := &found[i]
 		all = append(all, catalog.Alarming{ARN: a.ARN(), Name: a.Name, Reason: a.Reason, Since: a.Transitioned})
 	}
-	return all, nil
+	return all
 }

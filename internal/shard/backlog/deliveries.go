@@ -145,7 +145,7 @@ func (e *Backlogs) Delivery(ctx context.Context, sub arn.ARN, id string) (info D
 		return info, err
 	}
 	found := false
-	err = e.withBacklog(sub, func(sh *Shard, _ *topic.Subscription, qs *queues.Queue) (err error) {
+	err = e.withBacklog(sub, func(_ *Shard, _ *topic.Subscription, qs *queues.Queue) (err error) {
 		p, leased, err := e.stateOf(qs, name)
 		if err == nil {
 			info, found, err = e.deliveryAt(qs, p, leased)

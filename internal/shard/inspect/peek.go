@@ -60,6 +60,7 @@ type Query struct {
 	Limit  int    // 1 and more
 	State  State  // empty: any
 	Group  string // of FIFO and fair queues; empty: any
+	Since  uint64 // only messages of this sequence and later ones, of any state; what is before is not read
 	Caller *caller.Caller
 	// Match picks messages, by what does not change of them; nil: all. It is called without
 	// locks.
@@ -207,10 +208,12 @@ func (l *look) all(ctx context.Context) error {
 	}
 	walk := &walk{it: it}
 	err = l.walk(ctx, func() (candidate, bool) {
-		if !walk.next() {
-			return candidate{}, false
+		for walk.next() {
+			if walk.place.Sequence >= l.q.Since || walk.seek(l.t.keys.Record(walk.place.Lane, l.q.Since)) && walk.place.Sequence >= l.q.Since {
+				return walk.candidate(), true
+			}
 		}
-		return walk.candidate(), true
+		return candidate{}, false
 	}, func(p Place) Cursor { return Cursor{Lanes: true, Lane: p.Lane, Sequence: p.Sequence} })
 	return cmp.Or(err, it.Close())
 }
@@ -224,7 +227,7 @@ func (l *look) ungrouped(ctx context.Context) (err error) {
 		}
 	}()
 	for lane, low := range map[layout.Lane]uint64{layout.MainLane: l.t.main, layout.DelayedLane: l.t.late, layout.MovedLane: 0} {
-		span := l.t.keys.Lane(lane, max(low, l.q.From.Sequence))
+		span := l.t.keys.Lane(lane, max(low, l.q.From.Sequence, l.q.Since))
 		it, err := l.i.queues.Store.Iter(span.Lower, span.Upper)
 		if err != nil {
 			return err
@@ -257,8 +260,13 @@ type walk struct {
 	there bool
 }
 
-func (w *walk) next() bool {
-	if w.there = w.it.Next(); w.there {
+func (w *walk) next() bool { return w.at(w.it.Next()) }
+
+// seek moves to the first record from a key on.
+func (w *walk) seek(key []byte) bool { return w.at(w.it.Seek(key)) }
+
+func (w *walk) at(there bool) bool {
+	if w.there = there; there {
 		key := w.it.Key()
 		w.place = Place{layout.KeyLane(key), layout.KeySequence(key)}
 	}

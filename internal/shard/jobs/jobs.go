@@ -8,7 +8,6 @@
 package jobs
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
 )
@@ -77,7 +77,7 @@ type Spec struct {
 	By *caller.Caller `json:"by,omitempty"`
 }
 
-// Job is a job as it is on disk.
+// Job is a job as it stands.
 type Job struct {
 	Spec
 	State    State  `json:"state"`
@@ -116,51 +116,28 @@ type running struct {
 type Module struct {
 	kernel.NopModule
 	kernel *kernel.Kernel
+	sealer *seal.Sealer
 	shard  *kernel.Shard // whose lock guards what follows
 	jobs   []*running    // in the order in which they began
 	worker Worker        // nil: nothing is carried on yet
 }
 
-// New adds the module to a kernel.
-func New(k *kernel.Kernel) *Module {
-	m := &Module{kernel: k, shard: k.Beside(keyspace.JobStream)}
+// New adds the module to a kernel. The sealer, which is for Purpose, seals what of a job may
+// repeat a message; nil: that is in clear in the store.
+func New(k *kernel.Kernel, sealer *seal.Sealer) *Module {
+	m := &Module{kernel: k, sealer: sealer, shard: k.Beside(keyspace.JobStream)}
 	m.shard.Add(m)
 	return m
 }
 
-const version = 1
-
-var errRecord = errors.New("jobs: a record cannot be read")
-
-func decode(value []byte) (j Job, err error) {
-	if len(value) == 0 || value[0] != version {
-		return j, errRecord
-	}
-	return j, json.Unmarshal(value[1:], &j)
-}
-
-// CheckRecord reports whether the value of a record can be read.
-func CheckRecord(value []byte) error {
-	_, err := decode(value)
-	return err
-}
-
-func key(id string) []byte { return append([]byte{keyspace.JobSpace, keyspace.JobRecords}, id...) }
-
-func (m *Module) put(j *running) {
-	text, err := json.Marshal(&j.Job)
-	if err != nil {
-		panic(err) // the types of records can always be written
-	}
-	m.shard.Batch.Set(key(j.ID), append([]byte{version}, text...))
-}
+func (m *Module) put(j *running) { m.shard.Batch.Set(key(j.ID), encode(&j.Job, m.sealer)) }
 
 // Load implements kernel.Module.
 func (m *Module) Load() error {
 	var bad error
 	err := store.Each(m.shard.Log.Reader(), keyspace.Prefix([]byte{keyspace.JobSpace}), func(k, value []byte) bool {
 		j := &running{}
-		if j.Job, bad = decode(value); bad != nil {
+		if j.Job, bad = open(k, value, m.sealer); bad != nil {
 			bad = fmt.Errorf("%q: %w", k, bad)
 			return false
 		}

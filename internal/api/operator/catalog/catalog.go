@@ -41,7 +41,7 @@ type Options struct {
 	// Problems are what health finds to be wrong, by the name of the check.
 	Problems func(ctx context.Context) map[string]string
 	// Alarms are the names of alarms that are in alarm, and since when; nil: there are none.
-	Alarms func(ctx context.Context, most int) ([]Alarming, error)
+	Alarms func(most int) []Alarming
 }
 
 // Alarming is an alarm that is in alarm.

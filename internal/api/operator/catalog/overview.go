@@ -98,9 +98,9 @@ func (c *Catalog) GetOverview(ctx context.Context, _ *rest.Call, _ *Nothing) (*O
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.of != now {
-		made, err := c.makeOverview(ctx, now)
-		if err != nil {
-			return nil, err
+		made := c.makeOverview(ctx, now)
+		if err := ctx.Err(); err != nil {
+			return nil, err // what is missing would be missing for others, too
 		}
 		c.overview, c.of = made, now
 	}
@@ -109,7 +109,7 @@ func (c *Catalog) GetOverview(ctx context.Context, _ *rest.Call, _ *Nothing) (*O
 	return &out, nil
 }
 
-func (c *Catalog) makeOverview(ctx context.Context, now *live.Snapshot) (out *Overview, err error) {
+func (c *Catalog) makeOverview(ctx context.Context, now *live.Snapshot) (out *Overview) {
 	server := c.Server()
 	functions := c.Engine.FunctionUsage(server.Account, server.Region).Functions
 	out = &Overview{
@@ -125,8 +125,8 @@ func (c *Catalog) makeOverview(ctx context.Context, now *live.Snapshot) (out *Ov
 		b.Kind, b.OldestAgeSeconds = c.age(ctx, h.Name)
 		out.Worst = append(out.Worst, b)
 	}
-	out.Attention, err = c.attention(ctx, now, out.Worst)
-	return out, err
+	out.Attention = c.attention(ctx, now, out.Worst)
+	return out
 }
 
 func owedOf(c queue.Counts) OwedCounts { return OwedCounts{c.Visible, c.Delayed, c.InFlight} }
@@ -152,7 +152,7 @@ func (c *Catalog) age(ctx context.Context, a arn.ARN) (kind string, age *float64
 }
 
 // attention finds what needs a person.
-func (c *Catalog) attention(ctx context.Context, now *live.Snapshot, worst []Backlogged) ([]Attention, error) {
+func (c *Catalog) attention(ctx context.Context, now *live.Snapshot, worst []Backlogged) []Attention {
 	all := []Attention{}
 	problems := c.Problems(ctx)
 	for _, name := range slices.Sorted(maps.Keys(problems)) {
@@ -197,11 +197,7 @@ func (c *Catalog) attention(ctx context.Context, now *live.Snapshot, worst []Bac
 		}
 	}
 	if c.Alarms != nil {
-		alarms, err := c.Alarms(ctx, maxAttention)
-		if err != nil {
-			return nil, err
-		}
-		for _, a := range alarms {
+		for _, a := range c.Alarms(maxAttention) {
 			all = append(all, Attention{Kind: "alarm", Severity: "warning", ARN: a.ARN, Text: a.Name + ": " + a.Reason, Since: rest.Moment(a.Since)})
 		}
 	}
@@ -210,5 +206,5 @@ func (c *Catalog) attention(ctx context.Context, now *live.Snapshot, worst []Bac
 	}
 	rank := map[string]int{"critical": 0, "warning": 1, "info": 2}
 	slices.SortStableFunc(all, func(a, b Attention) int { return cmp.Compare(rank[a.Severity], rank[b.Severity]) })
-	return all[:min(len(all), maxAttention)], nil
+	return all[:min(len(all), maxAttention)]
 }

@@ -26,11 +26,12 @@ type Queue struct {
 	Encrypted bool      `json:"encrypted" doc:"Under a key of KMS."`
 	CreatedAt time.Time `json:"createdAt"`
 	Held
-	Rates             *QueueRates `json:"rates" doc:"Null until they are known, some seconds after the first call."`
-	DeadLetterQueue   *string     `json:"deadLetterQueue"`
-	MaxReceiveCount   *int        `json:"maxReceiveCount"`
-	DeadLetterSources int         `json:"deadLetterSources" doc:"How many queues have it as their dead-letter queue; 1,000 stands for any more."`
-	Problem           *string     `json:"problem" doc:"Why nothing more can be told of it now."`
+	Rates             *QueueRates       `json:"rates" doc:"Null until they are known, some seconds after the first call."`
+	DeadLetterQueue   *string           `json:"deadLetterQueue"`
+	MaxReceiveCount   *int              `json:"maxReceiveCount"`
+	DeadLetterSources int               `json:"deadLetterSources" doc:"How many queues have it as their dead-letter queue; 1,000 stands for any more."`
+	Tags              map[string]string `json:"tags"`
+	Problem           *string           `json:"problem" doc:"Why nothing more can be told of it now."`
 }
 
 // Held is how many messages there are.
@@ -54,7 +55,6 @@ type QueueDetail struct {
 	Queue
 	ModifiedAt     time.Time         `json:"modifiedAt"`
 	Attributes     map[string]string `json:"attributes" doc:"As they were set, by AWS's names."`
-	Tags           map[string]string `json:"tags"`
 	Policy         *string           `json:"policy"`
 	Totals         QueueTotals       `json:"totals" doc:"Since the server began."`
 	GroupsInFlight int               `json:"groupsInFlight"`
@@ -89,6 +89,7 @@ type ListQueues struct {
 	Sort     string `query:"sort" enum:"name,messages" default:"name" doc:"messages: most first, of those that have any."`
 	Kind     string `query:"kind" enum:"all,standard,fifo,dead-letter" default:"all"`
 	NonEmpty bool   `query:"nonEmpty" doc:"Only queues that have messages."`
+	Tag      string `query:"tag" max:"400" doc:"Only those with this tag: KEY, or KEY=VALUE."`
 	Region   string `query:"region" max:"64" doc:"By default the server's."`
 	Account  string `query:"account" max:"12" doc:"By default the server's."`
 	Limit    int    `query:"limit" min:"1" max:"1000" default:"100"`
@@ -140,6 +141,8 @@ func (c *Catalog) ListQueues(ctx context.Context, _ *rest.Call, in *ListQueues) 
 		}
 		q, _, err := c.queue(ctx, a, now)
 		switch {
+		case err == nil && !tagged(q.Tags, in.Tag):
+			return nil
 		case fault.KindOf(err) == fault.QueueDoesNotExist:
 			return nil // it has gone meanwhile
 		case err != nil:
@@ -192,7 +195,7 @@ func (c *Catalog) ListQueues(ctx context.Context, _ *rest.Call, in *ListQueues) 
 
 // queue is a queue as lists show it. Errors: QueueDoesNotExist.
 func (c *Catalog) queue(ctx context.Context, a arn.ARN, now *live.Snapshot) (q Queue, info shard.QueueInfo, err error) {
-	q = Queue{ARN: a.String(), FIFO: a.FIFO()}
+	q = Queue{ARN: a.String(), FIFO: a.FIFO(), Tags: map[string]string{}}
 	q.Name, q.Region, q.Account = namesSplit(a)
 	if rates, ok := now.Queue(a); ok {
 		q.Rates = &QueueRates{round(rates.Sent), round(rates.Received), round(rates.Deleted)}
@@ -204,7 +207,7 @@ func (c *Catalog) queue(ctx context.Context, a arn.ARN, now *live.Snapshot) (q Q
 		}
 		return q, info, err
 	}
-	q.CreatedAt = info.Created.UTC()
+	q.CreatedAt, q.Tags = info.Created.UTC(), orEmpty(info.Tags)
 	q.Visible, q.InFlight, q.Delayed = info.Counts.Visible, info.Counts.InFlight, info.Counts.Delayed
 	q.Messages = q.Visible + q.InFlight + q.Delayed
 	if q.Messages > 0 {
@@ -243,7 +246,7 @@ func (c *Catalog) GetQueue(ctx context.Context, _ *rest.Call, in *OneQueue) (*Qu
 		return nil, err
 	}
 	out := &QueueDetail{
-		Queue: q, ModifiedAt: info.Modified.UTC(), Attributes: orEmpty(info.Attributes), Tags: orEmpty(info.Tags),
+		Queue: q, ModifiedAt: info.Modified.UTC(), Attributes: orEmpty(info.Attributes),
 		Policy: rest.Optional(info.Attributes[attribute.Policy]), Sources: []string{}, Subscriptions: []string{}, Mappings: []QueueMapping{},
 	}
 	t := c.Totals.Of(a)
@@ -291,4 +294,18 @@ func orEmpty(m map[string]string) map[string]string {
 		return map[string]string{}
 	}
 	return maps.Clone(m)
+}
+
+// tagged reports whether there is a tag that is wanted: KEY, or KEY=VALUE. A key may have an
+// equals sign itself.
+func tagged(tags map[string]string, wanted string) bool {
+	if _, ok := tags[wanted]; ok || wanted == "" {
+		return true
+	}
+	for key, value := range tags {
+		if key+"="+value == wanted {
+			return true
+		}
+	}
+	return false
 }

@@ -12,17 +12,18 @@ import (
 
 // Topic is a topic in a list.
 type Topic struct {
-	ARN           string      `json:"arn"`
-	Name          string      `json:"name"`
-	Region        string      `json:"region"`
-	Account       string      `json:"account"`
-	FIFO          bool        `json:"fifo"`
-	DisplayName   string      `json:"displayName"`
-	Encrypted     bool        `json:"encrypted" doc:"Under a key of KMS."`
-	Subscriptions int         `json:"subscriptions" doc:"Confirmed ones."`
-	Pending       int         `json:"pending" doc:"Subscriptions that wait for their confirmation."`
-	Owed          int64       `json:"owed" doc:"Deliveries that its subscriptions are owed."`
-	Rates         *TopicRates `json:"rates" doc:"Null until they are known."`
+	ARN           string            `json:"arn"`
+	Name          string            `json:"name"`
+	Region        string            `json:"region"`
+	Account       string            `json:"account"`
+	FIFO          bool              `json:"fifo"`
+	DisplayName   string            `json:"displayName"`
+	Encrypted     bool              `json:"encrypted" doc:"Under a key of KMS."`
+	Subscriptions int               `json:"subscriptions" doc:"Confirmed ones."`
+	Pending       int               `json:"pending" doc:"Subscriptions that wait for their confirmation."`
+	Owed          int64             `json:"owed" doc:"Deliveries that its subscriptions are owed."`
+	Rates         *TopicRates       `json:"rates" doc:"Null until they are known."`
+	Tags          map[string]string `json:"tags"`
 }
 
 // TopicRates are in messages a second.
@@ -34,7 +35,6 @@ type TopicRates struct {
 type TopicDetail struct {
 	Topic
 	Attributes     map[string]string `json:"attributes" doc:"As GetTopicAttributes has them."`
-	Tags           map[string]string `json:"tags"`
 	Policy         *string           `json:"policy"`
 	DeliveryPolicy *string           `json:"deliveryPolicy"`
 	Protocols      map[string]int    `json:"protocols" doc:"How many subscriptions there are by protocol, of the first 10,000."`
@@ -43,6 +43,7 @@ type TopicDetail struct {
 // ListTopics asks for topics.
 type ListTopics struct {
 	Search  string `query:"search" max:"256" doc:"Part of the name, whatever its case."`
+	Tag     string `query:"tag" max:"400" doc:"Only those with this tag: KEY, or KEY=VALUE."`
 	Region  string `query:"region" max:"64" doc:"By default the server's."`
 	Account string `query:"account" max:"12" doc:"By default the server's."`
 	Limit   int    `query:"limit" min:"1" max:"1000" default:"100"`
@@ -98,13 +99,15 @@ func (c *Catalog) ListTopics(ctx context.Context, _ *rest.Call, in *ListTopics) 
 				continue
 			}
 			t, _, err := c.topic(ctx, a, now)
-			if fault.KindOf(err) == fault.NotFound {
+			if kind := fault.KindOf(err); kind == fault.NotFound || kind == fault.ResourceNotFound {
 				continue // it has gone meanwhile
 			}
 			if err != nil {
 				return nil, err
 			}
-			out.Topics = append(out.Topics, t)
+			if tagged(t.Tags, in.Tag) {
+				out.Topics = append(out.Topics, t)
+			}
 		}
 		if looked += len(names); !more || looked >= examined || len(names) == 0 {
 			out.Next = rest.Next(from, more)
@@ -113,7 +116,8 @@ func (c *Catalog) ListTopics(ctx context.Context, _ *rest.Call, in *ListTopics) 
 	}
 }
 
-// topic is a topic as lists show it, with its attributes. Errors: NotFound.
+// topic is a topic as lists show it, with its attributes. Errors: NotFound,
+// ResourceNotFound.
 func (c *Catalog) topic(ctx context.Context, a arn.ARN, now *live.Snapshot) (t Topic, attributes map[string]string, err error) {
 	attributes, err = c.Engine.TopicAttributes(ctx, a)
 	if err != nil {
@@ -124,6 +128,11 @@ func (c *Catalog) topic(ctx context.Context, a arn.ARN, now *live.Snapshot) (t T
 		Subscriptions: number(attributes["SubscriptionsConfirmed"]), Pending: number(attributes["SubscriptionsPending"]), Owed: now.ByTopic[a],
 	}
 	t.Name, t.Region, t.Account = namesSplit(a)
+	tags, err := c.Engine.TopicTags(ctx, a)
+	if err != nil {
+		return t, nil, err
+	}
+	t.Tags = orEmpty(tags)
 	if rate, ok := now.Topic(a); ok {
 		t.Rates = &TopicRates{round(rate)}
 	}
@@ -144,16 +153,12 @@ func (c *Catalog) GetTopic(ctx context.Context, _ *rest.Call, in *OneTopic) (*To
 	if err != nil {
 		return nil, err
 	}
-	tags, err := c.Engine.TopicTags(ctx, a)
-	if err != nil {
-		return nil, err
-	}
 	subs, _, err := c.Engine.ListSubscriptionsByTopic(ctx, a, "", 10_000)
 	if err != nil {
 		return nil, err
 	}
 	out := &TopicDetail{
-		Topic: t, Attributes: attributes, Tags: orEmpty(tags), Policy: rest.Optional(attributes["Policy"]),
+		Topic: t, Attributes: attributes, Policy: rest.Optional(attributes["Policy"]),
 		DeliveryPolicy: rest.Optional(attributes["DeliveryPolicy"]), Protocols: map[string]int{},
 	}
 	for i := range subs {

@@ -231,8 +231,11 @@ func (g *graph) functions(ctx context.Context, region, account string) error {
 	return nil
 }
 
-func (g *graph) deadLetters(_ context.Context, region, account string) error {
+func (g *graph) deadLetters(ctx context.Context, region, account string) error {
 	for _, sh := range g.c.Engine.Queues.Shards {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		full := false
 		sh.View(func() {
 			sh.EachSource(func(dlq arn.ARN, names []string) bool {

@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 
 	"godwit.dev/godwit/internal/api/operator/jobs"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/inspect"
 	kept "godwit.dev/godwit/internal/shard/jobs"
@@ -32,7 +34,11 @@ func open(t *testing.T, s store.Store, observe func([]byte)) *node {
 	t.Helper()
 	j := shardtest.JournalOf(t, s, observe)
 	k := kernel.New(kernel.Options{Journal: j, Clock: clock.System, Logger: slog.New(slog.DiscardHandler), Fatal: func(err error) { t.Error(err) }})
-	m := kept.New(k)
+	sealer, err := seal.WithKey(bytes.Repeat([]byte{1}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := kept.New(k, sealer)
 	e := shardtest.Open(t, shard.Options{Kernel: k, Clock: clock.System})
 	m.Start(jobs.New(jobs.Options{Module: m, Engine: e, Inspect: inspect.New(e.Queues, e.Backlogs), Clock: clock.System}))
 	return &node{e, m}

@@ -50,6 +50,7 @@ type Operation struct {
 	Statuses []int // of refusals, beside 400, 403 and 500
 	Stream   bool  // the answer is text/event-stream, and out is the data of an event
 	Binary   bool  // the answer is bytes, which the operation writes itself
+	Long     bool  // the answer may take longer than any request should
 
 	in, out  reflect.Type
 	serve    func(ctx context.Context, c *Call, in any) (any, error)
@@ -227,7 +228,7 @@ func handler(op *Operation, o Options) http.Handler {
 			}
 		}
 		call.Writer = w
-		if op.Stream {
+		if op.Stream || op.Long {
 			lift(w)
 		}
 		out, err := op.serve(r.Context(), call, in)

@@ -62,12 +62,13 @@ type Watch struct {
 func (w *Watch) About() string { return w.ARN }
 
 // Event is the data of an event, by whose name one member is set: overview, queue,
-// subscription or jobs; of a tail publishes or lines.
+// subscription or jobs; of a tail messages, publishes or lines.
 type Event struct {
 	Overview     *catalog.Overview           `json:"overview,omitempty"`
 	Queue        *catalog.QueueDetail        `json:"queue,omitempty"`
 	Subscription *catalog.SubscriptionDetail `json:"subscription,omitempty"`
 	Jobs         *jobs.JobList               `json:"jobs,omitempty"`
+	Messages     []messages.Message          `json:"messages,omitempty" doc:"What is new in a queue, the earliest first."`
 	Publishes    []messages.Publish          `json:"publishes,omitempty" doc:"What is new, the earliest first."`
 	Lines        []monitors.LogEvent         `json:"lines,omitempty" doc:"What is new, the earliest first."`
 }
@@ -211,7 +212,7 @@ func (l *look) tell(ctx context.Context, call *rest.Call, resource string, b *by
 			return err
 		}
 	}
-	if news := len(value.Publishes)+len(value.Lines) > 0; !news && bytes.Equal(known, l.last) {
+	if news := len(value.Messages)+len(value.Publishes)+len(value.Lines) > 0; !news && bytes.Equal(known, l.last) {
 		return nil
 	}
 	l.last = known

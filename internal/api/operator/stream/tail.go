@@ -11,10 +11,10 @@ import (
 	"godwit.dev/godwit/internal/arn"
 )
 
-// Tail asks for what comes to a topic or a log group.
+// Tail asks for what comes to a queue, a topic or a log group.
 type Tail struct {
-	ARN     string `query:"arn" required:"true" max:"2048" doc:"A topic's, or a log group's."`
-	Search  string `query:"search" max:"1024" doc:"Of a topic: text in the subject, the body, or an attribute's name or value, whatever its case."`
+	ARN     string `query:"arn" required:"true" max:"2048" doc:"A queue's, a topic's, or a log group's."`
+	Search  string `query:"search" max:"1024" doc:"Of a queue or a topic: text in the subject, the body, or an attribute's name or value, whatever its case."`
 	Pattern string `query:"pattern" max:"1024" doc:"Of a log group: a filter pattern of CloudWatch Logs."`
 }
 
@@ -27,7 +27,7 @@ const (
 	mostLines     = 1000
 )
 
-// Tail tells of what is published to a topic, or logged in a group, from now on.
+// Tail tells of what is sent to a queue, published to a topic, or logged in a group, from now on.
 func (s *Stream) Tail(ctx context.Context, call *rest.Call, in *Tail) (*Event, error) {
 	a, err := arn.Parse(in.ARN)
 	_, group := a.LogGroupName()
@@ -35,6 +35,18 @@ func (s *Stream) Tail(ctx context.Context, call *rest.Call, in *Tail) (*Event, e
 	case err == nil && group && in.Search == "":
 		from := &lines{s: s, call: call, ask: monitors.ListLogEvents{ARN: in.ARN, Pattern: in.Pattern, Limit: mostLines, From: written(s.Now())}}
 		return s.follow(ctx, call, in.ARN, []*look{{name: "lines", ask: from.news}})
+	case err == nil && a.Service == "sqs" && in.Pattern == "":
+		from, err := s.Messages.Arrive(ctx, call, in.ARN, in.Search)
+		if err != nil {
+			return nil, err
+		}
+		return s.follow(ctx, call, in.ARN, []*look{{name: "messages", ask: func(ctx context.Context) (*Event, error) {
+			news, err := from.News(ctx)
+			if err != nil || len(news) == 0 {
+				return nil, err
+			}
+			return &Event{Messages: news}, nil
+		}}})
 	case err == nil && a.Service == "sns" && in.Pattern == "":
 		from := &published{s: s, call: call, ask: messages.ListPublishes{ARN: in.ARN, Search: in.Search, Limit: mostPublishes, BodyBytes: 4096}}
 		if _, err := from.news(ctx); err != nil { // what there is already is not told
@@ -42,7 +54,7 @@ func (s *Stream) Tail(ctx context.Context, call *rest.Call, in *Tail) (*Event, e
 		}
 		return s.follow(ctx, call, in.ARN, []*look{{name: "publishes", ask: from.news}})
 	}
-	return nil, rest.BadRequest("arn: want that of a topic, which goes with search, or of a log group, which goes with pattern")
+	return nil, rest.BadRequest("arn: want that of a queue or a topic, which goes with search, or of a log group, which goes with pattern")
 }
 
 // published finds what is new of a topic.

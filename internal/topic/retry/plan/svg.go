@@ -50,8 +50,8 @@ func (p *picture) end(w io.Writer) error {
 }
 
 // text writes at a point; anchor is start, middle or end.
-func (p *picture) text(x, y float64, anchor, colour, format string, args ...any) {
-	p.add(`<text x="%s" y="%s" text-anchor="%s" fill="%s">%s</text>`, at(x), at(y), anchor, colour, html.EscapeString(fmt.Sprintf(format, args...)))
+func (p *picture) text(x, y float64, anchor, format string, args ...any) {
+	p.add(`<text x="%s" y="%s" text-anchor="%s" fill="%s">%s</text>`, at(x), at(y), anchor, ink, html.EscapeString(fmt.Sprintf(format, args...)))
 }
 
 func (p *picture) line(x1, y1, x2, y2 float64, colour string) {
@@ -108,7 +108,7 @@ func (p *picture) vertical(a axis, label string) {
 	for v := 0.0; v <= a.max*1.0001; v += a.step {
 		y := a.place(v)
 		p.line(left, y, right, y, faint)
-		p.text(left-10, y+5, "end", ink, "%s", number(v))
+		p.text(left-10, y+5, "end", "%s", number(v))
 	}
 	middle := (a.from + a.to) / 2
 	p.add(`<text x="26" y="%s" text-anchor="middle" transform="rotate(-90 26 %s)">%s</text>`, at(middle), at(middle), html.EscapeString(label))
@@ -125,10 +125,10 @@ func FunctionsSVG(w io.Writer) error {
 	x := func(i int) float64 { return left + 30 + float64(i)*(right-left-60)/float64(example.NumRetries-1) }
 	for i := range example.NumRetries {
 		p.line(x(i), bottom, x(i), bottom+6, muted)
-		p.text(x(i), bottom+24, "middle", ink, "%d", i+1)
+		p.text(x(i), bottom+24, "middle", "%d", i+1)
 	}
 	p.line(left, bottom, right, bottom, muted)
-	p.text((left+right)/2, bottom+50, "middle", ink, "retry of the backoff phase")
+	p.text((left+right)/2, bottom+50, "middle", "retry of the backoff phase")
 	for k, f := range functions {
 		policy := example
 		policy.Backoff = f
@@ -146,7 +146,7 @@ func FunctionsSVG(w io.Writer) error {
 		p.add(`<rect x="%d" y="%s" width="232" height="27" fill="#ffffff"/>`, left+20, at(row-18))
 		p.add(`<line x1="%d" y1="%s" x2="%d" y2="%s" stroke="%s" stroke-width="2.5"/>`, left+30, at(row-5), left+70, at(row-5), functionColours[k])
 		p.add(`<g fill="%s">%s</g>`, functionColours[k], mark(k, left+50, row-5))
-		p.text(left+82, row, "start", ink, "%s, %s in all", f, moment(policy.Total()))
+		p.text(left+82, row, "start", "%s, %s in all", f, moment(policy.Total()))
 	}
 	return p.end(w)
 }
@@ -210,7 +210,7 @@ func (p Plan) SVG(w io.Writer) error {
 	for i, ph := range phasesOf(p.Policy) {
 		x, y := 24+float64(i%2)*420, 84+float64(i/2)*24
 		out.add(`<rect x="%s" y="%s" width="14" height="14" fill="%s"/>`, at(x), at(y), phaseColours[ph.phase])
-		out.text(x+22, y+12, "start", ink, "%s: %s, %s", ph.phase, counted(ph.retries, "retry", "retries"), ph.words)
+		out.text(x+22, y+12, "start", "%s: %s, %s", ph.phase, counted(ph.retries, "retry", "retries"), ph.words)
 	}
 	longest := time.Duration(0)
 	for _, c := range columns {
@@ -221,7 +221,7 @@ func (p Plan) SVG(w io.Writer) error {
 	out.vertical(y, "delay before the retry ("+name+")")
 	out.bars(columns, y, of)
 	out.line(left, bottom, right, bottom, muted)
-	out.text((left+right)/2, bottom+46, "middle", ink, "retry")
+	out.text((left+right)/2, bottom+46, "middle", "retry")
 	out.timeline(p.Policy, columns, 500)
 	return out.end(w)
 }
@@ -248,7 +248,7 @@ func (p *picture) bars(columns []column, y axis, of time.Duration) {
 			h := y.from - y.place(in(c.delay, of))
 			p.add(`<rect x="%s" y="%s" width="%s" height="%s" fill="%s" fill-opacity="0.15"/>`,
 				at(x), at(y.from-h), at(width*gap), at(h), phaseColours[c.phase])
-			p.text(x+width*gap/2, y.from-max(h/2-5, 8), "middle", ink, "%s more", thousands(c.omitted))
+			p.text(x+width*gap/2, y.from-max(h/2-5, 8), "middle", "%s more", thousands(c.omitted))
 			x += width * gap
 			continue
 		}
@@ -262,9 +262,9 @@ func (p *picture) bars(columns []column, y axis, of time.Duration) {
 		}
 		room := float64(c.retry-1)*width >= 30 && float64(len(columns)-1-i)*width >= 46 // to the first number, and to the last
 		if c.retry == 1 || c.retry%every == 0 && room && c.retry < 1000 {
-			p.text(middle, y.from+22, "middle", ink, "%s", thousands(c.retry))
+			p.text(middle, y.from+22, "middle", "%s", thousands(c.retry))
 		} else if i == len(columns)-1 {
-			p.text(min(middle, right-4), y.from+22, "end", ink, "%s", thousands(c.retry))
+			p.text(min(middle, right-4), y.from+22, "end", "%s", thousands(c.retry))
 		}
 		x += width
 	}
@@ -275,7 +275,7 @@ func (p *picture) timeline(policy retry.Policy, columns []column, y float64) {
 	total := policy.Total()
 	name, of := unit(total)
 	a := newAxis(left, right, in(total, of), 8)
-	p.text(left-10, y+5, "end", ink, "attempts")
+	p.text(left-10, y+5, "end", "attempts")
 	if policy.NumRetries > maxColumns { // too many for strokes
 		steps := stepsOf(policy)
 		for i := range steps {
@@ -292,9 +292,9 @@ func (p *picture) timeline(policy retry.Policy, columns []column, y float64) {
 	p.line(left, y+20, right, y+20, muted)
 	for v := 0.0; v <= a.max*1.0001; v += a.step {
 		p.line(a.place(v), y+20, a.place(v), y+26, muted)
-		p.text(a.place(v), y+42, "middle", ink, "%s", number(v))
+		p.text(a.place(v), y+42, "middle", "%s", number(v))
 	}
-	p.text((left+right)/2, y+66, "middle", ink, "time since the first attempt (%s), without jitter and the attempts' own time", name)
+	p.text((left+right)/2, y+66, "middle", "time since the first attempt (%s), without jitter and the attempts' own time", name)
 }
 
 func (p *picture) stroke(x, y float64, colour string) {

@@ -1,4 +1,5 @@
-package clustered
+// Package local runs the nodes of a cluster as processes on one machine, for trying it out.
+package local
 
 import (
 	"bufio"
@@ -23,10 +24,11 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/server/clustered"
 )
 
-// LocalNodes is how many nodes a cluster on one machine has: one of them may be missing.
-const LocalNodes = 3
+// Nodes is how many nodes there are: one of them may be missing.
+const Nodes = 3
 
 // Times between the end of a node's process and the start of its next.
 const (
@@ -45,19 +47,19 @@ const (
 // nodeFile is what a node's process is told, in its directory.
 const nodeFile = "node.json"
 
-// Local is a cluster on one machine, for trying it out.
-type Local struct {
+// Options of a cluster.
+type Options struct {
 	Nodes          int
-	LogLimit       uint64 // see node.Options
+	LogLimit       uint64 // see clustered.Node
 	Config         config.Config
 	Args           []string // of this process: those of the nodes' are these, and more
 	Stdout, Stderr io.Writer
 	Logger         *slog.Logger
-	Since          time.Time
+	Since          time.Time // when this process began
 }
 
-// ReadNode reads what RunLocal tells a node's process.
-func ReadNode(path string) (n Node, err error) {
+// ReadNode reads what Run tells a node's process.
+func ReadNode(path string) (n clustered.Node, err error) {
 	text, err := os.ReadFile(path)
 	if err == nil {
 		err = json.Unmarshal(text, &n)
@@ -68,9 +70,13 @@ func ReadNode(path string) (n Node, err error) {
 	return n, nil
 }
 
-// RunLocal runs nodes as processes of their own, at the address of the settings and the
-// ports behind it, and starts each again that ends, until ctx ends.
-func RunLocal(ctx context.Context, l Local) error {
+type cluster struct{ Options }
+
+// Run runs nodes as processes of their own, at the address of the settings and the
+// ports behind it, and starts each again that ends, until ctx ends. It fails where the
+// settings are not fit for it, or a node cannot be started.
+func Run(ctx context.Context, o Options) error {
+	l := &cluster{o}
 	all, err := l.prepare()
 	if err != nil {
 		return err
@@ -94,7 +100,7 @@ func RunLocal(ctx context.Context, l Local) error {
 }
 
 // prepare makes the nodes' directories and tells each what it is.
-func (l *Local) prepare() ([]Node, error) {
+func (l *cluster) prepare() ([]clustered.Node, error) {
 	host, text, err := net.SplitHostPort(l.Config.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("--listen: %w", err)
@@ -113,9 +119,9 @@ func (l *Local) prepare() ([]Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	var peers []Peer
+	var peers []clustered.Peer
 	for i := range l.Nodes {
-		peers = append(peers, Peer{
+		peers = append(peers, clustered.Peer{
 			Name: strconv.Itoa(i + 1), URL: "http://" + net.JoinHostPort(host, strconv.Itoa(port+i)),
 			Route: net.JoinHostPort("127.0.0.1", strconv.Itoa(port+routesBehind+i)), Address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port+peersBehind+i)),
 		})
@@ -124,9 +130,9 @@ func (l *Local) prepare() ([]Node, error) {
 		return nil, err
 	}
 	secret := rand.Text()
-	nodes := make([]Node, l.Nodes)
+	nodes := make([]clustered.Node, l.Nodes)
 	for i := range nodes {
-		nodes[i] = Node{Name: peers[i].Name, Peers: peers, Secret: secret, RootKey: root, LogLimit: l.LogLimit}
+		nodes[i] = clustered.Node{Name: peers[i].Name, Peers: peers, Secret: secret, RootKey: root, LogLimit: l.LogLimit}
 		dir := l.dir(&nodes[i])
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, fmt.Errorf("the data directory cannot be made (--data): %w", err)
@@ -142,10 +148,10 @@ func (l *Local) prepare() ([]Node, error) {
 	return nodes, nil
 }
 
-func (l *Local) dir(n *Node) string { return filepath.Join(l.Config.Data, n.Name) }
+func (l *cluster) dir(n *clustered.Node) string { return filepath.Join(l.Config.Data, n.Name) }
 
 // makeRoot makes the root key that the nodes share, if there is none.
-func (l *Local) makeRoot(path string) error {
+func (l *cluster) makeRoot(path string) error {
 	if err := os.MkdirAll(l.Config.Data, 0o700); err != nil {
 		return fmt.Errorf("the data directory cannot be made (--data): %w", err)
 	}
@@ -159,7 +165,7 @@ func (l *Local) makeRoot(path string) error {
 }
 
 // keep runs a node's process, again and again. It fails where starting again cannot help.
-func (l *Local) keep(ctx context.Context, n *Node) error {
+func (l *cluster) keep(ctx context.Context, n *clustered.Node) error {
 	wait := restartTime
 	for {
 		began := clock.System.Now()
@@ -178,14 +184,14 @@ func (l *Local) keep(ctx context.Context, n *Node) error {
 			wait = restartTime
 		}
 		l.Logger.Warn("a node has ended and is started again", "node", n.Name, "reason", err)
-		if !pause(ctx, wait) {
+		if clock.Wait(ctx, clock.System, wait) != nil {
 			return nil
 		}
 		wait = min(2*wait, restartMost)
 	}
 }
 
-func (l *Local) runOnce(ctx context.Context, n *Node) error {
+func (l *cluster) runOnce(ctx context.Context, n *clustered.Node) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -212,23 +218,23 @@ func (l *Local) runOnce(ctx context.Context, n *Node) error {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { _ = alive.Close() })()
-	for told := bufio.NewScanner(lines); told.Scan(); {
-		fmt.Fprintf(l.Stderr, "%s\n", told.Bytes())
+	for output := bufio.NewScanner(lines); output.Scan(); {
+		fmt.Fprintf(l.Stderr, "%s\n", output.Bytes())
 	}
 	return cmd.Wait()
 }
 
 // banner tells a person where things are, once somebody serves.
-func (l *Local) banner(ctx context.Context, nodes []Node) {
+func (l *cluster) banner(ctx context.Context, nodes []clustered.Node) {
 	first := nodes[0].Peers[0].URL
 	for {
 		for _, peer := range nodes[0].Peers {
-			s, err := (&Asking{URL: peer.URL}).Status(ctx)
+			s, err := (&clustered.Asking{URL: peer.URL}).Status(ctx)
 			if err != nil {
 				continue
 			}
 			for _, n := range s.Nodes {
-				if n.State != serving {
+				if n.State != clustered.Serving {
 					continue
 				}
 				var urls []string
@@ -237,13 +243,13 @@ func (l *Local) banner(ctx context.Context, nodes []Node) {
 				}
 				took := clock.System.Now().Sub(l.Since).Round(time.Millisecond)
 				fmt.Fprintf(l.Stdout, "Godwit %s is ready: %d nodes at %s (%s). Any of them answers.\nData:    %s\n"+
-					"Status:  godwit cluster status --url %s\n"+
+					"Status:  godwit cluster status --endpoint %s\n"+
 					"AWS CLI: export AWS_ENDPOINT_URL=%s AWS_DEFAULT_REGION=%s AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test\n",
 					config.Version, len(urls), strings.Join(urls, ", "), took, l.Config.Data, first, first, l.Config.Region)
 				return
 			}
 		}
-		if !pause(ctx, restartTime) {
+		if clock.Wait(ctx, clock.System, restartTime) != nil {
 			return
 		}
 	}

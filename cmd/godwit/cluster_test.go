@@ -1,0 +1,35 @@
+package main
+
+import (
+	"bytes"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// godwit cluster status asks the server that all other commands ask.
+func TestClusterStatusAsks(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/_godwit/v1/cluster" {
+			t.Errorf("it asks for %s", r.URL.Path)
+		}
+		_, _ = w.Write([]byte(`{"nodes":[{"name":"local","url":"http://here","pid":7,"state":"serving","number":0,"lag":0}],"cells":[{"cell":0,"owner":"local","epoch":0,"number":0,"lag":0}]}`))
+	}))
+	defer s.Close()
+	ask := func(args ...string) (int, string) {
+		var out bytes.Buffer
+		status := run(append([]string{"cluster", "status"}, args...), strings.NewReader(""), &out, &out, time.Now())
+		return status, out.String()
+	}
+	for _, flag := range []string{"--endpoint", "--url"} {
+		if status, text := ask(flag, s.URL); status != 0 || !strings.Contains(text, "local  http://here  7    serving") {
+			t.Errorf("%s: %d: %s", flag, status, text)
+		}
+	}
+	t.Setenv("GODWIT_ENDPOINT", s.URL)
+	if status, text := ask(); status != 0 || !strings.Contains(text, "0     local") {
+		t.Errorf("by the environment: %d: %s", status, text)
+	}
+}

@@ -1,0 +1,54 @@
+package catalog
+
+import (
+	"context"
+	"os"
+
+	"godwit.dev/godwit/internal/api/operator/rest"
+)
+
+// Cluster is how the nodes of a cluster stand. A single server is a node of its own.
+type Cluster struct {
+	Nodes []ClusterNode `json:"nodes"`
+	Cells []ClusterCell `json:"cells" doc:"The parts of the state, each with its owner."`
+}
+
+// ClusterNode is a node of a cluster.
+type ClusterNode struct {
+	Name    string `json:"name"`
+	URL     string `json:"url"`
+	PID     int    `json:"pid,omitempty"`
+	Process string `json:"process,omitempty" doc:"What the log calls the node's process."`
+	State   string `json:"state" doc:"serving: it owns the state."`
+	Number  int64  `json:"number" doc:"Of the latest record that it has; 0 of a single server."`
+	Lag     int64  `json:"lag" doc:"Records behind the node that is most advanced."`
+	Durable int64  `json:"durable" doc:"Position in the log up to which its disk has all; 0 of a single server."`
+	Needs   int64  `json:"needs" doc:"Position from which on it needs the log; 0 of a single server."`
+	Copied  int64  `json:"copied,omitempty" doc:"Bytes that it has copied of another node's store."`
+	ToCopy  int64  `json:"toCopy,omitempty" doc:"Bytes of that store."`
+	Fresh   bool   `json:"fresh,omitempty" doc:"Its own part of the log has not had all yet."`
+}
+
+// ClusterCell is a part of the state.
+type ClusterCell struct {
+	Cell     int    `json:"cell"`
+	Owner    string `json:"owner" doc:"The node's name; empty: none."`
+	Epoch    int64  `json:"epoch" doc:"How often it was taken over; 0 of a single server."`
+	Number   int64  `json:"number"`
+	Lag      int64  `json:"lag" doc:"Of the node that is most behind."`
+	LogFirst int64  `json:"logFirst"`
+	LogLast  int64  `json:"logLast"`
+	LogBytes int64  `json:"logBytes"`
+}
+
+// self is what a single server is called among its nodes, of which there are no others.
+const self = "local"
+
+// GetCluster tells of a single server. Nodes of a cluster answer for all of them, before
+// this is asked.
+func (c *Catalog) GetCluster(context.Context, *rest.Call, *Nothing) (*Cluster, error) {
+	return &Cluster{
+		Nodes: []ClusterNode{{Name: self, URL: c.Server().Endpoint, PID: os.Getpid(), State: "serving"}},
+		Cells: []ClusterCell{{Owner: self}},
+	}, nil
+}

@@ -1,0 +1,160 @@
+package development
+
+import (
+	"cmp"
+	"context"
+
+	"godwit.dev/godwit/internal/alarm"
+	"godwit.dev/godwit/internal/api/operator/rest"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/monitor/alarms"
+	"godwit.dev/godwit/internal/monitor/logs"
+	"godwit.dev/godwit/internal/monitor/metrics"
+	"godwit.dev/godwit/internal/stream"
+)
+
+// Reset asks for everything of an account to be deleted.
+type Reset struct {
+	Account string `json:"account" required:"true" max:"12" doc:"Whose resources are deleted: it has to be named."`
+	Region  string `json:"region" max:"64" doc:"By default the server's."`
+}
+
+// ResetCounts are what a reset has deleted.
+type ResetCounts struct {
+	Queues       int `json:"queues"`
+	Topics       int `json:"topics" doc:"With their subscriptions."`
+	Functions    int `json:"functions"`
+	Mappings     int `json:"mappings"`
+	Applications int `json:"applications"`
+	Streams      int `json:"streams"`
+	Alarms       int `json:"alarms"`
+	LogGroups    int `json:"logGroups"`
+	Faults       int `json:"faults"`
+}
+
+// page is how many resources are listed at a time.
+const page = 500
+
+// Reset deletes what an account has in a region. It is durable, resource by resource: what
+// is broken off has deleted some. Keys, identities and metrics stay.
+func (d *Development) Reset(ctx context.Context, _ *rest.Call, in *Reset) (*ResetCounts, error) {
+	if err := d.refused(); err != nil {
+		return nil, err
+	}
+	out := &ResetCounts{}
+	for resource := range d.Engine.FaultsInForce() { // what fails could not be deleted
+		if err := d.Engine.SetFault(resource, "none"); err != nil {
+			return nil, err
+		}
+		out.Faults++
+	}
+	region, account := cmp.Or(in.Region, d.Region), in.Account
+	for _, step := range []struct {
+		list  func() ([]arn.ARN, error)
+		end   func(a arn.ARN) error
+		count *int
+	}{
+		{func() ([]arn.ARN, error) { return d.mappings(ctx, region, account) }, func(a arn.ARN) error {
+			_, err := d.Engine.DeleteMapping(ctx, a)
+			return err
+		}, &out.Mappings},
+		{func() (names []arn.ARN, err error) {
+			names, _, err = d.Engine.ListTopics(ctx, region, account, "", page)
+			return names, err
+		}, func(a arn.ARN) error { return d.Engine.DeleteTopic(ctx, a) }, &out.Topics},
+		{func() (all []arn.ARN, err error) {
+			names, _, err := d.Engine.ListQueues(ctx, region, account, "", "", page)
+			for _, name := range names {
+				all = append(all, arn.Queue(region, account, name))
+			}
+			return all, err
+		}, func(a arn.ARN) error { return d.Engine.DeleteQueue(ctx, a) }, &out.Queues},
+		{func() (all []arn.ARN, err error) {
+			found, _, err := d.Engine.ListFunctions(ctx, region, account, "", page)
+			for i := range found {
+				all = append(all, found[i].ARN)
+			}
+			return all, err
+		}, func(a arn.ARN) error { return d.Engine.DeleteFunction(ctx, a, "") }, &out.Functions},
+		{func() (all []arn.ARN, err error) {
+			found, _, err := d.Engine.ListApplications(ctx, region, account, "", page)
+			for i := range found {
+				all = append(all, found[i].ARN)
+			}
+			return all, err
+		}, func(a arn.ARN) error { return d.Engine.DeleteApplication(ctx, a) }, &out.Applications},
+		{func() (all []arn.ARN, _ error) {
+			names, _ := d.Streams.List(account, region, "", page)
+			for _, name := range names {
+				all = append(all, stream.Name(region, account, name))
+			}
+			return all, nil
+		}, d.Streams.Delete, &out.Streams},
+		{func() ([]arn.ARN, error) { return d.groups(region, account) }, func(a arn.ARN) error {
+			if err := d.Logs.Protect(a, false); err != nil {
+				return err
+			}
+			return d.Logs.DeleteGroup(a)
+		}, &out.LogGroups},
+	} {
+		if err := each(ctx, step.list, step.end, step.count); err != nil {
+			return nil, err
+		}
+	}
+	var ids []alarms.ID
+	for _, a := range d.Alarms.List(metrics.Owner{Account: account, Region: region}, func(*alarm.Alarm) bool { return true }) {
+		ids = append(ids, alarms.ID{Account: account, Region: region, Name: a.Name})
+	}
+	out.Alarms = len(ids)
+	if len(ids) == 0 {
+		return out, nil
+	}
+	return out, d.Alarms.Delete(ids)
+}
+
+// each deletes what list gives until that is nothing, or nothing of it goes any more. What has
+// gone meanwhile, or is being deleted, is not counted.
+func each(ctx context.Context, list func() ([]arn.ARN, error), end func(a arn.ARN) error, count *int) error {
+	for before := -1; *count != before; {
+		before = *count
+		all, err := list()
+		if err != nil {
+			return err
+		}
+		for _, a := range all {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			err := end(a)
+			switch {
+			case err == nil:
+				*count++
+			case !gone[fault.KindOf(err)]:
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// gone is how resources are refused that are not there, or are about to go.
+var gone = map[fault.Kind]bool{fault.NotFound: true, fault.ResourceNotFound: true, fault.QueueDoesNotExist: true, fault.ResourceInUse: true}
+
+func (d *Development) mappings(ctx context.Context, region, account string) (all []arn.ARN, err error) {
+	found, err := d.Engine.Mappings(ctx)
+	for i := range found {
+		if f := found[i].Function; f.Region == region && f.Account == account {
+			all = append(all, found[i].ARN)
+		}
+	}
+	return all, err
+}
+
+func (d *Development) groups(region, account string) (all []arn.ARN, err error) {
+	found, _, err := d.Logs.Groups(logs.GroupFilter{Region: region, Account: account}, logs.Page{Limit: page})
+	for i := range found {
+		all = append(all, found[i].ARN)
+	}
+	return all, err
+}

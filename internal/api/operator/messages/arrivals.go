@@ -1,0 +1,76 @@
+package messages
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+
+	"godwit.dev/godwit/internal/api/operator/catalog"
+	"godwit.dev/godwit/internal/api/operator/rest"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/shard/inspect"
+)
+
+// Arrivals find what is new in a queue, look by look, and change nothing of it.
+type Arrivals struct {
+	messages *Messages
+	caller   *rest.Call
+	queue    arn.ARN
+	picked   func(*inspect.Message) bool // nil: all
+
+	since uint64         // what is before is known
+	until uint64         // of looks that go on: where the first of them ended
+	from  inspect.Cursor // where the next look goes on
+}
+
+// arrived is how many messages a look tells of at most, and of how much of each body.
+const (
+	arrived      = 100
+	arrivedBytes = 4096
+)
+
+// Arrive begins to watch a queue: what is in it is known. A search picks messages as that of
+// a list does. Errors: QueueDoesNotExist.
+func (m *Messages) Arrive(ctx context.Context, c *rest.Call, name, search string) (*Arrivals, error) {
+	queue, err := catalog.ParseQueue(name)
+	if err != nil {
+		return nil, err
+	}
+	found, err := m.Inspect.Look(ctx, inspect.Query{Queue: queue, Limit: 1, Since: math.MaxUint64})
+	if err != nil {
+		return nil, err
+	}
+	return &Arrivals{messages: m, caller: c, queue: queue, picked: Picking(search, "", ""), since: found.End}, nil
+}
+
+// News are the messages that have come since the look before and are still there, as they
+// came; none that was told before. Errors: QueueDoesNotExist.
+func (a *Arrivals) News(ctx context.Context) ([]Message, error) {
+	found, err := a.messages.Inspect.Look(ctx, inspect.Query{
+		Queue: a.queue, Limit: arrived, Since: a.since, From: a.from, Caller: a.caller.Caller, Match: a.picked,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if found.End < a.since { // it was made anew
+		a.since, a.until, a.from = 0, 0, inspect.Cursor{}
+		return nil, nil
+	}
+	if a.until == 0 {
+		a.until = found.End
+	}
+	slices.SortFunc(found.Messages, func(x, y inspect.Message) int { return cmp.Compare(x.Sequence, y.Sequence) })
+	var news []Message
+	for i := range found.Messages {
+		if one := &found.Messages[i]; one.Sequence < a.until { // the others come with the next round
+			news = append(news, shown(one, found.Origin, a.queue.FIFO(), arrivedBytes))
+		}
+	}
+	if found.Next != nil {
+		a.from = *found.Next
+		return news, nil
+	}
+	a.since, a.until, a.from = a.until, 0, inspect.Cursor{}
+	return news, nil
+}

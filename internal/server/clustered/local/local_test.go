@@ -1,0 +1,134 @@
+package local
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"godwit.dev/godwit/internal/bootstrap"
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/server/clustered"
+	"godwit.dev/godwit/internal/store/pebble"
+	"godwit.dev/godwit/internal/store/storetest"
+)
+
+func prepared(dir, listen string) ([]clustered.Node, error) {
+	return (&cluster{Options{Nodes: Nodes, LogLimit: 7, Config: config.Config{Listen: listen, Data: dir}}}).prepare()
+}
+
+// Each node finds in its directory who it is, and all know the same of each other.
+func TestNodesAreTold(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := prepared(dir, "localhost:4700"); err != nil {
+		t.Fatal(err)
+	}
+	key, err := bootstrap.ReadRootKey(filepath.Join(dir, bootstrap.DevRootKey))
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken, secret := map[string]bool{}, ""
+	for _, name := range []string{"1", "2", "3"} {
+		path := filepath.Join(dir, name, nodeFile)
+		n, err := ReadNode(path)
+		if err != nil || n.Name != name || len(n.Peers) != Nodes || n.LogLimit != 7 {
+			t.Fatalf("node %s is %+v: %v", name, n, err)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("the secret is in a file of mode %v: %v", info.Mode(), err)
+		}
+		if secret == "" {
+			secret = n.Secret
+		}
+		if n.Secret == "" || n.Secret != secret {
+			t.Errorf("node %s does not share the secret", name)
+		}
+		for _, p := range n.Peers {
+			if p.Name != name {
+				continue
+			}
+			for _, address := range []string{strings.TrimPrefix(p.URL, "http://"), p.Route, p.Address} {
+				_, port, err := net.SplitHostPort(address)
+				if err != nil || taken[port] {
+					t.Errorf("node %s has %s, which is taken: %v", name, address, err)
+				}
+				taken[port] = true
+			}
+		}
+		_, rootKey, err := Peers(filepath.Dir(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := t.TempDir()
+		if err := CopyRootKey(rootKey, to); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := bootstrap.ReadRootKey(filepath.Join(to, bootstrap.DevRootKey)); err != nil || !reflect.DeepEqual(got, key) {
+			t.Errorf("node %s has another root key: %v", name, err)
+		}
+	}
+	if _, err := prepared(dir, "localhost:4700"); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := bootstrap.ReadRootKey(filepath.Join(dir, bootstrap.DevRootKey)); err != nil || !reflect.DeepEqual(again, key) {
+		t.Errorf("a second start made another root key: %v", err)
+	}
+}
+
+func TestWhatDoesNotGo(t *testing.T) {
+	single := t.TempDir()
+	if err := os.Mkdir(filepath.Join(single, clustered.StoreName), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ dir, listen, says string }{
+		{t.TempDir(), "localhost", "--listen"},
+		{t.TempDir(), "localhost:0", "a port that is given"},
+		{t.TempDir(), "192.0.2.1:4700", "loopback only"},
+		{t.TempDir(), "localhost:65520", "none behind"},
+		{single, "localhost:4700", "is the data of one node"},
+	} {
+		if _, err := prepared(c.dir, c.listen); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %q", c.listen, err, c.says)
+		}
+	}
+	if _, err := ReadNode(filepath.Join(single, nodeFile)); err == nil {
+		t.Error("a node without a file was read")
+	}
+}
+
+// What a single node had goes to the first node, once.
+func TestConvert(t *testing.T) {
+	dir, log := t.TempDir(), slog.New(slog.DiscardHandler)
+	if err := Convert(dir, log); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("nothing is converted: %v", err)
+	}
+	open := func(dir string) *pebble.Store {
+		st, err := pebble.Open(filepath.Join(dir, clustered.StoreName), pebble.Options{Logger: log, Fatal: func(err error) { t.Error(err) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st
+	}
+	st := open(dir)
+	if err := errors.Join(st.Apply(true, storetest.Sets("k", "v")), st.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := Convert(dir, log); err != nil {
+		t.Fatal(err)
+	}
+	if err := Convert(dir, log); !errors.Is(err, clustered.ErrThere) {
+		t.Errorf("converted twice: %v", err)
+	}
+	if _, err := prepared(dir, "localhost:4700"); err != nil {
+		t.Errorf("nodes do not start on what was converted: %v", err)
+	}
+	st = open(filepath.Join(dir, "1"))
+	defer st.Close()
+	if v, ok, err := st.Get(nil, []byte("k")); err != nil || !ok || string(v) != "v" {
+		t.Errorf("the first node has %q, %v, %v", v, ok, err)
+	}
+}

@@ -1,0 +1,86 @@
+package jobs
+
+import (
+	"encoding/json"
+	"errors"
+
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/seal"
+)
+
+// Purpose is what texts of jobs are sealed for.
+const Purpose = "texts of operators' jobs"
+
+const version = 1
+
+var errRecord = errors.New("jobs: a record cannot be read")
+
+// record is a job as it is on disk.
+type record struct {
+	Job
+
+	Sealed []byte `json:"sealed,omitempty"` // texts, sealed with the record's key
+}
+
+// texts are what of a job may repeat a message, which is sealed where it waits itself.
+type texts struct {
+	Search string `json:"search,omitempty"`
+	Cause  string `json:"cause,omitempty"`
+	Error  string `json:"error,omitempty"`
+}
+
+func key(id string) []byte { return append([]byte{keyspace.JobSpace, keyspace.JobRecords}, id...) }
+
+// encode gives a job's record. Without a sealer its texts are in clear.
+func encode(j *Job, sealer *seal.Sealer) []byte {
+	r := record{Job: *j}
+	if hidden := (texts{j.Where.Search, j.Where.Cause, j.Error}); sealer != nil && hidden != (texts{}) {
+		sealed, err := sealer.Seal(marshal(hidden), key(j.ID))
+		if err != nil {
+			panic(err) // only a key that is no key can't seal
+		}
+		r.Where.Search, r.Where.Cause, r.Error, r.Sealed = "", "", "", sealed
+	}
+	return append([]byte{version}, marshal(&r)...)
+}
+
+func marshal(v any) []byte {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // the types of records can always be written
+	}
+	return text
+}
+
+// open reads a job's record. One whose texts cannot be opened is refused: without its
+// condition a job would be about all that there is.
+func open(k, value []byte, sealer *seal.Sealer) (Job, error) {
+	r, err := decode(value)
+	if err != nil || r.Sealed == nil {
+		return r.Job, err
+	}
+	if sealer == nil {
+		return r.Job, seal.ErrSealed
+	}
+	text, err := sealer.Open(r.Sealed, k)
+	if err != nil {
+		return r.Job, err
+	}
+	var hidden texts
+	err = json.Unmarshal(text, &hidden)
+	r.Where.Search, r.Where.Cause, r.Error = hidden.Search, hidden.Cause, hidden.Error
+	return r.Job, err
+}
+
+func decode(value []byte) (r record, err error) {
+	if len(value) == 0 || value[0] != version {
+		return r, errRecord
+	}
+	return r, json.Unmarshal(value[1:], &r)
+}
+
+// CheckRecord reports whether the value of a record can be read, but for what is sealed in it.
+func CheckRecord(value []byte) error {
+	_, err := decode(value)
+	return err
+}

@@ -33,8 +33,8 @@ func (d *dev) checkNodes() error {
 		return errors.New("--nodes: nodes keep their data on disk: leave out --store")
 	case d.Enforce:
 		return errors.New("--nodes: nodes do not verify callers yet: leave out --enforce")
-	case d.Config.TLS() || d.Config.AdminListen != "" || d.Config.Pprof != "":
-		return errors.New("--nodes: nodes have one listener each, without TLS yet: leave out --tls-cert, --acme-domains, --admin-listen and --pprof")
+	case d.Config.TLS() || d.Config.AdminListen != "" || d.Config.Pprof != "" || d.Config.IngestListen != "":
+		return errors.New("--nodes: nodes have one listener each, without TLS yet: leave out --tls-cert, --acme-domains, --admin-listen, --ingest-listen and --pprof")
 	}
 	return nil
 }
@@ -94,8 +94,8 @@ func (m *member) problems(cfg *config.Config) (all []string) {
 	check(m.Node != "", "--node: want which of --cluster-peers this is")
 	check(m.ClusterDir != "" || m.ClusterSecret != "", "--cluster-dir: want the directory of the node's certificate")
 	check(!m.ClusterJoin || m.ClusterDir != "", "--cluster-join: nodes that come later have certificates: want --cluster-dir")
-	check(cfg.AdminListen == "" && cfg.Pprof == "" && len(cfg.ACMEDomains) == 0,
-		"--cluster-peers: a node has one listener for clients, with --tls-cert: leave out --admin-listen, --pprof and --acme-domains")
+	check(cfg.AdminListen == "" && cfg.Pprof == "" && cfg.IngestListen == "" && len(cfg.ACMEDomains) == 0,
+		"--cluster-peers: a node has one listener for clients, with --tls-cert: leave out --admin-listen, --ingest-listen, --pprof and --acme-domains")
 	return all
 }
 

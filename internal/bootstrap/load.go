@@ -171,6 +171,8 @@ func (l *loading) network() {
 	l.check(c.TLS() || c.AllowPlainHTTP || config.IsLocal(c.Listen), "listen",
 		"%s is reached from other machines, and there is no TLS: set --tls-cert and --tls-key, or --acme-domains; "+
 			"or --allow-plain-http where a proxy in front ends TLS", c.Listen)
+	l.check(c.IngestListen == "" || c.TLS() || c.AllowPlainHTTP || config.IsLocal(c.IngestListen), "ingest-listen",
+		"%s is reached by others, and posts have secrets: give --tls-cert or --acme-domains, or --allow-plain-http where a proxy in front ends TLS", c.IngestListen)
 	for _, at := range [...]struct{ flag, address string }{{"admin-listen", c.AdminListen}, {"pprof", c.Pprof}} {
 		l.check(at.address == "" || isPrivate(at.address), at.flag, "%s may be reached by strangers, and nobody is asked for a signature there: "+
 			"want an address of loopback or of a private network", at.address)

@@ -130,6 +130,8 @@ type Config struct {
 
 	AdminListen string `placeholder:"HOST:PORT" help:"Answer /_godwit/ and /metrics there, without a signature, and not at --listen: for an address that only operators reach. Health and readiness are answered at both."`
 
+	IngestListen string `placeholder:"HOST:PORT" help:"Take posts to sources there, at /in/NAME, by TLS where --listen has it: for webhooks of providers, and clients that know nothing of AWS. Without it sources take nothing."`
+
 	AuditLog        string `name:"audit-log" placeholder:"FILE" help:"Append a line of JSON for each call that manages something, also a refused one, with who made it, in the form of CloudTrail's records."`
 	AuditMaxBytes   int64  `default:"0" type:"bytes" placeholder:"BYTES" help:"Put --audit-log away as FILE.1 before it is larger than this; 0 leaves that to others, as logrotate (${default})."`
 	AuditKeep       int    `default:"10" placeholder:"FILES" help:"How many files are kept of those that --audit-max-bytes has had put away, the latest (${default})."`
@@ -250,7 +252,7 @@ func (c *Config) Check() error {
 		_, _, err = net.SplitHostPort(c.Pprof)
 		check(err == nil, "pprof", "want HOST:PORT, have %q", c.Pprof)
 	}
-	for flag, address := range map[string]string{"admin-listen": c.AdminListen, "acme-http": c.ACMEHTTP} {
+	for flag, address := range map[string]string{"admin-listen": c.AdminListen, "acme-http": c.ACMEHTTP, "ingest-listen": c.IngestListen} {
 		_, _, err = net.SplitHostPort(address)
 		check(address == "" || err == nil, flag, "want HOST:PORT, have %q", address)
 	}

@@ -20,6 +20,7 @@ const (
 	MetricSpace byte = 'm'
 	SMSSpace    byte = 't'
 	JobSpace    byte = 'j' // operators' jobs
+	SourceSpace byte = 'w' // ways in for clients that know nothing of AWS
 
 	ClusterSpace byte = 'c' // of this machine's replica: no stream writes it
 
@@ -41,6 +42,7 @@ const (
 	SMSStream
 	HoseStream
 	JobStream
+	SourceStream
 	Streams // how many there are
 )
 
@@ -187,6 +189,9 @@ func Shard(shard uint16, tag byte) []byte { return []byte{byte(shard >> 8), byte
 // JobRecords is the tag behind JobSpace.
 const JobRecords byte = 'r'
 
+// SourceRecords is the tag behind SourceSpace.
+const SourceRecords byte = 'r'
+
 // Tags behind SMSSpace.
 const (
 	SMSAttributes   byte = 'a'
@@ -209,7 +214,7 @@ func Required() (spans []Span) {
 		all, data := Prefix(Shard(stream, 0)[:2]), Prefix(Shard(stream, Data))
 		spans = append(spans, Span{all.Lower, data.Lower}, Span{data.Upper, all.Upper})
 	}
-	for _, prefix := range [][]byte{{IdentitySpace}, {KeySpace}, {SMSSpace}, {HoseSpace, HoseStreams}} {
+	for _, prefix := range [][]byte{{IdentitySpace}, {KeySpace}, {SMSSpace}, {HoseSpace, HoseStreams}, {SourceSpace}} {
 		spans = append(spans, Prefix(prefix))
 	}
 	return spans

@@ -115,6 +115,8 @@ func StreamOf(key []byte) (stream uint16, ok bool) {
 		stream = HoseStream
 	case len(key) >= 2 && key[0] == JobSpace:
 		stream = JobStream
+	case len(key) >= 2 && key[0] == SourceSpace:
+		stream = SourceStream
 	default:
 		return 0, false
 	}

@@ -23,6 +23,7 @@ const (
 	OwnerCluster   Owner = "cluster"
 	OwnerHoses     Owner = "streams"
 	OwnerJobs      Owner = "jobs"
+	OwnerSources   Owner = "sources"
 )
 
 // Part is a part of a key: a fixed byte, a number or an id of Size bytes, or a text
@@ -215,6 +216,7 @@ const (
 	KindSMSConsent
 	KindSMSDestination
 	KindSMSSpending
+	KindSource
 	kinds
 )
 
@@ -317,6 +319,8 @@ var Table = [...]Kind{
 	KindSMSConsent:     {"phone number that has opted out, or in again", OwnerSMS, ofSMS(SMSConsents, text(PartNumber)), versioned},
 	KindSMSDestination: {"phone number of the sandbox", OwnerSMS, ofSMS(SMSDestinations, text(PartNumber)), versioned},
 	KindSMSSpending:    {"what an account has spent on text messages in a month", OwnerSMS, ofSMS(SMSSpending), versioned},
+
+	KindSource: {"source that posts come in by", OwnerSources, key(tag(SourceSpace), tag(SourceRecords), text(PartName)), "version 1, JSON; its secrets sealed"},
 }
 
 const setForm = "form, count, sum, minimum, maximum, distribution"

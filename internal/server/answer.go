@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/limit/rates"
+	"godwit.dev/godwit/internal/server/ingesting"
 	"godwit.dev/godwit/internal/server/operating"
 	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/wire"
@@ -62,7 +63,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 	})
 	own := operating.API(operating.Parts{
 		Config: deps.Config, Clock: deps.Clock, Virtual: deps.Virtual, URL: s.url, Engine: s.engine, Totals: s.watching.Queues, Alarms: s.watching.Alarms, Checks: checks,
-		Listen: s.lately.set, Gate: gate, Operator: r.operator, Metrics: s.watching.Reader, Logs: s.groups, Identities: s.identities, Jobs: s.jobs, Backups: copies, Commits: s.journal.Commits,
+		Listen: s.lately.set, Gate: gate, Operator: r.operator, Metrics: s.watching.Reader, Logs: s.groups, Identities: s.identities, Jobs: s.jobs, Sources: s.sources, Backups: copies, Commits: s.journal.Commits,
 		Development: trying, Counting: s.counting,
 	})
 	maps.Copy(own, developing(deps, s, r, functions))
@@ -79,8 +80,12 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 		Developer: forDevelopers(deps.Config, s.engine, trying),
 		Metrics:   s.counting.Handler(),
 		Functions: r.sockets.API(),
-		Checks:    checks,
-		Notices:   func() []string { return append(functionNotices(deps.Config, r.processes), deps.heldNotice()...) },
+		Ingest: ingesting.Open(ingesting.Options{
+			Config: deps.Config, Sources: s.sources, Wire: answers, Logger: deps.Log, Requests: deps.Limits.requests,
+			Trust: r.trust, Own: deps.ownPorts(), Observe: s.counting.Ingested(),
+		}),
+		Checks:  checks,
+		Notices: func() []string { return append(functionNotices(deps.Config, r.processes), deps.heldNotice()...) },
 	}
 	if wrap := deps.World.Confirmed; wrap != nil {
 		parts.OfFunctions = wrap(parts.Wire)

@@ -64,7 +64,7 @@ type Deps struct {
 // ownPorts are the ports that the server listens at.
 func (d *Deps) ownPorts() []uint16 {
 	ports := []uint16{d.Port}
-	for _, address := range [...]string{d.Config.Pprof, d.Config.AdminListen, d.Config.ACMEHTTP} {
+	for _, address := range [...]string{d.Config.Pprof, d.Config.AdminListen, d.Config.ACMEHTTP, d.Config.IngestListen} {
 		if _, text, err := net.SplitHostPort(address); err == nil {
 			if port, err := strconv.ParseUint(text, 10, 16); err == nil {
 				ports = append(ports, uint16(port))
@@ -136,6 +136,8 @@ type Parts struct {
 	Functions net.Listener
 	// OfFunctions is Wire as functions are answered; nil: Wire.
 	OfFunctions http.Handler
+	// Ingest answers posts to sources; nil: nobody does.
+	Ingest http.Handler
 	// Checks are what /_godwit/health looks at.
 	Checks []admin.Check
 	// Notices are lines for the banner; nil: there are none.

@@ -114,18 +114,22 @@ func (s *Server) serveFunctions(parts Parts) {
 	if parts.Functions == nil {
 		return
 	}
-	other := s.httpServer(s.guarded(parts, ofFunctions(cmp.Or(parts.OfFunctions, parts.Wire))))
+	s.serveAt("functions", s.limits.ofFunctions(parts.Functions), s.guarded(parts, ofFunctions(cmp.Or(parts.OfFunctions, parts.Wire))))
+}
+
+// serveAt answers at another listener than that of clients. Who is served names it.
+func (s *Server) serveAt(who string, l net.Listener, h http.Handler) {
+	other := s.httpServer(h)
 	s.limits.watch(other)
 	srv := http1.New(other)
-	functions := s.limits.ofFunctions(parts.Functions)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := srv.Serve(functions); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
-			s.fail(fmt.Errorf("serving functions: %w", err))
+		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+			s.fail(fmt.Errorf("serving %s: %w", who, err))
 		}
 	}()
-	s.stack.push("functions' HTTP server", func(ctx context.Context) error {
+	s.stack.push(who+"' HTTP server", func(ctx context.Context) error {
 		err := srv.Shutdown(ctx)
 		if err != nil {
 			err = errors.Join(err, srv.Close())

@@ -26,6 +26,7 @@ type Limits struct {
 	pace              wire.Pace
 	options           conns.Options
 	clients           *conns.Listener    // nil until listen
+	posts             int                // connections of who posts to sources
 	storage           func() limit.Stats // of functions' /tmp; nil until they can run
 	warning           string             // to the operator; empty: none
 }
@@ -41,9 +42,14 @@ func NewLimits(c config.Config, log *slog.Logger) *Limits {
 		functions: limit.NewBudget("function_answer_bytes", bytes/2, 0),
 		pace:      wire.Pace{Window: cmp.Or(c.TransferWindow, wire.DefaultPace.Window), Rate: c.MinTransferRate, Whole: readTimeout},
 	}
+	clients := l.shares.Connections
+	if c.IngestListen != "" {
+		l.posts = max(clients/4, 1)
+		clients = max(clients-l.posts, 1)
+	}
 	l.outgoing = limit.NewSlots("outgoing_connections", l.shares.Outgoing)
 	l.options = conns.Options{
-		Max: l.shares.Connections, PerAddress: cmp.Or(c.MaxConnectionsPerAddress, max(l.shares.Connections/4, 1)),
+		Max: clients, PerAddress: cmp.Or(c.MaxConnectionsPerAddress, max(clients/4, 1)),
 		Window: l.pace.Window, Rate: c.MinTransferRate, HeadBytes: max(bytes/8, 1<<20),
 	}
 	for _, p := range c.TrustedProxies {
@@ -77,6 +83,15 @@ func (l *Limits) listen(inner net.Listener) net.Listener {
 // they have is bounded where these are made.
 func (l *Limits) ofFunctions(inner net.Listener) net.Listener {
 	return conns.Listen(inner, conns.Options{Window: l.options.Window, Rate: l.options.Rate, HeadBytes: l.options.HeadBytes})
+}
+
+// ofPosts bounds the connections of who posts to sources: they have their own, so that a
+// provider with many does not keep out clients.
+func (l *Limits) ofPosts(inner net.Listener) net.Listener {
+	o := l.options
+	o.Max = l.posts
+	o.PerAddress = min(o.PerAddress, o.Max)
+	return conns.Listen(inner, o)
 }
 
 // watch has a server tell which of its connections are idle, and bounds its requests of

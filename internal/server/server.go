@@ -44,6 +44,7 @@ type Server struct {
 	used     bool          // guarded by turn
 	stack    stack
 	listener net.Listener // guarded by turn
+	ingest   net.Addr     // guarded by turn; nil: no posts are taken
 	limits   *Limits      // guarded by turn
 	notices  func() []string
 	answers  http.Handler // nil until Start is through
@@ -162,6 +163,9 @@ func (s *Server) start(ctx context.Context) error {
 	}
 	s.notices = parts.Notices
 	if err := s.serveOperators(ctx, parts); err != nil {
+		return err
+	}
+	if err := s.serveIngest(ctx, parts); err != nil {
 		return err
 	}
 	s.serveFunctions(parts)

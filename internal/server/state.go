@@ -34,6 +34,7 @@ import (
 	"godwit.dev/godwit/internal/shard/jobs"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/keys"
+	"godwit.dev/godwit/internal/shard/sources"
 	"godwit.dev/godwit/internal/shard/texts"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
@@ -72,6 +73,7 @@ type modules struct {
 	identities *identity.Module
 	ledger     *texts.Module
 	jobs       *jobs.Module
+	sources    *sources.Module
 	groups     *logs.Logs
 	hoses      *streaming.Streaming
 }
@@ -135,6 +137,7 @@ func newModules(deps Deps, k *kernel.Kernel, sealing *seal.Keys) modules {
 		identities: identity.New(k, identity.Options{Sealer: sealing.Sealer("identity"), Clock: deps.Clock, Orphaned: orphaned(deps)}),
 		ledger:     texts.New(k, texts.Options{Sandbox: deps.Config.SMS.Sandbox, Sealer: sealing.Sealer(texts.Purpose)}),
 		jobs:       jobs.New(k, sealing.Sealer(jobs.Purpose)),
+		sources:    sources.New(k, sealing.Sealer(sources.Purpose)),
 		groups:     logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes}),
 		hoses:      streaming.New(k, sealing, deps.Config),
 	}

@@ -77,6 +77,7 @@ type world struct {
 	endpoint string
 	config   aws.Config
 	stop     func()           // the server; it may be called again
+	ingest   string           // where posts to sources are taken; empty: nowhere
 	signs    *aws.Credentials // nil: requests of the operator's API go without a signature
 	queues   *sqs.Client
 	topics   *sns.Client
@@ -112,6 +113,9 @@ func startWith(t *testing.T, change func(c *config.Config)) *world {
 	t.Cleanup(stop)
 	w := worldAt(t, "http://"+s.Addr().String(), aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"})
 	w.stop = stop
+	if at := s.IngestAddr(); at != nil {
+		w.ingest = "http://" + at.String() + "/in/"
+	}
 	return w
 }
 

@@ -293,6 +293,11 @@ func (e *everything) leave() {
 	made := decode(t, e.callKeys("CreateKey", `{}`))["KeyMetadata"].(map[string]any)["KeyId"].(string)
 	e.callKeys("CreateAlias", `{"AliasName":"alias/left","TargetKeyId":"`+made+`"}`)
 	e.callKeys("CreateGrant", `{"KeyId":"`+made+`","GranteePrincipal":"`+*role.Arn+`","Operations":["Encrypt"]}`)
+	source := must(http.NewRequestWithContext(t.Context(), http.MethodPost, e.url+"/_godwit/v1/sources", strings.NewReader(
+		`{"name":"shop","target":"arn:aws:sqs:`+region+`:`+account+`:quiet","verification":{"kind":"api-key"},"secrets":["a key of some length"]}`)))(t)
+	if r := do(t, source); r.Status != http.StatusOK {
+		t.Fatalf("a source: %d %s", r.Status, r.Body)
+	}
 	job := must(http.NewRequestWithContext(t.Context(), http.MethodPost, e.url+"/_godwit/v1/jobs",
 		strings.NewReader(`{"kind":"delete","arn":"arn:aws:sqs:`+region+`:`+account+`:quiet","where":{"until":"2020-01-01T00:00:00Z"}}`)))(t)
 	if r := do(t, job); r.Status != http.StatusAccepted {

@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/api/operator/monitors"
 	"godwit.dev/godwit/internal/api/operator/rest"
 	"godwit.dev/godwit/internal/api/operator/setup"
+	"godwit.dev/godwit/internal/api/operator/sources"
 	"godwit.dev/godwit/internal/api/operator/stream"
 )
 
@@ -48,6 +49,7 @@ type Options struct {
 	Setup    *setup.Setup
 	Jobs     *jobs.Jobs
 	Backups  *backups.Backups
+	Sources  *sources.Sources
 	// Development has what only godwit dev does.
 	Development *development.Development
 }
@@ -133,6 +135,15 @@ func Operations(o Options) []rest.Operation {
 		rest.Define(get("keys", "ListKeys", "Access keys, without their secrets."), o.Setup.ListKeys),
 		rest.Define(get("roles", "ListRoles", "Roles."), o.Setup.ListRoles),
 		rest.Define(get("settings", "ListSettings", "How the server was started; secrets are masked."), o.Setup.ListSettings),
+		rest.Define(get("sources", "ListSources", "Sources: ways in for clients that know nothing of AWS."), o.Sources.List),
+		rest.Define(one("source", "GetSource", "One source, without its secrets."), o.Sources.Get),
+		rest.Define(rest.Operation{
+			Method: http.MethodPost, Path: Prefix + "sources", Name: "PutSource",
+			Summary: "Makes a source, or replaces one. It publishes as who asks for this, who has to be allowed sns:Publish or sqs:SendMessage on the target.",
+		}, o.Sources.Put),
+		rest.Define(change("source/pause", "PauseSource", "Has a source take no posts."), o.Sources.Pause),
+		rest.Define(change("source/resume", "ResumeSource", "Has it take them again."), o.Sources.Resume),
+		rest.Define(change("source/delete", "DeleteSource", "Deletes a source."), o.Sources.Delete),
 		rest.Define(backup(rest.Operation{
 			Method: http.MethodPost, Path: Prefix + "backup", Name: "BeginBackup", Summary: "Makes a snapshot of the whole state, as of one moment, and offers its files.",
 			Statuses: []int{http.StatusConflict, http.StatusServiceUnavailable},

@@ -1,11 +1,13 @@
 package refusal
 
 import (
+	"godwit.dev/godwit/internal/ingest"
 	"godwit.dev/godwit/internal/queue/attribute"
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/jobs"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/queues/queuepolicy"
+	"godwit.dev/godwit/internal/shard/sources"
 	"godwit.dev/godwit/internal/shard/transfer"
 )
 
@@ -41,6 +43,9 @@ var sqs = sentences{
 	jobs.ErrBusy:             "A job is running on the resource: wait for it, or cancel it.",
 	jobs.ErrTooMany:          "As many jobs are running as may at once.",
 	jobs.ErrEnded:            "The job has ended.",
+	ingest.ErrInvalid:        "%s: %s",
+	sources.ErrNone:          "There is no such source.",
+	sources.ErrTooMany:       "There are as many sources as there may be: %d.",
 	transfer.ErrPicked:       "The message is in flight.",
 	transfer.ErrNoMessage:    "The message does not exist any more.",
 	transfer.ErrNoOrigin:     "The message does not tell which queue or subscription it came from.",

@@ -124,6 +124,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 	if m.options.Jobs != nil {
 		m.jobs.collect(out, m.options.Jobs())
 	}
+	m.posts.collect(out)
 	if m.options.Network != nil {
 		m.options.Network().collect(out)
 	}

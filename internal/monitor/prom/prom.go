@@ -42,6 +42,8 @@ type Options struct {
 	Spans func() (exported, dropped, failed int64)
 	// Refusals are the reasons that Refused may be told.
 	Refusals []string
+	// Posts are the reasons for which a post to a source may be refused.
+	Posts []string
 }
 
 // Gauges are asked when Prometheus asks, about what has series. One that is nil
@@ -77,6 +79,7 @@ type Metrics struct {
 	refusals refusals
 	texts    textCounts
 	jobs     jobCounts
+	posts    postCounts
 
 	mu       sync.Mutex // guards requests
 	requests map[operation]*Requests

@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/deliver"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/ingest"
 	"godwit.dev/godwit/internal/invoke"
 	"godwit.dev/godwit/internal/invoke/process/network"
 	"godwit.dev/godwit/internal/limit"
@@ -49,6 +50,7 @@ func NewPrometheus(with PrometheusOptions) *Prometheus {
 		Limits:   with.Limits,
 		Spans:    with.Spans,
 		Refusals: refusals(),
+		Posts:    posts(),
 	}
 	if s, ok := with.Store.(interface{ Stats() store.Stats }); ok {
 		o.Store = s.Stats
@@ -215,6 +217,22 @@ func refusals() (reasons []string) {
 		reasons = append(reasons, string(reason))
 	}
 	return reasons
+}
+
+// posts are the reasons for which posts to sources are refused, as metrics name them.
+func posts() (reasons []string) {
+	for _, reason := range ingest.Reasons {
+		reasons = append(reasons, string(reason))
+	}
+	return reasons
+}
+
+// Ingested counts posts to sources; nil: nobody does.
+func (p *Prometheus) Ingested() func(source string, refused ingest.Reason) {
+	if p == nil {
+		return nil
+	}
+	return func(source string, refused ingest.Reason) { p.Posted(source, string(refused)) }
 }
 
 // TextReceipt counts a receipt of a text message.

@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/api/operator/monitors"
 	"godwit.dev/godwit/internal/api/operator/recent"
 	"godwit.dev/godwit/internal/api/operator/setup"
+	"godwit.dev/godwit/internal/api/operator/sources"
 	"godwit.dev/godwit/internal/api/operator/stream"
 	"godwit.dev/godwit/internal/audit"
 	"godwit.dev/godwit/internal/clock"
@@ -31,6 +32,7 @@ import (
 	"godwit.dev/godwit/internal/shard/identity"
 	"godwit.dev/godwit/internal/shard/inspect"
 	kept "godwit.dev/godwit/internal/shard/jobs"
+	source "godwit.dev/godwit/internal/shard/sources"
 )
 
 // Parts are what the operator's API works with.
@@ -48,6 +50,7 @@ type Parts struct {
 	// Identities are who may use the server.
 	Identities *identity.Module
 	Jobs       *kept.Module
+	Sources    *source.Module
 	Checks     []admin.Check
 	// Commits counts the changes of the state.
 	Commits func() int64
@@ -84,6 +87,7 @@ func API(p Parts) map[string]http.Handler {
 		Jobs:        working,
 		Backups:     p.Backups,
 		Development: p.Development,
+		Sources:     sources.New(sources.Options{Module: p.Sources, Account: p.Config.Account}),
 	}, p.Gate.Admit)
 }
 

@@ -39,6 +39,7 @@ func TestDamagedLoad(t *testing.T) {
 		"identity":               {[]byte{keyspace.IdentitySpace, keyspace.IdentityEntities, 'a'}, true},
 		"key":                    {[]byte{keyspace.KeySpace, keyspace.KeyRecords, 'a'}, true},
 		"who wants no texts":     {[]byte{keyspace.SMSSpace, 'c', 'a'}, true},
+		"source of posts":        {[]byte{keyspace.SourceSpace, keyspace.SourceRecords, 'a'}, true},
 		"delivery stream":        {[]byte{keyspace.HoseSpace, keyspace.HoseStreams, 'a'}, true},
 		"message":                {keyspace.Shard(3, keyspace.Data), false},
 		"record of a stream":     {[]byte{keyspace.HoseSpace, keyspace.HoseRecords, 'a'}, false},

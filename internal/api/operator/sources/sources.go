@@ -1,0 +1,236 @@
+// Package sources has operators make sources: ways in for clients that know nothing of AWS.
+package sources
+
+import (
+	"context"
+	"time"
+
+	"godwit.dev/godwit/internal/api/operator/rest"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/ingest"
+	"godwit.dev/godwit/internal/shard/sources"
+)
+
+// Options are what sources are kept by.
+type Options struct {
+	Module  *sources.Module
+	Account string // whose sources are
+}
+
+// Sources answers what is about sources.
+type Sources struct{ Options }
+
+// New makes it.
+func New(o Options) *Sources { return &Sources{o} }
+
+// Verification is how posts are verified.
+type Verification struct {
+	Kind            string   `json:"kind" enum:"standard-webhooks,github,stripe,slack,shopify,sns,hmac,basic,api-key" doc:"Who posts, or how that is verified."`
+	Tolerance       int      `json:"tolerance" min:"0" max:"86400" doc:"How far the time that was signed may be from now, in seconds; 0: 300, of sns any."`
+	Header          string   `json:"header" max:"128" doc:"Of hmac: which header has the signature. Of api-key: which has the key, by default X-Api-Key."`
+	Algorithm       string   `json:"algorithm" max:"16" doc:"Of hmac: sha1, sha256, sha384 or sha512, by default sha256."`
+	Encoding        string   `json:"encoding" max:"16" doc:"Of hmac: hex or base64, by default hex."`
+	Prefix          string   `json:"prefix" max:"64" doc:"Of hmac: what stands before the signature, as sha256=."`
+	TimestampHeader string   `json:"timestampHeader" max:"128" doc:"Of hmac: which header has the time, in epoch seconds. Then that, a dot and the body are signed."`
+	IDHeader        string   `json:"idHeader" max:"128" doc:"Of hmac, basic and api-key: which header has the id of the event."`
+	Topics          []string `json:"topics" max:"100" doc:"Of sns: ARNs of the topics that may post."`
+	Origins         []string `json:"origins" max:"100" doc:"Of sns: where certificates may be beside AWS's own hosts, as https://sns.example.com."`
+}
+
+// Mapping is what of a post becomes the message.
+type Mapping struct {
+	Message         string            `json:"message" max:"1024" doc:"JSON pointer; empty: the whole body, as it came (of sns its Message)."`
+	Subject         string            `json:"subject" max:"1024" doc:"Of topics, a JSON pointer; empty: none."`
+	Attributes      map[string]string `json:"attributes" doc:"Message attributes by name: a JSON pointer, header:NAME, or id for the provider's id of the event. What a post does not have is left out."`
+	GroupID         string            `json:"groupId" max:"1024" doc:"Of FIFO targets, and of queues that are fair: a JSON pointer. Empty: of FIFO targets the source's name."`
+	DeduplicationID string            `json:"deduplicationId" max:"1024" doc:"Of FIFO targets: a JSON pointer. Empty: the provider's id of the event, or else the body's SHA-256."`
+}
+
+// Limits are what a source takes.
+type Limits struct {
+	Bytes      int `json:"bytes" min:"0" max:"1048576" doc:"Of a post; 0: 262144."`
+	PerSecond  int `json:"perSecond" min:"0" max:"100000" doc:"Posts a second; 0: any number."`
+	Concurrent int `json:"concurrent" min:"0" max:"10000" doc:"Posts that are published at once; 0: 64."`
+}
+
+// PutSource makes a source, or replaces one.
+type PutSource struct {
+	Name         string       `json:"name" required:"true" max:"64" doc:"Letters, digits, hyphens and underscores: the source is at /in/NAME."`
+	Target       string       `json:"target" required:"true" max:"2048" doc:"ARN of a topic or a queue."`
+	Verification Verification `json:"verification"`
+	Secrets      []string     `json:"secrets" doc:"Each is good: two while they are rotated. Absent: those that the source has stay. Of basic USER:PASSWORD."`
+	Mapping      Mapping      `json:"mapping"`
+	Limits       Limits       `json:"limits"`
+	Paused       bool         `json:"paused"`
+}
+
+// About implements rest.About.
+func (p *PutSource) About() string { return p.Target }
+
+// OneSource names a source.
+type OneSource struct {
+	Name string `query:"name" required:"true" max:"64"`
+}
+
+// ChangeSource names a source that is to be changed.
+type ChangeSource struct {
+	Name string `json:"name" required:"true" max:"64"`
+}
+
+// ListSources asks for sources.
+type ListSources struct {
+	Limit  int    `query:"limit" min:"1" max:"1000" default:"100"`
+	Cursor string `query:"cursor" max:"4096" doc:"next of the page before."`
+}
+
+// Source is a source, without its secrets.
+type Source struct {
+	Name         string       `json:"name"`
+	Path         string       `json:"path" doc:"Where it is at --ingest-listen."`
+	Target       string       `json:"target"`
+	Owner        string       `json:"owner" doc:"ARN of as whom it publishes."`
+	Verification Verification `json:"verification"`
+	Secrets      int          `json:"secrets" doc:"How many it has."`
+	Mapping      Mapping      `json:"mapping"`
+	Limits       Limits       `json:"limits"`
+	Paused       bool         `json:"paused"`
+	Problem      *string      `json:"problem" doc:"Why it takes nothing, if so: its secrets are to be set anew."`
+	CreatedAt    *time.Time   `json:"createdAt"`
+	ChangedAt    *time.Time   `json:"changedAt"`
+}
+
+// List is a page of sources, by name.
+type List struct {
+	Sources []Source `json:"sources"`
+	Next    *string  `json:"next"`
+}
+
+// Deleted says that there is no such source any more.
+type Deleted struct {
+	Name string `json:"name"`
+}
+
+func (s *Sources) shown(i *sources.Info) Source {
+	v, m, l := &i.Verification, &i.Mapping, &i.Limits
+	out := Source{
+		Name: i.Name, Path: "/in/" + i.Name, Target: i.Target, Secrets: i.Secrets, Paused: i.Paused,
+		Owner: "arn:" + arn.Partition + ":iam::" + i.Account + ":root",
+		Verification: Verification{
+			string(v.Kind), v.Tolerance, v.Header, v.Algorithm, v.Encoding, v.Prefix, v.TimestampHeader, v.IDHeader, all(v.Topics), all(v.Origins),
+		},
+		Mapping:   Mapping{m.Message, m.Subject, m.Attributes, m.GroupID, m.DeduplicationID},
+		Limits:    Limits{l.Bytes, l.PerSecond, l.Concurrent},
+		CreatedAt: rest.Moment(clock.Time(i.Created)), ChangedAt: rest.Moment(clock.Time(i.Changed)),
+	}
+	if out.Mapping.Attributes == nil {
+		out.Mapping.Attributes = map[string]string{}
+	}
+	if i.Owner != nil {
+		out.Owner = i.Owner.ARN
+	}
+	if i.Broken != nil {
+		out.Problem = rest.Optional(rest.Text(i.Broken))
+	}
+	return out
+}
+
+func all(texts []string) []string {
+	if texts == nil {
+		return []string{}
+	}
+	return texts
+}
+
+// List lists sources.
+func (s *Sources) List(_ context.Context, _ *rest.Call, in *ListSources) (*List, error) {
+	after, err := rest.After(in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	page, more := s.Module.List(after, in.Limit)
+	out := &List{Sources: []Source{}}
+	for i := range page {
+		out.Sources = append(out.Sources, s.shown(&page[i]))
+		after = page[i].Name
+	}
+	out.Next = rest.Next(after, more)
+	return out, nil
+}
+
+func (s *Sources) one(name string) (*Source, error) {
+	found, err := s.Module.Get(name)
+	if err != nil {
+		return nil, err
+	}
+	shown := s.shown(&found)
+	return &shown, nil
+}
+
+// Get tells of a source.
+func (s *Sources) Get(_ context.Context, _ *rest.Call, in *OneSource) (*Source, error) {
+	return s.one(in.Name)
+}
+
+// Put makes or replaces a source. It publishes as who puts it, who has to be allowed to.
+func (s *Sources) Put(ctx context.Context, c *rest.Call, in *PutSource) (*Source, error) {
+	v := &in.Verification
+	source := ingest.Source{
+		Name: in.Name, Account: s.Account, Target: in.Target, Paused: in.Paused,
+		Verification: ingest.Verification{
+			Kind: ingest.Kind(v.Kind), Tolerance: v.Tolerance, Header: v.Header, Algorithm: v.Algorithm, Encoding: v.Encoding, Prefix: v.Prefix,
+			TimestampHeader: v.TimestampHeader, IDHeader: v.IDHeader, Topics: v.Topics, Origins: v.Origins,
+		},
+		Mapping: ingest.Mapping{
+			Message: in.Mapping.Message, Subject: in.Mapping.Subject, Attributes: in.Mapping.Attributes,
+			GroupID: in.Mapping.GroupID, DeduplicationID: in.Mapping.DeduplicationID,
+		},
+		Limits: ingest.Limits{Bytes: in.Limits.Bytes, PerSecond: in.Limits.PerSecond, Concurrent: in.Limits.Concurrent},
+	}
+	target, err := arn.Parse(in.Target)
+	if err != nil {
+		return nil, rest.BadRequest("target: it is no ARN")
+	}
+	if c.May != nil {
+		action := "sqs:SendMessage"
+		if target.Service == "sns" {
+			action = "sns:Publish"
+		}
+		if err := c.May(ctx, action, in.Target); err != nil {
+			return nil, err
+		}
+	}
+	if c.Caller != nil {
+		owner := *c.Caller
+		owner.AccessKey = "" // it publishes without it
+		source.Owner = &owner
+	}
+	if _, err := s.Module.Put(ctx, source, in.Secrets); err != nil {
+		return nil, err
+	}
+	return s.one(in.Name)
+}
+
+// Pause has a source take nothing.
+func (s *Sources) Pause(ctx context.Context, _ *rest.Call, in *ChangeSource) (*Source, error) {
+	if err := s.Module.SetPaused(ctx, in.Name, true); err != nil {
+		return nil, err
+	}
+	return s.one(in.Name)
+}
+
+// Resume has it take posts again.
+func (s *Sources) Resume(ctx context.Context, _ *rest.Call, in *ChangeSource) (*Source, error) {
+	if err := s.Module.SetPaused(ctx, in.Name, false); err != nil {
+		return nil, err
+	}
+	return s.one(in.Name)
+}
+
+// Delete deletes a source. What is under way is still answered.
+func (s *Sources) Delete(ctx context.Context, _ *rest.Call, in *ChangeSource) (*Deleted, error) {
+	if err := s.Module.Delete(ctx, in.Name); err != nil {
+		return nil, err
+	}
+	return &Deleted{in.Name}, nil
+}

@@ -1,0 +1,153 @@
+package ingest
+
+import (
+	"crypto"
+	"crypto/rsa"
+	"crypto/sha1" //nolint:gosec // SignatureVersion 1 of SNS
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The types of what SNS posts.
+const (
+	notification   = "Notification"
+	confirmation   = "SubscriptionConfirmation"
+	unsubscription = "UnsubscribeConfirmation"
+)
+
+// FromSNS is what SNS posts, as it is signed.
+type FromSNS struct {
+	Type             string
+	MessageID        string `json:"MessageId"`
+	TopicARN         string `json:"TopicArn"`
+	Subject          *string
+	Message          string
+	Timestamp        string
+	Token            string
+	SubscribeURL     string
+	SignatureVersion string
+	Signature        string
+	SigningCertURL   string
+}
+
+// IsNotification reports that it has a message, and is not about the subscription.
+func (n *FromSNS) IsNotification() bool { return n.Type == notification }
+
+// IsConfirmation reports that it asks to confirm the subscription.
+func (n *FromSNS) IsConfirmation() bool { return n.Type == confirmation }
+
+// ofAWS are the hosts that have AWS's certificates, of all partitions.
+var ofAWS = regexp.MustCompile(`^sns\.[a-z0-9-]+\.amazonaws\.com(\.cn)?$`)
+
+// ReadSNS reads what SNS posts, and refuses what is of another topic, or would be verified by
+// a certificate that somebody else has put up. Errors: *Refusal.
+func (c *Compiled) ReadSNS(body []byte) (*FromSNS, error) {
+	var n FromSNS
+	if json.Unmarshal(body, &n) != nil || n.Signature == "" {
+		return nil, unsigned("the members of a signed message of SNS (raw delivery has none)")
+	}
+	if n.Type != notification && n.Type != confirmation && n.Type != unsubscription {
+		return nil, unsigned("Type")
+	}
+	if !slices.Contains(c.Verification.Topics, n.TopicARN) {
+		return nil, &Refusal{Forged, "The source takes nothing of this topic."}
+	}
+	if !c.allowed(n.SigningCertURL) {
+		return nil, &Refusal{Forged, "The certificate is not at one of the addresses that the source allows."}
+	}
+	if n.Type == confirmation && !c.allowed(n.SubscribeURL) {
+		return nil, &Refusal{Forged, "The confirmation is not at one of the addresses that the source allows."}
+	}
+	return &n, nil
+}
+
+// allowed reports whether an address is one of SNS's.
+func (c *Compiled) allowed(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.User != nil || u.Fragment != "" {
+		return false
+	}
+	return u.Scheme == "https" && ofAWS.MatchString(u.Host) || slices.Contains(c.Verification.Origins, u.Scheme+"://"+u.Host)
+}
+
+// ParseCertificate reads a certificate in PEM form that messages are signed with.
+func ParseCertificate(text []byte) (*x509.Certificate, error) {
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil, &Refusal{Uncertified, "There is no certificate at SigningCertURL."}
+	}
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, &Refusal{Uncertified, "The certificate at SigningCertURL cannot be read."}
+	}
+	return cert, nil
+}
+
+// VerifySNS verifies what ReadSNS has read, with the certificate at SigningCertURL.
+// Source: the SNS developer guide, "Verifying the signatures of Amazon SNS messages".
+// Errors: *Refusal.
+func (c *Compiled) VerifySNS(now time.Time, n *FromSNS, cert *x509.Certificate) error {
+	key, ok := cert.PublicKey.(*rsa.PublicKey)
+	if !ok || now.Before(cert.NotBefore) || now.After(cert.NotAfter) {
+		return &Refusal{Uncertified, "The certificate at SigningCertURL is not valid now."}
+	}
+	given, ok := decoded(n.Signature, inBase64)
+	if !ok {
+		return unsigned("Signature")
+	}
+	signed := n.signed()
+	var err error
+	switch n.SignatureVersion {
+	case "1":
+		sum := sha1.Sum([]byte(signed)) //nolint:gosec // what version 1 is
+		err = rsa.VerifyPKCS1v15(key, crypto.SHA1, sum[:], given)
+	case "2":
+		sum := sha256.Sum256([]byte(signed))
+		err = rsa.VerifyPKCS1v15(key, crypto.SHA256, sum[:], given)
+	default:
+		return unsigned("SignatureVersion")
+	}
+	if err != nil {
+		return errForged
+	}
+	if tolerance := c.Verification.Tolerance; tolerance > 0 {
+		at, err := time.Parse(time.RFC3339, n.Timestamp)
+		if err != nil {
+			return unsigned("Timestamp")
+		}
+		if now.Sub(at).Abs() > time.Duration(tolerance)*time.Second {
+			return &Refusal{Untimely, "The message is older than " + strconv.Itoa(tolerance) + " s."}
+		}
+	}
+	return nil
+}
+
+// signed is the text that SNS signs.
+func (n *FromSNS) signed() string {
+	var b strings.Builder
+	line := func(name, value string) { b.WriteString(name + "\n" + value + "\n") }
+	line("Message", n.Message)
+	line("MessageId", n.MessageID)
+	if n.Type == notification {
+		if n.Subject != nil {
+			line("Subject", *n.Subject)
+		}
+	} else {
+		line("SubscribeURL", n.SubscribeURL)
+	}
+	line("Timestamp", n.Timestamp)
+	if n.Type != notification {
+		line("Token", n.Token)
+	}
+	line("TopicArn", n.TopicARN)
+	line("Type", n.Type)
+	return b.String()
+}

@@ -1,0 +1,123 @@
+package ingest_test
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha1" //nolint:gosec // SignatureVersion 1
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"math/big"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/ingest"
+)
+
+// signer is a topic's owner, with a certificate that is valid for a day.
+func signer(t *testing.T) (*rsa.PrivateKey, *x509.Certificate) {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := ingest.ParseCertificate(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, cert
+}
+
+func notice(t *testing.T, key *rsa.PrivateKey, version string, change func(m map[string]string)) string {
+	t.Helper()
+	m := map[string]string{
+		"Type": "Notification", "MessageId": "m-1", "TopicArn": topic, "Message": "hello", "Subject": "greeting",
+		"Timestamp": now.UTC().Format(time.RFC3339), "SignatureVersion": version, "SigningCertURL": "https://sns.us-east-1.amazonaws.com/SimpleNotificationService.pem",
+	}
+	text := "Message\nhello\nMessageId\nm-1\nSubject\ngreeting\nTimestamp\n" + m["Timestamp"] + "\nTopicArn\n" + topic + "\nType\nNotification\n"
+	hash, sum := crypto.SHA256, sha256.Sum256([]byte(text))
+	digest := sum[:]
+	if version == "1" {
+		short := sha1.Sum([]byte(text)) //nolint:gosec // what version 1 is
+		hash, digest = crypto.SHA1, short[:]
+	}
+	signature, err := rsa.SignPKCS1v15(nil, key, hash, digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m["Signature"] = base64.StdEncoding.EncodeToString(signature)
+	change(m)
+	body, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+// What a topic of SNS has signed is taken, of the topics that the source names, with
+// certificates of the places that it allows; and nothing else.
+func TestSNS(t *testing.T) {
+	key, cert := signer(t)
+	s := source(ingest.SNS)
+	s.Verification.Tolerance = 3600
+	c := compile(t, s)
+	verify := func(at time.Time, body string) error {
+		n, err := c.ReadSNS([]byte(body))
+		if err != nil {
+			return err
+		}
+		return c.VerifySNS(at, n, cert)
+	}
+	as := func(map[string]string) {}
+	for _, version := range []string{"1", "2"} {
+		if err := verify(now, notice(t, key, version, as)); err != nil {
+			t.Errorf("version %s: %v", version, err)
+		}
+	}
+	e, err := c.Map(http.Header{}, []byte(notice(t, key, "2", as)))
+	if err != nil || e.Body != "hello" || e.ID != "m-1" {
+		t.Errorf("%+v, %v", e, err)
+	}
+	set := func(name, value string) func(m map[string]string) {
+		return func(m map[string]string) { m[name] = value }
+	}
+	for name, test := range map[string]struct {
+		body string
+		want ingest.Reason
+	}{
+		"another message":           {notice(t, key, "2", set("Message", "hullo")), ingest.Forged},
+		"without its subject":       {notice(t, key, "2", func(m map[string]string) { delete(m, "Subject") }), ingest.Forged},
+		"another topic":             {notice(t, key, "2", set("TopicArn", topic+"2")), ingest.Forged},
+		"a certificate of somebody": {notice(t, key, "2", set("SigningCertURL", "https://sns.us-east-1.amazonaws.com.example.org/a.pem")), ingest.Forged},
+		"without TLS":               {notice(t, key, "2", set("SigningCertURL", "http://sns.us-east-1.amazonaws.com/a.pem")), ingest.Forged},
+		"with a user":               {notice(t, key, "2", set("SigningCertURL", "https://x@sns.us-east-1.amazonaws.com/a.pem")), ingest.Forged},
+		"another version":           {notice(t, key, "2", set("SignatureVersion", "3")), ingest.Unsigned},
+		"raw":                       {"hello", ingest.Unsigned},
+		"confirmed elsewhere": {notice(t, key, "2", func(m map[string]string) {
+			m["Type"], m["SubscribeURL"] = "SubscriptionConfirmation", "https://example.org/"
+		}), ingest.Forged},
+	} {
+		if got := reason(verify(now, test.body)); got != test.want {
+			t.Errorf("%s: %q, want %q", name, got, test.want)
+		}
+	}
+	if got := reason(verify(now.Add(2*time.Hour), notice(t, key, "2", as))); got != ingest.Untimely {
+		t.Errorf("two hours later: %q", got)
+	}
+	if got := reason(verify(now.Add(48*time.Hour), notice(t, key, "2", as))); got != ingest.Uncertified {
+		t.Errorf("when the certificate is over: %q", got)
+	}
+	if _, err := ingest.ParseCertificate([]byte(strings.Repeat("x", 100))); reason(err) != ingest.Uncertified {
+		t.Error(err)
+	}
+}

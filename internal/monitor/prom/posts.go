@@ -1,0 +1,58 @@
+package prom
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+var (
+	postsTaken   = describe("ingest_accepted_total", "Posts to sources that were accepted.", "source")
+	postsRefused = describe("ingest_refused_total", "Posts to sources that were refused; those to none have no source.", "source", "reason")
+)
+
+// maxPosted is how many sources have counts of their own. There are no more at once.
+const maxPosted = 1000
+
+// postCounts count posts, by source. All reasons of a source are there with its first post.
+type postCounts struct {
+	mu       sync.Mutex
+	reasons  []string
+	bySource map[string]*[]int64 // accepted, then by reason
+}
+
+// Posted counts a post to a source, empty if there is none of that name; refused is one of
+// Options.Posts, or empty if it was accepted.
+func (m *Metrics) Posted(source, refused string) {
+	p := &m.posts
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	counts := p.bySource[source]
+	if counts == nil {
+		if p.bySource == nil {
+			p.bySource, p.reasons = map[string]*[]int64{}, m.options.Posts
+		}
+		if len(p.bySource) > maxPosted {
+			return // of sources that were deleted since
+		}
+		all := make([]int64, 1+len(p.reasons))
+		counts = &all
+		p.bySource[strings.Clone(source)] = counts
+	}
+	(*counts)[1+slices.Index(p.reasons, refused)]++ // of what is none of them, 0: accepted
+}
+
+func (p *postCounts) collect(out chan<- prometheus.Metric) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for source, counts := range p.bySource {
+		if source != "" {
+			out <- prometheus.MustNewConstMetric(postsTaken, prometheus.CounterValue, float64((*counts)[0]), source)
+		}
+		for i, reason := range p.reasons {
+			out <- prometheus.MustNewConstMetric(postsRefused, prometheus.CounterValue, float64((*counts)[1+i]), source, reason)
+		}
+	}
+}

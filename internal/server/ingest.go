@@ -1,0 +1,35 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+)
+
+// serveIngest takes posts at an address of their own, if one is set.
+func (s *Server) serveIngest(ctx context.Context, parts Parts) error {
+	if s.cfg.IngestListen == "" || parts.Ingest == nil {
+		return nil
+	}
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", s.cfg.IngestListen)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s (--ingest-listen): %w", s.cfg.IngestListen, err)
+	}
+	s.ingest = l.Addr()
+	l = s.limits.ofPosts(l)
+	if s.secure != nil {
+		l = tls.NewListener(l, s.secure.Config())
+	}
+	s.serveAt("posts", l, parts.Ingest)
+	s.log.Info("posts to sources", "listen", s.ingest.String())
+	return nil
+}
+
+// IngestAddr is where a started server takes posts; nil: nowhere.
+func (s *Server) IngestAddr() net.Addr {
+	<-s.turn
+	defer func() { s.turn <- struct{}{} }()
+	return s.ingest
+}

@@ -1,0 +1,267 @@
+// Package sources keeps the ways in for clients that know nothing of AWS. It is the module over
+// the pure rules of package ingest, with a lock and a stream of the journal of its own.
+package sources
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/ingest"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/store"
+)
+
+// Purpose is what the secrets of sources are sealed for.
+const Purpose = "secrets of sources"
+
+// MaxSources is how many there may be.
+const MaxSources = 1000
+
+// Refusals.
+var (
+	ErrNone    = fault.NewRule(fault.NotFound, "sources: there is no such source")
+	ErrTooMany = fault.NewRule(fault.LimitExceeded, "sources: there are as many as may be")
+)
+
+// record is a source on disk.
+type record struct {
+	ingest.Source
+
+	Sealed []byte `json:"sealed,omitempty"` // the secrets
+}
+
+// kept is a source in memory. It does not change.
+type kept struct {
+	*ingest.Compiled
+
+	secrets []string
+	broken  error // its secrets cannot be opened: nothing is verified by it
+}
+
+// Module keeps sources. It is a module of the kernel, with a shard of its own.
+type Module struct {
+	kernel.NopModule
+	kernel *kernel.Kernel
+	shard  *kernel.Shard // whose lock is held by who changes all
+	sealer *seal.Sealer
+	all    atomic.Pointer[map[string]*kept] // what it points to does not change
+}
+
+// New adds the module to a kernel. The sealer is for Purpose.
+func New(k *kernel.Kernel, sealer *seal.Sealer) *Module {
+	m := &Module{kernel: k, shard: k.Beside(keyspace.SourceStream), sealer: sealer}
+	m.all.Store(&map[string]*kept{})
+	m.shard.Add(m)
+	return m
+}
+
+const version = 1
+
+var (
+	errRecord = errors.New("sources: a record cannot be read")
+	errSealed = errors.New("sources: the secrets cannot be opened")
+)
+
+func decode(value []byte) (r record, err error) {
+	if len(value) == 0 || value[0] != version {
+		return r, errRecord
+	}
+	return r, json.Unmarshal(value[1:], &r)
+}
+
+// CheckRecord reports whether the value of a record can be read.
+func CheckRecord(value []byte) error {
+	_, err := decode(value)
+	return err
+}
+
+func key(name string) []byte {
+	return append([]byte{keyspace.SourceSpace, keyspace.SourceRecords}, name...)
+}
+
+// Load implements kernel.Module.
+func (m *Module) Load() error {
+	all := map[string]*kept{}
+	var bad error
+	err := store.Each(m.shard.Log.Reader(), keyspace.Prefix([]byte{keyspace.SourceSpace}), func(k, value []byte) bool {
+		r, err := decode(value)
+		if err != nil {
+			bad = fmt.Errorf("%q: %w", k, err)
+			return false
+		}
+		all[r.Name] = m.open(k, &r)
+		return true
+	})
+	m.all.Store(&all)
+	return errors.Join(err, bad)
+}
+
+// open makes a source ready. One whose secrets cannot be opened is there, and takes nothing.
+func (m *Module) open(k []byte, r *record) *kept {
+	var secrets []string
+	if len(r.Sealed) > 0 {
+		text, err := m.sealer.Open(r.Sealed, k)
+		if err == nil {
+			err = json.Unmarshal(text, &secrets)
+		}
+		if err != nil {
+			return &kept{Compiled: &ingest.Compiled{Source: r.Source}, broken: errSealed}
+		}
+	}
+	c, err := ingest.Compile(r.Source, secrets)
+	if err != nil { // an earlier version has taken it
+		return &kept{Compiled: &ingest.Compiled{Source: r.Source}, secrets: secrets, broken: err}
+	}
+	return &kept{Compiled: c, secrets: secrets}
+}
+
+// Find is the source of a name, for posts to it; nil if there is none that can verify them.
+func (m *Module) Find(name string) *ingest.Compiled {
+	if k := (*m.all.Load())[name]; k != nil && k.broken == nil {
+		return k.Compiled
+	}
+	return nil
+}
+
+// Info is a source as it is shown, without its secrets.
+type Info struct {
+	ingest.Source
+
+	Secrets int   // how many it has
+	Broken  error // why it takes nothing; nil: it does
+}
+
+func (k *kept) info() Info { return Info{k.Source, len(k.secrets), k.broken} }
+
+// List lists the sources behind a name, in their order. What it tells is durable.
+func (m *Module) List(after string, limit int) (page []Info, more bool) {
+	all := *m.all.Load()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if name <= after {
+			continue
+		}
+		if len(page) == limit {
+			more = true
+			break
+		}
+		page = append(page, all[name].info())
+	}
+	m.shard.Log.Sync()
+	return page, more
+}
+
+// Get is one source. Errors: ErrNone.
+func (m *Module) Get(name string) (Info, error) {
+	k := (*m.all.Load())[name]
+	m.shard.Log.Sync()
+	if k == nil {
+		return Info{}, ErrNone
+	}
+	return k.info(), nil
+}
+
+// change runs a command on a source, which is nil if there is none, and puts what it gives in
+// its place; nil is to delete it. It returns once all that it has seen and done is durable.
+func (m *Module) change(ctx context.Context, name string, grows bool, command func(was *kept, now int64) (*record, []string, error)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if grows && m.kernel.Full() {
+		return kernel.ErrFull
+	}
+	name = strings.Clone(name)
+	_, err := m.shard.Run(true, func(*kernel.Tx) error {
+		all := maps.Clone(*m.all.Load())
+		r, secrets, err := command(all[name], m.shard.Now())
+		if err != nil {
+			return err
+		}
+		k := key(name)
+		if r == nil {
+			m.shard.Batch.Delete(k)
+			delete(all, name)
+			m.all.Store(&all)
+			return nil
+		}
+		c, err := ingest.Compile(r.Source, secrets)
+		if err != nil {
+			return err
+		}
+		if len(secrets) > 0 {
+			text, err := json.Marshal(secrets)
+			if err != nil {
+				return err
+			}
+			if r.Sealed, err = m.sealer.Seal(text, k); err != nil {
+				return err
+			}
+		}
+		value, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		m.shard.Batch.Set(k, append([]byte{version}, value...))
+		all[name] = &kept{Compiled: c, secrets: secrets}
+		m.all.Store(&all)
+		return nil
+	})
+	m.shard.Log.Sync()
+	return err
+}
+
+// Put makes a source, or replaces what there is under its name but when it was made. Without
+// secrets, nil, those that it has stay. Errors: ingest.ErrInvalid, ErrTooMany.
+func (m *Module) Put(ctx context.Context, s ingest.Source, secrets []string) (made bool, err error) {
+	err = m.change(ctx, s.Name, true, func(was *kept, now int64) (*record, []string, error) {
+		made = was == nil
+		if made && len(*m.all.Load()) >= MaxSources {
+			return nil, nil, ErrTooMany.With(MaxSources)
+		}
+		s.Created, s.Changed = now, now
+		if was != nil {
+			s.Created = was.Created
+			if secrets == nil {
+				if errors.Is(was.broken, errSealed) {
+					return nil, nil, ingest.ErrInvalid.With("secrets", was.broken.Error())
+				}
+				secrets = was.secrets
+			}
+		}
+		return &record{Source: s}, secrets, nil
+	})
+	return made, err
+}
+
+// SetPaused has a source take nothing, or again. Errors: ErrNone.
+func (m *Module) SetPaused(ctx context.Context, name string, paused bool) error {
+	return m.change(ctx, name, false, func(was *kept, now int64) (*record, []string, error) {
+		if was == nil {
+			return nil, nil, ErrNone
+		}
+		if was.broken != nil {
+			return nil, nil, ingest.ErrInvalid.With("secrets", was.broken.Error())
+		}
+		r := &record{Source: was.Source}
+		r.Paused, r.Changed = paused, now
+		return r, was.secrets, nil
+	})
+}
+
+// Delete deletes a source. Errors: ErrNone.
+func (m *Module) Delete(ctx context.Context, name string) error {
+	return m.change(ctx, name, false, func(was *kept, _ int64) (*record, []string, error) {
+		if was == nil {
+			return nil, nil, ErrNone
+		}
+		return nil, nil, nil
+	})
+}

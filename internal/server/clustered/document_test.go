@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"testing"
+	"time"
 
 	"godwit.dev/godwit/internal/api/operator/catalog"
 )
@@ -11,7 +12,7 @@ import (
 // What nodes answer is what the operator's API says of GET /_godwit/v1/cluster, member by member.
 func TestStatusIsAsDocumented(t *testing.T) {
 	ours := Status{
-		Nodes: []NodeStatus{{Name: "a", URL: "http://a", PID: 1, Process: "p", State: copying, Number: 2, Lag: 3, Durable: 4, Needs: 5, Copied: 6, ToCopy: 7, Fresh: true}},
+		Nodes: []NodeStatus{{Name: "a", URL: "http://a", PID: 1, Version: "v", Process: "p", State: copying, Number: 2, Lag: 3, Durable: 4, Needs: 5, Copied: 6, ToCopy: 7, Fresh: true, Certificate: &CertificateStatus{Expires: time.Unix(8, 0).UTC(), Authority: "x", Trusts: []string{"y"}}}},
 		Cells: []CellStatus{{Cell: 1, Owner: "a", Epoch: 2, Number: 3, Lag: 4, LogFirst: 5, LogLast: 6, LogBytes: 7}},
 	}
 	text, err := json.Marshal(ours)

@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"os"
+	"time"
 
 	"godwit.dev/godwit/internal/api/operator/rest"
 )
@@ -18,6 +19,7 @@ type ClusterNode struct {
 	Name    string `json:"name"`
 	URL     string `json:"url"`
 	PID     int    `json:"pid,omitempty"`
+	Version string `json:"version,omitempty" doc:"Of the program."`
 	Process string `json:"process,omitempty" doc:"What the log calls the node's process."`
 	State   string `json:"state" doc:"serving: it owns the state."`
 	Number  int64  `json:"number" doc:"Of the latest record that it has; 0 of a single server."`
@@ -27,6 +29,15 @@ type ClusterNode struct {
 	Copied  int64  `json:"copied,omitempty" doc:"Bytes that it has copied of another node's store."`
 	ToCopy  int64  `json:"toCopy,omitempty" doc:"Bytes of that store."`
 	Fresh   bool   `json:"fresh,omitempty" doc:"Its own part of the log has not had all yet."`
+
+	Certificate *ClusterCertificate `json:"certificate,omitempty" doc:"What it shows the others; left out where they know each other by a secret."`
+}
+
+// ClusterCertificate is that of a node.
+type ClusterCertificate struct {
+	Expires   time.Time `json:"expires"`
+	Authority string    `json:"authority" doc:"That has signed it."`
+	Trusts    []string  `json:"trusts" doc:"The authorities that it trusts."`
 }
 
 // ClusterCell is a part of the state.

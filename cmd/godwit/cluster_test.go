@@ -24,7 +24,7 @@ func TestClusterStatusAsks(t *testing.T) {
 		return status, out.String()
 	}
 	for _, flag := range []string{"--endpoint", "--url"} {
-		if status, text := ask(flag, s.URL); status != 0 || !strings.Contains(text, "local  http://here  7             serving") {
+		if status, text := ask(flag, s.URL); status != 0 || !strings.Contains(text, "local  http://here  7    serving") {
 			t.Errorf("%s: %d: %s", flag, status, text)
 		}
 	}

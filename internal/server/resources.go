@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 
+	"godwit.dev/godwit/internal/server/banner"
 	declared "godwit.dev/godwit/internal/server/resources"
 )
 
@@ -30,7 +31,7 @@ func (s *Server) applyResources(ctx context.Context) error {
 	}
 	changes, err := (&declared.Applying{
 		To: &declared.Server{
-			Endpoint: reachable(false, s.Addr().String()), Region: s.cfg.Region,
+			Endpoint: banner.Reachable(false, s.Addr().String()), Region: s.cfg.Region,
 			Key: cmp.Or(s.cfg.Root.AccessKeyID, s.cfg.Account), Secret: s.cfg.Root.Secret, HTTP: within{s.Handler()},
 		},
 		Account: s.cfg.Account, Region: s.cfg.Region, Out: io.Discard,

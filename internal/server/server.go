@@ -19,6 +19,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/server/banner"
 	"godwit.dev/godwit/internal/server/heap"
 )
 
@@ -78,7 +79,11 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger, stdout io.Wri
 	}
 	took := clock.System.Now().Sub(since)
 	log.Info("ready", "listen", s.Addr().String(), "data", cfg.Data, "took", took)
-	s.banner(stdout, took)
+	facts := banner.Facts{Config: s.cfg, Address: s.Addr().String(), Took: took, Warning: s.limits.warning}
+	if s.notices != nil {
+		facts.Notices = s.notices()
+	}
+	banner.Write(stdout, facts)
 
 	failure := s.wait(ctx)
 	if failure != nil {
@@ -182,7 +187,7 @@ func (s *Server) deps() Deps {
 		Fail:     func(err error) { s.fail(err) },
 		OnStop:   s.stack.push,
 		Limits:   s.limits,
-		URL:      reachable(s.cfg.TLS(), s.listener.Addr().String()),
+		URL:      banner.Reachable(s.cfg.TLS(), s.listener.Addr().String()),
 		Port:     portOf(s.listener.Addr()),
 	}
 	if s.cfg.Clock == config.VirtualClock {

@@ -517,44 +517,6 @@ type writerFunc func([]byte)
 
 func (f writerFunc) Write(p []byte) (int, error) { f(p); return len(p), nil }
 
-func TestBanner(t *testing.T) {
-	cfg := testConfig()
-	cfg.Store = config.PebbleStore
-	cfg.Region = "eu-west-1"
-	cfg.Account = "123456789012"
-	s := New(cfg, slog.New(slog.DiscardHandler), (&diary{}).build)
-	if err := s.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	defer s.Stop(context.Background())
-	var b bytes.Buffer
-	s.banner(&b, 12*time.Millisecond+345)
-	url := "http://" + s.Addr().String()
-	for _, part := range []string{
-		"ready on " + url + " (12ms)", "/internal/server/godwit-data (sealed with dev-root.key in it, which protects nothing)\n",
-		"export AWS_ENDPOINT_URL=" + url + " AWS_DEFAULT_REGION=eu-west-1 AWS_ACCESS_KEY_ID=",
-		"aws --endpoint-url " + url + " sqs create-queue --queue-name hello\n", "--queue-url " + url + "/123456789012/hello",
-	} {
-		if !strings.Contains(b.String(), part) {
-			t.Errorf("the banner lacks %q:\n%s", part, b.String())
-		}
-	}
-	if lines := strings.Count(b.String(), "\n"); lines > 8 {
-		t.Errorf("%d lines are too many", lines)
-	}
-}
-
-func TestReachable(t *testing.T) {
-	for address, want := range map[string]string{
-		"127.0.0.1:4566": "http://127.0.0.1:4566", "0.0.0.0:80": "http://127.0.0.1:80",
-		"[::]:80": "http://127.0.0.1:80", "[::1]:80": "http://[::1]:80", "192.0.2.7:1": "http://192.0.2.7:1",
-	} {
-		if got := reachable(false, address); got != want {
-			t.Errorf("reachable(%q) = %q, want %q", address, got, want)
-		}
-	}
-}
-
 func TestPprofIsAtItsOwnAddressOnly(t *testing.T) {
 	cfg := testConfig()
 	cfg.Pprof = "127.0.0.1:0"

@@ -1,4 +1,6 @@
-package server
+// Package banner tells a person at a terminal that the server is ready, where things are,
+// and what to try.
+package banner
 
 import (
 	"fmt"
@@ -12,45 +14,52 @@ import (
 	"godwit.dev/godwit/internal/config"
 )
 
-// banner tells a person at a terminal where things are and what to try.
-func (s *Server) banner(w io.Writer, took time.Duration) {
-	url := reachable(s.cfg.TLS(), s.Addr().String())
+// Facts are what the settings do not say of a server that is ready.
+type Facts struct {
+	Config  config.Config
+	Address string        // where it listens
+	Took    time.Duration // from the start until it was ready
+	Warning string        // of the machine's limits; may be empty
+	Notices []string      // lines of the parts
+}
+
+// Write writes the facts, and commands that can be pasted.
+func Write(w io.Writer, f Facts) {
+	url := Reachable(f.Config.TLS(), f.Address)
 	var b strings.Builder
-	fmt.Fprintf(&b, "Godwit %s is ready on %s (%s).\n", config.Version, url, took.Round(time.Millisecond))
-	fmt.Fprintf(&b, "Data:    %s\n", dataPlace(s.cfg))
-	if s.limits.warning != "" {
-		fmt.Fprintf(&b, "Note:    %s\n", s.limits.warning)
+	fmt.Fprintf(&b, "Godwit %s is ready on %s (%s).\n", config.Version, url, f.Took.Round(time.Millisecond))
+	fmt.Fprintf(&b, "Data:    %s\n", dataPlace(f.Config))
+	if f.Warning != "" {
+		fmt.Fprintf(&b, "Note:    %s\n", f.Warning)
 	}
-	if s.cfg.Clock == config.VirtualClock {
+	if f.Config.Clock == config.VirtualClock {
 		fmt.Fprintf(&b, "Clock:   stands still; curl -d '{\"advance\":\"1h\"}' %s/_godwit/clock moves it\n", url)
 	}
-	if s.cfg.Enforce {
-		s.enforcing(&b, url)
+	if f.Config.Enforce {
+		enforcing(&b, f.Config, url)
 	} else {
-		s.tryThis(&b, url)
+		tryThis(&b, f.Config, url)
 	}
-	if s.notices != nil {
-		for _, notice := range s.notices() {
-			fmt.Fprintln(&b, notice)
-		}
+	for _, notice := range f.Notices {
+		fmt.Fprintln(&b, notice)
 	}
 	_, _ = io.WriteString(w, b.String()) // a closed terminal is no reason to stop
 }
 
 // enforcing tells with which key to ask.
-func (s *Server) enforcing(b *strings.Builder, url string) {
-	fmt.Fprintf(b, "Callers: every request is to be signed, and may do what policies allow; the root user's access key is %s\n", s.cfg.Root.AccessKeyID)
-	if s.cfg.Drawn {
+func enforcing(b *strings.Builder, cfg config.Config, url string) {
+	fmt.Fprintf(b, "Callers: every request is to be signed, and may do what policies allow; the root user's access key is %s\n", cfg.Root.AccessKeyID)
+	if cfg.Drawn {
 		fmt.Fprintf(b, "AWS CLI: export AWS_ENDPOINT_URL=%s AWS_DEFAULT_REGION=%s AWS_ACCESS_KEY_ID=%s AWS_SECRET_ACCESS_KEY=%s\n",
-			url, s.cfg.Region, s.cfg.Root.AccessKeyID, s.cfg.Root.Secret)
+			url, cfg.Region, cfg.Root.AccessKeyID, cfg.Root.Secret)
 	}
 }
 
 // tryThis has commands that work without a key.
-func (s *Server) tryThis(b *strings.Builder, url string) {
+func tryThis(b *strings.Builder, cfg config.Config, url string) {
 	fmt.Fprintf(b, "AWS CLI: export AWS_ENDPOINT_URL=%s AWS_DEFAULT_REGION=%s AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test\n",
-		url, s.cfg.Region)
-	queue := fmt.Sprintf("%s/%s/hello", url, s.cfg.Account)
+		url, cfg.Region)
+	queue := fmt.Sprintf("%s/%s/hello", url, cfg.Account)
 	// Version 1 of the CLI does not heed AWS_ENDPOINT_URL for SQS; the option always counts.
 	fmt.Fprintf(b, "Try:     aws --endpoint-url %s sqs create-queue --queue-name hello\n", url)
 	fmt.Fprintf(b, "         aws --endpoint-url %s sqs send-message --queue-url %s --message-body hi\n", url, queue)
@@ -71,9 +80,9 @@ func dataPlace(cfg config.Config) string {
 	return place
 }
 
-// reachable is the URL of a listening address, as a client on this machine
+// Reachable is the URL of a listening address, as a client on this machine
 // would write it: "all interfaces" is no place to connect to.
-func reachable(secure bool, address string) string {
+func Reachable(secure bool, address string) string {
 	scheme := "http://"
 	if secure {
 		scheme = "https://"

@@ -132,11 +132,14 @@ func TestSessionEnds(t *testing.T) {
 	b := s.open(t)
 	b.run(command(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `{
 		const ask = window.fetch;
+		let used = false, end;
 		window.fetch = async (at, how) => {
+			used ||= at.endsWith("/session/use");
 			const answer = await ask(at, how);
-			if (!at.endsWith("/ui/session") || how?.method !== "GET") return answer;
+			if (used || !at.endsWith("/ui/session") || how?.method !== "GET") return answer;
 			const said = await answer.json();
-			return new Response(JSON.stringify({...said, expiresAt: new Date(Date.parse(said.now) + 90_000).toISOString()}));
+			end ??= new Date(Date.parse(said.now) + 90_000).toISOString();
+			return new Response(JSON.stringify({...said, expiresAt: end}));
 		};
 	}`}))
 	b.visit("queues")

@@ -61,15 +61,16 @@ function useJobs(limit: number, arn?: string, state?: string): Loaded<JobList> {
 // them has ended.
 export function Jobs({ arn, onDone, version }: { arn: string; onDone: () => void; version: number }) {
   const jobs = useJobs(3, arn);
-  const running = useRef(new Set<string>());
+  const over = useRef<Set<string> | null>(null); // those that have ended, as far as is known; null: nothing is
   useEffect(() => {
     if (version) jobs.reload();
   }, [version]);
   useEffect(() => {
-    const now = new Set((jobs.data?.jobs ?? []).filter(runs).map((j) => j.id));
-    const ended = [...running.current].some((id) => !now.has(id));
-    running.current = now;
-    if (ended) onDone();
+    if (!jobs.data) return;
+    const now = new Set((jobs.data.jobs ?? []).filter((j) => !runs(j)).map((j) => j.id));
+    const news = over.current && [...now].some((id) => !over.current!.has(id)); // a short one is never seen to run
+    over.current = now;
+    if (news) onDone();
   }, [jobs.data]);
   if (jobs.error) return <Trouble error={jobs.error} />;
   if (!jobs.data?.jobs?.length) return null;

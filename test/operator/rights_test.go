@@ -107,7 +107,7 @@ func samples(queue, topic, sub string) map[string]string {
 		"policy-plan": `{"protocol":"sqs"}`, "filter-test": `{"filterPolicy":"{}","messages":[]}`,
 		"backup": `{}`, "backup/part": "id=none&name=none", "backup/end": `{"id":"none"}`, "delivering/begin": `{}`,
 		"POST clock": `{"advance":"1s"}`, "POST faults": `{"arn":"` + queue + `","fault":"none"}`, "reset": `{"account":"999999999999"}`,
-		"source": "name=none", "POST sources": `{"name":"shop"}`, "source/pause": `{"name":"none"}`, "source/resume": `{"name":"none"}`, "source/delete": `{"name":"none"}`,
+		"source": "name=none", "POST sources": `{"name":"shop","target":"` + queue + `","verification":{"kind":"github"},"secrets":["a secret of some length"]}`, "source/pause": `{"name":"none"}`, "source/resume": `{"name":"none"}`, "source/delete": `{"name":"none"}`,
 	}
 }
 

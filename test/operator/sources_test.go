@@ -307,7 +307,7 @@ func until(t *testing.T, happened func() bool) {
 		if happened() {
 			return
 		}
-		time.Sleep(20 * time.Millisecond) //nolint:forbidigo // an HTTP attempt on the machine's time
+		time.Sleep(20 * time.Millisecond)
 	}
 	t.Fatal("it does not happen")
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"slices"
@@ -234,8 +235,22 @@ func (e expression) check(t *testing.T, known map[string]map[string]bool) {
 // TestDeployedFiles: the dashboard and the alert rules can be read, and name
 // metrics and labels that are there.
 func TestDeployedFiles(t *testing.T) {
-	endpoint := startCounting(t)
+	collector := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(collector.Close)
+	s := startServer(t, withTestKeys, func(c *config.Config) {
+		c.Prometheus, c.PrometheusSeries, c.Store, c.IngestListen = true, 1000, config.PebbleStore, "127.0.0.1:0"
+		c.Traces = config.Traces{Endpoint: collector.URL, Ratio: 1}
+	})
+	endpoint := "http://" + s.Addr().String()
 	traffic(t, endpoint)
+	source := must(http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint+"/_godwit/v1/sources", strings.NewReader(
+		`{"name":"shop","target":"`+queueARN("work")+`","verification":{"kind":"api-key"},"secrets":["a key of some length"]}`)))(t)
+	equal(t, "a source", http.StatusOK, do(t, source).Status)
+	for key, want := range map[string]int{"a key of some length": http.StatusAccepted, "another key": http.StatusUnauthorized} {
+		post := must(http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+s.IngestAddr().String()+"/in/shop", strings.NewReader("a post")))(t)
+		post.Header.Set("X-Api-Key", key)
+		equal(t, key, want, do(t, post).Status)
+	}
 	scraped := map[string]bool{"instance": true, "job": true} // which Prometheus adds
 	known := map[string]map[string]bool{"up": scraped}
 	for sample := range scrape(t, endpoint) {

@@ -50,6 +50,12 @@ func startWith(t *testing.T, change func(c *config.Config)) (endpoint string) {
 // startBuilt is startWith of other parts, or, for nil, of the server's own.
 func startBuilt(t *testing.T, build server.Build, change func(c *config.Config)) (endpoint string) {
 	t.Helper()
+	return "http://" + startServer(t, build, change).Addr().String()
+}
+
+// startServer is startBuilt for what asks the server for more than its endpoint.
+func startServer(t *testing.T, build server.Build, change func(c *config.Config)) *server.Server {
+	t.Helper()
 	besideOthers(t)
 	settings := config.Config{
 		Listen: "127.0.0.1:0", Store: config.MemoryStore, Clock: config.VirtualClock, Data: t.TempDir(),
@@ -71,7 +77,7 @@ func startBuilt(t *testing.T, build server.Build, change func(c *config.Config))
 			t.Error(err)
 		}
 	})
-	return "http://" + s.Addr().String()
+	return s
 }
 
 var parallel sync.Map // names of tests

@@ -123,7 +123,7 @@ func (t *Tail) print(w io.Writer, event, text string) error {
 	all, _ := told[event].([]any)
 	for _, one := range all {
 		row, _ := one.(object)
-		line := ""
+		var line string
 		if t.Output == "json" {
 			var b bytes.Buffer
 			if err := json.NewEncoder(&b).Encode(row); err != nil {

@@ -88,7 +88,7 @@ func (s *Store) coarsen(res byte, bucket int64) error {
 	step := resolutions[res+1].step
 	write := func(least int) {
 		if point.Count > 0 {
-			batch.Set(pointKey(res+1, of, at), point.appendTo(nil))
+			batch.Set(pointKey(res+1, of, at), point.encode())
 			point = Set{}
 		}
 		if batch.Size() > least {

@@ -187,9 +187,9 @@ const (
 // errSet reports bytes that are no encoded set.
 var errSet = errors.New("metrics: a datapoint cannot be read")
 
-// appendTo encodes the set: its form, count, sum, least and most value, and the
+// encode gives the set's bytes: its form, count, sum, least and most value, and the
 // distribution. Small whole numbers take few bytes.
-func (s *Set) appendTo(dst []byte) []byte {
+func (s *Set) encode() []byte {
 	form := formAlike
 	switch {
 	case s.filled:
@@ -201,7 +201,7 @@ func (s *Set) appendTo(dst []byte) []byte {
 	case s.exact != nil:
 		form = formExact
 	}
-	dst = append(dst, form)
+	dst := []byte{form}
 	for _, f := range [...]float64{s.Count, s.Sum, s.Min, s.Max} {
 		dst = appendFloat(dst, f)
 	}
@@ -214,7 +214,7 @@ func (s *Set) appendTo(dst []byte) []byte {
 	return dst
 }
 
-// decodeSet reads what appendTo wrote. It does not alias p.
+// decodeSet reads what encode gave. It does not alias p.
 func decodeSet(p []byte) (s Set, err error) {
 	if len(p) == 0 {
 		return s, errSet

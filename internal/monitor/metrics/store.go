@@ -381,7 +381,7 @@ func (w *writer) metric(r *Resource, m *metric) (rest bool, err error) {
 		if err := w.s.complete(at, sl, w.s.home.Logger); err != nil {
 			return rest, err
 		}
-		w.batch.Set(at, sl.set.appendTo(nil))
+		w.batch.Set(at, sl.set.encode())
 		sl.dirty = false
 	}
 	if m.fine {

@@ -112,8 +112,27 @@ func TestManyQueues(t *testing.T) {
 	b.until("the one with a message is first", `document.querySelector("tbody tr")?.textContent.includes("queue-09999")`)
 	arn := "arn:aws:sqs:us-east-1:" + account + ":" + queue
 	for _, page := range [][]string{
-		{""}, {"queues"}, {"queue", "arn", arn}, {"topics"}, {"subscriptions"}, {"functions"}, {"topology"}, {"topology", "root", arn}, {"dead-letters"}, {"dead-letters", "queue", arn},
-		{"jobs"}, {"policy"}, {"filter"}, {"metrics"}, {"metrics", "arn", arn}, {"alarms"}, {"logs"}, {"tail"}, {"clock"}, {"identity"}, {"settings"},
+		{""},
+		{"queues"},
+		{"queue", "arn", arn},
+		{"topics"},
+		{"subscriptions"},
+		{"functions"},
+		{"topology"},
+		{"topology", "root", arn},
+		{"dead-letters"},
+		{"dead-letters", "queue", arn},
+		{"jobs"},
+		{"policy"},
+		{"filter"},
+		{"metrics"},
+		{"metrics", "arn", arn},
+		{"alarms"},
+		{"logs"},
+		{"tail"},
+		{"clock"},
+		{"identity"},
+		{"settings"},
 	} {
 		b.visit(page[0], page[1:]...)
 		b.until("the page stays small", `document.querySelectorAll("*").length < 10000`)

@@ -59,8 +59,8 @@ func open(t *testing.T, change func(s *ingest.Source)) *door {
 			}
 			return nil
 		},
-		Within:  func(ctx context.Context, call *api.Call, in any) (any, error) { return d.within(ctx, call, in) },
-		Logger:  slog.New(slog.NewTextHandler(&d.log, nil)),
+		Within: func(ctx context.Context, call *api.Call, in any) (any, error) { return d.within(ctx, call, in) },
+		Logger: slog.New(slog.NewTextHandler(&d.log, nil)),
 		Observe: func(source string, refused ingest.Reason) {
 			d.mu.Lock()
 			defer d.mu.Unlock()

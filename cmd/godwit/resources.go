@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
 	"os"
 	"os/signal"
 	"syscall"

@@ -3,7 +3,7 @@ package signed_test
 import (
 	"encoding/pem"
 	"io"
-	"log"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -79,7 +79,7 @@ func TestClient(t *testing.T) {
 // A server with a certificate of one's own authority is believed with AWS_CA_BUNDLE alone.
 func TestAuthorities(t *testing.T) {
 	s := httptest.NewTLSServer(http.NotFoundHandler())
-	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	defer s.Close()
 	dir := t.TempDir()
 	own, text := filepath.Join(dir, "own.pem"), filepath.Join(dir, "text.pem")

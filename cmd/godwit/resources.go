@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/signal"
 	"syscall"
@@ -35,10 +34,11 @@ func apis(endpoint, region string) (*resources.Server, error) {
 	if region == "" {
 		region = k.Region
 	}
-	return &resources.Server{
-		Endpoint: endpoint, Region: region, Key: k.ID, Secret: k.Secret, Token: k.SessionToken,
-		HTTP: &http.Client{Timeout: requestTime},
-	}, nil
+	asking, err := signed.Plain(requestTime)
+	if err != nil {
+		return nil, err
+	}
+	return &resources.Server{Endpoint: endpoint, Region: region, Key: k.ID, Secret: k.Secret, Token: k.SessionToken, HTTP: asking}, nil
 }
 
 func untilStopped() (context.Context, context.CancelFunc) {

@@ -97,7 +97,7 @@ func (i *initialise) Run(p *process) error {
 type keys struct {
 	List operate.Keys `cmd:"" help:"List the access keys of a server's users, and when they were last used."`
 
-	ResetRoot  resetRoot  `cmd:"" help:"Make another access key of the root user, in place of a lost one, while no server runs."`
+	ResetRoot  resetRoot  `cmd:"" help:"Make another access key of the root user, in place of a lost one; a server that runs takes it when it starts again."`
 	RotateRoot rotateRoot `cmd:"" help:"Put the data under another root key, also while a server with --admin-listen runs."`
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -47,6 +48,7 @@ func Load(c *config.Config, files Files) error {
 	}
 	l.environment(files.Environ)
 	l.mode("config", files.Settings, 0o022, "others can change it", "chmod go-w")
+	l.directories(map[string]string{"config": files.Settings, "root-key": c.RootKey, "root-access-key": files.AccessKey})
 	root := l.rootKey()
 	l.accessKey(files.AccessKey, root)
 	l.data()
@@ -88,6 +90,24 @@ func (l *loading) mode(flag, path string, forbidden fs.FileMode, what, remedy st
 	}
 	l.check(info.Mode().Perm()&forbidden == 0, flag, "%s has mode %04o, so that %s: %s %s", path, info.Mode().Perm(), what, remedy, path)
 	return true
+}
+
+// directories refuses directories of files in which others can put another file in their
+// place. Where the sticky bit is set they cannot.
+func (l *loading) directories(of map[string]string) {
+	seen := map[string]bool{}
+	for _, flag := range slices.Sorted(maps.Keys(of)) {
+		if of[flag] == "" {
+			continue
+		}
+		dir := filepath.Dir(of[flag])
+		info, err := os.Stat(dir)
+		if err != nil || seen[dir] || info.Mode()&fs.ModeSticky != 0 {
+			continue // a file that is not there is told of by itself
+		}
+		seen[dir] = true
+		l.mode(flag, dir, 0o022, "others can replace what is in it", "chmod go-w")
+	}
 }
 
 // environment refuses variables of what only development has: whoever set them expects

@@ -93,16 +93,11 @@ func (b *Budget) take(n, held int64) bool {
 	return false
 }
 
-// give takes n bytes back, and lets those go on who wait for them.
+// give takes n bytes back, and lets those go on who wait for them. The caller has mu.
 func (b *Budget) give(n int64) {
-	if n == 0 {
-		return
-	}
 	b.used.Add(-n)
-	if b.waiting.Load() > 0 {
-		b.mu.Lock()
+	if len(b.waiters) > 0 {
 		b.grant()
-		b.mu.Unlock()
 	}
 }
 

@@ -147,13 +147,13 @@ func (r *Reservation) shrink(to int64) {
 		return
 	}
 	b := r.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if r.counted == less {
 		r.unlist()
 	}
-	b.mu.Lock()
 	r.counted -= less
-	b.mu.Unlock()
-	b.give(less)
+	b.give(less) // under the lock: in between, all others would seem to wait for each other
 }
 
 // Reading says that peer is being read from, until Working; Writing, that it is written
@@ -193,15 +193,13 @@ func (r *Reservation) count(more int64) {
 	b.holders = r
 }
 
+// unlist takes the reservation from the holders. The caller has the budget's mu.
 func (r *Reservation) unlist() {
 	if !r.listed {
 		return
 	}
-	b := r.budget
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if r.prev == nil {
-		b.holders = r.next
+		r.budget.holders = r.next
 	} else {
 		r.prev.next = r.next
 	}

@@ -133,6 +133,7 @@ var scenarios = []scenario{
 	{"decisions", "what it costs to decide by policies", runDecisions},
 	{"cluster", "sends to three nodes beside one", runCluster},
 	{"sealing", "sends to a queue with SSE-SQS and to one without, in production", runSealing},
+	{"ingest", "posts to a source beside publishes", runIngest},
 	{"policies", "filter policies that are made to be hard: to set, to publish past, to start with", runPolicies},
 	{"quiet", "many queues with a message each that are left alone: their minutes, a stop, a start", runQuiet},
 	{"space", "the disk space after much was received and deleted", runSpace},

@@ -88,7 +88,7 @@ func TestQuickRun(t *testing.T) {
 		"send godwit", "send r", "send m", "send " + atPeer, "cycle godwit", "cycle m", "cycle " + atPeer,
 		"open godwit", "open r", "open m", "open " + atPeer, "fanout godwit", "poll godwit", "poll m",
 		"fifo standard", "fifo FIFO", "fifo alone", "fifo beside", "queues 50 queues", "queues 500 queues",
-		"sealing sse", "sealing clear", "http bare client", "http signing", "http godwit", "isolation alone", "isolation beside",
+		"sealing sse", "sealing clear", "ingest post", "ingest publish", "http bare client", "http signing", "http godwit", "isolation alone", "isolation beside",
 		"depth empty", "depth untouched", "depth delayed", "depth returned",
 	} {
 		if !seen[want] {

@@ -55,6 +55,26 @@ func TestSNSValidator(t *testing.T) {
 		"GODWIT_PUBLIC_URL="+front.URL, "NODE_EXTRA_CA_CERTS="+authority, "NODE_NO_WARNINGS=1")
 }
 
+// TestWebhookSigners has a server of its own, which takes posts.
+func TestWebhookSigners(t *testing.T) {
+	t.Parallel()
+	modules := nodeModules(t, "stripe, standardwebhooks and @octokit/webhooks")
+	address, err := freeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, stop, err := startServer(filepath.Join(t.TempDir(), "data"), "--ingest-listen", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if logged := stop(); t.Failed() {
+			t.Logf("the server logged:\n%s", logged)
+		}
+	}()
+	runNodeAt(t, modules, "webhooks.test.js", at.String(), "GODWIT_INGEST=http://"+address)
+}
+
 // runNode runs a file of tests in node/, which has to speak these protocols.
 func runNode(t *testing.T, client, file string, spoken ...string) {
 	t.Helper()

@@ -399,6 +399,9 @@ func TestServeRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if err := os.Chmod(p.dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, "serve", "--config", p.settings, "--listen", "0.0.0.0:0", "--data", p.dir,
@@ -412,7 +415,7 @@ func TestServeRefuses(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 	for _, want := range []string{
-		"--config: .*: chmod go-w", "--root-key: .* chmod 600", "--root-key: .* is in the data directory",
+		"--config: .*: chmod go-w .*/godwit.yaml", "--config: .* others can replace what is in it: chmod go-w ", "--root-key: .* chmod 600", "--root-key: .* is in the data directory",
 		"--listen: .*--tls-cert.*--allow-plain-http", "--admin-listen: ", "--min-transfer-rate: ", "--function-isolation: ",
 		"--tls-client-ca: ", "--clock: GODWIT_CLOCK", "--mail-password-file: .* chmod 600",
 		"--sms-password-file: .* chmod 600", "--firehose-s3-credentials: .*no such file",

@@ -312,7 +312,8 @@ func until(t *testing.T, happened func() bool) {
 	t.Fatal("it does not happen")
 }
 
-// What was answered with 202 is there after a start on what the disk had then.
+// What was answered with 202 is there after a restart, and the log has neither bodies nor
+// secrets.
 func TestPostsAreDurable(t *testing.T) {
 	var logged bytes.Buffer
 	settings := config.Config{

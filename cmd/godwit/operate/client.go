@@ -150,30 +150,29 @@ func (c *client) arn(ctx context.Context, service, name string) (string, error) 
 // object is a JSON object of an answer.
 type object = map[string]any
 
-// show asks, and prints the answer, again and again if that is wanted.
+// show asks, and prints the answer, again and again if that is wanted: until an interrupt,
+// and then also past what fails in between, such as a restart of the server.
 func (c *Connection) show(s Streams, ask func(ctx context.Context, api *client) (answer any, print func(w io.Writer, answer any) error, err error)) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	for {
-		answer, print, err := ask(ctx, c.client())
-		if err != nil {
-			return err
-		}
+	api := c.client()
+	for first := true; ; first = false {
 		var b bytes.Buffer
-		if c.Output == "json" {
-			encoder := json.NewEncoder(&b)
-			encoder.SetIndent("", "  ")
-			err = encoder.Encode(answer)
-			text := escape(b.Bytes())
-			b.Reset()
-			b.Write(text)
-		} else {
-			err = print(&b, answer)
-		}
-		if err != nil {
+		answer, print, err := ask(ctx, api)
+		switch {
+		case err == nil:
+			err = c.write(&b, answer, print)
+			if err != nil {
+				return err
+			}
+		case first:
 			return err
+		case ctx.Err() != nil:
+			return nil
+		default:
+			fmt.Fprintf(s.Err, "%v; asking again every %v\n", err, c.Watch)
 		}
-		if c.Watch > 0 && c.Output == "table" {
+		if c.Watch > 0 && c.Output == "table" && err == nil {
 			fmt.Fprint(s.Out, "\x1b[H\x1b[2J")
 		}
 		if _, err := s.Out.Write(b.Bytes()); err != nil || c.Watch <= 0 {
@@ -187,4 +186,19 @@ func (c *Connection) show(s Streams, ask func(ctx context.Context, api *client) 
 		case <-again.C:
 		}
 	}
+}
+
+// write prints an answer in the form that is wanted.
+func (c *Connection) write(b *bytes.Buffer, answer any, print func(w io.Writer, answer any) error) error {
+	if c.Output != "json" {
+		return print(b, answer)
+	}
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(answer); err != nil {
+		return err
+	}
+	b.Write(escape(text.Bytes()))
+	return nil
 }

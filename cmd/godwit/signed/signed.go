@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -80,19 +82,45 @@ func section(text, name string) map[string]string {
 }
 
 // Client is an HTTP client whose requests are signed with the access key that Find finds, and
-// not at all without one. timeout bounds each request; 0: nothing does.
+// not at all without one. timeout bounds each request; 0: nothing does. Servers may have
+// certificates as Plain says.
 func Client(timeout time.Duration) (*http.Client, error) {
-	c := &http.Client{Timeout: timeout}
+	c, err := Plain(timeout)
+	if err != nil {
+		return nil, err
+	}
 	k, ok, err := Find()
 	if err != nil || !ok {
 		return c, err
 	}
-	c.Transport = &transport{k}
+	c.Transport = &transport{k, c.Transport}
 	return c, nil
 }
 
+// Plain is an HTTP client whose requests are not signed. It takes certificates of the
+// authorities in AWS_CA_BUNDLE, a file of PEM, and of no others if that is set; else of those
+// that the system knows.
+func Plain(timeout time.Duration) (*http.Client, error) {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	if path := os.Getenv("AWS_CA_BUNDLE"); path != "" {
+		text, err := os.ReadFile(path) //nolint:gosec // as AWS's tools do
+		if err != nil {
+			return nil, fmt.Errorf("AWS_CA_BUNDLE: %w", err)
+		}
+		roots := x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("AWS_CA_BUNDLE: %s has no certificate in PEM", path)
+		}
+		t.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	}
+	return &http.Client{Timeout: timeout, Transport: t}, nil
+}
+
 // transport signs requests.
-type transport struct{ key Key }
+type transport struct {
+	key  Key
+	next http.RoundTripper
+}
 
 // RoundTrip implements http.RoundTripper.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -113,5 +141,5 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := v4.NewSigner().SignHTTP(r.Context(), who, r, hex.EncodeToString(sum[:]), service, t.key.Region, clock.System.Now()); err != nil {
 		return nil, fmt.Errorf("a request cannot be signed: %w", err)
 	}
-	return http.DefaultTransport.RoundTrip(r)
+	return t.next.RoundTrip(r)
 }

@@ -1,7 +1,9 @@
 package signed_test
 
 import (
+	"encoding/pem"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -71,5 +73,32 @@ func TestClient(t *testing.T) {
 	}
 	if body != `{"a":1}` {
 		t.Errorf("sent %q", body)
+	}
+}
+
+// A server with a certificate of one's own authority is believed with AWS_CA_BUNDLE alone.
+func TestAuthorities(t *testing.T) {
+	s := httptest.NewTLSServer(http.NotFoundHandler())
+	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	defer s.Close()
+	dir := t.TempDir()
+	own, text := filepath.Join(dir, "own.pem"), filepath.Join(dir, "text.pem")
+	for path, content := range map[string][]byte{own: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), text: []byte("none")} {
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for bundle, want := range map[string]string{"": "certificate", own: "", text: text + " has no certificate", filepath.Join(dir, "none"): "AWS_CA_BUNDLE"} {
+		t.Setenv("AWS_CA_BUNDLE", bundle)
+		c, err := signed.Client(0)
+		if err == nil {
+			var answer *http.Response
+			if answer, err = c.Get(s.URL); err == nil {
+				answer.Body.Close()
+			}
+		}
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("with %q: %v", bundle, err)
+		}
 	}
 }

@@ -23,7 +23,7 @@ type Queue struct {
 	Region    string    `json:"region"`
 	Account   string    `json:"account"`
 	FIFO      bool      `json:"fifo"`
-	Encrypted bool      `json:"encrypted" doc:"Under a key of KMS."`
+	Encrypted bool      `json:"encrypted" doc:"Its attributes ask for SSE-KMS or SSE-SQS. The latter seals nothing in godwit dev."`
 	CreatedAt time.Time `json:"createdAt"`
 	Held
 	Rates             *QueueRates       `json:"rates" doc:"Null until they are known, some seconds after the first call."`
@@ -219,7 +219,7 @@ func (c *Catalog) queue(ctx context.Context, a arn.ARN, now *live.Snapshot) (q Q
 	if err != nil {
 		return q, info, err
 	}
-	q.Encrypted = cfg.Key != ""
+	q.Encrypted = cfg.Key != "" || cfg.Managed
 	if !cfg.DeadLetter.IsZero() {
 		q.DeadLetterQueue, q.MaxReceiveCount = rest.Optional(cfg.DeadLetter.String()), &cfg.MaxReceives
 	}

@@ -34,6 +34,8 @@ const pages: Record<string, [title: string, page: ComponentType | keyof Seldom]>
   filter: ["Filter policy", "FilterPage"],
   functions: ["Functions", "FunctionsPage"],
   function: ["Function", "FunctionPage"],
+  sources: ["Sources", "SourcesPage"],
+  source: ["Source", "SourcePage"],
   topology: ["Topology", "TopologyPage"],
   metrics: ["Metrics", "MetricsPage"],
   alarms: ["Alarms", "AlarmsPage"],
@@ -46,7 +48,7 @@ const pages: Record<string, [title: string, page: ComponentType | keyof Seldom]>
 };
 
 const menu: [group: string, entries: [page: string, name: string][]][] = [
-  ["See", [["", "Overview"], ["topics", "Topics"], ["subscriptions", "Subscriptions"], ["queues", "Queues"], ["functions", "Functions"], ["topology", "Topology"]]],
+  ["See", [["", "Overview"], ["topics", "Topics"], ["subscriptions", "Subscriptions"], ["queues", "Queues"], ["functions", "Functions"], ["sources", "Sources"], ["topology", "Topology"]]],
   ["Mend", [["dead-letters", "Dead letters"], ["jobs", "Jobs"], ["policy", "Policy simulator"]]],
   ["Watch", [["metrics", "Metrics"], ["alarms", "Alarms"], ["logs", "Logs"], ["tail", "Live tail"]]],
   ["Server", [["clock", "Clock and faults"], ["identity", "Identity"], ["settings", "Settings"]]],
@@ -55,13 +57,13 @@ const menu: [group: string, entries: [page: string, name: string][]][] = [
 // needs is the path of the API that a page is about.
 const needs: Record<string, string> = {
   "dead-letters": "dead-letters", policy: "policy-plan", filter: "filter-test", metrics: "metrics", alarms: "alarms", alarm: "alarm",
-  logs: "log-groups", jobs: "jobs", identity: "users",
+  logs: "log-groups", jobs: "jobs", identity: "users", sources: "sources", source: "source",
 };
 
 const offers = (page: string) => !needs[page] || has(needs[page]);
 
 // above is the entry of the menu that a page belongs to.
-const above: Record<string, string> = { queue: "queues", topic: "topics", subscription: "subscriptions", delivery: "subscriptions", filter: "subscriptions", function: "functions", alarm: "alarms" };
+const above: Record<string, string> = { queue: "queues", topic: "topics", subscription: "subscriptions", delivery: "subscriptions", filter: "subscriptions", function: "functions", source: "sources", alarm: "alarms" };
 
 function Menu() {
   const [open, setOpen] = useState(false);
@@ -144,7 +146,7 @@ function App() {
   const found = pages[page];
   const there = typeof found?.[1] !== "string" || seldom.value !== null;
   useEffect(() => {
-    const named = place.value.params.arn ?? place.value.params.queue ?? "";
+    const named = place.value.params.arn ?? place.value.params.queue ?? place.value.params.name ?? "";
     document.title = (found ? found[0] : "Not found") + (named ? " " + named.split(":").pop() : "") + " – Godwit";
     if (!there) return;
     if (first.current) {

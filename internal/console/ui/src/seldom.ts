@@ -8,5 +8,6 @@ export { LogsPage } from "./pages/logs";
 export { MetricsPage } from "./pages/metrics";
 export { PolicyPage } from "./pages/policy";
 export { SettingsPage } from "./pages/settings";
+export { SourcePage, SourcesPage } from "./pages/sources";
 export { TailPage } from "./pages/tail";
 export { TopologyPage } from "./pages/topology";

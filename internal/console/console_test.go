@@ -120,6 +120,38 @@ func TestSource(t *testing.T) {
 	}
 }
 
+// The documentation names each page of the menu, and shows each picture that there is.
+func TestDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/console.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("ui/src/main.tsx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, menu, _ := strings.Cut(string(source), "const menu:")
+	menu, _, _ = strings.Cut(menu, "];")
+	entries := regexp.MustCompile(`\["([a-z-]*)", "([^"]+)"\]`).FindAllStringSubmatch(menu, -1)
+	if len(entries) < 17 {
+		t.Fatalf("%d entries in the menu", len(entries))
+	}
+	for _, entry := range entries {
+		if !regexp.MustCompile(`(?m)^\|[^|]*\b` + entry[2] + `\b`).Match(doc) {
+			t.Errorf("%s is in no line of the table of pages", entry[2])
+		}
+	}
+	pictures, err := filepath.Glob("../../docs/console/*.webp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range pictures {
+		if !strings.Contains(string(doc), "(console/"+filepath.Base(name)+")") {
+			t.Errorf("%s is shown nowhere", name)
+		}
+	}
+}
+
 // What a browser loads before it shows something stays small, and so does the whole console.
 // In bytes, compressed.
 func TestSize(t *testing.T) {

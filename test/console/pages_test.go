@@ -24,7 +24,7 @@ func TestPictures(t *testing.T) {
 	}
 	sh.advance("5m")
 	sh.publish(`{"order":"late"}`)
-	sh.furnish("Threshold Crossed: 1 datapoint [341.0] was greater than the threshold (300.0).")
+	sh.furnish("late orders", "Threshold Crossed: 1 datapoint [341.0] was greater than the threshold (300.0).")
 	b := s.open(t)
 	b.size(1280, 800)
 	for _, page := range sh.pages() {
@@ -34,11 +34,11 @@ func TestPictures(t *testing.T) {
 		}
 		if page[len(page)-1] == sh.topic && name == "tail" {
 			name = "tail-of-a-topic"
-		} else if len(page) > 1 && name != "queue" && name != "topic" && name != "alarm" {
+		} else if len(page) > 1 && name != "queue" && name != "topic" && name != "alarm" && name != "function" && name != "source" {
 			name += "-of-one"
 		}
 		switch {
-		case name == "tail-of-one" && page[2] == sh.queue:
+		case name == "metrics", name == "tail-of-one" && page[2] == sh.queue:
 			continue // it has nothing at first
 		case name == "", name == "no-such-page", strings.HasPrefix(name, "subscription-"), strings.HasPrefix(name, "dead-letters-"), strings.HasPrefix(name, "policy"):
 			continue // the story has pictures of these

@@ -14,7 +14,7 @@ import (
 func TestFunction(t *testing.T) {
 	s := start(t)
 	sh := openShop(t, s, "out of order", "shop")
-	sh.furnish("takes parcels")
+	sh.furnish("takes parcels", "takes parcels")
 	b := s.open(t)
 	b.visit("functions")
 	b.press("shop")
@@ -87,7 +87,7 @@ func TestBase64(t *testing.T) {
 func TestSources(t *testing.T) {
 	s := start(t, "--ingest-listen", freeAddress(t))
 	sh := openShop(t, s, "out of order", "shop")
-	sh.furnish("late")
+	sh.furnish("late", "late")
 	b := s.open(t)
 	b.visit("sources")
 	b.press("shop")

@@ -323,7 +323,7 @@ export function Named({ of, title }: { of: Record<string, string> | undefined | 
   return (
     <details>
       <summary>{title} ({entries.length})</summary>
-      <Facts of={entries.map(([k, v]) => [k, <Safe text={String(v)} max={2000} />])} />
+      <Facts of={entries.map(([k, v]) => [k, /^arn:[^\s]+$/.test(v) ? <Arn arn={v} /> : <Safe text={String(v)} max={2000} />])} />
     </details>
   );
 }

@@ -72,7 +72,7 @@ export function FunctionPage() {
                 ["ARN", <Safe text={f.arn} />],
                 ["state", <State of={f.state} />],
                 ["description", f.description ? <Safe text={f.description} /> : null],
-                ["runtime", <Safe text={f.runtime} />],
+                ["runtime", f.runtime ? <Safe text={f.runtime} /> : "none: it runs elsewhere, and is called by HTTP"],
                 ["handler", f.handler ? <Safe text={f.handler} /> : null],
                 ["role", f.role ? <Arn arn={f.role} /> : null],
                 ["memory", f.memoryMB + " MB"],

@@ -30,7 +30,7 @@ function JobCard({ job, changed }: { job: Job; changed: () => void }) {
       <p>
         <State of={job.state} /> <strong>{verbs[job.kind]?.[2] ?? job.kind}</strong>: <About job={job} />
         {job.to ? <>, to <Arn arn={job.to} short /></> : null}{job.perSecond ? `, at most ${count(job.perSecond)} a second` : ""}
-        <span class="hint"> begun <Time at={job.createdAt} />{job.by ? <> by <Safe text={nameOf(job.by)} /></> : null}</span>
+        <span class="hint"> begun <Time at={job.createdAt} />{job.by ? <> by <Arn arn={job.by} short /></> : null}</span>
       </p>
       <Progress done={runs(job) ? job.scanned : job.done} of={of} label={runs(job) ? "looked at" : verbs[job.kind]?.[1] ?? "done"} />
       <p>
@@ -213,7 +213,7 @@ export function JobsPage() {
             { name: "looked at", number: true, cell: (j) => `${count(j.scanned)} of ${count(j.total)}` },
             { name: "done", number: true, cell: (j) => count(j.done) },
             { name: "skipped", number: true, cell: (j) => count(j.skipped) },
-            { name: "begun", cell: (j) => <><Time at={j.createdAt} />{j.by ? <p class="hint">by <Safe text={nameOf(j.by)} /></p> : null}</> },
+            { name: "begun", cell: (j) => <><Time at={j.createdAt} />{j.by ? <p class="hint">by <Arn arn={j.by} short /></p> : null}</> },
             { name: "commands", cell: (j) => (j.state === "running" ? <Act run={async () => { await post("jobs/cancel", { id: j.id }); jobs.reload(); return "It stops; what is done stays done."; }}>Stop</Act> : null) },
           ]} />
         ) : <Empty>{p.state || p.arn ? <p>No job is like that. <A page="jobs">Show all jobs.</A></p> : <p>There are no jobs. A dead-letter queue's workbench redrives or deletes; a subscription's page retries or gives up.</p>}</Empty>}

@@ -39,7 +39,7 @@ export function OverviewPage() {
                   {o.attention.map((a) => (
                     <li key={a.kind + a.arn + a.text} class={a.severity}>
                       <State of={a.severity} /> <strong>{words[a.kind] ?? a.kind}</strong>{" "}
-                      {a.arn ? <AttentionLink kind={a.kind} arn={a.arn} /> : null}
+                      {a.arn ? <AttentionLink kind={a.kind} arn={a.arn} /> : a.kind === "pending-confirmation" ? <A page="subscriptions" params={{ state: a.kind }}>Show them</A> : null}
                       <p><Safe text={a.text} max={400} />{a.since ? <> <span class="hint">since <Time at={a.since} /></span></> : null}</p>
                     </li>
                   ))}

@@ -1,7 +1,7 @@
 import { h, Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { get } from "../api";
-import { A, Body, Empty, exportTable, Facts, Filter, nameOf, Section, State, Table, Trouble } from "../components";
+import { A, Arn, Body, Empty, exportTable, Facts, Filter, nameOf, Section, State, Table, Trouble } from "../components";
 import { place } from "../router";
 import { bytes, count, Safe, Time } from "../text";
 import type { Attribute } from "../types";
@@ -97,7 +97,7 @@ function OnePublish({ message: m }: { message: Publish }) {
             ["subject", m.subject ? <Safe text={m.subject} /> : null],
             ["group", m.group ? <Safe text={m.group} /> : null],
             ["deduplication id", m.deduplicationId ? <Safe text={m.deduplicationId} /> : null],
-            ["sender", m.sender ? <Safe text={m.sender} /> : null],
+            ["sender", m.sender ? <Arn arn={m.sender} /> : null],
             ["trace", m.trace ? <Safe text={m.trace} /> : null],
             ["encrypted", m.encrypted ? "yes" : null],
             ["a body of its own for", m.protocols?.length ? m.protocols.join(", ") : null],

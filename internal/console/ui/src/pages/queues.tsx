@@ -172,7 +172,7 @@ export function OneMessage({ queue, message }: { queue: string; message: Message
         ["group", m.group ? <Safe text={m.group} /> : null],
         ["deduplication id", m.deduplicationId ? <Safe text={m.deduplicationId} /> : null],
         ["sequence number", m.sequenceNumber || null],
-        ["sender", m.sender ? <Safe text={m.sender} /> : null],
+        ["sender", m.sender ? <Arn arn={m.sender} /> : null],
         ["died in", m.deadLetter?.from ? <Arn arn={m.deadLetter.from} /> : null],
         ["cause", m.deadLetter?.cause ? <Safe text={m.deadLetter.cause} max={2000} /> : null],
         ["attempts", m.deadLetter?.attempts ?? null],

@@ -27,6 +27,8 @@ func TestCompletions(t *testing.T) {
 		"queues --wa":                     "--watch",
 		"jobs start delete q":             "queue-1",
 		"jobs start retry s":              "subscription-1",
+		"sources s":                       "source-1",
+		"sources pause s":                 "source-1",
 		"tail q":                          "queue-1",
 		"comple":                          "completion",
 		"dlq show one q":                  "",

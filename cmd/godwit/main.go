@@ -50,6 +50,7 @@ type cli struct {
 	Tail          operate.Tail          `cmd:"" help:"Print what comes to a queue, a topic or a log group, without touching it."`
 	DLQ           operate.DLQ           `cmd:"" name:"dlq" help:"Look at dead letters, and move them back."`
 	Functions     operate.Functions     `cmd:"" help:"List functions, or show one."`
+	Sources       operate.Sources       `cmd:"" help:"List sources of posts; make, pause and delete them."`
 	Jobs          operate.Jobs          `cmd:"" help:"Do something to all messages or deliveries that meet a condition."`
 	Doctor        operate.Doctor        `cmd:"" help:"Tell what needs a person; the status is 1 if anything is critical."`
 

@@ -7,12 +7,11 @@ package console
 import (
 	"bytes"
 	"compress/gzip"
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
+	"path"
 	"strings"
 )
 
@@ -24,54 +23,54 @@ const Path = "/_godwit/ui/"
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-//go:embed dist/app.js.gz dist/app.css.gz
+//go:embed dist/*.gz
 var dist embed.FS
 
-const page = `<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Godwit</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="%s">
-<script defer src="%s"></script>
-<body>
-<div id="app"><noscript>The console needs JavaScript. The godwit command and the operator API do not.</noscript></div>
-</html>
-`
+// page is the file of dist that names what is loaded at first.
+const page = "index.html"
 
-// asset is a file of the page. Its name has a digest of what is in it, so that a browser
-// never asks for it twice.
+// kinds are the media types of the files, by the ends of their names.
+var kinds = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".html": "text/html; charset=utf-8"}
+
+// asset is a file of the console.
 type asset struct {
-	path, kind string
+	name, kind string
 	packed     []byte // by gzip
 	plain      []byte
 }
 
-// load reads a file of dist.
-func load(name, kind string) (*asset, error) {
-	packed, err := dist.ReadFile("dist/" + name + ".gz")
+// load reads the files of dist.
+func load() ([]*asset, error) {
+	entries, err := dist.ReadDir("dist")
 	if err != nil {
 		return nil, err
 	}
-	unpacked, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	var all []*asset
+	for _, e := range entries {
+		name := strings.TrimSuffix(e.Name(), ".gz")
+		packed, err := dist.ReadFile("dist/" + e.Name())
+		if err != nil {
+			return nil, err
+		}
+		unpacked, err := gzip.NewReader(bytes.NewReader(packed))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		plain, err := io.ReadAll(unpacked)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, &asset{name: name, kind: kinds[path.Ext(name)], packed: packed, plain: plain})
 	}
-	plain, err := io.ReadAll(unpacked)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	digest := sha256.Sum256(plain)
-	base, extension, _ := strings.Cut(name, ".")
-	return &asset{path: Path + "assets/" + base + "-" + hex.EncodeToString(digest[:8]) + "." + extension, kind: kind, packed: packed, plain: plain}, nil
+	return all, nil
 }
 
-func (a *asset) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// serve answers with the file, which a browser may keep as a Cache-Control header says.
+func (a *asset) serve(w http.ResponseWriter, r *http.Request, keep string) {
 	h := w.Header()
 	protect(h)
 	h.Set("Content-Type", a.kind)
-	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	h.Set("Cache-Control", keep)
 	h.Set("Vary", "Accept-Encoding")
 	body := a.plain
 	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
@@ -93,29 +92,22 @@ func protect(h http.Header) {
 
 // Handlers answers patterns of http.ServeMux with the console's page and its files, which
 // hold nothing of the server's state. Each path under Path without a file is the page: its
-// script shows what the path names.
+// script shows what the path names. The name of a file has a digest of what is in it, so that
+// a browser never asks for it twice.
 func Handlers() (map[string]http.Handler, error) {
-	script, err := load("app.js", "text/javascript; charset=utf-8")
+	all, err := load()
 	if err != nil {
 		return nil, err
 	}
-	style, err := load("app.css", "text/css; charset=utf-8")
-	if err != nil {
-		return nil, err
+	handlers := map[string]http.Handler{
+		"GET " + Path + "assets/": http.NotFoundHandler(), // of another version
 	}
-	shown := fmt.Appendf(nil, page, style.path, script.path)
-	return map[string]http.Handler{
-		"GET " + script.path: script,
-		"GET " + style.path:  style,
-		"GET " + Path: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			protect(w.Header())
-			if strings.HasPrefix(r.URL.Path, Path+"assets/") { // of another version
-				http.NotFound(w, r)
-				return
-			}
-			w.Header().Set("Content-Type", "text/html; charset=utf-8")
-			w.Header().Set("Cache-Control", "no-cache")
-			_, _ = w.Write(shown) // a browser that is gone needs no answer
-		}),
-	}, nil
+	for _, a := range all {
+		pattern, keep := "GET "+Path+"assets/"+a.name, "public, max-age=31536000, immutable"
+		if a.name == page {
+			pattern, keep = "GET "+Path, "no-cache"
+		}
+		handlers[pattern] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, keep) })
+	}
+	return handlers, nil
 }

@@ -15,12 +15,23 @@ func axe(t *testing.T) string {
 	if missing != "" {
 		t.Skip(missing)
 	}
+	text, err := os.ReadFile(filepath.Join(npm(t, "axe"), "node_modules", "axe-core", "axe.min.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// npm installs what the package.json and package-lock.json of a directory name into another
+// one, and returns that.
+func npm(t *testing.T, of string) string {
+	t.Helper()
 	if _, err := exec.LookPath("npm"); err != nil {
 		t.Skip("npm is not installed")
 	}
 	dir := t.TempDir()
 	for _, name := range []string{"package.json", "package-lock.json"} {
-		text, err := os.ReadFile(filepath.Join("axe", name))
+		text, err := os.ReadFile(filepath.Join(of, name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,13 +42,9 @@ func axe(t *testing.T) string {
 	cmd := exec.CommandContext(t.Context(), "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Skipf("axe-core cannot be had: %v\n%s", err, out)
+		t.Skipf("what %s needs of npm cannot be had: %v\n%s", of, err, out)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return dir
 }
 
 // violation is what axe finds.

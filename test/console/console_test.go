@@ -29,6 +29,7 @@ type shop struct {
 	hook                       *hook
 	topic, subscription, feeds string // ARNs
 	queue, dead, alarm, logs   string
+	function                   string
 	queueURL                   string
 }
 
@@ -75,6 +76,9 @@ func (sh *shop) pages() [][]string {
 		{"filter", "topic", sh.topic},
 		{"filter", "subscription", sh.subscription},
 		{"functions"},
+		{"function", "arn", sh.function},
+		{"sources"},
+		{"source", "name", "shop"},
 		{"topology"},
 		{"topology", "root", sh.topic},
 		{"metrics"},
@@ -94,13 +98,26 @@ func (sh *shop) pages() [][]string {
 	}
 }
 
-// furnish adds what there is besides: an alarm, a log group, a user with a key and a role,
-// with texts of somebody's.
+// furnish adds what there is besides: an alarm, a log group, a user with a key, a role, a
+// function that reads a queue, and a source, with texts of somebody's, and with secrets.
 func (sh *shop) furnish(text string) {
 	sh.t.Helper()
-	sh.alarm = "arn:aws:cloudwatch:us-east-1:" + account + ":alarm:late"
+	name := text // of an alarm: whatever has no control in it
+	for _, never := range []string{"\x1b", "\x00"} {
+		name = strings.ReplaceAll(name, never, "")
+	}
+	sh.alarm = "arn:aws:cloudwatch:us-east-1:" + account + ":alarm:" + name
 	sh.logs = "arn:aws:logs:us-east-1:" + account + ":log-group:/aws/lambda/shop"
+	sh.function = "arn:aws:lambda:us-east-1:" + account + ":function:shop"
 	const target = "GraniteServiceVersion20100801."
+	ask := func(path, kind, target, service string, in any) string {
+		sh.t.Helper()
+		body, err := json.Marshal(in)
+		if err != nil {
+			sh.t.Fatal(err)
+		}
+		return sh.request(path, kind, target, string(body), service)
+	}
 	call := func(target string, in any) {
 		sh.t.Helper()
 		body, err := json.Marshal(in)
@@ -110,19 +127,20 @@ func (sh *shop) furnish(text string) {
 		sh.post("/", "application/x-amz-json-1.1", target, string(body))
 	}
 	call(target+"PutMetricAlarm", map[string]any{
-		"AlarmName": "late", "AlarmDescription": text, "Namespace": "AWS/SQS", "MetricName": "ApproximateAgeOfOldestMessage", "Statistic": "Maximum", "Period": 60, "EvaluationPeriods": 1,
+		"AlarmName": name, "AlarmDescription": text, "Namespace": "AWS/SQS", "MetricName": "ApproximateAgeOfOldestMessage", "Statistic": "Maximum", "Period": 60, "EvaluationPeriods": 1,
 		"Threshold": 300, "ComparisonOperator": "GreaterThanThreshold", "Dimensions": []map[string]string{{"Name": "QueueName", "Value": "fulfilment"}},
 	})
-	call(target+"SetAlarmState", map[string]any{"AlarmName": "late", "StateValue": "ALARM", "StateReason": text})
+	call(target+"SetAlarmState", map[string]any{"AlarmName": name, "StateValue": "ALARM", "StateReason": text})
+	stream := strings.NewReplacer(":", "", "*", "").Replace(text)
 	call("Logs_20140328.CreateLogGroup", map[string]any{"logGroupName": "/aws/lambda/shop"})
-	call("Logs_20140328.CreateLogStream", map[string]any{"logGroupName": "/aws/lambda/shop", "logStreamName": "one"})
+	call("Logs_20140328.CreateLogStream", map[string]any{"logGroupName": "/aws/lambda/shop", "logStreamName": stream})
 	var clock struct {
 		Now time.Time `json:"now"`
 	}
 	if err := json.Unmarshal([]byte(sh.get("/_godwit/clock")), &clock); err != nil {
 		sh.t.Fatal(err)
 	}
-	call("Logs_20140328.PutLogEvents", map[string]any{"logGroupName": "/aws/lambda/shop", "logStreamName": "one", "logEvents": []map[string]any{{"timestamp": clock.Now.UnixMilli(), "message": text}}})
+	call("Logs_20140328.PutLogEvents", map[string]any{"logGroupName": "/aws/lambda/shop", "logStreamName": stream, "logEvents": []map[string]any{{"timestamp": clock.Now.UnixMilli(), "message": text}}})
 	iam := func(action string, pairs ...string) {
 		form := url.Values{"Action": {action}, "Version": {"2010-05-08"}}
 		for i := 0; i < len(pairs); i += 2 {
@@ -133,7 +151,17 @@ func (sh *shop) furnish(text string) {
 	}
 	iam("CreateUser", "UserName", "ann")
 	iam("CreateAccessKey", "UserName", "ann")
-	iam("CreateRole", "RoleName", "shop", "AssumeRolePolicyDocument", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"sts:AssumeRole"}]}`)
+	iam("CreateRole", "RoleName", "shop", "Description", "=1+1 <script>alert(6)</script>", "AssumeRolePolicyDocument", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"sts:AssumeRole"}]}`)
+	sh.sqs("CreateQueue", `{"QueueName":"parcels"}`)
+	ask("/2015-03-31/functions", "application/json", "", "lambda", map[string]any{ // a remote one, which needs no sandbox
+		"FunctionName": "shop", "Role": "arn:aws:iam::" + account + ":role/shop", "PackageType": "Image", "Code": map[string]string{"ImageUri": "https://shop:" + password + "@127.0.0.1:1/"},
+		"Description": text, "Environment": map[string]any{"Variables": map[string]string{"KEY": password}},
+	})
+	ask("/2015-03-31/event-source-mappings", "application/json", "", "lambda", map[string]any{"FunctionName": "shop", "EventSourceArn": "arn:aws:sqs:us-east-1:" + account + ":parcels"})
+	ask("/_godwit/v1/sources", "application/json", "", "sqs", map[string]any{
+		"name": "shop", "target": sh.queue, "verification": map[string]string{"kind": "hmac", "header": "X-Shop", "prefix": "=1+1<b>"}, "secrets": []string{password + " of the source"},
+		"mapping": map[string]any{"message": "/<script>alert(7)<~1script>", "attributes": map[string]string{"evil": "/=1+1 \u202eflipped"}},
+	})
 }
 
 func (sh *shop) publish(body string) {
@@ -148,9 +176,31 @@ func (sh *shop) advance(by string) { sh.own("/_godwit/clock", `{"advance":"`+by+
 func TestEmptyServer(t *testing.T) {
 	s := start(t)
 	b := s.open(t)
-	for _, name := range []string{"queues", "topics", "subscriptions", "functions", "dead-letters", "jobs", "filter", "metrics", "alarms", "logs", "tail", "identity", "topology"} {
+	for _, name := range []string{"queues", "topics", "subscriptions", "functions", "sources", "dead-letters", "jobs", "filter", "metrics", "alarms", "logs", "tail", "identity", "topology"} {
 		b.visit(name)
 		b.until(name+" says that it is empty", `document.querySelector(".empty")`)
+	}
+	// These have something to show on any server.
+	for name, shows := range map[string]string{"clock": "Nothing is made to fail.", "settings": "ingest-listen", "policy": "60 of 3,600 seconds"} {
+		b.visit(name)
+		b.shows(shows)
+		if b.is(`document.querySelector(".trouble")`) {
+			t.Errorf("%s: %s", name, value[string](b, `document.querySelector(".trouble").innerText`))
+		}
+	}
+	// And what a link leads to may be gone.
+	arn := func(service, rest string) string { return "arn:aws:" + service + ":us-east-1:" + account + ":" + rest }
+	for _, page := range [][]string{
+		{"queue", "arn", arn("sqs", "gone")},
+		{"topic", "arn", arn("sns", "gone")},
+		{"subscription", "arn", arn("sns", "gone:5be8f5b2-9f5c-4b4e-8f1a-5e7d5e2d2c11")},
+		{"function", "arn", arn("lambda", "function:gone")},
+		{"alarm", "arn", arn("cloudwatch", "alarm:gone")},
+		{"source", "name", "gone"},
+		{"dead-letters", "queue", arn("sqs", "gone")},
+	} {
+		b.visit(page[0], page[1:]...)
+		b.shows("It may have been deleted")
 	}
 	b.visit("")
 	b.shows("create-queue")
@@ -177,6 +227,11 @@ func TestHostileText(t *testing.T) {
 	s.sns("SetTopicAttributes", "TopicArn", sh.topic, "AttributeName", "DisplayName", "AttributeValue", "=1+1 <script>alert(5)</script>")
 	sh.advance("10m") // the web hook's become dead letters
 	sh.furnish(hostile)
+	s.own("/_godwit/v1/jobs", fmt.Sprintf(`{"kind":"delete","arn":%q,"where":{"search":%s}}`, sh.dead, quote(plain+" of nobody")))
+	s.sns("Subscribe", "TopicArn", sh.topic, "Protocol", "https", "Endpoint", "https://127.0.0.1:1/<script>alert(8)</script>?=1+1|", "ReturnSubscriptionArn", "true")
+	for _, kind := range []string{"Subscription", "Unsubscribe"} {
+		s.sqs("SendMessage", fmt.Sprintf(`{"QueueUrl":%q,"MessageBody":%s}`, sh.queueURL, quote(fmt.Sprintf(`{"Type" : "%sConfirmation", "Token" : "%s", "SubscribeURL" : "https://sns/?Action=ConfirmSubscription&TopicArn=t&Token=%[2]s"}`, kind, token))))
+	}
 	b := s.open(t)
 	check := func(what string) {
 		t.Helper()
@@ -186,8 +241,10 @@ func TestHostileText(t *testing.T) {
 		if b.is(`/[\u202a-\u202e\u2066-\u2069\u001b]/.test(document.body.innerText)`) {
 			t.Errorf("%s: what turns or colours text is passed on", what)
 		}
-		if b.is(`document.documentElement.outerHTML.includes("` + password + `")`) {
-			t.Errorf("%s: the password of an address is shown", what)
+		for _, secret := range []string{password, token} {
+			if b.is(`document.documentElement.outerHTML.includes("` + secret + `")`) {
+				t.Errorf("%s: %s is shown", what, secret)
+			}
 		}
 	}
 	for _, page := range sh.pages() {
@@ -215,7 +272,28 @@ func TestHostileText(t *testing.T) {
 			if formula.MatchString(table) {
 				t.Errorf("%s: a spreadsheet takes a cell for a formula:\n%s", what, table)
 			}
+			if strings.Contains(table, token) || strings.Contains(table, password) {
+				t.Errorf("%s: a secret is in the table:\n%s", what, table)
+			}
 		}
+	}
+	// What is not on a page proves nothing there.
+	for _, there := range [][]string{
+		{"<script>alert(1)</script>", "alarm", "arn", sh.alarm},
+		{"<script>alert(1)</script>", "alarms"},
+		{"<script>alert(1)</script>", "function", "arn", sh.function},
+		{"U+202E", "logs", "arn", sh.logs},
+		{"U+202Eflipped", "source", "name", "shop"},
+		{"of nobody", "jobs"},
+		{"<script>alert(6)</script>", "identity"},
+		{"ConfirmSubscription", "queue", "arn", sh.queue},
+		{"alert(8)", "subscriptions"},
+	} {
+		b.visit(there[1], there[2:]...)
+		if there[1] == "queue" {
+			b.press("Look")
+		}
+		b.shows(there[0])
 	}
 	// A table that cannot be checked because it is not there proves nothing.
 	b.visit("logs", "arn", sh.logs)
@@ -224,8 +302,11 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// password is one that must not be shown.
-const password = "s3cret-canary"
+// password is one that must not be shown, and token one that confirms a subscription.
+const (
+	password = "s3cret-canary"
+	token    = "2336412f37fb687f5d51e6e2425e90ccc7f0"
+)
 
 // formula is a cell, at the beginning of a line or after another one, that a spreadsheet
 // calculates.
@@ -236,7 +317,7 @@ func TestAccessible(t *testing.T) {
 	source := axe(t)
 	s := start(t, "--clock", "virtual", "--jitter", "0")
 	b := s.open(t)
-	for _, name := range []string{"", "queues", "topics", "subscriptions", "functions", "topology", "dead-letters", "jobs", "alarms", "logs", "tail", "identity"} {
+	for _, name := range []string{"", "queues", "topics", "subscriptions", "functions", "sources", "topology", "dead-letters", "jobs", "policy", "filter", "metrics", "alarms", "logs", "tail", "clock", "identity", "settings"} {
 		b.visit(name)
 		b.accessible(source, "empty "+name)
 	}

@@ -118,6 +118,7 @@ func TestManyQueues(t *testing.T) {
 		{"topics"},
 		{"subscriptions"},
 		{"functions"},
+		{"sources"},
 		{"topology"},
 		{"topology", "root", arn},
 		{"dead-letters"},

@@ -10,6 +10,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"godwit.dev/godwit/cmd/godwit/operate"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server"
 )
@@ -234,6 +237,43 @@ func TestSources(t *testing.T) {
 	w.refused(http.StatusBadRequest, http.MethodGet, "sources", "limit=0")
 	w.refused(http.StatusBadRequest, http.MethodPost, "sources", `{"name":"a","target":"`+queueARN("orders")+`","verification":{"kind":"github"}}`)
 	w.refused(http.StatusBadRequest, http.MethodPost, "sources", `{"name":"a","target":"here","verification":{"kind":"github"}}`)
+}
+
+// The command makes a source of a file, which takes posts then, and never prints its secret.
+func TestSourcesByCommand(t *testing.T) {
+	w := startWith(t, ingests)
+	w.queue("orders", nil)
+	file := filepath.Join(t.TempDir(), "shop.yaml")
+	if err := os.WriteFile(file, []byte("name: shop\ntarget: "+queueARN("orders")+"\nverification: {kind: github}\nsecrets: ["+hookSecret+"]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := operate.Connection{Endpoint: w.endpoint, Output: "table"}
+	var of operate.Sources
+	of.List.Connection, of.List.Limit, of.Put.Connection, of.Put.File, of.Pause.Connection, of.Pause.Source = server, 10, server, file, server, "shop"
+	of.Resume.Connection, of.Resume.Source, of.Delete.Connection, of.Delete.Source = server, "shop", server, "shop"
+	var out bytes.Buffer
+	streams := operate.Streams{Out: &out}
+	signed := []string{"X-Hub-Signature-256", hub("x")}
+	for _, step := range []struct {
+		run   func(operate.Streams) error
+		want  string // in the list then
+		takes int    // how a post is answered
+	}{
+		{of.Put.Run, "active", http.StatusAccepted},
+		{of.Pause.Run, "paused", http.StatusServiceUnavailable},
+		{of.Resume.Run, "active", http.StatusAccepted},
+		{of.Delete.Run, "NAME", http.StatusUnauthorized},
+	} {
+		out.Reset()
+		if err := step.run(streams); err != nil || !strings.Contains(out.String(), "shop") {
+			t.Fatalf("%v: %s", err, out.String())
+		}
+		if err := of.List.Run(streams); err != nil || !strings.Contains(out.String(), step.want) || strings.Contains(out.String(), hookSecret) {
+			t.Errorf("want %s: %v: %s", step.want, err, out.String())
+		}
+		status, _, _ := w.posted("shop", "x", signed...)
+		equal(t, "status when "+step.want, step.takes, status)
+	}
 }
 
 // Who makes a source has to be allowed to send to its target, and posts are sent as far as

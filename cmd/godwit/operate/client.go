@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -121,13 +120,17 @@ func (c *client) do(ctx context.Context, method, link string, body []byte, into 
 	return decoder.Decode(into)
 }
 
-// refused is what a server says in place of an answer.
+// refusal is what a server says in place of an answer.
+type refusal struct{ text string }
+
+func (r *refusal) Error() string { return r.text }
+
 func refused(link string, status int, text []byte) error {
 	var problem struct{ Error string }
 	if json.Unmarshal(text, &problem) == nil && problem.Error != "" {
-		return errors.New(Clean(problem.Error))
+		return &refusal{Clean(problem.Error)}
 	}
-	return fmt.Errorf("%s is answered with status %d: is it a Godwit of this version?", link, status)
+	return &refusal{fmt.Sprintf("%s is answered with status %d: is it a Godwit of this version?", link, status)}
 }
 
 // arn is the ARN that a name means; an ARN is taken as it is.

@@ -105,6 +105,8 @@ func fill(v reflect.Value, all bool) {
 			field.SetString("delete")
 		case argument && field.Kind() == reflect.String && f.Name != "File" && (all || !optional):
 			field.SetString("arn:aws:sqs:us-east-1:000000000000:x")
+		case f.Name == "File" && !optional:
+			field.SetString("-")
 		case f.Name == "Yes":
 			field.SetBool(true)
 		case f.Name == "Limit":
@@ -143,11 +145,11 @@ func TestHostile(t *testing.T) {
 	found := map[string]reflect.Value{}
 	for name, command := range map[string]any{
 		"queues": &Queues{}, "topics": &Topics{}, "subscriptions": &Subscriptions{}, "deliveries": &Deliveries{}, "messages": &Messages{}, "dlq": &DLQ{},
-		"functions": &Functions{}, "jobs": &Jobs{}, "doctor": &Doctor{}, "keys": &Keys{}, "simulate": &Simulate{},
+		"functions": &Functions{}, "jobs": &Jobs{}, "doctor": &Doctor{}, "keys": &Keys{}, "sources": &Sources{}, "simulate": &Simulate{},
 	} {
 		commands(reflect.ValueOf(command).Elem(), name, found)
 	}
-	if len(found) < 19 {
+	if len(found) < 24 {
 		t.Errorf("only %d commands", len(found))
 	}
 	for name, v := range found {
@@ -158,7 +160,7 @@ func TestHostile(t *testing.T) {
 				fresh.Elem().FieldByName("Connection").Set(reflect.ValueOf(Connection{Endpoint: s.URL, Output: strings.Replace(output, "refused", "table", 1)}))
 				refuses = output == "refused"
 				var out, said bytes.Buffer
-				err := fresh.Interface().(runner).Run(Streams{Out: &out, Err: &said})
+				err := fresh.Interface().(runner).Run(Streams{In: strings.NewReader("name: shop"), Out: &out, Err: &said})
 				switch {
 				case refuses && (err == nil || strings.ContainsFunc(err.Error(), unsafe)):
 					t.Errorf("%s, refused: %q", name, err)

@@ -243,7 +243,7 @@ func (p *Simulate) Run(s Streams) error {
 // Names are resources of a server by their kind, "queue", "topic", "function" or
 // "subscription", as commands take them: for completions.
 func (c *Connection) Names(ctx context.Context, kind string) (names []string) {
-	path := map[string]string{"queue": "queues", "topic": "topics", "function": "functions", "subscription": "subscriptions"}[kind]
+	path := map[string]string{"queue": "queues", "topic": "topics", "function": "functions", "source": "sources", "subscription": "subscriptions"}[kind]
 	if path == "" {
 		return nil
 	}

@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Loaded, Refused } from "./api";
 import { go, href, place, refine } from "./router";
-import { bytes, cell, count, save, Safe } from "./text";
+import { bytes, cell, count, save, Safe, visible } from "./text";
 
 type Children = { children?: ComponentChildren };
 
@@ -40,6 +40,7 @@ export function nameOf(arn: string): string {
   const part = arn.split(":");
   if (part[2] === "sns" && part.length === 7) return part[5] + ":" + part[6].slice(0, 8);
   if (part[0] !== "arn" || part.length < 6) return arn;
+  if (part[5] === "alarm") return part.slice(6).join(":") || arn; // which may have colons
   return part[part.length - 1] || arn;
 }
 
@@ -48,8 +49,8 @@ export function Arn({ arn, short }: { arn: string | undefined | null; short?: bo
   if (!arn) return <>–</>;
   const page = pageOf(arn);
   const shown = <Safe text={short ? nameOf(arn) : arn} />;
-  if (!page) return <span class="arn" title={arn}>{shown}</span>;
-  return <span class="arn" title={arn}><A page={page} params={{ arn }}>{shown}</A></span>;
+  if (!page) return <span class="arn" title={visible(arn)}>{shown}</span>;
+  return <span class="arn" title={visible(arn)}><A page={page} params={{ arn }}>{shown}</A></span>;
 }
 
 const tones: Record<string, string> = {
@@ -338,22 +339,40 @@ export function Tiles({ of }: { of: [name: string, value: ComponentChildren, lin
 
 const shownBytes = 16 << 10;
 
-// Body shows the body of a message: as JSON laid out, where it is some; binary as bytes.
+// written reports whether a text may be base64: what clients send in it, compressed or pickled,
+// says nothing to people.
+const written = (text: string) => text.length >= 16 && text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text);
+
+// decoded is what base64 is of: text, where it is some, or else its bytes.
+function decoded(base64: string): string {
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(Uint8Array.from(atob(base64), (c) => c.charCodeAt(0)));
+    return laid(text) ?? text;
+  } catch {
+    return dump(base64);
+  }
+}
+
+// laid is JSON laid out; null: it is none.
+function laid(text: string): string | null {
+  try {
+    return /^\s*[[{]/.test(text) ? JSON.stringify(JSON.parse(text), null, 2) : null;
+  } catch {
+    return null;
+  }
+}
+
+// Body shows the body of a message: as JSON laid out, where it is some; binary as bytes; and as
+// it was sent.
 export function Body({ body, encoding, truncated, name }: { body: string; encoding?: string; truncated?: boolean; name: string }) {
   const [all, setAll] = useState(false);
   const [raw, setRaw] = useState(false);
+  const [decode, setDecode] = useState(false);
   const binary = encoding === "base64";
-  let text = binary ? dump(body) : body;
-  let json = false;
-  if (!binary && !truncated && body.length < 1 << 20 && /^\s*[[{]/.test(body)) {
-    try {
-      const laid = JSON.stringify(JSON.parse(body), null, 2);
-      json = true;
-      if (!raw) text = laid;
-    } catch {
-      json = false;
-    }
-  }
+  const small = !truncated && body.length < 1 << 20;
+  const json = !binary && small ? laid(body) : null;
+  const packed = !binary && small && written(body);
+  const text = binary ? (raw ? body : dump(body)) : decode ? decoded(body) : raw ? body : json ?? body;
   const long = text.length > shownBytes;
   return (
     <div class="body">
@@ -361,7 +380,9 @@ export function Body({ body, encoding, truncated, name }: { body: string; encodi
       <div class="actions">
         {binary ? <span class="hint">binary</span> : null}
         {truncated ? <span class="hint">only its beginning</span> : null}
-        {json ? <button type="button" aria-pressed={raw} onClick={() => setRaw(!raw)}>As it was sent</button> : null}
+        {json !== null ? <button type="button" aria-pressed={raw} onClick={() => setRaw(!raw)}>As it was sent</button> : null}
+        {binary ? <button type="button" aria-pressed={raw} onClick={() => setRaw(!raw)}>As base64</button> : null}
+        {packed ? <button type="button" aria-pressed={decode} onClick={() => setDecode(!decode)}>What the base64 is of</button> : null}
         {long && !all ? <button type="button" onClick={() => setAll(true)}>Show all {bytes(text.length)}</button> : null}
         <button type="button" onClick={() => save(name + ".txt", body)}>Save{binary ? " as base64" : ""}</button>
       </div>

@@ -1,7 +1,9 @@
 import { h, Fragment, render, type ComponentType } from "preact";
+import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { discover, has, openSession, reached, session } from "./api";
 import { A, Empty, notice, Page, Trouble } from "./components";
+import { paint } from "./paint";
 import { place } from "./router";
 import { Safe } from "./text";
 import { Ending } from "./stay";
@@ -12,19 +14,13 @@ import { TopicPage, TopicsPage } from "./pages/topics";
 import { SubscriptionPage, SubscriptionsPage } from "./pages/subscriptions";
 import { DeadLettersPage } from "./pages/deadletters";
 import { JobsPage } from "./pages/jobs";
-import { PolicyPage } from "./pages/policy";
-import { FilterPage } from "./pages/filter";
-import { FunctionPage, FunctionsPage } from "./pages/functions";
-import { TopologyPage } from "./pages/topology";
-import { AlarmPage, AlarmsPage } from "./pages/alarms";
-import { MetricsPage } from "./pages/metrics";
-import { LogsPage } from "./pages/logs";
-import { TailPage } from "./pages/tail";
-import { IdentityPage } from "./pages/identity";
-import { ClockPage } from "./pages/dev";
-import { paint, SettingsPage } from "./pages/settings";
 
-const pages: Record<string, [title: string, page: ComponentType]> = {
+type Seldom = typeof import("./seldom");
+
+// seldom is null until one of its pages is asked for.
+const seldom = signal<Seldom | null>(null);
+
+const pages: Record<string, [title: string, page: ComponentType | keyof Seldom]> = {
   "": ["Overview", OverviewPage],
   queues: ["Queues", QueuesPage],
   queue: ["Queue", QueuePage],
@@ -34,23 +30,25 @@ const pages: Record<string, [title: string, page: ComponentType]> = {
   subscription: ["Subscription", SubscriptionPage],
   "dead-letters": ["Dead letters", DeadLettersPage],
   jobs: ["Jobs", JobsPage],
-  policy: ["Delivery policy", PolicyPage],
-  filter: ["Filter policy", FilterPage],
-  functions: ["Functions", FunctionsPage],
-  function: ["Function", FunctionPage],
-  topology: ["Topology", TopologyPage],
-  metrics: ["Metrics", MetricsPage],
-  alarms: ["Alarms", AlarmsPage],
-  alarm: ["Alarm", AlarmPage],
-  logs: ["Logs", LogsPage],
-  tail: ["Live tail", TailPage],
-  clock: ["Clock and faults", ClockPage],
-  identity: ["Identity", IdentityPage],
-  settings: ["Settings", SettingsPage],
+  policy: ["Delivery policy", "PolicyPage"],
+  filter: ["Filter policy", "FilterPage"],
+  functions: ["Functions", "FunctionsPage"],
+  function: ["Function", "FunctionPage"],
+  sources: ["Sources", "SourcesPage"],
+  source: ["Source", "SourcePage"],
+  topology: ["Topology", "TopologyPage"],
+  metrics: ["Metrics", "MetricsPage"],
+  alarms: ["Alarms", "AlarmsPage"],
+  alarm: ["Alarm", "AlarmPage"],
+  logs: ["Logs", "LogsPage"],
+  tail: ["Live tail", "TailPage"],
+  clock: ["Clock and faults", "ClockPage"],
+  identity: ["Identity", "IdentityPage"],
+  settings: ["Settings", "SettingsPage"],
 };
 
 const menu: [group: string, entries: [page: string, name: string][]][] = [
-  ["See", [["", "Overview"], ["topics", "Topics"], ["subscriptions", "Subscriptions"], ["queues", "Queues"], ["functions", "Functions"], ["topology", "Topology"]]],
+  ["See", [["", "Overview"], ["topics", "Topics"], ["subscriptions", "Subscriptions"], ["queues", "Queues"], ["functions", "Functions"], ["sources", "Sources"], ["topology", "Topology"]]],
   ["Mend", [["dead-letters", "Dead letters"], ["jobs", "Jobs"], ["policy", "Policy simulator"]]],
   ["Watch", [["metrics", "Metrics"], ["alarms", "Alarms"], ["logs", "Logs"], ["tail", "Live tail"]]],
   ["Server", [["clock", "Clock and faults"], ["identity", "Identity"], ["settings", "Settings"]]],
@@ -59,13 +57,13 @@ const menu: [group: string, entries: [page: string, name: string][]][] = [
 // needs is the path of the API that a page is about.
 const needs: Record<string, string> = {
   "dead-letters": "dead-letters", policy: "policy-plan", filter: "filter-test", metrics: "metrics", alarms: "alarms", alarm: "alarm",
-  logs: "log-groups", jobs: "jobs", identity: "users",
+  logs: "log-groups", jobs: "jobs", identity: "users", sources: "sources", source: "source",
 };
 
 const offers = (page: string) => !needs[page] || has(needs[page]);
 
 // above is the entry of the menu that a page belongs to.
-const above: Record<string, string> = { queue: "queues", topic: "topics", subscription: "subscriptions", delivery: "subscriptions", filter: "subscriptions", function: "functions", alarm: "alarms" };
+const above: Record<string, string> = { queue: "queues", topic: "topics", subscription: "subscriptions", delivery: "subscriptions", filter: "subscriptions", function: "functions", source: "sources", alarm: "alarms" };
 
 function Menu() {
   const [open, setOpen] = useState(false);
@@ -109,6 +107,23 @@ function Notice() {
   );
 }
 
+// Later fetches pages, and shows one of them.
+function Later({ title, name }: { title: string; name: keyof Seldom }) {
+  const [failed, setFailed] = useState(false);
+  useEffect(() => {
+    if (!seldom.value) import("./seldom").then((all) => (seldom.value = all), () => setFailed(true));
+  }, []);
+  const Shown = seldom.value?.[name];
+  if (Shown) return <Shown />;
+  if (!failed) return <p class="hint" aria-busy="true">Loading…</p>;
+  return (
+    <Page title={title}>
+      <div class="trouble" role="alert"><p><strong>This page could not be loaded.</strong></p><p>The server does not answer, or has another version since.</p></div>
+      <div><button type="button" class="main" onClick={() => location.reload()}>Load it again</button></div>
+    </Page>
+  );
+}
+
 function App() {
   const [error, setError] = useState<Error | null>(null);
   const first = useRef(true);
@@ -129,16 +144,18 @@ function App() {
   }, [inside]);
   const { page } = place.value;
   const found = pages[page];
+  const there = typeof found?.[1] !== "string" || seldom.value !== null;
   useEffect(() => {
-    const named = place.value.params.arn ?? place.value.params.queue ?? "";
+    const named = place.value.params.arn ?? place.value.params.queue ?? place.value.params.name ?? "";
     document.title = (found ? found[0] : "Not found") + (named ? " " + named.split(":").pop() : "") + " – Godwit";
+    if (!there) return;
     if (first.current) {
       first.current = false;
       return;
     }
     main.current?.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true });
     scrollTo(0, 0);
-  }, [page, place.value.params.arn]);
+  }, [page, place.value.params.arn, there]);
 
   const who = session.value;
   if (who === null) return <main class="alone">{error ? <><Trouble error={error} /><button type="button" onClick={begin}>Try again</button></> : <p class="hint" aria-busy="true">Loading…</p>}</main>;
@@ -152,7 +169,7 @@ function App() {
         {reached.value ? null : <p class="trouble" role="alert">The server does not answer. What is shown may be old.</p>}
         {Shown && !offers(page) ? (
           <Page title={found[0]}><Empty><p>This server does not offer that. <A page="">To the overview.</A></p></Empty></Page>
-        ) : Shown ? <Shown key={page + "?" + (place.value.params.arn ?? "")} /> : (
+        ) : typeof Shown === "string" ? <Later key={page + "?" + (place.value.params.arn ?? "")} title={found[0]} name={Shown} /> : Shown ? <Shown key={page + "?" + (place.value.params.arn ?? "")} /> : (
           <Page title="Not found"><Empty><p>There is no such page. <A page="">To the overview.</A></p></Empty></Page>
         )}
       </main>

@@ -25,13 +25,17 @@ function pieces(text: string): ComponentChildren[] {
   let from = 0;
   for (const found of text.matchAll(hidden)) {
     if (found.index > from) out.push(text.slice(from, found.index));
-    const code = "U+" + found[0].codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0");
-    out.push(<span class="code-point">{code}</span>);
+    out.push(<span class="code-point">{named(found[0])}</span>);
     from = found.index + found[0].length;
   }
   if (from < text.length) out.push(text.slice(from));
   return out;
 }
+
+// visible is text for where no markup goes: a title, an option, a drawing.
+export const visible = (text: string) => text.replace(hidden, named);
+
+const named = (found: string) => "U+" + found.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0");
 
 // cell is text for a table of a spreadsheet: what it would take for a formula begins with
 // an apostrophe, and quotes are doubled.

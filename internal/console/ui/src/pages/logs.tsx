@@ -1,7 +1,7 @@
 import { h, Fragment } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { get, useData } from "../api";
-import { A, Empty, exportTable, Field, Filter, Named, nameOf, Page, Pager, Section, Shown, Table, Trouble } from "../components";
+import { A, Empty, exportTable, Field, Filter, Named, nameOf, Page, Pager, Shown, Table, Trouble } from "../components";
 import { place, refine } from "../router";
 import { bytes, Safe, Time } from "../text";
 

@@ -1,6 +1,7 @@
 import { h, Fragment } from "preact";
+import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import uPlot from "uplot";
+import type uPlot from "uplot";
 import { useData } from "../api";
 import { A, Arn, Choice, Empty, exportTable, nameOf, Page, Section, Shown, Table } from "../components";
 import { place } from "../router";
@@ -85,6 +86,9 @@ function colour(of: Element, name: string): string {
   return found;
 }
 
+// drawing is what plots are drawn by; null until one is to be.
+const drawing = signal<typeof uPlot | null>(null);
+
 function Plot({ of, from, to, threshold }: { of: Series; from: number; to: number; threshold?: number }) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -92,10 +96,15 @@ function Plot({ of, from, to, threshold }: { of: Series; from: number; to: numbe
   span.current = [from, to];
   const data: uPlot.AlignedData = [of.points.map((x) => x[0]), of.points.map((x) => x[1])];
   if (threshold !== undefined) data.push(of.points.map(() => threshold));
+  const UPlot = drawing.value;
   useEffect(() => {
+    if (!UPlot) {
+      import("uplot").then((all) => (drawing.value = all.default), () => {}); // the table has the same
+      return;
+    }
     const at = box.current!;
     const line = colour(at, "--main"), text = colour(at, "--faint"), grid = { stroke: colour(at, "--line"), width: 1 };
-    const made = new uPlot({
+    const made = new UPlot({
       width: at.clientWidth || 600, height: 170,
       scales: { x: { range: () => span.current }, y: { range: (_, low, high) => [Math.min(low ?? 0, 0), high ? high * 1.1 : 1] } },
       axes: [{ stroke: text, grid, values: (_, ticks) => ticks.map((t) => clock(new Date(t * 1000)).slice(11, 16)) }, { stroke: text, grid, size: 60 }],
@@ -110,7 +119,7 @@ function Plot({ of, from, to, threshold }: { of: Series; from: number; to: numbe
       made.destroy();
       plot.current = null;
     };
-  }, [of.name, threshold]);
+  }, [UPlot, of.name, threshold]);
   useEffect(() => plot.current?.setData(data), [of.points]);
   const last = of.points[of.points.length - 1];
   return <div ref={box} role="img" aria-label={`${of.name}: ${last ? last[1] : "nothing"} at the end`} />;

@@ -1,7 +1,7 @@
 import { h, Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { get } from "../api";
-import { A, Arn, Body, Empty, exportTable, Facts, Filter, nameOf, Section, State, Table, Trouble } from "../components";
+import { A, Body, Empty, exportTable, Facts, Filter, nameOf, Section, State, Table, Trouble } from "../components";
 import { place } from "../router";
 import { bytes, count, Safe, Time } from "../text";
 import type { Attribute } from "../types";

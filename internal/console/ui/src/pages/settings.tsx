@@ -1,7 +1,8 @@
 import { h } from "preact";
 import { useState } from "preact/hooks";
 import { has, useData } from "../api";
-import { Choice, Empty, Field, Filter, Page, Section, Shown, Table, tell } from "../components";
+import { Choice, Empty, Field, Filter, Page, Section, Shown, Table } from "../components";
+import { paint, scheme } from "../paint";
 import { place } from "../router";
 import { Safe } from "../text";
 
@@ -60,26 +61,4 @@ function Appearance() {
       )}</Field>
     </Section>
   );
-}
-
-const kept = "godwit-scheme";
-
-function scheme(): string {
-  try {
-    return localStorage.getItem(kept) ?? "";
-  } catch {
-    return ""; // a browser that keeps nothing
-  }
-}
-
-// paint gives the page its colours, and keeps what was chosen.
-export function paint(chosen?: string) {
-  if (chosen !== undefined) {
-    try {
-      localStorage.setItem(kept, chosen);
-    } catch {
-      tell("This browser keeps nothing: it is forgotten with the page.", true);
-    }
-  }
-  document.documentElement.style.colorScheme = (chosen ?? scheme()) || "light dark";
 }

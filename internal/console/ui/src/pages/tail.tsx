@@ -5,7 +5,7 @@ import { A, Arn, Empty, Filter, Page, Section, Shown, Trouble } from "../compone
 import { follow } from "../live";
 import { place, refine } from "../router";
 import { Safe } from "../text";
-import type { Message, MessagePage, Topic } from "../types";
+import type { Message, MessagePage, Queue, Topic } from "../types";
 import { LineTable, pattern, type Group, type Line, type Lines } from "./logs";
 import { MessageList } from "./queues";
 import { PublishList, type Publish, type Publishes } from "./publishes";
@@ -24,6 +24,7 @@ export function TailPage() {
 function Choose() {
   const groups = useData<{ groups: Group[] }>("log-groups", { limit: 200 }, 10_000);
   const topics = useData<{ topics: Topic[] }>("topics", { limit: 200 }, 10_000);
+  const queues = useData<{ queues: Queue[] }>("queues", { sort: "name", limit: 200 }, 10_000);
   return (
     <Page title="Live tail">
       <Section title="What is published to a topic" hint="Each message, and which subscriptions take it, as it comes. It is recorded who looks.">
@@ -33,7 +34,13 @@ function Choose() {
             : <Empty><p>There are no topics. Make one with <code>aws sns create-topic --name orders</code>.</p></Empty>}
         </Shown>
       </Section>
-      <Section title="What is sent to a queue"><p>A <A page="queues">queue</A>'s page leads to it: <em>Follow live</em>.</p></Section>
+      <Section title="What is sent to a queue" hint={<>Each message as it comes; it stays in the queue as it is. A <A page="queues">queue</A>'s page leads here, too.</>}>
+        <Shown of={queues}>
+          {(data) => data.queues?.length
+            ? <ul class="plain">{data.queues.map((q) => <li key={q.arn}><A page="tail" params={{ arn: q.arn }}><Safe text={q.name} /></A></li>)}</ul>
+            : <Empty><p>There are no queues. Make one with <code>aws sqs create-queue --queue-name first</code>.</p></Empty>}
+        </Shown>
+      </Section>
       <Section title="What is logged" hint="Lines are shown as they are written.">
         <Shown of={groups}>
           {(data) => data.groups?.length

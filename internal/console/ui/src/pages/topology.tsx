@@ -1,16 +1,16 @@
 import { h, Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { useData } from "../api";
-import { A, Arn, Empty, nameOf, Page, pageOf, Section, Shown, State, Table } from "../components";
+import { A, Arn, Choice, Empty, nameOf, Page, pageOf, Section, Shown, State, Table } from "../components";
 import { go, href, place } from "../router";
-import { count, rate, Safe } from "../text";
+import { count, rate, Safe, visible } from "../text";
 import type { Topology } from "../types";
 
 // drawn is how many nodes a drawing still helps with.
 const drawn = 150;
 
 export function TopologyPage() {
-  const root = place.value.params.root;
+  const { root, path } = place.value.params;
   const topology = useData<Topology>("topology", { root, limit: 2000 }, 3000);
   return (
     <Page title="Topology" actions={root ? <A class="button" page="topology">All of it</A> : null}>
@@ -18,12 +18,15 @@ export function TopologyPage() {
       <Shown of={topology}>
         {(t) => t.nodes?.length ? (
           <>
+            <form class="filters" onSubmit={(e) => e.preventDefault()}>
+              <Choice name="path" label="Path of" options={[["", "nothing: all of it"], ...t.nodes.slice(0, 500).map((n): [string, string] => [n.arn, visible(`${n.name || nameOf(n.arn)} (${n.kind})`)])]} />
+            </form>
             {t.truncated ? <p class="trouble" role="alert">There is more than can be shown. Open a topic or a queue, and look at its own topology.</p> : null}
-            <Section title="Picture" hint="Point at something, or move to it with Tab, to see its path. Dashed: dead letters.">
-              {t.nodes.length <= drawn ? <Picture of={t} /> : <Empty><p>{count(t.nodes.length)} things are too many for a picture. The table has them; a topic's or a queue's own topology is smaller.</p></Empty>}
+            <Section title="Picture" hint="What one points at, or moves to with Tab, shows its path; that of what is chosen stays, and is in the address. Dashed: dead letters.">
+              {t.nodes.length <= drawn ? <Picture of={t} path={path} /> : <Empty><p>{count(t.nodes.length)} things are too many for a picture. The table has them; a topic's or a queue's own topology is smaller.</p></Empty>}
             </Section>
-            <Section title="Links">
-              <Table caption="Links" rows={(t.edges ?? []).slice(0, 500)} keyOf={(e) => e.from + e.to + e.kind + e.arn} columns={[
+            <Section title="Links" hint={path ? <>Of the path of <Arn arn={path} short />.</> : undefined}>
+              <Table caption="Links" rows={along(path, t.edges ?? []).slice(0, 500)} keyOf={(e) => e.from + e.to + e.kind + e.arn} columns={[
                 { name: "from", cell: (e) => <Arn arn={e.from} short /> },
                 { name: "to", cell: (e) => <Arn arn={e.to} short /> },
                 { name: "by", cell: (e) => e.arn && pageOf(e.arn) ? <A page={pageOf(e.arn)} params={{ arn: e.arn }}>{e.kind}</A> : e.kind },
@@ -70,8 +73,9 @@ function layers(t: Topology): Map<string, number> {
   return column;
 }
 
-function Picture({ of }: { of: Topology }) {
-  const [lit, setLit] = useState("");
+function Picture({ of, path: chosen }: { of: Topology; path?: string }) {
+  const [pointed, setLit] = useState("");
+  const lit = pointed || (of.nodes.some((n) => n.arn === chosen) ? chosen! : "");
   const column = layers(of);
   const rows = new Map<number, string[]>();
   for (const n of of.nodes) {
@@ -113,13 +117,13 @@ function Picture({ of }: { of: Topology }) {
           const [x, y] = at.get(n.arn)!;
           const page = pageOf(n.arn);
           const to = page ? href(page, { arn: n.arn }) : undefined;
-          const name = n.name || nameOf(n.arn);
+          const name = visible(n.name || nameOf(n.arn));
           const inside = (
             <>
               <rect class={"node " + (worst.get(n.arn) ?? "")} x={x} y={y} width={boxWidth} height={boxHeight} rx={6} />
               <text class="strong" x={x + 9} y={y + 18}>{name.length > 27 ? name.slice(0, 26) + "…" : name}</text>
               <text x={x + 9} y={y + 33}>{n.kind}{n.messages !== null && n.messages !== undefined ? `, ${count(n.messages)} messages` : ""}</text>
-              <title>{n.arn}</title>
+              <title>{visible(n.arn)}</title>
             </>
           );
           const events = { onMouseEnter: () => setLit(n.arn), onMouseLeave: () => setLit(""), onFocus: () => setLit(n.arn), onBlur: () => setLit("") };
@@ -132,6 +136,13 @@ function Picture({ of }: { of: Topology }) {
       <p class="unseen" aria-live="polite">{lit ? <Safe text={nameOf(lit)} /> : ""}</p>
     </div>
   );
+}
+
+// along are the links of a path, or all of them.
+function along<T extends { from: string; to: string }>(path: string | undefined, edges: T[]): T[] {
+  if (!path) return edges;
+  const on = within(path, edges);
+  return edges.filter((e) => on.has(e.from) && on.has(e.to));
 }
 
 // within are the nodes from which one is reached, and those that it reaches.

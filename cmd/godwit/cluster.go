@@ -110,7 +110,9 @@ func (p *process) serveMember(cfg config.Config, m *member) error {
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer restore()
 	context.AfterFunc(ctx, restore) // a second signal ends the process at once
-	return clustered.Run(ctx, cfg, n, newLogger(cfg, p.stderr), p.began)
+	log, done := p.logging(&cfg)
+	defer done()
+	return clustered.Run(ctx, cfg, n, log, p.began)
 }
 
 type clusters struct {

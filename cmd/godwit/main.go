@@ -200,22 +200,26 @@ func (p *process) serve(cfg config.Config) error {
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer restore()
 	context.AfterFunc(ctx, restore) // a second signal ends the process at once
-	if cfg.Production {
-		// Whoever sends it, as logrotate does, means that files have changed, which is seen
-		// without it; it must not end the server. Ignored, functions would inherit that.
-		hangups := make(chan os.Signal, 1)
-		signal.Notify(hangups, syscall.SIGHUP)
-		defer signal.Stop(hangups)
-	}
-	return server.Run(ctx, cfg, newLogger(cfg, p.stderr), p.stdout, p.began)
+	log, done := p.logging(&cfg)
+	defer done()
+	return server.Run(ctx, cfg, log, p.stdout, p.began)
 }
 
 func newLogger(cfg config.Config, w io.Writer) *slog.Logger {
-	options := &slog.HandlerOptions{}
+	return newLoggerAt(levelOf(cfg), cfg, w)
+}
+
+// levelOf is the least level that is logged.
+func levelOf(cfg config.Config) slog.Level {
 	var level slog.Level
-	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err == nil {
-		options.Level = level
+	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {
+		return slog.LevelInfo
 	}
+	return level
+}
+
+func newLoggerAt(level slog.Leveler, cfg config.Config, w io.Writer) *slog.Logger {
+	options := &slog.HandlerOptions{Level: level}
 	if cfg.LogFormat == config.JSONLog {
 		return slog.New(slog.NewJSONHandler(w, options))
 	}

@@ -166,6 +166,8 @@ type Config struct {
 	Root Root `kong:"-"`
 	// Drawn says that Root was made for this run, and that its user has to be told.
 	Drawn bool `kong:"-"`
+	// Live are the settings that change while the server runs; nil: none do.
+	Live *Live `kong:"-"`
 	// RootKey is the file of the key that what is on the disk is sealed with. Empty: one
 	// that development makes in Data.
 	RootKey string `kong:"-"`

@@ -34,7 +34,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
-	requests := rates.New(deps.Config.MaxRequests, clock.System.Now)
+	requests := rates.New(deps.Config.RequestRate, clock.System.Now)
 	answers := wire.NewHandler(wire.Options{
 		Services: services(deps, s, r, functions),
 		Logger:   deps.Log, Clock: deps.Clock, Observe: s.counting.Observe(), Tracer: deps.tracer,

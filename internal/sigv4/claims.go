@@ -3,6 +3,7 @@ package sigv4
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -235,17 +236,17 @@ func parseBasic(s string) (time.Time, bool) {
 }
 
 func (c *claims) checkAge(now time.Time) error {
+	now = now.Truncate(time.Second)
 	lasts := Skew
 	if c.expires != "" {
-		seconds, err := strconv.ParseUint(c.expires, 10, 32)
-		if err != nil {
-			return incomplete("X-Amz-Expires should be a number")
-		}
-		if lasts = time.Duration(seconds) * time.Second; lasts > MaxExpires {
-			return incomplete("X-Amz-Expires must be less than a week (in seconds); that is, the given X-Amz-Expires must be less than 604800 seconds")
+		var err error
+		if lasts, err = c.lasts(); err != nil {
+			return err
 		}
 	}
-	now = now.Truncate(time.Second)
+	if lasts == 0 { // nor ahead of its date, as a skewed clock would have it
+		return mismatch("Request has expired")
+	}
 	if least := now.Add(-lasts); c.at.Before(least) {
 		return mismatch("Signature expired: " + basic(c.at) + " is now earlier than " + basic(least) + " (" + basic(now) + " - " + span(lasts) + ")")
 	}
@@ -253,6 +254,20 @@ func (c *claims) checkAge(now time.Time) error {
 		return mismatch("Signature not yet current: " + basic(c.at) + " is still later than " + basic(most) + " (" + basic(now) + " + " + span(Skew) + ")")
 	}
 	return nil
+}
+
+// lasts is how long a presigned request is good for by X-Amz-Expires: at most MaxExpires.
+func (c *claims) lasts() (time.Duration, error) {
+	seconds, err := strconv.ParseInt(c.expires, 10, 64)
+	switch { // beyond 64 bits it is the least or the most that these hold
+	case err != nil && !errors.Is(err, strconv.ErrRange):
+		return 0, incomplete("X-Amz-Expires should be a number")
+	case seconds < 0:
+		return 0, incomplete("X-Amz-Expires must be non-negative")
+	case seconds > int64(MaxExpires/time.Second):
+		return 0, incomplete("X-Amz-Expires must be less than a week (in seconds); that is, the given X-Amz-Expires must be less than 604800 seconds")
+	}
+	return time.Duration(seconds) * time.Second, nil
 }
 
 func basic(t time.Time) string { return t.UTC().Format(basicForm) }

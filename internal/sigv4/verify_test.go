@@ -244,8 +244,20 @@ func TestOrderOfChecks(t *testing.T) {
 			by: nobody, expires: "604801",
 			query: said(fault.IncompleteSignature, "X-Amz-Expires must be less than a week (in seconds); that is, the given X-Amz-Expires must be less than 604800 seconds"),
 		},
-		"good for no number": {by: nobody, expires: "-1", query: said(fault.IncompleteSignature, "X-Amz-Expires should be a number")},
-		"15 minutes ahead":   {by: with(alice, func(s *signer) { s.at = noon.Add(Skew) }), header: "alice", query: "alice"},
+		"good for longer than 64 bits hold": {
+			by: nobody, expires: "99999999999999999999",
+			query: said(fault.IncompleteSignature, "X-Amz-Expires must be less than a week (in seconds); that is, the given X-Amz-Expires must be less than 604800 seconds"),
+		},
+		"good for no number":          {by: nobody, expires: "1h", query: said(fault.IncompleteSignature, "X-Amz-Expires should be a number")},
+		"good for less than no time":  {by: nobody, expires: "-1", query: said(fault.IncompleteSignature, "X-Amz-Expires must be non-negative")},
+		"good for far less than that": {by: nobody, expires: "-99999999999999999999", query: said(fault.IncompleteSignature, "X-Amz-Expires must be non-negative")},
+		"good for a second":           {by: alice, expires: "1", query: "alice"},
+		"good for no time":            {by: alice, expires: "0", query: said(fault.SignatureDoesNotMatch, "Request has expired")},
+		"good for no time, and ahead": {
+			by: with(alice, func(s *signer) { s.at = noon.Add(time.Minute) }), expires: "0",
+			query: said(fault.SignatureDoesNotMatch, "Request has expired"),
+		},
+		"15 minutes ahead": {by: with(alice, func(s *signer) { s.at = noon.Add(Skew) }), header: "alice", query: "alice"},
 		"further ahead": {
 			by: with(nobody, func(s *signer) { s.at = noon.Add(Skew + time.Second) }), expires: "604800",
 			header: said(fault.SignatureDoesNotMatch, "Signature not yet current: 20261122T121501Z is still later than 20261122T121500Z (20261122T120000Z + 15 min.)"),

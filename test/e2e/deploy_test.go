@@ -42,6 +42,9 @@ func TestDeployedUnit(t *testing.T) {
 	addr := freeAddress(t)
 	p := launch(t, addr, exec.Command(binary, append(strings.Fields(here.Replace(start[1])), "--listen", addr)...))
 	p.awaitReady(t)
+	if !regexp.MustCompile(`(?m)^ExecReload=/bin/kill -HUP \$MAINPID$`).Match(unit) {
+		t.Error("the unit cannot be reloaded")
+	}
 	// Nobody gets in without the key.
 	stranger := &production{AccessKeyID: "AKIAIOSFODNN7EXAMPLE"}
 	if _, err := stranger.sqs(p, "secret").ListQueues(t.Context(), &sqs.ListQueuesInput{MaxResults: aws.Int32(1)}); err == nil {
@@ -70,17 +73,55 @@ func TestUnitIsValid(t *testing.T) {
 	}
 }
 
-// A signal that says that files have changed does not end a server of production.
-func TestServeSurvivesHangups(t *testing.T) {
+// SIGHUP, which systemctl reload sends, has a server of production read its settings anew: some
+// count at once, the others are named. What is wrong with them is logged, and nothing changes.
+func TestServeReloads(t *testing.T) {
 	p := initialise(t)
-	s := p.serve(t, freeAddress(t), nil)
-	for range 3 {
+	s := p.serve(t, freeAddress(t), nil, "--log-format", "json")
+	text, err := os.ReadFile(p.settings)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reload := func(more, want string) {
+		t.Helper()
+		if err := os.WriteFile(p.settings, []byte(string(text)+more), 0o600); err != nil {
+			t.Fatal(err)
+		}
 		if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 			t.Fatal(err)
 		}
+		eventually(t, want, func() (bool, error) { return strings.Contains(s.stderr.String(), want), nil })
 	}
-	if _, err := p.sqs(s, p.SecretAccessKey).ListQueues(t.Context(), &sqs.ListQueuesInput{}); err != nil {
-		t.Error(err)
+	lists := func() (refused int) {
+		c := p.sqs(s, p.SecretAccessKey)
+		for range 4 {
+			if _, err := c.ListQueues(t.Context(), &sqs.ListQueuesInput{}); err != nil {
+				if !strings.Contains(err.Error(), "hrottl") {
+					t.Fatal(err)
+				}
+				refused++
+			}
+		}
+		return refused
+	}
+	reload("", `"msg":"settings were read anew","changed":null`)
+	if n := lists(); n != 0 {
+		t.Errorf("%d of 4 requests are refused", n)
+	}
+	reload("account-max-requests: 1\nlog-level: debug\nregion: eu-west-1\n", `"changed":["account-max-requests","log-level"]`)
+	eventually(t, "the region is named", func() (bool, error) {
+		return strings.Contains(s.stderr.String(), `count from the next start","settings":["region"]`), nil
+	})
+	if n := lists(); n < 2 {
+		t.Errorf("%d of 4 requests are refused at one a second", n)
+	}
+	reload("account-max-requests: 5\nlog-lvel: debug\n", "log-lvel")
+	reload("account-max-requests: 5\nadmin-listen: 0.0.0.0:81\n", "reached by strangers")
+	if n := lists(); n < 2 {
+		t.Errorf("what was refused counts: %d of 4 requests are refused", n)
+	}
+	if strings.Count(s.stderr.String(), "stay as they are") != 2 {
+		t.Errorf("the log: %s", s.stderr.String())
 	}
 	s.terminate(t)
 	s.exit(t)

@@ -360,6 +360,8 @@ func TestPresigned(t *testing.T) {
 		"a day old":      {presign(time.Now().Add(-24*time.Hour), "90000", ""), nil, 200, "<MD5OfMessageBody>"},
 		"too old":        {presign(time.Now().Add(-24*time.Hour), "3600", ""), nil, 403, "Signature expired: "},
 		"for too long":   {presign(time.Now(), "604801", ""), nil, 400, "X-Amz-Expires must be less than a week"},
+		"for no time":    {presign(time.Now(), "0", ""), nil, 403, "Request has expired"},
+		"for less":       {presign(time.Now(), "-1", ""), nil, 400, "X-Amz-Expires must be non-negative"},
 		"not yet":        {presign(time.Now().Add(time.Hour), "60", ""), nil, 403, "Signature not yet current: "},
 		"another body":   {strings.Replace(link, "a%20b", "a%20c", 1), nil, 403, "<Code>SignatureDoesNotMatch</Code>"},
 		"another action": {strings.Replace(link, "SendMessage", "PurgeQueue", 1), nil, 403, "<Code>SignatureDoesNotMatch</Code>"},

@@ -11,10 +11,9 @@ import (
 // may.
 const maxIdle = 10_000
 
-// Rates lets each do so much a second, and as much at once after a second without any. The
-// nil Rates lets everybody.
+// Rates lets each do so much a second, and as much at once after a second without any.
 type Rates struct {
-	perSecond float64
+	perSecond func() int
 	now       func() time.Time
 
 	mu      sync.Mutex
@@ -28,18 +27,16 @@ type bucket struct {
 	at   time.Time
 }
 
-// New lets each do perSecond things a second, by the time that now gives; 0 lets everybody do
-// any number.
-func New(perSecond int, now func() time.Time) *Rates {
-	if perSecond <= 0 {
-		return nil
-	}
-	return &Rates{perSecond: float64(perSecond), now: now, buckets: map[string]bucket{}, sweep: maxIdle}
+// New lets each do as many things a second as perSecond gives at that moment, by the time that
+// now gives; 0 lets everybody do any number.
+func New(perSecond func() int, now func() time.Time) *Rates {
+	return &Rates{perSecond: perSecond, now: now, buckets: map[string]bucket{}, sweep: maxIdle}
 }
 
 // Take counts one, and reports whether it may be done. What may not is not counted.
 func (r *Rates) Take(who string) bool {
-	if r == nil {
+	rate := float64(r.perSecond())
+	if rate <= 0 {
 		return true
 	}
 	now := r.now()
@@ -47,10 +44,10 @@ func (r *Rates) Take(who string) bool {
 	defer r.mu.Unlock()
 	b, ok := r.buckets[who]
 	if !ok {
-		b = bucket{r.perSecond, now}
-		r.forget(now)
+		b = bucket{rate, now}
+		r.forget(rate, now)
 	}
-	b.left, b.at = r.filled(b, now), now
+	b.left, b.at = b.filled(rate, now), now
 	allowed := b.left >= 1
 	if allowed {
 		b.left--
@@ -60,17 +57,17 @@ func (r *Rates) Take(who string) bool {
 }
 
 // filled is what is left of a bucket now. A clock that goes back fills nothing.
-func (r *Rates) filled(b bucket, now time.Time) float64 {
-	return min(r.perSecond, b.left+max(now.Sub(b.at), 0).Seconds()*r.perSecond)
+func (b bucket) filled(rate float64, now time.Time) float64 {
+	return min(rate, b.left+max(now.Sub(b.at), 0).Seconds()*rate)
 }
 
 // forget drops who may do all anyway, once there are many; r.mu is held.
-func (r *Rates) forget(now time.Time) {
+func (r *Rates) forget(rate float64, now time.Time) {
 	if len(r.buckets) < r.sweep {
 		return
 	}
 	for who, b := range r.buckets {
-		if r.filled(b, now) >= r.perSecond {
+		if b.filled(rate, now) >= rate {
 			delete(r.buckets, who)
 		}
 	}

@@ -9,7 +9,8 @@ import (
 // Each has its own rate, and gets it back as time passes, up to a second's.
 func TestRates(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	r := New(10, func() time.Time { return now })
+	rate := 10
+	r := New(func() int { return rate }, func() time.Time { return now })
 	take := func(who string) (n int) {
 		for range 100 {
 			if r.Take(who) {
@@ -38,16 +39,24 @@ func TestRates(t *testing.T) {
 			t.Errorf("after %s %s may %d times, want %d", step.passes, step.who, got, step.want)
 		}
 	}
-	var none *Rates
-	if !none.Take("a") || New(0, nil) != nil {
-		t.Error("without a rate it is refused")
+	rate = 3 // from now on
+	if got := take("a"); got != 0 {
+		t.Errorf("another rate gives %d at once", got)
+	}
+	now = now.Add(time.Second)
+	if got := take("a"); got != 3 {
+		t.Errorf("at another rate it may %d times", got)
+	}
+	rate = 0
+	if got := take("a"); got != 100 {
+		t.Errorf("without a rate it may %d times of 100", got)
 	}
 }
 
 // Who has done nothing for a second is forgotten, so that many do not take much memory.
 func TestForgets(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	r := New(1, func() time.Time { return now })
+	r := New(func() int { return 1 }, func() time.Time { return now })
 	for i := range 5 * maxIdle {
 		if i%maxIdle == 0 {
 			now = now.Add(time.Second)

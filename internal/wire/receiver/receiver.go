@@ -291,12 +291,15 @@ func (v *Receiver) admit(source *ingest.Compiled, size int64) error {
 		v.used[source.Name] = u
 	}
 	if u.perSecond != source.Limits.PerSecond {
-		u.perSecond, u.rates = source.Limits.PerSecond, rates.New(source.Limits.PerSecond, clock.System.Now)
+		u.perSecond, u.rates = source.Limits.PerSecond, nil
+		if n := u.perSecond; n > 0 {
+			u.rates = rates.New(func() int { return n }, clock.System.Now)
+		}
 	}
 	if u.now >= source.Limits.AtOnce() {
 		return refuse(ingest.TooManyNow, "Too many posts to this source are under way: wait for their answers.")
 	}
-	if !u.rates.Take(source.Name) {
+	if u.rates != nil && !u.rates.Take(source.Name) {
 		return refuse(ingest.TooMany, "This source takes "+strconv.Itoa(u.perSecond)+" posts a second: slow down.")
 	}
 	u.now++

@@ -97,6 +97,11 @@ func TestSources(t *testing.T) {
 	if said := s.get("/_godwit/v1/source?name=shop"); !strings.Contains(said, `"paused":true`) {
 		t.Error(said)
 	}
+	other := s.open(t)
+	other.visit("")
+	other.shows("it is paused, and takes no posts")
+	other.press("Show it")
+	other.shows("/in/shop")
 	b.press("Take posts again")
 	b.shows("It takes posts again.")
 	if said := s.get("/_godwit/v1/source?name=shop"); !strings.Contains(said, `"paused":false`) {

@@ -222,6 +222,12 @@ func TestSources(t *testing.T) {
 	for i, want := range []int{http.StatusServiceUnavailable, http.StatusAccepted} {
 		changed := post[source](w, []string{"source/pause", "source/resume"}[i], `{"name":"a"}`)
 		equal(t, "paused", i == 0, changed.Paused)
+		if i == 0 {
+			needs := get[struct {
+				Attention []struct{ Kind, Severity, Text string }
+			}](w, "overview").Attention
+			equal(t, "what needs a person", []struct{ Kind, Severity, Text string }{{"source", "warning", "a: it is paused, and takes no posts"}}, needs)
+		}
 		status, _, _ := w.posted("a", "x", signed...)
 		equal(t, "status", want, status)
 	}

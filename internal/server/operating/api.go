@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/api/operator/messages"
 	"godwit.dev/godwit/internal/api/operator/monitors"
 	"godwit.dev/godwit/internal/api/operator/recent"
+	"godwit.dev/godwit/internal/api/operator/rest"
 	"godwit.dev/godwit/internal/api/operator/setup"
 	"godwit.dev/godwit/internal/api/operator/sources"
 	"godwit.dev/godwit/internal/api/operator/stream"
@@ -74,7 +75,7 @@ func API(p Parts) map[string]http.Handler {
 	now := live.New(live.Options{Census: looking.Census, Queues: p.Totals, Clock: clock.System})
 	lately := recent.New()
 	p.Listen(listeners{now, lately})
-	all := catalog.New(catalog.Options{Engine: p.Engine, Totals: p.Totals, Live: now, Server: p.server(), Problems: p.problems, Alarms: p.alarming})
+	all := catalog.New(catalog.Options{Engine: p.Engine, Totals: p.Totals, Live: now, Server: p.server(), Problems: p.problems, Alarms: p.alarming, Closed: p.closed})
 	working := jobs.New(jobs.Options{Module: p.Jobs, Engine: p.Engine, Inspect: looking, Operator: p.Operator, Clock: p.Clock, NewID: uuid.NewString})
 	p.Jobs.Observe(kept.Observer{Stepped: p.Counting.JobStepped, Ended: p.jobEnded})
 	p.Jobs.Start(working)
@@ -140,6 +141,26 @@ func (p *Parts) problems(ctx context.Context) map[string]string {
 		}
 	}
 	return found
+}
+
+// closed are the sources that take no posts.
+func (p *Parts) closed(most int) (all []catalog.Closed) {
+	for after, more := "", true; more; {
+		var page []source.Info
+		page, more = p.Sources.List(after, 1000)
+		for i := range page {
+			after = page[i].Name
+			switch {
+			case len(all) == most:
+				return all
+			case page[i].Broken != nil:
+				all = append(all, catalog.Closed{Name: after, Problem: rest.Text(page[i].Broken)})
+			case page[i].Paused:
+				all = append(all, catalog.Closed{Name: after})
+			}
+		}
+	}
+	return all
 }
 
 // alarming are the alarms of the server's own account and region that are in alarm.

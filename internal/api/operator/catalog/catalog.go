@@ -42,6 +42,14 @@ type Options struct {
 	Problems func(ctx context.Context) map[string]string
 	// Alarms are the names of alarms that are in alarm, and since when; nil: there are none.
 	Alarms func(most int) []Alarming
+	// Closed are sources that take no posts; nil: there are none.
+	Closed func(most int) []Closed
+}
+
+// Closed is a source that takes no posts.
+type Closed struct {
+	Name    string
+	Problem string // empty: somebody has paused it
 }
 
 // Alarming is an alarm that is in alarm.

@@ -71,7 +71,7 @@ type Backlogged struct {
 
 // Attention is something that needs a person.
 type Attention struct {
-	Kind     string     `json:"kind" enum:"health,failing-endpoint,dead-letters,alarm,paused,old-backlog,pending-confirmation"`
+	Kind     string     `json:"kind" enum:"health,failing-endpoint,dead-letters,alarm,paused,old-backlog,pending-confirmation,source"`
 	Severity string     `json:"severity" enum:"critical,warning,info"`
 	ARN      string     `json:"arn" doc:"Of the resource; empty: it is about no single one."`
 	Text     string     `json:"text"`
@@ -199,6 +199,15 @@ func (c *Catalog) attention(ctx context.Context, now *live.Snapshot, worst []Bac
 	if c.Alarms != nil {
 		for _, a := range c.Alarms(maxAttention) {
 			all = append(all, Attention{Kind: "alarm", Severity: "warning", ARN: a.ARN, Text: a.Name + ": " + a.Reason, Since: rest.Moment(a.Since)})
+		}
+	}
+	if c.Closed != nil {
+		for _, s := range c.Closed(maxAttention) {
+			a := Attention{Kind: "source", Severity: "critical", Text: s.Name + ": " + s.Problem}
+			if s.Problem == "" {
+				a.Severity, a.Text = "warning", s.Name+": it is paused, and takes no posts"
+			}
+			all = append(all, a)
 		}
 	}
 	if now.Pending > 0 {

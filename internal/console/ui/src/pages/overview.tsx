@@ -12,6 +12,7 @@ const words: Record<string, string> = {
   alarm: "An alarm",
   "old-backlog": "An old backlog",
   "pending-confirmation": "Not confirmed",
+  source: "A source takes no posts",
   job: "A job",
 };
 
@@ -39,7 +40,7 @@ export function OverviewPage() {
                   {o.attention.map((a) => (
                     <li key={a.kind + a.arn + a.text} class={a.severity}>
                       <State of={a.severity} /> <strong>{words[a.kind] ?? a.kind}</strong>{" "}
-                      {a.arn ? <AttentionLink kind={a.kind} arn={a.arn} /> : a.kind === "pending-confirmation" ? <A page="subscriptions" params={{ state: a.kind }}>Show them</A> : null}
+                      <AttentionLink kind={a.kind} arn={a.arn} text={a.text} />
                       <p><Safe text={a.text} max={400} />{a.since ? <> <span class="hint">since <Time at={a.since} /></span></> : null}</p>
                     </li>
                   ))}
@@ -81,7 +82,10 @@ export function OverviewPage() {
   );
 }
 
-function AttentionLink({ kind, arn }: { kind: string; arn: string }) {
+function AttentionLink({ kind, arn = "", text }: { kind: string; arn?: string; text: string }) {
+  if (kind === "pending-confirmation") return <A page="subscriptions" params={{ state: kind }}>Show them</A>;
+  if (kind === "source") return <A page="source" params={{ name: text.split(":")[0] }}>Show it</A>;
+  if (!arn) return null;
   if (kind === "dead-letters" && has("dead-letters")) return <A page="dead-letters" params={{ queue: arn }}><Safe text={nameOf(arn)} /></A>;
   if (kind === "job" && has("jobs")) return <A page="jobs" params={{ arn }}><Safe text={nameOf(arn)} /></A>;
   return <Arn arn={arn} short />;

@@ -234,6 +234,7 @@ func (b *tab) fill(label, text string) {
 	b.t.Helper()
 	field := fmt.Sprintf(`[...document.querySelectorAll("label")].find((l) => l.textContent.startsWith(%s))?.control`, quote(label))
 	b.until("there is a field "+label, field)
+	b.until("it can be typed into", `(!`+field+`.closest("dialog") || `+field+`.closest("dialog").open)`) // a dialog opens a moment after it is there
 	b.run(script(field+".focus(), "+field+".select?.()"), chromedp.KeyEvent(text))
 }
 

@@ -98,7 +98,7 @@ programs: ## what needs programs that are not Go's; the end names what was skipp
 	@mkdir -p bin; rm -f bin/skipped; touch bin/skipped
 	GODWIT_PROGRAMS=1 GODWIT_SKIPPED=$(CURDIR)/bin/skipped $(GO) test -count=1 -timeout 20m $(call tests-of,programs)
 	cd test/clients && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 25m
-	cd test/console && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 8m
+	cd test/console && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 15m
 	@sed 's/^/SKIPPED /' bin/skipped
 
 pictures: ## of each page of the console, for docs/console.md; needs Chromium

@@ -131,15 +131,18 @@ func TestSchedule(t *testing.T) {
 		want     string
 	}{
 		"not yet attempted": {
-			shard.DeliveryInfo{State: shard.DeliveryPending, NextAttemptAt: now}, time.Time{},
+			shard.DeliveryInfo{State: shard.DeliveryPending, NextAttemptAt: now},
+			time.Time{},
 			"1 first 0s, 2 immediate 0s, 3 pre-backoff 10s, 4 pre-backoff 20s, 5 backoff 30s, 6 backoff 1m10s, 7 post-backoff 1m50s",
 		},
 		"waits for its third attempt": {
-			shard.DeliveryInfo{State: shard.DeliveryPending, Attempts: 2, NextAttemptAt: now.Add(4 * time.Second)}, time.Time{},
+			shard.DeliveryInfo{State: shard.DeliveryPending, Attempts: 2, NextAttemptAt: now.Add(4 * time.Second)},
+			time.Time{},
 			"3 pre-backoff 4s, 4 pre-backoff 14s, 5 backoff 24s, 6 backoff 1m4s, 7 post-backoff 1m44s",
 		},
 		"under way": {
-			shard.DeliveryInfo{State: shard.DeliveryInFlight, Attempts: 3}, time.Time{},
+			shard.DeliveryInfo{State: shard.DeliveryInFlight, Attempts: 3},
+			time.Time{},
 			"5 backoff 10s, 6 backoff 50s, 7 post-backoff 1m30s",
 		},
 		"the last under way":                {shard.DeliveryInfo{State: shard.DeliveryInFlight, Attempts: 6}, time.Time{}, ""},

@@ -71,6 +71,10 @@ func TestUnitIsValid(t *testing.T) {
 	if out, err := exec.Command("systemd-analyze", "verify", here).CombinedOutput(); err != nil || len(out) != 0 {
 		t.Errorf("%v: %s", err, out)
 	}
+	// What an attacker in it could reach, from 0 to 100.
+	if out, err := exec.Command("systemd-analyze", "security", "--offline=yes", "--threshold=40", here).CombinedOutput(); err != nil {
+		t.Errorf("the exposure is 4 or more: %v\n%s", err, out)
+	}
 }
 
 // SIGHUP, which systemctl reload sends, has a server of production read its settings anew: some

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -179,10 +180,29 @@ func (a *Applying) differences(what, kind string, is, want Attributes, set func(
 	return nil
 }
 
+// newQueue has what AWS documents that a queue has when nobody has set anything, for a dry run,
+// which has no queue to ask.
+var newQueue = Attributes{
+	"DelaySeconds": "0", "MaximumMessageSize": "1048576", "MessageRetentionPeriod": "345600", "ReceiveMessageWaitTimeSeconds": "0",
+	"VisibilityTimeout": "30", "SqsManagedSseEnabled": "true",
+}
+
+var newFifoQueue = Attributes{"ContentBasedDeduplication": "false", "DeduplicationScope": "queue", "FifoThroughputLimit": "perQueue"}
+
+// madeQueue has what a queue of these attributes has before they are set.
+func madeQueue(attributes Attributes) Attributes {
+	made := maps.Clone(newQueue)
+	if same(attributes["FifoQueue"], "true") {
+		maps.Copy(made, newFifoQueue)
+	}
+	maps.Copy(made, creation(attributes))
+	return made
+}
+
 func (a *Applying) setQueues(ctx context.Context, set *Set) error {
 	for _, q := range set.Queues {
 		link, what := a.urls[q.QueueName], "queue "+q.QueueName
-		is, tags := Attributes(creation(q.Attributes)), Attributes{}
+		is, tags := madeQueue(q.Attributes), Attributes{}
 		if link != "" {
 			var err error
 			if is, err = a.To.queueAttributes(ctx, link); err != nil {

@@ -3,6 +3,7 @@ package resources
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -120,61 +121,111 @@ func without(a Attributes, names []string) Attributes {
 // nameOf is the end of a queue's URL or of an ARN.
 func nameOf(link string) string { return link[strings.LastIndexAny(link, "/:")+1:] }
 
-// Export reads what a server has. missed says what of it no file takes, or could not be read.
+// Export reads what a server has. missed says what of it no file takes, and what it refuses to
+// tell: some servers have only some actions, and some callers may call only some. It fails if
+// the server cannot be asked, or tells neither its queues nor its topics.
 func (s *Server) Export(ctx context.Context) (set *Set, missed []string, err error) {
-	set = &Set{}
-	if set.Account, set.Region, err = s.Home(ctx); err != nil {
+	e := &exporting{Server: s, set: new(Set)}
+	if e.set.Account, e.set.Region, err = s.Home(ctx); err != nil && !isRefusal(err) {
 		return nil, nil, err
 	}
-	links, err := s.queues(ctx)
+	queues, err := e.queues(ctx)
 	if err != nil {
 		return nil, nil, err
+	}
+	topics, err := e.topics(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if queues != nil && topics != nil {
+		return nil, nil, errors.Join(queues, topics)
+	}
+	if topics == nil {
+		if err := e.subscriptions(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	if e.set.Alarms, err = s.alarms(ctx); e.unless(err, "alarms") != nil {
+		return nil, nil, err
+	}
+	return e.set, e.missed, nil
+}
+
+// exporting is what is read of a server so far.
+type exporting struct {
+	*Server
+
+	set    *Set
+	missed []string
+}
+
+// unless notes what a server refuses to tell, and returns any other error.
+func (e *exporting) unless(err error, what string) error {
+	if err == nil || !isRefusal(err) {
+		return err
+	}
+	e.missed = append(e.missed, fmt.Sprintf("%s: %v", what, err))
+	return nil
+}
+
+// queues reads the queues. refused is why there is no list of them.
+func (e *exporting) queues(ctx context.Context) (refused, err error) {
+	links, refused := e.Server.queues(ctx)
+	if refused != nil {
+		return refused, e.unless(refused, "queues")
 	}
 	for _, link := range links {
 		q := Queue{QueueName: nameOf(link)}
-		if q.Attributes, err = s.queueAttributes(ctx, link); err != nil {
-			return nil, nil, err
+		if q.Attributes, err = e.queueAttributes(ctx, link); e.unless(err, "attributes of queue "+q.QueueName) != nil {
+			return nil, err
 		}
 		q.Attributes = without(q.Attributes, ofQueues)
-		if q.Tags, err = s.queueTags(ctx, link); err != nil {
-			missed = append(missed, fmt.Sprintf("tags of queue %s: %v", q.QueueName, err))
+		if q.Tags, err = e.queueTags(ctx, link); e.unless(err, "tags of queue "+q.QueueName) != nil {
+			return nil, err
 		}
-		set.Queues = append(set.Queues, q)
+		e.set.Queues = append(e.set.Queues, q)
 	}
-	topics, err := s.topics(ctx)
-	if err != nil {
-		return nil, nil, err
+	return nil, nil
+}
+
+// topics reads the topics. refused is why there is no list of them.
+func (e *exporting) topics(ctx context.Context) (refused, err error) {
+	arns, refused := e.Server.topics(ctx)
+	if refused != nil {
+		return refused, e.unless(refused, "topics and subscriptions")
 	}
-	for _, arn := range topics {
+	for _, arn := range arns {
 		t := Topic{Name: nameOf(arn)}
-		if t.Attributes, err = s.topicAttributes(ctx, arn); err != nil {
-			return nil, nil, err
+		if t.Attributes, err = e.topicAttributes(ctx, arn); e.unless(err, "attributes of topic "+t.Name) != nil {
+			return nil, err
 		}
-		if t.Tags, err = s.topicTags(ctx, arn); err != nil {
-			missed = append(missed, fmt.Sprintf("tags of topic %s: %v", t.Name, err))
+		if t.Tags, err = e.topicTags(ctx, arn); e.unless(err, "tags of topic "+t.Name) != nil {
+			return nil, err
 		}
-		set.Topics = append(set.Topics, t)
+		e.set.Topics = append(e.set.Topics, t)
 	}
-	subscriptions, err := s.subscriptions(ctx, "ListSubscriptions", nil)
+	return nil, nil
+}
+
+func (e *exporting) subscriptions(ctx context.Context) error {
+	all, err := e.Server.subscriptions(ctx, "ListSubscriptions", nil)
 	if err != nil {
-		return nil, nil, err
+		return e.unless(err, "subscriptions")
 	}
-	for _, sub := range subscriptions {
+	for _, sub := range all {
 		one := Subscription{TopicArn: sub.topic, Protocol: sub.protocol, Endpoint: sub.endpoint}
+		what := fmt.Sprintf("attributes of the subscription of %s to %s", one.Endpoint, nameOf(one.TopicArn))
 		if !strings.HasPrefix(sub.arn, "arn:") {
-			missed = append(missed, fmt.Sprintf("attributes of the subscription of %s to %s: it is not confirmed", one.Endpoint, nameOf(one.TopicArn)))
-		} else if one.Attributes, err = s.subscriptionAttributes(ctx, sub.arn); err != nil {
-			return nil, nil, err
+			e.missed = append(e.missed, what+": it is not confirmed")
+		} else if one.Attributes, err = e.subscriptionAttributes(ctx, sub.arn); e.unless(err, what) != nil {
+			return err
 		}
-		set.Subscriptions = append(set.Subscriptions, one)
+		e.set.Subscriptions = append(e.set.Subscriptions, one)
 	}
-	slices.SortFunc(set.Subscriptions, func(a, b Subscription) int {
+	slices.SortFunc(e.set.Subscriptions, func(a, b Subscription) int {
 		return cmp.Or(cmp.Compare(a.TopicArn, b.TopicArn), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Endpoint, b.Endpoint))
 	})
-	if set.Alarms, err = s.alarms(ctx); err != nil {
-		missed = append(missed, fmt.Sprintf("alarms: %v", err))
-	}
-	return set, missed, nil
+	return nil
 }
 
 func (s *Server) queueTags(ctx context.Context, link string) (Attributes, error) {

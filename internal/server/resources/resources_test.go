@@ -226,3 +226,70 @@ type answering string
 func (a answering) Do(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(string(a)))}, nil
 }
+
+// A server that has only some of the actions is exported as far as it tells, and what it does
+// not tell is listed. One that tells nothing is an error.
+func TestExportOfPart(t *testing.T) {
+	whole, _ := start(t, "000000000000", "us-east-1")
+	apply(t, whole, read(t, file), false)
+	for _, c := range []struct {
+		refused             []string
+		missed              []string
+		queues, topics      int
+		subscriptions       int
+		subscribed, visible string // an attribute of a subscription, and of the first queue
+	}{
+		{[]string{"GetTopicAttributes", "GetCallerIdentity"}, []string{"attributes of topic orders: GetTopicAttributes: ", "attributes of topic row.fifo: "}, 3, 2, 1, "true", "30"},
+		{[]string{"ListTopics", "ListSubscriptions"}, []string{"topics and subscriptions: ListTopics: "}, 3, 0, 0, "", "30"},
+		{[]string{"ListQueues"}, []string{"queues: ListQueues: "}, 0, 2, 1, "true", ""},
+		{[]string{"ListSubscriptions", "GetQueueAttributes"}, []string{"attributes of queue dead: ", "attributes of queue orders: ", "attributes of queue row.fifo: ", "subscriptions: "}, 3, 2, 0, "", ""},
+		{[]string{"GetSubscriptionAttributes", "ListQueueTags"}, []string{"tags of queue dead: ", "tags of queue orders: ", "tags of queue row.fifo: ", "attributes of the subscription of arn:"}, 3, 2, 1, "", "30"},
+		{[]string{"DescribeAlarms"}, []string{"alarms: "}, 3, 2, 1, "true", "30"},
+	} {
+		part := *whole
+		part.HTTP = refusing(c.refused)
+		set, missed, err := part.Export(t.Context())
+		if err != nil {
+			t.Errorf("%v: %v", c.refused, err)
+			continue
+		}
+		if len(missed) != len(c.missed) {
+			t.Errorf("%v: missed are %q", c.refused, missed)
+			continue
+		}
+		for i, line := range missed {
+			if !strings.HasPrefix(line, c.missed[i]) {
+				t.Errorf("%v: it says %q, want %q", c.refused, line, c.missed[i])
+			}
+		}
+		if len(set.Queues) != c.queues || len(set.Topics) != c.topics || len(set.Subscriptions) != c.subscriptions {
+			t.Errorf("%v: it has %+v", c.refused, set)
+			continue
+		}
+		if c.queues > 0 && set.Queues[0].Attributes["VisibilityTimeout"] != c.visible || c.subscriptions > 0 && set.Subscriptions[0].Attributes["RawMessageDelivery"] != c.subscribed {
+			t.Errorf("%v: it has %+v", c.refused, set)
+		}
+	}
+	nothing := *whole
+	nothing.HTTP = refusing{"ListQueues", "ListTopics"}
+	if set, _, err := nothing.Export(t.Context()); err == nil {
+		t.Errorf("of nothing it exports %+v", set)
+	}
+}
+
+// refusing are actions that a server does not have.
+type refusing []string
+
+func (actions refusing) Do(r *http.Request) (*http.Response, error) {
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	for _, action := range actions {
+		if strings.Contains(string(text), "Action="+action+"&") || strings.HasSuffix(r.Header.Get("X-Amz-Target"), "."+action) {
+			return &http.Response{StatusCode: http.StatusBadRequest, Body: io.NopCloser(strings.NewReader("no such action"))}, nil
+		}
+	}
+	r.Body = io.NopCloser(bytes.NewReader(text))
+	return http.DefaultClient.Do(r)
+}

@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -131,15 +133,18 @@ func TestSchedule(t *testing.T) {
 		want     string
 	}{
 		"not yet attempted": {
-			shard.DeliveryInfo{State: shard.DeliveryPending, NextAttemptAt: now}, time.Time{},
+			shard.DeliveryInfo{State: shard.DeliveryPending, NextAttemptAt: now},
+			time.Time{},
 			"1 first 0s, 2 immediate 0s, 3 pre-backoff 10s, 4 pre-backoff 20s, 5 backoff 30s, 6 backoff 1m10s, 7 post-backoff 1m50s",
 		},
 		"waits for its third attempt": {
-			shard.DeliveryInfo{State: shard.DeliveryPending, Attempts: 2, NextAttemptAt: now.Add(4 * time.Second)}, time.Time{},
+			shard.DeliveryInfo{State: shard.DeliveryPending, Attempts: 2, NextAttemptAt: now.Add(4 * time.Second)},
+			time.Time{},
 			"3 pre-backoff 4s, 4 pre-backoff 14s, 5 backoff 24s, 6 backoff 1m4s, 7 post-backoff 1m44s",
 		},
 		"under way": {
-			shard.DeliveryInfo{State: shard.DeliveryInFlight, Attempts: 3}, time.Time{},
+			shard.DeliveryInfo{State: shard.DeliveryInFlight, Attempts: 3},
+			time.Time{},
 			"5 backoff 10s, 6 backoff 50s, 7 post-backoff 1m30s",
 		},
 		"the last under way":                {shard.DeliveryInfo{State: shard.DeliveryInFlight, Attempts: 6}, time.Time{}, ""},
@@ -184,5 +189,28 @@ func TestDeadline(t *testing.T) {
 	}
 	if got := deadline(&topic.Subscription{Protocol: topic.SQS}, info); !got.IsZero() {
 		t.Errorf("of a queue: %v", got)
+	}
+}
+
+// Sources that take no posts need a person: one with a problem before one that is paused.
+func TestClosedSources(t *testing.T) {
+	c := open(t)
+	c.Problems = func(context.Context) map[string]string { return nil }
+	c.Closed = func(most int) []Closed {
+		if most < 2 {
+			t.Errorf("at most %d are asked for", most)
+		}
+		return []Closed{{Name: "a"}, {Name: "b", Problem: "its secrets are to be set anew"}}
+	}
+	out, err := c.GetOverview(t.Context(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Attention{
+		{Kind: "source", Severity: "critical", Text: "b: its secrets are to be set anew"},
+		{Kind: "source", Severity: "warning", Text: "a: it is paused, and takes no posts"},
+	}
+	if !slices.Equal(out.Attention, want) {
+		t.Errorf("%+v, want %+v", out.Attention, want)
 	}
 }

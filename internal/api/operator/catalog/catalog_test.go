@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -187,5 +189,28 @@ func TestDeadline(t *testing.T) {
 	}
 	if got := deadline(&topic.Subscription{Protocol: topic.SQS}, info); !got.IsZero() {
 		t.Errorf("of a queue: %v", got)
+	}
+}
+
+// Sources that take no posts need a person: one with a problem before one that is paused.
+func TestClosedSources(t *testing.T) {
+	c := open(t)
+	c.Problems = func(context.Context) map[string]string { return nil }
+	c.Closed = func(most int) []Closed {
+		if most < 2 {
+			t.Errorf("at most %d are asked for", most)
+		}
+		return []Closed{{Name: "a"}, {Name: "b", Problem: "its secrets are to be set anew"}}
+	}
+	out, err := c.GetOverview(t.Context(), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Attention{
+		{Kind: "source", Severity: "critical", Text: "b: its secrets are to be set anew"},
+		{Kind: "source", Severity: "warning", Text: "a: it is paused, and takes no posts"},
+	}
+	if !slices.Equal(out.Attention, want) {
+		t.Errorf("%+v, want %+v", out.Attention, want)
 	}
 }

@@ -115,16 +115,16 @@ type Limits struct {
 	Concurrent int `json:"concurrent,omitempty"`
 }
 
-// Most is how large a post may be, in bytes.
-func (l Limits) Most() int64 {
+// MaxBytes is how large a post may be, in bytes.
+func (l Limits) MaxBytes() int64 {
 	if l.Bytes == 0 {
 		return DefaultBytes
 	}
 	return int64(l.Bytes)
 }
 
-// AtOnce is how many posts are published at once.
-func (l Limits) AtOnce() int {
+// MaxConcurrent is how many posts are published at once.
+func (l Limits) MaxConcurrent() int {
 	if l.Concurrent == 0 {
 		return DefaultConcurrent
 	}

@@ -70,7 +70,7 @@ func TestLittleIsNotCounted(t *testing.T) {
 	r.Release()
 	wantUsed(t, b, 0)
 	var none *Reservation
-	if !none.TryGrow(mb) || none.Held() != 0 || none.Settle(t.Context(), mb) != nil {
+	if !none.TryGrow(mb) || none.Held() != 0 || none.Resize(t.Context(), mb) != nil {
 		t.Error("no reservation bounds something")
 	}
 	if r := reserve(t, NewBudget("any", 0, 0), 1<<40); r.Held() != 1<<40 {
@@ -211,27 +211,27 @@ func TestNewestGivesWay(t *testing.T) {
 	})
 }
 
-func TestSettle(t *testing.T) {
+func TestResize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := NewBudget("b", 8*mb, 3*time.Second)
 		r := reserve(t, b, 3*mb)
-		if err := r.Settle(t.Context(), mb); err != nil || r.Held() != mb {
+		if err := r.Resize(t.Context(), mb); err != nil || r.Held() != mb {
 			t.Error(err, r.Held())
 		}
 		wantUsed(t, b, mb)
-		if err := r.Settle(t.Context(), 2*mb); err != nil || r.Held() != 2*mb {
+		if err := r.Resize(t.Context(), 2*mb); err != nil || r.Held() != 2*mb {
 			t.Error(err, r.Held())
 		}
 		other := reserve(t, b, 4*mb)
 		began := clock.System.Now()
-		if err := r.Settle(t.Context(), 4*mb); !errors.Is(err, ErrFull) || clock.System.Now().Sub(began) > 0 {
+		if err := r.Resize(t.Context(), 4*mb); !errors.Is(err, ErrFull) || clock.System.Now().Sub(began) > 0 {
 			t.Errorf("%v after %s: much that is held already waits", err, clock.System.Now().Sub(began))
 		}
 		go func() {
 			sleep(time.Second)
 			other.Release()
 		}()
-		if err := r.Settle(t.Context(), 3*mb-4); err != nil {
+		if err := r.Resize(t.Context(), 3*mb-4); err != nil {
 			t.Error(err)
 		}
 		r.Release()
@@ -258,7 +258,7 @@ func TestManyReservations(t *testing.T) {
 						_ = r.Grow(t.Context(), n)
 						r.Writing(peer)
 					case 2:
-						_ = r.Settle(t.Context(), n)
+						_ = r.Resize(t.Context(), n)
 					case 3:
 						r.Shrink(min(n, r.Held()))
 						r.Working()

@@ -100,10 +100,10 @@ func (r *Reservation) Grow(ctx context.Context, n int64) error {
 	return nil
 }
 
-// Settle sets what is reserved to n bytes, which are held already. If that is more,
+// Resize sets what is reserved to n bytes, which are held already. If that is more,
 // and there is no room, it waits, unless too many do so: it is refused, and the caller
-// must released them.
-func (r *Reservation) Settle(ctx context.Context, n int64) error {
+// must release them.
+func (r *Reservation) Resize(ctx context.Context, n int64) error {
 	if r == nil || r.budget == nil {
 		return nil
 	}

@@ -115,7 +115,7 @@ func (q *Queues) idleSince(queue arn.ARN, created time.Time) (from int64, ok boo
 	c := q.totals[queue]
 	q.mu.Unlock()
 	if c == nil {
-		from, err = q.neverTold(queue, created)
+		from, err = q.neverReported(queue, created)
 		return from, err == nil, err
 	}
 	c.last.mu.Lock()
@@ -132,12 +132,12 @@ func (q *Queues) idleOf(c *counters, created time.Time) (from int64, err error) 
 	if c.last.idle > 0 {
 		return max(c.last.idle, metrics.Minute(created)), nil
 	}
-	return q.neverTold(c.name, created)
+	return q.neverReported(c.name, created)
 }
 
-// neverTold is idleSince for a queue that told nothing since the start. If it did
+// neverReported is idleSince for a queue that told nothing since the start. If it did
 // before, it has been idle since then at the least.
-func (q *Queues) neverTold(queue arn.ARN, created time.Time) (from int64, err error) {
+func (q *Queues) neverReported(queue arn.ARN, created time.Time) (from int64, err error) {
 	units, err := q.points.Units(metrics.Metric{
 		Owner: metrics.Owner{Account: queue.Account, Region: queue.Region}, Namespace: "AWS/SQS", Name: "ApproximateNumberOfMessagesVisible",
 		Dimensions: queueDimension(queue.Resource),

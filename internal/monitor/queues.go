@@ -311,7 +311,7 @@ func (q *Queues) look(c *counters, gauger Gauger, at time.Time, minute int64) (s
 	c.still.Store(true) // before the look: what comes during it is seen by the next one at the latest
 	steady := false
 	g, failed := gauger.SampleQueue(c.name)
-	defer func() { c.settle(&g, steady) }()
+	defer func() { c.observe(&g, steady) }()
 	gone := fault.KindOf(failed) == fault.QueueDoesNotExist
 	held := g.Visible + g.InFlight + g.Delayed
 	if held > 0 {

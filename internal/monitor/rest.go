@@ -31,10 +31,10 @@ func (r *rest) rests(minute int64) bool {
 	return r.still.Load() && (minute+r.turn)%lookEvery != 0
 }
 
-// settle notes what a look has found that began with still set: steady says that it is
+// observe notes what a look has found that began with still set: steady says that it is
 // written as what the queue tells until that changes. What is in flight, delayed or
 // noisy changes by time.
-func (r *rest) settle(g *shard.QueueGauges, steady bool) {
+func (r *rest) observe(g *shard.QueueGauges, steady bool) {
 	r.holds = g.Visible > 0
 	if !steady || g.InFlight > 0 || g.Delayed > 0 || g.GroupsInFlight > 0 || g.NoisyGroups > 0 {
 		r.still.Store(false)

@@ -58,7 +58,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 		return Parts{}, err
 	}
 	trying := development.New(development.Options{
-		Clock: deps.Clock, Virtual: deps.Virtual, Settle: s.journal.Sync, Production: deps.Config.Production, Region: deps.Config.Region,
+		Clock: deps.Clock, Virtual: deps.Virtual, Sync: s.journal.Sync, Production: deps.Config.Production, Region: deps.Config.Region,
 		Engine: s.engine, Streams: s.hoses.Module, Alarms: s.watching.Alarms, Logs: s.groups,
 	})
 	own := operating.API(operating.Parts{

@@ -245,7 +245,7 @@ func (x *exchange) sizeOf(reserved int64) int {
 
 // hold reserves what the answer holds until its caller has taken it.
 func (x *exchange) hold(body []byte) error {
-	if err := x.memory.Settle(x.r.Context(), int64(cap(body))); err != nil {
+	if err := x.memory.Resize(x.r.Context(), int64(cap(body))); err != nil {
 		return err
 	}
 	if x.memory.Held() > limit.Free {

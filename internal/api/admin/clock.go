@@ -45,10 +45,10 @@ func ReadClock(of clock.Clock, virtual *clock.Virtual) http.Handler {
 
 // Clock answers POST {"advance": "23d"}: it moves the virtual clock and
 // answers once all that came due has settled, however long that takes, with
-// {"now", "ran", "next"}. Before it answers it calls settle, which makes durable
+// {"now", "ran", "next"}. Before it answers it calls sync, which makes durable
 // what the timers may have left for later. A nil clock, which a server on the
 // system clock has, is a conflict (409).
-func Clock(virtual *clock.Virtual, settle func()) http.Handler {
+func Clock(virtual *clock.Virtual, sync func()) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if virtual == nil {
 			writeError(w, http.StatusConflict,
@@ -70,7 +70,7 @@ func Clock(virtual *clock.Virtual, settle func()) http.Handler {
 		liftDeadlines(w)
 
 		result, err := virtual.Advance(r.Context(), d)
-		settle()
+		sync()
 		answer, status := advanced{Now: result.Now, Ran: result.Ran}, http.StatusOK
 		if !result.Next.IsZero() {
 			answer.Next = &result.Next

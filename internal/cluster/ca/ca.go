@@ -261,16 +261,16 @@ type token struct {
 	Expires time.Time `json:"expires"`
 }
 
-// NewToken makes a token for a node that is of use once, within life.
-func (a *Authority) NewToken(node string, now time.Time, life time.Duration) (string, error) {
+// NewToken makes a token for a node that is of use once, within its validity.
+func (a *Authority) NewToken(node string, now time.Time, validity time.Duration) (string, error) {
 	if err := CheckName(node); err != nil {
 		return "", err
 	}
-	if life <= 0 || life > MaxTokenLife {
+	if validity <= 0 || validity > MaxTokenLife {
 		return "", fmt.Errorf("a token is of use for up to %v", MaxTokenLife)
 	}
 	secret := rand.Text()
-	text, err := json.Marshal(token{node, now.Add(life)})
+	text, err := json.Marshal(token{node, now.Add(validity)})
 	if err != nil {
 		return "", err
 	}

@@ -153,8 +153,8 @@ func (i *Identity) Dir() string { return i.dir }
 // Expires is when the certificate is not good any more. renew: it is time for another.
 func (i *Identity) Expires() (at time.Time, renew bool) {
 	leaf := i.current.Load().cert.Leaf
-	life := leaf.NotAfter.Sub(leaf.NotBefore)
-	return leaf.NotAfter, i.Outdated() || i.now().After(leaf.NotAfter.Add(-life/3))
+	validity := leaf.NotAfter.Sub(leaf.NotBefore)
+	return leaf.NotAfter, i.Outdated() || i.now().After(leaf.NotAfter.Add(-validity/3))
 }
 
 // Outdated reports that the certificate is of an authority that another one replaces.

@@ -40,7 +40,7 @@ func (i *iterator) Next() bool {
 	} else {
 		i.step()
 	}
-	return i.settle()
+	return i.seekLive()
 }
 
 // step moves up whatever stands on the key that the iterator stands on.
@@ -62,8 +62,8 @@ func (i *iterator) inRange(more bool) bool {
 	return (i.upper == nil || bytes.Compare(i.at.key, i.upper) < 0) && bytes.Compare(i.at.key, i.lower) >= 0
 }
 
-// settle finds the first key that is there, from where both stand upwards.
-func (i *iterator) settle() bool {
+// seekLive finds the first key that is there, from where both stand upwards.
+func (i *iterator) seekLive() bool {
 	for i.overOn || i.baseOn {
 		i.stand(-1)
 		switch {
@@ -105,7 +105,7 @@ func (i *iterator) Seek(key []byte) bool {
 	}
 	i.overOn = i.hasOver && i.inRange(i.over.Seek(item{key: from}))
 	i.baseOn = i.base.Seek(key)
-	return i.settle()
+	return i.seekLive()
 }
 
 // Prev implements store.Iterator.

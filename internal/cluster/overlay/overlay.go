@@ -46,7 +46,7 @@ func (hs holes) end(key []byte) (end []byte) {
 }
 
 // Store is a committed store with what is under way over it. Units are written in order
-// and settle in order.
+// and are flushed in order.
 type Store struct {
 	base store.Store
 
@@ -60,7 +60,7 @@ type Store struct {
 	closed  bool
 }
 
-// unit is what settles at once.
+// unit is what is flushed at once.
 type unit struct {
 	number uint64
 	keys   [][]byte // of its writes, as the tree has them
@@ -139,9 +139,9 @@ func (s *Store) reader() store.Reader {
 	return s.base
 }
 
-// Settle has commit bring the units up to a number into the committed store, and takes
+// Flush has commit bring the units up to a number into the committed store, and takes
 // them out of the overlay: no reader sees the one without the other.
-func (s *Store) Settle(number uint64, commit func() error) error {
+func (s *Store) Flush(number uint64, commit func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := commit(); err != nil || s.frozen != nil {

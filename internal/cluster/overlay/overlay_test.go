@@ -15,20 +15,20 @@ import (
 	"godwit.dev/godwit/test/soak"
 )
 
-// engine is an overlay whose units settle as a rule says, as a store.
+// engine is an overlay whose units are flushed as a rule says, as a store.
 type engine struct {
 	*overlay.Store
 	base store.Store
 
 	mu      sync.Mutex
 	number  uint64
-	pending []*mutation.Batch // one for each unit that has not settled
-	settles func() int        // how many of those that are pending settle behind a write
+	pending []*mutation.Batch // one for each unit that has not been flushed
+	flushes func() int        // how many of the pending units are flushed after a write
 }
 
-func open(settles func() int) *engine {
+func open(flushes func() int) *engine {
 	base := memory.New()
-	return &engine{Store: overlay.New(base), base: base, settles: settles}
+	return &engine{Store: overlay.New(base), base: base, flushes: flushes}
 }
 
 func (e *engine) Apply(_ bool, batches ...*mutation.Batch) error {
@@ -43,13 +43,13 @@ func (e *engine) Apply(_ bool, batches ...*mutation.Batch) error {
 		all.Append(b)
 	}
 	e.pending = append(e.pending, all)
-	return e.settle(e.settles())
+	return e.flush(e.flushes())
 }
 
-func (e *engine) settle(n int) error {
+func (e *engine) flush(n int) error {
 	for range min(n, len(e.pending)) {
 		number := e.number - uint64(len(e.pending)) + 1
-		if err := e.Settle(number, func() error { return e.base.Apply(false, e.pending[0]) }); err != nil {
+		if err := e.Flush(number, func() error { return e.base.Apply(false, e.pending[0]) }); err != nil {
 			return err
 		}
 		e.pending = slices.Delete(e.pending, 0, 1)
@@ -68,7 +68,7 @@ func (e *engine) Checkpoint(dir string) error {
 	if err := e.Sync(); err != nil {
 		return err
 	}
-	if err := e.settle(len(e.pending)); err != nil {
+	if err := e.flush(len(e.pending)); err != nil {
 		return err
 	}
 	return e.base.Checkpoint(dir)
@@ -79,17 +79,17 @@ func (e *engine) Close() error {
 	return nil
 }
 
-// An overlay is a store, however far what is written has settled.
+// An overlay is a store, however far what is written has been flushed.
 func TestStore(t *testing.T) {
 	rand := soak.Rand(soak.Seed(t), 0)
-	for name, settles := range map[string]func() func() int{
-		"nothing settles":    func() func() int { return func() int { return 0 } },
-		"everything settles": func() func() int { return func() int { return 1 << 20 } },
-		"some settles":       func() func() int { return some(rand.Uint64()) },
+	for name, flushes := range map[string]func() func() int{
+		"nothing is flushed":    func() func() int { return func() int { return 0 } },
+		"everything is flushed": func() func() int { return func() int { return 1 << 20 } },
+		"some are flushed":      func() func() int { return some(rand.Uint64()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			storetest.Run(t, storetest.Engine{
-				Open: func(testing.TB) store.Store { return open(settles()) },
+				Open: func(testing.TB) store.Store { return open(flushes()) },
 				OpenCheckpoint: func(t testing.TB, dir string) store.Store {
 					s, err := memory.Open(dir)
 					if err != nil {
@@ -107,9 +107,9 @@ func some(seed uint64) func() int {
 	return func() int { return r.IntN(3) }
 }
 
-// Settling changes nothing of what is seen, by whom ever, and what fails to be committed
-// does not settle.
-func TestSettle(t *testing.T) {
+// A flush changes nothing of what is seen, by whomever, and what fails to be committed
+// is not flushed.
+func TestFlush(t *testing.T) {
 	e := open(func() int { return 0 })
 	write := func(f func(b *mutation.Batch)) {
 		b := new(mutation.Batch)
@@ -130,13 +130,13 @@ func TestSettle(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken := errors.New("broken")
-	if err := e.Settle(1, func() error { return broken }); !errors.Is(err, broken) {
+	if err := e.Flush(1, func() error { return broken }); !errors.Is(err, broken) {
 		t.Errorf("a commit that fails: %v", err)
 	}
 	for range 4 {
 		storetest.Equal(t, want, e)
 		storetest.Equal(t, want, seen)
-		if err := e.settle(1); err != nil {
+		if err := e.flush(1); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -144,7 +144,7 @@ func TestSettle(t *testing.T) {
 }
 
 // A frozen overlay goes on as a store of its own: what reaches the committed store is not
-// seen in it, and nothing of it settles away.
+// seen in it, and nothing of it is flushed away.
 func TestFreeze(t *testing.T) {
 	e := open(func() int { return 0 })
 	write := func(s store.Store, key, value string) {
@@ -162,7 +162,7 @@ func TestFreeze(t *testing.T) {
 	e.Freeze()
 	write(e.base, "committed", "2")
 	write(e.base, "other's", "2")
-	if err := e.settle(1); err != nil {
+	if err := e.flush(1); err != nil {
 		t.Fatal(err)
 	}
 	want := memory.New()

@@ -163,7 +163,7 @@ func (o *Owner) write(batches []*mutation.Batch) error {
 	if err != nil {
 		return err
 	}
-	// The overlay is written before the log: what comes back is there to settle.
+	// The overlay is written before the log: what comes back is there to be flushed.
 	if err := o.Write(o.number+uint64(len(records)), batches...); err != nil {
 		return err
 	}

@@ -151,7 +151,7 @@ func (r *Replica) Apply(position uint64, data []byte) (rec record.Record, accept
 	case record.Commit:
 		commit := func() error { return r.commit(rec.Batch) }
 		if own {
-			err = owner.Settle(rec.Number, commit)
+			err = owner.Flush(rec.Number, commit)
 		} else {
 			err = commit()
 		}

@@ -73,7 +73,7 @@ type entry struct {
 	again       func() (*caller.Caller, error)
 	csrf        string
 	began, used time.Time
-	life        context.Context // cancelled by end, before its time
+	ctx         context.Context // cancelled by end, before its time
 	end         context.CancelFunc
 }
 
@@ -101,10 +101,10 @@ func (s *Sessions) Open(w http.ResponseWriter, r *http.Request, who *caller.Call
 func (s *Sessions) OpenAs(w http.ResponseWriter, r *http.Request, owner, arn string, again func() (*caller.Caller, error)) {
 	now := s.o.Clock.Now()
 	token := secret()
-	life, end := context.WithCancel(context.Background())
+	ctx, end := context.WithCancel(context.Background())
 	s.mu.Lock()
 	s.makeRoom(owner, now)
-	s.open[sha256.Sum256([]byte(token))] = &entry{owner: owner, arn: arn, again: again, csrf: secret(), began: now, used: now, life: life, end: end}
+	s.open[sha256.Sum256([]byte(token))] = &entry{owner: owner, arn: arn, again: again, csrf: secret(), began: now, used: now, ctx: ctx, end: end}
 	s.mu.Unlock()
 	http.SetCookie(w, s.cookie(r, token, int(Total.Seconds())))
 }
@@ -192,9 +192,9 @@ func (s *Sessions) Of(r *http.Request) (*caller.Caller, error) {
 		err = ErrCSRF
 	}
 	var again func() (*caller.Caller, error)
-	var life context.Context
+	var open context.Context
 	if err == nil {
-		again, life = e.again, e.life
+		again, open = e.again, e.ctx
 		if !looks {
 			e.used = s.o.Clock.Now()
 		}
@@ -211,15 +211,15 @@ func (s *Sessions) Of(r *http.Request) (*caller.Caller, error) {
 		return nil, ErrOver
 	}
 	if r.Method == http.MethodGet { // what is changed is not left half done
-		*r = *r.WithContext(until(r.Context(), life))
+		*r = *r.WithContext(until(r.Context(), open))
 	}
 	return who, nil
 }
 
-// until is the context of a request, which ends with a session's life, too.
-func until(ctx, life context.Context) context.Context {
+// until is the context of a request, which ends with a session, too.
+func until(ctx, session context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(life, cancel)
+	stop := context.AfterFunc(session, cancel)
 	context.AfterFunc(ctx, func() { stop() })
 	return ctx
 }

@@ -119,7 +119,7 @@ func (c *Conn) write(now time.Time, p []byte) (n int, err error) {
 			return n, err
 		}
 		until := c.writeUntil.Load()
-		if int64(m) < c.listener.least() || until != 0 && until <= now.Add(c.listener.options.Window).UnixNano() && !clock.System.Now().Before(time.Unix(0, until)) {
+		if int64(m) < c.listener.minPerWindow() || until != 0 && until <= now.Add(c.listener.options.Window).UnixNano() && !clock.System.Now().Before(time.Unix(0, until)) {
 			return n, err
 		}
 	}

@@ -88,8 +88,8 @@ func (l *Listener) Stats() []limit.Stats {
 	}
 }
 
-// least is what must go out in a window, in bytes.
-func (l *Listener) least() int64 {
+// minPerWindow is what must go out in a window, in bytes.
+func (l *Listener) minPerWindow() int64 {
 	return max(int64(float64(l.options.Rate)*l.options.Window.Seconds()), 1)
 }
 

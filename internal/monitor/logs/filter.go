@@ -245,7 +245,7 @@ func (f *filtering) nextBatch(high position, hops *int) (batch []position, err e
 				}
 				if len(c.ahead) == 0 && !c.done {
 					if *hops++; *hops > maxPauses { // the next call goes on
-						f.at, f.more = f.least(high), true
+						f.at, f.more = f.lowWatermark(high), true
 						return batch, nil
 					}
 				}
@@ -263,8 +263,8 @@ func (f *filtering) nextBatch(high position, hops *int) (batch []position, err e
 	return batch, nil
 }
 
-// least is the first place that no stream has been read up to.
-func (f *filtering) least(high position) position {
+// lowWatermark is the first place that no stream has been read up to.
+func (f *filtering) lowWatermark(high position) position {
 	at := high
 	for i := range f.merged {
 		c := &f.merged[i]

@@ -128,10 +128,10 @@ func SequenceNumber(n uint64) string { return fmt.Sprintf("1%019d", n) }
 const legacyOrigin = 10_000_000_000_000_000_000
 
 // NewOrigin chooses where the sequence numbers of a queue or topic begin, by its ARN and
-// the number of its life: far from where those of any other do, so that nobody takes
+// its incarnation: far from where those of any other do, so that nobody takes
 // numbers of two for the same. It is a number of 20 digits with room for 10^18 more.
-func NewOrigin(arn string, life uint64) uint64 {
-	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(arn), life))
+func NewOrigin(arn string, incarnation uint64) uint64 {
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(arn), incarnation))
 	const low, room = 11_000_000_000_000_000_000, 6_000_000_000_000_000_000
 	return low + binary.BigEndian.Uint64(sum[:])%room
 }

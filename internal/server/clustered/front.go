@@ -192,7 +192,7 @@ func (f *front) asked(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == restartPath:
 		f.part.restart(w, r)
 	case r.URL.Path == endPath:
-		f.part.toldToEnd(w, r)
+		f.part.handleRemoval(w, r)
 	case within(r.URL.Path, snapshot.Path):
 		source := f.part.source.Load()
 		if source == nil {

@@ -251,8 +251,8 @@ func askNodes(ctx context.Context, client *http.Client, url string) (*membership
 	return m, question(ctx, client, http.MethodGet, url, m)
 }
 
-// toldToEnd ends the node, which is to be removed, and keeps it from starting again.
-func (p *part) toldToEnd(w http.ResponseWriter, r *http.Request) {
+// handleRemoval ends the node, which is to be removed, and keeps it from starting again.
+func (p *part) handleRemoval(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		http.Error(w, "POST only", http.StatusMethodNotAllowed)
 		return

@@ -53,7 +53,7 @@ func (f *Finished) info(sub arn.ARN) DeliveryInfo {
 // finishedCache keeps the latest finished deliveries of the subscriptions that
 // had one recently.
 type finishedCache struct {
-	life time.Duration
+	ttl time.Duration
 
 	mu       sync.Mutex
 	rings    *simplelru.LRU[arn.ARN, *ring]
@@ -67,8 +67,8 @@ type ring struct {
 }
 
 // newFinishedCache keeps deliveries visible for a while after their end.
-func newFinishedCache(life time.Duration) *finishedCache {
-	c := &finishedCache{life: life}
+func newFinishedCache(ttl time.Duration) *finishedCache {
+	c := &finishedCache{ttl: ttl}
 	rings, err := simplelru.NewLRU(finishedSubscriptions, func(_ arn.ARN, g *ring) {
 		for i := range g.entries {
 			c.attempts -= g.entries[i].bulk()
@@ -147,7 +147,7 @@ func (c *finishedCache) Of(now time.Time, sub arn.ARN, limit int) []DeliveryInfo
 	var out []DeliveryInfo
 	for i := range g.entries {
 		f := &g.entries[(g.next-1-i+2*len(g.entries))%len(g.entries)]
-		if len(out) == limit || now.UnixMilli()-f.at > c.life.Milliseconds() {
+		if len(out) == limit || now.UnixMilli()-f.at > c.ttl.Milliseconds() {
 			break
 		}
 		out = append(out, f.info(sub))

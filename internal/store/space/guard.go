@@ -165,7 +165,7 @@ func (g *Guard) Release() {
 	defer g.mu.Unlock()
 	s := *g.state.Load()
 	s.usage.Free = 0
-	g.settle(s)
+	g.adopt(s)
 }
 
 // Close ends the checks. The reserve file stays.
@@ -232,7 +232,7 @@ func (g *Guard) check() {
 		s.floor = usage.Total / smallFloors
 		s.reserve = min(g.o.Reserve, usage.Total/(2*smallFloors))
 	}
-	g.settle(s)
+	g.adopt(s)
 }
 
 // exhausted is the free space at which the reserve is given up: the file
@@ -250,8 +250,8 @@ func (s *state) enough() int64 {
 	return n
 }
 
-// settle takes over the state s, but for s.held; g.mu is held.
-func (g *Guard) settle(s state) {
+// adopt takes over the state s, but for s.held; g.mu is held.
+func (g *Guard) adopt(s state) {
 	low := s.usage.Free < s.floor
 	info, err := os.Stat(g.path())
 	// One of another size is from another configuration, or was cut short.

@@ -180,7 +180,7 @@ func (r *Rules) Decide(f *Facts) Verdict {
 		return Verdict{}
 	case !r.ownPages(f, referers):
 		return Verdict{Refused: ForeignPage}
-	case read && !told(origins, sites, referers) && !leaves && !f.Verified && !r.unsigned && !f.local():
+	case read && !statesOrigin(origins, sites, referers) && !leaves && !f.Verified && !r.unsigned && !f.local():
 		return Verdict{Refused: UnsignedGet}
 	}
 	return Verdict{}

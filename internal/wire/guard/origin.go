@@ -108,8 +108,8 @@ func (r *Rules) listed(f *Facts, values []string) string {
 	return ""
 }
 
-// told reports that a header says of what origin the request is.
-func told(headers ...[]string) bool {
+// statesOrigin reports that a header says of what origin the request is.
+func statesOrigin(headers ...[]string) bool {
 	for _, values := range headers {
 		for _, value := range values {
 			if value != "" {

@@ -277,11 +277,11 @@ func (v *Receiver) read(w http.ResponseWriter, r *http.Request, memory *limit.Re
 
 // admit refuses what is beyond the limits of a source. Who is admitted has to leave.
 func (v *Receiver) admit(source *ingest.Compiled, size int64) error {
-	switch most := source.Limits.Most(); {
+	switch maxBytes := source.Limits.MaxBytes(); {
 	case source.Paused:
 		return refuse(ingest.Stopped, "The source is paused: try again later.")
-	case size > most:
-		return refuse(ingest.TooLarge, "A post to this source has "+strconv.FormatInt(most, 10)+" bytes at most.")
+	case size > maxBytes:
+		return refuse(ingest.TooLarge, "A post to this source has "+strconv.FormatInt(maxBytes, 10)+" bytes at most.")
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -296,7 +296,7 @@ func (v *Receiver) admit(source *ingest.Compiled, size int64) error {
 			u.rates = rates.New(func() int { return n }, clock.System.Now)
 		}
 	}
-	if u.now >= source.Limits.AtOnce() {
+	if u.now >= source.Limits.MaxConcurrent() {
 		return refuse(ingest.TooManyNow, "Too many posts to this source are under way: wait for their answers.")
 	}
 	if u.rates != nil && !u.rates.Take(source.Name) {

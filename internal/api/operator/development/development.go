@@ -25,8 +25,8 @@ type Options struct {
 	Clock clock.Clock
 	// Virtual is Clock if that is a virtual one; nil: nobody can advance it.
 	Virtual *clock.Virtual
-	// Settle makes durable what timers may have left for later.
-	Settle     func()
+	// Sync makes durable what timers may have left for later.
+	Sync       func()
 	Production bool
 	Region     string // by default of a reset
 	Engine     *shard.Engine
@@ -90,7 +90,7 @@ func (d *Development) AdvanceClock(ctx context.Context, _ *rest.Call, in *Advanc
 		return nil, rest.BadRequest("advance: " + err.Error())
 	}
 	result, err := d.Virtual.Advance(ctx, by)
-	d.Settle()
+	d.Sync()
 	if err != nil {
 		return nil, rest.Unavailable("the clock stands still at " + result.Now.Format(time.RFC3339Nano) + ": " + err.Error())
 	}

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"slices"
 	"time"
 
@@ -182,10 +181,7 @@ func (s *Server) route(config *tls.Config, addresses []string) error {
 		return errors.New("a log of one node has no routes")
 	}
 	options := s.options.Clone()
-	options.Cluster.TLSConfig, options.Routes = config, nil
-	for _, address := range addresses {
-		options.Routes = append(options.Routes, &url.URL{Scheme: "nats", Host: address, User: s.user})
-	}
+	options.Cluster.TLSConfig, options.Routes = config, routeURLs(addresses, s.user)
 	if err := s.server.ReloadOptions(options); err != nil {
 		return fmt.Errorf("the routes of the replicated log: %w", err)
 	}

@@ -8,6 +8,7 @@
 package jetstream
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -130,9 +131,21 @@ func (o *Options) route(options *server.Options) error {
 		if _, _, err := o.address(address); err != nil {
 			return err
 		}
-		options.Routes = append(options.Routes, &url.URL{Scheme: "nats", Host: address, User: user})
 	}
+	options.Routes = routeURLs(o.Routes, user)
 	return nil
+}
+
+// routeURLs are the routes to these addresses, in the order of their text. A reload of the
+// engine's settings sorts those in force where they are, while its connections read them:
+// what is sorted already is not written.
+func routeURLs(addresses []string, user *url.Userinfo) []*url.URL {
+	urls := make([]*url.URL, 0, len(addresses))
+	for _, address := range addresses {
+		urls = append(urls, &url.URL{Scheme: "nats", Host: address, User: user})
+	}
+	slices.SortFunc(urls, func(a, b *url.URL) int { return cmp.Compare(a.String(), b.String()) })
+	return urls
 }
 
 // address takes one apart that others than this machine must not reach without TLS.

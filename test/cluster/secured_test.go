@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -33,6 +34,7 @@ type machines struct {
 	args    func(node string) []string // more of them; nil: none
 	on      map[string]string          // addresses of the nodes; nil: loopback
 	under   func(node string) []string // the command that runs a node; nil: none
+	version map[string]string          // the programs of nodes that run another one; nil: none does
 	out     output
 	key     struct{ AccessKeyID, SecretAccessKey string }
 }
@@ -98,7 +100,7 @@ func (m *machines) must(args ...string) string {
 // start starts a node.
 func (m *machines) start(node string) {
 	m.t.Helper()
-	cmd := exec.Command(binary, "serve", "--config", m.path("godwit.yaml"), "--data", m.path("data-"+node),
+	cmd := exec.Command(cmp.Or(m.version[node], binary), "serve", "--config", m.path("godwit.yaml"), "--data", m.path("data-"+node),
 		"--listen", fmt.Sprintf("%s:%d", m.host(node), m.clients(node)), "--log-level", "info",
 		"--cluster-peers", m.list(node), "--node", node, "--cluster-dir", m.path("identity-"+node))
 	if !slices.Contains(names, node) {

@@ -178,7 +178,7 @@ func TestBackgroundFailureIsFatal(t *testing.T) {
 func TestFailureOfValuesIsFatal(t *testing.T) {
 	const child = "GODWIT_TEST_VALUES"
 	if os.Getenv(child) == "" {
-		c := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+		c := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.timeout=1m")
 		c.Env = append(os.Environ(), child+"=1")
 		out, err := c.CombinedOutput()
 		if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != pebble.ExitCode {
@@ -198,6 +198,7 @@ func TestFailureOfValuesIsFatal(t *testing.T) {
 	})
 	for i := 0; s.Apply(false, storetest.Sets(fmt.Sprint(i), strings.Repeat("x", 1024))) == nil; i++ {
 	}
+	select {} // a write may learn of it before the process ends
 }
 
 // A full disk stops flushes, not the store: they go on when there is room.

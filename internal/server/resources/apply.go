@@ -80,7 +80,7 @@ func (a *Applying) Run(ctx context.Context, set *Set) ([]Change, error) {
 	for _, arn := range topics {
 		a.arns[nameOf(arn)] = arn
 	}
-	for _, step := range []func(context.Context, *Set) error{a.makeQueues, a.makeTopics, a.setQueues, a.setTopics, a.subscribe, a.alarms} {
+	for _, step := range []func(context.Context, *Set) error{a.makeQueues, a.makeTopics, a.setQueues, a.setTopics, a.subscribe, a.alarms, a.sources} {
 		if err := step(ctx, set); err != nil {
 			return a.changes, err
 		}

@@ -51,8 +51,9 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("%s: %s", r.Action, cmp.Or(strings.TrimSpace(r.Code+" "+r.Text), "status "+strconv.Itoa(r.Status)))
 }
 
+// do asks for an action of AWS's.
 func (s *Server) do(ctx context.Context, service, mime string, target string, body []byte) (status int, answer []byte, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(s.Endpoint, "/")+"/", bytes.NewReader(body))
+	r, err := s.request(ctx, http.MethodPost, "/", body)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -60,6 +61,15 @@ func (s *Server) do(ctx context.Context, service, mime string, target string, bo
 	if target != "" {
 		r.Header.Set("X-Amz-Target", target)
 	}
+	return s.send(ctx, service, r, body)
+}
+
+func (s *Server) request(ctx context.Context, method, path string, body []byte) (*http.Request, error) {
+	return http.NewRequestWithContext(ctx, method, strings.TrimRight(s.Endpoint, "/")+path, bytes.NewReader(body))
+}
+
+// send signs a request and makes it.
+func (s *Server) send(ctx context.Context, service string, r *http.Request, body []byte) (status int, answer []byte, err error) {
 	sum := sha256.Sum256(body)
 	who := aws.Credentials{AccessKeyID: cmp.Or(s.Key, "test"), SecretAccessKey: cmp.Or(s.Secret, "test"), SessionToken: s.Token}
 	if err := v4.NewSigner().SignHTTP(ctx, who, r, hex.EncodeToString(sum[:]), service, s.Region, clock.System.Now()); err != nil {

@@ -148,6 +148,9 @@ func (s *Server) Export(ctx context.Context) (set *Set, missed []string, err err
 	if e.set.Alarms, err = s.alarms(ctx); e.unless(err, "alarms") != nil {
 		return nil, nil, err
 	}
+	if err := e.sources(ctx); err != nil {
+		return nil, nil, err
+	}
 	return e.set, e.missed, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -201,6 +202,7 @@ func TestReadRefuses(t *testing.T) {
 	for _, text := range []string{
 		"Queue: []", "Queues: [{Name: a}]", "Queues: [{QueueName: a, Attribute: {}}]", "Queues: [{}]", "Topics: [{}]",
 		"Subscriptions: [{TopicArn: a}]", "Alarms: [{Namespace: a}]", "Queues: [{QueueName: a, Attributes: [1]}]", "{",
+		"Sources: [{target: a}]", "Sources: [{name: a, owner: b}]", "Sources: [{name: a, secrets: b}]", "Sources: [{name: a, secrets: [{env: B, c: d}]}]",
 	} {
 		if _, err := resources.Read(strings.NewReader(text)); err == nil {
 			t.Errorf("%s is taken", text)
@@ -292,4 +294,82 @@ func (actions refusing) Do(r *http.Request) (*http.Response, error) {
 	}
 	r.Body = io.NopCloser(bytes.NewReader(text))
 	return http.DefaultClient.Do(r)
+}
+
+const sourcesFile = `
+Account: "000000000000"
+Region: us-east-1
+Queues:
+  - QueueName: posts
+Sources:
+  - name: shop
+    target: arn:aws:sqs:us-east-1:000000000000:posts
+    verification: {kind: api-key}
+    secrets: [{env: SHOP_KEY}]
+    limits: {perSecond: 50}
+    mapping: {attributes: {event: "header:X-Event"}}
+  - name: news
+    target: arn:aws:sqs:us-east-1:000000000000:posts
+    verification: {kind: basic}
+    secrets: ["anna:a password of some length"]
+    paused: true
+`
+
+// Sources come with their targets, to another account's ARNs too; what a file does not name of
+// one stays, its secrets too.
+func TestSources(t *testing.T) {
+	to, _ := start(t, "111122223333", "eu-west-1")
+	set := read(t, sourcesFile)
+	_, err := (&resources.Applying{To: to, Dry: true, Out: io.Discard}).Run(t.Context(), set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	changes, err := (&resources.Applying{To: to, Out: &b}).Run(t.Context(), set)
+	if err != nil || !strings.Contains(b.String(), "SHOP_KEY is not set") || strings.Contains(b.String(), "password") {
+		t.Errorf("without the variable: %v, %v\n%s", changes, err, b.String())
+	}
+	t.Setenv("SHOP_KEY", "a key of sixteen bytes or more")
+	if n, text := apply(t, to, set, false); n != 1 || !strings.Contains(text, "+ source shop") || strings.Contains(text, "a key of") {
+		t.Errorf("with it: %s", text)
+	}
+	if n, text := apply(t, to, set, false); n != 0 {
+		t.Errorf("again: %s", text)
+	}
+	file := written(t, to, "secrets of source news: they are never shown", "secrets of source shop: they are never shown")
+	for _, want := range []string{"target: arn:aws:sqs:eu-west-1:111122223333:posts", "perSecond: 50", "event: header:X-Event", "paused: true", "kind: basic"} {
+		if !strings.Contains(file, want) {
+			t.Errorf("%s is missing of\n%s", want, file)
+		}
+	}
+	if n, text := apply(t, to, read(t, file), false); n != 0 {
+		t.Errorf("what was exported: %s", text)
+	}
+	// Members that are not named stay, and so do the secrets.
+	n, text := apply(t, to, read(t, "Sources: [{name: news, paused: false}, {name: shop, limits: {bytes: 1000}}]"), false)
+	if n != 2 || !strings.Contains(text, "~ source news paused") || !strings.Contains(text, `{"bytes":1000,"perSecond":50}`) {
+		t.Errorf("changed: %s", text)
+	}
+	now := written(t, to, "secrets of source news: they are never shown", "secrets of source shop: they are never shown")
+	if strings.Contains(now, "paused") || !strings.Contains(now, "event: header:X-Event") || !strings.Contains(now, "bytes: 1000") {
+		t.Errorf("it is now\n%s", now)
+	}
+	n, text = apply(t, to, read(t, "Sources: [{name: shop, secrets: [{env: SHOP_KEY}, another key of some bytes]}]"), true)
+	if n != 1 || !strings.Contains(text, "number of secrets: 1 → 2") {
+		t.Errorf("another secret: %s", text)
+	}
+}
+
+// written is what a server exports, of which so much is missed.
+func written(t *testing.T, from *resources.Server, missed ...string) string {
+	t.Helper()
+	set, left, err := from.Export(t.Context())
+	if err != nil || !slices.Equal(left, missed) {
+		t.Fatalf("not exported: %q, %v", left, err)
+	}
+	var b bytes.Buffer
+	if err := set.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }

@@ -1,6 +1,7 @@
 // Package resources has queues, topics, subscriptions and alarms as a file, with AWS's names:
 // it reads them from a server, writes them to one, and says in what the two differ. It is a
-// client of AWS's APIs, so that either server may be another one than Godwit.
+// client of AWS's APIs, so that either server may be another one than Godwit. Sources, which
+// Godwit alone has, go by the operator API.
 package resources
 
 import (
@@ -27,6 +28,7 @@ type Set struct {
 	Topics        []Topic        `yaml:"Topics,omitempty"`
 	Subscriptions []Subscription `yaml:"Subscriptions,omitempty"`
 	Alarms        []Alarm        `yaml:"Alarms,omitempty"`
+	Sources       []Source       `yaml:"Sources,omitempty"`
 }
 
 // Queue is what CreateQueue makes.
@@ -53,6 +55,9 @@ type Subscription struct {
 
 // Alarm is what PutMetricAlarm takes, member by member.
 type Alarm map[string]any
+
+// UnmarshalYAML implements yaml.Unmarshaler: maps in it are maps, and no alarms.
+func (a *Alarm) UnmarshalYAML(node *yaml.Node) error { return node.Decode((*map[string]any)(a)) }
 
 func (a Alarm) name() string {
 	name, _ := a["AlarmName"].(string)
@@ -131,6 +136,11 @@ func Read(r io.Reader) (*Set, error) {
 			return nil, fmt.Errorf("alarm %d has no AlarmName", i+1)
 		}
 	}
+	for i, source := range s.Sources {
+		if err := source.check(); err != nil {
+			return nil, fmt.Errorf("source %d: %w", i+1, err)
+		}
+	}
 	return s, nil
 }
 
@@ -173,6 +183,9 @@ func (s *Set) moved(account, region string) *Set {
 	}
 	for _, a := range s.Alarms {
 		to.Alarms = append(to.Alarms, movedValue(map[string]any(a), text).(map[string]any))
+	}
+	for _, source := range s.Sources {
+		to.Sources = append(to.Sources, source.moved(text))
 	}
 	return to
 }

@@ -97,13 +97,16 @@ func (o *Options) ofURL(w http.ResponseWriter, r *http.Request) {
 		}
 		address = in.QueueUrl
 	}
-	u, err := url.Parse(address)
 	if address == "" {
 		o.noQueue(w, r)
 		return
 	}
+	u, err := url.Parse(address)
+	if err != nil {
+		u = new(url.URL)
+	}
 	parts := strings.Split(strings.Trim(u.EscapedPath(), "/"), "/")
-	if err != nil || len(parts) < 2 {
+	if len(parts) < 2 {
 		o.refuse(w, r, http.StatusNotFound, "InvalidAddress", "The address is not that of a queue.")
 		return
 	}

@@ -53,8 +53,12 @@ func newNetwork(deps Deps) (*network.Network, error) {
 func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, output invoke.Log, sockets *network.Network, endpoint string, events invoke.Events, sessions *roles.Sessions) (*invoke.Pool, *process.Runner, error) {
 	dir := filepath.Join(deps.Config.Data, "functions")
 	if deps.Config.Store == config.MemoryStore {
-		var err error
-		if dir, err = os.MkdirTemp("", "godwit-functions-"); err != nil {
+		// An image of nothing but the binary has no such directory.
+		err := os.MkdirAll(os.TempDir(), 0o700)
+		if err == nil {
+			dir, err = os.MkdirTemp("", "godwit-functions-")
+		}
+		if err != nil {
 			return nil, nil, fmt.Errorf("a directory for functions cannot be made: %w", err)
 		}
 	}

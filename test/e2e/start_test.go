@@ -14,6 +14,17 @@ import (
 	"godwit.dev/godwit/internal/config"
 )
 
+// TestWithoutTemporaryDirectory: an image of nothing but the binary has none.
+func TestWithoutTemporaryDirectory(t *testing.T) {
+	t.Parallel()
+	addr, dir := freeAddress(t), t.TempDir()
+	cmd := exec.Command(binary, "dev", "--listen", addr, "--store", "memory", "--data", filepath.Join(dir, "data"))
+	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Join(dir, "none"))
+	p := launch(t, addr, cmd)
+	p.awaitReady(t)
+	p.createQueue(t, "hello")
+}
+
 // TestStart reads what a person sees who starts a server for the first time.
 func TestStart(t *testing.T) {
 	addr, data := freeAddress(t), filepath.Join(t.TempDir(), "data")

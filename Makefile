@@ -14,7 +14,7 @@ AT_ONCE  ?= 4
 PACKAGES  = ./cmd/... ./internal/...
 
 # Modules of their own, so that Godwit needs nothing of what they need.
-MODULES   = ./examples/durable-job ./test/clients ./test/console ./tools/console
+MODULES   = ./examples/containers ./examples/durable-job ./test/clients ./test/console ./testcontainers ./tools/console
 
 # Packages whose tests are smaller under the race detector, with which Pebble checks
 # itself at great length: make test runs them small, and make full at full size.

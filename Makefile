@@ -29,12 +29,24 @@ tests-of = -run "^($$(grep -rl --include='*_test.go' 'test/$(1)"' cmd internal t
 # would have every package compiled once more, and nothing by DWARF, which is half of a link.
 vet lint unit drive full programs soak fuzz: export GOFLAGS := $(GOFLAGS) -pgo=off -ldflags=-w
 
-.PHONY: all build run test test-all vet lint format unit drive full programs pictures soak bench pgo fuzz clean
+# The certificates that this machine trusts, wherever it has them.
+TRUSTED  ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem))
+
+.PHONY: all build image-files release run test test-all vet lint format unit drive full programs pictures soak bench pgo fuzz clean
 
 all: build
 
 build: ## bin/godwit
 	$(GO) build -trimpath -o bin/godwit ./cmd/godwit
+
+image-files: ## bin/image, of which docker build makes an image
+	mkdir -p bin/image/data
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o bin/image/godwit ./cmd/godwit
+	cp $(TRUSTED) bin/image/ca-certificates.crt
+	cp deploy/Dockerfile bin/image/
+
+release: ## dist: archives, packages, checksums and SBOMs, of what is committed; publishes nothing
+	$(GO) tool -modfile=tools/goreleaser/go.mod goreleaser release --snapshot --clean
 
 run:
 	$(GO) run ./cmd/godwit

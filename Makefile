@@ -14,7 +14,7 @@ AT_ONCE  ?= 4
 PACKAGES  = ./cmd/... ./internal/...
 
 # Modules of their own, so that Godwit needs nothing of what they need.
-MODULES   = ./examples/durable-job ./test/clients ./test/console ./tools/console
+MODULES   = ./examples/durable-job ./test/clients ./test/console ./test/deployed ./tools/console
 
 # Packages whose tests are smaller under the race detector, with which Pebble checks
 # itself at great length: make test runs them small, and make full at full size.
@@ -45,8 +45,11 @@ image-files: ## bin/image, of which docker build makes an image
 	cp $(TRUSTED) bin/image/ca-certificates.crt
 	cp deploy/Dockerfile bin/image/
 
-release: ## dist: archives, packages, checksums and SBOMs, of what is committed; publishes nothing
-	$(GO) tool -modfile=tools/goreleaser/go.mod goreleaser release --snapshot --clean
+bin/tools/goreleaser: tools/goreleaser/go.mod
+	cd tools/goreleaser && GOBIN=$(CURDIR)/bin/tools $(GO) install github.com/goreleaser/goreleaser/v2
+
+release: bin/tools/goreleaser ## dist: archives, packages, checksums and SBOMs, of what is committed; publishes nothing
+	bin/tools/goreleaser release --snapshot --clean
 
 run:
 	$(GO) run ./cmd/godwit
@@ -106,11 +109,13 @@ full: ## what make test has at one size, or without the race detector, at full s
 	$(GO) test -count=1 -timeout 10m $(FULL)
 	$(GO) test -race -vet=off -timeout 10m $$($(GO) list $(PACKAGES) | grep -E '$(calm)')
 
+programs: export PATH := $(CURDIR)/bin/tools:$(PATH)
 programs: ## what needs programs that are not Go's; the end names what was skipped
 	@mkdir -p bin; rm -f bin/skipped; touch bin/skipped
 	GODWIT_PROGRAMS=1 GODWIT_SKIPPED=$(CURDIR)/bin/skipped $(GO) test -count=1 -timeout 20m $(call tests-of,programs)
 	cd test/clients && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 25m
 	cd test/console && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 15m
+	cd test/deployed && GODWIT_PROGRAMS=1 GODWIT_SKIPPED=$(CURDIR)/bin/skipped $(GO) test -count=1 -timeout 15m
 	@sed 's/^/SKIPPED /' bin/skipped
 
 pictures: ## of each page of the console, for docs/console.md; needs Chromium

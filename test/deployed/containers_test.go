@@ -39,13 +39,17 @@ func built(t *testing.T) *image {
 	if os.Geteuid() != 0 {
 		skip(t, "it takes root")
 	}
+	server, err := alone()
+	if err != nil {
+		t.Fatal(err)
+	}
 	dir := t.TempDir()
 	from := filepath.Join(dir, "from")
 	// As make image-files does; the certificates are those of a test.
 	if err := os.MkdirAll(filepath.Join(from, "data"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name, of := range map[string]string{"godwit": binary, "Dockerfile": "../../deploy/Dockerfile"} {
+	for name, of := range map[string]string{"godwit": server, "Dockerfile": "../../deploy/Dockerfile"} {
 		text, err := os.ReadFile(of)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(from, name), text, 0o755)

@@ -7,29 +7,45 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 )
 
-// binary is the server under test: as it is in an image, with nothing beside it.
-var binary string
+// binary is the server under test, and scratch a directory that goes after the tests.
+var binary, scratch string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "godwit-deployed-")
-	if err != nil {
+	var err error
+	if scratch, err = os.MkdirTemp("", "godwit-deployed-"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "godwit")
-	build := exec.Command("go", "build", "-o", binary, "./cmd/godwit")
-	build.Dir, build.Env = filepath.Join("..", ".."), append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
-		return 1
+	defer os.RemoveAll(scratch)
+	if binary = os.Getenv("GODWIT_BINARY"); binary == "" {
+		binary = filepath.Join(scratch, "godwit")
+		if err := build(binary); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
 	}
 	return m.Run()
+}
+
+// alone is the server as it is in an image, where there is nothing beside it.
+var alone = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(scratch, "alone")
+	return path, build(path, "CGO_ENABLED=0")
+})
+
+func build(path string, env ...string) error {
+	cmd := exec.Command("go", "build", "-o", path, "./cmd/godwit")
+	cmd.Dir, cmd.Env = filepath.Join("..", ".."), append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return nil
 }
 
 // skip skips the test for lack of something, and has make test-all name it.

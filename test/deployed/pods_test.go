@@ -250,6 +250,10 @@ func TestChartRuns(t *testing.T) {
 		}
 		hasQueue(t, key, url)
 		p.running.ready(t, http.DefaultClient, "http://"+p.ip+":4567/metrics")
+		// A new root key would be gone with the pod, and with it the data: see the second start.
+		if answer, err := http.Post("http://"+p.ip+":4567/_godwit/keys/rotate-root", "", nil); err != nil || answer.StatusCode < http.StatusBadRequest {
+			t.Errorf("the root key is rotated: %v, %v", answer, err)
+		}
 		if status := p.end(t); status != 0 {
 			t.Errorf("it ends with %d", status)
 		}

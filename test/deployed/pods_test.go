@@ -1,9 +1,16 @@
 package deployed_test
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"math/big"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -185,7 +192,7 @@ func (p *pod) ready(t *testing.T) {
 	p.running.ready(t, client, strings.ToLower(string(probe.Scheme))+"://"+p.ip+":4566"+probe.Path)
 }
 
-// aws runs the program of the image as an operator's, signed with the root user's access key.
+// operate runs the program of the image as an operator's, signed with the root user's access key.
 func operate(t *testing.T, key accessKey, url string, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.Command(binary, append(args, "--endpoint", url)...)
@@ -237,27 +244,68 @@ func hasQueue(t *testing.T, key accessKey, url string) {
 // TestChartRuns starts what the chart makes of a single node, with the volumes that it has there,
 // and once more on the same disk.
 func TestChartRuns(t *testing.T) {
-	m := &machine{image: built(t), objects: rendered(t, "r", with(single, values{"admin": values{"enabled": true}})), secrets: map[string]string{}, disks: map[string]string{}}
-	var key accessKey
-	m.secrets["the-keys"], key = initialised(t)
-	n := newNetwork(t, 1)
-	for _, start := range []string{"first", "second"} {
-		p := m.run(t, m.objects.nodes(t, "r-godwit"), 0, n.addresses[0], n.paths[0], "")
-		p.ready(t)
-		url := "http://" + p.ip + ":4566"
-		if start == "first" {
-			apply(t, key, url)
-		}
-		hasQueue(t, key, url)
-		p.running.ready(t, http.DefaultClient, "http://"+p.ip+":4567/metrics")
-		// A new root key would be gone with the pod, and with it the data: see the second start.
-		if answer, err := http.Post("http://"+p.ip+":4567/_godwit/keys/rotate-root", "", nil); err != nil || answer.StatusCode < http.StatusBadRequest {
-			t.Errorf("the root key is rotated: %v, %v", answer, err)
-		}
-		if status := p.end(t); status != 0 {
-			t.Errorf("it ends with %d", status)
+	i := built(t)
+	for name, v := range map[string]values{"plain": with(single, values{"admin": values{"enabled": true}}), "secure": secure} {
+		t.Run(name, func(t *testing.T) {
+			m := &machine{image: i, objects: rendered(t, "r", v), secrets: map[string]string{}, disks: map[string]string{}}
+			var key accessKey
+			m.secrets["the-keys"], key = initialised(t)
+			n := newNetwork(t, 1)
+			url := "http://" + n.addresses[0] + ":4566"
+			if name == "secure" {
+				url = "https://" + n.addresses[0] + ":4566"
+				m.secrets["the-certificate"] = certificate(t, n.addresses[0])
+				t.Setenv("AWS_CA_BUNDLE", filepath.Join(m.secrets["the-certificate"], "tls.crt"))
+			}
+			for _, start := range []string{"first", "second"} {
+				p := m.run(t, m.objects.nodes(t, "r-godwit"), 0, n.addresses[0], n.paths[0], "")
+				p.ready(t)
+				if start == "first" {
+					apply(t, key, url)
+				}
+				hasQueue(t, key, url)
+				if name == "plain" {
+					admin := "http://" + p.ip + ":4567"
+					p.running.ready(t, http.DefaultClient, admin+"/metrics")
+					// A new root key would be gone with the pod, and with it the data: see the second start.
+					if answer, err := http.Post(admin+"/_godwit/keys/rotate-root", "", nil); err != nil || answer.StatusCode < http.StatusBadRequest {
+						t.Errorf("the root key is rotated: %v, %v", answer, err)
+					}
+				}
+				if status := p.end(t); status != 0 {
+					t.Errorf("it ends with %d", status)
+				}
+			}
+		})
+	}
+}
+
+// certificate makes a Secret's directory with a certificate for an address.
+func certificate(t *testing.T, address string) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.ParseIP(address)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, of, of, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, block := range map[string]*pem.Block{"tls.crt": {Type: "CERTIFICATE", Bytes: cert}, "tls.key": {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(filepath.Join(dir, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
 		}
 	}
+	return dir
 }
 
 // TestChartRunsCluster starts the nodes of a cluster, each in a network of its own, and takes
@@ -334,8 +382,8 @@ func newNetwork(t *testing.T, size int) (n network) {
 		skip(t, "this machine makes no networks: "+err.Error())
 	}
 	t.Cleanup(func() { _ = ip("link", "del", bridge) })
-	net := fmt.Sprintf("10.%d.%d.", 200+os.Getpid()%50, began)
-	must("addr", "add", net+"1/24", "dev", bridge)
+	subnet := fmt.Sprintf("10.%d.%d.", 200+os.Getpid()%50, began)
+	must("addr", "add", subnet+"1/24", "dev", bridge)
 	must("link", "set", bridge, "up")
 	for i := range size {
 		name, link := fmt.Sprintf("%s-%d", bridge, i), fmt.Sprintf("%s%c", bridge, 'a'+i)
@@ -343,7 +391,7 @@ func newNetwork(t *testing.T, size int) (n network) {
 		t.Cleanup(func() { _ = ip("netns", "del", name) })
 		must("link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", name)
 		must("link", "set", link, "master", bridge, "up")
-		address := fmt.Sprint(net, i+2)
+		address := fmt.Sprint(subnet, i+2)
 		must("-n", name, "addr", "add", address+"/24", "dev", "eth0")
 		must("-n", name, "link", "set", "eth0", "up")
 		must("-n", name, "link", "set", "lo", "up")

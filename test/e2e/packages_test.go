@@ -145,6 +145,31 @@ func TestRPM(t *testing.T) {
 	}
 }
 
+// TestRPMInstalled has the package's scripts run as Red Hat's package manager runs them.
+func TestRPMInstalled(t *testing.T) {
+	programs.Need(t, "rpm")
+	m := newMachine(t)
+	rpm := func(args ...string) {
+		t.Helper()
+		printed(t, m.outside(append([]string{"rpm", "--root=" + m.root, "--nodeps"}, args...)...))
+	}
+	rpm("--install", m.root+m.put(t, packaged(t, config.Version, "rpm"), "/godwit.rpm"))
+	m.run(t, "runuser", "-u", "godwit", "--", "godwit", "init", "--dir", "/etc/godwit", "--data", "/var/lib/godwit")
+	rpm("--upgrade", m.root+m.put(t, packaged(t, config.Version+".1", "rpm"), "/newer.rpm"))
+	if got := m.run(t, "stat", "--format=%n %U %G %a", "/etc/godwit", "/var/lib/godwit"); got != "/etc/godwit godwit godwit 700\n/var/lib/godwit godwit godwit 700\n" {
+		t.Errorf("directories: %s", got)
+	}
+	if !m.has("/usr/bin/godwit") {
+		t.Error("after an upgrade there is no program")
+	}
+	rpm("--erase", "godwit")
+	for name, want := range map[string]bool{"/usr/bin/godwit": false, "/etc/godwit/root.key": true} {
+		if m.has(name) != want {
+			t.Errorf("erased: that there is %s is %v", name, !want)
+		}
+	}
+}
+
 // Debian's own look at the package, without what a static program of Go is and has not.
 func TestDebIsInOrder(t *testing.T) {
 	programs.Need(t, "lintian", "dpkg-deb")

@@ -179,8 +179,10 @@ func TestChartMakes(t *testing.T) {
 			"affinity": values{"nodeAffinity": values{}}, "storage": values{"className": "fast", "annotations": values{"e": "f"}},
 			"service": values{"annotations": values{"g": "h"}, "type": "LoadBalancer"}, "serviceAccount": values{"annotations": values{"i": "j"}},
 		}), []string{"NetworkPolicy r-godwit", "ServiceMonitor r-godwit"}},
-		"a cluster with a policy": {with(cluster, values{"networkPolicy": values{"enabled": true, "from": []any{values{"podSelector": values{}}}}, "replicas": 5}),
-			[]string{"NetworkPolicy r-godwit", "PodDisruptionBudget r-godwit"}},
+		"a cluster with a policy": {
+			with(cluster, values{"networkPolicy": values{"enabled": true, "from": []any{values{"podSelector": values{}}}}, "replicas": 5}),
+			[]string{"NetworkPolicy r-godwit", "PodDisruptionBudget r-godwit"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			all := rendered(t, "r", c.values)

@@ -38,7 +38,6 @@ type pod struct {
 	*running
 	name, ip string
 	server   *corev1.Container
-	client   *http.Client
 }
 
 // writeFile makes a file of a volume that Kubernetes makes: root's, for a group.

@@ -14,7 +14,7 @@ AT_ONCE  ?= 4
 PACKAGES  = ./cmd/... ./internal/...
 
 # Modules of their own, so that Godwit needs nothing of what they need.
-MODULES   = ./examples/containers ./examples/durable-job ./test/clients ./test/console ./testcontainers ./tools/console
+MODULES   = ./examples/containers ./examples/durable-job ./test/clients ./test/console ./test/deployed ./testcontainers ./tools/console
 
 # Packages whose tests are smaller under the race detector, with which Pebble checks
 # itself at great length: make test runs them small, and make full at full size.
@@ -29,12 +29,27 @@ tests-of = -run "^($$(grep -rl --include='*_test.go' 'test/$(1)"' cmd internal t
 # would have every package compiled once more, and nothing by DWARF, which is half of a link.
 vet lint unit drive full programs soak fuzz: export GOFLAGS := $(GOFLAGS) -pgo=off -ldflags=-w
 
-.PHONY: all build run test test-all vet lint format unit drive full programs pictures soak bench pgo fuzz clean
+# The certificates that this machine trusts, wherever it has them.
+TRUSTED  ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem))
+
+.PHONY: all build image-files release run test test-all vet lint format unit drive full programs pictures soak bench pgo fuzz clean
 
 all: build
 
 build: ## bin/godwit
 	$(GO) build -trimpath -o bin/godwit ./cmd/godwit
+
+image-files: ## bin/image, of which docker build makes an image
+	mkdir -p bin/image/data
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o bin/image/godwit ./cmd/godwit
+	cp $(TRUSTED) bin/image/ca-certificates.crt
+	cp deploy/Dockerfile bin/image/
+
+bin/tools/goreleaser: tools/goreleaser/go.mod
+	cd tools/goreleaser && GOBIN=$(CURDIR)/bin/tools $(GO) install github.com/goreleaser/goreleaser/v2
+
+release: bin/tools/goreleaser ## dist: archives, packages, checksums and SBOMs, of what is committed; publishes nothing
+	bin/tools/goreleaser release --snapshot --clean
 
 run:
 	$(GO) run ./cmd/godwit
@@ -94,11 +109,13 @@ full: ## what make test has at one size, or without the race detector, at full s
 	$(GO) test -count=1 -timeout 10m $(FULL)
 	$(GO) test -race -vet=off -timeout 10m $$($(GO) list $(PACKAGES) | grep -E '$(calm)')
 
+programs: export PATH := $(CURDIR)/bin/tools:$(PATH)
 programs: ## what needs programs that are not Go's; the end names what was skipped
 	@mkdir -p bin; rm -f bin/skipped; touch bin/skipped
 	GODWIT_PROGRAMS=1 GODWIT_SKIPPED=$(CURDIR)/bin/skipped $(GO) test -count=1 -timeout 20m $(call tests-of,programs)
 	cd test/clients && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 25m
 	cd test/console && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 15m
+	cd test/deployed && GODWIT_PROGRAMS=1 GODWIT_SKIPPED=$(CURDIR)/bin/skipped $(GO) test -count=1 -timeout 15m
 	@sed 's/^/SKIPPED /' bin/skipped
 
 pictures: ## of each page of the console, for docs/console.md; needs Chromium

@@ -132,12 +132,16 @@ type clusters struct {
 }
 
 type clusterInit struct {
+	From string `env:"-" placeholder:"DIR" help:"Have an authority that was made there, as for a volume of secrets, sign the certificate of --node. Its key comes along for the node that it was made for. A node that has its certificate is left as it is."`
 	Dir  string `env:"-" required:"" placeholder:"DIR" help:"Where to make ca.crt, ca.key and node.pem. Keep a copy of ca.key elsewhere."`
 	Node string `env:"-" required:"" placeholder:"NAME" help:"Name of the node on this machine, as --cluster-peers has it."`
 }
 
 // Run makes the authority.
 func (c *clusterInit) Run(p *process) error {
+	if c.From != "" {
+		return ca.Take(c.From, c.Dir, c.Node, p.began)
+	}
 	if err := ca.Init(c.Dir, c.Node, p.began); err != nil {
 		return err
 	}

@@ -73,6 +73,7 @@ func rootOfEnvironment() config.Root {
 
 type initialise struct {
 	Dir     string `env:"-" required:"" placeholder:"DIR" help:"Where to make godwit.yaml, root.key and root-access-key.json, none of which may be there."`
+	From    string `env:"-" placeholder:"DIR" help:"Take root.key and root-access-key.json from there, as from a volume of secrets, and have them in --dir, in place of what is there, readable by this user only. No settings are made."`
 	Data    string `env:"-" placeholder:"DIR" help:"The data directory of the server; by default that of --dir with -data behind it."`
 	Account string `env:"-" default:"000000000000" placeholder:"DIGITS" help:"Account of the root user: 12 digits (${default})."`
 	Output  string `env:"-" short:"o" enum:"text,json" default:"text" help:"Form of what is printed: ${enum} (${default})."`
@@ -83,6 +84,9 @@ func (i *initialise) Validate() error { return config.CheckAccount(i.Account) }
 
 // Run makes the files, and prints the access key, once.
 func (i *initialise) Run(p *process) error {
+	if i.From != "" {
+		return bootstrap.Take(i.From, i.Dir)
+	}
 	made, err := bootstrap.Init(i.Dir, i.Data, i.Account)
 	if err != nil {
 		return err

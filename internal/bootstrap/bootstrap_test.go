@@ -142,6 +142,51 @@ func TestResetAccessKey(t *testing.T) {
 	}
 }
 
+// Keys that others may read where they come from are the server's alone where it takes them to.
+func TestTake(t *testing.T) {
+	set, other := initialise(t), initialise(t)
+	for _, name := range []string{bootstrap.RootKeyFile, bootstrap.AccessKeyFile} {
+		if err := os.Chmod(file(set, name), 0o440); err != nil {
+			t.Fatal(err)
+		}
+	}
+	to := bootstrap.Set{Dir: filepath.Join(t.TempDir(), "keys")}
+	for _, from := range []bootstrap.Set{set, set, other} { // the last is another key
+		if err := bootstrap.Take(from.Dir, to.Dir); err != nil {
+			t.Fatal(err)
+		}
+		if key, _ := readKey(t, to); key != from.Key {
+			t.Errorf("the key is %s, want %s", key.AccessKeyID, from.Key.AccessKeyID)
+		}
+	}
+	entries, err := os.ReadDir(to.Dir)
+	if err != nil || len(entries) != 2 {
+		t.Errorf("there is %v: %v", entries, err)
+	}
+	for _, entry := range entries {
+		if info, err := entry.Info(); err != nil || info.Mode() != 0o600 {
+			t.Errorf("%s has mode %v: %v", entry.Name(), info.Mode(), err)
+		}
+	}
+	// A root key that does not open the access key is of no use, and changes nothing.
+	mixed := t.TempDir()
+	for name, of := range map[string]bootstrap.Set{bootstrap.RootKeyFile: set, bootstrap.AccessKeyFile: other} {
+		text, err := os.ReadFile(file(of, name))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(mixed, name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := bootstrap.Take(mixed, to.Dir); err == nil {
+		t.Error("keys that do not belong together are taken")
+	}
+	if key, _ := readKey(t, to); key != other.Key {
+		t.Error("a refusal has changed what there was")
+	}
+}
+
 // A file that was cut short while it was made is not there: it would keep a server from
 // starting, and a rotation from going on.
 func TestFilesAreMadeAsAWhole(t *testing.T) {

@@ -71,6 +71,33 @@ func Init(dir, data, account string) (Set, error) {
 	)
 }
 
+// Take has the root key and the root user's access key of one directory in another, which it
+// makes, readable by their owner only: where files come from elsewhere, as from a volume of
+// secrets, they have the modes and owners of that. What is there is replaced. Nothing is
+// written if they cannot be used together.
+func Take(from, dir string) error {
+	root, err := ReadRootKey(filepath.Join(from, RootKeyFile))
+	if err != nil {
+		return err
+	}
+	if _, err := ReadAccessKey(filepath.Join(from, AccessKeyFile), root); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, name := range []string{RootKeyFile, AccessKeyFile} {
+		text, err := os.ReadFile(filepath.Join(from, name))
+		if err == nil {
+			err = replace(filepath.Join(dir, name), text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ResetAccessKey replaces the root user's access key in a directory that Init made. A
 // server that runs goes on with the old one.
 func ResetAccessKey(dir string) (config.Root, error) {

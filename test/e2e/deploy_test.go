@@ -22,7 +22,7 @@ func TestDeployedUnit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/godwit (.*)$`).FindStringSubmatch(string(unit))
+	start := regexp.MustCompile(`(?m)^ExecStart=godwit (.*)$`).FindStringSubmatch(string(unit))
 	if start == nil {
 		t.Fatal("the unit starts nothing")
 	}
@@ -64,7 +64,7 @@ func TestUnitIsValid(t *testing.T) {
 		t.Error("a rotation of the root key cannot write in /etc/godwit")
 	}
 	here := filepath.Join(t.TempDir(), "godwit.service")
-	text := strings.ReplaceAll(string(unit), "/usr/local/bin/godwit", binary)
+	text := strings.ReplaceAll(string(unit), "ExecStart=godwit", "ExecStart="+binary)
 	if err := os.WriteFile(here, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -114,6 +114,50 @@ func Init(dir, node string, now time.Time) error {
 	return a.Renew(node, now)
 }
 
+// Take makes the certificate of a node in a directory, by an authority that Init has made in
+// another one, whose node is the only one that gets the authority's key, too. A directory that
+// has a node's certificate is left as it is. Errors: ErrName, those of Open and of the disk.
+func Take(from, dir, node string, now time.Time) error {
+	if err := CheckName(node); err != nil {
+		return err
+	}
+	if CheckNew(dir) != nil {
+		return nil
+	}
+	a, err := Open(from)
+	if err != nil {
+		return err
+	}
+	first, err := os.ReadFile(filepath.Join(from, nodeFile))
+	if err != nil {
+		return err
+	}
+	block, _ := pem.Decode(first)
+	if block == nil {
+		return fmt.Errorf("%s has no certificate", nodeFile)
+	}
+	of, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return fmt.Errorf("%s: %w", nodeFile, err)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if of.Subject.CommonName == node {
+		key, err := encodeKey(a.key)
+		if err == nil {
+			err = durable.Replace(filepath.Join(dir, keyFile), key)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := durable.Replace(filepath.Join(dir, rootFile), a.roots.PEM()); err != nil {
+		return err
+	}
+	return (&Authority{dir: dir, cert: a.cert, key: a.key, roots: a.roots}).Renew(node, now) // last: who has it has the rest
+}
+
 // newRoot draws the key of a cluster's authority, and makes its certificate.
 func newRoot(cluster string, now time.Time) (*ecdsa.PrivateKey, *x509.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

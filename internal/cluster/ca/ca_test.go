@@ -1,7 +1,9 @@
 package ca_test
 
 import (
+	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -163,5 +165,60 @@ func TestIdentity(t *testing.T) {
 	now = second.Add(time.Hour)
 	if _, err := ca.Load(dir, "a", members, clock); err == nil {
 		t.Error("a certificate that has expired is taken")
+	}
+}
+
+// Where an authority comes from elsewhere, each node gets a certificate of its own once, and
+// only the node that it was made for its key.
+func TestTake(t *testing.T) {
+	_, from := authority(t)
+	members := []string{"a", "b"}
+	now := began.Add(ca.NodeLife / 2)
+	clock := func() time.Time { return now }
+	ids := map[string]*ca.Identity{}
+	for _, node := range members {
+		dir := filepath.Join(t.TempDir(), "node")
+		if err := ca.Take(from, dir, node, now); err != nil {
+			t.Fatal(err)
+		}
+		id, err := ca.Load(dir, node, members, clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at, _ := id.Expires(); at != now.Add(ca.NodeLife) {
+			t.Errorf("%s's certificate is good until %v", node, at)
+		}
+		ids[node] = id
+		if _, err := ca.Open(dir); (err == nil) != (node == "a") {
+			t.Errorf("that the authority is with %s: %v", node, err)
+		}
+		made, err := os.ReadFile(filepath.Join(dir, "node.pem"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := ca.Take(from, dir, node, now); err != nil {
+			t.Errorf("a second time: %v", err)
+		}
+		if again, err := os.ReadFile(filepath.Join(dir, "node.pem")); err != nil || !bytes.Equal(again, made) {
+			t.Errorf("what there was is replaced: %v", err)
+		}
+		for _, name := range []string{"ca.key", "node.pem"} {
+			if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode().Perm() != 0o600 {
+				t.Errorf("%s has mode %v", name, info.Mode())
+			}
+		}
+	}
+	if ids["a"].Signer() != ids["b"].Signer() {
+		t.Error("they have other authorities")
+	}
+	if err := ca.Take(from, filepath.Join(t.TempDir(), "x"), "../b", now); !errors.Is(err, ca.ErrName) {
+		t.Errorf("a node with another name: %v", err)
+	}
+	empty := filepath.Join(t.TempDir(), "x")
+	if err := ca.Take(t.TempDir(), empty, "b", now); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("where there is no authority: %v", err)
+	}
+	if _, err := os.Stat(empty); err == nil {
+		t.Error("a directory is made for nothing")
 	}
 }

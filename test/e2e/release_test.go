@@ -1,0 +1,105 @@
+package e2e_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/test/programs"
+)
+
+// TestRelease has goreleaser make all that is released, of what is committed. The first time it
+// compiles everything for four platforms, which may take half an hour: so it runs where make
+// release has put goreleaser, and after that has filled Go's cache.
+func TestRelease(t *testing.T) {
+	programs.Need(t, "goreleaser", "git", "tar", "dpkg-deb")
+	pinned, err := os.ReadFile(filepath.Join(top, "tools", "goreleaser", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := regexp.MustCompile(`(?m)^\s+github\.com/goreleaser/goreleaser/v2 (v\S+)`).FindStringSubmatch(string(pinned))[1]
+	if got := printed(t, exec.Command("goreleaser", "--version")); !strings.Contains(got, version+"\n") {
+		programs.Skip(t, "goreleaser is not "+version)
+	}
+	clone := filepath.Join(t.TempDir(), "clone")
+	printed(t, exec.Command("git", "clone", "--quiet", top, clone))
+	release := exec.CommandContext(t.Context(), "goreleaser", "release", "--snapshot", "--clean")
+	release.Dir = clone
+	printed(t, release)
+
+	commit := exec.Command("git", "rev-parse", "--short=8", "HEAD")
+	commit.Dir = clone
+	version = config.Version + "+" + strings.TrimSpace(printed(t, commit))
+	dist := filepath.Join(clone, "dist")
+	var want []string
+	for _, system := range []string{"linux_amd64", "linux_arm64", "darwin_amd64", "darwin_arm64"} {
+		want = append(want, fmt.Sprintf("godwit_%s_%s.tar.gz", version, system), fmt.Sprintf("godwit_%s_%s.cdx.json", version, system))
+		if strings.HasPrefix(system, "linux") {
+			want = append(want, fmt.Sprintf("godwit_%s_%s.deb", version, system), fmt.Sprintf("godwit_%s_%s.rpm", version, system))
+		}
+	}
+	var sums []string
+	text, err := os.ReadFile(filepath.Join(dist, "checksums.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		sum, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		sums = append(sums, name)
+		file, err := os.ReadFile(filepath.Join(dist, name))
+		if got := sha256.Sum256(file); err != nil || hex.EncodeToString(got[:]) != sum {
+			t.Errorf("%s has another checksum: %v", name, err)
+		}
+	}
+	slices.Sort(want)
+	if slices.Sort(sums); !slices.Equal(sums, want) {
+		t.Fatalf("there is\n%s\nand want\n%s", strings.Join(sums, "\n"), strings.Join(want, "\n"))
+	}
+
+	archive, unpacked := filepath.Join(dist, "godwit_"+version+"_linux_amd64.tar.gz"), t.TempDir()
+	if got := strings.Fields(printed(t, exec.Command("tar", "-tzf", archive))); !slices.Equal(slices.Sorted(slices.Values(got)),
+		[]string{"CHANGELOG.md", "LICENSE", "README.md", "deploy/logrotate/godwit", "deploy/systemd/godwit.service", "godwit"}) {
+		t.Errorf("the archive has %v", got)
+	}
+	printed(t, exec.Command("tar", "-C", unpacked, "-xzf", archive))
+	if got := printed(t, exec.Command(filepath.Join(unpacked, "godwit"), "--version")); !strings.HasPrefix(got, "godwit "+config.Version+" ") {
+		t.Errorf("the program says %s", got)
+	}
+
+	deb := filepath.Join(dist, "godwit_"+version+"_linux_amd64.deb")
+	if got := inDeb(t, deb); !slices.Equal(got, contents) {
+		t.Errorf("the package has\n%s", strings.Join(got, "\n"))
+	}
+	if got := printed(t, exec.Command("dpkg-deb", "--field", deb, "Version")); got != strings.Replace(version, "-", "~", 1)+"\n" {
+		t.Errorf("the package has the version %s", got)
+	}
+
+	var bom struct {
+		Format     string `json:"bomFormat"`
+		Components []struct{ Name, Version, PURL string }
+	}
+	text, err = os.ReadFile(filepath.Join(dist, "godwit_"+version+"_linux_amd64.cdx.json"))
+	if err == nil {
+		err = json.Unmarshal(text, &bom)
+	}
+	if err != nil || bom.Format != "CycloneDX" {
+		t.Fatalf("the SBOM: %v, %s", err, bom.Format)
+	}
+	mod, err := os.ReadFile(filepath.Join(top, "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pebble := regexp.MustCompile(`github\.com/cockroachdb/pebble\S* v\S+`).FindString(string(mod))
+	if !slices.ContainsFunc(bom.Components, func(c struct{ Name, Version, PURL string }) bool { return c.Name+" "+c.Version == pebble }) {
+		t.Errorf("the SBOM lacks %s, and has %v", pebble, bom.Components)
+	}
+}

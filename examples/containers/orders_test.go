@@ -18,9 +18,9 @@ import (
 // order; one that is only quoted does not.
 func TestPublish(t *testing.T) {
 	tc.SkipIfProviderIsNotHealthy(t)
-	binary := os.Getenv("GODWIT_BINARY")
+	binary := os.Getenv("GODWIT_LINUX_BINARY")
 	if binary == "" {
-		t.Skip("GODWIT_BINARY names no godwit for Linux, of which to build the image")
+		t.Skip("GODWIT_LINUX_BINARY names no godwit for Linux, of which to build the image")
 	}
 	ctx := t.Context()
 	c, err := testcontainers.Run(ctx, "", testcontainers.WithBinary(binary), testcontainers.WithVirtualClock())

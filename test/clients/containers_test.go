@@ -45,7 +45,7 @@ func TestContainers(t *testing.T) {
 	run := func(dir string, command ...string) string {
 		t.Helper()
 		cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-		cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GODWIT_BINARY="+program)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GODWIT_LINUX_BINARY="+program)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v: %v\n%s", command, err, out)

@@ -8,7 +8,7 @@ import { publish } from "./orders.js";
 let godwit;
 
 before(async () => {
-  godwit = await new GodwitContainer().withBinary(process.env.GODWIT_BINARY).withVirtualClock().start();
+  godwit = await new GodwitContainer().withBinary(process.env.GODWIT_LINUX_BINARY).withVirtualClock().start();
 });
 
 after(async () => {

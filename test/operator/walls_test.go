@@ -1,0 +1,110 @@
+package operator_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+
+	"godwit.dev/godwit/internal/config"
+)
+
+// guarded is a server that asks who calls, as its root user sees it, and as anna does, who may
+// what allow says, in statements of a policy.
+func guarded(t *testing.T, change ...func(*config.Config)) (w, anna *world, allow func(statements ...string)) {
+	t.Helper()
+	root := aws.Credentials{AccessKeyID: "AKIAROOTROOTROOTROOT", SecretAccessKey: "a secret of the root user, long enough"}
+	s := startWith(t, func(c *config.Config) {
+		c.Enforce, c.Root = true, config.Root{AccessKeyID: root.AccessKeyID, Secret: root.SecretAccessKey}
+		for _, f := range change {
+			f(c)
+		}
+	})
+	as := func(who aws.Credentials) *world {
+		one := worldAt(t, s.endpoint, who)
+		one.ingest, one.stop, one.signs = s.ingest, s.stop, &who
+		return one
+	}
+	w = as(root)
+	identities, name := iam.NewFromConfig(w.config), "anna"
+	must(identities.CreateUser(t.Context(), &iam.CreateUserInput{UserName: &name}))(t)
+	key := must(identities.CreateAccessKey(t.Context(), &iam.CreateAccessKeyInput{UserName: &name}))(t).AccessKey
+	return w, as(aws.Credentials{AccessKeyID: *key.AccessKeyId, SecretAccessKey: *key.SecretAccessKey}), func(statements ...string) {
+		t.Helper()
+		doc := `{"Statement":[` + strings.Join(statements, ",") + `]}`
+		must(identities.PutUserPolicy(t.Context(), &iam.PutUserPolicyInput{UserName: &name, PolicyName: &name, PolicyDocument: &doc}))(t)
+	}
+}
+
+func may(resource string, actions ...string) string  { return statement("Allow", resource, actions) }
+
+func statement(effect, resource string, actions []string) string {
+	return `{"Effect":"` + effect + `","Action":["` + strings.Join(actions, `","`) + `"],"Resource":"` + resource + `"}`
+}
+
+// heard are the names of the first events of a stream, and the data of the last of them; a
+// refusal is its status.
+func (w *world) heard(query string, n int) (names []string, data string, status int) {
+	w.t.Helper()
+	req, err := w.request(http.MethodGet, w.endpoint+prefix+"events?"+query, "")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	resp := must(http.DefaultClient.Do(req))(w.t)
+	defer resp.Body.Close()
+	lines := bufio.NewReader(resp.Body)
+	for len(names) < n && resp.StatusCode == http.StatusOK {
+		line, err := lines.ReadString('\n')
+		if err != nil && err != io.EOF {
+			w.t.Fatal(err)
+		}
+		if name, ok := strings.CutPrefix(line, "event: "); ok {
+			names, data = append(names, strings.TrimSpace(name)), ""
+		}
+		if text, ok := strings.CutPrefix(line, "data: "); ok {
+			data = text
+		}
+		if err != nil {
+			break
+		}
+	}
+	for data == "" && len(names) > 0 {
+		line := must(lines.ReadString('\n'))(w.t)
+		data, _ = strings.CutPrefix(line, "data: ")
+	}
+	return names, data, resp.StatusCode
+}
+
+// A stream tells nothing that its caller could not ask for: neither the overview nor the jobs of
+// other queues than that which is watched.
+func TestEventsTellWhatIsAllowed(t *testing.T) {
+	w, anna, allow := guarded(t)
+	for _, name := range []string{"own", "secret"} {
+		w.send(w.queue(name, nil), "x")
+		w.begun(map[string]any{"kind": "delete", "arn": queueARN(name), "perSecond": 1, "where": map[string]any{"since": "2100-01-01T00:00:00Z"}})
+	}
+	allow(may("*", "godwit:WatchEvents"))
+	if names, _, status := anna.heard("", 1); status != http.StatusForbidden {
+		t.Errorf("the overview is told: %d %v", status, names)
+	}
+	allow(may("*", "godwit:WatchEvents"), may(queueARN("own"), "godwit:GetQueue", "godwit:ListJobs"))
+	if names, _, status := anna.heard("arn="+queueARN("secret"), 1); status != http.StatusForbidden {
+		t.Errorf("another queue is told: %d %v", status, names)
+	}
+	if names, _, status := anna.heard("jobs=true", 1); status != http.StatusForbidden {
+		t.Errorf("all jobs are told: %d %v", status, names)
+	}
+	names, data, status := anna.heard("jobs=true&arn="+queueARN("own"), 2)
+	if fmt.Sprint(names) != "[queue jobs]" || strings.Contains(data, "secret") || !strings.Contains(data, queueARN("own")) {
+		t.Errorf("%d %v %s", status, names, data)
+	}
+	allow(may("*", "godwit:Read"))
+	if names, data, status := anna.heard("jobs=true&arn="+queueARN("own"), 3); fmt.Sprint(names) != "[overview queue jobs]" || !strings.Contains(data, "secret") {
+		t.Errorf("who may read all: %d %v %s", status, names, data)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 
 	"godwit.dev/godwit/internal/config"
@@ -42,6 +43,7 @@ func guarded(t *testing.T, change ...func(*config.Config)) (w, anna *world, allo
 }
 
 func may(resource string, actions ...string) string  { return statement("Allow", resource, actions) }
+func deny(resource string, actions ...string) string { return statement("Deny", resource, actions) }
 
 func statement(effect, resource string, actions []string) string {
 	return `{"Effect":"` + effect + `","Action":["` + strings.Join(actions, `","`) + `"],"Resource":"` + resource + `"}`
@@ -106,5 +108,23 @@ func TestEventsTellWhatIsAllowed(t *testing.T) {
 	allow(may("*", "godwit:Read"))
 	if names, data, status := anna.heard("jobs=true&arn="+queueARN("own"), 3); fmt.Sprint(names) != "[overview queue jobs]" || !strings.Contains(data, "secret") {
 		t.Errorf("who may read all: %d %v %s", status, names, data)
+	}
+}
+
+// A log group has two ARNs, with and without :* behind it: what denies one denies the other.
+func TestBothNamesOfALogGroup(t *testing.T) {
+	w, anna, allow := guarded(t)
+	group := "payroll"
+	must(cloudwatchlogs.NewFromConfig(w.config).CreateLogGroup(t.Context(), &cloudwatchlogs.CreateLogGroupInput{LogGroupName: &group}))(t)
+	name := "arn:aws:logs:" + region + ":" + account + ":log-group:" + group
+	for _, one := range []string{name, name + ":*"} {
+		for _, asked := range []string{name, name + ":*"} {
+			allow(may("*", "godwit:*"), deny(one, "godwit:PeekMessages"))
+			anna.call(http.MethodGet, "log-events", "arn="+asked, "", http.StatusForbidden)
+			allow(may("*", "godwit:*"), deny(one, "godwit:Read"))
+			anna.call(http.MethodGet, "log-streams", "arn="+asked, "", http.StatusForbidden)
+			allow(may(one, "godwit:PeekMessages"))
+			anna.call(http.MethodGet, "log-events", "arn="+asked, "", http.StatusOK)
+		}
 	}
 }

@@ -107,9 +107,8 @@ func (g *Gate) Operator() func(w http.ResponseWriter, r *http.Request) error {
 		if r.Method == http.MethodGet {
 			action = read
 		}
-		result, err := g.decide(r, who, action, g.pathARN(r))
-		if err != nil || !result.Allowed() {
-			return errors.Join(errNotOperator, err)
+		if err := g.may(r, who, action, "", g.pathARN(r)); err != nil {
+			return errNotOperator
 		}
 		return nil
 	}
@@ -168,13 +167,10 @@ func (g *Gate) pathARN(r *http.Request) string {
 	return "arn:" + arn.Partition + ":godwit:" + g.Config.Region + ":" + g.Config.Account + ":" + strings.TrimPrefix(r.URL.Path, "/")
 }
 
-func (g *Gate) decide(r *http.Request, who *caller.Caller, action, resource string) (policy.Result, error) {
+func (g *Gate) decide(ctx context.Context, who *caller.Caller, action, resource string, known authorize.Context) (policy.Result, error) {
 	need := authorize.Need{Action: action, Account: g.Config.Account, Resource: resource}
-	known := authorize.Context{Caller: who, Region: g.Config.Region, Now: g.Clock.Now().UnixMilli(), Address: r.RemoteAddr, Transport: authorize.Plain}
-	if r.TLS != nil {
-		known.Transport = authorize.TLS
-	}
-	return g.Policies.Decide(r.Context(), &need, &known)
+	known.Caller, known.Region, known.Now = who, g.Config.Region, g.Clock.Now().UnixMilli()
+	return g.Policies.Decide(ctx, &need, &known)
 }
 
 // Admit refuses who may not do an operation of /_godwit/v1 on a resource, and records it.
@@ -193,14 +189,7 @@ func (g *Gate) Admit(r *http.Request, op *rest.Operation, resource string) (call
 		return nil, rest.Forbidden("nobody says who asks")
 	}
 	call.May = func(_ context.Context, action, resource string) error {
-		broad := ""
-		switch {
-		case strings.HasPrefix(action, "godwit:Get"), strings.HasPrefix(action, "godwit:List"):
-			broad = read
-		case strings.HasPrefix(action, "godwit:") && action != rest.Peeking:
-			broad = operate
-		}
-		return g.may(r, who, action, broad, cmp.Or(resource, g.pathARN(r)))
+		return g.may(r, who, action, broadOf(action), cmp.Or(resource, g.pathARN(r)))
 	}
 	if who.Kind == caller.Root {
 		call.Still = func(context.Context) error { return g.stillGood(r, who) }
@@ -228,6 +217,17 @@ func (g *Gate) Admit(r *http.Request, op *rest.Operation, resource string) (call
 	return call, g.may(r, who, op.Action(), broad, resource)
 }
 
+// broadOf is the broad right that covers an action; empty: none does.
+func broadOf(action string) string {
+	switch {
+	case strings.HasPrefix(action, "godwit:Get"), strings.HasPrefix(action, "godwit:List"):
+		return read
+	case strings.HasPrefix(action, "godwit:") && action != rest.Peeking:
+		return operate
+	}
+	return ""
+}
+
 // stillGood refuses whose session is over, or whose access key is not good any more.
 func (g *Gate) stillGood(r *http.Request, who *caller.Caller) error {
 	if signedIn, _ := r.Context().Value(sessionKey{}).(bool); signedIn {
@@ -241,25 +241,51 @@ func (g *Gate) stillGood(r *http.Request, who *caller.Caller) error {
 }
 
 // may refuses what no policy allows, neither the action nor the broad right that covers it,
-// and what a policy denies, either of them.
+// and what a policy denies, either of them, by any name that the resource has.
 func (g *Gate) may(r *http.Request, who *caller.Caller, action, broad, resource string) error {
-	result, err := g.decide(r, who, action, resource)
-	if err != nil {
-		return err
+	known := authorize.Context{Address: r.RemoteAddr, Transport: authorize.Plain}
+	if r.TLS != nil {
+		known.Transport = authorize.TLS
 	}
-	allowed := result.Allowed()
-	if broad != "" && result.Decision != policy.ExplicitDeny {
-		covered, err := g.decide(r, who, broad, resource)
-		if err != nil {
-			return err
+	return g.allowed(r.Context(), who, action, broad, resource, known)
+}
+
+func (g *Gate) allowed(ctx context.Context, who *caller.Caller, action, broad, resource string, known authorize.Context) error {
+	actions := []string{action}
+	if broad != "" {
+		actions = append(actions, broad)
+	}
+	allowed := false
+	var first error // why not
+	for _, name := range namesOf(resource) {
+		for _, one := range actions {
+			result, err := g.decide(ctx, who, one, name, known)
+			if err != nil {
+				return err
+			}
+			if allowed = allowed || result.Allowed(); result.Allowed() {
+				continue
+			}
+			refusal := rest.Forbidden(api.Denial(who, &authorize.Need{Action: one, Resource: name, Account: g.Config.Account}, &result))
+			if result.Decision == policy.ExplicitDeny {
+				return refusal
+			}
+			first = cmp.Or(first, refusal)
 		}
-		if covered.Decision == policy.ExplicitDeny {
-			return rest.Forbidden(api.Denial(who, &authorize.Need{Action: broad, Resource: resource, Account: g.Config.Account}, &covered))
-		}
-		allowed = allowed || covered.Allowed()
 	}
 	if allowed {
 		return nil
 	}
-	return rest.Forbidden(api.Denial(who, &authorize.Need{Action: action, Resource: resource, Account: g.Config.Account}, &result))
+	return first
+}
+
+// namesOf are the ARNs that policies know a resource by: a log group has two.
+func namesOf(resource string) []string {
+	a, err := arn.Parse(resource)
+	name, ok := a.LogGroupName()
+	if err != nil || !ok {
+		return []string{resource}
+	}
+	group := arn.LogGroup(a.Region, a.Account, name).String()
+	return []string{group, group + ":*"}
 }

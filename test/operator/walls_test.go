@@ -128,3 +128,20 @@ func TestBothNamesOfALogGroup(t *testing.T) {
 		}
 	}
 }
+
+// A source is not taken over by whom only another target is allowed: what is posted to it would
+// go there.
+func TestSourceIsNotTakenOver(t *testing.T) {
+	w, anna, allow := guarded(t, ingests)
+	payments := w.queue("payments", nil)
+	w.queue("own", nil)
+	w.put("shop", queueARN("payments"), byHub)
+	allow(may(queueARN("own"), "godwit:PutSource", "sqs:SendMessage"))
+	spec := `{"name":"shop","target":"` + queueARN("own") + `","verification":{"kind":"github"}}`
+	anna.refused(http.StatusForbidden, http.MethodPost, "sources", spec)
+	if status, _, text := w.posted("shop", "x", "X-Hub-Signature-256", hub("x")); status != http.StatusAccepted || len(w.taken(payments)) != 1 {
+		t.Errorf("a post after that: %d %s", status, text)
+	}
+	allow(may(queueARN("own"), "godwit:PutSource", "sqs:SendMessage"), may(queueARN("payments"), "godwit:PutSource"))
+	equal(t, "who may both", queueARN("own"), post[source](anna, "sources", spec).Target)
+}

@@ -145,3 +145,33 @@ func TestSourceIsNotTakenOver(t *testing.T) {
 	allow(may(queueARN("own"), "godwit:PutSource", "sqs:SendMessage"), may(queueARN("payments"), "godwit:PutSource"))
 	equal(t, "who may both", queueARN("own"), post[source](anna, "sources", spec).Target)
 }
+
+// A job ends when who asked for it may not do it any more; what was done stays done.
+func TestJobEndsWithItsRight(t *testing.T) {
+	for _, c := range []struct{ kind, right, search string }{
+		{"delete", "godwit:DeleteMessages", ""}, {"delete", "godwit:PeekMessages", "order"}, {"redrive", "godwit:RedriveMessages", ""},
+	} {
+		w, anna, allow := guarded(t)
+		url := w.queue("dead", nil)
+		w.queue("to", nil)
+		for i := range 6 {
+			w.send(url, fmt.Sprint("order ", i))
+		}
+		rights := []string{"godwit:CreateJob", "godwit:GetJob", "godwit:DeleteMessages", "godwit:RedriveMessages", "godwit:PeekMessages", "sqs:*"}
+		allow(may("*", rights...))
+		spec := map[string]any{"kind": c.kind, "arn": queueARN("dead"), "perSecond": 1, "where": map[string]any{"search": c.search}}
+		if c.kind == "redrive" {
+			spec["to"] = queueARN("to")
+		}
+		made := anna.begun(spec)
+		w.advance("2s")
+		half := w.settled(made.ID)
+		allow(may("*", rights...), deny("*", c.right))
+		w.advance("20s")
+		done := w.settled(made.ID)
+		if half.State != "running" || half.Done == 0 || done.State != "failed" || done.Done != half.Done || done.Error == nil || !strings.Contains(*done.Error, "not authorized") {
+			t.Errorf("without %s: %+v, and then %+v", c.right, half, done)
+		}
+		equal(t, "left", 6-int(half.Done), len(walk(w, "arn", queueARN("dead"))))
+	}
+}

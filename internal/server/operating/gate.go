@@ -228,6 +228,15 @@ func broadOf(action string) string {
 	return ""
 }
 
+// MayGoOn refuses what who has asked for it may not do any more: it goes on without a request,
+// and so no policy knows an address. Nil: nobody was asked who he is.
+func (g *Gate) MayGoOn(ctx context.Context, who *caller.Caller, action, resource string) error {
+	if g.Verifier == nil || who == nil {
+		return nil
+	}
+	return g.allowed(ctx, who, action, broadOf(action), resource, authorize.Context{})
+}
+
 // stillGood refuses whose session is over, or whose access key is not good any more.
 func (g *Gate) stillGood(r *http.Request, who *caller.Caller) error {
 	if signedIn, _ := r.Context().Value(sessionKey{}).(bool); signedIn {

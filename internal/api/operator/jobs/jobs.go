@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/api/operator/catalog"
 	"godwit.dev/godwit/internal/api/operator/rest"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/deliver"
 	"godwit.dev/godwit/internal/shard"
@@ -27,6 +28,9 @@ type Options struct {
 	Operator *deliver.Operator
 	Clock    clock.Clock
 	NewID    func() string
+	// May refuses, with a *rest.Refusal, what who has asked for a job may not do any more; nil:
+	// everybody may.
+	May func(ctx context.Context, by *caller.Caller, action, resource string) error
 }
 
 // Jobs answers what is about jobs.

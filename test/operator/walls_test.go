@@ -175,3 +175,15 @@ func TestJobEndsWithItsRight(t *testing.T) {
 		equal(t, "left", 6-int(half.Done), len(walk(w, "arn", queueARN("dead"))))
 	}
 }
+
+// A condition that is true of nothing is not one that is true of all.
+func TestJobsAboutNothing(t *testing.T) {
+	w := start(t)
+	w.send(w.queue("dead", nil), "x")
+	for _, where := range []string{`{"ids":[]}`, `{"until":"1970-01-01T00:00:00Z"}`, `{"until":"1969-12-31T00:00:00Z"}`} {
+		spec := `{"kind":"delete","arn":"` + queueARN("dead") + `","where":` + where + `}`
+		w.refused(http.StatusBadRequest, http.MethodPost, "jobs", spec)
+		w.refused(http.StatusBadRequest, http.MethodPost, "jobs/preview", spec)
+	}
+	equal(t, "left", 1, len(walk(w, "arn", queueARN("dead"))))
+}

@@ -168,6 +168,12 @@ func (j *Jobs) spec(ctx context.Context, c *rest.Call, in *JobSpec, previewed bo
 	if len(w.IDs) > 0 && (w.Search != "" || w.Cause != "" || w.From != "" || w.Since != nil || w.Until != nil) {
 		return s, rest.BadRequest("where: ids stand alone")
 	}
+	if w.IDs != nil && len(w.IDs) == 0 {
+		return s, rest.BadRequest("where: ids names nothing")
+	}
+	if w.Until != nil && s.Where.Until <= 0 {
+		return s, rest.BadRequest("where: until is before everything")
+	}
 	if in.To != "" && in.Kind != redrive {
 		return s, rest.BadRequest("to: it goes with redrive only")
 	}

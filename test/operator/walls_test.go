@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
@@ -186,4 +188,73 @@ func TestJobsAboutNothing(t *testing.T) {
 		w.refused(http.StatusBadRequest, http.MethodPost, "jobs/preview", spec)
 	}
 	equal(t, "left", 1, len(walk(w, "arn", queueARN("dead"))))
+}
+
+// Who has no access key of the server is told so without being asked for his body, and who has one
+// that it is too large.
+func TestBodiesOfStrangers(t *testing.T) {
+	w, anna, _ := guarded(t)
+	conn := must(net.Dial("tcp", strings.TrimPrefix(w.endpoint, "http://")))(t)
+	defer conn.Close()
+	stranger := *w
+	stranger.signs = &aws.Credentials{AccessKeyID: "AKIASTRANGERSTRANGER", SecretAccessKey: "none"}
+	req := must(stranger.request(http.MethodPost, w.endpoint+prefix+"jobs", strings.Repeat("x", 60_000)))(t)
+	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Length: 60000\r\nExpect: 100-continue\r\nAuthorization: %s\r\nX-Amz-Date: %s\r\n\r\n",
+		req.URL.Path, req.Host, req.Header.Get("Authorization"), req.Header.Get("X-Amz-Date"))
+	if err := conn.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil { // which nothing should come near to
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	if err != nil || !strings.Contains(line, " 401 ") {
+		t.Errorf("%q, %v", line, err)
+	}
+	text := anna.call(http.MethodPost, "jobs", "", strings.Repeat("x", 65<<10), http.StatusRequestEntityTooLarge)
+	if !strings.Contains(text, `"TooLarge"`) {
+		t.Error(text)
+	}
+}
+
+// What a job looks for may repeat a message: only who may see those is told it.
+func TestSearchOfAJob(t *testing.T) {
+	w, anna, allow := guarded(t)
+	w.queue("orders", nil)
+	made := w.begun(map[string]any{"kind": "delete", "arn": queueARN("orders"), "where": map[string]any{"search": "anna@example.com"}})
+	for rights, want := range map[string]string{"godwit:Read": "****", `godwit:Read","godwit:PeekMessages`: "anna@example.com"} {
+		allow(may("*", rights))
+		one := anna.call(http.MethodGet, "job", "id="+made.ID, "", http.StatusOK)
+		all := anna.call(http.MethodGet, "jobs", "", "", http.StatusOK)
+		_, events, _ := anna.heard("jobs=true", 2)
+		for _, text := range []string{one, all, events} {
+			if !strings.Contains(text, `"search":"`+want+`"`) {
+				t.Errorf("with %s: %s", rights, text)
+			}
+		}
+	}
+}
+
+// What is denied is denied at the paths of before as well.
+func TestPathsOfBefore(t *testing.T) {
+	w, anna, allow := guarded(t)
+	w.queue("orders", nil)
+	sub := w.subscribe(w.topic("orders"), "sqs", queueARN("orders"), nil)
+	on := `{"subscription":"` + sub + `","all":true}`
+	for _, c := range []struct{ method, path, body, action, broad, resource string }{
+		{http.MethodGet, "queue?queue=" + queueARN("orders"), "", "godwit:GetQueue", "godwit:Read", queueARN("orders")},
+		{http.MethodGet, "deliveries?subscription=" + sub, "", "godwit:ListDeliveries", "godwit:Read", sub},
+		{http.MethodGet, "backlog?subscription=" + sub, "", "godwit:GetSubscription", "godwit:Read", sub},
+		{http.MethodGet, "clock", "", "godwit:GetClock", "godwit:Read", "*"},
+		{http.MethodPost, "deliveries/retry", on, "godwit:RetryDelivery", "godwit:Operate", sub},
+		{http.MethodPost, "deliveries/drop", on, "godwit:DropDelivery", "godwit:Operate", sub},
+		{http.MethodPost, "subscriptions/pause", `{"subscription":"` + sub + `"}`, "godwit:PauseSubscription", "godwit:Operate", sub},
+		{http.MethodPost, "subscriptions/pause", `{"SUBSCRIPTION":"` + sub + `"}`, "godwit:PauseSubscription", "godwit:Operate", sub},
+		{http.MethodPost, "subscriptions/resume", `{"subscription":"` + sub + `"}`, "godwit:ResumeSubscription", "godwit:Operate", sub},
+	} {
+		link := w.endpoint + "/_godwit/" + c.path
+		allow(may("*", c.broad), deny(queueARN("another"), "godwit:*"))
+		anna.fetch(c.method, link, c.body, http.StatusOK)
+		for _, denied := range []string{c.action, c.broad} {
+			allow(may("*", "godwit:*"), deny(c.resource, denied))
+			anna.fetch(c.method, link, c.body, http.StatusForbidden)
+		}
+	}
 }

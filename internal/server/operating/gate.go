@@ -110,7 +110,7 @@ func (g *Gate) Operator() func(w http.ResponseWriter, r *http.Request) error {
 		if err := g.may(r, who, action, "", g.pathARN(r)); err != nil {
 			return errNotOperator
 		}
-		return nil
+		return g.former(w, r, who)
 	}
 }
 
@@ -120,9 +120,12 @@ type unidentified struct{ error }
 // Refuse answers with what Operator has refused.
 func Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	var unknown unidentified
+	var large *http.MaxBytesError
 	switch {
 	case !strings.HasPrefix(r.URL.Path, operator.Prefix):
 		admin.Forbid(w, err.Error())
+	case errors.As(err, &large):
+		rest.WriteProblem(w, http.StatusRequestEntityTooLarge, "TooLarge", err.Error())
 	case errors.As(err, &unknown):
 		rest.WriteProblem(w, http.StatusUnauthorized, "Unauthenticated", err.Error())
 	default:
@@ -148,18 +151,27 @@ func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*caller.Caller,
 
 // signer finds out who has signed a request.
 func (g *Gate) signer(w http.ResponseWriter, r *http.Request) (*caller.Caller, error) {
+	request := sigv4.Of(r)
+	request.Service = service
+	if err := g.Verifier.Examine(&request); err != nil { // else strangers could have their bodies held
+		return nil, unknown(err)
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		return nil, fmt.Errorf("the body cannot be read: %w", err)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	request := sigv4.Of(r)
-	request.Payload, request.Exact, request.Service = sha256.Sum256(body), true, service
+	request.Payload, request.Exact = sha256.Sum256(body), true
 	who, err := g.Verifier.Verify(&request)
 	if err != nil {
-		return who, unidentified{fmt.Errorf("%w (sign as the root user, for the service %s; or ask at --admin-listen)", err, service)}
+		return who, unknown(err)
 	}
 	return who, nil
+}
+
+// unknown says what to do about a signature that is not good.
+func unknown(err error) error {
+	return unidentified{fmt.Errorf("%w (sign as the root user, for the service %s; or ask at --admin-listen)", err, service)}
 }
 
 // pathARN names what a request is for that names no resource.
@@ -252,11 +264,16 @@ func (g *Gate) stillGood(r *http.Request, who *caller.Caller) error {
 // may refuses what no policy allows, neither the action nor the broad right that covers it,
 // and what a policy denies, either of them, by any name that the resource has.
 func (g *Gate) may(r *http.Request, who *caller.Caller, action, broad, resource string) error {
+	return g.allowed(r.Context(), who, action, broad, resource, transport(r))
+}
+
+// transport is how a request came.
+func transport(r *http.Request) authorize.Context {
 	known := authorize.Context{Address: r.RemoteAddr, Transport: authorize.Plain}
 	if r.TLS != nil {
 		known.Transport = authorize.TLS
 	}
-	return g.allowed(r.Context(), who, action, broad, resource, known)
+	return known
 }
 
 func (g *Gate) allowed(ctx context.Context, who *caller.Caller, action, broad, resource string, known authorize.Context) error {

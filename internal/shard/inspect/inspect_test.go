@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -223,35 +224,45 @@ func TestCensus(t *testing.T) {
 
 // However many look, only some read at a time; who waits and goes away is not kept.
 func TestLooksAreBounded(t *testing.T) {
-	w := open(t, nil)
-	w.add("q", "", 0, 1)
-	entered, leave := make(chan struct{}, 100), make(chan struct{})
-	q := inspect.Query{Queue: shardtest.QueueARN("q"), Limit: 1, Match: func(*inspect.Message) bool {
-		entered <- struct{}{}
-		<-leave
-		return true
-	}}
-	var looks sync.WaitGroup
-	for range 3 * inspect.MaxLooks {
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t, nil)
+		w.add("q", "", 0, 1)
+		reading, leave := 0, make(chan struct{})
+		var mu sync.Mutex
+		q := inspect.Query{Queue: shardtest.QueueARN("q"), Limit: 1, Match: func(*inspect.Message) bool {
+			mu.Lock()
+			reading++
+			mu.Unlock()
+			<-leave
+			return true
+		}}
+		var looks sync.WaitGroup
+		for range 3 * inspect.MaxLooks {
+			looks.Go(func() {
+				if _, err := w.looking.Look(context.Background(), q); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		gone, cancel := context.WithCancel(t.Context())
 		looks.Go(func() {
-			if _, err := w.looking.Look(context.Background(), q); err != nil {
-				t.Error(err)
+			if _, err := w.looking.Look(gone, q); !errors.Is(err, context.Canceled) {
+				t.Errorf("who has gone away is told %v", err)
 			}
 		})
-	}
-	for range inspect.MaxLooks {
-		<-entered
-	}
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := w.looking.Look(gone, q); !errors.Is(err, context.Canceled) {
-		t.Errorf("who has gone away is told %v", err)
-	}
-	if n := len(entered); n > 0 {
-		t.Errorf("%d looks too many", n)
-	}
-	close(leave)
-	looks.Wait()
+		synctest.Wait()
+		if reading != inspect.MaxLooks {
+			t.Errorf("%d read at a time", reading)
+		}
+		cancel()
+		synctest.Wait()
+		close(leave)
+		looks.Wait()
+		if reading != 3*inspect.MaxLooks {
+			t.Errorf("%d have read", reading)
+		}
+	})
 }
 
 // A look does not hold what it has passed: of large messages a few at a time.

@@ -55,9 +55,15 @@ func TestHostileTexts(t *testing.T) {
 		}
 	}
 	for i, args := range [][]string{
-		{"cluster", "status", "--endpoint", s.URL}, {"cluster", "step-down", "--endpoint", s.URL, "--wait", "1ms"}, {"backup", "--endpoint", s.URL, filepath.Join(t.TempDir(), "b")},
-		{"export", "--endpoint", s.URL}, {"import", "--from-endpoint", s.URL, "--endpoint", s.URL}, {"queues", "--endpoint", s.URL},
-		{"restore", dir, "--data", filepath.Join(t.TempDir(), "d")}, {"check", dir}, {"restore", dir, "--data", filepath.Join(t.TempDir(), "d")},
+		{"cluster", "status", "--endpoint", s.URL},
+		{"cluster", "step-down", "--endpoint", s.URL, "--wait", "1ms"},
+		{"backup", "--endpoint", s.URL, filepath.Join(t.TempDir(), "b")},
+		{"export", "--endpoint", s.URL},
+		{"import", "--from-endpoint", s.URL, "--endpoint", s.URL},
+		{"queues", "--endpoint", s.URL},
+		{"restore", dir, "--data", filepath.Join(t.TempDir(), "d")},
+		{"check", dir},
+		{"restore", dir, "--data", filepath.Join(t.TempDir(), "d")},
 	} {
 		if i == 8 {
 			damaged()

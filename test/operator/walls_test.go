@@ -174,7 +174,7 @@ func TestJobEndsWithItsRight(t *testing.T) {
 		if half.State != "running" || half.Done == 0 || done.State != "failed" || done.Done != half.Done || done.Error == nil || !strings.Contains(*done.Error, "not authorized") {
 			t.Errorf("without %s: %+v, and then %+v", c.right, half, done)
 		}
-		equal(t, "left", 6-int(half.Done), len(walk(w, "arn", queueARN("dead"))))
+		equal(t, "left", 6-half.Done, len(walk(w, "arn", queueARN("dead"))))
 	}
 }
 

@@ -257,4 +257,8 @@ func TestPathsOfBefore(t *testing.T) {
 			anna.fetch(c.method, link, c.body, http.StatusForbidden)
 		}
 	}
+	for rights, want := range map[string]int{"godwit:Read": http.StatusForbidden, `godwit:Read","godwit:PeekMessages`: http.StatusOK} { // mails are messages
+		allow(may("*", rights))
+		anna.fetch(http.MethodGet, w.endpoint+"/_godwit/outbox", "", want)
+	}
 }

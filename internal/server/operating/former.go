@@ -55,6 +55,9 @@ func (g *Gate) former(w http.ResponseWriter, r *http.Request, who *caller.Caller
 	if resource == "" {
 		resource = g.pathARN(r)
 	}
+	if of.action == rest.Peeking && g.may(r, who, of.action, "", resource) != nil { // mails are messages
+		return errNotOperator
+	}
 	for _, name := range namesOf(resource) {
 		for _, action := range []string{of.action, broadOf(of.action)} {
 			if action == "" {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"godwit.dev/godwit/cmd/godwit/operate"
 	"godwit.dev/godwit/cmd/godwit/signed"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/server/backup"
@@ -30,16 +31,17 @@ func (b *makeBackup) Run(p *process) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	shown := newProgress(p.stderr, "backed up")
-	m, whole, err := (&backup.Making{Endpoint: b.Endpoint, Client: client, Dir: b.Dir, Progress: shown.tell, Stdout: p.stdout}).Run(ctx)
+	stdout := operate.Plain(p.stdout)
+	m, whole, err := (&backup.Making{Endpoint: b.Endpoint, Client: client, Dir: b.Dir, Progress: shown.tell, Stdout: stdout}).Run(ctx)
 	shown.end()
 	if err != nil {
 		return fmt.Errorf("%s is no backup yet: %w", b.Dir, err)
 	}
-	if _, err := fmt.Fprintf(p.stdout, "%s has the state of %s: %d files, %d bytes.\n", b.Dir, m.CreatedAt.UTC().Format(time.RFC3339), len(m.Files), m.Size()); err != nil {
+	if _, err := fmt.Fprintf(stdout, "%s has the state of %s: %d files, %d bytes.\n", b.Dir, m.CreatedAt.UTC().Format(time.RFC3339), len(m.Files), m.Size()); err != nil {
 		return err
 	}
 	if m.RootKey != "" {
-		fmt.Fprintf(p.stdout, "It is of no use without the root key %s, which is not in it: keep a copy of that elsewhere.\n", m.RootKey)
+		fmt.Fprintf(stdout, "It is of no use without the root key %s, which is not in it: keep a copy of that elsewhere.\n", m.RootKey)
 	}
 	if !whole {
 		fmt.Fprintln(p.stdout, "The server's own store is damaged, and so is what there is of it here.")
@@ -61,12 +63,12 @@ func (r *restore) Run(p *process) error {
 	defer stop()
 	shown := newProgress(p.stderr, "restored")
 	err := (&backup.Restoring{
-		Dir: r.Dir, Data: r.Data, RootKey: r.RootKey, Paused: r.Paused, Stdout: p.stdout, Progress: shown.tell,
+		Dir: r.Dir, Data: r.Data, RootKey: r.RootKey, Paused: r.Paused, Stdout: operate.Plain(p.stdout), Progress: shown.tell,
 		Logger: slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}).Run(ctx)
 	shown.end()
 	if errors.Is(err, backup.ErrDamaged) || errors.Is(err, backup.ErrIncomplete) {
-		fmt.Fprintf(p.stderr, "godwit: %v\n", err)
+		fmt.Fprintf(operate.Plain(p.stderr), "godwit: %v\n", err)
 		return errDamaged
 	}
 	if err == nil && r.Paused {

@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"godwit.dev/godwit/cmd/godwit/operate"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/cluster/ca"
 	"godwit.dev/godwit/internal/cluster/peer"
@@ -277,7 +278,7 @@ func (c *clusterStepDown) Run(p *process) error {
 	if err != nil {
 		return fmt.Errorf("node %s hands over to %s; nobody is known to serve yet: %w", h.From, h.To, err)
 	}
-	_, err = fmt.Fprintf(p.stdout, "Node %s has handed over; node %s serves.\n", h.From, owner)
+	_, err = fmt.Fprintf(operate.Plain(p.stdout), "Node %s has handed over; node %s serves.\n", h.From, owner)
 	return err
 }
 
@@ -354,7 +355,7 @@ func (c *clusterStatus) Run(p *process) error {
 	if c.Output == "json" {
 		return json.NewEncoder(p.stdout).Encode(s)
 	}
-	w := tabwriter.NewWriter(p.stdout, 0, 8, 2, ' ', 0)
+	w := tabwriter.NewWriter(operate.Plain(p.stdout), 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "NODE\tURL\tPID\tSTATE\tNUMBER\tLAG\tVERSION")
 	for _, n := range s.Nodes {
 		state := n.State

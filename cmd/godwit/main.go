@@ -110,7 +110,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, began time.Ti
 	case errors.Is(err, errHelp):
 		return exitUsage
 	}
-	fmt.Fprintf(stderr, "godwit: %v\n", err)
+	fmt.Fprintf(operate.Plain(stderr), "godwit: %v\n", err) // which may repeat what a server says
 	if errors.Is(err, errDamaged) {
 		return exitDamaged
 	}

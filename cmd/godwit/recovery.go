@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 
+	"godwit.dev/godwit/cmd/godwit/operate"
 	"godwit.dev/godwit/internal/server/backup"
 	"godwit.dev/godwit/internal/server/recovery"
 )
@@ -30,7 +31,7 @@ func (c *check) Run(p *process) error {
 			return backup.Check(context.Background(), dir, stdout)
 		}
 	}
-	ok, err := look(dir, p.stdout)
+	ok, err := look(dir, operate.Plain(p.stdout))
 	if err == nil && !ok {
 		return errDamaged
 	}
@@ -45,7 +46,7 @@ type salvage struct {
 // Run copies, and says what is lost.
 func (s *salvage) Run(p *process) error {
 	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	whole, err := recovery.Salvage(s.Data, s.To, log, p.stdout)
+	whole, err := recovery.Salvage(s.Data, s.To, log, operate.Plain(p.stdout))
 	if err == nil && !whole {
 		return errDamaged
 	}

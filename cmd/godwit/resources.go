@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"godwit.dev/godwit/cmd/godwit/operate"
 	"godwit.dev/godwit/cmd/godwit/signed"
 	"godwit.dev/godwit/internal/server/resources"
 )
@@ -62,8 +63,9 @@ func (e *exportResources) Run(p *process) error {
 	if err != nil {
 		return err
 	}
+	stderr := operate.Plain(p.stderr)
 	for _, line := range missed {
-		fmt.Fprintf(p.stderr, "godwit: not exported: %s\n", line)
+		fmt.Fprintf(stderr, "godwit: not exported: %s\n", line)
 	}
 	return set.Write(p.stdout)
 }
@@ -100,6 +102,7 @@ func (a *applyResources) Run(p *process) error {
 func applyTo(to *resources.Server, set *resources.Set, dry bool, stdout io.Writer) error {
 	ctx, stop := untilStopped()
 	defer stop()
+	stdout = operate.Plain(stdout)
 	changes, err := (&resources.Applying{To: to, Dry: dry, Out: stdout}).Run(ctx, set)
 	if err != nil {
 		return err
@@ -145,8 +148,9 @@ func (i *importResources) Run(p *process) error {
 	if err != nil {
 		return err
 	}
+	stdout := operate.Plain(p.stdout)
 	for _, line := range append(missed, "functions, event-source mappings, log groups, metrics, users, roles, keys of KMS and delivery streams: import takes queues, topics, subscriptions and alarms", "messages") {
-		fmt.Fprintf(p.stdout, "not taken: %s\n", line)
+		fmt.Fprintf(stdout, "not taken: %s\n", line)
 	}
 	return applyTo(to, set, i.DryRun, p.stdout)
 }

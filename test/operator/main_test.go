@@ -219,15 +219,9 @@ func (w *world) fetch(method, url, body string, want int) string {
 // ask asks for anything.
 func (w *world) ask(method, url, body string) (status int, text string) {
 	w.t.Helper()
-	req, err := http.NewRequestWithContext(w.t.Context(), method, url, strings.NewReader(body))
+	req, err := w.request(method, url, body)
 	if err != nil {
 		w.t.Fatal(err)
-	}
-	if w.signs != nil {
-		sum := sha256.Sum256([]byte(body))
-		if err := v4.NewSigner().SignHTTP(w.t.Context(), *w.signs, req, hex.EncodeToString(sum[:]), "godwit", region, time.Now()); err != nil {
-			w.t.Fatal(err)
-		}
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -235,6 +229,16 @@ func (w *world) ask(method, url, body string) (status int, text string) {
 	}
 	defer resp.Body.Close()
 	return resp.StatusCode, string(must(io.ReadAll(resp.Body))(w.t))
+}
+
+// request is one for anything, signed where the operator's API is asked so.
+func (w *world) request(method, url, body string) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(w.t.Context(), method, url, strings.NewReader(body))
+	if err != nil || w.signs == nil {
+		return req, err
+	}
+	sum := sha256.Sum256([]byte(body))
+	return req, v4.NewSigner().SignHTTP(w.t.Context(), *w.signs, req, hex.EncodeToString(sum[:]), "godwit", region, time.Now())
 }
 
 // get asks for a path of the API, whose parameters are pairs of name and value, and holds

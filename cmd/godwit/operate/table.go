@@ -34,6 +34,32 @@ func Clean(s string) string {
 	return b.String()
 }
 
+// Plain writes text of several lines as Clean makes it, but for its ends of lines and tabs. No
+// character may be split between two calls.
+func Plain(w io.Writer) io.Writer { return plain{w} }
+
+type plain struct{ w io.Writer }
+
+func (p plain) Write(text []byte) (int, error) {
+	var b strings.Builder
+	for line := range strings.Lines(string(text)) {
+		line, ended := strings.CutSuffix(line, "\n")
+		for i, cell := range strings.Split(line, "\t") {
+			if i > 0 {
+				b.WriteByte('\t')
+			}
+			b.WriteString(Clean(cell))
+		}
+		if ended {
+			b.WriteByte('\n')
+		}
+	}
+	if _, err := io.WriteString(p.w, b.String()); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
 // escape makes JSON fit for a terminal: what Clean escapes stands in strings only, and is
 // written as JSON escapes it, so that programs read the same.
 func escape(text []byte) []byte {

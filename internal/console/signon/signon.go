@@ -49,6 +49,9 @@ const (
 	maxName = 64
 	// maxCode bounds a parameter of the provider's answer, in bytes.
 	maxCode = 4096
+	// maxBack bounds the address of the page that a sign-in leads back to, in bytes: it is kept
+	// for strangers.
+	maxBack = 2048
 	// cookie ties a sign-in to the browser that has begun it.
 	cookie = "godwit-sign-in"
 )
@@ -90,6 +93,8 @@ type Options struct {
 type SignOn struct {
 	Options
 
+	asking chan struct{} // has one while the provider is asked what it says of itself
+
 	mu       sync.Mutex
 	provider *oidc.Provider // once it has answered
 	pending  map[[sha256.Size]byte]*pending
@@ -105,7 +110,7 @@ type pending struct {
 // New makes a SignOn. The provider is asked when somebody signs in: the server starts
 // without it.
 func New(o Options) *SignOn {
-	return &SignOn{Options: o, pending: map[[sha256.Size]byte]*pending{}}
+	return &SignOn{Options: o, asking: make(chan struct{}, 1), pending: map[[sha256.Size]byte]*pending{}}
 }
 
 // Name is what people know the provider by.
@@ -131,12 +136,26 @@ func drawn() string {
 	return base64.RawURLEncoding.EncodeToString(secret)
 }
 
-// discovered is what the provider says of itself. It is asked until it has answered.
-func (s *SignOn) discovered(ctx context.Context) (*oidc.Provider, error) {
+// known is what the provider has said of itself; nil: nothing yet.
+func (s *SignOn) known() *oidc.Provider {
 	s.mu.Lock()
-	known := s.provider
-	s.mu.Unlock()
-	if known != nil {
+	defer s.mu.Unlock()
+	return s.provider
+}
+
+// discovered is what the provider says of itself. It is asked until it has answered, by one
+// sign-in at a time: anybody may begin one.
+func (s *SignOn) discovered(ctx context.Context) (*oidc.Provider, error) {
+	if known := s.known(); known != nil {
+		return known, nil
+	}
+	select {
+	case s.asking <- struct{}{}:
+		defer func() { <-s.asking }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if known := s.known(); known != nil {
 		return known, nil
 	}
 	// The provider keeps the context for the keys that it fetches later.
@@ -202,7 +221,7 @@ func (s *SignOn) begin(w http.ResponseWriter, r *http.Request) {
 // within is the page of the console that an address names; any other leads to the first.
 func within(to string) string {
 	u, err := url.Parse(to)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(u.Path, home) || strings.HasPrefix(u.Path, home+"oidc/") || strings.ContainsAny(to, "\\\r\n") {
+	if err != nil || len(to) > maxBack || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(u.Path, home) || strings.HasPrefix(u.Path, home+"oidc/") || strings.ContainsAny(to, "\\\r\n") {
 		return home
 	}
 	return (&url.URL{Path: u.Path, RawQuery: u.RawQuery}).String()

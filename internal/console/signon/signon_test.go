@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -340,6 +341,7 @@ func TestWithin(t *testing.T) {
 	for to, want := range map[string]string{
 		"": home, "/_godwit/ui/topic?arn=a": "/_godwit/ui/topic?arn=a", "https://evil.example.com/_godwit/ui/": home, "//evil.example.com/_godwit/ui/": home,
 		"/\\evil.example.com": home, "/_godwit/ui/\r\nSet-Cookie: a=b": home, "/_godwit/clock": home, "javascript:alert(1)": home, CallbackPath: home, "/_godwit/ui/#x": home,
+		"/_godwit/ui/?" + strings.Repeat("x", maxBack): home,
 	} {
 		if got := within(to); got != want {
 			t.Errorf("%q leads to %q", to, got)
@@ -395,6 +397,39 @@ func TestProviderComesLater(t *testing.T) {
 	if to := c.answered(back, mark); to != home {
 		t.Errorf("sent to %s", to)
 	}
+}
+
+// However many begin, the provider is asked once at a time until it has answered, and then no more.
+func TestProviderIsAskedOnce(t *testing.T) {
+	c := newConsole(t)
+	gate := &gated{next: c.on.Web.Transport, leave: make(chan struct{}), came: make(chan struct{}, 100)}
+	c.on.Web = &http.Client{Transport: gate}
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if to := c.get(Path).Header.Get("Location"); !strings.HasPrefix(to, c.p.server.URL+"/authorize?") {
+				t.Errorf("sent to %s", to)
+			}
+		})
+	}
+	<-gate.came
+	close(gate.leave)
+	all.Wait()
+	if n := len(gate.came); n != 0 {
+		t.Errorf("it was asked %d times more", n)
+	}
+}
+
+// gated holds requests up.
+type gated struct {
+	next        http.RoundTripper
+	came, leave chan struct{}
+}
+
+func (g *gated) RoundTrip(r *http.Request) (*http.Response, error) {
+	g.came <- struct{}{}
+	<-g.leave
+	return g.next.RoundTrip(r)
 }
 
 type failing struct{}

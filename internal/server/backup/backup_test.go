@@ -3,6 +3,7 @@ package backup_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -541,4 +543,56 @@ func (w *world) ask(method, path, body string) string {
 		w.Fatalf("%s %s: %s %s", method, path, answer.Status, text)
 	}
 	return text
+}
+
+// What a backup of strangers names is a file below it: neither a link that leads elsewhere, nor
+// what has no end.
+func TestNoFiles(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256([]byte("x"))
+	of := func(name string, size int, make func(path string) error) (dir string) {
+		t.Helper()
+		dir = t.TempDir()
+		store := filepath.Join(dir, recovery.StoreName)
+		text := fmt.Appendf(nil, `{"format":1,"files":[{"name":%q,"size":%d,"sha256":"%x"}]}`, name, size, sum)
+		whole := sha256.Sum256(text)
+		if err := errors.Join(os.Mkdir(store, 0o700), make(filepath.Join(store, "x")), os.WriteFile(filepath.Join(dir, "backup.json"), text, 0o600),
+			os.WriteFile(filepath.Join(dir, "backup.sha256"), fmt.Appendf(nil, "%x  backup.json\n", whole), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		return dir
+	}
+	plain := func(path string) error { return os.WriteFile(path, []byte("x"), 0o600) }
+	if ok, text := checkedOnly(t, of("x", 1, plain)); !ok {
+		t.Errorf("a file: %s", text)
+	}
+	for what, dir := range map[string]string{
+		"a link":                of("x", 1, func(path string) error { return os.Symlink(secret, path) }),
+		"a link of directories": of("x/secret", 1, func(path string) error { return os.Symlink(filepath.Dir(secret), path) }),
+		"a pipe":                of("x", 1, func(path string) error { return syscall.Mkfifo(path, 0o600) }),
+		"no end":                of("x", 1, func(path string) error { return os.Symlink("/dev/zero", path) }),
+		"less than nothing":     of("x", -1, plain),
+		"elsewhere":             of("../x", 1, plain),
+	} {
+		if ok, _ := checkedOnly(t, dir); ok {
+			t.Errorf("%s is taken", what)
+		}
+		data := filepath.Join(t.TempDir(), "new")
+		if err := (&backup.Restoring{Dir: dir, Data: data, Stdout: io.Discard}).Run(t.Context()); !errors.Is(err, backup.ErrDamaged) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if left := must(os.ReadDir(data))(t); len(left) > 0 {
+			t.Errorf("%s leaves %v", what, left)
+		}
+	}
+}
+
+// checkedOnly holds a backup against its manifest, without opening what is in it.
+func checkedOnly(t *testing.T, dir string) (ok bool, text string) {
+	t.Helper()
+	_, err := backup.Verify(t.Context(), dir, nil)
+	return err == nil, fmt.Sprint(err)
 }

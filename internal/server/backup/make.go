@@ -113,7 +113,7 @@ func manifestOf(store string, of *snapshot.Manifest) (m Manifest, err error) {
 		return m, fmt.Errorf("the server does not say of when the snapshot is: %w", err)
 	}
 	for _, f := range of.Files {
-		sum, size, err := hash(filepath.Join(store, filepath.FromSlash(f.Name)))
+		sum, size, err := hash(store, f.Name)
 		if err != nil {
 			return m, err
 		}

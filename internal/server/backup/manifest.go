@@ -37,6 +37,9 @@ const format = 1
 // maxManifest bounds backup.json, in bytes.
 const maxManifest = 128 << 20
 
+// maxSum bounds the file of its sum, in bytes.
+const maxSum = 4096
+
 // Errors of backups.
 var (
 	// ErrDamaged reports a backup that is not as it was made.
@@ -102,8 +105,8 @@ func Is(dir string) bool {
 // Read reads what a backup consists of. Errors: ErrIncomplete, ErrDamaged, and those of the
 // file system.
 func Read(dir string) (m Manifest, err error) {
-	text, err := os.ReadFile(filepath.Join(dir, manifestName)) //nolint:gosec // the caller's
-	sum, missing := os.ReadFile(filepath.Join(dir, sumName))   //nolint:gosec // the same
+	text, err := read(dir, manifestName, maxManifest)
+	sum, missing := read(dir, sumName, maxSum)
 	switch {
 	case errors.Is(missing, fs.ErrNotExist):
 		return m, fmt.Errorf("%s: %w", dir, ErrIncomplete)
@@ -113,13 +116,13 @@ func Read(dir string) (m Manifest, err error) {
 		return m, missing
 	case !bytes.Equal(sum, sumLine(text)):
 		return m, fmt.Errorf("%w: %s and %s do not belong together", ErrDamaged, manifestName, sumName)
-	case len(text) > maxManifest || json.Unmarshal(text, &m) != nil:
+	case json.Unmarshal(text, &m) != nil:
 		return m, fmt.Errorf("%w: %s cannot be read", ErrDamaged, manifestName)
 	case m.Format > format:
 		return m, fmt.Errorf("%s is a backup of form %d, and this godwit knows forms up to %d: use the godwit that made it, or a newer one", dir, m.Format, format)
 	}
 	for _, f := range m.Files {
-		if !filepath.IsLocal(filepath.FromSlash(f.Name)) {
+		if !filepath.IsLocal(filepath.FromSlash(f.Name)) || f.Size < 0 {
 			return m, fmt.Errorf("%w: it has a file %q", ErrDamaged, f.Name)
 		}
 	}
@@ -140,7 +143,7 @@ func Verify(ctx context.Context, dir string, progress func(done, all int64)) (Ma
 			return m, ctx.Err()
 		}
 		known[f.Name] = true
-		sum, size, err := hash(filepath.Join(dir, recovery.StoreName, filepath.FromSlash(f.Name)))
+		sum, size, err := hash(filepath.Join(dir, recovery.StoreName), f.Name)
 		switch {
 		case err != nil:
 			wrong = append(wrong, fmt.Errorf("%s: %w", f.Name, err))
@@ -180,9 +183,42 @@ func list(dir string) (names []string, err error) {
 	})
 }
 
+// open opens a file below a directory, by its name with slashes. What is no file is refused, and
+// so are links that lead elsewhere: who has made a backup need not be who restores it.
+func open(dir, name string) (*os.File, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }() // what was opened stays open
+	name = filepath.FromSlash(name)
+	info, err := root.Lstat(name)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%w: %s is no file", ErrDamaged, name)
+	}
+	return root.Open(name)
+}
+
+// read reads a file of at most so many bytes.
+func read(dir, name string, most int64) ([]byte, error) {
+	f, err := open(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }() // it was only read
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("%w: %s has more than %d bytes", ErrDamaged, name, most)
+	}
+	return text, err
+}
+
 // hash is the SHA-256 of a file, and its size.
-func hash(path string) (sum string, size int64, err error) {
-	f, err := os.Open(path) //nolint:gosec // of a backup
+func hash(dir, name string) (sum string, size int64, err error) {
+	f, err := open(dir, name)
 	if err != nil {
 		return "", 0, err
 	}

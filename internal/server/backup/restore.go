@@ -130,7 +130,7 @@ func copyFile(from, to string, f File) error {
 	if err := os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o700); err != nil {
 		return err
 	}
-	in, err := os.Open(filepath.Join(from, name))
+	in, err := open(from, f.Name)
 	if err != nil {
 		return err
 	}

@@ -107,11 +107,10 @@ func (g *Gate) Operator() func(w http.ResponseWriter, r *http.Request) error {
 		if r.Method == http.MethodGet {
 			action = read
 		}
-		result, err := g.decide(r, who, action, g.pathARN(r))
-		if err != nil || !result.Allowed() {
-			return errors.Join(errNotOperator, err)
+		if err := g.may(r, who, action, "", g.pathARN(r)); err != nil {
+			return errNotOperator
 		}
-		return nil
+		return g.former(w, r, who)
 	}
 }
 
@@ -121,9 +120,12 @@ type unidentified struct{ error }
 // Refuse answers with what Operator has refused.
 func Refuse(w http.ResponseWriter, r *http.Request, err error) {
 	var unknown unidentified
+	var large *http.MaxBytesError
 	switch {
 	case !strings.HasPrefix(r.URL.Path, operator.Prefix):
 		admin.Forbid(w, err.Error())
+	case errors.As(err, &large):
+		rest.WriteProblem(w, http.StatusRequestEntityTooLarge, "TooLarge", err.Error())
 	case errors.As(err, &unknown):
 		rest.WriteProblem(w, http.StatusUnauthorized, "Unauthenticated", err.Error())
 	default:
@@ -149,18 +151,27 @@ func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*caller.Caller,
 
 // signer finds out who has signed a request.
 func (g *Gate) signer(w http.ResponseWriter, r *http.Request) (*caller.Caller, error) {
+	request := sigv4.Of(r)
+	request.Service = service
+	if err := g.Verifier.Examine(&request); err != nil { // else strangers could have their bodies held
+		return nil, unknown(err)
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		return nil, fmt.Errorf("the body cannot be read: %w", err)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	request := sigv4.Of(r)
-	request.Payload, request.Exact, request.Service = sha256.Sum256(body), true, service
+	request.Payload, request.Exact = sha256.Sum256(body), true
 	who, err := g.Verifier.Verify(&request)
 	if err != nil {
-		return who, unidentified{fmt.Errorf("%w (sign as the root user, for the service %s; or ask at --admin-listen)", err, service)}
+		return who, unknown(err)
 	}
 	return who, nil
+}
+
+// unknown says what to do about a signature that is not good.
+func unknown(err error) error {
+	return unidentified{fmt.Errorf("%w (sign as the root user, for the service %s; or ask at --admin-listen)", err, service)}
 }
 
 // pathARN names what a request is for that names no resource.
@@ -168,13 +179,10 @@ func (g *Gate) pathARN(r *http.Request) string {
 	return "arn:" + arn.Partition + ":godwit:" + g.Config.Region + ":" + g.Config.Account + ":" + strings.TrimPrefix(r.URL.Path, "/")
 }
 
-func (g *Gate) decide(r *http.Request, who *caller.Caller, action, resource string) (policy.Result, error) {
+func (g *Gate) decide(ctx context.Context, who *caller.Caller, action, resource string, known authorize.Context) (policy.Result, error) {
 	need := authorize.Need{Action: action, Account: g.Config.Account, Resource: resource}
-	known := authorize.Context{Caller: who, Region: g.Config.Region, Now: g.Clock.Now().UnixMilli(), Address: r.RemoteAddr, Transport: authorize.Plain}
-	if r.TLS != nil {
-		known.Transport = authorize.TLS
-	}
-	return g.Policies.Decide(r.Context(), &need, &known)
+	known.Caller, known.Region, known.Now = who, g.Config.Region, g.Clock.Now().UnixMilli()
+	return g.Policies.Decide(ctx, &need, &known)
 }
 
 // Admit refuses who may not do an operation of /_godwit/v1 on a resource, and records it.
@@ -193,14 +201,7 @@ func (g *Gate) Admit(r *http.Request, op *rest.Operation, resource string) (call
 		return nil, rest.Forbidden("nobody says who asks")
 	}
 	call.May = func(_ context.Context, action, resource string) error {
-		broad := ""
-		switch {
-		case strings.HasPrefix(action, "godwit:Get"), strings.HasPrefix(action, "godwit:List"):
-			broad = read
-		case strings.HasPrefix(action, "godwit:") && action != rest.Peeking:
-			broad = operate
-		}
-		return g.may(r, who, action, broad, cmp.Or(resource, g.pathARN(r)))
+		return g.may(r, who, action, broadOf(action), cmp.Or(resource, g.pathARN(r)))
 	}
 	if who.Kind == caller.Root {
 		call.Still = func(context.Context) error { return g.stillGood(r, who) }
@@ -228,6 +229,26 @@ func (g *Gate) Admit(r *http.Request, op *rest.Operation, resource string) (call
 	return call, g.may(r, who, op.Action(), broad, resource)
 }
 
+// broadOf is the broad right that covers an action; empty: none does.
+func broadOf(action string) string {
+	switch {
+	case strings.HasPrefix(action, "godwit:Get"), strings.HasPrefix(action, "godwit:List"):
+		return read
+	case strings.HasPrefix(action, "godwit:") && action != rest.Peeking:
+		return operate
+	}
+	return ""
+}
+
+// MayGoOn refuses what who has asked for it may not do any more: it goes on without a request,
+// and so no policy knows an address. Nil: nobody was asked who he is.
+func (g *Gate) MayGoOn(ctx context.Context, who *caller.Caller, action, resource string) error {
+	if g.Verifier == nil || who == nil {
+		return nil
+	}
+	return g.allowed(ctx, who, action, broadOf(action), resource, authorize.Context{})
+}
+
 // stillGood refuses whose session is over, or whose access key is not good any more.
 func (g *Gate) stillGood(r *http.Request, who *caller.Caller) error {
 	if signedIn, _ := r.Context().Value(sessionKey{}).(bool); signedIn {
@@ -241,25 +262,56 @@ func (g *Gate) stillGood(r *http.Request, who *caller.Caller) error {
 }
 
 // may refuses what no policy allows, neither the action nor the broad right that covers it,
-// and what a policy denies, either of them.
+// and what a policy denies, either of them, by any name that the resource has.
 func (g *Gate) may(r *http.Request, who *caller.Caller, action, broad, resource string) error {
-	result, err := g.decide(r, who, action, resource)
-	if err != nil {
-		return err
+	return g.allowed(r.Context(), who, action, broad, resource, transport(r))
+}
+
+// transport is how a request came.
+func transport(r *http.Request) authorize.Context {
+	known := authorize.Context{Address: r.RemoteAddr, Transport: authorize.Plain}
+	if r.TLS != nil {
+		known.Transport = authorize.TLS
 	}
-	allowed := result.Allowed()
-	if broad != "" && result.Decision != policy.ExplicitDeny {
-		covered, err := g.decide(r, who, broad, resource)
-		if err != nil {
-			return err
+	return known
+}
+
+func (g *Gate) allowed(ctx context.Context, who *caller.Caller, action, broad, resource string, known authorize.Context) error {
+	actions := []string{action}
+	if broad != "" {
+		actions = append(actions, broad)
+	}
+	allowed := false
+	var first error // why not
+	for _, name := range namesOf(resource) {
+		for _, one := range actions {
+			result, err := g.decide(ctx, who, one, name, known)
+			if err != nil {
+				return err
+			}
+			if allowed = allowed || result.Allowed(); result.Allowed() {
+				continue
+			}
+			refusal := rest.Forbidden(api.Denial(who, &authorize.Need{Action: one, Resource: name, Account: g.Config.Account}, &result))
+			if result.Decision == policy.ExplicitDeny {
+				return refusal
+			}
+			first = cmp.Or(first, refusal)
 		}
-		if covered.Decision == policy.ExplicitDeny {
-			return rest.Forbidden(api.Denial(who, &authorize.Need{Action: broad, Resource: resource, Account: g.Config.Account}, &covered))
-		}
-		allowed = allowed || covered.Allowed()
 	}
 	if allowed {
 		return nil
 	}
-	return rest.Forbidden(api.Denial(who, &authorize.Need{Action: action, Resource: resource, Account: g.Config.Account}, &result))
+	return first
+}
+
+// namesOf are the ARNs that policies know a resource by: a log group has two.
+func namesOf(resource string) []string {
+	a, err := arn.Parse(resource)
+	name, ok := a.LogGroupName()
+	if err != nil || !ok {
+		return []string{resource}
+	}
+	group := arn.LogGroup(a.Region, a.Account, name).String()
+	return []string{group, group + ":*"}
 }

@@ -100,7 +100,7 @@ func (a *Applying) change(c Change, do func() error) error {
 		}
 	}
 	a.changes = append(a.changes, c)
-	_, err := fmt.Fprintln(a.Out, c)
+	_, err := fmt.Fprintln(a.Out, strings.ReplaceAll(c.String(), "\n", `\n`)) // a value has no lines of its own here
 	return err
 }
 

@@ -19,10 +19,13 @@ import (
 type Inspector struct {
 	queues   *queues.Queues
 	backlogs *backlog.Backlogs
+	looks    chan struct{} // has one for each Look under way
 }
 
 // New makes an inspector.
-func New(q *queues.Queues, b *backlog.Backlogs) *Inspector { return &Inspector{q, b} }
+func New(q *queues.Queues, b *backlog.Backlogs) *Inspector {
+	return &Inspector{queues: q, backlogs: b, looks: make(chan struct{}, MaxLooks)}
+}
 
 // Holding is a queue or a backlog that has messages.
 type Holding struct {

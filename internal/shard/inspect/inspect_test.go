@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -216,5 +219,74 @@ func TestCensus(t *testing.T) {
 	}
 	if c, err := w.looking.Census(t.Context(), 0); err != nil || len(c.Holdings) > 0 {
 		t.Errorf("none were asked for: %+v, %v", c, err)
+	}
+}
+
+// However many look, only some read at a time; who waits and goes away is not kept.
+func TestLooksAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t, nil)
+		w.add("q", "", 0, 1)
+		reading, leave := 0, make(chan struct{})
+		var mu sync.Mutex
+		q := inspect.Query{Queue: shardtest.QueueARN("q"), Limit: 1, Match: func(*inspect.Message) bool {
+			mu.Lock()
+			reading++
+			mu.Unlock()
+			<-leave
+			return true
+		}}
+		var looks sync.WaitGroup
+		for range 3 * inspect.MaxLooks {
+			looks.Go(func() {
+				if _, err := w.looking.Look(context.Background(), q); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		gone, cancel := context.WithCancel(t.Context())
+		looks.Go(func() {
+			if _, err := w.looking.Look(gone, q); !errors.Is(err, context.Canceled) {
+				t.Errorf("who has gone away is told %v", err)
+			}
+		})
+		synctest.Wait()
+		if reading != inspect.MaxLooks {
+			t.Errorf("%d read at a time", reading)
+		}
+		cancel()
+		synctest.Wait()
+		close(leave)
+		looks.Wait()
+		if reading != 3*inspect.MaxLooks {
+			t.Errorf("%d have read", reading)
+		}
+	})
+}
+
+// A look does not hold what it has passed: of large messages a few at a time.
+func TestLooksHoldLittle(t *testing.T) {
+	const n, size = 40, 1 << 20
+	w := open(t, map[string]string{"MaximumMessageSize": fmt.Sprint(size)})
+	for i := range n {
+		_, err := w.Send(t.Context(), shardtest.QueueARN("q"), []queues.Outgoing{{Message: shardtest.NewMessage(i, strings.Repeat("x", size))}})
+		check(t, err)
+	}
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	began, most, seen := heap(), uint64(0), 0
+	_, err := w.looking.Look(t.Context(), inspect.Query{Queue: shardtest.QueueARN("q"), Limit: 1, Match: func(*inspect.Message) bool {
+		seen++
+		most = max(most, heap())
+		return false
+	}})
+	check(t, err)
+	if most > began+8*size || seen < 20 {
+		t.Errorf("%d bytes more are held by a look that has passed %d messages", most-began, seen)
 	}
 }

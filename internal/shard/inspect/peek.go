@@ -33,7 +33,11 @@ const (
 	maxScanned = 20_000
 	maxBytes   = 32 << 20
 	stepSize   = 256 // messages whose states are found out with one lock
+	stepBytes  = 1 << 20
 )
+
+// MaxLooks is how many looks read at a time; others wait. Each may hold as much as it reads.
+const MaxLooks = 4
 
 // Place names a message of a queue.
 type Place struct {
@@ -123,8 +127,15 @@ func (i *Inspector) open(ctx context.Context, a arn.ARN) (t *target, found *Foun
 // Look reads messages of a queue in the order in which they were accepted; those of groups
 // come behind the others, group by group; delayed ones, if only they are asked for, in that
 // of their times. It reads a bounded number of them: where it goes on may follow a page
-// with nothing on it. Errors: QueueDoesNotExist; those of ctx.
+// with nothing on it. It waits while MaxLooks others are under way. Errors: QueueDoesNotExist;
+// those of ctx.
 func (i *Inspector) Look(ctx context.Context, q Query) (*Found, error) {
+	select {
+	case i.looks <- struct{}{}:
+		defer func() { <-i.looks }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	t, found, err := i.open(ctx, q.Queue)
 	if err != nil || found.Total == 0 {
 		return found, err
@@ -278,18 +289,20 @@ func (w *walk) candidate() candidate { return candidate{w.place, bytes.Clone(w.i
 // walk takes candidates until the page is full or there are no more.
 func (l *look) walk(ctx context.Context, next func() (candidate, bool), cursor func(Place) Cursor) error {
 	var step []candidate
+	held := 0 // bytes of the step
 	for {
 		c, ok := next()
 		if ok {
 			step = append(step, c)
 			l.bytes += len(c.record)
+			held += len(c.record)
 		}
 		// A step is as long as the page lacks, so that little is read in vain.
 		size := stepSize
 		if l.q.Match == nil {
 			size = min(size, max(l.q.Limit-len(l.found.Messages), 16))
 		}
-		if !ok || len(step) >= size || l.bytes >= maxBytes {
+		if !ok || len(step) >= size || held >= stepBytes || l.bytes >= maxBytes {
 			rest, err := l.take(ctx, step)
 			if err != nil {
 				return err
@@ -299,7 +312,8 @@ func (l *look) walk(ctx context.Context, next func() (candidate, bool), cursor f
 				l.found.Next = &at
 				return nil
 			}
-			step = step[:0]
+			clear(step)
+			step, held = step[:0], 0
 		}
 		switch {
 		case !ok:

@@ -32,6 +32,9 @@ var (
 	ErrTooMany = fault.NewRule(fault.LimitExceeded, "sources: there are as many as may be")
 )
 
+// ErrChanged says that a source was changed since it was looked at.
+var ErrChanged = errors.New("sources: it was changed meanwhile")
+
 // record is a source on disk.
 type record struct {
 	ingest.Source
@@ -219,10 +222,14 @@ func (m *Module) change(ctx context.Context, name string, grows bool, command fu
 }
 
 // Put makes a source, or replaces what there is under its name but when it was made. Without
-// secrets, nil, those that it has stay. Errors: ingest.ErrInvalid, ErrTooMany.
-func (m *Module) Put(ctx context.Context, s ingest.Source, secrets []string) (made bool, err error) {
+// secrets, nil, those that it has stay. Target is that of the source that is to be replaced, as
+// the caller knows it; empty: there is none. Errors: ingest.ErrInvalid, ErrTooMany; ErrChanged: it
+// has another one.
+func (m *Module) Put(ctx context.Context, s ingest.Source, secrets []string, target string) (made bool, err error) {
 	err = m.change(ctx, s.Name, true, func(was *kept, now int64) (*record, []string, error) {
-		made = was == nil
+		if made = was == nil; made && target != "" || !made && target != was.Target {
+			return nil, nil, ErrChanged
+		}
 		if made && len(*m.all.Load()) >= MaxSources {
 			return nil, nil, ErrTooMany.With(MaxSources)
 		}

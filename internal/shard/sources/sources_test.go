@@ -82,7 +82,8 @@ func TestCrash(t *testing.T) {
 	}
 	ctx, s := t.Context(), sealer(t)
 	put := func(m *sources.Module, name string, secrets ...string) {
-		_, err := m.Put(ctx, source(name), secrets)
+		was, _ := m.Get(name)
+		_, err := m.Put(ctx, source(name), secrets, was.Target)
 		check(err)
 	}
 	shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Unraced(3, 1), func(j *journal.Journal) *sources.Module { return open(t, j, s) }, everything,
@@ -102,22 +103,31 @@ func TestPut(t *testing.T) {
 	j := journal.Open(journal.Options{Store: memory.New()})
 	t.Cleanup(j.Close)
 	m := open(t, j, sealer(t))
-	if _, err := m.Put(t.Context(), source("shop"), nil); !errors.Is(err, ingest.ErrInvalid) {
+	if _, err := m.Put(t.Context(), source("shop"), nil, ""); !errors.Is(err, ingest.ErrInvalid) {
 		t.Errorf("without a secret: %v", err)
 	}
-	if made, err := m.Put(t.Context(), source("shop"), []string{first}); !made || err != nil {
+	if made, err := m.Put(t.Context(), source("shop"), []string{first}, ""); !made || err != nil {
 		t.Fatalf("%v, %v", made, err)
 	}
 	changed := source("shop")
 	changed.Limits.PerSecond = 5
-	if made, err := m.Put(t.Context(), changed, nil); made || err != nil {
+	if made, err := m.Put(t.Context(), changed, nil, changed.Target); made || err != nil {
 		t.Fatalf("%v, %v", made, err)
 	}
 	if c := m.Find("shop"); c.Limits.PerSecond != 5 || c.Verify(shardtest.Start, header{first}, nil) != nil {
 		t.Errorf("%+v", c.Limits)
 	}
+	for _, target := range []string{"", "arn:aws:sqs:us-east-1:000000000000:another"} {
+		if _, err := m.Put(t.Context(), changed, nil, target); !errors.Is(err, sources.ErrChanged) {
+			t.Errorf("of another target: %v", err)
+		}
+	}
+	if _, err := m.Put(t.Context(), source("none"), []string{first}, changed.Target); !errors.Is(err, sources.ErrChanged) {
+		t.Errorf("of a source that is not there: %v", err)
+	}
+	was := changed.Target
 	changed.Target = "arn"
-	if _, err := m.Put(t.Context(), changed, nil); !errors.Is(err, ingest.ErrInvalid) || m.Find("shop").Target == "arn" {
+	if _, err := m.Put(t.Context(), changed, nil, was); !errors.Is(err, ingest.ErrInvalid) || m.Find("shop").Target == "arn" {
 		t.Errorf("%v, %s", err, m.Find("shop").Target)
 	}
 	for _, err := range []error{m.Delete(t.Context(), "x"), m.SetPaused(t.Context(), "x", true)} {
@@ -126,7 +136,7 @@ func TestPut(t *testing.T) {
 		}
 	}
 	for i := range 5 {
-		if _, err := m.Put(t.Context(), source("more"+string(rune('a'+i))), []string{first}); err != nil {
+		if _, err := m.Put(t.Context(), source("more"+string(rune('a'+i))), []string{first}, ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -161,7 +171,7 @@ func TestSecretsAreSealed(t *testing.T) {
 		}
 	}
 	with(right, func(m *sources.Module) {
-		if _, err := m.Put(t.Context(), source("shop"), []string{first}); err != nil {
+		if _, err := m.Put(t.Context(), source("shop"), []string{first}, ""); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -170,7 +180,7 @@ func TestSecretsAreSealed(t *testing.T) {
 		if err != nil || info.Broken == nil || m.Find("shop") != nil {
 			t.Errorf("%+v, %v", info, err)
 		}
-		if _, err := m.Put(t.Context(), source("shop"), nil); !errors.Is(err, ingest.ErrInvalid) {
+		if _, err := m.Put(t.Context(), source("shop"), nil, source("shop").Target); !errors.Is(err, ingest.ErrInvalid) {
 			t.Errorf("put without secrets: %v", err)
 		}
 	})

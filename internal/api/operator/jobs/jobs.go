@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/api/operator/catalog"
 	"godwit.dev/godwit/internal/api/operator/rest"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/deliver"
 	"godwit.dev/godwit/internal/shard"
@@ -27,6 +28,9 @@ type Options struct {
 	Operator *deliver.Operator
 	Clock    clock.Clock
 	NewID    func() string
+	// May refuses, with a *rest.Refusal, what who has asked for a job may not do any more; nil:
+	// everybody may.
+	May func(ctx context.Context, by *caller.Caller, action, resource string) error
 }
 
 // Jobs answers what is about jobs.
@@ -116,7 +120,7 @@ type Job struct {
 
 // JobCondition is the condition of a job.
 type JobCondition struct {
-	Search string     `json:"search"`
+	Search string     `json:"search" doc:"**** to whom godwit:PeekMessages is not allowed, as it may repeat a message."`
 	Cause  string     `json:"cause"`
 	From   string     `json:"from"`
 	IDs    int        `json:"ids" doc:"How many were named."`
@@ -163,6 +167,12 @@ func (j *Jobs) spec(ctx context.Context, c *rest.Call, in *JobSpec, previewed bo
 	w := &in.Where
 	if len(w.IDs) > 0 && (w.Search != "" || w.Cause != "" || w.From != "" || w.Since != nil || w.Until != nil) {
 		return s, rest.BadRequest("where: ids stand alone")
+	}
+	if w.IDs != nil && len(w.IDs) == 0 {
+		return s, rest.BadRequest("where: ids names nothing")
+	}
+	if w.Until != nil && s.Where.Until <= 0 {
+		return s, rest.BadRequest("where: until is before everything")
 	}
 	if in.To != "" && in.Kind != redrive {
 		return s, rest.BadRequest("to: it goes with redrive only")
@@ -235,7 +245,7 @@ func (j *Jobs) Create(ctx context.Context, c *rest.Call, in *CreateJob) (*Job, e
 	if err != nil {
 		return nil, err
 	}
-	return j.shown(&made), nil
+	return j.shown(ctx, c, &made), nil
 }
 
 // Preview looks what a job would be about. It changes nothing.
@@ -262,32 +272,32 @@ func (j *Jobs) Preview(ctx context.Context, c *rest.Call, in *PreviewJob) (*Prev
 }
 
 // List lists jobs.
-func (j *Jobs) List(_ context.Context, _ *rest.Call, in *ListJobs) (*JobList, error) {
+func (j *Jobs) List(ctx context.Context, c *rest.Call, in *ListJobs) (*JobList, error) {
 	out := &JobList{Jobs: []Job{}}
 	for _, one := range j.Module.List() {
 		if len(out.Jobs) < in.Limit && (in.State == "" || string(one.State) == in.State) && (in.ARN == "" || one.Resource == in.ARN) {
-			out.Jobs = append(out.Jobs, *j.shown(&one))
+			out.Jobs = append(out.Jobs, *j.shown(ctx, c, &one))
 		}
 	}
 	return out, nil
 }
 
 // Get tells of a job.
-func (j *Jobs) Get(_ context.Context, _ *rest.Call, in *OneJob) (*Job, error) {
+func (j *Jobs) Get(ctx context.Context, c *rest.Call, in *OneJob) (*Job, error) {
 	found, err := j.Module.Get(in.ID)
 	if err != nil {
 		return nil, err
 	}
-	return j.shown(&found), nil
+	return j.shown(ctx, c, &found), nil
 }
 
 // Cancel ends a job; what was done stays done.
-func (j *Jobs) Cancel(_ context.Context, _ *rest.Call, in *CancelJob) (*Job, error) {
+func (j *Jobs) Cancel(ctx context.Context, c *rest.Call, in *CancelJob) (*Job, error) {
 	left, err := j.Module.Cancel(in.ID)
 	if err != nil {
 		return nil, err
 	}
-	return j.shown(&left), nil
+	return j.shown(ctx, c, &left), nil
 }
 
 func at(milliseconds int64) *time.Time {
@@ -297,11 +307,18 @@ func at(milliseconds int64) *time.Time {
 	return rest.Moment(clock.Time(milliseconds))
 }
 
-func (j *Jobs) shown(job *jobs.Job) *Job {
+// hidden stands for what the caller may not see.
+const hidden = "****"
+
+func (j *Jobs) shown(ctx context.Context, c *rest.Call, job *jobs.Job) *Job {
 	w := &job.Where
+	search := w.Search
+	if search != "" && c.May != nil && c.May(ctx, rest.Peeking, job.Resource) != nil {
+		search = hidden
+	}
 	out := &Job{
 		ID: job.ID, Kind: job.Kind, ARN: job.Resource, To: rest.Optional(job.To), State: string(job.State),
-		Where:     JobCondition{Search: w.Search, Cause: w.Cause, From: w.From, IDs: len(w.IDs), Since: at(w.Since), Until: at(w.Until)},
+		Where:     JobCondition{Search: search, Cause: w.Cause, From: w.From, IDs: len(w.IDs), Since: at(w.Since), Until: at(w.Until)},
 		CreatedAt: clock.Time(job.Created), FinishedAt: at(job.Finished), Scanned: job.Scanned, Total: job.Total,
 		Matched: job.Matched, Done: job.Done, Skipped: job.Skipped, Error: rest.Optional(job.Error),
 	}

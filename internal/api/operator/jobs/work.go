@@ -19,8 +19,21 @@ import (
 // maxLooked is how many messages or deliveries a look passes that are not wanted.
 const maxLooked = 10_000
 
+// mayGoOn refuses a job that who has asked for it may not do any more.
+func (j *Jobs) mayGoOn(ctx context.Context, job *jobs.Job, action string) error {
+	if j.May == nil || job.By == nil {
+		return nil
+	}
+	return j.May(ctx, job.By, action, job.Resource)
+}
+
 // Look implements jobs.Worker.
 func (j *Jobs) Look(ctx context.Context, job *jobs.Job, from string, limit int) (jobs.Step, error) {
+	if job.Where.Search != "" {
+		if err := j.mayGoOn(ctx, job, rest.Peeking); err != nil {
+			return jobs.Step{}, err
+		}
+	}
 	var found []string
 	step, err := j.look(ctx, job, from, limit, func(id string) { found = append(found, id) })
 	step.IDs = found
@@ -140,6 +153,9 @@ func (j *Jobs) wanted(job *jobs.Job, info *shard.DeliveryInfo) bool {
 
 // Hopeless implements jobs.Worker.
 func (j *Jobs) Hopeless(err error) bool {
+	if _, ok := errors.AsType[*rest.Refusal](err); ok {
+		return true
+	}
 	switch fault.KindOf(err) {
 	case fault.QueueDoesNotExist, fault.NotFound, fault.AccessDenied:
 		return true
@@ -151,6 +167,12 @@ func (j *Jobs) Hopeless(err error) bool {
 // Do implements jobs.Worker.
 func (j *Jobs) Do(ctx context.Context, job *jobs.Job, id string, _ bool) (o jobs.Outcome, wait func(), err error) {
 	wait = func() {}
+	if err := j.mayGoOn(ctx, job, rights[job.Kind]); err != nil {
+		if j.Hopeless(err) {
+			return jobs.Never, wait, err
+		}
+		return jobs.Later, wait, err
+	}
 	switch job.Kind {
 	case retry:
 		_, err = j.Engine.RetryNow(ctx, resource(job), id) // what is due already is no failure

@@ -3,6 +3,7 @@ package sources
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"godwit.dev/godwit/internal/api/operator/rest"
@@ -205,10 +206,23 @@ func (s *Sources) Put(ctx context.Context, c *rest.Call, in *PutSource) (*Source
 		owner.AccessKey = "" // it publishes without it
 		source.Owner = &owner
 	}
-	if _, err := s.Module.Put(ctx, source, in.Secrets); err != nil {
-		return nil, err
+	for {
+		was, err := s.Module.Get(in.Name)
+		if err != nil && !errors.Is(err, sources.ErrNone) {
+			return nil, err
+		}
+		if was.Target != "" && c.May != nil { // else whom another target is allowed takes it over, with its secrets
+			if err := c.May(ctx, "godwit:PutSource", was.Target); err != nil {
+				return nil, err
+			}
+		}
+		switch _, err = s.Module.Put(ctx, source, in.Secrets, was.Target); {
+		case err == nil:
+			return s.one(in.Name)
+		case !errors.Is(err, sources.ErrChanged):
+			return nil, err
+		}
 	}
-	return s.one(in.Name)
 }
 
 // Pause has a source take nothing.

@@ -82,24 +82,33 @@ type Event struct {
 type look struct {
 	name   string
 	action string // what has to be allowed each time; empty: nothing
+	about  string // on which resource; empty: on all
 	ask    func(ctx context.Context) (*Event, error)
 	last   []byte
+}
+
+// refused is why the caller may not see it; nil: he may.
+func (l *look) refused(ctx context.Context, call *rest.Call) error {
+	if l.action == "" || call.May == nil {
+		return nil
+	}
+	return call.May(ctx, l.action, l.about)
 }
 
 // Events tells of changes until the caller goes: event: overview, queue or subscription,
 // each with all of it, at first and whenever it has changed, at most every two seconds. To
 // watch a resource takes the right to see it, and the overview beside it another.
 func (s *Stream) Events(ctx context.Context, call *rest.Call, in *Watch) (*Event, error) {
-	overview := &look{name: "overview", ask: func(ctx context.Context) (*Event, error) {
+	overview := &look{name: "overview", action: "godwit:GetOverview", ask: func(ctx context.Context) (*Event, error) {
 		o, err := s.Catalog.GetOverview(ctx, call, nil)
 		return &Event{Overview: o}, err
 	}}
-	detail := &look{name: "subscription", action: "godwit:GetSubscription", ask: func(ctx context.Context) (*Event, error) {
+	detail := &look{name: "subscription", action: "godwit:GetSubscription", about: in.ARN, ask: func(ctx context.Context) (*Event, error) {
 		d, err := s.Catalog.GetSubscription(ctx, call, &catalog.OneSubscription{ARN: in.ARN})
 		return &Event{Subscription: d}, err
 	}}
 	if a, err := arn.Parse(in.ARN); err == nil && a.Service == "sqs" {
-		detail = &look{name: "queue", action: "godwit:GetQueue", ask: func(ctx context.Context) (*Event, error) {
+		detail = &look{name: "queue", action: "godwit:GetQueue", about: in.ARN, ask: func(ctx context.Context) (*Event, error) {
 			q, err := s.Catalog.GetQueue(ctx, call, &catalog.OneQueue{ARN: in.ARN})
 			return &Event{Queue: q}, err
 		}}
@@ -109,10 +118,7 @@ func (s *Stream) Events(ctx context.Context, call *rest.Call, in *Watch) (*Event
 		looks = append(looks, detail)
 	}
 	if in.Jobs {
-		looks = append(looks, &look{name: "jobs", action: "godwit:ListJobs", ask: func(ctx context.Context) (*Event, error) {
-			all, err := s.Jobs.List(ctx, call, &jobs.ListJobs{Limit: watchedJobs})
-			return &Event{Jobs: all}, err
-		}})
+		looks = append(looks, s.jobs(ctx, call, in.ARN))
 	}
 	if in.Commits {
 		looks = append(looks, &look{name: "commits", ask: func(context.Context) (*Event, error) {
@@ -120,19 +126,31 @@ func (s *Stream) Events(ctx context.Context, call *rest.Call, in *Watch) (*Event
 			return &Event{Commits: &n}, nil
 		}})
 	}
-	if len(looks) > 1 {
-		if call.May != nil && call.May(ctx, "godwit:GetOverview", "") != nil {
-			looks = looks[1:]
-		}
+	if len(looks) > 1 && overview.refused(ctx, call) != nil {
+		looks = looks[1:]
 	}
-	return s.follow(ctx, call, in.ARN, looks)
+	return s.follow(ctx, call, looks)
+}
+
+// jobs looks at all jobs or, for whom only those of the resource that is watched are allowed, at
+// these.
+func (s *Stream) jobs(ctx context.Context, call *rest.Call, resource string) *look {
+	in := &jobs.ListJobs{Limit: watchedJobs}
+	l := &look{name: "jobs", action: "godwit:ListJobs", ask: func(ctx context.Context) (*Event, error) {
+		all, err := s.Jobs.List(ctx, call, in)
+		return &Event{Jobs: all}, err
+	}}
+	if resource != "" && l.refused(ctx, call) != nil {
+		in.ARN, l.about = resource, resource
+	}
+	return l
 }
 
 // follow tells of looks until the stream is over.
-func (s *Stream) follow(ctx context.Context, call *rest.Call, resource string, looks []*look) (*Event, error) {
+func (s *Stream) follow(ctx context.Context, call *rest.Call, looks []*look) (*Event, error) {
 	var first bytes.Buffer
 	for _, l := range looks { // refused as any other operation is, as long as nothing is sent
-		if err := l.tell(ctx, call, resource, &first); err != nil {
+		if err := l.tell(ctx, call, &first); err != nil {
 			return nil, err
 		}
 	}
@@ -162,7 +180,7 @@ func (s *Stream) follow(ctx context.Context, call *rest.Call, resource string, l
 		for _, l := range looks {
 			err := still(ctx, call)
 			if err == nil {
-				err = l.tell(ctx, call, resource, &b)
+				err = l.tell(ctx, call, &b)
 			}
 			if err != nil {
 				fmt.Fprintf(&b, "event: gone\ndata: %q\n\n", l.name)
@@ -201,11 +219,9 @@ func (s *Stream) rest(ctx context.Context) bool {
 }
 
 // tell writes an event if there is anything new.
-func (l *look) tell(ctx context.Context, call *rest.Call, resource string, b *bytes.Buffer) error {
-	if l.action != "" && call.May != nil {
-		if err := call.May(ctx, l.action, resource); err != nil {
-			return err
-		}
+func (l *look) tell(ctx context.Context, call *rest.Call, b *bytes.Buffer) error {
+	if err := l.refused(ctx, call); err != nil {
+		return err
 	}
 	value, err := l.ask(ctx)
 	if err != nil || value == nil {

@@ -23,7 +23,7 @@ func TestEnds(t *testing.T) {
 		s := New(Options{Clock: clock.System})
 		asked, refuse := 0, 1<<30
 		one := func() []*look {
-			return []*look{{name: "queue", action: "godwit:GetQueue", ask: func(context.Context) (*Event, error) {
+			return []*look{{name: "queue", action: "godwit:GetQueue", about: "arn", ask: func(context.Context) (*Event, error) {
 				asked++
 				return &Event{Queue: &catalog.QueueDetail{NoisyGroups: asked}}, nil
 			}}}
@@ -40,7 +40,7 @@ func TestEnds(t *testing.T) {
 		follow := func() (string, error) {
 			w := httptest.NewRecorder()
 			call.Writer = w
-			_, err := s.follow(ctx, call, "arn", one())
+			_, err := s.follow(ctx, call, one())
 			return w.Body.String(), err
 		}
 		began := clock.System.Now()

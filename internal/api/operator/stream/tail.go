@@ -34,13 +34,13 @@ func (s *Stream) Tail(ctx context.Context, call *rest.Call, in *Tail) (*Event, e
 	switch {
 	case err == nil && group && in.Search == "":
 		from := &lines{s: s, call: call, ask: monitors.ListLogEvents{ARN: in.ARN, Pattern: in.Pattern, Limit: mostLines, From: written(s.Now())}}
-		return s.follow(ctx, call, in.ARN, []*look{{name: "lines", ask: from.news}})
+		return s.follow(ctx, call, []*look{{name: "lines", ask: from.news}})
 	case err == nil && a.Service == "sqs" && in.Pattern == "":
 		from, err := s.Messages.Arrive(ctx, call, in.ARN, in.Search)
 		if err != nil {
 			return nil, err
 		}
-		return s.follow(ctx, call, in.ARN, []*look{{name: "messages", ask: func(ctx context.Context) (*Event, error) {
+		return s.follow(ctx, call, []*look{{name: "messages", ask: func(ctx context.Context) (*Event, error) {
 			news, err := from.News(ctx)
 			if err != nil || len(news) == 0 {
 				return nil, err
@@ -52,7 +52,7 @@ func (s *Stream) Tail(ctx context.Context, call *rest.Call, in *Tail) (*Event, e
 		if _, err := from.news(ctx); err != nil { // what there is already is not told
 			return nil, err
 		}
-		return s.follow(ctx, call, in.ARN, []*look{{name: "publishes", ask: from.news}})
+		return s.follow(ctx, call, []*look{{name: "publishes", ask: from.news}})
 	}
 	return nil, rest.BadRequest("arn: want that of a queue or a topic, which goes with search, or of a log group, which goes with pattern")
 }

@@ -56,7 +56,7 @@ func TestHostileTexts(t *testing.T) {
 	}
 	for i, args := range [][]string{
 		{"cluster", "status", "--endpoint", s.URL},
-		{"cluster", "step-down", "--endpoint", s.URL, "--wait", "1ms"},
+		{"cluster", "step-down", "--endpoint", s.URL, "--wait", "20s"},
 		{"backup", "--endpoint", s.URL, filepath.Join(t.TempDir(), "b")},
 		{"export", "--endpoint", s.URL},
 		{"import", "--from-endpoint", s.URL, "--endpoint", s.URL},

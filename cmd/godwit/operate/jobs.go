@@ -56,12 +56,12 @@ type startJob struct {
 	Connection
 	Kind     string   `arg:"" enum:"retry,drop,redrive,delete" help:"What to do: retry or drop deliveries, redrive or delete messages."`
 	Resource string   `arg:"" help:"Name or ARN of a queue, or ARN of a subscription."`
-	Search   string   `env:"-" placeholder:"TEXT" help:"Only messages with it in the body or an attribute."`
-	Cause    string   `env:"-" placeholder:"TEXT" help:"Only dead letters with this cause; only deliveries whose last attempt tells of it."`
-	From     string   `env:"-" placeholder:"ARN" help:"Only dead letters of this queue or subscription."`
+	Search   *string  `env:"-" placeholder:"TEXT" help:"Only messages with it in the body or an attribute."`
+	Cause    *string  `env:"-" placeholder:"TEXT" help:"Only dead letters with this cause; only deliveries whose last attempt tells of it."`
+	From     *string  `env:"-" placeholder:"ARN" help:"Only dead letters of this queue or subscription."`
 	ID       []string `env:"-" name:"id" placeholder:"ID" help:"Only these messages, by position, or deliveries, by id; may be repeated."`
-	Since    string   `env:"-" placeholder:"TIME" help:"Only what was sent then or later, such as 2026-01-31T12:00:00Z."`
-	Until    string   `env:"-" placeholder:"TIME" help:"Only what was sent before."`
+	Since    *string  `env:"-" placeholder:"TIME" help:"Only what was sent then or later, such as 2026-01-31T12:00:00Z."`
+	Until    *string  `env:"-" placeholder:"TIME" help:"Only what was sent before."`
 	To       string   `env:"-" placeholder:"QUEUE" help:"Of redrive: where to, by name or ARN; else each message goes to where it came from."`
 	Rate     int      `env:"-" placeholder:"N" help:"So many a second, 1 to 10000; else as fast as they go."`
 	Yes      bool     `env:"-" short:"y" help:"Begin without asking."`
@@ -113,9 +113,13 @@ func (j *startJob) spec(ctx context.Context, api *client) (object, error) {
 		return nil, err
 	}
 	where := object{}
-	for name, value := range map[string]string{"search": j.Search, "cause": j.Cause, "from": j.From, "since": j.Since, "until": j.Until} {
-		if value != "" {
-			where[name] = value
+	for name, value := range map[string]*string{"search": j.Search, "cause": j.Cause, "from": j.From, "since": j.Since, "until": j.Until} {
+		switch {
+		case value == nil:
+		case *value == "": // as of a variable of the shell that is not set
+			return nil, errors.New("--" + name + " is empty, which is no condition: leave it out to mean everything")
+		default:
+			where[name] = *value
 		}
 	}
 	if len(j.ID) > 0 {

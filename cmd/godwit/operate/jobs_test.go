@@ -33,10 +33,24 @@ func TestJobs(t *testing.T) {
 			t.Errorf("%s:\n%q\nwant:\n%q", name, out.String(), tt.want)
 		}
 	}
-	j := startJob{Connection: c, Kind: "delete", Resource: "dead", Search: "x", To: "other"}
+	j := startJob{Connection: c, Kind: "delete", Resource: "dead", Search: new("x"), To: "other"}
 	var out, said bytes.Buffer
 	if err := j.Run(Streams{In: strings.NewReader("n\n"), Out: &out, Err: &said}); err == nil || !strings.Contains(said.String(), "delete 4 of arn:aws:sqs:us-east-1:000000000000:dead? [y/N]") {
 		t.Errorf("%v: %s", err, said.String())
+	}
+}
+
+// A condition that is empty, as of a variable that is not set, is not one that is true of all.
+func TestEmptyConditions(t *testing.T) {
+	c := server(t, map[string]string{"overview": overview})
+	for name, j := range map[string]startJob{
+		"--search": {Search: new("")}, "--cause": {Cause: new("")}, "--from": {From: new("")}, "--since": {Since: new("")}, "--until": {Until: new("")},
+	} {
+		j.Connection, j.Kind, j.Resource, j.Yes = c, "delete", "dead", true
+		var out bytes.Buffer
+		if err := j.Run(Streams{Out: &out, Err: &out}); err == nil || !strings.Contains(err.Error(), name+" is empty") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

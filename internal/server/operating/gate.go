@@ -181,9 +181,14 @@ func (g *Gate) decide(r *http.Request, who *caller.Caller, action, resource stri
 func (g *Gate) Admit(r *http.Request, op *rest.Operation, resource string) (call *rest.Call, err error) {
 	who, _ := r.Context().Value(callerKey{}).(*caller.Caller)
 	call = &rest.Call{Caller: who}
+	asked, about := g.Clock.Now(), audit.Operation{Name: op.Name, Resource: resource, Reads: op.Reads()}
+	record := func(err error) { g.Trail.Operation(r, who, asked, g.Config.Region, about, outcome(err)) }
+	if !op.Reads() || op.Apart() || who != nil {
+		call.Ended = record
+	}
 	defer func() {
-		if err != nil || !op.Reads() || op.Apart() || who != nil {
-			g.Trail.Operation(r, who, g.Clock.Now(), g.Config.Region, audit.Operation{Name: op.Name, Resource: resource, Reads: op.Reads()}, err)
+		if err != nil {
+			record(err)
 		}
 	}()
 	if g.Verifier == nil || g.Config.AdminListen != "" {
@@ -226,6 +231,19 @@ func (g *Gate) Admit(r *http.Request, op *rest.Operation, resource string) (call
 		return g.may(r, who, op.Action(), broad, resource)
 	}
 	return call, g.may(r, who, op.Action(), broad, resource)
+}
+
+// outcome is what is recorded of an operation that ended with err.
+func outcome(err error) audit.Outcome {
+	if err == nil {
+		return audit.Outcome{Status: http.StatusOK}
+	}
+	refusal := rest.RefusalOf(err)
+	o := audit.Outcome{Status: refusal.Status, Code: refusal.Code, Message: refusal.Text}
+	if o.Status == http.StatusForbidden {
+		o.Code = "AccessDenied"
+	}
+	return o
 }
 
 // stillGood refuses whose session is over, or whose access key is not good any more.

@@ -146,6 +146,9 @@ func TestReadOnly(t *testing.T) {
 			t.Errorf("%s: %d %s, in the audit log %+v", c[1], status, text, news)
 		}
 	}
+	if used := must(identities.GetAccessKeyLastUsed(t.Context(), &iam.GetAccessKeyLastUsedInput{AccessKeyId: key.AccessKeyId}))(t).AccessKeyLastUsed; *used.ServiceName != "godwit" || used.LastUsedDate == nil {
+		t.Errorf("the key was used for %s at %v", *used.ServiceName, used.LastUsedDate)
+	}
 	if text := string(must(os.ReadFile(trail))(t)); strings.Contains(text, "a secret of anna") || strings.Contains(text, *key.SecretAccessKey) {
 		t.Error("the audit log has a body, or a secret")
 	}

@@ -52,6 +52,8 @@ type Options struct {
 	Trail    *audit.Trail // nil: nothing is recorded
 	// Sessions are who is signed in to the console; nil: nobody can be.
 	Sessions Sessions
+	// Used is told of the use of an access key: by itself, or by a session that it has opened.
+	Used func(accessKey, service, region string)
 }
 
 // Sessions know who is signed in to the console.
@@ -141,6 +143,7 @@ func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*caller.Caller,
 			return nil, unidentified{err}
 		case who != nil:
 			*r = *r.WithContext(context.WithValue(r.Context(), sessionKey{}, true))
+			g.Used(who.AccessKey, service, g.Config.Region)
 			return who, nil
 		}
 	}
@@ -158,8 +161,9 @@ func (g *Gate) signer(w http.ResponseWriter, r *http.Request) (*caller.Caller, e
 	request.Payload, request.Exact, request.Service = sha256.Sum256(body), true, service
 	who, err := g.Verifier.Verify(&request)
 	if err != nil {
-		return who, unidentified{fmt.Errorf("%w (sign as the root user, for the service %s; or ask at --admin-listen)", err, service)}
+		return who, unidentified{fmt.Errorf("%w (sign for the service %s, as the root user or as a user whom a policy lets; or ask at --admin-listen)", err, service)}
 	}
+	g.Used(who.AccessKey, service, g.Config.Region)
 	return who, nil
 }
 

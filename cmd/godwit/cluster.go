@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/cmd/godwit/operate"
+	"godwit.dev/godwit/cmd/godwit/signed"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/cluster/ca"
 	"godwit.dev/godwit/internal/cluster/peer"
@@ -254,7 +255,11 @@ func (a *asking) nodes() (*clustered.Asking, error) {
 	if err == nil && a.Dir != "" && len(peers) == 0 {
 		err = errors.New("--dir: want the nodes to ask, too (--from)")
 	}
-	return &clustered.Asking{URL: a.URL, Dir: a.Dir, Node: a.Node, Peers: peers}, err
+	if err != nil || a.Dir != "" {
+		return &clustered.Asking{Dir: a.Dir, Node: a.Node, Peers: peers}, err
+	}
+	client, err := signed.Client(0) // a single server in production wants it signed; how long it takes is for who asks
+	return &clustered.Asking{URL: a.URL, Client: client}, err
 }
 
 type clusterStepDown struct {

@@ -33,3 +33,28 @@ func TestClusterStatusAsks(t *testing.T) {
 		t.Errorf("by the environment: %d: %s", status, text)
 	}
 }
+
+// A server in production wants it signed, and what it refuses with is told.
+func TestClusterStatusSigns(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.Header.Get("Authorization"), "/godwit/aws4_request") {
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = w.Write([]byte(`{"error":"sign it\u001b[31m","code":"Unauthenticated"}`))
+			return
+		}
+		_, _ = w.Write([]byte(`{"nodes":[],"cells":[{"cell":0,"owner":"local"}]}`))
+	}))
+	defer s.Close()
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	var out bytes.Buffer
+	if status := run([]string{"cluster", "status", "--endpoint", s.URL}, strings.NewReader(""), &out, &out, time.Now()); status == 0 || !strings.Contains(out.String(), `401 Unauthorized: "sign it\x1b[31m"`) {
+		t.Errorf("without a key: %d: %s", status, out.String())
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	out.Reset()
+	if status := run([]string{"cluster", "status", "--endpoint", s.URL}, strings.NewReader(""), &out, &out, time.Now()); status != 0 || !strings.Contains(out.String(), "0     local") {
+		t.Errorf("with a key: %d: %s", status, out.String())
+	}
+}

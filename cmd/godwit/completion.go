@@ -105,11 +105,26 @@ func completions(app *kong.Application, words []string, names func(kind, endpoin
 			all = append(all, word)
 		}
 	}
-	if strings.HasPrefix(last, "-") {
-		for _, flags := range node.AllFlags(true) {
-			for _, f := range flags {
-				add("--" + f.Name)
+	if endpoint == "" {
+		endpoint = "http://127.0.0.1:4566"
+	}
+	if before != "" {
+		f := flagOf(node, before)
+		for _, value := range f.EnumSlice() {
+			if value != "" {
+				add(value)
 			}
+		}
+		if kind := namedBy[f.Name]; kind != "" {
+			for _, name := range names(kind, endpoint) {
+				add(name)
+			}
+		}
+		return all
+	}
+	if strings.HasPrefix(last, "-") {
+		for _, f := range flagsOf(node) {
+			add("--" + f.Name)
 		}
 		slices.Sort(all)
 		return all
@@ -126,9 +141,6 @@ func completions(app *kong.Application, words []string, names func(kind, endpoin
 		places = node.DefaultCmd.Positional
 	}
 	if node != app.Node && given < len(places) {
-		if endpoint == "" {
-			endpoint = "http://127.0.0.1:4566"
-		}
 		place := places[given]
 		for _, value := range place.EnumSlice() {
 			add(value)
@@ -155,13 +167,31 @@ func kindsOf(argument string, words []string) []string {
 	}
 }
 
-func takesValue(node *kong.Node, name string) bool {
+// namedBy are the kinds of resource that flags name.
+var namedBy = map[string]string{"to": "queue", "topic": "topic"}
+
+// flagsOf are the flags that may follow a command: of a group those of its default, too.
+func flagsOf(node *kong.Node) (all []*kong.Flag) {
 	for _, flags := range node.AllFlags(true) {
-		for _, f := range flags {
-			if name == "--"+f.Name || f.Short != 0 && name == "-"+string(f.Short) {
-				return !f.IsBool()
-			}
+		all = append(all, flags...)
+	}
+	if node.DefaultCmd != nil {
+		all = append(all, node.DefaultCmd.Flags...)
+	}
+	return all
+}
+
+// flagOf is a flag by what it is written as, and nil if there is none.
+func flagOf(node *kong.Node, written string) *kong.Flag {
+	for _, f := range flagsOf(node) {
+		if written == "--"+f.Name || f.Short != 0 && written == "-"+string(f.Short) {
+			return f
 		}
 	}
-	return false
+	return nil
+}
+
+func takesValue(node *kong.Node, name string) bool {
+	f := flagOf(node, name)
+	return f != nil && !f.IsBool()
 }

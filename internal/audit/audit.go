@@ -173,8 +173,8 @@ type Operation struct {
 	Reads    bool   // it changes nothing
 }
 
-// Operation records what an operator asks for under /_godwit/v1.
-func (t *Trail) Operation(r *http.Request, who *caller.Caller, at time.Time, region string, op Operation, refusal error) {
+// Operation records what an operator asks for under /_godwit/v1, and what came of it.
+func (t *Trail) Operation(r *http.Request, who *caller.Caller, at time.Time, region string, op Operation, o Outcome) {
 	if t == nil {
 		return
 	}
@@ -185,8 +185,9 @@ func (t *Trail) Operation(r *http.Request, who *caller.Caller, at time.Time, reg
 	if op.Resource != "" {
 		record.Parameters = map[string]string{"resource": bounded(op.Resource)}
 	}
-	if refusal != nil {
-		record.ErrorCode, record.ErrorMessage = "AccessDenied", bounded(refusal.Error())
+	record.ErrorCode = o.Code
+	if o.Status == http.StatusForbidden || o.Status == http.StatusUnauthorized {
+		record.ErrorMessage = bounded(o.Message)
 	}
 	t.write(at, &record, false)
 }

@@ -51,7 +51,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 	})
 
 	sessions := newSessions(deps, s.keys)
-	gate := operating.New(operating.Options{Config: deps.Config, Clock: deps.Clock, Verifier: verifier, Policies: s.asked, Trail: trail, Sessions: ofSessions(sessions)})
+	gate := operating.New(operating.Options{Config: deps.Config, Clock: deps.Clock, Verifier: verifier, Policies: s.asked, Trail: trail, Sessions: ofSessions(sessions), Used: s.identities.NoteUse})
 	checks := append(s.space.checks(), auditChecks(trail)...)
 	copies, err := backupsOf(deps, s.store, s.journal)
 	if err != nil {

@@ -386,6 +386,7 @@ func TestRouting(t *testing.T) {
 		{"GET", "/_godwit/health", 503, `"storage":"out of space"`},
 		{"POST", "/_godwit/clock", 409, "--clock virtual"},
 		{"GET", "/_godwit/nothing", 404, "there is no GET /_godwit/nothing"},
+		{"GET", "/_godwit/v1/nothing", 404, `"there is no GET /_godwit/v1/nothing","code":"NotFound"`},
 		{"POST", "/_godwit/health", 404, "there is no POST"},
 	} {
 		status, body := get(t, s, tt.method, tt.path, "")

@@ -422,6 +422,24 @@ func TestTopology(t *testing.T) {
 	w.refused(http.StatusBadRequest, http.MethodGet, "topology", "root=x")
 }
 
+// A queue that takes the dead letters of subscriptions alone is a dead-letter queue, too.
+func TestDeadLettersOfSubscriptions(t *testing.T) {
+	w := start(t)
+	for _, name := range []string{"dead", "orders", "undelivered"} {
+		w.queue(name, nil)
+	}
+	w.queue("source", map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN("dead") + `","maxReceiveCount":3}`})
+	sub := w.subscribe(w.topic("orders"), "sqs", queueARN("orders"), map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"` + queueARN("undelivered") + `"}`})
+	equal(t, "dead-letter queues", []string{"dead", "undelivered"}, names(get[queuePage](w, "queues", "kind", "dead-letter")))
+	type detail struct {
+		TakesDeadLetters     bool
+		Sources, Undelivered []string
+	}
+	equal(t, "a subscription's", detail{true, []string{}, []string{sub}}, get[detail](w, "queue", "arn", queueARN("undelivered")))
+	equal(t, "a queue's", detail{true, []string{queueARN("source")}, []string{}}, get[detail](w, "queue", "arn", queueARN("dead")))
+	equal(t, "nobody's", detail{false, []string{}, []string{}}, get[detail](w, "queue", "arn", queueARN("orders")))
+}
+
 func TestFunctions(t *testing.T) {
 	w := start(t)
 	w.queue("orders", map[string]string{"VisibilityTimeout": "60"})

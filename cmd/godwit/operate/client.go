@@ -99,6 +99,9 @@ func (c *client) do(ctx context.Context, method, link string, body []byte, into 
 	if c.failed != nil {
 		return c.failed
 	}
+	if !strings.HasPrefix(link, "http://") && !strings.HasPrefix(link, "https://") {
+		return fmt.Errorf("--endpoint: want a URL such as http://127.0.0.1:4566, have %q", c.endpoint)
+	}
 	req, err := http.NewRequestWithContext(ctx, method, link, bytes.NewReader(body))
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // page is how many rows a command shows unless told otherwise.
@@ -52,27 +54,65 @@ func detail(c *Connection, s Streams, path, service, name string) error {
 	})
 }
 
-// members prints each member of an answer on a line of its own.
+// members prints each member of an answer on a line of its own, with those of objects behind
+// a dot, and each element of a list on one.
 func members(w io.Writer, answer any) error {
-	found := answer.(object)
 	rows := []any{}
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		rows = append(rows, object{"name": name, "value": found[name]})
+	var add func(name string, value any)
+	add = func(name string, value any) {
+		switch v := value.(type) {
+		case object:
+			for _, inner := range slices.Sorted(maps.Keys(v)) {
+				add(strings.TrimPrefix(name+"."+inner, "."), v[inner])
+			}
+			if len(v) == 0 {
+				rows = append(rows, object{"name": name, "value": v})
+			}
+		case []any:
+			for i, element := range v {
+				if i > 0 {
+					name = ""
+				}
+				rows = append(rows, object{"name": name, "value": element})
+			}
+			if len(v) == 0 {
+				rows = append(rows, object{"name": name, "value": v})
+			}
+		default:
+			rows = append(rows, object{"name": name, "value": v})
+		}
 	}
-	return table(w, []column{member("", "name"), member("", "value")}, rows)
+	add("", answer)
+	value := member("", "value")
+	value.whole = true
+	return table(w, []column{member("", "name"), value}, rows)
 }
 
 func fixed(form url.Values) func(context.Context, *client) (url.Values, error) {
 	return func(context.Context, *client) (url.Values, error) { return form, nil }
 }
 
+// whose are the account and the region of what is listed.
+type whose struct {
+	Account string `env:"-" placeholder:"DIGITS" help:"Those of this account, and not of the server's own."`
+	Region  string `env:"-" placeholder:"NAME" help:"Those of this region, and not of the server's own."`
+}
+
+// in adds them to the parameters of a list.
+func (o *whose) in(form url.Values) url.Values {
+	form.Set("account", o.Account)
+	form.Set("region", o.Region)
+	return form
+}
+
 // Queues lists queues, or shows one.
 type Queues struct {
 	Connection
 	page
+	whose
 	Queue  string `arg:"" optional:"" help:"Name or ARN of a queue; without one they are listed."`
 	Search string `placeholder:"TEXT" help:"Only those whose names have it."`
-	Sort   string `enum:"name,messages" default:"name" help:"Order: ${enum} (${default}); by messages most first."`
+	Sort   string `enum:"name,messages" default:"name" help:"Order: ${enum} (${default}); by messages most first, of those that have any."`
 	Kind   string `enum:"all,standard,fifo,dead-letter" default:"all" help:"Only these: ${enum} (${default})."`
 	Tag    string `placeholder:"KEY[=VALUE]" help:"Only those with this tag."`
 }
@@ -83,7 +123,7 @@ func (q *Queues) Run(s Streams) error {
 		return detail(&q.Connection, s, "queue", "sqs", q.Queue)
 	}
 	form := url.Values{"search": {q.Search}, "sort": {q.Sort}, "kind": {q.Kind}, "tag": {q.Tag}, "limit": {strconv.Itoa(q.Limit)}}
-	return list(&q.Connection, s, "queues", "queues", fixed(form),
+	return list(&q.Connection, s, "queues", "queues", fixed(q.in(form)),
 		member("NAME", "name"), count("VISIBLE", "visible"), count("IN FLIGHT", "inFlight"), count("DELAYED", "delayed"), age("OLDEST", "oldestAgeSeconds"),
 		count("SENT/S", "rates.sent"), count("RECEIVED/S", "rates.received"), member("DEAD LETTERS TO", "deadLetterQueue"), tags)
 }
@@ -128,6 +168,7 @@ func takers(row object) string {
 type listTopics struct {
 	Connection
 	page
+	whose
 	Topic  string `arg:"" optional:"" help:"Name or ARN of a topic; without one they are listed."`
 	Search string `placeholder:"TEXT" help:"Only those whose names have it."`
 	Tag    string `placeholder:"KEY[=VALUE]" help:"Only those with this tag."`
@@ -138,7 +179,7 @@ func (t *listTopics) Run(s Streams) error {
 		return detail(&t.Connection, s, "topic", "sns", t.Topic)
 	}
 	form := url.Values{"search": {t.Search}, "tag": {t.Tag}, "limit": {strconv.Itoa(t.Limit)}}
-	return list(&t.Connection, s, "topics", "topics", fixed(form),
+	return list(&t.Connection, s, "topics", "topics", fixed(t.in(form)),
 		member("NAME", "name"), count("SUBSCRIPTIONS", "subscriptions"), count("PENDING", "pending"), count("OWED", "owed"), count("PUBLISHED/S", "rates.published"), tags)
 }
 
@@ -152,6 +193,7 @@ type Subscriptions struct {
 type listSubscriptions struct {
 	Connection
 	page
+	whose
 	Subscription string `arg:"" optional:"" help:"ARN of a subscription; without one they are listed."`
 	Topic        string `placeholder:"NAME" help:"Only those of a topic."`
 	State        string `enum:",active,paused,pending-confirmation,failing" default:"" help:"Only these: active, paused, pending-confirmation, failing."`
@@ -164,7 +206,7 @@ func (l *listSubscriptions) Run(s Streams) error {
 		return detail(&l.Connection, s, "subscription", "sns", l.Subscription)
 	}
 	return list(&l.Connection, s, "subscriptions", "subscriptions", func(ctx context.Context, api *client) (url.Values, error) {
-		form := url.Values{"state": {l.State}, "sort": {l.Sort}, "search": {l.Search}, "limit": {strconv.Itoa(l.Limit)}}
+		form := l.in(url.Values{"state": {l.State}, "sort": {l.Sort}, "search": {l.Search}, "limit": {strconv.Itoa(l.Limit)}})
 		if l.Topic == "" {
 			return form, nil
 		}
@@ -172,7 +214,13 @@ func (l *listSubscriptions) Run(s Streams) error {
 		form.Set("topic", topic)
 		return form, err
 	}, member("SUBSCRIPTION", "arn"), member("PROTOCOL", "protocol"), member("ENDPOINT", "endpoint"), member("STATE", "state"), count("OWED", "owed"),
-		age("OLDEST", "oldestAgeSeconds"), member("LAST ATTEMPT", "lastAttempt.detail"))
+		age("OLDEST", "oldestAgeSeconds"), column{title: "LAST ATTEMPT", of: lastAttempt})
+}
+
+// lastAttempt is how the last attempt at a subscription went: what is told of it, if anything.
+func lastAttempt(row object) string {
+	detail, _ := dig(row, "lastAttempt.detail").(string)
+	return cmp.Or(detail, written(dig(row, "lastAttempt.outcome")))
 }
 
 type pause struct {
@@ -426,6 +474,7 @@ func progress(row object) string {
 type Functions struct {
 	Connection
 	page
+	whose
 	Function string `arg:"" optional:"" help:"Name or ARN of a function; without one they are listed."`
 	Search   string `placeholder:"TEXT" help:"Only those whose names have it."`
 }
@@ -436,7 +485,7 @@ func (f *Functions) Run(s Streams) error {
 		return detail(&f.Connection, s, "function", "lambda", f.Function)
 	}
 	form := url.Values{"search": {f.Search}, "limit": {strconv.Itoa(f.Limit)}}
-	return list(&f.Connection, s, "functions", "functions", fixed(form),
+	return list(&f.Connection, s, "functions", "functions", fixed(f.in(form)),
 		member("NAME", "name"), member("RUNTIME", "runtime"), member("STATE", "state"), count("EVENTS", "events"), count("MAPPINGS", "mappings"), member("MODIFIED", "modifiedAt"))
 }
 
@@ -464,7 +513,9 @@ func (d *Doctor) Run(s Streams) error {
 				_, err := fmt.Fprintln(w, "Nothing needs a person.")
 				return err
 			}
-			return table(w, []column{member("SEVERITY", "severity"), member("KIND", "kind"), member("WHAT", "text"), member("RESOURCE", "arn")}, rows)
+			what := member("WHAT", "text")
+			what.whole = true
+			return table(w, []column{member("SEVERITY", "severity"), member("KIND", "kind"), member("RESOURCE", "arn"), what}, rows)
 		}, err
 	})
 	if err == nil && critical {

@@ -101,8 +101,11 @@ func (j *startJob) Run(s Streams) error {
 	if err := once.show(s, func(context.Context, *client) (any, func(io.Writer, any) error, error) { return answer, members, nil }); err != nil {
 		return err
 	}
-	if state := written(answer["state"]); state == "failed" {
+	switch skipped := written(answer["skipped"]); {
+	case written(answer["state"]) == "failed":
 		return errors.New("the job has failed: " + Clean(written(answer["error"])))
+	case written(answer["state"]) == "completed" && skipped != "0": // a part is no success
+		return fmt.Errorf("%s of %s could not be done: %s", Clean(skipped), Clean(written(answer["matched"])), Clean(written(answer["error"])))
 	}
 	return nil
 }
@@ -158,7 +161,11 @@ func (j *startJob) confirm(ctx context.Context, s Streams, api *client, spec obj
 		asked["cursor"] = *answer.Next
 	}
 	fmt.Fprintln(s.Err)
-	return s.confirmed(fmt.Sprintf("%s %d of %s?", j.Kind, matches, Clean(written(spec["arn"]))))
+	err := s.confirmed(fmt.Sprintf("%s %d of %s?", j.Kind, matches, Clean(written(spec["arn"]))))
+	if err != nil && !s.Terminal {
+		return fmt.Errorf("%w: where nobody can be asked, --yes begins", err)
+	}
+	return err
 }
 
 // follow draws a job's progress until it has ended. To stop looking leaves the job alone.
@@ -179,8 +186,11 @@ func (j *startJob) follow(ctx context.Context, s Streams, api *client, job objec
 		case <-again.C:
 		}
 		next := object{}
-		if err := api.get(ctx, "job", url.Values{"id": {written(job["id"])}}, &next); err != nil {
-			return nil, err
+		switch err := api.get(ctx, "job", url.Values{"id": {written(job["id"])}}, &next); {
+		case ctx.Err() != nil: // so the select has it
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("the job may go on, and godwit jobs %s tells: %w", Clean(written(job["id"])), err)
 		}
 		job = next
 	}
@@ -244,23 +254,30 @@ func (p *Simulate) Run(s Streams) error {
 	})
 }
 
-// Names are resources of a server by their kind, "queue", "topic", "function" or
-// "subscription", as commands take them: for completions.
+// Names are resources of a server by their kind, "queue", "topic", "function",
+// "source", "subscription" or "job", as commands take them: for completions.
 func (c *Connection) Names(ctx context.Context, kind string) (names []string) {
-	path := map[string]string{"queue": "queues", "topic": "topics", "function": "functions", "source": "sources", "subscription": "subscriptions"}[kind]
+	path := map[string]string{"queue": "queues", "topic": "topics", "function": "functions", "source": "sources", "subscription": "subscriptions", "job": "jobs"}[kind]
 	if path == "" {
 		return nil
 	}
 	answer := object{}
-	if err := c.client().get(ctx, path, url.Values{"limit": {"1000"}}, &answer); err != nil {
+	most := "1000"
+	if kind == "job" {
+		most = "200"
+	}
+	if err := c.client().get(ctx, path, url.Values{"limit": {most}}, &answer); err != nil {
 		return nil // nobody is told while a word is typed
 	}
 	rows, _ := answer[path].([]any)
 	for _, row := range rows {
 		of, _ := row.(object)
 		name := written(of["name"])
-		if kind == "subscription" {
+		switch kind {
+		case "subscription":
 			name = written(of["arn"])
+		case "job":
+			name = written(of["id"])
 		}
 		if name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/") == "" {
 			names = append(names, name) // others would have to be quoted

@@ -2,6 +2,7 @@ package operate
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -35,7 +36,7 @@ func TestJobs(t *testing.T) {
 	}
 	j := startJob{Connection: c, Kind: "delete", Resource: "dead", Search: new("x"), To: "other"}
 	var out, said bytes.Buffer
-	if err := j.Run(Streams{In: strings.NewReader("n\n"), Out: &out, Err: &said}); err == nil || !strings.Contains(said.String(), "delete 4 of arn:aws:sqs:us-east-1:000000000000:dead? [y/N]") {
+	if err := j.Run(Streams{In: strings.NewReader("n\n"), Out: &out, Err: &said}); err == nil || !strings.Contains(said.String(), "delete 4 of arn:aws:sqs:us-east-1:000000000000:dead? [y/N]") || !strings.Contains(err.Error(), "--yes") {
 		t.Errorf("%v: %s", err, said.String())
 	}
 }
@@ -64,5 +65,25 @@ func TestFollow(t *testing.T) {
 	err := j.Run(Streams{Out: &out, Err: &said})
 	if err == nil || strings.ContainsFunc(err.Error(), unsafe) || !strings.Contains(said.String(), "5 of 10  1 done, 0 skipped") {
 		t.Errorf("%v: %q", err, said.String())
+	}
+}
+
+// A job of which a part could not be done is no success, and is there after its server has gone.
+func TestFollowNoSuccess(t *testing.T) {
+	begun := `{"id":"j","state":"running","scanned":0,"total":10,"matched":0,"done":0,"skipped":0,"error":null}`
+	for name, tt := range map[string]struct {
+		answers map[string]string
+		want    string
+	}{
+		"a part":   {map[string]string{"jobs": `{"id":"j","state":"completed","scanned":10,"total":10,"matched":4,"done":1,"skipped":3,"error":"gone"}`}, "3 of 4 could not be done: gone"},
+		"all":      {map[string]string{"jobs": `{"id":"j","state":"completed","scanned":10,"total":10,"matched":4,"done":4,"skipped":0,"error":null}`}, "<nil>"},
+		"its loss": {map[string]string{"jobs": begun}, "the job may go on, and godwit jobs j tells: there is no \\u001b[31msuch thing"},
+	} {
+		tt.answers["overview"] = overview
+		j := startJob{Connection: server(t, tt.answers), Kind: "delete", Resource: "dead", Yes: true}
+		err := j.Run(Streams{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}})
+		if got := fmt.Sprint(err); got != tt.want {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }

@@ -28,9 +28,12 @@ const overview = `{"server":{"region":"us-east-1","account":"000000000000"},"att
 
 func TestTables(t *testing.T) {
 	c := server(t, map[string]string{
-		"overview":     overview,
-		"queues":       `{"queues":[{"name":"orders","visible":12,"inFlight":3,"delayed":0,"oldestAgeSeconds":61.5,"rates":null,"deadLetterQueue":null,"tags":{"team":"shop","env":"\u001b[31mprod"}}],"next":"x"}`,
-		"queue":        `{"name":"orders","tags":{}}`,
+		"overview": overview,
+		"queues":   `{"queues":[{"name":"orders","visible":12,"inFlight":3,"delayed":0,"oldestAgeSeconds":61.5,"rates":null,"deadLetterQueue":null,"tags":{"team":"shop","env":"\u001b[31mprod"}}],"next":"x"}`,
+		"queue":    `{"name":"orders","tags":{},"totals":{"sent":3,"deep":{"x":null}},"sources":["a","b"],"mappings":[],"policy":"` + strings.Repeat("long ", 30) + `"}`,
+		"subscriptions": `{"subscriptions":[{"arn":"s","protocol":"http","endpoint":"http://x","state":"active","owed":0,"oldestAgeSeconds":null,"lastAttempt":{"detail":"","outcome":"success"}},
+			{"arn":"t","protocol":"http","endpoint":"http://x","state":"failing","owed":2,"oldestAgeSeconds":1,"lastAttempt":{"detail":"HTTP 503","outcome":"server-error"}},
+			{"arn":"u","protocol":"sqs","endpoint":"q","state":"active","owed":0,"oldestAgeSeconds":null,"lastAttempt":null}],"next":null}`,
 		"messages":     `{"messages":[{"position":"0-1","messageId":"m","sentAt":"2024-02-29T12:00:00Z","state":"visible","receives":1,"sizeBytes":5,"deadLetter":{"cause":"c"},"body":"\u001b[2Jevil\n\u202e=1+1"}],"next":null}`,
 		"redrives":     `{"redrives":[{"id":"r","state":"running","done":5,"total":10,"to":null,"startedAt":"2024-02-29T12:00:00Z","error":null}]}`,
 		"dead-letters": `{"groups":[{"from":"a","kind":"queue","cause":"x","count":1},{"from":"b","kind":"subscription","cause":"y","count":7}],"next":null}`,
@@ -45,7 +48,15 @@ func TestTables(t *testing.T) {
 				"orders       12          3        0    1m2s       –           –  –                env=\\u001b[31mprod, team=shop\n" +
 				"There are more: narrow it down, or raise --limit.\n",
 		},
-		"one queue": {(&Queues{Connection: c, Queue: "orders"}).Run, "name  orders\ntags  {}\n"},
+		"one queue": {(&Queues{Connection: c, Queue: "orders"}).Run, "mappings       []\nname           orders\npolicy         " + strings.TrimSpace(strings.Repeat("long ", 30)) +
+			"\nsources        a\n               b\ntags           {}\ntotals.deep.x  –\ntotals.sent    3\n"},
+		"subscriptions": {
+			(&listSubscriptions{Connection: c}).Run,
+			"SUBSCRIPTION  PROTOCOL  ENDPOINT  STATE    OWED  OLDEST  LAST ATTEMPT\n" +
+				"s             http      http://x  active      0       –  success\n" +
+				"t             http      http://x  failing     2      1s  HTTP 503\n" +
+				"u             sqs       q         active      0       –  –\n",
+		},
 		"messages": {
 			(&Messages{Connection: c, Queue: "orders", Limit: 20}).Run,
 			"POSITION  MESSAGE  SENT                  STATE    RECEIVES  BYTES  CAUSE  BODY\n" +

@@ -30,9 +30,9 @@ func TestSources(t *testing.T) {
 		"list":            {(&listSources{Connection: c}).Run, row + "active"},
 		"a paused one":    {(&listSources{Connection: c}).Run, row + "paused"},
 		"a broken one":    {(&listSources{Connection: c}).Run, row + "its secrets are to be set anew"},
-		"one":             {(&listSources{Connection: c, Source: "shop"}).Run, "\nsecrets       2\n"},
-		"pause":           {(&pauseSource{Connection: c, Source: "shop"}).Run, "paused        true\n"},
-		"resume":          {(&resumeSource{Connection: c, Source: "shop"}).Run, "paused        false\n"},
+		"one":             {(&listSources{Connection: c, Source: "shop"}).Run, "\nsecrets            2\n"},
+		"pause":           {(&pauseSource{Connection: c, Source: "shop"}).Run, "paused             true\n"},
+		"resume":          {(&resumeSource{Connection: c, Source: "shop"}).Run, "paused             false\n"},
 		"delete":          {(&deleteSource{Connection: c, Source: "shop"}).Run, "name  shop\n"},
 		"there is no one": {(&listSources{Connection: server(t, map[string]string{"sources": `{"sources":[],"next":null}`})}).Run, "NAME  VERIFIED BY"},
 	} {

@@ -89,6 +89,7 @@ type column struct {
 	title string
 	of    func(row object) string
 	right bool // numbers
+	whole bool // never cut: it is what one has asked for
 }
 
 // maxCell is how wide a cell may be, in runes.
@@ -106,7 +107,10 @@ func table(w io.Writer, columns []column, rows []any) error {
 		of, _ := row.(object)
 		line := make([]string, len(columns))
 		for i, c := range columns {
-			line[i] = cut(Clean(c.of(of)))
+			line[i] = Clean(c.of(of))
+			if !c.whole {
+				line[i] = cut(line[i])
+			}
 		}
 		cells = append(cells, line)
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -64,10 +65,19 @@ func liftDeadlines(w http.ResponseWriter) {
 // Forbid answers a request that must not be served. The text tells its sender why.
 func Forbid(w http.ResponseWriter, text string) { writeError(w, http.StatusForbidden, text) }
 
-// NotFound answers for paths under /_godwit/ that lead nowhere.
+// NotFound answers for paths under /_godwit/ that lead nowhere, below /_godwit/v1 as the
+// operator's API does.
 func NotFound() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		writeError(w, http.StatusNotFound, "there is no "+r.Method+" "+r.URL.Path)
+		text := "there is no " + r.Method + " " + r.URL.Path
+		if strings.HasPrefix(r.URL.Path, "/_godwit/v1/") {
+			writeJSON(w, http.StatusNotFound, struct {
+				Error string `json:"error"`
+				Code  string `json:"code"`
+			}{text, "NotFound"})
+			return
+		}
+		writeError(w, http.StatusNotFound, text)
 	})
 }
 

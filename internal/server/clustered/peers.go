@@ -1,6 +1,7 @@
 package clustered
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,6 +55,8 @@ type Asking struct {
 	Dir   string
 	Node  string
 	Peers []Peer
+	// Client asks at URL; nil: http.DefaultClient.
+	Client *http.Client
 
 	network *peer.Network // nil: that of Dir
 }
@@ -78,7 +81,7 @@ func (a *Asking) reached() (*peer.Network, error) {
 // it succeeds.
 func (a *Asking) reach(f func(client *http.Client, base string) error) error {
 	if a.Dir == "" && a.network == nil {
-		return f(http.DefaultClient, a.URL)
+		return f(cmp.Or(a.Client, http.DefaultClient), a.URL)
 	}
 	network, err := a.reached()
 	if err != nil {

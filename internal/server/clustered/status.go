@@ -207,6 +207,10 @@ func ask(ctx context.Context, client *http.Client, url string) (s Status, err er
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
+		var problem struct{ Error string }
+		if json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(&problem) == nil && problem.Error != "" {
+			return s, fmt.Errorf("%s answers %s: %q", url, answer.Status, problem.Error)
+		}
 		return s, fmt.Errorf("%s answers %s: it is no node of a cluster", url, answer.Status)
 	}
 	return s, json.NewDecoder(io.LimitReader(answer.Body, 1<<20)).Decode(&s)

@@ -52,6 +52,8 @@ type Options struct {
 	Trail    *audit.Trail // nil: nothing is recorded
 	// Sessions are who is signed in to the console; nil: nobody can be.
 	Sessions Sessions
+	// Used is told of the use of an access key: by itself, or by a session that it has opened.
+	Used func(accessKey, service, region string)
 }
 
 // Sessions know who is signed in to the console.
@@ -143,6 +145,7 @@ func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*caller.Caller,
 			return nil, unidentified{err}
 		case who != nil:
 			*r = *r.WithContext(context.WithValue(r.Context(), sessionKey{}, true))
+			g.Used(who.AccessKey, service, g.Config.Region)
 			return who, nil
 		}
 	}
@@ -166,12 +169,13 @@ func (g *Gate) signer(w http.ResponseWriter, r *http.Request) (*caller.Caller, e
 	if err != nil {
 		return who, unknown(err)
 	}
+	g.Used(who.AccessKey, service, g.Config.Region)
 	return who, nil
 }
 
 // unknown says what to do about a signature that is not good.
 func unknown(err error) error {
-	return unidentified{fmt.Errorf("%w (sign as the root user, for the service %s; or ask at --admin-listen)", err, service)}
+	return unidentified{fmt.Errorf("%w (sign for the service %s, as the root user or as a user whom a policy lets; or ask at --admin-listen)", err, service)}
 }
 
 // pathARN names what a request is for that names no resource.
@@ -189,9 +193,14 @@ func (g *Gate) decide(ctx context.Context, who *caller.Caller, action, resource 
 func (g *Gate) Admit(r *http.Request, op *rest.Operation, resource string) (call *rest.Call, err error) {
 	who, _ := r.Context().Value(callerKey{}).(*caller.Caller)
 	call = &rest.Call{Caller: who}
+	asked, about := g.Clock.Now(), audit.Operation{Name: op.Name, Resource: resource, Reads: op.Reads()}
+	record := func(err error) { g.Trail.Operation(r, who, asked, g.Config.Region, about, outcome(err)) }
+	if !op.Reads() || op.Apart() || who != nil {
+		call.Ended = record
+	}
 	defer func() {
-		if err != nil || !op.Reads() || op.Apart() || who != nil {
-			g.Trail.Operation(r, who, g.Clock.Now(), g.Config.Region, audit.Operation{Name: op.Name, Resource: resource, Reads: op.Reads()}, err)
+		if err != nil {
+			record(err)
 		}
 	}()
 	if g.Verifier == nil || g.Config.AdminListen != "" {
@@ -247,6 +256,19 @@ func (g *Gate) MayGoOn(ctx context.Context, who *caller.Caller, action, resource
 		return nil
 	}
 	return g.allowed(ctx, who, action, broadOf(action), resource, authorize.Context{})
+}
+
+// outcome is what is recorded of an operation that ended with err.
+func outcome(err error) audit.Outcome {
+	if err == nil {
+		return audit.Outcome{Status: http.StatusOK}
+	}
+	refusal := rest.RefusalOf(err)
+	o := audit.Outcome{Status: refusal.Status, Code: refusal.Code, Message: refusal.Text}
+	if o.Status == http.StatusForbidden {
+		o.Code = "AccessDenied"
+	}
+	return o
 }
 
 // stillGood refuses whose session is over, or whose access key is not good any more.

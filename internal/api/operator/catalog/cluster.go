@@ -58,7 +58,7 @@ const self = "local"
 // this is asked.
 func (c *Catalog) GetCluster(context.Context, *rest.Call, *Nothing) (*Cluster, error) {
 	return &Cluster{
-		Nodes: []ClusterNode{{Name: self, URL: c.Server().Endpoint, PID: os.Getpid(), State: "serving"}},
+		Nodes: []ClusterNode{{Name: self, URL: c.Server().Endpoint, PID: os.Getpid(), Version: c.Server().Version, State: "serving"}},
 		Cells: []ClusterCell{{Owner: self}},
 	}, nil
 }

@@ -30,6 +30,7 @@ type Queue struct {
 	DeadLetterQueue   *string           `json:"deadLetterQueue"`
 	MaxReceiveCount   *int              `json:"maxReceiveCount"`
 	DeadLetterSources int               `json:"deadLetterSources" doc:"How many queues have it as their dead-letter queue; 1,000 stands for any more."`
+	TakesDeadLetters  bool              `json:"takesDeadLetters" doc:"Whether a queue, or one of the first 100,000 subscriptions, has it as its dead-letter queue; of subscriptions as of a moment at most two seconds ago."`
 	Tags              map[string]string `json:"tags"`
 	Problem           *string           `json:"problem" doc:"Why nothing more can be told of it now."`
 }
@@ -60,6 +61,7 @@ type QueueDetail struct {
 	GroupsInFlight int               `json:"groupsInFlight"`
 	NoisyGroups    int               `json:"noisyGroups"`
 	Sources        []string          `json:"sources" doc:"The queues that have it as their dead-letter queue, up to 1,000."`
+	Undelivered    []string          `json:"undelivered" doc:"The subscriptions that have it as their dead-letter queue, those of the same account and region, up to 100 of the first 5,000."`
 	Subscriptions  []string          `json:"subscriptions" doc:"Those of the same account and region that lead to it, up to 100 of the first 5,000."`
 	Mappings       []QueueMapping    `json:"mappings" doc:"The functions that take its messages."`
 }
@@ -134,7 +136,7 @@ func (c *Catalog) ListQueues(ctx context.Context, _ *rest.Call, in *ListQueues) 
 		if !rest.Matches(a.Resource, in.Search) || in.Kind == "fifo" && !a.FIFO() || in.Kind == "standard" && a.FIFO() {
 			return nil
 		}
-		if in.Kind == "dead-letter" {
+		if in.Kind == "dead-letter" && !now.DeadLetterQueues[a] {
 			if sources, _, err := c.Engine.DeadLetterSources(ctx, a, "", 1); err == nil && len(sources) == 0 {
 				return nil
 			}
@@ -225,6 +227,7 @@ func (c *Catalog) queue(ctx context.Context, a arn.ARN, now *live.Snapshot) (q Q
 	}
 	sources, _, err := c.Engine.DeadLetterSources(ctx, a, "", 1000)
 	q.DeadLetterSources = len(sources)
+	q.TakesDeadLetters = len(sources) > 0 || now.DeadLetterQueues[a]
 	return q, info, err
 }
 
@@ -247,7 +250,7 @@ func (c *Catalog) GetQueue(ctx context.Context, _ *rest.Call, in *OneQueue) (*Qu
 	}
 	out := &QueueDetail{
 		Queue: q, ModifiedAt: info.Modified.UTC(), Attributes: orEmpty(info.Attributes),
-		Policy: rest.Optional(info.Attributes[attribute.Policy]), Sources: []string{}, Subscriptions: []string{}, Mappings: []QueueMapping{},
+		Policy: rest.Optional(info.Attributes[attribute.Policy]), Sources: []string{}, Undelivered: []string{}, Subscriptions: []string{}, Mappings: []QueueMapping{},
 	}
 	t := c.Totals.Of(a)
 	out.Totals = QueueTotals{
@@ -274,6 +277,9 @@ func (c *Catalog) GetQueue(ctx context.Context, _ *rest.Call, in *OneQueue) (*Qu
 	for i := range subs {
 		if subs[i].Endpoint == out.ARN && len(out.Subscriptions) < 100 {
 			out.Subscriptions = append(out.Subscriptions, subs[i].ARN.String())
+		}
+		if subs[i].DeadLetters() == a && len(out.Undelivered) < 100 {
+			out.Undelivered = append(out.Undelivered, subs[i].ARN.String())
 		}
 	}
 	mapped, err := c.mappings(ctx)

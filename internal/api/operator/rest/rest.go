@@ -30,6 +30,9 @@ type Call struct {
 	// more, or no policy lets it; nil where everybody may.
 	Still  func(ctx context.Context) error
 	Writer http.ResponseWriter // for streams
+	// Ended is told what came of the operation, nil if it was done, before that is answered;
+	// of a stream, that it begins. Nil: nobody wants to know.
+	Ended func(err error)
 }
 
 // Operation is one method of one path.
@@ -152,18 +155,22 @@ func write(w http.ResponseWriter, status int, v any) {
 	_ = encoder.Encode(v) // a caller that is gone needs no answer
 }
 
-// refused answers with what err says. What is our own fault is not told.
+// refused answers with what err says.
 func refused(w http.ResponseWriter, err error) {
+	r := RefusalOf(err)
+	WriteProblem(w, r.Status, r.Code, r.Text)
+}
+
+// RefusalOf is what err is answered with. What is our own fault is not told.
+func RefusalOf(err error) *Refusal {
 	if r, ok := errors.AsType[*Refusal](err); ok {
-		WriteProblem(w, r.Status, r.Code, r.Text)
-		return
+		return r
 	}
 	status := StatusOf(err)
-	text := "internal error"
-	if status != http.StatusInternalServerError {
-		text = refusal.Text(err)
+	if status == http.StatusInternalServerError {
+		return &Refusal{status, codes[status], "internal error"}
 	}
-	WriteProblem(w, status, codes[status], text)
+	return &Refusal{status, codes[status], refusal.Text(err)}
 }
 
 // Text is what a caller is told of an error of the state.
@@ -231,7 +238,7 @@ func handler(op *Operation, o Options) http.Handler {
 		if op.Stream || op.Long {
 			lift(w)
 		}
-		out, err := op.serve(r.Context(), call, in)
+		out, err := carryOut(r.Context(), op, call, in)
 		switch {
 		case err != nil:
 			refused(w, err)
@@ -243,6 +250,21 @@ func handler(op *Operation, o Options) http.Handler {
 		}
 	})
 }
+
+// carryOut does what is asked for, and tells what came of it.
+func carryOut(ctx context.Context, op *Operation, call *Call, in any) (out any, err error) {
+	switch {
+	case call.Ended == nil:
+	case op.Stream: // its end may be long after it has shown something
+		call.Ended(nil)
+	default:
+		err = errUnfinished // which stays if it panics
+		defer func() { call.Ended(err) }()
+	}
+	return op.serve(ctx, call, in)
+}
+
+var errUnfinished = errors.New("the operation did not end")
 
 // lift lets an answer take as long as it takes.
 func lift(w http.ResponseWriter) {

@@ -50,6 +50,7 @@ export interface Queue {
   deadLetterQueue: string | null;
   maxReceiveCount: number | null;
   deadLetterSources: number;
+  takesDeadLetters: boolean;
 }
 
 export interface QueueDetail extends Queue {
@@ -58,6 +59,7 @@ export interface QueueDetail extends Queue {
   policy?: string | null;
   totals?: Record<string, number>;
   sources?: string[];
+  undelivered?: string[];
   subscriptions?: string[];
   mappings?: { id: string; function: string; state: string }[];
 }

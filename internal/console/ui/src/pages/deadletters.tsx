@@ -26,11 +26,11 @@ function Choose() {
               { name: "queue", cell: (q) => <A page="dead-letters" params={{ queue: q.arn }}><Safe text={q.name} /></A> },
               { name: "dead letters", number: true, cell: (q) => count(q.messages) },
               { name: "oldest", number: true, cell: (q) => span(q.oldestAgeSeconds) },
-              { name: "queues it serves", number: true, cell: (q) => count(q.deadLetterSources) },
+              { name: "of", cell: (q) => q.deadLetterSources ? count(q.deadLetterSources) + (q.deadLetterSources === 1 ? " queue" : " queues") : "subscriptions" },
             ]} />
             <Pager next={data.next} />
           </>
-        ) : <Empty><p>No queue takes dead letters of another. Give a queue or a subscription a <em>RedrivePolicy</em>, so that what cannot be handled is not lost. A subscription's page leads to its own dead letters.</p></Empty>}
+        ) : <Empty><p>No queue takes the dead letters of another, or of a subscription. Give both a <em>RedrivePolicy</em>, so that what cannot be handled is not lost.</p></Empty>}
       </Shown>
     </Page>
   );

@@ -15,6 +15,9 @@ const verbs: Record<JobKind, [does: string, done: string, long: string]> = {
 
 const runs = (job: Job) => job.state === "running" || job.state === "cancelling";
 
+// stood is how a job stands: what was done to a part is no success.
+const stood = (job: Job) => (job.state === "completed" && job.skipped ? "completed in part" : job.state);
+
 // About says what a job is about.
 function About({ job }: { job: Job }) {
   const w = job.where;
@@ -28,7 +31,7 @@ function JobCard({ job, changed }: { job: Job; changed: () => void }) {
   return (
     <div class="job">
       <p>
-        <State of={job.state} /> <strong>{verbs[job.kind]?.[2] ?? job.kind}</strong>: <About job={job} />
+        <State of={stood(job)} /> <strong>{verbs[job.kind]?.[2] ?? job.kind}</strong>: <About job={job} />
         {job.to ? <>, to <Arn arn={job.to} short /></> : null}{job.perSecond ? `, at most ${count(job.perSecond)} a second` : ""}
         <span class="hint"> begun <Time at={job.createdAt} />{job.by ? <> by <Arn arn={job.by} short /></> : null}</span>
       </p>
@@ -206,7 +209,7 @@ export function JobsPage() {
       <Shown of={jobs}>
         {(data) => data.jobs?.length ? (
           <Table caption="Jobs" rows={data.jobs} keyOf={(j) => j.id} columns={[
-            { name: "state", cell: (j) => <State of={j.state} /> },
+            { name: "state", cell: (j) => <State of={stood(j)} /> },
             { name: "what", cell: (j) => <>{verbs[j.kind]?.[2] ?? j.kind}: <About job={j} />{j.error ? <p class="hint"><Safe text={j.error} max={300} /></p> : null}</> },
             { name: "on", cell: (j) => <Arn arn={j.arn} short /> },
             { name: "to", cell: (j) => (j.kind !== "redrive" ? null : j.to ? <Arn arn={j.to} short /> : "each its own") },

@@ -23,7 +23,7 @@ export function QueuesPage() {
           <>
             {data.total !== null && data.total !== undefined ? <p class="hint">{count(data.total)} queues{p.sort === "messages" ? "; most messages first, without those that are empty" : ""}</p> : null}
             <Table caption="Queues" rows={data.queues} keyOf={(q) => q.arn} sorted={p.sort || "name"} onSort={(by) => refine({ sort: by, cursor: "" })} columns={[
-              { name: "name", sort: "name", cell: (q) => <><Arn arn={q.arn} short />{q.deadLetterSources ? <span class="tag">dead letters</span> : null}{q.fifo ? <span class="tag">FIFO</span> : null}</> },
+              { name: "name", sort: "name", cell: (q) => <><Arn arn={q.arn} short />{q.takesDeadLetters ? <span class="tag">dead letters</span> : null}{q.fifo ? <span class="tag">FIFO</span> : null}</> },
               { name: "messages", number: true, sort: "messages", cell: (q) => count(q.messages) },
               { name: "visible", number: true, cell: (q) => count(q.visible) },
               { name: "in flight", number: true, cell: (q) => count(q.inFlight) },
@@ -48,7 +48,7 @@ export function QueuesPage() {
 export function QueuePage() {
   const arn = place.value.params.arn ?? "";
   const queue = useData<QueueDetail>("queue", { arn }, 2000, "queue");
-  const dead = (queue.data?.sources?.length ?? queue.data?.deadLetterSources ?? 0) > 0;
+  const dead = queue.data?.takesDeadLetters;
   return (
     <Page what="Queue" title={<Safe text={nameOf(arn)} />} actions={
       <>
@@ -73,7 +73,7 @@ export function QueuePage() {
                 ["encrypted", q.encrypted ? "yes" : "no"],
                 ["created", <Time at={q.createdAt} />],
                 ["dead letters go to", q.deadLetterQueue ? <><Arn arn={q.deadLetterQueue} short /> after {count(q.maxReceiveCount)} receives</> : "nowhere: there is no redrive policy"],
-                ["takes dead letters of", q.sources?.length ? <List arns={q.sources} /> : null],
+                ["takes dead letters of", q.sources?.length || q.undelivered?.length ? <List arns={[...q.sources ?? [], ...q.undelivered ?? []]} /> : null],
                 ["fed by", q.subscriptions?.length ? <List arns={q.subscriptions} /> : null],
                 ["read by functions", q.mappings?.length ? <List arns={q.mappings.map((m) => m.function)} /> : null],
               ]} />

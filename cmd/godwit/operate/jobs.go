@@ -248,7 +248,7 @@ func (p *Simulate) Run(s Streams) error {
 			}, rows); err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(w, "It is owed %s deliveries: %s attempts, if none succeeds.\n", Clean(written(dig(answer, "backlog.owed"))), Clean(written(dig(answer, "backlog.attempts"))))
+			_, err := fmt.Fprintf(w, "It is owed %s deliveries: at most %s attempts, if none succeeds.\n", Clean(written(dig(answer, "backlog.owed"))), Clean(written(dig(answer, "backlog.attempts"))))
 			return err
 		}, err
 	})

@@ -24,7 +24,7 @@ func TestJobs(t *testing.T) {
 		"one job":  {(&listJobs{Connection: c, Job: "j"}).Run, "\nskipped    0\n"},
 		"cancel":   {(&cancelJob{Connection: c, Job: "j"}).Run, "\nstate      completed\n"},
 		"keys":     {(&Keys{Connection: c}).Run, "AKIA  \\u001b[31m\\u202e=1+1<script>  true    2024-02-29T12:00:00Z  –          –\n"},
-		"simulate": {(&Simulate{Connection: c, Subscription: "s"}).Run, "immediate        3    0s     0s              0s             0s\nIt is owed 2 deliveries: 8 attempts, if none succeeds.\n"},
+		"simulate": {(&Simulate{Connection: c, Subscription: "s"}).Run, "immediate        3    0s     0s              0s             0s\nIt is owed 2 deliveries: at most 8 attempts, if none succeeds.\n"},
 	} {
 		var out bytes.Buffer
 		if err := tt.run(Streams{Out: &out, Err: &out}); err != nil {

@@ -55,7 +55,7 @@ type PlanStep struct {
 // PlanBacklog is what the policy means for what is owed.
 type PlanBacklog struct {
 	Owed         int64    `json:"owed"`
-	Attempts     int64    `json:"attempts" doc:"How many attempts all of it costs, if none succeeds."`
+	Attempts     int64    `json:"attempts" doc:"How many attempts all of it costs at most, if none succeeds: those that were made count as well."`
 	SecondsAtMax *float64 `json:"secondsAtMax" doc:"How long one attempt at each takes at the throttle; null: there is none."`
 }
 

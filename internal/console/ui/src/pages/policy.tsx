@@ -163,7 +163,7 @@ function Simulated({ plan, http }: { plan: Plan; http: boolean }) {
       <Facts of={[
         ["retries", <strong>{count(retries)}</strong>],
         ["given up after", <strong>{span(total)}</strong>],
-        ["today's backlog", plan.backlog ? plan.backlog.owed ? <>{count(plan.backlog.owed)} messages, which cost {count(plan.backlog.attempts)} attempts if none succeeds{plan.backlog.secondsAtMax ? <>; one attempt at each takes {span(plan.backlog.secondsAtMax)} at {count(plan.maxPerSecond)} a second</> : null}</> : "nothing waits" : null],
+        ["today's backlog", plan.backlog ? plan.backlog.owed ? <>{count(plan.backlog.owed)} messages, which cost at most {count(plan.backlog.attempts)} attempts if none succeeds{plan.backlog.secondsAtMax ? <>; one attempt at each takes {span(plan.backlog.secondsAtMax)} at {count(plan.maxPerSecond)} a second</> : null}</> : "nothing waits" : null],
       ]} />
       {http ? (
         <div>

@@ -3,6 +3,7 @@
 package site_test
 
 import (
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"net/url"
@@ -55,6 +56,30 @@ func TestSite(t *testing.T) {
 	}
 	if links < 1000 {
 		t.Errorf("there are %d links", links)
+	}
+	searched(t, root, pages)
+}
+
+// searched sees that what the search finds is there: each heading of the documents.
+func searched(t *testing.T, root string, pages map[string]*page) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "index.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []struct{ Page, Heading, URL string }
+	if err := json.Unmarshal(text, &found); err != nil {
+		t.Fatal(err)
+	}
+	titles := map[string]bool{}
+	for _, f := range found {
+		titles[f.Page+": "+f.Heading] = true
+		follow(t, root, pages, "index.html", f.URL)
+	}
+	for _, want := range []string{"Operations: Restoring", "Celery: Celery", "Errors: sqs", "Monitoring: The server's log"} {
+		if !titles[want] {
+			t.Errorf("the search does not find %q", want)
+		}
 	}
 }
 

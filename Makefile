@@ -29,7 +29,7 @@ tests-of = -run "^($$(grep -rl --include='*_test.go' 'test/$(1)"' cmd internal t
 # would have every package compiled once more, and nothing by DWARF, which is half of a link.
 vet lint unit drive full programs soak fuzz reference: export GOFLAGS := $(GOFLAGS) -pgo=off -ldflags=-w
 
-.PHONY: all build run test test-all vet lint format unit drive full programs pictures soak bench pgo fuzz site reference clean
+.PHONY: all build run test test-all vet lint format unit drive full programs pictures soak bench pgo fuzz clean
 
 all: build
 
@@ -123,6 +123,8 @@ fuzz: ## every fuzz test for FUZZTIME
 			$(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) "$$pkg" </dev/null || exit 1; \
 		done; \
 	done
+
+.PHONY: site reference
 
 site: ## the documents as a site, in bin/site; builds the pinned Hugo, once
 	cd tools/site && $(GO) build -o $(CURDIR)/bin/hugo github.com/gohugoio/hugo

@@ -27,7 +27,7 @@ tests-of = -run "^($$(grep -rl --include='*_test.go' 'test/$(1)"' cmd internal t
 
 # Tests gain nothing by the profile that the compiler goes by (cmd/godwit/default.pgo), which
 # would have every package compiled once more, and nothing by DWARF, which is half of a link.
-vet lint unit drive full programs soak fuzz: export GOFLAGS := $(GOFLAGS) -pgo=off -ldflags=-w
+vet lint unit drive full programs soak fuzz reference: export GOFLAGS := $(GOFLAGS) -pgo=off -ldflags=-w
 
 # The certificates that this machine trusts, wherever it has them.
 TRUSTED  ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem))
@@ -140,6 +140,17 @@ fuzz: ## every fuzz test for FUZZTIME
 			$(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) "$$pkg" </dev/null || exit 1; \
 		done; \
 	done
+
+.PHONY: site reference
+
+site: ## the documents as a site, in bin/site; builds the pinned Hugo, once
+	cd tools/site && $(GO) build -o $(CURDIR)/bin/hugo github.com/gohugoio/hugo
+	bin/hugo build --source site --destination $(CURDIR)/bin/site --cleanDestinationDir --noBuildLock --panicOnWarning
+
+reference: ## docs/reference, of the code
+	$(GO) test ./internal -run '^Test(Log|Metrics)Document$$' -update
+	$(GO) test ./internal/wire -run '^TestErrorsDocument$$' -update
+	$(GO) test ./cmd/godwit -run '^TestSettingsDocument$$' -update
 
 clean:
 	rm -rf bin

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// celery is a directory with README.md's tasks.py and the test's own tasks, which one
+// celery is a directory with the recipe's tasks.py and the test's own tasks, which one
 // Python can run.
 type celery struct {
 	python, dir string
@@ -35,13 +35,13 @@ func newCelery(t *testing.T) *celery {
 	if c.python == "" {
 		skips.skip(t, "Celery", "no python3 has it (apt-get install python3-celery python3-boto3 python3-pycurl)")
 	}
-	readme, err := os.ReadFile("../../README.md")
+	document, err := os.ReadFile("../../docs/howto/celery.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	recipe := regexp.MustCompile(`(?s)cat > tasks\.py <<'EOF'\n(.*?)\nEOF\n`).FindSubmatch(readme)
+	recipe := regexp.MustCompile(`(?s)cat > tasks\.py <<'EOF'\n(.*?)\nEOF\n`).FindSubmatch(document)
 	if recipe == nil {
-		t.Fatal("README.md has no tasks.py")
+		t.Fatal("docs/howto/celery.md has no tasks.py")
 	}
 	c.write(t, "tasks.py", bytes.ReplaceAll(recipe[1], []byte("127.0.0.1:4566"), []byte(serverURL.Host)))
 	for _, name := range []string{"jobs.py", "client.py"} {
@@ -152,7 +152,7 @@ func (c *celery) held(name string) []string {
 	return all
 }
 
-// TestCelery runs README.md's recipe and what else people do with it: many tasks on two
+// TestCelery runs the recipe of docs/howto/celery.md and what else people do with it: many tasks on two
 // workers, retries, a countdown and a time, a queue that is made by its first task,
 // a worker that is killed with a task, and one that is told to end.
 func TestCelery(t *testing.T) {

@@ -27,7 +27,24 @@ import (
 // needs a program which is not there is skipped, and so are those that need its variables.
 func TestReadme(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../README.md")
+	follow(t, "README.md")
+}
+
+// TestRecipes does the same with the recipes of docs/howto.
+func TestRecipes(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"boto3", "celery", "terraform", "sns-validator"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			follow(t, "docs/howto/"+name+".md")
+		})
+	}
+}
+
+// follow does what a document says.
+func follow(t *testing.T, document string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../..", document))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +74,7 @@ func TestReadme(t *testing.T) {
 				lacking[set[1]] = why
 			}
 			if os.Getenv("GODWIT_PROGRAMS") != "" {
-				skips.note("README.md, "+strings.TrimSpace(firstLine(block.text)), why)
+				skips.note(document+", "+strings.TrimSpace(firstLine(block.text)), why)
 			}
 			continue
 		}
@@ -66,7 +83,7 @@ func TestReadme(t *testing.T) {
 		}
 		out := r.paste(t, block.text)
 		if !block.prints(out) {
-			t.Errorf("README.md shows\n%s\nand\n%s\nprints\n%s", block.shown, block.text, out)
+			t.Errorf("%s shows\n%s\nand\n%s\nprints\n%s", document, block.shown, block.text, out)
 		}
 		if t.Failed() {
 			t.FailNow() // what follows builds on it
@@ -190,7 +207,7 @@ func newReader(t *testing.T, address string) *reader {
 	r.env = slices.DeleteFunc(environment(r.scratch, ""), func(v string) bool {
 		return strings.HasPrefix(v, "AWS_ENDPOINT_URL=") || strings.HasPrefix(v, "GOBIN=") || strings.HasPrefix(v, "GOPATH=")
 	})
-	r.env = append(r.env, "GOPATH="+home, "GOMODCACHE="+lines[0], "GOCACHE="+lines[1], "PATH="+os.Getenv("PATH")+":"+filepath.Join(home, "bin"),
+	r.env = append(r.env, "GOPATH="+home, "GOMODCACHE="+lines[0], "GOCACHE="+lines[1], "PATH="+os.Getenv("PATH")+":"+filepath.Join(home, "bin")+":"+filepath.Dir(binary),
 		"TF_CLI_CONFIG_FILE="+pluginsFrom(t, r.scratch), "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1")
 
 	// At a terminal curl shows no progress.

@@ -123,7 +123,7 @@ func (m *Module) keep(e *entry, text []byte) uint64 {
 func (m *Module) save(e *entry) []stack.Step {
 	c := e.Take()
 	for _, id := range c.Touched {
-		k := key(keyspace.StackResources, e.id, id...)
+		k := key(keyspace.StackResources, e.id, []byte(id)...)
 		if r := e.Resources[id]; r != nil {
 			m.put(k, r)
 		} else {

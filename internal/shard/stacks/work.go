@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/stack"
 )
@@ -89,7 +90,7 @@ func (m *Module) do(t *Task) {
 	if later > 0 {
 		t.Again = true
 		t.Try++
-		m.kernel.Clock.AfterFunc(later, func() { m.kernel.GoBackground(func() { m.do(t) }) })
+		clock.System.AfterFunc(later, func() { m.kernel.GoBackground(func() { m.do(t) }) })
 		return
 	}
 	m.done(t, outcome)

@@ -121,7 +121,7 @@ func (m *Machine) token(id string, a Action) string {
 
 // take begins a step on a resource.
 func (m *Machine) take(r *Resource, s Step) {
-	s.Logical, s.Token = r.Logical, m.token(r.Logical, s.Action)
+	s.Logical, s.Token, s.Began = r.Logical, m.token(r.Logical, s.Action), m.now
 	if s.Spare { // of several, one after the other
 		s.Token = m.token(r.Logical+"\x00"+s.Target.Physical, s.Action)
 	}

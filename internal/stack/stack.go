@@ -159,6 +159,7 @@ const (
 type Step struct {
 	Action Action `json:"action"`
 	Token  string `json:"token"` // the same whenever the step is taken again
+	Began  int64  `json:"began"` // epoch milliseconds
 	// Target is what the resource is to be; of a deletion, what is to go. Of a creation
 	// Physical is a name that nobody else gives; an update has that of what there is.
 	Target Version `json:"target"`

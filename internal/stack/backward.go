@@ -11,6 +11,7 @@ import (
 // Rollback brings a stack whose creation or update has failed, and was left so, back.
 func (m *Machine) Rollback(now int64, o *Order) {
 	m.begin(now, o)
+	m.assume(o)
 	if m.Status == CreateFailed {
 		m.doom(nil)
 		m.phase(RollbackInProgress, userInitiated)
@@ -24,6 +25,7 @@ func (m *Machine) Rollback(now int64, o *Order) {
 // that are to be left as they are.
 func (m *Machine) ContinueRollback(now int64, o *Order) {
 	m.begin(now, o)
+	m.assume(o)
 	m.phase(UpdateRollback, userInitiated)
 	for _, id := range o.Keep {
 		r := m.Resources[id]
@@ -34,6 +36,13 @@ func (m *Machine) ContinueRollback(now int64, o *Order) {
 		m.set(r, UpdateComplete, "")
 	}
 	m.advance()
+}
+
+// assume has steps taken in another role, if one is given.
+func (m *Machine) assume(o *Order) {
+	if o.Source.Role != "" {
+		m.Source.Role = o.Source.Role
+	}
 }
 
 // dependents are, by resource, those which depend on it by what they are or were.
@@ -91,7 +100,7 @@ func (m *Machine) backward() bool {
 	if m.Former != nil {
 		m.Source, m.Former = *m.Former, nil
 	}
-	m.Design, m.OnFailure = nil, ""
+	m.Design = nil
 	m.phase(UpdateRollbackCleanup, "")
 	return true
 }
@@ -135,6 +144,7 @@ func (m *Machine) Delete(now int64, o *Order) {
 	m.begin(now, o)
 	m.Keep = o.Keep
 	m.OnFailure = ""
+	m.assume(o)
 	m.doom(nil)
 	m.phase(DeleteInProgress, userInitiated)
 	for _, out := range m.Outputs {

@@ -44,6 +44,12 @@ func (m *Machine) Create(now int64, o *Order) {
 	m.advance()
 }
 
+// Review makes a stack that has change sets, and nothing else yet.
+func (m *Machine) Review(now int64) {
+	m.now, m.Created = now, now
+	m.become(ReviewInProgress, userInitiated)
+}
+
 // Update begins an update, in a status that is Updatable.
 func (m *Machine) Update(now int64, o *Order) {
 	m.begin(now, o)
@@ -282,7 +288,7 @@ func (m *Machine) complete() {
 		m.Imports = append(m.Imports, name)
 	}
 	slices.Sort(m.Imports)
-	m.Former, m.OnFailure = nil, ""
+	m.Former = nil
 	if m.Status == CreateInProgress {
 		m.phase(CreateComplete, "")
 		return

@@ -121,7 +121,6 @@ type Stack struct {
 	Timeout   int64          `json:"timeout,omitempty"` // of the creation, milliseconds; 0: none
 	Keep      []string       `json:"keep,omitempty"`    // resources that a deletion leaves alone
 	Protected bool           `json:"protected,omitempty"`
-	Policy    string         `json:"policy,omitempty"`
 	Outputs   []Output       `json:"outputs,omitempty"`
 	// Imports are the exports of other stacks that it uses, or that the operation under way does.
 	Imports []string `json:"imports,omitempty"`

@@ -2,9 +2,11 @@ package stacks
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/stack"
 )
@@ -78,7 +80,6 @@ type Creation struct {
 	Order                     stack.Order
 	Timeout                   int64 // milliseconds; 0: none
 	Protected                 bool
-	Policy                    string
 }
 
 // Create begins the creation of a stack. The same request again, by its token, gives the
@@ -93,7 +94,7 @@ func (m *Module) Create(ctx context.Context, c *Creation) (id string, err error)
 	var tasks []*Task
 	err = m.shard.RunDurable(func(tx *kernel.Tx) error {
 		tx.DependOn(m.shard.Log.Last())
-		if there := m.byName[scope{c.Account, c.Region, c.Name}]; there != nil && there.Status != stack.ReviewInProgress {
+		if there := m.byName[scope{c.Account, c.Region, c.Name}]; there != nil {
 			if c.Order.Token != "" && there.Token == c.Order.Token {
 				id = there.ID
 				return nil
@@ -137,12 +138,12 @@ func (m *Module) enter(c *Creation) (*entry, error) {
 		e.ID, e.Name, e.Account, e.Region = c.ID, c.Name, c.Account, c.Region
 		m.byID[id], m.byName[e.scope()] = e, e
 	}
-	e.Timeout, e.Protected, e.Policy = c.Timeout, c.Protected, c.Policy
+	e.Timeout, e.Protected = c.Timeout, c.Protected
 	return e, nil
 }
 
-// Update begins an update. check sees the stack first, and may refuse. Errors: ErrNone,
-// ErrStatus, check's.
+// Update begins an update; body is nil to keep the template. Errors: ErrNone,
+// ErrNotUpdatable, ErrNothing.
 func (m *Module) Update(ctx context.Context, account, region, name string, body []byte, o *stack.Order) (id string, err error) {
 	err = m.run(ctx, account, region, name, func(e *entry) error {
 		id = e.ID
@@ -150,7 +151,11 @@ func (m *Module) Update(ctx context.Context, account, region, name string, body 
 			return nil
 		}
 		if !e.Status.Updatable() {
-			return ErrStatus.With(e.ID, string(e.Status), "updated")
+			return ErrNotUpdatable.With(e.ID, string(e.Status))
+		}
+		changes, outputs := e.Plan(o.Design, o.Source.Tags)
+		if len(changes) == 0 && !outputs && slices.Equal(o.Source.Tags, e.Source.Tags) && e.Status != stack.UpdateFailed {
+			return ErrNothing
 		}
 		if body != nil {
 			o.Source.Template = m.keep(e, body)
@@ -164,7 +169,7 @@ func (m *Module) Update(ctx context.Context, account, region, name string, body 
 }
 
 // Delete begins a deletion; of a stack that is not there, or being deleted, it does nothing.
-// Errors: ErrStatus, ErrProtected.
+// Errors: ErrNotDeletable, ErrNotKept, ErrProtected.
 func (m *Module) Delete(ctx context.Context, account, region, name string, o *stack.Order) error {
 	err := m.run(ctx, account, region, name, func(e *entry) error {
 		switch {
@@ -173,36 +178,36 @@ func (m *Module) Delete(ctx context.Context, account, region, name string, o *st
 		case e.Protected:
 			return ErrProtected.With(e.Name)
 		case e.Status.Busy() && e.Status != stack.CreateInProgress && e.Status != stack.RollbackInProgress:
-			return ErrStatus.With(e.ID, string(e.Status), "deleted")
+			return ErrNotDeletable.With(e.ID, string(e.Status))
 		case len(o.Keep) > 0 && e.Status != stack.DeleteFailed:
-			return ErrStatus.With(e.ID, string(e.Status), "deleted, with resources that are to be kept,")
+			return ErrNotKept
 		}
 		e.Delete(m.shard.Now(), o)
 		return nil
 	})
-	if isNone(err) {
+	if errors.Is(err, ErrNone) {
 		return nil
 	}
 	return err
 }
 
-// Cancel has an update that is under way be rolled back. Errors: ErrNone, ErrStatus.
+// Cancel has an update that is under way be rolled back. Errors: ErrNone, ErrNotCancelable.
 func (m *Module) Cancel(ctx context.Context, account, region, name, token string) error {
 	return m.run(ctx, account, region, name, func(e *entry) error {
 		if e.Status != stack.UpdateInProgress {
-			return ErrStatus.With(e.ID, string(e.Status), "canceled")
+			return ErrNotCancelable
 		}
 		e.Cancel(m.shard.Now(), token)
 		return nil
 	})
 }
 
-// Rollback brings back a stack that has failed and was left so. Errors: ErrNone, ErrStatus.
+// Rollback brings back a stack that has failed and was left so. Errors: ErrNone, ErrNotRolling.
 func (m *Module) Rollback(ctx context.Context, account, region, name string, o *stack.Order) (id string, err error) {
 	err = m.run(ctx, account, region, name, func(e *entry) error {
 		id = e.ID
 		if e.Status != stack.CreateFailed && e.Status != stack.UpdateFailed {
-			return ErrStatus.With(e.ID, string(e.Status), "rolled back")
+			return ErrNotRolling.With(e.ID, string(e.Status))
 		}
 		e.Rollback(m.shard.Now(), o)
 		return nil
@@ -211,11 +216,11 @@ func (m *Module) Rollback(ctx context.Context, account, region, name string, o *
 }
 
 // ContinueRollback goes on with a rollback of an update that has failed. Errors: ErrNone,
-// ErrStatus.
+// ErrNotRolling.
 func (m *Module) ContinueRollback(ctx context.Context, account, region, name string, o *stack.Order) error {
 	return m.run(ctx, account, region, name, func(e *entry) error {
 		if e.Status != stack.UpdateRollbackFailed {
-			return ErrStatus.With(e.ID, string(e.Status), "rolled back")
+			return ErrNotRolling.With(e.ID, string(e.Status))
 		}
 		e.ContinueRollback(m.shard.Now(), o)
 		return nil
@@ -229,14 +234,6 @@ func (m *Module) Protect(ctx context.Context, account, region, name string, on b
 		return nil
 	})
 	return id, err
-}
-
-// SetPolicy sets a stack's policy, a JSON document. Errors: ErrNone.
-func (m *Module) SetPolicy(ctx context.Context, account, region, name, policy string) error {
-	return m.run(ctx, account, region, name, func(e *entry) error {
-		e.Policy = policy
-		return nil
-	})
 }
 
 // Get is a stack of a name or an ARN. What it tells is durable. Errors: ErrNone.
@@ -286,7 +283,7 @@ func (m *Module) Events(account, region, name string, before uint64, limit int) 
 		if before != 0 {
 			last = min(last, before-1)
 		}
-		it, err := m.shard.Log.Reader().Iter(key(stackEvents, e.id), numbered(stackEvents, e.id, last+1))
+		it, err := m.shard.Log.Reader().Iter(key(keyspace.StackEvents, e.id), numbered(keyspace.StackEvents, e.id, last+1))
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,6 @@ import (
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/stack"
-	"godwit.dev/godwit/internal/stack/template"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -37,10 +36,18 @@ const (
 
 // Refusals.
 var (
-	ErrNone      = fault.NewRule(fault.ValidationFailed, "stacks: there is no such stack")
-	ErrExists    = fault.NewRule(fault.ResourceAlreadyExists, "stacks: there is one of that name")
-	ErrTooMany   = fault.NewRule(fault.LimitExceeded, "stacks: there are as many as there may be")
-	ErrStatus    = fault.NewRule(fault.ValidationFailed, "stacks: its status forbids it")
+	ErrNone    = fault.NewRule(fault.ValidationFailed, "stacks: there is no such stack")
+	ErrExists  = fault.NewRule(fault.ResourceAlreadyExists, "stacks: there is one of that name")
+	ErrTooMany = fault.NewRule(fault.LimitExceeded, "stacks: there are as many as there may be")
+	ErrNothing = fault.NewRule(fault.ValidationFailed, "stacks: nothing would change")
+
+	ErrExistsAlready = fault.NewRule(fault.ValidationFailed, "stacks: a change set cannot create what there is")
+	ErrNotUpdatable  = fault.NewRule(fault.ValidationFailed, "stacks: its status forbids an update")
+	ErrNotDeletable  = fault.NewRule(fault.ValidationFailed, "stacks: its status forbids a deletion")
+	ErrNotKept       = fault.NewRule(fault.ValidationFailed, "stacks: resources are kept of what could not be deleted only")
+	ErrNotCancelable = fault.NewRule(fault.ValidationFailed, "stacks: no update is under way")
+	ErrNotRolling    = fault.NewRule(fault.ValidationFailed, "stacks: its status forbids a rollback")
+
 	ErrProtected = fault.NewRule(fault.ValidationFailed, "stacks: it is protected")
 	ErrNoChanges = fault.NewRule(fault.NotFound, "stacks: there is no such change set")
 	ErrChanges   = fault.NewRule(fault.ResourceAlreadyExists, "stacks: there is a change set of that name")
@@ -213,24 +220,6 @@ func (x exports) Importer(name string) string {
 		return ""
 	}
 	return slices.Min(found)
-}
-
-// redesign finds out again what a stack that is being made or changed is to be.
-func (m *Module) redesign(e *entry) error {
-	body, err := m.template(e.id, e.Source.Template)
-	if err != nil {
-		return err
-	}
-	t, err := template.Parse(body)
-	if err != nil {
-		return err
-	}
-	bound, err := stack.Bind(t, &e.Stack, &e.Source, nil, nil)
-	if err != nil {
-		return err
-	}
-	e.Design, err = stack.Designed(bound)
-	return err
 }
 
 func sorted[K ~string, V any](of map[K]V) []K { return slices.Sorted(maps.Keys(of)) }

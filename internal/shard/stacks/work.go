@@ -42,7 +42,8 @@ func (m *Module) Start(w Worker) {
 				continue
 			}
 			if e.Status == stack.CreateInProgress || e.Status == stack.UpdateInProgress {
-				if err := m.redesign(e); err != nil {
+				var err error
+				if e.Design, err = m.designOf(e, &e.Source); err != nil {
 					m.shard.Logger.Error("a stack cannot go on as its template cannot be read again", slog.String("stack", e.ID), slog.Any("error", err))
 					continue
 				}

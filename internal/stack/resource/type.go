@@ -142,7 +142,9 @@ func found(value any) string {
 }
 
 func (p Property) normal(name string, value any) (any, error) {
-	mismatch := func(want string) error { return invalid("#/%s: expected type: %s, found: %s", name, want, found(value)) }
+	mismatch := func(want string) error {
+		return invalid("#/%s: expected type: %s, found: %s", name, want, found(value))
+	}
 	text, scalar := Scalar(value)
 	switch p.Kind {
 	case String:

@@ -3,9 +3,10 @@ package stack
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
+
+	"godwit.dev/godwit/internal/stack/resource"
 )
 
 // Rollback brings a stack whose creation or update has failed, and was left so, back.
@@ -108,15 +109,16 @@ func (m *Machine) backward() bool {
 // restore brings a resource back to what it was.
 func (m *Machine) restore(r *Resource) {
 	before := *r.Before
+	same := maps.EqualFunc(before.Properties, r.Properties, resource.Same)
 	switch {
 	case before.Physical != r.Physical: // what it was is still there
 		r.Spares = append(r.Spares, r.Version)
 		r.Version, r.Before, r.Phase = before, nil, m.Phase
 		m.set(r, UpdateComplete, "")
-	case r.Status != UpdateFailed && reflect.DeepEqual(before.Properties, r.Properties):
+	case same && r.Status != UpdateFailed:
 		r.Version, r.Before, r.Phase = before, nil, m.Phase
 		m.touch(r.Logical)
-	case r.Status == UpdateFailed && reflect.DeepEqual(before.Properties, r.Properties):
+	case same:
 		// Nothing of it was changed, or another one was to take its place.
 		r.Version, r.Before, r.Phase = before, nil, m.Phase
 		m.set(r, UpdateComplete, "")

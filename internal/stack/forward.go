@@ -209,7 +209,7 @@ func (m *Machine) revise(r *Resource, t *resource.Type, target Version) {
 		r.Version = target
 		m.touch(r.Logical)
 	case resource.InPlace:
-		target.Physical = r.Physical
+		target.Physical, target.Attributes = r.Physical, r.Attributes
 		m.set(r, UpdateInProgress, "")
 		m.take(r, Step{Action: Update, Target: target, Now: r.Properties})
 	default:

@@ -223,7 +223,7 @@ func (r *Refusal) Error() string { return r.Text }
 // Located is the sentence with the place that it is about.
 func (r *Refusal) Located() string {
 	switch {
-	case r.Line == 0:
+	case r.Line == 0, strings.Contains(r.Text, "(line "):
 		return r.Text
 	case r.Path == "":
 		return r.Text + " (line " + strconv.Itoa(r.Line) + ")"

@@ -255,7 +255,7 @@ func (c *counter) yaml(y *yaml.Node, depth int) (*Node, error) {
 			if err != nil {
 				return nil, err
 			}
-			if value.Line == 0 || value.Kind == Null {
+			if key.Line < value.Line { // a block starts below its name
 				value.Line = key.Line
 			}
 			n.Members = append(n.Members, Member{key.Value, value})

@@ -381,7 +381,7 @@ func (b *Bound) Imports() ([]string, error) {
 		}
 		switch name, arg := function(n, false); name {
 		case fnImport:
-			export, err := b.early.importName(n, arg)
+			export, err := b.early.text(arg, badImport)
 			if err == nil && !slices.Contains(names, export) {
 				names = append(names, export)
 			}

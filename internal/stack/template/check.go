@@ -63,6 +63,10 @@ func (c *checker) walk(n *Node) error {
 		return c.branches(n, arg)
 	case fnFindInMap:
 		return c.mapping(n, arg)
+	case fnImport:
+		if dependsLate(c.t, arg) {
+			return n.Refuse(badImport)
+		}
 	case fnEquals, fnAnd, fnOr, fnNot:
 		if !c.inCondition {
 			return n.Refuse(name + " cannot be used outside of conditions") // AWS has no sentence

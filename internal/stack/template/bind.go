@@ -83,6 +83,9 @@ func (t *Template) Bind(in Inputs) (*Bound, error) {
 	if err := b.decideAll(); err != nil {
 		return nil, err
 	}
+	if err := b.policies(); err != nil {
+		return nil, err
+	}
 	if err := b.checkRules(); err != nil {
 		return nil, err
 	}

@@ -90,14 +90,15 @@ func Parse(body []byte) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	return load(root)
+	return load(root, false)
 }
 
 // load takes a template apart, and checks it unless a transform comes first.
-func load(root *Node) (*Template, error) {
+// extended is set if AWS::LanguageExtensions has been applied.
+func load(root *Node, extended bool) (*Template, error) {
 	t := &Template{
 		root: root, Parameters: map[string]*Parameter{}, Mappings: map[string]*Node{},
-		Conditions: map[string]*Node{}, byID: map[string]*Resource{},
+		Conditions: map[string]*Node{}, byID: map[string]*Resource{}, extended: extended,
 	}
 	for _, read := range []func() error{
 		t.readHead, t.readTransforms, t.readParameters, t.readMappings, t.readConditions, t.readRules, t.readResources, t.readOutputs,
@@ -168,7 +169,7 @@ func (t *Template) readTransforms() error {
 		}
 		t.Transforms = append(t.Transforms, name.Text)
 	}
-	t.extended = slices.Contains(t.Transforms, LanguageExtensions)
+	t.extended = t.extended || slices.Contains(t.Transforms, LanguageExtensions)
 	return nil
 }
 
@@ -212,7 +213,7 @@ func (t *Template) readConditions() error {
 		return err
 	}
 	for _, condition := range n.Members {
-		if strings.HasPrefix(condition.Name, forEach) {
+		if strings.HasPrefix(condition.Name, forEach) && t.extended {
 			continue
 		}
 		if condition.Value.Kind != document.Map {

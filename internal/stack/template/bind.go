@@ -216,8 +216,7 @@ func (b *Bound) Resource(id string) *Resource {
 func (b *Bound) connect() error {
 	var missing []reference
 	var ids []string
-	c := &checker{t: b.Template, taken: func(name string) bool { return b.Conditions[name] }}
-	c.found = func(r reference) error {
+	c := b.checker(func(r reference) {
 		switch {
 		case b.Template.byID[r.id] == nil: // a parameter
 		case b.Resource(r.id) == nil:
@@ -225,8 +224,7 @@ func (b *Bound) connect() error {
 		default:
 			ids = append(ids, r.id)
 		}
-		return nil
-	}
+	})
 	for _, r := range b.live {
 		ids = nil
 		for _, id := range r.DependsOn {

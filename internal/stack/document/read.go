@@ -247,10 +247,14 @@ func (c *counter) yaml(y *yaml.Node, depth int) (*Node, error) {
 			if key.Kind == yaml.AliasNode {
 				return c.yaml(key, depth)
 			}
-			if key.Kind != yaml.ScalarNode || seen[key.Value] {
+			name := key.Value
+			if kind, text := scalar(key); kind == Bool { // as where the name is referred to
+				name = text
+			}
+			if key.Kind != yaml.ScalarNode || seen[name] {
 				return nil, malformedYAML(key.Line, key.Column)
 			}
-			seen[key.Value] = true
+			seen[name] = true
 			value, err := c.yaml(y.Content[i+1], depth+1)
 			if err != nil {
 				return nil, err
@@ -258,7 +262,7 @@ func (c *counter) yaml(y *yaml.Node, depth int) (*Node, error) {
 			if key.Line < value.Line { // a block starts below its name
 				value.Line = key.Line
 			}
-			n.Members = append(n.Members, Member{key.Value, value})
+			n.Members = append(n.Members, Member{name, value})
 		}
 	default:
 		return nil, malformedYAML(y.Line, y.Column)

@@ -173,19 +173,13 @@ func (t *Template) checkConditions() error {
 	if n == nil {
 		return nil
 	}
-	var resources []string
-	var first *Node
+	var resources []reference
 	for _, m := range n.Members {
 		if !boolean(m.Value) {
 			return m.Value.Refuse(onlyConditions)
 		}
 		c := t.early(func(r reference) error {
-			if first == nil {
-				first = r.at
-			}
-			if !slices.Contains(resources, r.id) {
-				resources = append(resources, r.id)
-			}
+			resources = append(resources, r)
 			return nil
 		})
 		c.inCondition = true
@@ -194,7 +188,7 @@ func (t *Template) checkConditions() error {
 		}
 	}
 	if resources != nil {
-		return first.Refuse("Template format error: Unresolved dependencies " + list(resources) + ". Cannot reference resources in the Conditions block of the template")
+		return resources[0].at.Refuse("Template format error: Unresolved dependencies " + list(distinct(resources)) + ". Cannot reference resources in the Conditions block of the template")
 	}
 	return t.circular(n)
 }
@@ -277,16 +271,24 @@ func (t *Template) known(r reference, unresolved *[]reference) error {
 	return nil
 }
 
+// distinct are the names that references are of, in their order.
+func distinct(refs []reference) []string {
+	var ids []string
+	seen := map[string]bool{}
+	for _, r := range refs {
+		if !seen[r.id] {
+			seen[r.id] = true
+			ids = append(ids, r.id)
+		}
+	}
+	return ids
+}
+
 func unresolvedIn(block string, refs []reference) error {
 	if len(refs) == 0 {
 		return nil
 	}
-	var ids []string
-	for _, r := range refs {
-		if !slices.Contains(ids, r.id) {
-			ids = append(ids, r.id)
-		}
-	}
+	ids := distinct(refs)
 	return refs[0].at.Refuse("Template format error: Unresolved resource dependencies " + list(ids) + " in the " + block + " block of the template")
 }
 

@@ -130,7 +130,9 @@ const mark = "\x00" // which no text of a template has around it
 
 func (symbols) Ref(id string) (any, error) { return mark + id + mark, nil }
 
-func (symbols) GetAtt(id, attribute string) (any, error) { return mark + id + "." + attribute + mark, nil }
+func (symbols) GetAtt(id, attribute string) (any, error) {
+	return mark + id + "." + attribute + mark, nil
+}
 
 func (symbols) Import(name string) (any, error) { return mark + fnImport + " " + name + mark, nil }
 
@@ -199,6 +201,7 @@ type planner struct {
 	old, updated *Bound
 	cat          Catalogue
 	changes      map[string]*Change
+	seen         map[Detail]bool // of the resource that is being planned
 }
 
 func (p *planner) sameTypes() error {
@@ -241,6 +244,7 @@ func (p *planner) resource(id string) error {
 		return err
 	}
 	c := &Change{Action: Modify, LogicalID: id, Type: is.Type, Replacement: "False"}
+	p.seen = map[Detail]bool{}
 	typ, _ := p.cat.Type(is.Type)
 	names := maps.Clone(after)
 	maps.Copy(names, before)
@@ -278,7 +282,8 @@ func (p *planner) resource(id string) error {
 func (p *planner) property(c *Change, d Detail, was, is *Node, differs bool) {
 	add := func(source, cause, evaluation string) {
 		d.ChangeSource, d.CausingEntity, d.Evaluation = source, cause, evaluation
-		if !slices.Contains(c.Details, d) {
+		if !p.seen[d] {
+			p.seen[d] = true
 			c.Details = append(c.Details, d)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 // maxResolved is how many bytes one evaluation may make: a template of 50 kB can ask for any
 // amount by an Fn::Sub within an Fn::Sub.
-const maxResolved = 1 << 20
+const maxResolved = 2 << 20
 
 // nothing is AWS::NoValue: the property is as if it were not there.
 type nothing struct{}

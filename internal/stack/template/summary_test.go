@@ -54,7 +54,7 @@ func TestExpansionIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Properties("A", made{}); err == nil || !strings.Contains(err.Error(), "more than 1048576 bytes") {
+	if _, err := b.Properties("A", made{}); err == nil || !strings.Contains(err.Error(), "more than 2097152 bytes") {
 		t.Error(err)
 	}
 }

@@ -308,11 +308,13 @@ func dependsOn(n *Node) ([]string, error) {
 		return nil, n.Refuse("Template format error: DependsOn must be a string or list of strings.")
 	}
 	var ids []string
+	seen := map[string]bool{}
 	for _, item := range n.Items {
 		if item.Kind != document.String {
 			return nil, item.Refuse("Template format error: Every DependsOn value must be a string.")
 		}
-		if !slices.Contains(ids, item.Text) {
+		if !seen[item.Text] {
+			seen[item.Text] = true
 			ids = append(ids, item.Text)
 		}
 	}
@@ -420,5 +422,13 @@ var alphanumericName = regexp.MustCompile(`^[A-Za-z0-9]+$`)
 
 func alphanumeric(name string) bool { return alphanumericName.MatchString(name) }
 
+// maxNamed is how many names a refusal has: a template may get any number of them wrong.
+const maxNamed = 100
+
 // list writes names as AWS does.
-func list(names []string) string { return "[" + strings.Join(names, ", ") + "]" }
+func list(names []string) string {
+	if len(names) > maxNamed {
+		names = append(slices.Clone(names[:maxNamed]), "…")
+	}
+	return "[" + strings.Join(names, ", ") + "]"
+}

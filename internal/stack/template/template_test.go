@@ -74,6 +74,12 @@ func TestCases(t *testing.T) {
 				return resolve(b)
 			case "order":
 				return order(b)
+			case "process":
+				var out bytes.Buffer
+				if err := json.Indent(&out, b.Template.JSON(), "", " "); err != nil {
+					t.Fatal(err)
+				}
+				return out.String() + "\n"
 			}
 			t.Fatalf("no command %s", d.Cmd)
 			return ""

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/stack/document"
+	"godwit.dev/godwit/internal/stack/sam"
 )
 
 // Bounds of Fn::ForEach. AWS documents how deep loops may be nested.
@@ -22,6 +23,15 @@ func (b *Bound) transform() error {
 		var err error
 		if root, err = x.expand(root, nil); err != nil {
 			return err
+		}
+	}
+	if slices.Contains(b.Template.Transforms, Serverless) {
+		var err error
+		if root, err = sam.Expand(root); err != nil {
+			return err
+		}
+		if count := root.Count(); count > document.MaxNodes {
+			return root.Refuse(fmt.Sprintf("Template format error: The expanded template has more than %d values.", document.MaxNodes))
 		}
 	}
 	members := slices.DeleteFunc(slices.Clone(root.Members), func(m document.Member) bool { return m.Name == "Transform" })

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/stack/document"
+	"godwit.dev/godwit/internal/stack/parameter"
 )
 
 // Pseudo are the parameters that every template has.
@@ -42,7 +43,7 @@ func (v Value) value() any {
 		s = v.Resolved
 	}
 	if v.list {
-		return texts(splitList(s))
+		return texts(parameter.Split(s))
 	}
 	return s
 }
@@ -124,7 +125,7 @@ func (b *Bound) bindParameters() error {
 		return refusal("Parameters: " + list(slices.Compact(unknown)) + " do not exist in the template")
 	}
 	for _, p := range b.Template.ParameterList() {
-		v := Value{NoEcho: p.NoEcho, InStore: p.InStore(), list: p.isList()}
+		v := Value{NoEcho: p.NoEcho, InStore: p.InStore(), list: p.IsList()}
 		given, ok := b.inputs.Parameters[p.Name]
 		switch {
 		case ok:
@@ -137,7 +138,7 @@ func (b *Bound) bindParameters() error {
 			missing = append(missing, p.Name)
 			continue
 		}
-		if err := p.check(v.Text); err != nil {
+		if err := p.Check(v.Text); err != nil {
 			return err
 		}
 		if v.InStore {

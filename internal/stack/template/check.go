@@ -13,7 +13,6 @@ type reference struct {
 	id        string // what Ref, Fn::GetAtt or Fn::Sub names
 	attribute string // of Fn::GetAtt; empty for Ref
 	function  string
-	maybe     bool // within an Fn::If
 }
 
 // checker goes through one part of a template: the shape of every function, and what each names.

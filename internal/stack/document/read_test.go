@@ -43,6 +43,7 @@ ref: !Ref 7
 zones: !GetAZs
 dotted: !GetAtt A.Outputs.B
 pair: !GetAtt [A, B]
+long: {Fn::GetAtt: A.B}
 `)
 	got, err := json.Marshal(n)
 	if err != nil {
@@ -50,7 +51,7 @@ pair: !GetAtt [A, B]
 	}
 	const want = `{"date":"2012-10-17","time":"2012-10-17T00:00:00Z","account":"012345678901","octal":"0o17","hex":"0x1F","int":42,` +
 		`"negative":-1.50,"exponent":1e3,"point":".5","true":true,"false":false,"y":"y","quoted":"yes","single":"42","block":"true\n",` +
-		`"tagged":"42","number":7,"ref":{"Ref":"7"},"zones":{"Fn::GetAZs":""},"dotted":{"Fn::GetAtt":["A","Outputs.B"]},"pair":{"Fn::GetAtt":["A","B"]}}`
+		`"tagged":"42","number":7,"ref":{"Ref":"7"},"zones":{"Fn::GetAZs":""},"dotted":{"Fn::GetAtt":["A","Outputs.B"]},"pair":{"Fn::GetAtt":["A","B"]},"long":{"Fn::GetAtt":["A","B"]}}`
 	if string(got) != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
@@ -65,6 +66,30 @@ func TestPlaces(t *testing.T) {
 		n := read(t, body).Get("A").Get("B").Items[1].Get("C")
 		if n.Line != 4 || n.Path() != "/A/B/1/C" {
 			t.Errorf("line %d, %s", n.Line, n.Path())
+		}
+	}
+}
+
+// A refusal of what is no YAML names the line that is wrong, or the one that a reader came to
+// before it noticed.
+func TestMalformed(t *testing.T) {
+	for _, test := range []struct {
+		body string
+		line string
+	}{
+		{"A:\n  b: 1\n  c: 2\n d: 3\n  e: 4\n  f: 5\n", "4"},
+		{"A:\n  b: 1\n  c: [1, 2\n  d: 3\n  e: 4\nf: 5\n", "3"},
+		{"A:\n  b: 1\n  c: {x: 1\n  d: 3\n  e: 4\nf: 5\n", "3"},
+		{"A:\n  b: 1\n\tc: 2\n  d: 3\n  e: 5\n", "3"},
+		{"A:\n  b: \"x\n  c: 2\n  d: 3\n", "2"},
+		{"A:\n  b: x: y\n  c: 2\n", "2"},
+		{"A:\n  b: 1\n  c: @x\n  d: 3\n", "3"},
+		{"A:\n  - b: 1\n    c: 2\n   d: 3\n  - e: 5\n", "4"},
+		{"A:\n" + strings.Repeat("  # said\n", 20) + "  b: 1\n c: 2\n  d: 1\n", "23"},
+	} {
+		_, err := document.Read([]byte(test.body))
+		if err == nil || err.Error() != "Template format error: YAML not well-formed. (line "+test.line+")" {
+			t.Errorf("%q: %v, want line %s", test.body, err, test.line)
 		}
 	}
 }

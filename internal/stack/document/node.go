@@ -2,6 +2,7 @@ package document
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -112,6 +113,18 @@ func (n *Node) Scalar() bool {
 	return n != nil && (n.Kind == String || n.Kind == Number || n.Kind == Bool)
 }
 
+// Text reads a member that is a text and no function; name is the member's, for the refusal. It
+// is empty if there is none.
+func Text(n *Node, name string) (string, error) {
+	if n == nil {
+		return "", nil
+	}
+	if !n.Scalar() {
+		return "", n.Refuse("Template format error: Every " + name + " member must be a string.")
+	}
+	return n.Text, nil
+}
+
 // Only is the single member of a map with one; the name is empty for anything else.
 func (n *Node) Only() (string, *Node) {
 	if n == nil || len(n.Members) != 1 {
@@ -127,9 +140,9 @@ func (n *Node) Path() string {
 		names = append(names, n.name)
 	}
 	var b strings.Builder
-	for i := len(names) - 1; i >= 0; i-- {
+	for _, name := range slices.Backward(names) {
 		b.WriteByte('/')
-		b.WriteString(names[i])
+		b.WriteString(name)
 	}
 	return b.String()
 }
@@ -223,7 +236,7 @@ func (r *Refusal) Error() string { return r.Text }
 // Located is the sentence with the place that it is about.
 func (r *Refusal) Located() string {
 	switch {
-	case r.Line == 0:
+	case r.Line == 0, strings.Contains(r.Text, "(line "):
 		return r.Text
 	case r.Path == "":
 		return r.Text + " (line " + strconv.Itoa(r.Line) + ")"

@@ -179,7 +179,7 @@ func (r *jsonReader) object(n *Node, depth int) (*Node, error) {
 		if err != nil {
 			return nil, err
 		}
-		n.Members = append(n.Members, Member{name, value})
+		n.Members = append(n.Members, Member{name, attributeOf(name, value)})
 	}
 	_, err := r.token()
 	return n.adopt(), err
@@ -198,17 +198,52 @@ func malformedYAML(line, column int) *Refusal {
 	return &Refusal{Line: line, Text: "Template format error: YAML not well-formed." + where}
 }
 
+// lines hands a text out line by line, and so knows how far a reader of it has come.
+type lines struct {
+	rest []byte
+	line int // that was handed out last, from 1
+}
+
+func (l *lines) Read(p []byte) (int, error) {
+	if len(l.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := bytes.IndexByte(l.rest, '\n') + 1
+	if n == 0 || n > len(p) {
+		n = min(len(l.rest), len(p))
+	}
+	copy(p, l.rest[:n])
+	if l.rest = l.rest[n:]; p[n-1] == '\n' || len(l.rest) == 0 {
+		l.line++
+	}
+	return n, nil
+}
+
+// broken is the line that an error of the library is about. Of what is not closed it tells where
+// that begins, from 0; of what does not belong into a block it tells where the block begins,
+// which helps nobody.
+func (l *lines) broken(err error) int {
+	line, text := 0, err.Error()
+	if m := lineOf.FindStringSubmatch(text); m != nil {
+		line, _ = strconv.Atoi(m[1]) // digits
+	}
+	switch {
+	case strings.Contains(text, "did not find expected ',' or"):
+		return line + 1
+	case strings.Contains(text, "did not find expected"), strings.Contains(text, "tab character"), line == 0:
+		return l.line
+	}
+	return line
+}
+
 func readYAML(body []byte) (*Node, error) {
-	d := yaml.NewDecoder(bytes.NewReader(body))
+	text := &lines{rest: body}
+	d := yaml.NewDecoder(text)
 	var doc, next yaml.Node
 	if err := d.Decode(&doc); errors.Is(err, io.EOF) {
 		return nil, nil
 	} else if err != nil {
-		line := 0
-		if m := lineOf.FindStringSubmatch(err.Error()); m != nil {
-			line, _ = strconv.Atoi(m[1]) // digits
-		}
-		return nil, malformedYAML(line, 0)
+		return nil, malformedYAML(text.broken(err), 0)
 	}
 	if err := d.Decode(&next); !errors.Is(err, io.EOF) {
 		return nil, malformedYAML(next.Line, 0) // a second document, or what is none
@@ -247,18 +282,22 @@ func (c *counter) yaml(y *yaml.Node, depth int) (*Node, error) {
 			if key.Kind == yaml.AliasNode {
 				return c.yaml(key, depth)
 			}
-			if key.Kind != yaml.ScalarNode || seen[key.Value] {
+			name := key.Value
+			if kind, text := scalar(key); kind == Bool { // as where the name is referred to
+				name = text
+			}
+			if key.Kind != yaml.ScalarNode || seen[name] {
 				return nil, malformedYAML(key.Line, key.Column)
 			}
-			seen[key.Value] = true
+			seen[name] = true
 			value, err := c.yaml(y.Content[i+1], depth+1)
 			if err != nil {
 				return nil, err
 			}
-			if value.Line == 0 || value.Kind == Null {
+			if key.Line < value.Line { // a block starts below its name
 				value.Line = key.Line
 			}
-			n.Members = append(n.Members, Member{key.Value, value})
+			n.Members = append(n.Members, Member{name, attributeOf(name, value)})
 		}
 	default:
 		return nil, malformedYAML(y.Line, y.Column)
@@ -286,13 +325,20 @@ func tagged(y *yaml.Node, n *Node) (*Node, error) {
 	case "Ref", "Condition":
 	case "GetAtt":
 		name = "Fn::GetAtt"
-		if resource, attribute, ok := strings.Cut(n.Text, "."); n.Kind == String && ok {
-			n = NewList(n.Line, NewString(resource, n.Line), NewString(attribute, n.Line))
-		}
+		n = attributeOf(name, n)
 	default:
 		name = "Fn::" + name
 	}
 	return NewMap(n.Line, Member{name, n}), nil
+}
+
+// attributeOf takes the text of an Fn::GetAtt apart, whose argument is a resource and its attribute.
+func attributeOf(name string, n *Node) *Node {
+	resource, attribute, ok := strings.Cut(n.Text, ".")
+	if name != "Fn::GetAtt" || n.Kind != String || !ok {
+		return n
+	}
+	return NewList(n.Line, NewString(resource, n.Line), NewString(attribute, n.Line))
 }
 
 var (

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/stack/document"
+	"godwit.dev/godwit/internal/stack/parameter"
 )
 
 // Pseudo are the parameters that every template has.
@@ -42,7 +43,7 @@ func (v Value) value() any {
 		s = v.Resolved
 	}
 	if v.list {
-		return texts(splitList(s))
+		return texts(parameter.Split(s))
 	}
 	return s
 }
@@ -83,6 +84,9 @@ func (t *Template) Bind(in Inputs) (*Bound, error) {
 	if err := b.decideAll(); err != nil {
 		return nil, err
 	}
+	if err := b.policies(); err != nil {
+		return nil, err
+	}
 	if err := b.checkRules(); err != nil {
 		return nil, err
 	}
@@ -121,7 +125,7 @@ func (b *Bound) bindParameters() error {
 		return refusal("Parameters: " + list(slices.Compact(unknown)) + " do not exist in the template")
 	}
 	for _, p := range b.Template.ParameterList() {
-		v := Value{NoEcho: p.NoEcho, InStore: p.InStore(), list: p.isList()}
+		v := Value{NoEcho: p.NoEcho, InStore: p.InStore(), list: p.IsList()}
 		given, ok := b.inputs.Parameters[p.Name]
 		switch {
 		case ok:
@@ -134,7 +138,7 @@ func (b *Bound) bindParameters() error {
 			missing = append(missing, p.Name)
 			continue
 		}
-		if err := p.check(v.Text); err != nil {
+		if err := p.Check(v.Text); err != nil {
 			return err
 		}
 		if v.InStore {
@@ -213,8 +217,7 @@ func (b *Bound) Resource(id string) *Resource {
 func (b *Bound) connect() error {
 	var missing []reference
 	var ids []string
-	c := &checker{t: b.Template, taken: func(name string) bool { return b.Conditions[name] }}
-	c.found = func(r reference) error {
+	c := b.checker(func(r reference) {
 		switch {
 		case b.Template.byID[r.id] == nil: // a parameter
 		case b.Resource(r.id) == nil:
@@ -222,8 +225,7 @@ func (b *Bound) connect() error {
 		default:
 			ids = append(ids, r.id)
 		}
-		return nil
-	}
+	})
 	for _, r := range b.live {
 		ids = nil
 		for _, id := range r.DependsOn {
@@ -381,7 +383,7 @@ func (b *Bound) Imports() ([]string, error) {
 		}
 		switch name, arg := function(n, false); name {
 		case fnImport:
-			export, err := b.early.importName(n, arg)
+			export, err := b.early.text(arg, badImport)
 			if err == nil && !slices.Contains(names, export) {
 				names = append(names, export)
 			}

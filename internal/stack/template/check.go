@@ -13,7 +13,6 @@ type reference struct {
 	id        string // what Ref, Fn::GetAtt or Fn::Sub names
 	attribute string // of Fn::GetAtt; empty for Ref
 	function  string
-	maybe     bool // within an Fn::If
 }
 
 // checker goes through one part of a template: the shape of every function, and what each names.
@@ -63,6 +62,10 @@ func (c *checker) walk(n *Node) error {
 		return c.branches(n, arg)
 	case fnFindInMap:
 		return c.mapping(n, arg)
+	case fnImport:
+		if dependsLate(c.t, arg) {
+			return n.Refuse(badImport)
+		}
 	case fnEquals, fnAnd, fnOr, fnNot:
 		if !c.inCondition {
 			return n.Refuse(name + " cannot be used outside of conditions") // AWS has no sentence
@@ -169,19 +172,13 @@ func (t *Template) checkConditions() error {
 	if n == nil {
 		return nil
 	}
-	var resources []string
-	var first *Node
+	var resources []reference
 	for _, m := range n.Members {
 		if !boolean(m.Value) {
 			return m.Value.Refuse(onlyConditions)
 		}
 		c := t.early(func(r reference) error {
-			if first == nil {
-				first = r.at
-			}
-			if !slices.Contains(resources, r.id) {
-				resources = append(resources, r.id)
-			}
+			resources = append(resources, r)
 			return nil
 		})
 		c.inCondition = true
@@ -190,7 +187,7 @@ func (t *Template) checkConditions() error {
 		}
 	}
 	if resources != nil {
-		return first.Refuse("Template format error: Unresolved dependencies " + list(resources) + ". Cannot reference resources in the Conditions block of the template")
+		return resources[0].at.Refuse("Template format error: Unresolved dependencies " + list(distinct(resources)) + ". Cannot reference resources in the Conditions block of the template")
 	}
 	return t.circular(n)
 }
@@ -273,16 +270,24 @@ func (t *Template) known(r reference, unresolved *[]reference) error {
 	return nil
 }
 
+// distinct are the names that references are of, in their order.
+func distinct(refs []reference) []string {
+	var ids []string
+	seen := map[string]bool{}
+	for _, r := range refs {
+		if !seen[r.id] {
+			seen[r.id] = true
+			ids = append(ids, r.id)
+		}
+	}
+	return ids
+}
+
 func unresolvedIn(block string, refs []reference) error {
 	if len(refs) == 0 {
 		return nil
 	}
-	var ids []string
-	for _, r := range refs {
-		if !slices.Contains(ids, r.id) {
-			ids = append(ids, r.id)
-		}
-	}
+	ids := distinct(refs)
 	return refs[0].at.Refuse("Template format error: Unresolved resource dependencies " + list(ids) + " in the " + block + " block of the template")
 }
 

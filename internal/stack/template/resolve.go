@@ -13,7 +13,7 @@ import (
 
 // maxResolved is how many bytes one evaluation may make: a template of 50 kB can ask for any
 // amount by an Fn::Sub within an Fn::Sub.
-const maxResolved = 1 << 20
+const maxResolved = 2 << 20
 
 // nothing is AWS::NoValue: the property is as if it were not there.
 type nothing struct{}
@@ -132,6 +132,12 @@ func (e *evaluator) call(name string, n, arg *Node) (any, error) {
 		return nil, err
 	}
 	switch name {
+	case fnJoin, fnSplit, fnSelect, fnFindInMap, fnBase64, fnCidr, fnToJSON, fnLength:
+		if v, ok, err := e.symbol(name, arg); ok || err != nil {
+			return v, err
+		}
+	}
+	switch name {
 	case fnRef:
 		return e.ref(n, arg.Text)
 	case fnGetAtt:
@@ -160,7 +166,7 @@ func (e *evaluator) call(name string, n, arg *Node) (any, error) {
 	case fnFindInMap:
 		return e.findInMap(n, arg)
 	case fnImport:
-		export, err := e.importName(n, arg)
+		export, err := e.text(arg, badImport)
 		if err != nil || e.late == nil {
 			return nil, err
 		}
@@ -378,21 +384,10 @@ func (e *evaluator) findInMap(n, arg *Node) (any, error) {
 	return nil, n.Refuse("Template error: Unable to get mapping for " + strings.Join(keys[:], "::"))
 }
 
-// importName is the export that an Fn::ImportValue names, which leans on no resource.
-func (e *evaluator) importName(n, arg *Node) (string, error) {
-	if dependsLate(e.b.Template, arg) {
-		return "", n.Refuse(badImport)
-	}
-	return e.text(arg, badImport)
-}
-
-// dependsLate reports whether a node leans on a resource, an import or availability zones.
+// dependsLate reports whether the name of an import leans on a resource, an import or
+// availability zones.
 func dependsLate(t *Template, n *Node) bool {
-	late := false
-	if t.early(func(reference) error { late = true; return nil }).walk(n) != nil {
-		return true
-	}
-	return late || contains(n, fnImport, fnGetAZs)
+	return contains(n, fnImport, fnGetAZs) || t.early(func(r reference) error { return refusal(badImport) }).walk(n) != nil
 }
 
 // contains reports whether any of the functions is called within n.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/stack/document"
+	"godwit.dev/godwit/internal/stack/parameter"
 )
 
 // Node is a value of a template, with its line.
@@ -14,6 +15,9 @@ type Node = document.Node
 
 // Refusal is what is wrong with a template, or with what it is given.
 type Refusal = document.Refusal
+
+// Parameter is one that a template declares.
+type Parameter = parameter.Parameter
 
 // Late gives what is known only once a resource is made: a string, [json.Number], bool,
 // []any or map[string]any.
@@ -90,14 +94,15 @@ func Parse(body []byte) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	return load(root)
+	return load(root, false)
 }
 
 // load takes a template apart, and checks it unless a transform comes first.
-func load(root *Node) (*Template, error) {
+// extended is set if AWS::LanguageExtensions has been applied.
+func load(root *Node, extended bool) (*Template, error) {
 	t := &Template{
 		root: root, Parameters: map[string]*Parameter{}, Mappings: map[string]*Node{},
-		Conditions: map[string]*Node{}, byID: map[string]*Resource{},
+		Conditions: map[string]*Node{}, byID: map[string]*Resource{}, extended: extended,
 	}
 	for _, read := range []func() error{
 		t.readHead, t.readTransforms, t.readParameters, t.readMappings, t.readConditions, t.readRules, t.readResources, t.readOutputs,
@@ -168,7 +173,38 @@ func (t *Template) readTransforms() error {
 		}
 		t.Transforms = append(t.Transforms, name.Text)
 	}
-	t.extended = slices.Contains(t.Transforms, LanguageExtensions)
+	t.extended = t.extended || slices.Contains(t.Transforms, LanguageExtensions)
+	return nil
+}
+
+// ParameterList lists the parameters as written.
+func (t *Template) ParameterList() []*Parameter {
+	all := make([]*Parameter, len(t.parameters))
+	for i, name := range t.parameters {
+		all[i] = t.Parameters[name]
+	}
+	return all
+}
+
+func (t *Template) readParameters() error {
+	n := t.root.Get("Parameters")
+	if err := section(n, "Parameters", "parameters", MaxParameters); err != nil || n == nil {
+		return err
+	}
+	for _, m := range n.Members {
+		if !alphanumeric(m.Name) {
+			return m.Value.Refuse("Template format error: Parameter name " + m.Name + " is non alphanumeric.")
+		}
+		if m.Value.Kind != document.Map {
+			return m.Value.Refuse("Template format error: Any Parameters member must be a JSON object.")
+		}
+		p, err := parameter.Read(m.Name, m.Value)
+		if err != nil {
+			return err
+		}
+		t.Parameters[m.Name] = p
+		t.parameters = append(t.parameters, m.Name)
+	}
 	return nil
 }
 
@@ -212,7 +248,7 @@ func (t *Template) readConditions() error {
 		return err
 	}
 	for _, condition := range n.Members {
-		if strings.HasPrefix(condition.Name, forEach) {
+		if strings.HasPrefix(condition.Name, forEach) && t.extended {
 			continue
 		}
 		if condition.Value.Kind != document.Map {
@@ -284,10 +320,10 @@ func (t *Template) readResource(id string, n *Node) (*Resource, error) {
 	if r.DependsOn, err = dependsOn(n.Get("DependsOn")); err != nil {
 		return nil, err
 	}
-	if r.Condition, err = text(n.Get("Condition"), "Condition"); err != nil {
+	if r.Condition, err = document.Text(n.Get("Condition"), "Condition"); err != nil {
 		return nil, err
 	}
-	if r.Description, err = text(n.Get("Description"), "Description"); err != nil {
+	if r.Description, err = document.Text(n.Get("Description"), "Description"); err != nil {
 		return nil, err
 	}
 	if r.DeletionPolicy, err = t.policy(n.Get("DeletionPolicy"), "DeletionPolicy", r); err != nil {
@@ -307,11 +343,13 @@ func dependsOn(n *Node) ([]string, error) {
 		return nil, n.Refuse("Template format error: DependsOn must be a string or list of strings.")
 	}
 	var ids []string
+	seen := map[string]bool{}
 	for _, item := range n.Items {
 		if item.Kind != document.String {
 			return nil, item.Refuse("Template format error: Every DependsOn value must be a string.")
 		}
-		if !slices.Contains(ids, item.Text) {
+		if !seen[item.Text] {
+			seen[item.Text] = true
 			ids = append(ids, item.Text)
 		}
 	}
@@ -358,9 +396,9 @@ func (t *Template) readOutputs() error {
 			switch field.Name {
 			case "Value":
 			case "Description":
-				o.Description, err = text(field.Value, "Description")
+				o.Description, err = document.Text(field.Value, "Description")
 			case "Condition":
-				o.Condition, err = text(field.Value, "Condition")
+				o.Condition, err = document.Text(field.Value, "Condition")
 			case "Export":
 				if name, value := field.Value.Only(); name == "Name" && (value.Kind == document.String || value.Kind == document.Map) {
 					o.Export = value
@@ -404,20 +442,19 @@ func ofMap(n *Node) error {
 	return nil
 }
 
-// text reads a member that is a text, and no function.
-func text(n *Node, name string) (string, error) {
-	if n == nil {
-		return "", nil
-	}
-	if !n.Scalar() {
-		return "", n.Refuse("Template format error: Every " + name + " member must be a string.")
-	}
-	return n.Text, nil
-}
-
 var alphanumericName = regexp.MustCompile(`^[A-Za-z0-9]+$`)
 
 func alphanumeric(name string) bool { return alphanumericName.MatchString(name) }
 
+// maxNamed is how many names a refusal has: a template may get any number of them wrong.
+const maxNamed = 100
+
 // list writes names as AWS does.
-func list(names []string) string { return "[" + strings.Join(names, ", ") + "]" }
+func list(names []string) string {
+	if len(names) > maxNamed {
+		names = append(slices.Clone(names[:maxNamed]), "…")
+	}
+	return "[" + strings.Join(names, ", ") + "]"
+}
+
+func refusal(text string) *Refusal { return &Refusal{Text: text} }

@@ -57,19 +57,7 @@ func said(err error) string {
 func TestCases(t *testing.T) {
 	datadriven.Walk(t, "testdata/cases", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			in, body := inputs(), ""
-			for line := range strings.Lines(d.Input + "\n") {
-				given, ok := strings.CutPrefix(line, "> ")
-				name, value, _ := strings.Cut(strings.TrimSpace(given), "=")
-				switch {
-				case !ok:
-					body += line
-				case value == "(previous)":
-					in.UsePrevious = append(in.UsePrevious, name)
-				default:
-					in.Parameters[name] = value
-				}
-			}
+			in, body := given(d.Input)
 			parsed, err := template.Parse([]byte(body))
 			if err != nil {
 				return said(err)
@@ -86,11 +74,35 @@ func TestCases(t *testing.T) {
 				return resolve(b)
 			case "order":
 				return order(b)
+			case "process":
+				var out bytes.Buffer
+				if err := json.Indent(&out, b.Template.JSON(), "", " "); err != nil {
+					t.Fatal(err)
+				}
+				return out.String() + "\n"
 			}
 			t.Fatalf("no command %s", d.Cmd)
 			return ""
 		})
 	})
+}
+
+// given takes the parameters off a template.
+func given(text string) (in template.Inputs, body string) {
+	in = inputs()
+	for line := range strings.Lines(text + "\n") {
+		given, ok := strings.CutPrefix(line, "> ")
+		name, value, _ := strings.Cut(strings.TrimSpace(given), "=")
+		switch {
+		case !ok:
+			body += line
+		case value == "(previous)":
+			in.UsePrevious = append(in.UsePrevious, name)
+		default:
+			in.Parameters[name] = value
+		}
+	}
+	return in, body
 }
 
 func order(b *template.Bound) string {
@@ -143,4 +155,61 @@ func asJSON(v any) string {
 		return err.Error()
 	}
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// types are those of the tests of plans: Key replaces, Half does in some cases.
+type types struct{}
+
+func (types) Type(name string) (template.Type, bool) {
+	return template.Type{
+		Properties: map[string]template.Property{"Key": {Update: template.Replaces}, "Half": {Update: template.Conditionally}},
+		Attributes: []string{"Arn", "Outputs.*"},
+	}, name == "T" || name == "AWS::CloudFormation::Stack"
+}
+
+// The files in testdata/plans are updates: the template before, a line of ===, the one after,
+// both with parameters as in TestCases.
+func TestPlans(t *testing.T) {
+	datadriven.Walk(t, "testdata/plans", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			was, is, update := strings.Cut(d.Input, "===\n")
+			before, err := bind(was)
+			if err != nil {
+				return said(err)
+			}
+			after := before
+			if update {
+				if after, err = bind(is); err != nil {
+					return said(err)
+				}
+			} else {
+				before = nil
+			}
+			if err := after.Check(types{}); err != nil {
+				return said(err)
+			}
+			changes, err := template.Plan(before, after, types{})
+			if err != nil {
+				return said(err)
+			}
+			var out strings.Builder
+			for _, c := range changes {
+				fmt.Fprintln(&out, strings.Join(strings.Fields(fmt.Sprintln(c.Action, c.LogicalID, c.Replacement, c.Policy, strings.Join(c.Scope, ","))), " "))
+				for _, d := range c.Details {
+					fmt.Fprintln(&out, " ", strings.Join(strings.Fields(fmt.Sprintln(d.Attribute, d.Name, d.RequiresRecreation, d.Evaluation, d.ChangeSource, d.CausingEntity)), " "))
+				}
+			}
+			return out.String()
+		})
+	})
+}
+
+// bind parses and binds a template that its parameters stand before.
+func bind(text string) (*template.Bound, error) {
+	in, body := given(text)
+	parsed, err := template.Parse([]byte(body))
+	if err != nil {
+		return nil, err
+	}
+	return parsed.Bind(in)
 }

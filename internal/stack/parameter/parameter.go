@@ -1,4 +1,6 @@
-package template
+// Package parameter has the parameters that templates declare: their types, and the values that
+// they allow.
+package parameter
 
 import (
 	"fmt"
@@ -30,37 +32,6 @@ type Parameter struct {
 	low, high            string // minValue and maxValue as written
 }
 
-// Parameters lists the parameters as written.
-func (t *Template) ParameterList() []*Parameter {
-	var list []*Parameter
-	for _, name := range t.parameters {
-		list = append(list, t.Parameters[name])
-	}
-	return list
-}
-
-func (t *Template) readParameters() error {
-	n := t.root.Get("Parameters")
-	if err := section(n, "Parameters", "parameters", MaxParameters); err != nil || n == nil {
-		return err
-	}
-	for _, m := range n.Members {
-		if !alphanumeric(m.Name) {
-			return m.Value.Refuse("Template format error: Parameter name " + m.Name + " is non alphanumeric.")
-		}
-		if m.Value.Kind != document.Map {
-			return m.Value.Refuse("Template format error: Any Parameters member must be a JSON object.")
-		}
-		p, err := readParameter(m.Name, m.Value)
-		if err != nil {
-			return err
-		}
-		t.Parameters[m.Name] = p
-		t.parameters = append(t.parameters, m.Name)
-	}
-	return nil
-}
-
 // ssmValue are parameters whose value is the name of one in the parameter store.
 const ssmValue = "AWS::SSM::Parameter::Value<"
 
@@ -68,7 +39,8 @@ var types = regexp.MustCompile(`^(String|Number|CommaDelimitedList|List<Number>|
 	`AWS::(EC2|Route53)::[A-Za-z:]+|List<AWS::(EC2|Route53)::[A-Za-z:]+>|AWS::SSM::Parameter::Name|` +
 	`AWS::SSM::Parameter::Value<(String|CommaDelimitedList|List<String>|AWS::[A-Za-z0-9:]+|List<AWS::[A-Za-z0-9:]+>)>)$`)
 
-func readParameter(name string, n *Node) (*Parameter, error) {
+// Read reads the declaration of a parameter. An error is a *[document.Refusal].
+func Read(name string, n *document.Node) (*Parameter, error) {
 	p := &Parameter{Name: name}
 	typ := n.Get("Type")
 	if typ == nil {
@@ -89,11 +61,11 @@ func readParameter(name string, n *Node) (*Parameter, error) {
 			}
 			p.Default = &v.Text
 		case "Description":
-			p.Description, err = text(v, m.Name)
+			p.Description, err = document.Text(v, m.Name)
 		case "ConstraintDescription":
-			p.ConstraintDescription, err = text(v, m.Name)
+			p.ConstraintDescription, err = document.Text(v, m.Name)
 		case "NoEcho":
-			_, err = text(v, m.Name)
+			_, err = document.Text(v, m.Name)
 			p.NoEcho = strings.EqualFold(v.Text, "true")
 		case "AllowedPattern":
 			err = p.readPattern(v)
@@ -128,7 +100,7 @@ func readParameter(name string, n *Node) (*Parameter, error) {
 	return p, nil
 }
 
-func (p *Parameter) readPattern(n *Node) error {
+func (p *Parameter) readPattern(n *document.Node) error {
 	if !n.Scalar() {
 		return n.Refuse("Template format error: Every AllowedPattern member must be a string.")
 	}
@@ -140,7 +112,7 @@ func (p *Parameter) readPattern(n *Node) error {
 	return nil
 }
 
-func (p *Parameter) readAllowed(n *Node) error {
+func (p *Parameter) readAllowed(n *document.Node) error {
 	if n.Kind != document.List {
 		return n.Refuse("Template format error: Every AllowedValues member must be a list.")
 	}
@@ -153,8 +125,8 @@ func (p *Parameter) readAllowed(n *Node) error {
 	return nil
 }
 
-func (p *Parameter) length(name string, n *Node) (*int, error) {
-	if p.Type == "Number" || p.isList() {
+func (p *Parameter) length(name string, n *document.Node) (*int, error) {
+	if p.Type == "Number" || p.IsList() {
 		return nil, n.Refuse("Template error: Parameter '" + p.Name + "' " + name + " must be on a parameter of type String")
 	}
 	v, err := strconv.Atoi(n.Text)
@@ -164,7 +136,7 @@ func (p *Parameter) length(name string, n *Node) (*int, error) {
 	return &v, nil
 }
 
-func (p *Parameter) bound(name string, n *Node) (*big.Rat, error) {
+func (p *Parameter) bound(name string, n *document.Node) (*big.Rat, error) {
 	if p.Type != "Number" && p.Type != "List<Number>" {
 		return nil, n.Refuse("Template error: Parameter '" + p.Name + "' " + name + " must be on a parameter of type Number")
 	}
@@ -185,7 +157,8 @@ func number(s string) (*big.Rat, bool) {
 	return new(big.Rat).SetString(s)
 }
 
-func (p *Parameter) isList() bool {
+// IsList reports whether a value is a list, with commas between its elements.
+func (p *Parameter) IsList() bool {
 	return strings.HasPrefix(p.Type, "List<") || p.Type == "CommaDelimitedList" ||
 		strings.HasPrefix(p.Type, ssmValue+"List<") || p.Type == ssmValue+"CommaDelimitedList>"
 }
@@ -193,14 +166,14 @@ func (p *Parameter) isList() bool {
 // InStore reports whether a parameter's value names one in the parameter store.
 func (p *Parameter) InStore() bool { return strings.HasPrefix(p.Type, ssmValue) }
 
-// check refuses a value that the parameter does not allow.
-func (p *Parameter) check(value string) error {
+// Check refuses a value that the parameter does not allow, by a *[document.Refusal].
+func (p *Parameter) Check(value string) error {
 	if len(value) > maxValue {
 		return refusal("Parameter '" + p.Name + "' must contain at most " + strconv.Itoa(maxValue) + " characters")
 	}
 	values := []string{value}
-	if p.isList() && !p.InStore() {
-		values = splitList(value)
+	if p.IsList() && !p.InStore() {
+		values = Split(value)
 	}
 	for _, v := range values {
 		if broken := p.broken(v); broken != "" {
@@ -240,8 +213,8 @@ func (p *Parameter) broken(v string) string {
 	return ""
 }
 
-// splitList is the elements of a list that a text holds.
-func splitList(s string) []string {
+// Split is the elements of a list that a value holds.
+func Split(s string) []string {
 	parts := strings.Split(s, ",")
 	for i := range parts {
 		parts[i] = strings.TrimSpace(parts[i])
@@ -249,4 +222,4 @@ func splitList(s string) []string {
 	return parts
 }
 
-func refusal(text string) *Refusal { return &Refusal{Text: text} }
+func refusal(text string) *document.Refusal { return &document.Refusal{Text: text} }

@@ -289,3 +289,22 @@ func TestStackRefusals(t *testing.T) {
 	equal(t, "description", "rentals", *valid.Description)
 }
 
+
+// Steps are taken as who deploys, or in the role that is given: what that may not do fails,
+// and says so.
+func TestStackPermissions(t *testing.T) {
+	ctx, endpoint := t.Context(), start(t)
+	who := userOf(t, iamClient(endpoint), "deployer", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["cloudformation:*","sqs:*"],"Resource":"*"}]}`)
+	c := cloudformation.New(cloudformation.Options{Region: region, BaseEndpoint: &endpoint, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	s := deploy(t, c, "queue", `{"Resources":{"Q":{"Type":"AWS::SQS::Queue"}}}`)
+	equal(t, "what it may make", types.StackStatusCreateComplete, s.StackStatus)
+	s = deploy(t, c, "topic", `{"Resources":{"T":{"Type":"AWS::SNS::Topic"}}}`)
+	equal(t, "what it may not", types.StackStatusRollbackComplete, s.StackStatus)
+	if lines := eventsOfStack(t, c, "topic"); !strings.Contains(strings.Join(lines, "\n"), "is not authorized to perform: SNS:CreateTopic") || !strings.Contains(strings.Join(lines, "\n"), "HandlerErrorCode: AccessDenied") {
+		t.Errorf("%q", lines)
+	}
+	_, err := c.CreateStack(ctx, &cloudformation.CreateStackInput{StackName: new("roled"), TemplateBody: new(shop), RoleARN: new("arn:aws:iam::" + account + ":role/deploying")})
+	if err == nil || !strings.Contains(err.Error(), "iam:PassRole") {
+		t.Errorf("with a role that may not be passed: %v", err)
+	}
+}

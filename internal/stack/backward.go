@@ -14,7 +14,7 @@ func (m *Machine) Rollback(now int64, o *Order) {
 	m.begin(now, o)
 	m.assume(o)
 	if m.Status == CreateFailed {
-		m.doom(nil)
+		m.doom()
 		m.phase(RollbackInProgress, userInitiated)
 	} else {
 		m.phase(UpdateRollback, userInitiated)
@@ -67,25 +67,25 @@ func (m *Machine) dependents(counts func(r *Resource) bool) map[string][]string 
 func (m *Machine) backward() bool {
 	changed := func(r *Resource) bool { return r.Before != nil }
 	waiting := m.dependents(changed)
-	underWay, left, moved := false, false, true
+	underWay, left, moved := m.underWay(), false, true
 	for moved {
-		moved, underWay, left = false, false, false
+		moved, left = false, false
 		for _, id := range slices.Sorted(maps.Keys(m.Resources)) {
 			r := m.Resources[id]
 			switch {
-			case r.Next != nil:
-				underWay = true
-			case r.Before == nil || r.Phase == m.Phase:
-			case slices.ContainsFunc(waiting[id], func(d string) bool { return d != id && changed(m.Resources[d]) }):
+			case r.Next != nil || r.Before == nil || r.Phase == m.Phase:
+			case underWay >= most || slices.ContainsFunc(waiting[id], func(d string) bool { return d != id && changed(m.Resources[d]) }):
 				left = true
 			default:
 				m.restore(r)
-				moved = true
+				if moved = true; r.Next != nil {
+					underWay++
+				}
 			}
 		}
 	}
 	switch {
-	case underWay:
+	case underWay > 0:
 		return false
 	case m.Failing, left:
 		reason := m.because()
@@ -147,7 +147,7 @@ func (m *Machine) Delete(now int64, o *Order) {
 	m.Keep = o.Keep
 	m.OnFailure = ""
 	m.assume(o)
-	m.doom(nil)
+	m.doom()
 	m.phase(DeleteInProgress, userInitiated)
 	for _, out := range m.Outputs {
 		if out.Export == "" {
@@ -162,9 +162,9 @@ func (m *Machine) Delete(now int64, o *Order) {
 }
 
 // doom has resources deleted, all that are not gone.
-func (m *Machine) doom(except []string) {
+func (m *Machine) doom() {
 	for id, r := range m.Resources {
-		if slices.Contains(except, id) || r.Status == DeleteComplete || r.Status == DeleteSkipped {
+		if r.Status == DeleteComplete || r.Status == DeleteSkipped {
 			continue
 		}
 		if r.Before != nil && r.Before.Physical != r.Physical && r.Before.Physical != "" {
@@ -179,24 +179,24 @@ func (m *Machine) doom(except []string) {
 func (m *Machine) clear() bool {
 	pending := func(r *Resource) bool { return r.Doomed || len(r.Spares) > 0 }
 	waiting := m.dependents(pending)
-	underWay := false
+	underWay := m.underWay()
 	for moved := true; moved; {
-		moved, underWay = false, false
+		moved = false
 		for _, id := range slices.Sorted(maps.Keys(m.Resources)) {
 			r := m.Resources[id]
 			switch {
-			case r == nil || !pending(r):
-			case r.Next != nil:
-				underWay = true
+			case r == nil || !pending(r) || r.Next != nil || underWay >= most:
 			case r.Phase == m.Phase: // it has failed
 			case slices.ContainsFunc(waiting[id], func(d string) bool { return d != id && m.Resources[d] != nil && pending(m.Resources[d]) }):
 			default:
 				m.remove(r)
-				moved = true
+				if moved = true; r.Next != nil {
+					underWay++
+				}
 			}
 		}
 	}
-	if underWay {
+	if underWay > 0 {
 		return false
 	}
 	m.cleared()

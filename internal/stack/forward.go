@@ -85,22 +85,23 @@ func (m *Machine) forward() bool {
 		m.Failing = true
 		m.Failures = append(m.Failures, "Stack creation time exceeded the specified timeout.")
 	}
-	underWay, left := false, false
+	underWay, left := m.underWay(), false
 	for _, id := range m.Design.Order {
 		r := m.Resources[id]
 		switch {
 		case r != nil && r.Next != nil:
-			underWay = true
 		case r != nil && r.Phase == m.Phase:
-		case m.Failing || !m.ready(id):
+		case m.Failing || underWay >= most || !m.ready(id):
 			left = true
 		default:
 			m.start(id)
-			underWay = underWay || m.Resources[id].Next != nil
+			if m.Resources[id].Next != nil {
+				underWay++
+			}
 		}
 	}
 	switch {
-	case underWay:
+	case underWay > 0:
 		return false
 	case m.Failing:
 		m.giveUp()
@@ -112,6 +113,16 @@ func (m *Machine) forward() bool {
 	}
 	m.complete()
 	return true
+}
+
+// underWay counts the steps under way.
+func (m *Machine) underWay() (n int) {
+	for _, r := range m.Resources {
+		if r.Next != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // ready reports that all that a resource depends on is done with.
@@ -351,10 +362,10 @@ func (m *Machine) giveUp() {
 	case m.OnFailure == OnFailureNothing:
 		m.phase(CreateFailed, reason)
 	case m.OnFailure == OnFailureDelete:
-		m.doom(nil)
+		m.doom()
 		m.phase(DeleteInProgress, reason+"Delete requested by user.")
 	default:
-		m.doom(nil)
+		m.doom()
 		m.phase(RollbackInProgress, reason+"Rollback requested by user.")
 	}
 }

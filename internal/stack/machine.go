@@ -44,6 +44,10 @@ type Exports interface {
 	Importer(name string) string
 }
 
+// most bounds the steps of a stack that are under way at once, and with them what one command
+// writes.
+const most = 64
+
 // Machine is a stack with all that its commands need. Its commands are called one after the
 // other, and Take gives what they have changed.
 type Machine struct {
@@ -149,7 +153,7 @@ func (m *Machine) Resume(now int64) {
 // advance begins what can begin, and the next phase when one is over.
 func (m *Machine) advance() {
 	for {
-		over := false
+		var over bool
 		switch m.Status {
 		case CreateInProgress, UpdateInProgress:
 			over = m.forward()
@@ -188,16 +192,17 @@ func (m *Machine) failed(s Status) (names []string) {
 
 // because is what AWS says of the resources that have failed.
 func (m *Machine) because() string {
-	text := strings.Join(m.Failures, " ")
+	var text strings.Builder
+	text.WriteString(strings.Join(m.Failures, " "))
 	for _, kind := range []struct {
 		status Status
 		verb   string
 	}{{CreateFailed, "create"}, {UpdateFailed, "update"}, {DeleteFailed, "delete"}} {
 		if names := m.failed(kind.status); len(names) > 0 {
-			text += fmt.Sprintf("The following resource(s) failed to %s: [%s]. ", kind.verb, strings.Join(names, ", "))
+			fmt.Fprintf(&text, "The following resource(s) failed to %s: [%s]. ", kind.verb, strings.Join(names, ", "))
 		}
 	}
-	return text
+	return text.String()
 }
 
 // Done takes in what came of a step. A step that is not under way any more changes nothing.

@@ -131,6 +131,7 @@ type Stack struct {
 	Failures  []string `json:"failures,omitempty"` // what AWS's reason says of this phase
 	Events    uint64   `json:"events"`             // so many were told
 	Templates uint64   `json:"templates"`          // so many texts were kept
+	First     uint64   `json:"first,omitempty"`    // of those, so many went again, the first ones
 }
 
 // Version is a resource as it was asked for and made.

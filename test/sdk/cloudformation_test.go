@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	snstypes "github.com/aws/aws-sdk-go-v2/service/sns/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -289,7 +291,6 @@ func TestStackRefusals(t *testing.T) {
 	equal(t, "description", "rentals", *valid.Description)
 }
 
-
 // Steps are taken as who deploys, or in the role that is given: what that may not do fails,
 // and says so.
 func TestStackPermissions(t *testing.T) {
@@ -307,4 +308,48 @@ func TestStackPermissions(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "iam:PassRole") {
 		t.Errorf("with a role that may not be passed: %v", err)
 	}
+}
+
+// Alarms and log groups are made, changed and deleted as well.
+func TestStackMonitors(t *testing.T) {
+	endpoint := start(t)
+	c := cloudformationAs(endpoint, account)
+	const template = `
+Parameters: {Days: {Type: Number, Default: 7}, At: {Type: Number, Default: 5}}
+Resources:
+  Log: {Type: AWS::Logs::LogGroup, Properties: {LogGroupName: /rentals, RetentionInDays: !Ref Days}}
+  Many:
+    Type: AWS::CloudWatch::Alarm
+    Properties:
+      Namespace: AWS/SQS
+      MetricName: ApproximateNumberOfMessagesVisible
+      Dimensions: [{Name: QueueName, Value: dead}]
+      Statistic: Maximum
+      Period: 60
+      EvaluationPeriods: 1
+      Threshold: !Ref At
+      ComparisonOperator: GreaterThanThreshold
+Outputs: {Alarm: {Value: !Ref Many}, Log: {Value: !GetAtt Log.Arn}}
+`
+	s := deploy(t, c, "watch", template)
+	if s.StackStatus != types.StackStatusCreateComplete {
+		t.Fatalf("%q", eventsOfStack(t, c, "watch"))
+	}
+	groups, alarms := logsClient(endpoint), metricsClient(endpoint)
+	days := func() int32 {
+		return *must(groups.DescribeLogGroups(t.Context(), &cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: new("/rentals")}))(t).LogGroups[0].RetentionInDays
+	}
+	threshold := func() float64 {
+		return *must(alarms.DescribeAlarms(t.Context(), &cloudwatch.DescribeAlarmsInput{}))(t).MetricAlarms[0].Threshold
+	}
+	equal(t, "days", int32(7), days())
+	equal(t, "threshold", 5.0, threshold())
+	must(c.UpdateStack(t.Context(), &cloudformation.UpdateStackInput{StackName: new("watch"), UsePreviousTemplate: new(true), Parameters: pairs([]string{"Days", "14", "At", "9.5"})}))(t)
+	equal(t, "updated", types.StackStatusUpdateComplete, settled(t, c, "watch").StackStatus)
+	equal(t, "days", int32(14), days())
+	equal(t, "threshold", 9.5, threshold())
+	must(c.DeleteStack(t.Context(), &cloudformation.DeleteStackInput{StackName: new("watch")}))(t)
+	settled(t, c, *s.StackId)
+	equal(t, "alarms", 0, len(must(alarms.DescribeAlarms(t.Context(), &cloudwatch.DescribeAlarmsInput{}))(t).MetricAlarms))
+	equal(t, "groups", 0, len(must(groups.DescribeLogGroups(t.Context(), &cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: new("/rentals")}))(t).LogGroups))
 }

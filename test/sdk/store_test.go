@@ -16,10 +16,10 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
-	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/firehose"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -258,7 +258,7 @@ func (e *everything) leave() {
 	send(t, q, quiet, "m")
 	putHose(t, firehoseAs(e.url, account), "hose", "left") // production has nowhere to put it
 	e.leaveStack()
-	e.advance("30m")                                       // in which it tells the same
+	e.advance("30m") // in which it tells the same
 	send(t, q, quiet, "m")
 	e.advance("2m")
 

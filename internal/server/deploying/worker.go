@@ -60,6 +60,8 @@ var handlers = map[string]handler{
 	"AWS::SNS::TopicPolicy":       {putTopicPolicy, putTopicPolicy, deleteTopicPolicy},
 	"AWS::SNS::TopicInlinePolicy": {putTopicPolicy, putTopicPolicy, deleteTopicPolicy},
 	"AWS::SNS::Subscription":      {createSubscription, updateSubscription, deleteSubscription},
+	"AWS::CloudWatch::Alarm":      {createAlarm, updateAlarm, deleteAlarm},
+	"AWS::Logs::LogGroup":         {createLogGroup, updateLogGroup, deleteLogGroup},
 }
 
 // work is a step under way.
@@ -166,6 +168,16 @@ func isGone(err error) bool {
 	}
 }
 
+// exists reports that what is to be made is there.
+func exists(err error) bool {
+	switch fault.KindOf(err) {
+	case fault.ResourceAlreadyExists, fault.EntityAlreadyExists, fault.QueueNameExists, fault.ResourceConflict:
+		return true
+	default:
+		return false
+	}
+}
+
 // handlerError is a refusal of a handler itself, with AWS's code for it.
 type handlerError struct{ text, code string }
 
@@ -188,7 +200,8 @@ var services = map[string]string{
 
 // reason is what AWS's events say of a failure.
 func (w *work) reason(err error) string {
-	text, code := "", "InvalidRequest"
+	var text string
+	code := "InvalidRequest"
 	if own, ok := err.(*handlerError); ok { //nolint:errorlint // it is not wrapped
 		text, code = own.text, own.code
 	} else {
@@ -201,7 +214,7 @@ func (w *work) reason(err error) string {
 			code, status = "AccessDenied", 403
 		case kind == fault.Throttled:
 			code = "Throttling"
-		case kind == fault.QueueNameExists || kind == fault.ResourceAlreadyExists || kind == fault.EntityAlreadyExists || kind == fault.ResourceConflict:
+		case exists(err):
 			code, status = "AlreadyExists", 409
 		case kind == fault.LimitExceeded || kind == fault.TopicLimitExceeded || kind == fault.SubscriptionLimitExceeded || kind == fault.FilterPolicyLimitExceeded:
 			code = "ServiceLimitExceeded"

@@ -114,9 +114,23 @@ func (m *Module) template(id stackID, number uint64) ([]byte, error) {
 
 // keep keeps the text of a template, and gives its number.
 func (m *Module) keep(e *entry, text []byte) uint64 {
+	for e.First++; e.First <= e.Templates && !e.uses(e.First); e.First++ {
+		m.shard.Batch.Delete(numbered(keyspace.StackTemplates, e.id, e.First))
+	}
+	e.First--
 	e.Templates++
 	m.put(numbered(keyspace.StackTemplates, e.id, e.Templates), body{string(text)})
 	return e.Templates
+}
+
+// uses reports that a stack, or one of its change sets, has a template.
+func (e *entry) uses(number uint64) bool {
+	for _, c := range e.changes {
+		if c.Source.Template == number {
+			return true
+		}
+	}
+	return e.Source.Template == number || e.Former != nil && e.Former.Template == number
 }
 
 // save writes what a stack's commands have changed, and gives the steps that follow.

@@ -30,6 +30,7 @@ type Node struct {
 	Line    int      // from 1; of what a transform has made, that of what it was made from
 	up      *Node
 	name    string // within up
+	spelled string // of a truth value that is written in another way
 	index   map[string]int
 }
 

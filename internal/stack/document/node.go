@@ -46,11 +46,6 @@ const indexed = 12
 // NewString makes a text, for transforms.
 func NewString(text string, line int) *Node { return &Node{Kind: String, Text: text, Line: line} }
 
-// NewBool makes a truth value, for transforms.
-func NewBool(b bool, line int) *Node {
-	return &Node{Kind: Bool, Text: strconv.FormatBool(b), Line: line}
-}
-
 // NewList makes a list of nodes, which become part of it.
 func NewList(line int, items ...*Node) *Node {
 	return (&Node{Kind: List, Items: items, Line: line}).adopt()

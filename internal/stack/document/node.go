@@ -30,6 +30,7 @@ type Node struct {
 	Line    int      // from 1; of what a transform has made, that of what it was made from
 	up      *Node
 	name    string // within up
+	spelled string // of a truth value that is written in another way
 	index   map[string]int
 }
 
@@ -44,11 +45,6 @@ const indexed = 12
 
 // NewString makes a text, for transforms.
 func NewString(text string, line int) *Node { return &Node{Kind: String, Text: text, Line: line} }
-
-// NewBool makes a truth value, for transforms.
-func NewBool(b bool, line int) *Node {
-	return &Node{Kind: Bool, Text: strconv.FormatBool(b), Line: line}
-}
 
 // NewList makes a list of nodes, which become part of it.
 func NewList(line int, items ...*Node) *Node {

@@ -179,7 +179,7 @@ func (r *jsonReader) object(n *Node, depth int) (*Node, error) {
 		if err != nil {
 			return nil, err
 		}
-		n.Members = append(n.Members, Member{name, attributeOf(name, value)})
+		n.Members = append(n.Members, Member{name, argument(name, value)})
 	}
 	_, err := r.token()
 	return n.adopt(), err
@@ -264,7 +264,9 @@ func (c *counter) yaml(y *yaml.Node, depth int) (*Node, error) {
 	case yaml.AliasNode:
 		return nil, &Refusal{Line: y.Line, Text: "Template error: YAML aliases are not allowed in CloudFormation templates"}
 	case yaml.ScalarNode:
-		n.Kind, n.Text = scalar(y)
+		if n.Kind, n.Text = scalar(y); n.Kind == Bool && n.Text != y.Value {
+			n.spelled = y.Value
+		}
 	case yaml.SequenceNode:
 		n.Kind = List
 		for _, item := range y.Content {
@@ -283,9 +285,6 @@ func (c *counter) yaml(y *yaml.Node, depth int) (*Node, error) {
 				return c.yaml(key, depth)
 			}
 			name := key.Value
-			if kind, text := scalar(key); kind == Bool { // as where the name is referred to
-				name = text
-			}
 			if key.Kind != yaml.ScalarNode || seen[name] {
 				return nil, malformedYAML(key.Line, key.Column)
 			}
@@ -297,7 +296,7 @@ func (c *counter) yaml(y *yaml.Node, depth int) (*Node, error) {
 			if key.Line < value.Line { // a block starts below its name
 				value.Line = key.Line
 			}
-			n.Members = append(n.Members, Member{name, attributeOf(name, value)})
+			n.Members = append(n.Members, Member{name, argument(name, value)})
 		}
 	default:
 		return nil, malformedYAML(y.Line, y.Column)
@@ -325,15 +324,38 @@ func tagged(y *yaml.Node, n *Node) (*Node, error) {
 	case "Ref", "Condition":
 	case "GetAtt":
 		name = "Fn::GetAtt"
-		n = attributeOf(name, n)
+		n = argument(name, n)
 	default:
 		name = "Fn::" + name
+		n = argument(name, n)
 	}
 	return NewMap(n.Line, Member{name, n}), nil
 }
 
-// attributeOf takes the text of an Fn::GetAtt apart, whose argument is a resource and its attribute.
-func attributeOf(name string, n *Node) *Node {
+// nameOf gives a node that stands where something is named its spelling back: a condition may
+// be called On.
+func nameOf(name string, n *Node) {
+	named := []*Node{n}
+	switch name {
+	case "Condition", "Ref":
+	case "DependsOn":
+		named = append(named, n.Items...)
+	case "Fn::If", "Fn::GetAtt":
+		named = n.Items[:min(1, len(n.Items))]
+	default:
+		return
+	}
+	for _, n := range named {
+		if n.Kind == Bool && n.spelled != "" {
+			n.Kind, n.Text = String, n.spelled
+		}
+	}
+}
+
+// argument is what a member or a tag of this name is given. The text of an Fn::GetAtt is a
+// resource and its attribute.
+func argument(name string, n *Node) *Node {
+	nameOf(name, n)
 	resource, attribute, ok := strings.Cut(n.Text, ".")
 	if name != "Fn::GetAtt" || n.Kind != String || !ok {
 		return n

@@ -50,7 +50,7 @@ long: {Fn::GetAtt: A.B}
 		t.Fatal(err)
 	}
 	const want = `{"date":"2012-10-17","time":"2012-10-17T00:00:00Z","account":"012345678901","octal":"0o17","hex":"0x1F","int":42,` +
-		`"negative":-1.50,"exponent":1e3,"point":".5","true":true,"false":false,"y":"y","quoted":"yes","single":"42","block":"true\n",` +
+		`"negative":-1.50,"exponent":1e3,"point":".5","yes":true,"Off":false,"y":"y","quoted":"yes","single":"42","block":"true\n",` +
 		`"tagged":"42","number":7,"ref":{"Ref":"7"},"zones":{"Fn::GetAZs":""},"dotted":{"Fn::GetAtt":["A","Outputs.B"]},"pair":{"Fn::GetAtt":["A","B"]},"long":{"Fn::GetAtt":["A","B"]}}`
 	if string(got) != want {
 		t.Errorf("%s\nwant %s", got, want)

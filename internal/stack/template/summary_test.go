@@ -157,3 +157,33 @@ func TestAnswersAreCopies(t *testing.T) {
 		t.Error(again, ids, b.DependsOn("B"))
 	}
 }
+
+// A template has no more of anything than AWS lets it have.
+func TestNumbers(t *testing.T) {
+	for section, most := range map[string]int{
+		"Resources": template.MaxResources, "Parameters": template.MaxParameters, "Outputs": template.MaxOutputs, "Mappings": template.MaxMappings,
+	} {
+		member := map[string]string{"Resources": "{Type: T}", "Parameters": "{Type: String}", "Outputs": "{Value: x}", "Mappings": "{a: {b: c}}"}[section]
+		for n, refused := range map[int]bool{most: false, most + 1: true} {
+			var body strings.Builder
+			body.WriteString(section + ":\n")
+			for i := range n {
+				fmt.Fprintf(&body, "  M%d: %s\n", i, member)
+			}
+			if section != "Resources" {
+				body.WriteString("Resources: {A: {Type: T}}\n")
+			}
+			want := ""
+			if refused {
+				want = fmt.Sprintf("Template format error: Number of %s, %d, is greater than maximum allowed, %d", strings.ToLower(section), n, most)
+			}
+			got := ""
+			if _, err := template.Parse([]byte(body.String())); err != nil {
+				got = err.Error()
+			}
+			if got != want {
+				t.Errorf("%d %s: %q, want %q", n, section, got, want)
+			}
+		}
+	}
+}

@@ -47,7 +47,7 @@ func Designed(b *template.Bound) (*Design, error) {
 			if err != nil {
 				return nil, err
 			}
-			outputs := make([]Output, 0, len(found))
+			var outputs []Output
 			for _, o := range found {
 				outputs = append(outputs, Output{Key: o.Key, Value: o.Value, Description: o.Description, Export: o.ExportName})
 			}

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
@@ -62,17 +61,12 @@ Outputs:
 // settled is a stack once nothing of it is under way.
 func settled(t *testing.T, c *cloudformation.Client, name string) types.Stack {
 	t.Helper()
-	for {
-		out := must(c.DescribeStacks(t.Context(), &cloudformation.DescribeStacksInput{StackName: &name}))(t)
-		if s := out.Stacks[0]; !strings.HasSuffix(string(s.StackStatus), "_IN_PROGRESS") {
-			return s
-		}
-		select {
-		case <-t.Context().Done():
-			t.Fatal(t.Context().Err())
-		case <-time.After(2 * time.Millisecond):
-		}
-	}
+	var s types.Stack
+	eventually(t, "nothing of the stack is under way", func() bool {
+		s = must(c.DescribeStacks(t.Context(), &cloudformation.DescribeStacksInput{StackName: &name}))(t).Stacks[0]
+		return !strings.HasSuffix(string(s.StackStatus), "_IN_PROGRESS")
+	})
+	return s
 }
 
 func deploy(t *testing.T, c *cloudformation.Client, name, template string, parameters ...string) types.Stack {

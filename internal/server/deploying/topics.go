@@ -237,8 +237,13 @@ func deleteTopicPolicy(ctx context.Context, w *work) error {
 // subscriptionAttributes are the properties of subscriptions that are attributes, in the
 // order in which they are set, and what each is when a template says nothing of it any more.
 var subscriptionAttributes = []struct{ name, otherwise string }{
-	{"FilterPolicyScope", "MessageAttributes"}, {"FilterPolicy", "{}"}, {"DeliveryPolicy", ""}, {"RawMessageDelivery", "false"},
-	{"RedrivePolicy", ""}, {"ReplayPolicy", ""}, {"SubscriptionRoleArn", ""},
+	{"FilterPolicyScope", "MessageAttributes"},
+	{"FilterPolicy", "{}"},
+	{"DeliveryPolicy", ""},
+	{"RawMessageDelivery", "false"},
+	{"RedrivePolicy", ""},
+	{"ReplayPolicy", ""},
+	{"SubscriptionRoleArn", ""},
 }
 
 // topicRegion is where a subscription's topic is.

@@ -279,7 +279,7 @@ func (m *Module) Template(account, region, name string) (text []byte, err error)
 func (m *Module) Events(account, region, name string, before uint64, limit int) (page []stack.Event, s stack.Stack, err error) {
 	err = m.look(account, region, name, func(e *entry) error {
 		s = e.Stack
-		last := e.Machine.Events
+		last := e.Events
 		if before != 0 {
 			last = min(last, before-1)
 		}

@@ -28,6 +28,8 @@ func TestSummary(t *testing.T) {
 		}
 		if missing := s.Missing([]string{template.CapabilityNamedIAM}); slices.Contains(missing, template.CapabilityIAM) || slices.Contains(missing, template.CapabilityNamedIAM) {
 			t.Errorf("%s: still missing %s", test.body, missing)
+		} else if slices.Contains(s.Capabilities, template.CapabilityAutoExpand) != slices.Contains(missing, template.CapabilityAutoExpand) {
+			t.Errorf("%s: missing %s", test.body, missing)
 		}
 	}
 }

@@ -72,7 +72,7 @@ format: ## what the linter can mend by itself
 	@for m in $(MODULES); do (cd "$$m" && $(LINT) run --fix ./...) || exit 1; done
 
 # Ring 1 has no goroutines for the race detector to watch, nor have these of ring 0.
-PURE  = /internal/(alarm|arn|config|fastjson|fault|function|iam|key|kms|mutation|packed|platform|policy|publicnet|queue|sms|sorted|stream|topic)(/|$$)
+PURE  = /internal/(alarm|arn|config|fastjson|fault|function|iam|key|kms|mutation|packed|platform|policy|publicnet|queue|sms|sorted|stack|stream|topic)(/|$$)
 
 # What has no goroutine and no lock of its own, or runs code that is tested under the race
 # detector elsewhere (shard's modules in shard, shard/queues and shard/topics), and what is

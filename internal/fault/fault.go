@@ -131,6 +131,9 @@ const (
 	InvalidMAC        // nor is the authentication code
 	DryRun            // it would have been done
 
+	// CloudFormation.
+	InsufficientCapabilities // a template does what was not acknowledged
+
 	kinds // keep last: the number of kinds
 )
 

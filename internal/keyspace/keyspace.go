@@ -18,6 +18,7 @@ const (
 	AlarmSpace  byte = 'a'
 	KeySpace    byte = 'k'
 	MetricSpace byte = 'm'
+	StackSpace  byte = 's' // stacks of resources
 	SMSSpace    byte = 't'
 	JobSpace    byte = 'j' // operators' jobs
 	SourceSpace byte = 'w' // ways in for clients that know nothing of AWS
@@ -43,6 +44,7 @@ const (
 	HoseStream
 	JobStream
 	SourceStream
+	StackStream
 	Streams // how many there are
 )
 
@@ -192,6 +194,15 @@ const JobRecords byte = 'r'
 // SourceRecords is the tag behind SourceSpace.
 const SourceRecords byte = 'r'
 
+// Tags behind StackSpace.
+const (
+	StackChanges   byte = 'c'
+	StackEvents    byte = 'e'
+	StackResources byte = 'r'
+	StackRecords   byte = 's'
+	StackTemplates byte = 't'
+)
+
 // Tags behind SMSSpace.
 const (
 	SMSAttributes   byte = 'a'
@@ -214,7 +225,7 @@ func Required() (spans []Span) {
 		all, data := Prefix(Shard(stream, 0)[:2]), Prefix(Shard(stream, Data))
 		spans = append(spans, Span{all.Lower, data.Lower}, Span{data.Upper, all.Upper})
 	}
-	for _, prefix := range [][]byte{{IdentitySpace}, {KeySpace}, {SMSSpace}, {HoseSpace, HoseStreams}, {SourceSpace}} {
+	for _, prefix := range [][]byte{{IdentitySpace}, {KeySpace}, {SMSSpace}, {HoseSpace, HoseStreams}, {SourceSpace}, {StackSpace, StackResources}, {StackSpace, StackRecords}, {StackSpace, StackTemplates}} {
 		spans = append(spans, Prefix(prefix))
 	}
 	return spans

@@ -117,6 +117,8 @@ func StreamOf(key []byte) (stream uint16, ok bool) {
 		stream = JobStream
 	case len(key) >= 2 && key[0] == SourceSpace:
 		stream = SourceStream
+	case len(key) >= 2 && key[0] == StackSpace:
+		stream = StackStream
 	default:
 		return 0, false
 	}

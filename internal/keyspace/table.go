@@ -24,6 +24,7 @@ const (
 	OwnerHoses     Owner = "streams"
 	OwnerJobs      Owner = "jobs"
 	OwnerSources   Owner = "sources"
+	OwnerStacks    Owner = "stacks"
 )
 
 // Part is a part of a key: a fixed byte, a number or an id of Size bytes, or a text
@@ -97,6 +98,10 @@ func ofSMS(kind byte, p ...Part) []Part {
 
 func hose(kind byte, p ...Part) []Part { return append(key(tag(HoseSpace), tag(kind)), p...) }
 
+func ofStack(kind byte, p ...Part) []Part {
+	return append(key(tag(StackSpace), tag(kind), id(PartStack, 16)), p...)
+}
+
 func metric(kind byte, p ...Part) []Part {
 	return append(key(tag(MetricSpace), tag(kind)), p...)
 }
@@ -114,6 +119,7 @@ const (
 	PartSequence    = "sequence"
 	PartGroup       = "group" // of logs: its number
 	PartKind        = "kind"
+	PartStack       = "stack" // the id at the end of its ARN
 	PartNumber      = "phone number"
 	PartID          = "id" // of a subscription: the end of its ARN
 )
@@ -124,6 +130,7 @@ const (
 	fixed8      = "number, 8 bytes"
 	versioned   = "version 1, JSON"
 	inJSON      = "JSON"
+	sealedJSON  = "version 1, whether it is sealed, JSON"
 	stateForm   = "57 bytes: due, sent, first and latest receive, receives, epoch, lane, tenant, flags; of a FIFO queue 8 more: turn"
 	fanoutForm  = "cursor, incarnation, bodies by protocol, message"
 	messageForm = "version, flags, time, id, digest, what the flags say, body"
@@ -212,6 +219,11 @@ const (
 	KindMetricOpen
 	KindMetricPoint
 	KindMetricSeries
+	KindChangeSet
+	KindStackEvent
+	KindStackResource
+	KindStack
+	KindStackTemplate
 	KindSMSAttributes
 	KindSMSConsent
 	KindSMSDestination
@@ -314,6 +326,12 @@ var Table = [...]Kind{
 	KindMetricOpen:   {"what a resource tells each minute now", OwnerMetrics, metric(MetricOpen, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed("dimensions")), "first minute, 4 bytes; sample"},
 	KindMetricPoint:  {"point of a metric", OwnerMetrics, metric(MetricPoints, id("resolution", 1), id("bucket", 4), id("series", 16), id("minute", 4)), setForm},
 	KindMetricSeries: {"series of a metric", OwnerMetrics, metric(MetricSeries, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed(PartName), zeroed("dimensions"), text("unit")), "minute it was last seen in, 4 bytes"},
+
+	KindChangeSet:     {"change set of a stack", OwnerStacks, ofStack(StackChanges, id("change set", 16)), sealedJSON},
+	KindStackEvent:    {"event of a stack", OwnerStacks, ofStack(StackEvents, number("number")), sealedJSON},
+	KindStackResource: {"resource of a stack", OwnerStacks, ofStack(StackResources, text("logical id")), sealedJSON},
+	KindStack:         {"stack", OwnerStacks, ofStack(StackRecords), sealedJSON},
+	KindStackTemplate: {"template of a stack", OwnerStacks, ofStack(StackTemplates, number("number")), sealedJSON},
 
 	KindSMSAttributes:  {"an account's settings of text messages", OwnerSMS, ofSMS(SMSAttributes), versioned},
 	KindSMSConsent:     {"phone number that has opted out, or in again", OwnerSMS, ofSMS(SMSConsents, text(PartNumber)), versioned},

@@ -6,6 +6,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/admin"
+	"godwit.dev/godwit/internal/api/cloudformation"
 	"godwit.dev/godwit/internal/api/cloudwatch"
 	"godwit.dev/godwit/internal/api/iam"
 	"godwit.dev/godwit/internal/api/kms"
@@ -50,6 +51,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 	})
 
+	deploy(deps, s, answers)
 	sessions := newSessions(deps, s.keys)
 	gate := operating.New(operating.Options{Config: deps.Config, Clock: deps.Clock, Verifier: verifier, Policies: s.asked, Trail: trail, Sessions: ofSessions(sessions), Used: s.identities.NoteUse})
 	checks := append(s.space.checks(), auditChecks(trail)...)
@@ -109,6 +111,7 @@ func services(deps Deps, s *state, r *running, functions *lambda.Service) []*wir
 		wire.STS(sts.New(sts.Options{Engine: s.identities, Clock: deps.Clock, Web: identityWeb(deps, r.trust, false)}).Operations()...),
 		wire.KMS(kms.New(s.kms, s.named).Operations()...),
 		wire.Firehose(s.hoses.Operations()...),
+		wire.CloudFormation(cloudformation.New(cloudformation.Options{Engine: s.stacks, NewID: func() string { return newID().String() }}).Operations()...),
 	}
 }
 

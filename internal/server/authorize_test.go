@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/cloudformation"
 	"godwit.dev/godwit/internal/api/cloudwatch"
 	"godwit.dev/godwit/internal/api/firehose"
 	iamapi "godwit.dev/godwit/internal/api/iam"
@@ -53,6 +54,8 @@ func tables() map[string][]api.Operation {
 		"sts":        sts.New(sts.Options{}).Operations(),
 		"kms":        kms.New(nil, nil).Operations(),
 		"firehose":   firehose.New(firehose.Options{}).Operations(),
+
+		"cloudformation": cloudformation.New(cloudformation.Options{}).Operations(),
 	}
 }
 
@@ -80,6 +83,7 @@ var samples = map[string]string{
 	"PlatformApplicationArn": "arn:aws:sns:us-east-1:" + owner + ":app/GCM/t", "Platform": "GCM",
 	"EndpointArn":         "arn:aws:sns:us-east-1:" + owner + ":endpoint/GCM/t/5be8f5b5-6a27-41a4-8c5a-3b1a3b1a3b1a",
 	"DeliveryStreamName":  "s",
+	"StackName":           "shop",
 	"DestinationArn.logs": "arn:aws:lambda:us-east-1:" + owner + ":function:f",
 }
 

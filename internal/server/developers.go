@@ -19,7 +19,7 @@ func forDevelopers(c config.Config, engine *shard.Engine, trying *development.De
 	}
 	return developer.Handler(developer.Options{
 		Inspect: inspect.New(engine.Queues, engine.Backlogs), Region: c.Region, Version: config.Version,
-		Services: []string{"cloudwatch", "firehose", "iam", "kms", "lambda", "logs", "sns", "sqs", "sts"},
+		Services: []string{"cloudformation", "cloudwatch", "firehose", "iam", "kms", "lambda", "logs", "sns", "sqs", "sts"},
 		Reset: func(ctx context.Context) error {
 			_, err := trying.Reset(ctx, nil, &development.Reset{Account: c.Account})
 			return err

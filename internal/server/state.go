@@ -35,6 +35,7 @@ import (
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/keys"
 	"godwit.dev/godwit/internal/shard/sources"
+	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/shard/texts"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
@@ -74,6 +75,7 @@ type modules struct {
 	ledger     *texts.Module
 	jobs       *jobs.Module
 	sources    *sources.Module
+	stacks     *stacks.Module
 	groups     *logs.Logs
 	hoses      *streaming.Streaming
 }
@@ -138,6 +140,7 @@ func newModules(deps Deps, k *kernel.Kernel, sealing *seal.Keys) modules {
 		ledger:     texts.New(k, texts.Options{Sandbox: deps.Config.SMS.Sandbox, Sealer: sealing.Sealer(texts.Purpose)}),
 		jobs:       jobs.New(k, sealing.Sealer(jobs.Purpose)),
 		sources:    sources.New(k, sealing.Sealer(sources.Purpose)),
+		stacks:     stacks.New(k, sealing.Sealer(stacks.Purpose)),
 		groups:     logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes}),
 		hoses:      streaming.New(k, sealing, deps.Config),
 	}

@@ -194,13 +194,15 @@ func (t *Topic) Attributes() map[string]string {
 	return all
 }
 
-// defaultPolicy lets the owner do everything, as AWS writes it.
-func (t *Topic) defaultPolicy() string {
+func (t *Topic) defaultPolicy() string { return DefaultPolicy(t.ARN) }
+
+// DefaultPolicy lets the owner of a topic do everything, as AWS writes it.
+func DefaultPolicy(a arn.ARN) string {
 	return `{"Version":"2008-10-17","Id":"__default_policy_ID","Statement":[{"Sid":"__default_statement_ID",` +
 		`"Effect":"Allow","Principal":{"AWS":"*"},"Action":["SNS:GetTopicAttributes","SNS:SetTopicAttributes",` +
 		`"SNS:AddPermission","SNS:RemovePermission","SNS:DeleteTopic","SNS:Subscribe","SNS:ListSubscriptionsByTopic",` +
-		`"SNS:Publish"],"Resource":"` + t.ARN.String() + `","Condition":{"StringEquals":{"AWS:SourceOwner":"` +
-		t.ARN.Account + `"}}}]}`
+		`"SNS:Publish"],"Resource":"` + a.String() + `","Condition":{"StringEquals":{"AWS:SourceOwner":"` +
+		a.Account + `"}}}]}`
 }
 
 var topicName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,256}$`)

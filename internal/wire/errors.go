@@ -70,7 +70,7 @@ var elsewhere = []fault.Kind{
 	fault.KMSAccessDenied, fault.KMSDisabled, fault.KMSInvalidState, fault.KMSInvalidKeyUsage,
 	fault.OptedOut, fault.UserError, fault.Verification,
 	fault.IncorrectKey, fault.InvalidCiphertext, fault.InvalidGrantToken, fault.InvalidAliasName, fault.InvalidARN, fault.InvalidMarker,
-	fault.InvalidTag, fault.InvalidSignature, fault.InvalidMAC, fault.DryRun,
+	fault.InvalidTag, fault.InvalidSignature, fault.InvalidMAC, fault.DryRun, fault.InsufficientCapabilities,
 }
 
 // with returns the common faults and those of own.

@@ -13,7 +13,7 @@ import (
 
 // Service is how one of AWS's services looks on the wire: what its requests are
 // known by, its operations and its errors. Make one with SQS, SNS, CloudWatch,
-// Logs, Lambda, KMS, IAM, STS or Firehose, for one Handler.
+// Logs, Lambda, KMS, IAM, STS, Firehose or CloudFormation, for one Handler.
 type Service struct {
 	Name         string // "sqs": in credential scopes and host names
 	TargetPrefix string // of X-Amz-Target; empty if the service speaks no JSON
@@ -120,6 +120,19 @@ func KMS(operations ...api.Operation) *Service {
 		missing:      mustNotBeNull,
 		json11:       true,
 		errors:       kmsErrors,
+	}, operations)
+}
+
+// CloudFormation is AWS CloudFormation, which answers Query.
+func CloudFormation(operations ...api.Operation) *Service {
+	return newService(Service{
+		Name:      "cloudformation",
+		Version:   "2010-05-15",
+		Namespace: "http://cloudformation.amazonaws.com/doc/2010-05-15/",
+		badMethod: fault.InvalidAction,
+		absent:    fault.ValidationFailed,
+		missing:   mustNotBeNull,
+		errors:    cloudformationErrors,
 	}, operations)
 }
 

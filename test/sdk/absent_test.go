@@ -18,7 +18,7 @@ import (
 // A service that is not here is told by its name, in the form of its protocol.
 func TestServicesThatAreNotHere(t *testing.T) {
 	endpoint := startOpen(t)
-	const speaks = "; it speaks SQS, SNS, CloudWatch, CloudWatch Logs, Lambda, IAM, STS, KMS and Firehose."
+	const speaks = "; it speaks SQS, SNS, CloudWatch, CloudWatch Logs, Lambda, IAM, STS, KMS, Firehose and CloudFormation."
 	form := map[string]string{"Content-Type": "application/x-www-form-urlencoded; charset=utf-8"}
 	cbor := func(message string) string {
 		return string(rpccbor.AppendTexts(nil, "__type", "com.amazon.coral.service#UnknownOperationException", "message", message))

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	show := flag.Bool("checklist", false, "say what the tests did not see of the services' models, whichever were run")
 	flag.Parse()
 	models := make(map[string]checklist.Model)
-	for _, service := range []string{"cloudwatch", "firehose", "iam", "kms", "lambda", "logs", "sns", "sqs", "sts"} {
+	for _, service := range []string{"cloudformation", "cloudwatch", "firehose", "iam", "kms", "lambda", "logs", "sns", "sqs", "sts"} {
 		model, err := checklist.Load(service)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)

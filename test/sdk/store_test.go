@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	cloudwatchtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
@@ -256,7 +257,8 @@ func (e *everything) leave() {
 	quiet := createQueue(t, q, "quiet")
 	send(t, q, quiet, "m")
 	putHose(t, firehoseAs(e.url, account), "hose", "left") // production has nowhere to put it
-	e.advance("30m")                                       // in which it tells the same
+	e.leaveStack()
+	e.advance("30m") // in which it tells the same
 	send(t, q, quiet, "m")
 	e.advance("2m")
 
@@ -333,6 +335,15 @@ func (e *everything) sub(topic, protocol string) string {
 	}
 	e.t.Fatal("no such subscription")
 	return ""
+}
+
+// leaveStack leaves a stack with a change set.
+func (e *everything) leaveStack() {
+	t, c := e.t, cloudformationAs(e.url, account)
+	deploy(t, c, "left", `{"Resources":{"Q":{"Type":"AWS::SQS::Queue"}}}`)
+	must(c.CreateChangeSet(t.Context(), &cloudformation.CreateChangeSetInput{
+		StackName: aws.String("left"), ChangeSetName: aws.String("more"), TemplateBody: aws.String(`{"Resources":{"R":{"Type":"AWS::SNS::Topic"}}}`),
+	}))(t)
 }
 
 // TestStoreOfEverything makes a random history with every service, with a restart. All

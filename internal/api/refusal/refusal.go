@@ -16,7 +16,7 @@ import (
 // is that of the kind: AWS says the same, whichever rule it was.
 type sentences map[*fault.Rule]string
 
-var all = merge(everywhere, sqs, sns, platforms, deliveryPolicies, filterPolicies, lambda, iams, ofKMS, invocations, monitor, dataProtection, deliveryStreams)
+var all = merge(everywhere, sqs, sns, platforms, deliveryPolicies, filterPolicies, lambda, iams, ofKMS, invocations, monitor, dataProtection, deliveryStreams, ofStacks)
 
 func merge(tables ...sentences) sentences {
 	merged := sentences{}

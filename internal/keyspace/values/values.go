@@ -24,6 +24,7 @@ import (
 	"godwit.dev/godwit/internal/shard/platforms"
 	sealed "godwit.dev/godwit/internal/shard/signing"
 	"godwit.dev/godwit/internal/shard/sources"
+	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/shard/streams"
 	"godwit.dev/godwit/internal/shard/texts"
 	"godwit.dev/godwit/internal/topic"
@@ -93,6 +94,8 @@ func check(k *keyspace.Key, key, value []byte) (err error) {
 			err = jobs.CheckRecord(value)
 		case keyspace.OwnerSources:
 			err = sources.CheckRecord(value)
+		case keyspace.OwnerStacks:
+			err = stacks.CheckRecord(k.ID, value)
 		case keyspace.OwnerLogs:
 			err = logs.CheckRecord(k.ID, value)
 		case keyspace.OwnerHoses:

@@ -50,7 +50,7 @@ func main() {
 	to := flag.String("to", "testdata", "the directory to write to")
 	tables := flag.String("constraints", "../../internal/api/constraints", "the directory to write constraints of requests to")
 	flag.Parse()
-	for _, service := range []string{"cloudwatch", "firehose", "iam", "kms", "lambda", "logs", "sns", "sqs", "sts"} {
+	for _, service := range []string{"cloudformation", "cloudwatch", "firehose", "iam", "kms", "lambda", "logs", "sns", "sqs", "sts"} {
 		if err := generate(service, *models, *to); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)

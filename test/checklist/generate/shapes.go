@@ -15,7 +15,7 @@ import (
 )
 
 // walked are the services whose answers are held against the models.
-var walked = []string{"cloudwatch", "firehose", "iam", "kms", "lambda", "logs", "sns", "sqs", "sts"}
+var walked = []string{"cloudformation", "cloudwatch", "firehose", "iam", "kms", "lambda", "logs", "sns", "sqs", "sts"}
 
 type reference struct {
 	Shape        string `json:"shape"`

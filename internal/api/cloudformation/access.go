@@ -1,0 +1,128 @@
+package cloudformation
+
+import (
+	"strings"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
+)
+
+// access is what each operation needs to be allowed. Source: actions, resources and
+// condition keys for CloudFormation, in the service authorization reference.
+var access = map[string]api.Access{
+	"CreateStack": api.Needs(func(call *api.Call, in *CreateStackInput) ([]authorize.Need, error) {
+		return passing(tagged(of(call, "CreateStack", in.StackName), in.Tags), in.RoleARN), nil
+	}),
+	"UpdateStack": api.Needs(func(call *api.Call, in *UpdateStackInput) ([]authorize.Need, error) {
+		return passing(tagged(of(call, "UpdateStack", in.StackName), in.Tags), in.RoleARN), nil
+	}),
+	"DeleteStack": api.Needs(func(call *api.Call, in *DeleteStackInput) ([]authorize.Need, error) {
+		return passing(of(call, "DeleteStack", in.StackName), in.RoleARN), nil
+	}),
+	"RollbackStack": api.Needs(func(call *api.Call, in *RollbackStackInput) ([]authorize.Need, error) {
+		return passing(of(call, "RollbackStack", in.StackName), in.RoleARN), nil
+	}),
+	"ContinueUpdateRollback": api.Needs(func(call *api.Call, in *ContinueUpdateRollbackInput) ([]authorize.Need, error) {
+		return passing(of(call, "ContinueUpdateRollback", in.StackName), in.RoleARN), nil
+	}),
+	"CancelUpdateStack":           on("CancelUpdateStack", func(in *CancelUpdateStackInput) string { return in.StackName }),
+	"UpdateTerminationProtection": on("UpdateTerminationProtection", func(in *UpdateTerminationProtectionInput) string { return in.StackName }),
+	"DescribeStacks": api.Needs(func(call *api.Call, in *DescribeStacksInput) ([]authorize.Need, error) {
+		if api.Deref(in.StackName) == "" { // all of them
+			return []authorize.Need{{Action: "cloudformation:DescribeStacks", Resource: home(call, "*"), Account: call.Account}}, nil
+		}
+		return of(call, "DescribeStacks", *in.StackName), nil
+	}),
+	"ListStacks":            anywhere("ListStacks"),
+	"DescribeStackEvents":   on("DescribeStackEvents", func(in *DescribeStackEventsInput) string { return in.StackName }),
+	"DescribeStackResource": on("DescribeStackResource", func(in *DescribeStackResourceInput) string { return in.StackName }),
+	"DescribeStackResources": on("DescribeStackResources", func(in *DescribeStackResourcesInput) string {
+		return api.Deref(in.StackName)
+	}),
+	"ListStackResources": on("ListStackResources", func(in *ListStackResourcesInput) string { return in.StackName }),
+	"GetTemplate":        on("GetTemplate", func(in *GetTemplateInput) string { return api.Deref(in.StackName) }),
+	"GetTemplateSummary": api.Needs(func(call *api.Call, in *GetTemplateSummaryInput) ([]authorize.Need, error) {
+		if api.Deref(in.StackName) == "" {
+			return api.Any("cloudformation:GetTemplateSummary"), nil
+		}
+		return of(call, "GetTemplateSummary", *in.StackName), nil
+	}),
+	"ValidateTemplate": anywhere("ValidateTemplate"),
+	"ListExports":      anywhere("ListExports"),
+	"ListImports":      anywhere("ListImports"),
+	"CreateChangeSet": api.Needs(func(call *api.Call, in *CreateChangeSetInput) ([]authorize.Need, error) {
+		return passing(tagged(ofSet(call, "CreateChangeSet", &in.StackName, in.ChangeSetName), in.Tags), in.RoleARN), nil
+	}),
+	"DescribeChangeSet": api.Needs(func(call *api.Call, in *DescribeChangeSetInput) ([]authorize.Need, error) {
+		return ofSet(call, "DescribeChangeSet", in.StackName, in.ChangeSetName), nil
+	}),
+	"ExecuteChangeSet": api.Needs(func(call *api.Call, in *ExecuteChangeSetInput) ([]authorize.Need, error) {
+		return ofSet(call, "ExecuteChangeSet", in.StackName, in.ChangeSetName), nil
+	}),
+	"DeleteChangeSet": api.Needs(func(call *api.Call, in *DeleteChangeSetInput) ([]authorize.Need, error) {
+		return ofSet(call, "DeleteChangeSet", in.StackName, in.ChangeSetName), nil
+	}),
+	"ListChangeSets": on("ListChangeSets", func(in *ListChangeSetsInput) string { return in.StackName }),
+}
+
+func anywhere(action string) api.Access {
+	return func(*api.Call, any) ([]authorize.Need, error) { return api.Any("cloudformation:" + action), nil }
+}
+
+// on needs an action on a stack.
+func on[In any](action string, name func(*In) string) api.Access {
+	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) { return of(call, action, name(in)), nil })
+}
+
+// home is the ARN of stacks of a name.
+func home(call *api.Call, name string) string {
+	return arn.ARN{Service: "cloudformation", Region: call.Region, Account: call.Account, Resource: "stack/" + name + "/*"}.String()
+}
+
+// of is a need on the stack of a name or an ARN. AWS knows a stack by its name alone where a
+// request does.
+func of(call *api.Call, action, name string) []authorize.Need {
+	need := authorize.Need{Action: "cloudformation:" + action, Resource: name, Account: call.Account}
+	if a, err := arn.Parse(name); err != nil {
+		need.Resource = home(call, name)
+	} else {
+		need.Account = a.Account
+	}
+	return []authorize.Need{need}
+}
+
+// ofSet is a need on the stack of a change set, by either.
+func ofSet(call *api.Call, action string, stack *string, set string) []authorize.Need {
+	if stack != nil && *stack != "" {
+		needs := of(call, action, *stack)
+		needs[0].Keys = []authorize.Key{{Name: "cloudformation:changesetname", Values: []string{set[strings.LastIndexByte(set, ':')+1:]}}}
+		return needs
+	}
+	return of(call, action, set)
+}
+
+func tagged(needs []authorize.Need, tags []Tag) []authorize.Need {
+	if len(tags) == 0 {
+		return needs
+	}
+	needs[0].Tags = map[string]string{}
+	for _, t := range tags {
+		needs[0].Tags[t.Key] = t.Value
+		needs[0].TagKeys = append(needs[0].TagKeys, t.Key)
+	}
+	return needs
+}
+
+// passing needs that the caller may give CloudFormation a role.
+func passing(needs []authorize.Need, role *string) []authorize.Need {
+	if api.Deref(role) == "" {
+		return needs
+	}
+	needs[0].Keys = append(needs[0].Keys, authorize.Key{Name: "cloudformation:rolearn", Values: []string{*role}})
+	a, _ := arn.Parse(*role) // of none the account is the caller's, and nobody may pass it
+	return append(needs, authorize.Need{
+		Action: "iam:PassRole", Resource: *role, Account: a.Account,
+		Keys: []authorize.Key{{Name: "iam:passedtoservice", Values: []string{"cloudformation.amazonaws.com"}}},
+	})
+}

@@ -1,0 +1,78 @@
+// Package cloudformation holds the operations of CloudFormation.
+package cloudformation
+
+import (
+	"context"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/shard/stacks"
+	"godwit.dev/godwit/internal/stack"
+)
+
+// Engine is what the handlers need of the owner of stacks, which is *stacks.Module.
+// Refusals are of package fault.
+type Engine interface {
+	Create(ctx context.Context, c *stacks.Creation) (id string, err error)
+	Update(ctx context.Context, account, region, name string, body []byte, o *stack.Order) (id string, err error)
+	Delete(ctx context.Context, account, region, name string, o *stack.Order) error
+	Cancel(ctx context.Context, account, region, name, token string) error
+	Rollback(ctx context.Context, account, region, name string, o *stack.Order) (id string, err error)
+	ContinueRollback(ctx context.Context, account, region, name string, o *stack.Order) error
+	Protect(ctx context.Context, account, region, name string, on bool) (id string, err error)
+	Get(account, region, name string) (stacks.View, error)
+	List(account, region string) []stack.Stack
+	Template(account, region, name string) ([]byte, error)
+	Events(account, region, name string, before uint64, limit int) ([]stack.Event, stack.Stack, error)
+	Exports(account, region string) (exports []stack.Output, owners map[string]string)
+	Importers(account, region, export string) []string
+	PutChangeSet(ctx context.Context, c *stacks.Creation, set *stacks.ChangeSet) (stackID string, err error)
+	ChangeSet(account, region, name, set string) (stacks.ChangeSet, error)
+	ChangeSets(account, region, name string) ([]stacks.ChangeSet, error)
+	DeleteChangeSet(ctx context.Context, account, region, name, set string) error
+	Execute(ctx context.Context, account, region, name, set string, o *stack.Order) error
+}
+
+// Options are what a Service is made of. Every field is needed.
+type Options struct {
+	Engine Engine
+	// NewID makes a random UUID, as text.
+	NewID func() string
+}
+
+// Service answers the operations of CloudFormation.
+type Service struct{ Options }
+
+// New makes a Service.
+func New(o Options) *Service { return &Service{o} }
+
+// maxBody bounds a request that has a template: 51,200 bytes, each of which may be written as three.
+const maxBody = 1 << 20
+
+// Operations declares the operations that are built.
+func (s *Service) Operations() []api.Operation {
+	return api.Guarded(access, []api.Operation{
+		api.Op("CreateStack", s.createStack).Limit(maxBody),
+		api.Op("UpdateStack", s.updateStack).Limit(maxBody),
+		api.Op("DeleteStack", s.deleteStack),
+		api.Op("CancelUpdateStack", s.cancelUpdateStack),
+		api.Op("RollbackStack", s.rollbackStack),
+		api.Op("ContinueUpdateRollback", s.continueUpdateRollback).WithResult(),
+		api.Op("UpdateTerminationProtection", s.updateTerminationProtection),
+		api.Op("DescribeStacks", s.describeStacks),
+		api.Op("ListStacks", s.listStacks),
+		api.Op("DescribeStackEvents", s.describeStackEvents),
+		api.Op("DescribeStackResource", s.describeStackResource),
+		api.Op("DescribeStackResources", s.describeStackResources),
+		api.Op("ListStackResources", s.listStackResources),
+		api.Op("GetTemplate", s.getTemplate),
+		api.Op("GetTemplateSummary", s.getTemplateSummary).Limit(maxBody),
+		api.Op("ValidateTemplate", s.validateTemplate).Limit(maxBody),
+		api.Op("ListExports", s.listExports),
+		api.Op("ListImports", s.listImports),
+		api.Op("CreateChangeSet", s.createChangeSet).Limit(maxBody),
+		api.Op("DescribeChangeSet", s.describeChangeSet),
+		api.Op("ExecuteChangeSet", s.executeChangeSet).WithResult(),
+		api.Op("ListChangeSets", s.listChangeSets),
+		api.Op("DeleteChangeSet", s.deleteChangeSet).WithResult(),
+	})
+}

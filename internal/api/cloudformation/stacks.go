@@ -1,0 +1,227 @@
+package cloudformation
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/shard/stacks"
+	"godwit.dev/godwit/internal/stack"
+)
+
+const (
+	namePattern = `[a-zA-Z][-a-zA-Z0-9]*`
+	maxName     = 128
+	maxTags     = 50
+	maxTopics   = 5
+)
+
+var stackName = regexp.MustCompile(`^` + namePattern + `$`)
+
+// checkName refuses what no stack can be called.
+func checkName(name string) error {
+	if !stackName.MatchString(name) {
+		return invalid("1 validation error detected: Value '%s' at 'stackName' failed to satisfy constraint: Member must satisfy regular expression pattern: %s",
+			fault.Excerpt(name, maxName, "…"), namePattern)
+	}
+	if len(name) > maxName {
+		return invalid("1 validation error detected: Value '%s' at 'stackName' failed to satisfy constraint: Member must have length less than or equal to %d", name, maxName)
+	}
+	return nil
+}
+
+// source is what a request says that a stack is to be made of.
+func source(tags []Tag, capabilities, notifications []string, role *string) (*stack.Source, error) {
+	s := &stack.Source{Capabilities: capabilities, Notifications: notifications, Role: api.Deref(role)}
+	if len(tags) > maxTags {
+		return nil, invalid("1 validation error detected: Value at 'tags' failed to satisfy constraint: Member must have length less than or equal to %d", maxTags)
+	}
+	seen := map[string]bool{}
+	for _, t := range tags {
+		if seen[t.Key] {
+			return nil, invalid("Tags cannot have duplicate keys")
+		}
+		seen[t.Key] = true
+		s.Tags = append(s.Tags, stack.Tag{Key: t.Key, Value: t.Value})
+	}
+	if len(notifications) > 0 {
+		return nil, invalid("NotificationARNs are not served: events are told by DescribeStackEvents alone.")
+	}
+	for _, c := range capabilities {
+		if !slices.Contains([]string{"CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"}, c) {
+			return nil, invalid("1 validation error detected: Value '[%s]' at 'capabilities' failed to satisfy constraint: Member must satisfy constraint: [Member must satisfy enum value set: [CAPABILITY_NAMED_IAM, CAPABILITY_AUTO_EXPAND, CAPABILITY_IAM]]", c)
+		}
+	}
+	if s.Role != "" {
+		if a, err := arn.Parse(s.Role); err != nil || a.Service != "iam" {
+			return nil, invalid("Role %s is invalid or cannot be assumed", s.Role)
+		}
+	}
+	return s, nil
+}
+
+// unserved refuses what an operation is asked for that this server does not do.
+func unserved(watched *RollbackConfiguration, types []string, policies ...*string) error {
+	switch {
+	case watched != nil && len(watched.RollbackTriggers) > 0:
+		return invalid("RollbackTriggers are not served.")
+	case slices.ContainsFunc(policies, func(p *string) bool { return p != nil }):
+		return invalid("Stack policies are not served.")
+	case len(types) > 0:
+		return invalid("ResourceTypes is not served.")
+	}
+	return nil
+}
+
+// parameters gives a source the values of a request, and says which are to stay.
+func parameters(s *stack.Source, given []Parameter) (kept []string, err error) {
+	seen := map[string]bool{}
+	for _, p := range given {
+		key := api.Deref(p.ParameterKey)
+		if seen[key] {
+			return nil, invalid("Parameters: [%s] are duplicated", key)
+		}
+		seen[key] = true
+		if api.Deref(p.UsePreviousValue) {
+			if p.ParameterValue != nil {
+				return nil, invalid("Invalid input for parameter key %s. Cannot specify usePreviousValue as true and a value", key)
+			}
+			kept = append(kept, key)
+			continue
+		}
+		if p.ParameterValue == nil {
+			return nil, invalid("Parameters: [%s] must have values", key)
+		}
+		s.Parameters = append(s.Parameters, stack.Parameter{Key: key, Value: *p.ParameterValue})
+	}
+	return kept, nil
+}
+
+func (s *Service) newARN(call *api.Call, kind, name string) string {
+	return arn.ARN{Service: "cloudformation", Region: call.Region, Account: call.Account, Resource: kind + "/" + name + "/" + s.NewID()}.String()
+}
+
+func (s *Service) createStack(ctx context.Context, call *api.Call, in *CreateStackInput) (*CreateStackOutput, error) {
+	if err := checkName(in.StackName); err != nil {
+		return nil, err
+	}
+	if in.OnFailure != nil && in.DisableRollback != nil {
+		return nil, invalid("You must specify either OnFailure or DisableRollback, but not both.")
+	}
+	onFailure := stack.OnFailureRollback
+	if in.OnFailure != nil {
+		if onFailure = *in.OnFailure; !slices.Contains([]string{stack.OnFailureRollback, stack.OnFailureDelete, stack.OnFailureNothing}, onFailure) {
+			return nil, invalid("1 validation error detected: Value '%s' at 'onFailure' failed to satisfy constraint: Member must satisfy enum value set: [ROLLBACK, DELETE, DO_NOTHING]", onFailure)
+		}
+	} else if api.Deref(in.DisableRollback) {
+		onFailure = stack.OnFailureNothing
+	}
+	if err := unserved(in.RollbackConfiguration, in.ResourceTypes, in.StackPolicyURL, in.StackPolicyBody); err != nil {
+		return nil, err
+	}
+	body, err := text(in.TemplateBody, in.TemplateURL)
+	if err != nil {
+		return nil, err
+	}
+	if body == nil {
+		return nil, invalid("Either Template URL or Template Body must be specified.")
+	}
+	t, err := parse(body)
+	if err != nil {
+		return nil, err
+	}
+	if err := acknowledged(t, in.Capabilities, true); err != nil {
+		return nil, err
+	}
+	src, err := source(in.Tags, in.Capabilities, in.NotificationARNs, in.RoleARN)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := parameters(src, in.Parameters)
+	if err != nil {
+		return nil, err
+	}
+	if len(kept) > 0 {
+		return nil, invalid("Invalid input for parameter key %s. Cannot specify usePreviousValue as true for a parameter key not in the previous template", kept[0])
+	}
+	c := &stacks.Creation{
+		ID: s.newARN(call, "stack", in.StackName), Name: in.StackName, Account: call.Account, Region: call.Region, Body: body,
+		Timeout: int64(api.Deref(in.TimeoutInMinutes)) * time.Minute.Milliseconds(), Protected: api.Deref(in.EnableTerminationProtection),
+	}
+	to, err := design(t, &stack.Stack{ID: c.ID, Name: c.Name, Account: c.Account, Region: c.Region}, src, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	c.Order = stack.Order{By: stacks.Acting(call.Caller), Token: api.Deref(in.ClientRequestToken), Source: *src, Design: to, OnFailure: onFailure}
+	id, err := s.Engine.Create(ctx, c)
+	return &CreateStackOutput{id}, err
+}
+
+// bracketed says that a stack is not there as some operations do.
+func bracketed(err error, name string) error {
+	if errors.Is(err, stacks.ErrNone) {
+		return invalid("Stack [%s] does not exist", name)
+	}
+	return err
+}
+
+func (s *Service) updateStack(ctx context.Context, call *api.Call, in *UpdateStackInput) (*UpdateStackOutput, error) {
+	if err := unserved(in.RollbackConfiguration, in.ResourceTypes, in.StackPolicyURL, in.StackPolicyBody); err != nil {
+		return nil, err
+	}
+	was, err := s.Engine.Get(call.Account, call.Region, in.StackName)
+	if err != nil {
+		return nil, bracketed(err, in.StackName)
+	}
+	p, err := s.prepare(call, &was, &revision{
+		body: in.TemplateBody, url: in.TemplateURL, previous: api.Deref(in.UsePreviousTemplate), parameters: in.Parameters,
+		tags: in.Tags, capabilities: in.Capabilities, notifications: in.NotificationARNs, role: in.RoleARN, direct: true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	onFailure := stack.OnFailureRollback
+	if api.Deref(in.DisableRollback) {
+		onFailure = stack.OnFailureNothing
+	}
+	id, err := s.Engine.Update(ctx, call.Account, call.Region, was.ID, p.body, &stack.Order{
+		By: stacks.Acting(call.Caller), Token: api.Deref(in.ClientRequestToken), Source: *p.source, Design: p.design, OnFailure: onFailure,
+	})
+	return &UpdateStackOutput{id}, bracketed(err, in.StackName)
+}
+
+func (s *Service) deleteStack(ctx context.Context, call *api.Call, in *DeleteStackInput) (*DeleteStackOutput, error) {
+	if in.DeletionMode != nil && *in.DeletionMode != "STANDARD" {
+		return nil, invalid("The deletion mode %s is not served.", *in.DeletionMode)
+	}
+	return nil, s.Engine.Delete(ctx, call.Account, call.Region, in.StackName, &stack.Order{
+		By: stacks.Acting(call.Caller), Token: api.Deref(in.ClientRequestToken), Keep: in.RetainResources, Source: stack.Source{Role: api.Deref(in.RoleARN)},
+	})
+}
+
+func (s *Service) cancelUpdateStack(ctx context.Context, call *api.Call, in *CancelUpdateStackInput) (*CancelUpdateStackOutput, error) {
+	return nil, bracketed(s.Engine.Cancel(ctx, call.Account, call.Region, in.StackName, api.Deref(in.ClientRequestToken)), in.StackName)
+}
+
+func (s *Service) rollbackStack(ctx context.Context, call *api.Call, in *RollbackStackInput) (*RollbackStackOutput, error) {
+	id, err := s.Engine.Rollback(ctx, call.Account, call.Region, in.StackName, &stack.Order{
+		By: stacks.Acting(call.Caller), Token: api.Deref(in.ClientRequestToken), Source: stack.Source{Role: api.Deref(in.RoleARN)},
+	})
+	return &RollbackStackOutput{id}, bracketed(err, in.StackName)
+}
+
+func (s *Service) continueUpdateRollback(ctx context.Context, call *api.Call, in *ContinueUpdateRollbackInput) (*ContinueUpdateRollbackOutput, error) {
+	return nil, bracketed(s.Engine.ContinueRollback(ctx, call.Account, call.Region, in.StackName, &stack.Order{
+		By: stacks.Acting(call.Caller), Token: api.Deref(in.ClientRequestToken), Keep: in.ResourcesToSkip, Source: stack.Source{Role: api.Deref(in.RoleARN)},
+	}), in.StackName)
+}
+
+func (s *Service) updateTerminationProtection(ctx context.Context, call *api.Call, in *UpdateTerminationProtectionInput) (*UpdateTerminationProtectionOutput, error) {
+	id, err := s.Engine.Protect(ctx, call.Account, call.Region, in.StackName, api.Deref(in.EnableTerminationProtection))
+	return &UpdateTerminationProtectionOutput{id}, bracketed(err, in.StackName)
+}

@@ -1,0 +1,23 @@
+package refusal
+
+import "godwit.dev/godwit/internal/shard/stacks"
+
+// ofStacks are the sentences of CloudFormation.
+var ofStacks = sentences{
+	stacks.ErrNone:      "Stack with id %s does not exist",
+	stacks.ErrExists:    "Stack [%s] already exists",
+	stacks.ErrTooMany:   "Limit for stack has been exceeded",
+	stacks.ErrProtected: "Stack [%s] cannot be deleted while TerminationProtection is enabled",
+	stacks.ErrNothing:   "No updates are to be performed.",
+
+	stacks.ErrExistsAlready: "Stack [%s] already exists and cannot be created again with the changeSet [%s].",
+	stacks.ErrNotUpdatable:  "Stack:%s is in %s state and can not be updated.",
+	stacks.ErrNotDeletable:  "Stack [%s] cannot be deleted while in status %s",
+	stacks.ErrNotKept:       "The stack must be in the DELETE_FAILED state to retain resources.",
+	stacks.ErrNotCancelable: "CancelUpdateStack cannot be called from current stack status",
+	stacks.ErrNotRolling:    "Stack:%s is in %s state and can not be rolled back.",
+
+	stacks.ErrNoChanges: "ChangeSet [%s] does not exist",
+	stacks.ErrChanges:   "ChangeSet %s cannot be created due to a mismatch with existing attribute Name",
+	stacks.ErrState:     "ChangeSet [%s] cannot be executed in its current status of [%s]",
+}

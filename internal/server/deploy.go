@@ -1,0 +1,15 @@
+package server
+
+import (
+	"godwit.dev/godwit/internal/server/deploying"
+	"godwit.dev/godwit/internal/server/roles"
+	"godwit.dev/godwit/internal/wire"
+)
+
+// deploy has the steps of stacks taken, first those that were under way when the process
+// before ended.
+func deploy(deps Deps, s *state, answers *wire.Handler) {
+	acting := &roles.Service{Sessions: s.sessions, Principal: "cloudformation.amazonaws.com", Session: "AWSCloudFormation"}
+	worker := &deploying.Worker{Options: deploying.Options{Within: answers.Within, Acting: acting.Acting, URL: s.url}}
+	deps.hold.Begin(func() { s.stacks.Start(worker) })
+}

@@ -1,0 +1,169 @@
+package deploying
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/api/sqs"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/stack"
+	"godwit.dev/godwit/internal/stack/resource"
+)
+
+// queueDefaults are the properties of queues that are attributes, and what each is when a
+// template says nothing of it any more; empty is that the attribute is taken away.
+var queueDefaults = map[string]string{
+	"ContentBasedDeduplication": "false", "DeduplicationScope": "queue", "DelaySeconds": "0", "FifoQueue": "",
+	"FifoThroughputLimit": "perQueue", "KmsDataKeyReusePeriodSeconds": "300", "KmsMasterKeyId": "", "MaximumMessageSize": "1048576",
+	"MessageRetentionPeriod": "345600", "ReceiveMessageWaitTimeSeconds": "0", "RedriveAllowPolicy": "", "RedrivePolicy": "",
+	"SqsManagedSseEnabled": "true", "VisibilityTimeout": "30",
+}
+
+func createQueue(ctx context.Context, w *work) (made, error) {
+	t, _ := resource.Find(w.Target.Type)
+	name, properties := w.Target.Physical, w.Target.Properties
+	if t.Named(properties) != "" {
+		there, err := w.queueMadeBefore(ctx, name)
+		if err != nil && !isGone(err) {
+			return made{}, err
+		}
+		if there {
+			return made{}, w.taken(name)
+		}
+	}
+	in := &sqs.CreateQueueInput{QueueName: &name, Attributes: map[string]string{}, Tags: tags(properties["Tags"])}
+	for property := range queueDefaults {
+		if value, ok := properties[property]; ok {
+			in.Attributes[property] = text(value)
+		}
+	}
+	if in.Attributes["FifoQueue"] == "false" { // which SQS does not take
+		delete(in.Attributes, "FifoQueue")
+	}
+	if len(in.Tags) == 0 {
+		in.Tags = nil
+	}
+	out, err := ask[sqs.CreateQueueOutput](ctx, w, "sqs", "CreateQueue", w.Region, in)
+	if err != nil {
+		return made{}, err
+	}
+	link := out.QueueUrl
+	if rest, ok := strings.CutPrefix(link, secure(w.worker.URL)); ok {
+		link = w.worker.URL + rest
+	}
+	return made{link, map[string]any{
+		"Arn": arn.ARN{Service: "sqs", Region: w.Region, Account: w.Account, Resource: name}.String(), "QueueName": name, "QueueUrl": link,
+	}}, nil
+}
+
+// queueMadeBefore reports that there is a queue of a name that this step has not made.
+func (w *work) queueMadeBefore(ctx context.Context, name string) (bool, error) {
+	found, err := ask[sqs.GetQueueUrlOutput](ctx, w, "sqs", "GetQueueUrl", w.Region, &sqs.GetQueueUrlInput{QueueName: name})
+	if err != nil {
+		return false, err
+	}
+	if !w.Again {
+		return true, nil
+	}
+	is, err := ask[sqs.GetQueueAttributesOutput](ctx, w, "sqs", "GetQueueAttributes", w.Region, &sqs.GetQueueAttributesInput{
+		QueueUrl: found.QueueUrl, AttributeNames: []string{"CreatedTimestamp"},
+	})
+	if err != nil {
+		return false, err
+	}
+	at, err := strconv.ParseInt(is.Attributes["CreatedTimestamp"], 10, 64)
+	return at < w.Began/time.Second.Milliseconds(), err
+}
+
+func updateQueue(ctx context.Context, w *work) (made, error) {
+	is := made{w.Target.Physical, w.Target.Attributes}
+	link := w.Target.Physical
+	change := map[string]string{}
+	for property, otherwise := range queueDefaults {
+		was, now := w.Now[property], w.Target.Properties[property]
+		switch {
+		case resource.Same(was, now):
+		case now != nil:
+			change[property] = text(now)
+		case property == "SqsManagedSseEnabled" && w.Target.Properties["KmsMasterKeyId"] != nil: // the key goes first
+		case property == "DeduplicationScope" || property == "FifoThroughputLimit" || property == "ContentBasedDeduplication":
+			if on, _ := w.Target.Properties["FifoQueue"].(bool); on {
+				change[property] = otherwise
+			}
+		default:
+			change[property] = otherwise
+		}
+	}
+	if len(change) > 0 {
+		if _, err := ask[sqs.SetQueueAttributesOutput](ctx, w, "sqs", "SetQueueAttributes", w.Region, &sqs.SetQueueAttributesInput{QueueUrl: link, Attributes: change}); err != nil {
+			return is, err
+		}
+	}
+	set, gone := retagged(w.Now["Tags"], w.Target.Properties["Tags"])
+	if len(gone) > 0 {
+		if _, err := ask[sqs.UntagQueueOutput](ctx, w, "sqs", "UntagQueue", w.Region, &sqs.UntagQueueInput{QueueUrl: link, TagKeys: gone}); err != nil {
+			return is, err
+		}
+	}
+	if len(set) > 0 {
+		if _, err := ask[sqs.TagQueueOutput](ctx, w, "sqs", "TagQueue", w.Region, &sqs.TagQueueInput{QueueUrl: link, Tags: set}); err != nil {
+			return is, err
+		}
+	}
+	return is, nil
+}
+
+func deleteQueue(ctx context.Context, w *work) error {
+	_, err := ask[sqs.DeleteQueueOutput](ctx, w, "sqs", "DeleteQueue", w.Region, &sqs.DeleteQueueInput{QueueUrl: w.Target.Physical})
+	if isGone(err) {
+		return nil
+	}
+	return err
+}
+
+// policed are the queues that a policy is for.
+func policed(properties map[string]any) []string {
+	if one := text(properties["Queue"]); one != "" {
+		return []string{one}
+	}
+	return list(properties["Queues"])
+}
+
+func (w *work) setQueuePolicy(ctx context.Context, link, document string) error {
+	_, err := ask[sqs.SetQueueAttributesOutput](ctx, w, "sqs", "SetQueueAttributes", w.Region, &sqs.SetQueueAttributesInput{
+		QueueUrl: link, Attributes: map[string]string{"Policy": document},
+	})
+	return err
+}
+
+func putQueuePolicy(ctx context.Context, w *work) (made, error) {
+	is := made{w.Target.Physical, map[string]any{"Id": w.Target.Physical}}
+	now := policed(w.Target.Properties)
+	for _, link := range now {
+		if err := w.setQueuePolicy(ctx, link, text(w.Target.Properties["PolicyDocument"])); err != nil {
+			return is, err
+		}
+	}
+	if w.Action == stack.Update {
+		for _, link := range policed(w.Now) {
+			if !slices.Contains(now, link) {
+				if err := w.setQueuePolicy(ctx, link, ""); err != nil && !isGone(err) {
+					return is, err
+				}
+			}
+		}
+	}
+	return is, nil
+}
+
+func deleteQueuePolicy(ctx context.Context, w *work) error {
+	for _, link := range policed(w.Target.Properties) {
+		if err := w.setQueuePolicy(ctx, link, ""); err != nil && !isGone(err) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,307 @@
+package deploying
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/api/sns"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/stack"
+	"godwit.dev/godwit/internal/stack/resource"
+	"godwit.dev/godwit/internal/topic"
+)
+
+// topicAttributes are the properties of topics that are attributes, and what each is when a
+// template says nothing of it any more.
+var topicAttributes = map[string]string{
+	"ArchivePolicy": "{}", "ContentBasedDeduplication": "false", "DisplayName": "", "FifoThroughputScope": "Topic",
+	"KmsMasterKeyId": "", "SignatureVersion": "1", "TracingConfig": "PassThrough",
+}
+
+// feedbackPrefixes begin the attributes of delivery status logging, by protocol.
+var feedbackPrefixes = map[string]string{
+	"http/s": "HTTP", "http": "HTTP", "https": "HTTP", "sqs": "SQS", "lambda": "Lambda", "firehose": "Firehose", "application": "Application",
+}
+
+// topicSettings are the attributes that properties set.
+func topicSettings(properties map[string]any) map[string]string {
+	set := map[string]string{}
+	for property := range topicAttributes {
+		if value, ok := properties[property]; ok {
+			set[property] = text(value)
+		}
+	}
+	logging, _ := properties["DeliveryStatusLogging"].([]any)
+	for _, one := range logging {
+		one, _ := one.(map[string]any)
+		prefix := feedbackPrefixes[strings.ToLower(text(one["Protocol"]))]
+		for _, member := range []string{"SuccessFeedbackRoleArn", "FailureFeedbackRoleArn", "SuccessFeedbackSampleRate"} {
+			if value, ok := one[member]; ok {
+				set[prefix+member] = text(value)
+			}
+		}
+	}
+	return set
+}
+
+func createTopic(ctx context.Context, w *work) (made, error) {
+	t, _ := resource.Find(w.Target.Type)
+	name, properties := w.Target.Physical, w.Target.Properties
+	own := arn.ARN{Service: "sns", Region: w.Region, Account: w.Account, Resource: name}.String()
+	if t.Named(properties) != "" && !w.Again {
+		_, err := ask[sns.GetTopicAttributesOutput](ctx, w, "sns", "GetTopicAttributes", w.Region, &sns.GetTopicAttributesInput{TopicArn: own})
+		if err == nil {
+			return made{}, w.taken(own)
+		}
+		if !isGone(err) {
+			return made{}, err
+		}
+	}
+	in := &sns.CreateTopicInput{Name: &name, Attributes: topicSettings(properties), Tags: topicTags(tags(properties["Tags"]))}
+	if on, _ := properties["FifoTopic"].(bool); on {
+		in.Attributes["FifoTopic"] = "true"
+	}
+	if policy, ok := properties["DataProtectionPolicy"]; ok {
+		document := text(policy)
+		in.DataProtectionPolicy = &document
+	}
+	if _, err := ask[sns.CreateTopicOutput](ctx, w, "sns", "CreateTopic", w.Region, in); err != nil {
+		return made{}, err
+	}
+	is := made{own, map[string]any{"TopicArn": own, "TopicName": name}}
+	for _, s := range subscribed(properties) {
+		if err := w.subscribe(ctx, own, s); err != nil {
+			return is, err
+		}
+	}
+	return is, nil
+}
+
+func topicTags(of map[string]string) (tags []sns.Tag) {
+	for key, value := range of {
+		tags = append(tags, sns.Tag{Key: key, Value: &value})
+	}
+	return tags
+}
+
+// subscriber is what a topic itself has in a template.
+type subscriber struct{ protocol, endpoint string }
+
+func subscribed(properties map[string]any) (all []subscriber) {
+	items, _ := properties["Subscription"].([]any)
+	for _, item := range items {
+		item, _ := item.(map[string]any)
+		all = append(all, subscriber{text(item["Protocol"]), text(item["Endpoint"])})
+	}
+	return all
+}
+
+func (w *work) subscribe(ctx context.Context, topicARN string, s subscriber) error {
+	_, err := ask[sns.SubscribeOutput](ctx, w, "sns", "Subscribe", w.Region, &sns.SubscribeInput{TopicArn: topicARN, Protocol: s.protocol, Endpoint: &s.endpoint})
+	return err
+}
+
+// unsubscribe takes away the subscriptions of a topic that it had by itself.
+func (w *work) unsubscribe(ctx context.Context, topicARN string, gone []subscriber) error {
+	for token := (*string)(nil); len(gone) > 0; {
+		page, err := ask[sns.ListSubscriptionsByTopicOutput](ctx, w, "sns", "ListSubscriptionsByTopic", w.Region, &sns.ListSubscriptionsByTopicInput{TopicArn: topicARN, NextToken: token})
+		if err != nil {
+			return err
+		}
+		for _, s := range page.Subscriptions {
+			if !slices.Contains(gone, subscriber{s.Protocol, s.Endpoint}) || !strings.HasPrefix(s.SubscriptionArn, "arn:") {
+				continue
+			}
+			if _, err := ask[sns.UnsubscribeOutput](ctx, w, "sns", "Unsubscribe", w.Region, &sns.UnsubscribeInput{SubscriptionArn: s.SubscriptionArn}); err != nil && !isGone(err) {
+				return err
+			}
+		}
+		if page.NextToken == "" {
+			return nil
+		}
+		token = &page.NextToken
+	}
+	return nil
+}
+
+func (w *work) setTopic(ctx context.Context, topicARN, name, value string) error {
+	in := &sns.SetTopicAttributesInput{TopicArn: topicARN, AttributeName: name, AttributeValue: &value}
+	_, err := ask[sns.SetTopicAttributesOutput](ctx, w, "sns", "SetTopicAttributes", w.Region, in)
+	return err
+}
+
+func updateTopic(ctx context.Context, w *work) (made, error) {
+	own := w.Target.Physical
+	is := made{own, w.Target.Attributes}
+	was, now := topicSettings(w.Now), topicSettings(w.Target.Properties)
+	for name := range was {
+		if _, ok := now[name]; !ok {
+			now[name] = topicAttributes[name]
+		}
+	}
+	for name, value := range now {
+		if before, ok := was[name]; ok && before == value {
+			continue
+		}
+		if err := w.setTopic(ctx, own, name, value); err != nil {
+			return is, err
+		}
+	}
+	if before, after := w.Now["DataProtectionPolicy"], w.Target.Properties["DataProtectionPolicy"]; !resource.Same(before, after) {
+		document := text(after)
+		in := &sns.PutDataProtectionPolicyInput{ResourceArn: own, DataProtectionPolicy: &document}
+		if _, err := ask[sns.PutDataProtectionPolicyOutput](ctx, w, "sns", "PutDataProtectionPolicy", w.Region, in); err != nil {
+			return is, err
+		}
+	}
+	set, gone := retagged(w.Now["Tags"], w.Target.Properties["Tags"])
+	if len(gone) > 0 {
+		if _, err := ask[sns.UntagResourceOutput](ctx, w, "sns", "UntagResource", w.Region, &sns.UntagResourceInput{ResourceArn: own, TagKeys: gone}); err != nil {
+			return is, err
+		}
+	}
+	if len(set) > 0 {
+		if _, err := ask[sns.TagResourceOutput](ctx, w, "sns", "TagResource", w.Region, &sns.TagResourceInput{ResourceArn: own, Tags: topicTags(set)}); err != nil {
+			return is, err
+		}
+	}
+	had, has := subscribed(w.Now), subscribed(w.Target.Properties)
+	for _, s := range has {
+		if !slices.Contains(had, s) {
+			if err := w.subscribe(ctx, own, s); err != nil {
+				return is, err
+			}
+		}
+	}
+	return is, w.unsubscribe(ctx, own, slices.DeleteFunc(had, func(s subscriber) bool { return slices.Contains(has, s) }))
+}
+
+func deleteTopic(ctx context.Context, w *work) error {
+	_, err := ask[sns.DeleteTopicOutput](ctx, w, "sns", "DeleteTopic", w.Region, &sns.DeleteTopicInput{TopicArn: w.Target.Physical})
+	if isGone(err) {
+		return nil
+	}
+	return err
+}
+
+// ruled are the topics that a policy is for.
+func ruled(properties map[string]any) []string {
+	if one := text(properties["TopicArn"]); one != "" {
+		return []string{one}
+	}
+	return list(properties["Topics"])
+}
+
+func putTopicPolicy(ctx context.Context, w *work) (made, error) {
+	is := made{w.Target.Physical, map[string]any{"Id": w.Target.Physical}}
+	now := ruled(w.Target.Properties)
+	for _, own := range now {
+		if err := w.setTopic(ctx, own, "Policy", text(w.Target.Properties["PolicyDocument"])); err != nil {
+			return is, err
+		}
+	}
+	if w.Action == stack.Update {
+		for _, own := range ruled(w.Now) {
+			if !slices.Contains(now, own) {
+				if err := w.resetTopicPolicy(ctx, own); err != nil {
+					return is, err
+				}
+			}
+		}
+	}
+	return is, nil
+}
+
+// resetTopicPolicy gives a topic the policy that it has when it is made.
+func (w *work) resetTopicPolicy(ctx context.Context, own string) error {
+	a, err := arn.Parse(own)
+	if err != nil {
+		return nil //nolint:nilerr // there is no such topic
+	}
+	if err := w.setTopic(ctx, own, "Policy", topic.DefaultPolicy(a)); err != nil && !isGone(err) {
+		return err
+	}
+	return nil
+}
+
+func deleteTopicPolicy(ctx context.Context, w *work) error {
+	for _, own := range ruled(w.Target.Properties) {
+		if err := w.resetTopicPolicy(ctx, own); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// subscriptionAttributes are the properties of subscriptions that are attributes, in the
+// order in which they are set, and what each is when a template says nothing of it any more.
+var subscriptionAttributes = []struct{ name, otherwise string }{
+	{"FilterPolicyScope", "MessageAttributes"},
+	{"FilterPolicy", "{}"},
+	{"DeliveryPolicy", ""},
+	{"RawMessageDelivery", "false"},
+	{"RedrivePolicy", ""},
+	{"ReplayPolicy", ""},
+	{"SubscriptionRoleArn", ""},
+}
+
+// topicRegion is where a subscription's topic is.
+func topicRegion(w *work) string {
+	if a, err := arn.Parse(text(w.Target.Properties["TopicArn"])); err == nil && a.Region != "" {
+		return a.Region
+	}
+	return w.Region
+}
+
+func createSubscription(ctx context.Context, w *work) (made, error) {
+	properties := w.Target.Properties
+	in := &sns.SubscribeInput{
+		TopicArn: text(properties["TopicArn"]), Protocol: text(properties["Protocol"]), ReturnSubscriptionArn: true, Attributes: map[string]string{},
+	}
+	if endpoint, ok := properties["Endpoint"]; ok {
+		to := text(endpoint)
+		in.Endpoint = &to
+	}
+	for _, a := range subscriptionAttributes {
+		if value, ok := properties[a.name]; ok {
+			in.Attributes[a.name] = text(value)
+		}
+	}
+	out, err := ask[sns.SubscribeOutput](ctx, w, "sns", "Subscribe", topicRegion(w), in)
+	if err != nil {
+		return made{}, err
+	}
+	return made{out.SubscriptionArn, map[string]any{"Arn": out.SubscriptionArn}}, nil
+}
+
+func updateSubscription(ctx context.Context, w *work) (made, error) {
+	own := w.Target.Physical
+	is := made{own, w.Target.Attributes}
+	for _, a := range subscriptionAttributes {
+		was, now := w.Now[a.name], w.Target.Properties[a.name]
+		if resource.Same(was, now) {
+			continue
+		}
+		value := a.otherwise
+		if now != nil {
+			value = text(now)
+		}
+		in := &sns.SetSubscriptionAttributesInput{SubscriptionArn: own, AttributeName: a.name, AttributeValue: &value}
+		if _, err := ask[sns.SetSubscriptionAttributesOutput](ctx, w, "sns", "SetSubscriptionAttributes", topicRegion(w), in); err != nil {
+			if isGone(err) {
+				return is, w.missing()
+			}
+			return is, err
+		}
+	}
+	return is, nil
+}
+
+func deleteSubscription(ctx context.Context, w *work) error {
+	_, err := ask[sns.UnsubscribeOutput](ctx, w, "sns", "Unsubscribe", topicRegion(w), &sns.UnsubscribeInput{SubscriptionArn: w.Target.Physical})
+	if isGone(err) {
+		return nil
+	}
+	return err
+}

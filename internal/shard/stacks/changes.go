@@ -1,0 +1,241 @@
+package stacks
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/stack"
+	"godwit.dev/godwit/internal/stack/template"
+)
+
+// ChangeSet is what would change, and can be carried out.
+type ChangeSet struct {
+	ID          string         `json:"id"` // its ARN
+	Stack       string         `json:"stack"`
+	StackName   string         `json:"stackName"`
+	Name        string         `json:"name"`
+	Description string         `json:"description,omitempty"`
+	Created     int64          `json:"created"` // epoch milliseconds
+	Token       string         `json:"token,omitempty"`
+	Source      stack.Source   `json:"source"`
+	OnFailure   string         `json:"onFailure,omitempty"`
+	Changes     []stack.Change `json:"changes,omitempty"`
+	Failure     string         `json:"failure,omitempty"` // why it cannot be executed
+	Executed    bool           `json:"executed,omitempty"`
+
+	Design *stack.Design `json:"-"` // of a set that is to be made
+	Make   bool          `json:"-"` // the stack is to be created by it
+}
+
+// nothingChanges is why a change set without changes fails, as AWS says it.
+const nothingChanges = "The submitted information didn't contain changes. Submit different information to create a change set."
+
+func (m *Module) putSet(e *entry, id stackID, set *ChangeSet) {
+	e.changes[id] = set
+	m.put(key(keyspace.StackChanges, e.id, id[:]...), set)
+}
+
+func (m *Module) dropSet(e *entry, id stackID) {
+	delete(e.changes, id)
+	m.shard.Batch.Delete(key(keyspace.StackChanges, e.id, id[:]...))
+}
+
+// PutChangeSet makes a change set, and the stack for it if it is to create one. Errors:
+// ErrNone, ErrExistsAlready, ErrNotUpdatable, ErrChanges, ErrTooMany, kernel.ErrFull.
+func (m *Module) PutChangeSet(ctx context.Context, c *Creation, set *ChangeSet) (stackID string, err error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	if m.kernel.Full() {
+		return "", kernel.ErrFull
+	}
+	err = m.shard.RunDurable(func(tx *kernel.Tx) error {
+		tx.DependOn(m.shard.Log.Last())
+		e := m.find(c.Account, c.Region, c.Name)
+		if e != nil && e.Status == stack.DeleteComplete {
+			e = nil
+		}
+		switch {
+		case e == nil && !set.Make:
+			return ErrNone.With(c.Name)
+		case e != nil && set.Make && e.Status != stack.ReviewInProgress:
+			return ErrExistsAlready.With(c.Name, set.Name)
+		case e != nil && !set.Make && !e.Status.Updatable():
+			return ErrNotUpdatable.With(e.ID, string(e.Status))
+		case e == nil:
+			var err error
+			if e, err = m.enter(c); err != nil {
+				return err
+			}
+			e.Review(m.shard.Now())
+		}
+		for _, there := range e.changes {
+			if there.Name == set.Name {
+				if set.Token != "" && there.Token == set.Token {
+					set.ID, stackID = there.ID, e.ID
+					return nil
+				}
+				return ErrChanges.With(set.Name)
+			}
+		}
+		if len(e.changes) >= MaxChanges {
+			return ErrTooMany
+		}
+		id, ok := idOf(set.ID)
+		if !ok {
+			return errRecord
+		}
+		stackID = e.ID
+		set.Stack, set.StackName, set.Created = e.ID, e.Name, m.shard.Now()
+		if set.Source.Template = e.Source.Template; c.Body != nil {
+			set.Source.Template = m.keep(e, c.Body)
+		}
+		var outputs bool
+		set.Changes, outputs = e.Plan(set.Design, set.Source.Tags)
+		if len(set.Changes) == 0 && !outputs && slices.Equal(set.Source.Tags, e.Source.Tags) {
+			set.Failure = nothingChanges
+		}
+		set.Design = nil
+		m.putSet(e, id, set)
+		m.save(e)
+		return nil
+	})
+	return stackID, err
+}
+
+// set finds a change set of a stack, by its name or ARN.
+func (e *entry) set(name string) (id stackID, found *ChangeSet) {
+	for id, c := range e.changes {
+		if c.Name == name || c.ID == name {
+			return id, c
+		}
+	}
+	return id, nil
+}
+
+// withSet runs a command on a change set, by the name of its stack or its ARN alone.
+func (m *Module) withSet(account, region, name, set string, tasks *[]*Task, command func(e *entry, id stackID, set *ChangeSet) error) error {
+	return m.shard.RunDurable(func(tx *kernel.Tx) error {
+		tx.DependOn(m.shard.Log.Last())
+		e := m.find(account, region, name)
+		if name == "" && strings.HasPrefix(set, "arn:") {
+			for _, one := range m.byID {
+				if _, found := one.set(set); found != nil && one.Account == account && one.Region == region {
+					e = one
+				}
+			}
+		}
+		if e == nil {
+			return ErrNoChanges.With(set)
+		}
+		id, found := e.set(set)
+		if found == nil {
+			return ErrNoChanges.With(set)
+		}
+		if err := command(e, id, found); err != nil || tasks == nil {
+			return err
+		}
+		*tasks = m.tasks(e, m.save(e))
+		return nil
+	})
+}
+
+// ChangeSet is a change set of a stack. Errors: ErrNoChanges.
+func (m *Module) ChangeSet(account, region, name, set string) (found ChangeSet, err error) {
+	err = m.withSet(account, region, name, set, nil, func(_ *entry, _ stackID, set *ChangeSet) error {
+		found = *set
+		return nil
+	})
+	return found, err
+}
+
+// ChangeSets are those of a stack, the oldest first. Errors: ErrNone.
+func (m *Module) ChangeSets(account, region, name string) (all []ChangeSet, err error) {
+	err = m.look(account, region, name, func(e *entry) error {
+		for _, c := range e.changes {
+			all = append(all, *c)
+		}
+		return nil
+	})
+	slices.SortFunc(all, func(a, b ChangeSet) int {
+		if a.Created != b.Created {
+			return int(min(max(a.Created-b.Created, -1), 1))
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return all, err
+}
+
+// DeleteChangeSet deletes a change set. Errors: ErrNoChanges.
+func (m *Module) DeleteChangeSet(ctx context.Context, account, region, name, set string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return m.withSet(account, region, name, set, nil, func(e *entry, id stackID, _ *ChangeSet) error {
+		m.dropSet(e, id)
+		return nil
+	})
+}
+
+// Execute begins what a change set says; the stack's other change sets go. Errors:
+// ErrNoChanges, ErrState, ErrNotUpdatable.
+func (m *Module) Execute(ctx context.Context, account, region, name, set string, o *stack.Order) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var tasks []*Task
+	err := m.withSet(account, region, name, set, &tasks, func(e *entry, id stackID, set *ChangeSet) error {
+		switch {
+		case set.Failure != "":
+			return ErrState.With(set.ID, "FAILED")
+		case set.Executed:
+			return ErrState.With(set.ID, "EXECUTE_COMPLETE")
+		case e.Status != stack.ReviewInProgress && !e.Status.Updatable():
+			return ErrNotUpdatable.With(e.ID, string(e.Status))
+		}
+		d, err := m.designOf(e, &set.Source)
+		if err != nil {
+			return err
+		}
+		o.Source, o.Design = set.Source, d
+		if set.OnFailure != "" {
+			o.OnFailure = set.OnFailure
+		}
+		for other := range e.changes {
+			if other != id {
+				m.dropSet(e, other)
+			}
+		}
+		done := *set
+		done.Executed = true
+		m.putSet(e, id, &done)
+		if e.Status == stack.ReviewInProgress {
+			e.Create(m.shard.Now(), o)
+		} else {
+			e.Update(m.shard.Now(), o)
+		}
+		return nil
+	})
+	m.launch(tasks)
+	return err
+}
+
+// designOf finds out what a stack is to be by a source whose template is kept.
+func (m *Module) designOf(e *entry, source *stack.Source) (*stack.Design, error) {
+	text, err := m.template(e.id, source.Template)
+	if err != nil {
+		return nil, err
+	}
+	t, err := template.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	bound, err := stack.Bind(t, &e.Stack, source, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	return stack.Designed(bound)
+}

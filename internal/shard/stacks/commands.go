@@ -1,0 +1,349 @@
+package stacks
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/stack"
+)
+
+// View is a stack with its resources, in the order of their logical ids.
+type View struct {
+	stack.Stack
+
+	Resources []stack.Resource
+}
+
+func (e *entry) view() View {
+	v := View{Stack: e.Stack, Resources: make([]stack.Resource, 0, len(e.Resources))}
+	for _, id := range sorted(e.Resources) {
+		v.Resources = append(v.Resources, *e.Resources[id])
+	}
+	return v
+}
+
+// find is the stack of a name, unless that is deleted, or of an ARN; nil if there is none.
+func (m *Module) find(account, region, name string) *entry {
+	if e := m.byName[scope{account, region, name}]; e != nil {
+		return e
+	}
+	if id, ok := idOf(name); ok {
+		if e := m.byID[id]; e != nil && e.ID == name && e.Account == account && e.Region == region {
+			return e
+		}
+	}
+	return nil
+}
+
+// run runs a command on a stack, and returns once what it has seen and done is durable.
+func (m *Module) run(ctx context.Context, account, region, name string, command func(e *entry) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	var tasks []*Task
+	err := m.shard.RunDurable(func(tx *kernel.Tx) error {
+		tx.DependOn(m.shard.Log.Last())
+		e := m.find(account, region, name)
+		if e == nil {
+			return ErrNone.With(name)
+		}
+		if err := command(e); err != nil {
+			return err
+		}
+		tasks = m.tasks(e, m.save(e))
+		return nil
+	})
+	m.launch(tasks)
+	return err
+}
+
+// look looks at a stack. What it tells is durable. Errors: ErrNone.
+func (m *Module) look(account, region, name string, at func(e *entry) error) error {
+	return m.shard.RunDurable(func(tx *kernel.Tx) error {
+		tx.DependOn(m.shard.Log.Last())
+		e := m.find(account, region, name)
+		if e == nil {
+			return ErrNone.With(name)
+		}
+		return at(e)
+	})
+}
+
+// Creation asks for a stack.
+type Creation struct {
+	ID, Name, Account, Region string // ID is the ARN
+	Body                      []byte // the template
+	Order                     stack.Order
+	Timeout                   int64 // milliseconds; 0: none
+	Protected                 bool
+}
+
+// Create begins the creation of a stack. The same request again, by its token, gives the
+// stack that there is. Errors: ErrExists, ErrTooMany, kernel.ErrFull.
+func (m *Module) Create(ctx context.Context, c *Creation) (id string, err error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	if m.kernel.Full() {
+		return "", kernel.ErrFull
+	}
+	var tasks []*Task
+	err = m.shard.RunDurable(func(tx *kernel.Tx) error {
+		tx.DependOn(m.shard.Log.Last())
+		if there := m.byName[scope{c.Account, c.Region, c.Name}]; there != nil {
+			if c.Order.Token != "" && there.Token == c.Order.Token {
+				id = there.ID
+				return nil
+			}
+			return ErrExists.With(c.Name)
+		}
+		e, err := m.enter(c)
+		if err != nil {
+			return err
+		}
+		id = e.ID
+		c.Order.Source.Template = m.keep(e, c.Body)
+		e.Create(m.shard.Now(), &c.Order)
+		tasks = m.tasks(e, m.save(e))
+		return nil
+	})
+	m.launch(tasks)
+	return id, err
+}
+
+// enter makes a stack without resources, or gives the one that has change sets and nothing else.
+func (m *Module) enter(c *Creation) (*entry, error) {
+	e := m.byName[scope{c.Account, c.Region, c.Name}]
+	if e == nil {
+		n := 0
+		for s := range m.byName {
+			if s.account == c.Account && s.region == c.Region {
+				n++
+			}
+		}
+		if n >= MaxStacks {
+			return nil, ErrTooMany
+		}
+		id, ok := idOf(c.ID)
+		if !ok {
+			return nil, errRecord
+		}
+		e = &entry{id: id, changes: map[stackID]*ChangeSet{}}
+		e.Resources = map[string]*stack.Resource{}
+		e.Exports = exports{m, e}
+		e.ID, e.Name, e.Account, e.Region = c.ID, c.Name, c.Account, c.Region
+		m.byID[id], m.byName[e.scope()] = e, e
+	}
+	e.Timeout, e.Protected = c.Timeout, c.Protected
+	return e, nil
+}
+
+// Update begins an update; body is nil to keep the template. Errors: ErrNone,
+// ErrNotUpdatable, ErrNothing.
+func (m *Module) Update(ctx context.Context, account, region, name string, body []byte, o *stack.Order) (id string, err error) {
+	err = m.run(ctx, account, region, name, func(e *entry) error {
+		id = e.ID
+		if o.Token != "" && e.Token == o.Token && e.Status == stack.UpdateInProgress {
+			return nil
+		}
+		if !e.Status.Updatable() {
+			return ErrNotUpdatable.With(e.ID, string(e.Status))
+		}
+		changes, outputs := e.Plan(o.Design, o.Source.Tags)
+		if len(changes) == 0 && !outputs && slices.Equal(o.Source.Tags, e.Source.Tags) && e.Status != stack.UpdateFailed {
+			return ErrNothing
+		}
+		if body != nil {
+			o.Source.Template = m.keep(e, body)
+		} else {
+			o.Source.Template = e.Source.Template
+		}
+		e.Update(m.shard.Now(), o)
+		return nil
+	})
+	return id, err
+}
+
+// Delete begins a deletion; of a stack that is not there, or being deleted, it does nothing.
+// Errors: ErrNotDeletable, ErrNotKept, ErrProtected.
+func (m *Module) Delete(ctx context.Context, account, region, name string, o *stack.Order) error {
+	err := m.run(ctx, account, region, name, func(e *entry) error {
+		switch {
+		case e.Status == stack.DeleteComplete || e.Status == stack.DeleteInProgress:
+			return nil
+		case e.Protected:
+			return ErrProtected.With(e.Name)
+		case e.Status.Busy() && e.Status != stack.CreateInProgress && e.Status != stack.RollbackInProgress:
+			return ErrNotDeletable.With(e.ID, string(e.Status))
+		case len(o.Keep) > 0 && e.Status != stack.DeleteFailed:
+			return ErrNotKept
+		}
+		e.Delete(m.shard.Now(), o)
+		return nil
+	})
+	if errors.Is(err, ErrNone) {
+		return nil
+	}
+	return err
+}
+
+// Cancel has an update that is under way be rolled back. Errors: ErrNone, ErrNotCancelable.
+func (m *Module) Cancel(ctx context.Context, account, region, name, token string) error {
+	return m.run(ctx, account, region, name, func(e *entry) error {
+		if e.Status != stack.UpdateInProgress {
+			return ErrNotCancelable
+		}
+		e.Cancel(m.shard.Now(), token)
+		return nil
+	})
+}
+
+// Rollback brings back a stack that has failed and was left so. Errors: ErrNone, ErrNotRolling.
+func (m *Module) Rollback(ctx context.Context, account, region, name string, o *stack.Order) (id string, err error) {
+	err = m.run(ctx, account, region, name, func(e *entry) error {
+		id = e.ID
+		if e.Status != stack.CreateFailed && e.Status != stack.UpdateFailed {
+			return ErrNotRolling.With(e.ID, string(e.Status))
+		}
+		e.Rollback(m.shard.Now(), o)
+		return nil
+	})
+	return id, err
+}
+
+// ContinueRollback goes on with a rollback of an update that has failed. Errors: ErrNone,
+// ErrNotRolling.
+func (m *Module) ContinueRollback(ctx context.Context, account, region, name string, o *stack.Order) error {
+	return m.run(ctx, account, region, name, func(e *entry) error {
+		if e.Status != stack.UpdateRollbackFailed {
+			return ErrNotRolling.With(e.ID, string(e.Status))
+		}
+		e.ContinueRollback(m.shard.Now(), o)
+		return nil
+	})
+}
+
+// Protect sets whether a stack may be deleted. Errors: ErrNone.
+func (m *Module) Protect(ctx context.Context, account, region, name string, on bool) (id string, err error) {
+	err = m.run(ctx, account, region, name, func(e *entry) error {
+		id, e.Protected = e.ID, on
+		return nil
+	})
+	return id, err
+}
+
+// Get is a stack of a name or an ARN. What it tells is durable. Errors: ErrNone.
+func (m *Module) Get(account, region, name string) (v View, err error) {
+	err = m.look(account, region, name, func(e *entry) error {
+		v = e.view()
+		return nil
+	})
+	return v, err
+}
+
+// List lists the stacks of an account in a region, the latest first, those that are deleted too.
+func (m *Module) List(account, region string) (all []stack.Stack) {
+	_ = m.shard.RunDurable(func(tx *kernel.Tx) error {
+		tx.DependOn(m.shard.Log.Last())
+		for _, e := range m.byID {
+			if e.Account == account && e.Region == region {
+				all = append(all, e.Stack)
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(all, func(a, b stack.Stack) int {
+		if a.Created != b.Created {
+			return int(min(max(b.Created-a.Created, -1), 1))
+		}
+		return map[bool]int{true: -1, false: 1}[a.ID < b.ID]
+	})
+	return all
+}
+
+// Template is the text of the template that a stack has. Errors: ErrNone.
+func (m *Module) Template(account, region, name string) (text []byte, err error) {
+	err = m.look(account, region, name, func(e *entry) error {
+		text, err = m.template(e.id, e.Source.Template)
+		return err
+	})
+	return text, err
+}
+
+// Events are those of a stack before a number, the latest first; 0: from the latest on.
+// Errors: ErrNone.
+func (m *Module) Events(account, region, name string, before uint64, limit int) (page []stack.Event, s stack.Stack, err error) {
+	err = m.look(account, region, name, func(e *entry) error {
+		s = e.Stack
+		last := e.Events
+		if before != 0 {
+			last = min(last, before-1)
+		}
+		it, err := m.shard.Log.Reader().Iter(key(keyspace.StackEvents, e.id), numbered(keyspace.StackEvents, e.id, last+1))
+		if err != nil {
+			return err
+		}
+		for len(page) < limit && it.Prev() {
+			var event stack.Event
+			if err := m.open(it.Key(), it.Value(), &event); err != nil {
+				_ = it.Close()
+				return err
+			}
+			page = append(page, event)
+		}
+		return it.Close()
+	})
+	return page, s, err
+}
+
+// Exports are the outputs that the stacks of an account share in a region, by name, each with
+// the ARN of its stack.
+func (m *Module) Exports(account, region string) (exports []stack.Output, owners map[string]string) {
+	owners = map[string]string{}
+	_ = m.shard.RunDurable(func(tx *kernel.Tx) error {
+		tx.DependOn(m.shard.Log.Last())
+		for s, e := range m.byName {
+			if s.account != account || s.region != region {
+				continue
+			}
+			for _, o := range e.Outputs {
+				if o.Export != "" {
+					exports = append(exports, o)
+					owners[o.Export] = e.ID
+				}
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(exports, func(a, b stack.Output) int { return map[bool]int{true: -1, false: 1}[a.Export < b.Export] })
+	return exports, owners
+}
+
+// Importers are the names of the stacks that use an export.
+func (m *Module) Importers(account, region, export string) (names []string) {
+	_ = m.shard.RunDurable(func(tx *kernel.Tx) error {
+		tx.DependOn(m.shard.Log.Last())
+		for s, e := range m.byName {
+			if s.account == account && s.region == region && slices.Contains(e.Imports, export) {
+				names = append(names, e.Name)
+			}
+		}
+		return nil
+	})
+	slices.Sort(names)
+	return names
+}
+
+// Acting is who acts for a stack, as it is kept: without the access key.
+func Acting(by *caller.Caller) *caller.Caller {
+	if by == nil {
+		return nil
+	}
+	as := *by
+	as.AccessKey = ""
+	return &as
+}

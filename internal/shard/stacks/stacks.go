@@ -1,0 +1,225 @@
+// Package stacks keeps stacks of resources and has their steps taken. It is the module over
+// the rules of package stack, with a lock and a stream of the journal of its own.
+//
+// A step is durable before a Worker takes it, and what came of it before anything follows: a
+// start after a crash gives the Worker again what may have been done, with the same names.
+package stacks
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/keyspace"
+	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/stack"
+	"godwit.dev/godwit/internal/store"
+)
+
+// Limits of stacks.
+const (
+	MaxStacks  = 2000 // of an account in a region
+	MaxChanges = 1000 // change sets of a stack
+
+	// kept is how long a deleted stack can be looked at, as AWS documents it.
+	kept = 90 * 24 * time.Hour
+
+	// atOnce is how many steps are taken side by side.
+	atOnce = 32
+)
+
+// Refusals.
+var (
+	ErrNone    = fault.NewRule(fault.ValidationFailed, "stacks: there is no such stack")
+	ErrExists  = fault.NewRule(fault.ResourceAlreadyExists, "stacks: there is one of that name")
+	ErrTooMany = fault.NewRule(fault.LimitExceeded, "stacks: there are as many as there may be")
+	ErrNothing = fault.NewRule(fault.ValidationFailed, "stacks: nothing would change")
+
+	ErrExistsAlready = fault.NewRule(fault.ValidationFailed, "stacks: a change set cannot create what there is")
+	ErrNotUpdatable  = fault.NewRule(fault.ValidationFailed, "stacks: its status forbids an update")
+	ErrNotDeletable  = fault.NewRule(fault.ValidationFailed, "stacks: its status forbids a deletion")
+	ErrNotKept       = fault.NewRule(fault.ValidationFailed, "stacks: resources are kept of what could not be deleted only")
+	ErrNotCancelable = fault.NewRule(fault.ValidationFailed, "stacks: no update is under way")
+	ErrNotRolling    = fault.NewRule(fault.ValidationFailed, "stacks: its status forbids a rollback")
+
+	ErrProtected = fault.NewRule(fault.ValidationFailed, "stacks: it is protected")
+	ErrNoChanges = fault.NewRule(fault.NotFound, "stacks: there is no such change set")
+	ErrChanges   = fault.NewRule(fault.ResourceAlreadyExists, "stacks: there is a change set of that name")
+	ErrState     = fault.NewRule(fault.InvalidState, "stacks: the change set cannot be executed")
+)
+
+// Purpose is what the records of stacks are sealed for: properties and parameters may be secrets.
+const Purpose = "stacks"
+
+type stackID [16]byte
+
+// entry is a stack in memory. The module's lock guards it.
+type entry struct {
+	stack.Machine
+
+	id      stackID
+	changes map[stackID]*ChangeSet
+}
+
+// scope is where a stack's name is its own.
+type scope struct{ account, region, name string }
+
+func (e *entry) scope() scope { return scope{e.Account, e.Region, e.Name} }
+
+// Module keeps stacks. It is a module of the kernel, with a shard of its own.
+type Module struct {
+	kernel.NopModule
+	kernel *kernel.Kernel
+	shard  *kernel.Shard // whose lock guards what follows
+	sealer *seal.Sealer
+
+	byID   map[stackID]*entry
+	byName map[scope]*entry // that are not deleted
+	worker Worker           // nil: no step is taken yet
+	room   chan struct{}    // holds a token for each step that may be taken now
+}
+
+// New adds the module to a kernel. The sealer is for Purpose; nil: records are in clear.
+func New(k *kernel.Kernel, sealer *seal.Sealer) *Module {
+	m := &Module{kernel: k, shard: k.Beside(keyspace.StackStream), sealer: sealer, room: make(chan struct{}, atOnce)}
+	m.byID, m.byName = map[stackID]*entry{}, map[scope]*entry{}
+	m.shard.Add(m)
+	return m
+}
+
+// uuid reads an id as the end of an ARN has it.
+func uuid(text string) (id stackID, ok bool) {
+	b, err := hex.DecodeString(strings.ReplaceAll(text, "-", ""))
+	if err != nil || len(b) != len(id) {
+		return id, false
+	}
+	return stackID(b), true
+}
+
+// idOf is the id in the ARN of a stack or of a change set.
+func idOf(arn string) (stackID, bool) { return uuid(arn[strings.LastIndexByte(arn, '/')+1:]) }
+
+// Load implements kernel.Module.
+func (m *Module) Load() error {
+	m.byID, m.byName = map[stackID]*entry{}, map[scope]*entry{}
+	reader := m.shard.Log.Reader()
+	each := func(tag byte, f func(k, value []byte) error) error {
+		var bad error
+		err := store.Each(reader, keyspace.Prefix([]byte{keyspace.StackSpace, tag}), func(k, value []byte) bool {
+			if bad = f(k, value); bad != nil {
+				bad = fmt.Errorf("%q: %w", k, bad)
+			}
+			return bad == nil
+		})
+		return errors.Join(err, bad)
+	}
+	err := each(keyspace.StackRecords, func(k, value []byte) error {
+		e := &entry{id: stackID(k[2:]), changes: map[stackID]*ChangeSet{}}
+		e.Resources = map[string]*stack.Resource{}
+		e.Exports = exports{m, e}
+		m.byID[e.id] = e
+		return m.open(k, value, &e.Stack)
+	})
+	if err != nil {
+		return err
+	}
+	const id = 2 + len(stackID{})
+	err = each(keyspace.StackResources, func(k, value []byte) error {
+		r := &stack.Resource{}
+		if e := m.byID[stackID(k[2:id])]; e != nil {
+			e.Resources[string(k[id:])] = r
+		}
+		return m.open(k, value, r)
+	})
+	if err != nil {
+		return err
+	}
+	err = each(keyspace.StackChanges, func(k, value []byte) error {
+		c := &ChangeSet{}
+		if e := m.byID[stackID(k[2:id])]; e != nil {
+			e.changes[stackID(k[id:])] = c
+		}
+		return m.open(k, value, c)
+	})
+	for _, e := range m.byID {
+		if e.Status != stack.DeleteComplete {
+			m.byName[e.scope()] = e
+		}
+	}
+	return err
+}
+
+// NextDue implements kernel.Module.
+func (m *Module) NextDue() (at int64) {
+	for _, e := range m.byID {
+		if e.Status == stack.DeleteComplete {
+			if due := e.Deleted + kept.Milliseconds(); at == 0 || due < at {
+				at = due
+			}
+		}
+	}
+	return at
+}
+
+// Tick implements kernel.Module.
+func (m *Module) Tick(now int64) {
+	for id, e := range m.byID {
+		if e.Status == stack.DeleteComplete && e.Deleted+kept.Milliseconds() <= now {
+			m.forget(id)
+		}
+	}
+}
+
+// forget drops all that there is of a stack.
+func (m *Module) forget(id stackID) {
+	for _, tag := range []byte{keyspace.StackChanges, keyspace.StackEvents, keyspace.StackResources, keyspace.StackTemplates} {
+		span := keyspace.Prefix(key(tag, id))
+		m.shard.Batch.DeleteRange(span.Lower, span.Upper)
+	}
+	m.shard.Batch.Delete(key(keyspace.StackRecords, id))
+	delete(m.byID, id)
+}
+
+// exports are the outputs that other stacks than one can import.
+type exports struct {
+	*Module
+
+	of *entry
+}
+
+// Export implements stack.Exports.
+func (x exports) Export(name string) (value, owner string, ok bool) {
+	for s, e := range x.byName {
+		if s.account != x.of.Account || s.region != x.of.Region {
+			continue
+		}
+		for _, o := range e.Outputs {
+			if o.Export == name {
+				return o.Value, e.Name, true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// Importer implements stack.Exports.
+func (x exports) Importer(name string) string {
+	var found []string
+	for s, e := range x.byName {
+		if s.account == x.of.Account && s.region == x.of.Region && slices.Contains(e.Imports, name) {
+			found = append(found, e.Name)
+		}
+	}
+	if len(found) == 0 {
+		return ""
+	}
+	return slices.Min(found)
+}
+
+func sorted[K ~string, V any](of map[K]V) []K { return slices.Sorted(maps.Keys(of)) }

@@ -1,0 +1,310 @@
+package stack
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/stack/resource"
+)
+
+// Rollback brings a stack whose creation or update has failed, and was left so, back.
+func (m *Machine) Rollback(now int64, o *Order) {
+	m.begin(now, o)
+	m.assume(o)
+	if m.Status == CreateFailed {
+		m.doom()
+		m.phase(RollbackInProgress, userInitiated)
+	} else {
+		m.phase(UpdateRollback, userInitiated)
+	}
+	m.advance()
+}
+
+// ContinueRollback goes on with an update's rollback that has failed, without the resources
+// that are to be left as they are.
+func (m *Machine) ContinueRollback(now int64, o *Order) {
+	m.begin(now, o)
+	m.assume(o)
+	m.phase(UpdateRollback, userInitiated)
+	for _, id := range o.Keep {
+		r := m.Resources[id]
+		if r == nil || r.Before == nil {
+			continue
+		}
+		r.Before, r.Phase = nil, m.Phase
+		m.set(r, UpdateComplete, "")
+	}
+	m.advance()
+}
+
+// assume has steps taken in another role, if one is given.
+func (m *Machine) assume(o *Order) {
+	if o.Source.Role != "" {
+		m.Source.Role = o.Source.Role
+	}
+}
+
+// dependents are, by resource, those which depend on it by what they are or were.
+func (m *Machine) dependents(counts func(r *Resource) bool) map[string][]string {
+	on := map[string][]string{}
+	for id, r := range m.Resources {
+		if !counts(r) {
+			continue
+		}
+		versions := append([]Version{r.Version}, r.Spares...)
+		for i := range versions {
+			for _, dependency := range versions[i].DependsOn {
+				on[dependency] = append(on[dependency], id)
+			}
+		}
+	}
+	return on
+}
+
+// backward brings back what an update has changed; true: that is over.
+func (m *Machine) backward() bool {
+	changed := func(r *Resource) bool { return r.Before != nil }
+	waiting := m.dependents(changed)
+	underWay, left, moved := m.underWay(), false, true
+	for moved {
+		moved, left = false, false
+		for _, id := range slices.Sorted(maps.Keys(m.Resources)) {
+			r := m.Resources[id]
+			switch {
+			case r.Next != nil || r.Before == nil || r.Phase == m.Phase:
+			case underWay >= most || slices.ContainsFunc(waiting[id], func(d string) bool { return d != id && changed(m.Resources[d]) }):
+				left = true
+			default:
+				m.restore(r)
+				if moved = true; r.Next != nil {
+					underWay++
+				}
+			}
+		}
+	}
+	switch {
+	case underWay > 0:
+		return false
+	case m.Failing, left:
+		reason := m.because()
+		m.phase(UpdateRollbackFailed, strings.TrimSuffix(reason, " "))
+		return true
+	}
+	for id, r := range m.Resources {
+		if r.Operation == m.Operation && !r.Doomed {
+			r.Doomed = true
+			m.touch(id)
+		}
+	}
+	if m.Former != nil {
+		m.Source, m.Former = *m.Former, nil
+	}
+	m.Design = nil
+	m.phase(UpdateRollbackCleanup, "")
+	return true
+}
+
+// restore brings a resource back to what it was.
+func (m *Machine) restore(r *Resource) {
+	before := *r.Before
+	same := maps.EqualFunc(before.Properties, r.Properties, resource.Same)
+	switch {
+	case before.Physical != r.Physical: // what it was is still there
+		r.Spares = append(r.Spares, r.Version)
+		r.Version, r.Before, r.Phase = before, nil, m.Phase
+		m.set(r, UpdateComplete, "")
+	case same && r.Status != UpdateFailed:
+		r.Version, r.Before, r.Phase = before, nil, m.Phase
+		m.touch(r.Logical)
+	case same:
+		// Nothing of it was changed, or another one was to take its place.
+		r.Version, r.Before, r.Phase = before, nil, m.Phase
+		m.set(r, UpdateComplete, "")
+	default:
+		m.set(r, UpdateInProgress, "")
+		m.take(r, Step{Action: Update, Target: before, Now: r.Properties})
+	}
+}
+
+// restored takes in what came of a step of a rollback.
+func (m *Machine) restored(r *Resource, step *Step, o Outcome) {
+	if o.Reason != "" {
+		m.fail(r, UpdateFailed, o.Reason)
+		return
+	}
+	r.Version, r.Before, r.Phase = step.Target, nil, m.Phase
+	if o.Attributes != nil {
+		r.Attributes = o.Attributes
+	}
+	m.set(r, UpdateComplete, "")
+}
+
+// Delete begins a deletion, of a stack that no update or rollback is under way of.
+func (m *Machine) Delete(now int64, o *Order) {
+	m.begin(now, o)
+	m.Keep = o.Keep
+	m.OnFailure = ""
+	m.assume(o)
+	m.doom()
+	m.phase(DeleteInProgress, userInitiated)
+	for _, out := range m.Outputs {
+		if out.Export == "" {
+			continue
+		}
+		if by := m.Exports.Importer(out.Export); by != "" {
+			m.phase(DeleteFailed, fmt.Sprintf("Export %s cannot be deleted as it is in use by %s", out.Export, by))
+			return
+		}
+	}
+	m.advance()
+}
+
+// doom has resources deleted, all that are not gone.
+func (m *Machine) doom() {
+	for id, r := range m.Resources {
+		if r.Status == DeleteComplete || r.Status == DeleteSkipped {
+			continue
+		}
+		if r.Before != nil && r.Before.Physical != r.Physical && r.Before.Physical != "" {
+			r.Spares = append(r.Spares, *r.Before)
+		}
+		r.Doomed, r.Before = true, nil
+		m.touch(id)
+	}
+}
+
+// clear deletes what is doomed or was replaced, dependents first; true: that is over.
+func (m *Machine) clear() bool {
+	pending := func(r *Resource) bool { return r.Doomed || len(r.Spares) > 0 }
+	waiting := m.dependents(pending)
+	underWay := m.underWay()
+	for moved := true; moved; {
+		moved = false
+		for _, id := range slices.Sorted(maps.Keys(m.Resources)) {
+			r := m.Resources[id]
+			switch {
+			case r == nil || !pending(r) || r.Next != nil || underWay >= most:
+			case r.Phase == m.Phase: // it has failed
+			case slices.ContainsFunc(waiting[id], func(d string) bool { return d != id && m.Resources[d] != nil && pending(m.Resources[d]) }):
+			default:
+				m.remove(r)
+				if moved = true; r.Next != nil {
+					underWay++
+				}
+			}
+		}
+	}
+	if underWay > 0 {
+		return false
+	}
+	m.cleared()
+	return true
+}
+
+// Retention policies of resources.
+const (
+	retain          = "Retain"
+	retainButCreate = "RetainExceptOnCreate"
+)
+
+// remove deletes the first of what is to go of a resource.
+func (m *Machine) remove(r *Resource) {
+	if len(r.Spares) > 0 {
+		spare := r.Spares[0]
+		if spare.ReplacePolicy == retain || spare.Physical == "" {
+			if spare.Physical != "" {
+				m.sparing(r, spare, DeleteSkipped, "")
+			}
+			m.spared(r)
+			return
+		}
+		m.sparing(r, spare, DeleteInProgress, "")
+		m.take(r, Step{Action: Delete, Target: spare, Spare: true})
+		return
+	}
+	policy := r.DeletePolicy
+	kept := policy == retain || policy == retainButCreate && m.Status != RollbackInProgress && r.Operation != m.Operation
+	if policy == retainButCreate && m.Status == DeleteInProgress {
+		kept = true
+	}
+	switch {
+	case !r.Exists():
+		m.gone(r, DeleteComplete)
+	case kept || m.Status == DeleteInProgress && slices.Contains(m.Keep, r.Logical):
+		m.gone(r, DeleteSkipped)
+	default:
+		m.set(r, DeleteInProgress, "")
+		m.take(r, Step{Action: Delete, Target: r.Version})
+	}
+}
+
+// sparing tells of what was replaced, whose resource keeps its status.
+func (m *Machine) sparing(r *Resource, spare Version, s Status, reason string) {
+	m.event(Event{
+		Logical: r.Logical, Physical: spare.Physical, Type: spare.Type, Status: s, Reason: reason, Token: m.Token, Properties: asJSON(spare.Properties),
+	})
+}
+
+func (m *Machine) spared(r *Resource) {
+	r.Spares = slices.Delete(r.Spares, 0, 1)
+	if len(r.Spares) == 0 {
+		r.Spares = nil
+	}
+	m.touch(r.Logical)
+}
+
+// gone ends a resource. A stack that goes on forgets it.
+func (m *Machine) gone(r *Resource, s Status) {
+	r.Doomed, r.Before, r.Phase = false, nil, m.Phase
+	m.set(r, s, "")
+	if m.Status == UpdateCleanup || m.Status == UpdateRollbackCleanup {
+		delete(m.Resources, r.Logical)
+	}
+}
+
+// deleted takes in what came of a deletion.
+func (m *Machine) deleted(r *Resource, step *Step, o Outcome) {
+	cleanup := m.Status == UpdateCleanup || m.Status == UpdateRollbackCleanup
+	switch {
+	case step.Spare && o.Reason != "" && cleanup: // as with AWS it is left behind, and told
+		m.sparing(r, step.Target, DeleteFailed, o.Reason)
+		m.spared(r)
+	case step.Spare && o.Reason != "":
+		m.sparing(r, step.Target, DeleteFailed, o.Reason)
+		r.Phase, r.Status, r.Reason, r.Changed = m.Phase, DeleteFailed, o.Reason, m.now
+	case step.Spare:
+		m.sparing(r, step.Target, DeleteComplete, "")
+		m.spared(r)
+	case o.Reason != "" && cleanup:
+		m.set(r, DeleteFailed, o.Reason)
+		delete(m.Resources, r.Logical)
+	case o.Reason != "":
+		r.Phase = m.Phase
+		m.set(r, DeleteFailed, o.Reason)
+	default:
+		m.gone(r, DeleteComplete)
+	}
+}
+
+// cleared ends a phase of deletions.
+func (m *Machine) cleared() {
+	reason := strings.TrimSuffix(m.because(), " ")
+	switch {
+	case m.Status == UpdateCleanup:
+		m.phase(UpdateComplete, "")
+	case m.Status == UpdateRollbackCleanup:
+		m.phase(UpdateRollbackDone, "")
+	case m.Status == RollbackInProgress && reason != "":
+		m.phase(RollbackFailed, reason)
+	case m.Status == RollbackInProgress:
+		m.Outputs, m.Imports = nil, nil
+		m.phase(RollbackComplete, "")
+	case reason != "":
+		m.phase(DeleteFailed, reason)
+	default:
+		m.Deleted, m.Outputs, m.Imports, m.Former = m.now, nil, nil, nil
+		m.phase(DeleteComplete, "")
+	}
+}

@@ -1,0 +1,63 @@
+package stack
+
+import (
+	"godwit.dev/godwit/internal/stack/template"
+)
+
+// Bind gives a template what it needs to be a design, of a stack with a name, an ARN, an
+// account and a region. Previous are the values of the parameters that keep theirs. An error
+// is a *template.Refusal.
+func Bind(t *template.Template, s *Stack, source *Source, previous *Source, kept []string) (*template.Bound, error) {
+	in := template.Inputs{
+		Pseudo: template.Pseudo{
+			AccountID: s.Account, Region: s.Region, StackID: s.ID, StackName: s.Name, NotificationARNs: source.Notifications,
+		},
+		Parameters: map[string]string{}, Previous: map[string]string{}, UsePrevious: kept,
+	}
+	stored := map[string]string{}
+	for _, p := range source.Parameters {
+		in.Parameters[p.Key] = p.Value
+		if p.Resolved != "" {
+			stored[p.Value] = p.Resolved
+		}
+	}
+	if previous != nil {
+		for _, p := range previous.Parameters {
+			in.Previous[p.Key] = p.Value
+		}
+	}
+	in.SSM = func(name string) (string, bool) {
+		value, ok := stored[name]
+		return value, ok
+	}
+	return t.Bind(in)
+}
+
+// Designed is the design of a bound template.
+func Designed(b *template.Bound) (*Design, error) {
+	order, err := b.Order()
+	if err != nil {
+		return nil, err
+	}
+	d := &Design{
+		Order: order, Parts: make(map[string]Part, len(order)),
+		Properties: func(id string, late Late) (map[string]any, error) { return b.Properties(id, late) },
+		Outputs: func(late Late) ([]Output, error) {
+			found, err := b.Outputs(late)
+			if err != nil {
+				return nil, err
+			}
+			var outputs []Output
+			for _, o := range found {
+				outputs = append(outputs, Output{Key: o.Key, Value: o.Value, Description: o.Description, Export: o.ExportName})
+			}
+			return outputs, nil
+		},
+	}
+	for _, r := range b.Resources() {
+		d.Parts[r.LogicalID] = Part{
+			Type: r.Type, DependsOn: b.DependsOn(r.LogicalID), DeletePolicy: r.DeletionPolicy, ReplacePolicy: r.UpdateReplacePolicy,
+		}
+	}
+	return d, nil
+}

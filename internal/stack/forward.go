@@ -1,0 +1,371 @@
+package stack
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/caller"
+	"godwit.dev/godwit/internal/stack/resource"
+)
+
+// Order asks for an operation.
+type Order struct {
+	By    *caller.Caller
+	Token string
+	// Source is what the stack is to be; of a deletion it is not looked at.
+	Source Source
+	Design *Design
+	// OnFailure says what becomes of a creation, or of an update, that fails.
+	OnFailure string
+	// Keep are the resources that a deletion leaves alone.
+	Keep []string
+}
+
+func (m *Machine) begin(now int64, o *Order) {
+	m.now = now
+	m.By, m.Token = o.By, o.Token
+}
+
+// userInitiated is AWS's reason for what somebody has asked for.
+const userInitiated = "User Initiated"
+
+// Create begins the creation of a stack that has no resources.
+func (m *Machine) Create(now int64, o *Order) {
+	m.begin(now, o)
+	if m.Created == 0 {
+		m.Created = now
+	}
+	m.Source, m.Design, m.OnFailure = o.Source, o.Design, o.OnFailure
+	m.Operation++
+	m.imports = map[string]bool{}
+	m.phase(CreateInProgress, userInitiated)
+	m.advance()
+}
+
+// Review makes a stack that has change sets, and nothing else yet.
+func (m *Machine) Review(now int64) {
+	m.now, m.Created = now, now
+	m.become(ReviewInProgress, userInitiated)
+}
+
+// Update begins an update, in a status that is Updatable.
+func (m *Machine) Update(now int64, o *Order) {
+	m.begin(now, o)
+	m.Updated = now
+	if m.Status != UpdateFailed { // else it goes back to what was complete
+		former := m.Source
+		m.Former = &former
+		m.Operation++
+	}
+	m.Source, m.Design, m.OnFailure = o.Source, o.Design, o.OnFailure
+	m.imports = map[string]bool{}
+	m.phase(UpdateInProgress, userInitiated)
+	m.advance()
+}
+
+// Cancel has an update that is under way fail.
+func (m *Machine) Cancel(now int64, token string) {
+	m.now, m.Token = now, token
+	m.Failing = true
+	m.Failures = append(m.Failures, userInitiated)
+	m.advance()
+}
+
+// forward makes and changes what the template has; true: that is over.
+func (m *Machine) forward() bool {
+	if m.imports == nil { // a process that goes on asks for all that is left
+		m.imports = map[string]bool{}
+		for _, name := range m.Imports {
+			m.imports[name] = true
+		}
+	}
+	if m.Timeout > 0 && m.Status == CreateInProgress && m.now > m.Created+m.Timeout && !m.Failing {
+		m.Failing = true
+		m.Failures = append(m.Failures, "Stack creation time exceeded the specified timeout.")
+	}
+	underWay, left := m.underWay(), false
+	for _, id := range m.Design.Order {
+		r := m.Resources[id]
+		switch {
+		case r != nil && r.Next != nil:
+		case r != nil && r.Phase == m.Phase:
+		case m.Failing || underWay >= most || !m.ready(id):
+			left = true
+		default:
+			m.start(id)
+			if m.Resources[id].Next != nil {
+				underWay++
+			}
+		}
+	}
+	switch {
+	case underWay > 0:
+		return false
+	case m.Failing:
+		m.giveUp()
+		return true
+	case left: // an order of dependencies leaves nothing
+		m.Failing = true
+		m.Failures = append(m.Failures, "Circular dependency between resources.")
+		return true
+	}
+	m.complete()
+	return true
+}
+
+// underWay counts the steps under way.
+func (m *Machine) underWay() (n int) {
+	for _, r := range m.Resources {
+		if r.Next != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// ready reports that all that a resource depends on is done with.
+func (m *Machine) ready(id string) bool {
+	for _, on := range m.Design.Parts[id].DependsOn {
+		r := m.Resources[on]
+		if r == nil || r.Phase != m.Phase || r.Next != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// start finds out what is to be done to a resource, and begins it.
+func (m *Machine) start(id string) {
+	part := m.Design.Parts[id]
+	t := typed(part.Type)
+	r := m.Resources[id]
+	fresh := r == nil || !r.Exists()
+	if fresh {
+		r = &Resource{Logical: id, Version: Version{Type: part.Type}, Operation: m.Operation}
+		if old := m.Resources[id]; old != nil { // an attempt before this has left nothing but perhaps what it replaced
+			r.Spares = old.Spares
+		}
+		m.Resources[id] = r
+	}
+	target := Version{
+		Type: part.Type, DependsOn: slices.Clone(part.DependsOn), DeletePolicy: part.DeletePolicy, ReplacePolicy: part.ReplacePolicy,
+	}
+	properties, err := m.Design.Properties(id, late{m})
+	if err == nil {
+		properties, err = t.Normalise(properties)
+	}
+	if err == nil {
+		properties = t.Tagged(properties, m.tags())
+	}
+	target.Properties = properties
+	switch {
+	case err != nil && fresh:
+		m.fail(r, CreateFailed, reasonOf(id, err))
+	case err != nil:
+		m.fail(r, UpdateFailed, reasonOf(id, err))
+	case fresh:
+		target.Physical = m.name(t, id, properties)
+		r.Version = target
+		r.Physical = ""
+		m.set(r, CreateInProgress, "")
+		m.take(r, Step{Action: Create, Target: target})
+	default:
+		m.revise(r, t, target)
+	}
+}
+
+// reasonOf is what an event says of properties that cannot be.
+func reasonOf(id string, err error) string {
+	if invalid, ok := err.(*resource.Invalid); ok { //nolint:errorlint // it is made by Normalise and not wrapped
+		return fmt.Sprintf("Properties validation failed for resource %s with message:\n%s", id, invalid.Text)
+	}
+	return err.Error()
+}
+
+func (m *Machine) tags() []resource.Tag {
+	tags := make([]resource.Tag, 0, len(m.Source.Tags))
+	for _, t := range m.Source.Tags {
+		tags = append(tags, resource.Tag{Key: t.Key, Value: t.Value})
+	}
+	return tags
+}
+
+// name is what a new resource is to be called.
+func (m *Machine) name(t *resource.Type, id string, properties map[string]any) string {
+	sum := m.derive("name", id, fmt.Sprint(m.Operation), fmt.Sprint(m.Phase))
+	return t.PhysicalName(m.Name, id, sum[:], properties)
+}
+
+// revise changes a resource that is there, if there is anything to change.
+func (m *Machine) revise(r *Resource, t *resource.Type, target Version) {
+	was := r.Version
+	change := resource.Replaced
+	if r.Type == target.Type {
+		change, _ = t.Compare(r.Properties, target.Properties)
+	}
+	if change == resource.Unchanged {
+		r.Phase = m.Phase
+		target.Physical, target.Attributes, target.Properties = r.Physical, r.Attributes, r.Properties
+		if reflect.DeepEqual(target, was) {
+			return // and so would find a process that begins now
+		}
+	}
+	if r.Before == nil {
+		r.Before = &was
+	}
+	switch change {
+	case resource.Unchanged:
+		r.Version = target
+		m.touch(r.Logical)
+	case resource.InPlace:
+		target.Physical, target.Attributes = r.Physical, r.Attributes
+		m.set(r, UpdateInProgress, "")
+		m.take(r, Step{Action: Update, Target: target, Now: r.Properties})
+	default:
+		if name := t.Named(target.Properties); name != "" && r.Type == target.Type && name == t.Named(r.Properties) {
+			m.fail(r, UpdateFailed, fmt.Sprintf("CloudFormation cannot update a stack when a custom-named resource requires replacing. Rename %s and update the stack again.", r.Physical))
+			return
+		}
+		target.Physical = m.name(t, r.Logical, target.Properties)
+		m.set(r, UpdateInProgress, "Requested update requires the creation of a new physical resource; hence creating one.")
+		m.take(r, Step{Action: Create, Target: target})
+	}
+}
+
+// made takes in what came of a creation or an update of the forward phase.
+func (m *Machine) made(r *Resource, step *Step, o Outcome) {
+	failure, complete := CreateFailed, CreateComplete
+	if r.Before != nil {
+		failure, complete = UpdateFailed, UpdateComplete
+	}
+	leaving := m.Status == DeleteInProgress // a deletion does not wait for a creation
+	switch {
+	case o.Reason != "":
+		if step.Action == Create && r.Before == nil {
+			r.Physical, r.Attributes = o.Physical, o.Attributes
+		} else if step.Action == Create && o.Physical != "" { // half a replacement
+			half := step.Target
+			half.Physical = o.Physical
+			r.Spares = append(r.Spares, half)
+		}
+		if step.Action == Update { // it may have been changed in part, which goes back
+			r.Properties = step.Target.Properties
+		}
+		if leaving {
+			m.set(r, failure, o.Reason)
+			return
+		}
+		m.fail(r, failure, o.Reason)
+		return
+	}
+	r.Version = step.Target
+	r.Physical = o.Physical
+	if o.Attributes != nil {
+		r.Attributes = o.Attributes
+	}
+	switch {
+	case leaving:
+		m.set(r, complete, "")
+	case m.Failing:
+		verb := "creation"
+		if failure == UpdateFailed {
+			verb = "update"
+		}
+		r.Phase = m.Phase
+		m.set(r, failure, "Resource "+verb+" cancelled")
+	default:
+		r.Phase = m.Phase
+		m.set(r, complete, "")
+	}
+}
+
+// complete ends the forward phase with all that was asked for.
+func (m *Machine) complete() {
+	outputs, err := m.Design.Outputs(late{m})
+	if err == nil {
+		err = m.exportable(outputs)
+	}
+	if err != nil {
+		m.Failing = true
+		m.Failures = append(m.Failures, err.Error())
+		m.giveUp()
+		return
+	}
+	m.Outputs = outputs
+	m.Imports = nil
+	for name := range m.imports {
+		m.Imports = append(m.Imports, name)
+	}
+	slices.Sort(m.Imports)
+	m.Former = nil
+	if m.Status == CreateInProgress {
+		m.phase(CreateComplete, "")
+		return
+	}
+	for id, r := range m.Resources {
+		if _, ok := m.Design.Parts[id]; !ok {
+			r.Doomed = true
+			m.touch(id)
+		}
+		if r.Before != nil && r.Before.Physical != r.Physical {
+			r.Spares = append(r.Spares, *r.Before)
+		}
+		if r.Before != nil {
+			r.Before = nil
+			m.touch(id)
+		}
+	}
+	m.phase(UpdateCleanup, "")
+}
+
+// exportable refuses outputs whose exports another stack has, and the loss of those that one uses.
+func (m *Machine) exportable(outputs []Output) error {
+	kept := map[string]string{}
+	for _, o := range outputs {
+		if o.Export == "" {
+			continue
+		}
+		if _, twice := kept[o.Export]; twice {
+			return fmt.Errorf("Duplicate Export names: [%s]", o.Export) //nolint:staticcheck // AWS's sentence
+		}
+		kept[o.Export] = o.Value
+		if _, owner, ok := m.Exports.Export(o.Export); ok && owner != m.Name {
+			return fmt.Errorf("Export with name %s is already exported by stack %s", o.Export, owner) //nolint:staticcheck // AWS's sentence
+		}
+	}
+	for _, o := range m.Outputs {
+		if o.Export == "" {
+			continue
+		}
+		value, ok := kept[o.Export]
+		if by := m.Exports.Importer(o.Export); by != "" && (!ok || value != o.Value) {
+			verb := "updated"
+			if !ok {
+				verb = "deleted"
+			}
+			return fmt.Errorf("Export %s cannot be %s as it is in use by %s", o.Export, verb, by) //nolint:staticcheck // AWS's sentence
+		}
+	}
+	return nil
+}
+
+// giveUp ends a forward phase in which something has failed.
+func (m *Machine) giveUp() {
+	reason := m.because()
+	switch {
+	case m.Status == UpdateInProgress && m.OnFailure == OnFailureNothing:
+		m.phase(UpdateFailed, strings.TrimSuffix(reason, " "))
+	case m.Status == UpdateInProgress:
+		m.phase(UpdateRollback, reason)
+	case m.OnFailure == OnFailureNothing:
+		m.phase(CreateFailed, reason)
+	case m.OnFailure == OnFailureDelete:
+		m.doom()
+		m.phase(DeleteInProgress, reason+"Delete requested by user.")
+	default:
+		m.doom()
+		m.phase(RollbackInProgress, reason+"Rollback requested by user.")
+	}
+}

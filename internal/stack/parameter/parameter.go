@@ -1,0 +1,225 @@
+// Package parameter has the parameters that templates declare: their types, and the values that
+// they allow.
+package parameter
+
+import (
+	"fmt"
+	"math/big"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/stack/document"
+)
+
+// maxValue is how many bytes the value of a parameter may have.
+const maxValue = 4096
+
+// Parameter is one that a template declares.
+type Parameter struct {
+	Name, Type, Description string
+	Default                 *string // nil if a value must be given
+	NoEcho                  bool    // the value is never shown
+	AllowedValues           []string
+	AllowedPattern          string
+	ConstraintDescription   string
+
+	pattern              *regexp.Regexp
+	minLength, maxLength *int
+	minValue, maxValue   *big.Rat
+	low, high            string // minValue and maxValue as written
+}
+
+// ssmValue are parameters whose value is the name of one in the parameter store.
+const ssmValue = "AWS::SSM::Parameter::Value<"
+
+var types = regexp.MustCompile(`^(String|Number|CommaDelimitedList|List<Number>|List<String>|` +
+	`AWS::(EC2|Route53)::[A-Za-z:]+|List<AWS::(EC2|Route53)::[A-Za-z:]+>|AWS::SSM::Parameter::Name|` +
+	`AWS::SSM::Parameter::Value<(String|CommaDelimitedList|List<String>|AWS::[A-Za-z0-9:]+|List<AWS::[A-Za-z0-9:]+>)>)$`)
+
+// Read reads the declaration of a parameter. An error is a *[document.Refusal].
+func Read(name string, n *document.Node) (*Parameter, error) {
+	p := &Parameter{Name: name}
+	typ := n.Get("Type")
+	if typ == nil {
+		return nil, n.Refuse("Template format error: Every Parameters object must contain a Type member.")
+	}
+	if !types.MatchString(typ.Text) {
+		return nil, typ.Refuse("Template format error: Unrecognized parameter type: " + typ.Text)
+	}
+	p.Type = typ.Text
+	var unknown []string
+	for _, m := range n.Members {
+		var err error
+		switch v := m.Value; m.Name {
+		case "Type":
+		case "Default":
+			if !v.Scalar() {
+				return nil, v.Refuse("Template format error: Every Default member must be a string.")
+			}
+			p.Default = &v.Text
+		case "Description":
+			p.Description, err = document.Text(v, m.Name)
+		case "ConstraintDescription":
+			p.ConstraintDescription, err = document.Text(v, m.Name)
+		case "NoEcho":
+			_, err = document.Text(v, m.Name)
+			p.NoEcho = strings.EqualFold(v.Text, "true")
+		case "AllowedPattern":
+			err = p.readPattern(v)
+		case "AllowedValues":
+			err = p.readAllowed(v)
+		case "MinLength":
+			p.minLength, err = p.length(m.Name, v)
+		case "MaxLength":
+			p.maxLength, err = p.length(m.Name, v)
+		case "MinValue":
+			p.low = v.Text
+			p.minValue, err = p.bound(m.Name, v)
+		case "MaxValue":
+			p.high = v.Text
+			p.maxValue, err = p.bound(m.Name, v)
+		default:
+			unknown = append(unknown, m.Name)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if unknown != nil {
+		return nil, n.Get(unknown[0]).Refuse("Invalid template parameter property '" + unknown[0] + "'")
+	}
+	if p.minLength != nil && p.maxLength != nil && *p.minLength > *p.maxLength {
+		return nil, n.Refuse("Template error: Parameter '" + name + "' MinLength must be less than MaxLength.")
+	}
+	if p.minValue != nil && p.maxValue != nil && p.minValue.Cmp(p.maxValue) > 0 {
+		return nil, n.Refuse("Template error: Parameter '" + name + "' MinValue must be less than MaxValue.")
+	}
+	return p, nil
+}
+
+func (p *Parameter) readPattern(n *document.Node) error {
+	if !n.Scalar() {
+		return n.Refuse("Template format error: Every AllowedPattern member must be a string.")
+	}
+	pattern, err := regexp.Compile(`\A(?:` + n.Text + `)\z`)
+	if err != nil || len(n.Text) > maxValue {
+		return n.Refuse("Template error: Parameter '" + p.Name + "' AllowedPattern must be a valid regular expression.")
+	}
+	p.AllowedPattern, p.pattern = n.Text, pattern
+	return nil
+}
+
+func (p *Parameter) readAllowed(n *document.Node) error {
+	if n.Kind != document.List {
+		return n.Refuse("Template format error: Every AllowedValues member must be a list.")
+	}
+	for _, item := range n.Items {
+		if !item.Scalar() {
+			return item.Refuse("Template format error: Every AllowedValues value must be a string.")
+		}
+		p.AllowedValues = append(p.AllowedValues, item.Text)
+	}
+	return nil
+}
+
+func (p *Parameter) length(name string, n *document.Node) (*int, error) {
+	if p.Type == "Number" || p.IsList() {
+		return nil, n.Refuse("Template error: Parameter '" + p.Name + "' " + name + " must be on a parameter of type String")
+	}
+	v, err := strconv.Atoi(n.Text)
+	if err != nil || v < 0 {
+		return nil, n.Refuse("Template format error: Every " + name + " member must be a non-negative integer.")
+	}
+	return &v, nil
+}
+
+func (p *Parameter) bound(name string, n *document.Node) (*big.Rat, error) {
+	if p.Type != "Number" && p.Type != "List<Number>" {
+		return nil, n.Refuse("Template error: Parameter '" + p.Name + "' " + name + " must be on a parameter of type Number")
+	}
+	v, ok := number(n.Text)
+	if !ok {
+		return nil, n.Refuse("Template format error: Every " + name + " member must be a number.")
+	}
+	return v, nil
+}
+
+var numeric = regexp.MustCompile(`^[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,2})?$`)
+
+// number reads one of bounded size: the exponent of a big.Rat is memory.
+func number(s string) (*big.Rat, bool) {
+	if s = strings.TrimSpace(s); !numeric.MatchString(s) {
+		return nil, false
+	}
+	return new(big.Rat).SetString(s)
+}
+
+// IsList reports whether a value is a list, with commas between its elements.
+func (p *Parameter) IsList() bool {
+	return strings.HasPrefix(p.Type, "List<") || p.Type == "CommaDelimitedList" ||
+		strings.HasPrefix(p.Type, ssmValue+"List<") || p.Type == ssmValue+"CommaDelimitedList>"
+}
+
+// InStore reports whether a parameter's value names one in the parameter store.
+func (p *Parameter) InStore() bool { return strings.HasPrefix(p.Type, ssmValue) }
+
+// Check refuses a value that the parameter does not allow, by a *[document.Refusal].
+func (p *Parameter) Check(value string) error {
+	if len(value) > maxValue {
+		return refusal("Parameter '" + p.Name + "' must contain at most " + strconv.Itoa(maxValue) + " characters")
+	}
+	values := []string{value}
+	if p.IsList() && !p.InStore() {
+		values = Split(value)
+	}
+	for _, v := range values {
+		if broken := p.broken(v); broken != "" {
+			if p.ConstraintDescription != "" {
+				return refusal("Parameter " + p.Name + " failed to satisfy constraint: " + p.ConstraintDescription)
+			}
+			return refusal("Parameter '" + p.Name + "' " + broken)
+		}
+	}
+	return nil
+}
+
+// broken says which constraint a value breaks.
+func (p *Parameter) broken(v string) string {
+	n := utf8.RuneCountInString(v)
+	switch {
+	case len(p.AllowedValues) > 0 && !slices.Contains(p.AllowedValues, v):
+		return "must be one of AllowedValues"
+	case p.minLength != nil && n < *p.minLength:
+		return fmt.Sprintf("must contain at least %d characters", *p.minLength)
+	case p.maxLength != nil && n > *p.maxLength:
+		return fmt.Sprintf("must contain at most %d characters", *p.maxLength)
+	case p.pattern != nil && !p.pattern.MatchString(v):
+		return "must match pattern " + p.AllowedPattern
+	case p.Type != "Number" && p.Type != "List<Number>":
+		return ""
+	}
+	f, ok := number(v)
+	switch {
+	case !ok:
+		return "must be a number"
+	case p.minValue != nil && f.Cmp(p.minValue) < 0:
+		return "must be a number not less than " + p.low
+	case p.maxValue != nil && f.Cmp(p.maxValue) > 0:
+		return "must be a number not greater than " + p.high
+	}
+	return ""
+}
+
+// Split is the elements of a list that a value holds.
+func Split(s string) []string {
+	parts := strings.Split(s, ",")
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	return parts
+}
+
+func refusal(text string) *document.Refusal { return &document.Refusal{Text: text} }

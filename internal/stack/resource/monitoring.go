@@ -1,0 +1,22 @@
+package resource
+
+var monitoringTypes = []Type{
+	{
+		Name: "AWS::CloudWatch::Alarm", NameProperty: "AlarmName", MaxName: 255, Tags: "Tags", Attributes: []string{"Arn"},
+		Properties: map[string]Property{
+			"ActionsEnabled": prop(Boolean), "AlarmActions": prop(Strings), "AlarmDescription": prop(String), "AlarmName": prop(String, replaces),
+			"ComparisonOperator": prop(String), "DatapointsToAlarm": prop(Integer), "Dimensions": prop(List),
+			"EvaluateLowSampleCountPercentile": prop(String), "EvaluationPeriods": prop(Integer), "ExtendedStatistic": prop(String),
+			"InsufficientDataActions": prop(Strings), "MetricName": prop(String), "Metrics": prop(List), "Namespace": prop(String),
+			"OKActions": prop(Strings), "Period": prop(Integer), "Statistic": prop(String), "Tags": prop(List), "Threshold": prop(Number),
+			"ThresholdMetricId": prop(String), "TreatMissingData": prop(String), "Unit": prop(String),
+		},
+	},
+	{
+		Name: "AWS::Logs::LogGroup", NameProperty: "LogGroupName", MaxName: 512, Tags: "Tags", Attributes: []string{"Arn"},
+		Properties: map[string]Property{
+			"DeletionProtectionEnabled": prop(Boolean), "LogGroupClass": prop(String, replaces), "LogGroupName": prop(String, replaces),
+			"RetentionInDays": prop(Integer), "Tags": prop(List),
+		},
+	},
+}

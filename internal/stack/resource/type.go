@@ -1,0 +1,350 @@
+// Package resource is the catalogue of the types of resources that stacks can have: which
+// properties each has, which of them replace a resource when they change, what GetAtt gives,
+// and how a resource without a name is called. Source: the types' pages in AWS's template
+// reference, and the schemas that AWS publishes.
+package resource
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Kind is what a property holds.
+type Kind uint8
+
+// The kinds of properties.
+const (
+	String Kind = iota
+	Integer
+	Number
+	Boolean
+	Object   // with members of its own
+	Document // JSON, as an object or as its text
+	List     // of objects
+	Strings  // a list
+)
+
+// Property is one of a type.
+type Property struct {
+	Kind     Kind
+	Required bool
+	Replaces bool // a change of it makes a new resource
+}
+
+// Shorthands for the tables.
+const (
+	required = 1 << iota
+	replaces
+)
+
+func prop(k Kind, is ...int) (p Property) {
+	p.Kind = k
+	for _, f := range is {
+		p.Required = p.Required || f&required != 0
+		p.Replaces = p.Replaces || f&replaces != 0
+	}
+	return p
+}
+
+// Type is a type of resources.
+type Type struct {
+	Name       string // "AWS::SQS::Queue"
+	Properties map[string]Property
+	Attributes []string // what GetAtt gives
+	// NameProperty is the property that a resource is named by; empty: its service names it.
+	NameProperty string
+	// MaxName bounds a name that is made here, in bytes; Suffix ends it.
+	MaxName int
+	Suffix  func(properties map[string]any) string
+	// Lower says that names have no capitals.
+	Lower bool
+	// Tags is the property of a list of tags that a stack's are added to; empty: it has none.
+	Tags string
+	// IAM says that a template with it needs CAPABILITY_IAM; with a name, CAPABILITY_NAMED_IAM.
+	IAM bool
+}
+
+var types = func() map[string]*Type {
+	all := map[string]*Type{}
+	for _, group := range [][]Type{sqsTypes, snsTypes, monitoringTypes} {
+		for i := range group {
+			all[group[i].Name] = &group[i]
+		}
+	}
+	return all
+}()
+
+// Find finds a type.
+func Find(name string) (t *Type, ok bool) {
+	t, ok = types[name]
+	return t, ok
+}
+
+// Names are those of all types, in their order.
+func Names() []string { return slices.Sorted(maps.Keys(types)) }
+
+// Has reports that GetAtt gives an attribute.
+func (t *Type) Has(attribute string) bool { return slices.Contains(t.Attributes, attribute) }
+
+// Invalid says what is wrong with a resource's properties.
+type Invalid struct{ Text string }
+
+func (e *Invalid) Error() string { return e.Text }
+
+func invalid(format string, args ...any) error { return &Invalid{fmt.Sprintf(format, args...)} }
+
+// Normalise gives properties in the form that their types have, for what templates write in
+// several: numbers as text, lists of one. The error is an *Invalid.
+func (t *Type) Normalise(properties map[string]any) (map[string]any, error) {
+	normal := make(map[string]any, len(properties))
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		p, ok := t.Properties[name]
+		if !ok {
+			return nil, invalid("#: extraneous key [%s] is not permitted", name)
+		}
+		value := properties[name]
+		if value == nil {
+			continue
+		}
+		value, err := p.normal(name, value)
+		if err != nil {
+			return nil, err
+		}
+		normal[name] = value
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Properties)) {
+		if _, ok := normal[name]; !ok && t.Properties[name].Required {
+			return nil, invalid("#: required key [%s] not found", name)
+		}
+	}
+	return normal, nil
+}
+
+// found is what AWS calls the type of a value.
+func found(value any) string {
+	switch value.(type) {
+	case string:
+		return "String"
+	case bool:
+		return "Boolean"
+	case json.Number:
+		return "Integer"
+	case []any:
+		return "JSONArray"
+	default:
+		return "JSONObject"
+	}
+}
+
+func (p Property) normal(name string, value any) (any, error) {
+	mismatch := func(want string) error {
+		return invalid("#/%s: expected type: %s, found: %s", name, want, found(value))
+	}
+	text, scalar := Scalar(value)
+	switch p.Kind {
+	case String:
+		if !scalar {
+			return nil, mismatch("String")
+		}
+		return text, nil
+	case Integer, Number:
+		want := "Integer"
+		_, err := strconv.ParseInt(text, 10, 64)
+		if p.Kind == Number {
+			want = "Number"
+			_, err = strconv.ParseFloat(text, 64)
+		}
+		if !scalar || err != nil {
+			return nil, mismatch(want)
+		}
+		return json.Number(text), nil
+	case Boolean:
+		if on, err := strconv.ParseBool(strings.ToLower(text)); scalar && err == nil && len(text) > 1 {
+			return on, nil
+		}
+		return nil, mismatch("Boolean")
+	case Object:
+		if _, ok := value.(map[string]any); !ok {
+			return nil, mismatch("JSONObject")
+		}
+		return value, nil
+	case Document:
+		if scalar {
+			var parsed any
+			if err := decode(text, &parsed); err != nil {
+				return text, nil //nolint:nilerr // its service says what is wrong with it
+			}
+			return parsed, nil
+		}
+		return value, nil
+	case List:
+		if one, ok := value.(map[string]any); ok {
+			return []any{one}, nil
+		}
+		if _, ok := value.([]any); !ok {
+			return nil, mismatch("JSONArray")
+		}
+		return value, nil
+	default:
+		if scalar {
+			return []any{text}, nil
+		}
+		list, ok := value.([]any)
+		if !ok {
+			return nil, mismatch("JSONArray")
+		}
+		texts := make([]any, 0, len(list))
+		for i, e := range list {
+			text, ok := Scalar(e)
+			if !ok {
+				return nil, invalid("#/%s/%d: expected type: String, found: %s", name, i, found(e))
+			}
+			texts = append(texts, text)
+		}
+		return texts, nil
+	}
+}
+
+func decode(text string, to any) error {
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	return d.Decode(to)
+}
+
+// Scalar is the text of a value that is no object or list.
+func Scalar(value any) (text string, ok bool) {
+	switch v := value.(type) {
+	case string:
+		return v, true
+	case bool:
+		return strconv.FormatBool(v), true
+	case json.Number:
+		return v.String(), true
+	case int:
+		return strconv.Itoa(v), true
+	case int64:
+		return strconv.FormatInt(v, 10), true
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64), true
+	default:
+		return "", false
+	}
+}
+
+// Change is what a difference of properties does to a resource.
+type Change uint8
+
+// The changes.
+const (
+	Unchanged Change = iota
+	InPlace
+	Replaced
+)
+
+// Compare says what a change of properties, which are normal, does, and which have changed.
+func (t *Type) Compare(was, now map[string]any) (change Change, names []string) {
+	all := maps.Clone(was)
+	if all == nil {
+		all = map[string]any{}
+	}
+	maps.Copy(all, now)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if Same(was[name], now[name]) {
+			continue
+		}
+		names = append(names, name)
+		change = max(change, InPlace)
+		if t.Properties[name].Replaces {
+			change = Replaced
+		}
+	}
+	return change, names
+}
+
+// Same reports that two values are written alike.
+func Same(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && bytes.Equal(x, y)
+}
+
+// Tag is one of a stack.
+type Tag struct{ Key, Value string }
+
+// Tagged adds a stack's tags to those of a resource, which come first and win.
+func (t *Type) Tagged(properties map[string]any, tags []Tag) map[string]any {
+	if t.Tags == "" || len(tags) == 0 {
+		return properties
+	}
+	own, _ := properties[t.Tags].([]any)
+	has := map[string]bool{}
+	for _, tag := range own {
+		if tag, ok := tag.(map[string]any); ok {
+			key, _ := Scalar(tag["Key"])
+			has[key] = true
+		}
+	}
+	all := slices.Clone(own)
+	for _, tag := range tags {
+		if !has[tag.Key] {
+			all = append(all, map[string]any{"Key": tag.Key, "Value": tag.Value})
+		}
+	}
+	properties = maps.Clone(properties)
+	properties[t.Tags] = all
+	return properties
+}
+
+// Named is the name that properties give a resource; empty: none.
+func (t *Type) Named(properties map[string]any) string {
+	if t.NameProperty == "" {
+		return ""
+	}
+	name, _ := Scalar(properties[t.NameProperty])
+	return name
+}
+
+// alphabet is what the ends of made names consist of.
+const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+const (
+	drawn      = 12 // characters at a made name's end
+	defaultMax = 255
+)
+
+// PhysicalName is the name that properties give a resource, or one that is made of the names
+// of its stack and its own and of a salt of 12 bytes or more.
+func (t *Type) PhysicalName(stack, logical string, salt []byte, properties map[string]any) string {
+	if name := t.Named(properties); name != "" {
+		return name
+	}
+	end := make([]byte, 0, 1+drawn)
+	end = append(end, '-')
+	for _, b := range salt[:drawn] {
+		end = append(end, alphabet[int(b)%len(alphabet)])
+	}
+	suffix := ""
+	if t.Suffix != nil {
+		suffix = t.Suffix(properties)
+	}
+	most := t.MaxName
+	if most == 0 {
+		most = defaultMax
+	}
+	room := most - len(end) - len(suffix)
+	begin := stack + "-" + logical
+	if len(begin) > room { // both stay to be seen
+		half := min(len(logical), room/2)
+		begin = stack[:min(len(stack), room-half-1)] + "-" + logical[:half]
+	}
+	name := begin + string(end) + suffix
+	if t.Lower {
+		name = strings.ToLower(name)
+	}
+	return name
+}

@@ -1,0 +1,496 @@
+package template
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"godwit.dev/godwit/internal/stack/document"
+)
+
+// maxResolved is how many bytes one evaluation may make: a template of 50 kB can ask for any
+// amount by an Fn::Sub within an Fn::Sub.
+const maxResolved = 2 << 20
+
+// nothing is AWS::NoValue: the property is as if it were not there.
+type nothing struct{}
+
+// evaluator gives values to the functions of one part of a template.
+type evaluator struct {
+	b    *Bound
+	late Late
+	left int // bytes that it may still make
+}
+
+func (b *Bound) evaluator(late Late) *evaluator {
+	return &evaluator{b: b, late: late, left: maxResolved}
+}
+
+func (e *evaluator) charge(n *Node, bytes int) error {
+	if e.left -= bytes; e.left < 0 {
+		return n.Refuse(fmt.Sprintf("Template error: the functions of the template make more than %d bytes", maxResolved))
+	}
+	return nil
+}
+
+// value resolves a node: string, [json.Number], bool, []any, map[string]any or nothing.
+func (e *evaluator) value(n *Node) (any, error) {
+	if err := e.charge(n, len(n.Text)+1); err != nil {
+		return nil, err
+	}
+	switch n.Kind {
+	case document.List:
+		list := make([]any, 0, len(n.Items))
+		for _, item := range n.Items {
+			v, err := e.value(item)
+			if err != nil {
+				return nil, err
+			}
+			if v != (nothing{}) {
+				list = append(list, v)
+			}
+		}
+		return list, nil
+	case document.Map:
+		if name, arg := function(n, false); name != "" {
+			v, err := e.call(name, n, arg)
+			if err != nil {
+				return nil, err
+			}
+			return v, e.charge(n, size(v))
+		}
+		m := make(map[string]any, len(n.Members))
+		for _, member := range n.Members {
+			v, err := e.value(member.Value)
+			if err != nil {
+				return nil, err
+			}
+			if v != (nothing{}) {
+				m[member.Name] = v
+			}
+		}
+		return m, nil
+	case document.Null, document.String, document.Number, document.Bool:
+	}
+	return n.Plain(), nil
+}
+
+// size is about how many bytes a value takes.
+func size(v any) int {
+	switch v := v.(type) {
+	case string:
+		return len(v)
+	case json.Number:
+		return len(v)
+	case []any:
+		n := len(v)
+		for _, item := range v {
+			n += size(item)
+		}
+		return n
+	case map[string]any:
+		n := len(v)
+		for name, item := range v {
+			n += len(name) + size(item)
+		}
+		return n
+	}
+	return 1
+}
+
+// asText is a scalar as a text.
+func asText(v any) (string, bool) {
+	switch v := v.(type) {
+	case string:
+		return v, true
+	case json.Number:
+		return v.String(), true
+	case bool:
+		return strconv.FormatBool(v), true
+	}
+	return "", false
+}
+
+// text resolves a node that has to be a scalar.
+func (e *evaluator) text(n *Node, broken string) (string, error) {
+	v, err := e.value(n)
+	if err != nil {
+		return "", err
+	}
+	s, ok := asText(v)
+	if !ok {
+		return "", n.Refuse(broken)
+	}
+	return s, nil
+}
+
+func (e *evaluator) call(name string, n, arg *Node) (any, error) {
+	if err := e.b.Template.shape(name, n, arg); err != nil {
+		return nil, err
+	}
+	switch name {
+	case fnJoin, fnSplit, fnSelect, fnFindInMap, fnBase64, fnCidr, fnToJSON, fnLength:
+		if v, ok, err := e.symbol(name, arg); ok || err != nil {
+			return v, err
+		}
+	}
+	switch name {
+	case fnRef:
+		return e.ref(n, arg.Text)
+	case fnGetAtt:
+		attribute, err := e.text(arg.Items[1], badGetAtt)
+		if err != nil {
+			return nil, err
+		}
+		return e.getAtt(n, arg.Items[0].Text, attribute)
+	case fnSub:
+		return e.sub(n, arg)
+	case fnJoin:
+		return e.join(n, arg)
+	case fnSplit:
+		return e.split(n, arg)
+	case fnSelect:
+		return e.sel(n, arg)
+	case fnIf:
+		held, err := e.b.condition(n, arg.Items[0].Text)
+		if err != nil {
+			return nil, err
+		}
+		if held {
+			return e.value(arg.Items[1])
+		}
+		return e.value(arg.Items[2])
+	case fnFindInMap:
+		return e.findInMap(n, arg)
+	case fnImport:
+		export, err := e.text(arg, badImport)
+		if err != nil || e.late == nil {
+			return nil, err
+		}
+		return e.late.Import(export)
+	case fnBase64:
+		s, err := e.text(arg, badBase64)
+		return base64.StdEncoding.EncodeToString([]byte(s)), err
+	case fnGetAZs:
+		region, err := e.text(arg, badZones)
+		if region == "" {
+			region = e.b.inputs.Region
+		}
+		return []any{region + "a", region + "b", region + "c"}, err
+	case fnCidr:
+		return e.cidr(n, arg)
+	case fnToJSON:
+		return e.toJSON(n, arg)
+	case fnLength:
+		v, err := e.value(arg)
+		if list, ok := v.([]any); ok {
+			return json.Number(strconv.Itoa(len(list))), err
+		} else if err != nil {
+			return nil, err
+		}
+		return nil, n.Refuse(badLength)
+	}
+	return nil, n.Refuse(unsupported(name))
+}
+
+// ref is what a name stands for: a parameter, AWS's or the template's, or a resource.
+func (e *evaluator) ref(n *Node, name string) (any, error) {
+	in := &e.b.inputs
+	switch name {
+	case noValueName:
+		return nothing{}, nil
+	case "AWS::AccountId":
+		return in.AccountID, nil
+	case "AWS::Region":
+		return in.Region, nil
+	case "AWS::Partition":
+		return in.Partition, nil
+	case "AWS::StackId":
+		return in.StackID, nil
+	case "AWS::StackName":
+		return in.StackName, nil
+	case "AWS::URLSuffix":
+		return in.URLSuffix, nil
+	case "AWS::NotificationARNs":
+		return texts(in.NotificationARNs), nil
+	}
+	if v, ok := e.b.Parameters[name]; ok {
+		return v.value(), nil
+	}
+	if err := e.exists(n, name); err != nil {
+		return nil, err
+	}
+	return e.late.Ref(name)
+}
+
+// exists refuses to look at a resource that there is none of, or too early.
+func (e *evaluator) exists(n *Node, id string) error {
+	if e.b.Resource(id) == nil {
+		return unresolvedIn("Resources", []reference{{at: n, id: id}})
+	}
+	if e.late == nil {
+		return n.Refuse("Template error: " + id + " is a resource, and only parameters can be referenced here")
+	}
+	return nil
+}
+
+func (e *evaluator) getAtt(n *Node, id, attribute string) (any, error) {
+	if err := e.exists(n, id); err != nil {
+		return nil, err
+	}
+	return e.late.GetAtt(id, attribute)
+}
+
+func texts(list []string) []any {
+	all := make([]any, len(list))
+	for i, s := range list {
+		all[i] = s
+	}
+	return all
+}
+
+func (e *evaluator) sub(n, arg *Node) (any, error) {
+	template, variables := subText(arg)
+	parts, ok := substitutions(template.Text)
+	if !ok {
+		return nil, n.Refuse(badSubVar)
+	}
+	named := map[string]string{}
+	if variables != nil {
+		for _, m := range variables.Members {
+			s, err := e.text(m.Value, "Template error: every value of the context object of every Fn::Sub object must be a string or a function that returns a string")
+			if err != nil {
+				return nil, err
+			}
+			named[m.Name] = s
+		}
+	}
+	var b strings.Builder
+	for _, p := range parts {
+		s := p.text
+		if p.variable {
+			if value, ok := named[p.text]; ok {
+				s = value
+			} else {
+				id, attribute, dotted := strings.Cut(p.text, ".")
+				var v any
+				var err error
+				if dotted {
+					v, err = e.getAtt(n, id, attribute)
+				} else {
+					v, err = e.ref(n, id)
+				}
+				if err != nil {
+					return nil, err
+				}
+				if s, ok = asText(v); !ok {
+					return nil, n.Refuse("Template error: variable " + p.text + " in Fn::Sub expression does not resolve to a string")
+				}
+			}
+		}
+		if err := e.charge(n, len(s)); err != nil {
+			return nil, err
+		}
+		b.WriteString(s)
+	}
+	return b.String(), nil
+}
+
+func (e *evaluator) join(n, arg *Node) (any, error) {
+	delimiter, err := e.text(arg.Items[0], badJoin)
+	if err != nil {
+		return nil, err
+	}
+	v, err := e.value(arg.Items[1])
+	if err != nil {
+		return nil, err
+	}
+	items, ok := v.([]any)
+	if !ok {
+		return nil, n.Refuse(badJoin)
+	}
+	parts, bytes := make([]string, len(items)), 0
+	for i, item := range items {
+		if parts[i], ok = asText(item); !ok {
+			return nil, n.Refuse(badJoin)
+		}
+		bytes += len(parts[i]) + len(delimiter)
+	}
+	if err := e.charge(n, bytes); err != nil { // before it is made
+		return nil, err
+	}
+	return strings.Join(parts, delimiter), nil
+}
+
+func (e *evaluator) split(n, arg *Node) (any, error) {
+	delimiter, err := e.text(arg.Items[0], badSplit)
+	if err != nil {
+		return nil, err
+	}
+	s, err := e.text(arg.Items[1], badSplit)
+	if err != nil {
+		return nil, err
+	}
+	if delimiter == "" {
+		return nil, n.Refuse(badSplit)
+	}
+	return texts(strings.Split(s, delimiter)), nil
+}
+
+func (e *evaluator) sel(n, arg *Node) (any, error) {
+	s, err := e.text(arg.Items[0], badIndex)
+	if err != nil {
+		return nil, err
+	}
+	index, err := strconv.Atoi(s)
+	if err != nil {
+		return nil, n.Refuse(badIndex)
+	}
+	v, err := e.value(arg.Items[1])
+	if err != nil {
+		return nil, err
+	}
+	items, ok := v.([]any)
+	if !ok {
+		return nil, n.Refuse(badSelect)
+	}
+	if index < 0 || index >= len(items) {
+		return nil, n.Refuse("Template error: Fn::Select cannot select nonexistent value at index " + s)
+	}
+	return items[index], nil
+}
+
+func (e *evaluator) findInMap(n, arg *Node) (any, error) {
+	var keys [3]string
+	for i := range keys {
+		var err error
+		if keys[i], err = e.text(arg.Items[i], badFind); err != nil {
+			return nil, err
+		}
+	}
+	mapping := e.b.Template.Mappings[keys[0]]
+	found := mapping.Get(keys[1]).Get(keys[2])
+	switch {
+	case found != nil:
+		return e.value(found)
+	case len(arg.Items) == 4:
+		return e.value(arg.Items[3].Get("DefaultValue"))
+	case mapping == nil:
+		return nil, n.Refuse(noMapping(keys[0]))
+	}
+	return nil, n.Refuse("Template error: Unable to get mapping for " + strings.Join(keys[:], "::"))
+}
+
+// dependsLate reports whether the name of an import leans on a resource, an import or
+// availability zones.
+func dependsLate(t *Template, n *Node) bool {
+	return contains(n, fnImport, fnGetAZs) || t.early(func(r reference) error { return refusal(badImport) }).walk(n) != nil
+}
+
+// contains reports whether any of the functions is called within n.
+func contains(n *Node, functions ...string) bool {
+	if name, _ := function(n, false); name != "" && slices.Contains(functions, name) {
+		return true
+	}
+	return slices.ContainsFunc(n.Items, func(item *Node) bool { return contains(item, functions...) }) ||
+		slices.ContainsFunc(n.Members, func(m document.Member) bool { return contains(m.Value, functions...) })
+}
+
+func (e *evaluator) toJSON(n, arg *Node) (any, error) {
+	v, err := e.value(arg)
+	if err != nil {
+		return nil, err
+	}
+	switch v.(type) {
+	case map[string]any, []any:
+	default:
+		return nil, n.Refuse("Template error: every Fn::ToJsonString object must have a map or a list as its value.")
+	}
+	return toJSON(v), nil
+}
+
+// toJSON writes a value with its names sorted, and with <, > and & as they are.
+func toJSON(v any) string {
+	var b strings.Builder
+	w := json.NewEncoder(&b)
+	w.SetEscapeHTML(false)
+	_ = w.Encode(v) // of values that are JSON, into memory
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// condition is whether a condition of the template holds.
+func (b *Bound) condition(n *Node, name string) (bool, error) {
+	held, ok := b.Conditions[name]
+	if !ok {
+		return false, n.Refuse("Template error: unresolved condition dependency " + name + " in Fn::If")
+	}
+	return held, nil
+}
+
+// holds evaluates a condition.
+func (e *evaluator) holds(n *Node) (bool, error) {
+	name, arg := function(n, true)
+	if name == "" {
+		return false, n.Refuse(onlyConditions)
+	}
+	if err := e.b.Template.shape(name, n, arg); err != nil {
+		return false, err
+	}
+	switch name {
+	case fnCondition:
+		return e.b.decide(arg.Text)
+	case fnEquals:
+		return e.equal(arg.Items[0], arg.Items[1])
+	case fnNot:
+		held, err := e.holds(arg.Items[0])
+		return !held, err
+	case fnAnd, fnOr:
+		all, some := true, false
+		for _, item := range arg.Items {
+			held, err := e.holds(item)
+			if err != nil {
+				return false, err
+			}
+			all, some = all && held, some || held
+		}
+		return name == fnAnd && all || name == fnOr && some, nil
+	case fnContains, fnEachMemberEquals, fnEachMemberIn:
+		return e.member(name, n, arg)
+	}
+	return false, n.Refuse(onlyConditions)
+}
+
+func (e *evaluator) equal(a, b *Node) (bool, error) {
+	left, err := e.value(a)
+	if err != nil {
+		return false, err
+	}
+	right, err := e.value(b)
+	return canonical(left) == canonical(right), err
+}
+
+// canonical is a text that values have in common if they are equal as texts.
+func canonical(v any) string {
+	if s, ok := asText(v); ok {
+		return strconv.Quote(s)
+	}
+	switch v := v.(type) {
+	case []any:
+		parts := make([]string, len(v))
+		for i, item := range v {
+			parts[i] = canonical(item)
+		}
+		return "[" + strings.Join(parts, ",") + "]"
+	case map[string]any:
+		parts := make([]string, 0, len(v))
+		for name, item := range v {
+			parts = append(parts, strconv.Quote(name)+":"+canonical(item))
+		}
+		slices.Sort(parts)
+		return "{" + strings.Join(parts, ",") + "}"
+	}
+	return "nothing"
+}

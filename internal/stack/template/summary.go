@@ -1,0 +1,113 @@
+package template
+
+import (
+	"slices"
+	"strings"
+
+	"godwit.dev/godwit/internal/stack/document"
+)
+
+// Capabilities that a template may need.
+const (
+	CapabilityIAM        = "CAPABILITY_IAM"
+	CapabilityNamedIAM   = "CAPABILITY_NAMED_IAM"
+	CapabilityAutoExpand = "CAPABILITY_AUTO_EXPAND"
+)
+
+// Summary is what can be said of a template without the values of its parameters.
+type Summary struct {
+	ResourceTypes      []string // sorted
+	ByType             map[string][]string
+	Capabilities       []string
+	CapabilitiesReason string // empty if it needs none
+}
+
+// named are the types that change who may do what, with the property that gives each a name
+// of the template's choice.
+var named = map[string]string{
+	"AWS::IAM::AccessKey": "", "AWS::IAM::Group": "GroupName", "AWS::IAM::InstanceProfile": "InstanceProfileName",
+	"AWS::IAM::ManagedPolicy": "ManagedPolicyName", "AWS::IAM::Policy": "", "AWS::IAM::Role": "RoleName", "AWS::IAM::User": "UserName",
+	"AWS::IAM::UserToGroupAddition": "", "AWS::IAM::GroupPolicy": "", "AWS::IAM::RolePolicy": "", "AWS::IAM::UserPolicy": "",
+}
+
+// Summary lists what a template has, and what has to be granted for it. Of a template with
+// transforms it is what is written; of a bound one what the transforms have made of it.
+func (t *Template) Summary() Summary {
+	s := Summary{ByType: map[string][]string{}}
+	var needing []string
+	iam, own := false, false
+	for _, r := range t.resources() {
+		s.ByType[r.typ] = append(s.ByType[r.typ], r.id)
+		if !slices.Contains(s.ResourceTypes, r.typ) {
+			s.ResourceTypes = append(s.ResourceTypes, r.typ)
+		}
+		typ := r.typ
+		if typ == "AWS::Serverless::Function" && r.properties.Get("Role") == nil {
+			typ = "AWS::IAM::Role" // which it becomes, too
+		}
+		name, ok := named[typ]
+		if !ok {
+			continue
+		}
+		iam = true
+		own = own || name != "" && r.properties.Get(name) != nil
+		if !slices.Contains(needing, typ) {
+			needing = append(needing, typ)
+		}
+	}
+	slices.Sort(s.ResourceTypes)
+	switch {
+	case own:
+		s.Capabilities = append(s.Capabilities, CapabilityNamedIAM)
+	case iam:
+		s.Capabilities = append(s.Capabilities, CapabilityIAM)
+	}
+	if needing != nil {
+		s.CapabilitiesReason = "The following resource(s) require capabilities: " + list(needing)
+	}
+	if len(t.Transforms) > 0 {
+		s.Capabilities = append(s.Capabilities, CapabilityAutoExpand)
+		if s.CapabilitiesReason == "" {
+			s.CapabilitiesReason = "The following transform(s) require capabilities: " + list(t.Transforms)
+		}
+	}
+	return s
+}
+
+// Missing lists the capabilities that are needed beyond those granted. CAPABILITY_NAMED_IAM
+// grants CAPABILITY_IAM too.
+func (s Summary) Missing(granted []string) []string {
+	return slices.DeleteFunc(slices.Clone(s.Capabilities), func(c string) bool {
+		return slices.Contains(granted, c) || c == CapabilityIAM && slices.Contains(granted, CapabilityNamedIAM)
+	})
+}
+
+type listed struct {
+	id, typ    string
+	properties *Node
+}
+
+// resources lists what the section has, that within loops once.
+func (t *Template) resources() []listed {
+	var all []listed
+	var visit func(n *Node)
+	visit = func(n *Node) {
+		for _, m := range members(n) {
+			if strings.HasPrefix(m.Name, forEach) {
+				if m.Value.Kind == document.List && len(m.Value.Items) == 3 {
+					visit(m.Value.Items[2])
+				}
+			} else if typ := m.Value.Get("Type"); typ != nil {
+				all = append(all, listed{m.Name, typ.Text, m.Value.Get("Properties")})
+			}
+		}
+	}
+	visit(t.root.Get("Resources"))
+	return all
+}
+
+// JSON is the template, as it was read or as its transforms have made it.
+func (t *Template) JSON() []byte {
+	text, _ := t.root.MarshalJSON() // which never fails
+	return text
+}

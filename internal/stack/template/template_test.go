@@ -1,0 +1,215 @@
+package template_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"godwit.dev/godwit/internal/stack/template"
+)
+
+// made says of each resource what it would be once it is made.
+type made struct{}
+
+func (made) Ref(id string) (any, error) { return "<" + id + ">", nil }
+
+func (made) GetAtt(id, attribute string) (any, error) { return "<" + id + "." + attribute + ">", nil }
+
+func (made) Import(name string) (any, error) {
+	if name == "gone" {
+		return nil, errors.New("No export named gone found.")
+	}
+	return "<import " + name + ">", nil
+}
+
+func inputs() template.Inputs {
+	return template.Inputs{
+		Pseudo: template.Pseudo{
+			AccountID: "123456789012", Region: "eu-west-1", StackName: "shop", NotificationARNs: []string{"arn:aws:sns:eu-west-1:123456789012:told"},
+			StackID: "arn:aws:cloudformation:eu-west-1:123456789012:stack/shop/1",
+		},
+		Parameters: map[string]string{}, Previous: map[string]string{"Kept": "before"},
+		SSM: func(name string) (string, bool) {
+			v, ok := map[string]string{"/shop/size": "7", "/shop/zones": "a, b", "/shop/size:3": "3"}[name]
+			return v, ok
+		},
+	}
+}
+
+// said is a refusal with the place that it is about.
+func said(err error) string {
+	if r, ok := errors.AsType[*template.Refusal](err); ok {
+		return r.Located() + "\n"
+	}
+	return "error: " + err.Error() + "\n"
+}
+
+// The files in testdata are cases. Input is a template; lines of it that start with > give
+// parameters their values. parse prints the refusal or ok; resolve prints the properties of
+// each resource in the order of their making, and the outputs.
+func TestCases(t *testing.T) {
+	datadriven.Walk(t, "testdata/cases", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			in, body := given(d.Input)
+			parsed, err := template.Parse([]byte(body))
+			if err != nil {
+				return said(err)
+			}
+			if d.Cmd == "parse" {
+				return "ok\n"
+			}
+			b, err := parsed.Bind(in)
+			if err != nil {
+				return said(err)
+			}
+			switch d.Cmd {
+			case "resolve":
+				return resolve(b)
+			case "order":
+				return order(b)
+			case "process":
+				var out bytes.Buffer
+				if err := json.Indent(&out, b.Template.JSON(), "", " "); err != nil {
+					t.Fatal(err)
+				}
+				return out.String() + "\n"
+			}
+			t.Fatalf("no command %s", d.Cmd)
+			return ""
+		})
+	})
+}
+
+// given takes the parameters off a template.
+func given(text string) (in template.Inputs, body string) {
+	in = inputs()
+	for line := range strings.Lines(text + "\n") {
+		given, ok := strings.CutPrefix(line, "> ")
+		name, value, _ := strings.Cut(strings.TrimSpace(given), "=")
+		switch {
+		case !ok:
+			body += line
+		case value == "(previous)":
+			in.UsePrevious = append(in.UsePrevious, name)
+		default:
+			in.Parameters[name] = value
+		}
+	}
+	return in, body
+}
+
+func order(b *template.Bound) string {
+	var out strings.Builder
+	ids, err := b.Order()
+	if err != nil {
+		return said(err)
+	}
+	for _, id := range ids {
+		fmt.Fprintln(&out, strings.TrimSpace(id+" "+strings.Join(b.DependsOn(id), " ")))
+	}
+	return out.String()
+}
+
+func resolve(b *template.Bound) string {
+	var out strings.Builder
+	ids, err := b.Order()
+	if err != nil {
+		return said(err)
+	}
+	for _, id := range ids {
+		properties, err := b.Properties(id, made{})
+		if err != nil {
+			return out.String() + said(err)
+		}
+		fmt.Fprintf(&out, "%s %s\n", id, b.Resource(id).Type)
+		for _, name := range slices.Sorted(maps.Keys(properties)) {
+			fmt.Fprintf(&out, "  %s: %s\n", name, asJSON(properties[name]))
+		}
+	}
+	outputs, err := b.Outputs(made{})
+	if err != nil {
+		return out.String() + said(err)
+	}
+	for _, o := range outputs {
+		fmt.Fprintf(&out, "-> %s = %s", o.Key, o.Value)
+		if o.ExportName != "" {
+			fmt.Fprintf(&out, " as %s", o.ExportName)
+		}
+		fmt.Fprintln(&out)
+	}
+	return out.String()
+}
+
+func asJSON(v any) string {
+	var b bytes.Buffer
+	w := json.NewEncoder(&b)
+	w.SetEscapeHTML(false)
+	if err := w.Encode(v); err != nil {
+		return err.Error()
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// types are those of the tests of plans: Key replaces, Half does in some cases.
+type types struct{}
+
+func (types) Type(name string) (template.Type, bool) {
+	return template.Type{
+		Properties: map[string]template.Property{"Key": {Update: template.Replaces}, "Half": {Update: template.Conditionally}},
+		Attributes: []string{"Arn", "Outputs.*"},
+	}, name == "T" || name == "AWS::CloudFormation::Stack"
+}
+
+// The files in testdata/plans are updates: the template before, a line of ===, the one after,
+// both with parameters as in TestCases.
+func TestPlans(t *testing.T) {
+	datadriven.Walk(t, "testdata/plans", func(t *testing.T, path string) {
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			was, is, update := strings.Cut(d.Input, "===\n")
+			before, err := bind(was)
+			if err != nil {
+				return said(err)
+			}
+			after := before
+			if update {
+				if after, err = bind(is); err != nil {
+					return said(err)
+				}
+			} else {
+				before = nil
+			}
+			if err := after.Check(types{}); err != nil {
+				return said(err)
+			}
+			changes, err := template.Plan(before, after, types{})
+			if err != nil {
+				return said(err)
+			}
+			var out strings.Builder
+			for _, c := range changes {
+				fmt.Fprintln(&out, strings.Join(strings.Fields(fmt.Sprintln(c.Action, c.LogicalID, c.Replacement, c.Policy, strings.Join(c.Scope, ","))), " "))
+				for _, d := range c.Details {
+					fmt.Fprintln(&out, " ", strings.Join(strings.Fields(fmt.Sprintln(d.Attribute, d.Name, d.RequiresRecreation, d.Evaluation, d.ChangeSource, d.CausingEntity)), " "))
+				}
+			}
+			return out.String()
+		})
+	})
+}
+
+// bind parses and binds a template that its parameters stand before.
+func bind(text string) (*template.Bound, error) {
+	in, body := given(text)
+	parsed, err := template.Parse([]byte(body))
+	if err != nil {
+		return nil, err
+	}
+	return parsed.Bind(in)
+}

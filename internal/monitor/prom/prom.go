@@ -18,6 +18,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/limit/accounts"
 	"godwit.dev/godwit/internal/monitor"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/store"
@@ -63,6 +64,8 @@ type Gauges struct {
 	Jobs func() map[string]int
 	// Topic says whether there is a topic.
 	Topic func(arn.ARN) bool
+	// Accounts tell what accounts hold, and were refused; nil: nobody can tell.
+	Accounts *accounts.Accounts
 }
 
 // Metrics take events, and answer Prometheus.

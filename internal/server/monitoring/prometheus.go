@@ -66,7 +66,8 @@ func (p *Prometheus) Ask(engine *shard.Engine, pool *invoke.Pool, sockets *netwo
 	}
 	var late lateness
 	p.Watch(prom.Gauges{
-		Logs: func() (bytes, dropped int64) { return groups.DiskBytes(), groups.Dropped() },
+		Accounts: engine.Accounts,
+		Logs:     func() (bytes, dropped int64) { return groups.DiskBytes(), groups.Dropped() },
 		Jobs: func() map[string]int {
 			n, _ := ask(&late, func() (map[string]int, error) { return working.Running(), nil })
 			return n

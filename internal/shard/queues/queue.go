@@ -198,9 +198,14 @@ type Queue struct {
 	dedup       *dedup.Window // FIFO: of messages accepted recently
 	slot        Slot
 
-	saved   queue.Saved
+	told told
+}
+
+// told is what others were told last of a queue.
+type told struct {
+	saved   queue.Saved    // the store, of its counters
 	account *accounts.Held // whose it is; nil: nothing was in it yet
-	counted int64          // what account was told of the bytes in it
+	bytes   int64          // account, of the bytes in it
 }
 
 // Consumption is what is kept of a backlog's consumer.
@@ -276,14 +281,14 @@ func (qs *Queue) count() {
 	if qs.Gone {
 		now = 0
 	}
-	if now == qs.counted {
+	if now == qs.told.bytes {
 		return
 	}
-	if qs.account == nil {
-		qs.account = qs.Shard.engine.Accounts.Of(qs.ARN.Account)
+	if qs.told.account == nil {
+		qs.told.account = qs.Shard.engine.Accounts.Of(qs.ARN.Account)
 	}
-	qs.account.AddBytes(now - qs.counted)
-	qs.counted = now
+	qs.told.account.AddBytes(now - qs.told.bytes)
+	qs.told.bytes = now
 }
 
 // Appended implements touched.

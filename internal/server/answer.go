@@ -53,6 +53,11 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
+	followed, err := s.follow(deps, r.trust)
+	if err != nil {
+		return Parts{}, err
+	}
+	checks = append(checks, followed...)
 	trying := development.New(development.Options{
 		Clock: deps.Clock, Virtual: deps.Virtual, Settle: s.journal.Sync, Production: deps.Config.Production, Region: deps.Config.Region,
 		Engine: s.engine, Streams: s.hoses.Module, Alarms: s.watching.Alarms, Logs: s.groups,

@@ -84,6 +84,7 @@ type Metrics struct {
 	jobs     jobCounts
 	posts    postCounts
 
+	backups  atomic.Pointer[func() Backups]
 	mu       sync.Mutex // guards requests
 	requests map[operation]*Requests
 }
@@ -115,6 +116,9 @@ func New(o Options) *Metrics {
 // Watch sets what is asked when Prometheus asks: it is there later than the first
 // events.
 func (m *Metrics) Watch(g Gauges) { m.options.Gauges = g }
+
+// Follow sets what is asked how backups to a bucket stand.
+func (m *Metrics) Follow(status func() Backups) { m.backups.Store(&status) }
 
 // Handler answers Prometheus.
 func (m *Metrics) Handler() http.Handler {

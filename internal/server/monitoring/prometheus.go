@@ -256,3 +256,10 @@ func (p *Prometheus) JobEnded(kind, state string) {
 		p.Metrics.JobEnded(kind, state)
 	}
 }
+
+// Follow has it ask how backups to a bucket stand.
+func (p *Prometheus) Follow(status func() prom.Backups) {
+	if p != nil {
+		p.Metrics.Follow(status)
+	}
+}

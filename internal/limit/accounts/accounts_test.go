@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 )
 
@@ -64,7 +65,7 @@ func TestLimits(t *testing.T) {
 
 // As many come through together as there is room for.
 func TestTogether(t *testing.T) {
-	a := New(func() Limits { return Limits{Queues: 50} }, time.Now)
+	a := New(func() Limits { return Limits{Queues: 50} }, clock.System.Now)
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {

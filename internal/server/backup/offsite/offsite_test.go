@@ -84,6 +84,16 @@ func (o *objects) Delete(_ context.Context, name outlet.Name) error {
 	return o.refused
 }
 
+// locked runs f while nobody else uses the bucket, nor the store that it is for.
+func (o *objects) locked(f func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	f()
+}
+
+// refuse has requests fail from now on; nil: not any more.
+func (o *objects) refuse(err error) { o.locked(func() { o.refused = err }) }
+
 // count is how many objects are below a key, and how many were put there since the last time.
 func (o *objects) count(prefix string) (n, put int) {
 	o.mu.Lock()
@@ -126,7 +136,10 @@ func (f files) checkpoint(dir string) error {
 
 func options(t *testing.T, o *objects, store *files) Options {
 	return Options{
-		Place: Place{Objects: o, Bucket: "b", Prefix: "p/"}, Data: t.TempDir(), Checkpoint: func(dir string) error { return store.checkpoint(dir) },
+		Place: Place{Objects: o, Bucket: "b", Prefix: "p/"}, Data: t.TempDir(), Checkpoint: func(dir string) (err error) {
+			o.locked(func() { err = store.checkpoint(dir) })
+			return err
+		},
 		Interval: 20 * time.Second, Retention: 24 * time.Hour, Version: "v", RootKey: func() string { return "root" },
 		Clock: clock.System, Logger: slog.New(slog.DiscardHandler),
 	}
@@ -200,9 +213,11 @@ func TestPoints(t *testing.T) {
 		if n, put := o.count("p/pieces/"); n != 5 || put != 5 {
 			t.Errorf("%d pieces, %d of them put", n, put)
 		}
-		store["000003.log"] += ", longer"
-		store["000004.sst"] = "four"
-		delete(store, "000001.sst")
+		o.locked(func() {
+			store["000003.log"] += ", longer"
+			store["000004.sst"] = "four"
+			delete(store, "000001.sst")
+		})
 		second := maps.Clone(store)
 		sleep(20 * time.Second)
 		same(t, contents(t, set.Place, time.Time{}), second)
@@ -222,7 +237,7 @@ func TestPoints(t *testing.T) {
 		}
 		stop(t, f)
 		// One of another directory, whose tables are others, looks at each.
-		store["000004.sst"] = "else"
+		o.locked(func() { store["000004.sst"] = "else" })
 		set.Data = t.TempDir()
 		sleep(time.Second)
 		f = start(t, set)
@@ -244,10 +259,17 @@ func TestTrim(t *testing.T) {
 		n := 0
 		set := options(t, o, &store)
 		set.Interval = 5 * time.Minute
-		set.Checkpoint = func(dir string) error {
-			n++
-			store["MANIFEST"] = fmt.Sprint(n)
-			return store.checkpoint(dir)
+		set.Checkpoint = func(dir string) (err error) {
+			o.locked(func() {
+				n++
+				store["MANIFEST"] = fmt.Sprint(n)
+				err = store.checkpoint(dir)
+			})
+			return err
+		}
+		now := func() (copied files) {
+			o.locked(func() { copied = maps.Clone(store) })
+			return copied
 		}
 		f := start(t, set)
 		sleep(72 * time.Hour)
@@ -258,19 +280,21 @@ func TestTrim(t *testing.T) {
 		if pieces, _ := o.count("p/pieces/"); pieces < points+1 || pieces > points+2*12+2 {
 			t.Errorf("%d pieces are kept for %d points", pieces, points)
 		}
-		same(t, contents(t, set.Place, time.Time{}), store)
+		same(t, contents(t, set.Place, time.Time{}), now())
 		old := clock.System.Now().Add(-23 * time.Hour)
-		if got := contents(t, set.Place, old); got["000001.sst"] != "always" || got["MANIFEST"] == store["MANIFEST"] {
+		if got := contents(t, set.Place, old); got["000001.sst"] != "always" || got["MANIFEST"] == now()["MANIFEST"] {
 			t.Errorf("a day ago %v was there", got)
 		}
 		// What the bucket has lost is put there again, with the next point behind a trim.
-		for key := range o.contents {
-			if string(o.contents[key]) == "always" {
-				delete(o.contents, key)
+		o.locked(func() {
+			for key := range o.contents {
+				if string(o.contents[key]) == "always" {
+					delete(o.contents, key)
+				}
 			}
-		}
+		})
 		sleep(2 * time.Hour)
-		same(t, contents(t, set.Place, time.Time{}), store)
+		same(t, contents(t, set.Place, time.Time{}), now())
 		stop(t, f)
 	})
 }
@@ -290,7 +314,7 @@ func TestAway(t *testing.T) {
 		if err := failing(); err != nil {
 			t.Error(err)
 		}
-		o.refused = errors.New("away")
+		o.refuse(errors.New("away"))
 		sleep(50 * time.Second)
 		if err := failing(); err != nil {
 			t.Error(err)
@@ -302,8 +326,8 @@ func TestAway(t *testing.T) {
 		if m := f.Metrics(); m.Made != 1 || m.Failed != 3 || m.Interval != set.Interval || clock.System.Now().Sub(m.Point) != 61*time.Second {
 			t.Errorf("%+v", m)
 		}
-		o.refused = nil
-		store["MANIFEST"] = "2"
+		o.refuse(nil)
+		o.locked(func() { store["MANIFEST"] = "2" })
 		sleep(20 * time.Second)
 		if err := failing(); err != nil {
 			t.Error(err)

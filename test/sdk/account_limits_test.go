@@ -1,6 +1,7 @@
 package sdk_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -223,4 +224,31 @@ func TestAccountStorage(t *testing.T) {
 		}
 		t.Errorf("%d bytes are held by nothing", held(t, endpoint))
 	})
+}
+
+// What another account's topic delivers to a queue without room waits with that account, and
+// arrives once there is room.
+func TestAccountStorageOfOthers(t *testing.T) {
+	endpoint := startBuilt(t, nil, func(c *config.Config) { c.Accounts.MaxStorage, c.Enforce = 5000, false })
+	const other = "111111111111"
+	theirs, topics := clientOf(endpoint, region, other), topicsClient(endpoint)
+	q := createQueue(t, theirs, "q", "Policy", `{"Statement":[{"Effect":"Allow","Principal":"*","Action":"sqs:SendMessage","Resource":"*"}]}`)
+	topic := createTopic(t, topics, "t")
+	subscribe(t, topics, topic, "sqs", "arn:aws:sqs:"+region+":"+other+":q", "RawMessageDelivery", "true")
+	var asked struct{ Token string } // the owner of the queue is asked
+	if err := json.Unmarshal([]byte(*takeMessage(t, theirs, q).Body), &asked); err != nil {
+		t.Fatal(err)
+	}
+	must(topics.ConfirmSubscription(t.Context(), &sns.ConfirmSubscriptionInput{TopicArn: &topic, Token: &asked.Token}))(t)
+	body := strings.Repeat("x", 4990)
+	must(theirs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &q, MessageBody: &body}))(t)
+	must(topics.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: aws.String("waits")}))(t)
+	advance(t, endpoint, "1s")
+	if m := takeMessage(t, theirs, q); *m.Body != body {
+		t.Errorf("%.20q has arrived without room", *m.Body)
+	}
+	advance(t, endpoint, "1m")
+	if m := takeMessage(t, theirs, q); *m.Body != "waits" {
+		t.Errorf("%.20q has arrived", *m.Body)
+	}
 }

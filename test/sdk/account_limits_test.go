@@ -244,8 +244,9 @@ func TestAccountStorageOfOthers(t *testing.T) {
 	must(theirs.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &q, MessageBody: &body}))(t)
 	must(topics.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: aws.String("waits")}))(t)
 	advance(t, endpoint, "1s")
+	equal(t, "messages", "1", attributesOf(t, theirs, q, "ApproximateNumberOfMessages")["ApproximateNumberOfMessages"])
 	if m := takeMessage(t, theirs, q); *m.Body != body {
-		t.Errorf("%.20q has arrived without room", *m.Body)
+		t.Errorf("%.20q is there", *m.Body)
 	}
 	advance(t, endpoint, "1m")
 	if m := takeMessage(t, theirs, q); *m.Body != "waits" {

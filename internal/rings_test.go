@@ -49,7 +49,7 @@ var impure = []string{
 
 // bases are packages that those beside them may import.
 var bases = []string{
-	"api/check", "api/constraints", "api/iam/entity", "api/lambda/mappings", "api/lambda/request", "api/operator/rest", "api/operator/live", "api/operator/recent", "api/operator/catalog", "api/operator/messages", "api/operator/jobs", "api/operator/monitors", "api/refusal", "deliver/envelope", "deliver/outbox", "deliver/sendertest", "invoke/process/netns", "monitor/metrics", "server/mailing", "server/pushing", "server/secret", "server/texting", "store/storetest", "topic/retry", "wire/awsjson", "wire/shape",
+	"api/check", "api/constraints", "api/iam/entity", "api/lambda/mappings", "api/lambda/request", "api/operator/rest", "api/operator/live", "api/operator/recent", "api/operator/catalog", "api/operator/messages", "api/operator/jobs", "api/operator/monitors", "api/refusal", "deliver/envelope", "deliver/outbox", "deliver/sendertest", "invoke/process/netns", "limit/rates", "monitor/metrics", "server/mailing", "server/pushing", "server/secret", "server/texting", "store/storetest", "topic/retry", "wire/awsjson", "wire/shape",
 	"store/pebble/check", "store/pebble/files", "store/pebble/mark", "store/pebble/pace", "store/pebble/quarantine",
 	"shard/kernel", "shard/queues", "shard/transfer", "shard/backlog", "shard/topics", // in this order, since no import is circular
 	"stack/document", "stack/parameter", "stack/sam", "stack/template", // in this order
@@ -59,7 +59,7 @@ var bases = []string{
 
 // roots says what packages outside of internal may import of it; the others none.
 var roots = map[string][]string{
-	"cmd":        {"api/refusal", "bootstrap", "clock", "cluster/ca", "cluster/peer", "config", "server", "server/backup", "server/clustered", "server/clustered/local", "server/recovery", "server/resources", "topic/retry/plan"}, // a policy's plan is a sum and needs no server
+	"cmd":        {"api/refusal", "bootstrap", "clock", "cluster/ca", "cluster/peer", "config", "server", "server/backup", "server/backup/offsite", "server/clustered", "server/clustered/local", "server/recovery", "server/resources", "topic/retry/plan"}, // a policy's plan is a sum and needs no server
 	"test":       {""},
 	"godwittest": {"config", "server"}, // what users' tests import
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"godwit.dev/godwit/cmd/godwit/signed"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/server/backup"
+	"godwit.dev/godwit/internal/server/backup/offsite"
 )
 
 type makeBackup struct {
@@ -51,19 +53,49 @@ func (b *makeBackup) Run(p *process) error {
 }
 
 type restore struct {
-	Dir     string `arg:"" help:"The directory of the backup."`
+	Dir     string `arg:"" help:"The directory of the backup, or s3://BUCKET/PREFIX, where a server with --backup-s3 keeps backups."`
 	Data    string `env:"-" required:"" placeholder:"NEW" help:"The data directory to make, which must not exist or be empty."`
 	RootKey string `env:"-" placeholder:"FILE" help:"The root key that the backup is sealed with, to look at whether it is the one. One called dev-root.key is copied to --data, where godwit dev looks for it."`
 	Paused  bool   `env:"-" help:"Have the server deliver nothing, and run nothing, until godwit deliveries begin."`
+
+	At          time.Time `env:"-" placeholder:"TIME" help:"Of backups in a bucket, restore the latest that is as of this time or before, as 2006-01-02T15:04:05Z; by default the latest."`
+	Endpoint    string    `name:"s3-endpoint" env:"-" placeholder:"URL" help:"The server of S3 that has the bucket: http://HOST:PORT or https://HOST."`
+	Region      string    `name:"s3-region" env:"-" default:"us-east-1" placeholder:"NAME" help:"The region that requests to it are signed for (${default})."`
+	Credentials string    `name:"s3-credentials" env:"-" placeholder:"FILE" help:"The access key that they are signed with, and its secret on a second line; by default they are not signed."`
+	HostStyle   bool      `name:"s3-host-style" env:"-" help:"Name the bucket in the host of requests, and not in the path."`
+}
+
+// find finds what to restore in a bucket; nil: it is in a directory.
+func (r *restore) find(ctx context.Context) (from backup.Origin, done func(), err error) {
+	if !strings.HasPrefix(r.Dir, "s3:") {
+		if !r.At.IsZero() || r.Endpoint != "" || r.Credentials != "" {
+			return nil, nil, errors.New("--at and --s3-… are for s3://BUCKET/PREFIX")
+		}
+		return nil, func() {}, nil
+	}
+	place, done, err := (&offsite.Server{URL: r.Dir, Endpoint: r.Endpoint, Region: r.Region, Credentials: r.Credentials, HostStyle: r.HostStyle}).Open()
+	if err != nil {
+		return nil, nil, err
+	}
+	if from, err = place.Find(ctx, r.At); err != nil {
+		done()
+		return nil, nil, err
+	}
+	return from, done, nil
 }
 
 // Run restores a backup.
 func (r *restore) Run(p *process) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	from, done, err := r.find(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
 	shown := newProgress(p.stderr, "restored")
-	err := (&backup.Restoring{
-		Dir: r.Dir, Data: r.Data, RootKey: r.RootKey, Paused: r.Paused, Stdout: operate.Plain(p.stdout), Progress: shown.tell,
+	err = (&backup.Restoring{
+		Dir: r.Dir, From: from, Data: r.Data, RootKey: r.RootKey, Paused: r.Paused, Stdout: operate.Plain(p.stdout), Progress: shown.tell,
 		Logger: slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}).Run(ctx)
 	shown.end()

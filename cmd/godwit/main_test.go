@@ -50,6 +50,7 @@ func TestDefaults(t *testing.T) {
 		MailFrom:      "no-reply@godwit.localhost",
 		SMS:           config.SMS{Window: 100, Price: "0.00645"},
 		Traces:        config.Traces{Ratio: 1},
+		Backup:        config.Backup{Interval: 20 * time.Second, Retention: 7 * 24 * time.Hour},
 		OIDC:          config.OIDC{Scopes: []string{"openid", "email"}},
 		Clock:         config.SystemClock, Store: config.PebbleStore,
 	}

@@ -17,9 +17,8 @@ import (
 	"godwit.dev/godwit/internal/config"
 )
 
-// live are the flags of settings that count at once when they are read anew. Certificates
-// are looked at without that.
-var live = []string{"account-max-requests", "log-level"}
+// live are the flags of settings that count at once when they are read anew.
+var live = config.LiveFlags()
 
 // logging makes a server's logger, and in production has a SIGHUP read the settings anew, until
 // done. What is wrong then is logged, and everything stays as it was.

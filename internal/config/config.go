@@ -144,7 +144,9 @@ type Config struct {
 
 	Traces Traces `embed:""`
 
-	MaxRequests int `name:"account-max-requests" default:"0" placeholder:"N" help:"Requests of AWS's APIs a second that an account may make; beyond it they are refused as AWS throttles. 0 is any number (${default})."`
+	Accounts Accounts `embed:""`
+
+	Backup Backup `embed:""`
 
 	Resources string `placeholder:"FILE" help:"Have the queues, topics, subscriptions and alarms of this file, as godwit export writes it, once the server has started; what is there and the same is left alone."`
 
@@ -285,6 +287,8 @@ func (c *Config) Check() error {
 	check(c.Jitter >= 0 && c.Jitter <= 1, "jitter", "want a number from 0 to 1, have %v", c.Jitter)
 	check(c.SQSFIFORate >= 0, "sqs-fifo-rate", "want 0 or more, have %d", c.SQSFIFORate)
 	check(c.DeliveryHistory >= 0, "delivery-history", "want a duration of 0 or more, have %s", c.DeliveryHistory)
+	c.Accounts.check(check)
+	c.Backup.check(check, c.Store)
 	c.checkPush(check)
 	c.checkTraces(check)
 	for flag, n := range map[string]int{

@@ -14,7 +14,7 @@ func ParseS3Endpoint(s string) (*url.URL, error) {
 		return nil, errors.New("want http://HOST[:PORT] or https://HOST[:PORT]")
 	}
 	if u.User != nil {
-		return nil, errors.New("credentials belong into --firehose-s3-credentials: others on the machine can read flags")
+		return nil, errors.New("credentials belong into a file: others on the machine can read flags")
 	}
 	return u, nil
 }

@@ -1,9 +1,41 @@
 package config
 
-import "sync/atomic"
+import (
+	"reflect"
+	"sync/atomic"
+)
+
+// Accounts are what each account may do and hold, in all regions. They count as soon as they
+// are read anew.
+type Accounts struct {
+	MaxRequests int   `name:"account-max-requests" default:"0" placeholder:"N" help:"Requests of AWS's APIs a second that an account may make; beyond it they are refused as AWS throttles. 0 is any number (${default})."`
+	MaxBytes    int64 `name:"account-max-bytes-per-second" default:"0" type:"bytes" placeholder:"BYTES" help:"Bytes of messages a second that an account may send and publish; beyond it they are refused as AWS throttles. 0 is any number (${default})."`
+	MaxQueues   int   `name:"account-max-queues" default:"0" placeholder:"N" help:"Queues of an account, beyond which none is made; 0 is any number (${default})."`
+	MaxTopics   int   `name:"account-max-topics" default:"0" placeholder:"N" help:"Topics of an account, beyond which none is made; 0 is any number (${default})."`
+	MaxStorage  int64 `name:"account-max-storage" default:"0" type:"bytes" placeholder:"BYTES" help:"What the messages of an account may take, in its queues and waiting for its subscriptions and functions; beyond it sends and publishes are refused as AWS throttles. 0 is any amount (${default})."`
+}
+
+func (a *Accounts) check(check func(ok bool, flag, format string, args ...any)) {
+	for flag, n := range map[string]int64{
+		"account-max-requests": int64(a.MaxRequests), "account-max-bytes-per-second": a.MaxBytes,
+		"account-max-queues": int64(a.MaxQueues), "account-max-topics": int64(a.MaxTopics), "account-max-storage": a.MaxStorage,
+	} {
+		check(n >= 0, flag, "want 0 or more, have %d", n)
+	}
+}
+
+// LiveFlags are the flags of settings that count at once when they are read anew.
+// Certificates are looked at without that.
+func LiveFlags() []string {
+	flags := []string{"log-level"}
+	for f := range reflect.TypeFor[Accounts]().Fields() {
+		flags = append(flags, f.Tag.Get("name"))
+	}
+	return flags
+}
 
 // Live are the settings that a server takes anew while it runs.
-type Live struct{ maxRequests atomic.Int64 }
+type Live struct{ accounts atomic.Pointer[Accounts] }
 
 // NewLive begins with what is set.
 func NewLive(c *Config) *Live {
@@ -13,12 +45,15 @@ func NewLive(c *Config) *Live {
 }
 
 // Take has them be as they are in other settings.
-func (l *Live) Take(c *Config) { l.maxRequests.Store(int64(c.MaxRequests)) }
+func (l *Live) Take(c *Config) {
+	now := c.Accounts
+	l.accounts.Store(&now)
+}
 
-// RequestRate is how many requests a second an account may make now; 0: any number.
-func (c *Config) RequestRate() int {
+// OfAccounts is what each account may do and hold now.
+func (c *Config) OfAccounts() Accounts {
 	if c.Live == nil {
-		return c.MaxRequests
+		return c.Accounts
 	}
-	return int(c.Live.maxRequests.Load())
+	return *c.Live.accounts.Load()
 }

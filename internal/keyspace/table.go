@@ -131,7 +131,7 @@ const (
 	versioned   = "version 1, JSON"
 	inJSON      = "JSON"
 	sealedJSON  = "version 1, whether it is sealed, JSON"
-	stateForm   = "57 bytes: due, sent, first and latest receive, receives, epoch, lane, tenant, flags; of a FIFO queue 8 more: turn"
+	stateForm   = "57 bytes: due, sent, first and latest receive, receives, epoch, lane, tenant, flags; of a FIFO queue 8 more: turn; 4 more: the size of its record"
 	fanoutForm  = "cursor, incarnation, bodies by protocol, message"
 	messageForm = "version, flags, time, id, digest, what the flags say, body"
 )
@@ -237,7 +237,7 @@ var Table = [...]Kind{
 	KindArchive: {"archived publication", OwnerTopics, sharded(tag(Archives), number(PartIncarnation), number("sent"), number(PartSequence)), fanoutForm},
 	KindDirect:  {"backlog of what an account publishes without a topic", OwnerTopics, append(named(Directs), text(PartName)), versioned},
 
-	KindCounters: {"counters of a queue", OwnerQueues, sharded(tag(Counters), number(PartIncarnation)), "10 uvarints: next, head, fresh, scheduled, leased, lowest of two lanes, grouped, returned, listed"},
+	KindCounters: {"counters of a queue", OwnerQueues, sharded(tag(Counters), number(PartIncarnation)), "10 to 14 uvarints: next, head, fresh, scheduled, leased, lowest of two lanes, grouped, returned, listed; listed as returned, turn, ages, one more than the bytes of messages"},
 
 	KindDue:           {"scheduled message", OwnerQueues, ofQueue(tag(DueMessages), number("due"), number(PartSequence)), stateForm},
 	KindExpiry:        {"expiry of a message outside the main and the delayed lane; in FIFO queues, of one that came back", OwnerQueues, ofQueue(tag(MessageExpiries), number("sent"), number(PartSequence)), "lane, 8 bytes"},

@@ -35,6 +35,8 @@ func (q *Machine) accept(b *mutation.Batch, now int64, a *Arrival) uint64 {
 	q.wake()
 	seq, lane, scheduled := q.next, a.Lane, false
 	q.next++
+	size := uint32(len(a.Record))
+	q.c.Bytes += uint64(size)
 	switch {
 	case q.kind.FIFO:
 		lane = max(a.Lane, layout.GroupLanes)
@@ -54,9 +56,9 @@ func (q *Machine) accept(b *mutation.Batch, now int64, a *Arrival) uint64 {
 		layout.PutNumber(b, q.keys.Expiry(a.Sent, seq), uint64(lane))
 	}
 	if scheduled {
-		q.schedule(b, now, layout.State{Sequence: seq, Due: max(a.Due, now), Sent: a.Sent, Lane: lane, Tenant: a.Lane})
+		q.schedule(b, now, layout.State{Sequence: seq, Due: max(a.Due, now), Sent: a.Sent, Lane: lane, Tenant: a.Lane, Size: size})
 	} else {
-		q.join(lane, grouping.Fresh{Sequence: seq, Sent: a.Sent})
+		q.join(lane, grouping.Fresh{Sequence: seq, Sent: a.Sent, Size: size})
 		q.relist(b)
 	}
 	if !q.kind.Backlog && q.cfg.Value().Retention > 0 {
@@ -104,5 +106,9 @@ func (q *Machine) erase(b *mutation.Batch, s *layout.State) {
 	}
 	if s.Is(layout.History) {
 		b.Delete(q.keys.History(s.Sequence))
+	}
+	q.c.Bytes -= min(q.c.Bytes, uint64(s.Size))
+	if q.Empty() { // whatever damaged records were taken for
+		q.c.Bytes = 0
 	}
 }

@@ -166,8 +166,11 @@ func (q *Machine) makeDueNow(b *mutation.Batch, now int64, c *MakeDueNow) (chang
 	at, s, need := q.locate(c.Lane, c.Sequence, true)
 	if need.kind == needState && c.State != nil {
 		q.wake()
-		if err := q.fillState(need, true, 0, c.State); err != nil {
+		if err := q.fillState(need, true, 0, 0, c.State); err != nil {
 			return false, Need{}, fmt.Errorf("%w: %w", ErrRead, err)
+		}
+		if q.lookup.state.Size == 0 { // an older version did not note it: it is read
+			q.lookup = nil
 		}
 		at, s, need = q.locate(c.Lane, c.Sequence, true)
 	}

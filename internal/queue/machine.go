@@ -22,7 +22,7 @@ type Machine struct {
 
 // content is what a machine has beyond that while the queue is in use.
 type content struct {
-	c      layout.Counters // Next, Scheduled, Leased and Listed are set when they are written
+	c      layout.Counters // Next, Scheduled, Leased and Listed are set when they are written; Bytes is one less
 	main   grouping.Group  // the main lane
 	g      *groups         // nil: it has none
 	due    schedule.Schedule
@@ -95,6 +95,9 @@ func (q *Machine) Empty() bool { return q.Len() == 0 }
 
 // Len counts the messages, in whatever state.
 func (q *Machine) Len() int64 { return q.waiting() + int64(q.leases.Len()) }
+
+// Bytes is the size of the records of all messages, in whatever state.
+func (q *Machine) Bytes() int64 { return int64(q.c.Bytes) }
 
 // waiting counts the messages that are not leased.
 func (q *Machine) waiting() int64 {

@@ -175,6 +175,10 @@ func (p *player) play(commands map[string]func(*rapid.T), compare func() error) 
 		p.now += rapid.SampledFrom([]int64{1, 499, 1000, 31_000, 1_800_000, 3_700_000}).Draw(t, "ms")
 	}
 	commands["reopen"] = func(*rapid.T) { p.must(p.reopen()) }
+	commands["an older version"] = func(*rapid.T) {
+		p.must(p.forgetSizes())
+		p.must(p.reopen())
+	}
 	commands[""] = func(t *rapid.T) {
 		if len(p.broken) > 0 {
 			t.Fatalf("counters disagree with records: %v", p.broken)

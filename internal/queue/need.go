@@ -59,6 +59,7 @@ const (
 	needExpired // messages that are past their retention
 	needOldest  // the oldest message
 	needListed  // listings of an older version
+	needSizes   // the records of all messages, for their size
 )
 
 // fillBytes bounds the records that are walked to fill a window.
@@ -80,6 +81,8 @@ func (q *Machine) Fill(r Reader, need Need) (corrected bool, err error) {
 			err = q.searchOldest(r)
 		case needListed:
 			err = q.readListed(r)
+		case needSizes:
+			err = q.readSizes(r)
 		default:
 			corrected, err = q.readSpan(r, need)
 		}
@@ -101,7 +104,7 @@ func (q *Machine) readSpan(r Reader, need Need) (corrected bool, err error) {
 		}
 		n++
 		size += len(value)
-		failed = q.fill(need, key, value)
+		failed = q.fill(r, need, key, value)
 		return failed == nil
 	})
 	if err = errors.Join(failed, err); err != nil {
@@ -150,7 +153,7 @@ func (q *Machine) span(need Need) layout.Span {
 }
 
 // fill adds the next entry, read from the span in order.
-func (q *Machine) fill(need Need, key, value []byte) error {
+func (q *Machine) fill(r Reader, need Need, key, value []byte) error {
 	switch need.kind {
 	case needOrder:
 		return q.grouped().Fill(key, value)
@@ -162,6 +165,9 @@ func (q *Machine) fill(need Need, key, value []byte) error {
 		q.grouped().waits.Set(layout.Lane(layout.KeySequence(key)), layout.DecodeWait(value))
 	case needDue, needHeld, needLeases:
 		s, err := layout.DecodeState(key, value)
+		if err == nil {
+			err = q.sized(r, &s)
+		}
 		if err != nil {
 			return err
 		}
@@ -185,7 +191,7 @@ func (q *Machine) fill(need Need, key, value []byte) error {
 		if !ok && q.kind.FIFO { // it is damaged
 			sent = x.LastSent()
 		}
-		x.Fresh.Append(grouping.Fresh{Sequence: layout.KeySequence(key), Sent: sent})
+		x.Fresh.Append(grouping.Fresh{Sequence: layout.KeySequence(key), Sent: sent, Size: uint32(len(value))})
 	}
 	return nil
 }
@@ -271,16 +277,39 @@ func (q *Machine) readState(r Reader, need Need) error {
 			return err
 		}
 	}
-	return q.fillState(need, exists, sent, scheduled)
+	return q.fillState(need, exists, sent, uint32(len(record)), scheduled)
 }
 
-func (q *Machine) fillState(need Need, exists bool, sent int64, scheduled []byte) error {
+// sized sets the size of a message of whose record an older version did not note it.
+func (q *Machine) sized(r Reader, s *layout.State) error {
+	if s.Size != 0 {
+		return nil
+	}
+	keys := q.keys // a span that is being read may lie in those of the machine
+	record, _, err := r.Get(keys.Record(s.Lane, s.Sequence))
+	s.Size = uint32(len(record))
+	return err
+}
+
+// readSizes adds up the records of all messages.
+func (q *Machine) readSizes(r Reader) error {
+	q.c.Bytes = 0
+	return r.Scan(q.keys.Of(layout.KindRecord), func(_, value []byte) bool {
+		q.c.Bytes += uint64(len(value))
+		return true
+	})
+}
+
+func (q *Machine) fillState(need Need, exists bool, sent int64, size uint32, scheduled []byte) error {
 	s := layout.State{Sequence: need.sequence, Lane: need.lane, Tenant: need.lane, Sent: sent}
 	if scheduled != nil {
 		var err error
 		if s, err = layout.DecodeState(q.keys.DueOf(need.sequence), scheduled); err != nil {
 			return err
 		}
+	}
+	if s.Size == 0 {
+		s.Size = size
 	}
 	q.lookup = &lookup{need: need, exists: exists, scheduled: scheduled != nil, state: s}
 	return nil

@@ -222,7 +222,7 @@ func (q *Machine) takeFresh(x *grouping.Group) *leases.Item {
 	if q.leave(x); x.Lane == layout.MainLane {
 		q.c.Head = f.Sequence + 1
 	}
-	return leases.NewItem(layout.State{Sequence: f.Sequence, Sent: f.Sent, Lane: x.Lane, Tenant: x.Lane})
+	return leases.NewItem(layout.State{Sequence: f.Sequence, Sent: f.Sent, Lane: x.Lane, Tenant: x.Lane, Size: f.Size})
 }
 
 // pick chooses where the next message of a queue without blocking groups comes from:

@@ -11,7 +11,7 @@ import (
 // What the counters of a queue and the record of a tenant take in a batch at most, in
 // bytes, with their keys.
 const (
-	CountersRoom = 128
+	CountersRoom = 160
 	tenantRoom   = 64
 )
 
@@ -51,6 +51,7 @@ func (q *Machine) Save(b *mutation.Batch, commit uint64, last *Saved) {
 func (q *Machine) appendCounters(buf []byte) []byte {
 	c := q.c
 	c.Next, c.Head, c.Scheduled, c.Leased = q.next, q.head(), q.due.Count, uint64(q.leases.Len())
+	c.Bytes++
 	if q.g != nil {
 		c.Listed, c.Back = q.g.Listed, q.g.Returned
 	}
@@ -62,7 +63,8 @@ func (q *Machine) appendCounters(buf []byte) []byte {
 // are blocked what stands behind the leases. corrected is as in Fill. The error is
 // layout.ErrCorrupt or ErrRead with its cause.
 func (q *Machine) Load(r Reader, counters []byte, now int64) (corrected bool, err error) {
-	if err := q.load(counters, now); err != nil {
+	unsized, err := q.load(counters, now)
+	if err != nil {
 		return false, err
 	}
 	read := func(need Need) {
@@ -71,6 +73,9 @@ func (q *Machine) Load(r Reader, counters []byte, now int64) (corrected bool, er
 			wrong, err = q.Fill(r, need)
 			corrected = corrected || wrong
 		}
+	}
+	if unsized && q.waiting()+int64(q.c.Leased) > 0 {
+		read(Need{kind: needSizes})
 	}
 	if q.c.Leased > 0 {
 		read(Need{kind: needLeases})
@@ -93,10 +98,14 @@ func (q *Machine) Load(r Reader, counters []byte, now int64) (corrected bool, er
 	return corrected, err
 }
 
-func (q *Machine) load(counters []byte, now int64) error {
+// load sets the counters. unsized says that the size of the messages is not among them.
+func (q *Machine) load(counters []byte, now int64) (unsized bool, err error) {
 	c, err := layout.DecodeCounters(counters)
 	if err != nil {
-		return err
+		return false, err
+	}
+	if unsized = c.Bytes == 0; !unsized {
+		c.Bytes--
 	}
 	q.content = newContent()
 	q.c, q.next, q.due = c, c.Next, schedule.New(c.Scheduled, windowSize)
@@ -113,5 +122,5 @@ func (q *Machine) load(counters []byte, now int64) error {
 	if c.Leased == 0 {
 		q.Hibernate()
 	}
-	return nil
+	return unsized, nil
 }

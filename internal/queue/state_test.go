@@ -21,7 +21,7 @@ func FuzzLoad(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, p []byte) {
 		m := New(layout.NewKeys(1, 1), Config{}, Kind{})
-		if err := m.load(p, 1); err != nil {
+		if _, err := m.load(p, 1); err != nil {
 			if !errors.Is(err, layout.ErrCorrupt) {
 				t.Fatalf("%d bytes: %v", len(p), err)
 			}
@@ -30,7 +30,7 @@ func FuzzLoad(f *testing.F) {
 		m.Hibernate() // as Load does, once it has read the leases
 		again := New(layout.NewKeys(1, 1), Config{}, Kind{})
 		written := m.appendCounters(nil)
-		if err := again.load(written, 1); err != nil || !bytes.Equal(again.appendCounters(nil), written) {
+		if _, err := again.load(written, 1); err != nil || !bytes.Equal(again.appendCounters(nil), written) {
 			t.Fatalf("read %x, wrote %x, %v", p, written, err)
 		}
 	})
@@ -46,12 +46,13 @@ func FuzzFill(f *testing.F) {
 		}
 		m := New(layout.NewKeys(1, 1), Config{}, Kind{FIFO: len(key)%2 == 0})
 		m.wake()
-		errs := []error{m.fillState(Need{sequence: 1}, true, 1, value)}
+		errs := []error{m.fillState(Need{sequence: 1}, true, 1, 1, value)}
 		for _, kind := range []needKind{needLane, needHeld, needDue, needOrder, needLeases, needBuckets, needTenants} {
-			errs = append(errs, m.fill(Need{kind: kind, lane: layout.GroupLanes}, key, value))
+			errs = append(errs, m.fill(newBench(Config{}, Kind{}), Need{kind: kind, lane: layout.GroupLanes}, key, value))
 		}
 		m.fillGroup(layout.GroupLanes, value)
-		for _, err := range append(errs, m.load(value, 1)) {
+		_, err := m.load(value, 1)
+		for _, err := range append(errs, err) {
 			if err != nil && !errors.Is(err, layout.ErrCorrupt) && !errors.Is(err, message.ErrCorrupt) {
 				t.Fatal(err)
 			}

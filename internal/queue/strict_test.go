@@ -72,6 +72,12 @@ func (s *strictStore) count(k *layout.Keys, kind layout.Kind) (n int) {
 	return n
 }
 
+// size is that of the records of all messages, in bytes.
+func (s *strictStore) size(k *layout.Keys) (n int64) {
+	s.walk(k.Of(layout.KindRecord), func(_, value []byte) bool { n += int64(len(value)); return true })
+	return n
+}
+
 // bench drives a machine over a strict store the way a shard does.
 type bench struct {
 	store   *strictStore
@@ -97,7 +103,13 @@ func (t *bench) commit() error {
 	if t.restless = !t.restless; !t.restless { // a shard lets it rest now and then
 		defer t.m.Hibernate()
 	}
-	return t.write()
+	if err := t.write(); err != nil {
+		return err
+	}
+	if have := t.store.size(t.m.Keys()); have != t.m.Bytes() {
+		t.broken = append(t.broken, fmt.Sprintf("%d bytes of messages are said to be %d", have, t.m.Bytes()))
+	}
+	return nil
 }
 
 func (t *bench) write() error {
@@ -138,12 +150,12 @@ func (t *bench) run(c Command) error {
 }
 
 func (t *bench) send(id byte, group string, delay int64) (uint64, error) {
-	m := message.Message{ID: message.ID{id}, Sent: t.now, Group: group, Body: []byte{id}}
+	m := message.Message{ID: message.ID{id}, Sent: t.now, Group: group, Body: make([]byte, 1+id%5)}
 	return t.accept(Arrival{Record: m.AppendRecord(nil), Sent: t.now, Due: t.now + delay, Lane: layout.GroupLane(group)})
 }
 
 func (t *bench) moveIn(id byte, sent int64) (uint64, error) {
-	m := message.Message{ID: message.ID{id}, Sent: sent, Body: []byte{id}}
+	m := message.Message{ID: message.ID{id}, Sent: sent, Body: make([]byte, 1+id%5)}
 	return t.accept(Arrival{Record: m.AppendRecord(nil), Sent: sent, Moved: true})
 }
 

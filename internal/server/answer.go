@@ -18,9 +18,6 @@ import (
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
 	"godwit.dev/godwit/internal/api/sts"
-	"godwit.dev/godwit/internal/clock"
-	"godwit.dev/godwit/internal/fault"
-	"godwit.dev/godwit/internal/limit/rates"
 	"godwit.dev/godwit/internal/server/ingesting"
 	"godwit.dev/godwit/internal/server/operating"
 	"godwit.dev/godwit/internal/server/roles"
@@ -35,13 +32,12 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
-	requests := rates.New(deps.Config.RequestRate, clock.System.Now)
 	answers := wire.NewHandler(wire.Options{
 		Services: services(deps, s, r, functions),
 		Logger:   deps.Log, Clock: deps.Clock, Observe: s.counting.Observe(), Tracer: deps.tracer,
 		Admit: func(call *api.Call) error {
-			if !requests.Take(call.Account) {
-				return fault.New(fault.Throttled, "")
+			if err := s.accounts.Request(call.Account); err != nil {
+				return err
 			}
 			s.identities.NoteUse(call.AccessKey, call.Service, call.Region)
 			return s.engine.ServiceFault(call.Service, call.Region, call.Account)
@@ -59,6 +55,11 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
+	followed, err := s.follow(deps, r.trust)
+	if err != nil {
+		return Parts{}, err
+	}
+	checks = append(checks, followed...)
 	trying := development.New(development.Options{
 		Clock: deps.Clock, Virtual: deps.Virtual, Sync: s.journal.Sync, Production: deps.Config.Production, Region: deps.Config.Region,
 		Engine: s.engine, Streams: s.hoses.Module, Alarms: s.watching.Alarms, Logs: s.groups,
@@ -98,9 +99,9 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 // services are what the wire answers by its operations.
 func services(deps Deps, s *state, r *running, functions *lambda.Service) []*wire.Service {
 	return []*wire.Service{
-		wire.SQS(sqs.New(sqs.Options{Engine: s.engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost, Principals: s.named}).Operations()...),
+		wire.SQS(sqs.New(sqs.Options{Engine: s.engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate, Bytes: s.accounts.Send, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost, Principals: s.named}).Operations()...),
 		wire.SNS(sns.New(sns.Options{
-			Engine: s.engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, NoMail: !r.sending.Mails.Sends(),
+			Engine: s.engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, Bytes: s.accounts.Send, NoMail: !r.sending.Mails.Sends(),
 			Texting:    sns.Texting{Texts: s.ledger, Publish: s.engine.Direct.PublishDirect, Origins: r.sending.Texts.Origins(), None: !r.sending.Texts.Sends()},
 			Principals: s.named,
 		}).Operations()...),

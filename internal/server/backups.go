@@ -2,16 +2,19 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"path/filepath"
 
 	"github.com/google/uuid"
 
+	"godwit.dev/godwit/internal/api/admin"
 	"godwit.dev/godwit/internal/api/operator/backups"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/cluster/snapshot"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/server/backup/offsite"
 	"godwit.dev/godwit/internal/server/hold"
 	"godwit.dev/godwit/internal/server/recovery"
 	"godwit.dev/godwit/internal/shard/keys"
@@ -43,19 +46,21 @@ func (d *Deps) heldNotice() []string {
 	return nil
 }
 
+// sealedWith tells the id of the root key that the store is sealed with.
+func sealedWith(log *journal.Journal) func() string {
+	return func() string {
+		text, err := keys.Sealing(log)
+		if err != nil || text == nil {
+			return ""
+		}
+		id, _ := seal.RootOf(text) // a start has read it
+		return id
+	}
+}
+
 // backupsOf gives away copies of the store, if it is on a disk.
 func backupsOf(deps Deps, st store.Store, log *journal.Journal) (*backups.Backups, error) {
-	o := backups.Options{
-		Version: config.Version, Process: uuid.NewString(), Now: clock.System.Now, Hold: deps.hold,
-		RootKey: func() string {
-			text, err := keys.Sealing(log)
-			if err != nil || text == nil {
-				return ""
-			}
-			id, _ := seal.RootOf(text) // a start has read it
-			return id
-		},
-	}
+	o := backups.Options{Version: config.Version, Process: uuid.NewString(), Now: clock.System.Now, Hold: deps.hold, RootKey: sealedWith(log)}
 	if onDisk(deps) || deps.World.Replicated {
 		source, err := snapshot.NewSource(filepath.Join(deps.Config.Data, snapshot.ForBackup), func(dir string) (uint64, error) {
 			return 0, st.Checkpoint(dir)
@@ -67,4 +72,15 @@ func backupsOf(deps Deps, st store.Store, log *journal.Journal) (*backups.Backup
 		o.Source = source
 	}
 	return backups.New(o), nil
+}
+
+// follow keeps backups in a bucket, if one is set, and says how to tell what is wrong with that.
+func (s *state) follow(deps Deps, trust *tls.Config) ([]admin.Check, error) {
+	f, err := offsite.Follow(deps.Config, trust, s.store.Checkpoint, sealedWith(s.journal), deps.Log)
+	if f == nil || err != nil {
+		return nil, err
+	}
+	deps.OnStop("backups in a bucket", f.Stop)
+	s.counting.Follow(f.Metrics)
+	return []admin.Check{{Name: "backup", Failing: f.Failing}}, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/limit/accounts"
 	"godwit.dev/godwit/internal/limit/conns"
 	"godwit.dev/godwit/internal/wire"
 )
@@ -68,6 +69,12 @@ func NewLimits(c config.Config, log *slog.Logger) *Limits {
 		log.Warn("few file descriptors", "problem", l.warning)
 	}
 	return l
+}
+
+// accountLimits are what an account may do and hold at the moment.
+func (d *Deps) accountLimits() accounts.Limits {
+	of := d.Config.OfAccounts()
+	return accounts.Limits{Requests: of.MaxRequests, Bytes: int(of.MaxBytes), Queues: of.MaxQueues, Topics: of.MaxTopics, Storage: of.MaxStorage}
 }
 
 // environments is how many processes of functions there can be.

@@ -1,13 +1,11 @@
 package server
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 
 	"godwit.dev/godwit/internal/server/banner"
@@ -32,7 +30,7 @@ func (s *Server) applyResources(ctx context.Context) error {
 	changes, err := (&declared.Applying{
 		To: &declared.Server{
 			Endpoint: banner.Reachable(false, s.Addr().String()), Region: s.cfg.Region,
-			Key: cmp.Or(s.cfg.Root.AccessKeyID, s.cfg.Account), Secret: s.cfg.Root.Secret, HTTP: within{s.Handler()},
+			Key: cmp.Or(s.cfg.Root.AccessKeyID, s.cfg.Account), Secret: s.cfg.Root.Secret, HTTP: declared.Within(s.Handler()),
 		},
 		Account: s.cfg.Account, Region: s.cfg.Region, Out: io.Discard,
 	}).Run(ctx, set)
@@ -46,30 +44,3 @@ func (s *Server) applyResources(ctx context.Context) error {
 	}
 	return err
 }
-
-// within asks a handler of the same process.
-type within struct{ http.Handler }
-
-// Do implements resources.Doer.
-func (w within) Do(r *http.Request) (*http.Response, error) {
-	r.RemoteAddr, r.RequestURI = "127.0.0.1:0", r.URL.RequestURI()
-	a := &answer{header: http.Header{}, status: http.StatusOK}
-	w.ServeHTTP(a, r)
-	return &http.Response{StatusCode: a.status, Header: a.header, Body: io.NopCloser(&a.body)}, nil
-}
-
-// answer keeps what a handler answers.
-type answer struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-// Header implements http.ResponseWriter.
-func (a *answer) Header() http.Header { return a.header }
-
-// Write implements http.ResponseWriter.
-func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
-
-// WriteHeader implements http.ResponseWriter.
-func (a *answer) WriteHeader(status int) { a.status = status }

@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/deliver"
 	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/limit/accounts"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/seal"
@@ -55,6 +56,8 @@ type state struct {
 	engine  *shard.Engine
 	signed  *envelopes
 	limits  shard.FunctionLimits
+
+	accounts *accounts.Accounts
 
 	counting  *monitoring.Prometheus // nil: nothing is counted
 	watching  *monitoring.Monitoring
@@ -154,13 +157,14 @@ func newModules(deps Deps, k *kernel.Kernel, sealing *seal.Keys) modules {
 // openEngine has the engine read the state, and the clock be no earlier than that.
 func (s *state) openEngine(deps Deps, k *kernel.Kernel, sealing *seal.Keys, eventLog *deliver.EventLog) (err error) {
 	s.signed = &envelopes{url: s.url}
+	s.accounts = accounts.New(deps.accountLimits, clock.System.Now)
 	moves := roles.NewMoves(deps.Clock, deps.Config.Enforce)
 	s.engine, err = shard.Open(shard.Options{
 		MayMove:   moves.May,
 		Published: s.events.Published, Audited: eventLog.Audited,
 		Sealing: sealing, Encryption: keys.NewMessages(s.kms, deps.Clock, deps.Config.Production),
 		Kernel: k, Cooldowns: deps.Config.SQSCooldowns, Strict: deps.Config.Production,
-		MaxTopics: deps.Config.MaxTopics,
+		MaxTopics: deps.Config.MaxTopics, Accounts: s.accounts,
 		TopicLimits: topic.Limits{
 			Subscriptions: deps.Config.MaxSubscriptions, FilterPolicies: deps.Config.MaxFilterPolicies, Replays: deps.Config.MaxReplays,
 		},

@@ -24,6 +24,7 @@ import (
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/limit/accounts"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/shard/backlog"
@@ -85,6 +86,8 @@ type Options struct {
 	// MaxTopics is how many topics an account may have in a region; 0: any
 	// number.
 	MaxTopics int
+	// Accounts bound what accounts hold in all regions; nil: they hold any amount.
+	Accounts *accounts.Accounts
 	// FunctionLimits are the quotas of functions.
 	FunctionLimits functions.FunctionLimits
 	// FunctionUpdates is how long the creation or an update of a function takes.
@@ -143,7 +146,7 @@ func Open(o Options) (*Engine, error) {
 	if k == nil {
 		k = kernel.New(kernel.Options{Journal: o.Journal, Clock: o.Clock, Logger: o.Logger, Full: o.Full, Fatal: o.Fatal})
 	}
-	ofQueues := queues.New(k, queues.Options{Cooldowns: o.Cooldowns, Strict: o.Strict, Events: o.Events, Sign: o.Sign, Sealer: o.sealer("receipt handles"), Encryption: o.Encryption})
+	ofQueues := queues.New(k, queues.Options{Cooldowns: o.Cooldowns, Strict: o.Strict, Events: o.Events, Sign: o.Sign, Sealer: o.sealer("receipt handles"), Encryption: o.Encryption, Accounts: o.Accounts})
 	ofTransfers := transfer.New(ofQueues, o.TwoStep)
 	ofTransfers.MayMove = o.MayMove
 	ofBacklogs := backlog.New(ofTransfers, o.History, o.TopicLimits)

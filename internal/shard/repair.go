@@ -241,9 +241,10 @@ func (r *Repair) endQueue() {
 	for sequence, lane := range q.states {
 		r.out.Set(keys.Record(lane, sequence), nil)
 	}
-	if q.hasCounter && len(q.unreached) == 0 {
+	if q.hasCounter && len(q.unreached) == 0 && len(q.states) == 0 {
 		return
 	}
+	c.Bytes = 0 // it is counted by the start
 	if !q.hasCounter {
 		c.Head, c.Next = q.head, q.highest+sequenceGap
 		if q.grouped && !q.tenants && q.expiries < q.messages {

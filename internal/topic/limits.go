@@ -1,5 +1,10 @@
 package topic
 
+import (
+	"iter"
+	"slices"
+)
+
 // Limits are quotas of a topic; 0 is none. What counts is confirmed: a pending
 // subscription counts once it is confirmed, and is refused then.
 type Limits struct {
@@ -24,6 +29,9 @@ func (l Limits) admitFilter(t *Topic, filtered bool) error {
 	}
 	return nil
 }
+
+// All are all topics, in the order of their names.
+func (s *State) All() iter.Seq[*Topic] { return slices.Values(s.order.Items) }
 
 // CountTopics counts the topics of an account and region.
 func (s *State) CountTopics(account, region string) int {

@@ -63,6 +63,7 @@ func (s *Service) publishBatch(ctx context.Context, call *api.Call, in *PublishB
 		return nil, fault.New(fault.BatchRequestTooLong, "")
 	}
 	accepted := make([]shard.Publication, 0, len(read))
+	var sizes []int
 	for i := range read {
 		id, err := in.PublishBatchRequestEntries[i].Id, faults[i]
 		if err == nil {
@@ -74,9 +75,10 @@ func (s *Service) publishBatch(ctx context.Context, call *api.Call, in *PublishB
 			continue
 		}
 		accepted = append(accepted, read[i])
+		sizes = append(sizes, read[i].Size())
 		out.Successful = append(out.Successful, PublishBatchResultEntry{Id: id})
 	}
-	if err := s.quota.take(call, len(accepted)); err != nil {
+	if err := s.quota.take(call, sizes...); err != nil {
 		return nil, err
 	}
 	// Without a message it still finds out whether there is such a topic.

@@ -50,7 +50,7 @@ func (s *Service) publish(ctx context.Context, call *api.Call, in *PublishInput)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.quota.take(call, 1); err != nil {
+	if err := s.quota.take(call, p.Size()); err != nil {
 		return nil, err
 	}
 	tracePublish(call, target, p)
@@ -92,7 +92,7 @@ func (s *Service) publishToEndpoint(ctx context.Context, call *api.Call, member,
 			return nil, invalid("MessageAttributes Reason: the value of %s is not valid", a.Name)
 		}
 	}
-	if err := s.quota.take(call, 1); err != nil {
+	if err := s.quota.take(call, p.Size()); err != nil {
 		return nil, err
 	}
 	tracePublish(call, endpoint, p)

@@ -13,10 +13,11 @@ import (
 // lets an account that was over its quota publish a second's worth too early.
 const maxLimiters = 10_000
 
-// quota bounds what an account may publish in a region, in messages a second.
-// A nil quota bounds nothing.
+// quota bounds what an account may publish in a region, in messages a second, and in bytes
+// as is decided elsewhere.
 type quota struct {
-	perSecond int
+	perSecond int // 0: any number
+	bytes     func(account string, bytes int) error
 
 	mu       sync.Mutex
 	limiters map[place]*rate.Limiter
@@ -25,16 +26,23 @@ type quota struct {
 // place is where a quota is counted.
 type place struct{ account, region string }
 
-func newQuota(perSecond int) *quota {
-	if perSecond <= 0 {
-		return nil
+func newQuota(perSecond int, bytes func(account string, bytes int) error) *quota {
+	if bytes == nil {
+		bytes = func(string, int) error { return nil }
 	}
-	return &quota{perSecond: perSecond, limiters: map[place]*rate.Limiter{}}
+	return &quota{perSecond: perSecond, bytes: bytes, limiters: map[place]*rate.Limiter{}}
 }
 
-// take counts n messages. It fails with Throttled, and then counts none.
-func (q *quota) take(call *api.Call, n int) error {
-	if q == nil || n == 0 {
+// take counts messages by their sizes in bytes. It fails with Throttled.
+func (q *quota) take(call *api.Call, sizes ...int) error {
+	n, sum := len(sizes), 0
+	for _, size := range sizes {
+		sum += size
+	}
+	if err := q.bytes(call.Account, sum); err != nil {
+		return err
+	}
+	if q.perSecond <= 0 || n == 0 {
 		return nil
 	}
 	q.mu.Lock()

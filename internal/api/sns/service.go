@@ -80,6 +80,9 @@ type Options struct {
 	// PublishQuota is how many messages an account may publish in a region in a
 	// second; 0: any number.
 	PublishQuota int
+	// Bytes counts bytes of messages that an account publishes, and refuses them where it
+	// may not; nil: it may any number.
+	Bytes func(account string, bytes int) error
 	// NoMail has subscriptions by mail refused: mails go nowhere.
 	NoMail bool
 	// Texting are text messages.
@@ -102,7 +105,7 @@ type Service struct {
 
 // New makes a Service.
 func New(o Options) *Service {
-	return &Service{engine: o.Engine, newID: o.NewID, newToken: o.NewToken, quota: newQuota(o.PublishQuota), noMail: o.NoMail, texting: o.Texting, principals: cmp.Or[api.Principals](o.Principals, api.Unbound{})}
+	return &Service{engine: o.Engine, newID: o.NewID, newToken: o.NewToken, quota: newQuota(o.PublishQuota, o.Bytes), noMail: o.NoMail, texting: o.Texting, principals: cmp.Or[api.Principals](o.Principals, api.Unbound{})}
 }
 
 // Operations declares the operations that are built.

@@ -80,7 +80,7 @@ func (s *Service) publishText(ctx context.Context, call *api.Call, in *PublishIn
 	if err := checkWishes(p.Attributes); err != nil {
 		return nil, err
 	}
-	if err := s.quota.take(call, 1); err != nil {
+	if err := s.quota.take(call, p.Size()); err != nil {
 		return nil, err
 	}
 	m := &message.Message{ID: p.ID, Sender: p.Sender, Trace: p.Trace, Attributes: p.Attributes, Body: body}

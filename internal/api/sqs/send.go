@@ -38,6 +38,9 @@ func (s *Service) SendMessage(ctx context.Context, call *api.Call, in *SendMessa
 	if err != nil {
 		return nil, err
 	}
+	if err := s.bytes(call.Account, out.Message.Size()); err != nil {
+		return nil, err
+	}
 	if err := s.engine.Encrypt(q, cfg, call.Caller, arn.ARN{}, out.Message); err != nil {
 		return nil, err
 	}
@@ -100,6 +103,13 @@ func (s *Service) SendMessageBatch(ctx context.Context, call *api.Call, in *Send
 	}
 	if len(msgs) == 0 {
 		return out, nil
+	}
+	size := 0
+	for i := range msgs {
+		size += msgs[i].Message.Size()
+	}
+	if err := s.bytes(call.Account, size); err != nil {
+		return nil, err
 	}
 	for i := range msgs {
 		if err := s.engine.Encrypt(q, cfg, call.Caller, arn.ARN{}, msgs[i].Message); err != nil {

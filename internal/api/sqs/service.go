@@ -45,6 +45,9 @@ type Options struct {
 	// FIFORate is how many calls a second each action on messages may make on
 	// one FIFO queue without high throughput; 0 for any number.
 	FIFORate int
+	// Bytes counts bytes of messages that an account sends, and refuses them where it may not;
+	// nil: it may any number.
+	Bytes func(account string, bytes int) error
 	// DefaultRegion is the one whose queue URLs need not name it.
 	DefaultRegion string
 	// URLHost is the domain of queue URLs, as sqs.<region>.<URLHost>; empty: they begin
@@ -59,6 +62,7 @@ type Service struct {
 	engine Engine
 	newID  func() message.ID
 	fifo   quota
+	bytes  func(account string, bytes int) error
 	region string // the default one
 
 	urlHost    string
@@ -67,7 +71,10 @@ type Service struct {
 
 // New makes a Service.
 func New(o Options) *Service {
-	return &Service{engine: o.Engine, newID: o.NewID, fifo: quota{perSecond: o.FIFORate}, region: o.DefaultRegion, urlHost: o.URLHost, principals: cmp.Or[api.Principals](o.Principals, api.Unbound{})}
+	if o.Bytes == nil {
+		o.Bytes = func(string, int) error { return nil }
+	}
+	return &Service{engine: o.Engine, newID: o.NewID, fifo: quota{perSecond: o.FIFORate}, bytes: o.Bytes, region: o.DefaultRegion, urlHost: o.URLHost, principals: cmp.Or[api.Principals](o.Principals, api.Unbound{})}
 }
 
 // listing is about what a page of 1,000 queues holds in bytes: their names and URLs, as

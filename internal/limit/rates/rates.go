@@ -34,9 +34,13 @@ func New(perSecond func() int, now func() time.Time) *Rates {
 }
 
 // Take counts one, and reports whether it may be done. What may not is not counted.
-func (r *Rates) Take(who string) bool {
+func (r *Rates) Take(who string) bool { return r.TakeAll(who, 1) }
+
+// TakeAll is Take of n at once. More than a second's worth may be done after a second without
+// any, and what follows waits for as long as all of it takes.
+func (r *Rates) TakeAll(who string, n int64) bool {
 	rate := float64(r.perSecond())
-	if rate <= 0 {
+	if rate <= 0 || n <= 0 {
 		return true
 	}
 	now := r.now()
@@ -48,9 +52,9 @@ func (r *Rates) Take(who string) bool {
 		r.forget(rate, now)
 	}
 	b.left, b.at = b.filled(rate, now), now
-	allowed := b.left >= 1
+	allowed := b.left >= min(float64(n), rate)
 	if allowed {
-		b.left--
+		b.left -= float64(n)
 	}
 	r.buckets[who] = b
 	return allowed

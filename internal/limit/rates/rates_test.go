@@ -53,6 +53,33 @@ func TestRates(t *testing.T) {
 	}
 }
 
+// What is more than a second's worth is done at once, and paid for by waiting.
+func TestTakeAll(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	r := New(func() int { return 100 }, func() time.Time { return now })
+	for i, step := range []struct {
+		passes time.Duration
+		n      int64
+		want   bool
+	}{
+		{0, 60, true},
+		{0, 60, false},
+		{0, 40, true},
+		{time.Second, 350, true}, // a bucket that is full
+		{2 * time.Second, 1, false},
+		{time.Second, 51, false},
+		{0, 50, true},
+		{0, 0, true},
+		{500 * time.Millisecond, 101, false}, // it is not full
+		{500 * time.Millisecond, 101, true},
+	} {
+		now = now.Add(step.passes)
+		if got := r.TakeAll("a", step.n); got != step.want {
+			t.Errorf("step %d: %d may be taken: %t", i, step.n, got)
+		}
+	}
+}
+
 // Who has done nothing for a second is forgotten, so that many do not take much memory.
 func TestForgets(t *testing.T) {
 	now := time.Unix(1e9, 0)

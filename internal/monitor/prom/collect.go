@@ -99,7 +99,7 @@ func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	for _, c := range functionCounters {
 		out <- c.desc
 	}
-	for _, d := range []*prometheus.Desc{functionRunning, functionEvents, functionDuration, functionEventAge, queueMessages, queueAge, noisyGroups, quietMessages, quietAge, published, publishedBytes, filteredOut, attempts, deliveries, attemptDuration, syncDuration, requestDuration, requestCount, refused, textsUnanswered, textReceipts, diskLow, logsBytes, logsDropped, traceSpans, limitUsed, limitMost, limitRefused, limitWaited, limitCut} {
+	for _, d := range []*prometheus.Desc{functionRunning, functionEvents, functionDuration, functionEventAge, queueMessages, queueAge, noisyGroups, quietMessages, quietAge, published, publishedBytes, filteredOut, attempts, deliveries, attemptDuration, syncDuration, requestDuration, requestCount, refused, textsUnanswered, textReceipts, diskLow, backupInterval, backupPoint, backupPoints, backupBytes, accountQueues, accountTopics, accountBytes, accountMost, accountRefused, logsBytes, logsDropped, traceSpans, limitUsed, limitMost, limitRefused, limitWaited, limitCut} {
 		out <- d
 	}
 	for _, v := range storeValues {
@@ -125,6 +125,14 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 		m.jobs.collect(out, m.options.Jobs())
 	}
 	m.posts.collect(out)
+	var backups Backups
+	if status := m.backups.Load(); status != nil {
+		backups = (*status)()
+	}
+	backups.collect(out)
+	if m.options.Accounts != nil {
+		m.collectAccounts(out, m.options.Accounts)
+	}
 	if m.options.Network != nil {
 		m.options.Network().collect(out)
 	}

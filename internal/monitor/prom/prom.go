@@ -18,6 +18,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/limit/accounts"
 	"godwit.dev/godwit/internal/monitor"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/store"
@@ -63,6 +64,8 @@ type Gauges struct {
 	Jobs func() map[string]int
 	// Topic says whether there is a topic.
 	Topic func(arn.ARN) bool
+	// Accounts tell what accounts hold, and were refused; nil: nobody can tell.
+	Accounts *accounts.Accounts
 }
 
 // Metrics take events, and answer Prometheus.
@@ -81,6 +84,7 @@ type Metrics struct {
 	jobs     jobCounts
 	posts    postCounts
 
+	backups  atomic.Pointer[func() Backups]
 	mu       sync.Mutex // guards requests
 	requests map[operation]*Requests
 }
@@ -112,6 +116,9 @@ func New(o Options) *Metrics {
 // Watch sets what is asked when Prometheus asks: it is there later than the first
 // events.
 func (m *Metrics) Watch(g Gauges) { m.options.Gauges = g }
+
+// Follow sets what is asked how backups to a bucket stand.
+func (m *Metrics) Follow(status func() Backups) { m.backups.Store(&status) }
 
 // Handler answers Prometheus.
 func (m *Metrics) Handler() http.Handler {

@@ -17,6 +17,7 @@ import (
 type Fresh struct {
 	Sequence uint64
 	Sent     int64
+	Size     uint32 // of its record, in bytes
 }
 
 // Compare orders fresh messages by sequence.

@@ -18,6 +18,10 @@ func FuzzDecodeState(f *testing.F) {
 		Flags: layout.MoveRejected | layout.History,
 	}
 	f.Add(s.Append(nil))
+	s.Size = 300
+	f.Add(s.Append(nil))
+	s.Turn = 0
+	f.Add(s.Append(nil))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, p []byte) {
 		s, err := layout.DecodeState(key, p)
@@ -36,6 +40,8 @@ func FuzzDecodeState(f *testing.F) {
 // FuzzDecodeCounters: what it reads is what it wrote.
 func FuzzDecodeCounters(f *testing.F) {
 	f.Add((&layout.Counters{Next: math.MaxUint64, Head: 3, Listed: 1}).Append(nil))
+	f.Add((&layout.Counters{Next: 4, Head: 3, HeldAges: 1}).Append(nil))
+	f.Add((&layout.Counters{Next: 4, Head: 3, Bytes: 1}).Append(nil))
 	f.Add(make([]byte, 10))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, p []byte) {

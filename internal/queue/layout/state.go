@@ -46,11 +46,14 @@ type State struct {
 	// Turn tells the messages of a FIFO queue that came back in the same moment apart:
 	// it grows with each that is received. 0: it was received by an older version.
 	Turn uint64
+	// Size is that of the message's record, in bytes; 0: an older version did not note it.
+	Size uint32
 }
 
 const (
 	stateSize = 8 + 8 + 8 + 8 + 4 + 4 + 8 + 8 + 1
 	turnSize  = 8
+	sizeSize  = 4
 )
 
 // Is reports whether a flag is set.
@@ -75,22 +78,29 @@ func (s *State) Append(buf []byte) []byte {
 	if s.Turn != 0 {
 		buf = binary.BigEndian.AppendUint64(buf, s.Turn)
 	}
+	if s.Size != 0 {
+		buf = binary.BigEndian.AppendUint32(buf, s.Size)
+	}
 	return buf
 }
 
 // DecodeState reads the record of a State at its key.
 func DecodeState(key, p []byte) (State, error) {
-	if len(key) < 8 || len(p) != stateSize && len(p) != stateSize+turnSize {
-		return State{}, fmt.Errorf("%w: state of %d bytes", ErrCorrupt, len(p))
+	var turn, size bool // which of them are there
+	switch n := len(p); {
+	case len(key) < 8:
+		return State{}, fmt.Errorf("%w: state at a key of %d bytes", ErrCorrupt, len(key))
+	case n == stateSize:
+	case n == stateSize+sizeSize:
+		size = true
+	case n == stateSize+turnSize:
+		turn = true
+	case n == stateSize+turnSize+sizeSize:
+		turn, size = true, true
+	default:
+		return State{}, fmt.Errorf("%w: state of %d bytes", ErrCorrupt, n)
 	}
-	var turn uint64
-	if len(p) > stateSize {
-		if turn = binary.BigEndian.Uint64(p[stateSize:]); turn == 0 {
-			return State{}, fmt.Errorf("%w: state without a turn", ErrCorrupt)
-		}
-	}
-	return State{
-		Turn:     turn,
+	s := State{
 		Sequence: KeySequence(key),
 		Due:      int64(binary.BigEndian.Uint64(p)),
 		Sent:     int64(binary.BigEndian.Uint64(p[8:])),
@@ -101,7 +111,17 @@ func DecodeState(key, p []byte) (State, error) {
 		Lane:     Lane(binary.BigEndian.Uint64(p[40:])),
 		Tenant:   Lane(binary.BigEndian.Uint64(p[48:])),
 		Flags:    Flags(p[56]),
-	}, nil
+	}
+	if turn {
+		s.Turn = binary.BigEndian.Uint64(p[stateSize:])
+	}
+	if size {
+		s.Size = binary.BigEndian.Uint32(p[len(p)-sizeSize:])
+	}
+	if turn != (s.Turn != 0) || size != (s.Size != 0) {
+		return State{}, fmt.Errorf("%w: state without what it has room for", ErrCorrupt)
+	}
+	return s, nil
 }
 
 // Counters are the numbers of a queue, written with each commit that touches it.
@@ -121,21 +141,25 @@ type Counters struct {
 	// HeldAges is 1 where of a FIFO queue's messages only those that came back stand in the
 	// order of expiries; 0: all do, as an older version wrote them.
 	HeldAges uint64
+	// Bytes is one more than the size of all messages' records, in bytes; 0: an older
+	// version did not count it.
+	Bytes uint64
 }
 
-func (c *Counters) all() [13]*uint64 {
+func (c *Counters) all() [14]*uint64 {
 	return [...]*uint64{
 		&c.Next, &c.Head, &c.Fresh, &c.Scheduled, &c.Leased, &c.LowMain, &c.LowDelayed, &c.Grouped, &c.Returned, &c.Listed,
 		&c.Back, &c.Turn,
 		&c.HeldAges,
+		&c.Bytes,
 	}
 }
 
-// always is how many counters each queue has; the rest FIFO queues alone, and an older
-// version had only so many for them.
+// How many counters older versions had: always of each queue, and more of FIFO queues alone.
 const (
-	always = 10
-	older  = 12
+	always  = 10
+	older   = 12
+	unsized = 13
 )
 
 // Append encodes the counters.
@@ -143,7 +167,9 @@ func (c *Counters) Append(buf []byte) []byte {
 	all := c.all()
 	n := len(all)
 	switch {
+	case c.Bytes != 0:
 	case c.HeldAges != 0:
+		n = unsized
 	case c.Back == 0 && c.Turn == 0:
 		n = always
 	default:
@@ -158,7 +184,7 @@ func (c *Counters) Append(buf []byte) []byte {
 // DecodeCounters reads what Append wrote.
 func DecodeCounters(p []byte) (c Counters, err error) {
 	for i, n := range c.all() {
-		if (i == always || i == older) && len(p) == 0 {
+		if (i == always || i == older || i == unsized) && len(p) == 0 {
 			break
 		}
 		v, size := binary.Uvarint(p)
@@ -245,7 +271,7 @@ func DecodeWait(p []byte) (w fair.Wait) {
 
 // PutState writes a state at a key.
 func PutState(b *mutation.Batch, key []byte, s *State) {
-	var buf [stateSize + turnSize]byte
+	var buf [stateSize + turnSize + sizeSize]byte
 	b.Set(key, s.Append(buf[:0]))
 }
 

@@ -108,7 +108,7 @@ func (b *Making) prepare() error {
 
 // manifestOf hashes what has come.
 func manifestOf(store string, of *snapshot.Manifest) (m Manifest, err error) {
-	m = Manifest{Format: format, Version: of.Meta["version"], RootKey: of.Meta["rootKey"]}
+	m = Manifest{Format: Format, Version: of.Meta["version"], RootKey: of.Meta["rootKey"]}
 	if m.CreatedAt, err = time.Parse(time.RFC3339Nano, of.Meta["createdAt"]); err != nil {
 		return m, fmt.Errorf("the server does not say of when the snapshot is: %w", err)
 	}

@@ -31,8 +31,8 @@ const (
 	noteName     = "incomplete.json" // how far one has come that is being made
 )
 
-// format is the version of a backup's form; newer ones are refused.
-const format = 1
+// Format is the version of a backup's form; newer ones are refused.
+const Format = 1
 
 // maxManifest bounds backup.json, in bytes.
 const maxManifest = 128 << 20
@@ -118,15 +118,22 @@ func Read(dir string) (m Manifest, err error) {
 		return m, fmt.Errorf("%w: %s and %s do not belong together", ErrDamaged, manifestName, sumName)
 	case json.Unmarshal(text, &m) != nil:
 		return m, fmt.Errorf("%w: %s cannot be read", ErrDamaged, manifestName)
-	case m.Format > format:
-		return m, fmt.Errorf("%s is a backup of form %d, and this godwit knows forms up to %d: use the godwit that made it, or a newer one", dir, m.Format, format)
+	}
+	return m, m.Check(dir)
+}
+
+// Check refuses a manifest of a newer form, and one that names files elsewhere. where is where
+// the backup is.
+func (m *Manifest) Check(where string) error {
+	if m.Format > Format {
+		return fmt.Errorf("%s is a backup of form %d, and this godwit knows forms up to %d: use the godwit that made it, or a newer one", where, m.Format, Format)
 	}
 	for _, f := range m.Files {
 		if !filepath.IsLocal(filepath.FromSlash(f.Name)) || f.Size < 0 {
-			return m, fmt.Errorf("%w: it has a file %q", ErrDamaged, f.Name)
+			return fmt.Errorf("%w: it has a file %q", ErrDamaged, f.Name)
 		}
 	}
-	return m, nil
+	return nil
 }
 
 // Verify reads a whole backup, and holds each file against its hash. progress may be nil.

@@ -22,9 +22,18 @@ import (
 	"godwit.dev/godwit/internal/store/pebble"
 )
 
+// Origin is a backup that is not in a directory.
+type Origin interface {
+	// Manifest says what it consists of.
+	Manifest() Manifest
+	// Open reads a file of it. Whether that is as it was is found by its hash.
+	Open(ctx context.Context, f File) (io.ReadCloser, error)
+}
+
 // Restoring makes a data directory of a backup.
 type Restoring struct {
 	Dir  string // of the backup
+	From Origin // in place of Dir; nil: it is in that
 	Data string // the new data directory: it does not exist, is empty, or has a restore that was cut off
 	// RootKey is the file of the root key: it is held against the one that is needed, and
 	// development's is copied to where it is looked for. Empty: nobody looks.
@@ -42,7 +51,7 @@ func (r *Restoring) Run(ctx context.Context) error {
 	if err := r.prepare(); err != nil {
 		return err
 	}
-	m, err := Verify(ctx, r.Dir, nil)
+	m, err := r.manifest(ctx)
 	if err != nil {
 		return err
 	}
@@ -65,7 +74,7 @@ func (r *Restoring) Run(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := copyFile(filepath.Join(r.Dir, recovery.StoreName), to, f); err != nil {
+		if err := r.copyFile(ctx, to, f); err != nil {
 			return err
 		}
 		if done += f.Size; r.Progress != nil {
@@ -80,6 +89,23 @@ func (r *Restoring) Run(ctx context.Context) error {
 	}
 	_, err = fmt.Fprintf(r.Stdout, "%s is restored. Receipt handles of before are of no use there, and what was done since %s is not there.\n", r.Data, m.CreatedAt.UTC().Format(time.RFC3339))
 	return err
+}
+
+// manifest is that of the backup, which is verified if it is in a directory; else each file is
+// as it comes.
+func (r *Restoring) manifest(ctx context.Context) (Manifest, error) {
+	if r.From == nil {
+		return Verify(ctx, r.Dir, nil)
+	}
+	return r.From.Manifest(), nil
+}
+
+// open reads a file of the backup.
+func (r *Restoring) open(ctx context.Context, f File) (io.ReadCloser, error) {
+	if r.From == nil {
+		return open(filepath.Join(r.Dir, recovery.StoreName), f.Name)
+	}
+	return r.From.Open(ctx, f)
 }
 
 // prepare refuses a directory that has anything.
@@ -103,7 +129,7 @@ func (r *Restoring) prepare() error {
 
 // tell says what is restored and which key that needs, and refuses another one.
 func (r *Restoring) tell(m *Manifest) error {
-	fmt.Fprintf(r.Stdout, "Backup of %s by godwit %s: %d files, %d bytes, each as it was made.\n", m.CreatedAt.UTC().Format(time.RFC3339), m.Version, len(m.Files), m.Size())
+	fmt.Fprintf(r.Stdout, "Backup of %s by godwit %s: %d files, %d bytes%s.\n", m.CreatedAt.UTC().Format(time.RFC3339), m.Version, len(m.Files), m.Size(), map[bool]string{true: ", each as it was made"}[r.From == nil])
 	if m.RootKey == "" {
 		return nil
 	}
@@ -125,12 +151,12 @@ func (r *Restoring) tell(m *Manifest) error {
 }
 
 // copyFile copies a file that has still to be what it was made as.
-func copyFile(from, to string, f File) error {
+func (r *Restoring) copyFile(ctx context.Context, to string, f File) error {
 	name := filepath.FromSlash(f.Name)
 	if err := os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o700); err != nil {
 		return err
 	}
-	in, err := open(from, f.Name)
+	in, err := r.open(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -140,7 +166,7 @@ func copyFile(from, to string, f File) error {
 		return err
 	}
 	h := sha256.New()
-	_, err = io.Copy(io.MultiWriter(out, h), in)
+	_, err = io.Copy(io.MultiWriter(out, h), io.LimitReader(in, f.Size+1)) // of more the hash is another one
 	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
 		return err
 	}

@@ -66,7 +66,8 @@ func (p *Prometheus) Ask(engine *shard.Engine, pool *invoke.Pool, sockets *netwo
 	}
 	var late lateness
 	p.Watch(prom.Gauges{
-		Logs: func() (bytes, dropped int64) { return groups.DiskBytes(), groups.Dropped() },
+		Accounts: engine.Accounts,
+		Logs:     func() (bytes, dropped int64) { return groups.DiskBytes(), groups.Dropped() },
 		Jobs: func() map[string]int {
 			n, _ := ask(&late, func() (map[string]int, error) { return working.Running(), nil })
 			return n
@@ -253,5 +254,12 @@ func (p *Prometheus) JobStepped(kind string, done, skipped int64) {
 func (p *Prometheus) JobEnded(kind, state string) {
 	if p != nil {
 		p.Metrics.JobEnded(kind, state)
+	}
+}
+
+// Follow has it ask how backups to a bucket stand.
+func (p *Prometheus) Follow(status func() prom.Backups) {
+	if p != nil {
+		p.Metrics.Follow(status)
 	}
 }

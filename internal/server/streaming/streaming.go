@@ -10,8 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/api"
@@ -126,7 +124,7 @@ func (s *Streaming) buckets(dial limit.Dial) (outlet.Buckets, error) {
 		o.Region = c.Region
 	}
 	if c.FirehoseS3Credentials != "" {
-		if o.AccessKey, o.Secret, err = credentials(c); err != nil {
+		if o.AccessKey, o.Secret, err = bucket.ReadCredentials(c.FirehoseS3Credentials, c.Production); err != nil {
 			return nil, fmt.Errorf("--firehose-s3-credentials: %w", err)
 		}
 	}
@@ -136,28 +134,6 @@ func (s *Streaming) buckets(dial limit.Dial) (outlet.Buckets, error) {
 	}
 	s.close = append(s.close, server.Close)
 	return server, nil
-}
-
-// credentials reads an access key and its secret from a file that in production only its
-// owner may read.
-func credentials(c config.Config) (key, secret string, err error) {
-	path := c.FirehoseS3Credentials
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", "", err
-	}
-	if c.Production && info.Mode().Perm()&0o077 != 0 {
-		return "", "", fmt.Errorf("%s has mode %04o, so that others can use it: chmod 600 %s", path, info.Mode().Perm(), path)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "", "", err
-	}
-	lines := strings.FieldsFunc(string(text), func(r rune) bool { return r == '\n' || r == '\r' }) // a secret may have spaces
-	if len(lines) != 2 {
-		return "", "", fmt.Errorf("%s: want an access key on the first line, and its secret on the second", path)
-	}
-	return strings.TrimSpace(lines[0]), strings.TrimSpace(lines[1]), nil
 }
 
 // Operations are those of Firehose.

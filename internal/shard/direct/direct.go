@@ -143,6 +143,9 @@ func (e *Publishing) PublishDirect(ctx context.Context, name arn.ARN, endpoint s
 	if e.Full() {
 		return kernel.ErrFull
 	}
+	if err := e.Accounts.Room(name.Account, m.Size()); err != nil {
+		return err
+	}
 	m.Notice = &message.Notice{Kind: message.Notification, Subscription: name.String(), Token: endpoint}
 	m.Seal()
 	if err := e.EncryptWaiting(name, "", nil, arn.ARN{}, m); err != nil {

@@ -81,7 +81,8 @@ func (sh *Shard) loadEvents() error {
 
 // InvokeAsync puts an event into a function's queue; it is durable on return.
 // Errors: ResourceNotFound for a function or qualifier that is not there,
-// ResourceConflict for one that cannot be invoked yet, InsufficientStorage.
+// ResourceConflict for one that cannot be invoked yet, InsufficientStorage, Throttled where the
+// function's account holds as much as it may.
 func (e *Functions) InvokeAsync(ctx context.Context, fn arn.ARN, ev function.Event) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -91,6 +92,9 @@ func (e *Functions) InvokeAsync(ctx context.Context, fn arn.ARN, ev function.Eve
 	}
 	sh := e.ShardOf(fn)
 	m := eventMessage(ev)
+	if err := e.Accounts.Room(fn.Account, m.Size()); err != nil {
+		return err
+	}
 	m.Seal()
 	if err := e.encryptEvent(fn, m); err != nil {
 		return err

@@ -103,6 +103,9 @@ func (e *Platforms) PublishToEndpoint(ctx context.Context, name arn.ARN, p publi
 	if !ok {
 		return platform.ErrNoTarget
 	}
+	if err := e.Accounts.Room(app.Account, p.Size()); err != nil {
+		return err
+	}
 	of, _, _ := app.SplitApplication()
 	m := &message.Message{
 		ID: p.ID, Sender: p.Sender, Trace: p.Trace, Attributes: p.Attributes, Body: p.Body,

@@ -18,13 +18,21 @@ import (
 const maxRecordKept = 16 << 10
 
 // Send adds messages to a queue, all of them or none, and returns once they are
-// durable. Errors: QueueDoesNotExist, InsufficientStorage.
+// durable. Errors: QueueDoesNotExist, InsufficientStorage, Throttled where the queue's account
+// holds as much as it may.
 func (e *Queues) Send(ctx context.Context, a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if e.Full() {
 		return nil, kernel.ErrFull
+	}
+	size := 0
+	for i := range msgs {
+		size += msgs[i].Message.Size()
+	}
+	if err := e.Accounts.Room(a.Account, size); err != nil {
+		return nil, err
 	}
 	sh := e.ShardOf(a)
 	var results []SendResult

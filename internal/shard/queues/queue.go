@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/journal"
+	"godwit.dev/godwit/internal/limit/accounts"
 	"godwit.dev/godwit/internal/packed"
 	"godwit.dev/godwit/internal/policy"
 	"godwit.dev/godwit/internal/queue"
@@ -45,6 +46,8 @@ type Options struct {
 	// Sealer seals the key that receipt handles are authenticated with; nil: it is kept
 	// in clear.
 	Sealer *seal.Sealer
+	// Accounts bound what accounts hold; nil: they hold any amount.
+	Accounts *accounts.Accounts
 }
 
 // Queues is the module of queues: SQS's, and those that other modules have for
@@ -56,6 +59,7 @@ type Queues struct {
 	handles *receipt.Handles
 	faults.Faults
 	encryption.Messages
+	Accounts        *accounts.Accounts
 	Hooks           Hooks
 	creationWatcher atomic.Pointer[func(arn.ARN)]
 }
@@ -96,7 +100,10 @@ type Shard struct {
 
 // New adds the module to the shards.
 func New(k *kernel.Kernel, o Options) *Queues {
-	e := &Queues{Kernel: k, options: o, Messages: encryption.Messages{Keys: o.Encryption}}
+	e := &Queues{Kernel: k, options: o, Accounts: o.Accounts, Messages: encryption.Messages{Keys: o.Encryption}}
+	if e.Accounts == nil {
+		e.Accounts = accounts.New(nil, k.Clock.Now)
+	}
 	for id, sh := range k.All {
 		s := &Shard{Shard: sh, engine: e, Duplicates: accepted.New(k, sh), loaded: map[arn.ARN]*Queue{}, Backlogs: map[layout.Incarnation]*Queue{}}
 		e.Shards[id] = s
@@ -191,7 +198,14 @@ type Queue struct {
 	dedup       *dedup.Window // FIFO: of messages accepted recently
 	slot        Slot
 
-	saved queue.Saved
+	told told
+}
+
+// told is what others were told last of a queue.
+type told struct {
+	saved   queue.Saved    // the store, of its counters
+	account *accounts.Held // whose it is; nil: nothing was in it yet
+	bytes   int64          // account, of the bytes in it
 }
 
 // Consumption is what is kept of a backlog's consumer.
@@ -243,11 +257,39 @@ func (sh *Shard) Accept(qs *Queue, now int64, a queue.Arrival) uint64 {
 	return qs.unsynced.newest
 }
 
+// NoRoomFrom refuses what another account's resource would put into a queue whose account
+// holds as much as it may. What stays within an account takes no more than before.
+func (qs *Queue) NoRoomFrom(source arn.ARN) error {
+	if source.Account == qs.ARN.Account {
+		return nil
+	}
+	return qs.Shard.engine.Accounts.Room(qs.ARN.Account, 1)
+}
+
 // Committed does what a change of the queue asks for.
 func (qs *Queue) Committed() { qs.Shard.AfterCommit(qs) }
 
 // Clean implements touched.
-func (qs *Queue) Clean() { qs.dirty = false }
+func (qs *Queue) Clean() {
+	qs.dirty = false
+	qs.count()
+}
+
+// count tells what has become of the bytes in the queue to whose account holds them.
+func (qs *Queue) count() {
+	now := qs.Machine.Bytes()
+	if qs.Gone {
+		now = 0
+	}
+	if now == qs.told.bytes {
+		return
+	}
+	if qs.told.account == nil {
+		qs.told.account = qs.Shard.engine.Accounts.Of(qs.ARN.Account)
+	}
+	qs.told.account.AddBytes(now - qs.told.bytes)
+	qs.told.bytes = now
+}
 
 // Appended implements touched.
 func (qs *Queue) Appended(c *journal.Commit) {

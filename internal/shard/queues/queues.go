@@ -91,7 +91,7 @@ func (sh *Shard) writeQueue(qs *Queue) error { return qs.Record.Put(&sh.Batch, s
 
 // CreateQueue creates a queue. A queue of that name with the same values of the
 // attributes that the request names is left as it is. Errors: QueueNameExists,
-// QueueDeletedRecently, and those of the attributes.
+// QueueDeletedRecently, OverLimit, and those of the attributes.
 func (e *Queues) CreateQueue(ctx context.Context, spec QueueSpec) error {
 	if _, err := queuepolicy.Parse(spec.Attributes[attribute.Policy]); err != nil {
 		return err
@@ -115,6 +115,9 @@ func (e *Queues) CreateQueue(ctx context.Context, spec QueueSpec) error {
 		}
 		cfg, err := attribute.Config(spec.Attributes)
 		if err != nil {
+			return err
+		}
+		if err := e.Accounts.Of(spec.ARN.Account).AddQueue(); err != nil {
 			return err
 		}
 		sh.Meta.Incarnation++
@@ -175,6 +178,7 @@ func (e *Queues) DeleteQueue(ctx context.Context, a arn.ARN) error {
 		sh.Drop(qs)
 		sh.linkDeadLetter(a, qs.Machine.Config().DeadLetter, arn.ARN{})
 		e.Hooks.Deleted(a)
+		e.Accounts.Of(a.Account).DropQueue()
 		sh.Batch.Delete(catalogKey(sh.ID, a))
 		delete(sh.loaded, a)
 		now := sh.Now()
@@ -349,6 +353,7 @@ func (sh *Shard) ForgetBacklog(inc layout.Incarnation) bool {
 		sh.setTimer(qs, 0)
 		delete(sh.Backlogs, inc)
 		qs.Gone, qs.Owner = true, nil
+		qs.count()
 	}
 	return ok
 }
@@ -378,6 +383,7 @@ func (sh *Shard) loadQueues() error {
 		}
 		qs.Machine = *queue.New(layout.NewKeys(sh.ID, record.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
 		sh.linkDeadLetter(a, arn.ARN{}, cfg.DeadLetter)
+		sh.engine.Accounts.Of(a.Account).LoadQueue()
 		if failed = sh.LoadMachine(qs); failed == nil && qs.Machine.Hibernate() {
 			sh.keepParked(qs, value)
 		} else {
@@ -399,6 +405,7 @@ func (sh *Shard) LoadMachine(qs *Queue) error {
 	if corrected {
 		sh.inconsistent(qs)
 	}
+	qs.count()
 	return err
 }
 

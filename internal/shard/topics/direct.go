@@ -333,7 +333,7 @@ func (w *directWriter) open(d *planned) *queues.Queue {
 		return nil
 	}
 	w.encrypted = encrypted
-	if w.from.engine.Injected(qs.ARN) != nil || qs.Admits(d.f.Topic, w.now) != nil {
+	if w.from.engine.Injected(qs.ARN) != nil || qs.Admits(d.f.Topic, w.now) != nil || qs.NoRoomFrom(d.f.Topic) != nil {
 		return nil
 	}
 	return qs

@@ -56,13 +56,20 @@ type call = coalesce.Call[*publisher]
 // each. A duplicate of a message that a FIFO topic has accepted is spread no
 // further. Errors: NotFound, InvalidParameter for a message without a
 // deduplication id where the topic needs one, InsufficientStorage, and KMS's for the
-// topic's key.
+// topic's key; Throttled where the topic's account holds as much as it may.
 func (e *Topics) Publish(ctx context.Context, t arn.ARN, publications ...publication.Publication) ([]queues.SendResult, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if e.Full() {
 		return nil, kernel.ErrFull
+	}
+	size := 0
+	for i := range publications {
+		size += publications[i].Size()
+	}
+	if err := e.Accounts.Room(t.Account, size); err != nil {
+		return nil, err
 	}
 	sh := e.ShardOf(t)
 	if of, ok := sh.knownOf(t); ok { // else the command says that there is none

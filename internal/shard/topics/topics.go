@@ -47,8 +47,17 @@ func (e *Topics) CreateTopic(ctx context.Context, cmd topic.CreateTopic) error {
 		if err := topicpolicy.Check(cmd.Attributes[topicpolicy.Attribute]); err != nil {
 			return topic.InAttributes(err)
 		}
+		held := e.Accounts.Of(cmd.ARN.Account)
+		if !there {
+			if err := held.AddTopic(); err != nil {
+				return err
+			}
+		}
 		cmd.Incarnation = sh.Meta.Incarnation + 1
 		t, err := sh.Topics.CreateTopic(clock.Time(sh.Now()), cmd, &sh.Batch)
+		if err != nil && !there {
+			held.DropTopic()
+		}
 		if err == nil && !there && t.Incarnation != 0 {
 			sh.Meta.Incarnation++
 		}
@@ -115,6 +124,7 @@ func (e *Topics) DeleteTopic(ctx context.Context, t arn.ARN) error {
 		if err != nil || gone == nil {
 			return err
 		}
+		e.Accounts.Of(t.Account).DropTopic()
 		delete(sh.topicPolicies, t)
 		sh.dropStream(gone)
 		sh.leaveToGC(gone)
@@ -413,6 +423,9 @@ func (sh *Shard) loadTopics() error {
 	}
 	if err := sh.Topics.Loaded(); err != nil {
 		return err
+	}
+	for t := range sh.Topics.All() {
+		sh.engine.Accounts.Of(t.ARN.Account).LoadTopic()
 	}
 	for sub := range sh.Topics.AllDeliverable() {
 		if _, ok := sh.Counters[layout.Incarnation(sub.Incarnation)]; ok {

@@ -111,7 +111,7 @@ func (e *Transfers) Move(from Source, in Incoming) (*journal.Commit, error) {
 		if err := from.check(); err != nil {
 			return err
 		}
-		if err := to.take(in); err != nil {
+		if err := to.take(in, from.Queue.ARN); err != nil {
 			return err
 		}
 		from.Shard.AckSource(from.Queue, from.Lease)
@@ -150,9 +150,12 @@ func (s queueSink) Arrived(dest arn.ARN, m *message.Message) {
 }
 
 // take accepts a message into a queue of the shard.
-func (sh *Shard) take(in Incoming) error {
+func (sh *Shard) take(in Incoming, source arn.ARN) error {
 	qs, err := sh.engine.SinkOf(in.To).Open(in.To)
 	if err != nil {
+		return err
+	}
+	if err := qs.NoRoomFrom(source); err != nil {
 		return err
 	}
 	now := sh.Now()
@@ -192,7 +195,7 @@ func (e *Transfers) moveInTwoSteps(src Source, to *Shard, in Incoming) (*journal
 		if _, known := to.accepted[id]; known {
 			return nil
 		}
-		if err := to.take(in); err != nil {
+		if err := to.take(in, qs.ARN); err != nil {
 			return err
 		}
 		if to.accepted == nil {

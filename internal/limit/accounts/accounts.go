@@ -1,0 +1,212 @@
+// Package accounts bounds what each account may do and hold. What it holds is counted as it
+// changes, and never looked for: a limit costs the same however many queues there are. Where
+// there are no limits, what accounts hold is counted all the same, so that one may be set at
+// any time.
+package accounts
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/limit/rates"
+)
+
+// Limits are what an account may do and hold in all regions; 0 of any is any amount.
+type Limits struct {
+	Requests int // of AWS's APIs, a second
+	Bytes    int // of messages sent and published, a second
+	Queues   int
+	Topics   int
+	Storage  int64 // bytes of messages in queues and backlogs
+}
+
+// ByName are the limits by their names, as in Refused.
+func (l Limits) ByName() map[string]int64 {
+	return map[string]int64{
+		kindNames[Requests]: int64(l.Requests), kindNames[Bytes]: int64(l.Bytes), kindNames[Queues]: int64(l.Queues),
+		kindNames[Topics]: int64(l.Topics), kindNames[Storage]: l.Storage,
+	}
+}
+
+// What accounts are refused for.
+var (
+	ErrRequests = fault.NewRule(fault.Throttled, "accounts: requests come too fast")
+	ErrBytes    = fault.NewRule(fault.Throttled, "accounts: bytes of messages come too fast")
+	ErrQueues   = fault.NewRule(fault.OverLimit, "accounts: as many queues as there may be")          // how many
+	ErrTopics   = fault.NewRule(fault.TopicLimitExceeded, "accounts: as many topics as there may be") // how many
+	ErrStorage  = fault.NewRule(fault.Throttled, "accounts: messages hold as many bytes as they may") // how many
+)
+
+// Kind is what a limit is of.
+type Kind uint8
+
+// The kinds of limits.
+const (
+	Requests Kind = iota
+	Bytes
+	Queues
+	Topics
+	Storage
+	kinds
+)
+
+var kindNames = [kinds]string{"requests", "bytes", "queues", "topics", "storage"}
+
+// Accounts are the accounts of a server.
+type Accounts struct {
+	limits          func() Limits
+	requests, bytes *rates.Rates
+	refused         [kinds]atomic.Int64
+
+	mu   sync.RWMutex
+	held map[string]*Held
+}
+
+// New makes Accounts, of each of which as much is allowed as limits gives at that moment; nil:
+// any amount. now is the time by which seconds are counted.
+func New(limits func() Limits, now func() time.Time) *Accounts {
+	if limits == nil {
+		limits = func() Limits { return Limits{} }
+	}
+	return &Accounts{
+		limits:   limits,
+		requests: rates.New(func() int { return limits().Requests }, now),
+		bytes:    rates.New(func() int { return limits().Bytes }, now),
+		held:     map[string]*Held{},
+	}
+}
+
+// Request counts a request of an account. It fails with ErrRequests.
+func (a *Accounts) Request(account string) error {
+	if a.requests.Take(account) {
+		return nil
+	}
+	a.refused[Requests].Add(1)
+	return ErrRequests
+}
+
+// Send counts bytes of messages that an account sends or publishes. It fails with ErrBytes,
+// and then counts none.
+func (a *Accounts) Send(account string, bytes int) error {
+	if a.bytes.TakeAll(account, int64(bytes)) {
+		return nil
+	}
+	a.refused[Bytes].Add(1)
+	return ErrBytes
+}
+
+// Of is what an account holds.
+func (a *Accounts) Of(account string) *Held {
+	a.mu.RLock()
+	h := a.held[account]
+	a.mu.RUnlock()
+	if h != nil {
+		return h
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if h = a.held[account]; h == nil {
+		h = &Held{of: a}
+		a.held[string([]byte(account))] = h // a copy: it may be a part of a request
+	}
+	return h
+}
+
+// Room fails with ErrStorage if an account's messages hold so much already that so many bytes
+// more are too many. Those that arrive at the same time may exceed the limit together.
+func (a *Accounts) Room(account string, more int) error {
+	most := a.limits().Storage
+	if most <= 0 {
+		return nil
+	}
+	a.mu.RLock()
+	h := a.held[account]
+	a.mu.RUnlock()
+	if h.Bytes()+int64(more) <= most {
+		return nil
+	}
+	a.refused[Storage].Add(1)
+	return ErrStorage.With(most)
+}
+
+// Usage is what an account holds at a moment.
+type Usage struct {
+	Account               string
+	Queues, Topics, Bytes int64
+}
+
+// Usage tells what accounts hold, by the number of bytes, those with the most first. An
+// account that holds nothing is left out.
+func (a *Accounts) Usage() (all []Usage) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	for _, account := range slices.Sorted(maps.Keys(a.held)) {
+		h := a.held[account]
+		if u := (Usage{account, h.queues.Load(), h.topics.Load(), h.Bytes()}); u.Queues+u.Topics+u.Bytes > 0 {
+			all = append(all, u)
+		}
+	}
+	slices.SortStableFunc(all, func(x, y Usage) int { return int(min(max(y.Bytes-x.Bytes, -1), 1)) })
+	return all
+}
+
+// Refused tells how much was refused since the start, by the name of the limit.
+func (a *Accounts) Refused() map[string]int64 {
+	all := make(map[string]int64, kinds)
+	for k, name := range kindNames {
+		all[name] = a.refused[k].Load()
+	}
+	return all
+}
+
+// Limits are what accounts may do and hold now.
+func (a *Accounts) Limits() Limits { return a.limits() }
+
+// Held is what an account holds.
+type Held struct {
+	of                    *Accounts
+	queues, topics, bytes atomic.Int64
+}
+
+// Bytes is how much the messages of the account take; 0 of nil.
+func (h *Held) Bytes() int64 {
+	if h == nil {
+		return 0
+	}
+	return h.bytes.Load()
+}
+
+// AddBytes counts bytes of messages that came, or, negative, went.
+func (h *Held) AddBytes(n int64) { h.bytes.Add(n) }
+
+// AddQueue counts a queue that is about to be made. It fails with ErrQueues, and then counts
+// none.
+func (h *Held) AddQueue() error { return h.add(Queues, &h.queues, h.of.limits().Queues, ErrQueues) }
+
+// AddTopic is as AddQueue, with ErrTopics.
+func (h *Held) AddTopic() error { return h.add(Topics, &h.topics, h.of.limits().Topics, ErrTopics) }
+
+func (h *Held) add(k Kind, n *atomic.Int64, most int, full *fault.Rule) error {
+	if n.Add(1) <= int64(most) || most <= 0 {
+		return nil
+	}
+	n.Add(-1)
+	h.of.refused[k].Add(1)
+	return full.With(most)
+}
+
+// LoadQueue counts a queue that is there, whatever the limit.
+func (h *Held) LoadQueue() { h.queues.Add(1) }
+
+// LoadTopic counts a topic that is there, whatever the limit.
+func (h *Held) LoadTopic() { h.topics.Add(1) }
+
+// DropQueue counts a queue no longer.
+func (h *Held) DropQueue() { h.queues.Add(-1) }
+
+// DropTopic counts a topic no longer.
+func (h *Held) DropTopic() { h.topics.Add(-1) }

@@ -1,0 +1,361 @@
+package offsite
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/outlet"
+	"godwit.dev/godwit/internal/outlet/bucket"
+	"godwit.dev/godwit/internal/server/backup"
+)
+
+// objects are a bucket in memory.
+type objects struct {
+	mu       sync.Mutex
+	contents map[string][]byte
+	modified map[string]time.Time
+	puts     []string
+	refused  error // what requests fail with
+}
+
+func newObjects() *objects {
+	return &objects{contents: map[string][]byte{}, modified: map[string]time.Time{}}
+}
+
+func (o *objects) Put(_ context.Context, name outlet.Name, write func(io.Writer) error) error {
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.refused != nil {
+		return o.refused
+	}
+	o.contents[name.Key], o.modified[name.Key] = b.Bytes(), clock.System.Now()
+	o.puts = append(o.puts, name.Key)
+	return nil
+}
+
+func (o *objects) Get(_ context.Context, name outlet.Name) (io.ReadCloser, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	p, ok := o.contents[name.Key]
+	if !ok {
+		return nil, errors.New("there is no " + name.Key)
+	}
+	return io.NopCloser(bytes.NewReader(p)), o.refused
+}
+
+func (o *objects) Each(_ context.Context, _, prefix string, f func(bucket.Object) error) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.refused != nil {
+		return o.refused
+	}
+	for _, key := range slices.Sorted(maps.Keys(o.contents)) {
+		if strings.HasPrefix(key, prefix) {
+			if err := f(bucket.Object{Key: key, Size: int64(len(o.contents[key])), Modified: o.modified[key]}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (o *objects) Delete(_ context.Context, name outlet.Name) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.contents, name.Key)
+	return o.refused
+}
+
+// locked runs f while nobody else uses the bucket, nor the store that it is for.
+func (o *objects) locked(f func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	f()
+}
+
+// refuse has requests fail from now on; nil: not any more.
+func (o *objects) refuse(err error) { o.locked(func() { o.refused = err }) }
+
+// count is how many objects are below a key, and how many were put there since the last time.
+func (o *objects) count(prefix string) (n, put int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for key := range o.contents {
+		if strings.HasPrefix(key, prefix) {
+			n++
+		}
+	}
+	for _, key := range o.puts {
+		if strings.HasPrefix(key, prefix) {
+			put++
+		}
+	}
+	o.puts = slices.DeleteFunc(o.puts, func(key string) bool { return strings.HasPrefix(key, prefix) })
+	return n, put
+}
+
+// files are a store: what a checkpoint has, by name.
+type files map[string]string
+
+// checkpoint writes them, in a directory below, too, with tables that keep their times.
+func (f files) checkpoint(dir string) error {
+	for name, text := range f {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return err
+		}
+		if isTable(name) {
+			if err := os.Chtimes(path, time.Time{}, time.Unix(1e9, 0)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func options(t *testing.T, o *objects, store *files) Options {
+	return Options{
+		Place: Place{Objects: o, Bucket: "b", Prefix: "p/"}, Data: t.TempDir(), Checkpoint: func(dir string) (err error) {
+			o.locked(func() { err = store.checkpoint(dir) })
+			return err
+		},
+		Interval: 20 * time.Second, Retention: 24 * time.Hour, Version: "v", RootKey: func() string { return "root" },
+		Clock: clock.System, Logger: slog.New(slog.DiscardHandler),
+	}
+}
+
+func start(t *testing.T, o Options) *Follower {
+	t.Helper()
+	f, err := Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func stop(t *testing.T, f *Follower) {
+	t.Helper()
+	if err := f.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// contents reads a point, as a restore does.
+func contents(t *testing.T, p Place, at time.Time) files {
+	t.Helper()
+	found, err := p.Find(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := found.Manifest()
+	if m.RootKey != "root" || m.Version != "v" {
+		t.Errorf("%+v", m)
+	}
+	all := files{}
+	for _, f := range m.Files {
+		in, err := found.Open(t.Context(), f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(in)
+		if err = errors.Join(err, in.Close()); err != nil || int64(len(text)) != f.Size {
+			t.Errorf("%s: %d bytes of %d, %v", f.Name, len(text), f.Size, err)
+		}
+		all[f.Name] = string(text)
+	}
+	return all
+}
+
+func same(t *testing.T, got, want files) {
+	t.Helper()
+	if !maps.Equal(got, want) {
+		t.Errorf("%d files, want %d: %v", len(got), len(want), slices.Sorted(maps.Keys(got)))
+	}
+}
+
+// sleep lets time pass.
+func sleep(d time.Duration) { _ = clock.Wait(context.Background(), clock.System, d); synctest.Wait() }
+
+// Each point is the store as it was, whole, and only what has changed since the one before is
+// put into the bucket.
+func TestPoints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObjects()
+		log := strings.Repeat("0123456789abcdef", 3*pieceSize/16) // three pieces of the same contents
+		first := files{"000001.sst": "one", "000002.blob": "two", "000003.log": log + "tail", "MANIFEST-1": "", "marks/x": "y"}
+		store := maps.Clone(first)
+		set := options(t, o, &store)
+		f := start(t, set)
+		synctest.Wait()
+		same(t, contents(t, set.Place, time.Time{}), first)
+		before := clock.System.Now()
+		if n, put := o.count("p/pieces/"); n != 5 || put != 5 {
+			t.Errorf("%d pieces, %d of them put", n, put)
+		}
+		o.locked(func() {
+			store["000003.log"] += ", longer"
+			store["000004.sst"] = "four"
+			delete(store, "000001.sst")
+		})
+		second := maps.Clone(store)
+		sleep(20 * time.Second)
+		same(t, contents(t, set.Place, time.Time{}), second)
+		if n, put := o.count("p/pieces/"); n != 7 || put != 2 {
+			t.Errorf("%d pieces, %d of them put", n, put)
+		}
+		same(t, contents(t, set.Place, before), first)
+		if _, err := set.Place.Find(t.Context(), before.Add(-time.Hour)); !errors.Is(err, ErrNone) {
+			t.Error(err)
+		}
+		stop(t, f)
+		// A server that starts again goes on with what is there.
+		f = start(t, set)
+		synctest.Wait()
+		if _, put := o.count("p/pieces/"); put != 0 {
+			t.Errorf("%d pieces put again", put)
+		}
+		stop(t, f)
+		// One of another directory, whose tables are others, looks at each.
+		o.locked(func() { store["000004.sst"] = "else" })
+		set.Data = t.TempDir()
+		sleep(time.Second)
+		f = start(t, set)
+		synctest.Wait()
+		same(t, contents(t, set.Place, time.Time{}), store)
+		stop(t, f)
+		if left, _ := filepath.Glob(filepath.Join(set.Data, checkpointName)); len(left) > 0 {
+			t.Error("a copy of the store is left")
+		}
+	})
+}
+
+// What is kept: all of an hour, one of each hour before that, none beyond the retention, and
+// what these consist of.
+func TestTrim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObjects()
+		store := files{"000001.sst": "always"}
+		n := 0
+		set := options(t, o, &store)
+		set.Interval = 5 * time.Minute
+		set.Checkpoint = func(dir string) (err error) {
+			o.locked(func() {
+				n++
+				store["MANIFEST"] = fmt.Sprint(n)
+				err = store.checkpoint(dir)
+			})
+			return err
+		}
+		now := func() (copied files) {
+			o.locked(func() { copied = maps.Clone(store) })
+			return copied
+		}
+		f := start(t, set)
+		sleep(72 * time.Hour)
+		points, _ := o.count("p/points/")
+		if points < 24+11 || points > 24+2*12+2 { // it is trimmed once an hour
+			t.Errorf("%d points are kept", points)
+		}
+		if pieces, _ := o.count("p/pieces/"); pieces < points+1 || pieces > points+2*12+2 {
+			t.Errorf("%d pieces are kept for %d points", pieces, points)
+		}
+		same(t, contents(t, set.Place, time.Time{}), now())
+		old := clock.System.Now().Add(-23 * time.Hour)
+		if got := contents(t, set.Place, old); got["000001.sst"] != "always" || got["MANIFEST"] == now()["MANIFEST"] {
+			t.Errorf("a day ago %v was there", got)
+		}
+		// What the bucket has lost is put there again, with the next point behind a trim.
+		o.locked(func() {
+			for key := range o.contents {
+				if string(o.contents[key]) == "always" {
+					delete(o.contents, key)
+				}
+			}
+		})
+		sleep(2 * time.Hour)
+		same(t, contents(t, set.Place, time.Time{}), now())
+		stop(t, f)
+	})
+}
+
+// A bucket that is away makes the points older, which is told once it is too long, and nothing
+// else; and ends with that.
+func TestAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObjects()
+		store := files{"MANIFEST": "1"}
+		set := options(t, o, &store)
+		var log bytes.Buffer
+		set.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		f := start(t, set)
+		synctest.Wait()
+		failing := func() error { return f.Failing(t.Context()) }
+		if err := failing(); err != nil {
+			t.Error(err)
+		}
+		o.refuse(errors.New("away"))
+		sleep(50 * time.Second)
+		if err := failing(); err != nil {
+			t.Error(err)
+		}
+		sleep(11 * time.Second)
+		if err := failing(); err == nil || !strings.Contains(err.Error(), "nothing was backed up for 1m1s: away") {
+			t.Error(err)
+		}
+		if m := f.Metrics(); m.Made != 1 || m.Failed != 3 || m.Interval != set.Interval || clock.System.Now().Sub(m.Point) != 61*time.Second {
+			t.Errorf("%+v", m)
+		}
+		o.refuse(nil)
+		o.locked(func() { store["MANIFEST"] = "2" })
+		sleep(20 * time.Second)
+		if err := failing(); err != nil {
+			t.Error(err)
+		}
+		same(t, contents(t, set.Place, time.Time{}), store)
+		stop(t, f)
+		if n := strings.Count(log.String(), "\n"); n != 2 {
+			t.Errorf("the log has %d lines:\n%s", n, log.String())
+		}
+	})
+}
+
+// What is not as it was written is found: a point by its name, and pieces by what restores them.
+func TestDamagedPoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newObjects()
+		store := files{"MANIFEST": "1"}
+		set := options(t, o, &store)
+		f := start(t, set)
+		synctest.Wait()
+		stop(t, f)
+		for key, text := range o.contents {
+			if strings.HasPrefix(key, "p/points/") {
+				text[len(text)-3] ^= 1
+			}
+		}
+		if _, err := set.Place.Find(t.Context(), time.Time{}); !errors.Is(err, backup.ErrDamaged) {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,78 @@
+package offsite
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/outlet/bucket"
+)
+
+// allFor is how long each point is kept; after that one an hour is.
+const allFor = time.Hour
+
+// spared is how old a piece that no point names has to be, before it is removed: it may be of a
+// point that is being made.
+const spared = time.Hour
+
+// surplus are the points that are not kept any longer: of those older than allFor all but the
+// last of each hour, and those older than retention. The latest is kept in any case.
+func surplus(all []listed, now time.Time, retention time.Duration) (gone []listed) {
+	for i, p := range all[:max(len(all)-1, 0)] {
+		age, next := now.Sub(p.at), all[i+1]
+		sameHour := p.at.Truncate(time.Hour).Equal(next.at.Truncate(time.Hour))
+		if retention > 0 && age > retention || age > allFor && sameHour {
+			gone = append(gone, p)
+		}
+	}
+	return gone
+}
+
+// trim removes points that are not kept any longer, and then the pieces that none of the others
+// names. What it learns of the bucket's contents counts from then on.
+func (f *Follower) trim(ctx context.Context, now time.Time) error {
+	all, err := f.Place.points(ctx)
+	if err != nil {
+		return err
+	}
+	gone := map[string]bool{}
+	for _, p := range surplus(all, now, f.Retention) {
+		if err := f.Place.Objects.Delete(ctx, f.Place.name(p.key)); err != nil {
+			return err
+		}
+		gone[p.key] = true
+	}
+	named := map[string]bool{}
+	for _, p := range all {
+		if gone[p.key] {
+			continue
+		}
+		point, err := f.Place.point(ctx, p)
+		if err != nil { // else pieces of it would go
+			return err
+		}
+		point.each(func(hash string) { named[hash] = true })
+	}
+	present := map[string]bool{}
+	var unnamed []string
+	prefix := f.Place.Prefix + piecesDir
+	err = f.Place.Objects.Each(ctx, f.Place.Bucket, prefix, func(o bucket.Object) error {
+		switch hash := strings.TrimPrefix(o.Key, prefix); {
+		case named[hash]:
+			present[hash] = true
+		case now.Sub(o.Modified) > spared:
+			unnamed = append(unnamed, piecesDir+hash)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	f.present = present // before any goes
+	for _, key := range unnamed {
+		if err := f.Place.Objects.Delete(ctx, f.Place.name(key)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -318,6 +318,12 @@ func (m *Messages) Run(s Streams) error {
 		}
 		rows := []any{}
 		form := url.Values{"arn": {queue}, "state": {m.State}, "search": {m.Search}, "id": {m.ID}}
+		scanned := 0
+		defer func() {
+			if form.Has("cursor") {
+				fmt.Fprintln(s.Err) // behind the bar
+			}
+		}()
 		for len(rows) < m.Limit {
 			form.Set("limit", strconv.Itoa(min(maxPage, m.Limit-len(rows))))
 			answer := object{}
@@ -331,6 +337,9 @@ func (m *Messages) Run(s Streams) error {
 				break
 			}
 			form.Set("cursor", next)
+			n, _ := strconv.Atoi(written(answer["scanned"]))
+			scanned += n
+			fmt.Fprintf(s.Err, "\r%s", progress(object{"done": strconv.Itoa(scanned), "total": answer["total"]}))
 		}
 		return object{"messages": rows}, func(w io.Writer, _ any) error {
 			return table(w, []column{

@@ -26,6 +26,37 @@ func server(t *testing.T, answers map[string]string) Connection {
 
 const overview = `{"server":{"region":"us-east-1","account":"000000000000"},"attention":[{"severity":"critical","kind":"health","text":"disk: full","arn":""}]}`
 
+// A search that takes several calls tells how far it is, beside what it prints.
+func TestSearchTellsItsProgress(t *testing.T) {
+	calls := 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/overview") {
+			_, _ = w.Write([]byte(overview))
+			return
+		}
+		if want := []string{"", "a", "b"}[calls]; r.FormValue("cursor") != want {
+			t.Errorf("call %d goes on at %q", calls, r.FormValue("cursor"))
+		}
+		_, _ = w.Write([]byte([]string{
+			`{"messages":[],"scanned":20000,"total":50000,"next":"a"}`, `{"messages":[],"scanned":20000,"total":50000,"next":"b"}`,
+			`{"messages":[{"position":"0-1","messageId":"m","body":"found"}],"scanned":10000,"total":50000,"next":null}`,
+		}[calls]))
+		calls++
+	}))
+	defer s.Close()
+	var out, told bytes.Buffer
+	m := Messages{Connection: Connection{Endpoint: s.URL, Output: "table"}, Queue: "orders", Search: "x", Limit: 5}
+	if err := m.Run(Streams{Out: &out, Err: &told}); err != nil || calls != 3 || !strings.Contains(out.String(), "found") {
+		t.Errorf("%v after %d calls: %s", err, calls, out.String())
+	}
+	if got := told.String(); !strings.Contains(got, "20000 of 50000") || !strings.Contains(got, "40000 of 50000") || !strings.HasSuffix(got, "\n") {
+		t.Errorf("told is %q", got)
+	}
+	if strings.Contains(out.String(), "of 50000") {
+		t.Errorf("printed is %q", out.String())
+	}
+}
+
 func TestTables(t *testing.T) {
 	c := server(t, map[string]string{
 		"overview": overview,

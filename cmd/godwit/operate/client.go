@@ -64,12 +64,13 @@ const maxAnswer = 64 << 20
 type client struct {
 	endpoint string
 	http     *http.Client
-	failed   error // why requests cannot be signed
+	failed   error     // why requests cannot be signed
+	expires  time.Time // of the server's certificate; zero: it has shown none
 }
 
 func (c *Connection) client() *client {
 	asking, err := signed.Client(requestTime)
-	return &client{strings.TrimRight(c.Endpoint, "/"), asking, err}
+	return &client{endpoint: strings.TrimRight(c.Endpoint, "/"), http: asking, failed: err}
 }
 
 // get asks for a path of /_godwit/v1 with parameters, of which empty ones are left out.
@@ -111,6 +112,9 @@ func (c *client) do(ctx context.Context, method, link string, body []byte, into 
 		return fmt.Errorf("the server cannot be asked (--endpoint): %w", err)
 	}
 	defer resp.Body.Close()
+	if resp.TLS != nil && len(resp.TLS.PeerCertificates) > 0 {
+		c.expires = resp.TLS.PeerCertificates[0].NotAfter
+	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
 		return err

@@ -497,38 +497,3 @@ func (f *Functions) Run(s Streams) error {
 	return list(&f.Connection, s, "functions", "functions", fixed(f.in(form)),
 		member("NAME", "name"), member("RUNTIME", "runtime"), member("STATE", "state"), count("EVENTS", "events"), count("MAPPINGS", "mappings"), member("MODIFIED", "modifiedAt"))
 }
-
-// Doctor tells what needs a person.
-type Doctor struct {
-	Connection
-}
-
-// errSick ends a doctor that has found something critical, for scripts.
-var errSick = errors.New("something needs a person now")
-
-// Run prints it.
-func (d *Doctor) Run(s Streams) error {
-	critical := false
-	err := d.show(s, func(ctx context.Context, api *client) (any, func(io.Writer, any) error, error) {
-		answer := object{}
-		err := api.get(ctx, "overview", nil, &answer)
-		rows, _ := answer["attention"].([]any)
-		critical = slices.ContainsFunc(rows, func(row any) bool {
-			of, _ := row.(object)
-			return of["severity"] == "critical"
-		})
-		return answer, func(w io.Writer, _ any) error {
-			if len(rows) == 0 {
-				_, err := fmt.Fprintln(w, "Nothing needs a person.")
-				return err
-			}
-			what := member("WHAT", "text")
-			what.whole = true
-			return table(w, []column{member("SEVERITY", "severity"), member("KIND", "kind"), member("RESOURCE", "arn"), what}, rows)
-		}, err
-	})
-	if err == nil && critical {
-		return errSick
-	}
-	return err
-}

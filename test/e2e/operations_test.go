@@ -20,7 +20,7 @@ func TestOperationsCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	file := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(text)
+	file := regexp.MustCompile("(?s)```yaml\n(Account: .*?)```").FindSubmatch(text)
 	if file == nil {
 		t.Fatal("there is no file of resources")
 	}

@@ -255,7 +255,7 @@ func TestRotationAsTheUnitsUser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/godwit (.*)$`).FindStringSubmatch(string(unit))
+	start := regexp.MustCompile(`(?m)^ExecStart=godwit (.*)$`).FindStringSubmatch(string(unit))
 	if start == nil {
 		t.Fatal("the unit starts nothing")
 	}

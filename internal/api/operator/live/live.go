@@ -98,6 +98,9 @@ func (l *Live) Delivery(e *deliver.Event) {
 	l.attempts.Add(1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if was, ok := l.last.Peek(e.Subscription); ok && was.At.After(e.Attempt.At) {
+		return // attempts are told of as they end, not in their order
+	}
 	l.last.Add(e.Subscription, LastAttempt{Attempt: e.Attempt, MessageID: e.MessageID.String(), Number: e.Number})
 }
 

@@ -62,6 +62,10 @@ var handlers = map[string]handler{
 	"AWS::SNS::Subscription":      {createSubscription, updateSubscription, deleteSubscription},
 	"AWS::CloudWatch::Alarm":      {createAlarm, updateAlarm, deleteAlarm},
 	"AWS::Logs::LogGroup":         {createLogGroup, updateLogGroup, deleteLogGroup},
+	"AWS::IAM::Role":              {createRole, updateRole, deleteRole},
+	"AWS::IAM::Group":             {createGroup, updateGroup, deleteGroup},
+	"AWS::IAM::User":              {createUser, updateUser, deleteUser},
+	"AWS::IAM::Policy":            {putPolicy, putPolicy, deletePolicy},
 }
 
 // work is a step under way.

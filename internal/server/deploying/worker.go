@@ -66,6 +66,10 @@ var handlers = map[string]handler{
 	"AWS::IAM::Group":             {createGroup, updateGroup, deleteGroup},
 	"AWS::IAM::User":              {createUser, updateUser, deleteUser},
 	"AWS::IAM::Policy":            {putPolicy, putPolicy, deletePolicy},
+
+	"AWS::Lambda::Function":           {createFunction, updateFunction, deleteFunction},
+	"AWS::Lambda::Permission":         {createPermission, updatePermission, deletePermission},
+	"AWS::Lambda::EventSourceMapping": {createMapping, updateMapping, deleteMapping},
 }
 
 // work is a step under way.

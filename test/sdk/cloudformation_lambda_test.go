@@ -34,6 +34,9 @@ Resources:
   Feed:
     Type: AWS::Lambda::EventSourceMapping
     Properties: {EventSourceArn: !GetAtt Quotes.Arn, FunctionName: !Ref Price, BatchSize: !Ref Batch, ScalingConfig: {MaximumConcurrency: "2"}}
+  Retry:
+    Type: AWS::Lambda::EventInvokeConfig
+    Properties: {FunctionName: !Ref Price, Qualifier: $LATEST, MaximumRetryAttempts: 1, DestinationConfig: {OnFailure: {Destination: !GetAtt Quotes.Arn}}}
   MayInvoke:
     Type: AWS::Lambda::Permission
     Properties: {FunctionName: !Ref Price, Action: "lambda:InvokeFunction", Principal: sns.amazonaws.com, SourceAccount: !Ref AWS::AccountId}
@@ -68,6 +71,13 @@ func TestStackFunction(t *testing.T) {
 	equal(t, "variables", "3 7", is.Environment.Variables["RATE"]+" "+is.Environment.Variables["MOST"])
 	equal(t, "storage", int32(1024), *is.EphemeralStorage.Size)
 	code := *is.CodeSha256
+	tried := func() *lambda.GetFunctionEventInvokeConfigOutput {
+		return must(functions.GetFunctionEventInvokeConfig(ctx, &lambda.GetFunctionEventInvokeConfigInput{FunctionName: new(out["Name"])}))(t)
+	}
+	equal(t, "tries", int32(1), *tried().MaximumRetryAttempts)
+	if to := *tried().DestinationConfig.OnFailure.Destination; !strings.Contains(to, ":pricing-Quotes-") {
+		t.Errorf("failures go to %s", to)
+	}
 	feed := func() *lambda.GetEventSourceMappingOutput {
 		return must(functions.GetEventSourceMapping(ctx, &lambda.GetEventSourceMappingInput{UUID: new(out["Mapping"])}))(t)
 	}
@@ -86,12 +96,14 @@ func TestStackFunction(t *testing.T) {
 		}
 	}
 	changed := strings.Replace(strings.Replace(pricing, "return 1", "return 2", 1), `      EphemeralStorage: {Size: "1024"}`+"\n", "", 1)
+	changed = strings.Replace(changed, "MaximumRetryAttempts: 1", "MaximumRetryAttempts: 0", 1)
 	update(changed, "Rate", "4", "Seconds", "20", "Batch", "6")
 	is = configuration(t, functions, out["Name"])
 	equal(t, "timeout", int32(20), *is.Timeout)
 	equal(t, "variables", "4 7", is.Environment.Variables["RATE"]+" "+is.Environment.Variables["MOST"])
 	equal(t, "storage", int32(512), *is.EphemeralStorage.Size)
 	equal(t, "batch", int32(6), *feed().BatchSize)
+	equal(t, "tries", int32(0), *tried().MaximumRetryAttempts)
 	if *is.CodeSha256 == code {
 		t.Error("the code is what it was")
 	}

@@ -84,7 +84,7 @@ func codeOf(properties map[string]any) (lambda.FunctionCode, error) {
 	if !ok {
 		return in, nil
 	}
-	name := ""
+	var name string
 	switch runtime := text(properties["Runtime"]); {
 	case strings.HasPrefix(runtime, "nodejs"):
 		name = "index.js"
@@ -249,7 +249,7 @@ func createPermission(ctx context.Context, w *work) (made, error) {
 	}
 	in.StatementId = id
 	_, err := ask[lambda.AddPermissionOutput](ctx, w, "lambda", "AddPermission", w.Region, in)
-	if err != nil && !(w.Again && exists(err)) { // nobody else has that name
+	if err != nil && (!w.Again || !exists(err)) { // nobody else has that name
 		return made{}, err
 	}
 	return made{id, map[string]any{"Id": id}}, nil

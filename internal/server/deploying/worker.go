@@ -70,6 +70,7 @@ var handlers = map[string]handler{
 	"AWS::Lambda::Function":           {createFunction, updateFunction, deleteFunction},
 	"AWS::Lambda::Permission":         {createPermission, updatePermission, deletePermission},
 	"AWS::Lambda::EventSourceMapping": {createMapping, updateMapping, deleteMapping},
+	"AWS::Lambda::EventInvokeConfig":  {createEventInvoke, putEventInvoke, deleteEventInvoke},
 }
 
 // work is a step under way.

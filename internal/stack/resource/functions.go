@@ -28,4 +28,11 @@ var lambdaTypes = []Type{
 			"ScalingConfig": prop(Object),
 		},
 	},
+	{
+		Name: "AWS::Lambda::EventInvokeConfig",
+		Properties: map[string]Property{
+			"DestinationConfig": prop(Object), "FunctionName": prop(String, required|replaces), "MaximumEventAgeInSeconds": prop(Integer),
+			"MaximumRetryAttempts": prop(Integer), "Qualifier": prop(String, required|replaces),
+		},
+	},
 }

@@ -123,3 +123,66 @@ func TestStackIdentityTaken(t *testing.T) {
 	}
 	equal(t, "roles", 1, len(must(who.ListRoles(ctx, &iam.ListRolesInput{}))(t).Roles))
 }
+
+// A managed policy and an instance profile are made, changed in place and deleted.
+func TestStackManagedPolicy(t *testing.T) {
+	ctx, endpoint := t.Context(), start(t)
+	c, who := cloudformationAs(endpoint, account), iamClient(endpoint)
+	const template = `
+Parameters: {Action: {Type: String, Default: "sqs:SendMessage"}}
+Resources:
+  Clerk:
+    Type: AWS::IAM::Role
+    Properties:
+      AssumeRolePolicyDocument: {Version: 2012-10-17, Statement: [{Effect: Allow, Principal: {Service: ec2.amazonaws.com}, Action: "sts:AssumeRole"}]}
+  Rules:
+    Type: AWS::IAM::ManagedPolicy
+    Properties:
+      Roles: [!Ref Clerk]
+      PolicyDocument: {Version: 2012-10-17, Statement: [{Effect: Allow, Action: !Ref Action, Resource: "*"}]}
+  Desk: {Type: AWS::IAM::InstanceProfile, Properties: {Roles: [!Ref Clerk]}}
+Outputs: {Policy: {Value: !Ref Rules}, Version: {Value: !GetAtt Rules.DefaultVersionId}, Role: {Value: !Ref Clerk}, Profile: {Value: !Ref Desk}}
+`
+	granted := []types.Capability{types.CapabilityCapabilityNamedIam}
+	made := must(c.CreateStack(ctx, &cloudformation.CreateStackInput{StackName: new("rules"), TemplateBody: new(template), Capabilities: granted}))(t)
+	outputs := func() map[string]string {
+		out := map[string]string{}
+		for _, o := range settled(t, c, *made.StackId).Outputs {
+			out[*o.OutputKey] = *o.OutputValue
+		}
+		return out
+	}
+	out := outputs()
+	if out["Policy"] == "" {
+		t.Fatalf("%q", eventsOfStack(t, c, *made.StackId))
+	}
+	equal(t, "version", "v1", out["Version"])
+	attached := func() int {
+		return len(must(who.ListAttachedRolePolicies(ctx, &iam.ListAttachedRolePoliciesInput{RoleName: new(out["Role"])}))(t).AttachedPolicies)
+	}
+	equal(t, "attached", 1, attached())
+	profile := func() *iam.GetInstanceProfileOutput {
+		return must(who.GetInstanceProfile(ctx, &iam.GetInstanceProfileInput{InstanceProfileName: new(out["Profile"])}))(t)
+	}
+	equal(t, "role of the profile", out["Role"], *profile().InstanceProfile.Roles[0].RoleName)
+	for i, action := range []string{"sqs:A", "sqs:B", "sqs:C", "sqs:D", "sqs:E", "sqs:F"} { // more than IAM keeps
+		must(c.UpdateStack(ctx, &cloudformation.UpdateStackInput{StackName: new("rules"), UsePreviousTemplate: new(true), Capabilities: granted, Parameters: pairs([]string{"Action", action})}))(t)
+		equal(t, "version", "v"+string(rune('2'+i)), outputs()["Version"])
+	}
+	now := must(who.GetPolicyVersion(ctx, &iam.GetPolicyVersionInput{PolicyArn: new(out["Policy"]), VersionId: new("v7")}))(t).PolicyVersion
+	if has := document(t, now.Document); !strings.Contains(has, "sqs:F") {
+		t.Error(has)
+	}
+	alone := strings.Replace(template, "      Roles: [!Ref Clerk]\n", "", 1)
+	alone = strings.Replace(alone, "    Type: AWS::IAM::ManagedPolicy\n    Properties:\n", "    Type: AWS::IAM::ManagedPolicy\n    Properties:\n      ManagedPolicyName: rules\n", 1)
+	must(c.UpdateStack(ctx, &cloudformation.UpdateStackInput{StackName: new("rules"), TemplateBody: &alone, Capabilities: granted}))(t)
+	equal(t, "replaced", "arn:aws:iam::"+account+":policy/rules", outputs()["Policy"])
+	equal(t, "attached", 0, attached())
+
+	must(c.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: new("rules")}))(t)
+	if gone := settled(t, c, *made.StackId); gone.StackStatus != types.StackStatusDeleteComplete {
+		t.Errorf("%q", eventsOfStack(t, c, *made.StackId))
+	}
+	equal(t, "policies", 0, len(must(who.ListPolicies(ctx, &iam.ListPoliciesInput{Scope: "Local"}))(t).Policies))
+	equal(t, "profiles", 0, len(must(who.ListInstanceProfiles(ctx, &iam.ListInstanceProfilesInput{}))(t).InstanceProfiles))
+}

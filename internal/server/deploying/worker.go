@@ -66,6 +66,8 @@ var handlers = map[string]handler{
 	"AWS::IAM::Group":             {createGroup, updateGroup, deleteGroup},
 	"AWS::IAM::User":              {createUser, updateUser, deleteUser},
 	"AWS::IAM::Policy":            {putPolicy, putPolicy, deletePolicy},
+	"AWS::IAM::ManagedPolicy":     {createManaged, updateManaged, deleteManaged},
+	"AWS::IAM::InstanceProfile":   {createProfile, updateProfile, deleteProfile},
 
 	"AWS::Lambda::Function":           {createFunction, updateFunction, deleteFunction},
 	"AWS::Lambda::Permission":         {createPermission, updatePermission, deletePermission},

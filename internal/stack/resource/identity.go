@@ -35,4 +35,18 @@ var identityTypes = []Type{
 			"Users": prop(Strings),
 		},
 	},
+	{
+		Name: "AWS::IAM::ManagedPolicy", NameProperty: "ManagedPolicyName", MaxName: maxPolicy, IAM: true,
+		Attributes: []string{"CreateDate", "DefaultVersionId", "PolicyArn", "PolicyId", "UpdateDate"},
+		Properties: map[string]Property{
+			"Description": prop(String, replaces), "Groups": prop(Strings), "ManagedPolicyName": prop(String, replaces), "Path": prop(String, replaces),
+			"PolicyDocument": prop(Document, required), "Roles": prop(Strings), "Users": prop(Strings),
+		},
+	},
+	{
+		Name: "AWS::IAM::InstanceProfile", NameProperty: "InstanceProfileName", MaxName: maxPolicy, IAM: true, Attributes: []string{"Arn"},
+		Properties: map[string]Property{
+			"InstanceProfileName": prop(String, replaces), "Path": prop(String, replaces), "Roles": prop(Strings, required),
+		},
+	},
 }

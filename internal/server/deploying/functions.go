@@ -255,11 +255,6 @@ func createPermission(ctx context.Context, w *work) (made, error) {
 	return made{id, map[string]any{"Id": id}}, nil
 }
 
-// updatePermission has nothing to do: every property of a permission replaces it.
-func updatePermission(_ context.Context, w *work) (made, error) {
-	return made{w.Target.Physical, w.Target.Attributes}, nil
-}
-
 func deletePermission(ctx context.Context, w *work) error {
 	_, err := ask[lambda.Empty](ctx, w, "lambda", "RemovePermission", w.Region, &lambda.RemovePermissionInput{
 		FunctionName: text(w.Target.Properties["FunctionName"]), StatementId: w.Target.Physical,

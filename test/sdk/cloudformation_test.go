@@ -312,6 +312,8 @@ func TestStackMonitors(t *testing.T) {
 Parameters: {Days: {Type: Number, Default: 7}, At: {Type: Number, Default: 5}}
 Resources:
   Log: {Type: AWS::Logs::LogGroup, Properties: {LogGroupName: /rentals, RetentionInDays: !Ref Days}}
+  Lines: {Type: AWS::Logs::LogStream, Properties: {LogGroupName: !Ref Log}}
+  CDKMetadata: {Type: AWS::CDK::Metadata, Properties: {Analytics: "v2:deflate64:none"}}
   Many:
     Type: AWS::CloudWatch::Alarm
     Properties:
@@ -323,7 +325,7 @@ Resources:
       EvaluationPeriods: 1
       Threshold: !Ref At
       ComparisonOperator: GreaterThanThreshold
-Outputs: {Alarm: {Value: !Ref Many}, Log: {Value: !GetAtt Log.Arn}}
+Outputs: {Alarm: {Value: !Ref Many}, Log: {Value: !GetAtt Log.Arn}, Lines: {Value: !Ref Lines}}
 `
 	s := deploy(t, c, "watch", template)
 	if s.StackStatus != types.StackStatusCreateComplete {
@@ -337,6 +339,10 @@ Outputs: {Alarm: {Value: !Ref Many}, Log: {Value: !GetAtt Log.Arn}}
 		return *must(alarms.DescribeAlarms(t.Context(), &cloudwatch.DescribeAlarmsInput{}))(t).MetricAlarms[0].Threshold
 	}
 	equal(t, "days", int32(7), days())
+	streams := must(groups.DescribeLogStreams(t.Context(), &cloudwatchlogs.DescribeLogStreamsInput{LogGroupName: new("/rentals")}))(t).LogStreams
+	if len(streams) != 1 || !strings.HasPrefix(*streams[0].LogStreamName, "watch-Lines-") {
+		t.Errorf("log streams: %v", streams)
+	}
 	equal(t, "threshold", 5.0, threshold())
 	must(c.UpdateStack(t.Context(), &cloudformation.UpdateStackInput{StackName: new("watch"), UsePreviousTemplate: new(true), Parameters: pairs([]string{"Days", "14", "At", "9.5"})}))(t)
 	equal(t, "updated", types.StackStatusUpdateComplete, settled(t, c, "watch").StackStatus)

@@ -188,3 +188,31 @@ func deleteLogGroup(ctx context.Context, w *work) error {
 	}
 	return err
 }
+
+func (w *work) logStream() *logs.StreamInput {
+	return &logs.StreamInput{LogGroupName: text(w.Target.Properties["LogGroupName"]), LogStreamName: w.Target.Physical}
+}
+
+func createLogStream(ctx context.Context, w *work) (made, error) {
+	in := w.logStream()
+	if _, err := ask[logs.Empty](ctx, w, "logs", "CreateLogStream", w.Region, in); err != nil {
+		if !exists(err) {
+			return made{}, err
+		}
+		found, other := ask[logs.DescribeLogStreamsOutput](ctx, w, "logs", "DescribeLogStreams", w.Region, &logs.DescribeLogStreamsInput{
+			LogGroupName: &in.LogGroupName, LogStreamNamePrefix: &in.LogStreamName,
+		})
+		if other != nil {
+			return made{}, other
+		}
+		if len(found.LogStreams) == 0 || found.LogStreams[0].LogStreamName != in.LogStreamName || !w.Again || found.LogStreams[0].CreationTime < w.Began {
+			return made{}, w.taken(in.LogStreamName)
+		}
+	}
+	return made{physical: w.Target.Physical}, nil
+}
+
+func deleteLogStream(ctx context.Context, w *work) error {
+	_, err := ask[logs.Empty](ctx, w, "logs", "DeleteLogStream", w.Region, w.logStream())
+	return unlessGone(err)
+}

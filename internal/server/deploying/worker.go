@@ -62,7 +62,29 @@ var handlers = map[string]handler{
 	"AWS::SNS::Subscription":      {createSubscription, updateSubscription, deleteSubscription},
 	"AWS::CloudWatch::Alarm":      {createAlarm, updateAlarm, deleteAlarm},
 	"AWS::Logs::LogGroup":         {createLogGroup, updateLogGroup, deleteLogGroup},
+	"AWS::Logs::LogStream":        {createLogStream, keep, deleteLogStream},
+	"AWS::CDK::Metadata":          {keep, keep, nothing},
+	"AWS::IAM::Role":              {createRole, updateRole, deleteRole},
+	"AWS::IAM::Group":             {createGroup, updateGroup, deleteGroup},
+	"AWS::IAM::User":              {createUser, updateUser, deleteUser},
+	"AWS::IAM::Policy":            {putPolicy, putPolicy, deletePolicy},
+	"AWS::IAM::ManagedPolicy":     {createManaged, updateManaged, deleteManaged},
+	"AWS::IAM::InstanceProfile":   {createProfile, updateProfile, deleteProfile},
+
+	"AWS::Lambda::Function":           {createFunction, updateFunction, deleteFunction},
+	"AWS::Lambda::Permission":         {createPermission, keep, deletePermission},
+	"AWS::Lambda::EventSourceMapping": {createMapping, updateMapping, deleteMapping},
+	"AWS::Lambda::EventInvokeConfig":  {createEventInvoke, putEventInvoke, deleteEventInvoke},
 }
+
+// keep leaves a resource as it is: nothing of it can change, or there is nothing of it but
+// its place in the template.
+func keep(_ context.Context, w *work) (made, error) {
+	return made{w.Target.Physical, w.Target.Attributes}, nil
+}
+
+// nothing deletes what there is nothing of.
+func nothing(context.Context, *work) error { return nil }
 
 // work is a step under way.
 type work struct {

@@ -19,4 +19,11 @@ var monitoringTypes = []Type{
 			"RetentionInDays": prop(Integer), "Tags": prop(List),
 		},
 	},
+	{
+		Name: "AWS::Logs::LogStream", NameProperty: "LogStreamName", MaxName: 512,
+		Properties: map[string]Property{"LogGroupName": prop(String, required|replaces), "LogStreamName": prop(String, replaces)},
+	},
+	{
+		Name: "AWS::CDK::Metadata", Properties: map[string]Property{"Analytics": prop(String)},
+	},
 }

@@ -1,0 +1,323 @@
+package deploying
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/api/lambda"
+	"godwit.dev/godwit/internal/api/lambda/mappings"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/stack/resource"
+)
+
+// fill gives an input the properties that its members are called as.
+func fill(properties map[string]any, in any) error {
+	document, err := json.Marshal(properties)
+	if err == nil {
+		err = json.Unmarshal(document, in)
+	}
+	if err != nil {
+		return &handlerError{"Model validation failed: " + err.Error(), "InvalidRequest"}
+	}
+	return nil
+}
+
+// functionDefaults is what a function's settings are when a template says nothing of them any more.
+var functionDefaults = map[string]any{
+	"DeadLetterConfig": map[string]any{"TargetArn": ""}, "Description": "", "Environment": map[string]any{"Variables": map[string]any{}},
+	"EphemeralStorage": map[string]any{"Size": 512}, "KmsKeyArn": "", "MemorySize": 128, "SnapStart": map[string]any{"ApplyOn": "None"},
+	"Timeout": 3, "TracingConfig": map[string]any{"Mode": "PassThrough"}, "LoggingConfig": map[string]any{"LogFormat": "Text"},
+}
+
+// settingsOf are a function's properties as its operations take them: but for its name, code,
+// tags and concurrency, with variables as texts and sizes as numbers.
+func settingsOf(properties map[string]any) map[string]any {
+	settings := maps.Clone(properties)
+	for _, other := range []string{"FunctionName", "Code", "Tags", "ReservedConcurrentExecutions"} {
+		delete(settings, other)
+	}
+	if environment, ok := settings["Environment"].(map[string]any); ok {
+		variables := map[string]any{}
+		given, _ := environment["Variables"].(map[string]any)
+		for name, value := range given {
+			variables[name] = text(value)
+		}
+		settings["Environment"] = map[string]any{"Variables": variables}
+	}
+	settings["EphemeralStorage"] = numeric(settings["EphemeralStorage"], "Size")
+	if settings["EphemeralStorage"] == nil {
+		delete(settings, "EphemeralStorage")
+	}
+	return settings
+}
+
+// numeric is an object with a member as a number, which templates may write as text.
+func numeric(value any, member string) any {
+	object, ok := value.(map[string]any)
+	if !ok {
+		return value
+	}
+	if n, err := strconv.Atoi(text(object[member])); err == nil {
+		object = maps.Clone(object)
+		object[member] = n
+	}
+	return object
+}
+
+// codeOf is the code that properties have. The text of a program is packed as the module
+// index, always into the same bytes.
+func codeOf(properties map[string]any) (lambda.FunctionCode, error) {
+	code, _ := properties["Code"].(map[string]any)
+	in := lambda.FunctionCode{
+		S3Bucket: optional(code["S3Bucket"]), S3Key: optional(code["S3Key"]), S3ObjectVersion: optional(code["S3ObjectVersion"]),
+		ImageUri: optional(code["ImageUri"]), SourceKMSKeyArn: optional(code["SourceKMSKeyArn"]),
+	}
+	program, ok := code["ZipFile"]
+	if !ok {
+		return in, nil
+	}
+	var name string
+	switch runtime := text(properties["Runtime"]); {
+	case strings.HasPrefix(runtime, "nodejs"):
+		name = "index.js"
+	case strings.HasPrefix(runtime, "python"):
+		name = "index.py"
+	default:
+		return in, &handlerError{"ZipFile can only be used when Runtime is set to either of nodejs or python.", "InvalidRequest"}
+	}
+	var packed bytes.Buffer
+	w := zip.NewWriter(&packed)
+	header := &zip.FileHeader{Name: name, Method: zip.Deflate}
+	header.SetMode(0o644)
+	file, err := w.CreateHeader(header)
+	if err == nil {
+		_, err = file.Write([]byte(text(program)))
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	in.ZipFile = packed.Bytes()
+	return in, err
+}
+
+// hash is that of packed code, as functions show it.
+func hash(code *lambda.FunctionCode) string {
+	sum := sha256.Sum256(code.ZipFile)
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+func (w *work) functionNow(ctx context.Context, name string) (*lambda.FunctionConfiguration, error) {
+	return ask[lambda.FunctionConfiguration](ctx, w, "lambda", "GetFunctionConfiguration", w.Region, &lambda.FunctionInput{FunctionName: name})
+}
+
+// errBusy puts a step off until a function is ready.
+var errBusy = fault.New(fault.Unavailable, "The function is not ready yet.")
+
+func createFunction(ctx context.Context, w *work) (made, error) {
+	name, properties := w.Target.Physical, w.Target.Properties
+	code, err := codeOf(properties)
+	if err != nil {
+		return made{}, err
+	}
+	in := &lambda.CreateFunctionInput{}
+	if err := fill(settingsOf(properties), in); err != nil {
+		return made{}, err
+	}
+	in.FunctionName, in.Code, in.Tags = name, &code, tags(properties["Tags"])
+	out, err := ask[lambda.FunctionConfiguration](ctx, w, "lambda", "CreateFunction", w.Region, in)
+	if exists(err) {
+		found, other := w.functionNow(ctx, name)
+		if other != nil {
+			return made{}, other
+		}
+		at, _ := time.Parse("2006-01-02T15:04:05.000-0700", found.LastModified)
+		if !w.Again || at.UnixMilli() < w.Began || code.ZipFile != nil && found.CodeSha256 != hash(&code) || found.Role != in.Role {
+			return made{}, w.taken(name)
+		}
+		out, err = found, nil
+	}
+	if err != nil {
+		return made{}, err
+	}
+	is := made{name, map[string]any{"Arn": out.FunctionArn}}
+	if out.State == "Pending" {
+		return is, errBusy
+	}
+	return is, w.reserve(ctx, nil, properties["ReservedConcurrentExecutions"])
+}
+
+// reserve changes how many executions are kept for a function.
+func (w *work) reserve(ctx context.Context, was, now any) error {
+	name := w.Target.Physical
+	if resource.Same(was, now) {
+		return nil
+	}
+	if now == nil {
+		_, err := ask[lambda.Empty](ctx, w, "lambda", "DeleteFunctionConcurrency", w.Region, &lambda.NameInput{FunctionName: name})
+		return err
+	}
+	n, err := strconv.Atoi(text(now))
+	if err != nil {
+		return &handlerError{"ReservedConcurrentExecutions is no number", "InvalidRequest"}
+	}
+	_, err = ask[lambda.Concurrency](ctx, w, "lambda", "PutFunctionConcurrency", w.Region, &lambda.PutFunctionConcurrencyInput{FunctionName: name, ReservedConcurrentExecutions: &n})
+	return err
+}
+
+func updateFunction(ctx context.Context, w *work) (made, error) {
+	name, was, now := w.Target.Physical, w.Now, w.Target.Properties
+	is := made{name, w.Target.Attributes}
+	at, err := w.functionNow(ctx, name)
+	if err != nil {
+		return is, err
+	}
+	if at.LastUpdateStatus == "InProgress" {
+		return is, errBusy
+	}
+	code, err := codeOf(now)
+	if err != nil {
+		return is, err
+	}
+	moved := !resource.Same(was["Code"], now["Code"]) || !resource.Same(was["Architectures"], now["Architectures"])
+	if moved && (code.ZipFile == nil || hash(&code) != at.CodeSha256) {
+		in := &lambda.UpdateFunctionCodeInput{
+			FunctionName: name, ZipFile: code.ZipFile, S3Bucket: code.S3Bucket, S3Key: code.S3Key, S3ObjectVersion: code.S3ObjectVersion,
+			ImageUri: code.ImageUri, SourceKMSKeyArn: code.SourceKMSKeyArn, Architectures: list(now["Architectures"]),
+		}
+		out, err := ask[lambda.FunctionConfiguration](ctx, w, "lambda", "UpdateFunctionCode", w.Region, in)
+		if err != nil {
+			return is, err
+		}
+		if out.LastUpdateStatus == "InProgress" {
+			return is, errBusy
+		}
+	}
+	before, after := settingsOf(was), settingsOf(now)
+	change := map[string]any{}
+	for property := range before {
+		if otherwise, ok := functionDefaults[property]; ok && after[property] == nil {
+			change[property] = otherwise
+		}
+	}
+	for property, value := range after {
+		if !resource.Same(before[property], value) && property != "Architectures" {
+			change[property] = value
+		}
+	}
+	if len(change) > 0 {
+		in := &lambda.UpdateFunctionConfigurationInput{}
+		if err := fill(change, in); err != nil {
+			return is, err
+		}
+		in.FunctionName = name
+		if _, err := ask[lambda.FunctionConfiguration](ctx, w, "lambda", "UpdateFunctionConfiguration", w.Region, in); err != nil {
+			return is, err
+		}
+	}
+	set, gone := retagged(was["Tags"], now["Tags"])
+	if len(gone) > 0 {
+		if _, err := ask[lambda.Empty](ctx, w, "lambda", "UntagResource", w.Region, &lambda.UntagResourceInput{Resource: at.FunctionArn, TagKeys: gone}); err != nil {
+			return is, err
+		}
+	}
+	if len(set) > 0 {
+		if _, err := ask[lambda.Empty](ctx, w, "lambda", "TagResource", w.Region, &lambda.TagResourceInput{Resource: at.FunctionArn, Tags: set}); err != nil {
+			return is, err
+		}
+	}
+	return is, w.reserve(ctx, was["ReservedConcurrentExecutions"], now["ReservedConcurrentExecutions"])
+}
+
+func deleteFunction(ctx context.Context, w *work) error {
+	_, err := ask[lambda.DeleteFunctionOutput](ctx, w, "lambda", "DeleteFunction", w.Region, &lambda.FunctionInput{FunctionName: w.Target.Physical})
+	return unlessGone(err)
+}
+
+func createPermission(ctx context.Context, w *work) (made, error) {
+	id := w.Target.Physical
+	in := &lambda.AddPermissionInput{}
+	if err := fill(w.Target.Properties, in); err != nil {
+		return made{}, err
+	}
+	in.StatementId = id
+	_, err := ask[lambda.AddPermissionOutput](ctx, w, "lambda", "AddPermission", w.Region, in)
+	if err != nil && (!w.Again || !exists(err)) { // nobody else has that name
+		return made{}, err
+	}
+	return made{id, map[string]any{"Id": id}}, nil
+}
+
+func deletePermission(ctx context.Context, w *work) error {
+	_, err := ask[lambda.Empty](ctx, w, "lambda", "RemovePermission", w.Region, &lambda.RemovePermissionInput{
+		FunctionName: text(w.Target.Properties["FunctionName"]), StatementId: w.Target.Physical,
+	})
+	return unlessGone(err)
+}
+
+// mapped are a mapping's properties with its numbers as such.
+func mapped(properties map[string]any) map[string]any {
+	properties = maps.Clone(properties)
+	if scaling, ok := properties["ScalingConfig"]; ok {
+		properties["ScalingConfig"] = numeric(scaling, "MaximumConcurrency")
+	}
+	return properties
+}
+
+func createMapping(ctx context.Context, w *work) (made, error) {
+	in := &mappings.CreateEventSourceMappingInput{}
+	if err := fill(mapped(w.Target.Properties), in); err != nil {
+		return made{}, err
+	}
+	out, err := ask[mappings.EventSourceMappingConfiguration](ctx, w, "lambda", "CreateEventSourceMapping", w.Region, in)
+	if w.Again && exists(err) { // a queue and a function have one mapping at most
+		found, other := ask[mappings.ListEventSourceMappingsOutput](ctx, w, "lambda", "ListEventSourceMappings", w.Region, &mappings.ListEventSourceMappingsInput{
+			EventSourceArn: in.EventSourceArn, FunctionName: &in.FunctionName,
+		})
+		if other != nil {
+			return made{}, other
+		}
+		if len(found.EventSourceMappings) == 1 && w.ownSince(found.EventSourceMappings[0].LastModified) {
+			out, err = &found.EventSourceMappings[0], nil
+		}
+	}
+	if err != nil {
+		return made{}, err
+	}
+	return made{out.UUID, map[string]any{"Id": out.UUID, "EventSourceMappingArn": out.EventSourceMappingArn}}, nil
+}
+
+// mappingDefaults is what a mapping's settings are when a template says nothing of them any more.
+var mappingDefaults = map[string]any{
+	"BatchSize": 10, "Enabled": true, "FilterCriteria": map[string]any{}, "FunctionResponseTypes": []any{}, "MaximumBatchingWindowInSeconds": 0,
+	"ScalingConfig": map[string]any{},
+}
+
+func updateMapping(ctx context.Context, w *work) (made, error) {
+	is := made{w.Target.Physical, w.Target.Attributes}
+	now := mapped(w.Target.Properties)
+	for property, otherwise := range mappingDefaults {
+		if _, ok := w.Now[property]; ok && now[property] == nil {
+			now[property] = otherwise
+		}
+	}
+	in := &mappings.UpdateEventSourceMappingInput{}
+	if err := fill(now, in); err != nil {
+		return is, err
+	}
+	in.UUID = w.Target.Physical
+	_, err := ask[mappings.EventSourceMappingConfiguration](ctx, w, "lambda", "UpdateEventSourceMapping", w.Region, in)
+	return is, err
+}
+
+func deleteMapping(ctx context.Context, w *work) error {
+	_, err := ask[mappings.EventSourceMappingConfiguration](ctx, w, "lambda", "DeleteEventSourceMapping", w.Region, &mappings.MappingInput{UUID: w.Target.Physical})
+	return unlessGone(err)
+}

@@ -1,0 +1,200 @@
+package deploying
+
+import (
+	"context"
+	"slices"
+
+	"godwit.dev/godwit/internal/api/iam"
+	"godwit.dev/godwit/internal/stack/resource"
+)
+
+// holder is who has policies.
+type holder struct{ kind, name string }
+
+// The kinds of holders.
+const (
+	aRole  = "role"
+	aUser  = "user"
+	aGroup = "group"
+)
+
+// change calls an operation of IAM that answers nothing.
+func (w *work) change(ctx context.Context, operation string, in any) error {
+	_, err := ask[iam.Empty](ctx, w, "iam", operation, w.Region, in)
+	return err
+}
+
+// unlessGone takes it for done that what is to go is gone.
+func unlessGone(err error) error {
+	if isGone(err) {
+		return nil
+	}
+	return err
+}
+
+func (w *work) putInline(ctx context.Context, h holder, policy, document string) error {
+	switch h.kind {
+	case aRole:
+		return w.change(ctx, "PutRolePolicy", &iam.PutRolePolicyInput{RoleName: &h.name, PolicyName: &policy, PolicyDocument: &document})
+	case aUser:
+		return w.change(ctx, "PutUserPolicy", &iam.PutUserPolicyInput{UserName: &h.name, PolicyName: &policy, PolicyDocument: &document})
+	default:
+		return w.change(ctx, "PutGroupPolicy", &iam.PutGroupPolicyInput{GroupName: &h.name, PolicyName: &policy, PolicyDocument: &document})
+	}
+}
+
+func (w *work) deleteInline(ctx context.Context, h holder, policy string) error {
+	switch h.kind {
+	case aRole:
+		return unlessGone(w.change(ctx, "DeleteRolePolicy", &iam.RolePolicyInput{RoleName: &h.name, PolicyName: &policy}))
+	case aUser:
+		return unlessGone(w.change(ctx, "DeleteUserPolicy", &iam.UserPolicyInput{UserName: &h.name, PolicyName: &policy}))
+	default:
+		return unlessGone(w.change(ctx, "DeleteGroupPolicy", &iam.GroupPolicyInput{GroupName: &h.name, PolicyName: &policy}))
+	}
+}
+
+func (w *work) attach(ctx context.Context, h holder, managed string) error {
+	switch h.kind {
+	case aRole:
+		return w.change(ctx, "AttachRolePolicy", &iam.RolePolicyARNInput{RoleName: &h.name, PolicyArn: &managed})
+	case aUser:
+		return w.change(ctx, "AttachUserPolicy", &iam.UserPolicyARNInput{UserName: &h.name, PolicyArn: &managed})
+	default:
+		return w.change(ctx, "AttachGroupPolicy", &iam.GroupPolicyARNInput{GroupName: &h.name, PolicyArn: &managed})
+	}
+}
+
+func (w *work) detach(ctx context.Context, h holder, managed string) error {
+	switch h.kind {
+	case aRole:
+		return unlessGone(w.change(ctx, "DetachRolePolicy", &iam.RolePolicyARNInput{RoleName: &h.name, PolicyArn: &managed}))
+	case aUser:
+		return unlessGone(w.change(ctx, "DetachUserPolicy", &iam.UserPolicyARNInput{UserName: &h.name, PolicyArn: &managed}))
+	default:
+		return unlessGone(w.change(ctx, "DetachGroupPolicy", &iam.GroupPolicyARNInput{GroupName: &h.name, PolicyArn: &managed}))
+	}
+}
+
+// inlines are the documents of a property of policies, by their names.
+func inlines(value any) map[string]string {
+	items, _ := value.([]any)
+	found := map[string]string{}
+	for _, item := range items {
+		if policy, ok := item.(map[string]any); ok {
+			found[text(policy["PolicyName"])] = text(policy["PolicyDocument"])
+		}
+	}
+	return found
+}
+
+// equip gives a holder the policies that properties have, those that are not there already,
+// and takes away what only the former properties have. With nil for now it takes away all.
+func (w *work) equip(ctx context.Context, h holder, was, now map[string]any) error {
+	had, has := list(was["ManagedPolicyArns"]), list(now["ManagedPolicyArns"])
+	for _, managed := range has {
+		if !slices.Contains(had, managed) {
+			if err := w.attach(ctx, h, managed); err != nil {
+				return err
+			}
+		}
+	}
+	for _, managed := range had {
+		if !slices.Contains(has, managed) {
+			if err := w.detach(ctx, h, managed); err != nil {
+				return err
+			}
+		}
+	}
+	before, after := inlines(was["Policies"]), inlines(now["Policies"])
+	for policy, document := range after {
+		if before[policy] != document {
+			if err := w.putInline(ctx, h, policy, document); err != nil {
+				return err
+			}
+		}
+	}
+	for policy := range before {
+		if _, ok := after[policy]; !ok {
+			if err := w.deleteInline(ctx, h, policy); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// bound changes the permissions boundary of a role or user.
+func (w *work) bound(ctx context.Context, h holder, was, now any) error {
+	boundary := text(now)
+	switch {
+	case resource.Same(was, now):
+		return nil
+	case h.kind == aRole && now == nil:
+		return unlessGone(w.change(ctx, "DeleteRolePermissionsBoundary", &iam.RoleInput{RoleName: &h.name}))
+	case h.kind == aRole:
+		return w.change(ctx, "PutRolePermissionsBoundary", &iam.RoleBoundaryInput{RoleName: &h.name, PermissionsBoundary: &boundary})
+	case now == nil:
+		return unlessGone(w.change(ctx, "DeleteUserPermissionsBoundary", &iam.UserInput{UserName: &h.name}))
+	default:
+		return w.change(ctx, "PutUserPermissionsBoundary", &iam.UserBoundaryInput{UserName: &h.name, PermissionsBoundary: &boundary})
+	}
+}
+
+// iamTags are tags as IAM has them.
+func iamTags(of map[string]string) (all []iam.Tag) {
+	for key, value := range of {
+		all = append(all, iam.Tag{Key: &key, Value: &value})
+	}
+	return all
+}
+
+// optional is the text of a property; nil: it has none.
+func optional(value any) *string {
+	if value == nil {
+		return nil
+	}
+	s := text(value)
+	return &s
+}
+
+// carriers are those that an inline policy of its own is for.
+func carriers(properties map[string]any) (all []holder) {
+	for _, of := range []struct{ property, kind string }{{"Roles", aRole}, {"Users", aUser}, {"Groups", aGroup}} {
+		for _, name := range list(properties[of.property]) {
+			all = append(all, holder{of.kind, name})
+		}
+	}
+	return all
+}
+
+func putPolicy(ctx context.Context, w *work) (made, error) {
+	is := made{w.Target.Physical, map[string]any{"Id": w.Target.Physical}}
+	now, name := carriers(w.Target.Properties), text(w.Target.Properties["PolicyName"])
+	if len(now) == 0 {
+		return made{}, &handlerError{"At least one of [Groups,Roles,Users] must be non-empty.", "InvalidRequest"}
+	}
+	for _, h := range now {
+		if err := w.putInline(ctx, h, name, text(w.Target.Properties["PolicyDocument"])); err != nil {
+			return is, err
+		}
+	}
+	former := text(w.Now["PolicyName"])
+	for _, h := range carriers(w.Now) {
+		if former != name || !slices.Contains(now, h) {
+			if err := w.deleteInline(ctx, h, former); err != nil {
+				return is, err
+			}
+		}
+	}
+	return is, nil
+}
+
+func deletePolicy(ctx context.Context, w *work) error {
+	for _, h := range carriers(w.Target.Properties) {
+		if err := w.deleteInline(ctx, h, text(w.Target.Properties["PolicyName"])); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -112,7 +112,7 @@ full: ## what make test has at one size, or without the race detector, at full s
 programs: export PATH := $(CURDIR)/bin/tools:$(PATH)
 programs: ## what needs programs that are not Go's; the end names what was skipped
 	@mkdir -p bin; rm -f bin/skipped; touch bin/skipped
-	GODWIT_PROGRAMS=1 GODWIT_SKIPPED=$(CURDIR)/bin/skipped $(GO) test -count=1 -timeout 20m $(call tests-of,programs)
+	GODWIT_PROGRAMS=1 GODWIT_SKIPPED=$(CURDIR)/bin/skipped $(GO) test -count=1 -timeout 30m $(call tests-of,programs)
 	cd test/clients && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 25m
 	cd test/console && GODWIT_PROGRAMS=1 $(GO) test -count=1 -timeout 15m
 	cd test/deployed && GODWIT_PROGRAMS=1 GODWIT_SKIPPED=$(CURDIR)/bin/skipped $(GO) test -count=1 -timeout 15m

@@ -23,15 +23,18 @@ func TestDoctor(t *testing.T) {
 	}{
 		"all is well": {
 			0, "godwit_disk_low 0\ngodwit_store_disk_bytes 2.097152e+06\ngodwit_limit_max{limit=\"connections\"} 100\ngodwit_limit_used{limit=\"connections\"} 3\n", "",
-			[]string{"server  ok     godwit 1.2.3 serve", "agrees with this machine's", "admin-listen 127.0.0.1:1, listen 127.0.0.1:4566\n", "the store has 2 MiB", "there is room in all 1", "\nNothing needs a person."}, false,
+			[]string{"server  ok     godwit 1.2.3 serve", "agrees with this machine's", "admin-listen 127.0.0.1:1, listen 127.0.0.1:4566\n", "the store has 2 MiB", "there is room in all 1", "\nNothing needs a person."},
+			false,
 		},
 		"a limit": {
 			0, "godwit_disk_low 0\ngodwit_limit_max{limit=\"connections\"} 100\ngodwit_limit_used{limit=\"connections\"} 81\ngodwit_limit_max{limit=\"any\"} 0\ngodwit_limit_used{limit=\"any\"} 9\n", "",
-			[]string{"limits  warning  nearly used up: connections: 81 of 100"}, false,
+			[]string{"limits  warning  nearly used up: connections: 81 of 100"},
+			false,
 		},
 		"a limit of before": {
 			0, "godwit_disk_low 0\ngodwit_limit_max{limit=\"connections\"} 100\ngodwit_limit_refused_total{limit=\"connections\"} 4\n", "",
-			[]string{"refused since the start for want of it: connections: 4"}, false,
+			[]string{"refused since the start for want of it: connections: 4"},
+			false,
 		},
 		"the disk":     {0, "godwit_disk_low 1\ngodwit_store_disk_bytes 1048576\n", "", []string{"disk    critical  it is short of space, and sends are refused: the store has 1 MiB", "limits  unknown"}, true},
 		"a slow clock": {-time.Minute, "godwit_disk_low 0\n", "", []string{"clock   warning  it is 1m0s off"}, false},
@@ -39,7 +42,8 @@ func TestDoctor(t *testing.T) {
 		"no metrics":   {0, "", "", []string{"disk    unknown  the metrics cannot be read: not for you \\u001b[31m"}, false},
 		"an endpoint": {
 			0, "godwit_disk_low 0\n", `{"severity":"critical","kind":"failing-endpoint","text":"503 \u001b[31m","arn":"s"}`,
-			[]string{"critical  failing-endpoint  s         503 \\u001b[31m"}, true,
+			[]string{"critical  failing-endpoint  s         503 \\u001b[31m"},
+			true,
 		},
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

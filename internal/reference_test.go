@@ -1,40 +1,24 @@
 package internal
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
 	"go/ast"
 	"go/token"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-)
 
-var update = flag.Bool("update", false, "write the documents that are made of the code anew")
+	"godwit.dev/godwit/test/generated"
+)
 
 // wantDocument compares a document that is made of the code with what is there.
 func wantDocument(t *testing.T, name, want string) {
 	t.Helper()
-	file := filepath.Join("..", filepath.FromSlash(name))
-	if *update {
-		if err := os.WriteFile(file, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	have, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(have, []byte(want)) {
-		t.Errorf("%s is not what the code says: go test ./internal -run %s -update", name, t.Name())
-	}
+	generated.Hold(t, filepath.Join("..", filepath.FromSlash(name)), want)
 }
 
 // sources are the files of the program, by package, in order: what tests are made of is none.

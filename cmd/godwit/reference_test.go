@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
 	"os"
 	"slices"
@@ -10,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
-)
 
-var update = flag.Bool("update", false, "write the documents that are made of the code anew")
+	"godwit.dev/godwit/test/generated"
+)
 
 const settingsHead = `# Commands and settings
 
@@ -64,20 +62,7 @@ func TestSettingsDocument(t *testing.T) {
 			writeCommand(&b, node)
 		}
 	}
-	const name = "../../docs/reference/settings.md"
-	if *update {
-		if err := os.WriteFile(name, []byte(b.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	have, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(have, []byte(b.String())) {
-		t.Errorf("%s is not what the program says: go test ./cmd/godwit -run %s -update", name, t.Name())
-	}
+	generated.Hold(t, "../../docs/reference/settings.md", b.String())
 }
 
 // writeSettings writes a row for each flag of the two commands that start a server.

@@ -1,20 +1,16 @@
 package wire
 
 import (
-	"bytes"
 	"cmp"
-	"flag"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/test/generated"
 )
-
-var update = flag.Bool("update", false, "write the documents that are made of the code anew")
 
 const errorsHead = `# Errors
 
@@ -45,20 +41,7 @@ func TestErrorsDocument(t *testing.T) {
 		fmt.Fprintf(&b, "\n## %s\n\n", s.Name)
 		errorRows(&b, own)
 	}
-	const name = "../../docs/reference/errors.md"
-	if *update {
-		if err := os.WriteFile(name, []byte(b.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	have, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(have, []byte(b.String())) {
-		t.Errorf("%s is not what the code says: go test ./internal/wire -run %s -update", name, t.Name())
-	}
+	generated.Hold(t, "../../docs/reference/errors.md", b.String())
 }
 
 func errorRows(b *strings.Builder, shapes map[fault.Kind]errorShape) {

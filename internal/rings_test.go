@@ -51,7 +51,7 @@ var impure = []string{
 var bases = []string{
 	"api/check", "api/constraints", "api/iam/entity", "api/lambda/mappings", "api/lambda/request", "api/operator/rest", "api/operator/live", "api/operator/recent", "api/operator/catalog", "api/operator/messages", "api/operator/jobs", "api/operator/monitors", "api/refusal", "deliver/envelope", "deliver/outbox", "deliver/sendertest", "invoke/process/netns", "limit/rates", "monitor/metrics", "server/mailing", "server/pushing", "server/secret", "server/texting", "store/storetest", "topic/retry", "wire/awsjson", "wire/shape",
 	"store/pebble/check", "store/pebble/files", "store/pebble/mark", "store/pebble/pace", "store/pebble/quarantine",
-	"shard/kernel", "shard/queues", "shard/transfer", "shard/backlog", "shard/topics", // in this order, since no import is circular
+	"shard/kernel", "shard/queues", "shard/transfer", "shard/backlog", "shard/topics", "shard/functions", // in this order, since no import is circular
 	"stack/document", "stack/parameter", "stack/sam", "stack/template", // in this order
 	"server/heap", "server/hold", "server/recovery", "server/resources", "cluster/ca", "cluster/record", "cluster/replog", "cluster/overlay", "cluster/replica", // in this order
 	"queue/fair", "queue/grouping", "queue/layout", "queue/leases", "queue/message", "queue/order", "queue/schedule",

@@ -2,6 +2,7 @@ package function
 
 import (
 	"cmp"
+	"iter"
 	"strconv"
 	"strings"
 	"time"
@@ -69,6 +70,28 @@ func (s *State) Usage(account, region string) Usage { return s.usage[place{accou
 func (s *State) Function(name arn.ARN) (*Function, bool) {
 	f, ok := s.functions[name]
 	return f, ok
+}
+
+// FailureTargets are where events go that no attempt succeeded with: the dead-letter targets of
+// all versions, and the destinations on failure. One may come several times.
+func (s *State) FailureTargets() iter.Seq[arn.ARN] {
+	return func(yield func(arn.ARN) bool) {
+		for _, f := range s.order.Items {
+			if to := f.Latest().Config.DeadLetter; !to.IsZero() && !yield(to) {
+				return
+			}
+			for _, v := range f.versions.Items {
+				if !v.Config.DeadLetter.IsZero() && !yield(v.Config.DeadLetter) {
+					return
+				}
+			}
+			for _, c := range f.eventInvokes {
+				if !c.OnFailure.IsZero() && !yield(c.OnFailure) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // function finds a function or says that it is not there.

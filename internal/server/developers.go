@@ -18,7 +18,7 @@ func forDevelopers(c config.Config, engine *shard.Engine, trying *development.De
 		return nil
 	}
 	return developer.Handler(developer.Options{
-		Inspect: inspect.New(engine.Queues, engine.Backlogs), Region: c.Region, Version: config.Version,
+		Inspect: inspect.New(engine.Queues, engine.Functions), Region: c.Region, Version: config.Version,
 		Services: []string{"cloudformation", "cloudwatch", "firehose", "iam", "kms", "lambda", "logs", "sns", "sqs", "sts"},
 		Reset: func(ctx context.Context) error {
 			_, err := trying.Reset(ctx, nil, &development.Reset{Account: c.Account})

@@ -59,7 +59,7 @@ func open(t *testing.T) *world {
 	send(3, "later", time.Minute)
 	w := &world{T: t}
 	w.Handler = developer.Handler(developer.Options{
-		Inspect: inspect.New(e.Queues, e.Backlogs), Region: shardtest.Region, Version: "1.2.3", Services: []string{"sqs", "sns"},
+		Inspect: inspect.New(e.Queues, e.Functions), Region: shardtest.Region, Version: "1.2.3", Services: []string{"sqs", "sns"},
 		Reset: func(context.Context) error {
 			w.resets++
 			return w.fails

@@ -71,7 +71,7 @@ type Parts struct {
 
 // API answers /_godwit/v1, by patterns of http.ServeMux.
 func API(p Parts) map[string]http.Handler {
-	looking := inspect.New(p.Engine.Queues, p.Engine.Backlogs)
+	looking := inspect.New(p.Engine.Queues, p.Engine.Functions)
 	now := live.New(live.Options{Census: looking.Census, Queues: p.Totals, Clock: clock.System})
 	lately := recent.New()
 	p.Listen(listeners{now, lately})

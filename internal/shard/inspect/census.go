@@ -12,19 +12,21 @@ import (
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/shard/backlog"
+	"godwit.dev/godwit/internal/shard/functions"
 	"godwit.dev/godwit/internal/shard/queues"
 )
 
 // Inspector looks at the queues and backlogs of a node.
 type Inspector struct {
-	queues   *queues.Queues
-	backlogs *backlog.Backlogs
-	looks    chan struct{} // has one for each Look under way
+	queues    *queues.Queues
+	functions *functions.Functions
+	backlogs  *backlog.Backlogs
+	looks     chan struct{} // has one for each Look under way
 }
 
-// New makes an inspector.
-func New(q *queues.Queues, b *backlog.Backlogs) *Inspector {
-	return &Inspector{queues: q, backlogs: b, looks: make(chan struct{}, MaxLooks)}
+// New makes an inspector of the queues, and of the backlogs of subscriptions and functions.
+func New(q *queues.Queues, f *functions.Functions) *Inspector {
+	return &Inspector{queues: q, functions: f, backlogs: f.Backlogs, looks: make(chan struct{}, MaxLooks)}
 }
 
 // Holding is a queue or a backlog that has messages.
@@ -48,7 +50,8 @@ type Census struct {
 	// ByTopic is what the subscriptions of topics are owed, of topics where that is more
 	// than nothing.
 	ByTopic map[arn.ARN]int64
-	// DeadLetterQueues are those of queues, and of the first 100,000 subscriptions.
+	// DeadLetterQueues are those of queues and functions, the queues to which the events of
+	// functions go on failure, and those of the first 100,000 subscriptions.
 	DeadLetterQueues map[arn.ARN]bool
 }
 
@@ -88,6 +91,11 @@ func (i *Inspector) Census(ctx context.Context, most int) (*Census, error) {
 				}
 				if sub.Redrive != nil {
 					c.DeadLetterQueues[*sub.Redrive] = true
+				}
+			}
+			for target := range i.functions.Shards[id].Functions.FailureTargets() {
+				if target.Service == "sqs" {
+					c.DeadLetterQueues[target] = true
 				}
 			}
 			for _, qs := range sh.Backlogs {

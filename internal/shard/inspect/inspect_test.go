@@ -16,6 +16,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/function"
 	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/inspect"
@@ -48,7 +49,7 @@ func open(t *testing.T, attributes map[string]string) *world {
 	c := clock.NewVirtual(shardtest.Start)
 	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: c})
 	t.Cleanup(func() { _ = e.Close() })
-	w := &world{T: t, Engine: e, looking: inspect.New(e.Queues, e.Backlogs), clock: c}
+	w := &world{T: t, Engine: e, looking: inspect.New(e.Queues, e.Functions), clock: c}
 	name := "q"
 	if attributes["FifoQueue"] != "" {
 		name = "q.fifo"
@@ -219,6 +220,26 @@ func TestCensus(t *testing.T) {
 	}
 	if c, err := w.looking.Census(t.Context(), 0); err != nil || len(c.Holdings) > 0 {
 		t.Errorf("none were asked for: %+v, %v", c, err)
+	}
+}
+
+// TestCensusOfFunctions: the queues to which the failed events of functions go take dead letters,
+// and those of their successes do not.
+func TestCensusOfFunctions(t *testing.T) {
+	w := open(t, nil)
+	f := shardtest.CreateFunction("f", nil)
+	f.Config.DeadLetter = shardtest.QueueARN("dead")
+	_, err := w.CreateFunction(t.Context(), f, nil)
+	check(t, err)
+	failures, successes := shardtest.QueueARN("failures").String(), shardtest.QueueARN("successes").String()
+	_, err = w.SetEventInvoke(t.Context(), function.SetEventInvoke{
+		Function: f.ARN, Change: function.EventInvokeChange{OnFailure: &failures, OnSuccess: &successes, Destinations: true},
+	})
+	check(t, err)
+	c, err := w.looking.Census(t.Context(), 2)
+	check(t, err)
+	if got := c.DeadLetterQueues; len(got) != 2 || !got[f.Config.DeadLetter] || !got[shardtest.QueueARN("failures")] {
+		t.Errorf("dead-letter queues are %v", got)
 	}
 }
 

@@ -30,7 +30,7 @@ func open(t *testing.T) *Catalog {
 	t.Helper()
 	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: clock.NewVirtual(shardtest.Start)})
 	t.Cleanup(func() { _ = e.Close() })
-	looking := inspect.New(e.Queues, e.Backlogs)
+	looking := inspect.New(e.Queues, e.Functions)
 	return New(Options{
 		Engine: e, Live: live.New(live.Options{Census: looking.Census, Queues: quiet{}, Clock: clock.System}),
 		Server: func() Server { return Server{Region: shardtest.Region, Account: shardtest.Account} },

@@ -30,7 +30,7 @@ type Queue struct {
 	DeadLetterQueue   *string           `json:"deadLetterQueue"`
 	MaxReceiveCount   *int              `json:"maxReceiveCount"`
 	DeadLetterSources int               `json:"deadLetterSources" doc:"How many queues have it as their dead-letter queue; 1,000 stands for any more."`
-	TakesDeadLetters  bool              `json:"takesDeadLetters" doc:"Whether a queue, or one of the first 100,000 subscriptions, has it as its dead-letter queue; of subscriptions as of a moment at most two seconds ago."`
+	TakesDeadLetters  bool              `json:"takesDeadLetters" doc:"Whether a queue, a function, or one of the first 100,000 subscriptions, has it as its dead-letter queue, or a function as its destination on failure; but for queues as of a moment at most two seconds ago."`
 	Tags              map[string]string `json:"tags"`
 	Problem           *string           `json:"problem" doc:"Why nothing more can be told of it now."`
 }

@@ -40,7 +40,7 @@ func open(t *testing.T, s store.Store, observe func([]byte)) *node {
 	}
 	m := kept.New(k, sealer)
 	e := shardtest.Open(t, shard.Options{Kernel: k, Clock: clock.System})
-	m.Start(jobs.New(jobs.Options{Module: m, Engine: e, Inspect: inspect.New(e.Queues, e.Backlogs), Clock: clock.System}))
+	m.Start(jobs.New(jobs.Options{Module: m, Engine: e, Inspect: inspect.New(e.Queues, e.Functions), Clock: clock.System}))
 	return &node{e, m}
 }
 

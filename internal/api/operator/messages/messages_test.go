@@ -27,7 +27,7 @@ func open(t *testing.T) *Messages {
 	t.Helper()
 	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: clock.NewVirtual(shardtest.Start)})
 	t.Cleanup(func() { _ = e.Close() })
-	return New(Options{Engine: e, Inspect: inspect.New(e.Queues, e.Backlogs)})
+	return New(Options{Engine: e, Inspect: inspect.New(e.Queues, e.Functions)})
 }
 
 func (m *Messages) queue(t *testing.T, name string, attributes map[string]string) string {

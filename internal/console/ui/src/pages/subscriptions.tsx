@@ -116,7 +116,7 @@ export function SubscriptionPage() {
         )}
       </Shown>
       <Section title="Timeline" hint="What was tried, and what the server will try: the times to come are its own.">
-        {chosen ? <DeliveryTimeline subscription={arn} id={chosen} dead={s?.deadLetterQueue} /> : <Empty><p>Nothing waits for this endpoint: there is no schedule ahead.</p></Empty>}
+        {chosen ? <DeliveryTimeline subscription={arn} id={chosen} dead={s?.deadLetterQueue} paused={s?.pausedAt} /> : <Empty><p>Nothing waits for this endpoint: there is no schedule ahead.</p></Empty>}
       </Section>
       <Section title="Deliveries" actions={
         <>
@@ -174,7 +174,7 @@ export function SubscriptionPage() {
   );
 }
 
-function DeliveryTimeline({ subscription, id, dead }: { subscription: string; id: string; dead?: string | null }) {
+function DeliveryTimeline({ subscription, id, dead, paused }: { subscription: string; id: string; dead?: string | null; paused?: string | null }) {
   const delivery = useData<DeliveryDetail>("delivery", { subscription, id }, 2000);
   const clock = useClock();
   if (delivery.error?.status === 404) return <Empty><p>This delivery has ended. <button type="button" class="link" onClick={() => refine({ delivery: "" })}>Show the next one.</button></p></Empty>;
@@ -183,6 +183,7 @@ function DeliveryTimeline({ subscription, id, dead }: { subscription: string; id
       {(d) => (
         <>
           <p>Message <code><Safe text={d.messageId} /></code> <State of={d.state} /> {count(d.attempt)} {d.attempt === 1 ? "attempt" : "attempts"} made{d.schedule ? <>, {count(d.schedule.aheadTotal)} to come</> : null}.</p>
+          {paused ? <p class="faint">Deliveries are paused since <Time at={paused} />: no attempt is made before they are resumed, and those that are due by then are made at once. The schedule below is that of deliveries that are not paused.</p> : null}
           {d.publishedAt ? (
             <>
               <Timeline of={{
@@ -193,7 +194,7 @@ function DeliveryTimeline({ subscription, id, dead }: { subscription: string; id
             </>
           ) : null}
           <Facts of={[
-            ["next attempt", <Time at={d.nextAttemptAt} />],
+            ["next attempt", paused ? "when deliveries are resumed" : <Time at={d.nextAttemptAt} />],
             ["expires", d.schedule?.expiresAt ? <Time at={d.schedule.expiresAt} /> : null],
             ["given up", d.schedule?.endsAt ? <><Time at={d.schedule.endsAt} />, {dead ? <>then to <Arn arn={dead} short /></> : "and lost: there is no dead-letter queue"}</> : null],
             ["reason", d.reason ? <Safe text={d.reason} max={1000} /> : null],

@@ -151,8 +151,8 @@ func (j *Jobs) wanted(job *jobs.Job, info *shard.DeliveryInfo) bool {
 	return cause == "" || strings.Contains(strings.ToLower(last.Detail+"\n"+last.Outcome+"\n"+info.Reason), cause)
 }
 
-// Hopeless implements jobs.Worker.
-func (j *Jobs) Hopeless(err error) bool {
+// Permanent implements jobs.Worker.
+func (j *Jobs) Permanent(err error) bool {
 	if _, ok := errors.AsType[*rest.Refusal](err); ok {
 		return true
 	}
@@ -168,7 +168,7 @@ func (j *Jobs) Hopeless(err error) bool {
 func (j *Jobs) Do(ctx context.Context, job *jobs.Job, id string, _ bool) (o jobs.Outcome, wait func(), err error) {
 	wait = func() {}
 	if err := j.mayGoOn(ctx, job, rights[job.Kind]); err != nil {
-		if j.Hopeless(err) {
+		if j.Permanent(err) {
 			return jobs.Never, wait, err
 		}
 		return jobs.Later, wait, err

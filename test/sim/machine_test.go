@@ -46,7 +46,7 @@ var signingPair = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.G
 func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 // machine is one process of the server, from its start to its end. One that has
-// crashed goes on without being seen: nobody hears its answers, nobody gets its
+// crashed continues without being seen: nobody hears its answers, nobody gets its
 // requests, and its disk is another one's.
 type machine struct {
 	disk    *disk

@@ -2,7 +2,7 @@
 // one, for machines that have an hour to spare. Three variables say which:
 //
 //	GODWIT_SOAK=1         the long form (make soak)
-//	GODWIT_SOAK_TIME=10m  how long each campaign then goes on (default 1m)
+//	GODWIT_SOAK_TIME=10m  how long each campaign then continues (default 1m)
 //	GODWIT_SEED=42        the seed of everything random, to replay a failure
 //
 // The short form draws its seeds from the test's name, so that it is the same each
@@ -188,7 +188,7 @@ func fixedSeed(t testing.TB) (seed uint64, given bool) {
 	return seed, true
 }
 
-// duration is how long a campaign goes on when soaking.
+// duration is how long a campaign continues when soaking.
 func duration(t testing.TB) time.Duration {
 	t.Helper()
 	text := os.Getenv(timeVariable)

@@ -15,9 +15,9 @@ type Module interface {
 	// Load reads its state: what exists, but not what is in it. Nothing else runs yet.
 	Load() error
 	// Recover brings to an end what a crash has interrupted between two shards, before
-	// anything else goes on. All shards are loaded. It takes the locks that it needs.
+	// anything else continues. All shards are loaded. It takes the locks that it needs.
 	Recover() error
-	// Resume goes on where the last process stopped. It is called in a transaction.
+	// Resume continues where the last process stopped. It is called in a transaction.
 	Resume()
 	// NextDue is when it has something to do, in epoch milliseconds; 0: never.
 	NextDue() int64

@@ -61,7 +61,7 @@ func (r *recorder) Tick(now int64) {
 }
 
 // TestModulesInOrder: each module is called in its turn; what a crash interrupted is
-// brought to an end in all shards before anything goes on in one.
+// brought to an end in all shards before anything continues in one.
 func TestModulesInOrder(t *testing.T) {
 	var said []string
 	var last *recorder

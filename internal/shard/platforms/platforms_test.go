@@ -139,7 +139,7 @@ func TestCrash(t *testing.T) {
 }
 
 // A message waits with the endpoint that it is for, whoever may read the disk does not see
-// whom it is for, and no credential; a restart goes on with both.
+// whom it is for, and no credential; a restart continues with both.
 func TestRestart(t *testing.T) {
 	ctx := context.Background()
 	keys, _, err := seal.NewKeys(seal.NewRoot())

@@ -147,7 +147,7 @@ func TestPut(t *testing.T) {
 }
 
 // Secrets are sealed in the store, each for its source; with another key a source takes
-// nothing, until it is given secrets anew.
+// nothing, until it is given secrets again.
 func TestSecretsAreSealed(t *testing.T) {
 	st, right, wrong := memory.New(), sealer(t), sealer(t)
 	with := func(s *seal.Sealer, f func(m *sources.Module)) {

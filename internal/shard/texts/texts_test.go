@@ -102,7 +102,7 @@ func TestPasswordsAreSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	st := memory.New()
-	// with runs the module on the store, and tells whether a password is in clear after it.
+	// with runs the module on the store, and reports whether a password is in clear after it.
 	with := func(sealer *seal.Sealer, f func(m *texts.Module)) (inClear bool) {
 		t.Helper()
 		log := journal.Open(journal.Options{Store: st})

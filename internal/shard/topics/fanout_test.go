@@ -487,7 +487,7 @@ func TestChangesBeforeLaterSubscribers(t *testing.T) {
 	})
 }
 
-// TestPublishedToSlowSubscribers: a publication that some get later is told of
+// TestPublishedToSlowSubscribers: a publication that some get later is called for
 // once when it is accepted, and once when all have been looked at.
 func TestPublishedToSlowSubscribers(t *testing.T) {
 	const slow, others = topics.MaxSlow + 2, 3
@@ -527,7 +527,7 @@ func lastReach[T any](l *coalesce.Coalescer[T]) *int {
 }
 
 // TestStepPassesOverFew: a step that finds nobody to give a message to ends all the
-// same, and the next goes on behind it.
+// same, and the next continues behind it.
 func TestStepPassesOverFew(t *testing.T) {
 	w := newWideWorld(t, 0, topics.MaxPassed+3)
 	w.sh.View(func() {

@@ -18,7 +18,7 @@ import (
 	"godwit.dev/godwit/test/soak"
 )
 
-// stateOf tells what there is of a web hook and what waits for it.
+// stateOf reports what there is of a web hook and what waits for it.
 func stateOf(t *testing.T, e *shard.Engine, cmd topic.Unsubscribe) (state string) {
 	t.Helper()
 	ctx := context.Background()

@@ -126,7 +126,7 @@ type Sink interface {
 	// Open finds or begins the queue of a destination, under the lock of its shard. The
 	// error is a refusal of the destination.
 	Open(dest arn.ARN) (*queues.Queue, error)
-	// Arrived tells of a message that has been moved to a destination; it is durable.
+	// Arrived reports a message that has been moved to a destination; it is durable.
 	Arrived(dest arn.ARN, m *message.Message)
 }
 

@@ -150,7 +150,7 @@ func TestDamagedYoungTable(t *testing.T) {
 	closed(t, s)
 }
 
-// TestRepairs: whatever block of a table or of values is damaged, whenever, writes go on,
+// TestRepairs: whatever block of a table or of values is damaged, whenever, writes continue,
 // what is not in the block can be read, nothing that was deleted or overwritten comes
 // back, and what cannot be read is said to be damaged; after a start, too.
 func TestRepairs(t *testing.T) {

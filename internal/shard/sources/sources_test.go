@@ -86,7 +86,7 @@ func TestCrash(t *testing.T) {
 		_, err := m.Put(ctx, source(name), secrets, was.Target)
 		check(err)
 	}
-	shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Unraced(3, 1), func(j *journal.Journal) *sources.Module { return open(t, j, s) }, everything,
+	shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Size(1, 3), func(j *journal.Journal) *sources.Module { return open(t, j, s) }, everything,
 		func(m *sources.Module) { put(m, "shop", first) },
 		func(m *sources.Module) { put(m, "billing", first) },
 		func(m *sources.Module) { put(m, "shop", second, first) },

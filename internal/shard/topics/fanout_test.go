@@ -28,7 +28,7 @@ import (
 // TestCrashInLargeFanOut publishes to more subscriptions than one commit
 // takes, and to many that do not keep up.
 func TestCrashInLargeFanOut(t *testing.T) {
-	t.Run("many", func(t *testing.T) { testCrashInFanOut(t, 0, soak.Unraced(2, 1)*topics.FanoutStep+200) })
+	t.Run("many", func(t *testing.T) { testCrashInFanOut(t, 0, soak.Size(1, 2)*topics.FanoutStep+200) })
 	t.Run("slow", func(t *testing.T) { testCrashInFanOut(t, 2*topics.DeferredStep+topics.MaxSlow, 30) })
 }
 
@@ -51,7 +51,7 @@ func testCrashInFanOut(t *testing.T, slow, others int) {
 		if !publishing {
 			return
 		}
-		for _, percent := range []int{r.IntN(100), 0, 100}[:soak.Unraced(3, 1)] {
+		for _, percent := range []int{r.IntN(100), 0, 100}[:soak.Size(1, 3)] {
 			disks = append(disks, fs.CrashClone(vfs.CrashCloneCfg{
 				UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(r.Uint64(), 5)),
 			}))
@@ -122,7 +122,7 @@ func testCrashInFanOut(t *testing.T, slow, others int) {
 		e.Close()
 		s.Close()
 	}
-	if len(disks) < soak.Unraced(12, 4) || halfway == 0 {
+	if len(disks) < soak.Size(4, 12) || halfway == 0 {
 		t.Errorf("%d crashes, %d of them half-way: the test tests nothing", len(disks), halfway)
 	}
 }
@@ -396,7 +396,7 @@ func testPostponedFitIntoCommits(t *testing.T, p shard.Publication, size int) {
 	if w.sh.Planned() == 0 {
 		t.Error("a publisher would take any number of others along")
 	}
-	if soak.Unraced(1, 0) == 0 {
+	if soak.Size(0, 1) == 0 {
 		return // what follows writes much
 	}
 	w.goOn()

@@ -72,7 +72,7 @@ func damagedKey(n int) []byte { return fmt.Appendf(nil, "key %06d", n) }
 func TestDamagedTables(t *testing.T) {
 	const records = 600
 	r := soak.Rand(soak.Seed(t), 1)
-	for round := range soak.Unraced(24, 8) {
+	for round := range soak.Size(8, 24) {
 		suffix, size := ".blob", 1500
 		if round%2 == 1 {
 			suffix, size = ".sst", 150

@@ -226,7 +226,7 @@ func (c *Consumer) update(b *backlog) {
 			b.taking = true
 			c.takes = append(c.takes, b)
 		}
-		c.startTakers()
+		c.startLeasers()
 		c.pump()
 	}
 	c.setTimer(b, now, c.nextMoment(b, now))

@@ -72,8 +72,8 @@ func (c *Consumer) nextTake() (b *backlog, most int) {
 
 func (b *backlog) reserves() bool { return b.host != nil && b.host.pool.reserves }
 
-// startTakers has as many backlogs leased from at once as may be.
-func (c *Consumer) startTakers() {
+// startLeasers has as many backlogs leased from at once as may be.
+func (c *Consumer) startLeasers() {
 	for c.leasers < leasers {
 		b, most := c.nextTake()
 		if b == nil {

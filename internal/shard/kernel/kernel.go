@@ -74,7 +74,7 @@ func New(o Options) *Kernel {
 	return e
 }
 
-// Beside is the shard of modules whose state is not split by the names of queues, topics
+// OwnShard is the shard of modules whose state is not split by the names of queues, topics
 // and functions: it has a stream of the journal and a lock of its own, behind the others
 // in the order of both. It is made on the first call, which is before Load.
 func (e *Kernel) OwnShard(stream uint16) *Shard {

@@ -10,7 +10,7 @@ import (
 
 // Module is the part of a module in one shard. It owns some kinds of records, and what
 // is in memory of them, guarded by the shard's lock. The modules of a shard are called
-// in the order in which they were added, of which each may lean on those before.
+// in the order in which they were added, and each may depend on those before.
 type Module interface {
 	// Load reads its state: what exists, but not what is in it. Nothing else runs yet.
 	Load() error

@@ -120,8 +120,8 @@ type told struct{ said *[]string }
 
 func (e told) Emit() { *e.said = append(*e.said, "told") }
 
-// TestCommand: what a command has touched is finished with its commit; what it has to
-// tell is told after that, when others may have the lock.
+// TestCommand: what a command has touched is finished with its commit; its events are
+// emitted after that, when others may have the lock.
 func TestCommand(t *testing.T) {
 	s := memory.New()
 	k := openKernel(t, s, clock.System, func(*Kernel) {})

@@ -232,7 +232,7 @@ func lockAll(shards []*Shard) {
 }
 
 // Commit appends what the command changed to the journal and does what follows from it:
-// it serves waiting receivers, tells the consumer, sets timers. The commit is nil if the
+// it serves waiting receivers, notifies the consumer, sets timers. The commit is nil if the
 // command changed nothing.
 func (sh *Shard) Commit(sync bool) *journal.Commit {
 	if sh.Unchanged() {

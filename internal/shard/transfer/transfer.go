@@ -453,5 +453,5 @@ func (e *Transfers) reconcileTransfers(to *Shard) error {
 	return nil
 }
 
-// OfTransfers is the part of what leans on it.
+// OfTransfers is the part of what depends on it.
 func (sh *Shard) OfTransfers() *Shard { return sh }

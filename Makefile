@@ -75,7 +75,7 @@ format: ## what the linter can mend by itself
 PURE  = /internal/(alarm|arn|caller|config|fastjson|fault|function|iam|ingest|key|kms|mutation|packed|platform|policy|publicnet|queue|sms|sorted|stack|stream|topic)(/|$$)
 
 # What has no goroutine and no lock of its own, or runs code that is tested under the race
-# detector elsewhere (shard's modules in shard, shard/queues and shard/topics), and what is
+# detector elsewhere (a shard's lock and its modules in shard, shard/kernel and shard/queues), and what is
 # large for its volume (store/pebble, cluster/replica). make test runs it without the race
 # detector, and make full under it.
 CALM  = /internal$$|/cmd/godwit(/(operate|signed))?$$
@@ -83,7 +83,8 @@ CALM += |/internal/api(/(check|cloudwatch|developer|firehose|iam(/.*)?|kms|lambd
 CALM += |/internal/api/operator(/(backups|catalog|development|jobs|messages|monitors|recent|rest|setup|sources|stream))?$$
 CALM += |/internal/(authorize|bootstrap|cluster/(ca|peer|record|replica)|console|deliver/(envelope|firehose|lambda|outbox|sms|sqs)|durable|keyspace(/values)?|seal)$$
 CALM += |/internal/(invoke/(async|process/netns|remote)|monitor/logs/pattern|outlet/(files|web)|server/(banner|clustered/answer|recovery|resources|roles|streaming))$$
-CALM += |/internal/shard/(backlog|direct|inspect|jobs|platforms|queues/(accepted|encryption|faults|queuepolicy|receipt)|signing|texts|topics/(confirmations|publication|topicpolicy)|transfer)$$
+CALM += |/internal/shard/(backlog|direct|functions|identity|inspect|jobs|keys|platforms|signing|sources|stacks|streams|texts|transfer)$$
+CALM += |/internal/shard/(queues/(accepted|encryption|faults|queuepolicy|receipt)|topics(/(confirmations|publication|topicpolicy))?)$$
 CALM += |/internal/store(/pebble(/(files|mark|pause))?)?$$|/internal/tracing$$|/internal/wire/(awsjson|awsquery|guard|restjson|rpccbor|shape)$$
 calm  = $(subst $(eval ) ,,$(CALM))
 

@@ -41,8 +41,6 @@ type Deps struct {
 	// Draining is closed when the server begins to stop: what waits for
 	// something to happen, as a long poll does, answers now.
 	Draining <-chan struct{}
-	// Fail ends the server: a part cannot continue. The first call counts.
-	Fail func(error)
 	// Keys gives access keys beside those of the server itself; nil: there are no others.
 	// It refuses with sigv4.ErrUnknownKey.
 	Keys func(accessKey, sessionToken string) (sigv4.Credential, error)

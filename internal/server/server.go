@@ -184,7 +184,6 @@ func (s *Server) deps() Deps {
 		Log:      s.log,
 		Clock:    clock.System,
 		Draining: s.draining.Done(),
-		Fail:     func(err error) { s.fail(err) },
 		OnStop:   s.stack.push,
 		Limits:   s.limits,
 		URL:      banner.Reachable(s.cfg.TLS(), s.listener.Addr().String()),

@@ -95,7 +95,6 @@ func machineOf(mem *vfs.MemFS, d *disk, now time.Time, how settings, n *network,
 	deps := server.Deps{
 		Config: cfg, Log: log, Clock: m.virtual, Virtual: m.virtual, Jitter: clock.NewJitter(1), Limits: server.NewLimits(cfg, log),
 		URL: "http://" + address, Port: 4566, Draining: m.draining,
-		Fail:   func(err error) { panic(fmt.Sprint("a part of the server cannot go on: ", err)) },
 		OnStop: func(_ string, stop func(context.Context) error) { m.stops = append(m.stops, stop) },
 		World: server.World{
 			Store: func() (store.Store, func() bool, error) {

@@ -18,7 +18,7 @@ MODULES   = ./examples/containers ./examples/durable-job ./test/clients ./test/c
 
 # Packages whose tests make test runs small (soak.Size), and make full at full size.
 FULL      = ./internal/shard/... ./internal/deliver ./internal/server/... ./internal/store/... ./internal/cluster/replica \
-	./internal/api/operator/jobs
+	./internal/api/operator/jobs ./test/bench
 
 # The tests in files that import a package of test/, and their packages.
 tests-of = -run "^($$(grep -rl --include='*_test.go' 'test/$(1)"' cmd internal test examples | \

@@ -96,16 +96,16 @@ var fullSizes = sizes{
 var quickSizes = sizes{
 	rounds: 1, warm: 20 * time.Millisecond, window: 120 * time.Millisecond,
 	size: 1024, connections: []int{16}, batches: []int{1, maxBatch},
-	depth: 2000, depthSize: 256, probe: 500, settle: 100 * time.Millisecond, purged: 200 * time.Millisecond,
-	fifoDepth: 1000, groups: 100, locked: 500,
+	depth: 5000, depthSize: 256, probe: 1000, settle: 100 * time.Millisecond, purged: 200 * time.Millisecond,
+	fifoDepth: 3000, groups: 100, locked: 500,
 	queues: 500, busy: 50,
-	subscriptions: []int{1, 10}, deliveries: 500,
+	subscriptions: []int{1, 10}, deliveries: 2000,
 	pollers: 100, wakes: 50, idle: 100 * time.Millisecond,
 	rates: []int{500},
-	posts: 200, publishes: 200, hanging: 20,
-	functions: 5, cold: 2,
-	logEvents: 5_000, hoseRecords: 1_000, idleSubscriptions: 100,
-	quiet: 100, minute: 200 * time.Millisecond, space: 1 << 20, freed: 200 * time.Millisecond,
+	posts: 500, publishes: 200, hanging: 20,
+	functions: 20, cold: 3,
+	logEvents: 20_000, hoseRecords: 5_000, idleSubscriptions: 500,
+	quiet: 500, minute: 200 * time.Millisecond, space: 4 << 20, freed: 200 * time.Millisecond,
 }
 
 type scenario struct {

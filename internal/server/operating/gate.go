@@ -249,7 +249,7 @@ func broadOf(action string) string {
 	return ""
 }
 
-// StillAllowed refuses what who has asked for it may not do any more: it continues without a request,
+// StillAllowed refuses what its requester may not do any more: it continues without a request,
 // and so no policy knows an address. Nil: nobody was asked who he is.
 func (g *Gate) StillAllowed(ctx context.Context, who *caller.Caller, action, resource string) error {
 	if g.Verifier == nil || who == nil {

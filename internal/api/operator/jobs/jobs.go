@@ -28,7 +28,7 @@ type Options struct {
 	Operator *deliver.Operator
 	Clock    clock.Clock
 	NewID    func() string
-	// May refuses, with a *rest.Refusal, what who has asked for a job may not do any more; nil:
+	// May refuses, with a *rest.Refusal, what the requester of a job may not do any more; nil:
 	// everybody may.
 	May func(ctx context.Context, by *caller.Caller, action, resource string) error
 }

@@ -16,9 +16,9 @@ PACKAGES  = ./cmd/... ./internal/...
 # Modules of their own, so that Godwit needs nothing of what they need.
 MODULES   = ./examples/containers ./examples/durable-job ./test/clients ./test/console ./test/deployed ./testcontainers ./tools/console
 
-# Packages whose tests are smaller under the race detector, with which Pebble checks
-# itself at great length: make test runs them small, and make full at full size.
-FULL      = ./internal/shard/... ./internal/deliver ./internal/server
+# Packages whose tests make test runs small (soak.Size), and make full at full size.
+FULL      = ./internal/shard/... ./internal/deliver ./internal/server/... ./internal/store/... ./internal/cluster/replica \
+	./internal/api/operator/jobs ./test/bench
 
 # The tests in files that import a package of test/, and their packages.
 tests-of = -run "^($$(grep -rl --include='*_test.go' 'test/$(1)"' cmd internal test examples | \
@@ -72,22 +72,24 @@ format: ## what the linter can mend by itself
 	@for m in $(MODULES); do (cd "$$m" && $(LINT) run --fix ./...) || exit 1; done
 
 # Ring 1 has no goroutines for the race detector to watch, nor have these of ring 0.
-PURE  = /internal/(alarm|arn|config|fastjson|fault|function|iam|key|kms|mutation|packed|platform|policy|publicnet|queue|sms|sorted|stack|stream|topic)(/|$$)
+PURE  = /internal/(alarm|arn|caller|config|fastjson|fault|function|iam|ingest|key|kms|mutation|packed|platform|policy|publicnet|queue|sms|sorted|stack|stream|topic)(/|$$)
 
 # What has no goroutine and no lock of its own, or runs code that is tested under the race
-# detector elsewhere (shard's modules in shard, shard/queues and shard/topics), and what is
-# large for its volume (store/pebble, cluster/replica). make test runs it at full size without
-# the race detector, and make full under it.
-CALM  = /internal$$|/cmd/godwit(/operate)?$$
-CALM += |/internal/api(/(check|cloudwatch|firehose|iam(/.*)?|kms|lambda(/.*)?|logs|mailpages|operator|sns/platforms|sts))?$$
+# detector elsewhere (a shard's lock and its modules in shard, shard/kernel and shard/queues), and what is
+# large for its volume (store/pebble, cluster/replica). make test runs it without the race
+# detector, and make full under it.
+CALM  = /internal$$|/cmd/godwit(/(operate|signed))?$$
+CALM += |/internal/api(/(check|cloudwatch|developer|firehose|iam(/.*)?|kms|lambda(/.*)?|logs|mailpages|refusal|sns(/platforms)?|sqs|sts))?$$
+CALM += |/internal/api/operator(/(backups|catalog|development|jobs|messages|monitors|recent|rest|setup|sources|stream))?$$
 CALM += |/internal/(authorize|bootstrap|cluster/(ca|peer|record|replica)|console|deliver/(envelope|firehose|lambda|outbox|sms|sqs)|durable|keyspace(/values)?|seal)$$
-CALM += |/internal/(invoke/(async|process/netns|remote)|monitor/logs/pattern|outlet/(files|web)|server/(recovery|roles|streaming))$$
-CALM += |/internal/shard/(direct|inspect|platforms|queues/(accepted|encryption|faults|queuepolicy|receipt)|signing|texts|topics/(confirmations|publication|topicpolicy))$$
-CALM += |/internal/store(/pebble(/(files|mark|pause))?)?$$|/internal/wire/(awsjson|awsquery|guard|restjson|rpccbor|shape)$$
+CALM += |/internal/(invoke/(async|process/netns|remote)|monitor/logs/pattern|outlet/(files|web)|server/(banner|clustered/answer|recovery|resources|roles|streaming))$$
+CALM += |/internal/shard/(backlog|direct|functions|identity|inspect|jobs|keys|platforms|signing|sources|stacks|streams|texts|transfer)$$
+CALM += |/internal/shard/(queues/(accepted|encryption|faults|queuepolicy|receipt)|topics(/(confirmations|publication|topicpolicy))?)$$
+CALM += |/internal/store(/pebble(/(files|mark|pause))?)?$$|/internal/tracing$$|/internal/wire/(awsjson|awsquery|guard|restjson|rpccbor|shape)$$
 calm  = $(subst $(eval ) ,,$(CALM))
 
 unit: # the linter has vetted all of it
-	$(GO) test -vet=off -timeout 8m $$($(GO) list $(PACKAGES) | grep -E '$(PURE)|$(calm)')
+	$(GO) test -p $(AT_ONCE) -vet=off -timeout 8m $$($(GO) list $(PACKAGES) | grep -E '$(PURE)|$(calm)')
 	$(GO) test -race -p $(AT_ONCE) -vet=off -timeout 8m $$($(GO) list $(PACKAGES) | grep -vE '$(PURE)|$(calm)')
 
 # The server that tests drive is in a directory that is called by what is in the binary:
@@ -105,8 +107,8 @@ drive:
 # -race, or -run of some.
 SOAKFLAGS ?=
 
-full: ## what make test has at one size, or without the race detector, at full size, and with it
-	$(GO) test -count=1 -timeout 10m $(FULL)
+full: ## what make test has small, or without the race detector, at full size, and with it
+	GODWIT_FULL=1 $(GO) test -count=1 -vet=off -timeout 10m $(FULL)
 	$(GO) test -race -vet=off -timeout 10m $$($(GO) list $(PACKAGES) | grep -E '$(calm)')
 
 programs: export PATH := $(CURDIR)/bin/tools:$(PATH)

@@ -12,7 +12,7 @@ const module = "godwit.dev/godwit/"
 
 // rings lists the directories below internal, lowest first. A package imports
 // only from lines above its own, its ancestors, its descendants, and bases. The
-// lines of one ring are in the order in which they may lean on each other.
+// lines of one ring are in the order in which they may depend on each other.
 var rings = [][]string{
 	{"packed", "sorted"}, // 0
 	{"arn", "caller", "clock", "durable", "fastjson", "fault", "keyspace", "mutation", "poison", "publicnet"},
@@ -80,7 +80,7 @@ func TestRings(t *testing.T) {
 			case inside && !test && slices.Contains(pure, home(pkg)) && slices.Contains(impure, imported):
 				t.Errorf("%s imports %s: ring 1 has no I/O, goroutine, clock, randomness or logger", file, imported)
 			case own && strings.HasPrefix(path, "test/") && root != "test" && !test:
-				t.Errorf("%s imports %s: only tests lean on it", file, imported)
+				t.Errorf("%s imports %s: only tests may import it", file, imported)
 			case own && ofInternal && inside && !allowed(pkg, path, test):
 				t.Errorf("%s imports %s, which is not below it: see docs/architecture.md, and rings above", file, imported)
 			case own && ofInternal && !inside && !slices.ContainsFunc(roots[root], func(p string) bool { return p == "" || p == path }):

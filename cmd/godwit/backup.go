@@ -34,7 +34,7 @@ func (b *makeBackup) Run(p *process) error {
 	defer stop()
 	shown := newProgress(p.stderr, "backed up")
 	stdout := operate.Plain(p.stdout)
-	m, whole, err := (&backup.Making{Endpoint: b.Endpoint, Client: client, Dir: b.Dir, Progress: shown.tell, Stdout: stdout}).Run(ctx)
+	m, whole, err := (&backup.Making{Endpoint: b.Endpoint, Client: client, Dir: b.Dir, Progress: shown.report, Stdout: stdout}).Run(ctx)
 	shown.end()
 	if err != nil {
 		return fmt.Errorf("%s is no backup yet: %w", b.Dir, err)
@@ -95,7 +95,7 @@ func (r *restore) Run(p *process) error {
 	defer done()
 	shown := newProgress(p.stderr, "restored")
 	err = (&backup.Restoring{
-		Dir: r.Dir, From: from, Data: r.Data, RootKey: r.RootKey, Paused: r.Paused, Stdout: operate.Plain(p.stdout), Progress: shown.tell,
+		Dir: r.Dir, From: from, Data: r.Data, RootKey: r.RootKey, Paused: r.Paused, Stdout: operate.Plain(p.stdout), Progress: shown.report,
 		Logger: slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}).Run(ctx)
 	shown.end()
@@ -114,11 +114,11 @@ type progress struct {
 	w        io.Writer
 	done     string // "backed up"
 	terminal bool
-	told     time.Time
+	reported time.Time
 }
 
 func newProgress(w io.Writer, done string) *progress {
-	p := &progress{w: w, done: done, told: clock.System.Now()}
+	p := &progress{w: w, done: done, reported: clock.System.Now()}
 	if f, ok := w.(*os.File); ok {
 		info, err := f.Stat()
 		p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
@@ -132,9 +132,9 @@ const (
 	elsewhere  = 10 * time.Second
 )
 
-func (p *progress) tell(done, all int64) {
+func (p *progress) report(done, all int64) {
 	now := clock.System.Now()
-	switch since := now.Sub(p.told); {
+	switch since := now.Sub(p.reported); {
 	case p.terminal && (since > onTerminal || done == all):
 		fmt.Fprintf(p.w, "\r%3d %%  %d of %d MiB %s\x1b[K", 100*done/max(all, 1), done>>20, all>>20, p.done)
 	case !p.terminal && since > elsewhere:
@@ -142,7 +142,7 @@ func (p *progress) tell(done, all int64) {
 	default:
 		return
 	}
-	p.told = now
+	p.reported = now
 }
 
 // end leaves the line.

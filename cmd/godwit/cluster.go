@@ -62,7 +62,7 @@ func (p *process) serveNode(cfg config.Config, file string) error {
 	defer restore()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { // it ends with who has started it
+	go func() { // it ends with whoever has started it
 		_, _ = io.Copy(io.Discard, p.stdin)
 		cancel()
 	}()
@@ -258,7 +258,7 @@ func (a *asking) nodes() (*clustered.Asking, error) {
 	if err != nil || a.Dir != "" {
 		return &clustered.Asking{Dir: a.Dir, Node: a.Node, Peers: peers}, err
 	}
-	client, err := signed.Client(0) // a single server in production wants it signed; how long it takes is for who asks
+	client, err := signed.Client(0) // a single server in production wants it signed; how long it takes is for whoever asks
 	return &clustered.Asking{URL: a.URL, Client: client}, err
 }
 

@@ -17,10 +17,10 @@ import (
 	"godwit.dev/godwit/internal/config"
 )
 
-// live are the flags of settings that count at once when they are read anew.
+// live are the flags of settings that count at once when they are read again.
 var live = config.LiveFlags()
 
-// logging makes a server's logger, and in production has a SIGHUP read the settings anew, until
+// logging makes a server's logger, and in production has a SIGHUP read the settings again, until
 // done. What is wrong then is logged, and everything stays as it was.
 func (p *process) logging(cfg *config.Config) (log *slog.Logger, done func()) {
 	level := &slog.LevelVar{}

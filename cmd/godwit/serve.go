@@ -126,7 +126,7 @@ type rotateRoot struct {
 	From string `env:"-" placeholder:"FILE" help:"The root key that the data is under now, such as development's, dev-root.key in the data directory: it is put under root.key. Without this root.key is replaced by a new one."`
 }
 
-// Run rotates. What is interrupted goes on when it is run again.
+// Run rotates. What is interrupted continues when it is run again.
 func (r *rotateRoot) Run(p *process) error {
 	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	kept, err := server.RotateRootOf(r.Dir, r.From, log)

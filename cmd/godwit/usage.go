@@ -65,7 +65,7 @@ func mapper[T ~int64](kind reflect.Type, parse func(string) (T, error)) kong.Map
 
 var unexpected = regexp.MustCompile(`^unexpected argument (\S+?)(,.*)?$`)
 
-// usage is what to tell of a command line that cannot be read: a command that is not
+// usage is the message for a command line that cannot be read: a command that is not
 // there by its name, and where to look for what is.
 func usage(app *kong.Application, args []string, err error) error {
 	at, path := app.Node, "godwit"
@@ -106,14 +106,14 @@ func variables(app *kong.Application) (names []string) {
 	return names
 }
 
-// warn tells of what is probably a mistake.
+// warn reports what is probably a mistake.
 func warn(w io.Writer, warnings []string) {
 	for _, text := range warnings {
 		fmt.Fprintf(w, "godwit: warning: %s\n", text)
 	}
 }
 
-// warnOfVariables tells of settings in the environment that there are none of.
+// warnOfVariables reports settings in the environment that there are none of.
 func warnOfVariables(w io.Writer, known []string) {
 	warn(w, config.UnknownVariables(os.Environ(), known))
 }

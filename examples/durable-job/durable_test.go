@@ -113,7 +113,7 @@ func (s *stage) checkGood(t *testing.T, out sent, charged map[string]charge, dea
 }
 
 // checkPoisoned: every job that cannot succeed, and no other, is a dead
-// letter, and the ledger tells of the attempts.
+// letter, and the ledger reports the attempts.
 func (s *stage) checkPoisoned(t *testing.T, out sent, charged map[string]charge, dead map[string]invoice) {
 	t.Helper()
 	for id, job := range dead {

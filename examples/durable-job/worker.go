@@ -98,7 +98,7 @@ func (w *worker) handle(ctx context.Context, message *types.Message) {
 		if err := w.ledger.fail(ctx, id, attempt, err); err != nil {
 			log.Error("ledger", "error", err)
 		}
-		w.putBack(ctx, log, message, receives)
+		w.requeue(ctx, log, message, receives)
 		return
 	}
 	if err := w.ledger.finish(ctx, id, attempt, receipt); err != nil {
@@ -147,11 +147,11 @@ func (w *worker) hold(ctx context.Context, log *slog.Logger, message *types.Mess
 	return held, func() { cancel(nil); <-stopped }
 }
 
-// putBack is step 4: the message becomes visible again after a rest that grows
+// requeue is step 4: the message becomes visible again after a rest that grows
 // with the number of receives. Step 5 is the queue's own: when a message has
 // been received as often as its RedrivePolicy allows, the next receive finds
 // it in the dead-letter queue instead.
-func (w *worker) putBack(ctx context.Context, log *slog.Logger, message *types.Message, receives int) {
+func (w *worker) requeue(ctx context.Context, log *slog.Logger, message *types.Message, receives int) {
 	if err := w.hide(ctx, message, w.rest.after(receives, rand.Float64())); err != nil {
 		log.Warn("put back", "error", err) // it comes again when the lease has run out
 	}

@@ -1,5 +1,5 @@
 // Package alarm holds the rules of CloudWatch's alarms: how one is configured,
-// what state its metric's datapoints put it into, and what is told about that. It
+// what state its metric's datapoints put it into, and which notifications follow. It
 // is pure: time and datapoints travel inside the commands.
 package alarm
 

@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/policy"
 )
 
-// Access tells what a request needs to be allowed: actions, each on a resource. A request
+// Access reports what a request needs to be allowed: actions, each on a resource. A request
 // of which it cannot tell is refused with its error.
 type Access func(call *Call, in any) ([]authorize.Need, error)
 

@@ -44,7 +44,7 @@ type Call struct {
 	RemoteAddr string // host:port
 	Header     http.Header
 	Time       time.Time // when the request came in, by the server's clock
-	// Span is what traces tell of the request; nil where nothing is traced.
+	// Span is what traces record of the request; nil where nothing is traced.
 	Span *tracing.Span
 	// Describe gives the code and text by which this service reports err, and
 	// whether the caller is at fault: what a batch says of a failed entry.
@@ -73,7 +73,7 @@ func (c *Call) TraceHeader() string {
 // Unsigned reports whether the request carried no credentials.
 func (c *Call) Unsigned() bool { return c.AccessKey == "" }
 
-// Principal is the ARN of who calls, as resources that note it show it.
+// Principal is the ARN of whoever calls, as resources that note it show it.
 func (c *Call) Principal() string {
 	if c.Caller != nil && c.Caller.ARN != "" {
 		return c.Caller.ARN
@@ -114,7 +114,7 @@ type Operation struct {
 	Everywhere bool
 	// Open says that the operation may be asked for without a signature.
 	Open bool
-	// Access tells what a request needs to be allowed.
+	// Access reports what a request needs to be allowed.
 	Access Access
 	// Check refuses an input that breaks the constraints of the model; nil: only what is
 	// required is looked at. It is asked before Access.

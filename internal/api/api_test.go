@@ -131,7 +131,7 @@ func TestOwned(t *testing.T) {
 	}
 }
 
-// TestHostParts: what a host tells of service and region.
+// TestHostParts: which service and region a host names.
 func TestHostParts(t *testing.T) {
 	for host, want := range map[string][2]string{
 		"sqs.eu-west-1.example.com":   {"sqs", "eu-west-1"},
@@ -147,7 +147,7 @@ func TestHostParts(t *testing.T) {
 	}
 }
 
-// TestTokens: a token goes on in its own list, and nothing else is one.
+// TestTokens: a token continues in its own list, and nothing else is one.
 func TestTokens(t *testing.T) {
 	token := api.NextToken("queues", "a\nb")
 	if after, ok := api.ReadToken("queues", &token); !ok || after != "a\nb" {

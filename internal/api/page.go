@@ -8,7 +8,7 @@ import (
 // tokenVersion begins the plain text of every token of a list.
 const tokenVersion = "1"
 
-// NextToken wraps the place where a list goes on. It is bound to the list, so
+// NextToken wraps the place where a list continues. It is bound to the list, so
 // that a token of one is refused by another. Its alphabet and padding are what AWS's
 // tokens have, for callers that look into them.
 func NextToken(list, after string) string {

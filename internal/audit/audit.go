@@ -46,7 +46,7 @@ func New(o Options) *Trail { return &Trail{Options: o} }
 type Outcome struct {
 	Status int    // HTTP
 	Code   string // of the error in Query's words; empty on success
-	// Message is the error's text, if it was refused for who the caller is.
+	// Message is the error's text, if it was refused for whoever the caller is.
 	Message string
 }
 

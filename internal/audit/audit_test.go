@@ -251,7 +251,7 @@ func TestFileIsSynced(t *testing.T) {
 	check("closed", 4)
 }
 
-// A file that is cut short, as by logrotate's copytruncate, goes on from its beginning.
+// A file that is cut short, as by logrotate's copytruncate, continues from its beginning.
 func TestFileIsCutShort(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	f, err := audit.OpenFile(path, audit.Bounds{}, clock.NewVirtual(at))
@@ -318,7 +318,7 @@ func TestFileIsBounded(t *testing.T) {
 	write(f, "ii")
 	check(map[string]string{"": "ii\n", ".1": "dd\nee\n", ".2": "cc\n"})
 
-	// Where it cannot be put away it goes on, and says so.
+	// Where it cannot be put away it continues, and says so.
 	if err := errors.Join(f.Close(), os.Remove(path+".1"), os.MkdirAll(filepath.Join(path+".1", "in the way"), 0o700)); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ type Bounds struct {
 }
 
 // File is a sink that appends to a file, which only its owner reads. Where it is moved
-// away, as by logrotate, it is made again; where it is cut short, it goes on from there. A
+// away, as by logrotate, it is made again; where it is cut short, it continues from there. A
 // line is with the machine when Write returns, and so survives the end of the process, and
 // is being synced within SyncWithin.
 type File struct {
@@ -58,7 +58,7 @@ func (f *File) Write(_ time.Time, line []byte) error {
 	}
 	moved, size := f.look()
 	if most := f.bounds.MaxBytes; !moved && most > 0 && size > 0 && size+int64(len(line))+1 > most {
-		// A file that cannot be put away goes on growing: no line is lost for that.
+		// A file that cannot be put away continues growing: no line is lost for that.
 		f.full = f.putAway()
 		moved = f.full == nil
 	}
@@ -108,7 +108,7 @@ func (f *File) Failing() error {
 	return errors.Join(f.failed, f.full)
 }
 
-// look tells whether the file was moved away, and how long it is.
+// look reports whether the file was moved away, and how long it is.
 func (f *File) look() (moved bool, size int64) {
 	open, err := f.file.Stat()
 	if err != nil {

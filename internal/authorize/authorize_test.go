@@ -26,7 +26,7 @@ var (
 	service = authorize.ServiceCaller("sns.amazonaws.com", "sns.us-east-1.amazonaws.com")
 )
 
-// Each condition key has the value that AWS documents for who calls, or none at all.
+// Each condition key has the value that AWS documents for whoever calls, or none at all.
 func TestKeys(t *testing.T) {
 	known := func(who *caller.Caller) *authorize.Context {
 		return &authorize.Context{

@@ -10,7 +10,7 @@ import (
 
 // Identities knows the policies of users and roles.
 type Identities interface {
-	// PoliciesOf are the policies of who calls: the identity's, its boundary (nil: none)
+	// PoliciesOf are the policies of whoever calls: the identity's, its boundary (nil: none)
 	// and those that cap its session. An error means that they are not known, and so
 	// nothing is allowed.
 	PoliciesOf(c *caller.Caller) (identity []*policy.Policy, boundary *policy.Policy, session []*policy.Policy, err error)

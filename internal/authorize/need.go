@@ -23,7 +23,7 @@ type Need struct {
 	// Inside says that the operation asks for the action itself, once it has found the
 	// resource: Resource is empty.
 	Inside bool
-	// Absent is what another account is told instead of a denial, where the resource is
+	// Absent is what another account is answered instead of a denial, where the resource is
 	// not there for those who may not use it; nil: the denial.
 	Absent error
 }

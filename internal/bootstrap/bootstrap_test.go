@@ -213,7 +213,7 @@ func TestFilesAreMadeAsAWhole(t *testing.T) {
 	}
 }
 
-// A rotation that ends between any two steps goes on when it is done again.
+// A rotation that ends between any two steps continues when it is done again.
 func TestRotationGoesOn(t *testing.T) {
 	set := initialise(t)
 	before, old := readKey(t, set)

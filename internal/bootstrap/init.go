@@ -99,7 +99,7 @@ func Take(from, dir string) error {
 }
 
 // ResetAccessKey replaces the root user's access key in a directory that Init made. A
-// server that runs goes on with the old one.
+// server that runs continues with the old one.
 func ResetAccessKey(dir string) (config.Root, error) {
 	file, err := settings(dir)
 	if err != nil {

@@ -28,7 +28,7 @@ func (u *Unsafe) Error() string {
 	return "godwit serve does not start like this:\n  " + strings.Join(u.Problems, "\n  ")
 }
 
-// Files are what a server of production is told to start from, beside its settings.
+// Files are what a production server starts from, beside its settings.
 type Files struct {
 	Settings  string // the file of the settings
 	AccessKey string // the file of the root user's access key; not looked at where Config.Root has one
@@ -103,7 +103,7 @@ func (l *loading) directories(of map[string]string) {
 		dir := filepath.Dir(of[flag])
 		info, err := os.Stat(dir)
 		if err != nil || seen[dir] || info.Mode()&fs.ModeSticky != 0 {
-			continue // a file that is not there is told of by itself
+			continue // a missing file is reported separately
 		}
 		seen[dir] = true
 		l.mode(flag, dir, 0o022, "others can replace what is in it", "chmod go-w")

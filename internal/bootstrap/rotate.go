@@ -64,7 +64,7 @@ func setting(file *config.File, name, otherwise string) string {
 // RotateRootKey puts the data of a directory that Init has made under another root key.
 // With from, the file of the key that it is under now, that is the directory's; else the
 // directory's is replaced by a new one, and kept is where the old one stays. rewrap does
-// it to the data. The steps are such that what was interrupted goes on when it is done
+// it to the data. The steps are such that what was interrupted continues when it is done
 // again: a new key is durable before the data is under it, and in its place after.
 func RotateRootKey(dir, from string, rewrap func(data string, from, to *seal.Root) error) (kept string, err error) {
 	file, err := settings(dir)

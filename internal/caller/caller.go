@@ -52,7 +52,7 @@ type Caller struct {
 	// chain began; else empty.
 	SourceIdentity string
 	// Policies are a session's policy documents, inline and managed, that cap what it
-	// may; Capped tells that there are any, as documents that were since deleted count.
+	// may; Capped reports that there are any, as documents that were since deleted count.
 	Policies []string
 	Capped   bool
 }

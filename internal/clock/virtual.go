@@ -124,7 +124,7 @@ func (v *Virtual) unhold() {
 }
 
 // SetAtLeast moves the clock to t if it stands before: a restarted server
-// goes on no earlier than its state says. It does not wait for holds. Timers
+// continues no earlier than its state says. It does not wait for holds. Timers
 // that it makes due run at once, each in a goroutine of its own.
 func (v *Virtual) SetAtLeast(t time.Time) {
 	v.mu.Lock()

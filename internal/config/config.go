@@ -166,7 +166,7 @@ type Config struct {
 	// Root is the access key of the account's root. It has no flags, which others on the
 	// machine can read.
 	Root Root `kong:"-"`
-	// Drawn says that Root was made for this run, and that its user has to be told.
+	// Drawn says that Root was made for this run, and that its user has to be shown it.
 	Drawn bool `kong:"-"`
 	// Live are the settings that change while the server runs; nil: none do.
 	Live *Live `kong:"-"`

@@ -6,7 +6,7 @@ import (
 )
 
 // Accounts are what each account may do and hold, in all regions. They count as soon as they
-// are read anew.
+// are read again.
 type Accounts struct {
 	MaxRequests int   `name:"account-max-requests" default:"0" placeholder:"N" help:"Requests of AWS's APIs a second that an account may make; beyond it they are refused as AWS throttles. 0 is any number (${default})."`
 	MaxBytes    int64 `name:"account-max-bytes-per-second" default:"0" type:"bytes" placeholder:"BYTES" help:"Bytes of messages a second that an account may send and publish; beyond it they are refused as AWS throttles. 0 is any number (${default})."`
@@ -24,7 +24,7 @@ func (a *Accounts) check(check func(ok bool, flag, format string, args ...any)) 
 	}
 }
 
-// LiveFlags are the flags of settings that count at once when they are read anew.
+// LiveFlags are the flags of settings that count at once when they are read again.
 // Certificates are looked at without that.
 func LiveFlags() []string {
 	flags := []string{"log-level"}
@@ -34,7 +34,7 @@ func LiveFlags() []string {
 	return flags
 }
 
-// Live are the settings that a server takes anew while it runs.
+// Live are the settings that a server takes again while it runs.
 type Live struct{ accounts atomic.Pointer[Accounts] }
 
 // NewLive begins with what is set.

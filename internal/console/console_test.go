@@ -37,7 +37,7 @@ func get(mux http.Handler, path string, header ...string) *httptest.ResponseReco
 }
 
 // Each address of the console is the page, which names its files; those may be kept for ever,
-// and come compressed to who can read that.
+// and come compressed to whoever can read that.
 func TestPage(t *testing.T) {
 	mux := served(t)
 	for _, path := range []string{Path, Path + "queues", Path + "queue?arn=arn:aws:sqs:us-east-1:000000000000:q"} {

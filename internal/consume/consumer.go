@@ -26,8 +26,8 @@ type Options struct {
 }
 
 const (
-	// takers is how many backlogs are leased from at once.
-	takers = 16
+	// leasers is how many backlogs are leased from at once.
+	leasers = 16
 	// maxEnding bounds the hand-overs of one backlog under way. At the bound nothing
 	// more is leased from it.
 	maxEnding = 16
@@ -61,7 +61,7 @@ type Consumer struct {
 	stopping bool
 	backlogs map[arn.ARN]*backlog
 	takes    []*backlog // queue of those to lease from
-	takers   int        // goroutines that lease
+	leasers  int        // goroutines that lease
 	pumping  bool
 	// slowTimer says that more attempts at hosts that hung may begin soon.
 	slowTimer bool
@@ -130,7 +130,7 @@ func (c *Consumer) Ready(name arn.ARN) {
 }
 
 // Recall releases what was leased of a backlog and has not begun. Attempts under
-// way go on.
+// way continue.
 func (c *Consumer) Recall(name arn.ARN) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,7 +138,7 @@ func (c *Consumer) Recall(name arn.ARN) {
 	if !ok || c.stopping {
 		return
 	}
-	back := b.unbegun()
+	back := b.unstarted()
 	b.more, b.recalled = false, b.taking
 	c.requeue(b, back)
 	c.update(b)
@@ -156,8 +156,8 @@ func (c *Consumer) requeue(b *backlog, back []Work) {
 	b.working--
 }
 
-// unbegun takes out what was leased and has not begun.
-func (b *backlog) unbegun() (back []Work) {
+// unstarted takes out what was leased and has not begun.
+func (b *backlog) unstarted() (back []Work) {
 	for _, w := range b.waiting {
 		back = append(back, w.Work)
 		b.host.pool.waiting--
@@ -203,7 +203,7 @@ func (c *Consumer) halt() (back []Work) {
 	}
 	c.takes = nil
 	for _, b := range c.backlogs {
-		back = append(back, b.unbegun()...)
+		back = append(back, b.unstarted()...)
 		b.more = false
 	}
 	for _, b := range c.backlogs {
@@ -226,7 +226,7 @@ func (c *Consumer) update(b *backlog) {
 			b.taking = true
 			c.takes = append(c.takes, b)
 		}
-		c.startTakers()
+		c.startLeasers()
 		c.pump()
 	}
 	c.setTimer(b, now, c.nextMoment(b, now))

@@ -221,7 +221,7 @@ func TestConclusions(t *testing.T) {
 	}
 }
 
-// TestPause: what follows an attempt that says so waits, and then goes on.
+// TestPause: what follows an attempt that says so waits, and then continues.
 func TestPause(t *testing.T) {
 	v := clock.NewVirtual(start)
 	s := newSource(t, v, ReservingPool(10))

@@ -72,14 +72,14 @@ func (c *Consumer) nextTake() (b *backlog, most int) {
 
 func (b *backlog) reserves() bool { return b.host != nil && b.host.pool.reserves }
 
-// startTakers has as many backlogs leased from at once as may be.
-func (c *Consumer) startTakers() {
-	for c.takers < takers {
+// startLeasers has as many backlogs leased from at once as may be.
+func (c *Consumer) startLeasers() {
+	for c.leasers < leasers {
 		b, most := c.nextTake()
 		if b == nil {
 			return
 		}
-		c.takers++
+		c.leasers++
 		c.wg.Go(func() { c.take(b, most) })
 	}
 }
@@ -91,7 +91,7 @@ func (c *Consumer) take(b *backlog, most int) {
 		c.mu.Lock()
 		c.taken(b, most, taken, more, err)
 		if b, most = c.nextTake(); b == nil {
-			c.takers--
+			c.leasers--
 		}
 		c.mu.Unlock()
 	}

@@ -24,7 +24,7 @@ type Work interface {
 	// Retry keeps what is known of the attempts so far, and of the end if it has
 	// ended; the message is due again at a moment.
 	Retry(due time.Time)
-	// HandOver gives what has ended to whom is to be told of it (a dead-letter queue,
+	// HandOver gives what has ended to where it goes then (a dead-letter queue,
 	// a destination), and removes it. It is false if the target cannot take it now: then
 	// the message is leased as before.
 	HandOver(ctx context.Context) bool

@@ -22,7 +22,7 @@ type delivery struct {
 	deadline  time.Time     // zero: there is none
 	made      shard.Attempt // not in the history yet; zero if none was made
 	concluded bool          // the attempt itself has finished the delivery
-	event     Event         // what is to be told once it is concluded
+	event     Event         // to be emitted once it is concluded
 }
 
 // Host is that of the subscription's endpoint, which never changes.
@@ -82,7 +82,7 @@ func (d *delivery) Attempt(ctx context.Context) consume.Verdict {
 	if out.Text != nil {
 		d.Feedback = out.Text.Feedback
 	}
-	d.event = Event{Made: true, Attempt: d.made, Provider: out.Provider, Text: out.Text, Fate: Fate{State: shard.DeliveryPending}}
+	d.event = Event{Made: true, Attempt: d.made, Provider: out.Provider, Text: out.Text, Conclusion: Conclusion{State: shard.DeliveryPending}}
 	v := d.decide(out, deadline)
 	v.Took = took
 	return v
@@ -128,8 +128,8 @@ func (d *delivery) send(ctx context.Context, r *Request) Outcome {
 		}
 	}
 	timeout := d.options.Timeout
-	if patient, ok := sender.(Patient); ok {
-		timeout = patient.Patience()
+	if timed, ok := sender.(Timed); ok {
+		timeout = timed.AttemptTimeout()
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -215,7 +215,7 @@ func (d *delivery) drop(reason string) {
 	d.emit(shard.DeliveryDropped, reason)
 }
 
-// emit tells of what has become of the delivery.
+// emit reports what has become of the delivery.
 func (d *delivery) emit(state shard.DeliveryState, reason string) {
 	d.event.State, d.event.Reason = state, reason
 	d.Dispatcher.emit(d.Delivery, &d.event)

@@ -53,7 +53,7 @@ func TestSchedules(t *testing.T) {
 		{"AWS managed", topic.SQS, retry.AWSManaged, 100_016, retry.AWSManaged.Total()},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if tt.attempts > soak.Unraced(200_000, 1000) {
+			if tt.attempts > soak.Size(1000, 200_000) {
 				t.Skip("too many under the race detector: make full")
 			}
 			v := clock.NewVirtual(start)

@@ -45,7 +45,7 @@ func NewEventLog(logger *slog.Logger, jitter *clock.Jitter, groups StatusLog, ri
 	return &EventLog{logger, jitter, groups, rights}
 }
 
-// Delivery is told of a step of a delivery.
+// Delivery is called for a step of a delivery.
 func (l *EventLog) Delivery(e *Event) {
 	if l.on(slog.LevelDebug) {
 		l.metrics(ownerOf(e.Subscription), append(e.Metrics(), e.TextMetrics()...))
@@ -53,7 +53,7 @@ func (l *EventLog) Delivery(e *Event) {
 	l.status(e.Status(l.jitter.Float64))
 }
 
-// Published is told of a publish.
+// Published is called for a publish.
 func (l *EventLog) Published(p *shard.Published) {
 	if l.on(slog.LevelDebug) {
 		l.metrics(p.Topic, AppendPublishMetrics(nil, p))

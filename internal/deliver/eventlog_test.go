@@ -219,7 +219,7 @@ func (g *statusGroups) LogJSON(group arn.ARN, _ string, _ time.Time, value any, 
 	g.entries[group.String()] = append(g.entries[group.String()], string(text))
 }
 
-// An audit of a message that has data everywhere counts all, and tells where the first are.
+// An audit of a message that has data everywhere counts all, and reports where the first are.
 func TestAuditsAreBounded(t *testing.T) {
 	kept := &statusGroups{entries: map[string][]string{}}
 	l := NewEventLog(slog.New(slog.DiscardHandler), clock.NewJitter(1), kept, nil)

@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// Event tells of one step of a delivery: an attempt with what followed, or the
+// Event reports one step of a delivery: an attempt with what followed, or the
 // end of a delivery that no attempt was made at any more.
 type Event struct {
 	Subscription arn.ARN
@@ -39,10 +39,10 @@ type Event struct {
 	Attempt  shard.Attempt // zero unless Made
 	Provider Provider      // of the attempt; zero unless a queue's
 	Text     *TextReport   // of the attempt; nil unless by text message
-	// Receipt says that the event is none of an attempt, but tells what became later of a
+	// Receipt says that the event is none of an attempt, but reports what became later of a
 	// text message that was delivered; nil: it is another.
 	Receipt *Receipt
-	Fate
+	Conclusion
 }
 
 // Topic is the topic that the message was published to, or the platform application of the
@@ -54,8 +54,8 @@ func (e *Event) Topic() arn.ARN {
 	return e.Subscription
 }
 
-// Fate is what becomes of a delivery.
-type Fate struct {
+// Conclusion is what becomes of a delivery.
+type Conclusion struct {
 	// GaveUp says that the delivery has failed for good with this event. Another
 	// try at a dead-letter queue is a later event of the same failure.
 	GaveUp bool

@@ -107,7 +107,7 @@ func (e *engine) publishKind(sub arn.ARN, n int, kind message.NoticeKind) {
 		binary.BigEndian.PutUint64(m.ID[8:], e.sequence)
 		st.entries = append(st.entries, &entry{m: m, sub: st, due: e.clock.Now(), seq: e.sequence})
 	}
-	e.tell(st)
+	e.wake(st)
 }
 
 func idOf(m *message.Message) uint64 { return binary.BigEndian.Uint64(m.ID[8:]) }
@@ -126,7 +126,7 @@ func (e *engine) due(st *subState) []*entry {
 	return out
 }
 
-func (e *engine) tell(st *subState) {
+func (e *engine) wake(st *subState) {
 	if e.consumer != nil && !st.told && len(e.due(st)) > 0 {
 		st.told = true
 		e.consumer.Ready(st.sub.ARN)
@@ -208,10 +208,10 @@ func (e *engine) Retry(d *shard.Delivery, a shard.Attempt, due time.Time) {
 		e.clock.AfterFunc(wait, func() {
 			e.mu.Lock()
 			defer e.mu.Unlock()
-			e.tell(en.sub)
+			e.wake(en.sub)
 		})
 	} else {
-		e.tell(en.sub)
+		e.wake(en.sub)
 	}
 }
 

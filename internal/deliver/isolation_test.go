@@ -23,7 +23,7 @@ import (
 // TestHangingEndpointsDelayNobody: a thousand endpoints that hang, each with
 // more to do than it may have under way, and one that answers.
 func TestHangingEndpointsDelayNobody(t *testing.T) {
-	for _, hanging := range []int{1000, 6000}[:soak.Unraced(2, 1)] {
+	for _, hanging := range []int{1000, 6000}[:soak.Size(1, 2)] {
 		synctest.Test(t, func(t *testing.T) {
 			var underWay, most atomic.Int64
 			r := newRig(t, clock.System, func(ctx context.Context, r *Request) Outcome {

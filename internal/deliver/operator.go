@@ -31,7 +31,7 @@ type Operator struct {
 // NewOperator makes an operator of the engine whose deliveries d makes.
 func NewOperator(d *Dispatcher, e OperatorEngine) *Operator { return &Operator{d, e} }
 
-// Pause stops a subscription's deliveries; attempts under way go on. Errors:
+// Pause stops a subscription's deliveries; attempts under way continue. Errors:
 // NotFound.
 func (o *Operator) Pause(ctx context.Context, subscription arn.ARN) error {
 	err := o.engine.Pause(ctx, subscription)
@@ -107,8 +107,8 @@ func (o *Operator) drop(ctx context.Context, subscription arn.ARN, id string, do
 		return func() {}, err
 	}
 	s := o.dispatcher
-	e := Event{Fate: Fate{
-		GaveUp: d.Cause.IsZero(), // else that has been told
+	e := Event{Conclusion: Conclusion{
+		GaveUp: d.Cause.IsZero(), // else that has been reported
 		State:  shard.DeliveryDropped, Reason: fmt.Sprintf("dropped by an operator after %d attempts", d.Attempt),
 	}}
 	if !d.Cause.IsZero() {

@@ -14,7 +14,7 @@ import (
 )
 
 // TestRecall: what waits for its host or its throttle goes back, uncounted; what
-// is under way goes on, and the rest is taken again when the engine says so.
+// is under way continues, and the rest is taken again when the engine says so.
 func TestRecall(t *testing.T) {
 	for name, throttle := range map[string]int{"host": 0, "throttle": 1} {
 		synctest.Test(t, func(t *testing.T) {

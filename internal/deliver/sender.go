@@ -42,16 +42,16 @@ type Outcome struct {
 	RetryAfter time.Duration
 	// Provider is what the queue or function said, for the delivery status log.
 	Provider Provider
-	// Text tells of a text message; nil for everything else.
+	// Text reports a text message; nil for everything else.
 	Text *TextReport
 	// Kept is what the next attempt has to know of this one; nil: nothing more than
-	// what it has been told itself.
+	// what it has learned itself.
 	Kept []byte
 	// Throttled says that a stream of this server takes less for now: the policy of
 	// customers' endpoints holds for the next attempt.
 	Throttled bool
 	// Concluded says that the attempt itself has finished the delivery, so that
-	// nothing is left to be told to the engine.
+	// the engine needs no further call.
 	Concluded bool
 }
 
@@ -151,11 +151,11 @@ type Sender interface {
 	Send(ctx context.Context, r *Request) Outcome
 }
 
-// Patient is a Sender whose attempts end in time by themselves, counted from when it is their
+// Timed is a Sender whose attempts end in time by themselves, counted from when it is their
 // turn: they may wait for others at the same host, and for what a server confirms late.
-type Patient interface {
-	// Patience bounds an attempt, in real time, in place of the usual bound.
-	Patience() time.Duration
+type Timed interface {
+	// AttemptTimeout bounds an attempt, in real time, in place of the usual bound.
+	AttemptTimeout() time.Duration
 }
 
 // TransferOutcome is the outcome of handing a message to a queue, by the error of

@@ -69,7 +69,7 @@ func (e *engine) publishSigned(sub topic.Subscription, version byte, raw bool) {
 		Kind: message.Notification, Subscription: sub.ARN.String(), SignatureVersion: version, Raw: raw,
 	}}
 	st.entries = append(st.entries, &entry{m: m, sub: st, due: e.clock.Now(), seq: e.sequence})
-	e.tell(st)
+	e.wake(st)
 }
 
 var fewRetries = retry.Policy{NumRetries: 2, MinDelayTarget: time.Second, MaxDelayTarget: time.Second}

@@ -60,7 +60,7 @@ func (s *StatusEntry) Group() string {
 // stream is the log stream that the entry belongs to: each topic has one.
 func (s *StatusEntry) stream() string { return streamOf(s.topic) }
 
-// streamOf is the log stream for what is told of a topic.
+// streamOf is the log stream of a topic's delivery status.
 func streamOf(t arn.ARN) string { return uuid.NewSHA1(uuid.NameSpaceURL, []byte(t.String())).String() }
 
 const (
@@ -145,7 +145,7 @@ func DirectStatus(p *shard.Published, draw func() float64) (all []StatusEntry) {
 		e := Event{
 			Subscription: d.Subscription.ARN, Protocol: d.Subscription.Protocol, Kind: message.Notification,
 			MessageID: p.ID, Published: p.At, At: p.At, Feedback: p.Feedback, Endpoint: shownEndpoint(&d.Subscription),
-			Number: 1, Made: true, Fate: Fate{State: shard.DeliveryDelivered, DeadLetter: d.Subscription.DeadLetters()},
+			Number: 1, Made: true, Conclusion: Conclusion{State: shard.DeliveryDelivered, DeadLetter: d.Subscription.DeadLetters()},
 			Provider: Provider{Status: http.StatusOK, ID: d.MessageID}, BodyMD5: bodyMD5(d.Body),
 		}
 		all = append(all, e.Status(draw)...)

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// TextReport is what is to be told of a text message.
+// TextReport is what is reported of a text message.
 type TextReport struct {
 	Parts      int
 	Price      float64 // USD
@@ -63,7 +63,7 @@ func topicOf(subscription arn.ARN) string {
 	return name.String()
 }
 
-// textDelivery is how an entry of a delivery status log tells of a text message.
+// textDelivery is how an entry of a delivery status log reports a text message.
 type textDelivery struct {
 	RedrivePolicy string  `json:"redrivePolicy,omitempty"`
 	PhoneCarrier  string  `json:"phoneCarrier,omitempty"`

@@ -51,7 +51,7 @@ func AppendString(dst []byte, s string) []byte {
 	return append(dst, '"')
 }
 
-// appendEscaped goes on where the plain beginning of a string ends.
+// appendEscaped continues where the plain beginning of a string ends.
 func appendEscaped(dst []byte, s string) []byte {
 	for len(s) > 0 {
 		c := s[0]

@@ -113,7 +113,7 @@ const (
 	IDPRejectedClaim        // and what it says
 	IDPCommunicationError   // the identity provider does not answer
 
-	// KMS, and what SQS and SNS tell of it.
+	// KMS, and what SQS and SNS report of it.
 	KMSAccessDenied    // no policy or grant lets the caller use the key
 	KMSDisabled        // the key is disabled
 	KMSInvalidState    // the key is in a state that forbids it

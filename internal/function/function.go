@@ -75,7 +75,7 @@ type Version struct {
 
 	readyRevision string // its revision once it has been created or updated
 	// build names the code with the configuration, for as long as this program runs:
-	// the revision also changes with what does not matter to who runs the version.
+	// the revision also changes with what does not matter to whoever runs the version.
 	build string
 }
 

@@ -36,7 +36,7 @@ func NewPermission(sid, who, action, resource string, conditions map[string]map[
 
 var account = regexp.MustCompile(`^[0-9]{12}$`)
 
-// Principal is the element of a statement for who may call.
+// Principal is the element of a statement for whoever may call.
 func Principal(who string) json.RawMessage {
 	switch {
 	case who == "*":

@@ -39,7 +39,7 @@ func (s *State) CheckUpdate(name arn.ARN, revision string) (*Function, error) {
 }
 
 // Update begins to change a function's latest version, and returns it with the
-// version that the caller asked for. What served goes on until the update
+// version that the caller asked for. What served continues until the update
 // is complete. Errors: as CheckUpdate, and those of Change.
 func (s *State) Update(now time.Time, cmd Update, b *mutation.Batch) (*Function, *Version, error) {
 	f, err := s.CheckUpdate(cmd.ARN, cmd.RevisionID)
@@ -125,7 +125,7 @@ func (s *State) Publish(now time.Time, cmd Publish, b *mutation.Batch) (*Functio
 }
 
 // published is the version that the latest one was published as, nil if it was
-// updated since. Records of earlier versions of this program do not tell of
+// updated since. Records of earlier versions of this program do not report
 // updates: what differs shows them.
 func (f *Function) published() *Version {
 	n := len(f.versions.Items)

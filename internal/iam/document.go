@@ -232,7 +232,7 @@ const (
 	both
 )
 
-// either tells which of an element and its opposite a statement has.
+// either reports which of an element and its opposite a statement has.
 func either(s map[string]json.RawMessage, name string) (n count) {
 	if _, ok := s[name]; ok {
 		n++

@@ -17,7 +17,7 @@ const (
 	PrefixTemporaryKey = "ASIA" // an access key of a session
 )
 
-// Random is what an id has that is not told by its account: to be drawn at random.
+// Random is the part of an id that does not follow from its account: to be drawn at random.
 type Random [5]byte
 
 const (

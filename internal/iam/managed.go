@@ -29,7 +29,7 @@ var awsPaths = map[string]string{
 	"/IAMFullAccess":     awsDocument("iam:*", "organizations:DescribeAccount", "organizations:DescribeOrganization"),
 	"/IAMReadOnlyAccess": awsDocument("iam:GenerateCredentialReport", "iam:GenerateServiceLastAccessedDetails", "iam:Get*", "iam:List*", "iam:SimulateCustomPolicy", "iam:SimulatePrincipalPolicy"),
 
-	// Godwit's own, for who only looks: all that there is, but no message.
+	// Godwit's own, for whoever only looks: all that there is, but no message.
 	"/GodwitReadOnlyAccess": awsDocument("godwit:Read"),
 
 	"/AmazonSQSFullAccess":     awsDocument("sqs:*"),

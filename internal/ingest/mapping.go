@@ -46,7 +46,7 @@ var Reasons = []Reason{
 // Refusal refuses a post.
 type Refusal struct {
 	Reason Reason
-	Text   string // for who posted, without anything of the body
+	Text   string // for whoever posted, without anything of the body
 }
 
 func (r *Refusal) Error() string { return "ingest: " + string(r.Reason) + ": " + r.Text }

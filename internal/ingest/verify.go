@@ -106,7 +106,7 @@ func unsigned(what string) error {
 
 var errForged = &Refusal{Forged, "The signature is not that of the body and one of the secrets."}
 
-// Verify refuses a post that does not come from who has one of the secrets, of which each is
+// Verify refuses a post that does not come from whoever has one of the secrets, of which each is
 // tried in a time that does not tell how much of it was right. A source of SNS is verified by
 // VerifySNS. Errors: *Refusal.
 func (c *Compiled) Verify(now time.Time, h Header, body []byte) error {
@@ -206,7 +206,7 @@ func (c *Compiled) matches(given [][]byte, algorithm func() hash.Hash, parts ...
 }
 
 // equals holds a key or a password against the secrets. They are hashed first, as the time
-// of a comparison tells of lengths that differ.
+// of a comparison reveals lengths that differ.
 func (c *Compiled) equals(given []byte) error {
 	sum := sha256.Sum256(given)
 	found := 0

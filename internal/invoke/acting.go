@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/function"
 )
 
-// Acting lets Lambda do something with a resource for a function: it tells who does it, a
+// Acting lets Lambda do something with a resource for a function: it reports who does it, a
 // session of the function's role, and refuses an action that the role may not with
 // AccessDenied. Nil stands for the root of the function's account, who may everything.
 type Acting func(ctx context.Context, t *function.Target, resource arn.ARN, action string) (*caller.Caller, error)

@@ -186,7 +186,7 @@ func (p *Pool) start(g *group) {
 	p.release(s)
 }
 
-// place makes room for an environment, and tells what is to run in it; nil: nobody
+// place makes room for an environment, and reports what is to run in it; nil: nobody
 // waits for it any more.
 func (p *Pool) place(g *group) (*slot, function.Target) {
 	p.Guard.Lock(&p.mu)

@@ -12,7 +12,7 @@ type Event struct {
 	Qualifier string  // as invoked: empty, "$LATEST", a version or an alias
 	Version   string  // that ran, or was to run; empty where none was found
 	Kind      EventKind
-	At        time.Time // of an invocation its beginning, whenever it is told of
+	At        time.Time // of an invocation its beginning, whenever it is reported
 	Value     float64   // as Kind says
 
 	Concurrency Concurrency // ConcurrentExecutions
@@ -29,7 +29,7 @@ type Concurrency struct {
 // EventKind says what happened. Kinds are named after AWS/Lambda's metrics.
 type EventKind byte
 
-// The kinds. The pool tells of the first group, the consumer of event queues of
+// The kinds. The pool reports the first group, the consumer of event queues of
 // the second.
 const (
 	Invocations          EventKind = iota + 1 // 1: the function ran, whatever came of it
@@ -55,6 +55,6 @@ var eventNames = [...]string{
 // String is the metric's name.
 func (k EventKind) String() string { return eventNames[k] }
 
-// Events is told of every event. It is called concurrently, also under locks:
+// Events is called for every event. It is called concurrently, also under locks:
 // it must be quick, and not call the pool. May be nil.
 type Events func(Event)

@@ -52,7 +52,7 @@ type Invoker interface {
 }
 
 // Until is i.Invoke, but returns without delay when ctx ends, with ctx's error. The
-// function may go on for as long as its timeout allows.
+// function may continue for as long as its timeout allows.
 func Until(ctx context.Context, i Invoker, in Invocation) (Outcome, error) {
 	type end struct {
 		out Outcome
@@ -127,7 +127,7 @@ type Result struct {
 	Payload  []byte        // if there is no failure
 	Failure  *Failure      // nil: the function succeeded
 	Duration time.Duration // of the handler
-	Init     time.Duration // of the start, told by the first invocation behind it; 0: it was warm
+	Init     time.Duration // of the start, reported by the first invocation behind it; 0: it was warm
 	MemoryMB int           // the most that it used so far; 0: unknown
 	LogTail  []byte        // of the function, if it ran where Output does not reach
 }

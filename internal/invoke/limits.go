@@ -60,7 +60,7 @@ func newLimits(o Options) limits {
 // reserved.
 const alwaysShared = 100
 
-// admit counts an invocation, and tells how many there are then. The caller must call
+// admit counts an invocation, and reports how many there are then. The caller must call
 // leave when it ends.
 func (l *limits) admit(t *function.Target) (*usage, Concurrency, error) {
 	u := l.functions[t.Function]

@@ -92,7 +92,7 @@ func New(o Options) *Pool {
 
 // Invoke runs a function once. A function that fails is an Outcome. An error is
 // a throttle (see Throttled), which comes at once, or the server's failure. The
-// end of ctx ends the wait for an environment; a function that runs goes on.
+// end of ctx ends the wait for an environment; a function that runs continues.
 func (p *Pool) Invoke(ctx context.Context, in Invocation) (Outcome, error) {
 	span := p.trace(&in)
 	out, err := p.invoke(ctx, &in)
@@ -217,7 +217,7 @@ func (p *Pool) failedStart(in *Invocation, s started) Outcome {
 	return p.finish(s.slot.stream, in, &Result{Failure: s.failure})
 }
 
-// finish makes the outcome of what a function did, and tells of it.
+// finish makes the outcome of what a function did, and reports it.
 func (p *Pool) finish(log *stream, in *Invocation, r *Result) Outcome {
 	out := Outcome{Payload: r.Payload, Duration: r.Duration, Billed: billed(r)}
 	if r.Failure != nil {

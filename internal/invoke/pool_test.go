@@ -347,7 +347,7 @@ func TestThrottles(t *testing.T) {
 	})
 }
 
-// Every invocation tells whether it failed.
+// Every invocation reports whether it failed.
 func TestErrorsAreToldOfEachInvocation(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, l *lab) {
 		<-l.begin(target("f"), "1s")
@@ -402,7 +402,7 @@ func TestConcurrency(t *testing.T) {
 	})
 }
 
-// What is told of an invocation when it ends carries the time of its beginning.
+// What is reported of an invocation when it ends carries the time of its beginning.
 func TestEventsCarryTheBeginning(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, l *lab) {
 		began := clock.System.Now()

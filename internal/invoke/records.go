@@ -140,7 +140,7 @@ func (s *stream) record(of level, kind string, content any) {
 	s.put(append(line, '\n'))
 }
 
-// startRecord tells that an invocation begins.
+// startRecord reports that an invocation begins.
 func (s *stream) startRecord(in *Invocation) {
 	s.record(levelInfo, "platform.start", startRecord{in.RequestID, in.Target.ARN().String(), in.Target.Version})
 }

@@ -163,7 +163,7 @@ func (s *stream) endLines(in *Invocation, r *Result, billed time.Duration) {
 	s.put(report(in, r, billed))
 }
 
-// report is the line that tells what an invocation took.
+// report is the line that reports what an invocation took.
 func report(in *Invocation, r *Result, billed time.Duration) []byte {
 	b := append(make([]byte, 0, 192), "REPORT RequestId: "...)
 	b = append(append(b, in.RequestID...), "\tDuration: "...)

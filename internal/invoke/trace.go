@@ -20,7 +20,7 @@ func (p *Pool) trace(in *Invocation) *tracing.Span {
 	return s
 }
 
-// AboutFunction is what spans tell of a function.
+// AboutFunction is what spans record of a function.
 func AboutFunction(t *function.Target) []tracing.Attribute {
 	return []tracing.Attribute{tracing.Function(t.Name), tracing.Region(t.Function.Region), tracing.Account(t.Function.Account)}
 }

@@ -48,6 +48,13 @@ const (
 	Streams // how many there are
 )
 
+// streams are those of spaces that one stream writes.
+var streams = [256]uint16{
+	MetricSpace: MetricStream, AlarmSpace: AlarmStream, LogSpace: LogStream, IdentitySpace: IdentityStream,
+	KeySpace: KeyStream, SMSSpace: SMSStream, HoseSpace: HoseStream, JobSpace: JobStream,
+	SourceSpace: SourceStream, StackSpace: StackStream,
+}
+
 // Tags of a shard's records, behind its number.
 const (
 	Archives       byte = 'A'

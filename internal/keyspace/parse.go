@@ -99,26 +99,8 @@ func StreamOf(key []byte) (stream uint16, ok bool) {
 		stream = binary.BigEndian.Uint16(key)
 	case len(key) >= 3 && key[0] == CodeSpace:
 		stream = binary.BigEndian.Uint16(key[1:])
-	case len(key) >= 2 && key[0] == MetricSpace:
-		stream = MetricStream
-	case len(key) >= 2 && key[0] == AlarmSpace:
-		stream = AlarmStream
-	case len(key) >= 2 && key[0] == LogSpace:
-		stream = LogStream
-	case len(key) >= 2 && key[0] == IdentitySpace:
-		stream = IdentityStream
-	case len(key) >= 2 && key[0] == KeySpace:
-		stream = KeyStream
-	case len(key) >= 2 && key[0] == SMSSpace:
-		stream = SMSStream
-	case len(key) >= 2 && key[0] == HoseSpace:
-		stream = HoseStream
-	case len(key) >= 2 && key[0] == JobSpace:
-		stream = JobStream
-	case len(key) >= 2 && key[0] == SourceSpace:
-		stream = SourceStream
-	case len(key) >= 2 && key[0] == StackSpace:
-		stream = StackStream
+	case len(key) >= 2 && streams[key[0]] != 0:
+		stream = streams[key[0]]
 	default:
 		return 0, false
 	}

@@ -34,7 +34,7 @@ type Grant struct {
 	Created    time.Time         `json:"created"`
 	Grantee    string            `json:"grantee"`            // a unique id, an ARN, or a service's name
 	Retiring   string            `json:"retiring,omitempty"` // who may retire it
-	Issuer     string            `json:"issuer"`             // the ARN of who made it
+	Issuer     string            `json:"issuer"`             // the ARN of whoever made it
 	Operations []string          `json:"operations"`
 	Subset     map[string]string `json:"subset,omitempty"` // of the encryption context
 	Equals     map[string]string `json:"equals,omitempty"`

@@ -17,8 +17,8 @@ const (
 	// quarter of it free, so that they cannot keep the small ones out.
 	small = 64 << 10
 
-	// DefaultPatience is how long a request waits for room.
-	DefaultPatience = 5 * time.Second
+	// DefaultWait is how long a request waits for room.
+	DefaultWait = 5 * time.Second
 	// While others wait for room, a request that reads or writes must move slowRate
 	// bytes a second: whoever is slower over grace is cut off. Looked at every look.
 	slowRate = 16 << 10
@@ -31,9 +31,9 @@ const (
 // whose peers neither take nor send anything to speak of, if there are any, as these
 // may hold what they have for as long as they please.
 type Budget struct {
-	name     string
-	limit    int64
-	patience time.Duration
+	name    string
+	limit   int64
+	maxWait time.Duration
 
 	used    atomic.Int64
 	refused atomic.Int64
@@ -55,16 +55,16 @@ type waiter struct {
 	ready chan struct{} // closed when it is decided
 }
 
-// NewBudget makes a budget of limit bytes; 0 is any number. patience 0 means
-// DefaultPatience.
-func NewBudget(name string, limit int64, patience time.Duration) *Budget {
-	if patience == 0 {
-		patience = DefaultPatience
+// NewBudget makes a budget of limit bytes; 0 is any number. maxWait 0 means
+// DefaultWait.
+func NewBudget(name string, limit int64, maxWait time.Duration) *Budget {
+	if maxWait == 0 {
+		maxWait = DefaultWait
 	}
-	return &Budget{name: name, limit: limit, patience: patience}
+	return &Budget{name: name, limit: limit, maxWait: maxWait}
 }
 
-// Stats tells how much of the budget is used.
+// Stats reports how much of the budget is used.
 func (b *Budget) Stats() Stats {
 	return Stats{
 		Name: b.name, Used: b.used.Load(), Limit: b.limit,
@@ -93,7 +93,7 @@ func (b *Budget) take(n, held int64) bool {
 	return false
 }
 
-// give takes n bytes back, and lets those go on who wait for them. The caller has mu.
+// give takes n bytes back, and resumes those who wait for them. The caller has mu.
 func (b *Budget) give(n int64) {
 	b.used.Add(-n)
 	if len(b.waiters) > 0 {
@@ -101,7 +101,7 @@ func (b *Budget) give(n int64) {
 	}
 }
 
-// grant lets those go on for whom there is room, in their order; the small ones do
+// grant resumes those for whom there is room, in their order; the small ones do
 // not wait behind the others. The caller has mu.
 func (b *Budget) grant() {
 	kept, full := b.waiters[:0], false
@@ -148,7 +148,7 @@ func (b *Budget) wait(ctx context.Context, r *Reservation, n int64) error {
 
 	ticks, stop := ticker(look)
 	defer stop()
-	deadline := clock.System.Now().Add(b.patience)
+	deadline := clock.System.Now().Add(b.maxWait)
 	for {
 		select {
 		case <-w.ready:
@@ -187,7 +187,7 @@ func (b *Budget) giveUp(w *waiter, err error) error {
 }
 
 // shed cuts off slow holders, as far as those who wait need it. If all that hold
-// something wait for more, the newest of them is refused, so that the others go on.
+// something wait for more, the newest of them is refused, so that the others continue.
 func (b *Budget) shed(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -2,5 +2,5 @@
 
 package limit
 
-// Descriptors is 0: it cannot be told.
+// Descriptors is 0: not known.
 func Descriptors() int { return 0 }

@@ -5,7 +5,7 @@ package limit
 import "golang.org/x/sys/unix"
 
 // Descriptors raises the process's limit of file descriptors as far as it may, and
-// returns it; 0 if it cannot be told.
+// returns it; 0 if it is not known.
 func Descriptors() int {
 	var r unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &r) != nil {

@@ -7,7 +7,7 @@ package limit
 
 import "godwit.dev/godwit/internal/fault"
 
-// Stats are what a limit tells of itself.
+// Stats are the figures of a limit.
 type Stats struct {
 	Name    string // as in metrics: request_bytes, connections …
 	Used    int64

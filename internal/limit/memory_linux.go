@@ -8,7 +8,7 @@ import (
 )
 
 // Memory is how many bytes of memory the process may use: the machine's, or what its
-// control group has. 0: it cannot be told.
+// control group has. 0: not known.
 func Memory() int64 {
 	total := totalMemory()
 	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {

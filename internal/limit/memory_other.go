@@ -2,5 +2,5 @@
 
 package limit
 
-// Memory is 0: it cannot be told.
+// Memory is 0: not known.
 func Memory() int64 { return 0 }

@@ -55,7 +55,7 @@ func (s *Slots) Len() int {
 	return cap(s.slots)
 }
 
-// Stats tells how many slots are used.
+// Stats reports how many slots are used.
 func (s *Slots) Stats() Stats {
 	return Stats{
 		Name: s.name, Used: int64(len(s.slots)), Limit: int64(cap(s.slots)),

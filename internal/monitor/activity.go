@@ -27,7 +27,7 @@ func (l *activity) touch(minute int64) (inactive bool) {
 	return !l.active.Load()
 }
 
-// look begins a look at whether there is anything to tell of.
+// look begins a look at whether there is anything to report.
 func (l *activity) look() { l.touched.Store(false) }
 
 // idle reports whether nothing was done for long.

@@ -203,7 +203,7 @@ func TestEventsMakeActive(t *testing.T) {
 	}
 }
 
-// Topics live alike, and one that is deleted tells of nothing more.
+// Topics live alike, and one that is deleted reports nothing more.
 func TestTopicsBecomeIdle(t *testing.T) {
 	c := clock.NewVirtual(start)
 	k := points(t, c, nil)

@@ -14,14 +14,14 @@ import (
 
 // A queue that is idle is not looked at each minute, and nothing is stored of it. What
 // it would tell is known all the same: that it holds nothing. Readers of metrics are
-// told so as long as it is idle; when it is used again that is written, as one run.
+// recorded so as long as it is idle; when it is used again that is written, as one run.
 
 // idleMetrics are those that an idle queue has, in order.
 var idleMetrics = []string{
 	"ApproximateNumberOfMessagesDelayed", "ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesVisible",
 }
 
-// QueueRecords tells of queues: *shard.Engine.
+// QueueRecords reports queues: *shard.Engine.
 type QueueRecords interface {
 	Gauger
 	ListQueues(ctx context.Context, region, account, prefix, after string, limit int) (names []string, more bool, err error)
@@ -39,7 +39,7 @@ func NewReader(points *metrics.Store, queues *Queues) *Reader {
 	return &Reader{Store: points, queues: queues}
 }
 
-// Records says who tells of queues. It is called before anybody reads.
+// Records says who reports queues. It is called before anybody reads.
 func (r *Reader) Records(records QueueRecords) { r.records = records }
 
 // Each is metrics.Store's, with zeros for the minutes in which a queue was idle.
@@ -108,8 +108,8 @@ func (r *Reader) zeros(m *metrics.Metric) (z metrics.Zeros, err error) {
 	return z, err
 }
 
-// idleSince is the minute from which on nothing was told of a queue that was made at a
-// time; ok is false while it tells of itself.
+// idleSince is the minute from which on nothing was recorded of a queue that was made at a
+// time; ok is false while it reports itself.
 func (q *Queues) idleSince(queue arn.ARN, created time.Time) (from int64, ok bool, err error) {
 	q.mu.Lock()
 	c := q.totals[queue]
@@ -135,7 +135,7 @@ func (q *Queues) idleOf(c *counters, created time.Time) (from int64, err error) 
 	return q.neverReported(c.name, created)
 }
 
-// neverReported is idleSince for a queue that told nothing since the start. If it did
+// neverReported is idleSince for a queue without a sample since the start. If it did
 // before, it has been idle since then at the least.
 func (q *Queues) neverReported(queue arn.ARN, created time.Time) (from int64, err error) {
 	units, err := q.points.Units(metrics.Metric{
@@ -148,7 +148,7 @@ func (q *Queues) neverReported(queue arn.ARN, created time.Time) (from int64, er
 	return max(metrics.Minute(created), q.started), nil
 }
 
-// endIdle writes that a queue, which is about to tell of itself, was idle up to a
+// endIdle writes that a queue, which is about to report itself, was idle up to a
 // minute, under its lock.
 func (q *Queues) endIdle(c *counters, last int64, created time.Time) {
 	if created.Unix() <= 0 || last < metrics.Minute(created) {
@@ -216,7 +216,7 @@ func (r *Reader) List(filter metrics.Filter, after []byte, f func(m metrics.Metr
 }
 
 // listIdle gives the metrics of queues, idle or not, that stand behind a place, in
-// order, and where they go on; nil: there are no others.
+// order, and where they continue; nil: there are no others.
 func (r *Reader) listIdle(filter *metrics.Filter, after []byte) (all []metrics.Metric, next []byte, err error) {
 	only := ""
 	for _, d := range filter.Dimensions {
@@ -257,7 +257,7 @@ func (r *Reader) listIdle(filter *metrics.Filter, after []byte) (all []metrics.M
 	return all, nil, nil
 }
 
-// behindQueue is the name of the queue behind which the list of a metric goes on, of
+// behindQueue is the name of the queue behind which the list of a metric continues, of
 // which first stands before all queues; empty: it begins. ahead is false if the place
 // after is behind all of it.
 func behindQueue(first metrics.Metric, after []byte) (queue string, ahead bool) {

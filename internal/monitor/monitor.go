@@ -38,7 +38,7 @@ type Ticker struct {
 // NewTicker adds a Ticker without parts, whose intervals are of a length, to a kernel.
 // An error of a part goes to fatal.
 func NewTicker(k *kernel.Kernel, every time.Duration, fatal func(error)) *Ticker {
-	t := &Ticker{every: every, kernel: k, shard: k.Beside(keyspace.MetricStream), fatal: fatal}
+	t := &Ticker{every: every, kernel: k, shard: k.OwnShard(keyspace.MetricStream), fatal: fatal}
 	t.shard.Add(t)
 	return t
 }

@@ -305,7 +305,7 @@ func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
 // wrote says that there is something to be written.
 func (q *Queues) look(c *counters, gauger Gauger, at time.Time, minute int64) (stays, wrote bool) {
 	if r := c.resource.Load(); r != nil && r.Forgotten() {
-		c.resource.CompareAndSwap(r, nil) // it keeps what it was told in memory
+		c.resource.CompareAndSwap(r, nil) // it keeps its samples in memory
 	}
 	c.look()
 	c.still.Store(true) // before the look: what comes during it is seen by the next one at the latest

@@ -11,7 +11,7 @@ import (
 const lookEvery = 5
 
 // rest says of a queue whether it has to be looked at. It need not if nothing was told of
-// it since the last look, and time alone does not change what it tells: then it goes on
+// it since the last look, and time alone does not change what it tells: then it continues
 // to tell the same.
 type rest struct {
 	still atomic.Bool // so far

@@ -70,7 +70,7 @@ const (
 	groupsInFlight   = 9
 )
 
-// sampleOf is what a queue tells of a minute in which nothing was done with it.
+// sampleOf is what a queue reports for a minute in which nothing was done with it.
 func sampleOf(fifo bool, g *shard.QueueGauges, minute int64) (p metrics.Sample) {
 	for _, of := range [...]int{sentNone, receivedNone, deletedNone, emptyNone} {
 		p.Set(of, 0)
@@ -92,7 +92,7 @@ func sampleOf(fifo bool, g *shard.QueueGauges, minute int64) (p metrics.Sample) 
 		p.Set(groupsInFlight, int64(g.GroupsInFlight))
 		return p
 	}
-	// These are told with a value of zero, too.
+	// These are recorded with a value of zero, too.
 	p.Set(noisyGroups, int64(g.NoisyGroups))
 	p.Set(quietVisible, g.Quiet.Visible)
 	p.Set(quietNotVisible, g.Quiet.InFlight)
@@ -105,7 +105,7 @@ func sampleOf(fifo bool, g *shard.QueueGauges, minute int64) (p metrics.Sample) 
 	return p
 }
 
-// lastReport is what a queue told last. As long as that is the same it is written once: see
+// lastReport is a queue's last sample. As long as that is the same it is written once: see
 // metrics.Steady.
 type lastReport struct {
 	mu     sync.Mutex // guards what follows
@@ -113,7 +113,7 @@ type lastReport struct {
 	since  int64      // the minute from which on it is steady; 0: it is not
 	listed int64      // the minute in which the metrics were last listed so; 0: never
 	over   bool       // the queue is gone
-	idle   int64      // the minute from which on nothing was told, as the queue was idle; 0: not known
+	idle   int64      // the minute from which on nothing was recorded, as the queue was idle; 0: not known
 }
 
 const (
@@ -125,7 +125,7 @@ const (
 	relist = 15
 )
 
-// report tells of a minute that is over, of a queue that was made at a time. wrote says
+// report reports a minute that is over, of a queue that was made at a time. wrote says
 // that there is something to be written for it, steady that the same holds for the minutes that
 // follow until it is reported otherwise.
 func (q *Queues) report(c *counters, minute int64, p *metrics.Sample, created time.Time) (wrote, steady bool) {
@@ -147,7 +147,7 @@ func (q *Queues) report(c *counters, minute int64, p *metrics.Sample, created ti
 	}
 	begin := same || t.sample == ""
 	t.sample = p.Encode()
-	if !begin { // it may go on to change
+	if !begin { // it may still change
 		q.fill(c, minute, p)
 		return true, false
 	}
@@ -160,7 +160,7 @@ func (q *Queues) report(c *counters, minute int64, p *metrics.Sample, created ti
 	return true, true
 }
 
-// steady is what a queue has told since it is steady, under its lock.
+// steady is the sample of a queue since it is steady, under its lock.
 func (c *counters) steady() *metrics.Steady {
 	return &metrics.Steady{
 		Owner: metrics.Owner{Account: c.name.Account, Region: c.name.Region}, Namespace: "AWS/SQS",
@@ -169,7 +169,7 @@ func (c *counters) steady() *metrics.Steady {
 	}
 }
 
-// endSteady ends what a queue has told with a minute, under its lock.
+// endSteady ends a queue's steady sample with a minute, under its lock.
 func (q *Queues) endSteady(c *counters, last int64) {
 	t := &c.last
 	if t.since == 0 {
@@ -199,7 +199,7 @@ func (q *Queues) endReport(c *counters, last int64, gone bool) {
 	t.sample, t.idle = "", last+1
 }
 
-// fill records what a queue tells of a minute, where nothing else is told of it.
+// fill records a queue's sample for a minute that has none yet.
 func (q *Queues) fill(c *counters, minute int64, p *metrics.Sample) {
 	var room [metrics.MaxLevels]metrics.Datum
 	data := room[:0]

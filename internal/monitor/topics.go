@@ -69,7 +69,7 @@ func (t *Topics) resource(topic arn.ARN) *metrics.Resource {
 	return t.points.Resource(metrics.Owner{Account: topic.Account, Region: topic.Region}, "AWS/SNS", dimensions)
 }
 
-// idle is what an active topic tells of a minute in which nothing happened.
+// idle is what an active topic reports for a minute in which nothing happened.
 var idle = []metrics.Datum{
 	{Name: "NumberOfMessagesPublished", Unit: count},
 	{Name: "NumberOfNotificationsDelivered", Unit: count},
@@ -81,7 +81,7 @@ type TopicFinder interface {
 	HasTopic(topic arn.ARN) bool
 }
 
-// Tick tells of the active topics to which nothing happened in the minute that is
+// Tick reports the active topics to which nothing happened in the minute that is
 // over. A topic that is gone, or has been idle for long, is active no more.
 func (t *Topics) Tick(finder TopicFinder, at time.Time) (more bool) {
 	minute := metrics.Minute(at) - 1

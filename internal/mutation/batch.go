@@ -63,7 +63,7 @@ func (b *Batch) DeleteRange(start, end []byte) {
 	b.bytes(end)
 }
 
-// Add adds a write as Each tells of it. Errors: ErrCorrupt, for an Op that is none.
+// Add adds a write as Each reports it. Errors: ErrCorrupt, for an Op that is none.
 func (b *Batch) Add(op Op, key, value []byte) error {
 	switch op {
 	case Set:

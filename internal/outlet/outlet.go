@@ -1,7 +1,7 @@
 // Package outlet delivers what delivery streams hold, batch by batch: as an object in a
 // bucket, or as a request to an HTTP endpoint with a bucket behind it.
 //
-// A batch goes on from where it stands in the store. A failure is tried again, with longer
+// A batch continues from where it stands in the store. A failure is tried again, with longer
 // and longer pauses: for an HTTP endpoint as long as its stream says, and then the records
 // go to its bucket; for a bucket without end. What a crash interrupts is done again, under
 // the same name.
@@ -157,7 +157,7 @@ func (o *Outlet) one(ctx context.Context, s *stream.Stream, b *stream.Batch, aga
 	d := &delivery{Outlet: o, stream: s, batch: &next, there: again}
 	err := d.attempt(ctx)
 	if err != nil && (ctx.Err() != nil || d.gone) {
-		return d.gone // else nothing was decided, and a restart goes on with the batch
+		return d.gone // else nothing was decided, and a restart continues with the batch
 	}
 	if err == nil || d.lost {
 		err = o.Streams.Done(s, &next)
@@ -183,7 +183,7 @@ type delivery struct {
 	lost   bool // nothing of the batch can be read any more
 }
 
-// attempt goes on with the batch as far as it goes; nil: it is delivered, or in its backup.
+// attempt continues with the batch as far as it goes; nil: it is delivered, or in its backup.
 func (d *delivery) attempt(ctx context.Context) error {
 	s, b := d.stream, d.batch
 	if s.HTTP == nil {
@@ -217,7 +217,7 @@ func (d *delivery) attempt(ctx context.Context) error {
 	return nil
 }
 
-// observe tells what came of a part of the attempt.
+// observe reports what came of a part of the attempt.
 func (d *delivery) observe(kind Kind, failed *Error) {
 	b := d.batch
 	d.Observe(&Event{Kind: kind, Stream: d.stream, At: d.Clock.Now(), Records: b.Records, Bytes: b.Bytes, Oldest: b.Oldest, Failed: failed})
@@ -303,7 +303,7 @@ func (d *delivery) write(w io.Writer, delimiter string) error {
 // errNothing is for a batch of which there is nothing: the delivery knows why.
 var errNothing = errors.New("outlet: there are no records")
 
-// read gives the records of the batch. What cannot be read any more is told, and left out.
+// read gives the records of the batch. What cannot be read any more is reported, and left out.
 func (d *delivery) read(f func(arrival int64, records []stream.Record) error) error {
 	some := false
 	unreadable, err := d.Streams.Read(d.stream, d.batch, func(arrival int64, records []stream.Record) error {

@@ -43,7 +43,7 @@ const (
 	attrRate       = "SuccessFeedbackSampleRate"
 )
 
-// The events of which an application may have a topic told; each is also the attribute that
+// The events that an application may have published to a topic; each is also the attribute that
 // names the topic.
 const (
 	EventCreated = "EventEndpointCreated"

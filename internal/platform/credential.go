@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What is told of an application's credentials, which cannot be set. Source:
+// The attributes of an application's credentials that are shown and cannot be set. Source:
 // GetPlatformApplicationAttributes in SNS's API.
 const (
 	attrExpiry = "AppleCertificateExpiryDate"

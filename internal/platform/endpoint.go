@@ -105,7 +105,7 @@ func (e *Endpoint) Same(other *Endpoint) bool {
 		(e.UserData == nil || *e.UserData == *other.UserData)
 }
 
-// Event is what a topic is told of an endpoint.
+// Event is an event of an endpoint, as its topic receives it.
 type Event struct {
 	DeliveryAttempts int    `json:",omitempty"`
 	EndpointARN      string `json:"EndpointArn"`
@@ -118,7 +118,7 @@ type Event struct {
 	Time             string
 }
 
-// NewEvent is what is told of an endpoint, by the attribute that names the topic.
+// NewEvent makes the event of an endpoint for the attribute that names the topic.
 func NewEvent(attribute string, application, endpoint arn.ARN, now time.Time) *Event {
 	return &Event{
 		EventType: strings.TrimPrefix(attribute, "Event"), EndpointARN: endpoint.String(), Resource: application.String(), Service: "SNS",

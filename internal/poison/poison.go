@@ -1,6 +1,6 @@
 // Package poison ends the process where a panic cuts off what has to be done as a whole:
 // memory may then be ahead of the disk, or contradict itself, and only a restart brings
-// it together. A lock that is held tells that something is half done; so it is the lock
+// it together. A lock that is held means that something is half done; so it is the lock
 // that is guarded. A panic that passes no guarded lock costs its request only.
 package poison
 

@@ -160,7 +160,7 @@ func (p *principals) form(c *caller.Caller) Form {
 	}
 }
 
-// one tells whether there is a user, role or session among the principals.
+// one reports whether there is a user, role or session among the principals.
 func (p *principals) one() bool { return len(p.arns)+len(p.ids) > 0 }
 
 // form is how the statement's Principal or NotPrincipal takes the caller in; NoForm:

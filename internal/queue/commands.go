@@ -5,7 +5,7 @@ import (
 	"godwit.dev/godwit/internal/queue/layout"
 )
 
-// Command is what a machine can be told to do: one of the structs of this file.
+// Command is what a machine can do: one of the structs of this file.
 // Times are epoch milliseconds, and durations milliseconds.
 type Command interface{ command() }
 
@@ -19,7 +19,7 @@ type Accept struct{ Arrival }
 // there are before the next group; those of a backlog, in the order in which they
 // became available. It finds only what
 // is in memory: where it comes to the end of a window (expired messages and dead
-// letters use it up) it stops early, and Probe tells that there is more. Result:
+// letters use it up) it stops early, and Probe reports that there is more. Result:
 // Leases, Moves. ErrInFlight: nothing can be leased now.
 type Receive struct {
 	Max        int
@@ -150,7 +150,7 @@ type Result struct {
 
 // Step runs a command as far as memory goes, and appends to b what it changes. While
 // it returns a Need it has answered nothing: Fill the need and call Step again with
-// the same command, which goes on where it stopped. No other command comes between
+// the same command, which continues where it stopped. No other command comes between
 // the two. The result goes into r, which was zero.
 func (q *Machine) Step(b *mutation.Batch, now int64, c Command, r *Result) (need Need, err error) {
 	if q.stale != nil {

@@ -15,7 +15,7 @@ const MaxInFlight = 120_000
 // all changes of its visibility together.
 const maxVisibility = int64(12 * time.Hour / time.Millisecond)
 
-// Errors of a command. They are facts about the queue; what a client is told is
+// Errors of a command. They are facts about the queue; what a client is answered is
 // decided above.
 var (
 	ErrGone       = errors.New("queue: no such message")

@@ -23,9 +23,9 @@
 // # Needs
 //
 // Memory holds a bounded part of a queue: ten million messages cost what ten thousand
-// cost. Where a command cannot go on without a record from disk, Step returns a Need
+// cost. Where a command cannot continue without a record from disk, Step returns a Need
 // and has answered nothing. Fill reads what the need asks for through a Reader, and
-// the same command, stepped again, goes on where it stopped. Do is that loop, and the
+// the same command, stepped again, continues where it stopped. Do is that loop, and the
 // only one:
 //
 //	Command ──▶ Step ──▶ Result, error

@@ -6,7 +6,7 @@ import (
 	"godwit.dev/godwit/internal/queue/leases"
 )
 
-// Lease is a message given to a consumer: what that is told, and by which the lease is
+// Lease is a message given to a consumer: what it receives, and by which the lease is
 // known again.
 type Lease struct {
 	Sequence uint64
@@ -19,7 +19,7 @@ type Lease struct {
 	Sent     int64
 }
 
-// leaseOf is what a consumer is told of the item's lease.
+// leaseOf is the item's lease, as a consumer receives it.
 func leaseOf(l *leases.Item) Lease {
 	return Lease{
 		Sequence: l.Sequence, Moving: l.Is(layout.Moving), Task: l.Is(layout.Task), Lane: l.Lane,

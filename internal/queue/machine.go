@@ -51,7 +51,7 @@ func New(keys layout.Keys, cfg Config, kind Kind) *Machine {
 	return &Machine{keys: keys, cfg: unique.Make(cfg), kind: kind, next: 1, content: resting}
 }
 
-// ContinueAt has an empty queue go on with a sequence.
+// ContinueAt sets the next sequence of an empty queue.
 func (q *Machine) ContinueAt(next uint64) { q.next = next }
 
 // wake precedes every change of the content.

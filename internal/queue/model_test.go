@@ -63,7 +63,7 @@ func (m *model) expire(now int64) {
 
 // receive walks the available messages in the order in which they were sent, as
 // far as a machine went that leased and moved as many as given: at the end of a
-// window it may stop early. dropped tells whether it dropped an expired message.
+// window it may stop early. dropped reports whether it dropped an expired message.
 func (m *model) receive(r modelReceive, dropped func(*modelMessage) bool) (leases, moves []uint64, err error) {
 	m.expire(r.now)
 	var order []*modelMessage

@@ -29,7 +29,7 @@ type Reader interface {
 	Scan(span layout.Span, f func(key, value []byte) bool) error
 }
 
-// Need is what a command needs from disk before it can go on.
+// Need is what a command needs from disk before it can continue.
 type Need struct {
 	kind     needKind
 	limit    int32       // how many entries of the span are enough; 0: all are needed

@@ -109,7 +109,7 @@ func (q *Machine) oldestKnown(without []layout.Lane) int64 {
 	return s.oldest
 }
 
-// searchOldest goes on from where the search before this one has come.
+// searchOldest continues from where the search before this one has come.
 func (q *Machine) searchOldest(r Reader) error {
 	if q.kind.FIFO {
 		return q.searchOrdered(r)

@@ -129,7 +129,7 @@ type cursor struct {
 	held        int             // how many of the group's messages have been taken
 }
 
-// leave goes on behind a group.
+// leave continues behind a group.
 func (at *cursor) leave() { at.x, at.held = nil, 0 }
 
 // groupAt is the group at which a receive stands: of those to come the one whose first
@@ -151,7 +151,7 @@ func (q *Machine) groupAt(at *cursor) *grouping.Group {
 	return at.x
 }
 
-// pass goes on behind a message. A dead letter blocks its group until it has
+// pass continues behind a message. A dead letter blocks its group until it has
 // arrived. Of a backlog's group one message is taken: attempts run side by side,
 // and the next of the group waits for the end of this one's.
 func (at *cursor) pass(kind Kind, fate fate) {

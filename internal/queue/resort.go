@@ -7,7 +7,7 @@ import (
 
 // resort is the rebuilding of the orders of a FIFO queue that an older version left: it
 // listed all groups by the sequences of their first messages. It comes before the first
-// command, step by step, and goes on after a crash.
+// command, step by step, and continues after a crash.
 type resort struct {
 	from  uint64 // sequence of the first listing that was not looked at
 	found []listed

@@ -68,7 +68,7 @@ func restingUntouched(t *testing.T) {
 	}
 }
 
-// An empty queue that hibernates is as small as one that was never used, and goes on
+// An empty queue that hibernates is as small as one that was never used, and continues
 // where it was; one that is not empty does not.
 func TestHibernate(t *testing.T) {
 	for _, kind := range []Kind{{}, {FIFO: true}, {Backlog: true}} {

@@ -197,7 +197,7 @@ func (t *bench) reopen() error {
 	return err
 }
 
-// sweep drops what is past its retention, and tells what that was.
+// sweep drops what is past its retention, and reports what that was.
 func (t *bench) sweep() (dropped []uint64, err error) {
 	kept := func() map[uint64]bool {
 		all := map[uint64]bool{}

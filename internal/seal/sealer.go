@@ -9,7 +9,7 @@ import (
 )
 
 // Form is the first byte of everything that is sealed: the version of its form. What was
-// kept in clear before can be told from it where that never begins so.
+// kept in clear before can be distinguished from it where that never begins so.
 const Form byte = 0xf1
 
 const header = 2 // the form, and the number of the key

@@ -41,8 +41,6 @@ type Deps struct {
 	// Draining is closed when the server begins to stop: what waits for
 	// something to happen, as a long poll does, answers now.
 	Draining <-chan struct{}
-	// Fail ends the server: a part cannot go on. The first call counts.
-	Fail func(error)
 	// Keys gives access keys beside those of the server itself; nil: there are no others.
 	// It refuses with sigv4.ErrUnknownKey.
 	Keys func(accessKey, sessionToken string) (sigv4.Credential, error)
@@ -83,7 +81,7 @@ type World struct {
 	Dial limit.Dial
 	// Mails takes mails further, whatever the settings name.
 	Mails mailsender.Transport
-	// Exit ends the process, after a failure that it cannot go on from.
+	// Exit ends the process, after a failure that it cannot continue from.
 	Exit func(error)
 	// Root is the root key of what Store opens; nil: one is drawn.
 	Root *seal.Root
@@ -96,7 +94,7 @@ type World struct {
 	// Owned says that this process owns the state still; nil: always. What of it leaves the
 	// process asks for that first.
 	Owned func() bool
-	// Confirmed wraps what answers functions, so that nothing is told that another owner of
+	// Confirmed wraps what answers functions, so that nothing is answered that another owner of
 	// the state does not know; nil: nothing does.
 	Confirmed func(http.Handler) http.Handler
 	// TwoStep makes transfers between shards as where they do not share a commit.
@@ -113,20 +111,20 @@ type Parts struct {
 	// Vouched reports that a request has a signature over Host that Wire will not serve
 	// it without; nil: none has.
 	Vouched func(r *http.Request) bool
-	// Refused is told of each request that the guard refuses; may be nil.
+	// Refused is called for each request that the guard refuses; may be nil.
 	Refused func(reason string)
 	// Admin answers patterns of http.ServeMux under /_godwit/.
 	Admin map[string]http.Handler
 	// Developer answers what tools ask of LocalStack; nil: nobody does.
 	Developer http.Handler
-	// Operator refuses who may not ask for what is under /_godwit/, or for metrics; nil:
+	// Operator refuses a caller who may not ask for what is under /_godwit/, or for metrics; nil:
 	// where signatures are verified, everybody. It has read the body, and puts another
 	// one in its place.
 	Operator func(w http.ResponseWriter, r *http.Request) error
 	// Console answers patterns of http.ServeMux with the web console, to anybody: what it
 	// shows it asks Admin for.
 	Console map[string]http.Handler
-	// Operated is told of requests that are answered without asking who makes them; may
+	// Operated is called for requests that are answered without asking who makes them; may
 	// be nil.
 	Operated func(r *http.Request)
 	// Metrics answers GET /metrics; nil: nothing does.
@@ -181,7 +179,7 @@ func (d Deps) exit(err error) {
 	os.Exit(pebble.ExitCode)
 }
 
-// storeFailed tells of a failure of the store, and ends the process.
+// storeFailed reports a failure of the store, and ends the process.
 func (d Deps) storeFailed(err error) {
 	d.Log.Error("the store failed; ending the process, a restart recovers everything acknowledged", "error", err)
 	d.exit(err)

@@ -35,25 +35,25 @@ func (all functionEvents) add(e invoke.Event) {
 	}
 }
 
-// accepted tells of an event in a function's queue.
+// accepted reports an event in a function's queue.
 func (all functionEvents) accepted(function arn.ARN, qualifier string, at time.Time) {
 	all.add(invoke.Event{Function: function, Qualifier: qualifier, Kind: invoke.AsyncEventsReceived, At: at, Value: 1})
 }
 
-// lateEvents pass events on to a listener that is made once the engine is there.
-type lateEvents struct {
+// laterEvents pass events on to a listener that is made once the engine is there.
+type laterEvents struct {
 	to atomic.Pointer[deliver.Events]
 }
 
-func (l *lateEvents) set(to deliver.Events) { l.to.Store(&to) }
+func (l *laterEvents) set(to deliver.Events) { l.to.Store(&to) }
 
-func (l *lateEvents) Delivery(e *deliver.Event) {
+func (l *laterEvents) Delivery(e *deliver.Event) {
 	if to := l.to.Load(); to != nil {
 		(*to).Delivery(e)
 	}
 }
 
-func (l *lateEvents) Published(p *shard.Published) {
+func (l *laterEvents) Published(p *shard.Published) {
 	if to := l.to.Load(); to != nil {
 		(*to).Published(p)
 	}

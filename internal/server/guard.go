@@ -34,7 +34,7 @@ func (s *Server) guarded(parts Parts, next http.Handler) http.Handler {
 	})
 }
 
-// surface tells what a path of the main port belongs to.
+// surface reports what a path of the main port belongs to.
 func surface(path string) guard.Surface {
 	switch {
 	case path == healthPath || path == readyPath:

@@ -98,7 +98,7 @@ func TestProfilesAreGuarded(t *testing.T) {
 	}
 }
 
-// Whoever counts is told of each refusal, with its reason.
+// Each refusal is counted, by its reason.
 func TestRefusalsAreTold(t *testing.T) {
 	var mu sync.Mutex
 	var reasons, forbidden []string

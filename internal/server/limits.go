@@ -27,7 +27,7 @@ type Limits struct {
 	pace              wire.Pace
 	options           conns.Options
 	clients           *conns.Listener    // nil until listen
-	posts             int                // connections of who posts to sources
+	posts             int                // connections of whoever posts to sources
 	storage           func() limit.Stats // of functions' /tmp; nil until they can run
 	warning           string             // to the operator; empty: none
 }
@@ -92,7 +92,7 @@ func (l *Limits) ofFunctions(inner net.Listener) net.Listener {
 	return conns.Listen(inner, conns.Options{Window: l.options.Window, Rate: l.options.Rate, HeadBytes: l.options.HeadBytes})
 }
 
-// ofPosts bounds the connections of who posts to sources: they have their own, so that a
+// ofPosts bounds the connections of whoever posts to sources: they have their own, so that a
 // provider with many does not keep out clients.
 func (l *Limits) ofPosts(inner net.Listener) net.Listener {
 	o := l.options

@@ -112,7 +112,6 @@ func assembled(t *testing.T, st store.Store, exit func(error)) *assembly {
 	parts, err := Assemble(t.Context(), Deps{
 		Config: cfg, Log: log, Clock: virtual, Virtual: virtual, Jitter: clock.NewJitter(1), Limits: NewLimits(cfg, log),
 		URL: "http://127.0.0.1:4566", Port: 4566, Draining: draining,
-		Fail:   func(err error) { t.Errorf("a part cannot go on: %v", err) },
 		OnStop: func(_ string, stop func(context.Context) error) { stops = append(stops, stop) },
 		World:  World{Store: func() (store.Store, func() bool, error) { return st, nil, nil }, Exit: exit},
 	})

@@ -176,7 +176,7 @@ func rotation(deps Deps, st store.Store, rewrap func(to *seal.Root) error) func(
 		return nil
 	case deps.World.Replicated:
 		return func() (string, error) {
-			if _, err := bootstrap.NextRoot(c.RootKey); err != nil { // the others could not go on
+			if _, err := bootstrap.NextRoot(c.RootKey); err != nil { // the others could not continue
 				return "", fmt.Errorf("the next root key has to be on every node of a cluster before: %w", err)
 			}
 			return bootstrap.Rotate(c.RootKey, c.RootAccessKey, func(_, to *seal.Root) error { return rewrap(to) })

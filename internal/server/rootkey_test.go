@@ -143,7 +143,7 @@ func TestInterruptedRotationIsNamed(t *testing.T) {
 }
 
 // The root key of a cluster is rotated when every node has the next one: whichever takes over
-// goes on with that.
+// continues with that.
 func TestRotationOfACluster(t *testing.T) {
 	log := journal.Open(journal.Options{Store: memory.New()})
 	t.Cleanup(log.Close)

@@ -75,7 +75,7 @@ func (r *running) deliver(deps Deps, s *state) (err error) {
 	})
 	scheduler := deliver.New(deliver.Options{
 		Engine: deliveries{s.engine, deps.owned}, Clock: deps.Clock, Logger: deps.Log, Tracer: deps.tracer, Senders: r.sending.ByProtocol,
-		Events:    append(slices.Clip(s.events), r.sending.Texts.Book), // which has seen the receipts that it tells of
+		Events:    append(slices.Clip(s.events), r.sending.Texts.Book), // which has seen the receipts that it reports
 		PublicURL: s.url, Signer: s.signed.keys.NewSigner(),
 		Jitter: deps.Jitter, JitterShare: deps.Config.Jitter,
 		HostLimit: deps.Config.EndpointConcurrency, Limit: deps.Config.DeliveryConcurrency,

@@ -38,7 +38,7 @@ type Server struct {
 
 	draining context.Context // done when the server begins to stop
 	drain    context.CancelFunc
-	failed   context.Context // done, with the cause, when a part cannot go on
+	failed   context.Context // done, with the cause, when a part cannot continue
 	fail     context.CancelCauseFunc
 
 	turn     chan struct{} // holds one token; Start and Stop take turns
@@ -65,7 +65,7 @@ func New(cfg config.Config, log *slog.Logger, build Build) *Server {
 }
 
 // Run runs a server until ctx ends or a part fails, and stops it. The banner
-// goes to stdout; since tells when the process began.
+// goes to stdout; since reports when the process began.
 func Run(ctx context.Context, cfg config.Config, log *slog.Logger, stdout io.Writer, since time.Time) error {
 	defer heap.Pace()()
 	s := New(cfg, log, nil)
@@ -98,7 +98,7 @@ func Run(ctx context.Context, cfg config.Config, log *slog.Logger, stdout io.Wri
 	return err
 }
 
-// wait returns nil when ctx ends, or why a part cannot go on.
+// wait returns nil when ctx ends, or why a part cannot continue.
 func (s *Server) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -184,7 +184,6 @@ func (s *Server) deps() Deps {
 		Log:      s.log,
 		Clock:    clock.System,
 		Draining: s.draining.Done(),
-		Fail:     func(err error) { s.fail(err) },
 		OnStop:   s.stack.push,
 		Limits:   s.limits,
 		URL:      banner.Reachable(s.cfg.TLS(), s.listener.Addr().String()),
@@ -205,7 +204,7 @@ func (s *Server) deps() Deps {
 
 // Stop drains the server: readiness turns to no, no connection is accepted,
 // requests and attempts under way finish, everything is stopped in reverse
-// order. When ctx ends, what is not through is cut off, and told as errAbandoned.
+// order. When ctx ends, what is not through is cut off, and reported as errAbandoned.
 func (s *Server) Stop(ctx context.Context) error {
 	s.drain()
 	select {

@@ -503,8 +503,8 @@ func TestRunEndsWithContextOrFailure(t *testing.T) {
 			t.Fatal(err)
 		}
 		broken := errors.New("fsync failed")
-		j.deps.Fail(broken)
-		j.deps.Fail(errors.New("another"))
+		s.fail(broken)
+		s.fail(errors.New("another"))
 		if err := s.wait(t.Context()); !errors.Is(err, broken) {
 			t.Errorf("wait: %v", err)
 		}

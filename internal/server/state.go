@@ -63,7 +63,7 @@ type state struct {
 	watching  *monitoring.Monitoring
 	events    deliveryEvents
 	functions functionEvents
-	lately    *lateEvents // of events, for who listens once all is there
+	listeners *laterEvents // of events, for whoever listens once all is there
 
 	keys     credentials // all but those of the root
 	named    identity.Principals
@@ -91,8 +91,8 @@ func openState(ctx context.Context, deps Deps) (*state, error) {
 	}
 	s := &state{
 		url: strings.TrimRight(cmp.Or(deps.Config.PublicURL, deps.URL), "/"), store: st, space: guard, limits: functionLimits(deps.Config),
-		counting: monitoring.NewPrometheus(monitoring.PrometheusOptions{Config: deps.Config, Store: st, Low: guard.full, Limits: deps.Limits.stats, Spans: deps.countSpans()}),
-		lately:   &lateEvents{},
+		counting:  monitoring.NewPrometheus(monitoring.PrometheusOptions{Config: deps.Config, Store: st, Low: guard.full, Limits: deps.Limits.stats, Spans: deps.countSpans()}),
+		listeners: &laterEvents{},
 	}
 	s.journal = journal.Open(journal.Options{Store: st, Observe: deps.Committed, Logger: deps.Log, Fatal: deps.storeFailed, Awaited: deps.World.Replicated, Synced: s.counting.Syncs()})
 	deps.OnStop("journal", func(context.Context) error {
@@ -118,7 +118,7 @@ func openState(ctx context.Context, deps Deps) (*state, error) {
 		Identities: s.identities, Clock: deps.Clock, Strict: deps.Config.Enforce, Environments: keys.NewEnvironments(s.kms, s.named.BindPrincipal),
 	}
 	eventLog := deliver.NewEventLog(deps.Log, clock.NewJitter(clock.RandomSeed()), s.groups, s.sessions.DeliveryStatus())
-	s.events = deliveryEvents{eventLog, s.lately}
+	s.events = deliveryEvents{eventLog, s.listeners}
 	if deps.Config.Metrics {
 		s.events = append(s.events, s.watching)
 	}

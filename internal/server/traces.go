@@ -48,7 +48,7 @@ func (d *Deps) openTracing() error {
 	return nil
 }
 
-// countSpans tells what became of spans; nil: nothing is traced.
+// countSpans reports what became of spans; nil: nothing is traced.
 func (d *Deps) countSpans() func() (exported, dropped, failed int64) {
 	if d.spans == nil {
 		return nil

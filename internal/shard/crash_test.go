@@ -36,7 +36,7 @@ func TestCrash(t *testing.T) {
 		"direct": {direct: true}, "transfer": {}, "two steps": {twoStep: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Unraced(2, 1), 50)) {
+			for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Size(1, 2), 50)) {
 				w := newCrashWorld(t, seed, how)
 				w.run()
 				interrupted := 0
@@ -52,8 +52,8 @@ func TestCrash(t *testing.T) {
 const crashClients = 6
 
 var (
-	crashAnswers = soak.Unraced(3000, 300) // that a run lasts for
-	crashes      = soak.Unraced(10, 2)
+	crashAnswers = soak.Size(300, 3000) // that a run lasts for
+	crashes      = soak.Size(2, 10)
 
 	emptyQueues  = []string{"e0", "e1.fifo"}                                     // are purged, or deleted and made again
 	senderQueues = append([]string{"q0", "q1", "q2", "q3.fifo"}, emptyQueues...) // the messages of q1 and *.fifo have groups

@@ -21,7 +21,7 @@ import (
 	"godwit.dev/godwit/internal/shard/transfer"
 )
 
-// lockChecker reports when metrics or the log are told of something by who holds the lock
+// lockChecker reports when metrics or the log are called by whoever holds the lock
 // of a shard.
 type lockChecker struct {
 	kernel  *kernel.Kernel

@@ -3,7 +3,7 @@
 // commit, and a reply waits until all that it depends on is durable.
 //
 // Invariants:
-//   - What an answer tells is durable when it is given: the change itself, and
+//   - What an answer reports is durable when it is given: the change itself, and
 //     every commit that the command read from. Only leases and deletes of
 //     standard queues are answered before their own commit, which follows
 //     within 10 ms.
@@ -61,22 +61,22 @@ type Options struct {
 	// TwoStep makes every transfer between shards take the way it takes where
 	// they do not share a commit: accepted there first, removed here after.
 	TwoStep bool
-	// MayMove is asked for the rights of who asked for a move task; see transfer.Transfers.
+	// MayMove is asked for the rights of whoever asked for a move task; see transfer.Transfers.
 	MayMove func(by *caller.Caller, from, to arn.ARN) error
 	// Render and NewID make what subscribed queues get, for publishes that are
 	// delivered by their own commit. Without them none is.
 	Render topics.Renderer
 	NewID  func() message.ID
-	// Events is told what happens to the messages of SQS queues. It is
+	// Events is called with what happens to the messages of SQS queues. It is
 	// called after the commit and without locks; it must be quick. May be nil.
 	Events func(queues.QueueEvent)
 	// Sign puts into the body of a message that is Unsigned what it lacks. It is
 	// called without any lock. Needed where messages are rendered so.
 	Sign func(body []byte, u *message.Unsigned) error
-	// Accepted is told of every event that a function is to be run with, if it is
+	// Accepted is called for every event that a function is to be run with, if it is
 	// not nil. It is called after the commit and without locks, and must be quick.
 	Accepted func(function arn.ARN, qualifier string, at time.Time)
-	// Published is told of every publish, if it is not nil. It may be called
+	// Published is called for every publish, if it is not nil. It may be called
 	// concurrently, and must be quick.
 	Published func(*topics.Published)
 	// Audited is topics'.

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/store/storetest"
 )
 
-// gatedStore is a store whose syncs can be held up, and which tells of reads and writes.
+// gatedStore is a store whose syncs can be held up, and which reports reads and writes.
 type gatedStore struct {
 	storetest.Gated
 	mu sync.Mutex

@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// TestCallerGone: what a caller asks for who has gone is not begun.
+// TestCallerGone: what a caller who has gone asks for is not begun.
 func TestCallerGone(t *testing.T) {
 	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: clock.System})
 	q, to := shardtest.QueueARN("q"), shardtest.TopicARN("t")

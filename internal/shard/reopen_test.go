@@ -16,8 +16,8 @@ import (
 // closing and opening the engine after every command: the answers are equal. The
 // engine is closed in an orderly way; what a crash leaves is for crash_test.go.
 func TestReopenAfterEveryCommand(t *testing.T) {
-	for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Unraced(4, 1), 50)) {
-		steps := soak.Unraced(150, 40)
+	for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Size(1, 4), 50)) {
+		steps := soak.Size(40, 150)
 		plain := runHistory(t, seed, steps, false, shard.Options{})
 		reopened := runHistory(t, seed, steps, true, shard.Options{})
 		compareTranscripts(t, seed, plain, reopened)
@@ -27,7 +27,7 @@ func TestReopenAfterEveryCommand(t *testing.T) {
 // TestTwoStepTransfersAreEqual runs the same random history with transfers in
 // one commit and in two steps: the answers are equal.
 func TestTwoStepTransfersAreEqual(t *testing.T) {
-	for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Unraced(4, 1), 50)) {
+	for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Size(1, 4), 50)) {
 		compareTranscripts(t, seed, runHistory(t, seed, 200, false, shard.Options{}), runHistory(t, seed, 200, false, shard.Options{TwoStep: true}))
 	}
 }
@@ -38,8 +38,8 @@ var uuids = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 // in clear: the answers are equal, but for the ids of messages, which are drawn in another
 // order. What was published is nowhere in the store.
 func TestEncryptedIsEqual(t *testing.T) {
-	steps := soak.Unraced(100, 40)
-	for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Unraced(4, 1), 50)) {
+	steps := soak.Size(40, 100)
+	for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Size(1, 4), 50)) {
 		for _, reopen := range []bool{false, true} {
 			plain := runHistory(t, seed, steps, false, shard.Options{})
 			encrypted := runHistory(t, seed, steps, reopen, shard.Options{Encryption: shardtest.Encryption{}})

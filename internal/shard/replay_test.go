@@ -23,7 +23,7 @@ import (
 // shard by shard. Both hold what the original holds, byte for byte.
 func TestReplay(t *testing.T) {
 	for _, how := range []transferMode{{direct: true}, {}, {twoStep: true}} {
-		for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Unraced(2, 1), 50)) {
+		for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Size(1, 2), 50)) {
 			original := shardtest.NewStore(t)
 			commits := recordHistory(t, seed, original, how)
 			checkStream(t, commits)

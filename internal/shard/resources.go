@@ -26,7 +26,7 @@ func (e *Engine) PolicyOf(ctx context.Context, a arn.ARN) *policy.Policy {
 }
 
 // HasTopic reports whether there is a topic, or a platform application, for statistics: it
-// does not wait until what it tells is durable.
+// does not wait until what it reports is durable.
 func (e *Engine) HasTopic(t arn.ARN) bool { return e.Topics.HasTopic(t) || e.HasApplication(t) }
 
 // TagsOf are the tags of a queue, a topic or a function.

@@ -21,7 +21,7 @@ import (
 
 // What was stored in clear, by a development server or an earlier version, is sealed
 // before the first start in production serves anything: record by record, in steps that
-// are commits of their own, with the place where it stands. What is interrupted goes on
+// are commits of their own, with the place where it stands. What is interrupted continues
 // from there. Then the files are rewritten, since a store keeps what was overwritten for a
 // while.
 
@@ -41,7 +41,7 @@ type SealStoredOptions struct {
 	Compact func() error
 	// Step is about how many bytes a step writes; 0: a mebibyte.
 	Step int
-	// Report is told of each step, with what was found in clear until then.
+	// Report is called for each step, with what was found in clear until then.
 	Report func(found map[string]int64)
 }
 

@@ -169,7 +169,7 @@ func TestSealStored(t *testing.T) {
 	}
 
 	stopped := errors.New("stopped")
-	for steps := 1; ; steps += soak.Unraced(1, 4) {
+	for steps := 1; ; steps += soak.Size(4, 1) {
 		fs, through := filled.CrashClone(vfs.CrashCloneCfg{}), false
 		for try := range 2 { // a crash behind so many steps, and what comes after it
 			s := shardtest.OpenStore(t, fs)

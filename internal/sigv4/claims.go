@@ -119,7 +119,7 @@ func (c *claims) readToken(tokens []string) error {
 	return nil
 }
 
-// hashed is how AWS tells which header it is about, without repeating it.
+// hashed is how AWS reports which header it is about, without repeating it.
 func hashed(header string) string {
 	sum := sha256.Sum256([]byte(header))
 	return " (Hashed with SHA-256 and encoded with Base64) Authorization=" + base64.StdEncoding.EncodeToString(sum[:])

@@ -161,7 +161,7 @@ func suiteVerifier() *Verifier {
 	}})
 }
 
-// suiteRequest is a request before it is signed. A line that goes on with the one before
+// suiteRequest is a request before it is signed. A line that continues with the one before
 // is another value of its header, as the suite has it.
 func suiteRequest(method, target, headers, body string) Request {
 	path, query, _ := strings.Cut(target, "?")
@@ -213,7 +213,7 @@ func TestSuite(t *testing.T) {
 				t.Errorf("in the header: %v", err)
 			}
 
-			// What is presigned may be sent by who does not have the header.
+			// What is presigned may be sent by whoever does not have the header.
 			presigned.Query = strings.TrimPrefix(presigned.Query+"&"+suiteQuery(listed, !tc.noExpires, "", tc.query), "&")
 			if who, err := v.Verify(&presigned); err != nil || who.Name != "suite" {
 				t.Errorf("in the query: %v", err)

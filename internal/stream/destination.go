@@ -9,7 +9,7 @@ type BufferingHints struct {
 	IntervalInSeconds *int `json:",omitempty"`
 }
 
-// Logging is where failed deliveries are told.
+// Logging is where failed deliveries are logged.
 type Logging struct {
 	Enabled       *bool   `json:",omitempty"`
 	LogGroupName  *string `json:",omitempty"`

@@ -59,7 +59,7 @@ type Stream struct {
 	Sealed []byte `json:",omitempty"`
 }
 
-// Encryption is what a client is told of server-side encryption: what is on the disk is
+// Encryption is what a client sees of server-side encryption: what is on the disk is
 // sealed, whatever it says.
 type Encryption struct {
 	Enabled bool

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/topic/filter"
 )
 
-// Said is what a caller is told of a refusal: AWS's sentence, from a package that leans on
+// Said is the text of a refusal that a caller sees: AWS's sentence, from a package that depends on
 // this one and is therefore set from outside.
 var Said = error.Error
 

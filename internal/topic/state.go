@@ -156,7 +156,7 @@ func (s *State) SubscriptionsByTopic(name arn.ARN, after string, limit int) (pag
 // must not change during the walk. A topic that is not there has no
 // subscriptions.
 //
-// filtered, if not nil, is told each subscription that was filtered out, and
+// filtered, if not nil, is called with each subscription that was filtered out, and
 // why. That takes a look at every subscription of the topic. Without it the
 // cost grows with the subscriptions that match, and hardly with those that do
 // not: see filter.Index.
@@ -188,7 +188,7 @@ func (s *State) Match(name arn.ARN, after string, m *filter.Message, filtered fu
 	}
 }
 
-// Verdict tells whether m passes the filter policy of a subscription, and if not,
+// Verdict reports whether m passes the filter policy of a subscription, and if not,
 // why.
 func (s *State) Verdict(sub *Subscription, m *filter.Message) filter.Verdict {
 	return sub.Filter.Match(m)

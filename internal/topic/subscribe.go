@@ -17,7 +17,7 @@ import (
 type Subscribe struct {
 	Topic      arn.ARN
 	Owner      string // the account that asks
-	Principal  string // the ARN of who asks; empty: the account's root
+	Principal  string // the ARN of whoever asks; empty: the account's root
 	Protocol   string
 	Endpoint   string
 	Attributes map[string]string
@@ -224,7 +224,7 @@ const (
 	tokenLead = 2 + tagSize
 )
 
-// ShardOfToken is the shard of the topic that a token is of, if that can be told.
+// ShardOfToken is the shard of the topic that a token is of, if that is known.
 func ShardOfToken(token string) (shard uint16, ok bool) {
 	lead, ok := leadOf(token)
 	if !ok {

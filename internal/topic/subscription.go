@@ -46,12 +46,12 @@ type Subscription struct {
 	// Incarnation names the backlog of the subscription's deliveries.
 	Incarnation uint64
 	// PausedAt is when deliveries were stopped by an operator, in epoch
-	// milliseconds; 0: they go on. ResumedAt is when they last went on again; 0:
+	// milliseconds; 0: they continue. ResumedAt is when they last resumed; 0:
 	// they were never stopped.
 	PausedAt, ResumedAt int64
 	Settings
 
-	principal    *string // the ARN of who subscribed, shared; nil: the owner's root
+	principal    *string // the ARN of whoever subscribed, shared; nil: the owner's root
 	topic        *Topic
 	replay       *Replay       // nil if there never was one: see Progress
 	confirmation *confirmation // nil if no token was ever needed
@@ -129,7 +129,7 @@ func (sub *Subscription) effective() retry.Effective {
 	return retry.Resolve(sub.topic.Delivery, sub.Delivery, sub.Raw)
 }
 
-// Principal is the ARN of who subscribed.
+// Principal is the ARN of whoever subscribed.
 func (sub *Subscription) Principal() string {
 	if sub.principal == nil {
 		return rootOf(sub.Owner)

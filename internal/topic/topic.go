@@ -162,7 +162,7 @@ func (t *Topic) ifFIFO(value string) string {
 	return value
 }
 
-// ContentDedup reports that messages without a deduplication id are told by
+// ContentDedup reports that messages without a deduplication id are recognised by
 // their bodies.
 func (t *Topic) ContentDedup() bool { return t.Attribute(settings.ContentDedup) == "true" }
 

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 )
 
-// A web hook that anybody may have removed is told, and can come back: its
+// A web hook that anybody may have removed is notified, and can come back: its
 // subscription is not found any more, gets nothing and is counted as deleted,
 // but is kept, with a backlog for that message, until its token expires.
 
@@ -18,7 +18,7 @@ type Unsubscribe struct {
 	// Authenticated says that the request is signed.
 	Authenticated bool
 
-	// For the case that the endpoint is told:
+	// For the case that the endpoint is notified:
 	Token       string // a secret that only its endpoint gets
 	Incarnation uint64 // of the backlog for telling it
 }

@@ -10,7 +10,7 @@ import (
 // attributes are of.
 const schema = semconv.SchemaURL
 
-// resourceOf is what is told of the server with all spans.
+// resourceOf describes the server; it is sent with all spans.
 func resourceOf(version string) *resource.Resource {
 	own := resource.NewWithAttributes(schema, semconv.ServiceName("godwit"), semconv.ServiceVersion(version))
 	// The environment's go before ours. What cannot be read of it is left out.

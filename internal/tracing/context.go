@@ -22,7 +22,7 @@ const MaxHeader = 1024
 // nowhere.
 type Context struct{ span trace.SpanContext }
 
-// FromRequest is the context of who made a request: by its traceparent, else by X-Ray's
+// FromRequest is the context of whoever made a request: by its traceparent, else by X-Ray's
 // header. It is nowhere if neither says a trace and a span.
 func FromRequest(h http.Header) Context {
 	if parents := h[traceparentHeader]; len(parents) == 1 {

@@ -53,7 +53,7 @@ type Tracer struct {
 	clock  clock.Clock
 }
 
-// New makes a tracer. What is in OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES is told of
+// New makes a tracer. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES are added
 // the server beside its name, godwit, and version.
 func New(o Options) *Tracer {
 	provider := sdk.NewTracerProvider(
@@ -77,7 +77,7 @@ func (s sampler) ShouldSample(p sdk.SamplingParameters) sdk.SamplingResult {
 	return s.requests.ShouldSample(p)
 }
 
-// Attribute is something that is told of a span; see its constructors.
+// Attribute is an attribute of a span; see its constructors.
 type Attribute = attribute.KeyValue
 
 // Span is something that the server does, until End. One goroutine has it.
@@ -139,7 +139,7 @@ func (s *Span) Context() Context {
 	return Context{s.span.SpanContext()}
 }
 
-// Name names the span anew.
+// Name renames the span.
 func (s *Span) Name(name string) {
 	if s != nil {
 		s.span.SetName(name)
@@ -169,7 +169,7 @@ func (s *Span) Fail(kind, why string) {
 	}
 }
 
-// End ends the span. What is told of it later is lost.
+// End ends the span. What is set on it later is lost.
 func (s *Span) End() {
 	if s != nil {
 		s.span.End(trace.WithTimestamp(s.at.Add(clock.System.Now().Sub(s.began))))

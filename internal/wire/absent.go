@@ -141,7 +141,7 @@ func (x *exchange) noAction(name string) error {
 // absence is of a service that is not here.
 type absence struct {
 	why *fault.Error
-	xml string // its name in credential scopes, if it is to be told in XML
+	xml string // its name in credential scopes, if it answers in XML
 }
 
 // absentShape has the status, and the code of S3, that the clients of services that are

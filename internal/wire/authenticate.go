@@ -125,7 +125,7 @@ func isAWSRegion(name string) bool {
 }
 
 // Vouched reports that a request has a signature over Host that is not checked yet, but
-// will be before anything is done: all that can be told from its head is in order.
+// will be before anything is done: all that its head shows is in order.
 func (h *Handler) Vouched(r *http.Request) bool {
 	if h.Authentic == nil {
 		return false

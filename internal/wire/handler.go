@@ -50,11 +50,11 @@ type Options struct {
 	Known func(accessKey, token string) *caller.Caller
 	// Admit may refuse a call before its operation runs; may be nil.
 	Admit func(call *api.Call) error
-	// Observe makes, for each operation, what is told of its requests once they are
+	// Observe makes, for each operation, the observer of its requests, called once they are
 	// answered, on their goroutines. The operation's name, or both names, are empty
 	// where they could not be told. May be nil.
 	Observe func(service, operation string) Observer
-	// Audit is told of each call once it is answered, with its input as far as it could be
+	// Audit is called for each call once it is answered, with its input as far as it could be
 	// read. What it is given is valid until it returns. May be nil.
 	Audit func(call *api.Call, in any, outcome Outcome)
 	// Tracer makes a span of each request; nil: nothing is traced.
@@ -66,7 +66,7 @@ type Options struct {
 	Requests, Answers *limit.Budget
 }
 
-// Observer is told of requests.
+// Observer is called for each request once it is answered.
 type Observer func(Observation)
 
 // Canceled is the code of a request whose caller hung up before the answer, or which
@@ -98,7 +98,7 @@ type Handler struct {
 	rest      []*Service
 	callers   unverified
 	base      base
-	strange   Observer      // of requests to nobody knows which service; nil: nothing is told
+	strange   Observer      // of requests whose service is not known; nil: none
 	large     chan struct{} // holds a token for each large body that is worked on
 }
 
@@ -179,7 +179,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		err = x.memory.Grow(r.Context(), x.op.Answer)
 	}
 	if err == nil {
-		err = r.Context().Err() // for who has gone nothing is begun
+		err = r.Context().Err() // for whoever has gone nothing is begun
 	}
 	if err == nil {
 		out, err = x.op.Invoke(r.Context(), &x.call, in)
@@ -433,7 +433,7 @@ func (x *exchange) finish() {
 	}
 }
 
-// observer is who is told of the request.
+// observer is the observer of the request.
 func (x *exchange) observer() Observer {
 	switch {
 	case x.op != nil:

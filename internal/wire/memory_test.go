@@ -20,7 +20,7 @@ import (
 const budgetBytes = 1 << 20
 
 // budgeted serves an operation that answers with as much text as it is asked for, and
-// another that tells what is reserved while it runs.
+// another that reports what is reserved while it runs.
 func budgeted(t *testing.T) (h *wire.Handler, requests, answers *limit.Budget, during func() int64) {
 	requests = limit.NewBudget("requests", budgetBytes, 20*time.Millisecond)
 	answers = limit.NewBudget("answers", budgetBytes, 20*time.Millisecond)

@@ -55,7 +55,7 @@ func (x *exchange) answer(out any) {
 	case x.asJSON:
 		dst = append(dst, op.jsonPrefix...)
 		if !op.void {
-			dst = awsjson.AppendOld(dst, out)
+			dst = awsjson.AppendQueryJSON(dst, out)
 			dst = append(dst, ',')
 		}
 		dst = append(dst, `"ResponseMetadata":{"RequestId":`...)
@@ -212,7 +212,7 @@ func (x *exchange) write(status int, body []byte) {
 }
 
 // send writes the answer's body; errors of a caller that hung up are ignored. By HTTP/2
-// a caller may leave one answer where it is and go on with others, so that its
+// a caller may leave one answer where it is and continue with others, so that its
 // connection is not seen to stand still: so much of each has to go out in every window.
 func (x *exchange) send(body []byte) {
 	pace := &x.handler.Pace

@@ -32,7 +32,7 @@ type Service struct {
 	routes     restjson.Routes[*operation]
 	absent     fault.Kind // and its kind
 	json11     bool       // JSON 1.1, which knows nothing of Query
-	queryMode  bool       // Query's codes are told to who asks for them only
+	queryMode  bool       // Query's codes are answered on request only
 	errors     map[fault.Kind]errorShape
 	operations map[string]*operation
 	describe   func(err error) (code, text string, sender bool) // for api.Call
@@ -48,7 +48,7 @@ type operation struct {
 	resultEnd  string       // </XResult>
 	closeTags  string       // behind the metadata
 	jsonPrefix string       // {"XResponse":{"XResult":
-	observer   Observer     // of its requests; nil: nothing is told
+	observer   Observer     // of its requests; nil: none
 }
 
 // SQS is Amazon SQS, which answers JSON and Query.

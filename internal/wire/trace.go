@@ -29,7 +29,7 @@ func (x *exchange) endSpan() {
 	}
 }
 
-// method is a request's method, if it is one that is known: what callers make up is not told.
+// method is a request's method, if it is one that is known: what callers make up is not recorded.
 func method(name string) string {
 	switch name {
 	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodHead, http.MethodOptions, http.MethodPatch:

@@ -16,7 +16,7 @@ import (
 
 // A document is an input before a protocol writes it: nil, bool, string, []byte,
 // number, moment, list, object, or raw. Whether it has the types that its
-// operation declares is up to who drew it.
+// operation declares is up to whoever drew it.
 type (
 	document any
 	number   string // as JSON writes it

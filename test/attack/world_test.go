@@ -286,7 +286,7 @@ func (w *world) snapshot() map[string]string {
 		return logs("DescribeLogGroups", `{"limit":50`+next("nextToken", token)+`}`)
 	}, "nextToken", "logGroupName") {
 		if strings.HasPrefix(group, "/aws/lambda/") {
-			continue // a function that runs again after the start goes on writing
+			continue // a function that runs again after the start continues writing
 		}
 		w.pages(func(token string) []byte {
 			return logs("DescribeLogStreams", `{"limit":50,"logGroupName":`+quoted(group)+next("nextToken", token)+`}`)

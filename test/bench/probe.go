@@ -11,7 +11,7 @@ import (
 const (
 	probeConns  = 16
 	phaseWithin = 30 * time.Minute
-	emptyAtMost = 10 * time.Second // that receives may go on to bring nothing
+	emptyAtMost = 10 * time.Second // for which receives may bring nothing
 )
 
 // target is a queue that a fixed amount of work is done on.

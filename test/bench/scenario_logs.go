@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// How log events lie: all streams of one group go on side by side.
+// How log events lie: all streams of one group are written side by side.
 const (
 	logStreams  = 1000
 	logBatch    = 100 // events of a put, of one stream

@@ -26,7 +26,7 @@ func Shapes(service string) (map[string]Exchange, error) {
 }
 
 // Walk compares a decoded answer (by encoding/json) with a shape, member by member. It
-// tells what is not as the shape says, and calls seen with the path of every member that
+// reports what is not as the shape says, and calls seen with the path of every member that
 // is there, such as logGroups.arn.
 func (s Shape) Walk(path string, value any, seen func(path string)) (wrong []string) {
 	tell := func(want string) []string { return []string{fmt.Sprintf("%s is %#v, want %s", path, value, want)} }

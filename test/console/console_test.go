@@ -170,7 +170,7 @@ func (sh *shop) publish(body string) {
 // advance moves the virtual clock.
 func (sh *shop) advance(by string) { sh.own("/_godwit/clock", `{"advance":"`+by+`"}`) }
 
-// What an empty server shows tells what to do next, on every page.
+// What an empty server shows reports what to do next, on every page.
 func TestEmptyServer(t *testing.T) {
 	s := start(t)
 	b := s.open(t)

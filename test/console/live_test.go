@@ -21,7 +21,7 @@ func (b *tab) hide(on bool) {
 	b.run(script(fmt.Sprintf(`Object.defineProperty(document, "hidden", {configurable: true, get: () => %v}); document.dispatchEvent(new Event("visibilitychange"))`, on)))
 }
 
-// A list asks again when the server tells that something has changed, and not on the chance; a
+// A list asks again when the server reports that something has changed, and not on the chance; a
 // page that nobody looks at asks for nothing, and catches up when somebody does.
 func TestQuiet(t *testing.T) {
 	s := start(t)
@@ -69,7 +69,7 @@ func TestJobsLive(t *testing.T) {
 	}
 }
 
-// What was published is shown with who took it, as it comes, too, and filters are tried on it.
+// What was published is shown with whoever took it, as it comes, too, and filters are tried on it.
 func TestPublishes(t *testing.T) {
 	s := start(t)
 	s.sqs("CreateQueue", `{"QueueName":"cancelled"}`)

@@ -3,7 +3,7 @@
 //
 // It runs with GODWIT_PROGRAMS=1 only (make test-all), where Chromium is installed; what is
 // skipped is named at the end. With GODWIT_SCREENSHOTS=1 it makes the pictures of
-// docs/console.md anew.
+// docs/console.md again.
 package console_test
 
 import (

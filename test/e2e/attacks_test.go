@@ -198,7 +198,7 @@ func TestReceiversThatDoNotRead(t *testing.T) {
 }
 
 // By HTTP/2, answers that are not read are given up one by one, although their
-// connection goes on with others; over TLS without it, their connections are cut off.
+// connection continues with others; over TLS without it, their connections are cut off.
 func TestReceiversThatDoNotReadOverTLS(t *testing.T) {
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
 		t.Run(proto, func(t *testing.T) {

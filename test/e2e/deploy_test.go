@@ -77,7 +77,7 @@ func TestUnitIsValid(t *testing.T) {
 	}
 }
 
-// SIGHUP, which systemctl reload sends, has a server of production read its settings anew: some
+// SIGHUP, which systemctl reload sends, has a server of production read its settings again: some
 // count at once, the others are named. What is wrong with them is logged, and nothing changes.
 func TestServeReloads(t *testing.T) {
 	p := initialise(t)

@@ -58,7 +58,7 @@ func (s *sightings) check(t *testing.T) (twice int) {
 }
 
 // besiege publishes by several clients while the server is killed again and again, and finds
-// what was acknowledged. begin starts the server anew, on what there is.
+// what was acknowledged. begin starts the server again, on what there is.
 func besiege(t *testing.T, seen *sightings, begin func() *process, target func(p *process) params) {
 	t.Helper()
 	const writers, rounds = 4, 4

@@ -129,7 +129,7 @@ func (h *hazard) fight(t *testing.T, numbers *atomic.Int64) {
 	clients.Wait()
 }
 
-// explain says whether to go on. Only the kill is a good reason not to.
+// explain says whether to continue. Only the kill is a good reason not to.
 func (h *hazard) explain(err error) bool {
 	_, refused := errors.AsType[*refusal](err)
 	if err != nil && (refused || !h.dying.Load()) {
@@ -181,7 +181,7 @@ func (h *hazard) trouble(ctx context.Context, r *rand.Rand, n int) error {
 	return h.p.try(ctx, http.MethodPost, "faults", object{"arn": queueARN(name), "fault": fault}, nil)
 }
 
-// settle lets all deliveries come to their end. The hook goes on as before.
+// settle lets all deliveries come to their end. The hook continues as before.
 func (h *hazard) settle(t *testing.T) {
 	for _, name := range []string{"q", "q.fifo"} {
 		h.p.mustSQS(t, "SetQueueAttributes", object{"QueueUrl": h.p.queueURL(name), "Attributes": object{"Policy": ""}}, nil)

@@ -13,7 +13,7 @@ import (
 )
 
 // TestFirehoseDirectoryFull: what there is no room for on the disk of objects waits, whole,
-// until there is; it takes no room there meanwhile, and puts go on.
+// until there is; it takes no room there meanwhile, and puts continue.
 func TestFirehoseDirectoryFull(t *testing.T) {
 	lake := smallDisk(t)
 	p := startAt(t, freeAddress(t), filepath.Join(t.TempDir(), "data"), "--firehose-directory", lake)

@@ -293,7 +293,7 @@ func filledByOthers(t *testing.T, disk string) bool {
 		checkNoSpace(t, err, "com.amazon.coral.service#InsufficientStorageException")
 	}
 
-	d.empty(t) // deletes go on without the space
+	d.empty(t) // deletes continue without the space
 	if err := os.Remove(hog); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func startBare(t *testing.T, more ...string) *process {
 	return p
 }
 
-// Where functions cannot be isolated they do not run, and all that tells of them says
+// Where functions cannot be isolated they do not run, and all that reports them says
 // what to do. What is not about isolation is not taken for it.
 func TestNoIsolation(t *testing.T) {
 	const flag = "--function-isolation=none"

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestJobsKill9 kills the server in the middle of bulk jobs, three times each: they go on with
+// TestJobsKill9 kills the server in the middle of bulk jobs, three times each: they continue with
 // the next start, and end with every message moved or deleted once, and counted once.
 func TestJobsKill9(t *testing.T) {
 	t.Parallel()

@@ -166,7 +166,7 @@ func checkDeadLetter(t *testing.T, c client, queue, id, body string) {
 	}
 }
 
-// TestLadderGoesOn kills the server in the middle of a schedule, which goes on
+// TestLadderGoesOn kills the server in the middle of a schedule, which continues
 // at the same attempt and time, and in the end reaches the queue.
 func TestLadderGoesOn(t *testing.T) {
 	t.Parallel()

@@ -100,7 +100,7 @@ func TestLogsKill9(t *testing.T) {
 		p = startAt(t, addr, data)
 		for w := range writers {
 			all := p.messages(t, "app", fmt.Sprint(w))
-			// What was under way may be there, or not, as a whole; what is new goes on
+			// What was under way may be there, or not, as a whole; what is new continues
 			// behind it.
 			if len(all) < kept[w] || len(all) > sent[w] || len(all)%3 != 0 {
 				t.Fatalf("%d events of stream %d, acknowledged %d, sent %d", len(all), w, kept[w], sent[w])

@@ -61,7 +61,7 @@ func eventually(t *testing.T, what string, probe func() (bool, error)) {
 }
 
 // pass waits for a time that is a promise of the server, and so cannot be
-// asked for: nobody tells when what was not synced has been.
+// asked for: nobody reports when what was not synced has been.
 func pass(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

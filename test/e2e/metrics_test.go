@@ -44,8 +44,8 @@ func (c client) sums(t *testing.T, at time.Time, namespace, name string, dimensi
 	return out.MetricDataResults[0].Values
 }
 
-// After kill -9 metrics are as they were, but for the last minute, and alarms go on
-// where they stood. A queue that held messages before goes on to be measured.
+// After kill -9 metrics are as they were, but for the last minute, and alarms continue
+// where they stood. A queue that held messages before continues to be measured.
 func TestMetricsAndAlarmsKill9(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")

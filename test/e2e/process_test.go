@@ -232,7 +232,7 @@ func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if n.Type != "Notification" {
 		select {
 		case s.confirm <- n.Token:
-		default: // told before
+		default: // reported before
 		}
 		return
 	}
@@ -253,7 +253,7 @@ func (s *sink) take(message string) int {
 	return status
 }
 
-// count tells how often a message came, and how often it was taken.
+// count reports how often a message came, and how often it was taken.
 func (s *sink) count(message string) (seen, taken int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -131,7 +131,7 @@ func (l *ladder) climb(t *testing.T, id string) (over bool) {
 }
 
 // TestRestartAtEveryRung kills the server between the attempts of the first
-// phases of the ladder: it goes on with the next at its time.
+// phases of the ladder: it continues with the next at its time.
 func TestRestartAtEveryRung(t *testing.T) {
 	t.Parallel()
 	addr, data := freeAddress(t), filepath.Join(t.TempDir(), "data")

@@ -88,7 +88,7 @@ func (r *rotating) rotate() (string, error) {
 }
 
 // reopen starts the server again, as somebody does who reads what it says: with the root key
-// that is there, or once the rotation has gone on if that is what it asks for. It tells which.
+// that is there, or once the rotation has gone on if that is what it asks for. It reports which.
 func (r *rotating) reopen(t *testing.T, what string) (state string) {
 	t.Helper()
 	s := launch(t, r.server.addr, exec.Command(binary, "serve", "--config", r.settings, "--listen", r.server.addr))

@@ -561,7 +561,7 @@ func snapshot(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// A server that runs goes on with another root key, and starts with it.
+// A server that runs continues with another root key, and starts with it.
 func TestRotationOnline(t *testing.T) {
 	p := initialise(t)
 	operators := freeAddress(t)

@@ -45,7 +45,7 @@ func (c client) cloudformation(t *testing.T, action string, in params, names ...
 	}
 }
 
-// TestStacksKill9 kills the server in the middle of stacks, further on each time: they go on
+// TestStacksKill9 kills the server in the middle of stacks, further on each time: they continue
 // with the next start, and what they made is what they know of.
 func TestStacksKill9(t *testing.T) {
 	t.Parallel()

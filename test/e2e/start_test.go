@@ -154,7 +154,7 @@ func TestStop(t *testing.T) {
 		defer close(polled)
 		got, failed = p.receive(t.Context(), queue, 20)
 	}()
-	// Nothing tells that a poll waits. If it comes too late it is refused or
+	// Nothing reports that a poll waits. If it comes too late it is refused or
 	// answered at once, which is no different to a client.
 	pass(t.Context(), 100*time.Millisecond)
 

@@ -79,7 +79,7 @@ func options() []lambda.Option {
 	return []lambda.Option{lambda.WithEnableSIGTERM(func() { fmt.Println("told to end") })}
 }
 
-// spin keeps a processor busy for d, and tells how much of it this process had.
+// spin keeps a processor busy for d, and reports how much of it this process had.
 func spin(d time.Duration) (milliseconds int64, err error) {
 	var before, after syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &before); err != nil {

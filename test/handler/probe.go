@@ -18,7 +18,7 @@ import (
 // probeTime is how long a probe waits for an answer.
 const probeTime = 3 * time.Second
 
-// probe tries what a function might reach, all at once, and tells what came of it: a
+// probe tries what a function might reach, all at once, and reports what came of it: a
 // status and a body, "open", "refused", …
 func probe(targets []string) map[string]string {
 	type outcome struct{ target, text string }

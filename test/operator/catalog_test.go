@@ -215,7 +215,7 @@ func TestTopicsAndSubscriptions(t *testing.T) {
 	toQueue := w.subscribe(topic, "sqs", queueARN("orders"), map[string]string{"FilterPolicy": `{"kind":["a"]}`})
 	h, toHook := w.hooked(topic, nil)
 	pending := w.subscribe(topic, "email", "someone@example.com", nil)
-	w.advance("0s") // what is told of the confirmation comes before what follows
+	w.advance("0s") // the event of the confirmation comes before what follows
 	h.status.Store(http.StatusServiceUnavailable)
 	w.publish(topic, "one")
 	w.publish(topic, "two")

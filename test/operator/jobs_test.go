@@ -84,7 +84,7 @@ func TestJobsOfMessages(t *testing.T) {
 	}
 	equal(t, "arrived", 2, len(walk(w, "arn", queueARN("orders"))))
 
-	// None tells where it came from.
+	// None reports where it came from.
 	made = w.begun(map[string]any{"kind": "redrive", "arn": arn, "where": map[string]any{"until": "2020-01-01T00:00:00Z"}})
 	equal(t, "of another time", "completed 0 0 0", w.settled(made.ID).counts())
 	made = w.begun(map[string]any{"kind": "redrive", "arn": arn, "where": map[string]any{"search": "anna"}})
@@ -203,7 +203,7 @@ func TestJobMetrics(t *testing.T) {
 
 func first[A, B any](a A, _ B) A { return a }
 
-// A job goes on after a restart, and is done for who began it.
+// A job continues after a restart, and is done for whoever began it.
 func TestJobGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	on := func(c *config.Config) { c.Store, c.Data = config.PebbleStore, dir }

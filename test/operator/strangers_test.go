@@ -313,7 +313,7 @@ func TestWatchingEnds(t *testing.T) {
 		if err := tt.end(); err != nil {
 			t.Fatal(err)
 		}
-		rest, err := io.ReadAll(lines) // which a stream that goes on would not end for minutes
+		rest, err := io.ReadAll(lines) // which a stream that continues would not end for minutes
 		resp.Body.Close()
 		if err != nil || !strings.HasSuffix(string(rest), "event: gone\ndata: \"overview\"\n\n") {
 			t.Errorf("without %s: %q, %v", tt.name, rest, err)

@@ -54,7 +54,7 @@ func (w *world) follow(path string, parameters ...string) (next func() (name, da
 	}
 }
 
-// A tail tells of what comes, once, and of nothing that was there before.
+// A tail reports what comes, once, and nothing that was there before.
 func TestTail(t *testing.T) {
 	w := start(t)
 	topic := w.topic("orders")
@@ -106,7 +106,7 @@ func TestTail(t *testing.T) {
 	w.refused(http.StatusBadRequest, http.MethodGet, "tail", "pattern=x&arn="+topic)
 }
 
-// Whatever changes is told of to who asks for that, and where nothing does nothing is told.
+// Whatever changes is reported to whoever asks for that, and nothing else is.
 func TestCommitEvents(t *testing.T) {
 	w := start(t)
 	next := w.follow("events", "commits", "true")
@@ -125,7 +125,7 @@ func TestCommitEvents(t *testing.T) {
 	}
 }
 
-// A tail of a queue tells of what is sent to it, in groups or not, once and in order, and
+// A tail of a queue reports what is sent to it, in groups or not, once and in order, and
 // leaves it as it is: nothing counts as received.
 func TestTailOfQueue(t *testing.T) {
 	w := start(t)
@@ -181,7 +181,7 @@ func TestTailOfQueue(t *testing.T) {
 	}
 }
 
-// A tail goes on behind a purge.
+// A tail continues behind a purge.
 func TestTailOfPurgedQueue(t *testing.T) {
 	w := start(t)
 	url := w.queue("orders", nil)
@@ -198,7 +198,7 @@ func TestTailOfPurgedQueue(t *testing.T) {
 	}
 }
 
-// Jobs are told with their progress to who asks for them.
+// Jobs are reported with their progress to whoever asks for them.
 func TestJobEvents(t *testing.T) {
 	w := start(t)
 	url := w.queue("orders", nil)

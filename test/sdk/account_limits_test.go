@@ -154,7 +154,7 @@ func TestAccountQueuesAndTopics(t *testing.T) {
 }
 
 // What an account's messages take is bounded, in queues and backlogs together, to the byte from
-// one start of the server to the next. Receives and deletes go on, and make room.
+// one start of the server to the next. Receives and deletes continue, and make room.
 func TestAccountStorage(t *testing.T) {
 	besideOthers(t)
 	data := t.TempDir()

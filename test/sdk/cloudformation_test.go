@@ -146,7 +146,7 @@ func TestStack(t *testing.T) {
 	refusedWith(t, err, "ValidationError", "Stack with id shop does not exist")
 }
 
-// What cannot be made is told of, and what was made before it goes again.
+// What cannot be created is reported, and what was created before it is deleted.
 func TestStackRollback(t *testing.T) {
 	endpoint := start(t)
 	c, queues := cloudformationAs(endpoint, account), client(endpoint)
@@ -285,7 +285,7 @@ func TestStackRefusals(t *testing.T) {
 	equal(t, "description", "rentals", *valid.Description)
 }
 
-// Steps are taken as who deploys, or in the role that is given: what that may not do fails,
+// Steps are taken as whoever deploys, or in the role that is given: what that may not do fails,
 // and says so.
 func TestStackPermissions(t *testing.T) {
 	ctx, endpoint := t.Context(), start(t)

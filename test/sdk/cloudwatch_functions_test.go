@@ -54,7 +54,7 @@ func TestAlarmInvokesFunction(t *testing.T) {
 	equal(t, "the state before", "OK", data["previousState"].(map[string]any)["value"])
 }
 
-// While a function cannot be told, others are; it is told of all states as soon as
+// While a function cannot be notified, others are; it receives all states as soon as
 // it can be. Asynchronous invocations have no order among themselves.
 func TestAlarmActionsWaitForTheirOwnTarget(t *testing.T) {
 	endpoint := start(t)

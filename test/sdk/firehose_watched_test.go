@@ -150,7 +150,7 @@ func TestFirehoseErrorLog(t *testing.T) {
 	equal(t, "events after that", before, len(logged(t, endpoint, "/hoses/web", "failures")))
 }
 
-// The delivery status log of a topic tells of its streams.
+// The delivery status log of a topic reports its streams.
 func TestFirehoseDeliveryStatus(t *testing.T) {
 	dir := t.TempDir()
 	endpoint := startWith(t, func(c *config.Config) { c.FirehoseDirectory, c.Enforce = dir, false })

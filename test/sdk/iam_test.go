@@ -95,7 +95,7 @@ func TestIAMUsers(t *testing.T) {
 	must(c.DeleteUser(ctx, &iam.DeleteUserInput{UserName: new("anna")}))(t)
 }
 
-// A list goes on where its page has ended, and a group has its members.
+// A list continues where its page has ended, and a group has its members.
 func TestIAMGroups(t *testing.T) {
 	endpoint := start(t)
 	c, ctx := iamClient(endpoint), t.Context()

@@ -232,7 +232,7 @@ func TestAsyncFaults(t *testing.T) {
 	}
 }
 
-// TestChain: a success goes on to a topic, and from its subscriber, a function, to
+// TestChain: a success continues to a topic, and from its subscriber, a function, to
 // another one.
 func TestChain(t *testing.T) {
 	endpoint := start(t)

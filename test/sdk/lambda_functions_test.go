@@ -112,7 +112,7 @@ func TestCreateFunctionWithEverything(t *testing.T) {
 	}
 }
 
-// GetFunction tells where the code is, and it can be had there for ten minutes
+// GetFunction reports where the code is, and it can be had there for ten minutes
 // without credentials.
 func TestCodeCanBeDownloaded(t *testing.T) {
 	endpoint := startSlow(t)

@@ -30,7 +30,7 @@ func newHops(t *testing.T) *hops {
 
 var polling = []string{"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
 
-// result is what a mapping tells of its latest try.
+// result is what a mapping reports of its latest try.
 func (h *hops) result(t *testing.T, id *string) string {
 	t.Helper()
 	return aws.ToString(must(h.functions.GetEventSourceMapping(t.Context(), &lambda.GetEventSourceMappingInput{UUID: id}))(t).LastProcessingResult)

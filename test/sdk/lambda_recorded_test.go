@@ -31,7 +31,7 @@ func lambdaJSON(t *testing.T, endpoint, method, path, body string) (status int, 
 
 const functionsPath = "/2015-03-31/functions"
 
-// The version of the runtime is told of one function, and not in lists.
+// The version of the runtime is shown for one function, and not in lists.
 func TestRuntimeVersion(t *testing.T) {
 	endpoint := startSlow(t)
 	c := functionsClient(endpoint)

@@ -442,7 +442,7 @@ func TestSourceFunctionErrors(t *testing.T) {
 	equal(t, "the dead letter", "poison", *takeMessage(t, q, dead).Body)
 	drained(t, endpoint, q, url)
 
-	// A mapping goes on where a function is gone and comes again.
+	// A mapping continues where a function is gone and comes again.
 	must(c.DeleteFunction(t.Context(), &lambda.DeleteFunctionInput{FunctionName: aws.String("f")}))(t)
 	sendAll(t, q, url, "patient")
 	inFlight(t, q, url, "1")

@@ -82,7 +82,7 @@ func (w *policyWorld) taken(t *testing.T, queueURL string) map[string]int {
 	}
 }
 
-// lastDelivery tells how the latest delivery of a subscription stands.
+// lastDelivery reports how the latest delivery of a subscription stands.
 func (w *policyWorld) lastDelivery(t *testing.T, subscription string) string {
 	t.Helper()
 	r := visit(t, w.endpoint+"/_godwit/deliveries?subscription="+subscription)

@@ -69,7 +69,7 @@ func (r *relay) set(busy bool) (turned int) {
 	return r.turned
 }
 
-// A relay that answers 421 for an hour loses no mail and gets none twice: the ladder goes on
+// A relay that answers 421 for an hour loses no mail and gets none twice: the ladder continues
 // at its times, and queues beside it get what is published at once.
 func TestRelayAwayForAnHour(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -321,7 +321,7 @@ func TestMailConfirmationsAreFew(t *testing.T) {
 	equal(t, "confirmations that wait for a day", 25, taken)
 }
 
-// Mails that fail go on by the ladder of customer-managed endpoints: 50 retries over six
+// Mails that fail continue by the ladder of customer-managed endpoints: 50 retries over six
 // hours, then a dead letter. What waits can be looked at, held and tried now.
 func TestMailLadder(t *testing.T) {
 	endpoint := start(t)

@@ -292,7 +292,7 @@ func TestReplayOfWhatIsGone(t *testing.T) {
 }
 
 // Of replays under way there can be a quota. One of a queue that is out of reach
-// goes on with its deliveries, through a restart, and fails with its archive.
+// continues with its deliveries, through a restart, and fails with its archive.
 func TestReplayQuota(t *testing.T) {
 	besideOthers(t)
 	data := t.TempDir()

@@ -45,7 +45,7 @@ func (p *provider) taken() []url.Values {
 	return slices.Clone(p.forms)
 }
 
-// What a provider tells of a message that it had taken is an entry of the delivery status
+// What a provider reports of a message that it had taken is an entry of the delivery status
 // log, and counts; a phone that answers STOP is opted out. Who does not sign changes nothing.
 func TestTextReceipts(t *testing.T) {
 	twilio := &provider{}

@@ -85,7 +85,7 @@ func TestPurgeQueue(t *testing.T) {
 	equal(t, "another queue's message", []string{"of another queue"}, bodies(receive(t, c, other, 10)))
 }
 
-// A receive that waits goes on waiting through a purge, and ends with a
+// A receive that waits continues waiting through a purge, and ends with a
 // deletion.
 func TestPurgeWhileWaiting(t *testing.T) {
 	endpoint := start(t)

@@ -258,7 +258,7 @@ func (s *script) moves() {
 	s.call("ListMessageMoveTasks", members{"SourceArn": queueARN("dead"), "MaxResults": 10}, members{"Results": list{task}})
 	s.call("CancelMessageMoveTask", members{"TaskHandle": "$task"}, members{"ApproximateNumberOfMessagesMoved": 0})
 	advance(s.t, s.endpoint, "1s")
-	// One that fails tells why.
+	// One that fails reports why.
 	s.call("StartMessageMoveTask", members{"SourceArn": queueARN("dead")}, members{"TaskHandle": "$second task"})
 	advance(s.t, s.endpoint, "1s")
 	delete(task, "TaskHandle")

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// What is wrong with a queue's key is told of each action that needs it, and nothing is
+// What is wrong with a queue's key is the answer of each action that needs it, and nothing is
 // sent or received.
 func TestQueueKeyErrors(t *testing.T) {
 	endpoint := start(t)

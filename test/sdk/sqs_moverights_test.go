@@ -34,8 +34,8 @@ func movers(queue string) string {
 		`{"Effect":"Allow","Action":"sqs:SendMessage","Resource":"` + queueARN(queue) + `"}`)
 }
 
-// A move task takes and sends as who asked for it: it ends where that one may not, or may
-// not any more, and goes on behind a restart as the same.
+// A move task takes and sends as whoever asked for it: it ends where that one may not, or may
+// not any more, and continues behind a restart as the same.
 func TestMoveTaskNeedsTheRight(t *testing.T) {
 	endpoint := start(t)
 	root, identities := client(endpoint), iamClientOf(endpoint, "test", secretOf("test"), "")
@@ -71,7 +71,7 @@ func TestMoveTaskNeedsTheRight(t *testing.T) {
 	equal(t, "with the right", "4", counts(t, root, sources["s1"])[0])
 }
 
-// A task that a restart finds goes on with the rights of who asked for it.
+// A task that a restart finds continues with the rights of whoever asked for it.
 func TestMoveTaskKeepsItsRights(t *testing.T) {
 	besideOthers(t)
 	endpoint, restart := startDiskWith(t, func(c *config.Config) { enforce(c) })

@@ -389,7 +389,7 @@ func TestSequenceNumbersOfTheirOwn(t *testing.T) {
 	}
 	note(aws.String(got[0].Attributes["SequenceNumber"]))
 
-	// A queue that is created again begins elsewhere, one that is purged goes on.
+	// A queue that is created again begins elsewhere, one that is purged continues.
 	must(c.PurgeQueue(t.Context(), &sqs.PurgeQueueInput{QueueUrl: &other}))(t)
 	note(sendTo(t, c, other, "g", "2").SequenceNumber)
 	must(c.DeleteQueue(t.Context(), &sqs.DeleteQueueInput{QueueUrl: &other}))(t)

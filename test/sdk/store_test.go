@@ -169,7 +169,7 @@ func (e *everything) step(i int) {
 	queue := e.queues[r.IntN(len(e.queues))]
 	fifo := strings.HasSuffix(queue, ".fifo")
 	body := fmt.Sprintf("%d %s", i, strings.Repeat("x", r.IntN(2000)))
-	switch r.IntN(14) {
+	switch r.IntN(15) {
 	case 0, 1, 2:
 		in := &sqs.SendMessageInput{QueueUrl: &queue, MessageBody: &body}
 		if fifo || r.IntN(2) == 0 { // a standard queue's is a tenant
@@ -227,6 +227,44 @@ func (e *everything) step(i int) {
 		e.fn.next().succeed(`{}`)
 	case 13:
 		e.advance([]string{"1s", "10s", "70s", "30m"}[r.IntN(4)])
+	case 14:
+		e.passing(fmt.Sprint("passing-", i), body)
+	}
+}
+
+// passing makes something, uses it and deletes it, or puts records into a delivery stream.
+func (e *everything) passing(name, body string) {
+	t := e.t
+	t.Helper()
+	switch e.rand.IntN(6) {
+	case 0:
+		n := topicsClient(e.url)
+		topic := createTopic(t, n, name)
+		subscribe(t, n, topic, "lambda", functionARN("none-0"))
+		subscribe(t, n, topic, "sqs", queueARN("standard"))
+		must(n.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: &body}))(t)
+		must(n.DeleteTopic(t.Context(), &sns.DeleteTopicInput{TopicArn: &topic}))(t)
+	case 1:
+		q := client(e.url)
+		queue := createQueue(t, q, name)
+		send(t, q, queue, body)
+		must(q.DeleteQueue(t.Context(), &sqs.DeleteQueueInput{QueueUrl: &queue}))(t)
+	case 2:
+		f := functionsClient(e.url)
+		must(f.CreateFunction(t.Context(), functionInput(t, name)))(t)
+		must(f.DeleteFunction(t.Context(), &lambda.DeleteFunctionInput{FunctionName: &name}))(t)
+	case 3:
+		l := logsClient(e.url)
+		createGroup(t, l, name, "one")
+		putLogs(t, l, name, "one", logEvents(serverNow(t, e.url), body))
+		must(l.DeleteLogGroup(t.Context(), &cloudwatchlogs.DeleteLogGroupInput{LogGroupName: &name}))(t)
+	case 4:
+		c := cloudformationAs(e.url, account)
+		made := deploy(t, c, name, `{"Resources":{"Q":{"Type":"AWS::SQS::Queue"}}}`)
+		must(c.DeleteStack(t.Context(), &cloudformation.DeleteStackInput{StackName: &name}))(t)
+		settled(t, c, *made.StackId)
+	case 5:
+		putHose(t, firehoseAs(e.url, account), "hose", body)
 	}
 }
 

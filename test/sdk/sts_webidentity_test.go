@@ -167,7 +167,7 @@ func TestWebIdentityTags(t *testing.T) {
 	}
 }
 
-// Whether a second factor was there is told of sessions; long-term keys say nothing of it.
+// Whether a second factor was there is known of sessions; long-term keys say nothing of it.
 func TestMultiFactorAuthPresent(t *testing.T) {
 	endpoint := start(t)
 	eve := makeUser(t, endpoint, "eve")
@@ -282,7 +282,7 @@ func TestAssumeRoleWithWebIdentity(t *testing.T) {
 	}
 }
 
-// What a provider said of who came holds for the whole session: conditions and variables of
+// What a provider said of whoever came holds for the whole session: conditions and variables of
 // the role's policies can ask for it; not for what nobody said, and not in another session.
 func TestWebIdentityKeysInTheSession(t *testing.T) {
 	provider := newIssuer(t)

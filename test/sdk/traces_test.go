@@ -153,7 +153,7 @@ func TestTraces(t *testing.T) {
 	subscribe(t, topics, topic, "sqs", queueARN("fed"))
 	subscribe(t, topics, topic, "lambda", functionARN("told"))
 
-	// Nobody's trace: nothing is told of it, as the ratio is 0.
+	// Nobody's trace: nothing is recorded of it, as the ratio is 0.
 	good.answer(http.StatusOK)
 	must(topics.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: new("untraced")}))(t)
 	if h := good.next(t).Header; h.Get("Traceparent") != "" || h.Get("X-Amzn-Trace-Id") != "" {

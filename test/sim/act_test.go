@@ -507,8 +507,8 @@ func (w *world) redrive(dead string) {
 	w.ask("redrive "+dead, queueRequest("StartMessageMoveTask", in), func(*answer) {})
 }
 
-// redriveWell makes dead letters, and moves them home while nothing else goes on but
-// crashes: the task must tell of all of them.
+// redriveWell makes dead letters, and moves them home while nothing else continues but
+// crashes: the task must report all of them.
 func (w *world) redriveWell() {
 	const dead = "std-dead"
 	q := queueOf("std")

@@ -60,7 +60,7 @@ func (d *disk) MaybeError(op errorfs.Op) error {
 	return nil
 }
 
-// wait is how long a sync takes. Whatever else goes on comes first. It is waited for
+// wait is how long a sync takes. Whatever else continues comes first. It is waited for
 // above the engine, which may hold locks that others need.
 func (d *disk) wait() {
 	d.mu.Lock()

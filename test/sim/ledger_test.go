@@ -415,7 +415,7 @@ func carriedBy(q *queue, body string) string {
 }
 
 // close checks that every message is accounted for, once everything has ended and all
-// queues were emptied. refused tells how many dials to a host were refused.
+// queues were emptied. refused reports how many dials to a host were refused.
 func (l *ledger) close(now time.Time, refused func(to string) int) {
 	for _, c := range l.order {
 		q := queueOf(c.home)

@@ -46,7 +46,7 @@ var signingPair = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.G
 func isNotExist(err error) bool { return errors.Is(err, fs.ErrNotExist) }
 
 // machine is one process of the server, from its start to its end. One that has
-// crashed goes on without being seen: nobody hears its answers, nobody gets its
+// crashed continues without being seen: nobody hears its answers, nobody gets its
 // requests, and its disk is another one's.
 type machine struct {
 	disk    *disk
@@ -95,7 +95,6 @@ func machineOf(mem *vfs.MemFS, d *disk, now time.Time, how settings, n *network,
 	deps := server.Deps{
 		Config: cfg, Log: log, Clock: m.virtual, Virtual: m.virtual, Jitter: clock.NewJitter(1), Limits: server.NewLimits(cfg, log),
 		URL: "http://" + address, Port: 4566, Draining: m.draining,
-		Fail:   func(err error) { panic(fmt.Sprint("a part of the server cannot go on: ", err)) },
 		OnStop: func(_ string, stop func(context.Context) error) { m.stops = append(m.stops, stop) },
 		World: server.World{
 			Store: func() (store.Store, func() bool, error) {

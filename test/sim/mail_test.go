@@ -93,7 +93,7 @@ func (r relay) Deliver(ctx context.Context, m *mailsender.Mail) deliver.Outcome 
 	return failed
 }
 
-// mail publishes to who reads by mail.
+// mail publishes to whoever reads by mail.
 func (w *world) mail() {
 	tok := w.token("epost")
 	p := &post{accepted: maybe}

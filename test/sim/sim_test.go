@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/test/soak"
 )
 
-// One processor, so that what goes on at the same moment goes on in the same order.
+// One processor, so that what continues at the same moment continues in the same order.
 func TestMain(m *testing.M) {
 	runtime.GOMAXPROCS(1)
 	goFirst()

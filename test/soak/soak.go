@@ -1,8 +1,9 @@
-// Package soak gives tests a short form, which every change runs, and a long
-// one, for machines that have an hour to spare. Three variables say which:
+// Package soak gives tests a short form, which every change runs, a full one, and a long
+// one, for machines that have an hour to spare. Four variables say which:
 //
+//	GODWIT_FULL=1         the full form (make full)
 //	GODWIT_SOAK=1         the long form (make soak)
-//	GODWIT_SOAK_TIME=10m  how long each campaign then goes on (default 1m)
+//	GODWIT_SOAK_TIME=10m  how long each campaign then continues (default 1m)
 //	GODWIT_SEED=42        the seed of everything random, to replay a failure
 //
 // The short form draws its seeds from the test's name, so that it is the same each
@@ -25,13 +26,20 @@ import (
 
 const (
 	variable     = "GODWIT_SOAK"
+	fullVariable = "GODWIT_FULL"
 	timeVariable = "GODWIT_SOAK_TIME"
 	seedVariable = "GODWIT_SEED"
 	defaultTime  = time.Minute
 )
 
 // Enabled reports whether tests are to run in their long form.
-func Enabled() bool {
+func Enabled() bool { return isSet(variable) }
+
+// full reports whether tests are to run at full size. Under the race detector they never
+// do: with it Pebble checks itself, too, which takes twenty times as long.
+func full() bool { return !raced && (isSet(fullVariable) || Enabled()) }
+
+func isSet(variable string) bool {
 	v := os.Getenv(variable)
 	return v != "" && v != "0"
 }
@@ -55,24 +63,18 @@ func Seeds(t testing.TB, n int) []uint64 {
 	return out
 }
 
-// Unraced is a size that is smaller under the race detector: as much as has every
-// goroutine meet every other. With it Pebble checks itself, too, which takes twenty
-// times as long. make full runs the usual size.
-func Unraced(usual, smaller int) int {
-	if raced {
-		return smaller
+// Size is how much a test does: quick is as much as has every goroutine meet every other
+// and reaches each branch, full what make full and make soak run.
+func Size(quick, atFull int) int {
+	if full() {
+		return atFull
 	}
-	return usual
+	return quick
 }
 
-// Spread is which of n things a test looks at: all, or under the race detector so many
-// as smaller, from the first to the last, at even distances.
-func Spread(n, smaller int) []int {
-	if raced {
-		return spread(n, smaller)
-	}
-	return spread(n, n)
-}
+// Spread is which of n things a test looks at: all at full size, else so many as quick,
+// from the first to the last, at even distances.
+func Spread(n, quick int) []int { return spread(n, Size(quick, n)) }
 
 func spread(n, most int) (out []int) {
 	if most = min(n, most); most == 1 {
@@ -188,7 +190,7 @@ func fixedSeed(t testing.TB) (seed uint64, given bool) {
 	return seed, true
 }
 
-// duration is how long a campaign goes on when soaking.
+// duration is how long a campaign continues when soaking.
 func duration(t testing.TB) time.Duration {
 	t.Helper()
 	text := os.Getenv(timeVariable)

@@ -94,3 +94,21 @@ func TestCommand(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
+
+// make full, and make soak, run at full size what make test has small; the race detector never.
+func TestSize(t *testing.T) {
+	for _, tt := range []struct {
+		full, soak string
+		large      bool
+	}{{"", "", false}, {"0", "", false}, {"1", "", true}, {"", "1", true}} {
+		set(t, tt.soak, "1ns", "")
+		t.Setenv(fullVariable, tt.full)
+		want := 2
+		if tt.large && !raced {
+			want = 50
+		}
+		if got := Size(2, 50); got != want || len(Spread(50, 2)) != want {
+			t.Errorf("GODWIT_FULL=%s GODWIT_SOAK=%s: size %d, %d of 50 are spread, want %d", tt.full, tt.soak, got, len(Spread(50, 2)), want)
+		}
+	}
+}

@@ -38,7 +38,7 @@ func asThen(then, now any) any {
 }
 
 // knownThen takes out of a list of metrics those of queues that an earlier version did
-// not tell of: of idle ones there are all now.
+// not report: of idle ones there are all now.
 func knownThen(then any, now []any) []any {
 	before, _ := then.([]any)
 	return slices.DeleteFunc(now, func(m any) bool {

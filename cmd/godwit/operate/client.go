@@ -33,7 +33,7 @@ type Streams struct {
 	Terminal bool // a person can be asked at In
 }
 
-// sure asks the person at a terminal, if there is one, whether to go on. Scripts are not asked.
+// sure asks the person at a terminal, if there is one, whether to continue. Scripts are not asked.
 func (s *Streams) sure(question string) error {
 	if !s.Terminal {
 		return nil
@@ -41,7 +41,7 @@ func (s *Streams) sure(question string) error {
 	return s.confirmed(question)
 }
 
-// confirmed asks whether to go on: what is not a yes is errNotSure.
+// confirmed asks whether to continue: what is not a yes is errNotSure.
 func (s *Streams) confirmed(question string) error {
 	fmt.Fprintf(s.Err, "%s [y/N] ", question)
 	if s.In == nil {

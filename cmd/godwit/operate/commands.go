@@ -217,7 +217,7 @@ func (l *listSubscriptions) Run(s Streams) error {
 		age("OLDEST", "oldestAgeSeconds"), column{title: "LAST ATTEMPT", of: lastAttempt})
 }
 
-// lastAttempt is how the last attempt at a subscription went: what is told of it, if anything.
+// lastAttempt is how the last attempt at a subscription went, if that is known.
 func lastAttempt(row object) string {
 	detail, _ := dig(row, "lastAttempt.detail").(string)
 	return cmp.Or(detail, written(dig(row, "lastAttempt.outcome")))

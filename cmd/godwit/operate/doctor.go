@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// Doctor examines a server, and tells what needs a person.
+// Doctor examines a server, and reports what needs a person.
 type Doctor struct {
 	Connection
 }
@@ -136,7 +136,7 @@ func certificateCheck(expires, now time.Time) (state, what string) {
 	return fine, what
 }
 
-// portsCheck tells where the server listens.
+// portsCheck reports where the server listens.
 func portsCheck(ctx context.Context, api *client) (state, what string) {
 	var answer struct {
 		Settings []struct{ Name, Value string }

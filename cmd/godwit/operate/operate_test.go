@@ -26,7 +26,7 @@ func server(t *testing.T, answers map[string]string) Connection {
 
 const overview = `{"server":{"region":"us-east-1","account":"000000000000"},"attention":[{"severity":"critical","kind":"health","text":"disk: full","arn":""}]}`
 
-// A search that takes several calls tells how far it is, beside what it prints.
+// A search that takes several calls reports how far it is, beside what it prints.
 func TestSearchTellsItsProgress(t *testing.T) {
 	calls := 0
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

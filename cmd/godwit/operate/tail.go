@@ -112,7 +112,7 @@ func (t *Tail) follow(ctx context.Context, s Streams, form url.Values) error {
 	return nil // a stream that breaks off is asked for again
 }
 
-// print writes each thing that an event tells of on a line of its own.
+// print writes each thing that an event reports on a line of its own.
 func (t *Tail) print(w io.Writer, event, text string) error {
 	told := object{}
 	decoder := json.NewDecoder(strings.NewReader(text))

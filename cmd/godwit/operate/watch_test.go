@@ -27,7 +27,7 @@ func (s *stopper) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// --watch shows each answer in place of the one before, goes on past what fails in between,
+// --watch shows each answer in place of the one before, continues past what fails in between,
 // and ends without an error by an interrupt. What fails at first is an error.
 func TestWatch(t *testing.T) {
 	var asked atomic.Int32

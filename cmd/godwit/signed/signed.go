@@ -36,7 +36,7 @@ type Key struct {
 // Find gives the access key of the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
 // AWS_SESSION_TOKEN) or else of the profile AWS_PROFILE, or default, in
 // AWS_SHARED_CREDENTIALS_FILE, or ~/.aws/credentials. ok is false if there is none, and err
-// tells of a profile that was named and is not there, or not whole.
+// reports a profile that was named and is not there, or not whole.
 func Find() (k Key, ok bool, err error) {
 	k = Key{
 		ID: os.Getenv("AWS_ACCESS_KEY_ID"), Secret: os.Getenv("AWS_SECRET_ACCESS_KEY"), SessionToken: os.Getenv("AWS_SESSION_TOKEN"),

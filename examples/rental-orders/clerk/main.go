@@ -1,5 +1,5 @@
 // Command clerk is the functions of the rental example. For each order of its event
-// it prints what it does: ANNOUNCED with one that the topic tells of, QUEUED with one
+// it prints what it does: ANNOUNCED with one that the topic reports, QUEUED with one
 // of a queue. One of a name that begins with BROKEN, if that is set, is an error of
 // the function, or of that message of the queue.
 package main

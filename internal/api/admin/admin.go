@@ -84,7 +84,7 @@ func NotFound() http.Handler {
 // deprecated is when what Deprecated marks was replaced: 2026-11-23.
 const deprecated = "@1795392000"
 
-// Deprecated marks what a path of /_godwit/v1 replaces, as RFC 9745 says. It goes on for a
+// Deprecated marks what a path of /_godwit/v1 replaces, as RFC 9745 says. It continues for a
 // version.
 func Deprecated(successor string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -49,7 +49,7 @@ func Faults(setter FaultSetter, parse func(resource, fault string) (arn.ARN, err
 	})
 }
 
-// FaultLister tells what fails on purpose: *shard.Engine.
+// FaultLister reports what fails on purpose: *shard.Engine.
 type FaultLister interface {
 	FaultsInForce() map[arn.ARN]string
 }

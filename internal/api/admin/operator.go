@@ -65,7 +65,7 @@ func writeBacklog(w http.ResponseWriter, r *http.Request, b Backlogs, subscripti
 	writeJSON(w, http.StatusOK, out)
 }
 
-// Pauser stops deliveries and lets them go on: *deliver.Operator.
+// Pauser stops deliveries and resumes them: *deliver.Operator.
 type Pauser interface {
 	Pause(ctx context.Context, subscription arn.ARN) error
 	Resume(ctx context.Context, subscription arn.ARN) error

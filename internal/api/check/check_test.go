@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// TestPage: pages are of the length asked for within 1 to 1,000, and go on behind what
+// TestPage: pages are of the length asked for within 1 to 1,000, and continue behind what
 // they have shown, also where that was deleted meanwhile.
 func TestPage(t *testing.T) {
 	all := make([]string, 2500)

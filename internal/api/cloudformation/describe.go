@@ -131,7 +131,7 @@ func (s *Service) listStacks(_ context.Context, call *api.Call, in *ListStacksIn
 	return out, nil
 }
 
-// eventID is unique, and the same whenever an event is told.
+// eventID is unique, and the same each time an event is listed.
 func eventID(s *stack.Stack, e *stack.Event) string {
 	if e.Type == stack.Type && e.Physical == s.ID {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", s.ID, e.Number))

@@ -280,7 +280,7 @@ type ValidateTemplateOutput struct {
 	DeclaredTransforms []string
 }
 
-// TemplateParameter is a parameter as ValidateTemplate tells of it.
+// TemplateParameter is a parameter as ValidateTemplate reports it.
 type TemplateParameter struct {
 	ParameterKey string
 	DefaultValue *string
@@ -302,7 +302,7 @@ type GetTemplateSummaryOutput struct {
 	DeclaredTransforms []string
 }
 
-// ParameterDeclaration is a parameter as GetTemplateSummary tells of it.
+// ParameterDeclaration is a parameter as GetTemplateSummary reports it.
 type ParameterDeclaration struct {
 	ParameterKey         string
 	DefaultValue         *string

@@ -79,7 +79,7 @@ func known(t *template.Template) error {
 }
 
 // attributes refuses references to attributes that a type does not have. What else is wrong
-// with a template is found by who resolves it.
+// with a template is found by whoever resolves it.
 type attributes struct {
 	types map[string]*resource.Type
 	err   error

@@ -39,7 +39,7 @@ type query struct {
 // getMetricData answers GetMetricData: a result for each query, those without
 // data too, the newest value first unless asked otherwise. Periods begin as those of
 // GetMetricStatistics do. With more values than are asked for the answer ends where
-// they do, within a query if need be, and its token goes on from there.
+// they do, within a query if need be, and its token continues from there.
 func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetricDataInput) (*GetMetricDataOutput, error) {
 	queries, err := readQueries(call, in)
 	if err != nil {
@@ -154,7 +154,7 @@ func tokenList(in *GetMetricDataInput, queries []query) string {
 	return fmt.Sprintf("GetMetricData %x", h.Sum64())
 }
 
-// splitPlace reads where an answer goes on: the query, and the moment of the last
+// splitPlace reads where an answer continues: the query, and the moment of the last
 // value that was returned of it.
 func splitPlace(place string) (at int, last api.Time, ok bool) {
 	if place == "" {

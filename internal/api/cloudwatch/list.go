@@ -92,7 +92,7 @@ func readFilter(call *api.Call, in *ListMetricsInput) (f metrics.Filter, err err
 	return f, nil
 }
 
-// nextToken wraps the place where a list goes on. It is bound to the list, so
+// nextToken wraps the place where a list continues. It is bound to the list, so
 // that a token of one is refused by another.
 func nextToken(list, after string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte("1\n" + list + "\n" + after))

@@ -23,7 +23,7 @@ import (
 	"godwit.dev/godwit/internal/shard/inspect"
 )
 
-// Options are what is told, and of what.
+// Options are what the page shows, and the parts it is read from.
 type Options struct {
 	Inspect  *inspect.Inspector
 	Region   string // of queues whose URL names none

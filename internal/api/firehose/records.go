@@ -103,7 +103,7 @@ func checkData(member string, data []byte) error {
 	return nil
 }
 
-// put tells of a put.
+// put reports a put.
 func (s *Service) put(call *api.Call, found *stream.Stream, name string, records int, size int64, err error) {
 	r := Putting(found.ARN(), name, records, size, err)
 	s.done(call, r)

@@ -33,7 +33,7 @@ type Options struct {
 	// Assumable refuses a role that Firehose may not assume for a stream; nil: nobody asks.
 	Assumable func(s arn.ARN, role string) error
 	Clock     clock.Clock
-	// Observe is told of requests on streams that are there; may be nil.
+	// Observe is called for requests on streams that are there; may be nil.
 	Observe func(r *Request)
 }
 
@@ -61,7 +61,7 @@ func New(o Options) *Service {
 	return &Service{o}
 }
 
-// done tells of a request that is over.
+// done reports a request that is over.
 func (s *Service) done(call *api.Call, r Request) {
 	r.At, r.Took = call.Time, s.Clock.Now().Sub(call.Time)
 	s.Observe(&r)

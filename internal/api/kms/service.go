@@ -157,7 +157,7 @@ func (s *Service) allowed(call *api.Call, name string, access *keys.Access) (*km
 	return k, s.store.Allow(k, access)
 }
 
-// find finds the key that a request names. That there is none is told, where anything is
+// find finds the key that a request names. That there is none is reported, where anything is
 // decided, to callers of its account who might have used it: others must not find out which
 // keys there are.
 func (s *Service) find(call *api.Call, name string, access *keys.Access) (*kms.Key, error) {

@@ -67,7 +67,7 @@ func TestKeyNames(t *testing.T) {
 	}
 }
 
-// Pages are as long as asked for, and go on where the last has ended, in their list alone.
+// Pages are as long as asked for, and continue where the last has ended, in their list alone.
 func TestPages(t *testing.T) {
 	for _, c := range []struct {
 		asked *int

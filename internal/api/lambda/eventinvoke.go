@@ -9,10 +9,10 @@ import (
 	"godwit.dev/godwit/internal/function"
 )
 
-// Destination is who is told how an event ended.
+// Destination receives the record of how an event ended.
 type Destination struct{ Destination *string }
 
-// DestinationConfig are who is told.
+// DestinationConfig names the destinations of success and of failure.
 type DestinationConfig struct {
 	OnSuccess *Destination
 	OnFailure *Destination

@@ -221,7 +221,7 @@ func taggable(text string) bool {
 	})
 }
 
-// listToken wraps the place where a list goes on; it is bound to the list.
+// listToken wraps the place where a list continues; it is bound to the list.
 func listToken(list, after string) string {
 	if after == "" {
 		return ""

@@ -41,7 +41,7 @@ func parseARN(call *api.Call, member, value string) (arn.ARN, error) {
 		}
 		return arn.ARN{}, invalid("%s", member)
 	}
-	// The partition is not kept by Parse, and so the way back tells whether it
+	// The partition is not kept by Parse, and so the way back reports whether it
 	// was ours.
 	if a.Service != "sns" || !a.Names(value) || a.Account == "" || !call.Unsigned() && a.Region != call.Region {
 		return arn.ARN{}, invalid("%s", member)

@@ -5,7 +5,7 @@ import "godwit.dev/godwit/internal/api"
 // pageSize is the number of topics or subscriptions in one answer.
 const pageSize = 100
 
-// nextToken wraps the place where a list goes on.
+// nextToken wraps the place where a list continues.
 func nextToken(list, after string) string { return api.NextToken(list, after) }
 
 // readToken gives the place that nextToken wrapped; no token is the beginning.

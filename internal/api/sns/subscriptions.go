@@ -17,7 +17,7 @@ const (
 	pendingListed = "PendingConfirmation"  // the lists
 )
 
-// subscribe answers Subscribe. The ARN of a pending subscription is told on
+// subscribe answers Subscribe. The ARN of a pending subscription is answered on
 // request only.
 func (s *Service) subscribe(ctx context.Context, call *api.Call, in *SubscribeInput) (*SubscribeOutput, error) {
 	t, err := parseTopic(call, "TopicArn", in.TopicArn)

@@ -83,7 +83,7 @@ func openTask(handle string) (source arn.ARN, id string, ok bool) {
 	return source, h.TaskID, err == nil
 }
 
-// ListMessageMoveTasks tells of the latest tasks of a queue, latest first.
+// ListMessageMoveTasks reports the latest tasks of a queue, latest first.
 func (s *Service) ListMessageMoveTasks(ctx context.Context, call *api.Call, in *ListMessageMoveTasksInput) (*ListMessageMoveTasksOutput, error) {
 	source, err := resourceOf(call, "SourceArn", in.SourceArn)
 	if err != nil {

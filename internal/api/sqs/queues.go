@@ -283,7 +283,7 @@ func (s *Service) GetQueueAttributes(ctx context.Context, call *api.Call, in *Ge
 	return &GetQueueAttributesOutput{Attributes: attrs}, nil
 }
 
-// alwaysTold are the attributes with a default that a queue tells whether or not
+// alwaysTold are the attributes with a default that a queue reports whether or not
 // its owner has set them; fifoTold are a FIFO queue's own.
 var alwaysTold = [...]string{
 	attribute.DelaySeconds, attribute.MaximumMessageSize, attribute.MessageRetentionPeriod,
@@ -310,7 +310,7 @@ func describe(info shard.QueueInfo) map[string]string {
 			attrs[name] = v
 		}
 	}
-	// How long a key is reused is told of a queue that has one.
+	// Only a queue with a key shows how long data keys are reused.
 	if attrs[attribute.KmsMasterKeyID] == "" {
 		delete(attrs, attribute.KmsDataKeyReusePeriodSeconds)
 	} else if attrs[attribute.KmsDataKeyReusePeriodSeconds] == "" {

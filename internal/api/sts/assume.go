@@ -36,7 +36,7 @@ func isName(text string) bool {
 	})
 }
 
-// limit puts into a session what caps it and its tags, and tells how much of the room for
+// limit puts into a session what caps it and its tags, and reports how much of the room for
 // those they take, in percent; nil if there are none.
 func (s *Service) limit(session *identity.Session, policy *string, managed []PolicyARN, tags []Tag, transitive []string) (packed *int, err error) {
 	if policy != nil {

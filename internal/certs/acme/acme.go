@@ -32,7 +32,7 @@ type Sealer interface {
 // Options are what a Manager is made of. Email, CA and ClientCA may be empty.
 type Options struct {
 	Domains   []string // for which certificates are had
-	Directory string   // URL of who gives them
+	Directory string   // URL of whoever gives them
 	Email     string
 	CA        string // file in PEM form: what is trusted at Directory in place of the system's
 	ClientCA  string // file in PEM form: whose certificates clients need
@@ -47,7 +47,7 @@ type Manager struct {
 	options Options
 	manager *autocert.Manager
 	plain   *tls.Config // for clients
-	proof   *tls.Config // for who gives certificates, and shall see that the name is ours
+	proof   *tls.Config // for whoever gives certificates, and shall see that the name is ours
 
 	mu      sync.Mutex
 	failing map[string]error // by domain: why there is no certificate

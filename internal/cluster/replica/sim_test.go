@@ -43,7 +43,7 @@ func TestSimulated(t *testing.T) {
 		return
 	}
 	var all outcome
-	seeds := soak.Unraced(250, 30) // one goroutine does everything
+	seeds := soak.Size(30, 250) // one goroutine does everything
 	for _, seed := range soak.Seeds(t, seeds) {
 		all.add(simulate(t, seed))
 	}

@@ -32,7 +32,7 @@ type Download struct {
 	Note   string // the file that says how far it has come
 	Source string // whose snapshot it is: one that was begun of another is dropped
 	From   Origin
-	// Progress is told how many bytes have come, of all; may be nil.
+	// Progress is called with how many bytes have come, and of how many; may be nil.
 	Progress func(done, all int64)
 }
 

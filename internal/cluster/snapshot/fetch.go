@@ -25,7 +25,7 @@ type Fetch struct {
 	// Verify reads the copy, in a directory, through: errors that it reports as ErrUnfit
 	// drop the copy.
 	Verify func(dir string) error
-	// Progress is told how many bytes have come, of all; may be nil.
+	// Progress is called with how many bytes have come, and of how many; may be nil.
 	Progress func(done, all int64)
 }
 

@@ -29,7 +29,7 @@ type standing struct {
 	User      string     `json:"user,omitempty"`
 	CSRF      string     `json:"csrf,omitempty"`
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
-	// Provider is the name of who vouches for people, and ProviderPath the path that has
+	// Provider is the name of whoever vouches for people, and ProviderPath the path that has
 	// them asked; empty: nobody does.
 	Provider     string `json:"provider,omitempty"`
 	ProviderPath string `json:"providerPath,omitempty"`
@@ -69,13 +69,13 @@ type Ways struct {
 	// Signed verifies the signature of such a request, and that its caller may use the
 	// console at all.
 	Signed func(w http.ResponseWriter, r *http.Request) (*caller.Caller, error)
-	// Provider is the name of who vouches for people besides, and ProviderPath the path
+	// Provider is the name of whoever vouches for people besides, and ProviderPath the path
 	// that has them asked; empty: nobody does.
 	Provider, ProviderPath string
 }
 
 // tell answers with how the session of a request stands.
-func (s *Sessions) tell(w http.ResponseWriter, r *http.Request, out standing) {
+func (s *Sessions) answer(w http.ResponseWriter, r *http.Request, out standing) {
 	out.Required = true
 	if st, ok := s.Standing(r); ok {
 		out.User, out.CSRF, out.ExpiresAt = st.User, st.CSRF, &st.ExpiresAt
@@ -89,7 +89,7 @@ func (s *Sessions) Handlers(ways Ways) map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET " + Path: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			now := clock.System.Now() // signatures are of the machine's time
-			s.tell(w, r, standing{Region: ways.Region, Now: &now, Provider: ways.Provider, ProviderPath: ways.ProviderPath})
+			s.answer(w, r, standing{Region: ways.Region, Now: &now, Provider: ways.Provider, ProviderPath: ways.ProviderPath})
 		}),
 		"POST " + UsePath: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if err := s.Use(r); err != nil {
@@ -97,7 +97,7 @@ func (s *Sessions) Handlers(ways Ways) map[string]http.Handler {
 				return
 			}
 			now := clock.System.Now()
-			s.tell(w, r, standing{Now: &now})
+			s.answer(w, r, standing{Now: &now})
 		}),
 		"POST " + Path: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			who, err := ways.Signed(w, r)

@@ -3,7 +3,7 @@
 // known by a cookie from then on. A session lives in memory, so that a restart ends it; it
 // ends as well when its user does nothing for some time, some hours after it began, when its
 // access key or its role does, and when its user says so. A page that renews itself is nobody
-// doing something: only what changes something is, and what the page tells of hands at it.
+// doing something: only what changes something is, and what the page reports of hands at it.
 package session
 
 import (
@@ -88,14 +88,14 @@ func secret() string {
 	return base64.RawURLEncoding.EncodeToString(drawn)
 }
 
-// Open begins a session of who has signed with an access key, and gives the browser its
+// Open begins a session of whoever has signed with an access key, and gives the browser its
 // cookie.
 func (s *Sessions) Open(w http.ResponseWriter, r *http.Request, who *caller.Caller) {
 	accessKey := who.AccessKey
 	s.OpenAs(w, r, who.ARN, who.ARN, func() (*caller.Caller, error) { return s.o.Key(accessKey) })
 }
 
-// OpenAs begins a session of who is known by an ARN, and gives the browser its cookie. All
+// OpenAs begins a session of whoever is known by an ARN, and gives the browser its cookie. All
 // sessions of one owner end together, where that is asked for. Again gives who it is at each
 // request, and an error once nobody is any more.
 func (s *Sessions) OpenAs(w http.ResponseWriter, r *http.Request, owner, arn string, again func() (*caller.Caller, error)) {
@@ -224,7 +224,7 @@ func until(ctx, session context.Context) context.Context {
 	return ctx
 }
 
-// page reports whether a request has the secret that only the console's own page was told.
+// page reports whether a request has the secret that only the console's own page was given.
 func (e *entry) page(r *http.Request) bool {
 	return subtle.ConstantTimeCompare([]byte(r.Header.Get(CSRFHeader)), []byte(e.csrf)) == 1
 }
@@ -256,7 +256,7 @@ func (s *Sessions) Use(r *http.Request) error {
 	return err
 }
 
-// Standing is what a browser is told of its session.
+// Standing is the state of a session, as its browser sees it.
 type Standing struct {
 	User      string // its ARN
 	CSRF      string

@@ -238,7 +238,7 @@ func TestLookingIsNoUse(t *testing.T) {
 	ann.wants(ErrOver, "GET")
 }
 
-// Who watches by a key that is taken away does not go on.
+// Who watches by a key that is taken away does not continue.
 func TestStillByItsKey(t *testing.T) {
 	w := newWorld(t, false)
 	ann := w.signIn("AKIAANN")
@@ -308,7 +308,7 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// What is looked at for long ends with the session: a stream goes on for minutes.
+// What is looked at for long ends with the session: a stream continues for minutes.
 func TestStreamEndsWithItsSession(t *testing.T) {
 	w := newWorld(t, false)
 	ann, other := w.signIn("AKIAANN"), w.signIn("AKIAANN")

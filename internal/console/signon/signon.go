@@ -56,7 +56,7 @@ const (
 	cookie = "godwit-sign-in"
 )
 
-// Why nobody was let in, as the page is told: words of its own, so that nobody else writes
+// Why a sign-in failed, as the page shows it: words of its own, so that nobody else writes
 // on it.
 const (
 	refused     = "refused"     // by the provider
@@ -303,7 +303,7 @@ func (s *SignOn) callback(w http.ResponseWriter, r *http.Request) {
 	claims, provider, source := who.Claims, who.Provider, who.SourceIdentity
 	s.Open(w, r, owner, who.ARN, func() (*caller.Caller, error) {
 		now := s.Role(role, session)
-		if now == nil || now.RoleID != id { // also of one that was made anew
+		if now == nil || now.RoleID != id { // also of one that was created again
 			return nil, errors.New("the role is gone")
 		}
 		now.Claims, now.Provider, now.SourceIdentity = claims, provider, source

@@ -132,7 +132,7 @@ func (w *World) shut() {
 	w.Must(w.store.Close())
 }
 
-// restart goes on with a server as it was, or as the disk was when it crashed. The
+// restart continues with a server as it was, or as the disk was when it crashed. The
 // endpoint takes what comes from then on.
 func (w *World) restart(disk *vfs.MemFS) {
 	w.Helper()

@@ -43,7 +43,7 @@ type Options struct {
 	// Retry429 counts status 429 as a server-side error, as AWS's documentation
 	// says today, and not as a client-side one.
 	Retry429 bool
-	// RetryAfter tells what an endpoint that answers 429 or 503 says about when to
+	// RetryAfter reports what an endpoint that answers 429 or 503 says about when to
 	// come back. AWS does not look at it.
 	RetryAfter bool
 	// HostLimit is how many idle connections to one host are kept, for as many

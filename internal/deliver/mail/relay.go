@@ -25,7 +25,7 @@ type RelayOptions struct {
 	Security Security
 	// User and Password are for AUTH PLAIN; an empty User: none.
 	User, Password string
-	// Name is what the relay is told that this machine is called; empty: localhost.
+	// Name is this machine's name in EHLO; empty: localhost.
 	Name string
 	// TLS has whom to believe to be the relay; nil: as the system does.
 	TLS *tls.Config
@@ -336,7 +336,7 @@ func isStale(err error) bool {
 
 // outcome says whose fault a failure is. What a relay refuses for good of a mail is the
 // client's side; what it refuses of the connection is the operator's affair, and may be
-// mended. Of a reply only the codes are told: its text may have the address.
+// mended. Of a reply only the codes are reported: its text may have the address.
 func outcome(at stage, err error, late bool) deliver.Outcome {
 	reply, refused := errors.AsType[*smtp.SMTPError](err)
 	switch {

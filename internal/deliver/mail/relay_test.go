@@ -106,7 +106,7 @@ func (s *script) serve(conn net.Conn) {
 		conn.Close()
 	}()
 	in := bufio.NewReader(conn)
-	// answer reports whether to go on.
+	// answer reports whether to continue.
 	answer := func(command, line string) bool {
 		s.mu.Lock()
 		if own := s.answers[command]; own != "" {

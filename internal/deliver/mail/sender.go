@@ -76,9 +76,9 @@ func (s *Sender) Host(string) string {
 // Local is false: mails leave this process.
 func (s *Sender) Local() bool { return false }
 
-// Patience implements deliver.Patient: a relay may take ten minutes to confirm a mail, and
+// AttemptTimeout implements deliver.Timed: a relay may take ten minutes to confirm a mail, and
 // mails wait for their turn at it. Source: RFC 5321, 4.5.3.2.
-func (s *Sender) Patience() time.Duration { return 2 * confirmWithin }
+func (s *Sender) AttemptTimeout() time.Duration { return 2 * confirmWithin }
 
 // Send makes one attempt.
 func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {

@@ -106,7 +106,7 @@ func TestBox(t *testing.T) {
 	}
 }
 
-// On a clock that stands still a restart begins to count anew, and replaces nothing.
+// On a clock that stands still a restart begins to count again, and replaces nothing.
 func TestSameMoment(t *testing.T) {
 	dir := t.TempDir()
 	for n := range 3 {

@@ -21,7 +21,7 @@ type Endpoints interface {
 	DisableEndpoint(ctx context.Context, name arn.ARN, token string) error
 	// Injected is an outage that somebody asked for.
 	Injected(name arn.ARN) error
-	// Publish takes what a topic is told of an endpoint.
+	// Publish publishes an event of an endpoint to its topic.
 	Publish(ctx context.Context, t arn.ARN, publications ...shard.Publication) ([]shard.SendResult, error)
 }
 
@@ -37,7 +37,7 @@ type Notification struct {
 // Gateway takes notifications further. It may be used concurrently.
 type Gateway interface {
 	// Push makes one attempt. When ctx ends it returns without delay. dead says that the
-	// platform does not know the token any more. No outcome tells a token or a payload.
+	// platform does not know the token any more. No outcome names a token or a payload.
 	Push(ctx context.Context, n *Notification) (out deliver.Outcome, dead bool)
 }
 
@@ -77,7 +77,7 @@ func (s *Sender) Host(endpoint string) string {
 // Local is false: notifications leave this process.
 func (s *Sender) Local() bool { return false }
 
-// Send makes one attempt, or has a topic told of an endpoint.
+// Send makes one attempt, or publishes an event of an endpoint to its topic.
 func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	if ctx.Err() != nil {
 		return deliver.Outcome{Detail: "no time was left"}
@@ -85,7 +85,7 @@ func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	began := clock.System.Now()
 	var out deliver.Outcome
 	if r.Message.Notice.Kind == message.PlatformEvent {
-		out = s.tell(ctx, r.Message)
+		out = s.publishEvent(ctx, r.Message)
 	} else {
 		out = s.send(ctx, r)
 	}
@@ -93,8 +93,8 @@ func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	return out
 }
 
-// tell publishes what a topic is told. What is repeated has the same id.
-func (s *Sender) tell(ctx context.Context, m *message.Message) deliver.Outcome {
+// publishEvent publishes an event to its topic. A repetition has the same id.
+func (s *Sender) publishEvent(ctx context.Context, m *message.Message) deliver.Outcome {
 	t, err := arn.Parse(m.Notice.Topic)
 	if err == nil {
 		_, err = s.Endpoints.Publish(ctx, t, shard.Publication{ID: m.ID, Sender: m.Sender, Body: m.Body})

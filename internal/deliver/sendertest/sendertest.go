@@ -108,7 +108,7 @@ func prompt(t *testing.T, began time.Time) {
 	}
 }
 
-// check compares an outcome's class, and looks for what must not be told.
+// check compares an outcome's class, and looks for what must not be disclosed.
 func check(t *testing.T, target Target, out deliver.Outcome, want deliver.Class) {
 	t.Helper()
 	if out.Class != want {

@@ -33,12 +33,12 @@ const half = 32_768
 // is a stranger's. SMPP's have 64 at most (3.4, 5.2.23), and those of providers 36.
 const longestID = 256
 
-// Book remembers which texts were taken, to tell what became of them when a receipt comes:
+// Book remembers which texts were taken, to report what became of them when a receipt comes:
 // as one more event of the delivery. It implements deliver.Events. It is in memory: a
 // receipt that comes after a restart is of nothing known, and tells nobody anything.
 type Book struct {
-	clock clock.Clock
-	tell  func(*deliver.Event)
+	clock  clock.Clock
+	report func(*deliver.Event)
 
 	mu    sync.Mutex
 	sent  [2]map[string]*sent   // by the carrier's ids; the newer first
@@ -53,8 +53,10 @@ type sent struct {
 
 var _ deliver.Events = (*Book)(nil)
 
-// NewBook makes a book. tell is called concurrently.
-func NewBook(c clock.Clock, tell func(*deliver.Event)) *Book { return &Book{clock: c, tell: tell} }
+// NewBook makes a book. report is called concurrently.
+func NewBook(c clock.Clock, report func(*deliver.Event)) *Book {
+	return &Book{clock: c, report: report}
+}
 
 // Published implements deliver.Events.
 func (b *Book) Published(*shard.Published) {}
@@ -83,7 +85,7 @@ func (b *Book) Delivery(e *deliver.Event) {
 		remember(&b.sent, id, s)
 	}
 	b.mu.Unlock()
-	b.tellAll(told)
+	b.emitAll(told)
 }
 
 // Receipt takes what became of a text. It does not wait for anything.
@@ -99,7 +101,7 @@ func (b *Book) Receipt(r Receipt) {
 		remember(&b.early, r.ID, r)
 	}
 	b.mu.Unlock()
-	b.tellAll(told)
+	b.emitAll(told)
 }
 
 // receipt accounts for a part. The event is nil until the text's end is known: with the
@@ -123,10 +125,10 @@ func (b *Book) receipt(s *sent, r Receipt) *deliver.Event {
 	return &e
 }
 
-func (b *Book) tellAll(all []*deliver.Event) {
+func (b *Book) emitAll(all []*deliver.Event) {
 	for _, e := range all {
 		if e != nil {
-			b.tell(e)
+			b.report(e)
 		}
 	}
 }

@@ -22,7 +22,7 @@ import (
 func taken(at time.Time, ids ...string) *deliver.Event {
 	return &deliver.Event{
 		Subscription: arn.Direct("us-east-1", "000000000000", "sms"), Protocol: topic.SMS, Kind: message.Notification, At: at, Published: at,
-		Endpoint: "+15551234567", Number: 1, Made: true, Fate: deliver.Fate{State: shard.DeliveryDelivered},
+		Endpoint: "+15551234567", Number: 1, Made: true, Conclusion: deliver.Conclusion{State: shard.DeliveryDelivered},
 		Feedback: topic.Feedback{Success: true, Failure: true, Rate: 100},
 		Text:     &deliver.TextReport{Parts: len(ids), IDs: ids, Type: "Promotional", MonthSpent: 3, Response: "Message has been accepted by phone carrier"},
 	}

@@ -77,7 +77,7 @@ type Result struct {
 type Carrier interface {
 	// Host names who answers for all texts.
 	Host() string
-	// Deliver makes one attempt. When ctx ends it returns without delay. No outcome tells
+	// Deliver makes one attempt. When ctx ends it returns without delay. No outcome names
 	// a number, a text or a secret.
 	Deliver(ctx context.Context, t *Text) Result
 }
@@ -120,11 +120,11 @@ func (s *Sender) Host(string) string {
 // Local is false: texts leave this process.
 func (s *Sender) Local() bool { return false }
 
-// Patience implements deliver.Patient: where texts wait for their turn at a carrier, it says
+// AttemptTimeout implements deliver.Timed: where texts wait for their turn at a carrier, it says
 // for how long.
-func (s *Sender) Patience() time.Duration {
-	if patient, ok := s.Carrier.(deliver.Patient); ok {
-		return patient.Patience()
+func (s *Sender) AttemptTimeout() time.Duration {
+	if timed, ok := s.Carrier.(deliver.Timed); ok {
+		return timed.AttemptTimeout()
 	}
 	return sendWithin
 }

@@ -16,7 +16,7 @@ const MaxUnzipped = 262144000
 
 // The bounds of what nobody documents.
 const (
-	maxEntries = 100_000 // and directories that only their names tell of
+	maxEntries = 100_000 // and directories that only names of files imply
 	maxName    = 4096    // bytes
 	maxLink    = 4096    // bytes of a symbolic link's target
 )

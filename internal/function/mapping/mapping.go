@@ -72,7 +72,7 @@ const (
 	Deleting  = "Deleting"
 )
 
-// State is what the mapping tells of itself.
+// State is what the mapping reports of itself.
 func (m *Mapping) State() string {
 	switch {
 	case m.change != "":

@@ -99,7 +99,7 @@ func (w *world) restart() {
 	w.open()
 }
 
-// crash goes on from what was on disk when it is called.
+// crash continues from what was on disk when it is called.
 func (w *world) crash(fs *vfs.MemFS) {
 	w.close()
 	w.fs = fs
@@ -555,7 +555,7 @@ func TestLargeRecords(t *testing.T) {
 }
 
 // TestCrashes: a process that ends while a function runs, or behind its success,
-// runs it again; one that ends behind the retry's commit goes on with that.
+// runs it again; one that ends behind the retry's commit continues with that.
 func TestCrashes(t *testing.T) {
 	t.Run("accepted", func(t *testing.T) {
 		w := newWorld(t)
@@ -709,7 +709,7 @@ func TestStopGivesBack(t *testing.T) {
 	defer close(end)
 	w.does(func(invoke.Invocation) (invoke.Outcome, error) {
 		close(begun)
-		<-end // a function goes on
+		<-end // a function continues
 		return invoke.Outcome{}, nil
 	})
 	w.must(w.engine.InvokeAsync(t.Context(), fn, function.Event{ID: [16]byte{1}, Payload: []byte("1")}))

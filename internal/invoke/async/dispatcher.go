@@ -25,7 +25,7 @@ type Engine interface {
 	EventDone(ev *shard.QueuedEvent)
 	RetryEvent(ev *shard.QueuedEvent, due time.Time)
 	ReleaseEvent(ev *shard.QueuedEvent)
-	// MoveEvent is told who hands the event over; nil: the root of the function's account.
+	// MoveEvent is given the caller that hands the event over; nil: the root of the function's account.
 	MoveEvent(ctx context.Context, ev *shard.QueuedEvent, dest arn.ARN, m *message.Message, who *caller.Caller) error
 	// EncryptFor encrypts a message for a queue, if it is an encrypted one.
 	EncryptFor(queue arn.ARN, who *caller.Caller, source arn.ARN, m *message.Message) error

@@ -155,7 +155,7 @@ func (e *event) tooOld(at time.Time) bool {
 	return at.UnixMilli() > e.ev.Accepted.Add(e.config.MaxAge()).UnixMilli()
 }
 
-// emit tells of something that happened to the function.
+// emit reports something that happened to the function.
 func (e *event) emit(kind invoke.EventKind, value float64) { e.emitAt(e.clock.Now(), kind, value) }
 
 func (e *event) emitAt(at time.Time, kind invoke.EventKind, value float64) {

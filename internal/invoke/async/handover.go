@@ -27,7 +27,7 @@ type parcel struct {
 	dest arn.ARN
 }
 
-// HandOver hands the event over to whom is to be told of its end, and removes it.
+// HandOver hands the event over to its dead-letter queue and destination, and removes it.
 func (e *event) HandOver(ctx context.Context) bool {
 	p := &e.ev.Progress
 	parcels := e.parcels()
@@ -58,7 +58,7 @@ func (e *event) HandOver(ctx context.Context) bool {
 	return true
 }
 
-// ended tells that the event is gone.
+// ended reports that the event is gone.
 func (e *event) ended() {
 	p := &e.ev.Progress
 	if p.Condition == function.Success {
@@ -128,7 +128,7 @@ func (e *event) hand(ctx context.Context, p parcel, last bool) (moved bool, err 
 	}
 	moved, err = e.send(ctx, p.dest, e.record(false), nil, last)
 	if fault.KindOf(err) == fault.InvalidParameter && e.ev.Progress.Condition != function.Success {
-		// Too large: of a failure it is told without what was too large.
+		// Too large: the record of a failure leaves out what was too large.
 		return e.send(ctx, p.dest, e.record(true), nil, last)
 	}
 	return moved, err

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/function"
 )
 
-// record is what a destination is told of an event. Members and their order are
+// record is what a destination receives for an event. Members and their order are
 // AWS's. Source: the Lambda developer guide, "Capturing records of asynchronous
 // invocations".
 type record struct {
@@ -37,7 +37,7 @@ type responseContext struct {
 	FunctionError   string `json:"functionError,omitempty"`
 }
 
-// record is the event's end as a destination is told of it; bare leaves out the
+// record is how the event ended, as its destination receives it; bare leaves out the
 // payloads.
 func (e *event) record(bare bool) []byte {
 	p := &e.ev.Progress

@@ -233,7 +233,7 @@ func (c *apiConn) answer(r *request) bool {
 }
 
 // next parks the connection until there is work, or takes what waits. The
-// connection goes on reading: that it ends shows so.
+// connection continues reading: that it ends shows so.
 func (c *apiConn) next() bool {
 	a := c.api
 	a.mu.Lock()
@@ -388,7 +388,7 @@ func (c *apiConn) initError(r *request) bool {
 	ok := c.accept() // first: what the message sets off ends the process
 	select {
 	case c.api.failed <- body:
-	default: // told before
+	default: // reported before
 	}
 	return ok
 }
@@ -404,7 +404,7 @@ func (c *apiConn) unread(err error) bool {
 // readBody reads a body, which it has the reservation hold; whole is false if it is
 // larger than an answer may be.
 func (c *apiConn) readBody(r *request, held *limit.Reservation) (body []byte, whole bool, err error) {
-	size := c.usual + bytes.MinRead // whose length is not told is most often as long as the one before
+	size := c.usual + bytes.MinRead // without a length it is most often as long as the one before
 	if r.length >= 0 {
 		size = int(min(r.length, maxResponse+1))
 	}

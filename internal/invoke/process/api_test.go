@@ -56,7 +56,7 @@ func TestAnswersAreHeldOneAtATime(t *testing.T) {
 }
 
 // startAPI serves a process that has taken a job, whose identifier is id. What it gives
-// sends the head of a request, and tells how that is answered; 0: it is not, yet.
+// sends the head of a request, and reports how that is answered; 0: it is not, yet.
 func startAPI(t *testing.T, answers *limit.Budget) func(path string, length int) (net.Conn, int) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -74,7 +74,7 @@ func startAPI(t *testing.T, answers *limit.Budget) func(path string, length int)
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = c.Close() })
-		// A client that waits is told to go on, or is refused: either says that the head
+		// A client that waits is told to continue, or is refused: either says that the head
 		// has been read.
 		if _, err := fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", path, length); err != nil {
 			t.Fatal(err)

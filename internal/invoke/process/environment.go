@@ -53,7 +53,7 @@ type environment struct {
 
 	// Only the call that runs the environment uses what follows.
 	slow     bool          // the last start took too long
-	started  time.Duration // of the start that no invocation has told about
+	started  time.Duration // of the start that no invocation has reported
 	sampled  time.Time     // when its memory was looked at
 	memoryKB int64
 }
@@ -281,7 +281,7 @@ func (i *instance) attach(n *network.Network) {
 	i.api.serve(listener)
 }
 
-// listenApart listens at an address of loopback that nobody is told but a process
+// listenApart listens at an address of loopback that is given to nobody but a process
 // without a network of its own.
 func listenApart() (net.Listener, error) {
 	var b [3]byte
@@ -403,7 +403,7 @@ func (e *environment) Run(w *invoke.Work) (invoke.Result, error) {
 }
 
 // await waits until a process has answered, has ended, is late, or has used too
-// much memory. Without an answer the process cannot go on; without a failure
+// much memory. Without an answer the process cannot continue; without a failure
 // too, it has ended before it took the job.
 func (e *environment) await(i *instance, j *job, late <-chan struct{}) (*answer, *invoke.Failure, error) {
 	var look <-chan struct{} // nil: a group limits all of its memory

@@ -31,10 +31,10 @@ type hierarchy struct {
 	v2  bool
 }
 
-// kernel is where the kernel tells of control groups.
+// kernel is where the kernel shows control groups.
 type kernel struct{ groups, mounts string }
 
-// thisKernel tells of this process.
+// thisKernel describes this process.
 var thisKernel = kernel{groups: "/proc/self/cgroup", mounts: "/proc/self/mounts"}
 
 // findControlGroups looks for places where this process may make groups that limit

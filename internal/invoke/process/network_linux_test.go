@@ -202,7 +202,7 @@ func TestNoNetwork(t *testing.T) {
 func TestEventsAreNotStolen(t *testing.T) {
 	each(t, func(t *testing.T, l *lab) {
 		victim, thief := l.bootstrap("WHO", "victim"), l.bootstrap("WHO", "thief")
-		thief.Function = arn.Function("us-east-1", "123456789012", "thief") // the victim goes on beside it
+		thief.Function = arn.Function("us-east-1", "123456789012", "thief") // the victim continues beside it
 		victim.Timeout = 20 * time.Second
 		var environment []string
 		l.answer(t, victim, `{"env":true}`, &environment)

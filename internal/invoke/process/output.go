@@ -26,7 +26,7 @@ type output struct {
 	mu     sync.Mutex // held while reading: lines keep their order
 	buffer []byte
 	part   []byte // of a line that has not ended
-	within bool   // it goes on with a frame that was too long for one event
+	within bool   // it continues with a frame that was too long for one event
 	ended  chan struct{}
 	once   sync.Once
 }
@@ -73,7 +73,7 @@ func (o *output) follow() {
 	})
 }
 
-// drain reads what has been printed so far, and ends the line. What goes on printing
+// drain reads what has been printed so far, and ends the line. What continues printing
 // meanwhile does not hold it up.
 func (o *output) drain() {
 	if raw, err := o.file.SyscallConn(); err == nil {

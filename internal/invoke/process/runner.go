@@ -245,7 +245,7 @@ func tryIsolation(plan netns.Plan) (problem string, err error) {
 	case err != nil:
 		return "", err
 	}
-	if sockets, err := p.Network(); err == nil { // else its end tells why
+	if sockets, err := p.Network(); err == nil { // else its end reports why
 		problem = sockets.Problem
 		sockets.Close()
 	}

@@ -78,7 +78,7 @@ func TestFramesOfOthers(t *testing.T) {
 	}
 }
 
-// The tail of an invocation whose environment did not start tells why; that of the next
+// The tail of an invocation whose environment did not start reports why; that of the next
 // one, which starts another, only its own.
 func TestCauseOfAFailedStart(t *testing.T) {
 	l := newLab(t, false)
@@ -205,7 +205,7 @@ exports.handler = async () => from;`})(`1`, "", `"libraries"`)
 	}
 }
 
-// A runtime that another version runs is told of, once.
+// A warning names a runtime that another version runs, once.
 func TestOtherVersionsWarn(t *testing.T) {
 	var log strings.Builder
 	l := newLabWith(t, process.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})

@@ -79,7 +79,7 @@ func appendSystemAttributes(b []byte, r *shard.Received) []byte {
 	return append(b, '}')
 }
 
-// failed tells which messages of a batch the function says have failed. whole says
+// failed reports which messages of a batch the function says have failed. whole says
 // that all have: the answer cannot be understood, or names what was not in the
 // batch. Source: the Lambda developer guide, "Handling errors for an SQS event
 // source", success and failure conditions.

@@ -107,7 +107,7 @@ type poller struct {
 	grown     time.Time     // the machine's
 	freed     chan struct{}
 
-	failing error // why the queue cannot be read, told to others
+	failing error // why the queue cannot be read, as it is reported
 
 	lacking bool          // the queue or the function, since the latest try; run's
 	found   chan struct{} // one of them has been made
@@ -491,7 +491,7 @@ func (p *poller) attempt(ctx context.Context, b *batch, items []item) (ok bool) 
 	}
 }
 
-// backOff lets the clock go on until a throttled function is tried again.
+// backOff lets the clock continue until a throttled function is tried again.
 func (p *poller) backOff(ctx context.Context, b *batch, d *time.Duration) {
 	over := make(chan func(), 1)
 	timer := p.Clock.AfterFunc(*d, func() { over <- p.Clock.Hold() })
@@ -527,7 +527,7 @@ func (p *poller) invoke(ctx context.Context, items []item) (invoke.Outcome, erro
 		}
 		payload = append(payload, items[i].record...)
 	}
-	// It goes on when the poller ends.
+	// It continues when the poller ends.
 	in := invoke.Invocation{Target: target, RequestID: uuid.NewString(), Payload: append(payload, closing...)}
 	span := p.trace(items, &in)
 	out, err := invoke.Until(p.attempts, p.Pool, in)

@@ -407,7 +407,7 @@ func TestStopGivesBack(t *testing.T) {
 	})
 }
 
-// Whatever becomes of a batch, a virtual clock can go on afterwards.
+// Whatever becomes of a batch, a virtual clock can continue afterwards.
 func TestHoldsAreReleased(t *testing.T) {
 	throttled := fault.New(fault.Throttled, "Rate Exceeded.")
 	tries := 0

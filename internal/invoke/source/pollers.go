@@ -153,7 +153,7 @@ func (p *Pollers) change(a arn.ARN, now *mapping.Mapping) {
 	}
 }
 
-// lacks notes that a poller cannot go on without its queue and its function, or that
+// lacks notes that a poller cannot continue without its queue and its function, or that
 // it can.
 func (p *Pollers) lacks(one *poller, lacking bool) {
 	p.mu.Lock()
@@ -173,7 +173,7 @@ func (p *Pollers) lacks(one *poller, lacking bool) {
 	}
 }
 
-// created lets those go on that lacked a queue or a function.
+// created resumes those that lacked a queue or a function.
 func (p *Pollers) created(a arn.ARN) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

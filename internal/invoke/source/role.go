@@ -20,7 +20,7 @@ const deleteMessage = "sqs:DeleteMessage"
 // Lambda developer guide, on execution role permissions for SQS.
 var polled = []string{"sqs:ReceiveMessage", deleteMessage, "sqs:GetQueueAttributes"}
 
-// May refuses a function whose role may not read a queue, with ErrRole, and tells who reads
+// May refuses a function whose role may not read a queue, with ErrRole, and reports who reads
 // it otherwise.
 func May(ctx context.Context, acting invoke.Acting, t *function.Target, queue arn.ARN) (*caller.Caller, error) {
 	who, denied, err := acting.May(ctx, t, queue, polled...)

@@ -139,7 +139,7 @@ type Usage struct {
 	Queues, Topics, Bytes int64
 }
 
-// Usage tells what accounts hold, by the number of bytes, those with the most first. An
+// Usage reports what accounts hold, by the number of bytes, those with the most first. An
 // account that holds nothing is left out.
 func (a *Accounts) Usage() (all []Usage) {
 	a.mu.RLock()
@@ -154,7 +154,7 @@ func (a *Accounts) Usage() (all []Usage) {
 	return all
 }
 
-// Refused tells how much was refused since the start, by the name of the limit.
+// Refused reports how much was refused since the start, by the name of the limit.
 func (a *Accounts) Refused() map[string]int64 {
 	all := make(map[string]int64, kinds)
 	for k, name := range kindNames {

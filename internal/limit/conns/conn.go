@@ -96,7 +96,7 @@ func (c *Conn) Write(p []byte) (n int, err error) {
 	return c.WriteNow(clock.System.Now(), p)
 }
 
-// WriteNow is Write for who has just looked at the clock.
+// WriteNow is Write for whoever has just looked at the clock.
 func (c *Conn) WriteNow(now time.Time, p []byte) (n int, err error) {
 	for {
 		part := p[n:min(len(p), n+writeSize)]
@@ -238,7 +238,7 @@ func Context(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// State is a http.Server's ConnState: it is told when requests begin and end.
+// State is a http.Server's ConnState: it is called when requests begin and end.
 func State(conn net.Conn, state http.ConnState) {
 	c := of(conn)
 	if c == nil {

@@ -54,7 +54,7 @@ func connect(t *testing.T, l *Listener) (client net.Conn, server *Conn) {
 			return client, a.c.(*Conn)
 		case <-passed(time.Millisecond):
 			if l.refused.Load()+l.refusedAddress.Load() > refused {
-				go func() { // the Accept that goes on
+				go func() { // the Accept that continues
 					if a := <-ready; a.c != nil {
 						a.c.Close()
 					}

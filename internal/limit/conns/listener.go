@@ -190,7 +190,7 @@ func (l *Listener) remove(c *Conn) {
 	c.forgetHead()
 }
 
-// refusal is what a connection is told that there is no room for; empty: there is.
+// refusal is the answer to a connection that there is no room for; empty: there is.
 type refusal string
 
 const (

@@ -25,7 +25,7 @@ type Executor interface {
 
 // Action is an action that is due.
 type Action struct {
-	ARN     string // of what is to be told: a topic or a function
+	ARN     string // of what is notified: a topic or a function
 	Source  string // the ARN of the alarm
 	Account string // whose alarm it is
 	Subject string // of a notification
@@ -135,7 +135,7 @@ func (e *Engine) Execute(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		e.shard.Log.Sync() // what is told of is not taken back
+		e.shard.Log.Sync() // what was reported is not taken back
 		failure := ""
 		if err := e.options.Executor.Execute(ctx, p.Action); err != nil {
 			if ctx.Err() != nil {

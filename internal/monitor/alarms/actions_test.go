@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/store/storetest"
 )
 
-// tells makes an alarm that tells of every state.
+// tells makes an alarm that reports every state.
 func tells(targets ...string) alarm.Config {
 	c := config()
 	c.Missing = alarm.TreatIgnore

@@ -101,7 +101,7 @@ func New(k *kernel.Kernel, o Options) *Engine {
 		o.MaxWaiting = 10_000
 	}
 	e := &Engine{
-		kernel: k, options: o, shard: k.Beside(keyspace.AlarmStream), alarms: map[ID]*alarm.Alarm{}, counts: map[metrics.Owner]int{}, actionQueues: newActionQueues(),
+		kernel: k, options: o, shard: k.OwnShard(keyspace.AlarmStream), alarms: map[ID]*alarm.Alarm{}, counts: map[metrics.Owner]int{}, actionQueues: newActionQueues(),
 	}
 	e.shard.Add(e)
 	return e
@@ -196,7 +196,7 @@ func (e *Engine) busy() (busy bool) {
 func (e *Engine) now() time.Time { return e.kernel.Clock.Now().Truncate(time.Millisecond) }
 
 // run runs a command, and returns once all that it has seen and done is durable: no
-// answer tells of what a crash could take back.
+// answer reports what a crash could take back.
 func (e *Engine) run(command func() error) error {
 	_, err := e.shard.Run(true, func(*kernel.Tx) error { return command() })
 	e.shard.Log.Sync()

@@ -22,7 +22,7 @@ func (s *gated) Sync() error {
 	return s.Store.Sync()
 }
 
-// What an answer tells is durable, and so is the state whose action is executed.
+// What an answer reports is durable, and so is the state whose action is executed.
 func TestAnswersAreDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -21,7 +21,7 @@ type HistoryQuery struct {
 	Type       alarm.ItemType // empty: all
 	From, To   time.Time      // inclusive; zero: any
 	Descending bool           // the newest first
-	After      []byte         // the place to go on from; empty: the beginning
+	After      []byte         // the place to continue from; empty: the beginning
 	Limit      int
 }
 
@@ -29,7 +29,7 @@ type HistoryQuery struct {
 const maxLooked = 5000
 
 // History gives items of the history in the order of time. next is the place to
-// go on from; nil: there are no others. Where few are wanted, a page may be short
+// continue from; nil: there are no others. Where few are wanted, a page may be short
 // of the limit and still have a next.
 func (e *Engine) History(q HistoryQuery) (items []alarm.Item, next []byte, err error) {
 	e.shard.Log.Sync()

@@ -174,7 +174,7 @@ func TestSearchedBytesAreBounded(t *testing.T) {
 	}
 }
 
-// A list of groups looks at a bounded part in one call, and goes on where it stood.
+// A list of groups looks at a bounded part in one call, and continues where it stood.
 func TestGroupsAreBounded(t *testing.T) {
 	st := &storetest.Counting{Store: memory.New()}
 	l, _ := open(t, st, nil)

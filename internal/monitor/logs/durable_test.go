@@ -41,7 +41,7 @@ func (s *syncing) Sync() error {
 	return s.Store.Sync()
 }
 
-// What an answer tells is durable: of a change, and of what others changed before.
+// What an answer reports is durable: of a change, and of what others changed before.
 func TestAnswersAreDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &syncing{Store: memory.New()}

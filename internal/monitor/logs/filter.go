@@ -33,7 +33,7 @@ type FilterQuery struct {
 }
 
 // Filter finds events of a group, in their order. A call looks at a bounded part:
-// it may return few events, or none, and the token with which the next goes on;
+// it may return few events, or none, and the token with which the next continues;
 // without one there is no more. It fails with ResourceNotFound, and with
 // InvalidParameter for a token that is none.
 func (l *Logs) Filter(q FilterQuery) (found []Found, next string, err error) {
@@ -92,7 +92,7 @@ type filtering struct {
 	size           pageSize
 	scanned, bytes int
 	cost           int      // of the pattern
-	at             position // where the next call goes on
+	at             position // where the next call continues
 	more           bool     // there may be something there
 	merged         []cursor
 }
@@ -244,7 +244,7 @@ func (f *filtering) nextBatch(high position, hops *int) (batch []position, err e
 					return nil, err
 				}
 				if len(c.ahead) == 0 && !c.done {
-					if *hops++; *hops > maxPauses { // the next call goes on
+					if *hops++; *hops > maxPauses { // the next call continues
 						f.at, f.more = f.lowWatermark(high), true
 						return batch, nil
 					}

@@ -218,8 +218,8 @@ type GroupFilter struct {
 }
 
 // Groups lists the groups that a filter lets through, in the order of their names.
-// Where the list goes on is named by next, which is empty if it does not; a list that
-// leaves out most of what it looks at may be short, or empty, and go on.
+// Where the list continues is named by next, which is empty if it does not; a list that
+// leaves out most of what it looks at may be short, or empty, and continue.
 func (l *Logs) Groups(f GroupFilter, p Page) (found []Group, next string, err error) {
 	l.await()
 	all := groupPrefix(f.Region, f.Account)

@@ -45,7 +45,7 @@ type Logs struct {
 
 // New adds the module to a kernel.
 func New(k *kernel.Kernel, o Options) *Logs {
-	l := &Logs{kernel: k, options: o, shard: k.Beside(keyspace.LogStream)}
+	l := &Logs{kernel: k, options: o, shard: k.OwnShard(keyspace.LogStream)}
 	l.sink.logs, l.sink.writing = l, make(chan struct{}, 1)
 	l.shard.Add(l)
 	return l
@@ -193,7 +193,7 @@ func (l *Logs) eachDown(lower, upper []byte, f func(k, v []byte) bool) error {
 }
 
 // await returns once all that was put so far is in the store and durable, so that an
-// answer may tell of it.
+// answer may report it.
 func (l *Logs) await() {
 	l.sink.flush()
 	l.shard.Log.Sync()

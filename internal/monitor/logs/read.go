@@ -148,7 +148,7 @@ func (l *Logs) forward(group, stream uint64, at, low, high position, limit int) 
 		if err != nil {
 			return nil, before, behind, err
 		}
-		if len(places) == 0 && !done { // many hours without any: the next call goes on
+		if len(places) == 0 && !done { // many hours without any: the next call continues
 			behind = reached
 			break
 		}
@@ -319,7 +319,7 @@ func eventID(group uint64, p position) string {
 	return fmt.Sprintf("%017d%019d%020d", p.time, group, p.sequence)
 }
 
-// token names a place in a stream: f goes on from it, b goes back.
+// token names a place in a stream: f continues from it, b goes back.
 func token(direction byte, stream uint64, p position) string {
 	return string(direction) + "/" + eventID(stream, p)
 }

@@ -81,7 +81,7 @@ func TestRetentionOfTwoGroups(t *testing.T) {
 }
 
 // An event that is older than all others is the next to expire, and an answer that
-// goes on shows what is within the bounds of its own query, and of the retention.
+// continues shows what is within the bounds of its own query, and of the retention.
 func TestRetentionOfOlderEvents(t *testing.T) {
 	l, c := open(t, memory.New(), nil)
 	with(t, l, "s")
@@ -134,7 +134,7 @@ func TestExpiryIsBounded(t *testing.T) {
 	}
 }
 
-// Where an earlier version kept the time of its last commit, time goes on behind it.
+// Where an earlier version kept the time of its last commit, time continues behind it.
 func TestTimeOfEarlierVersions(t *testing.T) {
 	st := memory.New()
 	var b mutation.Batch

@@ -180,7 +180,7 @@ func (l *Logs) sweep() {
 	var s deletedStream
 	l.inSteps(&l.sweeping, func() (more bool) {
 		more, err := l.sweepNext(&s)
-		if err != nil { // the next start goes on
+		if err != nil { // the next start continues
 			l.shard.Logger.Error("the space of a deleted log stream cannot be given back", "error", err)
 			return false
 		}

@@ -56,7 +56,7 @@ func TestListAfterBackfill(t *testing.T) {
 	}
 }
 
-// A metric that goes on stays on the list.
+// A metric that continues stays on the list.
 func TestListOfLivingMetrics(t *testing.T) {
 	c := clock.NewVirtual(start)
 	s := open(t, memory.New(), c)

@@ -54,7 +54,7 @@ type metric struct {
 	seriesName
 	put    bool  // by a client
 	latest int64 // the last minute that has been added to
-	listed int64 // the minute in which the list of series was last told; 0: never
+	listed int64 // the minute in which the list of series was last written; 0: never
 	slots  []slot
 	at     map[int64]int // where the slots of which times are, once there are many
 }

@@ -94,7 +94,7 @@ func namePrefix(o Owner, rest ...string) []byte {
 }
 
 // seenIn reads the value under such a key: the minute in which the series was last
-// seen, as far as it has been told; 0: never.
+// seen, as far as it has been written; 0: never.
 func seenIn(value []byte) int64 {
 	if len(value) != 4 {
 		return 0
@@ -169,7 +169,7 @@ var latestKey = []byte{prefix, kindLatest}
 
 const minuteMillis = 60_000
 
-// encodeLatest tells when something was last written, in epoch milliseconds, and
+// encodeLatest reports when something was last written, in epoch milliseconds, and
 // the last minute that ever was.
 func encodeLatest(at, furthest int64) []byte {
 	v := binary.BigEndian.AppendUint32(nil, uint32(at/minuteMillis))

@@ -12,7 +12,7 @@ import (
 
 // A resource whose values are the same minute by minute has them written once: as a
 // steady Sample, which stands for each minute from its first one on, of which there is
-// no point. While it goes on it is under a key of its own, so that a start finds it;
+// no point. While it continues it is under a key of its own, so that a start finds it;
 // when it has ended it is under its first minute, with its last.
 
 // Layout is the metrics that samples of a kind of resource can have, of which there
@@ -29,7 +29,7 @@ type Level struct {
 	Grows      bool
 }
 
-// Sample is what a resource tells of a minute: of those metrics of its layout that are
+// Sample is what a resource reports for a minute: of those metrics of its layout that are
 // present.
 type Sample struct {
 	Layout  uint8
@@ -122,7 +122,7 @@ func (s *Store) Continues(p *Sample, before string) bool {
 	return true
 }
 
-// Steady is a run of minutes in which a resource told the same sample.
+// Steady is a run of minutes in which a resource had the same sample.
 type Steady struct {
 	Owner
 	Namespace, Dimensions string
@@ -144,8 +144,8 @@ type steady struct {
 	batch mutation.Batch
 }
 
-// BeginSteady begins a run, which goes on until EndSteady. list has its metrics listed,
-// which they must be once, and are for as long as it goes on. It does not block.
+// BeginSteady begins a run, which continues until EndSteady. list has its metrics listed,
+// which they must be once, and are for as long as it continues. It does not block.
 func (s *Store) BeginSteady(r *Steady, list bool) {
 	s.guard.Lock(&s.steady.mu)
 	defer s.guard.Unlock(&s.steady.mu)
@@ -192,7 +192,7 @@ func (w *writer) steady() {
 	st.batch.Reset()
 }
 
-// EachSteady calls f with the runs that go on, as a start has to know them.
+// EachSteady calls f with the runs that continue, as a start has to know them.
 func (s *Store) EachSteady(f func(r *Steady)) error {
 	it, err := s.reader.Iter([]byte{prefix, kindOpen}, []byte{prefix, kindOpen + 1})
 	if err != nil {
@@ -209,7 +209,7 @@ func (s *Store) EachSteady(f func(r *Steady)) error {
 	return it.Close()
 }
 
-// EndAllSteady ends the runs that go on with what was written last: nothing tells when
+// EndAllSteady ends the runs that continue with what was written last: nothing records when
 // they end.
 func (s *Store) EndAllSteady() error {
 	return s.EachSteady(func(r *Steady) { s.EndSteady(r, Minute(s.Latest())-1, true) })

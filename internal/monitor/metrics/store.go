@@ -74,7 +74,7 @@ func New(k *kernel.Kernel, o Options) *Store {
 	if o.MaxPending == 0 {
 		o.MaxPending = 100_000
 	}
-	s := &Store{kernel: k, home: k.Beside(keyspace.MetricStream), options: o, seed: maphash.MakeSeed(), guard: poison.New(k.Logger, k.Config.Fatal)}
+	s := &Store{kernel: k, home: k.OwnShard(keyspace.MetricStream), options: o, seed: maphash.MakeSeed(), guard: poison.New(k.Logger, k.Config.Fatal)}
 	s.home.Add(s)
 	return s
 }
@@ -209,7 +209,7 @@ const (
 	// flushBytes bounds a batch, and putBytes one of what a client puts at once.
 	flushBytes = 1 << 20
 	putBytes   = 3 << 20
-	// relist is after how many minutes the list of series is told again that one
+	// relist is after how many minutes the list of series is written again that one
 	// is alive.
 	relist = 15
 	// forget is after how many minutes without a value a series leaves memory.
@@ -288,7 +288,7 @@ func (sh *shard) takeDue(w *writer) (due [][]*Resource) {
 }
 
 // moment has the time written with each flush of another minute, and with the last, also
-// when nothing else is: a run goes on without a write, and so does what is read of it. A
+// when nothing else is: a run continues without a write, and so does what is read of it. A
 // start with a virtual clock has to know how far that was, and EndAllSteady, too.
 func (w *writer) moment() {
 	s := w.s

@@ -14,7 +14,7 @@ var (
 	accountRefused = describe("account_refused_total", "Requests refused since their account had done or held as much as it may.", "limit")
 )
 
-// collectAccounts tells what accounts hold, as many of them as have series of their own, and
+// collectAccounts reports what accounts hold, as many of them as have series of their own, and
 // of the others the sum.
 func (m *Metrics) collectAccounts(out chan<- prometheus.Metric, all *accounts.Accounts) {
 	held := all.Usage()

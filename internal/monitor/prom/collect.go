@@ -233,7 +233,7 @@ func (m *Metrics) collectTopics(count func(*prometheus.Desc, *atomic.Int64, ...s
 	}
 }
 
-// collect tells what came of deliveries over a protocol, once anything has: all that
+// collect reports what came of deliveries over a protocol, once anything has: all that
 // may come of them, since a rate does not see how a counter appears.
 func (c *topicCounts) collect(p topic.Protocol, of []string, count func(*prometheus.Desc, *atomic.Int64, ...string)) {
 	var used int64

@@ -51,7 +51,7 @@ var (
 // Function takes a value of a metric of a function, by AWS's name and in its unit.
 func (m *Metrics) Function(fn arn.ARN, metric string, value float64) {
 	c := m.functions.of(fn)
-	took := time.Duration(value * float64(time.Millisecond)) // of what is told in milliseconds
+	took := time.Duration(value * float64(time.Millisecond)) // of a value in milliseconds
 	switch metric {
 	case "Duration":
 		c.duration.observe(functionBuckets, took)

@@ -31,17 +31,17 @@ type Options struct {
 	// Series bounds the queues, the topics, and the functions, that have series of
 	// their own.
 	Series int
-	// Store tells how the store is; nil: it has nothing to tell.
+	// Store reports how the store is; nil: it has nothing to tell.
 	Store func() store.Stats
 	Gauges
 	// Low reports that the disk is short of space; may be nil.
 	Low func() bool
-	// Limits tells how limits are used; nil: there are none.
+	// Limits reports how limits are used; nil: there are none.
 	Limits func() []limit.Stats
-	// Spans tells how many spans of traces were taken by a collector, dropped since too many
+	// Spans reports how many spans of traces were taken by a collector, dropped since too many
 	// waited, and not taken; nil: nothing is traced.
 	Spans func() (exported, dropped, failed int64)
-	// Refusals are the reasons that Refused may be told.
+	// Refusals are the reasons that Refused may be called with.
 	Refusals []string
 	// Posts are the reasons for which a post to a source may be refused.
 	Posts []string
@@ -50,17 +50,17 @@ type Options struct {
 // Gauges are asked when Prometheus asks, about what has series. One that is nil
 // has nothing to tell.
 type Gauges struct {
-	// Logs tells how much the log groups hold, about, in bytes, and how many of
+	// Logs reports how much the log groups hold, about, in bytes, and how many of
 	// the server's own events were dropped.
 	Logs func() (bytes, dropped int64)
-	// Queue tells what a queue holds. The error QueueDoesNotExist says that it is
+	// Queue reports what a queue holds. The error QueueDoesNotExist says that it is
 	// gone, others that nobody can tell now.
 	Queue func(arn.ARN) (shard.QueueGauges, error)
 	// Function tells the same of a function, with ResourceNotFound.
 	Function func(arn.ARN) (FunctionGauges, error)
-	// Network tells about the connections of functions.
+	// Network reports the connections of functions.
 	Network func() FunctionNetwork
-	// Jobs tells how many jobs of operators run, by kind; nil: nobody can tell now.
+	// Jobs reports how many jobs of operators run, by kind; nil: nobody can tell now.
 	Jobs func() map[string]int
 	// Topic says whether there is a topic.
 	Topic func(arn.ARN) bool
@@ -244,7 +244,7 @@ const (
 
 var endNames = [ends]string{"delivered", "dead-letter", "dropped"}
 
-// Published takes a publish: the message, unless it was told of before, the
+// Published takes a publish: the message, unless it was counted before, the
 // subscriptions whose filters kept it out, and the queues that it was delivered
 // to at once.
 func (m *Metrics) Published(t arn.ARN, messages, bytes, filteredOut, delivered int) {

@@ -175,7 +175,7 @@ func TestOutcomesBeginAtZero(t *testing.T) {
 	}
 }
 
-// A queue that is FIFO has no noisy groups; what is told of the server itself has no
+// A queue that is FIFO has no noisy groups; what is reported of the server itself has no
 // labels.
 func TestFIFOAndServer(t *testing.T) {
 	m := New(Options{

@@ -11,7 +11,7 @@ var (
 	textReceipts    = describe("sms_receipts_total", "Receipts of text messages that an SMSC had taken.", "state")
 )
 
-// receiptStates are the ends of a message that a receipt tells of. Source: SMPP 3.4,
+// receiptStates are the ends of a message that a receipt reports. Source: SMPP 3.4,
 // appendix B. What is none of them is other.
 var receiptStates = [...]string{"DELIVRD", "EXPIRED", "DELETED", "UNDELIV", "ACCEPTD", "REJECTD", "other"}
 

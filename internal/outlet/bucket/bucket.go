@@ -113,7 +113,7 @@ func (u *upload) Write(p []byte) (int, error) {
 	return u.pipe.Write(p)
 }
 
-// errSent tells who writes that nobody reads any more: what sends it knows why.
+// errSent is a writer's error when nobody reads any more: what sends it knows why.
 var errSent = errors.New("bucket: the object is not sent any further")
 
 // end sends what is left; failed is why there is no more to come, nil if it is whole.

@@ -18,7 +18,7 @@ type Object struct {
 	Modified time.Time // by the server's clock
 }
 
-// Get reads an object. The caller closes it. A missing one is told by the first Read, if not
+// Get reads an object. The caller closes it. A missing one is reported by the first Read, if not
 // here.
 func (s *Server) Get(ctx context.Context, name Name) (io.ReadCloser, error) {
 	object, err := s.client.GetObject(ctx, name.Bucket, name.Key, minio.GetObjectOptions{})

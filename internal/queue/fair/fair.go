@@ -1,4 +1,4 @@
-// Package fair tells which tenants of a shared queue are noisy: those who hold
+// Package fair reports which tenants of a shared queue are noisy: those who hold
 // much of what is in flight, or of the recent processing time. What is there of
 // the others is received first. Source: "Amazon SQS fair queues" in the SQS
 // developer guide.

@@ -89,10 +89,10 @@ func (s *Waits[K]) drop() {
 	maps.DeleteFunc(s.of, func(_ K, one *wait) bool { return one.Messages == 0 })
 }
 
-// ChangedCount is how many tenants Changed would tell of.
+// ChangedCount is how many tenants Changed would report.
 func (s *Waits[K]) ChangedCount() int { return len(s.changed) }
 
-// Changed tells what has changed since the last call. A tenant with nothing is gone.
+// Changed reports what has changed since the last call. A tenant with nothing is gone.
 func (s *Waits[K]) Changed(f func(tenant K, w Wait)) {
 	for _, tenant := range s.changed {
 		one := s.of[tenant]

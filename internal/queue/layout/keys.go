@@ -92,7 +92,7 @@ func (k *Keys) Record(lane Lane, seq uint64) []byte {
 	return binary.BigEndian.AppendUint64(k.sequence(KindRecord, uint64(lane)), seq)
 }
 
-// Group is the key that tells that a group is not empty.
+// Group is the key that reports that a group is not empty.
 func (k *Keys) Group(lane Lane) []byte { return k.sequence(KindGroup, uint64(lane)) }
 
 // Tenant is the key of what a tenant of a fair queue has waiting.

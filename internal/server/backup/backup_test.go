@@ -161,7 +161,7 @@ func checked(t *testing.T, dir string) (ok bool, text string) {
 	return ok, b.String()
 }
 
-// What was acknowledged before a backup began is in it, while others go on sending; of what
+// What was acknowledged before a backup began is in it, while others continue sending; of what
 // was sent meanwhile each is there once, or not. A receipt handle of before is of no use.
 func TestRestoreUnderLoad(t *testing.T) {
 	w := start(t, filepath.Join(t.TempDir(), "data"))
@@ -362,7 +362,7 @@ func (c *cutting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// A backup that was cut off at any request is none, and goes on where it was, or begins anew
+// A backup that was cut off at any request is none, and continues where it was, or begins again
 // where the server does not offer its snapshot any more.
 func TestCutOff(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")

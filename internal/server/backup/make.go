@@ -23,7 +23,7 @@ import (
 // path is where a server offers snapshots.
 const path = "/_godwit/v1/backup"
 
-// attempts is how often a snapshot is begun anew that is not offered any more.
+// attempts is how often a snapshot is started again that is not offered any more.
 const attempts = 3
 
 // Making is a backup that is made of a server that runs.
@@ -31,12 +31,12 @@ type Making struct {
 	Endpoint string       // of the server: http://HOST:PORT
 	Client   *http.Client // which signs requests where the server asks for it
 	Dir      string       // of the backup: new, empty, or of one that was begun
-	// Progress is told how many bytes have come, of all; may be nil.
+	// Progress is called with how many bytes have come, and of how many; may be nil.
 	Progress func(done, all int64)
 	Stdout   io.Writer // what damage there is in what the server has
 }
 
-// Run makes it, or goes on with one that was begun, while the server offers its snapshot.
+// Run makes it, or continues with one that was begun, while the server offers its snapshot.
 // whole is false if the server's own store is damaged: what there is of it is backed up.
 func (b *Making) Run(ctx context.Context) (m Manifest, whole bool, err error) {
 	if err := b.prepare(); err != nil {

@@ -55,7 +55,7 @@ func (r *Restoring) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := r.tell(&m); err != nil {
+	if err := r.report(&m); err != nil {
 		return err
 	}
 	incoming := recovery.Incoming(r.Data)
@@ -127,8 +127,8 @@ func (r *Restoring) prepare() error {
 	return nil
 }
 
-// tell says what is restored and which key that needs, and refuses another one.
-func (r *Restoring) tell(m *Manifest) error {
+// report says what is restored and which key that needs, and refuses another one.
+func (r *Restoring) report(m *Manifest) error {
 	fmt.Fprintf(r.Stdout, "Backup of %s by godwit %s: %d files, %d bytes%s.\n", m.CreatedAt.UTC().Format(time.RFC3339), m.Version, len(m.Files), m.Size(), map[bool]string{true: ", each as it was made"}[r.From == nil])
 	if m.RootKey == "" {
 		return nil

@@ -1,5 +1,5 @@
 // Package deploying takes the steps of stacks: it calls the server's own operations within the
-// process, as who deploys, so that permissions, limits and the audit are those of any request.
+// process, as whoever deploys, so that permissions, limits and the audit are those of any request.
 //
 // Every step may be taken twice. What is made has the name that the step brings, or is found
 // again by what it is.

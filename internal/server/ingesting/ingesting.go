@@ -30,7 +30,7 @@ type Options struct {
 	// Trust is whose certificates SNS may have; nil: as the system does.
 	Trust *tls.Config
 	Own   []uint16 // the ports that this server listens at
-	// Observe is told of each post; may be nil.
+	// Observe is called for each post; may be nil.
 	Observe func(source string, refused ingest.Reason)
 }
 

@@ -46,14 +46,14 @@ func (x *actions) Execute(ctx context.Context, a alarms.Action) error {
 	if x.held() {
 		return fault.New(fault.Unavailable, "deliveries are held since the restore")
 	}
-	err := x.tell(ctx, a)
+	err := x.notify(ctx, a)
 	if fault.Is(err) {
 		return fault.New(fault.KindOf(err), refusal.Text(err))
 	}
 	return err
 }
 
-func (x *actions) tell(ctx context.Context, a alarms.Action) error {
+func (x *actions) notify(ctx context.Context, a alarms.Action) error {
 	target, err := arn.Parse(a.ARN)
 	if err != nil {
 		return err

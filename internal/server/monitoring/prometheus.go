@@ -196,7 +196,7 @@ func (p *Prometheus) Delivery(e *deliver.Event) {
 		p.Ended(name, e.Protocol, prom.DeadLettered)
 	case shard.DeliveryDropped:
 		p.Ended(name, e.Protocol, prom.Dropped)
-	default: // it goes on
+	default: // it continues
 	}
 }
 

@@ -73,13 +73,13 @@ type Parts struct {
 func API(p Parts) map[string]http.Handler {
 	looking := inspect.New(p.Engine.Queues, p.Engine.Functions)
 	now := live.New(live.Options{Census: looking.Census, Queues: p.Totals, Clock: clock.System})
-	lately := recent.New()
-	p.Listen(listeners{now, lately})
+	publishes := recent.New()
+	p.Listen(listeners{now, publishes})
 	all := catalog.New(catalog.Options{Engine: p.Engine, Totals: p.Totals, Live: now, Server: p.server(), Problems: p.problems, Alarms: p.alarming, Closed: p.closed})
-	working := jobs.New(jobs.Options{Module: p.Jobs, Engine: p.Engine, Inspect: looking, Operator: p.Operator, Clock: p.Clock, NewID: uuid.NewString, May: p.Gate.MayGoOn})
+	working := jobs.New(jobs.Options{Module: p.Jobs, Engine: p.Engine, Inspect: looking, Operator: p.Operator, Clock: p.Clock, NewID: uuid.NewString, May: p.Gate.StillAllowed})
 	p.Jobs.Observe(kept.Observer{Stepped: p.Counting.JobStepped, Ended: p.jobEnded})
 	p.Jobs.Start(working)
-	looked := messages.New(messages.Options{Engine: p.Engine, Inspect: looking, Operator: p.Operator, Catalog: all, Recent: lately, NewID: uuid.NewString})
+	looked := messages.New(messages.Options{Engine: p.Engine, Inspect: looking, Operator: p.Operator, Catalog: all, Recent: publishes, NewID: uuid.NewString})
 	watched := monitors.New(monitors.Options{Alarms: p.Alarms, Metrics: p.Metrics, Logs: p.Logs, Region: p.Config.Region, Account: p.Config.Account})
 	return operator.Handlers(operator.Options{
 		Catalog: all, Messages: looked, Monitors: watched,
@@ -100,20 +100,20 @@ func (p *Parts) jobEnded(j *kept.Job) {
 	})
 }
 
-// listeners are told of publishes and deliveries. It implements deliver.Events.
+// listeners keep the latest publishes and deliveries. It implements deliver.Events.
 type listeners struct {
 	*live.Live
 
-	lately *recent.Publishes
+	publishes *recent.Publishes
 }
 
 // Published tells both of them.
 func (l listeners) Published(p *shard.Published) {
 	l.Live.Published(p)
-	l.lately.Add(p)
+	l.publishes.Add(p)
 }
 
-// server tells of the server itself.
+// server reports the server itself.
 func (p *Parts) server() func() catalog.Server {
 	s := catalog.Server{
 		Version: config.Version, Mode: "dev", Clock: "system", StartedAt: clock.System.Now(), Region: p.Config.Region, Account: p.Config.Account,

@@ -40,7 +40,7 @@ const (
 	operate = "godwit:Operate"
 )
 
-// errNotOperator refuses who is known and no operator.
+// errNotOperator refuses a caller who is known and no operator.
 var errNotOperator = errors.New("only the root user of this server's own account may ask for this, and users of it who are allowed godwit:Read or godwit:Operate")
 
 // Options are what a Gate decides by.
@@ -52,7 +52,7 @@ type Options struct {
 	Trail    *audit.Trail // nil: nothing is recorded
 	// Sessions are who is signed in to the console; nil: nobody can be.
 	Sessions Sessions
-	// Used is told of the use of an access key: by itself, or by a session that it has opened.
+	// Used is called for the use of an access key: by itself, or by a session that it has opened.
 	Used func(accessKey, service, region string)
 }
 
@@ -77,7 +77,7 @@ type (
 	sessionKey struct{}
 )
 
-// Operator refuses who may not ask for what is Godwit's own, and notes in the request who
+// Operator refuses a caller who may not ask for what is Godwit's own, and notes in the request who
 // asks; nil where everybody may. It has read the body, and puts another one in its place.
 // What a policy must allow for /_godwit/v1 is Admit's affair.
 func (g *Gate) Operator() func(w http.ResponseWriter, r *http.Request) error {
@@ -116,7 +116,7 @@ func (g *Gate) Operator() func(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// unidentified refuses who does not say who he is, or not so that it can be believed.
+// unidentified refuses a caller who does not say who he is, or not so that it can be believed.
 type unidentified struct{ error }
 
 // Refuse answers with what Operator has refused.
@@ -189,13 +189,13 @@ func (g *Gate) decide(ctx context.Context, who *caller.Caller, action, resource 
 	return g.Policies.Decide(ctx, &need, &known)
 }
 
-// Admit refuses who may not do an operation of /_godwit/v1 on a resource, and records it.
+// Admit refuses a caller who may not do an operation of /_godwit/v1 on a resource, and records it.
 func (g *Gate) Admit(r *http.Request, op *rest.Operation, resource string) (call *rest.Call, err error) {
 	who, _ := r.Context().Value(callerKey{}).(*caller.Caller)
 	call = &rest.Call{Caller: who}
 	asked, about := g.Clock.Now(), audit.Operation{Name: op.Name, Resource: resource, Reads: op.Reads()}
 	record := func(err error) { g.Trail.Operation(r, who, asked, g.Config.Region, about, outcome(err)) }
-	if !op.Reads() || op.Apart() || who != nil {
+	if !op.Reads() || op.NeedsOwnRight() || who != nil {
 		call.Ended = record
 	}
 	defer func() {
@@ -223,7 +223,7 @@ func (g *Gate) Admit(r *http.Request, op *rest.Operation, resource string) (call
 	if op.Reads() {
 		broad = read
 	}
-	if op.Apart() {
+	if op.NeedsOwnRight() {
 		broad = ""
 	}
 	if resource == "" {
@@ -249,9 +249,9 @@ func broadOf(action string) string {
 	return ""
 }
 
-// MayGoOn refuses what who has asked for it may not do any more: it goes on without a request,
+// StillAllowed refuses what its requester may not do any more: it continues without a request,
 // and so no policy knows an address. Nil: nobody was asked who he is.
-func (g *Gate) MayGoOn(ctx context.Context, who *caller.Caller, action, resource string) error {
+func (g *Gate) StillAllowed(ctx context.Context, who *caller.Caller, action, resource string) error {
 	if g.Verifier == nil || who == nil {
 		return nil
 	}

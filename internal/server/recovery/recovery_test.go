@@ -236,7 +236,7 @@ func (k *kept) missing() (n int) {
 // starts and serves what is left, or refuses with a way out that works; and what is
 // missing is told.
 func TestDamagedData(t *testing.T) {
-	soak.Campaign(t, soak.Unraced(3, 1), func(t *testing.T, seed uint64) {
+	soak.Campaign(t, soak.Size(1, 3), func(t *testing.T, seed uint64) {
 		testDamagedData(t, soak.Rand(seed, 0), fmt.Sprintf("seed %d", seed))
 	})
 }

@@ -54,7 +54,7 @@ type Applying struct {
 }
 
 // Run makes the changes and says which there were. What a server refuses is one with Refused,
-// and the rest goes on. A second run with the same set changes nothing.
+// and the rest continues. A second run with the same set changes nothing.
 func (a *Applying) Run(ctx context.Context, set *Set) ([]Change, error) {
 	if a.Account == "" {
 		var err error

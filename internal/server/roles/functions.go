@@ -141,14 +141,14 @@ func (f *Functions) UpdateMapping(ctx context.Context, a arn.ARN, edit func(mapp
 	return f.Engine.UpdateMapping(ctx, a, edit)
 }
 
-// Mapping tells of a mapping, and of what keeps it from its queue.
+// Mapping reports a mapping, and of what keeps it from its queue.
 func (f *Functions) Mapping(ctx context.Context, a arn.ARN) (mapping.Mapping, error) {
 	m, err := f.Engine.Mapping(ctx, a)
 	f.judge(&m)
 	return m, err
 }
 
-// Mappings tells of all mappings.
+// Mappings reports all mappings.
 func (f *Functions) Mappings(ctx context.Context) ([]mapping.Mapping, error) {
 	all, err := f.Engine.Mappings(ctx)
 	for i := range all {

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// Moves asks whether who asked for a move task still may what it does. Tasks go on while
+// Moves asks whether who asked for a move task still may what it does. Tasks run while
 // the engine, which knows the queues' policies, is being opened: they wait until there is
 // an authorizer.
 type Moves struct {
@@ -28,7 +28,7 @@ func NewMoves(c clock.Clock, strict bool) *Moves {
 	return &Moves{clock: c, strict: strict, ready: make(chan struct{})}
 }
 
-// Open lets tasks go on, unless the engine could not be opened.
+// Open lets tasks continue, unless the engine could not be opened.
 func (m *Moves) Open(a *authorize.Authorizer, failed error) {
 	m.asked, m.failed = a, failed
 	close(m.ready)

@@ -116,7 +116,7 @@ func (s *Sessions) Alarms(a *authorize.Authorizer) func(ctx context.Context, ala
 	}
 	return func(ctx context.Context, alarm, topic arn.ARN) error {
 		if alarm.Account == topic.Account && a.Resources.PolicyOf(ctx, topic) == nil {
-			return nil // it is not there, which its own account is told
+			return nil // it is not there, as its own account is answered
 		}
 		need := authorize.Need{Action: "sns:Publish", Resource: topic.String(), Account: topic.Account, Shared: true}
 		result, err := a.Decide(ctx, &need, &authorize.Context{

@@ -31,7 +31,7 @@ type Options struct {
 	Clock  clock.Clock
 	Engine *shard.Engine
 	Ledger *texts.Module // of text messages
-	// Receipt is told what became of text messages that were taken, and Ended of the same as
+	// Receipt is called with what became of text messages that were taken, and Ended with the same as
 	// events of deliveries.
 	Receipt func(state string)
 	Ended   func(*deliver.Event)

@@ -33,10 +33,10 @@ type Options struct {
 }
 
 // reportEvery is how many steps of the rewrite, of about a mebibyte each, one line of the
-// log tells of.
+// log reports.
 const reportEvery = 64
 
-// Keep has a store sealed before production serves from it; it goes on where one before
+// Keep has a store sealed before production serves from it; it continues where one before
 // was interrupted. Development, which writes in clear, takes the promise back. Nobody else
 // has the store open. Errors: ctx's, and the store's.
 func Keep(ctx context.Context, o Options) error {
@@ -67,21 +67,21 @@ func Keep(ctx context.Context, o Options) error {
 	if len(found) > 0 {
 		o.Logger.Info("what was stored in clear is sealed", "sealed", list(found))
 	}
-	tellFiles(o)
-	return tellQueues(o)
+	reportFiles(o)
+	return reportQueues(o)
 }
 
-// tellFiles warns of what development has left in files of its own: mails, texts and push
+// reportFiles warns of what development has left in files of its own: mails, texts and push
 // messages that were sent to nobody, and objects of delivery streams. They are not the
 // store's, and somebody may want them, so that they are not removed.
-func tellFiles(o Options) {
+func reportFiles(o Options) {
 	if o.Data == "" {
 		return
 	}
 	for dir, what := range map[string]string{"outbox": "mails, text and push messages", "firehose": "objects of delivery streams"} {
 		path := filepath.Join(o.Data, dir)
 		left := false
-		_ = filepath.WalkDir(path, func(_ string, d fs.DirEntry, err error) error { // what cannot be read is told
+		_ = filepath.WalkDir(path, func(_ string, d fs.DirEntry, err error) error { // what cannot be read is reported
 			left = left || err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && d.Type().IsRegular()
 			if left {
 				return fs.SkipAll
@@ -96,9 +96,9 @@ func tellFiles(o Options) {
 
 const maxTold = 20 // queues by name
 
-// tellQueues warns of the queues that are to have their messages in clear: that was asked
+// reportQueues warns of the queues that are to have their messages in clear: that was asked
 // for, but perhaps for development.
-func tellQueues(o Options) error {
+func reportQueues(o Options) error {
 	arns, all, err := shard.QueuesInClear(o.Journal, maxTold)
 	if err != nil {
 		return fmt.Errorf("looking for queues without encryption: %w", err)

@@ -33,8 +33,8 @@ type Options struct {
 	// Trust is whose certificates an SMSC or a provider may have; nil: as the system does.
 	Trust *tls.Config
 	Own   []uint16 // the ports that this server listens at
-	// Receipt is told what became of messages that were taken, in the words of SMPP; may be
-	// nil. Ended is told of the same as events of deliveries.
+	// Receipt is called with what became of messages that were taken, in the words of SMPP; may be
+	// nil. Ended is called for the same as events of deliveries.
 	Receipt func(state string)
 	Ended   func(*deliver.Event)
 	// PublicURL is what the address begins with at which a provider calls.
@@ -45,7 +45,7 @@ type Options struct {
 type Texting struct {
 	Sender *smssender.Sender
 	Outbox *smssender.Outbox // nil: they are sent, or there is nobody who takes them
-	Book   *smssender.Book   // has to be told of deliveries
+	Book   *smssender.Book   // has to be called for deliveries
 	called *gateway.Gateway  // nil: no provider calls
 	ledger *texts.Module
 	config config.SMS

@@ -59,7 +59,7 @@ type DeliveryInfo struct {
 	Attempts      int       // made so far
 	NextAttemptAt time.Time // zero when there is none
 	PublishedAt   time.Time
-	FinishedAt    time.Time // zero while it goes on
+	FinishedAt    time.Time // zero while it continues
 	History       []Attempt // oldest first: the first 20 and the last 80
 	// Reason is why, for dead-letter and dropped, and for what waits for its
 	// dead-letter queue.
@@ -86,7 +86,7 @@ const (
 )
 
 // DeliveryPlace is a place in the list of a subscription's deliveries. The zero value is its
-// beginning. While deliveries go on others may be passed over, or seen twice.
+// beginning. While deliveries continue others may be passed over, or seen twice.
 type DeliveryPlace struct {
 	Stage DeliveryStage
 	A, B  uint64
@@ -135,7 +135,7 @@ func (e *Backlogs) DeliveriesFrom(ctx context.Context, sub arn.ARN, from Deliver
 	return infos, more, nil
 }
 
-// Delivery tells of one delivery that waits or is under way. Errors: NotFound.
+// Delivery reports one delivery that waits or is under way. Errors: NotFound.
 func (e *Backlogs) Delivery(ctx context.Context, sub arn.ARN, id string) (info DeliveryInfo, err error) {
 	if err := ctx.Err(); err != nil {
 		return info, err

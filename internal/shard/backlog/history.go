@@ -82,7 +82,7 @@ func (h *History) Encode() []byte {
 }
 
 // DecodeHistory reads what encode wrote. Of a damaged one h is what could be read,
-// and goes on: a history is for people, and no delivery must fail for it.
+// and continues: a history is for people, and no delivery must fail for it.
 func DecodeHistory(p []byte) (h History, err error) {
 	if len(p) == 0 {
 		return h, nil

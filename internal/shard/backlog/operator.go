@@ -56,7 +56,7 @@ func parseDeliveryID(s string) (id DeliveryID, err error) {
 }
 
 // Pause stops the deliveries of a subscription: what is in its backlog, and what
-// comes, waits there. Attempts under way go on, and the consumer releases what
+// comes, waits there. Attempts under way continue, and the consumer releases what
 // it has not begun. Errors: NotFound.
 func (e *Backlogs) Pause(ctx context.Context, sub arn.ARN) error {
 	return e.setPaused(ctx, sub, (*topic.State).Pause, (*Recipient).pause)
@@ -81,7 +81,7 @@ func (e *Backlogs) setPaused(
 		}
 		if qs := sh.BacklogOf(sub); qs != nil {
 			qs.Consumption.Paused, qs.Consumption.Readied = sub.PausedAt != 0, false
-			sh.Touch(qs) // so that the consumer is told
+			sh.Touch(qs) // so that the consumer is notified
 		}
 		return nil
 	})

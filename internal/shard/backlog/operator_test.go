@@ -259,7 +259,7 @@ func TestRetryNow(t *testing.T) {
 // holds, in order.
 func TestRetryAllTakesSteps(t *testing.T) {
 	w := newOperatorWorld(t)
-	n := soak.Unraced(5, 2)*backlog.OperatorStep + 7
+	n := soak.Size(2, 5)*backlog.OperatorStep + 7
 	w.publish(n)
 	w.made()
 	w.advance(time.Second)
@@ -283,7 +283,7 @@ func TestRetryAllOfGroups(t *testing.T) {
 	w.sub = shardtest.Subscribe(t, w.Engine, "t.fifo", "q.fifo", shardtest.SubscriptionID(2))
 	w.pump.Every = true
 	w.check(w.SetFault(shardtest.QueueARN("q.fifo"), "unavailable"))
-	n := soak.Unraced(4, 1)*backlog.OperatorStep + 7
+	n := soak.Size(1, 4)*backlog.OperatorStep + 7
 	for i := range n {
 		for range 1 + i%2 { // some have one behind the first
 			w.ids++

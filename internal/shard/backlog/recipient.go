@@ -15,7 +15,7 @@ type Recipient struct {
 	*topic.Subscription // as topic.Direct makes it
 	// Save writes that it was paused or resumed, as part of the command under way.
 	Save func()
-	// Failed is told that a message is dropped, in the command that drops it.
+	// Failed is called when a message is dropped, in the command that drops it.
 	Failed func(d *Delivery, attempts int, reason string)
 }
 

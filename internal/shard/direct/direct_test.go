@@ -58,7 +58,7 @@ func TestDirectPublishesSurviveCrashes(t *testing.T) {
 		check(err)
 		return string(text)
 	}
-	shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Unraced(3, 1), func(j *journal.Journal) *shard.Engine {
+	shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Size(1, 3), func(j *journal.Journal) *shard.Engine {
 		e := shardtest.Open(t, shard.Options{Journal: j, Clock: clock.NewVirtual(shardtest.Start)})
 		t.Cleanup(func() { _ = e.Close() })
 		return e

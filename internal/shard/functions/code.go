@@ -19,7 +19,7 @@ import (
 // once, or when the shard is loaded.
 
 const (
-	// CodeChunk is the size of a chunk, in bytes: little to read for who only passes by.
+	// CodeChunk is the size of a chunk, in bytes: little to read for whoever only passes by.
 	CodeChunk = 64 << 10
 	// codeStep is how many chunks one commit has.
 	codeStep = 16

@@ -32,7 +32,7 @@ type FunctionLimits struct {
 	Executions, Unreserved int
 }
 
-// FunctionInfo is what a version of a function tells about itself.
+// FunctionInfo describes a version of a function.
 type FunctionInfo struct {
 	ARN      arn.ARN // of the function, without a qualifier
 	Version  string
@@ -68,7 +68,7 @@ func (e *Functions) Function(ctx context.Context, fn arn.ARN, qualifier string) 
 	return t, err
 }
 
-// FunctionInfo tells about the version that a qualifier names; the empty one is
+// FunctionInfo reports the version that a qualifier names; the empty one is
 // the latest. Errors: ResourceNotFound.
 func (e *Functions) FunctionInfo(ctx context.Context, fn arn.ARN, qualifier string) (info FunctionInfo, err error) {
 	err = e.WithCatalog(ctx, fn, func(sh *Shard) error {
@@ -420,7 +420,7 @@ func (e *Functions) ReserveExecutions(ctx context.Context, fn arn.ARN, execution
 
 // Options are what the module is made of.
 type Options struct {
-	// Accepted is told of every event that a function is to be run with, if it is
+	// Accepted is called for every event that a function is to be run with, if it is
 	// not nil. It may be called concurrently, and must be quick.
 	Accepted func(function arn.ARN, qualifier string, at time.Time)
 	// Limits are the quotas of functions.

@@ -173,7 +173,7 @@ func TestCrashWhileUploading(t *testing.T) {
 	st.Close()
 	outcomes := map[string]int{}
 	for i, d := range disks {
-		if !d.present && i%soak.Unraced(1, 3) > 0 { // of those that have nothing there are many
+		if !d.present && i%soak.Size(3, 1) > 0 { // of those that have nothing there are many
 			continue
 		}
 		st := shardtest.OpenStore(t, d.fs)

@@ -137,16 +137,16 @@ func (sh *Shard) acceptEvent(f *function.Function, now int64, m *message.Message
 	}
 }
 
-// acceptedEvent tells that a function is to be run with an event.
+// acceptedEvent reports that a function is to be run with an event.
 type acceptedEvent struct {
-	tell      func(function arn.ARN, qualifier string, at time.Time)
+	emit      func(function arn.ARN, qualifier string, at time.Time)
 	function  arn.ARN
 	qualifier string
 	at        time.Time
 }
 
 // Emit implements Emitter.
-func (e *acceptedEvent) Emit() { e.tell(e.function, e.qualifier, e.at) }
+func (e *acceptedEvent) Emit() { e.emit(e.function, e.qualifier, e.at) }
 
 // TakeEvents leases up to most events that are due in a function's queue. What
 // it returns is durable. more says that there are others due. A function that is

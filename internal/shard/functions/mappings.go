@@ -24,16 +24,16 @@ func (e *Functions) SetMappingWatcher(changed func(a arn.ARN, now *mapping.Mappi
 	e.mappingWatcher.Store(&changed)
 }
 
-// mappingChanged tells of a change, which is complete at once if changes take no
+// mappingChanged reports a change, which is complete at once if changes take no
 // time: before its caller is answered.
 func (sh *Shard) mappingChanged(a arn.ARN) {
 	if sh.engine.options.Updates == 0 {
 		sh.mappings.CompleteChanges(clock.Time(sh.Now()), completionStep, &sh.Batch)
 	}
-	sh.tellMapping(a)
+	sh.notifyMapping(a)
 }
 
-func (sh *Shard) tellMapping(a arn.ARN) {
+func (sh *Shard) notifyMapping(a arn.ARN) {
 	if changed := sh.engine.mappingWatcher.Load(); changed != nil {
 		m, _ := sh.mappings.Mapping(a) // nil if it is gone
 		(*changed)(a, m)
@@ -197,7 +197,7 @@ func (sh *Shard) completeMappings() {
 	completed := sh.mappings.CompleteChanges(clock.Time(sh.Now()), completionStep, &sh.Batch)
 	sh.CatalogChanged(sh.Commit(true))
 	for _, a := range completed {
-		sh.tellMapping(a)
+		sh.notifyMapping(a)
 	}
 }
 

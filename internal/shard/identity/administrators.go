@@ -12,7 +12,7 @@ import (
 // account's root is one, too, and does not count here: its key is kept away, and to lose
 // all others is to need it.
 
-// administrator finds the unique id of one, of who was known to be one first; empty: there
+// administrator finds the unique id of one, of whoever was known to be one first; empty: there
 // is none.
 // The caller has the lock.
 func (m *Module) administrator(a *iam.Account, known string) string {

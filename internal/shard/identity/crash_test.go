@@ -59,7 +59,7 @@ func TestCrash(t *testing.T) {
 	create := func(kind iam.Kind, prefix, name string) func(m *identity.Module) {
 		return step(func(a *iam.Account, _ time.Time) error { return a.Create(entity(kind, prefix, name)) })
 	}
-	shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Unraced(3, 1), func(j *journal.Journal) *identity.Module {
+	shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Size(1, 3), func(j *journal.Journal) *identity.Module {
 		k := kernel.New(kernel.Options{Journal: j, Clock: clock.NewVirtual(shardtest.Start), Logger: slog.New(slog.DiscardHandler)})
 		m := identity.New(k, identity.Options{})
 		if err := k.Load(); err != nil {

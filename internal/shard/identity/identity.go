@@ -3,7 +3,7 @@
 // the journal; what a command has changed is one commit.
 //
 // It also finds the credentials of requests, long-term keys and the tokens of sessions,
-// and the policies of who made them. Those ways are hot, and look at memory alone.
+// and the policies of whoever made them. Those ways are hot, and look at memory alone.
 package identity
 
 import (
@@ -36,7 +36,7 @@ type Options struct {
 	Sealer Sealer
 	// Clock is what the latest use of anything is noted by. Nil: clock.System.
 	Clock clock.Clock
-	// Orphaned is told of an account whose last administrator beside its root a change has
+	// Orphaned is called for an account whose last administrator beside its root a change has
 	// taken, once it is durable. Nil: nobody looks for one.
 	Orphaned func(account string)
 }
@@ -80,7 +80,7 @@ func New(k *kernel.Kernel, o Options) *Module {
 	}
 	sessions, _ := lru.New[string, *session](maxSessions) // it fails for no other size than 0
 	m := &Module{
-		kernel: k, shard: k.Beside(keyspace.IdentityStream), sealer: o.Sealer, clock: o.Clock,
+		kernel: k, shard: k.OwnShard(keyspace.IdentityStream), sealer: o.Sealer, clock: o.Clock,
 		accounts: map[string]*iam.Account{}, owners: map[string]string{}, used: map[string]Use{}, sessions: sessions, policies: newPolicyCache(),
 		orphaned: o.Orphaned, administrators: map[string]string{},
 	}
@@ -119,7 +119,7 @@ func decode(value []byte, v any) error {
 
 var errRecord = errors.New("identity: a record cannot be read")
 
-// Load implements kernel.Module. A record that cannot be read is an error: to go on
+// Load implements kernel.Module. A record that cannot be read is an error: to continue
 // without it would be to take an identity, and what it is denied, for deleted.
 func (m *Module) Load() error {
 	reader := m.shard.Log.Reader()

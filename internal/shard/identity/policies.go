@@ -57,7 +57,7 @@ var everything = func() []*policy.Policy {
 	return []*policy.Policy{p}
 }()
 
-// PoliciesOf are the policies of who calls, compiled: those of the user with its groups, of
+// PoliciesOf are the policies of whoever calls, compiled: those of the user with its groups, of
 // the role, or of the user that has made a federation token, the boundary, and those that cap
 // a session. A document that cannot be
 // compiled is an error: what it denies is not known.

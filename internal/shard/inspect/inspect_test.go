@@ -112,7 +112,7 @@ func (w *world) expect(what string, q inspect.Query, want ...string) {
 	}
 }
 
-// TestStandard: a look tells how messages stand, in the order in which they were accepted,
+// TestStandard: a look reports how messages stand, in the order in which they were accepted,
 // and leaves them as they were.
 func TestStandard(t *testing.T) {
 	w := open(t, nil)
@@ -153,7 +153,7 @@ func TestStandard(t *testing.T) {
 	}
 }
 
-// TestLarge: a look has no more in memory than it says, and goes on with the next page.
+// TestLarge: a look has no more in memory than it says, and continues with the next page.
 func TestLarge(t *testing.T) {
 	const size, messages = 1 << 20, 40 // a page of them is more than one look may read
 	w := open(t, map[string]string{"MaximumMessageSize": fmt.Sprint(size)})

@@ -82,7 +82,7 @@ type Cursor struct {
 // Found is what a look has found.
 type Found struct {
 	Messages   []Message
-	Next       *Cursor // where to go on; nil: that was all
+	Next       *Cursor // where to continue; nil: that was all
 	Scanned    int     // messages that were looked at
 	Total      int64   // in the queue
 	Unreadable int     // records that are damaged
@@ -126,7 +126,7 @@ func (i *Inspector) open(ctx context.Context, a arn.ARN) (t *target, found *Foun
 
 // Look reads messages of a queue in the order in which they were accepted; those of groups
 // come behind the others, group by group; delayed ones, if only they are asked for, in that
-// of their times. It reads a bounded number of them: where it goes on may follow a page
+// of their times. It reads a bounded number of them: where it continues may follow a page
 // with nothing on it. It waits while MaxLooks others are under way. Errors: QueueDoesNotExist;
 // those of ctx.
 func (i *Inspector) Look(ctx context.Context, q Query) (*Found, error) {

@@ -3,7 +3,7 @@
 // journal of its own.
 //
 // A step is written down before it is taken, with the name of each thing that it is about:
-// so a start after a crash knows which of them may have been done, and the counts go on where
+// so a start after a crash knows which of them may have been done, and the counts continue where
 // they were. What is done to a thing takes it from its place, or may be done twice.
 package jobs
 
@@ -127,7 +127,7 @@ type Module struct {
 // New adds the module to a kernel. The sealer, which is for Purpose, seals what of a job may
 // repeat a message; nil: that is in clear in the store.
 func New(k *kernel.Kernel, sealer *seal.Sealer) *Module {
-	m := &Module{kernel: k, sealer: sealer, shard: k.Beside(keyspace.JobStream)}
+	m := &Module{kernel: k, sealer: sealer, shard: k.OwnShard(keyspace.JobStream)}
 	m.shard.Add(m)
 	return m
 }
@@ -236,7 +236,7 @@ func (m *Module) Cancel(id string) (left Job, err error) {
 	return left, err
 }
 
-// Get is a job as it stands. What it tells is durable. Errors: ErrNone.
+// Get is a job as it stands. What it reports is durable. Errors: ErrNone.
 func (m *Module) Get(id string) (found Job, err error) {
 	err = m.shard.RunDurable(func(tx *kernel.Tx) error {
 		tx.DependOn(m.shard.Log.Last())
@@ -250,7 +250,7 @@ func (m *Module) Get(id string) (found Job, err error) {
 	return found, err
 }
 
-// List are the jobs, the latest first. What it tells is durable.
+// List are the jobs, the latest first. What it reports is durable.
 func (m *Module) List() (all []Job) {
 	_ = m.shard.RunDurable(func(tx *kernel.Tx) error {
 		tx.DependOn(m.shard.Log.Last())

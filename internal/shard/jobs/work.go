@@ -40,17 +40,17 @@ type Worker interface {
 	// says that it may have been done before: then what is gone counts as done. err is why,
 	// for every outcome but DidIt.
 	Do(ctx context.Context, job *Job, id string, again bool) (o Outcome, wait func(), err error)
-	// Hopeless reports of an error of Look that it will not go away.
-	Hopeless(err error) bool
+	// Permanent reports of an error of Look that it will not go away.
+	Permanent(err error) bool
 }
 
-// Observer is told of what jobs do, once it is durable, without locks. What is nil is not told.
+// Observer is called for what jobs do, once it is durable, without locks. A nil member is not called.
 type Observer struct {
 	Stepped func(kind string, done, skipped int64)
 	Ended   func(j *Job)
 }
 
-// Observe sets who is told; it comes before Start.
+// Observe sets the observer; it comes before Start.
 func (m *Module) Observe(o Observer) { m.observer = o }
 
 // Running is how many jobs have not ended, by kind.
@@ -133,7 +133,7 @@ func (m *Module) snapshot(j *running) (job Job, again bool) {
 	return job, again
 }
 
-// change changes a job, durably, and reports that it is to go on at once. Who is told of ends is
+// change changes a job, durably, and reports that it is to continue at once. The observer of ends is called
 // told.
 func (m *Module) change(j *running, f func()) (on bool) {
 	var ended *Job
@@ -178,7 +178,7 @@ func (m *Module) look(ctx context.Context, j *running, job *Job) bool {
 	found, err := m.worker.Look(ctx, job, job.Next, limit)
 	return m.change(j, func() {
 		if err != nil {
-			m.failed(j, err, m.worker.Hopeless(err))
+			m.failed(j, err, m.worker.Permanent(err))
 			return
 		}
 		j.tries = 0

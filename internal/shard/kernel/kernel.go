@@ -3,7 +3,7 @@
 // commit. What the state is, the modules know that are added to the shards.
 //
 // Invariants:
-//   - What an answer tells is durable when it is given: the change itself, and
+//   - What an answer reports is durable when it is given: the change itself, and
 //     every commit that the command read from.
 //   - A command's changes are one atomic unit in the journal, over all of its shards.
 //   - A failed commit ends the process, and so does a command that panics; the store is
@@ -74,10 +74,10 @@ func New(o Options) *Kernel {
 	return e
 }
 
-// Beside is the shard of modules whose state is not split by the names of queues, topics
+// OwnShard is the shard of modules whose state is not split by the names of queues, topics
 // and functions: it has a stream of the journal and a lock of its own, behind the others
 // in the order of both. It is made on the first call, which is before Load.
-func (e *Kernel) Beside(stream uint16) *Shard {
+func (e *Kernel) OwnShard(stream uint16) *Shard {
 	for _, sh := range e.beside {
 		if sh.ID == stream {
 			return sh

@@ -60,7 +60,7 @@ func (sh *Shard) load() (err error) {
 }
 
 // loadedWhole fails if damage in the store hides some of what was loaded and must be
-// whole: to go on would be to take queues, or what somebody is denied, for deleted, and to
+// whole: to continue would be to take queues, or what somebody is denied, for deleted, and to
 // give numbers twice.
 func (e *Kernel) loadedWhole() error {
 	s, ok := e.Store.(store.Damaged)

@@ -26,7 +26,7 @@ func (s damagedStore) DamageIn(lower, upper []byte) error {
 }
 
 // TestDamagedLoad: a start does not take what cannot be read for deleted where that would
-// allow what was denied, or give a number twice; and goes on where only messages, or what
+// allow what was denied, or give a number twice; and continues where only messages, or what
 // is observed, are lost.
 func TestDamagedLoad(t *testing.T) {
 	for name, c := range map[string]struct {

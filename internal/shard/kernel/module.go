@@ -10,14 +10,14 @@ import (
 
 // Module is the part of a module in one shard. It owns some kinds of records, and what
 // is in memory of them, guarded by the shard's lock. The modules of a shard are called
-// in the order in which they were added, of which each may lean on those before.
+// in the order in which they were added, and each may depend on those before.
 type Module interface {
 	// Load reads its state: what exists, but not what is in it. Nothing else runs yet.
 	Load() error
 	// Recover brings to an end what a crash has interrupted between two shards, before
-	// anything else goes on. All shards are loaded. It takes the locks that it needs.
+	// anything else continues. All shards are loaded. It takes the locks that it needs.
 	Recover() error
-	// Resume goes on where the last process stopped. It is called in a transaction.
+	// Resume continues where the last process stopped. It is called in a transaction.
 	Resume()
 	// NextDue is when it has something to do, in epoch milliseconds; 0: never.
 	NextDue() int64

@@ -61,7 +61,7 @@ func (r *recorder) Tick(now int64) {
 }
 
 // TestModulesInOrder: each module is called in its turn; what a crash interrupted is
-// brought to an end in all shards before anything goes on in one.
+// brought to an end in all shards before anything continues in one.
 func TestModulesInOrder(t *testing.T) {
 	var said []string
 	var last *recorder
@@ -120,8 +120,8 @@ type told struct{ said *[]string }
 
 func (e told) Emit() { *e.said = append(*e.said, "told") }
 
-// TestCommand: what a command has touched is finished with its commit; what it has to
-// tell is told after that, when others may have the lock.
+// TestCommand: what a command has touched is finished with its commit; its events are
+// emitted after that, when others may have the lock.
 func TestCommand(t *testing.T) {
 	s := memory.New()
 	k := openKernel(t, s, clock.System, func(*Kernel) {})

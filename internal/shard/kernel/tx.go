@@ -109,19 +109,19 @@ func (tx *Tx) Commit() *journal.Commit {
 	return commitAll(tx.sync, tx.Shards)
 }
 
-// Yield commits what there is, runs f while others may have the locks, and goes on.
+// Yield commits what there is, runs f while others may have the locks, and continues.
 func (tx *Tx) Yield(f func()) {
 	tx.relock(nil, f)
 }
 
-// Widen commits what there is and goes on with the locks of other shards, the first
+// Widen commits what there is and continues with the locks of other shards, the first
 // one's among them, in the order of their ids. Others may have had the locks in between.
 func (tx *Tx) Widen(shards []*Shard) { tx.relock(shards, nil) }
 
 // WidenAfter is Widen that runs f before it has the locks.
 func (tx *Tx) WidenAfter(shards []*Shard, f func()) { tx.relock(shards, f) }
 
-// Narrow commits what there is and goes on with some of the locks only, which it
+// Narrow commits what there is and continues with some of the locks only, which it
 // keeps all the while. The events of the others wait until these are released as well.
 func (tx *Tx) Narrow(keep []*Shard) {
 	tx.Commit()
@@ -232,7 +232,7 @@ func lockAll(shards []*Shard) {
 }
 
 // Commit appends what the command changed to the journal and does what follows from it:
-// it serves waiting receivers, tells the consumer, sets timers. The commit is nil if the
+// it serves waiting receivers, notifies the consumer, sets timers. The commit is nil if the
 // command changed nothing.
 func (sh *Shard) Commit(sync bool) *journal.Commit {
 	if sh.Unchanged() {
@@ -253,7 +253,7 @@ func (sh *Shard) CommitMuch() {
 }
 
 // CommitPart appends what the command changed so far, so that it can be read from the
-// store; the command goes on.
+// store; the command continues.
 func (sh *Shard) CommitPart(sync bool) {
 	if sh.Unchanged() {
 		return

@@ -13,7 +13,7 @@ import (
 )
 
 // TestPanicHalfway: a command that panics ends the process, and where that takes a
-// moment nobody goes on with what it has left in memory.
+// moment nobody continues with what it has left in memory.
 func TestPanicHalfway(t *testing.T) {
 	for name, c := range map[string]struct {
 		run  func(w *poisonWorld, command func(*Tx) error)

@@ -54,7 +54,7 @@ func New(k *kernel.Kernel, sealing *seal.Keys) *Module {
 	policies, _ := lru.New[string, *policy.Policy](maxPolicies) // it fails for no other size than 0
 	m := &Module{
 		policies: policies,
-		shard:    k.Beside(keyspace.KeyStream), sealing: sealing, sealer: sealing.Sealer("kms"),
+		shard:    k.OwnShard(keyspace.KeyStream), sealing: sealing, sealer: sealing.Sealer("kms"),
 		keys: map[string]*kms.Key{}, aliases: map[aliasID]*kms.Alias{}, grants: map[string]map[string]*kms.Grant{}, secrets: map[string]any{},
 	}
 	m.shard.Add(m)
@@ -62,7 +62,7 @@ func New(k *kernel.Kernel, sealing *seal.Keys) *Module {
 }
 
 // Load implements kernel.Module. A record that cannot be read fails it: what is sealed
-// with its key could be deleted or be told to have none.
+// with its key could be deleted or be configured to have none.
 func (m *Module) Load() error {
 	r := m.shard.Log.Reader()
 	var unreadable error

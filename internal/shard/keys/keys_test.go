@@ -93,7 +93,7 @@ func TestCrash(t *testing.T) {
 		_, err = m.RotateOnDemand(k)
 		ok(err)
 	}
-	shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Unraced(3, 1), func(j *journal.Journal) *keys.Module {
+	shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Size(1, 3), func(j *journal.Journal) *keys.Module {
 		return open(t, j, root, clock.NewVirtual(shardtest.Start))
 	}, func(m *keys.Module) string {
 		for i, blob := range blobs {

@@ -27,7 +27,7 @@ func SealingSpan() keyspace.Span { return keyspace.Prefix(sealingKey) }
 var ErrNoRoot = errors.New("the root key that the data is sealed with is not there")
 
 // OpenSealing opens the keys that a store is sealed with. root gives the root key; it is
-// told the id of the one that is needed, which is empty for a store that has none yet,
+// given the id of the one that is needed, which is empty for a store that has none yet,
 // and which gets its keys now. A root key that is not the store's is refused before
 // anything is written: seal.ErrWrongRoot. It comes before the kernel opens its streams.
 //

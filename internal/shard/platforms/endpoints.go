@@ -122,7 +122,7 @@ func (e *Platforms) CreateEndpoint(ctx context.Context, app arn.ARN, token strin
 		id := uuid.UUID(e.options.NewID())
 		created := &endpoint{wanted, of.arn.PlatformEndpoint(id.String()), id, of}
 		sh.write(created, nil)
-		sh.tell(of, platform.EventCreated, created.arn)
+		sh.notify(of, platform.EventCreated, created.arn)
 		name = created.arn
 		return nil
 	})
@@ -140,7 +140,7 @@ func (e *Platforms) DeleteEndpoint(ctx context.Context, name arn.ARN) error {
 		key := platform.TokenKey(there.Token)
 		sh.Batch.Delete(sh.recordKey(keyspace.PlatformEndpoints, there.app.Incarnation, there.id[:]))
 		sh.Batch.Delete(sh.recordKey(keyspace.PlatformTokens, there.app.Incarnation, key[:]))
-		sh.tell(there.app, platform.EventDeleted, there.arn)
+		sh.notify(there.app, platform.EventDeleted, there.arn)
 		return nil
 	})
 }
@@ -196,7 +196,7 @@ func (sh *Shard) update(there *endpoint, next *platform.Endpoint) {
 	before := there.Endpoint
 	there.Endpoint = next
 	sh.write(there, before)
-	sh.tell(there.app, platform.EventUpdated, there.arn)
+	sh.notify(there.app, platform.EventUpdated, there.arn)
 }
 
 // DisableEndpoint disables an endpoint that its platform does not know any more, if it has
@@ -259,15 +259,15 @@ func (e *Platforms) ListEndpoints(ctx context.Context, app arn.ARN, after string
 	return page, more, err
 }
 
-// tell has a topic told of an endpoint, if the application wants that, as part of the
-// command under way: what is to be told waits in the application's backlog.
-func (sh *Shard) tell(app *application, attribute string, name arn.ARN) {
+// notify publishes an event of an endpoint, if the application wants that, as part of the
+// command under way: the event waits in the application's backlog.
+func (sh *Shard) notify(app *application, attribute string, name arn.ARN) {
 	if app.Attributes[attribute] != "" {
-		sh.tellEvent(app, attribute, platform.NewEvent(attribute, app.arn, name, clock.Time(sh.Now())))
+		sh.notifyEvent(app, attribute, platform.NewEvent(attribute, app.arn, name, clock.Time(sh.Now())))
 	}
 }
 
-func (sh *Shard) tellEvent(app *application, attribute string, event *platform.Event) {
+func (sh *Shard) notifyEvent(app *application, attribute string, event *platform.Event) {
 	m := &message.Message{
 		ID: sh.engine.options.NewID(), Sender: app.arn.Account, Body: event.Text(),
 		Notice: &message.Notice{Kind: message.PlatformEvent, Topic: app.Attributes[attribute], Token: app.arn.String()},
@@ -278,7 +278,7 @@ func (sh *Shard) tellEvent(app *application, attribute string, event *platform.E
 	sh.AcceptFor(app.recipient, m)
 }
 
-// failed has a topic told that a message is given up.
+// failed publishes that a message is given up.
 func (sh *Shard) failed(app *application, d *backlog.Delivery, attempts int, reason string) {
 	n := d.Message.Notice
 	if n == nil || n.Kind != message.Notification || app.Attributes[platform.EventFailed] == "" {
@@ -286,5 +286,5 @@ func (sh *Shard) failed(app *application, d *backlog.Delivery, attempts int, rea
 	}
 	name, _ := arn.Parse(d.Subscription.Endpoint)
 	event := platform.NewEvent(platform.EventFailed, app.arn, name, clock.Time(sh.Now()))
-	sh.tellEvent(app, platform.EventFailed, event.Failed(d.Message.ID.String(), attempts, reason))
+	sh.notifyEvent(app, platform.EventFailed, event.Failed(d.Message.ID.String(), attempts, reason))
 }

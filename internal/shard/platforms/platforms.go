@@ -39,7 +39,7 @@ type Options struct {
 	Sealer Sealer
 	// NewID gives an id that was never given before; random unless given.
 	NewID func() message.ID
-	// Published is told of every publish to an endpoint, if it is not nil. It may be called
+	// Published is called for every publish to an endpoint, if it is not nil. It may be called
 	// concurrently, and must be quick.
 	Published func(*topics.Published)
 }
@@ -56,7 +56,7 @@ type Shard struct {
 	*backlog.Shard
 	engine       *Platforms
 	applications map[arn.ARN]*application
-	// written is the latest commit of an application or an endpoint: what answers tell of
+	// written is the latest commit of an application or an endpoint: what answers report
 	// them depends on it.
 	written *journal.Commit
 }
@@ -339,7 +339,7 @@ func (e *Platforms) awaitWritten(ctx context.Context) error {
 }
 
 // HasApplication reports whether there is an application, for statistics: it does not wait
-// until what it tells is durable.
+// until what it reports is durable.
 func (e *Platforms) HasApplication(name arn.ARN) (ok bool) {
 	sh := e.ShardOf(name)
 	sh.View(func() { _, ok = sh.applications[name] })

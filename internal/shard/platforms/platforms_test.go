@@ -92,7 +92,7 @@ func TestCrash(t *testing.T) {
 			names = append(names, name)
 		}
 	}
-	shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Unraced(3, 1), func(j *journal.Journal) *shard.Engine { return open(t, j, nil) }, everything(t),
+	shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Size(1, 3), func(j *journal.Journal) *shard.Engine { return open(t, j, nil) }, everything(t),
 		func(e *shard.Engine) {
 			must(e.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("events")}))
 		},
@@ -139,7 +139,7 @@ func TestCrash(t *testing.T) {
 }
 
 // A message waits with the endpoint that it is for, whoever may read the disk does not see
-// whom it is for, and no credential; a restart goes on with both.
+// whom it is for, and no credential; a restart continues with both.
 func TestRestart(t *testing.T) {
 	ctx := context.Background()
 	keys, _, err := seal.NewKeys(seal.NewRoot())

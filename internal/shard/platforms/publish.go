@@ -137,11 +137,11 @@ func (e *Platforms) PublishToEndpoint(ctx context.Context, name arn.ARN, p publi
 	return asTarget(err)
 }
 
-// published tells of a publish.
+// published reports a publish.
 type published struct {
-	tell func(*topics.Published)
+	emit func(*topics.Published)
 	what *topics.Published
 }
 
 // Emit implements kernel.Emitter.
-func (p *published) Emit() { p.tell(p.what) }
+func (p *published) Emit() { p.emit(p.what) }

@@ -43,10 +43,7 @@ func (it countingIterator) Next() bool {
 // thousand other groups are received as if it were not there, also after a
 // restart.
 func TestLockedGroup(t *testing.T) {
-	locked := 216_000
-	if soak.Unraced(0, 1) == 1 {
-		locked = 20_000
-	}
+	locked := soak.Size(20_000, 216_000)
 	const free, each = 1000, 3
 	ctx := context.Background()
 	s := &countingStore{Store: memory.New()}

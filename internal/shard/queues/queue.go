@@ -386,5 +386,5 @@ func (sh *Shard) inconsistent(qs *Queue) {
 	sh.Logger.Error("a queue's counters disagreed with its records and were set right", "queue", qs.ARN.String())
 }
 
-// OfQueues is the part of what leans on it.
+// OfQueues is the part of what depends on it.
 func (sh *Shard) OfQueues() *Shard { return sh }

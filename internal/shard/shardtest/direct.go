@@ -80,7 +80,7 @@ func (w *Direct) Say(body string) {
 	}
 }
 
-// Where tells how many messages are in the queue and how many wait in the
+// Where reports how many messages are in the queue and how many wait in the
 // backlog of its subscription.
 func (w *Direct) Where() string {
 	w.T.Helper()

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// Pump is a consumer that does its work when told to: it carries SQS
+// Pump is a consumer that works when it is called: it carries SQS
 // deliveries to their queues, and lets the script decide about the rest.
 type Pump struct {
 	Engine *shard.Engine

@@ -56,7 +56,7 @@ func (s *Script) NextID() message.ID {
 	return MessageID(1_000_000 + s.rendered)
 }
 
-// Attach goes on with an engine, whose consumer it becomes.
+// Attach continues with an engine, whose consumer it becomes.
 func (s *Script) Attach(e *shard.Engine) {
 	s.engine, s.Pump.Engine = e, e
 	e.SetConsumer("sns", s.Pump)

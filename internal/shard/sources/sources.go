@@ -54,14 +54,14 @@ type kept struct {
 type Module struct {
 	kernel.NopModule
 	kernel *kernel.Kernel
-	shard  *kernel.Shard // whose lock is held by who changes all
+	shard  *kernel.Shard // whose lock is held by whoever changes all
 	sealer *seal.Sealer
 	all    atomic.Pointer[map[string]*kept] // what it points to does not change
 }
 
 // New adds the module to a kernel. The sealer is for Purpose.
 func New(k *kernel.Kernel, sealer *seal.Sealer) *Module {
-	m := &Module{kernel: k, shard: k.Beside(keyspace.SourceStream), sealer: sealer}
+	m := &Module{kernel: k, shard: k.OwnShard(keyspace.SourceStream), sealer: sealer}
 	m.all.Store(&map[string]*kept{})
 	m.shard.Add(m)
 	return m
@@ -145,7 +145,7 @@ type Info struct {
 
 func (k *kept) info() Info { return Info{k.Source, len(k.secrets), k.broken} }
 
-// List lists the sources behind a name, in their order. What it tells is durable.
+// List lists the sources behind a name, in their order. What it reports is durable.
 func (m *Module) List(after string, limit int) (page []Info, more bool) {
 	all := *m.all.Load()
 	for _, name := range slices.Sorted(maps.Keys(all)) {

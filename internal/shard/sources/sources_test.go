@@ -86,7 +86,7 @@ func TestCrash(t *testing.T) {
 		_, err := m.Put(ctx, source(name), secrets, was.Target)
 		check(err)
 	}
-	shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Unraced(3, 1), func(j *journal.Journal) *sources.Module { return open(t, j, s) }, everything,
+	shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Size(1, 3), func(j *journal.Journal) *sources.Module { return open(t, j, s) }, everything,
 		func(m *sources.Module) { put(m, "shop", first) },
 		func(m *sources.Module) { put(m, "billing", first) },
 		func(m *sources.Module) { put(m, "shop", second, first) },
@@ -147,7 +147,7 @@ func TestPut(t *testing.T) {
 }
 
 // Secrets are sealed in the store, each for its source; with another key a source takes
-// nothing, until it is given secrets anew.
+// nothing, until it is given secrets again.
 func TestSecretsAreSealed(t *testing.T) {
 	st, right, wrong := memory.New(), sealer(t), sealer(t)
 	with := func(s *seal.Sealer, f func(m *sources.Module)) {

@@ -61,7 +61,7 @@ func (m *Module) run(ctx context.Context, account, region, name string, command 
 	return err
 }
 
-// look looks at a stack. What it tells is durable. Errors: ErrNone.
+// look looks at a stack. What it reports is durable. Errors: ErrNone.
 func (m *Module) look(account, region, name string, at func(e *entry) error) error {
 	return m.shard.RunDurable(func(tx *kernel.Tx) error {
 		tx.DependOn(m.shard.Log.Last())
@@ -215,7 +215,7 @@ func (m *Module) Rollback(ctx context.Context, account, region, name string, o *
 	return id, err
 }
 
-// ContinueRollback goes on with a rollback of an update that has failed. Errors: ErrNone,
+// ContinueRollback continues with a rollback of an update that has failed. Errors: ErrNone,
 // ErrNotRolling.
 func (m *Module) ContinueRollback(ctx context.Context, account, region, name string, o *stack.Order) error {
 	return m.run(ctx, account, region, name, func(e *entry) error {
@@ -236,7 +236,7 @@ func (m *Module) Protect(ctx context.Context, account, region, name string, on b
 	return id, err
 }
 
-// Get is a stack of a name or an ARN. What it tells is durable. Errors: ErrNone.
+// Get is a stack of a name or an ARN. What it reports is durable. Errors: ErrNone.
 func (m *Module) Get(account, region, name string) (v View, err error) {
 	err = m.look(account, region, name, func(e *entry) error {
 		v = e.view()

@@ -87,7 +87,7 @@ type Module struct {
 
 // New adds the module to a kernel. The sealer is for Purpose; nil: records are in clear.
 func New(k *kernel.Kernel, sealer *seal.Sealer) *Module {
-	m := &Module{kernel: k, shard: k.Beside(keyspace.StackStream), sealer: sealer, room: make(chan struct{}, atOnce)}
+	m := &Module{kernel: k, shard: k.OwnShard(keyspace.StackStream), sealer: sealer, room: make(chan struct{}, atOnce)}
 	m.byID, m.byName = map[stackID]*entry{}, map[scope]*entry{}
 	m.shard.Add(m)
 	return m

@@ -124,7 +124,7 @@ func settled(t *testing.T, k *kernel.Kernel, m *stacks.Module) stacks.View {
 	}
 }
 
-// A stack goes on with the first worker that there is, after a restart too; what is on disk
+// A stack continues with the first worker that there is, after a restart too; what is on disk
 // is what was told, and shows no property.
 func TestStack(t *testing.T) {
 	const queues = 100 // more than begin at once

@@ -165,7 +165,7 @@ func (m *Module) NextDue() int64 {
 // ticked is how many streams one tick starts with at most.
 const ticked = 100
 
-// Tick implements kernel.Module: who delivers is told of the streams that have something.
+// Tick implements kernel.Module: it wakes whoever delivers for the streams that have something.
 func (m *Module) Tick(now int64) {
 	for n := 0; n < ticked && m.deliver != nil && len(m.due) > 0 && m.due[0].at <= now; n++ {
 		h := m.due[0]
@@ -179,7 +179,7 @@ func (m *Module) Tick(now int64) {
 // Start has what is due delivered: deliver is called, in the background and with the clock
 // held, for one stream at a time but for several streams at once, and takes batches until
 // Next gives none.
-// outage tells of that of a stream that was asked for; it may be nil.
+// outage reports that of a stream that was asked for; it may be nil.
 func (m *Module) Start(deliver func(stream.Turn), outage func(a arn.ARN) error) {
 	_, _ = m.shard.Run(false, func(*kernel.Tx) error {
 		m.deliver, m.fault = deliver, outage
@@ -191,7 +191,7 @@ func (m *Module) Start(deliver func(stream.Turn), outage func(a arn.ARN) error) 
 // Stopping is closed when deliveries are to end.
 func (m *Module) Stopping() <-chan struct{} { return m.kernel.Stopping }
 
-// Next is the batch that is to be delivered now in a turn, which it is told of once it is
+// Next is the batch that is to be delivered now in a turn, which learns of it once it is
 // durable; nil: there is none, and the turn is over. So it is with an error, after which
 // nothing of the stream is tried for a while.
 func (m *Module) Next(t stream.Turn) (*stream.Stream, *stream.Batch, error) {

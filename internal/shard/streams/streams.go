@@ -80,7 +80,7 @@ func New(k *kernel.Kernel, sealing *seal.Keys, o Options) *Module {
 		o.MaxBytes = usualMaxBytes
 	}
 	m := &Module{
-		kernel: k, options: o, shard: k.Beside(keyspace.HoseStream), sealer: sealing.Sealer("delivery streams"),
+		kernel: k, options: o, shard: k.OwnShard(keyspace.HoseStream), sealer: sealing.Sealer("delivery streams"),
 		streams: map[arn.ARN]*held{}, owners: map[owner]*sorted.List[string]{},
 	}
 	m.shard.Add(m)

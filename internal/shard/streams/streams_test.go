@@ -165,7 +165,7 @@ func TestCrash(t *testing.T) {
 		return func(m *streams.Module) { put(t, m, "a", data...) }
 	}
 	large := strings.Repeat("x", 400<<10)
-	shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Unraced(3, 1), func(j *journal.Journal) *streams.Module {
+	shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Size(1, 3), func(j *journal.Journal) *streams.Module {
 		return open(t, j, keys, clock.NewVirtual(shardtest.Start), streams.Options{})
 	}, everything(t),
 		func(m *streams.Module) { create(t, m, "a") },

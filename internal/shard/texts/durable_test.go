@@ -20,8 +20,8 @@ func (s slowStore) Sync() error {
 	return s.Store.Sync()
 }
 
-// TestOptOutTwice: a provider that tells of the same answer twice is not answered before
-// what it tells is durable, neither time.
+// TestOptOutTwice: a provider that reports the same answer twice is not answered before
+// what it reports is durable, neither time.
 func TestOptOutTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := slowStore{memory.New(), make(chan struct{})}

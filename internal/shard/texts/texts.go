@@ -42,7 +42,7 @@ type Module struct {
 
 // New adds the module to a kernel.
 func New(k *kernel.Kernel, o Options) *Module {
-	m := &Module{kernel: k, shard: k.Beside(keyspace.SMSStream), options: o, accounts: map[Place]*sms.Account{}}
+	m := &Module{kernel: k, shard: k.OwnShard(keyspace.SMSStream), options: o, accounts: map[Place]*sms.Account{}}
 	m.shard.Add(m)
 	return m
 }
@@ -74,8 +74,8 @@ func (m *Module) put(key []byte, v any) {
 	m.shard.Batch.Set(key, encode(v))
 }
 
-// Load implements kernel.Module. A record that cannot be read is an error: to go on
-// without it could be to send a message to who has refused them.
+// Load implements kernel.Module. A record that cannot be read is an error: to continue
+// without it could be to send a message to whoever has refused them.
 func (m *Module) Load() error {
 	var bad error
 	err := store.Each(m.shard.Log.Reader(), keyspace.Prefix([]byte{keyspace.SMSSpace}), func(k, value []byte) bool {
@@ -218,7 +218,7 @@ func (m *Module) OptOut(ctx context.Context, p Place, number string) error {
 }
 
 // OptOutEverywhere notes that a number wants no messages of any account that sends some:
-// whose it has answered to cannot be told. It is durable on return, also where it was noted
+// whose it has answered to cannot be known. It is durable on return, also where it was noted
 // before.
 func (m *Module) OptOutEverywhere(number string) {
 	_, _ = m.shard.Run(true, func(*kernel.Tx) error {

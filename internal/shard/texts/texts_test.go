@@ -68,7 +68,7 @@ func TestCrash(t *testing.T) {
 		m.Settle(c, cost)
 		m.Attributes(p) // waits until that is durable
 	}
-	shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Unraced(3, 1), func(j *journal.Journal) *texts.Module { return open(t, j) }, everything,
+	shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Size(1, 3), func(j *journal.Journal) *texts.Module { return open(t, j) }, everything,
 		func(m *texts.Module) {
 			check(m.SetAttributes(ctx, here, map[string]string{sms.DefaultSenderID: "Godwit"}))
 		},
@@ -102,7 +102,7 @@ func TestPasswordsAreSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	st := memory.New()
-	// with runs the module on the store, and tells whether a password is in clear after it.
+	// with runs the module on the store, and reports whether a password is in clear after it.
 	with := func(sealer *seal.Sealer, f func(m *texts.Module)) (inClear bool) {
 		t.Helper()
 		log := journal.Open(journal.Options{Store: st})

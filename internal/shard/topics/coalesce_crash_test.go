@@ -228,11 +228,11 @@ func (w *turns) verify(c turnCrash) (lost int) {
 // TestCrashInTurns: at whichever write of a turn the machine crashes, of what each
 // publisher in it published all or nothing is there, and once; what was accepted is.
 func TestCrashInTurns(t *testing.T) {
-	for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Unraced(2, 1), 50)) {
+	for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Size(1, 2), 50)) {
 		w := &turns{t: t, fs: vfs.NewCrashableMem(), rand: rand.New(rand.NewPCG(seed, 7)), answers: map[string]bool{}}
 		s := shardtest.OpenStore(t, errorfs.Wrap(w.fs, errorfs.InjectorFunc(w.crash)))
 		w.setup(shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System, NewID: w.nextID, Render: (&shardtest.Pump{NewID: w.nextID}).Render})
-		for range soak.Unraced(12, 2) {
+		for range soak.Size(2, 12) {
 			w.turn()
 		}
 		if err := w.engine.Close(); err != nil {

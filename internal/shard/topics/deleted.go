@@ -19,7 +19,7 @@ import (
 // its record, those of its subscriptions as one range, and a mark. Nothing of the
 // topic is found from then on, and its backlogs stand still. What these take in
 // memory and in the store is given back in the background, a bounded step at a
-// time, and the mark goes with the last of it. A start that finds the mark goes on
+// time, and the mark goes with the last of it. A start that finds the mark continues
 // with what has counters and no owner: no incarnation is given out twice, so that
 // nothing of a topic that was created since is among that.
 

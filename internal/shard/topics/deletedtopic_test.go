@@ -111,7 +111,7 @@ func TestCrashWhileDeletingTopic(t *testing.T) {
 		if !deleting {
 			return
 		}
-		for _, percent := range []int{r.IntN(101), 0, 100}[:soak.Unraced(3, 1)] {
+		for _, percent := range []int{r.IntN(101), 0, 100}[:soak.Size(1, 3)] {
 			disks = append(disks, crashed{deleted: deleted, recreated: recreated, fs: fs.CrashClone(vfs.CrashCloneCfg{
 				UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(r.Uint64(), 5)),
 			})})
@@ -208,7 +208,7 @@ func TestCrashWhileDeletingTopic(t *testing.T) {
 		must(e.Close())
 		must(s.Close())
 	}
-	if len(disks) < soak.Unraced(15, 5) || halfway < soak.Unraced(6, 2) || before == 0 {
+	if len(disks) < soak.Size(5, 15) || halfway < soak.Size(2, 6) || before == 0 {
 		t.Errorf("%d crashes, %d of them half-way, %d before: the test tests nothing", len(disks), halfway, before)
 	}
 }
@@ -305,7 +305,7 @@ func TestDeletedTopicStandsStill(t *testing.T) {
 // TestDeleteLargeTopic: a topic with more backlogs than a commit could name goes
 // in small commits.
 func TestDeleteLargeTopic(t *testing.T) {
-	subscriptions := soak.Unraced(120_000, 5_000)
+	subscriptions := soak.Size(5_000, 120_000)
 	ctx := context.Background()
 	s := memory.New()
 	largest := 0
@@ -403,7 +403,7 @@ func TestTopicsComeAndGo(t *testing.T) {
 		}
 		return ds
 	}
-	for round := range soak.Unraced(6, 1) {
+	for round := range soak.Size(1, 6) {
 		var clients sync.WaitGroup
 		for i, name := range names {
 			clients.Go(func() {

@@ -94,7 +94,7 @@ func TestDirectPublishIsSeen(t *testing.T) {
 	}
 }
 
-// signallingClock tells when somebody asks for the time.
+// signallingClock reports when somebody asks for the time.
 type signallingClock struct {
 	clock.Clock
 	mu    sync.Mutex

@@ -11,7 +11,7 @@ import (
 
 // What a topic keeps of a publication (backlogs, fan-outs, archive) is encrypted under the
 // topic's key, or under the store's own where that is the default: once, before a lock is
-// taken, for all who get the same body. It is decrypted by who takes it out.
+// taken, for all who get the same body. It is decrypted by whoever takes it out.
 
 // encrypt encrypts publications for their topic under its key, as the topic's attribute
 // names that; empty: it has none. They are copied for it. Errors are KMS's.

@@ -32,7 +32,7 @@ const (
 const (
 	slowDepth   = 4  // messages that wait for an endpoint, or are under way to it
 	maxSlow     = 64 // such subscriptions that get a publication with the others
-	maxDeferred = 64 // publications of a topic that go on in the background; with more, its publishers make the steps
+	maxDeferred = 64 // publications of a topic that continue in the background; with more, its publishers make the steps
 )
 
 // slow reports that a subscriber does not keep up with what is published. Queues do.
@@ -45,7 +45,7 @@ func (sh *Shard) slow(sub *topic.Subscription) bool {
 }
 
 // applyBackpressure makes steps in the place of the background for a standard topic
-// of which too much goes on there: its publishers are to be no quicker than the steps.
+// which has too much under way: its publishers are to be no quicker than the steps.
 // The lock is open in between.
 func (sh *Shard) applyBackpressure(tx *kernel.Tx, t arn.ARN) {
 	for more := true; more && !t.FIFO() && sh.spreading[t] >= maxDeferred; {
@@ -118,7 +118,7 @@ func (sh *Shard) spread(f *fanout, most int, first map[uint64]struct{}) (more bo
 	return false
 }
 
-// startFanouts goes on with fan-outs in the background, one step at a time, the
+// startFanouts continues with fan-outs in the background, one step at a time, the
 // oldest first, once a group is durable.
 func (sh *Shard) startFanouts(behind *journal.Commit) {
 	if sh.fanning || len(sh.fanouts) == 0 {
@@ -209,7 +209,7 @@ func (sh *Shard) stepFanout() (more bool, number uint64, encrypted *fanout) {
 }
 
 // endFanout removes the oldest publication, as part of the command under way; delivered
-// says that it may have a list of who got it already.
+// says that it may have a list of whoever got it already.
 func (sh *Shard) endFanout(number uint64, delivered bool) {
 	sh.Batch.Delete(fanoutKey(sh.ID, number))
 	if delivered {

@@ -34,7 +34,7 @@ type listener struct {
 // stand still and fall behind, and crashes, with steps in the background that come
 // at any moment, every subscription gets once what was published while it was there.
 func TestPostponedOnce(t *testing.T) {
-	for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Unraced(6, 1), 50)) {
+	for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Size(1, 6), 50)) {
 		testPostponedOnce(t, seed)
 	}
 }
@@ -104,7 +104,7 @@ func testPostponedOnce(t *testing.T, seed uint64) {
 	for range 90 {
 		join()
 	}
-	for range soak.Unraced(150, 40) {
+	for range soak.Size(40, 150) {
 		switch n := r.IntN(20); {
 		case n < 8:
 			var ps []shard.Publication

@@ -28,7 +28,7 @@ import (
 // TestCrashInLargeFanOut publishes to more subscriptions than one commit
 // takes, and to many that do not keep up.
 func TestCrashInLargeFanOut(t *testing.T) {
-	t.Run("many", func(t *testing.T) { testCrashInFanOut(t, 0, soak.Unraced(2, 1)*topics.FanoutStep+200) })
+	t.Run("many", func(t *testing.T) { testCrashInFanOut(t, 0, soak.Size(1, 2)*topics.FanoutStep+200) })
 	t.Run("slow", func(t *testing.T) { testCrashInFanOut(t, 2*topics.DeferredStep+topics.MaxSlow, 30) })
 }
 
@@ -51,7 +51,7 @@ func testCrashInFanOut(t *testing.T, slow, others int) {
 		if !publishing {
 			return
 		}
-		for _, percent := range []int{r.IntN(100), 0, 100}[:soak.Unraced(3, 1)] {
+		for _, percent := range []int{r.IntN(100), 0, 100}[:soak.Size(1, 3)] {
 			disks = append(disks, fs.CrashClone(vfs.CrashCloneCfg{
 				UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(r.Uint64(), 5)),
 			}))
@@ -122,7 +122,7 @@ func testCrashInFanOut(t *testing.T, slow, others int) {
 		e.Close()
 		s.Close()
 	}
-	if len(disks) < soak.Unraced(12, 4) || halfway == 0 {
+	if len(disks) < soak.Size(4, 12) || halfway == 0 {
 		t.Errorf("%d crashes, %d of them half-way: the test tests nothing", len(disks), halfway)
 	}
 }
@@ -188,7 +188,7 @@ func TestLateSubscriberGetsNothing(t *testing.T) {
 }
 
 // wideWorld is a topic of which some subscribers are slow, and whose steps in the
-// background wait for goOn.
+// background wait for continueSteps.
 type wideWorld struct {
 	*shard.Engine
 	t     *testing.T
@@ -241,8 +241,8 @@ func (w *wideWorld) publish(ids ...int) {
 	}
 }
 
-// goOn makes the steps that wait.
-func (w *wideWorld) goOn() {
+// continueSteps makes the steps that wait.
+func (w *wideWorld) continueSteps() {
 	w.sh.View(func() {
 		*w.sh.Fanning() = false
 		w.sh.StartFanouts()
@@ -298,7 +298,7 @@ func TestSlowSubscribersComeLater(t *testing.T) {
 		if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{topics.SlowDepth + 1: slow}) {
 			t.Errorf("with too much in the background the slow ones have %v", got)
 		}
-		w.goOn()
+		w.continueSteps()
 		if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{topics.SlowDepth + 1 + topics.MaxDeferred: slow}) {
 			t.Errorf("in the end the slow ones have %v", got)
 		}
@@ -329,7 +329,7 @@ func TestSlowSubscribersComeLater(t *testing.T) {
 		if got := *reach; got != topics.FanoutStep {
 			t.Errorf("a publisher who makes steps would take others along, as for %d deliveries each", got)
 		}
-		w.goOn()
+		w.continueSteps()
 		if got := w.lengths(0, slow+2); !maps.Equal(got, map[int64]int{topics.SlowDepth + large + 3: slow, large + 3: 2}) {
 			t.Errorf("in the end %v", got)
 		}
@@ -351,7 +351,7 @@ func TestSlowSubscribersComeLater(t *testing.T) {
 		if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{topics.SlowDepth: slow}) {
 			t.Errorf("at once the slow ones have %v", got)
 		}
-		w.goOn()
+		w.continueSteps()
 		if got := w.lengths(0, slow+others); !maps.Equal(got, map[int64]int{topics.SlowDepth + 3: slow, 3: others}) {
 			t.Errorf("in the end %v", got)
 		}
@@ -396,10 +396,10 @@ func testPostponedFitIntoCommits(t *testing.T, p shard.Publication, size int) {
 	if w.sh.Planned() == 0 {
 		t.Error("a publisher would take any number of others along")
 	}
-	if soak.Unraced(1, 0) == 0 {
+	if soak.Size(0, 1) == 0 {
 		return // what follows writes much
 	}
-	w.goOn()
+	w.continueSteps()
 	if got := w.lengths(0, slow); !maps.Equal(got, map[int64]int{topics.SlowDepth + topics.MaxDeferred/2: slow}) {
 		t.Errorf("in the end %v", got)
 	}
@@ -451,7 +451,7 @@ func TestChangesBeforeLaterSubscribers(t *testing.T) {
 			if err := c.change(w, w.topic.Subscription(shardtest.SubscriptionID(changed))); err != nil {
 				t.Fatal(err)
 			}
-			w.goOn()
+			w.continueSteps()
 			if got := w.length(changed); got != c.want {
 				t.Errorf("it has %d messages, want %d", got, c.want)
 			}
@@ -477,7 +477,7 @@ func TestChangesBeforeLaterSubscribers(t *testing.T) {
 			t.Fatal(err)
 		}
 		listen(t, w.Engine, w.topic, shardtest.SubscriptionID(changed))
-		w.goOn()
+		w.continueSteps()
 		if got := w.length(changed); got != 0 {
 			t.Errorf("a subscription to the new topic has %d messages", got)
 		}
@@ -487,7 +487,7 @@ func TestChangesBeforeLaterSubscribers(t *testing.T) {
 	})
 }
 
-// TestPublishedToSlowSubscribers: a publication that some get later is told of
+// TestPublishedToSlowSubscribers: a publication that some get later is called for
 // once when it is accepted, and once when all have been looked at.
 func TestPublishedToSlowSubscribers(t *testing.T) {
 	const slow, others = topics.MaxSlow + 2, 3
@@ -504,7 +504,7 @@ func TestPublishedToSlowSubscribers(t *testing.T) {
 			t.Errorf("first %+v", p)
 		}
 	}
-	w.goOn()
+	w.continueSteps()
 	got := w.seen.take()
 	for i, p := range got {
 		if p.ID != shardtest.MessageID(1+i) || !p.Later || p.FilteredOut != [filter.Verdicts]int{filter.NoMessageAttributes: 2} {
@@ -527,7 +527,7 @@ func lastReach[T any](l *coalesce.Coalescer[T]) *int {
 }
 
 // TestStepPassesOverFew: a step that finds nobody to give a message to ends all the
-// same, and the next goes on behind it.
+// same, and the next continues behind it.
 func TestStepPassesOverFew(t *testing.T) {
 	w := newWideWorld(t, 0, topics.MaxPassed+3)
 	w.sh.View(func() {

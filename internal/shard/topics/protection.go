@@ -14,11 +14,11 @@ import (
 	"godwit.dev/godwit/internal/topic/protect"
 )
 
-// Audited tells what the audit of a data protection policy makes of a message.
+// Audited reports what the audit of a data protection policy makes of a message.
 type Audited struct {
 	Topic     arn.ARN
 	ID        message.ID
-	Principal string // the ARN of who published it
+	Principal string // the ARN of whoever published it
 	At        time.Time
 	protect.Audit
 }
@@ -94,7 +94,7 @@ func (e *Topics) inspect(t arn.ARN, policy *protect.Policy, p *publication.Publi
 	return ErrProtected.With(in.Denied)
 }
 
-// audit tells what was found in a publication, if its policy wants that.
+// audit reports what was found in a publication, if its policy wants that.
 func (e *Topics) audit(t arn.ARN, p *publication.Publication) {
 	if p.Audit == nil || e.options.Audited == nil {
 		return

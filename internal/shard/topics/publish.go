@@ -22,7 +22,7 @@ type fanout struct {
 	later            bool              // some get it in the background
 	alreadyDelivered []byte            // who got it before those; see alreadyDeliveredKey
 	dated            bool              // what queues get of it is rendered, and tells its time
-	result           queues.SendResult // what its publisher is told
+	result           queues.SendResult // what its publisher is answered
 
 	// For the event; not kept on disk.
 	reached   topic.Reached
@@ -42,7 +42,7 @@ type publisher struct {
 	publications []publication.Publication
 
 	results []queues.SendResult
-	events  []*Published // to be told of once the commit is durable
+	events  []*Published // to be emitted once the commit is durable
 	durable *journal.Commit
 	err     error
 }

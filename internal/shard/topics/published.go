@@ -11,14 +11,14 @@ import (
 	"godwit.dev/godwit/internal/topic/filter"
 )
 
-// Published tells what one publish did, and which deliveries were made in its
+// Published reports what one publish did, and which deliveries were made in its
 // own commit. All of it is durable.
 type Published struct {
 	Topic arn.ARN
 	ID    message.ID
 	At    time.Time
 	Size  int // bytes of the body, or all bodies, and of the attributes
-	// Later says that the message itself was told of before: it went to more
+	// Later says that the message itself was emitted before: it went to more
 	// subscriptions than fit into one commit, and now all have been looked at.
 	Later bool
 	// Spreading says that not all subscriptions have been looked at: another event follows.
@@ -40,14 +40,14 @@ type DirectDelivery struct {
 	MessageID    message.ID // of the message in the queue
 }
 
-// publishedEvent tells of a publish.
+// publishedEvent reports a publish.
 type publishedEvent struct {
-	tell func(*Published)
+	emit func(*Published)
 	what *Published
 }
 
 // Emit implements Emitter.
-func (p *publishedEvent) Emit() { p.tell(p.what) }
+func (p *publishedEvent) Emit() { p.emit(p.what) }
 
 // publishedEvent makes the event of a publication that has been committed; nil without a
 // listener, or for a duplicate. The shard's lock is held.

@@ -93,7 +93,7 @@ func TestPublishedDirectly(t *testing.T) {
 }
 
 // TestPublishedInSteps: what goes to more subscriptions than fit into one commit
-// is told of once when it is accepted, and once when all have been looked at.
+// is called for once when it is accepted, and once when all have been looked at.
 func TestPublishedInSteps(t *testing.T) {
 	ctx := context.Background()
 	s := shardtest.NewStore(t)

@@ -109,7 +109,7 @@ func (sh *Shard) resumeReplays() {
 	}
 }
 
-// delivered lets the replay into a backlog go on that has been waiting for
+// delivered lets the replay into a backlog continue that has been waiting for
 // deliveries.
 func (sh *Shard) delivered(qs *queues.Queue) {
 	if len(sh.replays) == 0 {
@@ -120,7 +120,7 @@ func (sh *Shard) delivered(qs *queues.Queue) {
 	}
 }
 
-// enqueueReplay has a replay go on in the background, one step at a time and in turn
+// enqueueReplay has a replay continue in the background, one step at a time and in turn
 // with others.
 func (sh *Shard) enqueueReplay(r *pendingReplay) {
 	if !r.queued {
@@ -134,7 +134,7 @@ func (sh *Shard) enqueueReplay(r *pendingReplay) {
 	sh.engine.InSteps(sh.replayOnce)
 }
 
-// enqueueReplayLater has a replay go on after a while.
+// enqueueReplayLater has a replay continue after a while.
 func (sh *Shard) enqueueReplayLater(r *pendingReplay) {
 	sh.engine.Clock.AfterFunc(replayWait, func() {
 		sh.View(func() {
@@ -199,10 +199,10 @@ func (sh *Shard) nextReplay() (part *archivePart, more bool) {
 		return nil, true
 	}
 	if len(sh.fanouts) > 0 && sh.fanouts[0].n <= r.after {
-		return nil, true // it goes on when these are spread
+		return nil, true // it continues when these are spread
 	}
 	if qs := sh.BacklogOf(sub); qs != nil && qs.Machine.Len() > replayAhead {
-		return nil, true // it goes on when these are delivered
+		return nil, true // it continues when these are delivered
 	}
 	if sh.engine.Full() {
 		sh.enqueueReplayLater(r)

@@ -133,7 +133,7 @@ func (e *Topics) DeleteTopic(ctx context.Context, t arn.ARN) error {
 }
 
 // HasTopic reports whether there is a topic, for statistics: it does not wait until
-// what it tells is durable.
+// what it reports is durable.
 func (e *Topics) HasTopic(t arn.ARN) (ok bool) {
 	sh := e.ShardOf(t)
 	sh.View(func() { _, ok = sh.Topics.Topic(t) })
@@ -443,10 +443,10 @@ type Options struct {
 	// delivered by their own commit. Without them none is.
 	Render Renderer
 	NewID  func() message.ID
-	// Published is told of every publish, if it is not nil. It may be called
+	// Published is called for every publish, if it is not nil. It may be called
 	// concurrently, and must be quick.
 	Published func(*Published)
-	// Audited is told of what data protection policies find, or do not find, if it is not
+	// Audited is called for what data protection policies find, or do not find, if it is not
 	// nil; as Published.
 	Audited func(*Audited)
 	// MaxTopics is how many topics an account may have in a region; 0: any number.

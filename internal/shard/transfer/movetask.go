@@ -25,7 +25,7 @@ import (
 // A move task carries the messages of a dead-letter queue to another queue, or
 // each to the queue that it came from. Its record stands in the shard of the
 // queue that it empties, and is written in the same commit as the removal of
-// every message that it moves: a restart goes on where it was. See moving.go
+// every message that it moves: a restart continues where it was. See moving.go
 // for the work itself.
 
 // MoveStatus says where a move task stands.
@@ -60,7 +60,7 @@ type MoveTaskSpec struct {
 	By *caller.Caller
 }
 
-// MoveTask is what a move task tells about itself.
+// MoveTask describes a move task.
 type MoveTask struct {
 	MoveTaskSpec
 	Status  MoveStatus
@@ -372,7 +372,7 @@ var errNoMoveSource = errors.New("shard: the message does not tell which queue i
 // The pace of a task that has a rate is kept in steps of this many milliseconds.
 const paceStep = 10
 
-// due tells how many messages may be moved now to keep the rate, at most most,
+// due reports how many messages may be moved now to keep the rate, at most most,
 // and when the next one may.
 func (t *runningMove) due(now int64, most int) (n int, next int64) {
 	if t.Rate == 0 {

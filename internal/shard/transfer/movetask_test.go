@@ -95,7 +95,7 @@ func take(t *testing.T, e *shard.Engine, name string) (bodies []string) {
 }
 
 // TestCrashInMoveTask crashes between the commits of a move task, keeping
-// none, some or all of what was not synced. The next start goes on with it:
+// none, some or all of what was not synced. The next start continues with it:
 // each message is then in exactly one of the two queues, and with the task
 // there, all are in the destination.
 func TestCrashInMoveTask(t *testing.T) {

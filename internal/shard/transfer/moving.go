@@ -274,7 +274,7 @@ func (sh *Shard) finishMove(t *runningMove, status MoveStatus, reason string) {
 	sh.Commit(true)
 }
 
-// resumeMoves goes on with the tasks that were running when the process before
+// resumeMoves continues with the tasks that were running when the process before
 // ended. What was on its way and has not arrived is in the source again.
 func (sh *Shard) resumeMoves() {
 	for _, qs := range sh.Loaded() {

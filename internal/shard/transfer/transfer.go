@@ -126,7 +126,7 @@ type Sink interface {
 	// Open finds or begins the queue of a destination, under the lock of its shard. The
 	// error is a refusal of the destination.
 	Open(dest arn.ARN) (*queues.Queue, error)
-	// Arrived tells of a message that has been moved to a destination; it is durable.
+	// Arrived reports a message that has been moved to a destination; it is durable.
 	Arrived(dest arn.ARN, m *message.Message)
 }
 
@@ -453,5 +453,5 @@ func (e *Transfers) reconcileTransfers(to *Shard) error {
 	return nil
 }
 
-// OfTransfers is the part of what leans on it.
+// OfTransfers is the part of what depends on it.
 func (sh *Shard) OfTransfers() *Shard { return sh }

@@ -185,7 +185,7 @@ func members(n *Node) []document.Member {
 	return n.Members
 }
 
-// decide finds out whether a condition holds, and those that it leans on.
+// decide finds out whether a condition holds, and those that it depends on.
 func (b *Bound) decide(name string) (bool, error) {
 	if held, ok := b.Conditions[name]; ok {
 		return held, nil
@@ -213,7 +213,7 @@ func (b *Bound) Resource(id string) *Resource {
 	return r
 }
 
-// connect finds out which resources lean on which, and refuses to lean on one that there is not to be.
+// connect finds out which resources depend on which, and refuses to depend on one that there is not to be.
 func (b *Bound) connect() error {
 	var missing []reference
 	var ids []string
@@ -254,10 +254,10 @@ func (b *Bound) connect() error {
 	return unresolvedIn("Outputs", missing)
 }
 
-// Order lists the resources so that each comes after those that it leans on.
+// Order lists the resources so that each comes after those that it depends on.
 func (b *Bound) Order() ([]string, error) { return slices.Clone(b.order), nil }
 
-// DependsOn lists the resources that one leans on by Ref, Fn::GetAtt, Fn::Sub or DependsOn.
+// DependsOn lists the resources that one depends on by Ref, Fn::GetAtt, Fn::Sub or DependsOn.
 func (b *Bound) DependsOn(id string) []string { return slices.Clone(b.depend[id]) }
 
 // Properties resolves the properties of a resource: to string, [json.Number], bool, []any and

@@ -166,7 +166,7 @@ func (t *Template) check() error {
 	return err
 }
 
-// checkConditions refuses conditions that lean on resources, or on each other in a circle.
+// checkConditions refuses conditions that depend on resources, or on each other in a circle.
 func (t *Template) checkConditions() error {
 	n := t.root.Get("Conditions")
 	if n == nil {
@@ -202,7 +202,7 @@ func (t *Template) early(otherwise func(reference) error) *checker {
 	}}
 }
 
-// circular finds conditions that lean on each other.
+// circular finds conditions that depend on each other.
 func (t *Template) circular(n *Node) error {
 	const under, done = 1, 2
 	state := map[string]int{}
@@ -334,7 +334,7 @@ func (t *Template) checkOutputs() error {
 
 const badOutput = "Template format error: The Value field of every Outputs member must evaluate to a String."
 
-// certain is what a resource leans on whatever the conditions are.
+// certain is what a resource depends on whatever the conditions are.
 func (t *Template) certain(id string) []string {
 	r := t.byID[id]
 	if r.Condition != "" {
@@ -356,7 +356,7 @@ func (t *Template) certain(id string) []string {
 	return ids
 }
 
-// order sorts resources so that each comes after those that it leans on, else as written.
+// order sorts resources so that each comes after those that it depends on, else as written.
 // What dependencies name beside resources does not count.
 func (t *Template) order(dependencies func(id string) []string) ([]string, error) {
 	waits, followers := map[string]int{}, map[string][]string{}
@@ -391,8 +391,8 @@ func (t *Template) order(dependencies func(id string) []string) ([]string, error
 	return order, nil
 }
 
-// cycle names those that lean on each other in a circle, which is what remains when those that
-// nobody of the rest leans on are gone too.
+// cycle names those that depend on each other in a circle, which is what remains when those that
+// nobody of the rest depends on are gone too.
 func (t *Template) cycle(done map[string]bool, followers map[string][]string) error {
 	for again := true; again; {
 		again = false

@@ -167,7 +167,7 @@ func Plan(old, updated *Bound, cat Catalogue) ([]Change, error) {
 	if err := p.sameTypes(); err != nil {
 		return nil, err
 	}
-	for _, id := range updated.order { // what others lean on first
+	for _, id := range updated.order { // what others depend on first
 		if err := p.resource(id); err != nil {
 			return nil, err
 		}

@@ -384,7 +384,7 @@ func (e *evaluator) findInMap(n, arg *Node) (any, error) {
 	return nil, n.Refuse("Template error: Unable to get mapping for " + strings.Join(keys[:], "::"))
 }
 
-// dependsLate reports whether the name of an import leans on a resource, an import or
+// dependsLate reports whether the name of an import depends on a resource, an import or
 // availability zones.
 func dependsLate(t *Template, n *Node) bool {
 	return contains(n, fnImport, fnGetAZs) || t.early(func(r reference) error { return refusal(badImport) }).walk(n) != nil

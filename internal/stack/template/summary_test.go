@@ -101,7 +101,7 @@ func FuzzParse(f *testing.F) {
 			place[id] = i
 			for _, on := range b.DependsOn(id) {
 				if before, ok := place[on]; !ok || before >= i {
-					t.Fatalf("%s comes before %s, which it leans on", id, on)
+					t.Fatalf("%s comes before %s, which it depends on", id, on)
 				}
 			}
 			_, _ = b.Properties(id, made{})

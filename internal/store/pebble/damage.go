@@ -20,7 +20,7 @@ import (
 	"godwit.dev/godwit/internal/store/pebble/quarantine"
 )
 
-// isDamage reports whether an error tells of stored bytes that cannot be read, and
+// isDamage reports whether an error reports stored bytes that cannot be read, and
 // not of a disk that does not answer.
 func isDamage(err error) bool {
 	_, unreadable := errors.AsType[*quarantine.Unreadable](err)
@@ -59,7 +59,7 @@ var (
 	fileNumber = regexp.MustCompile(`\bfile (\d{6,})\b`)
 )
 
-// damagedFile is the name of the file that an error tells of; empty: it does not say.
+// damagedFile is the name of the file that an error reports; empty: it does not say.
 func damagedFile(err error) string {
 	if k, ok := errors.AsType[*quarantine.Known](err); ok {
 		return k.File
@@ -74,7 +74,7 @@ func damagedFile(err error) string {
 		return name
 	}
 	if m := fileNumber.FindStringSubmatch(err.Error()); m != nil {
-		return m[1] + quarantine.ValuesSuffix // of tables it would be told otherwise
+		return m[1] + quarantine.ValuesSuffix // of tables it would be reported otherwise
 	}
 	return ""
 }
@@ -84,7 +84,7 @@ func reason(err error) string {
 	return first
 }
 
-// damagedIn notes a damaged file, and tells of it once.
+// damagedIn notes a damaged file, and reports it once.
 func (s *Store) damagedIn(err error) { s.damagedFile(damagedFile(err), err) }
 
 func (s *Store) damagedFile(name string, err error) {
@@ -260,7 +260,7 @@ func (s *Store) get(r pebble.Reader, dst, key []byte) ([]byte, bool, error) {
 	return dst, ok, it.Close()
 }
 
-// iterator goes past what is damaged, and tells of it.
+// iterator goes past what is damaged, and reports it.
 type iterator struct {
 	s       *Store
 	it      *pebble.Iterator
@@ -274,7 +274,7 @@ type iterator struct {
 	skipped bool
 	open    *pace.View
 
-	// On the way down from where it goes on behind damage: from is the key before
+	// On the way down from where it continues behind damage: from is the key before
 	// the damage if at says so, and pending, while below says so, are keys behind it.
 	back, at, below bool
 	pending         [][]byte
@@ -372,7 +372,7 @@ func (i *iterator) Close() error {
 	return nil
 }
 
-// past goes on behind damage, if that is what has ended the walk.
+// past continues behind damage, if that is what has ended the walk.
 func (i *iterator) past() bool {
 	for {
 		err := i.it.Error()

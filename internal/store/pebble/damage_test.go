@@ -68,11 +68,11 @@ func sized(t *testing.T, fs vfs.FS, path string) int64 {
 func damagedKey(n int) []byte { return fmt.Appendf(nil, "key %06d", n) }
 
 // TestDamagedTables: one flipped bit anywhere in a table or a file of values takes
-// away what stands there, and nothing else; it is told, and the process goes on.
+// away what stands there, and nothing else; it is told, and the process continues.
 func TestDamagedTables(t *testing.T) {
 	const records = 600
 	r := soak.Rand(soak.Seed(t), 1)
-	for round := range soak.Unraced(24, 8) {
+	for round := range soak.Size(8, 24) {
 		suffix, size := ".blob", 1500
 		if round%2 == 1 {
 			suffix, size = ".sst", 150

@@ -201,7 +201,7 @@ func TestFailureOfValuesIsFatal(t *testing.T) {
 	select {} // a write may learn of it before the process ends
 }
 
-// A full disk stops flushes, not the store: they go on when there is room.
+// A full disk stops flushes, not the store: they continue when there is room.
 func TestFullDiskStopsFlushesOnly(t *testing.T) {
 	for name, is := range map[string]func(errorfs.Op) bool{"tables": isTable, "values": isValues, "both": isEither} {
 		t.Run(name, func(t *testing.T) { testFullDiskStopsFlushesOnly(t, is) })

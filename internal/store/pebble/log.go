@@ -20,17 +20,17 @@ type logger struct {
 	log   *slog.Logger
 	fatal func(error)
 
-	damaged func(error) // told of damage that work in the background has met
-	merged  func()      // told of a compaction that went well
-	layers  func()      // told that there may be more or fewer young tables
+	damaged func(error) // called for damage that background work has met
+	merged  func()      // called for a compaction that succeeded
+	layers  func()      // called when there may be more or fewer young tables
 	corrupt func(file string, err error)
-	rewrite func(file string, begins bool) // told of files of values that are rewritten
+	rewrite func(file string, begins bool) // called for files of values that are rewritten
 }
 
 func (l logger) Infof(format string, args ...any)  { l.printf(slog.LevelDebug, format, args) }
 func (l logger) Errorf(format string, args ...any) { l.printf(slog.LevelError, format, args) }
 
-// Fatalf is what Pebble calls when it cannot go on: a write or sync of the
+// Fatalf is what Pebble calls when it cannot continue: a write or sync of the
 // write-ahead log or the manifest failed, or it found its own data corrupt.
 func (l logger) Fatalf(format string, args ...any) {
 	err := &fatalError{message: fmt.Sprintf(format, args...)}

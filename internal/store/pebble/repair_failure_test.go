@@ -25,7 +25,7 @@ import (
 )
 
 // layered is how many records layers has. Pebble opens a damaged table again for each read.
-var layered = soak.Unraced(1500, 100)
+var layered = soak.Size(100, 1500)
 
 // layers makes a store in data whose records are overwritten in one young table, which
 // it gives.

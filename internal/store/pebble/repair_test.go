@@ -150,11 +150,11 @@ func TestDamagedYoungTable(t *testing.T) {
 	closed(t, s)
 }
 
-// TestRepairs: whatever block of a table or of values is damaged, whenever, writes go on,
+// TestRepairs: whatever block of a table or of values is damaged, whenever, writes continue,
 // what is not in the block can be read, nothing that was deleted or overwritten comes
 // back, and what cannot be read is said to be damaged; after a start, too.
 func TestRepairs(t *testing.T) {
-	soak.Campaign(t, soak.Unraced(12, 1), func(t *testing.T, seed uint64) { testRepairs(t, soak.Rand(seed, 0)) })
+	soak.Campaign(t, soak.Size(1, 12), func(t *testing.T, seed uint64) { testRepairs(t, soak.Rand(seed, 0)) })
 }
 
 func testRepairs(t *testing.T, r *rand.Rand) {
@@ -163,12 +163,12 @@ func testRepairs(t *testing.T, r *rand.Rand) {
 	var log lockedBuffer
 	o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	m := &model{t: t, r: r, s: open(t, "data", o), log: &log, values: map[string]int{}}
-	m.write(soak.Unraced(3000, 1500))
+	m.write(soak.Size(1500, 3000))
 	if r.IntN(2) == 0 { // into deep levels
 		closed(t, m.s)
 		compactAll(t, fs)
 		m.s = open(t, "data", o)
-		m.write(soak.Unraced(2000, 1000))
+		m.write(soak.Size(1000, 2000))
 	}
 	for range 1 + r.IntN(3) {
 		suffix := []string{".sst", ".blob"}[r.IntN(2)]
@@ -179,7 +179,7 @@ func testRepairs(t *testing.T, r *rand.Rand) {
 			damage(t, fs, suffix, r)
 			m.s = open(t, "data", o)
 		}
-		m.write(soak.Unraced(2000, 800) + r.IntN(soak.Unraced(2000, 400)))
+		m.write(soak.Size(800, 2000) + r.IntN(soak.Size(400, 2000)))
 		m.check()
 	}
 	flood(t, m.s, 30)
@@ -269,7 +269,7 @@ func (quiet) Errorf(string, ...any)     {}
 func (quiet) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
 
 // modelled is how many keys a model has.
-var modelled = soak.Unraced(2000, 600)
+var modelled = soak.Size(600, 2000)
 
 // model knows what a store should have.
 type model struct {
@@ -344,7 +344,7 @@ func (m *model) check() {
 
 // A crash at any operation of a repair loses nothing more, and lets nothing come back.
 func TestCrashWhileRepairing(t *testing.T) {
-	records := soak.Unraced(3000, 800)
+	records := soak.Size(800, 3000)
 	younger := records / 4
 	fs := vfs.NewCrashableMem()
 	old := open(t, "data", options(t, fs))

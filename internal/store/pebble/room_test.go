@@ -128,7 +128,7 @@ func onSmallDisk(t *testing.T) (f *smallFS, s *pebble.Store, records int, fulls 
 	return f, s, records, fulls
 }
 
-// What is written to tidy up leaves the log its room, so that deletes go on,
+// What is written to tidy up leaves the log its room, so that deletes continue,
 // and waits between its tries.
 func TestTablesLeaveTheLogItsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestTablesLeaveTheLogItsRoom(t *testing.T) {
 	})
 }
 
-// Writes wait where no buffer can be flushed, which is reported, and go on as
+// Writes wait where no buffer can be flushed, which is reported, and continue as
 // soon as there is room again.
 func TestWritesWaitForRoomToFlush(t *testing.T) {
 	f := newSmallFS(64 << 20)

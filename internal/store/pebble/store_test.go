@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(holdEnv); dir != "" {
 		hold(dir)
 	}
-	if err := flag.Set("rapid.checks", strconv.Itoa(soak.Unraced(100, 25))); err != nil { // the usual number, unless a flag says another
+	if err := flag.Set("rapid.checks", strconv.Itoa(soak.Size(25, 100))); err != nil { // the usual number, unless a flag says another
 		panic(err)
 	}
 	goleak.VerifyTestMain(m)

@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/store/pebble/verify"
 )
 
-// Errors of Open that tell of damage; see verify.
+// Errors of Open that report damage; see verify.
 var (
 	ErrDamaged = verify.ErrDamaged
 	ErrLoss    = verify.ErrLoss

@@ -2,7 +2,7 @@
 // not even a delete finds room to be written.
 //
 // Below a floor of free space the guard is low: the caller refuses to take in
-// more, while deletes go on. A reserve file holds room back for them: when the
+// more, while deletes continue. A reserve file holds room back for them: when the
 // space is nearly gone all the same, the guard removes the file, and makes it
 // again when there is room for it and the floor.
 package space
@@ -90,7 +90,7 @@ type state struct {
 }
 
 // Open makes the directory dir if it does not exist, checks its file system
-// once, makes the reserve file if there is room for it, and goes on to check
+// once, makes the reserve file if there is room for it, and continues to check
 // once a second until Close. It fails if the first check does.
 func Open(dir string, o Options) (*Guard, error) {
 	o.defaults()

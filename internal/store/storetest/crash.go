@@ -20,7 +20,7 @@ type Disk interface {
 	Open(t testing.TB) store.Store
 	// Crash is the disk as it might be found if the machine crashed now: all
 	// that was synced and, as the seed decides, about the given percentage of
-	// what was not. The store on the original goes on.
+	// what was not. The store on the original continues.
 	Crash(seed uint64, percent int) Disk
 }
 
@@ -35,7 +35,7 @@ func Crash(t *testing.T, empty func() Disk) {
 var percents = rapid.SampledFrom([]int{0, 10, 50, 90, 100})
 
 // counterKey is written last in each unit of a history, so that what a crash
-// left tells how many units it is.
+// left reports how many units it is.
 const counterKey = "counter"
 
 func testCrashHistory(t *testing.T, empty func() Disk) {
@@ -132,7 +132,7 @@ func counter(t TB, r store.Reader) int {
 }
 
 // Crashes at any moment of several writers' work, and in the middle of
-// flushes: each finds all that its writer was told is durable.
+// flushes: each finds all that its writer knows to be durable.
 func testCrashConcurrent(t *testing.T, empty func() Disk) {
 	const writers, crashes, rounds = 4, 12, 300
 	disk := empty()

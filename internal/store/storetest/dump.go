@@ -1,6 +1,6 @@
 // Package storetest defines what a storage engine owes: Run is the suite that
 // every engine passes, Crash the one for an engine that survives a crash.
-// Equal and Dump compare stores in other packages' tests, Counting tells what they
+// Equal and Dump compare stores in other packages' tests, Counting reports what they
 // cost.
 package storetest
 

@@ -23,7 +23,7 @@ func (s *Gated) Shut() {
 	s.gate = make(chan struct{})
 }
 
-// Open lets syncs go on.
+// Open lets syncs continue.
 func (s *Gated) Open() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -139,7 +139,7 @@ type anchor struct {
 }
 
 // anchorOf is the cheapest anchor of o at a path; ok is false if there is none.
-// cost tells what one more subscription at a spot costs.
+// cost reports what one more subscription at a spot costs.
 func anchorOf(o *object, path []string, cost func(spot) int) (best anchor, ok bool) {
 	consider := func(a anchor, there bool) {
 		if there && (!ok || a.cost < best.cost) {
@@ -276,7 +276,7 @@ func networkMarks(text string, in *uses, visit func(mark)) {
 	}
 }
 
-// uses tells what marks have been used under a key.
+// uses reports what marks have been used under a key.
 type uses struct {
 	kinds              uint16
 	prefixes, suffixes uint64 // by length

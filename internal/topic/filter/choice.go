@@ -182,7 +182,7 @@ func patternOf(parts string) pattern {
 	return pattern{parts: parts, least: len(literal), bytes: bytesOf(literal)}
 }
 
-// bytesOf tells what bytes a text has: of those that are alike in their last six bits,
+// bytesOf reports what bytes a text has: of those that are alike in their last six bits,
 // whether there is one.
 func bytesOf(text string) (set uint64) {
 	for _, c := range []byte(text) {

@@ -127,7 +127,7 @@ func (d dots) of(members map[string]any) []string {
 }
 
 // view is what a body has under a path: the objects there, and the parts of objects
-// above whose keys go on with a dot behind it.
+// above whose keys continue with a dot behind it.
 type view []part
 
 // part is the members of an object whose keys begin with prefix, under the rest of
@@ -154,7 +154,7 @@ func (d dots) matches(o *object, in view) bool {
 
 func (d dots) matchesField(f *field, in view) bool {
 	var there []any // values under the key itself
-	var below view  // under keys that go on behind it
+	var below view  // under keys that continue behind it
 	for _, p := range in {
 		path := p.prefix + f.key
 		if v, ok := p.members[path]; ok {

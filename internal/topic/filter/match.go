@@ -41,7 +41,7 @@ func NewMessage(attributes []Attribute, body []byte) *Message {
 	return m
 }
 
-// Match tells whether m satisfies p, and if not, why. A nil or empty policy
+// Match reports whether m satisfies p, and if not, why. A nil or empty policy
 // matches everything. Every other policy on attributes wants at least one
 // attribute that is not Binary, even if all it says is that another be absent.
 func (p *Policy) Match(m *Message) Verdict {

@@ -15,7 +15,7 @@ func values(n int) string {
 	return `["` + strings.TrimSuffix(strings.Repeat(`v","`, n), `","`) + `"]`
 }
 
-// refused tells what is wrong with compiling a policy, if anything is.
+// refused reports what is wrong with compiling a policy, if anything is.
 func refused(policy string, scope filter.Scope, want string) string {
 	got := ""
 	_, err := filter.Compile(policy, scope)

@@ -134,7 +134,7 @@ func within(network netip.Prefix, text string) bool {
 	return ok && network.Contains(ip)
 }
 
-// address reads an IP address without a zone. What is clearly none is told
+// address reads an IP address without a zone. What is clearly none is recognised
 // without the error that ParseAddr would have to make.
 func address(text string) (ip netip.Addr, ok bool) {
 	if len(text) > len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255") || !strings.ContainsAny(text, ".:") {

@@ -65,7 +65,7 @@ type Finding struct {
 // Span is a place in a message, in bytes.
 type Span struct{ Start, End int }
 
-// Audit is what the policy's audit tells about a message, and the log group for it.
+// Audit is what the policy's audit reports of a message, and the log group for it.
 type Audit struct {
 	LogGroup string
 	Findings []Finding
@@ -77,10 +77,10 @@ type Inspection struct {
 	Denied string
 	// Body is the message without what the policy takes out.
 	Body string
-	// Audit is nil where nothing is to be told.
+	// Audit is nil where nothing is to be reported.
 	Audit *Audit
 	// Endless is a custom identifier that could not be looked for to the end, or "". Then
-	// the message is not to go on, and there is nothing else.
+	// the message is to be dropped, and nothing else is to be done.
 	Endless string
 	// Changed are how many data were masked or redacted.
 	Changed int

@@ -6,7 +6,7 @@ import (
 )
 
 // pattern is the compiled pattern of a policy. It is searched for here and not by package
-// regexp, which cannot be told when to stop: a text of the size of a message can have it
+// regexp, which cannot be stopped: a text of the size of a message can have it
 // look ahead to the end for every match, and time would grow by the square of the size.
 //
 // What is found is what regexp's FindAllStringIndex finds; a fuzz test holds the two

@@ -43,7 +43,7 @@ type rules struct {
 }
 
 // retryRules is a retry policy as written: its gaps are filled with the
-// defaults, and named tells which members were not gaps.
+// defaults, and named reports which members were not gaps.
 type retryRules struct {
 	Policy
 	named [len(retryMembers)]bool

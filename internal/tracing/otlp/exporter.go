@@ -85,7 +85,7 @@ func New(o Options) *Exporter {
 	return e
 }
 
-// Counts tells how many spans a collector has taken; how many were dropped, as the queue was
+// Counts reports how many spans a collector has taken; how many were dropped, as the queue was
 // full; and how many no collector took.
 func (e *Exporter) Counts() (exported, dropped, failed int64) {
 	return e.exported.Load(), e.dropped.Load(), e.failed.Load()

@@ -142,10 +142,10 @@ func AppendGeneric(dst []byte, out any) []byte {
 	return encoder{}.appendStruct(dst, shape.Of(v.Type()), v)
 }
 
-// AppendOld is Append in the JSON that Query services have for who accepts that only:
+// AppendQueryJSON is Append in the JSON that Query services have for whoever accepts that only:
 // some members have other names, and a map that is flat in forms is a list of its
 // entries.
-func AppendOld(dst []byte, out any) []byte {
+func AppendQueryJSON(dst []byte, out any) []byte {
 	v := reflect.ValueOf(out).Elem()
 	return encoder{old: true}.appendStruct(dst, shape.Of(v.Type()), v)
 }

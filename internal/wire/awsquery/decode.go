@@ -32,7 +32,7 @@ type group struct {
 	at   int
 }
 
-// split takes the run of parameters off the front whose keys go on with the
+// split takes the run of parameters off the front whose keys continue with the
 // same segment. In the order of the keys a segment's own parameter and the run
 // below it need not be neighbours: they come as two groups.
 func (g *group) split() (segment string, below group, leaf bool) {

@@ -37,7 +37,7 @@ func parseCall(query string) (c call) {
 }
 
 // confirms reports that the call confirms a subscription, which works by a secret
-// that only the endpoint was told: it may be visited from anywhere.
+// that only the endpoint was sent: it may be visited from anywhere.
 func (c call) confirms() bool { return c.action == "ConfirmSubscription" && c.token }
 
 // unsubscribes reports that the call is a link from a message to a subscriber.

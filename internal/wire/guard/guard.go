@@ -8,7 +8,7 @@
 //   - Host. A page whose name was pointed at the server's address ("DNS
 //     rebinding") is of the server's own origin, but sends its own name. So the
 //     name must be one that nobody else can own, or one that the operator gave.
-//   - Origin, Referer and Sec-Fetch-Site, which tell of what origin a page is.
+//   - Origin, Referer and Sec-Fetch-Site, which show of what origin a page is.
 //     Browsers send Origin with every request that is neither GET nor HEAD, and
 //     Sec-Fetch-Site with all of them where the address is https or loopback.
 //   - Where a GET that changes something comes with none of these headers, a page

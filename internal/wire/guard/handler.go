@@ -11,7 +11,7 @@ type Options struct {
 	Next  http.Handler
 	// Refuse answers a request that is not served, in a form that its sender reads.
 	Refuse func(w http.ResponseWriter, r *http.Request, refusal Refusal)
-	// Surface tells what a path belongs to; nil: all is AWS.
+	// Surface reports what a path belongs to; nil: all is AWS.
 	Surface func(path string) Surface
 	// Verified reports that a request has a valid signature that covers Host; nil:
 	// none has. It is asked where that decides, and only there.

@@ -71,7 +71,7 @@ func (c *conn) serve() {
 		c.server.forget(c)
 	}()
 	for again := true; again; again = c.exchange() {
-		c.tell(http.StateIdle)
+		c.setState(http.StateIdle)
 		size, err := c.readHead()
 		if err == nil && !c.head.parse(c.buf[c.from:c.from+size]) {
 			err = errNotPlain
@@ -88,13 +88,13 @@ func (c *conn) serve() {
 			return
 		}
 		c.from += size
-		c.tell(http.StateActive)
+		c.setState(http.StateActive)
 		c.answered = true
 	}
 }
 
 // tell says whether a request is being served.
-func (c *conn) tell(state http.ConnState) {
+func (c *conn) setState(state http.ConnState) {
 	if told := c.server.other.ConnState; told != nil {
 		told(c.tcp, state)
 	}

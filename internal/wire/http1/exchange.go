@@ -11,7 +11,7 @@ import (
 // with the methods of response what the handler writes to.
 type exchange struct {
 	conn    *conn
-	left    int64 // of the body, in bytes; for who reads it
+	left    int64 // of the body, in bytes; for whoever reads it
 	failed  bool  // the body could not be read
 	aborted bool  // the handler gave up
 	status  int   // 0 until it is known

@@ -113,7 +113,7 @@ func (f *framing) nameByte(c byte) (refuse bool) {
 	case c == ':':
 		return f.nameEnd()
 	case f.line == 0 && (c == ' ' || c == '\t'):
-		// It goes on with the value of the line before.
+		// It continues with the value of the line before.
 		f.at, f.ended = inValue, f.digits > 0
 		return false
 	}

@@ -21,7 +21,7 @@ const (
 
 var buffers = sync.Pool{New: func() any { b := make([]byte, 0, 2<<10); return &b }}
 
-// timedWriter is a connection that goes by the time when it writes, and can be told it.
+// timedWriter is a connection that goes by the time when it writes, and can be given it.
 type timedWriter interface {
 	WriteNow(now time.Time, p []byte) (int, error)
 }

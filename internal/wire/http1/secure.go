@@ -20,7 +20,7 @@ func (s *secured) ConnectionState() tls.ConnectionState { return s.state }
 // secure makes the handshake of TLS, during which Shutdown takes the connection for
 // idle, and gives it to net/http: where HTTP/1.1 is spoken behind a framing, and else,
 // as HTTP/2 and a handshake that failed, as it is. Of the latter net/http makes the
-// same handshake again, whose result is kept, and tells who asked.
+// same handshake again, whose result is kept, and reports who asked.
 func (s *Server) secure(t *tls.Conn) {
 	c := &conn{server: s, tcp: t}
 	c.idle.Store(true)

@@ -63,7 +63,7 @@ func dialTLS(t *testing.T, addr string, protocols ...string) client {
 	return client{t, c, bufio.NewReader(c)}
 }
 
-// What a handler is told of TLS is the same by HTTP/1.1 and HTTP/2.
+// What a handler knows of TLS is the same by HTTP/1.1 and HTTP/2.
 func TestTLSIsLeftToNetHTTP(t *testing.T) {
 	type told struct {
 		plain bool

@@ -38,7 +38,7 @@ type Server struct {
 // timeouts and to its limit on the size of a head, tells its ConnContext and
 // ConnState of connections, and has other serve what is not plain, and what comes
 // over TLS. Where a connection goes to other, that tells them once more: ConnState
-// is told of http.StateNew and http.StateClosed only there. other must serve nothing
+// is called with http.StateNew and http.StateClosed only there. other must serve nothing
 // else. The handler must not change a request's header, nor use a request, or what it
 // holds but strings, once it has returned.
 func New(other *http.Server) *Server {

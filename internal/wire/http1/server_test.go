@@ -356,7 +356,7 @@ func TestACallerThatHangsUpCancelsTheRequest(t *testing.T) {
 }
 
 // A request that comes while the one before is waited for loses no byte to the
-// watch, and a context that is asked late tells that its request is over.
+// watch, and a context that is asked late reports that its request is over.
 func TestRequestsBehindOneThatWaits(t *testing.T) {
 	answer := make(chan bool)
 	contexts := make(chan context.Context, 10)

@@ -81,7 +81,7 @@ func inputOf(source *ingest.Compiled, e *ingest.Event) any {
 	return in
 }
 
-// failed is what an error of an operation means for who has posted. What he can do nothing
+// failed is what an error of an operation means for whoever has posted. What he can do nothing
 // about is logged.
 func (v *Receiver) failed(ctx context.Context, source *ingest.Compiled, err error) error {
 	switch fault.KindOf(err) {

@@ -1,7 +1,7 @@
 // Package receiver takes posts to sources: POST /in/NAME. A post is verified, mapped to a
 // message and sent to the source's topic or queue; 202 says that it is durable there.
 //
-// Who cannot prove that a post is his is told nothing of which sources there are: an unknown
+// A caller who cannot prove that a post is theirs learns nothing of which sources there are: an unknown
 // name is answered as a wrong signature is, after as much work.
 package receiver
 
@@ -42,7 +42,7 @@ type Options struct {
 	Certificates *Certificates
 	Logger       *slog.Logger
 	Requests     *limit.Budget // bounds the memory of bodies; nil: nothing does
-	// Observe is told of each post: of which source, empty if there is none of that name,
+	// Observe is called for each post: of which source, empty if there is none of that name,
 	// and why it was refused, empty if it was not. May be nil.
 	Observe func(source string, refused ingest.Reason)
 }
@@ -86,7 +86,7 @@ var statuses = map[ingest.Reason]int{
 	ingest.Rejected: http.StatusUnprocessableEntity,
 }
 
-// errUnverified is all that is told of a post that is not verified.
+// errUnverified is all that the sender of an unverified post learns.
 var errUnverified = "There is no such source, or the request is not verified as its source asks for: look at the secret, at the clock, and that the body is sent as it was signed."
 
 func refuse(reason ingest.Reason, text string) error {

@@ -10,7 +10,7 @@ type Routes[T any] struct {
 	byShape map[routeShape][]route[T]
 }
 
-// routeShape is what can be told of a route without its places.
+// routeShape is what is known of a route without its places.
 type routeShape struct {
 	method string
 	depth  int

@@ -163,7 +163,7 @@ func remapping(call *api.Call, in *mappings.UpdateEventSourceMappingInput) ([]au
 	return needs, err
 }
 
-// functionKey is the condition key that tells which function a mapping is for.
+// functionKey is the condition key that reports which function a mapping is for.
 func functionKey(call *api.Call, text string) ([]authorize.Key, error) {
 	fn, err := request.Resource(call, text, nil)
 	if err != nil {

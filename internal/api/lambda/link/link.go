@@ -28,7 +28,7 @@ func (k Key) seal(text string) []byte {
 	return mac.Sum(nil)
 }
 
-// Read tells what a token is for; ok is false for what is no token of the key, or an
+// Read reports what a token is for; ok is false for what is no token of the key, or an
 // expired one.
 func (k Key) Read(token string, now time.Time) (fn arn.ARN, upload uint64, ok bool) {
 	sealed, err := base64.RawURLEncoding.DecodeString(token)

@@ -110,7 +110,7 @@ type FilterPattern struct{ Pattern *string }
 // ScalingConfig bounds how many batches are under way at once.
 type ScalingConfig struct{ MaximumConcurrency *int }
 
-// EventSourceMappingConfiguration is what a mapping tells of itself.
+// EventSourceMappingConfiguration describes a mapping.
 type EventSourceMappingConfiguration struct {
 	UUID                           string
 	BatchSize                      int

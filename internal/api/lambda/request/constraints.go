@@ -1,5 +1,5 @@
 // Package request reads and checks what requests of Lambda have in common: the model's
-// constraints, the names of functions, tags, and the places where lists go on.
+// constraints, the names of functions, tags, and the places where lists continue.
 package request
 
 import (

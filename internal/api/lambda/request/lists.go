@@ -17,7 +17,7 @@ func CheckPage(asked *int) error {
 	return c.Err()
 }
 
-// ReadMarker gives the place where a list goes on.
+// ReadMarker gives the place where a list continues.
 func ReadMarker(list string, marker *string) (string, error) {
 	after, ok := api.ReadToken(list, marker)
 	if !ok {

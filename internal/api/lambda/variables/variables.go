@@ -77,7 +77,7 @@ func Change(k Keys, call *api.Call, fn arn.ARN, before, after function.Config, r
 	}, undo, nil
 }
 
-// Show decrypts variables for a caller, or tells why not.
+// Show decrypts variables for a caller, or reports why not.
 func Show(k Keys, call *api.Call, fn arn.ARN, sealed []byte) (map[string]string, *Failure) {
 	all, err := k.Open(as(call), fn, sealed)
 	if err == nil {

@@ -1,5 +1,5 @@
 // Package backups gives whoever may make backups a copy of the server's store, in parts,
-// and lets a server go on that was restored from one.
+// and lets a server continue that was restored from one.
 package backups
 
 import (

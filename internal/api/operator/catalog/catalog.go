@@ -18,7 +18,7 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// Server is what the overview tells of the server itself.
+// Server is what the overview shows of the server itself.
 type Server struct {
 	Version   string    `json:"version"`
 	Mode      string    `json:"mode" enum:"dev,serve"`
@@ -36,7 +36,7 @@ type Options struct {
 	Engine *shard.Engine
 	Totals *monitor.Queues
 	Live   *live.Live
-	// Server tells of the server. Now is by its clock.
+	// Server reports the server. Now is by its clock.
 	Server func() Server
 	// Problems are what health finds to be wrong, by the name of the check.
 	Problems func(ctx context.Context) map[string]string
@@ -79,7 +79,7 @@ func (c *Catalog) in(region, account string) (string, string) {
 // examined bounds how many names one call looks at for a page.
 const examined = 20_000
 
-// begin reads where a list by names goes on, and looks at the server as it is now.
+// begin reads where a list by names continues, and looks at the server as it is now.
 func (c *Catalog) begin(ctx context.Context, cursor string) (from string, now *live.Snapshot, err error) {
 	if from, err = rest.After(cursor); err != nil {
 		return "", nil, err

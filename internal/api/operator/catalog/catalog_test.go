@@ -37,7 +37,7 @@ func open(t *testing.T) *Catalog {
 	})
 }
 
-// Each page goes on where the one before ended, whatever was left out of it, and no queue is
+// Each page continues where the one before ended, whatever was left out of it, and no queue is
 // on two of them.
 func TestListQueues(t *testing.T) {
 	c := open(t)

@@ -54,7 +54,7 @@ type ClusterCell struct {
 // self is what a single server is called among its nodes, of which there are no others.
 const self = "local"
 
-// GetCluster tells of a single server. Nodes of a cluster answer for all of them, before
+// GetCluster reports a single server. Nodes of a cluster answer for all of them, before
 // this is asked.
 func (c *Catalog) GetCluster(context.Context, *rest.Call, *Nothing) (*Cluster, error) {
 	return &Cluster{

@@ -135,7 +135,7 @@ func delivery(info *shard.DeliveryInfo) Delivery {
 	return d
 }
 
-// GetDelivery tells of a delivery that waits or is under way, with its schedule.
+// GetDelivery reports a delivery that waits or is under way, with its schedule.
 func (c *Catalog) GetDelivery(ctx context.Context, _ *rest.Call, in *OneDelivery) (*DeliveryDetail, error) {
 	a, err := ParseSubscription(in.Subscription)
 	if err != nil {

@@ -156,7 +156,7 @@ func (c *Catalog) function(info *shard.FunctionInfo) Function {
 	return f
 }
 
-// GetFunction tells all of one function.
+// GetFunction describes one function.
 func (c *Catalog) GetFunction(ctx context.Context, _ *rest.Call, in *OneFunction) (*FunctionDetail, error) {
 	a, err := arn.Parse(in.ARN)
 	name, qualifier, ok := a.SplitFunction()

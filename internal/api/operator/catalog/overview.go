@@ -88,7 +88,7 @@ const (
 	oldBacklog   = time.Hour
 )
 
-// GetOverview tells how the server stands. It is made once for each snapshot: many screens
+// GetOverview reports how the server stands. It is made once for each snapshot: many screens
 // cost what one does.
 func (c *Catalog) GetOverview(ctx context.Context, _ *rest.Call, _ *Nothing) (*Overview, error) {
 	now, err := c.Live.Now(ctx)

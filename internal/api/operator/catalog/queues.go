@@ -234,7 +234,7 @@ func (c *Catalog) queue(ctx context.Context, a arn.ARN, now *live.Snapshot) (q Q
 // round gives a rate to the hundredth.
 func round(rate float64) float64 { return float64(int64(rate*100+0.5)) / 100 }
 
-// GetQueue tells all of one queue.
+// GetQueue describes one queue.
 func (c *Catalog) GetQueue(ctx context.Context, _ *rest.Call, in *OneQueue) (*QueueDetail, error) {
 	a, err := ParseQueue(in.ARN)
 	if err != nil {

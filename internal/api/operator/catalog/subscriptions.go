@@ -297,7 +297,7 @@ func attempt(a shard.Attempt) Attempt {
 	return Attempt{At: a.At.UTC(), Outcome: a.Outcome, Status: a.Status, Detail: a.Detail, LatencyMs: float64(a.Latency.Microseconds()) / 1000}
 }
 
-// GetSubscription tells all of one subscription.
+// GetSubscription describes one subscription.
 func (c *Catalog) GetSubscription(ctx context.Context, _ *rest.Call, in *OneSubscription) (*SubscriptionDetail, error) {
 	a, err := ParseSubscription(in.ARN)
 	if err != nil {
@@ -306,7 +306,7 @@ func (c *Catalog) GetSubscription(ctx context.Context, _ *rest.Call, in *OneSubs
 	return c.SubscriptionDetail(ctx, a)
 }
 
-// SubscriptionDetail tells all of one subscription. Errors: NotFound.
+// SubscriptionDetail describes one subscription. Errors: NotFound.
 func (c *Catalog) SubscriptionDetail(ctx context.Context, a arn.ARN) (*SubscriptionDetail, error) {
 	s, info, err := c.Subscription(ctx, a)
 	if err != nil {

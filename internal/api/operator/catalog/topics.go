@@ -139,7 +139,7 @@ func (c *Catalog) topic(ctx context.Context, a arn.ARN, now *live.Snapshot) (t T
 	return t, attributes, nil
 }
 
-// GetTopic tells all of one topic.
+// GetTopic describes one topic.
 func (c *Catalog) GetTopic(ctx context.Context, _ *rest.Call, in *OneTopic) (*TopicDetail, error) {
 	a, err := ParseTopic(in.ARN)
 	if err != nil {

@@ -76,7 +76,7 @@ func (g *graph) add(e Edge) bool {
 // maxEdges bounds the edges that one call looks at.
 const maxEdges = 20_000
 
-// GetTopology tells how resources hang together.
+// GetTopology reports how resources hang together.
 func (c *Catalog) GetTopology(ctx context.Context, _ *rest.Call, in *GetTopology) (*Topology, error) {
 	if in.Root != "" {
 		if _, err := arn.Parse(in.Root); err != nil {

@@ -114,7 +114,7 @@ type Faults struct {
 	Faults []Fault `json:"faults"`
 }
 
-// ListFaults tells what fails on purpose.
+// ListFaults reports what fails on purpose.
 func (d *Development) ListFaults(context.Context, *rest.Call, *ListFaults) (*Faults, error) {
 	out := &Faults{Faults: []Fault{}}
 	for resource, name := range d.Engine.FaultsInForce() {

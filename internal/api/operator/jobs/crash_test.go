@@ -55,7 +55,7 @@ func (n *node) held(t *testing.T, queue string) int64 {
 }
 
 // TestCrash crashes between the commits of a job, keeping none, some or all of what was not
-// synced. The next start goes on with it: what it was asked for is done to each message
+// synced. The next start continues with it: what it was asked for is done to each message
 // once, and counted once.
 func TestCrash(t *testing.T) {
 	const messages = 700 // three steps

@@ -1,5 +1,5 @@
 // Package jobs has what an operator asks for done to many messages or deliveries: all that
-// meet a condition, and not only those on a page. A job is on disk, and goes on after a
+// meet a condition, and not only those on a page. A job is on disk, and continues after a
 // restart.
 package jobs
 
@@ -28,7 +28,7 @@ type Options struct {
 	Operator *deliver.Operator
 	Clock    clock.Clock
 	NewID    func() string
-	// May refuses, with a *rest.Refusal, what who has asked for a job may not do any more; nil:
+	// May refuses, with a *rest.Refusal, what the requester of a job may not do any more; nil:
 	// everybody may.
 	May func(ctx context.Context, by *caller.Caller, action, resource string) error
 }
@@ -282,7 +282,7 @@ func (j *Jobs) List(ctx context.Context, c *rest.Call, in *ListJobs) (*JobList, 
 	return out, nil
 }
 
-// Get tells of a job.
+// Get reports a job.
 func (j *Jobs) Get(ctx context.Context, c *rest.Call, in *OneJob) (*Job, error) {
 	found, err := j.Module.Get(in.ID)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 // maxLooked is how many messages or deliveries a look passes that are not wanted.
 const maxLooked = 10_000
 
-// mayGoOn refuses a job that who has asked for it may not do any more.
-func (j *Jobs) mayGoOn(ctx context.Context, job *jobs.Job, action string) error {
+// stillAllowed refuses a job whose requester may not do it any more.
+func (j *Jobs) stillAllowed(ctx context.Context, job *jobs.Job, action string) error {
 	if j.May == nil || job.By == nil {
 		return nil
 	}
@@ -30,7 +30,7 @@ func (j *Jobs) mayGoOn(ctx context.Context, job *jobs.Job, action string) error 
 // Look implements jobs.Worker.
 func (j *Jobs) Look(ctx context.Context, job *jobs.Job, from string, limit int) (jobs.Step, error) {
 	if job.Where.Search != "" {
-		if err := j.mayGoOn(ctx, job, rest.Peeking); err != nil {
+		if err := j.stillAllowed(ctx, job, rest.Peeking); err != nil {
 			return jobs.Step{}, err
 		}
 	}
@@ -151,8 +151,8 @@ func (j *Jobs) wanted(job *jobs.Job, info *shard.DeliveryInfo) bool {
 	return cause == "" || strings.Contains(strings.ToLower(last.Detail+"\n"+last.Outcome+"\n"+info.Reason), cause)
 }
 
-// Hopeless implements jobs.Worker.
-func (j *Jobs) Hopeless(err error) bool {
+// Permanent implements jobs.Worker.
+func (j *Jobs) Permanent(err error) bool {
 	if _, ok := errors.AsType[*rest.Refusal](err); ok {
 		return true
 	}
@@ -167,8 +167,8 @@ func (j *Jobs) Hopeless(err error) bool {
 // Do implements jobs.Worker.
 func (j *Jobs) Do(ctx context.Context, job *jobs.Job, id string, _ bool) (o jobs.Outcome, wait func(), err error) {
 	wait = func() {}
-	if err := j.mayGoOn(ctx, job, rights[job.Kind]); err != nil {
-		if j.Hopeless(err) {
+	if err := j.stillAllowed(ctx, job, rights[job.Kind]); err != nil {
+		if j.Permanent(err) {
 			return jobs.Never, wait, err
 		}
 		return jobs.Later, wait, err

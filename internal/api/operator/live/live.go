@@ -1,6 +1,6 @@
 // Package live knows what happens now: how the last attempt at each subscription went, how
 // much is sent, published and delivered in a second, and how much there is of everything.
-// It is in memory, bounded, and begins anew with the process.
+// It is in memory, bounded, and starts empty with the process.
 package live
 
 import (
@@ -99,7 +99,7 @@ func (l *Live) Delivery(e *deliver.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if was, ok := l.last.Peek(e.Subscription); ok && was.At.After(e.Attempt.At) {
-		return // attempts are told of as they end, not in their order
+		return // attempts are reported as they end, not in their order
 	}
 	l.last.Add(e.Subscription, LastAttempt{Attempt: e.Attempt, MessageID: e.MessageID.String(), Number: e.Number})
 }
@@ -226,7 +226,7 @@ func (s *Snapshot) Queue(name arn.ARN) (r QueueRates, ok bool) {
 		return r, false
 	}
 	now, was := s.queues[name], s.before.queues[name]
-	rate := func(now, was int64) float64 { return float64(max(now-was, 0)) / n } // less: it was created anew
+	rate := func(now, was int64) float64 { return float64(max(now-was, 0)) / n } // less: it was created again
 	return QueueRates{rate(now.Sent, was.Sent), rate(now.Received, was.Received), rate(now.Deleted, was.Deleted)}, true
 }
 

@@ -73,9 +73,9 @@ func TestRates(t *testing.T) {
 	}
 	w.Published(&shard.Published{Topic: topic, Delivered: 2})
 	w.Published(&shard.Published{Topic: topic, Delivered: 3, Later: true}) // the rest of the same
-	w.Delivery(&deliver.Event{Subscription: name(2), Made: true, Fate: deliver.Fate{State: shard.DeliveryDelivered}})
+	w.Delivery(&deliver.Event{Subscription: name(2), Made: true, Conclusion: deliver.Conclusion{State: shard.DeliveryDelivered}})
 	w.Delivery(&deliver.Event{Subscription: name(2), Made: true})
-	w.Delivery(&deliver.Event{Subscription: name(2), Fate: deliver.Fate{GaveUp: true}}) // as its topic is gone: nothing was tried
+	w.Delivery(&deliver.Event{Subscription: name(2), Conclusion: deliver.Conclusion{GaveUp: true}}) // as its topic is gone: nothing was tried
 	w.queues[queue] = monitor.Totals{Sent: 140, Received: 50, Deleted: 10}
 	s := w.later(t, 10*time.Second)
 	rates, ok := s.Rates()
@@ -85,7 +85,7 @@ func TestRates(t *testing.T) {
 	if rate, ok := s.Topic(topic); !ok || rate != 0.1 {
 		t.Errorf("the topic's are %v, %v", rate, ok)
 	}
-	w.queues[queue] = monitor.Totals{Sent: 5} // it was created anew
+	w.queues[queue] = monitor.Totals{Sent: 5} // it was created again
 	if of, _ := w.later(t, 3*time.Second).Queue(queue); of != (QueueRates{}) {
 		t.Errorf("of a queue that was created anew: %+v", of)
 	}

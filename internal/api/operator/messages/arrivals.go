@@ -20,11 +20,11 @@ type Arrivals struct {
 	picked   func(*inspect.Message) bool // nil: all
 
 	since uint64         // what is before is known
-	until uint64         // of looks that go on: where the first of them ended
-	from  inspect.Cursor // where the next look goes on
+	until uint64         // of looks that continue: where the first of them ended
+	from  inspect.Cursor // where the next look continues
 }
 
-// arrived is how many messages a look tells of at most, and of how much of each body.
+// arrived is how many messages a look reports at most, and of how much of each body.
 const (
 	arrived      = 100
 	arrivedBytes = 4096
@@ -45,7 +45,7 @@ func (m *Messages) Arrive(ctx context.Context, c *rest.Call, name, search string
 }
 
 // News are the messages that have come since the look before and are still there, as they
-// came; none that was told before. Errors: QueueDoesNotExist.
+// came; none that was reported before. Errors: QueueDoesNotExist.
 func (a *Arrivals) News(ctx context.Context) ([]Message, error) {
 	found, err := a.messages.Inspect.Look(ctx, inspect.Query{
 		Queue: a.queue, Limit: arrived, Since: a.since, From: a.from, Caller: a.caller.Caller, Match: a.picked,
@@ -53,7 +53,7 @@ func (a *Arrivals) News(ctx context.Context) ([]Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	if found.End < a.since { // it was made anew
+	if found.End < a.since { // it was created again
 		a.since, a.until, a.from = 0, 0, inspect.Cursor{}
 		return nil, nil
 	}

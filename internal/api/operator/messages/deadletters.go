@@ -110,7 +110,7 @@ type DeleteMessages struct {
 // About implements rest.About.
 func (d *DeleteMessages) About() string { return d.ARN }
 
-// Handled tells what became of messages, each of which was done or not.
+// Handled reports what became of messages, each of which was done or not.
 type Handled struct {
 	Done    int         `json:"done"`
 	Results []OneResult `json:"results" doc:"In the order of the positions."`
@@ -224,7 +224,7 @@ type Redrives struct {
 }
 
 // Redrive is a redrive of a whole queue: one of SQS's message move tasks. It is on disk, and
-// goes on after a restart.
+// continues after a restart.
 type Redrive struct {
 	ID        string    `json:"id"`
 	Queue     string    `json:"queue"`

@@ -47,12 +47,12 @@ type SetTopicAttribute struct {
 // About implements rest.About.
 func (s *SetTopicAttribute) About() string { return s.Topic }
 
-// Retried tells whether a delivery was made due.
+// Retried reports whether a delivery was made due.
 type Retried struct {
 	Changed bool `json:"changed" doc:"False: it was due already, or under way."`
 }
 
-// Dropped tells what became of a delivery.
+// Dropped reports what became of a delivery.
 type Dropped struct {
 	DeadLettered int `json:"deadLettered"`
 	Dropped      int `json:"dropped" doc:"Gone: there is no dead-letter queue that takes it."`
@@ -70,7 +70,7 @@ func (m *Messages) Pause(ctx context.Context, _ *rest.Call, in *OnSubscription) 
 	return m.Catalog.SubscriptionDetail(ctx, sub)
 }
 
-// Resume lets them go on.
+// Resume resumes a subscription's deliveries.
 func (m *Messages) Resume(ctx context.Context, _ *rest.Call, in *OnSubscription) (*catalog.SubscriptionDetail, error) {
 	sub, err := catalog.ParseSubscription(in.Subscription)
 	if err != nil {

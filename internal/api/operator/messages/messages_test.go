@@ -46,7 +46,7 @@ func (m *Messages) send(t *testing.T, name string, id int, body string) {
 	}
 }
 
-// A list goes on where it ended, finds what is searched for, and changes nothing.
+// A list continues where it ended, finds what is searched for, and changes nothing.
 func TestList(t *testing.T) {
 	m := open(t)
 	q := m.queue(t, "orders", nil)

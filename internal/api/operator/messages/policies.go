@@ -174,7 +174,7 @@ type FilterPublish struct {
 	Refused     *string   `json:"refused" doc:"Why it is not decrypted, and so nobody can say."`
 }
 
-// TestFilter tells which messages a filter policy lets through.
+// TestFilter reports which messages a filter policy lets through.
 func (m *Messages) TestFilter(ctx context.Context, c *rest.Call, in *TestFilter) (*FilterTest, error) {
 	out := &FilterTest{Results: []bool{}, Publishes: []FilterPublish{}}
 	scope, err := filter.ParseScope(in.Scope)
@@ -200,7 +200,7 @@ func (m *Messages) TestFilter(ctx context.Context, c *rest.Call, in *TestFilter)
 	if in.Topic == "" {
 		return out, nil
 	}
-	if c.May != nil { // what matches tells what a message says
+	if c.May != nil { // what matches reports what a message says
 		if err := c.May(ctx, rest.Peeking, in.Topic); err != nil {
 			return nil, err
 		}
@@ -208,7 +208,7 @@ func (m *Messages) TestFilter(ctx context.Context, c *rest.Call, in *TestFilter)
 	return out, m.testPublishes(ctx, c, in.Topic, policy, out)
 }
 
-// testPublishes tells which messages that were published to a topic of late a filter policy
+// testPublishes reports which messages that were published to a topic of late a filter policy
 // lets through.
 func (m *Messages) testPublishes(ctx context.Context, c *rest.Call, topic string, policy *filter.Policy, out *FilterTest) error {
 	of, err := catalog.ParseTopic(topic)

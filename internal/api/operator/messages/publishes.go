@@ -33,7 +33,7 @@ type ListPublishes struct {
 func (l *ListPublishes) About() string { return l.ARN }
 
 // Publishes are what was published to a topic of late. They are in memory: a server that
-// begins anew knows of none.
+// begins again knows of none.
 type Publishes struct {
 	Publishes []Publish `json:"publishes" doc:"The latest first."`
 	Kept      int       `json:"kept" doc:"How many of the topic are known: 100 at most, fewer if they are large."`

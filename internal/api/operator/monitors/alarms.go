@@ -142,7 +142,7 @@ func alarmID(name string) (id alarms.ID, err error) {
 // historyShown is how many items of its history are shown of an alarm.
 const historyShown = 50
 
-// GetAlarm tells all of one alarm.
+// GetAlarm describes one alarm.
 func (m *Monitors) GetAlarm(_ context.Context, _ *rest.Call, in *OneAlarm) (*AlarmDetail, error) {
 	id, err := alarmID(in.ARN)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package recent keeps what was published to topics of late, for people to look at. It is
-// in memory, bounded, and begins anew with the process. What is kept under a key stays
+// in memory, bounded, and starts empty with the process. What is kept under a key stays
 // encrypted until somebody looks who may decrypt it.
 package recent
 

@@ -26,11 +26,11 @@ type Call struct {
 	// May refuses an action on a resource that the operation finds to be needed beside its
 	// own, such as decrypting; nil where everybody may.
 	May func(ctx context.Context, action, resource string) error
-	// Still refuses who may not go on with what was begun, since the access key is not good any
+	// Still refuses a caller who may not continue with what was begun, since the access key is not good any
 	// more, or no policy lets it; nil where everybody may.
 	Still  func(ctx context.Context) error
 	Writer http.ResponseWriter // for streams
-	// Ended is told what came of the operation, nil if it was done, before that is answered;
+	// Ended is called with the operation's error, nil if it succeeded, before the answer;
 	// of a stream, that it begins. Nil: nobody wants to know.
 	Ended func(err error)
 }
@@ -74,8 +74,8 @@ func (o *Operation) Action() string {
 	return "godwit:" + o.Name
 }
 
-// Apart reports that no broad right covers the operation.
-func (o *Operation) Apart() bool { return o.Peeks || o.Right != "" }
+// NeedsOwnRight reports that no broad right covers the operation.
+func (o *Operation) NeedsOwnRight() bool { return o.Peeks || o.Right != "" }
 
 // Reads reports that the operation changes nothing.
 func (o *Operation) Reads() bool { return o.Method == http.MethodGet || o.Harmless }
@@ -99,7 +99,7 @@ func Define[In, Out any](o Operation, f func(ctx context.Context, c *Call, in *I
 	return o
 }
 
-// Accepts is the operation with the answer 202: what it began goes on.
+// Accepts is the operation with the answer 202: what it began continues.
 func (o Operation) Accepts() Operation {
 	o.accepted = true
 	return o
@@ -161,7 +161,7 @@ func refused(w http.ResponseWriter, err error) {
 	WriteProblem(w, r.Status, r.Code, r.Text)
 }
 
-// RefusalOf is what err is answered with. What is our own fault is not told.
+// RefusalOf is what err is answered with. Internal errors are not disclosed.
 func RefusalOf(err error) *Refusal {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r
@@ -173,7 +173,7 @@ func RefusalOf(err error) *Refusal {
 	return &Refusal{status, codes[status], refusal.Text(err)}
 }
 
-// Text is what a caller is told of an error of the state.
+// Text is the sentence that a caller sees for an error of the state.
 func Text(err error) string {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r.Text
@@ -201,7 +201,7 @@ func StatusOf(err error) int {
 
 // Options are what the operations are served with.
 type Options struct {
-	// Admit refuses who may not do an operation on a resource, which is empty if it is
+	// Admit refuses a caller who may not do an operation on a resource, which is empty if it is
 	// about none, and says who calls; nil: everybody may do everything.
 	Admit func(r *http.Request, o *Operation, resource string) (*Call, error)
 }
@@ -251,7 +251,7 @@ func handler(op *Operation, o Options) http.Handler {
 	})
 }
 
-// carryOut does what is asked for, and tells what came of it.
+// carryOut does what is asked for, and reports what came of it.
 func carryOut(ctx context.Context, op *Operation, call *Call, in any) (out any, err error) {
 	switch {
 	case call.Ended == nil:

@@ -136,7 +136,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A page goes on behind the name that the page before ended with, whatever is in it.
+// A page continues behind the name that the page before ended with, whatever is in it.
 func TestCursors(t *testing.T) {
 	for _, name := range []string{"q", "a b/ü?&=", "\x00\xff"} {
 		next := rest.Next(name, true)

@@ -168,12 +168,12 @@ func (s *Sources) one(name string) (*Source, error) {
 	return &shown, nil
 }
 
-// Get tells of a source.
+// Get reports a source.
 func (s *Sources) Get(_ context.Context, _ *rest.Call, in *OneSource) (*Source, error) {
 	return s.one(in.Name)
 }
 
-// Put makes or replaces a source. It publishes as who puts it, who has to be allowed to.
+// Put makes or replaces a source. It publishes as whoever puts it, who has to be allowed to.
 func (s *Sources) Put(ctx context.Context, c *rest.Call, in *PutSource) (*Source, error) {
 	v := &in.Verification
 	source := ingest.Source{

@@ -1,4 +1,4 @@
-// Package stream tells of changes as server-sent events, so that screens need not ask.
+// Package stream reports changes as server-sent events, so that screens need not ask.
 package stream
 
 import (
@@ -29,7 +29,7 @@ const maxQuiet = 10
 // themselves, and who has signed out is refused then.
 const maxLooks = 150
 
-// watchedJobs is how many jobs, the latest, are told of.
+// watchedJobs is how many of the latest jobs are reported.
 const watchedJobs = 100
 
 // Options are what a Stream looks at.
@@ -78,7 +78,7 @@ type Event struct {
 	Lines        []monitors.LogEvent         `json:"lines,omitempty" doc:"What is new, the earliest first."`
 }
 
-// look is something that is told of when it changes.
+// look watches one thing, and reports it when it changes.
 type look struct {
 	name   string
 	action string // what has to be allowed each time; empty: nothing
@@ -95,7 +95,7 @@ func (l *look) refused(ctx context.Context, call *rest.Call) error {
 	return call.May(ctx, l.action, l.about)
 }
 
-// Events tells of changes until the caller goes: event: overview, queue or subscription,
+// Events reports changes until the caller goes: event: overview, queue or subscription,
 // each with all of it, at first and whenever it has changed, at most every two seconds. To
 // watch a resource takes the right to see it, and the overview beside it another.
 func (s *Stream) Events(ctx context.Context, call *rest.Call, in *Watch) (*Event, error) {
@@ -146,11 +146,11 @@ func (s *Stream) jobs(ctx context.Context, call *rest.Call, resource string) *lo
 	return l
 }
 
-// follow tells of looks until the stream is over.
+// follow reports looks until the stream is over.
 func (s *Stream) follow(ctx context.Context, call *rest.Call, looks []*look) (*Event, error) {
 	var first bytes.Buffer
 	for _, l := range looks { // refused as any other operation is, as long as nothing is sent
-		if err := l.tell(ctx, call, &first); err != nil {
+		if err := l.report(ctx, call, &first); err != nil {
 			return nil, err
 		}
 	}
@@ -180,13 +180,13 @@ func (s *Stream) follow(ctx context.Context, call *rest.Call, looks []*look) (*E
 		for _, l := range looks {
 			err := still(ctx, call)
 			if err == nil {
-				err = l.tell(ctx, call, &b)
+				err = l.report(ctx, call, &b)
 			}
 			if err != nil {
 				fmt.Fprintf(&b, "event: gone\ndata: %q\n\n", l.name)
 				_, _ = w.Write(b.Bytes())
 				_ = flush.Flush()
-				return nil, nil //nolint:nilnil,nilerr // it has been told
+				return nil, nil //nolint:nilnil,nilerr // it has been reported
 			}
 		}
 		if quiet++; b.Len() == 0 && quiet >= maxQuiet {
@@ -197,7 +197,7 @@ func (s *Stream) follow(ctx context.Context, call *rest.Call, looks []*look) (*E
 	return nil, nil //nolint:nilnil // it has been answered
 }
 
-// still refuses who may not watch any more.
+// still refuses a caller who may not watch any more.
 func still(ctx context.Context, call *rest.Call) error {
 	if call.Still == nil {
 		return nil
@@ -219,7 +219,7 @@ func (s *Stream) rest(ctx context.Context) bool {
 }
 
 // tell writes an event if there is anything new.
-func (l *look) tell(ctx context.Context, call *rest.Call, b *bytes.Buffer) error {
+func (l *look) report(ctx context.Context, call *rest.Call, b *bytes.Buffer) error {
 	if err := l.refused(ctx, call); err != nil {
 		return err
 	}

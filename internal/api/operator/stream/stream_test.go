@@ -15,7 +15,7 @@ import (
 )
 
 // A stream ends by itself, so that its caller has to say again who he is; and at once where
-// he may not see any more what it tells of.
+// he may not see any more what it reports.
 func TestEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)

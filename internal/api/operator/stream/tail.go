@@ -27,7 +27,7 @@ const (
 	mostLines     = 1000
 )
 
-// Tail tells of what is sent to a queue, published to a topic, or logged in a group, from now on.
+// Tail reports what is sent to a queue, published to a topic, or logged in a group, from now on.
 func (s *Stream) Tail(ctx context.Context, call *rest.Call, in *Tail) (*Event, error) {
 	a, err := arn.Parse(in.ARN)
 	_, group := a.LogGroupName()
@@ -49,7 +49,7 @@ func (s *Stream) Tail(ctx context.Context, call *rest.Call, in *Tail) (*Event, e
 		}}})
 	case err == nil && a.Service == "sns" && in.Pattern == "":
 		from := &published{s: s, call: call, ask: messages.ListPublishes{ARN: in.ARN, Search: in.Search, Limit: mostPublishes, BodyBytes: 4096}}
-		if _, err := from.news(ctx); err != nil { // what there is already is not told
+		if _, err := from.news(ctx); err != nil { // what is there already is not reported
 			return nil, err
 		}
 		return s.follow(ctx, call, []*look{{name: "publishes", ask: from.news}})
@@ -89,7 +89,7 @@ type lines struct {
 	s     *Stream
 	call  *rest.Call
 	ask   monitors.ListLogEvents
-	at    time.Time       // of the latest that was told
+	at    time.Time       // of the latest that was reported
 	known map[string]bool // those of that time, by their ids
 }
 
@@ -112,7 +112,7 @@ func (l *lines) news(ctx context.Context) (*Event, error) {
 	}
 	l.ask.Cursor = ""
 	switch {
-	case found.Next != nil: // it goes on there with the next look
+	case found.Next != nil: // it continues there with the next look
 		l.ask.Cursor = *found.Next
 	case !l.at.IsZero():
 		l.ask.From = written(l.at)

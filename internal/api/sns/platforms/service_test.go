@@ -157,7 +157,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestPages: lists go on where the last page has ended, each in its own.
+// TestPages: lists continue where the last page has ended, each in its own.
 func TestPages(t *testing.T) {
 	a := newAsker(t, &engine{n: 250})
 	var tokens []string

@@ -41,7 +41,7 @@ func names(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// Ports are where it is looked whether a name leads to who asks for a certificate: TLS
+// Ports are where it is looked whether a name leads to whoever asks for a certificate: TLS
 // stands for port 443, HTTP for port 80. Nothing is proven at one that is 0.
 type Ports struct{ TLS, HTTP int }
 

@@ -90,7 +90,7 @@ type key struct {
 }
 
 // Open reads the keys of a store, and has one made in the background if there is
-// none that goes on for long enough.
+// none that continues for long enough.
 func Open(o Options) (*Keys, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -128,7 +128,7 @@ func Open(o Options) (*Keys, error) {
 	case k.newest.private == nil: // or the process ended before it was made
 		k.working.Go(func() { k.finish(k.newest) })
 	case k.newest.certificate.NotAfter.Sub(o.Clock.Now()) < renewal:
-		k.working.Go(func() { _ = k.Rotate() }) // the old one goes on
+		k.working.Go(func() { _ = k.Rotate() }) // the old one continues
 	}
 	return k, nil
 }

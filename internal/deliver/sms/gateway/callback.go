@@ -25,7 +25,7 @@ import (
 	"godwit.dev/godwit/internal/sms"
 )
 
-// Callback is how a preset's provider tells what became of messages, and what phones have
+// Callback is how a preset's provider reports what became of messages, and what phones have
 // answered.
 type Callback struct {
 	// Token ends the path that is called, so that nobody else finds it: 16 to 128 letters,
@@ -67,7 +67,7 @@ var hashes = map[string]func() hash.Hash{"sha256": sha256.New, "sha512": sha512.
 // report is what a provider tells.
 type report struct {
 	receipt    smssender.Receipt
-	state      string // DELIVRD, …, as in SMPP; empty: it tells of no end
+	state      string // DELIVRD, …, as in SMPP; empty: it reports no end
 	optedOut   string // a number that a message was for, and that wants none
 	from, text string // a message from a phone
 }

@@ -30,7 +30,7 @@ type Options struct {
 	TLS      *tls.Config     // nil: the system's roots
 	// PublicURL is what the address begins with at which the provider calls.
 	PublicURL string
-	// Received is told of messages from phones, and returns when that is durable; Receipt of
+	// Received is called for messages from phones, and returns when that is durable; Receipt of
 	// what became of a message, with the words for it that SMPP has. Both may be nil.
 	Received func(from, text string)
 	Receipt  func(r smssender.Receipt, state string)

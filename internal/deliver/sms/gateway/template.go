@@ -1,7 +1,7 @@
 // Package gateway hands text messages to a provider's HTTP API. What a request looks like,
 // and what an answer says, is a Template: Twilio's, Vonage's, or an operator's own.
 //
-// Providers know no message twice: a request that was sent and not answered is told as
+// Providers know no message twice: a request that was sent and not answered is reported as
 // unknown, and the next attempt may have the phone get it again.
 package gateway
 
@@ -46,7 +46,7 @@ type Template struct {
 	// ID leads to the provider's ids of messages, in an answer of JSON, by which its receipts
 	// name them. Empty: it gives none.
 	ID string `json:"id"`
-	// Callback is where the provider tells what became of messages; nil: nowhere.
+	// Callback is where the provider reports what became of messages; nil: nowhere.
 	Callback *Callback `json:"callback"`
 }
 

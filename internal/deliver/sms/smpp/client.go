@@ -1,7 +1,7 @@
 // Package smpp hands text messages to an SMSC, by SMPP 3.4: one bind as a transceiver,
 // over which many messages are under way at once, and which is made again when it is lost.
 //
-// What was sent and not answered may have been taken: such a part is told as unknown, and
+// What was sent and not answered may have been taken: such a part is reported as unknown, and
 // is sent again by the next attempt. Nothing else is sent twice.
 package smpp
 
@@ -28,7 +28,7 @@ type Options struct {
 	Window int
 	// TLS has whom to believe to be the SMSC; nil: the connection is in clear.
 	TLS *tls.Config
-	// Received is told of messages from phones, and Receipt of what became of a message
+	// Received is called for messages from phones, and Receipt of what became of a message
 	// that was taken: DELIVRD, UNDELIV, …, with the id that the SMSC had given it. Both may
 	// be nil, and must be quick.
 	Received func(from, text string)
@@ -80,8 +80,8 @@ var permanent = map[uint32]string{
 	0x45: "Phone carrier has blocked this message", 0x50: "Message body is invalid", 0x51: "Invalid phone number",
 }
 
-// Patience bounds an attempt, which may wait for its turn.
-func (c *Client) Patience() time.Duration { return turnWithin + answerWithin }
+// AttemptTimeout bounds an attempt, which may wait for its turn.
+func (c *Client) AttemptTimeout() time.Duration { return turnWithin + answerWithin }
 
 // Deliver makes one attempt.
 func (c *Client) Deliver(ctx context.Context, t *smssender.Text) smssender.Result {

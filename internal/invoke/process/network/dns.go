@@ -25,13 +25,13 @@ const (
 	dnsPort = 53
 	// answerTime is how long an answer may take: what clients wait for by default.
 	answerTime = 5 * time.Second
-	// answerLife is how long an answer may be kept by who asked, in seconds. How long
+	// answerLife is how long an answer may be kept by whoever asked, in seconds. How long
 	// it holds our own resolver does not tell.
 	answerLife = 5
 	// asking is how many questions of a namespace are answered at once.
 	asking = 64
-	// plainAnswer is the largest answer by UDP to who does not say that it takes
-	// more, and largestAnswer to who does, in bytes.
+	// plainAnswer is the largest answer by UDP to whoever does not say that it takes
+	// more, and largestAnswer to whoever does, in bytes.
 	plainAnswer, largestAnswer = 512, 4096
 )
 
@@ -220,7 +220,7 @@ func (d *names) lookUp(ctx context.Context, q dnsmessage.Question) ([]dnsmessage
 	r := d.network.resolver
 	switch q.Type {
 	case dnsmessage.TypeA, dnsmessage.TypeAAAA:
-		all, err := r.LookupNetIP(ctx, "ip", name) // both, since only so a name without one is told from none
+		all, err := r.LookupNetIP(ctx, "ip", name) // both: only so a name without one differs from one that is not there
 		if err != nil {
 			return nil, err
 		}

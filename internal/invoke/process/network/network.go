@@ -255,7 +255,7 @@ type Usage struct {
 	Refused            map[string]int64 // by the reason's name, since the start
 }
 
-// Usage tells about the connections of all functions.
+// Usage reports the connections of all functions.
 func (n *Network) Usage() Usage {
 	u := Usage{Connections: int(n.used.Load()), Limit: n.Connections, Refused: map[string]int64{}}
 	for r := range reasons {

@@ -90,5 +90,5 @@ func (l *leader) Terminate() {
 // SIGKILL.
 func (l *leader) Done() <-chan struct{} { return l.done }
 
-// Exit tells how the program ended; valid once Done is closed.
+// Exit reports how the program ended; valid once Done is closed.
 func (l *leader) Exit() Exit { return l.exit }

@@ -29,7 +29,7 @@ const (
 	tmpFile                    // the mount of /tmp, if the order has one; then the network's socket
 )
 
-// order is what an init process is told.
+// order is what an init process is to do.
 type order struct {
 	Spec
 	Mapped  bool `json:"mapped"`  // it is root only in its own namespace for users
@@ -52,7 +52,7 @@ func init() {
 	syscall.Exit(keep()) // not os.Exit, which in a test with the race detector takes a second
 }
 
-// initReport is what an init process tells of its program.
+// initReport is what an init process reports of its program.
 type initReport struct {
 	Error         string `json:"error,omitempty"`
 	NotExecutable bool   `json:"notExecutable,omitempty"`
@@ -119,7 +119,7 @@ var caught = []os.Signal{
 //  4. The file system takes the place of the machine's.
 //  5. Limits are set.
 //  6. The init process hides from the program, and the thread that starts it gives up all
-//     capabilities and filters its system calls. Other threads, which go on for the
+//     capabilities and filters its system calls. Other threads, which run on for the
 //     process, do not.
 //  7. The program starts, on that thread.
 func launch(spec *order) (pid int, err error) {

@@ -28,7 +28,7 @@ type Process struct {
 }
 
 // Start starts a program whose output goes to output. It returns before the
-// program runs; what keeps it from running is told by Exit.
+// program runs; what keeps it from running is reported by Exit.
 func Start(spec Spec, output *os.File) (*Process, error) {
 	order := order{Spec: spec}
 	var files [6]*os.File // description and lifeline, each with our end last; report, with our end first
@@ -187,7 +187,7 @@ func (p *Process) Terminate() { _ = p.cmd.Process.Signal(syscall.SIGTERM) }
 // Done is closed once the program has ended and no process of it is left.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Exit tells how the program ended; valid once Done is closed.
+// Exit reports how the program ended; valid once Done is closed.
 func (p *Process) Exit() Exit { return p.exit }
 
 // PID is the program's process as the machine sees it, 0 if it is not known.

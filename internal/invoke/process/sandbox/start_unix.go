@@ -15,7 +15,7 @@ import (
 type Process struct{ *leader }
 
 // Start starts a program whose output goes to output. It fails with a Spec that asks for
-// isolation, or for a user. That the program could not be started may be told by Exit.
+// isolation, or for a user. That the program could not be started may be reported by Exit.
 func Start(spec Spec, output *os.File) (*Process, error) {
 	if spec.Isolate || spec.User != 0 {
 		return nil, errors.New("functions are isolated on Linux only")

@@ -21,7 +21,7 @@ func parseJSON(s *scanner) (func(string) bool, error) {
 		return nil, s.unexpected()
 	}
 	return func(message string) bool {
-		// Most events that are no JSON are told by their first character.
+		// Most events that are no JSON are recognised by their first character.
 		message = strings.TrimSpace(message)
 		if message == "" || message[0] != '{' && message[0] != '[' {
 			return false

@@ -77,7 +77,7 @@ type hashed struct {
 	sum            string
 }
 
-// Status tells how far a Follower is.
+// Status reports how far a Follower is.
 type Status struct {
 	Interval time.Duration // 0: nothing follows
 	// Point is of when the latest point is; zero: none is known.
@@ -174,7 +174,7 @@ func (f *Follower) Stop(ctx context.Context) error {
 	}
 }
 
-// Status tells how far it is.
+// Status reports how far it is.
 func (f *Follower) Status() Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -216,7 +216,7 @@ func (f *Follower) follow(ctx context.Context) {
 	}
 }
 
-// note notes how a round has ended. Of several that fail one is told, and the first that does
+// note notes how a round has ended. Of several that fail one is logged, and the first that does
 // not.
 func (f *Follower) note(err error) {
 	f.mu.Lock()
@@ -259,7 +259,7 @@ func (f *Follower) resume(ctx context.Context) error {
 	present, tables := map[string]bool{}, map[string]hashed{}
 	found, err := f.Place.Find(ctx, time.Time{})
 	switch {
-	case errors.Is(err, ErrNone), errors.Is(err, backup.ErrDamaged): // it is made anew
+	case errors.Is(err, ErrNone), errors.Is(err, backup.ErrDamaged): // it is created again
 	case err != nil:
 		return err
 	default:

@@ -229,7 +229,7 @@ func TestPoints(t *testing.T) {
 			t.Error(err)
 		}
 		stop(t, f)
-		// A server that starts again goes on with what is there.
+		// A server that starts again continues with what is there.
 		f = start(t, set)
 		synctest.Wait()
 		if _, put := o.count("p/pieces/"); put != 0 {

@@ -31,7 +31,7 @@ func open(t *testing.T, st store.Store, c *clock.Virtual) *world {
 	t.Helper()
 	j := journal.Open(journal.Options{Store: st})
 	k := kernel.New(kernel.Options{Journal: j, Clock: c, Logger: slog.New(slog.DiscardHandler)})
-	sh := k.Beside(keyspace.MetricStream)
+	sh := k.OwnShard(keyspace.MetricStream)
 	if err := k.Load(); err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ type Call[T any] struct {
 type Coalescer[T any] struct {
 	// Bounds of one command.
 	Bounds Bounds
-	// Publish makes a command for all, which are of one topic, and tells how many
+	// Publish makes a command for all, which are of one topic, and reports how many
 	// subscriptions a publication of it goes to.
 	Publish func(all []*Call[T]) (reach int)
 

@@ -58,7 +58,7 @@ type Lost struct {
 // OK reports that nothing is damaged.
 func (r *Report) OK() bool { return r.Refusal == nil && len(r.Files) == 0 && len(r.Lost) == 0 }
 
-// maxGaps bounds the ranges that are told one by one.
+// maxGaps bounds the ranges that are reported one by one.
 const maxGaps = 100
 
 // Tally counts what is lost, by whose it is, which is known when all has been read.

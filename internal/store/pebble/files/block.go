@@ -63,7 +63,7 @@ func (f withoutFile) ReadAt(p []byte, offset int64) (int, error) {
 
 // DamagedBlocks finds the blocks of a table's records that are damaged, in their
 // order. It fails with ErrUnreadable if something else of the table is, without which
-// the records cannot be told.
+// the records are not known.
 func DamagedBlocks(fs vfs.FS, path string) (damaged []Block, err error) {
 	t, err := openTable(fs, path)
 	if err != nil {

@@ -167,7 +167,7 @@ func TestEveryByteCounts(t *testing.T) {
 }
 
 // TestMend: a flipped bit in what says where a table's records are is found, and put right
-// for who reads it through that.
+// for whoever reads it through that.
 func TestMend(t *testing.T) {
 	fs, _ := written(t)
 	list, err := files.List(fs, "d")

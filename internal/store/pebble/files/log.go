@@ -60,7 +60,7 @@ func (e *Extent) Clean() bool { return e.Closed || e.Valid == e.Size }
 type chunks struct {
 	r      io.Reader
 	number uint32 // of the log; manifests have none
-	past   bool   // go on past faults
+	past   bool   // continue past faults
 
 	buf      [logBlock]byte
 	n, at    int   // bytes in buf; of these, read
@@ -214,7 +214,7 @@ func (c *chunks) fill() error {
 	return err
 }
 
-// readRecords calls f for each record. past says to go on behind faults.
+// readRecords calls f for each record. past says to continue behind faults.
 func readRecords(fs vfs.FS, path string, number uint32, past bool, f func(Record) error) (Extent, error) {
 	file, err := fs.Open(path)
 	if err != nil {
@@ -263,7 +263,7 @@ func readRecords(fs vfs.FS, path string, number uint32, past bool, f func(Record
 }
 
 // ReadLog calls f, if it is not nil, with each batch of the log with a number, and
-// the sequence of its first write. past says to go on behind faults.
+// the sequence of its first write. past says to continue behind faults.
 func ReadLog(fs vfs.FS, path string, number uint64, past bool, f func(sequence uint64, batch []byte) error) (Extent, error) {
 	var latest uint64
 	e, err := readRecords(fs, path, uint32(number), past, func(r Record) error {

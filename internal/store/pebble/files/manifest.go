@@ -57,7 +57,7 @@ type TableID struct {
 	Number uint64
 }
 
-// ReadManifest reads the version that a manifest ends in. With past it goes on
+// ReadManifest reads the version that a manifest ends in. With past it continues
 // behind what cannot be read.
 func ReadManifest(fs vfs.FS, path string, past bool) (*Version, Extent, error) {
 	v := &Version{

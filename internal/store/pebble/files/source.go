@@ -18,7 +18,7 @@ import (
 type Source struct {
 	FS  vfs.FS
 	Dir string
-	// Exact says that the manifest tells which tables and logs count. Otherwise all
+	// Exact says that the manifest reports which tables and logs count. Otherwise all
 	// that are there do, and what was deleted recently may be among it.
 	Exact    bool
 	Problems []Problem // with what says how the store is made up

@@ -158,7 +158,7 @@ type points interface {
 	Close() error
 }
 
-// readPoints goes through the keys of a table from at on. Where a block is damaged it goes on
+// readPoints goes through the keys of a table from at on. Where a block is damaged it continues
 // with the first key behind it.
 func readPoints(t *sstable.Reader, v *Values, at []byte, f func(Write) error) (gaps []Gap, err error) {
 	var ref *Reference
@@ -244,7 +244,7 @@ func readable(t *sstable.Reader, handles sstable.TableBlobContext, key []byte) b
 	return damage == nil
 }
 
-// LongestKey bounds how far apart two keys are told, in bytes.
+// LongestKey bounds after how many bytes two keys have to differ.
 const LongestKey = 96
 
 // Largest finds the largest key of at most LongestKey bytes for which is holds,

@@ -139,7 +139,7 @@ func CheckValues(file vfs.File) error {
 	return nil
 }
 
-// ValuesAt tells of a block of a file of values.
+// ValuesAt reports a block of a file of values.
 type ValuesAt struct {
 	Damaged bool
 	// Index finds a value, by the numbers that tables call block and value by, in it.

@@ -113,7 +113,7 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// While one slot is written the other one holds: damage of it tells of the mark before.
+// While one slot is written the other one holds: damage of it leaves the mark before.
 func TestDamage(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for slot := range int64(2) {
@@ -143,7 +143,7 @@ func TestDamage(t *testing.T) {
 			if err != nil || !second || !cmp.Equal(m, latest) && !cmp.Equal(m, before) {
 				t.Fatalf("byte %d: %+v, %t, %v", offset, m, second, err)
 			}
-			write(t, f, at(5)) // it goes on in any case
+			write(t, f, at(5)) // it continues in any case
 			if m, _, err := mark.Read(f, dir); err != nil || !cmp.Equal(m, at(5)) {
 				t.Fatalf("byte %d: then %+v, %v", offset, m, err)
 			}

@@ -1,4 +1,4 @@
-// Package pace says when what a store does in the background is done, and told.
+// Package pace says when a store's background work is done, and logged.
 package pace
 
 import (

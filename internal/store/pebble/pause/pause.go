@@ -76,7 +76,7 @@ func (p *Compactions) Mended() {
 	p.ending.Now(p.resume)
 }
 
-// Succeeded tells of a compaction that went well.
+// Succeeded reports a compaction that went well.
 func (p *Compactions) Succeeded() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

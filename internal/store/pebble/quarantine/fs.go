@@ -168,7 +168,7 @@ func (b *FS) damaged(path string) error {
 	return err
 }
 
-// patched shows files as they are for Pebble, to who looks through them for it.
+// patched shows files as they are for Pebble, to whoever looks through them for it.
 type patched struct{ *FS }
 
 func (b patched) Open(name string, _ ...vfs.OpenOption) (vfs.File, error) {
@@ -220,7 +220,7 @@ func (k *Known) Is(target error) bool { return target == pebble.ErrCorruption }
 
 var blockText = regexp.MustCompile(`\bblock (\d+)/(\d+): `)
 
-// Place is where the damaged block stands that an error tells of.
+// Place is where the damaged block stands that an error reports.
 func Place(err error) (b Block, ok bool) {
 	m := blockText.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -231,7 +231,7 @@ func Place(err error) (b Block, ok bool) {
 	return Block{Offset: offset, Length: length}, e1 == nil && e2 == nil
 }
 
-// Learn notes the block of a file that an error tells of.
+// Learn notes the block of a file that an error reports.
 func (b *FS) Learn(file string, err error) {
 	place, ok := Place(err)
 	if !ok {

@@ -148,7 +148,7 @@ func TestRewriteMeetsDamage(t *testing.T) {
 // TestStandInsKeepTheOrder: a search in a table of which any block is replaced finds no
 // key before the one that is sought. Pebble would begin again, for ever.
 func TestStandInsKeepTheOrder(t *testing.T) {
-	records := soak.Unraced(2000, 500)
+	records := soak.Size(500, 2000)
 	disk := vfs.NewMem()
 	db, err := pebble.Open("data", &pebble.Options{FS: disk, FormatMajorVersion: pebble.FormatValueSeparation, Logger: noLog{}})
 	if err != nil {

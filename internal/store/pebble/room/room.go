@@ -233,7 +233,7 @@ func (t *table) release() {
 // ended is the outcome of what makes a table durable.
 func (t *table) ended(f func() error) error {
 	if t.err != nil {
-		return f() // a Write has told of it; and Pebble does not close what cannot be synced
+		return f() // a Write has reported it; and Pebble does not close what cannot be synced
 	}
 	if t.flushLast(); t.err == nil {
 		t.err = t.refused(f())

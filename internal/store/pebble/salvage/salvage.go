@@ -26,7 +26,7 @@ type Report struct {
 	check.Report
 	Copied   int64 // records
 	Repaired int64 // records that were made from others
-	// Exact says that the manifest told what counts. Otherwise what was deleted of
+	// Exact says that the manifest named what counts. Otherwise what was deleted of
 	// late may have come back.
 	Exact bool
 }

@@ -19,7 +19,7 @@ import (
 	"godwit.dev/godwit/internal/store/pebble/mark"
 )
 
-// Errors of Open that tell of damage.
+// Errors of Open that report damage.
 var (
 	// ErrDamaged: the files that say how the store is made up are damaged. What
 	// can be read is to be copied into another directory.

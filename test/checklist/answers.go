@@ -149,7 +149,13 @@ func (r *Recorder) walk(i Item, contentType string, body io.Reader) (read []byte
 	at := i.Service + "." + i.Action
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, line := range exchange.Output.Walk(at, answer, func(path string) { r.answered[path] = true }) {
+	for _, line := range exchange.Output.Walk(at, answer, func(path string, there bool) {
+		if there {
+			r.answered[path] = true
+		} else {
+			r.absent[path] = true
+		}
+	}) {
 		if !slices.ContainsFunc(beyond, func(text string) bool { return strings.Contains(line, text) }) {
 			r.wrong[line] = true
 		}
@@ -162,6 +168,13 @@ func (r *Recorder) Wrong() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return sortedKeys(r.wrong)
+}
+
+// Absent are the lists and maps that some answer lacked.
+func (r *Recorder) Absent() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return sortedKeys(r.absent)
 }
 
 // Unanswered are the members that no answer had, of the actions that succeeded.

@@ -186,7 +186,7 @@ func TestShapes(t *testing.T) {
 		if err := json.Unmarshal([]byte(tt.answer), &answer); err != nil {
 			t.Fatal(err)
 		}
-		wrong := strings.Join(shape.Walk("x", answer, func(string) {}), "; ")
+		wrong := strings.Join(shape.Walk("x", answer, func(string, bool) {}), "; ")
 		if (wrong == "") != (tt.wrong == "") || !strings.Contains(wrong, tt.wrong) {
 			t.Errorf("%s: %q, want %q", tt.answer, wrong, tt.wrong)
 		}

@@ -38,6 +38,9 @@ func TestMain(m *testing.M) {
 		for _, path := range recorder.Unanswered() {
 			fmt.Println("checklist: no answer has", path)
 		}
+		for _, path := range recorder.Absent() {
+			fmt.Println("checklist: an answer lacks", path)
+		}
 	}
 	if code == 0 && (*show || wholeRun()) {
 		for service, protocols := range map[string][]string{

@@ -130,6 +130,9 @@ func (s Shape) ofXML(e element) any {
 var beyond = []string{
 	"cloudwatch.DescribeAlarms.LogAlarms is no member",
 	`.LastUpdateStatusReasonCode is "Creating"`,
+	"lambda.GetFunctionCodeSigningConfig.CodeSigningConfigArn is missing",
+	"lambda.GetFunctionCodeSigningConfig.FunctionName is missing",
+	"sqs.SendMessageBatch.Failed is missing",
 }
 
 // walk compares the success of an action with its shape, and notes what was seen and

@@ -173,8 +173,8 @@ func TestAccountStorage(t *testing.T) {
 		q := createQueue(t, queues, "q")
 		topic := createTopic(t, topics, "t")
 		createQueue(t, queues, "busy")
-		subscribe(t, topics, topic, "sqs", queueARN("busy"))
-		admin(t, endpoint+"/_godwit/faults", `{"arn":"`+queueARN("busy")+`","fault":"unavailable"}`) // its messages wait for it
+		sub := subscribe(t, topics, topic, "sqs", queueARN("busy"))
+		admin(t, endpoint+"/_godwit/subscriptions/pause", `{"subscription":"`+sub+`"}`) // its messages wait, through the start too
 		for range 9 {
 			if _, err := topics.Publish(t.Context(), &sns.PublishInput{TopicArn: &topic, Message: &body}); err != nil {
 				t.Fatal(err)

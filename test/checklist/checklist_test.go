@@ -180,18 +180,18 @@ func TestRecorder(t *testing.T) {
 // TestShapes: what is not of a shape is told, by its path; what is, is seen.
 func TestShapes(t *testing.T) {
 	var shape Shape
-	text := `{"members":{"n":"integer","on":"boolean","at":"timestamp","kind":{"enum":["A","B"]},"all":{"list":{"always":["id"],"members":{"id":"string","name":"string"}}},"tags":{"map":"string"}}}`
+	text := `{"members":{"n":"integer","on":"boolean","at":"timestamp","kind":{"enum":["A","B"]},"all":{"list":{"always":["id"],"members":{"id":"string","name":"string"}}},"tags":{"map":"string"},"Attributes":{"map":"string"}}}`
 	if err := json.Unmarshal([]byte(text), &shape); err != nil {
 		t.Fatal(err)
 	}
 	if again, err := json.Marshal(shape); err != nil || !strings.Contains(string(again), `{"list":{"always":["id"],"members":{"id":"string","name":"string"}}}`) {
 		t.Errorf("%s, %v", again, err)
 	}
-	if d := cmp.Diff([]string{"x.all", "x.all.id", "x.all.name", "x.at", "x.kind", "x.n", "x.on", "x.tags"}, shape.Paths("x")); d != "" {
+	if d := cmp.Diff([]string{"x.Attributes", "x.all", "x.all.id", "x.all.name", "x.at", "x.kind", "x.n", "x.on", "x.tags"}, shape.Paths("x")); d != "" {
 		t.Errorf("paths (-want +got):\n%s", d)
 	}
 	var absent []string
-	shape.Walk("x", map[string]any{"all": []any{}}, func(path string, there bool) {
+	shape.Walk("x", map[string]any{"all": []any{}, "Attributes": map[string]any{}}, func(path string, there bool) {
 		if !there {
 			absent = append(absent, path)
 		}
@@ -210,6 +210,8 @@ func TestShapes(t *testing.T) {
 		{`{"all":[{"nom":"a"}]}`, "x.all.nom is no member"},
 		{`{"all":[{"name":"a"}]}`, "x.all.id is missing"},
 		{`{"all":{}}`, "want a list"},
+		{`{"tags":{"k":"True"},"Attributes":{"FifoQueue":"true","Name":"Falsetto"}}`, ""},
+		{`{"Attributes":{"FifoQueue":"True"}}`, "x.Attributes has FifoQueue, a boolean in capitals: True"},
 		{`{"tags":{"k":1}}`, "x.tags is 1, want a string []"},
 		{`[]`, "want an object"},
 	} {

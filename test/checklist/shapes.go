@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Shape is a shape of a service model: what a member of a request or an answer is.
@@ -71,8 +72,13 @@ func (s Shape) Walk(path string, value any, note func(path string, there bool)) 
 		if !ok {
 			return tell("an object")
 		}
-		for _, entry := range entries {
+		for name, entry := range entries {
 			wrong = append(wrong, s.Of.Walk(path, entry, note)...)
+			// Attributes are texts, booleans too; clients compare them as they are.
+			if text, ok := entry.(string); ok && text != strings.ToLower(text) && strings.HasSuffix(path, ".Attributes") &&
+				(strings.EqualFold(text, "true") || strings.EqualFold(text, "false")) {
+				wrong = append(wrong, fmt.Sprintf("%s has %s, a boolean in capitals: %s", path, name, text))
+			}
 		}
 	case "string", "blob":
 		text, ok := value.(string)

@@ -68,7 +68,7 @@ type cli struct {
 type dev struct {
 	Config config.Config `kong:"embed,set='private_endpoints=true',set='function_network=private',set='cooldowns=false',set='log_level=warn'"`
 
-	Clock config.ClockKind `enum:"system,virtual" default:"system" help:"Clock to run on: ${enum} (${default}). A virtual one moves only by POST /_godwit/clock."`
+	Clock config.ClockKind `enum:"system,virtual" default:"system" help:"Clock to run on: ${enum} (${default}). A virtual one moves only by POST /_godwit/v1/clock."`
 	Store config.StoreKind `enum:"pebble,memory" default:"pebble" help:"What keeps the state: ${enum} (${default})."`
 
 	Nodes int `default:"1" placeholder:"N" help:"Try out a cluster: run so many nodes, 1 or 3, as processes of their own, at --listen and the two ports behind it (and ten and twenty further on for their logs and for each other), with data in directories 1, 2, 3 of --data (${default})."`
@@ -141,7 +141,7 @@ func isTerminal(r io.Reader) bool {
 func newParser(flags *cli, options ...kong.Option) (*kong.Kong, error) {
 	return kong.New(flags, append(options,
 		kong.Name("godwit"),
-		kong.Description("SNS, SQS and their delivery on one machine. "+
+		kong.Description("Queues, topics, functions and their delivery behind the APIs of AWS, on one machine. "+
 			"Every flag is also an environment variable: --log-level is GODWIT_LOG_LEVEL. "+forms),
 		kong.Vars{"version": versionText()},
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), parseDuration),

@@ -14,7 +14,7 @@ import (
 
 const settingsHead = `# Commands and settings
 
-Every flag of every command, made of the program itself. What most of them are for is in
+Every flag of every command, made of the program itself. Those that come first are in
 [the overview](../../README.md#settings).
 
 A setting of ` + "`godwit dev` or `godwit serve`" + ` is a flag, a variable of the environment, or, for ` + "`serve`" + `, a

@@ -63,7 +63,10 @@ func mapper[T ~int64](kind reflect.Type, parse func(string) (T, error)) kong.Map
 	}
 }
 
-var unexpected = regexp.MustCompile(`^unexpected argument (\S+?)(,.*)?$`)
+var (
+	unexpected = regexp.MustCompile(`^unexpected argument (\S+?)(,.*)?$`)
+	valueless  = regexp.MustCompile(`^(--\S+): expected .+ value but got "EOL"`)
+)
 
 // usage is the message for a command line that cannot be read: a command that is not
 // there by its name, and where to look for what is.
@@ -91,6 +94,11 @@ func usage(app *kong.Application, args []string, err error) error {
 			path += " dev"
 		}
 		return fmt.Errorf("%w; %s --help lists the flags", err, path)
+	case strings.HasPrefix(err.Error(), "expected one of "):
+		return fmt.Errorf("%w; %s lists the commands", err, strings.Replace(path, "godwit", "godwit help", 1))
+	}
+	if found := valueless.FindStringSubmatch(err.Error()); found != nil {
+		return fmt.Errorf("%s needs a value", found[1])
 	}
 	return err
 }

@@ -70,7 +70,7 @@ answers() { curl -fsS "http://$billing/arrivals/$1" | jq -r '[.[].status | tostr
 
 # The server's account of a message on its way: deliveries SUBSCRIPTION ID
 deliveries() {
-	curl -fsS -G --data-urlencode "subscription=$1" "http://$address/_godwit/deliveries" |
+	curl -fsS -G --data-urlencode "subscription=$1" "http://$address/_godwit/v1/deliveries" |
 		jq -c --arg id "$2" '[.deliveries[] | select(.messageId == $id)]'
 }
 state() { deliveries "$1" "$2" | jq -r '.[0] | "\(.state) after \(.attempts | length)"'; }

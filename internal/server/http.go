@@ -42,6 +42,7 @@ const (
 	adminPrefix = "/_godwit/"
 	healthPath  = adminPrefix + "health"
 	readyPath   = adminPrefix + "ready"
+	consolePath = adminPrefix + "ui/"
 	metricsPath = "/metrics"
 )
 
@@ -185,6 +186,10 @@ func (s *Server) handler(parts Parts) http.Handler {
 	// that it finds unclean.
 	return s.guarded(parts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.Path
+		if s.visits(r) {
+			http.Redirect(w, r, consolePath, http.StatusSeeOther)
+			return
+		}
 		if path != "/" && (strings.HasPrefix(path+"/", adminPrefix) || path == metricsPath && parts.Metrics != nil) {
 			own.ServeHTTP(w, r)
 			return
@@ -195,6 +200,12 @@ func (s *Server) handler(parts Parts) http.Handler {
 		}
 		parts.Wire.ServeHTTP(w, r)
 	}))
+}
+
+// visits reports whether somebody typed the server's address into a browser.
+func (s *Server) visits(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.URL.Path == "/" && r.URL.RawQuery == "" && s.cfg.AdminListen == "" &&
+		r.Header.Get("Authorization") == "" && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 
 // servePprof serves profiles at their own address, if one is set.

@@ -397,6 +397,24 @@ func TestRouting(t *testing.T) {
 	if status, _ := get(t, s, "POST", "/_godwit/clock", "{}", "Origin", "https://evil.example"); status != http.StatusForbidden {
 		t.Errorf("a page of another origin may use the admin API: %d", status)
 	}
+	// Who types the address into a browser gets to the console; who asks AWS's API does not.
+	browser := []string{"Accept", "text/html,application/xhtml+xml,*/*;q=0.8"}
+	for _, tt := range []struct {
+		method, path string
+		header       []string
+		body         string
+	}{
+		{"GET", "/", browser, "there is no GET /_godwit/ui/"}, // of which this server has none
+		{"GET", "/", nil, "wire GET /"},
+		{"GET", "/", append([]string{"Authorization", "AWS4-HMAC-SHA256"}, browser...), "wire GET /"},
+		{"GET", "/?Action=ListQueues", browser, "wire GET /"},
+		{"GET", "/000000000000/q", browser, "wire GET /000000000000/q"},
+		{"POST", "/", browser, "wire POST /"},
+	} {
+		if _, body := get(t, s, tt.method, tt.path, "", tt.header...); !strings.Contains(body, tt.body) {
+			t.Errorf("%s %s with %q: %q; want %q", tt.method, tt.path, tt.header, body, tt.body)
+		}
+	}
 }
 
 func TestVirtualClockOverHTTP(t *testing.T) {

@@ -130,6 +130,9 @@ func (s Shape) ofXML(e element) any {
 var beyond = []string{
 	"cloudwatch.DescribeAlarms.LogAlarms is no member",
 	`.LastUpdateStatusReasonCode is "Creating"`,
+	"lambda.GetFunctionCodeSigningConfig.CodeSigningConfigArn is missing",
+	"lambda.GetFunctionCodeSigningConfig.FunctionName is missing",
+	"sqs.SendMessageBatch.Failed is missing",
 }
 
 // walk compares the success of an action with its shape, and notes what was seen and
@@ -149,7 +152,13 @@ func (r *Recorder) walk(i Item, contentType string, body io.Reader) (read []byte
 	at := i.Service + "." + i.Action
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, line := range exchange.Output.Walk(at, answer, func(path string) { r.answered[path] = true }) {
+	for _, line := range exchange.Output.Walk(at, answer, func(path string, there bool) {
+		if there {
+			r.answered[path] = true
+		} else {
+			r.absent[path] = true
+		}
+	}) {
 		if !slices.ContainsFunc(beyond, func(text string) bool { return strings.Contains(line, text) }) {
 			r.wrong[line] = true
 		}
@@ -162,6 +171,13 @@ func (r *Recorder) Wrong() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return sortedKeys(r.wrong)
+}
+
+// Absent are the lists and maps that some answer lacked.
+func (r *Recorder) Absent() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return sortedKeys(r.absent)
 }
 
 // Unanswered are the members that no answer had, of the actions that succeeded.

@@ -74,6 +74,27 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// Lists that answers lack are told of, and so is what is optional for nothing.
+func TestMissing(t *testing.T) {
+	wrong, useless := Missing([]string{"a.Get.List", "b.Get.Tags", "b.List.Items.Tags"},
+		[]Optional{{"no tags, no list", []string{"b.*.Tags", "c.Get.Tags"}}})
+	if d := cmp.Diff([]string{"a.Get.List is missing, where AWS has one that is empty"}, wrong); d != "" {
+		t.Errorf("wrong (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff([]string{"no answer lacks c.Get.Tags: take it off what is optional (no tags, no list)"}, useless); d != "" {
+		t.Errorf("useless (-want +got):\n%s", d)
+	}
+	all, err := Optionals()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range all {
+		if o.Reason == "" || len(o.Paths) == 0 {
+			t.Errorf("%+v says not what, or why", o)
+		}
+	}
+}
+
 func TestRecorder(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("Action") == "" && r.Header.Get("X-Amz-Target") == "" {
@@ -159,18 +180,27 @@ func TestRecorder(t *testing.T) {
 // TestShapes: what is not of a shape is told, by its path; what is, is seen.
 func TestShapes(t *testing.T) {
 	var shape Shape
-	text := `{"members":{"n":"integer","on":"boolean","at":"timestamp","kind":{"enum":["A","B"]},"all":{"list":{"members":{"name":"string"}}},"tags":{"map":"string"}}}`
+	text := `{"members":{"n":"integer","on":"boolean","at":"timestamp","kind":{"enum":["A","B"]},"all":{"list":{"always":["id"],"members":{"id":"string","name":"string"}}},"tags":{"map":"string"},"Attributes":{"map":"string"}}}`
 	if err := json.Unmarshal([]byte(text), &shape); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := json.Marshal(shape); err != nil || !strings.Contains(string(again), `{"list":{"members":{"name":"string"}}}`) {
+	if again, err := json.Marshal(shape); err != nil || !strings.Contains(string(again), `{"list":{"always":["id"],"members":{"id":"string","name":"string"}}}`) {
 		t.Errorf("%s, %v", again, err)
 	}
-	if d := cmp.Diff([]string{"x.all", "x.all.name", "x.at", "x.kind", "x.n", "x.on", "x.tags"}, shape.Paths("x")); d != "" {
+	if d := cmp.Diff([]string{"x.Attributes", "x.all", "x.all.id", "x.all.name", "x.at", "x.kind", "x.n", "x.on", "x.tags"}, shape.Paths("x")); d != "" {
 		t.Errorf("paths (-want +got):\n%s", d)
 	}
+	var absent []string
+	shape.Walk("x", map[string]any{"all": []any{}, "Attributes": map[string]any{}}, func(path string, there bool) {
+		if !there {
+			absent = append(absent, path)
+		}
+	})
+	if d := cmp.Diff([]string{"x.tags"}, absent); d != "" {
+		t.Errorf("lists and maps that are missing (-want +got):\n%s", d)
+	}
 	for _, tt := range []struct{ answer, wrong string }{
-		{`{"n":1,"on":true,"at":1.5,"kind":"B","all":[{"name":"a"},{}],"tags":{"k":"v"}}`, ""},
+		{`{"n":1,"on":true,"at":1.5,"kind":"B","all":[{"name":"a","id":"1"},{"id":""}],"tags":{"k":"v"}}`, ""},
 		{`{}`, ""},
 		{`{"n":1.5}`, "x.n is 1.5, want a whole number"},
 		{`{"n":"1"}`, `x.n is "1", want a whole number`},
@@ -178,7 +208,10 @@ func TestShapes(t *testing.T) {
 		{`{"kind":"b"}`, `x.kind is "b", want a string [A B]`},
 		{`{"at":"now"}`, `x.at is "now", want a number`},
 		{`{"all":[{"nom":"a"}]}`, "x.all.nom is no member"},
+		{`{"all":[{"name":"a"}]}`, "x.all.id is missing"},
 		{`{"all":{}}`, "want a list"},
+		{`{"tags":{"k":"True"},"Attributes":{"FifoQueue":"true","Name":"Falsetto"}}`, ""},
+		{`{"Attributes":{"FifoQueue":"True"}}`, "x.Attributes has FifoQueue, a boolean in capitals: True"},
 		{`{"tags":{"k":1}}`, "x.tags is 1, want a string []"},
 		{`[]`, "want an object"},
 	} {
@@ -186,7 +219,7 @@ func TestShapes(t *testing.T) {
 		if err := json.Unmarshal([]byte(tt.answer), &answer); err != nil {
 			t.Fatal(err)
 		}
-		wrong := strings.Join(shape.Walk("x", answer, func(string) {}), "; ")
+		wrong := strings.Join(shape.Walk("x", answer, func(string, bool) {}), "; ")
 		if (wrong == "") != (tt.wrong == "") || !strings.Contains(wrong, tt.wrong) {
 			t.Errorf("%s: %q, want %q", tt.answer, wrong, tt.wrong)
 		}

@@ -29,6 +29,7 @@ type Recorder struct {
 	mu       sync.Mutex
 	seen     map[Item]bool
 	answered map[string]bool // members of answers, by their paths
+	absent   map[string]bool // lists and maps that an answer lacked
 	wrong    map[string]bool // what is not as the shapes say
 }
 
@@ -36,7 +37,7 @@ type Recorder struct {
 func NewRecorder(next http.RoundTripper, models ...Model) *Recorder {
 	r := &Recorder{
 		next: next, models: models, shapes: map[string]map[string]Exchange{},
-		seen: map[Item]bool{}, answered: map[string]bool{}, wrong: map[string]bool{},
+		seen: map[Item]bool{}, answered: map[string]bool{}, absent: map[string]bool{}, wrong: map[string]bool{},
 	}
 	for _, m := range models {
 		if shapes, err := Shapes(m.Service); err == nil { // not every service's are there

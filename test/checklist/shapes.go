@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 // Shape is a shape of a service model: what a member of a request or an answer is.
@@ -12,6 +13,7 @@ type Shape struct {
 	Type    string           // structure, list, map, string, boolean, integer, long, float, double, timestamp or blob
 	Enum    []string         `json:",omitempty"` // of a string
 	Members map[string]Shape `json:",omitempty"` // of a structure
+	Always  []string         `json:",omitempty"` // those of the members that an answer cannot lack
 	Of      *Shape           `json:",omitempty"` // of a list's entries and a map's values
 }
 
@@ -26,9 +28,10 @@ func Shapes(service string) (map[string]Exchange, error) {
 }
 
 // Walk compares a decoded answer (by encoding/json) with a shape, member by member. It
-// reports what is not as the shape says, and calls seen with the path of every member that
-// is there, such as logGroups.arn.
-func (s Shape) Walk(path string, value any, seen func(path string)) (wrong []string) {
+// reports what is not as the shape says, and calls note with the path of every member that
+// is there, such as logGroups.arn, and of every list and map that is not: clients take one
+// that is empty, and many fail on one that is missing.
+func (s Shape) Walk(path string, value any, note func(path string, there bool)) (wrong []string) {
 	tell := func(want string) []string { return []string{fmt.Sprintf("%s is %#v, want %s", path, value, want)} }
 	switch s.Type {
 	case "structure":
@@ -43,8 +46,18 @@ func (s Shape) Walk(path string, value any, seen func(path string)) (wrong []str
 				wrong = append(wrong, at+" is no member")
 				continue
 			}
-			seen(at)
-			wrong = append(wrong, shape.Walk(at, member, seen)...)
+			note(at, true)
+			wrong = append(wrong, shape.Walk(at, member, note)...)
+		}
+		for name, shape := range s.Members {
+			if _, there := members[name]; there {
+				continue
+			}
+			if at := join(path, name); slices.Contains(s.Always, name) {
+				wrong = append(wrong, at+" is missing")
+			} else if shape.Of != nil {
+				note(at, false)
+			}
 		}
 	case "list":
 		entries, ok := value.([]any)
@@ -52,15 +65,20 @@ func (s Shape) Walk(path string, value any, seen func(path string)) (wrong []str
 			return tell("a list")
 		}
 		for _, entry := range entries {
-			wrong = append(wrong, s.Of.Walk(path, entry, seen)...)
+			wrong = append(wrong, s.Of.Walk(path, entry, note)...)
 		}
 	case "map":
 		entries, ok := value.(map[string]any)
 		if !ok {
 			return tell("an object")
 		}
-		for _, entry := range entries {
-			wrong = append(wrong, s.Of.Walk(path, entry, seen)...)
+		for name, entry := range entries {
+			wrong = append(wrong, s.Of.Walk(path, entry, note)...)
+			// Attributes are texts, booleans too; clients compare them as they are.
+			if text, ok := entry.(string); ok && text != strings.ToLower(text) && strings.HasSuffix(path, ".Attributes") &&
+				(strings.EqualFold(text, "true") || strings.EqualFold(text, "false")) {
+				wrong = append(wrong, fmt.Sprintf("%s has %s, a boolean in capitals: %s", path, name, text))
+			}
 		}
 	case "string", "blob":
 		text, ok := value.(string)
@@ -108,7 +126,7 @@ func join(path, name string) string {
 var _ json.Unmarshaler = (*Shape)(nil)
 
 // UnmarshalJSON reads the short form of testdata: the name of a type; {"enum": […]};
-// {"list": …}; {"map": …}; {"members": {…}}.
+// {"list": …}; {"map": …}; {"members": {…}, "always": […]}.
 func (s *Shape) UnmarshalJSON(text []byte) error {
 	if len(text) > 0 && text[0] == '"' {
 		return json.Unmarshal(text, &s.Type)
@@ -118,6 +136,7 @@ func (s *Shape) UnmarshalJSON(text []byte) error {
 		List    *Shape           `json:"list"`
 		Map     *Shape           `json:"map"`
 		Members map[string]Shape `json:"members"`
+		Always  []string         `json:"always"`
 	}
 	if err := json.Unmarshal(text, &long); err != nil {
 		return err
@@ -130,7 +149,7 @@ func (s *Shape) UnmarshalJSON(text []byte) error {
 	case long.Map != nil:
 		*s = Shape{Type: "map", Of: long.Map}
 	default:
-		*s = Shape{Type: "structure", Members: long.Members}
+		*s = Shape{Type: "structure", Members: long.Members, Always: long.Always}
 	}
 	return nil
 }
@@ -142,6 +161,8 @@ func (s Shape) MarshalJSON() ([]byte, error) {
 		return json.Marshal(map[string]any{"enum": s.Enum})
 	case s.Type == "list" || s.Type == "map":
 		return json.Marshal(map[string]any{s.Type: s.Of})
+	case s.Type == "structure" && len(s.Always) > 0:
+		return json.Marshal(map[string]any{"members": s.Members, "always": s.Always})
 	case s.Type == "structure":
 		return json.Marshal(map[string]any{"members": s.Members})
 	}

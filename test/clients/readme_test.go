@@ -216,7 +216,7 @@ func newReader(t *testing.T, address string) *reader {
 	}
 	r.env = append(r.env, "CURL_HOME="+r.scratch)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 6*patience) // a hundred commands, on a machine that is busy
 	shell := exec.CommandContext(ctx, "bash")
 	shell.Dir, shell.Env, shell.WaitDelay = r.scratch, r.env, time.Second
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -143,6 +143,7 @@ func TestRevisions(t *testing.T) {
 	in.Publish = true
 	ctx, name := t.Context(), in.FunctionName
 	created := must(c.CreateFunction(ctx, in))(t)
+	equal(t, "what creation published", functionARN("f")+" 1 Pending", fmt.Sprint(*created.FunctionArn, " ", *created.Version, " ", created.State))
 	equal(t, "version 1 when it is pending", *created.RevisionId, *configuration(t, c, "f:1").RevisionId)
 	seen := map[string]string{}
 	fresh := func(what string) {
@@ -162,6 +163,11 @@ func TestRevisions(t *testing.T) {
 	settle(t, endpoint)
 	fresh("after an update")
 	second := must(c.PublishVersion(ctx, &lambda.PublishVersionInput{FunctionName: name}))(t)
+	equal(t, "what is published of an active function", functionARN("f")+":2 Active Successful", fmt.Sprint(*second.FunctionArn, " ", second.State, " ",
+		second.LastUpdateStatus))
+	if second.StateReason != nil {
+		t.Errorf("it is active because %s", *second.StateReason)
+	}
 	fresh("after publishing")
 	before := *configuration(t, c, "f").RevisionId
 	must(c.CreateAlias(ctx, &lambda.CreateAliasInput{FunctionName: name, Name: aws.String("live"), FunctionVersion: aws.String("2")}))(t)

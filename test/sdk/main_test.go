@@ -34,12 +34,26 @@ func TestMain(m *testing.M) {
 		fmt.Println("checklist: not as AWS's model says:", line)
 		code = 1
 	}
+	optional, err := checklist.Optionals()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+	missing, useless := checklist.Missing(recorder.Absent(), optional)
+	for _, line := range missing {
+		fmt.Println("checklist:", line)
+		code = 1
+	}
 	if *show {
 		for _, path := range recorder.Unanswered() {
 			fmt.Println("checklist: no answer has", path)
 		}
 	}
 	if code == 0 && (*show || wholeRun()) {
+		for _, line := range useless {
+			fmt.Println("checklist:", line)
+			code = 1
+		}
 		for service, protocols := range map[string][]string{
 			"cloudwatch": {checklist.SDK, checklist.JSON, checklist.Query},
 			"firehose":   {checklist.SDK},

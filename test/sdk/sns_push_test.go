@@ -400,12 +400,17 @@ func TestPublishToEndpoint(t *testing.T) {
 	c := topicsClient(endpoint)
 	android := createEndpoint(t, c, createApplication(t, c, "GCM", "shop"), "token_1")
 	phone := createEndpoint(t, c, createApplication(t, c, "APNS_SANDBOX", "shop", "ApplePlatformBundleID", "dev.godwit.Shop"), strings.Repeat("0a", 32))
-	pushTo(t, c, android, "hi <ü>")
-	pushTo(t, c, android, `{"default":"d","APNS":"x","GCM":"{\"data\":{\"n\":1}}"}`, "MessageStructure", "json")
-	pushTo(t, c, android, `{"GCM":"{\"fcmV1Message\":{\"message\":{\"notification\":{\"title\":\"t\"}}}}"}`, "MessageStructure", "json", "AWS.SNS.MOBILE.GCM.TTL", "60")
-	pushTo(t, c, android, `{"default":"for all"}`, "MessageStructure", "json")
-	pushTo(t, c, phone, "hi")
-	pushTo(t, c, phone, `{"default":"d","APNS_SANDBOX":"{\"aps\":{\"badge\":1}}"}`, "MessageStructure", "json")
+	push := func(target, message string, attributes ...string) { // one after the other: the outbox is in their order
+		t.Helper()
+		pushTo(t, c, target, message, attributes...)
+		advance(t, endpoint, "0s")
+	}
+	push(android, "hi <ü>")
+	push(android, `{"default":"d","APNS":"x","GCM":"{\"data\":{\"n\":1}}"}`, "MessageStructure", "json")
+	push(android, `{"GCM":"{\"fcmV1Message\":{\"message\":{\"notification\":{\"title\":\"t\"}}}}"}`, "MessageStructure", "json", "AWS.SNS.MOBILE.GCM.TTL", "60")
+	push(android, `{"default":"for all"}`, "MessageStructure", "json")
+	push(phone, "hi")
+	push(phone, `{"default":"d","APNS_SANDBOX":"{\"aps\":{\"badge\":1}}"}`, "MessageStructure", "json")
 	must(c.Publish(t.Context(), &sns.PublishInput{TopicArn: &phone, Message: aws.String("by the other name")}))(t)
 	advance(t, endpoint, "1s")
 	equal(t, "to the one", []string{

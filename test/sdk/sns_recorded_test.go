@@ -251,6 +251,21 @@ func TestSequenceNumbersBeginElsewhere(t *testing.T) {
 	}
 }
 
+// A batch that is published again is answered as at first, and delivers nothing.
+func TestBatchPublishedAgain(t *testing.T) {
+	endpoint := start(t)
+	c, q := topicsClient(endpoint), client(endpoint)
+	topic, url := createFIFOTopic(t, c, "orders.fifo", "ContentBasedDeduplication", "true"), createFIFO(t, q, "q.fifo")
+	subscribe(t, c, topic, "sqs", queueARN("q.fifo"), "RawMessageDelivery", "true")
+	batch := &sns.PublishBatchInput{TopicArn: &topic, PublishBatchRequestEntries: []types.PublishBatchRequestEntry{
+		{Id: aws.String("1"), Message: aws.String("a"), MessageGroupId: aws.String("g"), MessageDeduplicationId: aws.String("d")},
+		{Id: aws.String("2"), Message: aws.String("b"), MessageGroupId: aws.String("g")}, // by its content
+	}}
+	first := must(c.PublishBatch(t.Context(), batch))(t)
+	equal(t, "published again", first.Successful, must(c.PublishBatch(t.Context(), batch))(t).Successful)
+	equal(t, "received", []string{"a", "b"}, bodies(receive(t, q, url, 10)))
+}
+
 // Where a refused policy's fault is, over the wire.
 func TestFilterPolicyFaultsHavePlaces(t *testing.T) {
 	c := topicsClient(start(t))

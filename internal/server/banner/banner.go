@@ -33,7 +33,10 @@ func Write(w io.Writer, f Facts) {
 		fmt.Fprintf(&b, "Note:    %s\n", f.Warning)
 	}
 	if f.Config.Clock == config.VirtualClock {
-		fmt.Fprintf(&b, "Clock:   stands still; curl -d '{\"advance\":\"1h\"}' %s/_godwit/clock moves it\n", url)
+		fmt.Fprintf(&b, "Clock:   stands still; curl -d '{\"advance\":\"1h\"}' %s/_godwit/v1/clock moves it\n", url)
+	}
+	if f.Config.AdminListen == "" {
+		fmt.Fprintf(&b, "Console: %s/_godwit/ui/\n", url)
 	}
 	if f.Config.Enforce {
 		enforcing(&b, f.Config, url)

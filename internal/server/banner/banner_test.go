@@ -19,6 +19,8 @@ func TestWrite(t *testing.T) {
 	production.Drawn, production.RootKey = false, "/etc/godwit/root.key"
 	virtual := development
 	virtual.Clock, virtual.Store = config.VirtualClock, config.MemoryStore
+	apart := development
+	apart.AdminListen = "127.0.0.1:4568"
 	for name, tt := range map[string]struct {
 		facts      Facts
 		want, none []string
@@ -28,15 +30,16 @@ func TestWrite(t *testing.T) {
 			[]string{
 				"ready on " + url + " (12ms)", "/internal/server/banner/godwit-data (sealed with dev-root.key in it, which protects nothing)\n",
 				"export AWS_ENDPOINT_URL=" + url + " AWS_DEFAULT_REGION=eu-west-1 AWS_ACCESS_KEY_ID=test",
-				"aws --endpoint-url " + url + " sqs create-queue --queue-name hello\n", "--queue-url " + url + "/123456789012/hello",
+				"Console: " + url + "/_godwit/ui/\n", "aws --endpoint-url " + url + " sqs create-queue --queue-name hello\n", "--queue-url " + url + "/123456789012/hello",
 			},
 			[]string{"Note:", "Clock:", "Callers:"},
 		},
 		"a key that was drawn": {Facts{Config: enforcing}, []string{"access key is AKIAEXAMPLE\n", "AWS_SECRET_ACCESS_KEY=drawn\n"}, []string{"Try:"}},
 		"production":           {Facts{Config: production}, []string{"access key is AKIAEXAMPLE\n"}, []string{"drawn", "protects nothing", "Try:"}},
+		"a console elsewhere":  {Facts{Config: apart}, nil, []string{"Console:"}},
 		"what else there is to say": {
 			Facts{Config: virtual, Warning: "few files", Notices: []string{"one", "two"}},
-			[]string{"in memory, gone", "Note:    few files\n", "Clock:   stands still", url + "/_godwit/clock", "\none\ntwo\n"},
+			[]string{"in memory, gone", "Note:    few files\n", "Clock:   stands still", url + "/_godwit/v1/clock", "\none\ntwo\n"},
 			nil,
 		},
 	} {

@@ -24,12 +24,13 @@ type reference struct {
 }
 
 type modelShape struct {
-	Type    string               `json:"type"`
-	Enum    []string             `json:"enum"`
-	Payload string               `json:"payload"` // the member that is the whole body
-	Members map[string]reference `json:"members"`
-	Member  reference            `json:"member"`
-	Value   reference            `json:"value"`
+	Type     string               `json:"type"`
+	Enum     []string             `json:"enum"`
+	Payload  string               `json:"payload"` // the member that is the whole body
+	Required []string             `json:"required"`
+	Members  map[string]reference `json:"members"`
+	Member   reference            `json:"member"`
+	Value    reference            `json:"value"`
 }
 
 // generateShapes writes what the walked actions of a service take and answer.
@@ -61,7 +62,9 @@ func generateShapes(service, from, to string) error {
 		if slices.Contains(unbuilt, action) || operation.Output != nil && in.Shapes[operation.Output.Shape].Payload != "" {
 			continue
 		}
-		out[action] = checklist.Exchange{Input: resolve(in.Shapes, renamed, operation.Input), Output: resolve(in.Shapes, renamed, operation.Output)}
+		exchange := checklist.Exchange{Input: resolve(in.Shapes, renamed, operation.Input), Output: resolve(in.Shapes, renamed, operation.Output)}
+		forget(&exchange.Input) // what requests lack is the server's to refuse
+		out[action] = exchange
 	}
 	var b bytes.Buffer
 	b.WriteString("{")
@@ -107,7 +110,8 @@ func resolve(shapes map[string]modelShape, renamed bool, r *reference, above ...
 	switch s.Type {
 	case "structure":
 		out.Members = map[string]checklist.Shape{}
-		for name, member := range s.Members {
+		for model, member := range s.Members {
+			name := model
 			if member.Location != "" {
 				continue
 			}
@@ -115,7 +119,11 @@ func resolve(shapes map[string]modelShape, renamed bool, r *reference, above ...
 				name = member.LocationName
 			}
 			out.Members[name] = resolve(shapes, renamed, &member, above...)
+			if slices.Contains(s.Required, model) {
+				out.Always = append(out.Always, name)
+			}
 		}
+		slices.Sort(out.Always)
 	case "list":
 		of := resolve(shapes, renamed, &s.Member, above...)
 		out.Of = &of
@@ -124,4 +132,16 @@ func resolve(shapes map[string]modelShape, renamed bool, r *reference, above ...
 		out.Of = &of
 	}
 	return out
+}
+
+// forget leaves out what a shape cannot lack.
+func forget(s *checklist.Shape) {
+	s.Always = nil
+	if s.Of != nil {
+		forget(s.Of)
+	}
+	for name, member := range s.Members {
+		forget(&member)
+		s.Members[name] = member
+	}
 }

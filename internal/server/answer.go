@@ -34,7 +34,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 	}
 	answers := wire.NewHandler(wire.Options{
 		Services: services(deps, s, r, functions),
-		Logger:   deps.Log, Clock: deps.Clock, Observe: s.counting.Observe(), Tracer: deps.tracer,
+		Logger:   deps.Log, Clock: deps.Clock, Observe: s.counting.Observe(), Tracer: deps.tracer, NewRequestID: newRequestID,
 		Admit: func(call *api.Call) error {
 			if err := s.accounts.Request(call.Account); err != nil {
 				return err

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"godwit.dev/godwit/internal/api/admin"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/clock"
@@ -22,7 +20,6 @@ import (
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/limit/accounts"
 	"godwit.dev/godwit/internal/monitor/logs"
-	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server/heap"
 	"godwit.dev/godwit/internal/server/monitoring"
@@ -265,15 +262,9 @@ func openStore(deps Deps) (store.Store, freeSpace, error) {
 	return st, freeSpace{guard: guard, damage: st.Damage}, nil
 }
 
-// newID makes a random UUID (version 4).
-func newID() message.ID { return message.ID(uuid.New()) }
-
 // newToken gives a secret of the length and alphabet of AWS's.
 func newToken() string {
 	secret := make([]byte, 144)
 	_, _ = rand.Read(secret) // it gives no error
 	return hex.EncodeToString(secret)
 }
-
-// A fan-out needs an id for each queue: the random numbers for 16 come at once.
-func init() { uuid.EnableRandPool() }

@@ -101,7 +101,7 @@ func services(deps Deps, s *state, r *running, functions *lambda.Service) []*wir
 	return []*wire.Service{
 		wire.SQS(sqs.New(sqs.Options{Engine: s.engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate, Bytes: s.accounts.Send, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost, Principals: s.named}).Operations()...),
 		wire.SNS(sns.New(sns.Options{
-			Engine: s.engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, Bytes: s.accounts.Send, NoMail: !r.sending.Mails.Sends(),
+			Engine: s.engine, NewID: newUnguessableID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, Bytes: s.accounts.Send, NoMail: !r.sending.Mails.Sends(),
 			Texting:    sns.Texting{Texts: s.ledger, Publish: s.engine.Direct.PublishDirect, Origins: r.sending.Texts.Origins(), None: !r.sending.Texts.Sends()},
 			Principals: s.named,
 		}).Operations()...),

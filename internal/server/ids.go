@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 
+	"github.com/google/uuid"
+
 	"godwit.dev/godwit/internal/queue/message"
 )
 
@@ -18,6 +20,13 @@ func newID() (id message.ID) {
 	id[8] = id[8]&0x3f | variant
 	return id
 }
+
+// newUnguessableID makes the id of a topic's message or of a subscription: with a
+// subscription's ARN it can be ended by who has no key.
+func newUnguessableID() message.ID { return message.ID(uuid.New()) }
+
+// The random numbers for 16 of those come at once.
+func init() { uuid.EnableRandPool() }
 
 // newRequestID names a request.
 func newRequestID() string { return newID().String() }

@@ -227,6 +227,7 @@ type queueTimer struct {
 // unsynced are the messages that are perhaps not durable.
 type unsynced struct {
 	newest  uint64 // the last one that the command under way added
+	durable uint64 // all up to this one are; 0: it is not known of any
 	pending []pendingAppend
 }
 

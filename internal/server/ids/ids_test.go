@@ -1,4 +1,4 @@
-package server
+package ids
 
 import (
 	"testing"
@@ -12,7 +12,7 @@ func TestIDs(t *testing.T) {
 	seen := map[message.ID]bool{}
 	var set, clear message.ID // the bits that were 1, and those that were 0
 	for range 1000 {
-		id := newID()
+		id := New()
 		if u := uuid.UUID(id); u.Version() != 4 || u.Variant() != uuid.RFC4122 {
 			t.Fatalf("%s is of version %d and variant %s", u, u.Version(), u.Variant())
 		}
@@ -31,7 +31,7 @@ func TestIDs(t *testing.T) {
 			t.Errorf("of byte %d the bits %08b vary", i, set[i]&clear[i])
 		}
 	}
-	if id, err := uuid.Parse(newRequestID()); err != nil || id.Version() != 4 {
-		t.Errorf("a request is named %s: %v", id, err)
+	if id, err := uuid.Parse(Text()); err != nil || id.Version() != 4 {
+		t.Errorf("the text is %s: %v", id, err)
 	}
 }

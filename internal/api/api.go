@@ -64,8 +64,8 @@ func (c *Call) TraceHeader() string {
 	if at := c.Span.Context(); at.Sampled() {
 		return at.XRay()
 	}
-	if h := c.Header.Get(tracing.XRayHeader); len(h) <= tracing.MaxHeader {
-		return h
+	if given := c.Header[tracing.XRayHeader]; len(given) > 0 && len(given[0]) <= tracing.MaxHeader {
+		return given[0]
 	}
 	return ""
 }

@@ -19,21 +19,25 @@ type commitDelay struct {
 // that goes over a network is worth nearly all of them: it costs as much as many requests,
 // and each that it does not take waits for all of it. Some may have nothing more to ask.
 func (d *commitDelay) bounds() (most int32, wait time.Duration) {
+	expected := d.expectedWaiters.Load()
 	if d.replicated {
-		expected := d.expectedWaiters.Load()
 		return expected - expected/replicatedRest, replicatedTime
 	}
-	return delayMaxWaiters, delayTime
+	// A commit costs the processors as much as some requests do. Of many callers a part need
+	// not wait for it, and keeps them busy meanwhile.
+	return max(delayManyWaiters, expected-expected/delayRest), delayTime
 }
 
 // Bounds of awaitMore: from how many expected waiters on a commit is delayed, how many
-// are enough, for how long, and how many commits are not delayed when no caller came.
+// are many, how few of more than these are not waited for, for how long, and how many
+// commits are not delayed when no caller came.
 const (
-	delayMinWaiters = 8
-	delayMaxWaiters = 16
-	delayTime       = 500 * time.Microsecond
-	skipMin         = 1
-	skipMax         = 1024
+	delayMinWaiters  = 8
+	delayManyWaiters = 16
+	delayRest        = 4 // one in so many
+	delayTime        = 500 * time.Microsecond
+	skipMin          = 1
+	skipMax          = 1024
 
 	replicatedRest = 8 // a commit does not wait for one in so many
 	replicatedTime = 3 * time.Millisecond
@@ -70,6 +74,10 @@ func (j *Journal) awaitMore() {
 	case <-c.enough:
 		d.skipped = 0
 	case <-over:
+		if c.waiting.Load() >= delayManyWaiters { // it was worth the while
+			d.skipped = 0
+			return
+		}
 		d.skipped = min(max(2*d.skipped, skipMin), skipMax)
 		d.skip = d.skipped
 	}

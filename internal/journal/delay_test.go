@@ -56,7 +56,9 @@ func TestCommitDelay(t *testing.T) {
 		{"the others come", delayMinWaiters, 3, delayMinWaiters - 3, soon, soon},
 		{"not all come", delayMinWaiters, 3, delayMinWaiters - 4, soon, delayTime},
 		{"they come late", delayMinWaiters, 3, delayMinWaiters - 3, late, delayTime},
-		{"enough of many come", 4 * delayMaxWaiters, 3, delayMaxWaiters - 3, soon, soon},
+		{"all of many come", delayManyWaiters, 3, delayManyWaiters - 3, soon, soon},
+		{"most of very many come", 4 * delayManyWaiters, 3, 3*delayManyWaiters - 3, soon, soon},
+		{"fewer of very many come", 4 * delayManyWaiters, 3, 3*delayManyWaiters - 4, soon, delayTime},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -100,6 +102,23 @@ func TestCommitDelayGivesUp(t *testing.T) {
 		}
 		if got := without(); got != 0 {
 			t.Errorf("after that %d commits did not wait", got)
+		}
+	})
+}
+
+// TestCommitDelayOfSome: where many come, though not all that are waited for, the next commit
+// waits as well.
+func TestCommitDelayOfSome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := expecting(4 * delayManyWaiters)
+		for range 3 {
+			if got := delayed(j, 3, delayManyWaiters-3, delayTime/2); got != delayTime {
+				t.Errorf("it took %s, not %s", got, delayTime)
+			}
+		}
+		delayed(j, 3, delayManyWaiters-4, delayTime/2)
+		if got := delayed(j, 3, 0, 0); got != 0 {
+			t.Errorf("where too few had come the next took %s", got)
 		}
 	})
 }
@@ -148,10 +167,10 @@ func TestDelayOfTheSameCommit(t *testing.T) {
 		}
 		j.awaitMore()
 		wait(delayMinWaiters)
-		j.delay.expectedWaiters.Store(delayMaxWaiters)
+		j.delay.expectedWaiters.Store(delayManyWaiters)
 		j.delay.skip = 0
 		j.awaitMore()
-		wait(2 * delayMaxWaiters)
+		wait(2 * delayManyWaiters)
 		close(c.done)
 	})
 }
@@ -159,7 +178,7 @@ func TestDelayOfTheSameCommit(t *testing.T) {
 // TestReplicatedCommitDelay: a commit of several machines waits for most of those who are
 // expected, and for longer.
 func TestReplicatedCommitDelay(t *testing.T) {
-	const many = 8 * delayMaxWaiters
+	const many = 8 * delayManyWaiters
 	for _, c := range []struct {
 		name        string
 		later       int

@@ -223,7 +223,7 @@ func (j *Journal) awaitLazy(c *Commit) {
 	c.awaited = true
 	j.mu.Unlock()
 	switch {
-	case arm && j.delay.expectedWaiters.Load() <= delayMaxWaiters:
+	case arm && j.delay.expectedWaiters.Load() <= delayManyWaiters:
 		j.signal()
 	case arm:
 		clock.System.AfterFunc(AwaitedDelay, func() {

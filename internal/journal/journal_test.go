@@ -140,8 +140,8 @@ func TestLazyCommitsOfASlowDisk(t *testing.T) {
 		wait     time.Duration // until the sync begins
 		syncs    int32
 	}{
-		"few":  {delayMaxWaiters / 4, 0, 2},
-		"many": {delayMaxWaiters + 1, AwaitedDelay + delayTime, 1},
+		"few":  {delayManyWaiters / 4, 0, 2},
+		"many": {delayManyWaiters + 1, AwaitedDelay + delayTime, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
 	"godwit.dev/godwit/internal/api/sts"
+	"godwit.dev/godwit/internal/server/ids"
 	"godwit.dev/godwit/internal/server/ingesting"
 	"godwit.dev/godwit/internal/server/operating"
 	"godwit.dev/godwit/internal/server/roles"
@@ -34,7 +35,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 	}
 	answers := wire.NewHandler(wire.Options{
 		Services: services(deps, s, r, functions),
-		Logger:   deps.Log, Clock: deps.Clock, Observe: s.counting.Observe(), Tracer: deps.tracer,
+		Logger:   deps.Log, Clock: deps.Clock, Observe: s.counting.Observe(), Tracer: deps.tracer, NewRequestID: ids.Text,
 		Admit: func(call *api.Call) error {
 			if err := s.accounts.Request(call.Account); err != nil {
 				return err
@@ -99,9 +100,9 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 // services are what the wire answers by its operations.
 func services(deps Deps, s *state, r *running, functions *lambda.Service) []*wire.Service {
 	return []*wire.Service{
-		wire.SQS(sqs.New(sqs.Options{Engine: s.engine, NewID: newID, FIFORate: deps.Config.SQSFIFORate, Bytes: s.accounts.Send, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost, Principals: s.named}).Operations()...),
+		wire.SQS(sqs.New(sqs.Options{Engine: s.engine, NewID: ids.New, FIFORate: deps.Config.SQSFIFORate, Bytes: s.accounts.Send, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost, Principals: s.named}).Operations()...),
 		wire.SNS(sns.New(sns.Options{
-			Engine: s.engine, NewID: newID, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, Bytes: s.accounts.Send, NoMail: !r.sending.Mails.Sends(),
+			Engine: s.engine, NewID: ids.Unguessable, NewToken: newToken, PublishQuota: deps.Config.MaxPublishes, Bytes: s.accounts.Send, NoMail: !r.sending.Mails.Sends(),
 			Texting:    sns.Texting{Texts: s.ledger, Publish: s.engine.Direct.PublishDirect, Origins: r.sending.Texts.Origins(), None: !r.sending.Texts.Sends()},
 			Principals: s.named,
 		}).Operations()...),
@@ -112,7 +113,7 @@ func services(deps Deps, s *state, r *running, functions *lambda.Service) []*wir
 		wire.STS(sts.New(sts.Options{Engine: s.identities, Clock: deps.Clock, Web: identityWeb(deps, r.trust, false)}).Operations()...),
 		wire.KMS(kms.New(s.kms, s.named).Operations()...),
 		wire.Firehose(s.hoses.Operations()...),
-		wire.CloudFormation(cloudformation.New(cloudformation.Options{Engine: s.stacks, NewID: func() string { return newID().String() }}).Operations()...),
+		wire.CloudFormation(cloudformation.New(cloudformation.Options{Engine: s.stacks, NewID: ids.Text}).Operations()...),
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/audit"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/monitor/logs"
+	"godwit.dev/godwit/internal/server/ids"
 	"godwit.dev/godwit/internal/wire"
 )
 
@@ -37,7 +38,7 @@ func newTrail(deps Deps, groups *logs.Logs) (*audit.Trail, error) {
 	if len(sinks) == 0 {
 		return nil, nil
 	}
-	return audit.New(audit.Options{Sinks: sinks, Data: deps.Config.AuditDataEvents, Logger: deps.Log, NewID: func() string { return newID().String() }}), nil
+	return audit.New(audit.Options{Sinks: sinks, Data: deps.Config.AuditDataEvents, Logger: deps.Log, NewID: ids.Text}), nil
 }
 
 // auditGroup has records in a log group.

@@ -7,6 +7,7 @@ import (
 	"godwit.dev/godwit/internal/deliver/envelope"
 	"godwit.dev/godwit/internal/deliver/envelope/signing"
 	"godwit.dev/godwit/internal/queue/message"
+	"godwit.dev/godwit/internal/server/ids"
 	"godwit.dev/godwit/internal/shard"
 )
 
@@ -24,7 +25,7 @@ func (v *envelopes) render(notification *message.Message) (*message.Message, err
 	if envelope.Signed(notification) {
 		issuer.Key = v.keys.Key()
 	}
-	return envelope.SQS(notification, newID(), issuer)
+	return envelope.SQS(notification, ids.New(), issuer)
 }
 
 func (v *envelopes) sign(body []byte, u *message.Unsigned) error { return v.received.Sign(body, u) }

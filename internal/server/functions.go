@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/invoke/source"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/poison"
+	"godwit.dev/godwit/internal/server/ids"
 	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/shard"
 )
@@ -123,7 +124,7 @@ func startPollers(deps Deps, engine *shard.Engine, pool *invoke.Pool, acting inv
 // runEvents has functions run with the events that wait for them.
 func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, pool *invoke.Pool, events invoke.Events, acting invoke.Acting) {
 	consumer := async.New(async.Options{
-		Engine: engine, Invoker: ofOwner{pool, deps.owned}, Clock: deps.Clock, Logger: deps.Log, Tracer: deps.tracer, Events: events, NewID: newID,
+		Engine: engine, Invoker: ofOwner{pool, deps.owned}, Clock: deps.Clock, Logger: deps.Log, Tracer: deps.tracer, Events: events, NewID: ids.New,
 		Limit: limits.Executions, Explain: refusal.Text, Acting: acting,
 	})
 	deps.OnStop("asynchronous invocations", consumer.Stop)
@@ -134,7 +135,7 @@ func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, poo
 func newLambda(engine *roles.Functions, pool *invoke.Pool, processes *process.Runner, limits shard.FunctionLimits, named api.Principals) *lambda.Service {
 	o := lambda.Options{
 		Engine: engine, Pool: pool, Limits: limits, Installed: process.Installed, Refusal: processes.Refusal, Principals: named,
-		NewRevision: func() string { return newID().String() }, Environments: engine.Sessions.Environments,
+		NewRevision: ids.Text, Environments: engine.Sessions.Environments,
 	}
 	if _, err := rand.Read(o.DownloadKey[:]); err != nil {
 		panic(err) // crypto/rand does not fail

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"godwit.dev/godwit/internal/api/admin"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/clock"
@@ -22,9 +20,9 @@ import (
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/limit/accounts"
 	"godwit.dev/godwit/internal/monitor/logs"
-	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server/heap"
+	"godwit.dev/godwit/internal/server/ids"
 	"godwit.dev/godwit/internal/server/monitoring"
 	"godwit.dev/godwit/internal/server/recovery"
 	"godwit.dev/godwit/internal/server/roles"
@@ -110,7 +108,7 @@ func openState(ctx context.Context, deps Deps) (*state, error) {
 	k := kernel.New(kernel.Options{Journal: s.journal, Clock: deps.Clock, Logger: deps.Log, Full: guard.full, Fatal: deps.exit})
 	s.modules = newModules(deps, k, sealing)
 	s.watching = monitoring.New(monitoring.Options{
-		Config: deps.Config, Kernel: k, Clock: deps.Clock, Logger: deps.Log, Fatal: deps.exit, Series: s.counting.Series(), NewID: newID, Held: deps.hold.Held,
+		Config: deps.Config, Kernel: k, Clock: deps.Clock, Logger: deps.Log, Fatal: deps.exit, Series: s.counting.Series(), NewID: ids.New, Held: deps.hold.Held,
 	})
 	s.keys = inTurn(s.identities.Credential, deps.Keys)
 	s.named = identity.Principals{Module: s.identities, Enforced: deps.Config.Enforce}
@@ -170,7 +168,7 @@ func (s *state) openEngine(deps Deps, k *kernel.Kernel, sealing *seal.Keys, even
 		},
 		FunctionLimits: s.limits, FunctionUpdates: deps.Config.LambdaUpdateTime, Draw: deps.Jitter.Float64,
 		History: deps.Config.DeliveryHistory, TwoStep: deps.World.TwoStep, Events: s.watching.Queues.Add, Accepted: s.functions.accepted,
-		NewID: newID, Render: s.signed.render, Sign: s.signed.sign,
+		NewID: ids.New, Render: s.signed.render, Sign: s.signed.sign,
 	})
 	s.asked = &authorize.Authorizer{Identities: s.identities, Resources: resources{s.engine, s.identities, s.hoses}}
 	moves.Open(s.asked, err)
@@ -265,15 +263,9 @@ func openStore(deps Deps) (store.Store, freeSpace, error) {
 	return st, freeSpace{guard: guard, damage: st.Damage}, nil
 }
 
-// newID makes a random UUID (version 4).
-func newID() message.ID { return message.ID(uuid.New()) }
-
 // newToken gives a secret of the length and alphabet of AWS's.
 func newToken() string {
 	secret := make([]byte, 144)
 	_, _ = rand.Read(secret) // it gives no error
 	return hex.EncodeToString(secret)
 }
-
-// A fan-out needs an id for each queue: the random numbers for 16 come at once.
-func init() { uuid.EnableRandPool() }

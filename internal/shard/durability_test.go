@@ -313,3 +313,35 @@ func TestLeasesAndDeletesDoNotWait(t *testing.T) {
 		})
 	}
 }
+
+// A receive waits for the sync of the message that it gets, not for that of one which was
+// sent behind it.
+func TestReceiveWaitsForItsMessageAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		defer w.Close()
+		w.store.Shut()
+		go w.send("old", "third")
+		synctest.Wait()
+		got := make(chan string, 1)
+		receive := func() (answer string) {
+			go func() { got <- w.receive("old", 0) }()
+			synctest.Wait()
+			select {
+			case answer = <-got:
+			default:
+			}
+			return answer
+		}
+		if answer := receive(); answer != "second" {
+			t.Errorf("of what is durable it gets %q", answer)
+		}
+		if answer := receive(); answer != "" {
+			t.Errorf("of what is not durable it gets %q", answer)
+		}
+		w.store.Open()
+		if answer := <-got; answer != "third" {
+			t.Errorf("once it is durable it gets %q", answer)
+		}
+	})
+}

@@ -101,6 +101,7 @@ func (qs *Queue) noteCommit(sequence uint64, c *journal.Commit) {
 func (qs *Queue) forgetDurable() {
 	i := 0
 	for i < len(qs.unsynced.pending) && qs.unsynced.pending[i].commit.Durable() {
+		qs.unsynced.durable = qs.unsynced.pending[i].sequence
 		i++
 	}
 	if qs.unsynced.pending = slices.Delete(qs.unsynced.pending, 0, i); len(qs.unsynced.pending) == 0 && !qs.Emptied {
@@ -110,6 +111,9 @@ func (qs *Queue) forgetDurable() {
 
 // awaited is the commit that a message becomes durable with; nil if it is.
 func (qs *Queue) awaited(sequence uint64) *journal.Commit {
+	if sequence <= qs.unsynced.durable { // though what was added behind it may not be
+		return nil
+	}
 	for i := range qs.unsynced.pending {
 		if p := &qs.unsynced.pending[i]; p.sequence >= sequence {
 			if p.commit.Durable() {

@@ -89,6 +89,8 @@ type Shard struct {
 	deletions map[arn.ARN]int64    // when queues were deleted, for the cool-down
 	sources   map[arn.ARN][]string // by dead-letter queue: the names of this shard's queues that have it, in order
 
+	configured atomic.Pointer[configured] // of the queue that was asked for last
+
 	emptied []*Queue // queues and backlogs that became empty last, which are likely to be used again
 
 	Duplicates accepted.Log // of what FIFO queues and topics accept
@@ -225,6 +227,7 @@ type queueTimer struct {
 // unsynced are the messages that are perhaps not durable.
 type unsynced struct {
 	newest  uint64 // the last one that the command under way added
+	durable uint64 // all up to this one are; 0: it is not known of any
 	pending []pendingAppend
 }
 

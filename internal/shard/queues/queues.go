@@ -246,16 +246,30 @@ func (e *Queues) QueueConfig(ctx context.Context, a arn.ARN) (queue.Config, erro
 		return queue.Config{}, err
 	}
 	sh := e.ShardOf(a)
-	var cfg queue.Config
+	if c := sh.configured.Load(); c != nil && c.generation == sh.Generation.Load() && c.queue == a {
+		return c.config, e.Injected(a)
+	}
+	c := &configured{}
 	err := sh.RunDurable(func(tx *kernel.Tx) error {
 		qs, err := sh.Lookup(a)
 		if err == nil {
-			cfg = qs.Machine.Config()
+			*c = configured{queue: qs.ARN, generation: sh.Generation.Load(), config: qs.Machine.Config()}
 		}
 		tx.DependOn(sh.LastCatalogCommit)
 		return err
 	})
-	return cfg, err
+	if err == nil {
+		sh.configured.Store(c)
+	}
+	return c.config, err
+}
+
+// configured is how a queue behaves while the catalog is of a generation, which is durable:
+// to send again and again to one queue takes the shard's lock once a message.
+type configured struct {
+	queue      arn.ARN
+	generation uint64
+	config     queue.Config
 }
 
 // SetQueueAttributes changes attributes of a queue; the empty string removes

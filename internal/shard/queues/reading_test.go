@@ -3,6 +3,7 @@ package queues_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -10,8 +11,10 @@ import (
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/store/memory"
@@ -110,4 +113,49 @@ func sendBody(t *testing.T, e *shard.Engine, q arn.ARN, id int, body []byte) {
 	if _, err := e.Send(t.Context(), q, []queues.Outgoing{{Message: m}}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// How a queue behaves is remembered, and yet always as it is: after a change of it or of a
+// queue beside it, while its service is out of order, once it is deleted and made again.
+func TestQueueConfig(t *testing.T) {
+	ctx := t.Context()
+	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: clock.System})
+	defer e.Close()
+	q, other := shardtest.QueueARN("q"), shardtest.QueueARN("q0")
+	for i := 0; kernel.ShardNumber(other) != kernel.ShardNumber(q); i++ {
+		other = shardtest.QueueARN(fmt.Sprint("q", i))
+	}
+	check := func(what string, a arn.ARN, delay time.Duration, want error) {
+		t.Helper()
+		for range 2 { // the second is of what is remembered
+			if cfg, err := e.QueueConfig(ctx, a); !errors.Is(err, want) || err == nil && cfg.Delay != delay {
+				t.Errorf("%s: a delay of %s, %v; want %s, %v", what, cfg.Delay, err, delay, want)
+			}
+		}
+	}
+	do := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("before it is made", q, 0, queues.ErrNoQueue)
+	do(e.CreateQueue(ctx, queues.QueueSpec{ARN: q, Attributes: map[string]string{"DelaySeconds": "1"}}))
+	check("as it was made", q, time.Second, nil)
+	do(e.SetQueueAttributes(ctx, q, map[string]string{"DelaySeconds": "2"}))
+	check("changed", q, 2*time.Second, nil)
+	do(e.CreateQueue(ctx, queues.QueueSpec{ARN: other, Attributes: map[string]string{"DelaySeconds": "3"}}))
+	check("another", other, 3*time.Second, nil)
+	check("beside another", q, 2*time.Second, nil)
+	do(e.SetFault(q, "throttled"))
+	if _, err := e.QueueConfig(ctx, q); fault.KindOf(err) != fault.Throttled {
+		t.Errorf("at fault: %v", err)
+	}
+	check("beside one at fault", other, 3*time.Second, nil)
+	do(e.SetFault(q, "none"))
+	check("at fault no more", q, 2*time.Second, nil)
+	do(e.DeleteQueue(ctx, q))
+	check("deleted", q, 0, queues.ErrNoQueue)
+	do(e.CreateQueue(ctx, queues.QueueSpec{ARN: q}))
+	check("made again", q, 0, nil)
 }

@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/deliver"
 	"godwit.dev/godwit/internal/monitor"
+	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/inspect"
 )
@@ -54,8 +55,8 @@ type Live struct {
 	published, attempts, delivered, failed atomic.Int64
 
 	mu       sync.Mutex // a leaf
-	last     *simplelru.LRU[arn.ARN, LastAttempt]
-	ofTopics *simplelru.LRU[arn.ARN, int64] // publishes
+	last     *simplelru.LRU[arn.ARN, *attempt]
+	ofTopics *simplelru.LRU[arn.ARN, *int64] // publishes
 
 	looking sync.Mutex // held while a snapshot is made
 	past    []*Snapshot
@@ -69,13 +70,20 @@ type LastAttempt struct {
 	Number    int // of the delivery's attempts, from 1
 }
 
+// attempt is a LastAttempt as it is kept: each delivery writes one.
+type attempt struct {
+	shard.Attempt
+	message message.ID
+	number  int
+}
+
 // New makes a Live that has seen nothing.
 func New(o Options) *Live {
-	last, err := simplelru.NewLRU[arn.ARN, LastAttempt](maxSubscriptions, nil)
+	last, err := simplelru.NewLRU[arn.ARN, *attempt](maxSubscriptions, nil)
 	if err != nil {
 		panic(err) // it has a size
 	}
-	topics, err := simplelru.NewLRU[arn.ARN, int64](maxTopics, nil)
+	topics, err := simplelru.NewLRU[arn.ARN, *int64](maxTopics, nil)
 	if err != nil {
 		panic(err)
 	}
@@ -98,10 +106,17 @@ func (l *Live) Delivery(e *deliver.Event) {
 	l.attempts.Add(1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if was, ok := l.last.Peek(e.Subscription); ok && was.At.After(e.Attempt.At) {
+	kept, ok := l.last.Peek(e.Subscription)
+	switch {
+	case !ok:
+		kept = &attempt{}
+		l.last.Add(e.Subscription, kept)
+	case kept.At.After(e.Attempt.At):
 		return // attempts are reported as they end, not in their order
+	default:
+		l.last.Get(e.Subscription)
 	}
-	l.last.Add(e.Subscription, LastAttempt{Attempt: e.Attempt, MessageID: e.MessageID.String(), Number: e.Number})
+	*kept = attempt{Attempt: e.Attempt, message: e.MessageID, number: e.Number}
 }
 
 // Published implements deliver.Events.
@@ -113,15 +128,23 @@ func (l *Live) Published(p *shard.Published) {
 	l.published.Add(1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	n, _ := l.ofTopics.Get(p.Topic)
-	l.ofTopics.Add(p.Topic, n+1)
+	n, ok := l.ofTopics.Get(p.Topic)
+	if !ok {
+		n = new(int64)
+		l.ofTopics.Add(p.Topic, n)
+	}
+	*n++
 }
 
 // Last is the last attempt at a subscription; ok is false if none is known.
 func (l *Live) Last(subscription arn.ARN) (a LastAttempt, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.last.Peek(subscription)
+	kept, ok := l.last.Peek(subscription)
+	if !ok {
+		return a, false
+	}
+	return LastAttempt{Attempt: kept.Attempt, MessageID: kept.message.String(), Number: kept.number}, true
 }
 
 // Failing are the subscriptions whose last attempt failed, those that were attempted last
@@ -169,7 +192,9 @@ func (l *Live) Now(ctx context.Context) (*Snapshot, error) {
 	l.options.Queues.EachActive(maxQueues, func(queue arn.ARN, now monitor.Totals) { s.queues[queue] = now })
 	l.mu.Lock()
 	for _, t := range l.ofTopics.Keys() {
-		s.topics[t], _ = l.ofTopics.Peek(t)
+		if n, ok := l.ofTopics.Peek(t); ok {
+			s.topics[t] = *n
+		}
 	}
 	l.mu.Unlock()
 	for len(l.past) > 0 && now.Sub(l.past[0].At) > window {

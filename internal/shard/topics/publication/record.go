@@ -18,6 +18,15 @@ func (r *Record) AppendTo(buf []byte) []byte {
 	buf = mutation.AppendText(buf, r.Cursor)
 	buf = binary.AppendUvarint(buf, r.Incarnation)
 	buf = binary.AppendUvarint(buf, uint64(len(r.P.Bodies)))
+	if len(r.P.Bodies) > 0 { // rarely
+		buf = r.appendBodies(buf)
+	}
+	m := r.stored()
+	return m.AppendRecord(buf)
+}
+
+// appendBodies appends the bodies for single protocols, by their names.
+func (r *Record) appendBodies(buf []byte) []byte {
 	for _, protocol := range slices.Sorted(maps.Keys(r.P.Bodies)) {
 		body := r.P.Bodies[protocol]
 		if r.P.Encrypted() {
@@ -25,8 +34,7 @@ func (r *Record) AppendTo(buf []byte) []byte {
 		}
 		buf = mutation.AppendText(mutation.AppendText(buf, protocol), body)
 	}
-	m := r.stored()
-	return m.AppendRecord(buf)
+	return buf
 }
 
 // Decode reads what Encode wrote. What is encrypted stays so until Open. Errors:

@@ -75,8 +75,9 @@ const (
 	SigningKeys    byte = 'R'
 	Subscriptions  byte = 'S'
 	Topics         byte = 'T'
-	Duplicates     byte = 'U'
+	Duplicates     byte = 'U' // of an older version
 	MoveTasks      byte = 'V'
+	Accepted       byte = 'W'
 	Transfers      byte = 'X'
 )
 

@@ -166,3 +166,28 @@ Outputs: {Queue: {Value: !Ref Q}}
 	s.remove()
 	r.remove()
 }
+
+// What CDK synthesizes asks the store which version of its own stack there is.
+func TestStackOfCDK(t *testing.T) {
+	ctx, c := t.Context(), cloudformationAs(start(t), account)
+	const synthesized = `{
+  "Resources": {
+    "Orders12AB34CD": {"Type": "AWS::SQS::Queue", "UpdateReplacePolicy": "Delete", "DeletionPolicy": "Delete", "Metadata": {"aws:cdk:path": "Shop/Orders/Resource"}},
+    "CDKMetadata": {"Type": "AWS::CDK::Metadata", "Properties": {"Analytics": "v2:deflate64:H4sI"}, "Condition": "CDKMetadataAvailable"}
+  },
+  "Conditions": {"CDKMetadataAvailable": {"Fn::Equals": [{"Ref": "AWS::Region"}, "us-east-1"]}},
+  "Parameters": {"BootstrapVersion": {"Type": "AWS::SSM::Parameter::Value<String>", "Default": "/cdk-bootstrap/hnb659fds/version"}},
+  "Rules": {"CheckBootstrapVersion": {"Assertions": [{
+    "Assert": {"Fn::Not": [{"Fn::Contains": [["1", "2", "3", "4", "5"], {"Ref": "BootstrapVersion"}]}]},
+    "AssertDescription": "CDK bootstrap stack version 6 required."}]}}
+}`
+	_, err := c.CreateStack(ctx, &cloudformation.CreateStackInput{StackName: new("shop"), TemplateBody: new(synthesized)})
+	refusedWith(t, err, "ValidationError", "Unable to fetch parameters [/cdk-bootstrap/hnb659fds/version] from parameter store for this account.")
+	const toolkit = `{"Resources": {"Version": {"Type": "AWS::SSM::Parameter", "Properties": {"Name": "/cdk-bootstrap/hnb659fds/version", "Type": "String", "Value": "5"}}}}`
+	old := deployed(t, c, "toolkit", toolkit)
+	if _, err := c.CreateStack(ctx, &cloudformation.CreateStackInput{StackName: new("shop"), TemplateBody: new(synthesized)}); err == nil || !strings.Contains(err.Error(), "CDK bootstrap stack version 6 required.") {
+		t.Errorf("an old version: %v", err)
+	}
+	old.update(types.StackStatusUpdateComplete, strings.Replace(toolkit, `"5"`, `"21"`, 1))
+	deployed(t, c, "shop", synthesized).remove()
+}

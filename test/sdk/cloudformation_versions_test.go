@@ -89,15 +89,31 @@ func TestServerlessAlias(t *testing.T) {
 	const template = `
 Transform: AWS::Serverless-2016-10-31
 Resources:
+  Asked: {Type: AWS::SQS::Queue}
+  Told: {Type: AWS::SNS::Topic}
   Rates:
     Type: AWS::Serverless::Function
-    Properties: {Runtime: python3.13, Handler: index.handler, InlineCode: "one", AutoPublishAlias: live}
+    Properties:
+      Runtime: python3.13
+      Handler: index.handler
+      InlineCode: "one"
+      AutoPublishAlias: live
+      EventInvokeConfig: {MaximumRetryAttempts: 0}
+      Events: {Ask: {Type: SQS, Properties: {Queue: !GetAtt Asked.Arn}}, Tell: {Type: SNS, Properties: {Topic: !Ref Told}}}
 Outputs: {Name: {Value: !Ref Rates}, Alias: {Value: !Ref Rates.Alias}, Version: {Value: !Ref Rates.Version}}
 `
 	s := deployed(t, cloudformationAs(endpoint, account), "serverless", template)
 	name := s.outputs()["Name"]
 	equal(t, "alias", functionARN(name)+":live", s.outputs()["Alias"])
 	equal(t, "version", functionARN(name)+":1", s.outputs()["Version"])
+	mappings := must(functions.ListEventSourceMappings(ctx, &lambda.ListEventSourceMappingsInput{}))(t).EventSourceMappings
+	equal(t, "what messages invoke", functionARN(name)+":live", *mappings[0].FunctionArn)
+	policy := must(functions.GetPolicy(ctx, &lambda.GetPolicyInput{FunctionName: &name, Qualifier: new("live")}))(t)
+	if !strings.Contains(*policy.Policy, "sns.amazonaws.com") {
+		t.Errorf("the topic may not invoke the alias: %s", *policy.Policy)
+	}
+	tries := must(functions.GetFunctionEventInvokeConfig(ctx, &lambda.GetFunctionEventInvokeConfigInput{FunctionName: &name, Qualifier: new("live")}))(t)
+	equal(t, "tries of the alias", int32(0), *tries.MaximumRetryAttempts)
 	s.update(types.StackStatusUpdateComplete, strings.Replace(template, `"one"`, `"two"`, 1))
 	equal(t, "version", functionARN(name)+":2", s.outputs()["Version"])
 	equal(t, "alias", "2", *must(functions.GetAlias(ctx, &lambda.GetAliasInput{FunctionName: &name, Name: new("live")}))(t).FunctionVersion)

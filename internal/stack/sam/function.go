@@ -262,10 +262,13 @@ func (f *function) invokeConfig() error {
 	if qualifier == nil {
 		qualifier = f.text("$LATEST")
 	}
-	_, err := f.add("EventInvokeConfig", "AWS::Lambda::EventInvokeConfig", f.object("FunctionName", f.ref(f.id), "Qualifier", qualifier,
-		"MaximumEventAgeInSeconds", config.Get("MaximumEventAgeInSeconds"), "MaximumRetryAttempts", config.Get("MaximumRetryAttempts"),
-		"DestinationConfig", to))
-	return err
+	var after any // the alias, which the qualifier only names
+	if alias := f.x.renamed[f.id+".Alias"]; alias != "" {
+		after = alias
+	}
+	return f.x.add(f.node, f.id, f.id+"EventInvokeConfig", f.object("Type", "AWS::Lambda::EventInvokeConfig", "DependsOn", after, "Condition", f.node.Get("Condition"),
+		"Properties", f.object("FunctionName", f.ref(f.id), "Qualifier", qualifier, "MaximumEventAgeInSeconds", config.Get("MaximumEventAgeInSeconds"),
+			"MaximumRetryAttempts", config.Get("MaximumRetryAttempts"), "DestinationConfig", to)))
 }
 
 // allow is a statement of a policy.

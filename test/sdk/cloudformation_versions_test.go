@@ -70,6 +70,9 @@ func TestStackVersions(t *testing.T) {
 	equal(t, "alias", "2", *alias("now").FunctionVersion)
 	equal(t, "aliases", 1, len(must(functions.ListAliases(ctx, &lambda.ListAliasesInput{FunctionName: &name}))(t).Aliases))
 
+	advance(t, endpoint, "1s")
+	s.update(types.StackStatusUpdateRollbackComplete, strings.Replace(strings.Replace(moved, "Name: live", "Name: now", 1), "  Live:", "  Third: {Type: AWS::Lambda::Version, Properties: {FunctionName: !Ref Rates}}\n  Live:", 1))
+	s.told("A version for this Lambda function exists ( 2 ). Modify the function to create a new version.")
 	gone := strings.Replace(moved, "  First: {Type: AWS::Lambda::Version, Properties: {FunctionName: !Ref Rates, Description: the first}}\n", "", 1)
 	gone = gone[:strings.Index(gone, "  Version:")] + gone[strings.Index(gone, "  Alias:"):]
 	s.update(types.StackStatusUpdateComplete, gone)

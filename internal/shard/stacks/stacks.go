@@ -133,11 +133,14 @@ func (m *Module) Load() error {
 	const id = 2 + len(stackID{})
 	err = each(keyspace.StackResources, func(k, value []byte) error {
 		r := &stack.Resource{}
+		if err := m.open(k, value, r); err != nil {
+			return err
+		}
 		if e := m.byID[stackID(k[2:id])]; e != nil {
 			e.Resources[string(k[id:])] = r
-			defer func() { m.storing(e, r) }()
+			m.storing(e, r)
 		}
-		return m.open(k, value, r)
+		return nil
 	})
 	if err != nil {
 		return err

@@ -95,8 +95,10 @@ func (w *work) keptOfKey(ctx context.Context, id string, now map[string]any) err
 	}
 	key := &found.KeyMetadata
 	for _, of := range []struct{ property, is, otherwise string }{
-		{"KeySpec", key.KeySpec, keys.SymmetricDefault}, {"KeyUsage", key.KeyUsage, keys.EncryptDecrypt},
-		{"MultiRegion", "false", "false"}, {"Origin", key.Origin, key.Origin},
+		{"KeySpec", key.KeySpec, keys.SymmetricDefault},
+		{"KeyUsage", key.KeyUsage, key.KeyUsage},
+		{"MultiRegion", "false", "false"},
+		{"Origin", key.Origin, key.Origin},
 	} {
 		if cmp.Or(text(now[of.property]), of.otherwise) != of.is {
 			return &handlerError{"You cannot modify the " + of.property + " property of a KMS key.", "NotUpdatable"}

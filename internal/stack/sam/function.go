@@ -33,7 +33,7 @@ var passed = []string{
 // understood are those that it is made of beside them.
 var understood = []string{
 	"CodeUri", "InlineCode", "ImageUri", "Role", "RolePath", "PermissionsBoundary", "Policies", "AssumeRolePolicyDocument",
-	"DeadLetterQueue", "Tracing", "Tags", "PropagateTags", "Events", "EventInvokeConfig", "AutoPublishAlias", "AutoPublishCodeSha256",
+	"DeadLetterQueue", "Tracing", "Tags", "PropagateTags", "Events", "EventInvokeConfig", "AutoPublishAlias", "AutoPublishAliasAllProperties", "AutoPublishCodeSha256",
 	"VersionDescription", "ProvisionedConcurrencyConfig", "FunctionUrlConfig",
 }
 
@@ -185,6 +185,10 @@ func (f *function) publish() error {
 	if hash := f.properties.Get("AutoPublishCodeSha256"); hash != nil {
 		of = []byte(hash.Text)
 	}
+	if all := f.properties.Get("AutoPublishAliasAllProperties"); all != nil && all.Text == "true" {
+		every, _ := f.properties.MarshalJSON()
+		of = append(slices.Clip(of), every...)
+	}
 	sum := sha256.Sum256(of)
 	version := f.id + "Version" + hex.EncodeToString(sum[:])[:10]
 	resource := f.object("Type", "AWS::Lambda::Version", "Condition", f.node.Get("Condition"), "DeletionPolicy", "Retain", "Properties",
@@ -258,10 +262,13 @@ func (f *function) invokeConfig() error {
 	if qualifier == nil {
 		qualifier = f.text("$LATEST")
 	}
-	_, err := f.add("EventInvokeConfig", "AWS::Lambda::EventInvokeConfig", f.object("FunctionName", f.ref(f.id), "Qualifier", qualifier,
-		"MaximumEventAgeInSeconds", config.Get("MaximumEventAgeInSeconds"), "MaximumRetryAttempts", config.Get("MaximumRetryAttempts"),
-		"DestinationConfig", to))
-	return err
+	var after any // the alias, which the qualifier only names
+	if alias := f.x.renamed[f.id+".Alias"]; alias != "" {
+		after = alias
+	}
+	return f.x.add(f.node, f.id, f.id+"EventInvokeConfig", f.object("Type", "AWS::Lambda::EventInvokeConfig", "DependsOn", after, "Condition", f.node.Get("Condition"),
+		"Properties", f.object("FunctionName", f.ref(f.id), "Qualifier", qualifier, "MaximumEventAgeInSeconds", config.Get("MaximumEventAgeInSeconds"),
+			"MaximumRetryAttempts", config.Get("MaximumRetryAttempts"), "DestinationConfig", to)))
 }
 
 // allow is a statement of a policy.

@@ -3,6 +3,7 @@ package server
 import (
 	"godwit.dev/godwit/internal/server/deploying"
 	"godwit.dev/godwit/internal/server/roles"
+	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/wire"
 )
 
@@ -10,6 +11,9 @@ import (
 // before ended.
 func deploy(deps Deps, s *state, answers *wire.Handler) {
 	acting := &roles.Service{Sessions: s.sessions, Principal: "cloudformation.amazonaws.com", Session: "AWSCloudFormation"}
-	worker := &deploying.Worker{Options: deploying.Options{Within: answers.Within, Acting: acting.Acting, URL: s.url}}
+	var worker stacks.Worker = &deploying.Worker{Options: deploying.Options{Within: answers.Within, Acting: acting.Acting, URL: s.url}}
+	if wrap := deps.World.Deploying; wrap != nil {
+		worker = wrap(worker)
+	}
 	deps.hold.Begin(func() { s.stacks.Start(worker) })
 }

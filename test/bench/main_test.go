@@ -63,7 +63,7 @@ func TestQuickRun(t *testing.T) {
 	for _, want := range []string{
 		"Send", "Cycle", "Open loop", "Fan-out", "Idle long polls", "FIFO at depth", "FIFO beside a locked group",
 		"Many queues: work", "Many queues: memory", "Idle subscriptions", "Deliveries over HTTP", "From a publish to its delivery",
-		"Beside endpoints that hang", "Decisions", "Sealing", "Logs: operations", "Logs: memory, disk and time", "Depth: memory and restarts", "Depth: operations", "Against the targets",
+		"Beside endpoints that hang", "Decisions", "Sealing", "Stacks", "Logs: operations", "Logs: memory, disk and time", "Depth: memory and restarts", "Depth: operations", "Against the targets",
 	} {
 		if !strings.Contains(out.String(), "\n"+want+"\n") || !strings.Contains(string(filled), "### "+want+"\n") {
 			t.Errorf("no %q", want)

@@ -44,6 +44,9 @@ type Call struct {
 	RemoteAddr string // host:port
 	Header     http.Header
 	Time       time.Time // when the request came in, by the server's clock
+	// Once names what a creation makes, if its name is drawn otherwise: asked again with the
+	// same value, it makes nothing more. Only who calls within the process sets it.
+	Once string
 	// Span is what traces tell of the request; nil where nothing is traced.
 	Span *tracing.Span
 	// Describe gives the code and text by which this service reports err, and

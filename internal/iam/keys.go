@@ -66,6 +66,18 @@ func (a *Account) SetKey(user, id string, active bool) error {
 	return nil
 }
 
+// Renew gives an access key of a user another secret. ok is false if there is no such key.
+func (a *Account) Renew(user, id string, secret []byte) (k *AccessKey, ok bool) {
+	k, err := a.keyOf(user, id)
+	if err != nil {
+		return nil, false
+	}
+	changed := *k
+	changed.Secret = secret
+	a.putKey(k, &changed)
+	return &changed, true
+}
+
 // Reseal gives an access key the same secret, sealed otherwise.
 func (a *Account) Reseal(id string, secret []byte) {
 	if k := a.keys[id]; k != nil {

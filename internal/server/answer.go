@@ -47,9 +47,9 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 	})
 
-	deploy(deps, s, answers)
 	sessions := newSessions(deps, s.keys)
 	gate := operating.New(operating.Options{Config: deps.Config, Clock: deps.Clock, Verifier: verifier, Policies: s.asked, Trail: trail, Sessions: ofSessions(sessions), Used: s.identities.NoteUse})
+	deploy(deps, s, answers, gate)
 	checks := append(s.space.checks(), auditChecks(trail)...)
 	copies, err := backupsOf(deps, s.store, s.journal)
 	if err != nil {

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"godwit.dev/godwit/internal/api/operator/sources"
 	"godwit.dev/godwit/internal/server/deploying"
+	"godwit.dev/godwit/internal/server/operating"
 	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/wire"
@@ -9,9 +11,12 @@ import (
 
 // deploy has the steps of stacks taken, first those that were under way when the process
 // before ended.
-func deploy(deps Deps, s *state, answers *wire.Handler) {
+func deploy(deps Deps, s *state, answers *wire.Handler, gate *operating.Gate) {
 	acting := &roles.Service{Sessions: s.sessions, Principal: "cloudformation.amazonaws.com", Session: "AWSCloudFormation"}
-	var worker stacks.Worker = &deploying.Worker{Options: deploying.Options{Within: answers.Within, Acting: acting.Acting, URL: s.url}}
+	var worker stacks.Worker = &deploying.Worker{Options: deploying.Options{
+		Within: answers.Within, Acting: acting.Acting, URL: s.url, Operating: gate.Within, Holds: s.stacks.Holds,
+		Sources: sources.New(sources.Options{Module: s.sources, Account: deps.Config.Account}),
+	}}
 	if wrap := deps.World.Deploying; wrap != nil {
 		worker = wrap(worker)
 	}

@@ -243,7 +243,7 @@ func (m *Machine) remove(r *Resource) {
 // sparing tells of what was replaced, whose resource keeps its status.
 func (m *Machine) sparing(r *Resource, spare Version, s Status, reason string) {
 	m.event(Event{
-		Logical: r.Logical, Physical: spare.Physical, Type: spare.Type, Status: s, Reason: reason, Token: m.Token, Properties: asJSON(spare.Properties),
+		Logical: r.Logical, Physical: spare.Physical, Type: spare.Type, Status: s, Reason: reason, Token: m.Token, Properties: m.shown(spare.Properties),
 	})
 }
 

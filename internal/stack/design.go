@@ -26,8 +26,12 @@ func Bind(t *template.Template, s *Stack, source *Source, previous *Source, kept
 			in.Previous[p.Key] = p.Value
 		}
 	}
+	store := source.Store
 	in.SSM = func(name string) (string, bool) {
 		value, ok := stored[name]
+		if !ok && store != nil {
+			value, ok = store(name)
+		}
 		return value, ok
 	}
 	return t.Bind(in)

@@ -88,7 +88,7 @@ func (m *Machine) set(r *Resource, s Status, reason string) {
 
 func (m *Machine) tell(r *Resource, physical string, properties map[string]any) {
 	m.event(Event{
-		Logical: r.Logical, Physical: physical, Type: r.Type, Status: r.Status, Reason: r.Reason, Token: m.Token, Properties: asJSON(properties),
+		Logical: r.Logical, Physical: physical, Type: r.Type, Status: r.Status, Reason: r.Reason, Token: m.Token, Properties: m.shown(properties),
 	})
 }
 

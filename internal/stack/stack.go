@@ -90,6 +90,8 @@ type Source struct {
 	Capabilities  []string    `json:"capabilities,omitempty"`
 	Notifications []string    `json:"notifications,omitempty"` // ARNs of topics
 	Role          string      `json:"role,omitempty"`          // that acts; empty: who asks
+	// Store looks up parameters of the store, while a template is bound; nil: there are none.
+	Store func(name string) (value string, ok bool) `json:"-"`
 }
 
 // What becomes of a stack whose creation fails.

@@ -128,6 +128,8 @@ func (s Shape) ofXML(e element) any {
 
 // beyond is what AWS answers, by records, and its models do not say.
 var beyond = []string{
+	`cloudformation.DescribeStackEvents.StackEvents.ResourceStatus is "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"`,
+	`cloudformation.DescribeStackEvents.StackEvents.ResourceStatus is "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"`,
 	"cloudwatch.DescribeAlarms.LogAlarms is no member",
 	`.LastUpdateStatusReasonCode is "Creating"`,
 }

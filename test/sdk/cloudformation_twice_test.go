@@ -2,6 +2,7 @@ package sdk_test
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/firehose"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
 	iamtypes "github.com/aws/aws-sdk-go-v2/service/iam/types"
 	"github.com/aws/aws-sdk-go-v2/service/kms"
@@ -19,20 +21,22 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server"
 	"godwit.dev/godwit/internal/shard/stacks"
-	"godwit.dev/godwit/internal/stack"
+	stackmachine "godwit.dev/godwit/internal/stack"
 )
 
 // repeating takes each step again whose outcome is lost, as a start does after the process
 // ended between a step and its record.
 type repeating struct{ stacks.Worker }
 
-func (r repeating) Do(ctx context.Context, t *stacks.Task) (o stack.Outcome, later time.Duration) {
+func (r repeating) Do(ctx context.Context, t *stacks.Task) (o stackmachine.Outcome, later time.Duration) {
 	lost := *t
 	if o, later = r.Worker.Do(ctx, &lost); later != 0 {
 		return o, later
 	}
+	t.Again = true
 	return r.Worker.Do(ctx, t)
 }
 
@@ -58,18 +62,25 @@ func TestStackStepsTwice(t *testing.T) {
 		{"shop", shop, nil, []string{"Delay", "5"}, []string{"AWS::SQS::Queue\n    Properties:\n      DelaySeconds", "AWS::SQS::Queue\n    Properties:\n      QueueName: other\n      DelaySeconds"}},
 		{"pricing", pricing, nil, []string{"Rate", "4", "Seconds", "20", "Batch", "6"}, []string{"      Handler:", "      FunctionName: price\n      Handler:"}},
 		{"staff", staff, nil, []string{"Action", "sqs:ReceiveMessage", "Session", "7200"}, []string{"AWS::IAM::Group}", "AWS::IAM::Group, Properties: {GroupName: other}}"}},
+		{"safe", safe, nil, []string{"Words", "returns"}, []string{"alias/orders", "alias/other"}},
+		{"rates", rates, nil, nil, []string{"Name: live", "Name: now"}},
+		{"hose", hose, nil, []string{"Seconds", "120"}, []string{"DeliveryStreamType:", "DeliveryStreamName: other\n      DeliveryStreamType:"}},
+		{"way", way, []string{"Secret", "a key of sixteen bytes"}, []string{"Secret", "another key of some length"}, []string{"Target:", "Name: other\n      Target:"}},
 		{"rental", string(rental), []string{"AlarmHook", "http://127.0.0.1:1/"}, []string{"AlarmHook", "http://127.0.0.1:1/", "MaxReceiveCount", "5", "Broken", "Y-"}, []string{"FunctionName: Rental-Billing", "FunctionName: Other-Billing"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			stackTwice(t, startBuilt(t, withStepsRepeated, open), c.template, c.parameters, c.changed, c.replace)
+			endpoint := startBuilt(t, withStepsRepeated, func(conf *config.Config) {
+				conf.Enforce, conf.FirehoseDirectory, conf.IngestListen = false, t.TempDir(), "127.0.0.1:0"
+			})
+			stackTwice(t, endpoint, c.template, c.parameters, c.changed, c.replace)
 		})
 	}
 }
 
 func stackTwice(t *testing.T, endpoint, template string, parameters, changed, replace []string) {
 	ctx, c := t.Context(), cloudformationAs(endpoint, account)
-	before := everything(t, endpoint)
+	before := resourcesOf(t, endpoint)
 	granted := []types.Capability{types.CapabilityCapabilityNamedIam}
 	made := must(c.CreateStack(ctx, &cloudformation.CreateStackInput{StackName: new("s"), TemplateBody: &template, Capabilities: granted, Parameters: pairs(parameters)}))(t)
 	ends := func(want types.StackStatus) {
@@ -79,14 +90,16 @@ func stackTwice(t *testing.T, endpoint, template string, parameters, changed, re
 		}
 	}
 	ends(types.StackStatusCreateComplete)
-	created := everything(t, endpoint)
+	created := resourcesOf(t, endpoint)
 	update := func(template string) {
 		t.Helper()
 		must(c.UpdateStack(ctx, &cloudformation.UpdateStackInput{StackName: new("s"), TemplateBody: &template, Capabilities: granted, Parameters: pairs(changed)}))(t)
 		ends(types.StackStatusUpdateComplete)
 	}
-	update(template)
-	if now := everything(t, endpoint); !slices.Equal(now, created) {
+	if changed != nil {
+		update(template)
+	}
+	if now := resourcesOf(t, endpoint); !slices.Equal(now, created) {
 		t.Errorf("after a change there are\n%q\nand were\n%q", now, created)
 	}
 	replaced := strings.Replace(template, replace[0], replace[1], 1)
@@ -94,18 +107,18 @@ func stackTwice(t *testing.T, endpoint, template string, parameters, changed, re
 		t.Fatalf("%q is not in the template", replace[0])
 	}
 	update(replaced)
-	if now := everything(t, endpoint); len(now) != len(created) || slices.Equal(now, created) {
+	if now := resourcesOf(t, endpoint); len(now) != len(created) || slices.Equal(now, created) {
 		t.Errorf("after a replacement there are\n%q\nand were\n%q", now, created)
 	}
 	must(c.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: new("s")}))(t)
 	ends(types.StackStatusDeleteComplete)
-	if now := everything(t, endpoint); !slices.Equal(now, before) {
+	if now := resourcesOf(t, endpoint); !slices.Equal(now, before) {
 		t.Errorf("left behind: %q, and before: %q", now, before)
 	}
 }
 
-// everything are the names of what stacks make, sorted.
-func everything(t *testing.T, endpoint string) (names []string) {
+// resourcesOf are the names of what stacks make, sorted.
+func resourcesOf(t *testing.T, endpoint string) (names []string) {
 	t.Helper()
 	ctx, who := t.Context(), iamClient(endpoint)
 	add := func(kind string, name *string) { names = append(names, kind+" "+*name) }
@@ -124,6 +137,9 @@ func everything(t *testing.T, endpoint string) (names []string) {
 		versions := must(functions.ListVersionsByFunction(ctx, &lambda.ListVersionsByFunctionInput{FunctionName: f.FunctionName}))(t)
 		for _, v := range versions.Versions {
 			add("version", new(*v.FunctionName+":"+*v.Version))
+		}
+		for _, a := range must(functions.ListAliases(ctx, &lambda.ListAliasesInput{FunctionName: f.FunctionName}))(t).Aliases {
+			add("alias", a.AliasArn)
 		}
 	}
 	for _, m := range must(functions.ListEventSourceMappings(ctx, &lambda.ListEventSourceMappingsInput{}))(t).EventSourceMappings {
@@ -150,7 +166,7 @@ func everything(t *testing.T, endpoint string) (names []string) {
 	for _, g := range must(logsClient(endpoint).DescribeLogGroups(ctx, &cloudwatchlogs.DescribeLogGroupsInput{}))(t).LogGroups {
 		add("log group", g.LogGroupName)
 	}
-	keys := keysClient(endpoint)
+	keys := newKMS(t, endpoint, account)
 	for _, k := range must(keys.ListKeys(ctx, &kms.ListKeysInput{}))(t).Keys {
 		if is := must(keys.DescribeKey(ctx, &kms.DescribeKeyInput{KeyId: k.KeyId}))(t).KeyMetadata; is.DeletionDate == nil {
 			add("key", k.KeyId)
@@ -158,6 +174,16 @@ func everything(t *testing.T, endpoint string) (names []string) {
 	}
 	for _, a := range must(keys.ListAliases(ctx, &kms.ListAliasesInput{}))(t).Aliases {
 		add("alias", a.AliasName)
+	}
+	for _, name := range must(firehoseAs(endpoint, account).ListDeliveryStreams(ctx, &firehose.ListDeliveryStreamsInput{}))(t).DeliveryStreamNames {
+		add("stream", &name)
+	}
+	var sources struct{ Sources []struct{ Name string } }
+	if err := json.Unmarshal([]byte(fetch(t, endpoint+"/_godwit/v1/sources").Body), &sources); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range sources.Sources {
+		add("source", &s.Name)
 	}
 	slices.Sort(names)
 	return names

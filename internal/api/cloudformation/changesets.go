@@ -71,6 +71,7 @@ func (s *Service) prepare(call *api.Call, was *stacks.View, r *revision) (*prepa
 	if err != nil {
 		return nil, err
 	}
+	src.Store = s.Engine.Parameters(call.Account, call.Region)
 	d, err := design(t, &was.Stack, src, &was.Source, kept)
 	return &prepared{body, src, d}, err
 }

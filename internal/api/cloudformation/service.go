@@ -24,6 +24,8 @@ type Engine interface {
 	Template(account, region, name string) ([]byte, error)
 	Events(account, region, name string, before uint64, limit int) ([]stack.Event, stack.Stack, error)
 	Exports(account, region string) (exports []stack.Output, owners map[string]string)
+	// Parameters looks up parameters of the store.
+	Parameters(account, region string) func(name string) (value string, ok bool)
 	Importers(account, region, export string) []string
 	PutChangeSet(ctx context.Context, c *stacks.Creation, set *stacks.ChangeSet) (stackID string, err error)
 	ChangeSet(account, region, name, set string) (stacks.ChangeSet, error)

@@ -103,6 +103,7 @@ func (a *attributes) Import(name string) (any, error) { return name, nil }
 // parameters have.
 func design(t *template.Template, s *stack.Stack, source, previous *stack.Source, kept []string) (*stack.Design, error) {
 	bound, err := stack.Bind(t, s, source, previous, kept)
+	source.Store = nil
 	if err != nil {
 		return nil, refused(err)
 	}

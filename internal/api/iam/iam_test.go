@@ -38,6 +38,7 @@ type asker struct {
 	*apitest.Asker
 
 	user string // who asks; empty: the root
+	once string // names what the calls make
 }
 
 func newAsker(t *testing.T) *asker {
@@ -56,7 +57,7 @@ func newAsker(t *testing.T) *asker {
 		if a.user != "" {
 			who = &caller.Caller{Kind: caller.User, Account: account, ARN: arns + "user/" + a.user, Name: a.user}
 		}
-		return &api.Call{Region: "us-east-1", Account: account, Operation: operation, Time: now, Caller: who}
+		return &api.Call{Region: "us-east-1", Account: account, Operation: operation, Time: now, Caller: who, Once: a.once}
 	})
 	return a
 }
@@ -156,6 +157,34 @@ func TestAccessKeys(t *testing.T) {
 		step{"DeleteAccessKey", in(t, "UserName", "ann", "AccessKeyId", id), ok, ``},
 		step{"DeleteAccessKey", in(t, "UserName", "ann", "AccessKeyId", id), fault.NoSuchEntity, id},
 	)
+}
+
+// A key that is made once is the same when it is asked for again, under another secret.
+func TestAccessKeyOnce(t *testing.T) {
+	a := newAsker(t)
+	a.run(step{"CreateUser", `{"UserName":"ann"}`, ok, ``})
+	form := regexp.MustCompile(`"AccessKeyId":"(AKIA[A-Z2-7]{16})","Status":"(Active|Inactive)","SecretAccessKey":"([^"]{40})"`)
+	made := func(once, status string) (id, secret string) {
+		t.Helper()
+		a.once = once
+		text, err := a.Ask("CreateAccessKey", `{"UserName":"ann"}`)
+		found := form.FindStringSubmatch(text)
+		if err != nil || found == nil || found[2] != status {
+			t.Fatalf("%s, %v", text, err)
+		}
+		return found[1], found[3]
+	}
+	id, secret := made("one", "Active")
+	a.run(step{"UpdateAccessKey", in(t, "UserName", "ann", "AccessKeyId", id, "Status", "Inactive"), ok, ``})
+	again, other := made("one", "Inactive")
+	if again != id || other == secret {
+		t.Errorf("the key %s is then %s, its secret the same: %t", id, again, other == secret)
+	}
+	if second, _ := made("two", "Active"); second == id {
+		t.Error("two keys have an id")
+	}
+	a.once = "three"
+	a.run(step{"CreateAccessKey", `{"UserName":"ann"}`, fault.LimitExceeded, "AccessKeysPerUser: 2"})
 }
 
 func TestGroups(t *testing.T) {

@@ -2,6 +2,7 @@ package iam
 
 import (
 	"context"
+	"crypto/sha256"
 	"time"
 
 	"godwit.dev/godwit/internal/api"
@@ -141,18 +142,33 @@ func status(k *iam.AccessKey) string {
 	return inactive
 }
 
+// randomOf is what an id has at random, which is the same whenever something is made once.
+func randomOf(call *api.Call) iam.Random {
+	if call.Once == "" {
+		return identity.NewRandom()
+	}
+	sum := sha256.Sum256([]byte("iam\x00" + call.Account + "\x00" + call.Once))
+	return iam.Random(sum[:len(iam.Random{})])
+}
+
 func (s *Service) createAccessKey(_ context.Context, call *api.Call, in *MaybeUserInput) (*CreateAccessKeyOutput, error) {
 	name, err := s.userName(call, in.UserName)
 	if err != nil {
 		return nil, err
 	}
-	id, secret := iam.NewID(iam.PrefixKey, call.Account, identity.NewRandom()), identity.NewSecret()
+	id, secret := iam.NewID(iam.PrefixKey, call.Account, randomOf(call)), identity.NewSecret()
 	sealed, err := s.engine.Seal(id, secret)
 	if err != nil {
 		return nil, err
 	}
 	out := &AccessKey{UserName: name, AccessKeyId: id, Status: active, SecretAccessKey: string(secret)}
 	err = s.engine.Run(call.Account, func(a *iam.Account, now time.Time) error {
+		if call.Once != "" { // nobody was told the secret of before
+			if k, ok := a.Renew(name, id, sealed); ok {
+				out.CreateDate, out.Status = api.TimeOf(k.Created), status(k)
+				return nil
+			}
+		}
 		now = now.Truncate(time.Second)
 		out.CreateDate = api.TimeOf(now)
 		return a.CreateKey(name, &iam.AccessKey{ID: id, Active: true, Created: now, Secret: sealed})

@@ -1,12 +1,16 @@
 package kms
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"maps"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/google/uuid"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/fault"
@@ -51,13 +55,26 @@ func (s *Service) createKey(_ context.Context, call *api.Call, in *CreateKeyInpu
 		}
 	}
 	k, err := s.store.Create(kms.New{
-		Account: call.Account, Region: call.Region, Description: api.Deref(in.Description), Spec: name, Usage: usage,
+		ID: idOf(call), Account: call.Account, Region: call.Region, Description: api.Deref(in.Description), Spec: name, Usage: usage,
 		Policy: document, Tags: tags,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &KeyMetadataOutput{metadata(k)}, nil
+}
+
+// idOf is the id of a key that is to be made once; empty: any.
+func idOf(call *api.Call) string {
+	if call.Once == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte("kms\x00" + call.Account + "\x00" + call.Region + "\x00" + call.Once))
+	id, err := uuid.NewRandomFromReader(bytes.NewReader(sum[:]))
+	if err != nil {
+		panic(err) // it takes 16 bytes, of which there are 32
+	}
+	return id.String()
 }
 
 func unsupported(what string) error {

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"encoding/json"
 	"maps"
 	"strconv"
 	"strings"
@@ -18,18 +17,6 @@ import (
 	"godwit.dev/godwit/internal/stack/resource"
 )
 
-// fill gives an input the properties that its members are called as.
-func fill(properties map[string]any, in any) error {
-	document, err := json.Marshal(properties)
-	if err == nil {
-		err = json.Unmarshal(document, in)
-	}
-	if err != nil {
-		return &handlerError{"Model validation failed: " + err.Error(), "InvalidRequest"}
-	}
-	return nil
-}
-
 // functionDefaults is what a function's settings are when a template says nothing of them any more.
 var functionDefaults = map[string]any{
 	"DeadLetterConfig": map[string]any{"TargetArn": ""}, "Description": "", "Environment": map[string]any{"Variables": map[string]any{}},
@@ -38,38 +25,13 @@ var functionDefaults = map[string]any{
 }
 
 // settingsOf are a function's properties as its operations take them: but for its name, code,
-// tags and concurrency, with variables as texts and sizes as numbers.
+// tags and concurrency.
 func settingsOf(properties map[string]any) map[string]any {
 	settings := maps.Clone(properties)
 	for _, other := range []string{"FunctionName", "Code", "Tags", "ReservedConcurrentExecutions"} {
 		delete(settings, other)
 	}
-	if environment, ok := settings["Environment"].(map[string]any); ok {
-		variables := map[string]any{}
-		given, _ := environment["Variables"].(map[string]any)
-		for name, value := range given {
-			variables[name] = text(value)
-		}
-		settings["Environment"] = map[string]any{"Variables": variables}
-	}
-	settings["EphemeralStorage"] = numeric(settings["EphemeralStorage"], "Size")
-	if settings["EphemeralStorage"] == nil {
-		delete(settings, "EphemeralStorage")
-	}
 	return settings
-}
-
-// numeric is an object with a member as a number, which templates may write as text.
-func numeric(value any, member string) any {
-	object, ok := value.(map[string]any)
-	if !ok {
-		return value
-	}
-	if n, err := strconv.Atoi(text(object[member])); err == nil {
-		object = maps.Clone(object)
-		object[member] = n
-	}
-	return object
 }
 
 // codeOf is the code that properties have. The text of a program is packed as the module
@@ -138,7 +100,7 @@ func createFunction(ctx context.Context, w *work) (made, error) {
 		if other != nil {
 			return made{}, other
 		}
-		at, _ := time.Parse("2006-01-02T15:04:05.000-0700", found.LastModified)
+		at, _ := time.Parse(lambdaTime, found.LastModified)
 		if !w.Again || at.UnixMilli() < w.Began || code.ZipFile != nil && found.CodeSha256 != hash(&code) || found.Role != in.Role {
 			return made{}, w.taken(name)
 		}
@@ -262,18 +224,9 @@ func deletePermission(ctx context.Context, w *work) error {
 	return unlessGone(err)
 }
 
-// mapped are a mapping's properties with its numbers as such.
-func mapped(properties map[string]any) map[string]any {
-	properties = maps.Clone(properties)
-	if scaling, ok := properties["ScalingConfig"]; ok {
-		properties["ScalingConfig"] = numeric(scaling, "MaximumConcurrency")
-	}
-	return properties
-}
-
 func createMapping(ctx context.Context, w *work) (made, error) {
 	in := &mappings.CreateEventSourceMappingInput{}
-	if err := fill(mapped(w.Target.Properties), in); err != nil {
+	if err := fill(w.Target.Properties, in); err != nil {
 		return made{}, err
 	}
 	out, err := ask[mappings.EventSourceMappingConfiguration](ctx, w, "lambda", "CreateEventSourceMapping", w.Region, in)
@@ -302,7 +255,7 @@ var mappingDefaults = map[string]any{
 
 func updateMapping(ctx context.Context, w *work) (made, error) {
 	is := made{w.Target.Physical, w.Target.Attributes}
-	now := mapped(w.Target.Properties)
+	now := maps.Clone(w.Target.Properties)
 	for property, otherwise := range mappingDefaults {
 		if _, ok := w.Now[property]; ok && now[property] == nil {
 			now[property] = otherwise

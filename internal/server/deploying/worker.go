@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/operator/rest"
+	"godwit.dev/godwit/internal/api/operator/sources"
 	"godwit.dev/godwit/internal/api/refusal"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
@@ -31,6 +33,12 @@ type Options struct {
 	Acting func(stack arn.ARN, role string) (*caller.Caller, error)
 	// URL is what queues' URLs begin with.
 	URL string
+	// Sources makes sources of posts.
+	Sources *sources.Sources
+	// Operating lets who acts have an operation of the operator API carried out, on a resource.
+	Operating func(ctx context.Context, who *caller.Caller, op *rest.Operation, resource string) (*rest.Call, error)
+	// Holds reports that another resource has the name of the parameter that a step is to make.
+	Holds func(t *stacks.Task) bool
 }
 
 // Worker implements stacks.Worker.
@@ -69,22 +77,23 @@ var handlers = map[string]handler{
 	"AWS::IAM::User":              {createUser, updateUser, deleteUser},
 	"AWS::IAM::Policy":            {putPolicy, putPolicy, deletePolicy},
 	"AWS::IAM::ManagedPolicy":     {createManaged, updateManaged, deleteManaged},
+	"AWS::IAM::AccessKey":         {createAccessKey, updateAccessKey, deleteAccessKey},
 	"AWS::IAM::InstanceProfile":   {createProfile, updateProfile, deleteProfile},
 
+	"AWS::SSM::Parameter":                      {putParameter, putParameter, nothing},
+	"AWS::CloudFormation::WaitConditionHandle": {keep, keep, nothing},
+	"AWS::KinesisFirehose::DeliveryStream":     {createStream, updateStream, deleteStream},
+	"Godwit::Ingest::Source":                   {createSource, writeSource, deleteSource},
+
+	"AWS::KMS::Key":                   {createKey, updateKey, deleteKey},
+	"AWS::KMS::Alias":                 {createKeyAlias, updateKeyAlias, deleteKeyAlias},
 	"AWS::Lambda::Function":           {createFunction, updateFunction, deleteFunction},
+	"AWS::Lambda::Version":            {createVersion, updateVersion, deleteVersion},
+	"AWS::Lambda::Alias":              {createAlias, updateAlias, deleteAlias},
 	"AWS::Lambda::Permission":         {createPermission, keep, deletePermission},
 	"AWS::Lambda::EventSourceMapping": {createMapping, updateMapping, deleteMapping},
 	"AWS::Lambda::EventInvokeConfig":  {createEventInvoke, putEventInvoke, deleteEventInvoke},
 }
-
-// keep leaves a resource as it is: nothing of it can change, or there is nothing of it but
-// its place in the template.
-func keep(_ context.Context, w *work) (made, error) {
-	return made{w.Target.Physical, w.Target.Attributes}, nil
-}
-
-// nothing deletes what there is nothing of.
-func nothing(context.Context, *work) error { return nil }
 
 // work is a step under way.
 type work struct {
@@ -160,10 +169,18 @@ func (w *work) identify() error {
 
 // ask calls an operation, whose answer is an *Out.
 func ask[Out any](ctx context.Context, w *work, service, operation, region string, in any) (*Out, error) {
-	call := &api.Call{
-		Service: service, Operation: operation, Protocol: "query", Region: region, Account: w.Account, Caller: w.by,
-		RemoteAddr: "cloudformation.amazonaws.com", Host: secure(w.worker.URL),
-	}
+	return carry[Out](ctx, w, &api.Call{Service: service, Operation: operation, Region: region}, in)
+}
+
+// create calls an operation that makes something without a name of its own: the same one
+// whenever the step is taken again.
+func create[Out any](ctx context.Context, w *work, service, operation string, in any) (*Out, error) {
+	return carry[Out](ctx, w, &api.Call{Service: service, Operation: operation, Region: w.Region, Once: w.Token}, in)
+}
+
+func carry[Out any](ctx context.Context, w *work, call *api.Call, in any) (*Out, error) {
+	call.Protocol, call.Account, call.Caller = "query", w.Account, w.by
+	call.RemoteAddr, call.Host = "cloudformation.amazonaws.com", secure(w.worker.URL)
 	out, err := w.worker.Within(ctx, call, in)
 	if err != nil {
 		w.failed = call
@@ -183,7 +200,7 @@ func secure(url string) string {
 // isGone reports that what is asked for is not there.
 func isGone(err error) bool {
 	switch fault.KindOf(err) {
-	case fault.NotFound, fault.QueueDoesNotExist, fault.ResourceNotFound, fault.NoSuchEntity:
+	case fault.NotFound, fault.QueueDoesNotExist, fault.ResourceNotFound, fault.NoSuchEntity, fault.KMSNotFound:
 		return true
 	default:
 		return false

@@ -271,6 +271,34 @@ func outcome(err error) audit.Outcome {
 	return o
 }
 
+// Within lets who acts for a stack have an operation of /_godwit/v1 carried out on a resource, and
+// records it. No policy knows an address of it.
+func (g *Gate) Within(ctx context.Context, who *caller.Caller, op *rest.Operation, resource string) (call *rest.Call, err error) {
+	asked, about := g.Clock.Now(), audit.Operation{Name: op.Name, Resource: resource, Reads: op.Reads()}
+	call = &rest.Call{Ended: func(err error) {
+		from := &http.Request{RemoteAddr: "cloudformation.amazonaws.com", Header: http.Header{}}
+		g.Trail.Operation(from, who, asked, g.Config.Region, about, outcome(err))
+	}}
+	if g.Verifier == nil {
+		return call, nil
+	}
+	call.Caller = who
+	call.May = func(ctx context.Context, action, resource string) error {
+		return g.allowed(ctx, who, action, broadOf(action), resource, authorize.Context{})
+	}
+	switch {
+	case who.Account != g.Config.Account:
+		err = rest.Forbidden(errNotOperator.Error())
+	case who.Kind != caller.Root:
+		on := cmp.Or(resource, "arn:"+arn.Partition+":godwit:"+g.Config.Region+":"+g.Config.Account+":"+strings.TrimPrefix(op.Path, "/"))
+		err = call.May(ctx, op.Action(), on)
+	}
+	if err != nil {
+		call.Ended(err)
+	}
+	return call, err
+}
+
 // stillGood refuses whose session is over, or whose access key is not good any more.
 func (g *Gate) stillGood(r *http.Request, who *caller.Caller) error {
 	if signedIn, _ := r.Context().Value(sessionKey{}).(bool); signedIn {

@@ -232,15 +232,21 @@ func materialContext(account, region, id, material string) []byte {
 }
 
 // Create makes a customer's key. Its account, region, description, spec, usage, policy
-// and tags are given.
+// and tags are given; with an ID, the key of that is given if it has been made before.
 func (m *Module) Create(n kms.New) (*kms.Key, error) {
-	n.ID = uuid.NewString()
+	once := n.ID != ""
+	if !once {
+		n.ID = uuid.NewString()
+	}
 	material, err := m.draw(n.Account, n.Region, n.ID, n.Spec, time.Time{}) // an RSA key takes its time: without the lock
 	if err != nil {
 		return nil, err
 	}
 	var k *kms.Key
 	err = m.run(func() error {
+		if k = m.keys[n.ID]; once && k != nil {
+			return nil
+		}
 		n.Now = clock.Time(m.shard.Now())
 		n.Material = material
 		n.Material.Created = n.Now

@@ -62,6 +62,26 @@ func everything(m *keys.Module) string {
 	return string(text)
 }
 
+// A key that is given its id is made once.
+func TestCreateOnce(t *testing.T) {
+	j := journal.Open(journal.Options{Store: memory.New()})
+	t.Cleanup(j.Close)
+	m := open(t, j, seal.NewRoot(), clock.NewVirtual(shardtest.Start))
+	made := kms.New{ID: "0f7f0b5e-3f6e-4c3f-9d6e-0c5a3c0e7a11", Account: account, Region: region, Spec: kms.SymmetricDefault, Usage: kms.EncryptDecrypt}
+	first, err := m.Create(made)
+	if err != nil || first.ID != made.ID {
+		t.Fatal(first, err)
+	}
+	made.Description = "another"
+	again, err := m.Create(made)
+	if err != nil || again.Description != "" || again.Current().ID != first.Current().ID {
+		t.Errorf("%+v, %v", again, err)
+	}
+	if all, _ := m.List(account, region, "", 10); len(all) != 1 {
+		t.Errorf("%d keys", len(all))
+	}
+}
+
 // Whatever was acknowledged is there after a crash, and nothing of it by half; and what
 // was encrypted is decrypted, under any material that the key has had.
 func TestCrash(t *testing.T) {

@@ -233,7 +233,9 @@ func (m *Module) designOf(e *entry, source *stack.Source) (*stack.Design, error)
 	if err != nil {
 		return nil, err
 	}
-	bound, err := stack.Bind(t, &e.Stack, source, nil, nil)
+	from := *source
+	from.Store = m.parameters(e.Account, e.Region)
+	bound, err := stack.Bind(t, &e.Stack, &from, nil, nil)
 	if err != nil {
 		return nil, err
 	}

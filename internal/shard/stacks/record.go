@@ -139,6 +139,7 @@ func (m *Module) save(e *entry) []stack.Step {
 	for _, id := range c.Touched {
 		k := key(keyspace.StackResources, e.id, []byte(id)...)
 		if r := e.Resources[id]; r != nil {
+			m.storing(e, r)
 			m.put(k, r)
 		} else {
 			m.shard.Batch.Delete(k)

@@ -80,15 +80,16 @@ type Module struct {
 	sealer *seal.Sealer
 
 	byID   map[stackID]*entry
-	byName map[scope]*entry // that are not deleted
-	worker Worker           // nil: no step is taken yet
-	room   chan struct{}    // holds a token for each step that may be taken now
+	byName map[scope]*entry   // that are not deleted
+	stores map[stackID]*entry // that have or had parameters of the store
+	worker Worker             // nil: no step is taken yet
+	room   chan struct{}      // holds a token for each step that may be taken now
 }
 
 // New adds the module to a kernel. The sealer is for Purpose; nil: records are in clear.
 func New(k *kernel.Kernel, sealer *seal.Sealer) *Module {
 	m := &Module{kernel: k, shard: k.Beside(keyspace.StackStream), sealer: sealer, room: make(chan struct{}, atOnce)}
-	m.byID, m.byName = map[stackID]*entry{}, map[scope]*entry{}
+	m.byID, m.byName, m.stores = map[stackID]*entry{}, map[scope]*entry{}, map[stackID]*entry{}
 	m.shard.Add(m)
 	return m
 }
@@ -107,7 +108,7 @@ func idOf(arn string) (stackID, bool) { return uuid(arn[strings.LastIndexByte(ar
 
 // Load implements kernel.Module.
 func (m *Module) Load() error {
-	m.byID, m.byName = map[stackID]*entry{}, map[scope]*entry{}
+	m.byID, m.byName, m.stores = map[stackID]*entry{}, map[scope]*entry{}, map[stackID]*entry{}
 	reader := m.shard.Log.Reader()
 	each := func(tag byte, f func(k, value []byte) error) error {
 		var bad error
@@ -134,6 +135,7 @@ func (m *Module) Load() error {
 		r := &stack.Resource{}
 		if e := m.byID[stackID(k[2:id])]; e != nil {
 			e.Resources[string(k[id:])] = r
+			defer func() { m.storing(e, r) }()
 		}
 		return m.open(k, value, r)
 	})
@@ -184,6 +186,7 @@ func (m *Module) forget(id stackID) {
 	}
 	m.shard.Batch.Delete(key(keyspace.StackRecords, id))
 	delete(m.byID, id)
+	delete(m.stores, id)
 }
 
 // exports are the outputs that other stacks than one can import.

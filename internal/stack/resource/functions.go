@@ -13,6 +13,19 @@ var lambdaTypes = []Type{
 		},
 	},
 	{
+		Name: "AWS::Lambda::Version", Attributes: []string{"FunctionArn", "Version"},
+		Properties: map[string]Property{
+			"CodeSha256": prop(String), "Description": prop(String), "FunctionName": prop(String, required|replaces),
+		},
+	},
+	{
+		Name: "AWS::Lambda::Alias", Attributes: []string{"AliasArn"},
+		Properties: map[string]Property{
+			"Description": prop(String), "FunctionName": prop(String, required|replaces), "FunctionVersion": prop(String, required),
+			"Name": prop(String, required|replaces), "RoutingConfig": prop(Object),
+		},
+	},
+	{
 		Name: "AWS::Lambda::Permission", MaxName: 100, Attributes: []string{"Id"},
 		Properties: map[string]Property{
 			"Action": prop(String, required|replaces), "EventSourceToken": prop(String, replaces), "FunctionName": prop(String, required|replaces),

@@ -44,6 +44,10 @@ var identityTypes = []Type{
 		},
 	},
 	{
+		Name: "AWS::IAM::AccessKey", IAM: true, Attributes: []string{"SecretAccessKey"},
+		Properties: map[string]Property{"Serial": prop(Integer, replaces), "Status": prop(String), "UserName": prop(String, required|replaces)},
+	},
+	{
 		Name: "AWS::IAM::InstanceProfile", NameProperty: "InstanceProfileName", MaxName: maxPolicy, IAM: true, Attributes: []string{"Arn"},
 		Properties: map[string]Property{
 			"InstanceProfileName": prop(String, replaces), "Path": prop(String, replaces), "Roles": prop(Strings, required),

@@ -71,7 +71,7 @@ type Type struct {
 
 var types = func() map[string]*Type {
 	all := map[string]*Type{}
-	for _, group := range [][]Type{sqsTypes, snsTypes, monitoringTypes, identityTypes, lambdaTypes} {
+	for _, group := range [][]Type{sqsTypes, snsTypes, monitoringTypes, identityTypes, lambdaTypes, kmsTypes, streamTypes, ownTypes, placeTypes} {
 		for i := range group {
 			all[group[i].Name] = &group[i]
 		}

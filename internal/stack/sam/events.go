@@ -118,13 +118,14 @@ func (f *function) throughQueue(event string, topic, properties, queue *node) er
 	if err := f.subscription(event, "sqs", address, topic, properties); err != nil {
 		return err
 	}
-	policy := event + "QueuePolicy"
+	policy := f.id + event + "QueuePolicy"
 	if id := queue.Get("QueuePolicyLogicalId"); id != nil {
-		return f.invalid("Event with id [" + event + "] is invalid. QueuePolicyLogicalId is not supported.")
+		policy = id.Text
 	}
 	statement := f.object("Action", "sqs:SendMessage", "Effect", "Allow", "Principal", f.object("Service", "sns.amazonaws.com"), "Resource", address,
 		"Condition", f.object("ArnEquals", f.object("aws:SourceArn", topic)))
-	if _, err := f.add(policy, "AWS::SQS::QueuePolicy", f.object("PolicyDocument", f.policy(statement), "Queues", f.list(url.Clone()))); err != nil {
+	properties = f.object("PolicyDocument", f.policy(statement), "Queues", f.list(url.Clone()))
+	if err := f.x.add(f.node, f.id, policy, f.resource(f.node, "AWS::SQS::QueuePolicy", properties)); err != nil {
 		return err
 	}
 	batch := queue.Get("BatchSize")

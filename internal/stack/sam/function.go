@@ -33,7 +33,7 @@ var passed = []string{
 // understood are those that it is made of beside them.
 var understood = []string{
 	"CodeUri", "InlineCode", "ImageUri", "Role", "RolePath", "PermissionsBoundary", "Policies", "AssumeRolePolicyDocument",
-	"DeadLetterQueue", "Tracing", "Tags", "PropagateTags", "Events", "EventInvokeConfig", "AutoPublishAlias", "AutoPublishCodeSha256",
+	"DeadLetterQueue", "Tracing", "Tags", "PropagateTags", "Events", "EventInvokeConfig", "AutoPublishAlias", "AutoPublishAliasAllProperties", "AutoPublishCodeSha256",
 	"VersionDescription", "ProvisionedConcurrencyConfig", "FunctionUrlConfig",
 }
 
@@ -184,6 +184,10 @@ func (f *function) publish() error {
 	of, _ := f.code.MarshalJSON() // which never fails
 	if hash := f.properties.Get("AutoPublishCodeSha256"); hash != nil {
 		of = []byte(hash.Text)
+	}
+	if all := f.properties.Get("AutoPublishAliasAllProperties"); all != nil && all.Text == "true" {
+		every, _ := f.properties.MarshalJSON()
+		of = append(slices.Clip(of), every...)
 	}
 	sum := sha256.Sum256(of)
 	version := f.id + "Version" + hex.EncodeToString(sum[:])[:10]

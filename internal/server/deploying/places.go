@@ -1,0 +1,57 @@
+package deploying
+
+import (
+	"context"
+	"regexp"
+	"unicode/utf8"
+)
+
+// keep leaves a resource as it is: nothing of it can change, or there is nothing of it but
+// its place in the template.
+func keep(_ context.Context, w *work) (made, error) {
+	return made{w.Target.Physical, w.Target.Attributes}, nil
+}
+
+// nothing deletes what there is nothing of.
+func nothing(context.Context, *work) error { return nil }
+
+// maxParameter bounds the value of a parameter, in bytes: that of AWS's standard tier.
+const maxParameter = 4096
+
+const maxParameterName = 1011
+
+var (
+	parameterName = regexp.MustCompile(`^[a-zA-Z0-9_.\-/]+$`)
+	ofAWS         = regexp.MustCompile(`^(?i)/?(aws|ssm)`) // AWS's own
+)
+
+// putParameter makes or changes a parameter, of which there is nothing but what the stack knows.
+func putParameter(_ context.Context, w *work) (is made, err error) {
+	name, properties := w.Target.Physical, w.Target.Properties
+	if w.Now != nil {
+		is = made{name, w.Target.Attributes}
+	}
+	value, kind := text(properties["Value"]), text(properties["Type"])
+	refuse := func(why string) (made, error) { return is, &handlerError{why, "InvalidRequest"} }
+	switch {
+	case kind != "String" && kind != "StringList":
+		return refuse("#/Type: " + kind + " is not a valid enum value")
+	case len(name) > maxParameterName || !parameterName.MatchString(name) || ofAWS.MatchString(name):
+		return refuse("Parameter name: can't be prefixed with \"aws\" or \"ssm\" (case-insensitive), and has letters, digits and the symbols .-_/ only")
+	case value == "" || len(value) > maxParameter || !utf8.ValidString(value):
+		return refuse("Standard tier parameters support a maximum parameter value of 4096 characters.")
+	}
+	if pattern := text(properties["AllowedPattern"]); pattern != "" {
+		allowed, err := regexp.Compile(pattern)
+		if err != nil {
+			return refuse("The AllowedPattern is not a regular expression.")
+		}
+		if !allowed.MatchString(value) {
+			return refuse("Parameter value, cannot be validated against allowedPattern: " + pattern)
+		}
+	}
+	if w.Now == nil && w.worker.Holds != nil && w.worker.Holds(w.Task) {
+		return made{}, w.taken(name)
+	}
+	return made{name, map[string]any{"Type": kind, "Value": value}}, nil
+}

@@ -1,0 +1,83 @@
+package stacks
+
+import (
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/stack"
+)
+
+// parameterType is the type of the parameters that templates read by their names. They are in
+// stacks, and nowhere else.
+const parameterType = "AWS::SSM::Parameter"
+
+// Parameters looks parameters up by their names, among those that there are now.
+func (m *Module) Parameters(account, region string) (lookup func(name string) (value string, ok bool)) {
+	_ = m.shard.RunDurable(func(tx *kernel.Tx) error {
+		tx.DependOn(m.shard.Log.Last())
+		lookup = m.parameters(account, region)
+		return nil
+	})
+	return lookup
+}
+
+// storing notes that a stack has parameters, or had some.
+func (m *Module) storing(e *entry, r *stack.Resource) {
+	if r.Type == parameterType {
+		m.stores[e.id] = e
+	}
+}
+
+// inStore calls f with each resource that is a parameter, or is to be one.
+func (m *Module) inStore(account, region string, f func(e *entry, r *stack.Resource)) {
+	for _, e := range m.stores {
+		if e.Account != account || e.Region != region || e.Status == stack.DeleteComplete {
+			continue
+		}
+		for _, r := range e.Resources {
+			if r.Type == parameterType {
+				f(e, r)
+			}
+		}
+	}
+}
+
+func (m *Module) parameters(account, region string) (lookup func(name string) (value string, ok bool)) {
+	values := map[string]string{}
+	m.inStore(account, region, func(_ *entry, r *stack.Resource) {
+		if value, ok := r.Attributes["Value"].(string); ok && r.Exists() {
+			values[r.Physical] = value
+		}
+	})
+	return func(name string) (string, bool) {
+		value, ok := values[name]
+		return value, ok
+	}
+}
+
+// Holds reports that a parameter of the name which a step brings is another resource's, or is
+// being made by a step that came before.
+func (m *Module) Holds(t *Task) (held bool) {
+	_ = m.shard.RunDurable(func(*kernel.Tx) error {
+		m.inStore(t.Account, t.Region, func(e *entry, r *stack.Resource) {
+			if e.ID != t.Stack || r.Logical != t.Logical {
+				held = held || named(r, t, e.ID)
+			}
+		})
+		return nil
+	})
+	return held
+}
+
+// named reports that a resource has a step's name, or had it first.
+func named(r *stack.Resource, t *Task, id string) bool {
+	if r.Exists() && r.Physical == t.Target.Physical {
+		return true
+	}
+	n := r.Next
+	if n == nil || n.Action != stack.Create || n.Target.Physical != t.Target.Physical {
+		return false
+	}
+	if n.Began != t.Began {
+		return n.Began < t.Began
+	}
+	return id+r.Logical < t.Stack+t.Logical
+}

@@ -1,0 +1,107 @@
+package sdk_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+)
+
+// rates is a function with a version, and an alias of it.
+const rates = `
+Resources:
+  May:
+    Type: AWS::IAM::Role
+    Properties:
+      AssumeRolePolicyDocument: {Version: 2012-10-17, Statement: [{Effect: Allow, Principal: {Service: lambda.amazonaws.com}, Action: "sts:AssumeRole"}]}
+  Rates:
+    Type: AWS::Lambda::Function
+    Properties: {Role: !GetAtt May.Arn, Runtime: python3.13, Handler: index.handler, Code: {ZipFile: "one"}}
+  First: {Type: AWS::Lambda::Version, Properties: {FunctionName: !Ref Rates, Description: the first}}
+  Live: {Type: AWS::Lambda::Alias, Properties: {FunctionName: !Ref Rates, Name: live, FunctionVersion: !GetAtt First.Version, Description: serves}}
+Outputs:
+  Name: {Value: !Ref Rates}
+  Version: {Value: !GetAtt First.Version}
+  VersionArn: {Value: !Ref First}
+  Alias: {Value: !Ref Live}
+  AliasArn: {Value: !GetAtt Live.AliasArn}
+`
+
+// Versions and aliases of a stack: an alias moves to another version in place and is replaced
+// under another name, a version does not change.
+func TestStackVersions(t *testing.T) {
+	ctx, endpoint := t.Context(), start(t)
+	functions := functionsClient(endpoint)
+	s := deployed(t, cloudformationAs(endpoint, account), "rates", rates)
+	out := s.outputs()
+	name := out["Name"]
+	equal(t, "version", "1", out["Version"])
+	equal(t, "Ref of a version", functionARN(name)+":1", out["VersionArn"])
+	equal(t, "Ref of an alias", functionARN(name)+":live", out["Alias"])
+	equal(t, "GetAtt of an alias", functionARN(name)+":live", out["AliasArn"])
+	equal(t, "description", "the first", *configuration(t, functions, out["VersionArn"]).Description)
+	alias := func(of string) *lambda.GetAliasOutput {
+		t.Helper()
+		return must(functions.GetAlias(ctx, &lambda.GetAliasInput{FunctionName: &name, Name: &of}))(t)
+	}
+	equal(t, "alias", "1 serves", *alias("live").FunctionVersion+" "+*alias("live").Description)
+
+	second := strings.Replace(rates, `"one"`, `"two"`, 1)
+	second = strings.Replace(second, "  Live:", "  Second: {Type: AWS::Lambda::Version, Properties: {FunctionName: !Ref Rates}}\n  Live:", 1)
+	second = strings.Replace(second, "FunctionVersion: !GetAtt First.Version, Description: serves",
+		`FunctionVersion: !GetAtt First.Version, RoutingConfig: {AdditionalVersionWeights: [{FunctionVersion: !GetAtt Second.Version, FunctionWeight: "0.25"}]}`, 1)
+	s.update(types.StackStatusUpdateComplete, second)
+	equal(t, "alias", "1 ", *alias("live").FunctionVersion+" "+*alias("live").Description)
+	equal(t, "second version of the alias", map[string]float64{"2": 0.25}, alias("live").RoutingConfig.AdditionalVersionWeights)
+
+	moved := second[:strings.Index(second, "FunctionVersion: !GetAtt First")] + "FunctionVersion: !GetAtt Second.Version}}\n" + second[strings.Index(second, "Outputs:"):]
+	s.update(types.StackStatusUpdateComplete, moved)
+	equal(t, "alias", "2", *alias("live").FunctionVersion)
+	if alias("live").RoutingConfig != nil {
+		t.Error("the alias still leads to two versions")
+	}
+
+	s.update(types.StackStatusUpdateRollbackComplete, strings.Replace(moved, "the first", "another text", 1))
+	s.told("The property Description does not support updates.")
+
+	s.update(types.StackStatusUpdateComplete, strings.Replace(moved, "Name: live", "Name: now", 1))
+	equal(t, "replaced", functionARN(name)+":now", s.outputs()["Alias"])
+	equal(t, "alias", "2", *alias("now").FunctionVersion)
+	equal(t, "aliases", 1, len(must(functions.ListAliases(ctx, &lambda.ListAliasesInput{FunctionName: &name}))(t).Aliases))
+
+	gone := strings.Replace(moved, "  First: {Type: AWS::Lambda::Version, Properties: {FunctionName: !Ref Rates, Description: the first}}\n", "", 1)
+	gone = gone[:strings.Index(gone, "  Version:")] + gone[strings.Index(gone, "  Alias:"):]
+	s.update(types.StackStatusUpdateComplete, gone)
+	versions := []string{}
+	for _, v := range must(functions.ListVersionsByFunction(ctx, &lambda.ListVersionsByFunctionInput{FunctionName: &name}))(t).Versions {
+		versions = append(versions, *v.Version)
+	}
+	equal(t, "versions", []string{"$LATEST", "2"}, versions)
+	s.remove()
+	equal(t, "functions", 0, len(must(functions.ListFunctions(ctx, &lambda.ListFunctionsInput{}))(t).Functions))
+}
+
+// A function of the Serverless Application Model that publishes its versions.
+func TestServerlessAlias(t *testing.T) {
+	ctx, endpoint := t.Context(), start(t)
+	functions := functionsClient(endpoint)
+	const template = `
+Transform: AWS::Serverless-2016-10-31
+Resources:
+  Rates:
+    Type: AWS::Serverless::Function
+    Properties: {Runtime: python3.13, Handler: index.handler, InlineCode: "one", AutoPublishAlias: live}
+Outputs: {Name: {Value: !Ref Rates}, Alias: {Value: !Ref Rates.Alias}, Version: {Value: !Ref Rates.Version}}
+`
+	s := deployed(t, cloudformationAs(endpoint, account), "serverless", template)
+	name := s.outputs()["Name"]
+	equal(t, "alias", functionARN(name)+":live", s.outputs()["Alias"])
+	equal(t, "version", functionARN(name)+":1", s.outputs()["Version"])
+	s.update(types.StackStatusUpdateComplete, strings.Replace(template, `"one"`, `"two"`, 1))
+	equal(t, "version", functionARN(name)+":2", s.outputs()["Version"])
+	equal(t, "alias", "2", *must(functions.GetAlias(ctx, &lambda.GetAliasInput{FunctionName: &name, Name: new("live")}))(t).FunctionVersion)
+	listed := must(functions.ListVersionsByFunction(ctx, &lambda.ListVersionsByFunctionInput{FunctionName: &name}))(t).Versions
+	equal(t, "versions, of which the first is retained", 3, len(listed))
+	s.remove()
+}

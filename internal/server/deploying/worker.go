@@ -31,6 +31,8 @@ type Options struct {
 	Acting func(stack arn.ARN, role string) (*caller.Caller, error)
 	// URL is what queues' URLs begin with.
 	URL string
+	// Stacks has the stacks that are nested in others.
+	Stacks Stacks
 }
 
 // Worker implements stacks.Worker.
@@ -63,6 +65,7 @@ var handlers = map[string]handler{
 	"AWS::CloudWatch::Alarm":      {createAlarm, updateAlarm, deleteAlarm},
 	"AWS::Logs::LogGroup":         {createLogGroup, updateLogGroup, deleteLogGroup},
 	"AWS::Logs::LogStream":        {createLogStream, keep, deleteLogStream},
+	"AWS::CloudFormation::Stack":  {createNested, updateNested, deleteNested},
 	"AWS::CDK::Metadata":          {keep, keep, nothing},
 	"AWS::IAM::Role":              {createRole, updateRole, deleteRole},
 	"AWS::IAM::Group":             {createGroup, updateGroup, deleteGroup},
@@ -99,6 +102,8 @@ type work struct {
 const (
 	maxTries = 20
 	maxWait  = 5 * time.Second
+
+	maxLook = 500 * time.Millisecond // how often it is looked at a nested stack, at least
 )
 
 // Do implements stacks.Worker.
@@ -119,6 +124,9 @@ func (v *Worker) Do(ctx context.Context, t *stacks.Task) (o stack.Outcome, later
 		case stack.Delete:
 			err = h.remove(ctx, w)
 		}
+	}
+	if err == errUnderWay { //nolint:errorlint // it is not wrapped
+		return o, min(10*time.Millisecond<<min(t.Try, 8), maxLook)
 	}
 	if err != nil && t.Try < maxTries && passes(err) {
 		return o, min(50*time.Millisecond<<min(t.Try, 8), maxWait)
@@ -218,6 +226,7 @@ func (w *work) missing() error {
 // services are the names that AWS's handlers know services by.
 var services = map[string]string{
 	"sqs": "Sqs", "sns": "Sns", "lambda": "Lambda", "iam": "Iam", "kms": "Kms", "monitoring": "CloudWatch", "logs": "CloudWatchLogs", "firehose": "Firehose",
+	"cloudformation": "AmazonCloudFormation",
 }
 
 // reason is what AWS's events say of a failure.
@@ -225,6 +234,9 @@ func (w *work) reason(err error) string {
 	var text string
 	code := "InvalidRequest"
 	if own, ok := err.(*handlerError); ok { //nolint:errorlint // it is not wrapped
+		if own.code == "" { // of no service
+			return own.text
+		}
 		text, code = own.text, own.code
 	} else {
 		kind := fault.KindOf(err)

@@ -60,6 +60,11 @@ var readers = map[string]func(ctx context.Context, r *reading) error{
 	"AWS::Lambda::Permission":         permission,
 	"AWS::Lambda::EventSourceMapping": mapping,
 	"AWS::Lambda::EventInvokeConfig":  eventInvoke,
+	"AWS::Lambda::Version":            functionVersion,
+	"AWS::Lambda::Alias":              functionAlias,
+	"AWS::IAM::AccessKey":             accessKey,
+	"AWS::KMS::Key":                   key,
+	"AWS::KMS::Alias":                 keyAlias,
 }
 
 // Compare implements stacks.Reader.

@@ -181,5 +181,11 @@ func subscription(ctx context.Context, r *reading) error {
 	for _, name := range []string{"FilterPolicy", "DeliveryPolicy", "RedrivePolicy", "ReplayPolicy"} {
 		r.document(name, has[name])
 	}
+	if is, ok := pruned(r.actual["DeliveryPolicy"]).(map[string]any); ok { // SNS answers parts that were not given too
+		if want, _ := r.Properties["DeliveryPolicy"].(map[string]any); want["guaranteed"] == nil && is["guaranteed"] == false {
+			delete(is, "guaranteed")
+		}
+		r.actual["DeliveryPolicy"] = is
+	}
 	return nil
 }

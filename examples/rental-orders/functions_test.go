@@ -147,7 +147,8 @@ func (s *office) allow(t *testing.T) {
 	}
 }
 
-// said waits until a function has printed a line n times.
+// said waits until a function has printed a line n times, which Node.js puts time, request and
+// level before.
 func (s *office) said(t *testing.T, function, line string, n int) {
 	t.Helper()
 	eventually(t, function+" says: "+line, func() (bool, error) {
@@ -157,7 +158,7 @@ func (s *office) said(t *testing.T, function, line string, n int) {
 		}
 		found := 0
 		for _, e := range out.Events {
-			if strings.TrimSpace(aws.ToString(e.Message)) == line {
+			if said := strings.TrimSpace(aws.ToString(e.Message)); said == line || strings.HasSuffix(said, "\tINFO\t"+line) {
 				found++
 			}
 		}

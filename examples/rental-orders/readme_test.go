@@ -26,6 +26,15 @@ func TestReadmeInProduction(t *testing.T) {
 	runReadme(t, "## In production", "AccessDenied", "InvalidClientTokenId", "reserved R-1", "billed R-1", `"order X-1 is broken"`, "billed X-1", "billed R-3")
 }
 
+// TestReadmeAsStack runs those of the fourth part.
+func TestReadmeAsStack(t *testing.T) {
+	programs.Need(t, "bash", "aws", "curl", "node")
+	said := runReadme(t, "## As a stack", "reserved R-1", "billed R-1", "messageId", "billed X-1", "DRIFTED", "Fulfilment", "/RedrivePolicy")
+	if strings.Contains(said, "QueueUrls") {
+		t.Errorf("queues are left:\n%s", said)
+	}
+}
+
 // runReadme runs the commands of one part, and checks that what it prints has all of want
 // in this order.
 func runReadme(t *testing.T, heading string, want ...string) (said string) {

@@ -146,6 +146,8 @@ type Config struct {
 
 	Accounts Accounts `embed:""`
 
+	Artifacts Artifacts `embed:""`
+
 	Backup Backup `embed:""`
 
 	Resources string `placeholder:"FILE" help:"Have the queues, topics, subscriptions and alarms of this file, as godwit export writes it, once the server has started; what is there and the same is left alone."`
@@ -288,6 +290,7 @@ func (c *Config) Check() error {
 	check(c.SQSFIFORate >= 0, "sqs-fifo-rate", "want 0 or more, have %d", c.SQSFIFORate)
 	check(c.DeliveryHistory >= 0, "delivery-history", "want a duration of 0 or more, have %s", c.DeliveryHistory)
 	c.Accounts.check(check)
+	c.Artifacts.check(check)
 	c.Backup.check(check, c.Store)
 	c.checkPush(check)
 	c.checkTraces(check)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"maps"
 	"net/http"
 
@@ -18,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
 	"godwit.dev/godwit/internal/api/sts"
+	"godwit.dev/godwit/internal/server/artifacts"
 	"godwit.dev/godwit/internal/server/ids"
 	"godwit.dev/godwit/internal/server/ingesting"
 	"godwit.dev/godwit/internal/server/operating"
@@ -27,14 +29,22 @@ import (
 
 // respond makes what requests are answered by.
 func respond(deps Deps, s *state, r *running) (Parts, error) {
-	functions := newLambda(&roles.Functions{Engine: s.engine, Sessions: s.sessions, Acting: s.sessions.Acting(s.asked), Failing: r.pollers.Failing}, r.pool, r.processes, s.limits, s.named)
+	objects, err := artifacts.Open(artifacts.Options{Config: deps.Config, Trust: r.trust, Own: deps.ownPorts(), Dial: deps.World.Dial})
+	if err != nil {
+		return Parts{}, err
+	}
+	deps.OnStop("artifacts", func(context.Context) error {
+		objects.Close()
+		return nil
+	})
+	functions := newLambda(&roles.Functions{Engine: s.engine, Sessions: s.sessions, Acting: s.sessions.Acting(s.asked), Failing: r.pollers.Failing}, r.pool, r.processes, s.limits, s.named, objects)
 	verifier := authentic(deps, s.keys)
 	trail, err := newTrail(deps, s.groups)
 	if err != nil {
 		return Parts{}, err
 	}
 	answers := wire.NewHandler(wire.Options{
-		Services: services(deps, s, r, functions),
+		Services: services(deps, s, r, functions, objects),
 		Logger:   deps.Log, Clock: deps.Clock, Observe: s.counting.Observe(), Tracer: deps.tracer, NewRequestID: ids.Text,
 		Admit: func(call *api.Call) error {
 			if err := s.accounts.Request(call.Account); err != nil {
@@ -63,7 +73,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 	checks = append(checks, followed...)
 	trying := development.New(development.Options{
 		Clock: deps.Clock, Virtual: deps.Virtual, Sync: s.journal.Sync, Production: deps.Config.Production, Region: deps.Config.Region,
-		Engine: s.engine, Streams: s.hoses.Module, Alarms: s.watching.Alarms, Logs: s.groups,
+		Engine: s.engine, Streams: s.hoses.Module, Stacks: s.stacks, Sources: s.sources, Alarms: s.watching.Alarms, Logs: s.groups,
 	})
 	own := operating.API(operating.Parts{
 		Config: deps.Config, Clock: deps.Clock, Virtual: deps.Virtual, URL: s.url, Engine: s.engine, Totals: s.watching.Queues, Alarms: s.watching.Alarms, Checks: checks,
@@ -98,7 +108,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 }
 
 // services are what the wire answers by its operations.
-func services(deps Deps, s *state, r *running, functions *lambda.Service) []*wire.Service {
+func services(deps Deps, s *state, r *running, functions *lambda.Service, objects *artifacts.Store) []*wire.Service {
 	return []*wire.Service{
 		wire.SQS(sqs.New(sqs.Options{Engine: s.engine, NewID: ids.New, FIFORate: deps.Config.SQSFIFORate, Bytes: s.accounts.Send, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost, Principals: s.named}).Operations()...),
 		wire.SNS(sns.New(sns.Options{
@@ -113,7 +123,7 @@ func services(deps Deps, s *state, r *running, functions *lambda.Service) []*wir
 		wire.STS(sts.New(sts.Options{Engine: s.identities, Clock: deps.Clock, Web: identityWeb(deps, r.trust, false)}).Operations()...),
 		wire.KMS(kms.New(s.kms, s.named).Operations()...),
 		wire.Firehose(s.hoses.Operations()...),
-		wire.CloudFormation(cloudformation.New(cloudformation.Options{Engine: s.stacks, NewID: ids.Text}).Operations()...),
+		wire.CloudFormation(cloudformation.New(ofStacks(s, objects)).Operations()...),
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server/hold"
+	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/sigv4"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
@@ -99,6 +100,8 @@ type World struct {
 	Confirmed func(http.Handler) http.Handler
 	// TwoStep makes transfers between shards as where they do not share a commit.
 	TwoStep bool
+	// Deploying wraps what takes the steps of stacks; nil: nothing does.
+	Deploying func(stacks.Worker) stacks.Worker
 }
 
 // Parts is what a server shows to the outside.

@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/invoke/source"
 	"godwit.dev/godwit/internal/limit"
 	"godwit.dev/godwit/internal/poison"
+	"godwit.dev/godwit/internal/server/artifacts"
 	"godwit.dev/godwit/internal/server/ids"
 	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/shard"
@@ -132,10 +133,13 @@ func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, poo
 }
 
 // newLambda makes what answers the operations of Lambda.
-func newLambda(engine *roles.Functions, pool *invoke.Pool, processes *process.Runner, limits shard.FunctionLimits, named api.Principals) *lambda.Service {
+func newLambda(engine *roles.Functions, pool *invoke.Pool, processes *process.Runner, limits shard.FunctionLimits, named api.Principals, objects *artifacts.Store) *lambda.Service {
 	o := lambda.Options{
 		Engine: engine, Pool: pool, Limits: limits, Installed: process.Installed, Refusal: processes.Refusal, Principals: named,
 		NewRevision: ids.Text, Environments: engine.Sessions.Environments,
+	}
+	if objects != nil {
+		o.Objects = objects
 	}
 	if _, err := rand.Read(o.DownloadKey[:]); err != nil {
 		panic(err) // crypto/rand does not fail

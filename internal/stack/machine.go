@@ -107,7 +107,7 @@ func (m *Machine) become(s Status, reason string) {
 // phase begins the next phase.
 func (m *Machine) phase(s Status, reason string) {
 	m.Phase++
-	m.Failing, m.Failures = false, nil
+	m.Failing, m.Failures, m.Drift = false, nil, ""
 	m.become(s, reason)
 }
 
@@ -129,7 +129,7 @@ func (m *Machine) take(r *Resource, s Step) {
 	if s.Spare { // of several, one after the other
 		s.Token = m.token(r.Logical+"\x00"+s.Target.Physical, s.Action)
 	}
-	r.Next = &s
+	r.Next, r.Drift = &s, nil
 	m.touch(r.Logical)
 	m.changed.Steps = append(m.changed.Steps, s)
 }
@@ -254,7 +254,7 @@ func (l late) Import(name string) (any, error) {
 		return nil, fmt.Errorf("No export named %s found.", name) //nolint:staticcheck // AWS's sentence
 	}
 	if !slices.Contains(l.Imports, name) {
-		l.Imports = append(l.Imports, name)
+		l.Imports = append(slices.Clone(l.Imports), name) // others read what it was
 		slices.Sort(l.Imports)
 	}
 	l.imports[name] = true

@@ -108,6 +108,10 @@ type Stack struct {
 	Account string `json:"account"`
 	Region  string `json:"region"`
 
+	Parent string `json:"parent,omitempty"` // ARN of the stack that it is a resource of
+	Root   string `json:"root,omitempty"`   // ARN of the one that has no parent
+	Depth  int    `json:"depth,omitempty"`  // below the root
+
 	Status  Status `json:"status"`
 	Reason  string `json:"reason,omitempty"`
 	Created int64  `json:"created"` // epoch milliseconds
@@ -124,6 +128,11 @@ type Stack struct {
 	Keep      []string       `json:"keep,omitempty"`    // resources that a deletion leaves alone
 	Protected bool           `json:"protected,omitempty"`
 	Outputs   []Output       `json:"outputs,omitempty"`
+	// Drift is what the latest comparison has found; empty: nothing was compared since the
+	// stack was changed.
+	Drift      DriftStatus `json:"drift,omitempty"`
+	DriftAt    int64       `json:"driftAt,omitempty"`    // epoch milliseconds
+	Detections []Detection `json:"detections,omitempty"` // the latest last
 	// Imports are the exports of other stacks that it uses, or that the operation under way does.
 	Imports []string `json:"imports,omitempty"`
 
@@ -187,7 +196,8 @@ type Resource struct {
 	Phase     uint64 `json:"phase"`            // that it is done with
 	Doomed    bool   `json:"doomed,omitempty"` // it is to be deleted
 	// Next is the step under way; nil: none is.
-	Next *Step `json:"next,omitempty"`
+	Next  *Step  `json:"next,omitempty"`
+	Drift *Drift `json:"drift,omitempty"` // nil: it was not compared since it was changed
 	// Before is what an update that is not complete has changed.
 	Before *Version `json:"before,omitempty"`
 	// Spares are what has been replaced and is to be deleted.

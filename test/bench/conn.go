@@ -16,7 +16,7 @@ import (
 
 // operation is one kind of request: what is the same in all requests for it.
 type operation struct {
-	service     string // "sqs", "sns", "lambda" or "logs"
+	service     string // "sqs", "sns", "lambda" and so on
 	path        string // empty: the root
 	contentType string
 	target      string // X-Amz-Target; empty in the Query protocol
@@ -58,7 +58,7 @@ type conn struct {
 
 func newConn(host string) *conn {
 	c := &conn{host: host, signers: map[string]*signer{}}
-	for _, service := range []string{"sqs", "sns", "lambda", "logs", "firehose"} {
+	for _, service := range []string{"sqs", "sns", "lambda", "logs", "firehose", "cloudformation"} {
 		c.signers[service] = &signer{accessKey: "test", secret: "test", region: "us-east-1", service: service}
 	}
 	return c

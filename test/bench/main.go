@@ -66,6 +66,7 @@ type sizes struct {
 	hanging   int // endpoints that never answer
 
 	functions, cold int // that are idle; that start
+	stacks          int // of few resources
 
 	logEvents         int
 	hoseRecords       int
@@ -87,7 +88,7 @@ var fullSizes = sizes{
 	pollers: 2000, wakes: 500, idle: 10 * time.Second,
 	rates: []int{2000},
 	posts: 20_000, publishes: 1000, hanging: 1000,
-	functions: 1000, cold: 50,
+	functions: 1000, cold: 50, stacks: 1000,
 	logEvents: 10_000_000, hoseRecords: 800_000, idleSubscriptions: 100_000,
 	quiet: 200_000, minute: time.Minute, space: 800 << 20, freed: 2 * time.Minute,
 }
@@ -103,7 +104,7 @@ var quickSizes = sizes{
 	pollers: 100, wakes: 50, idle: 100 * time.Millisecond,
 	rates: []int{500},
 	posts: 500, publishes: 200, hanging: 20,
-	functions: 20, cold: 3,
+	functions: 20, cold: 3, stacks: 20,
 	logEvents: 20_000, hoseRecords: 5_000, idleSubscriptions: 500,
 	quiet: 500, minute: 200 * time.Millisecond, space: 4 << 20, freed: 200 * time.Millisecond,
 }
@@ -134,6 +135,7 @@ var scenarios = []scenario{
 	{"cluster", "sends to three nodes beside one", runCluster},
 	{"sealing", "sends to a queue with SSE-SQS and to one without, in production", runSealing},
 	{"ingest", "posts to a source beside publishes", runIngest},
+	{"stacks", "a stack of 200 resources, and many small ones", runStacks},
 	{"policies", "filter policies that are made to be hard: to set, to publish past, to start with", runPolicies},
 	{"quiet", "many queues with a message each that are left alone: their minutes, a stop, a start", runQuiet},
 	{"space", "the disk space after much was received and deleted", runSpace},

@@ -70,7 +70,7 @@ func TestQuickRun(t *testing.T) {
 	if all() {
 		titles = append(titles, "Open loop", "Idle long polls", "FIFO at depth", "FIFO beside a locked group",
 			"Many queues: work", "Many queues: memory", "Idle subscriptions", "Deliveries over HTTP", "From a publish to its delivery",
-			"Beside endpoints that hang", "Decisions", "Sealing", "Logs: operations", "Logs: memory, disk and time",
+			"Beside endpoints that hang", "Decisions", "Sealing", "Stacks", "Logs: operations", "Logs: memory, disk and time",
 			"Depth: memory and restarts", "Depth: operations", "Against the targets")
 	}
 	for _, want := range titles {

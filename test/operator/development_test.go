@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
@@ -100,17 +101,27 @@ func TestReset(t *testing.T) {
 	w.function("work")
 	lambdas := lambda.NewFromConfig(w.config)
 	must(lambdas.CreateEventSourceMapping(t.Context(), &lambda.CreateEventSourceMappingInput{EventSourceArn: aws.String(queueARN("other-1")), FunctionName: aws.String("work")}))(t)
+	stacks := cloudformation.NewFromConfig(w.config)
+	must(stacks.CreateStack(t.Context(), &cloudformation.CreateStackInput{StackName: aws.String("shop"), TemplateBody: aws.String(`{"Resources":{"Q":{"Type":"AWS::SQS::Queue","Properties":{"QueueName":"of-a-stack"}}}}`)}))(t)
+	waiter := cloudformation.NewStackCreateCompleteWaiter(stacks, func(o *cloudformation.StackCreateCompleteWaiterOptions) {
+		o.MinDelay, o.MaxDelay = time.Millisecond, time.Second
+	})
+	if err := waiter.Wait(t.Context(), &cloudformation.DescribeStacksInput{StackName: aws.String("shop")}, time.Minute); err != nil {
+		t.Fatal(err)
+	}
 	w.advance("10m")
+	w.put("in", topic, byHub)
 	post[faultView](w, "faults", `{"arn":"`+queueARN("orders")+`","fault":"unavailable"}`)
 
 	w.refused(http.StatusBadRequest, http.MethodPost, "reset", `{}`)
 	got := w.call(http.MethodPost, "reset", "", `{"account":"`+account+`"}`, http.StatusOK)
-	equal(t, "deleted", `{"queues":4,"topics":1,"functions":1,"mappings":1,"applications":1,"streams":0,"alarms":1,"logGroups":1,"faults":1}`, strings.TrimSpace(got))
+	equal(t, "deleted", `{"stacks":1,"sources":1,"queues":5,"topics":1,"functions":1,"mappings":1,"applications":1,"streams":0,"alarms":1,"logGroups":1,"faults":1}`, strings.TrimSpace(got))
 	left := get[queuePage](w, "queues")
 	equal(t, "left", "0 1", fmt.Sprint(len(left.Queues), " ", left.Total))
 	equal(t, "elsewhere", 1, len(get[queuePage](w, "queues", "region", "eu-west-1").Queues))
 	again := w.call(http.MethodPost, "reset", "", `{"account":"`+account+`"}`, http.StatusOK)
-	if strings.Contains(again, `"queues":4`) || !strings.Contains(again, `"queues":0,"topics":0,"functions":0`) {
+	equal(t, "stacks", 0, len(must(stacks.ListStacks(t.Context(), &cloudformation.ListStacksInput{}))(t).StackSummaries))
+	if !strings.Contains(again, `"stacks":0,"sources":0,"queues":0,"topics":0,"functions":0`) {
 		t.Errorf("again: %s", again)
 	}
 	w.send(w.queue("orders", nil), "y")

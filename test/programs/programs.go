@@ -29,10 +29,13 @@ func Need(t testing.TB, names ...string) {
 // Allow skips the test unless installed programs may be used.
 func Allow(t testing.TB) {
 	t.Helper()
-	if os.Getenv(variable) == "" {
+	if !Allowed() {
 		t.Skipf("needs installed programs: make test-all, or %s=1", variable)
 	}
 }
+
+// Allowed reports that tests may use installed programs, and the time of make test-all.
+func Allowed() bool { return os.Getenv(variable) != "" }
 
 // Skip skips the test for lack of something, and has make test-all name it.
 func Skip(t testing.TB, why string) {

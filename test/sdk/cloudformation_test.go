@@ -253,11 +253,11 @@ func TestChangeSet(t *testing.T) {
 func TestStackRefusals(t *testing.T) {
 	c := cloudformationAs(start(t), account)
 	for text, in := range map[string]*cloudformation.CreateStackInput{
-		"Template format error: Unrecognized resource types: [AWS::S3::Bucket]": {
+		"Template format error: Unrecognized resource types: [AWS::S3::Bucket] (line 1, /Resources/B/Type)": {
 			StackName: new("s"), TemplateBody: new(`{"Resources":{"Q":{"Type":"AWS::SQS::Queue"},"B":{"Type":"AWS::S3::Bucket"}}}`),
 		},
 		"Either Template URL or Template Body must be specified.": {StackName: new("s")},
-		"Template error: resource Q does not support attribute type Size in Fn::GetAtt": {
+		"Template error: resource Q does not support attribute type Size in Fn::GetAtt (line 1, /Outputs/O/Value)": {
 			StackName: new("s"), TemplateBody: new(`{"Resources":{"Q":{"Type":"AWS::SQS::Queue"}},"Outputs":{"O":{"Value":{"Fn::GetAtt":["Q","Size"]}}}}`),
 		},
 		"1 validation error detected: Value '1s' at 'stackName' failed to satisfy constraint: Member must satisfy regular expression pattern: [a-zA-Z][-a-zA-Z0-9]*": {

@@ -12,10 +12,10 @@ import (
 // condition keys for CloudFormation, in the service authorization reference.
 var access = map[string]api.Access{
 	"CreateStack": api.Needs(func(call *api.Call, in *CreateStackInput) ([]authorize.Need, error) {
-		return passing(tagged(of(call, "CreateStack", in.StackName), in.Tags), in.RoleARN), nil
+		return reading(call, passing(tagged(of(call, "CreateStack", in.StackName), in.Tags), in.RoleARN), in.TemplateURL, in.StackPolicyURL), nil
 	}),
 	"UpdateStack": api.Needs(func(call *api.Call, in *UpdateStackInput) ([]authorize.Need, error) {
-		return passing(tagged(of(call, "UpdateStack", in.StackName), in.Tags), in.RoleARN), nil
+		return reading(call, passing(tagged(of(call, "UpdateStack", in.StackName), in.Tags), in.RoleARN), in.TemplateURL, in.StackPolicyURL), nil
 	}),
 	"DeleteStack": api.Needs(func(call *api.Call, in *DeleteStackInput) ([]authorize.Need, error) {
 		return passing(of(call, "DeleteStack", in.StackName), in.RoleARN), nil
@@ -44,15 +44,21 @@ var access = map[string]api.Access{
 	"GetTemplate":        on("GetTemplate", func(in *GetTemplateInput) string { return api.Deref(in.StackName) }),
 	"GetTemplateSummary": api.Needs(func(call *api.Call, in *GetTemplateSummaryInput) ([]authorize.Need, error) {
 		if api.Deref(in.StackName) == "" {
-			return api.Any("cloudformation:GetTemplateSummary"), nil
+			return reading(call, api.Any("cloudformation:GetTemplateSummary"), in.TemplateURL), nil
 		}
-		return of(call, "GetTemplateSummary", *in.StackName), nil
+		return reading(call, of(call, "GetTemplateSummary", *in.StackName), in.TemplateURL), nil
 	}),
-	"ValidateTemplate": anywhere("ValidateTemplate"),
-	"ListExports":      anywhere("ListExports"),
-	"ListImports":      anywhere("ListImports"),
+	"ValidateTemplate": api.Needs(func(call *api.Call, in *ValidateTemplateInput) ([]authorize.Need, error) {
+		return reading(call, api.Any("cloudformation:ValidateTemplate"), in.TemplateURL), nil
+	}),
+	"ListExports":                       anywhere("ListExports"),
+	"ListImports":                       anywhere("ListImports"),
+	"DetectStackDrift":                  on("DetectStackDrift", func(in *DetectStackDriftInput) string { return in.StackName }),
+	"DescribeStackDriftDetectionStatus": anywhere("DescribeStackDriftDetectionStatus"),
+	"DetectStackResourceDrift":          on("DetectStackResourceDrift", func(in *DetectStackResourceDriftInput) string { return in.StackName }),
+	"DescribeStackResourceDrifts":       on("DescribeStackResourceDrifts", func(in *DescribeStackResourceDriftsInput) string { return in.StackName }),
 	"CreateChangeSet": api.Needs(func(call *api.Call, in *CreateChangeSetInput) ([]authorize.Need, error) {
-		return passing(tagged(ofSet(call, "CreateChangeSet", &in.StackName, in.ChangeSetName), in.Tags), in.RoleARN), nil
+		return reading(call, passing(tagged(ofSet(call, "CreateChangeSet", &in.StackName, in.ChangeSetName), in.Tags), in.RoleARN), in.TemplateURL), nil
 	}),
 	"DescribeChangeSet": api.Needs(func(call *api.Call, in *DescribeChangeSetInput) ([]authorize.Need, error) {
 		return ofSet(call, "DescribeChangeSet", in.StackName, in.ChangeSetName), nil
@@ -125,4 +131,18 @@ func passing(needs []authorize.Need, role *string) []authorize.Need {
 		Action: "iam:PassRole", Resource: *role, Account: a.Account,
 		Keys: []authorize.Key{{Name: "iam:passedtoservice", Values: []string{"cloudformation.amazonaws.com"}}},
 	})
+}
+
+// reading needs that the caller may read the objects that URLs name: the server reads them
+// with a key of its own.
+func reading(call *api.Call, needs []authorize.Need, urls ...*string) []authorize.Need {
+	for _, url := range urls {
+		if url == nil {
+			continue
+		}
+		if bucket, key, _, ok := objectOf(*url); ok { // else it is refused
+			needs = append(needs, api.ReadsObject(call, bucket, key))
+		}
+	}
+	return needs
 }

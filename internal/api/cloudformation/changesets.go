@@ -31,8 +31,8 @@ type prepared struct {
 }
 
 // prepare binds the template of a revision for a stack. What it does not name stays.
-func (s *Service) prepare(call *api.Call, was *stacks.View, r *revision) (*prepared, error) {
-	body, err := text(r.body, r.url)
+func (s *Service) prepare(ctx context.Context, call *api.Call, was *stacks.View, r *revision) (*prepared, error) {
+	body, err := s.text(ctx, r.body, r.url)
 	if err != nil {
 		return nil, err
 	}
@@ -220,7 +220,7 @@ func (s *Service) createChangeSet(ctx context.Context, call *api.Call, in *Creat
 		}
 		was = stacks.View{Stack: stack.Stack{ID: s.newARN(call, "stack", in.StackName), Name: in.StackName, Account: call.Account, Region: call.Region}}
 	}
-	p, err := s.prepare(call, &was, &revision{
+	p, err := s.prepare(ctx, call, &was, &revision{
 		body: in.TemplateBody, url: in.TemplateURL, previous: api.Deref(in.UsePreviousTemplate), parameters: in.Parameters,
 		tags: in.Tags, capabilities: in.Capabilities, notifications: in.NotificationARNs, role: in.RoleARN,
 	})

@@ -20,6 +20,11 @@ const pageSize = 100
 
 // page cuts a list behind what a token names.
 func page[T any](list string, items []T, key func(*T) string, token *string) (cut []T, next string, err error) {
+	return pageOf(list, items, key, token, pageSize)
+}
+
+// pageOf is page with a bound of its own.
+func pageOf[T any](list string, items []T, key func(*T) string, token *string, most int) (cut []T, next string, err error) {
 	after, ok := api.ReadToken(list, token)
 	if !ok {
 		return nil, "", invalid("Invalid NextToken")
@@ -28,8 +33,8 @@ func page[T any](list string, items []T, key func(*T) string, token *string) (cu
 		at := slices.IndexFunc(items, func(item T) bool { return key(&item) == after })
 		items = items[at+1:]
 	}
-	if len(items) > pageSize {
-		return items[:pageSize], api.NextToken(list, key(&items[pageSize-1])), nil
+	if len(items) > most {
+		return items[:most], api.NextToken(list, key(&items[most-1])), nil
 	}
 	return items, "", nil
 }
@@ -41,8 +46,6 @@ func optional(at int64) *api.Time {
 	t := api.Time(at)
 	return &t
 }
-
-const unchecked = "NOT_CHECKED" // for drift
 
 const hidden = "****"
 
@@ -73,10 +76,10 @@ func shownTags(all []stack.Tag) []Tag {
 func shownStack(s *stack.Stack) Stack {
 	shown := Stack{
 		StackId: s.ID, StackName: s.Name, Description: s.Source.Description, Parameters: shownParameters(s.Source.Parameters),
-		CreationTime: api.Time(s.Created), LastUpdatedTime: optional(s.Updated), DeletionTime: optional(s.Deleted),
+		CreationTime: api.Time(s.Created), LastUpdatedTime: optional(s.Updated), DeletionTime: optional(s.Deleted), ParentId: s.Parent, RootId: s.Root,
 		StackStatus: string(s.Status), StackStatusReason: s.Reason, DisableRollback: s.OnFailure == stack.OnFailureNothing,
 		NotificationARNs: append([]string{}, s.Source.Notifications...), Capabilities: s.Source.Capabilities,
-		RoleARN: s.Source.Role, Tags: shownTags(s.Source.Tags), EnableTerminationProtection: s.Protected, DriftInformation: DriftInformation{unchecked},
+		RoleARN: s.Source.Role, Tags: shownTags(s.Source.Tags), EnableTerminationProtection: s.Protected, DriftInformation: driftOf(s),
 	}
 	if s.Timeout > 0 {
 		minutes := int(s.Timeout / time.Minute.Milliseconds())
@@ -125,7 +128,7 @@ func (s *Service) listStacks(_ context.Context, call *api.Call, in *ListStacksIn
 		out.StackSummaries = append(out.StackSummaries, StackSummary{
 			StackId: s.ID, StackName: s.Name, TemplateDescription: s.Source.Description, CreationTime: api.Time(s.Created),
 			LastUpdatedTime: optional(s.Updated), DeletionTime: optional(s.Deleted), StackStatus: string(s.Status), StackStatusReason: s.Reason,
-			DriftInformation: DriftInformation{unchecked},
+			DriftInformation: driftOf(s), ParentId: s.Parent, RootId: s.Root,
 		})
 	}
 	return out, nil
@@ -176,7 +179,7 @@ func (s *Service) describeStackResource(_ context.Context, call *api.Call, in *D
 			return &DescribeStackResourceOutput{StackResourceDetail{
 				StackName: v.Name, StackId: v.ID, LogicalResourceId: r.Logical, PhysicalResourceId: r.Physical, ResourceType: r.Type,
 				LastUpdatedTimestamp: api.Time(r.Changed), ResourceStatus: string(r.Status), ResourceStatusReason: r.Reason, Metadata: "{}",
-				DriftInformation: ResourceDriftInformation{unchecked},
+				DriftInformation: resourceDriftOf(r),
 			}}, nil
 		}
 	}
@@ -212,7 +215,7 @@ func (s *Service) describeStackResources(_ context.Context, call *api.Call, in *
 		}
 		out.StackResources = append(out.StackResources, StackResource{
 			StackName: v.Name, StackId: v.ID, LogicalResourceId: r.Logical, PhysicalResourceId: r.Physical, ResourceType: r.Type,
-			Timestamp: api.Time(r.Changed), ResourceStatus: string(r.Status), ResourceStatusReason: r.Reason, DriftInformation: ResourceDriftInformation{unchecked},
+			Timestamp: api.Time(r.Changed), ResourceStatus: string(r.Status), ResourceStatusReason: r.Reason, DriftInformation: resourceDriftOf(r),
 		})
 	}
 	return out, nil
@@ -243,7 +246,7 @@ func (s *Service) listStackResources(_ context.Context, call *api.Call, in *List
 		r := &cut[i]
 		out.StackResourceSummaries = append(out.StackResourceSummaries, StackResourceSummary{
 			LogicalResourceId: r.Logical, PhysicalResourceId: r.Physical, ResourceType: r.Type, LastUpdatedTimestamp: api.Time(r.Changed),
-			ResourceStatus: string(r.Status), ResourceStatusReason: r.Reason, DriftInformation: ResourceDriftInformation{unchecked},
+			ResourceStatus: string(r.Status), ResourceStatusReason: r.Reason, DriftInformation: resourceDriftOf(r),
 		})
 	}
 	return out, nil

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/stack"
 )
@@ -27,6 +28,9 @@ type Engine interface {
 	// Parameters looks up parameters of the store.
 	Parameters(account, region string) func(name string) (value string, ok bool)
 	Importers(account, region, export string) []string
+	Detect(ctx context.Context, account, region, name string, d stack.Detection) (id string, err error)
+	DetectOne(ctx context.Context, account, region, name, logical string, by *caller.Caller) (stack.Resource, stack.Stack, error)
+	Detection(account, region, id string) (found stack.Detection, arn string, err error)
 	PutChangeSet(ctx context.Context, c *stacks.Creation, set *stacks.ChangeSet) (stackID string, err error)
 	ChangeSet(account, region, name, set string) (stacks.ChangeSet, error)
 	ChangeSets(account, region, name string) ([]stacks.ChangeSet, error)
@@ -39,6 +43,16 @@ type Options struct {
 	Engine Engine
 	// NewID makes a random UUID, as text.
 	NewID func() string
+	// Objects are what TemplateURL names; nil: there are none.
+	Objects Objects
+}
+
+// Objects are those of a server that speaks S3.
+type Objects interface {
+	// Host is the host that URLs of the objects name.
+	Host() string
+	// Get reads an object of so many bytes at most.
+	Get(ctx context.Context, bucket, key string, most int64) ([]byte, error)
 }
 
 // Service answers the operations of CloudFormation.
@@ -71,6 +85,10 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("ValidateTemplate", s.validateTemplate).Limit(maxBody),
 		api.Op("ListExports", s.listExports),
 		api.Op("ListImports", s.listImports),
+		api.Op("DetectStackDrift", s.detectStackDrift),
+		api.Op("DescribeStackDriftDetectionStatus", s.describeStackDriftDetectionStatus),
+		api.Op("DetectStackResourceDrift", s.detectStackResourceDrift),
+		api.Op("DescribeStackResourceDrifts", s.describeStackResourceDrifts),
 		api.Op("CreateChangeSet", s.createChangeSet).Limit(maxBody),
 		api.Op("DescribeChangeSet", s.describeChangeSet),
 		api.Op("ExecuteChangeSet", s.executeChangeSet).WithResult(),

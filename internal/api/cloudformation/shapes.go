@@ -127,10 +127,16 @@ type DescribeStacksOutput struct {
 }
 
 // DriftInformation says what is known of drift.
-type DriftInformation struct{ StackDriftStatus string }
+type DriftInformation struct {
+	StackDriftStatus   string
+	LastCheckTimestamp *api.Time
+}
 
 // ResourceDriftInformation says what is known of a resource's drift.
-type ResourceDriftInformation struct{ StackResourceDriftStatus string }
+type ResourceDriftInformation struct {
+	StackResourceDriftStatus string
+	LastCheckTimestamp       *api.Time
+}
 
 // Stack is a stack.
 type Stack struct {
@@ -152,6 +158,7 @@ type Stack struct {
 	RoleARN                     string
 	Tags                        []Tag
 	EnableTerminationProtection bool
+	ParentId, RootId            string
 	DriftInformation            DriftInformation
 }
 
@@ -176,6 +183,7 @@ type StackSummary struct {
 	DeletionTime        *api.Time
 	StackStatus         string
 	StackStatusReason   string
+	ParentId, RootId    string
 	DriftInformation    DriftInformation
 }
 

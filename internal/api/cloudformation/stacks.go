@@ -124,7 +124,7 @@ func (s *Service) createStack(ctx context.Context, call *api.Call, in *CreateSta
 	if err := unserved(in.RollbackConfiguration, in.ResourceTypes, in.StackPolicyURL, in.StackPolicyBody); err != nil {
 		return nil, err
 	}
-	body, err := text(in.TemplateBody, in.TemplateURL)
+	body, err := s.text(ctx, in.TemplateBody, in.TemplateURL)
 	if err != nil {
 		return nil, err
 	}
@@ -159,6 +159,9 @@ func (s *Service) createStack(ctx context.Context, call *api.Call, in *CreateSta
 		return nil, err
 	}
 	c.Order = stack.Order{By: stacks.Acting(call.Caller), Token: api.Deref(in.ClientRequestToken), Source: *src, Design: to, OnFailure: onFailure}
+	if err := nest(ctx, &c.Order, c); err != nil {
+		return nil, err
+	}
 	id, err := s.Engine.Create(ctx, c)
 	return &CreateStackOutput{id}, err
 }
@@ -179,7 +182,7 @@ func (s *Service) updateStack(ctx context.Context, call *api.Call, in *UpdateSta
 	if err != nil {
 		return nil, bracketed(err, in.StackName)
 	}
-	p, err := s.prepare(call, &was, &revision{
+	p, err := s.prepare(ctx, call, &was, &revision{
 		body: in.TemplateBody, url: in.TemplateURL, previous: api.Deref(in.UsePreviousTemplate), parameters: in.Parameters,
 		tags: in.Tags, capabilities: in.Capabilities, notifications: in.NotificationARNs, role: in.RoleARN, direct: true,
 	})
@@ -190,9 +193,13 @@ func (s *Service) updateStack(ctx context.Context, call *api.Call, in *UpdateSta
 	if api.Deref(in.DisableRollback) {
 		onFailure = stack.OnFailureNothing
 	}
-	id, err := s.Engine.Update(ctx, call.Account, call.Region, was.ID, p.body, &stack.Order{
+	o := &stack.Order{
 		By: stacks.Acting(call.Caller), Token: api.Deref(in.ClientRequestToken), Source: *p.source, Design: p.design, OnFailure: onFailure,
-	})
+	}
+	if err := nest(ctx, o, nil); err != nil {
+		return nil, err
+	}
+	id, err := s.Engine.Update(ctx, call.Account, call.Region, was.ID, p.body, o)
 	return &UpdateStackOutput{id}, bracketed(err, in.StackName)
 }
 
@@ -200,9 +207,13 @@ func (s *Service) deleteStack(ctx context.Context, call *api.Call, in *DeleteSta
 	if in.DeletionMode != nil && *in.DeletionMode != "STANDARD" {
 		return nil, invalid("The deletion mode %s is not served.", *in.DeletionMode)
 	}
-	return nil, s.Engine.Delete(ctx, call.Account, call.Region, in.StackName, &stack.Order{
+	o := &stack.Order{
 		By: stacks.Acting(call.Caller), Token: api.Deref(in.ClientRequestToken), Keep: in.RetainResources, Source: stack.Source{Role: api.Deref(in.RoleARN)},
-	})
+	}
+	if err := nest(ctx, o, nil); err != nil {
+		return nil, err
+	}
+	return nil, s.Engine.Delete(ctx, call.Account, call.Region, in.StackName, o)
 }
 
 func (s *Service) cancelUpdateStack(ctx context.Context, call *api.Call, in *CancelUpdateStackInput) (*CancelUpdateStackOutput, error) {

@@ -3,8 +3,6 @@ package cloudformation
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -25,18 +23,18 @@ func invalid(format string, args ...any) error {
 // refused puts what is wrong with a template in the words of the service.
 func refused(err error) error {
 	if r, ok := errors.AsType[*template.Refusal](err); ok {
-		return fault.New(fault.ValidationFailed, r.Text)
+		return fault.New(fault.ValidationFailed, r.Located())
 	}
 	return err
 }
 
 // text is the text of a template that a request has; nil: it has none.
-func text(body, url *string) ([]byte, error) {
+func (s *Service) text(ctx context.Context, body, url *string) ([]byte, error) {
 	switch {
 	case body != nil && url != nil:
 		return nil, invalid("You must specify either Template URL or Template Body, but not both.")
 	case url != nil:
-		return nil, invalid("TemplateURL must be a supported URL. This server has no store of objects: give the template as TemplateBody.")
+		return s.fetch(ctx, *url)
 	case body == nil:
 		return nil, nil
 	case len(*body) == 0:
@@ -59,45 +57,19 @@ func parse(body []byte) (*template.Template, error) {
 	return t, known(t)
 }
 
-// known refuses a template with types of resources that there are not, or with what these cannot.
+// known refuses a template with types of resources or attributes that there are not, or with
+// what these cannot.
 func known(t *template.Template) error {
-	var unknown []string
-	for _, r := range t.Resources {
-		of, ok := resource.Find(r.Type)
-		switch {
-		case !ok && !slices.Contains(unknown, r.Type):
-			unknown = append(unknown, r.Type)
-		case ok && (r.DeletionPolicy == "Snapshot" || r.UpdateReplacePolicy == "Snapshot"):
-			return invalid("Template error: resource type %s does not support deletion policy Snapshot", of.Name)
-		}
+	if err := t.Check(resource.Catalogue{}); err != nil {
+		return refused(err)
 	}
-	if unknown != nil {
-		slices.Sort(unknown)
-		return invalid("Template format error: Unrecognized resource types: [%s]", strings.Join(unknown, ", "))
+	for _, r := range t.Resources {
+		if r.DeletionPolicy == "Snapshot" || r.UpdateReplacePolicy == "Snapshot" {
+			return refused(r.Refuse("Template error: resource type " + r.Type + " does not support deletion policy Snapshot"))
+		}
 	}
 	return nil
 }
-
-// attributes refuses references to attributes that a type does not have. What else is wrong
-// with a template is found by whoever resolves it.
-type attributes struct {
-	types map[string]*resource.Type
-	err   error
-}
-
-// Ref implements stack.Late.
-func (a *attributes) Ref(id string) (any, error) { return id, nil }
-
-// GetAtt implements stack.Late.
-func (a *attributes) GetAtt(id, attribute string) (any, error) {
-	if t := a.types[id]; t != nil && !t.Has(attribute) && a.err == nil {
-		a.err = invalid("Template error: resource %s does not support attribute type %s in Fn::GetAtt", id, attribute)
-	}
-	return attribute, nil
-}
-
-// Import implements stack.Late.
-func (a *attributes) Import(name string) (any, error) { return name, nil }
 
 // design binds a template and gives what a stack is to be of it, with the values that its
 // parameters have.
@@ -114,17 +86,6 @@ func design(t *template.Template, s *stack.Stack, source, previous *stack.Source
 	if err != nil {
 		return nil, refused(err)
 	}
-	look := &attributes{types: map[string]*resource.Type{}}
-	for id, part := range d.Parts {
-		look.types[id], _ = resource.Find(part.Type)
-	}
-	for _, id := range d.Order {
-		_, _ = d.Properties(id, look)
-	}
-	_, _ = d.Outputs(look)
-	if look.err != nil {
-		return nil, look.err
-	}
 	source.Parameters = source.Parameters[:0]
 	for _, p := range bound.Template.ParameterList() {
 		v := bound.Parameters[p.Name]
@@ -134,57 +95,27 @@ func design(t *template.Template, s *stack.Stack, source, previous *stack.Source
 	return d, nil
 }
 
-// capabilities are those that a template's resources need, and why.
-func capabilities(t *template.Template) (needs []string, reason string) {
-	var types []string
-	named := false
-	for _, r := range t.Resources {
-		of, ok := resource.Find(r.Type)
-		if !ok || !of.IAM {
-			continue
-		}
-		if !slices.Contains(types, r.Type) {
-			types = append(types, r.Type)
-		}
-		if of.NameProperty != "" && r.Properties != nil && r.Properties.Get(of.NameProperty) != nil {
-			named = true
-		}
-	}
-	switch {
-	case named:
-		needs = append(needs, "CAPABILITY_NAMED_IAM")
-	case types != nil:
-		needs = append(needs, "CAPABILITY_IAM")
-	}
-	if types != nil {
-		slices.Sort(types)
-		reason = fmt.Sprintf("The following resource(s) require capabilities: [%s]", strings.Join(types, ", "))
-	}
-	return needs, reason
-}
-
-// acknowledged refuses a template that needs capabilities which a request does not have.
+// acknowledged refuses a template that needs capabilities which a request does not have. What
+// a change set shows is expanded without asking.
 func acknowledged(t *template.Template, given []string, direct bool) error {
-	needs, _ := capabilities(t)
-	if direct && len(t.Transforms) > 0 {
-		needs = append(needs, "CAPABILITY_AUTO_EXPAND")
+	missing := t.Summary(resource.Catalogue{}).Missing(given)
+	if !direct {
+		missing = slices.DeleteFunc(missing, func(c string) bool { return c == template.CapabilityAutoExpand })
 	}
-	missing := slices.DeleteFunc(needs, func(c string) bool {
-		return slices.Contains(given, c) || c == "CAPABILITY_IAM" && slices.Contains(given, "CAPABILITY_NAMED_IAM")
-	})
 	if len(missing) > 0 {
 		return fault.Newf(fault.InsufficientCapabilities, "Requires capabilities : [%s]", strings.Join(missing, ", "))
 	}
 	return nil
 }
 
-func (s *Service) validateTemplate(_ context.Context, _ *api.Call, in *ValidateTemplateInput) (*ValidateTemplateOutput, error) {
-	t, err := required(in.TemplateBody, in.TemplateURL)
+func (s *Service) validateTemplate(ctx context.Context, _ *api.Call, in *ValidateTemplateInput) (*ValidateTemplateOutput, error) {
+	t, err := s.required(ctx, in.TemplateBody, in.TemplateURL)
 	if err != nil {
 		return nil, err
 	}
 	out := &ValidateTemplateOutput{Parameters: []TemplateParameter{}, Description: t.Description, DeclaredTransforms: t.Transforms}
-	out.Capabilities, out.CapabilitiesReason = capabilities(t)
+	summary := t.Summary(resource.Catalogue{})
+	out.Capabilities, out.CapabilitiesReason = summary.Capabilities, summary.CapabilitiesReason
 	for _, p := range t.ParameterList() {
 		out.Parameters = append(out.Parameters, TemplateParameter{ParameterKey: p.Name, DefaultValue: p.Default, NoEcho: p.NoEcho, Description: p.Description})
 	}
@@ -192,8 +123,8 @@ func (s *Service) validateTemplate(_ context.Context, _ *api.Call, in *ValidateT
 }
 
 // required reads the template that a request has to have.
-func required(body, url *string) (*template.Template, error) {
-	read, err := text(body, url)
+func (s *Service) required(ctx context.Context, body, url *string) (*template.Template, error) {
+	read, err := s.text(ctx, body, url)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +134,7 @@ func required(body, url *string) (*template.Template, error) {
 	return parse(read)
 }
 
-func (s *Service) getTemplateSummary(_ context.Context, call *api.Call, in *GetTemplateSummaryInput) (*GetTemplateSummaryOutput, error) {
+func (s *Service) getTemplateSummary(ctx context.Context, call *api.Call, in *GetTemplateSummaryInput) (*GetTemplateSummaryOutput, error) {
 	var t *template.Template
 	if name := api.Deref(in.StackName); name != "" && in.TemplateBody == nil && in.TemplateURL == nil {
 		body, err := s.Engine.Template(call.Account, call.Region, name)
@@ -215,17 +146,13 @@ func (s *Service) getTemplateSummary(_ context.Context, call *api.Call, in *GetT
 		}
 	} else {
 		var err error
-		if t, err = required(in.TemplateBody, in.TemplateURL); err != nil {
+		if t, err = s.required(ctx, in.TemplateBody, in.TemplateURL); err != nil {
 			return nil, err
 		}
 	}
 	out := &GetTemplateSummaryOutput{Parameters: []ParameterDeclaration{}, Description: t.Description, Version: t.Version, DeclaredTransforms: t.Transforms}
-	out.Capabilities, out.CapabilitiesReason = capabilities(t)
-	types := map[string]bool{}
-	for _, r := range t.Resources {
-		types[r.Type] = true
-	}
-	out.ResourceTypes = slices.Sorted(maps.Keys(types))
+	summary := t.Summary(resource.Catalogue{})
+	out.Capabilities, out.CapabilitiesReason, out.ResourceTypes = summary.Capabilities, summary.CapabilitiesReason, summary.ResourceTypes
 	for _, p := range t.ParameterList() {
 		out.Parameters = append(out.Parameters, ParameterDeclaration{
 			ParameterKey: p.Name, DefaultValue: p.Default, ParameterType: p.Type, NoEcho: p.NoEcho, Description: p.Description,

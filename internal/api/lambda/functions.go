@@ -65,8 +65,11 @@ func (s *Service) createFunction(ctx context.Context, call *api.Call, in *Create
 		return nil, err
 	}
 	source := codeSource{
-		zip: in.Code.ZipFile, s3: in.Code.S3Bucket != nil || in.Code.S3Key != nil || in.Code.S3ObjectVersion != nil,
+		zip: in.Code.ZipFile, bucket: in.Code.S3Bucket, key: in.Code.S3Key, version: in.Code.S3ObjectVersion,
 		image: in.Code.ImageUri, encrypted: api.Deref(in.Code.SourceKMSKeyArn) != "",
+	}
+	if err := source.fetch(ctx, s.Objects); err != nil {
+		return nil, err
 	}
 	if err := s.apply(&config, &settings); err != nil {
 		return nil, err
@@ -95,10 +98,35 @@ func (s *Service) createFunction(ctx context.Context, call *api.Call, in *Create
 
 // codeSource is where a request has code.
 type codeSource struct {
-	zip       []byte
-	s3        bool
-	image     *string
-	encrypted bool
+	zip                  []byte
+	bucket, key, version *string
+	image                *string
+	encrypted            bool
+}
+
+// fetch puts the code that is in S3 in the place of a zip.
+func (c *codeSource) fetch(ctx context.Context, objects Objects) error {
+	switch {
+	case c.bucket == nil && c.key == nil && c.version == nil:
+		return nil
+	case objects == nil:
+		return request.Invalid("Code in S3 is not supported by this server, which is started without --artifacts-s3-endpoint. Send it in ZipFile.")
+	case c.zip != nil || c.image != nil:
+		return request.Invalid("Please do not provide other FunctionCode parameters when providing a ZipFile.")
+	case api.Deref(c.bucket) == "" || api.Deref(c.key) == "":
+		return request.Invalid("Please provide both S3Bucket and S3Key.")
+	case c.version != nil:
+		return request.Invalid("S3ObjectVersion is not supported by this version.")
+	}
+	code, err := objects.Get(ctx, *c.bucket, *c.key, maxZip)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return request.Invalid("Error occurred while GetObject. S3 Error: %s", fault.Excerpt(err.Error(), 300, "…"))
+	}
+	c.zip = code
+	return nil
 }
 
 // read checks the code for a kind of package. It fails with InvalidParameter, or
@@ -107,8 +135,6 @@ func (c *codeSource) read(kind string) (function.Code, error) {
 	switch {
 	case c.encrypted:
 		return function.Code{}, unbuilt(unbuiltMembers{"SourceKMSKeyArn": true})
-	case c.s3:
-		return function.Code{}, request.Invalid("Code in S3 is not supported by this version. Send it in ZipFile.")
 	case kind == packageZip && c.image != nil:
 		return function.Code{}, request.Invalid("Please don't provide ImageUri when updating a function with packageType Zip.")
 	case kind == packageImage && c.zip != nil:
@@ -163,8 +189,11 @@ func (s *Service) updateFunctionCode(ctx context.Context, call *api.Call, in *Up
 		return nil, err
 	}
 	source := codeSource{
-		zip: in.ZipFile, s3: in.S3Bucket != nil || in.S3Key != nil || in.S3ObjectVersion != nil,
+		zip: in.ZipFile, bucket: in.S3Bucket, key: in.S3Key, version: in.S3ObjectVersion,
 		image: in.ImageUri, encrypted: api.Deref(in.SourceKMSKeyArn) != "",
+	}
+	if err := source.fetch(ctx, s.Objects); err != nil {
+		return nil, err
 	}
 	code, err := source.read(info.Config.Package)
 	if err != nil {

@@ -17,6 +17,11 @@ var ofStacks = sentences{
 	stacks.ErrNotCancelable: "CancelUpdateStack cannot be called from current stack status",
 	stacks.ErrNotRolling:    "Stack:%s is in %s state and can not be rolled back.",
 
+	stacks.ErrNotDetectable: "Drift detection cannot be performed on stack [%s] in status %s",
+	stacks.ErrDetecting:     "Drift detection is already in progress for stack [%s]",
+	stacks.ErrNoDetection:   "Drift detection operation [%s] does not exist",
+	stacks.ErrNoResource:    "Resource %s does not exist for stack %s",
+
 	stacks.ErrNoChanges: "ChangeSet [%s] does not exist",
 	stacks.ErrChanges:   "ChangeSet %s cannot be created due to a mismatch with existing attribute Name",
 	stacks.ErrState:     "ChangeSet [%s] cannot be executed in its current status of [%s]",

@@ -39,6 +39,8 @@ type Options struct {
 	Operating func(ctx context.Context, who *caller.Caller, op *rest.Operation, resource string) (*rest.Call, error)
 	// Holds reports that another resource has the name of the parameter that a step is to make.
 	Holds func(t *stacks.Task) bool
+	// Stacks has the stacks that are nested in others.
+	Stacks Stacks
 }
 
 // Worker implements stacks.Worker.
@@ -71,6 +73,7 @@ var handlers = map[string]handler{
 	"AWS::CloudWatch::Alarm":      {createAlarm, updateAlarm, deleteAlarm},
 	"AWS::Logs::LogGroup":         {createLogGroup, updateLogGroup, deleteLogGroup},
 	"AWS::Logs::LogStream":        {createLogStream, keep, deleteLogStream},
+	"AWS::CloudFormation::Stack":  {createNested, updateNested, deleteNested},
 	"AWS::CDK::Metadata":          {keep, keep, nothing},
 	"AWS::IAM::Role":              {createRole, updateRole, deleteRole},
 	"AWS::IAM::Group":             {createGroup, updateGroup, deleteGroup},
@@ -108,6 +111,8 @@ type work struct {
 const (
 	maxTries = 20
 	maxWait  = 5 * time.Second
+
+	maxLook = 500 * time.Millisecond // how often it is looked at a nested stack, at least
 )
 
 // Do implements stacks.Worker.
@@ -128,6 +133,9 @@ func (v *Worker) Do(ctx context.Context, t *stacks.Task) (o stack.Outcome, later
 		case stack.Delete:
 			err = h.remove(ctx, w)
 		}
+	}
+	if err == errUnderWay { //nolint:errorlint // it is not wrapped
+		return o, min(10*time.Millisecond<<min(t.Try, 8), maxLook)
 	}
 	if err != nil && t.Try < maxTries && passes(err) {
 		return o, min(50*time.Millisecond<<min(t.Try, 8), maxWait)
@@ -235,6 +243,7 @@ func (w *work) missing() error {
 // services are the names that AWS's handlers know services by.
 var services = map[string]string{
 	"sqs": "Sqs", "sns": "Sns", "lambda": "Lambda", "iam": "Iam", "kms": "Kms", "monitoring": "CloudWatch", "logs": "CloudWatchLogs", "firehose": "Firehose",
+	"cloudformation": "AmazonCloudFormation",
 }
 
 // reason is what AWS's events say of a failure.
@@ -242,6 +251,9 @@ func (w *work) reason(err error) string {
 	var text string
 	code := "InvalidRequest"
 	if own, ok := err.(*handlerError); ok { //nolint:errorlint // it is not wrapped
+		if own.code == "" { // of no service
+			return own.text
+		}
 		text, code = own.text, own.code
 	} else {
 		kind := fault.KindOf(err)

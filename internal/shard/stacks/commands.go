@@ -78,7 +78,9 @@ type Creation struct {
 	ID, Name, Account, Region string // ID is the ARN
 	Body                      []byte // the template
 	Order                     stack.Order
-	Timeout                   int64 // milliseconds; 0: none
+	Timeout                   int64  // milliseconds; 0: none
+	Parent, Root              string // ARNs of the stacks above a nested one
+	Depth                     int
 	Protected                 bool
 }
 
@@ -136,6 +138,7 @@ func (m *Module) enter(c *Creation) (*entry, error) {
 		e.Resources = map[string]*stack.Resource{}
 		e.Exports = exports{m, e}
 		e.ID, e.Name, e.Account, e.Region = c.ID, c.Name, c.Account, c.Region
+		e.Parent, e.Root, e.Depth = c.Parent, c.Root, c.Depth
 		m.byID[id], m.byName[e.scope()] = e, e
 	}
 	e.Timeout, e.Protected = c.Timeout, c.Protected
@@ -346,4 +349,28 @@ func Acting(by *caller.Caller) *caller.Caller {
 	as := *by
 	as.AccessKey = ""
 	return &as
+}
+
+// Reset forgets the stacks of an account in a region, with their history and whatever is
+// under way of them, and leaves their resources. It says how many there were that were not
+// deleted.
+func (m *Module) Reset(ctx context.Context, account, region string) (n int, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	err = m.shard.RunDurable(func(tx *kernel.Tx) error {
+		tx.DependOn(m.shard.Log.Last())
+		for id, e := range m.byID {
+			if e.Account != account || e.Region != region {
+				continue
+			}
+			if m.byName[e.scope()] == e {
+				delete(m.byName, e.scope())
+				n++
+			}
+			m.forget(id)
+		}
+		return nil
+	})
+	return n, err
 }

@@ -46,6 +46,7 @@ var (
 	ErrNotDeletable  = fault.NewRule(fault.ValidationFailed, "stacks: its status forbids a deletion")
 	ErrNotKept       = fault.NewRule(fault.ValidationFailed, "stacks: resources are kept of what could not be deleted only")
 	ErrNotCancelable = fault.NewRule(fault.ValidationFailed, "stacks: no update is under way")
+	ErrNoResource    = fault.NewRule(fault.ValidationFailed, "stacks: it has no such resource")
 	ErrNotRolling    = fault.NewRule(fault.ValidationFailed, "stacks: its status forbids a rollback")
 
 	ErrProtected = fault.NewRule(fault.ValidationFailed, "stacks: it is protected")
@@ -83,6 +84,7 @@ type Module struct {
 	byName map[scope]*entry   // that are not deleted
 	stores map[stackID]*entry // that have or had parameters of the store
 	worker Worker             // nil: no step is taken yet
+	reader Reader             // nil: nothing is compared
 	room   chan struct{}      // holds a token for each step that may be taken now
 }
 

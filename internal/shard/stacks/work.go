@@ -20,6 +20,11 @@ type Task struct {
 	By   *caller.Caller
 	Role string
 	Tags []stack.Tag
+	// Root is the ARN of the stack above all that it is nested in, itself if in none; Depth is
+	// how many those are.
+	Root         string
+	Depth        int
+	Capabilities []string
 	// Try counts how often the step was put off.
 	Try int
 }
@@ -35,9 +40,13 @@ type Worker interface {
 // ended.
 func (m *Module) Start(w Worker) {
 	var begun []*Task
+	var comparisons []*comparison
 	err := m.shard.RunDurable(func(*kernel.Tx) error {
 		m.worker = w
 		for _, e := range m.byID {
+			if e.Detecting() != nil {
+				comparisons = append(comparisons, e.comparison())
+			}
 			if !e.Status.Busy() {
 				continue
 			}
@@ -55,15 +64,23 @@ func (m *Module) Start(w Worker) {
 	})
 	if err == nil {
 		m.launch(begun)
+		for _, c := range comparisons {
+			m.detect(c)
+		}
 	}
 }
 
 // tasks are steps with what a Worker needs to know.
 func (m *Module) tasks(e *entry, steps []stack.Step) []*Task {
 	tasks := make([]*Task, 0, len(steps))
+	root := e.Root
+	if root == "" {
+		root = e.ID
+	}
 	for _, s := range steps {
 		tasks = append(tasks, &Task{
 			Step: s, Stack: e.ID, Name: e.Name, Account: e.Account, Region: e.Region, By: e.By, Role: e.Source.Role, Tags: e.Source.Tags,
+			Root: root, Depth: e.Depth, Capabilities: e.Source.Capabilities,
 		})
 	}
 	return tasks

@@ -55,7 +55,7 @@ func prop(k Kind, is ...int) (p Property) {
 type Type struct {
 	Name       string // "AWS::SQS::Queue"
 	Properties map[string]Property
-	Attributes []string // what GetAtt gives
+	Attributes []string // what GetAtt gives; one that ends in * stands for all that begin so
 	// NameProperty is the property that a resource is named by; empty: its service names it.
 	NameProperty string
 	// MaxName bounds a name that is made here, in bytes; Suffix ends it.
@@ -71,7 +71,7 @@ type Type struct {
 
 var types = func() map[string]*Type {
 	all := map[string]*Type{}
-	for _, group := range [][]Type{sqsTypes, snsTypes, monitoringTypes, identityTypes, lambdaTypes, kmsTypes, streamTypes, ownTypes, placeTypes} {
+	for _, group := range [][]Type{sqsTypes, snsTypes, monitoringTypes, identityTypes, lambdaTypes, kmsTypes, streamTypes, ownTypes, placeTypes, nestedTypes} {
 		for i := range group {
 			all[group[i].Name] = &group[i]
 		}
@@ -85,11 +85,37 @@ func Find(name string) (t *Type, ok bool) {
 	return t, ok
 }
 
+// Catalogue is all types, as templates are checked by. It is a template.Catalogue.
+type Catalogue struct{}
+
+// Has reports that there is a type.
+func (Catalogue) Has(name string) bool { return types[name] != nil }
+
+// Gives reports that GetAtt gives an attribute of a type.
+func (Catalogue) Gives(name, attribute string) bool {
+	t := types[name]
+	return t != nil && t.Has(attribute)
+}
+
+// Grants reports that a template with a type needs CAPABILITY_IAM, and the property by which
+// it needs CAPABILITY_NAMED_IAM.
+func (Catalogue) Grants(name string) (yes bool, named string) {
+	if t := types[name]; t != nil && t.IAM {
+		return true, t.NameProperty
+	}
+	return false, ""
+}
+
 // Names are those of all types, in their order.
 func Names() []string { return slices.Sorted(maps.Keys(types)) }
 
 // Has reports that GetAtt gives an attribute.
-func (t *Type) Has(attribute string) bool { return slices.Contains(t.Attributes, attribute) }
+func (t *Type) Has(attribute string) bool {
+	return slices.ContainsFunc(t.Attributes, func(a string) bool {
+		prefix, open := strings.CutSuffix(a, "*")
+		return a == attribute || open && strings.HasPrefix(attribute, prefix)
+	})
+}
 
 // Invalid says what is wrong with a resource's properties.
 type Invalid struct{ Text string }
@@ -123,6 +149,11 @@ func (t *Type) Normalise(properties map[string]any) (map[string]any, error) {
 		}
 	}
 	return normal, nil
+}
+
+// NormaliseOne gives one property the form that Normalise gives it.
+func (t *Type) NormaliseOne(name string, value any) (any, error) {
+	return t.Properties[name].normal(name, value)
 }
 
 // found is what AWS calls the type of a value.

@@ -1,6 +1,5 @@
 // Package template has the language of CloudFormation's templates: what they may say, what
-// their functions give, in which order their resources depend on each other, and what an
-// update of one into another changes.
+// their functions give, and in which order their resources depend on each other.
 //
 // [Parse] checks a template as far as it can be without the values of its parameters, [Template.Bind]
 // gives it these, and the [Bound] template that comes of it resolves properties and outputs. What

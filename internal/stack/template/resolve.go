@@ -132,12 +132,6 @@ func (e *evaluator) call(name string, n, arg *Node) (any, error) {
 		return nil, err
 	}
 	switch name {
-	case fnJoin, fnSplit, fnSelect, fnFindInMap, fnBase64, fnCidr, fnToJSON, fnLength:
-		if v, ok, err := e.symbol(name, arg); ok || err != nil {
-			return v, err
-		}
-	}
-	switch name {
 	case fnRef:
 		return e.ref(n, arg.Text)
 	case fnGetAtt:

@@ -22,17 +22,9 @@ type Summary struct {
 	CapabilitiesReason string // empty if it needs none
 }
 
-// named are the types that change who may do what, with the property that gives each a name
-// of the template's choice.
-var named = map[string]string{
-	"AWS::IAM::AccessKey": "", "AWS::IAM::Group": "GroupName", "AWS::IAM::InstanceProfile": "InstanceProfileName",
-	"AWS::IAM::ManagedPolicy": "ManagedPolicyName", "AWS::IAM::Policy": "", "AWS::IAM::Role": "RoleName", "AWS::IAM::User": "UserName",
-	"AWS::IAM::UserToGroupAddition": "", "AWS::IAM::GroupPolicy": "", "AWS::IAM::RolePolicy": "", "AWS::IAM::UserPolicy": "",
-}
-
 // Summary lists what a template has, and what has to be granted for it. Of a template with
 // transforms it is what is written; of a bound one what the transforms have made of it.
-func (t *Template) Summary() Summary {
+func (t *Template) Summary(cat Catalogue) Summary {
 	s := Summary{ByType: map[string][]string{}}
 	var needing []string
 	iam, own := false, false
@@ -45,8 +37,8 @@ func (t *Template) Summary() Summary {
 		if typ == "AWS::Serverless::Function" && r.properties.Get("Role") == nil {
 			typ = "AWS::IAM::Role" // which it becomes, too
 		}
-		name, ok := named[typ]
-		if !ok {
+		yes, name := cat.Grants(typ)
+		if !yes {
 			continue
 		}
 		iam = true

@@ -79,6 +79,9 @@ type Resource struct {
 	node *Node
 }
 
+// Refuse says what is wrong with a resource.
+func (r *Resource) Refuse(text string) *Refusal { return r.node.Refuse(text) }
+
 // Declared is an output that a template declares.
 type Declared struct {
 	Key, Description, Condition string

@@ -157,51 +157,43 @@ func asJSON(v any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// types are those of the tests of plans: Key replaces, Half does in some cases.
+// types are those of the tests.
 type types struct{}
 
-func (types) Type(name string) (template.Type, bool) {
-	return template.Type{
-		Properties: map[string]template.Property{"Key": {Update: template.Replaces}, "Half": {Update: template.Conditionally}},
-		Attributes: []string{"Arn", "Outputs.*"},
-	}, name == "T" || name == "AWS::CloudFormation::Stack"
+func (types) Has(name string) bool {
+	return name == "T" || name == "S" || strings.HasPrefix(name, "AWS::IAM::") || name == "AWS::CloudFormation::Stack"
 }
 
-// The files in testdata/plans are updates: the template before, a line of ===, the one after,
-// both with parameters as in TestCases.
-func TestPlans(t *testing.T) {
-	datadriven.Walk(t, "testdata/plans", func(t *testing.T, path string) {
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			was, is, update := strings.Cut(d.Input, "===\n")
-			before, err := bind(was)
-			if err != nil {
-				return said(err)
-			}
-			after := before
-			if update {
-				if after, err = bind(is); err != nil {
-					return said(err)
-				}
-			} else {
-				before = nil
-			}
-			if err := after.Check(types{}); err != nil {
-				return said(err)
-			}
-			changes, err := template.Plan(before, after, types{})
-			if err != nil {
-				return said(err)
-			}
-			var out strings.Builder
-			for _, c := range changes {
-				fmt.Fprintln(&out, strings.Join(strings.Fields(fmt.Sprintln(c.Action, c.LogicalID, c.Replacement, c.Policy, strings.Join(c.Scope, ","))), " "))
-				for _, d := range c.Details {
-					fmt.Fprintln(&out, " ", strings.Join(strings.Fields(fmt.Sprintln(d.Attribute, d.Name, d.RequiresRecreation, d.Evaluation, d.ChangeSource, d.CausingEntity)), " "))
-				}
-			}
-			return out.String()
-		})
-	})
+func (types) Gives(_, attribute string) bool {
+	return attribute == "Arn" || strings.HasPrefix(attribute, "Outputs.")
+}
+
+func (types) Grants(name string) (yes bool, named string) {
+	kind, yes := strings.CutPrefix(name, "AWS::IAM::")
+	return yes, map[string]string{"User": "UserName", "Role": "RoleName"}[kind]
+}
+
+// Types that there are none of are refused together, and attributes that a type has not, where
+// they are asked for.
+func TestCheck(t *testing.T) {
+	for body, want := range map[string]string{
+		"Resources:\n  A: {Type: T}\n  B: {Type: Y}\n  C: {Type: X}\n  D: {Type: Y}\n":                                                       "Template format error: Unrecognized resource types: [Y, X] (line 3, /Resources/B/Type)",
+		"Resources:\n  A: {Type: T}\n  B:\n    Type: T\n    Properties:\n      X: !GetAtt A.Size\n":                                          "Template error: resource A does not support attribute type Size in Fn::GetAtt (line 6, /Resources/B/Properties/X)",
+		"Resources:\n  A: {Type: T}\nOutputs:\n  O:\n    Value: !Sub \"${A.Size}\"\n":                                                        "Template error: instance of Fn::Sub references invalid resource attribute A.Size (line 5, /Outputs/O/Value)",
+		"Resources:\n  A: {Type: AWS::CloudFormation::Stack, Properties: {X: !GetAtt B.Outputs.Name}}\n  B: {Type: T, Properties: {X: a}}\n": "",
+	} {
+		b, err := bind(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := b.Check(types{}); err != nil {
+			got = strings.TrimSuffix(said(err), "\n")
+		}
+		if got != want {
+			t.Errorf("%s\n%s\nwant %s", body, got, want)
+		}
+	}
 }
 
 // bind parses and binds a template that its parameters stand before.

@@ -20,11 +20,14 @@ func Guarded(operations []api.Operation) []api.Operation { return api.Guarded(ac
 // access is what each operation needs to be allowed. Source: actions, resources and
 // condition keys for Lambda, in the service authorization reference.
 var access = map[string]api.Access{
-	"CreateFunction":               api.Needs(creating),
-	"GetFunction":                  onQualified("GetFunction", func(in *lambda.FunctionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
-	"GetFunctionConfiguration":     onQualified("GetFunctionConfiguration", func(in *lambda.FunctionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
-	"ListFunctions":                all("ListFunctions"),
-	"UpdateFunctionCode":           onFunction("UpdateFunctionCode", func(in *lambda.UpdateFunctionCodeInput) string { return in.FunctionName }),
+	"CreateFunction":           api.Needs(creating),
+	"GetFunction":              onQualified("GetFunction", func(in *lambda.FunctionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
+	"GetFunctionConfiguration": onQualified("GetFunctionConfiguration", func(in *lambda.FunctionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
+	"ListFunctions":            all("ListFunctions"),
+	"UpdateFunctionCode": api.Needs(func(call *api.Call, in *lambda.UpdateFunctionCodeInput) ([]authorize.Need, error) {
+		needs, err := onFunction("UpdateFunctionCode", func(in *lambda.UpdateFunctionCodeInput) string { return in.FunctionName })(call, in)
+		return readsCode(call, needs, in.S3Bucket, in.S3Key), err
+	}),
 	"UpdateFunctionConfiguration":  api.Needs(reconfiguring),
 	"DeleteFunction":               onQualified("DeleteFunction", func(in *lambda.FunctionInput) (string, *string) { return in.FunctionName, in.Qualifier }),
 	"Invoke":                       onQualified("Invoke", func(in *lambda.InvokeInput) (string, *string) { return in.FunctionName, in.Qualifier }),
@@ -113,7 +116,19 @@ func creating(call *api.Call, in *lambda.CreateFunctionInput) ([]authorize.Need,
 		tag.Action = "lambda:TagResource"
 		needs = append(needs, tag)
 	}
-	return append(needs, passing(in.Role)), nil
+	needs = append(needs, passing(in.Role))
+	if in.Code != nil {
+		needs = readsCode(call, needs, in.Code.S3Bucket, in.Code.S3Key)
+	}
+	return needs, nil
+}
+
+// readsCode needs that the caller may read code in S3: the server reads it with a key of its own.
+func readsCode(call *api.Call, needs []authorize.Need, bucket, key *string) []authorize.Need {
+	if bucket == nil || key == nil {
+		return needs
+	}
+	return append(needs, api.ReadsObject(call, *bucket, *key))
 }
 
 func reconfiguring(call *api.Call, in *lambda.UpdateFunctionConfigurationInput) ([]authorize.Need, error) {

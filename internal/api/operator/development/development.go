@@ -16,6 +16,8 @@ import (
 	"godwit.dev/godwit/internal/monitor/alarms"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/sources"
+	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/shard/streams"
 	"godwit.dev/godwit/internal/stream"
 )
@@ -31,6 +33,8 @@ type Options struct {
 	Region     string // by default of a reset
 	Engine     *shard.Engine
 	Streams    *streams.Module
+	Stacks     *stacks.Module
+	Sources    *sources.Module
 	Alarms     *alarms.Engine
 	Logs       *logs.Logs
 }
@@ -193,7 +197,7 @@ func (d *Development) Operations(prefix string) []rest.Operation {
 		return rest.Operation{Method: method, Path: prefix + path, Name: name, Summary: summary, Statuses: statuses}
 	}
 	advance := op(http.MethodPost, "clock", "AdvanceClock", "Moves the virtual clock, and answers once all that came due has settled.", http.StatusConflict, http.StatusServiceUnavailable)
-	reset := op(http.MethodPost, "reset", "Reset", "Deletes the queues, topics, functions, mappings, platform applications, delivery streams, alarms and log groups of an account in a region, and ends all faults. In development only.", http.StatusServiceUnavailable)
+	reset := op(http.MethodPost, "reset", "Reset", "Deletes the stacks, sources, queues, topics, functions, mappings, platform applications, delivery streams, alarms and log groups of an account in a region, and ends all faults. In development only.", http.StatusServiceUnavailable)
 	advance.Long, reset.Long = true, true
 	return []rest.Operation{
 		rest.Define(op(http.MethodGet, "clock", "GetClock", "What time it is by the server's clock."), d.GetClock),

@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/monitor/alarms"
 	"godwit.dev/godwit/internal/monitor/logs"
 	"godwit.dev/godwit/internal/monitor/metrics"
+	"godwit.dev/godwit/internal/shard/sources"
 	"godwit.dev/godwit/internal/stream"
 )
 
@@ -22,6 +23,8 @@ type Reset struct {
 
 // ResetCounts are what a reset has deleted.
 type ResetCounts struct {
+	Stacks       int `json:"stacks" doc:"With their history; their resources are counted below."`
+	Sources      int `json:"sources"`
 	Queues       int `json:"queues"`
 	Topics       int `json:"topics" doc:"With their subscriptions."`
 	Functions    int `json:"functions"`
@@ -50,6 +53,13 @@ func (d *Development) Reset(ctx context.Context, _ *rest.Call, in *Reset) (*Rese
 		out.Faults++
 	}
 	region, account := cmp.Or(in.Region, d.Region), in.Account
+	var err error
+	if out.Stacks, err = d.Stacks.Reset(ctx, account, region); err != nil { // or their steps would make what is deleted
+		return nil, err
+	}
+	if err := d.resetSources(ctx, region, account, &out.Sources); err != nil {
+		return nil, err
+	}
 	for _, step := range []struct {
 		list  func() ([]arn.ARN, error)
 		end   func(a arn.ARN) error
@@ -111,6 +121,29 @@ func (d *Development) Reset(ctx context.Context, _ *rest.Call, in *Reset) (*Rese
 		return out, nil
 	}
 	return out, d.Alarms.Delete(ids)
+}
+
+// resetSources deletes the sources that post to what an account has in a region.
+func (d *Development) resetSources(ctx context.Context, region, account string, count *int) error {
+	for after, more := "", true; more; {
+		var found []sources.Info
+		found, more = d.Sources.List(after, page)
+		for i := range found {
+			s := &found[i]
+			after = s.Name
+			target, err := arn.Parse(s.Target)
+			if err != nil || s.Account != account || target.Region != region {
+				continue
+			}
+			switch err := d.Sources.Delete(ctx, s.Name); {
+			case err == nil:
+				*count++
+			case !gone[fault.KindOf(err)]:
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // each deletes what list gives until that is nothing, or nothing of it goes any more. What has

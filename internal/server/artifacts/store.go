@@ -1,0 +1,100 @@
+// Package artifacts reads what requests name by a bucket and a key: templates, and code of
+// functions.
+package artifacts
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/limit"
+	"godwit.dev/godwit/internal/outlet"
+	"godwit.dev/godwit/internal/outlet/bucket"
+	"godwit.dev/godwit/internal/publicnet"
+)
+
+// Options are what a Store is made of.
+type Options struct {
+	Config config.Config
+	Trust  *tls.Config
+	// Own are the ports that this server listens at.
+	Own  []uint16
+	Dial limit.Dial // nil: the machine's
+}
+
+// Store reads objects. The nil Store has none.
+type Store struct {
+	server   *bucket.Server
+	endpoint *url.URL
+}
+
+// Open makes a Store; nil if the configuration has none.
+func Open(o Options) (*Store, error) {
+	a := &o.Config.Artifacts
+	if a.Endpoint == "" {
+		return nil, nil //nolint:nilnil // as it says
+	}
+	endpoint, err := config.ParseS3Endpoint(a.Endpoint)
+	if err != nil {
+		return nil, fmt.Errorf("--artifacts-s3-endpoint: %w", err)
+	}
+	dial := o.Dial
+	if dial == nil { // the operator has named the endpoint, wherever it is
+		dialer := &net.Dialer{KeepAlive: -1, Control: publicnet.Guard{AllowPrivate: true, Own: o.Own}.Control}
+		dial = dialer.DialContext
+	}
+	s := bucket.Options{
+		Endpoint: endpoint, Region: a.Region, PathStyle: !a.HostStyle, Dial: dial, Transport: &http.Transport{TLSClientConfig: o.Trust.Clone()},
+	}
+	if s.Region == "" {
+		s.Region = o.Config.Region
+	}
+	if a.Credentials != "" {
+		if s.AccessKey, s.Secret, err = bucket.ReadCredentials(a.Credentials, o.Config.Production); err != nil {
+			return nil, fmt.Errorf("--artifacts-s3-credentials: %w", err)
+		}
+	}
+	server, err := bucket.New(s)
+	if err != nil {
+		return nil, err
+	}
+	return &Store{server, endpoint}, nil
+}
+
+// Close ends idle connections.
+func (s *Store) Close() {
+	if s != nil {
+		s.server.Close()
+	}
+}
+
+// Host is the host that URLs of the objects name; empty: there are none.
+func (s *Store) Host() string {
+	if s == nil {
+		return ""
+	}
+	return s.endpoint.Host
+}
+
+// ErrTooLarge refuses an object of more bytes than are asked for.
+var ErrTooLarge = errors.New("the object is too large")
+
+// Get reads an object of so many bytes at most. An error says what a caller may know.
+func (s *Store) Get(ctx context.Context, of, key string, most int64) ([]byte, error) {
+	r, err := s.server.Get(ctx, outlet.Name{Bucket: of, Key: key})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }()
+	body, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(body)) > most {
+		err = ErrTooLarge
+	}
+	return body, err
+}

@@ -1,0 +1,83 @@
+package drifting
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"godwit.dev/godwit/internal/api/cloudwatch"
+	"godwit.dev/godwit/internal/api/logs"
+	"godwit.dev/godwit/internal/arn"
+)
+
+func alarm(ctx context.Context, r *reading) error {
+	out, err := ask[cloudwatch.DescribeAlarmsOutput](ctx, r, "monitoring", "DescribeAlarms", r.Region, &cloudwatch.DescribeAlarmsInput{AlarmNames: []string{r.Physical}})
+	if err != nil {
+		return err
+	}
+	if len(out.MetricAlarms) == 0 {
+		return errGone
+	}
+	r.members(&out.MetricAlarms[0],
+		"ActionsEnabled", "AlarmActions", "AlarmDescription", "ComparisonOperator", "DatapointsToAlarm", "Dimensions", "EvaluateLowSampleCountPercentile",
+		"EvaluationPeriods", "ExtendedStatistic", "InsufficientDataActions", "MetricName", "Metrics", "Namespace", "OKActions", "Period", "Statistic",
+		"Threshold", "ThresholdMetricId", "TreatMissingData", "Unit")
+	if r.Properties["Tags"] == nil {
+		return nil
+	}
+	own := arn.ARN{Service: "cloudwatch", Region: r.Region, Account: r.Account, Resource: "alarm:" + r.Physical}.String()
+	tags, err := ask[cloudwatch.ListTagsForResourceOutput](ctx, r, "monitoring", "ListTagsForResource", r.Region, &cloudwatch.ListTagsForResourceInput{ResourceARN: &own})
+	if err != nil {
+		return err
+	}
+	all := map[string]string{}
+	for _, t := range tags.Tags {
+		all[*t.Key] = *t.Value
+	}
+	r.tagged(all)
+	return nil
+}
+
+func logGroup(ctx context.Context, r *reading) error {
+	out, err := ask[logs.DescribeLogGroupsOutput](ctx, r, "logs", "DescribeLogGroups", r.Region, &logs.DescribeLogGroupsInput{LogGroupNamePrefix: &r.Physical})
+	if err != nil {
+		return err
+	}
+	var found *logs.LogGroup
+	for i := range out.LogGroups { // the first of those that begin so
+		if out.LogGroups[i].LogGroupName == r.Physical {
+			found = &out.LogGroups[i]
+		}
+	}
+	if found == nil {
+		return errGone
+	}
+	delete(r.actual, "RetentionInDays")
+	if found.RetentionInDays != nil {
+		r.actual["RetentionInDays"] = json.Number(strconv.Itoa(*found.RetentionInDays))
+	}
+	if r.Properties["DeletionProtectionEnabled"] != nil {
+		r.actual["DeletionProtectionEnabled"] = found.DeletionProtectionEnabled != nil && *found.DeletionProtectionEnabled
+	}
+	if r.Properties["Tags"] == nil {
+		return nil
+	}
+	tags, err := ask[logs.TagsOutput](ctx, r, "logs", "ListTagsForResource", r.Region, &logs.ListTagsForResourceInput{
+		ResourceArn: arn.LogGroup(r.Region, r.Account, r.Physical).String(),
+	})
+	if err == nil {
+		r.tagged(tags.Tags)
+	}
+	return err
+}
+
+func logStream(ctx context.Context, r *reading) error {
+	of := r.text("LogGroupName")
+	out, err := ask[logs.DescribeLogStreamsOutput](ctx, r, "logs", "DescribeLogStreams", r.Region, &logs.DescribeLogStreamsInput{
+		LogGroupName: &of, LogStreamNamePrefix: &r.Physical,
+	})
+	if err == nil && (len(out.LogStreams) == 0 || out.LogStreams[0].LogStreamName != r.Physical) {
+		err = errGone
+	}
+	return err
+}

@@ -130,6 +130,8 @@ func (s Shape) ofXML(e element) any {
 var beyond = []string{
 	"cloudwatch.DescribeAlarms.LogAlarms is no member",
 	`.LastUpdateStatusReasonCode is "Creating"`,
+	`DescribeStackEvents.StackEvents.ResourceStatus is "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"`, // of the stack itself
+	`DescribeStackEvents.StackEvents.ResourceStatus is "UPDATE_ROLLBACK_COMPLETE_CLEANUP_IN_PROGRESS"`,
 }
 
 // walk compares the success of an action with its shape, and notes what was seen and

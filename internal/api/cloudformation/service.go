@@ -20,6 +20,7 @@ type Engine interface {
 	Rollback(ctx context.Context, account, region, name string, o *stack.Order) (id string, err error)
 	ContinueRollback(ctx context.Context, account, region, name string, o *stack.Order) error
 	Protect(ctx context.Context, account, region, name string, on bool) (id string, err error)
+	SetPolicy(ctx context.Context, account, region, name, policy string) error
 	Get(account, region, name string) (stacks.View, error)
 	List(account, region string) []stack.Stack
 	Template(account, region, name string) ([]byte, error)
@@ -31,6 +32,7 @@ type Engine interface {
 	Detection(account, region, id string) (found stack.Detection, arn string, err error)
 	PutChangeSet(ctx context.Context, c *stacks.Creation, set *stacks.ChangeSet) (stackID string, err error)
 	ChangeSet(account, region, name, set string) (stacks.ChangeSet, error)
+	TemplateOf(account, region, name, set string) ([]byte, error)
 	ChangeSets(account, region, name string) ([]stacks.ChangeSet, error)
 	DeleteChangeSet(ctx context.Context, account, region, name, set string) error
 	Execute(ctx context.Context, account, region, name, set string, o *stack.Order) error
@@ -72,6 +74,8 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("RollbackStack", s.rollbackStack),
 		api.Op("ContinueUpdateRollback", s.continueUpdateRollback).WithResult(),
 		api.Op("UpdateTerminationProtection", s.updateTerminationProtection),
+		api.Op("SetStackPolicy", s.setStackPolicy).Limit(maxBody),
+		api.Op("GetStackPolicy", s.getStackPolicy),
 		api.Op("DescribeStacks", s.describeStacks),
 		api.Op("ListStacks", s.listStacks),
 		api.Op("DescribeStackEvents", s.describeStackEvents),

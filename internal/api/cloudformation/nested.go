@@ -74,7 +74,7 @@ func objectOf(link string) (bucket, key, host string, ok bool) {
 
 // fetch reads what a URL names, of a member of a request, of so many bytes at most.
 func (s *Service) fetch(ctx context.Context, link, member string, most int64) ([]byte, error) {
-	if s.Objects == nil {
+	if s.Objects == nil || s.Objects.Host() == "" {
 		return nil, invalid("%s must be a supported URL: this server is started without --artifacts-s3-endpoint, and has no objects.", member)
 	}
 	bucket, key, host, ok := objectOf(link)

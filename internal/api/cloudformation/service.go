@@ -43,13 +43,13 @@ type Options struct {
 	Engine Engine
 	// NewID makes a random UUID, as text.
 	NewID func() string
-	// Objects are what TemplateURL names; nil: there are none.
+	// Objects are what TemplateURL names.
 	Objects Objects
 }
 
 // Objects are those of a server that speaks S3.
 type Objects interface {
-	// Host is the host that URLs of the objects name.
+	// Host is the host that URLs of the objects name; empty: there are none.
 	Host() string
 	// Get reads an object of so many bytes at most.
 	Get(ctx context.Context, bucket, key string, most int64) ([]byte, error)

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"maps"
 	"net/http"
 
@@ -33,10 +32,6 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 	if err != nil {
 		return Parts{}, err
 	}
-	deps.OnStop("artifacts", func(context.Context) error {
-		objects.Close()
-		return nil
-	})
 	functions := newLambda(&roles.Functions{Engine: s.engine, Sessions: s.sessions, Acting: s.sessions.Acting(s.asked), Failing: r.pollers.Failing}, r.pool, r.processes, s.limits, s.named, objects)
 	verifier := authentic(deps, s.keys)
 	trail, err := newTrail(deps, s.groups)
@@ -123,7 +118,7 @@ func services(deps Deps, s *state, r *running, functions *lambda.Service, object
 		wire.STS(sts.New(sts.Options{Engine: s.identities, Clock: deps.Clock, Web: identityWeb(deps, r.trust, false)}).Operations()...),
 		wire.KMS(kms.New(s.kms, s.named).Operations()...),
 		wire.Firehose(s.hoses.Operations()...),
-		wire.CloudFormation(cloudformation.New(ofStacks(s, objects)).Operations()...),
+		wire.CloudFormation(cloudformation.New(cloudformation.Options{Engine: s.stacks, NewID: ids.Text, Objects: objects}).Operations()...),
 	}
 }
 

@@ -196,7 +196,7 @@ func TestTablesAreAll(t *testing.T) {
 	}
 	r := &running{sending: &senders.Senders{Mails: &mailing.Mailing{Sender: &mailsender.Sender{}}, Texts: &texting.Texting{Sender: &smssender.Sender{}}}}
 	all := tables()
-	for _, service := range services(Deps{OnStop: func(string, func(context.Context) error) {}}, s, r, lambda.New(lambda.Options{})) {
+	for _, service := range services(Deps{OnStop: func(string, func(context.Context) error) {}}, s, r, lambda.New(lambda.Options{}), nil) {
 		if all[service.Name] == nil {
 			t.Errorf("%s is served, and not in the matrix", service.Name)
 		}

@@ -1,26 +1,14 @@
 package server
 
 import (
-	"godwit.dev/godwit/internal/api/cloudformation"
 	"godwit.dev/godwit/internal/api/operator/sources"
-	"godwit.dev/godwit/internal/server/artifacts"
 	"godwit.dev/godwit/internal/server/deploying"
 	"godwit.dev/godwit/internal/server/drifting"
-	"godwit.dev/godwit/internal/server/ids"
 	"godwit.dev/godwit/internal/server/operating"
 	"godwit.dev/godwit/internal/server/roles"
 	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/wire"
 )
-
-// ofStacks is what the operations on stacks work with.
-func ofStacks(s *state, objects *artifacts.Store) cloudformation.Options {
-	o := cloudformation.Options{Engine: s.stacks, NewID: ids.Text}
-	if objects != nil {
-		o.Objects = objects
-	}
-	return o
-}
 
 // deploy has the steps of stacks taken, first those that were under way when the process
 // before ended.

@@ -136,10 +136,7 @@ func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, poo
 func newLambda(engine *roles.Functions, pool *invoke.Pool, processes *process.Runner, limits shard.FunctionLimits, named api.Principals, objects *artifacts.Store) *lambda.Service {
 	o := lambda.Options{
 		Engine: engine, Pool: pool, Limits: limits, Installed: process.Installed, Refusal: processes.Refusal, Principals: named,
-		NewRevision: ids.Text, Environments: engine.Sessions.Environments,
-	}
-	if objects != nil {
-		o.Objects = objects
+		NewRevision: ids.Text, Environments: engine.Sessions.Environments, Objects: objects,
 	}
 	if _, err := rand.Read(o.DownloadKey[:]); err != nil {
 		panic(err) // crypto/rand does not fail

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -19,6 +20,9 @@ type Order struct {
 	Design *Design
 	// OnFailure says what becomes of a creation, or of an update, that fails.
 	OnFailure string
+	// Policy is the stack's from now on, and Meanwhile that of this update alone; empty: the
+	// one that there is.
+	Policy, Meanwhile string
 	// Keep are the resources that a deletion leaves alone.
 	Keep []string
 }
@@ -39,6 +43,7 @@ func (m *Machine) Create(now int64, o *Order) {
 	}
 	m.Source, m.Design, m.OnFailure = o.Source, o.Design, o.OnFailure
 	m.Operation++
+	m.Policy = o.Policy
 	m.imports = map[string]bool{}
 	m.phase(CreateInProgress, userInitiated)
 	m.advance()
@@ -60,6 +65,8 @@ func (m *Machine) Update(now int64, o *Order) {
 		m.Operation++
 	}
 	m.Source, m.Design, m.OnFailure = o.Source, o.Design, o.OnFailure
+	m.PolicyNow = cmp.Or(o.Meanwhile, m.Policy)
+	m.Policy = cmp.Or(o.Policy, m.Policy)
 	m.imports = map[string]bool{}
 	m.phase(UpdateInProgress, userInitiated)
 	m.advance()
@@ -215,6 +222,14 @@ func (m *Machine) revise(r *Resource, t *resource.Type, target Version) {
 	if r.Before == nil {
 		r.Before = &was
 	}
+	action := updateModify
+	if change == resource.Replaced {
+		action = updateReplace
+	}
+	if why := m.denied(action, r); why != "" && change != resource.Unchanged {
+		m.fail(r, UpdateFailed, why)
+		return
+	}
 	switch change {
 	case resource.Unchanged:
 		r.Version = target
@@ -286,6 +301,9 @@ func (m *Machine) complete() {
 	outputs, err := m.Design.Outputs(late{m})
 	if err == nil {
 		err = m.exportable(outputs)
+	}
+	if err == nil {
+		err = m.losses()
 	}
 	if err != nil {
 		m.Failing = true

@@ -127,6 +127,8 @@ type Stack struct {
 	Timeout   int64          `json:"timeout,omitempty"` // of the creation, milliseconds; 0: none
 	Keep      []string       `json:"keep,omitempty"`    // resources that a deletion leaves alone
 	Protected bool           `json:"protected,omitempty"`
+	Policy    string         `json:"policy,omitempty"`    // which resources updates may change, as JSON
+	PolicyNow string         `json:"policyNow,omitempty"` // that of the update under way
 	Outputs   []Output       `json:"outputs,omitempty"`
 	// Drift is what the latest comparison has found; empty: nothing was compared since the
 	// stack was changed.

@@ -71,6 +71,12 @@ func TestTerraformStreams(t *testing.T) {
 	tf.lifeCycle(t, 12, nil, []string{"-var", "changed=true"})
 }
 
+// TestTerraformStack is TestTerraform of a stack of CloudFormation.
+func TestTerraformStack(t *testing.T) {
+	t.Parallel()
+	newTerraform(t, filepath.Join("stack", "main.tf")).lifeCycle(t, 2, nil, []string{"-var", "changed=true"})
+}
+
 // lifeCycle applies first, which makes at least n resources, then second, and destroys all.
 func (tf *terraform) lifeCycle(t *testing.T, n int, first, second []string) {
 	t.Helper()

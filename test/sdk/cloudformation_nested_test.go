@@ -163,7 +163,7 @@ func TestNestedStackFailures(t *testing.T) {
 		t.Errorf("%d stacks were deleted", len(gone))
 	}
 	s = deploy(t, c, "none", outerTemplate, "Inner", a.URL+"/bucket/none")
-	if lines := strings.Join(eventsOfStack(t, c, "none"), "\n"); !strings.Contains(lines, "The template is in the bucket bucket, with the key none.") {
+	if lines := strings.Join(eventsOfStack(t, c, "none"), "\n"); !strings.Contains(lines, "The object is in the bucket bucket, with the key none.") {
 		t.Errorf("%s: %s", s.StackStatus, lines)
 	}
 }
@@ -185,7 +185,7 @@ func TestTemplateURL(t *testing.T) {
 		t.Errorf("of another server: %v", err)
 	}
 	_, err = c.ValidateTemplate(ctx, &cloudformation.ValidateTemplateInput{TemplateURL: new(a.URL + "/bucket/none")})
-	if err == nil || !strings.Contains(err.Error(), "S3 error: S3.NoSuchKey: The specified key does not exist. The template is in the bucket bucket, with the key none.") {
+	if err == nil || !strings.Contains(err.Error(), "S3 error: S3.NoSuchKey: The specified key does not exist. The object is in the bucket bucket, with the key none.") {
 		t.Errorf("of no object: %v", err)
 	}
 	a.put("/bucket/large", strings.Repeat("#", 1_000_001))

@@ -15,7 +15,11 @@ var access = map[string]api.Access{
 		return reading(call, passing(tagged(of(call, "CreateStack", in.StackName), in.Tags), in.RoleARN), in.TemplateURL, in.StackPolicyURL), nil
 	}),
 	"UpdateStack": api.Needs(func(call *api.Call, in *UpdateStackInput) ([]authorize.Need, error) {
-		return reading(call, passing(tagged(of(call, "UpdateStack", in.StackName), in.Tags), in.RoleARN), in.TemplateURL, in.StackPolicyURL), nil
+		needs := passing(tagged(of(call, "UpdateStack", in.StackName), in.Tags), in.RoleARN)
+		if in.StackPolicyBody != nil || in.StackPolicyURL != nil || in.StackPolicyDuringUpdateBody != nil || in.StackPolicyDuringUpdateURL != nil {
+			needs = append(needs, of(call, "SetStackPolicy", in.StackName)...)
+		}
+		return reading(call, needs, in.TemplateURL, in.StackPolicyURL, in.StackPolicyDuringUpdateURL), nil
 	}),
 	"DeleteStack": api.Needs(func(call *api.Call, in *DeleteStackInput) ([]authorize.Need, error) {
 		return passing(of(call, "DeleteStack", in.StackName), in.RoleARN), nil
@@ -28,6 +32,10 @@ var access = map[string]api.Access{
 	}),
 	"CancelUpdateStack":           on("CancelUpdateStack", func(in *CancelUpdateStackInput) string { return in.StackName }),
 	"UpdateTerminationProtection": on("UpdateTerminationProtection", func(in *UpdateTerminationProtectionInput) string { return in.StackName }),
+	"SetStackPolicy": api.Needs(func(call *api.Call, in *SetStackPolicyInput) ([]authorize.Need, error) {
+		return reading(call, of(call, "SetStackPolicy", in.StackName), in.StackPolicyURL), nil
+	}),
+	"GetStackPolicy": on("GetStackPolicy", func(in *GetStackPolicyInput) string { return in.StackName }),
 	"DescribeStacks": api.Needs(func(call *api.Call, in *DescribeStacksInput) ([]authorize.Need, error) {
 		if api.Deref(in.StackName) == "" { // all of them
 			return []authorize.Need{{Action: "cloudformation:DescribeStacks", Resource: home(call, "*"), Account: call.Account}}, nil

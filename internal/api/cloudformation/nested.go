@@ -9,7 +9,6 @@ import (
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/stack"
-	"godwit.dev/godwit/internal/stack/document"
 )
 
 // Nesting says that an operation is a step of another stack, which its stack belongs to.
@@ -73,21 +72,21 @@ func objectOf(link string) (bucket, key, host string, ok bool) {
 	return bucket, path, host, bucket != "" && path != ""
 }
 
-// fetch reads the template that a URL names.
-func (s *Service) fetch(ctx context.Context, link string) ([]byte, error) {
-	if s.Objects == nil {
-		return nil, invalid("TemplateURL must be a supported URL: this server is started without --artifacts-s3-endpoint, and has no objects. Give the template as TemplateBody.")
+// fetch reads what a URL names, of a member of a request, of so many bytes at most.
+func (s *Service) fetch(ctx context.Context, link, member string, most int64) ([]byte, error) {
+	if s.Objects == nil || s.Objects.Host() == "" {
+		return nil, invalid("%s must be a supported URL: this server is started without --artifacts-s3-endpoint, and has no objects.", member)
 	}
 	bucket, key, host, ok := objectOf(link)
 	if !ok || host != "" && host != s.Objects.Host() {
-		return nil, invalid("TemplateURL must be a supported URL: https://s3.amazonaws.com/BUCKET/KEY, https://BUCKET.s3.REGION.amazonaws.com/KEY, or BUCKET/KEY at http[s]://%s.", s.Objects.Host())
+		return nil, invalid("%s must be a supported URL: https://s3.amazonaws.com/BUCKET/KEY, https://BUCKET.s3.REGION.amazonaws.com/KEY, or BUCKET/KEY at http[s]://%s.", member, s.Objects.Host())
 	}
-	body, err := s.Objects.Get(ctx, bucket, key, document.MaxBytes)
+	body, err := s.Objects.Get(ctx, bucket, key, most)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, invalid("S3 error: %s. The template is in the bucket %s, with the key %s.", fault.Excerpt(strings.TrimSuffix(err.Error(), "."), 300, "…"), bucket, key)
+		return nil, invalid("S3 error: %s. The object is in the bucket %s, with the key %s.", fault.Excerpt(strings.TrimSuffix(err.Error(), "."), 300, "…"), bucket, key)
 	}
 	return body, nil
 }

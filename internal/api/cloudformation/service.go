@@ -20,6 +20,7 @@ type Engine interface {
 	Rollback(ctx context.Context, account, region, name string, o *stack.Order) (id string, err error)
 	ContinueRollback(ctx context.Context, account, region, name string, o *stack.Order) error
 	Protect(ctx context.Context, account, region, name string, on bool) (id string, err error)
+	SetPolicy(ctx context.Context, account, region, name, policy string) error
 	Get(account, region, name string) (stacks.View, error)
 	List(account, region string) []stack.Stack
 	Template(account, region, name string) ([]byte, error)
@@ -33,6 +34,7 @@ type Engine interface {
 	Detection(account, region, id string) (found stack.Detection, arn string, err error)
 	PutChangeSet(ctx context.Context, c *stacks.Creation, set *stacks.ChangeSet) (stackID string, err error)
 	ChangeSet(account, region, name, set string) (stacks.ChangeSet, error)
+	TemplateOf(account, region, name, set string) ([]byte, error)
 	ChangeSets(account, region, name string) ([]stacks.ChangeSet, error)
 	DeleteChangeSet(ctx context.Context, account, region, name, set string) error
 	Execute(ctx context.Context, account, region, name, set string, o *stack.Order) error
@@ -43,13 +45,13 @@ type Options struct {
 	Engine Engine
 	// NewID makes a random UUID, as text.
 	NewID func() string
-	// Objects are what TemplateURL names; nil: there are none.
+	// Objects are what TemplateURL names.
 	Objects Objects
 }
 
 // Objects are those of a server that speaks S3.
 type Objects interface {
-	// Host is the host that URLs of the objects name.
+	// Host is the host that URLs of the objects name; empty: there are none.
 	Host() string
 	// Get reads an object of so many bytes at most.
 	Get(ctx context.Context, bucket, key string, most int64) ([]byte, error)
@@ -74,6 +76,8 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("RollbackStack", s.rollbackStack),
 		api.Op("ContinueUpdateRollback", s.continueUpdateRollback).WithResult(),
 		api.Op("UpdateTerminationProtection", s.updateTerminationProtection),
+		api.Op("SetStackPolicy", s.setStackPolicy).Limit(maxBody),
+		api.Op("GetStackPolicy", s.getStackPolicy),
 		api.Op("DescribeStacks", s.describeStacks),
 		api.Op("ListStacks", s.listStacks),
 		api.Op("DescribeStackEvents", s.describeStackEvents),

@@ -57,6 +57,8 @@ type UpdateStackInput struct {
 	RollbackConfiguration       *RollbackConfiguration
 	StackPolicyBody             *string
 	StackPolicyURL              *string
+	StackPolicyDuringUpdateBody *string
+	StackPolicyDuringUpdateURL  *string
 	NotificationARNs            []string
 	Tags                        []Tag
 	DisableRollback             *bool

@@ -66,12 +66,10 @@ func source(tags []Tag, capabilities, notifications []string, role *string) (*st
 }
 
 // unserved refuses what an operation is asked for that this server does not do.
-func unserved(watched *RollbackConfiguration, types []string, policies ...*string) error {
+func unserved(watched *RollbackConfiguration, types []string) error {
 	switch {
 	case watched != nil && len(watched.RollbackTriggers) > 0:
 		return invalid("RollbackTriggers are not served.")
-	case slices.ContainsFunc(policies, func(p *string) bool { return p != nil }):
-		return invalid("Stack policies are not served.")
 	case len(types) > 0:
 		return invalid("ResourceTypes is not served.")
 	}
@@ -121,7 +119,7 @@ func (s *Service) createStack(ctx context.Context, call *api.Call, in *CreateSta
 	} else if api.Deref(in.DisableRollback) {
 		onFailure = stack.OnFailureNothing
 	}
-	if err := unserved(in.RollbackConfiguration, in.ResourceTypes, in.StackPolicyURL, in.StackPolicyBody); err != nil {
+	if err := unserved(in.RollbackConfiguration, in.ResourceTypes); err != nil {
 		return nil, err
 	}
 	body, err := s.text(ctx, in.TemplateBody, in.TemplateURL)
@@ -159,6 +157,9 @@ func (s *Service) createStack(ctx context.Context, call *api.Call, in *CreateSta
 		return nil, err
 	}
 	c.Order = stack.Order{By: stacks.Acting(call.Caller), Token: api.Deref(in.ClientRequestToken), Source: *src, Design: to, OnFailure: onFailure}
+	if c.Order.Policy, err = s.policy(ctx, in.StackPolicyBody, in.StackPolicyURL); err != nil {
+		return nil, err
+	}
 	if err := nest(ctx, &c.Order, c); err != nil {
 		return nil, err
 	}
@@ -175,7 +176,7 @@ func bracketed(err error, name string) error {
 }
 
 func (s *Service) updateStack(ctx context.Context, call *api.Call, in *UpdateStackInput) (*UpdateStackOutput, error) {
-	if err := unserved(in.RollbackConfiguration, in.ResourceTypes, in.StackPolicyURL, in.StackPolicyBody); err != nil {
+	if err := unserved(in.RollbackConfiguration, in.ResourceTypes); err != nil {
 		return nil, err
 	}
 	was, err := s.Engine.Get(call.Account, call.Region, in.StackName)
@@ -195,6 +196,12 @@ func (s *Service) updateStack(ctx context.Context, call *api.Call, in *UpdateSta
 	}
 	o := &stack.Order{
 		By: stacks.Acting(call.Caller), Token: api.Deref(in.ClientRequestToken), Source: *p.source, Design: p.design, OnFailure: onFailure,
+	}
+	if o.Policy, err = s.policy(ctx, in.StackPolicyBody, in.StackPolicyURL); err != nil {
+		return nil, err
+	}
+	if o.Meanwhile, err = s.policy(ctx, in.StackPolicyDuringUpdateBody, in.StackPolicyDuringUpdateURL); err != nil {
+		return nil, err
 	}
 	if err := nest(ctx, o, nil); err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/stack"
+	"godwit.dev/godwit/internal/stack/document"
 	"godwit.dev/godwit/internal/stack/resource"
 	"godwit.dev/godwit/internal/stack/template"
 )
@@ -34,7 +35,7 @@ func (s *Service) text(ctx context.Context, body, url *string) ([]byte, error) {
 	case body != nil && url != nil:
 		return nil, invalid("You must specify either Template URL or Template Body, but not both.")
 	case url != nil:
-		return s.fetch(ctx, *url)
+		return s.fetch(ctx, *url, "TemplateURL", document.MaxBytes)
 	case body == nil:
 		return nil, nil
 	case len(*body) == 0:
@@ -163,10 +164,17 @@ func (s *Service) getTemplateSummary(ctx context.Context, call *api.Call, in *Ge
 }
 
 func (s *Service) getTemplate(_ context.Context, call *api.Call, in *GetTemplateInput) (*GetTemplateOutput, error) {
-	if in.ChangeSetName != nil {
-		return nil, invalid("The template of a change set cannot be had.")
+	if set := api.Deref(in.ChangeSetName); set != "" {
+		if err := checkSet(set, in.StackName); err != nil {
+			return nil, err
+		}
+		body, err := s.Engine.TemplateOf(call.Account, call.Region, api.Deref(in.StackName), set)
+		return &GetTemplateOutput{TemplateBody: string(body), StagesAvailable: []string{"Original"}}, err
 	}
-	body, err := s.Engine.Template(call.Account, call.Region, api.Deref(in.StackName))
+	if api.Deref(in.StackName) == "" {
+		return nil, invalid("Must specify either StackName or ChangeSetName")
+	}
+	body, err := s.Engine.Template(call.Account, call.Region, *in.StackName)
 	if err != nil {
 		return nil, err
 	}

@@ -109,7 +109,7 @@ func (c *codeSource) fetch(ctx context.Context, objects Objects) error {
 	switch {
 	case c.bucket == nil && c.key == nil && c.version == nil:
 		return nil
-	case objects == nil:
+	case objects == nil || objects.Host() == "":
 		return request.Invalid("Code in S3 is not supported by this server, which is started without --artifacts-s3-endpoint. Send it in ZipFile.")
 	case c.zip != nil || c.image != nil:
 		return request.Invalid("Please do not provide other FunctionCode parameters when providing a ZipFile.")

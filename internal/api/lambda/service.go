@@ -83,12 +83,14 @@ type Options struct {
 	Environments variables.Keys
 	// Principals are who can be named by functions' policies; nil: api.Unbound.
 	Principals api.Principals
-	// Objects are what code in S3 is; nil: there are none.
+	// Objects are what code in S3 is.
 	Objects Objects
 }
 
 // Objects are those of a server that speaks S3.
 type Objects interface {
+	// Host is the server's host; empty: there are none.
+	Host() string
 	// Get reads an object of so many bytes at most.
 	Get(ctx context.Context, bucket, key string, most int64) ([]byte, error)
 }

@@ -67,13 +67,6 @@ func Open(o Options) (*Store, error) {
 	return &Store{server, endpoint}, nil
 }
 
-// Close ends idle connections.
-func (s *Store) Close() {
-	if s != nil {
-		s.server.Close()
-	}
-}
-
 // Host is the host that URLs of the objects name; empty: there are none.
 func (s *Store) Host() string {
 	if s == nil {
@@ -82,11 +75,16 @@ func (s *Store) Host() string {
 	return s.endpoint.Host
 }
 
+var errNone = errors.New("there are no objects")
+
 // ErrTooLarge refuses an object of more bytes than are asked for.
 var ErrTooLarge = errors.New("the object is too large")
 
 // Get reads an object of so many bytes at most. An error says what a caller may know.
 func (s *Store) Get(ctx context.Context, of, key string, most int64) ([]byte, error) {
+	if s == nil {
+		return nil, errNone
+	}
 	r, err := s.server.Get(ctx, outlet.Name{Bucket: of, Key: key})
 	if err != nil {
 		return nil, err

@@ -152,6 +152,15 @@ func (m *Module) ChangeSet(account, region, name, set string) (found ChangeSet, 
 	return found, err
 }
 
+// TemplateOf is the text of the template that a change set has. Errors: ErrNoChanges.
+func (m *Module) TemplateOf(account, region, name, set string) (text []byte, err error) {
+	err = m.withSet(account, region, name, set, nil, func(e *entry, _ stackID, set *ChangeSet) (err error) {
+		text, err = m.template(e.id, set.Source.Template)
+		return err
+	})
+	return text, err
+}
+
 // ChangeSets are those of a stack, the oldest first. Errors: ErrNone.
 func (m *Module) ChangeSets(account, region, name string) (all []ChangeSet, err error) {
 	err = m.look(account, region, name, func(e *entry) error {

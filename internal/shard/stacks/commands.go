@@ -239,6 +239,17 @@ func (m *Module) Protect(ctx context.Context, account, region, name string, on b
 	return id, err
 }
 
+// SetPolicy sets which resources updates may change. Errors: ErrNone, ErrNotUpdatable.
+func (m *Module) SetPolicy(ctx context.Context, account, region, name, policy string) error {
+	return m.run(ctx, account, region, name, func(e *entry) error {
+		if e.Status == stack.DeleteComplete || e.Status == stack.DeleteInProgress {
+			return ErrNotUpdatable.With(e.ID, string(e.Status))
+		}
+		e.Policy = policy
+		return nil
+	})
+}
+
 // Get is a stack of a name or an ARN. What it reports is durable. Errors: ErrNone.
 func (m *Module) Get(account, region, name string) (v View, err error) {
 	err = m.look(account, region, name, func(e *entry) error {

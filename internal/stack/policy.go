@@ -1,0 +1,195 @@
+package stack
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// MaxPolicy bounds a stack policy, in bytes.
+const MaxPolicy = 16384
+
+// What a stack policy is about, as AWS names it.
+const (
+	updateModify  = "Update:Modify"
+	updateReplace = "Update:Replace"
+	updateDelete  = "Update:Delete"
+)
+
+// ErrPolicy refuses what is no stack policy.
+var ErrPolicy = errors.New("Error validating stack policy: Invalid stack policy") //nolint:staticcheck // AWS's sentence
+
+// Policy says which resources an update may change.
+type Policy struct{ statements []policyStatement }
+
+type policyStatement struct {
+	Effect       string
+	Principal    any
+	Action       names
+	NotAction    names
+	Resource     names
+	NotResource  names
+	Condition    map[string]map[string]names
+	Sid          string
+	NotPrincipal any
+}
+
+// names are one name or several.
+type names []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *names) UnmarshalJSON(text []byte) error {
+	var one string
+	if json.Unmarshal(text, &one) == nil {
+		*n = names{one}
+		return nil
+	}
+	return json.Unmarshal(text, (*[]string)(n))
+}
+
+// ParsePolicy reads a stack policy. It refuses with ErrPolicy.
+func ParsePolicy(text string) (*Policy, error) {
+	var read struct {
+		Version, Id string
+		Statement   []policyStatement
+	}
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&read); err != nil || len(text) > MaxPolicy || d.More() {
+		return nil, ErrPolicy
+	}
+	for i := range read.Statement {
+		if !read.Statement[i].valid() {
+			return nil, ErrPolicy
+		}
+	}
+	return &Policy{read.Statement}, nil
+}
+
+func (s *policyStatement) valid() bool {
+	everybody := s.Principal == "*"
+	if object, ok := s.Principal.(map[string]any); ok && len(object) == 1 {
+		everybody = object["AWS"] == "*"
+	}
+	if !everybody || s.NotPrincipal != nil || s.Effect != "Allow" && s.Effect != "Deny" {
+		return false
+	}
+	if (s.Action == nil) == (s.NotAction == nil) || (s.Resource == nil) == (s.NotResource == nil) {
+		return false
+	}
+	for _, action := range slices.Concat(s.Action, s.NotAction) {
+		if !slices.Contains([]string{"Update:*", updateModify, updateReplace, updateDelete, "*"}, action) {
+			return false
+		}
+	}
+	for _, resource := range slices.Concat(s.Resource, s.NotResource) {
+		if resource != "*" && !strings.HasPrefix(resource, "LogicalResourceId/") {
+			return false
+		}
+	}
+	for operator, keys := range s.Condition {
+		if operator != "StringEquals" && operator != "StringLike" {
+			return false
+		}
+		for key := range keys {
+			if key != "ResourceType" {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (s *policyStatement) about(action, id, typ string) bool {
+	some := func(of names, text string) bool {
+		return slices.ContainsFunc(of, func(pattern string) bool { return like(pattern, text) })
+	}
+	if s.Action != nil && !some(s.Action, action) || s.NotAction != nil && some(s.NotAction, action) {
+		return false
+	}
+	resource := "LogicalResourceId/" + id
+	if s.Resource != nil && !some(s.Resource, resource) || s.NotResource != nil && some(s.NotResource, resource) {
+		return false
+	}
+	for operator, keys := range s.Condition {
+		for _, types := range keys {
+			if operator == "StringEquals" && !slices.Contains(types, typ) || operator == "StringLike" && !some(types, typ) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// like matches a text with a pattern in which * stands for anything.
+func like(pattern, text string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == text
+	}
+	text, ok := strings.CutPrefix(text, parts[0])
+	if !ok {
+		return false
+	}
+	for _, part := range parts[1 : len(parts)-1] {
+		_, rest, found := strings.Cut(text, part)
+		if !found {
+			return false
+		}
+		text = rest
+	}
+	return strings.HasSuffix(text, parts[len(parts)-1])
+}
+
+// denies says why a change of a resource is not allowed; empty: it is. What no statement
+// allows is denied.
+func (p *Policy) denies(action, id, typ string) string {
+	allowed := false
+	for i := range p.statements {
+		s := &p.statements[i]
+		if !s.about(action, id, typ) {
+			continue
+		}
+		if s.Effect == "Deny" {
+			return fmt.Sprintf("Action denied by stack policy: Statement [#%d] does not allow [%s] for resource [LogicalResourceId/%s]", i+1, action, id)
+		}
+		allowed = true
+	}
+	if allowed {
+		return ""
+	}
+	return fmt.Sprintf("Action not allowed by stack policy: no statement allows [%s] for resource [LogicalResourceId/%s]", action, id)
+}
+
+// denied says why the stack's policy, or the one of this update, does not allow a change;
+// empty: it does.
+func (m *Machine) denied(action string, r *Resource) string {
+	if m.Status != UpdateInProgress || m.PolicyNow == "" {
+		return ""
+	}
+	p, err := ParsePolicy(m.PolicyNow)
+	if err != nil { // it was read before it was kept
+		return err.Error()
+	}
+	return p.denies(action, r.Logical, r.Type)
+}
+
+// losses refuses the deletion of resources that the design has not any more, as far as the
+// policy does.
+func (m *Machine) losses() error {
+	var first string
+	for id, r := range m.Resources {
+		if _, ok := m.Design.Parts[id]; ok || !r.Exists() {
+			continue
+		}
+		if why := m.denied(updateDelete, r); why != "" && (first == "" || why < first) {
+			first = why
+		}
+	}
+	if first != "" {
+		return errors.New(first)
+	}
+	return nil
+}

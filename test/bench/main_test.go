@@ -63,7 +63,7 @@ func TestQuickRun(t *testing.T) {
 	for _, want := range []string{
 		"Send", "Cycle", "Open loop", "Fan-out", "Idle long polls", "FIFO at depth", "FIFO beside a locked group",
 		"Many queues: work", "Many queues: memory", "Idle subscriptions", "Deliveries over HTTP", "From a publish to its delivery",
-		"Beside endpoints that hang", "Decisions", "Sealing", "Logs: operations", "Logs: memory, disk and time", "Depth: memory and restarts", "Depth: operations", "Against the targets",
+		"Beside endpoints that hang", "Decisions", "Sealing", "Limits of accounts", "Backups in a bucket", "Logs: operations", "Logs: memory, disk and time", "Depth: memory and restarts", "Depth: operations", "Against the targets",
 	} {
 		if !strings.Contains(out.String(), "\n"+want+"\n") || !strings.Contains(string(filled), "### "+want+"\n") {
 			t.Errorf("no %q", want)
@@ -88,7 +88,7 @@ func TestQuickRun(t *testing.T) {
 		"send godwit", "send r", "send m", "send " + atPeer, "cycle godwit", "cycle m", "cycle " + atPeer,
 		"open godwit", "open r", "open m", "open " + atPeer, "fanout godwit", "poll godwit", "poll m",
 		"fifo standard", "fifo FIFO", "fifo alone", "fifo beside", "queues 50 queues", "queues 500 queues",
-		"sealing sse", "sealing clear", "ingest post", "ingest publish", "http bare client", "http signing", "http godwit", "isolation alone", "isolation beside",
+		"sealing sse", "sealing clear", "limits godwit", "limits none", "backups godwit", "backups bucket", "ingest post", "ingest publish", "http bare client", "http signing", "http godwit", "isolation alone", "isolation beside",
 		"depth empty", "depth untouched", "depth delayed", "depth returned",
 	} {
 		if !seen[want] {

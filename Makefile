@@ -125,8 +125,9 @@ soak: ## the long form of tests and fuzzers, GODWIT_SOAK_TIME each; seeds are pr
 	GODWIT_SOAK=1 $(GO) test -v -count=1 -p 1 -timeout 24h $(call tests-of,soak) $(SOAKFLAGS)
 	$(MAKE) fuzz FUZZTIME=$${GODWIT_SOAK_TIME:-1m}
 
-bench: build ## the table of docs/performance.md
+bench: build ## the table of docs/performance.md, and how long godwittest takes to start
 	$(GO) run ./test/bench -server bin/godwit $(BENCHFLAGS)
+	$(GO) test -run '^$$' -bench Start -benchtime 50x ./godwittest
 
 pgo: build ## measure anew what the compiler goes by
 	rm -rf bin/pgo

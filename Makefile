@@ -43,7 +43,7 @@ image-files: ## bin/image, of which docker build makes an image
 	mkdir -p bin/image/data
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o bin/image/godwit ./cmd/godwit
 	cp $(TRUSTED) bin/image/ca-certificates.crt
-	cp deploy/Dockerfile bin/image/
+	cp deploy/Dockerfile deploy/Dockerfile.functions bin/image/
 
 bin/tools/goreleaser: tools/goreleaser/go.mod
 	cd tools/goreleaser && GOBIN=$(CURDIR)/bin/tools $(GO) install github.com/goreleaser/goreleaser/v2

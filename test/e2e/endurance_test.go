@@ -213,7 +213,9 @@ func (e *endurance) acknowledged(count *int, bodies ...string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, body := range bodies {
-		e.sent[body] = e.sent[body] // it may have been received already
+		if _, received := e.sent[body]; !received { // it may have come before its answer
+			e.sent[body] = false
+		}
 		*count++
 	}
 }

@@ -43,7 +43,7 @@ image-files: ## bin/image, of which docker build makes an image
 	mkdir -p bin/image/data
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w' -o bin/image/godwit ./cmd/godwit
 	cp $(TRUSTED) bin/image/ca-certificates.crt
-	cp deploy/Dockerfile bin/image/
+	cp deploy/Dockerfile deploy/Dockerfile.functions bin/image/
 
 bin/tools/goreleaser: tools/goreleaser/go.mod
 	cd tools/goreleaser && GOBIN=$(CURDIR)/bin/tools $(GO) install github.com/goreleaser/goreleaser/v2
@@ -127,8 +127,9 @@ soak: ## the long form of tests and fuzzers, GODWIT_SOAK_TIME each; seeds are pr
 	GODWIT_SOAK=1 $(GO) test -v -count=1 -p 1 -timeout 24h $(call tests-of,soak) $(SOAKFLAGS)
 	$(MAKE) fuzz FUZZTIME=$${GODWIT_SOAK_TIME:-1m}
 
-bench: build ## the table of docs/performance.md
+bench: build ## the table of docs/performance.md, and how long godwittest takes to start
 	$(GO) run ./test/bench -server bin/godwit $(BENCHFLAGS)
+	$(GO) test -run '^$$' -bench Start -benchtime 50x ./godwittest
 
 pgo: build ## measure anew what the compiler goes by
 	rm -rf bin/pgo

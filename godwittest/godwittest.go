@@ -14,11 +14,14 @@ package godwittest
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -44,6 +47,15 @@ type Server struct {
 	url string
 }
 
+// signingPair are the keys that all servers of a process sign messages with: to draw a pair of
+// their own was nearly all that a start took of the processor.
+var signingPair = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+
+func assemble(ctx context.Context, deps server.Deps) (server.Parts, error) {
+	deps.World.SigningPair = signingPair
+	return server.Assemble(ctx, deps)
+}
+
 // Start starts a server. It takes any access key, delivers to private addresses, and makes no
 // retry a random time late. What it warns of is in the test's log.
 func Start(t testing.TB) *Server {
@@ -54,7 +66,7 @@ func Start(t testing.TB) *Server {
 		MaxAlarms: 5000, Metrics: true, DeliveryHistory: time.Hour, LambdaIdle: 5 * time.Minute, LambdaConcurrency: 1000,
 		FunctionNetwork: "private", FunctionIsolation: config.IsolationNone, FunctionConnections: 4096,
 		MailFrom: "no-reply@godwit.localhost",
-	}, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), nil)
+	}, slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})), assemble)
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatalf("godwittest: the server does not start: %v", err)
 	}

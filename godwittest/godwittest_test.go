@@ -136,3 +136,10 @@ func TestFault(t *testing.T) {
 		t.Error("it does not come through")
 	}
 }
+
+// BenchmarkStart is how long a test waits for a server, which is 20 ms at most.
+func BenchmarkStart(b *testing.B) {
+	for b.Loop() {
+		godwittest.Start(b)
+	}
+}

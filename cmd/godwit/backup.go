@@ -58,26 +58,37 @@ type restore struct {
 	RootKey string `env:"-" placeholder:"FILE" help:"The root key that the backup is sealed with, to look at whether it is the one. One called dev-root.key is copied to --data, where godwit dev looks for it."`
 	Paused  bool   `env:"-" help:"Have the server deliver nothing, and run nothing, until godwit deliveries begin."`
 
-	At          time.Time `env:"-" placeholder:"TIME" help:"Of backups in a bucket, restore the latest that is as of this time or before, as 2006-01-02T15:04:05Z; by default the latest."`
-	Endpoint    string    `name:"s3-endpoint" env:"-" placeholder:"URL" help:"The server of S3 that has the bucket: http://HOST:PORT or https://HOST."`
+	Bucket inBucket `embed:""`
+}
+
+// inBucket says how to come to a backup in a bucket.
+type inBucket struct {
+	At          time.Time `env:"-" placeholder:"TIME" help:"Of backups in a bucket, take the latest that is as of this time or before, as 2006-01-02T15:04:05Z; by default the latest."`
+	Endpoint    string    `name:"s3-endpoint" env:"-" placeholder:"URL" help:"The server of S3 that has the bucket: http://HOST:PORT or https://HOST. A certificate of an authority that the system does not know is verified by the file that AWS_CA_BUNDLE names."`
 	Region      string    `name:"s3-region" env:"-" default:"us-east-1" placeholder:"NAME" help:"The region that requests to it are signed for (${default})."`
 	Credentials string    `name:"s3-credentials" env:"-" placeholder:"FILE" help:"The access key that they are signed with, and its secret on a second line; by default they are not signed."`
 	HostStyle   bool      `name:"s3-host-style" env:"-" help:"Name the bucket in the host of requests, and not in the path."`
 }
 
-// find finds what to restore in a bucket; nil: it is in a directory.
-func (r *restore) find(ctx context.Context) (from backup.Origin, done func(), err error) {
-	if !strings.HasPrefix(r.Dir, "s3:") {
-		if !r.At.IsZero() || r.Endpoint != "" || r.Credentials != "" {
+// find finds a backup at a URL; nil: it is a directory.
+func (b *inBucket) find(ctx context.Context, at string) (from backup.Origin, done func(), err error) {
+	if !strings.HasPrefix(at, "s3:") {
+		if !b.At.IsZero() || b.Endpoint != "" || b.Credentials != "" || b.HostStyle {
 			return nil, nil, errors.New("--at and --s3-… are for s3://BUCKET/PREFIX")
 		}
 		return nil, func() {}, nil
 	}
-	place, done, err := (&offsite.Server{URL: r.Dir, Endpoint: r.Endpoint, Region: r.Region, Credentials: r.Credentials, HostStyle: r.HostStyle}).Open()
+	trust, err := signed.Trust()
 	if err != nil {
 		return nil, nil, err
 	}
-	if from, err = place.Find(ctx, r.At); err != nil {
+	place, done, err := (&offsite.Server{
+		URL: at, Endpoint: b.Endpoint, Region: b.Region, Credentials: b.Credentials, HostStyle: b.HostStyle, Trust: trust,
+	}).Open()
+	if err != nil {
+		return nil, nil, err
+	}
+	if from, err = place.Find(ctx, b.At); err != nil {
 		done()
 		return nil, nil, err
 	}
@@ -88,9 +99,9 @@ func (r *restore) find(ctx context.Context) (from backup.Origin, done func(), er
 func (r *restore) Run(p *process) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	from, done, err := r.find(ctx)
+	from, done, err := r.Bucket.find(ctx, r.Dir)
 	if err != nil {
-		return err
+		return damaged(p, err)
 	}
 	defer done()
 	shown := newProgress(p.stderr, "restored")
@@ -99,11 +110,7 @@ func (r *restore) Run(p *process) error {
 		Logger: slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}).Run(ctx)
 	shown.end()
-	if errors.Is(err, backup.ErrDamaged) || errors.Is(err, backup.ErrIncomplete) {
-		fmt.Fprintf(operate.Plain(p.stderr), "godwit: %v\n", err)
-		return errDamaged
-	}
-	if err == nil && r.Paused {
+	if err = damaged(p, err); err == nil && r.Paused {
 		_, err = fmt.Fprintln(p.stdout, "A server on it delivers nothing until: godwit deliveries begin")
 	}
 	return err

@@ -56,6 +56,7 @@ type cli struct {
 
 	Completion completion `cmd:"" help:"Print what a shell reads to complete this command's lines."`
 	Complete   complete   `cmd:"" hidden:""`
+	Man        man        `cmd:"" help:"Write manual pages of all commands."`
 
 	Version version `cmd:"" help:"Print the version."`
 	Help    help    `cmd:"" help:"Print the help of a command."`

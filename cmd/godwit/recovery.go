@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
+	"fmt"
 	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
 
 	"godwit.dev/godwit/cmd/godwit/operate"
 	"godwit.dev/godwit/internal/server/backup"
@@ -18,21 +21,45 @@ const exitDamaged = 3
 var errDamaged = errors.New("the data is damaged")
 
 type check struct {
-	Dir  string `arg:"" optional:"" help:"A data directory or a backup; without one --data."`
+	Dir  string `arg:"" optional:"" help:"A data directory, a backup, or s3://BUCKET/PREFIX, where a server with --backup-s3 keeps backups; without one --data."`
 	Data string `default:"./godwit-data" placeholder:"DIR" help:"The data directory (${default})."`
+
+	Bucket inBucket `embed:""`
+	Temp   string   `env:"-" placeholder:"DIR" help:"Where a backup in a bucket is for as long as it is read; by default where the system has temporary files."`
 }
 
 // Run says what is damaged.
 func (c *check) Run(p *process) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	dir := cmp.Or(c.Dir, c.Data)
-	look := recovery.Check
-	if backup.Is(dir) {
-		look = func(dir string, stdout io.Writer) (bool, error) {
-			return backup.Check(context.Background(), dir, stdout)
-		}
+	from, done, err := c.Bucket.find(ctx, dir)
+	if err != nil {
+		return damaged(p, err)
 	}
-	ok, err := look(dir, operate.Plain(p.stdout))
+	defer done()
+	var ok bool
+	stdout := operate.Plain(p.stdout)
+	switch {
+	case from != nil:
+		shown := newProgress(p.stderr, "read")
+		ok, err = backup.CheckOrigin(ctx, from, c.Temp, stdout, shown.report)
+		shown.end()
+	case backup.Is(dir):
+		ok, err = backup.Check(ctx, dir, stdout)
+	default:
+		ok, err = recovery.Check(dir, stdout)
+	}
 	if err == nil && !ok {
+		return errDamaged
+	}
+	return err
+}
+
+// damaged says what is wrong with a backup, if it is that; other errors it leaves.
+func damaged(p *process, err error) error {
+	if errors.Is(err, backup.ErrDamaged) || errors.Is(err, backup.ErrIncomplete) {
+		fmt.Fprintf(operate.Plain(p.stderr), "godwit: %v\n", err)
 		return errDamaged
 	}
 	return err

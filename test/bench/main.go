@@ -76,6 +76,7 @@ type sizes struct {
 	minute time.Duration // of the server's monitoring; less shows nothing
 	space  int           // bytes that are sent and deleted
 	freed  time.Duration // until the disk is judged
+	backup time.Duration // from one backup in a bucket to the next
 }
 
 var fullSizes = sizes{
@@ -90,7 +91,7 @@ var fullSizes = sizes{
 	posts: 20_000, publishes: 1000, hanging: 1000,
 	functions: 1000, cold: 50, stacks: 1000,
 	logEvents: 10_000_000, hoseRecords: 800_000, idleSubscriptions: 100_000,
-	quiet: 200_000, minute: time.Minute, space: 800 << 20, freed: 2 * time.Minute,
+	quiet: 200_000, minute: time.Minute, space: 800 << 20, freed: 2 * time.Minute, backup: 20 * time.Second,
 }
 
 // quickSizes are enough to show that everything works, and nothing more.
@@ -106,7 +107,7 @@ var quickSizes = sizes{
 	posts: 500, publishes: 200, hanging: 20,
 	functions: 20, cold: 3, stacks: 20,
 	logEvents: 20_000, hoseRecords: 5_000, idleSubscriptions: 500,
-	quiet: 500, minute: 200 * time.Millisecond, space: 4 << 20, freed: 200 * time.Millisecond,
+	quiet: 500, minute: 200 * time.Millisecond, space: 4 << 20, freed: 200 * time.Millisecond, backup: time.Second,
 }
 
 type scenario struct {
@@ -134,6 +135,8 @@ var scenarios = []scenario{
 	{"decisions", "what it costs to decide by policies", runDecisions},
 	{"cluster", "sends to three nodes beside one", runCluster},
 	{"sealing", "sends to a queue with SSE-SQS and to one without, in production", runSealing},
+	{"limits", "sends with limits of accounts and without", runLimits},
+	{"backups", "sends while backups are kept in a bucket: their cost, and what a lost machine costs", runBackups},
 	{"ingest", "posts to a source beside publishes", runIngest},
 	{"stacks", "a stack of 200 resources, and many small ones", runStacks},
 	{"policies", "filter policies that are made to be hard: to set, to publish past, to start with", runPolicies},

@@ -70,7 +70,7 @@ func TestQuickRun(t *testing.T) {
 	if all() {
 		titles = append(titles, "Open loop", "Idle long polls", "FIFO at depth", "FIFO beside a locked group",
 			"Many queues: work", "Many queues: memory", "Idle subscriptions", "Deliveries over HTTP", "From a publish to its delivery",
-			"Beside endpoints that hang", "Decisions", "Sealing", "Stacks", "Logs: operations", "Logs: memory, disk and time",
+			"Beside endpoints that hang", "Decisions", "Sealing", "Stacks", "Limits of accounts", "Backups in a bucket", "Logs: operations", "Logs: memory, disk and time",
 			"Depth: memory and restarts", "Depth: operations", "Against the targets")
 	}
 	for _, want := range titles {
@@ -97,7 +97,7 @@ func TestQuickRun(t *testing.T) {
 	if all() {
 		samples = append(samples, "open godwit", "open r", "open m", "open "+atPeer, "poll godwit", "poll m",
 			"fifo standard", "fifo FIFO", "fifo alone", "fifo beside", "queues 50 queues", "queues 500 queues",
-			"sealing sse", "sealing clear", "ingest post", "ingest publish", "http bare client", "http signing", "http godwit",
+			"sealing sse", "sealing clear", "limits godwit", "limits none", "backups godwit", "backups bucket", "ingest post", "ingest publish", "http bare client", "http signing", "http godwit",
 			"isolation alone", "isolation beside", "depth empty", "depth untouched", "depth delayed", "depth returned")
 	}
 	for _, want := range samples {

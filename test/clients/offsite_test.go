@@ -3,10 +3,14 @@ package clients_test
 import (
 	"bytes"
 	"context"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
@@ -221,6 +225,36 @@ func TestBackupsInBucket(t *testing.T) {
 		"--at", first.Add(-time.Hour).UTC().Format(time.RFC3339)).CombinedOutput(); err == nil || !strings.Contains(string(out), "there is no backup of") {
 		t.Errorf("%v: %s", err, out)
 	}
+	// The same over TLS, with a certificate of an authority that the system does not know.
+	proxied := httptest.NewTLSServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host = "http", g.address
+		r.Out.Host = r.In.Host // which is signed
+	}, ErrorLog: log.New(io.Discard, "", 0)})
+	defer proxied.Close()
+	authority := filepath.Join(dir, "authority.pem")
+	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: proxied.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	temp := t.TempDir()
+	check := func(endpoint string, environment ...string) (status int, out string) {
+		cmd := exec.Command(binary, "check", "s3://backups/one", "--s3-endpoint", endpoint, "--s3-credentials", keys, "--temp", temp)
+		cmd.Env = append(os.Environ(), environment...)
+		text, _ := cmd.CombinedOutput() // its status is looked at
+		if left, err := os.ReadDir(temp); err != nil || len(left) != 0 {
+			t.Errorf("it leaves %v (%v)", left, err)
+		}
+		return cmd.ProcessState.ExitCode(), string(text)
+	}
+	if status, out := check(proxied.URL, "AWS_CA_BUNDLE="+authority); status != 0 || !strings.Contains(out, "each as it was made") || !strings.Contains(out, "nothing is damaged") {
+		t.Errorf("a check: status %d: %s", status, out)
+	}
+	if status, out := check(proxied.URL); status != 1 || !strings.Contains(out, "certificate") {
+		t.Errorf("a check without the authority: status %d: %s", status, out)
+	}
+	if out, err := exec.Command(binary, "check", data, "--at", "2026-01-01T00:00:00Z").CombinedOutput(); err == nil || !strings.Contains(string(out), "are for s3://") {
+		t.Errorf("%v: %s", err, out)
+	}
+
 	// A piece that has changed is found, and no server starts from what came.
 	pieces, err := filepath.Glob(filepath.Join(g.dir, "buckets", "backups", "one", "pieces", "*"))
 	if err != nil || len(pieces) == 0 {
@@ -235,6 +269,9 @@ func TestBackupsInBucket(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	if status, out := check(g.url()); status != 3 || !strings.Contains(out, "the backup is damaged") {
+		t.Errorf("a check of what is damaged: status %d: %s", status, out)
 	}
 	damaged := filepath.Join(dir, "damaged")
 	if out, err := exec.Command(binary, "restore", "s3://backups/one", "--data", damaged, "--s3-endpoint", g.url(), "--s3-credentials", keys).CombinedOutput(); err == nil || !strings.Contains(string(out), "the backup is damaged") {

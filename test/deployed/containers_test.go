@@ -32,8 +32,12 @@ type image struct {
 	} `json:"config"`
 }
 
-// built makes an image by buildah, of the server under test.
-func built(t *testing.T) *image {
+// built makes the image of deploy/Dockerfile.
+func built(t *testing.T) *image { return builtBy(t, "Dockerfile", "") }
+
+// builtBy makes an image by buildah, of the server under test. base is a directory with the
+// files of the image that it is made from; empty: it is made from none.
+func builtBy(t *testing.T, dockerfile, base string) *image {
 	t.Helper()
 	need(t, "buildah", "runc", "tar")
 	if os.Geteuid() != 0 {
@@ -49,7 +53,7 @@ func built(t *testing.T) *image {
 	if err := os.MkdirAll(filepath.Join(from, "data"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name, of := range map[string]string{"godwit": server, "Dockerfile": "../../deploy/Dockerfile"} {
+	for name, of := range map[string]string{"godwit": server, "Dockerfile": "../../deploy/" + dockerfile} {
 		text, err := os.ReadFile(of)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(from, name), text, 0o755)
@@ -62,10 +66,14 @@ func built(t *testing.T) *image {
 		t.Fatal(err)
 	}
 	layout := filepath.Join(dir, "oci")
-	for _, args := range [][]string{
-		{"build", "--isolation", "chroot", "--quiet", "--tag", "godwit", from},
+	steps := [][]string{
+		{"build", "--isolation", "chroot", "--quiet", "--build-arg", "BASE=localhost/base", "--tag", "godwit", from},
 		{"push", "--quiet", "godwit", "oci:" + layout + ":godwit"},
-	} {
+	}
+	if base != "" {
+		steps = append([][]string{{"build", "--isolation", "chroot", "--quiet", "--tag", "localhost/base", base}}, steps...)
+	}
+	for _, args := range steps {
 		args = append([]string{"--root", dir + "/root", "--runroot", dir + "/run", "--storage-driver", "vfs"}, args...)
 		if out, err := exec.Command("buildah", args...).CombinedOutput(); err != nil {
 			t.Fatalf("buildah: %v\n%s", err, out)
@@ -118,6 +126,9 @@ type container struct {
 	writable bool // its root directory, which else can only be read
 	mounts   []mount
 	network  string // the path of a namespace; "" is this machine's network
+
+	// functions is what docs/functions.md says that functions take; else it has no rights.
+	functions bool
 }
 
 type mount struct {
@@ -190,15 +201,28 @@ func (c *container) start(t *testing.T) *running {
 	if args == nil {
 		args = c.image.Config.Cmd
 	}
+	process := object{
+		"user": object{"uid": uid, "gid": gid, "additionalGids": c.groups}, "cwd": "/", "noNewPrivileges": true,
+		"args": append(append([]string{}, c.image.Config.Entrypoint...), args...), "env": append(append([]string{}, c.image.Config.Env...), c.env...),
+	}
+	linux := object{"namespaces": namespaces}
+	if c.functions {
+		// As docker run has them with --cap-add SYS_ADMIN --cap-add NET_ADMIN and --device /dev/net/tun,
+		// without a filter of system calls.
+		caps := []string{"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FSETID", "CAP_FOWNER", "CAP_MKNOD", "CAP_NET_RAW", "CAP_SETGID", "CAP_SETUID",
+			"CAP_SETFCAP", "CAP_SETPCAP", "CAP_NET_BIND_SERVICE", "CAP_SYS_CHROOT", "CAP_KILL", "CAP_AUDIT_WRITE", "CAP_SYS_ADMIN", "CAP_NET_ADMIN"}
+		process["capabilities"] = object{"bounding": caps, "effective": caps, "permitted": caps}
+		process["noNewPrivileges"] = false
+		linux["devices"] = []object{{"path": "/dev/net/tun", "type": "c", "major": 10, "minor": 200, "fileMode": 0o666, "uid": 0, "gid": 0}}
+		linux["maskedPaths"] = []string{"/proc/kcore", "/proc/keys", "/proc/latency_stats", "/proc/timer_list", "/proc/sched_debug", "/proc/scsi", "/sys/firmware"}
+		linux["readonlyPaths"] = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+	}
 	text, err := json.Marshal(object{
 		"ociVersion": "1.0.2",
 		"root":       object{"path": root, "readonly": !c.writable},
-		"process": object{
-			"user": object{"uid": uid, "gid": gid, "additionalGids": c.groups}, "cwd": "/", "noNewPrivileges": true,
-			"args": append(append([]string{}, c.image.Config.Entrypoint...), args...), "env": append(append([]string{}, c.image.Config.Env...), c.env...),
-		},
-		"mounts": mounts,
-		"linux":  object{"namespaces": namespaces},
+		"process":    process,
+		"mounts":     mounts,
+		"linux":      linux,
 	})
 	if err == nil {
 		err = os.WriteFile(filepath.Join(dir, "config.json"), text, 0o600)

@@ -141,20 +141,22 @@ func TestImageFiles(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	dockerfile, err := os.ReadFile("../../deploy/Dockerfile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	copied := 0
-	for line := range strings.Lines(string(dockerfile)) {
-		if words := strings.Fields(line); len(words) > 2 && words[0] == "COPY" {
-			copied++
-			if from := strings.TrimSuffix(words[len(words)-2], "/"); !strings.Contains(string(out), "bin/image/"+from) {
-				t.Errorf("make image-files does not make %s:\n%s", from, out)
+	for _, name := range []string{"Dockerfile", "Dockerfile.functions"} {
+		dockerfile, err := os.ReadFile(filepath.Join("../../deploy", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied := 0
+		for line := range strings.Lines(string(dockerfile)) {
+			if words := strings.Fields(line); len(words) > 2 && words[0] == "COPY" {
+				copied++
+				if from := strings.TrimSuffix(words[len(words)-2], "/"); !strings.Contains(string(out), "bin/image/"+from) {
+					t.Errorf("make image-files does not make %s:\n%s", from, out)
+				}
 			}
 		}
-	}
-	if copied == 0 {
-		t.Error("it copies nothing")
+		if copied == 0 {
+			t.Errorf("%s copies nothing", name)
+		}
 	}
 }

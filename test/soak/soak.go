@@ -44,6 +44,15 @@ func isSet(variable string) bool {
 	return v != "" && v != "0"
 }
 
+// Time is how long a test that runs once goes on when soaking; otherwise 0.
+func Time(t testing.TB) time.Duration {
+	t.Helper()
+	if !Enabled() {
+		return 0
+	}
+	return duration(t)
+}
+
 // Rounds is how often to do something: short, or long when soaking.
 func Rounds(t testing.TB, short, long int) int {
 	t.Helper()

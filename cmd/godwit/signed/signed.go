@@ -102,18 +102,31 @@ func Client(timeout time.Duration) (*http.Client, error) {
 // that the system knows.
 func Plain(timeout time.Duration) (*http.Client, error) {
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	if path := os.Getenv("AWS_CA_BUNDLE"); path != "" {
-		text, err := os.ReadFile(path) //nolint:gosec // as AWS's tools do
-		if err != nil {
-			return nil, fmt.Errorf("AWS_CA_BUNDLE: %w", err)
-		}
-		roots := x509.NewCertPool()
-		if !roots.AppendCertsFromPEM(text) {
-			return nil, fmt.Errorf("AWS_CA_BUNDLE: %s has no certificate in PEM", path)
-		}
-		t.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	trust, err := Trust()
+	if err != nil {
+		return nil, err
+	}
+	if trust != nil {
+		t.TLSClientConfig = trust
 	}
 	return &http.Client{Timeout: timeout, Transport: t}, nil
+}
+
+// Trust has the authorities in AWS_CA_BUNDLE; nil: that is not set.
+func Trust() (*tls.Config, error) {
+	path := os.Getenv("AWS_CA_BUNDLE")
+	if path == "" {
+		return nil, nil //nolint:nilnil // as it says
+	}
+	text, err := os.ReadFile(path) //nolint:gosec // as AWS's tools do
+	if err != nil {
+		return nil, fmt.Errorf("AWS_CA_BUNDLE: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(text) {
+		return nil, fmt.Errorf("AWS_CA_BUNDLE: %s has no certificate in PEM", path)
+	}
+	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, nil
 }
 
 // transport signs requests.

@@ -235,6 +235,9 @@ func hash(dir, name string) (sum string, size int64, err error) {
 	return hex.EncodeToString(h.Sum(nil)), size, err
 }
 
+// intact says that a backup of a time is as it was made.
+const intact = "backup of %s: %d files, %d bytes, each as it was made\n"
+
 // Check verifies a backup and reads each record in it, and prints what is wrong. ok says
 // that nothing is.
 func Check(ctx context.Context, dir string, stdout io.Writer) (ok bool, err error) {
@@ -246,8 +249,30 @@ func Check(ctx context.Context, dir string, stdout io.Writer) (ok bool, err erro
 	if err != nil {
 		return false, err
 	}
-	if _, err := fmt.Fprintf(stdout, "backup of %s: %d files, %d bytes, each as it was made\n", m.CreatedAt.UTC().Format(time.RFC3339), len(m.Files), m.Size()); err != nil {
+	if _, err := fmt.Fprintf(stdout, intact, m.CreatedAt.UTC().Format(time.RFC3339), len(m.Files), m.Size()); err != nil {
 		return false, err
 	}
 	return recovery.Check(dir, stdout)
+}
+
+// CheckOrigin verifies a backup that is not in a directory and reads each record in it, and
+// prints what is wrong. For that it has all of it in dir for a while, a directory that is
+// there. progress may be nil.
+func CheckOrigin(ctx context.Context, from Origin, dir string, stdout io.Writer, progress func(done, all int64)) (ok bool, err error) {
+	to, err := os.MkdirTemp(dir, "godwit-check-")
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(to)) }()
+	m := from.Manifest()
+	if err := m.fetch(ctx, filepath.Join(to, recovery.StoreName), from.Open, progress); err != nil {
+		if errors.Is(err, ErrDamaged) {
+			_, err = fmt.Fprintln(stdout, err)
+		}
+		return false, err
+	}
+	if _, err := fmt.Fprintf(stdout, intact, m.CreatedAt.UTC().Format(time.RFC3339), len(m.Files), m.Size()); err != nil {
+		return false, err
+	}
+	return recovery.Check(to, stdout)
 }

@@ -69,17 +69,8 @@ func (r *Restoring) Run(ctx context.Context) error {
 	if err := durable.SyncDir(r.Data); err != nil {
 		return err
 	}
-	done, all := int64(0), m.Size()
-	for _, f := range m.Files {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := r.copyFile(ctx, to, f); err != nil {
-			return err
-		}
-		if done += f.Size; r.Progress != nil {
-			r.Progress(done, all)
-		}
+	if err := m.fetch(ctx, to, r.open, r.Progress); err != nil {
+		return err
 	}
 	if err := renew(to, r.Logger); err != nil {
 		return fmt.Errorf("the restored store: %w", err)
@@ -150,13 +141,30 @@ func (r *Restoring) report(m *Manifest) error {
 	return err
 }
 
-// copyFile copies a file that has still to be what it was made as.
-func (r *Restoring) copyFile(ctx context.Context, to string, f File) error {
+// fetch copies all files to a directory. progress may be nil.
+func (m *Manifest) fetch(ctx context.Context, to string, open func(context.Context, File) (io.ReadCloser, error), progress func(done, all int64)) error {
+	done, all := int64(0), m.Size()
+	for _, f := range m.Files {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := f.fetch(ctx, to, open); err != nil {
+			return err
+		}
+		if done += f.Size; progress != nil {
+			progress(done, all)
+		}
+	}
+	return nil
+}
+
+// fetch copies a file that has still to be what it was made as.
+func (f *File) fetch(ctx context.Context, to string, open func(context.Context, File) (io.ReadCloser, error)) error {
 	name := filepath.FromSlash(f.Name)
 	if err := os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o700); err != nil {
 		return err
 	}
-	in, err := r.open(ctx, f)
+	in, err := open(ctx, *f)
 	if err != nil {
 		return err
 	}

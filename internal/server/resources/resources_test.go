@@ -208,6 +208,9 @@ func TestReadRefuses(t *testing.T) {
 			t.Errorf("%s is taken", text)
 		}
 	}
+	if _, err := resources.Read(strings.NewReader("Topics: []\nQueue: []\n")); err == nil || err.Error() != `line 2: there is no "Queue"` {
+		t.Errorf("what is said of it: %v", err)
+	}
 	if _, err := resources.Read(strings.NewReader("")); err != nil {
 		t.Errorf("an empty file: %v", err)
 	}

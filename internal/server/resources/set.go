@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -114,7 +115,7 @@ func Read(r io.Reader) (*Set, error) {
 	decoder := yaml.NewDecoder(r)
 	decoder.KnownFields(true)
 	if err := decoder.Decode(s); err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
+		return nil, inPlainWords(err)
 	}
 	for i := range s.Queues {
 		if s.Queues[i].QueueName == "" {
@@ -142,6 +143,17 @@ func Read(r io.Reader) (*Set, error) {
 		}
 	}
 	return s, nil
+}
+
+// unknownField is how YAML names what a file has and nobody knows.
+var unknownField = regexp.MustCompile(`field (\S+) not found in type \S+`)
+
+// inPlainWords says what is wrong with a file without the names that its parts have in here.
+func inPlainWords(err error) error {
+	if typed, ok := errors.AsType[*yaml.TypeError](err); ok {
+		return errors.New(unknownField.ReplaceAllString(strings.Join(typed.Errors, "; "), `there is no "$1"`))
+	}
+	return err
 }
 
 // Write writes a file that Read reads.

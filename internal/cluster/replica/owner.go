@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
@@ -71,6 +72,7 @@ type Owner struct {
 	busy     bool       // somebody gives queue to the log
 	watching bool       // a timer looks after the oldest of queue
 	failed   error
+	down     atomic.Bool // failed is set
 	closed   bool
 	waiters  map[chan struct{}]uint64 // closed once a number is accepted
 	confirm  *round                   // that callers may join; nil: none
@@ -131,6 +133,9 @@ func (o *Owner) Failed() error {
 	return o.failed
 }
 
+// Down reports that the owner has stepped down. Unlike Failed it waits for nobody who writes.
+func (o *Owner) Down() bool { return o.down.Load() }
+
 // Apply implements store.Store.
 func (o *Owner) Apply(sync bool, batches ...*mutation.Batch) error {
 	n := 0
@@ -163,8 +168,14 @@ func (o *Owner) write(batches []*mutation.Batch) error {
 	if err != nil {
 		return err
 	}
+	kept := make([]*mutation.Batch, len(records)) // as batches are not: they are the caller's
+	for i, encoded := range records {
+		if kept[i], err = record.Writes(encoded); err != nil {
+			return err
+		}
+	}
 	// The overlay is written before the log: what comes back is there to be flushed.
-	if err := o.Write(o.number+uint64(len(records)), batches...); err != nil {
+	if err := o.Keep(o.number+uint64(len(records)), kept...); err != nil {
 		return err
 	}
 	o.enqueue(records...)
@@ -286,6 +297,7 @@ func (o *Owner) failLocked(err error) {
 		return
 	}
 	o.failed = fmt.Errorf("cell %d, epoch %d: %w", o.cell, o.epoch, err)
+	o.down.Store(true)
 	if o.options.Detach {
 		o.Freeze()
 	}

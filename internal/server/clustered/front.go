@@ -12,6 +12,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -104,7 +105,7 @@ func (f *front) handOnTo(peers []Peer) {
 					r.Out.Header.Set(secureHeader, "yes")
 				}
 			},
-			Transport: p.net, FlushInterval: -1,
+			Transport: p.net, BufferPool: buffers{}, // what has no length is flushed as it comes
 			ModifyResponse: func(r *http.Response) error {
 				if r.StatusCode == http.StatusMisdirectedRequest {
 					return errNotOwner
@@ -121,6 +122,19 @@ func (f *front) handOnTo(peers []Peer) {
 	}
 	f.proxies.Store(&proxies)
 }
+
+// buffers are what answers of other nodes are copied by.
+type buffers struct{}
+
+const bufferSize = 32 << 10
+
+var spareBuffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+
+// Get implements httputil.BufferPool.
+func (buffers) Get() []byte { return spareBuffers.Get().(*[bufferSize]byte)[:] }
+
+// Put implements httputil.BufferPool.
+func (buffers) Put(b []byte) { spareBuffers.Put((*[bufferSize]byte)(b)) }
 
 // attempt is what became of handing a request on.
 type (
@@ -222,6 +236,10 @@ func (f *front) ready(w http.ResponseWriter) {
 // surely not been carried out waits for whoever is the owner next. One that a peer has
 // handed on is not handed on again.
 func (f *front) serve(w http.ResponseWriter, r *http.Request, forwarded bool) {
+	if cells, in := f.part.cells.Load(), f.part.inner.Load(); cells != nil && in != nil && cells.Serves() && !f.closing.Load() {
+		f.local(w, r, in) // nobody else is to have its body
+		return
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), ownerTime)
 	defer cancel()
 	body, whole := keep(r)

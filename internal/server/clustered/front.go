@@ -12,7 +12,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -105,7 +104,7 @@ func (f *front) handOnTo(peers []Peer) {
 					r.Out.Header.Set(secureHeader, "yes")
 				}
 			},
-			Transport: p.net, BufferPool: buffers{}, // what has no length is flushed as it comes
+			Transport: p.net, BufferPool: answer.Buffers{}, // what has no length is flushed as it comes
 			ModifyResponse: func(r *http.Response) error {
 				if r.StatusCode == http.StatusMisdirectedRequest {
 					return errNotOwner
@@ -122,19 +121,6 @@ func (f *front) handOnTo(peers []Peer) {
 	}
 	f.proxies.Store(&proxies)
 }
-
-// buffers are what answers of other nodes are copied by.
-type buffers struct{}
-
-const bufferSize = 32 << 10
-
-var spareBuffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
-
-// Get implements httputil.BufferPool.
-func (buffers) Get() []byte { return spareBuffers.Get().(*[bufferSize]byte)[:] }
-
-// Put implements httputil.BufferPool.
-func (buffers) Put(b []byte) { spareBuffers.Put((*[bufferSize]byte)(b)) }
 
 // attempt is what became of handing a request on.
 type (

@@ -83,7 +83,7 @@ type Owner struct {
 type sending struct {
 	number uint64
 	data   []byte
-	since  time.Time
+	since  time.Time // when it was first given to the log; zero: it was not yet
 }
 
 var _ store.Store = (*Owner)(nil)
@@ -192,13 +192,12 @@ func (o *Owner) forget(batches []*mutation.Batch) error {
 
 // enqueue gives records to the log, in order; o.mu is held, and is open in between.
 func (o *Owner) enqueue(records ...[]byte) {
-	now := o.options.Clock.Now()
 	for _, data := range records {
 		o.number++
-		o.queue = append(o.queue, sending{o.number, data, now})
+		o.queue = append(o.queue, sending{number: o.number, data: data})
 	}
-	o.watch()
 	o.send()
+	o.watch()
 }
 
 // send gives the log what it may have on its way; o.mu is held, and is open in between.
@@ -208,10 +207,14 @@ func (o *Owner) send() {
 	}
 	o.busy = true
 	for o.failed == nil && o.sent < len(o.queue) && o.sent < o.options.Window {
-		s := o.queue[o.sent]
+		s := &o.queue[o.sent]
+		if s.since.IsZero() { // else it was refused before
+			s.since = o.options.Clock.Now()
+		}
+		number, data := s.number, s.data
 		o.sent++
 		o.mu.Unlock()
-		o.options.Log.Append(s.data, func(_ uint64, err error) { o.answered(s.number, err) })
+		o.options.Log.Append(data, func(_ uint64, err error) { o.answered(number, err) })
 		o.mu.Lock()
 	}
 	o.busy = false
@@ -249,12 +252,18 @@ func (o *Owner) watch() {
 		return
 	}
 	o.watching = true
-	left := o.queue[0].since.Add(o.options.Patience).Sub(o.options.Clock.Now())
+	left := o.options.Patience
+	if since := o.queue[0].since; !since.IsZero() {
+		left -= o.options.Clock.Now().Sub(since)
+	}
 	o.options.Clock.AfterFunc(max(left, 0), func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.watching = false
-		if o.failed == nil && len(o.queue) > 0 && o.options.Clock.Now().Sub(o.queue[0].since) >= o.options.Patience {
+		if o.failed != nil || len(o.queue) == 0 {
+			return
+		}
+		if since := o.queue[0].since; !since.IsZero() && o.options.Clock.Now().Sub(since) >= o.options.Patience {
 			o.failLocked(fmt.Errorf("record %d: %w", o.queue[0].number, errPatience))
 			return
 		}

@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -19,12 +18,10 @@ func TestHandOver(t *testing.T) {
 	c := start(t, freePorts(t), t.TempDir())
 	whole := c.eventually("all nodes follow", status.whole)
 	l := newLoad(t, c)
-	var receiving sync.WaitGroup
-	l.receivers(t, &receiving)
 	for range 6 {
 		owner := c.eventually("all nodes are back", status.whole).serving()
-		before := l.count()
-		c.eventually("clients work", func(status) bool { return l.count() > before+20 })
+		before := l.sent()
+		c.eventually("clients work", func(status) bool { return l.sent() > before+20 })
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		out, err := exec.CommandContext(ctx, binary, "cluster", "step-down", "--url", owner.URL).CombinedOutput()
 		cancel()
@@ -41,7 +38,7 @@ func TestHandOver(t *testing.T) {
 			t.Errorf("the process of node %s has ended", n.Name)
 		}
 	}
-	l.settle(t, &receiving)
+	l.settle()
 	if l.uncertain > 0 {
 		t.Errorf("%d sends failed: %v", l.uncertain, l.failures)
 	}
@@ -50,12 +47,6 @@ func TestHandOver(t *testing.T) {
 			t.Log(line)
 		}
 	}
-}
-
-// count is how many sends were acknowledged.
-func (b *books) count() (n int) {
-	b.note(func() { n = len(b.acked) })
-	return n
 }
 
 // TestRollingRestart: every node is stopped in an orderly way and started again, one after
@@ -67,18 +58,16 @@ func TestRollingRestart(t *testing.T) {
 	c.attempts = 10
 	whole := c.eventually("all nodes follow", status.whole)
 	l := newLoad(t, c)
-	var receiving sync.WaitGroup
-	l.receivers(t, &receiving)
 	for i := range whole.Nodes {
 		n := c.eventually("all nodes are back", status.whole).Nodes[i]
-		before := l.count()
-		c.eventually("clients work", func(status) bool { return l.count() > before+20 })
+		before := l.sent()
+		c.eventually("clients work", func(status) bool { return l.sent() > before+20 })
 		_ = syscall.Kill(n.PID, syscall.SIGTERM)
 		c.eventually("its process is another", func(s status) bool {
 			return s.whole() && !slices.ContainsFunc(s.Nodes, func(m nodeStatus) bool { return m.PID == n.PID })
 		})
 	}
-	l.settle(t, &receiving)
+	l.settle()
 	if l.uncertain > 0 {
 		t.Errorf("%d sends failed: %v", l.uncertain, l.failures)
 	}

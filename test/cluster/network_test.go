@@ -1,8 +1,10 @@
 package cluster_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -11,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -30,6 +31,14 @@ type network struct {
 	tag string // in the names of what the kernel has
 	r   *rand.Rand
 }
+
+// How long TestNetwork goes on: until there were so many faults, and so many messages were
+// acknowledged, or until its time is over.
+var (
+	campaignFaults   = flag.Int("faults", 0, "faults of TestNetwork; 0: each kind once, or 200 when soaking")
+	campaignMessages = flag.Int("messages", 0, "messages that TestNetwork sends at least")
+	campaignTime     = flag.Duration("for", 0, "after which TestNetwork begins no further fault; 0: it has no end")
+)
 
 // diskSize is what a machine's disk has; it is in memory.
 const diskSize = "1g"
@@ -87,6 +96,10 @@ type fault struct {
 	do   func(n *network, node, other string) (heal func())
 }
 
+// stopping is the fault that may last longest: what others took from a node that is stopped
+// is another's when it goes on.
+const stopping = "it is stopped"
+
 var faults = []fault{
 	{"its link is down", func(n *network, node, _ string) func() {
 		n.must("link", "set", n.link(node), "down")
@@ -131,9 +144,15 @@ var faults = []fault{
 		}
 		return func() {}
 	}},
-	{"it is stopped", func(n *network, node, _ string) func() {
+	{stopping, func(n *network, node, _ string) func() {
 		n.signal(node, syscall.SIGSTOP)
 		return func() { n.signal(node, syscall.SIGCONT) }
+	}},
+	{"its store is damaged, and it is killed", func(n *network, node, _ string) func() {
+		n.signal(node, syscall.SIGSTOP)
+		damage(n.t, filepath.Join(n.path("data-"+node), "store"))
+		n.signal(node, syscall.SIGKILL)
+		return func() {}
 	}},
 	{"its disk is full", func(n *network, node, _ string) func() {
 		ballast := filepath.Join(n.path("data-"+node), "ballast")
@@ -192,25 +211,67 @@ func TestNetwork(t *testing.T) {
 	n.join()
 	n.keeper = n.keep()
 	l := newLoad(t, n)
-	var receiving sync.WaitGroup
-	l.receivers(t, &receiving)
-	began := time.Now()
-	order := n.r.Perm(len(faults))
-	for round := range soak.Rounds(t, len(faults), 200) {
-		s := n.eventually("all nodes are back", status.whole)
-		at := n.r.Perm(len(names))
-		node, other := names[at[0]], names[at[1]]
-		if round%2 == 0 {
-			node = s.serving().Name
-			other = names[(slices.Index(names, node)+1+n.r.IntN(len(names)-1))%len(names)]
-		}
-		f := faults[order[round%len(faults)]]
-		d := time.Duration(2000+n.r.IntN(5000)) * time.Millisecond
-		t.Logf("%v: node %s, which is %s (the other is %s): %s, for %v", time.Since(began).Round(time.Second), node, s.state(node), other, f.what, d)
-		heal := f.do(n, node, other)
-		time.Sleep(d)
-		heal()
+	c := &campaign{network: n, load: l, order: n.r.Perm(len(faults)), seed: seed, began: time.Now(), count: map[string]int{}}
+	for c.goesOn(cmp.Or(*campaignFaults, soak.Rounds(t, len(faults), 200))) {
+		c.fault()
 	}
 	n.eventually("all nodes are back", status.whole)
-	l.settle(t, &receiving)
+	l.settle()
+	t.Log(c)
+}
+
+// campaign is what TestNetwork has done.
+type campaign struct {
+	*network
+	load  *load
+	order []int // of the kinds of faults
+	seed  uint64
+	began time.Time
+	done  int
+	count map[string]int // of faults, by kind
+	owner int            // how many met the owner
+}
+
+func (c *campaign) goesOn(faults int) bool {
+	if *campaignTime > 0 && time.Since(c.began) > *campaignTime || c.t.Failed() {
+		return false
+	}
+	return c.done < faults || c.load.sent() < *campaignMessages
+}
+
+// fault has something happen to a node, every other time to the owner, and waits until it is
+// over.
+func (c *campaign) fault() {
+	s := c.eventually("all nodes are back", status.whole)
+	at := c.r.Perm(len(names))
+	node, other := names[at[0]], names[at[1]]
+	if c.done%2 == 0 {
+		node = s.serving().Name
+		other = names[(slices.Index(names, node)+1+c.r.IntN(len(names)-1))%len(names)]
+	}
+	f := faults[c.order[c.done%len(faults)]]
+	d := time.Duration(1000+c.r.IntN(4000)) * time.Millisecond
+	if f.what == stopping && soak.Enabled() && c.r.IntN(3) == 0 {
+		d = time.Duration(5+c.r.IntN(56)) * time.Second
+	}
+	c.t.Logf("%v, %d messages: node %s, which is %s (the other is %s): %s, for %v",
+		time.Since(c.began).Round(time.Second), c.load.sent(), node, s.state(node), other, f.what, d)
+	c.done++
+	c.count[f.what]++
+	if s.state(node) == "serving" {
+		c.owner++
+	}
+	heal := f.do(c.network, node, other)
+	time.Sleep(d)
+	heal()
+}
+
+// String is what was done, for docs/reliability.md.
+func (c *campaign) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed %d: %d faults in %v, %d of them at the owner", c.seed, c.done, time.Since(c.began).Round(time.Second), c.owner)
+	for _, f := range faults {
+		fmt.Fprintf(&b, "\n  %3d  %s", c.count[f.what], f.what)
+	}
+	return b.String()
 }

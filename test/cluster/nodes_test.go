@@ -167,6 +167,11 @@ func (m *machines) brokenOff(at string, args ...string) {
 	if err := cmd.Start(); err != nil {
 		m.t.Fatal(err)
 	}
+	defer func() {
+		if m.t.Failed() {
+			m.t.Logf("%v told:\n%s", args, told.String())
+		}
+	}()
 	m.eventually(at, func(status) bool { return strings.Contains(told.String(), at) })
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
@@ -71,6 +72,7 @@ type Node struct {
 	target  uint64    // where that was
 	owner   *replica.Owner
 	serving bool
+	serves  atomic.Pointer[replica.Owner] // owner, as long as serving
 	durable uint64
 	log     Extent
 	changed chan struct{} // closed when who owns the cell changes, or serves
@@ -116,7 +118,7 @@ type Extent struct {
 func (n *Node) State() (s State, changed <-chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	f := n.replica.Fence()
+	f := n.replica.Latest()
 	name, _, _ := strings.Cut(f.Owner, "/")
 	own := n.owner != nil && n.owner.Epoch() == f.Epoch
 	return State{
@@ -246,7 +248,7 @@ func (n *Node) taken(ctx context.Context, rec *record.Record) {
 		n.failed(err)
 		return
 	}
-	n.change(func() { n.owner, n.serving = owner, false })
+	n.change(func() { n.serve(owner, false) })
 	go n.hold(ctx, owner, steppedDown)
 }
 
@@ -270,7 +272,7 @@ func (n *Node) hold(ctx context.Context, owner *replica.Owner, steppedDown <-cha
 		return
 	}
 	if err == nil && reason == nil {
-		n.change(func() { n.serving = n.owner == owner })
+		n.change(func() { n.serve(n.owner, n.owner == owner) })
 	}
 	if reason == nil {
 		select {
@@ -290,10 +292,26 @@ func (n *Node) hold(ctx context.Context, owner *replica.Owner, steppedDown <-cha
 	}
 	n.change(func() {
 		if n.owner == owner {
-			n.owner, n.serving = nil, false
+			n.serve(nil, false)
 			n.heard = clock.System.Now() // others may try first
 		}
 	})
+}
+
+// serve notes whether this process is the owner, and serves; mu is held.
+func (n *Node) serve(owner *replica.Owner, serving bool) {
+	n.owner, n.serving = owner, serving
+	if !serving {
+		owner = nil
+	}
+	n.serves.Store(owner)
+}
+
+// Serves is whether the process is the owner and serves, as State has it. Every request asks
+// that, and does not wait for a record that is being applied.
+func (n *Node) Serves() bool {
+	owner := n.serves.Load()
+	return owner != nil && !owner.Down()
 }
 
 // change changes something that those wait for who forward requests.

@@ -74,6 +74,16 @@ func New(base store.Store) *Store {
 // Write adds a unit above all others; its number is greater than theirs. The batches are
 // not kept.
 func (s *Store) Write(number uint64, batches ...*mutation.Batch) error {
+	kept := new(mutation.Batch)
+	for _, b := range batches {
+		kept.Append(b)
+	}
+	return s.Keep(number, kept)
+}
+
+// Keep is Write of batches that are not written to any more: the overlay has them until they
+// are flushed.
+func (s *Store) Keep(number uint64, batches ...*mutation.Batch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -96,9 +106,9 @@ func (s *Store) write(u *unit, op mutation.Op, key, value []byte) error {
 	}
 	switch op {
 	case mutation.Set:
-		put(item{key: bytes.Clone(key), value: append([]byte{}, value...), number: u.number})
+		put(item{key: key, value: value, number: u.number})
 	case mutation.Delete, mutation.SingleDelete:
-		put(item{key: bytes.Clone(key), number: u.number, deleted: true})
+		put(item{key: key, number: u.number, deleted: true})
 	case mutation.DeleteRange:
 		if bytes.Compare(key, value) >= 0 {
 			return nil
@@ -114,7 +124,7 @@ func (s *Store) write(u *unit, op mutation.Op, key, value []byte) error {
 		for _, i := range doomed {
 			s.tree.Delete(i)
 		}
-		s.holes = append(slices.Clip(s.holes), hole{bytes.Clone(key), bytes.Clone(value), u.number})
+		s.holes = append(slices.Clip(s.holes), hole{key, value, u.number})
 	default:
 		return fmt.Errorf("%w: unknown write %d", mutation.ErrCorrupt, op)
 	}
@@ -149,8 +159,8 @@ func (s *Store) Flush(number uint64, commit func() error) error {
 	}
 	for len(s.pending) > 0 && s.pending[0].number <= number {
 		for _, key := range s.pending[0].keys {
-			if i, ok := s.tree.Get(item{key: key}); ok && i.number <= number {
-				s.tree.Delete(i)
+			if i, ok := s.tree.Delete(item{key: key}); ok && i.number > number {
+				s.tree.Set(i) // which few are: those that every commit writes
 			}
 		}
 		s.pending = s.pending[1:]

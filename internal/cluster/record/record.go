@@ -62,17 +62,30 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // epoch, number; then the owner, or the encoded writes. Integers are big-endian.
 func (r *Record) AppendTo(buf []byte) []byte {
 	start := len(buf)
-	buf = append(buf, 0, 0, 0, 0, version, byte(r.Kind))
-	buf = binary.BigEndian.AppendUint16(buf, r.Cell)
-	buf = binary.BigEndian.AppendUint64(buf, r.Epoch)
-	buf = binary.BigEndian.AppendUint64(buf, r.Number)
+	buf = r.appendHead(buf)
 	buf = append(buf, r.Owner...)
 	if r.Batch != nil {
 		buf = r.Batch.AppendTo(buf)
 	}
-	binary.BigEndian.PutUint32(buf[start:], crc32.Checksum(buf[start+4:], castagnoli))
+	seal(buf[start:])
 	return buf
 }
+
+// appendHead encodes what stands before the owner, or the writes, with room for the checksum.
+func (r *Record) appendHead(buf []byte) []byte {
+	buf = append(buf, 0, 0, 0, 0, version, byte(r.Kind))
+	buf = binary.BigEndian.AppendUint16(buf, r.Cell)
+	buf = binary.BigEndian.AppendUint64(buf, r.Epoch)
+	return binary.BigEndian.AppendUint64(buf, r.Number)
+}
+
+// seal puts the checksum into an encoded record.
+func seal(encoded []byte) {
+	binary.BigEndian.PutUint32(encoded, crc32.Checksum(encoded[4:], castagnoli))
+}
+
+// Writes are those of a commit, or of a part of one, that was just encoded: they alias it.
+func Writes(encoded []byte) (*mutation.Batch, error) { return mutation.Decode(encoded[headerSize:]) }
 
 // Decode reads what AppendTo wrote. The batch aliases p. Errors: ErrCorrupt, also for a
 // version or kind that this program does not know.
@@ -122,6 +135,15 @@ func Split(size int, cell uint16, epoch, number uint64, batches ...*mutation.Bat
 	for _, b := range batches {
 		all += b.Size()
 	}
+	if all <= size && headerSize+all <= MaxSize { // as nearly every commit: each byte is copied once
+		whole := Record{Kind: Commit, Cell: cell, Epoch: epoch, Number: number}
+		encoded := whole.appendHead(make([]byte, 0, headerSize+all))
+		for _, b := range batches {
+			encoded = b.AppendTo(encoded)
+		}
+		seal(encoded)
+		return [][]byte{encoded}, nil
+	}
 	part := Record{Kind: Part, Cell: cell, Epoch: epoch, Number: number, Batch: new(mutation.Batch)}
 	var out [][]byte
 	end := func(kind Kind) error {
@@ -136,10 +158,6 @@ func Split(size int, cell uint16, epoch, number uint64, batches ...*mutation.Bat
 		return nil
 	}
 	for _, b := range batches {
-		if all <= size {
-			part.Batch.Append(b)
-			continue
-		}
 		err := b.Each(func(op mutation.Op, key, value []byte) error {
 			if n := part.Batch.Size(); n > 0 && n+len(key)+len(value) > size {
 				if err := end(Part); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/clock"
@@ -71,6 +72,7 @@ type Owner struct {
 	busy     bool       // somebody gives queue to the log
 	watching bool       // a timer looks after the oldest of queue
 	failed   error
+	down     atomic.Bool // failed is set
 	closed   bool
 	waiters  map[chan struct{}]uint64 // closed once a number is accepted
 	confirm  *round                   // that callers may join; nil: none
@@ -81,7 +83,7 @@ type Owner struct {
 type sending struct {
 	number uint64
 	data   []byte
-	since  time.Time
+	since  time.Time // when it was first given to the log; zero: it was not yet
 }
 
 var _ store.Store = (*Owner)(nil)
@@ -131,6 +133,9 @@ func (o *Owner) Failed() error {
 	return o.failed
 }
 
+// Down reports that the owner has stepped down. Unlike Failed it waits for nobody who writes.
+func (o *Owner) Down() bool { return o.down.Load() }
+
 // Apply implements store.Store.
 func (o *Owner) Apply(sync bool, batches ...*mutation.Batch) error {
 	n := 0
@@ -163,8 +168,14 @@ func (o *Owner) write(batches []*mutation.Batch) error {
 	if err != nil {
 		return err
 	}
+	kept := make([]*mutation.Batch, len(records)) // as batches are not: they are the caller's
+	for i, encoded := range records {
+		if kept[i], err = record.Writes(encoded); err != nil {
+			return err
+		}
+	}
 	// The overlay is written before the log: what comes back is there to be flushed.
-	if err := o.Write(o.number+uint64(len(records)), batches...); err != nil {
+	if err := o.Keep(o.number+uint64(len(records)), kept...); err != nil {
 		return err
 	}
 	o.enqueue(records...)
@@ -181,13 +192,12 @@ func (o *Owner) forget(batches []*mutation.Batch) error {
 
 // enqueue gives records to the log, in order; o.mu is held, and is open in between.
 func (o *Owner) enqueue(records ...[]byte) {
-	now := o.options.Clock.Now()
 	for _, data := range records {
 		o.number++
-		o.queue = append(o.queue, sending{o.number, data, now})
+		o.queue = append(o.queue, sending{number: o.number, data: data})
 	}
-	o.watch()
 	o.send()
+	o.watch()
 }
 
 // send gives the log what it may have on its way; o.mu is held, and is open in between.
@@ -197,10 +207,14 @@ func (o *Owner) send() {
 	}
 	o.busy = true
 	for o.failed == nil && o.sent < len(o.queue) && o.sent < o.options.Window {
-		s := o.queue[o.sent]
+		s := &o.queue[o.sent]
+		if s.since.IsZero() { // else it was refused before
+			s.since = o.options.Clock.Now()
+		}
+		number, data := s.number, s.data
 		o.sent++
 		o.mu.Unlock()
-		o.options.Log.Append(s.data, func(_ uint64, err error) { o.answered(s.number, err) })
+		o.options.Log.Append(data, func(_ uint64, err error) { o.answered(number, err) })
 		o.mu.Lock()
 	}
 	o.busy = false
@@ -238,12 +252,18 @@ func (o *Owner) watch() {
 		return
 	}
 	o.watching = true
-	left := o.queue[0].since.Add(o.options.Patience).Sub(o.options.Clock.Now())
+	left := o.options.Patience
+	if since := o.queue[0].since; !since.IsZero() {
+		left -= o.options.Clock.Now().Sub(since)
+	}
 	o.options.Clock.AfterFunc(max(left, 0), func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.watching = false
-		if o.failed == nil && len(o.queue) > 0 && o.options.Clock.Now().Sub(o.queue[0].since) >= o.options.Patience {
+		if o.failed != nil || len(o.queue) == 0 {
+			return
+		}
+		if since := o.queue[0].since; !since.IsZero() && o.options.Clock.Now().Sub(since) >= o.options.Patience {
 			o.failLocked(fmt.Errorf("record %d: %w", o.queue[0].number, errPatience))
 			return
 		}
@@ -286,6 +306,7 @@ func (o *Owner) failLocked(err error) {
 		return
 	}
 	o.failed = fmt.Errorf("cell %d, epoch %d: %w", o.cell, o.epoch, err)
+	o.down.Store(true)
 	if o.options.Detach {
 		o.Freeze()
 	}

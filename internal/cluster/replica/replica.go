@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"godwit.dev/godwit/internal/cluster/record"
 	"godwit.dev/godwit/internal/mutation"
@@ -32,6 +33,8 @@ type Replica struct {
 	durable uint64         // position up to which the local disk has it
 	parts   mutation.Batch // of a commit of which the last part has not come
 	owner   *Owner         // of this process; nil: there was none
+
+	latest atomic.Pointer[record.Fence] // fence, as of the latest record that is through
 }
 
 // Open makes a replica of what st has. Errors: those of st, record.ErrCorrupt.
@@ -47,6 +50,7 @@ func Open(cell uint16, st store.Store) (*Replica, error) {
 		}
 	}
 	r.durable, r.read = r.fence.Position, r.fence.Position
+	r.publish()
 	return r, nil
 }
 
@@ -55,6 +59,16 @@ func (r *Replica) Fence() record.Fence {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.fence
+}
+
+// Latest is Fence as of the latest record that is through: it does not wait for one that is
+// being applied.
+func (r *Replica) Latest() record.Fence { return *r.latest.Load() }
+
+// publish has Latest tell of the fence; mu is held.
+func (r *Replica) publish() {
+	f := r.fence
+	r.latest.Store(&f)
 }
 
 // Next is the position of the record that is to be applied next, after a start.
@@ -159,6 +173,7 @@ func (r *Replica) Apply(position uint64, data []byte) (rec record.Record, accept
 			owner.accept(rec.Number)
 		}
 	}
+	r.publish()
 	return rec, true, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -231,6 +232,72 @@ func TestOutcomes(t *testing.T) {
 	}
 	if got := get(t, n.base, "k"); got != "1" {
 		t.Errorf("the store has %q", got)
+	}
+}
+
+// advance calls what is due by then.
+func (c *handClock) advance(d time.Duration) {
+	c.now = c.now.Add(d)
+	due := slices.DeleteFunc(slices.Clone(c.timers), func(t *handTimer) bool { return t.at.After(c.now) })
+	c.timers = slices.DeleteFunc(c.timers, func(t *handTimer) bool { return !t.at.After(c.now) })
+	for _, t := range due {
+		t.f()
+	}
+}
+
+// A record's time begins when it is given to the log, and not while others go before it: an
+// owner that has written much goes on for as long as each comes back.
+func TestPatience(t *testing.T) {
+	const patience = 10 * time.Second
+	log, clock := simulated.New(), &handClock{}
+	way := log.Node()
+	r, err := replica.Open(0, memory.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	takeover(t, way, 1, "a")
+	reader, err := way.Read(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	apply := func() {
+		t.Helper()
+		position, data, err := reader.Next(t.Context())
+		if err == nil {
+			_, _, err = r.Apply(position, data)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply()
+	owner, err := r.Own(1, replica.OwnerOptions{Log: way, Clock: clock, Window: 1, Patience: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log.Hold()
+	const records = 4
+	for range records {
+		if err := owner.Apply(false, set("k", "v")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range records - 1 {
+		clock.advance(patience * 6 / 10)
+		log.Deliver(0, simulated.Taken)
+		apply()
+		if err := owner.Failed(); err != nil {
+			t.Fatalf("each comes back, and the owner has stepped down: %v", err)
+		}
+	}
+	clock.advance(patience * 6 / 10)
+	if err := owner.Failed(); err != nil {
+		t.Fatalf("before its time: %v", err)
+	}
+	clock.advance(patience)
+	if owner.Failed() == nil {
+		t.Error("the last does not come back, and the owner goes on")
 	}
 }
 

@@ -145,6 +145,7 @@ func (g *changing) set(ctx context.Context, m *membership, count int) error {
 			last = errors.New("somebody else changes the nodes, too")
 			return true
 		}
+		g.log.Info("the log has not taken the change of nodes yet", "version", m.Version, "reason", last)
 		return false
 	})
 	if err = errors.Join(err, last); err != nil {

@@ -104,7 +104,7 @@ func (f *front) handOnTo(peers []Peer) {
 					r.Out.Header.Set(secureHeader, "yes")
 				}
 			},
-			Transport: p.net, FlushInterval: -1,
+			Transport: p.net, BufferPool: answer.Buffers{}, // what has no length is flushed as it comes
 			ModifyResponse: func(r *http.Response) error {
 				if r.StatusCode == http.StatusMisdirectedRequest {
 					return errNotOwner
@@ -222,6 +222,10 @@ func (f *front) ready(w http.ResponseWriter) {
 // surely not been carried out waits for whoever is the owner next. One that a peer has
 // handed on is not handed on again.
 func (f *front) serve(w http.ResponseWriter, r *http.Request, forwarded bool) {
+	if cells, in := f.part.cells.Load(), f.part.inner.Load(); cells != nil && in != nil && cells.Serves() && !f.closing.Load() {
+		f.local(w, r, in) // nobody else is to have its body
+		return
+	}
 	ctx, cancel := context.WithTimeout(r.Context(), ownerTime)
 	defer cancel()
 	body, whole := keep(r)

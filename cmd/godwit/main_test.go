@@ -220,7 +220,7 @@ func TestMistypedCommands(t *testing.T) {
 		"dev now":            "unexpected argument now; godwit dev --help lists the flags",
 		"--lissen x":         `unknown flag --lissen, did you mean "--listen"?; godwit dev --help lists the flags`,
 		"serve":              "missing flags: --config=FILE; godwit serve --help lists the flags",
-		"check --dato x":     `unknown flag --dato, did you mean "--data"?; godwit check --help lists the flags`,
+		"check --dato x":     `unknown flag --dato, did you mean one of "--data", "--at"?; godwit check --help lists the flags`,
 	} {
 		var stdout, stderr bytes.Buffer
 		status := run(strings.Fields(args), nil, &stdout, &stderr, time.Now())

@@ -54,7 +54,7 @@ func (s *Server) listen(ctx context.Context) error {
 		return explainListen(s.cfg.Listen, err)
 	}
 	s.listener = l
-	s.stack.push("listener", func(context.Context) error { return closeListener(l) })
+	s.stack.Push("listener", func(context.Context) error { return closeListener(l) })
 	return nil
 }
 
@@ -99,7 +99,7 @@ func (s *Server) serve(parts Parts) {
 			s.fail(fmt.Errorf("serving HTTP: %w", err))
 		}
 	}()
-	s.stack.push("HTTP server", func(ctx context.Context) error {
+	s.stack.Push("HTTP server", func(ctx context.Context) error {
 		err := srv.Shutdown(ctx)
 		if err != nil {
 			err = errors.Join(err, srv.Close())
@@ -130,7 +130,7 @@ func (s *Server) serveAt(who string, l net.Listener, h http.Handler) {
 			s.fail(fmt.Errorf("serving %s: %w", who, err))
 		}
 	}()
-	s.stack.push(who+"' HTTP server", func(ctx context.Context) error {
+	s.stack.Push(who+"' HTTP server", func(ctx context.Context) error {
 		err := srv.Shutdown(ctx)
 		if err != nil {
 			err = errors.Join(err, srv.Close())
@@ -234,7 +234,7 @@ func (s *Server) servePprof(ctx context.Context) error {
 			s.log.Error("serving profiles", "error", err)
 		}
 	}()
-	s.stack.push("profiles", func(context.Context) error {
+	s.stack.Push("profiles", func(context.Context) error {
 		err := srv.Close() // profiles need no grace period
 		<-done
 		return err

@@ -127,7 +127,7 @@ func (s *Server) serveOperators(ctx context.Context, parts Parts) error {
 			s.fail(fmt.Errorf("serving operators: %w", err))
 		}
 	}()
-	s.stack.push("operators' HTTP server", func(ctx context.Context) error {
+	s.stack.Push("operators' HTTP server", func(ctx context.Context) error {
 		err := srv.Shutdown(ctx)
 		if err != nil {
 			err = errors.Join(err, srv.Close())

@@ -80,7 +80,7 @@ func (s *Server) watchCertificates(ctx context.Context) error {
 		}
 	}
 	stop := s.secure.Watch()
-	s.stack.push("certificates", func(context.Context) error {
+	s.stack.Push("certificates", func(context.Context) error {
 		stop()
 		return nil
 	})
@@ -102,7 +102,7 @@ func (s *Server) serveProofs(ctx context.Context, h http.Handler) error {
 			s.log.Error("serving proofs of names", "error", err)
 		}
 	}()
-	s.stack.push("proofs of names", func(context.Context) error {
+	s.stack.Push("proofs of names", func(context.Context) error {
 		err := srv.Close()
 		<-done
 		return err

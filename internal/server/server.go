@@ -21,10 +21,11 @@ import (
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server/banner"
 	"godwit.dev/godwit/internal/server/heap"
+	"godwit.dev/godwit/internal/server/shutdown"
 )
 
 // drainTime is how long a server that was told to end waits for what is under way:
-// an attempt at an endpoint lasts up to 15 s. With cutOffTime it is 20 s in all.
+// an attempt at an endpoint lasts up to 15 s. With shutdown.CutOff it is 20 s in all.
 const drainTime = 16 * time.Second
 
 // ErrNotNew reports a Start of a server that was started or stopped before.
@@ -43,7 +44,7 @@ type Server struct {
 
 	turn     chan struct{} // holds one token; Start and Stop take turns
 	used     bool          // guarded by turn
-	stack    stack
+	stack    shutdown.Stack
 	listener net.Listener // guarded by turn
 	ingest   net.Addr     // guarded by turn; nil: no posts are taken
 	limits   *Limits      // guarded by turn
@@ -134,7 +135,7 @@ func (s *Server) Start(ctx context.Context) error {
 		s.drain()
 		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 		defer cancel()
-		return errors.Join(err, s.stack.unwind(undo))
+		return errors.Join(err, s.stack.Unwind(undo))
 	}
 	return nil
 }
@@ -184,7 +185,7 @@ func (s *Server) deps() Deps {
 		Log:      s.log,
 		Clock:    clock.System,
 		Draining: s.draining.Done(),
-		OnStop:   s.stack.push,
+		OnStop:   s.stack.Push,
 		Limits:   s.limits,
 		URL:      banner.Reachable(s.cfg.TLS(), s.listener.Addr().String()),
 		Port:     portOf(s.listener.Addr()),
@@ -204,7 +205,7 @@ func (s *Server) deps() Deps {
 
 // Stop drains the server: readiness turns to no, no connection is accepted,
 // requests and attempts under way finish, everything is stopped in reverse
-// order. When ctx ends, what is not through is cut off, and reported as errAbandoned.
+// order. When ctx ends, what is not through is cut off, and reported as shutdown.ErrAbandoned.
 func (s *Server) Stop(ctx context.Context) error {
 	s.drain()
 	select {
@@ -213,7 +214,7 @@ func (s *Server) Stop(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	defer func() { s.turn <- struct{}{} }()
-	return s.stack.unwind(ctx)
+	return s.stack.Unwind(ctx)
 }
 
 // Drain has what waits for something to happen, as a long poll does, answer now. A Stop is

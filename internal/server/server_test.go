@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -16,7 +15,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,6 +23,7 @@ import (
 	"godwit.dev/godwit/internal/api/admin"
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/server/shutdown"
 )
 
 // The thread that starts sandboxes never ends: its end would be theirs.
@@ -195,95 +194,6 @@ func TestStopWhileStarting(t *testing.T) {
 	if i := len(j.events); i != 6 || j.events[5] != "stop store" {
 		t.Errorf("events %v", j.events)
 	}
-}
-
-func TestFailingStopsDoNotKeepOthersFromStopping(t *testing.T) {
-	var st stack
-	var stopped []string
-	one, two := errors.New("one"), errors.New("two")
-	st.push("a", func(context.Context) error { stopped = append(stopped, "a"); return one })
-	st.push("b", func(context.Context) error { stopped = append(stopped, "b"); return two })
-	st.push("c", func(context.Context) error { stopped = append(stopped, "c"); return nil })
-	err := st.unwind(t.Context())
-	if !errors.Is(err, one) || !errors.Is(err, two) || !strings.Contains(err.Error(), "stopping a: one") {
-		t.Errorf("error %v", err)
-	}
-	if d := cmp.Diff([]string{"c", "b", "a"}, stopped); d != "" {
-		t.Errorf("stopped (-want +got):\n%s", d)
-	}
-	if err := st.unwind(t.Context()); err != nil || len(stopped) != 3 {
-		t.Errorf("second unwind: %v, %v", err, stopped)
-	}
-}
-
-// clocked is closed after a time.
-func clocked(after time.Duration) <-chan struct{} {
-	over, _ := clock.After(clock.System, after)
-	return over
-}
-
-// A part that does not stop holds nobody up: the process ends without it, and without
-// what it may still use.
-func TestStopLeavesAloneWhatHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var st stack
-		var stopped []string
-		hang := make(chan struct{})
-		st.push("store", func(context.Context) error { stopped = append(stopped, "store"); return nil })
-		st.push("metrics", func(context.Context) error { <-hang; return nil })
-		st.push("deliveries", func(ctx context.Context) error {
-			<-ctx.Done()
-			<-clocked(time.Second) // to cut off attempts
-			stopped = append(stopped, "deliveries")
-			return nil
-		})
-		ctx, cancel := context.WithTimeout(t.Context(), drainTime)
-		defer cancel()
-		began := clock.System.Now()
-		err := st.unwind(ctx)
-		if took := clock.System.Now().Sub(began); took != 20*time.Second {
-			t.Errorf("it took %s", took)
-		}
-		if !errors.Is(err, errAbandoned) || !strings.Contains(err.Error(), "stopping metrics, store: ") {
-			t.Errorf("error %v", err)
-		}
-		if d := cmp.Diff([]string{"deliveries"}, stopped); d != "" {
-			t.Errorf("stopped (-want +got):\n%s", d)
-		}
-		close(hang)
-	})
-}
-
-// What is not through at the deadline is told once, and not as a context's end; what
-// failed beside that is told as it is.
-func TestStopTellsOnceWhatIsLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var st stack
-		late := func(ctx context.Context) error {
-			<-ctx.Done()
-			return errors.Join(nil, fmt.Errorf("waiting: %w", ctx.Err()))
-		}
-		failure := errors.New("no space")
-		st.push("store", func(ctx context.Context) error { return errors.Join(late(ctx), failure) })
-		st.push("queues", func(context.Context) error { return nil })
-		st.push("deliveries", late)
-		st.push("functions", late)
-		ctx, cancel := context.WithTimeout(t.Context(), drainTime)
-		defer cancel()
-		err := st.unwind(ctx)
-		if !errors.Is(err, errAbandoned) || !errors.Is(err, failure) {
-			t.Fatal(err)
-		}
-		text := err.Error()
-		if strings.Count(text, "functions") != 1 || !strings.Contains(text, "stopping functions, deliveries: ") ||
-			strings.Count(text, errAbandoned.Error()) != 1 || !strings.Contains(text, "no space") || strings.Contains(text, "queues") {
-			t.Error(text)
-		}
-		st.push("early", func(context.Context) error { return context.DeadlineExceeded })
-		if err := st.unwind(t.Context()); errors.Is(err, errAbandoned) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("before the deadline: %v", err)
-		}
-	})
 }
 
 // Whatever the order of concurrent Starts and Stops: at most one Start
@@ -495,7 +405,7 @@ func TestStopCutsOffWhatDoesNotEnd(t *testing.T) {
 	<-inside
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := s.Stop(ctx); !errors.Is(err, errAbandoned) {
+	if err := s.Stop(ctx); !errors.Is(err, shutdown.ErrAbandoned) {
 		t.Errorf("Stop: %v", err)
 	}
 	<-client

@@ -49,6 +49,8 @@ func withStepsRepeated(ctx context.Context, deps server.Deps) (server.Parts, err
 // is there already, or left behind: of every type, at its creation, change, replacement and
 // deletion.
 func TestStackStepsTwice(t *testing.T) {
+	const shared = "Parameters: {Action: {Type: String, Default: 'sqs:SendMessage'}, Name: {Type: String, Default: one}}\n" +
+		"Resources:\n  Own: {Type: AWS::IAM::ManagedPolicy, Properties: {ManagedPolicyName: !Ref Name, PolicyDocument: {Version: 2012-10-17, Statement: [{Effect: Allow, Action: !Ref Action, Resource: '*'}]}}}\n"
 	rental, err := os.ReadFile("../../examples/rental-orders/template.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -62,6 +64,7 @@ func TestStackStepsTwice(t *testing.T) {
 		{"shop", shop, nil, []string{"Delay", "5"}, []string{"AWS::SQS::Queue\n    Properties:\n      DelaySeconds", "AWS::SQS::Queue\n    Properties:\n      QueueName: other\n      DelaySeconds"}},
 		{"pricing", pricing, nil, []string{"Rate", "4", "Seconds", "20", "Batch", "6"}, []string{"      Handler:", "      FunctionName: price\n      Handler:"}},
 		{"staff", staff, nil, []string{"Action", "sqs:ReceiveMessage", "Session", "7200"}, []string{"AWS::IAM::Group}", "AWS::IAM::Group, Properties: {GroupName: other}}"}},
+		{"shared", shared, nil, []string{"Action", "sqs:ReceiveMessage"}, []string{"Default: one", "Default: other"}},
 		{"safe", safe, nil, []string{"Words", "returns"}, []string{"alias/orders", "alias/other"}},
 		{"rates", rates, nil, nil, []string{"Name: live", "Name: now"}},
 		{"hose", hose, nil, []string{"Seconds", "120"}, []string{"DeliveryStreamType:", "DeliveryStreamName: other\n      DeliveryStreamType:"}},
@@ -159,6 +162,9 @@ func resourcesOf(t *testing.T, endpoint string) (names []string) {
 	}
 	for _, p := range must(who.ListPolicies(ctx, &iam.ListPoliciesInput{Scope: iamtypes.PolicyScopeTypeLocal}))(t).Policies {
 		add("policy", p.PolicyName)
+		if versions := must(who.ListPolicyVersions(ctx, &iam.ListPolicyVersionsInput{PolicyArn: p.Arn}))(t).Versions; len(versions) > 2 {
+			t.Errorf("%s has %d versions", *p.PolicyName, len(versions))
+		}
 	}
 	for _, a := range must(metricsClient(endpoint).DescribeAlarms(ctx, &cloudwatch.DescribeAlarmsInput{}))(t).MetricAlarms {
 		add("alarm", a.AlarmName)

@@ -399,7 +399,7 @@ func TestCreateFunctionRefuses(t *testing.T) {
 			func(in *lambda.CreateFunctionInput) { in.Code = &types.FunctionCode{} },
 		},
 		{
-			"S3", invalidValue, "Code in S3 is not supported by this version. Send it in ZipFile.",
+			"S3", invalidValue, "Code in S3 is not supported by this server, which is started without --artifacts-s3-endpoint. Send it in ZipFile.",
 			func(in *lambda.CreateFunctionInput) {
 				in.Code = &types.FunctionCode{S3Bucket: aws.String("bucket"), S3Key: aws.String("key")}
 			},

@@ -506,7 +506,8 @@ func holdToTable(t *testing.T, s store.Store) {
 		keyspace.KindDeletedTopics, keyspace.KindDelivered, keyspace.KindFanout, keyspace.KindReplay, keyspace.KindTransfer,
 		keyspace.KindLogDeleted, keyspace.KindAlarmAction, keyspace.KindMetricFloor, keyspace.KindMoveTask,
 		keyspace.KindLogClock,
-		keyspace.KindFence, // of a cluster
+		keyspace.KindFence,     // of a cluster
+		keyspace.KindDuplicate, // of an earlier version
 	}
 	for id := range keyspace.Table {
 		if seen[keyspace.ID(id)] == 0 && !slices.Contains(brief, keyspace.ID(id)) {

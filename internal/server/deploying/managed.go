@@ -2,6 +2,8 @@ package deploying
 
 import (
 	"context"
+	"encoding/json"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -28,6 +30,27 @@ func (w *work) policyNow(ctx context.Context, own string) (*iam.Policy, error) {
 		return nil, err
 	}
 	return found.Policy, nil
+}
+
+// currentDocument is the document of a policy's default version.
+func (w *work) currentDocument(ctx context.Context, own string) (any, error) {
+	policy, err := w.policyNow(ctx, own)
+	if err != nil {
+		return nil, err
+	}
+	found, err := ask[iam.PolicyVersionOutput](ctx, w, "iam", "GetPolicyVersion", w.Region, &iam.PolicyVersionInput{PolicyArn: &own, VersionId: &policy.DefaultVersionId})
+	if err != nil {
+		return nil, err
+	}
+	plain, err := url.QueryUnescape(found.PolicyVersion.Document)
+	if err != nil {
+		return nil, err
+	}
+	var document any
+	d := json.NewDecoder(strings.NewReader(plain))
+	d.UseNumber()
+	err = d.Decode(&document)
+	return document, err
 }
 
 func createManaged(ctx context.Context, w *work) (made, error) {
@@ -81,7 +104,15 @@ func (w *work) deleteVersion(ctx context.Context, own, version string) error {
 func updateManaged(ctx context.Context, w *work) (made, error) {
 	own, was, now := w.Target.Physical, w.Now, w.Target.Properties
 	is := made{own, w.Target.Attributes}
-	if !resource.Same(was["PolicyDocument"], now["PolicyDocument"]) {
+	done := resource.Same(was["PolicyDocument"], now["PolicyDocument"])
+	if !done && w.Again { // an interrupted update may have made the version
+		current, err := w.currentDocument(ctx, own)
+		if err != nil {
+			return is, err
+		}
+		done = resource.Same(current, now["PolicyDocument"])
+	}
+	if !done {
 		all, err := w.versions(ctx, own)
 		if err != nil {
 			return is, err
@@ -98,12 +129,12 @@ func updateManaged(ctx context.Context, w *work) (made, error) {
 		if _, err := ask[iam.PolicyVersionOutput](ctx, w, "iam", "CreatePolicyVersion", w.Region, in); err != nil {
 			return is, err
 		}
-		policy, err := w.policyNow(ctx, own)
-		if err != nil {
-			return is, err
-		}
-		is.attributes = shownPolicy(policy)
 	}
+	policy, err := w.policyNow(ctx, own)
+	if err != nil {
+		return is, err
+	}
+	is.attributes = shownPolicy(policy)
 	had, has := carriers(was), carriers(now)
 	for _, h := range has {
 		if !slices.Contains(had, h) {

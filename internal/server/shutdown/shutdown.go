@@ -1,4 +1,5 @@
-package server
+// Package shutdown stops what a server has started, in reverse order and in bounded time.
+package shutdown
 
 import (
 	"context"
@@ -12,10 +13,10 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// stack remembers how to stop what was started, and stops it in reverse
+// Stack remembers how to stop what was started, and stops it in reverse
 // order. A set-up that fails half-way and a server that ends use the same one.
 // The zero value is empty.
-type stack struct {
+type Stack struct {
 	mu    sync.Mutex
 	stops []namedStop
 }
@@ -25,37 +26,37 @@ type namedStop struct {
 	stop func(context.Context) error
 }
 
-// push adds the way to stop what has just been started.
-func (s *stack) push(name string, stop func(context.Context) error) {
+// Push adds the way to stop what has just been started.
+func (s *Stack) Push(name string, stop func(context.Context) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stops = append(s.stops, namedStop{name, stop})
 }
 
-// cutOffTime is how long what is stopped may take beyond the end of the context, to
+// CutOff is how long what is stopped may take beyond the end of the context, to
 // cut off what it waits for.
-const cutOffTime = 4 * time.Second
+const CutOff = 4 * time.Second
 
-// errAbandoned reports that parts did not stop in time.
-var errAbandoned = errors.New("what was not through in time was left alone; the next start recovers all that was acknowledged")
+// ErrAbandoned reports that parts did not stop in time.
+var ErrAbandoned = errors.New("what was not through in time was left alone; the next start recovers all that was acknowledged")
 
-// unwind stops everything, last first. A failure is kept and does not keep
+// Unwind stops everything, last first. A failure is kept and does not keep
 // the rest from being stopped, nor does the end of ctx: each stop is to give
-// up waiting on its own. One that has not by cutOffTime later is left alone, and
+// up waiting on its own. One that has not by CutOff later is left alone, and
 // so is all that it may use, which comes after it. All that was not through in time is
-// one failure, errAbandoned. What was stopped is forgotten.
-func (s *stack) unwind(ctx context.Context) error {
+// one failure, ErrAbandoned. What was stopped is forgotten.
+func (s *Stack) Unwind(ctx context.Context) error {
 	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
-		timer := clock.System.AfterFunc(cutOffTime, cancel)
+		timer := clock.System.AfterFunc(CutOff, cancel)
 		context.AfterFunc(late, func() { timer.Stop() })
 	})()
 	var failures []error
 	var abandoned []string
 	end := func() error {
 		if len(abandoned) > 0 {
-			failures = append(failures, fmt.Errorf("stopping %s: %w", strings.Join(abandoned, ", "), errAbandoned))
+			failures = append(failures, fmt.Errorf("stopping %s: %w", strings.Join(abandoned, ", "), ErrAbandoned))
 		}
 		return errors.Join(failures...)
 	}
@@ -99,7 +100,7 @@ func isLate(err error) bool {
 	return err == context.DeadlineExceeded || err == context.Canceled //nolint:errorlint // of a leaf
 }
 
-func (s *stack) pop() (namedStop, bool) {
+func (s *Stack) pop() (namedStop, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := len(s.stops) - 1

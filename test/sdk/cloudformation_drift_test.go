@@ -107,9 +107,10 @@ func TestStackDrift(t *testing.T) {
 	}
 
 	queues, topics, identities, functions := client(endpoint), topicsClient(endpoint), iamClient(endpoint), functionsClient(endpoint)
-	must(queues.SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{QueueUrl: new(out["shop"]["Orders"]), Attributes: map[string]string{
-		"DelaySeconds": "9", "VisibilityTimeout": "77", "RedrivePolicy": strings.ReplaceAll(must(queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
-			QueueUrl: new(out["shop"]["Orders"]), AttributeNames: []sqstypes.QueueAttributeName{"RedrivePolicy"}}))(t).Attributes["RedrivePolicy"], `"maxReceiveCount":3`, `"maxReceiveCount":4`),
+	orders := out["shop"]["Orders"]
+	redrive := must(queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &orders, AttributeNames: []sqstypes.QueueAttributeName{"RedrivePolicy"}}))(t).Attributes["RedrivePolicy"]
+	must(queues.SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{QueueUrl: &orders, Attributes: map[string]string{
+		"DelaySeconds": "9", "VisibilityTimeout": "77", "RedrivePolicy": strings.ReplaceAll(redrive, `"maxReceiveCount":3`, `"maxReceiveCount":4`),
 	}}))(t)
 	must(queues.TagQueue(ctx, &sqs.TagQueueInput{QueueUrl: new(out["shop"]["Orders"]), Tags: map[string]string{"more": "tags"}}))(t)
 	must(queues.UntagQueue(ctx, &sqs.UntagQueueInput{QueueUrl: new(out["shop"]["Orders"]), TagKeys: []string{"team"}}))(t)

@@ -237,6 +237,7 @@ func (k *asker) receive(queue string) {
 			break
 		}
 		messages = append(messages, some...)
+		k.advance("0s") // waits until dead letters have been moved, which what follows in their groups waits for
 	}
 	for _, v := range messages {
 		m, _ := v.(map[string]any)

@@ -75,9 +75,8 @@ const (
 	SigningKeys    byte = 'R'
 	Subscriptions  byte = 'S'
 	Topics         byte = 'T'
-	Duplicates     byte = 'U' // of an older version
+	Duplicates     byte = 'U'
 	MoveTasks      byte = 'V'
-	Accepted       byte = 'W'
 	Transfers      byte = 'X'
 )
 

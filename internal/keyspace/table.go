@@ -175,9 +175,9 @@ const (
 	KindSigningKey
 	KindSubscription
 	KindTopic
+	KindAccepted
 	KindDuplicate
 	KindMoveTask
-	KindAccepted
 	KindTransfer
 	KindCode
 	KindLogBucket
@@ -276,9 +276,9 @@ var Table = [...]Kind{
 	KindSigningKey:   {"key that envelopes are signed with; in shard 0", OwnerSigning, sharded(tag(SigningKeys), id("key", 16)), "version, number; private key in PKCS #1, certificate in DER"},
 	KindSubscription: {"subscription", OwnerTopics, append(slashed(sharded(tag(Subscriptions))...), zeroed(PartName), text(PartID)), versioned},
 	KindTopic:        {"topic", OwnerTopics, append(slashed(sharded(tag(Topics))...), text(PartName)), versioned},
+	KindAccepted:     {"deduplication ids that a command accepted", OwnerQueues, sharded(tag(Duplicates), number("minute"), number(PartIncarnation), number("record")), "time; for each message 40 bytes: id, sequence, message id"},
 	KindDuplicate:    {"deduplication id that was accepted in a minute; of an older version", OwnerQueues, sharded(tag(Duplicates), number("minute"), number(PartIncarnation), id("id", 16)), "32 bytes: time, sequence, message id"},
 	KindMoveTask:     {"move task", OwnerTransfers, append(named(MoveTasks), zeroed(PartName), number("number")), versioned},
-	KindAccepted:     {"deduplication ids that a command accepted", OwnerQueues, sharded(tag(Accepted), number("minute"), number(PartIncarnation), number("record")), "time; for each message 40 bytes: id, sequence, message id"},
 	KindTransfer:     {"mark of a message that was taken in", OwnerTransfers, sharded(tag(Transfers), id(PartSourceShard, 2), number(PartSource), number("source sequence")), "lane at the source, 8 bytes"},
 
 	KindCode: {"piece of a function's zip", OwnerFunctions, key(tag(CodeSpace), id(PartShard, 2), number("upload"), id("piece", 4)), "64 KiB at most"},

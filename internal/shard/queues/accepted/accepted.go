@@ -4,8 +4,7 @@
 // It is remembered for five minutes, whatever becomes of the messages. The records of all
 // of a shard stand in common buckets of a minute, which go as one range. What a queue or
 // topic accepts by one command is one record, numbered within its bucket, so that records
-// are written side by side. An older version wrote one for each id, under the id, elsewhere,
-// so that neither version comes upon what it does not know.
+// are written side by side. An older version wrote one for each id, under the id.
 package accepted
 
 import (
@@ -24,8 +23,6 @@ type Log struct {
 	shard  *kernel.Shard
 	engine *kernel.Kernel
 	from   int64  // buckets before this minute have been dropped
-	older  int64  // the last minute that may have records of an older version; 0: none has
-	looked bool   // for those
 	value  []byte // room for a record
 }
 
@@ -69,46 +66,35 @@ func CheckSingle(value []byte) bool { return len(value) == singleSize }
 
 // bucket appends what the keys begin with of what a queue or topic accepted in a minute.
 // A scope is the incarnation that stands for the queue or topic.
-func bucket(key []byte, shard uint16, tag byte, minute int64, scope layout.Incarnation) []byte {
-	key = append(key, byte(shard>>8), byte(shard), tag)
+func bucket(key []byte, shard uint16, minute int64, scope layout.Incarnation) []byte {
+	key = append(key, byte(shard>>8), byte(shard), keyspace.Duplicates)
 	key = binary.BigEndian.AppendUint64(key, uint64(minute))
 	return binary.BigEndian.AppendUint64(key, uint64(scope))
 }
 
+func prefix(shard uint16) []byte { return keyspace.Shard(shard, keyspace.Duplicates) }
+
 // Load reads what a queue or topic accepted recently.
 func (l *Log) Load(scope layout.Incarnation, now int64) *dedup.Window {
 	l.shard.Readable()
-	if !l.looked {
-		l.looked = true
-		l.each(keyspace.Shard(l.shard.ID, keyspace.Duplicates), func(_, _ []byte) bool {
-			l.older = dedup.Minute(now)
-			return false
-		})
-	}
 	w := &dedup.Window{}
 	for m := max(dedup.Minute(now-dedup.Life), 0); m <= dedup.Minute(now); m++ {
-		l.each(bucket(nil, l.shard.ID, keyspace.Accepted, m, scope), func(key, value []byte) bool {
+		err := store.Each(l.engine.Store, keyspace.Prefix(bucket(nil, l.shard.ID, m, scope)), func(key, value []byte) bool {
+			if len(key) != bucketSize+numberSize {
+				w.Single(m)
+				return true
+			}
 			record := uint32(binary.BigEndian.Uint64(key[bucketSize:]))
 			for entries := value[min(timeSize, len(value)):]; len(entries) >= entrySize; entries = entries[entrySize:] {
 				w.Add(m, record, dedup.ID(entries))
 			}
 			return true
 		})
-		if m <= l.older {
-			l.each(bucket(nil, l.shard.ID, keyspace.Duplicates, m, scope), func(_, _ []byte) bool {
-				w.Single(m)
-				return false
-			})
+		if err != nil {
+			l.engine.Fatal(err)
 		}
 	}
 	return w
-}
-
-// each calls f for what begins with a prefix until it returns false.
-func (l *Log) each(prefix []byte, f func(key, value []byte) bool) {
-	if err := store.Each(l.engine.Store, keyspace.Prefix(prefix), f); err != nil {
-		l.engine.Fatal(err)
-	}
 }
 
 // Recall finds what a queue or topic has accepted under an id.
@@ -124,11 +110,11 @@ func (l *Log) Recall(w *dedup.Window, scope layout.Incarnation, now int64, id de
 
 // read looks for an id in a record.
 func (l *Log) read(c dedup.Candidate, scope layout.Incarnation, now int64, id dedup.ID) (o Original) {
-	key := make([]byte, 0, bucketSize+len(id))
+	key := bucket(make([]byte, 0, bucketSize+len(id)), l.shard.ID, c.Minute, scope)
 	if c.Single {
-		key = append(bucket(key, l.shard.ID, keyspace.Duplicates, c.Minute, scope), id[:]...)
+		key = append(key, id[:]...)
 	} else {
-		key = binary.BigEndian.AppendUint64(bucket(key, l.shard.ID, keyspace.Accepted, c.Minute, scope), uint64(c.Record))
+		key = binary.BigEndian.AppendUint64(key, uint64(c.Record))
 	}
 	value, ok, err := l.engine.Store.Get(nil, key)
 	if err != nil {
@@ -171,7 +157,7 @@ func (l *Log) Note(w *dedup.Window, scope layout.Incarnation, now int64, entries
 		entries = entries[len(some):]
 		number := w.Next(minute)
 		var room [bucketSize + numberSize]byte
-		key := binary.BigEndian.AppendUint64(bucket(room[:0], l.shard.ID, keyspace.Accepted, minute, scope), uint64(number))
+		key := binary.BigEndian.AppendUint64(bucket(room[:0], l.shard.ID, minute, scope), uint64(number))
 		value := binary.BigEndian.AppendUint64(l.value[:0], uint64(now))
 		for i := range some {
 			e := &some[i]
@@ -183,16 +169,7 @@ func (l *Log) Note(w *dedup.Window, scope layout.Incarnation, now int64, entries
 		l.value = value[:0]
 	}
 	if over := dedup.Minute(now - dedup.Life); over > l.from {
-		l.drop(keyspace.Accepted, over)
-		if l.older > 0 && l.from <= l.older {
-			l.drop(keyspace.Duplicates, over)
-		}
+		l.shard.Batch.DeleteRange(prefix(l.shard.ID), binary.BigEndian.AppendUint64(prefix(l.shard.ID), uint64(over)))
 		l.from = over
 	}
-}
-
-// drop drops the buckets before a minute.
-func (l *Log) drop(tag byte, minute int64) {
-	prefix := keyspace.Shard(l.shard.ID, tag)
-	l.shard.Batch.DeleteRange(prefix, binary.BigEndian.AppendUint64(keyspace.Shard(l.shard.ID, tag), uint64(minute)))
 }

@@ -68,7 +68,7 @@ func (w *world) advance(d time.Duration) {
 
 func (w *world) records() (n int) {
 	w.Helper()
-	if err := store.Each(w.store, keyspace.Prefix(keyspace.Shard(w.shard.ID, keyspace.Accepted)), func(_, value []byte) bool {
+	if err := store.Each(w.store, keyspace.Prefix(keyspace.Shard(w.shard.ID, keyspace.Duplicates)), func(_, value []byte) bool {
 		n++
 		if !accepted.CheckRecord(value) {
 			w.Errorf("a record of %d bytes", len(value))
@@ -233,9 +233,4 @@ func TestRecordsOfAnOlderVersion(t *testing.T) {
 			t.Errorf("five minutes later: %+v", got)
 		}
 	})
-	w.advance(time.Minute)
-	w.run(func(now int64) { w.log.Note(w.log.Load(scope, now), scope, now, accepted.Entry{Dedup: young}) })
-	if _, ok, err := st.Get(nil, append(key, old[:]...)); ok || err != nil {
-		t.Errorf("it is still there, %v", err)
-	}
 }

@@ -175,7 +175,6 @@ const (
 	KindSigningKey
 	KindSubscription
 	KindTopic
-	KindAccepted
 	KindDuplicate
 	KindMoveTask
 	KindTransfer
@@ -276,8 +275,7 @@ var Table = [...]Kind{
 	KindSigningKey:   {"key that envelopes are signed with; in shard 0", OwnerSigning, sharded(tag(SigningKeys), id("key", 16)), "version, number; private key in PKCS #1, certificate in DER"},
 	KindSubscription: {"subscription", OwnerTopics, append(slashed(sharded(tag(Subscriptions))...), zeroed(PartName), text(PartID)), versioned},
 	KindTopic:        {"topic", OwnerTopics, append(slashed(sharded(tag(Topics))...), text(PartName)), versioned},
-	KindAccepted:     {"deduplication ids that a command accepted", OwnerQueues, sharded(tag(Duplicates), number("minute"), number(PartIncarnation), number("record")), "time; for each message 40 bytes: id, sequence, message id"},
-	KindDuplicate:    {"deduplication id that was accepted in a minute; of an older version", OwnerQueues, sharded(tag(Duplicates), number("minute"), number(PartIncarnation), id("id", 16)), "32 bytes: time, sequence, message id"},
+	KindDuplicate:    {"deduplication id that was accepted in a minute", OwnerQueues, sharded(tag(Duplicates), number("minute"), number(PartIncarnation), id("id", 16)), "32 bytes: time, sequence, message id"},
 	KindMoveTask:     {"move task", OwnerTransfers, append(named(MoveTasks), zeroed(PartName), number("number")), versioned},
 	KindTransfer:     {"mark of a message that was taken in", OwnerTransfers, sharded(tag(Transfers), id(PartSourceShard, 2), number(PartSource), number("source sequence")), "lane at the source, 8 bytes"},
 

@@ -49,13 +49,9 @@ func CheckRecord(id keyspace.ID, value []byte) error {
 		}
 		_, err := function.DecodeProgress(value)
 		return err
-	case keyspace.KindAccepted:
-		if !accepted.CheckRecord(value) {
-			return errRecord(value)
-		}
 	case keyspace.KindDuplicate:
-		if !accepted.CheckSingle(value) {
-			return errRecord(value)
+		if !accepted.CheckRecord(value) {
+			return fmt.Errorf("%d bytes", len(value))
 		}
 	case keyspace.KindReplay:
 		return sized(value, topics.ArchivePlaceSize)

@@ -78,7 +78,7 @@ var faults = []fault{
 		return value, k.ID != keyspace.KindMessage || op != mutation.Set || layout.Lane(lane) != layout.MovedLane
 	})},
 	{name: "a deduplication id is not written", store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
-		return value, k.ID != keyspace.KindAccepted || op != mutation.Set
+		return value, k.ID != keyspace.KindDuplicate || op != mutation.Set
 	})},
 	{name: "a lease does not end", store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
 		if k.ID == keyspace.KindLease && op == mutation.Set {

@@ -47,8 +47,7 @@ func (qs *Queue) dedupScope() layout.Incarnation {
 
 // arriving are the messages of a send to a FIFO queue by what tells duplicates.
 type arriving struct {
-	ids      []dedup.ID       // the zero value for those that are none of any; nil: they all are
-	accepted []accepted.Entry // what is to be remembered
+	ids []dedup.ID // the zero value for those that are none of any; nil: they all are
 }
 
 // originals finds the messages that were accepted before, and puts them into found. It
@@ -62,7 +61,7 @@ func (sh *Shard) originals(qs *Queue, now int64, msgs []Outgoing, found []SendRe
 			continue
 		}
 		if a.ids == nil {
-			a.ids, a.accepted = make([]dedup.ID, len(msgs)), make([]accepted.Entry, 0, len(msgs))
+			a.ids = make([]dedup.ID, len(msgs))
 		}
 		a.ids[i] = qs.dedupOf(now, msgs[i].Message)
 		found[i] = original(sh.Duplicates.Recall(sh.recent(qs, now), qs.dedupScope(), now, a.ids[i]))
@@ -83,17 +82,10 @@ func (a *arriving) earlier(i int, results []SendResult) (r SendResult) {
 	return r
 }
 
-// accept notes the i-th message, which was accepted.
-func (a *arriving) accept(i int, r SendResult) {
+// remember notes the i-th message, which was accepted.
+func (a *arriving) remember(sh *Shard, qs *Queue, now int64, i int, r SendResult) {
 	if a.ids != nil && a.ids[i] != (dedup.ID{}) {
-		a.accepted = append(a.accepted, accepted.Entry{Dedup: a.ids[i], ID: r.ID, Sequence: r.Sequence})
-	}
-}
-
-// remember remembers all that was accepted.
-func (a *arriving) remember(sh *Shard, qs *Queue, now int64) {
-	if len(a.accepted) > 0 {
-		sh.Duplicates.Note(sh.recent(qs, now), qs.dedupScope(), now, a.accepted...)
+		sh.remember(qs, now, a.ids[i], r)
 	}
 }
 
@@ -124,6 +116,10 @@ func (sh *Shard) SurelyNew(qs *Queue, now int64, m *message.Message) bool {
 // Remember notes what a FIFO queue accepted, as part of the command under way.
 func (sh *Shard) Remember(qs *Queue, now int64, m *message.Message, r SendResult) {
 	if m.Dedup != "" && qs.ARN.FIFO() {
-		sh.Duplicates.Note(sh.recent(qs, now), qs.dedupScope(), now, accepted.Entry{Dedup: qs.dedupOf(now, m), ID: r.ID, Sequence: r.Sequence})
+		sh.remember(qs, now, qs.dedupOf(now, m), r)
 	}
+}
+
+func (sh *Shard) remember(qs *Queue, now int64, id dedup.ID, r SendResult) {
+	sh.Duplicates.Note(sh.recent(qs, now), qs.dedupScope(), now, id, accepted.Original{ID: r.ID, Sequence: r.Sequence})
 }

@@ -73,10 +73,9 @@ func (sh *Shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 		results[i].Sequence = sh.Accept(qs, now, queue.Arrival{
 			Record: record, Sent: now, Due: now + delay.Milliseconds(), Lane: layout.GroupLane(out.Message.Group),
 		})
-		arriving.accept(i, results[i])
+		arriving.remember(sh, qs, now, i, results[i])
 		sh.sizes = append(sh.sizes, out.Message.Size())
 	}
-	arriving.remember(sh, qs, now)
 	if cap(record) <= maxRecordKept {
 		sh.record = record[:0]
 	}

@@ -111,7 +111,6 @@ func (sh *Shard) admit(fs []fanout) {
 		f.result = queues.SendResult{ID: o.ID, Sequence: o.Sequence, Duplicate: o.Found}
 	}
 	here := map[dedup.ID]queues.SendResult{}
-	var noted []accepted.Entry
 	for i := range fs {
 		f := &fs[i]
 		if f.result.Duplicate {
@@ -129,9 +128,8 @@ func (sh *Shard) admit(fs []fanout) {
 		f.result = queues.SendResult{ID: f.P.ID, Sequence: f.Sequence}
 		here[ids[i]] = f.result
 		sh.archive(t, s, f)
-		noted = append(noted, accepted.Entry{Dedup: ids[i], ID: f.P.ID, Sequence: f.Sequence})
+		sh.Duplicates.Note(s.recent, s.incarnation, now, ids[i], accepted.Original{ID: f.P.ID, Sequence: f.Sequence})
 	}
-	sh.Duplicates.Note(s.recent, s.incarnation, now, noted...)
 	if len(here) > 0 {
 		sh.Batch.Set(streamKey(sh.ID, s.incarnation), binary.BigEndian.AppendUint64(nil, s.next))
 	}

@@ -2,9 +2,7 @@
 // topics have accepted, so that a duplicate is not accepted again.
 //
 // It is remembered for five minutes, whatever becomes of the messages. The records of all
-// of a shard stand in common buckets of a minute, which go as one range. What a queue or
-// topic accepts by one command is one record, numbered within its bucket, so that records
-// are written side by side. An older version wrote one for each id, under the id.
+// of a shard stand in common buckets of a minute, which go as one range.
 package accepted
 
 import (
@@ -22,8 +20,7 @@ import (
 type Log struct {
 	shard  *kernel.Shard
 	engine *kernel.Kernel
-	from   int64  // buckets before this minute have been dropped
-	value  []byte // room for a record
+	from   int64 // buckets before this minute have been dropped
 }
 
 // New makes the log of a shard.
@@ -36,58 +33,44 @@ type Original struct {
 	Found    bool
 }
 
-// Entry is what is remembered of a message.
-type Entry struct {
-	Dedup    dedup.ID
-	ID       message.ID
-	Sequence uint64
-}
+// recordSize is the size of a record: a time, a sequence and a message id.
+const recordSize = 8 + 8 + len(message.ID{})
 
-// The sizes of keys and records: a record is a time and its entries, each an id, a
-// sequence and a message id; that of a single message a time, a sequence and a message
-// id. maxEntries bounds what is read to find one of them.
-const (
-	bucketSize = 3 + 8 + 8
-	numberSize = 8
-	timeSize   = 8
-	entrySize  = len(dedup.ID{}) + 8 + len(message.ID{})
-	singleSize = timeSize + 8 + len(message.ID{})
-	maxEntries = 64
-)
+// keySize is the size of a key.
+const keySize = 3 + 8 + 8 + len(dedup.ID{})
 
 // CheckRecord reports whether a record can be read.
-func CheckRecord(value []byte) bool {
-	n := len(value) - timeSize
-	return n > 0 && n%entrySize == 0 && n/entrySize <= maxEntries
-}
+func CheckRecord(value []byte) bool { return len(value) == recordSize }
 
-// CheckSingle reports whether the record of a single message can be read.
-func CheckSingle(value []byte) bool { return len(value) == singleSize }
-
-// bucket appends what the keys begin with of what a queue or topic accepted in a minute.
-// A scope is the incarnation that stands for the queue or topic.
-func bucket(key []byte, shard uint16, minute int64, scope layout.Incarnation) []byte {
-	key = append(key, byte(shard>>8), byte(shard), keyspace.Duplicates)
+// key is that of what a queue or topic accepted in a minute under an id. A scope is the
+// incarnation that stands for the queue or topic.
+func key(shard uint16, minute int64, scope layout.Incarnation, id dedup.ID) []byte {
+	key := append(make([]byte, 0, keySize), prefix(shard)...)
 	key = binary.BigEndian.AppendUint64(key, uint64(minute))
-	return binary.BigEndian.AppendUint64(key, uint64(scope))
+	key = binary.BigEndian.AppendUint64(key, uint64(scope))
+	return append(key, id[:]...)
 }
 
 func prefix(shard uint16) []byte { return keyspace.Shard(shard, keyspace.Duplicates) }
+
+// maxLoaded bounds the records of a bucket that are read into its filter. Of a
+// bucket with more, from before a restart, every send has to look into the store.
+const maxLoaded = 50_000
 
 // Load reads what a queue or topic accepted recently.
 func (l *Log) Load(scope layout.Incarnation, now int64) *dedup.Window {
 	l.shard.Readable()
 	w := &dedup.Window{}
-	for m := max(dedup.Minute(now-dedup.Life), 0); m <= dedup.Minute(now); m++ {
-		err := store.Each(l.engine.Store, keyspace.Prefix(bucket(nil, l.shard.ID, m, scope)), func(key, value []byte) bool {
-			if len(key) != bucketSize+numberSize {
-				w.Single(m)
-				return true
+	for m := dedup.Minute(now - dedup.Life); m <= dedup.Minute(now); m++ {
+		bucket := key(l.shard.ID, m, scope, dedup.ID{})
+		bucket = bucket[:len(bucket)-len(dedup.ID{})]
+		n := 0
+		err := store.Each(l.engine.Store, keyspace.Prefix(bucket), func(key, _ []byte) bool {
+			if n++; n > maxLoaded {
+				w.Unknown(m)
+				return false
 			}
-			record := uint32(binary.BigEndian.Uint64(key[bucketSize:]))
-			for entries := value[min(timeSize, len(value)):]; len(entries) >= entrySize; entries = entries[entrySize:] {
-				w.Add(m, record, dedup.ID(entries))
-			}
+			w.Add(m, dedup.ID(key[len(bucket):]))
 			return true
 		})
 		if err != nil {
@@ -100,46 +83,32 @@ func (l *Log) Load(scope layout.Incarnation, now int64) *dedup.Window {
 // Recall finds what a queue or topic has accepted under an id.
 func (l *Log) Recall(w *dedup.Window, scope layout.Incarnation, now int64, id dedup.ID) Original {
 	for _, c := range w.Candidates(now, id) {
-		l.shard.Readable()
-		if o := l.read(c, scope, now, id); o.Found {
+		if c.Added {
+			l.shard.Readable()
+		}
+		if o := l.read(c.Minute, scope, now, id); o.Found {
 			return o
 		}
 	}
 	return Original{}
 }
 
-// read looks for an id in a record.
-func (l *Log) read(c dedup.Candidate, scope layout.Incarnation, now int64, id dedup.ID) (o Original) {
-	key := bucket(make([]byte, 0, bucketSize+len(id)), l.shard.ID, c.Minute, scope)
-	if c.Single {
-		key = append(key, id[:]...)
-	} else {
-		key = binary.BigEndian.AppendUint64(key, uint64(c.Record))
-	}
-	value, ok, err := l.engine.Store.Get(nil, key)
+func (l *Log) read(minute int64, scope layout.Incarnation, now int64, id dedup.ID) Original {
+	value, ok, err := l.engine.Store.Get(nil, key(l.shard.ID, minute, scope, id))
 	if err != nil {
 		l.engine.Fatal(err)
 	}
-	if !ok || len(value) < timeSize || now-int64(binary.BigEndian.Uint64(value)) >= dedup.Life {
-		return o
+	if ok && len(value) == recordSize && now-int64(binary.BigEndian.Uint64(value)) < dedup.Life {
+		return Original{ID: message.ID(value[16:]), Sequence: binary.BigEndian.Uint64(value[8:]), Found: true}
 	}
-	entries := value[timeSize:]
-	if c.Single && CheckSingle(value) {
-		return Original{ID: message.ID(entries[8:]), Sequence: binary.BigEndian.Uint64(entries), Found: true}
-	}
-	for ; !c.Single && len(entries) >= entrySize; entries = entries[entrySize:] {
-		if rest := entries[len(id):]; dedup.ID(entries) == id {
-			return Original{ID: message.ID(rest[8:]), Sequence: binary.BigEndian.Uint64(rest), Found: true}
-		}
-	}
-	return o
+	return Original{}
 }
 
 // SurelyNew reports that nothing was accepted under an id before, in
 // this command neither. In rare cases it is false for what is new.
 func (l *Log) SurelyNew(w *dedup.Window, scope layout.Incarnation, now int64, id dedup.ID) bool {
 	for _, c := range w.Candidates(now, id) {
-		if !c.Single || l.read(c, scope, now, id).Found {
+		if c.Added || l.read(c.Minute, scope, now, id).Found {
 			return false
 		}
 	}
@@ -147,27 +116,11 @@ func (l *Log) SurelyNew(w *dedup.Window, scope layout.Incarnation, now int64, id
 }
 
 // Note remembers what was accepted, and drops the buckets that are over.
-func (l *Log) Note(w *dedup.Window, scope layout.Incarnation, now int64, entries ...Entry) {
-	if len(entries) == 0 {
-		return
-	}
-	minute := dedup.Minute(now)
-	for len(entries) > 0 {
-		some := entries[:min(len(entries), maxEntries)]
-		entries = entries[len(some):]
-		number := w.Next(minute)
-		var room [bucketSize + numberSize]byte
-		key := binary.BigEndian.AppendUint64(bucket(room[:0], l.shard.ID, minute, scope), uint64(number))
-		value := binary.BigEndian.AppendUint64(l.value[:0], uint64(now))
-		for i := range some {
-			e := &some[i]
-			value = binary.BigEndian.AppendUint64(append(value, e.Dedup[:]...), e.Sequence)
-			value = append(value, e.ID[:]...)
-			w.Add(minute, number, e.Dedup)
-		}
-		l.shard.Batch.Set(key, value)
-		l.value = value[:0]
-	}
+func (l *Log) Note(w *dedup.Window, scope layout.Incarnation, now int64, id dedup.ID, o Original) {
+	value := binary.BigEndian.AppendUint64(make([]byte, 0, recordSize), uint64(now))
+	value = binary.BigEndian.AppendUint64(value, o.Sequence)
+	l.shard.Batch.Set(key(l.shard.ID, dedup.Minute(now), scope, id), append(value, o.ID[:]...))
+	w.Add(dedup.Minute(now), id)
 	if over := dedup.Minute(now - dedup.Life); over > l.from {
 		l.shard.Batch.DeleteRange(prefix(l.shard.ID), binary.BigEndian.AppendUint64(prefix(l.shard.ID), uint64(over)))
 		l.from = over

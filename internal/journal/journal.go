@@ -214,6 +214,14 @@ func (j *Journal) AwaitUnlessQuick(c *Commit) {
 	}
 }
 
+// AwaitReplicated returns once a lazy commit is durable where Options.Awaited has callers wait,
+// and at once otherwise: a process that goes on alone has what it has answered for.
+func (j *Journal) AwaitReplicated(c *Commit) {
+	if c != nil && j.options.Awaited {
+		j.awaitLazy(c)
+	}
+}
+
 // awaitLazy returns once a lazy commit is durable, which is begun within AwaitedDelay. Of
 // many callers others have that begun meanwhile. Few must not wait for a timer: callers
 // that come again would soon stand in one line behind it, with disk and processors idle.

@@ -27,10 +27,15 @@ type world struct {
 	sub    topic.Subscription
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t *testing.T) *world { return worldOf(t, false) }
+
+// worldOf is newWorld over a journal whose commits are awaited as those of a cluster are.
+func worldOf(t *testing.T, awaited bool) *world {
 	ctx := context.Background()
 	w := &world{t: t, store: newGatedStore()}
-	w.Engine = shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, w.store, nil), Clock: clock.System})
+	j := journal.Open(journal.Options{Store: w.store, Awaited: awaited})
+	t.Cleanup(j.Close)
+	w.Engine = shardtest.Open(t, shard.Options{Journal: j, Clock: clock.System})
 	w.must(w.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("old")}))
 	w.must(w.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("empty")}))
 	w.must(w.CreateTopic(ctx, topic.CreateTopic{ARN: shardtest.TopicARN("old")}))
@@ -312,6 +317,29 @@ func TestLeasesAndDeletesDoNotWait(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A receive in a cluster waits for its own lease: another node that goes on without it would hand
+// the message out again at once.
+func TestReceiveWaitsForItsLeaseInACluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := worldOf(t, true)
+		defer w.Close()
+		w.store.Shut()
+		got := make(chan string, 1)
+		go func() { got <- w.receive("old", 0) }()
+		synctest.Wait()
+		select {
+		case answer := <-got:
+			t.Errorf("it got %q before its lease was durable", answer)
+			return
+		default:
+		}
+		w.store.Open()
+		if answer := <-got; answer != "second" {
+			t.Errorf("it got %q", answer)
+		}
+	})
 }
 
 // A receive waits for the sync of the message that it gets, not for that of one which was

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
@@ -102,6 +103,23 @@ Resources:
   Orders: {Type: AWS::SQS::Queue, Properties: {KmsMasterKeyId: !Ref Name}}
 Outputs: {Key: {Value: !Ref Key}, Arn: {Value: !GetAtt Key.Arn}, KeyId: {Value: !GetAtt Key.KeyId}, Alias: {Value: !Ref Name}, Queue: {Value: !Ref Orders}}
 `
+
+// A function's variables are under the key that its template names, as Lambda calls it otherwise.
+func TestStackFunctionUnderKey(t *testing.T) {
+	endpoint := start(t)
+	const template = `
+Resources:
+  Key: {Type: AWS::KMS::Key}
+  May: {Type: AWS::IAM::Role, Properties: {AssumeRolePolicyDocument: {Version: 2012-10-17, Statement: [{Effect: Allow, Principal: {Service: lambda.amazonaws.com}, Action: "sts:AssumeRole"}]}}}
+  Price: {Type: AWS::Lambda::Function, Properties: {Role: !GetAtt May.Arn, Runtime: python3.13, Handler: index.handler, Code: {ZipFile: ""}, KmsKeyArn: !GetAtt Key.Arn, Environment: {Variables: {RATE: "3"}}}}
+Outputs: {Key: {Value: !GetAtt Key.Arn}, Name: {Value: !Ref Price}}
+`
+	s := deployed(t, cloudformationAs(endpoint, account), "prices", template)
+	out := s.outputs()
+	equal(t, "key", out["Key"], aws.ToString(configuration(t, functionsClient(endpoint), out["Name"]).KMSKeyArn))
+	s.update(types.StackStatusUpdateComplete, strings.Replace(template, "KmsKeyArn: !GetAtt Key.Arn, ", "", 1))
+	equal(t, "key", "", aws.ToString(configuration(t, functionsClient(endpoint), out["Name"]).KMSKeyArn))
+}
 
 // A key of a stack is made as its properties say and changed in place; what it is made with does
 // not change, and its alias is replaced under another name.

@@ -64,6 +64,7 @@ func TestStackStepsTwice(t *testing.T) {
 		{"shop", shop, nil, []string{"Delay", "5"}, []string{"AWS::SQS::Queue\n    Properties:\n      DelaySeconds", "AWS::SQS::Queue\n    Properties:\n      QueueName: other\n      DelaySeconds"}},
 		{"pricing", pricing, nil, []string{"Rate", "4", "Seconds", "20", "Batch", "6"}, []string{"      Handler:", "      FunctionName: price\n      Handler:"}},
 		{"staff", staff, nil, []string{"Action", "sqs:ReceiveMessage", "Session", "7200"}, []string{"AWS::IAM::Group}", "AWS::IAM::Group, Properties: {GroupName: other}}"}},
+		{"locked", strings.Replace(safe, "      EnableKeyRotation", "      Enabled: true\n      EnableKeyRotation", 1), nil, []string{"Words", "returns"}, []string{"alias/orders", "alias/other"}},
 		{"shared", shared, nil, []string{"Action", "sqs:ReceiveMessage"}, []string{"Default: one", "Default: other"}},
 		{"safe", safe, nil, []string{"Words", "returns"}, []string{"alias/orders", "alias/other"}},
 		{"rates", rates, nil, nil, []string{"Name: live", "Name: now"}},
@@ -100,7 +101,8 @@ func stackTwice(t *testing.T, endpoint, template string, parameters, changed, re
 		ends(types.StackStatusUpdateComplete)
 	}
 	if changed != nil {
-		update(template)
+		// A key that is disabled takes no change of its rotation.
+		update(strings.Replace(template, "Enabled: true\n      EnableKeyRotation: true\n      RotationPeriodInDays: 100", "Enabled: false\n      EnableKeyRotation: true\n      RotationPeriodInDays: 200", 1))
 	}
 	if now := resourcesOf(t, endpoint); !slices.Equal(now, created) {
 		t.Errorf("after a change there are\n%q\nand were\n%q", now, created)

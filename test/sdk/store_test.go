@@ -506,8 +506,7 @@ func holdToTable(t *testing.T, s store.Store) {
 		keyspace.KindDeletedTopics, keyspace.KindDelivered, keyspace.KindFanout, keyspace.KindReplay, keyspace.KindTransfer,
 		keyspace.KindLogDeleted, keyspace.KindAlarmAction, keyspace.KindMetricFloor, keyspace.KindMoveTask,
 		keyspace.KindLogClock,
-		keyspace.KindFence,     // of a cluster
-		keyspace.KindDuplicate, // of an earlier version
+		keyspace.KindFence, // of a cluster
 	}
 	for id := range keyspace.Table {
 		if seen[keyspace.ID(id)] == 0 && !slices.Contains(brief, keyspace.ID(id)) {

@@ -196,8 +196,8 @@ func (o *Owner) enqueue(records ...[]byte) {
 		o.number++
 		o.queue = append(o.queue, sending{number: o.number, data: data})
 	}
+	o.watch() // first: giving a record to the log may take long itself
 	o.send()
-	o.watch()
 }
 
 // send gives the log what it may have on its way; o.mu is held, and is open in between.

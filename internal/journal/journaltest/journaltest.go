@@ -65,6 +65,10 @@ func testAppend(t *testing.T, st store.Store) {
 		if j.AwaitUnlessQuick(c); awaited && !c.Durable() {
 			t.Error("answered before it was durable")
 		}
+		c = s.Append(false, 0, storetest.Sets("k", "4"))
+		if j.AwaitReplicated(c); awaited && !c.Durable() {
+			t.Error("answered before other nodes had it")
+		}
 		j.Close()
 		if !c.Durable() {
 			t.Error("Close leaves something behind")

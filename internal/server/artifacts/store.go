@@ -32,6 +32,7 @@ type Options struct {
 type Store struct {
 	server   *bucket.Server
 	endpoint *url.URL
+	reads    chan struct{} // has one for each read under way
 }
 
 // Open makes a Store; nil if the configuration has none.
@@ -64,7 +65,7 @@ func Open(o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{server, endpoint}, nil
+	return &Store{server, endpoint, make(chan struct{}, maxReads)}, nil
 }
 
 // Host is the host that URLs of the objects name; empty: there are none.
@@ -80,10 +81,19 @@ var errNone = errors.New("there are no objects")
 // ErrTooLarge refuses an object of more bytes than are asked for.
 var ErrTooLarge = errors.New("the object is too large")
 
+// maxReads is how many objects are read at a time: each is in memory whole.
+const maxReads = 4
+
 // Get reads an object of so many bytes at most. An error says what a caller may know.
 func (s *Store) Get(ctx context.Context, of, key string, most int64) ([]byte, error) {
 	if s == nil {
 		return nil, errNone
+	}
+	select {
+	case s.reads <- struct{}{}:
+		defer func() { <-s.reads }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 	r, err := s.server.Get(ctx, outlet.Name{Bucket: of, Key: key})
 	if err != nil {

@@ -6,22 +6,24 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"godwit.dev/godwit/internal/stack/resource"
 )
 
-// fill gives an input the properties that its members are called as. What else there is at the
-// top is left out; in what is nested, nothing may be.
+// fill gives an input the properties that its members are called as, in whatever case: templates
+// have KmsKeyArn where Lambda has KMSKeyArn. What else there is at the top is left out; in what is
+// nested, nothing may be.
 func fill(properties map[string]any, in any) error {
 	t := reflect.TypeOf(in).Elem()
 	fit := make(map[string]any, len(properties))
 	var err error
 	for name, value := range properties {
-		f, ok := t.FieldByName(name)
+		f, ok := t.FieldByNameFunc(func(member string) bool { return strings.EqualFold(member, name) })
 		if !ok {
 			continue
 		}
-		if fit[name], err = fitting("#/"+name, value, f.Type); err != nil {
+		if fit[f.Name], err = fitting("#/"+name, value, f.Type); err != nil {
 			return err
 		}
 	}

@@ -56,7 +56,7 @@ func createKey(ctx context.Context, w *work) (made, error) {
 // adjustKey calls change while a key is enabled, if it was or is to be that.
 func (w *work) adjustKey(ctx context.Context, id string, enabled, was bool, change func() error) error {
 	named := &kms.KeyInput{KeyId: id}
-	if !was && (enabled || w.Action == stack.Create) {
+	if !was && (enabled || w.Action == stack.Create || w.Again) { // an interrupted step may have disabled it
 		if err := w.keyChange(ctx, "EnableKey", named); err != nil {
 			return err
 		}
@@ -88,10 +88,11 @@ func (w *work) rotate(ctx context.Context, id string, was, now map[string]any) e
 
 // keptOfKey refuses what would make another key, and so lose what is encrypted under this one. What
 // a key is counts, and not what a template said of it: a rollback of such a change finds it as it was.
-func (w *work) keptOfKey(ctx context.Context, id string, now map[string]any) error {
+// enabled reports whether the key is.
+func (w *work) keptOfKey(ctx context.Context, id string, now map[string]any) (enabled bool, err error) {
 	found, err := ask[kms.KeyMetadataOutput](ctx, w, "kms", "DescribeKey", w.Region, &kms.KeyInput{KeyId: id})
 	if err != nil {
-		return err
+		return false, err
 	}
 	key := &found.KeyMetadata
 	for _, of := range []struct{ property, is, otherwise string }{
@@ -101,16 +102,17 @@ func (w *work) keptOfKey(ctx context.Context, id string, now map[string]any) err
 		{"Origin", key.Origin, key.Origin},
 	} {
 		if cmp.Or(text(now[of.property]), of.otherwise) != of.is {
-			return &handlerError{"You cannot modify the " + of.property + " property of a KMS key.", "NotUpdatable"}
+			return false, &handlerError{"You cannot modify the " + of.property + " property of a KMS key.", "NotUpdatable"}
 		}
 	}
-	return nil
+	return key.Enabled, nil
 }
 
 func updateKey(ctx context.Context, w *work) (made, error) {
 	id, was, now := w.Target.Physical, w.Now, w.Target.Properties
 	is := made{id, w.Target.Attributes}
-	if err := w.keptOfKey(ctx, id, now); err != nil {
+	enabled, err := w.keptOfKey(ctx, id, now)
+	if err != nil {
 		return is, err
 	}
 	if !resource.Same(was["KeyPolicy"], now["KeyPolicy"]) {
@@ -137,7 +139,7 @@ func updateKey(ctx context.Context, w *work) (made, error) {
 			return is, err
 		}
 	}
-	return is, w.adjustKey(ctx, id, truth(now["Enabled"], true), truth(was["Enabled"], true), func() error { return w.rotate(ctx, id, was, now) })
+	return is, w.adjustKey(ctx, id, truth(now["Enabled"], true), enabled, func() error { return w.rotate(ctx, id, was, now) })
 }
 
 func deleteKey(ctx context.Context, w *work) error {

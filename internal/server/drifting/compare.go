@@ -107,7 +107,7 @@ func ask[Out any](ctx context.Context, r *reading, service, operation, region st
 
 func isGone(err error) bool {
 	switch fault.KindOf(err) {
-	case fault.NotFound, fault.QueueDoesNotExist, fault.ResourceNotFound, fault.NoSuchEntity:
+	case fault.NotFound, fault.QueueDoesNotExist, fault.ResourceNotFound, fault.NoSuchEntity, fault.KMSNotFound:
 		return true
 	default:
 		return false

@@ -131,6 +131,9 @@ type Found struct {
 	origin uint64 // of its sequence numbers, if it is a FIFO queue
 	Leases []queue.Lease
 	Commit *journal.Commit // with which the messages become durable
+	// leased is the commit of the leases of a standard queue. Only another owner of the state
+	// could do without them, and would hand the messages out at once.
+	leased *journal.Commit
 	Err    error
 }
 
@@ -182,6 +185,7 @@ func (e *Queues) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *Queu
 		dependsOn.Wait()
 	}
 	found.Commit.Wait()
+	e.Journal.AwaitReplicated(found.leased)
 	if err := ctx.Err(); err != nil {
 		sh.requeue(found.queue, found.Leases)
 		return nil, nil, false, err
@@ -255,7 +259,7 @@ func (sh *Shard) Receive(qs *Queue, most int, visibility time.Duration, attempt 
 			for i := range r.Leases {
 				newest = max(newest, r.Leases[i].Sequence)
 			}
-			return Found{queue: qs, Leases: r.Leases, Commit: qs.awaited(newest)}
+			return Found{queue: qs, Leases: r.Leases, Commit: qs.awaited(newest), leased: sh.Log.Last()}
 		}
 		if !sh.Available(qs, now) {
 			return Found{}

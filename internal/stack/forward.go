@@ -3,6 +3,7 @@ package stack
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -210,7 +211,11 @@ func (m *Machine) revise(r *Resource, t *resource.Type, target Version) {
 	was := r.Version
 	change := resource.Replaced
 	if r.Type == target.Type {
-		change, _ = t.Compare(r.Properties, target.Properties)
+		change, _ = t.Compare(r.uncertain(target.Properties), target.Properties)
+	}
+	if change == resource.Unchanged && r.Status == CreateFailed && r.Before == nil { // what there is of it is half made
+		m.fail(r, CreateFailed, "The resource "+r.Physical+" was not made whole before. Roll the stack back and update it again.")
+		return
 	}
 	if change == resource.Unchanged {
 		r.Phase = m.Phase
@@ -237,7 +242,7 @@ func (m *Machine) revise(r *Resource, t *resource.Type, target Version) {
 	case resource.InPlace:
 		target.Physical, target.Attributes = r.Physical, r.Attributes
 		m.set(r, UpdateInProgress, "")
-		m.take(r, Step{Action: Update, Target: target, Now: r.Properties})
+		m.take(r, Step{Action: Update, Target: target, Now: r.uncertain(target.Properties)})
 	default:
 		if name := t.Named(target.Properties); name != "" && r.Type == target.Type && name == t.Named(r.Properties) {
 			m.fail(r, UpdateFailed, fmt.Sprintf("CloudFormation cannot update a stack when a custom-named resource requires replacing. Rename %s and update the stack again.", r.Physical))
@@ -247,6 +252,32 @@ func (m *Machine) revise(r *Resource, t *resource.Type, target Version) {
 		m.set(r, UpdateInProgress, "Requested update requires the creation of a new physical resource; hence creating one.")
 		m.take(r, Step{Action: Create, Target: target})
 	}
+}
+
+// uncertain are the properties that a resource has now. Of one whose update has failed each may be as
+// it was before or as it was to be: it is the one that is not as it is to be now, so that it is
+// set again.
+func (r *Resource) uncertain(target map[string]any) map[string]any {
+	if r.Status != UpdateFailed || r.Before == nil || r.Before.Physical != r.Physical {
+		return r.Properties
+	}
+	now := maps.Clone(r.Properties)
+	for name, value := range r.Properties {
+		before, ok := r.Before.Properties[name]
+		switch {
+		case !resource.Same(value, target[name]):
+		case ok:
+			now[name] = before
+		default:
+			delete(now, name)
+		}
+	}
+	for name, before := range r.Before.Properties {
+		if _, ok := r.Properties[name]; !ok && target[name] == nil {
+			now[name] = before
+		}
+	}
+	return now
 }
 
 // made takes in what came of a creation or an update of the forward phase.

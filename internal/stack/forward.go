@@ -167,6 +167,9 @@ func (m *Machine) start(id string) {
 	if err == nil {
 		properties = t.Tagged(properties, m.tags())
 	}
+	if err == nil {
+		err = m.weigh(id, properties)
+	}
 	target.Properties = properties
 	switch {
 	case err != nil && fresh:
@@ -182,6 +185,32 @@ func (m *Machine) start(id string) {
 	default:
 		m.revise(r, t, target)
 	}
+}
+
+// mostProperties bounds the properties of all resources of a stack, in bytes: few words of a
+// template make much.
+const mostProperties = 4 << 20
+
+// weigh refuses properties with which a stack would have more than it may.
+func (m *Machine) weigh(id string, properties map[string]any) error {
+	if m.weights == nil {
+		m.weights = make(map[string]int, len(m.Resources))
+		for other, r := range m.Resources {
+			m.weights[other] = len(asJSON(r.Properties))
+		}
+	}
+	own := len(asJSON(properties))
+	total := own
+	for other, weight := range m.weights {
+		if other != id && m.Resources[other] != nil {
+			total += weight
+		}
+	}
+	if total > mostProperties {
+		return fmt.Errorf("Template error: the properties of the resources have more than %d bytes", mostProperties) //nolint:staticcheck // as others of templates
+	}
+	m.weights[id] = own
+	return nil
 }
 
 // reasonOf is what an event says of properties that cannot be.

@@ -26,6 +26,8 @@ type Order struct {
 	Policy, Meanwhile string
 	// Keep are the resources that a deletion leaves alone.
 	Keep []string
+	// Nested says that it is a step of the stack around this one.
+	Nested bool
 }
 
 func (m *Machine) begin(now int64, o *Order) {

@@ -241,6 +241,8 @@ func statusOf(set *stacks.ChangeSet) (status, execution, reason string) {
 		return "FAILED", "UNAVAILABLE", set.Failure
 	case set.Executed:
 		return "CREATE_COMPLETE", "EXECUTE_COMPLETE", ""
+	case set.Obsolete:
+		return "CREATE_COMPLETE", "OBSOLETE", ""
 	default:
 		return "CREATE_COMPLETE", "AVAILABLE", ""
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"regexp"
 	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/stack/parameter"
 )
 
 // keep leaves a resource as it is: nothing of it can change, or there is nothing of it but
@@ -42,9 +44,9 @@ func putParameter(_ context.Context, w *work) (is made, err error) {
 		return refuse("Standard tier parameters support a maximum parameter value of 4096 characters.")
 	}
 	if pattern := text(properties["AllowedPattern"]); pattern != "" {
-		allowed, err := regexp.Compile(pattern)
+		allowed, _, err := parameter.Pattern(pattern)
 		if err != nil {
-			return refuse("The AllowedPattern is not a regular expression.")
+			return refuse("The AllowedPattern is not a regular expression, or repeats too much.")
 		}
 		if !allowed.MatchString(value) {
 			return refuse("Parameter value, cannot be validated against allowedPattern: " + pattern)

@@ -68,7 +68,7 @@ const maxBody = 1 << 20
 
 // Operations declares the operations that are built.
 func (s *Service) Operations() []api.Operation {
-	return api.Guarded(access, []api.Operation{
+	return api.Guarded(s.access(), []api.Operation{
 		api.Op("CreateStack", s.createStack).Limit(maxBody),
 		api.Op("UpdateStack", s.updateStack).Limit(maxBody),
 		api.Op("DeleteStack", s.deleteStack),

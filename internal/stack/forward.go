@@ -26,6 +26,8 @@ type Order struct {
 	Policy, Meanwhile string
 	// Keep are the resources that a deletion leaves alone.
 	Keep []string
+	// Store looks up the parameters that who asks may read, for a change set's design; nil: all.
+	Store func(name string) (value string, ok bool)
 	// Nested says that it is a step of the stack around this one.
 	Nested bool
 }

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"unicode/utf8"
 
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/stack/parameter"
 )
 
@@ -33,6 +35,9 @@ func putParameter(_ context.Context, w *work) (is made, err error) {
 	if w.Now != nil {
 		is = made{name, w.Target.Attributes}
 	}
+	if err := w.mayParameter("ssm:PutParameter"); err != nil {
+		return is, err
+	}
 	value, kind := text(properties["Value"]), text(properties["Type"])
 	refuse := func(why string) (made, error) { return is, &handlerError{why, "InvalidRequest"} }
 	switch {
@@ -56,4 +61,16 @@ func putParameter(_ context.Context, w *work) (is made, err error) {
 		return made{}, w.taken(name)
 	}
 	return made{name, map[string]any{"Type": kind, "Value": value}}, nil
+}
+
+// deleteParameter deletes a parameter, which is gone with the resource.
+func deleteParameter(_ context.Context, w *work) error { return w.mayParameter("ssm:DeleteParameter") }
+
+// mayParameter refuses what who acts may not do with a parameter: no operation asks for it.
+func (w *work) mayParameter(action string) error {
+	if w.worker.May == nil {
+		return nil
+	}
+	need := authorize.Need{Action: action, Resource: arn.Parameter(w.Region, w.Account, w.Target.Physical).String(), Account: w.Account}
+	return w.worker.May(w.by, w.Region, &need)
 }

@@ -219,7 +219,7 @@ func (m *Module) Execute(ctx context.Context, account, region, name, set string,
 		case e.Status != stack.ReviewInProgress && !e.Status.Updatable():
 			return ErrNotUpdatable.With(e.ID, string(e.Status))
 		}
-		d, err := m.designOf(e, &set.Source)
+		d, err := m.designOf(e, &set.Source, o.Store)
 		if err != nil {
 			return err
 		}
@@ -246,8 +246,9 @@ func (m *Module) Execute(ctx context.Context, account, region, name, set string,
 	return err
 }
 
-// designOf finds out what a stack is to be by a source whose template is kept.
-func (m *Module) designOf(e *entry, source *stack.Source) (*stack.Design, error) {
+// designOf finds out what a stack is to be by a source whose template is kept, with the
+// parameters of a store; nil: those that there are.
+func (m *Module) designOf(e *entry, source *stack.Source, store func(name string) (string, bool)) (*stack.Design, error) {
 	text, err := m.template(e.id, source.Template)
 	if err != nil {
 		return nil, err
@@ -257,7 +258,9 @@ func (m *Module) designOf(e *entry, source *stack.Source) (*stack.Design, error)
 		return nil, err
 	}
 	from := *source
-	from.Store = m.parameters(e.Account, e.Region)
+	if from.Store = store; store == nil {
+		from.Store = in(m.parameters(e.Account, e.Region))
+	}
 	bound, err := stack.Bind(t, &e.Stack, &from, nil, nil)
 	if err != nil {
 		return nil, err

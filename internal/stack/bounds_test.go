@@ -57,3 +57,13 @@ func TestMasked(t *testing.T) {
 		t.Error(told)
 	}
 }
+
+// An update whose template cannot be read again after a start can be cancelled all the same.
+func TestCancelWithoutDesign(t *testing.T) {
+	r := newRun()
+	r.Status = stack.UpdateInProgress
+	r.Cancel(1, "")
+	if r.settle(nil); r.Status != stack.UpdateRollbackDone {
+		t.Error(r.Status)
+	}
+}

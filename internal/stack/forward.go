@@ -87,6 +87,13 @@ func (m *Machine) Cancel(now int64, token string) {
 
 // forward makes and changes what the template has; true: that is over.
 func (m *Machine) forward() bool {
+	if m.Design == nil { // its template could not be read again
+		if m.Failing && m.underWay() == 0 {
+			m.giveUp()
+			return true
+		}
+		return false
+	}
 	if m.imports == nil { // a process that goes on asks for all that is left
 		m.imports = map[string]bool{}
 		for _, name := range m.Imports {

@@ -17,7 +17,7 @@ import (
 
 // may refuses what a caller may not do where no operation asks for it; nil where nobody asks.
 func may(deps Deps, s *state) func(who *caller.Caller, region string, need *authorize.Need) error {
-	if !s.sessions.Strict {
+	if !deps.Config.Enforce {
 		return nil
 	}
 	return func(who *caller.Caller, region string, need *authorize.Need) error {

@@ -101,6 +101,11 @@ func LogGroup(region, account, name string) ARN {
 	return ARN{Service: "logs", Region: region, Account: account, Resource: logGroup + name}
 }
 
+// Parameter names a parameter of Systems Manager, whose name may begin with a slash.
+func Parameter(region, account, name string) ARN {
+	return ARN{Service: "ssm", Region: region, Account: account, Resource: "parameter/" + strings.TrimPrefix(name, "/")}
+}
+
 // LogGroupName is the name of a log group; ok is false when a names none. The
 // :* behind it, which stands for its streams, is not part of the name.
 func (a ARN) LogGroupName() (name string, ok bool) {

@@ -118,7 +118,7 @@ func services(deps Deps, s *state, r *running, functions *lambda.Service, object
 		wire.STS(sts.New(sts.Options{Engine: s.identities, Clock: deps.Clock, Web: identityWeb(deps, r.trust, false)}).Operations()...),
 		wire.KMS(kms.New(s.kms, s.named).Operations()...),
 		wire.Firehose(s.hoses.Operations()...),
-		wire.CloudFormation(cloudformation.New(cloudformation.Options{Engine: s.stacks, NewID: ids.Text, Objects: objects}).Operations()...),
+		wire.CloudFormation(cloudformation.New(cloudformation.Options{Engine: s.stacks, NewID: ids.Text, Objects: objects, May: may(deps, s)}).Operations()...),
 	}
 }
 

@@ -3,6 +3,7 @@ package stack
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -25,6 +26,10 @@ type Order struct {
 	Policy, Meanwhile string
 	// Keep are the resources that a deletion leaves alone.
 	Keep []string
+	// Store looks up the parameters that who asks may read, for a change set's design; nil: all.
+	Store func(name string) (value string, ok bool)
+	// Nested says that it is a step of the stack around this one.
+	Nested bool
 }
 
 func (m *Machine) begin(now int64, o *Order) {
@@ -82,6 +87,13 @@ func (m *Machine) Cancel(now int64, token string) {
 
 // forward makes and changes what the template has; true: that is over.
 func (m *Machine) forward() bool {
+	if m.Design == nil { // its template could not be read again
+		if m.Failing && m.underWay() == 0 {
+			m.giveUp()
+			return true
+		}
+		return false
+	}
 	if m.imports == nil { // a process that goes on asks for all that is left
 		m.imports = map[string]bool{}
 		for _, name := range m.Imports {
@@ -166,6 +178,9 @@ func (m *Machine) start(id string) {
 	if err == nil {
 		properties = t.Tagged(properties, m.tags())
 	}
+	if err == nil {
+		err = m.weigh(id, properties)
+	}
 	target.Properties = properties
 	switch {
 	case err != nil && fresh:
@@ -181,6 +196,32 @@ func (m *Machine) start(id string) {
 	default:
 		m.revise(r, t, target)
 	}
+}
+
+// mostProperties bounds the properties of all resources of a stack, in bytes: few words of a
+// template make much.
+const mostProperties = 4 << 20
+
+// weigh refuses properties with which a stack would have more than it may.
+func (m *Machine) weigh(id string, properties map[string]any) error {
+	if m.weights == nil {
+		m.weights = make(map[string]int, len(m.Resources))
+		for other, r := range m.Resources {
+			m.weights[other] = len(asJSON(r.Properties))
+		}
+	}
+	own := len(asJSON(properties))
+	total := own
+	for other, weight := range m.weights {
+		if other != id && m.Resources[other] != nil {
+			total += weight
+		}
+	}
+	if total > mostProperties {
+		return fmt.Errorf("Template error: the properties of the resources have more than %d bytes", mostProperties) //nolint:staticcheck // as others of templates
+	}
+	m.weights[id] = own
+	return nil
 }
 
 // reasonOf is what an event says of properties that cannot be.
@@ -210,7 +251,11 @@ func (m *Machine) revise(r *Resource, t *resource.Type, target Version) {
 	was := r.Version
 	change := resource.Replaced
 	if r.Type == target.Type {
-		change, _ = t.Compare(r.Properties, target.Properties)
+		change, _ = t.Compare(r.uncertain(target.Properties), target.Properties)
+	}
+	if change == resource.Unchanged && r.Status == CreateFailed && r.Before == nil { // what there is of it is half made
+		m.fail(r, CreateFailed, "The resource "+r.Physical+" was not made whole before. Roll the stack back and update it again.")
+		return
 	}
 	if change == resource.Unchanged {
 		r.Phase = m.Phase
@@ -237,7 +282,7 @@ func (m *Machine) revise(r *Resource, t *resource.Type, target Version) {
 	case resource.InPlace:
 		target.Physical, target.Attributes = r.Physical, r.Attributes
 		m.set(r, UpdateInProgress, "")
-		m.take(r, Step{Action: Update, Target: target, Now: r.Properties})
+		m.take(r, Step{Action: Update, Target: target, Now: r.uncertain(target.Properties)})
 	default:
 		if name := t.Named(target.Properties); name != "" && r.Type == target.Type && name == t.Named(r.Properties) {
 			m.fail(r, UpdateFailed, fmt.Sprintf("CloudFormation cannot update a stack when a custom-named resource requires replacing. Rename %s and update the stack again.", r.Physical))
@@ -247,6 +292,32 @@ func (m *Machine) revise(r *Resource, t *resource.Type, target Version) {
 		m.set(r, UpdateInProgress, "Requested update requires the creation of a new physical resource; hence creating one.")
 		m.take(r, Step{Action: Create, Target: target})
 	}
+}
+
+// uncertain are the properties that a resource has now. Of one whose update has failed each may be as
+// it was before or as it was to be: it is the one that is not as it is to be now, so that it is
+// set again.
+func (r *Resource) uncertain(target map[string]any) map[string]any {
+	if r.Status != UpdateFailed || r.Before == nil || r.Before.Physical != r.Physical {
+		return r.Properties
+	}
+	now := maps.Clone(r.Properties)
+	for name, value := range r.Properties {
+		before, ok := r.Before.Properties[name]
+		switch {
+		case !resource.Same(value, target[name]):
+		case ok:
+			now[name] = before
+		default:
+			delete(now, name)
+		}
+	}
+	for name, before := range r.Before.Properties {
+		if _, ok := r.Properties[name]; !ok && target[name] == nil {
+			now[name] = before
+		}
+	}
+	return now
 }
 
 // made takes in what came of a creation or an update of the forward phase.

@@ -58,6 +58,7 @@ type Machine struct {
 
 	now     int64
 	imports map[string]bool // that resources of this phase have asked for
+	weights map[string]int  // bytes of properties, by resource
 	changed Changed
 }
 
@@ -81,7 +82,7 @@ func (m *Machine) touch(id string) { m.changed.Touched = append(m.changed.Touche
 
 // set gives a resource a status, and tells of it.
 func (m *Machine) set(r *Resource, s Status, reason string) {
-	r.Status, r.Reason, r.Changed = s, reason, m.now
+	r.Status, r.Reason, r.Changed = s, m.maskedText(reason), m.now
 	m.touch(r.Logical)
 	m.tell(r, r.Physical, r.Properties)
 }
@@ -100,6 +101,7 @@ func (m *Machine) event(e Event) {
 
 // become gives the stack a status, and tells of it.
 func (m *Machine) become(s Status, reason string) {
+	reason = m.maskedText(reason)
 	m.Status, m.Reason = s, reason
 	m.event(Event{Logical: m.Name, Physical: m.ID, Type: Type, Status: s, Reason: reason, Token: m.Token})
 }
@@ -212,6 +214,7 @@ func (m *Machine) Done(now int64, id, token string, o Outcome) {
 		return
 	}
 	m.now = now
+	o.Reason = m.maskedText(o.Reason)
 	step := *r.Next
 	r.Next = nil
 	m.touch(id)

@@ -8,15 +8,32 @@ const mask = "****"
 // shown are properties as JSON for events, in which values of parameters that are not to be
 // shown are masked.
 func (m *Machine) shown(properties map[string]any) string {
-	hidden := m.Source.hidden(nil)
-	if m.Former != nil {
-		hidden = m.Former.hidden(hidden)
+	masked, _ := m.Masked(properties).(map[string]any)
+	if text := asJSON(masked); len(text) <= mostShown {
+		return text
+	}
+	return ""
+}
+
+// mostShown bounds the properties that an event has, in bytes: a page has a hundred events.
+const mostShown = 64 << 10
+
+// Masked is a value with values of parameters masked that are not to be shown.
+func (s *Stack) Masked(v any) any {
+	hidden := s.Source.hidden(nil)
+	if s.Former != nil {
+		hidden = s.Former.hidden(hidden)
 	}
 	if len(hidden) == 0 {
-		return asJSON(properties)
+		return v
 	}
-	masked, _ := masking(properties, hidden).(map[string]any)
-	return asJSON(masked)
+	return masking(v, hidden)
+}
+
+// maskedText is a text, as of a reason.
+func (s *Stack) maskedText(text string) string {
+	masked, _ := s.Masked(text).(string)
+	return masked
 }
 
 // hidden adds the values of parameters that are not to be shown.

@@ -1,6 +1,7 @@
 package cloudformation
 
 import (
+	"maps"
 	"strings"
 
 	"godwit.dev/godwit/internal/api"
@@ -45,11 +46,7 @@ var access = map[string]api.Access{
 	"ListStacks":            anywhere("ListStacks"),
 	"DescribeStackEvents":   on("DescribeStackEvents", func(in *DescribeStackEventsInput) string { return in.StackName }),
 	"DescribeStackResource": on("DescribeStackResource", func(in *DescribeStackResourceInput) string { return in.StackName }),
-	"DescribeStackResources": on("DescribeStackResources", func(in *DescribeStackResourcesInput) string {
-		return api.Deref(in.StackName)
-	}),
-	"ListStackResources": on("ListStackResources", func(in *ListStackResourcesInput) string { return in.StackName }),
-	"GetTemplate":        on("GetTemplate", func(in *GetTemplateInput) string { return api.Deref(in.StackName) }),
+	"ListStackResources":    on("ListStackResources", func(in *ListStackResourcesInput) string { return in.StackName }),
 	"GetTemplateSummary": api.Needs(func(call *api.Call, in *GetTemplateSummaryInput) ([]authorize.Need, error) {
 		if api.Deref(in.StackName) == "" {
 			return reading(call, api.Any("cloudformation:GetTemplateSummary"), in.TemplateURL), nil
@@ -66,16 +63,7 @@ var access = map[string]api.Access{
 	"DetectStackResourceDrift":          on("DetectStackResourceDrift", func(in *DetectStackResourceDriftInput) string { return in.StackName }),
 	"DescribeStackResourceDrifts":       on("DescribeStackResourceDrifts", func(in *DescribeStackResourceDriftsInput) string { return in.StackName }),
 	"CreateChangeSet": api.Needs(func(call *api.Call, in *CreateChangeSetInput) ([]authorize.Need, error) {
-		return reading(call, passing(tagged(ofSet(call, "CreateChangeSet", &in.StackName, in.ChangeSetName), in.Tags), in.RoleARN), in.TemplateURL), nil
-	}),
-	"DescribeChangeSet": api.Needs(func(call *api.Call, in *DescribeChangeSetInput) ([]authorize.Need, error) {
-		return ofSet(call, "DescribeChangeSet", in.StackName, in.ChangeSetName), nil
-	}),
-	"ExecuteChangeSet": api.Needs(func(call *api.Call, in *ExecuteChangeSetInput) ([]authorize.Need, error) {
-		return ofSet(call, "ExecuteChangeSet", in.StackName, in.ChangeSetName), nil
-	}),
-	"DeleteChangeSet": api.Needs(func(call *api.Call, in *DeleteChangeSetInput) ([]authorize.Need, error) {
-		return ofSet(call, "DeleteChangeSet", in.StackName, in.ChangeSetName), nil
+		return reading(call, passing(tagged(named(of(call, "CreateChangeSet", in.StackName), in.ChangeSetName), in.Tags), in.RoleARN), in.TemplateURL), nil
 	}),
 	"ListChangeSets": on("ListChangeSets", func(in *ListChangeSetsInput) string { return in.StackName }),
 }
@@ -106,14 +94,58 @@ func of(call *api.Call, action, name string) []authorize.Need {
 	return []authorize.Need{need}
 }
 
-// ofSet is a need on the stack of a change set, by either.
-func ofSet(call *api.Call, action string, stack *string, set string) []authorize.Need {
-	if stack != nil && *stack != "" {
-		needs := of(call, action, *stack)
-		needs[0].Keys = []authorize.Key{{Name: "cloudformation:changesetname", Values: []string{set[strings.LastIndexByte(set, ':')+1:]}}}
-		return needs
+// named says which change set of a stack a need is about.
+func named(needs []authorize.Need, set string) []authorize.Need {
+	if a, err := arn.Parse(set); err == nil {
+		set, _, _ = strings.Cut(strings.TrimPrefix(a.Resource, "changeSet/"), "/")
 	}
-	return of(call, action, set)
+	needs[0].Keys = []authorize.Key{{Name: "cloudformation:changesetname", Values: []string{set}}}
+	return needs
+}
+
+// access is what each operation needs to be allowed: where a request names a stack by a change
+// set or by a resource, policies are asked about that stack.
+func (s *Service) access() map[string]api.Access {
+	all := maps.Clone(access)
+	all["DescribeChangeSet"] = api.Needs(func(call *api.Call, in *DescribeChangeSetInput) ([]authorize.Need, error) {
+		return s.ofSet(call, "DescribeChangeSet", in.StackName, in.ChangeSetName), nil
+	})
+	all["ExecuteChangeSet"] = api.Needs(func(call *api.Call, in *ExecuteChangeSetInput) ([]authorize.Need, error) {
+		return s.ofSet(call, "ExecuteChangeSet", in.StackName, in.ChangeSetName), nil
+	})
+	all["DeleteChangeSet"] = api.Needs(func(call *api.Call, in *DeleteChangeSetInput) ([]authorize.Need, error) {
+		return s.ofSet(call, "DeleteChangeSet", in.StackName, in.ChangeSetName), nil
+	})
+	all["GetTemplate"] = api.Needs(func(call *api.Call, in *GetTemplateInput) ([]authorize.Need, error) {
+		if set := api.Deref(in.ChangeSetName); set != "" {
+			return s.ofSet(call, "GetTemplate", in.StackName, set), nil
+		}
+		return of(call, "GetTemplate", api.Deref(in.StackName)), nil
+	})
+	all["DescribeStackResources"] = api.Needs(func(call *api.Call, in *DescribeStackResourcesInput) ([]authorize.Need, error) {
+		name := api.Deref(in.StackName)
+		if physical := api.Deref(in.PhysicalResourceId); name == "" && physical != "" && s.Engine != nil {
+			if v, err := s.owner(call, physical); err == nil {
+				name = v.ID
+			}
+		}
+		return of(call, "DescribeStackResources", name), nil
+	})
+	return all
+}
+
+// ofSet is a need on the stack of a change set. Of one that is not there it is about its ARN.
+func (s *Service) ofSet(call *api.Call, action string, stack *string, set string) []authorize.Need {
+	name := api.Deref(stack)
+	if name == "" && s.Engine != nil {
+		if found, err := s.Engine.ChangeSet(call.Account, call.Region, "", set); err == nil {
+			name = found.Stack
+		}
+	}
+	if name == "" {
+		name = set
+	}
+	return named(of(call, action, name), set)
 }
 
 func tagged(needs []authorize.Need, tags []Tag) []authorize.Need {

@@ -71,7 +71,7 @@ func (s *Service) prepare(ctx context.Context, call *api.Call, was *stacks.View,
 	if err != nil {
 		return nil, err
 	}
-	src.Store = s.Engine.Parameters(call.Account, call.Region)
+	src.Store = s.store(call)
 	d, err := design(t, &was.Stack, src, &was.Source, kept)
 	return &prepared{body, src, d}, err
 }
@@ -241,6 +241,8 @@ func statusOf(set *stacks.ChangeSet) (status, execution, reason string) {
 		return "FAILED", "UNAVAILABLE", set.Failure
 	case set.Executed:
 		return "CREATE_COMPLETE", "EXECUTE_COMPLETE", ""
+	case set.Obsolete:
+		return "CREATE_COMPLETE", "OBSOLETE", ""
 	default:
 		return "CREATE_COMPLETE", "AVAILABLE", ""
 	}
@@ -300,7 +302,7 @@ func (s *Service) executeChangeSet(ctx context.Context, call *api.Call, in *Exec
 		onFailure = stack.OnFailureNothing
 	}
 	return nil, s.Engine.Execute(ctx, call.Account, call.Region, api.Deref(in.StackName), in.ChangeSetName, &stack.Order{
-		By: stacks.Acting(call.Caller), Token: api.Deref(in.ClientRequestToken), OnFailure: onFailure,
+		By: stacks.Acting(call.Caller), Token: api.Deref(in.ClientRequestToken), OnFailure: onFailure, Store: s.store(call),
 	})
 }
 

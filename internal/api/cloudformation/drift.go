@@ -96,12 +96,21 @@ func shownDrift(s *stack.Stack, r *stack.Resource) StackResourceDrift {
 		return shown
 	}
 	shown.PropertyDifferences = []PropertyDifference{}
-	shown.ExpectedProperties = propertiesText(r.Drift.Expected)
+	masked := func(properties map[string]any) map[string]any {
+		all, _ := s.Masked(properties).(map[string]any)
+		return all
+	}
+	text := func(value string) string {
+		all, _ := s.Masked(value).(string)
+		return all
+	}
+	shown.DriftStatusReason = text(r.Drift.Reason)
+	shown.ExpectedProperties = propertiesText(masked(r.Drift.Expected))
 	if r.Drift.Status == stack.InSync || r.Drift.Status == stack.Modified {
-		shown.ActualProperties = propertiesText(r.Drift.Actual)
+		shown.ActualProperties = propertiesText(masked(r.Drift.Actual))
 	}
 	for _, d := range r.Drift.Differences {
-		shown.PropertyDifferences = append(shown.PropertyDifferences, PropertyDifference{d.Path, d.Expected, d.Actual, d.Kind})
+		shown.PropertyDifferences = append(shown.PropertyDifferences, PropertyDifference{d.Path, text(d.Expected), text(d.Actual), d.Kind})
 	}
 	return shown
 }

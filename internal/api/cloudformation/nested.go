@@ -38,7 +38,7 @@ func nest(ctx context.Context, o *stack.Order, c *stacks.Creation) error {
 	if n.Depth > maxDepth {
 		return invalid("Template error: stacks cannot be nested deeper than %d levels", maxDepth)
 	}
-	o.By, o.Source.Role = n.By, n.Role
+	o.By, o.Source.Role, o.Nested = n.By, n.Role, true
 	if c != nil {
 		c.Parent, c.Root, c.Depth = n.Parent, n.Root, n.Depth
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/stack"
@@ -26,8 +28,8 @@ type Engine interface {
 	Template(account, region, name string) ([]byte, error)
 	Events(account, region, name string, before uint64, limit int) ([]stack.Event, stack.Stack, error)
 	Exports(account, region string) (exports []stack.Output, owners map[string]string)
-	// Parameters looks up parameters of the store.
-	Parameters(account, region string) func(name string) (value string, ok bool)
+	// Parameters looks up parameters of the store that may be read.
+	Parameters(account, region string, may func(name string) bool) func(name string) (value string, ok bool)
 	Importers(account, region, export string) []string
 	Detect(ctx context.Context, account, region, name string, d stack.Detection) (id string, err error)
 	DetectOne(ctx context.Context, account, region, name, logical string, by *caller.Caller) (stack.Resource, stack.Stack, error)
@@ -40,13 +42,15 @@ type Engine interface {
 	Execute(ctx context.Context, account, region, name, set string, o *stack.Order) error
 }
 
-// Options are what a Service is made of. Every field is needed.
+// Options are what a Service is made of. Every field but May is needed.
 type Options struct {
 	Engine Engine
 	// NewID makes a random UUID, as text.
 	NewID func() string
 	// Objects are what TemplateURL names.
 	Objects Objects
+	// May refuses what a caller may not do, in a region; nil: everybody may.
+	May func(who *caller.Caller, region string, need *authorize.Need) error
 }
 
 // Objects are those of a server that speaks S3.
@@ -68,7 +72,7 @@ const maxBody = 1 << 20
 
 // Operations declares the operations that are built.
 func (s *Service) Operations() []api.Operation {
-	return api.Guarded(access, []api.Operation{
+	return api.Guarded(s.access(), []api.Operation{
 		api.Op("CreateStack", s.createStack).Limit(maxBody),
 		api.Op("UpdateStack", s.updateStack).Limit(maxBody),
 		api.Op("DeleteStack", s.deleteStack),
@@ -98,5 +102,16 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("ExecuteChangeSet", s.executeChangeSet).WithResult(),
 		api.Op("ListChangeSets", s.listChangeSets),
 		api.Op("DeleteChangeSet", s.deleteChangeSet).WithResult(),
+	})
+}
+
+// store looks up the parameters that a caller may read.
+func (s *Service) store(call *api.Call) func(name string) (value string, ok bool) {
+	if s.May == nil {
+		return s.Engine.Parameters(call.Account, call.Region, nil)
+	}
+	return s.Engine.Parameters(call.Account, call.Region, func(name string) bool {
+		need := authorize.Need{Action: "ssm:GetParameters", Resource: arn.Parameter(call.Region, call.Account, name).String(), Account: call.Account}
+		return s.May(call.Caller, call.Region, &need) == nil
 	})
 }

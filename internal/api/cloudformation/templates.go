@@ -83,6 +83,10 @@ func design(t *template.Template, s *stack.Stack, source, previous *stack.Source
 	if err := known(bound.Template); err != nil {
 		return nil, err
 	}
+	// Transforms have made types of texts: what they were to make was not all there to ask for.
+	if err := acknowledged(bound.Template, source.Capabilities, false); err != nil {
+		return nil, err
+	}
 	d, err := stack.Designed(bound)
 	if err != nil {
 		return nil, refused(err)

@@ -19,7 +19,7 @@ func judged(body string) string {
 	t, err := parse([]byte(body))
 	if err == nil {
 		s := &stack.Stack{ID: "arn:aws:cloudformation:us-east-1:000000000000:stack/shop/1", Name: "shop", Account: "000000000000", Region: "us-east-1"}
-		_, err = design(t, s, &stack.Source{}, nil, nil)
+		_, err = design(t, s, &stack.Source{Capabilities: []string{template.CapabilityNamedIAM}}, nil, nil)
 	}
 	if err != nil {
 		return refusal.Text(err)
@@ -103,4 +103,26 @@ func FuzzJudged(f *testing.F) {
 			t.Fatalf("line %d is behind the end: %s", r.Line, r.Text)
 		}
 	})
+}
+
+// What a loop makes of a type's text needs the capabilities that it would need if it were written.
+func TestCapabilitiesOfWhatLoopsMake(t *testing.T) {
+	const body = `{"Transform": "AWS::LanguageExtensions", "Resources": {"Fn::ForEach::All": ["Kind", ["Role"], {"My${Kind}": {
+		"Type": "AWS::IAM::${Kind}", "Properties": {"AssumeRolePolicyDocument": {"Version": "2012-10-17", "Statement": []}}}}]}}`
+	for granted, want := range map[string]string{
+		template.CapabilityAutoExpand: "Requires capabilities : [CAPABILITY_IAM]", template.CapabilityIAM: "",
+	} {
+		read, err := parse([]byte(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &stack.Stack{ID: "arn:aws:cloudformation:us-east-1:000000000000:stack/shop/1", Name: "shop", Account: "000000000000", Region: "us-east-1"}
+		got := ""
+		if _, err := design(read, s, &stack.Source{Capabilities: []string{granted}}, nil, nil); err != nil {
+			got = refusal.Text(err)
+		}
+		if got != want {
+			t.Errorf("with %s it says %q", granted, got)
+		}
+	}
 }

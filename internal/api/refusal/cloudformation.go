@@ -8,7 +8,10 @@ var ofStacks = sentences{
 	stacks.ErrExists:    "Stack [%s] already exists",
 	stacks.ErrTooMany:   "Limit for stack has been exceeded",
 	stacks.ErrProtected: "Stack [%s] cannot be deleted while TerminationProtection is enabled",
-	stacks.ErrNothing:   "No updates are to be performed.",
+
+	stacks.ErrRootProtected:    "Stack [%s] cannot be deleted while TerminationProtection is enabled on its root stack",
+	stacks.ErrNestedProtection: "Stack [%s] is a nested stack: TerminationProtection is enabled on its root stack",
+	stacks.ErrNothing:          "No updates are to be performed.",
 
 	stacks.ErrExistsAlready: "Stack [%s] already exists and cannot be created again with the changeSet [%s].",
 	stacks.ErrNotUpdatable:  "Stack:%s is in %s state and can not be updated.",

@@ -4,6 +4,10 @@ import (
 	"context"
 	"regexp"
 	"unicode/utf8"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/authorize"
+	"godwit.dev/godwit/internal/stack/parameter"
 )
 
 // keep leaves a resource as it is: nothing of it can change, or there is nothing of it but
@@ -31,6 +35,9 @@ func putParameter(_ context.Context, w *work) (is made, err error) {
 	if w.Now != nil {
 		is = made{name, w.Target.Attributes}
 	}
+	if err := w.mayParameter("ssm:PutParameter"); err != nil {
+		return is, err
+	}
 	value, kind := text(properties["Value"]), text(properties["Type"])
 	refuse := func(why string) (made, error) { return is, &handlerError{why, "InvalidRequest"} }
 	switch {
@@ -42,9 +49,9 @@ func putParameter(_ context.Context, w *work) (is made, err error) {
 		return refuse("Standard tier parameters support a maximum parameter value of 4096 characters.")
 	}
 	if pattern := text(properties["AllowedPattern"]); pattern != "" {
-		allowed, err := regexp.Compile(pattern)
+		allowed, _, err := parameter.Pattern(pattern)
 		if err != nil {
-			return refuse("The AllowedPattern is not a regular expression.")
+			return refuse("The AllowedPattern is not a regular expression, or repeats too much.")
 		}
 		if !allowed.MatchString(value) {
 			return refuse("Parameter value, cannot be validated against allowedPattern: " + pattern)
@@ -54,4 +61,16 @@ func putParameter(_ context.Context, w *work) (is made, err error) {
 		return made{}, w.taken(name)
 	}
 	return made{name, map[string]any{"Type": kind, "Value": value}}, nil
+}
+
+// deleteParameter deletes a parameter, which is gone with the resource.
+func deleteParameter(_ context.Context, w *work) error { return w.mayParameter("ssm:DeleteParameter") }
+
+// mayParameter refuses what who acts may not do with a parameter: no operation asks for it.
+func (w *work) mayParameter(action string) error {
+	if w.worker.May == nil {
+		return nil
+	}
+	need := authorize.Need{Action: action, Resource: arn.Parameter(w.Region, w.Account, w.Target.Physical).String(), Account: w.Account}
+	return w.worker.May(w.by, w.Region, &need)
 }

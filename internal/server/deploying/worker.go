@@ -39,6 +39,8 @@ type Options struct {
 	Operating func(ctx context.Context, who *caller.Caller, op *rest.Operation, resource string) (*rest.Call, error)
 	// Holds reports that another resource has the name of the parameter that a step is to make.
 	Holds func(t *stacks.Task) bool
+	// May refuses what who acts may not do where there is no operation; nil: everybody may.
+	May func(who *caller.Caller, region string, need *authorize.Need) error
 	// Stacks has the stacks that are nested in others.
 	Stacks Stacks
 }
@@ -83,7 +85,7 @@ var handlers = map[string]handler{
 	"AWS::IAM::AccessKey":         {createAccessKey, updateAccessKey, deleteAccessKey},
 	"AWS::IAM::InstanceProfile":   {createProfile, updateProfile, deleteProfile},
 
-	"AWS::SSM::Parameter":                      {putParameter, putParameter, nothing},
+	"AWS::SSM::Parameter":                      {putParameter, putParameter, deleteParameter},
 	"AWS::CloudFormation::WaitConditionHandle": {keep, keep, nothing},
 	"AWS::KinesisFirehose::DeliveryStream":     {createStream, updateStream, deleteStream},
 	"Godwit::Ingest::Source":                   {createSource, writeSource, deleteSource},

@@ -25,6 +25,9 @@ type ChangeSet struct {
 	Changes     []stack.Change `json:"changes,omitempty"`
 	Failure     string         `json:"failure,omitempty"` // why it cannot be executed
 	Executed    bool           `json:"executed,omitempty"`
+	Phase       uint64         `json:"phase,omitempty"` // of the stack when it was made; 0: a version before this did
+
+	Obsolete bool `json:"-"` // the stack was changed since
 
 	Design *stack.Design `json:"-"` // of a set that is to be made
 	Make   bool          `json:"-"` // the stack is to be created by it
@@ -89,7 +92,7 @@ func (m *Module) PutChangeSet(ctx context.Context, c *Creation, set *ChangeSet) 
 			return errRecord
 		}
 		stackID = e.ID
-		set.Stack, set.StackName, set.Created = e.ID, e.Name, m.shard.Now()
+		set.Stack, set.StackName, set.Created, set.Phase = e.ID, e.Name, m.shard.Now(), e.Phase
 		if set.Source.Template = e.Source.Template; c.Body != nil {
 			set.Source.Template = m.keep(e, c.Body)
 		}
@@ -114,6 +117,12 @@ func (e *entry) set(name string) (id stackID, found *ChangeSet) {
 		}
 	}
 	return id, nil
+}
+
+// obsolete reports that a change set, which was not executed, says what would have changed of what
+// the stack was.
+func (e *entry) obsolete(c *ChangeSet) bool {
+	return !c.Executed && c.Phase != 0 && c.Phase != e.Phase
 }
 
 // withSet runs a command on a change set, by the name of its stack or its ARN alone.
@@ -145,8 +154,9 @@ func (m *Module) withSet(account, region, name, set string, tasks *[]*Task, comm
 
 // ChangeSet is a change set of a stack. Errors: ErrNoChanges.
 func (m *Module) ChangeSet(account, region, name, set string) (found ChangeSet, err error) {
-	err = m.withSet(account, region, name, set, nil, func(_ *entry, _ stackID, set *ChangeSet) error {
+	err = m.withSet(account, region, name, set, nil, func(e *entry, _ stackID, set *ChangeSet) error {
 		found = *set
+		found.Obsolete = e.obsolete(set)
 		return nil
 	})
 	return found, err
@@ -165,7 +175,9 @@ func (m *Module) TemplateOf(account, region, name, set string) (text []byte, err
 func (m *Module) ChangeSets(account, region, name string) (all []ChangeSet, err error) {
 	err = m.look(account, region, name, func(e *entry) error {
 		for _, c := range e.changes {
-			all = append(all, *c)
+			one := *c
+			one.Obsolete = e.obsolete(c)
+			all = append(all, one)
 		}
 		return nil
 	})
@@ -202,10 +214,12 @@ func (m *Module) Execute(ctx context.Context, account, region, name, set string,
 			return ErrState.With(set.ID, "FAILED")
 		case set.Executed:
 			return ErrState.With(set.ID, "EXECUTE_COMPLETE")
+		case e.obsolete(set):
+			return ErrState.With(set.ID, "OBSOLETE")
 		case e.Status != stack.ReviewInProgress && !e.Status.Updatable():
 			return ErrNotUpdatable.With(e.ID, string(e.Status))
 		}
-		d, err := m.designOf(e, &set.Source)
+		d, err := m.designOf(e, &set.Source, o.Store)
 		if err != nil {
 			return err
 		}
@@ -232,8 +246,9 @@ func (m *Module) Execute(ctx context.Context, account, region, name, set string,
 	return err
 }
 
-// designOf finds out what a stack is to be by a source whose template is kept.
-func (m *Module) designOf(e *entry, source *stack.Source) (*stack.Design, error) {
+// designOf finds out what a stack is to be by a source whose template is kept, with the
+// parameters of a store; nil: those that there are.
+func (m *Module) designOf(e *entry, source *stack.Source, store func(name string) (string, bool)) (*stack.Design, error) {
 	text, err := m.template(e.id, source.Template)
 	if err != nil {
 		return nil, err
@@ -243,7 +258,9 @@ func (m *Module) designOf(e *entry, source *stack.Source) (*stack.Design, error)
 		return nil, err
 	}
 	from := *source
-	from.Store = m.parameters(e.Account, e.Region)
+	if from.Store = store; store == nil {
+		from.Store = in(m.parameters(e.Account, e.Region))
+	}
 	bound, err := stack.Bind(t, &e.Stack, &from, nil, nil)
 	if err != nil {
 		return nil, err

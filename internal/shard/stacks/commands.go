@@ -172,7 +172,7 @@ func (m *Module) Update(ctx context.Context, account, region, name string, body 
 }
 
 // Delete begins a deletion; of a stack that is not there, or being deleted, it does nothing.
-// Errors: ErrNotDeletable, ErrNotKept, ErrProtected.
+// Errors: ErrNotDeletable, ErrNotKept, ErrProtected, ErrRootProtected.
 func (m *Module) Delete(ctx context.Context, account, region, name string, o *stack.Order) error {
 	err := m.run(ctx, account, region, name, func(e *entry) error {
 		switch {
@@ -180,6 +180,8 @@ func (m *Module) Delete(ctx context.Context, account, region, name string, o *st
 			return nil
 		case e.Protected:
 			return ErrProtected.With(e.Name)
+		case !o.Nested && m.rootProtected(e):
+			return ErrRootProtected.With(e.Name)
 		case e.Status.Busy() && e.Status != stack.CreateInProgress && e.Status != stack.RollbackInProgress:
 			return ErrNotDeletable.With(e.ID, string(e.Status))
 		case len(o.Keep) > 0 && e.Status != stack.DeleteFailed:
@@ -192,6 +194,12 @@ func (m *Module) Delete(ctx context.Context, account, region, name string, o *st
 		return nil
 	}
 	return err
+}
+
+// rootProtected reports that the stack which a nested one is below of is protected.
+func (m *Module) rootProtected(e *entry) bool {
+	id, ok := idOf(e.Root)
+	return ok && m.byID[id] != nil && m.byID[id].Protected && m.byID[id].Status != stack.DeleteComplete
 }
 
 // Cancel has an update that is under way be rolled back. Errors: ErrNone, ErrNotCancelable.
@@ -230,9 +238,12 @@ func (m *Module) ContinueRollback(ctx context.Context, account, region, name str
 	})
 }
 
-// Protect sets whether a stack may be deleted. Errors: ErrNone.
+// Protect sets whether a stack may be deleted. Errors: ErrNone, ErrNestedProtection.
 func (m *Module) Protect(ctx context.Context, account, region, name string, on bool) (id string, err error) {
 	err = m.run(ctx, account, region, name, func(e *entry) error {
+		if e.Parent != "" && on {
+			return ErrNestedProtection.With(e.Name)
+		}
 		id, e.Protected = e.ID, on
 		return nil
 	})

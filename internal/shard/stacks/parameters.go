@@ -1,6 +1,8 @@
 package stacks
 
 import (
+	"maps"
+
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/stack"
 )
@@ -9,14 +11,26 @@ import (
 // stacks, and nowhere else.
 const parameterType = "AWS::SSM::Parameter"
 
-// Parameters looks parameters up by their names, among those that there are now.
-func (m *Module) Parameters(account, region string) (lookup func(name string) (value string, ok bool)) {
+// Parameters looks parameters up by their names, among those that there are now and that may be
+// read; nil: all may.
+func (m *Module) Parameters(account, region string, may func(name string) bool) (lookup func(name string) (value string, ok bool)) {
+	var values map[string]string
 	_ = m.shard.RunDurable(func(tx *kernel.Tx) error {
 		tx.DependOn(m.shard.Log.Last())
-		lookup = m.parameters(account, region)
+		values = m.parameters(account, region)
 		return nil
 	})
-	return lookup
+	if may != nil { // asked without the lock, as a template is bound under it
+		maps.DeleteFunc(values, func(name, _ string) bool { return !may(name) })
+	}
+	return in(values)
+}
+
+func in(values map[string]string) func(name string) (string, bool) {
+	return func(name string) (string, bool) {
+		value, ok := values[name]
+		return value, ok
+	}
 }
 
 // storing notes that a stack has parameters, or had some.
@@ -40,17 +54,14 @@ func (m *Module) inStore(account, region string, f func(e *entry, r *stack.Resou
 	}
 }
 
-func (m *Module) parameters(account, region string) (lookup func(name string) (value string, ok bool)) {
+func (m *Module) parameters(account, region string) map[string]string {
 	values := map[string]string{}
 	m.inStore(account, region, func(_ *entry, r *stack.Resource) {
 		if value, ok := r.Attributes["Value"].(string); ok && r.Exists() {
 			values[r.Physical] = value
 		}
 	})
-	return func(name string) (string, bool) {
-		value, ok := values[name]
-		return value, ok
-	}
+	return values
 }
 
 // Holds reports that a parameter of the name which a step brings is another resource's, or is

@@ -25,10 +25,10 @@ func TestParameters(t *testing.T) {
 	st, s := memory.New(), sealer(t)
 	has := func(m *stacks.Module, want string) {
 		t.Helper()
-		if got, ok := m.Parameters(account, region)("/shop/size"); got != want || ok != (want != "") {
+		if got, ok := m.Parameters(account, region, nil)("/shop/size"); got != want || ok != (want != "") {
 			t.Errorf("%q, %t; want %q", got, ok, want)
 		}
-		if _, ok := m.Parameters(account, "eu-west-1")("/shop/size"); ok {
+		if _, ok := m.Parameters(account, "eu-west-1", nil)("/shop/size"); ok {
 			t.Error("there is one in another region")
 		}
 		other := &stacks.Task{Account: account, Region: region, Stack: first + "6", Step: stack.Step{Logical: "P", Target: stack.Version{Physical: "/shop/size"}}}

@@ -49,7 +49,10 @@ var (
 	ErrNoResource    = fault.NewRule(fault.ValidationFailed, "stacks: it has no such resource")
 	ErrNotRolling    = fault.NewRule(fault.ValidationFailed, "stacks: its status forbids a rollback")
 
-	ErrProtected = fault.NewRule(fault.ValidationFailed, "stacks: it is protected")
+	ErrProtected        = fault.NewRule(fault.ValidationFailed, "stacks: it is protected")
+	ErrRootProtected    = fault.NewRule(fault.ValidationFailed, "stacks: the one around it is protected")
+	ErrNestedProtection = fault.NewRule(fault.ValidationFailed, "stacks: the protection of a nested one is that of the one around it")
+
 	ErrNoChanges = fault.NewRule(fault.NotFound, "stacks: there is no such change set")
 	ErrChanges   = fault.NewRule(fault.ResourceAlreadyExists, "stacks: there is a change set of that name")
 	ErrState     = fault.NewRule(fault.InvalidState, "stacks: the change set cannot be executed")

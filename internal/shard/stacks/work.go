@@ -52,7 +52,7 @@ func (m *Module) Start(w Worker) {
 			}
 			if e.Status == stack.CreateInProgress || e.Status == stack.UpdateInProgress {
 				var err error
-				if e.Design, err = m.designOf(e, &e.Source); err != nil {
+				if e.Design, err = m.designOf(e, &e.Source, nil); err != nil {
 					m.shard.Logger.Error("a stack cannot go on as its template cannot be read again", slog.String("stack", e.ID), slog.Any("error", err))
 					continue
 				}

@@ -3,6 +3,7 @@
 package parameter
 
 import (
+	"errors"
 	"fmt"
 	"math/big"
 	"regexp"
@@ -25,6 +26,7 @@ type Parameter struct {
 	AllowedValues           []string
 	AllowedPattern          string
 	ConstraintDescription   string
+	States                  int // of the pattern: what it costs
 
 	pattern              *regexp.Regexp
 	minLength, maxLength *int
@@ -104,11 +106,18 @@ func (p *Parameter) readPattern(n *document.Node) error {
 	if !n.Scalar() {
 		return n.Refuse("Template format error: Every AllowedPattern member must be a string.")
 	}
-	pattern, err := regexp.Compile(`\A(?:` + n.Text + `)\z`)
-	if err != nil || len(n.Text) > maxValue {
-		return n.Refuse("Template error: Parameter '" + p.Name + "' AllowedPattern must be a valid regular expression.")
+	wrong := "Template error: Parameter '" + p.Name + "' AllowedPattern must be a valid regular expression."
+	if len(n.Text) > maxValue {
+		return n.Refuse(wrong)
 	}
-	p.AllowedPattern, p.pattern = n.Text, pattern
+	pattern, states, err := Pattern(`\A(?:` + n.Text + `)\z`)
+	switch {
+	case errors.Is(err, ErrPattern):
+		return n.Refuse("Template error: Parameter '" + p.Name + "' AllowedPattern repeats too much.")
+	case err != nil:
+		return n.Refuse(wrong)
+	}
+	p.AllowedPattern, p.pattern, p.States = n.Text, pattern, states
 	return nil
 }
 

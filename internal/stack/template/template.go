@@ -194,6 +194,7 @@ func (t *Template) readParameters() error {
 	if err := section(n, "Parameters", "parameters", MaxParameters); err != nil || n == nil {
 		return err
 	}
+	states := 0
 	for _, m := range n.Members {
 		if !alphanumeric(m.Name) {
 			return m.Value.Refuse("Template format error: Parameter name " + m.Name + " is non alphanumeric.")
@@ -204,6 +205,9 @@ func (t *Template) readParameters() error {
 		p, err := parameter.Read(m.Name, m.Value)
 		if err != nil {
 			return err
+		}
+		if states += p.States; states > parameter.MaxPatterns {
+			return m.Value.Refuse("Template format error: The AllowedPatterns of the parameters repeat too much.")
 		}
 		t.Parameters[m.Name] = p
 		t.parameters = append(t.parameters, m.Name)

@@ -1,0 +1,70 @@
+package stacks_test
+
+import (
+	"errors"
+	"testing"
+
+	"godwit.dev/godwit/internal/seal"
+	"godwit.dev/godwit/internal/shard/kernel"
+	"godwit.dev/godwit/internal/shard/stacks"
+	"godwit.dev/godwit/internal/stack"
+	"godwit.dev/godwit/internal/store/memory"
+)
+
+// A change set is of the stack as it was: once that has changed, it is not what somebody has
+// looked at, and would remove what was made since.
+func TestObsoleteChangeSet(t *testing.T) {
+	const one, two = "Resources: {Q0: {Type: AWS::SQS::Queue, Properties: {DelaySeconds: 1}}}", "Resources: {Q0: {Type: AWS::SQS::Queue}, Precious: {Type: AWS::SQS::Queue}}"
+	with(t, memory.New(), (*seal.Sealer)(nil), func(k *kernel.Kernel, m *stacks.Module) {
+		m.Start(&maker{there: map[string]bool{}})
+		if _, err := m.Create(t.Context(), creation(t, 1)); err != nil {
+			t.Fatal(err)
+		}
+		settled(t, k, m)
+		set := &stacks.ChangeSet{ID: "arn:aws:cloudformation:us-east-1:000000000000:changeSet/old/21111111-2222-4333-8444-555555555555", Name: "old", Design: design(t, one)}
+		if _, err := m.PutChangeSet(t.Context(), &stacks.Creation{Name: "shop", Account: account, Region: region, Body: []byte(one)}, set); err != nil {
+			t.Fatal(err)
+		}
+		if found, err := m.ChangeSet(account, region, "shop", "old"); err != nil || found.Obsolete {
+			t.Errorf("before: %t, %v", found.Obsolete, err)
+		}
+		if _, err := m.Update(t.Context(), account, region, "shop", []byte(two), &stack.Order{Design: design(t, two)}); err != nil {
+			t.Fatal(err)
+		}
+		settled(t, k, m)
+		if found, err := m.ChangeSet(account, region, "shop", "old"); err != nil || !found.Obsolete {
+			t.Errorf("after: %t, %v", found.Obsolete, err)
+		}
+		if err := m.Execute(t.Context(), account, region, "shop", "old", &stack.Order{}); !errors.Is(err, stacks.ErrState) {
+			t.Errorf("executed: %v", err)
+		}
+	})
+}
+
+// What is nested in a protected stack is deleted by a step of that alone.
+func TestNestedProtection(t *testing.T) {
+	with(t, memory.New(), (*seal.Sealer)(nil), func(k *kernel.Kernel, m *stacks.Module) {
+		m.Start(&maker{there: map[string]bool{}})
+		root := creation(t, 1)
+		root.Protected = true
+		below := creation(t, 1)
+		below.Name, below.ID = "below", "arn:aws:cloudformation:us-east-1:000000000000:stack/below/31111111-2222-4333-8444-555555555555"
+		below.Parent, below.Root, below.Depth = first, first, 1
+		for _, c := range []*stacks.Creation{root, below} {
+			if _, err := m.Create(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+		}
+		settled(t, k, m)
+		if err := m.Delete(t.Context(), account, region, "below", &stack.Order{}); !errors.Is(err, stacks.ErrRootProtected) {
+			t.Errorf("deleted: %v", err)
+		}
+		if _, err := m.Protect(t.Context(), account, region, "below", true); !errors.Is(err, stacks.ErrNestedProtection) {
+			t.Errorf("protected by itself: %v", err)
+		}
+		if err := m.Delete(t.Context(), account, region, "below", &stack.Order{Nested: true}); err != nil {
+			t.Errorf("as a step: %v", err)
+		}
+		settled(t, k, m)
+	})
+}

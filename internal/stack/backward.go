@@ -142,22 +142,24 @@ func (m *Machine) restored(r *Resource, step *Step, o Outcome) {
 }
 
 // Delete begins a deletion, of a stack that no update or rollback is under way of.
+// Where another stack imports an export, nothing is deleted, and the stack is as it was.
 func (m *Machine) Delete(now int64, o *Order) {
+	was := m.Status
 	m.begin(now, o)
-	m.Keep = o.Keep
-	m.OnFailure = ""
-	m.assume(o)
-	m.doom()
 	m.phase(DeleteInProgress, userInitiated)
 	for _, out := range m.Outputs {
 		if out.Export == "" {
 			continue
 		}
 		if by := m.Exports.Importer(out.Export); by != "" {
-			m.phase(DeleteFailed, fmt.Sprintf("Export %s cannot be deleted as it is in use by %s", out.Export, by))
+			m.phase(was, fmt.Sprintf("Delete canceled. Cannot delete export %s as it is in use by %s.", out.Export, by))
 			return
 		}
 	}
+	m.Keep = o.Keep
+	m.OnFailure = ""
+	m.assume(o)
+	m.doom()
 	m.advance()
 }
 

@@ -39,7 +39,7 @@ func TestPropertiesAreBounded(t *testing.T) {
 func TestMasked(t *testing.T) {
 	r := newRun()
 	r.Source.Parameters = []stack.Parameter{{Key: "S", Value: "hunter2", NoEcho: true}}
-	got := fmt.Sprintf("%v %v", r.Masked(map[string]any{"a": []any{"hunter2"}}), r.Masked("not hunter2, please"))
+	got := fmt.Sprintf("%v %v", stack.Masked(&r.Stack, map[string]any{"a": []any{"hunter2"}}), stack.Masked(&r.Stack, "not hunter2, please"))
 	if want := "map[a:[****]] not ****, please"; got != want {
 		t.Errorf("it says %q, not %q", got, want)
 	}

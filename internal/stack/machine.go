@@ -195,7 +195,9 @@ func (m *Machine) failed(s Status) (names []string) {
 // because is what AWS says of the resources that have failed.
 func (m *Machine) because() string {
 	var text strings.Builder
-	text.WriteString(strings.Join(m.Failures, " "))
+	for _, failure := range m.Failures {
+		text.WriteString(strings.TrimSuffix(failure, ".") + ". ")
+	}
 	for _, kind := range []struct {
 		status Status
 		verb   string

@@ -8,7 +8,7 @@ const mask = "****"
 // shown are properties as JSON for events, in which values of parameters that are not to be
 // shown are masked.
 func (m *Machine) shown(properties map[string]any) string {
-	masked, _ := m.Masked(properties).(map[string]any)
+	masked, _ := Masked(&m.Stack, properties).(map[string]any)
 	if text := asJSON(masked); len(text) <= mostShown {
 		return text
 	}
@@ -18,8 +18,8 @@ func (m *Machine) shown(properties map[string]any) string {
 // mostShown bounds the properties that an event has, in bytes: a page has a hundred events.
 const mostShown = 64 << 10
 
-// Masked is a value with values of parameters masked that are not to be shown.
-func (s *Stack) Masked(v any) any {
+// Masked is a value with values of a stack's parameters masked that are not to be shown.
+func Masked(s *Stack, v any) any {
 	hidden := s.Source.hidden(nil)
 	if s.Former != nil {
 		hidden = s.Former.hidden(hidden)
@@ -31,8 +31,8 @@ func (s *Stack) Masked(v any) any {
 }
 
 // maskedText is a text, as of a reason.
-func (s *Stack) maskedText(text string) string {
-	masked, _ := s.Masked(text).(string)
+func (m *Machine) maskedText(text string) string {
+	masked, _ := Masked(&m.Stack, text).(string)
 	return masked
 }
 

@@ -279,10 +279,31 @@ func TestStackRefusals(t *testing.T) {
 	equal(t, "importer", types.StackStatusCreateComplete, deploy(t, c, "importer", importer).StackStatus)
 	imports := must(c.ListImports(t.Context(), &cloudformation.ListImportsInput{ExportName: new("shop-topic")}))(t)
 	equal(t, "imports", "importer", imports.Imports[0])
+	must(c.UpdateTerminationProtection(t.Context(), &cloudformation.UpdateTerminationProtectionInput{StackName: s.StackId, EnableTerminationProtection: new(false)}))(t)
+	must(c.DeleteStack(t.Context(), &cloudformation.DeleteStackInput{StackName: new("shop")}))(t)
+	kept := settled(t, c, "shop")
+	equal(t, "with an export in use", types.StackStatusCreateComplete, kept.StackStatus)
+	equal(t, "why", "Delete canceled. Cannot delete export shop-topic as it is in use by importer.", *kept.StackStatusReason)
+	again := deploy(t, c, "again", strings.Replace(shop, "${AWS::StackName}-topic", "shop-topic", 1))
+	equal(t, "an export that there is", "Export with name shop-topic is already exported by stack shop. Rollback requested by user.", reasonOf(t, c, "again", types.ResourceStatusRollbackInProgress))
+	equal(t, "with an export that there is", types.StackStatusRollbackComplete, again.StackStatus)
+	must(c.UpdateStack(t.Context(), &cloudformation.UpdateStackInput{StackName: new("shop"), TemplateBody: new(shop), Parameters: pairs([]string{"Delay", "3"})}))(t)
+	equal(t, "an update of what was not deleted", types.StackStatusUpdateComplete, settled(t, c, "shop").StackStatus)
 	summary := must(c.GetTemplateSummary(t.Context(), &cloudformation.GetTemplateSummaryInput{TemplateBody: new(shop)}))(t)
 	equal(t, "parameters", 2, len(summary.Parameters))
 	valid := must(c.ValidateTemplate(t.Context(), &cloudformation.ValidateTemplateInput{TemplateBody: new(shop)}))(t)
 	equal(t, "description", "rentals", *valid.Description)
+}
+
+// reasonOf is why a stack has become as given.
+func reasonOf(t *testing.T, c *cloudformation.Client, stack string, status types.ResourceStatus) string {
+	t.Helper()
+	for _, e := range must(c.DescribeStackEvents(t.Context(), &cloudformation.DescribeStackEventsInput{StackName: &stack}))(t).StackEvents {
+		if e.ResourceStatus == status && *e.LogicalResourceId == stack && e.ResourceStatusReason != nil {
+			return *e.ResourceStatusReason
+		}
+	}
+	return ""
 }
 
 // Steps are taken as whoever deploys, or in the role that is given: what that may not do fails,

@@ -97,11 +97,11 @@ func shownDrift(s *stack.Stack, r *stack.Resource) StackResourceDrift {
 	}
 	shown.PropertyDifferences = []PropertyDifference{}
 	masked := func(properties map[string]any) map[string]any {
-		all, _ := s.Masked(properties).(map[string]any)
+		all, _ := stack.Masked(s, properties).(map[string]any)
 		return all
 	}
 	text := func(value string) string {
-		all, _ := s.Masked(value).(string)
+		all, _ := stack.Masked(s, value).(string)
 		return all
 	}
 	shown.DriftStatusReason = text(r.Drift.Reason)

@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/server/deploying/fit"
 	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/stack"
 	"godwit.dev/godwit/internal/stack/resource"
@@ -231,6 +232,14 @@ func exists(err error) bool {
 type handlerError struct{ text, code string }
 
 func (e *handlerError) Error() string { return e.text }
+
+// fill is [fit.Into], with the error that AWS's handlers have.
+func fill(properties map[string]any, in any) error {
+	if err := fit.Into(properties, in); err != nil {
+		return &handlerError{"Model validation failed (" + err.Error() + ")", "InvalidRequest"}
+	}
+	return nil
+}
 
 // taken refuses a name that something else has.
 func (w *work) taken(name string) error {

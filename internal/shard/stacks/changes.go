@@ -4,7 +4,9 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/stack"
@@ -201,14 +203,44 @@ func (m *Module) DeleteChangeSet(ctx context.Context, account, region, name, set
 	})
 }
 
-// Execute begins what a change set says; the stack's other change sets go. Errors:
+// settleTime is how long the execution of a change set is waited for: most are through by then, and
+// the waiters of AWS's tools, which ask at once, ask again only after half a minute.
+const settleTime = 500 * time.Millisecond
+
+// awaitEnd returns once nothing of the stack is under way, and after settleTime of real time at the latest.
+func (m *Module) awaitEnd(ctx context.Context, id stackID) {
+	var ended chan struct{}
+	_ = m.shard.RunDurable(func(*kernel.Tx) error {
+		if e := m.byID[id]; e != nil && e.Status.Busy() {
+			ended = make(chan struct{})
+			m.ending[id] = append(m.ending[id], ended)
+		}
+		return nil
+	})
+	if ended == nil {
+		return
+	}
+	over, stop := clock.After(clock.System, settleTime)
+	defer stop()
+	select {
+	case <-ended:
+	case <-over:
+	case <-ctx.Done():
+	case <-m.kernel.Stopping:
+	}
+}
+
+// Execute begins what a change set says, and waits a moment for its end; the stack's other change
+// sets go. Errors:
 // ErrNoChanges, ErrState, ErrNotUpdatable.
 func (m *Module) Execute(ctx context.Context, account, region, name, set string, o *stack.Order) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	var tasks []*Task
+	var of stackID
 	err := m.withSet(account, region, name, set, &tasks, func(e *entry, id stackID, set *ChangeSet) error {
+		of = e.id
 		switch {
 		case set.Failure != "":
 			return ErrState.With(set.ID, "FAILED")
@@ -243,6 +275,9 @@ func (m *Module) Execute(ctx context.Context, account, region, name, set string,
 		return nil
 	})
 	m.launch(tasks)
+	if err == nil {
+		m.awaitEnd(ctx, of)
+	}
 	return err
 }
 

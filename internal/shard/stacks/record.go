@@ -152,5 +152,11 @@ func (m *Module) save(e *entry) []stack.Step {
 	if e.Status == stack.DeleteComplete && m.byName[e.scope()] == e {
 		delete(m.byName, e.scope())
 	}
+	if !e.Status.Busy() {
+		for _, ended := range m.ending[e.id] {
+			close(ended)
+		}
+		delete(m.ending, e.id)
+	}
 	return c.Steps
 }

@@ -89,11 +89,13 @@ type Module struct {
 	worker Worker             // nil: no step is taken yet
 	reader Reader             // nil: nothing is compared
 	room   chan struct{}      // holds a token for each step that may be taken now
+	// ending are closed once nothing of a stack is under way any more.
+	ending map[stackID][]chan struct{}
 }
 
 // New adds the module to a kernel. The sealer is for Purpose; nil: records are in clear.
 func New(k *kernel.Kernel, sealer *seal.Sealer) *Module {
-	m := &Module{kernel: k, shard: k.OwnShard(keyspace.StackStream), sealer: sealer, room: make(chan struct{}, atOnce)}
+	m := &Module{kernel: k, shard: k.OwnShard(keyspace.StackStream), sealer: sealer, room: make(chan struct{}, atOnce), ending: map[stackID][]chan struct{}{}}
 	m.byID, m.byName, m.stores = map[stackID]*entry{}, map[scope]*entry{}, map[stackID]*entry{}
 	m.shard.Add(m)
 	return m

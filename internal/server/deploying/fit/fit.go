@@ -1,4 +1,5 @@
-package deploying
+// Package fit gives the inputs of operations the properties of a template.
+package fit
 
 import (
 	"encoding"
@@ -11,10 +12,10 @@ import (
 	"godwit.dev/godwit/internal/stack/resource"
 )
 
-// fill gives an input the properties that its members are called as, in whatever case: templates
+// Into gives an input the properties that its members are called as, in whatever case: templates
 // have KmsKeyArn where Lambda has KMSKeyArn. What else there is at the top is left out; in what is
-// nested, nothing may be.
-func fill(properties map[string]any, in any) error {
+// nested, nothing may be. An error says what does not fit, and where.
+func Into(properties map[string]any, in any) error {
 	t := reflect.TypeOf(in).Elem()
 	fit := make(map[string]any, len(properties))
 	var err error
@@ -31,14 +32,7 @@ func fill(properties map[string]any, in any) error {
 	if err == nil {
 		err = json.Unmarshal(document, in)
 	}
-	if err != nil {
-		return unlike(err.Error())
-	}
-	return nil
-}
-
-func unlike(why string) error {
-	return &handlerError{"Model validation failed (" + why + ")", "InvalidRequest"}
+	return err
 }
 
 var (
@@ -65,7 +59,7 @@ func fitting(path string, value any, t reflect.Type) (any, error) {
 			case t.Kind() == reflect.Struct && t.NumField() > 0: // else it is refused whatever is in it
 				f, ok := t.FieldByName(name)
 				if !ok {
-					return nil, unlike(fmt.Sprintf("%s: extraneous key [%s] is not permitted", path, name))
+					return nil, fmt.Errorf("%s: extraneous key [%s] is not permitted", path, name)
 				}
 				fit[name], err = fitting(path+"/"+name, one, f.Type)
 			case t.Kind() == reflect.Map:

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -229,7 +229,7 @@ func TestBackupsInBucket(t *testing.T) {
 	proxied := httptest.NewTLSServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.Out.URL.Scheme, r.Out.URL.Host = "http", g.address
 		r.Out.Host = r.In.Host // which is signed
-	}, ErrorLog: log.New(io.Discard, "", 0)})
+	}, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)})
 	defer proxied.Close()
 	authority := filepath.Join(dir, "authority.pem")
 	if err := os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: proxied.Certificate().Raw}), 0o600); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"godwit.dev/godwit/internal/api/lambda"
+	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/stack"
 )
 
@@ -16,7 +17,7 @@ func createEventInvoke(ctx context.Context, w *work) (made, error) {
 	of := asynchronous(w)
 	found, err := ask[lambda.FunctionEventInvokeConfig](ctx, w, "lambda", "GetFunctionEventInvokeConfig", w.Region, of)
 	switch {
-	case isGone(err):
+	case stacks.IsGone(err):
 	case err != nil:
 		return made{}, err
 	case found.LastModified == nil || !w.ownSince(*found.LastModified):

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/api/iam"
+	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/stack/resource"
 )
 
@@ -26,7 +27,7 @@ func (w *work) change(ctx context.Context, operation string, in any) error {
 
 // unlessGone takes it for done that what is to go is gone.
 func unlessGone(err error) error {
-	if isGone(err) {
+	if stacks.IsGone(err) {
 		return nil
 	}
 	return err

@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/api/iam"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/stack/resource"
 )
 
@@ -62,7 +63,7 @@ func createManaged(ctx context.Context, w *work) (made, error) {
 	switch {
 	case exists(err):
 		own := arn.ARN{Service: "iam", Account: w.Account, Resource: "policy" + pathOf(properties) + name}.String()
-		if policy, err = w.policyNow(ctx, own); isGone(err) || err == nil && !w.ownSince(policy.CreateDate) {
+		if policy, err = w.policyNow(ctx, own); stacks.IsGone(err) || err == nil && !w.ownSince(policy.CreateDate) {
 			return made{}, w.taken(own)
 		}
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"godwit.dev/godwit/internal/api/cloudwatch"
 	"godwit.dev/godwit/internal/api/logs"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/stack"
 	"godwit.dev/godwit/internal/stack/resource"
 )
@@ -78,7 +79,7 @@ func updateAlarm(ctx context.Context, w *work) (made, error) {
 
 func deleteAlarm(ctx context.Context, w *work) error {
 	_, err := ask[cloudwatch.DeleteAlarmsOutput](ctx, w, "monitoring", "DeleteAlarms", w.Region, &cloudwatch.DeleteAlarmsInput{AlarmNames: []string{w.Target.Physical}})
-	if isGone(err) {
+	if stacks.IsGone(err) {
 		return nil
 	}
 	return err
@@ -183,7 +184,7 @@ func updateLogGroup(ctx context.Context, w *work) (made, error) {
 
 func deleteLogGroup(ctx context.Context, w *work) error {
 	_, err := ask[logs.Empty](ctx, w, "logs", "DeleteLogGroup", w.Region, &logs.GroupInput{LogGroupName: w.Target.Physical})
-	if isGone(err) {
+	if stacks.IsGone(err) {
 		return nil
 	}
 	return err

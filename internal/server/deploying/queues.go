@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/api/sqs"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/stack"
 	"godwit.dev/godwit/internal/stack/resource"
 )
@@ -27,7 +28,7 @@ func createQueue(ctx context.Context, w *work) (made, error) {
 	name, properties := w.Target.Physical, w.Target.Properties
 	if t.Named(properties) != "" {
 		there, err := w.queueMadeBefore(ctx, name)
-		if err != nil && !isGone(err) {
+		if err != nil && !stacks.IsGone(err) {
 			return made{}, err
 		}
 		if there {
@@ -118,7 +119,7 @@ func updateQueue(ctx context.Context, w *work) (made, error) {
 
 func deleteQueue(ctx context.Context, w *work) error {
 	_, err := ask[sqs.DeleteQueueOutput](ctx, w, "sqs", "DeleteQueue", w.Region, &sqs.DeleteQueueInput{QueueUrl: w.Target.Physical})
-	if isGone(err) {
+	if stacks.IsGone(err) {
 		return nil
 	}
 	return err
@@ -150,7 +151,7 @@ func putQueuePolicy(ctx context.Context, w *work) (made, error) {
 	if w.Action == stack.Update {
 		for _, link := range policed(w.Now) {
 			if !slices.Contains(now, link) {
-				if err := w.setQueuePolicy(ctx, link, ""); err != nil && !isGone(err) {
+				if err := w.setQueuePolicy(ctx, link, ""); err != nil && !stacks.IsGone(err) {
 					return is, err
 				}
 			}
@@ -161,7 +162,7 @@ func putQueuePolicy(ctx context.Context, w *work) (made, error) {
 
 func deleteQueuePolicy(ctx context.Context, w *work) error {
 	for _, link := range policed(w.Target.Properties) {
-		if err := w.setQueuePolicy(ctx, link, ""); err != nil && !isGone(err) {
+		if err := w.setQueuePolicy(ctx, link, ""); err != nil && !stacks.IsGone(err) {
 			return err
 		}
 	}

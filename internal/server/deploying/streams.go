@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"godwit.dev/godwit/internal/api/firehose"
+	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/stack/resource"
 )
 
@@ -43,7 +44,7 @@ func createStream(ctx context.Context, w *work) (made, error) {
 		return made{name, map[string]any{"Arn": found.DeliveryStreamARN}}, nil
 	case err == nil:
 		return made{}, w.taken(name)
-	case !isGone(err):
+	case !stacks.IsGone(err):
 		return made{}, err
 	}
 	in := &firehose.CreateDeliveryStreamInput{}

@@ -7,6 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/stack"
 	"godwit.dev/godwit/internal/stack/resource"
 	"godwit.dev/godwit/internal/topic"
@@ -54,7 +55,7 @@ func createTopic(ctx context.Context, w *work) (made, error) {
 		if err == nil {
 			return made{}, w.taken(own)
 		}
-		if !isGone(err) {
+		if !stacks.IsGone(err) {
 			return made{}, err
 		}
 	}
@@ -113,7 +114,7 @@ func (w *work) unsubscribe(ctx context.Context, topicARN string, gone []subscrib
 			if !slices.Contains(gone, subscriber{s.Protocol, s.Endpoint}) || !strings.HasPrefix(s.SubscriptionArn, "arn:") {
 				continue
 			}
-			if _, err := ask[sns.UnsubscribeOutput](ctx, w, "sns", "Unsubscribe", w.Region, &sns.UnsubscribeInput{SubscriptionArn: s.SubscriptionArn}); err != nil && !isGone(err) {
+			if _, err := ask[sns.UnsubscribeOutput](ctx, w, "sns", "Unsubscribe", w.Region, &sns.UnsubscribeInput{SubscriptionArn: s.SubscriptionArn}); err != nil && !stacks.IsGone(err) {
 				return err
 			}
 		}
@@ -179,7 +180,7 @@ func updateTopic(ctx context.Context, w *work) (made, error) {
 
 func deleteTopic(ctx context.Context, w *work) error {
 	_, err := ask[sns.DeleteTopicOutput](ctx, w, "sns", "DeleteTopic", w.Region, &sns.DeleteTopicInput{TopicArn: w.Target.Physical})
-	if isGone(err) {
+	if stacks.IsGone(err) {
 		return nil
 	}
 	return err
@@ -219,7 +220,7 @@ func (w *work) resetTopicPolicy(ctx context.Context, own string) error {
 	if err != nil {
 		return nil //nolint:nilerr // there is no such topic
 	}
-	if err := w.setTopic(ctx, own, "Policy", topic.DefaultPolicy(a)); err != nil && !isGone(err) {
+	if err := w.setTopic(ctx, own, "Policy", topic.DefaultPolicy(a)); err != nil && !stacks.IsGone(err) {
 		return err
 	}
 	return nil
@@ -289,7 +290,7 @@ func updateSubscription(ctx context.Context, w *work) (made, error) {
 		}
 		in := &sns.SetSubscriptionAttributesInput{SubscriptionArn: own, AttributeName: a.name, AttributeValue: &value}
 		if _, err := ask[sns.SetSubscriptionAttributesOutput](ctx, w, "sns", "SetSubscriptionAttributes", topicRegion(w), in); err != nil {
-			if isGone(err) {
+			if stacks.IsGone(err) {
 				return is, w.missing()
 			}
 			return is, err
@@ -300,7 +301,7 @@ func updateSubscription(ctx context.Context, w *work) (made, error) {
 
 func deleteSubscription(ctx context.Context, w *work) error {
 	_, err := ask[sns.UnsubscribeOutput](ctx, w, "sns", "Unsubscribe", topicRegion(w), &sns.UnsubscribeInput{SubscriptionArn: w.Target.Physical})
-	if isGone(err) {
+	if stacks.IsGone(err) {
 		return nil
 	}
 	return err

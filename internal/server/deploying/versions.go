@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/api/lambda"
+	"godwit.dev/godwit/internal/shard/stacks"
 )
 
 // lambdaTime is how functions tell when they were changed.
@@ -102,7 +103,7 @@ func createAlias(ctx context.Context, w *work) (made, error) {
 		if err == nil {
 			return made{}, w.taken(found.AliasArn)
 		}
-		if !isGone(err) {
+		if !stacks.IsGone(err) {
 			return made{}, err
 		}
 	}

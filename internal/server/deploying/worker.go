@@ -208,16 +208,6 @@ func secure(url string) string {
 	return url
 }
 
-// isGone reports that what is asked for is not there.
-func isGone(err error) bool {
-	switch fault.KindOf(err) {
-	case fault.NotFound, fault.QueueDoesNotExist, fault.ResourceNotFound, fault.NoSuchEntity, fault.KMSNotFound:
-		return true
-	default:
-		return false
-	}
-}
-
 // exists reports that what is to be made is there.
 func exists(err error) bool {
 	switch fault.KindOf(err) {
@@ -270,7 +260,7 @@ func (w *work) reason(err error) string {
 		kind := fault.KindOf(err)
 		status := 400
 		switch {
-		case isGone(err):
+		case stacks.IsGone(err):
 			code, status = "NotFound", 404
 		case kind == fault.AccessDenied || kind == fault.KMSAccessDenied:
 			code, status = "AccessDenied", 403

@@ -80,7 +80,7 @@ func (v *Reader) Compare(ctx context.Context, at *stacks.Reading) stack.Drift {
 	switch err := read(ctx, r); {
 	case err == nil:
 		return at.Compared(r.actual)
-	case isGone(err):
+	case stacks.IsGone(err):
 		return stack.Drift{Status: stack.Deleted, Expected: at.Properties}
 	case fault.KindOf(err) == fault.Internal:
 		return stack.Drift{Status: stack.Unknown, Expected: at.Properties, Reason: "Internal error"}
@@ -103,15 +103,6 @@ func ask[Out any](ctx context.Context, r *reading, service, operation, region st
 		return nil, err
 	}
 	return out.(*Out), nil
-}
-
-func isGone(err error) bool {
-	switch fault.KindOf(err) {
-	case fault.NotFound, fault.QueueDoesNotExist, fault.ResourceNotFound, fault.NoSuchEntity, fault.KMSNotFound:
-		return true
-	default:
-		return false
-	}
 }
 
 // errGone says that there is nothing by the name of a resource any more.

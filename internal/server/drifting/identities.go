@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/api/iam"
+	"godwit.dev/godwit/internal/shard/stacks"
 )
 
 func unescaped(document string) string {
@@ -65,7 +66,7 @@ func (r *reading) inline(read func(policy string) (string, error)) error {
 		object, _ := item.(map[string]any)
 		name, _ := object["PolicyName"].(string)
 		document, err := read(name)
-		if isGone(err) {
+		if stacks.IsGone(err) {
 			continue
 		}
 		if err != nil {

@@ -5,17 +5,11 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/iam"
 	"godwit.dev/godwit/internal/api/kms"
 	"godwit.dev/godwit/internal/api/lambda"
 )
-
-func optional(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
-}
 
 func key(ctx context.Context, r *reading) error {
 	named := &kms.KeyInput{KeyId: r.Physical}
@@ -27,7 +21,7 @@ func key(ctx context.Context, r *reading) error {
 	if is.DeletionDate != nil {
 		return errGone
 	}
-	r.put("Description", optional(is.Description))
+	r.put("Description", api.Deref(is.Description))
 	if r.Properties["Enabled"] != nil {
 		r.actual["Enabled"] = is.Enabled
 	}
@@ -94,7 +88,7 @@ func functionAlias(ctx context.Context, r *reading) error {
 		return err
 	}
 	r.put("FunctionVersion", is.FunctionVersion)
-	r.put("Description", optional(is.Description))
+	r.put("Description", api.Deref(is.Description))
 	delete(r.actual, "RoutingConfig")
 	if to := is.RoutingConfig; to != nil && len(to.AdditionalVersionWeights) > 0 {
 		var all []any

@@ -8,6 +8,7 @@ import (
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/api/sqs"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/shard/stacks"
 )
 
 func (r *reading) queueAttributes(ctx context.Context, link, name string) (map[string]string, error) {
@@ -48,7 +49,7 @@ func (r *reading) policies(of []string, read func(of string) (string, error)) er
 	differs := false
 	for _, one := range of {
 		document, err := read(one)
-		if isGone(err) {
+		if stacks.IsGone(err) {
 			gone++
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/clock"
+	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/stack"
 )
@@ -27,6 +28,16 @@ type Task struct {
 	Capabilities []string
 	// Try counts how often the step was put off.
 	Try int
+}
+
+// IsGone reports that a service does not have what it is asked for, whichever service it is.
+func IsGone(err error) bool {
+	switch fault.KindOf(err) {
+	case fault.NotFound, fault.QueueDoesNotExist, fault.ResourceNotFound, fault.NoSuchEntity, fault.KMSNotFound:
+		return true
+	default:
+		return false
+	}
 }
 
 // Worker takes steps. What it makes is durable when it returns.

@@ -550,12 +550,15 @@ func (i *iterator) down() bool {
 	return bytes.Compare(i.from, i.lower) > 0 && i.fresh().SeekLT(i.from)
 }
 
-// compactionFailed has compactions pause after one that has met damage.
-func (s *Store) compactionFailed(err error) {
+// compactionEnded has compactions pause after one that has met damage.
+func (s *Store) compactionEnded(job int, err error) {
+	pause := s.merging.End(job, err)
+	if err == nil || !isDamage(err) {
+		return
+	}
 	s.damagedIn(err)
-	pause := s.merging.Failed()
 	s.gate.change(func() {})
-	if s.damage.told.Now() {
+	if pause > 0 && s.damage.told.Now() {
 		s.log.Error("tables cannot be merged, as one of them is damaged: it is tried again later, and takes space until then",
 			"file", damagedFile(err), "error", reason(err), "pause", pause)
 	}

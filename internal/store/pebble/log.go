@@ -21,7 +21,8 @@ type logger struct {
 	fatal func(error)
 
 	damaged func(error) // called for damage that background work has met
-	merged  func()      // called for a compaction that succeeded
+	merges  func(job int)
+	merged  func(job int, err error)
 	layers  func()      // called when there may be more or fewer young tables
 	corrupt func(file string, err error)
 	rewrite func(file string, begins bool) // called for files of values that are rewritten
@@ -65,7 +66,7 @@ func (l logger) events() *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
 			if isDamage(err) {
-				// A compaction, or statistics. Its input stays.
+				// A compaction, which CompactionEnd tells of too, or statistics. Its input stays.
 				l.damaged(err)
 				return
 			}
@@ -92,19 +93,19 @@ func (l logger) events() *pebble.EventListener {
 			l.Infof("%s", i)
 			l.layers()
 		},
+		CompactionBegin: func(i pebble.CompactionInfo) { l.merges(i.JobID) },
 		CompactionEnd: func(i pebble.CompactionInfo) {
 			l.Infof("%s", i)
 			l.layers()
-			if i.Err == nil {
-				l.merged()
-			}
+			l.merged(i.JobID, i.Err)
 		},
-		BlobFileRewriteBegin: func(i pebble.BlobFileRewriteInfo) { l.rewrite(valuesFile(i), true) },
+		BlobFileRewriteBegin: func(i pebble.BlobFileRewriteInfo) {
+			l.rewrite(valuesFile(i), true)
+			l.merges(i.JobID)
+		},
 		BlobFileRewriteEnd: func(i pebble.BlobFileRewriteInfo) {
 			l.rewrite(valuesFile(i), false)
-			if i.Err != nil && isDamage(i.Err) { // which is reported nowhere else
-				l.damaged(i.Err)
-			}
+			l.merged(i.JobID, i.Err)
 		},
 	}
 }

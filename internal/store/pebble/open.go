@@ -147,12 +147,12 @@ func Open(dir string, o Options) (*Store, error) {
 	o.defaults(f, dir)
 	s := &Store{
 		fatal: o.Fatal, log: o.Logger, fs: f, dir: dir,
-		durable: durable.Watch(f, dir, format, o.Logger), describe: o.Describe, merging: pause.New(),
+		durable: durable.Watch(f, dir, format, o.Logger), describe: o.Describe, merging: pause.New(isDamage),
 		repairs: repairs{wanted: map[string]places{}, stuck: map[string]bool{}},
 	}
 	s.blocks = quarantine.New(s.durable)
 	s.room = room.Keep(s.blocks, dir, o.MemTableBytes, o.OnDiskFull, o.Logger, s.fail)
-	l := logger{log: o.Logger, fatal: s.fail, damaged: s.compactionFailed, merged: s.merging.Succeeded, layers: s.lookAtLayers, corrupt: s.damagedFile, rewrite: s.blocks.Rewriting}
+	l := logger{log: o.Logger, fatal: s.fail, damaged: s.damagedIn, merges: s.merging.Begin, merged: s.compactionEnded, layers: s.lookAtLayers, corrupt: s.damagedFile, rewrite: s.blocks.Rewriting}
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
 	opts := tuned(o, s.room, l, s.separation)

@@ -22,16 +22,24 @@ type Compactions struct {
 	// One that does not poll for how many compactions may run, which does not change.
 	*pebble.ConcurrencyLimitScheduler
 
-	mu     sync.Mutex // guards what follows
-	pause  time.Duration
-	paused bool
+	isDamage func(error) bool
+
+	mu      sync.Mutex // guards what follows
+	pause   time.Duration
+	paused  bool
+	repairs int
+	began   map[int]int // how many repairs there had been, by the job of each that runs
 
 	ending pace.Delayed // of a pause
 }
 
-// New makes it.
-func New() *Compactions {
-	return &Compactions{ConcurrencyLimitScheduler: pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest()}
+// New makes it. isDamage reports whether a compaction ended since it met damage.
+func New(isDamage func(error) bool) *Compactions {
+	return &Compactions{
+		ConcurrencyLimitScheduler: pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest(),
+		isDamage:                  isDamage,
+		began:                     map[int]int{},
+	}
 }
 
 // Register implements pebble.CompactionScheduler.
@@ -45,11 +53,27 @@ func (p *Compactions) Unregister() {
 	p.ConcurrencyLimitScheduler.Unregister()
 }
 
-// Failed begins a pause.
-func (p *Compactions) Failed() time.Duration {
+// Begin notes that a compaction begins.
+func (p *Compactions) Begin(job int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.paused {
+	p.began[job] = p.repairs
+}
+
+// End notes that a compaction is over. If it met damage, a pause begins, which it returns:
+// 0 if the damage may have been repaired while it ran, so that another one is worth a try.
+func (p *Compactions) End(job int, err error) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	began, ok := p.began[job]
+	delete(p.began, job)
+	switch {
+	case err == nil && !p.paused:
+		p.pause = 0
+		return 0
+	case err == nil || !p.isDamage(err) || ok && began != p.repairs:
+		return 0
+	case p.paused:
 		return p.pause
 	}
 	p.pause = min(max(firstPause, 2*p.pause), maxPause)
@@ -72,17 +96,9 @@ func (p *Compactions) resume() {
 func (p *Compactions) Mended() {
 	p.mu.Lock()
 	p.pause = 0
+	p.repairs++
 	p.mu.Unlock()
 	p.ending.Now(p.resume)
-}
-
-// Succeeded reports a compaction that went well.
-func (p *Compactions) Succeeded() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.paused {
-		p.pause = 0
-	}
 }
 
 // Failing reports that the latest compaction has met damage.

@@ -23,7 +23,7 @@ type logger struct {
 	damaged func(error) // called for damage that background work has met
 	merges  func(job int)
 	merged  func(job int, err error)
-	layers  func()      // called when there may be more or fewer young tables
+	layers  func() // called when there may be more or fewer young tables
 	corrupt func(file string, err error)
 	rewrite func(file string, begins bool) // called for files of values that are rewritten
 }

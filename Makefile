@@ -22,7 +22,7 @@ MODULES   = ./examples/containers ./examples/durable-job ./test/clients ./test/c
 
 # Packages whose tests make test runs small (soak.Size), and make full at full size.
 FULL      = ./internal/shard/... ./internal/deliver ./internal/server/... ./internal/store/... ./internal/cluster/replica \
-	./internal/api/operator/jobs ./internal/monitor/logs ./test/bench
+	./internal/api/operator/jobs ./internal/monitor/logs ./test/bench ./test/sim
 
 # The tests in files that import a package of test/, and their packages.
 tests-of = -run "^($$(grep -rl --include='*_test.go' 'test/$(1)"' cmd internal test examples | \
@@ -102,10 +102,10 @@ unit:
 	@$(MAKE) --no-print-directory -j raced unraced
 
 unraced: # the linter has vetted all of it
-	$(GO) test -p $(AT_ONCE) -vet=off -timeout 8m $$($(GO) list $(LONG) $(PACKAGES) | grep -E '$(PURE)|$(calm)')
+	$(GO) test -p $(AT_ONCE) -vet=off -timeout 12m $$($(GO) list $(LONG) $(PACKAGES) | grep -E '$(PURE)|$(calm)')
 
 raced:
-	$(GO) test -race -p $(AT_ONCE) -vet=off -timeout 8m $$($(GO) list $(LONG) $(PACKAGES) | grep -vE '$(PURE)|$(calm)')
+	$(GO) test -race -p $(AT_ONCE) -vet=off -timeout 12m $$($(GO) list $(LONG) $(PACKAGES) | grep -vE '$(PURE)|$(calm)')
 
 drive:
 	@$(MAKE) --no-print-directory -j driven modules
@@ -120,10 +120,10 @@ server:
 driven modules: built = GODWIT_BINARY="$$(echo $(CURDIR)/bin/test/*/godwit)"
 
 driven: server
-	$(built) $(GO) test -p $(AT_ONCE) -vet=off -timeout 8m $(DRIVE) $(DRIVERS)
+	$(built) $(GO) test -p $(AT_ONCE) -vet=off -timeout 12m $(DRIVE) $(DRIVERS)
 
 modules: server
-	@for m in $(MODULES); do echo "cd $$m && $(GO) test -vet=off -timeout 8m ."; (cd "$$m" && $(built) $(GO) test -vet=off -timeout 8m .) || exit 1; done
+	@for m in $(MODULES); do echo "cd $$m && $(GO) test -vet=off -timeout 12m ."; (cd "$$m" && $(built) $(GO) test -vet=off -timeout 8m .) || exit 1; done
 
 # GODWIT_SOAK_TIME (1m) is how long each campaign goes on, and SOAKFLAGS may be
 # -race, or -run of some.

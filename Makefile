@@ -3,7 +3,7 @@
 
 GO       ?= go
 FUZZTIME ?= 10s
-LINT      = $(GO) tool -modfile=$(CURDIR)/tools/go.mod golangci-lint
+LINT      = nice -n 5 $(GO) tool -modfile=$(CURDIR)/tools/go.mod golangci-lint
 
 # Packages that drive the built server. The race detector sees nothing of
 # another process, and only slows the driver down.
@@ -13,12 +13,16 @@ DRIVERS   = ./test/... ./examples/...
 AT_ONCE  ?= 4
 PACKAGES  = ./cmd/... ./internal/...
 
+# Those that take longest begin first, and so do not go on alone behind the others.
+LONG      = ./internal/cluster/jetstream ./internal/invoke/process ./internal/deliver ./internal/shard/... ./internal/certs/acme
+DRIVE     = ./test/e2e ./test/sdk ./examples/rental-orders ./test/operator
+
 # Modules of their own, so that Godwit needs nothing of what they need.
 MODULES   = ./examples/containers ./examples/durable-job ./test/clients ./test/console ./test/deployed ./testcontainers ./tools/console
 
 # Packages whose tests make test runs small (soak.Size), and make full at full size.
 FULL      = ./internal/shard/... ./internal/deliver ./internal/server/... ./internal/store/... ./internal/cluster/replica \
-	./internal/api/operator/jobs ./test/bench
+	./internal/api/operator/jobs ./internal/monitor/logs ./test/bench ./test/sim
 
 # The tests in files that import a package of test/, and their packages.
 tests-of = -run "^($$(grep -rl --include='*_test.go' 'test/$(1)"' cmd internal test examples | \
@@ -27,12 +31,16 @@ tests-of = -run "^($$(grep -rl --include='*_test.go' 'test/$(1)"' cmd internal t
 
 # Tests gain nothing by the profile that the compiler goes by (cmd/godwit/default.pgo), which
 # would have every package compiled once more, and nothing by DWARF, which is half of a link.
-vet lint unit drive full programs soak fuzz reference: export GOFLAGS := $(GOFLAGS) -pgo=off -ldflags=-w
+vet lint raced unraced server driven modules full programs soak fuzz reference: export GOFLAGS := $(GOFLAGS) -pgo=off -ldflags=-w
+
+# Without the race detector all is built as releases are, without C: Pebble's would have each
+# test linked by the C compiler, too.
+vet lint format unraced server driven modules fuzz reference: export CGO_ENABLED := 0
 
 # The certificates that this machine trusts, wherever it has them.
 TRUSTED  ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem))
 
-.PHONY: all build image-files release run test test-all vet lint format unit drive full programs pictures soak bench pgo fuzz clean
+.PHONY: all build image-files release run test test-all vet lint format unit raced unraced server drive driven modules full programs pictures soak bench pgo fuzz clean
 
 all: build
 
@@ -54,7 +62,9 @@ release: bin/tools/goreleaser ## dist: archives, packages, checksums and SBOMs, 
 run:
 	$(GO) run ./cmd/godwit
 
-test: lint unit drive ## what Go alone runs: in minutes, before every change
+# All at once: where one part waits, links or comes to its end, another has the processors.
+test: ## what Go alone runs: in minutes, before every change
+	@$(MAKE) --no-print-directory -j driven lint raced unraced modules
 
 test-all: test full programs ## everything that must pass before a change lands
 
@@ -88,27 +98,39 @@ CALM += |/internal/shard/(queues/(accepted|encryption|faults|queuepolicy|receipt
 CALM += |/internal/store(/pebble(/(files|mark|pause))?)?$$|/internal/tracing$$|/internal/wire/(awsjson|awsquery|guard|restjson|rpccbor|shape)$$
 calm  = $(subst $(eval ) ,,$(CALM))
 
-unit: # the linter has vetted all of it
-	$(GO) test -p $(AT_ONCE) -vet=off -timeout 8m $$($(GO) list $(PACKAGES) | grep -E '$(PURE)|$(calm)')
-	$(GO) test -race -p $(AT_ONCE) -vet=off -timeout 8m $$($(GO) list $(PACKAGES) | grep -vE '$(PURE)|$(calm)')
+unit:
+	@$(MAKE) --no-print-directory -j raced unraced
+
+unraced: # the linter has vetted all of it
+	$(GO) test -p $(AT_ONCE) -vet=off -timeout 12m $$($(GO) list $(LONG) $(PACKAGES) | grep -E '$(PURE)|$(calm)')
+
+raced:
+	$(GO) test -race -p $(AT_ONCE) -vet=off -timeout 12m $$($(GO) list $(LONG) $(PACKAGES) | grep -vE '$(PURE)|$(calm)')
+
+drive:
+	@$(MAKE) --no-print-directory -j driven modules
 
 # The server that tests drive is in a directory that is called by what is in the binary:
 # so go test sees whether a result in its cache is of the same server.
-drive:
+server:
 	@mkdir -p bin/test && $(GO) build -buildvcs=false -o bin/test/godwit ./cmd/godwit
 	@built="$(CURDIR)/bin/test/$$($(GO) tool buildid bin/test/godwit | sed 's,.*/,,')"; \
-	[ -e "$$built" ] || { rm -rf bin/test/*/; mkdir "$$built"; cp bin/test/godwit "$$built"; }; \
-	export GODWIT_BINARY="$$built/godwit"; \
-	echo "GODWIT_BINARY=$$GODWIT_BINARY $(GO) test -p $(AT_ONCE) -vet=off -timeout 8m $(DRIVERS)"; \
-	$(GO) test -p $(AT_ONCE) -vet=off -timeout 8m $(DRIVERS) || exit 1; \
-	for m in $(MODULES); do echo "cd $$m && $(GO) test -vet=off -timeout 8m ."; (cd "$$m" && $(GO) test -vet=off -timeout 8m .) || exit 1; done
+	[ -e "$$built/godwit" ] || { rm -rf bin/test/*/; mkdir "$$built"; cp bin/test/godwit "$$built"; }
+
+driven modules: built = GODWIT_BINARY="$$(echo $(CURDIR)/bin/test/*/godwit)"
+
+driven: server
+	$(built) $(GO) test -p $(AT_ONCE) -vet=off -timeout 12m $(DRIVE) $(DRIVERS)
+
+modules: server
+	@for m in $(MODULES); do echo "cd $$m && $(GO) test -vet=off -timeout 12m ."; (cd "$$m" && $(built) $(GO) test -vet=off -timeout 8m .) || exit 1; done
 
 # GODWIT_SOAK_TIME (1m) is how long each campaign goes on, and SOAKFLAGS may be
 # -race, or -run of some.
 SOAKFLAGS ?=
 
 full: ## what make test has small, or without the race detector, at full size, and with it
-	GODWIT_FULL=1 $(GO) test -count=1 -vet=off -timeout 10m $(FULL)
+	CGO_ENABLED=0 GODWIT_FULL=1 $(GO) test -count=1 -vet=off -timeout 10m $(FULL)
 	$(GO) test -race -vet=off -timeout 10m $$($(GO) list $(PACKAGES) | grep -E '$(calm)')
 
 programs: export PATH := $(CURDIR)/bin/tools:$(PATH)

@@ -37,6 +37,7 @@ type office struct {
 // TestRentalFunctions is the second part of README.md, on a virtual clock: an hour
 // of retries is over at once.
 func TestRentalFunctions(t *testing.T) {
+	t.Parallel()
 	godwit, clerk := build(t, "clerk")
 	address := freeAddress(t)
 	launch(t, t, "http://"+address+"/_godwit/health", godwit,

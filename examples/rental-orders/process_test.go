@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,12 +36,18 @@ func build(t *testing.T, program string) (godwit, path string) {
 	return godwit, path
 }
 
+// addresses are those that were given to tests: none is given twice.
+var addresses sync.Map
+
 // freeAddress finds a port that nobody listens on, below those that the kernel
 // gives to outgoing connections: it must still be free after a restart.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {
 		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
+		if _, given := addresses.LoadOrStore(address, true); given {
+			continue
+		}
 		if l, err := net.Listen("tcp", address); err == nil {
 			l.Close()
 			return address

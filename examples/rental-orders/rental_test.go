@@ -18,6 +18,7 @@ import (
 const slack = time.Minute
 
 func TestRental(t *testing.T) {
+	t.Parallel()
 	godwit, billing := build(t, "billing")
 	address, data, billingAddress := freeAddress(t), t.TempDir(), freeAddress(t)
 	start := func(step *testing.T) *process {

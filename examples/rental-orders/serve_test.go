@@ -46,6 +46,7 @@ type production struct {
 
 // TestRentalInServe is README.md's part on production.
 func TestRentalInServe(t *testing.T) {
+	t.Parallel()
 	godwit, clerk := build(t, "clerk")
 	address, dir := freeAddress(t), filepath.Join(t.TempDir(), "godwit")
 	printed, err := exec.Command(godwit, "init", "--dir", dir, "-o", "json").Output()

@@ -31,6 +31,7 @@ type deployment struct {
 
 // TestRentalStack is README.md's part on one template, on a virtual clock.
 func TestRentalStack(t *testing.T) {
+	t.Parallel()
 	godwit, billing := build(t, "billing")
 	address, hook := freeAddress(t), freeAddress(t)
 	launch(t, t, "http://"+address+"/_godwit/health", godwit,

@@ -23,6 +23,7 @@ func (p *production) run(args ...string) *exec.Cmd {
 // A backup of which client and server are killed in the middle is none until it is made to its
 // end; nothing in it is in clear; and what is restored of it has what was acknowledged.
 func TestBackupKilled(t *testing.T) {
+	t.Parallel()
 	p := initialise(t)
 	s := p.serve(t, freeAddress(t), nil)
 	c := p.sqs(s, p.SecretAccessKey)

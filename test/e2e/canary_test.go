@@ -19,6 +19,7 @@ import (
 // an attribute, a variable of an environment, a secret. They are in no backup, in no file of
 // exported resources, in no record of a job that looked for one of them, and in no log.
 func TestOperatorsSpreadNothing(t *testing.T) {
+	t.Parallel()
 	p := initialise(t)
 	logs, out := t.TempDir(), t.TempDir()
 	s := p.serve(t, freeAddress(t), nil, "--log-level", "debug", "--audit-log", filepath.Join(logs, "audit.log"), "--audit-data-events", "--audit-log-group", "audit")

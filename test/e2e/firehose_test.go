@@ -66,6 +66,7 @@ func lines(t *testing.T, dir string) map[string]int {
 // TestFirehoseKill9 kills the server while clients put records, and finds each that was
 // acknowledged in the files, once, in files that are whole.
 func TestFirehoseKill9(t *testing.T) {
+	t.Parallel()
 	addr, data := freeAddress(t), filepath.Join(t.TempDir(), "data")
 	p := startAt(t, addr, data)
 	if err := p.firehose(t.Context(), "CreateDeliveryStream", object{"DeliveryStreamName": "orders", "ExtendedS3DestinationConfiguration": object{

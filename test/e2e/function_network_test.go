@@ -14,6 +14,7 @@ import (
 // A function has of the server AWS's API alone, at whatever address it asks, and
 // nothing else of the machine.
 func TestFunctionsReachTheAPIOnly(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("functions run on Linux only")
 	}

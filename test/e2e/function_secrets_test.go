@@ -125,6 +125,7 @@ func holders(t *testing.T, text string) (pids []int) {
 // The credentials of a function are in its processes alone: in no file and no log, not in what
 // a crash leaves, and not in what other functions or users of the machine see of processes.
 func TestFunctionCredentialsLeaveNoTrace(t *testing.T) {
+	t.Parallel()
 	p := initialise(t)
 	addr, cwd, logs := freeAddress(t), t.TempDir(), t.TempDir()
 	s := launch(t, addr, crashing(cwd, exec.Command(binary, "serve", "--config", p.settings, "--listen", addr, "--log-level", "debug",
@@ -225,6 +226,7 @@ func TestFunctionCredentialsLeaveNoTrace(t *testing.T) {
 // What a function is told is in no file and no log: variables of its environment, under the
 // store's key and a customer's, and events that wait.
 func TestFunctionsWriteNothingInClear(t *testing.T) {
+	t.Parallel()
 	p := initialise(t)
 	logs := t.TempDir()
 	s := p.serve(t, freeAddress(t), nil, "--log-level", "debug", "--audit-log", filepath.Join(logs, "audit.log"), "--audit-data-events")

@@ -88,6 +88,7 @@ func marked(t *testing.T, mark string, pid int) (n int) {
 // What functions started is gone once the server is, however that comes, even
 // what had left its parent, its group and its session.
 func TestNoProcessOutlivesTheServer(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("functions run on Linux only")
 	}

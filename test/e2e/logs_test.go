@@ -67,6 +67,7 @@ func (c client) messages(t *testing.T, group, stream string) (all []string) {
 // TestLogsKill9 kills the server while clients put log events, and finds every
 // acknowledged one again, once and in its order.
 func TestLogsKill9(t *testing.T) {
+	t.Parallel()
 	addr, data := freeAddress(t), filepath.Join(t.TempDir(), "data")
 	p := startAt(t, addr, data)
 	p.mustLogs(t, "CreateLogGroup", object{"logGroupName": "app"}, nil)

@@ -152,6 +152,7 @@ func (r *rotating) complete(t *testing.T) {
 // A server that is killed at random while its root key is rotated under load starts with one
 // of the two keys, or says which it wants and how; and all that it acknowledged is there.
 func TestKilledWhileRotating(t *testing.T) {
+	t.Parallel()
 	r := newRotating(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

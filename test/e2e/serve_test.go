@@ -257,6 +257,7 @@ func TestServeVerifies(t *testing.T) {
 
 // A certificate is had by ACME, and another one in its place before it expires.
 func TestServeByACME(t *testing.T) {
+	t.Parallel()
 	p := initialise(t)
 	addr := freeAddress(t)
 	host, port, err := net.SplitHostPort(addr)

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestSimulation(t *testing.T) {
-	soak.Campaign(t, 40, func(t *testing.T, seed uint64) {
+	soak.Campaign(t, soak.Size(20, 40), func(t *testing.T, seed uint64) {
 		h := simulate(t, seed, nil)
 		if len(h.broken) > 0 {
 			t.Errorf("seed %d:\n%s\n\n%s", seed, strings.Join(h.broken, "\n"), strings.Join(tail(h.lines), "\n"))

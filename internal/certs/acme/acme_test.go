@@ -62,12 +62,14 @@ func listen(t *testing.T) (l net.Listener, port int) {
 // The certificate is had by a proof that the name is ours, renewed before it expires, and
 // kept so that who has the disk cannot read its key.
 func TestCertificatesAreHadAndRenewed(t *testing.T) {
+	t.Parallel() // it waits until its certificate is old, as the next one does
 	l, port := listen(t)
 	testCertificates(t, l, acmetest.Ports{TLS: port}, nil)
 }
 
 // The same where only port 80 of the name leads here.
 func TestCertificatesByHTTP(t *testing.T) {
+	t.Parallel()
 	l, _ := listen(t)
 	plain, port := listen(t)
 	var proven atomic.Int64

@@ -81,6 +81,7 @@ func startSecured(t *testing.T, n int, secure func(i int) *tls.Config) ([]*jetst
 
 // TestLeave: the log's leader is another node after it has left, and takes what comes.
 func TestLeave(t *testing.T) {
+	t.Parallel() // all of this package wait for elections more than they work
 	all := start(t, 3)
 	var logs []*jetstream.Log
 	for _, s := range all {
@@ -106,6 +107,7 @@ func TestLeave(t *testing.T) {
 
 // TestSecuredRoutes: routes carry the log by TLS, between nodes of the cluster alone.
 func TestSecuredRoutes(t *testing.T) {
+	t.Parallel()
 	authority := func() (*ca.Authority, string) {
 		t.Helper()
 		dir := t.TempDir()
@@ -166,12 +168,14 @@ func TestSecuredRoutes(t *testing.T) {
 }
 
 func TestLogOfOneNode(t *testing.T) {
+	t.Parallel()
 	s := start(t, 1)[0]
 	var cell atomic.Uint32
 	logtest.Run(t, func(t *testing.T) replog.Log { return open(t, s, uint16(cell.Add(1))) })
 }
 
 func TestLogOfThreeNodes(t *testing.T) {
+	t.Parallel()
 	all := start(t, 3)
 	var cell atomic.Uint32
 	logtest.Run(t, func(t *testing.T) replog.Log {

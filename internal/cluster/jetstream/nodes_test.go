@@ -63,6 +63,7 @@ func eventually(t *testing.T, what string, f func(context.Context) error) {
 // the first three is removed for good, dead or alive: what it appends then is in no log, and
 // the others are a majority without it.
 func TestNodesChange(t *testing.T) {
+	t.Parallel()
 	nodes := []string{"n0", "n1", "n2", "n3"}
 	ids := membersOf(t, nodes, nodes[:3])
 	first, routes := startSecured(t, 3, func(i int) *tls.Config { return ids[nodes[i]].Config(false) })
@@ -147,6 +148,7 @@ func TestNodesChange(t *testing.T) {
 // the connections between them are of the next one then, and a node that shows what the one
 // before has signed is not spoken with any more.
 func TestAuthorityIsReplaced(t *testing.T) {
+	t.Parallel()
 	nodes := []string{"n0", "n1", "n2"}
 	ids, dirs := map[string]*ca.Identity{}, map[string]string{}
 	authority := t.TempDir()
@@ -281,6 +283,7 @@ func TestAuthorityIsReplaced(t *testing.T) {
 // TestExpired: connections between logs end with the certificates that they were made with,
 // and who has not got another one does not come back.
 func TestExpired(t *testing.T) {
+	t.Parallel()
 	nodes := []string{"n0", "n1", "n2"}
 	ids := map[string]*ca.Identity{}
 	var expired atomic.Bool

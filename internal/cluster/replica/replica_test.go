@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/cluster/record"
 	"godwit.dev/godwit/internal/cluster/replica"
 	"godwit.dev/godwit/internal/cluster/replog/logtest"
@@ -201,7 +202,15 @@ func takeoverHeld(t *testing.T, c *simulated.Cluster, epoch uint64, owner string
 // comes back counts, and for as long as nothing does nobody is answered.
 func TestOutcomes(t *testing.T) {
 	failed := make(chan error, 1)
-	n := own(t, memory.New(), replica.OwnerOptions{Window: 1, Patience: 300 * time.Millisecond, Failed: func(err error) { failed <- err }})
+	const patience = time.Hour
+	virtual := clock.NewVirtual(time.Unix(0, 0))
+	pass := func(d time.Duration) {
+		t.Helper()
+		if _, err := virtual.Advance(t.Context(), d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	n := own(t, memory.New(), replica.OwnerOptions{Clock: virtual, Window: 1, Patience: patience, Failed: func(err error) { failed <- err }})
 	n.log.Hold()
 	written := make(chan error, 1)
 	write := func(value string) {
@@ -217,6 +226,7 @@ func TestOutcomes(t *testing.T) {
 	write("1")
 	n.log.Deliver(0, simulated.Refused)
 	for n.log.Pending() == 0 { // it is tried again
+		pass(time.Millisecond)
 	}
 	n.log.Deliver(0, simulated.Silent)
 	if err := <-written; err != nil || get(t, n.base, "k") != "1" {
@@ -224,6 +234,7 @@ func TestOutcomes(t *testing.T) {
 	}
 	write("2")
 	n.log.Deliver(0, simulated.Lost)
+	pass(patience)
 	if err := <-written; err == nil {
 		t.Error("what never came back counts")
 	}

@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/journal"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
+	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
 )
@@ -75,7 +76,7 @@ type World struct {
 	Engine *shard.Engine
 
 	kind       Kind
-	fs         *vfs.MemFS
+	fs         *vfs.MemFS // nil: it goes on in one process
 	store      store.Store
 	journal    *journal.Journal
 	dispatcher Dispatcher
@@ -89,9 +90,9 @@ func (w *World) Must(err error) {
 	}
 }
 
-func newWorld(t *testing.T, k Kind) *World {
+func newWorld(t *testing.T, k Kind, disk *vfs.MemFS) *World {
 	w := &World{
-		T: t, kind: k, fs: vfs.NewCrashableMem(),
+		T: t, kind: k, fs: disk,
 		Clock: clock.NewVirtual(time.Date(2024, 2, 29, 13, 0, 0, 0, time.UTC)),
 	}
 	w.open()
@@ -106,7 +107,11 @@ func newWorld(t *testing.T, k Kind) *World {
 func (w *World) open() {
 	w.Helper()
 	var err error
-	w.store, err = pebble.Open("data", pebble.Options{FS: w.fs, CacheBytes: 1 << 20, MemTableBytes: 1 << 20})
+	if w.fs == nil {
+		w.store = shardtest.NewStore(w)
+	} else {
+		w.store, err = pebble.Open("data", pebble.Options{FS: w.fs, CacheBytes: 1 << 20, MemTableBytes: 1 << 20})
+	}
 	w.Must(err)
 	w.journal = journal.Open(journal.Options{Store: w.store})
 	w.Engine, err = shard.Open(shard.Options{
@@ -136,6 +141,9 @@ func (w *World) shut() {
 // endpoint takes what comes from then on.
 func (w *World) restart(disk *vfs.MemFS) {
 	w.Helper()
+	if w.fs == nil {
+		w.Fatal("there is no disk to go on with")
+	}
 	w.close()
 	if disk != nil {
 		w.fs = disk
@@ -188,7 +196,10 @@ const eternity = 7 * time.Hour
 // Run tests a kind; open makes one that was never used.
 func Run(t *testing.T, open func(t *testing.T) Kind) {
 	run := func(name string, f func(w *World)) {
-		t.Run(name, func(t *testing.T) { f(newWorld(t, open(t))) })
+		t.Run(name, func(t *testing.T) { f(newWorld(t, open(t), nil)) })
+	}
+	restarted := func(name string, f func(w *World)) {
+		t.Run(name, func(t *testing.T) { f(newWorld(t, open(t), vfs.NewCrashableMem())) })
 	}
 	run("success", func(w *World) {
 		w.kind.Submit(w)
@@ -197,7 +208,7 @@ func Run(t *testing.T, open func(t *testing.T) Kind) {
 		w.advance(eternity)
 		w.expect("later", 1, 0, 0)
 	})
-	run("failure, then success", func(w *World) {
+	restarted("failure, then success", func(w *World) {
 		w.kind.Behave(w, Fails)
 		w.kind.Submit(w)
 		w.advance(0)
@@ -224,7 +235,7 @@ func Run(t *testing.T, open func(t *testing.T) Kind) {
 		w.expect("later", 1, 0, 0)
 	})
 	for name, crash := range map[string]bool{"restart": false, "crash": true} {
-		run("refusal, dead-letter queue out of reach, "+name, func(w *World) {
+		restarted("refusal, dead-letter queue out of reach, "+name, func(w *World) {
 			w.outage("unavailable")
 			w.kind.Behave(w, Refuses)
 			w.kind.Submit(w)
@@ -296,7 +307,7 @@ func Run(t *testing.T, open func(t *testing.T) Kind) {
 			return disk
 		},
 	} {
-		run(name+" during an attempt", func(w *World) {
+		restarted(name+" during an attempt", func(w *World) {
 			if w.kind.Hanging == nil {
 				w.Skip("nothing hangs: attempts do not leave the process")
 			}
@@ -307,7 +318,7 @@ func Run(t *testing.T, open func(t *testing.T) Kind) {
 			w.expect("made again at once", 2, 0, 0)
 		})
 	}
-	run("crash before an attempt", func(w *World) {
+	restarted("crash before an attempt", func(w *World) {
 		w.Must(w.dispatcher.Stop(context.Background())) // nobody leases it
 		w.kind.Submit(w)
 		w.restart(w.crash())

@@ -38,8 +38,8 @@ func fillMany(t *testing.T, l *Logs, streams, minutes int) {
 func TestReadsAreBounded(t *testing.T) {
 	st := &storetest.Counting{Store: memory.New()}
 	l, _ := open(t, st, nil)
-	const streams, minutes = 200, 600
-	fillMany(t, l, streams, minutes) // 120,000 events in 10 hours
+	const streams, minutes = 200, 300
+	fillMany(t, l, streams, minutes) // 60,000 events in 5 hours
 
 	looks := func(what string, most int, f func() int, want int) {
 		t.Helper()

@@ -21,6 +21,7 @@ import (
 	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/test/soak"
 )
 
 var (
@@ -198,7 +199,7 @@ func TestAgainstModel(t *testing.T) {
 		}
 		var all []modelled
 		arrived := 0
-		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
+		for range rapid.IntRange(1, soak.Size(15, 30)).Draw(rt, "steps") {
 			s := rapid.SampledFrom(streams).Draw(rt, "stream")
 			switch rapid.IntRange(0, 9).Draw(rt, "step") {
 			case 0:

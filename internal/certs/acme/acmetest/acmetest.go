@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/letsencrypt/pebble/v2/ca"
@@ -41,6 +42,16 @@ func names(t *testing.T) string {
 	return l.Addr().String()
 }
 
+// settings has the server neither wait before it looks nor refuse good requests now and then.
+// They are of the whole process, so that tests may have authorities side by side.
+var settings = sync.OnceFunc(func() {
+	for name, value := range map[string]string{"PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": "0"} {
+		if err := os.Setenv(name, value); err != nil {
+			panic(err)
+		}
+	}
+})
+
 // Ports are where it is looked whether a name leads to whoever asks for a certificate: TLS
 // stands for port 443, HTTP for port 80. Nothing is proven at one that is 0.
 type Ports struct{ TLS, HTTP int }
@@ -50,8 +61,7 @@ type Ports struct{ TLS, HTTP int }
 // its certificates.
 func Authority(t *testing.T, ports Ports, seconds int) (directory, trust string, roots *x509.CertPool) {
 	t.Helper()
-	t.Setenv("PEBBLE_VA_NOSLEEP", "1")
-	t.Setenv("PEBBLE_WFE_NONCEREJECT", "0")
+	settings()
 	quiet := slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug)
 	store := db.NewMemoryStore()
 	issuer := ca.New(quiet, store, "", "ecdsa", 0, 1, map[string]ca.Profile{"default": {Description: "short", ValidityPeriod: uint64(seconds)}})

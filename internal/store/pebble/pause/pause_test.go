@@ -38,7 +38,7 @@ func pass(t *testing.T, d time.Duration) {
 func TestPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		damage := errors.New("damaged")
-		p, db := New(func(err error) bool { return err == damage }), &waiting{}
+		p, db := New(func(err error) bool { return errors.Is(err, damage) }), &waiting{}
 		p.Register(1, db)
 		allowed := func() int { return database{db, p}.GetAllowedWithoutPermission() }
 		if allowed() != 1 || p.Failing() {

@@ -85,6 +85,19 @@ func TestRelease(t *testing.T) {
 		t.Errorf("the package has the version %s", got)
 	}
 
+	formula, err := os.ReadFile(filepath.Join(dist, "homebrew", "Formula", "godwit.rb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, system := range []string{"linux_amd64", "linux_arm64", "darwin_amd64", "darwin_arm64"} {
+		name := fmt.Sprintf("godwit_%s_%s.tar.gz", version, system)
+		file, err := os.ReadFile(filepath.Join(dist, name))
+		want := regexp.MustCompile(fmt.Sprintf(`/%s"\s+sha256 "%x"`, regexp.QuoteMeta(name), sha256.Sum256(file)))
+		if err != nil || !want.Match(formula) {
+			t.Errorf("the formula has no %s: %v\n%s", want, err, formula)
+		}
+	}
+
 	var bom struct {
 		Format     string `json:"bomFormat"`
 		Components []struct{ Name, Version, PURL string }

@@ -1,6 +1,9 @@
 package e2e_test
 
 import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -112,7 +115,6 @@ func TestPausedCommands(t *testing.T) {
 
 // What godwit serve is started with, in documents.
 func TestProductionCommands(t *testing.T) {
-	programs.Need(t, "openssl")
 	dir, addr := t.TempDir(), freeAddress(t)
 	certificate, key := newAuthority(t).files(t, dir)
 	for name, text := range map[string]string{"relay.password": "secret\n", "smsc.password": "secret\n"} {
@@ -120,12 +122,11 @@ func TestProductionCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	genrsa := exec.Command("openssl", "genrsa", "-out", "dkim.pem", "2048")
-	genrsa.Dir = dir
-	printed(t, genrsa)
-	if err := os.Chmod(filepath.Join(dir, "dkim.pem"), 0o600); err != nil {
+	dkim, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
 		t.Fatal(err)
 	}
+	writePEM(t, filepath.Join(dir, "dkim.pem"), "RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(dkim))
 	var blocks []readme.Block
 	for _, document := range []string{"README.md", "docs/compatibility.md", "docs/sms.md"} {
 		blocks = append(blocks, readme.Of(t, top, document)...)

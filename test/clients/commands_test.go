@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -38,23 +39,37 @@ func commands(t *testing.T, document, heading string, pairs ...string) string {
 	return strings.NewReplacer(pairs...).Replace(all.String())
 }
 
-// paste runs commands in a shell that finds godwit, and ends with the first that fails, and with what runs with it.
+// paste runs commands in a shell that finds godwit, until the first that fails. What goes on behind the
+// last is ended.
 func paste(t *testing.T, dir, text string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "bash", "-c", "set -eo pipefail\ntrap 'kill -9 $(jobs -p) 2>/dev/null || true' EXIT\n"+
-		"curl() { command curl --silent --show-error --fail \"$@\"; }\n"+text)
-	cmd.Dir, cmd.WaitDelay = dir, time.Second
-	for _, v := range environment(dir, "") {
+	cmd := exec.CommandContext(ctx, "bash", "-c", "set -eo pipefail\ncurl() { command curl --silent --show-error --fail \"$@\"; }\n"+text)
+	cmd.Dir = dir
+	for _, v := range os.Environ() {
 		if !strings.HasPrefix(v, "AWS_") {
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
-	cmd.Env = append(cmd.Env, "HOME="+dir, "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
-	out, err := cmd.CombinedOutput()
+	none := filepath.Join(t.TempDir(), "none") // of the settings that this machine may have
+	cmd.Env = append(cmd.Env, "AWS_CONFIG_FILE="+none, "AWS_SHARED_CREDENTIALS_FILE="+none, "PATH="+filepath.Dir(binary)+":"+os.Getenv("PATH"))
+	// Into a file, which what goes on in the background does not keep open, as it does a pipe.
+	printed, err := os.Create(filepath.Join(t.TempDir(), "printed"))
 	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatal(err)
+	}
+	defer printed.Close()
+	cmd.Stdout, cmd.Stderr = printed, printed
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	if err = cmd.Start(); err == nil {
+		err = cmd.Wait()
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // fails if nothing goes on
+	}
+	out, unread := os.ReadFile(printed.Name())
+	if err != nil || unread != nil {
+		t.Fatalf("%v, %v\n%s", err, unread, out)
 	}
 	return string(out)
 }
@@ -96,6 +111,7 @@ func TestStacksCommands(t *testing.T) {
 	address, posts := addresses(t)
 	out := paste(t, dir, commands(t, "docs/cloudformation.md", "",
 		"godwit dev ", "godwit dev --listen "+address+" --artifacts-s3-credentials "+keys+" ", "127.0.0.1:4566", address,
+		"Receives=0\n", "Receives=0 || echo fails\n", // as it is to
 		"127.0.0.1:9000", g.address, "127.0.0.1:4580", posts,
 		"AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test", "AWS_ACCESS_KEY_ID="+gatewayKey+" AWS_SECRET_ACCESS_KEY='"+gatewaySecret+"'"))
 	for _, want := range []string{

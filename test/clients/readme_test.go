@@ -345,7 +345,7 @@ var programs = []struct{ name, check string }{
 	{"docker", "docker info"},
 	{"npm", "npm ping"}, // its packages are had from elsewhere, as are pip's
 	{"openssl", "openssl version"},
-	{"pip", "pip --version && npm ping"},
+	{"pip", "pip --retries 0 download --quiet --no-deps --dest \"$(mktemp -d)\" boto3"},
 	{"python3", "python3 -c 'import boto3'"},
 	{"terraform", "grep -q mirror $TF_CLI_CONFIG_FILE && terraform version"},
 }
@@ -369,9 +369,9 @@ func (r *reader) lacks(t *testing.T, text string) string {
 	return ""
 }
 
-// lacksFile reports that a certificate or key which a server needs is not there.
+// lacksFile reports that a certificate, key or library which a server needs is not there.
 func lacksFile(dir, text string) bool {
-	return slices.ContainsFunc(regexp.MustCompile(`\S+\.pem`).FindAllString(text, -1), func(name string) bool {
+	return slices.ContainsFunc(regexp.MustCompile(`\S+\.pem|libraries\b`).FindAllString(strings.ReplaceAll(text, "--function-libraries", ""), -1), func(name string) bool {
 		return !exists(filepath.Join(dir, name))
 	})
 }

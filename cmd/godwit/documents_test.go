@@ -25,8 +25,13 @@ var (
 // that no test runs, is one that it understands.
 func TestDocumentedCommands(t *testing.T) {
 	t.Setenv("GODWIT_CLUSTER_TOKEN", "which they write before it")
+	var flags cli
+	parser, err := newParser(&flags, kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
 	found := 0
-	err := filepath.WalkDir("../..", func(name string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir("../..", func(name string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() && (d.Name() == "node_modules" || d.Name() == "testdata" || d.Name() == ".git" || d.Name() == "bin") {
 			return fs.SkipDir
 		}
@@ -37,7 +42,7 @@ func TestDocumentedCommands(t *testing.T) {
 		for _, block := range fenced.FindAllStringSubmatch(string(text), -1) {
 			for _, call := range calls.FindAllStringSubmatch(continued.ReplaceAllString(block[1], ""), -1) {
 				found++
-				understood(t, name, strings.Fields(quote.Replace(call[1])))
+				understood(t, parser, name, strings.Fields(quote.Replace(call[1])))
 			}
 		}
 		return err
@@ -51,16 +56,11 @@ func TestDocumentedCommands(t *testing.T) {
 }
 
 // understood parses a call. Files that it names need not be there.
-func understood(t *testing.T, document string, args []string) {
+func understood(t *testing.T, parser *kong.Kong, document string, args []string) {
 	t.Helper()
 	words := slices.Clone(args)
 	if len(words) > 1 && words[1] == "…" { // what stands above
 		words[1] = "--config=FILE"
-	}
-	var flags cli
-	parser, err := newParser(&flags, kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
-	if err != nil {
-		t.Fatal(err)
 	}
 	if _, err := parser.Parse(words); err != nil && !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("%s: godwit %s: %v", document, strings.Join(args, " "), err)

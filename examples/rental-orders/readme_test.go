@@ -34,6 +34,29 @@ func TestReadmeAsStack(t *testing.T) {
 	}
 }
 
+// TestReadmeLookAround runs those that go with any of the parts, while its server runs.
+func TestReadmeLookAround(t *testing.T) {
+	programs.Need(t, "bash", "aws", "curl")
+	godwit, billing := build(t, "billing")
+	address, at := freeAddress(t), freeAddress(t)
+	launch(t, t, "http://"+address+"/_godwit/ready", godwit, "--listen", address, "--store", "memory")
+	subscribed := readme.Block{Text: `export AWS_DEFAULT_REGION=us-east-1 AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test
+aws() { command aws --endpoint-url http://127.0.0.1:4566 "$@"; }
+TOPIC=$(aws sns create-topic --name Rental-Orders --query TopicArn --output text)
+SUBSCRIPTION=$(aws sns subscribe --topic-arn $TOPIC --protocol sms --notification-endpoint +15551234567 --query SubscriptionArn --output text)
+`}
+	said := readme.Shell{
+		Dir: "../..", Address: address, Within: 2 * patience,
+		Replace: strings.NewReplacer(
+			"go run ./examples/rental-orders/billing ", billing+" -listen "+at+" &\nuntil curl http://"+at+"/arrivals; do sleep 0.1; done #",
+			"127.0.0.1:8099", at, "arn:aws:sns:us-east-1:000000000000:Rental-Orders:…", "$SUBSCRIPTION",
+		),
+	}.Run(t, append([]readme.Block{subscribed}, readme.Of(t, "../..", "examples/rental-orders/README.md")...))
+	if !strings.Contains(said, `"deliveries":[`) {
+		t.Errorf("nothing tells of deliveries:\n%s", said)
+	}
+}
+
 // runReadme runs the commands of the test's part, and checks that what it prints has all of want
 // in this order.
 func runReadme(t *testing.T, want ...string) (said string) {

@@ -13,8 +13,28 @@ import (
 
 const top = "../.."
 
-// documents are the blocks of all Markdown of the repository, without what has been taken from others.
+// documents are the blocks of all Markdown of the repository.
 func documents(t *testing.T) (all []Block) {
+	t.Helper()
+	each(t, ".md", func(name, text string) { all = append(all, Parse(name, text)...) })
+	return all
+}
+
+// tests are the names of all tests.
+func tests(t *testing.T) map[string]bool {
+	t.Helper()
+	all := map[string]bool{}
+	begins := regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	each(t, "_test.go", func(_, text string) {
+		for _, found := range begins.FindAllStringSubmatch(text, -1) {
+			all[found[1]] = true
+		}
+	})
+	return all
+}
+
+// each reads all files of the repository whose names end so, without what has been taken from others.
+func each(t *testing.T, ending string, read func(name, text string)) {
 	t.Helper()
 	err := filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -23,18 +43,17 @@ func documents(t *testing.T) (all []Block) {
 		if d.IsDir() && name != top && (strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"bin", "dist", "node_modules", "testdata", "third_party"}, d.Name())) {
 			return fs.SkipDir
 		}
-		if d.IsDir() || filepath.Ext(name) != ".md" {
+		if d.IsDir() || !strings.HasSuffix(name, ending) {
 			return nil
 		}
 		text, err := os.ReadFile(name)
 		rel, _ := filepath.Rel(top, name) // both are relative
-		all = append(all, Parse(filepath.ToSlash(rel), string(text))...)
+		read(filepath.ToSlash(rel), string(text))
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return all
 }
 
 // command begins like one, with the programs that the documents use.
@@ -74,6 +93,14 @@ func TestEachBlockIsRun(t *testing.T) {
 			t.Errorf("runs.json has %+v, which names a test, or a reason for none", *r)
 		case r.Test != "" && !runsIt(t, r):
 			t.Errorf("runs.json says that %s runs %s, and there is no such test, or it does not name that document", r.Test, r.Document)
+		}
+	}
+	there := tests(t)
+	for _, r := range runs {
+		for _, name := range regexp.MustCompile(`\bTest\w+`).FindAllString(r.Not, -1) {
+			if !there[name] {
+				t.Errorf("runs.json has %+v, and there is no such test", r)
+			}
 		}
 	}
 	t.Logf("of %d blocks of commands tests run %d", tested+untested, tested)

@@ -37,6 +37,7 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
+	"godwit.dev/godwit/test/gateways"
 	"godwit.dev/godwit/test/programs"
 )
 
@@ -107,12 +108,13 @@ func (l *ledger) more(ctx context.Context, n int) {
 	}
 }
 
-// everything is a cluster with a queue, topic, function, stream, log group, key and user.
+// everything is a cluster with a queue, topic, function, phone, app, stream, log group, key and user.
 type everything struct {
 	*cluster
 	t       *testing.T
 	data    string
 	hose    string // directory of a stream's objects
+	device  string // ARN of an app's endpoint
 	ledgers map[string]*ledger
 	hanging chan struct{} // told of the first run of an event, which hangs
 	blob    []byte        // "secret", encrypted
@@ -166,6 +168,41 @@ func (e *everything) function() *httptest.Server {
 	}))
 }
 
+// provider takes text messages, and writes the flag's settings for it.
+func (e *everything) provider() (at *httptest.Server, settings string) {
+	at = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if text, err := io.ReadAll(r.Body); err == nil { // else it was cut off
+			e.ledgers["texts"].seen(string(text))
+		}
+	}))
+	return at, e.file("sms.json", fmt.Appendf(nil, `{"url":%q,"body":"{{.Text}}"}`, at.URL))
+}
+
+// phones takes push messages as APNs does. It returns the CA of its certificate in a file,
+// and the attributes of an application of it.
+func (e *everything) phones() (apns *gateways.APNs, ca string, app map[string]string) {
+	apns = gateways.NewAPNs(e.t)
+	key, text := gateways.NewECKey()
+	apns.Know("TEAM", "KEY", &key.PublicKey)
+	apns.Told(func(r gateways.Received) {
+		var payload struct{ APS struct{ Alert string } }
+		if r.Status == http.StatusOK && json.Unmarshal(r.Body, &payload) == nil { // else it was cut off
+			e.ledgers["pushes"].seen(payload.APS.Alert)
+		}
+	})
+	return apns, e.file("ca.pem", apns.CA()), map[string]string{
+		"PlatformPrincipal": "KEY", "PlatformCredential": text, "ApplePlatformTeamID": "TEAM", "ApplePlatformBundleID": "dev.godwit.shop",
+	}
+}
+
+func (e *everything) file(name string, content []byte) string {
+	path := filepath.Join(e.t.TempDir(), name)
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		e.t.Fatal(err)
+	}
+	return path
+}
+
 var mailToken = regexp.MustCompile(`Token=([0-9A-Za-z]+)`)
 
 // mails are the texts of all mails in the outboxes of all nodes.
@@ -193,7 +230,7 @@ func (e *everything) mails() (all []string) {
 	return all
 }
 
-func (e *everything) prepare(function string) {
+func (e *everything) prepare(function string, app map[string]string) {
 	t, ctx, s := e.t, e.t.Context(), e.settings(1)
 	for _, name := range []string{"jobs", "done", "notices", "sealed"} {
 		do(sqs.NewFromConfig(s).CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: &name, Attributes: map[string]string{"VisibilityTimeout": "20"}}))(t)
@@ -225,6 +262,11 @@ func (e *everything) prepare(function string) {
 		return token != ""
 	})
 	do(topics.ConfirmSubscription(ctx, &sns.ConfirmSubscriptionInput{TopicArn: aws.String(arnOf("sns", "post")), Token: &token}))(t)
+
+	shop := do(topics.CreatePlatformApplication(ctx, &sns.CreatePlatformApplicationInput{Name: aws.String("shop"), Platform: aws.String("APNS"), Attributes: app}))(t)
+	e.device = *do(topics.CreatePlatformEndpoint(ctx, &sns.CreatePlatformEndpointInput{
+		PlatformApplicationArn: shop.PlatformApplicationArn, Token: aws.String(strings.Repeat("0a", 32)),
+	}))(t).EndpointArn
 
 	do(firehose.NewFromConfig(s).CreateDeliveryStream(ctx, &firehose.CreateDeliveryStreamInput{
 		DeliveryStreamName: aws.String("hose"), ExtendedS3DestinationConfiguration: &hosetypes.ExtendedS3DestinationConfiguration{
@@ -265,6 +307,14 @@ func (e *everything) puts() map[string]func(ctx context.Context, s aws.Config, i
 		},
 		"mails": func(ctx context.Context, s aws.Config, id string) error {
 			_, err := sns.NewFromConfig(s).Publish(ctx, &sns.PublishInput{TopicArn: aws.String(arnOf("sns", "post")), Message: aws.String("<" + id + ">")})
+			return err
+		},
+		"texts": func(ctx context.Context, s aws.Config, id string) error {
+			_, err := sns.NewFromConfig(s).Publish(ctx, &sns.PublishInput{PhoneNumber: aws.String("+15551234567"), Message: &id})
+			return err
+		},
+		"pushes": func(ctx context.Context, s aws.Config, id string) error {
+			_, err := sns.NewFromConfig(s).Publish(ctx, &sns.PublishInput{TargetArn: &e.device, Message: &id})
 			return err
 		},
 		"records": func(ctx context.Context, s aws.Config, id string) error {
@@ -363,9 +413,13 @@ func TestEverythingGoesOn(t *testing.T) {
 	}
 	function := e.function()
 	defer function.Close()
-	e.cluster = start(t, freePorts(t), e.data, "--firehose-directory", e.hose)
+	provider, settings := e.provider()
+	defer provider.Close()
+	apns, ca, app := e.phones()
+	e.cluster = start(t, freePorts(t), e.data, "--firehose-directory", e.hose,
+		"--sms-http", settings, "--sms-price", "0", "--push-apns-url", apns.URL, "--endpoint-ca", ca)
 	e.eventually("all nodes follow", status.whole)
-	e.prepare(function.URL)
+	e.prepare(function.URL, app)
 
 	ctx, stop := context.WithCancel(t.Context())
 	var working sync.WaitGroup

@@ -33,6 +33,17 @@ type release struct {
 		Version string `yaml:"version_template"`
 	} `yaml:"snapshot"`
 	Packages []map[string]any `yaml:"nfpms"`
+	Archives []struct {
+		Files []struct {
+			Src         string `yaml:"src"`
+			Destination string `yaml:"dst"`
+		} `yaml:"files"`
+	} `yaml:"archives"`
+	Formulas []struct {
+		Install string `yaml:"install"`
+		Service string `yaml:"service"`
+		Test    string `yaml:"test"`
+	} `yaml:"brews"`
 }
 
 func readRelease(t *testing.T) (r release) {

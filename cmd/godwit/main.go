@@ -63,7 +63,8 @@ type cli struct {
 
 	ShowVersion kong.VersionFlag `name:"version" env:"-" help:"Print the version."`
 
-	Variables []string `kong:"-"` // names of all settings in the environment
+	Variables []string          `kong:"-"` // names of all settings in the environment
+	Former    map[string]string `kong:"-"` // of those that are set, which are called otherwise now
 }
 
 type dev struct {
@@ -102,7 +103,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, began time.Ti
 		return exitUsage
 	}
 	if command.Command() != "help" {
-		warnOfVariables(stderr, flags.Variables)
+		warn(stderr, config.UnknownVariables(os.Environ(), flags.Variables, flags.Former))
 	}
 	err = command.Run(&process{args: args, stdin: stdin, stdout: stdout, stderr: stderr, began: began}, operate.Streams{In: stdin, Out: stdout, Err: stderr, Terminal: isTerminal(stdin)})
 	switch {
@@ -140,6 +141,7 @@ func isTerminal(r io.Reader) bool {
 }
 
 func newParser(flags *cli, options ...kong.Option) (*kong.Kong, error) {
+	flags.Former = map[string]string{}
 	return kong.New(flags, append(options,
 		kong.Name("godwit"),
 		kong.Description("Queues, topics, functions and their delivery behind the APIs of AWS, on one machine. "+
@@ -148,6 +150,7 @@ func newParser(flags *cli, options ...kong.Option) (*kong.Kong, error) {
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), parseDuration),
 		kong.NamedMapper("bytes", parseBytes),
 		kong.DefaultEnvars("GODWIT"),
+		kong.PostBuild(spellVariables(flags.Former)),
 		kong.PostBuild(func(k *kong.Kong) error {
 			flags.Variables = append(variables(k.Model), config.RootKeyVariable, config.RootSecretVariable)
 			return nil

@@ -322,6 +322,49 @@ func TestUnknownVariables(t *testing.T) {
 	}
 }
 
+// Each flag's variable is called as the flag is. Where digits were set apart that spelling
+// still counts, unless there is the other one, and is told.
+func TestFormerVariables(t *testing.T) {
+	var flags cli
+	parser, err := newParser(&flags)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range parser.Model.Leaves(true) {
+		for _, flag := range node.Flags {
+			if want := "GODWIT_" + strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_")); len(flag.Envs) > 0 && flag.Envs[0] != want && flag.Envs[0] != "GODWIT_CLUSTER_TOKEN" {
+				t.Errorf("--%s of %s has %q, not %s", flag.Name, node.Path(), flag.Envs, want)
+			}
+		}
+	}
+	t.Setenv("GODWIT_ARTIFACTS_S_3_ENDPOINT", "http://127.0.0.1:1")
+	t.Setenv("GODWIT_ARTIFACTS_S_3_HOST_STYLE", "true")
+	for _, mode := range []string{"dev", "serve"} {
+		got, err := parse(t, mode, "--config", settingsFile(t, "artifacts-s3-endpoint: http://127.0.0.1:3\n"))
+		if mode == "dev" {
+			got, err = parse(t, mode)
+		}
+		of := &got.Dev.Config.Artifacts
+		if mode == "serve" {
+			of = &got.Serve.Config.Artifacts
+		}
+		if err != nil || of.Endpoint != "http://127.0.0.1:1" || !of.HostStyle {
+			t.Errorf("%s by the former names: %+v, %v", mode, of, err)
+		}
+	}
+	var stdout, stderr bytes.Buffer
+	if status := run([]string{"policy", "plan", "--protocol", "sqs"}, nil, &stdout, &stderr, time.Now()); status != 0 {
+		t.Fatalf("status %d, %s", status, stderr.String())
+	}
+	if want := "godwit: warning: GODWIT_ARTIFACTS_S_3_ENDPOINT is called GODWIT_ARTIFACTS_S3_ENDPOINT now\n"; !strings.Contains(stderr.String(), want) {
+		t.Errorf("no warning: %q", stderr.String())
+	}
+	t.Setenv("GODWIT_ARTIFACTS_S3_ENDPOINT", "http://127.0.0.1:2")
+	if got, err := parse(t, "dev"); err != nil || got.Dev.Config.Artifacts.Endpoint != "http://127.0.0.1:2" {
+		t.Errorf("by both names: %+v, %v", got.Dev.Config.Artifacts, err)
+	}
+}
+
 func TestLogger(t *testing.T) {
 	var b bytes.Buffer
 	log := newLogger(config.Config{LogLevel: "warn", LogFormat: config.JSONLog}, &b)

@@ -4,6 +4,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
@@ -47,6 +48,31 @@ func (s settings) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 		return value, nil
 	}
 	return nil, nil
+}
+
+// spellVariables names the variable of each flag as the flag, in capitals and with underscores.
+// kong sets digits apart too (GODWIT_BACKUP_S_3), as earlier versions had it: where that one is set
+// it counts if the other is not, and former has what it is called now.
+func spellVariables(former map[string]string) func(*kong.Kong) error {
+	return func(k *kong.Kong) error {
+		return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
+			flag, ok := node.(*kong.Flag)
+			if !ok || len(flag.Envs) != 1 {
+				return next(nil)
+			}
+			was, is := flag.Envs[0], "GODWIT_"+strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
+			together := func(s string) string { return strings.ReplaceAll(s, "_", "") }
+			if was == is || together(was) != together(is) { // it has another name
+				return next(nil)
+			}
+			envs := []string{is}
+			if _, set := os.LookupEnv(was); set {
+				envs, former[was] = append(envs, was), is
+			}
+			flag.Envs, flag.Tag.Envs = envs, envs
+			return next(nil)
+		})
+	}
 }
 
 // dropEmptyBooleans has an empty variable of a flag that is true or false count as none.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"reflect"
 	"regexp"
 	"runtime"
@@ -119,11 +118,6 @@ func warn(w io.Writer, warnings []string) {
 	for _, text := range warnings {
 		fmt.Fprintf(w, "godwit: warning: %s\n", text)
 	}
-}
-
-// warnOfVariables reports settings in the environment that there are none of.
-func warnOfVariables(w io.Writer, known []string) {
-	warn(w, config.UnknownVariables(os.Environ(), known))
 }
 
 // Help is shown before the flags.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -100,7 +101,7 @@ func Denial(who *caller.Caller, need *authorize.Need, result *policy.Result) str
 	case "sns":
 		action = "SNS:" + name
 	}
-	user := who.ARN
+	user, resource := who.ARN, cmp.Or(need.Named, need.Resource)
 	switch who.Kind {
 	case caller.Anonymous:
 		user = "anonymous"
@@ -112,7 +113,7 @@ func Denial(who *caller.Caller, need *authorize.Need, result *policy.Result) str
 	case "sts:AssumeRoleWithWebIdentity":
 		return "Not authorized to perform sts:AssumeRoleWithWebIdentity"
 	case "sts:AssumeRole":
-		return fmt.Sprintf("User: %s is not authorized to perform: %s on resource: %s", user, action, need.Resource)
+		return fmt.Sprintf("User: %s is not authorized to perform: %s on resource: %s", user, action, resource)
 	}
-	return fmt.Sprintf("User: %s is not authorized to perform: %s on resource: %s %s", user, action, need.Resource, result.Because(action))
+	return fmt.Sprintf("User: %s is not authorized to perform: %s on resource: %s %s", user, action, resource, result.Because(action))
 }

@@ -47,6 +47,9 @@ type Call struct {
 	// Once names what a creation makes, if its name is drawn otherwise: asked again with the
 	// same value, it makes nothing more. Only who calls within the process sets it.
 	Once string
+	// Via is the service that asks for its caller, as "cloudformation.amazonaws.com"; empty: the
+	// caller itself asks. Only who calls within the process sets it.
+	Via string
 	// Span is what traces record of the request; nil where nothing is traced.
 	Span *tracing.Span
 	// Describe gives the code and text by which this service reports err, and

@@ -17,13 +17,14 @@ var data = map[string][]string{
 	"sns":        {"Publish", "PublishBatch"},
 	"lambda":     {"Invoke", "InvokeAsync", "InvokeWithResponseStream"},
 	"logs":       {"PutLogEvents", "GetLogEvents", "FilterLogEvents"},
+	"firehose":   {"PutRecord", "PutRecordBatch"},
 	"monitoring": {"PutMetricData", "GetMetricData", "GetMetricStatistics", "ListMetrics", "GetMetricWidgetImage"},
 }
 
 func isData(service, operation string) bool { return slices.Contains(data[service], operation) }
 
 // reading are how the names of operations begin that change nothing.
-var reading = []string{"Get", "List", "Describe", "Filter", "Receive", "Simulate", "Check"}
+var reading = []string{"Get", "List", "Describe", "Filter", "Receive", "Simulate", "Check", "Validate"}
 
 func isReading(operation string) bool {
 	return slices.ContainsFunc(reading, func(prefix string) bool { return strings.HasPrefix(operation, prefix) })
@@ -45,6 +46,9 @@ var named = map[string]bool{
 	"PermissionsBoundary": true, "InstanceProfileName": true, "OpenIDConnectProviderArn": true, "Url": true, "MaxSessionDuration": true,
 	"RoleArn": true, "RoleSessionName": true, "DurationSeconds": true, "ProviderId": true,
 	"KeyId": true, "AliasName": true, "TargetKeyId": true, "GrantId": true, "GranteePrincipal": true, "RetiringPrincipal": true,
+	"StackName": true, "ChangeSetName": true, "ChangeSetType": true, "LogicalResourceId": true, "PhysicalResourceId": true, "RoleARN": true,
+	"ExportName": true, "Resource": true, "DashboardName": true, "DashboardNames": true, "DashboardNamePrefix": true, "TaskHandle": true,
+	"StackDriftDetectionId": true, "OnFailure": true, "DeliveryStreamName": true, "DeliveryStreamType": true,
 	"KeySpec": true, "KeyUsage": true, "PendingWindowInDays": true, "SourceKeyId": true, "DestinationKeyId": true, "Operations": true,
 }
 

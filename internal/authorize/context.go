@@ -33,6 +33,9 @@ type Context struct {
 	one [1]string // a value that is valid until the next call
 }
 
+// CloudFormation is that service where it asks for whoever deploys.
+const CloudFormation = "cloudformation.amazonaws.com"
+
 // Transport is how a request came.
 type Transport uint8
 

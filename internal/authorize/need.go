@@ -7,6 +7,9 @@ package authorize
 type Need struct {
 	Action   string // as policies name it: "sqs:SendMessage"
 	Resource string // an ARN; "*" for what is about no resource
+	// Named is what a denial names, where the request names something else and the denial may not
+	// tell what that leads to; empty: Resource.
+	Named string
 	// Account owns the resource; empty: the caller's.
 	Account string
 	// Shared says that the resource's policy can let other accounts do it, and its own

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -50,6 +51,41 @@ func TestAccessKeyHoldsItsAccount(t *testing.T) {
 		}
 		if other := bootstrap.NewAccessKey(account); other.AccessKeyID == key.AccessKeyID || other.Secret == key.Secret {
 			t.Error("two keys are the same")
+		}
+	}
+}
+
+// A start is refused where others can read any of the files that are to be their owner's alone.
+func TestSecretFiles(t *testing.T) {
+	set := initialise(t)
+	c := &config.Config{Production: true, RootKey: file(set, bootstrap.RootKeyFile), Data: filepath.Join(t.TempDir(), "data")}
+	dir, paths := t.TempDir(), []string{}
+	var visit func(v reflect.Value)
+	visit = func(v reflect.Value) {
+		for i := range v.NumField() {
+			field := v.Type().Field(i)
+			if _, embedded := field.Tag.Lookup("embed"); embedded {
+				visit(v.Field(i))
+			}
+			if !strings.Contains(field.Tag.Get("help"), "owner only") {
+				continue
+			}
+			path := filepath.Join(dir, field.Tag.Get("name")+field.Name)
+			if err := os.WriteFile(path, []byte("AKIDEXAMPLE\nsecret\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			v.Field(i).SetString(path)
+			paths = append(paths, path)
+		}
+	}
+	visit(reflect.ValueOf(c).Elem())
+	err := bootstrap.Load(c, bootstrap.Files{Settings: file(set, "godwit.yaml"), AccessKey: file(set, bootstrap.AccessKeyFile)})
+	if !bootstrap.IsUnsafe(err) || len(paths) < 8 {
+		t.Fatalf("%d files: %v", len(paths), err)
+	}
+	for _, path := range paths {
+		if !strings.Contains(err.Error(), "chmod 600 "+path) {
+			t.Errorf("nothing is said of %s", filepath.Base(path))
 		}
 	}
 }

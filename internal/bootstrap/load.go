@@ -204,6 +204,9 @@ func (l *loading) network() {
 		{"sms-http", c.SMS.HTTP},
 		{"firehose-s3-credentials", c.FirehoseS3Credentials},
 		{"trace-headers-file", c.Traces.HeadersFile},
+		{"artifacts-s3-credentials", c.Artifacts.Credentials},
+		{"backup-s3-credentials", c.Backup.Credentials},
+		{"console-oidc-secret-file", c.OIDC.SecretFile},
 	} {
 		if secret.path != "" {
 			l.mode(secret.flag, secret.path, 0o077, "others can use it", "chmod 600")

@@ -136,7 +136,7 @@ type Config struct {
 	AuditMaxBytes   int64  `default:"0" type:"bytes" placeholder:"BYTES" help:"Put --audit-log away as FILE.1 before it is larger than this; 0 leaves that to others, as logrotate (${default})."`
 	AuditKeep       int    `default:"10" placeholder:"FILES" help:"How many files are kept of those that --audit-max-bytes has had put away, the latest (${default})."`
 	AuditLogGroup   string `name:"audit-log-group" placeholder:"NAME" help:"Have these lines in a log group of --account, too."`
-	AuditDataEvents bool   `name:"audit-data-events" help:"Have lines for what is done to messages, invocations, log events and metrics, too."`
+	AuditDataEvents bool   `name:"audit-data-events" help:"Have lines for what is done to messages, invocations, log events, metrics and records of delivery streams, too."`
 
 	LogLevel  LogLevel  `default:"${log_level}" enum:"debug,info,warn,error" help:"Least level that is logged: ${enum} (${default})."`
 	LogFormat LogFormat `default:"text" enum:"text,json" help:"Form of the log on standard error: ${enum} (${default})."`

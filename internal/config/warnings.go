@@ -47,10 +47,15 @@ var otherVariables = []string{
 }
 
 // UnknownVariables warns of the variables of an environment ("NAME=value") that begin
-// with GODWIT_ and are none of the known ones, a sentence each, in their order.
-func UnknownVariables(environment, known []string) (warnings []string) {
+// with GODWIT_ and are none of the known ones, a sentence each, in their order. Former has
+// those that still count by what they are called now.
+func UnknownVariables(environment, known []string, former map[string]string) (warnings []string) {
 	for _, entry := range environment {
 		name, _, _ := strings.Cut(entry, "=")
+		if now := former[name]; now != "" {
+			warnings = append(warnings, fmt.Sprintf("%s is called %s now", name, now))
+			continue
+		}
 		ours := strings.HasPrefix(name, "GODWIT_") && !slices.Contains(known, name)
 		if ours && !slices.ContainsFunc(otherVariables, func(p string) bool { return strings.HasPrefix(name, p) }) {
 			warnings = append(warnings, fmt.Sprintf("%s is not a setting%s", name, DidYouMean(name, known)))

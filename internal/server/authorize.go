@@ -50,7 +50,7 @@ func guarded(a *authorize.Authorizer) func(context.Context, *api.Call, *api.Oper
 			if needs[i].Inside {
 				continue
 			}
-			known := authorize.Context{Caller: call.Caller, Region: call.Region, Now: call.Time.UnixMilli(), Address: call.RemoteAddr, Transport: call.Transport()}
+			known := authorize.Context{Caller: call.Caller, Region: call.Region, Now: call.Time.UnixMilli(), Address: call.RemoteAddr, Transport: call.Transport(), Via: call.Via}
 			if of, err := arn.Parse(needs[i].Resource); err == nil && of.Region != "" {
 				known.Region = of.Region // a queue's URL may name another one than the signature
 			}

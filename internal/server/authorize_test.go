@@ -1,9 +1,12 @@
 package server
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"reflect"
 	"regexp"
@@ -26,6 +29,7 @@ import (
 	"godwit.dev/godwit/internal/api/sqs"
 	"godwit.dev/godwit/internal/api/sts"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/audit"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/caller"
 	mailsender "godwit.dev/godwit/internal/deliver/mail"
@@ -217,6 +221,48 @@ func TestMatrix(t *testing.T) {
 	}
 	if cases < 8*100 {
 		t.Errorf("only %d cases", cases)
+	}
+}
+
+// auditLine is the last record of an audit log.
+type auditLine struct{ text []byte }
+
+func (l *auditLine) Write(_ time.Time, line []byte) error {
+	l.text = bytes.Clone(line)
+	return nil
+}
+
+// TestAuditNamesResources: where an action is allowed on one resource, the audit log has its name.
+func TestAuditNamesResources(t *testing.T) {
+	last := &auditLine{}
+	trail := audit.New(audit.Options{Sinks: []audit.Sink{last}, Data: true, Logger: slog.New(slog.DiscardHandler), NewID: func() string { return "id" }})
+	looked := 0
+	for service, operations := range tables() {
+		for _, op := range operations {
+			in := op.New()
+			fill(service, in)
+			call := api.Call{Service: service, Operation: op.Name, Region: "us-east-1", Account: owner, Caller: authorize.RootOf(owner), Time: time.Unix(1772366400, 0)}
+			needs, err := op.Access(&call, in)
+			one := slices.ContainsFunc(needs, func(n authorize.Need) bool {
+				a, err := arn.Parse(n.Resource)
+				return err == nil && strings.Trim(a.Resource, "*/:") != "" && a.Resource != "log-group::log-stream:" // all of them
+			})
+			if err != nil || !one {
+				continue
+			}
+			looked++
+			trail.Call(&call, in, audit.Outcome{Status: 200})
+			var record struct{ RequestParameters map[string]any }
+			if err := json.Unmarshal(last.text, &record); err != nil {
+				t.Fatal(err)
+			}
+			if len(record.RequestParameters) == 0 {
+				t.Errorf("%s.%s is on %s, and the audit log has no name", service, op.Name, needs[0].Resource)
+			}
+		}
+	}
+	if looked < 150 {
+		t.Errorf("only %d actions are on one resource", looked)
 	}
 }
 

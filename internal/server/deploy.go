@@ -16,12 +16,12 @@ import (
 )
 
 // may refuses what a caller may not do where no operation asks for it; nil where nobody asks.
-func may(deps Deps, s *state) func(who *caller.Caller, region string, need *authorize.Need) error {
+func may(deps Deps, s *state) func(who *caller.Caller, via, region string, need *authorize.Need) error {
 	if !deps.Config.Enforce {
 		return nil
 	}
-	return func(who *caller.Caller, region string, need *authorize.Need) error {
-		result, err := s.asked.Decide(context.Background(), need, &authorize.Context{Caller: who, Region: region, Now: deps.Clock.Now().UnixMilli()})
+	return func(who *caller.Caller, via, region string, need *authorize.Need) error {
+		result, err := s.asked.Decide(context.Background(), need, &authorize.Context{Caller: who, Region: region, Now: deps.Clock.Now().UnixMilli(), Via: via})
 		if err == nil && !result.Allowed() {
 			err = api.Denied(who, need, &result)
 		}
@@ -32,10 +32,10 @@ func may(deps Deps, s *state) func(who *caller.Caller, region string, need *auth
 // deploy has the steps of stacks taken, first those that were under way when the process
 // before ended.
 func deploy(deps Deps, s *state, answers *wire.Handler, gate *operating.Gate) {
-	acting := &roles.Service{Sessions: s.sessions, Principal: "cloudformation.amazonaws.com", Session: "AWSCloudFormation"}
+	acting := &roles.Service{Sessions: s.sessions, Principal: authorize.CloudFormation, Session: "AWSCloudFormation"}
 	var worker stacks.Worker = &deploying.Worker{Options: deploying.Options{
 		Within: answers.Within, Acting: acting.Acting, URL: s.url, Stacks: s.stacks, Operating: gate.Within, Holds: s.stacks.Holds, May: may(deps, s),
-		Sources: sources.New(sources.Options{Module: s.sources, Account: deps.Config.Account}),
+		Managers: s.stacks.Managers, Sources: sources.New(sources.Options{Module: s.sources, Account: deps.Config.Account}),
 	}}
 	if wrap := deps.World.Deploying; wrap != nil {
 		worker = wrap(worker)

@@ -99,6 +99,7 @@ func (m *Machine) backward() bool {
 		}
 	}
 	if m.Former != nil {
+		m.hide()
 		m.Source, m.Former = *m.Former, nil
 	}
 	m.Design = nil
@@ -296,8 +297,10 @@ func (m *Machine) cleared() {
 	switch {
 	case m.Status == UpdateCleanup:
 		m.phase(UpdateComplete, "")
+		m.Hidden = nil
 	case m.Status == UpdateRollbackCleanup:
 		m.phase(UpdateRollbackDone, "")
+		m.Hidden = nil
 	case m.Status == RollbackInProgress && reason != "":
 		m.phase(RollbackFailed, reason)
 	case m.Status == RollbackInProgress:

@@ -58,6 +58,57 @@ func TestMasked(t *testing.T) {
 	}
 }
 
+// What was not to be shown is masked as well where what was made of it is deleted: behind an update
+// that has replaced it, behind a rollback, and where it was left half made.
+func TestMaskedOnceReplaced(t *testing.T) {
+	const (
+		template = "Resources: {A: {Type: AWS::SQS::Queue, Properties: {QueueName: %s, Tags: [{Key: k, Value: %s}]}}}"
+		failing  = "Resources: {A: {Type: AWS::SQS::Queue, Properties: {QueueName: %s, Tags: [{Key: k, Value: %s}]}}, B: {Type: AWS::SQS::Queue, DependsOn: A}}"
+	)
+	r := newRun()
+	order := func(template, onFailure, secret string) *stack.Order {
+		d, err := r.bind(fmt.Sprintf(template, "named-by-"+secret[:5], secret))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := r.order(d, onFailure)
+		o.Source.Parameters = []stack.Parameter{{Key: "S", Value: secret, NoEcho: true}}
+		return o
+	}
+	ends := func(want stack.Status) {
+		t.Helper()
+		if r.settle(nil); r.Status != want {
+			t.Fatalf("%s: %s", r.Status, r.Reason)
+		}
+	}
+	r.Create(r.now, order(template, stack.OnFailureRollback, "first-secret"))
+	ends(stack.CreateComplete)
+	r.Update(r.now, order(template, stack.OnFailureRollback, "other-secret"))
+	ends(stack.UpdateComplete)
+	r.fails["create B"] = true
+	r.Update(r.now, order(failing, stack.OnFailureRollback, "third-secret"))
+	ends(stack.UpdateRollbackDone)
+	r.Update(r.now, order(failing, stack.OnFailureNothing, "fails-secret"))
+	ends(stack.UpdateFailed)
+	r.Update(r.now, order(template, stack.OnFailureRollback, "fifth-secret"))
+	ends(stack.UpdateComplete)
+	deleted := 0
+	for _, e := range r.events {
+		if told := e.Properties + e.Reason; strings.Contains(told, "-secret") {
+			t.Errorf("%s of %s tells of %s", e.Status, e.Physical, told)
+		}
+		if e.Logical == "A" && e.Status == stack.DeleteComplete {
+			deleted++
+		}
+	}
+	if deleted < 3 {
+		t.Errorf("only %d queues were replaced: the test proves nothing", deleted)
+	}
+	if len(r.Hidden) > 0 {
+		t.Errorf("nothing of before is left, and %d values are kept", len(r.Hidden))
+	}
+}
+
 // An update whose template cannot be read again after a start can be cancelled all the same.
 func TestCancelWithoutDesign(t *testing.T) {
 	r := newRun()

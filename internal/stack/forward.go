@@ -69,6 +69,7 @@ func (m *Machine) Update(now int64, o *Order) {
 		m.Former = &former
 		m.Operation++
 	}
+	m.hide()
 	m.Source, m.Design, m.OnFailure = o.Source, o.Design, o.OnFailure
 	m.PolicyNow = cmp.Or(o.Meanwhile, m.Policy)
 	m.Policy = cmp.Or(o.Policy, m.Policy)

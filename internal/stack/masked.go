@@ -1,6 +1,9 @@
 package stack
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // mask is what is shown of a parameter that is not to be shown.
 const mask = "****"
@@ -20,7 +23,7 @@ const mostShown = 64 << 10
 
 // Masked is a value with values of a stack's parameters masked that are not to be shown.
 func Masked(s *Stack, v any) any {
-	hidden := s.Source.hidden(nil)
+	hidden := s.Source.hidden(slices.Clone(s.Hidden))
 	if s.Former != nil {
 		hidden = s.Former.hidden(hidden)
 	}
@@ -36,6 +39,10 @@ func (m *Machine) maskedText(text string) string {
 	return masked
 }
 
+// hide goes on hiding what the source has that another one takes the place of: what was made of it
+// is still to be deleted, or was not made whole.
+func (m *Machine) hide() { m.Hidden = m.Source.hidden(slices.Clone(m.Hidden)) } // others read what it was
+
 // hidden adds the values of parameters that are not to be shown.
 func (s *Source) hidden(values []string) []string {
 	for _, p := range s.Parameters {
@@ -43,7 +50,9 @@ func (s *Source) hidden(values []string) []string {
 			if p.Resolved != "" {
 				value = p.Resolved
 			}
-			values = append(values, value)
+			if !slices.Contains(values, value) {
+				values = append(values, value)
+			}
 		}
 	}
 	return values

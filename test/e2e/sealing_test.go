@@ -230,6 +230,7 @@ func TestServeNamesQueuesInClear(t *testing.T) {
 	}
 	s.kill()
 	s = p.serve(t, freeAddress(t), nil)
+	eventually(t, "all that it says before it is ready", func() (bool, error) { return strings.Contains(s.stderr.String(), "msg=ready"), nil })
 	log := s.stderr.String()
 	if !strings.Contains(log, "arn:aws:sqs:us-east-1:000000000000:open") || strings.Contains(log, ":sealed") {
 		t.Errorf("the log does not name what is in clear:\n%s", log)

@@ -323,6 +323,16 @@ func TestSourceRights(t *testing.T) {
 			t.Errorf("who may %s: %d %s", c.actions, status, text)
 		}
 	}
+
+	// Who is made under the name of the owner is not the owner.
+	must(identities.DeleteUserPolicy(t.Context(), &iam.DeleteUserPolicyInput{UserName: &name, PolicyName: &name}))(t)
+	must(identities.DeleteAccessKey(t.Context(), &iam.DeleteAccessKeyInput{UserName: &name, AccessKeyId: key.AccessKeyId}))(t)
+	must(identities.DeleteUser(t.Context(), &iam.DeleteUserInput{UserName: &name}))(t)
+	must(identities.CreateUser(t.Context(), &iam.CreateUserInput{UserName: &name}))(t)
+	allow(`"sqs:SendMessage"`)
+	if status, _, text := w.posted("shop", "x", "X-Hub-Signature-256", hub("x")); status != http.StatusServiceUnavailable {
+		t.Errorf("of an owner who was deleted: %d %s", status, text)
+	}
 }
 
 // A topic of another Godwit posts to a source as SNS does: the source confirms the

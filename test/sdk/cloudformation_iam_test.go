@@ -124,6 +124,57 @@ func TestStackIdentityTaken(t *testing.T) {
 	equal(t, "roles", 1, len(must(who.ListRoles(ctx, &iam.ListRolesInput{}))(t).Roles))
 }
 
+// An inline policy that a resource of a stack has on a role is neither replaced nor taken away by
+// another's, of another stack or of the same one; one that no stack has is replaced.
+func TestStackInlinePolicyTaken(t *testing.T) {
+	ctx, endpoint := t.Context(), start(t)
+	c, who := cloudformationAs(endpoint, account), iamClient(endpoint)
+	const template = `
+Parameters: {Action: {Type: String, Default: "sqs:SendMessage"}, Name: {Type: String, Default: own}}
+Resources:
+  Rights:
+    Type: AWS::IAM::Policy
+    Properties: {PolicyName: !Ref Name, Roles: [clerk], PolicyDocument: {Version: 2012-10-17, Statement: [{Effect: Allow, Action: !Ref Action, Resource: "*"}]}}
+`
+	must(who.CreateRole(ctx, &iam.CreateRoleInput{RoleName: new("clerk"), AssumeRolePolicyDocument: new(trustRoot)}))(t)
+	allows := func(policy, action string) {
+		t.Helper()
+		has := document(t, must(who.GetRolePolicy(ctx, &iam.GetRolePolicyInput{RoleName: new("clerk"), PolicyName: &policy}))(t).PolicyDocument)
+		if !strings.Contains(has, action) {
+			t.Errorf("%s does not allow %s: %s", policy, action, has)
+		}
+	}
+	const refusal = "Policy resource was already managed by another stack or another resource in the current stack. Found stacks: [first|Rights]"
+	first := deployed(t, c, "first", template)
+	second := deployedBadly(t, c, "second", template, "Action", "sqs:*")
+	second.told("Rights CREATE_FAILED: " + refusal)
+	second.remove()
+	allows("own", "sqs:SendMessage")
+
+	third := deployed(t, c, "third", template, "Name", "mine", "Action", "sqs:*")
+	third.update(types.StackStatusUpdateRollbackComplete, template, "Name", "own", "Action", "sqs:*")
+	third.told("Rights UPDATE_FAILED: " + refusal)
+	allows("own", "sqs:SendMessage")
+	allows("mine", "sqs:*")
+	third.remove()
+	allows("own", "sqs:SendMessage")
+
+	first.update(types.StackStatusUpdateRollbackComplete, strings.Replace(template, "  Rights:", "  Renamed:", 1))
+	first.told("Renamed CREATE_FAILED: " + refusal)
+	first.update(types.StackStatusUpdateComplete, template, "Action", "sqs:ReceiveMessage")
+	allows("own", "sqs:ReceiveMessage")
+
+	must(who.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: new("clerk"), PolicyName: new("by-hand"), PolicyDocument: new(`{"Version":"2012-10-17","Statement":{"Effect":"Deny","Action":"sqs:*","Resource":"*"}}`)}))(t)
+	deployed(t, c, "fourth", template, "Name", "by-hand")
+	allows("by-hand", "sqs:SendMessage")
+
+	first.remove()
+	_, err := who.GetRolePolicy(ctx, &iam.GetRolePolicyInput{RoleName: new("clerk"), PolicyName: new("own")})
+	refusedWith(t, err, "NoSuchEntity", "The role policy with name own cannot be found.")
+	deployed(t, c, "second", template, "Action", "sqs:*")
+	allows("own", "sqs:*")
+}
+
 // A managed policy and an instance profile are made, changed in place and deleted.
 func TestStackManagedPolicy(t *testing.T) {
 	ctx, endpoint := t.Context(), start(t)

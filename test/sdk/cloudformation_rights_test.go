@@ -6,6 +6,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
 // What policies forbid of a stack they forbid too where a request names it by the ARN of a
@@ -51,6 +53,42 @@ func TestStackByOtherNames(t *testing.T) {
 		t.Error(err)
 	}
 	settled(t, c, *made.StackId)
+}
+
+// What a stack asks for whoever deploys it is known as asked by CloudFormation; in a role of its own
+// it asks for itself.
+func TestStackIsCalledVia(t *testing.T) {
+	ctx, endpoint := t.Context(), start(t)
+	c, identities := cloudformationAs(endpoint, account), iamClient(endpoint)
+	const template = `
+Resources:
+  Q: {Type: AWS::SQS::Queue}
+  P: {Type: AWS::SSM::Parameter, Properties: {Name: /shop/size, Type: String, Value: large}}
+  K: {Type: AWS::KMS::Key, Properties: {EnableKeyRotation: true, Description: !GetAtt P.Value}}`
+	may := func(condition string) string {
+		return `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["cloudformation:*","iam:PassRole"],"Resource":"*"},
+			{"Effect":"Allow","Action":["sqs:*","ssm:*","kms:*"],"Resource":"*","Condition":` + condition + `}]}`
+	}
+	const called, alone = `{"ForAnyValue:StringEquals":{"aws:CalledVia":"cloudformation.amazonaws.com"}}`, `{"Bool":{"aws:ViaAWSService":"false"}}`
+	who := userOf(t, identities, "deployer", may(called))
+	deployer := cloudformation.New(cloudformation.Options{Region: region, BaseEndpoint: &endpoint, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	queues := sqs.New(sqs.Options{Region: region, BaseEndpoint: &endpoint, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager{}})
+	deployed(t, deployer, "called", template).remove()
+	if _, err := queues.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: new("direct")}); err == nil {
+		t.Error("who may by CloudFormation only may without it")
+	}
+	setUser(t, identities, "deployer", may(alone))
+	deployedBadly(t, deployer, "forbidden", template).remove()
+	must(queues.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: new("direct")}))(t)
+
+	role := must(identities.CreateRole(ctx, &iam.CreateRoleInput{RoleName: new("deploys"), AssumeRolePolicyDocument: new(
+		`{"Version":"2012-10-17","Statement":{"Effect":"Allow","Principal":{"Service":"cloudformation.amazonaws.com"},"Action":"sts:AssumeRole"}}`)}))(t).Role
+	must(identities.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: role.RoleName, PolicyName: new("p"), PolicyDocument: new(may(alone))}))(t)
+	setUser(t, identities, "deployer", may(called))
+	made := must(deployer.CreateStack(ctx, &cloudformation.CreateStackInput{StackName: new("role"), TemplateBody: new(template), RoleARN: role.Arn}))(t)
+	if s := settled(t, c, *made.StackId); s.StackStatus != types.StackStatusCreateComplete {
+		t.Errorf("in a role: %q", eventsOfStack(t, c, *made.StackId))
+	}
 }
 
 // Who deploys reads, makes and deletes the parameters that policies let him, though there are no

@@ -70,7 +70,6 @@ func TestStackVersions(t *testing.T) {
 	equal(t, "alias", "2", *alias("now").FunctionVersion)
 	equal(t, "aliases", 1, len(must(functions.ListAliases(ctx, &lambda.ListAliasesInput{FunctionName: &name}))(t).Aliases))
 
-	advance(t, endpoint, "1s")
 	s.update(types.StackStatusUpdateRollbackComplete, strings.Replace(strings.Replace(moved, "Name: live", "Name: now", 1), "  Live:", "  Third: {Type: AWS::Lambda::Version, Properties: {FunctionName: !Ref Rates}}\n  Live:", 1))
 	s.told("A version for this Lambda function exists ( 2 ). Modify the function to create a new version.")
 	gone := strings.Replace(moved, "  First: {Type: AWS::Lambda::Version, Properties: {FunctionName: !Ref Rates, Description: the first}}\n", "", 1)
@@ -83,6 +82,23 @@ func TestStackVersions(t *testing.T) {
 	equal(t, "versions", []string{"$LATEST", "2"}, versions)
 	s.remove()
 	equal(t, "functions", 0, len(must(functions.ListFunctions(ctx, &lambda.ListFunctionsInput{}))(t).Functions))
+}
+
+// Of two versions that are begun side by side one is published: the function has not changed for
+// the other.
+func TestStackVersionsSideBySide(t *testing.T) {
+	endpoint := start(t)
+	functions := functionsClient(endpoint)
+	s := deployed(t, cloudformationAs(endpoint, account), "rates", rates)
+	name := s.outputs()["Name"]
+	two := "  Second: {Type: AWS::Lambda::Version, Properties: {FunctionName: !Ref Rates}}\n  Third: {Type: AWS::Lambda::Version, Properties: {FunctionName: !Ref Rates}}\n  Live:"
+	s.update(types.StackStatusUpdateRollbackComplete, strings.Replace(strings.Replace(rates, `"one"`, `"two"`, 1), "  Live:", two, 1))
+	s.told("A version for this Lambda function exists ( 2 ). Modify the function to create a new version.")
+	versions := []string{}
+	for _, v := range must(functions.ListVersionsByFunction(t.Context(), &lambda.ListVersionsByFunctionInput{FunctionName: &name}))(t).Versions {
+		versions = append(versions, *v.Version)
+	}
+	equal(t, "versions", []string{"$LATEST", "1"}, versions)
 }
 
 // A function of the Serverless Application Model that publishes its versions.

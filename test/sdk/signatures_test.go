@@ -121,6 +121,10 @@ func protocolCalls() []protocolCall {
 			"STS, Query", func(t *testing.T, e string) *http.Request { return newForm(t, e, "2011-06-15", "GetCallerIdentity") }, nil,
 			xmlWith("https://sts.amazonaws.com/doc/2011-06-15/", "", ""),
 		},
+		{
+			"CloudFormation, Query", func(t *testing.T, e string) *http.Request { return newForm(t, e, "2010-05-15", "ListStacks") }, nil,
+			xmlWith("http://cloudformation.amazonaws.com/doc/2010-05-15/", "", ""),
+		},
 		{"Firehose, JSON", func(t *testing.T, e string) *http.Request {
 			r := newJSON(t, e, "", "{}")
 			r.Header.Set("Content-Type", "application/x-amz-json-1.1")

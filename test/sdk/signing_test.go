@@ -151,7 +151,7 @@ func serviceOf(r *http.Request, body []byte) string {
 	form, _ := url.ParseQuery(string(body))
 	known := map[string]string{
 		"AmazonSQS": "sqs", "Logs_20140328": "logs", "GraniteServiceVersion20100801": "monitoring", "TrentService": "kms", "Firehose_20150804": "firehose",
-		"2012-11-05": "sqs", "2010-03-31": "sns", "2010-08-01": "monitoring", "2010-05-08": "iam", "2011-06-15": "sts",
+		"2012-11-05": "sqs", "2010-03-31": "sns", "2010-08-01": "monitoring", "2010-05-08": "iam", "2011-06-15": "sts", "2010-05-15": "cloudformation",
 	}
 	for _, name := range []string{target, form.Get("Version"), r.URL.Query().Get("Version")} {
 		if service := known[name]; service != "" {

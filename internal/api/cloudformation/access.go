@@ -13,14 +13,16 @@ import (
 // condition keys for CloudFormation, in the service authorization reference.
 var access = map[string]api.Access{
 	"CreateStack": api.Needs(func(call *api.Call, in *CreateStackInput) ([]authorize.Need, error) {
-		return reading(call, passing(tagged(of(call, "CreateStack", in.StackName), in.Tags), in.RoleARN), in.TemplateURL, in.StackPolicyURL), nil
+		needs := passing(tagged(of(call, "CreateStack", in.StackName), in.Tags), in.RoleARN)
+		return reading(call, by(needs, in.TemplateURL, in.StackPolicyURL), in.TemplateURL, in.StackPolicyURL), nil
 	}),
 	"UpdateStack": api.Needs(func(call *api.Call, in *UpdateStackInput) ([]authorize.Need, error) {
 		needs := passing(tagged(of(call, "UpdateStack", in.StackName), in.Tags), in.RoleARN)
 		if in.StackPolicyBody != nil || in.StackPolicyURL != nil || in.StackPolicyDuringUpdateBody != nil || in.StackPolicyDuringUpdateURL != nil {
 			needs = append(needs, of(call, "SetStackPolicy", in.StackName)...)
 		}
-		return reading(call, needs, in.TemplateURL, in.StackPolicyURL, in.StackPolicyDuringUpdateURL), nil
+		policies := []*string{in.StackPolicyURL, in.StackPolicyDuringUpdateURL}
+		return reading(call, by(needs, in.TemplateURL, policies...), append(policies, in.TemplateURL)...), nil
 	}),
 	"DeleteStack": api.Needs(func(call *api.Call, in *DeleteStackInput) ([]authorize.Need, error) {
 		return passing(of(call, "DeleteStack", in.StackName), in.RoleARN), nil
@@ -34,7 +36,7 @@ var access = map[string]api.Access{
 	"CancelUpdateStack":           on("CancelUpdateStack", func(in *CancelUpdateStackInput) string { return in.StackName }),
 	"UpdateTerminationProtection": on("UpdateTerminationProtection", func(in *UpdateTerminationProtectionInput) string { return in.StackName }),
 	"SetStackPolicy": api.Needs(func(call *api.Call, in *SetStackPolicyInput) ([]authorize.Need, error) {
-		return reading(call, of(call, "SetStackPolicy", in.StackName), in.StackPolicyURL), nil
+		return reading(call, by(of(call, "SetStackPolicy", in.StackName), nil, in.StackPolicyURL), in.StackPolicyURL), nil
 	}),
 	"GetStackPolicy": on("GetStackPolicy", func(in *GetStackPolicyInput) string { return in.StackName }),
 	"DescribeStacks": api.Needs(func(call *api.Call, in *DescribeStacksInput) ([]authorize.Need, error) {
@@ -63,7 +65,8 @@ var access = map[string]api.Access{
 	"DetectStackResourceDrift":          on("DetectStackResourceDrift", func(in *DetectStackResourceDriftInput) string { return in.StackName }),
 	"DescribeStackResourceDrifts":       on("DescribeStackResourceDrifts", func(in *DescribeStackResourceDriftsInput) string { return in.StackName }),
 	"CreateChangeSet": api.Needs(func(call *api.Call, in *CreateChangeSetInput) ([]authorize.Need, error) {
-		return reading(call, passing(tagged(named(of(call, "CreateChangeSet", in.StackName), in.ChangeSetName), in.Tags), in.RoleARN), in.TemplateURL), nil
+		needs := passing(tagged(named(of(call, "CreateChangeSet", in.StackName), in.ChangeSetName), in.Tags), in.RoleARN)
+		return reading(call, by(needs, in.TemplateURL), in.TemplateURL), nil
 	}),
 	"ListChangeSets": on("ListChangeSets", func(in *ListChangeSetsInput) string { return in.StackName }),
 }
@@ -129,7 +132,14 @@ func (s *Service) access() map[string]api.Access {
 				name = v.ID
 			}
 		}
-		return of(call, "DescribeStackResources", name), nil
+		if name == "" {
+			name = "*"
+		}
+		needs := of(call, "DescribeStackResources", name)
+		if api.Deref(in.StackName) == "" {
+			needs[0].Named = home(call, "*")
+		}
+		return needs, nil
 	})
 	return all
 }
@@ -142,10 +152,15 @@ func (s *Service) ofSet(call *api.Call, action string, stack *string, set string
 			name = found.Stack
 		}
 	}
-	if name == "" {
-		name = set
+	needs := of(call, action, set)
+	if name != "" {
+		found := of(call, action, name)
+		if api.Deref(stack) == "" {
+			found[0].Named = needs[0].Resource
+		}
+		needs = found
 	}
-	return named(of(call, action, name), set)
+	return named(needs, set)
 }
 
 func tagged(needs []authorize.Need, tags []Tag) []authorize.Need {
@@ -171,6 +186,29 @@ func passing(needs []authorize.Need, role *string) []authorize.Need {
 		Action: "iam:PassRole", Resource: *role, Account: a.Account,
 		Keys: []authorize.Key{{Name: "iam:passedtoservice", Values: []string{"cloudformation.amazonaws.com"}}},
 	})
+}
+
+// by says which URLs the actions on a stack that are needed take templates and policies from.
+func by(needs []authorize.Need, template *string, policies ...*string) []authorize.Need {
+	var keys []authorize.Key
+	if template != nil {
+		keys = append(keys, authorize.Key{Name: "cloudformation:templateurl", Values: []string{*template}})
+	}
+	policy := authorize.Key{Name: "cloudformation:stackpolicyurl"}
+	for _, url := range policies {
+		if url != nil {
+			policy.Values = append(policy.Values, *url)
+		}
+	}
+	if len(policy.Values) > 0 {
+		keys = append(keys, policy)
+	}
+	for i := range needs {
+		if strings.HasPrefix(needs[i].Action, "cloudformation:") {
+			needs[i].Keys = append(needs[i].Keys, keys...)
+		}
+	}
+	return needs
 }
 
 // reading needs that the caller may read the objects that URLs name: the server reads them

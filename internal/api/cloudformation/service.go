@@ -49,8 +49,8 @@ type Options struct {
 	NewID func() string
 	// Objects are what TemplateURL names.
 	Objects Objects
-	// May refuses what a caller may not do, in a region; nil: everybody may.
-	May func(who *caller.Caller, region string, need *authorize.Need) error
+	// May refuses what a caller may not do, by a service that asks for him, in a region; nil: everybody may.
+	May func(who *caller.Caller, via, region string, need *authorize.Need) error
 }
 
 // Objects are those of a server that speaks S3.
@@ -112,6 +112,6 @@ func (s *Service) store(call *api.Call) func(name string) (value string, ok bool
 	}
 	return s.Engine.Parameters(call.Account, call.Region, func(name string) bool {
 		need := authorize.Need{Action: "ssm:GetParameters", Resource: arn.Parameter(call.Region, call.Account, name).String(), Account: call.Account}
-		return s.May(call.Caller, call.Region, &need) == nil
+		return s.May(call.Caller, authorize.CloudFormation, call.Region, &need) == nil
 	})
 }

@@ -139,7 +139,7 @@ func (s *Service) key(call *api.Call, name, operation string, context map[string
 
 // access is an operation of the caller on a key, with the condition keys of that.
 func access(call *api.Call, operation string, conditions ...authorize.Key) *keys.Access {
-	return &keys.Access{Operation: operation, Caller: who(call), Address: call.RemoteAddr, Transport: call.Transport(), Keys: conditions}
+	return &keys.Access{Operation: operation, Caller: who(call), Address: call.RemoteAddr, Transport: call.Transport(), Called: call.Via, Keys: conditions}
 }
 
 // allowed finds the key that a request names and refuses it unless the access is allowed.

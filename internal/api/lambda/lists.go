@@ -1,6 +1,7 @@
 package lambda
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -83,7 +84,7 @@ func (s *Service) publishVersion(ctx context.Context, call *api.Call, in *Publis
 	}
 	info, err := s.engine.PublishVersion(ctx, function.Publish{
 		ARN: fn, RevisionID: api.Deref(in.RevisionId), CodeSHA256: api.Deref(in.CodeSha256), Description: nonEmpty(in.Description),
-		Revision: s.NewRevision(), Latest: s.NewRevision(),
+		Revision: cmp.Or(call.Once, s.NewRevision()), Latest: s.NewRevision(),
 	})
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package deploying
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"godwit.dev/godwit/internal/api/iam"
 	"godwit.dev/godwit/internal/shard/stacks"
@@ -159,14 +160,31 @@ func optional(value any) *string {
 	return &s
 }
 
+// listed are the properties that list holders of a kind.
+var listed = []struct{ property, kind string }{{"Roles", aRole}, {"Users", aUser}, {"Groups", aGroup}}
+
 // carriers are those that an inline policy of its own is for.
 func carriers(properties map[string]any) (all []holder) {
-	for _, of := range []struct{ property, kind string }{{"Roles", aRole}, {"Users", aUser}, {"Groups", aGroup}} {
+	for _, of := range listed {
 		for _, name := range list(properties[of.property]) {
 			all = append(all, holder{of.kind, name})
 		}
 	}
 	return all
+}
+
+// managers are the other resources that have an inline policy of a holder.
+func (w *work) managers(h holder, policy string, begun bool) []string {
+	if w.worker.Managers == nil {
+		return nil
+	}
+	p := stacks.Inline{Policy: policy, Holder: h.name}
+	for _, of := range listed {
+		if of.kind == h.kind {
+			p.Property = of.property
+		}
+	}
+	return w.worker.Managers(w.Task, p, begun)
 }
 
 func putPolicy(ctx context.Context, w *work) (made, error) {
@@ -176,6 +194,15 @@ func putPolicy(ctx context.Context, w *work) (made, error) {
 		return made{}, &handlerError{"At least one of [Groups,Roles,Users] must be non-empty.", "InvalidRequest"}
 	}
 	for _, h := range now {
+		if others := w.managers(h, name, true); others != nil {
+			why := "Policy resource was already managed by another stack or another resource in the current stack. Found stacks: [" + strings.Join(others, ", ") + "]"
+			if w.Now == nil {
+				is = made{}
+			}
+			return is, &handlerError{text: why}
+		}
+	}
+	for _, h := range now {
 		if err := w.putInline(ctx, h, name, text(w.Target.Properties["PolicyDocument"])); err != nil {
 			return is, err
 		}
@@ -183,7 +210,7 @@ func putPolicy(ctx context.Context, w *work) (made, error) {
 	former := text(w.Now["PolicyName"])
 	for _, h := range carriers(w.Now) {
 		if former != name || !slices.Contains(now, h) {
-			if err := w.deleteInline(ctx, h, former); err != nil {
+			if err := w.withdraw(ctx, h, former); err != nil {
 				return is, err
 			}
 		}
@@ -191,9 +218,18 @@ func putPolicy(ctx context.Context, w *work) (made, error) {
 	return is, nil
 }
 
+// withdraw takes an inline policy away from a holder, unless another resource has it: this one
+// was refused it.
+func (w *work) withdraw(ctx context.Context, h holder, policy string) error {
+	if w.managers(h, policy, false) != nil {
+		return nil
+	}
+	return w.deleteInline(ctx, h, policy)
+}
+
 func deletePolicy(ctx context.Context, w *work) error {
 	for _, h := range carriers(w.Target.Properties) {
-		if err := w.deleteInline(ctx, h, text(w.Target.Properties["PolicyName"])); err != nil {
+		if err := w.withdraw(ctx, h, text(w.Target.Properties["PolicyName"])); err != nil {
 			return err
 		}
 	}

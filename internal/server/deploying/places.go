@@ -72,5 +72,5 @@ func (w *work) mayParameter(action string) error {
 		return nil
 	}
 	need := authorize.Need{Action: action, Resource: arn.Parameter(w.Region, w.Account, w.Target.Physical).String(), Account: w.Account}
-	return w.worker.May(w.by, w.Region, &need)
+	return w.worker.May(w.by, w.via(), w.Region, &need)
 }

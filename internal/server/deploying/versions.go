@@ -3,7 +3,6 @@ package deploying
 import (
 	"context"
 	"strings"
-	"time"
 
 	"godwit.dev/godwit/internal/api/lambda"
 	"godwit.dev/godwit/internal/shard/stacks"
@@ -30,11 +29,11 @@ func createVersion(ctx context.Context, w *work) (made, error) {
 	if err := fill(w.Target.Properties, in); err != nil {
 		return made{}, err
 	}
-	out, err := ask[lambda.FunctionConfiguration](ctx, w, "lambda", "PublishVersion", w.Region, in)
+	out, err := create[lambda.FunctionConfiguration](ctx, w, "lambda", "PublishVersion", in)
 	if err != nil {
 		return made{}, err
 	}
-	if at, err := time.Parse(lambdaTime, out.LastModified); err == nil && at.UnixMilli() < w.Began { // nothing has changed since
+	if out.RevisionId != w.Token { // nothing has changed since another one was published
 		return made{}, &handlerError{"A version for this Lambda function exists ( " + out.Version + " ). Modify the function to create a new version.", "AlreadyExists"}
 	}
 	return made{out.FunctionArn, map[string]any{"Version": out.Version, "FunctionArn": out.FunctionArn}}, nil

@@ -40,8 +40,10 @@ type Options struct {
 	Operating func(ctx context.Context, who *caller.Caller, op *rest.Operation, resource string) (*rest.Call, error)
 	// Holds reports that another resource has the name of the parameter that a step is to make.
 	Holds func(t *stacks.Task) bool
+	// Managers are the other resources of stacks that have an inline policy.
+	Managers func(t *stacks.Task, p stacks.Inline, begun bool) []string
 	// May refuses what who acts may not do where there is no operation; nil: everybody may.
-	May func(who *caller.Caller, region string, need *authorize.Need) error
+	May func(who *caller.Caller, via, region string, need *authorize.Need) error
 	// Stacks has the stacks that are nested in others.
 	Stacks Stacks
 }
@@ -191,13 +193,21 @@ func create[Out any](ctx context.Context, w *work, service, operation string, in
 
 func carry[Out any](ctx context.Context, w *work, call *api.Call, in any) (*Out, error) {
 	call.Protocol, call.Account, call.Caller = "query", w.Account, w.by
-	call.RemoteAddr, call.Host = "cloudformation.amazonaws.com", secure(w.worker.URL)
+	call.RemoteAddr, call.Host, call.Via = authorize.CloudFormation, secure(w.worker.URL), w.via()
 	out, err := w.worker.Within(ctx, call, in)
 	if err != nil {
 		w.failed = call
 		return nil, err
 	}
 	return out.(*Out), nil
+}
+
+// via is the service that asks for who acts. In a role it asks for itself.
+func (w *work) via() string {
+	if w.Role != "" {
+		return ""
+	}
+	return authorize.CloudFormation
 }
 
 // secure is an address with TLS: what stays within the process is as safe as that.

@@ -276,7 +276,7 @@ func outcome(err error) audit.Outcome {
 func (g *Gate) Within(ctx context.Context, who *caller.Caller, op *rest.Operation, resource string) (call *rest.Call, err error) {
 	asked, about := g.Clock.Now(), audit.Operation{Name: op.Name, Resource: resource, Reads: op.Reads()}
 	call = &rest.Call{Ended: func(err error) {
-		from := &http.Request{RemoteAddr: "cloudformation.amazonaws.com", Header: http.Header{}}
+		from := &http.Request{RemoteAddr: authorize.CloudFormation, Header: http.Header{}}
 		g.Trail.Operation(from, who, asked, g.Config.Region, about, outcome(err))
 	}}
 	if g.Verifier == nil {
@@ -284,7 +284,7 @@ func (g *Gate) Within(ctx context.Context, who *caller.Caller, op *rest.Operatio
 	}
 	call.Caller = who
 	call.May = func(ctx context.Context, action, resource string) error {
-		return g.allowed(ctx, who, action, broadOf(action), resource, authorize.Context{})
+		return g.allowed(ctx, who, action, broadOf(action), resource, authorize.Context{Via: authorize.CloudFormation}) // who is no role: those may nothing here
 	}
 	switch {
 	case who.Account != g.Config.Account:

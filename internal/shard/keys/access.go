@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ type Access struct {
 	Address   string
 	Transport authorize.Transport
 	Via       string
+	Called    string            // the service by which the caller asks for a key's operation itself
 	Alias     string            // that the request names the key by; else empty
 	Context   map[string]string // the encryption context
 	// Source is the ARN of what a service acts for, as a topic, and SourceAccount its
@@ -119,7 +121,7 @@ func (m *Module) ask(k *kms.Key, a *Access) (granted bool, need authorize.Need, 
 		return nil
 	})
 	known.Caller, known.Account, known.Region = a.Caller, k.Account, k.Region
-	known.Address, known.Transport, known.Via = a.Address, a.Transport, a.Via
+	known.Address, known.Transport, known.Via = a.Address, a.Transport, cmp.Or(a.Via, a.Called)
 	known.Source, known.Owner = a.Source, a.SourceAccount
 	known.TagsOf = func() map[string]string { return k.Tags }
 	need = authorize.Need{

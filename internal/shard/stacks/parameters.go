@@ -33,25 +33,34 @@ func in(values map[string]string) func(name string) (string, bool) {
 	}
 }
 
-// storing notes that a stack has parameters, or had some.
+// storing notes that a stack has, or had, what is looked for among those of all stacks.
 func (m *Module) storing(e *entry, r *stack.Resource) {
-	if r.Type == parameterType {
+	if r.Type == parameterType || r.Type == policyType {
 		m.stores[e.id] = e
+	}
+}
+
+// ofType calls f with each resource of an account that is of a type, or is to be.
+func (m *Module) ofType(kind, account string, f func(e *entry, r *stack.Resource)) {
+	for _, e := range m.stores {
+		if e.Account != account || e.Status == stack.DeleteComplete {
+			continue
+		}
+		for _, r := range e.Resources {
+			if r.Type == kind {
+				f(e, r)
+			}
+		}
 	}
 }
 
 // inStore calls f with each resource that is a parameter, or is to be one.
 func (m *Module) inStore(account, region string, f func(e *entry, r *stack.Resource)) {
-	for _, e := range m.stores {
-		if e.Account != account || e.Region != region || e.Status == stack.DeleteComplete {
-			continue
+	m.ofType(parameterType, account, func(e *entry, r *stack.Resource) {
+		if e.Region == region {
+			f(e, r)
 		}
-		for _, r := range e.Resources {
-			if r.Type == parameterType {
-				f(e, r)
-			}
-		}
-	}
+	})
 }
 
 func (m *Module) parameters(account, region string) map[string]string {
@@ -84,11 +93,13 @@ func named(r *stack.Resource, t *Task, id string) bool {
 		return true
 	}
 	n := r.Next
-	if n == nil || n.Action != stack.Create || n.Target.Physical != t.Target.Physical {
-		return false
-	}
+	return n != nil && n.Action == stack.Create && n.Target.Physical == t.Target.Physical && before(n, id+r.Logical, t)
+}
+
+// before reports that a step of the resource of an id began before another.
+func before(n *stack.Step, id string, t *Task) bool {
 	if n.Began != t.Began {
 		return n.Began < t.Began
 	}
-	return id+r.Logical < t.Stack+t.Logical
+	return id < t.Stack+t.Logical
 }

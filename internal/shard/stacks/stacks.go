@@ -85,7 +85,7 @@ type Module struct {
 
 	byID   map[stackID]*entry
 	byName map[scope]*entry   // that are not deleted
-	stores map[stackID]*entry // that have or had parameters of the store
+	stores map[stackID]*entry // that have or had parameters of the store, or inline policies
 	worker Worker             // nil: no step is taken yet
 	reader Reader             // nil: nothing is compared
 	room   chan struct{}      // holds a token for each step that may be taken now

@@ -108,6 +108,37 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// TestNamedDocuments: each document that the code, its messages, the chart or another file names is there.
+func TestNamedDocuments(t *testing.T) {
+	named := regexp.MustCompile(`\b(?:docs|deploy|examples)/[\w/-]+\.md\b`)
+	found := 0
+	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && name != ".." && (strings.HasPrefix(d.Name(), ".") || slices.Contains([]string{"bin", "dist", "node_modules", "testdata", "third_party"}, d.Name())) {
+			return fs.SkipDir
+		}
+		if !slices.Contains([]string{".go", ".json", ".md", ".service", ".toml", ".ts", ".tsx", ".yaml", ".yml", ".html", ".js", ""}, filepath.Ext(name)) || d.IsDir() {
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		for _, document := range named.FindAllString(string(text), -1) {
+			found++
+			if _, err := os.Stat(filepath.Join("..", filepath.FromSlash(document))); err != nil {
+				t.Errorf("%s names %s, which is not there", name, document)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found < 100 {
+		t.Errorf("%d documents are named", found)
+	}
+}
+
 // TestAnchors: a heading's anchor is without what is no letter or number, and counted where
 // there is another one.
 func TestAnchors(t *testing.T) {

@@ -1,9 +1,6 @@
 package oncall_test
 
 import (
-	"os"
-	"regexp"
-	"strings"
 	"testing"
 
 	"godwit.dev/godwit/test/programs"
@@ -14,14 +11,6 @@ import (
 // and checks that they print what stands in it.
 func TestReadme(t *testing.T) {
 	programs.Need(t, "bash", "aws", "curl", "jq")
-	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	said := readme.Run(t, string(text), "../..", freeAddress(t), 2*patience) // dozens of times the CLI starts
-	for _, block := range regexp.MustCompile("(?s)```text\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
-		if !strings.Contains(said, block[1]) {
-			t.Errorf("the commands do not print\n%sbut\n%s", block[1], said)
-		}
-	}
+	blocks := readme.Of(t, "../..", "examples/on-call/README.md")
+	readme.Run(t, blocks, "../..", freeAddress(t), 2*patience) // dozens of times the CLI starts
 }

@@ -1,7 +1,6 @@
 package rental_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -14,7 +13,7 @@ import (
 func TestReadme(t *testing.T) {
 	programs.Need(t, "bash", "aws", "curl", "zip")
 	// What stands in this order is all that each order came to.
-	said := runReadme(t, "## With functions", "reserved R-1", "billed R-1", "X-1", `"order X-1 is broken"`, "R-3", "billed R-3", "recovered R-4")
+	said := runReadme(t, "reserved R-1", "billed R-1", "X-1", `"order X-1 is broken"`, "R-3", "billed R-3", "recovered R-4")
 	if strings.Contains(said, "R-2") {
 		t.Errorf("the order that is only quoted came somewhere:\n%s", said)
 	}
@@ -23,29 +22,47 @@ func TestReadme(t *testing.T) {
 // TestReadmeInProduction runs those of the third part.
 func TestReadmeInProduction(t *testing.T) {
 	programs.Need(t, "bash", "aws", "curl", "jq", "zip")
-	runReadme(t, "## In production", "AccessDenied", "InvalidClientTokenId", "reserved R-1", "billed R-1", `"order X-1 is broken"`, "billed X-1", "billed R-3")
+	runReadme(t, "AccessDenied", "InvalidClientTokenId", "reserved R-1", "billed R-1", `"order X-1 is broken"`, "billed X-1", "billed R-3")
 }
 
 // TestReadmeAsStack runs those of the fourth part.
 func TestReadmeAsStack(t *testing.T) {
 	programs.Need(t, "bash", "aws", "curl", "node")
-	said := runReadme(t, "## As a stack", "reserved R-1", "billed R-1", "messageId", "billed X-1", "DRIFTED", "Fulfilment", "/RedrivePolicy")
+	said := runReadme(t, "reserved R-1", "billed R-1", "messageId", "billed X-1", "DRIFTED", "Fulfilment", "/RedrivePolicy")
 	if strings.Contains(said, "QueueUrls") {
 		t.Errorf("queues are left:\n%s", said)
 	}
 }
 
-// runReadme runs the commands of one part, and checks that what it prints has all of want
-// in this order.
-func runReadme(t *testing.T, heading string, want ...string) (said string) {
-	t.Helper()
-	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
+// TestReadmeLookAround runs those that go with any of the parts, while its server runs.
+func TestReadmeLookAround(t *testing.T) {
+	programs.Need(t, "bash", "aws", "curl")
+	godwit, billing := build(t, "billing")
+	address, at := freeAddress(t), freeAddress(t)
+	launch(t, t, "http://"+address+"/_godwit/ready", godwit, "--listen", address, "--store", "memory")
+	subscribed := readme.Block{Text: `export AWS_DEFAULT_REGION=us-east-1 AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test
+aws() { command aws --endpoint-url http://127.0.0.1:4566 "$@"; }
+TOPIC=$(aws sns create-topic --name Rental-Orders --query TopicArn --output text)
+SUBSCRIPTION=$(aws sns subscribe --topic-arn $TOPIC --protocol sms --notification-endpoint +15551234567 --query SubscriptionArn --output text)
+`}
+	said := readme.Shell{
+		Dir: "../..", Address: address, Within: 2 * patience,
+		Replace: strings.NewReplacer(
+			"go run ./examples/rental-orders/billing ", billing+" -listen "+at+" &\nuntil curl http://"+at+"/arrivals; do sleep 0.1; done #",
+			"127.0.0.1:8099", at, "arn:aws:sns:us-east-1:000000000000:Rental-Orders:…", "$SUBSCRIPTION",
+		),
+	}.Run(t, append([]readme.Block{subscribed}, readme.Of(t, "../..", "examples/rental-orders/README.md")...))
+	if !strings.Contains(said, `"deliveries":[`) {
+		t.Errorf("nothing tells of deliveries:\n%s", said)
 	}
-	_, part, _ := strings.Cut(string(text), heading+"\n")
-	part, _, _ = strings.Cut(part, "\n## ")
-	said = readme.Run(t, part, "../..", freeAddress(t), 3*patience) // dozens of times the CLI starts
+}
+
+// runReadme runs the commands of the test's part, and checks that what it prints has all of want
+// in this order.
+func runReadme(t *testing.T, want ...string) (said string) {
+	t.Helper()
+	blocks := readme.Of(t, "../..", "examples/rental-orders/README.md")
+	said = readme.Run(t, blocks, "../..", freeAddress(t), 3*patience) // dozens of times the CLI starts
 	rest := said
 	for _, part := range want {
 		_, after, found := strings.Cut(rest, part)

@@ -27,26 +27,30 @@ import (
 // needs a program which is not there is skipped, and so are those that need its variables.
 func TestReadme(t *testing.T) {
 	t.Parallel()
-	follow(t, "README.md")
+	follow(t, "README.md", "In production") // which test/e2e runs
 }
 
 // TestRecipes does the same with the recipes of docs/howto.
 func TestRecipes(t *testing.T) {
 	t.Parallel()
-	for _, name := range []string{"boto3", "celery", "terraform", "sns-validator"} {
-		t.Run(name, func(t *testing.T) {
+	for _, document := range []string{"docs/howto/boto3.md", "docs/howto/celery.md", "docs/howto/terraform.md", "docs/howto/sns-validator.md"} {
+		t.Run(filepath.Base(document), func(t *testing.T) {
 			t.Parallel()
-			follow(t, "docs/howto/"+name+".md")
+			follow(t, document, "")
 		})
 	}
 }
 
-// follow does what a document says.
-func follow(t *testing.T, document string) {
+// follow does what a document says, but for the part below one heading.
+func follow(t *testing.T, document, without string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../..", document))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if before, part, found := strings.Cut(string(text), "\n## "+without+"\n"); found {
+		_, after, _ := strings.Cut(part, "\n## ")
+		text = []byte(before + "\n## " + after)
 	}
 	address, err := freeAddress()
 	if err != nil {
@@ -339,7 +343,9 @@ var programs = []struct{ name, check string }{
 	{"aws", "aws --version"},
 	{"curl", "curl --version"},
 	{"docker", "docker info"},
+	{"npm", "npm ping"}, // its packages are had from elsewhere, as are pip's
 	{"openssl", "openssl version"},
+	{"pip", "pip --retries 0 download --quiet --no-deps --dest \"$(mktemp -d)\" boto3"},
 	{"python3", "python3 -c 'import boto3'"},
 	{"terraform", "grep -q mirror $TF_CLI_CONFIG_FILE && terraform version"},
 }
@@ -363,9 +369,9 @@ func (r *reader) lacks(t *testing.T, text string) string {
 	return ""
 }
 
-// lacksFile reports that a certificate or key which a server needs is not there.
+// lacksFile reports that a certificate, key or library which a server needs is not there.
 func lacksFile(dir, text string) bool {
-	return slices.ContainsFunc(regexp.MustCompile(`\S+\.pem`).FindAllString(text, -1), func(name string) bool {
+	return slices.ContainsFunc(regexp.MustCompile(`\S+\.pem|libraries\b`).FindAllString(strings.ReplaceAll(text, "--function-libraries", ""), -1), func(name string) bool {
 		return !exists(filepath.Join(dir, name))
 	})
 }

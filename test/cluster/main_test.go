@@ -109,8 +109,13 @@ search:
 // start starts a cluster on a directory, with more flags.
 func start(t *testing.T, port int, data string, flags ...string) *cluster {
 	t.Helper()
-	c := &cluster{t: t, port: port, over: make(chan struct{})}
-	c.cmd = exec.Command(binary, append([]string{"dev", "--nodes", fmt.Sprint(nodes), "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--data", data, "--log-level", "info"}, flags...)...)
+	return startBy(t, port, exec.Command(binary, append([]string{"dev", "--nodes", fmt.Sprint(nodes), "--listen", fmt.Sprintf("127.0.0.1:%d", port), "--data", data, "--log-level", "info"}, flags...)...))
+}
+
+// startBy starts a cluster by a command.
+func startBy(t *testing.T, port int, cmd *exec.Cmd) *cluster {
+	t.Helper()
+	c := &cluster{t: t, port: port, cmd: cmd, over: make(chan struct{})}
 	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.out
 	if err := c.cmd.Start(); err != nil {
 		t.Fatal(err)

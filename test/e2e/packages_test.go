@@ -21,6 +21,7 @@ import (
 
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/test/programs"
+	"godwit.dev/godwit/test/readme"
 )
 
 // top is the module's directory, in which paths of .goreleaser.yaml begin.
@@ -32,6 +33,17 @@ type release struct {
 		Version string `yaml:"version_template"`
 	} `yaml:"snapshot"`
 	Packages []map[string]any `yaml:"nfpms"`
+	Archives []struct {
+		Files []struct {
+			Src         string `yaml:"src"`
+			Destination string `yaml:"dst"`
+		} `yaml:"files"`
+	} `yaml:"archives"`
+	Formulas []struct {
+		Install string `yaml:"install"`
+		Service string `yaml:"service"`
+		Test    string `yaml:"test"`
+	} `yaml:"brews"`
 }
 
 func readRelease(t *testing.T) (r release) {
@@ -388,8 +400,10 @@ func TestPackage(t *testing.T) {
 	}
 	m.run(t, "systemd-analyze", "security", "--offline=true", "--threshold=40", "/usr/lib/systemd/system/godwit.service")
 
+	// What deploy/README.md has somebody do then, but for the form of what is printed.
+	initialise, begin, _ := strings.Cut(readme.Of(t, top, "deploy/README.md")[0].Text, "\n")
 	p := &production{}
-	if err := json.Unmarshal([]byte(m.run(t, "runuser", "-u", "godwit", "--", "godwit", "init", "--dir", "/etc/godwit", "--data", "/var/lib/godwit", "-o", "json")), p); err != nil {
+	if err := json.Unmarshal([]byte(m.run(t, "sh", "-ec", initialise+" -o json")), p); err != nil {
 		t.Fatal(err)
 	}
 	addr := freeAddress(t)
@@ -430,7 +444,7 @@ func TestPackage(t *testing.T) {
 	t.Run("systemd", func(t *testing.T) {
 		programs.Need(t, "systemd-nspawn")
 		m.start(t)
-		m.run(t, "systemctl", "start", "godwit.service")
+		m.run(t, "sh", "-ec", begin)
 		s := &process{client: newClient(addr), addr: addr}
 		ready := func() {
 			t.Helper()

@@ -17,6 +17,44 @@ import (
 	"godwit.dev/godwit/test/programs"
 )
 
+// TestFormula: what the formula for Homebrew takes from an archive is there, and the program can do
+// what it is asked to.
+func TestFormula(t *testing.T) {
+	r := readRelease(t)
+	if len(r.Formulas) != 1 || len(r.Archives) != 1 {
+		t.Fatalf("there are %d formulas, of %d archives", len(r.Formulas), len(r.Archives))
+	}
+	f := r.Formulas[0]
+	manuals := false
+	for _, file := range r.Archives[0].Files {
+		manuals = manuals || file.Src == "bin/man/*.1.gz" && file.Destination == "man"
+	}
+	if !manuals || !strings.Contains(f.Install, `man1.install Dir["man/*.1.gz"]`+"\n") || !strings.Contains(f.Install, `bin.install "godwit"`+"\n") {
+		t.Errorf("of the archive's files it takes\n%s", f.Install)
+	}
+	shells := regexp.MustCompile(`generate_completions_from_executable\(bin/"godwit", "completion", shells: \[(.*)\]\)`).FindStringSubmatch(f.Install)
+	if shells == nil {
+		t.Fatalf("it makes no completions:\n%s", f.Install)
+	}
+	for shell := range strings.SplitSeq(shells[1], ", ") {
+		if printed(t, exec.Command(binary, "completion", strings.TrimPrefix(shell, ":"))) == "" {
+			t.Errorf("there are no completions for %s", shell)
+		}
+	}
+	service := regexp.MustCompile(`(?m)^run \[opt_bin/"godwit", (.*)\]$`).FindStringSubmatch(f.Service)
+	if service == nil {
+		t.Fatalf("its service runs nothing:\n%s", f.Service)
+	}
+	addr := freeAddress(t)
+	args := strings.Split(strings.NewReplacer(`var/"godwit"`, filepath.Join(t.TempDir(), "godwit"), `"`, "").Replace(service[1]), ", ")
+	launch(t, addr, exec.Command(binary, append(args, "--listen", addr)...)).awaitReady(t)
+	// version is that of the snapshot, or of the tag: TestReleasedVersion.
+	if !strings.Contains(f.Test, `assert_match "godwit #{version.to_s.split("+").first}", shell_output("#{bin}/godwit --version")`) ||
+		!strings.Contains(printed(t, exec.Command(binary, "--version")), "godwit "+config.Version) {
+		t.Errorf("its test is\n%s", f.Test)
+	}
+}
+
 // TestRelease has goreleaser make all that is released, of what is committed. The first time it
 // compiles everything for four platforms, which may take half an hour: so it runs where make
 // release has put goreleaser, and after that has filled Go's cache.
@@ -83,6 +121,19 @@ func TestRelease(t *testing.T) {
 	}
 	if got := printed(t, exec.Command("dpkg-deb", "--field", deb, "Version")); got != strings.Replace(version, "-", "~", 1)+"\n" {
 		t.Errorf("the package has the version %s", got)
+	}
+
+	formula, err := os.ReadFile(filepath.Join(dist, "homebrew", "Formula", "godwit.rb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, system := range []string{"linux_amd64", "linux_arm64", "darwin_amd64", "darwin_arm64"} {
+		name := fmt.Sprintf("godwit_%s_%s.tar.gz", version, system)
+		file, err := os.ReadFile(filepath.Join(dist, name))
+		want := regexp.MustCompile(fmt.Sprintf(`/%s"\s+sha256 "%x"`, regexp.QuoteMeta(name), sha256.Sum256(file)))
+		if err != nil || !want.Match(formula) {
+			t.Errorf("the formula has no %s: %v\n%s", want, err, formula)
+		}
 	}
 
 	var bom struct {

@@ -1,4 +1,7 @@
-// Package readme runs the commands of a document in a shell, as a reader would paste them.
+// Package readme runs the commands of documents in a shell, as a reader would paste them.
+//
+// runs.json says which test runs which of them, and why the others are run by none. A test
+// takes its own from there, so that the table is true; TestEachBlockIsRun holds that it is whole.
 package readme
 
 import (
@@ -13,28 +16,77 @@ import (
 	"time"
 )
 
-var shell = regexp.MustCompile("(?s)```sh\n(.*?)```")
+// before stands before all that is run. The first command that fails ends it, and what runs with
+// it; curl fails where a server refuses. A server goes on in the background until the next one.
+const before = `set -eo pipefail
+trap 'kill -9 $(jobs -p) 2>/dev/null || true' EXIT
+curl() { command curl --silent --show-error --fail "$@"; }
+ready() {
+  (exec 3<>/dev/tcp/${ADDRESS%:*}/${ADDRESS##*:} && printf 'GET /_godwit/ready HTTP/1.0\r\n\r\n' >&3 && grep -qE '^HTTP/1.. 200|HTTPS server' <&3) 2>/dev/null
+}
+served=
+serve() {
+  if [ "$served" ]; then kill $served; wait $served || true; fi
+  "$@" 3>&- &
+  served=$!
+  until ready; do kill -0 $served; sleep 0.05; done
+}
+`
 
-// Run runs the blocks of sh in text one after the other, in dir, with address in place of the
-// server's usual one, and gives what they print. The first command that fails ends the test,
-// and so does the end of the time. AWS's settings of the environment are not passed on.
-func Run(t *testing.T, text, dir, address string, within time.Duration) string {
+var (
+	// server is a command that serves until it is interrupted, in one line.
+	server    = regexp.MustCompile(`(?m)^godwit( dev| serve)?( --[^&>|\n]*)?$`)
+	continued = regexp.MustCompile(`\\\n *`)
+)
+
+// endOfBlock is printed behind each block.
+const endOfBlock = "--end-of-block--"
+
+// Shell is where commands are run.
+type Shell struct {
+	Dir     string            // the directory
+	Address string            // in place of the server's usual one
+	Within  time.Duration     // the time that all of it may take
+	Replace *strings.Replacer // what else is in another place here; nil: nothing
+	Env     []string          // more of the environment
+}
+
+// Run runs blocks one after the other, and gives what they print, each of them what is shown of
+// it. AWS's settings of the environment are not passed on.
+func (s Shell) Run(t *testing.T, blocks []Block) string {
 	t.Helper()
-	// The first command that fails ends it, and what runs with it.
-	script := "set -eo pipefail\ntrap 'kill -9 $(jobs -p) 2>/dev/null || true' EXIT\n"
-	for _, block := range shell.FindAllStringSubmatch(text, -1) {
-		script += block[1]
+	script := before
+	for _, block := range blocks {
+		text := server.ReplaceAllString(continued.ReplaceAllString(block.Text, ""), "serve $0")
+		script += text + "printf '\\n" + endOfBlock + "\\n'\n"
 	}
-	script = strings.ReplaceAll(script, "127.0.0.1:4566", address)
-	ctx, cancel := context.WithTimeout(t.Context(), within)
+	if s.Replace != nil {
+		script = s.Replace.Replace(script)
+	}
+	script = strings.ReplaceAll(script, "127.0.0.1:4566", s.Address)
+	ctx, cancel := context.WithTimeout(t.Context(), s.Within)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", script)
-	cmd.Dir, cmd.WaitDelay = dir, time.Second
-	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AWS_") }), "TMPDIR="+t.TempDir())
+	cmd.Dir, cmd.WaitDelay = s.Dir, time.Second
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AWS_") }),
+		"TMPDIR="+t.TempDir(), "ADDRESS="+s.Address, "GODWIT_LISTEN="+s.Address)
+	cmd.Env = append(cmd.Env, s.Env...)
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%v\n%s\n%s", err, out.String(), complaints.String())
 	}
-	return out.String()
+	parts := strings.Split(out.String(), "\n"+endOfBlock+"\n")
+	for i, block := range blocks {
+		if !block.Prints(parts[i]) {
+			t.Errorf("%s shows\n%s\nand\n%s\nprints\n%s", block.Document, block.Shown, block.Text, parts[i])
+		}
+	}
+	return strings.Join(parts, "\n")
+}
+
+// Run runs blocks in dir, with address in place of the server's usual one: Shell has the rest.
+func Run(t *testing.T, blocks []Block, dir, address string, within time.Duration) string {
+	t.Helper()
+	return Shell{Dir: dir, Address: address, Within: within}.Run(t, blocks)
 }

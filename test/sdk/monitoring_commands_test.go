@@ -2,10 +2,6 @@ package sdk_test
 
 import (
 	"net/http"
-	"os"
-	"os/exec"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,29 +9,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 
 	"godwit.dev/godwit/test/programs"
+	"godwit.dev/godwit/test/readme"
 )
 
 // TestMonitoringCommands runs the commands of docs/monitoring.md as they stand, but for
 // addresses: when one web hook refuses a message for good, the other one is told.
 func TestMonitoringCommands(t *testing.T) {
 	programs.Need(t, "bash", "aws")
-	text, err := os.ReadFile("../../docs/monitoring.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	endpoint, orders, ops := startOpen(t), newHook(t), newHook(t)
-	script := "set -e\n"
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
-		script += block[1]
-	}
-	script = strings.NewReplacer(
-		"http://127.0.0.1:4566", endpoint, "http://127.0.0.1:9000/orders", orders.URL+"/orders", "http://127.0.0.1:9000/ops", ops.URL+"/ops",
-	).Replace(script)
-	cmd := exec.CommandContext(t.Context(), "bash", "-c", script)
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AWS_") })
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	readme.Shell{
+		Dir: t.TempDir(), Address: strings.TrimPrefix(endpoint, "http://"), Within: patience,
+		Replace: strings.NewReplacer("http://127.0.0.1:9000/orders", orders.URL+"/orders", "http://127.0.0.1:9000/ops", ops.URL+"/ops"),
+	}.Run(t, readme.Of(t, "../..", "docs/monitoring.md"))
 	for _, h := range []*hook{orders, ops} {
 		link := decode(t, h.next(t).Body)["SubscribeURL"].(string)
 		equal(t, "the confirmation", http.StatusOK, visit(t, link).Status)

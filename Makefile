@@ -31,16 +31,16 @@ tests-of = -run "^($$(grep -rl --include='*_test.go' 'test/$(1)"' cmd internal t
 
 # Tests gain nothing by the profile that the compiler goes by (cmd/godwit/default.pgo), which
 # would have every package compiled once more, and nothing by DWARF, which is half of a link.
-vet lint raced unraced server driven modules full programs soak fuzz reference: export GOFLAGS := $(GOFLAGS) -pgo=off -ldflags=-w
+vet linted linted-modules raced unraced server driven modules full programs soak fuzz reference: export GOFLAGS := $(GOFLAGS) -pgo=off -ldflags=-w
 
 # Without the race detector all is built as releases are, without C: Pebble's would have each
 # test linked by the C compiler, too.
-vet lint format unraced server driven modules fuzz reference: export CGO_ENABLED := 0
+vet linted linted-modules format unraced server driven modules fuzz reference: export CGO_ENABLED := 0
 
 # The certificates that this machine trusts, wherever it has them.
 TRUSTED  ?= $(firstword $(wildcard /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem))
 
-.PHONY: all build image-files release run test test-all vet lint format unit raced unraced server drive driven modules full programs pictures soak bench pgo fuzz clean
+.PHONY: all build image-files release run test test-all vet lint linted linted-modules format unit raced unraced server drive driven modules full programs pictures soak bench pgo fuzz clean
 
 all: build
 
@@ -64,7 +64,7 @@ run:
 
 # All at once: where one part waits, links or comes to its end, another has the processors.
 test: ## what Go alone runs: in minutes, before every change
-	@$(MAKE) --no-print-directory -j driven lint raced unraced modules
+	@$(MAKE) --no-print-directory -j driven linted linted-modules raced unraced modules
 
 test-all: test full programs ## everything that must pass before a change lands
 
@@ -72,9 +72,13 @@ vet:
 	$(GO) vet ./...
 	@for m in $(MODULES); do echo "$(GO) vet $$m/..."; (cd "$$m" && $(GO) vet ./...) || exit 1; done
 
-lint: ## rings, time, style: .golangci.yml
-	$(LINT) run ./...
-	@for m in $(MODULES); do echo "golangci-lint run $$m/..."; (cd "$$m" && $(LINT) run ./...) || exit 1; done
+lint: linted linted-modules ## rings, time, style: .golangci.yml
+
+linted:
+	$(LINT) run --allow-parallel-runners ./...
+
+linted-modules:
+	@for m in $(MODULES); do echo "golangci-lint run $$m/..."; (cd "$$m" && $(LINT) run --allow-parallel-runners ./...) || exit 1; done
 
 format: ## what the linter can mend by itself
 	$(LINT) fmt ./...

@@ -31,7 +31,8 @@ tests-of = -run "^($$(grep -rl --include='*_test.go' 'test/$(1)"' cmd internal t
 
 # Tests gain nothing by the profile that the compiler goes by (cmd/godwit/default.pgo), which
 # would have every package compiled once more, and nothing by DWARF, which is half of a link.
-vet linted linted-modules raced unraced server driven modules full programs soak fuzz reference: export GOFLAGS := $(GOFLAGS) -pgo=off -ldflags=-w
+# Without paths in them, all clones and worktrees of a machine share what was compiled.
+vet linted linted-modules raced unraced server driven modules full programs soak fuzz reference: export GOFLAGS := $(GOFLAGS) -trimpath -pgo=off -ldflags=-w
 
 # Without the race detector all is built as releases are, without C: Pebble's would have each
 # test linked by the C compiler, too.

@@ -20,7 +20,7 @@ func TestFaults(t *testing.T) {
 	r := soak.Rand(soak.Seed(t), 0)
 	c := start(t, freePorts(t), t.TempDir())
 	c.eventually("all nodes follow", status.whole)
-	l := newLoad(t, c)
+	l := newLoad(t, c, 1)
 	began := time.Now()
 	for round := range soak.Rounds(t, 6, 200) {
 		s := c.eventually("all nodes are back", status.whole)

@@ -17,7 +17,7 @@ func TestHandOver(t *testing.T) {
 	programs.Allow(t)
 	c := start(t, freePorts(t), t.TempDir())
 	whole := c.eventually("all nodes follow", status.whole)
-	l := newLoad(t, c)
+	l := newLoad(t, c, 1)
 	for range 6 {
 		owner := c.eventually("all nodes are back", status.whole).serving()
 		before := l.sent()
@@ -57,7 +57,7 @@ func TestRollingRestart(t *testing.T) {
 	c := start(t, freePorts(t), t.TempDir())
 	c.attempts = 10
 	whole := c.eventually("all nodes follow", status.whole)
-	l := newLoad(t, c)
+	l := newLoad(t, c, 1)
 	for i := range whole.Nodes {
 		n := c.eventually("all nodes are back", status.whole).Nodes[i]
 		before := l.sent()

@@ -148,14 +148,15 @@ type load struct {
 	enough    func()        // closes stop, once
 }
 
+// Clients of a load of size 1; there are as many receivers as senders.
 const (
 	standardSenders = 6
 	fifoSenders     = 3
 )
 
-func newLoad(t *testing.T, c served) *load {
+func newLoad(t *testing.T, c served, size int) *load {
 	t.Helper()
-	b := &books{standard: make([]ledgerOf, standardSenders), fifo: map[string]*ledgerOf{}, history: map[string][]porcupine.Operation{}}
+	b := &books{standard: make([]ledgerOf, size*standardSenders), fifo: map[string]*ledgerOf{}, history: map[string][]porcupine.Operation{}}
 	b.changed.L = &b.mu
 	l := &load{books: b, t: t, c: c, stop: make(chan struct{}), empty: make(chan struct{})}
 	l.enough = sync.OnceFunc(func() { close(l.stop); l.note(func() {}) })
@@ -174,17 +175,17 @@ func newLoad(t *testing.T, c served) *load {
 	}
 	l.queue = create("standard", map[string]string{})
 	l.ordered = create("ordered.fifo", map[string]string{"FifoQueue": "true"})
-	for i := range standardSenders {
+	for i := range size * standardSenders {
 		l.working.Go(func() { l.send(t.Context(), i) })
 	}
-	for i := range fifoSenders {
+	for i := range size * fifoSenders {
 		l.working.Go(func() { l.sendInOrder(t.Context(), i) })
 	}
-	for i := range 2 * nodes {
+	for i := range size * standardSenders {
 		l.receiving.Go(func() { l.receive(t.Context(), i, l.queue, l.cameUnordered) })
-		if i < nodes {
-			l.receiving.Go(func() { l.receive(t.Context(), i, l.ordered, l.cameInOrder) })
-		}
+	}
+	for i := range size * fifoSenders {
+		l.receiving.Go(func() { l.receive(t.Context(), i, l.ordered, l.cameInOrder) })
 	}
 	return l
 }

@@ -37,6 +37,8 @@ type network struct {
 var (
 	campaignFaults   = flag.Int("faults", 0, "faults of TestNetwork; 0: each kind once, or 200 when soaking")
 	campaignMessages = flag.Int("messages", 0, "messages that TestNetwork sends at least")
+	campaignLoad     = flag.Int("load", 1, "so many times nine clients send to TestNetwork's nodes, and as many receive")
+	campaignCalm     = flag.Duration("calm", 0, "for how long all nodes of TestNetwork serve between two faults")
 	campaignTime     = flag.Duration("for", 0, "after which TestNetwork begins no further fault; 0: it has no end")
 )
 
@@ -210,7 +212,7 @@ func TestNetwork(t *testing.T) {
 	t.Cleanup(n.machines.stop)
 	n.join()
 	n.keeper = n.keep()
-	l := newLoad(t, n)
+	l := newLoad(t, n, *campaignLoad)
 	c := &campaign{network: n, load: l, order: n.r.Perm(len(faults)), seed: seed, began: time.Now(), count: map[string]int{}}
 	for c.goesOn(cmp.Or(*campaignFaults, soak.Rounds(t, len(faults), 200))) {
 		c.fault()
@@ -242,6 +244,8 @@ func (c *campaign) goesOn(faults int) bool {
 // fault has something happen to a node, every other time to the owner, and waits until it is
 // over.
 func (c *campaign) fault() {
+	c.eventually("all nodes are back", status.whole)
+	time.Sleep(*campaignCalm)
 	s := c.eventually("all nodes are back", status.whole)
 	at := c.r.Perm(len(names))
 	node, other := names[at[0]], names[at[1]]

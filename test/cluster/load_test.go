@@ -131,8 +131,8 @@ type served interface {
 	eventually(what string, stands func(status) bool) status
 }
 
-// load sends to and receives from a standard and a FIFO queue, through all nodes: half of
-// the senders one message at a time, the others ten.
+// load sends to and receives from a standard and a FIFO queue, through all nodes. At size 1
+// half of the senders send one message at a time, and all others ten.
 type load struct {
 	*books
 	t         *testing.T
@@ -201,7 +201,7 @@ func stopped(c chan struct{}) bool {
 
 // batchOf is how many messages a sender sends at once.
 func batchOf(worker int) int {
-	if worker%2 == 0 {
+	if worker < standardSenders && worker%2 == 0 {
 		return 1
 	}
 	return atOnce

@@ -369,9 +369,9 @@ func (c *clusterStatus) Run(p *process) error {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d\t%d\t%s\n", n.Name, n.URL, n.PID, state, n.Number, n.Lag, n.Version)
 	}
-	fmt.Fprintln(w, "\nCELL\tOWNER\tEPOCH\tNUMBER\tLAG")
+	fmt.Fprintln(w, "\nCELL\tOWNER\tEPOCH\tNUMBER\tLAG\tLEADER OF THE LOG")
 	for _, c := range s.Cells {
-		fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\n", c.Cell, c.Owner, c.Epoch, c.Number, c.Lag)
+		fmt.Fprintf(w, "%d\t%s\t%d\t%d\t%d\t%s\n", c.Cell, c.Owner, c.Epoch, c.Number, c.Lag, c.Leader)
 	}
 	return w.Flush()
 }

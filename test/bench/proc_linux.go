@@ -139,6 +139,43 @@ func memory(pid int) (now, peak float64) {
 	return now * 1024 / 1e6, peak * 1024 / 1e6
 }
 
+// writtenBy is what a process and its living descendants have given to the disk since their
+// start, in bytes.
+func writtenBy(pid int) (bytes uint64) {
+	for _, p := range family(pid) {
+		io, _ := os.ReadFile(fmt.Sprintf("/proc/%d/io", p))
+		for line := range strings.Lines(string(io)) {
+			if value, ok := strings.CutPrefix(line, "write_bytes:"); ok {
+				n, _ := strconv.ParseUint(strings.TrimSpace(value), 10, 64)
+				bytes += n
+			}
+		}
+	}
+	return bytes
+}
+
+// flushesBelow counts the flushes of the disk that a directory is on, whoever asked for
+// them; 0: it is on none that counts.
+func flushesBelow(dir string) uint64 {
+	const flushes = 15 // the field of Documentation/block/stat.rst
+	info, err := os.Stat(dir)
+	if err != nil {
+		return 0
+	}
+	device := info.Sys().(*syscall.Stat_t).Dev
+	at := fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(device), unix.Minor(device))
+	if _, err := os.Stat(at + "/partition"); err == nil {
+		at += "/.." // partitions are not counted apart
+	}
+	stat, _ := os.ReadFile(at + "/stat")
+	fields := strings.Fields(string(stat))
+	if len(fields) <= flushes {
+		return 0
+	}
+	n, _ := strconv.ParseUint(fields[flushes], 10, 64)
+	return n
+}
+
 func statusKiB(status []byte, key string) float64 {
 	for line := range strings.Lines(string(status)) {
 		if value, ok := strings.CutPrefix(line, key); ok {

@@ -94,6 +94,9 @@ func TestLeave(t *testing.T) {
 			if err := l.Leave(ctx); err != nil {
 				t.Fatalf("node %d: %v", i, err)
 			}
+			if leader, err := l.Leader(ctx); err != nil || leader == "" || leader == fmt.Sprint("n", i) {
+				t.Errorf("node %d has left, and %q leads: %v", i, leader, err)
+			}
 			if _, err := logtest.Append(logs[(i+round)%3], []byte("x")); err != nil {
 				t.Errorf("behind node %d: %v", i, err)
 			}
@@ -102,6 +105,9 @@ func TestLeave(t *testing.T) {
 	one := open(t, start(t, 1)[0], 1)
 	if err := one.Leave(ctx); err != nil {
 		t.Errorf("of one node: %v", err)
+	}
+	if leader, err := one.Leader(ctx); err != nil || leader != "n0" {
+		t.Errorf("of one node: %q leads, %v", leader, err)
 	}
 }
 

@@ -129,6 +129,20 @@ func (l *Log) Ends(ctx context.Context) (first, last uint64, err error) {
 	return first, last, nil
 }
 
+// Leader implements replog.Leaver.
+func (l *Log) Leader(ctx context.Context) (node string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	info, err := l.stream.Info(ctx)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+	case info.Cluster == nil:
+		return l.node, nil // there is one node
+	}
+	return info.Cluster.Leader, nil
+}
+
 // Leave implements replog.Leaver. The leader is asked for anew where it has not changed
 // within leaveAsk: a request that meets a change of leaders may get no answer, and who steps
 // down may be chosen once more.

@@ -111,6 +111,7 @@ type State struct {
 type Extent struct {
 	First, Last uint64 // positions
 	Bytes       uint64 // on the disk of a node, about
+	Leader      string // the node that leads it; empty: none, or it needs none
 }
 
 // State is how the node stands now. changed is closed when who owns the cell, or whether
@@ -445,6 +446,9 @@ func (n *Node) measure(ctx context.Context) {
 	var err error
 	if e.First, e.Last, err = n.options.Log.Ends(ctx); err == nil {
 		e.Bytes, err = n.options.Log.Size(ctx)
+	}
+	if l, ok := n.options.Log.(replog.Leaver); ok && err == nil {
+		e.Leader, err = l.Leader(ctx)
 	}
 	if err == nil {
 		n.mu.Lock()

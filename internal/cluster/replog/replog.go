@@ -51,6 +51,8 @@ type Log interface {
 
 // Leaver is a Log that has a leader among the nodes, without which it takes nothing.
 type Leaver interface {
+	// Leader is the node that leads the log; empty: none does. Errors: ErrUnavailable.
+	Leader(ctx context.Context) (node string, err error)
 	// Leave has another node lead the log if this one does, and returns once one does. What
 	// is appended meanwhile may be refused, or lost. Errors: ErrUnavailable, the context's.
 	Leave(ctx context.Context) error

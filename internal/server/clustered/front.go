@@ -68,6 +68,8 @@ type front struct {
 	closing atomic.Bool
 	metrics http.Handler
 	busy    atomic.Int64 // requests under way that this process answers
+
+	answered, forwarded atomic.Uint64 // requests since the start: by this process, by the owner for it
 }
 
 func newFront(p *part) *front {
@@ -316,6 +318,7 @@ func (f *front) forward(w http.ResponseWriter, r *http.Request, owner string) (d
 	var a attempt
 	proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), attemptKey{}, &a)))
 	if a.err == nil {
+		f.forwarded.Add(1)
 		return true, false
 	}
 	var dial *net.OpError
@@ -326,6 +329,7 @@ func (f *front) forward(w http.ResponseWriter, r *http.Request, owner string) (d
 func (f *front) local(w http.ResponseWriter, r *http.Request, in *inner) {
 	f.busy.Add(1)
 	defer f.busy.Add(-1)
+	f.answered.Add(1)
 	in.handler.ServeHTTP(w, r)
 }
 

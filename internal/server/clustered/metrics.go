@@ -23,6 +23,7 @@ var (
 	nodeState   = describe("node_state", "1 for the state that a node is in.", "node", "state")
 	nodeLag     = describe("node_lag_records", "Records that a node is behind the most advanced one.", "node")
 	nodeCopied  = describe("node_copy_left_bytes", "What a node that copies another's store has yet to copy.", "node")
+	nodeHow     = describe("node_requests_total", "Requests that a node has answered itself, or forwarded to the owner.", "node", "how")
 	nodeExpires = describe("node_certificate_expires_seconds", "When a node's certificate for others expires, in seconds since 1970.", "node")
 	cellOwned   = describe("cell_owned", "1 if a node owns the cell and serves.", "cell")
 	cellEpoch   = describe("cell_epoch", "Epoch of the cell: it grows with each owner.", "cell")
@@ -30,7 +31,7 @@ var (
 	logFirst    = describe("log_first_position", "Position of the first record in the cell's log.", "cell")
 	logLast     = describe("log_last_position", "Position of the last record in the cell's log.", "cell")
 	logBytes    = describe("log_bytes", "About what the cell's log takes on the disk of a node.", "cell")
-	allMeasures = []*prometheus.Desc{nodeUp, nodeState, nodeLag, nodeCopied, nodeExpires, cellOwned, cellEpoch, cellNumber, logFirst, logLast, logBytes}
+	allMeasures = []*prometheus.Desc{nodeUp, nodeState, nodeLag, nodeCopied, nodeHow, nodeExpires, cellOwned, cellEpoch, cellNumber, logFirst, logLast, logBytes}
 )
 
 // Describe implements prometheus.Collector.
@@ -46,6 +47,9 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	tell := func(d *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
+	count := func(d *prometheus.Desc, value uint64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), labels...)
+	}
 	serves := 0.0
 	for _, n := range s.Nodes {
 		up := 1.0
@@ -56,6 +60,8 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		tell(nodeState, 1, n.Name, n.State)
 		if up == 1 {
 			tell(nodeLag, float64(n.Lag), n.Name)
+			count(nodeHow, n.Answered, n.Name, "answered")
+			count(nodeHow, n.Forwarded, n.Name, "forwarded")
 		}
 		tell(nodeCopied, float64(n.ToCopy-n.Copied), n.Name)
 		if n.Certificate != nil {

@@ -44,6 +44,10 @@ type NodeStatus struct {
 	ToCopy int64 `json:"toCopy,omitempty"`
 	// Fresh says that the node's own part of the log has not had all yet that the log has.
 	Fresh bool `json:"fresh,omitempty"`
+	// Requests since the process began that it has answered itself, those that others have
+	// forwarded to it among them, and that it has forwarded to the owner.
+	Answered  uint64 `json:"answered"`
+	Forwarded uint64 `json:"forwarded"`
 	// Certificate is what the node shows the others; nil: they know each other by a secret.
 	Certificate *CertificateStatus `json:"certificate,omitempty"`
 }
@@ -76,8 +80,9 @@ type CellStatus struct {
 	Epoch  uint64 `json:"epoch"`
 	Number uint64 `json:"number"`
 	Lag    uint64 `json:"lag"` // of the replica that is most behind, of those that answered
-	// What the log has: positions, and about how many bytes on a node's disk, as of some
-	// seconds ago.
+	// The node that leads the log; what the log has: positions, and about how many bytes on a
+	// node's disk. As of some seconds ago.
+	Leader   string `json:"leader"`
 	LogFirst uint64 `json:"logFirst"`
 	LogLast  uint64 `json:"logLast"`
 	LogBytes uint64 `json:"logBytes"`
@@ -88,7 +93,10 @@ func cellName(cell int) string { return strconv.Itoa(cell) }
 // own is how this node stands, and what it knows of the cell.
 func (f *front) own() (NodeStatus, CellStatus) {
 	p := f.part
-	n := NodeStatus{Name: p.node.Name, URL: p.self.URL, PID: os.Getpid(), Version: config.Version, State: joining, Fresh: p.fresh.Load()}
+	n := NodeStatus{
+		Name: p.node.Name, URL: p.self.URL, PID: os.Getpid(), Version: config.Version, State: joining, Fresh: p.fresh.Load(),
+		Answered: f.answered.Load(), Forwarded: f.forwarded.Load(),
+	}
 	if id := p.net.Identity(); id != nil {
 		until, _ := id.Expires()
 		n.Certificate = &CertificateStatus{Expires: until.UTC(), Authority: id.Signer(), Trusts: id.Trusts()}
@@ -122,7 +130,7 @@ func (f *front) own() (NodeStatus, CellStatus) {
 		n.State = following
 	}
 	return n, CellStatus{
-		Cell: cell, Owner: s.Owner, Epoch: s.Epoch, Number: s.Number, LogFirst: s.Log.First, LogLast: s.Log.Last, LogBytes: s.Log.Bytes,
+		Cell: cell, Owner: s.Owner, Epoch: s.Epoch, Number: s.Number, Leader: s.Log.Leader, LogFirst: s.Log.First, LogLast: s.Log.Last, LogBytes: s.Log.Bytes,
 	}
 }
 

@@ -28,6 +28,8 @@ type ClusterNode struct {
 	Copied  int64  `json:"copied,omitempty" doc:"Bytes that it has copied of another node's store."`
 	ToCopy  int64  `json:"toCopy,omitempty" doc:"Bytes of that store."`
 	Fresh   bool   `json:"fresh,omitempty" doc:"Its own part of the log has not had all yet."`
+	Answered  int64 `json:"answered" doc:"Requests that it has answered itself since its start, those that others have forwarded to it among them; 0 of a single server."`
+	Forwarded int64 `json:"forwarded" doc:"Requests that it has forwarded to the owner since its start."`
 	// Certificate is left out where nodes have none.
 	Certificate *ClusterCertificate `json:"certificate,omitempty" doc:"What the node shows the others, where nodes have certificates."`
 }
@@ -46,6 +48,7 @@ type ClusterCell struct {
 	Epoch    int64  `json:"epoch" doc:"How often it was taken over; 0 of a single server."`
 	Number   int64  `json:"number"`
 	Lag      int64  `json:"lag" doc:"Of the node that is most behind."`
+	Leader   string `json:"leader" doc:"The node that leads the log, without which it takes nothing; empty: none, or not known."`
 	LogFirst int64  `json:"logFirst"`
 	LogLast  int64  `json:"logLast"`
 	LogBytes int64  `json:"logBytes"`

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
 // readLines reads what a change tells of its progress.
@@ -64,7 +66,7 @@ func (a *Asking) ReplaceNode(ctx context.Context, old, node string, line func(st
 	}
 	answers := false
 	for _, n := range s.Nodes {
-		answers = answers || n.Name == old && n.State != unreachable
+		answers = answers || n.Name == old && n.State != status.Unreachable
 	}
 	remove := func() error {
 		if m.removed(old) {
@@ -157,21 +159,11 @@ func (a *Asking) awaitOwner(ctx context.Context) (name string, err error) {
 	defer cancel()
 	for {
 		s, err := a.Status(ctx)
-		if name := s.owner(); err == nil && name != "" {
+		if name := s.Owner(); err == nil && name != "" {
 			return name, nil
 		}
 		if !pause(ctx, changeLook) {
 			return "", errors.Join(errors.New("no node owns the state: there is no majority of nodes, or they are choosing"), err)
 		}
 	}
-}
-
-// owner is the name of the node that serves; empty: none.
-func (s *Status) owner() string {
-	for _, n := range s.Nodes {
-		if n.State == Serving {
-			return n.Name
-		}
-	}
-	return ""
 }

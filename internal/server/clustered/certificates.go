@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/cluster/ca"
+	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
 // How often it is looked whether the node's certificate is to be renewed, or was by somebody
@@ -113,11 +114,11 @@ func (a *Asking) RotateCA(ctx context.Context, without []string, line func(strin
 	for n, step := range [...]struct {
 		roots []byte
 		tell  string
-		done  func(*CertificateStatus) bool
+		done  func(*status.Certificate) bool
 	}{
-		{both, "the nodes trust the next authority, too.", func(c *CertificateStatus) bool { return slices.Contains(c.Trusts, next) }},
-		{turned, "the nodes have certificates of the next authority.", func(c *CertificateStatus) bool { return c.Authority == next }},
-		{alone, "the nodes trust the next authority alone.", func(c *CertificateStatus) bool { return len(c.Trusts) == 1 && c.Trusts[0] == next }},
+		{both, "the nodes trust the next authority, too.", func(c *status.Certificate) bool { return slices.Contains(c.Trusts, next) }},
+		{turned, "the nodes have certificates of the next authority.", func(c *status.Certificate) bool { return c.Authority == next }},
+		{alone, "the nodes trust the next authority alone.", func(c *status.Certificate) bool { return len(c.Trusts) == 1 && c.Trusts[0] == next }},
 	} {
 		// What all have done is not undone where the command is given again.
 		err := a.allHave(ctx, without, 0, step.done)
@@ -143,7 +144,7 @@ const rotateTime = 30 * time.Second
 
 // allHave waits until the certificates of all nodes are as they should be. It looks once at
 // least.
-func (a *Asking) allHave(ctx context.Context, without []string, limit time.Duration, done func(*CertificateStatus) bool) error {
+func (a *Asking) allHave(ctx context.Context, without []string, limit time.Duration, done func(*status.Certificate) bool) error {
 	waiting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
@@ -155,7 +156,7 @@ func (a *Asking) allHave(ctx context.Context, without []string, limit time.Durat
 }
 
 // lacking tells what nodes lack whose certificates are not as they should be.
-func (a *Asking) lacking(ctx context.Context, without []string, done func(*CertificateStatus) bool) error {
+func (a *Asking) lacking(ctx context.Context, without []string, done func(*status.Certificate) bool) error {
 	all, err := a.all(ctx)
 	if err != nil {
 		return err
@@ -168,7 +169,7 @@ func (a *Asking) lacking(ctx context.Context, without []string, done func(*Certi
 	for _, n := range s.Nodes {
 		switch {
 		case slices.Contains(without, n.Name):
-		case n.State == unreachable:
+		case n.State == status.Unreachable:
 			lacks = append(lacks, "node "+n.Name+" does not answer")
 		case n.Certificate == nil:
 			lacks = append(lacks, "node "+n.Name+" does not tell what it trusts, and is of an older version")

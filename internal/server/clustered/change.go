@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/ca"
 	"godwit.dev/godwit/internal/cluster/jetstream"
 	"godwit.dev/godwit/internal/cluster/replog"
+	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
 // Bounds of the steps of a change of nodes. One that was broken off goes on where it is asked
@@ -170,7 +171,7 @@ func (g *changing) within(ctx context.Context, limit time.Duration, f func(conte
 // reached counts the nodes that answer, of those with names.
 func (g *changing) reached(ctx context.Context, names []string) (answer []string) {
 	for _, n := range g.front.status(ctx, true).Nodes {
-		if n.State != unreachable && slices.Contains(names, n.Name) {
+		if n.State != status.Unreachable && slices.Contains(names, n.Name) {
 			answer = append(answer, n.Name)
 		}
 	}
@@ -234,7 +235,7 @@ func (g *changing) add(ctx context.Context, text string) error {
 		_, whole, err2 := g.roster.Keepers(ctx)
 		if err == nil && err2 == nil && len(s.Nodes) == 1 {
 			n := s.Nodes[0]
-			if n.State == following && !n.Fresh && slices.Contains(whole, node.Name) {
+			if n.State == status.Following && !n.Fresh && slices.Contains(whole, node.Name) {
 				break
 			}
 			if now := progress(n); now != reported {
@@ -261,7 +262,7 @@ func (g *changing) text() string {
 }
 
 // progress is how far a node has come.
-func progress(n NodeStatus) string {
+func progress(n status.Node) string {
 	if n.ToCopy > 0 {
 		return fmt.Sprintf("%s, %d of %d MiB", n.State, n.Copied>>20, n.ToCopy>>20)
 	}

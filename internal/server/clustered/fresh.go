@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/cluster/replog"
 	"godwit.dev/godwit/internal/durable"
+	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
 // Names in a node's directory.
@@ -52,11 +53,11 @@ func (p *part) awaitPlace(ctx context.Context) error {
 				return err
 			}
 		}
-		var others []NodeStatus
+		var others []status.Node
 		for _, peer := range p.others() {
 			s, err := p.ask(ctx, peer)
 			if err != nil || len(s.Nodes) != 1 {
-				s.Nodes = []NodeStatus{{Name: peer.Name, State: unreachable}}
+				s.Nodes = []status.Node{{Name: peer.Name, State: status.Unreachable}}
 			}
 			others = append(others, s.Nodes[0])
 		}
@@ -76,11 +77,11 @@ func (p *part) awaitPlace(ctx context.Context) error {
 
 // unready says why a part of the log that is empty may not begin beside other nodes; empty:
 // it may.
-func unready(others []NodeStatus) (why string) {
+func unready(others []status.Node) (why string) {
 	fresh := 0
 	for _, n := range others {
 		switch {
-		case n.State == unreachable:
+		case n.State == status.Unreachable:
 			return "node " + n.Name + " is not reached"
 		case n.Fresh:
 			fresh++
@@ -97,7 +98,7 @@ func unready(others []NodeStatus) (why string) {
 		switch {
 		case n.Fresh:
 			return "node " + n.Name + " has an empty log as well, and others have not"
-		case n.State != Serving && n.State != following && n.State != leaving, n.Number+successorLag < most:
+		case n.State != status.Serving && n.State != status.Following && n.State != status.Leaving, n.Number+successorLag < most:
 			return "node " + n.Name + " does not have all yet"
 		}
 	}

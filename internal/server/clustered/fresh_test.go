@@ -1,28 +1,32 @@
 package clustered
 
-import "testing"
+import (
+	"testing"
+
+	"godwit.dev/godwit/internal/server/clustered/status"
+)
 
 // An empty part of the log begins while all others are there: with nothing either, or with
 // all there is.
 func TestUnready(t *testing.T) {
-	fresh := NodeStatus{Name: "new", State: joining, Fresh: true}
-	serves := NodeStatus{Name: "owner", State: Serving, Number: 5000}
-	follows := NodeStatus{Name: "other", State: following, Number: 4990}
+	fresh := status.Node{Name: "new", State: status.Joining, Fresh: true}
+	serves := status.Node{Name: "owner", State: status.Serving, Number: 5000}
+	follows := status.Node{Name: "other", State: status.Following, Number: 4990}
 	for _, c := range []struct {
 		name   string
-		others []NodeStatus
+		others []status.Node
 		may    bool
 	}{
-		{"the log begins", []NodeStatus{fresh, fresh}, true},
-		{"the log begins, with what a single node had", []NodeStatus{fresh, {Name: "founder", State: following, Number: 1, Fresh: true}}, true},
-		{"a disk was lost", []NodeStatus{serves, follows}, true},
-		{"the owner steps down", []NodeStatus{serves, {Name: "other", State: leaving, Number: 5000}}, true},
-		{"a disk was lost, and another node is away", []NodeStatus{serves, {Name: "other", State: unreachable}}, false},
-		{"nobody else is there", []NodeStatus{{Name: "a", State: unreachable}, {Name: "b", State: unreachable}}, false},
-		{"two disks were lost", []NodeStatus{{Name: "rest", State: joining, Number: 5000}, fresh}, false},
-		{"another node copies a store", []NodeStatus{serves, {Name: "other", State: copying}}, false},
-		{"another node is far behind", []NodeStatus{serves, {Name: "other", State: following, Number: 10}}, false},
-		{"of five, one is away", []NodeStatus{serves, follows, follows, {Name: "e", State: unreachable}}, false},
+		{"the log begins", []status.Node{fresh, fresh}, true},
+		{"the log begins, with what a single node had", []status.Node{fresh, {Name: "founder", State: status.Following, Number: 1, Fresh: true}}, true},
+		{"a disk was lost", []status.Node{serves, follows}, true},
+		{"the owner steps down", []status.Node{serves, {Name: "other", State: status.Leaving, Number: 5000}}, true},
+		{"a disk was lost, and another node is away", []status.Node{serves, {Name: "other", State: status.Unreachable}}, false},
+		{"nobody else is there", []status.Node{{Name: "a", State: status.Unreachable}, {Name: "b", State: status.Unreachable}}, false},
+		{"two disks were lost", []status.Node{{Name: "rest", State: status.Joining, Number: 5000}, fresh}, false},
+		{"another node copies a store", []status.Node{serves, {Name: "other", State: status.Copying}}, false},
+		{"another node is far behind", []status.Node{serves, {Name: "other", State: status.Following, Number: 10}}, false},
+		{"of five, one is away", []status.Node{serves, follows, follows, {Name: "e", State: status.Unreachable}}, false},
 	} {
 		if why := unready(c.others); (why == "") != c.may {
 			t.Errorf("%s: %q", c.name, why)

@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/snapshot"
 	"godwit.dev/godwit/internal/config"
 	"godwit.dev/godwit/internal/server/clustered/answer"
+	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
 // Times and sizes of the front.
@@ -57,6 +58,8 @@ func nearby(r *http.Request) bool {
 // paths of what every node answers by itself.
 const (
 	clusterPath = "/_godwit/v1/cluster"
+	// metricsPath is where a node tells Prometheus how it stands, and how its peers do.
+	metricsPath = clusterPath + "/metrics"
 	healthPath  = "/_godwit/health"
 	readyPath   = "/_godwit/ready"
 )
@@ -74,7 +77,7 @@ type front struct {
 
 func newFront(p *part) *front {
 	f := &front{part: p}
-	f.metrics = newMetrics(func(ctx context.Context) Status { return f.status(ctx, true) })
+	f.metrics = status.Metrics(func(ctx context.Context) status.Cluster { return f.status(ctx, true) })
 	f.handOnTo(p.peers())
 	return f
 }

@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/cluster/replog"
+	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
 // stepDownPath has the owner hand the state over, whichever node is asked.
@@ -34,9 +35,9 @@ const (
 var errNoSuccessor = errors.New("no other node follows closely enough to take over")
 
 // successor is the node that is to own the state next.
-func (p *part) successor(ctx context.Context) (best NodeStatus, err error) {
+func (p *part) successor(ctx context.Context) (best status.Node, err error) {
 	for _, n := range p.front.status(ctx, true).Nodes {
-		if n.State == following && n.Name != p.node.Name && n.Lag <= successorLag && n.Process != "" && (best.Name == "" || n.Number > best.Number) {
+		if n.State == status.Following && n.Name != p.node.Name && n.Lag <= successorLag && n.Process != "" && (best.Name == "" || n.Number > best.Number) {
 			best = n
 		}
 	}

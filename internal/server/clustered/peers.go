@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/cluster/ca"
 	"godwit.dev/godwit/internal/cluster/peer"
+	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
 // ParsePeers takes nodes apart that are written [NAME=]HOST:PORT. Their logs speak to each
@@ -100,7 +101,7 @@ func (a *Asking) reach(f func(client *http.Client, base string) error) error {
 }
 
 // Status asks how the cluster stands.
-func (a *Asking) Status(ctx context.Context) (s Status, err error) {
+func (a *Asking) Status(ctx context.Context) (s status.Cluster, err error) {
 	return s, a.reach(func(client *http.Client, base string) error {
 		ctx, cancel := context.WithTimeout(ctx, 4*askTime)
 		defer cancel()
@@ -124,7 +125,7 @@ func (a *Asking) AwaitOther(ctx context.Context, than string) (name string, err 
 	for {
 		s, err := a.Status(ctx)
 		for _, n := range s.Nodes {
-			if err == nil && n.State == Serving && n.Name != than {
+			if err == nil && n.State == status.Serving && n.Name != than {
 				return n.Name, nil
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/cluster/record"
 	"godwit.dev/godwit/internal/cluster/snapshot"
+	"godwit.dev/godwit/internal/server/clustered/status"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble"
 	"godwit.dev/godwit/internal/store/space"
@@ -98,7 +99,7 @@ type candidate struct {
 
 // candidates are the nodes that have a store from which a log that begins at a position
 // goes on, and are not far behind the others; those that do not serve come first.
-func candidates(ctx context.Context, peers []Peer, first uint64, ask func(context.Context, Peer) (Status, error)) (all []candidate) {
+func candidates(ctx context.Context, peers []Peer, first uint64, ask func(context.Context, Peer) (status.Cluster, error)) (all []candidate) {
 	most := uint64(0)
 	for _, peer := range peers {
 		s, err := ask(ctx, peer)
@@ -106,7 +107,7 @@ func candidates(ctx context.Context, peers []Peer, first uint64, ask func(contex
 			continue
 		}
 		if n := s.Nodes[0]; n.Needs > 0 && n.Durable+1 >= first && n.Number > 0 {
-			all = append(all, candidate{peer, n.Number, n.State == Serving})
+			all = append(all, candidate{peer, n.Number, n.State == status.Serving})
 			most = max(most, n.Number)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
 // restartPath has a node end in order, to be started again by what keeps its process.
@@ -33,7 +35,7 @@ func (a *Asking) Restart(ctx context.Context, line func(string)) error {
 	if err != nil {
 		return err
 	}
-	s, err := all.awaitWhole(ctx, knowTime, func(*Status) string { return "" })
+	s, err := all.awaitWhole(ctx, knowTime, func(*status.Cluster) string { return "" })
 	if err != nil {
 		return err
 	}
@@ -43,7 +45,7 @@ func (a *Asking) Restart(ctx context.Context, line func(string)) error {
 	}
 	defer network.Close()
 	nodes := slices.Clone(s.Nodes)
-	slices.SortStableFunc(nodes, func(x, y NodeStatus) int { return rankOf(x) - rankOf(y) })
+	slices.SortStableFunc(nodes, func(x, y status.Node) int { return rankOf(x) - rankOf(y) })
 	for _, n := range nodes {
 		i := slices.IndexFunc(all.Peers, func(p Peer) bool { return p.Name == n.Name })
 		if i < 0 {
@@ -56,8 +58,8 @@ func (a *Asking) Restart(ctx context.Context, line func(string)) error {
 		if err != nil {
 			return fmt.Errorf("node %s cannot be ended: %w", n.Name, err)
 		}
-		s, err := all.awaitWhole(ctx, comeBackTime, func(s *Status) string {
-			if now := s.node(n.Name); now.Process == n.Process {
+		s, err := all.awaitWhole(ctx, comeBackTime, func(s *status.Cluster) string {
+			if now := s.Node(n.Name); now.Process == n.Process {
 				return "node " + n.Name + " has not ended"
 			}
 			return ""
@@ -65,31 +67,22 @@ func (a *Asking) Restart(ctx context.Context, line func(string)) error {
 		if err != nil {
 			return fmt.Errorf("node %s does not come back (does anything start it when it ends?): %w", n.Name, err)
 		}
-		line(fmt.Sprintf("Node %s is back, with version %s.", n.Name, s.node(n.Name).Version))
+		line(fmt.Sprintf("Node %s is back, with version %s.", n.Name, s.Node(n.Name).Version))
 	}
 	return nil
 }
 
 // rankOf has the owner last.
-func rankOf(n NodeStatus) int {
-	if n.State == Serving {
+func rankOf(n status.Node) int {
+	if n.State == status.Serving {
 		return 1
 	}
 	return 0
 }
 
-func (s *Status) node(name string) NodeStatus {
-	for _, n := range s.Nodes {
-		if n.Name == name {
-			return n
-		}
-	}
-	return NodeStatus{}
-}
-
 // awaitWhole waits until every node has all, or nearly, one of them serves, and lacks has
 // nothing to say.
-func (a *Asking) awaitWhole(ctx context.Context, limit time.Duration, lacks func(*Status) string) (s Status, err error) {
+func (a *Asking) awaitWhole(ctx context.Context, limit time.Duration, lacks func(*status.Cluster) string) (s status.Cluster, err error) {
 	waiting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {
@@ -97,11 +90,11 @@ func (a *Asking) awaitWhole(ctx context.Context, limit time.Duration, lacks func
 		if err == nil {
 			why := lacks(&s)
 			for _, n := range s.Nodes {
-				if n.State != Serving && n.State != following || n.Lag > successorLag || n.Fresh || n.Process == "" {
+				if n.State != status.Serving && n.State != status.Following || n.Lag > successorLag || n.Fresh || n.Process == "" {
 					why = "node " + n.Name + " is " + n.State
 				}
 			}
-			if why == "" && s.owner() == "" {
+			if why == "" && s.Owner() == "" {
 				why = "no node serves"
 			}
 			if why == "" {

@@ -230,24 +230,19 @@ func (l *cluster) banner(ctx context.Context, nodes []clustered.Node) {
 	for {
 		for _, peer := range nodes[0].Peers {
 			s, err := (&clustered.Asking{URL: peer.URL}).Status(ctx)
-			if err != nil {
+			if err != nil || s.Owner() == "" {
 				continue
 			}
-			for _, n := range s.Nodes {
-				if n.State != clustered.Serving {
-					continue
-				}
-				var urls []string
-				for _, p := range nodes[0].Peers {
-					urls = append(urls, p.URL)
-				}
-				took := clock.System.Now().Sub(l.Since).Round(time.Millisecond)
-				fmt.Fprintf(l.Stdout, "Godwit %s is ready: %d nodes at %s (%s). Any of them answers.\nData:    %s\n"+
-					"Status:  godwit cluster status --endpoint %s\n"+
-					"AWS CLI: export AWS_ENDPOINT_URL=%s AWS_DEFAULT_REGION=%s AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test\n",
-					config.Version, len(urls), strings.Join(urls, ", "), took, l.Config.Data, first, first, l.Config.Region)
-				return
+			var urls []string
+			for _, p := range nodes[0].Peers {
+				urls = append(urls, p.URL)
 			}
+			took := clock.System.Now().Sub(l.Since).Round(time.Millisecond)
+			fmt.Fprintf(l.Stdout, "Godwit %s is ready: %d nodes at %s (%s). Any of them answers.\nData:    %s\n"+
+				"Status:  godwit cluster status --endpoint %s\n"+
+				"AWS CLI: export AWS_ENDPOINT_URL=%s AWS_DEFAULT_REGION=%s AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test\n",
+				config.Version, len(urls), strings.Join(urls, ", "), took, l.Config.Data, first, first, l.Config.Region)
+			return
 		}
 		if clock.Wait(ctx, clock.System, restartTime) != nil {
 			return

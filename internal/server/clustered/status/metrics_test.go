@@ -1,4 +1,4 @@
-package clustered
+package status
 
 import (
 	"context"
@@ -14,16 +14,16 @@ import (
 // What is told to Prometheus is what the status has; the alert rules that are deployed ask
 // for nothing else.
 func TestMetrics(t *testing.T) {
-	s := Status{
-		Nodes: []NodeStatus{
-			{Name: "a", State: Serving, Number: 40, Certificate: &CertificateStatus{Expires: time.Unix(1_800_000_000, 0)}},
-			{Name: "b", State: copying, Lag: 40, Answered: 3, Forwarded: 5, Copied: 10, ToCopy: 30},
-			{Name: "c", State: unreachable},
+	s := Cluster{
+		Nodes: []Node{
+			{Name: "a", State: Serving, Number: 40, Certificate: &Certificate{Expires: time.Unix(1_800_000_000, 0)}},
+			{Name: "b", State: Copying, Lag: 40, Answered: 3, Forwarded: 5, Copied: 10, ToCopy: 30},
+			{Name: "c", State: Unreachable},
 		},
-		Cells: []CellStatus{{Owner: "a", Epoch: 7, Number: 40, LogFirst: 30, LogLast: 45, LogBytes: 1000}},
+		Cells: []Cell{{Owner: "a", Epoch: 7, Number: 40, LogFirst: 30, LogLast: 45, LogBytes: 1000}},
 	}
 	out := httptest.NewRecorder()
-	newMetrics(func(context.Context) Status { return s }).ServeHTTP(out, httptest.NewRequestWithContext(t.Context(), http.MethodGet, metricsPath, nil))
+	Metrics(func(context.Context) Cluster { return s }).ServeHTTP(out, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/_godwit/v1/cluster/metrics", nil))
 	text := out.Body.String()
 	for _, want := range []string{
 		`godwit_cluster_node_up{node="a"} 1`, `godwit_cluster_node_up{node="c"} 0`, `godwit_cluster_node_state{node="b",state="copying"} 1`,
@@ -37,7 +37,7 @@ func TestMetrics(t *testing.T) {
 	if strings.Contains(text, `lag_records{node="c"}`) {
 		t.Error("the lag of a node that is not reached is told")
 	}
-	rules, err := os.ReadFile("../../../deploy/prometheus/cluster.yml")
+	rules, err := os.ReadFile("../../../../deploy/prometheus/cluster.yml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,18 +1,16 @@
-package clustered
+package status
 
 import (
 	"context"
 	"net/http"
+	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// metricsPath is where a node tells Prometheus how it stands, and how its peers do.
-const metricsPath = clusterPath + "/metrics"
-
 // collector makes metrics of a status.
-type collector struct{ status func(context.Context) Status }
+type collector struct{ status func(context.Context) Cluster }
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("godwit_cluster_"+name, help, labels, nil)
@@ -53,7 +51,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	serves := 0.0
 	for _, n := range s.Nodes {
 		up := 1.0
-		if n.State == unreachable {
+		if n.State == Unreachable {
 			up = 0
 		}
 		tell(nodeUp, up, n.Name)
@@ -72,7 +70,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	for _, cell := range s.Cells {
-		name := cellName(cell.Cell)
+		name := strconv.Itoa(cell.Cell)
 		tell(cellOwned, serves, name)
 		tell(cellEpoch, float64(cell.Epoch), name)
 		tell(cellNumber, float64(cell.Number), name)
@@ -82,8 +80,8 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// newMetrics answers scrapes.
-func newMetrics(status func(context.Context) Status) http.Handler {
+// Metrics answers the scrapes of Prometheus with a status that is asked for each time.
+func Metrics(status func(context.Context) Cluster) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&collector{status})
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})

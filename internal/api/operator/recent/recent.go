@@ -21,6 +21,10 @@ import (
 const (
 	// PerTopic is how many publishes of a topic are kept.
 	PerTopic = 100
+	// everyUntil is how many publishes of a topic in a second are all kept; of those beyond,
+	// one in oneIn is, as the hundred latest would be those of some milliseconds.
+	everyUntil = 1000
+	oneIn      = 10
 	// maxTopics is of how many topics, those that were published to last.
 	maxTopics = 10_000
 	// maxTopicBytes bounds what is kept of one topic, and maxBytes all of it.
@@ -39,8 +43,19 @@ type Publishes struct {
 
 // ring are the publishes of a topic, the oldest first.
 type ring struct {
-	all   []*kept
-	bytes int // of their buffers
+	all      []*kept
+	bytes    int   // of their buffers
+	second   int64 // of the latest publish
+	inSecond int   // publishes
+}
+
+// leavesOut counts a publish, and reports that it is not to be kept.
+func (r *ring) leavesOut(at time.Time) bool {
+	if s := at.Unix(); s != r.second {
+		r.second, r.inSecond = s, 0
+	}
+	r.inSecond++
+	return r.inSecond > everyUntil && r.inSecond%oneIn != 0
 }
 
 // kept is one publish.
@@ -85,6 +100,9 @@ func (p *Publishes) Add(e *topics.Published) {
 	if !ok {
 		r = &ring{}
 		p.of.Add(e.Topic.Own(), r)
+	}
+	if r.leavesOut(e.At) {
+		return
 	}
 	var k *kept
 	need := e.Size + recordOverhead

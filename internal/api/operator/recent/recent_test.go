@@ -60,6 +60,32 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// TestManyInASecond: of more publishes in a second than a thousand one in ten is kept, and the
+// next second begins anew.
+func TestManyInASecond(t *testing.T) {
+	p := recent.New()
+	add := func(from, to int, second time.Duration) {
+		for n := from; n <= to; n++ {
+			e := event(0, "a", fmt.Sprint(n))
+			e.At = began.Add(second * time.Second)
+			p.Add(e)
+		}
+	}
+	a := arn.Topic("us-east-1", "000000000000", "a")
+	add(1, 1000, 0)
+	if got := told(p.Of(a, time.Time{})[:3]); got != "1000 999 998" {
+		t.Errorf("of a thousand: %s", got)
+	}
+	add(1001, 1039, 0)
+	if got := told(p.Of(a, time.Time{})[:5]); got != "1030 1020 1010 1000 999" {
+		t.Errorf("of more: %s", got)
+	}
+	add(1, 2, 1)
+	if got := told(p.Of(a, time.Time{})[:3]); got != "2 1 1030" {
+		t.Errorf("of the next second: %s", got)
+	}
+}
+
 // TestLater: a publish to many subscriptions is completed when all have been looked at.
 func TestLater(t *testing.T) {
 	p := recent.New()

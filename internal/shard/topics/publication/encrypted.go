@@ -46,7 +46,7 @@ func (r *Record) Open(open func(m *message.Message) error) error {
 	if !r.P.Encrypted() {
 		return nil
 	}
-	m := r.stored()
+	m := r.stored(&message.Notice{})
 	if err := open(&m); err != nil {
 		return err
 	}

@@ -105,7 +105,7 @@ func (r *Record) Notification(sub *topic.Subscription) *message.Message {
 // subscription to subscription.
 func (r *Record) Unaddressed() *message.Message {
 	if r.note.Notice == nil {
-		r.note = r.stored()
+		r.note = r.stored(&message.Notice{})
 	}
 	return &r.note
 }
@@ -125,15 +125,15 @@ func (r *Record) Shared(sub *topic.Subscription) bool {
 }
 
 // stored is the publication as a message, without what differs from
-// subscription to subscription.
-func (r *Record) stored() message.Message {
+// subscription to subscription; n is its notice.
+func (r *Record) stored(n *message.Notice) message.Message {
+	*n = message.Notice{
+		Kind: message.Notification, Topic: r.Topic.String(), Subject: r.P.Subject, SignatureVersion: r.Signature,
+		Sequence: r.Sequence, Replayed: r.Replayed,
+	}
 	m := message.Message{
 		ID: r.P.ID, Sent: r.Sent, Sender: r.P.Sender, Group: r.P.Group, Dedup: r.P.Dedup, Trace: r.P.Trace,
-		Attributes: r.P.Attributes, Body: r.P.Body,
-		Notice: &message.Notice{
-			Kind: message.Notification, Topic: r.Topic.String(), Subject: r.P.Subject, SignatureVersion: r.Signature,
-			Sequence: r.Sequence, Replayed: r.Replayed,
-		},
+		Attributes: r.P.Attributes, Body: r.P.Body, Notice: n,
 	}
 	if r.P.encrypted != nil {
 		m.Cipher = r.P.encrypted.message

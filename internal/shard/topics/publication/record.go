@@ -21,7 +21,8 @@ func (r *Record) AppendTo(buf []byte) []byte {
 	if len(r.P.Bodies) > 0 { // rarely
 		buf = r.appendBodies(buf)
 	}
-	m := r.stored()
+	var n message.Notice
+	m := r.stored(&n)
 	return m.AppendRecord(buf)
 }
 

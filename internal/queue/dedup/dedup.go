@@ -95,8 +95,8 @@ type part struct {
 
 const (
 	firstRoom   = 64
-	bitsPerID   = 16
-	probes      = 8 // with 16 bits an id: one in a thousand is found by mistake in a part
+	bitsPerID   = 24
+	probes      = 10 // with 24 bits an id: one in 40,000 is found by mistake in a part
 	growth      = 4
 	bitsPerWord = 64
 )

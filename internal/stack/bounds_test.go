@@ -109,6 +109,39 @@ func TestMaskedOnceReplaced(t *testing.T) {
 	}
 }
 
+// So it is where the update was begun by a version that kept nothing hidden for it.
+func TestMaskedOnceResumed(t *testing.T) {
+	r := newRun()
+	for i, secret := range []string{"first-secret", "other-secret"} {
+		d, err := r.bind(fmt.Sprintf("Resources: {A: {Type: AWS::SQS::Queue, Properties: {QueueName: n%d, Tags: [{Key: k, Value: %s}]}}}", i, secret))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := r.order(d, stack.OnFailureRollback)
+		o.Source.Parameters = []stack.Parameter{{Key: "S", Value: secret, NoEcho: true}}
+		if i == 0 {
+			r.Create(r.now, o)
+			r.settle(nil)
+			continue
+		}
+		r.Update(r.now, o)
+		r.taken()
+		r.Hidden = nil
+		r.restart()
+		r.settle(nil)
+	}
+	deleted := false
+	for _, e := range r.events {
+		deleted = deleted || e.Status == stack.DeleteComplete
+		if strings.Contains(e.Properties, "-secret") {
+			t.Errorf("%s of %s tells of %s", e.Status, e.Physical, e.Properties)
+		}
+	}
+	if r.Status != stack.UpdateComplete || !deleted {
+		t.Errorf("%s, the first queue deleted: %t", r.Status, deleted)
+	}
+}
+
 // An update whose template cannot be read again after a start can be cancelled all the same.
 func TestCancelWithoutDesign(t *testing.T) {
 	r := newRun()

@@ -142,6 +142,9 @@ func (m *Machine) Resume(now int64) {
 		return
 	}
 	m.now = now
+	if m.Former != nil { // a version that began the update may have kept nothing hidden
+		m.Hidden = m.Former.hidden(slices.Clone(m.Hidden))
+	}
 	for _, id := range slices.Sorted(maps.Keys(m.Resources)) {
 		if next := m.Resources[id].Next; next != nil {
 			again := *next

@@ -142,6 +142,42 @@ func TestMaskedOnceResumed(t *testing.T) {
 	}
 }
 
+// A deletion knows what a resource was before an update of it failed: it may be so in part.
+func TestDeletionAfterFailedUpdate(t *testing.T) {
+	const template = "Resources: {A: {Type: AWS::SQS::Queue, Properties: {QueueName: q, DelaySeconds: %d}}}"
+	r := newRun()
+	order := func(delay int) *stack.Order {
+		d, err := r.bind(fmt.Sprintf(template, delay))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.order(d, stack.OnFailureNothing)
+	}
+	r.Create(r.now, order(1))
+	r.settle(nil)
+	r.fails["update A"] = true
+	r.Update(r.now, order(2))
+	r.settle(nil)
+	r.fails["delete A"] = true
+	for range 2 { // the second one begins where the first has failed
+		r.Delete(r.now, &stack.Order{})
+		r.taken()
+		s := r.steps[0]
+		if got := fmt.Sprintf("%v %v", s.Target.Properties["DelaySeconds"], s.Now["DelaySeconds"]); s.Action != stack.Delete || got != "2 1" {
+			t.Errorf("%s of a delay that is to be, and was: %s", s.Action, got)
+		}
+		r.settle(nil)
+		if r.Status != stack.DeleteFailed {
+			t.Fatalf("%s: %s", r.Status, r.Reason)
+		}
+	}
+	r.fails = map[string]bool{}
+	r.Delete(r.now, &stack.Order{})
+	if r.settle(nil); r.Status != stack.DeleteComplete {
+		t.Errorf("%s: %s", r.Status, r.Reason)
+	}
+}
+
 // An update whose template cannot be read again after a start can be cancelled all the same.
 func TestCancelWithoutDesign(t *testing.T) {
 	r := newRun()

@@ -179,7 +179,8 @@ type Step struct {
 	// Target is what the resource is to be; of a deletion, what is to go. Of a creation
 	// Physical is a name that nobody else gives; an update has that of what there is.
 	Target Version `json:"target"`
-	// Now are the properties that an update changes.
+	// Now are the properties that an update changes. A deletion has those from before an update
+	// that failed: in part it may be so still.
 	Now map[string]any `json:"now,omitempty"`
 	// Spare says that it deletes what has been replaced, and the resource stays.
 	Spare bool `json:"spare,omitempty"`
@@ -203,7 +204,8 @@ type Resource struct {
 	// Next is the step under way; nil: none is.
 	Next  *Step  `json:"next,omitempty"`
 	Drift *Drift `json:"drift,omitempty"` // nil: it was not compared since it was changed
-	// Before is what an update that is not complete has changed.
+	// Before is what an update that is not complete has changed, also when the resource is deleted
+	// after that update failed.
 	Before *Version `json:"before,omitempty"`
 	// Spares are what has been replaced and is to be deleted.
 	Spares []Version `json:"spares,omitempty"`

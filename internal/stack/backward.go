@@ -308,10 +308,10 @@ func (m *Machine) cleared() {
 	switch {
 	case m.Status == UpdateCleanup:
 		m.phase(UpdateComplete, "")
-		m.Hidden = nil
+		m.unhide()
 	case m.Status == UpdateRollbackCleanup:
 		m.phase(UpdateRollbackDone, "")
-		m.Hidden = nil
+		m.unhide()
 	case m.Status == RollbackInProgress && reason != "":
 		m.phase(RollbackFailed, reason)
 	case m.Status == RollbackInProgress:

@@ -142,6 +142,51 @@ func TestMaskedOnceResumed(t *testing.T) {
 	}
 }
 
+// What a rollback was told to leave as it is stays masked, and what there is nothing of any more is
+// not kept, however often an update fails.
+func TestMaskedOnceSkipped(t *testing.T) {
+	r := newRun()
+	order := func(onFailure, secret string) *stack.Order {
+		d, err := r.bind("Resources: {A: {Type: AWS::SQS::Queue, Properties: {QueueName: q, Tags: [{Key: k, Value: " + secret + "}]}}}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := r.order(d, onFailure)
+		o.Source.Parameters = []stack.Parameter{{Key: "S", Value: secret, NoEcho: true}}
+		return o
+	}
+	ends := func(want stack.Status) {
+		t.Helper()
+		if r.settle(nil); r.Status != want {
+			t.Fatalf("%s: %s", r.Status, r.Reason)
+		}
+	}
+	r.Create(r.now, order(stack.OnFailureRollback, "first-secret"))
+	ends(stack.CreateComplete)
+	r.fails["update A"] = true
+	for i := range 5 {
+		r.Update(r.now, order(stack.OnFailureNothing, fmt.Sprintf("next-%d-secret", i)))
+		ends(stack.UpdateFailed)
+	}
+	if len(r.Hidden) > 2 { // of what it was, and of what it was to be by the last update but one
+		t.Errorf("hidden are %q", r.Hidden)
+	}
+	r.Rollback(r.now, &stack.Order{})
+	ends(stack.UpdateRollbackFailed)
+	r.ContinueRollback(r.now, &stack.Order{Keep: []string{"A"}})
+	ends(stack.UpdateRollbackDone)
+	if len(r.Hidden) != 1 {
+		t.Errorf("hidden are %q", r.Hidden)
+	}
+	r.Delete(r.now, &stack.Order{})
+	ends(stack.DeleteComplete)
+	for _, e := range r.events {
+		if strings.Contains(e.Properties, "-secret") {
+			t.Errorf("%s of %s tells of %s", e.Status, e.Physical, e.Properties)
+		}
+	}
+}
+
 // A deletion knows what a resource was before an update of it failed: it may be so in part.
 func TestDeletionAfterFailedUpdate(t *testing.T) {
 	const template = "Resources: {A: {Type: AWS::SQS::Queue, Properties: {QueueName: q, DelaySeconds: %d}}}"

@@ -120,8 +120,8 @@ type Stack struct {
 
 	Source Source  `json:"source"`
 	Former *Source `json:"former,omitempty"` // what it goes back to if the update under way fails
-	// Hidden are values that are not to be shown of what was before, as long as something of that
-	// may be there.
+	// Hidden are values that are not to be shown of what was before, as long as resources have
+	// something of that.
 	Hidden []string `json:"hidden,omitempty"`
 	// By is who has asked for the operation under way, without the access key.
 	By        *caller.Caller `json:"by,omitempty"`

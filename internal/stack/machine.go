@@ -125,6 +125,9 @@ func (m *Machine) token(id string, a Action) string {
 	return t[:8] + "-" + t[8:12] + "-" + t[12:16] + "-" + t[16:20] + "-" + t[20:]
 }
 
+// CreationToken is that of a resource's creation in the phase under way.
+func (m *Machine) CreationToken(id string) string { return m.token(id, Create) }
+
 // take begins a step on a resource.
 func (m *Machine) take(r *Resource, s Step) {
 	s.Logical, s.Token, s.Began = r.Logical, m.token(r.Logical, s.Action), m.now

@@ -128,7 +128,7 @@ driven: server
 	$(built) $(GO) test -p $(AT_ONCE) -vet=off -timeout 12m $(DRIVE) $(DRIVERS)
 
 modules: server
-	@for m in $(MODULES); do echo "cd $$m && $(GO) test -vet=off -timeout 12m ."; (cd "$$m" && $(built) $(GO) test -vet=off -timeout 8m .) || exit 1; done
+	@for m in $(MODULES); do echo "cd $$m && $(GO) test -vet=off -timeout 12m ."; (cd "$$m" && $(built) $(GO) test -vet=off -timeout 12m .) || exit 1; done
 
 # GODWIT_SOAK_TIME (1m) is how long each campaign goes on, and SOAKFLAGS may be
 # -race, or -run of some.

@@ -145,7 +145,7 @@ func (t *Trail) Call(c *api.Call, in any, o Outcome) {
 		ErrorCode: o.Code, Parameters: parameters(in), RequestID: c.RequestID, ReadOnly: isReading(c.Operation),
 		EventType: "AwsApiCall", Recipient: c.Account,
 	}
-	if o.Status == http.StatusForbidden || o.Status == http.StatusUnauthorized || strings.HasPrefix(o.Code, "AccessDenied") { // some services answer that with 400
+	if o.Status == http.StatusForbidden || o.Status == http.StatusUnauthorized || strings.Contains(o.Code, "AccessDenied") { // some services answer that with 400
 		r.ErrorMessage = bounded(o.Message)
 	}
 	t.write(c.Time, &r, data)

@@ -170,10 +170,17 @@ func (m *Machine) doom() {
 		if r.Status == DeleteComplete || r.Status == DeleteSkipped {
 			continue
 		}
-		if r.Before != nil && r.Before.Physical != r.Physical && r.Before.Physical != "" {
-			r.Spares = append(r.Spares, *r.Before)
+		switch {
+		case r.Before == nil:
+		case r.Before.Physical != r.Physical:
+			if r.Before.Physical != "" {
+				r.Spares = append(r.Spares, *r.Before)
+			}
+			r.Before = nil
+		case r.Status != UpdateFailed && !r.Doomed: // else it may be as it was, which a deletion that failed has kept
+			r.Before = nil
 		}
-		r.Doomed, r.Before = true, nil
+		r.Doomed = true
 		m.touch(id)
 	}
 }
@@ -238,8 +245,12 @@ func (m *Machine) remove(r *Resource) {
 	case kept || m.Status == DeleteInProgress && slices.Contains(m.Keep, r.Logical):
 		m.gone(r, DeleteSkipped)
 	default:
+		step := Step{Action: Delete, Target: r.Version}
+		if r.Before != nil {
+			step.Now = r.Before.Properties
+		}
 		m.set(r, DeleteInProgress, "")
-		m.take(r, Step{Action: Delete, Target: r.Version})
+		m.take(r, step)
 	}
 }
 
@@ -297,10 +308,10 @@ func (m *Machine) cleared() {
 	switch {
 	case m.Status == UpdateCleanup:
 		m.phase(UpdateComplete, "")
-		m.Hidden = nil
+		m.unhide()
 	case m.Status == UpdateRollbackCleanup:
 		m.phase(UpdateRollbackDone, "")
-		m.Hidden = nil
+		m.unhide()
 	case m.Status == RollbackInProgress && reason != "":
 		m.phase(RollbackFailed, reason)
 	case m.Status == RollbackInProgress:

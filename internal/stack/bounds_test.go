@@ -109,6 +109,120 @@ func TestMaskedOnceReplaced(t *testing.T) {
 	}
 }
 
+// So it is where the update was begun by a version that kept nothing hidden for it.
+func TestMaskedOnceResumed(t *testing.T) {
+	r := newRun()
+	for i, secret := range []string{"first-secret", "other-secret"} {
+		d, err := r.bind(fmt.Sprintf("Resources: {A: {Type: AWS::SQS::Queue, Properties: {QueueName: n%d, Tags: [{Key: k, Value: %s}]}}}", i, secret))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := r.order(d, stack.OnFailureRollback)
+		o.Source.Parameters = []stack.Parameter{{Key: "S", Value: secret, NoEcho: true}}
+		if i == 0 {
+			r.Create(r.now, o)
+			r.settle(nil)
+			continue
+		}
+		r.Update(r.now, o)
+		r.taken()
+		r.Hidden = nil
+		r.restart()
+		r.settle(nil)
+	}
+	deleted := false
+	for _, e := range r.events {
+		deleted = deleted || e.Status == stack.DeleteComplete
+		if strings.Contains(e.Properties, "-secret") {
+			t.Errorf("%s of %s tells of %s", e.Status, e.Physical, e.Properties)
+		}
+	}
+	if r.Status != stack.UpdateComplete || !deleted {
+		t.Errorf("%s, the first queue deleted: %t", r.Status, deleted)
+	}
+}
+
+// What a rollback was told to leave as it is stays masked, and what there is nothing of any more is
+// not kept, however often an update fails.
+func TestMaskedOnceSkipped(t *testing.T) {
+	r := newRun()
+	order := func(onFailure, secret string) *stack.Order {
+		d, err := r.bind("Resources: {A: {Type: AWS::SQS::Queue, Properties: {QueueName: q, Tags: [{Key: k, Value: " + secret + "}]}}}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := r.order(d, onFailure)
+		o.Source.Parameters = []stack.Parameter{{Key: "S", Value: secret, NoEcho: true}}
+		return o
+	}
+	ends := func(want stack.Status) {
+		t.Helper()
+		if r.settle(nil); r.Status != want {
+			t.Fatalf("%s: %s", r.Status, r.Reason)
+		}
+	}
+	r.Create(r.now, order(stack.OnFailureRollback, "first-secret"))
+	ends(stack.CreateComplete)
+	r.fails["update A"] = true
+	for i := range 5 {
+		r.Update(r.now, order(stack.OnFailureNothing, fmt.Sprintf("next-%d-secret", i)))
+		ends(stack.UpdateFailed)
+	}
+	if len(r.Hidden) > 2 { // of what it was, and of what it was to be by the last update but one
+		t.Errorf("hidden are %q", r.Hidden)
+	}
+	r.Rollback(r.now, &stack.Order{})
+	ends(stack.UpdateRollbackFailed)
+	r.ContinueRollback(r.now, &stack.Order{Keep: []string{"A"}})
+	ends(stack.UpdateRollbackDone)
+	if len(r.Hidden) != 1 {
+		t.Errorf("hidden are %q", r.Hidden)
+	}
+	r.Delete(r.now, &stack.Order{})
+	ends(stack.DeleteComplete)
+	for _, e := range r.events {
+		if strings.Contains(e.Properties, "-secret") {
+			t.Errorf("%s of %s tells of %s", e.Status, e.Physical, e.Properties)
+		}
+	}
+}
+
+// A deletion knows what a resource was before an update of it failed: it may be so in part.
+func TestDeletionAfterFailedUpdate(t *testing.T) {
+	const template = "Resources: {A: {Type: AWS::SQS::Queue, Properties: {QueueName: q, DelaySeconds: %d}}}"
+	r := newRun()
+	order := func(delay int) *stack.Order {
+		d, err := r.bind(fmt.Sprintf(template, delay))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.order(d, stack.OnFailureNothing)
+	}
+	r.Create(r.now, order(1))
+	r.settle(nil)
+	r.fails["update A"] = true
+	r.Update(r.now, order(2))
+	r.settle(nil)
+	r.fails["delete A"] = true
+	for range 2 { // the second one begins where the first has failed
+		r.Delete(r.now, &stack.Order{})
+		r.taken()
+		s := r.steps[0]
+		if got := fmt.Sprintf("%v %v", s.Target.Properties["DelaySeconds"], s.Now["DelaySeconds"]); s.Action != stack.Delete || got != "2 1" {
+			t.Errorf("%s of a delay that is to be, and was: %s", s.Action, got)
+		}
+		r.settle(nil)
+		if r.Status != stack.DeleteFailed {
+			t.Fatalf("%s: %s", r.Status, r.Reason)
+		}
+	}
+	r.fails = map[string]bool{}
+	r.Delete(r.now, &stack.Order{})
+	if r.settle(nil); r.Status != stack.DeleteComplete {
+		t.Errorf("%s: %s", r.Status, r.Reason)
+	}
+}
+
 // An update whose template cannot be read again after a start can be cancelled all the same.
 func TestCancelWithoutDesign(t *testing.T) {
 	r := newRun()

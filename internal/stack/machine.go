@@ -125,6 +125,9 @@ func (m *Machine) token(id string, a Action) string {
 	return t[:8] + "-" + t[8:12] + "-" + t[12:16] + "-" + t[16:20] + "-" + t[20:]
 }
 
+// CreationToken is that of a resource's creation in the phase under way.
+func (m *Machine) CreationToken(id string) string { return m.token(id, Create) }
+
 // take begins a step on a resource.
 func (m *Machine) take(r *Resource, s Step) {
 	s.Logical, s.Token, s.Began = r.Logical, m.token(r.Logical, s.Action), m.now
@@ -142,6 +145,9 @@ func (m *Machine) Resume(now int64) {
 		return
 	}
 	m.now = now
+	if m.Former != nil { // a version that began the update may have kept nothing hidden
+		m.Hidden = m.Former.hidden(slices.Clone(m.Hidden))
+	}
 	for _, id := range slices.Sorted(maps.Keys(m.Resources)) {
 		if next := m.Resources[id].Next; next != nil {
 			again := *next

@@ -41,7 +41,26 @@ func (m *Machine) maskedText(text string) string {
 
 // hide goes on hiding what the source has that another one takes the place of: what was made of it
 // is still to be deleted, or was not made whole.
-func (m *Machine) hide() { m.Hidden = m.Source.hidden(slices.Clone(m.Hidden)) } // others read what it was
+func (m *Machine) hide() {
+	m.unhide()
+	m.Hidden = m.Source.hidden(m.Hidden)
+}
+
+// unhide forgets what is hidden of which no resource has anything any more.
+func (m *Machine) unhide() {
+	m.Hidden = slices.DeleteFunc(slices.Clone(m.Hidden), func(value string) bool { // others read what it was
+		for _, r := range m.Resources {
+			versions := append([]Version{r.Version}, r.Spares...)
+			if r.Before != nil {
+				versions = append(versions, *r.Before)
+			}
+			if slices.ContainsFunc(versions, func(v Version) bool { return occurs(v.Properties, value) }) {
+				return false
+			}
+		}
+		return true
+	})
+}
 
 // hidden adds the values of parameters that are not to be shown.
 func (s *Source) hidden(values []string) []string {
@@ -61,6 +80,23 @@ func (s *Source) hidden(values []string) []string {
 // within is how long a value is, in bytes, that is looked for within others too: shorter ones are
 // parts of what has nothing to do with them.
 const within = 6
+
+// occurs reports that masking finds a value.
+func occurs(v any, value string) bool {
+	switch v := v.(type) {
+	case string:
+		return v == value || len(value) >= within && strings.Contains(v, value)
+	case []any:
+		return slices.ContainsFunc(v, func(one any) bool { return occurs(one, value) })
+	case map[string]any:
+		for _, one := range v {
+			if occurs(one, value) {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 func masking(v any, hidden []string) any {
 	switch v := v.(type) {

@@ -120,8 +120,8 @@ type Stack struct {
 
 	Source Source  `json:"source"`
 	Former *Source `json:"former,omitempty"` // what it goes back to if the update under way fails
-	// Hidden are values that are not to be shown of what was before, as long as something of that
-	// may be there.
+	// Hidden are values that are not to be shown of what was before, as long as resources have
+	// something of that.
 	Hidden []string `json:"hidden,omitempty"`
 	// By is who has asked for the operation under way, without the access key.
 	By        *caller.Caller `json:"by,omitempty"`
@@ -179,7 +179,8 @@ type Step struct {
 	// Target is what the resource is to be; of a deletion, what is to go. Of a creation
 	// Physical is a name that nobody else gives; an update has that of what there is.
 	Target Version `json:"target"`
-	// Now are the properties that an update changes.
+	// Now are the properties that an update changes. A deletion has those from before an update
+	// that failed: in part it may be so still.
 	Now map[string]any `json:"now,omitempty"`
 	// Spare says that it deletes what has been replaced, and the resource stays.
 	Spare bool `json:"spare,omitempty"`
@@ -203,7 +204,8 @@ type Resource struct {
 	// Next is the step under way; nil: none is.
 	Next  *Step  `json:"next,omitempty"`
 	Drift *Drift `json:"drift,omitempty"` // nil: it was not compared since it was changed
-	// Before is what an update that is not complete has changed.
+	// Before is what an update that is not complete has changed, also when the resource is deleted
+	// after that update failed.
 	Before *Version `json:"before,omitempty"`
 	// Spares are what has been replaced and is to be deleted.
 	Spares []Version `json:"spares,omitempty"`

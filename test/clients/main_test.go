@@ -133,11 +133,17 @@ func startServer(data string, flags ...string) (at *url.URL, stop func() (logged
 	}
 }
 
+// given are the addresses that tests were given: none is given twice.
+var given sync.Map
+
 // freeAddress finds a port that nobody listens on, below those that the kernel
 // gives to outgoing connections.
 func freeAddress() (string, error) {
 	for range 100 {
 		address := fmt.Sprintf("127.0.0.1:%d", 20_000+rand.IntN(12_000))
+		if _, twice := given.LoadOrStore(address, true); twice {
+			continue
+		}
 		if l, err := net.Listen("tcp", address); err == nil {
 			l.Close()
 			return address, nil

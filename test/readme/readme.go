@@ -1,17 +1,19 @@
 // Package readme runs the commands of documents in a shell, as a reader would paste them.
 //
 // runs.json says which test runs which of them, and why the others are run by none. A test
-// takes its own from there, so that the table is true; TestEachBlockIsRun holds that it is whole.
+// takes its own from there, so that the table is true, but for those of other modules (test/clients,
+// test/deployed), which find theirs by themselves; TestEachBlockIsRun holds that it is whole.
 package readme
 
 import (
-	"bytes"
 	"context"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -67,22 +69,51 @@ func (s Shell) Run(t *testing.T, blocks []Block) string {
 	ctx, cancel := context.WithTimeout(t.Context(), s.Within)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", script)
-	cmd.Dir, cmd.WaitDelay = s.Dir, time.Second
+	cmd.Dir = s.Dir
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AWS_") }),
 		"TMPDIR="+t.TempDir(), "ADDRESS="+s.Address, "GODWIT_LISTEN="+s.Address)
 	cmd.Env = append(cmd.Env, s.Env...)
-	var out, complaints bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &complaints
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v\n%s\n%s", err, out.String(), complaints.String())
+	// Into files, which what goes on in the background does not keep open, as it does pipes.
+	out, complaints := printed(t), printed(t)
+	cmd.Stdout, cmd.Stderr = out, complaints
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	err := cmd.Start()
+	if err == nil {
+		err = cmd.Wait()
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // fails if nothing goes on
 	}
-	parts := strings.Split(out.String(), "\n"+endOfBlock+"\n")
+	text := content(t, out)
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, text, content(t, complaints))
+	}
+	parts := strings.Split(text, "\n"+endOfBlock+"\n")
 	for i, block := range blocks {
 		if !block.Prints(parts[i]) {
 			t.Errorf("%s shows\n%s\nand\n%s\nprints\n%s", block.Document, block.Shown, block.Text, parts[i])
 		}
 	}
 	return strings.Join(parts, "\n")
+}
+
+// printed is a file for what is printed.
+func printed(t *testing.T) *os.File {
+	t.Helper()
+	f, err := os.Create(filepath.Join(t.TempDir(), "printed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() }) // it was read by its name
+	return f
+}
+
+func content(t *testing.T, f *os.File) string {
+	t.Helper()
+	text, err := os.ReadFile(f.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // Run runs blocks in dir, with address in place of the server's usual one: Shell has the rest.

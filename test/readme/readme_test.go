@@ -218,4 +218,5 @@ func TestRun(t *testing.T) {
 	if !strings.Contains(out, "1 2 3\n") {
 		t.Errorf("it prints %q", out)
 	}
+	Run(t, []Block{{Text: "(sleep 1000; :) &\n"}}, t.TempDir(), "127.0.0.1:1", time.Minute) // nothing waits for what goes on
 }

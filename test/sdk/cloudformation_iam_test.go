@@ -7,6 +7,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/iam"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
 // staff are a role, a user in a group, and a policy that all three carry.
@@ -173,6 +176,72 @@ Resources:
 	refusedWith(t, err, "NoSuchEntity", "The role policy with name own cannot be found.")
 	deployed(t, c, "second", template, "Action", "sqs:*")
 	allows("own", "sqs:*")
+}
+
+// A policy whose update has failed may be as it was and as it was to be: with its stack both go,
+// and what another stack has stays. The names of roles differ by more than case.
+func TestStackPolicyDeletedAfterFailedUpdate(t *testing.T) {
+	ctx, endpoint := t.Context(), start(t)
+	c, who := cloudformationAs(endpoint, account), iamClient(endpoint)
+	const template = `
+Parameters: {Name: {Type: String}, Roles: {Type: CommaDelimitedList}, Queue: {Type: String}, Topic: {Type: String}, Holder: {Type: String, Default: smith}}
+Resources:
+  Rights:
+    Type: AWS::IAM::Policy
+    Properties: {PolicyName: !Ref Name, Roles: !Ref Roles, PolicyDocument: {Version: 2012-10-17, Statement: [{Effect: Allow, Action: "sqs:*", Resource: "*"}]}}
+  Posts:
+    Type: AWS::SQS::QueuePolicy
+    Properties: {Queues: [!Ref Queue], PolicyDocument: {Version: 2012-10-17, Statement: [{Effect: Allow, Principal: "*", Action: "sqs:SendMessage", Resource: "*"}]}}
+  Publishes:
+    Type: AWS::SNS::TopicPolicy
+    Properties: {Topics: [!Ref Topic], PolicyDocument: {Version: 2012-10-17, Statement: [{Effect: Allow, Principal: "*", Action: "sns:Publish", Resource: !Ref Topic}]}}
+  Managed:
+    Type: AWS::IAM::ManagedPolicy
+    Properties: {Roles: [!Ref Holder], PolicyDocument: {Version: 2012-10-17, Statement: [{Effect: Allow, Action: "sqs:*", Resource: "*"}]}}
+`
+	for _, name := range []string{"clerk", "smith"} {
+		must(who.CreateRole(ctx, &iam.CreateRoleInput{RoleName: &name, AssumeRolePolicyDocument: new(trustRoot)}))(t)
+	}
+	queues := client(endpoint)
+	queue := func(name string) string {
+		return *must(queues.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: &name}))(t).QueueUrl
+	}
+	rights := func() (all []string) {
+		t.Helper()
+		for _, name := range []string{"clerk", "smith"} {
+			for _, policy := range must(who.ListRolePolicies(ctx, &iam.ListRolePoliciesInput{RoleName: &name}))(t).PolicyNames {
+				all = append(all, name+" "+policy)
+			}
+		}
+		return all
+	}
+	topics := topicsClient(endpoint)
+	topic := func(name string) string {
+		return *must(topics.CreateTopic(ctx, &sns.CreateTopicInput{Name: &name}))(t).TopicArn
+	}
+	one, other, published := queue("one"), queue("other"), topic("other")
+	open := func() string {
+		return must(topics.GetTopicAttributes(ctx, &sns.GetTopicAttributesInput{TopicArn: &published}))(t).Attributes["Policy"]
+	}
+	closed := open()
+	first := deployed(t, c, "first", template, "Name", "own", "Roles", "clerk", "Queue", one, "Topic", topic("one"))
+	second := deployed(t, c, "second", template, "Name", "mine", "Roles", "smith,clerk", "Queue", other, "Topic", published)
+	must(c.UpdateStack(ctx, &cloudformation.UpdateStackInput{
+		StackName: &second.id, TemplateBody: new(template), Capabilities: allCapabilities, DisableRollback: new(true),
+		Parameters: pairs([]string{"Name", "own", "Roles", "CLERK", "Queue", other + "-that-is-not-there", "Topic", published + "-nor-this", "Holder", "nobody"}),
+	}))(t)
+	second.ends(types.StackStatusUpdateFailed)
+	second.told("Rights UPDATE_FAILED: Policy resource was already managed by another stack")
+	equal(t, "rights", []string{"clerk mine", "clerk own", "smith mine"}, rights())
+	second.remove()
+	equal(t, "rights", []string{"clerk own"}, rights())
+	policy := must(queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &other, AttributeNames: []sqstypes.QueueAttributeName{"Policy"}}))(t).Attributes["Policy"]
+	equal(t, "the queue's policy", "", policy)
+	equal(t, "the topic's policy", closed, open())
+	first.update(types.StackStatusUpdateComplete, template, "Name", "own", "Roles", "Clerk", "Queue", one, "Topic", strings.Replace(published, "other", "one", 1))
+	equal(t, "rights", []string{"clerk own"}, rights())
+	first.remove()
+	equal(t, "rights", []string(nil), rights())
 }
 
 // A managed policy and an instance profile are made, changed in place and deleted.

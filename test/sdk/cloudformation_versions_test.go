@@ -1,11 +1,18 @@
 package sdk_test
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+
+	"godwit.dev/godwit/internal/config"
+	"godwit.dev/godwit/internal/server"
+	"godwit.dev/godwit/internal/shard/stacks"
+	stackmachine "godwit.dev/godwit/internal/stack"
 )
 
 // rates is a function with a version, and an alias of it.
@@ -84,21 +91,50 @@ func TestStackVersions(t *testing.T) {
 	equal(t, "functions", 0, len(must(functions.ListFunctions(ctx, &lambda.ListFunctionsInput{}))(t).Functions))
 }
 
-// Of two versions that are begun side by side one is published: the function has not changed for
-// the other.
+// Of two versions that are begun side by side one is published, the steps taken again or not: the
+// function has not changed for the other.
 func TestStackVersionsSideBySide(t *testing.T) {
-	endpoint := start(t)
-	functions := functionsClient(endpoint)
-	s := deployed(t, cloudformationAs(endpoint, account), "rates", rates)
-	name := s.outputs()["Name"]
-	two := "  Second: {Type: AWS::Lambda::Version, Properties: {FunctionName: !Ref Rates}}\n  Third: {Type: AWS::Lambda::Version, Properties: {FunctionName: !Ref Rates}}\n  Live:"
-	s.update(types.StackStatusUpdateRollbackComplete, strings.Replace(strings.Replace(rates, `"one"`, `"two"`, 1), "  Live:", two, 1))
-	s.told("A version for this Lambda function exists ( 2 ). Modify the function to create a new version.")
-	versions := []string{}
-	for _, v := range must(functions.ListVersionsByFunction(t.Context(), &lambda.ListVersionsByFunctionInput{FunctionName: &name}))(t).Versions {
-		versions = append(versions, *v.Version)
+	for name, endpoint := range map[string]string{"once": start(t), "again": startBuilt(t, withStepsRepeated, func(c *config.Config) { c.Enforce = false })} {
+		t.Run(name, func(t *testing.T) {
+			functions := functionsClient(endpoint)
+			s := deployed(t, cloudformationAs(endpoint, account), "rates", rates)
+			name := s.outputs()["Name"]
+			two := "  Second: {Type: AWS::Lambda::Version, Properties: {FunctionName: !Ref Rates}}\n  Third: {Type: AWS::Lambda::Version, Properties: {FunctionName: !Ref Rates}}\n  Live:"
+			s.update(types.StackStatusUpdateRollbackComplete, strings.Replace(strings.Replace(rates, `"one"`, `"two"`, 1), "  Live:", two, 1))
+			s.told("A version for this Lambda function exists ( 2 ). Modify the function to create a new version.")
+			versions := []string{}
+			for _, v := range must(functions.ListVersionsByFunction(t.Context(), &lambda.ListVersionsByFunctionInput{FunctionName: &name}))(t).Versions {
+				versions = append(versions, *v.Version)
+			}
+			equal(t, "versions", []string{"$LATEST", "1"}, versions)
+		})
 	}
-	equal(t, "versions", []string{"$LATEST", "1"}, versions)
+}
+
+// begunEarlier has the versions of functions published before by an earlier version of the server, which
+// gave them revisions of their own and ended before it noted that.
+type begunEarlier struct{ stacks.Worker }
+
+func (b begunEarlier) Do(ctx context.Context, t *stacks.Task) (o stackmachine.Outcome, later time.Duration) {
+	if t.Target.Type == "AWS::Lambda::Version" && t.Action == stackmachine.Create {
+		before := *t
+		before.Token = "2f0f6a5c-1d7e-4b8a-9c55-3b1e0c9f7a10"
+		if o, later = b.Worker.Do(ctx, &before); later != 0 {
+			return o, later
+		}
+		t.Again, t.Try = true, 0
+	}
+	return b.Worker.Do(ctx, t)
+}
+
+// A stack goes on behind an upgrade with what the version before had published.
+func TestStackVersionBegunEarlier(t *testing.T) {
+	endpoint := startBuilt(t, func(ctx context.Context, deps server.Deps) (server.Parts, error) {
+		deps.World.Deploying = func(w stacks.Worker) stacks.Worker { return begunEarlier{w} }
+		return withTestKeys(ctx, deps)
+	}, func(c *config.Config) { c.Enforce = false })
+	s := deployed(t, cloudformationAs(endpoint, account), "rates", rates)
+	equal(t, "version", "1", s.outputs()["Version"])
 }
 
 // A function of the Serverless Application Model that publishes its versions.

@@ -173,18 +173,15 @@ func carriers(properties map[string]any) (all []holder) {
 	return all
 }
 
-// managers are the other resources that have an inline policy of a holder.
-func (w *work) managers(h holder, policy string, begun bool) []string {
-	if w.worker.Managers == nil {
-		return nil
-	}
+// inline is an inline policy of a holder.
+func inline(h holder, policy string) stacks.Inline {
 	p := stacks.Inline{Policy: policy, Holder: h.name}
 	for _, of := range listed {
 		if of.kind == h.kind {
 			p.Property = of.property
 		}
 	}
-	return w.worker.Managers(w.Task, p, begun)
+	return p
 }
 
 func putPolicy(ctx context.Context, w *work) (made, error) {
@@ -194,7 +191,7 @@ func putPolicy(ctx context.Context, w *work) (made, error) {
 		return made{}, &handlerError{"At least one of [Groups,Roles,Users] must be non-empty.", "InvalidRequest"}
 	}
 	for _, h := range now {
-		if others := w.managers(h, name, true); others != nil {
+		if others := w.worker.Managers(w.Task, inline(h, name)); others != nil {
 			why := "Policy resource was already managed by another stack or another resource in the current stack. Found stacks: [" + strings.Join(others, ", ") + "]"
 			if w.Now == nil {
 				is = made{}
@@ -209,7 +206,8 @@ func putPolicy(ctx context.Context, w *work) (made, error) {
 	}
 	former := text(w.Now["PolicyName"])
 	for _, h := range carriers(w.Now) {
-		if former != name || !slices.Contains(now, h) {
+		same := func(other holder) bool { return other.kind == h.kind && strings.EqualFold(other.name, h.name) } // as IAM compares names
+		if former != name || !slices.ContainsFunc(now, same) {
 			if err := w.withdraw(ctx, h, former); err != nil {
 				return is, err
 			}
@@ -218,19 +216,20 @@ func putPolicy(ctx context.Context, w *work) (made, error) {
 	return is, nil
 }
 
-// withdraw takes an inline policy away from a holder, unless another resource has it: this one
-// was refused it.
+// withdraw takes an inline policy away from a holder, unless it is another resource's.
 func (w *work) withdraw(ctx context.Context, h holder, policy string) error {
-	if w.managers(h, policy, false) != nil {
+	if w.worker.Kept(w.Task, inline(h, policy)) {
 		return nil
 	}
 	return w.deleteInline(ctx, h, policy)
 }
 
 func deletePolicy(ctx context.Context, w *work) error {
-	for _, h := range carriers(w.Target.Properties) {
-		if err := w.withdraw(ctx, h, text(w.Target.Properties["PolicyName"])); err != nil {
-			return err
+	for _, properties := range []map[string]any{w.Target.Properties, w.Now} {
+		for _, h := range carriers(properties) {
+			if err := w.withdraw(ctx, h, text(properties["PolicyName"])); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

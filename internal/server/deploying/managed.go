@@ -156,7 +156,7 @@ func updateManaged(ctx context.Context, w *work) (made, error) {
 
 func deleteManaged(ctx context.Context, w *work) error {
 	own := w.Target.Physical
-	for _, h := range carriers(w.Target.Properties) {
+	for _, h := range append(carriers(w.Target.Properties), carriers(w.Now)...) {
 		if err := w.detach(ctx, h, own); err != nil {
 			return err
 		}

@@ -161,7 +161,7 @@ func putQueuePolicy(ctx context.Context, w *work) (made, error) {
 }
 
 func deleteQueuePolicy(ctx context.Context, w *work) error {
-	for _, link := range policed(w.Target.Properties) {
+	for _, link := range append(policed(w.Target.Properties), policed(w.Now)...) {
 		if err := w.setQueuePolicy(ctx, link, ""); err != nil && !stacks.IsGone(err) {
 			return err
 		}

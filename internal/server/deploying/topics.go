@@ -227,7 +227,7 @@ func (w *work) resetTopicPolicy(ctx context.Context, own string) error {
 }
 
 func deleteTopicPolicy(ctx context.Context, w *work) error {
-	for _, own := range ruled(w.Target.Properties) {
+	for _, own := range append(ruled(w.Target.Properties), ruled(w.Now)...) {
 		if err := w.resetTopicPolicy(ctx, own); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package deploying
 import (
 	"context"
 	"strings"
+	"time"
 
 	"godwit.dev/godwit/internal/api/lambda"
 	"godwit.dev/godwit/internal/shard/stacks"
@@ -33,10 +34,17 @@ func createVersion(ctx context.Context, w *work) (made, error) {
 	if err != nil {
 		return made{}, err
 	}
-	if out.RevisionId != w.Token { // nothing has changed since another one was published
+	if out.RevisionId != w.Token && !w.publishedEarlier(out) { // nothing has changed since another one was published
 		return made{}, &handlerError{"A version for this Lambda function exists ( " + out.Version + " ). Modify the function to create a new version.", "AlreadyExists"}
 	}
 	return made{out.FunctionArn, map[string]any{"Version": out.Version, "FunctionArn": out.FunctionArn}}, nil
+}
+
+// publishedEarlier reports that the process before has published a version in this step, of a
+// version of Godwit that gave it another revision than the step's token.
+func (w *work) publishedEarlier(v *lambda.FunctionConfiguration) bool {
+	at, err := time.Parse(lambdaTime, v.LastModified)
+	return err == nil && w.Again && w.Try == 0 && at.UnixMilli() >= w.Began && !w.worker.Creates(w.Task, v.RevisionId)
 }
 
 // updateVersion refuses another description or code, as AWS does: a version does not change. A

@@ -40,8 +40,12 @@ type Options struct {
 	Operating func(ctx context.Context, who *caller.Caller, op *rest.Operation, resource string) (*rest.Call, error)
 	// Holds reports that another resource has the name of the parameter that a step is to make.
 	Holds func(t *stacks.Task) bool
-	// Managers are the other resources of stacks that have an inline policy.
-	Managers func(t *stacks.Task, p stacks.Inline, begun bool) []string
+	// Managers are the other resources of stacks that have an inline policy which a step gives.
+	Managers func(t *stacks.Task, p stacks.Inline) []string
+	// Kept reports that another resource has an inline policy which a step takes away.
+	Kept func(t *stacks.Task, p stacks.Inline) bool
+	// Creates reports that a token is of another resource's creation in a step's stack.
+	Creates func(t *stacks.Task, token string) bool
 	// May refuses what who acts may not do where there is no operation; nil: everybody may.
 	May func(who *caller.Caller, via, region string, need *authorize.Need) error
 	// Stacks has the stacks that are nested in others.

@@ -2,8 +2,8 @@ package stacks
 
 import (
 	"slices"
+	"strings"
 
-	"godwit.dev/godwit/internal/shard/kernel"
 	"godwit.dev/godwit/internal/stack"
 	"godwit.dev/godwit/internal/stack/resource"
 )
@@ -23,37 +23,80 @@ func (p Inline) in(properties map[string]any) bool {
 	holders, _ := properties[p.Property].([]any)
 	return slices.ContainsFunc(holders, func(holder any) bool {
 		name, _ := resource.Scalar(holder)
-		return name == p.Holder
+		return strings.EqualFold(name, p.Holder) // as IAM compares names
 	})
 }
 
-// Managers are the other resources that have an inline policy, of whichever stack of the account,
-// as STACK|RESOURCE. With begun those count too whose step to have it began before this one.
-func (m *Module) Managers(t *Task, p Inline, begun bool) (found []string) {
-	_ = m.shard.RunDurable(func(*kernel.Tx) error {
+// of reports that a version is of it.
+func (p Inline) of(v *stack.Version) bool { return v.Type == policyType && p.in(v.Properties) }
+
+// owned reports that a resource has it for certain. One whose update is not complete may have in part
+// what it is to be, and has or goes back to what it was.
+func (p Inline) owned(r *stack.Resource) bool {
+	if r.Before != nil {
+		return p.of(r.Before)
+	}
+	return r.Exists() && p.of(&r.Version)
+}
+
+// claimed reports that a resource has it, or goes back to it.
+func (p Inline) claimed(r *stack.Resource) bool {
+	certain := r.Exists() && (r.Status != stack.UpdateFailed || r.Before == nil) // else it was to be so
+	return p.owned(r) || certain && p.of(&r.Version) || slices.ContainsFunc(r.Spares, func(v stack.Version) bool { return p.of(&v) })
+}
+
+// coming reports that a step gives it to a resource.
+func (p Inline) coming(n *stack.Step) bool {
+	return n != nil && n.Action != stack.Delete && p.of(&n.Target)
+}
+
+// kept reports that a resource has it and is not about to give it up.
+func (p Inline) kept(r *stack.Resource) bool {
+	switch {
+	case r.Doomed, r.Next != nil && r.Next.Action == stack.Update && !p.of(&r.Next.Target):
+		return false
+	case r.Status == stack.UpdateComplete:
+		return p.of(&r.Version)
+	}
+	return p.owned(r)
+}
+
+// Managers are the other resources that have an inline policy which a step gives, or whose step to
+// have it began before this one, as STACK|RESOURCE, of whichever stack of the account. What the
+// step's own resource has already it may have in another form, and back, whoever else has it.
+func (m *Module) Managers(t *Task, p Inline) (found []string) {
+	m.shard.View(func() {
+		mine := false
 		m.ofType(policyType, t.Account, func(e *entry, r *stack.Resource) {
-			if e.ID == t.Stack && r.Logical == t.Logical {
-				return
-			}
-			n := r.Next
-			if has(r, p) || begun && n != nil && n.Action != stack.Delete && before(n, e.ID+r.Logical, t) && p.in(n.Target.Properties) {
+			switch {
+			case e.ID == t.Stack && r.Logical == t.Logical:
+				mine = p.owned(r)
+			case p.claimed(r) || p.coming(r.Next) && before(r.Next, e.ID+r.Logical, t):
 				found = append(found, e.Name+"|"+r.Logical)
 			}
 		})
-		return nil
+		if mine {
+			found = nil
+		}
 	})
 	slices.Sort(found)
 	return found
 }
 
-// has reports that a resource has an inline policy, or goes back to it.
-func has(r *stack.Resource, p Inline) bool {
-	versions := slices.Clone(r.Spares)
-	if r.Before != nil {
-		versions = append(versions, *r.Before)
-	}
-	if r.Exists() && (r.Status != stack.UpdateFailed || r.Before == nil) { // else it was to be so
-		versions = append(versions, r.Version)
-	}
-	return slices.ContainsFunc(versions, func(v stack.Version) bool { return v.Type == policyType && p.in(v.Properties) })
+// Kept reports that an inline policy which a step takes away stays, as another resource has it. What
+// the step's own resource was to have only, and may have been refused, stays as well where another
+// one is being given it.
+func (m *Module) Kept(t *Task, p Inline) (kept bool) {
+	m.shard.View(func() {
+		mine, coming := false, false
+		m.ofType(policyType, t.Account, func(e *entry, r *stack.Resource) {
+			if e.ID == t.Stack && r.Logical == t.Logical {
+				mine = p.owned(r)
+				return
+			}
+			kept, coming = kept || p.kept(r), coming || p.coming(r.Next)
+		})
+		kept = kept || coming && !mine
+	})
+	return kept
 }

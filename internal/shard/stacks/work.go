@@ -30,6 +30,22 @@ type Task struct {
 	Try int
 }
 
+// Creates reports that a token is of the creation of another resource of a step's stack, in the
+// phase under way.
+func (m *Module) Creates(t *Task, token string) (creates bool) {
+	id, _ := idOf(t.Stack)
+	m.shard.View(func() {
+		e := m.byID[id]
+		if e == nil {
+			return
+		}
+		for logical := range e.Resources {
+			creates = creates || logical != t.Logical && e.CreationToken(logical) == token
+		}
+	})
+	return creates
+}
+
 // IsGone reports that a service does not have what it is asked for, whichever service it is.
 func IsGone(err error) bool {
 	switch fault.KindOf(err) {

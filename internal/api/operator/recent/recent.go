@@ -30,21 +30,23 @@ const (
 	// maxTopicBytes bounds what is kept of one topic, and maxBytes all of it.
 	maxTopicBytes = 1 << 20
 	maxBytes      = 32 << 20
-	// recordOverhead is about what a record has beside the message, in bytes.
+	// recordOverhead is about what a record has beside the message, in bytes, and keptOverhead
+	// what a kept one takes beside its record, its places in the ring included.
 	recordOverhead = 1 << 10
+	keptOverhead   = 128
 )
 
 // Publishes are those of late, by topic. It is safe for concurrent use.
 type Publishes struct {
 	mu    sync.Mutex // a leaf
 	of    *simplelru.LRU[arn.ARN, *ring]
-	bytes int // of all buffers
+	bytes int // of all that is kept
 }
 
 // ring are the publishes of a topic, the oldest first.
 type ring struct {
 	all      []*kept
-	bytes    int   // of their buffers
+	bytes    int   // of all of them
 	second   int64 // of the latest publish
 	inSecond int   // publishes
 }
@@ -66,6 +68,9 @@ type kept struct {
 	spreading              bool // it goes to more subscriptions than were looked at
 	record                 []byte
 }
+
+// bytes is what it takes.
+func (k *kept) bytes() int { return cap(k.record) + keptOverhead }
 
 // New makes a Publishes of nothing.
 func New() *Publishes {
@@ -120,8 +125,8 @@ func (p *Publishes) Add(e *topics.Published) {
 		record: e.What.AppendTo(k.record[:0]),
 	}
 	r.all = append(r.all, k)
-	r.bytes += cap(k.record)
-	p.bytes += cap(k.record)
+	r.bytes += k.bytes()
+	p.bytes += k.bytes()
 	for r.bytes > maxTopicBytes && len(r.all) > 1 {
 		p.drop(r)
 	}
@@ -135,8 +140,8 @@ func (p *Publishes) drop(r *ring) *kept {
 	k := r.all[0]
 	r.all[0] = nil
 	r.all = r.all[1:] // append moves the rest once in a hundred publishes
-	r.bytes -= cap(k.record)
-	p.bytes -= cap(k.record)
+	r.bytes -= k.bytes()
+	p.bytes -= k.bytes()
 	return k
 }
 

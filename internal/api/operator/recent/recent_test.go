@@ -2,6 +2,7 @@ package recent_test
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -127,6 +128,32 @@ func TestBounds(t *testing.T) {
 	if len(p.Of(arn.Topic("us-east-1", "000000000000", fmt.Sprint(topics-1)), time.Time{})) == 0 {
 		t.Error("nothing of the last topic is kept")
 	}
+}
+
+// TestSmallBounds: of small messages no more is kept either, with what each takes beside its body.
+func TestSmallBounds(t *testing.T) {
+	p, before := recent.New(), heap()
+	const topics = 2_500
+	for i := range topics {
+		e := event(0, fmt.Sprint(i), "x")
+		for range recent.PerTopic {
+			p.Add(e)
+		}
+	}
+	if took := heap() - before; took > 36<<20 || took < 16<<20 {
+		t.Errorf("%d bytes are kept", took)
+	}
+	if len(p.Of(arn.Topic("us-east-1", "000000000000", fmt.Sprint(topics-1)), time.Time{})) != recent.PerTopic {
+		t.Error("not all of the last topic is kept")
+	}
+}
+
+// heap is the memory in use.
+func heap() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
 }
 
 func BenchmarkAdd(b *testing.B) {

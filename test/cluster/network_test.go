@@ -27,7 +27,7 @@ import (
 // and clients, are at the bridge, too.
 type network struct {
 	*machines
-	*keeper
+	*supervisor
 	tag string // in the names of what the kernel has
 	r   *rand.Rand
 }
@@ -211,7 +211,7 @@ func TestNetwork(t *testing.T) {
 	})
 	t.Cleanup(n.machines.stop)
 	n.join()
-	n.keeper = n.keep()
+	n.supervisor = n.supervise()
 	l := newLoad(t, n, *campaignLoad)
 	c := &campaign{network: n, load: l, order: n.r.Perm(len(faults)), seed: seed, began: time.Now(), count: map[string]int{}}
 	for c.goesOn(cmp.Or(*campaignFaults, soak.Rounds(t, len(faults), 200))) {

@@ -16,23 +16,23 @@ import (
 	"godwit.dev/godwit/test/programs"
 )
 
-// keeper starts nodes again when they end, as systemd does.
-type keeper struct {
+// supervisor starts nodes again when they end, as systemd does.
+type supervisor struct {
 	m       *machines
 	mu      sync.Mutex
 	stopped bool
 	kept    sync.WaitGroup
 }
 
-// keep looks after the nodes that run, until the test ends.
-func (m *machines) keep() *keeper {
-	k := &keeper{m: m}
+// supervise looks after the nodes that run, until the test ends.
+func (m *machines) supervise() *supervisor {
+	k := &supervisor{m: m}
 	for _, node := range names {
 		cmd := m.running[node]
 		k.kept.Go(func() {
 			for {
 				_ = cmd.Wait()
-				if cmd = k.again(node); cmd == nil {
+				if cmd = k.restart(node); cmd == nil {
 					return
 				}
 			}
@@ -42,8 +42,8 @@ func (m *machines) keep() *keeper {
 	return k
 }
 
-// again starts a node; nil: it is to be left.
-func (k *keeper) again(node string) *exec.Cmd {
+// restart starts a node; nil: it is to be left.
+func (k *supervisor) restart(node string) *exec.Cmd {
 	time.Sleep(200 * time.Millisecond) // as systemd does, which is not in a hurry
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -55,13 +55,13 @@ func (k *keeper) again(node string) *exec.Cmd {
 }
 
 // signal tells a node's process something.
-func (k *keeper) signal(node string, s syscall.Signal) {
+func (k *supervisor) signal(node string, s syscall.Signal) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	_ = k.m.running[node].Process.Signal(s)
 }
 
-func (k *keeper) stop() {
+func (k *supervisor) stop() {
 	k.mu.Lock()
 	k.stopped = true
 	k.mu.Unlock()
@@ -102,7 +102,7 @@ func TestRestartCommand(t *testing.T) {
 		}
 	})
 	m.join()
-	m.keep()
+	m.supervise()
 	out, err := m.client("a", m.key.SecretAccessKey).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("kept")})
 	if err != nil {
 		t.Fatal(err)

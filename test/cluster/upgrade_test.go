@@ -49,7 +49,7 @@ func earlier(t *testing.T, commit string) string {
 }
 
 // replace has a node run another program from its next start on.
-func (k *keeper) replace(node, program string) {
+func (k *supervisor) replace(node, program string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.m.version[node] = program
@@ -85,7 +85,7 @@ func TestUpgrade(t *testing.T) {
 		}
 	})
 	m.join()
-	k := m.keep()
+	k := m.supervise()
 	out, err := m.client("a", m.key.SecretAccessKey).CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("kept")})
 	if err != nil {
 		t.Fatal(err)

@@ -79,8 +79,8 @@ func startSecured(t *testing.T, n int, secure func(i int) *tls.Config) ([]*jetst
 	return servers, routes
 }
 
-// TestLeave: the log's leader is another node after it has left, and takes what comes.
-func TestLeave(t *testing.T) {
+// TestTransferLeadership: the log's leader is another node after it has left, and takes what comes.
+func TestTransferLeadership(t *testing.T) {
 	t.Parallel() // all of this package wait for elections more than they work
 	all := start(t, 3)
 	var logs []*jetstream.Log
@@ -91,7 +91,7 @@ func TestLeave(t *testing.T) {
 	defer cancel()
 	for round := range 2 {
 		for i, l := range logs {
-			if err := l.Leave(ctx); err != nil {
+			if err := l.TransferLeadership(ctx); err != nil {
 				t.Fatalf("node %d: %v", i, err)
 			}
 			if leader, err := l.Leader(ctx); err != nil || leader == "" || leader == fmt.Sprint("n", i) {
@@ -103,7 +103,7 @@ func TestLeave(t *testing.T) {
 		}
 	}
 	one := open(t, start(t, 1)[0], 1)
-	if err := one.Leave(ctx); err != nil {
+	if err := one.TransferLeadership(ctx); err != nil {
 		t.Errorf("of one node: %v", err)
 	}
 	if leader, err := one.Leader(ctx); err != nil || leader != "n0" {

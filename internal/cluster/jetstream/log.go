@@ -48,10 +48,10 @@ type Log struct {
 }
 
 var (
-	_ replog.Log    = (*Log)(nil)
-	_ replog.Leaver = (*Log)(nil)
-	_ replog.Keeper = (*Log)(nil)
-	_ replog.Roster = (*Log)(nil)
+	_ replog.Log        = (*Log)(nil)
+	_ replog.Elected    = (*Log)(nil)
+	_ replog.Replicated = (*Log)(nil)
+	_ replog.Membership = (*Log)(nil)
 )
 
 // appending is an append whose answer is waited for.
@@ -129,7 +129,7 @@ func (l *Log) Ends(ctx context.Context) (first, last uint64, err error) {
 	return first, last, nil
 }
 
-// Leader implements replog.Leaver.
+// Leader implements replog.Elected.
 func (l *Log) Leader(ctx context.Context) (node string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -143,13 +143,13 @@ func (l *Log) Leader(ctx context.Context) (node string, err error) {
 	return info.Cluster.Leader, nil
 }
 
-// Leave implements replog.Leaver. The leader is asked for anew where it has not changed
+// TransferLeadership implements replog.Elected. The leader is asked for anew where it has not changed
 // within leaveAsk: a request that meets a change of leaders may get no answer, and who steps
 // down may be chosen once more.
-func (l *Log) Leave(ctx context.Context) error {
+func (l *Log) TransferLeadership(ctx context.Context) error {
 	for {
 		asking, cancel := context.WithTimeout(ctx, leaveAsk)
-		left, err := l.leave(asking)
+		left, err := l.tryTransfer(asking)
 		cancel()
 		switch {
 		case left:
@@ -160,8 +160,8 @@ func (l *Log) Leave(ctx context.Context) error {
 	}
 }
 
-// leave is one try of Leave; left tells that another node leads.
-func (l *Log) leave(ctx context.Context) (left bool, err error) {
+// tryTransfer is one try of TransferLeadership; left tells that another node leads.
+func (l *Log) tryTransfer(ctx context.Context) (left bool, err error) {
 	for asked := false; ; {
 		info, err := l.stream.Info(ctx)
 		switch {
@@ -188,8 +188,8 @@ const (
 	leaveAsk  = time.Second          // how long for, before it is asked for once more
 )
 
-// Whole implements replog.Keeper.
-func (l *Log) Whole(ctx context.Context) (bool, error) {
+// CaughtUp implements replog.Replicated.
+func (l *Log) CaughtUp(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	info, err := l.stream.Info(ctx)

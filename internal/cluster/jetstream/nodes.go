@@ -72,8 +72,8 @@ func (l *Log) SetNodes(ctx context.Context, text string, nodes int) error {
 // changeTime bounds a change of who keeps the log.
 const changeTime = 5 * time.Second
 
-// Keepers are the nodes that keep the log; whole are those of them that have all of it.
-func (l *Log) Keepers(ctx context.Context) (all, whole []string, err error) {
+// Replicas are the nodes that keep the log; caughtUp are those of them that have all of it.
+func (l *Log) Replicas(ctx context.Context) (all, caughtUp []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	info, err := l.stream.Info(ctx)
@@ -83,14 +83,14 @@ func (l *Log) Keepers(ctx context.Context) (all, whole []string, err error) {
 	case info.Cluster == nil || info.Cluster.Leader == "":
 		return nil, nil, replog.ErrUnavailable
 	}
-	all, whole = []string{info.Cluster.Leader}, []string{info.Cluster.Leader}
+	all, caughtUp = []string{info.Cluster.Leader}, []string{info.Cluster.Leader}
 	for _, r := range info.Cluster.Replicas {
 		all = append(all, r.Name)
 		if r.Current && !r.Offline {
-			whole = append(whole, r.Name)
+			caughtUp = append(caughtUp, r.Name)
 		}
 	}
-	return all, whole, nil
+	return all, caughtUp, nil
 }
 
 // Forget removes a node for good: it counts for no majority any more. It has no effect on

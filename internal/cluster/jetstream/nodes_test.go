@@ -97,7 +97,7 @@ func TestNodesChange(t *testing.T) {
 	whole := func(want ...string) {
 		t.Helper()
 		eventually(t, fmt.Sprint("all is at ", want), func(ctx context.Context) error {
-			all, has, err := l.Keepers(ctx)
+			all, has, err := l.Replicas(ctx)
 			slices.Sort(all)
 			slices.Sort(has)
 			if err == nil && (!slices.Equal(all, want) || !slices.Equal(has, want)) {
@@ -253,7 +253,7 @@ func TestAuthorityIsReplaced(t *testing.T) {
 	step(turned, true)
 	step(alone, false)
 	eventually(t, "all nodes have all", func(ctx context.Context) error {
-		_, has, err := l.Keepers(ctx)
+		_, has, err := l.Replicas(ctx)
 		if err == nil && len(has) != 3 {
 			err = fmt.Errorf("%v have all", has)
 		}
@@ -275,7 +275,7 @@ func TestAuthorityIsReplaced(t *testing.T) {
 	if _, err := stranger.Log(ctx, 1); err == nil {
 		t.Error("a node with a certificate of the authority of before reads the log")
 	}
-	if _, has, err := l.Keepers(t.Context()); err != nil || slices.Contains(has, "n2") {
+	if _, has, err := l.Replicas(t.Context()); err != nil || slices.Contains(has, "n2") {
 		t.Errorf("%v have all, %v", has, err)
 	}
 }
@@ -320,7 +320,7 @@ func TestExpired(t *testing.T) {
 	servers, _ := startSecured(t, 3, func(i int) *tls.Config { return ids[nodes[i]].Config(false) })
 	l, late := open(t, servers[0], 1), open(t, servers[2], 1)
 	eventually(t, "all nodes have all", func(ctx context.Context) error {
-		_, has, err := l.Keepers(ctx)
+		_, has, err := l.Replicas(ctx)
 		if err == nil && len(has) != 3 {
 			err = fmt.Errorf("%v have all", has)
 		}

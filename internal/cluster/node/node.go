@@ -50,9 +50,9 @@ type Options struct {
 	// serves reads and writes a store of its own (replica.OwnerOptions.Detach). May be nil:
 	// Run ends where the owner steps down.
 	Disown func(o *replica.Owner, reason error) error
-	// MayFound reports that the cell may begin with nothing: no other node has anything of
+	// MayBootstrap reports that the cell may begin with nothing: no other node has anything of
 	// it. It is asked before the first takeover. May be nil: it may.
-	MayFound func(ctx context.Context) bool
+	MayBootstrap func(ctx context.Context) bool
 	// Members tells how far the disks of all nodes have come. Only the owner asks, before
 	// it trims the log. May be nil: it is not trimmed.
 	Members func(ctx context.Context) []Member
@@ -66,17 +66,17 @@ type Node struct {
 	options Options
 	replica *replica.Replica
 
-	mu      sync.Mutex
-	heard   time.Time // when a record was accepted last
-	behind  bool      // it has not yet come to where the log ended when it was opened
-	target  uint64    // where that was
-	owner   *replica.Owner
-	serving bool
-	serves  atomic.Pointer[replica.Owner] // owner, as long as serving
-	durable uint64
-	log     Extent
-	changed chan struct{} // closed when who owns the cell changes, or serves
-	fail    context.CancelCauseFunc
+	mu         sync.Mutex
+	ownerHeard time.Time // when a record was accepted last
+	behind     bool      // it has not yet come to where the log ended when it was opened
+	target     uint64    // where that was
+	owner      *replica.Owner
+	serving    bool
+	serves     atomic.Pointer[replica.Owner] // owner, as long as serving
+	durable    uint64
+	log        Extent
+	changed    chan struct{} // closed when who owns the cell changes, or serves
+	fail       context.CancelCauseFunc
 
 	holding chan struct{} // has a token from before Own is called until Disown has returned
 }
@@ -90,7 +90,7 @@ func Open(o Options) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Node{options: o, replica: r, heard: clock.System.Now(), behind: true, changed: make(chan struct{}), holding: make(chan struct{}, 1)}, nil
+	return &Node{options: o, replica: r, ownerHeard: clock.System.Now(), behind: true, changed: make(chan struct{}), holding: make(chan struct{}, 1)}, nil
 }
 
 // State is how a node stands.
@@ -143,8 +143,8 @@ func (n *Node) Run(ctx context.Context) error {
 	n.fail = fail
 	n.mu.Unlock()
 	var running sync.WaitGroup
-	running.Go(func() { n.every(ctx, n.options.Lease/8, n.stand()) })
-	running.Go(func() { n.every(ctx, n.options.Lease/3, n.beat) })
+	running.Go(func() { n.every(ctx, n.options.Lease/8, n.campaign()) })
+	running.Go(func() { n.every(ctx, n.options.Lease/3, n.heartbeat) })
 	running.Go(func() { n.every(ctx, syncTime, n.sync) })
 	running.Go(func() { n.every(ctx, trimTime, n.trim) })
 	defer running.Wait()
@@ -193,7 +193,7 @@ func (n *Node) follow(ctx context.Context) error {
 		return err
 	}
 	defer reader.Close()
-	n.arrived()
+	n.noteCaughtUp()
 	for {
 		position, data, err := reader.Next(ctx)
 		if err != nil {
@@ -203,35 +203,35 @@ func (n *Node) follow(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		n.arrived()
+		n.noteCaughtUp()
 		if accepted {
-			n.hear()
+			n.hearOwner()
 			if rec.Kind == record.Takeover {
-				n.taken(ctx, &rec)
+				n.takenOver(ctx, &rec)
 			}
 		}
 	}
 }
 
-// arrived notes whether the replica has all that the log had when it was opened.
-func (n *Node) arrived() {
+// noteCaughtUp notes whether the replica has all that the log had when it was opened.
+func (n *Node) noteCaughtUp() {
 	position := n.replica.Position()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.behind && position >= n.target {
 		n.behind = false
-		n.heard = clock.System.Now()
+		n.ownerHeard = clock.System.Now()
 	}
 }
 
-func (n *Node) hear() {
+func (n *Node) hearOwner() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.heard = clock.System.Now()
+	n.ownerHeard = clock.System.Now()
 }
 
-// taken notes a new owner, and serves if it is this process.
-func (n *Node) taken(ctx context.Context, rec *record.Record) {
+// takenOver notes a new owner, and serves if it is this process.
+func (n *Node) takenOver(ctx context.Context, rec *record.Record) {
 	n.options.Logger.Info("a cell has an owner", "cell", rec.Cell, "owner", rec.Owner, "epoch", rec.Epoch)
 	if rec.Owner != n.identity() {
 		n.change(func() {})
@@ -250,11 +250,11 @@ func (n *Node) taken(ctx context.Context, rec *record.Record) {
 		return
 	}
 	n.change(func() { n.serve(owner, false) })
-	go n.hold(ctx, owner, steppedDown)
+	go n.own(ctx, owner, steppedDown)
 }
 
-// hold has the cell served until the owner steps down, and what serves stopped then.
-func (n *Node) hold(ctx context.Context, owner *replica.Owner, steppedDown <-chan error) {
+// own has the cell served until the owner steps down, and what serves stopped then.
+func (n *Node) own(ctx context.Context, owner *replica.Owner, steppedDown <-chan error) {
 	n.holding <- struct{}{} // what served an epoch before is stopped first
 	defer func() { <-n.holding }()
 	starting, cancel := context.WithCancelCause(ctx)
@@ -294,7 +294,7 @@ func (n *Node) hold(ctx context.Context, owner *replica.Owner, steppedDown <-cha
 	n.change(func() {
 		if n.owner == owner {
 			n.serve(nil, false)
-			n.heard = clock.System.Now() // others may try first
+			n.ownerHeard = clock.System.Now() // others may try first
 		}
 	})
 }
@@ -377,8 +377,8 @@ func (n *Node) HandOver(ctx context.Context, to string) error {
 	}
 }
 
-// stand tries to take the cell over when its owner is silent.
-func (n *Node) stand() func(context.Context) {
+// campaign tries to take the cell over when its owner is silent.
+func (n *Node) campaign() func(context.Context) {
 	last := clock.System.Now()
 	return func(ctx context.Context) {
 		now := clock.System.Now()
@@ -386,9 +386,9 @@ func (n *Node) stand() func(context.Context) {
 		last = now
 		n.mu.Lock()
 		if paused { // the process, or the machine: what others did meanwhile is not read yet
-			n.heard = now
+			n.ownerHeard = now
 		}
-		silent := now.Sub(n.heard)
+		silent := now.Sub(n.ownerHeard)
 		waits := n.owner == nil && !n.behind && silent > n.options.Lease+time.Duration(n.options.Rank)*stagger
 		n.mu.Unlock()
 		if !waits {
@@ -398,9 +398,9 @@ func (n *Node) stand() func(context.Context) {
 		if err != nil || end > n.replica.Position() {
 			return // nobody can be asked, or there is more to hear first
 		}
-		n.hear() // the next try is a lease away
+		n.hearOwner() // the next try is a lease away
 		f := n.replica.Fence()
-		if f.Epoch == 0 && n.options.MayFound != nil && !n.options.MayFound(ctx) {
+		if f.Epoch == 0 && n.options.MayBootstrap != nil && !n.options.MayBootstrap(ctx) {
 			return
 		}
 		takeover := record.Record{Kind: record.Takeover, Cell: n.options.Cell, Epoch: f.Epoch + 1, Number: f.Number, Owner: n.identity()}
@@ -413,11 +413,11 @@ func (n *Node) stand() func(context.Context) {
 	}
 }
 
-// beat lets the others hear of an owner that has nothing else to say.
-func (n *Node) beat(ctx context.Context) {
+// heartbeat lets the others hear of an owner that has nothing else to say.
+func (n *Node) heartbeat(ctx context.Context) {
 	if o := n.Owner(); o != nil && o.Failed() == nil {
 		n.mu.Lock()
-		silent := clock.System.Now().Sub(n.heard)
+		silent := clock.System.Now().Sub(n.ownerHeard)
 		n.mu.Unlock()
 		if silent >= n.options.Lease/4 {
 			_ = o.Confirm(ctx) // a failure has it step down
@@ -447,7 +447,7 @@ func (n *Node) measure(ctx context.Context) {
 	if e.First, e.Last, err = n.options.Log.Ends(ctx); err == nil {
 		e.Bytes, err = n.options.Log.Size(ctx)
 	}
-	if l, ok := n.options.Log.(replog.Leaver); ok && err == nil {
+	if l, ok := n.options.Log.(replog.Elected); ok && err == nil {
 		e.Leader, err = l.Leader(ctx)
 	}
 	if err == nil {

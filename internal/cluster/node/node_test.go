@@ -347,10 +347,10 @@ func TestTrim(t *testing.T) {
 }
 
 // Where another node has something of the cell, nobody begins it anew.
-func TestMayNotFound(t *testing.T) {
+func TestMayNotBootstrap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var may atomic.Bool
-		p := run(t, simulated.New(), 0, func(o *node.Options) { o.MayFound = func(context.Context) bool { return may.Load() } })
+		p := run(t, simulated.New(), 0, func(o *node.Options) { o.MayBootstrap = func(context.Context) bool { return may.Load() } })
 		pass(time.Minute)
 		if s := p.state(); s.Epoch != 0 {
 			t.Errorf("%+v", s)

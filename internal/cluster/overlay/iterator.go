@@ -13,7 +13,7 @@ type iterator struct {
 	over         btree.IterG[item]
 	hasOver      bool // there is a tree to walk
 	base         store.Iterator
-	holes        holes
+	tombstones   rangeTombstones
 	lower, upper []byte
 
 	started       bool
@@ -23,8 +23,8 @@ type iterator struct {
 	overKey, both bool // where the iterator stands: on over's key; also on base's
 }
 
-func newIterator(t *tree, hs holes, base store.Iterator, lower, upper []byte) *iterator {
-	i := &iterator{base: base, holes: hs, lower: bytes.Clone(lower), upper: bytes.Clone(upper)}
+func newIterator(t *tree, ts rangeTombstones, base store.Iterator, lower, upper []byte) *iterator {
+	i := &iterator{base: base, tombstones: ts, lower: bytes.Clone(lower), upper: bytes.Clone(upper)}
 	if t != nil {
 		i.over, i.hasOver = t.Iter(), true
 	}
@@ -72,7 +72,7 @@ func (i *iterator) seekLive() bool {
 		case i.overKey:
 			i.step()
 		default:
-			end := i.holes.end(i.base.Key())
+			end := i.tombstones.end(i.base.Key())
 			if end == nil {
 				return true
 			}
@@ -122,7 +122,7 @@ func (i *iterator) Prev() bool {
 		switch {
 		case i.overKey && !i.at.deleted:
 			return true
-		case !i.overKey && i.holes.end(i.base.Key()) == nil:
+		case !i.overKey && i.tombstones.end(i.base.Key()) == nil:
 			return true
 		}
 		i.stepDown()

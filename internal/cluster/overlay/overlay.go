@@ -26,18 +26,18 @@ func less(a, b item) bool { return bytes.Compare(a.key, b.key) < 0 }
 
 type tree = btree.BTreeG[item]
 
-// hole is a range of keys that the committed store has and that are deleted.
-type hole struct {
+// rangeTombstone is a range of keys that the committed store has and that are deleted.
+type rangeTombstone struct {
 	lower, upper []byte
 	number       uint64
 }
 
-// holes hide keys of the committed store; what is in the tree lies above them.
-type holes []hole
+// rangeTombstones hide keys of the committed store; what is in the tree lies above them.
+type rangeTombstones []rangeTombstone
 
-// end is where the hole ends that a key is in; nil: it is in none.
-func (hs holes) end(key []byte) (end []byte) {
-	for _, h := range hs {
+// end is where the range ends that a key is in; nil: it is in none.
+func (ts rangeTombstones) end(key []byte) (end []byte) {
+	for _, h := range ts {
 		if bytes.Compare(h.lower, key) <= 0 && bytes.Compare(key, h.upper) < 0 && bytes.Compare(end, h.upper) < 0 {
 			end = h.upper
 		}
@@ -52,12 +52,12 @@ type Store struct {
 
 	closing sync.RWMutex // held by readers of snapshots of frozen; taken before mu
 
-	mu      sync.RWMutex
-	tree    *tree // copied on write: a copy is a view
-	holes   holes // never changed in place
-	pending []unit
-	frozen  store.Snapshot // what is read of the committed store; nil: the store itself
-	closed  bool
+	mu         sync.RWMutex
+	tree       *tree           // copied on write: a copy is a view
+	tombstones rangeTombstones // never changed in place
+	pending    []unit
+	frozen     store.Snapshot // what is read of the committed store; nil: the store itself
+	closed     bool
 }
 
 // unit is what is flushed at once.
@@ -124,7 +124,7 @@ func (s *Store) write(u *unit, op mutation.Op, key, value []byte) error {
 		for _, i := range doomed {
 			s.tree.Delete(i)
 		}
-		s.holes = append(slices.Clip(s.holes), hole{key, value, u.number})
+		s.tombstones = append(slices.Clip(s.tombstones), rangeTombstone{key, value, u.number})
 	default:
 		return fmt.Errorf("%w: unknown write %d", mutation.ErrCorrupt, op)
 	}
@@ -168,8 +168,8 @@ func (s *Store) Flush(number uint64, commit func() error) error {
 	if len(s.pending) == 0 {
 		s.pending = nil
 	}
-	if len(s.holes) > 0 {
-		s.holes = slices.DeleteFunc(slices.Clone(s.holes), func(h hole) bool { return h.number <= number })
+	if len(s.tombstones) > 0 {
+		s.tombstones = slices.DeleteFunc(slices.Clone(s.tombstones), func(h rangeTombstone) bool { return h.number <= number })
 	}
 	return nil
 }
@@ -181,17 +181,17 @@ func (s *Store) Get(dst, key []byte) (value []byte, ok bool, err error) {
 	if s.closed {
 		return dst, false, store.ErrClosed
 	}
-	return get(s.tree, s.holes, s.reader(), dst, key)
+	return get(s.tree, s.tombstones, s.reader(), dst, key)
 }
 
-func get(t *tree, hs holes, base store.Reader, dst, key []byte) (value []byte, ok bool, err error) {
+func get(t *tree, ts rangeTombstones, base store.Reader, dst, key []byte) (value []byte, ok bool, err error) {
 	if i, ok := t.Get(item{key: key}); ok {
 		if i.deleted {
 			return dst, false, nil
 		}
 		return append(dst, i.value...), true, nil
 	}
-	if hs.end(key) != nil {
+	if ts.end(key) != nil {
 		return dst, false, nil
 	}
 	return base.Get(dst, key)
@@ -204,7 +204,7 @@ func (s *Store) Iter(lower, upper []byte) (store.Iterator, error) {
 	if s.closed {
 		return nil, store.ErrClosed
 	}
-	return iter(s.view(), s.holes, s.reader(), lower, upper)
+	return iter(s.view(), s.tombstones, s.reader(), lower, upper)
 }
 
 // view is the tree as it is now; nil: it is empty.
@@ -215,12 +215,12 @@ func (s *Store) view() *tree {
 	return s.tree.Copy()
 }
 
-func iter(t *tree, hs holes, base store.Reader, lower, upper []byte) (store.Iterator, error) {
+func iter(t *tree, ts rangeTombstones, base store.Reader, lower, upper []byte) (store.Iterator, error) {
 	it, err := base.Iter(lower, upper)
-	if err != nil || t == nil && len(hs) == 0 {
+	if err != nil || t == nil && len(ts) == 0 {
 		return it, err
 	}
-	return newIterator(t, hs, it, lower, upper), nil
+	return newIterator(t, ts, it, lower, upper), nil
 }
 
 // Snapshot implements store.Store. That of a closed store answers every read with
@@ -231,7 +231,7 @@ func (s *Store) Snapshot() store.Snapshot {
 	if s.closed {
 		return closed{}
 	}
-	v := &snapshot{over: s, tree: s.tree.Copy(), holes: s.holes}
+	v := &snapshot{over: s, tree: s.tree.Copy(), tombstones: s.tombstones}
 	if v.base = s.frozen; s.frozen == nil {
 		v.base, v.own = s.base.Snapshot(), true
 	}
@@ -239,10 +239,10 @@ func (s *Store) Snapshot() store.Snapshot {
 }
 
 type snapshot struct {
-	over  *Store
-	base  store.Snapshot
-	own   bool // base is its own to close; else the store may close it under it
-	holes holes
+	over       *Store
+	base       store.Snapshot
+	own        bool // base is its own to close; else the store may close it under it
+	tombstones rangeTombstones
 
 	mu   sync.Mutex
 	tree *tree // nil: closed
@@ -276,7 +276,7 @@ func (v *snapshot) Get(dst, key []byte) (value []byte, ok bool, err error) {
 	if t == nil {
 		return dst, false, store.ErrClosed
 	}
-	return get(t, v.holes, v.base, dst, key)
+	return get(t, v.tombstones, v.base, dst, key)
 }
 
 // Iter implements store.Reader.
@@ -288,7 +288,7 @@ func (v *snapshot) Iter(lower, upper []byte) (store.Iterator, error) {
 	if t == nil {
 		return nil, store.ErrClosed
 	}
-	return iter(t.Copy(), v.holes, v.base, lower, upper)
+	return iter(t.Copy(), v.tombstones, v.base, lower, upper)
 }
 
 // Close implements store.Snapshot.

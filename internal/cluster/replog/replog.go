@@ -49,33 +49,33 @@ type Log interface {
 	Trim(ctx context.Context, below uint64) error
 }
 
-// Leaver is a Log that has a leader among the nodes, without which it takes nothing.
-type Leaver interface {
+// Elected is a Log that has a leader among the nodes, without which it takes nothing.
+type Elected interface {
 	// Leader is the node that leads the log; empty: none does. Errors: ErrUnavailable.
 	Leader(ctx context.Context) (node string, err error)
-	// Leave has another node lead the log if this one does, and returns once one does. What
+	// TransferLeadership has another node lead the log if this one does, and returns once one does. What
 	// is appended meanwhile may be refused, or lost. Errors: ErrUnavailable, the context's.
-	Leave(ctx context.Context) error
+	TransferLeadership(ctx context.Context) error
 }
 
-// Keeper is a Log of which each node keeps a part of its own.
-type Keeper interface {
-	// Whole reports that this node's part has all that the log has. Errors:
+// Replicated is a Log of which each node keeps a part of its own.
+type Replicated interface {
+	// CaughtUp reports that this node's part has all that the log has. Errors:
 	// ErrUnavailable.
-	Whole(ctx context.Context) (bool, error)
+	CaughtUp(ctx context.Context) (bool, error)
 }
 
-// Roster is a Log that keeps who its nodes are, and whose nodes change while it is used.
-type Roster interface {
+// Membership is a Log that keeps who its nodes are, and whose nodes change while it is used.
+type Membership interface {
 	// Nodes is the text that SetNodes was given last; empty: none yet. Errors:
 	// ErrUnavailable.
 	Nodes(ctx context.Context) (text string, err error)
 	// SetNodes keeps a text, and has that many nodes keep the log. Calls must not overlap, on
 	// all nodes. Errors: ErrUnavailable; it may have been done.
 	SetNodes(ctx context.Context, text string, nodes int) error
-	// Keepers are the names of the nodes that keep the log; whole are those of them that
+	// Replicas are the names of the nodes that keep the log; caughtUp are those of them that
 	// have all of it. Errors: ErrUnavailable.
-	Keepers(ctx context.Context) (all, whole []string, err error)
+	Replicas(ctx context.Context) (all, caughtUp []string, err error)
 }
 
 // Reader walks a log, by one goroutine.

@@ -81,13 +81,13 @@ func (g *changing) trustAll(ctx context.Context, roots, vouchers string) error {
 		return err
 	}
 	if g.m.Roots != roots {
-		keepers, _, err := g.roster.Keepers(ctx)
+		replicas, _, err := g.roster.Replicas(ctx)
 		if err != nil {
 			return err
 		}
 		m := g.m.next()
 		m.Roots, m.Vouchers = roots, vouchers
-		if err := g.set(ctx, m, len(keepers)); err != nil {
+		if err := g.set(ctx, m, len(replicas)); err != nil {
 			return err
 		}
 	}

@@ -20,11 +20,11 @@ import (
 // Bounds of the steps of a change of nodes. One that was broken off goes on where it is asked
 // for again.
 const (
-	changeLook = 100 * time.Millisecond
-	endTime    = 45 * time.Second // for a node that is removed to end
-	wholeTime  = 10 * time.Second // for others to have all: under load they lag for a moment
-	knowTime   = 20 * time.Second // for the others to know
-	stepTime   = 2 * time.Minute  // for the log's engine to do what is asked
+	changeLook  = 100 * time.Millisecond
+	endTime     = 45 * time.Second // for a node that is removed to end
+	catchUpTime = 10 * time.Second // for others to have all: under load they lag for a moment
+	knowTime    = 20 * time.Second // for the others to know
+	stepTime    = 2 * time.Minute  // for the log's engine to do what is asked
 )
 
 // fewestNodes is how many nodes are left at least: a single one would be no cluster.
@@ -68,7 +68,7 @@ func (f *front) nodes(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "a change of nodes is POSTed", http.StatusBadRequest)
 		return
 	}
-	roster, ok := p.record.(replog.Roster)
+	roster, ok := p.record.(replog.Membership)
 	if !ok || !p.net.Secured() {
 		http.Error(w, "nodes without certificates (godwit dev --nodes) are three", http.StatusConflict)
 		return
@@ -108,7 +108,7 @@ func (f *front) nodes(w http.ResponseWriter, r *http.Request) {
 // changing is a change of nodes under way.
 type changing struct {
 	*part
-	roster replog.Roster
+	roster replog.Membership
 	tell   func(format string, a ...any)
 	m      *membership
 }
@@ -118,7 +118,7 @@ func (g *changing) read(ctx context.Context) error {
 	var last error
 	// A log whose leader has just ended takes a moment.
 	if err := g.within(ctx, knowTime, func(ctx context.Context) bool {
-		m, last = readRoster(ctx, g.roster)
+		m, last = readMembership(ctx, g.roster)
 		return !errors.Is(last, replog.ErrUnavailable)
 	}); err != nil || last != nil {
 		return errors.Join(last, err)
@@ -141,7 +141,7 @@ func (g *changing) set(ctx context.Context, m *membership, count int) error {
 		if last = g.roster.SetNodes(ctx, string(text), count); last == nil {
 			return true
 		}
-		now, err := readRoster(ctx, g.roster)
+		now, err := readMembership(ctx, g.roster)
 		if err == nil && now != nil && now.Version > m.Version {
 			last = errors.New("somebody else changes the nodes, too")
 			return true
@@ -232,10 +232,10 @@ func (g *changing) add(ctx context.Context, text string) error {
 	g.tell("The log and the state are copied to %s.", node.Name)
 	for reported := ""; ; {
 		s, err := g.ask(ctx, peers[0])
-		_, whole, err2 := g.roster.Keepers(ctx)
+		_, caughtUp, err2 := g.roster.Replicas(ctx)
 		if err == nil && err2 == nil && len(s.Nodes) == 1 {
 			n := s.Nodes[0]
-			if n.State == status.Following && !n.Fresh && slices.Contains(whole, node.Name) {
+			if n.State == status.Following && !n.Fresh && slices.Contains(caughtUp, node.Name) {
 				break
 			}
 			if now := progress(n); now != reported {
@@ -313,7 +313,7 @@ func (g *changing) remove(ctx context.Context, name string) error {
 		if m.Joining == name {
 			m.Joining = ""
 		}
-		all, _, err := g.roster.Keepers(ctx)
+		all, _, err := g.roster.Replicas(ctx)
 		if err == nil {
 			err = g.set(ctx, m, len(all))
 		}
@@ -341,7 +341,7 @@ func (g *changing) remove(ctx context.Context, name string) error {
 		return err
 	}
 	err = g.within(ctx, stepTime, func(ctx context.Context) bool {
-		all, _, err := g.roster.Keepers(ctx)
+		all, _, err := g.roster.Replicas(ctx)
 		return err == nil && len(all) == len(m.Nodes) && !slices.Contains(all, name)
 	})
 	if err != nil {
@@ -368,13 +368,13 @@ func (g *changing) mayRemove(ctx context.Context, name string, goesOn bool) erro
 		return fmt.Errorf("of %d nodes none is removed: add another one first; godwit cluster copy makes the data of a single node", len(g.m.Nodes))
 	}
 	var have, all int
-	err := g.within(ctx, wholeTime, func(ctx context.Context) bool {
-		keepers, whole, err := g.roster.Keepers(ctx)
+	err := g.within(ctx, catchUpTime, func(ctx context.Context) bool {
+		replicas, caughtUp, err := g.roster.Replicas(ctx)
 		if err != nil {
 			return false
 		}
-		whole = slices.DeleteFunc(whole, func(n string) bool { return n == name })
-		have, all = len(g.reached(ctx, whole)), len(keepers)
+		caughtUp = slices.DeleteFunc(caughtUp, func(n string) bool { return n == name })
+		have, all = len(g.reached(ctx, caughtUp)), len(replicas)
 		return have > all/2
 	})
 	if err != nil {

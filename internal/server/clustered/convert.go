@@ -25,7 +25,7 @@ var ErrThere = errors.New("there is data already")
 // Convert makes the data of a single node, which no server has open, that of a cluster's
 // first node: the others, which have none yet, copy it when they are started. What was
 // converted is converted once more without effect if it was never started since. Errors:
-// replica.ErrFounded; fs.ErrNotExist where there is no data.
+// replica.ErrBootstrapped; fs.ErrNotExist where there is no data.
 func Convert(data string, log *slog.Logger) error {
 	dir := filepath.Join(data, StoreName)
 	if _, err := os.Stat(dir); err != nil {
@@ -35,7 +35,7 @@ func Convert(data string, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(replica.Found(st, cell), st.Close())
+	return errors.Join(replica.Bootstrap(st, cell), st.Close())
 }
 
 // Asking asks the nodes of a cluster that this one, on loopback, is of.
@@ -82,7 +82,7 @@ func forget(dir string, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(replica.Leave(st, cell), st.Close())
+	return errors.Join(replica.Standalone(st, cell), st.Close())
 }
 
 // askAlone asks a peer how it stands itself.

@@ -233,7 +233,7 @@ func TestNothingIsLeftOfAnOwner(t *testing.T) {
 		if o.part.inner.Load() != nil {
 			t.Error("a server is there")
 		}
-		if err := goleak.Find(before, sandboxes, goleak.IgnoreAnyFunction("godwit.dev/godwit/internal/cluster/node.(*Node).hold")); err != nil {
+		if err := goleak.Find(before, sandboxes, goleak.IgnoreAnyFunction("godwit.dev/godwit/internal/cluster/node.(*Node).own")); err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
 	}

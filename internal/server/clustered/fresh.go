@@ -107,11 +107,11 @@ func unready(others []status.Node) (why string) {
 
 // noteWhole notes once the node's part of the log has all that the log has.
 func (p *part) noteWhole(ctx context.Context) {
-	whole, ok := p.record.(replog.Keeper)
+	log, ok := p.record.(replog.Replicated)
 	for p.fresh.Load() {
 		has, err := !ok, error(nil)
 		if ok {
-			has, err = whole.Whole(ctx)
+			has, err = log.CaughtUp(ctx)
 		}
 		if err == nil && has {
 			err = os.Remove(filepath.Join(p.cfg.Data, freshFile))

@@ -81,13 +81,13 @@ func (p *part) handOver(ctx context.Context, ends bool) error {
 // leaveLog has another node lead the log, so that it goes on when this one ends. What is
 // lost by that would be the next owner's.
 func (p *part) leaveLog(ctx context.Context) {
-	l, ok := p.record.(replog.Leaver)
+	l, ok := p.record.(replog.Elected)
 	if !ok {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, leaveTime)
 	defer cancel()
-	if err := l.Leave(ctx); err != nil {
+	if err := l.TransferLeadership(ctx); err != nil {
 		p.log.Warn("no other node leads the log yet", "reason", err)
 	}
 }

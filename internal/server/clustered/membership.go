@@ -179,14 +179,14 @@ func (p *part) adopt(ctx context.Context, m *membership) error {
 
 // watchNodes keeps to what the log says who the nodes are.
 func (p *part) watchNodes(ctx context.Context) {
-	roster, ok := p.record.(replog.Roster)
+	roster, ok := p.record.(replog.Membership)
 	for ok && pause(ctx, nodesTime) {
 		if id := p.net.Identity(); id != nil && id.Stale() {
 			if err := p.engine.SetTLS(ctx, p.net.Routes(), true); err != nil {
 				p.log.Warn("connections between logs", "reason", err)
 			}
 		}
-		m, err := readRoster(ctx, roster)
+		m, err := readMembership(ctx, roster)
 		if err == nil && m != nil {
 			err = p.adopt(ctx, m)
 		}
@@ -196,8 +196,8 @@ func (p *part) watchNodes(ctx context.Context) {
 	}
 }
 
-// readRoster is what the log says; nil: the nodes have never changed.
-func readRoster(ctx context.Context, roster replog.Roster) (*membership, error) {
+// readMembership is what the log says; nil: the nodes have never changed.
+func readMembership(ctx context.Context, roster replog.Membership) (*membership, error) {
 	text, err := roster.Nodes(ctx)
 	if err != nil || text == "" {
 		return nil, err

@@ -144,9 +144,9 @@ func (p *part) others() (all []Peer) {
 	return all
 }
 
-// mayFound reports that all nodes are there, and none has anything of the state: one of
+// mayBootstrap reports that all nodes are there, and none has anything of the state: one of
 // them might have been a single node before, and must be copied then.
-func (p *part) mayFound(ctx context.Context) bool {
+func (p *part) mayBootstrap(ctx context.Context) bool {
 	for _, peer := range p.others() {
 		s, err := p.ask(ctx, peer)
 		if err != nil || len(s.Nodes) != 1 || s.Nodes[0].Process == "" || s.Nodes[0].Number > 0 {

@@ -10,9 +10,9 @@ import (
 	"godwit.dev/godwit/internal/store/memory"
 )
 
-// TestFound: a store is founded once, again without effect while it has not led, and is a
+// TestBootstrap: a store is founded once, again without effect while it has not led, and is a
 // single node's again when it has left.
-func TestFound(t *testing.T) {
+func TestBootstrap(t *testing.T) {
 	st := memory.New()
 	fence := func() (f record.Fence, ok bool) {
 		t.Helper()
@@ -26,7 +26,7 @@ func TestFound(t *testing.T) {
 		return f, ok
 	}
 	for range 2 {
-		if err := replica.Found(st, 3); err != nil {
+		if err := replica.Bootstrap(st, 3); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -41,13 +41,13 @@ func TestFound(t *testing.T) {
 	if err := st.Apply(true, &b); err != nil {
 		t.Fatal(err)
 	}
-	if err := replica.Found(st, 3); !errors.Is(err, replica.ErrFounded) {
+	if err := replica.Bootstrap(st, 3); !errors.Is(err, replica.ErrBootstrapped) {
 		t.Errorf("%v", err)
 	}
 	if f, _ := fence(); f != led {
 		t.Errorf("a refused founding left %+v", f)
 	}
-	if err := replica.Leave(st, 3); err != nil {
+	if err := replica.Standalone(st, 3); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := fence(); ok {

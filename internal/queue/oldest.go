@@ -9,10 +9,10 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 )
 
-// agelessReceives is how often a message of a standard queue is received, and not
-// deleted, until its age does not count any more: it is ageless. Source: "Available CloudWatch
+// poisonPillReceives is how often a message of a standard queue is received, and not
+// deleted, until its age does not count any more: it is a poison pill then. Source: "Available CloudWatch
 // metrics for Amazon SQS" in the SQS developer guide.
-const agelessReceives = 3
+const poisonPillReceives = 3
 
 // oldestSteps bounds the messages of each order that one search looks at. Where none
 // of these counts, it finds the oldest of those that memory knows.
@@ -30,7 +30,7 @@ type ages struct {
 }
 
 // cursors are how far the searches have come: all that stands before them is gone or
-// ageless, which it stays. So each such message is passed once, and not by each search.
+// a poison pill, which it stays. So each such message is passed once, and not by each search.
 type cursors struct {
 	main, delayed, moved uint64 // sequences, in each lane
 	groupSent            int64  // of those with a group, in the order of their ages
@@ -89,12 +89,12 @@ func (q *Machine) oldestKnown(without []layout.Lane) int64 {
 		s.note(q.main.Fresh.First().Sent)
 	}
 	for _, m := range q.due.First() {
-		if m.Receives < agelessReceives && !slices.Contains(without, m.Tenant) {
+		if m.Receives < poisonPillReceives && !slices.Contains(without, m.Tenant) {
 			s.note(m.Sent)
 		}
 	}
 	for _, m := range q.due.Sorted() {
-		if m.Receives < agelessReceives && !slices.Contains(without, m.Tenant) {
+		if m.Receives < poisonPillReceives && !slices.Contains(without, m.Tenant) {
 			s.note(m.Sent)
 		}
 	}
@@ -174,7 +174,7 @@ func (q *Machine) searchLane(r Reader, lane layout.Lane, from *uint64) error {
 		if steps == 1 {
 			*from = seq
 		}
-		bad, err := q.ageless(r, seq)
+		bad, err := q.poisonPill(r, seq)
 		if failed = err; err != nil {
 			return false
 		}
@@ -228,7 +228,7 @@ func (q *Machine) searchGroups(r Reader, c *cursors) error {
 		lane, at, seq := layout.Lane(layout.Number(value)), layout.KeyTime(key), layout.KeySequence(key)
 		bad := !lane.Grouped() // its own lane is searched for it
 		if !bad {
-			if bad, failed = q.ageless(r, seq); failed != nil {
+			if bad, failed = q.poisonPill(r, seq); failed != nil {
 				return false
 			}
 		}
@@ -244,10 +244,10 @@ func (q *Machine) searchGroups(r Reader, c *cursors) error {
 	return errors.Join(err, failed)
 }
 
-// ageless reports that a message has been received too often for its age to count.
-func (q *Machine) ageless(r Reader, seq uint64) (bool, error) {
+// poisonPill reports that a message has been received too often for its age to count.
+func (q *Machine) poisonPill(r Reader, seq uint64) (bool, error) {
 	if l := q.leases.Get(seq); l != nil {
-		return l.Receives >= agelessReceives, nil
+		return l.Receives >= poisonPillReceives, nil
 	}
 	if q.due.Count == 0 {
 		return false, nil
@@ -262,5 +262,5 @@ func (q *Machine) ageless(r Reader, seq uint64) (bool, error) {
 		return false, err
 	}
 	state, err := layout.DecodeState(q.keys.Due(at, seq), value)
-	return state.Receives >= agelessReceives, err
+	return state.Receives >= poisonPillReceives, err
 }

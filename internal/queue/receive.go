@@ -111,10 +111,10 @@ func (q *Machine) receive(b *mutation.Batch, now int64, c *Receive, r *Result) e
 		if s == nil {
 			break
 		}
-		fate := q.take(b, now, c, r, s)
-		if q.kind.FIFO && fate != dropped {
+		outcome := q.take(b, now, c, r, s)
+		if q.kind.FIFO && outcome != dropped {
 			q.lane(s.Lane).Hold(s)
-			at.pass(q.kind, fate)
+			at.pass(q.kind, outcome)
 		}
 	}
 	q.remember(now, c, r)
@@ -154,8 +154,8 @@ func (q *Machine) groupAt(at *cursor) *grouping.Group {
 // pass continues behind a message. A dead letter blocks its group until it has
 // arrived. Of a backlog's group one message is taken: attempts run side by side,
 // and the next of the group waits for the end of this one's.
-func (at *cursor) pass(kind Kind, fate fate) {
-	if at.held++; fate == moved || kind.Backlog {
+func (at *cursor) pass(kind Kind, outcome outcome) {
+	if at.held++; outcome == moved || kind.Backlog {
 		at.leave()
 	}
 }
@@ -300,11 +300,11 @@ func (q *Machine) firstFresh(quiet bool) (first *grouping.Group) {
 	return first
 }
 
-// fate is what take made of a message.
-type fate byte
+// outcome is what take made of a message.
+type outcome byte
 
 const (
-	dropped fate = iota // its retention is over
+	dropped outcome = iota // its retention is over
 	taken
 	moved // to the dead-letter queue: it was received often enough
 )
@@ -315,7 +315,7 @@ func (q *Machine) dead(s *layout.State) bool {
 }
 
 // take leases a message that is in no order any more.
-func (q *Machine) take(b *mutation.Batch, now int64, c *Receive, r *Result, s *leases.Item) fate {
+func (q *Machine) take(b *mutation.Batch, now int64, c *Receive, r *Result, s *leases.Item) outcome {
 	if q.pastRetention(s.Sent, now) {
 		q.erase(b, &s.State)
 		return dropped

@@ -37,8 +37,8 @@ func (m *Message) Decrypt(open func(sealed []byte) ([]byte, error)) error {
 	return nil
 }
 
-// husk is an encrypted message as its record shows it.
-func (m *Message) husk() *Message {
+// sealed is an encrypted message as its record shows it.
+func (m *Message) sealed() *Message {
 	h := *m
 	h.Body, h.BodyMD5, h.AttributesMD5, h.Attributes, h.Unsigned, h.Cipher = m.Cipher, [16]byte{}, [16]byte{}, nil, nil, nil
 	if n := m.Notice; n != nil && (n.Subject != "" || n.Token != "") {

@@ -199,7 +199,7 @@ const sentOffset = 2
 func (m *Message) AppendRecord(buf []byte) []byte {
 	if m.Cipher != nil {
 		at := len(buf)
-		buf = m.husk().AppendRecord(buf)
+		buf = m.sealed().AppendRecord(buf)
 		buf[at] = encryptedVersion
 		return buf
 	}

@@ -186,6 +186,10 @@ func (s *Server) connect(ctx context.Context) error {
 	return err
 }
 
+// Stopped reports that the node's part of the logs has stopped, as it does for good where the
+// disk is full. The process can use the others' still.
+func (s *Server) Stopped() bool { return s.server.Running() && !s.server.JetStreamEnabled() }
+
 // Close stops the node. The others go on if they are a majority.
 func (s *Server) Close() {
 	if s.conn != nil {

@@ -15,3 +15,24 @@ func TestRoutesAreSorted(t *testing.T) {
 		t.Errorf("the routes are %v", urls)
 	}
 }
+
+// A node whose part of the logs has stopped, as on a full disk, says so, and one that is closed
+// does not.
+func TestStopped(t *testing.T) {
+	s, err := Start(t.Context(), Options{Node: "a", Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if s.Stopped() {
+		t.Error("it has stopped from the start")
+	}
+	s.server.ShutdownJetStream() // what the engine does where a write fails for want of space
+	if !s.Stopped() {
+		t.Error("it has not stopped")
+	}
+	s.Close()
+	if s.Stopped() {
+		t.Error("a closed one has stopped")
+	}
+}

@@ -34,6 +34,9 @@ type Download struct {
 	From   Origin
 	// Progress is called with how many bytes have come, and of how many; may be nil.
 	Progress func(done, all int64)
+	// Room is asked before files are brought whether there is room for so many bytes: where it
+	// fails, what has come is dropped, and Run fails as it does. May be nil.
+	Room func(bytes int64) error
 }
 
 // progress is how far a download has come.
@@ -116,6 +119,11 @@ func (d *Download) bring(ctx context.Context, p *progress) error {
 	for _, file := range p.Manifest.Files {
 		if p.Done[file.Name] {
 			done += file.Size
+		}
+	}
+	if d.Room != nil {
+		if err := d.Room(all - done); err != nil {
+			return errors.Join(err, d.Drop())
 		}
 	}
 	for _, file := range p.Manifest.Files {

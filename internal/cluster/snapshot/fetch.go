@@ -27,6 +27,8 @@ type Fetch struct {
 	Verify func(dir string) error
 	// Progress is called with how many bytes have come, and of how many; may be nil.
 	Progress func(done, all int64)
+	// Room is that of Download.
+	Room func(bytes int64) error
 }
 
 // Run brings the copy, or what is missing of one that was begun, and has it take the
@@ -35,7 +37,7 @@ type Fetch struct {
 func (f *Fetch) Run(ctx context.Context) error {
 	d := Download{
 		Dir: filepath.Join(f.Data, incomingName), Note: filepath.Join(f.Data, progressName), Source: f.Source,
-		From: remote{f}, Progress: f.Progress,
+		From: remote{f}, Progress: f.Progress, Room: f.Room,
 	}
 	_, err := d.Run(ctx)
 	if err != nil {

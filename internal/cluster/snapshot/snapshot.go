@@ -78,6 +78,18 @@ func Condemn(data string, reason error) error {
 	return durable.Replace(filepath.Join(data, damagedName), []byte(reason.Error()+"\n"))
 }
 
+// Discard removes the store of a data directory that Condemn was told of, so that there is
+// room for a copy.
+func Discard(data string) error {
+	if Condemned(data) == "" {
+		return errors.New("the store is not condemned")
+	}
+	if err := os.RemoveAll(filepath.Join(data, storeName)); err != nil {
+		return err
+	}
+	return durable.SyncDir(data)
+}
+
 // Condemned is why the store of a data directory is to be replaced; empty: it is not.
 func Condemned(data string) string {
 	text, err := os.ReadFile(filepath.Join(data, damagedName))

@@ -296,3 +296,53 @@ func TestStore(t *testing.T) {
 		t.Error("the copy differs")
 	}
 }
+
+// A copy that there is no room for leaves nothing, and comes once there is; a store is removed
+// for it only if it is condemned.
+func TestNoRoom(t *testing.T) {
+	o := offer(t, files(some))
+	data, full := t.TempDir(), errors.New("full")
+	var asked int64
+	f := o.fetch(data)
+	f.Room = func(bytes int64) error { asked = bytes; return full }
+	if err := f.Run(t.Context()); !errors.Is(err, full) {
+		t.Errorf("without room: %v", err)
+	}
+	size := 0
+	for _, text := range some {
+		size += len(text)
+	}
+	if asked != int64(size) {
+		t.Errorf("room for %d bytes was asked for, of %d", asked, size)
+	}
+	if left, err := os.ReadDir(data); err != nil || len(left) != 0 {
+		t.Errorf("left: %v, %v", left, err)
+	}
+	store := filepath.Join(data, "store")
+	if err := os.Mkdir(store, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := snapshot.Discard(data); err == nil {
+		t.Error("a store that is not condemned is removed")
+	}
+	if err := snapshot.Condemn(data, errors.New("worn out")); err != nil {
+		t.Fatal(err)
+	}
+	if err := snapshot.Discard(data); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(store); !os.IsNotExist(err) {
+		t.Errorf("the store is there: %v", err)
+	}
+	if snapshot.Condemned(data) == "" {
+		t.Error("what was removed is not condemned any more")
+	}
+	f.Room = func(int64) error { return nil }
+	if err := f.Run(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if _, err := snapshot.Install(data); err != nil {
+		t.Error(err)
+	}
+	holds(t, data, some)
+}

@@ -61,6 +61,9 @@ type Peer struct {
 	Address string `json:"address"` // where it answers peers
 }
 
+// logLook is how often it is looked whether the node's part of the log has stopped.
+const logLook = time.Second
+
 // Node says which of the nodes a process is.
 type Node struct {
 	Name     string `json:"name"`
@@ -119,10 +122,16 @@ type part struct {
 	copied atomic.Pointer[copied]          // nil: no store is copied
 	inner  atomic.Pointer[inner]           // nil: this node serves nothing
 
-	fresh    atomic.Bool   // its part of the log has not had all yet that the log has
-	stopping atomic.Bool   // the process is to end
+	conditions
 	left     chan struct{} // told that another node is to own the state; capacity 1
 	outdated chan struct{} // told that the node's certificate may be of an authority that is replaced; capacity 1
+}
+
+// conditions are what a node tells of itself, beside its state in the log.
+type conditions struct {
+	fresh      atomic.Bool // its part of the log has not had all yet that the log has
+	stopping   atomic.Bool // the process is to end
+	logStopped atomic.Bool // its part of the log has stopped
 }
 
 // inner is the server of the node that owns the state.
@@ -209,6 +218,7 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 	}
 	defer js.Close()
 	p.engine = js
+	go p.watchLog(ctx, js.Stopped)
 	if p.record, err = js.Log(ctx, cell); err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -225,7 +235,7 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 			return err
 		case errors.Is(err, replog.ErrTrimmed) || errors.Is(err, replica.ErrIncomplete) || errors.Is(err, store.ErrDamaged):
 			log.Warn("the store is replaced by a copy of another node's", "reason", err)
-			if err := p.reseed(ctx); err != nil {
+			if err := p.reseed(ctx, err); err != nil {
 				return err
 			}
 		default:
@@ -435,6 +445,22 @@ func (p *part) disown(owner *replica.Owner, reason error) error {
 	debug.FreeOSMemory() // what the server had
 	p.log.Info("following", "took", clock.System.Now().Sub(began))
 	return nil
+}
+
+// watchLog has the process end, to be started again, where this node's part of the log has
+// stopped and could go on: it stops for good when the disk is full.
+func (p *part) watchLog(ctx context.Context, stopped func() bool) {
+	for pause(ctx, logLook) {
+		if !stopped() {
+			continue
+		}
+		if !p.logStopped.Swap(true) {
+			p.log.Error("this node's part of the log has stopped, as a write to its disk failed; it goes on once there is room", "data", p.cfg.Data)
+		}
+		if space.Room(p.cfg.Data, 0) == nil {
+			p.failed(errors.New("this node's part of the log had stopped, and there is room for it again"))
+		}
+	}
 }
 
 // failed ends the process: what it has in memory counts for nothing any more, and what it

@@ -17,8 +17,12 @@ import (
 	"godwit.dev/godwit/internal/store/space"
 )
 
-// copyAgain is how long is waited before another node is asked for a copy of its store.
-const copyAgain = time.Second
+// How long is waited before another node is asked for a copy of its store, and before there
+// may be room for it where there was none: what it offers costs it a flush.
+const (
+	copyAgain = time.Second
+	roomAgain = 10 * time.Second
+)
 
 // copied is how far a copy of another node's store has come, in bytes.
 type copied struct{ done, all int64 }
@@ -52,12 +56,12 @@ func (p *part) openStore() (st *pebble.Store, guard *space.Guard, err error) {
 }
 
 // reseed brings a copy of another node's store, which the next openStore puts in place. It
-// fails only with the end of ctx.
-func (p *part) reseed(ctx context.Context) error {
+// fails only with the end of ctx; reason is why the store is of no use.
+func (p *part) reseed(ctx context.Context, reason error) error {
 	p.copied.Store(&copied{})
 	defer p.copied.Store(nil)
 	for {
-		err := p.copyOnce(ctx)
+		err := p.copyOnce(ctx, reason)
 		if err == nil {
 			return nil
 		}
@@ -65,7 +69,11 @@ func (p *part) reseed(ctx context.Context) error {
 			return nil
 		}
 		p.log.Warn("no other node's store could be copied yet", "reason", err)
-		if !pause(ctx, copyAgain) {
+		again := copyAgain
+		if errors.Is(err, space.ErrNoRoom) {
+			again = roomAgain
+		}
+		if !pause(ctx, again) {
 			return nil
 		}
 	}
@@ -73,7 +81,7 @@ func (p *part) reseed(ctx context.Context) error {
 
 var errNoSource = errors.New("no node answers that has a store from which the log goes on")
 
-func (p *part) copyOnce(ctx context.Context) error {
+func (p *part) copyOnce(ctx context.Context, reason error) error {
 	first, _, err := p.record.Ends(ctx)
 	if err != nil {
 		return err
@@ -86,8 +94,26 @@ func (p *part) copyOnce(ctx context.Context) error {
 	fetch := snapshot.Fetch{
 		Data: p.cfg.Data, Source: from.Name, URL: p.net.URL(from.Address), Client: p.net.Client(), Verify: func(dir string) error { return verify(dir, p.log) },
 		Progress: func(done, all int64) { p.copied.Store(&copied{done, all}) },
+		Room:     func(need int64) error { return p.roomFor(need, reason) },
 	}
 	return fetch.Run(ctx)
+}
+
+// roomFor reports that there is no room for a copy of so many bytes: a disk that it filled
+// would stop this node's part of the log as well. A store that is damaged gives its own.
+func (p *part) roomFor(need int64, reason error) error {
+	err := space.Room(p.cfg.Data, need)
+	if !errors.Is(err, space.ErrNoRoom) || !errors.Is(reason, store.ErrDamaged) {
+		return err
+	}
+	if err := snapshot.Condemn(p.cfg.Data, reason); err != nil {
+		return err
+	}
+	if err := snapshot.Discard(p.cfg.Data); err != nil {
+		return err
+	}
+	p.log.Info("the damaged store is removed, to make room for the copy", "data", p.cfg.Data)
+	return space.Room(p.cfg.Data, need)
 }
 
 // candidate is a node whose store may be copied.

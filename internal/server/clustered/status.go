@@ -52,6 +52,8 @@ func (f *front) own() (status.Node, status.Cell) {
 		n.State = status.Stopping
 	case s.Leaving:
 		n.State = status.Leaving
+	case p.logStopped.Load():
+		n.State = status.LogStopped
 	case s.Behind:
 		n.State = status.CatchingUp
 	default:

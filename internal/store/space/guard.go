@@ -127,6 +127,23 @@ func (o *Options) defaults() {
 	}
 }
 
+// Room reports, as ErrNoRoom, that a directory's file system has no room for need bytes
+// beside what a guard with default options wants to be free.
+func Room(dir string, need int64) error {
+	usage, err := statfs(dir)
+	if err != nil {
+		return fmt.Errorf("free space: %w", err)
+	}
+	floor := min(int64(defaultFloor), usage.Total/smallFloors)
+	if usage.Free-need < floor {
+		return fmt.Errorf("%w in %s: %s are free, of which %s are to stay so, and %s are needed", ErrNoRoom, dir, size(usage.Free), size(floor), size(need))
+	}
+	return nil
+}
+
+// ErrNoRoom reports too little free space.
+var ErrNoRoom = errors.New("there is not enough free space")
+
 func statfs(dir string) (Usage, error) {
 	u, err := vfs.Default.GetDiskUsage(dir)
 	if err != nil {

@@ -55,6 +55,7 @@ const (
 	Copying     = "copying" // another node's store
 	Joining     = "joining" // the log has no majority yet
 	Stopping    = "stopping"
+	LogStopped  = "log stopped"   // its disk is full: it keeps no records until there is room
 	Leaving     = "stepping down" // it was the owner, and stops what it served
 	Unreachable = "unreachable"
 )

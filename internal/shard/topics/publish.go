@@ -2,7 +2,6 @@ package topics
 
 import (
 	"context"
-	"slices"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/journal"
@@ -103,17 +102,11 @@ func (e *Topics) Publish(ctx context.Context, t arn.ARN, publications ...publica
 // subscriptions a publication goes to. In FIFO topics it is for one only, whose
 // error may be its own.
 func (sh *Shard) publish(calls []*call) (reach int) {
-	t, all := calls[0].Topic, calls[0].Of.publications
-	if len(calls) > 1 {
-		all = make([]publication.Publication, 0, len(calls)*len(all))
-		for _, c := range calls {
-			all = append(all, c.Of.publications...)
-		}
-	}
+	t := calls[0].Topic
 	var fs []fanout
 	var refused *journal.Commit
 	_, err := sh.Run(true, func(tx *kernel.Tx) (err error) {
-		fs, refused, err = sh.spreadAll(tx, t, all)
+		fs, refused, err = sh.spreadAll(tx, t, calls)
 		if t.FIFO() { // duplicates depend on their originals
 			refused = sh.Log.Last()
 		}
@@ -156,10 +149,10 @@ func (p *publisher) take(fs []fanout) {
 	}
 }
 
-// spreadAll accepts publications and puts them where they go. If it is refused,
+// spreadAll accepts all publications of calls and puts them where they go. If it is refused,
 // fs holds those that were accepted before, and the refusal may depend on what
 // becomes durable with a group.
-func (sh *Shard) spreadAll(tx *kernel.Tx, t arn.ARN, publications []publication.Publication) (fs []fanout, refused *journal.Commit, err error) {
+func (sh *Shard) spreadAll(tx *kernel.Tx, t arn.ARN, calls []*call) (fs []fanout, refused *journal.Commit, err error) {
 	found, ok := sh.Topics.Topic(t)
 	if !ok {
 		return nil, nil, topic.ErrNoTopic
@@ -169,24 +162,15 @@ func (sh *Shard) spreadAll(tx *kernel.Tx, t arn.ARN, publications []publication.
 			return nil, nil, err
 		}
 	}
+	fs = sh.newFanouts(found, t, calls)
 	if t.FIFO() {
-		publications = slices.Clone(publications)
-		for i := range publications {
-			if p := &publications[i]; p.Dedup == "" {
+		for i := range fs {
+			if p := &fs[i].P; p.Dedup == "" {
 				if !found.ContentDedup() {
 					return nil, nil, ErrNoDedup
 				}
 				p.Dedup = p.Content
 			}
-		}
-	}
-	fs = make([]fanout, len(publications))
-	for i := range fs {
-		fs[i] = fanout{
-			Record: publication.Record{
-				Topic: t, Signature: signatureVersion(found), Sent: sh.Now(), Incarnation: sh.Meta.Incarnation, P: publications[i],
-			},
-			feedback: found.Feedback(topic.SQS),
 		}
 	}
 	for rest, again := fs, false; len(rest) > 0; {
@@ -215,6 +199,26 @@ func (sh *Shard) spreadAll(tx *kernel.Tx, t arn.ARN, publications []publication.
 		rest = rest[n:]
 	}
 	return fs, nil, nil
+}
+
+// newFanouts are what calls publish to a topic. They are large, and so filled where they are.
+func (sh *Shard) newFanouts(to *topic.Topic, t arn.ARN, calls []*call) []fanout {
+	count := 0
+	for _, c := range calls {
+		count += len(c.Of.publications)
+	}
+	fs, at := make([]fanout, count), 0
+	signature, sent, feedback := signatureVersion(to), sh.Now(), to.Feedback(topic.SQS)
+	for _, c := range calls {
+		for i := range c.Of.publications {
+			f := &fs[at]
+			at++
+			f.Topic, f.Signature, f.Sent, f.Incarnation = t, signature, sent, sh.Meta.Incarnation
+			f.P = c.Of.publications[i]
+			f.feedback = feedback
+		}
+	}
+	return fs
 }
 
 // publishInSteps makes the first step of a fan-out, which is the only one in fs,

@@ -279,6 +279,10 @@ func (l *load) send(ctx context.Context, worker int) {
 
 // sendInOrder sends the messages of one group after the other, each until it is acknowledged.
 func (l *load) sendInOrder(ctx context.Context, worker int) {
+	clients := make([]*sqs.Client, nodes) // each keeps its connections
+	for i := range clients {
+		clients[i] = l.c.client(i)
+	}
 	for number := 0; !stopped(l.stop); number++ {
 		group, ledger := fmt.Sprintf("group%d-%d", worker, number), &ledgerOf{}
 		l.note(func() { l.fifo[group] = ledger })
@@ -292,7 +296,7 @@ func (l *load) sendInOrder(ctx context.Context, worker int) {
 			})
 			called := time.Now()
 			for try := 0; ; try++ {
-				_, err := l.put(ctx, l.c.client((worker+try)%nodes), l.ordered, group, bodies)
+				_, err := l.put(ctx, clients[(worker+try)%nodes], l.ordered, group, bodies)
 				if err == nil {
 					break
 				}

@@ -3,10 +3,12 @@ package jetstream_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -108,6 +110,40 @@ func TestTransferLeadership(t *testing.T) {
 	}
 	if leader, err := one.Leader(ctx); err != nil || leader != "n0" {
 		t.Errorf("of one node: %q leads, %v", leader, err)
+	}
+}
+
+// TestTransferMeta: another node is the meta leader once this one has given that up.
+func TestTransferMeta(t *testing.T) {
+	t.Parallel()
+	all := start(t, 3)
+	open(t, all[0], 1)
+	leader := func() int {
+		t.Helper()
+		at := -1
+		eventually(t, "there is a meta leader", func(context.Context) error {
+			at = slices.IndexFunc(all, (*jetstream.Server).LeadsMeta)
+			if at < 0 {
+				return errors.New("none leads")
+			}
+			return nil
+		})
+		return at
+	}
+	for range 2 {
+		was := leader()
+		if err := all[(was+1)%3].TransferMeta(t.Context()); err != nil {
+			t.Errorf("of one that does not lead: %v", err)
+		}
+		if err := all[was].TransferMeta(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "another node leads", func(context.Context) error {
+			if all[was].LeadsMeta() {
+				return errors.New("it leads still")
+			}
+			return nil
+		})
 	}
 }
 

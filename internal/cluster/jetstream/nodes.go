@@ -98,21 +98,13 @@ func (l *Log) Replicas(ctx context.Context) (all, caughtUp []string, err error) 
 func (s *Server) Forget(ctx context.Context, node string) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTime)
 	defer cancel()
-	conn, err := nats.Connect("", nats.InProcessServer(s.server), nats.UserInfo(systemUser, s.secret))
-	if err != nil {
-		return fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
-	}
-	defer conn.Close()
 	question, err := json.Marshal(server.JSApiMetaServerRemoveRequest{Peer: peerID(node)})
 	if err != nil {
 		return err
 	}
-	answer, err := conn.RequestWithContext(ctx, server.JSApiRemoveServer, question)
-	if err != nil {
-		return fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
-	}
 	var said server.JSApiMetaServerRemoveResponse
-	switch err := json.Unmarshal(answer.Data, &said); {
+	answer, err := s.askSystem(ctx, server.JSApiRemoveServer, question, &said)
+	switch {
 	case err != nil:
 		return err
 	case said.Error == nil && said.Success:
@@ -120,7 +112,41 @@ func (s *Server) Forget(ctx context.Context, node string) error {
 	case said.Error != nil && said.Error.ErrCode == uint16(server.JSClusterServerNotMemberErr):
 		return nil
 	}
-	return fmt.Errorf("%w: %s", replog.ErrUnavailable, answer.Data)
+	return fmt.Errorf("%w: %s", replog.ErrUnavailable, answer)
+}
+
+// LeadsMeta reports that this node is JetStream's meta leader, without which no reader of a
+// log can be made.
+func (s *Server) LeadsMeta() bool { return s.server.JetStreamIsLeader() }
+
+// TransferMeta has another node be the meta leader, if this one is. Errors: ErrUnavailable,
+// the context's.
+func (s *Server) TransferMeta(ctx context.Context) error {
+	if !s.LeadsMeta() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, changeTime)
+	defer cancel()
+	var said server.JSApiLeaderStepDownResponse
+	answer, err := s.askSystem(ctx, server.JSApiLeaderStepDown, nil, &said)
+	if err == nil && !said.Success {
+		err = fmt.Errorf("%w: %s", replog.ErrUnavailable, answer)
+	}
+	return err
+}
+
+// askSystem asks the engine what only its system account may, and decodes its answer.
+func (s *Server) askSystem(ctx context.Context, subject string, question []byte, to any) (answer []byte, err error) {
+	conn, err := nats.Connect("", nats.InProcessServer(s.server), nats.UserInfo(systemUser, s.secret))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+	}
+	defer conn.Close()
+	m, err := conn.RequestWithContext(ctx, subject, question)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+	}
+	return m.Data, json.Unmarshal(m.Data, to)
 }
 
 // peerID is what the engine calls a node by, which may be one that it has never met in this

@@ -61,8 +61,12 @@ type Peer struct {
 	Address string `json:"address"` // where it answers peers
 }
 
-// logLook is how often it is looked whether the node's part of the log has stopped.
-const logLook = time.Second
+// How often it is looked whether the node's part of the log has stopped, and which node leads
+// what.
+const (
+	logLook  = time.Second
+	metaLook = 2 * time.Second
+)
 
 // Node says which of the nodes a process is.
 type Node struct {
@@ -219,6 +223,7 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 	defer js.Close()
 	p.engine = js
 	go p.watchLog(ctx, js.Stopped)
+	go p.spreadLeaders(ctx, js)
 	if p.record, err = js.Log(ctx, cell); err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -445,6 +450,19 @@ func (p *part) disown(owner *replica.Owner, reason error) error {
 	debug.FreeOSMemory() // what the server had
 	p.log.Info("following", "took", clock.System.Now().Sub(began))
 	return nil
+}
+
+// spreadLeaders keeps the log's meta leader off the node that owns the state: readers of the
+// log that were lost with the one can be made anew without an election of the other.
+func (p *part) spreadLeaders(ctx context.Context, js *jetstream.Server) {
+	for pause(ctx, metaLook) {
+		if cells := p.cells.Load(); cells == nil || !cells.Serves() || !js.LeadsMeta() {
+			continue
+		}
+		if err := js.TransferMeta(ctx); err != nil {
+			p.log.Debug("the log's meta leader stays with the owner", "reason", err)
+		}
+	}
 }
 
 // watchLog has the process end, to be started again, where this node's part of the log has

@@ -231,7 +231,7 @@ func TestRotationOfAMemberIsRefused(t *testing.T) {
 	from, to := seal.NewRoot(), seal.NewRoot()
 	_, err = keys.OpenSealing(log, clock.System.Now(), nil, func(string) (*seal.Root, error) { return from, nil })
 	log.Close()
-	if err := errors.Join(err, replica.Found(st, 0), st.Close()); err != nil {
+	if err := errors.Join(err, replica.Bootstrap(st, 0), st.Close()); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -253,7 +253,7 @@ func TestAMembersDataIsNotServedAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(replica.Found(st, 0), st.Close()); err != nil {
+	if err := errors.Join(replica.Bootstrap(st, 0), st.Close()); err != nil {
 		t.Fatal(err)
 	}
 	c := testConfig()

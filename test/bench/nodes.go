@@ -122,13 +122,17 @@ func footprintOf(ctx context.Context, s *server) (f footprint, err error) {
 // since has what came after an earlier footprint, by the names of a result's figures.
 func (f footprint) since(earlier footprint, messages int64) map[string]float64 {
 	of := func(part, whole uint64) float64 { return ratio(float64(part), float64(whole)) }
-	records, flushes := f.records-earlier.records, f.flushes-earlier.flushes
+	more := func(now, before uint64) uint64 { // 0: a process has gone, or did not answer
+		return max(now, before) - before
+	}
+	records, flushes := more(f.records, earlier.records), more(f.flushes, earlier.flushes)
+	written := more(f.written, earlier.written)
 	return map[string]float64{
-		"forwarded":         of(f.forwarded-earlier.forwarded, f.answered-earlier.answered),
+		"forwarded":         of(more(f.forwarded, earlier.forwarded), more(f.answered, earlier.answered)),
 		"messages a record": of(uint64(max(messages, 0)), records),
-		"bytes a record":    of(f.written-earlier.written, records),
+		"bytes a record":    of(written, records),
 		"flushes a record":  of(flushes, records),
-		"bytes a message":   of(f.written-earlier.written, uint64(max(messages, 0))),
+		"bytes a message":   of(written, uint64(max(messages, 0))),
 		"messages a flush":  of(uint64(max(messages, 0)), flushes),
 	}
 }

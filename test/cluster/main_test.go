@@ -147,11 +147,11 @@ func (c *cluster) stop() {
 }
 
 type nodeStatus struct {
-	Name, URL, State string
-	PID              int
-	Number, Lag      uint64
-	Needs            uint64
-	Fresh            bool
+	Name, URL, State  string
+	PID               int
+	Number, Lag       uint64
+	Needs             uint64
+	Fresh, LogStopped bool
 }
 
 type status struct {
@@ -175,7 +175,7 @@ func (s status) serving() *nodeStatus {
 // whole reports that every node is there and has all there is.
 func (s status) whole() bool {
 	for _, n := range s.Nodes {
-		if n.State != "serving" && n.State != "following" || n.Lag > 100 {
+		if n.State != "serving" && n.State != "following" || n.Lag > 100 || n.LogStopped {
 			return false
 		}
 	}

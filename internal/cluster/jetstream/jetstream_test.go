@@ -96,9 +96,13 @@ func TestTransferLeadership(t *testing.T) {
 			if err := l.TransferLeadership(ctx); err != nil {
 				t.Fatalf("node %d: %v", i, err)
 			}
-			if leader, err := l.Leader(ctx); err != nil || leader == "" || leader == fmt.Sprint("n", i) {
-				t.Errorf("node %d has left, and %q leads: %v", i, leader, err)
-			}
+			eventually(t, "another node leads", func(ctx context.Context) error {
+				leader, err := l.Leader(ctx)
+				if err == nil && (leader == "" || leader == fmt.Sprint("n", i)) {
+					err = fmt.Errorf("node %d has left, and %q leads", i, leader)
+				}
+				return err
+			})
 			if _, err := logtest.Append(logs[(i+round)%3], []byte("x")); err != nil {
 				t.Errorf("behind node %d: %v", i, err)
 			}
@@ -132,17 +136,11 @@ func TestTransferMeta(t *testing.T) {
 	}
 	for range 2 {
 		was := leader()
-		if err := all[(was+1)%3].TransferMeta(t.Context()); err != nil {
-			t.Errorf("of one that does not lead: %v", err)
-		}
-		if err := all[was].TransferMeta(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "another node leads", func(context.Context) error {
-			if all[was].LeadsMeta() {
-				return errors.New("it leads still")
+		eventually(t, "another node leads", func(ctx context.Context) error {
+			if !all[was].LeadsMeta() {
+				return nil
 			}
-			return nil
+			return errors.Join(all[was].TransferMeta(ctx), errors.New("it leads still"))
 		})
 	}
 }

@@ -186,8 +186,9 @@ func (s *Server) connect(ctx context.Context) error {
 	return err
 }
 
-// Stopped reports that the node's part of the logs has stopped, as it does for good where the
-// disk is full. The process can use the others' still.
+// Stopped reports that the node's part of the logs has stopped, as it does where a write to the
+// disk fails, until the settings of the routes change or the process is started again. The
+// process can use the others' still.
 func (s *Server) Stopped() bool { return s.server.Running() && !s.server.JetStreamEnabled() }
 
 // Close stops the node. The others go on if they are a majority.

@@ -111,7 +111,7 @@ type State struct {
 type Extent struct {
 	First, Last uint64 // positions
 	Bytes       uint64 // on the disk of a node, about
-	Leader      string // the node that leads it; empty: none, or it needs none
+	Leader      string // the node that leads it; empty: none, or none is known
 }
 
 // State is how the node stands now. changed is closed when who owns the cell, or whether
@@ -448,7 +448,7 @@ func (n *Node) measure(ctx context.Context) {
 		e.Bytes, err = n.options.Log.Size(ctx)
 	}
 	if l, ok := n.options.Log.(replog.Elected); ok && err == nil {
-		e.Leader, err = l.Leader(ctx)
+		e.Leader, _ = l.Leader(ctx) // else none is known
 	}
 	if err == nil {
 		n.mu.Lock()

@@ -60,8 +60,8 @@ func (p *progress) write(path string) error {
 }
 
 // Run brings what is missing, and says what there is then; each file is synced. Errors:
-// ErrGone, ErrUnfit, after which the next Run begins anew; all others leave what has come to
-// the next Run.
+// ErrGone, ErrUnfit and those of Room, after which the next Run begins anew; all others leave
+// what has come to the next Run.
 func (d *Download) Run(ctx context.Context) (Manifest, error) {
 	p, ok := readProgress(d.Note)
 	if !ok || p.Source != d.Source {
@@ -71,6 +71,9 @@ func (d *Download) Run(ctx context.Context) (Manifest, error) {
 		m, err := d.From.Begin(ctx)
 		if err == nil {
 			err = m.check()
+		}
+		if err == nil {
+			err = d.room(m.Size()) // before anything is written
 		}
 		if err != nil {
 			return Manifest{}, err
@@ -88,6 +91,13 @@ func (d *Download) Run(ctx context.Context) (Manifest, error) {
 		err = errors.Join(err, d.Drop())
 	}
 	return p.Manifest, err
+}
+
+func (d *Download) room(bytes int64) error {
+	if d.Room == nil {
+		return nil
+	}
+	return d.Room(bytes)
 }
 
 // Drop removes what has come.
@@ -121,8 +131,8 @@ func (d *Download) bring(ctx context.Context, p *progress) error {
 			done += file.Size
 		}
 	}
-	if d.Room != nil {
-		if err := d.Room(all - done); err != nil {
+	if done > 0 { // else it was asked already
+		if err := d.room(all - done); err != nil {
 			return errors.Join(err, d.Drop())
 		}
 	}

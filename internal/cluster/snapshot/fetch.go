@@ -32,8 +32,8 @@ type Fetch struct {
 }
 
 // Run brings the copy, or what is missing of one that was begun, and has it take the
-// store's place at the next Install. Errors: ErrGone, ErrUnfit, after which the next Run
-// begins anew; all others leave what has come to the next Run.
+// store's place at the next Install. Errors: ErrGone, ErrUnfit and those of Room, after which
+// the next Run begins anew; all others leave what has come to the next Run.
 func (f *Fetch) Run(ctx context.Context) error {
 	d := Download{
 		Dir: filepath.Join(f.Data, incomingName), Note: filepath.Join(f.Data, progressName), Source: f.Source,

@@ -78,6 +78,24 @@ func Condemn(data string, reason error) error {
 	return durable.Replace(filepath.Join(data, damagedName), []byte(reason.Error()+"\n"))
 }
 
+// StoreSize is what the store of a data directory takes, in bytes.
+func StoreSize(data string) (bytes int64, err error) {
+	err = filepath.WalkDir(filepath.Join(data, storeName), func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			bytes += info.Size()
+		}
+		return err
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	return bytes, err
+}
+
 // Discard removes the store of a data directory that Condemn was told of, so that there is
 // room for a copy.
 func Discard(data string) error {

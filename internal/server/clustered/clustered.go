@@ -64,8 +64,10 @@ type Peer struct {
 // How often it is looked whether the node's part of the log has stopped, and which node leads
 // what.
 const (
-	logLook  = time.Second
-	metaLook = 2 * time.Second
+	logLook      = time.Second
+	stoppedLooks = 60 // after which a part of the log that has stopped though there is room is started again
+	metaLook     = 2 * time.Second
+	metaAgain    = 30 * time.Second // after a try
 )
 
 // Node says which of the nodes a process is.
@@ -222,7 +224,11 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 	}
 	defer js.Close()
 	p.engine = js
-	go p.watchLog(ctx, js.Stopped)
+	go func() {
+		if p.watchLog(ctx, js.Stopped) {
+			p.failed(errors.New("this node's part of the log had stopped"))
+		}
+	}()
 	go p.spreadLeaders(ctx, js)
 	if p.record, err = js.Log(ctx, cell); err != nil {
 		if ctx.Err() != nil {
@@ -452,33 +458,51 @@ func (p *part) disown(owner *replica.Owner, reason error) error {
 	return nil
 }
 
-// spreadLeaders keeps the log's meta leader off the node that owns the state: readers of the
-// log that were lost with the one can be made anew without an election of the other.
+// spreadLeaders keeps the log's meta leader off the node that owns the state. An owner that is
+// killed takes its readers of the log with it, and making them anew needs the meta leader,
+// which must not have died with it.
 func (p *part) spreadLeaders(ctx context.Context, js *jetstream.Server) {
 	for pause(ctx, metaLook) {
 		if cells := p.cells.Load(); cells == nil || !cells.Serves() || !js.LeadsMeta() {
 			continue
 		}
+		if _, err := p.successor(ctx); err != nil {
+			continue // nobody is there to lead it
+		}
 		if err := js.TransferMeta(ctx); err != nil {
 			p.log.Debug("the log's meta leader stays with the owner", "reason", err)
+		}
+		if !pause(ctx, metaAgain) {
+			return
 		}
 	}
 }
 
-// watchLog has the process end, to be started again, where this node's part of the log has
-// stopped and could go on: it stops for good when the disk is full.
-func (p *part) watchLog(ctx context.Context, stopped func() bool) {
+// watchLog tells when this node's part of the log has stopped, as it does where a write to the
+// disk fails, and has an owner hand over then. It returns true once the process is to end,
+// to be started again: there is room after there was none, or it was not for want of room.
+func (p *part) watchLog(ctx context.Context, stopped func() bool) (ends bool) {
+	full, looks := false, 0
 	for pause(ctx, logLook) {
 		if !stopped() {
+			p.logStopped.Store(false)
+			full, looks = false, 0
 			continue
 		}
 		if !p.logStopped.Swap(true) {
-			p.log.Error("this node's part of the log has stopped, as a write to its disk failed; it goes on once there is room", "data", p.cfg.Data)
+			p.log.Error("this node's part of the log has stopped, as a write to its disk failed", "data", p.cfg.Data)
+			select {
+			case p.left <- struct{}{}:
+			default:
+			}
 		}
-		if space.Room(p.cfg.Data, 0) == nil {
-			p.failed(errors.New("this node's part of the log had stopped, and there is room for it again"))
+		looks++
+		lacks := space.Room(p.cfg.Data, 0) != nil
+		if full = full || lacks; !lacks && (full || looks > stoppedLooks) {
+			return true
 		}
 	}
+	return false
 }
 
 // failed ends the process: what it has in memory counts for nothing any more, and what it

@@ -215,7 +215,7 @@ func within(path, dir string) bool { return path == dir || strings.HasPrefix(pat
 
 func (f *front) ready(w http.ResponseWriter) {
 	if cells := f.part.cells.Load(); cells != nil && !f.closing.Load() {
-		if s, _ := cells.State(); s.Owner != "" && (!s.Own || s.Serving) && !s.Behind {
+		if s, _ := cells.State(); s.Owner != "" && (!s.Own || s.Serving) && !s.Behind && !f.part.logStopped.Load() {
 			_, _ = io.WriteString(w, "{\"status\":\"ready\"}\n")
 			return
 		}

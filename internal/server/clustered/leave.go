@@ -37,7 +37,7 @@ var errNoSuccessor = errors.New("no other node follows closely enough to take ov
 // successor is the node that is to own the state next.
 func (p *part) successor(ctx context.Context) (best status.Node, err error) {
 	for _, n := range p.front.status(ctx, true).Nodes {
-		if n.State == status.Following && n.Name != p.node.Name && n.Lag <= successorLag && n.Process != "" && (best.Name == "" || n.Number > best.Number) {
+		if n.State == status.Following && !n.LogStopped && n.Name != p.node.Name && n.Lag <= successorLag && n.Process != "" && (best.Name == "" || n.Number > best.Number) {
 			best = n
 		}
 	}

@@ -60,8 +60,12 @@ func (p *part) openStore() (st *pebble.Store, guard *space.Guard, err error) {
 func (p *part) reseed(ctx context.Context, reason error) error {
 	p.copied.Store(&copied{})
 	defer p.copied.Store(nil)
+	lacking := int64(0) // bytes that there was no room for: no node is asked until there is
 	for {
-		err := p.copyOnce(ctx, reason)
+		err := p.roomFor(lacking, reason)
+		if err == nil {
+			lacking, err = p.copyOnce(ctx, reason)
+		}
 		if err == nil {
 			return nil
 		}
@@ -81,33 +85,48 @@ func (p *part) reseed(ctx context.Context, reason error) error {
 
 var errNoSource = errors.New("no node answers that has a store from which the log goes on")
 
-func (p *part) copyOnce(ctx context.Context, reason error) error {
+// copyOnce is one try; lacking is what it would have needed where there is no room.
+func (p *part) copyOnce(ctx context.Context, reason error) (lacking int64, err error) {
 	first, _, err := p.record.Ends(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	from, ok := p.copyFrom(ctx, first)
 	if !ok {
-		return fmt.Errorf("%w: it begins at %d", errNoSource, first)
+		return 0, fmt.Errorf("%w: it begins at %d", errNoSource, first)
 	}
 	p.log.Info("the store of another node is copied", "from", from.Name)
 	fetch := snapshot.Fetch{
 		Data: p.cfg.Data, Source: from.Name, URL: p.net.URL(from.Address), Client: p.net.Client(), Verify: func(dir string) error { return verify(dir, p.log) },
 		Progress: func(done, all int64) { p.copied.Store(&copied{done, all}) },
-		Room:     func(need int64) error { return p.roomFor(need, reason) },
+		Room: func(need int64) error {
+			err := p.roomFor(need, reason)
+			if errors.Is(err, space.ErrNoRoom) {
+				lacking = need
+			}
+			return err
+		},
 	}
-	return fetch.Run(ctx)
+	err = fetch.Run(ctx)
+	return lacking, err
 }
 
 // roomFor reports that there is no room for a copy of so many bytes: a disk that it filled
-// would stop this node's part of the log as well. A store that is damaged gives its own.
+// would stop this node's part of the log as well. A store that is damaged gives its own, where
+// that is enough.
 func (p *part) roomFor(need int64, reason error) error {
 	err := space.Room(p.cfg.Data, need)
 	if !errors.Is(err, space.ErrNoRoom) || !errors.Is(reason, store.ErrDamaged) {
 		return err
 	}
-	if err := snapshot.Condemn(p.cfg.Data, reason); err != nil {
-		return err
+	size, failed := snapshot.StoreSize(p.cfg.Data)
+	if failed != nil || size == 0 || space.Room(p.cfg.Data, need-size) != nil {
+		return errors.Join(err, failed)
+	}
+	if snapshot.Condemned(p.cfg.Data) == "" {
+		if err := snapshot.Condemn(p.cfg.Data, reason); err != nil {
+			return err
+		}
 	}
 	if err := snapshot.Discard(p.cfg.Data); err != nil {
 		return err
@@ -121,6 +140,7 @@ type candidate struct {
 	peer   Peer
 	number uint64
 	serves bool
+	full   bool // its disk has no room
 }
 
 // candidates are the nodes that have a store from which a log that begins at a position
@@ -133,7 +153,7 @@ func candidates(ctx context.Context, peers []Peer, first uint64, ask func(contex
 			continue
 		}
 		if n := s.Nodes[0]; n.Needs > 0 && n.Durable+1 >= first && n.Number > 0 {
-			all = append(all, candidate{peer, n.Number, n.State == status.Serving})
+			all = append(all, candidate{peer: peer, number: n.Number, serves: n.State == status.Serving, full: n.LogStopped})
 			most = max(most, n.Number)
 		}
 	}
@@ -157,7 +177,8 @@ func (p *part) copyFrom(ctx context.Context, first uint64) (Peer, bool) {
 	if len(all) == 0 {
 		return Peer{}, false
 	}
-	return all[0].peer, true
+	at := max(slices.IndexFunc(all, func(c candidate) bool { return !c.full }), 0) // a copy takes room there, too
+	return all[at].peer, true
 }
 
 // others are the other nodes.

@@ -1,11 +1,15 @@
 package clustered
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"godwit.dev/godwit/internal/cluster/replog"
 	"godwit.dev/godwit/internal/cluster/snapshot"
@@ -22,26 +26,63 @@ func TestRoomFor(t *testing.T) {
 	if err := os.Mkdir(kept, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	const more = 1 << 60 // than any disk has
+	const large = 1 << 40 // bytes, of a file with nothing in it
+	sparse, err := os.Create(filepath.Join(kept, "table"))
+	if err == nil {
+		err = errors.Join(sparse.Truncate(large), sparse.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
+		what   string
 		reason error
 		need   int64
-		fits   bool
 		stays  bool
 	}{
-		{store.ErrDamaged, 0, true, true},
-		{replog.ErrTrimmed, more, false, true},
-		{store.ErrDamaged, more, false, false},
+		{"a copy that fits", store.ErrDamaged, 0, true},
+		{"a store that is only behind", replog.ErrTrimmed, large, true},
+		{"a copy that does not fit in its place either", store.ErrDamaged, 1 << 60, true},
+		{"a copy that fits in its place", store.ErrDamaged, large, false},
 	} {
-		err := p.roomFor(c.need, c.reason)
-		if (err == nil) != c.fits || !c.fits && !errors.Is(err, space.ErrNoRoom) {
-			t.Errorf("%v, %d bytes: %v", c.reason, c.need, err)
+		// What a file with nothing in it takes is not free once it is gone.
+		if err := p.roomFor(c.need, c.reason); (err == nil) != (c.need == 0) || err != nil && !errors.Is(err, space.ErrNoRoom) {
+			t.Errorf("%s: %v", c.what, err)
 		}
 		if _, err := os.Stat(kept); (err == nil) != c.stays {
-			t.Errorf("%v, %d bytes: the store: %v", c.reason, c.need, err)
+			t.Errorf("%s: the store: %v", c.what, err)
 		}
 	}
 	if snapshot.Condemned(p.cfg.Data) == "" {
 		t.Error("the store that was removed is not condemned")
 	}
+}
+
+// TestWatchLog: a node whose part of the log has stopped says so and is to hand over; it ends
+// after a minute where there is room, and goes on where the log does.
+func TestWatchLog(t *testing.T) {
+	data := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		p := &part{cfg: config.Config{Data: data}, log: slog.New(slog.DiscardHandler), left: make(chan struct{}, 1)}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var stopped atomic.Bool
+		ended := make(chan bool, 1)
+		go func() { ended <- p.watchLog(ctx, stopped.Load) }()
+		stopped.Store(true)
+		time.Sleep(10 * time.Second)
+		if !p.logStopped.Load() || len(p.left) != 1 {
+			t.Errorf("stopped %v, to hand over %d", p.logStopped.Load(), len(p.left))
+		}
+		stopped.Store(false)
+		time.Sleep(10 * time.Second)
+		if p.logStopped.Load() {
+			t.Error("the log goes on, and is told to have stopped")
+		}
+		stopped.Store(true)
+		began := time.Now()
+		if !<-ended || time.Since(began) < time.Minute {
+			t.Errorf("ended after %v", time.Since(began))
+		}
+	})
 }

@@ -93,6 +93,9 @@ func (a *Asking) awaitWhole(ctx context.Context, limit time.Duration, lacks func
 				if n.State != status.Serving && n.State != status.Following || n.Lag > successorLag || n.Fresh || n.Process == "" {
 					why = "node " + n.Name + " is " + n.State
 				}
+				if n.LogStopped {
+					why = "the log of node " + n.Name + " has stopped"
+				}
 			}
 			if why == "" && s.Owner() == "" {
 				why = "no node serves"

@@ -23,7 +23,7 @@ func (f *front) own() (status.Node, status.Cell) {
 	p := f.part
 	n := status.Node{
 		Name: p.node.Name, URL: p.self.URL, PID: os.Getpid(), Version: config.Version, State: status.Joining, Fresh: p.fresh.Load(),
-		Answered: f.answered.Load(), Forwarded: f.forwarded.Load(),
+		LogStopped: p.logStopped.Load(), Answered: f.answered.Load(), Forwarded: f.forwarded.Load(),
 	}
 	if id := p.net.Identity(); id != nil {
 		until, _ := id.Expires()
@@ -52,8 +52,6 @@ func (f *front) own() (status.Node, status.Cell) {
 		n.State = status.Stopping
 	case s.Leaving:
 		n.State = status.Leaving
-	case p.logStopped.Load():
-		n.State = status.LogStopped
 	case s.Behind:
 		n.State = status.CatchingUp
 	default:

@@ -15,21 +15,23 @@ type Cluster struct {
 
 // ClusterNode is a node of a cluster.
 type ClusterNode struct {
-	Name      string `json:"name"`
-	URL       string `json:"url"`
-	PID       int    `json:"pid,omitempty"`
-	Process   string `json:"process,omitempty" doc:"What the log calls the node's process."`
-	Version   string `json:"version,omitempty" doc:"Of the program."`
-	State     string `json:"state" doc:"serving: it owns the state."`
-	Number    int64  `json:"number" doc:"Of the latest record that it has; 0 of a single server."`
-	Lag       int64  `json:"lag" doc:"Records behind the node that is most advanced."`
-	Durable   int64  `json:"durable" doc:"Position in the log up to which its disk has all; 0 of a single server."`
-	Needs     int64  `json:"needs" doc:"Position from which on it needs the log; 0 of a single server."`
-	Copied    int64  `json:"copied,omitempty" doc:"Bytes that it has copied of another node's store."`
-	ToCopy    int64  `json:"toCopy,omitempty" doc:"Bytes of that store."`
-	Fresh     bool   `json:"fresh,omitempty" doc:"Its own part of the log has not had all yet."`
-	Answered  int64  `json:"answered" doc:"Requests that it has answered itself since its start, those that others have forwarded to it among them; 0 of a single server."`
-	Forwarded int64  `json:"forwarded" doc:"Requests that it has forwarded to the owner since its start."`
+	Name    string `json:"name"`
+	URL     string `json:"url"`
+	PID     int    `json:"pid,omitempty"`
+	Process string `json:"process,omitempty" doc:"What the log calls the node's process."`
+	Version string `json:"version,omitempty" doc:"Of the program."`
+	State   string `json:"state" doc:"serving: it owns the state."`
+	Number  int64  `json:"number" doc:"Of the latest record that it has; 0 of a single server."`
+	Lag     int64  `json:"lag" doc:"Records behind the node that is most advanced."`
+	Durable int64  `json:"durable" doc:"Position in the log up to which its disk has all; 0 of a single server."`
+	Needs   int64  `json:"needs" doc:"Position from which on it needs the log; 0 of a single server."`
+	Copied  int64  `json:"copied,omitempty" doc:"Bytes that it has copied of another node's store."`
+	ToCopy  int64  `json:"toCopy,omitempty" doc:"Bytes of that store."`
+	Fresh   bool   `json:"fresh,omitempty" doc:"Its own part of the log has not had all yet."`
+	// LogStopped is left out where it is not so.
+	LogStopped bool  `json:"logStopped,omitempty" doc:"Its part of the log has stopped, as a write to its disk failed: it counts for no majority."`
+	Answered   int64 `json:"answered" doc:"Requests that it has answered itself since its start, those that others have forwarded to it among them; 0 of a single server."`
+	Forwarded  int64 `json:"forwarded" doc:"Requests that it has forwarded to the owner since its start."`
 	// Certificate is left out where nodes have none.
 	Certificate *ClusterCertificate `json:"certificate,omitempty" doc:"What the node shows the others, where nodes have certificates."`
 }

@@ -17,19 +17,20 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	nodeUp      = describe("node_up", "1 for a node that this one reaches.", "node")
-	nodeState   = describe("node_state", "1 for the state that a node is in.", "node", "state")
-	nodeLag     = describe("node_lag_records", "Records that a node is behind the most advanced one.", "node")
-	nodeCopied  = describe("node_copy_left_bytes", "What a node that copies another's store has yet to copy.", "node")
-	nodeHow     = describe("node_requests_total", "Requests that a node has answered itself, or forwarded to the owner.", "node", "how")
-	nodeExpires = describe("node_certificate_expires_seconds", "When a node's certificate for others expires, in seconds since 1970.", "node")
-	cellOwned   = describe("cell_owned", "1 if a node owns the cell and serves.", "cell")
-	cellEpoch   = describe("cell_epoch", "Epoch of the cell: it grows with each owner.", "cell")
-	cellNumber  = describe("cell_records", "Number of the cell's latest record.", "cell")
-	logFirst    = describe("log_first_position", "Position of the first record in the cell's log.", "cell")
-	logLast     = describe("log_last_position", "Position of the last record in the cell's log.", "cell")
-	logBytes    = describe("log_bytes", "About what the cell's log takes on the disk of a node.", "cell")
-	allMeasures = []*prometheus.Desc{nodeUp, nodeState, nodeLag, nodeCopied, nodeHow, nodeExpires, cellOwned, cellEpoch, cellNumber, logFirst, logLast, logBytes}
+	nodeUp       = describe("node_up", "1 for a node that this one reaches.", "node")
+	nodeState    = describe("node_state", "1 for the state that a node is in.", "node", "state")
+	nodeLag      = describe("node_lag_records", "Records that a node is behind the most advanced one.", "node")
+	nodeCopied   = describe("node_copy_left_bytes", "What a node that copies another's store has yet to copy.", "node")
+	nodeRequests = describe("node_requests_total", "Requests that a node has answered itself, or forwarded to the owner.", "node", "how")
+	nodeStopped  = describe("node_log_stopped", "1 if the node's part of the log has stopped, as a write to its disk failed.", "node")
+	nodeExpires  = describe("node_certificate_expires_seconds", "When a node's certificate for others expires, in seconds since 1970.", "node")
+	cellOwned    = describe("cell_owned", "1 if a node owns the cell and serves.", "cell")
+	cellEpoch    = describe("cell_epoch", "Epoch of the cell: it grows with each owner.", "cell")
+	cellNumber   = describe("cell_records", "Number of the cell's latest record.", "cell")
+	logFirst     = describe("log_first_position", "Position of the first record in the cell's log.", "cell")
+	logLast      = describe("log_last_position", "Position of the last record in the cell's log.", "cell")
+	logBytes     = describe("log_bytes", "About what the cell's log takes on the disk of a node.", "cell")
+	allMeasures  = []*prometheus.Desc{nodeUp, nodeState, nodeLag, nodeCopied, nodeRequests, nodeStopped, nodeExpires, cellOwned, cellEpoch, cellNumber, logFirst, logLast, logBytes}
 )
 
 // Describe implements prometheus.Collector.
@@ -58,8 +59,13 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		tell(nodeState, 1, n.Name, n.State)
 		if up == 1 {
 			tell(nodeLag, float64(n.Lag), n.Name)
-			count(nodeHow, n.Answered, n.Name, "answered")
-			count(nodeHow, n.Forwarded, n.Name, "forwarded")
+			stopped := 0.0
+			if n.LogStopped {
+				stopped = 1
+			}
+			tell(nodeStopped, stopped, n.Name)
+			count(nodeRequests, n.Answered, n.Name, "answered")
+			count(nodeRequests, n.Forwarded, n.Name, "forwarded")
 		}
 		tell(nodeCopied, float64(n.ToCopy-n.Copied), n.Name)
 		if n.Certificate != nil {

@@ -30,6 +30,9 @@ type Node struct {
 	ToCopy int64 `json:"toCopy,omitempty"`
 	// Fresh says that the node's own part of the log has not had all yet that the log has.
 	Fresh bool `json:"fresh,omitempty"`
+	// LogStopped says that the node's part of the log has stopped, as a write to its disk failed:
+	// it keeps no records, and counts for no majority.
+	LogStopped bool `json:"logStopped,omitempty"`
 	// Requests since the process began that it has answered itself, those that others have
 	// forwarded to it among them, and that it has forwarded to the owner.
 	Answered  uint64 `json:"answered"`
@@ -55,7 +58,6 @@ const (
 	Copying     = "copying" // another node's store
 	Joining     = "joining" // the log has no majority yet
 	Stopping    = "stopping"
-	LogStopped  = "log stopped"   // its disk is full: it keeps no records until there is room
 	Leaving     = "stepping down" // it was the owner, and stops what it served
 	Unreachable = "unreachable"
 )

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/cluster/replog"
 	"godwit.dev/godwit/internal/cluster/snapshot"
 	"godwit.dev/godwit/internal/config"
@@ -70,19 +71,20 @@ func TestWatchLog(t *testing.T) {
 		ended := make(chan bool, 1)
 		go func() { ended <- p.watchLog(ctx, stopped.Load) }()
 		stopped.Store(true)
-		time.Sleep(10 * time.Second)
+		pause(ctx, 10*time.Second)
 		if !p.logStopped.Load() || len(p.left) != 1 {
 			t.Errorf("stopped %v, to hand over %d", p.logStopped.Load(), len(p.left))
 		}
 		stopped.Store(false)
-		time.Sleep(10 * time.Second)
+		pause(ctx, 10*time.Second)
 		if p.logStopped.Load() {
 			t.Error("the log goes on, and is told to have stopped")
 		}
 		stopped.Store(true)
-		began := time.Now()
-		if !<-ended || time.Since(began) < time.Minute {
-			t.Errorf("ended after %v", time.Since(began))
+		began := clock.System.Now()
+		ends := <-ended
+		if after := clock.System.Now().Sub(began); !ends || after < time.Minute {
+			t.Errorf("it ends: %v, after %v", ends, after)
 		}
 	})
 }

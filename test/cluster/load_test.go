@@ -162,6 +162,10 @@ func newLoad(t *testing.T, c served, size int) *load {
 	l.enough = sync.OnceFunc(func() { close(l.stop); l.note(func() {}) })
 	l.end = sync.OnceFunc(func() { close(l.empty) })
 	t.Cleanup(func() { // of a test that was broken off
+		if t.Failed() {
+			missing := l.missing()
+			l.note(func() { t.Logf("%s; acknowledged and not received are, among others, %q", l, missing) })
+		}
 		l.enough()
 		l.end()
 	})
@@ -248,15 +252,20 @@ func (l *load) put(ctx context.Context, client *sqs.Client, queue, group string,
 	return acked, err
 }
 
+// awaitReceivers waits while receivers are far behind; mu is held, and is open in between.
+func (l *load) awaitReceivers() {
+	for l.acked-l.received > mostAhead && !stopped(l.stop) {
+		l.changed.Wait()
+	}
+}
+
 // send sends to the standard queue, each message once.
 func (l *load) send(ctx context.Context, worker int) {
 	client, ledger := l.c.client(worker%nodes), &l.standard[worker]
 	for at := 0; !stopped(l.stop); {
 		var bodies []string
 		l.note(func() {
-			for l.acked-l.received > mostAhead && !stopped(l.stop) {
-				l.changed.Wait()
-			}
+			l.awaitReceivers()
 			for range batchOf(worker) {
 				bodies = append(bodies, fmt.Sprint(worker, " ", ledger.tried))
 				ledger.tried++
@@ -289,6 +298,7 @@ func (l *load) sendInOrder(ctx context.Context, worker int) {
 		for at := 0; at < groupSize && !stopped(l.stop); {
 			var bodies []string
 			l.note(func() {
+				l.awaitReceivers()
 				for range batchOf(worker) {
 					bodies = append(bodies, fmt.Sprint(group, " ", ledger.tried))
 					ledger.tried++

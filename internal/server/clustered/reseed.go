@@ -62,7 +62,10 @@ func (p *part) reseed(ctx context.Context, reason error) error {
 	defer p.copied.Store(nil)
 	lacking := int64(0) // bytes that there was no room for: no node is asked until there is
 	for {
-		err := p.roomFor(lacking, reason)
+		var err error
+		if lacking > 0 {
+			err = p.roomFor(lacking, reason)
+		}
 		if err == nil {
 			lacking, err = p.copyOnce(ctx, reason)
 		}

@@ -67,20 +67,9 @@ func TestMaskedOnceReplaced(t *testing.T) {
 	)
 	r := newRun()
 	order := func(template, onFailure, secret string) *stack.Order {
-		d, err := r.bind(fmt.Sprintf(template, "named-by-"+secret[:5], secret))
-		if err != nil {
-			t.Fatal(err)
-		}
-		o := r.order(d, onFailure)
-		o.Source.Parameters = []stack.Parameter{{Key: "S", Value: secret, NoEcho: true}}
-		return o
+		return r.secretOrder(t, fmt.Sprintf(template, "named-by-"+secret[:5], secret), onFailure, secret)
 	}
-	ends := func(want stack.Status) {
-		t.Helper()
-		if r.settle(nil); r.Status != want {
-			t.Fatalf("%s: %s", r.Status, r.Reason)
-		}
-	}
+	ends := func(want stack.Status) { t.Helper(); r.ends(t, want) }
 	r.Create(r.now, order(template, stack.OnFailureRollback, "first-secret"))
 	ends(stack.CreateComplete)
 	r.Update(r.now, order(template, stack.OnFailureRollback, "other-secret"))
@@ -142,25 +131,34 @@ func TestMaskedOnceResumed(t *testing.T) {
 	}
 }
 
+// secretOrder orders a template that a NoEcho parameter's value was put into.
+func (r *run) secretOrder(t *testing.T, template, onFailure, secret string) *stack.Order {
+	t.Helper()
+	d, err := r.bind(template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := r.order(d, onFailure)
+	o.Source.Parameters = []stack.Parameter{{Key: "S", Value: secret, NoEcho: true}}
+	return o
+}
+
+// ends takes all steps, and wants a status then.
+func (r *run) ends(t *testing.T, want stack.Status) {
+	t.Helper()
+	if r.settle(nil); r.Status != want {
+		t.Fatalf("%s: %s", r.Status, r.Reason)
+	}
+}
+
 // What a rollback was told to leave as it is stays masked, and what there is nothing of any more is
 // not kept, however often an update fails.
 func TestMaskedOnceSkipped(t *testing.T) {
 	r := newRun()
 	order := func(onFailure, secret string) *stack.Order {
-		d, err := r.bind("Resources: {A: {Type: AWS::SQS::Queue, Properties: {QueueName: q, Tags: [{Key: k, Value: " + secret + "}]}}}")
-		if err != nil {
-			t.Fatal(err)
-		}
-		o := r.order(d, onFailure)
-		o.Source.Parameters = []stack.Parameter{{Key: "S", Value: secret, NoEcho: true}}
-		return o
+		return r.secretOrder(t, "Resources: {A: {Type: AWS::SQS::Queue, Properties: {QueueName: q, Tags: [{Key: k, Value: "+secret+"}]}}}", onFailure, secret)
 	}
-	ends := func(want stack.Status) {
-		t.Helper()
-		if r.settle(nil); r.Status != want {
-			t.Fatalf("%s: %s", r.Status, r.Reason)
-		}
-	}
+	ends := func(want stack.Status) { t.Helper(); r.ends(t, want) }
 	r.Create(r.now, order(stack.OnFailureRollback, "first-secret"))
 	ends(stack.CreateComplete)
 	r.fails["update A"] = true

@@ -114,13 +114,22 @@ func (l *Log) answered(m *nats.Msg) {
 	l.conclude(token, said.Seq, nil)
 }
 
-// Ends implements replog.Log.
-func (l *Log) Ends(ctx context.Context) (first, last uint64, err error) {
+// info is what the stream's leader says of it. Errors: ErrUnavailable.
+func (l *Log) info(ctx context.Context) (*jetstream.StreamInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	info, err := l.stream.Info(ctx)
 	if err != nil {
-		return 0, 0, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+		return nil, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+	}
+	return info, nil
+}
+
+// Ends implements replog.Log.
+func (l *Log) Ends(ctx context.Context) (first, last uint64, err error) {
+	info, err := l.info(ctx)
+	if err != nil {
+		return 0, 0, err
 	}
 	first, last = info.State.FirstSeq, info.State.LastSeq
 	if info.State.Msgs == 0 { // of an empty one both are alike, or the first is zero
@@ -131,12 +140,10 @@ func (l *Log) Ends(ctx context.Context) (first, last uint64, err error) {
 
 // Leader implements replog.Elected.
 func (l *Log) Leader(ctx context.Context) (node string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	info, err := l.stream.Info(ctx)
+	info, err := l.info(ctx)
 	switch {
 	case err != nil:
-		return "", fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+		return "", err
 	case info.Cluster == nil:
 		return l.node, nil // there is one node
 	}
@@ -190,12 +197,10 @@ const (
 
 // CaughtUp implements replog.Replicated.
 func (l *Log) CaughtUp(ctx context.Context) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	info, err := l.stream.Info(ctx)
+	info, err := l.info(ctx)
 	switch {
 	case err != nil:
-		return false, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+		return false, err
 	case info.Config.Replicas == 1 || info.Cluster == nil:
 		return true, nil
 	case info.Cluster.Leader == l.node:
@@ -211,11 +216,9 @@ func (l *Log) CaughtUp(ctx context.Context) (bool, error) {
 
 // Size implements replog.Log.
 func (l *Log) Size(ctx context.Context) (bytes uint64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	info, err := l.stream.Info(ctx)
+	info, err := l.info(ctx)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+		return 0, err
 	}
 	return info.State.Bytes, nil
 }

@@ -42,11 +42,9 @@ func users(o *server.Options) (secret string) {
 
 // Nodes is what SetNodes has kept with the log; empty: nothing yet.
 func (l *Log) Nodes(ctx context.Context) (text string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	info, err := l.stream.Info(ctx)
+	info, err := l.info(ctx)
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+		return "", err
 	}
 	return info.Config.Metadata[nodesKey], nil
 }
@@ -74,12 +72,10 @@ const changeTime = 5 * time.Second
 
 // Replicas are the nodes that keep the log; caughtUp are those of them that have all of it.
 func (l *Log) Replicas(ctx context.Context) (all, caughtUp []string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	info, err := l.stream.Info(ctx)
+	info, err := l.info(ctx)
 	switch {
 	case err != nil:
-		return nil, nil, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
+		return nil, nil, err
 	case info.Cluster == nil || info.Cluster.Leader == "":
 		return nil, nil, replog.ErrUnavailable
 	}

@@ -134,12 +134,15 @@ func Room(dir string, need int64) error {
 	if err != nil {
 		return fmt.Errorf("free space: %w", err)
 	}
-	floor := min(int64(defaultFloor), usage.Total/smallFloors)
+	floor := usage.floor(defaultFloor)
 	if usage.Free-need < floor {
 		return fmt.Errorf("%w in %s: %s are free, of which %s are to stay so, and %s are needed", ErrNoRoom, dir, size(usage.Free), size(floor), size(need))
 	}
 	return nil
 }
+
+// floor is how much is to be free where the options say so: less of a small file system.
+func (u *Usage) floor(most int64) int64 { return min(most, u.Total/smallFloors) }
 
 // ErrNoRoom reports too little free space.
 var ErrNoRoom = errors.New("there is not enough free space")
@@ -244,9 +247,8 @@ func (g *Guard) check() {
 		g.state.Store(&s)
 		return
 	}
-	s := state{usage: usage, floor: g.o.Floor, reserve: g.o.Reserve}
-	if usage.Total < smallFloors*g.o.Floor {
-		s.floor = usage.Total / smallFloors
+	s := state{usage: usage, floor: usage.floor(g.o.Floor), reserve: g.o.Reserve}
+	if s.floor < g.o.Floor {
 		s.reserve = min(g.o.Reserve, usage.Total/(2*smallFloors))
 	}
 	g.adopt(s)

@@ -50,6 +50,9 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), labels...)
 	}
 	serves := 0.0
+	if s.Owner() != "" {
+		serves = 1
+	}
 	for _, n := range s.Nodes {
 		up := 1.0
 		if n.State == Unreachable {
@@ -70,9 +73,6 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 		tell(nodeCopied, float64(n.ToCopy-n.Copied), n.Name)
 		if n.Certificate != nil {
 			tell(nodeExpires, float64(n.Certificate.Expires.Unix()), n.Name)
-		}
-		if n.State == Serving {
-			serves = 1
 		}
 	}
 	for _, cell := range s.Cells {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -136,21 +135,15 @@ func groupOf(message any) string {
 // produce starts a server of production on a directory.
 func produce(t *testing.T, data, key string) (s upgrade.Server, end func()) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
 	running := server.New(config.Config{
-		Listen: addr, Store: config.PebbleStore, Clock: config.VirtualClock, Data: data, RootKey: key, Production: true,
+		Listen: "127.0.0.1:0", Store: config.PebbleStore, Clock: config.VirtualClock, Data: data, RootKey: key, Production: true,
 		Region: upgrade.Region, Account: upgrade.Account, AllowPrivateEndpoints: true, Metrics: true, RetryAfter: true, Retry429: true,
 		EndpointConcurrency: 50, DeliveryConcurrency: 5000, LambdaConcurrency: 1000, LambdaCodeStorage: 80_530_636_800, FunctionIsolation: config.IsolationNone,
 	}, slog.New(slog.DiscardHandler), nil)
 	if err := running.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return upgrade.Server{Base: "http://" + addr}, func() {
+	return upgrade.Server{Base: "http://" + running.Addr().String()}, func() {
 		t.Helper()
 		if err := running.Stop(context.Background()); err != nil {
 			t.Error(err)

@@ -1,12 +1,9 @@
 package upgrade_test
 
 import (
+	"bufio"
 	"compress/gzip"
 	"encoding/json"
-	"fmt"
-	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -92,23 +89,29 @@ func compare(t *testing.T, want []upgrade.Answer, ask func(upgrade.Server) ([]up
 	}
 }
 
-// start starts a server on a directory. stop ends it and waits for it.
+// start starts a server on a directory, at a port of its own choice. stop ends it and waits for it.
 func start(t *testing.T, binary, data string) (s upgrade.Server, stop func()) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	cmd := exec.Command(binary, upgrade.Arguments("127.0.0.1:0", data)...)
+	var log strings.Builder
+	cmd.Stderr = &log
+	said, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := l.Addr().String()
-	l.Close()
-	cmd := exec.Command(binary, upgrade.Arguments(addr, data)...)
-	var log strings.Builder
-	cmd.Stderr = &log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
+	ended, ready := make(chan error, 1), make(chan string, 1)
+	go func() {
+		for lines := bufio.NewScanner(said); lines.Scan(); {
+			if _, at, ok := strings.Cut(lines.Text(), " is ready on "); ok {
+				base, _, _ := strings.Cut(at, " ")
+				ready <- base
+			}
+		}
+		ended <- cmd.Wait() // after all that it says is read
+	}()
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		<-ended
@@ -116,25 +119,13 @@ func start(t *testing.T, binary, data string) (s upgrade.Server, stop func()) {
 			t.Logf("the server logged:\n%s", log.String())
 		}
 	})
-	s = upgrade.Server{Base: "http://" + addr}
-	ready := fmt.Errorf("not asked")
-	for tick, end := time.NewTicker(5*time.Millisecond), time.After(time.Minute); ready != nil; {
-		select {
-		case err := <-ended:
-			ended <- err
-			t.Fatalf("the server ended: %v\n%s", err, log.String())
-		case <-end:
-			t.Fatalf("the server is not ready: %v", ready)
-		case <-tick.C:
-		}
-		var resp *http.Response
-		if resp, ready = http.Get(s.Base + "/_godwit/ready"); ready == nil {
-			_, _ = io.Copy(io.Discard, resp.Body)
-			resp.Body.Close()
-			if resp.StatusCode != http.StatusOK {
-				ready = fmt.Errorf("%s", resp.Status)
-			}
-		}
+	select {
+	case s.Base = <-ready:
+	case err := <-ended:
+		ended <- err
+		t.Fatalf("the server ended: %v\n%s", err, log.String())
+	case <-time.After(time.Minute):
+		t.Fatal("the server is not ready after a minute")
 	}
 	return s, func() {
 		if err := cmd.Process.Signal(os.Interrupt); err != nil {

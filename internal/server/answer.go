@@ -81,7 +81,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 		return Parts{}, err
 	}
 	parts := Parts{
-		Wire: r.sending.Texts.Callbacks(mailpages.Serve(mailpages.Options{Engine: s.engine, NewToken: newToken, Logger: deps.Log}, s.signed.keys.Serve(answers))), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: s.counting.Refusals(),
+		Wire: besidePages(answers, r.sending.Texts.Callbacks(mailpages.Serve(mailpages.Options{Engine: s.engine, NewToken: newToken, Logger: deps.Log}, s.signed.keys.Serve(answers)))), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: s.counting.Refusals(),
 		Operator:  gate.Operator(),
 		Console:   pages,
 		Operated:  operated(deps, trail),
@@ -100,6 +100,18 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 		parts.OfFunctions = wrap(parts.Wire)
 	}
 	return parts, nil
+}
+
+// besidePages answers clients of AWS at once at "/", where they send nearly everything and no
+// page is: pages has those, and hands on what is none.
+func besidePages(aws, pages http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/" {
+			aws.ServeHTTP(w, r)
+			return
+		}
+		pages.ServeHTTP(w, r)
+	})
 }
 
 // services are what the wire answers by its operations.

@@ -97,9 +97,9 @@ func TestTransferLeadership(t *testing.T) {
 				t.Fatalf("node %d: %v", i, err)
 			}
 			eventually(t, "another node leads", func(ctx context.Context) error {
-				leader, err := l.Leader(ctx)
-				if err == nil && (leader == "" || leader == fmt.Sprint("n", i)) {
-					err = fmt.Errorf("node %d has left, and %q leads", i, leader)
+				log, err := l.Extent(ctx)
+				if err == nil && (log.Leader == "" || log.Leader == fmt.Sprint("n", i)) {
+					err = fmt.Errorf("node %d has left, and %q leads", i, log.Leader)
 				}
 				return err
 			})
@@ -112,8 +112,8 @@ func TestTransferLeadership(t *testing.T) {
 	if err := one.TransferLeadership(ctx); err != nil {
 		t.Errorf("of one node: %v", err)
 	}
-	if leader, err := one.Leader(ctx); err != nil || leader != "n0" {
-		t.Errorf("of one node: %q leads, %v", leader, err)
+	if log, err := one.Extent(ctx); err != nil || log.Leader != "n0" {
+		t.Errorf("of one node: %q leads, %v", log.Leader, err)
 	}
 }
 

@@ -125,29 +125,20 @@ func (l *Log) info(ctx context.Context) (*jetstream.StreamInfo, error) {
 	return info, nil
 }
 
-// Ends implements replog.Log.
-func (l *Log) Ends(ctx context.Context) (first, last uint64, err error) {
+// Extent implements replog.Log.
+func (l *Log) Extent(ctx context.Context) (replog.Extent, error) {
 	info, err := l.info(ctx)
 	if err != nil {
-		return 0, 0, err
+		return replog.Extent{}, err
 	}
-	first, last = info.State.FirstSeq, info.State.LastSeq
+	e := replog.Extent{First: info.State.FirstSeq, Last: info.State.LastSeq, Bytes: info.State.Bytes, Leader: l.node}
 	if info.State.Msgs == 0 { // of an empty one both are alike, or the first is zero
-		first = last + 1
+		e.First = e.Last + 1
 	}
-	return first, last, nil
-}
-
-// Leader implements replog.Elected.
-func (l *Log) Leader(ctx context.Context) (node string, err error) {
-	info, err := l.info(ctx)
-	switch {
-	case err != nil:
-		return "", err
-	case info.Cluster == nil:
-		return l.node, nil // there is one node
+	if info.Cluster != nil { // else there is one node
+		e.Leader = info.Cluster.Leader
 	}
-	return info.Cluster.Leader, nil
+	return e, nil
 }
 
 // TransferLeadership implements replog.Elected. The leader is asked for anew where it has not changed
@@ -214,15 +205,6 @@ func (l *Log) CaughtUp(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// Size implements replog.Log.
-func (l *Log) Size(ctx context.Context) (bytes uint64, err error) {
-	info, err := l.info(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return info.State.Bytes, nil
-}
-
 // Trim implements replog.Log.
 func (l *Log) Trim(ctx context.Context, below uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
@@ -238,14 +220,14 @@ func (l *Log) Trim(ctx context.Context, below uint64) error {
 
 // Read implements replog.Log.
 func (l *Log) Read(ctx context.Context, from uint64) (replog.Reader, error) {
-	first, last, err := l.Ends(ctx)
+	has, err := l.Extent(ctx)
 	switch {
 	case err != nil:
 		return nil, err
-	case from < first:
-		return nil, fmt.Errorf("%w: it begins at %d, and %d is needed", replog.ErrTrimmed, first, from)
-	case from > last+1:
-		return nil, fmt.Errorf("%w: it ends at %d, and %d would be next", replog.ErrLost, last, from)
+	case from < has.First:
+		return nil, fmt.Errorf("%w: it begins at %d, and %d is needed", replog.ErrTrimmed, has.First, from)
+	case from > has.Last+1:
+		return nil, fmt.Errorf("%w: it ends at %d, and %d would be next", replog.ErrLost, has.Last, from)
 	}
 	making, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()

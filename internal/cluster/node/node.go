@@ -25,6 +25,7 @@ const (
 	defaultLease = 1500 * time.Millisecond
 	stagger      = 300 * time.Millisecond // between nodes that try to take over
 	retryTime    = 100 * time.Millisecond
+	reluctance   = 2 * time.Second       // longer, of one that is reluctant: more than the staggers of seven
 	refusedTime  = 20 * time.Millisecond // until a handover is written again
 	syncTime     = 5 * time.Second       // between two syncs of the local store
 	trimTime     = 10 * time.Second      // between two trims of the log
@@ -56,6 +57,9 @@ type Options struct {
 	// Members tells how far the disks of all nodes have come. Only the owner asks, before
 	// it trims the log. May be nil: it is not trimmed.
 	Members func(ctx context.Context) []Member
+	// Reluctant reports that the node would not serve well, as its disk is full: it lets all
+	// others try first. May be nil.
+	Reluctant func() bool
 	// LogLimit is the size of the log, in bytes, from which on it is not kept for nodes
 	// that do not answer; at twice that it is kept for a majority only.
 	LogLimit uint64
@@ -74,7 +78,7 @@ type Node struct {
 	serving    bool
 	serves     atomic.Pointer[replica.Owner] // owner, as long as serving
 	durable    uint64
-	log        Extent
+	log        replog.Extent
 	changed    chan struct{} // closed when who owns the cell changes, or serves
 	fail       context.CancelCauseFunc
 
@@ -97,21 +101,14 @@ func Open(o Options) (*Node, error) {
 type State struct {
 	Owner   string // the node's name; empty: nobody owns the cell
 	Epoch   uint64
-	Number  uint64 // of the latest record that the replica has
-	Durable uint64 // the position up to which the local disk has them
-	Process string // what the log calls this process: HandOver of another one takes it
-	Own     bool   // this process is the owner
-	Leaving bool   // it was, and what served is being stopped
-	Serving bool   // and serves
-	Behind  bool   // the replica does not have all yet that the log had at the start
-	Log     Extent // as of some seconds ago
-}
-
-// Extent is what a log has.
-type Extent struct {
-	First, Last uint64 // positions
-	Bytes       uint64 // on the disk of a node, about
-	Leader      string // the node that leads it; empty: none, or none is known
+	Number  uint64        // of the latest record that the replica has
+	Durable uint64        // the position up to which the local disk has them
+	Process string        // what the log calls this process: HandOver of another one takes it
+	Own     bool          // this process is the owner
+	Leaving bool          // it was, and what served is being stopped
+	Serving bool          // and serves
+	Behind  bool          // the replica does not have all yet that the log had at the start
+	Log     replog.Extent // as of some seconds ago
 }
 
 // State is how the node stands now. changed is closed when who owns the cell, or whether
@@ -181,12 +178,12 @@ func (n *Node) failed(err error) {
 
 // follow applies what the log has, and what comes, until an error.
 func (n *Node) follow(ctx context.Context) error {
-	_, last, err := n.options.Log.Ends(ctx)
+	log, err := n.options.Log.Extent(ctx)
 	if err != nil {
 		return err
 	}
 	n.mu.Lock()
-	n.target = max(n.target, last)
+	n.target = max(n.target, log.Last)
 	n.mu.Unlock()
 	reader, err := n.options.Log.Read(ctx, n.replica.Position()+1)
 	if err != nil {
@@ -384,18 +381,22 @@ func (n *Node) campaign() func(context.Context) {
 		now := clock.System.Now()
 		paused := now.Sub(last) > n.options.Lease/2
 		last = now
+		wait := n.options.Lease + time.Duration(n.options.Rank)*stagger
+		if n.options.Reluctant != nil && n.options.Reluctant() {
+			wait += reluctance
+		}
 		n.mu.Lock()
 		if paused { // the process, or the machine: what others did meanwhile is not read yet
 			n.ownerHeard = now
 		}
 		silent := now.Sub(n.ownerHeard)
-		waits := n.owner == nil && !n.behind && silent > n.options.Lease+time.Duration(n.options.Rank)*stagger
+		tries := n.owner == nil && !n.behind && silent > wait
 		n.mu.Unlock()
-		if !waits {
+		if !tries {
 			return
 		}
-		_, end, err := n.options.Log.Ends(ctx)
-		if err != nil || end > n.replica.Position() {
+		log, err := n.options.Log.Extent(ctx)
+		if err != nil || log.Last > n.replica.Position() {
 			return // nobody can be asked, or there is more to hear first
 		}
 		n.hearOwner() // the next try is a lease away
@@ -442,18 +443,10 @@ func (n *Node) sync(ctx context.Context) {
 
 // measure notes what the log has.
 func (n *Node) measure(ctx context.Context) {
-	var e Extent
-	var err error
-	if e.First, e.Last, err = n.options.Log.Ends(ctx); err == nil {
-		e.Bytes, err = n.options.Log.Size(ctx)
-	}
-	if l, ok := n.options.Log.(replog.Elected); ok && err == nil {
-		e.Leader, _ = l.Leader(ctx) // else none is known
-	}
-	if err == nil {
+	if log, err := n.options.Log.Extent(ctx); err == nil {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.log = e
+		n.log = log
 	}
 }
 
@@ -461,11 +454,11 @@ func (n *Node) trim(ctx context.Context) {
 	if n.options.Members == nil || n.Owner() == nil {
 		return
 	}
-	size, err := n.options.Log.Size(ctx)
+	log, err := n.options.Log.Extent(ctx)
 	if err != nil {
 		return
 	}
-	if below := Trimmable(n.options.Members(ctx), size, n.options.LogLimit); below > 1 {
+	if below := Trimmable(n.options.Members(ctx), log.Bytes, n.options.LogLimit); below > 1 {
 		if err := n.options.Log.Trim(ctx, below); err != nil {
 			n.options.Logger.Debug("the replicated log is not trimmed", "reason", err)
 		}

@@ -158,6 +158,22 @@ func TestTakeover(t *testing.T) {
 	})
 }
 
+// A node whose disk is full takes over where nobody else does, and then only.
+func TestReluctant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := simulated.New()
+		full := func(o *node.Options) { o.Reluctant = func() bool { return true } }
+		ps := []*process{run(t, log, 0, full), run(t, log, 1, nil), run(t, log, 2, full)}
+		pass(lease + 2*stagger)
+		expect(t, "n1", 1, ps...)
+		ps[1].end()
+		pass(2*lease + 2*time.Second)
+		if s := ps[2].state(); s.Owner != "n0" || s.Epoch != 2 {
+			t.Errorf("with full disks only: %+v", s)
+		}
+	})
+}
+
 // An owner that has nothing to do is heard of, so that nobody takes over.
 func TestIdleOwner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -328,15 +344,15 @@ func TestTrim(t *testing.T) {
 			}))
 		}
 		pass(time.Minute)
-		if first, _, err := ps[0].way.Ends(t.Context()); first != 1 || err != nil {
-			t.Errorf("the log begins at %d, %v", first, err)
+		if log, err := ps[0].way.Extent(t.Context()); log.First != 1 || err != nil {
+			t.Errorf("the log begins at %d, %v", log.First, err)
 		}
 		mu.Lock()
 		durable = 9
 		mu.Unlock()
 		pass(time.Minute)
-		if first, _, err := ps[0].way.Ends(t.Context()); first != 10 || err != nil {
-			t.Errorf("the log begins at %d, %v", first, err)
+		if log, err := ps[0].way.Extent(t.Context()); log.First != 10 || err != nil {
+			t.Errorf("the log begins at %d, %v", log.First, err)
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -418,12 +434,12 @@ func TestLostLog(t *testing.T) {
 					t.Errorf("%+v", s)
 				}
 				if heals {
-					_, last, err := old.way.Ends(t.Context())
+					log, err := old.way.Extent(t.Context())
 					reader, readErr := old.way.Read(t.Context(), 1)
 					if err := errors.Join(err, readErr); err != nil {
 						t.Fatal(err)
 					}
-					for range last {
+					for range log.Last {
 						_, data, err := reader.Next(t.Context())
 						if err != nil {
 							t.Fatal(err)

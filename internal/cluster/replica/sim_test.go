@@ -259,13 +259,13 @@ func (w *world) copy(n *simNode) bool {
 		w.outcome.copies++
 		return true
 	}
-	first, _, err := n.way.Ends(w.t.Context())
+	log, err := n.way.Extent(w.t.Context())
 	if err != nil {
 		w.t.Error(err)
 		return false
 	}
 	for _, i := range w.r.Perm(len(w.nodes)) {
-		if m := w.nodes[i]; m != n && !m.stopped && m.replica.Fence().Position+1 >= first {
+		if m := w.nodes[i]; m != n && !m.stopped && m.replica.Fence().Position+1 >= log.First {
 			n.incoming = copied(w.t, m.disk)
 			return true
 		}

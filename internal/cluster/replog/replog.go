@@ -39,20 +39,21 @@ type Log interface {
 	// ErrTrimmed, ErrLost if it lies further behind the end, ErrUnavailable, the
 	// context's.
 	Read(ctx context.Context, from uint64) (Reader, error)
-	// Ends are the positions of the first and the last record; last is first-1 of a log
-	// without records. Positions begin at 1. Errors: ErrUnavailable, the context's.
-	Ends(ctx context.Context) (first, last uint64, err error)
-	// Size is what the log takes on the disk of a node, in bytes, about. Errors:
-	// ErrUnavailable, the context's.
-	Size(ctx context.Context) (bytes uint64, err error)
+	// Extent is what the log has now. Errors: ErrUnavailable, the context's.
+	Extent(ctx context.Context) (Extent, error)
 	// Trim removes all records below a position, for good.
 	Trim(ctx context.Context, below uint64) error
 }
 
+// Extent is what a log has.
+type Extent struct {
+	First, Last uint64 // positions, which begin at 1; Last is First-1 of a log without records
+	Bytes       uint64 // on the disk of a node, about
+	Leader      string // the node that leads it; empty: none, or the log has no leaders
+}
+
 // Elected is a Log that has a leader among the nodes, without which it takes nothing.
 type Elected interface {
-	// Leader is the node that leads the log; empty: none does. Errors: ErrUnavailable.
-	Leader(ctx context.Context) (node string, err error)
 	// TransferLeadership has another node lead the log if this one does, and returns once one does. What
 	// is appended meanwhile may be refused, or lost. Errors: ErrUnavailable, the context's.
 	TransferLeadership(ctx context.Context) error

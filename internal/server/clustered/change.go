@@ -168,10 +168,10 @@ func (g *changing) within(ctx context.Context, limit time.Duration, f func(conte
 	return nil
 }
 
-// reached counts the nodes that answer, of those with names.
+// reached are the nodes that answer and keep the log, of those with names.
 func (g *changing) reached(ctx context.Context, names []string) (answer []string) {
 	for _, n := range g.front.status(ctx, true).Nodes {
-		if n.State != status.Unreachable && slices.Contains(names, n.Name) {
+		if n.State != status.Unreachable && !n.LogStopped && slices.Contains(names, n.Name) {
 			answer = append(answer, n.Name)
 		}
 	}
@@ -286,7 +286,7 @@ func (g *changing) mayAdd(ctx context.Context, node Member, goesOn bool) error {
 		return fmt.Errorf("a cluster has up to %d nodes", jetstream.MaxNodes)
 	}
 	if n, all := len(g.reached(ctx, g.m.names())), len(g.m.Nodes); n+1 <= (all+1)/2 {
-		return fmt.Errorf("%d of %d nodes are reached, and with one more these were no majority: start the others, or remove one that does not come back first", n, all)
+		return fmt.Errorf("%d of %d nodes are reached and keep the log, and with one more these were no majority: start the others, or remove one that does not come back first", n, all)
 	}
 	return ca.CheckName(node.Name)
 }

@@ -331,6 +331,7 @@ func (p *part) follow(ctx context.Context) (err error) {
 	cells, err := node.Open(node.Options{
 		Name: p.node.Name, Instance: uuid.NewString(), Rank: p.rank, Cell: cell, Log: p.record, Store: st, Logger: p.log,
 		Own: p.own, Disown: p.disown, MayBootstrap: p.mayBootstrap, Members: p.front.members, LogLimit: p.node.LogLimit,
+		Reluctant: func() bool { return guard.Low() || p.logStopped.Load() },
 	})
 	if err != nil {
 		return err

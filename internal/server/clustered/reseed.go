@@ -90,13 +90,13 @@ var errNoSource = errors.New("no node answers that has a store from which the lo
 
 // copyOnce is one try; lacking is what it would have needed where there is no room.
 func (p *part) copyOnce(ctx context.Context, reason error) (lacking int64, err error) {
-	first, _, err := p.record.Ends(ctx)
+	log, err := p.record.Extent(ctx)
 	if err != nil {
 		return 0, err
 	}
-	from, ok := p.copyFrom(ctx, first)
+	from, ok := p.copyFrom(ctx, log.First)
 	if !ok {
-		return 0, fmt.Errorf("%w: it begins at %d", errNoSource, first)
+		return 0, fmt.Errorf("%w: it begins at %d", errNoSource, log.First)
 	}
 	p.log.Info("the store of another node is copied", "from", from.Name)
 	fetch := snapshot.Fetch{

@@ -65,11 +65,15 @@ func appended(t *testing.T, l replog.Log, text string, want uint64) {
 	}
 }
 
+func extent(ctx context.Context, l replog.Log) (e replog.Extent, err error) {
+	err = available(ctx, func() (err error) { e, err = l.Extent(ctx); return err })
+	return e, err
+}
+
 func ends(ctx context.Context, t *testing.T, l replog.Log, wantFirst, wantLast uint64) {
 	t.Helper()
-	var first, last uint64
-	if err := available(ctx, func() (err error) { first, last, err = l.Ends(ctx); return err }); err != nil || first != wantFirst || last != wantLast {
-		t.Errorf("the log is from %d to %d, %v; want %d to %d", first, last, err, wantFirst, wantLast)
+	if e, err := extent(ctx, l); err != nil || e.First != wantFirst || e.Last != wantLast {
+		t.Errorf("the log is from %d to %d, %v; want %d to %d", e.First, e.Last, err, wantFirst, wantLast)
 	}
 }
 
@@ -216,12 +220,13 @@ func testTrim(ctx context.Context, t *testing.T, l replog.Log) {
 		t.Errorf("Read of what was trimmed: %v", err)
 	}
 	reads(ctx, t, reader(ctx, t, l, 4), 4, "record 3")
-	size := func() (bytes uint64) {
+	size := func() uint64 {
 		t.Helper()
-		if err := available(ctx, func() (err error) { bytes, err = l.Size(ctx); return err }); err != nil {
+		e, err := extent(ctx, l)
+		if err != nil {
 			t.Fatal(err)
 		}
-		return bytes
+		return e.Bytes
 	}
 	if before := size(); before < 7*uint64(len("record 0")) {
 		t.Errorf("seven records take %d bytes", before)
@@ -240,12 +245,12 @@ func testTrim(ctx context.Context, t *testing.T, l replog.Log) {
 // taken waits until the log ends at a position or behind it.
 func taken(ctx context.Context, l replog.Log, position uint64) (last uint64, err error) {
 	for {
-		err := available(ctx, func() (err error) { _, last, err = l.Ends(ctx); return err })
-		if err != nil || last >= position {
-			return last, err
+		e, err := extent(ctx, l)
+		if err != nil || e.Last >= position {
+			return e.Last, err
 		}
 		if err := clock.Wait(ctx, clock.System, refusedTime); err != nil {
-			return last, fmt.Errorf("%w, and it has not", replog.ErrUnknown)
+			return e.Last, fmt.Errorf("%w, and it has not", replog.ErrUnknown)
 		}
 	}
 }

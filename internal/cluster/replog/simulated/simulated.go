@@ -139,29 +139,19 @@ func (n *Node) Append(data []byte, done func(position uint64, err error)) {
 	done(position, nil)
 }
 
-// Ends implements replog.Log.
-func (n *Node) Ends(context.Context) (first, last uint64, err error) {
+// Extent implements replog.Log.
+func (n *Node) Extent(context.Context) (replog.Extent, error) {
 	c := n.cluster
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n.cut {
-		return 0, 0, replog.ErrUnavailable
+		return replog.Extent{}, replog.ErrUnavailable
 	}
-	return c.first, c.first + uint64(len(c.records)) - 1, nil
-}
-
-// Size implements replog.Log.
-func (n *Node) Size(context.Context) (bytes uint64, err error) {
-	c := n.cluster
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if n.cut {
-		return 0, replog.ErrUnavailable
-	}
+	e := replog.Extent{First: c.first, Last: c.first + uint64(len(c.records)) - 1}
 	for _, r := range c.records {
-		bytes += uint64(len(r))
+		e.Bytes += uint64(len(r))
 	}
-	return bytes, nil
+	return e, nil
 }
 
 // Trim implements replog.Log.

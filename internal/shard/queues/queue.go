@@ -97,7 +97,6 @@ type Shard struct {
 
 	running *Queue // whose machine runs a command
 	sizes   []int  // room for those of the messages of a send
-	record  []byte // room for the record of a message of a send
 }
 
 // New adds the module to the shards.

@@ -117,6 +117,34 @@ func TestTransferLeadership(t *testing.T) {
 	}
 }
 
+// TestReaderIsLocal: what a node reads comes from its own part of the log, though the log chooses
+// at random; a busy machine may leave some elsewhere.
+func TestReaderIsLocal(t *testing.T) {
+	const readers = 4 // of each node
+	servers := start(t, 3)
+	local := 0
+	for i, s := range servers {
+		l := open(t, s, 1)
+		for range readers {
+			eventually(t, "a reader", func(ctx context.Context) error {
+				r, err := l.Read(ctx, 1)
+				if err != nil {
+					return err
+				}
+				defer r.Close()
+				node, err := jetstream.Host(ctx, r)
+				if err == nil && node == fmt.Sprint("n", i) {
+					local++
+				}
+				return err
+			})
+		}
+	}
+	if all := 3 * readers; local < all-2 {
+		t.Errorf("%d of %d readers are on their nodes", local, all)
+	}
+}
+
 // TestTransferMeta: another node is the meta leader once this one has given that up.
 func TestTransferMeta(t *testing.T) {
 	t.Parallel()

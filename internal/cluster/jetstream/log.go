@@ -27,6 +27,10 @@ const (
 	idleReader = 30 * time.Second // after which the server forgets a reader that does not ask
 )
 
+// placeTries is how often a reader's consumer is made, for it to be on this node: of three nodes
+// one in 16,000 is on another one after so many tries.
+const placeTries = 24
+
 // What is fetched at once: a bound of the records and of their bytes.
 const (
 	pullRecords = 256
@@ -229,12 +233,7 @@ func (l *Log) Read(ctx context.Context, from uint64) (replog.Reader, error) {
 	case from > has.Last+1:
 		return nil, fmt.Errorf("%w: it ends at %d, and %d would be next", replog.ErrLost, has.Last, from)
 	}
-	making, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	consumer, err := l.stream.CreateConsumer(making, jetstream.ConsumerConfig{
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from,
-		AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: idleReader,
-	})
+	consumer, err := l.newConsumer(ctx, from)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
 	}
@@ -244,6 +243,36 @@ func (l *Log) Read(ctx context.Context, from uint64) (replog.Reader, error) {
 		return nil, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
 	}
 	return &reader{log: l, consumer: consumer.CachedInfo().Name, messages: messages, next: from}, nil
+}
+
+// newConsumer makes a reader's consumer. The log puts it on a node at random: on another one than
+// this, all that is read crosses the network once more, and reading ends where that node does.
+func (l *Log) newConsumer(ctx context.Context, from uint64) (jetstream.Consumer, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	for tries := 1; ; tries++ {
+		c, err := l.stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
+			DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from,
+			AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: idleReader,
+		})
+		if err != nil {
+			return nil, err
+		}
+		at := c.CachedInfo()
+		if at.Cluster == nil || at.Cluster.Leader == l.node || tries == placeTries {
+			return c, nil
+		}
+		l.forget(at.Name)
+	}
+}
+
+// forget has the log forget a consumer. Nobody waits for it: it does so in any case, later.
+func (l *Log) forget(consumer string) {
+	ctx, cancel := context.WithTimeout(context.Background(), askTime)
+	go func() {
+		defer cancel()
+		_ = l.stream.DeleteConsumer(ctx, consumer)
+	}()
 }
 
 // reader walks a stream through a consumer of its own.
@@ -279,10 +308,6 @@ func (r *reader) Next(ctx context.Context) (position uint64, data []byte, err er
 func (r *reader) Close() {
 	r.once.Do(func() {
 		r.messages.Stop()
-		ctx, cancel := context.WithTimeout(context.Background(), askTime)
-		go func() { // nobody waits for it: the server forgets it in any case
-			defer cancel()
-			_ = r.log.stream.DeleteConsumer(ctx, r.consumer)
-		}()
+		r.log.forget(r.consumer)
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,11 +26,8 @@ const (
 	heartbeat  = 500 * time.Millisecond
 	pullTime   = 5 * time.Second
 	idleReader = 30 * time.Second // after which the server forgets a reader that does not ask
+	placeTime  = time.Second      // for a reader's consumer to be on this node
 )
-
-// placeTries is how often a reader's consumer is made, for it to be on this node: of three nodes
-// one in 16,000 is on another one after so many tries.
-const placeTries = 24
 
 // What is fetched at once: a bound of the records and of their bytes.
 const (
@@ -135,6 +133,10 @@ func (l *Log) Extent(ctx context.Context) (replog.Extent, error) {
 	if err != nil {
 		return replog.Extent{}, err
 	}
+	return l.extent(info), nil
+}
+
+func (l *Log) extent(info *jetstream.StreamInfo) replog.Extent {
 	e := replog.Extent{First: info.State.FirstSeq, Last: info.State.LastSeq, Bytes: info.State.Bytes, Leader: l.node}
 	if info.State.Msgs == 0 { // of an empty one both are alike, or the first is zero
 		e.First = e.Last + 1
@@ -142,7 +144,7 @@ func (l *Log) Extent(ctx context.Context) (replog.Extent, error) {
 	if info.Cluster != nil { // else there is one node
 		e.Leader = info.Cluster.Leader
 	}
-	return e, nil
+	return e
 }
 
 // TransferLeadership implements replog.Elected. The leader is asked for anew where it has not changed
@@ -224,16 +226,18 @@ func (l *Log) Trim(ctx context.Context, below uint64) error {
 
 // Read implements replog.Log.
 func (l *Log) Read(ctx context.Context, from uint64) (replog.Reader, error) {
-	has, err := l.Extent(ctx)
-	switch {
-	case err != nil:
+	info, err := l.info(ctx)
+	if err != nil {
 		return nil, err
+	}
+	has := l.extent(info)
+	switch {
 	case from < has.First:
 		return nil, fmt.Errorf("%w: it begins at %d, and %d is needed", replog.ErrTrimmed, has.First, from)
 	case from > has.Last+1:
 		return nil, fmt.Errorf("%w: it ends at %d, and %d would be next", replog.ErrLost, has.Last, from)
 	}
-	consumer, err := l.newConsumer(ctx, from)
+	consumer, err := l.newConsumer(ctx, from, l.keeps(info.Cluster))
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", replog.ErrUnavailable, err)
 	}
@@ -247,23 +251,35 @@ func (l *Log) Read(ctx context.Context, from uint64) (replog.Reader, error) {
 
 // newConsumer makes a reader's consumer. The log puts it on a node at random: on another one than
 // this, all that is read crosses the network once more, and reading ends where that node does.
-func (l *Log) newConsumer(ctx context.Context, from uint64) (jetstream.Consumer, error) {
+// So it is made again, for as long as that goes well.
+func (l *Log) newConsumer(ctx context.Context, from uint64, again bool) (made jetstream.Consumer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	for tries := 1; ; tries++ {
+	began := clock.System.Now()
+	for {
 		c, err := l.stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
 			DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from,
 			AckPolicy: jetstream.AckNonePolicy, MemoryStorage: true, Replicas: 1, InactiveThreshold: idleReader,
 		})
-		if err != nil {
+		switch {
+		case err != nil && made == nil:
 			return nil, err
+		case err != nil:
+			return made, nil
 		}
-		at := c.CachedInfo()
-		if at.Cluster == nil || at.Cluster.Leader == l.node || tries == placeTries {
-			return c, nil
+		if made != nil {
+			l.forget(made.CachedInfo().Name)
 		}
-		l.forget(at.Name)
+		made = c
+		if at := c.CachedInfo().Cluster; !again || at == nil || at.Leader == l.node || clock.System.Now().Sub(began) > placeTime {
+			return made, nil
+		}
 	}
+}
+
+// keeps reports that this node keeps a part of the log.
+func (l *Log) keeps(of *jetstream.ClusterInfo) bool {
+	return of != nil && (of.Leader == l.node || slices.ContainsFunc(of.Replicas, func(p *jetstream.PeerInfo) bool { return p.Name == l.node && !p.Offline }))
 }
 
 // forget has the log forget a consumer. Nobody waits for it: it does so in any case, later.

@@ -13,87 +13,88 @@ const (
 	// anything that was deleted may take space.
 	idleCheckEvery = 10 * time.Second
 
-	// A store is idle if there were at most quietWrites writes since the last look:
-	// under load, the tables that it makes are merged anyway.
+	// A store is idle if there were at most quietWrites writes since the last check: under
+	// load, its flushes trigger compactions anyway.
 	quietWrites = 5000
 
-	// rounds is how often they are merged: the first merge may only bring together a
-	// delete and what it deletes.
-	rounds = 2
+	// idleRounds is how often L0 is compacted: the first compaction may only bring a
+	// tombstone and what it deletes to the same level.
+	idleRounds = 2
 
-	// minDeletes is how many deletes are worth a merge of the youngest tables.
+	// minDeletes is how many deletes are worth a compaction of L0.
 	minDeletes = 200
 )
 
-// idleMerge reclaims the space of deleted records while the store is idle. The
-// deletes are in the write buffer then, or in a few young tables, and Pebble would
-// merge neither before more is written, which may be never.
-type idleMerge struct {
+// idleCompaction reclaims the space of deleted records while the store is idle. The
+// tombstones are in the memtable then, or in a few tables of L0, and Pebble would compact
+// neither before more is written, which may be never.
+type idleCompaction struct {
 	ctx  context.Context // ends with Close
 	stop context.CancelFunc
 
-	writes, deletes atomic.Int64 // all that there were
-	looking         atomic.Bool  // a timer is set, or a look under way
+	writes, deletes atomic.Int64 // since the store was opened
+	looking         atomic.Bool  // a check is scheduled, or runs
 	looks           pace.Delayed
 
-	// What follows is the look's.
-	seen   int64 // writes at the last look
-	merged int64 // deletes at the first merge
-	again  int   // merges that are to follow that
+	// What follows is only used by the check.
+	seen   int64 // writes at the last check
+	merged int64 // deletes at the first of the latest compactions
+	again  int   // compactions that are to follow that one
 }
 
-// note counts writes, and schedules a look if any of them deletes.
-func (s *Store) note(writes, deletes int) {
-	r := &s.idleMerge
+// noteWrites counts writes, and schedules a look if any of them deletes.
+func (s *Store) noteWrites(writes, deletes int) {
+	r := &s.idleCompaction
 	r.writes.Add(int64(writes))
 	if deletes == 0 {
 		return
 	}
 	r.deletes.Add(int64(deletes))
 	if !r.looking.Load() && !r.looking.Swap(true) {
-		r.looks.After(idleCheckEvery, s.look)
+		r.looks.After(idleCheckEvery, s.compactIfIdle)
 	}
 }
 
-// look merges the youngest tables if the store is idle and enough was deleted.
-func (s *Store) look() {
-	r := &s.idleMerge
+// compactIfIdle compacts L0 if the store is idle and enough was deleted, and schedules the next
+// check.
+func (s *Store) compactIfIdle() {
+	r := &s.idleCompaction
 	writes := r.writes.Load()
 	quiet := writes-r.seen <= quietWrites
 	r.seen = writes
 	switch {
-	case !quiet || s.tight(): // Reclaim does the same
+	case !quiet || s.tight(): // while the disk is short of space, Reclaim does it
 	case r.again == 0 && r.deletes.Load()-r.merged < minDeletes:
 		// The next delete sets the timer again.
 		r.looking.Store(false)
 		return
 	default:
 		deletes := r.deletes.Load()
-		through, err := s.mergeYoung()
+		through, err := s.compactL0()
 		if err != nil && r.ctx.Err() == nil {
 			s.log.Warn("the space of what was deleted is given back later", "error", err.Error())
 		}
 		switch {
 		case !through:
 		case deletes-r.merged >= minDeletes:
-			r.merged, r.again = deletes, rounds-1
+			r.merged, r.again = deletes, idleRounds-1
 		default:
 			r.again--
 		}
 	}
-	r.looks.After(idleCheckEvery, s.look)
+	r.looks.After(idleCheckEvery, s.compactIfIdle)
 }
 
-// mergeYoung flushes until L0 has so many sublevels that Pebble compacts it, and with it
-// what its tombstones delete. It gives up under load, whose flushes do that as well. The work is bounded by the youngest tables and what lies directly
-// below them; values that stand apart from their keys are not read for it.
-func (s *Store) mergeYoung() (through bool, err error) {
-	r := &s.idleMerge
-	for range layers + 1 {
+// compactL0 flushes until L0 has so many sublevels that Pebble compacts it, and with it
+// what its tombstones delete. It gives up under load, whose flushes have the same effect. The
+// work is bounded by L0 and what it overlaps in the level below; blob files are not read.
+func (s *Store) compactL0() (through bool, err error) {
+	r := &s.idleCompaction
+	for range l0Sublevels + 1 {
 		if r.writes.Load()-r.seen > quietWrites {
 			return false, nil
 		}
-		done, err := s.oneLayer()
+		done, err := s.flushSublevel()
 		if err != nil {
 			return false, err
 		}
@@ -106,16 +107,16 @@ func (s *Store) mergeYoung() (through bool, err error) {
 	return true, nil
 }
 
-func (s *Store) oneLayer() (done <-chan struct{}, err error) {
+func (s *Store) flushSublevel() (done <-chan struct{}, err error) {
 	if err := s.enter(); err != nil {
 		return nil, err
 	}
 	defer s.using.RUnlock()
-	return s.layer()
+	return s.addSublevel()
 }
 
-// end stops the looks.
-func (r *idleMerge) end() {
+// end stops the checks.
+func (r *idleCompaction) end() {
 	r.looks.Refuse()
 	r.stop()
 	r.looks.End()

@@ -5,42 +5,43 @@ import (
 	"time"
 )
 
-// A disk is slow while most of its latest syncs took longer than SlowSync: that leaves too
-// little of the 10 ms within which a lazy commit becomes durable. One that took long among
-// many that did not says nothing of the next; who comes while it is under way waits for it
-// (see AwaitUnlessQuick). Syncs are forgotten after SlowMemory.
+// The disk counts as slow while most of its latest syncs took longer than SlowSync, which
+// leaves too little of the 10 ms within which a lazy commit must become durable. A single
+// slow sync among fast ones predicts nothing, so it only delays callers that arrive while
+// it is in progress (see AwaitIfSlow). Samples older than SlowMemory are ignored.
 const (
 	SlowSync   = 4 * time.Millisecond
 	SlowMemory = 10 * time.Second
 
-	paceSyncs = 9 // how many syncs are looked at
+	latencySamples = 9 // odd, so that there is a majority
 )
 
-// pace is how long syncs have taken of late. note is called by one goroutine at a time.
-type pace struct {
-	syncs [paceSyncs]timedSync // a ring
+// syncLatency tracks the latest syncs, to predict whether the next is fast. started and
+// finished are called by one goroutine at a time, fast by any.
+type syncLatency struct {
+	syncs [latencySamples]timedSync // a ring buffer
 	next  int
 
-	under     atomic.Int64 // UnixNano; when the sync under way began, 0: none is
-	slowUntil atomic.Int64 // UnixNano; until then the disk is taken to be slow
+	startedAt atomic.Int64 // UnixNano of the start of the sync in progress; 0: none is
+	slowUntil atomic.Int64 // UnixNano until which the disk counts as slow
 }
 
 type timedSync struct {
-	over time.Time // zero: there was none
+	at   time.Time // zero: there was none
 	slow bool
 }
 
-// begun notes that a sync has begun.
-func (p *pace) begun(now time.Time) { p.under.Store(now.UnixNano()) }
+// started notes that a sync has begun.
+func (p *syncLatency) started(now time.Time) { p.startedAt.Store(now.UnixNano()) }
 
-// ended notes that the sync under way is over.
-func (p *pace) ended(now time.Time, took time.Duration) {
-	p.under.Store(0)
-	p.syncs[p.next] = timedSync{over: now, slow: took > SlowSync}
-	p.next = (p.next + 1) % paceSyncs
+// finished notes that the sync under way is over.
+func (p *syncLatency) finished(now time.Time, took time.Duration) {
+	p.startedAt.Store(0)
+	p.syncs[p.next] = timedSync{at: now, slow: took > SlowSync}
+	p.next = (p.next + 1) % latencySamples
 	slow, all := 0, 0
 	for _, s := range p.syncs {
-		if s.over.IsZero() || now.Sub(s.over) >= SlowMemory {
+		if s.at.IsZero() || now.Sub(s.at) >= SlowMemory {
 			continue
 		}
 		all++
@@ -55,9 +56,9 @@ func (p *pace) ended(now time.Time, took time.Duration) {
 	p.slowUntil.Store(until)
 }
 
-// quick reports that a commit that is not under way is likely to be durable in time.
-func (p *pace) quick(now time.Time) bool {
-	ns, since := now.UnixNano(), p.under.Load()
+// fast reports that the next commit is likely to be durable within 10 ms.
+func (p *syncLatency) fast(now time.Time) bool {
+	ns, since := now.UnixNano(), p.startedAt.Load()
 	hangs := since != 0 && ns-since > int64(SlowSync)
 	return !hangs && ns >= p.slowUntil.Load()
 }

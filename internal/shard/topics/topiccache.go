@@ -8,26 +8,27 @@ import (
 	"godwit.dev/godwit/internal/topic/protect"
 )
 
-// maxKnown is how many topics of a shard are remembered.
-const maxKnown = 1024
+// maxCachedTopics bounds the topics in the cache of a shard.
+const maxCachedTopics = 1024
 
-// known is what a publish needs of its topic before it takes the shard's lock.
-type known struct {
+// cachedTopic is what a publish needs of its topic before it takes the shard's lock.
+type cachedTopic struct {
 	key        string          // as the topic's attribute names it
 	protection *protect.Policy // nil: there is none
 }
 
-// knownTopics remembers topics, so that a publish need not take its shard's lock once more.
-type knownTopics struct {
+// topicCache caches topics, which saves a publish taking its shard's lock once more. It is
+// valid for one generation of the catalog.
+type topicCache struct {
 	mu sync.Mutex // guards what follows
 	of uint64     // the generation of the shard's catalog
-	by map[arn.ARN]known
+	by map[arn.ARN]cachedTopic
 }
 
-// knownOf is what is known of a topic; ok is false if there is no such topic. It may be as
-// of a moment before, when the call began.
-func (sh *Shard) knownOf(t arn.ARN) (of known, ok bool) {
-	k := &sh.known
+// lookupTopic finds a topic, in the cache or under the shard's lock; ok is false if there is no
+// such topic. A change while it runs may not be seen.
+func (sh *Shard) lookupTopic(t arn.ARN) (of cachedTopic, ok bool) {
+	k := &sh.topicCache
 	k.mu.Lock()
 	if k.of == sh.Generation.Load() {
 		of, ok = k.by[t]
@@ -41,16 +42,16 @@ func (sh *Shard) knownOf(t arn.ARN) (of known, ok bool) {
 		generation = sh.Generation.Load()
 		var found *topic.Topic
 		if found, ok = sh.Topics.Topic(t); ok {
-			of = known{key: found.Key(), protection: found.Protection}
+			of = cachedTopic{key: found.Key(), protection: found.Protection}
 		}
 	})
 	if !ok {
-		return known{}, false
+		return cachedTopic{}, false
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.of < generation || len(k.by) >= maxKnown || k.by == nil {
-		k.of, k.by = generation, map[arn.ARN]known{}
+	if k.of < generation || len(k.by) >= maxCachedTopics || k.by == nil {
+		k.of, k.by = generation, map[arn.ARN]cachedTopic{}
 	}
 	if k.of == generation {
 		k.by[t.Own()] = of

@@ -18,7 +18,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/replog"
 )
 
-// Times of a log. A reader that hears nothing for twice its heartbeat is opened anew.
+// Timeouts of a log. A reader that gets nothing for twice its heartbeat is opened again.
 const (
 	answerTime = 5 * time.Second // for the answer to an append
 	askTime    = 2 * time.Second // for the answer to a question
@@ -92,8 +92,8 @@ func (l *Log) conclude(token, position uint64, err error) {
 	}
 }
 
-// answered takes the stream's answer to an append. That nobody listens means that no
-// server has seen it; any other refusal may hide that one has.
+// answered handles the stream's answer to an append. "No responders" means that no server has
+// seen it; after any other error one may have.
 func (l *Log) answered(m *nats.Msg) {
 	token, err := strconv.ParseUint(strings.TrimPrefix(m.Subject, l.inbox), 10, 64)
 	if err != nil {
@@ -280,7 +280,7 @@ func (r *reader) Close() {
 	r.once.Do(func() {
 		r.messages.Stop()
 		ctx, cancel := context.WithTimeout(context.Background(), askTime)
-		go func() { // nobody waits for it: the server forgets it in any case
+		go func() { // not awaited: the server removes an idle consumer in any case
 			defer cancel()
 			_ = r.log.stream.DeleteConsumer(ctx, r.consumer)
 		}()

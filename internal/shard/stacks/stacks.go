@@ -30,7 +30,7 @@ const (
 	// kept is how long a deleted stack can be looked at, as AWS documents it.
 	kept = 90 * 24 * time.Hour
 
-	// atomicReader is how many steps are taken side by side.
+	// atOnce is how many steps are taken side by side.
 	atOnce = 32
 )
 

@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"strings"
 	"time"
+	"unsafe"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/caller"
@@ -219,4 +220,10 @@ func (p Pairs) Get(name string) (value string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// Bytes are those of a text, without a copy: they are never written to, as those of a message
+// that was accepted are not.
+func Bytes(text string) []byte {
+	return unsafe.Slice(unsafe.StringData(text), len(text)) //nolint:gosec // see above
 }

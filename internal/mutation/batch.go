@@ -11,6 +11,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // Op is one kind of write.
@@ -41,6 +42,25 @@ type Batch struct {
 func (b *Batch) Set(key, value []byte) {
 	b.add(Set, key)
 	b.bytes(value)
+}
+
+// SetEncoded is Set of the value that encode appends to the batch's own memory, of about the
+// given size in bytes. It returns the size.
+func (b *Batch) SetEncoded(key []byte, about int, encode func(buf []byte) []byte) (size int) {
+	b.add(Set, key)
+	at := len(b.buf)
+	b.buf = binary.AppendUvarint(b.buf, uint64(about))
+	begin := len(b.buf)
+	b.buf = encode(b.buf)
+	size = len(b.buf) - begin
+	var length [binary.MaxVarintLen64]byte
+	n := binary.PutUvarint(length[:], uint64(size))
+	if at+n != begin { // the length takes more or fewer bytes than was guessed
+		b.buf = slices.Replace(b.buf, at, begin, length[:n]...)
+	} else {
+		copy(b.buf[at:], length[:n])
+	}
+	return size
 }
 
 // Delete removes key, whether it exists or not.

@@ -156,3 +156,26 @@ func BenchmarkBatch(b *testing.B) {
 		}
 	}
 }
+
+// What is encoded into a batch stands there as what was set, whatever size was expected.
+func TestSetEncoded(t *testing.T) {
+	for _, size := range []int{0, 1, 127, 128, 16383, 16384, 70000} {
+		for _, about := range []int{0, 127, 128, 16384, 3 << 20} {
+			value := bytes.Repeat([]byte("v"), size)
+			var got, want mutation.Batch
+			for _, b := range []*mutation.Batch{&got, &want} {
+				b.Set([]byte("before"), []byte("x"))
+			}
+			if n := got.SetEncoded([]byte("key"), about, func(buf []byte) []byte { return append(buf, value...) }); n != size {
+				t.Errorf("%d bytes, about %d: %d", size, about, n)
+			}
+			want.Set([]byte("key"), value)
+			for _, b := range []*mutation.Batch{&got, &want} {
+				b.Delete([]byte("behind"))
+			}
+			if !bytes.Equal(got.AppendTo(nil), want.AppendTo(nil)) || got.Len() != want.Len() {
+				t.Errorf("%d bytes, about %d: another batch than Set makes", size, about)
+			}
+		}
+	}
+}

@@ -6,15 +6,26 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/queue/grouping"
 	"godwit.dev/godwit/internal/queue/layout"
+	"godwit.dev/godwit/internal/queue/message"
 )
 
 // Arrival is a message as it enters a queue.
 type Arrival struct {
-	Record []byte      // as Message.AppendRecord makes it
-	Sent   int64       // as in the record
-	Due    int64       // later than now: it is delayed until then; not in FIFO queues
-	Lane   layout.Lane // GroupLane of the message's group
-	Moved  bool        // with an age, from another queue; not in FIFO queues
+	Message *message.Message // nil: Record has it
+	Record  []byte           // as Message.AppendRecord makes it
+	Sent    int64            // as in the record
+	Due     int64            // later than now: it is delayed until then; not in FIFO queues
+	Lane    layout.Lane      // GroupLane of the message's group
+	Moved   bool             // with an age, from another queue; not in FIFO queues
+}
+
+// put adds the message's record to b, and returns its size.
+func (a *Arrival) put(b *mutation.Batch, key []byte) uint32 {
+	if a.Message == nil {
+		b.Set(key, a.Record)
+		return uint32(len(a.Record))
+	}
+	return uint32(b.SetEncoded(key, a.Message.Size()+message.RecordHead, a.Message.AppendRecord))
 }
 
 // needToAccept says what must be read before a message is added to a group. It needs no Flush:
@@ -34,8 +45,6 @@ func (q *Machine) accept(b *mutation.Batch, now int64, a *Arrival) uint64 {
 	q.wake()
 	seq, lane, scheduled := q.next, a.Lane, false
 	q.next++
-	size := uint32(len(a.Record))
-	q.c.Bytes += uint64(size)
 	switch {
 	case q.kind.FIFO:
 		lane = max(a.Lane, layout.GroupLanes)
@@ -50,7 +59,8 @@ func (q *Machine) accept(b *mutation.Batch, now int64, a *Arrival) uint64 {
 	case a.Due > now:
 		lane, scheduled = layout.DelayedLane, true
 	}
-	b.Set(q.keys.Record(lane, seq), a.Record)
+	size := a.put(b, q.keys.Record(lane, seq))
+	q.c.Bytes += uint64(size)
 	if q.expires(lane) {
 		layout.PutNumber(b, q.keys.Expiry(a.Sent, seq), uint64(lane))
 	}

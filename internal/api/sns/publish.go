@@ -146,10 +146,10 @@ func (s *Service) publication(call *api.Call, t arn.ARN, in *PublishInput, platf
 	if in.Message == nil || *in.Message == "" {
 		return none, invalid("Empty message")
 	}
-	p.Body = []byte(*in.Message)
-	if !utf8.Valid(p.Body) {
+	if !utf8.ValidString(*in.Message) {
 		return none, invalid("Message Reason: must be UTF-8")
 	}
+	p.Body = api.Bytes(*in.Message)
 	if in.Subject != nil {
 		if !validSubject(*in.Subject) {
 			return none, invalid("Subject")

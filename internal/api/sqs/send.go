@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"time"
-	"unsafe"
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/refusal"
@@ -161,7 +160,7 @@ func (s *Service) outgoing(call *api.Call, q arn.ARN, cfg queue.Config, e *SendM
 	if !validText(e.MessageBody) {
 		return shard.Outgoing{}, fault.New(fault.InvalidMessageContents, invalidCharacters)
 	}
-	m := &message.Message{Sender: call.Account, Body: bytesOf(e.MessageBody)}
+	m := &message.Message{Sender: call.Account, Body: api.Bytes(e.MessageBody)}
 	delay, err := optional(e.DelaySeconds, -1, 0, maxDelay, "DelaySeconds", "DelaySeconds must be >= 0 and <= 900.")
 	if err != nil {
 		return shard.Outgoing{}, err
@@ -187,12 +186,6 @@ func (s *Service) outgoing(call *api.Call, q arn.ARN, cfg queue.Config, e *SendM
 	m.ID = s.newID()
 	m.Seal()
 	return shard.Outgoing{Message: m, Delay: time.Duration(delay) * time.Second}, nil
-}
-
-// bytesOf gives the bytes of a body without a copy: a message that was accepted
-// is never written to.
-func bytesOf(s string) []byte {
-	return unsafe.Slice(unsafe.StringData(s), len(s)) //nolint:gosec // see above
 }
 
 // checkGrouping refuses a message that lacks what a FIFO queue goes by; without a

@@ -165,8 +165,8 @@ func (m *Message) Size() int {
 	return n
 }
 
-// recordHead is what most records have besides body and attributes at most, in bytes.
-const recordHead = 128
+// RecordHead is what most records have besides body and attributes at most, in bytes.
+const RecordHead = 128
 
 // The first byte of a record is its version; the second holds these flags.
 const (
@@ -228,7 +228,7 @@ func (m *Message) AppendRecord(buf []byte) []byte {
 	if m.Unsigned != nil {
 		flags |= flagUnsigned
 	}
-	buf = slices.Grow(buf, m.Size()+recordHead)
+	buf = slices.Grow(buf, m.Size()+RecordHead)
 	buf = append(buf, recordVersion, flags)
 	buf = binary.BigEndian.AppendUint64(buf, uint64(m.Sent))
 	buf = append(buf, m.ID[:]...)

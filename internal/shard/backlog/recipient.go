@@ -56,7 +56,7 @@ func (sh *Shard) DropRecipient(r *Recipient) {
 func (sh *Shard) AcceptFor(r *Recipient, m *message.Message) {
 	now := sh.Now()
 	m.Sent = now
-	sh.Accept(sh.OpenBacklog(r.Subscription), now, queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now})
+	sh.Accept(sh.OpenBacklog(r.Subscription), now, queue.Arrival{Message: m, Sent: now, Due: now})
 }
 
 // subscription finds a subscription or a recipient.

@@ -131,7 +131,7 @@ func (sh *Shard) invokable(fn arn.ARN, qualifier string) (*function.Function, er
 
 // acceptEvent adds a message to a function's queue, as part of the command under way.
 func (sh *Shard) acceptEvent(f *function.Function, now int64, m *message.Message, qualifier string) {
-	sh.Accept(sh.openEvents(f), now, queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now})
+	sh.Accept(sh.openEvents(f), now, queue.Arrival{Message: m, Sent: now, Due: now})
 	if accepted := sh.engine.options.Accepted; accepted != nil {
 		sh.Emit(&acceptedEvent{accepted, f.ARN, qualifier, clock.Time(now)})
 	}

@@ -14,9 +14,6 @@ import (
 	"godwit.dev/godwit/internal/shard/kernel"
 )
 
-// maxRecordKept bounds the buffer for encoding records that a shard reuses, in bytes.
-const maxRecordKept = 16 << 10
-
 // Send adds messages to a queue, all of them or none, and returns once they are durable. It
 // returns a result for each, also for duplicates, which add nothing. Errors:
 // QueueDoesNotExist; InsufficientStorage; Throttled if the account's storage quota is used
@@ -54,7 +51,6 @@ func (sh *Shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 	now := sh.Now()
 	arriving := sh.originals(qs, now, msgs, results)
 	duplicates := 0
-	record := sh.record
 	sh.sizes = sh.sizes[:0]
 	for i, out := range msgs {
 		if !results[i].Duplicate {
@@ -65,20 +61,16 @@ func (sh *Shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 			continue
 		}
 		out.Message.Sent = now
-		record = out.Message.AppendRecord(record[:0])
 		delay := out.Delay
 		if delay < 0 {
 			delay = qs.Machine.Config().Delay
 		}
 		results[i].ID = out.Message.ID
 		results[i].Sequence = sh.Accept(qs, now, queue.Arrival{
-			Record: record, Sent: now, Due: now + delay.Milliseconds(), Lane: layout.GroupLane(out.Message.Group),
+			Message: out.Message, Sent: now, Due: now + delay.Milliseconds(), Lane: layout.GroupLane(out.Message.Group),
 		})
 		arriving.remember(sh, qs, now, i, results[i])
 		sh.sizes = append(sh.sizes, out.Message.Size())
-	}
-	if cap(record) <= maxRecordKept {
-		sh.record = record[:0]
 	}
 	for i := range results {
 		results[i].Origin = qs.Record.Origin

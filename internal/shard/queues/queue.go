@@ -97,7 +97,6 @@ type Shard struct {
 
 	running *Queue // whose machine runs a command, for splittingReader
 	sizes   []int  // reused by send
-	record  []byte // reused by send
 }
 
 // New adds the module to the shards.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/journal"
@@ -265,6 +266,7 @@ func (sh *Shard) publishDirect(tx *kernel.Tx, fs []fanout, p plan, generation ui
 		}
 	}
 	w.emit()
+	w.release(fs)
 	sh.deferFanout(fs, p)
 	c = tx.Commit()
 	sh.engine.Finished.AddDirect(len(p.deliveries), p.made, now)
@@ -280,8 +282,8 @@ type directWriter struct {
 	sub       *topic.Subscription // the last one
 	queue     *queues.Queue       // its queue; nil: that takes nothing at once
 	encrypted bool                // it is encrypted
-	record    []byte
-	into      *queues.Queue // the queue of the messages whose sizes these are
+	record    *[]byte             // to encode the next one in; nil: none yet
+	into      *queues.Queue       // the queue of the messages whose sizes these are
 	intoShard *queues.Shard
 	sizes     []int
 }
@@ -289,11 +291,32 @@ type directWriter struct {
 // rawRecord is the encoded record of a publication with raw message delivery, which several
 // queues share, either FIFO or standard ones, but for the message id.
 type rawRecord struct {
-	record []byte // nil: not made yet
-	size   int    // of the message, as MaximumMessageSize counts
+	record *[]byte // nil: not made yet
+	size   int     // of the message, as MaximumMessageSize counts
 	fifo   bool
 
 	encrypted bool
+}
+
+// records is a pool of buffers for encoded records: all publications of a plan have one at a time.
+var records = sync.Pool{New: func() any { return new([]byte) }}
+
+// maxRecordKept bounds the buffers that are returned to the pool, in bytes.
+const maxRecordKept = 16 << 10
+
+// release returns the buffers of all records to the pool: batches have copies.
+func (w *directWriter) release(fs []fanout) {
+	free := func(record *[]byte) {
+		if record != nil && cap(*record) <= maxRecordKept {
+			records.Put(record)
+		}
+	}
+	free(w.record)
+	w.record = nil
+	for i := range fs {
+		free(fs[i].raw.record)
+		fs[i].raw = rawRecord{}
+	}
 }
 
 // deliver puts a publication into a subscribed queue; false if it has to take the slow path.
@@ -354,7 +377,7 @@ func (w *directWriter) put(d *planned) bool {
 	var record []byte
 	var size int
 	if known {
-		record, size = raw.record, raw.size
+		record, size = *raw.record, raw.size
 		w.id = e.options.NewID()
 		message.SetRecordID(record, w.id)
 	} else {
@@ -372,11 +395,15 @@ func (w *directWriter) put(d *planned) bool {
 			backlog.ForStandard(m, f.Topic)
 		}
 		size = m.Size()
-		w.record = m.AppendRecord(w.record[:0])
-		record = w.record
+		if w.record == nil {
+			w.record = records.Get().(*[]byte)
+		}
+		record = m.AppendRecord((*w.record)[:0])
+		*w.record = record
 		if sub.Raw && f.Shared(sub) {
-			*raw = rawRecord{record: record, size: size, fifo: fifo, encrypted: w.encrypted}
-			w.record = nil // it is kept
+			kept := w.record
+			w.record = raw.record // of a queue of another kind
+			*raw = rawRecord{record: kept, size: size, fifo: fifo, encrypted: w.encrypted}
 		}
 	}
 	cfg := qs.Machine.Config()

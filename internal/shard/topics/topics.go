@@ -256,7 +256,7 @@ func (sh *Shard) notify(sub *topic.Subscription, kind message.NoticeKind, token 
 	if err := sh.engine.EncryptWaiting(sub.Topic().ARN, "", nil, arn.ARN{}, &m); err != nil {
 		panic(err) // the store's own key needs nothing but randomness
 	}
-	sh.Accept(sh.OpenBacklog(sub), now, queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: due.UnixMilli()})
+	sh.Accept(sh.OpenBacklog(sub), now, queue.Arrival{Message: &m, Sent: now, Due: due.UnixMilli()})
 }
 
 // signatureVersion is how the messages of a topic are signed; 0: not at all.

@@ -2,16 +2,16 @@ package consume
 
 import "time"
 
-// attempt makes an attempt and what follows it.
+// attempt makes an attempt and concludes the lease.
 func (c *Consumer) attempt(w Work) Verdict { return c.conclude(w, w.Attempt(c.attempts)) }
 
-// conclude does what follows an attempt. It is the only place that ends a lease,
-// but for messages that go back before anything began.
+// conclude carries out the disposition of an attempt. It is the only place that ends a lease,
+// but for messages that are released before an attempt.
 func (c *Consumer) conclude(w Work, v Verdict) Verdict {
-	switch v.Step {
+	switch v.Disposition {
 	case Done:
 		w.Ack()
-	case Again:
+	case Retry:
 		w.Retry(v.Due)
 	case Cancelled:
 		w.Release()
@@ -20,7 +20,7 @@ func (c *Consumer) conclude(w Work, v Verdict) Verdict {
 			break
 		}
 		due := c.clock.Now()
-		if c.attempts.Err() == nil { // else it was cut off, and the next process tries at once
+		if c.attempts.Err() == nil { // else Stop cut it off, and the next process tries immediately
 			due = due.Add(RedriveWait)
 		}
 		w.Retry(due)
@@ -28,8 +28,8 @@ func (c *Consumer) conclude(w Work, v Verdict) Verdict {
 	return v
 }
 
-// endExpired begins to move what has waited beyond its deadline out of the way:
-// without regard to its host's limit or the throttle, as no attempt is made.
+// endExpired begins to conclude the messages that have waited beyond their deadlines. The
+// host's limit and the rate do not apply, as no attempt is made.
 func (c *Consumer) endExpired(b *backlog, now time.Time) {
 	kept := b.waiting[:0]
 	for _, w := range b.waiting {
@@ -49,7 +49,7 @@ func (c *Consumer) endExpired(b *backlog, now time.Time) {
 	}
 }
 
-// end begins work that needs no host.
+// end begins work that counts as no attempt at the host, such as a hand-over.
 func (c *Consumer) end(b *backlog, f func() Verdict) {
 	b.ending++
 	c.work(b, func(Verdict) { b.ending-- }, f)
@@ -58,7 +58,7 @@ func (c *Consumer) end(b *backlog, f func() Verdict) {
 // pump begins as many attempts as the pools allow.
 func (c *Consumer) pump() {
 	if c.pumping {
-		return // the pump under way looks again
+		return // the outer call loops until there is no host left
 	}
 	c.pumping = true
 	defer func() { c.pumping = false }()
@@ -82,11 +82,11 @@ func (c *Consumer) nextHost() *host {
 	return nil
 }
 
-// resumeSlowHosts sets a timer for the slow hosts that may not begin an attempt now.
+// resumeSlowHosts sets a timer that refills the slow tokens, if a slow host waits for one.
 func (c *Consumer) resumeSlowHosts() {
 	passed := false
 	for _, p := range c.options.Pools {
-		passed = passed || p.passed
+		passed = passed || p.slowDeferred
 	}
 	if !passed || c.slowTimer || c.stopping {
 		return
@@ -97,7 +97,7 @@ func (c *Consumer) resumeSlowHosts() {
 		defer c.mu.Unlock()
 		c.slowTimer = false
 		for _, p := range c.options.Pools {
-			p.slowly, p.passed = slowBurst, false
+			p.slowTokens, p.slowDeferred = slowBurst, false
 		}
 		c.pump()
 	})
@@ -107,7 +107,7 @@ func (c *Consumer) resumeSlowHosts() {
 func (c *Consumer) begin(h *host) {
 	now := c.clock.Now()
 	b := h.begin()
-	if b.pace.allowed(now) == 0 { // the limit was lowered meanwhile
+	if b.rate.allowed(now) == 0 { // the rate was lowered since b was enqueued
 		h.end(h.slow)
 		c.update(b)
 		return
@@ -116,15 +116,15 @@ func (c *Consumer) begin(h *host) {
 	b.waiting[0] = item{}
 	b.waiting = b.waiting[1:]
 	h.pool.waiting--
-	b.pace.begin(now)
+	b.rate.begin(now)
 	c.work(b, func(v Verdict) {
-		h.quick = v.Step == Done && v.Took < quickWithin
+		h.quick = v.Disposition == Done && v.Took < quickWithin
 		h.end(v.Took >= slowAfter)
 	}, func() Verdict { return c.attempt(w.Work) })
-	c.update(b) // the next of this backlog
+	c.update(b) // which enqueues b again for its next message
 }
 
-// work does f in a goroutine, and then, under the lock, end. The caller has the lock.
+// work runs f in a goroutine and then, under the lock, end. The caller has the lock.
 func (c *Consumer) work(b *backlog, end func(Verdict), f func() Verdict) {
 	b.working++
 	j := &job{b: b, end: end, f: f}
@@ -135,15 +135,15 @@ func (c *Consumer) work(b *backlog, end func(Verdict), f func() Verdict) {
 	c.wg.Go(func() { c.run(j) })
 }
 
-// job is work to be done.
+// job is work for a goroutine.
 type job struct {
 	b   *backlog
 	end func(Verdict)
 	f   func() Verdict
 }
 
-// run does a job and then, as long as the end of one begins another, that: the
-// stack of a goroutine that has made one attempt is large enough for the next.
+// run runs a job and then, as long as its end begins another one, that: reusing the goroutine
+// saves growing a new stack for each attempt.
 func (c *Consumer) run(j *job) {
 	for j != nil {
 		v := j.f()
@@ -151,7 +151,7 @@ func (c *Consumer) run(j *job) {
 		j.b.working--
 		j.end(v)
 		if v.Pause > 0 {
-			j.b.takeAt = c.clock.Now().Add(v.Pause)
+			j.b.leaseAt = c.clock.Now().Add(v.Pause)
 		}
 		c.handOff = true
 		c.update(j.b)

@@ -13,43 +13,43 @@ import (
 
 // Options are what a Consumer is made of. All but System are needed.
 type Options struct {
-	// Lease takes up to most messages that are due in a backlog. more says that there
-	// are others due; those that come due later Ready announces. What was taken is
-	// valid also with an error. ctx ends when a Stop gives up waiting.
+	// Lease leases up to most messages that are due in a backlog. more says that others
+	// are due; Ready is called for those that come due later. taken is valid also with
+	// an error. ctx ends when a Stop gives up waiting.
 	Lease  func(ctx context.Context, backlog arn.ARN, most int) (taken []Work, more bool, err error)
 	Clock  clock.Clock // of due times, throttles and deadlines
 	Logger *slog.Logger
-	// Pools are those that Plans name, in the order in which they are served. One that
-	// reserves room is the only one.
+	// Pools are those that Work.Host returns, in order of priority. A ReservingPool must
+	// be the only one.
 	Pools  []*Pool
 	System clock.Clock // real time; the machine's unless given
 }
 
 const (
-	// leasers is how many backlogs are leased from at once.
+	// leasers is how many backlogs are leased from concurrently.
 	leasers = 16
-	// maxEnding bounds the hand-overs of one backlog under way. At the bound nothing
+	// maxEnding bounds the hand-overs of one backlog in flight. At the bound nothing
 	// more is leased from it.
 	maxEnding = 16
-	// RedriveWait is how long a message that has ended waits when whom it is to be
-	// handed over to cannot take it now.
+	// RedriveWait is the delay before the next try at a hand-over whose target was
+	// unavailable.
 	RedriveWait = shard.RedriveWait
-	// slowAfter is how long an attempt takes that counts as hung.
+	// slowAfter is from which duration on an attempt counts as hung.
 	slowAfter = 5 * time.Second
-	// quickWithin is how long an attempt that succeeds takes at most at a host that
-	// messages are leased ahead of.
+	// quickWithin is up to which duration a successful attempt makes a host quick, for
+	// which messages are prefetched.
 	quickWithin = 100 * time.Millisecond
-	// slowBurst attempts at hosts that hung may begin at once, and as many again
-	// every slowPause: 1,000 a second. Four fifths of 5,000 that take 5 s or more
-	// are never more than 800 a second.
+	// slowBurst is the size of the token bucket of attempts at slow hosts, which is
+	// refilled every slowPause: 1,000 attempts a second. That never throttles them: four
+	// fifths of 5,000 attempts, of 5 s or more each, are at most 800 a second.
 	slowBurst = 16
 	slowPause = 16 * time.Millisecond
 	// leaseWait is the wait after a failure to read a backlog.
 	leaseWait = time.Second
 )
 
-// Consumer sees the messages of many backlogs to their end. It implements
-// shard.Consumer.
+// Consumer leases the messages of many backlogs, has attempts made, and concludes the leases.
+// It implements shard.Consumer, and is safe for concurrent use.
 type Consumer struct {
 	options  Options
 	clock    clock.Clock
@@ -57,13 +57,13 @@ type Consumer struct {
 	cutOff   context.CancelFunc
 	wg       sync.WaitGroup
 
-	mu       sync.Mutex
-	stopping bool
-	backlogs map[arn.ARN]*backlog
-	takes    []*backlog // queue of those to lease from
-	leasers  int        // goroutines that lease
-	pumping  bool
-	// slowTimer says that more attempts at hosts that hung may begin soon.
+	mu         sync.Mutex
+	stopping   bool
+	backlogs   map[arn.ARN]*backlog
+	leaseQueue []*backlog // those to lease from, in turn
+	leasers    int        // goroutines that lease
+	pumping    bool
+	// slowTimer says that the timer is set that refills the slow tokens.
 	slowTimer bool
 	handOff   bool // a goroutine whose job has ended takes over the next one
 	next      *job
@@ -71,22 +71,22 @@ type Consumer struct {
 
 var _ shard.Consumer = (*Consumer)(nil)
 
-// backlog is one that has, or may have, something to do.
+// backlog is the consumer's state of a backlog that has, or may have, something due.
 type backlog struct {
 	name     arn.ARN
-	release  func() // of the clock; nil: not held
-	notified bool   // of something due since the last lease began
+	release  func() // releases the hold of the clock; nil: it is not held
+	notified bool   // Ready was called since the latest lease began
 	more     bool   // there may be more to lease
-	taking   bool   // a lease is under way, or queued
-	recalled bool   // what a lease finds goes back
-	takeAt   time.Time
+	leasing  bool   // a lease is under way, or queued
+	recalled bool   // Recall was called while leasing: what the lease returns is released
+	leaseAt  time.Time
 
 	waiting []item // leased and not begun, in order
 	host    *host  // nil until the first message is leased, unless room is reserved
 	listed  bool   // in the host's queue
-	pace    pace
-	working int // attempts and hand-overs under way
-	ending  int // of these, those that need no host
+	rate    rateLimit
+	working int // attempts and hand-overs in flight
+	ending  int // of these, those that count as no attempt at the host
 
 	timer   clock.Timer
 	timerAt time.Time
@@ -109,7 +109,7 @@ func New(o Options) *Consumer {
 	return c
 }
 
-// Ready notes that a backlog has something due.
+// Ready notes that a backlog has something due. It may be called under locks of the backlog.
 func (c *Consumer) Ready(name arn.ARN) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -121,7 +121,7 @@ func (c *Consumer) Ready(name arn.ARN) {
 		b = &backlog{name: name}
 		if p := c.options.Pools[0]; p.reserves {
 			b.host = p.join(name.String())
-			b.host.limit = 1 // until it is known
+			b.host.limit = 1 // until the first Plan tells it
 		}
 		c.backlogs[name] = b
 	}
@@ -138,14 +138,14 @@ func (c *Consumer) Recall(name arn.ARN) {
 	if !ok || c.stopping {
 		return
 	}
-	back := b.unstarted()
-	b.more, b.recalled = false, b.taking
+	back := b.takeUnstarted()
+	b.more, b.recalled = false, b.leasing
 	c.requeue(b, back)
 	c.update(b)
 }
 
-// requeue gives messages back that were not begun. The caller has the lock, which
-// is open meanwhile.
+// requeue releases messages whose attempts have not begun. The caller has the lock, which is
+// released meanwhile.
 func (c *Consumer) requeue(b *backlog, back []Work) {
 	b.working++
 	c.mu.Unlock()
@@ -156,8 +156,8 @@ func (c *Consumer) requeue(b *backlog, back []Work) {
 	b.working--
 }
 
-// unstarted takes out what was leased and has not begun.
-func (b *backlog) unstarted() (back []Work) {
+// takeUnstarted removes and returns the leased messages whose attempts have not begun.
+func (b *backlog) takeUnstarted() (back []Work) {
 	for _, w := range b.waiting {
 		back = append(back, w.Work)
 		b.host.pool.waiting--
@@ -169,9 +169,9 @@ func (b *backlog) unstarted() (back []Work) {
 	return back
 }
 
-// Stop ends all work: nothing new is begun, attempts under way may finish until ctx
-// ends and are then cut off, and everything else goes back to its backlog, due at
-// once. The error is ctx's if attempts were cut off. Another Stop waits for the same.
+// Stop drains the consumer: no further attempt begins, those in flight may finish until ctx
+// ends and are then cancelled, and everything else is released to its backlog, due now. The
+// error is ctx's if attempts were cancelled. A second Stop waits for the same.
 func (c *Consumer) Stop(ctx context.Context) error {
 	for _, w := range c.halt() {
 		w.Release()
@@ -193,17 +193,17 @@ func (c *Consumer) Stop(ctx context.Context) error {
 	return err
 }
 
-// halt lets nothing new begin, and returns what has not begun.
+// halt stops leasing and attempts, and returns the messages whose attempts have not begun.
 func (c *Consumer) halt() (back []Work) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stopping = true
-	for _, b := range c.takes {
-		b.taking = false
+	for _, b := range c.leaseQueue {
+		b.leasing = false
 	}
-	c.takes = nil
+	c.leaseQueue = nil
 	for _, b := range c.backlogs {
-		back = append(back, b.unstarted()...)
+		back = append(back, b.takeUnstarted()...)
 		b.more = false
 	}
 	for _, b := range c.backlogs {
@@ -212,25 +212,24 @@ func (c *Consumer) halt() (back []Work) {
 	return back
 }
 
-// update does for b what can be done now, after any change of it: it is the one
-// place that decides what begins, what is waited for, and whether the clock is
-// held. The caller has the lock.
+// update is called after any change of b. It is the one place that decides what begins, which
+// timer is set, and whether the clock is held. The caller has the lock.
 func (c *Consumer) update(b *backlog) {
 	now := c.clock.Now()
 	if !c.stopping {
 		c.endExpired(b, now)
-		if len(b.waiting) > 0 && !b.listed && b.pace.allowed(now) != 0 {
+		if len(b.waiting) > 0 && !b.listed && b.rate.allowed(now) != 0 {
 			b.host.push(b)
 		}
-		if b.more && !b.taking && b.wants() && !now.Before(b.takeAt) {
-			b.taking = true
-			c.takes = append(c.takes, b)
+		if b.more && !b.leasing && b.wants() && !now.Before(b.leaseAt) {
+			b.leasing = true
+			c.leaseQueue = append(c.leaseQueue, b)
 		}
 		c.startLeasers()
 		c.pump()
 	}
 	c.setTimer(b, now, c.nextMoment(b, now))
-	if b.taking || b.listed || b.working > 0 {
+	if b.leasing || b.listed || b.working > 0 {
 		if b.release == nil {
 			b.release = c.clock.Hold()
 		}
@@ -248,8 +247,7 @@ func (c *Consumer) update(b *backlog) {
 	}
 }
 
-// nextMoment is when b must be updated again though nothing has happened: zero if
-// never.
+// nextMoment is when b must be updated even if nothing happens until then: zero if never.
 func (c *Consumer) nextMoment(b *backlog, now time.Time) (at time.Time) {
 	if c.stopping {
 		return at
@@ -264,17 +262,17 @@ func (c *Consumer) nextMoment(b *backlog, now time.Time) (at time.Time) {
 			sooner(w.deadline.Add(time.Millisecond))
 		}
 	}
-	// While a throttle counts, the backlog is remembered, with its last attempt.
-	if b.pace.rate > 0 && now.Before(b.pace.next) {
-		sooner(b.pace.next)
+	// The timer also keeps an empty b in memory for as long as its rate limit matters.
+	if b.rate.rate > 0 && now.Before(b.rate.next) {
+		sooner(b.rate.next)
 	}
-	if b.more && now.Before(b.takeAt) {
-		sooner(b.takeAt)
+	if b.more && now.Before(b.leaseAt) {
+		sooner(b.leaseAt)
 	}
 	return at
 }
 
-// setTimer makes the timer of b due at a moment; zero stops it.
+// setTimer sets the timer of b to a time; zero stops it.
 func (c *Consumer) setTimer(b *backlog, now, at time.Time) {
 	if b.timer != nil {
 		if b.timerAt.Equal(at) {
@@ -283,7 +281,7 @@ func (c *Consumer) setTimer(b *backlog, now, at time.Time) {
 		b.timer.Stop()
 		b.timer = nil
 	}
-	b.timerID++ // what has fired and waits for the lock does nothing any more
+	b.timerID++ // a timer that has fired and waits for the lock is void
 	b.timerAt = at
 	if at.IsZero() {
 		return
@@ -299,8 +297,7 @@ func (c *Consumer) setTimer(b *backlog, now, at time.Time) {
 	})
 }
 
-// Idle reports that no backlog is remembered: nothing is under way, and no moment is
-// waited for.
+// Idle reports that nothing is in flight and no timer is set.
 func (c *Consumer) Idle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -121,7 +121,7 @@ func (m *msg) Attempt(ctx context.Context) Verdict {
 	m.note("attempt " + m.name)
 	m.mu.Unlock()
 	v := m.attempt(ctx, m)
-	m.ended = v.Step == Ended
+	m.ended = v.Disposition == Ended
 	return v
 }
 
@@ -169,7 +169,7 @@ func advance(t *testing.T, v *clock.Virtual, d time.Duration) {
 
 // pools are one of each kind.
 func pools() map[string]*Pool {
-	return map[string]*Pool{"outside": OutsidePool(50, 5000), "local": LocalPool(64, 1024), "reserving": ReservingPool(1000)}
+	return map[string]*Pool{"outside": RemotePool(50, 5000), "local": LocalPool(64, 1024), "reserving": ReservingPool(1000)}
 }
 
 // TestConclusions: each verdict leads to one call, in pools of all kinds.
@@ -181,16 +181,16 @@ func TestConclusions(t *testing.T) {
 			step := func(verdict Verdict) {
 				s.attempt = func(context.Context, *msg) Verdict { return verdict }
 			}
-			step(Verdict{Step: Done})
+			step(Verdict{Disposition: Done})
 			s.add("a", "1")
 			advance(t, v, 0)
 			s.expect("attempt 1", "ack 1")
 
-			step(Verdict{Step: Again, Due: start.Add(time.Minute)})
+			step(Verdict{Disposition: Retry, Due: start.Add(time.Minute)})
 			s.add("a", "2")
 			advance(t, v, time.Minute-time.Millisecond)
 			s.expect("attempt 2", "retry 2")
-			step(Verdict{Step: Ended})
+			step(Verdict{Disposition: Ended})
 			advance(t, v, time.Millisecond)
 			s.expect("attempt 2", "hand over 2")
 
@@ -210,7 +210,7 @@ func TestConclusions(t *testing.T) {
 				t.Errorf("got %q", got)
 			}
 
-			step(Verdict{Step: Cancelled})
+			step(Verdict{Disposition: Cancelled})
 			s.add("a", "4")
 			advance(t, v, 0)
 			s.expect("attempt 4", "release 4")
@@ -225,7 +225,7 @@ func TestConclusions(t *testing.T) {
 func TestPause(t *testing.T) {
 	v := clock.NewVirtual(start)
 	s := newSource(t, v, ReservingPool(10))
-	s.attempt = func(context.Context, *msg) Verdict { return Verdict{Step: Done, Pause: time.Second} }
+	s.attempt = func(context.Context, *msg) Verdict { return Verdict{Disposition: Done, Pause: time.Second} }
 	s.add("a", "1", "2")
 	advance(t, v, 999*time.Millisecond)
 	s.expect("attempt 1", "ack 1")
@@ -237,8 +237,8 @@ func TestPause(t *testing.T) {
 // nobody, not even the clock.
 func TestUnreadable(t *testing.T) {
 	v := clock.NewVirtual(start)
-	s := newSource(t, v, OutsidePool(1, 1))
-	s.attempt = func(context.Context, *msg) Verdict { return Verdict{Step: Done} }
+	s := newSource(t, v, RemotePool(1, 1))
+	s.attempt = func(context.Context, *msg) Verdict { return Verdict{Disposition: Done} }
 	s.fail = true
 	s.add("a", "1")
 	advance(t, v, 2*time.Second)
@@ -257,7 +257,7 @@ func TestReserving(t *testing.T) {
 		proceed := make(chan struct{})
 		s.attempt = func(context.Context, *msg) Verdict {
 			<-proceed
-			return Verdict{Step: Done}
+			return Verdict{Disposition: Done}
 		}
 		var names []string
 		for i := range 20 {
@@ -294,11 +294,11 @@ func TestReserving(t *testing.T) {
 func TestHangingHostsHoldLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const bound = 4
-		s := newSource(t, clock.System, OutsidePool(50, bound))
+		s := newSource(t, clock.System, RemotePool(50, bound))
 		proceed := make(chan struct{})
 		s.attempt = func(context.Context, *msg) Verdict {
 			<-proceed
-			return Verdict{Step: Done}
+			return Verdict{Disposition: Done}
 		}
 		backlogs := []string{"a", "b", "c"}
 		for _, b := range backlogs {
@@ -330,7 +330,7 @@ func TestRoomThatIsNotUsed(t *testing.T) {
 		proceed := make(chan struct{})
 		s.attempt = func(context.Context, *msg) Verdict {
 			<-proceed
-			return Verdict{Step: Done}
+			return Verdict{Disposition: Done}
 		}
 		for i := range 5 {
 			s.add("a", fmt.Sprint(i))
@@ -352,14 +352,14 @@ func TestLeasesAheadOfQuickHosts(t *testing.T) {
 		bound   int
 		most    int // leased at once: one is under way
 	}{
-		"quick":            {Verdict{Step: Done}, 100, 1 + aheadBatch},
-		"no room":          {Verdict{Step: Done}, 3, 1 + 2},
-		"not quick enough": {Verdict{Step: Done, Took: quickWithin}, 100, 1 + 1},
-		"failing":          {Verdict{Step: Again, Due: clock.Time(1 << 42)}, 100, 1 + 1},
+		"quick":            {Verdict{Disposition: Done}, 100, 1 + aheadBatch},
+		"no room":          {Verdict{Disposition: Done}, 3, 1 + 2},
+		"not quick enough": {Verdict{Disposition: Done, Took: quickWithin}, 100, 1 + 1},
+		"failing":          {Verdict{Disposition: Retry, Due: clock.Time(1 << 42)}, 100, 1 + 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := OutsidePool(1, c.bound)
+				p := RemotePool(1, c.bound)
 				s := newSource(t, clock.System, p)
 				proceed := make(chan struct{})
 				s.attempt = func(context.Context, *msg) Verdict {
@@ -388,12 +388,12 @@ func TestLeasesAheadOfQuickHosts(t *testing.T) {
 // throttle.
 func TestEndedNeedsNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSource(t, clock.System, OutsidePool(1, 1))
+		s := newSource(t, clock.System, RemotePool(1, 1))
 		s.plan.Rate = 1
 		proceed := make(chan struct{})
 		s.attempt = func(context.Context, *msg) Verdict {
 			<-proceed
-			return Verdict{Step: Done}
+			return Verdict{Disposition: Done}
 		}
 		s.add("a", "1")
 		synctest.Wait()
@@ -420,7 +420,7 @@ func TestStopTwice(t *testing.T) {
 		proceed := make(chan struct{})
 		s.attempt = func(context.Context, *msg) Verdict {
 			<-proceed
-			return Verdict{Step: Done}
+			return Verdict{Disposition: Done}
 		}
 		s.add("a", "1")
 		synctest.Wait()

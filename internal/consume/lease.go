@@ -2,7 +2,7 @@ package consume
 
 import "time"
 
-// wants reports that more messages of b would be of use.
+// wants reports that more messages of b should be leased.
 func (b *backlog) wants() bool {
 	switch {
 	case len(b.waiting) > 0 || b.ending >= maxEnding:
@@ -12,19 +12,19 @@ func (b *backlog) wants() bool {
 	case b.host.pool.reserves:
 		return b.host.inflight < b.host.limit
 	case b.host.pool.eager:
-		// Half a batch under way: the next lease will find room for the other half.
+		// From half a batch in flight on, the next lease can be half a batch.
 		return b.working <= b.host.pool.limit/2
 	}
 	return true
 }
 
-// portion is how many messages of b to lease, 0 if there is no room to reserve. What
-// is leased is meant to begin at once: what waits in memory misses changes of the policy.
-// But one is always leased where room is not reserved, so that the consumer sees its
-// deadline: of backlogs whose hosts all hang, that one is what memory holds of each. Some
-// are leased ahead of a host that answers quickly, since they soon begin, and a lease of
-// several costs little more than one of one.
-func (b *backlog) portion(now time.Time) int {
+// leaseSize is how many messages of b to lease; 0 if a pool that reserves has no capacity.
+// Only what can begin immediately is leased: what waits in memory misses changes of the
+// subscription. There are two exceptions. One message is always leased (unless the pool
+// reserves), so that the consumer knows its deadline: where all hosts hang, memory holds one
+// message of each backlog. And a few are prefetched for a quick host, since they begin soon,
+// and a lease of several costs little more than a lease of one.
+func (b *backlog) leaseSize(now time.Time) int {
 	if b.host == nil {
 		return 1 // its limits are not known yet
 	}
@@ -36,33 +36,33 @@ func (b *backlog) portion(now time.Time) int {
 		return max(min(b.host.limit-b.host.inflight, p.bound-p.inflight, p.batch), 1)
 	}
 	if b.ending > 0 {
-		return outsideBatch // its neighbours have probably ended, too
+		return remoteBatch // hand-overs come in runs, and need no host
 	}
 	room := min(p.limit-b.host.inflight, p.batch)
-	if !p.eager { // attempts that stay in this process end soon, and are quicker in batches
+	if !p.eager { // local attempts end soon, and are cheaper in batches
 		room = min(room, p.bound-p.inflight)
 	}
 	if b.host.quick {
 		room = max(room, min(aheadBatch, p.bound-p.inflight-p.waiting))
 	}
-	if n := b.pace.allowed(now); n >= 0 {
+	if n := b.rate.allowed(now); n >= 0 {
 		room = min(room, n)
 	}
 	return max(room, 1)
 }
 
-// nextTake dequeues the first backlog to lease from, and
-// reserves room for what may come; nil if there is none, or no room.
-func (c *Consumer) nextTake() (b *backlog, most int) {
-	if len(c.takes) == 0 {
+// nextLease dequeues the first backlog to lease from, and reserves capacity for what the lease
+// may return; nil if there is no backlog, or no capacity.
+func (c *Consumer) nextLease() (b *backlog, most int) {
+	if len(c.leaseQueue) == 0 {
 		return nil, 0
 	}
-	b = c.takes[0]
-	if most = b.portion(c.clock.Now()); most == 0 {
+	b = c.leaseQueue[0]
+	if most = b.leaseSize(c.clock.Now()); most == 0 {
 		return nil, 0
 	}
-	c.takes[0] = nil
-	c.takes = c.takes[1:]
+	c.leaseQueue[0] = nil
+	c.leaseQueue = c.leaseQueue[1:]
 	b.notified = false
 	if b.reserves() {
 		b.host.reserve(most)
@@ -72,38 +72,38 @@ func (c *Consumer) nextTake() (b *backlog, most int) {
 
 func (b *backlog) reserves() bool { return b.host != nil && b.host.pool.reserves }
 
-// startLeasers has as many backlogs leased from at once as may be.
+// startLeasers starts goroutines that lease, up to leasers of them.
 func (c *Consumer) startLeasers() {
 	for c.leasers < leasers {
-		b, most := c.nextTake()
+		b, most := c.nextLease()
 		if b == nil {
 			return
 		}
 		c.leasers++
-		c.wg.Go(func() { c.take(b, most) })
+		c.wg.Go(func() { c.leaseFrom(b, most) })
 	}
 }
 
-// take leases from one backlog after the other until the queue is empty.
-func (c *Consumer) take(b *backlog, most int) {
+// leaseFrom leases from one backlog after the other until the queue is empty.
+func (c *Consumer) leaseFrom(b *backlog, most int) {
 	for b != nil {
 		taken, more, err := c.options.Lease(c.attempts, b.name, most)
 		c.mu.Lock()
-		c.taken(b, most, taken, more, err)
-		if b, most = c.nextTake(); b == nil {
+		c.leased(b, most, taken, more, err)
+		if b, most = c.nextLease(); b == nil {
 			c.leasers--
 		}
 		c.mu.Unlock()
 	}
 }
 
-// taken notes what a lease of up to most messages of b has found. The caller has
-// the lock.
-func (c *Consumer) taken(b *backlog, most int, taken []Work, more bool, err error) {
-	b.taking, b.more = false, more || b.notified
+// leased handles what a lease of up to most messages of b has returned. The caller has the
+// lock.
+func (c *Consumer) leased(b *backlog, most int, taken []Work, more bool, err error) {
+	b.leasing, b.more = false, more || b.notified
 	if err != nil {
 		c.options.Logger.Error("a backlog cannot be read", "backlog", b.name.String(), "error", err)
-		b.more, b.takeAt = true, c.clock.Now().Add(leaseWait)
+		b.more, b.leaseAt = true, c.clock.Now().Add(leaseWait)
 	}
 	if c.stopping || b.recalled {
 		b.recalled = false
@@ -120,7 +120,7 @@ func (c *Consumer) taken(b *backlog, most int, taken []Work, more bool, err erro
 	c.update(b)
 }
 
-// plan enqueues a message for its attempt, or begins what needs no host.
+// plan enqueues a message for its attempt, or begins its hand-over.
 func (c *Consumer) plan(b *backlog, w Work) {
 	p := w.Plan()
 	if b.host == nil { // a backlog's host never changes
@@ -134,9 +134,9 @@ func (c *Consumer) plan(b *backlog, w Work) {
 		}
 		c.work(b, func(Verdict) { b.host.reserve(-1) }, func() Verdict { return c.attempt(w) })
 	case p.Ended:
-		c.end(b, func() Verdict { return c.conclude(w, Verdict{Step: Ended}) })
+		c.end(b, func() Verdict { return c.conclude(w, Verdict{Disposition: Ended}) })
 	default:
-		b.pace.limit(p.Rate)
+		b.rate.set(p.Rate)
 		b.waiting = append(b.waiting, item{w, p.Deadline})
 		b.host.pool.waiting++
 	}

@@ -2,22 +2,22 @@ package consume
 
 import "container/list"
 
-// Pool shares a bounded number of attempts among hosts. Three rules keep a host
-// that hangs from delaying one that answers:
+// Pool is a bulkhead: it shares a bounded number of attempts in flight among hosts. Three
+// rules keep a host that hangs from delaying one that answers:
 //
 //   - No host has more than its limit of attempts, and less when more than a quarter
 //     of the bound is in use: the fewer are free, the smaller its share.
-//   - A host without any attempt comes before those that have some, and a quarter
-//     of the bound is for such hosts only. Among the rest, and among the
-//     backlogs of a host, it is round-robin.
-//   - Hosts whose last attempt hung leave a fifth of the bound to the others, and
-//     begin attempts one after the other: thousands that begin at once also run
-//     out of time at once, and use all of the processor for that while.
+//   - A host without attempts in flight comes before those that have some, and a quarter
+//     of the bound is reserved for such hosts. Among the others, and among the backlogs
+//     of a host, it is round-robin.
+//   - Slow hosts, whose last attempt hung, leave a fifth of the bound to the others, and
+//     their attempts begin at a limited rate: thousands that began together would also
+//     time out together, and saturate the CPU for that moment.
 //
-// A pool that reserves room has none of these rules: each backlog is its own host,
-// has the limit that Plan says, and is leased from, in turn, only when there is room.
+// A ReservingPool has none of these rules: each backlog is its own host with the limit of its
+// Plan, and is leased from, in turn, only if there is capacity.
 //
-// A pool belongs to one Consumer, under whose lock it is.
+// A pool belongs to one Consumer, whose lock guards it.
 type Pool struct {
 	limit    int // attempts at one host
 	bound    int // attempts in all
@@ -28,59 +28,59 @@ type Pool struct {
 	waiting  int // leased, and not begun
 	hosts    map[string]*host
 
-	slowly int  // attempts at hosts that hung that may begin now
-	passed bool // such a host was passed over for that since it was last set
+	slowTokens   int  // attempts at slow hosts that may begin now
+	slowDeferred bool // a slow host waits for a token
 
-	// The rings of the hosts that have something to do and room for it.
+	// The hosts that may begin an attempt as far as they are concerned, in turn: without
+	// and with attempts in flight (busy), and of each the slow ones apart.
 	idle, idleSlow, busy, busySlow list.List
 }
 
-// outsideBatch is how many messages of one backlog are leased at once for hosts
-// outside, and aheadBatch how many before there is room for them.
+// remoteBatch bounds a lease for remote hosts, and aheadBatch the prefetch for a quick one, in
+// messages.
 const (
-	outsideBatch = 10
-	aheadBatch   = 5
+	remoteBatch = 10
+	aheadBatch  = 5
 )
 
-// OutsidePool is for attempts that leave this process: up to limit at one host, and
+// RemotePool is for attempts that leave this process: up to limit in flight at one host, and
 // bound in all.
-func OutsidePool(limit, bound int) *Pool {
+func RemotePool(limit, bound int) *Pool {
 	p := newPool(limit, bound)
-	p.batch = outsideBatch
+	p.batch = remoteBatch
 	return p
 }
 
-// LocalPool is for attempts that stay in this process and are short: they share
-// commits when many are under way, so that as many are leased at once as there is
-// room for.
+// LocalPool is for attempts that stay in this process and are short, with bounds as of
+// RemotePool. Concurrent ones share group commits, so that leases are as large as possible.
 func LocalPool(limit, bound int) *Pool {
 	p := newPool(limit, bound)
 	p.batch, p.eager = limit, true
 	return p
 }
 
-// ReservingPool is for messages that are large: none is in memory that may not begin.
-// Up to bound are, and of one backlog up to what Plan says.
+// ReservingPool is for large messages: capacity is reserved before they are leased, so that
+// none waits in memory. Up to bound are in flight, and of one backlog up to Plan.Limit.
 func ReservingPool(bound int) *Pool {
 	p := newPool(0, bound)
-	p.batch, p.reserves = outsideBatch, true
+	p.batch, p.reserves = remoteBatch, true
 	return p
 }
 
 func newPool(limit, bound int) *Pool {
-	return &Pool{limit: limit, bound: bound, hosts: map[string]*host{}, slowly: slowBurst}
+	return &Pool{limit: limit, bound: bound, hosts: map[string]*host{}, slowTokens: slowBurst}
 }
 
-// host is a party that attempts are made at.
+// host is a destination whose attempts share a limit.
 type host struct {
 	pool     *Pool
 	name     string
 	backlogs int // that have it as their host
 	limit    int // of attempts
 	inflight int
-	slow     bool       // the last attempt hung
-	quick    bool       // it succeeded, and did not take long
-	queue    []*backlog // those that could begin an attempt, in their turn
+	slow     bool       // the last attempt took slowAfter or longer
+	quick    bool       // the last attempt succeeded within quickWithin
+	queue    []*backlog // those that may begin an attempt, in turn
 	ring     *list.List // nil: in none
 	element  *list.Element
 }
@@ -88,8 +88,8 @@ type host struct {
 // maxHosts is how many hosts without work are remembered for being slow.
 const maxHosts = 100_000
 
-// scan is how many busy hosts one search looks at. None is forgotten: each also
-// gets its chance when one of its attempts ends.
+// scan bounds the busy hosts that one search looks at. None starves: each is looked at again
+// when one of its attempts ends.
 const scan = 64
 
 // join finds a host and counts the caller as a backlog of it.
@@ -122,8 +122,8 @@ func (h *host) drop(b *backlog) {
 	h.place()
 }
 
-// begin dequeues the first backlog and counts an attempt. The host must come
-// from next.
+// begin dequeues the first backlog and counts an attempt in flight. The host must come from
+// Pool.next.
 func (h *host) begin() *backlog {
 	b := h.queue[0]
 	h.queue[0] = nil
@@ -132,7 +132,7 @@ func (h *host) begin() *backlog {
 	h.inflight++
 	h.pool.inflight++
 	if h.slow {
-		h.pool.slowly--
+		h.pool.slowTokens--
 	}
 	h.place()
 	return b
@@ -146,7 +146,8 @@ func (h *host) end(slow bool) {
 	h.place()
 }
 
-// reserve counts n attempts more, or fewer, before it is known what they are.
+// reserve counts n attempts as in flight before their messages are leased; a negative n undoes
+// that.
 func (h *host) reserve(n int) {
 	h.inflight += n
 	h.pool.inflight += n
@@ -167,7 +168,7 @@ func (h *host) place() {
 	var ring *list.List
 	switch {
 	case len(h.queue) == 0 || h.inflight >= h.limit:
-	case h.inflight > 0 && h.slow: // they must not hide the others
+	case h.inflight > 0 && h.slow: // apart, or a scan might see only slow ones
 		ring = &p.busySlow
 	case h.inflight > 0:
 		ring = &p.busy
@@ -198,7 +199,7 @@ func (p *Pool) next() *host {
 	if e := p.idle.Front(); e != nil {
 		return e.Value.(*host)
 	}
-	if e := p.idleSlow.Front(); e != nil && free > reserve && p.slower() {
+	if e := p.idleSlow.Front(); e != nil && free > reserve && p.allowSlow() {
 		return e.Value.(*host)
 	}
 	forBusy := free - p.bound/4
@@ -212,14 +213,14 @@ func (p *Pool) next() *host {
 	if free <= reserve {
 		return nil
 	}
-	if h := turn(&p.busySlow, share); h != nil && p.slower() {
+	if h := turn(&p.busySlow, share); h != nil && p.allowSlow() {
 		return h
 	}
 	return nil
 }
 
-// turn finds the next of a ring that has fewer attempts under way than its share;
-// those before it wait for another turn.
+// turn finds the next host of a ring with fewer attempts in flight than share, and moves those
+// before it to the end.
 func turn(ring *list.List, share int) *host {
 	for range min(ring.Len(), scan) {
 		e := ring.Front()
@@ -231,10 +232,10 @@ func turn(ring *list.List, share int) *host {
 	return nil
 }
 
-// slower reports that an attempt at a slow host may begin now.
-func (p *Pool) slower() bool {
-	if p.slowly <= 0 {
-		p.passed = true
+// allowSlow reports whether there is a token for an attempt at a slow host.
+func (p *Pool) allowSlow() bool {
+	if p.slowTokens <= 0 {
+		p.slowDeferred = true
 	}
-	return p.slowly > 0
+	return p.slowTokens > 0
 }

@@ -27,11 +27,11 @@ func TestHangingHostsHideNobody(t *testing.T) {
 		busy(fmt.Sprint("hanging", i), true)
 	}
 	live := busy("live", false)
-	p.slowly = 0
+	p.slowTokens = 0
 	if h := p.next(); h != live {
 		t.Errorf("the host that answers has no turn: %+v", h)
 	}
-	p.slowly = 1
+	p.slowTokens = 1
 	live.begin()
 	if h := p.next(); h == nil || !h.slow {
 		t.Errorf("the hosts that hang have no turn: %+v", h)

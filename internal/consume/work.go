@@ -5,70 +5,71 @@ import (
 	"time"
 )
 
-// Work is a leased message of a backlog, and what can be done about it. Its methods
-// are called by one goroutine at a time.
+// Work is a leased message of a backlog. Exactly one of Ack, Retry, Release and a HandOver
+// that succeeds concludes the lease. Methods are called by one goroutine at a time.
 type Work interface {
-	// Host says who answers: attempts are bounded and shared out by host, in a pool of
-	// Options.Pools. A backlog's never changes. Where the pool reserves room it is not
-	// asked for.
+	// Host is the destination whose limit the attempt counts for, in one of
+	// Options.Pools. It is the same for all messages of a backlog. It is not called for a
+	// ReservingPool.
 	Host() (pool *Pool, name string)
 	// Plan says when an attempt may begin. It and Host are called under the consumer's
 	// lock: they must be quick, and not call the consumer.
 	Plan() Plan
-	// Attempt makes one attempt, or finds that there is nothing to attempt any more.
-	// It changes nothing that lasts: what follows is the consumer's to call. ctx ends
-	// when a Stop gives up waiting.
+	// Attempt makes one attempt, or finds that there is nothing to attempt any more. It
+	// does not conclude the lease: the consumer does, by the verdict. ctx ends when a
+	// Stop gives up waiting.
 	Attempt(ctx context.Context) Verdict
-	// Ack removes the message: it is done.
+	// Ack removes the message, which is done.
 	Ack()
-	// Retry keeps what is known of the attempts so far, and of the end if it has
-	// ended; the message is due again at a moment.
+	// Retry requeues the message to be due at a time, with the history of its attempts
+	// and, if it has ended, why.
 	Retry(due time.Time)
-	// HandOver gives what has ended to where it goes then (a dead-letter queue,
-	// a destination), and removes it. It is false if the target cannot take it now: then
-	// the message is leased as before.
+	// HandOver moves a message that has ended to its dead-letter queue or destination,
+	// or drops it if there is none. It returns false if the target cannot take it now:
+	// then the message is still leased.
 	HandOver(ctx context.Context) bool
-	// Release gives the message back, due now, as if it had not been leased.
+	// Release requeues the message, due now, as if it had not been leased.
 	Release()
 }
 
-// Plan is what is known of a message when it has been leased.
+// Plan says when the attempt of a leased message may begin.
 type Plan struct {
-	// Limit bounds the attempts of the backlog under way at once, where the pool
-	// reserves room; 0: it is not known.
+	// Limit bounds the attempts of the backlog in flight, with a ReservingPool; 0: not
+	// known, as before.
 	Limit int
 	// Rate bounds the attempts of the backlog that begin in a second; 0: no limit.
 	Rate int
-	// Deadline is the last moment at which an attempt may begin, zero for none. Behind
-	// it Attempt is called at once, whatever the host and the rate, to find it ended.
+	// Deadline is the latest time at which an attempt may begin, with a resolution of a
+	// millisecond; zero: none. After it Attempt is called immediately, whatever the host
+	// and the rate, and has to return Ended.
 	Deadline time.Time
 	// Ended says that only the hand-over is left, which waits for no host.
 	Ended bool
 }
 
-// Step is what follows an attempt.
-type Step byte
+// Disposition is how a lease is concluded after an attempt.
+type Disposition byte
 
-// The steps. The zero value is the one that loses nothing.
+// The dispositions. The zero value is the one that loses nothing.
 const (
-	Cancelled Step = iota // it does not count: Release
-	Again                 // another attempt follows: Retry
-	Ended                 // no further attempt: HandOver
-	Done                  // Ack
+	Cancelled Disposition = iota // the attempt does not count: Release
+	Retry                        // another attempt follows: Retry
+	Ended                        // no further attempt: HandOver
+	Done                         // Ack
 )
 
-// Verdict is what came of an attempt.
+// Verdict is the result of an attempt.
 type Verdict struct {
-	Step Step
-	Due  time.Time     // of the next attempt, with Again
-	Took time.Duration // real time, by which hosts that hang are known
-	// Pause is for how long nothing more of the backlog is leased.
+	Disposition Disposition
+	Due         time.Time     // of the next attempt, with Retry
+	Took        time.Duration // in real time; it tells slow and quick hosts
+	// Pause is for how long nothing more of the backlog is leased; 0: no pause.
 	Pause time.Duration
 }
 
-// Expired reports that a deadline, if it is not zero, has passed. Both are compared
-// in milliseconds, in which due times are kept: an attempt that is due at the
-// deadline itself is made.
+// Expired reports that a deadline, if it is not zero, has passed. Times are compared in
+// milliseconds, the resolution of due times: an attempt that is due at the deadline itself is
+// made.
 func Expired(deadline, now time.Time) bool {
 	return !deadline.IsZero() && now.UnixMilli() > deadline.UnixMilli()
 }

@@ -16,11 +16,11 @@ import (
 // publish. Source: message delivery retries in the SNS developer guide.
 const Lifetime = time.Hour
 
-// Action is a decision about a delivery.
+// Action is the decision about a delivery after an attempt.
 type Action struct {
-	Step   consume.Step // Done, Again or Ended
-	Due    time.Time    // of the next attempt, with Again
-	Reason string       // with Ended
+	Disposition consume.Disposition // Done, Retry or Ended
+	Due         time.Time           // of the next attempt, with Retry
+	Reason      string              // with Ended
 }
 
 // spread is the jitter of one decision.
@@ -29,23 +29,22 @@ type spread struct {
 	r     float64 // random, in [0, 1)
 }
 
-// decide is the one place where the outcome of an attempt becomes what follows.
-// attempt counts from 1; end is when the attempt ended, from where the delay
-// counts. No attempt falls due behind deadline, if that is not zero: a delivery
-// whose next attempt would is due right behind the deadline, when it is found
-// expired. An endpoint that wants to be left alone for longer than the policy waits is,
-// unless that would be behind the deadline: then its wish would cost it the message.
+// decide is the one place that turns the outcome of an attempt into a disposition. attempt
+// counts from 1. The delay of a retry counts from end, when the attempt ended. A retry that
+// would come after deadline, unless that is zero, is due right after it, where the delivery is
+// found to be expired. A Retry-After that is longer than the policy's delay is honoured,
+// unless it goes beyond the deadline: it would cost the message then.
 func decide(p retry.Policy, attempt int, out Outcome, end, deadline time.Time, j spread) Action {
 	switch out.Class {
 	case Success:
-		return Action{Step: consume.Done}
+		return Action{Disposition: consume.Done}
 	case ClientError:
-		return Action{Step: consume.Ended, Reason: "client-side error: " + out.Detail}
+		return Action{Disposition: consume.Ended, Reason: "client-side error: " + out.Detail}
 	case ServerError:
 	}
 	delay, ok := p.Delay(attempt - 1)
 	if !ok {
-		return Action{Step: consume.Ended, Reason: fmt.Sprintf("retry policy exhausted after %d attempts, at last: %s", attempt, out.Detail)}
+		return Action{Disposition: consume.Ended, Reason: fmt.Sprintf("retry policy exhausted after %d attempts, at last: %s", attempt, out.Detail)}
 	}
 	delay = retry.Jitter(delay, p.Floor(attempt-1), j.share, j.r)
 	// Due times are kept in milliseconds.
@@ -60,7 +59,7 @@ func decide(p retry.Policy, attempt int, out Outcome, end, deadline time.Time, j
 	if !deadline.IsZero() && due.After(deadline) {
 		due = deadline.Add(time.Millisecond)
 	}
-	return Action{Step: consume.Again, Due: due}
+	return Action{Disposition: consume.Retry, Due: due}
 }
 
 // deadlineOf is the last moment at which an attempt at a delivery may begin: zero

@@ -32,7 +32,7 @@ func TestDecide(t *testing.T) {
 		out      Outcome
 		deadline time.Duration // from end; 0: none
 		j        spread
-		step     consume.Step
+		step     consume.Disposition
 		wait     time.Duration // from end
 		reason   string
 	}{
@@ -41,36 +41,36 @@ func TestDecide(t *testing.T) {
 		{name: "success behind the deadline", attempt: 2, out: Outcome{Class: Success}, deadline: -s, step: consume.Done},
 		{name: "client error", attempt: 1, out: Outcome{Class: ClientError, Detail: "HTTP 404"}, step: consume.Ended, reason: "client-side error: HTTP 404"},
 		{name: "client error of a retry", attempt: 3, out: Outcome{Class: ClientError}, step: consume.Ended, reason: "client-side"},
-		{name: "unclassified", attempt: 1, out: Outcome{}, step: consume.Again},
-		{name: "immediate", attempt: 1, out: busy, step: consume.Again},
-		{name: "immediate, jitter", attempt: 1, out: busy, j: spread{1, 0.9}, step: consume.Again},
-		{name: "pre-backoff", attempt: 2, out: busy, step: consume.Again, wait: 10 * s},
-		{name: "pre-backoff, least jitter", attempt: 2, out: busy, j: spread{0.5, 0}, step: consume.Again, wait: 10 * s},
-		{name: "pre-backoff, half the jitter", attempt: 2, out: busy, j: spread{0.5, 0.5}, step: consume.Again, wait: 12500 * time.Millisecond},
-		{name: "backoff begins", attempt: 3, out: busy, step: consume.Again, wait: 10 * s},
-		{name: "backoff ends", attempt: 4, out: busy, step: consume.Again, wait: 30 * s},
-		{name: "backoff ends, least jitter", attempt: 4, out: busy, j: spread{0.5, 0}, step: consume.Again, wait: 15 * s},
-		{name: "backoff ends, jitter stops at the floor", attempt: 4, out: busy, j: spread{1, 0}, step: consume.Again, wait: 10 * s},
-		{name: "post-backoff", attempt: 5, out: busy, step: consume.Again, wait: 30 * s},
-		{name: "post-backoff, least jitter", attempt: 5, out: busy, j: spread{0.5, 0}, step: consume.Again, wait: 30 * s},
-		{name: "Retry-After, later", attempt: 2, out: asks(25 * s), step: consume.Again, wait: 25 * s},
-		{name: "Retry-After, sooner", attempt: 2, out: asks(5 * s), step: consume.Again, wait: 10 * s},
-		{name: "Retry-After of an immediate retry", attempt: 1, out: asks(5 * s), step: consume.Again, wait: 5 * s},
-		{name: "Retry-After, spread upwards only", attempt: 2, out: asks(20 * s), j: spread{0.5, 0}, step: consume.Again, wait: 20 * s},
-		{name: "Retry-After, half the jitter", attempt: 2, out: asks(20 * s), j: spread{0.5, 0.5}, step: consume.Again, wait: 25 * s},
-		{name: "Retry-After at the deadline", attempt: 2, out: asks(60 * s), deadline: 60 * s, step: consume.Again, wait: 60 * s},
-		{name: "Retry-After at the deadline, jitter", attempt: 2, out: asks(59 * s), deadline: 60 * s, j: spread{0.5, 0.9}, step: consume.Again, wait: 60 * s},
-		{name: "Retry-After behind the deadline", attempt: 2, out: asks(61 * s), deadline: 60 * s, step: consume.Again, wait: 10 * s},
+		{name: "unclassified", attempt: 1, out: Outcome{}, step: consume.Retry},
+		{name: "immediate", attempt: 1, out: busy, step: consume.Retry},
+		{name: "immediate, jitter", attempt: 1, out: busy, j: spread{1, 0.9}, step: consume.Retry},
+		{name: "pre-backoff", attempt: 2, out: busy, step: consume.Retry, wait: 10 * s},
+		{name: "pre-backoff, least jitter", attempt: 2, out: busy, j: spread{0.5, 0}, step: consume.Retry, wait: 10 * s},
+		{name: "pre-backoff, half the jitter", attempt: 2, out: busy, j: spread{0.5, 0.5}, step: consume.Retry, wait: 12500 * time.Millisecond},
+		{name: "backoff begins", attempt: 3, out: busy, step: consume.Retry, wait: 10 * s},
+		{name: "backoff ends", attempt: 4, out: busy, step: consume.Retry, wait: 30 * s},
+		{name: "backoff ends, least jitter", attempt: 4, out: busy, j: spread{0.5, 0}, step: consume.Retry, wait: 15 * s},
+		{name: "backoff ends, jitter stops at the floor", attempt: 4, out: busy, j: spread{1, 0}, step: consume.Retry, wait: 10 * s},
+		{name: "post-backoff", attempt: 5, out: busy, step: consume.Retry, wait: 30 * s},
+		{name: "post-backoff, least jitter", attempt: 5, out: busy, j: spread{0.5, 0}, step: consume.Retry, wait: 30 * s},
+		{name: "Retry-After, later", attempt: 2, out: asks(25 * s), step: consume.Retry, wait: 25 * s},
+		{name: "Retry-After, sooner", attempt: 2, out: asks(5 * s), step: consume.Retry, wait: 10 * s},
+		{name: "Retry-After of an immediate retry", attempt: 1, out: asks(5 * s), step: consume.Retry, wait: 5 * s},
+		{name: "Retry-After, spread upwards only", attempt: 2, out: asks(20 * s), j: spread{0.5, 0}, step: consume.Retry, wait: 20 * s},
+		{name: "Retry-After, half the jitter", attempt: 2, out: asks(20 * s), j: spread{0.5, 0.5}, step: consume.Retry, wait: 25 * s},
+		{name: "Retry-After at the deadline", attempt: 2, out: asks(60 * s), deadline: 60 * s, step: consume.Retry, wait: 60 * s},
+		{name: "Retry-After at the deadline, jitter", attempt: 2, out: asks(59 * s), deadline: 60 * s, j: spread{0.5, 0.9}, step: consume.Retry, wait: 60 * s},
+		{name: "Retry-After behind the deadline", attempt: 2, out: asks(61 * s), deadline: 60 * s, step: consume.Retry, wait: 10 * s},
 		{name: "Retry-After without retries", attempt: 6, out: asks(s), step: consume.Ended, reason: "exhausted"},
 		{name: "Retry-After of a client error", attempt: 1, out: Outcome{Class: ClientError, RetryAfter: s}, step: consume.Ended, reason: "client-side"},
 		{name: "exhausted", attempt: 6, out: busy, step: consume.Ended, reason: "exhausted after 6 attempts, at last: HTTP 503"},
 		{name: "beyond a policy that was shortened", attempt: 40, out: busy, step: consume.Ended, reason: "exhausted after 40"},
-		{name: "due at the deadline", attempt: 2, out: busy, deadline: 10 * s, step: consume.Again, wait: 10 * s},
+		{name: "due at the deadline", attempt: 2, out: busy, deadline: 10 * s, step: consume.Retry, wait: 10 * s},
 		{
-			name: "due behind the deadline", attempt: 2, out: busy, deadline: 10*s - time.Millisecond, step: consume.Again,
+			name: "due behind the deadline", attempt: 2, out: busy, deadline: 10*s - time.Millisecond, step: consume.Retry,
 			wait: 10 * s, // one millisecond behind the deadline
 		},
-		{name: "due far behind the deadline", attempt: 5, out: busy, deadline: s, step: consume.Again, wait: s + time.Millisecond},
+		{name: "due far behind the deadline", attempt: 5, out: busy, deadline: s, step: consume.Retry, wait: s + time.Millisecond},
 		{name: "exhausted before the deadline", attempt: 6, out: busy, deadline: 10 * s, step: consume.Ended, reason: "exhausted"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -79,13 +79,13 @@ func TestDecide(t *testing.T) {
 				deadline = end.Add(tt.deadline)
 			}
 			got := decide(p, tt.attempt, tt.out, end, deadline, tt.j)
-			if got.Step != tt.step || !strings.Contains(got.Reason, tt.reason) || (got.Reason == "") != (tt.step != consume.Ended) {
+			if got.Disposition != tt.step || !strings.Contains(got.Reason, tt.reason) || (got.Reason == "") != (tt.step != consume.Ended) {
 				t.Errorf("got %+v, want step %d, reason %q", got, tt.step, tt.reason)
 			}
-			if tt.step == consume.Again && !got.Due.Equal(end.Add(tt.wait)) {
+			if tt.step == consume.Retry && !got.Due.Equal(end.Add(tt.wait)) {
 				t.Errorf("due %s behind the attempt, want %s", got.Due.Sub(end), tt.wait)
 			}
-			if tt.step != consume.Again && !got.Due.IsZero() {
+			if tt.step != consume.Retry && !got.Due.IsZero() {
 				t.Errorf("due %s", got.Due)
 			}
 		})

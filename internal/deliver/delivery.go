@@ -54,7 +54,7 @@ func (d *delivery) Attempt(ctx context.Context) consume.Verdict {
 		return d.fail(expiryOf(d.Delivery))
 	}
 	if !d.engine.Current(d.Delivery) {
-		return consume.Verdict{Step: consume.Cancelled}
+		return consume.Verdict{Disposition: consume.Cancelled}
 	}
 	r, err := d.request()
 	at, began := d.clock.Now(), d.options.System.Now()
@@ -72,7 +72,7 @@ func (d *delivery) Attempt(ctx context.Context) consume.Verdict {
 	took := d.options.System.Now().Sub(began)
 	if ctx.Err() != nil && out.Class != Success {
 		// Cut off by Stop: it says nothing about the endpoint, and does not count.
-		return consume.Verdict{Step: consume.Cancelled, Took: took}
+		return consume.Verdict{Disposition: consume.Cancelled, Took: took}
 	}
 	d.made = shard.Attempt{At: at, Outcome: out.Class.String(), Status: out.Status, Detail: out.Detail, Latency: out.Latency}
 	d.concluded = out.Concluded
@@ -99,18 +99,18 @@ func (d *delivery) decide(out Outcome, deadline time.Time) consume.Verdict {
 		policy = retry.CustomerManaged
 	}
 	next := decide(policy, d.Delivery.Attempt, out, d.clock.Now(), deadline, j)
-	if next.Step == consume.Ended {
+	if next.Disposition == consume.Ended {
 		return d.fail(next.Reason)
 	}
 	d.event.NextAttempt = next.Due
-	return consume.Verdict{Step: next.Step, Due: next.Due}
+	return consume.Verdict{Disposition: next.Disposition, Due: next.Due}
 }
 
 // fail notes why the delivery has failed for good.
 func (d *delivery) fail(reason string) consume.Verdict {
 	d.Cause = shard.Cause{Reason: reason, Attempt: d.Delivery.Attempt}
 	d.event.GaveUp = true
-	return consume.Verdict{Step: consume.Ended}
+	return consume.Verdict{Disposition: consume.Ended}
 }
 
 // send makes the attempt itself, within its time.

@@ -91,7 +91,7 @@ func New(o Options) *Dispatcher {
 	}
 	s := &Dispatcher{
 		options: o, engine: o.Engine, clock: o.Clock, logger: o.Logger,
-		local: consume.LocalPool(localLimit, localBound), outside: consume.OutsidePool(o.HostLimit, o.Limit),
+		local: consume.LocalPool(localLimit, localBound), outside: consume.RemotePool(o.HostLimit, o.Limit),
 	}
 	s.Consumer = consume.New(consume.Options{
 		Lease: s.lease, Clock: o.Clock, Logger: o.Logger, Pools: []*consume.Pool{s.local, s.outside}, System: o.System,

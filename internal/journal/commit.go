@@ -12,27 +12,27 @@ import (
 type Part struct {
 	Stream *Stream
 	Batch  *mutation.Batch
-	State  State // of the stream, behind the command
-	// Room bounds what the stream's finish adds for this part, in bytes.
-	Room int
+	State  State // of the stream, after the command
+	// FinishBytes bounds what the stream's finish adds for this part, in bytes.
+	FinishBytes int
 }
 
-// Commit is what becomes durable at once: the commands, of all streams, that came
-// while the commit before was being written.
+// Commit is a group commit: the parts, of all streams, that were appended while the commit
+// before it was being made durable. They become durable with one sync, all or none.
 type Commit struct {
 	number  uint64
 	parts   []streamPart
 	index   [keyspace.Streams]uint8 // 1 + the index in parts of a stream's part; 0: none
 	sync    bool                    // a caller waits for it
 	awaited bool                    // a caller waits for it though it is lazy
-	due     time.Time               // when it is to be made durable in any case; zero: no part of it is lazy
-	applied atomic.Bool             // the store shows it
+	due     time.Time               // when it is made durable at the latest; zero: no part of it is lazy
+	applied atomic.Bool             // readers of the store see it
 	durable atomic.Bool             // it survives a crash
 	done    chan struct{}           // closed once durable
 
-	waiting atomic.Int32  // how many wait for it
-	want    atomic.Int32  // how many are enough for awaitMore
-	enough  chan struct{} // capacity 1; they are
+	waiting atomic.Int32  // callers in Wait
+	want    atomic.Int32  // how many waiters awaitMore waits for
+	enough  chan struct{} // capacity 1; signalled when waiting reaches want
 }
 
 // streamPart is one stream's sealed batch of a commit.
@@ -42,7 +42,8 @@ type streamPart struct {
 	state  State
 }
 
-// seal ends a stream's batch with its state; the journal's applying is held.
+// seal appends the stream's state to its batch, and passes the sealed batch to observe. The
+// caller holds the journal's applying.
 func (p *streamPart) seal(observe func(sealed []byte)) {
 	s := p.stream
 	s.sequence++
@@ -57,13 +58,13 @@ func newCommit(number uint64) *Commit {
 	return &Commit{number: number, done: make(chan struct{}), enough: make(chan struct{}, 1)}
 }
 
-// Durable reports that the commit survives a crash.
+// Durable reports that the commit survives a crash. A nil commit is durable.
 func (c *Commit) Durable() bool { return c == nil || c.durable.Load() }
 
-// Applied reports that the store shows the commit.
+// Applied reports that readers of the store see the commit. A nil commit is applied.
 func (c *Commit) Applied() bool { return c == nil || c.applied.Load() }
 
-// Wait returns once the commit is durable. A nil one is.
+// Wait returns once the commit is durable. A nil commit is durable.
 func (c *Commit) Wait() {
 	if c.Durable() {
 		return

@@ -7,47 +7,45 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// commitDelay estimates how many callers will append soon.
+// commitDelay decides how long a commit is held back for callers that are likely to append
+// soon, as the commit_delay of PostgreSQL does.
 type commitDelay struct {
-	expectedWaiters atomic.Int32 // how many were answered last, or came while that was being made durable
-	skip            int          // so many commits do not wait for them
-	skipped         int          // so many did not, the last time that no caller came
+	expectedWaiters atomic.Int32 // waiters of the latest commit, and of the one open meanwhile
+	skip            int          // how many more commits are not delayed
+	skipped         int          // what skip was set to last: it doubles while no caller comes
 	replicated      bool         // a commit costs several machines some milliseconds each
 }
 
-// bounds are how many callers a commit is delayed for at most, and for how long. A commit
-// that goes over a network is worth nearly all of them: it costs as much as many requests,
-// and each that it does not take waits for all of it. Some may have nothing more to ask.
+// bounds are how many waiters a commit is delayed for at most, and for how long. A replicated
+// commit waits for nearly all expected ones: it costs as much as many requests, and a caller
+// that misses it waits for all of it. Not for all, since some may not come again.
 func (d *commitDelay) bounds() (most int32, wait time.Duration) {
 	expected := d.expectedWaiters.Load()
 	if d.replicated {
 		return expected - expected/replicatedRest, replicatedTime
 	}
-	// A commit costs the processors as much as some requests do. Of many callers a part need
-	// not wait for it, and keeps them busy meanwhile.
+	// A local commit costs as much CPU as a few requests. With many callers, a quarter of
+	// them need not be in it, and keep the CPUs busy meanwhile.
 	return max(delayManyWaiters, expected-expected/delayRest), delayTime
 }
 
-// Bounds of awaitMore: from how many expected waiters on a commit is delayed, how many
-// are many, how few of more than these are not waited for, for how long, and how many
-// commits are not delayed when no caller came.
+// Bounds of awaitMore.
 const (
-	delayMinWaiters  = 8
+	delayMinWaiters  = 8 // with fewer expected waiters no commit is delayed
 	delayManyWaiters = 16
-	delayRest        = 4 // one in so many
+	delayRest        = 4 // of more than delayManyWaiters, one in four is not waited for
 	delayTime        = 500 * time.Microsecond
-	skipMin          = 1
+	skipMin          = 1 // commits that are not delayed after a delay in vain
 	skipMax          = 1024
 
-	replicatedRest = 8 // a commit does not wait for one in so many
+	replicatedRest = 8 // one in eight is not waited for
 	replicatedTime = 3 * time.Millisecond
 )
 
-// awaitMore delays a commit for a moment, so that those who have just been answered
-// share it with those who have come meanwhile. Without that they find it under way, and
-// two halves of the callers take turns, at twice as many syncs and wake-ups, each
-// waiting for the other's. Where they do not come again, commits go on without waiting
-// for a while.
+// awaitMore delays a commit for a moment, so that the callers that were just answered share
+// it with those that arrived meanwhile. Without the delay the former would find the commit in
+// progress: callers would fall into two halves that take turns, at twice as many syncs and
+// wake-ups. After a delay in vain, an exponentially growing number of commits is not delayed.
 func (j *Journal) awaitMore() {
 	d := &j.delay
 	most, wait := d.bounds()

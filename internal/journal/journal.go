@@ -27,21 +27,22 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// LazyDelay bounds how long a change that no caller waits for stays out of the
-// store, so that with its sync it is durable within 10 ms.
+// LazyDelay bounds how long a commit that no caller waits for is held back, so that it is
+// durable within 10 ms, its sync included.
 const LazyDelay = 4 * time.Millisecond
 
-// AwaitedDelay bounds how long that is where a caller waits for it, as the disk is slow:
-// as long as it takes a few others to come, but not so long that all callers wait.
+// AwaitedDelay bounds how long a lazy commit is held back once a caller waits for it, because
+// the disk is slow or the store is replicated: long enough for a few others to join, not so
+// long that all callers wait.
 const AwaitedDelay = 250 * time.Microsecond
 
-// commitRoom is what of a sealed batch is kept for the head and the stream's state, in
-// bytes.
-const commitRoom = 4096
+// commitOverhead is the part of mutation.MaxCommit that is reserved for a sealed batch's
+// header and the stream's state, in bytes.
+const commitOverhead = 4096
 
-// BatchRoom bounds the memory that a stream's owner keeps for its next batch, in
-// bytes: all shards 16 MiB. What is larger goes with the commit.
-const BatchRoom = 256 << 10
+// RetainedBatchBytes bounds the buffer that a stream's owner keeps for its next batch, in
+// bytes: 16 MiB for all shards. A larger buffer is given away with the commit.
+const RetainedBatchBytes = 256 << 10
 
 // errClosed reports an Append after Close.
 var errClosed = errors.New("journal: closed")
@@ -54,9 +55,9 @@ type Options struct {
 	Logger  *slog.Logger // may be nil
 	// Synced is told how long each sync took; may be nil.
 	Synced func(took time.Duration)
-	// Awaited has whoever appended wait for the commit, however quick the store is: what
-	// it has not made durable may be undone by another owner.
-	Awaited bool
+	// Replicated has every caller wait for its commit, even a lazy one and however fast
+	// the store is: another node may take over without what is not durable yet.
+	Replicated bool
 	// Fatal ends the process after a failure of the store. It must not return to a
 	// caller that could answer a request. Without one a failure panics.
 	Fatal func(error)
@@ -67,37 +68,37 @@ type Journal struct {
 	options Options
 	store   store.Store
 
-	mu       sync.Mutex // guards what follows
-	open     *Commit    // what is appended goes there
-	flushing *Commit    // is being applied; nil: none is
-	unsync   []*Commit  // applied, not yet durable
-	lazy     bool       // the timer for commits without waiting callers is set
-	closed   bool
+	mu        sync.Mutex // guards what follows
+	open      *Commit    // takes what is appended
+	flushing  *Commit    // is being applied; nil: none is
+	unsynced  []*Commit  // applied, and not durable yet
+	lazyTimer bool       // signalDue's timer is set
+	closed    bool
 
-	pace pace // of the syncs
+	latency syncLatency // of the syncs
 
-	applying sync.Mutex // held while commits are applied, in their order
-	durable  sync.Mutex // held while they are made durable
+	applying sync.Mutex // held while a commit is applied, so that they are in order
+	durable  sync.Mutex // held while commits are synced
 	spare    sync.Pool  // of *mutation.Batch
 	guard    *poison.Guard
 
 	delay commitDelay // run's
 
-	wake chan struct{}
-	stop chan struct{}
-	over chan struct{}
+	wake    chan struct{}
+	stop    chan struct{}
+	stopped chan struct{}
 }
 
-// Open starts a journal. Nothing else may write to the store from now on.
+// Open starts a journal, which Close ends. Nothing else may write to the store meanwhile.
 func Open(o Options) *Journal {
 	if o.Fatal == nil {
 		o.Fatal = func(err error) { panic(fmt.Sprintf("godwit: the store failed: %v", err)) }
 	}
 	j := &Journal{
 		options: o, store: o.Store, open: newCommit(1), guard: poison.New(o.Logger, o.Fatal),
-		wake: make(chan struct{}, 1), stop: make(chan struct{}), over: make(chan struct{}),
+		wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
-	j.delay.replicated = o.Awaited
+	j.delay.replicated = o.Replicated
 	j.spare.New = func() any { return new(mutation.Batch) }
 	go j.run()
 	return j
@@ -107,9 +108,10 @@ func Open(o Options) *Journal {
 // been appended.
 func (j *Journal) Reader() Reader { return j.store }
 
-// Append adds the parts, as one atomic unit, to the commit that is open. With sync it
-// is made durable at once, else within 10 ms. The parts' batches are empty afterwards.
-// The order of what is appended to a stream is the order of the calls.
+// Append adds the parts, as one atomic unit, to the open commit, and returns that. It does
+// not wait: with sync the commit is made durable now, else within 10 ms. The parts' batches
+// are empty afterwards. The order within a stream is the order of the calls. After Close it
+// calls Options.Fatal.
 func (j *Journal) Append(sync bool, parts ...Part) *Commit {
 	j.mu.Lock()
 	if j.closed {
@@ -121,7 +123,7 @@ func (j *Journal) Append(sync bool, parts ...Part) *Commit {
 		return newCommit(0)
 	}
 	for _, p := range parts {
-		if i := j.open.index[p.Stream.id]; i > 0 && j.open.parts[i-1].batch.Size()+p.Batch.Size()+p.Room > mutation.MaxCommit-commitRoom {
+		if i := j.open.index[p.Stream.id]; i > 0 && j.open.parts[i-1].batch.Size()+p.Batch.Size()+p.FinishBytes > mutation.MaxCommit-commitOverhead {
 			j.mu.Unlock()
 			j.Flush()
 			j.mu.Lock()
@@ -137,7 +139,7 @@ func (j *Journal) Append(sync bool, parts ...Part) *Commit {
 	arm := false
 	if !c.sync && c.due.IsZero() {
 		c.due = clock.System.Now().Add(LazyDelay)
-		arm, j.lazy = !j.lazy, true
+		arm, j.lazyTimer = !j.lazyTimer, true
 	}
 	j.mu.Unlock()
 	if wake {
@@ -148,8 +150,9 @@ func (j *Journal) Append(sync bool, parts ...Part) *Commit {
 	return c
 }
 
-// signalDue has commits made durable that no caller waits for, once it is time for that.
-// Mostly others waited for what came with them, and they are durable long before.
+// signalDue, called by the timer, has lazy commits made durable once they are due. Mostly
+// they are durable already, with a commit that somebody waited for; then it only sets the
+// timer for the next.
 func (j *Journal) signalDue() {
 	j.mu.Lock()
 	due := j.open.due
@@ -159,12 +162,12 @@ func (j *Journal) signalDue() {
 		}
 	}
 	sooner(j.flushing)
-	for _, c := range j.unsync { // what is being synced is none of them
+	for _, c := range j.unsynced { // commits that are being synced are not in it any more
 		sooner(c)
 	}
 	wait := due.Sub(clock.System.Now())
-	j.lazy = !due.IsZero() && wait > 0
-	again := j.lazy
+	j.lazyTimer = !due.IsZero() && wait > 0
+	again := j.lazyTimer
 	j.mu.Unlock()
 	switch {
 	case again:
@@ -179,8 +182,8 @@ func (j *Journal) add(c *Commit, p *Part) {
 	i := c.index[p.Stream.id]
 	if i == 0 {
 		spare := j.spare.Get().(*mutation.Batch)
-		if spare.Room() <= BatchRoom { // else the owner would keep it
-			*spare, *p.Batch = *p.Batch, *spare
+		if spare.Available() <= RetainedBatchBytes { // else the owner would retain too much
+			*spare, *p.Batch = *p.Batch, *spare // no copy: the owner gets the spare one
 		}
 		c.parts = append(c.parts, streamPart{stream: p.Stream, batch: spare})
 		i = uint8(len(c.parts))
@@ -188,7 +191,7 @@ func (j *Journal) add(c *Commit, p *Part) {
 	}
 	sp := &c.parts[i-1]
 	sp.batch.Append(p.Batch)
-	if p.Batch.Reset(); p.Batch.Room() > BatchRoom {
+	if p.Batch.Reset(); p.Batch.Available() > RetainedBatchBytes {
 		*p.Batch = mutation.Batch{}
 	}
 	if p.Stream.finish != nil {
@@ -198,33 +201,33 @@ func (j *Journal) add(c *Commit, p *Part) {
 	p.Stream.last.Store(c)
 }
 
-// AwaitUnlessQuick returns once the caller of a lazy commit may be answered: at once
-// while the disk is quick, or else once the commit is durable, which it is made within
-// AwaitedDelay.
-func (j *Journal) AwaitUnlessQuick(c *Commit) {
+// AwaitIfSlow returns once the caller of a lazy commit may be answered: immediately while the
+// disk is fast, else once the commit is durable, whose sync then begins within AwaitedDelay.
+// With Options.Replicated it always waits.
+func (j *Journal) AwaitIfSlow(c *Commit) {
 	if c == nil {
 		return
 	}
-	if j.options.Awaited {
+	if j.options.Replicated {
 		j.awaitLazy(c)
 		return
 	}
-	if !j.pace.quick(clock.System.Now()) {
+	if !j.latency.fast(clock.System.Now()) {
 		j.awaitLazy(c)
 	}
 }
 
-// AwaitReplicated returns once a lazy commit is durable where Options.Awaited has callers wait,
-// and at once otherwise: a process that goes on alone has what it has answered for.
+// AwaitReplicated returns once a lazy commit is durable with Options.Replicated, and
+// immediately without: only another owner could continue without the commit.
 func (j *Journal) AwaitReplicated(c *Commit) {
-	if c != nil && j.options.Awaited {
+	if c != nil && j.options.Replicated {
 		j.awaitLazy(c)
 	}
 }
 
-// awaitLazy returns once a lazy commit is durable, which is begun within AwaitedDelay. Of
-// many callers others have that begun meanwhile. Few must not wait for a timer: callers
-// that come again would soon stand in one line behind it, with disk and processors idle.
+// awaitLazy returns once a lazy commit is durable, whose sync begins within AwaitedDelay.
+// With few callers it begins immediately: in a closed loop they would all soon wait for the
+// timer, with disk and CPU idle. With many, others trigger the sync while the timer runs.
 func (j *Journal) awaitLazy(c *Commit) {
 	j.mu.Lock()
 	arm := !c.sync && !c.awaited
@@ -255,9 +258,9 @@ func (j *Journal) Flush() {
 	j.flush(func(batches ...*mutation.Batch) error { return j.store.Apply(false, batches...) })
 }
 
-// flushSyncing is Flush that begins to make durable what it applies, and all that was applied before:
-// durable waits for that. It is nil where the store does not do both at once, or there was
-// nothing to apply.
+// flushSyncing is Flush that also begins to sync what it applies, and all that was applied
+// before: durable waits for that. It is nil if the store is no store.Committer, or if there
+// was nothing to apply.
 func (j *Journal) flushSyncing() (durable func() error) {
 	s, ok := j.store.(store.Committer)
 	if !ok {
@@ -271,7 +274,7 @@ func (j *Journal) flushSyncing() (durable func() error) {
 	return durable
 }
 
-// flush has the open commit applied.
+// flush seals the open commit and applies it with apply; the next one is open meanwhile.
 func (j *Journal) flush(apply func(batches ...*mutation.Batch) error) {
 	j.guard.Lock(&j.applying)
 	defer j.guard.Unlock(&j.applying)
@@ -301,12 +304,12 @@ func (j *Journal) flush(apply func(batches ...*mutation.Batch) error) {
 		c.parts[i].batch = nil
 	}
 	j.mu.Lock()
-	j.unsync, j.flushing = append(j.unsync, c), nil
+	j.unsynced, j.flushing = append(j.unsynced, c), nil
 	j.mu.Unlock()
 }
 
-// Commits counts the commits that were begun since the journal was opened: where it is as it
-// was, nothing has been changed.
+// Commits counts the commits that were applied, or are being applied, since Open. If it has
+// not changed, nothing in the store has.
 func (j *Journal) Commits() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -322,14 +325,14 @@ func (j *Journal) Sync() {
 		durable = j.store.Sync
 	}
 	j.mu.Lock()
-	commits := j.unsync
-	j.unsync = nil
+	commits := j.unsynced
+	j.unsynced = nil
 	j.mu.Unlock()
 	if len(commits) == 0 {
 		return
 	}
 	began := clock.System.Now()
-	j.pace.begun(began)
+	j.latency.started(began)
 	err := durable()
 	if err != nil {
 		j.options.Fatal(err)
@@ -337,7 +340,7 @@ func (j *Journal) Sync() {
 	}
 	now := clock.System.Now()
 	took := now.Sub(began)
-	j.pace.ended(now, took)
+	j.latency.finished(now, took)
 	if j.options.Synced != nil {
 		j.options.Synced(took)
 	}
@@ -355,12 +358,12 @@ func (j *Journal) Sync() {
 }
 
 func (j *Journal) run() {
-	defer close(j.over)
+	defer close(j.stopped)
 	for {
 		select {
 		case <-j.wake:
 			j.awaitMore()
-			runtime.Gosched()
+			runtime.Gosched() // callers that are runnable may still join the commit
 			j.Sync()
 		case <-j.stop:
 			j.Sync()
@@ -369,8 +372,8 @@ func (j *Journal) run() {
 	}
 }
 
-// Close makes everything durable and ends the journal. The store is the caller's to
-// close.
+// Close makes everything durable and ends the journal. The caller closes the store. A second
+// Close waits for the first.
 func (j *Journal) Close() {
 	j.mu.Lock()
 	closed := j.closed
@@ -379,5 +382,5 @@ func (j *Journal) Close() {
 	if !closed {
 		close(j.stop)
 	}
-	<-j.over
+	<-j.stopped
 }

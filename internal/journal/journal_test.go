@@ -161,7 +161,7 @@ func TestLazyCommitsOfASlowDisk(t *testing.T) {
 				var answered atomic.Int32
 				for range 3 {
 					c := a.Append(false, 0, storetest.Sets("a", "2"))
-					go func() { j.AwaitUnlessQuick(c); answered.Add(1) }()
+					go func() { j.AwaitIfSlow(c); answered.Add(1) }()
 					synctest.Wait()
 				}
 				<-after(c.wait)

@@ -8,14 +8,15 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// renewedEpochs is by how much the epochs of a renewed store are ahead of what it was copied
-// from: none that the other server has had since is given again.
+// renewedEpochs is added to the epoch of every stream of a renewed store, so that it never
+// reuses an epoch that the server it was copied from has reached since the copy.
 const renewedEpochs = 1 << 16
 
-// Renew makes a store that is a copy of a server's one of another server, in one batch that is
-// durable when it returns. The key of receipt handles goes, so that a start makes another: no
-// handle of before means a message that has its place since. Epochs go on beyond all that were
-// given. And what was a node's of a cluster is so no more. Errors: store.ErrDamaged.
+// Renew turns a copy of a server's store into the store of another server, in one batch that
+// is durable when it returns. It deletes the key of receipt handles, which the next start
+// draws anew: a handle that the original issued must not match a message of the copy. It
+// advances all epochs by renewedEpochs, and removes the fences of a cluster. Errors:
+// store.ErrDamaged for a stream's record that cannot be read, and those of the store.
 func Renew(st store.Store) error {
 	b := new(mutation.Batch)
 	handles := keyspace.Shard(0, keyspace.HandleKey)

@@ -28,19 +28,20 @@ type Stream struct {
 	sequence uint64 // batches sealed; guarded by the journal's applying
 }
 
-// State is what a stream remembers about itself; it is written with each commit.
+// State is the durable state of a stream itself, which is written with each commit.
 type State struct {
-	Epoch       uint32 // grows with each start of the owner
+	Epoch       uint32 // grows by one with each start of the owner
 	Now         int64  // the latest time that a command saw, epoch milliseconds
-	Incarnation uint64 // the last number given out
+	Incarnation uint64 // the latest incarnation that was allocated; 0: none yet
 }
 
-// Stream opens a stream, and reads what it remembers. Of the streams that are opened
-// under one number only the latest may be appended to.
+// Stream opens the stream with a number below keyspace.Streams, and reads its state. If a
+// number is opened several times, only the latest Stream may be appended to. Errors: those
+// of the store, and of a state record that cannot be read.
 //
-// finish, unless it is nil, is called with each part of the stream and adds to the
-// stream's batch what a commit tells once, however many parts it has: commit is the
-// commit's number. Its caller is Append.
+// finish, unless it is nil, is called by Append for each part of the stream. It adds to the
+// stream's batch in the commit of that number what is written once per commit, however many
+// parts that has, such as counters: each call overwrites what the one before has added.
 func (j *Journal) Stream(id uint16, finish func(commit uint64, b *mutation.Batch)) (*Stream, State, error) {
 	s := &Stream{journal: j, id: id, finish: finish}
 	value, ok, err := j.store.Get(nil, stateKey(id))
@@ -55,8 +56,8 @@ func (j *Journal) Stream(id uint16, finish func(commit uint64, b *mutation.Batch
 	return s, s.state, nil
 }
 
-// Append is Journal.Append of one part, whose owner keeps no state but what the stream
-// does, at a time in epoch milliseconds.
+// Append is Journal.Append of one part at the time now, in epoch milliseconds, for an owner
+// that keeps no State of its own.
 func (s *Stream) Append(sync bool, now int64, b *mutation.Batch) *Commit {
 	s.journal.mu.Lock()
 	state := s.state
@@ -73,7 +74,7 @@ func (s *Stream) Sync() {
 	}
 }
 
-// Begin takes the stream over: what is appended from now on is of a new epoch.
+// Begin starts a new epoch: what is appended from now on belongs to it.
 func (s *Stream) Begin() {
 	s.journal.mu.Lock()
 	defer s.journal.mu.Unlock()
@@ -86,8 +87,9 @@ func (s *Stream) Last() *Commit { return s.last.Load() }
 // Reader reads the store and sees everything that was appended to the stream.
 func (s *Stream) Reader() Reader { return streamReader{s} }
 
-// advance notes the state behind a part; the journal's mu is held. Parts of several
-// callers may come in another order than their states were taken.
+// advance merges the state after a part into the stream's; the caller holds the journal's
+// mu. It takes the maximum of each field, since several callers' parts may be appended in
+// another order than that in which they read the state.
 func (s *Stream) advance(to State) State {
 	s.state = State{
 		Epoch: max(s.state.Epoch, to.Epoch), Now: max(s.state.Now, to.Now), Incarnation: max(s.state.Incarnation, to.Incarnation),
@@ -97,7 +99,7 @@ func (s *Stream) advance(to State) State {
 
 type streamReader struct{ s *Stream }
 
-// store is the store as the stream sees it.
+// store is the store once everything that was appended to the stream is visible in it.
 func (r streamReader) store() store.Store {
 	if !r.s.last.Load().Applied() {
 		r.s.journal.Flush()
@@ -119,8 +121,8 @@ const stateSize = 8 + 4 + 8 + 8
 
 func stateKey(id uint16) []byte { return keyspace.Shard(id, keyspace.StreamState) }
 
-// Put writes the record of a stream: its state and the sequence of its latest batch.
-// Beside the journal only a repair does that.
+// Put writes the record of a stream: its state and the sequence of its latest batch. Only
+// the journal, Renew and a repair call it.
 func (s *State) Put(b *mutation.Batch, id uint16, sequence uint64) {
 	var v [stateSize]byte
 	binary.BigEndian.PutUint64(v[:], sequence)
@@ -131,7 +133,7 @@ func (s *State) Put(b *mutation.Batch, id uint16, sequence uint64) {
 }
 
 // DecodeState reads the record of a stream: its state and the sequence of its latest
-// batch.
+// batch. ok is false for a record of another length.
 func DecodeState(v []byte) (s State, sequence uint64, ok bool) {
 	if len(v) != stateSize {
 		return s, 0, false

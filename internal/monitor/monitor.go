@@ -65,7 +65,7 @@ func (t *Ticker) Wake() {
 	}
 	end := t.kernel.Clock.Now().Truncate(t.every).Add(t.every)
 	if t.due.CompareAndSwap(0, end.UnixMilli()) {
-		t.shard.CallBy(end.UnixMilli())
+		t.shard.TickBy(end.UnixMilli())
 	}
 }
 

@@ -128,8 +128,8 @@ func (b *Batch) Len() int { return b.count }
 // Size is the number of bytes that the encoded writes take.
 func (b *Batch) Size() int { return len(b.buf) }
 
-// Room is how many bytes of encoded writes it takes without more memory.
-func (b *Batch) Room() int { return cap(b.buf) - len(b.buf) }
+// Available is how many more bytes of encoded writes fit before the batch allocates.
+func (b *Batch) Available() int { return cap(b.buf) - len(b.buf) }
 
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() { b.buf, b.count, b.deletes, b.ranges = b.buf[:0], 0, 0, 0 }

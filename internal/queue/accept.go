@@ -28,9 +28,8 @@ func (a *Arrival) put(b *mutation.Batch, key []byte) uint32 {
 	return uint32(b.SetEncoded(key, a.Message.Size()+message.RecordHead, a.Message.AppendRecord))
 }
 
-// needToAccept says what must be read before a message enters a group. The store
-// need not show what the command under way has accepted: groups that it began are
-// noted.
+// needToAccept says what must be read before a message is added to a group. It needs no Flush:
+// groups that the command under way has begun are noted in memory.
 func (q *Machine) needToAccept(lane layout.Lane) Need {
 	if !lane.Grouped() || q.g == nil || q.g.Get(lane) != nil {
 		return Need{}
@@ -50,7 +49,7 @@ func (q *Machine) accept(b *mutation.Batch, now int64, a *Arrival) uint64 {
 	case q.kind.FIFO:
 		lane = max(a.Lane, layout.GroupLanes)
 		if q.Empty() && !q.kind.Backlog {
-			q.c.HeldAges = 1 // nothing is left of an older version
+			q.c.HeldAges = 1 // no message of an older version is left
 		}
 		if due := a.Sent + q.cfg.Value().Delay.Milliseconds(); due > now && !q.kind.Backlog {
 			q.due.Expect(b, &q.keys, now, due)
@@ -79,36 +78,36 @@ func (q *Machine) accept(b *mutation.Batch, now int64, a *Arrival) uint64 {
 	return seq
 }
 
-// expires reports that a message stands in the order of expiries: it is not found
-// by walking its lane.
+// expires reports that messages of a lane need an index entry by expiry (KindExpiry): a sweep
+// does not find them by walking the lane.
 func (q *Machine) expires(lane layout.Lane) bool {
 	return lane > layout.DelayedLane && !q.kind.Backlog && !q.heldAges()
 }
 
-// heldAges reports that only messages that came back stand in the order of expiries:
-// those in flight are in memory, and what was never received is found by its group, which
-// is listed by the oldest of them.
+// heldAges reports that only returned messages are in the index of expiries: those in flight
+// are in memory, and those that were never received are found by their group, which is listed
+// under the oldest of them.
 func (q *Machine) heldAges() bool { return q.kind.FIFO && q.c.HeldAges != 0 }
 
-// heldExpiry is the key of a returned message in the order of expiries. Of one whose
-// record is damaged it may not be known when it was sent.
+// heldExpiry is the key of a returned message in the index of expiries. It is approximate for a
+// message whose record is damaged, as its send time may not be known.
 func (q *Machine) heldExpiry(s *layout.State) []byte {
 	return q.keys.Expiry(cmp.Or(s.Sent, s.Received), s.Sequence)
 }
 
-// schedule puts a message into the order of due times.
+// schedule adds a message to the index of due times.
 func (q *Machine) schedule(b *mutation.Batch, now int64, s layout.State) {
 	q.due.Add(b, &q.keys, now, s)
 	q.wait(s.Tenant, 1, 1)
 }
 
-// unschedule takes a message out of the order of due times.
+// unschedule removes a message from the index of due times.
 func (q *Machine) unschedule(b *mutation.Batch, now int64, s *layout.State) {
 	q.due.Remove(b, &q.keys, now, s)
 	q.wait(s.Tenant, -1, -1)
 }
 
-// erase removes the record of a message that is in no order any more.
+// erase deletes the record of a message that is in no index any more.
 func (q *Machine) erase(b *mutation.Batch, s *layout.State) {
 	b.SingleDelete(q.keys.Record(s.Lane, s.Sequence))
 	if q.expires(s.Lane) {

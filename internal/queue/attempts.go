@@ -11,12 +11,12 @@ import (
 // maxAttempts bounds the attempts that are remembered at once.
 const maxAttempts = 4096
 
-// attempts remembers what receives got, by their ReceiveRequestAttemptId, for as long
-// as dedup.Life; with very many, not all; and not after the process. The zero value
-// remembers none. Source: ReceiveMessage in the SQS API reference.
+// attempts caches the results of receives by their ReceiveRequestAttemptId, for dedup.Life. It is
+// bounded by maxAttempts, and in memory only: a restart forgets it. The zero value is empty.
+// Source: ReceiveMessage in the SQS API reference.
 type attempts struct{ byID map[string]*attempt }
 
-// attempt is what one receive got.
+// attempt is the result of one receive.
 type attempt struct {
 	at     int64 // when it was made
 	due    int64 // when its leases run out
@@ -35,7 +35,7 @@ func (a *attempts) remember(id string, got *attempt) {
 	}
 }
 
-// recall finds what an attempt got; nil: it is not remembered.
+// recall finds the result of an attempt; nil: it is not cached.
 func (a *attempts) recall(now int64, id string) *attempt {
 	if got := a.byID[id]; got != nil && now-got.at < dedup.Life {
 		return got
@@ -43,8 +43,8 @@ func (a *attempts) recall(now int64, id string) *attempt {
 	return nil
 }
 
-// repeat answers a receive that was made before with the same messages under the
-// same leases, whose visibility starts over; false if one of them has changed.
+// repeat answers a retried receive with the same messages and leases, and restarts their
+// visibility timeouts; false if one of them has changed since.
 func (q *Machine) repeat(b *mutation.Batch, now int64, c *Receive, r *Result) bool {
 	if q.g == nil || c.Attempt == "" {
 		return false

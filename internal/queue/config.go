@@ -11,12 +11,12 @@ import (
 // the quotas of SQS standard queues.
 const MaxInFlight = 120_000
 
-// maxVisibility is how long one receive can hide a message, in milliseconds,
-// all changes of its visibility together.
+// maxVisibility is how long one receive can make a message invisible, in milliseconds, with all
+// changes of its visibility timeout. Source: ChangeMessageVisibility in the SQS API reference.
 const maxVisibility = int64(12 * time.Hour / time.Millisecond)
 
-// Errors of a command. They are facts about the queue; what a client is answered is
-// decided above.
+// Errors of commands. The rings above turn them into a client's answer, which may be a
+// success.
 var (
 	ErrGone       = errors.New("queue: no such message")
 	ErrNotLeased  = errors.New("queue: message is not leased")
@@ -29,9 +29,9 @@ var (
 type Kind struct {
 	// FIFO: a message in flight blocks those behind it in its group.
 	FIFO bool
-	// Backlog: the queue of a subscription. Its consumer is in this process, so a
-	// lease holds until it ends or the process does, and messages do not expire
-	// by themselves.
+	// Backlog: the queue of a subscription or of a function's events. Its consumer is in
+	// this process, so leases have no timeout: they last until they are concluded or the
+	// process ends. There is no retention either.
 	Backlog bool
 }
 
@@ -51,8 +51,9 @@ type Config struct {
 	Managed        bool          // SqsManagedSseEnabled
 }
 
-// Counts are the numbers that a queue answers about itself. They are exact but
-// for delayed messages of a deep queue, which count as visible up to a second late.
+// Counts are the numbers of messages in each state. They are exact, except that in a queue with
+// more scheduled messages than memory holds a message that has come due counts as delayed for
+// up to a second more.
 type Counts struct {
 	Visible  int64 // can be received
 	InFlight int64 // leased, or on their way to another queue

@@ -19,7 +19,7 @@ type Lease struct {
 	Sent     int64
 }
 
-// leaseOf is the item's lease, as a consumer receives it.
+// leaseOf is an item as the Lease that its consumer gets.
 func leaseOf(l *leases.Item) Lease {
 	return Lease{
 		Sequence: l.Sequence, Moving: l.Is(layout.Moving), Task: l.Is(layout.Task), Lane: l.Lane,
@@ -27,10 +27,10 @@ func leaseOf(l *leases.Item) Lease {
 	}
 }
 
-// grant writes and keeps a lease that runs out at due.
+// grant leases a message until due, in epoch milliseconds, on disk and in memory.
 func (q *Machine) grant(b *mutation.Batch, now int64, s *leases.Item, due int64) Lease {
 	s.Due = due
-	q.lookup = nil // of this message it would not be true any more
+	q.lookup = nil // it may be about this message, and is stale now
 	q.addLease(s, now)
 	layout.PutState(b, q.keys.Lease(s.Sequence), &s.State)
 	return leaseOf(s)
@@ -59,7 +59,7 @@ func (q *Machine) endLease(b *mutation.Batch, now int64, s *leases.Item) {
 	}
 }
 
-// requeue puts a message back, to be received again once due has come.
+// requeue makes a message that is in no order available again from due on.
 func (q *Machine) requeue(b *mutation.Batch, now int64, s *leases.Item, due int64) {
 	s.Due = due
 	if q.kind.FIFO {
@@ -128,7 +128,7 @@ func (q *Machine) rejectMove(b *mutation.Batch, now int64, seq uint64) error {
 	return nil
 }
 
-// release ends a lease: the message can be received again once due has come.
+// release ends a lease, and makes the message available again from due on.
 func (q *Machine) release(b *mutation.Batch, now int64, s *leases.Item, due int64) {
 	q.endLease(b, now, s)
 	q.requeue(b, now, s, due)
@@ -164,6 +164,6 @@ func (q *Machine) LeasedUntil(seq uint64) (due int64, l Lease, ok bool) {
 	return 0, Lease{}, false
 }
 
-// Lowest is a sequence below which there is no message of the main lane, nor, late, of that
-// of delayed ones.
+// Lowest is a lower bound of the sequences of the messages in the main lane, and one of those in
+// the delayed lane.
 func (q *Machine) Lowest() (main, late uint64) { return q.firstSequences() }

@@ -60,7 +60,7 @@ func (q *Machine) locate(lane layout.Lane, seq uint64, exact bool) (where, *leas
 	case lane == layout.MainLane && seq >= q.head():
 		at = isFresh
 	case lane.Grouped():
-		// The last message of a window stays until those behind it are known.
+		// The window's last message must stay until the ones after it are loaded.
 		if exact && (x == nil || x.Known != grouping.KnowsAll || !x.Fresh.Whole && x.Fresh.Len() <= 1) {
 			return gone, nil, q.needMore(q.lane(lane))
 		}
@@ -140,7 +140,7 @@ func (q *Machine) changeVisibility(b *mutation.Batch, now int64, h Handle, timeo
 	leased := at == isLeased
 	switch {
 	case !leased && at != isScheduled:
-		return Need{}, nil // its lease was lost with a crash: it is visible already
+		return Need{}, nil // a crash lost the lease, and the message is visible already
 	case s.Is(layout.Moving):
 		return Need{}, ErrNotLeased
 	case now+timeout-s.Received > maxVisibility:

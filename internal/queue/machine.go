@@ -20,10 +20,10 @@ type Machine struct {
 	*content
 }
 
-// content is what a machine has beyond that while the queue is in use.
+// content is the part of a machine that only a queue in use needs; see Hibernate.
 type content struct {
 	c      layout.Counters // Next, Scheduled, Leased and Listed are set when they are written; Bytes is one less
-	main   grouping.Group  // the main lane
+	main   grouping.Group  // the messages of the main lane
 	g      *groups         // nil: it has none
 	due    schedule.Schedule
 	leases leases.Set
@@ -33,12 +33,12 @@ type content struct {
 	lookup   *lookup   // of the message that the command under way is about
 	sweeping *sweeping // nil: no sweep is under way
 	search   *search   // for the oldest message; nil: none is under way
-	ages     *ages     // nil: it was not asked for
+	ages     *ages     // nil: the oldest message was not asked for
 }
 
-// resting is the content of every queue that was not used yet, or rests. It is
-// only read.
-var resting = newContent()
+// hibernated is the content of all queues that are hibernated, or were never used. It is shared,
+// so it is never written to: see wake.
+var hibernated = newContent()
 
 func newContent() *content {
 	c := &content{main: grouping.Group{Known: grouping.KnowsAll}, due: schedule.New(0, windowSize)}
@@ -48,27 +48,27 @@ func newContent() *content {
 
 // New makes an empty queue.
 func New(keys layout.Keys, cfg Config, kind Kind) *Machine {
-	return &Machine{keys: keys, cfg: unique.Make(cfg), kind: kind, next: 1, content: resting}
+	return &Machine{keys: keys, cfg: unique.Make(cfg), kind: kind, next: 1, content: hibernated}
 }
 
 // ContinueAt sets the next sequence of an empty queue.
 func (q *Machine) ContinueAt(next uint64) { q.next = next }
 
-// wake precedes every change of the content.
+// wake gives the machine a content of its own. It must precede every change of the content.
 func (q *Machine) wake() {
-	if q.content == resting {
+	if q.content == hibernated {
 		q.content = newContent()
 		q.c.LowMain, q.c.LowDelayed = q.next, q.next
 	}
 }
 
-// Hibernate gives back the memory that an empty queue does not need until it is used
-// again; false: it is not at rest. It forgets what tenants have had of the processing time.
+// Hibernate frees the memory that an empty queue does not need until it is used again. It
+// returns false if the queue cannot hibernate now. The processing times of tenants are forgotten.
 func (q *Machine) Hibernate() bool {
 	if q.Empty() && q.due.Idle() {
-		q.content = resting
+		q.content = hibernated
 	}
-	return q.content == resting
+	return q.content == hibernated
 }
 
 func (q *Machine) configure(b *mutation.Batch, now int64, cfg Config) {
@@ -121,8 +121,8 @@ func (q *Machine) Counts(now int64) Counts {
 	return Counts{Visible: q.waiting() - delayed, InFlight: int64(q.leases.Len()), Delayed: delayed}
 }
 
-// NextTimer is when Expire, Probe or Sweep have something to do, in epoch
-// milliseconds; 0 means not before the next command. It can be early, never late.
+// NextTimer is when Expire, Probe or Sweep will have something to do, in epoch milliseconds; 0:
+// not before the next command. It may be too early, and never too late.
 func (q *Machine) NextTimer(now int64) (next int64) {
 	sooner := func(at int64) {
 		if at != 0 && (next == 0 || at < next) {
@@ -148,9 +148,7 @@ func (q *Machine) NextTimer(now int64) (next int64) {
 	return next
 }
 
-// needToCount says what must be read before Counts is exact. Of a queue with
-// more scheduled messages than memory holds it stays an estimate, for at most a
-// second after a message has come due.
+// needToCount says what must be read before Counts is as exact as it can be: see the type.
 func (q *Machine) needToCount() Need {
 	if !q.due.Whole() && int(q.due.Count) <= windowSize {
 		return Need{kind: needDue, limit: int32(windowSize)}

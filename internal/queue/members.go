@@ -10,13 +10,12 @@ import (
 	"godwit.dev/godwit/internal/queue/leases"
 )
 
-// How many messages of the main lane and of the order of due times memory holds,
-// how many groups of their order, and how many messages of one of them are read
-// at once; and of how many tenants it counts what they have waiting. They are
-// variables for the tests' sake.
+// Bounds of what a machine holds in memory: messages of the main lane and of the index of due
+// times (windowSize), listed groups (orderSize), messages of one group (groupSize), and tenants
+// whose waiting messages are counted (waitsSize). They are variables for the tests.
 var windowSize, orderSize, groupSize, waitsSize = 512, 4096, 64, 1024
 
-// groups is what a queue with groups has beyond one without.
+// groups is the state that only a queue with groups has.
 type groups struct {
 	*grouping.Set
 	tenants  fair.Shares[layout.Lane] // of a queue whose groups do not block
@@ -62,7 +61,7 @@ func (q *Machine) join(lane layout.Lane, f grouping.Fresh) {
 	g.Touch(x)
 }
 
-// leave ends join: a fresh message of the group is gone, or received.
+// leave updates a group after a fresh message has left it: it is gone, or received.
 func (q *Machine) leave(x *grouping.Group) {
 	if x.Lane == layout.MainLane {
 		q.c.Fresh--
@@ -73,7 +72,7 @@ func (q *Machine) leave(x *grouping.Group) {
 	q.g.Touch(x)
 }
 
-// relist ends a command that may have changed which groups can be received from.
+// relist updates, at the end of a command, the order of the groups that it has touched.
 func (q *Machine) relist(b *mutation.Batch) {
 	if q.g != nil {
 		q.g.RelistTouched(b, &q.keys)
@@ -92,7 +91,7 @@ func (q *Machine) hold(b *mutation.Batch, now int64, s *leases.Item) {
 	q.g.Touch(q.g.Get(s.Lane))
 }
 
-// unhold is the end of hold.
+// unhold undoes hold.
 func (q *Machine) unhold(b *mutation.Batch, now int64, s *leases.Item) {
 	if s.Is(layout.Returned) {
 		s.Flags &^= layout.Returned

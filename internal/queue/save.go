@@ -23,8 +23,8 @@ type Saved struct {
 	size   uint8
 }
 
-// SaveRoom is what Save adds to a batch at most, in bytes.
-func (q *Machine) SaveRoom() int {
+// SaveBytes is what Save adds to a batch at most, in bytes.
+func (q *Machine) SaveBytes() int {
 	if q.g == nil {
 		return CountersRoom
 	}

@@ -63,7 +63,7 @@ func FuzzFill(f *testing.F) {
 // restingUntouched: what all empty machines share is as it was made.
 func restingUntouched(t *testing.T) {
 	t.Helper()
-	if !reflect.DeepEqual(resting, newContent()) {
+	if !reflect.DeepEqual(hibernated, newContent()) {
 		t.Error("a machine has changed what all empty ones share")
 	}
 }
@@ -77,24 +77,24 @@ func TestHibernate(t *testing.T) {
 			if seq, err := b.send(1, "g", 0); err != nil || seq != want {
 				t.Fatalf("sequence %d, %v; want %d", seq, err, want)
 			}
-			if b.m.Hibernate(); b.m.content == resting || b.m.Counts(b.now).Visible != 1 {
+			if b.m.Hibernate(); b.m.content == hibernated || b.m.Counts(b.now).Visible != 1 {
 				t.Fatalf("%+v: it hibernates with %+v", kind, b.m.Counts(b.now))
 			}
 			r := b.mustReceive(t, 1000)
-			if b.m.Hibernate(); b.m.content == resting {
+			if b.m.Hibernate(); b.m.content == hibernated {
 				t.Fatalf("%+v: it hibernates with a lease", kind)
 			}
 			l := r.Leases[0]
 			if err := b.run(Remove{l.Lane, l.Sequence}); err != nil {
 				t.Fatal(err)
 			}
-			if b.m.Hibernate(); b.m.content != resting || unsafe.Sizeof(*b.m) > 80 {
+			if b.m.Hibernate(); b.m.content != hibernated || unsafe.Sizeof(*b.m) > 80 {
 				t.Fatalf("%+v: it is empty and does not hibernate, or is of %d bytes", kind, unsafe.Sizeof(*b.m))
 			}
 			if err := b.reopen(); err != nil {
 				t.Fatal(err)
 			}
-			if b.m.content != resting {
+			if b.m.content != hibernated {
 				t.Fatalf("%+v: it is empty and does not hibernate after a restart", kind)
 			}
 		}

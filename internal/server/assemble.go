@@ -25,7 +25,7 @@ import (
 	"godwit.dev/godwit/internal/tracing/otlp"
 )
 
-// Deps is what every part may use.
+// Deps are the dependencies that every part may use.
 type Deps struct {
 	Config config.Config
 	Log    *slog.Logger
@@ -48,11 +48,11 @@ type Deps struct {
 	// Committed sees every change of the store, sealed, in order and before it is
 	// applied; may be nil.
 	Committed func(sealed []byte)
-	// World is what the server meets outside of the process.
+	// World is the outside world: the disk, the network, the end of the process.
 	World World
-	// OnStop registers how to stop what was just started. The calls are made
-	// in reverse order, each once, also when a later part fails to start.
-	// They give up waiting when their context ends.
+	// OnStop registers a function that stops what was just started. They are called once
+	// each, in reverse order, also if a later part fails to start, and give up waiting when
+	// their context ends.
 	OnStop func(name string, stop func(context.Context) error)
 
 	tracer *tracing.Tracer // nil: nothing is traced; set by Assemble
@@ -73,8 +73,7 @@ func (d *Deps) ownPorts() []uint16 {
 	return ports
 }
 
-// World stands in for the machine where a test simulates it. What is nil is the real
-// thing.
+// World is what a test or a cluster replaces of the server's surroundings; nil: the real thing.
 type World struct {
 	// Store opens the store; full reports that there is little room for it.
 	Store func() (st store.Store, full func() bool, err error)
@@ -89,18 +88,18 @@ type World struct {
 	// SigningPair makes the keys that messages are signed with: a pair of 2,048 bits takes
 	// a tenth of a second of CPU.
 	SigningPair func() (*rsa.PrivateKey, error)
-	// Replicated says that other nodes may take the store over: what is not durable in it
-	// is not answered for.
+	// Replicated says that another node may take the store over: nothing is acknowledged
+	// that is not durable.
 	Replicated bool
-	// Owned says that this process owns the state still; nil: always. What of it leaves the
-	// process asks for that first.
+	// Owned reports whether this process still owns the state; nil: always. It is called
+	// before anything of the state leaves the process.
 	Owned func() bool
-	// Confirmed wraps what answers functions, so that nothing is answered that another owner of
-	// the state does not know; nil: nothing does.
+	// Confirmed wraps the handler of functions' requests, so that no answer is stale because
+	// another node owns the state; nil: it is not wrapped.
 	Confirmed func(http.Handler) http.Handler
 	// TwoStep makes transfers between shards as where they do not share a commit.
 	TwoStep bool
-	// Deploying wraps what takes the steps of stacks; nil: nothing does.
+	// Deploying wraps the worker that deploys stacks; nil: it is not wrapped.
 	Deploying func(stacks.Worker) stacks.Worker
 }
 

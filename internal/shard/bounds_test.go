@@ -283,7 +283,7 @@ func TestShardsKeepLittleRoom(t *testing.T) {
 	ctx := context.Background()
 	e := shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: clock.System})
 	defer e.Close()
-	body := strings.Repeat("x", 2*journal.BatchRoom)
+	body := strings.Repeat("x", 2*journal.RetainedBatchBytes)
 	for i := range 2 * kernel.Shards {
 		q := shardtest.QueueARN(fmt.Sprint("q", i))
 		if err := e.CreateQueue(ctx, queues.QueueSpec{ARN: q}); err != nil {
@@ -295,7 +295,7 @@ func TestShardsKeepLittleRoom(t *testing.T) {
 	}
 	for _, sh := range e.Topics.Shards {
 		sh.View(func() {
-			if room := sh.Batch.Room(); room > journal.BatchRoom {
+			if room := sh.Batch.Available(); room > journal.RetainedBatchBytes {
 				t.Errorf("shard %d keeps room for %d bytes", sh.ID, room)
 			}
 		})

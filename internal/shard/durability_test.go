@@ -33,7 +33,7 @@ func newWorld(t *testing.T) *world { return worldOf(t, false) }
 func worldOf(t *testing.T, awaited bool) *world {
 	ctx := context.Background()
 	w := &world{t: t, store: newGatedStore()}
-	j := journal.Open(journal.Options{Store: w.store, Awaited: awaited})
+	j := journal.Open(journal.Options{Store: w.store, Replicated: awaited})
 	t.Cleanup(j.Close)
 	w.Engine = shardtest.Open(t, shard.Options{Journal: j, Clock: clock.System})
 	w.must(w.CreateQueue(ctx, queues.QueueSpec{ARN: shardtest.QueueARN("old")}))

@@ -1,6 +1,6 @@
-// Package store is the ordered key-value store that shards keep their state
-// in, as a thin driver: it applies batches and reads keys, and retries
-// nothing. The conformance suite in storetest defines what an engine owes.
+// Package store is the interface of the ordered key-value store that shards keep their state
+// in. It is a thin driver interface: an engine applies batches and reads keys, and retries
+// nothing. The conformance suite in storetest defines what an engine must do.
 package store
 
 import (
@@ -15,8 +15,8 @@ var ErrClosed = errors.New("store: closed")
 // ErrDamaged reports stored bytes that cannot be read.
 var ErrDamaged = errors.New("the store is damaged")
 
-// Damaged is a Store that knows what of it cannot be read. It reads past that:
-// a value that cannot be read is empty, and a key that cannot be is not there.
+// Damaged is a Store that reads past damage and reports it: a value that cannot be read is
+// empty, and a key that cannot be read does not exist.
 type Damaged interface {
 	// DamageIn says, as ErrDamaged, what was found to be unreadable among the keys
 	// in [lower, upper) so far; nil: nothing was.
@@ -75,7 +75,7 @@ type Store interface {
 	Close() error
 }
 
-// Committer is a Store that can apply batches and make them durable side by side.
+// Committer is a Store that can sync batches while it applies them.
 type Committer interface {
 	// Commit is Apply, and begins to make the batches, and everything applied before,
 	// durable: durable returns once they are, and is called once. Without any write, and

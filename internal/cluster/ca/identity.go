@@ -16,11 +16,11 @@ import (
 	"godwit.dev/godwit/internal/durable"
 )
 
-// ErrStranger reports a certificate that is not of one of the cluster's nodes.
+// ErrStranger reports a certificate that does not belong to a node of the cluster.
 var ErrStranger = errors.New("it is no node of this cluster")
 
-// Identity is a node's certificate and what it knows others by. The certificate may be
-// renewed while it is used.
+// Identity is a node's certificate with the roots and names that it verifies its peers by. The
+// certificate may be renewed, and the roots changed, while it is in use.
 type Identity struct {
 	dir     string
 	node    string
@@ -34,7 +34,7 @@ type Identity struct {
 	version atomic.Uint64 // grows with each change of current and trusts
 }
 
-// held is the certificate of the moment, and the file that it was read from.
+// held is the current certificate, and the content of the file that it was read from.
 type held struct {
 	text []byte
 	cert *tls.Certificate
@@ -58,8 +58,7 @@ func Load(dir, node string, members []string, now func() time.Time) (*Identity, 
 	return i, nil
 }
 
-// Reload reads the node's certificate anew, if it has changed. What cannot be used changes
-// nothing.
+// Reload reads the node's certificate again, if the file has changed. An error changes nothing.
 func (i *Identity) Reload() error {
 	text, err := os.ReadFile(filepath.Join(i.dir, nodeFile))
 	if err != nil {
@@ -84,8 +83,8 @@ func (i *Identity) Reload() error {
 	return nil
 }
 
-// Version changes with what Config makes: connections that were made before show what the
-// node showed then.
+// Version grows with each change of the certificate or the roots. Connections that were made
+// with an older version should be made again.
 func (i *Identity) Version() uint64 { return i.version.Load() }
 
 // verify is the name of the node that a certificate is of.
@@ -102,8 +101,8 @@ func (i *Identity) verify(leaf *x509.Certificate) (node string, err error) {
 	return "", fmt.Errorf("%w: %q is none of its nodes", ErrStranger, leaf.Subject.CommonName)
 }
 
-// Peer is the node at the other end of a connection, as of now: a certificate that has
-// expired since the connection was made is refused. Errors: ErrStranger.
+// Peer verifies the node at the other end of a connection, and returns its name. It does so as of
+// now: a certificate that has expired since the handshake is refused. Errors: ErrStranger.
 func (i *Identity) Peer(c *tls.ConnectionState) (node string, err error) {
 	if c == nil || len(c.PeerCertificates) == 0 {
 		return "", ErrStranger
@@ -111,10 +110,10 @@ func (i *Identity) Peer(c *tls.ConnectionState) (node string, err error) {
 	return i.verify(c.PeerCertificates[0])
 }
 
-// Config is for both ends of connections between nodes. Who has no certificate of a node is
-// refused by the handshake, but where guests says that such may ask to join: then Peer has
-// to be asked. Connections that are accepted go by what the node trusts then; those that it
-// makes, by what it trusts now.
+// Config is a TLS configuration with mutual authentication, for both ends of connections between
+// nodes. Unless guests is set, the handshake fails for a client without a node's certificate.
+// With guests, which is for nodes that join, Peer has to be called. Accepted connections are
+// verified by the roots of that time, and outgoing ones by those at the time of this call.
 func (i *Identity) Config(guests bool) *tls.Config {
 	auth := tls.RequireAndVerifyClientCert
 	if guests {
@@ -150,14 +149,14 @@ func (i *Identity) Node() string { return i.node }
 // Dir is where the identity is.
 func (i *Identity) Dir() string { return i.dir }
 
-// Expires is when the certificate is not good any more. renew: it is time for another.
+// Expires is when the certificate expires; renew says that it is time to renew it.
 func (i *Identity) Expires() (at time.Time, renew bool) {
 	leaf := i.current.Load().cert.Leaf
 	validity := leaf.NotAfter.Sub(leaf.NotBefore)
 	return leaf.NotAfter, i.Outdated() || i.now().After(leaf.NotAfter.Add(-validity/3))
 }
 
-// Outdated reports that the certificate is of an authority that another one replaces.
+// Outdated reports that the certificate was signed by a root that is being replaced.
 func (i *Identity) Outdated() bool {
 	return i.current.Load().cert.Leaf.CheckSignatureFrom(i.trusts.Load().roots[0]) != nil
 }
@@ -173,11 +172,11 @@ func (i *Identity) Signer() string {
 	return ""
 }
 
-// Trusts are the fingerprints of the authority's certificates that the node goes by.
+// Trusts are the fingerprints of the root certificates that the node trusts.
 func (i *Identity) Trusts() []string { return i.trusts.Load().roots.Fingerprints() }
 
-// Joining is for the connection to a node that is to redeem a token: it is known by the
-// authority that the token names.
+// Joining is the TLS configuration for redeeming a token at a node, whose certificate is verified
+// by the fingerprint of the root in the token. Errors: ErrToken for what is no token.
 func Joining(text string, now func() time.Time) (*tls.Config, error) {
 	_, of, ok := strings.Cut(text, ".")
 	if !ok || of == "" {

@@ -19,7 +19,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/replog"
 )
 
-// Times of a log. A reader that hears nothing for twice its heartbeat is opened anew.
+// Timeouts of a log. A reader that gets nothing for twice its heartbeat is opened again.
 const (
 	answerTime = 5 * time.Second // for the answer to an append
 	askTime    = 2 * time.Second // for the answer to a question
@@ -94,8 +94,8 @@ func (l *Log) conclude(token, position uint64, err error) {
 	}
 }
 
-// answered takes the stream's answer to an append. That nobody listens means that no
-// server has seen it; any other refusal may hide that one has.
+// answered handles the stream's answer to an append. "No responders" means that no server has
+// seen it; after any other error one may have.
 func (l *Log) answered(m *nats.Msg) {
 	token, err := strconv.ParseUint(strings.TrimPrefix(m.Subject, l.inbox), 10, 64)
 	if err != nil {
@@ -282,7 +282,7 @@ func (l *Log) keeps(of *jetstream.ClusterInfo) bool {
 	return of != nil && (of.Leader == l.node || slices.ContainsFunc(of.Replicas, func(p *jetstream.PeerInfo) bool { return p.Name == l.node && !p.Offline }))
 }
 
-// forget has the log forget a consumer. Nobody waits for it: it does so in any case, later.
+// forget removes a consumer. It is not awaited: the server removes an idle one in any case.
 func (l *Log) forget(consumer string) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	go func() {

@@ -1,5 +1,5 @@
-// Package jetstream keeps replicated logs in NATS JetStream, which runs inside of the
-// process. It alone knows of it.
+// Package jetstream implements replog.Log with NATS JetStream, which is embedded in the process.
+// No other package depends on NATS.
 //
 // Every record is on the disks of a majority before it counts: its store syncs each write.
 // There is no port that a NATS client could connect to: the process itself does so in
@@ -186,9 +186,9 @@ func (s *Server) connect(ctx context.Context) error {
 	return err
 }
 
-// Stopped reports that the node's part of the logs has stopped, as it does where a write to the
-// disk fails, until the settings of the routes change or the process is started again. The
-// process can use the others' still.
+// Stopped reports that JetStream is disabled on this node, as it is after a failed write to the
+// disk, until the routes are reconfigured or the process restarts. The logs are still available
+// through the other nodes.
 func (s *Server) Stopped() bool { return s.server.Running() && !s.server.JetStreamEnabled() }
 
 // Close stops the node. The others go on if they are a majority.
@@ -200,7 +200,7 @@ func (s *Server) Close() {
 	s.server.WaitForShutdown()
 }
 
-// retryTime is how long is waited where there is no majority yet.
+// retryTime is the delay before a retry while there is no majority.
 const retryTime = 100 * time.Millisecond
 
 // Log opens the log of a cell, which is made if it is not there. It waits until a majority
@@ -233,7 +233,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	return clock.Wait(ctx, clock.System, d)
 }
 
-// logger tells what the server has to say, in the words of its own.
+// logger passes the server's log lines on, as they are.
 type logger struct{ log *slog.Logger }
 
 func (l *logger) Noticef(format string, v ...any) { l.tell(slog.LevelDebug, format, v) }

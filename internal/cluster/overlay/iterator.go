@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// iterator merges what is under way with the committed store.
+// iterator merges the uncommitted writes with the committed store.
 type iterator struct {
 	over         btree.IterG[item]
 	hasOver      bool // there is a tree to walk
@@ -43,7 +43,7 @@ func (i *iterator) Next() bool {
 	return i.seekLive()
 }
 
-// step moves up whatever stands on the key that the iterator stands on.
+// step advances those of the two iterators that are on the current key.
 func (i *iterator) step() {
 	over, base := i.overKey && i.overOn, (!i.overKey || i.both) && i.baseOn
 	if over {
@@ -83,7 +83,7 @@ func (i *iterator) seekLive() bool {
 	return false
 }
 
-// stand chooses between the two: the key that comes first in a direction, -1 up.
+// stand chooses the iterator whose key comes first in a direction: -1 is ascending.
 func (i *iterator) stand(direction int) {
 	switch {
 	case !i.overOn:

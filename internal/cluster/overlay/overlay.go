@@ -1,6 +1,6 @@
-// Package overlay shows a store as it will be once all that is under way has been
-// accepted: what the owner of a cell has written lies over the committed store until the
-// log has it, and never under it. So an owner that is replaced has changed nothing.
+// Package overlay is a store with uncommitted writes on top: what the owner of a cell has
+// written is kept in memory, over the committed store, until the log has accepted it. So an
+// owner that is replaced has not changed the committed store.
 package overlay
 
 import (
@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// item is the latest write under way of a key. Its slices are never written to again.
+// item is the latest uncommitted write of a key. Its slices are immutable.
 type item struct {
 	key, value []byte
 	number     uint64 // of the unit that wrote it
@@ -45,22 +45,22 @@ func (ts rangeTombstones) end(key []byte) (end []byte) {
 	return end
 }
 
-// Store is a committed store with what is under way over it. Units are written in order
-// and are flushed in order.
+// Store is a committed store with uncommitted units of writes on top. Units are written, and
+// flushed, in the order of their numbers.
 type Store struct {
 	base store.Store
 
 	closing sync.RWMutex // held by readers of snapshots of frozen; taken before mu
 
 	mu         sync.RWMutex
-	tree       *tree           // copied on write: a copy is a view
+	tree       *tree           // a persistent B-tree: a clone is a consistent view
 	tombstones rangeTombstones // never changed in place
 	pending    []unit
 	frozen     store.Snapshot // what is read of the committed store; nil: the store itself
 	closed     bool
 }
 
-// unit is what is flushed at once.
+// unit is the writes that are flushed together.
 type unit struct {
 	number uint64
 	keys   [][]byte // of its writes, as the tree has them
@@ -71,8 +71,8 @@ func New(base store.Store) *Store {
 	return &Store{base: base, tree: btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})}
 }
 
-// Write adds a unit above all others; its number is greater than theirs. The batches are
-// not kept.
+// Write adds a unit, whose number must be greater than those before. It copies the batches.
+// Errors: store.ErrClosed, and of a batch that cannot be decoded.
 func (s *Store) Write(number uint64, batches ...*mutation.Batch) error {
 	kept := new(mutation.Batch)
 	for _, b := range batches {
@@ -81,8 +81,7 @@ func (s *Store) Write(number uint64, batches ...*mutation.Batch) error {
 	return s.Keep(number, kept)
 }
 
-// Keep is Write of batches that are not written to any more: the overlay has them until they
-// are flushed.
+// Keep is Write without the copy: the batches must not be changed until they are flushed.
 func (s *Store) Keep(number uint64, batches ...*mutation.Batch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,8 +130,8 @@ func (s *Store) write(u *unit, op mutation.Op, key, value []byte) error {
 	return nil
 }
 
-// Freeze has readers see the committed store as it is now, whatever is written to it from
-// now on, with all that is under way over it for good. Close gives up what that holds.
+// Freeze detaches the overlay from the committed store: readers see a snapshot of that as it is
+// now, under all uncommitted writes, which stay for good. Close releases the snapshot.
 func (s *Store) Freeze() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,8 +148,8 @@ func (s *Store) reader() store.Reader {
 	return s.base
 }
 
-// Flush has commit bring the units up to a number into the committed store, and takes
-// them out of the overlay: no reader sees the one without the other.
+// Flush has commit write the units up to a number to the committed store, and removes them from
+// the overlay, atomically for readers. Errors: commit's.
 func (s *Store) Flush(number uint64, commit func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +159,7 @@ func (s *Store) Flush(number uint64, commit func() error) error {
 	for len(s.pending) > 0 && s.pending[0].number <= number {
 		for _, key := range s.pending[0].keys {
 			if i, ok := s.tree.Delete(item{key: key}); ok && i.number > number {
-				s.tree.Set(i) // which few are: those that every commit writes
+				s.tree.Set(i) // rare: only for keys that every commit writes
 			}
 		}
 		s.pending = s.pending[1:]
@@ -309,8 +308,8 @@ func (closed) Get(dst, _ []byte) ([]byte, bool, error)  { return dst, false, sto
 func (closed) Iter(_, _ []byte) (store.Iterator, error) { return nil, store.ErrClosed }
 func (closed) Close() error                             { return nil }
 
-// Close lets nothing be read or written any more. What is under way is forgotten here; it
-// may be accepted all the same. A second Close does nothing.
+// Close has all further reads and writes fail. Uncommitted writes are forgotten here; the log may
+// accept them all the same. A second Close does nothing.
 func (s *Store) Close() {
 	s.closing.Lock()
 	defer s.closing.Unlock()

@@ -1,7 +1,6 @@
-// Package peer is how the nodes of a cluster reach each other, beside their logs: it tells
-// peers from all others, who get no answer. Nodes show each other certificates of the
-// cluster's own authority. Where they share a machine they may speak over loopback instead,
-// and show a secret.
+// Package peer is HTTP between the nodes of a cluster, beside their logs, with mutual TLS by
+// certificates of the cluster's own authority. Nodes that share a machine may use loopback and a
+// shared secret instead. Requests of others than peers are refused.
 package peer
 
 import (
@@ -28,7 +27,7 @@ const (
 	idleTime      = time.Minute
 )
 
-// Network is the nodes of a cluster as one of them reaches them.
+// Network is the connections of a node to its peers. It is safe for concurrent use.
 type Network struct {
 	secret   string
 	identity *ca.Identity // nil: there is the secret
@@ -47,8 +46,8 @@ func Secured(id *ca.Identity) *Network {
 	return &Network{identity: id, transport: transport(id.Config(false)), version: version}
 }
 
-// connections are those to peers. Once the node has another certificate, or trusts another
-// authority, they are made anew: a peer counts what they showed when they were made.
+// connections is the transport to peers. It is replaced when the node's certificate or roots have
+// changed, since existing connections are authenticated by the old ones.
 func (n *Network) connections() *http.Transport {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -134,7 +133,7 @@ func (n *Network) Listen(ctx context.Context, address string) (net.Listener, err
 	return l, err
 }
 
-// Only hands requests of peers on, and refuses all others, but those to join.
+// Only passes requests of peers to next, and refuses all others, except those to join.
 func (n *Network) Only(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n.identity != nil && r.URL.Path == joinPath {
@@ -155,7 +154,8 @@ func (n *Network) Only(next http.Handler) http.Handler {
 	})
 }
 
-// peer is who asks; ok is false for others than peers. A secret tells no names.
+// peer is the name of the peer that has sent a request; ok is false for others. With a shared
+// secret the name is empty.
 func (n *Network) peer(r *http.Request) (name string, ok bool) {
 	if n.identity != nil {
 		name, err := n.identity.Peer(r.TLS)

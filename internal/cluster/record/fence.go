@@ -8,7 +8,8 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 )
 
-// Fence is how far a cell has come in its log, and who may write the next record.
+// Fence is the state of a cell's log as of a position: who owns the cell (a fencing token, its
+// epoch), and which record comes next.
 type Fence struct {
 	Epoch    uint64
 	Number   uint64 // of the latest record that was accepted
@@ -16,9 +17,10 @@ type Fence struct {
 	Owner    string // since when the epoch began; empty: nobody has ever owned the cell
 }
 
-// Accept decides on the next record of the cell's log, and notes it if it is accepted: the
-// takeover by a higher epoch, or what continues the present one without a gap. All else is
-// to be skipped: it is of an owner that was replaced, of another cell, or comes again.
+// Accept decides on the next record of the cell's log, and advances the fence if it is accepted:
+// a takeover by a higher epoch, or the record that follows in the current epoch without a gap.
+// All others are to be skipped: they are of an owner that was replaced, of another cell, or
+// duplicates.
 func (f *Fence) Accept(cell uint16, position uint64, r *Record) bool {
 	switch {
 	case r.Cell != cell:
@@ -36,9 +38,9 @@ func (f *Fence) Accept(cell uint16, position uint64, r *Record) bool {
 	return true
 }
 
-// Lacks reports that who wrote the next record of the cell's log, a takeover, had more than
-// this replica has, which has all that the log had so far: it began with less, and must not
-// go on.
+// Lacks reports that the writer of a takeover, the next record of the cell's log, had seen more
+// records than this replica, which has read the whole log so far. So the replica has started
+// from an incomplete store, and must not continue.
 func (f *Fence) Lacks(cell uint16, r *Record) bool {
 	return r.Cell == cell && r.Kind == Takeover && r.Epoch > f.Epoch && r.Number > f.Number
 }

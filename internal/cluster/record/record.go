@@ -1,6 +1,6 @@
-// Package record is what a replicated log carries for a cell, and the fence that every
-// replica holds it against. It is pure: the same records in the same order are accepted
-// and skipped alike everywhere.
+// Package record is the format of the records in a cell's replicated log, and the fence, by
+// which every replica accepts or skips them. It is a pure state machine: all replicas decide
+// alike on the same records in the same order.
 //
 // A cell is a part of the state with one owner and one log. A record names its cell, the
 // epoch of the owner that wrote it, and a number that grows by one with each record that
@@ -16,8 +16,8 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 )
 
-// ErrCorrupt reports bytes that are no record, or no fence. What is in the log came there
-// whole: it is no reason to skip a record, but to stop.
+// ErrCorrupt reports bytes that are no record, or no fence. A replica must not skip such a
+// record, but stop: others may be able to read it.
 var ErrCorrupt = errors.New("cluster: corrupt record")
 
 // Kind is what a record is for.
@@ -31,8 +31,8 @@ const (
 	Confirm  Kind = 4 // changes nothing: its writer was the owner here
 )
 
-// MaxSize bounds an encoded record, in bytes. SoftSize is where a commit goes on in
-// another one: a single write may be larger.
+// MaxSize bounds an encoded record, in bytes. SoftSize is from which size on a commit continues
+// in another record; a single write may be larger.
 const (
 	MaxSize  = 8 << 20
 	SoftSize = 1 << 20

@@ -44,18 +44,17 @@ type OwnerOptions struct {
 	// Failed is told once, in a goroutine of its own, why the owner has stepped down;
 	// may be nil.
 	Failed func(error)
-	// Detach has an owner that has stepped down go on as a store of its own, which others'
-	// records do not reach, instead of failing: it takes what is written, and forgets it when
-	// it is closed. Thus what was built on it can be stopped as always. Whatever tells others
-	// of what it has asks Failed, or Confirm, first: a Sync that returns nil says nothing
-	// then.
+	// Detach has an owner that has stepped down continue as a store of its own, which other
+	// owners' records do not reach, instead of failing: it takes writes, and drops them when
+	// it is closed. So what runs on it can be stopped in an orderly way. A Sync that returns
+	// nil then means nothing: whoever answers by it must ask Failed or Confirm first.
 	Detach bool
 }
 
-// Owner is the store of the node that owns a cell: what is written is seen at once, is
-// durable once the log has it and this replica has accepted it, and only then reaches the
-// committed store. An Owner that has stepped down fails every write and Sync, unless it is
-// to be detached then.
+// Owner is the store of the node that owns a cell: a leader that acknowledges a write once it is
+// replicated. What is written is visible immediately, is durable once it has come back from the
+// log and this replica has accepted it, and only then reaches the committed store. An Owner that
+// has stepped down fails every write and Sync, unless OwnerOptions.Detach is set.
 type Owner struct {
 	*overlay.Store // what is seen: the committed store, and what is under way over it
 
@@ -67,10 +66,10 @@ type Owner struct {
 	mu       sync.Mutex // taken behind the replica's
 	number   uint64     // of the latest record that was written
 	accepted uint64     // of the latest that has come back
-	queue    []sending  // written and not come back, in order
-	sent     int        // so many of queue were given to the log
-	busy     bool       // somebody gives queue to the log
-	watching bool       // a timer looks after the oldest of queue
+	queue    []sending  // in flight: written and not come back, in order
+	sent     int        // how many of queue were appended to the log
+	busy     bool       // a goroutine is appending queue to the log
+	watching bool       // the timer for the oldest of queue is set
 	failed   error
 	down     atomic.Bool // failed is set
 	closed   bool
@@ -182,7 +181,7 @@ func (o *Owner) write(batches []*mutation.Batch) error {
 	return nil
 }
 
-// forget is write once the owner has stepped down; o.mu is held.
+// forget is write for a detached owner; o.mu is held.
 func (o *Owner) forget(batches []*mutation.Batch) error {
 	if o.options.Detach {
 		return o.Write(o.number, batches...)
@@ -220,8 +219,8 @@ func (o *Owner) send() {
 	o.busy = false
 }
 
-// answered is told what the log says of a record. That it was taken counts for nothing
-// until it comes back; that nobody knows has to be waited for, and is never tried again.
+// answered handles the log's answer to an append. A success counts only once the record comes
+// back. A record whose outcome is unknown is waited for, and never appended again.
 func (o *Owner) answered(number uint64, err error) {
 	if !errors.Is(err, replog.ErrRefused) {
 		return
@@ -246,7 +245,8 @@ func (o *Owner) answered(number uint64, err error) {
 	})
 }
 
-// watch has the owner step down if what is on its way does not come back; o.mu is held.
+// watch sets the timer after which the owner steps down if the oldest record in flight has not
+// come back; o.mu is held.
 func (o *Owner) watch() {
 	if o.watching || o.failed != nil || len(o.queue) == 0 {
 		return
@@ -294,7 +294,7 @@ func (o *Owner) accept(number uint64) {
 	}
 }
 
-// fail has the owner step down: nothing that is not accepted yet is answered for.
+// fail has the owner step down: waiters for records that are not accepted yet get err.
 func (o *Owner) fail(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -369,15 +369,16 @@ func (o *Owner) outcome(number uint64) error {
 	return o.failed
 }
 
-// round is what those wait for together who ask whether the process is the owner still.
+// round is one confirmation record, which several callers of Confirm share, as with the
+// ReadIndex of Raft.
 type round struct {
 	done chan struct{} // closed once err is set
 	err  error
 }
 
-// Confirm returns nil if the process was still the owner at some moment after the call: so
-// what was read before the call was what the cell's latest owner had to tell. Many callers
-// share a record. Errors: why the owner has stepped down; the context's.
+// Confirm makes reads linearizable: it returns nil if the process was still the owner at some
+// time after the call, so that what was read before the call was not stale. Many callers share
+// a record. Errors: why the owner has stepped down; the context's.
 func (o *Owner) Confirm(ctx context.Context) error {
 	o.mu.Lock()
 	if o.failed != nil {

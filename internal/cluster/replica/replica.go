@@ -1,6 +1,6 @@
-// Package replica keeps a node's copy of a cell: it holds each record of the log against
-// the fence and applies what is accepted to the local store. Where the node owns the cell
-// an Owner writes the records, and answers for them once they have come back.
+// Package replica keeps a node's copy of a cell: it applies those records of the log that the
+// fence accepts to the local store. On the node that owns the cell, an Owner writes the records,
+// and acknowledges them once they have come back from the log.
 package replica
 
 import (

@@ -1,11 +1,11 @@
 // Package replog is the replicated log that a cell writes its records to, and reads them
 // back from: what is behind it keeps them on a majority of the nodes.
 //
-// What a log owes is little, so that many can be behind it. Every reader sees the same
-// records at the same positions, and none goes unless the log is trimmed. It owes no order of what one appends to
-// several positions, and no single try: a record may be in the log twice, or come long
-// after its append seemed to have failed. What counts is decided by whoever reads
-// (record.Fence), and an append whose outcome is unknown is never repeated.
+// The guarantees are few, so that many implementations have them. Every reader sees the same
+// records at the same positions, and none disappears unless the log is trimmed. There is no
+// guarantee of order between concurrent appends, nor of at-most-once: a record may be in the
+// log twice, or appear long after its append seemed to have failed. Readers decide which records
+// count (record.Fence), and an append whose outcome is unknown is never repeated.
 package replog
 
 import (
@@ -30,10 +30,9 @@ var (
 // Log is the replicated log of one cell. All methods may be called at once from several
 // goroutines.
 type Log interface {
-	// Append appends a record, which is the log's from now on, and has done called once
-	// with its position or with ErrRefused or ErrUnknown; where a context is waited for it
-	// is the log's own. It does not wait. What is appended first is first in the log where
-	// both appends succeed, as a rule, which nobody may rest on.
+	// Append appends a record, which the caller must not change any more, and does not wait.
+	// done is called once, with the record's position or with ErrRefused or ErrUnknown.
+	// Records mostly are in the log in the order of the calls, which nobody may rely on.
 	Append(data []byte, done func(position uint64, err error))
 	// Read walks the log from a position on, which may lie one behind its end. Errors:
 	// ErrTrimmed, ErrLost if it lies further behind the end, ErrUnavailable, the

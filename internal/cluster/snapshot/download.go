@@ -25,17 +25,17 @@ type Origin interface {
 	Part(ctx context.Context, id, name string, offset int64) (*http.Response, error)
 }
 
-// Download brings the files of a snapshot into a directory, and goes on with one that was
-// begun.
+// Download downloads the files of a snapshot into a directory, and can be resumed.
 type Download struct {
 	Dir    string // of the files
-	Note   string // the file that says how far it has come
-	Source string // whose snapshot it is: one that was begun of another is dropped
+	Note   string // the file that the progress is kept in
+	Source string // whose snapshot it is: an incomplete download from another source is dropped
 	From   Origin
-	// Progress is called with how many bytes have come, and of how many; may be nil.
+	// Progress is called with the number of bytes that have come, and of all; may be nil.
 	Progress func(done, all int64)
-	// Room is asked before files are brought whether there is room for so many bytes: where it
-	// fails, what has come is dropped, and Run fails as it does. May be nil.
+	// Room is called before the first byte is written, and fails if there is no disk space
+	// for so many bytes: then what has come is dropped, and Run returns its error. May be
+	// nil.
 	Room func(bytes int64) error
 }
 
@@ -59,9 +59,8 @@ func (p *progress) write(path string) error {
 	return durable.Replace(path, text)
 }
 
-// Run brings what is missing, and says what there is then; each file is synced. Errors:
-// ErrGone, ErrUnfit and those of Room, after which the next Run begins anew; all others leave
-// what has come to the next Run.
+// Run downloads and syncs the files that are missing, and returns the manifest. Errors: after
+// ErrGone, ErrUnfit and those of Room the next Run starts over; after all others it resumes.
 func (d *Download) Run(ctx context.Context) (Manifest, error) {
 	p, ok := readProgress(d.Note)
 	if !ok || p.Source != d.Source {
@@ -100,7 +99,7 @@ func (d *Download) room(bytes int64) error {
 	return d.Room(bytes)
 }
 
-// Drop removes what has come.
+// Drop removes what was downloaded.
 func (d *Download) Drop() error {
 	for _, path := range [...]string{d.Note, d.Dir} {
 		if err := os.RemoveAll(path); err != nil {
@@ -123,7 +122,7 @@ func (m *Manifest) check() error {
 	return nil
 }
 
-// bring brings all files that are not there yet.
+// bring downloads all files that are not there yet.
 func (d *Download) bring(ctx context.Context, p *progress) error {
 	all, done := p.Manifest.Size(), int64(0)
 	for _, file := range p.Manifest.Files {
@@ -157,7 +156,7 @@ func (d *Download) bring(ctx context.Context, p *progress) error {
 	return nil
 }
 
-// file brings one file, and syncs it.
+// file downloads one file, and syncs it.
 func (d *Download) file(ctx context.Context, id string, file File, came func(n int)) error {
 	path := filepath.Join(d.Dir, filepath.FromSlash(file.Name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -197,7 +196,7 @@ func EachPart(ctx context.Context, from Origin, id string, file File, f func(p [
 	return nil
 }
 
-// part brings a part of a file; one that was damaged on the way is asked for once more.
+// part downloads a part of a file, with one retry after ErrChecksum.
 func part(ctx context.Context, from Origin, id string, file File, offset int64) (p []byte, err error) {
 	for range 2 {
 		if p, err = partOnce(ctx, from, id, file, offset); !errors.Is(err, ErrChecksum) {

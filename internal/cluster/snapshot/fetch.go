@@ -16,24 +16,24 @@ import (
 	"godwit.dev/godwit/internal/durable"
 )
 
-// Fetch is a copy of another node's store.
+// Fetch copies another node's store.
 type Fetch struct {
 	Data   string       // the data directory that it is for
 	Source string       // the name of the node that it is of
 	URL    string       // of that node's Source, without Path
 	Client *http.Client // which it trusts
-	// Verify reads the copy, in a directory, through: errors that it reports as ErrUnfit
-	// drop the copy.
+	// Verify checks the whole copy in a directory. An error that is ErrUnfit drops the
+	// copy.
 	Verify func(dir string) error
-	// Progress is called with how many bytes have come, and of how many; may be nil.
+	// Progress is called with the number of bytes that have come, and of all; may be nil.
 	Progress func(done, all int64)
 	// Room is that of Download.
 	Room func(bytes int64) error
 }
 
-// Run brings the copy, or what is missing of one that was begun, and has it take the
-// store's place at the next Install. Errors: ErrGone, ErrUnfit and those of Room, after which
-// the next Run begins anew; all others leave what has come to the next Run.
+// Run downloads the copy, or what is missing of it, and has the next Install replace the store by
+// it. Errors: after ErrGone, ErrUnfit and those of Room the next Run starts over; after all
+// others it resumes.
 func (f *Fetch) Run(ctx context.Context) error {
 	d := Download{
 		Dir: filepath.Join(f.Data, incomingName), Note: filepath.Join(f.Data, progressName), Source: f.Source,
@@ -85,7 +85,7 @@ func (f remote) Part(ctx context.Context, id, name string, offset int64) (*http.
 	return f.ask(ctx, http.MethodGet, "/"+id+"/"+(&url.URL{Path: name}).EscapedPath()+"?offset="+strconv.FormatInt(offset, 10))
 }
 
-// finish has a copy that is whole take the store's place from the next start on.
+// finish makes a complete copy durable, and has the next start install it.
 func (f *Fetch) finish() error {
 	incoming := filepath.Join(f.Data, incomingName)
 	if err := f.Verify(incoming); err != nil {

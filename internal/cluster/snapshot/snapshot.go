@@ -1,12 +1,10 @@
-// Package snapshot brings a copy of a replica's store from one node to another that cannot
-// go on from the log: it is new, it is behind what the log still has, or its own store is
-// damaged.
+// Package snapshot copies a replica's store to another node that cannot catch up from the log:
+// it is new, the log was trimmed beyond what it has, or its own store is damaged.
 //
-// A node that is asked takes a checkpoint of its store and offers its files, in chunks with
-// a checksum each. The other one brings them into a directory beside its own store, file by
-// file, and goes on where it was after any interruption. Only a copy that is whole, and was
-// read through, takes the place of the store, in steps that a crash leaves to the next
-// start.
+// The source takes a checkpoint of its store and serves the files, in chunks with a checksum
+// each. The other node downloads them into a directory beside its own store, file by file, and
+// resumes after any interruption. Only a copy that is complete and verified replaces the store,
+// in steps that the next start completes after a crash.
 package snapshot
 
 import (
@@ -23,9 +21,9 @@ import (
 // Names in a node's data directory.
 const (
 	storeName    = "store"
-	incomingName = "store.incoming" // a copy that is not whole
+	incomingName = "store.incoming" // a copy that is not complete
 	progressName = "store.incoming.json"
-	readyName    = "store.ready" // a copy that is to take the store's place
+	readyName    = "store.ready" // a complete copy that is to replace the store
 	damagedName  = "store.damaged"
 )
 
@@ -41,16 +39,16 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 var (
 	// ErrGone reports that a node does not offer a snapshot any more.
 	ErrGone = errors.New("the snapshot is not offered any more")
-	// ErrChecksum reports a chunk that did not come as it was sent.
+	// ErrChecksum reports a chunk that was corrupted on the way.
 	ErrChecksum = errors.New("a part of the snapshot did not come as it was sent")
-	// ErrUnfit reports a copy that came whole and is of no use.
+	// ErrUnfit reports a complete copy that cannot be used.
 	ErrUnfit = errors.New("the snapshot cannot be used")
 )
 
 // Manifest is what a snapshot consists of.
 type Manifest struct {
 	ID       string `json:"id"`
-	Position uint64 `json:"position"` // in the log, up to which the store has all, at least
+	Position uint64 `json:"position"` // of the log, up to which the store has everything, at least
 	Files    []File `json:"files"`
 	// Meta is what else its source says of it.
 	Meta map[string]string `json:"meta,omitempty"`
@@ -72,8 +70,8 @@ func (m *Manifest) Size() (bytes int64) {
 
 func checksum(p []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(p, castagnoli)) }
 
-// Condemn notes in a data directory that its store is damaged: another one has to take its
-// place, whatever becomes of the process.
+// Condemn durably marks the store of a data directory as damaged: it has to be replaced, also
+// after a restart. Errors: the file system's.
 func Condemn(data string, reason error) error {
 	return durable.Replace(filepath.Join(data, damagedName), []byte(reason.Error()+"\n"))
 }
@@ -120,8 +118,9 @@ func Condemned(data string) string {
 	return string(text)
 }
 
-// Install puts a copy that is whole in the place of the store. It is to be called at each
-// start, before the store is opened. installed: there was one.
+// Install replaces the store by a complete copy, if there is one, which installed says. It is to
+// be called at each start, before the store is opened: it is idempotent, and completes what a
+// crash has interrupted. Errors: the file system's.
 func Install(data string) (installed bool, err error) {
 	ready := filepath.Join(data, readyName)
 	if _, err := os.Stat(ready); err != nil {

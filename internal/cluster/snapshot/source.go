@@ -17,9 +17,9 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// Bounds of what is offered: so many at once, each for so long after it was last asked for.
-// A snapshot keeps the space of what its store has dropped since, and the log that whoever
-// has copied it goes on with.
+// Bounds of the snapshots that are offered: how many at once, and how long each after its last
+// request. A snapshot retains disk space that its store has reclaimed since, and the part of the
+// log that its copy continues with.
 const (
 	maxOffered = 4
 	idleTime   = 2 * time.Minute
@@ -34,11 +34,11 @@ type Source struct {
 
 	mu      sync.Mutex
 	offered map[string]*offer
-	taking  int // so many are being made
+	taking  int // how many are being made
 	closed  bool
 }
 
-// offer is a checkpoint that a node copies.
+// offer is a checkpoint that may be copied.
 type offer struct {
 	manifest Manifest
 	dir      string
@@ -52,9 +52,9 @@ const (
 	ForBackup = "backup.offered" // who makes a backup
 )
 
-// NewSource offers checkpoints below dir, which is on the file system of the store. take
-// makes one in a directory that does not exist, and says up to which position of the log it
-// has all, at least. What an earlier process has offered is removed.
+// NewSource offers checkpoints below dir, which is on the file system of the store. take makes
+// one in a directory that does not exist, and returns a position up to which it has the whole
+// log, at least. What an earlier process has offered is removed. Errors: the file system's.
 func NewSource(dir string, take func(dir string) (position uint64, err error), c clock.Clock) (*Source, error) {
 	s := &Source{dir: dir, take: take, clock: c, mux: http.NewServeMux(), offered: map[string]*offer{}}
 	if err := os.RemoveAll(s.dir); err != nil {
@@ -73,8 +73,8 @@ const Path = "/snapshot"
 // their checksum.
 func (s *Source) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
-// Position is the least that a snapshot has all up to that somebody copies; ok is false
-// where there is none. Who has copied it needs the log from there on.
+// Position is the lowest position of the snapshots that are offered: their copies need the log
+// from there on, so it must not be trimmed further. ok is false if there are none.
 func (s *Source) Position() (position uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,10 +108,10 @@ func (s *Source) begin(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(m)
 }
 
-// ErrBusy refuses a snapshot while there are as many as may be.
+// ErrBusy refuses a snapshot while the maximum of them is offered.
 var ErrBusy = errors.New("no further snapshot can be made now")
 
-// Begin makes a snapshot, and offers it until nobody has asked for it for a while. Errors:
+// Begin makes a snapshot, and offers it until it has not been requested for a while. Errors:
 // ErrBusy, and those of making one.
 func (s *Source) Begin() (Manifest, error) {
 	s.mu.Lock()
@@ -185,7 +185,8 @@ func list(dir string) (all []File, err error) {
 	})
 }
 
-// find is a file of a snapshot, of which only the names of manifests are known.
+// find is the path and size of a file of a snapshot; ok is false for a name that is not in the
+// manifest, so that no other file can be read.
 func (s *Source) find(id, name string) (path string, size int64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -262,5 +263,5 @@ func WritePart(w http.ResponseWriter, p []byte, sum string) {
 	w.Header().Set(checksumHeader, sum)
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Length", strconv.Itoa(len(p)))
-	_, _ = w.Write(p) // who is gone needs no answer
+	_, _ = w.Write(p) // if it fails, the client is gone
 }

@@ -40,11 +40,11 @@ func (e *event) Attempt(ctx context.Context) consume.Verdict {
 	over := p.Condition != "" || e.tooOld(began)
 	switch {
 	case ctx.Err() != nil: // cut off by Stop
-		return consume.Verdict{Step: consume.Cancelled}
+		return consume.Verdict{Disposition: consume.Cancelled}
 	case over && e.gone != nil && temporary(e.gone): // whom to tell is not known now
-		return consume.Verdict{Step: consume.Again, Due: began.Add(consume.RedriveWait)}
+		return consume.Verdict{Disposition: consume.Retry, Due: began.Add(consume.RedriveWait)}
 	case p.Condition != "":
-		return consume.Verdict{Step: consume.Ended}
+		return consume.Verdict{Disposition: consume.Ended}
 	case e.gone == nil && e.target.Reserved != nil && *e.target.Reserved == 0:
 		return e.end(function.ZeroReservedConcurrency)
 	case over:
@@ -55,7 +55,7 @@ func (e *event) Attempt(ctx context.Context) consume.Verdict {
 	out, err := e.invoke(ctx)
 	if ctx.Err() != nil && (err != nil || out.FunctionError != "") {
 		// Cut off by Stop: it says nothing about the function, and does not count.
-		return consume.Verdict{Step: consume.Cancelled}
+		return consume.Verdict{Disposition: consume.Cancelled}
 	}
 	if err != nil {
 		return e.refused(err)
@@ -108,7 +108,7 @@ func (e *event) find(ctx context.Context) {
 // end notes how the event has ended.
 func (e *event) end(condition function.Condition) consume.Verdict {
 	e.ev.Progress.Condition = condition
-	return consume.Verdict{Step: consume.Ended}
+	return consume.Verdict{Disposition: consume.Ended}
 }
 
 // refused notes that the function could not be run.
@@ -137,7 +137,7 @@ func (e *event) again(delay time.Duration) consume.Verdict {
 	if e.tooOld(due) {
 		return e.end(function.EventAgeExceeded)
 	}
-	return consume.Verdict{Step: consume.Again, Due: due}
+	return consume.Verdict{Disposition: consume.Retry, Due: due}
 }
 
 // Ack implements consume.Work.

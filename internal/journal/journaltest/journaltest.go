@@ -49,7 +49,7 @@ func stream(t testing.TB, j *journal.Journal, id uint16) *journal.Stream {
 // it becomes also where nobody waits for it.
 func testAppend(t *testing.T, st store.Store) {
 	for _, awaited := range []bool{false, true} {
-		j := start(t, journal.Options{Store: st, Awaited: awaited})
+		j := start(t, journal.Options{Store: st, Replicated: awaited})
 		s := stream(t, j, 1)
 		lazy := s.Append(false, 0, storetest.Sets("k", "1"))
 		storetest.Wants(t, s.Reader(), "k", "1")
@@ -62,7 +62,7 @@ func testAppend(t *testing.T, st store.Store) {
 		}
 		storetest.Wants(t, j.Reader(), "k", "2")
 		c = s.Append(false, 0, storetest.Sets("k", "3"))
-		if j.AwaitUnlessQuick(c); awaited && !c.Durable() {
+		if j.AwaitIfSlow(c); awaited && !c.Durable() {
 			t.Error("answered before it was durable")
 		}
 		c = s.Append(false, 0, storetest.Sets("k", "4"))
@@ -150,7 +150,7 @@ func testReplay(t *testing.T, st store.Store, own func(key []byte) bool) {
 		}
 	}
 	for life := range 3 {
-		j := start(t, journal.Options{Store: st, Observe: observe, Awaited: life == 1})
+		j := start(t, journal.Options{Store: st, Observe: observe, Replicated: life == 1})
 		var all sync.WaitGroup
 		for id := range keyspace.Streams {
 			s := stream(t, j, id)

@@ -86,7 +86,7 @@ func (l *Logs) expire(now uint64) error {
 	if err != nil {
 		return err
 	}
-	l.shard.CommitPart(false)
+	l.shard.CommitPartial(false)
 	l.due, err = l.earliest()
 	return err
 }

@@ -98,7 +98,7 @@ func (s *sink) close() {
 	s.mu.Unlock()
 	s.write(s.take(), s.logs.shard.Logger, func(command func() error) error {
 		err := command()
-		s.logs.shard.CommitPart(false)
+		s.logs.shard.CommitPartial(false)
 		return err
 	})
 }
@@ -188,7 +188,7 @@ func (s *sink) put(group arn.ARN, stream string, events []Event, as authorize.Lo
 	g, err := l.find(group)
 	if errors.Is(err, ErrNoGroup) && as.CreateGroup {
 		if err = l.createGroup(NewGroup{ARN: group}); err == nil {
-			l.shard.CommitPart(false)
+			l.shard.CommitPartial(false)
 			g, err = l.find(group)
 		}
 	}

@@ -92,7 +92,7 @@ func (s *Store) coarsen(res byte, bucket int64) error {
 			point = Set{}
 		}
 		if batch.Size() > least {
-			s.home.CommitPart(false)
+			s.home.CommitPartial(false)
 		}
 	}
 	for it.Next() {

@@ -435,7 +435,7 @@ func (w *writer) apply() {
 	if w.batch.Len() > 0 {
 		w.stamp()
 		w.s.latest.Store(w.at.UnixMilli())
-		w.s.home.CommitPart(false)
+		w.s.home.CommitPartial(false)
 	}
 	for _, r := range w.written {
 		r.mu.Lock()

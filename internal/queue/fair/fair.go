@@ -53,7 +53,7 @@ func (s *Shares[K]) count(tenant K, now int64, n int, busy int64) {
 	}
 }
 
-// forget lets the past count half with every minute.
+// forget halves the processing times with every minute: an exponential decay.
 func (s *Shares[K]) forget(now int64) {
 	minutes := min(now/minute-s.minute, 63)
 	if minutes <= 0 {

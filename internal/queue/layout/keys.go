@@ -10,11 +10,11 @@ import (
 	"godwit.dev/godwit/internal/keyspace"
 )
 
-// Incarnation names one life of a queue within its shard: a queue that is
-// deleted and created again has a new one, and nothing of the old one's.
+// Incarnation identifies a queue within its shard, for one lifetime: a queue that is deleted and
+// created again, or purged, gets a new one, so that old records cannot belong to it.
 type Incarnation uint64
 
-// Lane is the part of a queue that a record stands in, in order of sequence.
+// Lane is a part of a queue whose records are contiguous in the key space, in order of sequence.
 // FIFO message groups and fair queues' tenants have lanes of their own.
 type Lane uint64
 
@@ -24,12 +24,12 @@ const (
 	DelayedLane Lane = 1 // accepted with a delay
 	MovedLane   Lane = 2 // moved in from another queue, with its age and receive count
 
-	GroupLanes Lane = 1 << 63 // the lanes of groups are at or above it
+	GroupLanes Lane = 1 << 63 // the lowest lane of a group
 )
 
-// GroupLane is the lane of a message group. It is a hash: two of a queue's
-// groups that meet in one lane, which of ten million happens once in 300,000
-// queues, keep their order, and also that between them.
+// GroupLane is the lane of a message group: a hash of 63 bits. Groups that collide share a lane
+// and are ordered as one group, which is correct, only slower. With ten million groups, one
+// queue in 300,000 has a collision.
 func GroupLane(group string) Lane {
 	if group == "" {
 		return MainLane

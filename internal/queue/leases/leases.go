@@ -18,7 +18,7 @@ type Item struct {
 	place int32
 }
 
-// NewItem makes an item that is nowhere.
+// NewItem makes an item that is in no order.
 func NewItem(s layout.State) *Item { return &Item{State: s, place: sorted.Outside} }
 
 // Before orders leased messages by the time at which they run out.
@@ -57,7 +57,7 @@ func (s *Set) Each(f func(*Item)) {
 	}
 }
 
-// Lowest is the lowest sequence of a leased message, but at most one.
+// Lowest is the lowest sequence of a leased message, or most if that is lower.
 func (s *Set) Lowest(most uint64) uint64 {
 	for seq := range s.bySequence {
 		most = min(most, seq)
@@ -65,7 +65,7 @@ func (s *Set) Lowest(most uint64) uint64 {
 	return most
 }
 
-// Next is the one that runs out first; nil: none does by itself.
+// Next is the lease that expires first; nil: none expires.
 func (s *Set) Next() *Item {
 	if len(s.expiring) == 0 {
 		return nil
@@ -73,7 +73,7 @@ func (s *Set) Next() *Item {
 	return s.expiring[0]
 }
 
-// Expired is the one that ran out first; nil: none has.
+// Expired is the lease that expired first, by now, in epoch milliseconds; nil: none has.
 func (s *Set) Expired(now int64) *Item {
 	if l := s.Next(); l != nil && l.Due <= now {
 		return l
@@ -81,7 +81,7 @@ func (s *Set) Expired(now int64) *Item {
 	return nil
 }
 
-// Add keeps a lease. What matters here does not change until Remove.
+// Add adds a lease. Its Due and Moving must not change until Remove.
 func (s *Set) Add(l *Item) {
 	if s.bySequence == nil {
 		s.bySequence = map[uint64]*Item{}

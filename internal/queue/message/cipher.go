@@ -1,9 +1,9 @@
 package message
 
-// Encrypt keeps the body, the attributes and a notification's subject and token, with
-// their digests, from standing in the message's record, which has what seal makes of them
-// instead. In memory they stay. The plaintext is written over buf, which may be nil; it is
-// returned, to be used again.
+// Encrypt has the message's record contain, in place of the body, the attributes, a
+// notification's subject and token, and their digests, the ciphertext that seal makes of them.
+// The message in memory stays readable. The plaintext is written into buf, which may be nil,
+// and the buffer is returned, to be reused or cleared. Errors: seal's.
 func (m *Message) Encrypt(buf []byte, seal func(plaintext []byte) ([]byte, error)) ([]byte, error) {
 	secret := Message{Body: m.Body, BodyMD5: m.BodyMD5, Attributes: m.Attributes, AttributesMD5: m.AttributesMD5, Unsigned: m.Unsigned}
 	if n := m.Notice; n != nil && (n.Subject != "" || n.Token != "") {
@@ -17,8 +17,8 @@ func (m *Message) Encrypt(buf []byte, seal func(plaintext []byte) ([]byte, error
 	return buf, err
 }
 
-// Decrypt brings back what Encrypt has hidden, by the function that opens it. Cipher
-// stays, so that the record is the same again. Errors: its own, and ErrCorrupt.
+// Decrypt restores what Encrypt has encrypted, with the function open. Cipher stays set, so that
+// the record can be encoded again without another encryption. Errors: open's, and ErrCorrupt.
 func (m *Message) Decrypt(open func(sealed []byte) ([]byte, error)) error {
 	plaintext, err := open(m.Cipher)
 	if err != nil {

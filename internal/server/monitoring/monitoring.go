@@ -102,7 +102,7 @@ func (m *Monitoring) Start(engine *shard.Engine, mayTell func(ctx context.Contex
 	m.actions.services, m.actions.mayTell = engine, mayTell
 	m.Reader.Records(engine)
 	now := m.clock.Now()
-	if err := m.Queues.Resume(engine.HoldingQueues(), now); err != nil {
+	if err := m.Queues.Resume(engine.NonEmptyQueues(), now); err != nil {
 		return fmt.Errorf("which queues were active cannot be read: %w", err)
 	}
 	if !m.metrics {

@@ -87,7 +87,7 @@ func (e *Backlogs) ready(qs *queues.Queue) {
 		return
 	}
 	if consumer := (*all)[qs.ARN.Service]; consumer != nil && qs.Shard.Available(qs, qs.Shard.Now()) {
-		qs.Consumption.Readied = true
+		qs.Consumption.Notified = true
 		consumer.Ready(qs.ARN)
 	}
 }
@@ -146,7 +146,7 @@ func (e *Backlogs) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, er
 			qs = sh.BacklogOf(s)
 		}
 		if qs != nil && qs.Consumption.Paused {
-			qs.Consumption.Readied, qs = false, nil
+			qs.Consumption.Notified, qs = false, nil
 		}
 		if qs == nil {
 			return
@@ -245,7 +245,7 @@ func (d *Delivery) immediate() bool {
 // durable waits, without the lock, until they are, and with before until the
 // outcomes of the attempts before them are too. more says that there are others due.
 func (sh *Shard) LeaseDue(qs *queues.Queue, most int) (leases []Lease, more bool, durable func(before bool)) {
-	qs.Consumption.Readied = false
+	qs.Consumption.Notified = false
 	former := sh.Log.Last()
 	found := sh.Receive(qs, most, 0, "")
 	leases = make([]Lease, len(found.Leases))
@@ -255,9 +255,9 @@ func (sh *Shard) LeaseDue(qs *queues.Queue, most int) (leases []Lease, more bool
 		retries = retries || l.Receives > 1
 	}
 	more = found.Err == nil && sh.Available(qs, sh.Now())
-	qs.Consumption.Readied = more // the consumer knows; no need to notify it again
+	qs.Consumption.Notified = more // the consumer knows; no need to notify it again
 	if retries {
-		sh.Readable() // for the histories
+		sh.FlushAppended() // for the histories
 	}
 	return leases, more, func(before bool) {
 		found.Commit.Wait()
@@ -558,11 +558,11 @@ func (m module) Resume() {
 		// Whether these attempts reached their endpoints is unknown: they are made again.
 		for _, l := range qs.Machine.Leases() {
 			_, _ = sh.Do(qs, sh.Now(), queue.Return{Lease: l, Due: sh.Now(), Uncounted: true})
-			sh.CommitMuch()
+			sh.CommitIfLarge()
 		}
 		if !qs.Machine.Empty() {
 			sh.Touch(qs)
-			sh.CommitMuch()
+			sh.CommitIfLarge()
 		}
 	}
 }

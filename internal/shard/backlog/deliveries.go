@@ -206,7 +206,7 @@ func (e *Backlogs) deliveryAt(qs *queues.Queue, p layout.State, leased bool) (in
 }
 
 func (e *Backlogs) pendingDeliveries(sh *Shard, qs *queues.Queue, from DeliveryPlace, until DeliveryStage, limit int) (infos []DeliveryInfo, more *DeliveryPlace, err error) {
-	sh.Readable()
+	sh.FlushAppended()
 	keys, fifo := qs.Machine.Keys(), topicFIFO(qs)
 	add := func(p layout.State, leased bool) error {
 		info, found, err := e.deliveryAt(qs, p, leased)

@@ -80,7 +80,7 @@ func (e *Backlogs) setPaused(
 			return err
 		}
 		if qs := sh.BacklogOf(sub); qs != nil {
-			qs.Consumption.Paused, qs.Consumption.Readied = sub.PausedAt != 0, false
+			qs.Consumption.Paused, qs.Consumption.Notified = sub.PausedAt != 0, false
 			sh.Touch(qs) // so that the consumer is notified
 		}
 		return nil
@@ -104,7 +104,7 @@ func (e *Backlogs) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, 
 		}
 		c := sh.Counts(qs, sh.Now())
 		info.Due, info.Waiting, info.InFlight = c.Visible, c.Delayed, c.InFlight
-		sh.Readable()
+		sh.FlushAppended()
 		low = qs.Consumption.Low
 		if topicFIFO(qs) {
 			for _, l := range qs.Machine.Leases() {
@@ -202,7 +202,7 @@ func (e *Backlogs) withBacklog(name arn.ARN, f func(sh *Shard, sub *topic.Subscr
 			tx.DependOn(sh.Log.Last())
 			return nil
 		}
-		sh.Readable()
+		sh.FlushAppended()
 		err := f(sh, sub, qs)
 		tx.DependOn(sh.Log.Last()) // with what f has handed over already
 		return err
@@ -454,7 +454,7 @@ func (e *Backlogs) Remove(ctx context.Context, d *Delivery, dest arn.ARN, m *mes
 			if err := from.removable(d); err != nil {
 				return err
 			}
-			_, err := from.DoAtOnce(d.Queue, from.Now(), queue.Remove{Lane: d.Queued.Lane, Sequence: d.Queued.Sequence})
+			_, err := from.DoAtomic(d.Queue, from.Now(), queue.Remove{Lane: d.Queued.Lane, Sequence: d.Queued.Sequence})
 			if r := from.recipients[d.Subscription.ARN]; err == nil && r != nil {
 				r.Failed(d, d.Attempt, reason)
 			}
@@ -477,7 +477,7 @@ func (sh *Shard) removable(d *Delivery) error {
 	if d.Queue.Ended() {
 		return topic.ErrNoSubscription
 	}
-	sh.Readable()
+	sh.FlushAppended()
 	_, err := sh.waitingRecord(d.Queue, DeliveryID{d.Queued.Lane, d.Queued.Sequence})
 	return err
 }

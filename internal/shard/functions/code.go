@@ -77,7 +77,7 @@ func (e *Functions) code(ctx context.Context, sh *Shard, c function.Code) ([]byt
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	sh.View(sh.Readable)
+	sh.View(sh.FlushAppended)
 	zip := make([]byte, 0, c.Size)
 	err := store.Each(e.Store, keyspace.Prefix(uploadPrefix(sh.ID, c.Upload)), func(_, value []byte) bool {
 		zip = append(zip, value...)

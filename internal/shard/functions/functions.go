@@ -244,7 +244,7 @@ func (e *Functions) DeleteFunction(ctx context.Context, fn arn.ARN, qualifier st
 		}
 		sh.DropBacklog(layout.Incarnation(f.Incarnation))
 		for _, upload := range f.Uploads() {
-			sh.CommitMuch() // after a crash the next start drops the rest
+			sh.CommitIfLarge() // after a crash the next start drops the rest
 			sh.dropUploads(upload)
 		}
 		return nil

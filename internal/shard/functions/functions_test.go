@@ -109,7 +109,7 @@ func countUploads(t *testing.T, e *shard.Engine, fn arn.ARN) int {
 	t.Helper()
 	sh := e.Topics.ShardOf(fn)
 	sh.View(func() {
-		sh.Readable()
+		sh.FlushAppended()
 	})
 	names := map[string]bool{}
 	prefix := functions.CodePrefix(sh.ID)

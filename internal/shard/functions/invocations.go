@@ -340,7 +340,7 @@ func (e *Functions) Events(ctx context.Context, fn arn.ARN) (info EventsInfo, er
 	sh := e.ShardOf(fn)
 	err = e.WithCatalog(ctx, fn, func(sh *Shard) (err error) {
 		if info, qs, err = sh.countEvents(fn); qs != nil {
-			sh.Readable()
+			sh.FlushAppended()
 			low = qs.Consumption.Low
 		}
 		return err

@@ -114,7 +114,7 @@ func (i *Inspector) open(ctx context.Context, a arn.ARN) (t *target, found *Foun
 			return err
 		}
 		tx.DependOn(sh.Log.Last())
-		sh.Readable()
+		sh.FlushAppended()
 		m := &qs.Machine
 		t = &target{shard: sh, arn: a, incarnation: qs.Incarnation, cfg: m.Config(), keys: layout.NewKeys(sh.ID, qs.Incarnation), now: sh.Now()}
 		t.main, t.late = m.Lowest()

@@ -8,10 +8,11 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// MergeNames walks the names under a prefix of each shard's keys, in ascending
-// order over all shards, from the first one behind after, until f returns
-// false. Its cost grows with the shards and the names walked, not with what
-// there is. What it shows is durable when it returns.
+// MergeNames is a k-way merge of the names under a prefix of each shard's keys: it calls f
+// with those that begin with begins and come after after, in ascending order over all
+// shards, until f returns false. Its cost grows with the shards and the names walked, not
+// with the size of the catalog. What it showed is durable when it returns. Errors: the
+// store's.
 func (e *Kernel) MergeNames(prefix func(shard uint16) []byte, begins, after string, f func(name string, value []byte) bool) error {
 	var heads nameHeap
 	defer func() {
@@ -64,7 +65,7 @@ func (e *Kernel) MergeNames(prefix func(shard uint16) []byte, begins, after stri
 	return nil
 }
 
-// nameHead is the next name of one shard.
+// nameHead is the current name of one shard's iterator.
 type nameHead struct {
 	it   store.Iterator
 	skip int

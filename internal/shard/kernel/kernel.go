@@ -43,15 +43,15 @@ type Options struct {
 
 // Kernel is all shards of a node, and what runs in their background.
 type Kernel struct {
-	Store   store.Reader
-	Clock   clock.Clock
-	Logger  *slog.Logger
-	Config  Options
-	Journal *journal.Journal
-	All     [Shards]*Shard
-	beside  []*Shard // of modules whose state is not split
+	Store     store.Reader
+	Clock     clock.Clock
+	Logger    *slog.Logger
+	Config    Options
+	Journal   *journal.Journal
+	All       [Shards]*Shard
+	ownShards []*Shard // of modules whose state is not split; see OwnShard
 
-	beginning  sync.Mutex // held while something begins in the background, or nothing may any more
+	startMu    sync.Mutex // guards background.Add against the Wait of Close
 	background sync.WaitGroup
 	Draining   chan struct{}
 	drainOnce  sync.Once
@@ -78,44 +78,45 @@ func New(o Options) *Kernel {
 // and functions: it has a stream of the journal and a lock of its own, behind the others
 // in the order of both. It is made on the first call, which is before Load.
 func (e *Kernel) OwnShard(stream uint16) *Shard {
-	for _, sh := range e.beside {
+	for _, sh := range e.ownShards {
 		if sh.ID == stream {
 			return sh
 		}
 	}
 	sh := newShard(stream, e)
-	e.beside = append(e.beside, sh)
-	slices.SortFunc(e.beside, func(a, b *Shard) int { return int(a.ID) - int(b.ID) })
+	e.ownShards = append(e.ownShards, sh)
+	slices.SortFunc(e.ownShards, func(a, b *Shard) int { return int(a.ID) - int(b.ID) })
 	return sh
 }
 
-// every is all shards, in the order of their ids.
-func (e *Kernel) every() []*Shard { return append(e.All[:len(e.All):len(e.All)], e.beside...) }
+// allShards is all shards, in the order of their ids.
+func (e *Kernel) allShards() []*Shard { return append(e.All[:len(e.All):len(e.All)], e.ownShards...) }
 
-// Drain answers the receives that wait, and lets no further one wait.
+// Drain ends all long polls with an empty answer, and lets no further receive wait. It closes
+// Draining, and may be called again.
 func (e *Kernel) Drain() { e.drainOnce.Do(func() { close(e.Draining) }) }
 
 // Latest is the latest time that a command has seen. A virtual clock must not
 // start before it.
 func (e *Kernel) Latest() time.Time {
 	var latest int64
-	for _, sh := range e.every() {
+	for _, sh := range e.allShards() {
 		sh.View(func() { latest = max(latest, sh.Meta.Now) })
 	}
 	return clock.Time(latest)
 }
 
-// Close refuses further commands, makes everything durable and stops what runs in the
-// background. Waiting receivers get an empty answer. It fails with
-// poison.ErrPoisoned where a command has panicked: what only memory had is not written.
+// Close stops what runs in the background, refuses further commands and makes everything
+// durable. Long polls get an empty answer. It fails with poison.ErrPoisoned if a command has
+// panicked: what that shard's modules had only in memory is not written.
 func (e *Kernel) Close() (err error) {
 	e.Drain()
 	e.stopOnce.Do(func() {
-		e.beginning.Lock()
+		e.startMu.Lock()
 		close(e.Stopping)
-		e.beginning.Unlock()
+		e.startMu.Unlock()
 		e.AwaitIdle()
-		for _, sh := range e.every() {
+		for _, sh := range e.allShards() {
 			if !sh.close() {
 				err = poison.ErrPoisoned
 			}
@@ -136,8 +137,8 @@ func (e *Kernel) Fatal(err error) {
 	e.Config.Fatal(err)
 }
 
-// ShardNumber finds the shard that a queue, topic or function belongs to: FNV-1a
-// over its name.
+// ShardNumber is the shard that a queue, topic or function belongs to, in [0, Shards): the
+// FNV-1a hash of its ARN. Stored state depends on it: it must not change.
 func ShardNumber(a arn.ARN) uint16 {
 	h := uint64(14695981039346656037)
 	for _, part := range [...]string{a.Service, a.Region, a.Account, a.Resource} {
@@ -149,10 +150,11 @@ func ShardNumber(a arn.ARN) uint16 {
 	return uint16((h ^ h>>32) % Shards)
 }
 
-// GoBackground runs f in the background, holding the clock, unless the kernel is stopping.
+// GoBackground runs f in a goroutine that Close waits for, unless the kernel is stopping. It
+// holds the clock, so that virtual time stands still meanwhile.
 func (e *Kernel) GoBackground(f func()) {
-	e.beginning.Lock()
-	defer e.beginning.Unlock()
+	e.startMu.Lock()
+	defer e.startMu.Unlock()
 	select {
 	case <-e.Stopping:
 		return
@@ -164,7 +166,7 @@ func (e *Kernel) GoBackground(f func()) {
 		defer func() {
 			if cause := recover(); cause != nil && cause != poison.ErrPoisoned { //nolint:errorlint // the very value
 				panic(cause)
-			} // else the process is ending already
+			} // else another command has panicked, and the process is ending already
 		}()
 		f()
 	})
@@ -186,8 +188,8 @@ func (e *Kernel) InSteps(step func() bool) {
 	})
 }
 
-// change runs f for commands that read or change which queues, topics and functions
-// there are. It returns once all that f saw and did is durable.
+// change runs f for commands that read or change the catalog: which queues, topics and
+// functions there are. It returns once all that f saw and did is durable.
 func (sh *Shard) change(ctx context.Context, f func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -209,8 +211,8 @@ func (sh *Shard) CatalogChanged(c *journal.Commit) {
 	sh.Generation.Add(1)
 }
 
-// close refuses further changes, once the modules have written what only memory has;
-// false: memory may be ahead of the disk.
+// close lets the modules write what they have only in memory, and refuses further changes.
+// It returns false if the shard is poisoned: memory may be ahead of the disk then.
 func (sh *Shard) close() bool {
 	sh.mu.Lock()
 	poisoned := sh.poisoned
@@ -229,30 +231,30 @@ func (sh *Shard) close() bool {
 	return true
 }
 
-// ErrFull refuses what would take space on a disk that is short of it.
+// ErrFull refuses commands that would take space while the disk is short of it.
 var ErrFull = fault.NewRule(fault.InsufficientStorage, "kernel: the disk is short of space")
 
-// Now is the present in epoch milliseconds, which is one moment for as long as a command
-// has the lock. It never goes back.
+// Now is the time in epoch milliseconds. It is the same for as long as a command has the
+// lock, and never goes back, even if the clock or the process does.
 func (sh *Shard) Now() int64 {
 	if !sh.timed {
 		sh.timed = true
-		sh.Meta.Now = max(sh.Meta.Now, sh.engine.Clock.Now().UnixMilli())
+		sh.Meta.Now = max(sh.Meta.Now, sh.kernel.Clock.Now().UnixMilli())
 	}
 	return sh.Meta.Now
 }
 
-// Arm sets the shard's one timer to the earliest moment.
+// Arm sets the shard's timer to the earliest NextDue of its modules.
 func (sh *Shard) Arm() {
 	if at := sh.nextTimer(); at != 0 {
-		sh.CallBy(at)
+		sh.TickBy(at)
 	}
 }
 
-// CallBy has the modules' Tick called at a moment, in epoch milliseconds, if none is to be
-// called before: for a module that has something to do since. It may be called under any
-// lock, also the shard's.
-func (sh *Shard) CallBy(at int64) { sh.timer.set(sh.engine.Clock, at) }
+// TickBy has the modules' Tick called at the given time, in epoch milliseconds, unless it is
+// due earlier anyway. A module calls it when its NextDue has come closer other than by a
+// command of the shard. It may be called under any lock, including the shard's.
+func (sh *Shard) TickBy(at int64) { sh.timer.set(sh.kernel.Clock, at) }
 
 // Tick runs what has become due.
 func (sh *Shard) Tick() {
@@ -273,7 +275,7 @@ func (sh *Shard) runDue() {
 	sh.Arm()
 }
 
-// timer is the one of a shard. Its lock is a leaf.
+// timer is a shard's timer. Its lock is a leaf: no other is taken under it.
 type timer struct {
 	call    func() // what is called
 	mu      sync.Mutex
@@ -300,9 +302,8 @@ func (t *timer) set(c clock.Clock, at int64) {
 	t.pending = c.AfterFunc(max(d, 0), t.call)
 }
 
-// fired notes that call is under way, and what is due is about to be done. What was set
-// since is not needed, and is stopped: each call sets the next, so that one more timer
-// would be one more for good.
+// fired notes that call runs. It stops a timer that was set after this one had fired: each
+// call sets the next timer, so that a second one would be re-armed forever.
 func (t *timer) fired() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -332,7 +333,8 @@ func (sh *Shard) nextTimer() (at int64) {
 	return at
 }
 
-// MergePages makes one page out of a page of each shard. What it returns is durable.
+// MergePages merges a page of each shard into one of up to limit items, in the order of
+// compare; more says that others follow. What it returns is durable. Errors: ctx's.
 func MergePages[T any, S Part](ctx context.Context, shards *[Shards]S, limit int, compare func(a, b T) int, page func(sh S) ([]T, bool)) ([]T, bool, error) {
 	var all []T
 	more := false
@@ -358,16 +360,17 @@ func MergePages[T any, S Part](ctx context.Context, shards *[Shards]S, limit int
 // Full reports that the disk is short of space.
 func (e *Kernel) Full() bool { return e.Config.Full != nil && e.Config.Full() }
 
-// Readable makes what the shard has appended so far visible in the store. It
-// must not be called while a command has unappended changes.
-func (sh *Shard) Readable() {
+// FlushAppended makes what the shard has appended so far visible in the store. A command
+// must not call it between its first change and the commit of that.
+func (sh *Shard) FlushAppended() {
 	if !sh.Log.Last().Applied() {
-		sh.engine.Journal.Flush()
+		sh.kernel.Journal.Flush()
 	}
 }
 
-// ReadRecord reads a record that an earlier command of the shard has written.
-func (e *Kernel) ReadRecord(key []byte) ([]byte, bool, error) {
+// ReadRecord reads a record that an earlier command of the shard has written; ok is false if
+// there is none. It flushes the journal only if the store does not have the record yet.
+func (e *Kernel) ReadRecord(key []byte) (value []byte, ok bool, err error) {
 	if value, ok, err := e.Store.Get(nil, key); err != nil || ok {
 		return value, ok, err
 	}
@@ -375,8 +378,8 @@ func (e *Kernel) ReadRecord(key []byte) ([]byte, bool, error) {
 	return e.Store.Get(nil, key)
 }
 
-// ReadRecords reads records that earlier commands of the shard have written. A record is
-// nil where there is none.
+// ReadRecords is ReadRecord for several keys, in one pass. A record that does not exist is
+// nil.
 func (e *Kernel) ReadRecords(keys [][]byte) (records [][]byte, err error) {
 	records = make([][]byte, len(keys))
 	read := func() (found int, err error) {

@@ -13,7 +13,7 @@ import (
 // then takes over: each shard gets a new epoch, transfers that a crash
 // interrupted are reconciled, and deliveries that were under way are due again.
 func (e *Kernel) Load() error {
-	for _, sh := range e.every() {
+	for _, sh := range e.allShards() {
 		if err := sh.load(); err != nil {
 			if s, ok := e.Store.(store.Damaged); ok {
 				err = errors.Join(err, s.DamageIn(nil, nil))
@@ -24,21 +24,21 @@ func (e *Kernel) Load() error {
 	if err := e.loadedWhole(); err != nil {
 		return err
 	}
-	for _, sh := range e.every() {
+	for _, sh := range e.allShards() {
 		sh.View(func() {
 			sh.Meta.Epoch++
 			sh.Now()
 		})
 	}
 	e.beginEpoch().Wait()
-	for _, sh := range e.every() {
+	for _, sh := range e.allShards() {
 		for _, m := range sh.modules {
 			if err := m.Recover(); err != nil {
 				return err
 			}
 		}
 	}
-	for _, sh := range e.every() {
+	for _, sh := range e.allShards() {
 		for _, m := range sh.modules {
 			sh.View(m.Resume)
 		}
@@ -48,7 +48,7 @@ func (e *Kernel) Load() error {
 }
 
 func (sh *Shard) load() (err error) {
-	if sh.Log, sh.Meta, err = sh.engine.Journal.Stream(sh.ID, sh.finish); err != nil {
+	if sh.Log, sh.Meta, err = sh.kernel.Journal.Stream(sh.ID, sh.finish); err != nil {
 		return err
 	}
 	for _, m := range sh.modules {
@@ -78,7 +78,7 @@ func (e *Kernel) loadedWhole() error {
 // beginEpoch makes the shards' new epochs durable before anything is answered.
 func (e *Kernel) beginEpoch() *journal.Commit {
 	var c *journal.Commit
-	all := e.every()
+	all := e.allShards()
 	for i, sh := range all {
 		_, _ = sh.Run(false, func(*Tx) error {
 			c = e.Journal.Append(i == len(all)-1, sh.seal())

@@ -14,15 +14,15 @@ import (
 type Module interface {
 	// Load reads its state: what exists, but not what is in it. Nothing else runs yet.
 	Load() error
-	// Recover brings to an end what a crash has interrupted between two shards, before
+	// Recover completes or undoes what a crash has interrupted between two shards, before
 	// anything else continues. All shards are loaded. It takes the locks that it needs.
 	Recover() error
 	// Resume continues where the last process stopped. It is called in a transaction.
 	Resume()
 	// NextDue is when it has something to do, in epoch milliseconds; 0: never.
 	NextDue() int64
-	// Tick does what is due, within bounds: what it leaves is due in the next moment. It
-	// is called in a transaction.
+	// Tick does a bounded part of what is due at now, in epoch milliseconds; NextDue then
+	// says that there is more. It is called in a transaction.
 	Tick(now int64)
 	// Close ends its timers, and writes what only memory has. It is called in the last
 	// transaction, once nothing runs in the background any more.
@@ -50,19 +50,21 @@ func (NopModule) Tick(int64) {}
 // Close implements Module.
 func (NopModule) Close() {}
 
-// Touched is what a command has changed, and which has to do something for it when the
-// command is committed.
-type Touched interface {
-	// Room bounds what Finish writes, in bytes.
-	Room() int
-	// Finish writes what a commit tells once, however many of its commands have changed
-	// it. Its caller is the journal, with the shard's lock held.
+// Dirty is an object that a command has changed (see Shard.MarkDirty), and that takes part
+// in the commit: the methods are called in this order.
+type Dirty interface {
+	// FinishBytes bounds what Finish writes, in bytes.
+	FinishBytes() int
+	// Finish writes what is written once per commit, such as counters, however many of its
+	// commands have changed the object: commit is the commit's number. It is called by
+	// journal.Append, with the shard's lock held.
 	Finish(commit uint64, b *mutation.Batch)
-	// Appended notes with which commit the command becomes durable.
+	// Appended notes with which commit the change becomes durable.
 	Appended(c *journal.Commit)
-	// Clean notes that the command is over: the next may touch it again.
+	// Clean ends the change: the next one marks the object dirty again.
 	Clean()
-	// Committed does what the change asks for. It runs between commands.
+	// Committed does what follows from the change, such as serving waiting receives. The
+	// commit is appended and may not be durable yet. It may change the shard again.
 	Committed()
 }
 

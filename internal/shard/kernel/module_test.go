@@ -104,10 +104,10 @@ type part struct {
 	NopModule
 }
 
-// counted is touched by a command.
+// counted is made dirty by a command.
 type counted struct{ said []string }
 
-func (c *counted) Room() int                { return 64 }
+func (c *counted) FinishBytes() int         { return 64 }
 func (c *counted) Appended(*journal.Commit) { c.said = append(c.said, "appended") }
 func (c *counted) Clean()                   { c.said = append(c.said, "clean") }
 func (c *counted) Committed()               { c.said = append(c.said, "committed") }

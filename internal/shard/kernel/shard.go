@@ -15,37 +15,39 @@ import (
 // before the lock is released: so the stream has the order of the commands.
 type Shard struct {
 	ID      uint16
-	engine  *Kernel
+	kernel  *Kernel
 	modules []Module
 
 	mu                sync.Mutex
 	poisoned          bool            // a command has panicked half-way
 	Closed            bool            // no further command changes anything
 	Log               *journal.Stream // what its commands write
-	Meta              journal.State   // what the log remembers
-	LastCatalogCommit *journal.Commit // the latest that changed which queues, topics and functions there are
-	// Generation counts the changes of the catalog. It changes under the lock only.
+	Meta              journal.State   // the state of Log, as of the command under way
+	LastCatalogCommit *journal.Commit // the latest that changed the catalog: which queues, topics and functions there are
+	// Generation counts the changes of the catalog: caches of it compare it. It changes
+	// only under the lock.
 	Generation atomic.Uint64
 
-	// Turn counts the commands that have had the lock.
-	Turn uint64
+	// CommandCount counts the commands that have had the lock. It identifies the one under
+	// way.
+	CommandCount uint64
 
-	// Of the command under way.
-	timed bool // it has asked for the time
+	// State of the command under way.
+	timed bool // Meta.Now is its time
 	Batch mutation.Batch
-	dirty []Touched
+	dirty []Dirty
 	Emits []Emitter // its events
-	// Logger is for what a command logs, which is written once that is over: it must not
-	// be used without the lock.
+	// Logger is for commands: it writes after the command, so that the lock does not wait
+	// for the log. It must not be used without the lock.
 	Logger *slog.Logger
 
 	timer timer
 }
 
 func newShard(id uint16, e *Kernel) *Shard {
-	sh := &Shard{ID: id, engine: e}
+	sh := &Shard{ID: id, kernel: e}
 	sh.Logger = slog.New(deferredLog{sh, e.Logger.Handler()})
-	sh.timer.call = sh.Tick // made once: each would be an allocation
+	sh.timer.call = sh.Tick // a method value allocates: it is made once
 	return sh
 }
 

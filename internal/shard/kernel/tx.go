@@ -16,22 +16,23 @@ import (
 type Tx struct {
 	Shards    []*Shard // locked, in the order of their ids; nil: none is
 	own       [1]*Shard
-	sync      bool            // the commit is made durable at once; else within 10 ms
-	dependsOn *journal.Commit // what an answer depends on that has no commit of its own
+	sync      bool            // the commit is made durable now; else within 10 ms
+	dependsOn *journal.Commit // what the answer waits for if the command changes nothing
 	done      bool
 }
 
-// Emitter emits an event of what a command did, after its commit and outside of the
-// locks. It may be called while other commands run, and before those that came earlier.
+// Emitter is an event of a command. Emit is called after the commit and without the locks,
+// so concurrently, and not necessarily in the order of the commands.
 type Emitter interface{ Emit() }
 
 // Emit has an event emitted once the command under way is over.
 func (sh *Shard) Emit(e Emitter) { sh.Emits = append(sh.Emits, e) }
 
-// Run runs a command on a shard and returns the commit that its answer depends on: its
-// own; if it changed nothing, the one that it named with DependOn; for a refusal, the
-// latest change of the catalog. With durable its commit is synced at once, else within
-// 10 ms. The error is the command's; what it changed before that is committed all the same.
+// Run runs a command on a shard and returns the commit that its answer depends on, which
+// the caller waits for: the command's own; if it changed nothing, the one that it named with
+// DependOn; for a refusal, the latest change of the catalog. With durable its commit is
+// synced now, else within 10 ms. The error is the command's, which is no rollback: what it
+// changed before is committed. Run panics with poison.ErrPoisoned after another's panic.
 func (sh *Shard) Run(durable bool, command func(tx *Tx) error) (*journal.Commit, error) {
 	sh.lock()
 	tx := txs.Get().(*Tx)
@@ -43,8 +44,9 @@ func (sh *Shard) Run(durable bool, command func(tx *Tx) error) (*journal.Commit,
 
 var txs = sync.Pool{New: func() any { return new(Tx) }}
 
-// RunAll is Run for a command on several shards, in any order and perhaps named twice. A
-// refusal is about the last one, and depends on the latest change of its catalog.
+// RunAll is Run for a command on several shards, which may be in any order and contain
+// duplicates; it reorders the slice. A refusal is taken to be about the last one given, and
+// depends on the latest change of that one's catalog.
 func RunAll(durable bool, command func(tx *Tx) error, shards ...*Shard) (*journal.Commit, error) {
 	last := shards[len(shards)-1]
 	slices.SortFunc(shards, func(a, b *Shard) int { return int(a.ID) - int(b.ID) })
@@ -82,7 +84,7 @@ func (sh *Shard) RunDurable(command func(tx *Tx) error) error {
 	return err
 }
 
-// View looks at a shard.
+// View calls look under the shard's lock. What look changes is committed within 10 ms.
 func (sh *Shard) View(look func()) {
 	_, _ = sh.Run(false, func(*Tx) error {
 		look()
@@ -90,7 +92,7 @@ func (sh *Shard) View(look func()) {
 	})
 }
 
-// AwaitCatalog returns once the catalog is durable as it is.
+// AwaitCatalog returns once the latest change of the catalog is durable.
 func (sh *Shard) AwaitCatalog() {
 	var c *journal.Commit
 	sh.View(func() { c = sh.LastCatalogCommit })
@@ -100,8 +102,8 @@ func (sh *Shard) AwaitCatalog() {
 // DependOn sets the commit that the answer waits for if the command changes nothing.
 func (tx *Tx) DependOn(c *journal.Commit) { tx.dependsOn = c }
 
-// Commit appends what the command has changed so far, as one atomic unit, and does what
-// follows from it; nil if there is nothing to append.
+// Commit appends what the command has changed so far, as one atomic unit, and calls
+// Committed of what it has changed. It returns nil if nothing was changed.
 func (tx *Tx) Commit() *journal.Commit {
 	if len(tx.Shards) == 1 {
 		return tx.Shards[0].Commit(tx.sync)
@@ -109,20 +111,21 @@ func (tx *Tx) Commit() *journal.Commit {
 	return commitAll(tx.sync, tx.Shards)
 }
 
-// Yield commits what there is, runs f while others may have the locks, and continues.
+// Yield commits, releases the locks, runs f, and takes the locks again: the state may have
+// changed in between.
 func (tx *Tx) Yield(f func()) {
 	tx.relock(nil, f)
 }
 
-// Widen commits what there is and continues with the locks of other shards, the first
-// one's among them, in the order of their ids. Others may have had the locks in between.
+// Widen commits, releases the locks and takes those of shards, which are in the order of
+// their ids: the state may have changed in between.
 func (tx *Tx) Widen(shards []*Shard) { tx.relock(shards, nil) }
 
-// WidenAfter is Widen that runs f before it has the locks.
+// WidenAfter is Widen that runs f while it has no lock.
 func (tx *Tx) WidenAfter(shards []*Shard, f func()) { tx.relock(shards, f) }
 
-// Narrow commits what there is and continues with some of the locks only, which it
-// keeps all the while. The events of the others wait until these are released as well.
+// Narrow commits and releases all locks but those of keep, which it never releases. The
+// events of the released shards are emitted once those of keep are.
 func (tx *Tx) Narrow(keep []*Shard) {
 	tx.Commit()
 	all := tx.Shards
@@ -184,13 +187,13 @@ func (tx *Tx) end() {
 	}
 	shards := tx.Shards
 	if len(shards) == 0 {
-		return // while others could have the locks
+		return // it panicked without locks, in the f of Yield or WidenAfter
 	}
-	cause := recover() // nil also where the goroutine ends without a panic
+	cause := recover() // nil after runtime.Goexit, too
 	for _, sh := range shards {
 		sh.poisoned = true
 	}
-	e := shards[0].engine
+	e := shards[0].kernel
 	for _, sh := range shards {
 		sh.mu.Unlock()
 	}
@@ -213,7 +216,7 @@ func (sh *Shard) lock() {
 
 // begin notes that a command has the lock from now on.
 func (sh *Shard) begin() {
-	sh.Turn++
+	sh.CommandCount++
 	sh.timed = false
 }
 
@@ -238,27 +241,28 @@ func (sh *Shard) Commit(sync bool) *journal.Commit {
 	if sh.Unchanged() {
 		return nil
 	}
-	c := sh.engine.Journal.Append(sync, sh.seal())
+	c := sh.kernel.Journal.Append(sync, sh.seal())
 	sh.appended(c)
 	sh.afterCommit()
 	return c
 }
 
-// CommitMuch commits what a command over many queues has changed so far, once that is
-// large.
-func (sh *Shard) CommitMuch() {
-	if sh.Batch.Size()+sh.room() > mutation.StepBytes {
+// CommitIfLarge commits what the command has changed so far if that exceeds
+// mutation.StepBytes: for commands over many queues.
+func (sh *Shard) CommitIfLarge() {
+	if sh.Batch.Size()+sh.finishBytes() > mutation.StepBytes {
 		sh.Commit(false)
 	}
 }
 
-// CommitPart appends what the command changed so far, so that it can be read from the
-// store; the command continues.
-func (sh *Shard) CommitPart(sync bool) {
+// CommitPartial appends what the command has changed so far, so that the store can show it;
+// the command continues, with its objects still dirty. What follows from the change comes
+// with Commit.
+func (sh *Shard) CommitPartial(sync bool) {
 	if sh.Unchanged() {
 		return
 	}
-	sh.appended(sh.engine.Journal.Append(sync, sh.seal()))
+	sh.appended(sh.kernel.Journal.Append(sync, sh.seal()))
 }
 
 // commitAll is Commit for a command that changed several shards at once.
@@ -273,7 +277,7 @@ func commitAll(sync bool, shards []*Shard) *journal.Commit {
 	if len(changed) == 0 {
 		return nil
 	}
-	c := changed[0].engine.Journal.Append(sync, parts...)
+	c := changed[0].kernel.Journal.Append(sync, parts...)
 	for _, sh := range changed {
 		sh.appended(c)
 	}
@@ -305,34 +309,35 @@ func (sh *Shard) afterCommit() {
 	sh.Arm()
 }
 
-// MarkDirty notes that the command under way has touched t, which it has not before.
-func (sh *Shard) MarkDirty(t Touched) { sh.dirty = append(sh.dirty, t) }
+// MarkDirty adds an object to those that the command under way has changed, once.
+func (sh *Shard) MarkDirty(t Dirty) { sh.dirty = append(sh.dirty, t) }
 
 // Unchanged reports that the command under way has nothing to commit.
 func (sh *Shard) Unchanged() bool { return sh.Batch.Len() == 0 && len(sh.dirty) == 0 }
 
-// seal makes the changes of a command its shard's part of a commit.
+// seal is the shard's part of a commit: what the command under way has changed.
 func (sh *Shard) seal() journal.Part {
-	return journal.Part{Stream: sh.Log, Batch: &sh.Batch, State: sh.Meta, Room: sh.room()}
+	return journal.Part{Stream: sh.Log, Batch: &sh.Batch, State: sh.Meta, FinishBytes: sh.finishBytes()}
 }
 
-// room bounds what finish writes for the command under way.
-func (sh *Shard) room() (n int) {
+// finishBytes bounds what finish writes for the command under way, in bytes.
+func (sh *Shard) finishBytes() (n int) {
 	for _, t := range sh.dirty {
-		n += t.Room()
+		n += t.FinishBytes()
 	}
 	return n
 }
 
-// finish writes what stands once in a commit behind what the command under way wrote.
+// finish writes, behind the changes of the command under way, what is written once per commit.
 func (sh *Shard) finish(commit uint64, b *mutation.Batch) {
 	for _, t := range sh.dirty {
 		t.Finish(commit, b)
 	}
 }
 
-// Untouch forgets what was touched, after it was finished.
-func (sh *Shard) Untouch() {
+// ClearDirty ends the changes of all dirty objects without their Committed, after
+// CommitPartial.
+func (sh *Shard) ClearDirty() {
 	for _, t := range sh.dirty {
 		t.Clean()
 	}

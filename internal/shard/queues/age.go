@@ -10,7 +10,7 @@ import (
 // oldestAge is the age of the oldest message of a queue that does not belong to one
 // of the given tenants; 0: there is none.
 func (sh *Shard) oldestAge(qs *Queue, now int64, without []layout.Lane) time.Duration {
-	r, _ := sh.ask(qs, now, queue.Oldest{Without: without})
+	r, _ := sh.doUntouched(qs, now, queue.Oldest{Without: without})
 	if r.Sent == 0 {
 		return 0
 	}

@@ -10,17 +10,17 @@ import (
 	"godwit.dev/godwit/internal/shard/queues/accepted"
 )
 
-// ScopeChange is a change of DeduplicationScope, which comes into force later.
+// ScopeChange is a change of DeduplicationScope, which takes effect after scopeDelay.
 type ScopeChange struct {
 	At      int64 `json:"at"`                // epoch milliseconds
 	ByGroup bool  `json:"byGroup,omitempty"` // the scope in force before it is messageGroup
 }
 
-// scopeDelay is how long a change of DeduplicationScope takes to come into force: AWS
-// gives an attribute as long as that.
+// scopeDelay is how long a change of DeduplicationScope takes to take effect, in
+// milliseconds. Source: SetQueueAttributes in the SQS API reference.
 const scopeDelay = int64(60 * time.Second / time.Millisecond)
 
-// dedupByGroup reports whether a message is now told from others of its group only.
+// dedupByGroup reports whether the DeduplicationScope in effect is messageGroup.
 func (qs *Queue) dedupByGroup(now int64) bool {
 	if c := qs.Record.Scope; c != nil && now-c.At < scopeDelay {
 		return c.ByGroup
@@ -28,7 +28,7 @@ func (qs *Queue) dedupByGroup(now int64) bool {
 	return qs.Machine.Config().GroupDedup
 }
 
-// dedupOf is the id of a message in the scope of its queue.
+// dedupOf is the deduplication id of a message, within the queue's DeduplicationScope.
 func (qs *Queue) dedupOf(now int64, m *message.Message) dedup.ID {
 	group := ""
 	if qs.dedupByGroup(now) {
@@ -37,7 +37,7 @@ func (qs *Queue) dedupOf(now int64, m *message.Message) dedup.ID {
 	return dedup.NewID(group, m.Dedup)
 }
 
-// dedupScope is the incarnation that stands for the queue in its records.
+// dedupScope is the incarnation that identifies the queue in the deduplication log.
 func (qs *Queue) dedupScope() layout.Incarnation {
 	if first := qs.Record.First; first != 0 {
 		return first
@@ -45,13 +45,14 @@ func (qs *Queue) dedupScope() layout.Incarnation {
 	return qs.Incarnation
 }
 
-// arriving are the messages of a send to a FIFO queue by what tells duplicates.
+// arriving are the deduplication ids of the messages of a send; all are zero for a standard
+// queue.
 type arriving struct {
-	ids []dedup.ID // the zero value for those that are none of any; nil: they all are
+	ids []dedup.ID // by message; zero: it is no duplicate of any. nil: all are zero
 }
 
-// originals finds the messages that were accepted before, and puts them into found. It
-// reads, so it comes before the first change.
+// originals finds the messages that were accepted before, and puts their results into found.
+// It may flush the journal, so it must precede the command's first change.
 func (sh *Shard) originals(qs *Queue, now int64, msgs []Outgoing, found []SendResult) (a arriving) {
 	if !qs.ARN.FIFO() {
 		return a
@@ -69,8 +70,8 @@ func (sh *Shard) originals(qs *Queue, now int64, msgs []Outgoing, found []SendRe
 	return a
 }
 
-// earlier finds the message of the same send, of which there are few, that the i-th is a
-// duplicate of, by the results of those before.
+// earlier is the result of the message of the same send that the i-th is a duplicate of. A
+// send has at most ten messages, so that a linear search will do.
 func (a *arriving) earlier(i int, results []SendResult) (r SendResult) {
 	if a.ids == nil || a.ids[i] == (dedup.ID{}) {
 		return r
@@ -89,8 +90,8 @@ func (a *arriving) remember(sh *Shard, qs *Queue, now int64, i int, r SendResult
 	}
 }
 
-// recent is what memory knows of what a FIFO queue accepted recently. The first
-// call reads it.
+// recent is the in-memory filter of what a FIFO queue accepted recently. The first call
+// loads it from the store.
 func (sh *Shard) recent(qs *Queue, now int64) *dedup.Window {
 	if qs.dedup == nil {
 		qs.dedup = sh.Duplicates.Load(qs.dedupScope(), now)

@@ -7,8 +7,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 )
 
-// QueueEvent is something that happened to messages of an SQS queue: what
-// metrics are made of.
+// QueueEvent is something that happened to messages of an SQS queue; metrics are made of it.
 type QueueEvent struct {
 	Queue    arn.ARN
 	Slot     *Slot // of the queue; nil where it was not at hand
@@ -21,17 +20,16 @@ type QueueEvent struct {
 	Sizes []int
 }
 
-// Slot is room beside a queue for what the listener keeps about it, which it then
-// need not look for at each event. It is the listener's alone, empty at first, and
-// goes with the queue; a purge begins with an empty one.
+// Slot is a field of a queue for the listener's own state about it, which saves it a map
+// lookup for each event. It is empty at first, and again after a purge.
 type Slot struct{ atomic.Value }
 
 // QueueEventKind says what happened.
 type QueueEventKind byte
 
-// The kinds of event. MessagesSent is of what a client or a topic
-// sent, dead letters of subscriptions included; what a maxReceiveCount or a move
-// task moves is not sent, as in SQS's own metrics.
+// The kinds of event. MessagesSent counts what a client or a topic sent, dead letters of
+// subscriptions included. What a maxReceiveCount or a move task moves does not count as
+// sent, as in SQS's own NumberOfMessagesSent.
 const (
 	MessagesSent         QueueEventKind = iota + 1
 	MessagesDeduplicated                // sent again within five minutes: nothing was added
@@ -39,17 +37,17 @@ const (
 	MessagesDeleted
 	MessagesDeadLettered // moved to the dead-letter queue by the queue's maxReceiveCount
 	MessagesExpired      // dropped by a sweep at the end of their retention
-	MessagesDeletedAgain // deleted by a handle of what was gone already
+	MessagesDeletedAgain // deleted by the handle of a message that was gone already
 	MessagesMovedIn      // came from another queue, by its maxReceiveCount or a move task
-	MessagesChanged      // what the queue holds has changed by what nobody counts: a purge, a move task, a visibility timeout
-	QueueDeleted         // the queue is gone; events of what ends just now may come after it
+	MessagesChanged      // the gauges have changed by something without a counter: a purge, a move task, a visibility timeout
+	QueueDeleted         // the queue is gone; events of commands under way may come after it
 )
 
 // queueEvents are those of one command.
 type queueEvents struct {
-	tell  func(QueueEvent)
-	list  []QueueEvent
-	sizes []int
+	listener func(QueueEvent)
+	list     []QueueEvent
+	sizes    []int
 }
 
 var eventLists = sync.Pool{New: func() any { return new(queueEvents) }}
@@ -57,14 +55,14 @@ var eventLists = sync.Pool{New: func() any { return new(queueEvents) }}
 // Emit implements Emitter.
 func (l *queueEvents) Emit() {
 	for i := range l.list {
-		l.tell(l.list[i])
+		l.listener(l.list[i])
 	}
 	clear(l.list)
 	l.list, l.sizes = l.list[:0], l.sizes[:0]
 	eventLists.Put(l)
 }
 
-// EmitNow emits an event of what no command does. No lock is held.
+// EmitNow emits an event that belongs to no command. The caller must hold no lock.
 func (e *Queues) EmitNow(ev QueueEvent) {
 	if e.options.Events != nil {
 		e.options.Events(ev)
@@ -75,7 +73,7 @@ func (e *Queues) EmitNow(ev QueueEvent) {
 func (sh *Shard) EmitEvent(ev QueueEvent) {
 	if tell := sh.engine.options.Events; tell != nil {
 		l := sh.eventList()
-		l.tell, l.list = tell, append(l.list, ev)
+		l.listener, l.list = tell, append(l.list, ev)
 	}
 }
 
@@ -91,15 +89,16 @@ func (sh *Shard) eventList() *queueEvents {
 	return l
 }
 
-// EmitMessages emits what happened to n messages of a queue, if n is not 0.
+// EmitMessages emits an event about n messages of a queue at a time in epoch milliseconds.
+// With n = 0 it emits QueueDeleted only.
 func (sh *Shard) EmitMessages(qs *Queue, kind QueueEventKind, at int64, n int) {
 	if n > 0 || kind == QueueDeleted {
 		sh.EmitEvent(QueueEvent{Queue: qs.ARN, Slot: &qs.slot, Kind: kind, At: at, Messages: n})
 	}
 }
 
-// EmitSent emits one event of what was put into a queue at once, by the messages' sizes,
-// which are not kept.
+// EmitSent emits one MessagesSent for all messages that one command has put into a queue, by
+// their sizes in bytes. It copies sizes.
 func (sh *Shard) EmitSent(qs *Queue, at int64, sizes []int) {
 	if len(sizes) == 0 || sh.engine.options.Events == nil {
 		return

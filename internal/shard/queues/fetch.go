@@ -8,23 +8,26 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// Do runs a command on a queue, as part of the command under way of the shard: what
-// came before may be appended first, so that the store shows it. Errors are those
-// that c names; a store that cannot be read ends the process.
+// Do runs a command on a queue, as part of the shard's command under way, and marks the queue
+// dirty. If the machine has to read the store, what the command has changed before may be
+// appended as a commit of its own. Errors are those that c names; a store that cannot be read
+// ends the process.
 func (sh *Shard) Do(qs *Queue, now int64, c queue.Command) (queue.Result, error) {
-	r, err := sh.step(qs, (*inParts)(sh), now, c)
+	r, err := sh.step(qs, (*splittingReader)(sh), now, c)
 	sh.Touch(qs)
 	return r, err
 }
 
-// ask runs a command that changes nothing, or of which the caller says what it changed.
-func (sh *Shard) ask(qs *Queue, now int64, c queue.Command) (queue.Result, error) {
-	return sh.step(qs, (*inParts)(sh), now, c)
+// doUntouched is Do for a command that changes nothing, or whose caller calls Touch if it has
+// changed something.
+func (sh *Shard) doUntouched(qs *Queue, now int64, c queue.Command) (queue.Result, error) {
+	return sh.step(qs, (*splittingReader)(sh), now, c)
 }
 
-// DoAtOnce is do for a command that must be one commit.
-func (sh *Shard) DoAtOnce(qs *Queue, now int64, c queue.Command) (queue.Result, error) {
-	r, err := sh.step(qs, (*atOnce)(sh), now, c)
+// DoAtomic is Do for a command that must be in one commit with what the shard's command has
+// changed before.
+func (sh *Shard) DoAtomic(qs *Queue, now int64, c queue.Command) (queue.Result, error) {
+	r, err := sh.step(qs, (*atomicReader)(sh), now, c)
 	sh.Touch(qs)
 	return r, err
 }
@@ -42,48 +45,50 @@ func (sh *Shard) step(qs *Queue, r queue.Reader, now int64, c queue.Command) (qu
 	return result, err
 }
 
-// What a machine reads by: atOnce for a command that must be one commit, inParts for
-// one that may be several.
+// How a machine reads the store: atomicReader for a command that must be one commit,
+// splittingReader for one that may be split into several.
 type (
-	atOnce  Shard
-	inParts Shard
+	atomicReader    Shard
+	splittingReader Shard
 )
 
-// Flush leaves what was written where it is.
-func (r *atOnce) Flush() error {
-	(*Shard)(r).Readable()
+// Flush makes earlier commands visible in the store, and not the one under way, whose batch
+// stays whole.
+func (r *atomicReader) Flush() error {
+	(*Shard)(r).FlushAppended()
 	return nil
 }
 
 // Get reads a record.
-func (r *atOnce) Get(key []byte) ([]byte, bool, error) { return r.engine.Store.Get(nil, key) }
+func (r *atomicReader) Get(key []byte) ([]byte, bool, error) { return r.engine.Store.Get(nil, key) }
 
 // Scan walks a span until f returns false.
-func (r *atOnce) Scan(span layout.Span, f func(key, value []byte) bool) error {
+func (r *atomicReader) Scan(span layout.Span, f func(key, value []byte) bool) error {
 	return store.Each(r.engine.Store, span, f)
 }
 
-// Flush appends what was written, with the queue's counters, so that the store shows
-// it.
-func (r *inParts) Flush() error {
+// Flush appends what the command has written so far, with the queue's counters, and makes it
+// visible in the store.
+func (r *splittingReader) Flush() error {
 	sh := (*Shard)(r)
 	if sh.Batch.Len() > 0 {
 		sh.Touch(sh.running)
-		sh.CommitPart(false)
+		sh.CommitPartial(false)
 	}
-	sh.Readable()
+	sh.FlushAppended()
 	return nil
 }
 
 // Get reads a record.
-func (r *inParts) Get(key []byte) ([]byte, bool, error) { return (*atOnce)(r).Get(key) }
+func (r *splittingReader) Get(key []byte) ([]byte, bool, error) { return (*atomicReader)(r).Get(key) }
 
 // Scan walks a span until f returns false.
-func (r *inParts) Scan(span layout.Span, f func(key, value []byte) bool) error {
-	return (*atOnce)(r).Scan(span, f)
+func (r *splittingReader) Scan(span layout.Span, f func(key, value []byte) bool) error {
+	return (*atomicReader)(r).Scan(span, f)
 }
 
-// requeue undoes leases that no client has seen.
+// requeue makes leased messages that no client has seen visible again, as if they had not been
+// received.
 func (sh *Shard) requeue(qs *Queue, leases []queue.Lease) {
 	if len(leases) == 0 {
 		return

@@ -13,14 +13,15 @@ import (
 // QueueGauges are what a queue holds at a moment.
 type QueueGauges struct {
 	queue.Counts
-	// OldestAge is that of the message that came first, by its send or by the move
-	// that made it a dead letter; 0: there is none. Messages of a standard queue that
-	// were received three times do not count.
+	// OldestAge is the age of the oldest message, since its send or since the move that
+	// made it a dead letter; 0: there is none. Messages of a standard queue that were
+	// received three times do not count. Source: ApproximateAgeOfOldestMessage in the SQS
+	// developer guide.
 	OldestAge      time.Duration
-	GroupsInFlight int // groups that have messages in flight, or tenants that do
-	NoisyGroups    int // tenants that are noisy
+	GroupsInFlight int // message groups (of a standard queue: tenants) with messages in flight
+	NoisyGroups    int // noisy tenants of a fair queue
 
-	// Quiet and QuietOldestAge are those of what does not belong to noisy tenants.
+	// Quiet and QuietOldestAge are Counts and OldestAge without the noisy tenants.
 	Quiet          queue.Counts
 	QuietOldestAge time.Duration
 
@@ -38,15 +39,15 @@ func (e *Queues) QueueGauges(ctx context.Context, a arn.ARN) (QueueGauges, error
 	return g, err
 }
 
-// SampleQueue is QueueGauges for statistics: it does not wait until what it tells
-// is durable, and so tells it also while the disk hangs.
+// SampleQueue is QueueGauges for metrics: it does not wait until what it reports is durable,
+// so that there are metrics while the disk hangs.
 func (e *Queues) SampleQueue(a arn.ARN) (QueueGauges, error) {
 	g, _, err := e.measure(a)
 	return g, err
 }
 
-// HoldingQueues are the queues that have messages.
-func (e *Queues) HoldingQueues() (all []arn.ARN) {
+// NonEmptyQueues are the queues that have messages.
+func (e *Queues) NonEmptyQueues() (all []arn.ARN) {
 	for _, sh := range e.Shards {
 		sh.View(func() {
 			now := sh.Now()
@@ -60,8 +61,7 @@ func (e *Queues) HoldingQueues() (all []arn.ARN) {
 	return all
 }
 
-// measure is QueueGauges without the wait until what it tells is durable, with
-// the commit.
+// measure is QueueGauges without waiting for dependsOn, the commit that the answer depends on.
 func (e *Queues) measure(a arn.ARN) (g QueueGauges, dependsOn *journal.Commit, err error) {
 	sh := e.ShardOf(a)
 	dependsOn, err = sh.Run(false, func(tx *kernel.Tx) error {

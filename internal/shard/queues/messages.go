@@ -14,9 +14,10 @@ import (
 	"godwit.dev/godwit/internal/shard/kernel"
 )
 
-// Send adds messages to a queue, all of them or none, and returns once they are
-// durable. Errors: QueueDoesNotExist, InsufficientStorage, Throttled where the queue's account
-// holds as much as it may.
+// Send adds messages to a queue, all of them or none, and returns once they are durable. It
+// returns a result for each, also for duplicates, which add nothing. Errors:
+// QueueDoesNotExist; InsufficientStorage; Throttled if the account's storage quota is used
+// up; those of injected faults; ctx's.
 func (e *Queues) Send(ctx context.Context, a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -79,7 +80,7 @@ func (sh *Shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 	return results, nil
 }
 
-// noteCommit remembers that the messages up to a sequence are durable with a commit.
+// noteCommit notes that the messages up to a sequence become durable with a commit.
 func (qs *Queue) noteCommit(sequence uint64, c *journal.Commit) {
 	qs.forgetDurable()
 	if n := len(qs.unsynced.pending); n > 0 && qs.unsynced.pending[n-1].commit == c {
@@ -101,9 +102,9 @@ func (qs *Queue) forgetDurable() {
 	}
 }
 
-// awaited is the commit that a message becomes durable with; nil if it is.
-func (qs *Queue) awaited(sequence uint64) *journal.Commit {
-	if sequence <= qs.unsynced.durable { // though what was added behind it may not be
+// commitOf is the commit that a message becomes durable with; nil if it is durable.
+func (qs *Queue) commitOf(sequence uint64) *journal.Commit {
+	if sequence <= qs.unsynced.durable {
 		return nil
 	}
 	for i := range qs.unsynced.pending {
@@ -117,22 +118,22 @@ func (qs *Queue) awaited(sequence uint64) *journal.Commit {
 	return nil
 }
 
-// Found is what a receive found.
+// Found is what a receive has leased.
 type Found struct {
-	queue  *Queue // that they are of; nil without any
-	origin uint64 // of its sequence numbers, if it is a FIFO queue
+	queue  *Queue // whose messages they are; nil without any
+	origin uint64 // of the sequence numbers of a FIFO queue
 	Leases []queue.Lease
-	Commit *journal.Commit // with which the messages become durable
-	// leased is the commit of the leases of a standard queue. Only another owner of the state
-	// could do without them, and would hand the messages out at once.
+	Commit *journal.Commit // with which the messages become durable: it is awaited
+	// leased is the commit of the leases of a standard queue. It is awaited only in a
+	// cluster, where another owner without the leases would deliver the messages again.
 	leased *journal.Commit
 	Err    error
 }
 
-// Receive leases messages of a queue. With a wait it returns as soon as there
-// is at least one; when ctx ends first, nothing stays leased. Errors:
-// QueueDoesNotExist, OverLimit when the queue has too many messages in flight
-// and the receive does not wait.
+// Receive leases messages of a queue. With a wait it is a long poll, and returns as soon as
+// there is at least one; if ctx ends first, nothing stays leased. Errors: QueueDoesNotExist;
+// OverLimit if the queue has too many messages in flight and the receive does not wait; those
+// of injected faults; ctx's.
 func (e *Queues) Receive(ctx context.Context, req ReceiveRequest) ([]Received, error) {
 	var qs *Queue
 	var received []Received
@@ -151,9 +152,9 @@ func (e *Queues) Receive(ctx context.Context, req ReceiveRequest) ([]Received, e
 	return received, nil
 }
 
-// receiveOnce is Receive, unless there was nothing but what cannot be read: then
-// again says that what comes behind that need not wait for the next receive. qs is
-// the queue as it was found.
+// receiveOnce is one round of Receive. again says that it has found only messages that cannot
+// be read and are quarantined now, so that another round may find more. qs is the queue as it
+// was found.
 func (e *Queues) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *Queue, received []Received, again bool, err error) {
 	sh := e.ShardOf(req.Queue)
 	var found Found
@@ -185,7 +186,7 @@ func (e *Queues) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *Queu
 	if found.Err != nil {
 		return nil, nil, false, found.Err
 	}
-	received, unreadable, err := e.deliverable(ctx, sh, found, req)
+	received, unreadable, err := e.readLeased(ctx, sh, found, req)
 	if err != nil {
 		return nil, nil, false, err
 	}
@@ -195,7 +196,7 @@ func (e *Queues) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *Queu
 	return qs, received, len(unreadable) > 0 && len(received) == 0, nil
 }
 
-// receiveOrWait runs a receive, and lines it up to wait if it finds nothing and may.
+// receiveOrWait runs a receive. If that finds nothing and may wait, it enqueues a waiter.
 func (sh *Shard) receiveOrWait(req *ReceiveRequest) (qs *Queue, found Found, w *waiter, err error) {
 	if qs, err = sh.Lookup(req.Queue); err != nil {
 		return nil, found, nil, err
@@ -221,20 +222,20 @@ func (sh *Shard) receiveOrWait(req *ReceiveRequest) (qs *Queue, found Found, w *
 	return qs, found, w, nil
 }
 
-// receiveRounds bounds how long one receive goes on past expired messages, dead
-// letters and what cannot be read. What it leaves is swept, or found by the next.
+// receiveRounds bounds how often one receive tries again after it has found only expired
+// messages, dead letters or unreadable ones. The rest is swept, or left to the next receive.
 const receiveRounds = 4
 
 // Receive runs one receive on a queue, under the shard's lock.
 func (sh *Shard) Receive(qs *Queue, most int, visibility time.Duration, attempt string) Found {
-	fifo := qs.ARN.FIFO() && !qs.Backlog // what it tells of is durable first
+	fifo := qs.ARN.FIFO() && !qs.Backlog // its leases are durable before the answer: they block groups
 	for round := 1; ; round++ {
 		now := sh.Now()
-		r, err := sh.ask(qs, now, queue.Receive{Max: most, Visibility: visibility.Milliseconds(), Epoch: sh.Meta.Epoch, Attempt: attempt})
+		r, err := sh.doUntouched(qs, now, queue.Receive{Max: most, Visibility: visibility.Milliseconds(), Epoch: sh.Meta.Epoch, Attempt: attempt})
 		if sh.Batch.Len() > 0 {
 			sh.Touch(qs)
-			sh.CommitPart(fifo)
-			sh.Untouch()
+			sh.CommitPartial(fifo)
+			sh.ClearDirty()
 			sh.rearm(qs, now)
 		}
 		if len(r.Moves) > 0 {
@@ -251,7 +252,7 @@ func (sh *Shard) Receive(qs *Queue, most int, visibility time.Duration, attempt 
 			for i := range r.Leases {
 				newest = max(newest, r.Leases[i].Sequence)
 			}
-			return Found{queue: qs, Leases: r.Leases, Commit: qs.awaited(newest), leased: sh.Log.Last()}
+			return Found{queue: qs, Leases: r.Leases, Commit: qs.commitOf(newest), leased: sh.Log.Last()}
 		}
 		if !sh.Available(qs, now) {
 			return Found{}
@@ -264,7 +265,7 @@ func (sh *Shard) Receive(qs *Queue, most int, visibility time.Duration, attempt 
 	}
 }
 
-// rearm makes sure that the queue's next moment is not missed.
+// rearm sets the queue's timer after a change without AfterCommit.
 func (sh *Shard) rearm(qs *Queue, now int64) {
 	sh.timerBy(qs, qs.Machine.NextTimer(now))
 	sh.Arm()
@@ -283,15 +284,16 @@ func (sh *Shard) serve(qs *Queue, now int64) {
 	}
 }
 
-// refuse answers every receive that waits at a queue with an error.
-func (sh *Shard) refuse(qs *Queue, err error) {
+// failWaiters answers every receive that waits at a queue with an error.
+func (sh *Shard) failWaiters(qs *Queue, err error) {
 	for w := qs.waiters.first; w != nil; w = qs.waiters.first {
 		qs.waiters.remove(w)
 		w.result <- Found{Err: err}
 	}
 }
 
-// waitFor waits for a waiter to be served. A long poll waits in real time.
+// waitFor waits until a waiter is served, or its wait or ctx ends. Long polls wait in real
+// time, also with a virtual clock: a client's SDK does.
 func (e *Queues) waitFor(ctx context.Context, sh *Shard, w *waiter, wait time.Duration) Found {
 	timeout := make(chan struct{})
 	timer := clock.System.AfterFunc(wait, func() { close(timeout) })
@@ -321,8 +323,8 @@ type unreadable struct {
 	err   error
 }
 
-// quarantine keeps messages that cannot be read or signed leased until the next start,
-// so that they do not block others.
+// quarantine keeps messages that cannot be read or signed leased until the next start of the
+// process, so that they do not block others.
 func (sh *Shard) quarantine(qs *Queue, all []unreadable) {
 	gone := false
 	sh.View(func() {
@@ -342,8 +344,8 @@ func (sh *Shard) quarantine(qs *Queue, all []unreadable) {
 	}
 }
 
-// DeleteMessages deletes received messages by their handles. Deleting what is
-// deleted succeeds. Per handle: nil or ReceiptHandleIsInvalid.
+// DeleteMessages deletes received messages by their receipt handles. It is idempotent. Errors:
+// QueueDoesNotExist, ctx's; per handle nil or ReceiptHandleIsInvalid.
 func (e *Queues) DeleteMessages(ctx context.Context, a arn.ARN, handles []string) ([]error, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -376,15 +378,17 @@ func (e *Queues) DeleteMessages(ctx context.Context, a arn.ARN, handles []string
 	})
 }
 
-// VisibilityChange hides a received message for a time from now; zero returns it.
+// VisibilityChange sets the visibility timeout of a received message, counted from now; zero
+// makes it visible.
 type VisibilityChange struct {
 	Handle  string
 	Timeout time.Duration // 0–12 h
 }
 
-// ChangeVisibility changes when received messages can be received again. Per
-// change: nil, ReceiptHandleIsInvalid, MessageNotInflight for a message on its
-// way to another queue, OverLimit, or InvalidParameter with SQS's text.
+// ChangeVisibility sets the visibility timeouts of received messages. Errors:
+// QueueDoesNotExist, ctx's; per change nil, ReceiptHandleIsInvalid, MessageNotInflight for a
+// message on its way to another queue, OverLimit if too many are in flight, or
+// InvalidParameter for more than 12 h in all or a message that is gone.
 func (e *Queues) ChangeVisibility(ctx context.Context, a arn.ARN, changes []VisibilityChange) ([]error, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -420,8 +424,9 @@ func (e *Queues) ChangeVisibility(ctx context.Context, a arn.ARN, changes []Visi
 	})
 }
 
-// byHandle runs a command for each of n receipt handles, and then tell, under the shard's
-// lock. Of a standard queue they may become durable up to 10 ms later.
+// byHandle runs f for each of n receipt handles, and then tell, in one command. With a FIFO
+// queue it returns once that is durable; with a standard one that may be up to 10 ms later,
+// as a lost delete or visibility timeout is no more than another delivery.
 func (e *Queues) byHandle(a arn.ARN, n int, f func(sh *Shard, qs *Queue, i int) error, tell func(sh *Shard, qs *Queue)) ([]error, error) {
 	sh := e.ShardOf(a)
 	var errs []error
@@ -433,7 +438,7 @@ func (e *Queues) byHandle(a arn.ARN, n int, f func(sh *Shard, qs *Queue, i int) 
 			return err
 		}
 		catalog = sh.LastCatalogCommit
-		if fifo { // that nothing changes may depend on another command
+		if fifo { // what it finds unchanged may not be durable yet
 			tx.DependOn(sh.Log.Last())
 		}
 		sh.Now()
@@ -449,6 +454,6 @@ func (e *Queues) byHandle(a arn.ARN, n int, f func(sh *Shard, qs *Queue, i int) 
 		lazy.Wait()
 		return errs, err
 	}
-	e.Journal.AwaitUnlessQuick(lazy)
+	e.Journal.AwaitIfSlow(lazy)
 	return errs, nil
 }

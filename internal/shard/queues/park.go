@@ -12,15 +12,16 @@ import (
 	"godwit.dev/godwit/internal/shard/queues/queuepolicy"
 )
 
-// An empty queue that nobody waits at is parked: it is kept as its record and its next
-// sequence, packed beside those of others, and made a Queue again when somebody looks for
-// it, without a read. The store is not involved, and timers and sources do not need it.
+// An empty queue without waiting receives is parked: to save memory, it is kept as its
+// encoded record and its next sequence in a packed map, and made a Queue again by the next
+// lookup. That needs no read of the store.
 //
-// Whoever has found a queue may use it until the shard's lock is opened. After that it may
-// have been parked, which leaves the Queue gone, with nothing in it: what was held of
-// its messages is over then, and whoever wants to go on has to look again.
+// A *Queue may be used until the shard's lock is released. After that the queue may have been
+// parked, which marks the *Queue as Gone: it has to be looked up again. Leases of its messages
+// have ended then.
 
-// emptiedKept is how many empty queues and backlogs of a shard keep their memory.
+// emptiedKept is how many empty queues and backlogs of a shard are neither hibernated nor
+// parked: those that became empty last, which are likely to be used again.
 const emptiedKept = 32
 
 // Queue finds a queue of the shard, which may be used for as long as the shard's lock is
@@ -31,32 +32,32 @@ func (sh *Shard) Queue(a arn.ARN) (qs *Queue, ok bool) {
 			return nil, false
 		}
 	}
-	qs.turn = sh.Turn
+	qs.lastCommand = sh.CommandCount
 	return qs, true
 }
 
-// Use is for a queue that was found by an earlier command: false if it has to be looked for
-// again.
+// Use has the command under way use a queue that an earlier one has looked up. It returns
+// false if the queue has to be looked up again.
 func (sh *Shard) Use(qs *Queue) bool {
-	qs.turn = sh.Turn
+	qs.lastCommand = sh.CommandCount
 	return !qs.Gone
 }
 
-// noteEmpty notes it if a queue is empty, and takes the memory of one that has been so for
-// longest.
+// noteEmpty adds a queue to the emptied ones if it is empty, and hibernates those that have
+// been empty for longest.
 func (sh *Shard) noteEmpty(qs *Queue) {
 	if !qs.Machine.Empty() || qs.Emptied || qs.Ended() {
 		return
 	}
 	qs.Emptied = true
 	sh.emptied = append(sh.emptied, qs)
-	for range 2 { // where one command had many, they go little by little
+	for range 2 { // bounded: the backlog of many that one command emptied shrinks by one each time
 		if len(sh.emptied) <= emptiedKept {
 			return
 		}
 		old := sh.emptied[0]
 		sh.emptied = slices.Delete(sh.emptied, 0, 1)
-		if old.turn == sh.Turn { // the command under way may have it
+		if old.lastCommand == sh.CommandCount { // the command under way may have it
 			sh.emptied = append(sh.emptied, old)
 			continue
 		}
@@ -69,8 +70,8 @@ func (sh *Shard) noteEmpty(qs *Queue) {
 	}
 }
 
-// used reports that something is to be known of an empty queue beyond what its record says
-// and its next sequence, or that somebody waits for it.
+// used reports that an empty queue must not be parked: it has state beyond its record and its
+// next sequence, or waiting receives.
 func (qs *Queue) used() bool {
 	return qs.Backlog || qs.Gone || qs.waiters.first != nil || qs.Dead != nil || qs.dirty
 }
@@ -90,14 +91,14 @@ func (sh *Shard) park(qs *Queue) {
 	qs.Gone, qs.Record, qs.Policy, qs.dedup = true, gone, queuepolicy.DenyAll, nil
 }
 
-// keepParked keeps a queue as its record.
+// keepParked adds a queue to the parked ones.
 func (sh *Shard) keepParked(qs *Queue, record []byte) {
 	value := binary.AppendUvarint(nil, qs.Machine.NextSequence())
 	value = binary.AppendUvarint(value, uint64(qs.Record.Created))
 	sh.parked.Put(parkedKey(qs.ARN), append(value, record...))
 }
 
-// parkedKey is what a parked queue is found by.
+// parkedKey is the key of a parked queue.
 func parkedKey(a arn.ARN) []byte {
 	var room [128]byte
 	key := append(append(room[:0], a.Account...), 0)
@@ -126,15 +127,15 @@ func (sh *Shard) unpark(a arn.ARN) (*Queue, bool) {
 	qs.loadPolicy()
 	qs.Machine = *queue.New(layout.NewKeys(sh.ID, record.Incarnation), cfg, queue.Kind{FIFO: a.FIFO()})
 	qs.Machine.ContinueAt(next)
-	qs.turn = sh.Turn
+	qs.lastCommand = sh.CommandCount
 	sh.parked.Delete(key)
 	sh.loaded[qs.ARN] = qs
 	sh.noteEmpty(qs)
 	return qs, true
 }
 
-// parkedParts takes a parked queue apart: the next sequence, when the queue was created, in
-// epoch milliseconds, and its record.
+// parkedParts decodes a parked queue: the next sequence, when the queue was created, in epoch
+// milliseconds, and its encoded record.
 func parkedParts(value []byte) (next uint64, created int64, record []byte) {
 	next, n := binary.Uvarint(value)
 	at, more := binary.Uvarint(value[n:])

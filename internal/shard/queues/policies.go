@@ -17,7 +17,7 @@ import (
 // therefore holds for deliveries that wait. Requests of clients are held against it
 // where callers are authorised.
 
-// SnsService is how a topic's deliveries introduce themselves.
+// SnsService is the service principal of a topic's deliveries.
 const SnsService = "sns.amazonaws.com"
 
 // sendMessage is what a delivery does to a queue.
@@ -46,10 +46,10 @@ func (e *Queues) QueuePolicy(ctx context.Context, a arn.ARN) (p *policy.Policy) 
 	return p
 }
 
-// Admits refuses deliveries of a topic that may not send to the queue: one that
-// the queue's policy does not allow, or one of another account, or where that is strict
-// any, if there is no policy, or any if they were to be encrypted under a key that does not exist.
-// Errors: AccessDenied, KMSNotFound.
+// Admits refuses deliveries of a topic that may not send to the queue at now, in epoch
+// milliseconds. The queue's policy decides. Without one, topics of the same account are
+// allowed, unless Options.Strict. Errors: AccessDenied; KMSNotFound if the queue's key does
+// not exist.
 func (qs *Queue) Admits(topic arn.ARN, now int64) error {
 	if qs.Shard == nil || qs.Shard.engine.Keys == nil { // else it is encrypted before
 		if err := key.Find(qs.ARN, qs.Record.Attributes[attribute.KmsMasterKeyID]); err != nil {

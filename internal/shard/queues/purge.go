@@ -13,15 +13,16 @@ const (
 	// purgeCooldown is how long after a purge a queue cannot be purged again,
 	// in milliseconds.
 	purgeCooldown = int64(60 * time.Second / time.Millisecond)
-	// formerKept is how many purges a receipt handle outlives: to its holder
-	// the message is then gone, and the handle is not a wrong one.
+	// formerKept is for how many purges a receipt handle is still recognised, as one of a
+	// message that is gone. After that it is invalid.
 	formerKept = 8
 )
 
-// PurgeQueue removes all messages of a queue, those in flight included, at a
-// cost that does not depend on how many there are: the queue begins a new
-// incarnation and the records of the old one are dropped by range. What was accepted
-// may be sent again, and sequence numbers go on. Receives that wait go on waiting. Errors: QueueDoesNotExist, PurgeQueueInProgress.
+// PurgeQueue removes all messages of a queue, those in flight included, in constant time: the
+// queue gets a new incarnation, and a range tombstone deletes the records of the old one.
+// Deduplication starts over, sequence numbers continue, and long polls go on waiting. Errors:
+// QueueDoesNotExist; PurgeQueueInProgress within 60 s of the last purge, with
+// Options.Cooldowns; ctx's.
 func (e *Queues) PurgeQueue(ctx context.Context, a arn.ARN) error {
 	return e.WithCatalog(ctx, a, func(sh *Shard) error {
 		old, err := sh.Lookup(a)

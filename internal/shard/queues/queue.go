@@ -1,6 +1,6 @@
-// Package queues is the module of queues: SQS's own, and those in which other modules
-// keep what waits for somebody. A queue is a pure machine with what its shard keeps
-// around it: who waits, which commits its messages become durable with, when it is due.
+// Package queues is the module of queues: SQS queues, and the backlogs of other modules. A
+// Queue is a pure state machine (package queue) with what its shard keeps around it: waiting
+// receives, the commits that its messages become durable with, its timer.
 package queues
 
 import (
@@ -32,21 +32,21 @@ type Options struct {
 	// Cooldowns refuses to create a queue within 60 s of its deletion, and to
 	// purge one within 60 s of its last purge.
 	Cooldowns bool
-	// Strict has topics send to queues only whose policy lets them, also within an account.
+	// Strict has a queue without a policy refuse topics of its own account, too.
 	Strict bool
 	// Events is told what happens to the messages of SQS queues, once it has been
 	// committed. It may be called concurrently, and must be quick. May be nil.
 	Events func(QueueEvent)
-	// Sign puts into the body of a message that is Unsigned what it lacks. It is
-	// called without any lock. Needed where messages are rendered so.
+	// Sign puts the missing signature into the body of a message that is Unsigned. It is
+	// called without any lock. Needed if topics render unsigned messages.
 	Sign func(body []byte, u *message.Unsigned) error
-	// Encryption is for encrypted queues; nil: messages are kept in clear, and what is
-	// to be encrypted under a key other than AWS's own is refused.
+	// Encryption is for encrypted queues; nil: messages are stored in plaintext, and keys
+	// other than AWS managed ones are refused.
 	Encryption encryption.Keys
 	// Sealer seals the key that receipt handles are authenticated with; nil: it is kept
 	// in clear.
 	Sealer *seal.Sealer
-	// Accounts bound what accounts hold; nil: they hold any amount.
+	// Accounts are the storage quotas of accounts; nil: there are none.
 	Accounts *accounts.Accounts
 }
 
@@ -64,15 +64,15 @@ type Queues struct {
 	creationWatcher atomic.Pointer[func(arn.ARN)]
 }
 
-// Hooks are what others do when something becomes of queues. They are called
-// under the lock of the queue's shard. All are set.
+// Hooks are the callbacks of the modules above, all of which are set. They are called under
+// the lock of the queue's shard.
 type Hooks struct {
-	// DeadLetters is called with messages that were received often enough, which are
-	// leased for their way to the dead-letter queue.
+	// DeadLetters is called with messages that have reached maxReceiveCount. They are
+	// leased until they have been moved to the dead-letter queue.
 	DeadLetters func(qs *Queue, moves []queue.Lease)
-	// Purged and deleted are called as part of the command that does that.
+	// Purged and Deleted are called in the command that purges or deletes the queue.
 	Purged, Deleted func(a arn.ARN)
-	// Ready is called with a queue of another module that has something due.
+	// Ready is called with a backlog that has something due.
 	Ready func(qs *Queue)
 }
 
@@ -83,20 +83,20 @@ type Shard struct {
 	loaded   map[arn.ARN]*Queue
 	parked   packed.Map // see park.go
 	Backlogs map[layout.Incarnation]*Queue
-	Counters map[layout.Incarnation][]byte // while the shard is loaded: those without an owner yet
+	Counters map[layout.Incarnation][]byte // only while the shard is loaded: those whose queue is not loaded yet
 	Timers   sorted.Heap[*Queue]
 
 	deletions map[arn.ARN]int64    // when queues were deleted, for the cool-down
 	sources   map[arn.ARN][]string // by dead-letter queue: the names of this shard's queues that have it, in order
 
-	configured atomic.Pointer[configured] // of the queue that was asked for last
+	cachedConfig atomic.Pointer[cachedConfig] // of the queue that was asked for last
 
 	emptied []*Queue // queues and backlogs that became empty last, which are likely to be used again
 
 	Duplicates accepted.Log // of what FIFO queues and topics accept
 
-	running *Queue // whose machine runs a command
-	sizes   []int  // room for those of the messages of a send
+	running *Queue // whose machine runs a command, for splittingReader
+	sizes   []int  // reused by send
 }
 
 // New adds the module to the shards.
@@ -139,11 +139,11 @@ func (m module) Resume() {
 	sh := m.sh
 	for _, qs := range sh.Loaded() {
 		if qs.Machine.Stale() {
-			_, _ = sh.ask(qs, sh.Now(), queue.Prefetch{Max: 1}) // which rebuilds its orders
+			_, _ = sh.doUntouched(qs, sh.Now(), queue.Prefetch{Max: 1}) // which rebuilds its orders
 		}
 		if !qs.Machine.Empty() {
 			sh.Touch(qs)
-			sh.CommitMuch()
+			sh.CommitIfLarge()
 		}
 	}
 }
@@ -156,8 +156,7 @@ func (m module) NextDue() int64 {
 	return sh.Timers[0].timer.at
 }
 
-// tickQueues bounds how many queues one tick looks after before it lets other
-// commands in.
+// tickQueues bounds how many queues one tick handles before it releases the lock.
 const tickQueues = 256
 
 func (m module) Tick(now int64) {
@@ -189,9 +188,9 @@ type Queue struct {
 	Backlog     bool
 	Consumption Consumption
 	Gone        bool   // it is deleted, or dropped, or was parked: whoever has it from before has to look again
-	turn        uint64 // the command that used it last
-	dirty       bool
-	Emptied     bool // among the shard's emptied ones
+	lastCommand uint64 // the command that used it last
+	dirty       bool   // among the shard's dirty objects
+	Emptied     bool   // among the shard's emptied ones
 	timer       queueTimer
 	waiters     waiterList
 	Dead        *DeadLetters // on their way to the dead-letter queue; nil: none are
@@ -199,21 +198,21 @@ type Queue struct {
 	dedup       *dedup.Window // FIFO: of messages accepted recently
 	slot        Slot
 
-	told told
+	reported reported
 }
 
-// told is what others were told last of a queue.
-type told struct {
-	saved   queue.Saved    // the store, of its counters
-	account *accounts.Held // whose it is; nil: nothing was in it yet
-	bytes   int64          // account, of the bytes in it
+// reported are the values that were reported last, to report changes only.
+type reported struct {
+	saved   queue.Saved    // to the store: the counters
+	account *accounts.Held // of the owner; nil: the queue was empty so far
+	bytes   int64          // to account: the queue's size
 }
 
-// Consumption is what is kept of a backlog's consumer.
+// Consumption is the state of a backlog towards its consumer.
 type Consumption struct {
-	Readied bool   // it was told, and has not come yet
-	Paused  bool   // it is told nothing
-	Low     uint64 // no message has a lower sequence; a memory of searches
+	Notified bool   // Hooks.Ready was called, and no lease has followed yet
+	Paused   bool   // Hooks.Ready is not called
+	Low      uint64 // no message has a lower sequence: where searches begin
 }
 
 // queueTimer is when a queue is due, in epoch milliseconds, and its place in the heap of
@@ -223,14 +222,15 @@ type queueTimer struct {
 	index int32
 }
 
-// unsynced are the messages that are perhaps not durable.
+// unsynced tells up to which sequence messages are durable, and with which commits the
+// others become so.
 type unsynced struct {
 	newest  uint64 // the last one that the command under way added
 	durable uint64 // all up to this one are; 0: it is not known of any
 	pending []pendingAppend
 }
 
-// Owner is of what a queue is the backlog.
+// Owner is the subscription or function that a backlog belongs to.
 type Owner interface{ Gone() bool }
 
 // DeadLetters are the messages of a queue that somebody carries to its
@@ -245,7 +245,7 @@ type pendingAppend struct {
 
 // Touch marks a queue as changed by the command under way.
 func (sh *Shard) Touch(qs *Queue) {
-	qs.turn = sh.Turn
+	qs.lastCommand = sh.CommandCount
 	if !qs.dirty {
 		qs.dirty = true
 		sh.MarkDirty(qs)
@@ -254,14 +254,15 @@ func (sh *Shard) Touch(qs *Queue) {
 
 // Accept adds a message to a queue of this shard, as part of the command under way.
 func (sh *Shard) Accept(qs *Queue, now int64, a queue.Arrival) uint64 {
-	r, _ := sh.DoAtOnce(qs, now, queue.Accept{Arrival: a}) // it refuses nothing
+	r, _ := sh.DoAtomic(qs, now, queue.Accept{Arrival: a}) // it refuses nothing
 	qs.unsynced.newest = r.Sequence
 	return qs.unsynced.newest
 }
 
-// NoRoomFrom refuses what another account's resource would put into a queue whose account
-// holds as much as it may. What stays within an account takes no more than before.
-func (qs *Queue) NoRoomFrom(source arn.ARN) error {
+// CheckQuota refuses what a resource of another account would put into a queue whose account
+// has used up its storage quota, with Throttled. A transfer within an account takes no
+// additional space.
+func (qs *Queue) CheckQuota(source arn.ARN) error {
 	if source.Account == qs.ARN.Account {
 		return nil
 	}
@@ -271,29 +272,29 @@ func (qs *Queue) NoRoomFrom(source arn.ARN) error {
 // Committed does what a change of the queue asks for.
 func (qs *Queue) Committed() { qs.Shard.AfterCommit(qs) }
 
-// Clean implements touched.
+// Clean implements kernel.Dirty.
 func (qs *Queue) Clean() {
 	qs.dirty = false
 	qs.count()
 }
 
-// count tells what has become of the bytes in the queue to whose account holds them.
+// count reports a change of the queue's size to its account.
 func (qs *Queue) count() {
 	now := qs.Machine.Bytes()
 	if qs.Gone {
 		now = 0
 	}
-	if now == qs.told.bytes {
+	if now == qs.reported.bytes {
 		return
 	}
-	if qs.told.account == nil {
-		qs.told.account = qs.Shard.engine.Accounts.Of(qs.ARN.Account)
+	if qs.reported.account == nil {
+		qs.reported.account = qs.Shard.engine.Accounts.Of(qs.ARN.Account)
 	}
-	qs.told.account.AddBytes(now - qs.told.bytes)
-	qs.told.bytes = now
+	qs.reported.account.AddBytes(now - qs.reported.bytes)
+	qs.reported.bytes = now
 }
 
-// Appended implements touched.
+// Appended implements kernel.Dirty.
 func (qs *Queue) Appended(c *journal.Commit) {
 	if qs.unsynced.newest != 0 {
 		qs.noteCommit(qs.unsynced.newest, c)
@@ -301,8 +302,8 @@ func (qs *Queue) Appended(c *journal.Commit) {
 	}
 }
 
-// AfterCommit does what a changed queue asks for: who waits is served, the consumer is
-// told, the timer is set. It runs between commands.
+// AfterCommit does what follows from a change of a queue: it serves waiting receives,
+// notifies the consumer and sets the timer.
 func (sh *Shard) AfterCommit(qs *Queue) {
 	if qs.Ended() {
 		sh.setTimer(qs, 0)
@@ -313,21 +314,21 @@ func (sh *Shard) AfterCommit(qs *Queue) {
 	if qs.waiters.first != nil {
 		sh.serve(qs, now)
 	}
-	if qs.Backlog && !qs.Consumption.Readied && !qs.Consumption.Paused {
+	if qs.Backlog && !qs.Consumption.Notified && !qs.Consumption.Paused {
 		sh.engine.Hooks.Ready(qs)
 	}
 	at := qs.Machine.NextTimer(now)
 	if at == now { // perhaps only because the next due time is on disk
-		_, _ = sh.ask(qs, now, queue.Prefetch{Max: 1})
+		_, _ = sh.doUntouched(qs, now, queue.Prefetch{Max: 1})
 		at = qs.Machine.NextTimer(now)
 	}
 	if at != 0 {
-		at = max(at, now+1) // what one command left undone gives way to others first
+		at = max(at, now+1) // other commands first: one Expire or Sweep is bounded
 	}
 	sh.timerBy(qs, at)
 }
 
-// timerBy makes qs due at a moment, unless it is due before that; 0 is never.
+// timerBy makes qs due at a time, in epoch milliseconds, unless it is due earlier; 0 is never.
 func (sh *Shard) timerBy(qs *Queue, at int64) {
 	if at != 0 && (qs.timer.at == 0 || at < qs.timer.at) {
 		sh.setTimer(qs, at)
@@ -336,14 +337,14 @@ func (sh *Shard) timerBy(qs *Queue, at int64) {
 
 // Available reports whether a receive would find something.
 func (sh *Shard) Available(qs *Queue, now int64) bool {
-	r, _ := sh.ask(qs, now, queue.Probe{})
+	r, _ := sh.doUntouched(qs, now, queue.Probe{})
 	return r.Found
 }
 
-// Before orders the queues that wait for a moment.
+// Before implements the order of the heap of timers.
 func (qs *Queue) Before(o *Queue) bool { return qs.timer.at < o.timer.at }
 
-// Place is where the queue is among them.
+// Place is where the heap of timers keeps the queue's index.
 func (qs *Queue) Place() *int32 { return &qs.timer.index }
 
 // setTimer makes qs due at a moment; 0 for never.
@@ -368,9 +369,9 @@ func (sh *Shard) sweep(qs *Queue, now int64) {
 	}
 }
 
-// Lookup finds a queue. The error is a refusal for the caller; it may depend on a
-// deletion that is not durable yet, so wait for the returned commit before
-// answering it.
+// Lookup finds a queue for a client's command. Errors: QueueDoesNotExist, and those of
+// injected faults. That a queue is gone may not be durable yet: before it answers, the caller
+// waits for the commit that Run returns.
 func (sh *Shard) Lookup(a arn.ARN) (*Queue, error) {
 	qs, ok := sh.Queue(a)
 	if !ok {
@@ -382,11 +383,11 @@ func (sh *Shard) Lookup(a arn.ARN) (*Queue, error) {
 	return qs, nil
 }
 
-// inconsistent reports counters that disagreed with the records: a fault in
-// this program, which has been mended for this queue.
+// inconsistent logs counters that disagreed with the records: a bug, whose effect on this
+// queue has been corrected.
 func (sh *Shard) inconsistent(qs *Queue) {
 	sh.Logger.Error("a queue's counters disagreed with its records and were set right", "queue", qs.ARN.String())
 }
 
-// OfQueues is the part of what depends on it.
+// OfQueues is the shard itself, for the modules above that embed it.
 func (sh *Shard) OfQueues() *Shard { return sh }

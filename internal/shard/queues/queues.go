@@ -26,11 +26,12 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// deletionCooldown is how long after its deletion a queue cannot be created again.
+// deletionCooldown is how long after its deletion a queue cannot be created again, in
+// milliseconds. Source: CreateQueue in the SQS API reference.
 const deletionCooldown = int64(60 * time.Second / time.Millisecond)
 
-// QueueSpec describes a queue to be created: only what the request names, in
-// canonical form.
+// QueueSpec describes a queue to be created. Attributes has only what the request names, in
+// the form of attribute.Canonical.
 type QueueSpec struct {
 	ARN        arn.ARN
 	Attributes map[string]string
@@ -48,11 +49,11 @@ type QueueRecord struct {
 	// that purges ended, the latest last.
 	Purged int64                `json:"purged,omitempty"` // epoch milliseconds
 	Former []layout.Incarnation `json:"former,omitempty"`
-	// First is the incarnation under which a queue remembers what it accepted, if that
-	// is not its own. Older versions went on with the first across purges.
+	// First is the incarnation of the queue in the deduplication log, if that is not its
+	// own: older versions kept the first one across purges.
 	First layout.Incarnation `json:"first,omitempty"`
-	// Origin is where the queue's sequence numbers begin; 0: where those of all queues
-	// did in older versions.
+	// Origin is where the queue's sequence numbers begin; 0: at the value that older
+	// versions used for all queues.
 	Origin uint64 `json:"origin,omitempty"`
 	// Scope is a change of DeduplicationScope that may not be in force yet.
 	Scope *ScopeChange `json:"scope,omitempty"`
@@ -89,9 +90,10 @@ func (r *QueueRecord) encode() ([]byte, error) {
 // writeQueue writes the record of a queue, as part of the command under way.
 func (sh *Shard) writeQueue(qs *Queue) error { return qs.Record.Put(&sh.Batch, sh.ID, qs.ARN) }
 
-// CreateQueue creates a queue. A queue of that name with the same values of the
-// attributes that the request names is left as it is. Errors: QueueNameExists,
-// QueueDeletedRecently, OverLimit, and those of the attributes.
+// CreateQueue creates a queue. It is idempotent: an existing queue whose attributes have the
+// values that the request names is left as it is. Errors: QueueNameExists;
+// QueueDeletedRecently within 60 s of a deletion, with Options.Cooldowns; OverLimit,
+// InsufficientStorage, and those of attribute.Check.
 func (e *Queues) CreateQueue(ctx context.Context, spec QueueSpec) error {
 	if _, err := queuepolicy.Parse(spec.Attributes[attribute.Policy]); err != nil {
 		return err
@@ -124,15 +126,16 @@ func (e *Queues) CreateQueue(ctx context.Context, spec QueueSpec) error {
 		qs := sh.newQueue(spec.ARN.Own(), &QueueRecord{
 			Incarnation: layout.Incarnation(sh.Meta.Incarnation),
 			Origin:      message.NewOrigin(spec.ARN.String(), sh.Meta.Incarnation),
-			Attributes:  fitted(spec.Attributes), Tags: fitted(spec.Tags), Created: now, Modified: now,
+			Attributes:  compactClone(spec.Attributes), Tags: compactClone(spec.Tags), Created: now, Modified: now,
 		}, cfg)
 		return sh.writeQueue(qs)
 	})
 	return e.EmitCreation(spec.ARN, err)
 }
 
-// fitted copies a map that is to be kept into no more room than it needs.
-func fitted(m map[string]string) map[string]string {
+// compactClone copies a map that is kept for long, so that it neither has spare capacity nor
+// keeps the request alive that its strings are parts of.
+func compactClone(m map[string]string) map[string]string {
 	if len(m) == 0 {
 		return nil
 	}
@@ -167,8 +170,8 @@ func sameQueue(r *QueueRecord, spec QueueSpec) error {
 	return nil
 }
 
-// DeleteQueue deletes a queue and all its messages, at a cost that does not
-// depend on how many there are. Errors: QueueDoesNotExist.
+// DeleteQueue deletes a queue and all its messages in constant time. Errors:
+// QueueDoesNotExist.
 func (e *Queues) DeleteQueue(ctx context.Context, a arn.ARN) error {
 	return e.WithCatalog(ctx, a, func(sh *Shard) error {
 		qs, err := sh.Lookup(a)
@@ -201,15 +204,15 @@ func (sh *Shard) Drop(qs *Queue) {
 	span := qs.Machine.Keys().All()
 	sh.Batch.DeleteRange(span.Lower, span.Upper)
 	sh.Batch.Delete(qs.Machine.Keys().Counters())
-	qs.Gone, qs.Owner = true, nil // of what is gone some are kept for a while
-	sh.refuse(qs, ErrNoQueue)
+	qs.Gone, qs.Owner = true, nil // a Queue that is referenced for a while must not keep its owner alive
+	sh.failWaiters(qs, ErrNoQueue)
 	sh.Touch(qs)
 }
 
-// Counts counts the messages of a queue or backlog, after the leases that have
-// run out by now, as part of the command under way.
+// Counts counts the messages of a queue or backlog in each state, as part of the command under
+// way, after it has returned the leases that have expired by now, in epoch milliseconds.
 func (sh *Shard) Counts(qs *Queue, now int64) queue.Counts {
-	r, _ := sh.ask(qs, now, queue.Count{})
+	r, _ := sh.doUntouched(qs, now, queue.Count{})
 	if sh.Batch.Len() > 0 {
 		sh.Touch(qs)
 	}
@@ -226,7 +229,7 @@ func (e *Queues) QueueInfo(ctx context.Context, a arn.ARN) (info QueueInfo, err 
 		}
 		now := sh.Now()
 		counts := sh.Counts(qs, now)
-		sh.Commit(false) // leases that ran out are no change of the catalog
+		sh.Commit(false) // here, as expired leases are no change of the catalog
 		info = QueueInfo{
 			ARN: a, Attributes: maps.Clone(qs.Record.Attributes), Tags: maps.Clone(qs.Record.Tags),
 			Created: clock.Time(qs.Record.Created), Modified: clock.Time(qs.Record.Modified),
@@ -239,34 +242,34 @@ func (e *Queues) QueueInfo(ctx context.Context, a arn.ARN) (info QueueInfo, err 
 	return info, err
 }
 
-// QueueConfig is how a queue behaves: cheap, for checks before a send. Errors:
-// QueueDoesNotExist.
+// QueueConfig is the configuration of a queue, for the checks before a send: it is cached and
+// mostly takes no lock. Errors: QueueDoesNotExist, and those of injected faults.
 func (e *Queues) QueueConfig(ctx context.Context, a arn.ARN) (queue.Config, error) {
 	if err := ctx.Err(); err != nil {
 		return queue.Config{}, err
 	}
 	sh := e.ShardOf(a)
-	if c := sh.configured.Load(); c != nil && c.generation == sh.Generation.Load() && c.queue == a {
+	if c := sh.cachedConfig.Load(); c != nil && c.generation == sh.Generation.Load() && c.queue == a {
 		return c.config, e.Injected(a)
 	}
-	c := &configured{}
+	c := &cachedConfig{}
 	err := sh.RunDurable(func(tx *kernel.Tx) error {
 		qs, err := sh.Lookup(a)
 		if err == nil {
-			*c = configured{queue: qs.ARN, generation: sh.Generation.Load(), config: qs.Machine.Config()}
+			*c = cachedConfig{queue: qs.ARN, generation: sh.Generation.Load(), config: qs.Machine.Config()}
 		}
 		tx.DependOn(sh.LastCatalogCommit)
 		return err
 	})
 	if err == nil {
-		sh.configured.Store(c)
+		sh.cachedConfig.Store(c)
 	}
 	return c.config, err
 }
 
-// configured is how a queue behaves while the catalog is of a generation, which is durable:
-// to send again and again to one queue takes the shard's lock once a message.
-type configured struct {
+// cachedConfig is the configuration of the queue that was asked for last. It is valid while
+// the catalog has the generation, which is durable: so a send takes the shard's lock once.
+type cachedConfig struct {
 	queue      arn.ARN
 	generation uint64
 	config     queue.Config
@@ -318,8 +321,8 @@ func (e *Queues) SetQueueAttributes(ctx context.Context, a arn.ARN, set map[stri
 	})
 }
 
-// ListQueues lists the names of an account's queues in a region that begin with
-// prefix, in ascending order, from the first one behind after.
+// ListQueues lists the names of an account's queues in a region that begin with prefix, in
+// ascending order: up to limit of those after the name after. more says that others follow.
 func (e *Queues) ListQueues(ctx context.Context, region, account, prefix, after string, limit int) (names []string, more bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
@@ -335,7 +338,8 @@ func (e *Queues) ListQueues(ctx context.Context, region, account, prefix, after 
 	return names, more, err
 }
 
-// DecodeQueueRecord reads the record of a queue.
+// DecodeQueueRecord reads the record of a queue. It fails for an unknown version, and for
+// what is not JSON.
 func DecodeQueueRecord(value []byte) (*QueueRecord, error) {
 	if len(value) == 0 || value[0] != queueRecordVersion {
 		return nil, fmt.Errorf("a queue's record has an unknown version; it was written by a newer godwit")
@@ -344,12 +348,12 @@ func DecodeQueueRecord(value []byte) (*QueueRecord, error) {
 	return r, json.Unmarshal(value[1:], r)
 }
 
-// SetCreationWatcher has created called with each queue and each function, also one
-// with the name of an alias, that is made from now on: a mapping may wait for it. It
-// must be quick.
+// SetCreationWatcher has created called with each queue and each function (and each alias of
+// one) that is created from now on, since an event source mapping may wait for it. It must
+// return quickly.
 func (e *Queues) SetCreationWatcher(created func(arn.ARN)) { e.creationWatcher.Store(&created) }
 
-// EmitCreation calls the creation watcher with what was made, if it was.
+// EmitCreation calls the creation watcher unless err, which it returns, is an error.
 func (e *Queues) EmitCreation(a arn.ARN, err error) error {
 	if created := e.creationWatcher.Load(); created != nil && err == nil {
 		(*created)(a)
@@ -357,10 +361,10 @@ func (e *Queues) EmitCreation(a arn.ARN, err error) error {
 	return err
 }
 
-// Ended reports that the queue is gone, or of what it is the backlog.
+// Ended reports that the queue, or the owner of the backlog, is gone.
 func (qs *Queue) Ended() bool { return qs.Gone || qs.Owner != nil && qs.Owner.Gone() }
 
-// ForgetBacklog releases what a backlog takes in memory; false if there is none.
+// ForgetBacklog drops a backlog from memory; false if it is not there.
 func (sh *Shard) ForgetBacklog(inc layout.Incarnation) bool {
 	qs, ok := sh.Backlogs[inc]
 	if ok {
@@ -408,14 +412,15 @@ func (sh *Shard) loadQueues() error {
 	return cmp.Or(failed, err)
 }
 
-// LoadMachine sets a machine to its counters and gives it its leases.
+// LoadMachine loads the counters and leases of a queue. It fails if there are no counters or
+// the store cannot be read.
 func (sh *Shard) LoadMachine(qs *Queue) error {
 	value, ok := sh.Counters[qs.Incarnation]
 	if !ok {
 		return fmt.Errorf("%s has no counters", qs.ARN)
 	}
 	delete(sh.Counters, qs.Incarnation)
-	corrected, err := qs.Machine.Load((*atOnce)(sh), value, sh.Meta.Now)
+	corrected, err := qs.Machine.Load((*atomicReader)(sh), value, sh.Meta.Now)
 	if corrected {
 		sh.inconsistent(qs)
 	}
@@ -423,12 +428,11 @@ func (sh *Shard) LoadMachine(qs *Queue) error {
 	return err
 }
 
-// Loaded are the queues that have messages, and some of those without, by their
-// incarnations.
+// Loaded are the queues that are not parked, in the order of their incarnations: all that
+// have messages, and some of those without.
 func (sh *Shard) Loaded() []*Queue { return InOrder(maps.Values(sh.loaded)) }
 
-// InOrder are queues by their incarnations: what goes on at a start goes on in the same
-// order each time.
+// InOrder sorts queues by incarnation, so that each start resumes them in the same order.
 func InOrder(all iter.Seq[*Queue]) []*Queue {
 	return slices.SortedFunc(all, func(a, b *Queue) int { return cmp.Compare(a.Incarnation, b.Incarnation) })
 }

@@ -15,19 +15,19 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// recordWeight is how much an answer holds of each byte of a message: its record, its
-// text, and the answer itself.
+// recordWeight is how many bytes of memory an answer takes for each byte of a message: its
+// record, its text, and the encoded answer.
 const recordWeight = 3
 
 var errNoRoom = errors.New("no room for the record")
 
-// readRecords reads the records of messages, in the order of their keys, until there is
-// no room for the next; for the first it waits. records are nil where there is none
-// (it was deleted or has expired), and at the places in rest, which were not read. A
-// store that cannot be read ends the process.
+// readRecords reads the records of messages, in the order of their keys, as far as memory can
+// be reserved for them; for the first one it waits. A record is nil if it does not exist (the
+// message was deleted or has expired), and at the indexes in rest, which were not read.
+// Errors: ctx's; a store that cannot be read ends the process.
 func (e *Queues) readRecords(ctx context.Context, keys [][]byte, memory *limit.Reservation) (records [][]byte, rest []int, err error) {
 	records = make([][]byte, len(keys))
-	var granted int64 // what was waited for
+	var granted int64 // bytes that were reserved by waiting
 	for {
 		some, missing, at := false, int64(0), 0
 		err = store.GetEach(e.Store, keys, func(i int, record []byte) error {
@@ -68,9 +68,9 @@ func (e *Queues) readRecords(ctx context.Context, keys [][]byte, memory *limit.R
 	}
 }
 
-// deliverable reads the messages of leases, as far as there is room for them; they are
-// durable.
-func (e *Queues) deliverable(ctx context.Context, sh *Shard, found Found, req *ReceiveRequest) (out []Received, bad []unreadable, err error) {
+// readLeased reads the messages of leases, which are durable, as far as memory can be reserved
+// for them.
+func (e *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *ReceiveRequest) (out []Received, bad []unreadable, err error) {
 	if len(found.Leases) == 0 {
 		return nil, nil, nil
 	}

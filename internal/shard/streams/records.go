@@ -68,7 +68,7 @@ func (m *Module) Put(ctx context.Context, a arn.ARN, records []stream.Record) (i
 		first = h.next
 		for i := range chunks {
 			if i > 0 {
-				m.shard.CommitPart(true)
+				m.shard.CommitPartial(true)
 			}
 			chunk := &chunks[i]
 			chunk.Arrival = now

@@ -50,7 +50,7 @@ func archiveKey(shard uint16, inc layout.Incarnation, at archivePlace) []byte {
 }
 
 // archive keeps a message that its topic accepts, as part of the command under way.
-func (sh *Shard) archive(t *topic.Topic, s *stream, f *fanout) {
+func (sh *Shard) archive(t *topic.Topic, s *fifoState, f *fanout) {
 	if t.Retention == 0 {
 		return
 	}
@@ -70,7 +70,7 @@ func (sh *Shard) archivesBy(at int64) {
 
 // policyChanged does what a change of a topic's archive policy asks for.
 func (sh *Shard) policyChanged(t *topic.Topic, before time.Duration) {
-	switch s := sh.stream(t); {
+	switch s := sh.fifoState(t); {
 	case t.Retention == 0 && before > 0:
 		span := keyspace.Prefix(archivePrefix(sh.ID, s.incarnation))
 		sh.Batch.DeleteRange(span.Lower, span.Upper)
@@ -86,7 +86,7 @@ func (sh *Shard) policyChanged(t *topic.Topic, before time.Duration) {
 // loadArchives finds out how far the archives go back.
 func (sh *Shard) loadArchives() error {
 	for t := range sh.Topics.Archives() {
-		s := sh.stream(t)
+		s := sh.fifoState(t)
 		err := store.Each(sh.engine.Store, keyspace.Prefix(archivePrefix(sh.ID, s.incarnation)), func(key, _ []byte) bool {
 			s.oldest = archivePlaceOf(key).sent
 			return false
@@ -110,7 +110,7 @@ func (sh *Shard) sweepArchives() {
 	sh.archivesAt = 0
 	shortened := 0
 	for t := range sh.Topics.Archives() {
-		s := sh.stream(t)
+		s := sh.fifoState(t)
 		begins, _ := t.ArchiveBegins(clock.Time(sh.Now()))
 		cutoff := begins.UnixMilli()
 		switch {
@@ -130,8 +130,8 @@ func (sh *Shard) sweepArchives() {
 }
 
 // shorten drops what is in an archive from before a time.
-func (sh *Shard) shorten(s *stream, cutoff int64) {
-	sh.Readable()
+func (sh *Shard) shorten(s *fifoState, cutoff int64) {
+	sh.FlushAppended()
 	span := keyspace.Prefix(archivePrefix(sh.ID, s.incarnation))
 	from := archiveKey(sh.ID, s.incarnation, archivePlace{sent: cutoff})
 	s.oldest = 0

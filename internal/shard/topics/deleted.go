@@ -15,13 +15,12 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// The deletion of a topic is one small commit, however many subscriptions it has:
-// its record, those of its subscriptions as one range, and a mark. Nothing of the
-// topic is found from then on, and its backlogs stand still. What these take in
-// memory and in the store is given back in the background, a bounded step at a
-// time, and the mark goes with the last of it. A start that finds the mark continues
-// with what has counters and no owner: no incarnation is given out twice, so that
-// nothing of a topic that was created since is among that.
+// The deletion of a topic is one small commit, however many subscriptions it has: it deletes
+// the topic's record and, as one range, those of its subscriptions, and writes a mark. From
+// then on the topic does not exist, and its backlogs are inert. They are garbage-collected in
+// the background, in bounded steps, of which the last removes the mark. A start that finds the
+// mark collects all backlogs that have counters and no owner: incarnations are never reused, so
+// that these cannot belong to a topic that was created since.
 
 const (
 	// collectStep is how many backlogs one step drops.
@@ -40,12 +39,11 @@ type deletedTopic struct {
 	holds bool // the store has some of these
 }
 
-// deletedTopicsKey is that of the mark, which tells the shard's latest incarnation when
-// a topic was deleted last.
+// deletedTopicsKey is the key of the mark, whose value is the shard's latest incarnation at the
+// latest deletion of a topic.
 func deletedTopicsKey(shard uint16) []byte { return keyspace.Shard(shard, keyspace.DeletedTopics) }
 
-// leaveToGC has the backlogs of a topic dropped that the command under way
-// deletes.
+// leaveToGC has the backlogs of a topic collected that the command under way deletes.
 func (sh *Shard) leaveToGC(t *topic.Topic) {
 	if !t.HasBacklogs() {
 		return
@@ -56,8 +54,8 @@ func (sh *Shard) leaveToGC(t *topic.Topic) {
 	sh.reclaim()
 }
 
-// loadDeleted finds what a process before left of deleted topics: of the counters
-// those without an owner.
+// loadDeleted finds the backlogs of deleted topics that the last process has not collected:
+// those with counters and without an owner.
 func (sh *Shard) loadDeleted() error {
 	counters := sh.Counters
 	sh.Counters = nil
@@ -93,8 +91,8 @@ func (sh *Shard) reclaim() {
 	sh.engine.InSteps(sh.reclaimOnce)
 }
 
-// reclaimOnce makes a step, and returns when it is durable: so the disk paces it;
-// false when nothing is left.
+// reclaimOnce makes a step, and returns once it is durable, so that the disk paces it; false
+// when nothing is left.
 func (sh *Shard) reclaimOnce() bool {
 	var r *deletedTopic
 	sh.View(func() {
@@ -108,7 +106,7 @@ func (sh *Shard) reclaimOnce() bool {
 		return false
 	}
 
-	// Nobody changes any more what is read without the lock.
+	// It is immutable by now, and is read without the lock.
 	if r.topic != nil {
 		r.all, r.topic = r.topic.Backlogs(), nil
 		sh.engine.Journal.Flush()
@@ -167,9 +165,8 @@ func (e *Topics) eraseRuns(b *mutation.Batch, shard uint16, runs []run) error {
 	return cmp.Or(e.erase(b, records), e.erase(b, counters))
 }
 
-// erase removes the keys in spans, which are in ascending order. Few go one by one:
-// every range that is removed slows down all reads until the store has been
-// compacted.
+// erase removes the keys in spans, which are in ascending order. Few keys are deleted one by
+// one: every range tombstone slows down all reads until it is compacted.
 func (e *Topics) erase(b *mutation.Batch, spans []layout.Span) error {
 	if len(spans) == 0 {
 		return nil

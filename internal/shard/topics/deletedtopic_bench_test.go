@@ -95,7 +95,7 @@ func longestWait(e *shard.Engine, sh *topics.Shard, over <-chan struct{}) (longe
 		}
 		began := clock.System.Now()
 		sh.View(func() {
-			sh.Readable()
+			sh.FlushAppended()
 			_, _, _ = e.Store.Get(nil, topics.DeletedTopicsKey(sh.ID))
 		})
 		longest = max(longest, clock.System.Now().Sub(began))

@@ -17,19 +17,19 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// A publish to queues whose shards share this one's store need not go through
-// the backlogs: the commit that accepts the publish delivers it, too. That is
-// the short way of what a backlog and a transfer do in three commits, and is
-// taken only where these would succeed at once; anything else (a queue that is
-// gone, too small or at fault, a backlog that holds earlier messages, a message
-// that cannot be rendered) goes the long way, which knows what to do about it.
+// A publish to queues whose shards share this one's store need not go through the backlogs: the
+// commit that accepts the publish delivers it, too. This is a fast path for what a backlog and
+// a transfer do in three commits, and is taken only if these would succeed now. Everything else
+// (a queue that is gone, that the message is too large for or that has a fault injected, a
+// backlog with earlier messages, a message that cannot be rendered) takes the slow path through
+// the backlog, which handles failures.
 
 // Renderer makes the message that a subscribed queue gets of a notification,
 // with an id of its own, sealed or Unsigned: it is called under locks, and must
 // not wait for a signature.
 type Renderer func(notification *message.Message) (*message.Message, error)
 
-// plan is where publications go.
+// plan is which subscriptions some publications go to, and which locks that needs.
 type plan struct {
 	publications int             // how many it is for
 	deliveries   []planned       // publication by publication
@@ -37,7 +37,7 @@ type plan struct {
 	shards       []*kernel.Shard // of the queues and of the topic, in the order of their ids
 	direct       bool            // a queue is among the subscribers
 	seen         uint64          // the ids of shards, by bits
-	size         int             // bytes, about
+	size         int             // of the commit, in bytes, estimated
 }
 
 // planned is one publication for one subscription.
@@ -50,8 +50,8 @@ type planned struct {
 	rendered *rendered // for its queue, before the queue's lock; nil: it is not
 }
 
-// place is that of a delivery among all, and by what it stands there: few bytes, since
-// they are sorted with all publishers waiting.
+// place is a delivery's sort key and index. It is small, since places are sorted while all
+// publishers of the shard wait.
 type place struct {
 	incarnation uint64 // of the subscription
 	shard       int16  // of the queue
@@ -74,15 +74,14 @@ type target struct {
 	queue *queues.Queue // nil: not known, or there is none; under to's lock
 }
 
-// target finds where a subscription's queue is. It remembers that, since nearly
-// all publications go where others went.
+// target finds a subscription's queue, and caches it per generation of the catalog.
 func (sh *Shard) target(sub *topic.Subscription) target {
 	if sh.targetsOf != sh.Generation.Load() {
 		clear(sh.targets)
 		sh.targetsOf = sh.Generation.Load()
 	}
 	t, ok := sh.targets[sub]
-	// What the topic guards is looked at by each delivery, in the backlog.
+	// An outbound data protection policy is applied by each delivery, from the backlog.
 	if !ok && sub.Protocol == topic.SQS && !sub.Topic().Protection.Outbound() {
 		t.to = sh.engine.Queues.ShardOf(queueOf(sub))
 		sh.targets[sub] = t
@@ -96,15 +95,15 @@ func queueOf(sub *topic.Subscription) arn.ARN {
 	return a
 }
 
-// plan finds the subscriptions of as many publications, which are of one topic,
-// as fit into one commit. If the first alone is for too many, these get it later
-// where they may, and else the plan is for none. It may be used while the
-// generation of the shard's catalog is the same.
+// plan finds the subscriptions of publications, which are of one topic, for as many of them as
+// fit into one commit. If the first one alone has too many subscriptions, the rest are
+// deferred if the topic allows that; else the plan is empty. It is valid for the current
+// generation of the shard's catalog.
 func (sh *Shard) plan(fs []fanout) plan {
 	p := plan{shards: []*kernel.Shard{sh.Base()}, deliveries: make([]planned, 0, min(sh.planned*len(fs), fanoutStep))}
 	p.seen = 1 << sh.ID
-	patient := !fs[0].Topic.FIFO() // some may get it later than others
-	room := maxDeferred - sh.spreading[fs[0].Topic]
+	patient := !fs[0].Topic.FIFO() // deliveries may be deferred: there is no order
+	room := maxDeferred - sh.fanningOut[fs[0].Topic]
 	var slow []*topic.Subscription
 	for i := range fs {
 		f := &fs[i]
@@ -172,8 +171,8 @@ func (p *plan) add(sh *Shard, f *fanout, n int, sub *topic.Subscription, size in
 	p.deliveries = append(p.deliveries, d)
 }
 
-// order puts the shards into the order of locking, and what is for one queue
-// together, in the order of publishing.
+// order sorts the shards into lock order, and groups the deliveries by queue, in the order of
+// publishing.
 func (p *plan) order() {
 	slices.SortFunc(p.shards, func(a, b *kernel.Shard) int { return int(a.ID) - int(b.ID) })
 	if p.publications > 1 {
@@ -194,8 +193,7 @@ func (p *plan) nth(i int) *planned {
 	return &p.deliveries[i]
 }
 
-// shard is the number of the shard that gets the message at once, or less than
-// any.
+// shard is the number of the shard of the queue that gets the message directly; -1: none does.
 func (d *planned) shard() int {
 	if d.to == nil {
 		return -1
@@ -203,10 +201,10 @@ func (d *planned) shard() int {
 	return int(d.to.ID)
 }
 
-// publishAtOnce publishes the first n of some publications, which are of one
-// topic, in one commit; n is 0, and nothing was done, if that cannot be. It is
-// called with the lock of the topic's shard held, and returns so.
-func (sh *Shard) publishAtOnce(tx *kernel.Tx, fs []fanout) (c *journal.Commit, n int) {
+// publishInOneCommit publishes the first n of some publications, which are of one topic, in one
+// commit; n is 0, and nothing was done, if that is impossible. The caller holds the lock of the
+// topic's shard, which is released and taken again in between.
+func (sh *Shard) publishInOneCommit(tx *kernel.Tx, fs []fanout) (c *journal.Commit, n int) {
 	if sh.behind(fs[0].Topic) {
 		return nil, 0
 	}
@@ -220,7 +218,7 @@ func (sh *Shard) publishAtOnce(tx *kernel.Tx, fs []fanout) (c *journal.Commit, n
 		now := sh.Now()
 		for _, d := range p.deliveries {
 			if !d.f.result.Duplicate {
-				sh.spreadTo(d.f, d.sub, now)
+				sh.enqueueFor(d.f, d.sub, now)
 			}
 		}
 		sh.deferFanout(fs, p)
@@ -238,8 +236,8 @@ func (sh *Shard) publishAtOnce(tx *kernel.Tx, fs []fanout) (c *journal.Commit, n
 	return c, n
 }
 
-// publishDirect publishes as planned, unless the catalog is of another generation. It
-// has the locks of all the plan's shards.
+// publishDirect executes a plan, unless the catalog has another generation than the plan's. The
+// caller has the locks of all shards of the plan.
 func (sh *Shard) publishDirect(tx *kernel.Tx, fs []fanout, p plan, generation uint64) (c *journal.Commit, n int) {
 	if generation != sh.Generation.Load() || sh.behind(fs[0].Topic) {
 		return nil, 0
@@ -259,7 +257,7 @@ func (sh *Shard) publishDirect(tx *kernel.Tx, fs []fanout, p plan, generation ui
 			continue
 		}
 		if d.made = d.to != nil && w.deliver(d); !d.made {
-			sh.spreadTo(d.f, d.sub, now)
+			sh.enqueueFor(d.f, d.sub, now)
 			continue
 		}
 		d.f.delivered++
@@ -290,8 +288,8 @@ type directWriter struct {
 	sizes     []int
 }
 
-// rawRecord is the record of a publication that several queues get, all FIFO
-// queues or none, the same but for its id.
+// rawRecord is the encoded record of a publication with raw message delivery, which several
+// queues share, either FIFO or standard ones, but for the message id.
 type rawRecord struct {
 	record *[]byte // nil: not made yet
 	size   int     // of the message, as MaximumMessageSize counts
@@ -300,13 +298,13 @@ type rawRecord struct {
 	encrypted bool
 }
 
-// records is memory to encode records in: each publication of a plan has one at the same time.
+// records is a pool of buffers for encoded records: all publications of a plan have one at a time.
 var records = sync.Pool{New: func() any { return new([]byte) }}
 
-// maxRecordKept bounds the memory that goes back there, in bytes.
+// maxRecordKept bounds the buffers that are returned to the pool, in bytes.
 const maxRecordKept = 16 << 10
 
-// release gives the memory of all records back: what is in a batch is a copy.
+// release returns the buffers of all records to the pool: batches have copies.
 func (w *directWriter) release(fs []fanout) {
 	free := func(record *[]byte) {
 		if record != nil && cap(*record) <= maxRecordKept {
@@ -321,9 +319,8 @@ func (w *directWriter) release(fs []fanout) {
 	}
 }
 
-// deliver puts a publication into a subscribed queue; false if that is not
-// possible at once. Then the subscription gets none of those that follow at
-// once, either.
+// deliver puts a publication into a subscribed queue; false if it has to take the slow path.
+// Then the plan's later publications for the subscription take that, too, to keep their order.
 func (w *directWriter) deliver(d *planned) bool {
 	if w.sub != d.sub {
 		w.sub, w.queue = d.sub, w.open(d)
@@ -335,7 +332,7 @@ func (w *directWriter) deliver(d *planned) bool {
 	return true
 }
 
-// open finds the queue of a subscription if a publication can go there at once.
+// open finds the queue of a subscription if a publication can go there directly.
 func (w *directWriter) open(d *planned) *queues.Queue {
 	if d.sub.PausedAt != 0 {
 		return nil
@@ -356,7 +353,7 @@ func (w *directWriter) open(d *planned) *queues.Queue {
 		return nil
 	}
 	w.encrypted = encrypted
-	if w.from.engine.Injected(qs.ARN) != nil || qs.Admits(d.f.Topic, w.now) != nil || qs.NoRoomFrom(d.f.Topic) != nil {
+	if w.from.engine.Injected(qs.ARN) != nil || qs.Admits(d.f.Topic, w.now) != nil || qs.CheckQuota(d.f.Topic) != nil {
 		return nil
 	}
 	return qs

@@ -64,7 +64,7 @@ func (r *rendered) message(newID func() message.ID, encrypted bool) *message.Mes
 func (sh *Shard) renderer(fs []fanout, p plan) func() {
 	scratch := slices.Clone(fs)
 	if t, ok := sh.Topics.Topic(fs[0].Topic); ok && t.ARN.FIFO() {
-		next, now := sh.stream(t).next, sh.Now()
+		next, now := sh.fifoState(t).next, sh.Now()
 		for i := range scratch {
 			fs[i].dated, fs[i].Sent = true, now
 			scratch[i].Sent, scratch[i].Sequence = now, next+uint64(i)

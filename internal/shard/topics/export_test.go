@@ -57,14 +57,14 @@ func (sh *Shard) Plan(fs []Fanout) (publications int, shards []uint16, deliverie
 func (sh *Shard) Fanning() *bool                              { return &sh.fanning }
 func (sh *Shard) Reclaiming() *bool                           { return &sh.reclaiming }
 func (sh *Shard) Fanouts() int                                { return len(sh.fanouts) }
-func (sh *Shard) Spreading() map[arn.ARN]int                  { return sh.spreading }
+func (sh *Shard) FanningOut() map[arn.ARN]int                 { return sh.fanningOut }
 func (sh *Shard) Reached() int                                { return len(sh.reached) }
 func (sh *Shard) Planned() int                                { return sh.planned }
 func (sh *Shard) Publishers() *coalesce.Coalescer[*publisher] { return &sh.publishers }
 func (sh *Shard) StartFanouts()                               { sh.startFanouts(nil) }
 func (sh *Shard) Reclaim()                                    { sh.reclaim() }
 
-func (sh *Shard) Spread(f *Fanout, most int) bool { return sh.spread(f, most, nil) }
+func (sh *Shard) Spread(f *Fanout, most int) bool { return sh.enqueueStep(f, most, nil) }
 
 func (sh *Shard) PublishInSteps(tx *kernel.Tx, fs []Fanout) (*journal.Commit, bool, error) {
 	return sh.publishInSteps(tx, fs)

@@ -16,26 +16,25 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// A fan-out step is one commit. The first is made by the publish itself. Where
-// a topic has more matching subscriptions than fit, or many that do not keep up,
-// the publication is kept with a cursor, and the steps that follow are made in
-// the background.
+// A fan-out step is one commit. The publish itself makes the first. If a topic has more
+// matching subscriptions than fit into one commit, or many that do not keep up, the
+// publication is stored with a cursor, and further steps are made in the background.
 const (
-	fanoutStep   = 512     // subscriptions
-	deferredStep = 128     // of a step in the background, which others wait for
-	fanoutBytes  = 1 << 20 // of messages
-	maxPassed    = 4096    // subscriptions that a step passes over
+	fanoutStep   = 512     // matching subscriptions of a step
+	deferredStep = 128     // the same in the background, where other commands wait for the lock
+	fanoutBytes  = 1 << 20 // bytes of messages of a step
+	maxPassed    = 4096    // subscriptions that a step skips, as they do not match
 )
 
-// Those that do not keep up get a standard topic's messages later if they are
-// many: what they cost must not delay the others.
+// If many subscriptions of a standard topic do not keep up, they get its messages later, so
+// that their cost does not delay the others.
 const (
-	slowDepth   = 4  // messages that wait for an endpoint, or are under way to it
-	maxSlow     = 64 // such subscriptions that get a publication with the others
-	maxDeferred = 64 // publications of a topic that continue in the background; with more, its publishers make the steps
+	slowDepth   = 4  // messages in a backlog, leased ones included, from which on it is slow
+	maxSlow     = 64 // slow subscriptions that get a publication with the others
+	maxDeferred = 64 // fan-outs of a topic in the background; from there on there is backpressure
 )
 
-// slow reports that a subscriber does not keep up with what is published. Queues do.
+// slow reports that a subscriber does not keep up with what is published. Queues always do.
 func (sh *Shard) slow(sub *topic.Subscription) bool {
 	if sub.Protocol == topic.SQS {
 		return false
@@ -44,17 +43,17 @@ func (sh *Shard) slow(sub *topic.Subscription) bool {
 	return qs != nil && qs.Machine.Len() >= slowDepth
 }
 
-// applyBackpressure makes steps in the place of the background for a standard topic
-// which has too much under way: its publishers are to be no quicker than the steps.
-// The lock is open in between.
+// applyBackpressure makes fan-out steps in the publisher's goroutine while its standard topic
+// has maxDeferred fan-outs or more, so that publishers are not faster than the steps. The lock
+// is released between steps.
 func (sh *Shard) applyBackpressure(tx *kernel.Tx, t arn.ARN) {
-	for more := true; more && !t.FIFO() && sh.spreading[t] >= maxDeferred; {
+	for more := true; more && !t.FIFO() && sh.fanningOut[t] >= maxDeferred; {
 		tx.Yield(func() { more = sh.fanoutOnce() })
 	}
 }
 
-// deferFanout leaves the subscriptions for which the plan has no room to the
-// background, as part of the command that carries the plan out.
+// deferFanout leaves the subscriptions that are not in the plan to the background, as part of
+// the command that executes the plan.
 func (sh *Shard) deferFanout(fs []fanout, p plan) {
 	for _, d := range p.deliveries {
 		if d.f.later {
@@ -71,7 +70,7 @@ func (sh *Shard) deferFanout(fs []fanout, p plan) {
 	}
 }
 
-// pendingFanout is a publication that is still being spread.
+// pendingFanout is a publication whose fan-out continues in the background.
 type pendingFanout struct {
 	n      uint64 // its number, in its key
 	topic  arn.ARN
@@ -82,7 +81,7 @@ type pendingFanout struct {
 func (sh *Shard) addFanout(t arn.ARN) uint64 {
 	sh.nextFan++
 	sh.fanouts = append(sh.fanouts, pendingFanout{n: sh.nextFan, topic: t})
-	sh.spreading[t]++
+	sh.fanningOut[t]++
 	return sh.nextFan
 }
 
@@ -90,16 +89,16 @@ func (sh *Shard) addFanout(t arn.ARN) uint64 {
 func (sh *Shard) fanoutDone() {
 	t := sh.fanouts[0].topic
 	sh.fanouts = sh.fanouts[1:]
-	if sh.spreading[t]--; sh.spreading[t] == 0 {
-		delete(sh.spreading, t)
+	if sh.fanningOut[t]--; sh.fanningOut[t] == 0 {
+		delete(sh.fanningOut, t)
 	}
 	sh.resumeReplays()
 }
 
-// spread makes one step of a fan-out: it puts the message into up to most of the
-// backlogs behind the cursor, but for those of first, which have it, and moves
+// enqueueStep makes one step of a fan-out: it puts the message into the backlogs of up to most
+// matching subscriptions after the cursor, skipping those of first, which have it, and advances
 // the cursor. more says that there are others.
-func (sh *Shard) spread(f *fanout, most int, first map[uint64]struct{}) (more bool) {
+func (sh *Shard) enqueueStep(f *fanout, most int, first map[uint64]struct{}) (more bool) {
 	now, n, passed, size := sh.Now(), 0, 0, 0
 	for sub := range sh.Topics.Match(f.Topic, f.Cursor, f.Message(), nil) {
 		if n == most || passed == maxPassed || size > fanoutBytes {
@@ -108,18 +107,18 @@ func (sh *Shard) spread(f *fanout, most int, first map[uint64]struct{}) (more bo
 		f.Cursor = sub.ID()
 		_, has := first[sub.Incarnation]
 		if has || sub.Incarnation > f.Incarnation || !sub.Wants(f.Sequence) {
-			passed++ // or it subscribed after the publish, or has a replay for that
+			passed++ // or it subscribed after the publish, or its replay will deliver it
 			continue
 		}
 		f.reached.Add(sub)
-		size += sh.spreadTo(f, sub, now)
+		size += sh.enqueueFor(f, sub, now)
 		n++
 	}
 	return false
 }
 
-// startFanouts continues with fan-outs in the background, one step at a time, the
-// oldest first, once a group is durable.
+// startFanouts continues fan-outs in the background, one step at a time, the oldest first, once
+// the commit behind is durable.
 func (sh *Shard) startFanouts(behind *journal.Commit) {
 	if sh.fanning || len(sh.fanouts) == 0 {
 		return
@@ -127,7 +126,7 @@ func (sh *Shard) startFanouts(behind *journal.Commit) {
 	sh.fanning = true
 	sh.engine.InSteps(func() bool {
 		behind.Wait()
-		runtime.Gosched() // those waiting for the lock go first
+		runtime.Gosched() // commands that wait for the lock go first
 		return sh.fanoutOnce()
 	})
 }
@@ -165,7 +164,7 @@ func (sh *Shard) stepFanout() (more bool, number uint64, encrypted *fanout) {
 	}
 	number = sh.fanouts[0].n
 	key := fanoutKey(sh.ID, number)
-	sh.Readable()
+	sh.FlushAppended()
 	value, ok, err := sh.engine.Store.Get(nil, key)
 	if err == nil && !ok {
 		err = fmt.Errorf("a publication that is being spread has no record")
@@ -191,7 +190,7 @@ func (sh *Shard) stepFanout() (more bool, number uint64, encrypted *fanout) {
 		sh.engine.Fatal(err)
 		return false, 0, nil
 	}
-	if sh.spread(f, deferredStep, first) {
+	if sh.enqueueStep(f, deferredStep, first) {
 		sh.Batch.Set(key, f.Encode())
 		if known {
 			sh.reached[number] = f.reached
@@ -225,14 +224,14 @@ func fanoutKey(shard uint16, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(fanoutPrefix(shard), n)
 }
 
-// alreadyDeliveredKey is where the incarnations stand of those subscriptions that got a
-// publication with the publish, if the others are not just those behind a cursor.
+// alreadyDeliveredKey is the key of the list of subscriptions (by incarnation) that got a
+// publication with the publish itself, if the cursor alone does not tell.
 func alreadyDeliveredKey(shard uint16, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(keyspace.Shard(shard, keyspace.Delivered), n)
 }
 
 // readAlreadyDelivered reads the subscriptions that got a publication with the publish; nil if
-// that was not noted.
+// there is no such list.
 func (sh *Shard) readAlreadyDelivered(n uint64) (map[uint64]struct{}, error) {
 	value, ok, err := sh.engine.Store.Get(nil, alreadyDeliveredKey(sh.ID, n))
 	if err != nil || !ok {
@@ -241,7 +240,7 @@ func (sh *Shard) readAlreadyDelivered(n uint64) (map[uint64]struct{}, error) {
 	return DecodeIncarnations(value)
 }
 
-// loadFanouts finds the publications that were being spread when the process before ended.
+// loadFanouts finds the fan-outs that the last process has not finished.
 func (sh *Shard) loadFanouts() error {
 	var failed error
 	err := store.Each(sh.engine.Store, keyspace.Prefix(fanoutPrefix(sh.ID)), func(key, value []byte) bool {
@@ -255,7 +254,7 @@ func (sh *Shard) loadFanouts() error {
 	return cmp.Or(failed, err)
 }
 
-// DecodeIncarnations reads the subscriptions that got a publication already.
+// DecodeIncarnations reads the list of subscriptions that got a publication already.
 func DecodeIncarnations(value []byte) (map[uint64]struct{}, error) {
 	all := map[uint64]struct{}{}
 	for len(value) > 0 {

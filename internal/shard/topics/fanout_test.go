@@ -315,7 +315,7 @@ func TestSlowSubscribersComeLater(t *testing.T) {
 			if got := w.length(slow + 1); got != int64(n) {
 				t.Errorf("after %d publications the queue has %d", n, got)
 			}
-			if got := w.sh.Spreading()[w.topic]; got > topics.MaxDeferred {
+			if got := w.sh.FanningOut()[w.topic]; got > topics.MaxDeferred {
 				t.Errorf("after %d publications %d go on in the background", n, got)
 			}
 		}
@@ -481,7 +481,7 @@ func TestChangesBeforeLaterSubscribers(t *testing.T) {
 		if got := w.length(changed); got != 0 {
 			t.Errorf("a subscription to the new topic has %d messages", got)
 		}
-		if n := w.left() + len(w.sh.Spreading()) + w.sh.Reached(); n != 0 {
+		if n := w.left() + len(w.sh.FanningOut()) + w.sh.Reached(); n != 0 {
 			t.Errorf("%d records are left", n)
 		}
 	})

@@ -52,7 +52,7 @@ func (e *Topics) Protect(t arn.ARN, p *publication.Publication) error {
 	if p.Inspected {
 		return nil
 	}
-	of, _ := e.ShardOf(t).knownOf(t)
+	of, _ := e.ShardOf(t).lookupTopic(t)
 	return e.inspect(t, of.protection, p)
 }
 

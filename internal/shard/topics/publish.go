@@ -18,8 +18,8 @@ import (
 // fanout is a publication on its way to the backlogs of its subscriptions.
 type fanout struct {
 	publication.Record
-	later            bool              // some get it in the background
-	alreadyDelivered []byte            // who got it before those; see alreadyDeliveredKey
+	later            bool              // some subscriptions get it in the background
+	alreadyDelivered []byte            // those that got it before; see alreadyDeliveredKey
 	dated            bool              // what queues get of it is rendered, and tells its time
 	result           queues.SendResult // what its publisher is answered
 
@@ -31,7 +31,7 @@ type fanout struct {
 	event     *Published      // the event, once it is made
 	commit    *journal.Commit // that it becomes durable with; nil: nothing was written
 
-	record []byte    // reused by spreadTo
+	record []byte    // reused by enqueueFor
 	raw    rawRecord // reused by directWriter
 }
 
@@ -49,13 +49,12 @@ type publisher struct {
 // call is that of a publisher.
 type call = coalesce.Call[*publisher]
 
-// Publish puts messages into the backlog of each subscription that its filter
-// lets them through, in the order given. It returns once that is durable, or,
-// for very many subscriptions, once it is durable that all of them will get
-// each. A duplicate of a message that a FIFO topic has accepted is spread no
-// further. Errors: NotFound, InvalidParameter for a message without a
-// deduplication id where the topic needs one, InsufficientStorage, and KMS's for the
-// topic's key; Throttled where the topic's account holds as much as it may.
+// Publish puts messages into the backlog, or directly into the queue, of each subscription
+// whose filter policy matches, in the given order. It returns once that is durable, or, for
+// very many subscriptions, once the fan-out is: a crash resumes it. A duplicate of a message
+// that a FIFO topic has accepted is not fanned out. Errors: NotFound; InvalidParameter for a
+// message without a deduplication id if the topic needs one; InsufficientStorage; Throttled if
+// the account's storage quota is used up; KMS's for the topic's key; ctx's.
 func (e *Topics) Publish(ctx context.Context, t arn.ARN, publications ...publication.Publication) ([]queues.SendResult, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -71,7 +70,7 @@ func (e *Topics) Publish(ctx context.Context, t arn.ARN, publications ...publica
 		return nil, err
 	}
 	sh := e.ShardOf(t)
-	if of, ok := sh.knownOf(t); ok { // else the command says that there is none
+	if of, ok := sh.lookupTopic(t); ok { // else the command says that there is none
 		for i := range publications {
 			if err := e.inspect(t, of.protection, &publications[i]); err != nil {
 				return nil, err
@@ -98,15 +97,15 @@ func (e *Topics) Publish(ctx context.Context, t arn.ARN, publications ...publica
 	return p.results, p.err
 }
 
-// publish publishes for several, whose topic is the same, and returns how many
-// subscriptions a publication goes to. In FIFO topics it is for one only, whose
-// error may be its own.
+// publish makes one command of several calls to the same topic, and returns how many
+// subscriptions a publication goes to. For a FIFO topic there is one call only, as an error
+// may concern it alone.
 func (sh *Shard) publish(calls []*call) (reach int) {
 	t := calls[0].Topic
 	var fs []fanout
 	var refused *journal.Commit
 	_, err := sh.Run(true, func(tx *kernel.Tx) (err error) {
-		fs, refused, err = sh.spreadAll(tx, t, calls)
+		fs, refused, err = sh.fanOutAll(tx, t, calls)
 		if t.FIFO() { // duplicates depend on their originals
 			refused = sh.Log.Last()
 		}
@@ -114,7 +113,7 @@ func (sh *Shard) publish(calls []*call) (reach int) {
 			refused = sh.LastCatalogCommit
 		}
 		reach = sh.planned
-		if sh.spreading[t] >= maxDeferred {
+		if sh.fanningOut[t] >= maxDeferred {
 			reach = fanoutStep // the next has to make steps, and comes alone
 		}
 		return err
@@ -134,7 +133,7 @@ func (sh *Shard) publish(calls []*call) (reach int) {
 	return reach
 }
 
-// take notes what became of the publisher's publications.
+// take notes the results of the publisher's publications.
 func (p *publisher) take(fs []fanout) {
 	p.results = make([]queues.SendResult, len(fs))
 	for i := range fs {
@@ -149,10 +148,9 @@ func (p *publisher) take(fs []fanout) {
 	}
 }
 
-// spreadAll accepts all publications of calls and puts them where they go. If it is refused,
-// fs holds those that were accepted before, and the refusal may depend on what
-// becomes durable with a group.
-func (sh *Shard) spreadAll(tx *kernel.Tx, t arn.ARN, calls []*call) (fs []fanout, refused *journal.Commit, err error) {
+// fanOutAll accepts and fans out all publications of calls. With an error, fs has those that
+// were accepted before it, and the error's answer has to wait for the commit refused.
+func (sh *Shard) fanOutAll(tx *kernel.Tx, t arn.ARN, calls []*call) (fs []fanout, refused *journal.Commit, err error) {
 	found, ok := sh.Topics.Topic(t)
 	if !ok {
 		return nil, nil, topic.ErrNoTopic
@@ -179,7 +177,7 @@ func (sh *Shard) spreadAll(tx *kernel.Tx, t arn.ARN, calls []*call) (fs []fanout
 			return fs[:len(fs)-len(rest)], sh.LastCatalogCommit, topic.ErrNoTopic
 		}
 		generation := sh.Generation.Load()
-		c, n := sh.publishAtOnce(tx, rest)
+		c, n := sh.publishInOneCommit(tx, rest)
 		if n == 0 && generation != sh.Generation.Load() && !again { // it was planned on what has changed
 			again = true
 			continue
@@ -221,9 +219,9 @@ func (sh *Shard) newFanouts(to *topic.Topic, t arn.ARN, calls []*call) []fanout 
 	return fs
 }
 
-// publishInSteps makes the first step of a fan-out, which is the only one in fs,
-// and leaves the others to the background, unless it is done; all of them where
-// earlier messages come first. It fails with NotFound.
+// publishInSteps makes the first step of the only fan-out in fs, and leaves further ones to the
+// background. If earlier messages of a FIFO topic come first it leaves all to the background.
+// Errors: NotFound.
 func (sh *Shard) publishInSteps(tx *kernel.Tx, fs []fanout) (c *journal.Commit, done bool, err error) {
 	f := &fs[0]
 	if _, ok := sh.Topics.Topic(f.Topic); !ok { // deleted while the lock was open
@@ -233,7 +231,7 @@ func (sh *Shard) publishInSteps(tx *kernel.Tx, fs []fanout) (c *journal.Commit, 
 		return nil, true, nil
 	}
 	f.reached, f.later, f.delivered, f.direct = topic.Reached{}, false, 0, nil
-	more := sh.behind(f.Topic) || sh.spread(f, fanoutStep, nil)
+	more := sh.behind(f.Topic) || sh.enqueueStep(f, fanoutStep, nil)
 	if more {
 		n := sh.addFanout(f.Topic)
 		sh.Batch.Set(fanoutKey(sh.ID, n), f.Encode())
@@ -242,9 +240,9 @@ func (sh *Shard) publishInSteps(tx *kernel.Tx, fs []fanout) (c *journal.Commit, 
 	return tx.Commit(), !more, nil
 }
 
-// spreadTo puts the message into the backlog of one subscription and returns
-// the size of its record.
-func (sh *Shard) spreadTo(f *fanout, sub *topic.Subscription, now int64) int {
+// enqueueFor puts the message into the backlog of one subscription and returns the size of its
+// record, in bytes.
+func (sh *Shard) enqueueFor(f *fanout, sub *topic.Subscription, now int64) int {
 	f.record = f.Notification(sub).AppendRecord(f.record[:0])
 	lane := layout.MainLane
 	if f.Topic.FIFO() {

@@ -18,18 +18,19 @@ type Published struct {
 	ID    message.ID
 	At    time.Time
 	Size  int // bytes of the body, or all bodies, and of the attributes
-	// Later says that the message itself was emitted before: it went to more
-	// subscriptions than fit into one commit, and now all have been looked at.
+	// Later says that this event ends a fan-out that went beyond one commit, and whose
+	// first event, with the message itself, was emitted before.
 	Later bool
-	// Spreading says that not all subscriptions have been looked at: another event follows.
-	Spreading   bool
-	FilteredOut [filter.Verdicts]int // subscriptions that do not get it, by why
-	Delivered   int                  // to queues, at once
+	// FanOutPending says that the fan-out continues in the background: another event, with
+	// Later, follows.
+	FanOutPending bool
+	FilteredOut   [filter.Verdicts]int // subscriptions that do not get it, by why
+	Delivered     int                  // to queues, at once
 	// Direct are those deliveries, if the topic logs successes.
 	Direct   []DirectDelivery
 	Feedback topic.Feedback // of queues
-	// What is what was published, as it is kept on disk: not to be kept or changed. Nil if
-	// Later, and of what is published to no topic.
+	// What is what was published, as it is stored; it must not be kept or changed. Nil if
+	// Later, and for a publish without a topic.
 	What *publication.Record
 }
 
@@ -59,7 +60,7 @@ func (sh *Shard) publishedEvent(f *fanout, done bool) *Published {
 		Topic: f.Topic, ID: f.P.ID, At: clock.Time(f.Sent), Size: f.P.Size(),
 		Delivered: f.delivered, Direct: f.direct, Feedback: f.feedback, What: &f.Record,
 	}
-	p.Spreading = !done
+	p.FanOutPending = !done
 	if done {
 		p.FilteredOut = sh.Topics.FilteredOut(f.Topic, f.Message, f.reached)
 	}

@@ -23,16 +23,15 @@ import (
 	"godwit.dev/godwit/internal/topic/filter"
 )
 
-// A replay walks the archive of its topic and puts what its subscription's
-// filter lets through into the subscription's backlog, step by step; its cursor
-// moves in the same commits. While it is under way the subscription gets nothing
-// that is published: the archive has that, too. Where the replay has come to the
-// end of the archive it ends, and the next publish goes to the subscription.
+// A replay walks the archive of its topic and puts what matches the subscription's filter
+// policy into its backlog, step by step; its cursor moves in the same commits. Meanwhile the
+// subscription gets no new publications from the fan-out: they are in the archive, too. At the
+// end of the archive the replay ends, and the subscription gets the next publish as usual.
 
 const (
 	replayStep = 256 // messages of the archive that one commit looks at
-	// replayAhead bounds what a replay has put into the backlog before it is
-	// delivered. Below half of it the next step follows.
+	// replayAhead bounds the messages of a replay that wait in the backlog. Below half of
+	// it the next step follows.
 	replayAhead = 1024
 	// replayWait is how long a replay waits for space on the disk.
 	replayWait = 20 * time.Second
@@ -43,7 +42,7 @@ type pendingReplay struct {
 	sub         arn.ARN
 	incarnation layout.Incarnation // of the backlog
 	next        archivePlace       // the first place of the archive that it has not looked at
-	after       uint64             // publications up to this number are spread first
+	after       uint64             // fan-outs up to this number come first
 	queued      bool               // it is in replayQueue
 }
 
@@ -199,7 +198,7 @@ func (sh *Shard) nextReplay() (part *archivePart, more bool) {
 		return nil, true
 	}
 	if len(sh.fanouts) > 0 && sh.fanouts[0].n <= r.after {
-		return nil, true // it continues when these are spread
+		return nil, true // it continues after these fan-outs
 	}
 	if qs := sh.BacklogOf(sub); qs != nil && qs.Machine.Len() > replayAhead {
 		return nil, true // it continues when these are delivered
@@ -219,7 +218,7 @@ func (sh *Shard) stepReplay(part *archivePart) {
 	if !ok || sh.replays[r.incarnation] != r {
 		return
 	}
-	if r.next != part.from || part.over && part.end != sh.stream(sub.Topic()).next {
+	if r.next != part.from || part.over && part.end != sh.fifoState(sub.Topic()).next {
 		sh.enqueueReplay(r)
 		return
 	}
@@ -232,7 +231,7 @@ func (sh *Shard) stepReplay(part *archivePart) {
 	}
 	if part.over {
 		sh.dropReplay(r.incarnation)
-		sh.Topics.EndReplay(sub, topic.ReplayCompleted, sh.stream(sub.Topic()).next, &sh.Batch)
+		sh.Topics.EndReplay(sub, topic.ReplayCompleted, sh.fifoState(sub.Topic()).next, &sh.Batch)
 		sh.CatalogChanged(sh.Commit(true)) // the subscription gets what is published again
 		return
 	}
@@ -247,7 +246,7 @@ func (sh *Shard) stepReplay(part *archivePart) {
 
 // nextOfArchive reads what a replay's next step looks at.
 func (sh *Shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) *archivePart {
-	sh.Readable()
+	sh.FlushAppended()
 	t := sub.Topic()
 	inc := layout.Incarnation(t.Incarnation)
 	if begins, _ := t.ArchiveBegins(clock.Time(sh.Now())); r.next.sent < begins.UnixMilli() {
@@ -255,7 +254,7 @@ func (sh *Shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) *archi
 	}
 	span := keyspace.Prefix(archivePrefix(sh.ID, inc))
 	span.Lower = archiveKey(sh.ID, inc, r.next)
-	part := &archivePart{replay: r, from: r.next, next: r.next, over: true, end: sh.stream(t).next}
+	part := &archivePart{replay: r, from: r.next, next: r.next, over: true, end: sh.fifoState(t).next}
 	n, size := 0, 0
 	var failed error
 	err := store.Each(sh.engine.Store, span, func(key, value []byte) bool {
@@ -292,5 +291,5 @@ func (sh *Shard) replayTo(f *fanout, sub *topic.Subscription, now int64) {
 		name := fmt.Appendf(nil, "%s %d %d", sub.ARN, sub.Progress().Number, f.Sequence)
 		f.P.Dedup = message.ID(uuid.NewSHA1(uuid.NameSpaceOID, name)).String()
 	}
-	sh.spreadTo(f, sub, now)
+	sh.enqueueFor(f, sub, now)
 }

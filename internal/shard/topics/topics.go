@@ -126,7 +126,7 @@ func (e *Topics) DeleteTopic(ctx context.Context, t arn.ARN) error {
 		}
 		e.Accounts.Of(t.Account).DropTopic()
 		delete(sh.topicPolicies, t)
-		sh.dropStream(gone)
+		sh.dropFIFOState(gone)
 		sh.leaveToGC(gone)
 		return nil
 	})
@@ -232,7 +232,7 @@ func (sh *Shard) order(t arn.ARN) uint64 {
 	if !ok || !t.FIFO() {
 		return 0
 	}
-	return sh.stream(found).next
+	return sh.fifoState(found).next
 }
 
 // notify queues a message of Godwit's own for a subscription's endpoint, to be sent when it
@@ -472,16 +472,16 @@ type Shard struct {
 	topicPolicies map[arn.ARN]compiledPolicy
 
 	fanouts    []pendingFanout // publications that are still being spread, oldest first
-	spreading  map[arn.ARN]int // how many of them there are of a topic
+	fanningOut map[arn.ARN]int // how many of them there are of a topic
 	fanning    bool
 	nextFan    uint64
 	reached    map[uint64]topic.Reached // by publications that are being spread, of this process
 	publishers coalesce.Coalescer[*publisher]
-	known      knownTopics                    // used recently
-	planned    int                            // the deliveries of the latest publication
-	targets    map[*topic.Subscription]target // used recently; see target
-	targetsOf  uint64                         // the generation that targets is of
-	streams    map[layout.Incarnation]*stream // of FIFO topics
+	topicCache topicCache                        // used recently
+	planned    int                               // the deliveries of the latest publication
+	targets    map[*topic.Subscription]target    // used recently; see target
+	targetsOf  uint64                            // the generation that targets is of
+	fifoStates map[layout.Incarnation]*fifoState // of FIFO topics
 
 	archivesAt  int64 // when archives are to be looked at; 0: never
 	replays     map[layout.Incarnation]*pendingReplay
@@ -500,8 +500,8 @@ func New(below *backlog.Backlogs, o Options) *Topics {
 	e := &Topics{Backlogs: below, options: o}
 	for id, sh := range below.Shards {
 		s := &Shard{
-			Shard: sh, engine: e, spreading: map[arn.ARN]int{}, reached: map[uint64]topic.Reached{},
-			streams: map[layout.Incarnation]*stream{}, replays: map[layout.Incarnation]*pendingReplay{}, targets: map[*topic.Subscription]target{},
+			Shard: sh, engine: e, fanningOut: map[arn.ARN]int{}, reached: map[uint64]topic.Reached{},
+			fifoStates: map[layout.Incarnation]*fifoState{}, replays: map[layout.Incarnation]*pendingReplay{}, targets: map[*topic.Subscription]target{},
 		}
 		s.publishers.Bounds = coalesce.Bounds{Publications: maxCoalesced, Deliveries: fanoutStep, Bytes: fanoutBytes}
 		s.publishers.Publish = s.publish
@@ -520,7 +520,7 @@ type module struct {
 
 func (m module) Load() error {
 	sh := m.sh
-	if err := cmp.Or(sh.loadTopics(), sh.loadStreams(), sh.loadArchives()); err != nil {
+	if err := cmp.Or(sh.loadTopics(), sh.loadFIFOStates(), sh.loadArchives()); err != nil {
 		return err
 	}
 	return cmp.Or(sh.loadFanouts(), sh.loadReplays(), sh.engine.confirmations.Load(sh.engine.Store, sh.ID))

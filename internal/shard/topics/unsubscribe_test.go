@@ -147,7 +147,7 @@ func TestForgottenAfterTheTokensLife(t *testing.T) {
 		t.Fatal(err)
 	}
 	sh.View(func() {
-		sh.Readable()
+		sh.FlushAppended()
 		if got := shardtest.CountKeys(t, s, 'S', 0); got != before-1 || len(sh.Backlogs) != 0 {
 			t.Errorf("%d records of subscriptions are left of %d, and %d backlogs", got, before, len(sh.Backlogs))
 		}

@@ -288,7 +288,7 @@ func (sh *Shard) resumeMoves() {
 				sh.Touch(qs)
 			}
 		}
-		sh.CommitMuch()
+		sh.CommitIfLarge()
 	}
 	sh.Commit(false)
 	for a := range sh.moves {

@@ -46,7 +46,7 @@ func (sh *Shard) pickable(qs *queues.Queue, l queue.Lease) error {
 	if _, leased := qs.Machine.Leased(l.Sequence); leased {
 		return ErrPicked
 	}
-	sh.Readable()
+	sh.FlushAppended()
 	_, ok, err := sh.engine.Store.Get(nil, qs.Machine.Keys().Record(l.Lane, l.Sequence))
 	if err == nil && !ok {
 		err = ErrNoMessage
@@ -103,7 +103,7 @@ func (e *Transfers) DeletePicked(ctx context.Context, from arn.ARN, p Picked) (w
 		if err != nil {
 			return err
 		}
-		_, err = sh.DoAtOnce(qs, sh.Now(), queue.Remove{Lane: p.Lane, Sequence: p.Sequence})
+		_, err = sh.DoAtomic(qs, sh.Now(), queue.Remove{Lane: p.Lane, Sequence: p.Sequence})
 		sh.EmitMessages(qs, queues.MessagesChanged, sh.Now(), 1)
 		return err
 	})

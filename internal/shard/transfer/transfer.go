@@ -155,7 +155,7 @@ func (sh *Shard) take(in Incoming, source arn.ARN) error {
 	if err != nil {
 		return err
 	}
-	if err := qs.NoRoomFrom(source); err != nil {
+	if err := qs.CheckQuota(source); err != nil {
 		return err
 	}
 	now := sh.Now()
@@ -179,7 +179,7 @@ func (sh *Shard) take(in Incoming, source arn.ARN) error {
 func (sh *Shard) AckSource(qs *queues.Queue, l queue.Lease) {
 	sh.countMove(qs, l.Sequence)
 	// Leased, so that nothing is needed from disk and nothing can fail.
-	_, _ = sh.DoAtOnce(qs, sh.Now(), queue.Remove{Lane: l.Lane, Sequence: l.Sequence})
+	_, _ = sh.DoAtomic(qs, sh.Now(), queue.Remove{Lane: l.Lane, Sequence: l.Sequence})
 	sh.engine.Removed(qs)
 }
 

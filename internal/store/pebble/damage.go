@@ -40,7 +40,7 @@ type damage struct {
 	ranges []keyRange // in their order
 	values map[string]struct{}
 	noted  map[string][]keyRange // of files that are in quarantine
-	told   pace.Seldom
+	told   pace.LogLimiter
 }
 
 // keyRange is [from, to); a nil to is the end of the key space.
@@ -552,13 +552,13 @@ func (i *iterator) down() bool {
 
 // compactionEnded has compactions pause after one that has met damage.
 func (s *Store) compactionEnded(job int, err error) {
-	pause := s.merging.End(job, err)
+	pause := s.compactions.End(job, err)
 	if err == nil || !isDamage(err) {
 		return
 	}
 	s.damagedIn(err)
 	s.gate.change(func() {})
-	if pause > 0 && s.damage.told.Now() {
+	if pause > 0 && s.damage.told.Allow() {
 		s.log.Error("tables cannot be merged, as one of them is damaged: it is tried again later, and takes space until then",
 			"file", damagedFile(err), "error", reason(err), "pause", pause)
 	}

@@ -67,7 +67,7 @@ func sized(t *testing.T, fs vfs.FS, path string) int64 {
 // damagedKey makes keys that no two of which share a block's end.
 func damagedKey(n int) []byte { return fmt.Appendf(nil, "key %06d", n) }
 
-// TestDamagedTables: one flipped bit anywhere in a table or a file of values takes
+// TestDamagedTables: one flipped bit anywhere in a table or a blob file takes
 // away what stands there, and nothing else; it is told, and the process continues.
 func TestDamagedTables(t *testing.T) {
 	const records = 600

@@ -12,18 +12,17 @@ import (
 )
 
 const (
-	// A range is compacted so long after it was last deleted from. By then
-	// Pebble has written the tombstone out and dropped the tables that lie below
-	// it as a whole, without reading them. A range from which something is
-	// trimmed all the time is left to ordinary compactions.
+	// droppedAfter is how long after the latest DeleteRange a range is compacted. By then
+	// Pebble has flushed the tombstone and dropped the tables that it covers completely,
+	// without reading them. A range that is trimmed continually is left to ordinary
+	// compactions.
 	droppedAfter = flushRangeTombstones + 10*time.Second
 
-	// minDropped is how many bytes a range must still take for its tables
-	// to be rewritten.
+	// minDropped is how many bytes a range must still take to be compacted.
 	minDropped = 1 << 20
 
-	// maxDropped bounds how many ranges wait. What is forgotten takes space
-	// until its tables are merged.
+	// maxDropped bounds how many ranges wait. The space of those beyond is reclaimed by
+	// ordinary compactions.
 	maxDropped = 1024
 )
 
@@ -75,11 +74,11 @@ func (s *Store) dropRange(lower, upper []byte) {
 		r.upper = bytes.Clone(upper)
 	}
 	r.due = clock.System.Now().Add(droppedAfter)
-	d.tidy.After(droppedAfter, s.tidyDropped)
+	d.tidy.After(droppedAfter, s.compactDropped)
 }
 
-// tidyDropped compacts the ranges that are due, one after the other.
-func (s *Store) tidyDropped() {
+// compactDropped compacts the ranges that are due, one after the other.
+func (s *Store) compactDropped() {
 	d := &s.dropped
 	d.mu.Lock()
 	now, next := clock.System.Now(), droppedAfter
@@ -104,11 +103,12 @@ func (s *Store) tidyDropped() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.ranges) > 0 {
-		d.tidy.After(next, s.tidyDropped)
+		d.tidy.After(next, s.compactDropped)
 	}
 }
 
-// Compact rewrites the tables of a range, without what is deleted, if they take least bytes.
+// Compact compacts the range [lower, upper) if its tables take least bytes or more, so that
+// what was deleted there takes no space. Errors: those of Pebble; Close cuts it short.
 func (s *Store) Compact(lower, upper []byte, least uint64) error {
 	if err := s.enter(); err != nil {
 		return err
@@ -121,11 +121,12 @@ func (s *Store) Compact(lower, upper []byte, least uint64) error {
 	return s.db.Compact(s.dropped.ctx, lower, upper, false)
 }
 
-// usedLogs is how many logs there may be at most that are kept to be written over.
+// usedLogs bounds how many old logs Pebble keeps to recycle.
 const usedLogs = 4
 
-// Forget rewrites the tables of a range, and the logs, so that no file has what was overwritten
-// there or deleted. Files that have it still are removed within a moment.
+// Forget compacts the range [lower, upper) and replaces the logs, so that no file contains what
+// was overwritten or deleted there, such as a secret. Pebble removes the obsolete files soon
+// after.
 func (s *Store) Forget(lower, upper []byte) error {
 	if err := s.Compact(lower, upper, 0); err != nil {
 		return err

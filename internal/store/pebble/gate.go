@@ -8,37 +8,37 @@ import (
 // stopWrites is how many sublevels of L0 there may be before writes wait for compactions.
 // Pebble's own write stall holds locks that the repair of damage needs; and while
 // compactions fail for damage, waiting does not help.
-const stopWrites = 5 * layers
+const stopWrites = 5 * l0Sublevels
 
 // gate is the backpressure on writes while compactions are behind.
 type gate struct {
-	looking atomic.Bool
-	looks   sync.WaitGroup
+	counting atomic.Bool
+	counts   sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows
-	ready   bool
-	young   int32 // layers
-	closed  bool
-	changed chan struct{} // closed when something of it changes; nil: nobody waits
+	mu        sync.Mutex // guards what follows
+	ready     bool
+	sublevels int32 // of L0
+	closed    bool
+	changed   chan struct{} // closed when something of it changes; nil: nobody waits
 }
 
-// lookAtLayers has the gate count the sublevels of L0 again, after a flush or compaction.
-// It may be called with any lock held.
-func (s *Store) lookAtLayers() {
+// countSublevels has the gate count the sublevels of L0 again, after a flush or compaction, in
+// another goroutine: it may be called with any lock held, including Pebble's.
+func (s *Store) countSublevels() {
 	g := &s.gate
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.ready || g.closed || g.looking.Swap(true) {
+	if !g.ready || g.closed || g.counting.Swap(true) {
 		return
 	}
-	g.looks.Go(func() {
-		g.looking.Store(false) // what changes from here on is seen by the next
+	g.counts.Go(func() {
+		g.counting.Store(false) // a change from here on is counted by another call
 		young := s.db.Metrics().Levels[0].Sublevels
-		g.change(func() { g.young = young })
+		g.change(func() { g.sublevels = young })
 	})
 }
 
-// change changes the gate and wakes the writers that wait.
+// change runs f under the gate's lock and wakes the waiting writers.
 func (g *gate) change(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -54,13 +54,13 @@ func (s *Store) admit() {
 	g := &s.gate
 	for {
 		g.mu.Lock()
-		if g.young < stopWrites || g.closed || s.merging.Failing() || s.repairs.isStuck() || s.failed() != nil {
+		if g.sublevels < stopWrites || g.closed || s.compactions.Failing() || s.repairs.isStuck() || s.failed() != nil {
 			g.mu.Unlock()
 			return
 		}
 		if g.changed == nil {
 			g.changed = make(chan struct{})
-			s.log.Info("writes come faster than tables are merged, and wait", "layers", g.young)
+			s.log.Info("writes come faster than tables are merged, and wait", "layers", g.sublevels)
 		}
 		changed := g.changed
 		g.mu.Unlock()
@@ -71,5 +71,5 @@ func (s *Store) admit() {
 // close admits all writes from now on.
 func (g *gate) close() {
 	g.change(func() { g.closed = true })
-	g.looks.Wait()
+	g.counts.Wait()
 }

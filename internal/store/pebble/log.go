@@ -20,12 +20,12 @@ type logger struct {
 	log   *slog.Logger
 	fatal func(error)
 
-	damaged func(error) // called for damage that background work has met
-	merges  func(job int)
-	merged  func(job int, err error)
-	layers  func() // called when there may be more or fewer young tables
-	corrupt func(file string, err error)
-	rewrite func(file string, begins bool) // called for files of values that are rewritten
+	damaged   func(error) // called for damage that background work has met
+	merges    func(job int)
+	merged    func(job int, err error)
+	l0Changed func() // called when the number of L0's tables may have changed
+	corrupt   func(file string, err error)
+	rewrite   func(file string, begins bool) // called for blob files that are rewritten
 }
 
 func (l logger) Infof(format string, args ...any)  { l.printf(slog.LevelDebug, format, args) }
@@ -62,7 +62,7 @@ func (l logger) printf(level slog.Level, format string, args []any) {
 // events decides what a failure in the background means. Pebble calls most of
 // these with its lock held: none may use the store.
 func (l logger) events() *pebble.EventListener {
-	var full, stalled pace.Seldom
+	var full, stalled pace.LogLimiter
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
 			if isDamage(err) {
@@ -76,12 +76,12 @@ func (l logger) events() *pebble.EventListener {
 			}
 			// A flush or compaction found no room. Nothing is lost: its input
 			// stays, and Pebble tries again. Refused tables are logged already.
-			if _, ok := errors.AsType[*room.Error](err); !ok && full.Now() {
+			if _, ok := errors.AsType[*room.Error](err); !ok && full.Allow() {
 				l.log.Error("the disk is full: the store cannot tidy up", "error", err.Error())
 			}
 		},
 		WriteStallBegin: func(i pebble.WriteStallBeginInfo) {
-			if stalled.Now() {
+			if stalled.Allow() {
 				l.log.Info("writes come faster than the disk takes them, and wait", "reason", i.Reason)
 			}
 		},
@@ -91,12 +91,12 @@ func (l logger) events() *pebble.EventListener {
 		DataCorruption: func(i pebble.DataCorruptionInfo) { l.corrupt(path.Base(i.Path), i.Details) },
 		FlushEnd: func(i pebble.FlushInfo) {
 			l.Infof("%s", i)
-			l.layers()
+			l.l0Changed()
 		},
 		CompactionBegin: func(i pebble.CompactionInfo) { l.merges(i.JobID) },
 		CompactionEnd: func(i pebble.CompactionInfo) {
 			l.Infof("%s", i)
-			l.layers()
+			l.l0Changed()
 			l.merged(i.JobID, i.Err)
 		},
 		BlobFileRewriteBegin: func(i pebble.BlobFileRewriteInfo) {

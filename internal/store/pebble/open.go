@@ -43,7 +43,7 @@ type Options struct {
 	// is full never reaches a table.
 	MemTableBytes int64
 	// MaxOpenFiles is about how many files the store may hold open at once: tables, and
-	// the files of values; default 1,000. Of those that Pebble insists on, some 75, it
+	// the blob files; default 1,000. Of those that Pebble insists on, some 75, it
 	// is none less.
 	MaxOpenFiles int
 	// OnDiskFull is called when a write of the log finds the disk full. If it
@@ -81,12 +81,11 @@ const (
 	// ownFiles are open beside tables: logs, the manifest, locks, what is being written.
 	ownFiles = 32
 
-	// layers is how many layers of young tables wait to be merged.
-	layers = 12
+	// l0Sublevels is at how many sublevels L0 is compacted.
+	l0Sublevels = 12
 
-	// blockSize is what is read at once. Each block costs its writer a checksum, an
-	// entry in the index and a change of goroutines; and who reads a message
-	// mostly wants the next one, too.
+	// blockSize is large, since each block costs a flush a checksum, an index entry and a
+	// goroutine switch, and since whoever reads a message mostly reads the next one, too.
 	blockSize = 16 << 10
 
 	// formatMajorVersion is Pebble's on-disk format. It is a named one, so
@@ -101,26 +100,24 @@ const (
 	// format, as an older godwit would not understand what we add to it.
 	oldestFormat = 2
 
-	// A value of separateFrom bytes or more is written apart from its key by the
-	// flush, so that merging tables need not write it again. What merges have left
-	// without a key in such a file is waste; from a share of waste on, and an age
-	// of wasteAge, the file is rewritten: wasteShare as a rule, and tightShare
-	// while the disk is short of room.
+	// A value of separateFrom bytes or more is separated from its key by the flush, into a
+	// blob file, so that compactions need not write it again. A blob file is rewritten
+	// once it has the age wasteAge and a share of garbage, values without a key, of
+	// wasteShare, or of tightShare while the disk is short of space.
 	separateFrom = 512
 	wasteAge     = 10 * time.Second
 	wasteShare   = 0.3
 	tightShare   = 0.02
-	// maxDepth is how many files of values over the same keys a table may point
-	// into before a merge writes the values again, in order: those of a few merges.
-	maxDepth = 5 * layers
+	// maxDepth is how many blob files over the same keys a table may refer to before a
+	// compaction writes the values again, in order: those of a few compactions.
+	maxDepth = 5 * l0Sublevels
 
 	// A disk of less than diskPerMemTable defaults has smaller write buffers.
 	diskPerMemTable  = 64
 	minMemTableBytes = 1 << 20
 
-	// A range tombstone that waits in memory keeps its keys' space. Below the
-	// floor of free space, where sends are refused, little else would write
-	// it out.
+	// A range tombstone in the memtable frees no space. Below the floor of free space,
+	// where sends are refused, little else would flush it.
 	flushRangeTombstones = 15 * time.Second
 )
 
@@ -147,17 +144,17 @@ func Open(dir string, o Options) (*Store, error) {
 	o.defaults(f, dir)
 	s := &Store{
 		fatal: o.Fatal, log: o.Logger, fs: f, dir: dir,
-		durable: durable.Watch(f, dir, format, o.Logger), describe: o.Describe, merging: pause.New(isDamage),
+		durable: durable.Watch(f, dir, format, o.Logger), describe: o.Describe, compactions: pause.New(isDamage),
 		repairs: repairs{wanted: map[string]places{}, stuck: map[string]bool{}},
 	}
 	s.blocks = quarantine.New(s.durable)
 	s.room = room.Keep(s.blocks, dir, o.MemTableBytes, o.OnDiskFull, o.Logger, s.fail)
-	l := logger{log: o.Logger, fatal: s.fail, damaged: s.damagedIn, merges: s.merging.Begin, merged: s.compactionEnded, layers: s.lookAtLayers, corrupt: s.damagedFile, rewrite: s.blocks.Rewriting}
+	l := logger{log: o.Logger, fatal: s.fail, damaged: s.damagedIn, merges: s.compactions.Begin, merged: s.compactionEnded, l0Changed: s.countSublevels, corrupt: s.damagedFile, rewrite: s.blocks.Rewriting}
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
 	opts := tuned(o, s.room, l, s.separation)
 	opts.Cache = cache
-	opts.Experimental.CompactionScheduler = s.merging
+	opts.Experimental.CompactionScheduler = s.compactions
 
 	lock, err := pebble.LockDirectory(dir, f)
 	if err != nil {
@@ -176,14 +173,14 @@ func Open(dir string, o Options) (*Store, error) {
 	}
 	s.room.Opened()
 	s.dropped.ctx, s.dropped.stop = context.WithCancel(context.Background())
-	s.idleMerge.ctx, s.idleMerge.stop = context.WithCancel(context.Background())
+	s.idleCompaction.ctx, s.idleCompaction.stop = context.WithCancel(context.Background())
 	s.repairs.ctx, s.repairs.stop = context.WithCancel(context.Background())
 	s.lock = lock
 	s.gate.change(func() { s.gate.ready = true })
-	s.lookAtLayers()
+	s.countSublevels()
 	s.repairs.opened(s.repair)
 	// What the last process deleted may still take its space.
-	s.note(0, minDeletes)
+	s.noteWrites(0, minDeletes)
 	return s, nil
 }
 
@@ -216,8 +213,8 @@ func (o *Options) defaults(f vfs.FS, dir string) {
 	}
 }
 
-// tuned are the settings for records that live briefly: most messages are
-// written, read and deleted while they are in the write buffer.
+// tuned are Pebble's options for short-lived records: most messages are written, read and
+// deleted while they are in the memtable.
 func tuned(o Options, f vfs.FS, l logger, separation func() pebble.ValueSeparationPolicy) *pebble.Options {
 	opts := &pebble.Options{
 		FS:                    f,
@@ -229,12 +226,13 @@ func tuned(o Options, f vfs.FS, l logger, separation func() pebble.ValueSeparati
 		// Compactions leave a core to the commits; two that run at once gain
 		// nothing on the two cores that we measure on.
 		CompactionConcurrencyRange: func() (lower, upper int) { return 1, 1 },
-		// Messages are written once and soon deleted: what is merged late is merged
-		// less. At a threshold of 1, merging took a quarter of the CPU of a send in
-		// batches of 10. What it leaves behind is Reclaim's to fetch.
-		L0CompactionThreshold: layers,
+		// Messages are written once and soon deleted: late compactions write less. At a
+		// threshold of 1, compactions took a quarter of the CPU of a send in batches
+		// of 10. The space that a high threshold leaves taken, idleCompaction and
+		// Reclaim give back.
+		L0CompactionThreshold: l0Sublevels,
 		L0StopWritesThreshold: 1 << 20, // the gate holds writes back
-		// A table is a file descriptor and its index and filter in memory.
+		// Each table costs a file descriptor, and memory for its index and filter.
 		TargetFileSizes: [...]int64{4 << 20, 8 << 20, 16 << 20, 32 << 20, 32 << 20, 32 << 20, 32 << 20},
 	}
 	if o.MaxOpenFiles > 0 {
@@ -248,7 +246,7 @@ func tuned(o Options, f vfs.FS, l logger, separation func() pebble.ValueSeparati
 		opts.Levels[i].BlockSize = blockSize
 	}
 	opts.Experimental.ValueSeparationPolicy = separation
-	// What is young is rewritten soon.
+	// Tables of the upper levels are compacted soon.
 	for i := range 2 {
 		opts.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.NoCompression }
 	}
@@ -270,8 +268,8 @@ func (s *Store) separation() pebble.ValueSeparationPolicy {
 	}
 }
 
-// mkdirSynced makes dir and its parents such that a crash does not take them
-// back. Pebble does so for directories that it makes itself.
+// mkdirSynced makes dir and its parents durably, by syncing each parent. Pebble does so for
+// directories that it makes itself.
 func mkdirSynced(f vfs.FS, dir string) error {
 	var parents []string
 	for path := dir; ; {

@@ -9,19 +9,19 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// reclaim is what Reclaim has to know.
+// reclaim is the state of Reclaim.
 type reclaim struct {
 	applied atomic.Uint64 // calls of Apply that wrote
 	flushed atomic.Uint64 // applied at the last Reclaim
-	layered atomic.Int64  // calls of Reclaim since anything was applied
+	added   atomic.Int64  // sublevels that were added since anything was applied
 	last    atomic.Int64  // UnixNano of the last Reclaim
 }
 
-// Reclaim begins to give the space of what was deleted back. A disk so full
-// that nothing is taken in would else stay full: Pebble tidies up as tables
-// are written, and a few deletes fill no write buffer and make no layers. It is
-// to be called about once a second while the disk is short of room, and does
-// nothing once all that was written has been merged.
+// Reclaim begins to reclaim the space of deleted records, and does not wait for it. Without it
+// a disk so full that writes are refused would stay full: Pebble compacts as tables are
+// flushed, and a few deletes fill no memtable. It is to be called about once a second while
+// the disk is short of space, and does nothing once all that was written has been compacted.
+// Errors: store.ErrClosed, and the failure of the store.
 func (s *Store) Reclaim() error {
 	if err := s.enter(); err != nil {
 		return err
@@ -29,22 +29,22 @@ func (s *Store) Reclaim() error {
 	defer s.using.RUnlock()
 	s.reclaim.last.Store(clock.System.Now().UnixNano())
 	if applied := s.reclaim.applied.Load(); s.reclaim.flushed.Swap(applied) != applied {
-		s.reclaim.layered.Store(0)
+		s.reclaim.added.Store(0)
 		s.room.Retry()
 	}
-	if s.reclaim.layered.Add(1) > layers+1 {
+	if s.reclaim.added.Add(1) > l0Sublevels+1 {
 		return nil
 	}
-	_, err := s.layer()
+	_, err := s.addSublevel()
 	return err
 }
 
-// layer begins a flush that makes one more layer of young tables, of which enough
-// are merged with what they delete. done is closed when it is on disk.
-func (s *Store) layer() (done <-chan struct{}, err error) {
+// addSublevel begins a flush that adds a sublevel to L0: with enough of them Pebble compacts
+// L0. done is closed when the flush has ended.
+func (s *Store) addSublevel() (done <-chan struct{}, err error) {
 	err = s.guarded(func() error {
-		// Two deletions of nothing, at the ends of the key space, make a table that
-		// lies over all others, and so one more layer.
+		// Tombstones at both ends of the key space make a table that overlaps all
+		// others, and so one more sublevel. They delete nothing: there are no such keys.
 		b := s.db.NewBatch()
 		for _, end := range [][]byte{{0}, {0xff, 0xff, 0xff}} {
 			if err := b.Delete(end, nil); err != nil {
@@ -60,10 +60,10 @@ func (s *Store) layer() (done <-chan struct{}, err error) {
 	return done, err
 }
 
-// tightFor is how long after a Reclaim the disk is taken to be short of room.
+// tightFor is how long after a Reclaim the disk counts as short of space.
 const tightFor = 10 * time.Second
 
-// tight reports that the disk is short of room.
+// tight reports that the disk is short of space.
 func (s *Store) tight() bool {
 	return clock.System.Now().UnixNano()-s.reclaim.last.Load() < int64(tightFor)
 }

@@ -151,7 +151,7 @@ func (s *Store) repair() {
 		}
 	}
 	if repaired {
-		s.merging.Mended()
+		s.compactions.Repaired()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -413,7 +413,7 @@ func (s *Store) coverBatch(number uint64, batch []covering) (covered int, err er
 	return covered, s.commit(b, pebble.Sync)
 }
 
-// repairValues puts the damaged blocks of a file of values in quarantine.
+// repairValues puts the damaged blocks of a blob file in quarantine.
 func (s *Store) repairValues(v *files.Version, number uint64, name string, at places) (done bool, err error) {
 	if !slices.Contains(slices.Collect(maps.Values(v.Values)), number) {
 		return false, nil // it is no part of the store any more

@@ -27,9 +27,9 @@ import (
 // layered is how many records layers has. Pebble opens a damaged table again for each read.
 var layered = soak.Size(100, 1500)
 
-// layers makes a store in data whose records are overwritten in one young table, which
+// l0Sublevels makes a store in data whose records are overwritten in one young table, which
 // it gives.
-func layers(t *testing.T, fs vfs.FS) (o pebble.Options, path string) {
+func l0Sublevels(t *testing.T, fs vfs.FS) (o pebble.Options, path string) {
 	t.Helper()
 	old := open(t, "data", options(t, fs))
 	for n := range layered {
@@ -92,7 +92,7 @@ func lookedAt(t *testing.T, s *pebble.Store) (lost []string) {
 func TestRepairWaitsForRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := vfs.NewMem()
-		o, path := layers(t, fs)
+		o, path := l0Sublevels(t, fs)
 		flip(t, fs, path, sized(t, fs, path)/3, 3)
 		var log lockedBuffer
 		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
@@ -135,7 +135,7 @@ func TestRepairWaitsForRoom(t *testing.T) {
 // as it is, also after a start.
 func TestIrreparable(t *testing.T) {
 	fs := vfs.NewMem()
-	o, path := layers(t, fs)
+	o, path := l0Sublevels(t, fs)
 	for _, at := range []int64{sized(t, fs, path) - 30, sized(t, fs, path) - 20} { // in what says where its blocks are
 		flip(t, fs, path, at, 1)
 		flip(t, fs, path, at+1, 2)
@@ -184,7 +184,7 @@ func (anyRecords) Required(_, _ []byte) bool        { return false }
 // was written again; and a check says what is lost.
 func TestSalvageOfWhatWasCovered(t *testing.T) {
 	fs := vfs.NewMem()
-	o, path := layers(t, fs)
+	o, path := l0Sublevels(t, fs)
 	flip(t, fs, path, sized(t, fs, path)/3, 3)
 	var log lockedBuffer
 	o.Logger = slog.New(slog.NewTextHandler(&log, nil))

@@ -36,20 +36,20 @@ type Store struct {
 	room *room.FS
 	lock *pebble.Lock
 
-	durable  *durable.FS
-	blocks   *quarantine.FS
-	damage   damage
-	describe func(key []byte) string
-	merging  *pause.Compactions
+	durable     *durable.FS
+	blocks      *quarantine.FS
+	damage      damage
+	describe    func(key []byte) string
+	compactions *pause.Compactions
 
 	fatal func(error)
 	log   *slog.Logger
 
-	dropped   dropped
-	idleMerge idleMerge
-	reclaim   reclaim
-	repairs   repairs
-	gate      gate
+	dropped        dropped
+	idleCompaction idleCompaction
+	reclaim        reclaim
+	repairs        repairs
+	gate           gate
 
 	failure atomic.Pointer[error]
 
@@ -225,7 +225,7 @@ func (s *Store) apply(batches []*mutation.Batch, commit func(*pebble.Batch) erro
 	if count == 0 {
 		return nil, nil
 	}
-	s.note(count, deletes)
+	s.noteWrites(count, deletes)
 	var pb *pebble.Batch
 	if ranges {
 		pb = s.db.NewBatch()
@@ -257,15 +257,15 @@ func (s *Store) apply(batches []*mutation.Batch, commit func(*pebble.Batch) erro
 	return pb, nil
 }
 
-// maxRetained bounds the memory of a batch that is kept for a later one, in bytes.
+// maxRetained bounds the buffer of a batch that Pebble reuses for a later one, in bytes.
 const maxRetained = 4 << 20
 
 // batchHeader is the length of the head of Pebble's batches: eight bytes for
 // Pebble, and the count of writes.
 const batchHeader = 12
 
-// A batch is taken as it is because both encode a write alike: this does not
-// compile where the kinds differ.
+// Batches are copied as they are, since both encode a write alike: this does not compile if the
+// kinds differ.
 var _ = [1]struct{}{}[(pebble.InternalKeyKindSet^pebble.InternalKeyKind(mutation.Set))|
 	(pebble.InternalKeyKindDelete^pebble.InternalKeyKind(mutation.Delete))|
 	(pebble.InternalKeyKindSingleDelete^pebble.InternalKeyKind(mutation.SingleDelete))]
@@ -293,9 +293,8 @@ func (s *Store) commit(pb *pebble.Batch, o *pebble.WriteOptions) error {
 	return s.guarded(func() error { return pb.Commit(o) })
 }
 
-// guarded makes a call that writes, and reports any failure to Fatal. Pebble
-// itself reports some by a call of Fatalf followed by success, some by a
-// panic, few by an error.
+// guarded makes a call that writes, and reports any failure to Fatal. Pebble reports some by a
+// call of Fatalf and then success, some by a panic, few by an error.
 func (s *Store) guarded(call func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -415,7 +414,7 @@ func (s *Store) Checkpoint(dir string) error {
 func (s *Store) Close() error {
 	s.gate.close()
 	s.dropped.end()
-	s.idleMerge.end()
+	s.idleCompaction.end()
 	s.repairs.end()
 	s.room.Close() // calls under way may wait for a flush
 	s.using.Lock()

@@ -1,10 +1,10 @@
-// Package space keeps a store from filling its file system to the brim, where
-// not even a delete finds room to be written.
+// Package space keeps a store from filling its file system completely, where not even a
+// delete could be written.
 //
-// Below a floor of free space the guard is low: the caller refuses to take in
-// more, while deletes continue. A reserve file holds room back for them: when the
-// space is nearly gone all the same, the guard removes the file, and makes it
-// again when there is room for it and the floor.
+// Below a floor of free space the guard is low: the caller refuses new data, while deletes
+// continue. A reserve file (ballast) holds back space for them: when the space is nearly
+// exhausted all the same, the guard removes the file, and makes it again once there is space
+// for it and the floor.
 package space
 
 import (
@@ -238,7 +238,7 @@ func (g *Guard) check() {
 	before := g.state.Load()
 	usage, err := g.o.Statfs(g.dir)
 	if err != nil {
-		// What was known is as good as it gets.
+		// The result of the last check is the best there is.
 		s := *before
 		s.err = fmt.Errorf("free space of %s: %w", g.dir, err)
 		if before.err == nil {
@@ -306,7 +306,7 @@ func (g *Guard) remove(s *state, size int64) {
 	g.o.Logger.Warn("disk space is exhausted: the reserve was released", "dir", g.dir, "reserveBytes", size)
 }
 
-// make makes the reserve file. Failure is no more than a smaller margin.
+// make makes the reserve file. A failure is only logged: the margin is smaller then.
 func (g *Guard) make(s *state) {
 	if err := allocate(g.path(), s.reserve); err != nil {
 		if !g.warned {

@@ -26,8 +26,8 @@ const (
 	lingerTime = 500 * time.Millisecond
 )
 
-// slack is by how much a deadline may be early: moving it costs, so that it
-// is moved when it is past that, not with each request. A quarter of its time.
+// slack is by which fraction of its timeout a deadline may be too early: setting one is
+// expensive, so it is not set for each request.
 const slack = 4
 
 // halfCloser is a connection whose writing side can be closed by itself.
@@ -36,7 +36,7 @@ type halfCloser interface {
 	CloseWrite() error
 }
 
-// conn is a connection while its requests are plain.
+// conn is a connection that has had plain requests only.
 type conn struct {
 	server *Server
 	tcp    halfCloser
@@ -93,15 +93,15 @@ func (c *conn) serve() {
 	}
 }
 
-// tell says whether a request is being served.
+// setState tells the server's ConnState whether a request is being served.
 func (c *conn) setState(state http.ConnState) {
 	if told := c.server.other.ConnState; told != nil {
 		told(c.tcp, state)
 	}
 }
 
-// skipLineEnds drops up to two ends of lines from the buffer, as net/http does
-// before the request that follows a POST.
+// skipLineEnds drops up to two line ends (CRLF) from the buffer, as net/http does before the
+// request that follows a POST: some clients send one after the body.
 func (c *conn) skipLineEnds() {
 	for range 4 {
 		if c.from < c.to && (c.buf[c.from] == '\r' || c.buf[c.from] == '\n') {
@@ -188,8 +188,7 @@ func (c *conn) makeRoom(n int) {
 	c.from, c.to = 0, copy(c.buf, held)
 }
 
-// limitRead bounds what follows to timeout from now; if that is not positive, it
-// may take any time.
+// limitRead sets the read deadline to timeout from now; none if that is not positive.
 func (c *conn) limitRead(timeout time.Duration) {
 	if timeout > 0 {
 		c.setReadDeadline(clock.System.Now().Add(timeout))
@@ -209,8 +208,9 @@ func (c *conn) handOver() {
 	c.server.handover.Give(&replayed{halfCloser: c.tcp, held: c.buf[c.from:c.to]})
 }
 
-// replayed is a connection of which something was read before. It looks at what
-// net/http reads for a request with two lengths, which net/http would not refuse.
+// replayed is a connection that is handed over to net/http: it first returns what was read
+// before. It scans what net/http reads for requests with both Content-Length and
+// Transfer-Encoding, which net/http would not refuse; see framing.
 type replayed struct {
 	halfCloser
 	held   []byte

@@ -18,7 +18,7 @@ type exchange struct {
 	out     *[]byte
 	sent    bool                       // the answer is written
 	last    bool                       // no other request may follow
-	fixed   struct{ read, write bool } // deadlines that stay as they are
+	fixed   struct{ read, write bool } // the deadline is set, and is not extended
 
 	mu      sync.Mutex
 	read    bool // the whole body
@@ -45,7 +45,7 @@ func (x *exchange) Read(p []byte) (n int, err error) {
 		c.from += n
 	} else {
 		if !x.fixed.read {
-			x.fixed.read = true // once: who sends little by little gains nothing
+			x.fixed.read = true // once, so that a client that sends a byte at a time does not extend it
 			c.limitRead(c.server.other.ReadTimeout)
 		}
 		if n, err = c.tcp.Read(p); n == 0 && err != nil {
@@ -112,8 +112,8 @@ func (x *exchange) Value(key any) any {
 	return x.ctx.Value(key)
 }
 
-// watch begins to look for a caller that hangs up. Of the next request, which
-// may come early, one byte at most is taken.
+// watch begins to detect that the caller hangs up, by a read. At most one byte of a pipelined
+// request is read by that.
 func (x *exchange) watch() {
 	if x.watched != nil {
 		return

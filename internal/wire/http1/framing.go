@@ -1,13 +1,12 @@
 package http1
 
-// framing follows the requests on a connection that net/http serves, as far as it takes
-// to see a head with both Content-Length and Transfer-Encoding. Of such a request two
-// servers may see two ends, so that what follows is smuggled past one of them. net/http
-// takes the one and forgets the other; what it reads is therefore changed into a head
-// that it refuses. Where a client sends what net/http refuses anyway, framing is lost,
-// and nothing more is read.
+// framing prevents request smuggling on connections that net/http serves: it follows the framing
+// of requests to find a head with both Content-Length and Transfer-Encoding. A proxy and a server
+// may disagree on where such a request ends. net/http ignores the Content-Length; framing
+// therefore corrupts the head, so that net/http refuses it. After input that net/http refuses
+// anyway, framing is lost, and looks at nothing more.
 //
-// It agrees with net/http on where requests end; a fuzz test says so.
+// It agrees with net/http on where requests end, which a fuzz test checks.
 type framing struct {
 	at      place
 	line    int   // bytes of the line so far

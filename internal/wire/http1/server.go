@@ -34,13 +34,12 @@ type Server struct {
 	conns    map[*conn]struct{}
 }
 
-// New returns a server that answers with other's Handler, keeps to other's
-// timeouts and to its limit on the size of a head, tells its ConnContext and
-// ConnState of connections, and has other serve what is not plain, and what comes
-// over TLS. Where a connection goes to other, that tells them once more: ConnState
-// is called with http.StateNew and http.StateClosed only there. other must serve nothing
-// else. The handler must not change a request's header, nor use a request, or what it
-// holds but strings, once it has returned.
+// New returns a server that serves plain requests with other's Handler, timeouts, MaxHeaderBytes,
+// ConnContext and ConnState, and has other serve all other requests, and TLS. A connection that
+// is handed over to other is announced again by that: ConnState is called with http.StateNew and
+// http.StateClosed only there. other must serve nothing else. The handler must not change a
+// request's header, and must not use the request, nor anything in it but strings, after it has
+// returned.
 func New(other *http.Server) *Server {
 	return &Server{
 		other:    other,
@@ -81,8 +80,8 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 }
 
-// pause waits a little and reports true if accepting failed for want of what
-// may soon be there again, such as file descriptors.
+// pause backs off and returns true after a temporary error of Accept, such as a lack of file
+// descriptors.
 func (s *Server) pause(err error) bool {
 	var temporary interface{ Temporary() bool }
 	if !errors.As(err, &temporary) || !temporary.Temporary() {
@@ -180,7 +179,7 @@ func (s *Server) logf(format string, args ...any) {
 	}
 }
 
-// The timeouts that are not given are as in net/http. One that is not positive is none.
+// Timeouts that are not set default as in net/http; those that are not positive are none.
 func (s *Server) idleTimeout() time.Duration {
 	return cmp.Or(s.other.IdleTimeout, s.other.ReadTimeout)
 }

@@ -121,7 +121,7 @@ func (p *Publishes) Add(e *topics.Published) {
 		k.record = nil
 	}
 	*k = kept{
-		id: e.ID, at: e.At, size: e.Size, delivered: e.Delivered, unfit: unfit(&e.FilteredOut), spreading: e.Spreading,
+		id: e.ID, at: e.At, size: e.Size, delivered: e.Delivered, unfit: unfit(&e.FilteredOut), spreading: e.FanOutPending,
 		record: e.What.AppendTo(k.record[:0]),
 	}
 	r.all = append(r.all, k)

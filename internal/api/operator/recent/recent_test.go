@@ -91,7 +91,7 @@ func TestManyInASecond(t *testing.T) {
 func TestLater(t *testing.T) {
 	p := recent.New()
 	first := event(1, "a", "x")
-	first.Spreading = true
+	first.FanOutPending = true
 	p.Add(first)
 	p.Add(event(2, "a", "y"))
 	a := first.Topic

@@ -1,8 +1,8 @@
-// Package accepted is what a shard remembers of the messages that its FIFO queues and
-// topics have accepted, so that a duplicate is not accepted again.
+// Package accepted is a shard's deduplication log: which messages its FIFO queues and topics
+// have accepted in the last five minutes, whatever has become of them since.
 //
-// It is remembered for five minutes, whatever becomes of the messages. The records of all
-// of a shard stand in common buckets of a minute, which go as one range.
+// The records of all queues and topics of a shard are in buckets of one minute, so that one
+// range tombstone drops all that expired in a minute.
 package accepted
 
 import (
@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// Log is that of a shard. Its methods are part of a command under way.
+// Log is the deduplication log of a shard. Its methods are called in a command of the shard.
 type Log struct {
 	shard  *kernel.Shard
 	engine *kernel.Kernel
@@ -26,7 +26,7 @@ type Log struct {
 // New makes the log of a shard.
 func New(k *kernel.Kernel, sh *kernel.Shard) Log { return Log{shard: sh, engine: k} }
 
-// Original is the message that was accepted under an id. Its zero value stands for none.
+// Original is the message that was accepted first under a deduplication id.
 type Original struct {
 	ID       message.ID
 	Sequence uint64
@@ -42,8 +42,8 @@ const keySize = 3 + 8 + 8 + len(dedup.ID{})
 // CheckRecord reports whether a record can be read.
 func CheckRecord(value []byte) bool { return len(value) == recordSize }
 
-// key is that of what a queue or topic accepted in a minute under an id. A scope is the
-// incarnation that stands for the queue or topic.
+// key is the key of what a queue or topic accepted under an id in a minute since the epoch.
+// scope identifies the queue or topic in the log: an incarnation.
 func key(shard uint16, minute int64, scope layout.Incarnation, id dedup.ID) []byte {
 	key := append(make([]byte, 0, keySize), prefix(shard)...)
 	key = binary.BigEndian.AppendUint64(key, uint64(minute))
@@ -53,13 +53,13 @@ func key(shard uint16, minute int64, scope layout.Incarnation, id dedup.ID) []by
 
 func prefix(shard uint16) []byte { return keyspace.Shard(shard, keyspace.Duplicates) }
 
-// maxLoaded bounds the records of a bucket that are read into its filter. Of a
-// bucket with more, from before a restart, every send has to look into the store.
+// maxLoaded bounds the records of a bucket that Load reads into its filter. For a bucket with
+// more, every send looks into the store, until the bucket expires.
 const maxLoaded = 50_000
 
-// Load reads what a queue or topic accepted recently.
+// Load makes the in-memory filters of what a queue or topic accepted in the last dedup.Life.
 func (l *Log) Load(scope layout.Incarnation, now int64) *dedup.Window {
-	l.shard.Readable()
+	l.shard.FlushAppended()
 	w := &dedup.Window{}
 	for m := dedup.Minute(now - dedup.Life); m <= dedup.Minute(now); m++ {
 		bucket := key(l.shard.ID, m, scope, dedup.ID{})
@@ -80,11 +80,12 @@ func (l *Log) Load(scope layout.Incarnation, now int64) *dedup.Window {
 	return w
 }
 
-// Recall finds what a queue or topic has accepted under an id.
+// Recall finds what a queue or topic has accepted under an id in the last dedup.Life before
+// now, in epoch milliseconds.
 func (l *Log) Recall(w *dedup.Window, scope layout.Incarnation, now int64, id dedup.ID) Original {
 	for _, c := range w.Candidates(now, id) {
 		if c.Added {
-			l.shard.Readable()
+			l.shard.FlushAppended()
 		}
 		if o := l.read(c.Minute, scope, now, id); o.Found {
 			return o
@@ -104,8 +105,9 @@ func (l *Log) read(minute int64, scope layout.Incarnation, now int64, id dedup.I
 	return Original{}
 }
 
-// SurelyNew reports that nothing was accepted under an id before, in
-// this command neither. In rare cases it is false for what is new.
+// SurelyNew reports that nothing was accepted under an id before, not in this command
+// either. It may rarely be false for a new id, by a false positive of a filter: unlike Recall
+// it does not flush the journal to find out.
 func (l *Log) SurelyNew(w *dedup.Window, scope layout.Incarnation, now int64, id dedup.ID) bool {
 	for _, c := range w.Candidates(now, id) {
 		if c.Added || l.read(c.Minute, scope, now, id).Found {
@@ -115,7 +117,7 @@ func (l *Log) SurelyNew(w *dedup.Window, scope layout.Incarnation, now int64, id
 	return true
 }
 
-// Note remembers what was accepted, and drops the buckets that are over.
+// Note records what was accepted under an id, and drops the buckets that have expired.
 func (l *Log) Note(w *dedup.Window, scope layout.Incarnation, now int64, id dedup.ID, o Original) {
 	value := binary.BigEndian.AppendUint64(make([]byte, 0, recordSize), uint64(now))
 	value = binary.BigEndian.AppendUint64(value, o.Sequence)

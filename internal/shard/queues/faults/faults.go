@@ -1,5 +1,5 @@
-// Package faults holds the outages that operators ask for, to see how what they have built
-// bears them.
+// Package faults is fault injection: outages that operators switch on to test how their
+// applications behave.
 package faults
 
 import (
@@ -20,7 +20,7 @@ var (
 	ErrName        = fault.NewRule(fault.InvalidParameter, "queues: no such fault to inject") // the name
 )
 
-// Faults are the outages that were asked for.
+// Faults are the injected faults. The zero value has none. It is safe for concurrent use.
 type Faults struct {
 	faults  atomic.Pointer[map[arn.ARN]fault.Kind]
 	faultMu sync.Mutex // held while they are replaced
@@ -30,11 +30,11 @@ type Faults struct {
 // of an account and region.
 const AllResources = "*"
 
-// SetFault makes a resource refuse commands and deliveries as if its owner were
-// in trouble: "unavailable", "throttled", or "none" to end it. The resource is a
-// queue or a function, or AllResources of a service; that may also be "internal",
-// where every call fails inside the service, or "denied", where no policy allows
-// any. It fails with InvalidParameter.
+// SetFault has a resource refuse commands and deliveries with the fault of a name:
+// "unavailable", "throttled", or "none" to end it. The resource is a queue or a function, or
+// AllResources of a service. For AllResources there are also "internal", an internal error of
+// every call, and "denied", as if no policy allowed any. Faults are kept in memory only.
+// Errors: ErrName for any other name.
 func (e *Faults) SetFault(a arn.ARN, name string) error {
 	kind := fault.Internal
 	switch {
@@ -67,7 +67,7 @@ func (e *Faults) SetFault(a arn.ARN, name string) error {
 	return nil
 }
 
-// FaultsInForce are the outages that SetFault asked for, by the names that it takes.
+// FaultsInForce are the names of the faults that are switched on, by resource.
 func (e *Faults) FaultsInForce() map[arn.ARN]string {
 	in := map[arn.ARN]string{}
 	if faults := e.faults.Load(); faults != nil {
@@ -91,8 +91,8 @@ func faultName(kind fault.Kind) string {
 	}
 }
 
-// Injected is the outage of a queue or function, or of its service, that SetFault
-// asked for, if any.
+// Injected is the error of the fault of a queue or function, or else of all resources of its
+// service: ErrUnavailable or ErrThrottled; nil if there is none.
 func (e *Faults) Injected(a arn.ARN) error {
 	faults := e.faults.Load()
 	if faults == nil {
@@ -111,8 +111,8 @@ func (e *Faults) Injected(a arn.ARN) error {
 	}
 }
 
-// ServiceFault is the refusal of every call to a service of an account and
-// region that SetFault asked for, if any.
+// ServiceFault is the error of the fault of all resources of a service in an account and
+// region; nil if there is none.
 func (e *Faults) ServiceFault(service, region, account string) error {
 	faults := e.faults.Load()
 	if faults == nil {

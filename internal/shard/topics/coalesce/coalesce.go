@@ -1,5 +1,4 @@
-// Package coalesce makes one command of the publishes that wait for a shard at the same
-// time.
+// Package coalesce combines the publishes to a topic that wait for its shard into one command.
 package coalesce
 
 import (
@@ -20,17 +19,16 @@ type Call[T any] struct {
 	turn chan []*Call[T] // see Coalescer
 }
 
-// Coalescer is where the publishers of a shard's topics wait for each other. Who has
-// the turn publishes for those of the same topic that wait behind it, in one
-// command, so that a busy topic locks its queues' shards, looks for its
-// subscriptions and writes its queues' counters once for many messages, which
-// then stand side by side. A single publisher does not wait, and none waits for more
-// than fits into about one commit.
+// Coalescer queues the publishers of a shard's topics (flat combining): the publisher whose
+// turn it is publishes also for those of the same topic that wait behind it. So one command
+// locks the shards of a busy topic's queues, finds its subscriptions and writes the queues'
+// counters once for many messages. A single publisher does not wait, and a command takes no
+// more than fits into about one commit.
 type Coalescer[T any] struct {
 	// Bounds of one command.
 	Bounds Bounds
-	// Publish makes a command for all, which are of one topic, and reports how many
-	// subscriptions a publication of it goes to.
+	// Publish makes one command for all, which are of one topic, and returns its reach: how
+	// many subscriptions a publication to it goes to.
 	Publish func(all []*Call[T]) (reach int)
 
 	mu      sync.Mutex // guards what follows
@@ -39,7 +37,8 @@ type Coalescer[T any] struct {
 	reach   map[arn.ARN]*int // how many deliveries the latest publication of a topic had
 }
 
-// Bounds say how much may come along.
+// Bounds are how much one command may publish: publications, deliveries to subscriptions, and
+// bytes of records in all deliveries together.
 type Bounds struct{ Publications, Deliveries, Bytes int }
 
 // maxReachKnown bounds the topics whose reach is known.
@@ -129,7 +128,8 @@ func (l *Coalescer[T]) coalesce(c *Call[T]) []*Call[T] {
 	return all
 }
 
-// take makes a call come along. Once one could not, no other can.
+// take subtracts a call from the bounds, and reports whether it fits. Once one did not, no
+// later one does.
 func (b *Bounds) take(publications, bytes, reach int) bool {
 	b.Publications -= publications
 	b.Deliveries -= publications * reach

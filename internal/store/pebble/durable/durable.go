@@ -1,4 +1,5 @@
-// Package durable knows how much of each log and manifest is durable.
+// Package durable tracks how much of each log and manifest is synced, and records it in the
+// mark.
 package durable
 
 import (
@@ -17,11 +18,11 @@ import (
 	"godwit.dev/godwit/internal/store/pebble/pace"
 )
 
-// markDelay bounds how far the mark may be behind what is durable.
+// markDelay bounds how long the mark may lag behind a sync.
 const markDelay = 900 * time.Millisecond
 
-// FS is a file system that knows how much of each log and manifest is
-// durable, and keeps the mark of it. Commits pay for two atomic additions.
+// FS is a file system that tracks how much of each log and manifest is synced, and writes the
+// mark in the background. It costs a commit two atomic additions.
 type FS struct {
 	vfs.FS
 	dir    string
@@ -39,7 +40,7 @@ type FS struct {
 	soonest pace.Delayed
 	marking sync.Mutex // held while a mark is written
 	writer  *mark.Writer
-	failing pace.Seldom
+	failing pace.LogLimiter
 }
 
 // extent is how much of a file was written, and is durable, in bytes.
@@ -100,8 +101,8 @@ func (d *FS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, erro
 	return d.track(name, f), err
 }
 
-// Fresh has files that are no longer needed removed, and others made in their place, rather
-// than written over: what they hold is to be gone.
+// Fresh switches the recycling of logs off, so that obsolete ones are removed: what they
+// contain is to be gone.
 func (d *FS) Fresh(on bool) { d.fresh.Store(on) }
 
 // ReuseForWrite implements vfs.FS.
@@ -246,7 +247,7 @@ func (d *FS) Write(clean bool) {
 	if n := len(m.Manifests); n > 2 {
 		m.Manifests = m.Manifests[n-2:]
 	}
-	if err := d.writer.Write(m); err != nil && d.failing.Now() {
+	if err := d.writer.Write(m); err != nil && d.failing.Allow() {
 		d.log.Warn("what of the log is durable cannot be noted: damage to the log may pass unseen after a crash", "file", mark.Name, "error", err.Error())
 	}
 }

@@ -46,7 +46,7 @@ func Mend(fs vfs.FS, path string, values bool, at int64, length int64) (flips []
 	return nil, err
 }
 
-// Lengths of the ends of tables and files of values, and where in them the checksum
+// Lengths of the ends of tables and blob files, and where in them the checksum
 // (4) of the rest is. In that of values it covers what follows only.
 const (
 	tableFooter   = 61

@@ -71,7 +71,7 @@ func LogName(n uint64) string { return pad(n) + ".log" }
 // TableName is the name of a table.
 func TableName(n uint64) string { return pad(n) + ".sst" }
 
-// ValuesName is the name of a file of values.
+// ValuesName is the name of a blob file.
 func ValuesName(n uint64) string { return pad(n) + ".blob" }
 
 // ManifestName is the name of a manifest.

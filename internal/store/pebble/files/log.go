@@ -1,5 +1,5 @@
 // Package files reads the files of a Pebble store one by one, without the store:
-// its logs, manifests, tables and files of values. It only reads, and goes past
+// its logs, manifests, tables and blob files. It only reads, and goes past
 // what is damaged.
 package files
 

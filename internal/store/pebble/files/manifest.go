@@ -25,7 +25,7 @@ type Table struct {
 	LargestExclusive bool
 	LargestSequence  uint64
 
-	Values []uint64 // what it refers to as the 0th, 1st, … file of values
+	Values []uint64 // what it refers to as the 0th, 1st, … blob file
 }
 
 // Version is the state that a manifest describes.
@@ -34,7 +34,7 @@ type Version struct {
 	LastSequence uint64
 	Tables       map[TableID]Table
 	Values       map[uint64]uint64 // by what tables call them: the .blob
-	// Ever are the files of values of every table that the manifest ever named, by
+	// Ever are the blob files of every table that the manifest ever named, by
 	// the table's file; and EverValues is Values with what has gone since.
 	Ever       map[uint64][]uint64
 	EverValues map[uint64]uint64

@@ -40,7 +40,7 @@ type Gap struct {
 	Err      error
 }
 
-// ErrUnreadable reports a table, or a file of values, of which nothing can be read.
+// ErrUnreadable reports a table, or a blob file, of which nothing can be read.
 var ErrUnreadable = errors.New("nothing of the file can be read")
 
 // errRecovered reports a panic in the reading of what is damaged.

@@ -116,11 +116,11 @@ func (v *Values) from(file uint64, r *Reference) (value []byte, err error) {
 	return value, nil
 }
 
-// valuesFooter is the length of the end of a file of values: a checksum (4) of the
+// valuesFooter is the length of the end of a blob file: a checksum (4) of the
 // rest.
 const valuesFooter = 38
 
-// CheckValues says what is wrong with a file of values so that none of it can be read.
+// CheckValues says what is wrong with a blob file so that none of it can be read.
 func CheckValues(file vfs.File) error {
 	info, err := file.Stat()
 	if err != nil {
@@ -139,7 +139,7 @@ func CheckValues(file vfs.File) error {
 	return nil
 }
 
-// ValuesAt reports a block of a file of values.
+// ValuesAt reports a block of a blob file.
 type ValuesAt struct {
 	Damaged bool
 	// Index finds a value, by the numbers that tables call block and value by, in it.
@@ -147,7 +147,7 @@ type ValuesAt struct {
 	Index func(block, value uint32) (int, bool)
 }
 
-// ReadValuesAt verifies the checksum of one block of a file of values, and finds which
+// ReadValuesAt verifies the checksum of one block of a blob file, and finds which
 // values it has. It fails with ErrUnreadable if the index of the file is damaged.
 func ReadValuesAt(fs vfs.FS, path string, offset, length int64) (at ValuesAt, err error) {
 	file, err := fs.Open(path)
@@ -168,7 +168,7 @@ func ReadValuesAt(fs vfs.FS, path string, offset, length int64) (at ValuesAt, er
 	return at, nil
 }
 
-// valuesList is the index block of a file of values. It fails with ErrUnreadable if that
+// valuesList is the index block of a blob file. It fails with ErrUnreadable if that
 // is damaged.
 func valuesList(file vfs.File) (list []byte, err error) {
 	readable, err := sstable.NewSimpleReadable(unclosed{file})
@@ -194,7 +194,7 @@ type unclosed struct{ vfs.File }
 
 func (unclosed) Close() error { return nil }
 
-// CheckAllValues verifies the checksums of all blocks of a file of values. It fails with
+// CheckAllValues verifies the checksums of all blocks of a blob file. It fails with
 // ErrUnreadable at the first that is wrong, and says where that is; errors of the disk are
 // others.
 func CheckAllValues(fs vfs.FS, path string) (err error) {
@@ -255,7 +255,7 @@ func valuesIndex(list []byte, offset uint64) func(block, value uint32) (int, boo
 	}
 }
 
-// FindValues finds the files of values of a table that no manifest names, by what
+// FindValues finds the blob files of a table that no manifest names, by what
 // the table says of its values: where each stands and how long it is. A file
 // counts only if it alone has them all.
 func FindValues(fs vfs.FS, dir, path string, candidates []uint64) ([]uint64, error) {

@@ -1,5 +1,5 @@
-// Package mark keeps, beside the write-ahead log, what of it is durable: a log that
-// ends too early, or is not there at all, cannot tell so itself.
+// Package mark records, in a file beside the write-ahead log, up to where that is durable. So
+// a log that was truncated, or is missing, is told from one that ends where it should.
 package mark
 
 import (
@@ -17,7 +17,7 @@ import (
 // Name is that of the file, in the store's directory.
 const Name = "godwit-mark"
 
-// Mark says what was durable at a moment.
+// Mark is a lower bound of what is durable.
 type Mark struct {
 	At       time.Time
 	Clean    bool   // the store was closed
@@ -102,9 +102,9 @@ func decode(p []byte) (*Mark, bool) {
 	return m, ok
 }
 
-// Read reads the latest mark in a store's directory. second says that only one of
-// the two slots can be read although both were written, so that the mark may be a
-// little older than it should be.
+// Read reads the latest mark in a store's directory. second says that only one of the two
+// slots can be read although both were written, so that the mark may be one write older than
+// the latest. Errors: ErrNone, ErrDamaged, the file system's.
 func Read(f vfs.FS, dir string) (m *Mark, second bool, err error) {
 	slots, err := read(f, dir)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package pace says when a store's background work is done, and logged.
+// Package pace schedules a store's background work, and limits what it logs.
 package pace
 
 import (
@@ -17,15 +17,15 @@ type Delayed struct {
 	running sync.WaitGroup
 }
 
-// After has f run, unless something waits to be run already, or it was ended. From the
-// moment in which f begins the next may be set.
+// After has f run after wait, unless a function is scheduled already, or End or Refuse was
+// called. Once f has begun, and from within it, another may be scheduled.
 func (d *Delayed) After(wait time.Duration, f func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.set(wait, f)
 }
 
-// Now has f run at once, in place of what waits.
+// Now has f run immediately, in place of a function that is scheduled.
 func (d *Delayed) Now(f func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -54,7 +54,7 @@ func (d *Delayed) stop() {
 	}
 }
 
-// Refuse has nothing run that has not begun.
+// Refuse cancels what has not begun, and lets nothing further begin.
 func (d *Delayed) Refuse() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,7 +62,7 @@ func (d *Delayed) Refuse() {
 	d.stop()
 }
 
-// End is Refuse, and waits for what has begun.
+// End is Refuse, and waits for what has begun. It must not be called from within that.
 func (d *Delayed) End() {
 	d.Refuse()
 	d.running.Wait()

@@ -65,10 +65,10 @@ func TestDelayed(t *testing.T) {
 // TestSeldom: again and again is told every ten seconds.
 func TestSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var s Seldom
+		var s LogLimiter
 		told := 0
 		for range 301 { // half a minute
-			if s.Now() {
+			if s.Allow() {
 				told++
 			}
 			pass(t, 100*time.Millisecond)

@@ -5,21 +5,21 @@ import (
 	"sync"
 )
 
-// Views counts the iterators, snapshots and readings that are open. The zero value is
-// ready.
+// Views tracks the readers of a store that are open: iterators, snapshots and point reads. As
+// with RCU, Pass waits until the readers of before are gone. The zero value is ready.
 type Views struct {
 	mu  sync.Mutex // guards what follows
 	now *View
 }
 
-// View is those of a time.
+// View is the readers that were opened between two calls of Pass.
 type View struct {
 	of   *Views
 	open int
-	over chan struct{} // closed when none is left; nil: it is still that time
+	over chan struct{} // closed when none is left; nil: Pass was not called since
 }
 
-// Enter counts one, until it leaves.
+// Enter counts a reader, until its Leave.
 func (v *Views) Enter() *View {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -39,7 +39,8 @@ func (w *View) Leave() {
 	}
 }
 
-// Pass waits until all that are open now are closed.
+// Pass waits until all readers that are open now are closed, and not for later ones. Errors:
+// ctx's.
 func (v *Views) Pass(ctx context.Context) error {
 	v.mu.Lock()
 	was := v.now

@@ -1,4 +1,5 @@
-// Package pause keeps compactions from trying the same damage again without end.
+// Package pause is a backoff for compactions that meet damage, which Pebble would retry
+// without a pause.
 package pause
 
 import (
@@ -10,16 +11,15 @@ import (
 	"godwit.dev/godwit/internal/store/pebble/pace"
 )
 
-// How long no compaction begins after one that has met damage: at first, doubling,
-// at most. Pebble would else try the same one again without end.
+// The exponential backoff after a compaction that has met damage.
 const (
 	firstPause = time.Second
 	maxPause   = 5 * time.Minute
 )
 
-// Compactions schedules them as Pebble does, but for pauses after damage.
+// Compactions is Pebble's compaction scheduler, with pauses after damage.
 type Compactions struct {
-	// One that does not poll for how many compactions may run, which does not change.
+	// The variant that does not poll for the concurrency limit, which is constant.
 	*pebble.ConcurrencyLimitScheduler
 
 	isDamage func(error) bool
@@ -33,7 +33,7 @@ type Compactions struct {
 	ending pace.Delayed // of a pause
 }
 
-// New makes it. isDamage reports whether a compaction ended since it met damage.
+// New makes a scheduler. isDamage reports whether the error of a compaction is damage.
 func New(isDamage func(error) bool) *Compactions {
 	return &Compactions{
 		ConcurrencyLimitScheduler: pebble.NewConcurrencyLimitSchedulerWithNoPeriodicGrantingForTest(),
@@ -60,8 +60,8 @@ func (p *Compactions) Begin(job int) {
 	p.began[job] = p.repairs
 }
 
-// End notes that a compaction is over. If it met damage, a pause begins, which it returns:
-// 0 if the damage may have been repaired while it ran, so that another one is worth a try.
+// End notes that a compaction has ended. If it met damage, a pause begins, whose length it
+// returns; 0 if something was repaired while it ran, so that a retry may succeed.
 func (p *Compactions) End(job int, err error) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,8 +92,8 @@ func (p *Compactions) resume() {
 	}
 }
 
-// Mended ends a pause since what it was for is over.
-func (p *Compactions) Mended() {
+// Repaired ends the pause: the damage was repaired.
+func (p *Compactions) Repaired() {
 	p.mu.Lock()
 	p.pause = 0
 	p.repairs++

@@ -70,7 +70,7 @@ func TestPauses(t *testing.T) {
 			t.Error("success does not make the pauses short again")
 		}
 		p.Begin(6)
-		p.Mended()
+		p.Repaired()
 		synctest.Wait()
 		if allowed() != 1 || p.Failing() {
 			t.Error("what is mended is still waited for")

@@ -41,7 +41,7 @@ func records(key []byte, sequence uint64, length int) ([]byte, error) {
 
 func setTrailer[T ~uint64](t *T, v uint64) { *t = T(v) }
 
-// values is a block of a file of values, length bytes without its end, whose values
+// values is a block of a blob file, length bytes without its end, whose values
 // have these sizes and say that they are lost.
 func values(sizes []uint32, length int) ([]byte, error) {
 	return fit(length, func(filler []byte) []byte {

@@ -35,7 +35,7 @@ type blocks struct {
 	at atomic.Pointer[known]
 }
 
-// rewrite is a rewrite of a file of values, which is looked through before.
+// rewrite is a rewrite of a blob file, which is looked through before.
 type rewrite struct {
 	file   string
 	look   sync.Once
@@ -103,7 +103,7 @@ func (b *FS) of(file string) *blocks {
 	return d
 }
 
-// Rewriting notes that Pebble begins, or ends, to rewrite a file of values. It does so
+// Rewriting notes that Pebble begins, or ends, to rewrite a blob file. It does so
 // with one at a time.
 func (b *FS) Rewriting(file string, begins bool) {
 	if begins {
@@ -120,7 +120,7 @@ type file struct {
 	blocks *blocks
 }
 
-// ReadAt implements vfs.File. Pebble 2.1 panics where a rewrite of a file of values
+// ReadAt implements vfs.File. Pebble 2.1 panics where a rewrite of a blob file
 // meets damage, and at its end where one fails that has opened the file. So what the
 // rewrite reads first, of a table that refers to the file, has the file looked through,
 // and fails where there is damage.
@@ -134,7 +134,7 @@ func (f file) ReadAt(p []byte, offset int64) (int, error) {
 	return f.readAt(p, offset)
 }
 
-// ofRewrite reports whether its caller is Pebble's rewrite of a file of values, and not
+// ofRewrite reports whether its caller is Pebble's rewrite of a blob file, and not
 // somebody else who reads the file meanwhile: by the stack, as nothing else says so.
 // It is not where it opens a table: whoever wants that table at the same time is given
 // the same error, and would take all its records for damaged.
@@ -155,7 +155,7 @@ func ofRewrite() bool {
 	}
 }
 
-// damaged says what damage there is in a file of values that blocks do not stand for.
+// damaged says what damage there is in a blob file that blocks do not stand for.
 func (b *FS) damaged(path string) error {
 	err := files.CheckAllValues(patched{b}, path)
 	known, ok := errors.AsType[*Known](err)

@@ -24,7 +24,7 @@ func (noLog) Infof(string, ...any)      {}
 func (noLog) Errorf(string, ...any)     {}
 func (noLog) Fatalf(f string, a ...any) { panic(fmt.Sprintf(f, a...)) }
 
-// A rewrite of a file of values that is the first to meet damage fails, and nothing else.
+// A rewrite of a blob file that is the first to meet damage fails, and nothing else.
 func TestRewriteMeetsDamage(t *testing.T) {
 	disk := vfs.NewMem()
 	b := quarantine.New(disk)

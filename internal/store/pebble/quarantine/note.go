@@ -72,7 +72,7 @@ type Block struct {
 	// takes a write that is not older than the one before it for that of another key.
 	// Notes of earlier versions have none.
 	Sequence uint64 `json:",omitempty"`
-	// Of a file of values: their sizes in bytes, as far as they are in use.
+	// Of a blob file: their sizes in bytes, as far as they are in use.
 	Values []uint32 `json:",omitempty"`
 }
 
@@ -82,7 +82,7 @@ type Span struct{ From, Last []byte }
 // Table reports whether the file has records, and not values.
 func (n *Note) Table() bool { return !strings.HasSuffix(n.File, ValuesSuffix) }
 
-// ValuesSuffix is that of the names of files of values.
+// ValuesSuffix is that of the names of blob files.
 const ValuesSuffix = ".blob"
 
 // standIn is a block that stands for a damaged one, with its end.

@@ -1,4 +1,5 @@
-// Package room keeps tables from taking the room that the write-ahead log needs.
+// Package room reserves disk space for the write-ahead log: flushes and compactions are
+// refused what it needs.
 package room
 
 import (
@@ -18,22 +19,21 @@ import (
 	"godwit.dev/godwit/internal/store/pebble/pace"
 )
 
-// The room that is kept free for the write-ahead log, in write buffers. Pebble
-// dies of a log that cannot be written; while no buffer can be flushed, the
-// log grows by one buffer before writes wait. Compactions, which can be put
-// off for longer, also leave some for flushes. Both lie below the free space
-// at which a reserve is given up (a quarter of the floor, of two buffers): it
-// must come before tidying up stands still.
+// The space that is kept free for the write-ahead log, in memtables. Pebble cannot survive a
+// log that cannot be written. While no memtable can be flushed, the log grows by one memtable
+// before writes stall. Compactions, which can be put off for longer, also leave space for
+// flushes. Both thresholds lie below the free space at which space.Guard gives up its reserve
+// (a quarter of the floor, of two memtables): that must come before compactions stop.
 const (
 	roomForLog     = 1.25
 	roomForFlushes = 0.5
 
-	// stretch is how much a table may grow on one look at the free space.
+	// stretch is how many bytes a table may grow between two checks of the free space.
 	stretch = 256 << 10
 )
 
-// How long a table waits after one was refused. Pebble tries again at once,
-// and would write and remove the same tables without end.
+// The backoff after a table was refused. Pebble retries immediately, and would write and
+// remove the same tables in a loop.
 const (
 	flushPause         = 100 * time.Millisecond // writes may wait for it
 	compactionPause    = time.Second            // at first; doubles
@@ -46,9 +46,8 @@ const (
 	writesCompaction = "pebble-compaction"
 )
 
-// FS is a file system on which tables never take the room that the
-// write-ahead log needs. A table that would is refused as by a full disk:
-// Pebble removes it and tries again.
+// FS is a file system that refuses tables the space that is reserved for the write-ahead log,
+// with the error of a full disk: Pebble removes the table and tries again.
 type FS struct {
 	vfs.FS        // for all but tables; a full disk is reported to OnDiskFull
 	plain  vfs.FS // for tables
@@ -60,7 +59,7 @@ type FS struct {
 
 	fatal func(error) // must not return but in tests
 	log   *slog.Logger
-	full  pace.Seldom
+	full  pace.LogLimiter
 }
 
 // kept is the room that one kind of table leaves, and when the next table may
@@ -78,7 +77,7 @@ type kept struct {
 	again       chan struct{} // closed to end the pause
 }
 
-// Keep wraps f for a store in dir with write buffers of buffer bytes.
+// Keep wraps f for a store in dir with memtables of buffer bytes.
 func Keep(f vfs.FS, dir string, buffer int64, onDiskFull func(), log *slog.Logger, fatal func(error)) *FS {
 	r := &FS{FS: f, plain: f, dir: dir, log: log, fatal: fatal}
 	if onDiskFull != nil {
@@ -143,7 +142,7 @@ func (r *FS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, erro
 	return t, nil
 }
 
-// table is a table that is being written, or a file of values that are kept
+// table is a table that is being written, or a blob file that are kept
 // apart: in few long writes, since a file system spends three times as much on a
 // byte that comes in a block of 4 KiB.
 type table struct {
@@ -158,7 +157,7 @@ type table struct {
 }
 
 const (
-	valuesSuffix = ".blob" // of the names of files of values
+	valuesSuffix = ".blob" // of the names of blob files
 	// writeSize is the length of the writes of a table.
 	writeSize = 256 << 10
 	// tail is what Pebble buffers before it writes: what is no longer may end the file.
@@ -168,7 +167,7 @@ const (
 var writeBuffers = sync.Pool{New: func() any { b := make([]byte, 0, writeSize); return &b }}
 
 func (t *table) Write(p []byte) (int, error) {
-	// Pebble 2.1 panics when the end of a file of values cannot be written. It is
+	// Pebble 2.1 panics when the end of a blob file cannot be written. It is
 	// in the room that is kept.
 	if t.err == nil && (!t.values || len(p) > tail) {
 		t.err = t.grow(int64(len(p)))
@@ -304,7 +303,7 @@ func (t *table) refused(err error) error {
 	if t.kept.onDiskFull != nil {
 		t.kept.onDiskFull()
 	}
-	if t.fs.full.Now() {
+	if t.fs.full.Allow() {
 		t.fs.log.Error("the disk is full: the store cannot tidy up", "dir", t.fs.dir, "freeBytes", none.free, "keptBytes", none.kept)
 	}
 	return none

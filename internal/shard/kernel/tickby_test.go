@@ -20,11 +20,11 @@ func TestCallBy(t *testing.T) {
 	})
 	sh := k.All[0]
 	m.due = 5000
-	sh.View(func() { sh.CallBy(5000) })
+	sh.View(func() { sh.TickBy(5000) })
 	sh.View(func() { // beside the lock of another
 		m.due = 2000
-		sh.CallBy(2000)
-		sh.CallBy(3000)
+		sh.TickBy(2000)
+		sh.TickBy(3000)
 	})
 	if _, err := now.Advance(context.Background(), 10*time.Second); err != nil {
 		t.Fatal(err)
@@ -36,7 +36,7 @@ func TestCallBy(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.due = 20_000
-	sh.CallBy(20_000)
+	sh.TickBy(20_000)
 	if r, err := now.Advance(context.Background(), time.Minute); err != nil || r.Ran != 0 {
 		t.Errorf("%d timers of a closed shard ran, %v", r.Ran, err)
 	}

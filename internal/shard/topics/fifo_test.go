@@ -49,8 +49,8 @@ func TestFIFOTopicOrderBehindFanouts(t *testing.T) {
 	}
 	e.AwaitIdle()
 	sh := e.Topics.ShardOf(shardtest.TopicARN("wide.fifo"))
-	if len(sh.Spreading()) != 0 || sh.Fanouts() != 0 {
-		t.Errorf("still spreading %v, %v", sh.Spreading(), sh.Fanouts())
+	if len(sh.FanningOut()) != 0 || sh.Fanouts() != 0 {
+		t.Errorf("still spreading %v, %v", sh.FanningOut(), sh.Fanouts())
 	}
 	for i := range subscribers {
 		for want := first; want < first+5; want++ {

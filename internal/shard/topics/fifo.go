@@ -16,74 +16,74 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// stream is what a shard keeps of a FIFO topic beside its record: the messages
-// have sequences, and each deduplication id is accepted once in five minutes.
-type stream struct {
+// fifoState is the state of a FIFO topic beside its record: sequence numbers, deduplication and
+// archive.
+type fifoState struct {
 	incarnation layout.Incarnation
 	next        uint64        // the sequence of the next message
-	recent      *dedup.Window // of messages accepted recently; nil: not read yet
+	recent      *dedup.Window // filter of the messages accepted recently; nil: not loaded yet
 	oldest      int64         // when the archive's oldest message was published, in epoch milliseconds; 0: it is empty
 }
 
-// stream finds that of a FIFO topic, or begins it.
-func (sh *Shard) stream(t *topic.Topic) *stream {
+// fifoState finds the state of a FIFO topic, or makes it.
+func (sh *Shard) fifoState(t *topic.Topic) *fifoState {
 	inc := layout.Incarnation(t.Incarnation)
-	s, ok := sh.streams[inc]
+	s, ok := sh.fifoStates[inc]
 	if !ok {
-		s = &stream{incarnation: inc, next: firstSequence(t)}
-		sh.streams[inc] = s
+		s = &fifoState{incarnation: inc, next: firstSequence(t)}
+		sh.fifoStates[inc] = s
 	}
 	return s
 }
 
-// The sequences of a new topic begin somewhere between these, which leaves room for
-// as many again.
+// The first sequence of a topic is between these, which leaves as many for its messages.
 const (
 	lowestFirst = 1_000_000_000_000_000_000
 	firsts      = 7_000_000_000_000_000_000
 )
 
-// firstSequence is the sequence of a topic's first message: each topic, and each life
-// of one, begins elsewhere, so that its numbers tell nothing by meeting those of others.
+// firstSequence is the sequence of a topic's first message. It differs between topics, and
+// between incarnations of one, so that nobody relies on sequences of different topics being
+// comparable.
 func firstSequence(t *topic.Topic) uint64 {
 	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(t.ARN.String()), t.Incarnation))
 	return lowestFirst + binary.BigEndian.Uint64(sum[:])%firsts
 }
 
-func streamPrefix(shard uint16) []byte { return keyspace.Shard(shard, keyspace.TopicSequences) }
+func sequencePrefix(shard uint16) []byte { return keyspace.Shard(shard, keyspace.TopicSequences) }
 
-func streamKey(shard uint16, inc layout.Incarnation) []byte {
-	return binary.BigEndian.AppendUint64(streamPrefix(shard), uint64(inc))
+func sequenceKey(shard uint16, inc layout.Incarnation) []byte {
+	return binary.BigEndian.AppendUint64(sequencePrefix(shard), uint64(inc))
 }
 
-// loadStreams reads what stands of FIFO topics beside their records.
-func (sh *Shard) loadStreams() error {
+// loadFIFOStates reads the states of FIFO topics.
+func (sh *Shard) loadFIFOStates() error {
 	var failed error
-	err := store.Each(sh.engine.Store, keyspace.Prefix(streamPrefix(sh.ID)), func(key, value []byte) bool {
+	err := store.Each(sh.engine.Store, keyspace.Prefix(sequencePrefix(sh.ID)), func(key, value []byte) bool {
 		if len(key) != 3+8 || len(value) != 8 {
 			failed = fmt.Errorf("a FIFO topic has the unreadable record %q", key)
 			return false
 		}
 		inc := layout.Incarnation(binary.BigEndian.Uint64(key[3:]))
-		sh.streams[inc] = &stream{incarnation: inc, next: binary.BigEndian.Uint64(value)}
+		sh.fifoStates[inc] = &fifoState{incarnation: inc, next: binary.BigEndian.Uint64(value)}
 		return true
 	})
 	return cmp.Or(failed, err)
 }
 
-// dropStream removes what stands of a topic that is gone. What is remembered of
-// its messages goes with its minute.
-func (sh *Shard) dropStream(t *topic.Topic) {
+// dropFIFOState removes the state of a topic that is gone. Its deduplication records expire by
+// themselves.
+func (sh *Shard) dropFIFOState(t *topic.Topic) {
 	inc := layout.Incarnation(t.Incarnation)
-	if _, ok := sh.streams[inc]; ok {
-		delete(sh.streams, inc)
-		sh.Batch.Delete(streamKey(sh.ID, inc))
+	if _, ok := sh.fifoStates[inc]; ok {
+		delete(sh.fifoStates, inc)
+		sh.Batch.Delete(sequenceKey(sh.ID, inc))
 	}
 }
 
-// admit accepts messages, as part of the command that spreads them: those of a
-// FIFO topic get their sequences, unless they are duplicates, which are spread
-// no further. Nothing has been written by the command yet.
+// admit accepts publications, as part of the command that fans them out: those of a FIFO topic
+// get their sequences, unless they are duplicates, which are not fanned out. It must precede
+// the command's first write.
 func (sh *Shard) admit(fs []fanout) {
 	if len(fs) == 0 {
 		return
@@ -95,7 +95,7 @@ func (sh *Shard) admit(fs []fanout) {
 		}
 		return
 	}
-	s, now := sh.stream(t), sh.Now()
+	s, now := sh.fifoState(t), sh.Now()
 	if s.recent == nil {
 		s.recent = sh.Duplicates.Load(s.incarnation, now)
 	}
@@ -131,10 +131,9 @@ func (sh *Shard) admit(fs []fanout) {
 		sh.Duplicates.Note(s.recent, s.incarnation, now, ids[i], accepted.Original{ID: f.P.ID, Sequence: f.Sequence})
 	}
 	if len(here) > 0 {
-		sh.Batch.Set(streamKey(sh.ID, s.incarnation), binary.BigEndian.AppendUint64(nil, s.next))
+		sh.Batch.Set(sequenceKey(sh.ID, s.incarnation), binary.BigEndian.AppendUint64(nil, s.next))
 	}
 }
 
-// behind reports that a message of a FIFO topic must wait for earlier ones that
-// are still being spread.
-func (sh *Shard) behind(t arn.ARN) bool { return t.FIFO() && sh.spreading[t] > 0 }
+// behind reports that a publication to a FIFO topic must wait for the fan-out of earlier ones.
+func (sh *Shard) behind(t arn.ARN) bool { return t.FIFO() && sh.fanningOut[t] > 0 }

@@ -24,26 +24,26 @@ func TestPace(t *testing.T) {
 		"the only one was slow":        {repeat(slow, 1), 0, false},
 		"one of many was slow":         {append(repeat(quick, 20), slow), 0, true},
 		"a hang among quick ones":      {append(repeat(quick, 20), time.Second), 0, true},
-		"most are slow now":            {append(repeat(quick, 20), repeat(slow, paceSyncs/2+1)...), 0, false},
-		"not yet most":                 {append(repeat(quick, 20), repeat(slow, paceSyncs/2)...), 0, true},
-		"most are quick again":         {append(repeat(slow, 20), repeat(quick, paceSyncs/2+1)...), 0, true},
+		"most are slow now":            {append(repeat(quick, 20), repeat(slow, latencySamples/2+1)...), 0, false},
+		"not yet most":                 {append(repeat(quick, 20), repeat(slow, latencySamples/2)...), 0, true},
+		"most are quick again":         {append(repeat(slow, 20), repeat(quick, latencySamples/2+1)...), 0, true},
 		"slow, a moment ago":           {repeat(slow, 3), SlowMemory - time.Second, false},
 		"slow, long ago":               {repeat(slow, 3), SlowMemory, true},
 		"hangs for longer than memory": {append(repeat(quick, 20), 2*SlowMemory), 0, false},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			var p pace
+			var p syncLatency
 			now := time.Unix(1_000_000, 0)
 			for _, took := range c.syncs {
-				p.begun(now)
-				if p.quick(now.Add(slow)) {
+				p.started(now)
+				if p.fast(now.Add(slow)) {
 					t.Error("a sync that hangs is no reason to wait")
 				}
 				now = now.Add(took)
-				p.ended(now, took)
+				p.finished(now, took)
 			}
-			if now = now.Add(c.rest); p.quick(now) != c.want {
+			if now = now.Add(c.rest); p.fast(now) != c.want {
 				t.Errorf("quick is %v", !c.want)
 			}
 		})

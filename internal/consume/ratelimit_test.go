@@ -18,8 +18,8 @@ func TestExpired(t *testing.T) {
 
 func TestPace(t *testing.T) {
 	for _, rate := range []int{1, 2, 3, 7, 60, 99, 100, 101, 150, 199, 1000, 12345} {
-		p := pace{}
-		p.limit(rate)
+		p := rateLimit{}
+		p.set(rate)
 		now, end := start, start.Add(5*time.Second)
 		var begun []time.Time
 		// A caller that comes a little late every time, and often too early.
@@ -44,8 +44,8 @@ func TestPace(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		rate := rapid.IntRange(1, 1000).Draw(t, "rate")
-		p := pace{}
-		p.limit(rate)
+		p := rateLimit{}
+		p.set(rate)
 		now := start
 		var begun []time.Time
 		for range 500 {
@@ -59,7 +59,7 @@ func TestPace(t *testing.T) {
 			}
 		}
 	})
-	if (&pace{}).allowed(start) != -1 {
+	if (&rateLimit{}).allowed(start) != -1 {
 		t.Error("no limit is a limit")
 	}
 }

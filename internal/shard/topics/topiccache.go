@@ -1,0 +1,60 @@
+package topics
+
+import (
+	"sync"
+
+	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/topic"
+	"godwit.dev/godwit/internal/topic/protect"
+)
+
+// maxCachedTopics bounds the topics in the cache of a shard.
+const maxCachedTopics = 1024
+
+// cachedTopic is what a publish needs of its topic before it takes the shard's lock.
+type cachedTopic struct {
+	key        string          // as the topic's attribute names it
+	protection *protect.Policy // nil: there is none
+}
+
+// topicCache caches topics, which saves a publish taking its shard's lock once more. It is
+// valid for one generation of the catalog.
+type topicCache struct {
+	mu sync.Mutex // guards what follows
+	of uint64     // the generation of the shard's catalog
+	by map[arn.ARN]cachedTopic
+}
+
+// lookupTopic finds a topic, in the cache or under the shard's lock; ok is false if there is no
+// such topic. A change while it runs may not be seen.
+func (sh *Shard) lookupTopic(t arn.ARN) (of cachedTopic, ok bool) {
+	k := &sh.topicCache
+	k.mu.Lock()
+	if k.of == sh.Generation.Load() {
+		of, ok = k.by[t]
+	}
+	k.mu.Unlock()
+	if ok {
+		return of, true
+	}
+	var generation uint64
+	sh.View(func() {
+		generation = sh.Generation.Load()
+		var found *topic.Topic
+		if found, ok = sh.Topics.Topic(t); ok {
+			of = cachedTopic{key: found.Key(), protection: found.Protection}
+		}
+	})
+	if !ok {
+		return cachedTopic{}, false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.of < generation || len(k.by) >= maxCachedTopics || k.by == nil {
+		k.of, k.by = generation, map[arn.ARN]cachedTopic{}
+	}
+	if k.of == generation {
+		k.by[t.Own()] = of
+	}
+	return of, true
+}

@@ -38,11 +38,8 @@ func Bind(t *template.Template, s *Stack, source *Source, previous *Source, kept
 }
 
 // Designed is the design of a bound template.
-func Designed(b *template.Bound) (*Design, error) {
-	order, err := b.Order()
-	if err != nil {
-		return nil, err
-	}
+func Designed(b *template.Bound) *Design {
+	order := b.Order()
 	d := &Design{
 		Order: order, Parts: make(map[string]Part, len(order)),
 		Properties: func(id string, late Late) (map[string]any, error) { return b.Properties(id, late) },
@@ -63,5 +60,5 @@ func Designed(b *template.Bound) (*Design, error) {
 			Type: r.Type, DependsOn: b.DependsOn(r.LogicalID), DeletePolicy: r.DeletionPolicy, ReplacePolicy: r.UpdateReplacePolicy,
 		}
 	}
-	return d, nil
+	return d
 }

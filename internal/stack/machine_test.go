@@ -83,7 +83,7 @@ func (r *run) bind(text string) (*stack.Design, error) {
 	if err != nil {
 		return nil, err
 	}
-	return stack.Designed(b)
+	return stack.Designed(b), nil
 }
 
 func (r *run) taken() {

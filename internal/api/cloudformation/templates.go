@@ -87,17 +87,13 @@ func design(t *template.Template, s *stack.Stack, source, previous *stack.Source
 	if err := acknowledged(bound.Template, source.Capabilities, false); err != nil {
 		return nil, err
 	}
-	d, err := stack.Designed(bound)
-	if err != nil {
-		return nil, refused(err)
-	}
 	source.Parameters = source.Parameters[:0]
 	for _, p := range bound.Template.ParameterList() {
 		v := bound.Parameters[p.Name]
 		source.Parameters = append(source.Parameters, stack.Parameter{Key: p.Name, Value: v.Text, Resolved: v.Resolved, NoEcho: v.NoEcho})
 	}
 	source.Description = bound.Template.Description
-	return d, nil
+	return stack.Designed(bound), nil
 }
 
 // acknowledged refuses a template that needs capabilities which a request does not have. What

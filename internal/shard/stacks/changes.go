@@ -300,5 +300,5 @@ func (m *Module) designOf(e *entry, source *stack.Source, store func(name string
 	if err != nil {
 		return nil, err
 	}
-	return stack.Designed(bound)
+	return stack.Designed(bound), nil
 }

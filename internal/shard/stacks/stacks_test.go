@@ -101,11 +101,7 @@ func design(t *testing.T, text string) *stack.Design {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := stack.Designed(bound)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
+	return stack.Designed(bound)
 }
 
 // settled waits until nothing of the stack is under way.

@@ -255,7 +255,7 @@ func (b *Bound) connect() error {
 }
 
 // Order lists the resources so that each comes after those that it depends on.
-func (b *Bound) Order() ([]string, error) { return slices.Clone(b.order), nil }
+func (b *Bound) Order() []string { return slices.Clone(b.order) }
 
 // DependsOn lists the resources that one depends on by Ref, Fn::GetAtt, Fn::Sub or DependsOn.
 func (b *Bound) DependsOn(id string) []string { return slices.Clone(b.depend[id]) }

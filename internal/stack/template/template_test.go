@@ -107,11 +107,7 @@ func given(text string) (in template.Inputs, body string) {
 
 func order(b *template.Bound) string {
 	var out strings.Builder
-	ids, err := b.Order()
-	if err != nil {
-		return said(err)
-	}
-	for _, id := range ids {
+	for _, id := range b.Order() {
 		fmt.Fprintln(&out, strings.TrimSpace(id+" "+strings.Join(b.DependsOn(id), " ")))
 	}
 	return out.String()
@@ -119,11 +115,7 @@ func order(b *template.Bound) string {
 
 func resolve(b *template.Bound) string {
 	var out strings.Builder
-	ids, err := b.Order()
-	if err != nil {
-		return said(err)
-	}
-	for _, id := range ids {
+	for _, id := range b.Order() {
 		properties, err := b.Properties(id, made{})
 		if err != nil {
 			return out.String() + said(err)

@@ -169,9 +169,13 @@ func (l *filler) upTo(minute int64) {
 func readSet(log *slog.Logger, value []byte) (set Set, ok bool) {
 	set, err := decodeSet(value)
 	if err != nil {
-		log.Error("a datapoint is left out", "reason", err.Error())
+		logLeftOut(log, err)
 	}
 	return set, err == nil
+}
+
+func logLeftOut(log *slog.Logger, damage error) {
+	log.Error("a datapoint is left out", "reason", damage.Error())
 }
 
 // Kept is the start of what is kept of a minute by its age, whether it has been
@@ -194,26 +198,37 @@ func (s *Store) recent(m Metric, unit string, series id, fine bool, from, to int
 	if !ok {
 		return nil, nil
 	}
-	r := found.(*Resource)
-	s.guard.Lock(&r.mu)
-	defer s.guard.Unlock(&r.mu)
+	points, damages, err := found.(*Resource).recent(m, unit, series, fine, from, to)
+	for _, damage := range damages { // with no lock: requests add values under the resource's
+		logLeftOut(s.kernel.Logger, damage)
+	}
+	return points, err
+}
+
+// recent is Store.recent of the resource; damages are why points of the store are left out.
+func (r *Resource) recent(m Metric, unit string, series id, fine bool, from, to int64) (points []point, damages []error, err error) {
+	r.store.guard.Lock(&r.mu)
+	defer r.store.guard.Unlock(&r.mu)
 	of := r.metric(m.Name, unit, fine)
 	if of == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	var points []point
 	for i := range of.slots {
 		sl := &of.slots[i]
 		if sl.at < from || sl.at >= to {
 			continue
 		}
-		if err := s.complete(of.key(series, sl.at), sl, s.kernel.Logger); err != nil {
-			return nil, err
+		damage, err := r.store.complete(of.key(series, sl.at), sl)
+		if damage != nil {
+			damages = append(damages, damage)
+		}
+		if err != nil {
+			return nil, damages, err
 		}
 		points = append(points, point{sl.at, sl.set.Clone()})
 	}
 	slices.SortFunc(points, func(a, b point) int { return int(a.at - b.at) })
-	return points, nil
+	return points, damages, nil
 }
 
 // stored calls f with what the store has of a series in [from, to), in order.

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/maphash"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -378,7 +377,11 @@ func (w *writer) metric(r *Resource, m *metric) (rest bool, err error) {
 			series = idOf(key)
 		}
 		at := m.key(series, sl.at)
-		if err := w.s.complete(at, sl, w.s.home.Logger); err != nil {
+		damage, err := w.s.complete(at, sl)
+		if damage != nil {
+			logLeftOut(w.s.home.Logger, damage)
+		}
+		if err != nil {
 			return rest, err
 		}
 		w.batch.Set(at, sl.set.encode())
@@ -478,18 +481,19 @@ func (w *writer) release(r *Resource) {
 }
 
 // complete adds to a partial slot what the store has of it, under a key. What Fill has
-// put into either is replaced by the other.
-func (s *Store) complete(key []byte, sl *slot, log *slog.Logger) error {
+// put into either is replaced by the other. damage is why what the store has is left out.
+func (s *Store) complete(key []byte, sl *slot) (damage, err error) {
 	if !sl.partial {
-		return nil
+		return nil, nil
 	}
 	value, ok, err := s.reader.Get(nil, key)
 	if err != nil {
-		return fmt.Errorf("metrics cannot be read: %w", err)
+		return nil, fmt.Errorf("metrics cannot be read: %w", err)
 	}
 	var stored Set
 	if ok {
-		stored, ok = readSet(log, value)
+		stored, damage = decodeSet(value)
+		ok = damage == nil
 	}
 	switch {
 	case !ok || stored.filled && !sl.set.filled:
@@ -499,5 +503,5 @@ func (s *Store) complete(key []byte, sl *slot, log *slog.Logger) error {
 		sl.set.Merge(&stored)
 	}
 	sl.partial = false
-	return nil
+	return damage, nil
 }

@@ -52,7 +52,7 @@ func TestWrittenResourcesAreNotLookedAt(t *testing.T) {
 }
 
 // Who comes back behind those that were released reads nothing of the minutes since.
-func TestMinutesAfterWhatWasLetGoOfAreWhole(t *testing.T) {
+func TestMinutesAfterReleasedOnesAreWhole(t *testing.T) {
 	c := clock.NewVirtual(start)
 	s := open(t, memory.New(), c)
 	s.Resource(owner, "n", "old").Record(Minute(c.Now()), Datum{Name: "a", Unit: "Count", Value: 1})

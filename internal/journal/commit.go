@@ -35,16 +35,16 @@ type Commit struct {
 	enough  chan struct{} // capacity 1; signalled when waiting reaches want
 }
 
-// streamPart is one stream's sealed batch of a commit.
+// streamPart is one stream's batch of a commit.
 type streamPart struct {
 	stream *Stream
 	batch  *mutation.Batch
 	state  State
 }
 
-// seal appends the stream's state to its batch, and passes the sealed batch to observe. The
+// frame ends a stream's batch with its state, and shows observe the batch in its frame. The
 // caller holds the journal's applying.
-func (p *streamPart) seal(observe func(sealed []byte)) {
+func (p *streamPart) frame(observe func(framed []byte)) {
 	s := p.stream
 	s.sequence++
 	p.state.Put(p.batch, s.id, s.sequence)

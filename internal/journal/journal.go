@@ -5,8 +5,8 @@
 // monitoring. What callers of all streams append while the commit before is being
 // made durable becomes one commit: it is visible as a whole or not at all, survives a
 // crash as a whole or not at all, and costs one sync. Within it each stream's changes
-// are one sealed batch, with a checksum, the stream's number, its epoch and a sequence
-// without gaps. The sealed batches of every stream, applied in their order to an empty
+// are one framed batch, with a checksum, the stream's number, its epoch and a sequence
+// without gaps. The framed batches of every stream, applied in their order to an empty
 // store, give the same store: that is what a standby does.
 //
 // A failure to apply or to sync ends the process, since what the disk holds is
@@ -36,7 +36,7 @@ const LazyDelay = 4 * time.Millisecond
 // long that all callers wait.
 const AwaitedDelay = 250 * time.Microsecond
 
-// commitOverhead is the part of mutation.MaxCommit that is reserved for a sealed batch's
+// commitOverhead is the part of mutation.MaxCommit that is reserved for a framed batch's
 // header and the stream's state, in bytes.
 const commitOverhead = 4096
 
@@ -50,8 +50,8 @@ var errClosed = errors.New("journal: closed")
 // Options are what a Journal is made of.
 type Options struct {
 	Store store.Store
-	// Observe sees every sealed batch, in order, before it is applied; may be nil.
-	Observe func(sealed []byte)
+	// Observe sees every framed batch, in order, before it is applied; may be nil.
+	Observe func(framed []byte)
 	Logger  *slog.Logger // may be nil
 	// Synced is told how long each sync took; may be nil.
 	Synced func(took time.Duration)
@@ -290,7 +290,7 @@ func (j *Journal) flush(apply func(batches ...*mutation.Batch) error) {
 	batches := make([]*mutation.Batch, len(c.parts))
 	for i := range c.parts {
 		p := &c.parts[i]
-		p.seal(j.options.Observe)
+		p.frame(j.options.Observe)
 		batches[i] = p.batch
 	}
 	if err := apply(batches...); err != nil {

@@ -25,7 +25,7 @@ type Stream struct {
 	last    atomic.Pointer[Commit]
 
 	state    State  // guarded by the journal's mu
-	sequence uint64 // batches sealed; guarded by the journal's applying
+	sequence uint64 // batches framed; guarded by the journal's applying
 }
 
 // State is the durable state of a stream itself, which is written with each commit.

@@ -1,6 +1,6 @@
 // Package mutation is the language in which state machines say what changes:
 // ordered batches of writes to an ordered key space. A machine appends to a
-// Batch, a store applies it, a log seals and replays it.
+// Batch, a store applies it, a log frames and replays it.
 //
 // Invariants: a batch is applied whole or not at all; its writes take effect
 // in order; SingleDelete is used only for a key that was Set exactly once

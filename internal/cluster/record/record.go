@@ -67,7 +67,7 @@ func (r *Record) AppendTo(buf []byte) []byte {
 	if r.Batch != nil {
 		buf = r.Batch.AppendTo(buf)
 	}
-	seal(buf[start:])
+	putChecksum(buf[start:])
 	return buf
 }
 
@@ -79,8 +79,8 @@ func (r *Record) appendHead(buf []byte) []byte {
 	return binary.BigEndian.AppendUint64(buf, r.Number)
 }
 
-// seal puts the checksum into an encoded record.
-func seal(encoded []byte) {
+// putChecksum puts the checksum into an encoded record.
+func putChecksum(encoded []byte) {
 	binary.BigEndian.PutUint32(encoded, crc32.Checksum(encoded[4:], castagnoli))
 }
 
@@ -141,7 +141,7 @@ func Split(size int, cell uint16, epoch, number uint64, batches ...*mutation.Bat
 		for _, b := range batches {
 			encoded = b.AppendTo(encoded)
 		}
-		seal(encoded)
+		putChecksum(encoded)
 		return [][]byte{encoded}, nil
 	}
 	part := Record{Kind: Part, Cell: cell, Epoch: epoch, Number: number, Batch: new(mutation.Batch)}

@@ -241,7 +241,7 @@ func (sh *Shard) Commit(sync bool) *journal.Commit {
 	if sh.Unchanged() {
 		return nil
 	}
-	c := sh.kernel.Journal.Append(sync, sh.seal())
+	c := sh.kernel.Journal.Append(sync, sh.part())
 	sh.appended(c)
 	sh.afterCommit()
 	return c
@@ -262,7 +262,7 @@ func (sh *Shard) CommitPartial(sync bool) {
 	if sh.Unchanged() {
 		return
 	}
-	sh.appended(sh.kernel.Journal.Append(sync, sh.seal()))
+	sh.appended(sh.kernel.Journal.Append(sync, sh.part()))
 }
 
 // commitAll is Commit for a command that changed several shards at once.
@@ -271,7 +271,7 @@ func commitAll(sync bool, shards []*Shard) *journal.Commit {
 	changed := make([]*Shard, 0, len(shards))
 	for _, sh := range shards {
 		if !sh.Unchanged() {
-			parts, changed = append(parts, sh.seal()), append(changed, sh)
+			parts, changed = append(parts, sh.part()), append(changed, sh)
 		}
 	}
 	if len(changed) == 0 {
@@ -315,8 +315,8 @@ func (sh *Shard) MarkDirty(t Dirty) { sh.dirty = append(sh.dirty, t) }
 // Unchanged reports that the command under way has nothing to commit.
 func (sh *Shard) Unchanged() bool { return sh.Batch.Len() == 0 && len(sh.dirty) == 0 }
 
-// seal is the shard's part of a commit: what the command under way has changed.
-func (sh *Shard) seal() journal.Part {
+// part is the shard's part of a commit: what the command under way has changed.
+func (sh *Shard) part() journal.Part {
 	return journal.Part{Stream: sh.Log, Batch: &sh.Batch, State: sh.Meta, FinishBytes: sh.finishBytes()}
 }
 

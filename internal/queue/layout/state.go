@@ -43,8 +43,9 @@ type State struct {
 	Lane     Lane
 	Tenant   Lane // the group's, wherever the message stands; MainLane without one
 	Flags    Flags
-	// Turn tells the messages of a FIFO queue that came back in the same moment apart:
-	// it grows with each that is received. 0: it was received by an older version.
+	// Turn is the number of the message's latest receive, which grows with each receive
+	// from the queue: it orders the messages of a FIFO queue that are returned at the
+	// same time. 0: it was received by an older version.
 	Turn uint64
 	// Size is that of the message's record, in bytes; 0: an older version did not note it.
 	Size uint32
@@ -137,7 +138,7 @@ type Counters struct {
 	Returned   uint64 // in groups that block
 	Listed     uint64 // groups that something can be received from, but for
 	Back       uint64 // those of a FIFO queue whose first messages came back
-	Turn       uint64 // the latest of a FIFO queue; 0: it was not used by this version
+	Turn       uint64 // of the latest receive from a FIFO queue; 0: this version has received nothing
 	// HeldAges is 1 where of a FIFO queue's messages only those that came back stand in the
 	// order of expiries; 0: all do, as an older version wrote them.
 	HeldAges uint64

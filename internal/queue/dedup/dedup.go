@@ -89,16 +89,16 @@ func (w *Window) Unknown(minute int64) {
 type filter struct{ parts []part }
 
 type part struct {
-	bits        []uint64
+	bits            []uint64
 	capacity, taken int
 }
 
 const (
-	firstCapacity   = 64
-	bitsPerID   = 24
-	probes      = 10 // with 24 bits an id: a false positive in 40,000 in each part
-	growth      = 4
-	bitsPerWord = 64
+	firstCapacity = 64
+	bitsPerID     = 24
+	probes        = 10 // with 24 bits an id: a false positive in 40,000 in each part
+	growth        = 4
+	bitsPerWord   = 64
 )
 
 func (f *filter) add(id ID) {

@@ -39,7 +39,7 @@ func TestWindow(t *testing.T) {
 			}
 		}
 	}
-	if mistakes > n/1000 { // each is in one of some 20 parts by a chance of 1 in 40,000
+	if mistakes > n/1000 { // each is in one of some 8 parts by a chance of 1 in 16,000
 		t.Errorf("%d of %d new ids seem known", mistakes, n)
 	}
 	// Six minutes on, the filters of the first minutes are gone.
@@ -50,6 +50,68 @@ func TestWindow(t *testing.T) {
 	}
 	if got := w.Candidates(later, NewID("", "new")); len(got) != 0 {
 		t.Errorf("candidates %v for a new id", got)
+	}
+}
+
+// TestFilterOfASteadyQueue: where each minute brings as many ids as the one before, each filter
+// but the first is a single part of that size.
+func TestFilterOfASteadyQueue(t *testing.T) {
+	var w Window
+	const n = 5000
+	for m := range int64(8) {
+		for i := range n {
+			w.Add(m, NewID("", fmt.Sprint(m, "-", i)))
+		}
+		if f := w.filters[m]; m > 0 && (len(f.parts) != 1 || f.parts[0].capacity != n) {
+			t.Errorf("minute %d: %d parts, the first for %d", m, len(f.parts), f.parts[0].capacity)
+		}
+	}
+	w.Add(9, NewID("", "a")) // after a minute without any
+	if capacity := w.filters[9].parts[0].capacity; capacity != n {
+		t.Errorf("capacity for %d", capacity)
+	}
+	w.Add(10, NewID("", "b")) // after one with a single id
+	if capacity := w.filters[10].parts[0].capacity; capacity != firstCapacity {
+		t.Errorf("capacity for %d after an idle minute", capacity)
+	}
+}
+
+// TestMistakes: a full part takes hardly any new id for one that it has.
+func TestMistakes(t *testing.T) {
+	const n, tries = 1 << 16, 400_000
+	f := filter{capacity: n}
+	for i := range n {
+		f.add(NewID("", fmt.Sprint(i)))
+	}
+	if len(f.parts) != 1 {
+		t.Fatalf("%d parts", len(f.parts))
+	}
+	mistakes := 0
+	for i := range tries {
+		if f.has(NewID("other", fmt.Sprint(i))) {
+			mistakes++
+		}
+	}
+	if mistakes > 2*tries/16_000 {
+		t.Errorf("%d of %d", mistakes, tries)
+	}
+}
+
+// BenchmarkCandidates is of a queue that took 300,000 messages in each of the last minutes.
+func BenchmarkCandidates(b *testing.B) {
+	var w Window
+	ids := make([]ID, 300_000)
+	for m := range int64(6) {
+		for i := range ids {
+			w.Add(m, NewID(fmt.Sprint(m), fmt.Sprint(i)))
+		}
+	}
+	for i := range ids {
+		ids[i] = NewID("new", fmt.Sprint(i))
+	}
+	b.ResetTimer()
+	for i := range b.N {
+		w.Candidates(5*minute, ids[i%len(ids)])
 	}
 }
 

@@ -357,9 +357,7 @@ func (e *Backlogs) Finish(d *Delivery, a Attempt, state DeliveryState, reason st
 // is still leased: QueueDoesNotExist and AccessDenied are permanent, Unavailable and Throttled
 // temporary.
 func (e *Backlogs) Transfer(ctx context.Context, d *Delivery, a Attempt, dest arn.ARN, m *message.Message, state DeliveryState, reason string) error {
-	topic, _, _ := d.Subscription.ARN.SplitSubscription()
-	sns := authorize.ServiceCaller(queues.SnsService, "sns."+topic.Region+".amazonaws.com")
-	if err := e.EncryptFor(dest, sns, topic, m); err != nil {
+	if err := e.encryptFor(dest, d, m); err != nil {
 		return err
 	}
 	moved, err := e.MoveOut(ctx, &d.Lease, m, e.incoming(d, dest, m, state))
@@ -367,6 +365,13 @@ func (e *Backlogs) Transfer(ctx context.Context, d *Delivery, a Attempt, dest ar
 		e.Finish(d, a, state, reason)
 	}
 	return err
+}
+
+// encryptFor encrypts the message of a delivery for a queue, if that encrypts. Errors: KMS's.
+func (e *Backlogs) encryptFor(dest arn.ARN, d *Delivery, m *message.Message) error {
+	topic, _, _ := d.Subscription.ARN.SplitSubscription()
+	sns := authorize.ServiceCaller(queues.SnsService, "sns."+topic.Region+".amazonaws.com")
+	return e.EncryptFor(dest, sns, topic, m)
 }
 
 // MoveOut moves a leased message of a backlog, as m, to the destination of in; it is durable on
@@ -430,6 +435,9 @@ func (e *Backlogs) newArrival(d *Delivery, dest arn.ARN, m *message.Message, sta
 		// The caller holds the destination's lock, and has just found the queue.
 		qs, _ := e.ShardOf(dest).Queue(dest)
 		if err := qs.Admits(topic, now); err != nil {
+			return queue.Arrival{}, err
+		}
+		if err := e.CheckEncrypted(qs, m); err != nil {
 			return queue.Arrival{}, err
 		}
 		if m.Size() > cfg.MaxMessageSize {

@@ -439,6 +439,11 @@ func (e *Backlogs) Remove(ctx context.Context, d *Delivery, dest arn.ARN, m *mes
 	if err := ctx.Err(); err != nil {
 		return func() {}, err
 	}
+	if m != nil {
+		if err := e.encryptFor(dest, d, m); err != nil {
+			return func() {}, err
+		}
+	}
 	from := d.Shard
 	if d.Cause.IsZero() {
 		d.Cause = Cause{Reason: reason, Attempt: d.Attempt}

@@ -1,6 +1,7 @@
 package backlog_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,10 +16,12 @@ import (
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/mutation"
+	"godwit.dev/godwit/internal/queue"
 	"godwit.dev/godwit/internal/queue/message"
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/backlog"
 	"godwit.dev/godwit/internal/shard/queues"
+	"godwit.dev/godwit/internal/shard/queues/encryption"
 	"godwit.dev/godwit/internal/shard/shardtest"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/storetest"
@@ -38,6 +41,9 @@ type operatorWorld struct {
 
 	attempts []string
 	fail     bool
+
+	encryption encryption.Keys // as of the next reopen
+	observe    func(sealed []byte)
 }
 
 func newOperatorWorld(t *testing.T) *operatorWorld {
@@ -79,7 +85,7 @@ func (w *operatorWorld) check(err error) {
 }
 
 func (w *operatorWorld) open() {
-	w.Engine = shardtest.Open(w.t, shard.Options{Journal: shardtest.JournalOf(w.t, w.store, nil), Clock: w.clock})
+	w.Engine = shardtest.Open(w.t, shard.Options{Journal: shardtest.JournalOf(w.t, w.store, w.observe), Clock: w.clock, Encryption: w.encryption})
 	w.pump.Engine = w.Engine
 	w.pump.Forget()
 	w.SetConsumer("sns", w.pump)
@@ -403,6 +409,74 @@ func TestRemove(t *testing.T) {
 	got := w.made()
 	slices.Sort(got)
 	w.expect("the others", strings.Join(got, ", "), "m2 2, m4 1, m6 1, m7 1")
+}
+
+// TestRemovedIsEncrypted: a dead letter that an operator makes is encrypted as what else its queue
+// has.
+func TestRemovedIsEncrypted(t *testing.T) {
+	ctx := context.Background()
+	w := newOperatorWorld(t)
+	w.observe = func(sealed []byte) {
+		if bytes.Contains(sealed, []byte("died")) {
+			t.Errorf("a commit has the dead letter in clear: %q", sealed)
+		}
+	}
+	w.encryption = shardtest.Encryption{}
+	w.reopen()
+	w.publish(1)
+	w.made()
+	ids, err := w.Next(ctx, &backlog.Waiting{Subscription: w.sub})
+	w.check(err)
+	d, err := w.Peek(ctx, w.sub, ids[0])
+	w.check(err)
+	dead := shardtest.NewMessage(100, "died")
+	wait, err := w.Remove(ctx, d, shardtest.QueueARN("dlq"), dead, backlog.DeliveryDeadLetter, "x")
+	w.check(err)
+	wait()
+	w.Journal.Flush()
+	got, err := w.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN("dlq"), Max: 1})
+	w.check(err)
+	if len(got) != 1 || string(got[0].Message.Body) != "died" {
+		t.Errorf("received %+v", got)
+	}
+}
+
+// beginning encrypts from the second question on.
+type beginning struct {
+	shardtest.Encryption
+	asked int
+}
+
+func (b *beginning) Encrypts(queue.Config) (encrypted, managed bool) {
+	b.asked++
+	return b.asked > 1, true
+}
+
+// TestQueueBeginsToEncrypt: a message that was made while the queue did not encrypt yet is refused
+// for now, and enters it encrypted the next time.
+func TestQueueBeginsToEncrypt(t *testing.T) {
+	ctx := context.Background()
+	w := newOperatorWorld(t)
+	keys := &beginning{}
+	w.encryption = keys
+	w.reopen()
+	w.publish(1)
+	w.made()
+	ids, err := w.Next(ctx, &backlog.Waiting{Subscription: w.sub})
+	w.check(err)
+	d, err := w.Peek(ctx, w.sub, ids[0])
+	w.check(err)
+	keys.asked = 0
+	dead := shardtest.NewMessage(100, "died")
+	if _, err := w.Remove(ctx, d, shardtest.QueueARN("dlq"), dead, backlog.DeliveryDeadLetter, "x"); fault.KindOf(err) != fault.Unavailable {
+		t.Errorf("in clear: %v", err)
+	}
+	wait, err := w.Remove(ctx, d, shardtest.QueueARN("dlq"), dead, backlog.DeliveryDeadLetter, "x")
+	w.check(err)
+	wait()
+	if dead.Cipher == nil {
+		t.Error("it went in clear")
+	}
 }
 
 // TestRefusedEviction: what was read of a delivery for an eviction that was refused

@@ -271,6 +271,10 @@ func (e *Functions) MoveEvent(ctx context.Context, ev *QueuedEvent, dest arn.ARN
 			if dest.FIFO() {
 				return queue.Arrival{}, ErrFIFOQueue
 			}
+			qs, _ := e.ShardOf(dest).Queue(dest) // which was just found there
+			if err := e.CheckEncrypted(qs, m); err != nil {
+				return queue.Arrival{}, err
+			}
 			if m.Size() > cfg.MaxMessageSize {
 				return queue.Arrival{}, backlog.ErrTooLong.With(cfg.MaxMessageSize)
 			}

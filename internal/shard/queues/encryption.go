@@ -39,6 +39,19 @@ func (e *Queues) Encrypted(qs *Queue) (encrypted, managed bool) {
 	return e.Keys.Encrypts(qs.Machine.Config())
 }
 
+// ErrInClear refuses for now a message in clear for a queue that is encrypted: it was made when
+// the queue was not, or was not there.
+var ErrInClear = fault.NewRule(fault.Unavailable, "queues: the queue encrypts its messages since a moment ago")
+
+// CheckEncrypted refuses a message in clear that is to enter a queue that encrypts. It is called
+// under the shard's lock. Errors: ErrInClear.
+func (e *Queues) CheckEncrypted(qs *Queue, m *message.Message) error {
+	if encrypted, _ := e.Encrypted(qs); encrypted && m.Cipher == nil {
+		return ErrInClear
+	}
+	return nil
+}
+
 // decrypt decrypts a message for a caller; nil is the root of the queue's account. refused
 // says that the caller or the key was refused; otherwise an error is the message's.
 func (e *Queues) decrypt(qs *Queue, who *caller.Caller, m *message.Message) (refused bool, err error) {

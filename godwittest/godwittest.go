@@ -98,7 +98,7 @@ func (s *Server) Now() time.Time {
 	return s.clock(http.MethodGet, nil).Now
 }
 
-// Advance moves the server's time, from timer to timer, and returns when all has settled that
+// Advance moves the server's time, from timer to timer, and returns when all is done that
 // became due: deliveries, retries, visibility timeouts, delays, retention, alarms.
 func (s *Server) Advance(d time.Duration) {
 	s.t.Helper()

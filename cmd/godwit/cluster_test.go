@@ -34,7 +34,7 @@ func TestClusterStatusAsks(t *testing.T) {
 	}
 }
 
-// A server in production wants it signed, and what it refuses with is told.
+// A server in production wants it signed, and what it refuses with is reported.
 func TestClusterStatusSigns(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.Header.Get("Authorization"), "/godwit/aws4_request") {

@@ -205,7 +205,7 @@ func TestHelpAndVersion(t *testing.T) {
 	}
 }
 
-// What is mistyped is told with what may have been meant, and where to look.
+// What is mistyped is reported with what may have been meant, and where to look.
 func TestMistypedCommands(t *testing.T) {
 	for args, want := range map[string]string{
 		"bake":               `there is no command "bake"; godwit help lists the commands`,
@@ -299,7 +299,7 @@ func TestUnitsInEveryFlag(t *testing.T) {
 	}
 }
 
-// A variable that is no setting is told, with the one that may be meant. Those that
+// A variable that is no setting is reported, with the one that may be meant. Those that
 // are not for Godwit are left alone.
 func TestUnknownVariables(t *testing.T) {
 	t.Setenv("GODWIT_LISSEN", "127.0.0.1:1")
@@ -323,7 +323,7 @@ func TestUnknownVariables(t *testing.T) {
 }
 
 // Each flag's variable is called as the flag is. Where digits were set apart that spelling
-// still counts, unless there is the other one, and is told.
+// still counts, unless there is the other one, and is reported.
 func TestFormerVariables(t *testing.T) {
 	var flags cli
 	parser, err := newParser(&flags)

@@ -41,7 +41,7 @@ func (h help) Run(p *process) error {
 	return nil
 }
 
-// errHelp ends a help of something that is not there, which is told already.
+// errHelp ends a help of something that is not there, which was reported already.
 var errHelp = errors.New("no help")
 
 // parseDuration and parseBytes read flags of their kinds.

@@ -241,7 +241,7 @@ func host(address string) string {
 	return address
 }
 
-// longest is the most of what a stranger sent that a record holds, in bytes.
+// longest is how much of what an unauthenticated client sent a record holds, in bytes.
 const longest = 512
 
 func bounded(s string) string {

@@ -58,7 +58,7 @@ func call(operation string, who *caller.Caller) *api.Call {
 	}
 }
 
-// input has what must be told and what must not.
+// input has what must be reported and what must not.
 type input struct {
 	QueueUrl    string
 	MessageBody string
@@ -135,7 +135,7 @@ func TestOperators(t *testing.T) {
 	}
 }
 
-func TestFailureIsTold(t *testing.T) {
+func TestFailureIsReported(t *testing.T) {
 	sink := &lines{err: errors.New("disk full")}
 	trail := newTrail(sink, false)
 	trail.Call(call("DeleteQueue", nil), nil, audit.Outcome{Status: 200})
@@ -191,7 +191,7 @@ func TestFile(t *testing.T) {
 }
 
 // Lines that come together share a sync, which comes within a second of the first; a file
-// that is moved away or closed is synced before it is let go; a sync that fails is told.
+// that is moved away or closed is synced before it is let go; a sync that fails is reported.
 func TestFileIsSynced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.log")
 	machine := clock.NewVirtual(at)

@@ -56,7 +56,7 @@ func (f *File) Write(_ time.Time, line []byte) error {
 	if f.file == nil {
 		return os.ErrClosed
 	}
-	moved, size := f.look()
+	moved, size := f.check()
 	if most := f.bounds.MaxBytes; !moved && most > 0 && size > 0 && size+int64(len(line))+1 > most {
 		// A file that cannot be put away continues growing: no line is lost for that.
 		f.full = f.putAway()
@@ -108,8 +108,8 @@ func (f *File) Failing() error {
 	return errors.Join(f.failed, f.full)
 }
 
-// look reports whether the file was moved away, and how long it is.
-func (f *File) look() (moved bool, size int64) {
+// check reports whether the file was moved away, and how long it is.
+func (f *File) check() (moved bool, size int64) {
 	open, err := f.file.Stat()
 	if err != nil {
 		return false, 0

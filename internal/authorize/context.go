@@ -41,7 +41,7 @@ type Transport uint8
 
 // The transports.
 const (
-	Untold Transport = iota // nobody asks, or it came from within the server
+	NoTransport Transport = iota // nobody asks, or it came from within the server
 	Plain
 	TLS
 )
@@ -96,7 +96,7 @@ func (c *Context) Values(key string) []string {
 		if c.Caller.Kind == caller.Service {
 			return c.truth(true)
 		}
-		if c.Transport != Untold {
+		if c.Transport != NoTransport {
 			return c.truth(c.Transport == TLS)
 		}
 		return nil

@@ -119,7 +119,7 @@ func TestReloadLooksAtTheContent(t *testing.T) {
 	}
 }
 
-func TestExpiredIsTold(t *testing.T) {
+func TestExpiredIsReported(t *testing.T) {
 	cert, key := write(t, t.TempDir(), 1, clock.System.Now().Add(-time.Minute))
 	f, err := certs.Open(certs.Options{Cert: cert, Key: key, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {

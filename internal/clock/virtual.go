@@ -13,19 +13,19 @@ import (
 // ErrBackwards reports an Advance by a negative duration.
 var ErrBackwards = errors.New("clock: time does not go backwards")
 
-// UnsettledError reports an Advance that was ended by its context, mostly
-// while it waited for work under way.
-type UnsettledError struct {
+// HeldError reports an Advance that was ended by its context, mostly
+// while it waited for holds to be released.
+type HeldError struct {
 	Holds int   // holds that were outstanding
 	Cause error // why the context ended
 }
 
-func (e *UnsettledError) Error() string {
+func (e *HeldError) Error() string {
 	return fmt.Sprintf("clock: stopped with %d holds outstanding: %v", e.Holds, e.Cause)
 }
 
 // Unwrap gives the context's cause.
-func (e *UnsettledError) Unwrap() error { return e.Cause }
+func (e *HeldError) Unwrap() error { return e.Cause }
 
 // Result is what an Advance did.
 type Result struct {
@@ -44,14 +44,14 @@ type Result struct {
 // A holder of the clock must not wait for a timer, nor for an Advance: both
 // wait for the hold. A timer's function must not call Advance.
 type Virtual struct {
-	turn chan struct{} // holds one token, which an Advance takes
+	sem chan struct{} // holds one token, which an Advance takes
 
 	mu        sync.Mutex
 	now       time.Time
 	created   uint64 // timers created so far
 	pending   sorted.Heap[*virtualTimer]
 	holds     int
-	settled   chan struct{} // closed when holds falls to 0; nil without a waiter
+	idle      chan struct{} // closed when holds falls to 0; nil without a waiter
 	advancing bool
 }
 
@@ -59,8 +59,8 @@ var _ Clock = (*Virtual)(nil)
 
 // NewVirtual makes a clock that stands at start.
 func NewVirtual(start time.Time) *Virtual {
-	v := &Virtual{turn: make(chan struct{}, 1), now: wall(start)}
-	v.turn <- struct{}{}
+	v := &Virtual{sem: make(chan struct{}, 1), now: wall(start)}
+	v.sem <- struct{}{}
 	return v
 }
 
@@ -117,9 +117,9 @@ func (v *Virtual) Hold() (release func()) {
 
 func (v *Virtual) unhold() {
 	v.holds--
-	if v.holds == 0 && v.settled != nil {
-		close(v.settled)
-		v.settled = nil
+	if v.holds == 0 && v.idle != nil {
+		close(v.idle)
+		v.idle = nil
 	}
 }
 
@@ -141,18 +141,18 @@ func (v *Virtual) SetAtLeast(t time.Time) {
 // that came due has run and no hold is outstanding. It does not move while a
 // hold is outstanding. Concurrent calls take turns, each with its full d.
 //
-// The error is ErrBackwards for a negative d, and an UnsettledError if ctx
+// The error is ErrBackwards for a negative d, and a HeldError if ctx
 // ended; the clock then stays where it got to, which the result tells.
 func (v *Virtual) Advance(ctx context.Context, d time.Duration) (Result, error) {
 	if d < 0 {
 		return v.result(0), ErrBackwards
 	}
 	select {
-	case <-v.turn:
+	case <-v.sem:
 	case <-ctx.Done():
-		return v.result(0), v.unsettled(ctx)
+		return v.result(0), v.held(ctx)
 	}
-	defer func() { v.turn <- struct{}{} }()
+	defer func() { v.sem <- struct{}{} }()
 
 	target := v.begin(d)
 	defer v.end()
@@ -184,28 +184,28 @@ func (v *Virtual) end() {
 // is due by target and takes it out, or moves to target and returns nil.
 func (v *Virtual) next(ctx context.Context, target time.Time) (*virtualTimer, error) {
 	for ctx.Err() == nil {
-		t, settled := v.step(target)
-		if settled == nil {
+		t, idle := v.step(target)
+		if idle == nil {
 			return t, nil
 		}
 		select {
-		case <-settled:
+		case <-idle:
 		case <-ctx.Done():
 		}
 	}
-	return nil, v.unsettled(ctx)
+	return nil, v.held(ctx)
 }
 
 // step is next without the wait: it does nothing while a hold is outstanding,
 // and returns what is closed when none is.
-func (v *Virtual) step(target time.Time) (t *virtualTimer, settled <-chan struct{}) {
+func (v *Virtual) step(target time.Time) (t *virtualTimer, idle <-chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.holds > 0 {
-		if v.settled == nil {
-			v.settled = make(chan struct{})
+		if v.idle == nil {
+			v.idle = make(chan struct{})
 		}
-		return nil, v.settled
+		return nil, v.idle
 	}
 	at := target
 	if len(v.pending) > 0 && !v.pending[0].due.After(target) {
@@ -252,10 +252,10 @@ func (v *Virtual) result(ran int) Result {
 	return r
 }
 
-func (v *Virtual) unsettled(ctx context.Context) error {
+func (v *Virtual) held(ctx context.Context) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return &UnsettledError{Holds: v.holds, Cause: context.Cause(ctx)}
+	return &HeldError{Holds: v.holds, Cause: context.Cause(ctx)}
 }
 
 type virtualTimer struct {

@@ -211,8 +211,8 @@ func TestVirtualAdvanceEndsWithItsContext(t *testing.T) {
 
 		r, err := v.Advance(ctx, time.Hour)
 
-		unsettled, ok := errors.AsType[*clock.UnsettledError](err)
-		if !ok || unsettled.Holds != 2 || !errors.Is(err, context.DeadlineExceeded) {
+		held, ok := errors.AsType[*clock.HeldError](err)
+		if !ok || held.Holds != 2 || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("error %v, want 2 holds and the context's end", err)
 		}
 		if want := (clock.Result{Now: start.Add(time.Second), Ran: 1, Next: start.Add(time.Minute)}); r != want {

@@ -126,7 +126,7 @@ type Config struct {
 	FirehoseS3HostStyle   bool   `name:"firehose-s3-host-style" help:"Name buckets in the host of requests to it, and not in the path."`
 	FirehoseDirectory     string `placeholder:"DIR" help:"Keep the objects of delivery streams there, as DIR/BUCKET/KEY, and not in S3; by default godwit dev keeps them in firehose in --data."`
 	FirehoseMaxStreams    int    `default:"5000" placeholder:"N" help:"Delivery streams of an account in a region; 0 is any number (${default})."`
-	FirehoseMaxBuffer     int64  `default:"1GiB" type:"bytes" placeholder:"BYTES" help:"How much a delivery stream holds until it is delivered; beyond it puts are told to slow down (${default})."`
+	FirehoseMaxBuffer     int64  `default:"1GiB" type:"bytes" placeholder:"BYTES" help:"How much a delivery stream holds until it is delivered; beyond it puts are throttled (${default})."`
 
 	AdminListen string `placeholder:"HOST:PORT" help:"Answer /_godwit/ and /metrics there, without a signature, and not at --listen: for an address that only operators reach. Health and readiness are answered at both."`
 

@@ -3,11 +3,11 @@ package consume
 import "time"
 
 // attempt makes an attempt and concludes the lease.
-func (c *Consumer) attempt(w Work) Verdict { return c.conclude(w, w.Attempt(c.attempts)) }
+func (c *Consumer) attempt(w Work) Result { return c.conclude(w, w.Attempt(c.attempts)) }
 
 // conclude carries out the disposition of an attempt. It is the only place that ends a lease,
 // but for messages that are released before an attempt.
-func (c *Consumer) conclude(w Work, v Verdict) Verdict {
+func (c *Consumer) conclude(w Work, v Result) Result {
 	switch v.Disposition {
 	case Done:
 		w.Ack()
@@ -37,7 +37,7 @@ func (c *Consumer) endExpired(b *backlog, now time.Time) {
 			kept = append(kept, w)
 			continue
 		}
-		c.end(b, func() Verdict { return c.attempt(w.Work) })
+		c.end(b, func() Result { return c.attempt(w.Work) })
 	}
 	if b.host != nil {
 		b.host.pool.waiting -= len(b.waiting) - len(kept)
@@ -50,9 +50,9 @@ func (c *Consumer) endExpired(b *backlog, now time.Time) {
 }
 
 // end begins work that counts as no attempt at the host, such as a hand-over.
-func (c *Consumer) end(b *backlog, f func() Verdict) {
+func (c *Consumer) end(b *backlog, f func() Result) {
 	b.ending++
-	c.work(b, func(Verdict) { b.ending-- }, f)
+	c.work(b, func(Result) { b.ending-- }, f)
 }
 
 // pump begins as many attempts as the pools allow.
@@ -72,7 +72,7 @@ func (c *Consumer) pump() {
 	}
 }
 
-// nextHost finds the host whose turn it is, nil if none may begin an attempt.
+// nextHost picks the host of the next attempt, nil if none may begin one.
 func (c *Consumer) nextHost() *host {
 	for _, p := range c.options.Pools {
 		if h := p.next(); h != nil {
@@ -117,15 +117,15 @@ func (c *Consumer) begin(h *host) {
 	b.waiting = b.waiting[1:]
 	h.pool.waiting--
 	b.rate.begin(now)
-	c.work(b, func(v Verdict) {
+	c.work(b, func(v Result) {
 		h.quick = v.Disposition == Done && v.Took < quickWithin
 		h.end(v.Took >= slowAfter)
-	}, func() Verdict { return c.attempt(w.Work) })
+	}, func() Result { return c.attempt(w.Work) })
 	c.update(b) // which enqueues b again for its next message
 }
 
 // work runs f in a goroutine and then, under the lock, end. The caller has the lock.
-func (c *Consumer) work(b *backlog, end func(Verdict), f func() Verdict) {
+func (c *Consumer) work(b *backlog, end func(Result), f func() Result) {
 	b.working++
 	j := &job{b: b, end: end, f: f}
 	if c.handOff && c.next == nil {
@@ -138,8 +138,8 @@ func (c *Consumer) work(b *backlog, end func(Verdict), f func() Verdict) {
 // job is work for a goroutine.
 type job struct {
 	b   *backlog
-	end func(Verdict)
-	f   func() Verdict
+	end func(Result)
+	f   func() Result
 }
 
 // run runs a job and then, as long as its end begins another one, that: reusing the goroutine

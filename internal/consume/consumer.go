@@ -60,7 +60,7 @@ type Consumer struct {
 	mu         sync.Mutex
 	stopping   bool
 	backlogs   map[arn.ARN]*backlog
-	leaseQueue []*backlog // those to lease from, in turn
+	leaseQueue []*backlog // those to lease from, round robin
 	leasers    int        // goroutines that lease
 	pumping    bool
 	// slowTimer says that the timer is set that refills the slow tokens.
@@ -82,7 +82,7 @@ type backlog struct {
 	leaseAt  time.Time
 
 	waiting []item // leased and not begun, in order
-	host    *host  // nil until the first message is leased, unless room is reserved
+	host    *host  // nil until the first message is leased, unless capacity is reserved
 	listed  bool   // in the host's queue
 	rate    rateLimit
 	working int // attempts and hand-overs in flight
@@ -93,7 +93,7 @@ type backlog struct {
 	timerID int
 }
 
-// item is a leased message that waits for its turn.
+// item is a leased message that waits for its attempt.
 type item struct {
 	Work
 	deadline time.Time
@@ -121,7 +121,7 @@ func (c *Consumer) Ready(name arn.ARN) {
 		b = &backlog{name: name}
 		if p := c.options.Pools[0]; p.reserves {
 			b.host = p.join(name.String())
-			b.host.limit = 1 // until the first Plan tells it
+			b.host.limit = 1 // until the first Plan sets it
 		}
 		c.backlogs[name] = b
 	}

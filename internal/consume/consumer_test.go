@@ -21,7 +21,7 @@ type source struct {
 	clock   clock.Clock
 	pool    *Pool
 	plan    Plan
-	attempt func(ctx context.Context, m *msg) Verdict
+	attempt func(ctx context.Context, m *msg) Result
 	handed  bool // what has ended is taken
 	fail    bool // leases
 
@@ -116,7 +116,7 @@ func (m *msg) Plan() Plan {
 	return p
 }
 
-func (m *msg) Attempt(ctx context.Context) Verdict {
+func (m *msg) Attempt(ctx context.Context) Result {
 	m.mu.Lock()
 	m.note("attempt " + m.name)
 	m.mu.Unlock()
@@ -172,25 +172,25 @@ func pools() map[string]*Pool {
 	return map[string]*Pool{"outside": RemotePool(50, 5000), "local": LocalPool(64, 1024), "reserving": ReservingPool(1000)}
 }
 
-// TestConclusions: each verdict leads to one call, in pools of all kinds.
+// TestConclusions: each result leads to one call, in pools of all kinds.
 func TestConclusions(t *testing.T) {
 	for name, p := range pools() {
 		t.Run(name, func(t *testing.T) {
 			v := clock.NewVirtual(start)
 			s := newSource(t, v, p)
-			step := func(verdict Verdict) {
-				s.attempt = func(context.Context, *msg) Verdict { return verdict }
+			step := func(result Result) {
+				s.attempt = func(context.Context, *msg) Result { return result }
 			}
-			step(Verdict{Disposition: Done})
+			step(Result{Disposition: Done})
 			s.add("a", "1")
 			advance(t, v, 0)
 			s.expect("attempt 1", "ack 1")
 
-			step(Verdict{Disposition: Retry, Due: start.Add(time.Minute)})
+			step(Result{Disposition: Retry, Due: start.Add(time.Minute)})
 			s.add("a", "2")
 			advance(t, v, time.Minute-time.Millisecond)
 			s.expect("attempt 2", "retry 2")
-			step(Verdict{Disposition: Ended})
+			step(Result{Disposition: Ended})
 			advance(t, v, time.Millisecond)
 			s.expect("attempt 2", "hand over 2")
 
@@ -210,7 +210,7 @@ func TestConclusions(t *testing.T) {
 				t.Errorf("got %q", got)
 			}
 
-			step(Verdict{Disposition: Cancelled})
+			step(Result{Disposition: Cancelled})
 			s.add("a", "4")
 			advance(t, v, 0)
 			s.expect("attempt 4", "release 4")
@@ -225,7 +225,7 @@ func TestConclusions(t *testing.T) {
 func TestPause(t *testing.T) {
 	v := clock.NewVirtual(start)
 	s := newSource(t, v, ReservingPool(10))
-	s.attempt = func(context.Context, *msg) Verdict { return Verdict{Disposition: Done, Pause: time.Second} }
+	s.attempt = func(context.Context, *msg) Result { return Result{Disposition: Done, Pause: time.Second} }
 	s.add("a", "1", "2")
 	advance(t, v, 999*time.Millisecond)
 	s.expect("attempt 1", "ack 1")
@@ -238,7 +238,7 @@ func TestPause(t *testing.T) {
 func TestUnreadable(t *testing.T) {
 	v := clock.NewVirtual(start)
 	s := newSource(t, v, RemotePool(1, 1))
-	s.attempt = func(context.Context, *msg) Verdict { return Verdict{Disposition: Done} }
+	s.attempt = func(context.Context, *msg) Result { return Result{Disposition: Done} }
 	s.fail = true
 	s.add("a", "1")
 	advance(t, v, 2*time.Second)
@@ -255,9 +255,9 @@ func TestReserving(t *testing.T) {
 		s := newSource(t, clock.System, ReservingPool(5))
 		s.plan.Limit = 2
 		proceed := make(chan struct{})
-		s.attempt = func(context.Context, *msg) Verdict {
+		s.attempt = func(context.Context, *msg) Result {
 			<-proceed
-			return Verdict{Disposition: Done}
+			return Result{Disposition: Done}
 		}
 		var names []string
 		for i := range 20 {
@@ -296,9 +296,9 @@ func TestHangingHostsHoldLittle(t *testing.T) {
 		const bound = 4
 		s := newSource(t, clock.System, RemotePool(50, bound))
 		proceed := make(chan struct{})
-		s.attempt = func(context.Context, *msg) Verdict {
+		s.attempt = func(context.Context, *msg) Result {
 			<-proceed
-			return Verdict{Disposition: Done}
+			return Result{Disposition: Done}
 		}
 		backlogs := []string{"a", "b", "c"}
 		for _, b := range backlogs {
@@ -328,9 +328,9 @@ func TestRoomThatIsNotUsed(t *testing.T) {
 		s := newSource(t, clock.System, p)
 		s.plan.Limit = 15
 		proceed := make(chan struct{})
-		s.attempt = func(context.Context, *msg) Verdict {
+		s.attempt = func(context.Context, *msg) Result {
 			<-proceed
-			return Verdict{Disposition: Done}
+			return Result{Disposition: Done}
 		}
 		for i := range 5 {
 			s.add("a", fmt.Sprint(i))
@@ -348,23 +348,23 @@ func TestRoomThatIsNotUsed(t *testing.T) {
 // one.
 func TestLeasesAheadOfQuickHosts(t *testing.T) {
 	for name, c := range map[string]struct {
-		verdict Verdict
-		bound   int
-		most    int // leased at once: one is under way
+		result Result
+		bound  int
+		most   int // leased at once: one is under way
 	}{
-		"quick":            {Verdict{Disposition: Done}, 100, 1 + aheadBatch},
-		"no room":          {Verdict{Disposition: Done}, 3, 1 + 2},
-		"not quick enough": {Verdict{Disposition: Done, Took: quickWithin}, 100, 1 + 1},
-		"failing":          {Verdict{Disposition: Retry, Due: clock.Time(1 << 42)}, 100, 1 + 1},
+		"quick":            {Result{Disposition: Done}, 100, 1 + aheadBatch},
+		"no room":          {Result{Disposition: Done}, 3, 1 + 2},
+		"not quick enough": {Result{Disposition: Done, Took: quickWithin}, 100, 1 + 1},
+		"failing":          {Result{Disposition: Retry, Due: clock.Time(1 << 42)}, 100, 1 + 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := RemotePool(1, c.bound)
 				s := newSource(t, clock.System, p)
 				proceed := make(chan struct{})
-				s.attempt = func(context.Context, *msg) Verdict {
+				s.attempt = func(context.Context, *msg) Result {
 					<-proceed
-					return c.verdict
+					return c.result
 				}
 				var names []string
 				for i := range 20 {
@@ -391,9 +391,9 @@ func TestEndedNeedsNoRoom(t *testing.T) {
 		s := newSource(t, clock.System, RemotePool(1, 1))
 		s.plan.Rate = 1
 		proceed := make(chan struct{})
-		s.attempt = func(context.Context, *msg) Verdict {
+		s.attempt = func(context.Context, *msg) Result {
 			<-proceed
-			return Verdict{Disposition: Done}
+			return Result{Disposition: Done}
 		}
 		s.add("a", "1")
 		synctest.Wait()
@@ -418,9 +418,9 @@ func TestStopTwice(t *testing.T) {
 			t.Error(err)
 		}
 		proceed := make(chan struct{})
-		s.attempt = func(context.Context, *msg) Verdict {
+		s.attempt = func(context.Context, *msg) Result {
 			<-proceed
-			return Verdict{Disposition: Done}
+			return Result{Disposition: Done}
 		}
 		s.add("a", "1")
 		synctest.Wait()

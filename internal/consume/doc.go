@@ -3,7 +3,7 @@
 // is handed over to, is defined by the implementation of Work: package deliver for
 // subscriptions, package invoke/async for functions.
 //
-//	        Ready            Lease               room at its host
+//	        Ready            Lease               a slot of its host
 //	backlog ─────▶   queued ───────▶ waiting ─────────────────────▶ Attempt
 //	   ▲                                │ its deadline has passed      │
 //	   │                                ▼                              ▼

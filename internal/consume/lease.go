@@ -38,17 +38,17 @@ func (b *backlog) leaseSize(now time.Time) int {
 	if b.ending > 0 {
 		return remoteBatch // hand-overs come in runs, and need no host
 	}
-	room := min(p.limit-b.host.inflight, p.batch)
+	free := min(p.limit-b.host.inflight, p.batch)
 	if !p.eager { // local attempts end soon, and are cheaper in batches
-		room = min(room, p.bound-p.inflight)
+		free = min(free, p.bound-p.inflight)
 	}
 	if b.host.quick {
-		room = max(room, min(aheadBatch, p.bound-p.inflight-p.waiting))
+		free = max(free, min(aheadBatch, p.bound-p.inflight-p.waiting))
 	}
 	if n := b.rate.allowed(now); n >= 0 {
-		room = min(room, n)
+		free = min(free, n)
 	}
-	return max(room, 1)
+	return max(free, 1)
 }
 
 // nextLease dequeues the first backlog to lease from, and reserves capacity for what the lease
@@ -132,9 +132,9 @@ func (c *Consumer) plan(b *backlog, w Work) {
 		if p.Limit > 0 {
 			b.host.limit = p.Limit
 		}
-		c.work(b, func(Verdict) { b.host.reserve(-1) }, func() Verdict { return c.attempt(w) })
+		c.work(b, func(Result) { b.host.reserve(-1) }, func() Result { return c.attempt(w) })
 	case p.Ended:
-		c.end(b, func() Verdict { return c.conclude(w, Verdict{Disposition: Ended}) })
+		c.end(b, func() Result { return c.conclude(w, Result{Disposition: Ended}) })
 	default:
 		b.rate.set(p.Rate)
 		b.waiting = append(b.waiting, item{w, p.Deadline})

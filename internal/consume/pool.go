@@ -15,7 +15,7 @@ import "container/list"
 //     time out together, and saturate the CPU for that moment.
 //
 // A ReservingPool has none of these rules: each backlog is its own host with the limit of its
-// Plan, and is leased from, in turn, only if there is capacity.
+// Plan, and is leased from, round robin, only if there is capacity.
 //
 // A pool belongs to one Consumer, whose lock guards it.
 type Pool struct {
@@ -31,7 +31,7 @@ type Pool struct {
 	slowTokens   int  // attempts at slow hosts that may begin now
 	slowDeferred bool // a slow host waits for a token
 
-	// The hosts that may begin an attempt as far as they are concerned, in turn: without
+	// The hosts that may begin an attempt as far as they are concerned, round robin: without
 	// and with attempts in flight (busy), and of each the slow ones apart.
 	idle, idleSlow, busy, busySlow list.List
 }
@@ -80,7 +80,7 @@ type host struct {
 	inflight int
 	slow     bool       // the last attempt took slowAfter or longer
 	quick    bool       // the last attempt succeeded within quickWithin
-	queue    []*backlog // those that may begin an attempt, in turn
+	queue    []*backlog // those that may begin an attempt, round robin
 	ring     *list.List // nil: in none
 	element  *list.Element
 }
@@ -178,7 +178,7 @@ func (h *host) place() {
 		ring = &p.idle
 	}
 	if ring == h.ring && ring != &p.busy && ring != &p.busySlow {
-		return // it keeps its turn
+		return // it keeps its place
 	}
 	if h.ring != nil {
 		h.ring.Remove(h.element)
@@ -189,7 +189,7 @@ func (h *host) place() {
 	}
 }
 
-// next finds the host whose turn it is, nil if none may begin an attempt.
+// next picks the host of the next attempt, nil if none may begin one.
 func (p *Pool) next() *host {
 	free := p.bound - p.inflight
 	reserve := p.bound / 5
@@ -207,21 +207,21 @@ func (p *Pool) next() *host {
 		return nil
 	}
 	share := max(1, min(p.limit, 2*p.limit*forBusy/p.bound))
-	if h := turn(&p.busy, share); h != nil {
+	if h := underShare(&p.busy, share); h != nil {
 		return h
 	}
 	if free <= reserve {
 		return nil
 	}
-	if h := turn(&p.busySlow, share); h != nil && p.allowSlow() {
+	if h := underShare(&p.busySlow, share); h != nil && p.allowSlow() {
 		return h
 	}
 	return nil
 }
 
-// turn finds the next host of a ring with fewer attempts in flight than share, and moves those
-// before it to the end.
-func turn(ring *list.List, share int) *host {
+// underShare finds the next host of a ring with fewer attempts in flight than share, and moves
+// those before it to the end.
+func underShare(ring *list.List, share int) *host {
 	for range min(ring.Len(), scan) {
 		e := ring.Front()
 		if h := e.Value.(*host); h.inflight < share {

@@ -16,9 +16,9 @@ type Work interface {
 	// lock: they must be quick, and not call the consumer.
 	Plan() Plan
 	// Attempt makes one attempt, or finds that there is nothing to attempt any more. It
-	// does not conclude the lease: the consumer does, by the verdict. ctx ends when a
+	// does not conclude the lease: the consumer does, by the result. ctx ends when a
 	// Stop gives up waiting.
-	Attempt(ctx context.Context) Verdict
+	Attempt(ctx context.Context) Result
 	// Ack removes the message, which is done.
 	Ack()
 	// Retry requeues the message to be due at a time, with the history of its attempts
@@ -58,11 +58,11 @@ const (
 	Done                         // Ack
 )
 
-// Verdict is the result of an attempt.
-type Verdict struct {
+// Result is the result of an attempt.
+type Result struct {
 	Disposition Disposition
 	Due         time.Time     // of the next attempt, with Retry
-	Took        time.Duration // in real time; it tells slow and quick hosts
+	Took        time.Duration // in real time; by it hosts are slow or quick
 	// Pause is for how long nothing more of the backlog is leased; 0: no pause.
 	Pause time.Duration
 }

@@ -169,9 +169,9 @@ func (c *carrier) Deliver(ctx context.Context, _ *smssender.Text) smssender.Resu
 // ledger lets everybody get everything, for nothing.
 type ledger struct{}
 
-func (ledger) Reserve(texts.Charge) (t texts.Terms, r sms.Refusal)    { return t, r }
-func (ledger) Settle(texts.Charge, sms.MicroUSD) (month sms.MicroUSD) { return month }
-func (ledger) OptOutEverywhere(string)                                {}
+func (ledger) Reserve(texts.Charge) (t texts.Terms, r sms.Refusal)   { return t, r }
+func (ledger) Spend(texts.Charge, sms.MicroUSD) (month sms.MicroUSD) { return month }
+func (ledger) OptOutEverywhere(string)                               {}
 
 func phone(t *testing.T) consumetest.Kind {
 	c := &carrier{hanging: make(chan struct{}), end: make(chan struct{})}

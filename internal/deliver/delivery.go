@@ -48,13 +48,13 @@ func (d *delivery) Plan() consume.Plan {
 }
 
 // Attempt sends the message, unless the subscription is gone.
-func (d *delivery) Attempt(ctx context.Context) consume.Verdict {
+func (d *delivery) Attempt(ctx context.Context) consume.Result {
 	deadline := d.deadline
 	if consume.Expired(deadline, d.clock.Now()) {
 		return d.fail(expiryOf(d.Delivery))
 	}
 	if !d.engine.Current(d.Delivery) {
-		return consume.Verdict{Disposition: consume.Cancelled}
+		return consume.Result{Disposition: consume.Cancelled}
 	}
 	r, err := d.request()
 	at, began := d.clock.Now(), d.options.System.Now()
@@ -72,7 +72,7 @@ func (d *delivery) Attempt(ctx context.Context) consume.Verdict {
 	took := d.options.System.Now().Sub(began)
 	if ctx.Err() != nil && out.Class != Success {
 		// Cut off by Stop: it says nothing about the endpoint, and does not count.
-		return consume.Verdict{Disposition: consume.Cancelled, Took: took}
+		return consume.Result{Disposition: consume.Cancelled, Took: took}
 	}
 	d.made = shard.Attempt{At: at, Outcome: out.Class.String(), Status: out.Status, Detail: out.Detail, Latency: out.Latency}
 	d.concluded = out.Concluded
@@ -89,7 +89,7 @@ func (d *delivery) Attempt(ctx context.Context) consume.Verdict {
 }
 
 // decide says what follows an attempt's outcome.
-func (d *delivery) decide(out Outcome, deadline time.Time) consume.Verdict {
+func (d *delivery) decide(out Outcome, deadline time.Time) consume.Result {
 	j := spread{}
 	if d.options.Jitter != nil && d.options.JitterShare > 0 && out.Class == ServerError {
 		j = spread{share: d.options.JitterShare, r: d.options.Jitter.Float64()}
@@ -103,14 +103,14 @@ func (d *delivery) decide(out Outcome, deadline time.Time) consume.Verdict {
 		return d.fail(next.Reason)
 	}
 	d.event.NextAttempt = next.Due
-	return consume.Verdict{Disposition: next.Disposition, Due: next.Due}
+	return consume.Result{Disposition: next.Disposition, Due: next.Due}
 }
 
 // fail notes why the delivery has failed for good.
-func (d *delivery) fail(reason string) consume.Verdict {
+func (d *delivery) fail(reason string) consume.Result {
 	d.Cause = shard.Cause{Reason: reason, Attempt: d.Delivery.Attempt}
 	d.event.GaveUp = true
-	return consume.Verdict{Disposition: consume.Ended}
+	return consume.Result{Disposition: consume.Ended}
 }
 
 // send makes the attempt itself, within its time.

@@ -74,7 +74,7 @@ type Dispatcher struct {
 	local, outside *consume.Pool
 }
 
-// New makes a dispatcher. It does nothing until the engine tells it what is due.
+// New makes a dispatcher. It does nothing until the engine notifies it of due messages.
 func New(o Options) *Dispatcher {
 	o.HostLimit = cmp.Or(o.HostLimit, 50)
 	o.Limit = cmp.Or(o.Limit, 5000)

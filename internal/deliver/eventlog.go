@@ -85,7 +85,7 @@ type auditDetection struct {
 	End   int `json:"end"`
 }
 
-// maxDetections is how many places an event of an audit tells at most: a message may have one
+// maxDetections is how many places an event of an audit lists at most: a message may have one
 // at every byte, and events have a greatest size. The counts are of all.
 const maxDetections = 1000
 

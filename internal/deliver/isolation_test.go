@@ -296,8 +296,8 @@ func TestHoldsTheClock(t *testing.T) {
 	<-begun
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	var unsettled *clock.UnsettledError
-	if _, err := v.Advance(ctx, time.Second); !errors.As(err, &unsettled) || unsettled.Holds != 1 {
+	var held *clock.HeldError
+	if _, err := v.Advance(ctx, time.Second); !errors.As(err, &held) || held.Holds != 1 {
 		t.Errorf("with an attempt under way: %v", err)
 	}
 	close(answer)

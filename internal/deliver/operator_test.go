@@ -78,7 +78,7 @@ func TestNothingGoesToWhomIsGone(t *testing.T) {
 	})
 }
 
-// slowTake lets a look into a backlog be seen while it is under way.
+// slowTake lets a lease from a backlog be seen while it is under way.
 type slowTake struct {
 	*engine
 	begun, proceed chan struct{}
@@ -91,8 +91,8 @@ func (e *slowTake) Take(sub arn.ARN, most int) ([]*shard.Delivery, bool, error) 
 	return taken, more, err
 }
 
-// TestRecallOfALookUnderWay: what a look that began before has found goes back, too.
-func TestRecallOfALookUnderWay(t *testing.T) {
+// TestRecallOfALeaseUnderWay: the messages of a lease that began before are released, too.
+func TestRecallOfALeaseUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowTake{begun: make(chan struct{}), proceed: make(chan struct{})}
 		r := newRig(t, clock.System, succeed, func(o *Options) {

@@ -20,7 +20,7 @@ func PushAttribute(m *message.Message, of, name string) string {
 }
 
 // PushTTL is for how long after its publish a message is worth sending to a push platform;
-// set says that the message tells it.
+// set says that the message has it.
 func PushTTL(m *message.Message, of string) (ttl time.Duration, set bool) {
 	var body []byte
 	if m.Notice != nil && m.Notice.Own {

@@ -33,7 +33,7 @@ func (d *delivery) beginSpan(kind tracing.Kind, what string) *tracing.Span {
 }
 
 // endAttempt ends the span of an attempt with its outcome. Of an endpoint it reports what
-// limits and logs tell: the host of a web hook, and not its path.
+// limits and logs show: the host of a web hook, and not its path.
 func (d *delivery) endAttempt(s *tracing.Span, out *Outcome) {
 	if s == nil {
 		return

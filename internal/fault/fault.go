@@ -36,7 +36,7 @@ const (
 	ExpiredToken          // the session has ended
 	Unavailable           // the resource's owner cannot answer now: HTTP 503
 	Throttled             // the resource's owner asks for less
-	InsufficientStorage   // the disk has no room for more: HTTP 507
+	InsufficientStorage   // the disk is full: HTTP 507
 	OptInRequired         // reserved for regions and accounts that are not served
 
 	// SQS.
@@ -198,7 +198,7 @@ func Newf(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
 }
 
-// Excerpt is what a refusal repeats of a text that a stranger sent: at most so many bytes,
+// Excerpt is what a refusal repeats of a text that a client sent: at most so many bytes,
 // as whole characters, and more behind it if that is not all. What is not UTF-8 becomes
 // U+FFFD.
 func Excerpt(text string, most int, more string) string {

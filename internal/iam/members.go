@@ -65,7 +65,7 @@ func (a *Account) GroupsOf(u *Entity) []*Entity {
 	return all
 }
 
-// AddToProfile puts a role into an instance profile, which has room for one.
+// AddToProfile puts a role into an instance profile, which can have one.
 func (a *Account) AddToProfile(profile, role string) error {
 	return a.edit(Profile, profile, func(p *Entity) error {
 		r, err := a.Find(Role, role)

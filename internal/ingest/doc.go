@@ -1,4 +1,4 @@
-// Package ingest has the rules of sources: the ways in for clients that know nothing of AWS,
+// Package ingest has the rules of sources: the endpoints for clients that do not speak AWS's APIs,
 // such as the webhooks of a payment provider. A source says who may post to it and how that is
 // verified, to which topic or queue the posts go, and what of a post becomes the message.
 //

@@ -348,7 +348,7 @@ func TestThrottles(t *testing.T) {
 }
 
 // Every invocation reports whether it failed.
-func TestErrorsAreToldOfEachInvocation(t *testing.T) {
+func TestErrorsAreReportedOfEachInvocation(t *testing.T) {
 	inBubble(t, Options{}, func(t *testing.T, l *lab) {
 		<-l.begin(target("f"), "1s")
 		l.fail = &Failure{Type: "Runtime.ExitError", Message: "no", Status: StatusError}

@@ -64,22 +64,22 @@ type stamped struct {
 // a level and a time if it is a JSON object that tells both; what does not is INFO,
 // and an object without a time is given one.
 func (f *filter) line(line []byte, now time.Time) []byte {
-	var told stamped
-	object := bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("{")) && json.Unmarshal(line, &told) == nil
+	var parsed stamped
+	object := bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("{")) && json.Unmarshal(line, &parsed) == nil
 	of, timed := levelInfo, false
 	if object {
-		for _, at := range []json.RawMessage{told.Timestamp, told.AtTime, told.Time, told.ShortStamp} {
+		for _, at := range []json.RawMessage{parsed.Timestamp, parsed.AtTime, parsed.Time, parsed.ShortStamp} {
 			_, err := time.Parse(time.RFC3339Nano, text(at))
 			timed = timed || err == nil
 		}
 		if timed {
-			of = levelOr(text(told.Level), levelOr(text(told.LogLevel), levelInfo))
+			of = levelOr(text(parsed.Level), levelOr(text(parsed.LogLevel), levelInfo))
 		}
 	}
 	switch {
 	case of < f.application:
 		return nil
-	case !object || timed || told.Timestamp != nil:
+	case !object || timed || parsed.Timestamp != nil:
 		return line
 	}
 	members := line[bytes.IndexByte(line, '{')+1:]

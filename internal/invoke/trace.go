@@ -5,8 +5,8 @@ import (
 	"godwit.dev/godwit/internal/tracing"
 )
 
-// trace begins the span of an invocation, below what its trace header names, and has the
-// function told of that instead. The span is nil unless that is recorded.
+// trace begins the span of an invocation, as a child of the span in its trace header, and
+// passes the new span to the function in that header. It is nil if the trace is not recorded.
 func (p *Pool) trace(in *Invocation) *tracing.Span {
 	if p.Tracer == nil || in.Trace == "" {
 		return nil

@@ -1,4 +1,4 @@
-// Package journal is the only way into the store: every change, of whatever module,
+// Package journal is the only writer of the store: every change, of whatever module,
 // is appended to a stream here, and the journal applies it and makes it durable.
 //
 // A stream is an order of changes under one owner: a shard, or a part of the
@@ -53,7 +53,7 @@ type Options struct {
 	// Observe sees every framed batch, in order, before it is applied; may be nil.
 	Observe func(framed []byte)
 	Logger  *slog.Logger // may be nil
-	// Synced is told how long each sync took; may be nil.
+	// Synced is called with the duration of each sync; may be nil.
 	Synced func(took time.Duration)
 	// Replicated has every caller wait for its commit, even a lazy one and however fast
 	// the store is: another node may take over without what is not durable yet.

@@ -53,7 +53,7 @@ func get(t testing.TB, r store.Reader, key string) string {
 }
 
 // What is appended is seen by the stream at once and by others when it is applied; it
-// is durable when Wait returns, and no one is told before.
+// is durable when Wait returns, and nobody is notified before.
 func TestAppend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &storetest.Gated{Store: memory.New()}

@@ -21,12 +21,12 @@ const (
 	StackSpace  byte = 's' // stacks of resources
 	SMSSpace    byte = 't'
 	JobSpace    byte = 'j' // operators' jobs
-	SourceSpace byte = 'w' // ways in for clients that know nothing of AWS
+	SourceSpace byte = 'w' // sources: endpoints for clients that do not speak AWS's APIs
 
 	ClusterSpace byte = 'c' // of this machine's replica: no stream writes it
 
 	IdentitySpace byte = 'i'
-	HoseSpace     byte = 'f' // delivery streams
+	FirehoseSpace byte = 'f' // delivery streams
 )
 
 // Shards is how many shards the state is split into: a constant of the format.
@@ -41,7 +41,7 @@ const (
 	IdentityStream
 	KeyStream
 	SMSStream
-	HoseStream
+	FirehoseStream
 	JobStream
 	SourceStream
 	StackStream
@@ -51,7 +51,7 @@ const (
 // streams are those of spaces that one stream writes.
 var streams = [256]uint16{
 	MetricSpace: MetricStream, AlarmSpace: AlarmStream, LogSpace: LogStream, IdentitySpace: IdentityStream,
-	KeySpace: KeyStream, SMSSpace: SMSStream, HoseSpace: HoseStream, JobSpace: JobStream,
+	KeySpace: KeyStream, SMSSpace: SMSStream, FirehoseSpace: FirehoseStream, JobSpace: JobStream,
 	SourceSpace: SourceStream, StackSpace: StackStream,
 }
 
@@ -157,12 +157,12 @@ const (
 	KeyStored  byte = 't'
 )
 
-// Tags behind HoseSpace.
+// Tags behind FirehoseSpace.
 const (
-	HoseBatches byte = 'b'
-	HoseChunks  byte = 'c'
-	HoseRecords byte = 'r'
-	HoseStreams byte = 's'
+	FirehoseBatches byte = 'b'
+	FirehoseChunks  byte = 'c'
+	FirehoseRecords byte = 'r'
+	DeliveryStreams byte = 's'
 )
 
 // Tags behind MetricSpace.
@@ -232,7 +232,7 @@ func Required() (spans []Span) {
 		all, data := Prefix(Shard(stream, 0)[:2]), Prefix(Shard(stream, Data))
 		spans = append(spans, Span{all.Lower, data.Lower}, Span{data.Upper, all.Upper})
 	}
-	for _, prefix := range [][]byte{{IdentitySpace}, {KeySpace}, {SMSSpace}, {HoseSpace, HoseStreams}, {SourceSpace}, {StackSpace, StackResources}, {StackSpace, StackRecords}, {StackSpace, StackTemplates}} {
+	for _, prefix := range [][]byte{{IdentitySpace}, {KeySpace}, {SMSSpace}, {FirehoseSpace, DeliveryStreams}, {SourceSpace}, {StackSpace, StackResources}, {StackSpace, StackRecords}, {StackSpace, StackTemplates}} {
 		spans = append(spans, Prefix(prefix))
 	}
 	return spans

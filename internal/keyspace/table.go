@@ -21,7 +21,7 @@ const (
 	OwnerPlatforms Owner = "platforms"
 	OwnerSMS       Owner = "sms"
 	OwnerCluster   Owner = "cluster"
-	OwnerHoses     Owner = "streams"
+	OwnerFirehose  Owner = "streams"
 	OwnerJobs      Owner = "jobs"
 	OwnerSources   Owner = "sources"
 	OwnerStacks    Owner = "stacks"
@@ -96,7 +96,7 @@ func ofSMS(kind byte, p ...Part) []Part {
 	return append(key(tag(SMSSpace), tag(kind), zeroed(PartAccount), zeroed(PartRegion)), p...)
 }
 
-func hose(kind byte, p ...Part) []Part { return append(key(tag(HoseSpace), tag(kind)), p...) }
+func firehose(kind byte, p ...Part) []Part { return append(key(tag(FirehoseSpace), tag(kind)), p...) }
 
 func ofStack(kind byte, p ...Part) []Part {
 	return append(key(tag(StackSpace), tag(kind), id(PartStack, 16)), p...)
@@ -198,10 +198,10 @@ const (
 	KindAlarmAction
 	KindAlarmSequence
 	KindFence
-	KindHoseBatch
-	KindHoseChunk
-	KindHoseRecords
-	KindHose
+	KindFirehoseBatch
+	KindFirehoseChunk
+	KindFirehoseRecords
+	KindDeliveryStream
 	KindIdentity
 	KindAccessKey
 	KindTokenKey
@@ -303,15 +303,15 @@ var Table = [...]Kind{
 
 	KindFence: {"how far a cell's replica has come in its log", OwnerCluster, key(tag(ClusterSpace), tag(ClusterFences), id("cell", 2)), "version 1, epoch, number, position in the log: 25 bytes; owner"},
 
-	KindHoseBatch:   {"batch of a delivery stream that is being delivered", OwnerHoses, hose(HoseBatches, number("stream")), versioned},
-	KindHoseChunk:   {"chunk of a delivery stream's records", OwnerHoses, hose(HoseChunks, number("stream"), number(PartSequence)), "time of arrival, records, bytes: 16 bytes"},
-	KindHoseRecords: {"records of a chunk", OwnerHoses, hose(HoseRecords, number("stream"), number(PartSequence)), "sealed: length and flag, data"},
-	KindHose:        {"delivery stream", OwnerHoses, hose(HoseStreams, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "version 1, JSON; its access key sealed"},
-	KindIdentity:    {"user, group, role, policy, identity provider, instance profile or alias", OwnerIdentity, identity(IdentityEntities, zeroed(PartAccount), id(PartKind, 1), text(PartName)), versioned},
-	KindAccessKey:   {"access key of a user, its secret sealed", OwnerIdentity, identity(IdentityKeys, zeroed(PartAccount), text(PartName)), versioned},
-	KindTokenKey:    {"key of session tokens", OwnerIdentity, identity(IdentityTokens), "whether it is sealed, 1 byte; 32 bytes, or these sealed"},
-	KindIdentityUse: {"latest use of an access key or a role", OwnerIdentity, identity(IdentityUses, text(PartName)), versioned},
-	KindJob:         {"job of an operator, what it looks for sealed", OwnerJobs, key(tag(JobSpace), tag(JobRecords), text("job")), versioned},
+	KindFirehoseBatch:   {"batch of a delivery stream that is being delivered", OwnerFirehose, firehose(FirehoseBatches, number("stream")), versioned},
+	KindFirehoseChunk:   {"chunk of a delivery stream's records", OwnerFirehose, firehose(FirehoseChunks, number("stream"), number(PartSequence)), "time of arrival, records, bytes: 16 bytes"},
+	KindFirehoseRecords: {"records of a chunk", OwnerFirehose, firehose(FirehoseRecords, number("stream"), number(PartSequence)), "sealed: length and flag, data"},
+	KindDeliveryStream:  {"delivery stream", OwnerFirehose, firehose(DeliveryStreams, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), "version 1, JSON; its access key sealed"},
+	KindIdentity:        {"user, group, role, policy, identity provider, instance profile or alias", OwnerIdentity, identity(IdentityEntities, zeroed(PartAccount), id(PartKind, 1), text(PartName)), versioned},
+	KindAccessKey:       {"access key of a user, its secret sealed", OwnerIdentity, identity(IdentityKeys, zeroed(PartAccount), text(PartName)), versioned},
+	KindTokenKey:        {"key of session tokens", OwnerIdentity, identity(IdentityTokens), "whether it is sealed, 1 byte; 32 bytes, or these sealed"},
+	KindIdentityUse:     {"latest use of an access key or a role", OwnerIdentity, identity(IdentityUses, text(PartName)), versioned},
+	KindJob:             {"job of an operator, what it looks for sealed", OwnerJobs, key(tag(JobSpace), tag(JobRecords), text("job")), versioned},
 
 	KindKeyAlias: {"alias of a KMS key", OwnerKeys, ofKeys(KeyAliases, zeroed(PartAccount), zeroed(PartRegion), text(PartName)), versioned},
 	KindKeyGrant: {"grant of a KMS key", OwnerKeys, ofKeys(KeyGrants, zeroed(PartAccount), zeroed(PartRegion), zeroed(PartName), text("grant")), versioned},
@@ -319,7 +319,7 @@ var Table = [...]Kind{
 	KindStored:   {"how far what was stored in clear has been sealed", OwnerKeys, ofKeys(KeyStored), inJSON},
 	KindSealing:  {"keys that seal what is on disk, wrapped with the root key", OwnerKeys, ofKeys(KeySealing), inJSON},
 
-	KindMetricClosed: {"minutes in which a resource told the same", OwnerMetrics, metric(MetricClosed, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed("dimensions"), id("first minute", 4)), "last minute, 4 bytes; sample"},
+	KindMetricClosed: {"minutes in which a resource reported the same", OwnerMetrics, metric(MetricClosed, zeroed(PartAccount), zeroed(PartRegion), zeroed("namespace"), zeroed("dimensions"), id("first minute", 4)), "last minute, 4 bytes; sample"},
 	KindMetricFloor:  {"minute before which points are in the next resolution", OwnerMetrics, metric(MetricFloors, id("resolution", 1)), "minute, 4 bytes"},
 	KindMetricSecond: {"point of a second", OwnerMetrics, metric(MetricSeconds, id("half hour", 4), id("series", 16), id("second", 4)), setForm},
 	KindMetricLatest: {"latest write of metrics", OwnerMetrics, metric(MetricLatest), "12 bytes: minute, latest minute written, milliseconds; of old 8"},

@@ -17,13 +17,13 @@ const (
 	// quarter of it free, so that they cannot keep the small ones out.
 	small = 64 << 10
 
-	// DefaultWait is how long a request waits for room.
+	// DefaultWait is how long a request waits for memory.
 	DefaultWait = 5 * time.Second
-	// While others wait for room, a request that reads or writes must move slowRate
-	// bytes a second: whoever is slower over grace is cut off. Looked at every look.
-	slowRate = 16 << 10
-	grace    = time.Second
-	look     = 250 * time.Millisecond
+	// While others wait for memory, a request that reads or writes must move slowRate
+	// bytes a second: whoever is slower over grace is cut off. Checked every checkEvery.
+	slowRate   = 16 << 10
+	grace      = time.Second
+	checkEvery = 250 * time.Millisecond
 )
 
 // Budget bounds the bytes that requests hold in memory at once. Those that do not fit
@@ -45,7 +45,7 @@ type Budget struct {
 	mu      sync.Mutex
 	waiters []*waiter    // in the order of their coming
 	holders *Reservation // those that count, the newest first
-	looked  time.Time
+	checked time.Time
 }
 
 type waiter struct {
@@ -146,7 +146,7 @@ func (b *Budget) wait(ctx context.Context, r *Reservation, n int64) error {
 	b.grant()
 	b.mu.Unlock()
 
-	ticks, stop := ticker(look)
+	ticks, stop := ticker(checkEvery)
 	defer stop()
 	deadline := clock.System.Now().Add(b.maxWait)
 	for {
@@ -191,10 +191,10 @@ func (b *Budget) giveUp(w *waiter, err error) error {
 func (b *Budget) shed(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if now.Sub(b.looked) < look/2 || len(b.waiters) == 0 {
+	if now.Sub(b.checked) < checkEvery/2 || len(b.waiters) == 0 {
 		return
 	}
-	b.looked = now
+	b.checked = now
 	var need int64
 	for _, w := range b.waiters {
 		need += w.n

@@ -14,8 +14,8 @@ type Stats struct {
 	Limit   int64
 	Refused int64 // requests or connections, since the start
 	Waited  int64 // those that had to wait, refused or not
-	Cut     int64 // those that were cut off to make room
+	Cut     int64 // those that were cut off for others
 }
 
-// ErrFull refuses what found no room in time.
+// ErrFull refuses a request that did not get its share of a limit in time.
 var ErrFull = fault.NewRule(fault.Unavailable, "limit: there was no room in time")

@@ -46,7 +46,7 @@ func (r *Reservation) Held() int64 {
 	return r.held
 }
 
-// WasCut reports that the request was cut off to make room for others.
+// WasCut reports that the request was cut off to free its memory for others.
 func (r *Reservation) WasCut() bool { return r != nil && r.cut.Load() }
 
 // counts is how much of n held bytes counts.
@@ -61,7 +61,7 @@ func (r *Reservation) counts(n int64) int64 {
 	return n
 }
 
-// TryGrow reserves n more bytes if there is room for them now.
+// TryGrow reserves n more bytes if they are available now.
 func (r *Reservation) TryGrow(n int64) bool {
 	if r == nil || r.budget == nil {
 		return true
@@ -86,8 +86,8 @@ func (r *Reservation) TryMore(n int64) bool {
 	return r.TryGrow(n)
 }
 
-// Grow reserves n more bytes, and waits for room. Errors: ErrFull if there is none in
-// time, ctx's.
+// Grow reserves n more bytes, and waits until they are available. Errors: ErrFull if they are
+// not in time, ctx's.
 func (r *Reservation) Grow(ctx context.Context, n int64) error {
 	if r.TryGrow(n) {
 		return nil
@@ -100,9 +100,9 @@ func (r *Reservation) Grow(ctx context.Context, n int64) error {
 	return nil
 }
 
-// Resize sets what is reserved to n bytes, which are held already. If that is more,
-// and there is no room, it waits, unless too many do so: it is refused, and the caller
-// must release them.
+// Resize sets the reservation to n bytes, which the caller holds already. If that is more
+// than before, and the budget does not suffice, it waits; if too many wait, it is refused,
+// and the caller must release the bytes.
 func (r *Reservation) Resize(ctx context.Context, n int64) error {
 	if r == nil || r.budget == nil {
 		return nil
@@ -157,7 +157,7 @@ func (r *Reservation) shrink(to int64) {
 }
 
 // Reading says that peer is being read from, until Working; Writing, that it is written
-// to. While others wait for room, a slow peer is cut off. They count from when the
+// to. While others wait for memory, a slow peer is cut off. They count from when the
 // reservation does.
 func (r *Reservation) Reading(peer Peer) { r.moves(peer, true) }
 

@@ -11,7 +11,7 @@ const ActiveMinutes = 6 * 60
 // one sees what the earlier has done.
 type activity struct {
 	used    atomic.Int64 // the last minute in which anything was done, or there were messages
-	touched atomic.Bool  // anything was done since the last look
+	touched atomic.Bool  // anything was done since the last check
 	active  atomic.Bool
 }
 
@@ -27,14 +27,14 @@ func (l *activity) touch(minute int64) (inactive bool) {
 	return !l.active.Load()
 }
 
-// look begins a look at whether there is anything to report.
-func (l *activity) look() { l.touched.Store(false) }
+// beginCheck begins a check whether there is anything to report.
+func (l *activity) beginCheck() { l.touched.Store(false) }
 
 // idle reports whether nothing was done for long.
 func (l *activity) idle(minute int64) bool { return minute-l.used.Load() >= ActiveMinutes }
 
 // deactivate ends the activity, after which remove is called. reactivate says that
-// something was done since the look, so that it has to be made active again.
+// something was done since the check, so that it has to be made active again.
 func (l *activity) deactivate(remove func()) (reactivate bool) {
 	l.active.Store(false)
 	remove()

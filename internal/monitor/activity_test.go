@@ -23,7 +23,7 @@ func size(m *sync.Map) (n int) {
 	return n
 }
 
-// asked answers as it is told, and may do something before.
+// asked answers as the test says, and may do something before.
 type asked struct {
 	before func()
 	gauges shard.QueueGauges

@@ -12,9 +12,9 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// A queue that is idle is not looked at each minute, and nothing is stored of it. What
-// it would tell is known all the same: that it holds nothing. Readers of metrics are
-// recorded so as long as it is idle; when it is used again that is written, as one run.
+// An idle queue is not checked each minute, and no metrics are stored of it: they would all be
+// zero. Readers of metrics get these zeros while it is idle; when it is used again, they are
+// written as one run.
 
 // idleMetrics are those that an idle queue has, in order.
 var idleMetrics = []string{
@@ -62,7 +62,7 @@ func (r *Reader) Read(m metrics.Metric, unit string, from, to, period int64) (po
 	return points, err
 }
 
-// Units is metrics.Store's, with the unit of what idle queues tell.
+// Units is metrics.Store's, with the unit of the metrics of idle queues.
 func (r *Reader) Units(m metrics.Metric) ([]string, error) {
 	units, err := r.Store.Units(m)
 	if err != nil || slices.Contains(units, count) {
@@ -127,7 +127,7 @@ func (q *Queues) idleSince(queue arn.ARN, created time.Time) (from int64, ok boo
 	return from, err == nil, err
 }
 
-// idleOf is idleSince for a queue that tells nothing now, under its lock.
+// idleOf is idleSince for a queue that reports nothing now, under its lock.
 func (q *Queues) idleOf(c *counters, created time.Time) (from int64, err error) {
 	if c.last.idle > 0 {
 		return max(c.last.idle, metrics.Minute(created)), nil

@@ -28,11 +28,11 @@ type Ticker struct {
 	shard  *kernel.Shard
 	fatal  func(error)
 
-	due   atomic.Int64 // the end of the interval that was asked for, epoch milliseconds; 0: none was
-	turn  sync.Mutex   // held while parts are called
-	parts []Part       // set by Start
-	begun atomic.Bool  // they are
-	asked atomic.Bool  // before that
+	due     atomic.Int64 // the end of the interval that was asked for, epoch milliseconds; 0: none was
+	calling sync.Mutex   // held while parts are called
+	parts   []Part       // set by Start
+	begun   atomic.Bool  // they are
+	asked   atomic.Bool  // before that
 }
 
 // NewTicker adds a Ticker without parts, whose intervals are of a length, to a kernel.
@@ -83,8 +83,8 @@ func (t *Ticker) Tick(now int64) {
 }
 
 func (t *Ticker) run(at time.Time) {
-	t.turn.Lock()
-	defer t.turn.Unlock()
+	t.calling.Lock()
+	defer t.calling.Unlock()
 	again := false
 	for _, part := range t.parts {
 		more, err := part.Tick(at)

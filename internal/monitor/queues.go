@@ -26,11 +26,11 @@ type Queues struct {
 	// metrics it looks once, for what came when the queue was gone.
 	active map[*counters]struct{}
 
-	turn    int64 // of the queue that comes next
-	started int64 // the minute of Resume, which goes before all
+	nextPhase int64 // of the queue that is added next
+	started   int64 // the minute of Resume, which goes before all
 
 	ticking sync.Mutex // held by Tick
-	// looking is room for those that Tick looks at. Made again each minute it would keep
+	// looking is the buffer for those that Tick looks at. Made again each minute it would keep
 	// a server with many quiet queues busy.
 	looking []*counters
 }
@@ -125,8 +125,8 @@ func (q *Queues) of(queue arn.ARN) *counters {
 	defer q.mu.Unlock()
 	c := q.totals[queue]
 	if c == nil { // it may be of a queue that is gone
-		c = &counters{name: queue.Own(), rest: rest{turn: q.turn % lookEvery}}
-		q.turn++
+		c = &counters{name: queue.Own(), rest: rest{phase: q.nextPhase % checkEvery}}
+		q.nextPhase++
 		q.revive(c)
 	}
 	return c
@@ -186,8 +186,8 @@ func (q *Queues) sent(c *counters, minute int64, e *shard.QueueEvent) {
 		q.record(c, minute, sent, sized)
 		return
 	}
-	var room [maxBatch + 1]metrics.Datum
-	data := append(room[:0], sent)
+	var backing [maxBatch + 1]metrics.Datum
+	data := append(backing[:0], sent)
 	for i, size := range e.Sizes {
 		if i > 0 && size == e.Sizes[i-1] {
 			data[len(data)-1].Again++
@@ -223,7 +223,7 @@ func (q *Queues) revive(c *counters) {
 	q.wake()
 }
 
-// deactivate ends the activity of a queue, unless anything was done since the look.
+// deactivate ends the activity of a queue, unless anything was done since the check.
 func (q *Queues) deactivate(c *counters, gone bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -286,7 +286,7 @@ func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
 			more = true
 			continue
 		}
-		stays, wrote := q.look(c, gauger, at, minute)
+		stays, wrote := q.check(c, gauger, at, minute)
 		more = more || stays
 		// What is written leaves memory, however many queues there are.
 		if wrote {
@@ -301,14 +301,14 @@ func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
 	return more, nil
 }
 
-// look measures a queue at the end of a minute. It stays unless that was the last time;
+// check measures a queue at the end of a minute. It stays unless that was the last time;
 // wrote says that there is something to be written.
-func (q *Queues) look(c *counters, gauger Gauger, at time.Time, minute int64) (stays, wrote bool) {
+func (q *Queues) check(c *counters, gauger Gauger, at time.Time, minute int64) (stays, wrote bool) {
 	if r := c.resource.Load(); r != nil && r.Forgotten() {
 		c.resource.CompareAndSwap(r, nil) // it keeps its samples in memory
 	}
-	c.look()
-	c.still.Store(true) // before the look: what comes during it is seen by the next one at the latest
+	c.beginCheck()
+	c.still.Store(true) // before the check: what comes during it is seen by the next one at the latest
 	steady := false
 	g, failed := gauger.SampleQueue(c.name)
 	defer func() { c.observe(&g, steady) }()
@@ -328,7 +328,7 @@ func (q *Queues) look(c *counters, gauger Gauger, at time.Time, minute int64) (s
 		q.deactivate(c, false)
 		return false, false
 	}
-	// A look at many takes its time.
+	// Checking many takes its time.
 	since := q.points.Now().Sub(at)
 	g.OldestAge, g.QuietOldestAge = g.OldestAge-since, g.QuietOldestAge-since
 	p := sampleOf(c.name.FIFO(), &g, minute)

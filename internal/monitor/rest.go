@@ -6,34 +6,33 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// lookEvery is after how many minutes a queue that rests is looked at all the same, in
-// which its numbers may have been set right.
-const lookEvery = 5
+// checkEvery is after how many minutes a queue at rest is checked all the same: its
+// counts may have been corrected without an event.
+const checkEvery = 5
 
-// rest says of a queue whether it has to be looked at. It need not if nothing was told of
-// it since the last look, and time alone does not change what it tells: then it continues
-// to tell the same.
+// rest says whether a queue has to be checked. A queue without an event since the last
+// check, whose metrics time alone does not change, continues to report the same.
 type rest struct {
 	still atomic.Bool // so far
-	turn  int64       // the minute, by lookEvery, in which it is looked at
-	holds bool        // messages, at the last look; guarded by Queues.ticking
+	phase int64       // the minute, by checkEvery, in which it is checked
+	holds bool        // messages, at the last check; guarded by Queues.ticking
 }
 
-// stir has the queue looked at with the next minute.
+// stir has the queue checked with the next minute.
 func (r *rest) stir() {
 	if r.still.Load() {
 		r.still.Store(false)
 	}
 }
 
-// rests reports that the queue need not be looked at after a minute.
+// rests reports that the queue need not be checked after a minute.
 func (r *rest) rests(minute int64) bool {
-	return r.still.Load() && (minute+r.turn)%lookEvery != 0
+	return r.still.Load() && (minute+r.phase)%checkEvery != 0
 }
 
-// observe notes what a look has found that began with still set: steady says that it is
-// written as what the queue tells until that changes. What is in flight, delayed or
-// noisy changes by time.
+// observe takes in the result of a check that began with still set. steady says that the
+// result is stored as what the queue reports until it changes. Messages in flight, delayed
+// ones and noisy groups change by time alone.
 func (r *rest) observe(g *shard.QueueGauges, steady bool) {
 	r.holds = g.Visible > 0
 	if !steady || g.InFlight > 0 || g.Delayed > 0 || g.GroupsInFlight > 0 || g.NoisyGroups > 0 {

@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/monitor/metrics"
 )
 
-// recent calls f with the names of the queues, or topics, of which a metric was told
+// recent calls f with the names of the queues, or topics, of which a metric was reported
 // in the last ActiveMinutes. A metric is listed again each quarter of an hour, while
 // there are values of it.
 func recent(points *metrics.Store, namespace, metric string, at time.Time, f func(o metrics.Owner, name string)) error {

@@ -185,7 +185,7 @@ func (q *Queues) endSteady(c *counters, last int64) {
 	t.since = 0
 }
 
-// endReport ends what a queue tells, whose metrics end with a minute; gone says that the
+// endReport ends the steady report of a queue, whose metrics end with a minute; gone says that the
 // queue is.
 func (q *Queues) endReport(c *counters, last int64, gone bool) {
 	if q.points == nil {
@@ -201,8 +201,8 @@ func (q *Queues) endReport(c *counters, last int64, gone bool) {
 
 // fill records a queue's sample for a minute that has none yet.
 func (q *Queues) fill(c *counters, minute int64, p *metrics.Sample) {
-	var room [metrics.MaxLevels]metrics.Datum
-	data := room[:0]
+	var backing [metrics.MaxLevels]metrics.Datum
+	data := backing[:0]
 	q.points.Levels(p, minute, func(name, unit string, value float64) {
 		data = append(data, metrics.Datum{Name: name, Unit: unit, Value: value})
 	})

@@ -92,7 +92,7 @@ func TestSteadyQueuesAreNotWritten(t *testing.T) {
 	}
 	allocated = allocatedBytes() - allocated
 	// What is written is the time, once a minute, in a batch of its own.
-	if st.bytes > 10*128 || st.gets > 10 || looks != 10/lookEvery*queues {
+	if st.bytes > 10*128 || st.gets > 10 || looks != 10/checkEvery*queues {
 		t.Errorf("10 quiet minutes of %d queues: %d bytes written, %d reads, %d looks", queues, st.bytes, st.gets, looks)
 	}
 	// What takes memory for each of many keeps the server from being at rest.

@@ -21,7 +21,7 @@ type ofTexts struct {
 	direct bool // published to no topic
 }
 
-// NewTexts makes a Texts whose metrics go to points; wake asks for a look at them after
+// NewTexts makes a Texts whose metrics go to points; wake asks for a check of them after
 // the present minute.
 func NewTexts(points *metrics.Store, wake func()) *Texts { return &Texts{points: points, wake: wake} }
 

@@ -87,7 +87,7 @@ func (t *Topics) Tick(finder TopicFinder, at time.Time) (more bool) {
 	minute := metrics.Minute(at) - 1
 	t.active.Range(func(_, value any) bool {
 		s := value.(*topicSeries)
-		s.look()
+		s.beginCheck()
 		if s.idle(minute) || !finder.HasTopic(s.name) {
 			if s.deactivate(func() { t.active.Delete(s.name) }) {
 				t.activate(s)

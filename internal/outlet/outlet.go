@@ -1,10 +1,9 @@
-// Package outlet delivers what delivery streams hold, batch by batch: as an object in a
-// bucket, or as a request to an HTTP endpoint with a bucket behind it.
+// Package outlet delivers the records of delivery streams, batch by batch: as an object in a
+// bucket, or as a request to an HTTP endpoint with a backup bucket.
 //
-// A batch continues from where it stands in the store. A failure is tried again, with longer
-// and longer pauses: for an HTTP endpoint as long as its stream says, and then the records
-// go to its bucket; for a bucket without end. What a crash interrupts is done again, under
-// the same name.
+// The progress of a batch is in the store. A failed attempt is retried with backoff: at an HTTP
+// endpoint for as long as the stream says, after which the records go to the backup bucket; at
+// a bucket without end. What a crash interrupts is repeated, under the same name.
 package outlet
 
 import (
@@ -22,9 +21,9 @@ import (
 	"godwit.dev/godwit/internal/stream"
 )
 
-// Streams is what an outlet needs of the owner of delivery streams, *streams.Module.
+// Streams is the module of delivery streams: *streams.Module.
 type Streams interface {
-	Next(t stream.Turn) (*stream.Stream, *stream.Batch, error)
+	Next(t stream.Instance) (*stream.Stream, *stream.Batch, error)
 	Read(s *stream.Stream, b *stream.Batch, f func(arrival int64, records []stream.Record) error) (unreadable int, err error)
 	Save(s *stream.Stream, b *stream.Batch) error
 	Done(s *stream.Stream, b *stream.Batch) error
@@ -32,21 +31,21 @@ type Streams interface {
 	Stopping() <-chan struct{}
 }
 
-// Buckets is where objects go.
+// Buckets writes objects.
 type Buckets interface {
-	// Put makes an object of what write writes: whole, durable on return, in place of one
-	// that had the name; or not at all. Errors: *Error, and write's.
+	// Put makes an object of the output of write, replacing one of that name. It is whole and
+	// durable on return, or not made at all. Errors: *Error, and write's.
 	Put(ctx context.Context, name Name, write func(w io.Writer) error) error
 }
 
-// Name is what an object is called.
+// Name is the name of an object.
 type Name struct {
 	Bucket, Key string
 	ID          string // of the batch, a UUID
 	GZIP        bool
 }
 
-// Endpoints is where requests go.
+// Endpoints makes requests to HTTP endpoints.
 type Endpoints interface {
 	// Post makes one attempt, which is over when ctx ends. Errors: *Error.
 	Post(ctx context.Context, r *Post) error
@@ -59,26 +58,26 @@ type Post struct {
 	Attributes                 []stream.Attribute
 	Time                       int64 // epoch milliseconds
 	Size                       int64 // of all records, in bytes
-	// Records gives them, one after the other.
+	// Records iterates over the records.
 	Records func(f func(data []byte)) error
 }
 
-// Error is why a delivery failed, as a stream's log tells it.
+// Error is why a delivery failed, as in the stream's log.
 type Error struct {
 	Code, Message string
-	Permanent     bool // another attempt would fail, too
+	Permanent     bool // it is not retried
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
-// Kind is what an Event tells.
+// Kind is the kind of an Event.
 type Kind uint8
 
 // The kinds.
 const (
-	ToS3         Kind = iota // a batch was, or could not be, put into a bucket
-	ToHTTP                   // or posted
-	ToHTTPBackup             // or put into the bucket behind an endpoint
+	ToS3         Kind = iota // a batch was put into a bucket, or failed to be
+	ToHTTP                   // a batch was posted to an endpoint, or failed to be
+	ToHTTPBackup             // a batch was put into the backup bucket of an endpoint, or failed to be
 )
 
 // Event is an attempt at a batch.
@@ -88,11 +87,11 @@ type Event struct {
 	At      time.Time
 	Records int64
 	Bytes   int64
-	Oldest  int64  // when the first record came, epoch milliseconds
-	Failed  *Error // nil: a success
+	Oldest  int64  // when the first record was put, epoch milliseconds
+	Failed  *Error // nil: it succeeded
 }
 
-// Options are what an Outlet is made of.
+// Options configure an Outlet.
 type Options struct {
 	Streams   Streams
 	Buckets   Buckets // nil: there is nowhere to put objects
@@ -102,14 +101,14 @@ type Options struct {
 	Observe   func(*Event) // may be nil
 }
 
-// Outlet delivers batches. Make one with New; Deliver is what the owner of the streams calls.
+// Outlet delivers batches. Make one with New; the module of streams calls Deliver.
 type Outlet struct {
 	Options
-	objects, posts *semaphore.Weighted // bytes of memory that deliveries take at once, about
+	objects, posts *semaphore.Weighted // estimated bytes of memory of the deliveries under way
 }
 
-// budget is how much memory deliveries to buckets take at once, about, and as much those to
-// HTTP endpoints, in bytes: endpoints that hang leave buckets theirs.
+// budget bounds the memory of deliveries to buckets, and separately of those to HTTP endpoints,
+// in bytes: endpoints that hang do not delay deliveries to buckets.
 const budget = 256 << 20
 
 // New makes an Outlet.
@@ -120,8 +119,8 @@ func New(o Options) *Outlet {
 	return &Outlet{Options: o, objects: semaphore.NewWeighted(budget), posts: semaphore.NewWeighted(budget)}
 }
 
-// Deliver delivers what is due in a turn, until there is nothing any more.
-func (o *Outlet) Deliver(t stream.Turn) {
+// Deliver delivers the batches of a delivery stream, until none is due.
+func (o *Outlet) Deliver(t stream.Instance) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	stopped := make(chan struct{})
@@ -133,7 +132,7 @@ func (o *Outlet) Deliver(t stream.Turn) {
 		case <-stopped:
 		}
 	}()
-	var nothing string // the batch that had no records: its stream is gone, unless it comes again
+	var nothing string // the last batch that had no records: its stream was deleted, unless Next gives it again
 	for ctx.Err() == nil {
 		s, b, err := o.Streams.Next(t)
 		if err != nil {
@@ -149,15 +148,15 @@ func (o *Outlet) Deliver(t stream.Turn) {
 	}
 }
 
-// one makes an attempt at a batch, and keeps what came of it. There was nothing of it, and
-// nothing is kept, if it is gone; again says so of the attempt before, behind which the
-// stream was there still.
+// one makes an attempt at a batch, and persists its result. gone: the batch has no records, as
+// its stream was deleted, and there is no result. again: the same was true of the attempt
+// before, but the stream still exists.
 func (o *Outlet) one(ctx context.Context, s *stream.Stream, b *stream.Batch, again bool) (gone bool) {
 	next := *b
 	d := &delivery{Outlet: o, stream: s, batch: &next, there: again}
 	err := d.attempt(ctx)
 	if err != nil && (ctx.Err() != nil || d.gone) {
-		return d.gone // else nothing was decided, and a restart continues with the batch
+		return d.gone // otherwise a restart continues with the batch
 	}
 	if err == nil || d.lost {
 		err = o.Streams.Done(s, &next)
@@ -180,10 +179,10 @@ type delivery struct {
 	batch  *stream.Batch
 	there  bool // the stream was not deleted meanwhile
 	gone   bool // the stream was deleted meanwhile
-	lost   bool // nothing of the batch can be read any more
+	lost   bool // no record of the batch can be read
 }
 
-// attempt continues with the batch as far as it goes; nil: it is delivered, or in its backup.
+// attempt continues the delivery of the batch; nil: it is delivered, or in the backup bucket.
 func (d *delivery) attempt(ctx context.Context) error {
 	s, b := d.stream, d.batch
 	if s.HTTP == nil {
@@ -217,7 +216,7 @@ func (d *delivery) attempt(ctx context.Context) error {
 	return nil
 }
 
-// observe reports what came of a part of the attempt.
+// observe reports the result of a part of the attempt.
 func (d *delivery) observe(kind Kind, failed *Error) {
 	b := d.batch
 	d.Observe(&Event{Kind: kind, Stream: d.stream, At: d.Clock.Now(), Records: b.Records, Bytes: b.Bytes, Oldest: b.Oldest, Failed: failed})
@@ -231,7 +230,7 @@ func (d *delivery) object(ctx context.Context, kind Kind, failedType string, why
 	to, b := d.stream.Objects(), d.batch
 	zone, err := Zone(to)
 	if err != nil {
-		zone = time.UTC // it was there when the stream was made
+		zone = time.UTC // it existed when the stream was made
 	}
 	name := stream.Object{
 		Stream: d.stream, Version: b.Version, Oldest: time.UnixMilli(b.Oldest).In(zone), ID: b.ID, Failed: failedType,
@@ -262,7 +261,7 @@ func (d *delivery) put(ctx context.Context, name Name, write func(w io.Writer) e
 	if d.Buckets == nil {
 		return &Error{Code: "S3.NoEndpoint", Message: "There is nowhere to put objects: neither an endpoint of S3 nor a directory is set."}
 	}
-	const part, copies = 16 << 20, 2 // what is larger goes in parts
+	const part, copies = 16 << 20, 2 // larger objects are uploaded in parts
 	defer d.take(ctx, d.objects, copies*min(d.batch.Bytes, part))()
 	err := d.Buckets.Put(ctx, name, func(w io.Writer) error {
 		if !name.GZIP {
@@ -287,23 +286,23 @@ func asError(err error, code string) *Error {
 	return &Error{Code: code, Message: err.Error()}
 }
 
-// write writes the records of the batch as they stand in an object.
+// write writes the records of the batch in the form of an object.
 func (d *delivery) write(w io.Writer, delimiter string) error {
-	var room []byte
+	var buffer []byte
 	return d.read(func(_ int64, records []stream.Record) error {
-		room = room[:0]
+		buffer = buffer[:0]
 		for i := range records {
-			room = records[i].AppendTo(room, delimiter)
+			buffer = records[i].AppendTo(buffer, delimiter)
 		}
-		_, err := w.Write(room)
+		_, err := w.Write(buffer)
 		return err
 	})
 }
 
-// errNothing is for a batch of which there is nothing: the delivery knows why.
+// errNothing reports a batch without records; the delivery has the reason.
 var errNothing = errors.New("outlet: there are no records")
 
-// read gives the records of the batch. What cannot be read any more is reported, and left out.
+// read iterates over the records of the batch. Unreadable ones are logged, and left out.
 func (d *delivery) read(f func(arrival int64, records []stream.Record) error) error {
 	some := false
 	unreadable, err := d.Streams.Read(d.stream, d.batch, func(arrival int64, records []stream.Record) error {
@@ -326,7 +325,7 @@ func (d *delivery) read(f func(arrival int64, records []stream.Record) error) er
 // post makes one attempt at an HTTP endpoint.
 func (d *delivery) post(ctx context.Context) *Error {
 	s, b := d.stream, d.batch
-	const half = 2 // what base64 and the rest of the form add
+	const half = 2 // what base64 and the rest of the request add
 	defer d.take(ctx, d.posts, b.Bytes+b.Bytes/half)()
 	key, err := d.Streams.AccessKey(s)
 	if err != nil {
@@ -351,13 +350,13 @@ func (d *delivery) post(ctx context.Context) *Error {
 	return asError(d.Endpoints.Post(ctx, r), "HttpEndpoint.InternalError")
 }
 
-// take waits until so many bytes more may be in memory, or ctx has ended; give gives them
-// back.
+// take reserves bytes of memory, and waits until they are available, or ctx has ended; give
+// releases them.
 func (o *Outlet) take(ctx context.Context, of *semaphore.Weighted, bytes int64) (give func()) {
-	const least = 256 << 10 // buffers, and a chunk that is read
+	const least = 256 << 10 // buffers, and one chunk
 	need := min(bytes+least, budget)
 	if of.Acquire(ctx, need) != nil {
-		return func() {} // what needs them sees that ctx has ended
+		return func() {} // the caller sees that ctx has ended
 	}
 	return func() { of.Release(need) }
 }

@@ -39,14 +39,14 @@ func newOwner(t *testing.T) *owner {
 }
 
 // add adds a stream with a batch that claims to have so many bytes.
-func (o *owner) add(s *stream.Stream, bytes int64, records ...string) stream.Turn {
+func (o *owner) add(s *stream.Stream, bytes int64, records ...string) stream.Instance {
 	s.Account, s.Region, s.Number, s.Version = "000000000000", "us-east-1", 1, 1
 	if s.S3 == nil {
 		s.HTTP.S3Configuration = toBucket().Basic()
 	}
 	o.streams[s.Name], o.records["batch of "+s.Name] = s, records
 	o.batches[s.Name] = &stream.Batch{ID: "batch of " + s.Name, From: 1, To: 1, Records: int64(len(records)), Bytes: bytes, Version: 1, Begun: start.UnixMilli(), Oldest: start.UnixMilli()}
-	return stream.Turn{Stream: s.ARN(), Number: 1}
+	return stream.Instance{Stream: s.ARN(), Number: 1}
 }
 
 var start = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC) // as synctest begins
@@ -62,7 +62,7 @@ func toEndpoint(retry int) *stream.HTTPEndpoint {
 	}
 }
 
-func (o *owner) Next(t stream.Turn) (*stream.Stream, *stream.Batch, error) {
+func (o *owner) Next(t stream.Instance) (*stream.Stream, *stream.Batch, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	name, _ := stream.NameOf(t.Stream)
@@ -154,18 +154,18 @@ func TestHangingEndpoints(t *testing.T) {
 			}
 			return nil
 		})
-		var turns []stream.Turn
+		var streams []stream.Instance
 		for i := range 200 {
-			turns = append(turns, o.add(&stream.Stream{Name: fmt.Sprint("hangs", i), HTTP: toEndpoint(0)}, 1000, "x"))
+			streams = append(streams, o.add(&stream.Stream{Name: fmt.Sprint("hangs", i), HTTP: toEndpoint(0)}, 1000, "x"))
 		}
-		turns = append(turns, o.add(&stream.Stream{Name: "prompt", HTTP: toEndpoint(0)}, 1000, "x"))
+		streams = append(streams, o.add(&stream.Stream{Name: "prompt", HTTP: toEndpoint(0)}, 1000, "x"))
 		for i := range 50 {
-			turns = append(turns, o.add(&stream.Stream{Name: fmt.Sprint("large", i), HTTP: toEndpoint(0)}, 64<<20, "x"))
+			streams = append(streams, o.add(&stream.Stream{Name: fmt.Sprint("large", i), HTTP: toEndpoint(0)}, 64<<20, "x"))
 		}
-		turns = append(turns, o.add(&stream.Stream{Name: "bucket", S3: toBucket()}, 128<<20, "x"))
+		streams = append(streams, o.add(&stream.Stream{Name: "bucket", S3: toBucket()}, 128<<20, "x"))
 		var delivering sync.WaitGroup
-		for _, turn := range turns {
-			delivering.Go(func() { out.Deliver(turn) })
+		for _, of := range streams {
+			delivering.Go(func() { out.Deliver(of) })
 			synctest.Wait()
 		}
 		if diff := cmp.Diff([]string{"prompt", "bucket"}, o.done); diff != "" {
@@ -183,8 +183,8 @@ func TestDeletedMeanwhile(t *testing.T) {
 	other := o.add(&stream.Stream{Name: "other", HTTP: toEndpoint(0)}, 1)
 	out := newOutlet(o, b, func(_ context.Context, p *outlet.Post) error { return p.Records(func([]byte) {}) })
 	o.vanishing = true
-	for _, turn := range []stream.Turn{one, other} {
-		out.Deliver(turn)
+	for _, of := range []stream.Instance{one, other} {
+		out.Deliver(of)
 	}
 	if len(b.put)+len(o.saved)+len(o.done) > 0 {
 		t.Errorf("objects %v, saved %v, done %v", b.put, o.saved, o.done)
@@ -208,8 +208,8 @@ func TestRecordsAreMissing(t *testing.T) {
 	one := o.add(&stream.Stream{Name: "one", S3: toBucket()}, 1)
 	other := o.add(&stream.Stream{Name: "other", HTTP: toEndpoint(0)}, 1)
 	out := newOutlet(o, b, func(_ context.Context, p *outlet.Post) error { return p.Records(func([]byte) {}) })
-	for _, turn := range []stream.Turn{one, other} {
-		out.Deliver(turn)
+	for _, of := range []stream.Instance{one, other} {
+		out.Deliver(of)
 	}
 	if diff := cmp.Diff([]string{"one", "other"}, o.done); diff != "" || len(b.put) > 0 {
 		t.Errorf("%s; objects %v", diff, b.put)
@@ -247,7 +247,7 @@ func TestGivingUp(t *testing.T) {
 func TestNowhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := newOwner(t)
-		turn := o.add(&stream.Stream{Name: "one", S3: toBucket()}, 1, "x")
+		of := o.add(&stream.Stream{Name: "one", S3: toBucket()}, 1, "x")
 		var failed []error
 		out := outlet.New(outlet.Options{
 			Streams: o, Clock: clock.System, Logger: slog.New(slog.DiscardHandler), Observe: func(e *outlet.Event) {
@@ -258,7 +258,7 @@ func TestNowhere(t *testing.T) {
 				}
 			},
 		})
-		out.Deliver(turn)
+		out.Deliver(of)
 		if e, ok := errors.AsType[*outlet.Error](failed[0]); !ok || e.Code != "S3.NoEndpoint" || len(o.done) > 0 || len(o.saved) < 2 {
 			t.Errorf("%v, done %v", failed, o.done)
 		}

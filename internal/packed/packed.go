@@ -144,8 +144,8 @@ func (m *Map) entry(at uint64) (key, value []byte, size int) {
 
 // add writes an entry, and gives its place.
 func (m *Map) add(key, value []byte) (at uint64) {
-	var room [2 * binary.MaxVarintLen64]byte
-	head := binary.AppendUvarint(binary.AppendUvarint(room[:0], uint64(len(key))), uint64(len(value)))
+	var backing [2 * binary.MaxVarintLen64]byte
+	head := binary.AppendUvarint(binary.AppendUvarint(backing[:0], uint64(len(key))), uint64(len(value)))
 	size := len(head) + len(key) + len(value)
 	if len(m.pieces) == 0 || len(m.pieces[m.last]) > 0 && len(m.pieces[m.last])+size > pieceBytes {
 		m.begin()

@@ -71,8 +71,8 @@ func (r *Result) Because(action string) string {
 	return "because no " + r.Kind.String() + " allows the " + action + " action"
 }
 
-// result is the verdict of policies of a kind.
-func (v verdict) result(k Kind) Result {
+// result is the outcome of policies of a kind.
+func (v outcome) result(k Kind) Result {
 	return Result{Decision: v.decision, Kind: k, Statement: v.statement, Policy: v.policy, Form: v.form}
 }
 
@@ -99,7 +99,7 @@ func Decide(r *Request, p *Policies) Result {
 		return own.denied
 	}
 	if p.Granted && (resource.decision != Allow || resource.form < FormRole) {
-		resource = verdict{decision: Allow, form: FormRole}
+		resource = outcome{decision: Allow, form: FormRole}
 	}
 	if r.Owner != "" && r.Owner != c.Account {
 		if resource.decision != Allow {
@@ -130,7 +130,7 @@ type ownSide struct {
 }
 
 func decideIdentity(r *Request, p *Policies) (own ownSide) {
-	identity := verdict{decision: Allow}
+	identity := outcome{decision: Allow}
 	kind := NoKind
 	if r.Caller.Kind != caller.Root {
 		identity, kind = evaluateAll(p.Identity, r), Identity
@@ -141,7 +141,7 @@ func decideIdentity(r *Request, p *Policies) (own ownSide) {
 	}
 	own.side = identity.result(kind)
 	own.caps = Result{Decision: Allow}
-	limit := func(v verdict, k Kind) bool {
+	limit := func(v outcome, k Kind) bool {
 		switch v.decision {
 		case ExplicitDeny:
 			own.denied = v.result(k)

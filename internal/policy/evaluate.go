@@ -47,8 +47,8 @@ func (r *Request) values(key string) []string {
 // denies, else Allow if one allows, else ImplicitDeny.
 func (p *Policy) Evaluate(r *Request) Decision { return p.evaluate(r, false).decision }
 
-// verdict is what one policy, or a list of them, says.
-type verdict struct {
+// outcome is what one policy, or a list of them, says.
+type outcome struct {
 	decision  Decision
 	statement *Statement // that decided; nil: none did
 	policy    int        // its index in the list
@@ -57,7 +57,7 @@ type verdict struct {
 
 // evaluate decides by the policy. Of statements that allow, the one counts that names
 // the caller in the strongest form.
-func (p *Policy) evaluate(r *Request, bounded bool) (v verdict) {
+func (p *Policy) evaluate(r *Request, bounded bool) (v outcome) {
 	if p == nil {
 		return v
 	}
@@ -69,16 +69,16 @@ func (p *Policy) evaluate(r *Request, bounded bool) (v verdict) {
 		switch {
 		case !ok:
 		case s.Deny:
-			return verdict{decision: ExplicitDeny, statement: s, form: form}
+			return outcome{decision: ExplicitDeny, statement: s, form: form}
 		case v.decision != Allow || form > v.form:
-			v = verdict{decision: Allow, statement: s, form: form}
+			v = outcome{decision: Allow, statement: s, form: form}
 		}
 	}
 	return v
 }
 
 // evaluateAll decides by several policies of one kind.
-func evaluateAll(list []*Policy, r *Request) (v verdict) {
+func evaluateAll(list []*Policy, r *Request) (v outcome) {
 	for i, p := range list {
 		switch one := p.evaluate(r, false); {
 		case one.decision == ExplicitDeny:

@@ -152,7 +152,7 @@ func testElement(t *testing.T, line string) {
 	if form == "" || form == "-" {
 		return
 	}
-	// The form is told where the resource's policy decides.
+	// The form is known where the resource's policy decides.
 	r.Owner = account
 	if result := policy.Decide(&r, &policy.Policies{Resource: p, Rule: policy.ResourceSide, Identity: []*policy.Policy{everything(t)}}); form != result.Form.String() && form != "account" {
 		t.Errorf("%s %s of %s is named as %q", element, said, asked, result.Form)

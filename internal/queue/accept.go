@@ -28,8 +28,8 @@ func (a *Arrival) put(b *mutation.Batch, key []byte) uint32 {
 	return uint32(b.SetEncoded(key, a.Message.Size()+message.RecordHead, a.Message.AppendRecord))
 }
 
-// needToAccept says what must be read before a message is added to a group. It needs no Flush:
-// groups that the command under way has begun are noted in memory.
+// needToAccept is what must be read before a message is added to a group. It needs no Flush:
+// memory knows the groups that the command has begun.
 func (q *Machine) needToAccept(lane layout.Lane) Need {
 	if !lane.Grouped() || q.g == nil || q.g.Get(lane) != nil {
 		return Need{}
@@ -107,7 +107,7 @@ func (q *Machine) unschedule(b *mutation.Batch, now int64, s *layout.State) {
 	q.wait(s.Tenant, -1, -1)
 }
 
-// erase deletes the record of a message that is in no index any more.
+// erase deletes a message that was removed from the indexes of its state.
 func (q *Machine) erase(b *mutation.Batch, s *layout.State) {
 	b.SingleDelete(q.keys.Record(s.Lane, s.Sequence))
 	if q.expires(s.Lane) {
@@ -117,7 +117,7 @@ func (q *Machine) erase(b *mutation.Batch, s *layout.State) {
 		b.Delete(q.keys.History(s.Sequence))
 	}
 	q.c.Bytes -= min(q.c.Bytes, uint64(s.Size))
-	if q.Empty() { // whatever damaged records were taken for
+	if q.Empty() { // also where damaged records were counted with a wrong size
 		q.c.Bytes = 0
 	}
 }

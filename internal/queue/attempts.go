@@ -68,7 +68,7 @@ func (q *Machine) repeat(b *mutation.Batch, now int64, c *Receive, r *Result) bo
 	return true
 }
 
-// remember keeps what a receive with an attempt's id got.
+// remember caches the result of a receive with an attempt's id.
 func (q *Machine) remember(now int64, c *Receive, r *Result) {
 	if q.g != nil && c.Attempt != "" && len(r.Leases) > 0 {
 		q.g.attempts.remember(c.Attempt, &attempt{at: now, due: now + c.Visibility, leases: slices.Clone(r.Leases)})

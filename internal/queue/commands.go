@@ -12,38 +12,36 @@ type Command interface{ command() }
 // Accept adds a message. Result: Sequence.
 type Accept struct{ Arrival }
 
-// Receive leases up to Max messages. Those that can be received come in the order in
-// which they were sent; where more of them were delayed or came back than memory holds,
-// the ones that did so first. Of a queue whose groups block, groups come in the order
-// in which their first messages became available, and of each as many messages as
-// there are before the next group; those of a backlog, in the order in which they
-// became available. It finds only what
-// is in memory: where it comes to the end of a window (expired messages and dead
-// letters use it up) it stops early, and Probe reports that there is more. Result:
-// Leases, Moves. ErrInFlight: nothing can be leased now.
+// Receive leases up to Max visible messages. A standard queue gives them in the order of
+// sending; if more scheduled messages are due than memory holds, those that became due
+// first precede. A FIFO queue gives groups in the order in which their first messages
+// became visible, and all visible messages of a group before the next group. A backlog
+// gives messages in the order in which they became due. A receive finds only messages in
+// memory: if expired messages and dead letters use up a window, it stops early, and Probe
+// reports that there are more. Result: Leases, Moves. ErrInFlight: nothing can be leased
+// now.
 type Receive struct {
 	Max        int
 	Visibility int64  // how long the messages are hidden
 	Epoch      uint32 // of the shard
-	// Task takes the messages for a move task: no client receives them, and they
-	// are leased until Remove or Return.
+	// Task leases the messages for a move task, until Remove or Return.
 	Task bool
-	// Attempt is a ReceiveRequestAttemptId, or empty: a receive that is made again
-	// within five minutes gets the same messages, if nothing has happened to them.
+	// Attempt is a ReceiveRequestAttemptId, or empty: a receive that is repeated with it
+	// within five minutes gets the same messages, if these are unchanged.
 	Attempt string
 }
 
 // Delete deletes a message that was received, with the handle of any of its
-// receives. One on its way to another queue does not arrive there: its transfer
+// receives. One that is being moved to another queue does not arrive there: its transfer
 // finds nothing to move. ErrGone: there is none. In a FIFO queue the handle must be
-// of the latest receive, and that not over: else ErrExpired.
+// of the latest receive, whose lease must not have ended: else ErrExpired.
 type Delete struct{ Handle }
 
-// ChangeVisibility hides a received message for Timeout from now; 0 returns it at
-// once. Any receive's handle will do, and a message whose visibility has run out is
-// hidden again; but in a queue whose groups block the handle must be of the latest
-// receive, and that not over: else ErrExpired. ErrGone: it was deleted. ErrNotLeased:
-// it is on its way to another queue. ErrVisibility: more than 12 h in all.
+// ChangeVisibility sets the visibility timeout of a received message to Timeout from now;
+// 0 makes it visible at once. The handle of any receive is valid, also after the timeout:
+// then the message is leased again. In a FIFO queue the handle must be of the latest
+// receive, whose lease must not have ended: else ErrExpired. ErrGone: it was deleted.
+// ErrNotLeased: it is being moved to another queue. ErrVisibility: more than 12 h in all.
 type ChangeVisibility struct {
 	Handle
 
@@ -56,21 +54,21 @@ type Remove struct {
 	Sequence uint64
 }
 
-// MakeDueNow makes a message that was returned for later due now. Result: Changed,
-// false if it is due already, is leased, or was never received. ErrGone: there is
-// none.
+// MakeDueNow makes a message due now that was returned with a later due time. Result:
+// Changed, false if it is due already, is leased, or was never received. ErrGone: there
+// is none.
 type MakeDueNow struct {
 	Lane     layout.Lane
 	Sequence uint64
-	// State is the record of its state, if the caller has read it and the message is
-	// in no group that blocks; nil: it is read.
+	// State is the record of its state, if the caller has read it and the queue is no FIFO
+	// queue; nil: it is read.
 	State []byte
 }
 
-// Return gives a leased message back, to be received again at Due. With Uncounted
-// the receive that leased it had not been made: no client saw the message. With History a
-// history record stands beside it from now on. ErrNotLeased: the lease is over, and
-// the message may be leased by another.
+// Return ends a lease, and makes the message visible again at Due. With Uncounted the
+// receive is not counted, as no client saw the message. With History the message has a
+// history record from now on. ErrNotLeased: the lease has ended; the message may have
+// another one.
 type Return struct {
 	Lease     Lease
 	Due       int64
@@ -78,36 +76,36 @@ type Return struct {
 	History   bool
 }
 
-// Quarantine keeps a leased message from everybody, as if a move task carried it,
-// which at the next start it does not. ErrNotLeased: the lease is over.
+// Quarantine keeps a message leased until the next start, as a lease of a move task.
+// ErrNotLeased: the lease has ended.
 type Quarantine struct{ Lease Lease }
 
-// RejectMove gives back a message that the dead-letter queue would not have: it is
-// delivered here once more. ErrNotLeased: it is not on its way any more.
+// RejectMove returns a message that the dead-letter queue has refused: it can be received
+// here once more. ErrNotLeased: it is not being moved any more.
 type RejectMove struct{ Sequence uint64 }
 
-// Expire returns the leases that have run out to the queue. It handles a bounded
-// number; NextTimer says whether there are more.
+// Expire returns the messages whose leases have run out, a bounded number. NextTimer says
+// whether there are more.
 type Expire struct{}
 
-// Sweep drops messages that are past their retention, a bounded number. Result:
-// Removed. NextTimer says when the next sweep is due.
+// Sweep removes messages past their retention, a bounded number. Result: Removed.
+// NextTimer says when the next sweep is due.
 type Sweep struct{}
 
-// Configure changes the behaviour of commands to come. A changed retention holds
-// for the messages that are there; so does a FIFO queue's changed delay.
+// Configure sets the configuration. A changed retention, and a changed delay of a FIFO
+// queue, also apply to the messages that are in the queue.
 type Configure struct{ Config Config }
 
-// Probe finds out whether a Receive would find something. Result: Found.
+// Probe finds out whether a Receive would find a message. Result: Found.
 type Probe struct{}
 
-// Count counts the messages, after the leases that have run out by now. Result:
-// Counts, as exact as it says there.
+// Count first expires leases, then counts the messages. Result: Counts, which says how
+// exact they are.
 type Count struct{}
 
-// Oldest finds the oldest message. One that was received three times and not deleted
-// does not count, nor do those of the given tenants. Of a FIFO queue all count. Result:
-// Sent, when it was sent, or came from another queue; 0: there is none.
+// Oldest finds the oldest message, without those that were received three times, and those
+// of the given tenants. In a FIFO queue all count. Result: Sent, when it was sent, or moved
+// here; 0: there is none.
 type Oldest struct{ Without []layout.Lane }
 
 // Prefetch reads what a Receive of up to Max messages needs, so that NextTimer is
@@ -131,27 +129,27 @@ func (Count) command()            {}
 func (Oldest) command()           {}
 func (Prefetch) command()         {}
 
-// Result is what a command answers; each names what it sets.
+// Result is the result of a command; each command names the fields that it sets.
 type Result struct {
 	Sequence uint64
 	Leases   []Lease
-	// Moves are messages that were received often enough and must go to the
-	// dead-letter queue. They are leased until Remove or RejectMove.
+	// Moves are messages to be moved to the dead-letter queue, by maxReceiveCount. They
+	// are leased until Remove or RejectMove.
 	Moves   []Lease
 	Counts  Counts
 	Sent    int64
 	Removed int
 	Found   bool
 	Changed bool
-	// Corrected, of any command: a counter disagreed with the records, which is a
-	// fault in this program, and was set right.
+	// Corrected, of any command: a counter disagreed with the records, which is a bug, and
+	// was corrected.
 	Corrected bool
 }
 
-// Step runs a command as far as memory goes, and appends to b what it changes. While
-// it returns a Need it has answered nothing: Fill the need and call Step again with
-// the same command, which continues where it stopped. No other command comes between
-// the two. The result goes into r, which was zero.
+// Step runs a command as far as it can without reads, and appends its writes to b. If it
+// returns a Need, the command is not complete: Fill the need, and call Step again with the
+// same command, which continues where it stopped. No other command may come in between.
+// The result is in r, which must be zero before.
 func (q *Machine) Step(b *mutation.Batch, now int64, c Command, r *Result) (need Need, err error) {
 	if q.stale != nil {
 		if need = q.resorted(b); !need.Nothing() {
@@ -199,13 +197,13 @@ func (q *Machine) Step(b *mutation.Batch, now int64, c Command, r *Result) (need
 	case Prefetch:
 		need = q.needToReceive(now, c.Max)
 	default:
-		panic("queue: unknown command") // not which: c would escape to the heap
+		panic("queue: unknown command") // without its name, as c would escape to the heap
 	}
 	return need, err
 }
 
-// Do runs a command to its end, and reads from r what it needs. The error is one that
-// the command names, or ErrRead with its cause.
+// Do runs a command to its end, filling its needs from r. The error is one that the command
+// names, or ErrRead with its cause.
 func (q *Machine) Do(r Reader, b *mutation.Batch, now int64, c Command) (result Result, err error) {
 	for {
 		need, err := q.Step(b, now, c, &result)

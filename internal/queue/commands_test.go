@@ -24,7 +24,7 @@ func TestCommandsStayOnTheStack(t *testing.T) {
 }
 
 // A counter that disagrees with the records, which a fault in this program has made
-// so, is told and set right.
+// so, is reported and set right.
 func TestCorrected(t *testing.T) {
 	b := newBench(Config{Visibility: time.Minute, Retention: time.Hour}, Kind{})
 	for range 3 {
@@ -71,7 +71,7 @@ func TestUnreadable(t *testing.T) {
 		if err := b.reopen(); err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := c.(Probe); ok { // a fresh message answers it without a look
+		if _, ok := c.(Probe); ok { // a fresh message answers it without a read
 			if err := b.run(Remove{Sequence: 1}); err != nil {
 				t.Fatal(err)
 			}

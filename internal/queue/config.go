@@ -27,7 +27,7 @@ var (
 
 // Kind is what sort of queue a machine is.
 type Kind struct {
-	// FIFO: a message in flight blocks those behind it in its group.
+	// FIFO: a message in flight blocks the later ones of its group.
 	FIFO bool
 	// Backlog: the queue of a subscription or of a function's events. Its consumer is in
 	// this process, so leases have no timeout: they last until they are concluded or the
@@ -56,6 +56,6 @@ type Config struct {
 // up to a second more.
 type Counts struct {
 	Visible  int64 // can be received
-	InFlight int64 // leased, or on their way to another queue
+	InFlight int64 // leased, or being moved to another queue
 	Delayed  int64 // not yet due
 }

@@ -1,6 +1,5 @@
-// Package queue is the state machine of one queue: what every thing that waits in
-// Godwit is kept in, be it an SQS queue, the backlog of a subscription or the events
-// of a function.
+// Package queue is the state machine of one queue: of an SQS queue, the backlog of a
+// subscription or the events of a function.
 //
 // # Commands
 //
@@ -13,20 +12,19 @@
 //
 // It does no I/O, has no clock and starts no goroutine: the same commands at the same
 // times give the same state and the same writes. Its caller holds a lock around it,
-// applies the batch as one atomic unit, behind what Save adds to it, and tells nobody
-// of a result before that is as durable as it has to be. After each command NextTimer
-// says when the machine has something to do by itself; then comes Expire, which
-// returns leases that have run out, and Sweep, which drops what is past its retention.
+// applies the batch, with what Save adds to it, as one atomic unit, and reports no result
+// before that is as durable as it has to be. After each command NextTimer says when the
+// machine has something to do by itself: then the caller calls Expire, which returns leases
+// that have run out, and Sweep, which removes messages past their retention.
 //
-// What a machine tells without a command (Counts, Len, Leases …) is in memory.
+// What a machine reports without a command (Counts, Len, Leases …) is in memory.
 //
 // # Needs
 //
-// Memory holds a bounded part of a queue: ten million messages cost what ten thousand
-// cost. Where a command cannot continue without a record from disk, Step returns a Need
-// and has answered nothing. Fill reads what the need asks for through a Reader, and
-// the same command, stepped again, continues where it stopped. Do is that loop, and the
-// only one:
+// Memory holds a bounded part of a queue: ten million messages take as much as ten
+// thousand. Where a command cannot continue without a record from disk, Step returns a Need
+// and no result. Fill reads the need's records through a Reader, and the same command,
+// stepped again, continues where it stopped. Do is that loop, and the only one:
 //
 //	Command ──▶ Step ──▶ Result, error
 //	            │  ▲
@@ -34,10 +32,10 @@
 //	            ▼  │
 //	            Fill ◀── Reader
 //
-// In between, what the command has written already must be visible to the Reader, or
-// have nothing to do with what is read: that is what Reader.Flush is for, and why a
-// command that needs something may take several commits. Most need nothing: what is
-// sent, received and deleted soon never leaves memory.
+// In between, the writes of the command so far must be visible to the Reader, or be
+// independent of what is read. That is what Reader.Flush is for, and why a command that has
+// needs may take several commits. Most commands have none: messages that are sent, received
+// and deleted soon never leave memory.
 //
 // # The states of a message
 //
@@ -52,40 +50,38 @@
 //	                   └──────────▶ gone ◀─────┘
 //	                    Sweep      Delete, Remove (also of what is scheduled)
 //
-//	fresh      never received. Fresh messages stand in order of sequence, from
-//	           the head on; memory holds a window of the first ones.
-//	scheduled  delayed, or received and returned. They stand in order of
-//	           (due time, sequence); memory holds a window of the first ones.
-//	leased     received and not yet deleted or returned, or moving: on its way to
-//	           another queue. Leases are all in memory: a queue has at most
-//	           MaxInFlight of them.
-//	held       in a queue whose groups block, what is returned is not scheduled but
-//	           held: it keeps its place in its group, and blocks what stands behind it.
+//	fresh      never received. Fresh messages are ordered by sequence, from the
+//	           head on; memory holds a window of the first ones.
+//	scheduled  delayed, or received and returned. They are ordered by (due time,
+//	           sequence); memory holds a window of the first ones.
+//	leased     received and not yet deleted or returned, or moving to another
+//	           queue. All leases are in memory: a queue has at most MaxInFlight.
+//	held       in a FIFO queue, a returned message is not scheduled but held: it
+//	           keeps its place in its group, and blocks the messages behind it.
 //
-// A message that was received as often as the redrive policy allows is not answered
-// to a Receive but listed in Moves, leased and moving. The caller that carries it to the
-// dead-letter queue ends that with Remove, or, if it is refused there, with
-// RejectMove, after which it is received here once more. A move task takes what it
-// carries by a Receive with Task. A message that cannot be read is put into
-// Quarantine: leased until the next start.
+// A message that was received as often as the redrive policy allows is not among the
+// Leases of a Receive but among its Moves: leased and moving. The caller transfers it to
+// the dead-letter queue, and then calls Remove, or, if it is refused there, RejectMove,
+// after which it can be received once more. A move task leases its messages by a Receive
+// with Task. An unreadable message is put into Quarantine: leased until the next start.
 //
 // # Groups
 //
-// Fresh messages form groups: the main lane is one, and each MessageGroupId has
-// one of its own. Groups that something can be received from are listed, in the
-// order of their first messages, and, in a FIFO queue, apart in the order in which
-// their first messages came back. In a FIFO queue a group also holds, in order,
-// those of its messages that were received and are not gone; a leased one at its
-// head takes it off the list, and a message that comes back takes its old place.
-// In a standard queue groups are tenants: those who hold much of what is in flight
-// are noisy, and what there is of the others is received first.
+// Fresh messages form groups: the main lane is one, and each MessageGroupId has its own.
+// Groups that are not empty or blocked are listed, in the order of their first messages. A
+// FIFO queue has a second list, of the groups whose first message was returned, in the
+// order of these returns. In a FIFO queue a group also holds, in order, its messages that
+// were received and not deleted. A leased message at the head removes the group from its
+// list; a returned message has its old place. In a standard queue groups are tenants:
+// those with a large share of the messages in flight are noisy, and messages of the others
+// are received first.
 //
 // # Invariants
 //
 //   - A message's record is written once and removed once.
 //   - Every fresh message's sequence is at or above the head, every other
 //     message of the main lane is below it; likewise in each group.
-//   - A group is listed, under its first message, unless it is empty or blocked.
+//   - A group is listed by its first message, unless it is empty or blocked.
 //     All blocked groups are in memory.
 //   - Each window holds the smallest elements of its order, without a gap.
 //   - The counters equal the number of records in each state, in every commit.
@@ -93,11 +89,10 @@
 //
 // # Where to read on
 //
-// commands.go has the commands, Step and Do; need.go what is read; accept.go,
-// receive.go, lease.go, locate.go, sweep.go and oldest.go what the commands do;
-// members.go and tenants.go who belongs to which group; save.go what a restart reads.
-// Packages of their own are the orders in which messages stand: grouping (groups),
-// schedule (what is delayed or was returned) and leases; what others use too: layout
-// (keys and records), message and dedup; and what knows nothing of queues: order (windows
-// on orders) and fair (who is noisy).
+// commands.go has the commands, Step and Do; need.go the reads; accept.go, receive.go,
+// lease.go, locate.go, sweep.go and oldest.go the commands' work; members.go and tenants.go
+// the messages of groups; save.go the state that a restart reads. Packages of their own are
+// the indexes of messages: grouping (groups), schedule (delayed and returned ones) and
+// leases; packages that others use too: layout (keys and records), message and dedup; and
+// packages that know nothing of queues: order (windows) and fair (noisy tenants).
 package queue

@@ -6,12 +6,11 @@ import (
 	"godwit.dev/godwit/internal/queue/leases"
 )
 
-// Lease is a message given to a consumer: what it receives, and by which the lease is
-// known again.
+// Lease is a leased message as its consumer gets it; it also identifies the lease.
 type Lease struct {
 	Sequence uint64
-	Moving   bool // on its way to another queue
-	Task     bool // and a move task carries it
+	Moving   bool // being moved to another queue
+	Task     bool // by a move task
 	Lane     layout.Lane
 	Receives uint32 // in this queue, including this one
 	Epoch    uint32
@@ -30,7 +29,7 @@ func leaseOf(l *leases.Item) Lease {
 // grant leases a message until due, in epoch milliseconds, on disk and in memory.
 func (q *Machine) grant(b *mutation.Batch, now int64, s *leases.Item, due int64) Lease {
 	s.Due = due
-	q.lookup = nil // it may be about this message, and is stale now
+	q.lookup = nil // it may be of this message, and is stale now
 	q.addLease(s, now)
 	layout.PutState(b, q.keys.Lease(s.Sequence), &s.State)
 	return leaseOf(s)
@@ -43,8 +42,8 @@ func (q *Machine) addLease(s *leases.Item, now int64) {
 	}
 }
 
-// endLease ends a lease; the message is in no order afterwards, but in its group
-// if that blocks.
+// endLease ends a lease. Afterwards the message is in no index, except in a FIFO queue in its
+// group.
 func (q *Machine) endLease(b *mutation.Batch, now int64, s *leases.Item) {
 	q.leases.Remove(s)
 	s.Flags &^= layout.Moving | layout.Task
@@ -59,7 +58,7 @@ func (q *Machine) endLease(b *mutation.Batch, now int64, s *leases.Item) {
 	}
 }
 
-// requeue makes a message that is in no order available again from due on.
+// requeue makes a message that is in no index visible again from due on.
 func (q *Machine) requeue(b *mutation.Batch, now int64, s *leases.Item, due int64) {
 	s.Due = due
 	if q.kind.FIFO {
@@ -69,10 +68,10 @@ func (q *Machine) requeue(b *mutation.Batch, now int64, s *leases.Item, due int6
 	q.schedule(b, now, s.State)
 }
 
-// maxExpire bounds the leases that run out in one command.
+// maxExpire bounds the leases that one command expires.
 const maxExpire = 1000
 
-// expire returns the leases that have run out to the queue.
+// expire returns the messages whose leases have run out.
 func (q *Machine) expire(b *mutation.Batch, now int64) {
 	for range maxExpire {
 		s := q.leases.Expired(now)
@@ -117,7 +116,7 @@ func (q *Machine) quarantine(b *mutation.Batch, now int64, l Lease) error {
 	return nil
 }
 
-// rejectMove gives back a message on its way to the dead-letter queue.
+// rejectMove returns a message that was being moved to the dead-letter queue.
 func (q *Machine) rejectMove(b *mutation.Batch, now int64, seq uint64) error {
 	s := q.leases.Get(seq)
 	if s == nil || !s.Is(layout.Moving) {
@@ -128,7 +127,7 @@ func (q *Machine) rejectMove(b *mutation.Batch, now int64, seq uint64) error {
 	return nil
 }
 
-// release ends a lease, and makes the message available again from due on.
+// release ends a lease, and makes the message visible again from due on.
 func (q *Machine) release(b *mutation.Batch, now int64, s *leases.Item, due int64) {
 	q.endLease(b, now, s)
 	q.requeue(b, now, s, due)
@@ -152,7 +151,7 @@ func (q *Machine) Leases() []Lease {
 	return all
 }
 
-// Moving is the number of messages on their way to another queue.
+// Moving is the number of messages that are being moved to another queue.
 func (q *Machine) Moving() int { return q.leases.Moving() }
 
 // LeasedUntil is when the lease of a message runs out, in epoch milliseconds, and how often

@@ -18,7 +18,7 @@ type Handle struct {
 	Epoch    uint32
 }
 
-// where is the state that a message was found in.
+// where is the state of a located message.
 type where byte
 
 const (
@@ -26,11 +26,11 @@ const (
 	isLeased
 	isScheduled
 	isFresh
-	isHeld // returned, in a group that blocks
+	isHeld // returned, in a FIFO queue
 )
 
-// locate finds a message of any state. A message that is not in memory needs its
-// state from disk; and, to tell whether it is fresh or held, with exact, its group.
+// locate finds a message in any state. The state of a message that is not in memory is read;
+// with exact, its group is read as well, to know whether the message is fresh or held.
 func (q *Machine) locate(lane layout.Lane, seq uint64, exact bool) (where, *leases.Item, Need) {
 	if s := q.leases.Get(seq); s != nil {
 		return isLeased, s, Need{}
@@ -112,8 +112,8 @@ func (q *Machine) delete(b *mutation.Batch, now int64, h Handle) (Need, error) {
 	return q.remove(b, now, expired{lane: h.Lane, sequence: h.Sequence})
 }
 
-// check refuses the handle of a message that is gone, and in a FIFO queue one
-// that is not of its lease.
+// check refuses the handle of a deleted message, and in a FIFO queue one that is not of the
+// current lease.
 func (q *Machine) check(at where, s *leases.Item, h Handle) error {
 	switch {
 	case at == gone:
@@ -127,7 +127,7 @@ func (q *Machine) check(at where, s *leases.Item, h Handle) error {
 // latest reports that h is of the latest receive.
 func latest(s *leases.Item, h Handle) bool { return s.Receives == h.Receives && s.Epoch == h.Epoch }
 
-// changeVisibility hides a received message for timeout from now.
+// changeVisibility sets the visibility timeout of a received message, from now.
 func (q *Machine) changeVisibility(b *mutation.Batch, now int64, h Handle, timeout int64) (Need, error) {
 	q.expire(b, now)
 	at, s, need := q.locate(h.Lane, h.Sequence, false)
@@ -161,7 +161,7 @@ func (q *Machine) changeVisibility(b *mutation.Batch, now int64, h Handle, timeo
 	return Need{}, nil
 }
 
-// makeDueNow makes a message that was returned for later due now.
+// makeDueNow makes a message due now that was returned with a later due time.
 func (q *Machine) makeDueNow(b *mutation.Batch, now int64, c *MakeDueNow) (changed bool, need Need, err error) {
 	at, s, need := q.locate(c.Lane, c.Sequence, true)
 	if need.kind == needState && c.State != nil {

@@ -28,7 +28,7 @@ type content struct {
 	due    schedule.Schedule
 	leases leases.Set
 
-	stale    *resort   // nil: groups whose first messages came back are listed apart
+	stale    *resort   // the index of groups is converted from an older version; nil: it need not be
 	sweepAt  int64     // when the oldest message may expire; 0: never
 	lookup   *lookup   // of the message that the command under way is about
 	sweeping *sweeping // nil: no sweep is under way
@@ -62,8 +62,8 @@ func (q *Machine) wake() {
 	}
 }
 
-// Hibernate frees the memory that an empty queue does not need until it is used again. It
-// returns false if the queue cannot hibernate now. The processing times of tenants are forgotten.
+// Hibernate frees the memory of an empty queue until it is used again, the processing times
+// of tenants included. It returns false if the queue is not empty.
 func (q *Machine) Hibernate() bool {
 	if q.Empty() && q.due.Idle() {
 		q.content = hibernated
@@ -112,7 +112,7 @@ func (q *Machine) head() uint64 {
 	return q.c.Head
 }
 
-// HeadSpan is where the fresh messages of the main lane stand.
+// HeadSpan is the key range of the fresh messages of the main lane.
 func (q *Machine) HeadSpan() layout.Span { return q.keys.Lane(layout.MainLane, q.head()) }
 
 // Counts are the numbers of messages in each state.
@@ -148,7 +148,7 @@ func (q *Machine) NextTimer(now int64) (next int64) {
 	return next
 }
 
-// needToCount says what must be read before Counts is as exact as it can be: see the type.
+// needToCount is what must be read before Counts is as exact as its type says.
 func (q *Machine) needToCount() Need {
 	if !q.due.Whole() && int(q.due.Count) <= windowSize {
 		return Need{kind: needDue, limit: int32(windowSize)}

@@ -38,7 +38,7 @@ func (q *Machine) lane(lane layout.Lane) *grouping.Group {
 	return q.grouped().Make(lane)
 }
 
-// join adds a fresh message to its group.
+// join appends a fresh message to its group.
 func (q *Machine) join(lane layout.Lane, f grouping.Fresh) {
 	if lane == layout.MainLane {
 		if q.c.Fresh++; q.c.Fresh == 1 {
@@ -61,7 +61,7 @@ func (q *Machine) join(lane layout.Lane, f grouping.Fresh) {
 	g.Touch(x)
 }
 
-// leave updates a group after a fresh message has left it: it is gone, or received.
+// leave updates a group after its fresh message was removed or received.
 func (q *Machine) leave(x *grouping.Group) {
 	if x.Lane == layout.MainLane {
 		q.c.Fresh--
@@ -72,14 +72,14 @@ func (q *Machine) leave(x *grouping.Group) {
 	q.g.Touch(x)
 }
 
-// relist updates, at the end of a command, the order of the groups that it has touched.
+// relist updates the order of the groups that the command has touched, at its end.
 func (q *Machine) relist(b *mutation.Batch) {
 	if q.g != nil {
 		q.g.RelistTouched(b, &q.keys)
 	}
 }
 
-// hold puts a message of a group that blocks back into its place.
+// hold returns a message to its place in a blocking group.
 func (q *Machine) hold(b *mutation.Batch, now int64, s *leases.Item) {
 	s.Flags |= layout.Returned
 	q.c.Returned++
@@ -104,7 +104,7 @@ func (q *Machine) unhold(b *mutation.Batch, now int64, s *leases.Item) {
 	}
 }
 
-// dropHeld drops a message that is gone from its group, if it blocks.
+// dropHeld removes a deleted message from its group, if the queue's groups block.
 func (q *Machine) dropHeld(b *mutation.Batch, now int64, s *leases.Item) {
 	if !q.kind.FIFO {
 		return
@@ -124,8 +124,8 @@ func (q *Machine) readyAt(x *grouping.Group) int64 {
 	return q.freshAt(x.Listing.At)
 }
 
-// freshAt is when a fresh message can be received: a FIFO queue's delay also holds
-// for what is there.
+// freshAt is when a fresh message becomes visible. The delay of a FIFO queue also applies to
+// messages that were sent before it was set.
 func (q *Machine) freshAt(sent int64) int64 {
 	if !q.kind.FIFO || q.kind.Backlog {
 		return sent
@@ -133,8 +133,7 @@ func (q *Machine) freshAt(sent int64) int64 {
 	return sent + q.cfg.Value().Delay.Milliseconds()
 }
 
-// nextReady is when the next of the listed groups can be received from that cannot
-// be yet; 0: all can.
+// nextReady is when the next listed group becomes ready to be received from; 0: all are.
 func (q *Machine) nextReady(now int64) (next int64) {
 	if q.g.Order.Len() == 0 && !q.g.Order.Whole || q.g.Back.Len() == 0 && !q.g.Back.Whole {
 		return now // unknown until the window is filled
@@ -148,7 +147,7 @@ func (q *Machine) nextReady(now int64) (next int64) {
 				next = at
 			}
 			if !x.Listing.Returned {
-				break // those behind were sent later
+				break // the order is by send time
 			}
 		}
 	}

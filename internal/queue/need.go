@@ -10,63 +10,62 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 )
 
-// ErrRead reports records that a command needed and that could not be read. The
-// machine cannot be used any more.
+// ErrRead reports that records that a command needed could not be read. The machine must
+// not be used any more.
 var ErrRead = errors.New("queue: records cannot be read")
 
 // Reader reads the records of a queue.
 type Reader interface {
-	// Flush comes before the reads for one Need. It makes what the command under way
-	// has written to its batch so far visible to them: the batch is empty afterwards.
-	// For a command that must be one commit it does nothing, which is right if what
-	// came before it in the batch was not about this queue, or was Accepts only.
+	// Flush is called before the reads for one Need. It applies what the command has
+	// written to its batch so far, so that the reads see it; the batch is empty
+	// afterwards. For a command that must be one commit, Flush does nothing. That is
+	// correct if the batch holds nothing of this queue, or only its Accepts.
 	Flush() error
-	// Get reads a record; ok is false if there is none. The key is valid until it
-	// returns.
+	// Get reads a record; ok is false if there is none. It does not keep the key.
 	Get(key []byte) (value []byte, ok bool, err error)
-	// Scan calls f for each record of a span, in the order of their keys, until it
-	// returns false. The slices are valid until then.
+	// Scan calls f for each record of a span, in key order, until f returns false.
+	// The slices are valid until f returns.
 	Scan(span layout.Span, f func(key, value []byte) bool) error
 }
 
-// Need is what a command needs from disk before it can continue.
+// Need names the records that a command needs from the store before it can continue.
 type Need struct {
 	kind     needKind
-	limit    int32       // how many entries of the span are enough; 0: all are needed
+	limit    int32       // at most so many entries of the span are read; 0: all
 	sequence uint64      // needState
 	lane     layout.Lane // needState, needLane, needHeld, needGroup
 }
 
-// Nothing reports that the command came to its end.
+// Nothing reports that the command is complete.
 func (n *Need) Nothing() bool { return n.kind == needNothing }
 
 type needKind byte
 
 const (
 	needNothing needKind = iota
-	// Of these the entries of a span are read, in order.
+	// Read by a scan of one span.
 	needLane    // the next messages of a lane
 	needHeld    // the returned messages of a group that blocks
 	needDue     // the next scheduled messages
 	needOrder   // the next listed groups
-	needBack    // the next of those that are listed by when their first messages came back
+	needBack    // the next groups in the index of returned first messages
 	needLeases  // all leases
-	needBuckets // all counts of messages by the second
-	needTenants // what all tenants have waiting
-	// These have ways of their own.
-	needGroup   // whether a group is there, and where it begins
+	needBuckets // the counts of delayed messages by the second
+	needTenants // the waiting messages of each tenant, counted
+	// Read by a function of their own.
+	needGroup   // whether a group exists, and its first sequence
 	needState   // the state of one message
-	needExpired // messages that are past their retention
+	needExpired // messages past their retention
 	needOldest  // the oldest message
-	needListed  // listings of an older version
-	needSizes   // the records of all messages, for their size
+	needListed  // the index of groups in the form of an older version
+	needSizes   // the sizes of all records
 )
 
-// fillBytes bounds the records that are walked to fill a window.
+// fillBytes bounds the bytes of records that are scanned to fill a window.
 const fillBytes = 1 << 20
 
-// Fill reads what a need asks for. corrected says that a counter disagreed with the
-// records, and was set right. The error is ErrRead with its cause.
+// Fill reads the records of a need into memory. corrected says that a counter disagreed
+// with the records, and was corrected. The error is ErrRead with its cause.
 func (q *Machine) Fill(r Reader, need Need) (corrected bool, err error) {
 	if err = r.Flush(); err == nil {
 		q.wake()
@@ -113,7 +112,7 @@ func (q *Machine) readSpan(r Reader, need Need) (corrected bool, err error) {
 	return !q.filled(need, exhausted), nil
 }
 
-// needMore is what must be read next to know the first messages of a group.
+// needMore is the next read on the way to a group's first messages.
 func (q *Machine) needMore(x *grouping.Group) Need {
 	switch {
 	case x.Lane == layout.MainLane:
@@ -126,7 +125,7 @@ func (q *Machine) needMore(x *grouping.Group) Need {
 	return Need{kind: needLane, lane: x.Lane, limit: int32(groupSize)}
 }
 
-// span is where the entries stand that a need asks for.
+// span is the key range of a need's entries.
 func (q *Machine) span(need Need) layout.Span {
 	switch need.kind {
 	case needDue:
@@ -152,7 +151,7 @@ func (q *Machine) span(need Need) layout.Span {
 	}
 }
 
-// fill adds the next entry, read from the span in order.
+// fill adds the next entry of the span to memory.
 func (q *Machine) fill(r Reader, need Need, key, value []byte) error {
 	switch need.kind {
 	case needOrder:
@@ -196,9 +195,9 @@ func (q *Machine) fill(r Reader, need Need, key, value []byte) error {
 	return nil
 }
 
-// filled ends the filling of a span. With exhausted nothing stands behind the
-// last entry, so that the window is the whole order: ok false says that the
-// counter disagreed; it has been set right.
+// filled is called after the scan of a span. exhausted says that the scan reached the end, so
+// that the window holds the whole order and its length must equal the counter. ok is false if
+// it did not; the counter has been corrected.
 func (q *Machine) filled(need Need, exhausted bool) (ok bool) {
 	var count *uint64
 	var have int
@@ -231,7 +230,7 @@ func (q *Machine) filled(need Need, exhausted bool) (ok bool) {
 	return ok
 }
 
-// readGroup reads the record of a group; there is none of one that is empty.
+// readGroup reads the record of a group. An empty group has none.
 func (q *Machine) readGroup(r Reader, lane layout.Lane) error {
 	value, _, err := r.Get(q.keys.Group(lane))
 	if err == nil {
@@ -251,7 +250,7 @@ func (q *Machine) fillGroup(lane layout.Lane, value []byte) {
 	}
 }
 
-// lookup is what was read of a message for the command that is about to be repeated.
+// lookup is the state of a message that was read for the command, which is stepped again.
 type lookup struct {
 	need      Need
 	exists    bool
@@ -259,8 +258,8 @@ type lookup struct {
 	state     layout.State
 }
 
-// readState reads what disk says of one message: whether its record exists, when it
-// was sent, and, if it is scheduled, its state.
+// readState reads one message: whether its record exists, when it was sent, and its state
+// if it is scheduled.
 func (q *Machine) readState(r Reader, need Need) error {
 	record, exists, err := r.Get(q.keys.Record(need.lane, need.sequence))
 	if err != nil {
@@ -280,12 +279,12 @@ func (q *Machine) readState(r Reader, need Need) error {
 	return q.fillState(need, exists, sent, uint32(len(record)), scheduled)
 }
 
-// sized sets the size of a message of whose record an older version did not note it.
+// sized sets the size of a message whose state was written by an older version, without it.
 func (q *Machine) sized(r Reader, s *layout.State) error {
 	if s.Size != 0 {
 		return nil
 	}
-	keys := q.keys // a span that is being read may lie in those of the machine
+	keys := q.keys // a copy: the span of the scan under way may be in the buffer of the machine's
 	record, _, err := r.Get(keys.Record(s.Lane, s.Sequence))
 	s.Size = uint32(len(record))
 	return err

@@ -9,39 +9,39 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 )
 
-// poisonPillReceives is how often a message of a standard queue is received, and not
-// deleted, until its age does not count any more: it is a poison pill then. Source: "Available CloudWatch
-// metrics for Amazon SQS" in the SQS developer guide.
+// poisonPillReceives is after how many receives a message of a standard queue is a poison
+// pill: its age does not count any more. Source: "Available CloudWatch metrics for Amazon
+// SQS" in the SQS developer guide.
 const poisonPillReceives = 3
 
-// oldestSteps bounds the messages of each order that one search looks at. Where none
-// of these counts, it finds the oldest of those that memory knows.
+// oldestSteps bounds the messages of each lane that one search reads. If all of them are
+// poison pills, the search falls back to the messages in memory.
 const oldestSteps = 128
 
-// ages is what the searches for a queue's oldest message have found.
+// ages caches the results of the searches for a queue's oldest message.
 type ages struct {
 	from cursors
 
-	// The latest answer, of how many messages up to which sequence. As long as these
-	// are the same, and none has been received or is delayed, it is the next one.
+	// The latest result, and the length and next sequence of the queue then. It stays
+	// valid while both are unchanged, and no message is leased or scheduled.
 	oldest   int64 // epoch milliseconds; 0: none
 	messages int64
 	next     uint64
 }
 
-// cursors are how far the searches have come: all that stands before them is gone or
-// a poison pill, which it stays. So each such message is passed once, and not by each search.
+// cursors are where the next search begins in each lane. All messages before them are deleted
+// or poison pills, which they stay, so no search has to pass them again.
 type cursors struct {
 	main, delayed, moved uint64 // sequences, in each lane
-	groupSent            int64  // of those with a group, in the order of their ages
+	groupSent            int64  // of messages with a group, in the index of expiries
 	groupSequence        uint64
 }
 
-// search is one under way.
+// search is a search for the oldest message under way.
 type search struct {
 	without []layout.Lane
 	oldest  int64
-	beyond  bool // some order has more than one search looks at
+	beyond  bool // oldestSteps ended the search of a lane
 }
 
 func (s *search) note(at int64) {
@@ -50,7 +50,8 @@ func (s *search) note(at int64) {
 	}
 }
 
-// findOldest finds when the oldest message was sent, or moved here; 0: none counts.
+// findOldest finds when the oldest message that counts was sent, or moved here; 0: there is
+// none. Messages of the tenants in without do not count.
 func (q *Machine) findOldest(now int64, without []layout.Lane) (sent int64, need Need) {
 	if q.Empty() {
 		return 0, Need{}
@@ -81,8 +82,8 @@ func (q *Machine) findOldest(now int64, without []layout.Lane) (sent int64, need
 	return s.oldest, Need{}
 }
 
-// oldestKnown is when the oldest message was sent that waits in memory and counts; 0:
-// there is none.
+// oldestKnown is when the oldest waiting message in memory that counts was sent; 0: there
+// is none.
 func (q *Machine) oldestKnown(without []layout.Lane) int64 {
 	var s search
 	if q.main.Fresh.Len() > 0 {
@@ -102,14 +103,14 @@ func (q *Machine) oldestKnown(without []layout.Lane) int64 {
 		for _, x := range q.g.Order.All() {
 			if !slices.Contains(without, x.Lane) {
 				s.note(x.Listing.At)
-				break // those behind were sent later
+				break // the order is by send time
 			}
 		}
 	}
 	return s.oldest
 }
 
-// searchOldest continues from where the search before this one has come.
+// searchOldest searches each lane from its cursor on.
 func (q *Machine) searchOldest(r Reader) error {
 	if q.kind.FIFO {
 		return q.searchOrdered(r)
@@ -133,7 +134,8 @@ func (q *Machine) searchOldest(r Reader) error {
 	return err
 }
 
-// searchOrdered is searchOldest for a FIFO queue, of which all messages count.
+// searchOrdered is searchOldest for a FIFO queue, which has no poison pills: all messages
+// count. The oldest is the first of the index of expiries, in flight, or the first listed.
 func (q *Machine) searchOrdered(r Reader) error {
 	s := q.search
 	err := r.Scan(q.keys.Of(layout.KindExpiry), func(key, _ []byte) bool {
@@ -159,12 +161,12 @@ func (q *Machine) searchOrdered(r Reader) error {
 	return errors.Join(err, failed)
 }
 
-// searchLane looks for the oldest message of a lane that counts, from a sequence on,
-// which it puts behind those that never will.
+// searchLane searches a lane for the oldest message that counts, from a sequence on. It moves
+// from past the leading poison pills.
 func (q *Machine) searchLane(r Reader, lane layout.Lane, from *uint64) error {
 	steps, passing, found := 0, true, false
 	span := q.keys.Lane(lane, *from)
-	*from = q.next // what was deleted is not passed again
+	*from = q.next // if the lane is empty, the next search skips its tombstones
 	var failed error
 	err := r.Scan(span, func(key, value []byte) bool {
 		if steps++; steps > oldestSteps {
@@ -198,8 +200,8 @@ func (q *Machine) searchLane(r Reader, lane layout.Lane, from *uint64) error {
 	return errors.Join(err, failed)
 }
 
-// arrivedAt is when a message came into the queue, and whether it counts. A record that
-// cannot be read does not.
+// arrivedAt is when a message was sent, or moved here, and whether it counts: one with an
+// unreadable record does not.
 func (s *search) arrivedAt(lane layout.Lane, record []byte) (at int64, counts bool) {
 	if lane == layout.MainLane { // without a group, and not moved
 		return message.RecordSent(record)
@@ -214,7 +216,7 @@ func (s *search) arrivedAt(lane layout.Lane, record []byte) (at int64, counts bo
 	return at, !slices.Contains(s.without, layout.GroupLane(m.Group))
 }
 
-// searchGroups looks for the oldest message in the lanes of groups.
+// searchGroups searches the lanes of groups, by the index of expiries.
 func (q *Machine) searchGroups(r Reader, c *cursors) error {
 	if q.g == nil {
 		return nil
@@ -226,7 +228,7 @@ func (q *Machine) searchGroups(r Reader, c *cursors) error {
 			return false
 		}
 		lane, at, seq := layout.Lane(layout.Number(value)), layout.KeyTime(key), layout.KeySequence(key)
-		bad := !lane.Grouped() // its own lane is searched for it
+		bad := !lane.Grouped() // searchLane finds it
 		if !bad {
 			if bad, failed = q.poisonPill(r, seq); failed != nil {
 				return false
@@ -244,7 +246,7 @@ func (q *Machine) searchGroups(r Reader, c *cursors) error {
 	return errors.Join(err, failed)
 }
 
-// poisonPill reports that a message has been received too often for its age to count.
+// poisonPill reports that a message was received so often that its age does not count.
 func (q *Machine) poisonPill(r Reader, seq uint64) (bool, error) {
 	if l := q.leases.Get(seq); l != nil {
 		return l.Receives >= poisonPillReceives, nil

@@ -9,13 +9,11 @@ import (
 	"godwit.dev/godwit/internal/queue/leases"
 )
 
-// maxMoves bounds the dead letters that one receive comes upon, and so the
-// size of its commit.
+// maxMoves bounds the dead letters of one receive, and so the size of its commit.
 const maxMoves = 64
 
-// needToReceive says what must be read before a receive of up to most messages. A
-// window is read before it is used up, so that a group's next message is always
-// known.
+// needToReceive is what must be read before a receive of up to most messages. A window is
+// refilled before it is empty, so that the next message of a group is always known.
 func (q *Machine) needToReceive(now int64, most int) Need {
 	if q.due.Short(now, most) {
 		return Need{kind: needDue, limit: int32(windowSize / 2)}
@@ -52,7 +50,7 @@ func (q *Machine) needToReceive(now int64, most int) Need {
 	return Need{}
 }
 
-// takeable counts the messages in memory that a receive may take of a ready group.
+// takeable counts the messages in memory that a receive may lease from a ready group.
 func (q *Machine) takeable(x *grouping.Group, now int64) (n int) {
 	if q.kind.Backlog && q.kind.FIFO {
 		return 1
@@ -76,7 +74,7 @@ func (q *Machine) takeable(x *grouping.Group, now int64) (n int) {
 	return n
 }
 
-// probe reports whether a receive would find something.
+// probe reports whether a receive would find a message.
 func (q *Machine) probe(now int64) (bool, Need) {
 	if q.c.Fresh > 0 || q.Empty() {
 		return q.c.Fresh > 0, Need{}
@@ -89,7 +87,7 @@ func (q *Machine) probe(now int64) (bool, Need) {
 		q.g != nil && (slices.ContainsFunc(q.g.Back.All(), ready) || slices.ContainsFunc(q.g.Order.All(), ready)), Need{}
 }
 
-// receive leases messages for c, and tells r.
+// receive leases messages for c, into r.
 func (q *Machine) receive(b *mutation.Batch, now int64, c *Receive, r *Result) error {
 	if q.Empty() {
 		return nil
@@ -121,20 +119,20 @@ func (q *Machine) receive(b *mutation.Batch, now int64, c *Receive, r *Result) e
 	return nil
 }
 
-// cursor is where a receive stands among the groups that block: what it has
-// taken itself does not.
+// cursor is the position of a receive in the listed groups of a FIFO queue. The leases of a
+// receive itself do not block its groups.
 type cursor struct {
-	x           *grouping.Group // where it stands; nil: behind those that it has left
-	order, back int             // how many of each order it has come to
-	held        int             // how many of the group's messages have been taken
+	x           *grouping.Group // the current group; nil: the next one
+	order, back int             // how many groups of each order were visited
+	held        int             // how many messages of the current group were taken
 }
 
-// leave continues behind a group.
+// leave goes on to the next group.
 func (at *cursor) leave() { at.x, at.held = nil, 0 }
 
-// groupAt is the group at which a receive stands: of those to come the one whose first
-// message became available first, and of two the one that was never received; nil: there
-// is none in memory.
+// groupAt is the current group of a receive, else the next one: that whose first message
+// became visible first, and of two such, the one whose first message was never received.
+// nil: no further group is in memory.
 func (q *Machine) groupAt(at *cursor) *grouping.Group {
 	if at.x != nil {
 		return at.x
@@ -151,17 +149,16 @@ func (q *Machine) groupAt(at *cursor) *grouping.Group {
 	return at.x
 }
 
-// pass continues behind a message. A dead letter blocks its group until it has
-// arrived. Of a backlog's group one message is taken: attempts run side by side,
-// and the next of the group waits for the end of this one's.
+// pass goes on to the next message. A dead letter blocks its group until its transfer has
+// ended. A backlog leases one message per group at a time, since attempts run concurrently.
 func (at *cursor) pass(kind Kind, outcome outcome) {
 	if at.held++; outcome == moved || kind.Backlog {
 		at.leave()
 	}
 }
 
-// takeNext takes the next message that can be received out of its order; nil if
-// none can, or what comes behind it must be read first.
+// takeNext dequeues the next visible message. nil: there is none, or a window must be
+// refilled first.
 func (q *Machine) takeNext(b *mutation.Batch, now int64, at *cursor) *leases.Item {
 	if q.kind.FIFO {
 		return q.takeInOrder(b, now, at)
@@ -181,8 +178,8 @@ func (q *Machine) takeNext(b *mutation.Batch, now int64, at *cursor) *leases.Ite
 	return nil
 }
 
-// takeInOrder is takeNext for a queue whose groups block: as much of a group as
-// there is before the next one.
+// takeInOrder is takeNext for a FIFO queue: all visible messages of a group before those of
+// the next group.
 func (q *Machine) takeInOrder(b *mutation.Batch, now int64, at *cursor) *leases.Item {
 	if q.g == nil {
 		return nil
@@ -212,8 +209,8 @@ func (q *Machine) takeInOrder(b *mutation.Batch, now int64, at *cursor) *leases.
 	return nil
 }
 
-// takeFresh takes the first fresh message out of a group; nil if what comes
-// behind it must be read first.
+// takeFresh dequeues the first fresh message of a group; nil: the window must be refilled
+// first, as the group would be left without a known first message.
 func (q *Machine) takeFresh(x *grouping.Group) *leases.Item {
 	if x.Fresh.Len() == 0 || x.Lane != layout.MainLane && !x.Fresh.Whole && x.Fresh.Len() == 1 {
 		return nil
@@ -225,10 +222,9 @@ func (q *Machine) takeFresh(x *grouping.Group) *leases.Item {
 	return leases.NewItem(layout.State{Sequence: f.Sequence, Sent: f.Sent, Lane: x.Lane, Tenant: x.Lane, Size: f.Size})
 }
 
-// pick chooses where the next message of a queue without blocking groups comes from:
-// of what is available, what was sent first, and in a backlog what became available
-// first; quiet tenants' messages before those of noisy ones. One of the results is
-// set, or none.
+// pick chooses the next message of a standard queue: the visible one that was sent first, or,
+// in a backlog, that became visible first. Messages of quiet tenants precede those of noisy
+// ones. It is either scheduled (due) or the first of a group (fresh); both nil: there is none.
 func (q *Machine) pick(now int64) (due *layout.State, fresh *grouping.Group) {
 	shared := q.g != nil && (!q.g.tenants.None() || q.g.Order.Len() > 0)
 	for _, quiet := range [...]bool{true, false} {
@@ -255,7 +251,7 @@ func (q *Machine) precedes(due *layout.State, fresh *grouping.Fresh) bool {
 	return due.Sequence < fresh.Sequence
 }
 
-// firstDue is the first scheduled message that is due; with quiet, of a quiet tenant.
+// firstDue is the first scheduled message that is due; with quiet, only of quiet tenants.
 func (q *Machine) firstDue(now int64, quiet bool) *layout.State {
 	if !q.kind.Backlog {
 		ready := q.due.Sort(now)
@@ -279,8 +275,8 @@ func (q *Machine) firstDue(now int64, quiet bool) *layout.State {
 	return nil
 }
 
-// firstFresh is the group whose first fresh message was sent first; with quiet,
-// of the quiet tenants'.
+// firstFresh is the group whose first fresh message was sent first; with quiet, only of
+// quiet tenants.
 func (q *Machine) firstFresh(quiet bool) (first *grouping.Group) {
 	if q.main.Fresh.Len() > 0 {
 		first = &q.main
@@ -300,21 +296,21 @@ func (q *Machine) firstFresh(quiet bool) (first *grouping.Group) {
 	return first
 }
 
-// outcome is what take made of a message.
+// outcome is what take did with a message.
 type outcome byte
 
 const (
-	dropped outcome = iota // its retention is over
+	dropped outcome = iota // it is past its retention
 	taken
-	moved // to the dead-letter queue: it was received often enough
+	moved // to the dead-letter queue, by maxReceiveCount
 )
 
-// dead reports that a message belongs to the dead letters.
+// dead reports that a message is to move to the dead-letter queue, by maxReceiveCount.
 func (q *Machine) dead(s *layout.State) bool {
 	return q.cfg.Value().MaxReceives > 0 && !q.cfg.Value().DeadLetter.IsZero() && int(s.Receives) >= q.cfg.Value().MaxReceives && !s.Is(layout.MoveRejected)
 }
 
-// take leases a message that is in no order any more.
+// take leases a message that was dequeued.
 func (q *Machine) take(b *mutation.Batch, now int64, c *Receive, r *Result, s *leases.Item) outcome {
 	if q.pastRetention(s.Sent, now) {
 		q.erase(b, &s.State)

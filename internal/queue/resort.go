@@ -5,29 +5,29 @@ import (
 	"godwit.dev/godwit/internal/queue/layout"
 )
 
-// resort is the rebuilding of the orders of a FIFO queue that an older version left: it
-// listed all groups by the sequences of their first messages. It comes before the first
-// command, step by step, and continues after a crash.
+// resort converts the index of groups that an older version left of a FIFO queue: it listed
+// all groups by the sequences of their first messages. It runs before the first command, step
+// by step, and continues after a crash.
 type resort struct {
-	from  uint64 // sequence of the first listing that was not looked at
+	from  uint64 // sequence of the first listing that was not read
 	found []listed
-	whole bool // there are no more
+	whole bool // all were read
 }
 
-// listed is a listing under the sequence of a group's first message.
+// listed is an entry of the index, by the sequence of a group's first message.
 type listed struct {
 	sequence uint64
 	layout.Listing
 }
 
-// resortStep is how many groups one step looks at; a variable for the tests' sake.
+// resortStep is how many groups one step reads; a variable for the tests.
 var resortStep = 1024
 
-// Stale reports that the orders are those of an older version. The first command
-// rebuilds them, in commits of a bounded size if its Reader can Flush.
+// Stale reports that the index is that of an older version. The first command converts it, in
+// commits of a bounded size if its Reader can Flush.
 func (q *Machine) Stale() bool { return q.stale != nil }
 
-// readListed reads the next listings of groups whose first messages came back.
+// readListed reads the next listings of groups whose first message was returned.
 func (q *Machine) readListed(r Reader) error {
 	s, looked := q.stale, 0
 	s.whole = true
@@ -50,7 +50,7 @@ func (q *Machine) readListed(r Reader) error {
 	return err
 }
 
-// resorted moves what was read, and says what must be read next.
+// resorted moves the listings that were read, and returns what must be read next.
 func (q *Machine) resorted(b *mutation.Batch) Need {
 	s, g := q.stale, q.grouped()
 	for _, l := range s.found {
@@ -65,7 +65,7 @@ func (q *Machine) resorted(b *mutation.Batch) Need {
 		return Need{kind: needListed}
 	}
 	q.stale = nil
-	q.c.Turn = q.next // above the sequences that stand for turns now
+	q.c.Turn = q.next // above the sequences that serve as turns of the messages received before
 	g.Order.Whole = g.Order.Whole || g.Listed == 0
 	return Need{}
 }

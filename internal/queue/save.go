@@ -8,15 +8,15 @@ import (
 	"godwit.dev/godwit/internal/queue/schedule"
 )
 
-// What the counters of a queue and the record of a tenant take in a batch at most, in
-// bytes, with their keys.
+// The most bytes that the counters of a queue, and the record of a tenant, take in a batch,
+// keys included.
 const (
 	CountersRoom = 160
 	tenantRoom   = 64
 )
 
-// Saved is where the counters of a queue stand that were written last. The zero value
-// says that none were.
+// Saved is where a queue's counters were last written: in which commit, at which offset. The
+// zero value: nowhere.
 type Saved struct {
 	commit uint64
 	end    uint32
@@ -31,9 +31,9 @@ func (q *Machine) SaveBytes() int {
 	return CountersRoom + tenantRoom*q.g.waits.ChangedCount()
 }
 
-// Save writes what every commit says of a queue that it has changed: the counters, and
-// what tenants have waiting as far as it has changed. If the batch is that of a commit
-// that says it already, by its number, they replace the former ones.
+// Save writes the counters, and the changed records of tenants; it ends each command on a
+// queue. If commit, by its number, has the queue's counters already, they are overwritten in
+// place.
 func (q *Machine) Save(b *mutation.Batch, commit uint64, last *Saved) {
 	if q.g != nil {
 		q.g.waits.Changed(func(tenant layout.Lane, w fair.Wait) { layout.PutWait(b, q.keys.Tenant(tenant), w) })
@@ -58,10 +58,9 @@ func (q *Machine) appendCounters(buf []byte) []byte {
 	return c.Append(buf)
 }
 
-// Load sets an empty machine to persisted counters, and reads what memory has to know
-// of the queue from now on: leases, counts, what tenants have, and of the groups that
-// are blocked what stands behind the leases. corrected is as in Fill. The error is
-// layout.ErrCorrupt or ErrRead with its cause.
+// Load sets an empty machine to its persisted counters, and reads what has to be in memory:
+// leases, counts, tenants, and the first messages of blocked groups. corrected is as in Fill.
+// The error is layout.ErrCorrupt or ErrRead with its cause.
 func (q *Machine) Load(r Reader, counters []byte, now int64) (corrected bool, err error) {
 	unsized, err := q.load(counters, now)
 	if err != nil {
@@ -86,7 +85,7 @@ func (q *Machine) Load(r Reader, counters []byte, now int64) (corrected bool, er
 	if q.due.Count > 0 || q.kind.FIFO {
 		read(Need{kind: needBuckets})
 	}
-	q.Hibernate() // an empty FIFO queue has looked for buckets, too
+	q.Hibernate() // the buckets of an empty FIFO queue were read, too
 	if q.g == nil || !q.kind.FIFO {
 		return corrected, err
 	}
@@ -98,7 +97,7 @@ func (q *Machine) Load(r Reader, counters []byte, now int64) (corrected bool, er
 	return corrected, err
 }
 
-// load sets the counters. unsized says that the size of the messages is not among them.
+// load sets the counters. unsized says that an older version wrote them, without the bytes.
 func (q *Machine) load(counters []byte, now int64) (unsized bool, err error) {
 	c, err := layout.DecodeCounters(counters)
 	if err != nil {

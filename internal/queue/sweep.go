@@ -11,10 +11,10 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 )
 
-// SweepSize is about how many messages one Sweep drops at most.
+// SweepSize is about how many messages one Sweep removes at most.
 const SweepSize = 512
 
-// expired is a message that a sweep found to be past its retention.
+// expired is a message past its retention.
 type expired struct {
 	lane     layout.Lane
 	sequence uint64
@@ -23,21 +23,21 @@ type expired struct {
 
 // sweeping is a sweep under way.
 type sweeping struct {
-	cutoff           int64 // what was sent at it or before has expired
+	cutoff           int64 // messages sent at that time or before have expired
 	found            []expired
 	removed          int
-	lowMain, lowLate uint64 // from where the next sweep of the main and the delayed lane begins
-	oldest           int64  // when the oldest message that stays was sent; 0: none stays
-	more             bool   // it stopped early
+	lowMain, lowLate uint64 // where the next sweep of the main and the delayed lane begins
+	oldest           int64  // send time of the oldest message that has not expired; 0: none was found
+	more             bool   // the bounds ended it before the end
 }
 
-// pastRetention reports that the retention of a message is, as far as is known.
+// pastRetention reports that a message has expired. If its send time is not known, it has not.
 func (q *Machine) pastRetention(sent, now int64) bool {
 	return sent != 0 && !q.kind.Backlog && q.cfg.Value().Retention > 0 && sent+q.cfg.Value().Retention.Milliseconds() <= now
 }
 
-// sweep removes the messages that were found, as many as there are. Their records may
-// be such that they cannot be read.
+// sweep first needs the expired messages to be found, then removes them. Their records may
+// be unreadable.
 func (q *Machine) sweep(b *mutation.Batch, now int64) (removed int, need Need) {
 	if q.sweeping == nil {
 		if q.sweepAt == 0 || q.sweepAt > now || q.Empty() || q.kind.Backlog || q.cfg.Value().Retention == 0 {
@@ -48,7 +48,7 @@ func (q *Machine) sweep(b *mutation.Batch, now int64) (removed int, need Need) {
 	}
 	s := q.sweeping
 	for ; s.removed < len(s.found); s.removed++ {
-		// Gone meanwhile is as good as removed.
+		// A message that was deleted meanwhile counts as removed.
 		if need, _ := q.remove(b, now, s.found[s.removed]); !need.Nothing() {
 			return 0, need
 		}
@@ -67,18 +67,18 @@ func (q *Machine) sweep(b *mutation.Batch, now int64) (removed int, need Need) {
 	return s.removed, Need{}
 }
 
-// firstSequences are the sequences at which the main and the delayed lane begin.
+// firstSequences are lower bounds of the messages in the main and the delayed lane.
 func (q *Machine) firstSequences() (mainLane, delayed uint64) {
 	if q.due.Count > 0 {
 		return q.c.LowMain, q.c.LowDelayed
 	}
-	// Then all that is not leased is fresh: no need to pass what was deleted.
+	// No message is scheduled, so each is leased or fresh: tombstones can be skipped.
 	low := q.leases.Lowest(q.head())
 	return max(low, q.c.LowMain), max(low, q.c.LowDelayed)
 }
 
-// findExpired begins a sweep: it walks the lanes from their lows for messages that
-// have expired.
+// findExpired finds expired messages: it scans the main and the delayed lane from their lower
+// bounds, then the index of expiries.
 func (q *Machine) findExpired(r Reader) error {
 	s := q.sweeping
 	s.lowMain, s.lowLate = q.firstSequences()
@@ -106,18 +106,17 @@ func (q *Machine) findExpired(r Reader) error {
 		s.found = append(s.found, expired{lane: layout.Lane(layout.Number(value)), sequence: layout.KeySequence(key), sent: sent})
 		return true
 	})
-	s.more = s.more || q.heldAges() && len(s.found) > found // what stands behind them in their groups is listed next
+	s.more = s.more || q.heldAges() && len(s.found) > found // then the next messages of their groups are at the head
 	return err
 }
 
-// findExpiredGroups finds what has expired in a queue of which only messages that came
-// back stand in the order of expiries: in flight, and in the groups that are listed by
-// messages that were never received.
+// findExpiredGroups finds expired messages of a queue whose index of expiries has returned
+// messages only: among those in flight, and in the listed groups whose first message is fresh.
 func (q *Machine) findExpiredGroups(r Reader) error {
 	s := q.sweeping
 	q.leases.Each(func(l *leases.Item) {
 		switch {
-		case l.Sent == 0: // its record is damaged: it expires when it has come back
+		case l.Sent == 0: // its record is damaged: it expires once it is returned
 		case l.Sent > s.cutoff:
 			s.keep(l.Sent)
 		default:
@@ -125,7 +124,7 @@ func (q *Machine) findExpiredGroups(r Reader) error {
 		}
 	})
 	slices.SortFunc(s.found, func(a, b expired) int { return cmp.Compare(a.sequence, b.sequence) })
-	if len(s.found) > 0 { // behind them may be more of their groups
+	if len(s.found) > 0 { // more of their groups may have expired
 		s.found, s.more = s.found[:min(len(s.found), SweepSize)], true
 		return nil
 	}
@@ -165,7 +164,7 @@ func (q *Machine) findExpiredGroups(r Reader) error {
 	return nil
 }
 
-// sweepGroups bounds the groups that one sweep looks into.
+// sweepGroups bounds the groups that one sweep scans.
 const sweepGroups = 64
 
 func (s *sweeping) keep(sent int64) {
@@ -174,8 +173,8 @@ func (s *sweeping) keep(sent int64) {
 	}
 }
 
-// lane finds what has expired of a lane, in the order of which messages were sent.
-// One whose record is damaged was sent before the next that is not.
+// lane finds the expired messages of a lane, which is in the order of sending. A damaged
+// record has no send time: it has expired if the next intact one has.
 func (s *sweeping) lane(r Reader, keys *layout.Keys, lane layout.Lane, low *uint64) error {
 	var damaged []expired
 	return r.Scan(keys.Lane(lane, *low), func(key, value []byte) bool {
@@ -186,7 +185,7 @@ func (s *sweeping) lane(r Reader, keys *layout.Keys, lane layout.Lane, low *uint
 		}
 		switch {
 		case !ok:
-			if len(damaged) < SweepSize { // the others are for the next sweep
+			if len(damaged) < SweepSize { // the next sweep finds the others
 				damaged = append(damaged, e)
 			}
 			return true
@@ -196,7 +195,7 @@ func (s *sweeping) lane(r Reader, keys *layout.Keys, lane layout.Lane, low *uint
 		case len(s.found) >= SweepSize:
 			s.more = true
 			return false
-		case len(damaged) == SweepSize: // e is kept to tell the next sweep, too
+		case len(damaged) == SweepSize: // e stays, so that the next sweep sees the same
 			s.found, s.more = append(s.found, damaged...), true
 			return false
 		}

@@ -5,7 +5,7 @@ import "godwit.dev/godwit/internal/queue/layout"
 // shared reports that the queue's groups are tenants.
 func (q *Machine) shared() bool { return !q.kind.FIFO && !q.kind.Backlog }
 
-// wait counts what tenants have waiting.
+// wait updates the counts of tenants' waiting messages.
 func (q *Machine) wait(tenant layout.Lane, messages, scheduled int64) {
 	if tenant.Grouped() && q.shared() {
 		q.grouped().waits.Add(tenant, messages, scheduled)
@@ -17,16 +17,16 @@ func (q *Machine) noisy(lane layout.Lane) bool {
 	return q.g != nil && !q.kind.FIFO && q.g.tenants.Noisy(lane, q.leases.Len())
 }
 
-// Groups is how the groups of a queue stand.
+// Groups are gauges of a queue's groups.
 type Groups struct {
 	InFlight int           // those that have messages in flight
 	Noisy    []layout.Lane // the noisy tenants, fewer than twenty
 	Quiet    Counts        // the queue's, without the messages of noisy tenants
 }
 
-// Groups counts, at a cost that does not depend on how many messages wait.
-// Delayed ones are shared out between noisy and quiet tenants by what they have
-// scheduled when more of these are there than memory holds.
+// Groups measures the groups, at a cost that does not depend on the number of messages. If
+// more messages are scheduled than memory holds, the delayed ones are divided between noisy
+// and quiet tenants in proportion to their scheduled messages.
 func (q *Machine) Groups(now int64) (g Groups) {
 	g.Quiet = q.Counts(now)
 	if q.g == nil {

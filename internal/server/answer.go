@@ -48,7 +48,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 			s.identities.NoteUse(call.AccessKey, call.Service, call.Region)
 			return s.engine.ServiceFault(call.Service, call.Region, call.Account)
 		},
-		Authentic: verifier, Known: s.identities.Known, Audit: audited(trail), Authorize: authorization(deps, s.identities, s.engine, s.kms, s.hoses),
+		Authentic: verifier, Known: s.identities.Known, Audit: audited(trail), Authorize: authorization(deps, s.identities, s.engine, s.kms, s.deliveryStreams),
 		Pace: deps.Limits.pace, Requests: deps.Limits.requests, Answers: deps.Limits.answers,
 		DefaultRegion: deps.Config.Region, DefaultAccount: deps.Config.Account,
 	})
@@ -68,7 +68,7 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 	checks = append(checks, followed...)
 	trying := development.New(development.Options{
 		Clock: deps.Clock, Virtual: deps.Virtual, Sync: s.journal.Sync, Production: deps.Config.Production, Region: deps.Config.Region,
-		Engine: s.engine, Streams: s.hoses.Module, Stacks: s.stacks, Sources: s.sources, Alarms: s.watching.Alarms, Logs: s.groups,
+		Engine: s.engine, Streams: s.deliveryStreams.Module, Stacks: s.stacks, Sources: s.sources, Alarms: s.watching.Alarms, Logs: s.groups,
 	})
 	own := operating.API(operating.Parts{
 		Config: deps.Config, Clock: deps.Clock, Virtual: deps.Virtual, URL: s.url, Engine: s.engine, Totals: s.watching.Queues, Alarms: s.watching.Alarms, Checks: checks,
@@ -129,7 +129,7 @@ func services(deps Deps, s *state, r *running, functions *lambda.Service, object
 		wire.IAM(iam.New(iam.Options{Engine: s.identities}).Operations()...),
 		wire.STS(sts.New(sts.Options{Engine: s.identities, Clock: deps.Clock, Web: identityWeb(deps, r.trust, false)}).Operations()...),
 		wire.KMS(kms.New(s.kms, s.named).Operations()...),
-		wire.Firehose(s.hoses.Operations()...),
+		wire.Firehose(s.deliveryStreams.Operations()...),
 		wire.CloudFormation(cloudformation.New(cloudformation.Options{Engine: s.stacks, NewID: ids.Text, Objects: objects, May: may(deps, s)}).Operations()...),
 	}
 }

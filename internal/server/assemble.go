@@ -75,7 +75,7 @@ func (d *Deps) ownPorts() []uint16 {
 
 // World is what a test or a cluster replaces of the server's surroundings; nil: the real thing.
 type World struct {
-	// Store opens the store; full reports that there is little room for it.
+	// Store opens the store; full reports that disk space is low.
 	Store func() (st store.Store, full func() bool, err error)
 	// Dial makes the connections to HTTP endpoints and to functions elsewhere.
 	Dial limit.Dial

@@ -16,14 +16,14 @@ func authentic(deps Deps, others credentials) *sigv4.Verifier {
 	if !deps.Config.Enforce {
 		return nil
 	}
-	return sigv4.New(sigv4.Options{Keys: inTurn(rootKey(deps.Config), others), System: clock.System.Now, Now: deps.Clock.Now})
+	return sigv4.New(sigv4.Options{Keys: chain(rootKey(deps.Config), others), System: clock.System.Now, Now: deps.Clock.Now})
 }
 
 // credentials gives the credential of an access key; see sigv4.Options.Keys.
 type credentials = func(accessKey, sessionToken string) (sigv4.Credential, error)
 
-// inTurn asks second for the keys that first does not know; second may be nil.
-func inTurn(first, second credentials) credentials {
+// chain looks a key up in first, then in second; second may be nil.
+func chain(first, second credentials) credentials {
 	if second == nil {
 		return first
 	}

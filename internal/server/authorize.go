@@ -16,11 +16,11 @@ import (
 
 // authorization has policies decide what callers may do, with keys as well; nil where
 // nobody asks.
-func authorization(deps Deps, identities *identity.Module, engine *shard.Engine, keyring *keys.Module, hoses tagged) func(context.Context, *api.Call, *api.Operation, any) error {
+func authorization(deps Deps, identities *identity.Module, engine *shard.Engine, keyring *keys.Module, deliveryStreams tagged) func(context.Context, *api.Call, *api.Operation, any) error {
 	if !deps.Config.Enforce {
 		return nil
 	}
-	a := &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities, hoses}}
+	a := &authorize.Authorizer{Identities: identities, Resources: resources{engine, identities, deliveryStreams}}
 	keyring.Decide(func(own *policy.Policy, granted bool, need *authorize.Need, known *authorize.Context) error {
 		return useOfKey(a, own, granted, need, known)
 	})
@@ -94,8 +94,8 @@ func ofSession(call *api.Call, op *api.Operation) error {
 type resources struct {
 	*shard.Engine
 
-	identities *identity.Module
-	hoses      tagged // delivery streams
+	identities      *identity.Module
+	deliveryStreams tagged // delivery streams
 }
 
 // tagged is who knows the tags of some resources.
@@ -124,7 +124,7 @@ func (r resources) TagsOf(ctx context.Context, a arn.ARN) map[string]string {
 	switch a.Service {
 	case "iam":
 	case "firehose":
-		return r.hoses.PolicyTags(ctx, a)
+		return r.deliveryStreams.PolicyTags(ctx, a)
 	default:
 		return r.Engine.TagsOf(ctx, a)
 	}

@@ -196,7 +196,7 @@ func TestDocumented(t *testing.T) {
 // it.
 func TestTablesAreAll(t *testing.T) {
 	s := &state{
-		modules: modules{hoses: &streaming.Streaming{}}, engine: &shard.Engine{Direct: &direct.Publishing{}}, watching: &monitoring.Monitoring{},
+		modules: modules{deliveryStreams: &streaming.Streaming{}}, engine: &shard.Engine{Direct: &direct.Publishing{}}, watching: &monitoring.Monitoring{},
 	}
 	r := &running{sending: &senders.Senders{Mails: &mailing.Mailing{Sender: &mailsender.Sender{}}, Texts: &texting.Texting{Sender: &smssender.Sender{}}}}
 	all := tables()

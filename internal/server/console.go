@@ -25,7 +25,7 @@ func newSessions(deps Deps, others credentials) *session.Sessions {
 	if !deps.Config.Enforce || deps.Config.AdminListen != "" {
 		return nil
 	}
-	keys := inTurn(rootKey(deps.Config), others)
+	keys := chain(rootKey(deps.Config), others)
 	return session.New(session.Options{
 		Clock: clock.System, Secure: strings.HasPrefix(deps.Config.PublicURL, "https://"),
 		Key: func(accessKey string) (*caller.Caller, error) {
@@ -69,16 +69,16 @@ func consolePages(deps Deps, sessions *session.Sessions, gate *operating.Gate, i
 		maps.Copy(handlers, session.Unneeded())
 		return handlers, nil
 	}
-	ways := session.Ways{Region: deps.Config.Region, Signed: gate.SignIn}
+	signIn := session.SignIn{Region: deps.Config.Region, Signed: gate.SignIn}
 	if deps.Config.OIDC.Issuer != "" {
 		single, err := signOn(deps, sessions, gate, identities, trust)
 		if err != nil {
 			return nil, err
 		}
-		ways.Provider, ways.ProviderPath = single.Name(), signon.Path
+		signIn.Provider, signIn.ProviderPath = single.Name(), signon.Path
 		maps.Copy(handlers, single.Handlers())
 	}
-	maps.Copy(handlers, sessions.Handlers(ways))
+	maps.Copy(handlers, sessions.Handlers(signIn))
 	return handlers, nil
 }
 

@@ -16,7 +16,7 @@ import (
 type envelopes struct {
 	url      string
 	keys     *signing.Keys
-	received *signing.Signer // of messages on their way to receivers
+	received *signing.Signer // of messages that are received
 }
 
 // render makes what a subscribed queue gets.

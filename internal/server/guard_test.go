@@ -99,7 +99,7 @@ func TestProfilesAreGuarded(t *testing.T) {
 }
 
 // Each refusal is counted, by its reason.
-func TestRefusalsAreTold(t *testing.T) {
+func TestRefusalsAreReported(t *testing.T) {
 	var mu sync.Mutex
 	var reasons, forbidden []string
 	note := func(to *[]string, s string) {

@@ -29,7 +29,7 @@ func (s *Server) serveIngest(ctx context.Context, parts Parts) error {
 
 // IngestAddr is where a started server takes posts; nil: nowhere.
 func (s *Server) IngestAddr() net.Addr {
-	<-s.turn
-	defer func() { s.turn <- struct{}{} }()
+	<-s.lifecycle
+	defer func() { s.lifecycle <- struct{}{} }()
 	return s.ingest
 }

@@ -245,7 +245,7 @@ func TestRotationOfAMemberIsRefused(t *testing.T) {
 }
 
 // A machine alone does not serve the data of a node of a cluster: what it changed would part
-// that from the other nodes. What it is told says what to do, and nothing is written.
+// that from the other nodes. The refusal says what to do, and nothing is written.
 func TestAMembersDataIsNotServedAlone(t *testing.T) {
 	data := t.TempDir()
 	path := filepath.Join(data, recovery.StoreName)

@@ -67,10 +67,10 @@ func (r *running) deliver(deps Deps, s *state) (err error) {
 		r.sending.Close()
 		return nil
 	})
-	if err := startStreams(deps, s.hoses, r.trust, s.watching, s.groups, s.engine, &roles.Service{Sessions: s.sessions, Principal: "firehose.amazonaws.com", Session: "AWSFirehose"}); err != nil {
+	if err := startStreams(deps, s.deliveryStreams, r.trust, s.watching, s.groups, s.engine, &roles.Service{Sessions: s.sessions, Principal: "firehose.amazonaws.com", Session: "AWSFirehose"}); err != nil {
 		return err
 	}
-	r.sending.ByProtocol[topic.Firehose] = firehosesender.New(s.hoses, &roles.Service{
+	r.sending.ByProtocol[topic.Firehose] = firehosesender.New(s.deliveryStreams, &roles.Service{
 		Sessions: s.sessions, Principal: "sns.amazonaws.com", Session: "SNS", Authorizer: s.asked,
 	})
 	scheduler := deliver.New(deliver.Options{

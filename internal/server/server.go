@@ -42,15 +42,15 @@ type Server struct {
 	failed   context.Context // done, with the cause, when a part cannot continue
 	fail     context.CancelCauseFunc
 
-	turn     chan struct{} // holds one token; Start and Stop take turns
-	used     bool          // guarded by turn
-	stack    shutdown.Stack
-	listener net.Listener // guarded by turn
-	ingest   net.Addr     // guarded by turn; nil: no posts are taken
-	limits   *Limits      // guarded by turn
-	notices  func() []string
-	answers  http.Handler // nil until Start is through
-	secure   certificates // nil: there is no TLS
+	lifecycle chan struct{} // holds one token, which Start and Stop take: one at a time
+	used      bool          // guarded by lifecycle
+	stack     shutdown.Stack
+	listener  net.Listener // guarded by lifecycle
+	ingest    net.Addr     // guarded by lifecycle; nil: no posts are taken
+	limits    *Limits      // guarded by lifecycle
+	notices   func() []string
+	answers   http.Handler // nil until Start is through
+	secure    certificates // nil: there is no TLS
 }
 
 // New makes a server that build, Assemble if nil, fills with its parts.
@@ -58,10 +58,10 @@ func New(cfg config.Config, log *slog.Logger, build Build) *Server {
 	if build == nil {
 		build = Assemble
 	}
-	s := &Server{cfg: cfg, log: log, build: build, turn: make(chan struct{}, 1)}
+	s := &Server{cfg: cfg, log: log, build: build, lifecycle: make(chan struct{}, 1)}
 	s.draining, s.drain = context.WithCancel(context.Background())
 	s.failed, s.fail = context.WithCancelCause(context.Background())
-	s.turn <- struct{}{}
+	s.lifecycle <- struct{}{}
 	return s
 }
 
@@ -114,11 +114,11 @@ func (s *Server) wait(ctx context.Context) error {
 // Later, the end of ctx has no effect.
 func (s *Server) Start(ctx context.Context) error {
 	select {
-	case <-s.turn:
+	case <-s.lifecycle:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	defer func() { s.turn <- struct{}{} }()
+	defer func() { s.lifecycle <- struct{}{} }()
 	if s.used || s.draining.Err() != nil {
 		return ErrNotNew
 	}
@@ -209,11 +209,11 @@ func (s *Server) deps() Deps {
 func (s *Server) Stop(ctx context.Context) error {
 	s.drain()
 	select {
-	case <-s.turn:
+	case <-s.lifecycle:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	defer func() { s.turn <- struct{}{} }()
+	defer func() { s.lifecycle <- struct{}{} }()
 	return s.stack.Unwind(ctx)
 }
 
@@ -226,8 +226,8 @@ func (s *Server) Handler() http.Handler { return s.answers }
 
 // Addr is where a started server listens.
 func (s *Server) Addr() net.Addr {
-	<-s.turn
-	defer func() { s.turn <- struct{}{} }()
+	<-s.lifecycle
+	defer func() { s.lifecycle <- struct{}{} }()
 	if s.listener == nil {
 		return nil
 	}

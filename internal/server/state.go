@@ -71,14 +71,14 @@ type state struct {
 
 // modules are those of the kernel that stand beside the engine.
 type modules struct {
-	kms        *keys.Module
-	identities *identity.Module
-	ledger     *texts.Module
-	jobs       *jobs.Module
-	sources    *sources.Module
-	stacks     *stacks.Module
-	groups     *logs.Logs
-	hoses      *streaming.Streaming
+	kms             *keys.Module
+	identities      *identity.Module
+	ledger          *texts.Module
+	jobs            *jobs.Module
+	sources         *sources.Module
+	stacks          *stacks.Module
+	groups          *logs.Logs
+	deliveryStreams *streaming.Streaming
 }
 
 // openState opens the store and reads what is in it.
@@ -110,7 +110,7 @@ func openState(ctx context.Context, deps Deps) (*state, error) {
 	s.watching = monitoring.New(monitoring.Options{
 		Config: deps.Config, Kernel: k, Clock: deps.Clock, Logger: deps.Log, Fatal: deps.exit, Series: s.counting.Series(), NewID: ids.New, Held: deps.hold.Held,
 	})
-	s.keys = inTurn(s.identities.Credential, deps.Keys)
+	s.keys = chain(s.identities.Credential, deps.Keys)
 	s.named = identity.Principals{Module: s.identities, Enforced: deps.Config.Enforce}
 	s.sessions = &roles.Sessions{
 		Identities: s.identities, Clock: deps.Clock, Strict: deps.Config.Enforce, Environments: keys.NewEnvironments(s.kms, s.named.BindPrincipal),
@@ -136,17 +136,17 @@ func openState(ctx context.Context, deps Deps) (*state, error) {
 // newModules makes them, in the order in which they are loaded.
 func newModules(deps Deps, k *kernel.Kernel, sealing *seal.Keys) modules {
 	m := modules{
-		kms:        keys.New(k, sealing),
-		identities: identity.New(k, identity.Options{Sealer: sealing.Sealer("identity"), Clock: deps.Clock, Orphaned: orphaned(deps)}),
-		ledger:     texts.New(k, texts.Options{Sandbox: deps.Config.SMS.Sandbox, Sealer: sealing.Sealer(texts.Purpose)}),
-		jobs:       jobs.New(k, sealing.Sealer(jobs.Purpose)),
-		sources:    sources.New(k, sealing.Sealer(sources.Purpose)),
-		stacks:     stacks.New(k, sealing.Sealer(stacks.Purpose)),
-		groups:     logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes}),
-		hoses:      streaming.New(k, sealing, deps.Config),
+		kms:             keys.New(k, sealing),
+		identities:      identity.New(k, identity.Options{Sealer: sealing.Sealer("identity"), Clock: deps.Clock, Orphaned: orphaned(deps)}),
+		ledger:          texts.New(k, texts.Options{Sandbox: deps.Config.SMS.Sandbox, Sealer: sealing.Sealer(texts.Purpose)}),
+		jobs:            jobs.New(k, sealing.Sealer(jobs.Purpose)),
+		sources:         sources.New(k, sealing.Sealer(sources.Purpose)),
+		stacks:          stacks.New(k, sealing.Sealer(stacks.Purpose)),
+		groups:          logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes}),
+		deliveryStreams: streaming.New(k, sealing, deps.Config),
 	}
 	deps.OnStop("delivery streams", func(context.Context) error { // behind the engine, which has them delivered
-		m.hoses.Close()
+		m.deliveryStreams.Close()
 		return nil
 	})
 	return m
@@ -170,7 +170,7 @@ func (s *state) openEngine(deps Deps, k *kernel.Kernel, sealing *seal.Keys, even
 		History: deps.Config.DeliveryHistory, TwoStep: deps.World.TwoStep, Events: s.watching.Queues.Add, Accepted: s.functions.accepted,
 		NewID: ids.New, Render: s.signed.render, Sign: s.signed.sign,
 	})
-	s.asked = &authorize.Authorizer{Identities: s.identities, Resources: resources{s.engine, s.identities, s.hoses}}
+	s.asked = &authorize.Authorizer{Identities: s.identities, Resources: resources{s.engine, s.identities, s.deliveryStreams}}
 	moves.Open(s.asked, err)
 	if err != nil {
 		return err

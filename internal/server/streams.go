@@ -11,10 +11,10 @@ import (
 )
 
 // startStreams has delivery streams delivered.
-func startStreams(deps Deps, hoses *streaming.Streaming, trust *tls.Config, m *monitoring.Monitoring, groups *logs.Logs, engine *shard.Engine, acting *roles.Service) error {
+func startStreams(deps Deps, deliveryStreams *streaming.Streaming, trust *tls.Config, m *monitoring.Monitoring, groups *logs.Logs, engine *shard.Engine, acting *roles.Service) error {
 	o := streaming.Options{
 		Config: deps.Config, Clock: deps.Clock, Logger: deps.Log, Trust: trust, Own: deps.ownPorts(), Connections: deps.Limits.outgoing, Dial: deps.World.Dial,
 		Log: roles.ServiceLogs{Logs: groups, Service: acting}.Put, Metrics: m.Streams(), Fault: engine.Injected, Assumable: acting.Assumable, Begin: deps.hold.Begin,
 	}
-	return hoses.Start(o)
+	return deliveryStreams.Start(o)
 }

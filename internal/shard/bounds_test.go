@@ -295,8 +295,8 @@ func TestShardsKeepLittleRoom(t *testing.T) {
 	}
 	for _, sh := range e.Topics.Shards {
 		sh.View(func() {
-			if room := sh.Batch.Available(); room > journal.RetainedBatchBytes {
-				t.Errorf("shard %d keeps room for %d bytes", sh.ID, room)
+			if capacity := sh.Batch.Available(); capacity > journal.RetainedBatchBytes {
+				t.Errorf("shard %d keeps capacity for %d bytes", sh.ID, capacity)
 			}
 		})
 	}

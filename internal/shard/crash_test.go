@@ -411,7 +411,7 @@ func (w *crashWorld) verify(i int, c crashed) (interrupted int) {
 	e.AwaitIdle()
 	e.Journal.Flush()
 	if n := shardtest.CountKeys(t, s, 'X', 0); n > 0 {
-		t.Errorf("%d transfers are not settled after the start", n)
+		t.Errorf("%d transfers are not reconciled after the start", n)
 	}
 	for _, name := range emptyQueues { // the crash may have come before it was made again
 		if err := e.CreateQueue(context.Background(), crashQueue(name)); err != nil {

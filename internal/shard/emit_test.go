@@ -28,7 +28,7 @@ type lockChecker struct {
 	patient time.Duration
 	report  func(what string)
 	found   atomic.Bool // it has reported: further checks would take as long
-	calls   sync.Map    // *atomic.Int64 by what was told
+	calls   sync.Map    // *atomic.Int64 by what was reported
 }
 
 func (c *lockChecker) check(what string) {

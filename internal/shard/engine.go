@@ -58,7 +58,7 @@ type Options struct {
 	Strict bool
 	// History is how long finished deliveries stay visible; default one hour.
 	History time.Duration
-	// TwoStep makes every transfer between shards take the way it takes where
+	// TwoStep makes every transfer between shards as it is made where
 	// they do not share a commit: accepted there first, removed here after.
 	TwoStep bool
 	// MayMove is asked for the rights of whoever asked for a move task; see transfer.Transfers.

@@ -73,7 +73,7 @@ func runHistory(t *testing.T, seed uint64, steps int, reopen bool, o shard.Optio
 			e.Close()
 			e = shardtest.Open(t, o)
 			script.Attach(e)
-			script.Settle()
+			script.RunDue()
 		}
 	}
 	e.Close()

@@ -66,7 +66,7 @@ func recordHistory(t *testing.T, seed uint64, s store.Store, how transferMode) (
 			e.Close()
 			e = shardtest.Open(t, o)
 			script.Attach(e)
-			script.Settle()
+			script.RunDue()
 		}
 	}
 	e.Close()

@@ -45,7 +45,7 @@ func TestHangingSync(t *testing.T) {
 	})
 }
 
-// TestSamplesWhileSyncHangs: what is asked for statistics is told while a sync
+// TestSamplesWhileSyncHangs: samples for statistics are taken while a sync
 // hangs, with what that sync is to make durable.
 func TestSamplesWhileSyncHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

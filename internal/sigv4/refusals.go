@@ -26,7 +26,7 @@ func incomplete(text string) error { return refuse(fault.IncompleteSignature, te
 
 func mismatch(text string) error { return refuse(fault.SignatureDoesNotMatch, text) }
 
-// printable shortens what a stranger sent.
+// printable shortens what a client sent.
 func printable(s string) string {
 	const most = 128
 	if len(s) > most {

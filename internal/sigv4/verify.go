@@ -34,7 +34,7 @@ type Credential struct {
 	Caller *caller.Caller
 	// Expires is when a session's credential ends, by Options.Now; zero: never.
 	Expires time.Time
-	// Revision differs between the secrets that an access key has in turn.
+	// Revision differs between the secrets that an access key has over time.
 	Revision uint64
 }
 

@@ -288,7 +288,7 @@ const (
 	BadNumberRefusal Refusal = "Invalid phone number"
 )
 
-// Reserve admits a message to a number that costs so much, and reserves that until Settle.
+// Reserve admits a message to a number, and reserves its cost until Spend.
 // most is the greatest price that the message may have; negative: any. sandboxed says that
 // only numbers of the sandbox get messages.
 func (a *Account) Reserve(number string, cost, most MicroUSD, sandboxed bool, now time.Time) Refusal {
@@ -307,8 +307,8 @@ func (a *Account) Reserve(number string, cost, most MicroUSD, sandboxed bool, no
 	return ""
 }
 
-// Settle ends a reservation: so much of it was spent.
-func (a *Account) Settle(reserved, spent MicroUSD, now time.Time) {
+// Spend ends a reservation, of which spent was spent.
+func (a *Account) Spend(reserved, spent MicroUSD, now time.Time) {
 	a.reserved -= reserved
 	if spent > 0 {
 		a.Spending = Spending{Month: month(now), Spent: a.SpentIn(now) + spent}

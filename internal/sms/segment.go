@@ -62,11 +62,11 @@ func Cut(text string) (t Text, ok bool) {
 }
 
 // fitting is how many bytes of a text the next part takes.
-func fitting(text string, room int, width func(rune) int) int {
+func fitting(text string, left int, width func(rune) int) int {
 	word := 0 // behind the last blank that fits
 	for i, r := range text {
-		room -= width(valid(r))
-		if room < 0 {
+		left -= width(valid(r))
+		if left < 0 {
 			if word > 0 {
 				return word
 			}

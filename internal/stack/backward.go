@@ -282,7 +282,7 @@ func (m *Machine) gone(r *Resource, s Status) {
 func (m *Machine) deleted(r *Resource, step *Step, o Outcome) {
 	cleanup := m.Status == UpdateCleanup || m.Status == UpdateRollbackCleanup
 	switch {
-	case step.Spare && o.Reason != "" && cleanup: // as with AWS it is left behind, and told
+	case step.Spare && o.Reason != "" && cleanup: // as with AWS it is left behind, with an event
 		m.sparing(r, step.Target, DeleteFailed, o.Reason)
 		m.spared(r)
 	case step.Spare && o.Reason != "":

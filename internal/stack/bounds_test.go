@@ -23,7 +23,7 @@ func TestPropertiesAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Create(r.now, r.order(d, stack.OnFailureRollback))
-		r.settle(nil)
+		r.runAll(nil)
 		if r.Status != want {
 			t.Errorf("a stack of %d resources is %s: %s", n, r.Status, r.Reason)
 		}
@@ -35,7 +35,7 @@ func TestPropertiesAreBounded(t *testing.T) {
 	}
 }
 
-// What is not to be shown is masked wherever it is told.
+// What is not to be shown is masked wherever it is reported.
 func TestMasked(t *testing.T) {
 	r := newRun()
 	r.Source.Parameters = []stack.Parameter{{Key: "S", Value: "hunter2", NoEcho: true}}
@@ -110,14 +110,14 @@ func TestMaskedOnceResumed(t *testing.T) {
 		o.Source.Parameters = []stack.Parameter{{Key: "S", Value: secret, NoEcho: true}}
 		if i == 0 {
 			r.Create(r.now, o)
-			r.settle(nil)
+			r.runAll(nil)
 			continue
 		}
 		r.Update(r.now, o)
 		r.taken()
 		r.Hidden = nil
 		r.restart()
-		r.settle(nil)
+		r.runAll(nil)
 	}
 	deleted := false
 	for _, e := range r.events {
@@ -146,7 +146,7 @@ func (r *run) secretOrder(t *testing.T, template, onFailure, secret string) *sta
 // ends takes all steps, and wants a status then.
 func (r *run) ends(t *testing.T, want stack.Status) {
 	t.Helper()
-	if r.settle(nil); r.Status != want {
+	if r.runAll(nil); r.Status != want {
 		t.Fatalf("%s: %s", r.Status, r.Reason)
 	}
 }
@@ -197,10 +197,10 @@ func TestDeletionAfterFailedUpdate(t *testing.T) {
 		return r.order(d, stack.OnFailureNothing)
 	}
 	r.Create(r.now, order(1))
-	r.settle(nil)
+	r.runAll(nil)
 	r.fails["update A"] = true
 	r.Update(r.now, order(2))
-	r.settle(nil)
+	r.runAll(nil)
 	r.fails["delete A"] = true
 	for range 2 { // the second one begins where the first has failed
 		r.Delete(r.now, &stack.Order{})
@@ -209,14 +209,14 @@ func TestDeletionAfterFailedUpdate(t *testing.T) {
 		if got := fmt.Sprintf("%v %v", s.Target.Properties["DelaySeconds"], s.Now["DelaySeconds"]); s.Action != stack.Delete || got != "2 1" {
 			t.Errorf("%s of a delay that is to be, and was: %s", s.Action, got)
 		}
-		r.settle(nil)
+		r.runAll(nil)
 		if r.Status != stack.DeleteFailed {
 			t.Fatalf("%s: %s", r.Status, r.Reason)
 		}
 	}
 	r.fails = map[string]bool{}
 	r.Delete(r.now, &stack.Order{})
-	if r.settle(nil); r.Status != stack.DeleteComplete {
+	if r.runAll(nil); r.Status != stack.DeleteComplete {
 		t.Errorf("%s: %s", r.Status, r.Reason)
 	}
 }
@@ -226,7 +226,7 @@ func TestCancelWithoutDesign(t *testing.T) {
 	r := newRun()
 	r.Status = stack.UpdateInProgress
 	r.Cancel(1, "")
-	if r.settle(nil); r.Status != stack.UpdateRollbackDone {
+	if r.runAll(nil); r.Status != stack.UpdateRollbackDone {
 		t.Error(r.Status)
 	}
 }

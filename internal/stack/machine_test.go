@@ -92,9 +92,9 @@ func (r *run) taken() {
 	r.steps = append(r.steps, c.Steps...)
 }
 
-// settle takes all steps. Before each, and after it but before it is told, crash may put a
+// runAll takes all steps. Before each, and after it but before it is reported, crash may put a
 // process in the place of this one that knows what was kept.
-func (r *run) settle(crash func(r *run) bool) {
+func (r *run) runAll(crash func(r *run) bool) {
 	r.taken()
 	for len(r.steps) > 0 {
 		if crash != nil && crash(r) {
@@ -210,7 +210,7 @@ func (r *run) command(d *datadriven.TestData, crash func(r *run) bool) error {
 	default:
 		return errCommand
 	}
-	r.settle(crash)
+	r.runAll(crash)
 	return nil
 }
 

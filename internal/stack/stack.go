@@ -145,7 +145,7 @@ type Stack struct {
 	Phase     uint64   `json:"phase"`
 	Failing   bool     `json:"failing,omitempty"`  // no further step begins in this phase
 	Failures  []string `json:"failures,omitempty"` // what AWS's reason says of this phase
-	Events    uint64   `json:"events"`             // so many were told
+	Events    uint64   `json:"events"`             // how many were recorded
 	Templates uint64   `json:"templates"`          // so many texts were kept
 	First     uint64   `json:"first,omitempty"`    // of those, so many went again, the first ones
 }

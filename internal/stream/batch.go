@@ -7,17 +7,18 @@ import (
 	"godwit.dev/godwit/internal/arn"
 )
 
-// Batch is what is delivered together: a range of a stream's chunks. It is durable before
-// the first attempt, so that what an attempt has left behind is found by its name.
+// Batch is a range of a stream's chunks that is delivered together. It is durable before the
+// first attempt, so that further attempts have the same name, and replace what is left of
+// earlier ones.
 type Batch struct {
 	// ID is a UUID. It is in the names of objects, and in requests.
 	ID string
 	// From and To are the first and the last chunk.
 	From, To uint64
-	Oldest   int64 // when the first record came, epoch milliseconds
+	Oldest   int64 // when the first record was put, epoch milliseconds
 	Records  int64
 	Bytes    int64
-	Version  int // of the stream then
+	Version  int // of the stream at that time
 	// Begun is when the first attempt was made, and Attempts is how many have failed.
 	Begun    int64
 	Attempts int
@@ -30,9 +31,9 @@ type Batch struct {
 	Failed *Failure `json:",omitempty"`
 }
 
-// Turn is whose batches somebody delivers, alone, until there is none. A stream that was
-// made under the name of one that is gone has turns of its own.
-type Turn struct {
+// Instance names a delivery stream from its creation to its deletion: one that is created
+// later under the same name is another instance. One worker at a time delivers its batches.
+type Instance struct {
 	Stream arn.ARN
 	Number uint64
 }
@@ -47,12 +48,12 @@ type Failure struct {
 func (b *Batch) Encode() []byte {
 	text, err := json.Marshal(b)
 	if err != nil {
-		panic(err) // it holds nothing that JSON cannot
+		panic(err) // JSON can encode all of its fields
 	}
 	return append([]byte{recordVersion}, text...)
 }
 
-// DecodeBatch reads it.
+// DecodeBatch decodes the record of a batch.
 func DecodeBatch(record []byte) (*Batch, error) {
 	if len(record) == 0 || record[0] != recordVersion {
 		return nil, errVersioned
@@ -67,8 +68,7 @@ func DecodeBatch(record []byte) (*Batch, error) {
 	return b, nil
 }
 
-// Pause is how long nothing is tried after so many failures: 1 s, twice as long each
-// time, and 2 minutes at most.
+// Pause is the backoff after a number of failures: 1 s, doubling up to 2 minutes.
 func Pause(failures int) time.Duration {
 	const most = 2 * time.Minute
 	if failures > 7 {

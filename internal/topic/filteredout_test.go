@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/topic/filter"
 )
 
-// TestFilteredOutCounts: counting what a message does not reach gives what a look
+// TestFilteredOutCounts: counting what a message does not reach gives what a check
 // at every subscription gives, whatever happened to the subscriptions.
 func TestFilteredOutCounts(t *testing.T) {
 	policies := []string{

@@ -13,7 +13,7 @@ import (
 )
 
 // Whatever the history of commands, the records that it leaves behind load
-// into a state equal to the live one, and all indexes agree; settle checks
+// into a state equal to the live one, and all indexes agree; checked checks
 // both after each command.
 func TestHistoriesReplay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -40,28 +40,28 @@ func TestHistoriesReplay(t *testing.T) {
 					ARN: topic(t), Attributes: map[string]string{name: value},
 					Tags: map[string]string{"team": rapid.SampledFrom([]string{"x", "y"}).Draw(t, "tag")},
 				}, &w.batch)
-				w.settle(t, err)
+				w.checked(t, err)
 			},
 			"set topic": func(t *rapid.T) {
 				name, value := attribute(t, topicValues)
-				w.settle(t, w.SetTopicAttribute(w.now, topic(t), name, value, &w.batch))
+				w.checked(t, w.SetTopicAttribute(w.now, topic(t), name, value, &w.batch))
 			},
 			"delete topic": func(t *rapid.T) {
 				if rapid.IntRange(0, 3).Draw(t, "seldom") == 0 {
 					_, err := w.DeleteTopic(topic(t), &w.batch)
-					w.settle(t, err)
+					w.checked(t, err)
 				}
 			},
 			"tag": func(t *rapid.T) {
 				key := rapid.SampledFrom([]string{"team", "stage"}).Draw(t, "key")
-				w.settle(t, w.Tag(topic(t), map[string]string{key: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "tag")}, &w.batch))
+				w.checked(t, w.Tag(topic(t), map[string]string{key: rapid.SampledFrom([]string{"x", "y"}).Draw(t, "tag")}, &w.batch))
 			},
 			"untag": func(t *rapid.T) {
-				w.settle(t, w.Untag(topic(t), []string{rapid.SampledFrom([]string{"team", "stage"}).Draw(t, "key")}, &w.batch))
+				w.checked(t, w.Untag(topic(t), []string{rapid.SampledFrom([]string{"team", "stage"}).Draw(t, "key")}, &w.batch))
 			},
 			"expire": func(t *rapid.T) {
 				w.RemoveExpired(w.now, rapid.IntRange(1, 3).Draw(t, "limit"), &w.batch)
-				w.settle(t, nil)
+				w.checked(t, nil)
 			},
 			"subscribe": func(t *rapid.T) {
 				name, value := attribute(t, subscriptionValues)
@@ -79,7 +79,7 @@ func TestHistoriesReplay(t *testing.T) {
 					}
 				}
 				got, err := w.subscribe(cmd)
-				w.settle(t, err)
+				w.checked(t, err)
 				if got.Created {
 					subs = append(subs, got.Subscription.ARN)
 				}
@@ -94,15 +94,15 @@ func TestHistoriesReplay(t *testing.T) {
 					Authenticated:             rapid.Bool().Draw(t, "signed"),
 					AuthenticateOnUnsubscribe: rapid.Bool().Draw(t, "protect"),
 				}, &w.batch)
-				w.settle(t, err)
+				w.checked(t, err)
 			},
 			"set subscription": func(t *rapid.T) {
 				name, value := attribute(t, subscriptionValues)
-				w.settle(t, w.SetSubscriptionAttribute(w.now, 1, anySub(t), name, value, nil, &w.batch))
+				w.checked(t, w.SetSubscriptionAttribute(w.now, 1, anySub(t), name, value, nil, &w.batch))
 			},
 			"unsubscribe": func(t *rapid.T) {
 				_, err := w.unsubscribe(anySub(t), rapid.Bool().Draw(t, "signed"), "")
-				w.settle(t, err)
+				w.checked(t, err)
 			},
 			"wait": func(*rapid.T) { w.now = w.now.Add(time.Duration(1+w.ids%7) * 7 * time.Hour) },
 		})

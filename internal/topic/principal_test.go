@@ -14,7 +14,7 @@ func TestPrincipalIsKept(t *testing.T) {
 			want[sub.Endpoint] = root
 		}
 	}
-	w.settle(t, nil)
+	w.checked(t, nil)
 	loaded := New(shard, Limits{})
 	for key, value := range w.records {
 		if err := loaded.Load([]byte(key), value); err != nil {

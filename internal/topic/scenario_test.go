@@ -28,7 +28,7 @@ func TestScenarios(t *testing.T) {
 		named := map[string]arn.ARN{} // subscriptions, by the name that the scenario gave
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			out, err := w.run(d, named)
-			w.settle(t, err)
+			w.checked(t, err)
 			if err != nil {
 				return kindName(err) + ": " + Said(err) + "\n"
 			}

@@ -30,7 +30,7 @@ type State struct {
 type place struct{ account, region string }
 
 // share is what an account has of a topic's subscriptions. Lists by topic let a
-// topic go without a look at its subscriptions.
+// topic go without a check of its subscriptions.
 type share struct {
 	topic         *Topic
 	subscriptions sorted.List[*Subscription]
@@ -157,7 +157,7 @@ func (s *State) SubscriptionsByTopic(name arn.ARN, after string, limit int) (pag
 // subscriptions.
 //
 // filtered, if not nil, is called with each subscription that was filtered out, and
-// why. That takes a look at every subscription of the topic. Without it the
+// why. That checks every subscription of the topic. Without it the
 // cost grows with the subscriptions that match, and hardly with those that do
 // not: see filter.Index.
 func (s *State) Match(name arn.ARN, after string, m *filter.Message, filtered func(*Subscription, filter.Verdict)) iter.Seq[*Subscription] {

@@ -60,10 +60,10 @@ func (w *world) unsubscribe(sub arn.ARN, signed bool, token string) (Unsubscribe
 	return w.Unsubscribe(w.now, cmd, &w.batch)
 }
 
-// settle applies the mutations of a command, and fails unless a state loaded
+// checked applies the mutations of a command, and fails unless a state loaded
 // from the records equals the live one, a refused command wrote nothing, and
 // all indexes agree, the live state's and the loaded one's.
-func (w *world) settle(t interface {
+func (w *world) checked(t interface {
 	Helper()
 	Fatalf(string, ...any)
 }, err error,
@@ -243,7 +243,7 @@ func pages(s *State, at place, owned []*share) error {
 	return nil
 }
 
-// matches compares what the index of policies finds with what a look at every
+// matches compares what the index of policies finds with what a check of every
 // subscription does, which is how Match reports those that it filtered out.
 func matches(s *State, t *Topic) error {
 	text := func(name, value string) filter.Attribute {
@@ -302,7 +302,7 @@ func TestRecordsAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.settle(t, nil)
+	w.checked(t, nil)
 	for what, command := range map[string]func() error{
 		"the ARN of a role": func() error {
 			return w.SetTopicAttribute(w.now, name, "SQSSuccessFeedbackRoleArn", "arn:aws:iam::000000000000:role/"+long, &w.batch)
@@ -336,7 +336,7 @@ func TestRecordsAreBounded(t *testing.T) {
 		}
 		if w.batch.Len() > 0 {
 			t.Errorf("%s that was refused changes something", what)
-			w.settle(t, nil)
+			w.checked(t, nil)
 		}
 	}
 }
@@ -355,7 +355,7 @@ func TestPaging(t *testing.T) {
 		mustSubscribe(t, w, Subscribe{Topic: topics[i%3], Protocol: "sqs", Endpoint: queue(i)})
 	}
 	foreign := mustSubscribe(t, w, Subscribe{Topic: topics[0], Protocol: "sqs", Endpoint: arn.Queue(region, "111111111111", "q").String(), Owner: "111111111111"})
-	w.settle(t, nil)
+	w.checked(t, nil)
 
 	for limit := 1; limit < 25; limit++ {
 		var names []string
@@ -511,7 +511,7 @@ func TestLoadRefusesWhatItDidNotWrite(t *testing.T) {
 	w := newWorld()
 	topic := mustCreate(t, w, "Orders")
 	mustSubscribe(t, w, Subscribe{Topic: topic, Protocol: "sqs", Endpoint: queue(1)})
-	w.settle(t, nil)
+	w.checked(t, nil)
 	for key, value := range w.records {
 		for name, record := range map[string][2][]byte{
 			"other shard":   {append([]byte{0, 8}, key[2:]...), value},

@@ -243,7 +243,7 @@ func leadOf(token string) ([]byte, bool) {
 
 type tag [tagSize]byte
 
-// tagOf tells a topic from the others of its shard.
+// tagOf identifies a topic among those of its shard.
 func tagOf(t arn.ARN) []byte {
 	sum := sha256.Sum256([]byte(t.String()))
 	return sum[:tagSize]

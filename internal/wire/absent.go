@@ -10,12 +10,11 @@ import (
 	"godwit.dev/godwit/internal/wire/awsquery"
 )
 
-// A request for a service that is not built is refused by the service's name, in a form
-// that the service's client can read: with one endpoint set for all of AWS's services the
-// user must see which one is missing.
+// A request for an AWS service that Godwit does not have is refused in the protocol of that
+// service, with its name: many users set one endpoint for all services, and must see which one
+// is missing.
 
-// titles are the full names of AWS's services by their names in credential scopes; those
-// of built services are for the list of what is built.
+// titles are the full names of AWS's services by their names in credential scopes.
 var titles = map[string]string{
 	"sqs": "SQS", "sns": "SNS", "monitoring": "CloudWatch", "logs": "CloudWatch Logs", "lambda": "Lambda",
 
@@ -33,7 +32,7 @@ var titles = map[string]string{
 	"tagging": "Resource Groups Tagging", "transcribe": "Transcribe", "transfer": "Transfer Family", "wafv2": "WAF", "xray": "X-Ray",
 }
 
-// targets are the names in headers X-Amz-Target that do not tell their service to people.
+// targets are the services of prefixes in X-Amz-Target that are not service names.
 var targets = map[string]string{
 	"AWSEvents": "EventBridge", "AWSStepFunctions": "Step Functions", "TrentService": "KMS", "AmazonSSM": "Systems Manager",
 	"AmazonEC2ContainerServiceV20141113": "ECS", "AmazonEC2ContainerRegistry_V20150921": "ECR", "CertificateManager": "Certificate Manager",
@@ -44,14 +43,14 @@ var targets = map[string]string{
 // xmlServices are those whose clients expect XML where there is no form.
 var xmlServices = map[string]bool{"s3": true, "s3express": true, "s3-outposts": true, "cloudfront": true, "route53": true}
 
-// nobody has the errors of services that are not here.
+// nobody answers for services that Godwit does not have.
 var nobody = newService(Service{errors: with(map[fault.Kind]errorShape{})}, nil)
 
-// nobody11 is nobody in JSON 1.1, which knows nothing of Query.
+// nobody11 is nobody in JSON 1.1, which has no header with Query's codes.
 var nobody11 = newService(Service{json11: true, errors: nobody.errors}, nil)
 
-// addressAbsent finds out whether a request is for a service that is not here, and in
-// which protocol.
+// addressAbsent reports whether a request is for a service that Godwit does not have, and sets
+// its protocol.
 func (x *exchange) addressAbsent(scope sigv4.Scope) bool {
 	h, r := x.handler, x.r
 	target, named := targetOf(r)
@@ -97,8 +96,8 @@ func targetOf(r *http.Request) (prefix string, ok bool) {
 	return "", false
 }
 
-// titleOfTarget makes a service's name of what its requests are known by: of
-// DynamoDB_20120810, DynamoDB.
+// titleOfTarget makes a service's name of the prefix of a target: DynamoDB of
+// DynamoDB_20120810.
 func titleOfTarget(prefix string) string {
 	if title := targets[prefix]; title != "" {
 		return title
@@ -110,7 +109,7 @@ func titleOfTarget(prefix string) string {
 	return printable(name)
 }
 
-// speaks lists the services.
+// speaks lists the services of the handler.
 func (h *Handler) speaks() string {
 	var list strings.Builder
 	for i, s := range h.Services {
@@ -138,14 +137,14 @@ func (x *exchange) noAction(name string) error {
 	return fault.Newf(fault.InvalidAction, "Godwit has no action %s of %s.", printable(name), x.service.title())
 }
 
-// absence is of a service that is not here.
+// absence is the refusal of a service that Godwit does not have.
 type absence struct {
 	why *fault.Error
 	xml string // its name in credential scopes, if it answers in XML
 }
 
-// absentShape has the status, and the code of S3, that the clients of services that are
-// not here know for what there is not.
+// absentShape sets the status, and S3's code, by which clients of absent services recognise a
+// missing feature.
 func (x *exchange) absentShape(shape errorShape) errorShape {
 	switch {
 	case x.call.Protocol == protocolREST:
@@ -156,8 +155,7 @@ func (x *exchange) absentShape(shape errorShape) errorShape {
 	return shape
 }
 
-// appendAbsentXML appends the refusal of a service that is not here as the clients of
-// its kind read it.
+// appendAbsentXML appends the refusal of an absent service in the service's form of XML.
 func (x *exchange) appendAbsentXML(dst []byte, shape errorShape, text string) []byte {
 	begin, end, id := `<ErrorResponse><Error><Type>Sender</Type>`, `</Error>`, "RequestId"
 	last := "</ErrorResponse>"
@@ -172,7 +170,7 @@ func (x *exchange) appendAbsentXML(dst []byte, shape errorShape, text string) []
 	return append(awsquery.AppendEscaped(dst, x.call.RequestID), "</"+id+">"+last...)
 }
 
-// appendAbsentREST appends it in JSON.
+// appendAbsentREST appends the refusal in JSON.
 func (x *exchange) appendAbsentREST(dst []byte, shape errorShape, text string) []byte {
 	_, x.headers[2], _ = strings.Cut(shape.Type, "#")
 	x.w.Header()[headerErrorType] = x.headers[2:3:3]

@@ -20,13 +20,13 @@ const early = 64 << 10
 // errUnsigned is what sigv4 says of a request that has no signature.
 var errUnsigned = fault.New(fault.MissingAuthentication, "")
 
-// admitBody refuses a large body before it is read, where its head shows that it will
-// be refused.
+// admitBody refuses a large body before it is read, if the head shows that the request will be
+// refused.
 func (x *exchange) admitBody() error {
 	switch {
 	case x.handler.Authentic == nil, x.r.ContentLength >= 0 && x.r.ContentLength < early:
 		return nil
-	case x.call.Protocol == protocolQuery: // what is asked for is in the body
+	case x.call.Protocol == protocolQuery: // the operation is in the body
 		return nil
 	case x.op != nil && x.op.Open && !sigv4.Signed(x.r):
 		return nil
@@ -35,8 +35,8 @@ func (x *exchange) admitBody() error {
 	return x.handler.Authentic.Examine(&request)
 }
 
-// arrived takes the body as it was sent, which is what is signed. The operation is known
-// by now, except in Query, where the request is authenticated once it is.
+// arrived authenticates the request once its body is read: the signature covers the body as it
+// was sent. A Query request is authenticated later, once its operation is known.
 func (x *exchange) arrived(body []byte) error {
 	if x.handler.Authentic != nil && sigv4.Signed(x.r) {
 		x.payload = sha256.Sum256(body)
@@ -64,7 +64,7 @@ func (x *exchange) authenticate(version string) error {
 		}
 		who = &caller.Caller{}
 	} else {
-		// By what was verified, not by what was read before.
+		// Only verified values are used from here on, not those read from the head.
 		scope := request.Scope
 		x.call.Region = x.handler.DefaultRegion
 		if scope.Region != x.call.Region {
@@ -76,8 +76,8 @@ func (x *exchange) authenticate(version string) error {
 	return nil
 }
 
-// believe identifies the caller by the access key alone: its owner, or, for a key that
-// nobody was given, the account that it names.
+// believe identifies the caller by the access key alone, without a signature: the owner of the
+// key, or, of an unknown key, the account that the key names.
 func (x *exchange) believe() {
 	if known := x.handler.Known; known != nil && x.call.AccessKey != "" {
 		const token = "X-Amz-Security-Token"
@@ -96,7 +96,7 @@ func (x *exchange) believe() {
 	x.call.Caller = x.handler.callers.get(x.call.Account, x.call.AccessKey)
 }
 
-// signed is the request as it was signed, and what its scope must say.
+// signed is the request to be verified, and the scope that it must have.
 func (x *exchange) signed() sigv4.Request {
 	request := sigv4.Of(x.r)
 	request.Payload, request.Exact, request.Default = x.payload, true, x.handler.DefaultRegion
@@ -110,11 +110,10 @@ func (x *exchange) signed() sigv4.Request {
 	return request
 }
 
-// areas are how the names of AWS's regions begin.
+// areas are the prefixes of AWS's region names.
 var areas = []string{"af-", "ap-", "ca-", "cn-", "eu-", "il-", "me-", "mx-", "sa-", "us-"}
 
-// isAWSRegion reports that a name that has the form of a region's is not that of a
-// network's own.
+// isAWSRegion reports that a name is that of an AWS region, not a label of a private host name.
 func isAWSRegion(name string) bool {
 	for _, area := range areas {
 		if strings.HasPrefix(name, area) {
@@ -124,8 +123,8 @@ func isAWSRegion(name string) bool {
 	return false
 }
 
-// Vouched reports that a request has a signature over Host that is not checked yet, but
-// will be before anything is done: all that its head shows is in order.
+// Vouched reports that a request has a signature that covers Host, and whose other fields in the
+// head are valid. The signature itself is verified later, before the request takes effect.
 func (h *Handler) Vouched(r *http.Request) bool {
 	if h.Authentic == nil {
 		return false

@@ -19,8 +19,8 @@ import (
 // it holds, and JSON six times.
 const DefaultMaxBody = 8 << 20
 
-// Buffers up to maxPooled bytes are kept for later requests, those that are counted
-// apart from those that are not.
+// Buffers of up to maxPooled bytes are pooled, in two pools: those that count against the
+// memory limit, and smaller ones that do not.
 const maxPooled = 128 << 10
 
 var (
@@ -31,7 +31,7 @@ var (
 // buffer is what a request's body is read into, or its answer written.
 type buffer struct{ b []byte }
 
-// getBuffer gives an empty one, for about size bytes if that can be said.
+// getBuffer gives an empty buffer for about size bytes; 0: the size is not known.
 func getBuffer(size int) *buffer {
 	if size <= limit.Free {
 		return buffers.Get().(*buffer)
@@ -43,7 +43,7 @@ func getBuffer(size int) *buffer {
 	return b
 }
 
-// release gives the buffer back; nothing may alias it any more.
+// release returns the buffer to its pool; nothing may alias it any more.
 func (b *buffer) release() {
 	b.b = b.b[:0]
 	switch {
@@ -54,25 +54,25 @@ func (b *buffer) release() {
 	}
 }
 
-// Few operations take a body of more than largeBody bytes, and maxLarge of these run at
-// once: what they hold in memory until they are answered is several times that.
+// Few operations take a body of more than largeBody bytes. At most maxLarge of them run at once,
+// as each holds several times that in memory until it is answered.
 const (
 	largeBody = 8 << 20
 	maxLarge  = 4
 )
 
-// decoded is how much a request holds of each byte of its body: itself, and what is
-// made of it.
+// decoded is how many bytes of memory a request takes for each byte of its body: the body and
+// the decoded input.
 const decoded = 2
 
-// DefaultPace is how fast a body must come where nothing else is set.
+// DefaultPace is the default of Options.Pace.
 var DefaultPace = Pace{Window: 10 * time.Second, Rate: 4 << 10, Whole: time.Minute}
 
-// Pace is how fast a body must come.
+// Pace is the minimum rate at which a body must be sent.
 type Pace struct {
-	Window time.Duration // in each of which so much must come:
+	Window time.Duration // in which, on average, must come:
 	Rate   int64         // bytes a second
-	Whole  time.Duration // all of it must be there, from the request's head on
+	Whole  time.Duration // for the whole body, from the request's head on
 }
 
 // upload is the reading of a body.
@@ -84,7 +84,7 @@ type upload struct {
 	peer    limit.Peer
 }
 
-// begin bounds the wait for the first bytes.
+// begin sets the deadline of the first bytes.
 func (u *upload) begin(x *exchange) {
 	pace := &x.handler.Pace
 	u.x, u.whole = x, x.started.Add(pace.Whole)
@@ -92,7 +92,8 @@ func (u *upload) begin(x *exchange) {
 	u.reading()
 }
 
-// reading says that it is up to the client how long the body takes.
+// reading notes that the request waits for the client: a slow client is cut off while others
+// wait for memory.
 func (u *upload) reading() {
 	if u.x.body.Held() <= limit.Free {
 		return
@@ -105,7 +106,7 @@ func (u *upload) reading() {
 	}
 }
 
-// limit bounds what is read next to a window from now.
+// limit sets the read deadline to the end of a window from now.
 func (u *upload) limit(now time.Time) {
 	u.window, u.arrived = now.Add(u.x.handler.Pace.Window), 0
 	if u.whole.Before(u.window) {
@@ -122,33 +123,33 @@ func (u *upload) came(n int) error {
 	if x.body.WasCut() {
 		return limit.ErrFull
 	}
-	// The window is moved when enough has come, so that a body that comes fast costs
-	// no look at the clock.
+	// The clock is read only once enough for a window has come, which is rare in a fast
+	// upload.
 	if pace := &x.handler.Pace; u.arrived >= int64(float64(pace.Rate)*pace.Window.Seconds()) {
 		u.limit(clock.System.Now())
-		if x.body.WasCut() { // in between: the deadline that cut it is gone
+		if x.body.WasCut() { // meanwhile: limit has overwritten the deadline that cut it off
 			return limit.ErrFull
 		}
 	}
 	return nil
 }
 
-// end gives the connection the time that a request without a body has.
+// end resets the deadline to that of a request without a body.
 func (u *upload) end() {
 	x := u.x
 	x.body.Working()
 	x.readUntil(u.whole)
 }
 
-// readUntil moves the time until which the body must be read.
+// readUntil sets the read deadline of the connection.
 func (x *exchange) readUntil(t time.Time) {
-	// As http.NewResponseController does it, which is an allocation.
+	// This is what http.NewResponseController does, without its allocation.
 	if w, ok := x.w.(interface{ SetReadDeadline(time.Time) error }); ok {
 		_ = w.SetReadDeadline(t)
 		return
 	}
 	if _, wrapped := x.w.(interface{ Unwrap() http.ResponseWriter }); wrapped {
-		_ = http.NewResponseController(x.w).SetReadDeadline(t) // what has no connection waits for none
+		_ = http.NewResponseController(x.w).SetReadDeadline(t) // fails without a connection, as in tests
 	}
 }
 
@@ -171,8 +172,8 @@ func (x *exchange) readBody() (*buffer, error) {
 	if r.ContentLength > most {
 		return nil, x.tooLarge(most)
 	}
-	// The length is the client's word: memory for more than a little of it is taken
-	// only as the bytes come in.
+	// The length is not trusted: memory for more than maxPooled bytes is reserved as they
+	// come in.
 	size := int(min(r.ContentLength, maxPooled))
 	if size > limit.Free {
 		if err := x.reserve(decoded * int64(size)); err != nil {
@@ -216,8 +217,8 @@ func (x *exchange) readBody() (*buffer, error) {
 	return b, nil
 }
 
-// readOnce reads once behind what is there, for which it makes room. expected is how
-// much there will be in all, if that is positive.
+// readOnce appends one read to the buffer, which it grows if need be. expected is the length
+// of the whole body, if that is positive.
 func (b *buffer) readOnce(x *exchange, from io.Reader, expected int64) (int, error) {
 	if len(b.b) == cap(b.b) {
 		if err := b.grow(x, int(expected)); err != nil {
@@ -229,7 +230,7 @@ func (b *buffer) readOnce(x *exchange, from io.Reader, expected int64) (int, err
 	return n, err
 }
 
-// grow doubles the buffer; not beyond what is expected, with the byte that shows the end.
+// grow doubles the buffer, but at most to expected and the one byte that shows the end.
 func (b *buffer) grow(x *exchange, expected int) error {
 	before := cap(b.b)
 	size := max(2*before, 4<<10)
@@ -237,7 +238,7 @@ func (b *buffer) grow(x *exchange, expected int) error {
 		size = min(size, expected+1)
 	}
 	if size > limit.Free {
-		x.body.Working() // to wait for room is nobody's fault
+		x.body.Working() // the peer is not slow while we wait for memory
 		if err := x.reserve(decoded * int64(size)); err != nil {
 			return err
 		}
@@ -251,7 +252,7 @@ func (b *buffer) grow(x *exchange, expected int) error {
 	return nil
 }
 
-// holdLarge waits until the request may work on a large body.
+// holdLarge waits for one of the maxLarge slots for large bodies.
 func (x *exchange) holdLarge() error {
 	if x.kept.large {
 		return nil
@@ -265,8 +266,7 @@ func (x *exchange) holdLarge() error {
 	}
 }
 
-// unzip replaces a body that was sent compressed with what it holds, of at most
-// limit bytes.
+// unzip decompresses a compressed body, up to the body limit.
 func (b *buffer) unzip(x *exchange) error {
 	most := x.bodyLimit()
 	encodings := x.r.Header["Content-Encoding"]

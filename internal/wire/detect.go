@@ -21,8 +21,8 @@ const (
 	protocolCBOR  = "cbor"
 )
 
-// address finds the caller, the service and the protocol in the request's head, as far as
-// that tells.
+// address finds the caller, the service and the protocol, as far as the request's head names
+// them.
 func (x *exchange) address() {
 	h, r := x.handler, x.r
 	scope, signed := sigv4.FromRequest(r)
@@ -30,8 +30,8 @@ func (x *exchange) address() {
 	if !signed {
 		_, region = api.HostParts(r.Host)
 	}
-	// What is created keeps its region and account, and must not keep the
-	// request's whole head with them.
+	// Resources that the request creates keep these strings: clone them, so that they do
+	// not keep the request's head in memory.
 	x.call.Region, x.call.Account = h.DefaultRegion, h.DefaultAccount
 	if region != "" && region != h.DefaultRegion {
 		x.call.Region = strings.Clone(region)
@@ -69,11 +69,11 @@ func (x *exchange) address() {
 		x.serve(s)
 		return
 	}
-	x.service = h.Services[0] // its errors; which service is meant is not known yet
+	x.service = h.Services[0] // for its errors, until the service is known
 }
 
-// base is what the queue URLs of the latest request begin with: most requests come to
-// the same host.
+// base caches the base of queue URLs for the host of the latest request: most requests have the
+// same host.
 type base struct{ latest atomic.Pointer[baseURL] }
 
 type baseURL struct{ host, plain, secure string }
@@ -91,8 +91,7 @@ func (b *base) of(r *http.Request) string {
 	return u.plain
 }
 
-// addressTarget is address for what most requests are: JSON at the root, of a service
-// that is here.
+// addressTarget is address for most requests: JSON at the root, for a known service.
 func (x *exchange) addressTarget() bool {
 	target := x.r.Header["X-Amz-Target"]
 	if len(target) == 0 || x.r.URL.Path != "/" || !x.operateTarget(target[0]) {
@@ -102,8 +101,7 @@ func (x *exchange) addressTarget() bool {
 	return true
 }
 
-// operateTarget finds the operation that a header X-Amz-Target names, if its service is
-// here.
+// operateTarget finds the operation that a header X-Amz-Target names, if its service is known.
 func (x *exchange) operateTarget(target string) bool {
 	prefix, name, _ := strings.Cut(target, ".")
 	s := x.handler.byTarget[prefix]
@@ -114,7 +112,7 @@ func (x *exchange) operateTarget(target string) bool {
 	return s != nil
 }
 
-// cborPath takes the path of a request in CBOR apart: /service/<prefix>/operation/<name>.
+// cborPath splits the path of a request in CBOR: /service/<prefix>/operation/<name>.
 func cborPath(path string) (prefix, name string, ok bool) {
 	rest, ok := strings.CutPrefix(path, "/service/")
 	if !ok {
@@ -123,14 +121,14 @@ func cborPath(path string) (prefix, name string, ok bool) {
 	return strings.Cut(rest, "/operation/")
 }
 
-// serve fixes the service.
+// serve sets the service.
 func (x *exchange) serve(s *Service) {
 	x.service = s
 	x.call.Service = s.Name
 	x.call.Describe = s.describe
 }
 
-// operate fixes the operation if the service has it.
+// operate sets the operation, if the service has it.
 func (x *exchange) operate(name string) {
 	if x.op = x.service.operations[name]; x.op != nil {
 		x.call.Operation = name
@@ -142,9 +140,8 @@ func (x *exchange) operate(name string) {
 // errNothingAsked answers a GET of a resource's URL without an action.
 var errNothingAsked = errors.New("the request has no action")
 
-// route finds the operation that a Query request asks for. The service is the
-// one that the version names; else that of the credential scope or host, which
-// address found; else the first that knows the action.
+// route finds the operation of a Query request. Its service is that of the version, else that of
+// the credential scope or host, which address has found, else the first one with the action.
 func (x *exchange) route(form awsquery.Form) error {
 	h := x.handler
 	action := form.Get("Action")
@@ -174,7 +171,7 @@ func (x *exchange) route(form awsquery.Form) error {
 	case x.op == nil:
 		return fault.Newf(fault.InvalidAction, "Godwit has no action %s; it speaks %s.", printable(action), h.speaks())
 	}
-	// At a queue's URL only what is done to a queue is valid.
+	// At a queue's URL only actions on a queue are valid.
 	if x.onPath() && x.service.pathMember != "" && x.op.path == nil && !x.op.Everywhere && isQueuePath(x.r.URL.Path) {
 		x.op, x.call.Operation = nil, ""
 		return fault.Newf(fault.InvalidAction, "The action %s is not valid for this endpoint.", printable(action))
@@ -186,8 +183,8 @@ func (x *exchange) route(form awsquery.Form) error {
 func (x *exchange) onPath() bool { return strings.Trim(x.r.URL.Path, "/") != "" }
 
 // isQueuePath reports whether a path has the form of a queue's URL:
-// /<account>/<name>, or /queue/<region>/<account>/<name>. Whether there is such
-// a queue is not looked at.
+// /<account>/<name>, or /queue/<region>/<account>/<name>. Whether the
+// queue exists is not checked.
 func isQueuePath(path string) bool {
 	parts := strings.Split(path, "/")
 	if len(parts) == 5 && parts[1] == "queue" && parts[2] != "" {
@@ -196,8 +193,7 @@ func isQueuePath(path string) bool {
 	return len(parts) == 3 && isAccount(parts[1]) && parts[2] != ""
 }
 
-// setPath fills in the member that the path stands for, unless the request
-// names it too.
+// setPath sets the member that the path stands for, unless the request has it.
 func (x *exchange) setPath(in any) {
 	f := x.op.path
 	if f == nil {
@@ -208,7 +204,7 @@ func (x *exchange) setPath(in any) {
 	}
 }
 
-// printable shortens what a stranger sent, for use in an error's text.
+// printable shortens what a client sent, for use in an error's text.
 func printable(s string) string {
 	const most = 128
 	return fault.Excerpt(s, most, "")

@@ -23,7 +23,7 @@
 //		return []api.Operation{api.Op("Greet", s.Greet)}
 //	}
 //
-// The server puts the tables together:
+// The server assembles the tables:
 //
 //	handler := wire.NewHandler(wire.Options{
 //		Services: []*wire.Service{wire.SQS(sqs.Operations()...), wire.SNS(sns.Operations()...)},
@@ -33,8 +33,8 @@
 // Shapes may hold strings, ints, bools, blobs ([]byte), pointers to the first
 // three (nil is absent), int64, float64, api.Time, structs
 // and pointers to them, lists of any of these, maps from string to
-// any of these, and api.Pairs. A shape with an unfit field makes SQS or SNS
-// panic. Required members are checked here, before the handler: for a plain
+// any of these, and api.Pairs. The constructor of a service panics on a shape
+// with any other field. Required members are checked here, before the handler: for a plain
 // string "" counts as absent.
 //
 // A handler's error of package fault becomes the code, status and text that

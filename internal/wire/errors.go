@@ -13,14 +13,14 @@ type errorShape struct {
 	Code   string // Query's code
 	Status int
 	Server bool   // the service is at fault, not the sender
-	Text   string // for a fault that brings none
+	Text   string // default, for a fault without a text
 	// Member is the name of the text in REST-JSON; empty means "message".
 	Member string
-	// Query is the text in Query where AWS's differs from Text, which is then
-	// JSON's. Both stand, whatever text the fault brings.
+	// Query is the text in Query, if AWS's differs from Text, which is JSON's then. If it is
+	// set, both override the text of the fault.
 	Query string
 	Mute  bool // the answer has no message
-	Fixed bool // the status stands, whatever the protocol makes of mistakes
+	Fixed bool // the status is not replaced by the protocol's status for client errors
 }
 
 const (
@@ -29,7 +29,7 @@ const (
 	internalText = "We encountered an internal error. Please try again."
 )
 
-// common are the faults that every service reports alike.
+// common are the errors that all services have in common.
 var common = map[fault.Kind]errorShape{
 	fault.Internal:              {Type: coral + "InternalFailure", Code: "InternalFailure", Status: http.StatusInternalServerError, Server: true, Text: internalText},
 	fault.InvalidAction:         {Type: coral + "UnknownOperationException", Code: "InvalidAction", Status: http.StatusBadRequest, Text: "The action is not valid for this endpoint."},
@@ -43,7 +43,7 @@ var common = map[fault.Kind]errorShape{
 	fault.ExpiredToken:          {Type: coral + "ExpiredTokenException", Code: "ExpiredToken", Status: http.StatusForbidden, Text: "The security token included in the request is expired"},
 	fault.Unavailable:           {Type: coral + "ServiceUnavailableException", Code: "ServiceUnavailable", Status: http.StatusServiceUnavailable, Server: true, Text: "The service cannot answer now. Please try again."},
 	fault.InsufficientStorage:   {Type: coral + "InsufficientStorageException", Code: "InsufficientStorage", Status: http.StatusInsufficientStorage, Server: true, Text: "The server's disk has no room for more. Receive and delete messages, or add space."},
-	// Kinds of services that came later; others cannot meet them.
+	// Kinds that only some services use.
 	fault.ValidationFailed:            {Type: "com.amazon.coral.validate#ValidationException", Code: "ValidationError", Status: http.StatusBadRequest, Text: "A member of the request breaks a constraint."},
 	fault.InvalidParameterCombination: {Type: coral + "InvalidParameterCombinationException", Code: "InvalidParameterCombination", Status: http.StatusBadRequest, Text: "The parameters do not go together."},
 	fault.InvalidNextToken:            {Type: coral + "InvalidNextTokenException", Code: "InvalidNextToken", Status: http.StatusBadRequest, Text: "The token is not valid."},
@@ -55,11 +55,10 @@ var common = map[fault.Kind]errorShape{
 	fault.OptInRequired:               {Type: coral + "OptInRequired", Code: "OptInRequired", Status: http.StatusForbidden, Text: "The account or region is not served here."},
 }
 
-// forbidden is how every service refuses what the server as a whole does not take.
+// forbidden is the error for requests that the server refuses for all services.
 var forbidden = errorShape{Type: coral + "AccessDeniedException", Code: "AccessDenied", Status: http.StatusForbidden, Fixed: true}
 
-// elsewhere are the kinds that only one service refuses with. From another one
-// they are our mistake.
+// elsewhere are kinds that belong to one service each. From another service they are a bug.
 var elsewhere = []fault.Kind{
 	fault.ResourceConflict, fault.PreconditionFailed, fault.CodeStorageExceeded,
 	fault.PolicyLengthExceeded, fault.CodeSigningNotFound, fault.ResourceInUse, fault.InvalidRequestContent,
@@ -88,8 +87,8 @@ func with(own map[fault.Kind]errorShape) map[fault.Kind]errorShape {
 	return own
 }
 
-// report finds how s reports err in protocol, and the text that the caller
-// sees. The text of an error that nobody classified stays inside.
+// report finds the shape of an error in a protocol, and the text that the client sees. The text
+// of an error that is no fault is not shown.
 func (s *Service) report(err error, protocol string) (shape errorShape, text string) {
 	said, classified := refusal.Of(err)
 	if classified {

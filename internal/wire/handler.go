@@ -24,11 +24,10 @@ import (
 	"godwit.dev/godwit/internal/wire/rpccbor"
 )
 
-// Options are what a handler is made of. Services, Logger, Clock and the
-// defaults are required.
+// Options configure a handler. Services, Logger, Clock and the defaults are required.
 type Options struct {
-	// Services are what is answered. The first one's errors answer a request
-	// that names none.
+	// Services are the services to serve. A request that names none gets an error of the
+	// first one.
 	Services       []*Service
 	Logger         *slog.Logger
 	Clock          clock.Clock // what api.Call.Time is read from
@@ -38,30 +37,28 @@ type Options struct {
 	NewRequestID func() string
 	// MaxBody bounds a request's body, in bytes; 0 means DefaultMaxBody.
 	MaxBody int64
-	// Authentic verifies who calls. Nil: everybody is believed, and who does not sign is
-	// the account's root.
+	// Authentic verifies signatures. Nil: they are not verified, and an unsigned request is
+	// that of the account's root.
 	Authentic *sigv4.Verifier
-	// Authorize may refuse what a caller may not do, and tells by api.Call.Authorized that
-	// it has found it allowed. Nil: nobody asks, and a handler refuses other accounts by
-	// itself.
+	// Authorize refuses calls without permission, and sets api.Call.Authorized of others.
+	// Nil: permissions are not checked, and handlers refuse other accounts themselves.
 	Authorize func(ctx context.Context, call *api.Call, op *api.Operation, in any) error
-	// Known is who an access key and the token that came with it stand for, where
-	// everybody is believed; nil for a key that nobody was given. May be nil.
+	// Known is the owner of an access key and session token, if signatures are not verified;
+	// nil for an unknown key. May be nil.
 	Known func(accessKey, token string) *caller.Caller
 	// Admit may refuse a call before its operation runs; may be nil.
 	Admit func(call *api.Call) error
 	// Observe makes, for each operation, the observer of its requests, called once they are
 	// answered, on their goroutines. The operation's name, or both names, are empty
-	// where they could not be told. May be nil.
+	// where they are not known. May be nil.
 	Observe func(service, operation string) Observer
-	// Audit is called for each call once it is answered, with its input as far as it could be
-	// read. What it is given is valid until it returns. May be nil.
+	// Audit is called for each call once it is answered, with its input if that could be
+	// decoded. It must not keep its arguments. May be nil.
 	Audit func(call *api.Call, in any, outcome Outcome)
 	// Tracer makes a span of each request; nil: nothing is traced.
 	Tracer *tracing.Tracer
-	// Pace is how fast bodies must come; nothing set is DefaultPace. Requests and
-	// Answers bound the memory that large requests and large answers hold at once; nil:
-	// nothing does.
+	// Pace is the minimum rate of bodies; the zero value: DefaultPace. Requests and Answers
+	// bound the memory of large requests and answers; nil: it is not bounded.
 	Pace              Pace
 	Requests, Answers *limit.Budget
 }
@@ -69,11 +66,11 @@ type Options struct {
 // Observer is called for each request once it is answered.
 type Observer func(Observation)
 
-// Canceled is the code of a request whose caller hung up before the answer, or which
-// the end of the server cut off.
+// Canceled is the code of a request whose client closed the connection before the answer, or
+// that was cut off when the server stopped.
 const Canceled = "Canceled"
 
-// Observation is what metrics may know of a request.
+// Observation is a request as metrics see it.
 type Observation struct {
 	Protocol string        // "json", "cbor", "query" or "rest"
 	Status   int           // HTTP
@@ -82,7 +79,7 @@ type Observation struct {
 	In, Out  int           // the bodies' sizes, in bytes
 }
 
-// Outcome is what an audit may know of an answer.
+// Outcome is an answer as the audit log sees it.
 type Outcome struct {
 	Status  int    // HTTP
 	Code    string // of the error in Query's words; empty on success
@@ -99,7 +96,7 @@ type Handler struct {
 	callers   unverified
 	base      base
 	strange   Observer      // of requests whose service is not known; nil: none
-	large     chan struct{} // holds a token for each large body that is worked on
+	large     chan struct{} // holds a token for each large body that is being processed
 }
 
 // NewHandler returns a handler. It panics if the options lack what is
@@ -179,7 +176,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		err = x.memory.Grow(r.Context(), x.op.Answer)
 	}
 	if err == nil {
-		err = r.Context().Err() // for whoever has gone nothing is begun
+		err = r.Context().Err() // the client may have gone meanwhile
 	}
 	if err == nil {
 		out, err = x.op.Invoke(r.Context(), &x.call, in)
@@ -192,7 +189,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Forbid answers a request that must not be served with status 403, in the form of
-// its protocol. Its body is not looked at. The text tells its sender why.
+// its protocol. Its body is not read. The text says why.
 func (h *Handler) Forbid(w http.ResponseWriter, r *http.Request, text string) {
 	x := &exchange{handler: h, w: w, r: r, started: clock.System.Now()}
 	defer x.finish()
@@ -209,15 +206,15 @@ type exchange struct {
 	call    api.Call
 	service *Service          // never nil once read has begun
 	op      *operation        // nil until it is known
-	places  map[string]string // the members that stand in the path of a REST request
-	refusal fault.Error       // that is answered; zero: none, or an error of ours
-	asJSON  bool              // a Query request that wants its answer in JSON
-	unknown string            // the name of an operation that the service does not have
+	places  map[string]string // the members in the path of a REST request
+	refusal fault.Error       // the fault that is answered; zero: none, or an internal error
+	asJSON  bool              // a Query request that accepts its answer in JSON
+	unknown string            // the requested operation, if the service does not have it
 
-	absent  absence           // zero: the service is here
-	payload [sha256.Size]byte // of the body as it was sent, where that is signed
+	absent  absence           // zero: the service is known
+	payload [sha256.Size]byte // digest of the body as it was sent, if the request is signed
 
-	headers [3]string          // the values of headers that differ from answer to answer
+	headers [3]string          // values of the headers that vary, here to spare allocations
 	kept    kept               // until the request is answered
 	body    *limit.Reservation // nil: it is small
 	memory  limit.Reservation  // of the answer
@@ -226,13 +223,13 @@ type exchange struct {
 	code    string
 }
 
-// kept is what a request keeps until it is answered.
+// kept has what a request releases once it is answered.
 type kept struct {
 	large bool    // a token, as its body is large
 	body  *buffer // the body, where the input has parts of it; else nil
 }
 
-// identify finds out what is asked for, as far as the request's head tells.
+// identify finds the operation, as far as the request's head names it.
 func (x *exchange) identify() {
 	x.call = api.Call{
 		RequestID:  x.handler.NewRequestID(),
@@ -248,7 +245,7 @@ func (x *exchange) identify() {
 	x.address()
 }
 
-// read finds out what is asked for and reads its input.
+// read finds the operation and decodes its input.
 func (x *exchange) read() (in any, err error) {
 	x.identify()
 	if x.absent.why != nil {
@@ -286,7 +283,7 @@ func (x *exchange) decode(body *buffer) (in any, err error) {
 	}
 }
 
-// readRPC reads the input of an operation that the request's head names.
+// readRPC decodes the input of an operation that the request's head has named.
 func (x *exchange) readRPC(body []byte, decode func(body []byte, in any) error) (any, error) {
 	if x.op == nil {
 		return nil, x.noAction(x.unknown)
@@ -344,7 +341,7 @@ func (x *exchange) readQuery(body []byte) (any, error) {
 	return in, x.service.check(x.op, in)
 }
 
-// badMethod refuses an HTTP method in which the operation cannot be asked for.
+// badMethod refuses an HTTP method that the protocol does not have.
 func (x *exchange) badMethod() error {
 	return fault.Newf(x.service.badMethod, "The operation %s is not supported by the method %s.", x.op.Name, printable(x.r.Method))
 }
@@ -357,8 +354,8 @@ func (x *exchange) checkAddress() error {
 	return fault.Newf(fault.InvalidAddress, "The address %s is not valid for this endpoint.", printable(x.call.Host+x.r.URL.Path))
 }
 
-// checkScheme refuses a request that is signed otherwise than AWS's services
-// take it today. version is Query's parameter SignatureVersion.
+// checkScheme refuses a signature of a scheme that AWS no longer accepts. version is Query's
+// parameter SignatureVersion.
 func (x *exchange) checkScheme(version string) error {
 	authorization := ""
 	if given := x.r.Header["Authorization"]; len(given) > 0 {
@@ -374,7 +371,7 @@ func (x *exchange) checkScheme(version string) error {
 func (x *exchange) refuse(err error) {
 	cut := errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 	if cut {
-		// The caller is gone, or the server stops: nobody's mistake.
+		// The client has gone, or the server stops: no error of either.
 		err = fault.New(fault.Unavailable, "")
 	}
 	if errors.Is(err, errNothingAsked) {
@@ -414,7 +411,7 @@ func (x *exchange) finish() {
 			slog.String("requestId", x.call.RequestID), slog.String("service", x.call.Service),
 			slog.String("operation", x.call.Operation), slog.Any("panic", cause), slog.String("stack", string(debug.Stack())))
 		if x.status != 0 || x.service == nil {
-			panic(http.ErrAbortHandler) // half an answer must not look like a whole one
+			panic(http.ErrAbortHandler) // a truncated answer must not look complete
 		}
 		x.answerError(x.service.report(fault.New(fault.Internal, ""), x.call.Protocol))
 	}

@@ -70,7 +70,7 @@ func (x *exchange) answer(out any) {
 			begun := len(dst)
 			if dst = awsquery.AppendMembers(dst, out); len(dst) > begun || !x.service.declaration {
 				dst = append(dst, op.resultEnd...)
-			} else { // some clients look for an empty element in this very form
+			} else { // some clients expect an empty element in this form
 				dst = append(dst[:begun-1], "/>"...)
 			}
 		}
@@ -83,8 +83,8 @@ func (x *exchange) answer(out any) {
 	x.write(http.StatusOK, dst)
 }
 
-// refuseBare writes the refusal of a request that asks for nothing, which has a form of
-// its own, and is XML whatever the caller accepts.
+// refuseBare refuses a request without an action. As with AWS, that has a form of its own, and is
+// XML whatever the client accepts.
 func (x *exchange) refuseBare() {
 	x.code, x.asJSON = "UnknownOperationException", false
 	x.write(http.StatusNotFound, []byte("<UnknownOperationException/>"))
@@ -163,8 +163,8 @@ func (x *exchange) answerError(shape errorShape, text string) {
 	x.write(shape.Status, dst)
 }
 
-// queryError tells a caller what Query would have said. Where the service
-// leaves it to the caller whether it does, the status of a mistake is else 400.
+// queryError adds a header with Query's code to an error in another protocol. If the service
+// sends it on request only, and it is not requested, client errors have status 400.
 func (x *exchange) queryError(shape *errorShape, side string) {
 	if x.service.json11 {
 		return
@@ -211,9 +211,9 @@ func (x *exchange) write(status int, body []byte) {
 	}
 }
 
-// send writes the answer's body; errors of a caller that hung up are ignored. By HTTP/2
-// a caller may leave one answer where it is and continue with others, so that its
-// connection is not seen to stand still: so much of each has to go out in every window.
+// send writes the answer's body; errors are ignored, as the client has gone. With HTTP/2 a client
+// may stall one stream while others of its connection continue. So a minimum of each answer has
+// to be written in every window.
 func (x *exchange) send(body []byte) {
 	pace := &x.handler.Pace
 	if x.r.ProtoMajor < 2 {
@@ -231,11 +231,11 @@ func (x *exchange) send(body []byte) {
 	}
 }
 
-// rendered is how much an answer holds of each byte of what it is made of: as it was
-// read, as the operation's output, as it is written.
+// rendered is how many bytes of memory an answer takes for each byte of its data: as read, as
+// the operation's output, and encoded.
 const rendered = 3
 
-// sizeOf is about how large an answer is for which so much was reserved.
+// sizeOf estimates the size of an answer from the memory that was reserved for it.
 func (x *exchange) sizeOf(reserved int64) int {
 	if reserved <= limit.Free || x.op.Answer > 0 {
 		return 0
@@ -243,7 +243,7 @@ func (x *exchange) sizeOf(reserved int64) int {
 	return int(reserved / rendered * 17 / 16)
 }
 
-// hold reserves what the answer holds until its caller has taken it.
+// hold adjusts the reservation to the encoded answer, until the client has read it.
 func (x *exchange) hold(body []byte) error {
 	if err := x.memory.Resize(x.r.Context(), int64(cap(body))); err != nil {
 		return err

@@ -14,8 +14,8 @@ import (
 	"godwit.dev/godwit/internal/wire/restjson"
 )
 
-// isRESTPath reports whether a path begins with the date of an API, as the paths
-// of REST services do: /2015-03-31/….
+// isRESTPath reports whether a path begins with the date of an API, as in REST services:
+// /2015-03-31/….
 func isRESTPath(path string) bool {
 	const date = "/2015-03-31/"
 	if len(path) < len(date) {
@@ -56,8 +56,7 @@ func (x *exchange) addressREST(service string) bool {
 	return true
 }
 
-// extend lets the connection wait for an answer for d from now. The next request
-// has the usual times again.
+// extend sets the connection's deadlines to d from now. The next request resets them.
 func (x *exchange) extend(d time.Duration) {
 	until := clock.System.Now().Add(d)
 	c := http.NewResponseController(x.w)
@@ -98,7 +97,7 @@ func (x *exchange) tooLarge(limit int64) error {
 	}
 	name := x.op.Name
 	if name == "Invoke" {
-		name = "InvokeFunction" // as AWS calls it here
+		name = "InvokeFunction" // as in AWS's text
 	}
 	return fault.Newf(fault.RequestTooLarge, "Request must be smaller than %d bytes for the %s operation", limit, name)
 }

@@ -11,32 +11,32 @@ import (
 	"godwit.dev/godwit/internal/wire/shape"
 )
 
-// Service is how one of AWS's services looks on the wire: what its requests are
-// known by, its operations and its errors. Make one with SQS, SNS, CloudWatch,
-// Logs, Lambda, KMS, IAM, STS, Firehose or CloudFormation, for one Handler.
+// Service is the wire form of an AWS service: how its requests are recognised, its operations
+// and its errors. Make one with SQS, SNS, CloudWatch, Logs, Lambda, KMS, IAM, STS, Firehose or
+// CloudFormation, for one Handler.
 type Service struct {
 	Name         string // "sqs": in credential scopes and host names
 	TargetPrefix string // of X-Amz-Target; empty if the service speaks no JSON
 	Version      string // of the Query API; empty if the service does not speak it
 	Namespace    string // of its XML
 
-	// declaration: XML answers begin with <?xml …?>, and errors hold <Detail/>.
+	// declaration: XML answers begin with <?xml …?>, and errors have <Detail/>.
 	declaration bool
 	// pathMember is the input member that a request's path stands for when it
 	// is not the root; empty if there is none.
 	pathMember string
 	badMethod  fault.Kind                 // refuses an HTTP method that the protocol does not have
 	missing    func(member string) string // the text for a required member that is absent
-	// rest: requests are known by their methods and paths.
+	// rest: requests are recognised by their methods and paths.
 	rest       bool
 	routes     restjson.Routes[*operation]
 	absent     fault.Kind // and its kind
-	json11     bool       // JSON 1.1, which knows nothing of Query
-	queryMode  bool       // Query's codes are answered on request only
+	json11     bool       // JSON 1.1, which has no header with Query's codes
+	queryMode  bool       // the header with Query's codes is sent on request only
 	errors     map[fault.Kind]errorShape
 	operations map[string]*operation
 	describe   func(err error) (code, text string, sender bool) // for api.Call
-	observer   Observer                                         // of requests for nobody knows what
+	observer   Observer                                         // of requests whose operation is not known
 }
 
 type operation struct {
@@ -232,7 +232,7 @@ func (s *Service) watch(observe func(service, operation string) Observer) {
 	}
 }
 
-// check refuses an input that lacks a required member, or breaks the model otherwise.
+// check refuses an input that lacks a required member or violates the model.
 func (s *Service) check(op *operation, in any) error {
 	if op.Check != nil {
 		if err := op.Check(in); err != nil {

@@ -7,8 +7,8 @@ import (
 	"godwit.dev/godwit/internal/tracing"
 )
 
-// endSpan tells the request's span how it was answered. A mistake of the caller's is no
-// error of a server's span. Source: semantic conventions for HTTP spans.
+// endSpan records the answer in the request's span. A client error is no error of a server span.
+// Source: semantic conventions for HTTP spans.
 func (x *exchange) endSpan() {
 	s := x.call.Span
 	defer s.End()
@@ -29,7 +29,8 @@ func (x *exchange) endSpan() {
 	}
 }
 
-// method is a request's method, if it is one that is known: what callers make up is not recorded.
+// method is the request's method, if it is a standard one: others are not recorded, so that
+// clients cannot make up values.
 func method(name string) string {
 	switch name {
 	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodHead, http.MethodOptions, http.MethodPatch:

@@ -9,10 +9,9 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// Within carries out an operation for a part of this process, with what a request passes:
-// the caller's permissions, the account's limits, the audit. call names the service, the
-// operation, the caller, the account and the region; the rest is filled in. Errors are the
-// operation's.
+// Within runs an operation for another part of this process, with the checks of a request: the
+// caller's permissions, the account's limits, the audit log. call has the service, operation,
+// caller, account and region; the rest is set here. Errors are the operation's.
 func (h *Handler) Within(ctx context.Context, call *api.Call, in any) (out any, err error) {
 	s := h.byName[call.Service]
 	var op *operation

@@ -14,7 +14,7 @@ import (
 // answers, so that some of what it draws is about things that exist.
 type drawer struct {
 	rand  *rand.Rand
-	room  int                 // how many bytes the input may still get
+	left  int                 // how many bytes the input may still get
 	known map[string][]string // texts by the names of members, in lower case
 	usual bool                // the input is to be one that makes sense, but for a slip
 	scope string              // the service of the operation, as ARNs have it
@@ -59,7 +59,7 @@ const maxInput = 3 << 20
 
 // input draws an input for an operation.
 func (d *drawer) input(t *shape.Type) object {
-	d.room = maxInput
+	d.left = maxInput
 	d.usual = !d.chance(3)
 	in, _ := d.structure(t, 0).(object)
 	for range 3 {
@@ -90,7 +90,7 @@ func (d *drawer) structure(t *shape.Type, depth int) document {
 // value draws what stands in a member.
 func (d *drawer) value(name string, t *shape.Type, depth int) document {
 	switch {
-	case d.room < 0:
+	case d.left < 0:
 		return nil
 	case d.odd(60):
 		return d.anything(depth)
@@ -110,7 +110,7 @@ func (d *drawer) value(name string, t *shape.Type, depth int) document {
 		return d.time(name)
 	case shape.Blob:
 		if d.usual {
-			d.room -= 1000
+			d.left -= 1000
 			return handlerZip()
 		}
 		return d.blob()
@@ -134,7 +134,7 @@ func (d *drawer) value(name string, t *shape.Type, depth int) document {
 
 // size is how many elements a collection gets.
 func (d *drawer) size() int {
-	if d.room -= 100; d.room < maxInput/2 {
+	if d.left -= 100; d.left < maxInput/2 {
 		return 0
 	}
 	if d.usual && !d.chance(60) {
@@ -213,7 +213,7 @@ func (d *drawer) time(name string) document {
 }
 
 func (d *drawer) blob() document {
-	if d.room -= 300_000; d.room < 0 {
+	if d.left -= 300_000; d.left < 0 {
 		return []byte{}
 	}
 	switch d.rand.IntN(6) {
@@ -263,7 +263,7 @@ func (d *drawer) anything(depth int) document {
 // there, or an odd one.
 func (d *drawer) text(name string) string {
 	s := d.anyText(name)
-	if d.room -= len(s) + 10; d.room < 0 {
+	if d.left -= len(s) + 10; d.left < 0 {
 		return ""
 	}
 	return s

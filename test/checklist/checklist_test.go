@@ -74,7 +74,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Lists that answers lack are told of, and so is what is optional for nothing.
+// Lists that answers lack are reported, and so is what is optional for nothing.
 func TestMissing(t *testing.T) {
 	wrong, useless := Missing([]string{"a.Get.List", "b.Get.Tags", "b.List.Items.Tags"},
 		[]Optional{{"no tags, no list", []string{"b.*.Tags", "c.Get.Tags"}}})
@@ -177,7 +177,7 @@ func TestRecorder(t *testing.T) {
 	}
 }
 
-// TestShapes: what is not of a shape is told, by its path; what is, is seen.
+// TestShapes: what is not of a shape is reported, by its path; what is, is seen.
 func TestShapes(t *testing.T) {
 	var shape Shape
 	text := `{"members":{"n":"integer","on":"boolean","at":"timestamp","kind":{"enum":["A","B"]},"all":{"list":{"always":["id"],"members":{"id":"string","name":"string"}}},"tags":{"map":"string"},"Attributes":{"map":"string"}}}`

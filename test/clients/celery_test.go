@@ -118,7 +118,7 @@ func until(t *testing.T, what string, done func() (bool, string)) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(patience)
+	deadline := time.After(testTimeout)
 	for {
 		ok, now := done()
 		if ok {
@@ -127,7 +127,7 @@ func until(t *testing.T, what string, done func() (bool, string)) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("not after %v: %s; there is\n%s", patience, what, now)
+			t.Fatalf("not after %v: %s; there is\n%s", testTimeout, what, now)
 		}
 	}
 }

@@ -43,7 +43,7 @@ func commands(t *testing.T, document, heading string, pairs ...string) string {
 // last is ended.
 func paste(t *testing.T, dir, text string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*testTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-c", "set -eo pipefail\ncurl() { command curl --silent --show-error --fail \"$@\"; }\n"+text)
 	cmd.Dir = dir

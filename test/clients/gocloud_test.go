@@ -91,7 +91,7 @@ func sendAll(t *testing.T, topic *pubsub.Topic) {
 // receiveAll receives and acknowledges them.
 func receiveAll(t *testing.T, subscription *pubsub.Subscription) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	got := map[string]map[string]string{}
 	for range goCloudMessages {

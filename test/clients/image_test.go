@@ -77,7 +77,7 @@ func TestImage(t *testing.T) {
 			t.Logf("the server printed:\n%s", out.String())
 		}
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	if err := ready(ctx, "http://"+address, ended); err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ func runForeign(t *testing.T, address string, cmd *exec.Cmd) {
 			t.Logf("it printed:\n%s", output.String())
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -25,8 +25,8 @@ import (
 	"time"
 )
 
-// patience bounds every wait for something that should be quick.
-const patience = 2 * time.Minute
+// testTimeout bounds every wait for something that should be quick.
+const testTimeout = 2 * time.Minute
 
 // rootKey is the root user's access key where a server verifies who calls.
 const (
@@ -111,7 +111,7 @@ func startServer(data string, flags ...string) (at *url.URL, stop func() (logged
 		<-ended
 		return output.String()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -128,7 +128,7 @@ func startServer(data string, flags ...string) (at *url.URL, stop func() (logged
 		case <-ended:
 			return nil, nil, fmt.Errorf("the server ended:\n%s", output.String())
 		case <-ctx.Done():
-			return nil, nil, fmt.Errorf("the server is not ready after %v:\n%s", patience, stop())
+			return nil, nil, fmt.Errorf("the server is not ready after %v:\n%s", testTimeout, stop())
 		}
 	}
 }

@@ -95,7 +95,7 @@ func (f *followed) point(ctx context.Context) (at time.Time, err error) {
 // until waits for a backup that is of a moment or later.
 func (f *followed) until(t *testing.T, moment time.Time) time.Time {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

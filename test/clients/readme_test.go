@@ -220,7 +220,7 @@ func newReader(t *testing.T, address string) *reader {
 	}
 	r.env = append(r.env, "CURL_HOME="+r.scratch)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 6*patience) // a hundred commands, on a machine that is busy
+	ctx, cancel := context.WithTimeout(t.Context(), 6*testTimeout) // a hundred commands, on a machine that is busy
 	shell := exec.CommandContext(ctx, "bash")
 	shell.Dir, shell.Env, shell.WaitDelay = r.scratch, r.env, time.Second
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -301,7 +301,7 @@ func (r *reader) serve(t *testing.T, text string) {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // fails only if it has ended
 		<-ended
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	scheme := "http://"
 	if strings.Contains(text, "--tls-cert") {

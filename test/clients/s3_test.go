@@ -102,7 +102,7 @@ func (g *gateway) start(t *testing.T) {
 		_ = cmd.Process.Kill() // fails only if it has ended
 		<-ended
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -174,8 +174,8 @@ func unzipped(t *testing.T, text []byte) []byte {
 	return text
 }
 
-// hoses is a server whose streams' objects go to a gateway.
-type hoses struct {
+// streams is a server whose streams' objects go to a gateway.
+type streams struct {
 	*firehose.Client
 
 	data  string
@@ -184,10 +184,10 @@ type hoses struct {
 	stop  func() (logged string) // with kill -9
 }
 
-// newHoses starts a server with the secret that it has for the gateway.
-func newHoses(t *testing.T, g *gateway, secret string, flags ...string) *hoses {
+// newStreams starts a server with the secret that it has for the gateway.
+func newStreams(t *testing.T, g *gateway, secret string, flags ...string) *streams {
 	t.Helper()
-	h := &hoses{data: filepath.Join(t.TempDir(), "data")}
+	h := &streams{data: filepath.Join(t.TempDir(), "data")}
 	h.flags = append([]string{"--firehose-s3-endpoint", g.url(), "--firehose-s3-credentials", h.credentials(t, secret)}, flags...)
 	h.start(t)
 	t.Cleanup(func() { h.stop() })
@@ -195,7 +195,7 @@ func newHoses(t *testing.T, g *gateway, secret string, flags ...string) *hoses {
 }
 
 // credentials is a file with the gateway's key.
-func (h *hoses) credentials(t *testing.T, secret string) string {
+func (h *streams) credentials(t *testing.T, secret string) string {
 	t.Helper()
 	path := h.data + ".credentials"
 	if err := os.WriteFile(path, []byte(gatewayKey+"\n"+secret+"\n"), 0o600); err != nil {
@@ -204,7 +204,7 @@ func (h *hoses) credentials(t *testing.T, secret string) string {
 	return path
 }
 
-func (h *hoses) start(t *testing.T) {
+func (h *streams) start(t *testing.T) {
 	t.Helper()
 	at, stop, err := startServer(h.data, h.flags...)
 	if err != nil {
@@ -215,7 +215,7 @@ func (h *hoses) start(t *testing.T) {
 }
 
 // advance moves the virtual clock, and returns once what was due has been tried.
-func (h *hoses) advance(t *testing.T, by string) {
+func (h *streams) advance(t *testing.T, by string) {
 	t.Helper()
 	answer, err := http.Post(h.at.String()+"/_godwit/clock", "application/json", strings.NewReader(`{"advance":"`+by+`"}`))
 	if err != nil {
@@ -237,14 +237,14 @@ func toBucket(bucket, prefix string, size int32) *types.ExtendedS3DestinationCon
 	}
 }
 
-func (h *hoses) create(t *testing.T, name string, to *types.ExtendedS3DestinationConfiguration) {
+func (h *streams) create(t *testing.T, name string, to *types.ExtendedS3DestinationConfiguration) {
 	t.Helper()
 	if _, err := h.CreateDeliveryStream(t.Context(), &firehose.CreateDeliveryStreamInput{DeliveryStreamName: &name, ExtendedS3DestinationConfiguration: to}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (h *hoses) put(t *testing.T, name string, data ...string) {
+func (h *streams) put(t *testing.T, name string, data ...string) {
 	t.Helper()
 	if err := h.tryPut(t.Context(), name, data...); err != nil {
 		t.Fatal(err)
@@ -252,7 +252,7 @@ func (h *hoses) put(t *testing.T, name string, data ...string) {
 }
 
 // tryPut fails unless all records are taken.
-func (h *hoses) tryPut(ctx context.Context, name string, data ...string) error {
+func (h *streams) tryPut(ctx context.Context, name string, data ...string) error {
 	var records []types.Record
 	for _, one := range data {
 		records = append(records, types.Record{Data: []byte(one)})
@@ -283,7 +283,7 @@ func one(t *testing.T, all map[string]string, prefix string) string {
 func TestS3(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "lake")
-	h := newHoses(t, g, gatewaySecret, "--clock", "virtual")
+	h := newStreams(t, g, gatewaySecret, "--clock", "virtual")
 	year := time.Now().UTC().Format("2006")
 
 	h.create(t, "plain", toBucket("lake", "", 1))
@@ -390,7 +390,7 @@ func without(all, those map[string]string) map[string]string {
 func TestS3Refuses(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "lake")
-	h := newHoses(t, g, "not the secret", "--clock", "virtual")
+	h := newStreams(t, g, "not the secret", "--clock", "virtual")
 	h.create(t, "a", toBucket("lake", "", 1))
 	h.create(t, "b", toBucket("puddle", "", 1))
 	h.put(t, "a", "1\n")
@@ -423,7 +423,7 @@ func TestS3Refuses(t *testing.T) {
 func TestS3Kill9(t *testing.T) {
 	t.Parallel()
 	g := newGateway(t, "lake")
-	h := newHoses(t, g, gatewaySecret)
+	h := newStreams(t, g, gatewaySecret)
 	to := toBucket("lake", "", 1)
 	to.BufferingHints.IntervalInSeconds = aws.Int32(0)
 	h.create(t, "orders", to)
@@ -470,7 +470,7 @@ func TestS3Kill9(t *testing.T) {
 		<-done
 		h.start(t)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

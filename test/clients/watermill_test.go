@@ -195,13 +195,13 @@ func wmMessage(payload string, metadata ...string) *message.Message {
 
 func take(t *testing.T, incoming <-chan *message.Message) *message.Message {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	select {
 	case m := <-incoming:
 		return m
 	case <-ctx.Done():
-		t.Fatalf("no message within %v", patience)
+		t.Fatalf("no message within %v", testTimeout)
 		return nil
 	}
 }
@@ -224,7 +224,7 @@ func eventuallyEmpty(t *testing.T, client *awssqs.Client, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -245,7 +245,7 @@ func eventuallyEmpty(t *testing.T, client *awssqs.Client, name string) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("%s holds %v after %v", name, counts, patience)
+			t.Fatalf("%s holds %v after %v", name, counts, testTimeout)
 		}
 	}
 }

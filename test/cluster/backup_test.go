@@ -59,7 +59,7 @@ func (p *pairs) of(t *testing.T, c *cluster, node int, queue string) (counts [no
 		t.Fatal(err)
 	}
 	var seen [nodes]bits
-	for over := time.Now().Add(patience); left > 0; {
+	for over := time.Now().Add(testTimeout); left > 0; {
 		got, err := client.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &queue, MaxNumberOfMessages: 10, WaitTimeSeconds: 1, VisibilityTimeout: 600})
 		if err != nil || time.Now().After(over) {
 			t.Fatalf("%d messages do not come: %v", left, err)

@@ -164,7 +164,7 @@ func (m *machines) types(node, line string) string {
 	cmd := exec.Command("bash", "-c", "trap 'kill $p; wait $p; exit' TERM\nwhile :; do "+line+" & p=$!; wait $p; sleep 0.1; done")
 	cmd.Env = append(os.Environ(), pathWithGodwit())
 	cmd.Stdout, cmd.Stderr = &m.out, &m.out
-	cmd.WaitDelay = patience
+	cmd.WaitDelay = testTimeout
 	if err := cmd.Start(); err != nil {
 		m.t.Fatal(err)
 	}

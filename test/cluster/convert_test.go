@@ -29,7 +29,7 @@ func single(t *testing.T, port int, data string) (*cluster, func()) {
 		_ = c.cmd.Wait()
 		close(c.over)
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -51,7 +51,7 @@ func single(t *testing.T, port int, data string) (*cluster, func()) {
 
 func command(t *testing.T, args ...string) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, binary, args...).CombinedOutput()
 	if err != nil {

@@ -184,7 +184,7 @@ func (e *everything) phones() (apns *gateways.APNs, ca string, app map[string]st
 	apns = gateways.NewAPNs(e.t)
 	key, text := gateways.NewECKey()
 	apns.Know("TEAM", "KEY", &key.PublicKey)
-	apns.Told(func(r gateways.Received) {
+	apns.Observe(func(r gateways.Received) {
 		var payload struct{ APS struct{ Alert string } }
 		if r.Status == http.StatusOK && json.Unmarshal(r.Body, &payload) == nil { // else it was cut off
 			e.ledgers["pushes"].seen(payload.APS.Alert)
@@ -444,7 +444,7 @@ func TestEverythingGoesOn(t *testing.T) {
 	e.ledgers["events"].acked("events-0")
 	select {
 	case <-e.hanging:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		t.Fatal("the event does not run")
 	}
 	progress := func() {

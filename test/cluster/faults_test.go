@@ -43,7 +43,7 @@ func TestFaults(t *testing.T) {
 		_ = syscall.Kill(victim.PID, syscall.SIGCONT)
 	}
 	c.eventually("all nodes are back", status.whole)
-	l.settle()
+	l.runOut()
 }
 
 // TestRestart: what was acknowledged is there after all nodes were killed at once, and

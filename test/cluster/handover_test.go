@@ -22,7 +22,7 @@ func TestHandOver(t *testing.T) {
 		owner := c.eventually("all nodes are back", status.whole).serving()
 		before := l.sent()
 		c.eventually("clients work", func(status) bool { return l.sent() > before+20 })
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 		out, err := exec.CommandContext(ctx, binary, "cluster", "step-down", "--url", owner.URL).CombinedOutput()
 		cancel()
 		if err != nil || !strings.Contains(string(out), "has handed over") {
@@ -38,7 +38,7 @@ func TestHandOver(t *testing.T) {
 			t.Errorf("the process of node %s has ended", n.Name)
 		}
 	}
-	l.settle()
+	l.runOut()
 	if l.uncertain > 0 {
 		t.Errorf("%d sends failed: %v", l.uncertain, l.failures)
 	}
@@ -67,7 +67,7 @@ func TestRollingRestart(t *testing.T) {
 			return s.whole() && !slices.ContainsFunc(s.Nodes, func(m nodeStatus) bool { return m.PID == n.PID })
 		})
 	}
-	l.settle()
+	l.runOut()
 	if l.uncertain > 0 {
 		t.Errorf("%d sends failed: %v", l.uncertain, l.failures)
 	}

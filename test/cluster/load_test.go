@@ -339,7 +339,7 @@ func (l *load) did(group string, o operation, called time.Time) {
 	l.history[group] = history
 	if len(history) == 2*groupSize {
 		delete(l.history, group)
-		delete(l.fifo, group) // what comes again is told by came, else
+		delete(l.fifo, group) // came reports what comes again, else
 		l.fifo[group] = &ledgerOf{tried: groupSize, acked: all, received: all}
 		l.checking.Go(func() { l.check(group, history) })
 	}
@@ -355,7 +355,7 @@ var all = func() (b bits) {
 
 // check holds a group against the model.
 func (l *load) check(group string, history []porcupine.Operation) {
-	got := porcupine.CheckOperationsTimeout(groups, history, patience)
+	got := porcupine.CheckOperationsTimeout(groups, history, testTimeout)
 	l.note(func() {
 		l.groups++
 		if got != porcupine.Ok {
@@ -432,8 +432,8 @@ func (l *load) sent() (n int) {
 	return n
 }
 
-// settle ends the sends, waits until all that was acknowledged has come out, and checks.
-func (l *load) settle() {
+// runOut ends the sends, waits until all that was acknowledged has come out, and checks.
+func (l *load) runOut() {
 	l.t.Helper()
 	l.enough()
 	l.working.Wait()

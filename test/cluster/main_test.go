@@ -1,6 +1,6 @@
 // Package cluster_test drives a cluster of three processes from outside, with real disks
 // and the real log: it kills and stops nodes while clients send and receive, and holds
-// what they were told against what comes out.
+// the answers against what comes out.
 //
 // What is random comes from a seed, and the command that draws the same again is
 // printed. How the machine interleaves it is not repeated.
@@ -30,9 +30,9 @@ import (
 
 const nodes = 3
 
-// patience bounds every wait for something that takes some seconds, on a machine that may
+// testTimeout bounds every wait for something that takes some seconds, on a machine that may
 // have much else to do.
-const patience = 2 * time.Minute
+const testTimeout = 2 * time.Minute
 
 var binary string
 
@@ -139,7 +139,7 @@ func (c *cluster) stop() {
 	_ = c.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-c.over:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		c.t.Error("the cluster did not stop")
 		_ = c.cmd.Process.Kill()
 		<-c.over
@@ -204,7 +204,7 @@ func (c *cluster) status() (s status) {
 // eventually waits until the cluster stands as it should.
 func (c *cluster) eventually(what string, stands func(status) bool) status {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(c.t.Context(), testTimeout)
 	defer cancel()
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -216,7 +216,7 @@ func (c *cluster) eventually(what string, stands func(status) bool) status {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			c.t.Fatalf("%s: not within %v; last: %+v\n%s", what, patience, s, c.out.String())
+			c.t.Fatalf("%s: not within %v; last: %+v\n%s", what, testTimeout, s, c.out.String())
 		}
 	}
 }

@@ -218,7 +218,7 @@ func TestNetwork(t *testing.T) {
 		c.fault()
 	}
 	n.eventually("all nodes are back", status.whole)
-	l.settle()
+	l.runOut()
 	t.Log(c)
 }
 

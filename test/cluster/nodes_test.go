@@ -122,7 +122,7 @@ func TestNodesChange(t *testing.T) {
 	for n := range sent.Load() {
 		want[fmt.Sprint(n+1)] = true
 	}
-	for over := time.Now().Add(patience); len(want) > 0 && time.Now().Before(over); {
+	for over := time.Now().Add(testTimeout); len(want) > 0 && time.Now().Before(over); {
 		got, err := m.client(other, m.key.SecretAccessKey).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: out.QueueUrl, MaxNumberOfMessages: 10, WaitTimeSeconds: 2, VisibilityTimeout: 600})
 		if err != nil {
 			t.Fatal(err)
@@ -148,7 +148,7 @@ func (m *machines) asks(args []string) []string {
 	return append(append([]string{"cluster"}, args...), "--dir", m.path("identity-a"), "--node", "a", "--from", m.address("a"))
 }
 
-// change changes the nodes, and returns what is told of it.
+// change changes the nodes, and returns what is reported of it.
 func (m *machines) change(args ...string) string {
 	m.t.Helper()
 	out, err := m.godwit(m.asks(args)...)
@@ -213,7 +213,7 @@ func (m *machines) ended(node string) {
 	}()
 	select {
 	case <-over:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		m.t.Errorf("node %s did not end", node)
 		_ = cmd.Process.Signal(syscall.SIGQUIT)
 		<-over

@@ -76,7 +76,7 @@ func (k *supervisor) stop() {
 	}
 	select {
 	case <-over:
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		k.m.t.Error("nodes do not stop")
 		for _, node := range names {
 			k.signal(node, syscall.SIGKILL)
@@ -135,7 +135,7 @@ func (m *machines) holds(s *senders) {
 	for n := range s.sent.Load() {
 		want[fmt.Sprint(n+1)] = true
 	}
-	for over := time.Now().Add(patience); len(want) > 0 && time.Now().Before(over); {
+	for over := time.Now().Add(testTimeout); len(want) > 0 && time.Now().Before(over); {
 		got, err := m.client("b", m.key.SecretAccessKey).ReceiveMessage(m.t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &s.queue, MaxNumberOfMessages: 10, WaitTimeSeconds: 1, VisibilityTimeout: 600})
 		if err != nil {
 			m.t.Fatal(err)

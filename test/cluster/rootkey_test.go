@@ -81,7 +81,7 @@ func TestRootKey(t *testing.T) {
 	_ = m.running[owner].Wait()
 	other := names[(strings.Index("abc", owner)+1)%3]
 	got, err := m.client(other, secret).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: queue.QueueUrl, WaitTimeSeconds: 5})
-	for over := time.Now().Add(patience); err != nil && time.Now().Before(over); {
+	for over := time.Now().Add(testTimeout); err != nil && time.Now().Before(over); {
 		got, err = m.client(other, secret).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: queue.QueueUrl, WaitTimeSeconds: 5})
 	}
 	if err != nil || len(got.Messages) != 1 || *got.Messages[0].Body != "sealed before" {

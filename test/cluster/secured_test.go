@@ -76,7 +76,7 @@ func (m *machines) list(node string) string {
 
 // godwit runs a command, and returns what it prints.
 func (m *machines) godwit(args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(m.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(m.t.Context(), testTimeout)
 	defer cancel()
 	var complaint strings.Builder
 	cmd := exec.CommandContext(ctx, binary, args...)
@@ -132,7 +132,7 @@ func (m *machines) stop() {
 		}()
 		select {
 		case <-over:
-		case <-time.After(patience):
+		case <-time.After(testTimeout):
 			m.t.Errorf("node %s did not stop", node)
 			_ = cmd.Process.Kill()
 			<-over
@@ -150,7 +150,7 @@ func (m *machines) status(node string) (s status) {
 
 func (m *machines) eventually(what string, stands func(status) bool) status {
 	m.t.Helper()
-	over := time.After(patience)
+	over := time.After(testTimeout)
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -162,7 +162,7 @@ func (m *machines) eventually(what string, stands func(status) bool) status {
 		select {
 		case <-tick.C:
 		case <-over:
-			m.t.Fatalf("%s: not within %v: %+v", what, patience, m.status("a"))
+			m.t.Fatalf("%s: not within %v: %+v", what, testTimeout, m.status("a"))
 		}
 	}
 }

@@ -51,7 +51,7 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // until waits until the endpoint has seen something.
 func (e *endpoint) until(t *testing.T, what string, seen func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	for {
 		e.mu.Lock()
@@ -63,7 +63,7 @@ func (e *endpoint) until(t *testing.T, what string, seen func() bool) {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			t.Fatalf("%s: not within %v", what, patience)
+			t.Fatalf("%s: not within %v", what, testTimeout)
 		}
 	}
 }

@@ -28,8 +28,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience bounds every wait for something that should be quick.
-const patience = time.Minute
+// testTimeout bounds every wait for something that should be quick.
+const testTimeout = time.Minute
 
 // The access key of the root user, where a server verifies who calls.
 const (
@@ -143,7 +143,7 @@ func start(t *testing.T, flags ...string) *server {
 // eventually waits until something is so.
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	limit := time.NewTimer(patience)
+	limit := time.NewTimer(testTimeout)
 	defer limit.Stop()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -151,7 +151,7 @@ func eventually(t *testing.T, what string, so func() bool) {
 		select {
 		case <-tick.C:
 		case <-limit.C:
-			t.Fatalf("not within %v: %s", patience, what)
+			t.Fatalf("not within %v: %s", testTimeout, what)
 		}
 	}
 }

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// patience bounds every wait for something that should be quick, on a machine that may have
+// testTimeout bounds every wait for something that should be quick, on a machine that may have
 // much else to do.
-const patience = 2 * time.Minute
+const testTimeout = 2 * time.Minute
 
 // image is what deploy/Dockerfile makes, as its configuration says, and with its files in a
 // directory.
@@ -276,7 +276,7 @@ func (r *running) end(t *testing.T) int {
 
 func (r *running) await(t *testing.T) int {
 	t.Helper()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(testTimeout)
 	defer timer.Stop()
 	select {
 	case <-r.ended:
@@ -304,7 +304,7 @@ func (r *running) ready(t *testing.T, client *http.Client, url string) {
 
 func (r *running) eventually(t *testing.T, what string, probe func() error) {
 	t.Helper()
-	late := time.NewTimer(patience)
+	late := time.NewTimer(testTimeout)
 	defer late.Stop()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

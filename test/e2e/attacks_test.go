@@ -147,7 +147,7 @@ func TestReceiversThatDoNotRead(t *testing.T) {
 		slowest = max(slowest, time.Since(at))
 		most = max(most, p.limitOf(t, "used", "answer_bytes"))
 		done := p.limitOf(t, "used", "answer_bytes") == 0
-		over = done && time.Since(began) > 3*time.Second || time.Since(began) > patience
+		over = done && time.Since(began) > 3*time.Second || time.Since(began) > testTimeout
 	}
 	t.Logf("over after %s; others waited up to %s; up to %d MiB were reserved, %d connections cut to make room, %d receives refused",
 		time.Since(began), slowest, most>>20, p.limitOf(t, "cut_total", "answer_bytes"), p.limitOf(t, "refused_total", "answer_bytes"))
@@ -175,7 +175,7 @@ func TestReceiversThatDoNotRead(t *testing.T) {
 		}
 	}
 	count := 0
-	for deadline := time.Now().Add(patience); count < 10 && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(testTimeout); count < 10 && time.Now().Before(deadline); {
 		var out struct {
 			Messages []struct {
 				ReceiptHandle string
@@ -301,7 +301,7 @@ func TestUploadsThatStall(t *testing.T) {
 	at := time.Now()
 	for {
 		a, err := p.call(t.Context(), http.MethodPost, "/2015-03-31/functions", header, []byte(`{"Code":"`+piece+`"}`))
-		if err == nil && a.status == http.StatusServiceUnavailable && time.Since(at) < patience {
+		if err == nil && a.status == http.StatusServiceUnavailable && time.Since(at) < testTimeout {
 			continue
 		}
 		if err != nil || a.status != http.StatusBadRequest {

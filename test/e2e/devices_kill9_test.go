@@ -150,7 +150,7 @@ func TestPushesKill9(t *testing.T) {
 	begin := func() *process {
 		return startAt(t, addr, filepath.Join(dir, "data"), "--push-apns-url", apns.URL, "--endpoint-ca", ca)
 	}
-	apns.Told(func(r gateways.Received) {
+	apns.Observe(func(r gateways.Received) {
 		var payload struct{ APS struct{ Alert string } }
 		if r.Status == http.StatusOK && json.Unmarshal(r.Body, &payload) == nil { // else it was cut off
 			seen.note(payload.APS.Alert, strings.TrimPrefix(r.Header.Get("Authorization"), "bearer "))

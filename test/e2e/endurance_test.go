@@ -381,7 +381,7 @@ func (s sample) String() string {
 func (e *endurance) sample(t *testing.T) (s sample) {
 	t.Helper()
 	e.http.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	last := sample{}
 	for calm := 0; calm < 3 && ctx.Err() == nil; calm++ {

@@ -57,7 +57,7 @@ func TestHalfOfAllAttemptsFail(t *testing.T) {
 			h.mu.Unlock()
 			h.p = startAt(t, addr, data)
 		}
-		h.settle(t)
+		h.runOut(t)
 		h.account(t)
 	})
 }
@@ -181,8 +181,8 @@ func (h *hazard) trouble(ctx context.Context, r *rand.Rand, n int) error {
 	return h.p.try(ctx, http.MethodPost, "faults", object{"arn": queueARN(name), "fault": fault}, nil)
 }
 
-// settle lets all deliveries come to their end. The hook continues as before.
-func (h *hazard) settle(t *testing.T) {
+// runOut lets all deliveries come to their end. The hook continues as before.
+func (h *hazard) runOut(t *testing.T) {
 	for _, name := range []string{"q", "q.fifo"} {
 		h.p.mustSQS(t, "SetQueueAttributes", object{"QueueUrl": h.p.queueURL(name), "Attributes": object{"Policy": ""}}, nil)
 	}

@@ -80,9 +80,9 @@ func only(t *testing.T, all []delivery) delivery {
 	return all[0]
 }
 
-// settled waits until n attempts have been made and none is under way: the
+// awaitAttempts waits until n attempts have been made and none is under way: the
 // clock stands still, and what is due now is done on real time.
-func (l *ladder) settled(t *testing.T, n int) (d delivery) {
+func (l *ladder) awaitAttempts(t *testing.T, n int) (d delivery) {
 	t.Helper()
 	eventually(t, fmt.Sprint(n, " attempts are made"), func() (bool, error) {
 		d = l.only(t)
@@ -100,7 +100,7 @@ func TestLadder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.settled(t, 4)
+	l.awaitAttempts(t, 4)
 
 	began := time.Now()
 	result := l.advance(t, "24d")
@@ -176,7 +176,7 @@ func TestLadderGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.settled(t, 4)
+	l.awaitAttempts(t, 4)
 	l.advance(t, "1h30s")
 	before := l.only(t)
 	if before.State != "pending" || before.Attempt < 100 || before.NextAttemptAt == nil {

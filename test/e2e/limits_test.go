@@ -143,7 +143,7 @@ func TestBadRequests(t *testing.T) {
 }
 
 // TestBodyLimit sends bodies around the limit. One above it is refused while it
-// is being read, whether its length is told or not.
+// is being read, whether its length is known or not.
 func TestBodyLimit(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -178,7 +178,7 @@ func TestBodyLimit(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer conn.Close()
-				_ = conn.SetDeadline(time.Now().Add(patience))
+				_ = conn.SetDeadline(time.Now().Add(testTimeout))
 				stopped := make(chan int, 1)
 				go func() { stopped <- flood(conn, head+tt.head, tt.send) }()
 

@@ -19,9 +19,9 @@ import (
 // binary is the server under test.
 var binary string
 
-// patience bounds every wait for something that should be quick, on a machine that
+// testTimeout bounds every wait for something that should be quick, on a machine that
 // may have much else to do.
-const patience = 2 * time.Minute
+const testTimeout = 2 * time.Minute
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -40,10 +40,10 @@ func run(m *testing.M) int {
 }
 
 // eventually probes until a probe says true, and fails the test after
-// patience with the last thing that the probe said.
+// testTimeout with the last thing that the probe said.
 func eventually(t *testing.T, what string, probe func() (bool, error)) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -55,7 +55,7 @@ func eventually(t *testing.T, what string, probe func() (bool, error)) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("%s: not within %s; last: %v", what, patience, err)
+			t.Fatalf("%s: not within %s; last: %v", what, testTimeout, err)
 		}
 	}
 }

@@ -142,7 +142,7 @@ func (p *process) awaitReady(t *testing.T) {
 	t.Helper()
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	for {
 		if a, err := p.call(ctx, http.MethodGet, "/_godwit/ready", nil, nil); err == nil && a.status == http.StatusOK {
@@ -153,7 +153,7 @@ func (p *process) awaitReady(t *testing.T) {
 		case <-p.ended:
 			t.Fatalf("the server ended: %s\n%s", p.cmd.ProcessState, p.stderr.String())
 		case <-ctx.Done():
-			t.Fatalf("the server is not ready after %s\n%s", patience, p.stderr.String())
+			t.Fatalf("the server is not ready after %s\n%s", testTimeout, p.stderr.String())
 		}
 	}
 }
@@ -176,12 +176,12 @@ func (p *process) terminate(t *testing.T) {
 // exit waits for the end of the process and tells its status.
 func (p *process) exit(t *testing.T) int {
 	t.Helper()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(testTimeout)
 	defer timer.Stop()
 	select {
 	case <-p.ended:
 	case <-timer.C:
-		t.Fatalf("the server has not ended after %s", patience)
+		t.Fatalf("the server has not ended after %s", testTimeout)
 	}
 	return p.cmd.ProcessState.ExitCode()
 }
@@ -264,7 +264,7 @@ func (s *sink) count(message string) (seen, taken int) {
 func (p *process) subscribeSink(t *testing.T, topic string, s *sink, attributes ...string) (subscription string) {
 	t.Helper()
 	p.subscribe(t, topic, "http", s.url, attributes...)
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(testTimeout)
 	defer timer.Stop()
 	select {
 	case token := <-s.confirm:

@@ -140,7 +140,7 @@ func TestRestartAtEveryRung(t *testing.T) {
 	if _, err := l.publish(t.Context(), l.topic, "climb", ""); err != nil {
 		t.Fatal(err)
 	}
-	d := l.settled(t, 4)
+	d := l.awaitAttempts(t, 4)
 	const rungs = 19
 	for made := 4; made < rungs; made++ {
 		l.sync(t)
@@ -152,7 +152,7 @@ func TestRestartAtEveryRung(t *testing.T) {
 			t.Fatalf("after a kill: state %s, attempt %d, next at %v; before: %d, %s", after.State, after.Attempt, after.NextAttemptAt, made, d.NextAttemptAt)
 		}
 		l.advance(t, d.NextAttemptAt.Sub(l.advance(t, "0s").Now).String())
-		d = l.settled(t, made+1)
+		d = l.awaitAttempts(t, made+1)
 	}
 	for i := 1; i < rungs; i++ {
 		checkDelay(t, i, d.Attempts[i].At.Sub(d.Attempts[i-1].At), ladderDelay(i))

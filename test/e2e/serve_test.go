@@ -202,7 +202,7 @@ func TestServeWithTLS(t *testing.T) {
 		t.Errorf("two lengths are answered %q", answers)
 	}
 
-	// A new certificate is taken; one that is broken is told, and the old one stays.
+	// A new certificate is taken; one that is broken is reported, and the old one stays.
 	serial := func() string {
 		conn, err := tls.Dial("tcp", addr, a.trust())
 		if err != nil {
@@ -403,7 +403,7 @@ func TestServeRefuses(t *testing.T) {
 	if err := os.Chmod(p.dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, "serve", "--config", p.settings, "--listen", "0.0.0.0:0", "--data", p.dir,
 		"--admin-listen", "0.0.0.0:1", "--min-transfer-rate", "0", "--function-isolation", "none", "--tls-client-ca", "x",

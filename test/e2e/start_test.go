@@ -87,7 +87,7 @@ func TestSecondServer(t *testing.T) {
 		{"same both", addr, data, []string{addr + " is in use", "--listen "}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, binary, arguments(tt.addr, tt.data)...)
 			out, err := cmd.CombinedOutput()
@@ -186,11 +186,11 @@ func TestStop(t *testing.T) {
 
 func awaitClosed(t *testing.T, what string, c <-chan struct{}) {
 	t.Helper()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(testTimeout)
 	defer timer.Stop()
 	select {
 	case <-c:
 	case <-timer.C:
-		t.Fatalf("%s: not within %s", what, patience)
+		t.Fatalf("%s: not within %s", what, testTimeout)
 	}
 }

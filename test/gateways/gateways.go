@@ -47,7 +47,7 @@ type gateway struct {
 	received []Received
 	script   func(n int, token string) *Answer
 	count    int
-	told     func(Received)
+	observe  func(Received)
 }
 
 // start serves over TLS and HTTP/2. Certificates of clients are asked for, and not verified.
@@ -71,8 +71,8 @@ func (g *gateway) Trust() *tls.Config {
 	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 }
 
-// Script has requests answered by f, which is told how many came before and whom it is for;
-// nil: by the gateway's own judgement.
+// Script has requests answered by f, which gets how many came before and whom the request is
+// for; nil: by the gateway's own judgement.
 func (g *gateway) Script(f func(n int, token string) *Answer) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -116,20 +116,20 @@ func (g *gateway) scripted(w http.ResponseWriter, r *http.Request, got *Received
 	return true
 }
 
-// Told has f told of each request that is judged, from now on. It is called concurrently.
-func (g *gateway) Told(f func(Received)) {
+// Observe calls f for each request that is judged, from now on. It is called concurrently.
+func (g *gateway) Observe(f func(Received)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.told = f
+	g.observe = f
 }
 
 func (g *gateway) note(r Received) {
 	g.mu.Lock()
 	g.received = append(g.received, r)
-	told := g.told
+	observe := g.observe
 	g.mu.Unlock()
-	if told != nil {
-		told(r)
+	if observe != nil {
+		observe(r)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Changes are told as they come, each event holds what the document says, and a server that
+// Changes are reported as they come, each event holds what the document says, and a server that
 // stops ends the stream.
 func TestEvents(t *testing.T) {
 	w := start(t)

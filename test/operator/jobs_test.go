@@ -51,8 +51,8 @@ func (w *world) begun(spec map[string]any) job {
 	return post[job](w, "jobs", string(must(json.Marshal(spec))(w.t)))
 }
 
-// settled is a job once nothing is under way any more.
-func (w *world) settled(id string) job {
+// awaitEnd is a job once nothing is under way any more.
+func (w *world) awaitEnd(id string) job {
 	w.t.Helper()
 	w.advance("0s")
 	return get[job](w, "job", "id", id)
@@ -71,13 +71,13 @@ func TestJobsOfMessages(t *testing.T) {
 	equal(t, "previewed", "10 10", fmt.Sprint(matches, " ", len(sample)))
 	equal(t, "a preview changes nothing", 30, len(walk(w, "arn", arn)))
 	made := w.begun(where)
-	done := w.settled(made.ID)
+	done := w.awaitEnd(made.ID)
 	equal(t, "deleted", "completed 10 10 0", done.counts())
 	equal(t, "looked at", "30 30", fmt.Sprint(done.Scanned, " ", done.Total))
 
 	named := map[string]any{"kind": "redrive", "arn": arn, "to": queueARN("orders"), "where": map[string]any{"ids": append(positions(w, arn)[:2], "0-999")}}
 	made = w.begun(named)
-	done = w.settled(made.ID)
+	done = w.awaitEnd(made.ID)
 	equal(t, "moved", "completed 3 2 1", done.counts())
 	if done.Error == nil || !strings.Contains(*done.Error, "exist") {
 		t.Errorf("%+v", done)
@@ -86,21 +86,21 @@ func TestJobsOfMessages(t *testing.T) {
 
 	// None reports where it came from.
 	made = w.begun(map[string]any{"kind": "redrive", "arn": arn, "where": map[string]any{"until": "2020-01-01T00:00:00Z"}})
-	equal(t, "of another time", "completed 0 0 0", w.settled(made.ID).counts())
+	equal(t, "of another time", "completed 0 0 0", w.awaitEnd(made.ID).counts())
 	made = w.begun(map[string]any{"kind": "redrive", "arn": arn, "where": map[string]any{"search": "anna"}})
-	equal(t, "to nowhere", "completed 9 0 9", w.settled(made.ID).counts())
+	equal(t, "to nowhere", "completed 9 0 9", w.awaitEnd(made.ID).counts())
 
 	// At a rate, and cancelled.
 	slow := map[string]any{"kind": "delete", "arn": arn, "perSecond": 2, "where": map[string]any{}}
 	made = w.begun(slow)
 	w.refused(http.StatusConflict, http.MethodPost, "jobs", string(must(json.Marshal(slow))(t)))
 	w.advance("2s")
-	half := w.settled(made.ID)
+	half := w.awaitEnd(made.ID)
 	if half.State != "running" || half.Done < 2 || half.Done > 6 {
 		t.Errorf("after two seconds: %+v", half)
 	}
 	equal(t, "cancelling", "cancelling", post[job](w, "jobs/cancel", `{"id":"`+made.ID+`"}`).State)
-	equal(t, "cancelled", fmt.Sprint("cancelled ", half.Done, " ", half.Done, " 0"), w.settled(made.ID).counts())
+	equal(t, "cancelled", fmt.Sprint("cancelled ", half.Done, " ", half.Done, " 0"), w.awaitEnd(made.ID).counts())
 	w.refused(http.StatusConflict, http.MethodPost, "jobs/cancel", `{"id":"`+made.ID+`"}`)
 	equal(t, "left", 18-half.Done, len(walk(w, "arn", arn)))
 	all := get[struct{ Jobs []job }](w, "jobs", "arn", arn)
@@ -152,19 +152,19 @@ func TestJobsOfDeliveries(t *testing.T) {
 	equal(t, "none of another cause", 0, first(w.previewed(map[string]any{"kind": "retry", "arn": sub, "where": map[string]any{"cause": "404"}})))
 	before := h.requests.Load()
 	made := w.begun(spec)
-	equal(t, "retried", "completed 4 4 0", w.settled(made.ID).counts())
+	equal(t, "retried", "completed 4 4 0", w.awaitEnd(made.ID).counts())
 	equal(t, "attempts", before+4, h.requests.Load())
 	made = w.begun(map[string]any{"kind": "drop", "arn": sub, "where": map[string]any{"ids": sample[:1]}})
-	equal(t, "one dropped", "completed 1 1 0", w.settled(made.ID).counts())
+	equal(t, "one dropped", "completed 1 1 0", w.awaitEnd(made.ID).counts())
 	made = w.begun(map[string]any{"kind": "drop", "arn": sub, "where": map[string]any{}})
-	equal(t, "dropped", "completed 3 3 0", w.settled(made.ID).counts())
+	equal(t, "dropped", "completed 3 3 0", w.awaitEnd(made.ID).counts())
 	equal(t, "dead letters", 4, len(walk(w, "arn", queueARN("dead"))))
 
 	// Back to the endpoint, by why they died.
 	h.status.Store(http.StatusOK)
 	letters := walk(w, "arn", queueARN("dead"))
 	made = w.begun(map[string]any{"kind": "redrive", "arn": queueARN("dead"), "where": map[string]any{"from": sub, "cause": letters[0].DeadLetter.Cause}})
-	equal(t, "redriven", "completed 4 4 0", w.settled(made.ID).counts())
+	equal(t, "redriven", "completed 4 4 0", w.awaitEnd(made.ID).counts())
 	w.advance("1s")
 	equal(t, "delivered", before+8, h.requests.Load())
 	w.refused(http.StatusBadRequest, http.MethodPost, "jobs", `{"kind":"drop","arn":"`+sub+`","where":{"search":"x"}}`)
@@ -189,14 +189,14 @@ func TestJobMetrics(t *testing.T) {
 	}
 	counted(`godwit_jobs_running{kind="delete"} 0`, `godwit_jobs_ended_total{kind="delete",state="completed"} 0`)
 	one := w.begun(map[string]any{"kind": "delete", "arn": queueARN("dead"), "where": map[string]any{"search": "order 1"}})
-	w.settled(one.ID)
+	w.awaitEnd(one.ID)
 	waits := w.begun(map[string]any{"kind": "delete", "arn": queueARN("dead"), "perSecond": 1, "where": map[string]any{}})
-	w.settled(waits.ID)
+	w.awaitEnd(waits.ID)
 	counted(`godwit_jobs_running{kind="delete"} 1`, `godwit_jobs_ended_total{kind="delete",state="completed"} 1`, `godwit_job_items_total{kind="delete",outcome="done"} 2`)
 	post[job](w, "jobs/cancel", `{"id":"`+waits.ID+`"}`)
-	w.settled(waits.ID)
+	w.awaitEnd(waits.ID)
 	made := w.begun(map[string]any{"kind": "redrive", "arn": queueARN("dead"), "where": map[string]any{}})
-	w.settled(made.ID)
+	w.awaitEnd(made.ID)
 	counted(`godwit_jobs_running{kind="delete"} 0`, `godwit_jobs_ended_total{kind="delete",state="cancelled"} 1`,
 		`godwit_jobs_ended_total{kind="redrive",state="completed"} 1`, `godwit_job_items_total{kind="redrive",outcome="skipped"} 3`)
 }
@@ -214,11 +214,11 @@ func TestJobGoesOn(t *testing.T) {
 	}
 	made := w.begun(map[string]any{"kind": "delete", "arn": queueARN("dead"), "perSecond": 1, "where": map[string]any{}})
 	w.advance("2s")
-	half := w.settled(made.ID)
+	half := w.awaitEnd(made.ID)
 	w.stop()
 	w = startWith(t, on)
 	w.advance("10s")
-	done := w.settled(made.ID)
+	done := w.awaitEnd(made.ID)
 	equal(t, "done", "completed 6 6 0", done.counts())
 	if half.State != "running" || half.Done == 0 {
 		t.Errorf("half-way: %+v", half)

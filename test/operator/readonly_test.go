@@ -128,7 +128,7 @@ func TestReadOnly(t *testing.T) {
 	}
 	w.signs = &root
 	made := post[job](w, "jobs", `{"kind":"delete","arn":"`+queueARN("orders")+`","where":{"search":"a secret of anna"}}`)
-	equal(t, "a job", "completed 1 1 0", w.settled(made.ID).counts())
+	equal(t, "a job", "completed 1 1 0", w.awaitEnd(made.ID).counts())
 	var names []string
 	for _, one := range audited() {
 		names = append(names, one.EventName)

@@ -167,10 +167,10 @@ func TestJobEndsWithItsRight(t *testing.T) {
 		}
 		made := anna.begun(spec)
 		w.advance("2s")
-		half := w.settled(made.ID)
+		half := w.awaitEnd(made.ID)
 		allow(may("*", rights...), deny("*", c.right))
 		w.advance("20s")
-		done := w.settled(made.ID)
+		done := w.awaitEnd(made.ID)
 		if half.State != "running" || half.Done == 0 || done.State != "failed" || done.Done != half.Done || done.Error == nil || !strings.Contains(*done.Error, "not authorized") {
 			t.Errorf("without %s: %+v, and then %+v", c.right, half, done)
 		}

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/wire/rpccbor"
 )
 
-// A service that is not here is told by its name, in the form of its protocol.
+// A service that is not here is reported by its name, in the form of its protocol.
 func TestServicesThatAreNotHere(t *testing.T) {
 	endpoint := startOpen(t)
 	const speaks = "; it speaks SQS, SNS, CloudWatch, CloudWatch Logs, Lambda, IAM, STS, KMS, Firehose and CloudFormation."
@@ -109,7 +109,7 @@ func TestServicesThatAreNotHere(t *testing.T) {
 	}
 }
 
-// An action that a service does not have is told by its name.
+// An action that a service does not have is reported by its name.
 func TestActionsThatAreNotHere(t *testing.T) {
 	endpoint := start(t)
 	_, err := metricsClient(endpoint).ListDashboards(t.Context(), &cloudwatch.ListDashboardsInput{})

@@ -21,7 +21,7 @@ Resources:
   Other: {Type: AWS::KMS::Alias, Properties: {AliasName: alias/second, TargetKeyId: !GetAtt Key.Arn}}
 `
 
-// What is changed beside a stack of its keys, versions, aliases and access keys is told, and
+// What is changed beside a stack of its keys, versions, aliases and access keys is reported, and
 // nothing is of what is as the stack has made it.
 func TestStackDriftOfKeysAndVersions(t *testing.T) {
 	ctx, endpoint := t.Context(), start(t)

@@ -73,7 +73,7 @@ Resources:
 `
 
 // Right after it was made nothing of a stack has drifted, whatever it is made of. What is then
-// changed and deleted beside the stack is told, property by property.
+// changed and deleted beside the stack is reported, property by property.
 func TestStackDrift(t *testing.T) {
 	ctx, endpoint := t.Context(), start(t)
 	c := cloudformationAs(endpoint, account)
@@ -81,7 +81,7 @@ func TestStackDrift(t *testing.T) {
 	out := map[string]map[string]string{}
 	for name, template := range map[string]string{"shop": shop, "staff": staff, "pricing": pricing, "watch": monitors} {
 		made := must(c.CreateStack(ctx, &cloudformation.CreateStackInput{StackName: &name, TemplateBody: &template, Capabilities: granted}))(t)
-		s := settled(t, c, *made.StackId)
+		s := awaitStack(t, c, *made.StackId)
 		if s.StackStatus != types.StackStatusCreateComplete {
 			t.Fatalf("%q", eventsOfStack(t, c, name))
 		}
@@ -96,7 +96,7 @@ func TestStackDrift(t *testing.T) {
 		for _, r := range must(c.DescribeStackResources(ctx, &cloudformation.DescribeStackResourcesInput{StackName: &name}))(t).StackResources {
 			out[name][*r.LogicalResourceId] = *r.PhysicalResourceId
 		}
-		s = settled(t, c, name)
+		s = awaitStack(t, c, name)
 		equal(t, "after", types.StackDriftStatusInSync, s.DriftInformation.StackDriftStatus)
 		if s.DriftInformation.LastCheckTimestamp == nil {
 			t.Error("it is not told when it was checked")
@@ -139,7 +139,7 @@ func TestStackDrift(t *testing.T) {
 
 	// An update forgets what was found of what it changes.
 	must(c.UpdateStack(ctx, &cloudformation.UpdateStackInput{StackName: new("shop"), TemplateBody: new(strings.Replace(shop, "DisplayName: Events", "DisplayName: Others", 1))}))(t)
-	equal(t, "after an update", types.StackDriftStatusNotChecked, settled(t, c, "shop").DriftInformation.StackDriftStatus)
+	equal(t, "after an update", types.StackDriftStatusNotChecked, awaitStack(t, c, "shop").DriftInformation.StackDriftStatus)
 	if lines := drifts(t, c, "shop", types.StackResourceDriftStatusModified); len(lines) != 2 {
 		t.Errorf("after an update: %q", lines)
 	}

@@ -48,7 +48,7 @@ func TestStackIdentities(t *testing.T) {
 
 	granted := []types.Capability{types.CapabilityCapabilityNamedIam}
 	made := must(c.CreateStack(ctx, &cloudformation.CreateStackInput{StackName: new("staff"), TemplateBody: new(staff), Capabilities: granted}))(t)
-	s := settled(t, c, *made.StackId)
+	s := awaitStack(t, c, *made.StackId)
 	if s.StackStatus != types.StackStatusCreateComplete {
 		t.Fatalf("%q", eventsOfStack(t, c, *made.StackId))
 	}
@@ -75,7 +75,7 @@ func TestStackIdentities(t *testing.T) {
 	update := func(template string, parameters ...string) {
 		t.Helper()
 		must(c.UpdateStack(ctx, &cloudformation.UpdateStackInput{StackName: new("staff"), TemplateBody: &template, Capabilities: granted, Parameters: pairs(parameters)}))(t)
-		if is := settled(t, c, *made.StackId); is.StackStatus != types.StackStatusUpdateComplete {
+		if is := awaitStack(t, c, *made.StackId); is.StackStatus != types.StackStatusUpdateComplete {
 			t.Fatalf("%q", eventsOfStack(t, c, *made.StackId))
 		}
 	}
@@ -105,7 +105,7 @@ func TestStackIdentities(t *testing.T) {
 	}
 
 	must(c.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: new("staff")}))(t)
-	if gone := settled(t, c, *made.StackId); gone.StackStatus != types.StackStatusDeleteComplete {
+	if gone := awaitStack(t, c, *made.StackId); gone.StackStatus != types.StackStatusDeleteComplete {
 		t.Errorf("%q", eventsOfStack(t, c, *made.StackId))
 	}
 	equal(t, "roles", 0, len(must(who.ListRoles(ctx, &iam.ListRolesInput{}))(t).Roles))
@@ -120,7 +120,7 @@ func TestStackIdentityTaken(t *testing.T) {
 	must(who.CreateRole(ctx, &iam.CreateRoleInput{RoleName: new("clerk"), AssumeRolePolicyDocument: new(trustRoot)}))(t)
 	template := strings.Replace(staff, "      Description: rents out", "      RoleName: clerk", 1)
 	made := must(c.CreateStack(ctx, &cloudformation.CreateStackInput{StackName: new("staff"), TemplateBody: &template, Capabilities: []types.Capability{types.CapabilityCapabilityNamedIam}}))(t)
-	equal(t, "status", types.StackStatusRollbackComplete, settled(t, c, *made.StackId).StackStatus)
+	equal(t, "status", types.StackStatusRollbackComplete, awaitStack(t, c, *made.StackId).StackStatus)
 	if lines := strings.Join(eventsOfStack(t, c, *made.StackId), "\n"); !strings.Contains(lines, "Resource of type 'AWS::IAM::Role' with identifier 'clerk' already exists.") {
 		t.Error(lines)
 	}
@@ -267,7 +267,7 @@ Outputs: {Policy: {Value: !Ref Rules}, Version: {Value: !GetAtt Rules.DefaultVer
 	made := must(c.CreateStack(ctx, &cloudformation.CreateStackInput{StackName: new("rules"), TemplateBody: new(template), Capabilities: granted}))(t)
 	outputs := func() map[string]string {
 		out := map[string]string{}
-		for _, o := range settled(t, c, *made.StackId).Outputs {
+		for _, o := range awaitStack(t, c, *made.StackId).Outputs {
 			out[*o.OutputKey] = *o.OutputValue
 		}
 		return out
@@ -300,7 +300,7 @@ Outputs: {Policy: {Value: !Ref Rules}, Version: {Value: !GetAtt Rules.DefaultVer
 	equal(t, "attached", 0, attached())
 
 	must(c.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: new("rules")}))(t)
-	if gone := settled(t, c, *made.StackId); gone.StackStatus != types.StackStatusDeleteComplete {
+	if gone := awaitStack(t, c, *made.StackId); gone.StackStatus != types.StackStatusDeleteComplete {
 		t.Errorf("%q", eventsOfStack(t, c, *made.StackId))
 	}
 	equal(t, "policies", 0, len(must(who.ListPolicies(ctx, &iam.ListPoliciesInput{Scope: "Local"}))(t).Policies))

@@ -49,7 +49,7 @@ func deployedBadly(t *testing.T, c *cloudformation.Client, name, template string
 // ends waits until nothing is under way, and says what has happened if the status is another one.
 func (s *stackUnderTest) ends(status types.StackStatus) {
 	s.Helper()
-	if is := settled(s.T, s.c, s.id); is.StackStatus != status {
+	if is := awaitStack(s.T, s.c, s.id); is.StackStatus != status {
 		s.Fatalf("%s: %q", is.StackStatus, eventsOfStack(s.T, s.c, s.id))
 	}
 }
@@ -64,7 +64,7 @@ func (s *stackUnderTest) update(status types.StackStatus, template string, param
 func (s *stackUnderTest) outputs() map[string]string {
 	s.Helper()
 	out := map[string]string{}
-	for _, o := range settled(s.T, s.c, s.id).Outputs {
+	for _, o := range awaitStack(s.T, s.c, s.id).Outputs {
 		out[*o.OutputKey] = *o.OutputValue
 	}
 	return out

@@ -50,13 +50,13 @@ func TestStackFunction(t *testing.T) {
 	c, functions := cloudformationAs(endpoint, account), functionsClient(endpoint)
 	granted := []types.Capability{types.CapabilityCapabilityIam}
 	made := must(c.CreateStack(ctx, &cloudformation.CreateStackInput{StackName: new("pricing"), TemplateBody: new(pricing), Capabilities: granted}))(t)
-	s := settled(t, c, *made.StackId)
+	s := awaitStack(t, c, *made.StackId)
 	if s.StackStatus != types.StackStatusCreateComplete {
 		t.Fatalf("%q", eventsOfStack(t, c, *made.StackId))
 	}
 	outputs := func() map[string]string {
 		out := map[string]string{}
-		for _, o := range settled(t, c, *made.StackId).Outputs {
+		for _, o := range awaitStack(t, c, *made.StackId).Outputs {
 			out[*o.OutputKey] = *o.OutputValue
 		}
 		return out
@@ -91,7 +91,7 @@ func TestStackFunction(t *testing.T) {
 	update := func(template string, parameters ...string) {
 		t.Helper()
 		must(c.UpdateStack(ctx, &cloudformation.UpdateStackInput{StackName: new("pricing"), TemplateBody: &template, Capabilities: append(granted, types.CapabilityCapabilityNamedIam), Parameters: pairs(parameters)}))(t)
-		if is := settled(t, c, *made.StackId); is.StackStatus != types.StackStatusUpdateComplete {
+		if is := awaitStack(t, c, *made.StackId); is.StackStatus != types.StackStatusUpdateComplete {
 			t.Fatalf("%q", eventsOfStack(t, c, *made.StackId))
 		}
 	}
@@ -115,7 +115,7 @@ func TestStackFunction(t *testing.T) {
 	equal(t, "functions", 1, len(listed))
 
 	must(c.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: new("pricing")}))(t)
-	if gone := settled(t, c, *made.StackId); gone.StackStatus != types.StackStatusDeleteComplete {
+	if gone := awaitStack(t, c, *made.StackId); gone.StackStatus != types.StackStatusDeleteComplete {
 		t.Errorf("%q", eventsOfStack(t, c, *made.StackId))
 	}
 	equal(t, "functions", 0, len(must(functions.ListFunctions(ctx, &lambda.ListFunctionsInput{}))(t).Functions))

@@ -97,7 +97,7 @@ func TestNestedStack(t *testing.T) {
 	for _, o := range s.Outputs {
 		outputs[*o.OutputKey] = *o.OutputValue
 	}
-	part := settled(t, c, outputs["Part"])
+	part := awaitStack(t, c, outputs["Part"])
 	equal(t, "parent", *s.StackId, *part.ParentId)
 	equal(t, "root", *s.StackId, *part.RootId)
 	if !strings.HasPrefix(*part.StackName, "outer-Part-") || s.ParentId != nil || s.RootId != nil {
@@ -115,7 +115,7 @@ func TestNestedStack(t *testing.T) {
 	update := func(parameters ...string) types.Stack {
 		t.Helper()
 		must(c.UpdateStack(ctx, &cloudformation.UpdateStackInput{StackName: new("outer"), TemplateBody: new(outerTemplate), Parameters: pairs(append(parameters, "Inner", inner))}))(t)
-		return settled(t, c, "outer")
+		return awaitStack(t, c, "outer")
 	}
 	equal(t, "changed", types.StackStatusUpdateComplete, update("Delay", "2").StackStatus)
 	equal(t, "delay", "2", delay())
@@ -133,11 +133,11 @@ func TestNestedStack(t *testing.T) {
 	if lines := eventsOfStack(t, c, "outer"); !slices.Contains(lines, want) {
 		t.Errorf("%q lacks %s", lines, want)
 	}
-	equal(t, "part", types.StackStatusUpdateRollbackComplete, settled(t, c, outputs["Part"]).StackStatus)
+	equal(t, "part", types.StackStatusUpdateRollbackComplete, awaitStack(t, c, outputs["Part"]).StackStatus)
 
 	must(c.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: new("outer")}))(t)
-	equal(t, "deleted", types.StackStatusDeleteComplete, settled(t, c, *s.StackId).StackStatus)
-	equal(t, "part", types.StackStatusDeleteComplete, settled(t, c, outputs["Part"]).StackStatus)
+	equal(t, "deleted", types.StackStatusDeleteComplete, awaitStack(t, c, *s.StackId).StackStatus)
+	equal(t, "part", types.StackStatusDeleteComplete, awaitStack(t, c, outputs["Part"]).StackStatus)
 	equal(t, "queues", 0, len(must(queues.ListQueues(ctx, &sqs.ListQueuesInput{}))(t).QueueUrls))
 }
 
@@ -156,7 +156,7 @@ func TestNestedStackFailures(t *testing.T) {
 	}
 	a.put("/bucket/self", `{"Parameters":{"P":{"Type":"String"}},"Resources":{"Q":{"Type":"AWS::SQS::Queue"},"S":{"Type":"AWS::CloudFormation::Stack","Properties":{"TemplateURL":{"Ref":"P"},"Parameters":{"P":{"Ref":"P"}}}}}}`)
 	must(c.CreateStack(ctx, &cloudformation.CreateStackInput{StackName: new("self"), TemplateURL: new(a.URL + "/bucket/self"), Parameters: pairs([]string{"P", a.URL + "/bucket/self"})}))(t)
-	equal(t, "in itself", types.StackStatusRollbackComplete, settled(t, c, "self").StackStatus)
+	equal(t, "in itself", types.StackStatusRollbackComplete, awaitStack(t, c, "self").StackStatus)
 	equal(t, "queues", 0, len(must(queues.ListQueues(ctx, &sqs.ListQueuesInput{}))(t).QueueUrls))
 	gone := must(c.ListStacks(ctx, &cloudformation.ListStacksInput{StackStatusFilter: []types.StackStatus{types.StackStatusDeleteComplete}}))(t).StackSummaries
 	if len(gone) != 11 { // the part of the first, and ten within each other
@@ -225,7 +225,7 @@ Resources:
 		Capabilities: []types.Capability{types.CapabilityCapabilityIam, types.CapabilityCapabilityAutoExpand},
 	}))(t)
 	must(c.ExecuteChangeSet(ctx, &cloudformation.ExecuteChangeSetInput{StackName: new("sam"), ChangeSetName: new("first")}))(t)
-	if s := settled(t, c, "sam"); s.StackStatus != types.StackStatusCreateComplete {
+	if s := awaitStack(t, c, "sam"); s.StackStatus != types.StackStatusCreateComplete {
 		t.Errorf("%q", eventsOfStack(t, c, "sam"))
 	}
 }

@@ -17,7 +17,7 @@ func TestStackPolicy(t *testing.T) {
 	const policy = `{"Statement":[{"Effect":"Allow","Principal":"*","Action":"Update:*","Resource":"*"},{"Effect":"Deny","Principal":"*","Action":"Update:*","Resource":"LogicalResourceId/Orders"}]}`
 	const open = `{"Statement":[{"Effect":"Allow","Principal":"*","Action":"Update:*","Resource":"*"}]}`
 	made := must(c.CreateStack(ctx, &cloudformation.CreateStackInput{StackName: new("shop"), TemplateBody: new(shop), StackPolicyBody: new(policy)}))(t)
-	settled(t, c, *made.StackId)
+	awaitStack(t, c, *made.StackId)
 	equal(t, "policy", policy, *must(c.GetStackPolicy(ctx, &cloudformation.GetStackPolicyInput{StackName: new("shop")}))(t).StackPolicyBody)
 	update := func(template, during string, parameters ...string) types.StackStatus {
 		t.Helper()
@@ -26,7 +26,7 @@ func TestStackPolicy(t *testing.T) {
 			in.StackPolicyDuringUpdateBody = &during
 		}
 		must(c.UpdateStack(ctx, in))(t)
-		return settled(t, c, *made.StackId).StackStatus
+		return awaitStack(t, c, *made.StackId).StackStatus
 	}
 	equal(t, "modify", types.StackStatusUpdateRollbackComplete, update(shop, "", "Delay", "4"))
 	want := "Orders UPDATE_FAILED: Action denied by stack policy: Statement [#2] does not allow [Update:Modify] for resource [LogicalResourceId/Orders]"
@@ -69,7 +69,7 @@ func TestStackTwice(t *testing.T) {
 	_, err = c.CreateChangeSet(ctx, &cloudformation.CreateChangeSetInput{StackName: new("many"), ChangeSetName: new("c"), TemplateBody: new(many)})
 	refusedWith(t, err, "ValidationError", "Stack:"+*made.StackId+" is in CREATE_IN_PROGRESS state and can not be updated.")
 	fault("none")
-	equal(t, "the first", types.StackStatusCreateComplete, settled(t, c, *made.StackId).StackStatus)
+	equal(t, "the first", types.StackStatusCreateComplete, awaitStack(t, c, *made.StackId).StackStatus)
 }
 
 // The sequence of calls that Terraform's aws_cloudformation_stack makes: create and wait,
@@ -85,7 +85,7 @@ func TestStackAsTerraform(t *testing.T) {
 	}))(t)
 	again := must(c.CreateStack(ctx, &cloudformation.CreateStackInput{StackName: new("tf"), ClientRequestToken: token, TemplateBody: new(shop)}))(t)
 	equal(t, "the same request again", *made.StackId, *again.StackId)
-	s := settled(t, c, *made.StackId)
+	s := awaitStack(t, c, *made.StackId)
 	equal(t, "created", types.StackStatusCreateComplete, s.StackStatus)
 	equal(t, "minutes", int32(10), *s.TimeoutInMinutes)
 	equal(t, "rollback", false, *s.DisableRollback)
@@ -98,12 +98,12 @@ func TestStackAsTerraform(t *testing.T) {
 	must(c.UpdateStack(ctx, &cloudformation.UpdateStackInput{
 		StackName: made.StackId, ClientRequestToken: token, TemplateBody: new(shop), Parameters: pairs([]string{"Delay", "2"}), Tags: []types.Tag{{Key: new("by"), Value: new("terraform")}},
 	}))(t)
-	equal(t, "updated", types.StackStatusUpdateComplete, settled(t, c, *made.StackId).StackStatus)
+	equal(t, "updated", types.StackStatusUpdateComplete, awaitStack(t, c, *made.StackId).StackStatus)
 	for _, e := range must(c.DescribeStackEvents(ctx, &cloudformation.DescribeStackEventsInput{StackName: made.StackId}))(t).StackEvents {
 		if e.ResourceStatus == types.ResourceStatusUpdateComplete && *e.ClientRequestToken != *token {
 			t.Errorf("an event of the update has the token %s", *e.ClientRequestToken)
 		}
 	}
 	must(c.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: made.StackId, ClientRequestToken: new("tf-delete")}))(t)
-	equal(t, "deleted", types.StackStatusDeleteComplete, settled(t, c, *made.StackId).StackStatus)
+	equal(t, "deleted", types.StackStatusDeleteComplete, awaitStack(t, c, *made.StackId).StackStatus)
 }

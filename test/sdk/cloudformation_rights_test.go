@@ -17,7 +17,7 @@ func TestStackByOtherNames(t *testing.T) {
 	c := cloudformationAs(endpoint, account)
 	const one, two = "Resources: {Q: {Type: AWS::SQS::Queue}}", "Resources: {Q: {Type: AWS::SQS::Queue}, R: {Type: AWS::SQS::Queue}}"
 	made := must(c.CreateStack(ctx, &cloudformation.CreateStackInput{StackName: new("prod"), TemplateBody: new(one)}))(t)
-	settled(t, c, *made.StackId)
+	awaitStack(t, c, *made.StackId)
 	set := must(c.CreateChangeSet(ctx, &cloudformation.CreateChangeSetInput{StackName: new("prod"), ChangeSetName: new("more"), TemplateBody: new(two)}))(t).Id
 	queue := must(c.DescribeStackResources(ctx, &cloudformation.DescribeStackResourcesInput{StackName: new("prod")}))(t).StackResources[0].PhysicalResourceId
 	who := userOf(t, iamClient(endpoint), "careful", `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["cloudformation:*","sqs:*"],"Resource":"*"},
@@ -52,7 +52,7 @@ func TestStackByOtherNames(t *testing.T) {
 	if _, err := c.ExecuteChangeSet(ctx, &cloudformation.ExecuteChangeSetInput{ChangeSetName: set}); err != nil {
 		t.Error(err)
 	}
-	settled(t, c, *made.StackId)
+	awaitStack(t, c, *made.StackId)
 }
 
 // What a stack asks for whoever deploys it is known as asked by CloudFormation; in a role of its own
@@ -86,7 +86,7 @@ Resources:
 	must(identities.PutRolePolicy(ctx, &iam.PutRolePolicyInput{RoleName: role.RoleName, PolicyName: new("p"), PolicyDocument: new(may(alone))}))(t)
 	setUser(t, identities, "deployer", may(called))
 	made := must(deployer.CreateStack(ctx, &cloudformation.CreateStackInput{StackName: new("role"), TemplateBody: new(template), RoleARN: role.Arn}))(t)
-	if s := settled(t, c, *made.StackId); s.StackStatus != types.StackStatusCreateComplete {
+	if s := awaitStack(t, c, *made.StackId); s.StackStatus != types.StackStatusCreateComplete {
 		t.Errorf("in a role: %q", eventsOfStack(t, c, *made.StackId))
 	}
 }
@@ -105,7 +105,7 @@ func TestParametersAsPoliciesLet(t *testing.T) {
 		mayMore   = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["cloudformation:*","sns:*"],"Resource":"*"},{"Effect":"Allow","Action":"ssm:*","Resource":"arn:aws:ssm:*:*:parameter/prod/*"}]}`
 	)
 	made := must(c.CreateStack(ctx, &cloudformation.CreateStackInput{StackName: new("prod"), TemplateBody: new(parameter)}))(t)
-	settled(t, c, *made.StackId)
+	awaitStack(t, c, *made.StackId)
 	who := userOf(t, identities, "deployer", may)
 	limited := cloudformation.New(cloudformation.Options{Region: region, BaseEndpoint: &endpoint, Credentials: who, RetryMaxAttempts: 1, HTTPClient: eager{}})
 	create := func(name, template string) (types.StackStatus, error) {
@@ -113,14 +113,14 @@ func TestParametersAsPoliciesLet(t *testing.T) {
 		if err != nil {
 			return "", err
 		}
-		return settled(t, c, *made.StackId).StackStatus, nil
+		return awaitStack(t, c, *made.StackId).StackStatus, nil
 	}
 	_, err := create("typed", byType)
 	refusedWith(t, err, "ValidationError", "Unable to fetch parameters [/prod/secret] from parameter store for this account.")
 	execute := func(name string) types.StackStatus {
 		set := must(limited.CreateChangeSet(ctx, &cloudformation.CreateChangeSetInput{StackName: &name, ChangeSetName: new("c"), ChangeSetType: types.ChangeSetTypeCreate, TemplateBody: new(dynamic)}))(t)
 		must(limited.ExecuteChangeSet(ctx, &cloudformation.ExecuteChangeSetInput{ChangeSetName: set.Id}))(t)
-		return settled(t, c, *set.StackId).StackStatus
+		return awaitStack(t, c, *set.StackId).StackStatus
 	}
 	equal(t, "a reference of a change set", types.StackStatusRollbackComplete, execute("set"))
 	for name, template := range map[string]string{"dynamic": dynamic, "other": other} {

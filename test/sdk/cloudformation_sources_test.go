@@ -144,7 +144,7 @@ Outputs: {Queue: {Value: !Ref Q}}
 		return a["DelaySeconds"] + " " + a["VisibilityTimeout"]
 	}
 	equal(t, "what is read", "7 7", is())
-	for _, p := range settled(t, c, r.id).Parameters {
+	for _, p := range awaitStack(t, c, r.id).Parameters {
 		equal(t, "the parameter's own value", "/shop/delay 7", *p.ParameterValue+" "+*p.ResolvedValue)
 	}
 	s.update(types.StackStatusUpdateComplete, store, "Delay", "9")

@@ -58,8 +58,8 @@ Outputs:
   Topic: {Value: !Ref Events, Export: {Name: !Sub "${AWS::StackName}-topic"}}
 `
 
-// settled is a stack once nothing of it is under way.
-func settled(t *testing.T, c *cloudformation.Client, name string) types.Stack {
+// awaitStack returns a stack once nothing of it is under way.
+func awaitStack(t *testing.T, c *cloudformation.Client, name string) types.Stack {
 	t.Helper()
 	var s types.Stack
 	eventually(t, "nothing of the stack is under way", func() bool {
@@ -72,7 +72,7 @@ func settled(t *testing.T, c *cloudformation.Client, name string) types.Stack {
 func deploy(t *testing.T, c *cloudformation.Client, name, template string, parameters ...string) types.Stack {
 	t.Helper()
 	made := must(c.CreateStack(t.Context(), &cloudformation.CreateStackInput{StackName: &name, TemplateBody: &template, Parameters: pairs(parameters)}))(t)
-	return settled(t, c, *made.StackId)
+	return awaitStack(t, c, *made.StackId)
 }
 
 func pairs(of []string) (all []types.Parameter) {
@@ -101,7 +101,7 @@ func eventsOfStack(t *testing.T, c *cloudformation.Client, name string) (lines [
 	}
 }
 
-// A stack's resources work together, are told of, and go with it.
+// A stack's resources work together, are listed, and go with it.
 func TestStack(t *testing.T) {
 	endpoint := start(t)
 	c, queues, topics := cloudformationAs(endpoint, account), client(endpoint), topicsClient(endpoint)
@@ -136,7 +136,7 @@ func TestStack(t *testing.T) {
 	equal(t, "text", shop, *must(c.GetTemplate(t.Context(), &cloudformation.GetTemplateInput{StackName: new("shop")}))(t).TemplateBody)
 
 	must(c.DeleteStack(t.Context(), &cloudformation.DeleteStackInput{StackName: new("shop")}))(t)
-	gone := settled(t, c, *s.StackId)
+	gone := awaitStack(t, c, *s.StackId)
 	if gone.StackStatus != types.StackStatusDeleteComplete {
 		t.Errorf("%s: %q", gone.StackStatus, eventsOfStack(t, c, *s.StackId))
 	}
@@ -178,7 +178,7 @@ func TestStackUpdate(t *testing.T) {
 	update := func(template string, parameters ...string) types.Stack {
 		t.Helper()
 		must(c.UpdateStack(t.Context(), &cloudformation.UpdateStackInput{StackName: new("shop"), TemplateBody: &template, Parameters: pairs(parameters)}))(t)
-		return settled(t, c, *s.StackId)
+		return awaitStack(t, c, *s.StackId)
 	}
 	link := func() string {
 		return *must(c.DescribeStackResource(t.Context(), &cloudformation.DescribeStackResourceInput{StackName: new("shop"), LogicalResourceId: new("Orders")}))(t).StackResourceDetail.PhysicalResourceId
@@ -225,7 +225,7 @@ func TestChangeSet(t *testing.T) {
 	execute := func(name string) types.Stack {
 		t.Helper()
 		must(c.ExecuteChangeSet(ctx, &cloudformation.ExecuteChangeSetInput{StackName: new("shop"), ChangeSetName: &name}))(t)
-		return settled(t, c, "shop")
+		return awaitStack(t, c, "shop")
 	}
 	first := prepare("first", types.ChangeSetTypeCreate)
 	equal(t, "changes", 5, len(first.Changes))
@@ -281,14 +281,14 @@ func TestStackRefusals(t *testing.T) {
 	equal(t, "imports", "importer", imports.Imports[0])
 	must(c.UpdateTerminationProtection(t.Context(), &cloudformation.UpdateTerminationProtectionInput{StackName: s.StackId, EnableTerminationProtection: new(false)}))(t)
 	must(c.DeleteStack(t.Context(), &cloudformation.DeleteStackInput{StackName: new("shop")}))(t)
-	kept := settled(t, c, "shop")
+	kept := awaitStack(t, c, "shop")
 	equal(t, "with an export in use", types.StackStatusCreateComplete, kept.StackStatus)
 	equal(t, "why", "Delete canceled. Cannot delete export shop-topic as it is in use by importer.", *kept.StackStatusReason)
 	again := deploy(t, c, "again", strings.Replace(shop, "${AWS::StackName}-topic", "shop-topic", 1))
 	equal(t, "an export that there is", "Export with name shop-topic is already exported by stack shop. Rollback requested by user.", reasonOf(t, c, "again", types.ResourceStatusRollbackInProgress))
 	equal(t, "with an export that there is", types.StackStatusRollbackComplete, again.StackStatus)
 	must(c.UpdateStack(t.Context(), &cloudformation.UpdateStackInput{StackName: new("shop"), TemplateBody: new(shop), Parameters: pairs([]string{"Delay", "3"})}))(t)
-	equal(t, "an update of what was not deleted", types.StackStatusUpdateComplete, settled(t, c, "shop").StackStatus)
+	equal(t, "an update of what was not deleted", types.StackStatusUpdateComplete, awaitStack(t, c, "shop").StackStatus)
 	summary := must(c.GetTemplateSummary(t.Context(), &cloudformation.GetTemplateSummaryInput{TemplateBody: new(shop)}))(t)
 	equal(t, "parameters", 2, len(summary.Parameters))
 	valid := must(c.ValidateTemplate(t.Context(), &cloudformation.ValidateTemplateInput{TemplateBody: new(shop)}))(t)
@@ -366,11 +366,11 @@ Outputs: {Alarm: {Value: !Ref Many}, Log: {Value: !GetAtt Log.Arn}, Lines: {Valu
 	}
 	equal(t, "threshold", 5.0, threshold())
 	must(c.UpdateStack(t.Context(), &cloudformation.UpdateStackInput{StackName: new("watch"), UsePreviousTemplate: new(true), Parameters: pairs([]string{"Days", "14", "At", "9.5"})}))(t)
-	equal(t, "updated", types.StackStatusUpdateComplete, settled(t, c, "watch").StackStatus)
+	equal(t, "updated", types.StackStatusUpdateComplete, awaitStack(t, c, "watch").StackStatus)
 	equal(t, "days", int32(14), days())
 	equal(t, "threshold", 9.5, threshold())
 	must(c.DeleteStack(t.Context(), &cloudformation.DeleteStackInput{StackName: new("watch")}))(t)
-	settled(t, c, *s.StackId)
+	awaitStack(t, c, *s.StackId)
 	equal(t, "alarms", 0, len(must(alarms.DescribeAlarms(t.Context(), &cloudwatch.DescribeAlarmsInput{}))(t).MetricAlarms))
 	equal(t, "groups", 0, len(must(groups.DescribeLogGroups(t.Context(), &cloudwatchlogs.DescribeLogGroupsInput{LogGroupNamePrefix: new("/rentals")}))(t).LogGroups))
 }

@@ -89,7 +89,7 @@ func stackTwice(t *testing.T, endpoint, template string, parameters, changed, re
 	made := must(c.CreateStack(ctx, &cloudformation.CreateStackInput{StackName: new("s"), TemplateBody: &template, Capabilities: granted, Parameters: pairs(parameters)}))(t)
 	ends := func(want types.StackStatus) {
 		t.Helper()
-		if s := settled(t, c, *made.StackId); s.StackStatus != want {
+		if s := awaitStack(t, c, *made.StackId); s.StackStatus != want {
 			t.Fatalf("%s: %q", s.StackStatus, eventsOfStack(t, c, *made.StackId))
 		}
 	}

@@ -191,7 +191,7 @@ func TestSetAlarmState(t *testing.T) {
 	}
 	set(types.StateValueAlarm)
 	equal(t, "the notification", "INSUFFICIENT_DATA ALARM testing", told())
-	set(types.StateValueAlarm) // no change: nothing is told
+	set(types.StateValueAlarm) // no change: no action
 	a := describeAlarm(t, endpoint, "a")
 	equal(t, "the state", fmt.Sprint(types.StateValueAlarm, ` testing {"by":"me"}`), fmt.Sprint(a.StateValue, " ", *a.StateReason, " ", *a.StateReasonData))
 	nextMinute(t, endpoint)

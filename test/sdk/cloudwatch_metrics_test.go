@@ -41,7 +41,7 @@ func serverTime(t *testing.T, endpoint string) time.Time {
 }
 
 // nextMinute moves the server's clock to the beginning of the next minute, at
-// which everything of the last one is told.
+// which everything of the last one is reported.
 func nextMinute(t *testing.T, endpoint string) time.Time {
 	t.Helper()
 	now := serverTime(t, endpoint)

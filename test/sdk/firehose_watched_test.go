@@ -139,7 +139,7 @@ func TestFirehoseErrorLog(t *testing.T) {
 	}, events[0])
 	equal(t, "that it says what the endpoint said", true, strings.HasPrefix(message, "The following response was received from the endpoint destination. 403: ") && strings.Contains(message, id))
 	equal(t, "events of the bucket", 0, len(logged(t, endpoint, "/hoses/bucket", "failures")))
-	// Once logging is off nothing is told any more.
+	// Once logging is off nothing is reported any more.
 	d := must(c.DescribeDeliveryStream(t.Context(), &firehose.DescribeDeliveryStreamInput{DeliveryStreamName: new("web")}))(t).DeliveryStreamDescription
 	must(c.UpdateDestination(t.Context(), &firehose.UpdateDestinationInput{
 		DeliveryStreamName: new("web"), CurrentDeliveryStreamVersionId: d.VersionId, DestinationId: d.Destinations[0].DestinationId,

@@ -168,7 +168,7 @@ func TestFirehoseLogsNeedTheRole(t *testing.T) {
 	}
 }
 
-// An alarm is told by CloudWatch itself: a topic's policy has to let it, that of the same
+// CloudWatch itself publishes the action of an alarm: a topic's policy has to let it, that of the same
 // account, too, and that of another account names the service and not the account.
 func TestAlarmNeedsTheTopicsPolicy(t *testing.T) {
 	const other = "111111111111"

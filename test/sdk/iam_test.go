@@ -126,7 +126,7 @@ func TestIAMGroups(t *testing.T) {
 	refused(t, err, "ValidationError", http.StatusBadRequest, "Invalid Marker.")
 }
 
-// An action that is not here is told by its name.
+// An action that is not here is reported by its name.
 func TestIAMUnbuilt(t *testing.T) {
 	endpoint := start(t)
 	_, err := iamClient(endpoint).GenerateCredentialReport(t.Context(), &iam.GenerateCredentialReportInput{})

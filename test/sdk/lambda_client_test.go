@@ -64,8 +64,8 @@ func startSlow(t *testing.T) (endpoint string) {
 	return startWith(t, func(c *config.Config) { c.LambdaUpdateTime = 1e9 })
 }
 
-// settle lets the functions of a server of startSlow settle.
-func settle(t *testing.T, endpoint string) {
+// completeFunctions completes the changes of functions of a server of startSlow.
+func completeFunctions(t *testing.T, endpoint string) {
 	t.Helper()
 	advance(t, endpoint, "1s")
 }
@@ -106,7 +106,7 @@ func functionInput(t *testing.T, name string) *lambda.CreateFunctionInput {
 func createFunction(t *testing.T, endpoint string, c *lambda.Client, name string) {
 	t.Helper()
 	must(c.CreateFunction(t.Context(), functionInput(t, name)))(t)
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 }
 
 // configuration is a function as GetFunctionConfiguration shows it.

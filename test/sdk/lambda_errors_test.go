@@ -463,9 +463,9 @@ func TestCodeStorage(t *testing.T) {
 	in := functionInput(t, "f")
 	in.Code.ZipFile = zip
 	must(c.CreateFunction(t.Context(), in))(t)
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	must(c.PublishVersion(t.Context(), &lambda.PublishVersionInput{FunctionName: in.FunctionName}))(t)
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	const text = "Code storage limit exceeded."
 	full := functionInput(t, "g")
 	full.Code.ZipFile = zip
@@ -474,7 +474,7 @@ func TestCodeStorage(t *testing.T) {
 	_, err = c.UpdateFunctionCode(t.Context(), &lambda.UpdateFunctionCodeInput{FunctionName: in.FunctionName, ZipFile: zip})
 	refused(t, err, "CodeStorageExceededException", 400, text)
 	must(c.UpdateFunctionConfiguration(t.Context(), &lambda.UpdateFunctionConfigurationInput{FunctionName: in.FunctionName, Timeout: aws.Int32(9)}))(t)
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	_, err = c.PublishVersion(t.Context(), &lambda.PublishVersionInput{FunctionName: in.FunctionName})
 	refused(t, err, "CodeStorageExceededException", 400, text)
 	must(c.DeleteFunction(t.Context(), &lambda.DeleteFunctionInput{FunctionName: in.FunctionName, Qualifier: aws.String("1")}))(t)
@@ -548,7 +548,7 @@ func TestFunctionsOnTheWire(t *testing.T) {
 	if r.Status != 200 || !strings.Contains(r.Body, `"FunctionName":"f"`) {
 		t.Errorf("%d %s", r.Status, r.Body)
 	}
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	deleted := call("DELETE", functions+"/f", "")
 	equal(t, "the answer to a deletion", "204 ", fmt.Sprint(deleted.Status, " ", deleted.Body))
 }

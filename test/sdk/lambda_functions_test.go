@@ -56,7 +56,7 @@ func TestCreateFunction(t *testing.T) {
 	}
 	unnoted(t, &created.RevisionId, &created.LastModified)
 	equal(t, "the new function", &want, created)
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	shown := configuration(t, c, "f")
 	if *shown.RevisionId == revision {
 		t.Error("the revision is the same once the function is active")
@@ -89,7 +89,7 @@ func TestCreateFunctionWithEverything(t *testing.T) {
 	in.Publish = true
 	created := must(c.CreateFunction(t.Context(), in))(t)
 	equal(t, "the published version", functionARN("f")+" 1 Pending", fmt.Sprint(*created.FunctionArn, " ", *created.Version, " ", created.State))
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	for _, version := range []string{"$LATEST", "1"} {
 		got := must(c.GetFunction(t.Context(), &lambda.GetFunctionInput{FunctionName: in.FunctionName, Qualifier: &version}))(t)
 		unnoted(t, &got.Configuration.RevisionId, &got.Configuration.LastModified)
@@ -120,7 +120,7 @@ func TestCodeCanBeDownloaded(t *testing.T) {
 	in := functionInput(t, "f")
 	in.Code.ZipFile = zipOf(t, "bootstrap", strings.Repeat("#", 3<<20), "noise", noise(3<<20))
 	must(c.CreateFunction(t.Context(), in))(t)
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	got := must(c.GetFunction(t.Context(), &lambda.GetFunctionInput{FunctionName: in.FunctionName}))(t)
 	equal(t, "the kind of place", "S3", *got.Code.RepositoryType)
 	location := *got.Code.Location
@@ -181,7 +181,7 @@ func TestRemoteFunction(t *testing.T) {
 	in.Code = &types.FunctionCode{ImageUri: aws.String("http://127.0.0.1:9000/")}
 	created := must(c.CreateFunction(t.Context(), in))(t)
 	equal(t, "kind, size and digest", "Image 0 ", fmt.Sprint(created.PackageType, " ", created.CodeSize, " ", aws.ToString(created.CodeSha256)))
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	got := must(c.GetFunction(t.Context(), &lambda.GetFunctionInput{FunctionName: in.FunctionName}))(t)
 	equal(t, "where it is", &types.FunctionCodeLocation{
 		RepositoryType: aws.String("ECR"), ImageUri: in.Code.ImageUri, ResolvedImageUri: in.Code.ImageUri,
@@ -189,7 +189,7 @@ func TestRemoteFunction(t *testing.T) {
 	must(c.UpdateFunctionCode(t.Context(), &lambda.UpdateFunctionCodeInput{FunctionName: in.FunctionName, ImageUri: aws.String("https://functions.example/f")}))(t)
 	_, err := c.UpdateFunctionCode(t.Context(), &lambda.UpdateFunctionCodeInput{FunctionName: in.FunctionName, ZipFile: zipOf(t)})
 	refused(t, err, invalidValue, 400, "Please provide ImageUri when updating a function with packageType Image.")
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	_, err = c.UpdateFunctionConfiguration(t.Context(), &lambda.UpdateFunctionConfigurationInput{FunctionName: in.FunctionName, Handler: aws.String("h")})
 	refused(t, err, invalidValue, 400, "Please don't provide handler or runtime or layer when the package type is Image.")
 }
@@ -208,7 +208,7 @@ func TestUpdateFunction(t *testing.T) {
 	equal(t, "the state", "Active InProgress "+creating+" Creating", fmt.Sprint(updated.State, " ", updated.LastUpdateStatus, " ",
 		*updated.LastUpdateStatusReason, " ", updated.LastUpdateStatusReasonCode))
 	equal(t, "the digest", digest(second), updated.CodeSha256)
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	after := configuration(t, c, "f")
 	equal(t, "the state afterwards", "Active Successful arm64", fmt.Sprint(after.State, " ", after.LastUpdateStatus, " ", after.Architectures[0]))
 	if *after.RevisionId == *updated.RevisionId || *updated.RevisionId == *before.RevisionId {
@@ -223,7 +223,7 @@ func TestUpdateFunction(t *testing.T) {
 		LoggingConfig:    &types.LoggingConfig{LogGroup: aws.String("g")},
 	}))(t)
 	equal(t, "the state", types.LastUpdateStatusInProgress, updatedConfiguration.LastUpdateStatus)
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	got := configuration(t, c, "f")
 	equal(t, "what is changed", "d 5 256 other provided.al2 "+roleARN+"2 map[A1:1] "+topicARN("dead")+" g arm64",
 		fmt.Sprint(*got.Description, " ", *got.Timeout, " ", *got.MemorySize, " ", *got.Handler, " ", got.Runtime, " ", *got.Role, " ",
@@ -232,7 +232,7 @@ func TestUpdateFunction(t *testing.T) {
 		FunctionName: aws.String("f"), Environment: &types.Environment{Variables: map[string]string{}},
 		DeadLetterConfig: &types.DeadLetterConfig{TargetArn: aws.String("")},
 	}))(t)
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	if got := configuration(t, c, "f"); got.Environment == nil || len(got.Environment.Variables) != 0 || got.DeadLetterConfig != nil || *got.Timeout != 5 {
 		t.Errorf("after clearing: %+v, %+v, timeout %d", got.Environment, got.DeadLetterConfig, *got.Timeout)
 	}
@@ -259,10 +259,10 @@ func TestOneUpdateAtATime(t *testing.T) {
 		refused(t, err, "ResourceConflictException", 409, text)
 	}
 	updates("The operation cannot be performed at this time. The function is currently in the following state: Pending")
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	must(c.UpdateFunctionConfiguration(t.Context(), &lambda.UpdateFunctionConfigurationInput{FunctionName: name, Timeout: aws.Int32(4)}))(t)
 	updates("The operation cannot be performed at this time. An update is in progress for resource: " + functionARN("f"))
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	equal(t, "the timeout", int32(4), *configuration(t, c, "f").Timeout)
 	_, err := c.CreateFunction(t.Context(), functionInput(t, "f"))
 	refused(t, err, "ResourceConflictException", 409, "Function already exist: f")
@@ -327,7 +327,7 @@ func TestDeleteFunction(t *testing.T) {
 	in := functionInput(t, "f")
 	in.Publish = true
 	must(c.CreateFunction(t.Context(), in))(t)
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	must(c.CreateAlias(t.Context(), &lambda.CreateAliasInput{FunctionName: in.FunctionName, Name: aws.String("live"), FunctionVersion: aws.String("1")}))(t)
 	remove := func(qualifier string) error {
 		_, err := c.DeleteFunction(t.Context(), &lambda.DeleteFunctionInput{FunctionName: in.FunctionName, Qualifier: &qualifier})

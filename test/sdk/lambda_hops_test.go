@@ -192,7 +192,7 @@ func TestHandOverActsAsTheRole(t *testing.T) {
 	role(t, h.identities, "sender", nothing)
 	fail("without", "2", "1")
 
-	// Under a key: as the role, too, be it the last that is told or not.
+	// Under a key: as the role, too, be it the last that is notified or not.
 	key := makeKey(t, newKMS(t, h.endpoint, account), &kms.CreateKeyInput{})
 	role(t, h.identities, "sender", allow("*", "sqs:SendMessage"))
 	for _, q := range []string{dead, dest} {

@@ -323,7 +323,7 @@ func TestInvokeWhilePending(t *testing.T) {
 	createProgram(t, c, "f", nil)
 	_, err := c.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String("f")})
 	refused(t, err, "ResourceConflictException", 409, "The operation cannot be performed at this time. The function is currently in the following state: Pending")
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	invoke(t, c, "f", `{}`)
 }
 

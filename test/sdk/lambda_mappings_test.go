@@ -66,7 +66,7 @@ func TestMappingLifeCycle(t *testing.T) {
 	}
 	const busy = "Cannot %s the event source mapping because it is in use."
 	refused(t, update(lambda.UpdateEventSourceMappingInput{}), "ResourceInUseException", 400, strings.Replace(busy, "%s", "update", 1))
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	shown("settled", "Enabled")
 
 	if err := update(lambda.UpdateEventSourceMappingInput{
@@ -83,13 +83,13 @@ func TestMappingLifeCycle(t *testing.T) {
 	shown("updated", "Updating")
 	_, err := c.DeleteEventSourceMapping(t.Context(), &lambda.DeleteEventSourceMappingInput{UUID: made.UUID})
 	refused(t, err, "ResourceInUseException", 400, strings.Replace(busy, "%s", "delete", 1))
-	settle(t, endpoint)
-	shown("the update settled", "Enabled")
+	completeFunctions(t, endpoint)
+	shown("the update completed", "Enabled")
 	if err := update(lambda.UpdateEventSourceMappingInput{Enabled: aws.Bool(false)}); err != nil {
 		t.Fatal(err)
 	}
 	shown("disabled", "Disabling")
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	shown("disabled for good", "Disabled")
 	if err := update(lambda.UpdateEventSourceMappingInput{
 		Enabled: aws.Bool(true), ScalingConfig: &types.ScalingConfig{}, FilterCriteria: &types.FilterCriteria{}, FunctionResponseTypes: []types.FunctionResponseType{},
@@ -98,7 +98,7 @@ func TestMappingLifeCycle(t *testing.T) {
 	}
 	want.ScalingConfig, want.FilterCriteria, want.FunctionResponseTypes = nil, nil, []types.FunctionResponseType{}
 	shown("enabled", "Enabling")
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	shown("enabled for good", "Enabled")
 
 	tags := func() map[string]string {
@@ -113,7 +113,7 @@ func TestMappingLifeCycle(t *testing.T) {
 	want.State, want.LastModified = aws.String("Deleting"), gone.LastModified
 	equal(t, "what deletion answers", lambda.DeleteEventSourceMappingOutput(want), *gone)
 	shown("deleted", "Deleting")
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	_, err = c.GetEventSourceMapping(t.Context(), &lambda.GetEventSourceMappingInput{UUID: made.UUID})
 	refused(t, err, notFound, 404, noMapping)
 	_, err = c.ListTags(t.Context(), &lambda.ListTagsInput{Resource: &arn})

@@ -25,7 +25,7 @@ func TestFunctionPermissions(t *testing.T) {
 	in := functionInput(t, "f")
 	in.Publish = true
 	must(c.CreateFunction(t.Context(), in))(t)
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	must(c.CreateAlias(t.Context(), &lambda.CreateAliasInput{FunctionName: in.FunctionName, Name: aws.String("live"), FunctionVersion: aws.String("1")}))(t)
 
 	topic := permission("f", "topic", "sns.amazonaws.com")

@@ -39,11 +39,11 @@ func TestRuntimeVersion(t *testing.T) {
 	in := functionInput(t, "f")
 	var seen []*types.RuntimeVersionConfig
 	created := must(c.CreateFunction(ctx, in))(t)
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	updated := must(c.UpdateFunctionCode(ctx, &lambda.UpdateFunctionCodeInput{FunctionName: name, ZipFile: in.Code.ZipFile}))(t)
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	configured := must(c.UpdateFunctionConfiguration(ctx, &lambda.UpdateFunctionConfigurationInput{FunctionName: name, Timeout: aws.Int32(9)}))(t)
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	published := must(c.PublishVersion(ctx, &lambda.PublishVersionInput{FunctionName: name}))(t)
 	got := must(c.GetFunction(ctx, &lambda.GetFunctionInput{FunctionName: name}))(t)
 	seen = append(seen, created.RuntimeVersionConfig, updated.RuntimeVersionConfig, configured.RuntimeVersionConfig, published.RuntimeVersionConfig,
@@ -155,12 +155,12 @@ func TestRevisions(t *testing.T) {
 		seen[id] = what
 	}
 	fresh("at its creation")
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	fresh("once it is active")
 	equal(t, "version 1 when it is active", *created.RevisionId, *configuration(t, c, "f:1").RevisionId)
 	must(c.UpdateFunctionConfiguration(ctx, &lambda.UpdateFunctionConfigurationInput{FunctionName: name, Description: aws.String("x")}))(t)
 	fresh("in an update")
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	fresh("after an update")
 	second := must(c.PublishVersion(ctx, &lambda.PublishVersionInput{FunctionName: name}))(t)
 	equal(t, "what is published of an active function", functionARN("f")+":2 Active Successful", fmt.Sprint(*second.FunctionArn, " ", second.State, " ",
@@ -176,7 +176,7 @@ func TestRevisions(t *testing.T) {
 	third := must(c.UpdateFunctionCode(ctx, &lambda.UpdateFunctionCodeInput{FunctionName: name, ZipFile: in.Code.ZipFile, Publish: true}))(t)
 	equal(t, "what an update published", functionARN("f")+":3 Pending Creating ", fmt.Sprint(*third.FunctionArn, " ", third.State, " ",
 		third.StateReasonCode, " ", third.LastUpdateStatus))
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	fresh("after an update that published")
 	equal(t, "version 2", *second.RevisionId, *configuration(t, c, "f:2").RevisionId)
 	equal(t, "version 3", *third.RevisionId, *configuration(t, c, "f:3").RevisionId)

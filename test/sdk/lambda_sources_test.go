@@ -75,7 +75,7 @@ func createAnsweredAs(t *testing.T, c *lambda.Client, name, role string) *farFun
 // next is the next invocation, which has to come.
 func (f *farFunction) next() *farCall {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(f.t.Context(), testTimeout)
 	defer cancel()
 	select {
 	case call := <-f.calls:
@@ -86,17 +86,17 @@ func (f *farFunction) next() *farCall {
 	}
 }
 
-// patience is how long what has to come is waited for: a test that fails should end.
-const patience = time.Minute
+// testTimeout is how long what has to come is waited for: a test that fails should end.
+const testTimeout = time.Minute
 
 // eventually waits until something that happens by itself has happened.
 func eventually(t *testing.T, what string, happened func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	for !happened() {
 		if ctx.Err() != nil {
-			t.Fatalf("%s: it did not happen within %s", what, patience)
+			t.Fatalf("%s: it did not happen within %s", what, testTimeout)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func advancing(t *testing.T, endpoint, duration string) (finish func()) {
 	return func() { <-moved }
 }
 
-// drained checks that the queue is empty once the batches under way are settled.
+// drained checks that the queue is empty once the batches under way have ended.
 func drained(t *testing.T, endpoint string, q *sqs.Client, url string) {
 	t.Helper()
 	advance(t, endpoint, "1ms") // which waits for them

@@ -34,9 +34,9 @@ func TestPublishVersion(t *testing.T) {
 	second := zipOf(t, "bootstrap", "second")
 	updated := must(c.UpdateFunctionCode(t.Context(), &lambda.UpdateFunctionCodeInput{FunctionName: name, ZipFile: second, Publish: true}))(t)
 	equal(t, "the version of an update", functionARN("f")+":2", *updated.FunctionArn)
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	must(c.UpdateFunctionConfiguration(t.Context(), &lambda.UpdateFunctionConfigurationInput{FunctionName: name, Timeout: aws.Int32(7)}))(t)
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	equal(t, "the third version", "3", *publish(lambda.PublishVersionInput{}).Version)
 	for version, want := range map[string]string{"1": "3 " + *latest.CodeSha256, "2": "3 " + *digest(second), "3": "7 " + *digest(second), "$LATEST": "7 " + *digest(second)} {
 		got := configuration(t, c, "f:"+version)
@@ -50,7 +50,7 @@ func TestPublishVersion(t *testing.T) {
 	refused(t, err, invalidValue, 400, fmt.Sprintf("CodeSHA256 (%s) is different from current CodeSHA256 in $LATEST (%s). "+
 		"Please try again with the CodeSHA256 in $LATEST.", *latest.CodeSha256, *digest(second)))
 
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	var versions []string
 	in := &lambda.ListVersionsByFunctionInput{FunctionName: name, MaxItems: aws.Int32(2)}
 	for {
@@ -73,10 +73,10 @@ func TestAliases(t *testing.T) {
 	in := functionInput(t, "f")
 	in.Publish = true
 	must(c.CreateFunction(t.Context(), in))(t)
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	name := aws.String("f")
 	must(c.UpdateFunctionCode(t.Context(), &lambda.UpdateFunctionCodeInput{FunctionName: name, ZipFile: zipOf(t), Publish: true}))(t)
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 
 	created := must(c.CreateAlias(t.Context(), &lambda.CreateAliasInput{
 		FunctionName: name, Name: aws.String("live"), FunctionVersion: aws.String("1"), Description: aws.String("d"),
@@ -180,7 +180,7 @@ func TestStaleRevisions(t *testing.T) {
 	endpoint := startSlow(t)
 	c := functionsClient(endpoint)
 	created := must(c.CreateFunction(t.Context(), functionInput(t, "f")))(t)
-	settle(t, endpoint)
+	completeFunctions(t, endpoint)
 	before := configuration(t, c, "f")
 	name, stale := aws.String("f"), created.RevisionId
 	_, err := c.UpdateFunctionCode(t.Context(), &lambda.UpdateFunctionCodeInput{FunctionName: name, ZipFile: zipOf(t), RevisionId: stale})

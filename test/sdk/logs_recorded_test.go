@@ -9,7 +9,7 @@ import (
 )
 
 // A group is named by its name or its ARN, but not by the form of the ARN that stands
-// for its streams. What is wrong with an identifier is told without quoting it.
+// for its streams. What is wrong with an identifier is reported without quoting it.
 func TestLogGroupIdentifiers(t *testing.T) {
 	endpoint := start(t)
 	c, ctx := logsClient(endpoint), t.Context()

@@ -13,12 +13,12 @@ import (
 )
 
 // TestMonitoringCommands runs the commands of docs/monitoring.md as they stand, but for
-// addresses: when one web hook refuses a message for good, the other one is told.
+// addresses: when one web hook refuses a message for good, the other one is notified.
 func TestMonitoringCommands(t *testing.T) {
 	programs.Need(t, "bash", "aws")
 	endpoint, orders, ops := startOpen(t), newHook(t), newHook(t)
 	readme.Shell{
-		Dir: t.TempDir(), Address: strings.TrimPrefix(endpoint, "http://"), Within: patience,
+		Dir: t.TempDir(), Address: strings.TrimPrefix(endpoint, "http://"), Within: testTimeout,
 		Replace: strings.NewReplacer("http://127.0.0.1:9000/orders", orders.URL+"/orders", "http://127.0.0.1:9000/ops", ops.URL+"/ops"),
 	}.Run(t, readme.Of(t, "../..", "docs/monitoring.md"))
 	for _, h := range []*hook{orders, ops} {

@@ -142,7 +142,7 @@ func newHook(t *testing.T) *hook {
 // next waits for the next request.
 func (h *hook) next(t *testing.T) hookRequest {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	select {
 	case r := <-h.requests:

@@ -70,8 +70,8 @@ func (w *archiveWorld) status(sub string) string {
 	return subscriptionAttributes(w.t, w.c, sub)["ReplayStatus"]
 }
 
-// settled lets what is under way in the background come to its end.
-func (w *archiveWorld) settled() {
+// awaitIdle lets what is under way in the background come to its end.
+func (w *archiveWorld) awaitIdle() {
 	w.t.Helper()
 	advance(w.t, w.endpoint, "1s")
 }
@@ -187,14 +187,14 @@ func TestReplay(t *testing.T) {
 	want["Replayed"] = "true"
 	equal(t, "the replayed message", want, decode(t, *again.Body))
 	equal(t, "its group", "a", again.Attributes["MessageGroupId"])
-	w.settled()
+	w.awaitIdle()
 	equal(t, "status", "Completed", w.status(sub))
 	equal(t, "the policy", replayFrom(w.begins()), subscriptionAttributes(t, w.c, sub)["ReplayPolicy"])
 
 	// A new subscription gets the history, and what comes later once.
 	w.publish("a2", "b1", "a3", "b2")
 	late := w.subscribe("raw.fifo", "RawMessageDelivery", "true", "ReplayPolicy", replayFrom(w.begins()))
-	w.settled()
+	w.awaitIdle()
 	w.publish("a4")
 	got := receive(t, w.q, raw, 10)
 	history := map[string]string{}
@@ -214,7 +214,7 @@ func TestReplay(t *testing.T) {
 	if err := w.set(late, replayFrom(from, from.Add(2*time.Minute))); err != nil {
 		t.Fatal(err)
 	}
-	w.settled()
+	w.awaitIdle()
 	w.publish("a5")
 	bounded := w.took(raw)
 	if len(bounded) == 0 || len(bounded) > 3 || strings.Contains(fmt.Sprint(bounded), "a5") {
@@ -235,7 +235,7 @@ func TestReplay(t *testing.T) {
 	if err := w.set(late, replayFrom(w.begins())); err != nil {
 		t.Fatal(err)
 	}
-	w.settled()
+	w.awaitIdle()
 	equal(t, "filtered", []string{"a1"}, w.took(raw))
 }
 
@@ -261,7 +261,7 @@ func TestReplayBounds(t *testing.T) {
 		if err := w.set(sub, replayFrom(tc.start, tc.end)); err != nil {
 			t.Fatal(err)
 		}
-		w.settled()
+		w.awaitIdle()
 		equal(t, fmt.Sprint("from ", tc.start, " to ", tc.end), tc.want, w.took(url))
 		equal(t, "status", "Completed", w.status(sub))
 	}
@@ -277,7 +277,7 @@ func TestReplayOfWhatIsGone(t *testing.T) {
 	w.publish("a2")
 	advance(t, w.endpoint, "59m")
 	sub := w.subscribe("q.fifo", "RawMessageDelivery", "true", "ReplayPolicy", replayFrom(start))
-	w.settled()
+	w.awaitIdle()
 	equal(t, "after 30 days", []string{"a2"}, w.took(url))
 
 	setTopic(t, w.c, w.topic, "ArchivePolicy", "")
@@ -287,7 +287,7 @@ func TestReplayOfWhatIsGone(t *testing.T) {
 	if err := w.set(sub, replayFrom(start)); err != nil {
 		t.Fatal(err)
 	}
-	w.settled()
+	w.awaitIdle()
 	equal(t, "of the new archive", []string{"a3"}, w.took(url))
 }
 
@@ -329,7 +329,7 @@ func TestReplayQuota(t *testing.T) {
 
 		unreachable(t, w, "unavailable")
 		sub = w.subscribe("q", "RawMessageDelivery", "true", "ReplayPolicy", replayFrom(start))
-		w.settled()
+		w.awaitIdle()
 		equal(t, "status", "In progress", w.status(sub))
 
 		other = w.subscribe("other")
@@ -350,7 +350,7 @@ func TestReplayQuota(t *testing.T) {
 		equal(t, "status", "Pending", w.status(sub)) // there is enough to be delivered
 		refused(t, w.set(other, replayFrom(start)), "ReplayLimitExceeded", 403, tooMany)
 		advance(t, w.endpoint, "5m")
-		w.settled()
+		w.awaitIdle()
 		equal(t, "status at last", "Completed", w.status(sub))
 		url := createQueue(t, w.q, "q")
 		seen := map[string]int{}
@@ -368,7 +368,7 @@ func TestReplayQuota(t *testing.T) {
 		if err := w.set(sub, replayFrom(start)); err != nil {
 			t.Fatal(err)
 		}
-		w.settled()
+		w.awaitIdle()
 		equal(t, "status", "In progress", w.status(sub))
 		setTopic(t, w.c, w.topic, "ArchivePolicy", "")
 		equal(t, "status without an archive", "Failed", w.status(sub))

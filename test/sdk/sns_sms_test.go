@@ -137,7 +137,7 @@ func TestTextSubscriptions(t *testing.T) {
 	advance(t, endpoint, "1s")
 	equal(t, "texts", 2, len(textsTo(t, endpoint, "+1234567890")))
 
-	// A number that is none, such as one without its +, is told and not taken for one that keeps its messages.
+	// A number that is none, such as one without its +, is reported and not taken for one that keeps its messages.
 	if answer := post(t, endpoint+"/_godwit/sms/receive", `{"from":"1234567890","text":"STOP"}`); answer.Status != http.StatusBadRequest || !strings.Contains(answer.Body, "from: want a phone number") {
 		t.Errorf("a number without a +: %d %s", answer.Status, answer.Body)
 	}

@@ -34,7 +34,7 @@ func deadLetters(t *testing.T, endpoint string, c *sqs.Client, n int, names ...s
 			t.Fatalf("%s comes again", *got[0].Body)
 		}
 	}
-	advance(t, endpoint, "1s") // until the moves have settled
+	advance(t, endpoint, "1s") // until the moves have ended
 	if got := counts(t, c, dead)[0]; got != fmt.Sprint(n*len(names)) {
 		t.Fatalf("%s dead letters", got)
 	}

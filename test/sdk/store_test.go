@@ -262,7 +262,7 @@ func (e *everything) passing(name, body string) {
 		c := cloudformationAs(e.url, account)
 		made := deploy(t, c, name, `{"Resources":{"Q":{"Type":"AWS::SQS::Queue"}}}`)
 		must(c.DeleteStack(t.Context(), &cloudformation.DeleteStackInput{StackName: &name}))(t)
-		settled(t, c, *made.StackId)
+		awaitStack(t, c, *made.StackId)
 	case 5:
 		putHose(t, firehoseAs(e.url, account), "hose", body)
 	}

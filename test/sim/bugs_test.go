@@ -132,8 +132,8 @@ var faults = []fault{
 		}
 		return value, true
 	})},
-	{name: "a delivery stream forgets what it has begun to deliver", seed: 9, store: rewriting(drops(keyspace.KindHoseBatch, mutation.Set))},
-	{name: "records of a delivery stream are lost", store: rewriting(drops(keyspace.KindHoseRecords, mutation.Set))},
+	{name: "a delivery stream forgets what it has begun to deliver", seed: 9, store: rewriting(drops(keyspace.KindFirehoseBatch, mutation.Set))},
+	{name: "records of a delivery stream are lost", store: rewriting(drops(keyspace.KindFirehoseRecords, mutation.Set))},
 	{name: "what was deleted of an identity comes back", seed: 1, store: rewriting(drops(keyspace.KindIdentity, mutation.Delete))},
 	{name: "a key forgets its rotation", seed: 4, store: rewriting(drops(keyspace.KindKey, mutation.Set))},
 	{name: "an alarm is not written", seed: 7, store: rewriting(drops(keyspace.KindAlarm, mutation.Set))},

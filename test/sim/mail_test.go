@@ -36,8 +36,8 @@ var postToken = regexp.MustCompile(`epost[0-9]+`)
 // badTries is how often a mail may fail: later retries are hours apart.
 const badTries = 3
 
-// patience is how long a mail hangs.
-const patience = 20 * time.Second
+// hangTime is how long a mail hangs.
+const hangTime = 20 * time.Second
 
 func (r relay) Deliver(ctx context.Context, m *mailsender.Mail) deliver.Outcome {
 	failed := deliver.Outcome{Class: deliver.ServerError, Detail: "simulated"}
@@ -72,7 +72,7 @@ func (r relay) Deliver(ctx context.Context, m *mailsender.Mail) deliver.Outcome 
 	if f == hangs {
 		select {
 		case <-ctx.Done():
-		case <-time.After(patience):
+		case <-time.After(hangTime):
 		}
 	}
 	if r.dead() {

@@ -21,9 +21,9 @@ type drop struct {
 	objects  map[string]bool // that have it
 }
 
-// hoses is what the world knows of delivery streams: pond, whose objects are in a bucket,
+// deliveryStreams is what the world knows of delivery streams: pond, whose objects are in a bucket,
 // and lake, which has an endpoint and a bucket behind it.
-type hoses struct {
+type deliveryStreams struct {
 	drops   map[string]*drop
 	order   []string
 	posts   map[string][]string // what a request had, by its id
@@ -32,8 +32,8 @@ type hoses struct {
 	objects map[string][]string // what they have, by their names
 }
 
-func newHoses() *hoses {
-	return &hoses{drops: map[string]*drop{}, posts: map[string][]string{}, taken: map[string]int{}, ids: map[string]string{}, objects: map[string][]string{}}
+func newDeliveryStreams() *deliveryStreams {
+	return &deliveryStreams{drops: map[string]*drop{}, posts: map[string][]string{}, taken: map[string]int{}, ids: map[string]string{}, objects: map[string][]string{}}
 }
 
 // pour puts records into a delivery stream.
@@ -45,8 +45,8 @@ func (w *world) pour() {
 		tok := w.token("r") + "@" + stream
 		tokens = append(tokens, tok)
 		records = append(records, map[string]any{"Data": base64.StdEncoding.EncodeToString([]byte(tok + w.padding() + "\n"))})
-		w.hoses.drops[tok] = &drop{accepted: maybe, objects: map[string]bool{}}
-		w.hoses.order = append(w.hoses.order, tok)
+		w.deliveryStreams.drops[tok] = &drop{accepted: maybe, objects: map[string]bool{}}
+		w.deliveryStreams.order = append(w.deliveryStreams.order, tok)
 	}
 	low := w.disk.isLow()
 	in := map[string]any{"DeliveryStreamName": stream, "Records": records}
@@ -57,9 +57,9 @@ func (w *world) pour() {
 		for i, tok := range tokens {
 			switch {
 			case a.ok() && i < len(out.RequestResponses) && out.RequestResponses[i].RecordId != "":
-				w.hoses.drops[tok].accepted = yes
+				w.deliveryStreams.drops[tok].accepted = yes
 			case a.status != 0:
-				w.hoses.drops[tok].accepted = no
+				w.deliveryStreams.drops[tok].accepted = no
 				if !low && !w.disk.isLow() {
 					w.ledger.fail("%s was refused: %s", tok, a.body)
 				}
@@ -78,7 +78,7 @@ func dropsIn(text string) (tokens []string) {
 
 // see notes that a record is where it came to; w.mu is held.
 func (w *world) see(tok, where string) *drop {
-	d := w.hoses.drops[tok]
+	d := w.deliveryStreams.drops[tok]
 	if d == nil {
 		w.ledger.fail("%s has %q, which nobody put into a stream", where, tok)
 		return nil
@@ -106,11 +106,11 @@ func (w *world) lakeAnswer(r *request) (int, http.Header, string) {
 	for _, record := range in.Records {
 		tokens = append(tokens, dropsIn(string(record.Data))...)
 	}
-	if before, again := w.hoses.posts[in.RequestID]; again && !slices.Equal(before, tokens) {
+	if before, again := w.deliveryStreams.posts[in.RequestID]; again && !slices.Equal(before, tokens) {
 		w.ledger.fail("a request has %s, and had %s", tokens, before)
 	}
-	w.hoses.posts[in.RequestID] = tokens
-	w.hoses.ids[carried(r.body)] = in.RequestID
+	w.deliveryStreams.posts[in.RequestID] = tokens
+	w.deliveryStreams.ids[carried(r.body)] = in.RequestID
 	for _, tok := range tokens {
 		if d := w.see(tok, "the lake"); d != nil {
 			if d.posted != "" && d.posted != in.RequestID {
@@ -119,7 +119,7 @@ func (w *world) lakeAnswer(r *request) (int, http.Header, string) {
 			d.posted = in.RequestID
 		}
 	}
-	if crashes, taken := w.hoses.taken[in.RequestID]; taken && crashes == w.crashes {
+	if crashes, taken := w.deliveryStreams.taken[in.RequestID]; taken && crashes == w.crashes {
 		w.ledger.fail("the lake was sent %s again after it had taken them", tokens)
 	}
 	status, _, _ := hookAnswer(r)
@@ -134,13 +134,13 @@ func (w *world) poured(a attempt) {
 	if !strings.HasPrefix(a.host, "lake.") || a.fate != arrives && a.fate != halves && a.fate != loses && a.fate != perishes {
 		return
 	}
-	is, id := maybe, w.hoses.ids[a.key]
+	is, id := maybe, w.deliveryStreams.ids[a.key]
 	if a.fate == arrives && a.answered {
 		is = yes
-		w.hoses.taken[id] = w.crashes
+		w.deliveryStreams.taken[id] = w.crashes
 	}
-	for _, tok := range w.hoses.posts[id] {
-		if d := w.hoses.drops[tok]; d != nil {
+	for _, tok := range w.deliveryStreams.posts[id] {
+		if d := w.deliveryStreams.drops[tok]; d != nil {
 			d.taken = max(d.taken, is)
 		}
 	}
@@ -168,10 +168,10 @@ func (w *world) bucketAnswer(r *request) (int, http.Header, string) {
 		text = records.String()
 	}
 	tokens := dropsIn(text)
-	if before, again := w.hoses.objects[r.path]; again && !slices.Equal(before, tokens) {
+	if before, again := w.deliveryStreams.objects[r.path]; again && !slices.Equal(before, tokens) {
 		w.ledger.fail("%s is written anew with %s, and had %s", r.path, tokens, before)
 	}
-	w.hoses.objects[r.path] = tokens
+	w.deliveryStreams.objects[r.path] = tokens
 	for _, tok := range tokens {
 		if d := w.see(tok, "the bucket"); d != nil {
 			if d.objects[r.path] = true; len(d.objects) > 1 {
@@ -186,8 +186,8 @@ func (w *world) bucketAnswer(r *request) (int, http.Header, string) {
 func (w *world) settleStreams() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, tok := range w.hoses.order {
-		if d := w.hoses.drops[tok]; d.accepted == yes && d.taken == no && len(d.objects) == 0 {
+	for _, tok := range w.deliveryStreams.order {
+		if d := w.deliveryStreams.drops[tok]; d.accepted == yes && d.taken == no && len(d.objects) == 0 {
 			w.ledger.fail("%s was put into a stream, and is nowhere", tok)
 		}
 	}

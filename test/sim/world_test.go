@@ -52,12 +52,12 @@ type world struct {
 	recent   []*letter          // of FIFO queues, that may be sent again
 	taken    map[string]*letter // by the id of the message
 
-	registers []*register
-	keyID     string
-	secrets   []secret
-	logged    map[string]truth // lines of a log
-	posts     map[string]*post // guarded by mu
-	hoses     *hoses
+	registers       []*register
+	keyID           string
+	secrets         []secret
+	logged          map[string]truth // lines of a log
+	posts           map[string]*post // guarded by mu
+	deliveryStreams *deliveryStreams
 
 	mu    sync.Mutex // guards what follows
 	hash  hash.Hash
@@ -84,7 +84,7 @@ func simulate(t *testing.T, seed uint64, f *fault) (h history) {
 			sameRandomness(t, seed)
 			w := &world{
 				t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 1)), fault: f, ledger: newLedger(), hash: sha256.New(), count: map[string]int{},
-				keyID: furnishedKey, logged: map[string]truth{}, hoses: newHoses(), taken: map[string]*letter{}, posts: map[string]*post{},
+				keyID: furnishedKey, logged: map[string]truth{}, deliveryStreams: newDeliveryStreams(), taken: map[string]*letter{}, posts: map[string]*post{},
 			}
 			w.run()
 			h = history{
@@ -135,7 +135,7 @@ func (w *world) run() {
 		}
 	}
 	if len(w.ledger.broken) == 0 {
-		w.settle()
+		w.runOut()
 	}
 	if w.over {
 		return

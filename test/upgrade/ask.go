@@ -23,7 +23,7 @@ type asker struct {
 
 func (k *asker) ask(a Answer, err error) Answer {
 	k.err = cmp.Or(k.err, err)
-	a.Call = k.settle("", a.Call).(string)
+	a.Call = k.normalize("", a.Call).(string)
 	text, err := json.Marshal(a.Body)
 	for i, id := range k.drawn {
 		text = bytes.ReplaceAll(text, []byte(id), fmt.Append(nil, "drawn ", i))

@@ -69,24 +69,24 @@ func (s Server) call(name, method, path string, header map[string]string, body [
 	if err != nil {
 		return a, fmt.Errorf("%s: %w: %s", name, err, text)
 	}
-	a.Body = s.settle("", a.Body)
+	a.Body = s.normalize("", a.Body)
 	return a, nil
 }
 
-// settle takes out what differs from call to call, and from server to server.
-func (s Server) settle(name string, v any) any {
+// normalize takes out what differs from call to call, and from server to server.
+func (s Server) normalize(name string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, key := range []string{"RequestId", "ResponseMetadata", "latencyMs"} {
 			delete(v, key)
 		}
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			v[key] = s.settle(key, v[key])
+			v[key] = s.normalize(key, v[key])
 		}
 		return v
 	case []any:
 		for i := range v {
-			v[i] = s.settle("", v[i])
+			v[i] = s.normalize("", v[i])
 		}
 		return v
 	case string:

@@ -267,7 +267,7 @@ func (c *Connection) Names(ctx context.Context, kind string) (names []string) {
 		most = "200"
 	}
 	if err := c.client().get(ctx, path, url.Values{"limit": {most}}, &answer); err != nil {
-		return nil // nobody is told while a word is typed
+		return nil // no message while a word is typed
 	}
 	rows, _ := answer[path].([]any)
 	for _, row := range rows {

@@ -14,7 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// Clean makes text of strangers fit for a terminal: what would move its cursor, change its
+// Clean makes untrusted text fit for a terminal: what would move its cursor, change its
 // colours or turn the direction of the text is written as an escape, such as \u001b.
 func Clean(s string) string {
 	if !strings.ContainsFunc(s, unsafe) && utf8.ValidString(s) {

@@ -114,13 +114,13 @@ func (t *Tail) follow(ctx context.Context, s Streams, form url.Values) error {
 
 // print writes each thing that an event reports on a line of its own.
 func (t *Tail) print(w io.Writer, event, text string) error {
-	told := object{}
+	decoded := object{}
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
-	if err := decoder.Decode(&told); err != nil {
+	if err := decoder.Decode(&decoded); err != nil {
 		return fmt.Errorf("the server's answer cannot be read: %w", err)
 	}
-	all, _ := told[event].([]any)
+	all, _ := decoded[event].([]any)
 	for _, one := range all {
 		row, _ := one.(object)
 		var line string

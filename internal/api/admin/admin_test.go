@@ -41,20 +41,20 @@ func callContext(ctx context.Context, t *testing.T, h http.Handler, method, body
 
 var start = time.Date(2024, 2, 28, 0, 0, 0, 0, time.UTC)
 
-func settled() {}
+func synced() {}
 
-// What the timers have left for later is settled before the answer.
+// What the timers have left for later is synced before the answer.
 func TestClockSettles(t *testing.T) {
 	v, ran := clock.NewVirtual(start), false
 	v.AfterFunc(time.Hour, func() { ran = true })
-	settled := false
+	synced := false
 	status, answer := call(t, admin.Clock(v, func() {
-		if settled = true; !ran {
-			t.Error("it is settled before the timers have run")
+		if synced = true; !ran {
+			t.Error("it is synced before the timers have run")
 		}
 	}), "POST", `{"advance":"1d"}`)
-	if status != http.StatusOK || !settled {
-		t.Errorf("status %d, answer %v; settled: %v", status, answer, settled)
+	if status != http.StatusOK || !synced {
+		t.Errorf("status %d, answer %v; synced: %v", status, answer, synced)
 	}
 }
 
@@ -64,12 +64,12 @@ func TestClockAdvances(t *testing.T) {
 	for _, d := range []time.Duration{time.Hour, 22 * 24 * time.Hour, 24 * 24 * time.Hour} {
 		v.AfterFunc(d, func() { ran++ })
 	}
-	status, answer := call(t, admin.Clock(v, settled), "POST", `{"advance":"23d"}`)
+	status, answer := call(t, admin.Clock(v, synced), "POST", `{"advance":"23d"}`)
 	want := map[string]any{"now": "2024-03-22T00:00:00Z", "ran": 2.0, "next": "2024-03-23T00:00:00Z"}
 	if d := cmp.Diff(want, answer); d != "" || status != http.StatusOK || ran != 2 {
 		t.Errorf("status %d, %d timers ran, answer (-want +got):\n%s", status, ran, d)
 	}
-	status, answer = call(t, admin.Clock(v, settled), "POST", `{"advance":"1d"}`)
+	status, answer = call(t, admin.Clock(v, synced), "POST", `{"advance":"1d"}`)
 	want = map[string]any{"now": "2024-03-23T00:00:00Z", "ran": 1.0, "next": nil}
 	if d := cmp.Diff(want, answer); d != "" || status != http.StatusOK {
 		t.Errorf("status %d, answer (-want +got):\n%s", status, d)
@@ -163,7 +163,7 @@ func TestClockRefuses(t *testing.T) {
 			if tt.virtual {
 				v = clock.NewVirtual(start)
 			}
-			status, answer := call(t, admin.Clock(v, settled), "POST", tt.body)
+			status, answer := call(t, admin.Clock(v, synced), "POST", tt.body)
 			if text, _ := answer["error"].(string); status != tt.status || !strings.Contains(text, tt.want) {
 				t.Errorf("status %d, error %q; want %d with %q", status, text, tt.status, tt.want)
 			}
@@ -180,7 +180,7 @@ func TestClockTellsWhyItStopped(t *testing.T) {
 		v.AfterFunc(time.Minute, func() { v.Hold() })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		status, answer := callContext(ctx, t, admin.Clock(v, settled), "POST", `{"advance":"1h"}`)
+		status, answer := callContext(ctx, t, admin.Clock(v, synced), "POST", `{"advance":"1h"}`)
 		if text, _ := answer["error"].(string); status != http.StatusServiceUnavailable || !strings.Contains(text, "1 holds") {
 			t.Errorf("status %d, error %q", status, text)
 		}

@@ -44,7 +44,7 @@ func ReadClock(of clock.Clock, virtual *clock.Virtual) http.Handler {
 }
 
 // Clock answers POST {"advance": "23d"}: it moves the virtual clock and
-// answers once all that came due has settled, however long that takes, with
+// answers once everything that came due is done, however long that takes, with
 // {"now", "ran", "next"}. Before it answers it calls sync, which makes durable
 // what the timers may have left for later. A nil clock, which a server on the
 // system clock has, is a conflict (409).

@@ -116,8 +116,8 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// writeFault answers with a refusal of the state's. What is our own fault is
-// not told.
+// writeFault answers with a refusal of the state's. The cause of an internal error is
+// not shown.
 func writeFault(w http.ResponseWriter, err error) {
 	switch fault.KindOf(err) {
 	case fault.NotFound, fault.ResourceNotFound, fault.QueueDoesNotExist:

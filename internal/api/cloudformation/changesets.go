@@ -20,7 +20,7 @@ type revision struct {
 	tags                        []Tag
 	capabilities, notifications []string
 	role                        *string
-	direct                      bool // without a look at what would change
+	direct                      bool // without a change set to review
 }
 
 // prepared is what comes of a revision.

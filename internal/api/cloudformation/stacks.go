@@ -50,7 +50,7 @@ func source(tags []Tag, capabilities, notifications []string, role *string) (*st
 		s.Tags = append(s.Tags, stack.Tag{Key: t.Key, Value: t.Value})
 	}
 	if len(notifications) > 0 {
-		return nil, invalid("NotificationARNs are not served: events are told by DescribeStackEvents alone.")
+		return nil, invalid("NotificationARNs are not served: events are listed by DescribeStackEvents alone.")
 	}
 	for _, c := range capabilities {
 		if !slices.Contains([]string{"CAPABILITY_IAM", "CAPABILITY_NAMED_IAM", "CAPABILITY_AUTO_EXPAND"}, c) {

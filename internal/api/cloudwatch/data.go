@@ -56,9 +56,9 @@ func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetric
 	if err := checkPositive("maxDatapoints", in.MaxDatapoints, maxDataPoints); err != nil {
 		return nil, err
 	}
-	room := maxDataPoints
+	left := maxDataPoints
 	if in.MaxDatapoints != nil {
-		room = *in.MaxDatapoints
+		left = *in.MaxDatapoints
 	}
 	list := tokenList(in, queries)
 	place, ok := readToken(list, in.NextToken)
@@ -72,7 +72,7 @@ func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetric
 		if !q.returned {
 			continue
 		}
-		if room == 0 {
+		if left == 0 {
 			out.NextToken = nextToken(list, fmt.Sprintf("%d %d", at, beyond))
 			break
 		}
@@ -83,13 +83,13 @@ func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetric
 		}
 		result.skip(beyond, ascending)
 		beyond = 0
-		if n := len(result.Values); n > room {
-			result.Timestamps, result.Values, result.StatusCode = result.Timestamps[:room], result.Values[:room], "PartialData"
-			out.NextToken = nextToken(list, fmt.Sprintf("%d %d", at, result.Timestamps[room-1]))
+		if n := len(result.Values); n > left {
+			result.Timestamps, result.Values, result.StatusCode = result.Timestamps[:left], result.Values[:left], "PartialData"
+			out.NextToken = nextToken(list, fmt.Sprintf("%d %d", at, result.Timestamps[left-1]))
 			out.MetricDataResults = append(out.MetricDataResults, result)
 			break
 		}
-		room -= len(result.Values)
+		left -= len(result.Values)
 		out.MetricDataResults = append(out.MetricDataResults, result)
 	}
 	return out, nil

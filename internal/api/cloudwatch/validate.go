@@ -92,7 +92,7 @@ func notInEnum(value, member string, set []string) error {
 	return breaks(value, member, fmt.Sprintf("Member must satisfy enum value set: [%s]", strings.Join(set, ", ")))
 }
 
-// shorten makes what a stranger sent fit for an error's text.
+// shorten makes what a client sent fit for an error's text.
 func shorten(s string) string {
 	const most = 128
 	return fault.Excerpt(s, most, "")

@@ -86,7 +86,7 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// Sets of values are told in full.
+// Sets of values are reported in full.
 func TestSets(t *testing.T) {
 	op := constraints.Guard("kms", []api.Operation{api.Op("CreateKey", func(context.Context, *api.Call, *input) (*struct{}, error) { return nil, nil })})[0] //nolint:nilnil // it is not called
 	err := op.Check(&input{KeySpec: new("HMAC_random")})

@@ -139,7 +139,7 @@ const (
 // others if they are asked for.
 func (o *Options) messages(w http.ResponseWriter, r *http.Request, queue arn.ARN) {
 	invisible, delayed := isTrue(r.FormValue("ShowInvisible")), isTrue(r.FormValue("ShowDelayed"))
-	found, err := o.look(r.Context(), queue, func(m *inspect.Message) bool {
+	found, err := o.scan(r.Context(), queue, func(m *inspect.Message) bool {
 		return m.State == inspect.Visible || invisible && m.State == inspect.InFlight || delayed && m.State == inspect.Delayed
 	})
 	if fault.KindOf(err) == fault.QueueDoesNotExist {
@@ -162,10 +162,10 @@ func (o *Options) messages(w http.ResponseWriter, r *http.Request, queue arn.ARN
 	o.write(w, r, found)
 }
 
-func (o *Options) look(ctx context.Context, queue arn.ARN, wanted func(*inspect.Message) bool) (all []shown, err error) {
+func (o *Options) scan(ctx context.Context, queue arn.ARN, wanted func(*inspect.Message) bool) (all []shown, err error) {
 	size := 0
 	for q := (inspect.Query{Queue: queue, Limit: 1000}); ; {
-		found, err := o.Inspect.Look(ctx, q)
+		found, err := o.Inspect.Scan(ctx, q)
 		if err != nil {
 			return nil, err
 		}

@@ -133,10 +133,10 @@ func (in *PutRecordBatchInput) FastDecode(body []byte) error {
 				s.Fail()
 			}
 			in.Records = make([]Record, 0, stream.MaxRecords)
-			room := make([]byte, 0, base64.StdEncoding.DecodedLen(len(body)))
+			buffer := make([]byte, 0, base64.StdEncoding.DecodedLen(len(body)))
 			for more := s.Array(); more; more = s.More() {
 				var data []byte
-				data, room = scanRecord(&s, room)
+				data, buffer = scanRecord(&s, buffer)
 				in.Records = append(in.Records, Record{data})
 			}
 		default:
@@ -146,30 +146,30 @@ func (in *PutRecordBatchInput) FastDecode(body []byte) error {
 	return s.End()
 }
 
-// scanRecord reads a record, whose data goes into room.
-func scanRecord(s *fastjson.Scanner, room []byte) (data, rest []byte) {
+// scanRecord reads a record, whose data goes into buffer.
+func scanRecord(s *fastjson.Scanner, buffer []byte) (data, rest []byte) {
 	for key, ok := s.Object(); ok; key, ok = s.Key() {
 		if string(key) != "Data" || data != nil {
 			s.Fail()
-			return data, room
+			return data, buffer
 		}
 		text := s.Text()
 		n := base64.StdEncoding.DecodedLen(len(text))
-		if n > cap(room) {
+		if n > cap(buffer) {
 			s.Fail()
-			return data, room
+			return data, buffer
 		}
-		n, err := base64.StdEncoding.Decode(room[:n], unsafe.Slice(unsafe.StringData(text), len(text))) //nolint:gosec // it is only read
+		n, err := base64.StdEncoding.Decode(buffer[:n], unsafe.Slice(unsafe.StringData(text), len(text))) //nolint:gosec // it is only read
 		if err != nil {
 			s.Fail()
-			return data, room
+			return data, buffer
 		}
-		data, room = room[:n:n], room[n:n]
-		if cap(room) > 0 {
-			room = room[0:0:cap(room)]
+		data, buffer = buffer[:n:n], buffer[n:n]
+		if cap(buffer) > 0 {
+			buffer = buffer[0:0:cap(buffer)]
 		}
 	}
-	return data, room
+	return data, buffer
 }
 
 // AppendJSON implements awsjson.FastEncoder.

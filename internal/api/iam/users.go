@@ -163,7 +163,7 @@ func (s *Service) createAccessKey(_ context.Context, call *api.Call, in *MaybeUs
 	}
 	out := &AccessKey{UserName: name, AccessKeyId: id, Status: active, SecretAccessKey: string(secret)}
 	err = s.engine.Run(call.Account, func(a *iam.Account, now time.Time) error {
-		if call.Once != "" { // nobody was told the secret of before
+		if call.Once != "" { // the secret of the first try reached nobody
 			if k, ok := a.Renew(name, id, sealed); ok {
 				out.CreateDate, out.Status = api.TimeOf(k.Created), status(k)
 				return nil

@@ -77,8 +77,8 @@ func (a *asker) Invoke(_ context.Context, in invoke.Invocation) (invoke.Outcome,
 	return invoke.Outcome{Payload: []byte(`"` + in.Target.Version + `"`), LogTail: []byte("tail")}, nil
 }
 
-// settle lets what changes come to its end.
-func (a *asker) settle() {
+// complete lets what changes come to its end.
+func (a *asker) complete() {
 	a.T.Helper()
 	if _, err := a.clock.Advance(a.T.Context(), time.Second); err != nil {
 		a.T.Fatal(err)
@@ -161,7 +161,7 @@ func TestFunctions(t *testing.T) {
 		step{"UpdateFunctionConfiguration", `{"FunctionName":"f","Timeout":7}`, fault.ResourceConflict, "Pending"},
 		step{"Invoke", `{"FunctionName":"f"}`, fault.ResourceConflict, "Pending"},
 	)
-	a.settle()
+	a.complete()
 	a.run(
 		step{"GetFunctionConfiguration", `{"FunctionName":"f","Qualifier":"1"}`, ok, `"FunctionArn":"` + fARN + `:1"`},
 		step{"GetFunctionConfiguration", `{"FunctionName":"f"}`, ok, `"Environment":{"Variables":{},"Error":null}`},
@@ -172,13 +172,13 @@ func TestFunctions(t *testing.T) {
 		step{"UpdateFunctionConfiguration", `{"FunctionName":"f","Description":"d"}`, ok, `"LastUpdateStatus":"InProgress"`},
 		step{"UpdateFunctionCode", `{"FunctionName":"f","ZipFile":"` + zipped(t, "two") + `"}`, fault.ResourceConflict, "An update is in progress for resource: " + fARN},
 	)
-	a.settle()
+	a.complete()
 	a.run(
 		step{"PublishVersion", `{"FunctionName":"f"}`, ok, `"State":"Active"`},
 		step{"PublishVersion", `{"FunctionName":"f","Description":"other"}`, ok, `"Version":"2"`},
 		step{"UpdateFunctionCode", `{"FunctionName":"f","ZipFile":"` + zipped(t, "one") + `","Publish":true}`, ok, `"FunctionArn":"` + fARN + `:3"`},
 	)
-	a.settle()
+	a.complete()
 	a.run(
 		step{"ListVersionsByFunction", `{"FunctionName":"f","MaxItems":2}`, ok, `"NextMarker":"`},
 		step{"ListFunctions", `{"FunctionVersion":"ALL"}`, ok, fARN + `:3"`},
@@ -197,7 +197,7 @@ func TestAliasesAndPermissions(t *testing.T) {
 		step{"CreateAlias", `{"FunctionName":"f","Name":"live","FunctionVersion":"1"}`, fault.ResourceNotFound, fARN + ":1"},
 		step{"CreateFunction", created(t, "f", `,"Publish":true`), ok, ""},
 	)
-	a.settle()
+	a.complete()
 	const weights = `{"FunctionName":"f","Name":"live","FunctionVersion":"1","RoutingConfig":{"AdditionalVersionWeights":{%s}}}`
 	a.run(
 		step{"CreateAlias", fmt.Sprintf(weights, `"2":2`), fault.ValidationFailed, "Value '{2=2.0}'"},
@@ -238,7 +238,7 @@ func TestSettings(t *testing.T) {
 		step{"CreateFunction", created(t, "f", ""), ok, ""},
 		step{"CreateFunction", created(t, "g", ""), ok, ""},
 	)
-	a.settle()
+	a.complete()
 	const provider = "arn:aws:lambda:us-east-1:000000000000:capacity-provider:p"
 	a.run(
 		step{"PutFunctionConcurrency", `{"FunctionName":"none","ReservedConcurrentExecutions":1}`, fault.ResourceNotFound, ":function:none:$LATEST"},
@@ -273,7 +273,7 @@ func TestSettings(t *testing.T) {
 func TestInvocations(t *testing.T) {
 	a := newAsker(t)
 	a.run(step{"CreateFunction", created(t, "f", `,"Publish":true`), ok, ""})
-	a.settle()
+	a.complete()
 	a.run(
 		step{"Invoke", `{"FunctionName":"f","Qualifier":"1","LogType":"Tail"}`, ok, `"LogResult":"dGFpbA=="`},
 		step{"Invoke", `{"FunctionName":"f","InvocationType":"DryRun"}`, ok, `"StatusCode":204`},
@@ -291,7 +291,7 @@ func TestInvocations(t *testing.T) {
 func TestMappings(t *testing.T) {
 	a := newAsker(t)
 	a.run(step{"CreateFunction", created(t, "f", `,"Publish":true`), ok, ""})
-	a.settle()
+	a.complete()
 	a.queue("q")
 	const queue, other = "arn:aws:sqs:us-east-1:000000000000:q", "arn:aws:sqs:us-east-1:" + friend + ":q"
 	create := func(more string) string { return `{"EventSourceArn":"` + queue + `","FunctionName":"f"` + more + `}` }
@@ -319,19 +319,19 @@ func TestMappings(t *testing.T) {
 		step{"CreateEventSourceMapping", create(""), fault.ResourceConflict, m.UUID},
 		step{"UpdateEventSourceMapping", one, fault.ResourceInUse, "Cannot update the event source mapping"},
 	)
-	a.settle()
+	a.complete()
 	a.run(
 		step{"UpdateEventSourceMapping", `{"UUID":"` + m.UUID + `","Enabled":false}`, ok, `"State":"Disabling"`},
 		step{"TagResource", `{"Resource":"` + m.EventSourceMappingArn + `","Tags":{"k":"v"}}`, ok, `{}`},
 		step{"ListTags", `{"Resource":"` + m.EventSourceMappingArn + `"}`, ok, `{"Tags":{"k":"v"}}`},
 	)
-	a.settle()
+	a.complete()
 	a.run(
 		step{"GetEventSourceMapping", one, ok, `"State":"Disabled"`},
 		step{"ListEventSourceMappings", `{"MaxItems":1}`, ok, `"NextMarker":"`},
 		step{"DeleteEventSourceMapping", one, ok, `"State":"Deleting"`},
 	)
-	a.settle()
+	a.complete()
 	a.run(
 		step{"GetEventSourceMapping", one, fault.ResourceNotFound, "The resource you requested does not exist."},
 		step{"UntagResource", `{"Resource":"` + m.EventSourceMappingArn + `","TagKeys":["k"]}`, fault.ResourceNotFound, "Event source mapping not found: " + m.EventSourceMappingArn},

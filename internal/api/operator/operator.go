@@ -135,7 +135,7 @@ func Operations(o Options) []rest.Operation {
 		rest.Define(get("keys", "ListKeys", "Access keys, without their secrets."), o.Setup.ListKeys),
 		rest.Define(get("roles", "ListRoles", "Roles."), o.Setup.ListRoles),
 		rest.Define(get("settings", "ListSettings", "How the server was started; secrets are masked."), o.Setup.ListSettings),
-		rest.Define(get("sources", "ListSources", "Sources: ways in for clients that know nothing of AWS."), o.Sources.List),
+		rest.Define(get("sources", "ListSources", "Sources: endpoints for clients that do not speak AWS's APIs."), o.Sources.List),
 		rest.Define(one("source", "GetSource", "One source, without its secrets."), o.Sources.Get),
 		rest.Define(rest.Operation{
 			Method: http.MethodPost, Path: Prefix + "sources", Name: "PutSource",

@@ -27,6 +27,7 @@ var sqs = sentences{
 	queuepolicy.ErrTooLong:    "The policy would be %d bytes long, maximum allowed is %d.",
 	queues.ErrForbidden:       "The queue's policy does not let the topic send to it.",
 	queues.ErrInFlight:        "Too many messages in flight: at most 120,000 can be received and not yet deleted.",
+	queues.ErrInClear:         "The queue has just begun to encrypt its messages. Try again.",
 	queues.ErrHandle:          "The input receipt handle \"%s\" is not a valid receipt handle.",
 	queues.ErrHandleExpired:   "Value %s for parameter ReceiptHandle is invalid. Reason: The receipt handle has expired.",
 	queues.ErrMessageGone:     "Value %s for parameter ReceiptHandle is invalid. Reason: Message does not exist or is not available for visibility timeout change.",

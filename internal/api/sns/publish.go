@@ -179,8 +179,7 @@ func (s *Service) publication(call *api.Call, t arn.ARN, in *PublishInput, platf
 	return p, nil
 }
 
-// grouping takes over the message's group and, on a FIFO topic, the id by which
-// it is told from others.
+// grouping takes over the message's group and, on a FIFO topic, its deduplication ID.
 func grouping(p *shard.Publication, t arn.ARN, in *PublishInput) error {
 	p.Group = api.Deref(in.MessageGroupId)
 	switch {

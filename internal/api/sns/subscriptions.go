@@ -101,7 +101,7 @@ func (s *Service) confirmSubscription(ctx context.Context, call *api.Call, in *C
 }
 
 // unsubscribe answers Unsubscribe, which is also what a visit to an
-// UnsubscribeURL calls: then the endpoint is told, and can undo it. It succeeds
+// UnsubscribeURL calls: then the endpoint is notified, and can undo it. It succeeds
 // for what is not there.
 func (s *Service) unsubscribe(ctx context.Context, call *api.Call, in *UnsubscribeInput) (*UnsubscribeOutput, error) {
 	if in.SubscriptionArn == "" {

@@ -283,25 +283,25 @@ func (s *Service) GetQueueAttributes(ctx context.Context, call *api.Call, in *Ge
 	return &GetQueueAttributesOutput{Attributes: attrs}, nil
 }
 
-// alwaysTold are the attributes with a default that a queue reports whether or not
-// its owner has set them; fifoTold are a FIFO queue's own.
-var alwaysTold = [...]string{
+// alwaysReported are the attributes with a default that a queue reports whether or not
+// its owner has set them; fifoReported are a FIFO queue's own.
+var alwaysReported = [...]string{
 	attribute.DelaySeconds, attribute.MaximumMessageSize, attribute.MessageRetentionPeriod,
 	attribute.ReceiveMessageWaitTimeSeconds, attribute.VisibilityTimeout, attribute.SqsManagedSseEnabled,
 }
 
-var fifoTold = [...]string{
+var fifoReported = [...]string{
 	attribute.ContentBasedDeduplication, attribute.DeduplicationScope, attribute.FifoThroughputLimit,
 }
 
 // describe gives all attributes of a queue.
 func describe(info shard.QueueInfo) map[string]string {
 	attrs := make(map[string]string, len(info.Attributes)+16)
-	for _, name := range alwaysTold {
+	for _, name := range alwaysReported {
 		attrs[name], _ = attribute.Default(name)
 	}
 	if info.ARN.FIFO() {
-		for _, name := range fifoTold {
+		for _, name := range fifoReported {
 			attrs[name], _ = attribute.Default(name)
 		}
 	}

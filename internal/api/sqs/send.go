@@ -200,8 +200,7 @@ func checkGrouping(cfg queue.Config, e *SendMessageBatchRequestEntry, ungrouped 
 	return nil
 }
 
-// grouping takes over the message's group and, on a FIFO queue, the id by which
-// it is told from others.
+// grouping takes over the message's group and, on a FIFO queue, its deduplication ID.
 func grouping(m *message.Message, q arn.ARN, cfg queue.Config, e *SendMessageBatchRequestEntry) error {
 	if q.FIFO() {
 		if err := checkGrouping(cfg, e, fault.MissingParameter); err != nil {

@@ -36,8 +36,8 @@ func isName(text string) bool {
 	})
 }
 
-// limit puts into a session what caps it and its tags, and reports how much of the room for
-// those they take, in percent; nil if there are none.
+// limit puts the session policies and tags into a session, and reports how much of their
+// packed size limit they use, in percent; nil if there are none.
 func (s *Service) limit(session *identity.Session, policy *string, managed []PolicyARN, tags []Tag, transitive []string) (packed *int, err error) {
 	if policy != nil {
 		if len([]rune(*policy)) > maxPolicy {

@@ -174,7 +174,7 @@ func (m *Manager) Watch() (stop func()) {
 			}
 		}
 	}()
-	return sync.OnceFunc(func() { close(stopped) }) // the library cannot be told to give up
+	return sync.OnceFunc(func() { close(stopped) }) // the library has no way to stop it
 }
 
 // cache is a directory in which everything is sealed: the keys of certificates, and that

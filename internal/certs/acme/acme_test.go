@@ -24,8 +24,8 @@ import (
 
 const domain = "godwit.example.com"
 
-// patience bounds every wait.
-const patience = time.Minute
+// testTimeout bounds every wait.
+const testTimeout = time.Minute
 
 // serve accepts connections of TLS until the test ends.
 func serve(t *testing.T, l net.Listener, c *tls.Config) {
@@ -39,7 +39,7 @@ func serve(t *testing.T, l net.Listener, c *tls.Config) {
 func served(t *testing.T, address string, roots *x509.CertPool) *x509.Certificate {
 	t.Helper()
 	dialer := tls.Dialer{Config: &tls.Config{ServerName: domain, RootCAs: roots}}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -129,7 +129,7 @@ func testCertificates(t *testing.T, l net.Listener, ports acmetest.Ports, web fu
 	}
 	began := clock.System.Now()
 	for renewed := false; !renewed; {
-		if clock.System.Now().Sub(began) > patience {
+		if clock.System.Now().Sub(began) > testTimeout {
 			t.Fatal("the certificate was not renewed")
 		}
 		looked, _ := clock.After(clock.System, 200*time.Millisecond)

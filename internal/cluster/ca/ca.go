@@ -1,9 +1,10 @@
-// Package ca is a cluster's own certificate authority: it makes the certificates that nodes
-// know each other by.
+// Package ca is a cluster's own certificate authority: it issues the certificates by which nodes
+// authenticate each other.
 //
-// Who has the authority's key lets a node in with a token that is of use once, for one name
-// and for a while. A token names the authority, too, so that who joins knows whom it asks.
-// The key stays in the directory where it was made; nodes need the certificate alone.
+// The node with the authority's key admits a new node by a token, which is valid once, for one
+// name and for a limited time. The token has the fingerprint of the authority, so that the new
+// node can verify the node that it asks. The key stays in the directory where it was made; the
+// other nodes only have the authority's certificate.
 package ca
 
 import (
@@ -34,8 +35,8 @@ const (
 	nodeFile  = "node.pem" // certificates and key
 	rootFile  = "ca.crt"
 	keyFile   = "ca.key"      // only where the authority is
-	nextFile  = "ca.next.key" // as keyFile, while it is replaced
-	tokensDir = "tokens"      // as keyFile
+	nextFile  = "ca.next.key" // likewise, while the authority is replaced
+	tokensDir = "tokens"      // likewise
 )
 
 // Kinds of blocks in these files.
@@ -44,14 +45,14 @@ const (
 	certBlock = "CERTIFICATE"
 )
 
-// How long certificates are good for. A node's is renewed when a third of that is left.
+// How long certificates are valid. A node's is renewed when a third of that is left.
 const (
 	rootLife = 10 * 365 * 24 * time.Hour
 	NodeLife = 90 * 24 * time.Hour
 	skew     = 5 * time.Minute // between the clocks of nodes
 )
 
-// MaxTokenLife bounds how long a token may be of use.
+// MaxTokenLife bounds the validity of a token.
 const MaxTokenLife = 7 * 24 * time.Hour
 
 // Errors of tokens and names.
@@ -63,7 +64,7 @@ var (
 
 var nodeName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]{0,61}[A-Za-z0-9])?$`)
 
-// CheckName reports a name that no node can have.
+// CheckName fails for an invalid node name. Errors: ErrName.
 func CheckName(node string) error {
 	if !nodeName.MatchString(node) {
 		return fmt.Errorf("%w: %q", ErrName, node)
@@ -76,7 +77,7 @@ type Authority struct {
 	dir   string
 	cert  *x509.Certificate
 	key   *ecdsa.PrivateKey
-	roots Roots // cert, and what nodes trust beside it while one replaces the other
+	roots Roots // cert, and the other root that nodes trust while one replaces the other
 }
 
 // Init makes a cluster's authority in a directory, and the certificate of its first node.
@@ -114,9 +115,10 @@ func Init(dir, node string, now time.Time) error {
 	return a.Renew(node, now)
 }
 
-// Take makes the certificate of a node in a directory, by an authority that Init has made in
-// another one, whose node is the only one that gets the authority's key, too. A directory that
-// has a node's certificate is left as it is. Errors: ErrName, those of Open and of the disk.
+// Take issues the certificate of a node in a directory, by the authority of the directory from.
+// The authority's key is copied too, if the node is the one that Init was called for. A
+// directory that has a node's certificate is not changed. Errors: ErrName, those of Open and
+// of the disk.
 func Take(from, dir, node string, now time.Time) error {
 	if err := CheckName(node); err != nil {
 		return err
@@ -155,10 +157,10 @@ func Take(from, dir, node string, now time.Time) error {
 	if err := durable.Replace(filepath.Join(dir, rootFile), a.roots.PEM()); err != nil {
 		return err
 	}
-	return (&Authority{dir: dir, cert: a.cert, key: a.key, roots: a.roots}).Renew(node, now) // last: who has it has the rest
+	return (&Authority{dir: dir, cert: a.cert, key: a.key, roots: a.roots}).Renew(node, now) // last: CheckNew takes it for complete
 }
 
-// newRoot draws the key of a cluster's authority, and makes its certificate.
+// newRoot generates the key of a cluster's authority, and its certificate.
 func newRoot(cluster string, now time.Time) (*ecdsa.PrivateKey, *x509.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -192,11 +194,11 @@ func serial() *big.Int {
 	return n
 }
 
-// serverName is what all nodes of a cluster are called in their certificates.
+// serverName is the DNS name in the certificates of all nodes of a cluster.
 func serverName(cluster string) string { return cluster + ".cluster.godwit" }
 
-// Open opens the authority in a directory: the key of the certificate that signs, which while
-// it is replaced may be the next one. Errors: fs.ErrNotExist where there is none.
+// Open opens the authority in a directory, with the key of the first root. During a rotation
+// that may be the next key. Errors: fs.ErrNotExist if there is none.
 func Open(dir string) (*Authority, error) {
 	roots, err := ReadRoots(dir)
 	if err != nil {
@@ -234,8 +236,8 @@ func readKey(dir, name string) (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-// Sign makes a node's certificate for the key of a request, and returns it with those of the
-// authority that nodes trust, the one that has signed it first, in PEM form. Whatever else the request asks for is not heeded.
+// Sign issues a node's certificate for the key of a request; it ignores the rest of the request.
+// It returns the certificate and the roots that nodes trust, the signing one first, in PEM form.
 func (a *Authority) Sign(request []byte, node string, now time.Time) ([]byte, error) {
 	if err := CheckName(node); err != nil {
 		return nil, err
@@ -258,7 +260,7 @@ func (a *Authority) Sign(request []byte, node string, now time.Time) ([]byte, er
 	return append(pem.EncodeToMemory(&pem.Block{Type: certBlock, Bytes: der}), a.roots.PEM()...), nil
 }
 
-// Renew makes a certificate of the node whose directory the authority is in.
+// Renew issues the certificate of the node in whose directory the authority is.
 func (a *Authority) Renew(node string, now time.Time) error {
 	r, err := NewRequest()
 	if err != nil {
@@ -271,13 +273,13 @@ func (a *Authority) Renew(node string, now time.Time) error {
 	return r.Keep(a.dir, signed)
 }
 
-// Request is a request for a certificate, and the key that it is for.
+// Request is a request for a certificate, with its key.
 type Request struct {
 	DER []byte
 	key *ecdsa.PrivateKey
 }
 
-// NewRequest draws a key.
+// NewRequest generates a key and a request for its certificate.
 func NewRequest() (*Request, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -287,7 +289,7 @@ func NewRequest() (*Request, error) {
 	return &Request{der, key}, err
 }
 
-// Keep writes what Sign answered, with the key, as a directory's node.
+// Keep writes the certificates of Sign and the key into a directory.
 func (r *Request) Keep(dir string, signed []byte) error {
 	encoded, err := encodeKey(r.key)
 	if err != nil {
@@ -299,13 +301,13 @@ func (r *Request) Keep(dir string, signed []byte) error {
 	return durable.Replace(filepath.Join(dir, nodeFile), append(append([]byte{}, signed...), encoded...))
 }
 
-// token is what is kept of one, under the hash of its secret.
+// token is the stored form of a token, whose file is named by the hash of its secret.
 type token struct {
 	Node    string    `json:"node"`
 	Expires time.Time `json:"expires"`
 }
 
-// NewToken makes a token for a node that is of use once, within its validity.
+// NewToken makes a token for a node that is valid once, for a limited time.
 func (a *Authority) NewToken(node string, now time.Time, validity time.Duration) (string, error) {
 	if err := CheckName(node); err != nil {
 		return "", err
@@ -337,7 +339,7 @@ func fingerprint(c *x509.Certificate) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Redeem uses a token up. Errors: ErrToken.
+// Redeem invalidates a token. Errors: ErrToken.
 func (a *Authority) Redeem(text, node string, now time.Time) error {
 	secret, of, _ := strings.Cut(text, ".")
 	if of != fingerprint(a.cert) {
@@ -350,9 +352,9 @@ func (a *Authority) Redeem(text, node string, now time.Time) error {
 	}
 	var t token
 	if err := json.Unmarshal(kept, &t); err != nil || t.Node != node {
-		return ErrToken // who it is for may still use it
+		return ErrToken // it stays valid for its node
 	}
-	if err := os.Remove(path); err != nil { // of several at once one succeeds
+	if err := os.Remove(path); err != nil { // only one of concurrent calls succeeds
 		return ErrToken
 	}
 	if now.After(t.Expires) {

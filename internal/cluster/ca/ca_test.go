@@ -132,7 +132,7 @@ func TestIdentity(t *testing.T) {
 	if _, err := ca.Load(dir, "b", members, clock); err == nil {
 		t.Error("a certificate of a is taken for b's")
 	}
-	if _, err := ca.Load(dir, "a", []string{"b", "c"}, clock); !errors.Is(err, ca.ErrStranger) {
+	if _, err := ca.Load(dir, "a", []string{"b", "c"}, clock); !errors.Is(err, ca.ErrUntrusted) {
 		t.Errorf("a node that is none of the cluster's: %v", err)
 	}
 	first, renew := id.Expires()

@@ -16,11 +16,12 @@ import (
 	"godwit.dev/godwit/internal/durable"
 )
 
-// ErrStranger reports a certificate that does not belong to a node of the cluster.
-var ErrStranger = errors.New("it is no node of this cluster")
+// ErrUntrusted reports a certificate that no trusted authority vouches for, or that is not of a
+// node of the cluster.
+var ErrUntrusted = errors.New("it is no node of this cluster")
 
-// Identity is a node's certificate with the roots and names that it verifies its peers by. The
-// certificate may be renewed, and the roots changed, while it is in use.
+// Identity is a node's certificate, and the roots and node names by which it verifies its peers.
+// All of them may be replaced while it is in use.
 type Identity struct {
 	dir     string
 	node    string
@@ -41,8 +42,8 @@ type held struct {
 }
 
 // Load reads the identity in a directory. members are the names of the cluster's nodes:
-// certificates of others are refused, whoever has signed them. Errors: those of the files;
-// of a certificate that is for another node, or has expired.
+// certificates of other names are refused, even if they are signed by a trusted root. Errors:
+// those of the files; of a certificate that is for another node, or has expired.
 func Load(dir, node string, members []string, now func() time.Time) (*Identity, error) {
 	roots, err := ReadRoots(dir)
 	if err != nil {
@@ -87,25 +88,25 @@ func (i *Identity) Reload() error {
 // with an older version should be made again.
 func (i *Identity) Version() uint64 { return i.version.Load() }
 
-// verify is the name of the node that a certificate is of.
+// verify verifies a certificate and returns the name of its node.
 func (i *Identity) verify(leaf *x509.Certificate) (node string, err error) {
 	_, err = leaf.Verify(x509.VerifyOptions{
 		Roots: i.trusts.Load().pool, DNSName: serverName(i.cluster), CurrentTime: i.now(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	})
 	if err != nil {
-		return "", fmt.Errorf("%w: %w", ErrStranger, err)
+		return "", fmt.Errorf("%w: %w", ErrUntrusted, err)
 	}
 	if name := leaf.Subject.CommonName; slices.Contains(*i.members.Load(), name) {
 		return name, nil
 	}
-	return "", fmt.Errorf("%w: %q is none of its nodes", ErrStranger, leaf.Subject.CommonName)
+	return "", fmt.Errorf("%w: %q is none of its nodes", ErrUntrusted, leaf.Subject.CommonName)
 }
 
-// Peer verifies the node at the other end of a connection, and returns its name. It does so as of
-// now: a certificate that has expired since the handshake is refused. Errors: ErrStranger.
+// Peer verifies the node at the other end of a connection at this time, not at that of the
+// handshake, and returns its name. Errors: ErrUntrusted.
 func (i *Identity) Peer(c *tls.ConnectionState) (node string, err error) {
 	if c == nil || len(c.PeerCertificates) == 0 {
-		return "", ErrStranger
+		return "", ErrUntrusted
 	}
 	return i.verify(c.PeerCertificates[0])
 }
@@ -137,7 +138,7 @@ func (i *Identity) Config(guests bool) *tls.Config {
 			}
 			return err
 		},
-		SessionTicketsDisabled: true, // so that every connection shows a certificate that is good now
+		SessionTicketsDisabled: true, // so that the certificate is verified for every connection
 	}
 	i.accept(config, !guests)
 	return config
@@ -149,7 +150,7 @@ func (i *Identity) Node() string { return i.node }
 // Dir is where the identity is.
 func (i *Identity) Dir() string { return i.dir }
 
-// Expires is when the certificate expires; renew says that it is time to renew it.
+// Expires is when the certificate expires; renew says that it should be renewed now.
 func (i *Identity) Expires() (at time.Time, renew bool) {
 	leaf := i.current.Load().cert.Leaf
 	validity := leaf.NotAfter.Sub(leaf.NotBefore)
@@ -161,8 +162,8 @@ func (i *Identity) Outdated() bool {
 	return i.current.Load().cert.Leaf.CheckSignatureFrom(i.trusts.Load().roots[0]) != nil
 }
 
-// Signer is the fingerprint of the authority's certificate that has signed the node's; empty:
-// of none that it trusts.
+// Signer is the fingerprint of the trusted root that has signed the node's certificate; empty:
+// there is none.
 func (i *Identity) Signer() string {
 	for _, root := range i.trusts.Load().roots {
 		if i.current.Load().cert.Leaf.CheckSignatureFrom(root) == nil {
@@ -176,7 +177,7 @@ func (i *Identity) Signer() string {
 func (i *Identity) Trusts() []string { return i.trusts.Load().roots.Fingerprints() }
 
 // Joining is the TLS configuration for redeeming a token at a node, whose certificate is verified
-// by the fingerprint of the root in the token. Errors: ErrToken for what is no token.
+// by the fingerprint of the root in the token. Errors: ErrToken if it is malformed.
 func Joining(text string, now func() time.Time) (*tls.Config, error) {
 	_, of, ok := strings.Cut(text, ".")
 	if !ok || of == "" {
@@ -197,7 +198,7 @@ func Joining(text string, now func() time.Time) (*tls.Config, error) {
 				})
 				return err
 			}
-			return fmt.Errorf("%w: the other end has another authority than the token names", ErrStranger)
+			return fmt.Errorf("%w: the other end has another authority than the token names", ErrUntrusted)
 		},
 	}, nil
 }
@@ -210,9 +211,9 @@ func CheckNew(dir string) error {
 	return nil
 }
 
-// Joined writes what a node that redeemed a token answered: a node's certificate with the
-// authority's. What is in the directory is replaced. Errors: ErrStranger where it is of
-// another authority than the token names, or for another node.
+// Joined writes the answer to a redeemed token, a node's certificate and the roots, into a
+// directory, replacing what is there. Errors: ErrUntrusted if the certificate is of another
+// authority than the token's, or for another node.
 func (r *Request) Joined(dir, node, text string, signed []byte, now func() time.Time) error {
 	_, of, _ := strings.Cut(text, ".")
 	chain, err := parseChain(signed)
@@ -220,7 +221,7 @@ func (r *Request) Joined(dir, node, text string, signed []byte, now func() time.
 		return err
 	}
 	if len(chain) < 2 || len(chain) > 1+maxRoots || fingerprint(chain[1]) != of || chain[0].Subject.CommonName != node {
-		return fmt.Errorf("%w: it answers with a certificate that was not asked for", ErrStranger)
+		return fmt.Errorf("%w: it answers with a certificate that was not asked for", ErrUntrusted)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

@@ -9,26 +9,24 @@ import (
 	"time"
 )
 
-// accepted are the connections that nodes have made, with what verifies who made them: they
-// are ended with the membership of that node, or with its certificate.
+// accepted are the incoming connections of other nodes' logs, each with a function that verifies
+// its node again.
 type accepted struct {
 	mu  sync.Mutex
 	all map[net.Conn]func() error
 }
 
-// SetMembers replaces the names of the cluster's nodes. Connections between logs that others
-// have made to this node are ended; what they send over other connections is refused one
-// request at a time.
+// SetMembers replaces the names of the cluster's nodes. Incoming log connections of removed
+// nodes are closed. On other connections, Peer refuses each of their requests.
 func (i *Identity) SetMembers(names []string) {
 	names = slices.Clone(names)
 	i.members.Store(&names)
-	i.EndStrangers()
+	i.CloseUntrusted()
 }
 
-// EndStrangers ends the connections between logs that others have made to this node and could
-// not make any more, because their certificate has expired, or its authority was replaced, or
-// their node was removed.
-func (i *Identity) EndStrangers() {
+// CloseUntrusted closes the incoming log connections of nodes that are not trusted any more, as
+// their certificate has expired, its authority was replaced, or the node was removed.
+func (i *Identity) CloseUntrusted() {
 	i.open.mu.Lock()
 	defer i.open.mu.Unlock()
 	for c, verify := range i.open.all {
@@ -39,8 +37,8 @@ func (i *Identity) EndStrangers() {
 	}
 }
 
-// accept has a configuration verify those who connect by what the node trusts then. follow:
-// their connections are noted.
+// accept has a configuration verify each incoming connection by the roots of its time. follow:
+// the connection is noted, for CloseUntrusted.
 func (i *Identity) accept(config *tls.Config, follow bool) {
 	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		own := config.Clone()
@@ -58,7 +56,7 @@ func (i *Identity) accept(config *tls.Config, follow bool) {
 	}
 }
 
-// add notes a connection, unless who makes it cannot. Those that have ended are forgotten.
+// add verifies and notes a connection. It forgets those that were closed.
 func (a *accepted) add(c net.Conn, verify func() error) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -77,8 +75,7 @@ func (a *accepted) add(c net.Conn, verify func() error) error {
 	return nil
 }
 
-// met is until when all certificates are good that nodes have shown that this one has
-// connected to.
+// met is the earliest expiry of the certificates of the nodes that this one has connected to.
 type met struct {
 	mu    sync.Mutex
 	until time.Time // zero: there are none
@@ -92,8 +89,8 @@ func (m *met) add(until time.Time) {
 	}
 }
 
-// Stale reports, once, that a node that this one has connected to has shown a certificate that
-// has expired since: connections have to be made anew.
+// Stale reports, once, that the certificate of a node that this one has connected to has
+// expired: outgoing connections have to be made again.
 func (i *Identity) Stale() bool {
 	i.met.mu.Lock()
 	defer i.met.mu.Unlock()

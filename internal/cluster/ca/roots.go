@@ -11,15 +11,14 @@ import (
 	"godwit.dev/godwit/internal/durable"
 )
 
-// maxRoots is how many certificates of an authority nodes trust at once: two while one
-// replaces the other.
+// maxRoots is how many roots nodes trust at most: two, while one replaces the other.
 const maxRoots = 2
 
-// Roots are the certificates of a cluster's authority that its nodes trust. The first is that
-// of the key that signs.
+// Roots are the root certificates that the nodes of a cluster trust. The first is that of the
+// signing key.
 type Roots []*x509.Certificate
 
-// ReadRoots reads those that a node's directory has.
+// ReadRoots reads the roots in a node's directory.
 func ReadRoots(dir string) (Roots, error) {
 	text, err := os.ReadFile(filepath.Join(dir, rootFile))
 	if err != nil {
@@ -32,7 +31,7 @@ func ReadRoots(dir string) (Roots, error) {
 	return roots, nil
 }
 
-// ParseRoots reads them in PEM form: one or two, of one cluster.
+// ParseRoots decodes roots in PEM form: one or two, of one cluster.
 func ParseRoots(text []byte) (Roots, error) {
 	roots, err := parseChain(text)
 	switch {
@@ -43,13 +42,13 @@ func ParseRoots(text []byte) (Roots, error) {
 	}
 	for _, root := range roots {
 		if !root.IsCA || root.Subject.CommonName != roots[0].Subject.CommonName {
-			return nil, fmt.Errorf("%w: a certificate is not of the cluster's authority", ErrStranger)
+			return nil, fmt.Errorf("%w: a certificate is not of the cluster's authority", ErrUntrusted)
 		}
 	}
 	return roots, nil
 }
 
-// PEM is what ParseRoots reads.
+// PEM encodes the roots for ParseRoots.
 func (r Roots) PEM() (text []byte) {
 	for _, root := range r {
 		text = append(text, encodeCert(root)...)
@@ -57,7 +56,7 @@ func (r Roots) PEM() (text []byte) {
 	return text
 }
 
-// Fingerprints tell them apart.
+// Fingerprints are the fingerprints of the roots.
 func (r Roots) Fingerprints() (all []string) {
 	for _, root := range r {
 		all = append(all, fingerprint(root))
@@ -67,7 +66,7 @@ func (r Roots) Fingerprints() (all []string) {
 
 func (r Roots) has(root *x509.Certificate) bool { return slices.ContainsFunc(r, root.Equal) }
 
-// trusted is what certificates of nodes are verified with.
+// trusted are roots, and the pool by which certificates are verified.
 type trusted struct {
 	roots Roots
 	pool  *x509.CertPool
@@ -81,8 +80,9 @@ func (r Roots) trusted() *trusted {
 	return t
 }
 
-// acceptable are those of other roots that nodes that trust these may trust, too: vouchers are
-// certificates of the same names and keys, which a root that is trusted has signed.
+// acceptable are those of other roots that a node that trusts r may trust as well: the roots of
+// r, and those with a voucher, which is a certificate of the same name and key that is signed
+// by a root of r.
 func (r Roots) acceptable(others, vouchers Roots) (all Roots) {
 	for _, other := range others {
 		if r.has(other) || slices.ContainsFunc(vouchers, func(v *x509.Certificate) bool {
@@ -95,11 +95,10 @@ func (r Roots) acceptable(others, vouchers Roots) (all Roots) {
 	return all
 }
 
-// Trust has the node go by other certificates of the authority from now on, and keeps them in
-// its directory. It takes those that it goes by already, and those that one of them vouches
-// for; the others it leaves out. dropped: it goes by one less than before, and ends the
-// connections between logs that others have made to this node with what that has signed.
-// Errors: ErrStranger if there is none to go by; those of the disk, which change nothing.
+// Trust replaces the roots that the node trusts, also in its directory. It leaves out roots that
+// are not acceptable. dropped: a former root is not trusted any more, and incoming log
+// connections with a certificate of it were closed. Errors: ErrUntrusted if no root is
+// acceptable; those of the disk, which change nothing.
 func (i *Identity) Trust(roots, vouchers []byte) (changed, dropped bool, err error) {
 	wanted, known, err := i.judge(roots, vouchers)
 	if err != nil {
@@ -114,18 +113,18 @@ func (i *Identity) Trust(roots, vouchers []byte) (changed, dropped bool, err err
 	i.trusts.Store(wanted.trusted())
 	i.version.Add(1)
 	dropped = slices.ContainsFunc(known, func(root *x509.Certificate) bool { return !wanted.has(root) })
-	i.EndStrangers()
+	i.CloseUntrusted()
 	return true, dropped, nil
 }
 
-// MayTrust reports why Trust would leave something out.
+// MayTrust fails if Trust would leave out a root. Errors: ErrUntrusted.
 func (i *Identity) MayTrust(roots, vouchers []byte) error {
 	wanted, _, err := i.judge(roots, vouchers)
 	if err != nil {
 		return err
 	}
 	if all, err := ParseRoots(roots); err != nil || len(all) != len(wanted) {
-		return fmt.Errorf("%w: no authority that is trusted vouches for it", ErrStranger)
+		return fmt.Errorf("%w: no authority that is trusted vouches for it", ErrUntrusted)
 	}
 	return nil
 }
@@ -141,7 +140,7 @@ func (i *Identity) judge(roots, vouchers []byte) (wanted, known Roots, err error
 	}
 	known = i.trusts.Load().roots
 	if wanted = known.acceptable(all, vouching); len(wanted) == 0 || wanted[0].Subject.CommonName != i.cluster {
-		return nil, nil, fmt.Errorf("%w: no authority that is trusted vouches for the cluster's", ErrStranger)
+		return nil, nil, fmt.Errorf("%w: no authority that is trusted vouches for the cluster's", ErrUntrusted)
 	}
 	return wanted, known, nil
 }
@@ -150,7 +149,7 @@ func encodeCert(c *x509.Certificate) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: certBlock, Bytes: c.Raw})
 }
 
-// parseChain reads the certificates of a text, beside which it may have a key.
+// parseChain decodes the certificates of a text in PEM form; it ignores other blocks.
 func parseChain(text []byte) (all []*x509.Certificate, err error) {
 	for {
 		var block *pem.Block

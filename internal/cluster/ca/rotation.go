@@ -14,17 +14,17 @@ import (
 )
 
 // Rotation replaces a cluster's authority by another one of the same name, in three steps: all
-// nodes trust both, all get certificates of the next one, and all drop the one before. Which
-// of them has been done is for the nodes to know; where the authority is there is the next key
-// meanwhile.
+// nodes trust both roots, all get certificates of the next one, all drop the old one. The state
+// of the rotation is in the nodes; the directory of the authority has the next key until its
+// end.
 type Rotation struct {
 	dir     string
 	next    *x509.Certificate
-	voucher *x509.Certificate // of next, by the one before
+	voucher *x509.Certificate // of next, signed by the old root
 }
 
-// BeginRotation makes the next authority beside the one in a directory, or reads the one that
-// was made there before. Errors: fs.ErrNotExist where there is no authority.
+// BeginRotation makes the next authority in the directory of the current one, or continues with
+// the one that was made there before. Errors: fs.ErrNotExist if there is no authority.
 func BeginRotation(dir string, now time.Time) (*Rotation, error) {
 	r, err := readRotation(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -72,12 +72,12 @@ func readRotation(dir string) (*Rotation, error) {
 // Next is the fingerprint of the next authority.
 func (r *Rotation) Next() string { return fingerprint(r.next) }
 
-// Voucher is what nodes believe the next authority by, in PEM form.
+// Voucher is the certificate by which nodes accept the next root, in PEM form.
 func (r *Rotation) Voucher() []byte { return encodeCert(r.voucher) }
 
-// Steps are what nodes are to trust in the three steps, in PEM form, beginning from what the
-// directory's node trusts now.
-func (r *Rotation) Steps() (both, turned, alone []byte, err error) {
+// Steps are the roots that nodes are to trust in the three steps, in PEM form, given those that
+// the directory's node trusts now.
+func (r *Rotation) Steps() (both, swapped, alone []byte, err error) {
 	roots, err := ReadRoots(r.dir)
 	if err != nil {
 		return nil, nil, nil, err
@@ -93,8 +93,7 @@ func (r *Rotation) Steps() (both, turned, alone []byte, err error) {
 	return Roots{old, r.next}.PEM(), Roots{r.next, old}.PEM(), alone, nil
 }
 
-// Finish has the next key in the place of the one before, once all nodes trust it alone. It
-// may be done again.
+// Finish replaces the old key by the next one, once all nodes trust only that. It is idempotent.
 func (r *Rotation) Finish() error {
 	switch roots, err := ReadRoots(r.dir); {
 	case err != nil:

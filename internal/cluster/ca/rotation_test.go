@@ -153,7 +153,7 @@ func TestRotation(t *testing.T) {
 	}
 	know("the next authority alone")
 	for _, id := range []*ca.Identity{a, b, load(t, dir, "a")} {
-		if _, err := id.Peer(oldB); !errors.Is(err, ca.ErrStranger) {
+		if _, err := id.Peer(oldB); !errors.Is(err, ca.ErrUntrusted) {
 			t.Errorf("%s takes a certificate of the authority of before: %v", id.Node(), err)
 		}
 	}

@@ -28,11 +28,11 @@ const (
 	idleReader = 30 * time.Second // after which the server forgets a reader that does not ask
 )
 
-// placeTries bounds how often a reader's consumer is made for it to be on this node: of three
-// nodes, one in 16,000 is elsewhere after so many.
+// placeTries bounds how often a reader's consumer is made again to get it on this node: with
+// three nodes, one in 16,000 is elsewhere after so many tries.
 const placeTries = 24
 
-// What is fetched at once: a bound of the records and of their bytes.
+// How much is fetched at once: at most so many records and bytes.
 const (
 	pullRecords = 256
 	pullBytes   = 2 * record.MaxSize
@@ -45,7 +45,7 @@ type Log struct {
 	stream  jetstream.Stream
 	node    string // the server's name
 	subject string
-	inbox   string // what answers are sent to begins so
+	inbox   string // prefix of the subjects that answers are sent to
 
 	mu      sync.Mutex
 	next    uint64
@@ -59,7 +59,7 @@ var (
 	_ replog.Membership = (*Log)(nil)
 )
 
-// appending is an append whose answer is waited for.
+// appending is an append without an answer yet.
 type appending struct {
 	done  func(uint64, error)
 	timer clock.Timer
@@ -81,7 +81,7 @@ func (l *Log) Append(data []byte, done func(position uint64, err error)) {
 	l.waiting[token] = &appending{done: done, timer: clock.System.AfterFunc(answerTime, func() { l.conclude(token, 0, replog.ErrUnknown) })}
 	l.mu.Unlock()
 	if err := l.conn.PublishRequest(l.subject, l.inbox+strconv.FormatUint(token, 10), data); err != nil {
-		// It may be in the buffer of a connection that comes back.
+		// It may be buffered, and be sent once the connection is back.
 		l.conclude(token, 0, fmt.Errorf("%w: %w", replog.ErrUnknown, err))
 	}
 }
@@ -119,7 +119,7 @@ func (l *Log) answered(m *nats.Msg) {
 	l.conclude(token, said.Seq, nil)
 }
 
-// info is what the stream's leader says of it. Errors: ErrUnavailable.
+// info asks the stream's leader for its state. Errors: ErrUnavailable.
 func (l *Log) info(ctx context.Context) (*jetstream.StreamInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -141,18 +141,18 @@ func (l *Log) Extent(ctx context.Context) (replog.Extent, error) {
 
 func (l *Log) extent(info *jetstream.StreamInfo) replog.Extent {
 	e := replog.Extent{First: info.State.FirstSeq, Last: info.State.LastSeq, Bytes: info.State.Bytes, Leader: l.node}
-	if info.State.Msgs == 0 { // of an empty one both are alike, or the first is zero
+	if info.State.Msgs == 0 { // then First is Last, or 0
 		e.First = e.Last + 1
 	}
-	if info.Cluster != nil { // else there is one node
+	if info.Cluster != nil { // nil: there is one node
 		e.Leader = info.Cluster.Leader
 	}
 	return e
 }
 
-// TransferLeadership implements replog.Elected. The leader is asked for anew where it has not changed
-// within leaveAsk: a request that meets a change of leaders may get no answer, and who steps
-// down may be chosen once more.
+// TransferLeadership implements replog.Elected. If the leader has not changed within leaveAsk,
+// it is asked to step down again: a request during an election may get no answer, and the node
+// that steps down may be elected again.
 func (l *Log) TransferLeadership(ctx context.Context) error {
 	for {
 		asking, cancel := context.WithTimeout(ctx, leaveAsk)
@@ -167,7 +167,7 @@ func (l *Log) TransferLeadership(ctx context.Context) error {
 	}
 }
 
-// tryTransfer is one try of TransferLeadership; left tells that another node leads.
+// tryTransfer is one try of TransferLeadership; left: another node leads.
 func (l *Log) tryTransfer(ctx context.Context) (left bool, err error) {
 	for asked := false; ; {
 		info, err := l.stream.Info(ctx)
@@ -184,15 +184,15 @@ func (l *Log) tryTransfer(ctx context.Context) (left bool, err error) {
 				return false, err
 			}
 		}
-		if err := pause(ctx, leaveLook); err != nil {
+		if err := pause(ctx, leavePoll); err != nil {
 			return false, err
 		}
 	}
 }
 
 const (
-	leaveLook = 5 * time.Millisecond // how often it is looked whether there is another leader
-	leaveAsk  = time.Second          // how long for, before it is asked for once more
+	leavePoll = 5 * time.Millisecond // how often it is polled whether there is another leader
+	leaveAsk  = time.Second          // after which the leader is asked again
 )
 
 // CaughtUp implements replog.Replicated.
@@ -252,9 +252,9 @@ func (l *Log) Read(ctx context.Context, from uint64) (replog.Reader, error) {
 	return &reader{log: l, consumer: consumer.CachedInfo().Name, messages: messages, next: from}, nil
 }
 
-// newConsumer makes a reader's consumer. The log puts it on a node at random: on another one than
-// this, all that is read crosses the network once more, and reading ends where that node does.
-// So it is made again, for as long as that goes well.
+// newConsumer makes a reader's consumer. The log places it on a random node. On another node than
+// this one, all records would cross the network once more, and reading would end with that
+// node. So the consumer is made again, up to placeTries times, until it is on this node.
 func (l *Log) newConsumer(ctx context.Context, from uint64, again bool) (made jetstream.Consumer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -279,12 +279,12 @@ func (l *Log) newConsumer(ctx context.Context, from uint64, again bool) (made je
 	}
 }
 
-// keeps reports that this node keeps a part of the log.
+// keeps reports that this node has a replica of the log.
 func (l *Log) keeps(of *jetstream.ClusterInfo) bool {
 	return of != nil && (of.Leader == l.node || slices.ContainsFunc(of.Replicas, func(p *jetstream.PeerInfo) bool { return p.Name == l.node && !p.Offline }))
 }
 
-// forget removes a consumer. It is not awaited: the server removes an idle one in any case.
+// forget removes a consumer, without waiting: the server removes idle ones anyway.
 func (l *Log) forget(consumer string) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTime)
 	go func() {
@@ -293,7 +293,7 @@ func (l *Log) forget(consumer string) {
 	}()
 }
 
-// reader walks a stream through a consumer of its own.
+// reader reads a stream by a consumer of its own.
 type reader struct {
 	log      *Log
 	consumer string

@@ -20,18 +20,18 @@ import (
 // MaxNodes is how many nodes may keep a log.
 const MaxNodes = server.StreamMaxReplicas
 
-// nodesKey is where a stream keeps what Nodes returns.
+// nodesKey is the key of Nodes in the metadata of a stream.
 const nodesKey = "godwit.nodes"
 
-// Users of the connections that the process makes to itself. That of the system account may
-// remove nodes.
+// Users of the connections that the process makes to its own server. The user of the system
+// account may remove nodes.
 const (
 	logUser    = "log"
 	systemUser = "system"
 	systemName = "$SYS"
 )
 
-// users has the server know the process's own connections by a secret of each start.
+// users sets up users for the process's own connections, with a secret of this start.
 func users(o *server.Options) (secret string) {
 	secret = rand.Text()
 	system := server.NewAccount(systemName)
@@ -40,7 +40,7 @@ func users(o *server.Options) (secret string) {
 	return secret
 }
 
-// Nodes is what SetNodes has kept with the log; empty: nothing yet.
+// Nodes is the text that SetNodes has stored in the log's metadata; empty: none yet.
 func (l *Log) Nodes(ctx context.Context) (text string, err error) {
 	info, err := l.info(ctx)
 	if err != nil {
@@ -49,8 +49,8 @@ func (l *Log) Nodes(ctx context.Context) (text string, err error) {
 	return info.Config.Metadata[nodesKey], nil
 }
 
-// SetNodes keeps a text with the log, and has as many nodes keep the log as that says. Calls
-// must not overlap, on all nodes. After an error it may have been done.
+// SetNodes stores a text in the log's metadata, and sets the log's number of replicas to nodes.
+// Only one call may be under way in the cluster. After an error it may have taken effect.
 func (l *Log) SetNodes(ctx context.Context, text string, nodes int) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTime)
 	defer cancel()
@@ -67,10 +67,10 @@ func (l *Log) SetNodes(ctx context.Context, text string, nodes int) error {
 	return nil
 }
 
-// changeTime bounds a change of who keeps the log.
+// changeTime bounds a change of the log's replicas.
 const changeTime = 5 * time.Second
 
-// Replicas are the nodes that keep the log; caughtUp are those of them that have all of it.
+// Replicas are the nodes with a replica of the log; caughtUp are those whose replica is current.
 func (l *Log) Replicas(ctx context.Context) (all, caughtUp []string, err error) {
 	info, err := l.info(ctx)
 	switch {
@@ -89,8 +89,8 @@ func (l *Log) Replicas(ctx context.Context) (all, caughtUp []string, err error) 
 	return all, caughtUp, nil
 }
 
-// Forget removes a node for good: it counts for no majority any more. It has no effect on
-// one that is not known. The node has to be kept from connecting before.
+// Forget removes a node for good: it is not counted for majorities any more. It has no effect
+// for an unknown node. The node must have been prevented from connecting before.
 func (s *Server) Forget(ctx context.Context, node string) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTime)
 	defer cancel()
@@ -111,12 +111,12 @@ func (s *Server) Forget(ctx context.Context, node string) error {
 	return fmt.Errorf("%w: %s", replog.ErrUnavailable, answer)
 }
 
-// LeadsMeta reports that this node is JetStream's meta leader, without which no reader of a
-// log can be made.
+// LeadsMeta reports that this node is JetStream's meta leader, which is needed to make a reader
+// of a log.
 func (s *Server) LeadsMeta() bool { return s.server.JetStreamIsLeader() }
 
-// TransferMeta has another node be the meta leader, if this one is. Errors: ErrUnavailable,
-// the context's.
+// TransferMeta makes another node the meta leader, if this one is. Errors: ErrUnavailable, the
+// context's.
 func (s *Server) TransferMeta(ctx context.Context) error {
 	if !s.LeadsMeta() {
 		return nil
@@ -131,7 +131,7 @@ func (s *Server) TransferMeta(ctx context.Context) error {
 	return err
 }
 
-// askSystem asks the engine what only its system account may, and decodes its answer.
+// askSystem sends a request that needs the system account, and decodes the answer.
 func (s *Server) askSystem(ctx context.Context, subject string, question []byte, to any) (answer []byte, err error) {
 	conn, err := nats.Connect("", nats.InProcessServer(s.server), nats.UserInfo(systemUser, s.secret))
 	if err != nil {
@@ -145,8 +145,8 @@ func (s *Server) askSystem(ctx context.Context, subject string, question []byte,
 	return m.Data, json.Unmarshal(m.Data, to)
 }
 
-// peerID is what the engine calls a node by, which may be one that it has never met in this
-// process.
+// peerID is JetStream's ID of a node. It is computed here, as the server does not know a node that
+// it has not met since its start.
 func peerID(node string) string {
 	const digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	sum := sha256.Sum256([]byte(node))
@@ -157,9 +157,8 @@ func peerID(node string) string {
 	return string(id)
 }
 
-// SetRoutes has the server speak to the nodes at these addresses, and to no others that it
-// has connected to. Connections that others have made to it are theirs to end who accept
-// them.
+// SetRoutes sets the addresses of the nodes that the server connects to, and closes its outgoing
+// connections to others. It does not close incoming ones: ca.Identity.CloseUntrusted does that.
 func (s *Server) SetRoutes(addresses []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,8 +172,8 @@ func (s *Server) SetRoutes(addresses []string) error {
 	return nil
 }
 
-// SetTLS has the server make its connections to others with another configuration from now
-// on. anew: it ends those that it has, and makes them again, one node after the other.
+// SetTLS sets the TLS configuration of further outgoing connections. anew: the existing ones are
+// closed and made again, one node after the other.
 func (s *Server) SetTLS(ctx context.Context, config *tls.Config, anew bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,11 +192,11 @@ func (s *Server) SetTLS(ctx context.Context, config *tls.Config, anew bool) erro
 	return nil
 }
 
-// anewTime is how long is waited for connections to a node to be made again before those to
-// the next one are ended.
+// anewTime is the pause for connections to one node to be made again, before those to the next
+// one are closed.
 const anewTime = 500 * time.Millisecond
 
-// route has the server speak to these addresses.
+// route sets the addresses that the server connects to.
 func (s *Server) route(config *tls.Config, addresses []string) error {
 	if len(s.routes) == 0 {
 		return errors.New("a log of one node has no routes")

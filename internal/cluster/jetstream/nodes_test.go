@@ -331,7 +331,7 @@ func TestExpired(t *testing.T) {
 		if !ids[node].Stale() || ids[node].Stale() {
 			t.Errorf("%s does not find once that n2 has expired", node)
 		}
-		ids[node].EndStrangers()
+		ids[node].CloseUntrusted()
 		if err := servers[i].SetTLS(t.Context(), ids[node].Config(false), true); err != nil {
 			t.Fatal(err)
 		}

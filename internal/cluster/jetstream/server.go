@@ -31,7 +31,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/replog"
 )
 
-// maxPayload leaves room beside the largest record, in bytes.
+// maxPayload is more than the largest record with its headers, in bytes.
 const maxPayload = record.MaxSize + 4096
 
 // startTime bounds how long the server takes until it can be connected to.

@@ -1,6 +1,6 @@
-// Package node runs a node's replica of a cell: it follows the log, and takes the cell over
-// where its owner is silent. Who tries is decided by clocks; who owns the cell is decided
-// by the log alone.
+// Package node runs a node's replica of a cell: it follows the log, and takes the cell over when
+// its owner is silent. Clocks only decide which node tries; the log alone decides which node
+// owns the cell.
 package node
 
 import (
@@ -20,45 +20,45 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// Times, where the options say nothing else.
+// Default times.
 const (
 	defaultLease = 1500 * time.Millisecond
 	stagger      = 300 * time.Millisecond // between nodes that try to take over
 	retryTime    = 100 * time.Millisecond
-	reluctance   = 2 * time.Second       // longer, of one that is reluctant: more than the staggers of seven
-	refusedTime  = 20 * time.Millisecond // until a handover is written again
+	reluctance   = 2 * time.Second       // added for a reluctant node: more than the staggers of seven
+	refusedTime  = 20 * time.Millisecond // until a refused handover is written again
 	syncTime     = 5 * time.Second       // between two syncs of the local store
 	trimTime     = 10 * time.Second      // between two trims of the log
-	lostTime     = 30 * time.Second      // how long a log may end too early before that is believed
+	lostTime     = 30 * time.Second      // how long the log must seem to lack records before they count as lost
 )
 
-// Options are what a Node is made of.
+// Options configure a Node.
 type Options struct {
 	Name     string // of the node
 	Instance string // of the process: no two have the same
-	Rank     int    // among the nodes: those of a higher one wait longer before they try
+	Rank     int    // among the nodes: a higher one waits longer before it tries
 	Cell     uint16
 	Log      replog.Log
 	Store    store.Store // the replica's; nobody else writes to it
 	Logger   *slog.Logger
 	// Lease is how long an owner may be silent before others try to take over; 0: 1.5 s.
 	Lease time.Duration
-	// Own is called once the process owns the cell and has all of it. It starts what
-	// serves, and gives up when ctx ends.
+	// Own is called once the process owns the cell and has applied the whole log. It
+	// starts the server, and gives up when ctx ends.
 	Own func(ctx context.Context, o *replica.Owner) error
-	// Disown is called after Own, once the owner has stepped down, and returns when nothing
-	// of what Own has started runs any more. The node follows again then. Until then what
-	// serves reads and writes a store of its own (replica.OwnerOptions.Detach). May be nil:
-	// Run ends where the owner steps down.
+	// Disown is called after Own, once the owner has stepped down, and returns when
+	// everything that Own has started has stopped. Then the node follows again. Until then
+	// the server reads and writes a detached store (replica.OwnerOptions.Detach). Nil: Run
+	// ends when the owner steps down.
 	Disown func(o *replica.Owner, reason error) error
-	// MayBootstrap reports that the cell may begin with nothing: no other node has anything of
-	// it. It is asked before the first takeover. May be nil: it may.
+	// MayBootstrap reports that the cell may begin empty, as no other node has data of it.
+	// It is called before the first takeover. Nil: it may.
 	MayBootstrap func(ctx context.Context) bool
-	// Members tells how far the disks of all nodes have come. Only the owner asks, before
-	// it trims the log. May be nil: it is not trimmed.
+	// Members reports the durable positions of all nodes. Only the owner calls it, before
+	// it trims the log. Nil: the log is not trimmed.
 	Members func(ctx context.Context) []Member
-	// Reluctant reports that the node would not serve well, as its disk is full: it lets all
-	// others try first. May be nil.
+	// Reluctant reports that the node's disk is full: it lets all others try first. May be
+	// nil.
 	Reluctant func() bool
 	// LogLimit is the size of the log, in bytes, from which on it is not kept for nodes
 	// that do not answer; at twice that it is kept for a majority only.
@@ -72,8 +72,8 @@ type Node struct {
 
 	mu         sync.Mutex
 	ownerHeard time.Time // when a record was accepted last
-	behind     bool      // it has not yet come to where the log ended when it was opened
-	target     uint64    // where that was
+	behind     bool      // it has not yet applied the log up to its end at the start
+	target     uint64    // that end
 	owner      *replica.Owner
 	serving    bool
 	serves     atomic.Pointer[replica.Owner] // owner, as long as serving
@@ -97,22 +97,22 @@ func Open(o Options) (*Node, error) {
 	return &Node{options: o, replica: r, ownerHeard: clock.System.Now(), behind: true, changed: make(chan struct{}), holding: make(chan struct{}, 1)}, nil
 }
 
-// State is how a node stands.
+// State is the state of a node.
 type State struct {
 	Owner   string // the node's name; empty: nobody owns the cell
 	Epoch   uint64
 	Number  uint64        // of the latest record that the replica has
-	Durable uint64        // the position up to which the local disk has them
-	Process string        // what the log calls this process: HandOver of another one takes it
+	Durable uint64        // up to which position the local disk has them
+	Process string        // the name of this process in the log, for HandOver
 	Own     bool          // this process is the owner
-	Leaving bool          // it was, and what served is being stopped
+	Leaving bool          // it was the owner, and its server is being stopped
 	Serving bool          // and serves
-	Behind  bool          // the replica does not have all yet that the log had at the start
+	Behind  bool          // the replica has not yet applied the log up to its end at the start
 	Log     replog.Extent // as of some seconds ago
 }
 
-// State is how the node stands now. changed is closed when who owns the cell, or whether
-// it is served, is another.
+// State is the current state. changed is closed when the owner of the cell changes, or whether
+// it is served.
 func (n *Node) State() (s State, changed <-chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -126,7 +126,7 @@ func (n *Node) State() (s State, changed <-chan struct{}) {
 	}, n.changed
 }
 
-// identity is what the log calls the process.
+// identity is the name of the process in the log.
 func (n *Node) identity() string { return n.options.Name + "/" + n.options.Instance }
 
 // Run follows the log until ctx ends, or until it cannot go on: the process is no owner any
@@ -210,7 +210,7 @@ func (n *Node) follow(ctx context.Context) error {
 	}
 }
 
-// noteCaughtUp notes whether the replica has all that the log had when it was opened.
+// noteCaughtUp notes whether the replica has applied the log up to its end at the start.
 func (n *Node) noteCaughtUp() {
 	position := n.replica.Position()
 	n.mu.Lock()
@@ -250,9 +250,9 @@ func (n *Node) takenOver(ctx context.Context, rec *record.Record) {
 	go n.own(ctx, owner, steppedDown)
 }
 
-// own has the cell served until the owner steps down, and what serves stopped then.
+// own has the cell served until the owner steps down, and then the server stopped.
 func (n *Node) own(ctx context.Context, owner *replica.Owner, steppedDown <-chan error) {
-	n.holding <- struct{}{} // what served an epoch before is stopped first
+	n.holding <- struct{}{} // the server of an earlier epoch is stopped first
 	defer func() { <-n.holding }()
 	starting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -305,14 +305,14 @@ func (n *Node) serve(owner *replica.Owner, serving bool) {
 	n.serves.Store(owner)
 }
 
-// Serves is whether the process is the owner and serves, as State has it. Every request asks
-// that, and does not wait for a record that is being applied.
+// Serves is Serving of State. Every request calls it, so it does not wait for a record that is
+// being applied.
 func (n *Node) Serves() bool {
 	owner := n.serves.Load()
 	return owner != nil && !owner.Down()
 }
 
-// change changes something that those wait for who forward requests.
+// change makes a change that forwarders of requests wait for.
 func (n *Node) change(f func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -321,8 +321,8 @@ func (n *Node) change(f func()) {
 	n.changed = make(chan struct{})
 }
 
-// Checkpoint writes a copy of the replica's store into a directory, which must not exist
-// yet. position is that of the log up to which it has all, at least.
+// Checkpoint writes a copy of the replica's store into a directory, which must not exist yet. The
+// copy has the log up to position at least.
 func (n *Node) Checkpoint(dir string) (position uint64, err error) { return n.replica.Checkpoint(dir) }
 
 // Owner is the owner of the cell if it is this process; else nil.
@@ -335,10 +335,10 @@ func (n *Node) Owner() *replica.Owner {
 // ErrNotOwner reports that there is nothing to hand over.
 var ErrNotOwner = errors.New("the process does not own the cell")
 
-// HandOver makes another process the owner of the cell, and returns once the log has it:
-// what was written before counts, and nothing that is written later. It may be refused by
-// the log, or be uncertain: then this process goes on as the owner, or learns that it was
-// replaced. Errors: ErrNotOwner, the context's.
+// HandOver makes another process the owner of the cell, and returns once that is in the log:
+// earlier writes of this process are accepted, later ones are not. If the log refuses it, or its
+// fate is not known, this process continues as the owner until it learns that it was replaced.
+// Errors: ErrNotOwner, the context's.
 func (n *Node) HandOver(ctx context.Context, to string) error {
 	owner := n.Owner()
 	if owner == nil || owner.Failed() != nil {
@@ -386,7 +386,7 @@ func (n *Node) campaign() func(context.Context) {
 			wait += reluctance
 		}
 		n.mu.Lock()
-		if paused { // the process, or the machine: what others did meanwhile is not read yet
+		if paused { // the process or the machine was paused: records of that time are not read yet
 			n.ownerHeard = now
 		}
 		silent := now.Sub(n.ownerHeard)
@@ -397,7 +397,7 @@ func (n *Node) campaign() func(context.Context) {
 		}
 		log, err := n.options.Log.Extent(ctx)
 		if err != nil || log.Last > n.replica.Position() {
-			return // nobody can be asked, or there is more to hear first
+			return // the log does not answer, or has records that are not read yet
 		}
 		n.hearOwner() // the next try is a lease away
 		f := n.replica.Fence()
@@ -414,14 +414,14 @@ func (n *Node) campaign() func(context.Context) {
 	}
 }
 
-// heartbeat lets the others hear of an owner that has nothing else to say.
+// heartbeat writes a record if the owner has written nothing else, so that others hear of it.
 func (n *Node) heartbeat(ctx context.Context) {
 	if o := n.Owner(); o != nil && o.Failed() == nil {
 		n.mu.Lock()
 		silent := clock.System.Now().Sub(n.ownerHeard)
 		n.mu.Unlock()
 		if silent >= n.options.Lease/4 {
-			_ = o.Confirm(ctx) // a failure has it step down
+			_ = o.Confirm(ctx) // on failure the owner steps down
 		}
 	}
 }

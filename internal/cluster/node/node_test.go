@@ -88,7 +88,7 @@ func (p *process) state() node.State {
 	return s
 }
 
-// pass lets time pass, and what it sets off settle.
+// pass lets time pass, and what it sets off end.
 func pass(d time.Duration) {
 	over, _ := clock.After(clock.System, d)
 	<-over

@@ -5,17 +5,16 @@ import (
 	"slices"
 )
 
-// Member is how far a node's disk has come.
+// Member is the durable position of a node.
 type Member struct {
 	Known   bool   // it has answered, and has a store of its own
-	Durable uint64 // the position up to which it needs nothing of the log any more
+	Durable uint64 // up to which position it needs no record of the log any more
 }
 
-// Trimmable is the position below which a log of a size in bytes may be trimmed; 0: it may
-// not. As long as it is small it is kept for every node. From the limit on it is not kept
-// for those that do not answer, and from twice the limit on for a majority only: the others
-// need a snapshot then. It is never trimmed of what fewer than a majority have on their own
-// disks.
+// Trimmable is the position below which a log of a size in bytes may be trimmed; 0: it may not. A
+// small log is kept for every node. From the limit on it is not kept for nodes that do not
+// answer, and from twice the limit on for a majority only: the others need a snapshot then. A
+// record is never trimmed before a majority has it on disk.
 func Trimmable(members []Member, size, limit uint64) (below uint64) {
 	var durable []uint64
 	for _, m := range members {

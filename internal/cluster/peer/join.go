@@ -14,35 +14,35 @@ import (
 	"godwit.dev/godwit/internal/cluster/ca"
 )
 
-// Where nodes ask for certificates: with a token, and with one that is good still.
+// Paths for requests of certificates: with a token, and with a valid certificate.
 const (
 	joinPath  = "/join"
 	renewPath = "/renew"
 )
 
-// Bounds of these questions.
+// Bounds of these requests.
 const (
 	joinTime = 10 * time.Second
-	maxJoin  = 64 << 10 // bytes of a question or an answer
+	maxJoin  = 64 << 10 // bytes of a request or an answer
 )
 
-// asking is a question for a certificate.
+// asking is a request for a certificate.
 type asking struct {
 	Token   string `json:"token,omitempty"`
 	Node    string `json:"node"`
 	Request []byte `json:"request"` // PKCS #10
 }
 
-// join lets a node in that shows a token.
+// join admits a node with a token.
 func (n *Network) join(w http.ResponseWriter, r *http.Request) {
 	n.sign(w, r, func(a *ca.Authority, q *asking) error { return a.Redeem(q.Token, q.Node, clock.System.Now()) })
 }
 
-// renew gives a peer another certificate of its own name.
+// renew issues a new certificate of a peer's own name.
 func (n *Network) renew(w http.ResponseWriter, r *http.Request, name string) {
 	n.sign(w, r, func(_ *ca.Authority, q *asking) error {
 		if q.Node != name {
-			return ca.ErrStranger
+			return ca.ErrUntrusted
 		}
 		return nil
 	})
@@ -97,9 +97,9 @@ func ask(ctx context.Context, client *http.Client, url string, q *asking) ([]byt
 	return text, nil
 }
 
-// Join asks the node at an address for a certificate of a node, and keeps it in a
-// directory. The token is used up if it is good. again: what the directory has is replaced.
-// Errors: ca.ErrMade, ca.ErrStranger.
+// Join requests a certificate for a node from the node at an address, and keeps it in a
+// directory. A valid token is used up. again: what is in the directory is replaced.
+// Errors: ca.ErrMade, ca.ErrUntrusted.
 func Join(ctx context.Context, address, dir, node, token string, again bool) error {
 	if !again {
 		if err := ca.CheckNew(dir); err != nil {
@@ -123,10 +123,10 @@ func Join(ctx context.Context, address, dir, node, token string, again bool) err
 	return r.Joined(dir, node, token, signed, clock.System.Now)
 }
 
-// KeepGood reads the node's certificate anew if somebody has renewed it, and renews it if
-// it is time for that. What others have connected with that has expired is ended.
+// KeepGood reads the node's certificate again if its file has changed, and renews it if that is
+// due. It closes connections of others whose certificates have expired.
 func (n *Network) KeepGood(ctx context.Context, addresses []string) error {
-	n.identity.EndStrangers()
+	n.identity.CloseUntrusted()
 	if err := n.identity.Reload(); err != nil {
 		return err
 	}
@@ -136,8 +136,8 @@ func (n *Network) KeepGood(ctx context.Context, addresses []string) error {
 	return n.Renew(ctx, addresses)
 }
 
-// Renew replaces the node's certificate, by the authority where it is here, or else by a
-// peer that has it, of those at some addresses.
+// Renew replaces the node's certificate: by the authority, if it is on this node, or else by the
+// peer that has it, among those at some addresses.
 func (n *Network) Renew(ctx context.Context, addresses []string) error {
 	node, dir := n.identity.Node(), n.identity.Dir()
 	if authority, err := ca.Open(dir); err == nil {

@@ -30,17 +30,17 @@ const (
 // Network is the connections of a node to its peers. It is safe for concurrent use.
 type Network struct {
 	secret   string
-	identity *ca.Identity // nil: there is the secret
+	identity *ca.Identity // nil: the secret is used
 
 	mu        sync.Mutex
 	transport *http.Transport
 	version   uint64 // of the identity, that transport goes by
 }
 
-// Loopback is a network of nodes on one machine that know a secret.
+// Loopback is a network of nodes on one machine that share a secret.
 func Loopback(secret string) *Network { return &Network{secret: secret, transport: transport(nil)} }
 
-// Secured is a network of nodes that know each other by their certificates.
+// Secured is a network of nodes that authenticate each other by certificates.
 func Secured(id *ca.Identity) *Network {
 	version := id.Version()
 	return &Network{identity: id, transport: transport(id.Config(false)), version: version}
@@ -69,7 +69,7 @@ func transport(secure *tls.Config) *http.Transport {
 	}
 }
 
-// URL is what requests to a peer at an address begin with.
+// URL is the base URL of requests to a peer at an address.
 func (n *Network) URL(address string) string {
 	if n.identity != nil {
 		return "https://" + address
@@ -77,7 +77,8 @@ func (n *Network) URL(address string) string {
 	return "http://" + address
 }
 
-// Routes is for the connections between the nodes' logs; nil: they go by the secret.
+// Routes is the TLS configuration of the connections between the nodes' logs; nil: they use the
+// secret.
 func (n *Network) Routes() *tls.Config {
 	if n.identity == nil {
 		return nil
@@ -85,18 +86,18 @@ func (n *Network) Routes() *tls.Config {
 	return n.identity.Config(false)
 }
 
-// SetMembers replaces the names of the nodes that are peers. Without certificates who knows
-// the secret is one, whatever its name.
+// SetMembers replaces the names of the nodes that are peers. Without certificates, every node
+// with the secret is a peer.
 func (n *Network) SetMembers(names []string) {
 	if n.identity != nil {
 		n.identity.SetMembers(names)
 	}
 }
 
-// Identity is what the node shows its peers, and knows them by; nil: they go by a secret.
+// Identity authenticates the node to its peers, and them; nil: the secret does.
 func (n *Network) Identity() *ca.Identity { return n.identity }
 
-// Secured reports that peers know each other by certificates.
+// Secured reports that peers authenticate each other by certificates.
 func (n *Network) Secured() bool { return n.identity != nil }
 
 // RoundTrip implements http.RoundTripper, for requests to peers.
@@ -133,7 +134,7 @@ func (n *Network) Listen(ctx context.Context, address string) (net.Listener, err
 	return l, err
 }
 
-// Only passes requests of peers to next, and refuses all others, except those to join.
+// Only passes the requests of peers to next, and refuses all others but requests to join.
 func (n *Network) Only(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n.identity != nil && r.URL.Path == joinPath {

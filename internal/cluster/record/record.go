@@ -71,7 +71,7 @@ func (r *Record) AppendTo(buf []byte) []byte {
 	return buf
 }
 
-// appendHead encodes what stands before the owner, or the writes, with room for the checksum.
+// appendHead encodes what stands before the owner, or the writes, with space for the checksum.
 func (r *Record) appendHead(buf []byte) []byte {
 	buf = append(buf, 0, 0, 0, 0, version, byte(r.Kind))
 	buf = binary.BigEndian.AppendUint16(buf, r.Cell)
@@ -129,7 +129,7 @@ func Decode(p []byte) (Record, error) {
 
 // Split makes the records of a commit, encoded, of which the first has the given number:
 // as many as keep each at a size in bytes, as SoftSize is one, or at one write. An empty
-// commit is one record. Errors: a write that no record has room for.
+// commit is one record. Errors: a write that is larger than a record may be.
 func Split(size int, cell uint16, epoch, number uint64, batches ...*mutation.Batch) ([][]byte, error) {
 	all := 0
 	for _, b := range batches {

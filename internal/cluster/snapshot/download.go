@@ -33,10 +33,10 @@ type Download struct {
 	From   Origin
 	// Progress is called with the number of bytes that have come, and of all; may be nil.
 	Progress func(done, all int64)
-	// Room is called before the first byte is written, and fails if there is no disk space
+	// CheckSpace is called before the first byte is written, and fails if there is no disk space
 	// for so many bytes: then what has come is dropped, and Run returns its error. May be
 	// nil.
-	Room func(bytes int64) error
+	CheckSpace func(bytes int64) error
 }
 
 // progress is how far a download has come.
@@ -60,7 +60,7 @@ func (p *progress) write(path string) error {
 }
 
 // Run downloads and syncs the files that are missing, and returns the manifest. Errors: after
-// ErrGone, ErrUnfit and those of Room the next Run starts over; after all others it resumes.
+// ErrGone, ErrUnfit and those of CheckSpace the next Run starts over; after all others it resumes.
 func (d *Download) Run(ctx context.Context) (Manifest, error) {
 	p, ok := readProgress(d.Note)
 	if !ok || p.Source != d.Source {
@@ -72,7 +72,7 @@ func (d *Download) Run(ctx context.Context) (Manifest, error) {
 			err = m.check()
 		}
 		if err == nil {
-			err = d.room(m.Size()) // before anything is written
+			err = d.checkSpace(m.Size()) // before anything is written
 		}
 		if err != nil {
 			return Manifest{}, err
@@ -92,11 +92,11 @@ func (d *Download) Run(ctx context.Context) (Manifest, error) {
 	return p.Manifest, err
 }
 
-func (d *Download) room(bytes int64) error {
-	if d.Room == nil {
+func (d *Download) checkSpace(bytes int64) error {
+	if d.CheckSpace == nil {
 		return nil
 	}
-	return d.Room(bytes)
+	return d.CheckSpace(bytes)
 }
 
 // Drop removes what was downloaded.
@@ -131,7 +131,7 @@ func (d *Download) bring(ctx context.Context, p *progress) error {
 		}
 	}
 	if done > 0 { // else it was asked already
-		if err := d.room(all - done); err != nil {
+		if err := d.checkSpace(all - done); err != nil {
 			return errors.Join(err, d.Drop())
 		}
 	}

@@ -27,17 +27,17 @@ type Fetch struct {
 	Verify func(dir string) error
 	// Progress is called with the number of bytes that have come, and of all; may be nil.
 	Progress func(done, all int64)
-	// Room is that of Download.
-	Room func(bytes int64) error
+	// CheckSpace is that of Download.
+	CheckSpace func(bytes int64) error
 }
 
 // Run downloads the copy, or what is missing of it, and has the next Install replace the store by
-// it. Errors: after ErrGone, ErrUnfit and those of Room the next Run starts over; after all
+// it. Errors: after ErrGone, ErrUnfit and those of CheckSpace the next Run starts over; after all
 // others it resumes.
 func (f *Fetch) Run(ctx context.Context) error {
 	d := Download{
 		Dir: filepath.Join(f.Data, incomingName), Note: filepath.Join(f.Data, progressName), Source: f.Source,
-		From: remote{f}, Progress: f.Progress, Room: f.Room,
+		From: remote{f}, Progress: f.Progress, CheckSpace: f.CheckSpace,
 	}
 	_, err := d.Run(ctx)
 	if err != nil {

@@ -70,9 +70,9 @@ func (m *Manifest) Size() (bytes int64) {
 
 func checksum(p []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(p, castagnoli)) }
 
-// Condemn durably marks the store of a data directory as damaged: it has to be replaced, also
+// MarkDamaged durably marks the store of a data directory as damaged: it has to be replaced, also
 // after a restart. Errors: the file system's.
-func Condemn(data string, reason error) error {
+func MarkDamaged(data string, reason error) error {
 	return durable.Replace(filepath.Join(data, damagedName), []byte(reason.Error()+"\n"))
 }
 
@@ -94,11 +94,11 @@ func StoreSize(data string) (bytes int64, err error) {
 	return bytes, err
 }
 
-// Discard removes the store of a data directory that Condemn was told of, so that there is
-// room for a copy.
+// Discard removes the store of a data directory that is marked as damaged, to free the disk
+// space for a copy.
 func Discard(data string) error {
-	if Condemned(data) == "" {
-		return errors.New("the store is not condemned")
+	if Damaged(data) == "" {
+		return errors.New("the store is not marked as damaged")
 	}
 	if err := os.RemoveAll(filepath.Join(data, storeName)); err != nil {
 		return err
@@ -106,8 +106,8 @@ func Discard(data string) error {
 	return durable.SyncDir(data)
 }
 
-// Condemned is why the store of a data directory is to be replaced; empty: it is not.
-func Condemned(data string) string {
+// Damaged is why the store of a data directory is to be replaced; empty: it is not.
+func Damaged(data string) string {
 	text, err := os.ReadFile(filepath.Join(data, damagedName))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -124,7 +124,7 @@ func TestFetch(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(data, "store", "old"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := snapshot.Condemn(data, errors.New("worn out")); err != nil {
+	if err := snapshot.MarkDamaged(data, errors.New("worn out")); err != nil {
 		t.Fatal(err)
 	}
 	var done, all int64
@@ -143,8 +143,8 @@ func TestFetch(t *testing.T) {
 	if installed, err := snapshot.Install(data); installed || err != nil {
 		t.Fatalf("half a copy is installed: %v", err)
 	}
-	if why := snapshot.Condemned(data); !strings.Contains(why, "worn out") {
-		t.Errorf("condemned: %q", why)
+	if why := snapshot.Damaged(data); !strings.Contains(why, "worn out") {
+		t.Errorf("marked as damaged: %q", why)
 	}
 	o.meddle = func(_ int, body []byte) ([]byte, bool) { return body, false }
 	o.asked = 0
@@ -164,8 +164,8 @@ func TestFetch(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if snapshot.Condemned(data) != "" {
-		t.Error("the new store is condemned")
+	if snapshot.Damaged(data) != "" {
+		t.Error("the new store is marked as damaged")
 	}
 	holds(t, data, some)
 }
@@ -298,13 +298,13 @@ func TestStore(t *testing.T) {
 }
 
 // A copy that there is no room for leaves nothing, and comes once there is; a store is removed
-// for it only if it is condemned.
+// for it only if it is marked as damaged.
 func TestNoRoom(t *testing.T) {
 	o := offer(t, files(some))
 	data, full := t.TempDir(), errors.New("full")
 	var asked int64
 	f := o.fetch(data)
-	f.Room = func(bytes int64) error { asked = bytes; return full }
+	f.CheckSpace = func(bytes int64) error { asked = bytes; return full }
 	if err := f.Run(t.Context()); !errors.Is(err, full) {
 		t.Errorf("without room: %v", err)
 	}
@@ -323,9 +323,9 @@ func TestNoRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := snapshot.Discard(data); err == nil {
-		t.Error("a store that is not condemned is removed")
+		t.Error("a store that is not marked as damaged is removed")
 	}
-	if err := snapshot.Condemn(data, errors.New("worn out")); err != nil {
+	if err := snapshot.MarkDamaged(data, errors.New("worn out")); err != nil {
 		t.Fatal(err)
 	}
 	if err := snapshot.Discard(data); err != nil {
@@ -334,10 +334,10 @@ func TestNoRoom(t *testing.T) {
 	if _, err := os.Stat(store); !os.IsNotExist(err) {
 		t.Errorf("the store is there: %v", err)
 	}
-	if snapshot.Condemned(data) == "" {
-		t.Error("what was removed is not condemned any more")
+	if snapshot.Damaged(data) == "" {
+		t.Error("what was removed is not marked as damaged any more")
 	}
-	f.Room = func(int64) error { return nil }
+	f.CheckSpace = func(int64) error { return nil }
 	if err := f.Run(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -62,19 +62,19 @@ func Unneeded() map[string]http.Handler {
 	}
 }
 
-// Ways are how somebody signs in.
-type Ways struct {
+// SignIn configures how users sign in.
+type SignIn struct {
 	// Region is what the request that opens a session is signed for.
 	Region string
 	// Signed verifies the signature of such a request, and that its caller may use the
 	// console at all.
 	Signed func(w http.ResponseWriter, r *http.Request) (*caller.Caller, error)
-	// Provider is the name of whoever vouches for people besides, and ProviderPath the path
-	// that has them asked; empty: nobody does.
+	// Provider is the name of an identity provider, and ProviderPath the path
+	// at which a sign-in there begins; empty: there is none.
 	Provider, ProviderPath string
 }
 
-// tell answers with how the session of a request stands.
+// answer answers with the state of the session of a request.
 func (s *Sessions) answer(w http.ResponseWriter, r *http.Request, out standing) {
 	out.Required = true
 	if st, ok := s.Standing(r); ok {
@@ -85,11 +85,11 @@ func (s *Sessions) answer(w http.ResponseWriter, r *http.Request, out standing) 
 
 // Handlers answers patterns of http.ServeMux: how the browser's session stands, the request
 // that opens one, the one that uses it, and the one that ends it.
-func (s *Sessions) Handlers(ways Ways) map[string]http.Handler {
+func (s *Sessions) Handlers(in SignIn) map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET " + Path: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			now := clock.System.Now() // signatures are of the machine's time
-			s.answer(w, r, standing{Region: ways.Region, Now: &now, Provider: ways.Provider, ProviderPath: ways.ProviderPath})
+			s.answer(w, r, standing{Region: in.Region, Now: &now, Provider: in.Provider, ProviderPath: in.ProviderPath})
 		}),
 		"POST " + UsePath: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if err := s.Use(r); err != nil {
@@ -100,7 +100,7 @@ func (s *Sessions) Handlers(ways Ways) map[string]http.Handler {
 			s.answer(w, r, standing{Now: &now})
 		}),
 		"POST " + Path: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			who, err := ways.Signed(w, r)
+			who, err := in.Signed(w, r)
 			if err != nil {
 				answer(w, http.StatusForbidden, map[string]string{"error": err.Error(), "code": "Forbidden"})
 				return

@@ -31,8 +31,8 @@ const (
 	secretSize = 32
 )
 
-// CSRFHeader is where a request that changes something repeats what only the console's own
-// page has been told.
+// CSRFHeader is where a request that changes something repeats a token that only the
+// console's own page has got.
 const CSRFHeader = "X-Godwit-CSRF"
 
 // The names of the cookie. Over TLS it has a prefix that browsers take for a promise: it is

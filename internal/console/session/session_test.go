@@ -44,7 +44,7 @@ func newWorld(t *testing.T, secure bool) *world {
 		return nil, errors.New("no such key")
 	}})
 	w.mux = http.NewServeMux()
-	for pattern, h := range w.sessions.Handlers(Ways{Region: "eu-west-1", Signed: func(http.ResponseWriter, *http.Request) (*caller.Caller, error) {
+	for pattern, h := range w.sessions.Handlers(SignIn{Region: "eu-west-1", Signed: func(http.ResponseWriter, *http.Request) (*caller.Caller, error) {
 		if who := w.keys[w.signed]; who != nil {
 			return who, nil
 		}

@@ -41,8 +41,8 @@ const (
 	// maxPending bounds the sign-ins that wait for the provider's answer; beyond it the
 	// oldest has to be begun again.
 	maxPending = 1000
-	// patience is how long a sign-in waits for that.
-	patience = 10 * time.Minute
+	// signInTimeout is how long a sign-in waits for that.
+	signInTimeout = 10 * time.Minute
 	// fetchTime bounds what the provider takes to answer the server.
 	fetchTime = 10 * time.Second
 	// maxName is the greatest length of a session's name.
@@ -50,7 +50,7 @@ const (
 	// maxCode bounds a parameter of the provider's answer, in bytes.
 	maxCode = 4096
 	// maxBack bounds the address of the page that a sign-in leads back to, in bytes: it is kept
-	// for strangers.
+	// for others.
 	maxBack = 2048
 	// cookie ties a sign-in to the browser that has begun it.
 	cookie = "godwit-sign-in"
@@ -211,7 +211,7 @@ func (s *SignOn) begin(w http.ResponseWriter, r *http.Request) {
 	token := drawn()
 	p := &pending{state: drawn(), nonce: drawn(), verifier: oauth2.GenerateVerifier(), callback: s.address(r), back: within(r.URL.Query().Get("to")), began: s.Clock.Now()}
 	s.keep(token, p)
-	s.mark(w, r, token, int(patience.Seconds()))
+	s.mark(w, r, token, int(signInTimeout.Seconds()))
 	at := s.client(provider, p.callback).AuthCodeURL(p.state, oidc.Nonce(p.nonce), oauth2.S256ChallengeOption(p.verifier))
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
@@ -232,7 +232,7 @@ func (s *SignOn) keep(token string, p *pending) {
 	defer s.mu.Unlock()
 	var oldest [sha256.Size]byte
 	for digest, other := range s.pending {
-		if p.began.Sub(other.began) > patience {
+		if p.began.Sub(other.began) > signInTimeout {
 			delete(s.pending, digest)
 		} else if first, ok := s.pending[oldest]; !ok || other.began.Before(first.began) {
 			oldest = digest
@@ -255,7 +255,7 @@ func (s *SignOn) take(r *http.Request) *pending {
 	defer s.mu.Unlock()
 	p := s.pending[digest]
 	delete(s.pending, digest)
-	if p == nil || s.Clock.Now().Sub(p.began) > patience {
+	if p == nil || s.Clock.Now().Sub(p.began) > signInTimeout {
 		return nil
 	}
 	return p

@@ -246,7 +246,7 @@ func TestRefused(t *testing.T) {
 	}{
 		"another state":            {func(_ *console, back url.Values) { back.Set("state", "x") }, over},
 		"no state":                 {func(_ *console, back url.Values) { back.Del("state") }, over},
-		"too late":                 {func(c *console, _ url.Values) { c.clock.now = c.clock.now.Add(patience + time.Second) }, over},
+		"too late":                 {func(c *console, _ url.Values) { c.clock.now = c.clock.now.Add(signInTimeout + time.Second) }, over},
 		"the provider's refusal":   {func(_ *console, back url.Values) { back.Set("error", "access_denied<script>") }, refused},
 		"another issuer's answer":  {func(_ *console, back url.Values) { back.Set("iss", "https://other.example.com") }, refused},
 		"no code":                  {func(_ *console, back url.Values) { back.Del("code") }, refused},

@@ -15,8 +15,8 @@ import (
 // 256 bytes that a key of 2,048 bits signs with.
 const SignatureSize = 344
 
-// room is what stands in an envelope in the place of its signature.
-var room = strings.Repeat("A", SignatureSize)
+// placeholder is what stands in an envelope in the place of its signature.
+var placeholder = strings.Repeat("A", SignatureSize)
 
 // digest hashes what an envelope's signature is made over: some of its members,
 // as they decode, in the order of their names, each name and each value

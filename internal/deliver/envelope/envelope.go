@@ -2,9 +2,9 @@
 // message, and the SQS messages that carry it to queues.
 //
 // A signature costs a thousand times what the rest of an envelope does, so that
-// rendering and signing are two steps: an envelope is rendered with room for its
+// rendering and signing are two steps: an envelope is rendered with a placeholder for its
 // signature and with the digest of what is to be signed (message.Unsigned), and
-// package signing fills the room when the first copy leaves. An envelope that
+// package signing fills the placeholder when the first copy leaves. An envelope that
 // is not to be signed, as those of FIFO topics are not, has none of
 // SignatureVersion, Signature and SigningCertURL.
 package envelope
@@ -31,7 +31,7 @@ const MaxRawAttributes = 10
 var ErrTooManyAttributes = errors.New("raw delivery to a queue carries at most 10 message attributes")
 
 // replayed marks a message out of a topic's archive: a member of its envelope,
-// or with raw delivery an attribute, if there is room for one.
+// or with raw delivery an attribute, if the attributes allow one more.
 const replayed = "Replayed"
 
 // timestamp is how an envelope writes the moment of the publish: milliseconds, UTC.
@@ -102,7 +102,7 @@ func Append(dst []byte, m *message.Message, o Issuer) (_ []byte, unsigned *messa
 		dst = append(dst, '0'+n.SignatureVersion)
 		dst = append(dst, "\",\n  \"Signature\" : \""...)
 		unsigned.Offset = len(dst)
-		dst = append(dst, room...)
+		dst = append(dst, placeholder...)
 		dst = append(dst, '"')
 		dst = member(dst, "SigningCertURL", o.URL+CertificatePath(o.Key))
 	}

@@ -28,8 +28,8 @@ var (
 	issuer   = envelope.Issuer{URL: public, Key: [16]byte{0xab, 15: 1}}
 )
 
-// room is what stands in the place of a signature that is still to be made.
-var room = strings.Repeat("A", envelope.SignatureSize)
+// placeholder is what stands in the place of a signature that is still to be made.
+var placeholder = strings.Repeat("A", envelope.SignatureSize)
 
 func notification() *message.Message {
 	return &message.Message{
@@ -70,7 +70,7 @@ func TestNotificationIsWrittenAsAWSDoes(t *testing.T) {
 		t.Errorf("unsigned: -want +got:\n%s%+v", d, lacks)
 	}
 	want := head + `  "SignatureVersion" : "1",
-  "Signature" : "` + room + `",
+  "Signature" : "` + placeholder + `",
   "SigningCertURL" : "http://127.0.0.1:4566/SimpleNotificationService-ab000000000000000000000000000001.pem",
 ` + tail
 	before := []byte("before")
@@ -78,7 +78,7 @@ func TestNotificationIsWrittenAsAWSDoes(t *testing.T) {
 	if d := cmp.Diff("before"+want, string(got)); d != "" {
 		t.Errorf("signed: -want +got:\n%s", d)
 	}
-	if at := strings.Index("before"+want, room); lacks == nil || lacks.Offset != at || lacks.Key != issuer.Key || lacks.Version != 1 {
+	if at := strings.Index("before"+want, placeholder); lacks == nil || lacks.Offset != at || lacks.Key != issuer.Key || lacks.Version != 1 {
 		t.Errorf("lacks %+v, want a signature at %d", lacks, at)
 	}
 	m.Notice.SignatureVersion = 0 // a FIFO topic's

@@ -40,7 +40,7 @@ func Lambda(m *message.Message, o Issuer) (event []byte, unsigned *message.Unsig
 		}, o)}
 		dst = append(dst, `,"SignatureVersion":"1","Signature":"`...)
 		unsigned.Offset = len(dst)
-		dst = append(append(dst, room...), '"')
+		dst = append(append(dst, placeholder...), '"')
 		dst = tight(dst, "SigningCertUrl", o.URL+CertificatePath(o.Key))
 	}
 	if n.Kind == message.Notification {

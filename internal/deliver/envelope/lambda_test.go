@@ -17,7 +17,7 @@ func TestLambdaEventIsAsAWSMakesIt(t *testing.T) {
 	sns := map[string]any{
 		"Type": "Notification", "MessageId": "12340000-0000-0000-0000-0000000000ff",
 		"TopicArn": "arn:aws:sns:us-east-1:000000000000:t", "Subject": nil, "Message": string(m.Body),
-		"Timestamp": "2024-02-29T13:04:05.067Z", "SignatureVersion": "1", "Signature": room,
+		"Timestamp": "2024-02-29T13:04:05.067Z", "SignatureVersion": "1", "Signature": placeholder,
 		"SigningCertUrl":    public + "/SimpleNotificationService-ab000000000000000000000000000001.pem",
 		"UnsubscribeUrl":    public + "/?Action=Unsubscribe&SubscriptionArn=arn:aws:sns:us-east-1:000000000000:t:s",
 		"MessageAttributes": map[string]any{},
@@ -39,7 +39,7 @@ func TestLambdaEventIsAsAWSMakesIt(t *testing.T) {
 		// The same text, signed for an SQS subscriber.
 		_, other := envelope.Append(nil, m, issuer)
 		if lacks == nil || lacks.Version != 2 || !bytes.Equal(lacks.Digest, other.Digest) ||
-			string(event[lacks.Offset:lacks.Offset+envelope.SignatureSize]) != room {
+			string(event[lacks.Offset:lacks.Offset+envelope.SignatureSize]) != placeholder {
 			t.Errorf("lacks %+v", lacks)
 		}
 	}

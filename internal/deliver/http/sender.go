@@ -108,7 +108,7 @@ func New(o Options) *Sender {
 	}
 }
 
-// maxIdle is how many idle connections are kept: they must leave room for others.
+// maxIdle is how many idle connections are kept: they must leave file descriptors for others.
 func maxIdle(connections *limit.Slots) int {
 	const most = 1000
 	if n := connections.Len(); n > 0 {

@@ -74,8 +74,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// patience bounds an attempt that should be quick.
-const patience = time.Minute
+// testTimeout bounds an attempt that should be quick.
+const testTimeout = time.Minute
 
 // send makes one attempt with the sample request, changed.
 func send(t *testing.T, s *Sender, endpoint string, change func(r *deliver.Request)) deliver.Outcome {
@@ -84,7 +84,7 @@ func send(t *testing.T, s *Sender, endpoint string, change func(r *deliver.Reque
 	if change != nil {
 		change(r)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	return s.Send(ctx, r)
 }
@@ -333,7 +333,7 @@ func TestAnEndlessAnswerIsCutShort(t *testing.T) {
 	})
 	began := clock.System.Now()
 	got := send(t, newSender(t, Options{AllowPrivate: true}), server.URL, nil)
-	if d := clock.System.Now().Sub(began); got.Class != deliver.Success || d >= patience {
+	if d := clock.System.Now().Sub(began); got.Class != deliver.Success || d >= testTimeout {
 		t.Errorf("%+v after %s", got, d)
 	}
 }

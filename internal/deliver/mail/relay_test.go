@@ -246,7 +246,7 @@ func TestClasses(t *testing.T) {
 			t.Parallel()
 			s := newScript(t, map[string]string{tt.command: tt.line})
 			r := newRelay(t, s.l.Addr().String())
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 			if tt.line == "hang" {
 				cancel()
 				ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -265,7 +265,7 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-const patience = time.Minute
+const testTimeout = time.Minute
 
 // A relay that is slow gets each mail once: the time of a mail begins when a connection is
 // free, and behind the last dot the relay may take its time.

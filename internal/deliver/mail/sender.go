@@ -28,7 +28,7 @@ type Transport interface {
 	// Host names who answers for all mails.
 	Host() string
 	// Deliver makes one attempt. When ctx ends it returns without delay. No outcome
-	// tells an address, or what a relay has said beyond its codes.
+	// shows an address, or what a relay has said beyond its codes.
 	Deliver(ctx context.Context, m *Mail) deliver.Outcome
 }
 

@@ -60,7 +60,7 @@ func newFCMIdentity(t *shard.PushTarget, o Connections) (*client, error) {
 	}
 	c := &client{http: o.client(nil), project: a.Project}
 	config := oauthjwt.Config{Email: a.Email, PrivateKey: []byte(a.PrivateKey), PrivateKeyID: a.KeyID, Scopes: []string{scope}, TokenURL: a.TokenURI}
-	c.access = &accessToken{config: config, http: c.http, turn: make(chan struct{}, 1)}
+	c.access = &accessToken{config: config, http: c.http, sem: make(chan struct{}, 1)}
 	return c, nil
 }
 
@@ -69,7 +69,7 @@ type accessToken struct {
 	config oauthjwt.Config
 	http   *http.Client
 
-	turn  chan struct{} // has one while a token is looked at or asked for: the others wait
+	sem   chan struct{} // held while the token is checked or fetched; the others wait
 	token *oauth2.Token
 }
 
@@ -92,20 +92,20 @@ var errToken = errors.New("push: an access token that no header can have")
 // get gives the token, a new one when it is about to expire or was refused.
 func (a *accessToken) get(ctx context.Context) (string, error) {
 	select {
-	case a.turn <- struct{}{}:
-		defer func() { <-a.turn }()
+	case a.sem <- struct{}{}:
+		defer func() { <-a.sem }()
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
 	if a.token.Valid() {
 		return a.token.AccessToken, nil
 	}
-	asking := *a.http
-	way := &bound{ctx: ctx, next: asking.Transport}
-	asking.Transport = way
-	token, err := a.config.TokenSource(context.WithValue(ctx, oauth2.HTTPClient, &asking)).Token()
+	client := *a.http
+	limited := &bound{ctx: ctx, next: client.Transport}
+	client.Transport = limited
+	token, err := a.config.TokenSource(context.WithValue(ctx, oauth2.HTTPClient, &client)).Token()
 	if err != nil {
-		return "", cmp.Or(way.failed, err)
+		return "", cmp.Or(limited.failed, err)
 	}
 	if strings.ContainsFunc(token.AccessToken, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		return "", errToken
@@ -116,8 +116,8 @@ func (a *accessToken) get(ctx context.Context) (string, error) {
 
 // forget drops a token that was refused.
 func (a *accessToken) forget(text string) {
-	a.turn <- struct{}{}
-	defer func() { <-a.turn }()
+	a.sem <- struct{}{}
+	defer func() { <-a.sem }()
 	if a.token != nil && a.token.AccessToken == text {
 		a.token = nil
 	}
@@ -155,8 +155,8 @@ func (f *FCM) Push(ctx context.Context, n *Notification) (deliver.Outcome, bool)
 	return out, dead
 }
 
-// noToken is the outcome where the place that gives tokens gave none. What it said is not
-// told: it may be anything.
+// noToken is the outcome where the token endpoint gave none. Its answer is not reported: it
+// may be anything.
 func noToken(ctx context.Context, err error) deliver.Outcome {
 	out := deliver.Outcome{Detail: "no token was given for the application's service account"}
 	if e, ok := asRetrieval(err); ok {

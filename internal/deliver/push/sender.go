@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// Endpoints are what a sender needs to know of endpoints, and what it tells: *shard.Engine.
+// Endpoints is what a sender reads and reports of endpoints: *shard.Engine.
 type Endpoints interface {
 	// PushTarget fails with NotFound.
 	PushTarget(name arn.ARN) (shard.PushTarget, error)

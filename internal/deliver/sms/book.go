@@ -30,12 +30,12 @@ const (
 const half = 32_768
 
 // longestID is the longest id of a carrier's that is remembered, in bytes: what a receipt says
-// is a stranger's. SMPP's have 64 at most (3.4, 5.2.23), and those of providers 36.
+// is untrusted input. SMPP's have 64 at most (3.4, 5.2.23), and those of providers 36.
 const longestID = 256
 
 // Book remembers which texts were taken, to report what became of them when a receipt comes:
 // as one more event of the delivery. It implements deliver.Events. It is in memory: a
-// receipt that comes after a restart is of nothing known, and tells nobody anything.
+// receipt that comes after a restart is of an unknown text, and is ignored.
 type Book struct {
 	clock  clock.Clock
 	report func(*deliver.Event)
@@ -72,20 +72,20 @@ func (b *Book) Delivery(e *deliver.Event) {
 		Subscription: e.Subscription.Own(), Protocol: e.Protocol, Kind: e.Kind, MessageID: e.MessageID, Published: e.Published, Size: e.Size,
 		At: e.At, Feedback: e.Feedback, Endpoint: strings.Clone(e.Endpoint), Number: e.Number, Text: &text,
 	}}
-	var told []*deliver.Event
+	var events []*deliver.Event
 	b.mu.Lock()
 	for _, id := range text.IDs {
 		if len(id) > longestID {
 			continue // it stays unknown what became of it
 		}
 		if r, ok := take(&b.early, id); ok {
-			told = append(told, b.receipt(s, r))
+			events = append(events, b.receipt(s, r))
 			continue
 		}
 		remember(&b.sent, id, s)
 	}
 	b.mu.Unlock()
-	b.emitAll(told)
+	b.emitAll(events)
 }
 
 // Receipt takes what became of a text. It does not wait for anything.
@@ -93,15 +93,15 @@ func (b *Book) Receipt(r Receipt) {
 	if r.ID == "" || len(r.ID) > longestID {
 		return
 	}
-	var told []*deliver.Event
+	var events []*deliver.Event
 	b.mu.Lock()
 	if s, ok := take(&b.sent, r.ID); ok {
-		told = append(told, b.receipt(s, r))
+		events = append(events, b.receipt(s, r))
 	} else {
 		remember(&b.early, r.ID, r)
 	}
 	b.mu.Unlock()
-	b.emitAll(told)
+	b.emitAll(events)
 }
 
 // receipt accounts for a part. The event is nil until the text's end is known: with the

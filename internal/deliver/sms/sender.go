@@ -41,7 +41,7 @@ type Text struct {
 	Sent []bool
 }
 
-// Reference tells the parts of a message from those of others to the same phone.
+// Reference identifies the parts of a message among those of others to the same phone.
 func (t *Text) Reference() byte { return t.ID[0] }
 
 // Taken reports that a part needs not be sent any more.
@@ -85,7 +85,7 @@ type Carrier interface {
 // Ledger says who may get messages, and what they may cost: *texts.Module.
 type Ledger interface {
 	Reserve(c texts.Charge) (texts.Terms, sms.Refusal)
-	Settle(c texts.Charge, spent sms.MicroUSD) (month sms.MicroUSD)
+	Spend(c texts.Charge, spent sms.MicroUSD) (month sms.MicroUSD)
 	OptOutEverywhere(number string)
 }
 
@@ -165,7 +165,7 @@ func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 		},
 	}
 	if refused == "" && (!valid || !fits) {
-		s.Ledger.Settle(charge, 0)
+		s.Ledger.Spend(charge, 0)
 		if refused = sms.TooLongRefusal; !valid {
 			refused = sms.BadNumberRefusal
 		}
@@ -187,7 +187,7 @@ func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 		taken = before - t.unsent()
 		out.Kept = keep(t.Sent)
 	}
-	report.MonthSpent = s.Ledger.Settle(charge, s.Price*sms.MicroUSD(taken+result.Unknown)).USD()
+	report.MonthSpent = s.Ledger.Spend(charge, s.Price*sms.MicroUSD(taken+result.Unknown)).USD()
 	report.Unknown, report.IDs = result.Unknown, result.IDs
 	if result.OptedOut {
 		s.Ledger.OptOutEverywhere(t.To)

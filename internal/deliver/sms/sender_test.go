@@ -34,7 +34,7 @@ func (b *book) Reserve(c texts.Charge) (texts.Terms, sms.Refusal) {
 	return b.terms, b.refusal
 }
 
-func (b *book) Settle(_ texts.Charge, spent sms.MicroUSD) sms.MicroUSD {
+func (b *book) Spend(_ texts.Charge, spent sms.MicroUSD) sms.MicroUSD {
 	b.spent = append(b.spent, spent)
 	return 7
 }
@@ -139,7 +139,7 @@ func TestRefusals(t *testing.T) {
 	if c.calls != 0 {
 		t.Errorf("%d were sent", c.calls)
 	}
-	// The sandbox's own messages are told by their group where there is no topic, and only
+	// The sandbox's own messages are reported by their group where there is no topic, and only
 	// there: others choose their groups themselves.
 	s.Send(t.Context(), request("m", func(r *deliver.Request) { r.Message.Group = smssender.Exempt }))
 	s.Send(t.Context(), request("m", func(r *deliver.Request) { r.Message.Group, r.Message.Notice.Topic = smssender.Exempt, "" }))

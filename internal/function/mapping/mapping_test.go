@@ -36,7 +36,7 @@ func (d disk) write(t testing.TB, b *mutation.Batch) {
 	b.Reset()
 }
 
-// After any history, what is read back is what was there, and it settles in the
+// After any history, what is read back is what was there, and it completes in the
 // same order.
 func TestReloadEquals(t *testing.T) {
 	for seed := range uint64(50) {
@@ -81,7 +81,7 @@ func TestReloadEquals(t *testing.T) {
 			}
 			got, want := again.CompleteChanges(now.Add(later), 100, b), s.CompleteChanges(now.Add(later), 100, b)
 			if !slices.Equal(got, want) {
-				t.Fatalf("seed %d: settled %v, not %v", seed, got, want)
+				t.Fatalf("seed %d: completed %v, not %v", seed, got, want)
 			}
 			b.Reset()
 		}
@@ -99,14 +99,14 @@ func TestActive(t *testing.T) {
 		}
 	}
 	now := start
-	settle := func() {
+	complete := func() {
 		t.Helper()
 		if s.CompleteChanges(now.Add(time.Second-1), 10, b) != nil {
-			t.Error("it settled early")
+			t.Error("it completed early")
 		}
 		now = now.Add(time.Second)
 		if at, ok := s.NextCompletion(); !ok || !at.Equal(now) {
-			t.Errorf("it settles at %v", at)
+			t.Errorf("it completes at %v", at)
 		}
 		s.CompleteChanges(now, 10, b)
 	}
@@ -121,26 +121,26 @@ func TestActive(t *testing.T) {
 	if fault.KindOf(err) != fault.ResourceInUse {
 		t.Errorf("an update while it is created: %v", err)
 	}
-	settle()
+	complete()
 	check(Enabled, true)
 	change(true)
 	check(Updating, true)
-	settle()
+	complete()
 	change(false)
 	check(Disabling, false)
-	settle()
+	complete()
 	check(Disabled, false)
 	change(false)
 	check(Updating, false)
-	settle()
+	complete()
 	change(true)
 	check(Enabling, false)
-	settle()
+	complete()
 	if _, err := s.Delete(now, now.Add(time.Second), a, b); err != nil {
 		t.Error(err)
 	}
 	check(Deleting, false)
-	settle()
+	complete()
 	if _, err := s.Mapping(a); fault.KindOf(err) != fault.ResourceNotFound {
 		t.Errorf("after its deletion: %v", err)
 	}

@@ -256,7 +256,7 @@ func TestSuccessRunsOnce(t *testing.T) {
 
 // TestFailuresAreRetriedTwice: after one and two minutes with the same id, over
 // restarts, with the code of the time; then the dead-letter queue and the
-// destination are told.
+// destination are notified.
 func TestFailuresAreRetriedTwice(t *testing.T) {
 	w := newWorld(t)
 	w.create(fn, dlq)
@@ -520,7 +520,7 @@ func TestHandOverThatTheRoleMayNot(t *testing.T) {
 	w.check("lost", []int{w.count(invoke.DeadLetterErrors), w.count(invoke.DestinationDeliveryFailures)}, []int{1, 1})
 }
 
-// TestLargeRecords: of a failure is told without the payloads if these are too
+// TestLargeRecords: a failure is reported without the payloads if these are too
 // large, of a success not at all.
 func TestLargeRecords(t *testing.T) {
 	for _, success := range []bool{true, false} {

@@ -68,8 +68,8 @@ const (
 	throttleWait = time.Second
 )
 
-// Dispatcher runs functions with events: the Consumer of functions' queues. There is
-// room for each event that is in memory: payloads are large.
+// Dispatcher runs functions with events: the Consumer of functions' queues. Each event in
+// memory has reserved capacity: payloads are large.
 type Dispatcher struct {
 	*consume.Consumer
 

@@ -25,26 +25,26 @@ type event struct {
 	gone   error // why the target and its settings cannot be found
 }
 
-// Host implements consume.Work: room is reserved by function.
+// Host implements consume.Work: capacity is reserved by function.
 func (e *event) Host() (*consume.Pool, string) { return e.pool, e.ev.Function.String() }
 
-// Plan implements consume.Work. An event that has ended takes the room that is
-// reserved for it, as any other.
+// Plan implements consume.Work. An event that has ended uses its reserved capacity, as any
+// other.
 func (e *event) Plan() consume.Plan { return consume.Plan{Limit: e.limit} }
 
 // Attempt runs the function, unless the event has ended or ends now.
-func (e *event) Attempt(ctx context.Context) consume.Verdict {
+func (e *event) Attempt(ctx context.Context) consume.Result {
 	p := &e.ev.Progress
 	e.find(ctx)
 	began := e.clock.Now()
 	over := p.Condition != "" || e.tooOld(began)
 	switch {
 	case ctx.Err() != nil: // cut off by Stop
-		return consume.Verdict{Disposition: consume.Cancelled}
+		return consume.Result{Disposition: consume.Cancelled}
 	case over && e.gone != nil && temporary(e.gone): // whom to tell is not known now
-		return consume.Verdict{Disposition: consume.Retry, Due: began.Add(consume.RedriveWait)}
+		return consume.Result{Disposition: consume.Retry, Due: began.Add(consume.RedriveWait)}
 	case p.Condition != "":
-		return consume.Verdict{Disposition: consume.Ended}
+		return consume.Result{Disposition: consume.Ended}
 	case e.gone == nil && e.target.Reserved != nil && *e.target.Reserved == 0:
 		return e.end(function.ZeroReservedConcurrency)
 	case over:
@@ -55,7 +55,7 @@ func (e *event) Attempt(ctx context.Context) consume.Verdict {
 	out, err := e.invoke(ctx)
 	if ctx.Err() != nil && (err != nil || out.FunctionError != "") {
 		// Cut off by Stop: it says nothing about the function, and does not count.
-		return consume.Verdict{Disposition: consume.Cancelled}
+		return consume.Result{Disposition: consume.Cancelled}
 	}
 	if err != nil {
 		return e.refused(err)
@@ -106,13 +106,13 @@ func (e *event) find(ctx context.Context) {
 }
 
 // end notes how the event has ended.
-func (e *event) end(condition function.Condition) consume.Verdict {
+func (e *event) end(condition function.Condition) consume.Result {
 	e.ev.Progress.Condition = condition
-	return consume.Verdict{Disposition: consume.Ended}
+	return consume.Result{Disposition: consume.Ended}
 }
 
 // refused notes that the function could not be run.
-func (e *event) refused(err error) consume.Verdict {
+func (e *event) refused(err error) consume.Result {
 	p := &e.ev.Progress
 	throttled := invoke.Throttled(err)
 	p.Attempts++
@@ -131,13 +131,13 @@ func (e *event) refused(err error) consume.Verdict {
 }
 
 // again has another attempt follow, unless the event is too old by then.
-func (e *event) again(delay time.Duration) consume.Verdict {
+func (e *event) again(delay time.Duration) consume.Result {
 	// Due times are kept in milliseconds.
 	due := e.clock.Now().Truncate(time.Millisecond).Add(delay)
 	if e.tooOld(due) {
 		return e.end(function.EventAgeExceeded)
 	}
-	return consume.Verdict{Disposition: consume.Retry, Due: due}
+	return consume.Result{Disposition: consume.Retry, Due: due}
 }
 
 // Ack implements consume.Work.

@@ -33,7 +33,7 @@ const (
 	maxDrained = 256 << 20
 )
 
-// job is an invocation on its way through a process.
+// job is an invocation that a process runs.
 type job struct {
 	work     *invoke.Work
 	deadline time.Time
@@ -416,7 +416,7 @@ func (c *apiConn) readBody(r *request, held *limit.Reservation) (body []byte, wh
 		if r.expect && !c.write([]byte("HTTP/1.1 100 Continue\r\n\r\n")) {
 			return nil, false, net.ErrClosed
 		}
-		r.expect = false // it has been told to send
+		r.expect = false // 100 Continue was sent
 		grown := make([]byte, len(body), size)
 		copy(grown, body)
 		body = grown

@@ -23,7 +23,7 @@ const (
 	// extensionTime is how long a process that registered an extension has
 	// between SIGTERM and SIGKILL.
 	extensionTime = 2 * time.Second
-	// memoryPause is how long passes between looks at a process's memory.
+	// memoryPause is how long passes between checks of a process's memory.
 	memoryPause = 100 * time.Millisecond
 )
 
@@ -406,10 +406,10 @@ func (e *environment) Run(w *invoke.Work) (invoke.Result, error) {
 // much memory. Without an answer the process cannot continue; without a failure
 // too, it has ended before it took the job.
 func (e *environment) await(i *instance, j *job, late <-chan struct{}) (*answer, *invoke.Failure, error) {
-	var look <-chan struct{} // nil: a group limits all of its memory
+	var sample <-chan struct{} // nil: a group limits all of its memory
 	stop := func() {}
 	if !i.group.memory || e.memory != nil {
-		look, stop = alarm(memoryPause)
+		sample, stop = alarm(memoryPause)
 	}
 	defer func() { stop() }()
 	for ended := false; !ended; {
@@ -422,11 +422,11 @@ func (e *environment) await(i *instance, j *job, late <-chan struct{}) (*answer,
 			return nil, e.timedOut(), nil
 		case <-e.closing:
 			return nil, nil, ErrClosed
-		case <-look:
+		case <-sample:
 			if e.exceeds(i) {
 				i.process.Kill() // its end is the answer
 			}
-			look, stop = alarm(memoryPause)
+			sample, stop = alarm(memoryPause)
 		}
 	}
 	select { // it may have answered, and ended
@@ -531,8 +531,8 @@ func (e *environment) Close() {
 	_ = os.RemoveAll(e.dir)
 }
 
-// leave ends a process as AWS does when it needs it no more: at once, unless it
-// asked to be told.
+// leave ends a process as AWS does when it needs it no more: at once, unless it has
+// registered an extension: then it gets SIGTERM, and extensionTime to end.
 func (i *instance) leave() {
 	if i.api.extension.Load() {
 		i.process.Terminate()

@@ -64,7 +64,7 @@ func find(runtime string) (language, error) {
 			return l, nil
 		}
 	}
-	l, err := look(runtime)
+	l, err := findLanguage(runtime)
 	if err != nil {
 		return language{}, err
 	}
@@ -75,7 +75,7 @@ func find(runtime string) (language, error) {
 	return l, nil
 }
 
-func look(runtime string) (language, error) {
+func findLanguage(runtime string) (language, error) {
 	var names []string
 	var ask []string // makes an interpreter say where it is and what it needs
 	l := language{managed: true}

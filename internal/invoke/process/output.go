@@ -121,8 +121,8 @@ func (o *output) cut(b []byte) {
 		if !whole {
 			end = len(b)
 		}
-		if room := maxLine - len(o.part); end > room {
-			end, whole = room, true
+		if left := maxLine - len(o.part); end > left {
+			end, whole = left, true
 		}
 		o.part = append(o.part, b[:end]...)
 		b = b[end:]

@@ -162,7 +162,7 @@ func (r *Runner) warn(runtime string, l *language) {
 	if !l.other(runtime) {
 		return
 	}
-	if _, told := r.warned.LoadOrStore(runtime, true); !told {
+	if _, warned := r.warned.LoadOrStore(runtime, true); !warned {
 		r.Logger.Warn("a runtime's functions are run by another version of its interpreter: the one that is named is not installed",
 			"runtime", runtime, "version", l.version, "interpreter", l.interpreter)
 	}

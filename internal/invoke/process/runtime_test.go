@@ -23,7 +23,7 @@ func (l *lab) events() []string {
 	return events
 }
 
-// An exception, and whatever else is told as one thing, is one event with its
+// An exception, and whatever else is reported as one thing, is one event with its
 // newlines, in its place among what is printed. What is only printed is an event a line.
 func TestEventsOfSeveralLines(t *testing.T) {
 	l := newLab(t, false)

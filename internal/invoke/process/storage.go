@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/limit"
 )
 
-// storagePause is how long passes between looks at what is in functions' /tmp.
+// storagePause is how long passes between checks of what is in functions' /tmp.
 const storagePause = 100 * time.Millisecond
 
 // storage bounds what all environments have in /tmp, which is memory. While the sizes
@@ -81,12 +81,12 @@ func (s *storage) remove(e *environment) {
 // watch makes sure that somebody looks, if need be. The caller holds the lock.
 func (s *storage) watch() {
 	if s.watching = s.mayKB > s.limitKB; s.watching {
-		clock.System.AfterFunc(storagePause, s.look)
+		clock.System.AfterFunc(storagePause, s.check)
 	}
 }
 
-// look ends whoever has most if all have too much.
-func (s *storage) look() {
+// check ends whoever has most if all have too much.
+func (s *storage) check() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var sum, most int64

@@ -155,8 +155,8 @@ func (p *poller) admit(ctx context.Context) bool {
 			p.mu.Unlock()
 			return true
 		}
-		// There is more to do than is allowed at once. More than the function has
-		// room for would only be kept in memory, and from others.
+		// There is more to do than is allowed at once. Batches beyond the function's
+		// concurrency would only occupy memory, and be kept from other consumers.
 		grows := p.limit < p.bound() && p.throttled == 0
 		if now := clock.System.Now(); grows && now.Sub(p.grown) >= growEvery {
 			p.grown = now

@@ -98,7 +98,7 @@ func check(k *keyspace.Key, key, value []byte) (err error) {
 			err = stacks.CheckRecord(k.ID, value)
 		case keyspace.OwnerLogs:
 			err = logs.CheckRecord(k.ID, value)
-		case keyspace.OwnerHoses:
+		case keyspace.OwnerFirehose:
 			err = streams.CheckRecord(k.ID, value)
 		default:
 			err = shard.CheckRecord(k.ID, value)

@@ -116,9 +116,9 @@ func (a *Accounts) Of(account string) *Held {
 	return h
 }
 
-// Room fails with ErrStorage if an account's messages hold so much already that so many bytes
-// more are too many. Those that arrive at the same time may exceed the limit together.
-func (a *Accounts) Room(account string, more int) error {
+// CheckStorage fails with ErrStorage if more bytes would exceed the storage quota of an account.
+// Concurrent sends may exceed it together.
+func (a *Accounts) CheckStorage(account string, more int) error {
 	most := a.limits().Storage
 	if most <= 0 {
 		return nil

@@ -27,7 +27,7 @@ func TestLimits(t *testing.T) {
 		want("a queue without a limit", x.AddQueue(), nil)
 		want("a topic without a limit", x.AddTopic(), nil)
 	}
-	want("storage without a limit", a.Room("x", 1<<40), nil)
+	want("storage without a limit", a.CheckStorage("x", 1<<40), nil)
 	want("bytes without a limit", a.Send("x", 1<<30), nil)
 
 	limits = Limits{Requests: 1, Bytes: 10, Queues: 3, Topics: 3, Storage: 100}
@@ -40,13 +40,13 @@ func TestLimits(t *testing.T) {
 	want("another account's queue", a.Of("y").AddQueue(), nil)
 	a.Of("z").LoadQueue()
 
-	want("all storage", a.Room("x", 100), nil)
-	want("too much storage", a.Room("x", 101), ErrStorage)
+	want("all storage", a.CheckStorage("x", 100), nil)
+	want("too much storage", a.CheckStorage("x", 101), ErrStorage)
 	x.AddBytes(60)
-	want("too much more", a.Room("x", 41), ErrStorage)
+	want("too much more", a.CheckStorage("x", 41), ErrStorage)
 	x.AddBytes(-20)
-	want("more", a.Room("x", 60), nil)
-	want("another's", a.Room("y", 100), nil)
+	want("more", a.CheckStorage("x", 60), nil)
+	want("another's", a.CheckStorage("y", 100), nil)
 
 	want("a request", a.Request("x"), nil)
 	want("a second", a.Request("x"), ErrRequests)

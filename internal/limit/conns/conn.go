@@ -26,7 +26,7 @@ const (
 const (
 	idle   = int32(iota) // no request is being served: a head may be under way
 	busy                 // one is
-	closed               // by Close, or to make room
+	closed               // by Close, or for another connection
 )
 
 // socket is a connection whose writing side can be closed by itself.
@@ -79,7 +79,7 @@ func (c *Conn) countHead(n int64) bool {
 		return false
 	}
 	if c.state.Load() == closed {
-		c.forgetHead() // closed meanwhile to make room
+		c.forgetHead() // closed meanwhile for another connection
 	}
 	return true
 }

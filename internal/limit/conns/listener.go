@@ -93,7 +93,7 @@ func (l *Listener) minPerWindow() int64 {
 	return max(int64(float64(l.options.Rate)*l.options.Window.Seconds()), 1)
 }
 
-// Accept waits for a connection that there is room for.
+// Accept waits for a connection within the limits.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		accepted, err := l.Listener.Accept()
@@ -190,7 +190,7 @@ func (l *Listener) remove(c *Conn) {
 	c.forgetHead()
 }
 
-// refusal is the answer to a connection that there is no room for; empty: there is.
+// refusal is the answer to a connection beyond the limits; empty: it is within them.
 type refusal string
 
 const (
@@ -203,7 +203,7 @@ const (
 func refuse(tcp socket, why refusal) {
 	_ = tcp.SetWriteDeadline(clock.System.Now().Add(time.Second))
 	_, _ = fmt.Fprintf(tcp, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"+
-		"Content-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s", len(why), why) // as new as it is, it has room for that
+		"Content-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s", len(why), why) // it fits into the send buffer of a new connection
 	_ = tcp.CloseWrite()
 	_ = tcp.Close()
 }

@@ -40,7 +40,7 @@ const (
 	fullOfHeads refusal = "The heads of requests under way take as much memory as they may (--max-bytes-in-flight). Try later."
 )
 
-// begin counts a request, whether or not there is room; end takes it back.
+// begin counts a request, also beyond the limit; end takes it back.
 func (c *Conn) begin(head int64) refusal {
 	l := c.listener
 	full := l.all.exceeds(l.options.Max)

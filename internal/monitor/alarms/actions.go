@@ -42,12 +42,12 @@ type pending struct {
 // queueID names a queue.
 type queueID struct {
 	ID            // of the alarm
-	target string // what it tells
+	target string // what it notifies
 }
 
 func (p *pending) actionQueue() queueID { return queueID{p.ID, p.ARN} }
 
-// actionQueue holds the actions by which an alarm tells one target, of which the later ones
+// actionQueue holds the actions by which an alarm notifies one target, of which the later ones
 // wait for the first. Lines do not wait for each other.
 type actionQueue struct {
 	queueID
@@ -90,7 +90,7 @@ func (ls *actionQueues) shorten(l *actionQueue) {
 	}
 	if len(l.keys) > 0 {
 		if len(ls.ready) > 0 && ls.ready[0] == l {
-			ls.ready = append(ls.ready[1:], l) // in turn with the others
+			ls.ready = append(ls.ready[1:], l) // round robin
 		}
 		return
 	}

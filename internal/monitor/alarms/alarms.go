@@ -67,7 +67,7 @@ type Engine struct {
 
 	alarms       map[ID]*alarm.Alarm
 	counts       map[metrics.Owner]int
-	sequence     uint32    // tells apart what happens in a millisecond
+	sequence     uint32    // distinguishes events of one millisecond
 	latest       time.Time // of what was written
 	actionQueues actionQueues
 	damaged      [][]byte // actions found when the process began, by their keys

@@ -32,11 +32,11 @@ var (
 
 func id(name string) ID { return ID{owner.Account, owner.Region, name} }
 
-// executed notes actions, and fails as it is told.
+// executed notes actions, and fails as the test says.
 type executed struct {
 	actions []string
 	fail    error
-	failing map[string]error // by what is to be told
+	failing map[string]error // by action
 }
 
 func (x *executed) Execute(_ context.Context, a Action) error {
@@ -158,7 +158,7 @@ func config() alarm.Config {
 }
 
 // However far the process comes before it is killed, the action of a new state is
-// executed, and a state that was told of is kept.
+// executed, and a state that was reported is kept.
 func TestActionsSurviveCrashes(t *testing.T) {
 	for left := range 4 {
 		w := newWorld(t)

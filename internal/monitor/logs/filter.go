@@ -154,8 +154,8 @@ func (f *filtering) name(stream uint64) (string, error) {
 	return name, nil
 }
 
-// look takes an event in if it is wanted; false ends the call before it.
-func (f *filtering) look(p position, e stored) (goOn bool, err error) {
+// match takes an event in if it matches; false ends the call before it.
+func (f *filtering) match(p position, e stored) (goOn bool, err error) {
 	if f.scanned == maxScanned || f.bytes > maxScannedBytes {
 		f.at, f.more = p, true
 		return false, nil
@@ -191,7 +191,7 @@ func (f *filtering) scan(low, high position) error {
 			return true
 		}
 		var goOn bool
-		goOn, failed = f.look(position{number(k, 1), number(k, 2)}, e)
+		goOn, failed = f.match(position{number(k, 1), number(k, 2)}, e)
 		return goOn
 	})
 	return errors.Join(failed, err)
@@ -223,7 +223,7 @@ func (f *filtering) merge(low, high position) error {
 		goOn := true
 		var failed error
 		err = f.logs.read(f.group, batch, func(p position, e stored) bool {
-			goOn, failed = f.look(p, e)
+			goOn, failed = f.match(p, e)
 			return goOn
 		})
 		if err = errors.Join(failed, err); err != nil || !goOn || f.more {

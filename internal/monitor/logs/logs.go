@@ -1,6 +1,6 @@
 // Package logs keeps log groups: streams of events, as CloudWatch Logs has them.
 //
-// Invariants: what Put answered is durable, and so is what any answer tells;
+// Invariants: what Put answered is durable, and so is what any answer shows;
 // events of a group are in the order of (time, arrival); a read costs what it
 // returns and what it looks at, and looks at a bounded part in one call. Of events
 // only what the sink holds is in memory.

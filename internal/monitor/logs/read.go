@@ -18,7 +18,7 @@ const (
 	chunk     = 256     // events that are read at once
 )
 
-// maxTime is the greatest time that a token has room for, in epoch milliseconds: no
+// maxTime is the greatest time that a token can hold, in epoch milliseconds: no
 // event is as late.
 const maxTime = 99_999_999_999_999_999
 

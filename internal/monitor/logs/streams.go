@@ -189,7 +189,7 @@ func (l *Logs) sweep() {
 }
 
 // inSteps runs step in the background, each time in a transaction, until it returns
-// false, which running tells under the shard's lock.
+// false, which running reports under the shard's lock.
 func (l *Logs) inSteps(running *bool, step func() bool) {
 	l.kernel.InSteps(func() bool {
 		more := false

@@ -41,7 +41,7 @@ func TestSteadyMinutesOutliveTheProcess(t *testing.T) {
 				}
 			}
 			if how == "stop" {
-				advance(t, c, 70*time.Second) // the last minute has not been told
+				advance(t, c, 70*time.Second) // the last minute has not been reported
 				if err := s.kernel.Close(); err != nil {
 					t.Fatal(err)
 				}

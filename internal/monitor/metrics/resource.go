@@ -25,7 +25,7 @@ type Resource struct {
 	units   map[string][]string // of those of the metrics that were asked for, those that the store had
 }
 
-// seriesName tells the series of a resource apart.
+// seriesName identifies a series of a resource.
 type seriesName struct {
 	name, unit string
 	fine       bool // it is by the second, beside the one by the minute

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/keyspace"
 )
 
-// Dimension is a name and a value that tell metrics of one name apart.
+// Dimension is a name and a value that distinguish metrics of one name.
 type Dimension struct{ Name, Value string }
 
 // Owner is whose metrics they are, and where.

@@ -51,9 +51,9 @@ type Store struct {
 	guard     *poison.Guard
 
 	// Under the shard's lock.
-	lookedAt int64 // the minute of the last look for resources to release
-	maintain int64 // the minute of the last look for what is too old
-	unlisted int64 // the minute of the last look for series without points
+	checkedAt int64 // the minute of the last check for resources to release
+	maintain  int64 // the minute of the last check for what is too old
+	unlisted  int64 // the minute of the last check for series without points
 }
 
 type shard struct {
@@ -223,7 +223,7 @@ func (s *Store) flush(what extent) (more bool, err error) {
 	return more, err
 }
 
-// write is flush in a transaction, which it lets others have a turn of now and then; nil:
+// write is flush in a transaction, which lets others take the shard now and then; nil:
 // it must not.
 func (s *Store) write(what extent, tx *kernel.Tx) (more bool, err error) {
 	fresh := s.fresh.Swap(false)
@@ -235,15 +235,15 @@ func (s *Store) write(what extent, tx *kernel.Tx) (more bool, err error) {
 	w := s.writer(what)
 	w.steady()
 	w.moment()
-	look := what == squeeze || s.lookedAt != w.now
-	s.lookedAt = w.now
+	check := what == squeeze || s.checkedAt != w.now
+	s.checkedAt = w.now
 	for i := range s.shards {
 		sh := &s.shards[i]
 		sh.mu.Lock()
 		dirty := sh.dirty
 		sh.dirty = nil
 		var due [][]*Resource
-		if look {
+		if check {
 			due = sh.takeDue(w)
 		}
 		sh.mu.Unlock()

@@ -1,6 +1,6 @@
 // Package prom counts what Prometheus is shown.
 //
-// An event costs a few additions, at most a look into a map, and no allocation; the
+// An event costs a few additions, at most a lookup in a map, and no allocation; the
 // names and values that Prometheus reads are made when it asks. Queues, topics and
 // functions have series of their own up to a bound, in the order in which they were first
 // used; what is beyond it is counted under the name "other".
@@ -31,7 +31,7 @@ type Options struct {
 	// Series bounds the queues, the topics, and the functions, that have series of
 	// their own.
 	Series int
-	// Store reports how the store is; nil: it has nothing to tell.
+	// Store reports how the store is; nil: nothing is reported.
 	Store func() store.Stats
 	Gauges
 	// Low reports that the disk is short of space; may be nil.
@@ -48,23 +48,23 @@ type Options struct {
 }
 
 // Gauges are asked when Prometheus asks, about what has series. One that is nil
-// has nothing to tell.
+// reports nothing.
 type Gauges struct {
 	// Logs reports how much the log groups hold, about, in bytes, and how many of
 	// the server's own events were dropped.
 	Logs func() (bytes, dropped int64)
 	// Queue reports what a queue holds. The error QueueDoesNotExist says that it is
-	// gone, others that nobody can tell now.
+	// gone, others that are not known now.
 	Queue func(arn.ARN) (shard.QueueGauges, error)
-	// Function tells the same of a function, with ResourceNotFound.
+	// Function is the same for a function, with ResourceNotFound.
 	Function func(arn.ARN) (FunctionGauges, error)
 	// Network reports the connections of functions.
 	Network func() FunctionNetwork
-	// Jobs reports how many jobs of operators run, by kind; nil: nobody can tell now.
+	// Jobs reports how many jobs of operators run, by kind; nil: they are not known now.
 	Jobs func() map[string]int
 	// Topic says whether there is a topic.
 	Topic func(arn.ARN) bool
-	// Accounts tell what accounts hold, and were refused; nil: nobody can tell.
+	// Accounts reports what accounts hold, and what they were refused; nil: it is not known.
 	Accounts *accounts.Accounts
 }
 
@@ -128,7 +128,7 @@ func (m *Metrics) Handler() http.Handler {
 // capped are the counts of queues, topics or functions, up to a limit.
 type capped[V any] struct {
 	limit int
-	// leave tells those who keep counts whether to ask for others; nil: nobody keeps any.
+	// leave makes those who keep counts ask for others, or not; nil: nobody keeps any.
 	leave func(v *V, left bool)
 
 	mu    sync.RWMutex
@@ -162,7 +162,7 @@ func (c *capped[V]) of(name arn.ARN) *V {
 	return v
 }
 
-// reportOther tells those who are counted as other whether to ask for counts of their
+// reportOther says to those who are counted as other whether to ask for counts of their
 // own, under mu.
 func (c *capped[V]) reportOther() {
 	if c.leave != nil {
@@ -170,7 +170,7 @@ func (c *capped[V]) reportOther() {
 	}
 }
 
-// forget makes room for another.
+// forget removes a series, so that another can be added.
 func (c *capped[V]) forget(name arn.ARN) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -60,8 +60,8 @@ func (d *Directory) Put(ctx context.Context, name outlet.Name, write func(w io.W
 	if err != nil {
 		return failed(err)
 	}
-	const room = 256 << 10
-	buffered := bufio.NewWriterSize(&until{ctx, file}, room)
+	const bufferSize = 256 << 10
+	buffered := bufio.NewWriterSize(&until{ctx, file}, bufferSize)
 	err = errors.Join(write(buffered), buffered.Flush(), file.Sync(), file.Close())
 	to := place(name)
 	if err == nil {

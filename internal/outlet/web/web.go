@@ -30,7 +30,7 @@ const UserAgent = "Amazon Kinesis Data Firehose Agent/1.0"
 const (
 	answerTime = 3 * time.Minute
 	maxAnswer  = 1 << 20
-	maxTold    = 300 // of what an endpoint says
+	maxQuoted  = 300 // of what an endpoint says
 )
 
 // Post implements outlet.Endpoints.
@@ -123,11 +123,11 @@ func Body(p *outlet.Post) ([]byte, error) {
 // judge decides what an answer means. An endpoint has taken a request only if it says so
 // with the request's id.
 func judge(p *outlet.Post, answer *http.Response, text []byte) error {
-	told := string(text[:min(len(text), maxTold)])
+	quoted := string(text[:min(len(text), maxQuoted)])
 	if answer.StatusCode != http.StatusOK {
 		return &outlet.Error{
 			Code:    "HttpEndpoint.DestinationException",
-			Message: "The following response was received from the endpoint destination. " + strconv.Itoa(answer.StatusCode) + ": " + told,
+			Message: "The following response was received from the endpoint destination. " + strconv.Itoa(answer.StatusCode) + ": " + quoted,
 			// The same batch would be as large again.
 			Permanent: answer.StatusCode == http.StatusRequestEntityTooLarge,
 		}
@@ -140,7 +140,7 @@ func judge(p *outlet.Post, answer *http.Response, text []byte) error {
 	if kind != "application/json" || len(text) > maxAnswer || json.Unmarshal(text, &said) != nil || said.RequestID != p.ID || len(said.Timestamp) == 0 {
 		return &outlet.Error{
 			Code:    "HttpEndpoint.InvalidResponseFromDestination",
-			Message: "The response received from the endpoint destination is invalid. It must be application/json, with the request's requestId and a timestamp. " + told,
+			Message: "The response received from the endpoint destination is invalid. It must be application/json, with the request's requestId and a timestamp. " + quoted,
 		}
 	}
 	return nil

@@ -104,7 +104,7 @@ func parseRedriveAllow(doc string) (redriveAllow, error) {
 		return fail(ErrAllowDocument)
 	}
 	if v, ok := members[keySources]; ok {
-		// Pointers tell a null in the list from an empty name.
+		// Pointers distinguish a null in the list from an empty name.
 		var sources []*string
 		if err := json.Unmarshal(v, &sources); err != nil || slices.Contains(sources, nil) {
 			return fail(ErrAllowDocument)
@@ -195,7 +195,7 @@ func canonicalPolicy(name, doc string) (string, error) {
 }
 
 // canonicalKeyID accepts a key's id, alias or ARN, by its length and
-// characters alone: whether there is such a key, only KMS can tell.
+// characters alone: whether there is such a key, only KMS knows.
 func canonicalKeyID(name, id string) (string, error) {
 	if len(id) > maxKeyIDBytes {
 		return "", ErrValue.With(name)

@@ -1,9 +1,9 @@
-// Package dedup remembers which messages a FIFO queue or topic has accepted of
-// late, so that one that is sent twice is kept once.
+// Package dedup remembers which messages a FIFO queue or topic has accepted recently, so
+// that a duplicate is dropped.
 //
-// The records stand on disk in buckets of a minute, which are dropped whole. A
-// Window holds filters over the buckets of this process, so that what is new,
-// as nearly everything is, needs no read. It does no I/O.
+// The records are on disk in buckets of a minute, which are dropped whole. A Window has
+// filters of the buckets, so that a new message, as nearly all are, needs no read. It does
+// no I/O.
 package dedup
 
 import (
@@ -19,14 +19,14 @@ const Life = int64(5 * minute)
 
 const minute = 60_000 // ms
 
-// ID stands for a deduplication id within its scope.
+// ID is a hash of a deduplication id within its scope.
 type ID [16]byte
 
 // NewID is the ID of a MessageDeduplicationId. The group is empty where the
 // scope is the whole queue.
 func NewID(group, id string) ID {
-	var room [8 + 128 + 128]byte // as much as a queue takes
-	text := binary.BigEndian.AppendUint64(room[:0], uint64(len(group)))
+	var backing [8 + 128 + 128]byte // as long as SQS allows
+	text := binary.BigEndian.AppendUint64(backing[:0], uint64(len(group)))
 	sum := sha256.Sum256(append(append(text, group...), id...))
 	return ID(sum[:len(ID{})])
 }
@@ -34,11 +34,11 @@ func NewID(group, id string) ID {
 // Minute is the bucket of a time in epoch milliseconds.
 func Minute(ms int64) int64 { return ms / minute }
 
-// Window is what memory knows of a queue's latest messages, in a filter for each
-// bucket. The zero value says that there are none.
+// Window has a filter for each bucket of a queue's latest messages. The zero value: there are
+// none.
 type Window struct {
 	filters map[int64]*filter
-	unknown map[int64]struct{} // buckets that hold more than their filters say
+	unknown map[int64]struct{} // buckets whose filters are not complete
 }
 
 // Candidate is a bucket in which a message may have been remembered.
@@ -48,7 +48,7 @@ type Candidate struct {
 	Added bool
 }
 
-// Candidates are the buckets that must be looked into for an id, latest first.
+// Candidates are the buckets that must be read for an id, latest first.
 func (w *Window) Candidates(now int64, id ID) []Candidate {
 	var found []Candidate
 	for m := Minute(now); m >= Minute(now-Life) && m >= 0; m-- {
@@ -60,8 +60,8 @@ func (w *Window) Candidates(now int64, id ID) []Candidate {
 	return found
 }
 
-// Add notes that a message was accepted in a bucket, and forgets the filters of
-// those that are over.
+// Add adds a message to the filter of a bucket, and drops the filters of buckets that have
+// ended.
 func (w *Window) Add(minute int64, id ID) {
 	f := w.filters[minute]
 	if f == nil {
@@ -71,13 +71,13 @@ func (w *Window) Add(minute int64, id ID) {
 		over := func(old int64) bool { return old < minute-Minute(Life) }
 		maps.DeleteFunc(w.filters, func(old int64, _ *filter) bool { return over(old) })
 		maps.DeleteFunc(w.unknown, func(old int64, _ struct{}) bool { return over(old) })
-		f = &filter{room: w.expected(minute)}
+		f = &filter{capacity: w.expected(minute)}
 		w.filters[minute] = f
 	}
 	f.add(id)
 }
 
-// Unknown notes that a bucket may hold what was never added here.
+// Unknown notes that a bucket may have records that were never added here.
 func (w *Window) Unknown(minute int64) {
 	if w.unknown == nil {
 		w.unknown = map[int64]struct{}{}
@@ -89,25 +89,25 @@ func (w *Window) Unknown(minute int64) {
 // before. All bits of an id are in one block, which is a cache line, so that to look into a
 // part costs one access to memory.
 type filter struct {
-	parts []part
-	room  int // of the first part, in ids
+	parts    []part
+	capacity int // of the first part, in ids
 }
 
 type part struct {
-	blocks      []block
-	room, taken int
+	blocks          []block
+	capacity, taken int
 }
 
 type block [blockWords]uint64
 
 const (
-	firstRoom   = 64 // at least
-	bitsPerID   = 24
-	probes      = 10 // with 24 bits an id: one in 16,000 is found by mistake in a full part
-	growth      = 4
-	bitsPerWord = 64
-	blockWords  = 8
-	blockBits   = blockWords * bitsPerWord
+	firstCapacity = 64 // at least
+	bitsPerID     = 24
+	probes        = 10 // with 24 bits an id: a false positive in 16,000 in a full part
+	growth        = 4
+	bitsPerWord   = 64
+	blockWords    = 8
+	blockBits     = blockWords * bitsPerWord
 )
 
 // expected is how many ids a bucket is likely to get: as many as the latest one before it.
@@ -131,12 +131,12 @@ func (f *filter) len() (n int) {
 
 func (f *filter) add(id ID) {
 	n := len(f.parts)
-	if n == 0 || f.parts[n-1].taken == f.parts[n-1].room {
-		room := max(f.room, firstRoom)
+	if n == 0 || f.parts[n-1].taken == f.parts[n-1].capacity {
+		capacity := max(f.capacity, firstCapacity)
 		if n > 0 {
-			room = growth * f.parts[n-1].room
+			capacity = growth * f.parts[n-1].capacity
 		}
-		f.parts = append(f.parts, part{blocks: make([]block, (room*bitsPerID+blockBits-1)/blockBits), room: room})
+		f.parts = append(f.parts, part{blocks: make([]block, (capacity*bitsPerID+blockBits-1)/blockBits), capacity: capacity})
 		n++
 	}
 	p := &f.parts[n-1]

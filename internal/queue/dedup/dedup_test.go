@@ -62,24 +62,24 @@ func TestFilterOfASteadyQueue(t *testing.T) {
 		for i := range n {
 			w.Add(m, NewID("", fmt.Sprint(m, "-", i)))
 		}
-		if f := w.filters[m]; m > 0 && (len(f.parts) != 1 || f.parts[0].room != n) {
-			t.Errorf("minute %d: %d parts, the first for %d", m, len(f.parts), f.parts[0].room)
+		if f := w.filters[m]; m > 0 && (len(f.parts) != 1 || f.parts[0].capacity != n) {
+			t.Errorf("minute %d: %d parts, the first for %d", m, len(f.parts), f.parts[0].capacity)
 		}
 	}
 	w.Add(9, NewID("", "a")) // after a minute without any
-	if room := w.filters[9].parts[0].room; room != n {
-		t.Errorf("room for %d", room)
+	if capacity := w.filters[9].parts[0].capacity; capacity != n {
+		t.Errorf("capacity for %d", capacity)
 	}
 	w.Add(10, NewID("", "b")) // after one with a single id
-	if room := w.filters[10].parts[0].room; room != firstRoom {
-		t.Errorf("room for %d after an idle minute", room)
+	if capacity := w.filters[10].parts[0].capacity; capacity != firstCapacity {
+		t.Errorf("capacity for %d after an idle minute", capacity)
 	}
 }
 
 // TestMistakes: a full part takes hardly any new id for one that it has.
 func TestMistakes(t *testing.T) {
 	const n, tries = 1 << 16, 400_000
-	f := filter{room: n}
+	f := filter{capacity: n}
 	for i := range n {
 		f.add(NewID("", fmt.Sprint(i)))
 	}

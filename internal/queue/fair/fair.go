@@ -1,7 +1,6 @@
-// Package fair reports which tenants of a shared queue are noisy: those who hold
-// much of what is in flight, or of the recent processing time. What is there of
-// the others is received first. Source: "Amazon SQS fair queues" in the SQS
-// developer guide.
+// Package fair finds the noisy tenants of a shared queue: those with a large share of the
+// messages in flight, or of the recent processing time. Messages of the other tenants are
+// received first. Source: "Amazon SQS fair queues" in the SQS developer guide.
 package fair
 
 const (
@@ -10,11 +9,11 @@ const (
 	minute        = 60_000 // ms
 )
 
-// Shares are those of the tenants who have something in flight, or had recently.
-// The zero value says that nobody has.
+// Shares are the shares of the tenants that have messages in flight, or had recently. The
+// zero value has no tenant.
 type Shares[K comparable] struct {
 	of     map[K]*share
-	busy   int64 // of all, those without a tenant too
+	busy   int64 // of all messages, also those without a tenant
 	minute int64 // when busy was last halved
 }
 
@@ -23,14 +22,14 @@ type share struct {
 	busy     int64 // processing time, halved every minute, in ms
 }
 
-// Leased notes that a message of a tenant came in flight at now, in epoch milliseconds.
+// Leased notes that a message of a tenant was received at now, in epoch milliseconds.
 func (s *Shares[K]) Leased(tenant K, now int64) { s.count(tenant, now, 1, 0) }
 
-// Released notes that one is not any more, after busy ms.
+// Released notes that its lease has ended, after busy ms.
 func (s *Shares[K]) Released(tenant K, now, busy int64) { s.count(tenant, now, -1, busy) }
 
-// ReleasedAlone notes that a message without a tenant is not in flight any more. It is
-// a tenant of its own, and never noisy.
+// ReleasedAlone notes that the lease of a message without a tenant has ended. Such a message is
+// a tenant of its own, which is never noisy.
 func (s *Shares[K]) ReleasedAlone(now, busy int64) {
 	s.forget(now)
 	s.busy += busy
@@ -53,7 +52,7 @@ func (s *Shares[K]) count(tenant K, now int64, n int, busy int64) {
 	}
 }
 
-// forget halves the processing times with every minute: an exponential decay.
+// forget halves the processing times for every minute that has passed: an exponential decay.
 func (s *Shares[K]) forget(now int64) {
 	minutes := min(now/minute-s.minute, 63)
 	if minutes <= 0 {
@@ -71,7 +70,7 @@ func (s *Shares[K]) forget(now int64) {
 // None reports that no tenant has a share.
 func (s *Shares[K]) None() bool { return len(s.of) == 0 }
 
-// Noisy reports whether a tenant is, given how many messages are in flight in all.
+// Noisy reports whether a tenant is noisy, if inFlight messages are in flight in all.
 func (s *Shares[K]) Noisy(tenant K, inFlight int) bool {
 	one := s.of[tenant]
 	return one != nil && s.noisy(one, inFlight)
@@ -81,8 +80,8 @@ func (s *Shares[K]) noisy(one *share, inFlight int) bool {
 	return one.inFlight >= noisyInFlight && one.inFlight*noisyShare > inFlight || one.busy*noisyShare > s.busy
 }
 
-// Count counts the tenants who have something in flight, and lists the noisy ones,
-// of which there are fewer than twenty.
+// Count counts the tenants that have messages in flight, and lists the noisy ones, which are
+// fewer than twenty.
 func (s *Shares[K]) Count(inFlight int) (holding int, noisy []K) {
 	for tenant, one := range s.of {
 		if one.inFlight > 0 {

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// Wait is what a tenant has waiting: messages that are not leased, and those of them
-// that are delayed, or were received and returned.
+// Wait counts the waiting messages of a tenant: those that are not leased, and the scheduled
+// ones among them.
 type Wait struct{ Messages, Scheduled int64 }
 
-// Waits are those of the tenants of a queue. They are exact while no more tenants
-// than the limit have something waiting at once. Beyond it those that have least
-// are forgotten, and count as if they had nothing until they send again.
+// Waits has the counts of a queue's tenants. They are exact while at most limit tenants have
+// waiting messages. Beyond that the tenants with the fewest are forgotten, and count as if they
+// had none until they send again.
 type Waits[K cmp.Ordered] struct {
 	limit   int
 	of      map[K]*wait
@@ -27,7 +27,7 @@ type wait struct {
 // NewWaits makes the Waits of a queue in which nothing waits.
 func NewWaits[K cmp.Ordered](limit int) Waits[K] { return Waits[K]{limit: limit} }
 
-// Set restores what was written of a tenant.
+// Set restores the persisted count of a tenant.
 func (s *Waits[K]) Set(tenant K, w Wait) {
 	if s.of == nil {
 		s.of = map[K]*wait{}
@@ -35,7 +35,7 @@ func (s *Waits[K]) Set(tenant K, w Wait) {
 	s.of[tenant] = &wait{Wait: w}
 }
 
-// Of is what some tenants have waiting, all together.
+// Of is the sum of the counts of some tenants.
 func (s *Waits[K]) Of(tenants ...K) (w Wait) {
 	for _, tenant := range tenants {
 		if one := s.of[tenant]; one != nil {
@@ -46,12 +46,12 @@ func (s *Waits[K]) Of(tenants ...K) (w Wait) {
 	return w
 }
 
-// Add notes that a tenant has more waiting; less, with negative numbers.
+// Add adds to the counts of a tenant; the numbers may be negative.
 func (s *Waits[K]) Add(tenant K, messages, scheduled int64) {
 	one := s.of[tenant]
 	switch {
 	case one == nil && messages < 0:
-		return // of one that was forgotten
+		return // it was forgotten
 	case one == nil:
 		if len(s.of) >= s.limit {
 			s.forget()
@@ -71,7 +71,7 @@ func (s *Waits[K]) change(tenant K, one *wait) {
 	}
 }
 
-// forget makes room: half of the tenants go, those with the least.
+// forget drops the half of the tenants that has the least, so that memory stays bounded.
 func (s *Waits[K]) forget() {
 	all := slices.SortedFunc(maps.Keys(s.of), func(a, b K) int {
 		return cmp.Or(cmp.Compare(s.of[a].Messages, s.of[b].Messages), cmp.Compare(a, b))
@@ -84,7 +84,8 @@ func (s *Waits[K]) forget() {
 	s.drop()
 }
 
-// drop takes those out of memory that have nothing; they stay among the changed.
+// drop removes tenants without messages from memory. They stay among the changed, so that
+// their records are deleted.
 func (s *Waits[K]) drop() {
 	maps.DeleteFunc(s.of, func(_ K, one *wait) bool { return one.Messages == 0 })
 }
@@ -92,7 +93,8 @@ func (s *Waits[K]) drop() {
 // ChangedCount is how many tenants Changed would report.
 func (s *Waits[K]) ChangedCount() int { return len(s.changed) }
 
-// Changed reports what has changed since the last call. A tenant with nothing is gone.
+// Changed calls f for each count that has changed since the last call. A zero Wait says that
+// the tenant's record is to be deleted.
 func (s *Waits[K]) Changed(f func(tenant K, w Wait)) {
 	for _, tenant := range s.changed {
 		one := s.of[tenant]

@@ -1,5 +1,5 @@
-// Package grouping keeps the groups of a queue: which messages each has, and the order in
-// which something can be received from them.
+// Package grouping keeps the groups of a queue: the messages of each group, and the order in
+// which groups are received from.
 package grouping
 
 import (
@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/queue/order"
 )
 
-// Fresh is one that was never received.
+// Fresh is a message that was never received.
 type Fresh struct {
 	Sequence uint64
 	Sent     int64
@@ -23,47 +23,47 @@ type Fresh struct {
 // Compare orders fresh messages by sequence.
 func (f Fresh) Compare(o Fresh) int { return cmp.Compare(f.Sequence, o.Sequence) }
 
-// Knowledge is what memory knows of a Group, more with every step.
+// Knowledge is how much of a Group is in memory. Each value includes those before it.
 type Knowledge byte
 
-// What memory can know of a group.
+// What can be in memory of a group.
 const (
 	KnowsNothing Knowledge = iota
-	KnowsStart             // where it begins
+	KnowsStart             // a lower bound of its sequences
 	KnowsHeld              // the held messages
-	KnowsAll               // the first fresh messages: none in the window means that there are none
+	KnowsAll               // the first fresh messages: an empty window means that there are none
 )
 
-// Group is the fresh messages of one lane, in order of sequence, and, where they
-// block, those of it that were received and are not gone.
+// Group has the fresh messages of one lane, by sequence. In a FIFO queue it also holds those
+// that were received and not deleted.
 type Group struct {
 	Lane  layout.Lane
 	Known Knowledge
-	Start uint64 // no message of it stands before that; of use until all is known
+	Start uint64 // a lower bound of its sequences; of use until KnowsAll
 	Fresh order.Window[Fresh]
-	// Held are the messages of a group that blocks which were received: leased
-	// or returned, in order of sequence, all before the fresh ones.
+	// Held are the received messages of a FIFO queue's group, leased or returned, by
+	// sequence. All precede the fresh ones.
 	Held []*leases.Item
 
-	listed  rank // where it stands among the listed ones; zero: it does not
+	listed  rank // its place in an order of groups; zero: it is not listed
 	Listing layout.Listing
-	unsaved int // how often it was listed since its record was written
+	unsaved int // how often it was listed since its record was last written
 }
 
-// rank is where a group is listed: by the sequence of its first message or, in a queue
-// that has those apart whose first messages came back, by when that did.
+// rank is the place of a group in its order: the sequence of its first message, or, with back,
+// the time at which that was returned.
 type rank struct {
 	back  bool
 	at    int64
-	order uint64 // a sequence; with back, a turn
+	order uint64 // a sequence; with back, the Turn of the first message
 }
 
-// Compare orders the groups that are listed together.
+// Compare orders the groups of one order.
 func (x *Group) Compare(o *Group) int {
 	return cmp.Or(cmp.Compare(x.listed.at, o.listed.at), cmp.Compare(x.listed.order, o.listed.order))
 }
 
-// leased reports that a message of a group that blocks is in flight.
+// leased reports that a held message is in flight, which blocks the group.
 func (x *Group) leased() bool {
 	return slices.ContainsFunc(x.Held, func(l *leases.Item) bool { return !l.Is(layout.Returned) })
 }
@@ -71,18 +71,18 @@ func (x *Group) leased() bool {
 // empty reports that the group has no message.
 func (x *Group) empty() bool { return len(x.Held) == 0 && x.Fresh.Len() == 0 && x.Fresh.Whole }
 
-// Find finds the place of a message among the held ones.
+// Find finds the index of a message in Held.
 func (x *Group) Find(seq uint64) (i int, found bool) {
 	return slices.BinarySearchFunc(x.Held, seq, func(l *leases.Item, seq uint64) int { return cmp.Compare(l.Sequence, seq) })
 }
 
-// Hold adds a message to the held ones.
+// Hold inserts a message into Held.
 func (x *Group) Hold(l *leases.Item) {
 	i, _ := x.Find(l.Sequence)
 	x.Held = slices.Insert(x.Held, i, l)
 }
 
-// Unread is the sequence from which those messages stand that memory does not know.
+// Unread is the first sequence that may be on disk only.
 func (x *Group) Unread() uint64 {
 	switch n := len(x.Held); {
 	case x.Fresh.Len() > 0:
@@ -93,7 +93,7 @@ func (x *Group) Unread() uint64 {
 	return x.Start
 }
 
-// LastSent is when the last message was sent that memory knows; 0: it knows none.
+// LastSent is the send time of the last message in memory; 0: it is not known.
 func (x *Group) LastSent() int64 {
 	switch n := len(x.Held); {
 	case x.Fresh.Len() > 0:
@@ -106,8 +106,8 @@ func (x *Group) LastSent() int64 {
 	return x.Listing.At
 }
 
-// head is the sequence of the first message of a Group, by which it is to be listed; 0
-// if that is in flight, and blocks it, or there is none.
+// head is the sequence of the first message of a group, by which it is listed; 0: the group is
+// empty, or its first message is in flight and blocks it.
 func (x *Group) head() (seq uint64, l layout.Listing) {
 	l.Lane = x.Lane
 	switch {
@@ -119,7 +119,7 @@ func (x *Group) head() (seq uint64, l layout.Listing) {
 	return seq, l
 }
 
-// place is where a group with that head is to be listed.
+// place is the rank of a group with that head.
 func (s *Set) place(x *Group, seq uint64, l layout.Listing) rank {
 	if s.apart && l.Returned {
 		return rank{back: true, at: l.At, order: x.Held[0].Turn}
@@ -127,37 +127,36 @@ func (s *Set) place(x *Group, seq uint64, l layout.Listing) rank {
 	return rank{order: seq}
 }
 
-// saveEvery is how often a group that blocks is listed until its record is written
-// again. The record says where reading begins, and may lag there: what is before
-// the first fresh message is gone or held. A tenant's may be leased or scheduled.
+// saveEvery is after how many listings the record of a FIFO queue's group is written again. It
+// is the lower bound for reads, and may lag: all messages before the first fresh one are deleted
+// or held. That is not so for a tenant, whose messages may be leased or scheduled.
 const saveEvery = 32
 
 // Set is the groups of a queue.
 type Set struct {
-	Listed uint64 // how many can be received from, in memory or not
-	// Order is the window on them. A group is listed, under its first message,
-	// unless it is empty or blocked.
+	Listed uint64 // length of the order, in memory and on disk
+	// Order is the window on the listed groups, by the sequence of their first messages.
+	// A group is listed unless it is empty or blocked.
 	Order order.Window[*Group]
 
-	// apart: those whose first messages came back are so many more, in an order by
-	// when these did.
+	// With apart, groups whose first message was returned are in another order, by the
+	// time of the return: Returned is its length, Back the window on it.
 	apart    bool
 	Returned uint64
 	Back     order.Window[*Group]
 
 	limit  int  // of each window
-	blocks bool // a message in flight blocks those behind it
+	blocks bool // a message in flight blocks its group
 	byLane map[layout.Lane]*Group
-	// Groups that are not in memory and not empty: those noted last, and those
-	// before them. The store may not show yet what the command under way began.
+	// Groups that are not empty and not in memory, in two generations. Reads do not show
+	// yet which groups the command under way has begun.
 	there, before map[layout.Lane]struct{}
-	touched       []*Group // to be listed again
+	touched       []*Group // to be listed again at the end of the command
 }
 
-// New makes the set of a queue of which so many groups are listed, in the one
-// order and the other, and of each of which memory holds at most limit. Those that block
-// are in memory beside it. blocks: a message in flight blocks those behind it; apart:
-// groups whose first messages came back are in an order of their own.
+// New makes the set of a queue. listed and returned are the lengths of the two orders, and
+// limit bounds the window on each; blocked groups are in memory beside them. blocks and apart
+// are as in Set.
 func New(blocks, apart bool, listed, returned uint64, limit int) *Set {
 	s := &Set{
 		Listed: listed, Returned: returned, limit: limit, blocks: blocks, apart: apart,
@@ -167,10 +166,10 @@ func New(blocks, apart bool, listed, returned uint64, limit int) *Set {
 	return s
 }
 
-// Get finds a group; nil: it is not in memory.
+// Get returns a group; nil: it is not in memory.
 func (s *Set) Get(lane layout.Lane) *Group { return s.byLane[lane] }
 
-// Make finds a group. One that is not in memory is made, to be read.
+// Make returns a group. One that is not in memory is made, to be read.
 func (s *Set) Make(lane layout.Lane) *Group {
 	x := s.byLane[lane]
 	if x == nil {
@@ -180,17 +179,17 @@ func (s *Set) Make(lane layout.Lane) *Group {
 	return x
 }
 
-// Begin makes a group that is known to be empty.
+// Begin makes a group that is empty.
 func (s *Set) Begin(lane layout.Lane) *Group {
 	x := s.Make(lane)
 	x.Known, x.Fresh.Whole = KnowsAll, true
 	return x
 }
 
-// Lanes lists the groups in memory, in order.
+// Lanes lists the groups in memory, in ascending order.
 func (s *Set) Lanes() []layout.Lane { return slices.Sorted(maps.Keys(s.byLane)) }
 
-// Blocked counts those that have messages in flight, where these block.
+// Blocked counts the groups of a FIFO queue that have messages in flight.
 func (s *Set) Blocked() (n int) {
 	for _, x := range s.byLane {
 		if x.leased() {
@@ -200,7 +199,7 @@ func (s *Set) Blocked() (n int) {
 	return n
 }
 
-// Exists reports whether a group that is not in memory has messages, if known.
+// Exists reports whether a group that is not in memory has messages, if that is known.
 func (s *Set) Exists(lane layout.Lane) (exists, known bool) {
 	_, there := s.there[lane]
 	if !there {
@@ -209,8 +208,8 @@ func (s *Set) Exists(lane layout.Lane) (exists, known bool) {
 	return there, there || s.Order.Whole && s.Back.Whole
 }
 
-// Note remembers that a group that is not in memory has messages, until so many
-// others have been noted as the window holds.
+// Note remembers that a group that is not in memory has messages. It forgets the older
+// generation of groups when the newer is as large as a window.
 func (s *Set) Note(lane layout.Lane) {
 	if len(s.there) >= s.limit {
 		s.there, s.before = map[layout.Lane]struct{}{}, s.there
@@ -218,7 +217,7 @@ func (s *Set) Note(lane layout.Lane) {
 	s.there[lane] = struct{}{}
 }
 
-// forgetNote is the end of note: the group is in memory, or gone.
+// forgetNote undoes Note: the group is in memory, or empty.
 func (s *Set) forgetNote(lane layout.Lane) {
 	delete(s.there, lane)
 	delete(s.before, lane)
@@ -227,11 +226,11 @@ func (s *Set) forgetNote(lane layout.Lane) {
 // Touch has a group listed again at the end of the command.
 func (s *Set) Touch(x *Group) { s.touched = append(s.touched, x) }
 
-// RelistTouched brings the order of groups, on disk and in memory, up to what has
-// become of those that were touched.
+// RelistTouched updates the orders of groups, on disk and in memory, for the groups that were
+// touched.
 func (s *Set) RelistTouched(b *mutation.Batch, keys *layout.Keys) {
 	for _, x := range s.touched {
-		if x.Known == KnowsAll { // else it has only been added to
+		if x.Known == KnowsAll { // else its head is unchanged: messages were only appended
 			s.relist(b, keys, x)
 		}
 	}
@@ -250,7 +249,7 @@ func (s *Set) relist(b *mutation.Batch, keys *layout.Keys, x *Group) {
 	if x.listed != (rank{}) {
 		s.unlist(b, keys, x)
 	}
-	s.byLane[x.Lane] = x // it may have been put out of the window by another
+	s.byLane[x.Lane] = x // it may have been evicted from the window
 	s.forgetNote(x.Lane)
 	x.listed, x.Listing = to, listing
 	switch {
@@ -263,12 +262,12 @@ func (s *Set) relist(b *mutation.Batch, keys *layout.Keys, x *Group) {
 	case x.empty():
 		b.Delete(keys.Group(x.Lane))
 		delete(s.byLane, x.Lane)
-	case len(s.byLane) > 2*s.limit: // very many are blocked
+	case len(s.byLane) > 2*s.limit: // bound the memory of blocked groups
 		x.Fresh.Trim(1)
 	}
 }
 
-// list adds a group to the order in which it belongs.
+// list inserts a group into its order.
 func (s *Set) list(b *mutation.Batch, keys *layout.Keys, x *Group, seq uint64) {
 	window := &s.Order
 	if x.listed.back {
@@ -284,7 +283,7 @@ func (s *Set) list(b *mutation.Batch, keys *layout.Keys, x *Group, seq uint64) {
 	}
 }
 
-// unlist is the end of list.
+// unlist undoes list.
 func (s *Set) unlist(b *mutation.Batch, keys *layout.Keys, x *Group) {
 	if x.listed.back {
 		b.SingleDelete(keys.Returned(x.listed.at, x.listed.order))
@@ -305,7 +304,7 @@ func (s *Set) forget(x *Group) {
 	}
 }
 
-// Next is the sequence from which those listings stand that are not in memory.
+// Next is the first sequence of the order that is not in memory.
 func (s *Set) Next() uint64 {
 	if s.Order.Len() == 0 {
 		return 0
@@ -313,8 +312,7 @@ func (s *Set) Next() uint64 {
 	return (*s.Order.Last()).listed.order + 1
 }
 
-// UnreadBack is where those listings stand of groups whose first messages came back that
-// are not in memory.
+// UnreadBack is the part of the other order, of returned first messages, that is not in memory.
 func (s *Set) UnreadBack(keys *layout.Keys) layout.Span {
 	if s.Back.Len() == 0 {
 		return keys.ReturnedFrom(0, 0)
@@ -323,7 +321,7 @@ func (s *Set) UnreadBack(keys *layout.Keys) layout.Span {
 	return keys.ReturnedFrom(last.at, last.order+1)
 }
 
-// FillBack adds the next of them.
+// FillBack appends its next entry to Back.
 func (s *Set) FillBack(key, value []byte) error {
 	lane, seq, err := layout.DecodeReturned(value)
 	if err != nil {
@@ -340,7 +338,7 @@ func (s *Set) FillBack(key, value []byte) error {
 	return nil
 }
 
-// Fill adds the next listing.
+// Fill appends the next entry of the order to Order.
 func (s *Set) Fill(key, value []byte) error {
 	listing, err := layout.DecodeListing(value)
 	if err != nil {
@@ -352,7 +350,7 @@ func (s *Set) Fill(key, value []byte) error {
 		x.Start, x.Known = x.listed.order, KnowsStart
 	}
 	if x.Known == KnowsStart && !listing.Returned {
-		x.Known = KnowsHeld // there are none: they would come first
+		x.Known = KnowsHeld // nothing is held: a held message would be the first
 	}
 	s.Order.Append(x)
 	s.forgetNote(x.Lane)
@@ -361,7 +359,7 @@ func (s *Set) Fill(key, value []byte) error {
 
 // Filled ends the reading of a group's first messages.
 func (s *Set) Filled(x *Group) {
-	if x.listed == (rank{}) { // it was not in memory, where all are that wait to be listed
+	if x.listed == (rank{}) { // it was not in memory, so no Touch will list it
 		seq, listing := x.head()
 		if x.Listing = listing; seq != 0 {
 			x.listed = s.place(x, seq, listing)

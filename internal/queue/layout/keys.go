@@ -1,5 +1,5 @@
-// Package layout is how a queue stands in the store: the keys of its records, and
-// the encoding of all but its messages.
+// Package layout is the form of a queue in the store: the keys of its records, and the
+// encoding of all records but messages.
 package layout
 
 import (
@@ -50,16 +50,16 @@ const (
 	KindLease   Kind = Kind(keyspace.Leases)          // sequence → state
 	KindDueOf   Kind = Kind(keyspace.DueTimes)        // sequence → due time
 	KindDue     Kind = Kind(keyspace.DueMessages)     // due time, sequence → state
-	KindExpiry  Kind = Kind(keyspace.MessageExpiries) // sent time, sequence → lane; not for the main and the delayed lane, and in FIFO queues for what came back
+	KindExpiry  Kind = Kind(keyspace.MessageExpiries) // sent time, sequence → lane; not for the main and the delayed lane, and in FIFO queues only for returned messages
 	KindBucket  Kind = Kind(keyspace.DueSeconds)      // second → number of messages due in it
 	KindHistory Kind = Kind(keyspace.Histories)       // sequence → history of attempts
 	KindGroup   Kind = Kind(keyspace.Groups)          // lane of a group that is not empty → a message at or before its first
-	KindListed  Kind = Kind(keyspace.ListedGroups)    // sequence of the first message of a group that gives some → listing
-	// The groups of a FIFO queue whose first messages came back are listed apart, in the
-	// order in which these did: due time, turn → lane, sequence.
+	KindListed  Kind = Kind(keyspace.ListedGroups)    // sequence of the first message of a group that can be received from → listing
+	// The groups of a FIFO queue whose first message was returned, in the order of these
+	// returns: due time, turn → lane, sequence.
 	KindReturned Kind = Kind(keyspace.ReturnedGroups)
-	KindHeld     Kind = Kind(keyspace.HeldMessages) // lane, sequence → state of a returned message of a group that blocks
-	KindTenant   Kind = Kind(keyspace.Tenants)      // lane of a tenant of a fair queue → what it has waiting
+	KindHeld     Kind = Kind(keyspace.HeldMessages) // lane, sequence → state of a returned message of a FIFO queue
+	KindTenant   Kind = Kind(keyspace.Tenants)      // lane of a tenant of a fair queue → its waiting messages, counted
 )
 
 // Keys builds the keys of one queue. The slices that its methods return share
@@ -95,19 +95,19 @@ func (k *Keys) Record(lane Lane, seq uint64) []byte {
 // Group is the key that reports that a group is not empty.
 func (k *Keys) Group(lane Lane) []byte { return k.sequence(KindGroup, uint64(lane)) }
 
-// Tenant is the key of what a tenant of a fair queue has waiting.
+// Tenant is the key of the counts of a tenant of a fair queue.
 func (k *Keys) Tenant(lane Lane) []byte { return k.sequence(KindTenant, uint64(lane)) }
 
 // Listed is the key of a group's listing, under the sequence of its first message.
 func (k *Keys) Listed(seq uint64) []byte { return k.sequence(KindListed, seq) }
 
-// Returned is the key of a group that is listed by when its first message came back.
+// Returned is the key of a group whose first message was returned.
 func (k *Keys) Returned(due int64, turn uint64) []byte { return k.timed(KindReturned, due, turn) }
 
 // History is the key of a delivery's history of attempts.
 func (k *Keys) History(seq uint64) []byte { return k.sequence(KindHistory, seq) }
 
-// DueOf is the key that tells a scheduled message's due time.
+// DueOf is the key of a scheduled message's due time.
 func (k *Keys) DueOf(seq uint64) []byte { return k.sequence(KindDueOf, seq) }
 
 // Due is the key of a scheduled message's state.
@@ -116,8 +116,7 @@ func (k *Keys) Due(due int64, seq uint64) []byte { return k.timed(KindDue, due, 
 // Lease is the key of a lease.
 func (k *Keys) Lease(seq uint64) []byte { return k.sequence(KindLease, seq) }
 
-// Expiry is the key by which a message is found when its retention is over that no
-// other order leads to.
+// Expiry is the key by which a sweep finds a message that it does not find by its lane.
 func (k *Keys) Expiry(sent int64, seq uint64) []byte { return k.timed(KindExpiry, sent, seq) }
 
 // Bucket is the key of the number of messages due in a second.
@@ -141,12 +140,12 @@ type Span = keyspace.Span
 // Of spans all records of a kind.
 func (k *Keys) Of(kind Kind) Span { return keyspace.Prefix(k.kind(kind)) }
 
-// HeldState is the key of the state of a returned message of a group that blocks.
+// HeldState is the key of the state of a returned message of a FIFO queue.
 func (k *Keys) HeldState(lane Lane, seq uint64) []byte {
 	return binary.BigEndian.AppendUint64(k.sequence(KindHeld, uint64(lane)), seq)
 }
 
-// KeyLane reads the lane out of a key of Records.
+// KeyLane reads the lane from a key of Records.
 func KeyLane(key []byte) Lane { return Lane(binary.BigEndian.Uint64(key[len(key)-16:])) }
 
 // All spans every record of the queue but its counters.
@@ -160,7 +159,7 @@ func (k *Keys) Lane(lane Lane, from uint64) Span {
 // Held spans the states of a group's returned messages from a sequence on.
 func (k *Keys) Held(lane Lane, from uint64) Span { return k.laneFrom(KindHeld, lane, from) }
 
-// HeldFrom spans those of all groups, lane by lane, from one on.
+// HeldFrom spans the returned messages of all groups, lane by lane, from one on.
 func (k *Keys) HeldFrom(lane Lane, from uint64) Span {
 	return Span{Lower: bytes.Clone(k.HeldState(lane, from)), Upper: k.Of(KindHeld).Upper}
 }
@@ -183,8 +182,7 @@ func (k *Keys) ListedFrom(seq uint64) Span {
 	return s
 }
 
-// ReturnedFrom spans the groups that are listed by when their first messages came back,
-// from (due, turn) on.
+// ReturnedFrom spans the groups whose first message was returned, from (due, turn) on.
 func (k *Keys) ReturnedFrom(due int64, turn uint64) Span {
 	s := keyspace.Prefix(k.kind(KindReturned))
 	s.Lower = binary.BigEndian.AppendUint64(s.Lower, uint64(due))
@@ -214,13 +212,13 @@ func AllCounters(shard uint16) Span {
 	return keyspace.Prefix(keyspace.Shard(shard, keyspace.Counters))
 }
 
-// CountersIncarnation reads the incarnation out of a key of counters.
+// CountersIncarnation reads the incarnation from a key of counters.
 func CountersIncarnation(key []byte) Incarnation {
 	return Incarnation(binary.BigEndian.Uint64(key[3:]))
 }
 
-// KeySequence reads the sequence that a key of any kind ends in.
+// KeySequence reads the sequence at the end of a key.
 func KeySequence(key []byte) uint64 { return binary.BigEndian.Uint64(key[len(key)-8:]) }
 
-// KeyTime reads the time out of a key made of a time and a sequence.
+// KeyTime reads the time from a key of a time and a sequence.
 func KeyTime(key []byte) int64 { return int64(binary.BigEndian.Uint64(key[len(key)-16:])) }

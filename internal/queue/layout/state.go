@@ -22,16 +22,16 @@ type Flags uint8
 
 // The flags of a State.
 const (
-	Moving       Flags = 1 << iota // on its way to another queue
-	MoveRejected                   // the dead-letter queue would not have it: deliver it here once more
+	Moving       Flags = 1 << iota // being moved to another queue
+	MoveRejected                   // the dead-letter queue refused it: it can be received here once more
 	History                        // a history record exists
-	Later                          // was scheduled for later, and counts in the bucket of its due second
-	Task                           // with Moving: a move task carries it, not the dead-letter rule
-	Returned                       // of a group that blocks: received, and to be received again
+	Later                          // was not due when it was scheduled, and is counted in the bucket of its due second
+	Task                           // with Moving: it is moved by a move task, not by maxReceiveCount
+	Returned                       // of a FIFO queue: received, and to be received again
 )
 
-// State is what changes about a message that is scheduled or leased. Times are
-// epoch milliseconds.
+// State is the mutable state of a message that is scheduled or leased. Times are epoch
+// milliseconds.
 type State struct {
 	Sequence uint64 // in the key
 	Due      int64  // when it can be received, or when its lease runs out
@@ -41,10 +41,11 @@ type State struct {
 	Receives uint32
 	Epoch    uint32 // of the shard at the latest receive
 	Lane     Lane
-	Tenant   Lane // the group's, wherever the message stands; MainLane without one
+	Tenant   Lane // the lane of its group, whatever its own is; MainLane without a group
 	Flags    Flags
-	// Turn tells the messages of a FIFO queue that came back in the same moment apart:
-	// it grows with each that is received. 0: it was received by an older version.
+	// Turn is the number of the message's latest receive, which grows with each receive
+	// from the queue: it orders the messages of a FIFO queue that are returned at the
+	// same time. 0: it was received by an older version.
 	Turn uint64
 	// Size is that of the message's record, in bytes; 0: an older version did not note it.
 	Size uint32
@@ -86,7 +87,7 @@ func (s *State) Append(buf []byte) []byte {
 
 // DecodeState reads the record of a State at its key.
 func DecodeState(key, p []byte) (State, error) {
-	var turn, size bool // which of them are there
+	var turn, size bool // which of these fields it has
 	switch n := len(p); {
 	case len(key) < 8:
 		return State{}, fmt.Errorf("%w: state at a key of %d bytes", ErrCorrupt, len(key))
@@ -134,12 +135,12 @@ type Counters struct {
 	LowMain    uint64 // no record of the main lane is below it
 	LowDelayed uint64 // nor one of the delayed lane below this
 	Grouped    uint64 // fresh messages of all groups
-	Returned   uint64 // in groups that block
-	Listed     uint64 // groups that something can be received from, but for
-	Back       uint64 // those of a FIFO queue whose first messages came back
-	Turn       uint64 // the latest of a FIFO queue; 0: it was not used by this version
-	// HeldAges is 1 where of a FIFO queue's messages only those that came back stand in the
-	// order of expiries; 0: all do, as an older version wrote them.
+	Returned   uint64 // of FIFO queues
+	Listed     uint64 // listed groups, without
+	Back       uint64 // those of a FIFO queue whose first message was returned
+	Turn       uint64 // of the latest receive from a FIFO queue; 0: this version has received nothing
+	// HeldAges is 1 if the index of expiries of a FIFO queue has returned messages only; 0:
+	// it has all messages, as an older version wrote it.
 	HeldAges uint64
 	// Bytes is one more than the size of all messages' records, in bytes; 0: an older
 	// version did not count it.
@@ -229,8 +230,8 @@ func DecodeListing(p []byte) (Listing, error) {
 	}, nil
 }
 
-// PutReturned writes the record of a group that is listed by when its first message came
-// back: its lane, and that message's sequence.
+// PutReturned writes the record of a group whose first message was returned: its lane, and the
+// sequence of that message.
 func PutReturned(b *mutation.Batch, key []byte, lane Lane, seq uint64) {
 	var buf [16]byte
 	binary.BigEndian.PutUint64(buf[:], uint64(lane))
@@ -246,7 +247,7 @@ func DecodeReturned(p []byte) (lane Lane, seq uint64, err error) {
 	return Lane(binary.BigEndian.Uint64(p)), binary.BigEndian.Uint64(p[8:]), nil
 }
 
-// PutWait writes what a tenant has waiting at a key; nothing has no record.
+// PutWait writes the counts of a tenant at a key, or deletes them if they are zero.
 func PutWait(b *mutation.Batch, key []byte, w fair.Wait) {
 	if w.Messages == 0 {
 		b.Delete(key)
@@ -256,7 +257,7 @@ func PutWait(b *mutation.Batch, key []byte, w fair.Wait) {
 	b.Set(key, binary.AppendUvarint(binary.AppendUvarint(buf[:0], uint64(w.Messages)), uint64(w.Scheduled)))
 }
 
-// DecodeWait reads what PutWait wrote; nothing waits by any other record.
+// DecodeWait reads what PutWait wrote; of any other record it is zero.
 func DecodeWait(p []byte) (w fair.Wait) {
 	messages, n := binary.Uvarint(p)
 	if n <= 0 {
@@ -275,8 +276,7 @@ func PutState(b *mutation.Batch, key []byte, s *State) {
 	b.Set(key, s.Append(buf[:0]))
 }
 
-// PutNumber writes, at a key, a due time, a count, a lane or a sequence that is
-// all that a record says.
+// PutNumber writes a record that is one number: a due time, a count, a lane or a sequence.
 func PutNumber(b *mutation.Batch, key []byte, n uint64) {
 	var buf [8]byte
 	binary.BigEndian.PutUint64(buf[:], n)
@@ -291,7 +291,7 @@ func Number(value []byte) uint64 {
 	return binary.BigEndian.Uint64(value)
 }
 
-// PutCount writes, at a key, a count, of which there is no record while it is 0.
+// PutCount writes a count at a key, or deletes it if it is 0.
 func PutCount(b *mutation.Batch, key []byte, n int64) {
 	if n == 0 {
 		b.Delete(key)

@@ -11,14 +11,13 @@ import (
 	"godwit.dev/godwit/internal/sorted"
 )
 
-// Item is a message with its state: leased, or held by its group, or on its way from
-// one order to another.
+// Item is a message with its state: leased, held by its group, or between two indexes.
 type Item struct {
 	layout.State
 	place int32
 }
 
-// NewItem makes an item that is in no order.
+// NewItem makes an item that is in no index.
 func NewItem(s layout.State) *Item { return &Item{State: s, place: sorted.Outside} }
 
 // Before orders leased messages by the time at which they run out.
@@ -37,7 +36,7 @@ type Set struct {
 // Len is how many there are.
 func (s *Set) Len() int { return len(s.bySequence) }
 
-// Moving is how many of them are on their way to another queue.
+// Moving is how many of them are being moved to another queue.
 func (s *Set) Moving() int { return s.moving }
 
 // Get finds the lease of a message; nil: it is not leased.

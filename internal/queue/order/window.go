@@ -1,18 +1,18 @@
-// Package order is what memory holds of an order that stands on disk and is longer than
-// it: a Window.
+// Package order keeps in memory a Window on an order that is on disk and may be longer than
+// memory.
 package order
 
 import "slices"
 
-// Window is the beginning of an order: its first elements, without a gap. The
-// zero value is that of an order of which nothing is known.
+// Window holds the first elements of an order, without a gap. The zero value knows nothing of
+// the order.
 type Window[T interface{ Compare(T) int }] struct {
 	items []T
-	from  int  // those before it have been taken
-	Whole bool // nothing stands behind the window
+	from  int  // elements before it were popped
+	Whole bool // the window holds the whole order
 }
 
-// spareSize is how many elements' room an empty window keeps.
+// spareSize is the capacity that an empty window keeps, in elements.
 const spareSize = 64
 
 // Len is the number of elements in the window.
@@ -27,12 +27,12 @@ func (w *Window[T]) First() *T { return &w.items[w.from] }
 // Last is the last element of a window that is not empty.
 func (w *Window[T]) Last() *T { return &w.items[len(w.items)-1] }
 
-// Find returns the index in All at which x stands, or would.
+// Find returns the index of x in All, or that at which it would be inserted.
 func (w *Window[T]) Find(x T) (i int, found bool) {
 	return slices.BinarySearchFunc(w.All(), x, T.Compare)
 }
 
-// Append adds the element that stands next behind the window.
+// Append adds the element that follows the window.
 func (w *Window[T]) Append(x T) {
 	if w.from > 0 && len(w.items) == cap(w.items) {
 		n := copy(w.items, w.items[w.from:])
@@ -42,9 +42,8 @@ func (w *Window[T]) Append(x T) {
 	w.items = append(w.items, x)
 }
 
-// Insert adds an element to the order. What is not in the window afterwards,
-// which holds most elements at most, is returned: x, if it stands behind the
-// window, or the element that had to leave.
+// Insert adds an element to the order, and bounds the window by most. It returns the element
+// that is not in the window then: x, if it follows the window, or one that was evicted.
 func (w *Window[T]) Insert(x T, most int) (left T, out bool) {
 	n := w.Len()
 	behind := n == 0 || (*w.Last()).Compare(x) < 0
@@ -57,7 +56,7 @@ func (w *Window[T]) Insert(x T, most int) (left T, out bool) {
 		return left, false
 	}
 	i, _ := w.Find(x)
-	if w.from > 0 && i < n/2 { // into the room of what was taken
+	if w.from > 0 && i < n/2 { // move the front into the space of popped elements
 		copy(w.items[w.from-1:], w.items[w.from:w.from+i])
 		w.from--
 		w.items[w.from+i] = x
@@ -72,7 +71,7 @@ func (w *Window[T]) Insert(x T, most int) (left T, out bool) {
 	return left, true
 }
 
-// Pop takes the first element out of a window that is not empty.
+// Pop removes the first element of a window that is not empty.
 func (w *Window[T]) Pop() (x T) {
 	var none T
 	x, w.items[w.from] = w.items[w.from], none
@@ -86,7 +85,7 @@ func (w *Window[T]) Pop() (x T) {
 	return x
 }
 
-// Remove takes an element out of the order, and says whether it was in the window.
+// Remove removes an element from the order, and reports whether it was in the window.
 func (w *Window[T]) Remove(x T) bool {
 	i, found := w.Find(x)
 	switch {

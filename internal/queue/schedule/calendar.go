@@ -5,18 +5,19 @@ import (
 	"slices"
 )
 
-// calendar counts what is due in each second of the epoch. The zero value counts nothing.
+// calendar counts the messages that become due in each second of the epoch. The zero value is
+// empty.
 type calendar struct {
 	counts map[int64]int64
 	total  int64 // of all counts
 	first  int64 // no second before it is counted
 }
 
-// writeCount writes what a count has become; 0 is that it is gone.
+// writeCount writes the count of a second; 0 removes it.
 type writeCount func(second, count int64)
 
-// add counts n more at due, in epoch milliseconds; less, with a negative n,
-// unless that second is over.
+// add adds n to the count of due, in epoch milliseconds. n may be negative; the count of a
+// second that has passed is not reduced, as it is dropped.
 func (c *calendar) add(now, due, n int64, write writeCount) {
 	c.forget(now, write)
 	second := due / 1000
@@ -45,7 +46,7 @@ func (c *calendar) set(second, count int64) {
 	c.counts[second] = count
 }
 
-// forget drops the seconds that are over.
+// forget drops the seconds that have passed.
 func (c *calendar) forget(now int64, write writeCount) {
 	for _, second := range c.over(now) {
 		c.set(second, 0)
@@ -54,7 +55,7 @@ func (c *calendar) forget(now int64, write writeCount) {
 	c.first = max(c.first, now/1000)
 }
 
-// shift makes all that is not over due by seconds later.
+// shift makes the messages that are not yet due, due by seconds later.
 func (c *calendar) shift(now, by int64, write writeCount) {
 	old := c.counts
 	seconds := slices.Sorted(maps.Keys(old))
@@ -70,7 +71,7 @@ func (c *calendar) shift(now, by int64, write writeCount) {
 	}
 }
 
-// after counts what is due after now, to within that second.
+// after counts the messages due after now, to within a second.
 func (c *calendar) after(now int64) (n int64) {
 	n = c.total
 	for _, second := range c.over(now) {
@@ -82,8 +83,8 @@ func (c *calendar) after(now int64) (n int64) {
 // empty reports that nothing is counted.
 func (c *calendar) empty() bool { return len(c.counts) == 0 }
 
-// over lists the seconds that are counted and over, in their order. It looks at
-// each that has passed since they were last dropped, and not at those to come.
+// over lists the counted seconds that have passed, in ascending order. Its cost depends on the
+// seconds that passed since the last forget, not on the future ones.
 func (c *calendar) over(now int64) (seconds []int64) {
 	if len(c.counts) == 0 {
 		return nil

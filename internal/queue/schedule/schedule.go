@@ -1,4 +1,4 @@
-// Package schedule keeps what a queue has for later.
+// Package schedule keeps the scheduled messages of a queue: delayed and returned ones.
 package schedule
 
 import (
@@ -11,21 +11,20 @@ import (
 	"godwit.dev/godwit/internal/queue/order"
 )
 
-// Schedule is what a queue has for later: the messages that are delayed, or were
-// received and returned, in the order of (due time, sequence),
-// of which memory holds the first. It also counts by the second what waits for a
-// moment in another order: returned messages of groups that block, and delayed ones.
+// Schedule is the index of the scheduled messages of a queue, in the order of (due time,
+// sequence); memory holds a window of the first ones. It also counts, by the second, messages
+// that become due and are in another index: those of a FIFO queue, delayed or returned.
 type Schedule struct {
-	Count uint64 // of the messages in the order, in memory or not
+	Count uint64 // length of the order, in memory and on disk
 
 	limit int // of the window
 	known order.Window[layout.State]
-	floor layout.State // no message stands before it, only tombstones do
+	floor layout.State // no message precedes it, only tombstones do
 	later calendar
 
-	// A queue that gives what was sent first takes those that are due out of the
-	// window, into an order by sequence: all up to edge are there, and at most about
-	// as many as the window holds.
+	// A queue that gives the message that was sent first moves the due messages from the
+	// window into an order by sequence. It has all messages up to edge, and is about as
+	// long as the window at most.
 	ready order.Window[BySequence]
 	edge  layout.State
 }
@@ -36,8 +35,7 @@ type BySequence struct{ layout.State }
 // Compare orders messages by sequence.
 func (m BySequence) Compare(o BySequence) int { return cmp.Compare(m.Sequence, o.Sequence) }
 
-// New makes the schedule of a queue in whose order so many messages stand, of which
-// memory holds at most limit.
+// New makes the schedule of a queue with count scheduled messages and a window of limit.
 func New(count uint64, limit int) Schedule {
 	s := Schedule{Count: count, limit: limit}
 	s.ready.Whole = true
@@ -47,12 +45,12 @@ func New(count uint64, limit int) Schedule {
 	return s
 }
 
-// First are the first messages of the order, those in memory that are not sorted. They
-// are valid until the next change.
+// First is the window on the order, without the messages that Sort has moved. It is valid
+// until the next change.
 func (s *Schedule) First() []layout.State { return s.known.All() }
 
-// Sort takes the messages that are due, as far as memory knows them, into the order of
-// their sequences, and lists that. It is valid until the next change.
+// Sort moves the due messages of the window into the order by sequence, and lists that. The
+// list is valid until the next change.
 func (s *Schedule) Sort(now int64) []BySequence {
 	for s.ready.Len() < s.limit && s.known.Len() > 0 && s.known.First().Due <= now {
 		s.edge = s.known.Pop()
@@ -61,25 +59,24 @@ func (s *Schedule) Sort(now int64) []BySequence {
 	return s.ready.All()
 }
 
-// Sorted are the messages that Sort has taken. They are valid until the next change.
+// Sorted are the messages that Sort has moved. They are valid until the next change.
 func (s *Schedule) Sorted() []BySequence { return s.ready.All() }
 
-// NotDue are those of the known messages that are not due.
+// NotDue are the messages in the window that are not due.
 func (s *Schedule) NotDue(now int64) []layout.State {
 	i, _ := s.known.Find(layout.State{Due: now + 1})
 	return s.known.All()[i:]
 }
 
-// Whole reports that all messages are known.
+// Whole reports that the window holds all messages of the order.
 func (s *Schedule) Whole() bool { return s.known.Whole }
 
-// Unknown reports that none of the messages is known, and there may be some.
+// Unknown reports that no message is in memory, though there may be some on disk.
 func (s *Schedule) Unknown() bool {
 	return s.known.Len() == 0 && s.ready.Len() == 0 && !s.known.Whole
 }
 
-// Short reports that others than the known messages may be among the first most that
-// are due.
+// Short reports that the first most due messages may not all be in memory.
 func (s *Schedule) Short(now int64, most int) bool {
 	if s.known.Whole || s.known.Len() > 0 && s.known.Last().Due > now {
 		return false
@@ -88,8 +85,8 @@ func (s *Schedule) Short(now int64, most int) bool {
 	return have == 0 || have < most
 }
 
-// Delayed counts what is not due: the messages of the order to the millisecond while
-// all of them are known, else, and in a queue whose groups block, to within a second.
+// Delayed counts the messages that are not due: to the millisecond if all of them are in
+// memory, else, and in a FIFO queue, to within a second.
 func (s *Schedule) Delayed(now int64, blocks bool) int64 {
 	if s.known.Whole && !blocks {
 		return int64(len(s.NotDue(now)))
@@ -97,8 +94,8 @@ func (s *Schedule) Delayed(now int64, blocks bool) int64 {
 	return s.later.after(now)
 }
 
-// DelayedOf is how many of so many delayed messages are those of tenants who have
-// scheduled messages in the order: by their share where not all are known.
+// DelayedOf counts the delayed messages of some tenants. If not all messages are in memory, it
+// estimates: delayed is the count of all tenants, scheduled is how many of the order are theirs.
 func (s *Schedule) DelayedOf(now, delayed int64, tenants []layout.Lane, scheduled int64) (n int64) {
 	if !s.known.Whole {
 		return int64(float64(delayed) * min(float64(scheduled)/float64(max(s.Count, 1)), 1))
@@ -111,7 +108,7 @@ func (s *Schedule) DelayedOf(now, delayed int64, tenants []layout.Lane, schedule
 	return n
 }
 
-// Add puts a message into the order.
+// Add inserts a message into the order.
 func (s *Schedule) Add(b *mutation.Batch, keys *layout.Keys, now int64, m layout.State) {
 	s.CountLater(b, keys, now, &m)
 	if m.Compare(s.edge) <= 0 {
@@ -127,7 +124,7 @@ func (s *Schedule) Add(b *mutation.Batch, keys *layout.Keys, now int64, m layout
 	layout.PutNumber(b, keys.DueOf(m.Sequence), uint64(m.Due))
 }
 
-// Remove takes a message out of the order.
+// Remove removes a message from the order.
 func (s *Schedule) Remove(b *mutation.Batch, keys *layout.Keys, now int64, m *layout.State) {
 	if m.Compare(s.edge) <= 0 {
 		s.ready.Remove(BySequence{*m})
@@ -143,7 +140,7 @@ func (s *Schedule) Remove(b *mutation.Batch, keys *layout.Keys, now int64, m *la
 	s.UncountLater(b, keys, now, m)
 }
 
-// CountLater counts a message that waits for its due time, wherever it stands.
+// CountLater counts a message that is not due, in whatever index it is.
 func (s *Schedule) CountLater(b *mutation.Batch, keys *layout.Keys, now int64, m *layout.State) {
 	m.Flags &^= layout.Later
 	if m.Due > now {
@@ -152,7 +149,7 @@ func (s *Schedule) CountLater(b *mutation.Batch, keys *layout.Keys, now int64, m
 	}
 }
 
-// UncountLater counts it no longer.
+// UncountLater undoes CountLater.
 func (s *Schedule) UncountLater(b *mutation.Batch, keys *layout.Keys, now int64, m *layout.State) {
 	if m.Is(layout.Later) {
 		m.Flags &^= layout.Later
@@ -160,19 +157,19 @@ func (s *Schedule) UncountLater(b *mutation.Batch, keys *layout.Keys, now int64,
 	}
 }
 
-// Expect counts one more message for which nothing but time has to pass.
+// Expect counts a message that becomes due without another change of its state.
 func (s *Schedule) Expect(b *mutation.Batch, keys *layout.Keys, now, due int64) {
 	s.later.add(now, due, 1, seconds(b, keys))
 }
 
-// Shift makes all that is counted due by seconds later.
+// Shift makes all counted messages due by seconds later.
 func (s *Schedule) Shift(b *mutation.Batch, keys *layout.Keys, now, by int64) {
 	if !s.Idle() {
 		s.later.shift(now, by, seconds(b, keys))
 	}
 }
 
-// Forget drops the counts of the seconds that are over.
+// Forget drops the counts of the seconds that have passed.
 func (s *Schedule) Forget(b *mutation.Batch, keys *layout.Keys, now int64) {
 	if !s.Idle() {
 		s.later.forget(now, seconds(b, keys))
@@ -186,7 +183,7 @@ func seconds(b *mutation.Batch, keys *layout.Keys) writeCount {
 	return func(second, count int64) { layout.PutCount(b, keys.Bucket(second), count) }
 }
 
-// Unread is where those messages stand that are not known.
+// Unread is the part of the order that is not in memory.
 func (s *Schedule) Unread(keys *layout.Keys) layout.Span {
 	from := s.floor
 	switch {
@@ -200,11 +197,11 @@ func (s *Schedule) Unread(keys *layout.Keys) layout.Span {
 	return keys.DueFrom(from.Due, from.Sequence)
 }
 
-// Fill adds the next message, read from Unread in order.
+// Fill appends the next message that was read from Unread.
 func (s *Schedule) Fill(m layout.State) { s.known.Append(m) }
 
-// Filled ends the reading of messages. With exhausted nothing stands behind the last
-// one: ok false says that the count disagreed, and has been set right.
+// Filled is called after the reads. exhausted says that all messages are in memory, so that
+// their number must equal Count. ok is false if it did not; Count has been corrected.
 func (s *Schedule) Filled(exhausted bool) (ok bool) {
 	s.known.Whole = exhausted
 	have := uint64(s.known.Len() + s.ready.Len())

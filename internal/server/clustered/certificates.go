@@ -62,7 +62,7 @@ func (p *part) trust(m *membership) (changed, dropped bool, err error) {
 	}
 	changed, dropped, err = p.net.Identity().Trust([]byte(m.Roots), []byte(m.Vouchers))
 	switch {
-	case errors.Is(err, ca.ErrStranger): // it was let in by another authority than the log knows
+	case errors.Is(err, ca.ErrUntrusted): // it was let in by another authority than the log knows
 		p.log.Warn("the cluster's authority", "reason", err)
 		err = nil
 	case changed:
@@ -103,7 +103,7 @@ func (a *Asking) RotateCA(ctx context.Context, without []string, line func(strin
 	if err != nil {
 		return fmt.Errorf("the authority is not in %s: %w", a.Dir, err)
 	}
-	both, turned, alone, err := rotation.Steps()
+	both, swapped, alone, err := rotation.Steps()
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (a *Asking) RotateCA(ctx context.Context, without []string, line func(strin
 		done  func(*status.Certificate) bool
 	}{
 		{both, "the nodes trust the next authority, too.", func(c *status.Certificate) bool { return slices.Contains(c.Trusts, next) }},
-		{turned, "the nodes have certificates of the next authority.", func(c *status.Certificate) bool { return c.Authority == next }},
+		{swapped, "the nodes have certificates of the next authority.", func(c *status.Certificate) bool { return c.Authority == next }},
 		{alone, "the nodes trust the next authority alone.", func(c *status.Certificate) bool { return len(c.Trusts) == 1 && c.Trusts[0] == next }},
 	} {
 		// What all have done is not undone where the command is given again.
@@ -142,7 +142,7 @@ func (a *Asking) RotateCA(ctx context.Context, without []string, line func(strin
 // rotateTime bounds a step of a rotation.
 const rotateTime = 30 * time.Second
 
-// allHave waits until the certificates of all nodes are as they should be. It looks once at
+// allHave waits until the certificates of all nodes are as they should be. It checks once at
 // least.
 func (a *Asking) allHave(ctx context.Context, without []string, limit time.Duration, done func(*status.Certificate) bool) error {
 	waiting, cancel := context.WithTimeout(ctx, limit)

@@ -61,12 +61,12 @@ type Peer struct {
 	Address string `json:"address"` // where it answers peers
 }
 
-// How often it is looked whether the node's part of the log has stopped, and which node leads
-// what.
+// How often it is polled whether the node's part of the log has stopped, and which node leads
+// which stream.
 const (
-	logLook      = time.Second
-	stoppedLooks = 60 // after which a part of the log that has stopped though there is room is started again
-	metaLook     = 2 * time.Second
+	logPoll      = time.Second
+	stoppedPolls = 60 // after which a stopped part of the log is started again, if disk space is not what it lacks
+	metaPoll     = 2 * time.Second
 	metaAgain    = 30 * time.Second // after a try
 )
 
@@ -129,8 +129,8 @@ type part struct {
 	inner  atomic.Pointer[inner]           // nil: this node serves nothing
 
 	conditions
-	left     chan struct{} // told that another node is to own the state; capacity 1
-	outdated chan struct{} // told that the node's certificate may be of an authority that is replaced; capacity 1
+	left     chan struct{} // another node is to own the state; capacity 1
+	outdated chan struct{} // the node's certificate may be of an authority that is replaced; capacity 1
 }
 
 // conditions are what a node tells of itself, beside its state in the log.
@@ -374,7 +374,7 @@ func (p *part) follow(ctx context.Context) (err error) {
 		}
 	}
 	if errors.Is(err, store.ErrDamaged) {
-		err = errors.Join(err, snapshot.Condemn(p.cfg.Data, err))
+		err = errors.Join(err, snapshot.MarkDamaged(p.cfg.Data, err))
 	}
 	if cells.Owner() != nil { // what it serves can't be dropped without the process
 		p.failed(err)
@@ -415,7 +415,7 @@ func (p *part) own(ctx context.Context, owner *replica.Owner) error {
 	if err := bootstrap.ForgetRootKey(cfg.Data); err != nil {
 		return err
 	}
-	cfg.Listen = "127.0.0.1:0" // nobody is told: requests come through the front
+	cfg.Listen = "127.0.0.1:0" // not published: requests come through the front
 	if cfg.PublicURL == "" {
 		cfg.PublicURL = p.self.URL
 	}
@@ -463,7 +463,7 @@ func (p *part) disown(owner *replica.Owner, reason error) error {
 // killed takes its readers of the log with it, and making them anew needs the meta leader,
 // which must not have died with it.
 func (p *part) spreadLeaders(ctx context.Context, js *jetstream.Server) {
-	for pause(ctx, metaLook) {
+	for pause(ctx, metaPoll) {
 		if cells := p.cells.Load(); cells == nil || !cells.Serves() || !js.LeadsMeta() {
 			continue
 		}
@@ -479,15 +479,15 @@ func (p *part) spreadLeaders(ctx context.Context, js *jetstream.Server) {
 	}
 }
 
-// watchLog tells when this node's part of the log has stopped, as it does where a write to the
-// disk fails, and has an owner hand over then. It returns true once the process is to end,
-// to be started again: there is room after there was none, or it was not for want of room.
+// watchLog reports when this node's part of the log has stopped, as it does where a write to
+// the disk fails, and has an owner hand over then. It returns true once the process is to end,
+// to be started again: disk space is free again, or was not what the log lacked.
 func (p *part) watchLog(ctx context.Context, stopped func() bool) (ends bool) {
-	full, looks := false, 0
-	for pause(ctx, logLook) {
+	full, polls := false, 0
+	for pause(ctx, logPoll) {
 		if !stopped() {
 			p.logStopped.Store(false)
-			full, looks = false, 0
+			full, polls = false, 0
 			continue
 		}
 		if !p.logStopped.Swap(true) {
@@ -497,9 +497,9 @@ func (p *part) watchLog(ctx context.Context, stopped func() bool) (ends bool) {
 			default:
 			}
 		}
-		looks++
-		lacks := space.Room(p.cfg.Data, 0) != nil
-		if full = full || lacks; !lacks && (full || looks > stoppedLooks) {
+		polls++
+		lacks := space.RequireFree(p.cfg.Data, 0) != nil
+		if full = full || lacks; !lacks && (full || polls > stoppedPolls) {
 			return true
 		}
 	}

@@ -71,7 +71,7 @@ func (p *part) handOver(ctx context.Context, ends bool) error {
 		p.leaveLog(ctx)
 	}
 	if err := cells.HandOver(ctx, successor.Process); err != nil {
-		in.owner.StepDown(err) // it has told all that waits to end
+		in.owner.StepDown(err) // it has ended everything that waits
 		return err
 	}
 	p.log.Info("the state was handed over", "to", successor.Name, "took", clock.System.Now().Sub(began))

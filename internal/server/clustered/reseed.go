@@ -17,11 +17,11 @@ import (
 	"godwit.dev/godwit/internal/store/space"
 )
 
-// How long is waited before another node is asked for a copy of its store, and before there
-// may be room for it where there was none: what it offers costs it a flush.
+// How long is waited before another node is asked for a copy of its store, and before that
+// where disk space was lacking: to offer a copy costs a node a flush.
 const (
-	copyAgain = time.Second
-	roomAgain = 10 * time.Second
+	copyAgain  = time.Second
+	spaceAgain = 10 * time.Second
 )
 
 // copied is how far a copy of another node's store has come, in bytes.
@@ -37,7 +37,7 @@ func (p *part) openStore() (st *pebble.Store, guard *space.Guard, err error) {
 	if installed {
 		p.log.Info("a copy of another node's store is in place")
 	}
-	if why := snapshot.Condemned(p.cfg.Data); why != "" {
+	if why := snapshot.Damaged(p.cfg.Data); why != "" {
 		return nil, nil, fmt.Errorf("%w: %s", store.ErrDamaged, why)
 	}
 	guard, err = space.Open(p.cfg.Data, space.Options{Logger: p.log})
@@ -60,11 +60,11 @@ func (p *part) openStore() (st *pebble.Store, guard *space.Guard, err error) {
 func (p *part) reseed(ctx context.Context, reason error) error {
 	p.copied.Store(&copied{})
 	defer p.copied.Store(nil)
-	lacking := int64(0) // bytes that there was no room for: no node is asked until there is
+	lacking := int64(0) // bytes of disk space: no node is asked until they are free
 	for {
 		var err error
 		if lacking > 0 {
-			err = p.roomFor(lacking, reason)
+			err = p.requireSpace(lacking, reason)
 		}
 		if err == nil {
 			lacking, err = p.copyOnce(ctx, reason)
@@ -77,8 +77,8 @@ func (p *part) reseed(ctx context.Context, reason error) error {
 		}
 		p.log.Warn("no other node's store could be copied yet", "reason", err)
 		again := copyAgain
-		if errors.Is(err, space.ErrNoRoom) {
-			again = roomAgain
+		if errors.Is(err, space.ErrNoSpace) {
+			again = spaceAgain
 		}
 		if !pause(ctx, again) {
 			return nil
@@ -88,7 +88,7 @@ func (p *part) reseed(ctx context.Context, reason error) error {
 
 var errNoSource = errors.New("no node answers that has a store from which the log goes on")
 
-// copyOnce is one try; lacking is what it would have needed where there is no room.
+// copyOnce is one try; lacking is the disk space that it would have needed, in bytes; 0: there was enough.
 func (p *part) copyOnce(ctx context.Context, reason error) (lacking int64, err error) {
 	log, err := p.record.Extent(ctx)
 	if err != nil {
@@ -102,9 +102,9 @@ func (p *part) copyOnce(ctx context.Context, reason error) (lacking int64, err e
 	fetch := snapshot.Fetch{
 		Data: p.cfg.Data, Source: from.Name, URL: p.net.URL(from.Address), Client: p.net.Client(), Verify: func(dir string) error { return verify(dir, p.log) },
 		Progress: func(done, all int64) { p.copied.Store(&copied{done, all}) },
-		Room: func(need int64) error {
-			err := p.roomFor(need, reason)
-			if errors.Is(err, space.ErrNoRoom) {
+		CheckSpace: func(need int64) error {
+			err := p.requireSpace(need, reason)
+			if errors.Is(err, space.ErrNoSpace) {
 				lacking = need
 			}
 			return err
@@ -114,20 +114,20 @@ func (p *part) copyOnce(ctx context.Context, reason error) (lacking int64, err e
 	return lacking, err
 }
 
-// roomFor reports that there is no room for a copy of so many bytes: a disk that it filled
-// would stop this node's part of the log as well. A store that is damaged gives its own, where
-// that is enough.
-func (p *part) roomFor(need int64, reason error) error {
-	err := space.Room(p.cfg.Data, need)
-	if !errors.Is(err, space.ErrNoRoom) || !errors.Is(reason, store.ErrDamaged) {
+// requireSpace fails if the disk has not need bytes free for a copy: if the copy filled the
+// disk, this node's part of the log would stop as well. A damaged store is removed first if
+// that frees enough.
+func (p *part) requireSpace(need int64, reason error) error {
+	err := space.RequireFree(p.cfg.Data, need)
+	if !errors.Is(err, space.ErrNoSpace) || !errors.Is(reason, store.ErrDamaged) {
 		return err
 	}
 	size, failed := snapshot.StoreSize(p.cfg.Data)
-	if failed != nil || size == 0 || space.Room(p.cfg.Data, need-size) != nil {
+	if failed != nil || size == 0 || space.RequireFree(p.cfg.Data, need-size) != nil {
 		return errors.Join(err, failed)
 	}
-	if snapshot.Condemned(p.cfg.Data) == "" {
-		if err := snapshot.Condemn(p.cfg.Data, reason); err != nil {
+	if snapshot.Damaged(p.cfg.Data) == "" {
+		if err := snapshot.MarkDamaged(p.cfg.Data, reason); err != nil {
 			return err
 		}
 	}
@@ -135,7 +135,7 @@ func (p *part) roomFor(need int64, reason error) error {
 		return err
 	}
 	p.log.Info("the damaged store is removed, to make room for the copy", "data", p.cfg.Data)
-	return space.Room(p.cfg.Data, need)
+	return space.RequireFree(p.cfg.Data, need)
 }
 
 // candidate is a node whose store may be copied.

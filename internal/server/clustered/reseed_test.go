@@ -47,15 +47,15 @@ func TestRoomFor(t *testing.T) {
 		{"a copy that fits in its place", store.ErrDamaged, large, false},
 	} {
 		// What a file with nothing in it takes is not free once it is gone.
-		if err := p.roomFor(c.need, c.reason); (err == nil) != (c.need == 0) || err != nil && !errors.Is(err, space.ErrNoRoom) {
+		if err := p.requireSpace(c.need, c.reason); (err == nil) != (c.need == 0) || err != nil && !errors.Is(err, space.ErrNoSpace) {
 			t.Errorf("%s: %v", c.what, err)
 		}
 		if _, err := os.Stat(kept); (err == nil) != c.stays {
 			t.Errorf("%s: the store: %v", c.what, err)
 		}
 	}
-	if snapshot.Condemned(p.cfg.Data) == "" {
-		t.Error("the store that was removed is not condemned")
+	if snapshot.Damaged(p.cfg.Data) == "" {
+		t.Error("the store that was removed is not marked as damaged")
 	}
 }
 

@@ -118,7 +118,7 @@ func updateManaged(ctx context.Context, w *work) (made, error) {
 		if err != nil {
 			return is, err
 		}
-		for i := len(all) - 1; i >= 0 && len(all) >= mostVersions; i-- { // the oldest makes room
+		for i := len(all) - 1; i >= 0 && len(all) >= mostVersions; i-- { // the oldest is deleted first
 			if !all[i].IsDefaultVersion {
 				if err := w.deleteVersion(ctx, own, all[i].VersionId); err != nil {
 					return is, err
@@ -200,7 +200,7 @@ func createProfile(ctx context.Context, w *work) (made, error) {
 	return made{name, map[string]any{"Arn": out.InstanceProfile.Arn}}, w.enrol(ctx, had, list(properties["Roles"]))
 }
 
-// enrol changes the roles of an instance profile, which has room for one.
+// enrol changes the roles of an instance profile, which can have one.
 func (w *work) enrol(ctx context.Context, had, has []string) error {
 	name := w.Target.Physical
 	for _, role := range had {

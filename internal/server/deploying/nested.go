@@ -18,7 +18,7 @@ type Stacks interface {
 	Get(account, region, name string) (stacks.View, error)
 }
 
-// errUnderWay has a step be taken again: its stack is on the way.
+// errUnderWay has a step be taken again: its stack is not complete yet.
 var errUnderWay = fault.New(fault.Unavailable, "The nested stack is under way.")
 
 // below has operations be steps of this stack.

@@ -12,8 +12,8 @@ import (
 // lambdaTime is how functions tell when they were changed.
 const lambdaTime = "2006-01-02T15:04:05.000-0700"
 
-// settledFunction puts a step off while a function is being made or changed.
-func (w *work) settledFunction(ctx context.Context, name string) error {
+// readyFunction postpones a step while a function is being made or changed.
+func (w *work) readyFunction(ctx context.Context, name string) error {
 	is, err := w.functionNow(ctx, name)
 	if err == nil && (is.State == "Pending" || is.LastUpdateStatus == "InProgress") {
 		err = errBusy
@@ -23,7 +23,7 @@ func (w *work) settledFunction(ctx context.Context, name string) error {
 
 func createVersion(ctx context.Context, w *work) (made, error) {
 	name := text(w.Target.Properties["FunctionName"])
-	if err := w.settledFunction(ctx, name); err != nil {
+	if err := w.readyFunction(ctx, name); err != nil {
 		return made{}, err
 	}
 	in := &lambda.PublishVersionInput{}

@@ -165,16 +165,16 @@ func (m *Monitoring) Delivery(e *deliver.Event) {
 
 // Published makes metrics of a publish.
 func (m *Monitoring) Published(p *shard.Published) {
-	var room [4]deliver.Metric
-	m.record(p.Topic, p.At, deliver.AppendPublishMetrics(room[:0], p))
+	var backing [4]deliver.Metric
+	m.record(p.Topic, p.At, deliver.AppendPublishMetrics(backing[:0], p))
 }
 
 func (m *Monitoring) record(topic arn.ARN, at time.Time, all []deliver.Metric) {
 	if len(all) == 0 {
 		return
 	}
-	var room [8]metrics.Datum
-	data := room[:0]
+	var backing [8]metrics.Datum
+	data := backing[:0]
 	for _, one := range all {
 		unit := "Count"
 		if one.Name == "PublishSize" {

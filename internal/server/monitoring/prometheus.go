@@ -35,7 +35,7 @@ var _ deliver.Events = (*Prometheus)(nil)
 type PrometheusOptions struct {
 	Config config.Config
 	Store  store.Store
-	Low    func() bool // that there is little room on the disk
+	Low    func() bool // that disk space is low
 	Limits func() []limit.Stats
 	Spans  func() (exported, dropped, failed int64) // nil: nothing is traced
 }
@@ -87,10 +87,10 @@ func (p *Prometheus) Ask(engine *shard.Engine, pool *invoke.Pool, sockets *netwo
 	})
 }
 
-// patience is how long a scrape waits for what it asks the engine, which while the
+// scrapeTimeout is how long a scrape waits for what it asks the engine, which while the
 // disk hangs may have to wait for the disk: for its reading, or behind others for a
 // lock.
-const patience = time.Second
+const scrapeTimeout = time.Second
 
 // lateness counts the answers that did not come in time. Until they have come nobody
 // asks.
@@ -112,7 +112,7 @@ func ask[T any](late *lateness, f func() (T, error)) (answer T, err error) {
 		answer, err := f()
 		answers <- answered{answer, err}
 	}()
-	over, stop := clock.After(clock.System, patience)
+	over, stop := clock.After(clock.System, scrapeTimeout)
 	defer stop()
 	select {
 	case a := <-answers:

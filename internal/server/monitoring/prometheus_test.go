@@ -99,7 +99,7 @@ func TestScrapeWhileDiskHangs(t *testing.T) {
 		st.full.Store(true)
 		go send()
 		synctest.Wait()
-		if got := scrape(patience); got != "" {
+		if got := scrape(scrapeTimeout); got != "" {
 			t.Errorf("%q messages while a write hangs", got)
 		}
 		for range 2 * 4 { // more than may be under way

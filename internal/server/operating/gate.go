@@ -156,7 +156,7 @@ func (g *Gate) identify(w http.ResponseWriter, r *http.Request) (*caller.Caller,
 func (g *Gate) signer(w http.ResponseWriter, r *http.Request) (*caller.Caller, error) {
 	request := sigv4.Of(r)
 	request.Service = service
-	if err := g.Verifier.Examine(&request); err != nil { // else strangers could have their bodies held
+	if err := g.Verifier.Examine(&request); err != nil { // else unauthenticated clients could have their bodies held in memory
 		return nil, unknown(err)
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))

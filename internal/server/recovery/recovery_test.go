@@ -234,7 +234,7 @@ func (k *kept) missing() (n int) {
 
 // TestDamagedData: whatever happens to any file of a data directory, the server
 // starts and serves what is left, or refuses with a way out that works; and what is
-// missing is told.
+// missing is reported.
 func TestDamagedData(t *testing.T) {
 	soak.Campaign(t, soak.Size(1, 3), func(t *testing.T, seed uint64) {
 		testDamagedData(t, soak.Rand(seed, 0), fmt.Sprintf("seed %d", seed))

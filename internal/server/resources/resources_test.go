@@ -168,7 +168,7 @@ func TestApplyExportMove(t *testing.T) {
 }
 
 // What is different is changed and told, attribute by attribute; what a file does not name is
-// left alone; what a server refuses is told, and the rest is done.
+// left alone; what a server refuses is reported, and the rest is done.
 func TestDifferences(t *testing.T) {
 	to, _ := start(t, "000000000000", "us-east-1")
 	apply(t, to, read(t, file), false)

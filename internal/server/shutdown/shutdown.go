@@ -26,7 +26,7 @@ type namedStop struct {
 	stop func(context.Context) error
 }
 
-// Push adds the way to stop what has just been started.
+// Push adds the function that stops what has just been started.
 func (s *Stack) Push(name string, stop func(context.Context) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -71,8 +71,8 @@ func TestStopLeavesAloneWhatHangs(t *testing.T) {
 	})
 }
 
-// What is not through at the deadline is told once, and not as a context's end; what
-// failed beside that is told as it is.
+// What is not through at the deadline is reported once, and not as a context's end; what
+// failed beside that is reported as it is.
 func TestStopTellsOnceWhatIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var st Stack

@@ -94,12 +94,12 @@ func reportFiles(o Options) {
 	}
 }
 
-const maxTold = 20 // queues by name
+const maxNamed = 20 // queues in the warning
 
 // reportQueues warns of the queues that are to have their messages in clear: that was asked
 // for, but perhaps for development.
 func reportQueues(o Options) error {
-	arns, all, err := shard.QueuesInClear(o.Journal, maxTold)
+	arns, all, err := shard.QueuesInClear(o.Journal, maxNamed)
 	if err != nil {
 		return fmt.Errorf("looking for queues without encryption: %w", err)
 	}

@@ -1,6 +1,6 @@
-// Package backlog is the module of what waits for one of Godwit's own consumers: the
-// deliveries of subscriptions, and the events of functions. A consumer leases what is
-// due, and says what became of it.
+// Package backlog is the module of the queues that the server's own consumers read: the
+// deliveries of subscriptions, and the events of functions. A consumer leases the messages that
+// are due, and concludes each lease.
 package backlog
 
 import (
@@ -28,39 +28,39 @@ import (
 	"godwit.dev/godwit/internal/topic/retry"
 )
 
-// Delivery is one message of a subscription's backlog, leased to the consumer
-// until it says what became of it.
+// Delivery is a message of a subscription's backlog, leased to the consumer until it concludes
+// the lease.
 type Delivery struct {
 	Subscription topic.Subscription // as it is now
 	Retry        retry.Policy       // in effect now
 	ContentType  string             // of notifications over HTTP
 	DisplayName  string             // of the topic, whom mails and text messages are from; empty: it has none
 	Throttle     int                // deliveries a second; 0: no limit
-	Feedback     topic.Feedback     // what the topic's delivery status log wants
-	Guard        *protect.Policy    // that denies what must not leave the topic; nil: nothing does
+	Feedback     topic.Feedback     // which attempts the topic's delivery status log records
+	Guard        *protect.Policy    // denies the delivery of data that must not leave the topic; nil: there is none
 	Message      *message.Message
 	Attempt      int // the number of the attempt to be made, from 1
-	// Cause is set once the delivery has failed for good. Retry keeps it: what has a
-	// cause is not attempted any more, and waits for its dead-letter queue only.
+	// Cause is set once the delivery has failed for good. Retry persists it: such a delivery
+	// is not attempted any more, it only waits for its dead-letter queue.
 	Cause Cause
-	// Signature is the consumer's, of what it sends; nil: it has made none. It is
-	// kept with the attempts.
+	// Signature is the consumer's signature of the notification; nil: it has made none. It
+	// is persisted with the attempts.
 	Signature []byte
 
 	History History
 	Lease
 }
 
-// Lease is a message of a backlog that the consumer has.
+// Lease is a message of a backlog that is leased to the consumer.
 type Lease struct {
 	Shard      *Shard
 	Queue      *queues.Queue
 	Queued     queue.Lease
-	generation uint64 // of the shard's catalog then; see Current
+	generation uint64 // of the shard's catalog at the time of the lease; see Current
 }
 
-// SetConsumer says who takes what is due in the backlogs of a service, "sns" or
-// "lambda", and tells it what is.
+// SetConsumer sets the consumer of the backlogs of a service, "sns" or "lambda", and notifies it
+// of those with due messages.
 func (e *Backlogs) SetConsumer(service string, c Consumer) {
 	e.consumersMu.Lock()
 	consumers := map[string]Consumer{}
@@ -80,7 +80,7 @@ func (e *Backlogs) SetConsumer(service string, c Consumer) {
 	}
 }
 
-// ready tells the consumer of a backlog, if there is one, that something in it is due.
+// ready notifies the consumer of a backlog, if there is one, that a message is due.
 func (e *Backlogs) ready(qs *queues.Queue) {
 	all := e.consumers.Load()
 	if all == nil {
@@ -98,12 +98,12 @@ func topicFIFO(qs *queues.Queue) bool {
 	return ok && t.FIFO()
 }
 
-// BacklogOf finds the backlog of a subscription, nil if nothing was ever in it.
+// BacklogOf finds the backlog of a subscription; nil: it never had a message.
 func (sh *Shard) BacklogOf(sub *topic.Subscription) *queues.Queue {
 	return sh.Backlogs[layout.Incarnation(sub.Incarnation)]
 }
 
-// OpenBacklog finds or begins the backlog of a subscription.
+// OpenBacklog finds or makes the backlog of a subscription.
 func (sh *Shard) OpenBacklog(sub *topic.Subscription) *queues.Queue {
 	inc := layout.Incarnation(sub.Incarnation)
 	qs, ok := sh.Backlogs[inc]
@@ -116,7 +116,7 @@ func (sh *Shard) OpenBacklog(sub *topic.Subscription) *queues.Queue {
 	return qs
 }
 
-// DropBacklog removes the backlog of a subscription that is gone.
+// DropBacklog removes the backlog of a deleted subscription.
 func (sh *Shard) DropBacklog(inc layout.Incarnation) {
 	if qs, ok := sh.Backlogs[inc]; ok {
 		sh.Drop(qs)
@@ -132,10 +132,9 @@ func (e *Backlogs) shardOfSubscription(sub arn.ARN) *Shard {
 	return e.ShardOf(sub)
 }
 
-// Take leases up to most messages that are due in a subscription's backlog.
-// What it returns is durable. more says that there are others due. A
-// subscription that is gone has none. A message that cannot be read is not among
-// them, stays leased until the next start, and is the error.
+// Take leases up to most due messages of a subscription's backlog, durably. more says that
+// others are due. A deleted subscription has none. An unreadable message is left out, stays
+// leased until the next start, and is reported by the error.
 func (e *Backlogs) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, err error) {
 	sh := e.shardOfSubscription(sub)
 	var qs *queues.Queue
@@ -173,9 +172,9 @@ func (e *Backlogs) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, er
 		return nil, false, nil
 	}
 
-	// An immediate retry depends on the outcome of the attempt before it: else a crash
-	// could bring that one back, and the endpoint would get more requests than the
-	// policy has attempts. Before any other retry the outcome is long durable.
+	// Before an immediate retry, the outcome of the attempt before it must be durable: else
+	// that attempt might be repeated after a crash, and the endpoint get more requests than
+	// the policy allows. Before any other retry it has been durable for long.
 	durable(slices.ContainsFunc(taken, (*Delivery).immediate))
 	keys := layout.NewKeys(sh.ID, qs.Incarnation)
 	places := make([][]byte, len(taken))
@@ -218,7 +217,7 @@ func (e *Backlogs) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, er
 			d.History, _ = DecodeHistory(value)
 			d.Signature = d.History.Signature
 			if d.Cause = d.History.cause; !d.Cause.IsZero() {
-				d.Attempt = d.Cause.Attempt // leases since then were no attempts
+				d.Attempt = d.Cause.Attempt // later leases were hand-overs, not attempts
 			}
 		}
 	}
@@ -229,10 +228,10 @@ func (e *Backlogs) Take(sub arn.ARN, most int) (taken []*Delivery, more bool, er
 	return slices.DeleteFunc(taken, func(d *Delivery) bool { return d.Message == nil }), more, failed
 }
 
-// keyGone is why a delivery is dropped of which nobody can read what is to be delivered.
+// keyGone is why a delivery is dropped whose message cannot be decrypted.
 const keyGone = "the key that the message was encrypted under has been deleted"
 
-// immediate reports that the attempt follows the one before it at once.
+// immediate reports that the retry policy has no delay before this attempt.
 func (d *Delivery) immediate() bool {
 	if d.Attempt < 2 {
 		return false
@@ -241,9 +240,9 @@ func (d *Delivery) immediate() bool {
 	return ok && delay == 0
 }
 
-// LeaseDue leases up to most messages that are due in a backlog to its consumer.
-// durable waits, without the lock, until they are, and with before until the
-// outcomes of the attempts before them are too. more says that there are others due.
+// LeaseDue leases up to most due messages of a backlog to its consumer. more says that others
+// are due. durable, which is called without the lock, waits until the leases are durable, and
+// with before until the outcomes of the earlier attempts are.
 func (sh *Shard) LeaseDue(qs *queues.Queue, most int) (leases []Lease, more bool, durable func(before bool)) {
 	qs.Consumption.Notified = false
 	former := sh.Log.Last()
@@ -255,7 +254,7 @@ func (sh *Shard) LeaseDue(qs *queues.Queue, most int) (leases []Lease, more bool
 		retries = retries || l.Receives > 1
 	}
 	more = found.Err == nil && sh.Available(qs, sh.Now())
-	qs.Consumption.Notified = more // the consumer knows; no need to notify it again
+	qs.Consumption.Notified = more // it knows from more
 	if retries {
 		sh.FlushAppended() // for the histories
 	}
@@ -267,8 +266,8 @@ func (sh *Shard) LeaseDue(qs *queues.Queue, most int) (leases []Lease, more bool
 	}
 }
 
-// Conclude runs a command on the backlog of a lease, unless that is gone. With sync it
-// is durable on return.
+// Conclude runs a command on the backlog of a lease, unless that was deleted. With sync it is
+// durable on return.
 func (l *Lease) Conclude(sync bool, f func(sh *Shard, qs *queues.Queue, now int64)) {
 	c, _ := l.Shard.Run(sync, func(*kernel.Tx) error {
 		if !l.Queue.Ended() {
@@ -282,20 +281,19 @@ func (l *Lease) Conclude(sync bool, f func(sh *Shard, qs *queues.Queue, now int6
 	}
 }
 
-// Current reports whether a delivery still has a recipient: that its
-// subscription has not been deleted since it was taken.
+// Current reports that the subscription of a delivery has not been deleted since the lease.
 func (e *Backlogs) Current(d *Delivery) (current bool) {
 	if d.Shard.Generation.Load() == d.generation {
-		return true // nothing has been deleted; the lock may be another's for a while
+		return true // nothing has been deleted; this spares waiting for the lock
 	}
 	d.Shard.View(func() { current = !d.Queue.Ended() })
 	return current
 }
 
-// Delivered ends a delivery that succeeded.
+// Delivered acknowledges a delivery that succeeded.
 func (e *Backlogs) Delivered(d *Delivery, a Attempt) { e.end(d, a, DeliveryDelivered, "") }
 
-// Drop ends a delivery that failed for good and that no dead-letter queue takes.
+// Drop removes a delivery that failed for good and that no dead-letter queue takes.
 func (e *Backlogs) Drop(d *Delivery, a Attempt, reason string) {
 	e.end(d, a, DeliveryDropped, reason)
 }
@@ -314,8 +312,8 @@ func (e *Backlogs) end(d *Delivery, a Attempt, state DeliveryState, reason strin
 	e.Finish(d, a, state, reason)
 }
 
-// Retry notes a failed attempt, if a is one, and makes the message due again. With
-// a cause that is durable on return.
+// Retry records a failed attempt, if a is one, and requeues the message until due. If the
+// delivery has a cause, that is durable on return.
 func (e *Backlogs) Retry(d *Delivery, a Attempt, due time.Time) {
 	if a.Outcome != "" {
 		d.History.add(a)
@@ -323,13 +321,13 @@ func (e *Backlogs) Retry(d *Delivery, a Attempt, due time.Time) {
 	d.History.Signature, d.History.cause = d.Signature, d.Cause
 	d.Conclude(!d.Cause.IsZero(), func(sh *Shard, qs *queues.Queue, now int64) {
 		sh.Batch.Set(qs.Machine.Keys().History(d.Queued.Sequence), d.History.Encode())
-		// The lease is ours: it fails only where the subscription was deleted.
+		// It fails only if the subscription was deleted: the lease is ours.
 		_, _ = sh.Do(qs, now, queue.Return{Lease: d.Queued, Due: due.UnixMilli(), History: true})
 	})
 }
 
-// Release gives a delivery back unattempted, due now. One that was never
-// attempted keeps its place before what was published later.
+// Release releases the lease of a delivery that was not attempted; it is due at once. One that
+// was never attempted keeps its place before messages published later.
 func (e *Backlogs) Release(d *Delivery) {
 	d.Conclude(false, func(sh *Shard, qs *queues.Queue, now int64) {
 		due := now
@@ -340,7 +338,8 @@ func (e *Backlogs) Release(d *Delivery) {
 	})
 }
 
-// Finish notes for those who look that a delivery has ended, after an attempt if a is one.
+// Finish adds a delivery that has ended, after the attempt a if it is one, to the list that
+// operators see.
 func (e *Backlogs) Finish(d *Delivery, a Attempt, state DeliveryState, reason string) {
 	if a.Outcome != "" {
 		d.History.add(a)
@@ -353,10 +352,10 @@ func (e *Backlogs) Finish(d *Delivery, a Attempt, state DeliveryState, reason st
 	e.Finished.Add(d.Subscription.ARN, &f)
 }
 
-// Transfer moves a delivery into a queue, as message m, which the caller made
-// and sealed; it is durable on return. The delivery is finished with the given
-// state. Refusals leave it leased as it was: QueueDoesNotExist and AccessDenied
-// for good, Unavailable and Throttled for now.
+// Transfer moves a delivery into a queue as message m, which the caller has made and sealed. It
+// is durable on return, and the delivery is finished with the given state. After a refusal it
+// is still leased: QueueDoesNotExist and AccessDenied are permanent, Unavailable and Throttled
+// temporary.
 func (e *Backlogs) Transfer(ctx context.Context, d *Delivery, a Attempt, dest arn.ARN, m *message.Message, state DeliveryState, reason string) error {
 	if err := e.encryptFor(dest, d, m); err != nil {
 		return err
@@ -375,10 +374,9 @@ func (e *Backlogs) encryptFor(dest arn.ARN, d *Delivery, m *message.Message) err
 	return e.EncryptFor(dest, sns, topic, m)
 }
 
-// MoveOut moves a leased message of a backlog to where in says, as m; it is
-// durable on return. moved is false, without an error, if the backlog was deleted
-// meanwhile, and the message with it. Errors: those of transfer; ctx's, if that has
-// ended before anything was moved.
+// MoveOut moves a leased message of a backlog, as m, to the destination of in; it is durable on
+// return. moved is false, without an error, if the backlog was deleted meanwhile. Errors: those
+// of transfer; ctx's, if that has ended before the move.
 func (e *Backlogs) MoveOut(ctx context.Context, l *Lease, m *message.Message, in transfer.Incoming) (moved bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
@@ -395,13 +393,12 @@ func (e *Backlogs) MoveOut(ctx context.Context, l *Lease, m *message.Message, in
 	return true, nil
 }
 
-// ErrTooLong refuses a message that is longer than the queue's messages may be. Its field
-// is their greatest size in bytes.
+// ErrTooLong refuses a message that exceeds the maximum message size of the queue, which is its
+// field, in bytes.
 var ErrTooLong = fault.NewRule(fault.InvalidParameter, "backlog: the message is too long for the queue")
 
-// freshOf is m where a FIFO queue must tell it from those that it has accepted;
-// of two dead letters with one id none is lost. A standard queue has no use for
-// the id.
+// freshOf is the message that a FIFO queue has to deduplicate; nil: none. Dead letters are not
+// deduplicated, so that none is lost. A standard queue does not get the deduplication ID.
 func freshOf(dest arn.ARN, m *message.Message, state DeliveryState) *message.Message {
 	if m != nil && !dest.FIFO() {
 		m.Dedup = ""
@@ -412,8 +409,8 @@ func freshOf(dest arn.ARN, m *message.Message, state DeliveryState) *message.Mes
 	return m
 }
 
-// ForStandard takes out of a topic's message what a standard queue does not get: the id
-// by which a FIFO queue tells it from others and, as with AWS, a FIFO topic's group.
+// ForStandard removes from a topic's message what a standard queue does not get: the
+// deduplication ID and, as with AWS, the group of a FIFO topic.
 func ForStandard(m *message.Message, topic arn.ARN) {
 	m.Dedup = ""
 	if topic.FIFO() {
@@ -421,21 +418,21 @@ func ForStandard(m *message.Message, topic arn.ARN) {
 	}
 }
 
-// incoming is m as it enters a queue for a delivery, which ends in a state.
+// incoming is the entry of m into the queue dest, by which delivery d ends in a state.
 func (e *Backlogs) incoming(d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) transfer.Incoming {
-	// A dead letter keeps its group, to go back into its place.
+	// A dead letter keeps its group, so that it can be redriven into it.
 	if t, _, _ := d.Subscription.ARN.SplitSubscription(); m != nil && !dest.FIFO() && state != DeliveryDeadLetter {
 		ForStandard(m, t)
 	}
 	return transfer.Incoming{To: dest, Fresh: freshOf(dest, m, state), Enter: e.newArrival(d, dest, m, state)}
 }
 
-// newArrival makes m, which another queue held as the message of d, enter the
-// queue dest, if its policy lets the topic send to it.
+// newArrival makes m, the message of delivery d, an arrival at the queue dest, if the queue's
+// policy admits the topic.
 func (e *Backlogs) newArrival(d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState) transfer.Arrival {
 	topic, _, _ := d.Subscription.ARN.SplitSubscription()
 	return func(now int64, cfg queue.Config) (queue.Arrival, error) {
-		// Under the lock of the destination, which was just found there.
+		// The caller holds the destination's lock, and has just found the queue.
 		qs, _ := e.ShardOf(dest).Queue(dest)
 		if err := qs.Admits(topic, now); err != nil {
 			return queue.Arrival{}, err
@@ -454,8 +451,8 @@ func (e *Backlogs) newArrival(d *Delivery, dest arn.ARN, m *message.Message, sta
 	}
 }
 
-// origin is the record of the message in its backlog, as its dead letter keeps it, with why
-// and after how many attempts it died.
+// origin is the record of the message in its backlog, which its dead letter carries, with the
+// cause and the number of attempts.
 func (d *Delivery) origin() []byte {
 	m := *d.Message
 	m.Source, m.Receives = d.Cause.Reason, uint32(d.History.Total)
@@ -468,7 +465,7 @@ func (d *Delivery) origin() []byte {
 	return m.AppendRecord(nil)
 }
 
-// WithSubscription is withCatalog for the shard of a subscription.
+// WithSubscription is WithCatalog for the shard of a subscription.
 func (e *Backlogs) WithSubscription(ctx context.Context, sub arn.ARN, f func(sh *Shard) error) error {
 	if t, _, ok := sub.SplitSubscription(); ok {
 		sub = t
@@ -476,13 +473,12 @@ func (e *Backlogs) WithSubscription(ctx context.Context, sub arn.ARN, f func(sh 
 	return e.WithCatalog(ctx, sub, f)
 }
 
-// Backlogs is the module of what waits for one of the server's consumers: the
-// backlogs of subscriptions, and the queues of functions' events.
+// Backlogs is the module.
 type Backlogs struct {
 	*transfer.Transfers
 	kernel.Parts[*Shard]
 	consumers   atomic.Pointer[map[string]Consumer] // by service
-	consumersMu sync.Mutex                          // held while they are replaced
+	consumersMu sync.Mutex                          // guards the replacement of consumers
 	Finished    *finishedCache
 }
 
@@ -497,9 +493,9 @@ type Shard struct {
 
 // Consumer takes the messages of backlogs.
 type Consumer interface {
-	// Ready says that the backlog of a subscription or a function has something
-	// due. It is called under a shard's lock and must not block; it is not called
-	// again for the same backlog until the consumer has taken from it.
+	// Ready notifies the consumer that a message of the backlog of a subscription or a
+	// function is due. It is called under a shard's lock and must not block; it is not
+	// called again for the same backlog until the consumer has leased from it.
 	Ready(owner arn.ARN)
 }
 
@@ -518,8 +514,8 @@ func New(below *transfer.Transfers, history time.Duration, limits topic.Limits) 
 	return e
 }
 
-// takesDeadLetters reports whether a queue is a subscription's dead-letter queue.
-// It looks at all of them: move tasks are begun by hand.
+// takesDeadLetters reports whether a queue is a subscription's dead-letter queue. It scans all
+// subscriptions, which is fast enough for move tasks, as people start them.
 func (e *Backlogs) takesDeadLetters(a arn.ARN) (found bool) {
 	for _, sh := range e.Shards {
 		sh.View(func() {
@@ -563,7 +559,8 @@ type module struct {
 func (m module) Resume() {
 	sh := m.sh
 	for _, qs := range queues.InOrder(maps.Values(sh.Backlogs)) {
-		// Whether these attempts reached their endpoints is unknown: they are made again.
+		// It is not known whether these attempts reached their endpoints, so they are
+		// repeated.
 		for _, l := range qs.Machine.Leases() {
 			_, _ = sh.Do(qs, sh.Now(), queue.Return{Lease: l, Due: sh.Now(), Uncounted: true})
 			sh.CommitIfLarge()

@@ -26,7 +26,7 @@ type Attempt struct {
 	Latency time.Duration `json:"latency"`
 }
 
-// DeliveryState says where a delivery stands.
+// DeliveryState is the state of a delivery.
 type DeliveryState string
 
 // The states of a delivery.
@@ -35,10 +35,10 @@ const (
 	DeliveryInFlight   DeliveryState = "in-flight"   // an attempt is under way
 	DeliveryDelivered  DeliveryState = "delivered"   // done
 	DeliveryDeadLetter DeliveryState = "dead-letter" // moved to the dead-letter queue
-	DeliveryDropped    DeliveryState = "dropped"     // failed for good, and there is no dead-letter queue that takes it
+	DeliveryDropped    DeliveryState = "dropped"     // failed for good, and no dead-letter queue took it
 )
 
-// BacklogInfo is an operator's view of what a subscription is owed.
+// BacklogInfo is an operator's view of the backlog of a subscription.
 type BacklogInfo struct {
 	Subscription topic.Subscription
 	Due          int64     // deliveries that could be attempted now
@@ -50,8 +50,8 @@ type BacklogInfo struct {
 
 // DeliveryInfo is an operator's view of one delivery.
 type DeliveryInfo struct {
-	// ID names the delivery among those of its subscription while it waits or is
-	// under way; empty afterwards.
+	// ID names the delivery among those of its subscription while it is pending or in
+	// flight; empty afterwards.
 	ID            string
 	MessageID     string
 	Subscription  arn.ARN
@@ -61,14 +61,14 @@ type DeliveryInfo struct {
 	PublishedAt   time.Time
 	FinishedAt    time.Time // zero while it continues
 	History       []Attempt // oldest first: the first 20 and the last 80
-	// Reason is why, for dead-letter and dropped, and for what waits for its
-	// dead-letter queue.
+	// Reason is why the delivery failed, of one that is a dead letter, dropped, or waiting
+	// for its dead-letter queue.
 	Reason string
-	Size   int // of what waits or is under way, in bytes; perhaps some more than it is
+	Size   int // of one that is pending or in flight, in bytes; an upper bound
 }
 
-// Deliveries lists what waits in a subscription's backlog, next due first, and
-// then what was finished recently, latest first: at most limit in all. Errors: NotFound.
+// Deliveries lists the deliveries in a subscription's backlog, next due first, and then those
+// that finished recently, latest first: at most limit in all. Errors: NotFound.
 func (e *Backlogs) Deliveries(ctx context.Context, sub arn.ARN, limit int) ([]DeliveryInfo, error) {
 	infos, _, err := e.DeliveriesFrom(ctx, sub, DeliveryPlace{}, StageFinished, limit)
 	return infos, err
@@ -79,21 +79,21 @@ type DeliveryStage uint8
 
 // The parts, in their order.
 const (
-	StageInFlight DeliveryStage = iota // under way
-	StageDue                           // they have a time
-	StageFresh                         // not attempted yet; of a FIFO topic all that wait, group by group
+	StageInFlight DeliveryStage = iota // in flight
+	StageDue                           // scheduled: delayed, or attempted and to be retried
+	StageFresh                         // not attempted yet; of a FIFO topic all that are pending, by group
 	StageFinished
 )
 
-// DeliveryPlace is a place in the list of a subscription's deliveries. The zero value is its
-// beginning. While deliveries continue others may be passed over, or seen twice.
+// DeliveryPlace is a position in the list of a subscription's deliveries. The zero value is its
+// beginning. As deliveries go on between two pages, some may be left out, or listed twice.
 type DeliveryPlace struct {
 	Stage DeliveryStage
 	A, B  uint64
 }
 
-// DeliveriesFrom is Deliveries from a place on, up to the end of a stage. more is the place
-// behind the last of them; nil: nothing follows.
+// DeliveriesFrom is Deliveries from a place on, up to the end of a stage. more is where the next
+// page begins; nil: this is the last one.
 func (e *Backlogs) DeliveriesFrom(ctx context.Context, sub arn.ARN, from DeliveryPlace, until DeliveryStage, limit int) (infos []DeliveryInfo, more *DeliveryPlace, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -116,7 +116,7 @@ func (e *Backlogs) DeliveriesFrom(ctx context.Context, sub arn.ARN, from Deliver
 	if until >= StageFinished {
 		skipped := 0
 		if from.Stage == StageFinished {
-			skipped = int(min(from.A, finishedPerSubscription)) // a caller may make places up
+			skipped = int(min(from.A, finishedPerSubscription)) // a caller may send any number
 		}
 		ended := e.Finished.Of(e.Clock.Now(), sub, finishedPerSubscription)
 		ok = ok || len(ended) > 0
@@ -135,7 +135,7 @@ func (e *Backlogs) DeliveriesFrom(ctx context.Context, sub arn.ARN, from Deliver
 	return infos, more, nil
 }
 
-// Delivery reports one delivery that waits or is under way. Errors: NotFound.
+// Delivery reports one delivery that is pending or in flight. Errors: NotFound.
 func (e *Backlogs) Delivery(ctx context.Context, sub arn.ARN, id string) (info DeliveryInfo, err error) {
 	if err := ctx.Err(); err != nil {
 		return info, err
@@ -158,7 +158,7 @@ func (e *Backlogs) Delivery(ctx context.Context, sub arn.ARN, id string) (info D
 	return info, err
 }
 
-// stateOf finds how a message of a backlog stands.
+// stateOf finds the state of a message of a backlog.
 func (e *Backlogs) stateOf(qs *queues.Queue, name DeliveryID) (p layout.State, leased bool, err error) {
 	p = layout.State{Sequence: name.Sequence, Lane: name.Lane}
 	if _, leased = qs.Machine.Leased(name.Sequence); leased {
@@ -176,7 +176,7 @@ func (e *Backlogs) stateOf(qs *queues.Queue, name DeliveryID) (p layout.State, l
 	return p, false, err
 }
 
-// deliveryAt reads a delivery; found is false if it is not there any more.
+// deliveryAt reads a delivery; found is false if it has ended.
 func (e *Backlogs) deliveryAt(qs *queues.Queue, p layout.State, leased bool) (info DeliveryInfo, found bool, err error) {
 	keys := layout.NewKeys(qs.Shard.ID, qs.Incarnation)
 	record, found, err := e.Store.Get(nil, keys.Record(p.Lane, p.Sequence))
@@ -229,7 +229,7 @@ func (e *Backlogs) pendingDeliveries(sh *Shard, qs *queues.Queue, from DeliveryP
 			}
 		}
 	}
-	// walk adds what waits in a span; place is where an entry is.
+	// walk adds the pending deliveries of a span; place is the position of one.
 	walk := func(stage DeliveryStage, span layout.Span, peek func(key, value []byte) (layout.State, error), place func(p layout.State) (a, b uint64)) {
 		if from.Stage > stage || until < stage || err != nil || more != nil {
 			return
@@ -250,7 +250,7 @@ func (e *Backlogs) pendingDeliveries(sh *Shard, qs *queues.Queue, from DeliveryP
 		})
 		err = cmp.Or(failed, failure)
 	}
-	// at is where a stage begins: at its beginning, or where the page before it ended.
+	// at is where to begin in a stage: at its first delivery, or where the last page ended.
 	at := func(stage DeliveryStage) (a, b uint64) {
 		if from.Stage == stage {
 			return from.A, from.B
@@ -273,12 +273,12 @@ func (e *Backlogs) pendingDeliveries(sh *Shard, qs *queues.Queue, from DeliveryP
 	return infos, more, err
 }
 
-// freshState is that of a message that was never received, by the key of its record.
+// freshState is the state of a message that was never received, by the key of its record.
 func freshState(key, _ []byte) (layout.State, error) {
 	return layout.State{Sequence: layout.KeySequence(key), Lane: layout.KeyLane(key)}, nil
 }
 
-// peekGrouped reads what waits of a FIFO topic's message at the key of its record.
+// peekGrouped reads the state of a pending message of a FIFO topic, by the key of its record.
 func (e *Backlogs) peekGrouped(keys *layout.Keys, key []byte) (layout.State, error) {
 	p, _ := freshState(key, nil)
 	state, returned, err := e.Store.Get(nil, keys.HeldState(p.Lane, p.Sequence))

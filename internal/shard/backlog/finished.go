@@ -13,19 +13,19 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// Bounds of the finished deliveries that stay visible, in memory.
+// Bounds of the finished deliveries that are kept in memory.
 const (
 	finishedPerSubscription = 100
 	finishedSubscriptions   = 1000
-	finishedAttempts        = 200_000 // of deliveries with several, in all
+	finishedAttempts        = 200_000 // in all, of deliveries with several
 )
 
-// Finished is a delivery that has ended. There may be a hundred thousand of them.
+// Finished is a delivery that has ended. It is small: there may be a hundred thousand.
 type Finished struct {
 	id            message.ID
 	published, at int64 // epoch milliseconds
 	total         int
-	attempts      []Attempt // nil: the only one succeeded when it ended
+	attempts      []Attempt // nil: there was one, which succeeded at that time
 	reason        string
 	state         DeliveryState
 }
@@ -50,8 +50,8 @@ func (f *Finished) info(sub arn.ARN) DeliveryInfo {
 	return d
 }
 
-// finishedCache keeps the latest finished deliveries of the subscriptions that
-// had one recently.
+// finishedCache caches the latest finished deliveries of the subscriptions that had one
+// recently.
 type finishedCache struct {
 	ttl time.Duration
 
@@ -60,13 +60,13 @@ type finishedCache struct {
 	attempts int // of deliveries with several
 }
 
-// ring is the last finished deliveries of one subscription.
+// ring has the last finished deliveries of one subscription.
 type ring struct {
-	entries []Finished // full: a circle that begins at next
+	entries []Finished // if it is full, the oldest is at next
 	next    int
 }
 
-// newFinishedCache keeps deliveries visible for a while after their end.
+// newFinishedCache makes a cache that shows deliveries for ttl after their end.
 func newFinishedCache(ttl time.Duration) *finishedCache {
 	c := &finishedCache{ttl: ttl}
 	rings, err := simplelru.NewLRU(finishedSubscriptions, func(_ arn.ARN, g *ring) {
@@ -90,14 +90,14 @@ func (c *finishedCache) Add(sub arn.ARN, f *Finished) {
 	}
 }
 
-// Direct is a delivery that was made by a publish's own commit.
+// Direct is a delivery that was made in the commit of its publish.
 type Direct struct {
 	Subscription *topic.Subscription
 	Message      message.ID
 	Published    int64 // epoch milliseconds
 }
 
-// AddDirect adds n deliveries, some of which were made at once: d is asked for each.
+// AddDirect adds those of n deliveries that d reports as made.
 func (c *finishedCache) AddDirect(n int, d func(i int) (d Direct, made bool), now int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,7 +126,7 @@ func (c *finishedCache) put(g *ring, f *Finished) {
 	g.next = (g.next + 1) % finishedPerSubscription
 }
 
-// latest makes the ring of a subscription the one that had news last.
+// latest finds or makes the ring of a subscription, which is then the most recently used.
 func (c *finishedCache) latest(sub arn.ARN) *ring {
 	g, ok := c.rings.Get(sub)
 	if !ok {

@@ -9,18 +9,17 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 )
 
-// Cause is why a delivery has failed for good. It is kept with the attempts until
-// the dead-letter queue has taken the message. The zero value is that of a delivery
-// that has not failed.
+// Cause is why a delivery has failed for good. It is persisted with the attempts until the
+// dead-letter queue has taken the message. The zero value: it has not failed.
 type Cause struct {
 	Reason  string
-	Attempt int // Delivery.Attempt of when it failed
+	Attempt int // Delivery.Attempt when it failed
 }
 
 // IsZero reports that the delivery has not failed.
 func (c Cause) IsZero() bool { return c == Cause{} }
 
-// The attempts of a delivery that are kept: the first and the last ones.
+// How many attempts of a delivery are kept: the first and the last ones.
 const (
 	historyFirst = 20
 	historyLast  = 80
@@ -31,7 +30,7 @@ type History struct {
 	Total int
 	First []Attempt
 	last  []Attempt // oldest first
-	// Signature and cause go with the record, and are nothing to the history itself.
+	// Signature and cause are stored in the same record.
 	Signature []byte
 	cause     Cause
 }
@@ -52,8 +51,8 @@ func (h *History) attempts() []Attempt {
 	return append(append(make([]Attempt, 0, len(h.First)+len(h.last)), h.First...), h.last...)
 }
 
-// Versions of a history's record: the first had no signature. The latest is written
-// where there is a cause, so that versions of Godwit that know none read all others.
+// Versions of a history's record: the first had no signature. The latest is only written if
+// there is a cause, so that older versions of Godwit can read all other records.
 const (
 	historySigned = 2
 	historyCaused = 3
@@ -81,8 +80,8 @@ func (h *History) Encode() []byte {
 	return buf
 }
 
-// DecodeHistory reads what encode wrote. Of a damaged one h is what could be read,
-// and continues: a history is for people, and no delivery must fail for it.
+// DecodeHistory reads a record of Encode. Of a damaged one, h has what could be read, and is of
+// use: a history is for people, and no delivery must fail for it.
 func DecodeHistory(p []byte) (h History, err error) {
 	if len(p) == 0 {
 		return h, nil

@@ -27,10 +27,10 @@ import (
 // What an operator can do about a subscription's backlog. Each command is
 // durable when it returns, and may be repeated.
 
-// ErrUnderWay refuses to touch a delivery that the consumer has.
+// ErrUnderWay refuses a command on a delivery that is in flight.
 var ErrUnderWay = errors.New("shard: an attempt at the delivery is under way")
 
-// ErrNoDelivery refuses a command on a delivery that is not there.
+// ErrNoDelivery refuses a command on a delivery that does not exist.
 var ErrNoDelivery = fault.NewRule(fault.NotFound, "backlog: no such delivery")
 
 // DeliveryID names a message of a backlog: its lane and sequence.
@@ -55,9 +55,9 @@ func parseDeliveryID(s string) (id DeliveryID, err error) {
 	return id, nil
 }
 
-// Pause stops the deliveries of a subscription: what is in its backlog, and what
-// comes, waits there. Attempts under way continue, and the consumer releases what
-// it has not begun. Errors: NotFound.
+// Pause stops the deliveries of a subscription: present and future messages stay in its
+// backlog. Attempts under way continue, and the consumer releases the leases of those that it
+// has not begun. Errors: NotFound.
 func (e *Backlogs) Pause(ctx context.Context, sub arn.ARN) error {
 	return e.setPaused(ctx, sub, (*topic.State).Pause, (*Recipient).pause)
 }
@@ -87,7 +87,7 @@ func (e *Backlogs) setPaused(
 	})
 }
 
-// Backlog counts what a subscription is owed. Errors: NotFound.
+// Backlog counts the deliveries in the backlog of a subscription. Errors: NotFound.
 func (e *Backlogs) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, err error) {
 	var low uint64
 	var leased int64
@@ -122,9 +122,9 @@ func (e *Backlogs) Backlog(ctx context.Context, sub arn.ARN) (info BacklogInfo, 
 	return info, err
 }
 
-// OldestOf is when the oldest message of a backlog was accepted, zero if it is
-// empty. No message of it has a lower sequence than low; leased is when the oldest
-// of those was accepted that the search does not find, 0 if there is none.
+// OldestOf is when the oldest message of a backlog was accepted; zero: it is empty. low is a
+// lower bound of its sequences. leased is when the oldest of the messages was accepted that the
+// search does not find; 0: there is none.
 func (e *Backlogs) OldestOf(sh *Shard, qs *queues.Queue, low uint64, leased int64) (at time.Time, err error) {
 	oldest, low, err := e.oldest(sh, qs, low)
 	if err != nil {
@@ -146,9 +146,9 @@ func (e *Backlogs) OldestOf(sh *Shard, qs *queues.Queue, low uint64, leased int6
 	return at, nil
 }
 
-// oldest finds when the oldest message of a backlog was published, 0 if it is
-// empty; of groups that are blocked it does not know. The search in the main lane
-// begins at low; next is where the next can.
+// oldest finds when the oldest message of a backlog was published; 0: it is empty. It does not
+// find those of blocked groups. In the main lane it begins at low; next is where the next
+// search may begin.
 func (e *Backlogs) oldest(sh *Shard, qs *queues.Queue, low uint64) (sent int64, next uint64, err error) {
 	next = low
 	keys := layout.NewKeys(sh.ID, qs.Incarnation)
@@ -187,9 +187,8 @@ func (e *Backlogs) oldest(sh *Shard, qs *queues.Queue, low uint64) (sent int64, 
 	return sent, next, cmp.Or(failed, err)
 }
 
-// withBacklog runs f under the lock of a subscription's shard and returns once
-// all that f saw and did is durable. Without a backlog f is not run. Errors:
-// NotFound, f's.
+// withBacklog runs f under the lock of a subscription's shard, and returns once everything that
+// f saw and did is durable. If there is no backlog, f is not run. Errors: NotFound, f's.
 func (e *Backlogs) withBacklog(name arn.ARN, f func(sh *Shard, sub *topic.Subscription, qs *queues.Queue) error) error {
 	sh := e.shardOfSubscription(name)
 	return sh.RunDurable(func(tx *kernel.Tx) error {
@@ -204,13 +203,13 @@ func (e *Backlogs) withBacklog(name arn.ARN, f func(sh *Shard, sub *topic.Subscr
 		}
 		sh.FlushAppended()
 		err := f(sh, sub, qs)
-		tx.DependOn(sh.Log.Last()) // with what f has handed over already
+		tx.DependOn(sh.Log.Last()) // with the commits that f has made
 		return err
 	})
 }
 
-// RetryNow makes a delivery that waits for its next attempt due now; changed is
-// false if it is due already or under way. Errors: NotFound.
+// RetryNow makes a delivery that waits for its next attempt due now; changed is false if it is
+// already due or in flight. Errors: NotFound.
 func (e *Backlogs) RetryNow(ctx context.Context, sub arn.ARN, id string) (changed bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
@@ -232,13 +231,13 @@ func (e *Backlogs) RetryNow(ctx context.Context, sub arn.ARN, id string) (change
 	return changed, err
 }
 
-// operatorStep bounds the deliveries that one commit of an operator's command
-// changes, and those that one look lists.
+// operatorStep bounds the deliveries that one commit of an operator's command changes, and
+// those that one scan lists.
 const operatorStep = 512
 
-// RetryAllNow makes every delivery that waits for its next attempt due now and
-// returns how many those were. It takes one commit for each 512 of them; if it
-// fails, or ctx ends, some are due and the others as they were. Errors: NotFound.
+// RetryAllNow makes every delivery that waits for its next attempt due now, and returns how many
+// these were. It makes a commit for each 512 of them; if it fails, or ctx ends, some of them are
+// due and the others unchanged. Errors: NotFound.
 func (e *Backlogs) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err error) {
 	var began int64
 	var last layout.State // how far it has come
@@ -266,7 +265,7 @@ func (e *Backlogs) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err err
 					more = true
 					return false
 				}
-				if p.Due > now && p.Received <= began { // else it has had its turn since
+				if p.Due > now && p.Received <= began { // else it was attempted since
 					found = append(found, p)
 					if !topicFIFO(qs) {
 						values = append(values, bytes.Clone(value))
@@ -281,7 +280,7 @@ func (e *Backlogs) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err err
 			}
 			for i, p := range found {
 				c := queue.MakeDueNow{Lane: p.Lane, Sequence: p.Sequence}
-				if len(values) > 0 { // of a group the machine knows it, or reads it
+				if len(values) > 0 { // the machine reads the state of a grouped message itself
 					c.State = values[i]
 				}
 				r, err := sh.Do(qs, now, c)
@@ -301,24 +300,23 @@ func (e *Backlogs) RetryAllNow(ctx context.Context, sub arn.ARN) (n int, err err
 	return n, err
 }
 
-// Waiting lists, a step at a time, the deliveries of a subscription that wait
-// and were published before the first step. The zero value of all but
-// Subscription begins.
+// Waiting is a cursor over the pending deliveries of a subscription that were published before
+// its first step. To begin, only Subscription is set.
 type Waiting struct {
 	Subscription arn.ARN
 
 	begun bool
-	fresh bool // those that were attempted are through, or stand among the others
+	fresh bool // the scheduled deliveries were listed, or are not apart from the others
 	below uint64
 	last  layout.State // how far it has come
 }
 
-// Next lists up to 512 deliveries; none is the end. Errors: NotFound.
+// Next lists the next deliveries, up to 512; none: it is at the end. Errors: NotFound.
 func (e *Backlogs) Next(ctx context.Context, w *Waiting) (ids []string, err error) {
 	for more := true; more && len(ids) == 0 && err == nil; {
 		more = false
 		err = e.withBacklog(w.Subscription, func(_ *Shard, _ *topic.Subscription, qs *queues.Queue) error {
-			fifo := topicFIFO(qs) // then it goes group by group
+			fifo := topicFIFO(qs) // its deliveries are listed by group
 			if !w.begun {
 				w.begun, w.below, w.fresh = true, qs.Machine.NextSequence(), fifo
 			}
@@ -359,7 +357,7 @@ func (e *Backlogs) Next(ctx context.Context, w *Waiting) (ids []string, err erro
 	return ids, err
 }
 
-// span is what comes next.
+// span is the rest of the records to scan.
 func (w *Waiting) span(m *queue.Machine, fifo bool) layout.Span {
 	keys := m.Keys()
 	switch {
@@ -375,8 +373,8 @@ func (w *Waiting) span(m *queue.Machine, fifo bool) layout.Span {
 	return span
 }
 
-// Peek reads a delivery that waits, without taking it: Attempt is how many were
-// made. Errors: NotFound, ErrUnderWay.
+// Peek reads a pending delivery without a lease; Attempt is how many attempts were made.
+// Errors: NotFound, ErrUnderWay.
 func (e *Backlogs) Peek(ctx context.Context, sub arn.ARN, id string) (*Delivery, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -408,7 +406,7 @@ func (e *Backlogs) Peek(ctx context.Context, sub arn.ARN, id string) (*Delivery,
 		err = ErrNoDelivery
 	}
 	if err == nil {
-		if err := e.OpenWaiting(d.Message); err != nil && !fault.Is(err) { // without its key it can be dropped all the same
+		if err := e.OpenWaiting(d.Message); err != nil && !fault.Is(err) { // it can be dropped even if its key was deleted
 			return nil, err
 		}
 		if d.Direct() && d.Message.Notice != nil {
@@ -433,10 +431,10 @@ func (sh *Shard) waitingRecord(qs *queues.Queue, id DeliveryID) ([]byte, error) 
 	return record, nil
 }
 
-// Remove ends a delivery that Peek has found, without an attempt: in one commit
-// it leaves its backlog and m, if that is not nil, enters the queue dest. It is
-// durable once wait, which is never nil, returns. Errors: those of Transfer,
-// which leave it as it was; NotFound and ErrUnderWay if it does not wait any more.
+// Remove ends a delivery that Peek has found, without an attempt: one commit removes it from
+// its backlog and adds m, if that is not nil, to the queue dest. It is durable once wait, which
+// is never nil, returns. Errors: those of Transfer, which change nothing; NotFound and
+// ErrUnderWay if it is not pending any more.
 func (e *Backlogs) Remove(ctx context.Context, d *Delivery, dest arn.ARN, m *message.Message, state DeliveryState, reason string) (wait func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return func() {}, err
@@ -477,7 +475,7 @@ func (e *Backlogs) Remove(ctx context.Context, d *Delivery, dest arn.ARN, m *mes
 	return c.Wait, nil
 }
 
-// removable refuses a delivery that does not wait any more.
+// removable refuses a delivery that is not pending any more.
 func (sh *Shard) removable(d *Delivery) error {
 	if d.Queue.Ended() {
 		return topic.ErrNoSubscription

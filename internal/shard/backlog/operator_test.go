@@ -436,7 +436,7 @@ func TestRemovedIsEncrypted(t *testing.T) {
 	w.Journal.Flush()
 	got, err := w.Receive(ctx, queues.ReceiveRequest{Queue: shardtest.QueueARN("dlq"), Max: 1})
 	w.check(err)
-	if len(got) != 1 || string(got[0].Message.Body) != "died" {
+	if len(got) != 1 || string(got[0].Body) != "died" {
 		t.Errorf("received %+v", got)
 	}
 }

@@ -8,12 +8,11 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// Recipient is whom messages wait for that are published to no topic. Its backlog is like
-// a subscription's, and so is all that an operator can do about it, by its name. It has no
-// dead-letter queue.
+// Recipient is the target of messages that are published without a topic. Its backlog is like a
+// subscription's, also for operators, who use its name. It has no dead-letter queue.
 type Recipient struct {
 	*topic.Subscription // as topic.Direct makes it
-	// Save writes that it was paused or resumed, as part of the command under way.
+	// Save writes that it was paused or resumed, as part of the command.
 	Save func()
 	// Failed is called when a message is dropped, in the command that drops it.
 	Failed func(d *Delivery, attempts int, reason string)
@@ -45,14 +44,14 @@ func (sh *Shard) LoadRecipient(r *Recipient) error {
 	return sh.LoadMachine(sh.OpenBacklog(r.Subscription))
 }
 
-// DropRecipient removes a recipient and what waits for it, as part of the command under way.
+// DropRecipient removes a recipient and its backlog, as part of the command.
 func (sh *Shard) DropRecipient(r *Recipient) {
 	delete(sh.recipients, r.ARN)
 	sh.DropBacklog(layout.Incarnation(r.Incarnation))
 }
 
-// AcceptFor puts a message into a recipient's backlog, as part of the command under way. Its
-// notice names the endpoint in the place of a token.
+// AcceptFor adds a message to a recipient's backlog, as part of the command. The token of its
+// notice is the endpoint.
 func (sh *Shard) AcceptFor(r *Recipient, m *message.Message) {
 	now := sh.Now()
 	m.Sent = now
@@ -67,7 +66,7 @@ func (sh *Shard) subscription(name arn.ARN) (*topic.Subscription, bool) {
 	return sh.Topics.Subscription(name)
 }
 
-// deliverable finds what has a backlog.
+// deliverable finds a subscription or recipient that can have a backlog.
 func (sh *Shard) deliverable(name arn.ARN) (*topic.Subscription, bool) {
 	if r := sh.recipients[name]; r != nil {
 		return r.Subscription, true
@@ -75,7 +74,7 @@ func (sh *Shard) deliverable(name arn.ARN) (*topic.Subscription, bool) {
 	return sh.Topics.Deliverable(name)
 }
 
-// Direct reports that the message was published to no topic.
+// Direct reports that the message was published without a topic.
 func (d *Delivery) Direct() bool {
 	_, _, ofTopic := d.Subscription.ARN.SplitSubscription()
 	return !ofTopic

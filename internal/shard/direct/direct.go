@@ -143,7 +143,7 @@ func (e *Publishing) PublishDirect(ctx context.Context, name arn.ARN, endpoint s
 	if e.Full() {
 		return kernel.ErrFull
 	}
-	if err := e.Accounts.Room(name.Account, m.Size()); err != nil {
+	if err := e.Accounts.CheckStorage(name.Account, m.Size()); err != nil {
 		return err
 	}
 	m.Notice = &message.Notice{Kind: message.Notification, Subscription: name.String(), Token: endpoint}

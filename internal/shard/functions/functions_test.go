@@ -25,7 +25,7 @@ import (
 	"godwit.dev/godwit/test/soak"
 )
 
-// A function is pending until it settles, serves its old code while it is
+// A function is pending until it is complete, serves its old code while it is
 // updated, and survives a restart at any of these.
 func TestFunctionLifecycle(t *testing.T) {
 	ctx, fs := t.Context(), vfs.NewMem()
@@ -160,7 +160,7 @@ func TestCrashWhileUploading(t *testing.T) {
 	if _, err := e.UpdateFunctionCode(ctx, update, second); err != nil {
 		t.Fatal(err)
 	}
-	code = nil // either serves from the moment at which the update settles
+	code = nil // either serves from the moment at which the update completes
 	advance()
 	if err := e.DeleteFunction(ctx, f, ""); err != nil {
 		t.Fatal(err)
@@ -293,7 +293,7 @@ func TestRefusedUploadsLeaveNothing(t *testing.T) {
 
 // Whoever lacks a queue or a function hears of it once it is there, and not of what
 // was refused.
-func TestCreationsAreTold(t *testing.T) {
+func TestCreationsAreReported(t *testing.T) {
 	ctx := t.Context()
 	s := shardtest.NewStore(t)
 	defer s.Close()

@@ -92,7 +92,7 @@ func (e *Functions) InvokeAsync(ctx context.Context, fn arn.ARN, ev function.Eve
 	}
 	sh := e.ShardOf(fn)
 	m := eventMessage(ev)
-	if err := e.Accounts.Room(fn.Account, m.Size()); err != nil {
+	if err := e.Accounts.CheckStorage(fn.Account, m.Size()); err != nil {
 		return err
 	}
 	m.Seal()

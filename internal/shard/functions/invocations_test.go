@@ -21,7 +21,7 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// told is a consumer that notes what it is told.
+// told is a consumer that notes its notifications.
 type told struct{ ready chan string }
 
 func (c told) Ready(owner arn.ARN) { c.ready <- owner.Resource }
@@ -161,7 +161,7 @@ func TestConsumersByService(t *testing.T) {
 	if _, err := e.CreateFunction(ctx, shardtest.CreateFunction("f", []byte("zip")), []byte("zip")); err != nil {
 		t.Fatal(err)
 	}
-	e.SetConsumer("sns", told{make(chan string)}) // blocks for ever if it is told
+	e.SetConsumer("sns", told{make(chan string)}) // blocks for ever if it is notified
 	e.Topics.ShardOf(shardtest.FunctionARN("f")).Tick()
 	if err := e.InvokeAsync(ctx, shardtest.FunctionARN("f"), function.Event{Payload: []byte("1")}); err != nil {
 		t.Fatal(err)

@@ -13,9 +13,9 @@ import (
 	"godwit.dev/godwit/internal/store/memory"
 )
 
-// What takes an account's last administrator is told, whichever change it is; what leaves
+// What takes an account's last administrator is reported, whichever change it is; what leaves
 // one, or changes what had none, is not.
-func TestLastAdministratorIsTold(t *testing.T) {
+func TestLastAdministratorIsReported(t *testing.T) {
 	const (
 		all     = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}`
 		humans  = `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"AWS":"arn:aws:iam::123456789012:root"},"Action":"sts:AssumeRole"}]}`

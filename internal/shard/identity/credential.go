@@ -167,7 +167,7 @@ func (m *Module) sessionDocuments(s *Session) []string {
 	return documents
 }
 
-// NewRandom draws what a unique id has that its account does not tell.
+// NewRandom generates the part of a unique id that does not follow from its account.
 func NewRandom() (r iam.Random) {
 	_, _ = rand.Read(r[:]) // it gives no error
 	return r

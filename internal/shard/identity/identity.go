@@ -301,7 +301,7 @@ func (m *Module) Read(account string, look func(a *iam.Account) error) error {
 	return err
 }
 
-// peek is Read for what tells nobody: it does not wait for the disk.
+// peek is Read for reads whose result is not shown: it does not wait for the disk.
 func (m *Module) peek(account string, look func(a *iam.Account)) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

@@ -18,7 +18,7 @@ func (m *Module) TrustOf(role *iam.Entity) (*policy.Policy, error) {
 	return p, err
 }
 
-// trustMark tells trust policies from others in the cache.
+// trustMark distinguishes trust policies from others in the cache.
 const trustMark = "trust\x00"
 
 // RoleOf is the role that an ARN names, of any account; nil if there is none.

@@ -1,6 +1,6 @@
 // Package inspect looks at queues and backlogs for people: how much is in them, and what.
 // It changes nothing: neither what was received how often, nor the order, nor when a
-// message can be received. What a look costs is bounded by its caller.
+// message can be received. What a scan costs is bounded by its caller.
 package inspect
 
 import (
@@ -21,12 +21,12 @@ type Inspector struct {
 	queues    *queues.Queues
 	functions *functions.Functions
 	backlogs  *backlog.Backlogs
-	looks     chan struct{} // has one for each Look under way
+	scans     chan struct{} // has one for each Scan under way
 }
 
 // New makes an inspector of the queues, and of the backlogs of subscriptions and functions.
 func New(q *queues.Queues, f *functions.Functions) *Inspector {
-	return &Inspector{queues: q, functions: f, backlogs: f.Backlogs, looks: make(chan struct{}, MaxLooks)}
+	return &Inspector{queues: q, functions: f, backlogs: f.Backlogs, scans: make(chan struct{}, MaxScans)}
 }
 
 // Holding is a queue or a backlog that has messages.

@@ -83,7 +83,7 @@ func (w *world) take(queue string, n int, visibility time.Duration) []queues.Rec
 func (w *world) pages(q inspect.Query) (lines []string) {
 	w.Helper()
 	for n := 0; ; n++ {
-		found, err := w.looking.Look(w.Context(), q)
+		found, err := w.looking.Scan(w.Context(), q)
 		check(w.T, err)
 		if len(found.Messages) > q.Limit || found.Unreadable > 0 || n > 1000 {
 			w.Fatalf("page %d has %d messages, %d unreadable ones", n, len(found.Messages), found.Unreadable)
@@ -112,7 +112,7 @@ func (w *world) expect(what string, q inspect.Query, want ...string) {
 	}
 }
 
-// TestStandard: a look reports how messages stand, in the order in which they were accepted,
+// TestStandard: a scan reports how messages stand, in the order in which they were accepted,
 // and leaves them as they were.
 func TestStandard(t *testing.T) {
 	w := open(t, nil)
@@ -131,11 +131,11 @@ func TestStandard(t *testing.T) {
 	_, err := w.clock.Advance(t.Context(), 20*time.Second)
 	check(t, err)
 	w.expect("later", all, "1 visible 1", "2 visible 1", "3 visible 0", "4 delayed 0 in 10s", "5 visible 0")
-	found, err := w.looking.Look(t.Context(), inspect.Query{Queue: q, Limit: 1})
+	found, err := w.looking.Scan(t.Context(), inspect.Query{Queue: q, Limit: 1})
 	if err != nil || found.Total != 5 || found.Next == nil {
 		t.Errorf("%+v, %v", found, err)
 	}
-	// A look counts as no receive.
+	// A scan counts as no receive.
 	if got := w.take("q", 10, time.Minute); len(got) != 4 || slices.ContainsFunc(got, func(m queues.Received) bool { return m.Receives > 2 }) {
 		t.Errorf("received %+v", got)
 	}
@@ -148,14 +148,14 @@ func TestStandard(t *testing.T) {
 	if _, _, err := w.looking.At(t.Context(), q, one.Place, nil); !errors.Is(err, inspect.ErrNone) {
 		t.Errorf("a message that is not there: %v", err)
 	}
-	if _, err := w.looking.Look(t.Context(), inspect.Query{Queue: shardtest.QueueARN("none"), Limit: 1}); fault.KindOf(err) != fault.QueueDoesNotExist {
+	if _, err := w.looking.Scan(t.Context(), inspect.Query{Queue: shardtest.QueueARN("none"), Limit: 1}); fault.KindOf(err) != fault.QueueDoesNotExist {
 		t.Errorf("a queue that is not there: %v", err)
 	}
 }
 
-// TestLarge: a look has no more in memory than it says, and continues with the next page.
+// TestLarge: a scan has no more in memory than it says, and continues with the next page.
 func TestLarge(t *testing.T) {
-	const size, messages = 1 << 20, 40 // a page of them is more than one look may read
+	const size, messages = 1 << 20, 40 // a page of them is more than one scan may read
 	w := open(t, map[string]string{"MaximumMessageSize": fmt.Sprint(size)})
 	q := inspect.Query{Queue: shardtest.QueueARN("q"), Limit: 100, Match: func(m *inspect.Message) bool { return m.Body[0] == '7' }}
 	for i := range messages {
@@ -163,14 +163,14 @@ func TestLarge(t *testing.T) {
 		_, err := w.Send(t.Context(), q.Queue, []queues.Outgoing{{Message: m, Delay: -1}})
 		check(t, err)
 	}
-	found, err := w.looking.Look(t.Context(), q)
+	found, err := w.looking.Scan(t.Context(), q)
 	check(t, err)
 	if found.Scanned > 33 || found.Next == nil || len(found.Messages) != 1 {
 		t.Fatalf("looked at %d messages at once, found %d, next %v", found.Scanned, len(found.Messages), found.Next)
 	}
 	first := found.Scanned
 	q.From = *found.Next
-	if found, err = w.looking.Look(t.Context(), q); err != nil || first+found.Scanned != messages || found.Next != nil {
+	if found, err = w.looking.Scan(t.Context(), q); err != nil || first+found.Scanned != messages || found.Next != nil {
 		t.Errorf("looked at %d and %d messages, %v", first, found.Scanned, err)
 	}
 }
@@ -243,7 +243,7 @@ func TestCensusOfFunctions(t *testing.T) {
 	}
 }
 
-// However many look, only some read at a time; who waits and goes away is not kept.
+// However many scan, only some read at a time; who waits and goes away is not kept.
 func TestLooksAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t, nil)
@@ -257,36 +257,36 @@ func TestLooksAreBounded(t *testing.T) {
 			<-leave
 			return true
 		}}
-		var looks sync.WaitGroup
-		for range 3 * inspect.MaxLooks {
-			looks.Go(func() {
-				if _, err := w.looking.Look(context.Background(), q); err != nil {
+		var scans sync.WaitGroup
+		for range 3 * inspect.MaxScans {
+			scans.Go(func() {
+				if _, err := w.looking.Scan(context.Background(), q); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		synctest.Wait()
 		gone, cancel := context.WithCancel(t.Context())
-		looks.Go(func() {
-			if _, err := w.looking.Look(gone, q); !errors.Is(err, context.Canceled) {
+		scans.Go(func() {
+			if _, err := w.looking.Scan(gone, q); !errors.Is(err, context.Canceled) {
 				t.Errorf("who has gone away is told %v", err)
 			}
 		})
 		synctest.Wait()
-		if reading != inspect.MaxLooks {
+		if reading != inspect.MaxScans {
 			t.Errorf("%d read at a time", reading)
 		}
 		cancel()
 		synctest.Wait()
 		close(leave)
-		looks.Wait()
-		if reading != 3*inspect.MaxLooks {
+		scans.Wait()
+		if reading != 3*inspect.MaxScans {
 			t.Errorf("%d have read", reading)
 		}
 	})
 }
 
-// A look does not hold what it has passed: of large messages a few at a time.
+// A scan does not hold what it has passed: of large messages a few at a time.
 func TestLooksHoldLittle(t *testing.T) {
 	const n, size = 40, 1 << 20
 	w := open(t, map[string]string{"MaximumMessageSize": fmt.Sprint(size)})
@@ -301,13 +301,13 @@ func TestLooksHoldLittle(t *testing.T) {
 		return m.HeapAlloc
 	}
 	began, most, seen := heap(), uint64(0), 0
-	_, err := w.looking.Look(t.Context(), inspect.Query{Queue: shardtest.QueueARN("q"), Limit: 1, Match: func(*inspect.Message) bool {
+	_, err := w.looking.Scan(t.Context(), inspect.Query{Queue: shardtest.QueueARN("q"), Limit: 1, Match: func(*inspect.Message) bool {
 		seen++
 		most = max(most, heap())
 		return false
 	}})
 	check(t, err)
 	if most > began+8*size || seen < 20 {
-		t.Errorf("%d bytes more are held by a look that has passed %d messages", most-began, seen)
+		t.Errorf("%d bytes more are held by a scan that has passed %d messages", most-began, seen)
 	}
 }

@@ -28,7 +28,7 @@ const (
 	Delayed  State = "delayed"
 )
 
-// Bounds of what one look reads.
+// Bounds of what one scan reads.
 const (
 	maxScanned = 20_000
 	maxBytes   = 32 << 20
@@ -36,8 +36,8 @@ const (
 	stepBytes  = 1 << 20
 )
 
-// MaxLooks is how many looks read at a time; others wait. Each may hold as much as it reads.
-const MaxLooks = 4
+// MaxScans is how many scans run at a time; others wait. Each may hold as much as it reads.
+const MaxScans = 4
 
 // Place names a message of a queue.
 type Place struct {
@@ -71,7 +71,7 @@ type Query struct {
 	Match func(m *Message) bool
 }
 
-// Cursor is how far a look has come. The zero value is the beginning.
+// Cursor is how far a scan has come. The zero value is the beginning.
 type Cursor struct {
 	Lanes    bool // behind what has no group
 	Lane     layout.Lane
@@ -79,7 +79,7 @@ type Cursor struct {
 	Due      int64  // of delayed ones
 }
 
-// Found is what a look has found.
+// Found is what a scan has found.
 type Found struct {
 	Messages   []Message
 	Next       *Cursor // where to continue; nil: that was all
@@ -124,15 +124,15 @@ func (i *Inspector) open(ctx context.Context, a arn.ARN) (t *target, found *Foun
 	return t, found, err
 }
 
-// Look reads messages of a queue in the order in which they were accepted; those of groups
+// Scan reads messages of a queue in the order in which they were accepted; those of groups
 // come behind the others, group by group; delayed ones, if only they are asked for, in that
 // of their times. It reads a bounded number of them: where it continues may follow a page
-// with nothing on it. It waits while MaxLooks others are under way. Errors: QueueDoesNotExist;
+// with nothing on it. It waits while MaxScans others are under way. Errors: QueueDoesNotExist;
 // those of ctx.
-func (i *Inspector) Look(ctx context.Context, q Query) (*Found, error) {
+func (i *Inspector) Scan(ctx context.Context, q Query) (*Found, error) {
 	select {
-	case i.looks <- struct{}{}:
-		defer func() { <-i.looks }()
+	case i.scans <- struct{}{}:
+		defer func() { <-i.scans }()
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -140,14 +140,14 @@ func (i *Inspector) Look(ctx context.Context, q Query) (*Found, error) {
 	if err != nil || found.Total == 0 {
 		return found, err
 	}
-	look := &look{i: i, t: t, q: q, found: found}
+	sc := &scan{i: i, t: t, q: q, found: found}
 	switch q.State {
 	case InFlight:
-		err = look.leased(ctx)
+		err = sc.leased(ctx)
 	case Delayed:
-		err = look.delayed(ctx)
+		err = sc.delayed(ctx)
 	default:
-		err = look.all(ctx)
+		err = sc.all(ctx)
 	}
 	return found, err
 }
@@ -159,25 +159,25 @@ func (i *Inspector) At(ctx context.Context, a arn.ARN, at Place, who *caller.Cal
 	if err != nil {
 		return m, 0, err
 	}
-	l := &look{i: i, t: t, q: Query{Queue: a, Limit: 1, Caller: who}, found: &Found{}}
+	sc := &scan{i: i, t: t, q: Query{Queue: a, Limit: 1, Caller: who}, found: &Found{}}
 	record, ok, err := i.queues.Store.Get(nil, t.keys.Record(at.Lane, at.Sequence))
 	if err != nil {
 		return m, 0, err
 	}
 	if ok {
-		_, err = l.take(ctx, []candidate{{at, record}})
+		_, err = sc.take(ctx, []candidate{{at, record}})
 	}
-	if err != nil || len(l.found.Messages) == 0 {
+	if err != nil || len(sc.found.Messages) == 0 {
 		return m, 0, cmp.Or(err, error(ErrNone))
 	}
-	return l.found.Messages[0], found.Origin, nil
+	return sc.found.Messages[0], found.Origin, nil
 }
 
 // ErrNone says that there is no such message.
 var ErrNone = fault.NewRule(fault.NotFound, "inspect: no such message")
 
-// look is a Look under way.
-type look struct {
+// scan is a Scan under way.
+type scan struct {
 	i     *Inspector
 	t     *target
 	q     Query
@@ -192,35 +192,35 @@ type candidate struct {
 }
 
 // full reports that the page is full, or that enough was read.
-func (l *look) full() bool {
-	return len(l.found.Messages) >= l.q.Limit || l.found.Scanned >= maxScanned || l.bytes >= maxBytes
+func (sc *scan) full() bool {
+	return len(sc.found.Messages) >= sc.q.Limit || sc.found.Scanned >= maxScanned || sc.bytes >= maxBytes
 }
 
 // all walks the records of the queue.
-func (l *look) all(ctx context.Context) error {
-	if !l.q.From.Lanes && l.q.Group == "" {
-		if err := l.ungrouped(ctx); err != nil || l.found.Next != nil {
+func (sc *scan) all(ctx context.Context) error {
+	if !sc.q.From.Lanes && sc.q.Group == "" {
+		if err := sc.ungrouped(ctx); err != nil || sc.found.Next != nil {
 			return err
 		}
 	}
-	span := l.t.keys.RecordsFrom(max(l.q.From.Lane, layout.GroupLanes), 0)
-	if l.q.Group != "" {
-		span = l.t.keys.Lane(layout.GroupLane(l.q.Group), 0)
+	span := sc.t.keys.RecordsFrom(max(sc.q.From.Lane, layout.GroupLanes), 0)
+	if sc.q.Group != "" {
+		span = sc.t.keys.Lane(layout.GroupLane(sc.q.Group), 0)
 	}
-	if l.q.From.Lanes {
-		from := l.t.keys.RecordsFrom(l.q.From.Lane, l.q.From.Sequence)
+	if sc.q.From.Lanes {
+		from := sc.t.keys.RecordsFrom(sc.q.From.Lane, sc.q.From.Sequence)
 		if bytes.Compare(from.Lower, span.Lower) > 0 {
 			span.Lower = from.Lower
 		}
 	}
-	it, err := l.i.queues.Store.Iter(span.Lower, span.Upper)
+	it, err := sc.i.queues.Store.Iter(span.Lower, span.Upper)
 	if err != nil {
 		return err
 	}
 	walk := &walk{it: it}
-	err = l.walk(ctx, func() (candidate, bool) {
+	err = sc.walk(ctx, func() (candidate, bool) {
 		for walk.next() {
-			if walk.place.Sequence >= l.q.Since || walk.seek(l.t.keys.Record(walk.place.Lane, l.q.Since)) && walk.place.Sequence >= l.q.Since {
+			if walk.place.Sequence >= sc.q.Since || walk.seek(sc.t.keys.Record(walk.place.Lane, sc.q.Since)) && walk.place.Sequence >= sc.q.Since {
 				return walk.candidate(), true
 			}
 		}
@@ -230,16 +230,16 @@ func (l *look) all(ctx context.Context) error {
 }
 
 // ungrouped walks the messages without a group, of three lanes at once.
-func (l *look) ungrouped(ctx context.Context) (err error) {
+func (sc *scan) ungrouped(ctx context.Context) (err error) {
 	var lanes []*walk
 	defer func() {
 		for _, w := range lanes {
 			err = cmp.Or(err, w.it.Close())
 		}
 	}()
-	for lane, low := range map[layout.Lane]uint64{layout.MainLane: l.t.main, layout.DelayedLane: l.t.late, layout.MovedLane: 0} {
-		span := l.t.keys.Lane(lane, max(low, l.q.From.Sequence, l.q.Since))
-		it, err := l.i.queues.Store.Iter(span.Lower, span.Upper)
+	for lane, low := range map[layout.Lane]uint64{layout.MainLane: sc.t.main, layout.DelayedLane: sc.t.late, layout.MovedLane: 0} {
+		span := sc.t.keys.Lane(lane, max(low, sc.q.From.Sequence, sc.q.Since))
+		it, err := sc.i.queues.Store.Iter(span.Lower, span.Upper)
 		if err != nil {
 			return err
 		}
@@ -248,7 +248,7 @@ func (l *look) ungrouped(ctx context.Context) (err error) {
 	for _, w := range lanes {
 		w.next()
 	}
-	return l.walk(ctx, func() (c candidate, ok bool) {
+	return sc.walk(ctx, func() (c candidate, ok bool) {
 		var first *walk
 		for _, w := range lanes {
 			if w.there && (first == nil || w.place.Sequence < first.place.Sequence) {
@@ -287,29 +287,29 @@ func (w *walk) at(there bool) bool {
 func (w *walk) candidate() candidate { return candidate{w.place, bytes.Clone(w.it.Value())} }
 
 // walk takes candidates until the page is full or there are no more.
-func (l *look) walk(ctx context.Context, next func() (candidate, bool), cursor func(Place) Cursor) error {
+func (sc *scan) walk(ctx context.Context, next func() (candidate, bool), cursor func(Place) Cursor) error {
 	var step []candidate
 	held := 0 // bytes of the step
 	for {
 		c, ok := next()
 		if ok {
 			step = append(step, c)
-			l.bytes += len(c.record)
+			sc.bytes += len(c.record)
 			held += len(c.record)
 		}
 		// A step is as long as the page lacks, so that little is read in vain.
 		size := stepSize
-		if l.q.Match == nil {
-			size = min(size, max(l.q.Limit-len(l.found.Messages), 16))
+		if sc.q.Match == nil {
+			size = min(size, max(sc.q.Limit-len(sc.found.Messages), 16))
 		}
-		if !ok || len(step) >= size || held >= stepBytes || l.bytes >= maxBytes {
-			rest, err := l.take(ctx, step)
+		if !ok || len(step) >= size || held >= stepBytes || sc.bytes >= maxBytes {
+			rest, err := sc.take(ctx, step)
 			if err != nil {
 				return err
 			}
 			if len(rest) > 0 {
 				at := cursor(rest[0].Place)
-				l.found.Next = &at
+				sc.found.Next = &at
 				return nil
 			}
 			clear(step)
@@ -318,10 +318,10 @@ func (l *look) walk(ctx context.Context, next func() (candidate, bool), cursor f
 		switch {
 		case !ok:
 			return nil
-		case l.full():
+		case sc.full():
 			if c, ok := next(); ok {
 				at := cursor(c.Place)
-				l.found.Next = &at
+				sc.found.Next = &at
 			}
 			return nil
 		}
@@ -329,20 +329,20 @@ func (l *look) walk(ctx context.Context, next func() (candidate, bool), cursor f
 }
 
 // leased walks the messages that are in flight.
-func (l *look) leased(ctx context.Context) error {
+func (sc *scan) leased(ctx context.Context) error {
 	var all []queue.Lease
-	l.t.shard.View(func() {
-		if qs := l.here(); qs != nil {
+	sc.t.shard.View(func() {
+		if qs := sc.here(); qs != nil {
 			all = qs.Machine.Leases()
 		}
 	})
-	at, _ := slices.BinarySearchFunc(all, l.q.From.Sequence, func(a queue.Lease, seq uint64) int { return cmp.Compare(a.Sequence, seq) })
+	at, _ := slices.BinarySearchFunc(all, sc.q.From.Sequence, func(a queue.Lease, seq uint64) int { return cmp.Compare(a.Sequence, seq) })
 	all = all[at:]
-	return l.walk(ctx, func() (c candidate, ok bool) {
+	return sc.walk(ctx, func() (c candidate, ok bool) {
 		for len(all) > 0 {
 			p := Place{all[0].Lane, all[0].Sequence}
 			all = all[1:]
-			record, ok, err := l.i.queues.Store.Get(nil, l.t.keys.Record(p.Lane, p.Sequence))
+			record, ok, err := sc.i.queues.Store.Get(nil, sc.t.keys.Record(p.Lane, p.Sequence))
 			if err == nil && ok {
 				return candidate{p, record}, true
 			}
@@ -352,25 +352,25 @@ func (l *look) leased(ctx context.Context) error {
 }
 
 // delayed walks the messages that are not due yet.
-func (l *look) delayed(ctx context.Context) error {
-	span := l.t.keys.DueFrom(max(l.q.From.Due, l.t.now+1), 0)
-	if l.q.From.Due > l.t.now {
-		span = l.t.keys.DueFrom(l.q.From.Due, l.q.From.Sequence)
+func (sc *scan) delayed(ctx context.Context) error {
+	span := sc.t.keys.DueFrom(max(sc.q.From.Due, sc.t.now+1), 0)
+	if sc.q.From.Due > sc.t.now {
+		span = sc.t.keys.DueFrom(sc.q.From.Due, sc.q.From.Sequence)
 	}
-	it, err := l.i.queues.Store.Iter(span.Lower, span.Upper)
+	it, err := sc.i.queues.Store.Iter(span.Lower, span.Upper)
 	if err != nil {
 		return err
 	}
 	due := map[Place]int64{}
-	err = l.walk(ctx, func() (c candidate, ok bool) {
+	err = sc.walk(ctx, func() (c candidate, ok bool) {
 		for it.Next() {
 			s, err := layout.DecodeState(it.Key(), it.Value())
 			if err != nil {
-				l.found.Unreadable++
+				sc.found.Unreadable++
 				continue
 			}
 			p := Place{s.Lane, s.Sequence}
-			record, ok, err := l.i.queues.Store.Get(nil, l.t.keys.Record(p.Lane, p.Sequence))
+			record, ok, err := sc.i.queues.Store.Get(nil, sc.t.keys.Record(p.Lane, p.Sequence))
 			if err == nil && ok {
 				due[p] = s.Due
 				return candidate{p, record}, true
@@ -382,8 +382,8 @@ func (l *look) delayed(ctx context.Context) error {
 }
 
 // here is the queue, under the shard's lock; nil: it has gone, or been purged.
-func (l *look) here() *queues.Queue {
-	if qs, ok := l.t.shard.Queue(l.t.arn); ok && qs.Incarnation == l.t.incarnation {
+func (sc *scan) here() *queues.Queue {
+	if qs, ok := sc.t.shard.Queue(sc.t.arn); ok && qs.Incarnation == sc.t.incarnation {
 		return qs
 	}
 	return nil
@@ -391,13 +391,13 @@ func (l *look) here() *queues.Queue {
 
 // take finds out how messages stand, and keeps those that are wanted until the page is
 // full; rest are those that were not looked at.
-func (l *look) take(ctx context.Context, step []candidate) (rest []candidate, err error) {
+func (sc *scan) take(ctx context.Context, step []candidate) (rest []candidate, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	leases := map[uint64]lease{}
-	l.t.shard.View(func() {
-		if qs := l.here(); qs != nil {
+	sc.t.shard.View(func() {
+		if qs := sc.here(); qs != nil {
 			for _, c := range step {
 				if due, of, ok := qs.Machine.LeasedUntil(c.Sequence); ok {
 					leases[c.Sequence] = lease{due, of}
@@ -406,10 +406,10 @@ func (l *look) take(ctx context.Context, step []candidate) (rest []candidate, er
 		}
 	})
 	for i, c := range step {
-		if len(l.found.Messages) >= l.q.Limit {
+		if len(sc.found.Messages) >= sc.q.Limit {
 			return step[i:], nil
 		}
-		if err := l.takeOne(c, leases); err != nil {
+		if err := sc.takeOne(c, leases); err != nil {
 			return nil, err
 		}
 	}
@@ -422,46 +422,46 @@ type lease struct {
 	of  queue.Lease
 }
 
-func (l *look) takeOne(c candidate, leases map[uint64]lease) error {
-	l.found.Scanned++
+func (sc *scan) takeOne(c candidate, leases map[uint64]lease) error {
+	sc.found.Scanned++
 	m, err := message.DecodeRecord(c.record)
 	if err != nil {
-		l.found.Unreadable++
+		sc.found.Unreadable++
 		return nil //nolint:nilerr // it is counted
 	}
 	out := Message{Message: m, Place: c.Place, State: Visible, Receives: int(m.Receives), First: m.FirstReceived, Encrypted: m.Cipher != nil}
-	if l.q.Group != "" && m.Group != l.q.Group {
+	if sc.q.Group != "" && m.Group != sc.q.Group {
 		return nil
 	}
 	if out.Encrypted {
-		refused, err := l.i.queues.Reveal(l.t.cfg, l.t.arn.Account, l.q.Caller, m)
+		refused, err := sc.i.queues.Reveal(sc.t.cfg, sc.t.arn.Account, sc.q.Caller, m)
 		if err != nil && !refused {
-			l.found.Unreadable++
+			sc.found.Unreadable++
 			return nil //nolint:nilerr // likewise
 		}
 		out.Refused = err
 	}
-	if l.q.Match != nil && !l.q.Match(&out) {
+	if sc.q.Match != nil && !sc.q.Match(&out) {
 		return nil
 	}
-	if le, ok := leases[c.Sequence]; ok && le.due > l.t.now {
+	if le, ok := leases[c.Sequence]; ok && le.due > sc.t.now {
 		out.State, out.Receives, out.First = InFlight, out.Receives+int(le.of.Receives), cmp.Or(out.First, le.of.First)
 		if le.due != math.MaxInt64 {
 			out.Available = le.due
 		}
-	} else if err := l.scheduled(&out); err != nil {
+	} else if err := sc.scheduled(&out); err != nil {
 		return err
 	}
-	if l.q.State == "" || out.State == l.q.State {
-		l.found.Messages = append(l.found.Messages, out)
+	if sc.q.State == "" || out.State == sc.q.State {
+		sc.found.Messages = append(sc.found.Messages, out)
 	}
 	return nil
 }
 
 // scheduled completes a message that is not leased with what is known of it beside its
 // record.
-func (l *look) scheduled(m *Message) error {
-	reader, keys := l.i.queues.Store, &l.t.keys
+func (sc *scan) scheduled(m *Message) error {
+	reader, keys := sc.i.queues.Store, &sc.t.keys
 	value, ok, err := reader.Get(nil, keys.DueOf(m.Sequence))
 	if err != nil {
 		return err
@@ -484,7 +484,7 @@ func (l *look) scheduled(m *Message) error {
 	}
 	m.Receives += int(s.Receives)
 	m.First = cmp.Or(m.First, s.First)
-	if s.Due > l.t.now {
+	if s.Due > sc.t.now {
 		m.State, m.Available = Delayed, s.Due
 	}
 	return nil

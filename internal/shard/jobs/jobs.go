@@ -89,9 +89,9 @@ type Job struct {
 	Skipped  int64  `json:"skipped"`         // matched, and could not be done
 	Error    string `json:"error,omitempty"` // why the job failed, waits, or why the latest thing was skipped
 
-	// Next is where the look that follows the step under way begins.
+	// Next is where the scan that follows the step under way begins.
 	Next string `json:"next,omitempty"`
-	Last bool   `json:"last,omitempty"` // no look follows
+	Last bool   `json:"last,omitempty"` // no scan follows
 	// Doing is the step under way: what a crash leaves in it may have been done or not.
 	Doing []string `json:"doing,omitempty"`
 }

@@ -11,11 +11,11 @@ import (
 // stepSize is how many things a step is about at most.
 const stepSize = 256
 
-// Step is what a look has found.
+// Step is what a scan has found.
 type Step struct {
 	IDs     []string
 	Scanned int
-	Next    string // where the next look begins
+	Next    string // where the next scan begins
 	Last    bool   // there is none
 }
 
@@ -33,14 +33,14 @@ const (
 
 // Worker finds what a job is about, and does it.
 type Worker interface {
-	// Look finds up to limit things from a place on, which is empty at first. It is bounded:
+	// Scan finds up to limit things from a place on, which is empty at first. It is bounded:
 	// a step may be empty and have a next.
-	Look(ctx context.Context, job *Job, from string, limit int) (Step, error)
+	Scan(ctx context.Context, job *Job, from string, limit int) (Step, error)
 	// Do does it to one thing. It is durable once wait, which is never nil, returns. again
 	// says that it may have been done before: then what is gone counts as done. err is why,
 	// for every outcome but DidIt.
 	Do(ctx context.Context, job *Job, id string, again bool) (o Outcome, wait func(), err error)
-	// Permanent reports of an error of Look that it will not go away.
+	// Permanent reports of an error of Scan that it will not go away.
 	Permanent(err error) bool
 }
 
@@ -116,7 +116,7 @@ func (m *Module) carry(j *running) {
 		}
 		job, again := m.snapshot(j)
 		if len(job.Doing) == 0 {
-			if !m.look(ctx, j, &job) {
+			if !m.scan(ctx, j, &job) {
 				return
 			}
 			continue
@@ -133,8 +133,8 @@ func (m *Module) snapshot(j *running) (job Job, again bool) {
 	return job, again
 }
 
-// change changes a job, durably, and reports that it is to continue at once. The observer of ends is called
-// told.
+// change changes a job, durably, and reports that it is to continue at once. If the job has
+// ended, the observer is called.
 func (m *Module) change(j *running, f func()) (on bool) {
 	var ended *Job
 	err := m.shard.RunDurable(func(*kernel.Tx) error {
@@ -163,8 +163,8 @@ func (m *Module) end(j *running, s State) {
 	}
 }
 
-// look finds the next step and writes it down.
-func (m *Module) look(ctx context.Context, j *running, job *Job) bool {
+// scan finds the next step and writes it down.
+func (m *Module) scan(ctx context.Context, j *running, job *Job) bool {
 	if job.State == Cancelling {
 		return m.change(j, func() { m.end(j, Cancelled) })
 	}
@@ -175,7 +175,7 @@ func (m *Module) look(ctx context.Context, j *running, job *Job) bool {
 	if job.Rate > 0 {
 		limit = min(limit, job.Rate)
 	}
-	found, err := m.worker.Look(ctx, job, job.Next, limit)
+	found, err := m.worker.Scan(ctx, job, job.Next, limit)
 	return m.change(j, func() {
 		if err != nil {
 			m.failed(j, err, m.worker.Permanent(err))

@@ -40,9 +40,9 @@ func TestDamagedLoad(t *testing.T) {
 		"key":                    {[]byte{keyspace.KeySpace, keyspace.KeyRecords, 'a'}, true},
 		"who wants no texts":     {[]byte{keyspace.SMSSpace, 'c', 'a'}, true},
 		"source of posts":        {[]byte{keyspace.SourceSpace, keyspace.SourceRecords, 'a'}, true},
-		"delivery stream":        {[]byte{keyspace.HoseSpace, keyspace.HoseStreams, 'a'}, true},
+		"delivery stream":        {[]byte{keyspace.FirehoseSpace, keyspace.DeliveryStreams, 'a'}, true},
 		"message":                {keyspace.Shard(3, keyspace.Data), false},
-		"record of a stream":     {[]byte{keyspace.HoseSpace, keyspace.HoseRecords, 'a'}, false},
+		"record of a stream":     {[]byte{keyspace.FirehoseSpace, keyspace.FirehoseRecords, 'a'}, false},
 		"datapoint":              {[]byte{keyspace.MetricSpace, 'p', 'a'}, false},
 		"event of a log":         {[]byte{keyspace.LogSpace, keyspace.LogEvents, 'a'}, false},
 	} {

@@ -153,8 +153,8 @@ func (tx *Tx) relock(shards []*Shard, between func()) {
 
 // release releases the locks and emits the events.
 func (tx *Tx) release() {
-	var room [4]Emitter
-	events := room[:0]
+	var backing [4]Emitter
+	events := backing[:0]
 	shards := tx.Shards
 	tx.Shards = nil
 	for _, sh := range shards {

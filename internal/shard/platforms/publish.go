@@ -103,7 +103,7 @@ func (e *Platforms) PublishToEndpoint(ctx context.Context, name arn.ARN, p publi
 	if !ok {
 		return platform.ErrNoTarget
 	}
-	if err := e.Accounts.Room(app.Account, p.Size()); err != nil {
+	if err := e.Accounts.CheckStorage(app.Account, p.Size()); err != nil {
 		return err
 	}
 	of, _, _ := app.SplitApplication()

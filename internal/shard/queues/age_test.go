@@ -120,7 +120,7 @@ func TestAgeWithoutPoison(t *testing.T) {
 	}
 }
 
-// The age of a queue to which nothing happened is known without a look at the store.
+// The age of a queue to which nothing happened is known without a read of the store.
 func TestAgeOfQuietQueuesReadsNothing(t *testing.T) {
 	for _, name := range []string{"q", "q.fifo"} {
 		counting := &countingStore{Store: shardtest.NewStore(t)}

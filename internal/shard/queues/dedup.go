@@ -48,7 +48,7 @@ func (qs *Queue) dedupScope() layout.Incarnation {
 // arriving are the deduplication ids of the messages of a send; all are zero for a standard
 // queue.
 type arriving struct {
-	ids []dedup.ID // by message; zero: it is no duplicate of any. nil: all are zero
+	ids []dedup.ID // by message; zero: it is not deduplicated. nil: all are zero
 }
 
 // originals finds the messages that were accepted before, and puts their results into found.
@@ -70,8 +70,8 @@ func (sh *Shard) originals(qs *Queue, now int64, msgs []Outgoing, found []SendRe
 	return a
 }
 
-// earlier is the result of the message of the same send that the i-th is a duplicate of. A
-// send has at most ten messages, so that a linear search will do.
+// earlier is the result of the original of the i-th message, if that is in the same send. A
+// send has at most ten messages, so a linear search is fast enough.
 func (a *arriving) earlier(i int, results []SendResult) (r SendResult) {
 	if a.ids == nil || a.ids[i] == (dedup.ID{}) {
 		return r
@@ -90,8 +90,8 @@ func (a *arriving) remember(sh *Shard, qs *Queue, now int64, i int, r SendResult
 	}
 }
 
-// recent is the in-memory filter of what a FIFO queue accepted recently. The first call
-// loads it from the store.
+// recent is the in-memory filter of the messages that a FIFO queue accepted recently. The first
+// call loads it from the store.
 func (sh *Shard) recent(qs *Queue, now int64) *dedup.Window {
 	if qs.dedup == nil {
 		qs.dedup = sh.Duplicates.Load(qs.dedupScope(), now)
@@ -108,13 +108,13 @@ func original(o accepted.Original) SendResult {
 	return SendResult{ID: o.ID, Sequence: o.Sequence, Duplicate: o.Found}
 }
 
-// SurelyNew reports that a FIFO queue has not accepted a message before, in
-// this command neither. In rare cases it is false for one that is new.
+// SurelyNew reports that a FIFO queue has not accepted a message before, nor in this command.
+// False positives of the filter make it false for some new messages.
 func (sh *Shard) SurelyNew(qs *Queue, now int64, m *message.Message) bool {
 	return sh.Duplicates.SurelyNew(sh.recent(qs, now), qs.dedupScope(), now, qs.dedupOf(now, m))
 }
 
-// Remember notes what a FIFO queue accepted, as part of the command under way.
+// Remember notes a message that a FIFO queue has accepted, as part of the command.
 func (sh *Shard) Remember(qs *Queue, now int64, m *message.Message, r SendResult) {
 	if m.Dedup != "" && qs.ARN.FIFO() {
 		sh.remember(qs, now, qs.dedupOf(now, m), r)

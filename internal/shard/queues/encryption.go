@@ -10,11 +10,11 @@ import (
 	"godwit.dev/godwit/internal/shard/queues/encryption"
 )
 
-// EncryptFor is Encrypt for a service that sends one message for source. A queue that is
-// not there refuses it later.
+// EncryptFor is Encrypt for a service that sends one message for source. If the queue does
+// not exist, a later step refuses the message.
 func (e *Queues) EncryptFor(q arn.ARN, who *caller.Caller, source arn.ARN, m *message.Message) error {
 	if e.Keys == nil {
-		return nil // Admits refuses keys that are not there
+		return nil // Admits refuses unknown keys
 	}
 	var cfg queue.Config
 	found := false
@@ -53,7 +53,7 @@ func (e *Queues) CheckEncrypted(qs *Queue, m *message.Message) error {
 }
 
 // decrypt decrypts a message for a caller; nil is the root of the queue's account. refused
-// says that it is the caller, or the key, and not the message.
+// says that the caller or the key was refused; otherwise an error is the message's.
 func (e *Queues) decrypt(qs *Queue, who *caller.Caller, m *message.Message) (refused bool, err error) {
 	if m.Cipher == nil {
 		return false, nil
@@ -64,7 +64,7 @@ func (e *Queues) decrypt(qs *Queue, who *caller.Caller, m *message.Message) (ref
 }
 
 // Reveal decrypts a message of an account's queue for a caller; nil is the root of the
-// account. refused says that it is the caller, or the key, and not the message.
+// account. refused is as in decrypt.
 func (e *Queues) Reveal(cfg queue.Config, account string, who *caller.Caller, m *message.Message) (refused bool, err error) {
 	if e.Keys == nil {
 		return false, encryption.ErrNoKeys

@@ -10,26 +10,26 @@ import (
 // QueueEvent is something that happened to messages of an SQS queue; metrics are made of it.
 type QueueEvent struct {
 	Queue    arn.ARN
-	Slot     *Slot // of the queue; nil where it was not at hand
+	Slot     *Slot // of the queue; nil: not known where the event was emitted
 	Kind     QueueEventKind
 	At       int64 // epoch milliseconds
-	Messages int   // 0 for a receive that found nothing, and the end of a queue
+	Messages int   // 0 for a receive without messages, and QueueDeleted
 	Bytes    int   // MessagesSent: the size of all messages, as MaximumMessageSize counts it
-	// Sizes are those of several messages that were sent at once, and nil of a single
-	// one. They are not to be kept.
+	// Sizes are the sizes of several messages that were sent together; nil: of one. The
+	// receiver must not keep the slice.
 	Sizes []int
 }
 
-// Slot is a field of a queue for the listener's own state about it, which saves it a map
-// lookup for each event. It is empty at first, and again after a purge.
+// Slot is a field of a queue in which the listener keeps its state of the queue, to spare a map
+// lookup for each event. It is empty at first, and after a purge.
 type Slot struct{ atomic.Value }
 
 // QueueEventKind says what happened.
 type QueueEventKind byte
 
-// The kinds of event. MessagesSent counts what a client or a topic sent, dead letters of
-// subscriptions included. What a maxReceiveCount or a move task moves does not count as
-// sent, as in SQS's own NumberOfMessagesSent.
+// The kinds of event. MessagesSent counts messages from clients and topics, dead letters of
+// subscriptions included. Messages that a maxReceiveCount or a move task moves do not count, as
+// in SQS's own NumberOfMessagesSent.
 const (
 	MessagesSent         QueueEventKind = iota + 1
 	MessagesDeduplicated                // sent again within five minutes: nothing was added
@@ -37,10 +37,10 @@ const (
 	MessagesDeleted
 	MessagesDeadLettered // moved to the dead-letter queue by the queue's maxReceiveCount
 	MessagesExpired      // dropped by a sweep at the end of their retention
-	MessagesDeletedAgain // deleted by the handle of a message that was gone already
+	MessagesDeletedAgain // deleted by the handle of a message that was deleted before
 	MessagesMovedIn      // came from another queue, by its maxReceiveCount or a move task
 	MessagesChanged      // the gauges have changed by something without a counter: a purge, a move task, a visibility timeout
-	QueueDeleted         // the queue is gone; events of commands under way may come after it
+	QueueDeleted         // the queue was deleted; events of concurrent commands may follow
 )
 
 // queueEvents are those of one command.
@@ -69,15 +69,15 @@ func (e *Queues) EmitNow(ev QueueEvent) {
 	}
 }
 
-// EmitEvent emits an event, if anybody listens, once the command under way is over.
+// EmitEvent emits an event after the command.
 func (sh *Shard) EmitEvent(ev QueueEvent) {
-	if tell := sh.engine.options.Events; tell != nil {
+	if listener := sh.engine.options.Events; listener != nil {
 		l := sh.eventList()
-		l.listener, l.list = tell, append(l.list, ev)
+		l.listener, l.list = listener, append(l.list, ev)
 	}
 }
 
-// eventList is where the events of the command under way go.
+// eventList is the list of the command's events.
 func (sh *Shard) eventList() *queueEvents {
 	if n := len(sh.Emits); n > 0 {
 		if l, ok := sh.Emits[n-1].(*queueEvents); ok {
@@ -97,8 +97,8 @@ func (sh *Shard) EmitMessages(qs *Queue, kind QueueEventKind, at int64, n int) {
 	}
 }
 
-// EmitSent emits one MessagesSent for all messages that one command has put into a queue, by
-// their sizes in bytes. It copies sizes.
+// EmitSent emits one MessagesSent for all messages that a command has added to a queue, by their
+// sizes in bytes. It copies sizes.
 func (sh *Shard) EmitSent(qs *Queue, at int64, sizes []int) {
 	if len(sizes) == 0 || sh.engine.options.Events == nil {
 		return

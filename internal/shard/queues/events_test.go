@@ -90,7 +90,7 @@ func TestQueueEvents(t *testing.T) {
 	}
 }
 
-// TestOneEventOfARequest: what a request does to messages of a queue is told of at
+// TestOneEventOfARequest: what a request does to messages of a queue is emitted at
 // once, with the queue's slot, which is another one after a purge.
 func TestOneEventOfARequest(t *testing.T) {
 	ctx := context.Background()
@@ -135,7 +135,7 @@ func TestOneEventOfARequest(t *testing.T) {
 	if _, err := e.Receive(ctx, queues.ReceiveRequest{Queue: q, Max: 2}); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{ // a purge is told without a slot, the second
+	want := []string{ // a purge is emitted without a slot, the second
 		fmt.Sprint(1, queues.MessagesDeduplicated, 2, 0, []int(nil)), fmt.Sprint(1, queues.MessagesSent, 3, 5, []int{1, 3, 1}), fmt.Sprint(1, queues.MessagesReceived, 2, 0, []int(nil)),
 		fmt.Sprint(1, queues.MessagesDeleted, 2, 0, []int(nil)), fmt.Sprint(1, queues.MessagesDeletedAgain, 2, 0, []int(nil)),
 		fmt.Sprint(2, queues.MessagesChanged, 0, 0, []int(nil)),
@@ -175,7 +175,7 @@ func TestNothingChangesWithoutAnEvent(t *testing.T) {
 				g, err := e.SampleQueue(shardtest.QueueARN(name))
 				b, known := before[name]
 				delete(before, name)
-				if err != nil { // it was deleted, which is told
+				if err != nil { // it was deleted, which is emitted
 					continue
 				}
 				before[name] = g
@@ -199,7 +199,7 @@ func TestNothingChangesWithoutAnEvent(t *testing.T) {
 	})
 }
 
-// TestOneEventOfABatch: what a publish puts into a queue at once is told of at
+// TestOneEventOfABatch: what a publish puts into a queue at once is emitted at
 // once, with the size of each message.
 func TestOneEventOfABatch(t *testing.T) {
 	var mu sync.Mutex

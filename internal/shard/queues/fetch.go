@@ -8,10 +8,9 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// Do runs a command on a queue, as part of the shard's command under way, and marks the queue
-// dirty. If the machine has to read the store, what the command has changed before may be
-// appended as a commit of its own. Errors are those that c names; a store that cannot be read
-// ends the process.
+// Do runs a command on a queue, as part of the shard's command, and marks the queue dirty. If
+// the machine has to read the store, the changes so far may be appended as a commit of their
+// own. Errors are those that c names; a store that cannot be read ends the process.
 func (sh *Shard) Do(qs *Queue, now int64, c queue.Command) (queue.Result, error) {
 	r, err := sh.step(qs, (*splittingReader)(sh), now, c)
 	sh.Touch(qs)
@@ -52,8 +51,7 @@ type (
 	splittingReader Shard
 )
 
-// Flush makes earlier commands visible in the store, and not the one under way, whose batch
-// stays whole.
+// Flush makes earlier commands visible in the store, but not this one, whose batch stays whole.
 func (r *atomicReader) Flush() error {
 	(*Shard)(r).FlushAppended()
 	return nil
@@ -67,8 +65,8 @@ func (r *atomicReader) Scan(span layout.Span, f func(key, value []byte) bool) er
 	return store.Each(r.engine.Store, span, f)
 }
 
-// Flush appends what the command has written so far, with the queue's counters, and makes it
-// visible in the store.
+// Flush appends the command's batch so far, with the queue's counters, and makes it visible in
+// the store.
 func (r *splittingReader) Flush() error {
 	sh := (*Shard)(r)
 	if sh.Batch.Len() > 0 {
@@ -87,8 +85,8 @@ func (r *splittingReader) Scan(span layout.Span, f func(key, value []byte) bool)
 	return (*atomicReader)(r).Scan(span, f)
 }
 
-// requeue makes leased messages that no client has seen visible again, as if they had not been
-// received.
+// requeue releases the leases of messages that no client has seen: they are visible again, and
+// the receive is not counted.
 func (sh *Shard) requeue(qs *Queue, leases []queue.Lease) {
 	if len(leases) == 0 {
 		return
@@ -99,7 +97,7 @@ func (sh *Shard) requeue(qs *Queue, leases []queue.Lease) {
 		}
 		now := sh.Now()
 		for _, l := range leases {
-			// The message may be gone already; then there is nothing to undo.
+			// Fails if the message was deleted meanwhile.
 			_, _ = sh.Do(qs, now, queue.Return{Lease: l, Due: now, Uncounted: true})
 		}
 		sh.Touch(qs)

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/shard/kernel"
 )
 
-// QueueGauges are what a queue holds at a moment.
+// QueueGauges are the gauges of a queue at a moment.
 type QueueGauges struct {
 	queue.Counts
 	// OldestAge is the age of the oldest message, since its send or since the move that
@@ -28,8 +28,8 @@ type QueueGauges struct {
 	Created time.Time
 }
 
-// QueueGauges measures a queue, at a cost that does not depend on how much is in
-// it. Errors: QueueDoesNotExist.
+// QueueGauges measures a queue, at a cost that does not depend on its length. Errors:
+// QueueDoesNotExist.
 func (e *Queues) QueueGauges(ctx context.Context, a arn.ARN) (QueueGauges, error) {
 	if err := ctx.Err(); err != nil {
 		return QueueGauges{}, err
@@ -39,8 +39,8 @@ func (e *Queues) QueueGauges(ctx context.Context, a arn.ARN) (QueueGauges, error
 	return g, err
 }
 
-// SampleQueue is QueueGauges for metrics: it does not wait until what it reports is durable,
-// so that there are metrics while the disk hangs.
+// SampleQueue is QueueGauges for metrics: it does not wait until the values are durable, so that
+// there are metrics while the disk hangs.
 func (e *Queues) SampleQueue(a arn.ARN) (QueueGauges, error) {
 	g, _, err := e.measure(a)
 	return g, err
@@ -90,20 +90,19 @@ func (e *Queues) measure(a arn.ARN) (g QueueGauges, dependsOn *journal.Commit, e
 	return g, dependsOn, err
 }
 
-// Known is how many queues the shard has, with messages or without.
+// Known is how many queues the shard has, empty ones included.
 func (sh *Shard) Known() int { return len(sh.loaded) + sh.parked.Len() }
 
-// EachLoaded calls f with the queues that have messages, and with some of those without,
-// in no order, under the shard's lock.
+// EachLoaded calls f with the queues that are not parked, which are all with messages and some
+// empty ones, in no order, under the shard's lock.
 func (sh *Shard) EachLoaded(f func(qs *Queue)) {
 	for _, qs := range sh.loaded {
 		f(qs)
 	}
 }
 
-// EachSource calls f with each dead-letter queue that queues of the shard have, and their
-// names, in no order, until it returns false, under the shard's lock. Of the names it keeps
-// nothing.
+// EachSource calls f with each dead-letter queue of the shard's queues, and the names of these,
+// in no order, until f returns false, under the shard's lock. f must not keep the names.
 func (sh *Shard) EachSource(f func(deadLetter arn.ARN, sources []string) bool) {
 	for deadLetter, names := range sh.sources {
 		if !f(deadLetter, names) {

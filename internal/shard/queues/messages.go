@@ -29,13 +29,13 @@ func (e *Queues) Send(ctx context.Context, a arn.ARN, msgs []Outgoing) ([]SendRe
 	for i := range msgs {
 		size += msgs[i].Message.Size()
 	}
-	if err := e.Accounts.Room(a.Account, size); err != nil {
+	if err := e.Accounts.CheckStorage(a.Account, size); err != nil {
 		return nil, err
 	}
 	sh := e.ShardOf(a)
 	var results []SendResult
 	err := sh.RunDurable(func(tx *kernel.Tx) (err error) {
-		tx.DependOn(sh.Log.Last()) // if all are duplicates the answer depends on their originals
+		tx.DependOn(sh.Log.Last()) // the originals of duplicates must be durable, too
 		results, err = sh.send(a, msgs)
 		return err
 	})
@@ -80,7 +80,7 @@ func (sh *Shard) send(a arn.ARN, msgs []Outgoing) ([]SendResult, error) {
 	return results, nil
 }
 
-// noteCommit notes that the messages up to a sequence become durable with a commit.
+// noteCommit notes the commit that makes the messages up to a sequence durable.
 func (qs *Queue) noteCommit(sequence uint64, c *journal.Commit) {
 	qs.forgetDurable()
 	if n := len(qs.unsynced.pending); n > 0 && qs.unsynced.pending[n-1].commit == c {
@@ -90,7 +90,7 @@ func (qs *Queue) noteCommit(sequence uint64, c *journal.Commit) {
 	qs.unsynced.pending = append(qs.unsynced.pending, pendingAppend{sequence: sequence, commit: c})
 }
 
-// forgetDurable forgets the commits that are durable.
+// forgetDurable drops the commits that are durable.
 func (qs *Queue) forgetDurable() {
 	i := 0
 	for i < len(qs.unsynced.pending) && qs.unsynced.pending[i].commit.Durable() {
@@ -102,7 +102,7 @@ func (qs *Queue) forgetDurable() {
 	}
 }
 
-// commitOf is the commit that a message becomes durable with; nil if it is durable.
+// commitOf is the commit that makes a message durable; nil: it is durable.
 func (qs *Queue) commitOf(sequence uint64) *journal.Commit {
 	if sequence <= qs.unsynced.durable {
 		return nil
@@ -120,10 +120,10 @@ func (qs *Queue) commitOf(sequence uint64) *journal.Commit {
 
 // Found is what a receive has leased.
 type Found struct {
-	queue  *Queue // whose messages they are; nil without any
+	queue  *Queue // of the messages; nil: there are none
 	origin uint64 // of the sequence numbers of a FIFO queue
 	Leases []queue.Lease
-	Commit *journal.Commit // with which the messages become durable: it is awaited
+	Commit *journal.Commit // makes the messages durable; it is awaited
 	// leased is the commit of the leases of a standard queue. It is awaited only in a
 	// cluster, where another owner without the leases would deliver the messages again.
 	leased *journal.Commit
@@ -152,16 +152,15 @@ func (e *Queues) Receive(ctx context.Context, req ReceiveRequest) ([]Received, e
 	return received, nil
 }
 
-// receiveOnce is one round of Receive. again says that it has found only messages that cannot
-// be read and are quarantined now, so that another round may find more. qs is the queue as it
-// was found.
+// receiveOnce is one round of Receive. again says that it has found only unreadable messages,
+// which are quarantined now, so that another round may find others. qs is the queue.
 func (e *Queues) receiveOnce(ctx context.Context, req *ReceiveRequest) (qs *Queue, received []Received, again bool, err error) {
 	sh := e.ShardOf(req.Queue)
 	var found Found
 	var w *waiter
 	dependsOn, err := sh.Run(false, func(tx *kernel.Tx) (err error) {
 		qs, found, w, err = sh.receiveOrWait(req)
-		tx.DependOn(sh.LastCatalogCommit) // if it finds nothing: on the queue's being there, or not
+		tx.DependOn(sh.LastCatalogCommit) // an answer without messages still depends on the queue's existence
 		return err
 	})
 	if err != nil {
@@ -222,13 +221,13 @@ func (sh *Shard) receiveOrWait(req *ReceiveRequest) (qs *Queue, found Found, w *
 	return qs, found, w, nil
 }
 
-// receiveRounds bounds how often one receive tries again after it has found only expired
-// messages, dead letters or unreadable ones. The rest is swept, or left to the next receive.
+// receiveRounds bounds the rounds of a receive that finds only expired messages, dead letters or
+// unreadable messages. The others are left to sweeps and later receives.
 const receiveRounds = 4
 
 // Receive runs one receive on a queue, under the shard's lock.
 func (sh *Shard) Receive(qs *Queue, most int, visibility time.Duration, attempt string) Found {
-	fifo := qs.ARN.FIFO() && !qs.Backlog // its leases are durable before the answer: they block groups
+	fifo := qs.ARN.FIFO() && !qs.Backlog // then leases must be durable before the answer, as they block groups
 	for round := 1; ; round++ {
 		now := sh.Now()
 		r, err := sh.doUntouched(qs, now, queue.Receive{Max: most, Visibility: visibility.Milliseconds(), Epoch: sh.Meta.Epoch, Attempt: attempt})
@@ -258,7 +257,7 @@ func (sh *Shard) Receive(qs *Queue, most int, visibility time.Duration, attempt 
 			return Found{}
 		}
 		if round == receiveRounds {
-			sh.timerBy(qs, now+1) // waiting receives are served by the next tick
+			sh.timerBy(qs, now+1) // the next tick serves waiting receives
 			sh.Arm()
 			return Found{}
 		}
@@ -271,7 +270,7 @@ func (sh *Shard) rearm(qs *Queue, now int64) {
 	sh.Arm()
 }
 
-// serve gives messages to the receives that wait at a queue, in their order.
+// serve leases messages to the waiting receives of a queue, first come, first served.
 func (sh *Shard) serve(qs *Queue, now int64) {
 	for qs.waiters.first != nil && sh.Available(qs, now) {
 		w := qs.waiters.first
@@ -284,7 +283,7 @@ func (sh *Shard) serve(qs *Queue, now int64) {
 	}
 }
 
-// failWaiters answers every receive that waits at a queue with an error.
+// failWaiters fails all waiting receives of a queue.
 func (sh *Shard) failWaiters(qs *Queue, err error) {
 	for w := qs.waiters.first; w != nil; w = qs.waiters.first {
 		qs.waiters.remove(w)
@@ -292,8 +291,8 @@ func (sh *Shard) failWaiters(qs *Queue, err error) {
 	}
 }
 
-// waitFor waits until a waiter is served, or its wait or ctx ends. Long polls wait in real
-// time, also with a virtual clock: a client's SDK does.
+// waitFor waits until a waiter is served, or its wait or ctx ends. A long poll waits in real
+// time, even with a virtual clock, as the client's SDK does.
 func (e *Queues) waitFor(ctx context.Context, sh *Shard, w *waiter, wait time.Duration) Found {
 	timeout := make(chan struct{})
 	timer := clock.System.AfterFunc(wait, func() { close(timeout) })
@@ -317,7 +316,7 @@ func (e *Queues) waitFor(ctx context.Context, sh *Shard, w *waiter, wait time.Du
 	}
 }
 
-// unreadable is a leased message whose record cannot be read, and why.
+// unreadable is a leased message whose record cannot be read, with the error.
 type unreadable struct {
 	lease queue.Lease
 	err   error
@@ -332,7 +331,7 @@ func (sh *Shard) quarantine(qs *Queue, all []unreadable) {
 			return
 		}
 		for _, u := range all {
-			_, _ = sh.Do(qs, sh.Now(), queue.Quarantine{Lease: u.lease}) // the lease may be over
+			_, _ = sh.Do(qs, sh.Now(), queue.Quarantine{Lease: u.lease}) // fails if the lease has ended
 		}
 		sh.Touch(qs)
 	})
@@ -387,8 +386,8 @@ type VisibilityChange struct {
 
 // ChangeVisibility sets the visibility timeouts of received messages. Errors:
 // QueueDoesNotExist, ctx's; per change nil, ReceiptHandleIsInvalid, MessageNotInflight for a
-// message on its way to another queue, OverLimit if too many are in flight, or
-// InvalidParameter for more than 12 h in all or a message that is gone.
+// message under transfer, OverLimit if too many are in flight, or InvalidParameter for more
+// than 12 h in all or a message that was deleted.
 func (e *Queues) ChangeVisibility(ctx context.Context, a arn.ARN, changes []VisibilityChange) ([]error, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -424,10 +423,10 @@ func (e *Queues) ChangeVisibility(ctx context.Context, a arn.ARN, changes []Visi
 	})
 }
 
-// byHandle runs f for each of n receipt handles, and then tell, in one command. With a FIFO
-// queue it returns once that is durable; with a standard one that may be up to 10 ms later,
-// as a lost delete or visibility timeout is no more than another delivery.
-func (e *Queues) byHandle(a arn.ARN, n int, f func(sh *Shard, qs *Queue, i int) error, tell func(sh *Shard, qs *Queue)) ([]error, error) {
+// byHandle runs f for each of n receipt handles, and then emit, in one command. For a FIFO queue
+// it returns once that is durable. For a standard queue that may be up to 10 ms later: if a
+// delete or visibility timeout is lost in a crash, the message is only received once more.
+func (e *Queues) byHandle(a arn.ARN, n int, f func(sh *Shard, qs *Queue, i int) error, emit func(sh *Shard, qs *Queue)) ([]error, error) {
 	sh := e.ShardOf(a)
 	var errs []error
 	var catalog *journal.Commit
@@ -438,7 +437,7 @@ func (e *Queues) byHandle(a arn.ARN, n int, f func(sh *Shard, qs *Queue, i int) 
 			return err
 		}
 		catalog = sh.LastCatalogCommit
-		if fifo { // what it finds unchanged may not be durable yet
+		if fifo { // the state that it finds must be durable, too
 			tx.DependOn(sh.Log.Last())
 		}
 		sh.Now()
@@ -446,7 +445,7 @@ func (e *Queues) byHandle(a arn.ARN, n int, f func(sh *Shard, qs *Queue, i int) 
 		for i := range errs {
 			errs[i] = f(sh, qs, i)
 		}
-		tell(sh, qs)
+		emit(sh, qs)
 		return nil
 	})
 	catalog.Wait()

@@ -36,8 +36,8 @@ func (sh *Shard) Queue(a arn.ARN) (qs *Queue, ok bool) {
 	return qs, true
 }
 
-// Use has the command under way use a queue that an earlier one has looked up. It returns
-// false if the queue has to be looked up again.
+// Use lets a command use a queue that an earlier command has looked up. It returns false if the
+// queue has to be looked up again.
 func (sh *Shard) Use(qs *Queue) bool {
 	qs.lastCommand = sh.CommandCount
 	return !qs.Gone
@@ -51,13 +51,13 @@ func (sh *Shard) noteEmpty(qs *Queue) {
 	}
 	qs.Emptied = true
 	sh.emptied = append(sh.emptied, qs)
-	for range 2 { // bounded: the backlog of many that one command emptied shrinks by one each time
+	for range 2 { // one added, at most two removed: so a long list shrinks without a long pause
 		if len(sh.emptied) <= emptiedKept {
 			return
 		}
 		old := sh.emptied[0]
 		sh.emptied = slices.Delete(sh.emptied, 0, 1)
-		if old.lastCommand == sh.CommandCount { // the command under way may have it
+		if old.lastCommand == sh.CommandCount { // this command may use it
 			sh.emptied = append(sh.emptied, old)
 			continue
 		}
@@ -82,11 +82,11 @@ var gone = &QueueRecord{}
 // park parks a queue.
 func (sh *Shard) park(qs *Queue) {
 	record, err := qs.Record.encode()
-	if err != nil { // not of what was read or written once
+	if err != nil { // cannot happen: the record was read or written before
 		return
 	}
 	sh.keepParked(qs, record)
-	sh.setTimer(qs, 0) // of messages that it had
+	sh.setTimer(qs, 0) // it may be set for former messages
 	delete(sh.loaded, qs.ARN)
 	qs.Gone, qs.Record, qs.Policy, qs.dedup = true, gone, queuepolicy.DenyAll, nil
 }
@@ -100,13 +100,13 @@ func (sh *Shard) keepParked(qs *Queue, record []byte) {
 
 // parkedKey is the key of a parked queue.
 func parkedKey(a arn.ARN) []byte {
-	var room [128]byte
-	key := append(append(room[:0], a.Account...), 0)
+	var backing [128]byte
+	key := append(append(backing[:0], a.Account...), 0)
 	key = append(append(key, a.Region...), 0)
 	return append(key, a.Resource...)
 }
 
-// unpark makes a queue of a parked one.
+// unpark restores a parked queue.
 func (sh *Shard) unpark(a arn.ARN) (*Queue, bool) {
 	key := parkedKey(a)
 	value, ok := sh.parked.Get(key)
@@ -119,7 +119,7 @@ func (sh *Shard) unpark(a arn.ARN) (*Queue, bool) {
 	if err == nil {
 		cfg, err = attribute.Config(record.Attributes)
 	}
-	if err != nil { // it was read at the start, or written by this process
+	if err != nil { // cannot happen: it was read at the start, or written by this process
 		sh.engine.Fatal(fmt.Errorf("queue %s: %w", a, err))
 		return nil, false
 	}

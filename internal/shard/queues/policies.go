@@ -11,20 +11,19 @@ import (
 	"godwit.dev/godwit/internal/shard/queues/queuepolicy"
 )
 
-// A queue's policy says which topics may send to it. It is parsed when it is
-// set and when it is loaded, and evaluated for each delivery: by the commit that
-// publishes, and by every transfer out of a subscription's backlog. A change
-// therefore holds for deliveries that wait. Requests of clients are held against it
-// where callers are authorised.
+// A queue's policy says which topics may send to it. It is parsed when it is set and when it is
+// loaded, and evaluated for each delivery: by the commit of a publish, and by each transfer from
+// a subscription's backlog. So a change also applies to pending deliveries. Requests of clients
+// are authorised elsewhere, also by this policy.
 
 // SnsService is the service principal of a topic's deliveries.
 const SnsService = "sns.amazonaws.com"
 
-// sendMessage is what a delivery does to a queue.
+// sendMessage is the action of a delivery to a queue.
 const sendMessage = "sqs:SendMessage"
 
-// loadPolicy compiles a stored policy. One that is not understood, which an
-// older version let in, admits no one; then ok is false.
+// loadPolicy compiles the stored policy. If that fails, as an older version did not validate it,
+// the queue admits nobody, and ok is false.
 func (qs *Queue) loadPolicy() (ok bool) {
 	p, err := queuepolicy.Parse(qs.Record.Attributes[attribute.Policy])
 	if err != nil {
@@ -34,7 +33,7 @@ func (qs *Queue) loadPolicy() (ok bool) {
 	return err == nil
 }
 
-// QueuePolicy is the policy of a queue; nil for none, and if there is no such queue.
+// QueuePolicy is the policy of a queue; nil: it has none, or does not exist.
 func (e *Queues) QueuePolicy(ctx context.Context, a arn.ARN) (p *policy.Policy) {
 	_ = e.WithCatalog(ctx, a, func(sh *Shard) error {
 		qs, err := sh.Lookup(a)
@@ -51,7 +50,7 @@ func (e *Queues) QueuePolicy(ctx context.Context, a arn.ARN) (p *policy.Policy) 
 // allowed, unless Options.Strict. Errors: AccessDenied; KMSNotFound if the queue's key does
 // not exist.
 func (qs *Queue) Admits(topic arn.ARN, now int64) error {
-	if qs.Shard == nil || qs.Shard.engine.Keys == nil { // else it is encrypted before
+	if qs.Shard == nil || qs.Shard.engine.Keys == nil { // otherwise encryption has checked the key
 		if err := key.Find(qs.ARN, qs.Record.Attributes[attribute.KmsMasterKeyID]); err != nil {
 			return err
 		}

@@ -13,8 +13,8 @@ const (
 	// purgeCooldown is how long after a purge a queue cannot be purged again,
 	// in milliseconds.
 	purgeCooldown = int64(60 * time.Second / time.Millisecond)
-	// formerKept is for how many purges a receipt handle is still recognised, as one of a
-	// message that is gone. After that it is invalid.
+	// formerKept is for how many purges a receipt handle is recognised as that of a removed
+	// message. Older ones are invalid.
 	formerKept = 8
 )
 
@@ -35,7 +35,7 @@ func (e *Queues) PurgeQueue(ctx context.Context, a arn.ARN) error {
 		}
 		sh.Meta.Incarnation++
 		record := *old.Record
-		record.First = 0 // what was accepted is forgotten with the messages
+		record.First = 0 // deduplication starts over
 		record.Incarnation, record.Purged = layout.Incarnation(sh.Meta.Incarnation), now
 		former := record.Former[max(0, len(record.Former)-formerKept+1):]
 		record.Former = append(slices.Clone(former), old.Incarnation)

@@ -1,6 +1,6 @@
 // Package queues is the module of queues: SQS queues, and the backlogs of other modules. A
-// Queue is a pure state machine (package queue) with what its shard keeps around it: waiting
-// receives, the commits that its messages become durable with, its timer.
+// Queue is a pure state machine (package queue) with its state in the shard: waiting receives,
+// the commits that make its messages durable, its timer.
 package queues
 
 import (
@@ -27,15 +27,15 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// Options are what the module is made of.
+// Options configure the module.
 type Options struct {
 	// Cooldowns refuses to create a queue within 60 s of its deletion, and to
 	// purge one within 60 s of its last purge.
 	Cooldowns bool
 	// Strict has a queue without a policy refuse topics of its own account, too.
 	Strict bool
-	// Events is told what happens to the messages of SQS queues, once it has been
-	// committed. It may be called concurrently, and must be quick. May be nil.
+	// Events is called for what happens to the messages of SQS queues, after the
+	// commit. It may be called concurrently, and must be quick. May be nil.
 	Events func(QueueEvent)
 	// Sign puts the missing signature into the body of a message that is Unsigned. It is
 	// called without any lock. Needed if topics render unsigned messages.
@@ -50,8 +50,7 @@ type Options struct {
 	Accounts *accounts.Accounts
 }
 
-// Queues is the module of queues: SQS's, and those that other modules have for
-// what waits for somebody else.
+// Queues is the module.
 type Queues struct {
 	*kernel.Kernel
 	kernel.Parts[*Shard]
@@ -72,7 +71,7 @@ type Hooks struct {
 	DeadLetters func(qs *Queue, moves []queue.Lease)
 	// Purged and Deleted are called in the command that purges or deletes the queue.
 	Purged, Deleted func(a arn.ARN)
-	// Ready is called with a backlog that has something due.
+	// Ready is called with a backlog that has due messages.
 	Ready func(qs *Queue)
 }
 
@@ -89,7 +88,7 @@ type Shard struct {
 	deletions map[arn.ARN]int64    // when queues were deleted, for the cool-down
 	sources   map[arn.ARN][]string // by dead-letter queue: the names of this shard's queues that have it, in order
 
-	cachedConfig atomic.Pointer[cachedConfig] // of the queue that was asked for last
+	cachedConfig atomic.Pointer[cachedConfig] // of the queue that was looked up last
 
 	emptied []*Queue // queues and backlogs that became empty last, which are likely to be used again
 
@@ -139,7 +138,7 @@ func (m module) Resume() {
 	sh := m.sh
 	for _, qs := range sh.Loaded() {
 		if qs.Machine.Stale() {
-			_, _ = sh.doUntouched(qs, sh.Now(), queue.Prefetch{Max: 1}) // which rebuilds its orders
+			_, _ = sh.doUntouched(qs, sh.Now(), queue.Prefetch{Max: 1}) // which converts its index
 		}
 		if !qs.Machine.Empty() {
 			sh.Touch(qs)
@@ -176,24 +175,24 @@ func (m module) Tick(now int64) {
 	}
 }
 
-// Queue is a machine with what its shard keeps around it.
+// Queue is a machine with its state in the shard.
 type Queue struct {
 	Machine     queue.Machine
 	Shard       *Shard
 	Incarnation layout.Incarnation
 	ARN         arn.ARN // the queue's, or the subscription's or function's whose backlog it is
-	Owner       Owner   // of what it is the backlog; nil: it goes when it is dropped
+	Owner       Owner   // of a backlog; nil: it exists until it is dropped
 	Record      *QueueRecord
 	Policy      *policy.Policy // of record; nil: none
 	Backlog     bool
 	Consumption Consumption
-	Gone        bool   // it is deleted, or dropped, or was parked: whoever has it from before has to look again
+	Gone        bool   // it was deleted, dropped or parked: the pointer is stale, look the queue up again
 	lastCommand uint64 // the command that used it last
 	dirty       bool   // among the shard's dirty objects
 	Emptied     bool   // among the shard's emptied ones
 	timer       queueTimer
 	waiters     waiterList
-	Dead        *DeadLetters // on their way to the dead-letter queue; nil: none are
+	Dead        *DeadLetters // being moved to the dead-letter queue; nil: none are
 	unsynced    unsynced
 	dedup       *dedup.Window // FIFO: of messages accepted recently
 	slot        Slot
@@ -222,28 +221,28 @@ type queueTimer struct {
 	index int32
 }
 
-// unsynced tells up to which sequence messages are durable, and with which commits the
-// others become so.
+// unsynced has the sequence up to which messages are durable, and the commits that make the
+// later ones durable.
 type unsynced struct {
-	newest  uint64 // the last one that the command under way added
-	durable uint64 // all up to this one are; 0: it is not known of any
+	newest  uint64 // the last message that the command has added
+	durable uint64 // messages up to it are durable; 0: not known of any
 	pending []pendingAppend
 }
 
 // Owner is the subscription or function that a backlog belongs to.
 type Owner interface{ Gone() bool }
 
-// DeadLetters are the messages of a queue that somebody carries to its
-// dead-letter queue, oldest first.
+// DeadLetters are the messages that are being moved to a queue's dead-letter queue, oldest
+// first.
 type DeadLetters struct{ Moves []queue.Lease }
 
-// pendingAppend says with which commit the messages up to a sequence become durable.
+// pendingAppend is the commit that makes the messages up to a sequence durable.
 type pendingAppend struct {
 	sequence uint64
 	commit   *journal.Commit
 }
 
-// Touch marks a queue as changed by the command under way.
+// Touch marks a queue as changed by the command.
 func (sh *Shard) Touch(qs *Queue) {
 	qs.lastCommand = sh.CommandCount
 	if !qs.dirty {
@@ -252,24 +251,23 @@ func (sh *Shard) Touch(qs *Queue) {
 	}
 }
 
-// Accept adds a message to a queue of this shard, as part of the command under way.
+// Accept adds a message to a queue of this shard, as part of the command.
 func (sh *Shard) Accept(qs *Queue, now int64, a queue.Arrival) uint64 {
-	r, _ := sh.DoAtomic(qs, now, queue.Accept{Arrival: a}) // it refuses nothing
+	r, _ := sh.DoAtomic(qs, now, queue.Accept{Arrival: a}) // Accept has no errors
 	qs.unsynced.newest = r.Sequence
 	return qs.unsynced.newest
 }
 
-// CheckQuota refuses what a resource of another account would put into a queue whose account
-// has used up its storage quota, with Throttled. A transfer within an account takes no
-// additional space.
+// CheckQuota refuses, with Throttled, a message from another account if the queue's account has
+// used up its storage quota. A transfer within an account needs no additional storage.
 func (qs *Queue) CheckQuota(source arn.ARN) error {
 	if source.Account == qs.ARN.Account {
 		return nil
 	}
-	return qs.Shard.engine.Accounts.Room(qs.ARN.Account, 1)
+	return qs.Shard.engine.Accounts.CheckStorage(qs.ARN.Account, 1)
 }
 
-// Committed does what a change of the queue asks for.
+// Committed implements kernel.Dirty.
 func (qs *Queue) Committed() { qs.Shard.AfterCommit(qs) }
 
 // Clean implements kernel.Dirty.
@@ -302,8 +300,8 @@ func (qs *Queue) Appended(c *journal.Commit) {
 	}
 }
 
-// AfterCommit does what follows from a change of a queue: it serves waiting receives,
-// notifies the consumer and sets the timer.
+// AfterCommit reacts to a change of a queue: it serves waiting receives, notifies the consumer
+// and sets the timer.
 func (sh *Shard) AfterCommit(qs *Queue) {
 	if qs.Ended() {
 		sh.setTimer(qs, 0)
@@ -328,14 +326,15 @@ func (sh *Shard) AfterCommit(qs *Queue) {
 	sh.timerBy(qs, at)
 }
 
-// timerBy makes qs due at a time, in epoch milliseconds, unless it is due earlier; 0 is never.
+// timerBy sets the queue's timer to a time, in epoch milliseconds, unless it is set to an earlier
+// one; 0 changes nothing.
 func (sh *Shard) timerBy(qs *Queue, at int64) {
 	if at != 0 && (qs.timer.at == 0 || at < qs.timer.at) {
 		sh.setTimer(qs, at)
 	}
 }
 
-// Available reports whether a receive would find something.
+// Available reports whether a receive would find a message.
 func (sh *Shard) Available(qs *Queue, now int64) bool {
 	r, _ := sh.doUntouched(qs, now, queue.Probe{})
 	return r.Found
@@ -347,7 +346,7 @@ func (qs *Queue) Before(o *Queue) bool { return qs.timer.at < o.timer.at }
 // Place is where the heap of timers keeps the queue's index.
 func (qs *Queue) Place() *int32 { return &qs.timer.index }
 
-// setTimer makes qs due at a moment; 0 for never.
+// setTimer sets the queue's timer, in epoch milliseconds; 0 stops it.
 func (sh *Shard) setTimer(qs *Queue, at int64) {
 	switch {
 	case qs.timer.at == 0 && at != 0:
@@ -362,7 +361,7 @@ func (sh *Shard) setTimer(qs *Queue, at int64) {
 	}
 }
 
-// sweep drops the messages of a queue that are past their retention.
+// sweep removes the expired messages of a queue.
 func (sh *Shard) sweep(qs *Queue, now int64) {
 	if r, _ := sh.Do(qs, now, queue.Sweep{}); r.Removed > 0 {
 		sh.EmitMessages(qs, MessagesExpired, now, r.Removed)
@@ -370,8 +369,8 @@ func (sh *Shard) sweep(qs *Queue, now int64) {
 }
 
 // Lookup finds a queue for a client's command. Errors: QueueDoesNotExist, and those of
-// injected faults. That a queue is gone may not be durable yet: before it answers, the caller
-// waits for the commit that Run returns.
+// injected faults. The deletion of a queue may not be durable yet: the caller waits for the
+// commit that Run returns before it answers.
 func (sh *Shard) Lookup(a arn.ARN) (*Queue, error) {
 	qs, ok := sh.Queue(a)
 	if !ok {

@@ -45,15 +45,15 @@ type QueueRecord struct {
 	Tags        map[string]string  `json:"tags,omitempty"`
 	Created     int64              `json:"created"`  // epoch milliseconds
 	Modified    int64              `json:"modified"` // epoch milliseconds
-	// Purged is when the queue was last purged, and Former are the incarnations
-	// that purges ended, the latest last.
+	// Purged is when the queue was last purged; Former are its incarnations before, the
+	// latest last.
 	Purged int64                `json:"purged,omitempty"` // epoch milliseconds
 	Former []layout.Incarnation `json:"former,omitempty"`
 	// First is the incarnation of the queue in the deduplication log, if that is not its
 	// own: older versions kept the first one across purges.
 	First layout.Incarnation `json:"first,omitempty"`
-	// Origin is where the queue's sequence numbers begin; 0: at the value that older
-	// versions used for all queues.
+	// Origin is the first of the queue's sequence numbers; 0: the value that older versions
+	// used for all queues.
 	Origin uint64 `json:"origin,omitempty"`
 	// Scope is a change of DeduplicationScope that may not be in force yet.
 	Scope *ScopeChange `json:"scope,omitempty"`
@@ -87,7 +87,7 @@ func (r *QueueRecord) encode() ([]byte, error) {
 	return append([]byte{queueRecordVersion}, value...), err
 }
 
-// writeQueue writes the record of a queue, as part of the command under way.
+// writeQueue writes the record of a queue, as part of the command.
 func (sh *Shard) writeQueue(qs *Queue) error { return qs.Record.Put(&sh.Batch, sh.ID, qs.ARN) }
 
 // CreateQueue creates a queue. It is idempotent: an existing queue whose attributes have the
@@ -133,8 +133,8 @@ func (e *Queues) CreateQueue(ctx context.Context, spec QueueSpec) error {
 	return e.EmitCreation(spec.ARN, err)
 }
 
-// compactClone copies a map that is kept for long, so that it neither has spare capacity nor
-// keeps the request alive that its strings are parts of.
+// compactClone copies a map that is kept for long, so that it has no spare capacity, and its
+// strings do not keep the request in memory.
 func compactClone(m map[string]string) map[string]string {
 	if len(m) == 0 {
 		return nil
@@ -204,13 +204,13 @@ func (sh *Shard) Drop(qs *Queue) {
 	span := qs.Machine.Keys().All()
 	sh.Batch.DeleteRange(span.Lower, span.Upper)
 	sh.Batch.Delete(qs.Machine.Keys().Counters())
-	qs.Gone, qs.Owner = true, nil // a Queue that is referenced for a while must not keep its owner alive
+	qs.Gone, qs.Owner = true, nil // stale pointers to the Queue must not keep the owner in memory
 	sh.failWaiters(qs, ErrNoQueue)
 	sh.Touch(qs)
 }
 
-// Counts counts the messages of a queue or backlog in each state, as part of the command under
-// way, after it has returned the leases that have expired by now, in epoch milliseconds.
+// Counts first expires leases, by now in epoch milliseconds, and then counts the messages of a
+// queue or backlog in each state, as part of the command.
 func (sh *Shard) Counts(qs *Queue, now int64) queue.Counts {
 	r, _ := sh.doUntouched(qs, now, queue.Count{})
 	if sh.Batch.Len() > 0 {
@@ -229,7 +229,7 @@ func (e *Queues) QueueInfo(ctx context.Context, a arn.ARN) (info QueueInfo, err 
 		}
 		now := sh.Now()
 		counts := sh.Counts(qs, now)
-		sh.Commit(false) // here, as expired leases are no change of the catalog
+		sh.Commit(false) // now, as WithCatalog would take it for a change of the catalog
 		info = QueueInfo{
 			ARN: a, Attributes: maps.Clone(qs.Record.Attributes), Tags: maps.Clone(qs.Record.Tags),
 			Created: clock.Time(qs.Record.Created), Modified: clock.Time(qs.Record.Modified),
@@ -267,8 +267,8 @@ func (e *Queues) QueueConfig(ctx context.Context, a arn.ARN) (queue.Config, erro
 	return c.config, err
 }
 
-// cachedConfig is the configuration of the queue that was asked for last. It is valid while
-// the catalog has the generation, which is durable: so a send takes the shard's lock once.
+// cachedConfig is the configuration of the queue that was looked up last. It is valid while
+// the catalog has the generation, which is durable. It spares a send one lock of the shard.
 type cachedConfig struct {
 	queue      arn.ARN
 	generation uint64
@@ -338,8 +338,8 @@ func (e *Queues) ListQueues(ctx context.Context, region, account, prefix, after 
 	return names, more, err
 }
 
-// DecodeQueueRecord reads the record of a queue. It fails for an unknown version, and for
-// what is not JSON.
+// DecodeQueueRecord reads the record of a queue. It fails for an unknown version and for
+// invalid JSON.
 func DecodeQueueRecord(value []byte) (*QueueRecord, error) {
 	if len(value) == 0 || value[0] != queueRecordVersion {
 		return nil, fmt.Errorf("a queue's record has an unknown version; it was written by a newer godwit")
@@ -348,9 +348,8 @@ func DecodeQueueRecord(value []byte) (*QueueRecord, error) {
 	return r, json.Unmarshal(value[1:], r)
 }
 
-// SetCreationWatcher has created called with each queue and each function (and each alias of
-// one) that is created from now on, since an event source mapping may wait for it. It must
-// return quickly.
+// SetCreationWatcher sets a function that is called with each queue, function and alias that is
+// created, since an event source mapping may wait for it. It must return quickly.
 func (e *Queues) SetCreationWatcher(created func(arn.ARN)) { e.creationWatcher.Store(&created) }
 
 // EmitCreation calls the creation watcher unless err, which it returns, is an error.
@@ -361,10 +360,10 @@ func (e *Queues) EmitCreation(a arn.ARN, err error) error {
 	return err
 }
 
-// Ended reports that the queue, or the owner of the backlog, is gone.
+// Ended reports that the queue, or the owner of the backlog, was deleted.
 func (qs *Queue) Ended() bool { return qs.Gone || qs.Owner != nil && qs.Owner.Gone() }
 
-// ForgetBacklog drops a backlog from memory; false if it is not there.
+// ForgetBacklog drops a backlog from memory; false if it is not in memory.
 func (sh *Shard) ForgetBacklog(inc layout.Incarnation) bool {
 	qs, ok := sh.Backlogs[inc]
 	if ok {

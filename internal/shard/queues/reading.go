@@ -19,12 +19,12 @@ import (
 // record, its text, and the encoded answer.
 const recordWeight = 3
 
-var errNoRoom = errors.New("no room for the record")
+var errNoMemory = errors.New("no memory for the record")
 
-// readRecords reads the records of messages, in the order of their keys, as far as memory can
-// be reserved for them; for the first one it waits. A record is nil if it does not exist (the
-// message was deleted or has expired), and at the indexes in rest, which were not read.
-// Errors: ctx's; a store that cannot be read ends the process.
+// readRecords reads the records of messages, in key order, as far as memory can be reserved for
+// them; it waits for the memory of the first one. rest are the indexes of those that were not
+// read. A record is nil if it is in rest, or does not exist, as the message was deleted or has
+// expired. Errors: ctx's; a store that cannot be read ends the process.
 func (e *Queues) readRecords(ctx context.Context, keys [][]byte, memory *limit.Reservation) (records [][]byte, rest []int, err error) {
 	records = make([][]byte, len(keys))
 	var granted int64 // bytes that were reserved by waiting
@@ -36,10 +36,10 @@ func (e *Queues) readRecords(ctx context.Context, keys [][]byte, memory *limit.R
 				granted -= weight
 			} else if !memory.TryMore(weight) {
 				missing, at = weight, i
-				return errNoRoom
+				return errNoMemory
 			}
 			some = true
-			if records[i] = record; len(keys) > 1 { // else it is a copy already
+			if records[i] = record; len(keys) > 1 { // a single record is a copy already
 				records[i] = bytes.Clone(record)
 			}
 			return nil
@@ -48,7 +48,7 @@ func (e *Queues) readRecords(ctx context.Context, keys [][]byte, memory *limit.R
 		case err == nil:
 			memory.Shrink(granted)
 			return records, nil, nil
-		case !errors.Is(err, errNoRoom):
+		case !errors.Is(err, errNoMemory):
 			e.Fatal(err)
 			return nil, nil, err
 		case !some:
@@ -134,8 +134,8 @@ func (e *Queues) readLeased(ctx context.Context, sh *Shard, found Found, req *Re
 	return out, bad, nil
 }
 
-// sign completes received messages, those of one receive at the same time. It
-// returns an error for each, nil for those that are complete.
+// sign adds the missing signatures of the messages of a receive, concurrently. It returns an
+// error for each message, nil for those that are complete.
 func (e *Queues) sign(received []Received) []error {
 	errs := make([]error, len(received))
 	var wg sync.WaitGroup

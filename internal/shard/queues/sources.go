@@ -9,9 +9,8 @@ import (
 	"godwit.dev/godwit/internal/shard/kernel"
 )
 
-// linkDeadLetter notes that the dead-letter queue of a source changes; the zero
-// ARN stands for none. Each shard knows it of its own queues only, and keeps it
-// in memory: it follows from the queues' records.
+// linkDeadLetter updates the index of dead-letter queues for a source; the zero ARN is none.
+// Each shard has such an index of its own queues in memory, made from their records.
 func (sh *Shard) linkDeadLetter(source, before, after arn.ARN) {
 	if before == after {
 		return
@@ -34,9 +33,8 @@ func (sh *Shard) linkDeadLetter(source, before, after arn.ARN) {
 	}
 }
 
-// sourcesOf gives the names of the shard's queues that have the dead-letter
-// queue dlq, in order, and the place of a name among them. A dead-letter queue
-// is of its sources' account and region.
+// sourcesOf lists the names of the shard's queues whose dead-letter queue is dlq, in order, and
+// finds a name among them. A dead-letter queue has the account and region of its sources.
 func (sh *Shard) sourcesOf(dlq arn.ARN, name string) (names []string, i int, found bool) {
 	names = sh.sources[dlq]
 	i, found = slices.BinarySearch(names, name)

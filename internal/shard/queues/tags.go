@@ -10,7 +10,7 @@ import (
 // MaxTags is how many tags a queue can have. Source: the SQS quotas.
 const MaxTags = 50
 
-// TagQueue adds tags to a queue; one with the key of another replaces it.
+// TagQueue adds tags to a queue, replacing those with the same keys.
 // Errors: QueueDoesNotExist; InvalidParameter for more than MaxTags in all.
 func (e *Queues) TagQueue(ctx context.Context, a arn.ARN, tags map[string]string) error {
 	return e.retag(ctx, a, func(all map[string]string) { maps.Copy(all, tags) })

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 )
 
-// QueueInfo is what a queue tells about itself.
+// QueueInfo describes a queue.
 type QueueInfo struct {
 	ARN        arn.ARN
 	Attributes map[string]string // as given by the owner, canonical; defaults are not in it
@@ -48,11 +48,11 @@ type ReceiveRequest struct {
 	Wait time.Duration
 	// Attempt is the ReceiveRequestAttemptId, or empty; FIFO queues only.
 	Attempt string
-	// Memory is what the messages, and all that is made of them, are reserved from
-	// before they are read: three times their size. Where there is no room for all,
-	// those come that fit, and the others stay; where there is none for the first,
-	// the receive waits for some, and then fails with limit.ErrFull. A receive that
-	// waits for a message reserves nothing. Nil: they take any amount.
+	// Memory is the budget from which three times the size of a message is reserved
+	// before it is read. If the budget does not suffice for all, the receive takes
+	// those that fit, and the others stay visible; if not even for the first, it waits
+	// for memory, and fails with limit.ErrFull in the end. A receive that waits for a
+	// message reserves nothing. Nil: there is no limit.
 	Memory *limit.Reservation
 	// Caller is who receives, who has to have the right to decrypt; nil: the root of the
 	// queue's account.

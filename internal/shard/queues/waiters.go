@@ -11,7 +11,7 @@ type waiter struct {
 	visibility time.Duration
 	attempt    string
 	result     chan Found    // capacity 1
-	waiting    func(is bool) // told when it is listed, and no longer; may be nil
+	waiting    func(is bool) // called when it enters and leaves the list; may be nil
 }
 
 // waiterList is the queue of receives that wait for messages.

@@ -15,7 +15,7 @@ import (
 // the last step that was done, or that behind the one that was under way: nothing that was
 // acknowledged is lost, and no step is there by half. Each crash keeps several shares,
 // one to three, of what was not synced, by a seed. open opens the module on a journal,
-// for as long as the test runs; state tells all of it.
+// for as long as the test runs; state lists all of it.
 func CrashInSteps[M any](t *testing.T, seed uint64, shares int, open func(j *journal.Journal) M, state func(m M) string, steps ...func(m M)) {
 	t.Helper()
 	type crashed struct {

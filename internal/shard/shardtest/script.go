@@ -106,7 +106,7 @@ func (s *Script) Setup() {
 	Subscribe(s.t, s.engine, "t.fifo", "dlq.fifo", "00000000-0000-4000-8000-000000000004")
 	s.ordered = Subscribe(s.t, s.engine, "t.fifo", "a.fifo", "00000000-0000-4000-8000-000000000005")
 	s.setupTopic()
-	s.Settle()
+	s.RunDue()
 }
 
 // setupTopic creates the topic t with three subscriptions, the same ones each time.
@@ -131,8 +131,8 @@ func (s *Script) setupTopic() {
 	s.say("subscribed %s", sub.ARN)
 }
 
-// Settle lets everything that is due happen, in the order of time.
-func (s *Script) Settle() {
+// RunDue runs everything that is due, in the order of time.
+func (s *Script) RunDue() {
 	for {
 		made := s.Pump.Run(s.t)
 		s.engine.AwaitIdle()
@@ -195,14 +195,14 @@ func (s *Script) Step() {
 		s.reconfigure()
 	default:
 		d := time.Duration(s.rand.IntN(8000)) * time.Millisecond
-		for range 8 { // in pieces, so that the pump gets its turn
+		for range 8 { // in pieces, so that the pump runs in between
 			if _, err := s.clock.Advance(ctx, d/8); err != nil {
 				s.t.Fatal(err)
 			}
-			s.Settle()
+			s.RunDue()
 		}
 	}
-	s.Settle()
+	s.RunDue()
 	for _, name := range s.Queues {
 		info, err := s.engine.QueueInfo(ctx, QueueARN(name))
 		s.say("%s: %+v %v", name, info.Counts, err)

@@ -13,7 +13,7 @@ import (
 
 // A message that a queue got of a subscription may be without its signature
 // yet: what a publish does in its own commit must not wait for one. It is
-// signed on its way to a receiver, the same way each time.
+// signed when it is received, with the same signature each time.
 
 // signingPrefix begins the keys that envelopes are signed with, by their ids,
 // among the keys of shard 0. Those of its replays begin alike and are shorter.
@@ -52,7 +52,7 @@ func (e *Keys) SigningKeys() (map[[16]byte][]byte, error) {
 	return keys, nil
 }
 
-// sealed tells a record that is sealed from one in clear, which begins with its version.
+// sealed marks a sealed record; one in clear begins with its version.
 func sealed(value []byte) bool { return len(value) > 0 && value[0] == seal.Form }
 
 // CheckRecord reports whether a record can be read; check does for one in clear.

@@ -1,4 +1,4 @@
-// Package sources keeps the ways in for clients that know nothing of AWS. It is the module over
+// Package sources keeps sources: the endpoints for clients that do not speak AWS's APIs. It is the module over
 // the pure rules of package ingest, with a lock and a stream of the journal of its own.
 package sources
 

@@ -175,7 +175,7 @@ func (m *Module) TemplateOf(account, region, name, set string) (text []byte, err
 
 // ChangeSets are those of a stack, the oldest first. Errors: ErrNone.
 func (m *Module) ChangeSets(account, region, name string) (all []ChangeSet, err error) {
-	err = m.look(account, region, name, func(e *entry) error {
+	err = m.view(account, region, name, func(e *entry) error {
 		for _, c := range e.changes {
 			one := *c
 			one.Obsolete = e.obsolete(c)
@@ -203,11 +203,11 @@ func (m *Module) DeleteChangeSet(ctx context.Context, account, region, name, set
 	})
 }
 
-// settleTime is how long the execution of a change set is waited for: most are through by then, and
+// executionWait is how long the execution of a change set is waited for: most have ended by then, and
 // the waiters of AWS's tools, which ask at once, ask again only after half a minute.
-const settleTime = 500 * time.Millisecond
+const executionWait = 500 * time.Millisecond
 
-// awaitEnd returns once nothing of the stack is under way, and after settleTime of real time at the latest.
+// awaitEnd returns once nothing of the stack is under way, and after executionWait of real time at the latest.
 func (m *Module) awaitEnd(ctx context.Context, id stackID) {
 	var ended chan struct{}
 	_ = m.shard.RunDurable(func(*kernel.Tx) error {
@@ -220,7 +220,7 @@ func (m *Module) awaitEnd(ctx context.Context, id stackID) {
 	if ended == nil {
 		return
 	}
-	over, stop := clock.After(clock.System, settleTime)
+	over, stop := clock.After(clock.System, executionWait)
 	defer stop()
 	select {
 	case <-ended:

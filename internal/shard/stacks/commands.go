@@ -61,8 +61,8 @@ func (m *Module) run(ctx context.Context, account, region, name string, command 
 	return err
 }
 
-// look looks at a stack. What it reports is durable. Errors: ErrNone.
-func (m *Module) look(account, region, name string, at func(e *entry) error) error {
+// view calls at with a stack. What it reports is durable. Errors: ErrNone.
+func (m *Module) view(account, region, name string, at func(e *entry) error) error {
 	return m.shard.RunDurable(func(tx *kernel.Tx) error {
 		tx.DependOn(m.shard.Log.Last())
 		e := m.find(account, region, name)
@@ -263,7 +263,7 @@ func (m *Module) SetPolicy(ctx context.Context, account, region, name, policy st
 
 // Get is a stack of a name or an ARN. What it reports is durable. Errors: ErrNone.
 func (m *Module) Get(account, region, name string) (v View, err error) {
-	err = m.look(account, region, name, func(e *entry) error {
+	err = m.view(account, region, name, func(e *entry) error {
 		v = e.view()
 		return nil
 	})
@@ -292,7 +292,7 @@ func (m *Module) List(account, region string) (all []stack.Stack) {
 
 // Template is the text of the template that a stack has. Errors: ErrNone.
 func (m *Module) Template(account, region, name string) (text []byte, err error) {
-	err = m.look(account, region, name, func(e *entry) error {
+	err = m.view(account, region, name, func(e *entry) error {
 		text, err = m.template(e.id, e.Source.Template)
 		return err
 	})
@@ -302,7 +302,7 @@ func (m *Module) Template(account, region, name string) (text []byte, err error)
 // Events are those of a stack before a number, the latest first; 0: from the latest on.
 // Errors: ErrNone.
 func (m *Module) Events(account, region, name string, before uint64, limit int) (page []stack.Event, s stack.Stack, err error) {
-	err = m.look(account, region, name, func(e *entry) error {
+	err = m.view(account, region, name, func(e *entry) error {
 		s = e.Stack
 		last := e.Events
 		if before != 0 {

@@ -102,7 +102,7 @@ func (m *Module) detect(c *comparison) {
 // DetectOne compares one resource. Errors: ErrNone, ErrNotDetectable, ErrNoResource.
 func (m *Module) DetectOne(ctx context.Context, account, region, name, logical string, by *caller.Caller) (r stack.Resource, v stack.Stack, err error) {
 	var phase uint64
-	err = m.look(account, region, name, func(e *entry) error {
+	err = m.view(account, region, name, func(e *entry) error {
 		if v = e.Stack; !e.Status.Detectable() {
 			return ErrNotDetectable.With(e.ID, string(e.Status))
 		}

@@ -38,7 +38,7 @@ func TestDetect(t *testing.T) {
 		if _, err := m.Create(t.Context(), creation(t, 3)); err != nil {
 			t.Fatal(err)
 		}
-		settled(t, k, m)
+		awaitIdle(t, k, m)
 		if err := detect(m, "one"); err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestDetect(t *testing.T) {
 		if _, err := m.Update(t.Context(), account, region, "shop", []byte("Resources: {Q0: {Type: AWS::SQS::Queue}}"), &stack.Order{Design: design(t, "Resources: {Q0: {Type: AWS::SQS::Queue}}")}); err != nil {
 			t.Fatal(err)
 		}
-		settled(t, k, m)
+		awaitIdle(t, k, m)
 		m.Start(w) // which begins it again
 		k.AwaitIdle()
 		if d, _, err = m.Detection(account, region, "two"); err != nil || d.Status != stack.Unknown || d.Failure == "" {
@@ -99,7 +99,7 @@ func TestReset(t *testing.T) {
 		if _, err := m.Create(t.Context(), creation(t, 3)); err != nil {
 			t.Errorf("another one of the name: %v", err)
 		}
-		settled(t, k, m)
+		awaitIdle(t, k, m)
 		if _, err := m.Reset(t.Context(), account, region); err != nil {
 			t.Error(err)
 		}

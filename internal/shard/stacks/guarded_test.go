@@ -20,7 +20,7 @@ func TestObsoleteChangeSet(t *testing.T) {
 		if _, err := m.Create(t.Context(), creation(t, 1)); err != nil {
 			t.Fatal(err)
 		}
-		settled(t, k, m)
+		awaitIdle(t, k, m)
 		set := &stacks.ChangeSet{ID: "arn:aws:cloudformation:us-east-1:000000000000:changeSet/old/21111111-2222-4333-8444-555555555555", Name: "old", Design: design(t, one)}
 		if _, err := m.PutChangeSet(t.Context(), &stacks.Creation{Name: "shop", Account: account, Region: region, Body: []byte(one)}, set); err != nil {
 			t.Fatal(err)
@@ -31,7 +31,7 @@ func TestObsoleteChangeSet(t *testing.T) {
 		if _, err := m.Update(t.Context(), account, region, "shop", []byte(two), &stack.Order{Design: design(t, two)}); err != nil {
 			t.Fatal(err)
 		}
-		settled(t, k, m)
+		awaitIdle(t, k, m)
 		if found, err := m.ChangeSet(account, region, "shop", "old"); err != nil || !found.Obsolete {
 			t.Errorf("after: %t, %v", found.Obsolete, err)
 		}
@@ -55,7 +55,7 @@ func TestNestedProtection(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		settled(t, k, m)
+		awaitIdle(t, k, m)
 		if err := m.Delete(t.Context(), account, region, "below", &stack.Order{}); !errors.Is(err, stacks.ErrRootProtected) {
 			t.Errorf("deleted: %v", err)
 		}
@@ -65,6 +65,6 @@ func TestNestedProtection(t *testing.T) {
 		if err := m.Delete(t.Context(), account, region, "below", &stack.Order{Nested: true}); err != nil {
 			t.Errorf("as a step: %v", err)
 		}
-		settled(t, k, m)
+		awaitIdle(t, k, m)
 	})
 }

@@ -48,7 +48,7 @@ func TestParameters(t *testing.T) {
 		if _, err := m.Create(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		settled(t, k, m)
+		awaitIdle(t, k, m)
 		has(m, "large")
 	})
 	with(t, st, s, func(k *kernel.Kernel, m *stacks.Module) {
@@ -57,7 +57,7 @@ func TestParameters(t *testing.T) {
 		if err := m.Delete(t.Context(), account, region, "shop", &stack.Order{}); err != nil {
 			t.Fatal(err)
 		}
-		settled(t, k, m)
+		awaitIdle(t, k, m)
 		has(m, "")
 	})
 }

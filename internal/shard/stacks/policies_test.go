@@ -62,7 +62,7 @@ func TestManagers(t *testing.T) {
 	})
 	with(t, st, s, func(k *kernel.Kernel, m *stacks.Module) {
 		m.Start(writer{})
-		settled(t, k, m)
+		awaitIdle(t, k, m)
 	})
 	with(t, st, s, func(k *kernel.Kernel, m *stacks.Module) {
 		asked(m, "P", "Roles", "clerk", true) // what it has it can have in another form
@@ -79,7 +79,7 @@ func TestManagers(t *testing.T) {
 		}
 		asked(m, "R", "Roles", "clerk", false, "shop|P", "shop|Q")
 		m.Start(writer{})
-		settled(t, k, m)
+		awaitIdle(t, k, m)
 		asked(m, "R", "Roles", "clerk", false)
 	})
 }
@@ -124,9 +124,9 @@ func TestManagersAfterFailedUpdate(t *testing.T) {
 		if _, err := m.Create(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		settled(t, k, m)
+		awaitIdle(t, k, m)
 		update(m, "forbidden", "other")
-		settled(t, k, m)
+		awaitIdle(t, k, m)
 		asked(m, "R", "mine", true, "shop|P")
 		asked(m, "R", "forbidden", false)
 	})
@@ -135,7 +135,7 @@ func TestManagersAfterFailedUpdate(t *testing.T) {
 		asked(m, "P", "forbidden", true)
 		asked(m, "Q", "other", false)
 		m.Start(fastidious{})
-		settled(t, k, m)
+		awaitIdle(t, k, m)
 	})
 	with(t, st, s, func(_ *kernel.Kernel, m *stacks.Module) {
 		update(m, "new", "mine")

@@ -83,19 +83,19 @@ type Module struct {
 	shard  *kernel.Shard // whose lock guards what follows
 	sealer *seal.Sealer
 
-	byID   map[stackID]*entry
-	byName map[scope]*entry   // that are not deleted
-	stores map[stackID]*entry // that have or had parameters of the store, or inline policies
-	worker Worker             // nil: no step is taken yet
-	reader Reader             // nil: nothing is compared
-	room   chan struct{}      // holds a token for each step that may be taken now
+	byID    map[stackID]*entry
+	byName  map[scope]*entry   // that are not deleted
+	stores  map[stackID]*entry // that have or had parameters of the store, or inline policies
+	worker  Worker             // nil: no step is taken yet
+	reader  Reader             // nil: nothing is compared
+	running chan struct{}      // holds a token for each step that runs
 	// ending are closed once nothing of a stack is under way any more.
 	ending map[stackID][]chan struct{}
 }
 
 // New adds the module to a kernel. The sealer is for Purpose; nil: records are in clear.
 func New(k *kernel.Kernel, sealer *seal.Sealer) *Module {
-	m := &Module{kernel: k, shard: k.OwnShard(keyspace.StackStream), sealer: sealer, room: make(chan struct{}, atOnce), ending: map[stackID][]chan struct{}{}}
+	m := &Module{kernel: k, shard: k.OwnShard(keyspace.StackStream), sealer: sealer, running: make(chan struct{}, atOnce), ending: map[stackID][]chan struct{}{}}
 	m.byID, m.byName, m.stores = map[stackID]*entry{}, map[scope]*entry{}, map[stackID]*entry{}
 	m.shard.Add(m)
 	return m

@@ -104,8 +104,8 @@ func design(t *testing.T, text string) *stack.Design {
 	return stack.Designed(bound)
 }
 
-// settled waits until nothing of the stack is under way.
-func settled(t *testing.T, k *kernel.Kernel, m *stacks.Module) stacks.View {
+// awaitIdle waits until nothing of the stack is under way.
+func awaitIdle(t *testing.T, k *kernel.Kernel, m *stacks.Module) stacks.View {
 	t.Helper()
 	for {
 		k.AwaitIdle() // what was put off comes again
@@ -121,7 +121,7 @@ func settled(t *testing.T, k *kernel.Kernel, m *stacks.Module) stacks.View {
 }
 
 // A stack continues with the first worker that there is, after a restart too; what is on disk
-// is what was told, and shows no property.
+// is what was reported, and shows no property.
 func TestStack(t *testing.T) {
 	const queues = 100 // more than begin at once
 	st, s := memory.New(), sealer(t)
@@ -142,7 +142,7 @@ func TestStack(t *testing.T) {
 	var made stacks.View
 	with(t, st, s, func(k *kernel.Kernel, m *stacks.Module) {
 		m.Start(w)
-		if made = settled(t, k, m); made.Status != stack.CreateComplete || len(made.Resources) != queues || len(w.there) != queues {
+		if made = awaitIdle(t, k, m); made.Status != stack.CreateComplete || len(made.Resources) != queues || len(w.there) != queues {
 			t.Errorf("%s with %d resources, of which %d are there", made.Status, len(made.Resources), len(w.there))
 		}
 		events, _, err := m.Events(account, region, "shop", 0, 1000)
@@ -161,14 +161,14 @@ func TestStack(t *testing.T) {
 	}
 	with(t, st, s, func(k *kernel.Kernel, m *stacks.Module) {
 		m.Start(w)
-		got := settled(t, k, m)
+		got := awaitIdle(t, k, m)
 		if d := cmp.Diff(made.Stack, got.Stack); d != "" {
 			t.Errorf("after a restart (-was +is):\n%s", d)
 		}
 		if err := m.Delete(t.Context(), account, region, "shop", &stack.Order{}); err != nil {
 			t.Fatal(err)
 		}
-		if got = settled(t, k, m); got.Status != stack.DeleteComplete {
+		if got = awaitIdle(t, k, m); got.Status != stack.DeleteComplete {
 			t.Errorf("%s", got.Status)
 		}
 		for name, there := range w.there {
@@ -196,11 +196,11 @@ func TestForgotten(t *testing.T) {
 	if _, err := m.Create(t.Context(), creation(t, 3)); err != nil {
 		t.Fatal(err)
 	}
-	settled(t, k, m)
+	awaitIdle(t, k, m)
 	if err := m.Delete(t.Context(), account, region, "shop", &stack.Order{}); err != nil {
 		t.Fatal(err)
 	}
-	settled(t, k, m)
+	awaitIdle(t, k, m)
 	if _, err := c.Advance(t.Context(), 91*24*time.Hour); err != nil {
 		t.Fatal(err)
 	}

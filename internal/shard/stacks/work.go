@@ -126,12 +126,12 @@ func (m *Module) launch(tasks []*Task) {
 // do takes a step, and what follows from it.
 func (m *Module) do(t *Task) {
 	select {
-	case m.room <- struct{}{}:
+	case m.running <- struct{}{}:
 	case <-m.kernel.Stopping:
 		return
 	}
 	outcome, later := m.worker.Do(context.Background(), t)
-	<-m.room
+	<-m.running
 	if later > 0 {
 		t.Again = true
 		t.Try++

@@ -19,7 +19,7 @@ import (
 	"godwit.dev/godwit/internal/stream"
 )
 
-// chunkBytes is about how much is kept together: far less than a commit may hold.
+// chunkBytes is about the size of a chunk: far less than a commit may hold.
 const chunkBytes = 512 << 10
 
 // sealedChunk is a chunk before it has a number.
@@ -29,9 +29,9 @@ type sealedChunk struct {
 	records []byte
 }
 
-// Put takes records into a stream; each of them has an id then, in their order. It returns
-// once they are durable; ctx ends nothing that was begun. What is refused is so as a whole,
-// and nothing of it is kept. Errors: stream.ErrNoStream, stream.ErrFull, kernel.ErrFull.
+// Put adds records to a delivery stream, all or none, and returns their ids once they are
+// durable. The end of ctx does not interrupt it. Errors: stream.ErrNoStream, stream.ErrFull,
+// kernel.ErrFull.
 func (m *Module) Put(ctx context.Context, a arn.ARN, records []stream.Record) (ids []string, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (m *Module) Put(ctx context.Context, a arn.ARN, records []stream.Record) (i
 		if err != nil {
 			return err
 		}
-		if h.Number != s.Number { // it is another one by now
+		if h.Number != s.Number { // it was deleted and created again meanwhile
 			return stream.ErrNoStream.With(s.Name, s.Account)
 		}
 		if h.bytes+size > m.options.MaxBytes {
@@ -72,8 +72,8 @@ func (m *Module) Put(ctx context.Context, a arn.ARN, records []stream.Record) (i
 			}
 			chunk := &chunks[i]
 			chunk.Arrival = now
-			m.shard.Batch.Set(numberKey(keyspace.HoseChunks, h.Number, h.next), chunk.Encode())
-			m.shard.Batch.Set(numberKey(keyspace.HoseRecords, h.Number, h.next), chunk.records)
+			m.shard.Batch.Set(numberKey(keyspace.FirehoseChunks, h.Number, h.next), chunk.Encode())
+			m.shard.Batch.Set(numberKey(keyspace.FirehoseRecords, h.Number, h.next), chunk.records)
 			h.next++
 			h.bytes += weight(&chunk.Chunk)
 		}
@@ -88,7 +88,7 @@ func (m *Module) Put(ctx context.Context, a arn.ARN, records []stream.Record) (i
 	return recordIDs(s.Number, now, first, len(records)), nil
 }
 
-// taking finds a stream that records are put into.
+// taking finds a stream for a put.
 func (m *Module) taking(a arn.ARN) (s *stream.Stream, err error) {
 	_, err = m.shard.Run(false, func(*kernel.Tx) error {
 		h, err := m.find(a)
@@ -123,7 +123,7 @@ func recordContext(s *stream.Stream) []byte {
 	return seal.Context("records of a delivery stream", s.Account, s.Region, s.Name, strconv.FormatUint(s.Number, 10))
 }
 
-// recordIDs makes the ids of records that came together.
+// recordIDs makes the ids of the records of a put.
 func recordIDs(number uint64, now int64, first uint64, records int) []string {
 	ids := make([]string, records)
 	head := fmt.Sprintf("%013d%013d%018d", now, number, first)
@@ -133,7 +133,7 @@ func recordIDs(number uint64, now int64, first uint64, records int) []string {
 	return ids
 }
 
-// schedule sets when a stream has something to deliver, in a transaction.
+// schedule sets when a stream's next batch is due, in a transaction.
 func (m *Module) schedule(h *held) {
 	m.due.Remove(h)
 	if h.busy {
@@ -162,25 +162,24 @@ func (m *Module) NextDue() int64 {
 	return max(m.due[0].at, 1)
 }
 
-// ticked is how many streams one tick starts with at most.
+// ticked bounds the streams whose delivery one tick starts.
 const ticked = 100
 
-// Tick implements kernel.Module: it wakes whoever delivers for the streams that have something.
+// Tick implements kernel.Module: it starts the delivery of the streams that are due.
 func (m *Module) Tick(now int64) {
 	for n := 0; n < ticked && m.deliver != nil && len(m.due) > 0 && m.due[0].at <= now; n++ {
 		h := m.due[0]
 		m.due.Remove(h)
 		h.busy = true
-		turn, deliver := stream.Turn{Stream: h.ARN(), Number: h.Number}, m.deliver
-		m.kernel.GoBackground(func() { deliver(turn) })
+		of, deliver := stream.Instance{Stream: h.ARN(), Number: h.Number}, m.deliver
+		m.kernel.GoBackground(func() { deliver(of) })
 	}
 }
 
-// Start has what is due delivered: deliver is called, in the background and with the clock
-// held, for one stream at a time but for several streams at once, and takes batches until
-// Next gives none.
-// outage reports that of a stream that was asked for; it may be nil.
-func (m *Module) Start(deliver func(stream.Turn), outage func(a arn.ARN) error) {
+// Start sets the function that delivers a stream's batches, until Next gives none. It is called
+// in the background, with the clock held, concurrently for several streams but not for one.
+// outage reports the injected outage of a stream; it may be nil.
+func (m *Module) Start(deliver func(stream.Instance), outage func(a arn.ARN) error) {
 	_, _ = m.shard.Run(false, func(*kernel.Tx) error {
 		m.deliver, m.fault = deliver, outage
 		m.shard.Arm()
@@ -191,16 +190,16 @@ func (m *Module) Start(deliver func(stream.Turn), outage func(a arn.ARN) error) 
 // Stopping is closed when deliveries are to end.
 func (m *Module) Stopping() <-chan struct{} { return m.kernel.Stopping }
 
-// Next is the batch that is to be delivered now in a turn, which learns of it once it is
-// durable; nil: there is none, and the turn is over. So it is with an error, after which
-// nothing of the stream is tried for a while.
-func (m *Module) Next(t stream.Turn) (*stream.Stream, *stream.Batch, error) {
+// Next is the batch to be delivered now, which is durable when Next returns; nil: none is due,
+// and the delivery of the stream ends. It also ends with an error, after which nothing of the
+// stream is tried for a while.
+func (m *Module) Next(t stream.Instance) (*stream.Stream, *stream.Batch, error) {
 	s, b, err := m.next(t)
 	if err == nil {
 		return s, b, nil
 	}
 	m.shard.View(func() {
-		if h := m.turnOf(t); h != nil {
+		if h := m.instance(t); h != nil {
 			h.busy, h.held = false, m.shard.Now()+unreadablePause.Milliseconds()
 			m.schedule(h)
 			m.shard.Arm()
@@ -209,23 +208,23 @@ func (m *Module) Next(t stream.Turn) (*stream.Stream, *stream.Batch, error) {
 	return nil, nil, err
 }
 
-// unreadablePause is for how long nothing is begun of a stream whose records cannot be read.
+// unreadablePause is for how long a stream whose records cannot be read is not delivered.
 const unreadablePause = 2 * time.Minute
 
-// turnOf is the stream of a turn, with the lock; nil: it is gone.
-func (m *Module) turnOf(t stream.Turn) *held {
+// instance finds a delivery stream, with the lock held; nil: it was deleted.
+func (m *Module) instance(t stream.Instance) *held {
 	if h := m.streams[t.Stream]; h != nil && h.Number == t.Number {
 		return h
 	}
 	return nil
 }
 
-func (m *Module) next(t stream.Turn) (*stream.Stream, *stream.Batch, error) {
+func (m *Module) next(t stream.Instance) (*stream.Stream, *stream.Batch, error) {
 	var s *stream.Stream
 	var b *stream.Batch
 	var from, to uint64
 	_, _ = m.shard.Run(false, func(*kernel.Tx) error {
-		h := m.turnOf(t)
+		h := m.instance(t)
 		if h == nil {
 			return nil
 		}
@@ -243,21 +242,21 @@ func (m *Module) next(t stream.Turn) (*stream.Stream, *stream.Batch, error) {
 	if s == nil || b != nil {
 		return s, b, nil
 	}
-	// Chunks come behind those that are looked at, and none of them goes: the stream is busy.
+	// Meanwhile chunks may be added behind these, but none is removed: the stream is busy.
 	formed, err := m.form(s, from, to)
 	if err != nil {
 		return nil, nil, err
 	}
 	there := false
 	err = m.run(func() error {
-		if h := m.turnOf(t); h != nil {
+		if h := m.instance(t); h != nil {
 			there = true
 			formed.Begun = m.shard.Now()
 			h.batch, h.taken, h.oldest = &formed.Batch, formed.weight, formed.behind
 			if h.oldest == 0 && h.next > to {
-				h.oldest = formed.Begun // of what has come meanwhile, about
+				h.oldest = formed.Begun // about the first that was added meanwhile
 			}
-			m.shard.Batch.Set(numberKey(keyspace.HoseBatches, h.Number), h.batch.Encode())
+			m.shard.Batch.Set(numberKey(keyspace.FirehoseBatches, h.Number), h.batch.Encode())
 		}
 		return nil
 	})
@@ -272,7 +271,7 @@ type formed struct {
 	stream.Batch
 
 	weight int64
-	behind int64 // when the first chunk came that is behind it; 0: there is none
+	behind int64 // when the first chunk behind it was put; 0: there is none
 }
 
 // form makes a batch of the first chunks of a stream.
@@ -280,10 +279,10 @@ func (m *Module) form(s *stream.Stream, from, to uint64) (*formed, error) {
 	size, _ := s.Hints()
 	b := &formed{Batch: stream.Batch{ID: uuid.NewString(), From: from, Version: s.Version}}
 	err := store.Each(m.reader, keyspace.Span{
-		Lower: numberKey(keyspace.HoseChunks, s.Number, from), Upper: numberKey(keyspace.HoseChunks, s.Number, to),
+		Lower: numberKey(keyspace.FirehoseChunks, s.Number, from), Upper: numberKey(keyspace.FirehoseChunks, s.Number, to),
 	}, func(key, value []byte) bool {
 		c, err := stream.DecodeChunk(value)
-		if err != nil { // its records may be there
+		if err != nil { // its records may be readable
 			c = stream.Chunk{Arrival: s.Created.UnixMilli()}
 		}
 		if b.weight >= size {
@@ -299,26 +298,26 @@ func (m *Module) form(s *stream.Stream, from, to uint64) (*formed, error) {
 		b.weight += weight(&c)
 		return true
 	})
-	if b.To == 0 { // they are not there
+	if b.To == 0 { // their records are missing
 		b.To, b.Oldest = to-1, s.Created.UnixMilli()
 	}
 	return b, err
 }
 
-// Read gives the records of a batch, chunk by chunk, with the time when they came in epoch
-// milliseconds. They are valid until f returns. What cannot be read is left out: unreadable
-// counts such chunks. It fails with f's error, or the store's.
+// Read calls f with the records of a batch, chunk by chunk, and the time of their put in epoch
+// milliseconds. The records are valid until f returns. Unreadable chunks are left out, and
+// counted in unreadable. Errors: f's, and the store's.
 func (m *Module) Read(s *stream.Stream, b *stream.Batch, f func(arrival int64, records []stream.Record) error) (unreadable int, err error) {
 	place := recordContext(s)
 	var records []stream.Record
-	arrivals, err := m.reader.Iter(numberKey(keyspace.HoseChunks, s.Number, b.From), numberKey(keyspace.HoseChunks, s.Number, b.To+1))
+	arrivals, err := m.reader.Iter(numberKey(keyspace.FirehoseChunks, s.Number, b.From), numberKey(keyspace.FirehoseChunks, s.Number, b.To+1))
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, arrivals.Close()) }()
 	var failed error
 	err = store.Each(m.reader, keyspace.Span{
-		Lower: numberKey(keyspace.HoseRecords, s.Number, b.From), Upper: numberKey(keyspace.HoseRecords, s.Number, b.To+1),
+		Lower: numberKey(keyspace.FirehoseRecords, s.Number, b.From), Upper: numberKey(keyspace.FirehoseRecords, s.Number, b.To+1),
 	}, func(_, value []byte) bool {
 		arrival := b.Oldest
 		if arrivals.Next() {
@@ -340,12 +339,12 @@ func (m *Module) Read(s *stream.Stream, b *stream.Batch, f func(arrival int64, r
 	return unreadable, errors.Join(failed, err)
 }
 
-// Save keeps how far the delivery of a batch has come, durably.
+// Save persists the progress of a batch's delivery.
 func (m *Module) Save(s *stream.Stream, b *stream.Batch) error {
 	return m.run(func() error {
 		if h := m.streams[s.ARN()]; h != nil && h.Number == s.Number && h.batch != nil && h.batch.ID == b.ID {
 			h.batch = b
-			m.shard.Batch.Set(numberKey(keyspace.HoseBatches, h.Number), b.Encode())
+			m.shard.Batch.Set(numberKey(keyspace.FirehoseBatches, h.Number), b.Encode())
 		}
 		return nil
 	})
@@ -359,17 +358,17 @@ func (m *Module) Done(s *stream.Stream, b *stream.Batch) error {
 			return nil
 		}
 		out := &m.shard.Batch
-		out.Delete(numberKey(keyspace.HoseBatches, h.Number))
-		out.DeleteRange(numberKey(keyspace.HoseChunks, h.Number, b.From), numberKey(keyspace.HoseChunks, h.Number, b.To+1))
-		out.DeleteRange(numberKey(keyspace.HoseRecords, h.Number, b.From), numberKey(keyspace.HoseRecords, h.Number, b.To+1))
+		out.Delete(numberKey(keyspace.FirehoseBatches, h.Number))
+		out.DeleteRange(numberKey(keyspace.FirehoseChunks, h.Number, b.From), numberKey(keyspace.FirehoseChunks, h.Number, b.To+1))
+		out.DeleteRange(numberKey(keyspace.FirehoseRecords, h.Number, b.From), numberKey(keyspace.FirehoseRecords, h.Number, b.To+1))
 		h.bytes -= h.taken
 		h.batch, h.taken, h.first = nil, 0, b.To+1
 		return nil
 	})
 }
 
-// Held is how much a stream holds, in bytes of records, and since when, epoch milliseconds;
-// 0: it holds nothing.
+// Held is how many bytes of records a stream holds, and since when, in epoch milliseconds; 0: it
+// is empty.
 func (m *Module) Held(a arn.ARN) (bytes, since int64) {
 	m.shard.View(func() {
 		if h := m.streams[a]; h != nil && h.next > h.first {

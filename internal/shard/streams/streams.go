@@ -1,9 +1,10 @@
-// Package streams keeps delivery streams and what they have taken until it is delivered.
+// Package streams keeps delivery streams, and their records until these are delivered. In this
+// package a stream is a delivery stream of Firehose, not a stream of the journal.
 //
-// Invariants: what Put answered is durable; a record is in the store until a batch that it
-// is of was delivered whole; a batch is durable before it is first tried, so that another
-// try, also behind a crash, is of the same records under the same name; of records nothing
-// is in memory but how much there is.
+// Invariants: a record is durable before Put returns; it is in the store until its whole batch
+// was delivered; a batch is durable before the first attempt, so that further attempts, also
+// after a crash, have the same records and the same name; memory holds counts of records, but
+// no records.
 package streams
 
 import (
@@ -24,11 +25,11 @@ import (
 	"godwit.dev/godwit/internal/stream"
 )
 
-// Options are what a Module is made of.
+// Options configure a Module.
 type Options struct {
 	// MaxStreams bounds the streams of an account in a region; 0: no bound.
 	MaxStreams int
-	// MaxBytes bounds what a stream holds until it is delivered; 0: 1 GiB.
+	// MaxBytes bounds the undelivered bytes of a stream; 0: 1 GiB.
 	MaxBytes int64
 }
 
@@ -43,24 +44,24 @@ type Module struct {
 
 	streams map[arn.ARN]*held
 	owners  map[owner]*sorted.List[string] // the names of their streams
-	due     sorted.Heap[*held]             // those with something to deliver that nobody delivers now
-	deliver func(stream.Turn)              // nil: nobody delivers yet
-	fault   func(a arn.ARN) error          // the outage of a stream that was asked for; nil: there are none
+	due     sorted.Heap[*held]             // streams with undelivered records that are not being delivered
+	deliver func(stream.Instance)          // nil: before Start
+	fault   func(a arn.ARN) error          // the injected outage of a stream; nil: there are none
 }
 
 type owner struct{ account, region string }
 
-// held is a stream, and how much it holds.
+// held is a stream and the counts of its records.
 type held struct {
 	*stream.Stream
 
-	first, next uint64 // of the chunks that are there: [first, next)
+	first, next uint64 // of its chunks: [first, next)
 	bytes       int64  // of records, those of the batch included
 	taken       int64  // of the batch
-	oldest      int64  // when the first record came that is of no batch, epoch milliseconds
+	oldest      int64  // when the first record that is in no batch was put, epoch milliseconds
 	batch       *stream.Batch
 	busy        bool  // its batch is being delivered
-	held        int64 // until when nothing is begun, as it could not be, epoch milliseconds
+	held        int64 // until when no delivery begins after a failure, epoch milliseconds
 	at          int64
 	place       int32
 }
@@ -80,19 +81,19 @@ func New(k *kernel.Kernel, sealing *seal.Keys, o Options) *Module {
 		o.MaxBytes = usualMaxBytes
 	}
 	m := &Module{
-		kernel: k, options: o, shard: k.OwnShard(keyspace.HoseStream), sealer: sealing.Sealer("delivery streams"),
+		kernel: k, options: o, shard: k.OwnShard(keyspace.FirehoseStream), sealer: sealing.Sealer("delivery streams"),
 		streams: map[arn.ARN]*held{}, owners: map[owner]*sorted.List[string]{},
 	}
 	m.shard.Add(m)
 	return m
 }
 
-// Load implements kernel.Module: it reads which streams there are, and how much they hold.
+// Load implements kernel.Module: it reads the streams and counts their records.
 func (m *Module) Load() error {
 	m.reader = m.shard.Log.Reader()
 	var unreadable error
 	numbers := map[uint64]*held{}
-	err := store.Each(m.reader, keyspace.Prefix([]byte{keyspace.HoseSpace, keyspace.HoseStreams}), func(key, value []byte) bool {
+	err := store.Each(m.reader, keyspace.Prefix([]byte{keyspace.FirehoseSpace, keyspace.DeliveryStreams}), func(key, value []byte) bool {
 		s, err := stream.Decode(value)
 		if err != nil {
 			unreadable = fmt.Errorf("delivery stream %q: %w", key, err)
@@ -104,7 +105,7 @@ func (m *Module) Load() error {
 	if err := errors.Join(err, unreadable); err != nil {
 		return err
 	}
-	err = store.Each(m.reader, keyspace.Prefix([]byte{keyspace.HoseSpace, keyspace.HoseBatches}), func(key, value []byte) bool {
+	err = store.Each(m.reader, keyspace.Prefix([]byte{keyspace.FirehoseSpace, keyspace.FirehoseBatches}), func(key, value []byte) bool {
 		b, err := stream.DecodeBatch(value)
 		h := numbers[numberOf(key, 0)]
 		switch {
@@ -119,13 +120,13 @@ func (m *Module) Load() error {
 	if err := errors.Join(err, unreadable); err != nil {
 		return err
 	}
-	err = store.Each(m.reader, keyspace.Prefix([]byte{keyspace.HoseSpace, keyspace.HoseChunks}), func(key, value []byte) bool {
+	err = store.Each(m.reader, keyspace.Prefix([]byte{keyspace.FirehoseSpace, keyspace.FirehoseChunks}), func(key, value []byte) bool {
 		h, sequence := numbers[numberOf(key, 0)], numberOf(key, 1)
 		if h == nil {
 			return true
 		}
 		c, err := stream.DecodeChunk(value)
-		if err != nil { // it goes with the batch that it would be of
+		if err != nil { // it is removed with its batch
 			c = stream.Chunk{Arrival: h.Created.UnixMilli()}
 		}
 		if h.next == h.first {
@@ -147,8 +148,7 @@ func (m *Module) Load() error {
 	return err
 }
 
-// weight is what a chunk counts of its stream's bound: one of few bytes takes its place,
-// too.
+// weight is how much of its stream's bound a chunk uses: a small one also has its overhead.
 func weight(c *stream.Chunk) int64 { return max(int64(c.Bytes), leastWeight) }
 
 const leastWeight = 1 << 10
@@ -168,7 +168,7 @@ func (m *Module) add(s *stream.Stream) *held {
 }
 
 func numberKey(kind byte, numbers ...uint64) []byte {
-	k := append(make([]byte, 0, 2+8*len(numbers)), keyspace.HoseSpace, kind)
+	k := append(make([]byte, 0, 2+8*len(numbers)), keyspace.FirehoseSpace, kind)
 	for _, n := range numbers {
 		k = binary.BigEndian.AppendUint64(k, n)
 	}
@@ -178,7 +178,7 @@ func numberKey(kind byte, numbers ...uint64) []byte {
 func numberOf(key []byte, n int) uint64 { return binary.BigEndian.Uint64(key[2+8*n:]) }
 
 func streamKey(s *stream.Stream) []byte {
-	key := append([]byte{keyspace.HoseSpace, keyspace.HoseStreams}, s.Account...)
+	key := append([]byte{keyspace.FirehoseSpace, keyspace.DeliveryStreams}, s.Account...)
 	key = append(append(append(key, 0), s.Region...), 0)
 	return append(key, s.Name...)
 }
@@ -260,7 +260,7 @@ func (m *Module) Find(a arn.ARN) (s *stream.Stream, err error) {
 	return s, err
 }
 
-// Change changes a stream. key is another access key for its HTTP endpoint; nil: as it is.
+// Change changes a stream. key is a new access key of its HTTP endpoint; nil: it is unchanged.
 // Errors: stream.ErrNoStream, and the command's.
 func (m *Module) Change(a arn.ARN, key *string, command func(s *stream.Stream, now time.Time) error) error {
 	return m.run(func() error {
@@ -285,7 +285,7 @@ func (m *Module) Change(a arn.ARN, key *string, command func(s *stream.Stream, n
 	})
 }
 
-// Delete removes a stream and what it holds.
+// Delete removes a stream and its records.
 func (m *Module) Delete(a arn.ARN) error {
 	return m.run(func() error {
 		h, err := m.find(a)
@@ -297,15 +297,15 @@ func (m *Module) Delete(a arn.ARN) error {
 		m.owners[owner{h.Account, h.Region}].Remove(h.Name)
 		b := &m.shard.Batch
 		b.Delete(streamKey(h.Stream))
-		b.Delete(numberKey(keyspace.HoseBatches, h.Number))
-		b.DeleteRange(numberKey(keyspace.HoseChunks, h.Number), numberKey(keyspace.HoseChunks, h.Number+1))
-		b.DeleteRange(numberKey(keyspace.HoseRecords, h.Number), numberKey(keyspace.HoseRecords, h.Number+1))
+		b.Delete(numberKey(keyspace.FirehoseBatches, h.Number))
+		b.DeleteRange(numberKey(keyspace.FirehoseChunks, h.Number), numberKey(keyspace.FirehoseChunks, h.Number+1))
+		b.DeleteRange(numberKey(keyspace.FirehoseRecords, h.Number), numberKey(keyspace.FirehoseRecords, h.Number+1))
 		return nil
 	})
 }
 
-// List gives the names of an account's streams in a region, in their order, from behind
-// one; at most limit, and whether there are others.
+// List lists the names of an account's streams in a region, in order, after a name: at most
+// limit, and whether there are others.
 func (m *Module) List(account, region, after string, limit int) (names []string, more bool) {
 	_ = m.run(func() error {
 		if all := m.owners[owner{account, region}]; all != nil {
@@ -320,13 +320,13 @@ func (m *Module) List(account, region, after string, limit int) (names []string,
 func CheckRecord(id keyspace.ID, value []byte) error {
 	var err error
 	switch id {
-	case keyspace.KindHose:
+	case keyspace.KindDeliveryStream:
 		_, err = stream.Decode(value)
-	case keyspace.KindHoseBatch:
+	case keyspace.KindFirehoseBatch:
 		_, err = stream.DecodeBatch(value)
-	case keyspace.KindHoseChunk:
+	case keyspace.KindFirehoseChunk:
 		_, err = stream.DecodeChunk(value)
-	case keyspace.KindHoseRecords:
+	case keyspace.KindFirehoseRecords:
 		if len(value) < seal.Overhead || value[0] != seal.Form {
 			err = stream.ErrRecord
 		}

@@ -94,21 +94,21 @@ func read(t *testing.T, m *streams.Module, s *stream.Stream, b *stream.Batch) (a
 // next is the batch that is due; nil: there is none.
 func next(t *testing.T, m *streams.Module, of string) (*stream.Stream, *stream.Batch) {
 	t.Helper()
-	s, b, err := m.Next(turn(t, m, of))
+	s, b, err := m.Next(instance(t, m, of))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s, b
 }
 
-// turn is that of a stream as it is now.
-func turn(t *testing.T, m *streams.Module, of string) stream.Turn {
+// instance is that of a stream as it is now.
+func instance(t *testing.T, m *streams.Module, of string) stream.Instance {
 	t.Helper()
 	s, err := m.Find(name(of))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return stream.Turn{Stream: name(of), Number: s.Number}
+	return stream.Instance{Stream: name(of), Number: s.Number}
 }
 
 // everything tells all streams and what they hold.
@@ -318,7 +318,7 @@ func TestConcurrent(t *testing.T) {
 	var got []string
 	const callers, each = 8, 50
 	all := make(chan struct{})
-	m.Start(func(of stream.Turn) {
+	m.Start(func(of stream.Instance) {
 		for {
 			s, b, err := m.Next(of)
 			if err != nil || s == nil {
@@ -398,9 +398,9 @@ func TestHeldAfterRestart(t *testing.T) {
 	}
 }
 
-// A turn is of one stream: it is over when that is deleted, and takes nothing of another
+// An instance is of one stream: it is over when that is deleted, and takes nothing of another
 // that has its name.
-func TestTurns(t *testing.T) {
+func TestInstances(t *testing.T) {
 	c := clock.NewVirtual(shardtest.Start)
 	m := open(t, shardtest.JournalOf(t, memory.New(), nil), sealing(t), c, streams.Options{})
 	create(t, m, "a")
@@ -408,7 +408,7 @@ func TestTurns(t *testing.T) {
 	if _, err := c.Advance(t.Context(), time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	old := turn(t, m, "a")
+	old := instance(t, m, "a")
 	deleted, gone := next(t, m, "a")
 	if err := m.Delete(name("a")); err != nil {
 		t.Fatal(err)
@@ -426,7 +426,7 @@ func TestTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s, b, err := m.Next(old); s != nil || b != nil || err != nil {
-		t.Errorf("the turn of the one that is gone goes on with %+v, %v", b, err)
+		t.Errorf("the instance that was deleted goes on with %+v, %v", b, err)
 	}
 	if held, _ := m.Held(name("a")); held == 0 {
 		t.Error("what the other one holds is gone")
@@ -459,7 +459,7 @@ func TestUnreadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	disk.broken.Store(true)
-	if _, _, err := m.Next(turn(t, m, "a")); !errors.Is(err, errBroken) {
+	if _, _, err := m.Next(instance(t, m, "a")); !errors.Is(err, errBroken) {
 		t.Fatal(err)
 	}
 	disk.broken.Store(false)
@@ -483,7 +483,7 @@ func TestDamagedChunk(t *testing.T) {
 		put(t, m, "a", data)
 	}
 	var keysOfChunks [][]byte
-	if err := store.Each(disk, keyspace.Prefix([]byte{keyspace.HoseSpace, keyspace.HoseChunks}), func(key, _ []byte) bool {
+	if err := store.Each(disk, keyspace.Prefix([]byte{keyspace.FirehoseSpace, keyspace.FirehoseChunks}), func(key, _ []byte) bool {
 		keysOfChunks = append(keysOfChunks, bytes.Clone(key))
 		return true
 	}); err != nil {
@@ -525,7 +525,7 @@ func TestDeletedWhilePutting(t *testing.T) {
 	var mu sync.Mutex
 	got := map[string]int{}
 	last := make(chan struct{})
-	m.Start(func(of stream.Turn) {
+	m.Start(func(of stream.Instance) {
 		for {
 			s, b, err := m.Next(of)
 			if err != nil || s == nil {

@@ -156,21 +156,21 @@ func (m *Module) change(ctx context.Context, p Place, grows bool, command func(a
 	return err
 }
 
-// look reads of an account what is durable when it returns.
-func (m *Module) look(p Place, look func(a *sms.Account)) {
+// view calls f with an account, whose state is durable when view returns.
+func (m *Module) view(p Place, f func(a *sms.Account)) {
 	m.shard.View(func() {
 		a := m.accounts[p]
 		if a == nil {
 			a = sms.NewAccount()
 		}
-		look(a)
+		f(a)
 	})
 	m.shard.Log.Sync()
 }
 
 // Attributes are those of an account.
 func (m *Module) Attributes(p Place) (all map[string]string) {
-	m.look(p, func(a *sms.Account) { all = a.Get() })
+	m.view(p, func(a *sms.Account) { all = a.Get() })
 	return all
 }
 
@@ -187,14 +187,14 @@ func (m *Module) SetAttributes(ctx context.Context, p Place, attributes map[stri
 
 // IsOptedOut reports whether a number wants no messages of an account.
 func (m *Module) IsOptedOut(p Place, number string) (out bool) {
-	m.look(p, func(a *sms.Account) { out = a.Consents[number].OptedOut })
+	m.view(p, func(a *sms.Account) { out = a.Consents[number].OptedOut })
 	return out
 }
 
 // OptedOut lists the numbers that want no messages of an account behind one, in their
 // order.
 func (m *Module) OptedOut(p Place, after string, limit int) (page []string, more bool) {
-	m.look(p, func(a *sms.Account) { page, more = a.OptedOut(after, limit) })
+	m.view(p, func(a *sms.Account) { page, more = a.OptedOut(after, limit) })
 	return page, more
 }
 
@@ -280,7 +280,7 @@ type Listed struct {
 
 // Destinations lists the numbers of the sandbox behind one, in their order.
 func (m *Module) Destinations(p Place, after string, limit int) (page []Listed, more bool) {
-	m.look(p, func(a *sms.Account) {
+	m.view(p, func(a *sms.Account) {
 		var numbers []string
 		numbers, more = a.Destinations(after, limit)
 		for _, n := range numbers {
@@ -311,7 +311,7 @@ type Terms struct {
 	Percent int
 }
 
-// Reserve admits a message, and reserves what it costs until Settle; which is not to be
+// Reserve admits a message, and reserves what it costs until Spend; which is not to be
 // called where it is refused. It waits for no disk.
 func (m *Module) Reserve(c Charge) (t Terms, refused sms.Refusal) {
 	m.shard.View(func() {
@@ -328,16 +328,16 @@ func (m *Module) Reserve(c Charge) (t Terms, refused sms.Refusal) {
 
 // Spent is what an account has spent this month.
 func (m *Module) Spent(p Place) (month sms.MicroUSD) {
-	m.look(p, func(a *sms.Account) { month = a.SpentIn(clock.Time(m.shard.Now())) })
+	m.view(p, func(a *sms.Account) { month = a.SpentIn(clock.Time(m.shard.Now())) })
 	return month
 }
 
-// Settle ends the reservation of a message that has cost so much. That is durable no
+// Spend ends the reservation of a message, which has cost spent. That is durable no
 // later than what its caller writes after it.
-func (m *Module) Settle(c Charge, spent sms.MicroUSD) (month sms.MicroUSD) {
+func (m *Module) Spend(c Charge, spent sms.MicroUSD) (month sms.MicroUSD) {
 	_, _ = m.shard.Run(false, func(*kernel.Tx) error {
 		a, now := m.account(c.Place), clock.Time(m.shard.Now())
-		a.Settle(c.Cost, spent, now)
+		a.Spend(c.Cost, spent, now)
 		month = a.SpentIn(now)
 		if spent > 0 {
 			m.put(key(keyspace.SMSSpending, c.Place), a.Spending)

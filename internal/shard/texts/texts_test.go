@@ -65,7 +65,7 @@ func TestCrash(t *testing.T) {
 		if _, refused := m.Reserve(c); refused != "" {
 			t.Fatal(refused)
 		}
-		m.Settle(c, cost)
+		m.Spend(c, cost)
 		m.Attributes(p) // waits until that is durable
 	}
 	shardtest.CrashInSteps(t, soak.Seeds(t, 1)[0], soak.Size(1, 3), func(j *journal.Journal) *texts.Module { return open(t, j) }, everything,

@@ -16,8 +16,8 @@ import (
 // goes as one range, an hour late at most; until then it is hidden.
 
 const (
-	archiveRest = int64(time.Hour / time.Millisecond) // between two looks for what is too old
-	archiveStep = 64                                  // topics whose archives one look shortens
+	archiveRest = int64(time.Hour / time.Millisecond) // between two passes over what is too old
+	archiveStep = 64                                  // topics whose archives one pass shortens
 )
 
 func archivePrefix(shard uint16, inc layout.Incarnation) []byte {

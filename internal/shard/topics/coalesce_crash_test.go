@@ -28,9 +28,9 @@ import (
 	"godwit.dev/godwit/test/soak"
 )
 
-// turns is a world whose machine crashes at each write that publishers who go
+// rounds is a world whose machine crashes at each write that publishers who go
 // together cause.
-type turns struct {
+type rounds struct {
 	t       *testing.T
 	fs      *vfs.MemFS
 	engine  *shard.Engine
@@ -41,23 +41,23 @@ type turns struct {
 	mu      sync.Mutex
 	rand    *rand.Rand
 	taking  bool
-	writes  int             // in the turn
+	writes  int             // in the round
 	answers map[string]bool // by publication: whether it was accepted
-	crashes []turnCrash
+	crashes []roundCrash
 }
 
-// turnCrash is a disk after a crash, what had been accepted before it, and what had
+// roundCrash is a disk after a crash, what had been accepted before it, and what had
 // been called.
-type turnCrash struct {
+type roundCrash struct {
 	fs            *vfs.MemFS
 	before, after map[string]bool
 }
 
-func (w *turns) nextID() message.ID { return shardtest.MessageID(int(w.ids.Add(1))) }
+func (w *rounds) nextID() message.ID { return shardtest.MessageID(int(w.ids.Add(1))) }
 
 // crash takes what a crash before an operation on the store's log would leave; of
 // the many that write large commits, of some.
-func (w *turns) crash(op errorfs.Op) error {
+func (w *rounds) crash(op errorfs.Op) error {
 	if op.Kind.ReadOrWrite() != errorfs.OpIsWrite || !strings.HasSuffix(op.Path, ".log") {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (w *turns) crash(op errorfs.Op) error {
 		return nil
 	}
 	if w.writes++; w.writes < 5 || w.rand.IntN(10) == 0 {
-		c := turnCrash{before: maps.Clone(w.answers)}
+		c := roundCrash{before: maps.Clone(w.answers)}
 		c.fs = w.fs.CrashClone(vfs.CrashCloneCfg{
 			UnsyncedDataPercent: []int{0, 50, 100}[w.rand.IntN(3)], RNG: rand.New(rand.NewPCG(w.rand.Uint64(), 3)),
 		})
@@ -78,7 +78,7 @@ func (w *turns) crash(op errorfs.Op) error {
 
 // setup makes two topics with the same queues, one of which is too small for some
 // messages, and with a web hook each.
-func (w *turns) setup(st shard.Options) {
+func (w *rounds) setup(st shard.Options) {
 	ctx, t := context.Background(), w.t
 	w.engine = shardtest.Open(t, st)
 	w.topics = [2]arn.ARN{shardtest.TopicARN("one"), shardtest.TopicARN("two")}
@@ -112,8 +112,8 @@ func (w *turns) setup(st shard.Options) {
 	w.subs = len(w.queues) + 1
 }
 
-// turn has publishers of each topic go together.
-func (w *turns) turn() {
+// round has publishers of each topic go together.
+func (w *rounds) round() {
 	var all sync.WaitGroup
 	var leave []func(reach int)
 	for _, a := range w.topics {
@@ -168,7 +168,7 @@ func (w *turns) turn() {
 
 // verify opens an engine on what a crash left, and counts what it has by
 // subscription and publication: in its queue, or on the way there.
-func (w *turns) verify(c turnCrash) (lost int) {
+func (w *rounds) verify(c roundCrash) (lost int) {
 	t := w.t
 	t.Helper()
 	s := shardtest.OpenStore(t, c.fs)
@@ -226,21 +226,21 @@ func (w *turns) verify(c turnCrash) (lost int) {
 	return lost
 }
 
-// TestCrashInTurns: at whichever write of a turn the machine crashes, of what each
+// TestCrashInRounds: at whichever write of a round the machine crashes, of what each
 // publisher in it published all or nothing is there, and once; what was accepted is.
-func TestCrashInTurns(t *testing.T) {
+func TestCrashInRounds(t *testing.T) {
 	for _, seed := range soak.Seeds(t, soak.Rounds(t, soak.Size(1, 2), 50)) {
 		// By itself each seed gives its stores back, of which there are some for each crash.
-		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { crashInTurns(t, seed) })
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) { crashInRounds(t, seed) })
 	}
 }
 
-func crashInTurns(t *testing.T, seed uint64) {
-	w := &turns{t: t, fs: vfs.NewCrashableMem(), rand: rand.New(rand.NewPCG(seed, 7)), answers: map[string]bool{}}
+func crashInRounds(t *testing.T, seed uint64) {
+	w := &rounds{t: t, fs: vfs.NewCrashableMem(), rand: rand.New(rand.NewPCG(seed, 7)), answers: map[string]bool{}}
 	s := shardtest.OpenStore(t, errorfs.Wrap(w.fs, errorfs.InjectorFunc(w.crash)))
 	w.setup(shard.Options{Journal: shardtest.JournalOf(t, s, nil), Clock: clock.System, NewID: w.nextID, Render: (&shardtest.Pump{NewID: w.nextID}).Render})
 	for range soak.Size(2, 12) {
-		w.turn()
+		w.round()
 	}
 	if err := w.engine.Close(); err != nil {
 		t.Fatal(err)

@@ -103,7 +103,7 @@ func (sh *Shard) plan(fs []fanout) plan {
 	p := plan{shards: []*kernel.Shard{sh.Base()}, deliveries: make([]planned, 0, min(sh.planned*len(fs), fanoutStep))}
 	p.seen = 1 << sh.ID
 	patient := !fs[0].Topic.FIFO() // deliveries may be deferred: there is no order
-	room := maxDeferred - sh.fanningOut[fs[0].Topic]
+	free := maxDeferred - sh.fanningOut[fs[0].Topic]
 	var slow []*topic.Subscription
 	for i := range fs {
 		f := &fs[i]
@@ -128,7 +128,7 @@ func (sh *Shard) plan(fs []fanout) plan {
 				p.add(sh, f, i, slow[n], each)
 			}
 		}
-		if f.later && (!patient || i > 0 && (p.full() || room <= 0)) {
+		if f.later && (!patient || i > 0 && (p.full() || free <= 0)) {
 			f.later, p.deliveries = false, p.deliveries[:before]
 			if i == 0 {
 				sh.planned = fanoutStep
@@ -138,7 +138,7 @@ func (sh *Shard) plan(fs []fanout) plan {
 		p.publications++
 		sh.planned = len(p.deliveries) - before
 		if f.later { // it is kept in the same commit
-			room--
+			free--
 			p.size += max(each, f.P.Size()) // with all bodies
 			sh.planned++
 		}
@@ -153,7 +153,7 @@ func (p *plan) made(i int) (d backlog.Direct, made bool) {
 	return backlog.Direct{Subscription: planned.sub, Message: planned.f.P.ID, Published: planned.f.Sent}, planned.made
 }
 
-// full reports that there is no room for another delivery.
+// full reports that the commit takes no further delivery.
 func (p *plan) full() bool { return len(p.deliveries) == fanoutStep || p.size > fanoutBytes }
 
 // add adds a delivery of a publication, the n-th.

@@ -38,7 +38,7 @@ func (e *Topics) encrypt(t arn.ARN, key string, publications []publication.Publi
 // is shared by those that get the same.
 type rendered struct {
 	content  *message.Message
-	sequence uint64 // that it tells, in a FIFO topic
+	sequence uint64 // that it was rendered with, in a FIFO topic
 	used     bool   // one queue has it: others need ids of their own
 }
 
@@ -58,9 +58,9 @@ func (r *rendered) message(newID func() message.ID, encrypted bool) *message.Mes
 	return &m
 }
 
-// renderer gives what renders and encrypts for queues what they will get of publications,
-// without any lock. The sequences of a FIFO topic's are those that they have unless one of
-// them is a duplicate: then those behind it go the long way.
+// renderer returns a function that renders and encrypts, without any lock, what queues will get
+// of publications. It assumes the sequences that those of a FIFO topic get if none is a
+// duplicate; if one is, the results for those behind it do not fit, and are not used.
 func (sh *Shard) renderer(fs []fanout, p plan) func() {
 	scratch := slices.Clone(fs)
 	if t, ok := sh.Topics.Topic(fs[0].Topic); ok && t.ARN.FIFO() {

@@ -225,7 +225,7 @@ func fanoutKey(shard uint16, n uint64) []byte {
 }
 
 // alreadyDeliveredKey is the key of the list of subscriptions (by incarnation) that got a
-// publication with the publish itself, if the cursor alone does not tell.
+// publication with the publish itself, if the cursor alone does not say it.
 func alreadyDeliveredKey(shard uint16, n uint64) []byte {
 	return binary.BigEndian.AppendUint64(keyspace.Shard(shard, keyspace.Delivered), n)
 }

@@ -15,12 +15,12 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// fanout is a publication on its way to the backlogs of its subscriptions.
+// fanout is a publication that is being added to the backlogs of its subscriptions.
 type fanout struct {
 	publication.Record
 	later            bool              // some subscriptions get it in the background
 	alreadyDelivered []byte            // those that got it before; see alreadyDeliveredKey
-	dated            bool              // what queues get of it is rendered, and tells its time
+	dated            bool              // it is rendered for queues with Sent, which must not change
 	result           queues.SendResult // what its publisher is answered
 
 	// For the event; not kept on disk.
@@ -66,7 +66,7 @@ func (e *Topics) Publish(ctx context.Context, t arn.ARN, publications ...publica
 	for i := range publications {
 		size += publications[i].Size()
 	}
-	if err := e.Accounts.Room(t.Account, size); err != nil {
+	if err := e.Accounts.CheckStorage(t.Account, size); err != nil {
 		return nil, err
 	}
 	sh := e.ShardOf(t)

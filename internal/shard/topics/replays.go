@@ -119,7 +119,7 @@ func (sh *Shard) delivered(qs *queues.Queue) {
 	}
 }
 
-// enqueueReplay has a replay continue in the background, one step at a time and in turn
+// enqueueReplay has a replay continue in the background, one step at a time, round robin
 // with others.
 func (sh *Shard) enqueueReplay(r *pendingReplay) {
 	if !r.queued {

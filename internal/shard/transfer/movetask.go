@@ -22,13 +22,11 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// A move task carries the messages of a dead-letter queue to another queue, or
-// each to the queue that it came from. Its record stands in the shard of the
-// queue that it empties, and is written in the same commit as the removal of
-// every message that it moves: a restart continues where it was. See moving.go
-// for the work itself.
+// A move task moves the messages of a dead-letter queue to another queue, or each to its source
+// queue. Its record is in the shard of the dead-letter queue, and is written in the commit that
+// removes a message there, so that it continues after a restart. moving.go does the work.
 
-// MoveStatus says where a move task stands.
+// MoveStatus is the state of a move task.
 type MoveStatus string
 
 // The states of a move task.
@@ -56,7 +54,7 @@ type MoveTaskSpec struct {
 	Source      arn.ARN
 	Destination arn.ARN // zero: each message to the queue that it came from
 	Rate        int     // messages a second, 1–500; 0: as fast as they go
-	// By is who asks for it, whose rights are looked at with each message; nil: nobody's.
+	// By is the requester, whose permissions are checked with each message; nil: they are not.
 	By *caller.Caller
 }
 
@@ -65,12 +63,12 @@ type MoveTask struct {
 	MoveTaskSpec
 	Status  MoveStatus
 	Moved   int64
-	ToMove  int64 // messages that could be received when it started
+	ToMove  int64 // visible messages when it started
 	Started time.Time
 	Reason  string // of a failed one
 }
 
-// MoveRecord is what is stored about a task, as JSON behind a version byte.
+// MoveRecord is the persisted form of a task: JSON behind a version byte.
 type MoveRecord struct {
 	ID          string     `json:"id"`
 	Destination string     `json:"destination,omitempty"`
@@ -80,31 +78,31 @@ type MoveRecord struct {
 	Moved       int64      `json:"moved"`
 	ToMove      int64      `json:"toMove"`
 	Reason      string     `json:"reason,omitempty"`
-	// The rate holds from PacedAt (epoch milliseconds) on, when PacedFrom
-	// messages had been moved.
+	// The rate is kept since PacedAt (epoch milliseconds), when PacedFrom messages had been
+	// moved.
 	PacedAt   int64 `json:"pacedAt,omitempty"`
 	PacedFrom int64 `json:"pacedFrom,omitempty"`
-	// By is who asked for it, without the access key.
+	// By is the requester, without the access key.
 	By *caller.Caller `json:"by,omitempty"`
 }
 
 const moveRecordVersion = 1
 
-// runningMove is a task with what its shard keeps around it, guarded by its lock.
+// runningMove is a task with its state in memory, guarded by the shard's lock.
 type runningMove struct {
 	MoveRecord
 	Number  uint64 // grows with each task of the queue
 	From    arn.ARN
 	To      arn.ARN
-	Working bool // a goroutine is at it
-	Picks   bool // it is no task: what it moves was not leased for it
+	Working bool // a goroutine works on it
+	Picks   bool // it is no task, but one message that an operator picked, which is not leased
 	timer   clock.Timer
 	Tries   int // since a message was last moved
 }
 
 func movePrefix(shard uint16) []byte { return keyspace.Shard(shard, keyspace.MoveTasks) }
 
-// movesOf begins the keys of a queue's tasks.
+// movesOf is the prefix of the keys of a queue's tasks.
 func movesOf(shard uint16, a arn.ARN) []byte {
 	key := append(append(movePrefix(shard), a.Account...), 0)
 	key = append(append(key, a.Region...), 0)
@@ -115,7 +113,7 @@ func (sh *Shard) moveKey(t *runningMove) []byte {
 	return binary.BigEndian.AppendUint64(movesOf(sh.ID, t.From), t.Number)
 }
 
-// writeMove puts a task's record into the batch of the command under way.
+// writeMove adds a task's record to the batch of the command.
 func (sh *Shard) writeMove(t *runningMove) {
 	value, err := json.Marshal(&t.MoveRecord)
 	if err != nil { // strings and numbers
@@ -165,8 +163,7 @@ func (sh *Shard) addMove(t *runningMove) {
 	sh.moves[t.From] = append(sh.moves[t.From], t)
 }
 
-// activeMove is the task that is running on a queue, or being cancelled; nil
-// if none is.
+// activeMove is the running or cancelling task of a queue; nil: there is none.
 func (sh *Shard) activeMove(a arn.ARN) *runningMove {
 	tasks := sh.moves[a]
 	if len(tasks) == 0 {
@@ -179,9 +176,8 @@ func (sh *Shard) activeMove(a arn.ARN) *runningMove {
 	return t
 }
 
-// StartMoveTask begins to move the messages that can be received from a
-// dead-letter queue now, in their order. Errors: ResourceNotFound,
-// InvalidParameter.
+// StartMoveTask begins to move the messages that are visible in a dead-letter queue, in their
+// order. Errors: ResourceNotFound, InvalidParameter.
 func (e *Transfers) StartMoveTask(ctx context.Context, spec MoveTaskSpec) error {
 	if err := e.checkMove(ctx, spec); err != nil {
 		return err
@@ -227,7 +223,7 @@ func withoutKey(c *caller.Caller) *caller.Caller {
 	return &kept
 }
 
-// checkMove applies the rules that involve other queues than the source.
+// checkMove checks the rules that involve other queues than the source.
 func (e *Transfers) checkMove(ctx context.Context, spec MoveTaskSpec) error {
 	sources, _, err := e.DeadLetterSources(ctx, spec.Source, "", 1)
 	switch {
@@ -281,8 +277,8 @@ func (e *Transfers) MoveTasks(ctx context.Context, source arn.ARN, limit int) (t
 	return tasks, err
 }
 
-// CancelMoveTask ends a running task and returns how many messages it has
-// moved; those stay where they are. Errors: ResourceNotFound, for the queue or the task.
+// CancelMoveTask cancels a running task and returns how many messages it has moved; these are
+// not moved back. Errors: ResourceNotFound, for the queue or the task.
 func (e *Transfers) CancelMoveTask(ctx context.Context, source arn.ARN, id string) (moved int64, err error) {
 	err = e.WithCatalog(ctx, source, func(sh *Shard) error {
 		if _, err := sh.Lookup(source); fault.KindOf(err) == fault.QueueDoesNotExist {
@@ -300,7 +296,7 @@ func (e *Transfers) CancelMoveTask(ctx context.Context, source arn.ARN, id strin
 	return moved, err
 }
 
-// endMoves ends the running task of a queue whose messages are all gone.
+// endMoves completes the running task of a queue that was purged.
 func (sh *Shard) endMoves(a arn.ARN) {
 	if t := sh.activeMove(a); t != nil {
 		t.stop()
@@ -339,8 +335,7 @@ func (t *runningMove) stop() {
 	}
 }
 
-// countMove notes that a task's message has arrived, as part of the command
-// that removes it here.
+// countMove counts a message that a task has moved, as part of the command that removes it.
 func (sh *Shard) countMove(qs *queues.Queue, sequence uint64) {
 	if l, _ := qs.Machine.Leased(sequence); !l.Task {
 		return
@@ -351,8 +346,8 @@ func (sh *Shard) countMove(qs *queues.Queue, sequence uint64) {
 	}
 }
 
-// moveRefused says what a refusal means for a task: a reason to fail for good,
-// or the empty string for one that passes.
+// moveRefused is the reason for which a task fails by a refusal; empty: the refusal is
+// temporary.
 func moveRefused(err error) (reason string) {
 	switch {
 	case errors.Is(err, errNoMoveSource):
@@ -369,11 +364,10 @@ func moveRefused(err error) (reason string) {
 
 var errNoMoveSource = errors.New("shard: the message does not tell which queue it came from")
 
-// The pace of a task that has a rate is kept in steps of this many milliseconds.
+// paceStep is the resolution at which a task keeps its rate, in milliseconds.
 const paceStep = 10
 
-// due reports how many messages may be moved now to keep the rate, at most most,
-// and when the next one may.
+// due is how many messages the rate allows now, up to most, and when it allows the next one.
 func (t *runningMove) due(now int64, most int) (n int, next int64) {
 	if t.Rate == 0 {
 		return most, now
@@ -381,17 +375,17 @@ func (t *runningMove) due(now int64, most int) (n int, next int64) {
 	rate := int64(t.Rate)
 	since := t.Moved - t.PacedFrom
 	behind := (now-t.PacedAt)/paceStep*paceStep*rate/1000 - since
-	if behind > rate { // it was held up for over a second: that is not made good
+	if behind > rate { // it was delayed by over a second: it does not catch up
 		t.PacedAt, t.PacedFrom = now, t.Moved
 		behind, since = 0, 0
 	}
-	// The first step at which one more is due.
+	// The first step at which one more is allowed.
 	wait := ((since+1)*1000 + rate - 1) / rate
 	return int(min(behind, int64(most))), t.PacedAt + (wait+paceStep-1)/paceStep*paceStep
 }
 
-// retryIn is how long to wait after a refusal that passes, in milliseconds:
-// 1 s, doubling to five minutes.
+// retryIn is the backoff after a temporary refusal, in milliseconds: 1 s, doubling up to five
+// minutes.
 func (t *runningMove) retryIn() int64 {
 	const longest = 5 * 60 * 1000
 	return min(int64(1000)<<min(t.Tries, 20), longest)

@@ -17,11 +17,11 @@ import (
 	"godwit.dev/godwit/internal/shard/queues"
 )
 
-// moveStep bounds the messages that a task carries at once. While they are on
-// their way they count in the source and cannot be received.
+// moveStep bounds the messages that a task moves in one step. Until they are moved, they are
+// in flight in the source.
 const moveStep = 32
 
-// workOn has a task carried on in the background, once.
+// workOn continues a task in the background, in one goroutine.
 func (sh *Shard) workOn(t *runningMove) {
 	if t.Working {
 		return
@@ -31,7 +31,7 @@ func (sh *Shard) workOn(t *runningMove) {
 	sh.engine.GoBackground(func() { sh.engine.carry(sh, t) })
 }
 
-// workAt has a task carried on at a moment.
+// workAt continues a task at a time.
 func (sh *Shard) workAt(t *runningMove, at int64) {
 	t.stop()
 	wait := max(time.UnixMilli(at).Sub(sh.engine.Clock.Now()), 0)
@@ -49,8 +49,8 @@ func (sh *Shard) workAt(t *runningMove, at int64) {
 	t.timer = timer
 }
 
-// carry moves what a task may move now, step by step. Between two steps
-// cancellations, deletions and the end of the process are heeded.
+// carry moves the messages that a task may move now, step by step. A cancellation, a deletion
+// or the end of the process takes effect between two steps.
 func (e *Transfers) carry(sh *Shard, t *runningMove) {
 	for {
 		qs, leases := sh.nextStep(t)
@@ -74,8 +74,8 @@ func (e *Transfers) carry(sh *Shard, t *runningMove) {
 	}
 }
 
-// nextStep takes the messages of a task's next step out of what can be
-// received. Without any, the task is over or waits for a moment.
+// nextStep leases the messages of a task's next step. If there are none, the task has ended or
+// waits for its timer.
 func (sh *Shard) nextStep(t *runningMove) (qs *queues.Queue, leases []queue.Lease) {
 	sh.View(func() {
 		qs, leases = sh.leaseStep(t)
@@ -104,7 +104,7 @@ func (sh *Shard) leaseStep(t *runningMove) (qs *queues.Queue, leases []queue.Lea
 		return nil, nil
 	}
 	if t.Tries > 0 && t.timer != nil {
-		return nil, nil // it waits for better times
+		return nil, nil // it waits for its next try
 	}
 	left := int(min(t.ToMove-t.Moved, moveStep))
 	if left <= 0 {
@@ -126,7 +126,7 @@ func (sh *Shard) leaseStep(t *runningMove) (qs *queues.Queue, leases []queue.Lea
 	return qs, leases
 }
 
-// leaseForMove takes up to n messages for a task.
+// leaseForMove leases up to n messages for a task.
 func (sh *Shard) leaseForMove(qs *queues.Queue, now int64, n int) ([]queue.Lease, error) {
 	for {
 		r, err := sh.Do(qs, now, queue.Receive{Max: n, Epoch: sh.Meta.Epoch, Task: true})
@@ -137,9 +137,9 @@ func (sh *Shard) leaseForMove(qs *queues.Queue, now int64, n int) ([]queue.Lease
 	}
 }
 
-// moveOne carries one message to its destination, where it is a new message:
-// with an id and a time of its own and without a history. ErrNotLeased says that there is
-// nothing to carry: the message is gone, or cannot be read and stays leased to the task.
+// moveOne moves one message to its destination, where it is a new message: with a new ID and
+// send time, and without a receive count. ErrNotLeased says that there is nothing to move: the
+// message was deleted, or is unreadable and stays leased to the task.
 func (e *Transfers) moveOne(sh *Shard, t *runningMove, qs *queues.Queue, l queue.Lease) (*journal.Commit, error) {
 	keys := layout.NewKeys(sh.ID, qs.Incarnation)
 	record, ok, err := e.ReadRecord(keys.Record(l.Lane, l.Sequence))
@@ -155,7 +155,7 @@ func (e *Transfers) moveOne(sh *Shard, t *runningMove, qs *queues.Queue, l queue
 		if t.Picks {
 			return nil, err
 		}
-		// Given back it would be the next again, and hold up the task for ever.
+		// It stays leased: returned, it would be the first of every further step.
 		e.Logger.Error("a message cannot be read, and is quarantined until the next start",
 			"queue", t.From.String(), "sequence", l.Sequence, "error", err)
 		return nil, ErrNotLeased
@@ -173,8 +173,7 @@ func (e *Transfers) moveOne(sh *Shard, t *runningMove, qs *queues.Queue, l queue
 	if err := e.mayMove(t, dest); err != nil {
 		return nil, err
 	}
-	// Drawn from what is moved, so that the same move gives the same id however
-	// often it is begun.
+	// The ID is derived from the message, so that a repeated move gives the same ID.
 	name := fmt.Appendf(nil, "%s %d %d %x", t.From, qs.Incarnation, l.Sequence, m.ID)
 	m.ID = message.ID(uuid.NewSHA1(uuid.NameSpaceOID, name))
 	m.Source, m.Receives, m.FirstReceived, m.Moved, m.Origin = "", 0, 0, 0, nil
@@ -189,7 +188,7 @@ func (e *Transfers) moveOne(sh *Shard, t *runningMove, qs *queues.Queue, l queue
 	return c, err
 }
 
-// mayMove refuses a step that who asked for the task may not take.
+// mayMove refuses a step that the requester of the task may not take.
 func (e *Transfers) mayMove(t *runningMove, to arn.ARN) error {
 	if e.MayMove == nil || t.By == nil {
 		return nil
@@ -197,7 +196,7 @@ func (e *Transfers) mayMove(t *runningMove, to arn.ARN) error {
 	return e.MayMove(t.By, t.From, to)
 }
 
-// moved ends the waiting of a task whose message has arrived.
+// moved resets the backoff of a task after a message was moved.
 func (sh *Shard) moved(t *runningMove, err error) {
 	if err == nil {
 		sh.View(func() {
@@ -207,15 +206,15 @@ func (sh *Shard) moved(t *runningMove, err error) {
 	}
 }
 
-// redeliver carries a dead letter of a subscription back into its backlog, to
-// be sent to the endpoint as if it had just been published: its lifetime and its
-// retries start over. AWS's move tasks cannot do this.
+// redeliver moves a dead letter of a subscription back into its backlog, to be delivered as if
+// it had just been published: its retention and its retries start over. AWS's move tasks cannot
+// do this.
 func (e *Transfers) redeliver(sh *Shard, t *runningMove, qs *queues.Queue, l queue.Lease, origin []byte) (*journal.Commit, error) {
 	m, err := message.DecodeRecord(origin)
 	if err != nil || m.Notice == nil {
 		return nil, errNoMoveSource
 	}
-	m.Source, m.Receives, m.FirstReceived = "", 0, 0 // why it died
+	m.Source, m.Receives, m.FirstReceived = "", 0, 0 // these say why and when its delivery failed
 	sub, err := arn.Parse(m.Notice.Subscription)
 	if err != nil {
 		return nil, errNoMoveSource
@@ -231,8 +230,8 @@ func (e *Transfers) redeliver(sh *Shard, t *runningMove, qs *queues.Queue, l que
 	return c, err
 }
 
-// refused gives back the messages of a step that the destination did not take,
-// and lets the task fail or try again later.
+// refused returns the messages of a step that the destination did not accept, and lets the task
+// fail or try again later.
 func (sh *Shard) refused(t *runningMove, qs *queues.Queue, leases []queue.Lease, refusal error) {
 	_, _ = sh.Run(true, func(*kernel.Tx) error {
 		sh.stepRefused(t, qs, leases, refusal)
@@ -244,7 +243,7 @@ func (sh *Shard) stepRefused(t *runningMove, qs *queues.Queue, leases []queue.Le
 	now := sh.Now()
 	if !qs.Gone {
 		for _, l := range leases {
-			// One that is gone needs no return.
+			// Fails if the message was deleted.
 			_, _ = sh.Do(qs, now, queue.Return{Lease: l, Due: now})
 		}
 		sh.Touch(qs)
@@ -260,7 +259,7 @@ func (sh *Shard) stepRefused(t *runningMove, qs *queues.Queue, leases []queue.Le
 	}
 }
 
-// retryMove has a task tried again after a while.
+// retryMove continues a task after its backoff.
 func (sh *Shard) retryMove(t *runningMove, now int64) {
 	at := now + t.retryIn()
 	t.Tries++
@@ -274,8 +273,8 @@ func (sh *Shard) finishMove(t *runningMove, status MoveStatus, reason string) {
 	sh.Commit(true)
 }
 
-// resumeMoves continues with the tasks that were running when the process before
-// ended. What was on its way and has not arrived is in the source again.
+// resumeMoves continues the tasks that were running when the last process ended. It returns
+// the messages that were in flight to their source.
 func (sh *Shard) resumeMoves() {
 	for _, qs := range sh.Loaded() {
 		if qs.Machine.Moving() == 0 {

@@ -14,22 +14,22 @@ import (
 	"godwit.dev/godwit/internal/shard/queues"
 )
 
-// Picked names a message of a queue.
+// Picked names a message of a queue, which an operator picked.
 type Picked struct {
 	Lane     layout.Lane
 	Sequence uint64
 }
 
-// ErrPicked refuses to touch a message that is in flight.
+// ErrPicked refuses to move or delete a message that is in flight.
 var ErrPicked = fault.NewRule(fault.ResourceInUse, "transfer: the message is in flight")
 
-// ErrNoMessage refuses to touch a message that is not there.
+// ErrNoMessage refuses to move or delete a message that does not exist.
 var ErrNoMessage = fault.NewRule(fault.NotFound, "transfer: there is no such message")
 
-// ErrNoOrigin refuses to move a message back that does not tell where it came from.
+// ErrNoOrigin refuses to move a message back that does not name its source.
 var ErrNoOrigin = fault.NewRule(fault.InvalidParameter, "transfer: the message does not tell where it came from")
 
-// sourceOf is a message of a task: leased for it, or picked.
+// sourceOf is the source of a message: leased for the task, or picked.
 func (sh *Shard) sourceOf(t *runningMove, qs *queues.Queue, l queue.Lease) Source {
 	from := Source{Shard: sh, Queue: qs, Lease: l}
 	if t.Picks {
@@ -38,7 +38,7 @@ func (sh *Shard) sourceOf(t *runningMove, qs *queues.Queue, l queue.Lease) Sourc
 	return from
 }
 
-// pickable refuses a message that is not there, or in flight.
+// pickable refuses a message that does not exist, or is in flight.
 func (sh *Shard) pickable(qs *queues.Queue, l queue.Lease) error {
 	if qs.Ended() {
 		return queues.ErrNoQueue
@@ -54,11 +54,10 @@ func (sh *Shard) pickable(qs *queues.Queue, l queue.Lease) error {
 	return err
 }
 
-// MovePicked moves one message of a queue to another, or, with the zero ARN, to where it
-// came from: the queue that it was received from too often, or the backlog of the
-// subscription. by is who asks, whose rights are looked at; nil: nobody's. It is durable
-// once wait, which is never nil, returns. Errors: ErrPicked, ErrNoMessage; those of move
-// tasks.
+// MovePicked moves one message of a queue to another, or, with the zero ARN, to its source: the
+// queue whose dead letter it is, or the backlog of the subscription. by is the requester, whose
+// permissions are checked; nil: they are not. The move is durable once wait, which is never
+// nil, returns. Errors: ErrPicked, ErrNoMessage; those of move tasks.
 func (e *Transfers) MovePicked(ctx context.Context, from, to arn.ARN, p Picked, by *caller.Caller) (wait func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return func() {}, err
@@ -75,7 +74,7 @@ func (e *Transfers) MovePicked(ctx context.Context, from, to arn.ARN, p Picked, 
 	t := &runningMove{From: from, To: to, Picks: true, MoveRecord: MoveRecord{By: withoutKey(by)}}
 	c, err := e.moveOne(sh, t, qs, queue.Lease{Lane: p.Lane, Sequence: p.Sequence})
 	if err != nil {
-		c.Wait() // the refusal may rest on it
+		c.Wait() // the refusal may depend on it
 		switch {
 		case errors.Is(err, ErrNotLeased):
 			err = ErrNoMessage

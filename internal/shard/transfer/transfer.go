@@ -1,7 +1,7 @@
-// Package transfer is the module of what goes from one queue to another: dead letters,
-// move tasks, and what other modules move. A message that moves is in exactly one of
-// the two queues in every commit; where the two do not share a commit, the receiving
-// shard knows the transfer and takes it once.
+// Package transfer is the module that moves messages from one queue to another: dead letters,
+// move tasks, and the moves of other modules. In every commit a message is in exactly one of
+// the two queues. If the two do not share a commit, the destination's shard records the
+// transfer, so that it accepts the message once.
 package transfer
 
 import (
@@ -25,15 +25,14 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// A transfer carries a message from one queue to another, which may belong to
-// different shards. Where both share a store, one commit takes it out of the one
-// and puts it into the other. Otherwise it takes two steps: the destination
-// accepts it, together with a mark that names where it came from, and only when
-// that is durable does the source remove its own. A crash in between leaves both
-// the message at the source and the mark at the destination; on the way up every
-// mark is reconciled before anything is served.
+// A transfer moves a message between two queues, which may belong to different shards. If both
+// share a store, one commit removes it from the source and adds it to the destination.
+// Otherwise it takes two steps: the destination accepts the message together with a mark that
+// names its source, and the source removes its message once that is durable. After a crash in
+// between, the message is at the source and the mark at the destination; at the next start
+// every mark is reconciled before anything is served.
 
-// transferID names a message on its way: where it came from.
+// transferID names a message under transfer, by its source.
 type transferID struct {
 	Shard       uint16
 	Incarnation layout.Incarnation
@@ -44,7 +43,7 @@ func transferPrefix(shard uint16) []byte {
 	return keyspace.Shard(shard, keyspace.Transfers)
 }
 
-// Key is where the mark of a transfer stands at its destination.
+// Key is the key of a transfer's mark at its destination.
 func (id transferID) Key(destination uint16) []byte {
 	key := binary.BigEndian.AppendUint16(transferPrefix(destination), id.Shard)
 	key = binary.BigEndian.AppendUint64(key, uint64(id.Incarnation))
@@ -59,12 +58,11 @@ func decodeTransferKey(key []byte) transferID {
 	}
 }
 
-// ErrNotLeased says that the message to be transferred is not there any more:
-// its queue or subscription has been deleted meanwhile.
+// ErrNotLeased says that the message to be transferred does not exist any more: its queue or
+// subscription was deleted meanwhile.
 var ErrNotLeased = errors.New("shard: the message to be moved is gone")
 
-// Arrival makes a message as it enters the destination at the time now, which
-// has the configuration cfg.
+// Arrival makes the message that enters the destination, whose configuration is cfg, at now.
 type Arrival func(now int64, cfg queue.Config) (queue.Arrival, error)
 
 // Source is a message that leaves its queue.
@@ -72,8 +70,8 @@ type Source struct {
 	Shard *Shard
 	Queue *queues.Queue
 	Lease queue.Lease
-	// Check, asked under the source's lock, refuses to let it go. Nil: it must be leased as
-	// Lease says, or else ErrNotLeased refuses.
+	// Check may refuse the transfer; it is called under the source's lock. Nil: the message
+	// must be leased as Lease says, else the transfer fails with ErrNotLeased.
 	Check func() error
 }
 
@@ -91,14 +89,14 @@ func (s *Source) check() error {
 type Incoming struct {
 	To    arn.ARN
 	Enter Arrival
-	// Fresh, if not nil, is what Enter makes an arrival of: a FIFO queue that accepted one
-	// with its deduplication id before takes it in without keeping it.
+	// Fresh, if not nil, is the message of Enter's arrival, to be deduplicated: a FIFO queue
+	// that has accepted its deduplication ID before drops it.
 	Fresh *message.Message
 }
 
-// Move moves a message into another queue. It returns the commit with which the move,
-// or what a refusal depends on, becomes durable. Errors: refusals of the destination and
-// Source.Check, which leave everything as it was; Unavailable where the disk is full.
+// Move moves a message into another queue. It returns the commit that makes the move, or the
+// state that a refusal depends on, durable. Errors: refusals of the destination and of
+// Source.Check, which change nothing; Unavailable if the disk is full.
 func (e *Transfers) Move(from Source, in Incoming) (*journal.Commit, error) {
 	if e.Full() {
 		return nil, ErrDiskFull
@@ -119,18 +117,18 @@ func (e *Transfers) Move(from Source, in Incoming) (*journal.Commit, error) {
 	}, from.Shard.Base(), to.Base())
 }
 
-// Sink is where messages of a service are moved to.
+// Sink takes the messages that are moved to destinations of a service.
 type Sink interface {
 	// Home is the shard of a destination.
 	Home(dest arn.ARN) *Shard
-	// Open finds or begins the queue of a destination, under the lock of its shard. The
+	// Open finds or makes the queue of a destination, under the lock of its shard. The
 	// error is a refusal of the destination.
 	Open(dest arn.ARN) (*queues.Queue, error)
-	// Arrived reports a message that has been moved to a destination; it is durable.
+	// Arrived reports that a message has been moved to a destination, durably.
 	Arrived(dest arn.ARN, m *message.Message)
 }
 
-// SinkOf finds who takes messages for a destination.
+// SinkOf finds the sink of a destination.
 func (e *Transfers) SinkOf(dest arn.ARN) Sink {
 	if s, ok := e.Sinks[dest.Service]; ok {
 		return s
@@ -178,7 +176,7 @@ func (sh *Shard) take(in Incoming, source arn.ARN) error {
 // AckSource removes a leased message that another queue has accepted.
 func (sh *Shard) AckSource(qs *queues.Queue, l queue.Lease) {
 	sh.countMove(qs, l.Sequence)
-	// Leased, so that nothing is needed from disk and nothing can fail.
+	// It is leased, so the command needs nothing from disk and cannot fail.
 	_, _ = sh.DoAtomic(qs, sh.Now(), queue.Remove{Lane: l.Lane, Sequence: l.Sequence})
 	sh.engine.Removed(qs)
 }
@@ -216,7 +214,7 @@ func (e *Transfers) moveInTwoSteps(src Source, to *Shard, in Incoming) (*journal
 		case ok && now == l:
 			from.AckSource(qs, l)
 		default:
-			// Its lease ended meanwhile. Deleted is as good as removed.
+			// Its lease ended meanwhile. If it was deleted, nothing is left to remove.
 			_, _ = from.Do(qs, from.Now(), queue.Remove{Lane: l.Lane, Sequence: l.Sequence})
 		}
 		return nil
@@ -230,13 +228,12 @@ func (e *Transfers) moveInTwoSteps(src Source, to *Shard, in Incoming) (*journal
 	return c, nil
 }
 
-// RedriveWait is how long a dead letter, and what else is handed over at its end,
-// waits for another try when it cannot be taken in now: the last phase of the
-// AWS-managed policy, without end.
+// RedriveWait is how long a dead letter, or another hand-over, waits for the next try while
+// its destination is unavailable. It is tried without end, at the interval of the last phase of
+// AWS's retry policy for endpoints that AWS manages.
 const RedriveWait = 20 * time.Second
 
-// moveLater has messages that were received often enough carried to the queue's
-// dead-letter queue, by one worker a queue.
+// moveLater has dead letters moved to the queue's dead-letter queue, by one worker a queue.
 func (sh *Shard) moveLater(qs *queues.Queue, moves []queue.Lease) {
 	if len(moves) == 0 {
 		return
@@ -249,9 +246,9 @@ func (sh *Shard) moveLater(qs *queues.Queue, moves []queue.Lease) {
 	sh.engine.GoBackground(func() { sh.engine.moveDeadLetters(sh, qs) })
 }
 
-// moveDeadLetters carries what moveLater noted. A message that the dead-letter
-// queue refuses for good, because it is gone, stays and is delivered once more.
-// While it is only out of reach the messages wait, on their way.
+// moveDeadLetters moves the messages of moveLater. If the dead-letter queue refuses a message
+// for good, as it was deleted, the message stays and can be received once more. While it is
+// only unavailable, the messages wait, in flight.
 func (e *Transfers) moveDeadLetters(sh *Shard, qs *queues.Queue) {
 	for {
 		l, dest, ok := sh.nextDeadLetter(qs)
@@ -284,8 +281,8 @@ func (e *Transfers) moveDeadLetters(sh *Shard, qs *queues.Queue) {
 	}
 }
 
-// nextDeadLetter is the next message of a queue that goes to its dead-letter queue;
-// without one the worker has ended.
+// nextDeadLetter is the next message to move to the dead-letter queue; if there is none, the
+// worker ends.
 func (sh *Shard) nextDeadLetter(qs *queues.Queue) (l queue.Lease, dest arn.ARN, ok bool) {
 	sh.View(func() {
 		if qs.Gone || len(qs.Dead.Moves) == 0 || sh.Closed {
@@ -297,8 +294,7 @@ func (sh *Shard) nextDeadLetter(qs *queues.Queue) (l queue.Lease, dest arn.ARN, 
 	return l, dest, ok
 }
 
-// deadLettered notes that a message has been moved, is gone, or stays, by what its
-// transfer has come to.
+// deadLettered takes in the result of a dead letter's transfer.
 func (sh *Shard) deadLettered(qs *queues.Queue, l queue.Lease, dest arn.ARN, err error) {
 	sh.View(func() {
 		switch {
@@ -306,16 +302,16 @@ func (sh *Shard) deadLettered(qs *queues.Queue, l queue.Lease, dest arn.ARN, err
 			sh.EmitMessages(qs, queues.MessagesDeadLettered, sh.Meta.Now, 1)
 			sh.EmitEvent(queues.QueueEvent{Queue: dest, Kind: queues.MessagesMovedIn, At: sh.Meta.Now, Messages: 1})
 		case !errors.Is(err, ErrNotLeased) && !qs.Gone:
-			_, _ = sh.Do(qs, sh.Now(), queue.RejectMove{Sequence: l.Sequence}) // deleted meanwhile: nothing stays
+			_, _ = sh.Do(qs, sh.Now(), queue.RejectMove{Sequence: l.Sequence}) // fails if it was deleted meanwhile
 			sh.Touch(qs)
 		}
 		qs.Dead.Moves = qs.Dead.Moves[1:]
 	})
 }
 
-// deadLetter reads the message as the dead-letter queue keeps it: as it was, with its
-// age and receive count, and with the queue that it comes from. It takes no lock, as it
-// may wait for the disk: a record never changes.
+// deadLetter reads the message as the dead-letter queue gets it: unchanged, with its age and
+// receive count, and with the name of its source queue. It takes no lock, as it may wait for
+// the disk, and needs none, as records never change.
 func (e *Transfers) deadLetter(from *Shard, qs *queues.Queue, l queue.Lease) (*message.Message, error) {
 	keys := layout.NewKeys(from.ID, qs.Incarnation)
 	record, ok, err := e.ReadRecord(keys.Record(l.Lane, l.Sequence))
@@ -335,34 +331,33 @@ func (e *Transfers) deadLetter(from *Shard, qs *queues.Queue, l queue.Lease) (*m
 		m.FirstReceived = l.First
 	}
 	m.Receives += l.Receives
-	if qs.ARN.FIFO() { // two that shared an id are both kept
+	if qs.ARN.FIFO() { // no dead letter is a duplicate of another
 		m.Dedup = m.ID.String()
 	}
 	return m, nil
 }
 
-// ArrivalOf is a message as it enters a queue at the end of its way.
+// ArrivalOf makes a message an arrival at a queue.
 func ArrivalOf(m *message.Message, now int64, cfg queue.Config) queue.Arrival {
 	return queue.Arrival{
 		Record: m.AppendRecord(nil), Sent: now, Due: now + cfg.Delay.Milliseconds(), Lane: layout.GroupLane(m.Group),
 	}
 }
 
-// Transfers is the module of what goes from one queue to another: dead letters,
-// move tasks, and what other modules move.
+// Transfers is the module.
 type Transfers struct {
 	*queues.Queues
 	kernel.Parts[*Shard]
-	TwoStep bool // every transfer takes the way of shards that share no commit
-	// MayMove refuses a step of a move task, with AccessDenied, that who asked for the task
-	// may not take any more: it takes messages out of one queue and sends them to another, or back to a subscription.
-	// It is called without locks. Nil: nobody asks.
+	TwoStep bool // every transfer is made in two steps, as between shards without a common commit
+	// MayMove refuses a step of a move task, with AccessDenied, if the requester of the task
+	// may not receive from one queue and send to the other, or to a subscription, any more.
+	// It is called without locks. Nil: all steps are allowed.
 	MayMove func(by *caller.Caller, from, to arn.ARN) error
 	Sinks   map[string]Sink // by service
-	// Removed is called with a queue that a message has been moved out of, as part of
-	// that command.
+	// Removed is called with a queue from which a message has been moved, as part of that
+	// command.
 	Removed func(qs *queues.Queue)
-	// deadLettered reports whether anything but a queue has it as dead-letter queue.
+	// TakesOthers reports whether a queue is the dead-letter queue of anything but a queue.
 	TakesOthers func(dlq arn.ARN) bool
 }
 
@@ -370,12 +365,11 @@ type Transfers struct {
 type Shard struct {
 	*queues.Shard
 	engine   *Transfers
-	accepted map[transferID]struct{}    // transfers taken in and not yet known to be acknowledged at their source
+	accepted map[transferID]struct{}    // transfers that were accepted, and may not be removed at their source yet
 	moves    map[arn.ARN][]*runningMove // the latest move tasks of queues, oldest first
 }
 
-// New adds the module to the shards, above that of queues. With twoStep every transfer takes the
-// way of shards that share no commit.
+// New adds the module to the shards, above that of queues. twoStep is Transfers.TwoStep.
 func New(below *queues.Queues, twoStep bool) *Transfers {
 	e := &Transfers{
 		Queues: below, TwoStep: twoStep, Sinks: map[string]Sink{},
@@ -423,8 +417,8 @@ func (m module) Resume() {
 
 func (m module) Close() { m.sh.stopMoves() }
 
-// reconcileTransfers removes at their sources the messages that this shard took in
-// before a crash, and then the marks that say so, in one commit.
+// reconcileTransfers completes the transfers that a crash has interrupted: in one commit each,
+// it removes the message at its source and the mark in this shard.
 func (e *Transfers) reconcileTransfers(to *Shard) error {
 	for id := range to.accepted {
 		if int(id.Shard) >= kernel.Shards {
@@ -442,7 +436,7 @@ func (e *Transfers) reconcileTransfers(to *Shard) error {
 		_, _ = kernel.RunAll(true, func(*kernel.Tx) error {
 			if qs := from.ByIncarnation(id.Incarnation); qs != nil {
 				from.countMove(qs, id.Sequence)
-				// Gone is as good as removed.
+				// It may be removed already.
 				_, _ = from.Do(qs, from.Now(), queue.Remove{Lane: lane, Sequence: id.Sequence})
 			}
 			to.Batch.SingleDelete(id.Key(to.ID))
@@ -453,5 +447,5 @@ func (e *Transfers) reconcileTransfers(to *Shard) error {
 	return nil
 }
 
-// OfTransfers is the part of what depends on it.
+// OfTransfers is the module's part, for the modules above it.
 func (sh *Shard) OfTransfers() *Shard { return sh }

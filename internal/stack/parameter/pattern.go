@@ -17,7 +17,7 @@ const (
 // ErrPattern refuses a pattern for how much it repeats.
 var ErrPattern = errors.New("the pattern repeats too much")
 
-// Pattern compiles a pattern of a stranger, and says how many states it has at least.
+// Pattern compiles a pattern of a template, and says how many states it has at least.
 func Pattern(text string) (p *regexp.Regexp, states int, err error) {
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {

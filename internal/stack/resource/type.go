@@ -367,11 +367,11 @@ func (t *Type) PhysicalName(stack, logical string, salt []byte, properties map[s
 	if most == 0 {
 		most = defaultMax
 	}
-	room := most - len(end) - len(suffix)
+	limit := most - len(end) - len(suffix)
 	begin := stack + "-" + logical
-	if len(begin) > room { // both stay to be seen
-		half := min(len(logical), room/2)
-		begin = stack[:min(len(stack), room-half-1)] + "-" + logical[:half]
+	if len(begin) > limit { // both stay to be seen
+		half := min(len(logical), limit/2)
+		begin = stack[:min(len(stack), limit-half-1)] + "-" + logical[:half]
 	}
 	name := begin + string(end) + suffix
 	if t.Lower {

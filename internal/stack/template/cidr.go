@@ -32,8 +32,8 @@ func (e *evaluator) cidr(n, arg *Node) (any, error) {
 	if count < 1 || count > 256 || bits < 1 || bits > width {
 		return nil, n.Refuse(badCidr)
 	}
-	room := width - bits - prefix.Bits()
-	if room < 0 || room < 9 && count > 1<<room {
+	left := width - bits - prefix.Bits()
+	if left < 0 || left < 9 && count > 1<<left {
 		return nil, n.Refuse(fmt.Sprintf("Template error: Fn::Cidr cannot cut %s into %d blocks of %d bits", block, count, bits))
 	}
 	base := new(big.Int).SetBytes(prefix.Masked().Addr().AsSlice())

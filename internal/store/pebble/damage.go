@@ -20,27 +20,27 @@ import (
 	"godwit.dev/godwit/internal/store/pebble/quarantine"
 )
 
-// isDamage reports whether an error reports stored bytes that cannot be read, and
-// not of a disk that does not answer.
+// isDamage reports that an error is about unreadable bytes, or a missing file, in the store. An
+// I/O error of the disk is not damage.
 func isDamage(err error) bool {
 	_, unreadable := errors.AsType[*quarantine.Unreadable](err)
 	return unreadable || pebble.IsCorruptionError(err) || errors.Is(err, fs.ErrNotExist)
 }
 
-// maxDamage bounds how many damaged files, ranges and values are remembered, each.
+// maxDamage bounds each of the damaged files, ranges and values that are remembered.
 const maxDamage = 1000
 
-// damage is what of the store was found to be unreadable since it was opened.
+// damage is the damage that was found since the store was opened.
 type damage struct {
 	any   atomic.Bool
 	count atomic.Int64 // of ranges and values
 
 	mu     sync.Mutex // guards what follows
 	files  map[string]string
-	ranges []keyRange // in their order
+	ranges []keyRange // in key order
 	values map[string]struct{}
-	noted  map[string][]keyRange // of files that are in quarantine
-	told   pace.LogLimiter
+	noted  map[string][]keyRange // of files in quarantine
+	warned pace.LogLimiter
 }
 
 // keyRange is [from, to); a nil to is the end of the key space.
@@ -59,7 +59,7 @@ var (
 	fileNumber = regexp.MustCompile(`\bfile (\d{6,})\b`)
 )
 
-// damagedFile is the name of the file that an error reports; empty: it does not say.
+// damagedFile is the name of the file that an error is about; empty: it is not known.
 func damagedFile(err error) string {
 	if k, ok := errors.AsType[*quarantine.Known](err); ok {
 		return k.File
@@ -74,7 +74,7 @@ func damagedFile(err error) string {
 		return name
 	}
 	if m := fileNumber.FindStringSubmatch(err.Error()); m != nil {
-		return m[1] + quarantine.ValuesSuffix // of tables it would be reported otherwise
+		return m[1] + quarantine.ValuesSuffix // an error of a table names the file
 	}
 	return ""
 }
@@ -84,7 +84,7 @@ func reason(err error) string {
 	return first
 }
 
-// damagedIn notes a damaged file, and reports it once.
+// damagedIn notes the damaged file of an error, and logs it once.
 func (s *Store) damagedIn(err error) { s.damagedFile(damagedFile(err), err) }
 
 func (s *Store) damagedFile(name string, err error) {
@@ -112,7 +112,7 @@ func (s *Store) damagedFile(name string, err error) {
 	}
 }
 
-// unreadableRange notes keys that cannot be read, and are left out.
+// unreadableRange notes a range of keys that cannot be read, which iterators skip.
 func (s *Store) unreadableRange(from, to []byte, err error) {
 	s.damagedIn(err)
 	d := &s.damage
@@ -131,7 +131,7 @@ func (s *Store) unreadableRange(from, to []byte, err error) {
 // unreadableValue notes a key whose value cannot be read.
 func (s *Store) unreadableValue(key []byte, err error) {
 	name := damagedFile(err)
-	if !errors.Is(err, errLost) || !s.damage.any.Load() { // or the file is known
+	if !errors.Is(err, errLost) || !s.damage.any.Load() { // otherwise the damaged file is known already
 		s.damagedFile(name, err)
 	}
 	d := &s.damage
@@ -150,7 +150,7 @@ func (s *Store) unreadableValue(key []byte, err error) {
 	}
 }
 
-// Damage says what of the store was found to be unreadable; nil: nothing was.
+// Damage describes the damage that was found; nil: none was.
 func (s *Store) Damage() error { return s.DamageIn(nil, nil) }
 
 // DamageIn implements store.Damaged.
@@ -197,7 +197,7 @@ func (s *Store) DamageIn(lower, upper []byte) error {
 		store.ErrDamaged, strings.Join(names, ", "), what)
 }
 
-// counts are the damaged files, and the unreadable ranges and values.
+// counts is how many files are damaged, and how many ranges and values are unreadable.
 func (d *damage) counts() (files, places int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -207,7 +207,7 @@ func (d *damage) counts() (files, places int64) {
 	return int64(len(d.files)), places + d.count.Load()
 }
 
-// rename has a damaged file be damaged for another reason.
+// rename replaces the reason for which a file is damaged.
 func (d *damage) rename(file string, why error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -217,7 +217,7 @@ func (d *damage) rename(file string, why error) {
 	d.files[file] = reason(why)
 }
 
-// note remembers what is in quarantine.
+// note adds a file in quarantine.
 func (d *damage) note(n *quarantine.Note) {
 	ranges := make([]keyRange, len(n.Spans))
 	for i, span := range n.Spans {
@@ -235,11 +235,11 @@ func (d *damage) note(n *quarantine.Note) {
 	d.any.Store(true)
 }
 
-// errLost is of a value in whose place it says that it is lost.
+// errLost is the error of a value that salvage has replaced by a marker, as it was lost.
 var errLost = errors.New("it was lost earlier")
 
-// get is get, past damage: a value that cannot be read is an empty one, and a key
-// that cannot be read is not there.
+// get is get without errors of damage: an unreadable value is empty, and an unreadable key does
+// not exist.
 func (s *Store) get(r pebble.Reader, dst, key []byte) ([]byte, bool, error) {
 	value, ok, err := get(r, dst, key)
 	if ok && quarantine.Lost(value[len(dst):]) {
@@ -249,7 +249,7 @@ func (s *Store) get(r pebble.Reader, dst, key []byte) ([]byte, bool, error) {
 	if err == nil || !isDamage(err) {
 		return value, ok, err
 	}
-	// A damaged filter hides nothing from an iterator.
+	// Only the table's filter may be damaged, which an iterator does not use.
 	it, err := s.iter(r, key, append(bytes.Clone(key), 0))
 	if err != nil {
 		return dst, false, err
@@ -260,22 +260,23 @@ func (s *Store) get(r pebble.Reader, dst, key []byte) ([]byte, bool, error) {
 	return dst, ok, it.Close()
 }
 
-// iterator goes past what is damaged, and reports it.
+// iterator skips damage, and notes it.
 type iterator struct {
 	s       *Store
 	it      *pebble.Iterator
 	lower   []byte
 	upper   []byte
-	from    []byte // where the way up began; nil: at lower
-	passed  int    // keys since from; damage may be repaired while it is passed
-	sought  []byte // the memory of a from
+	from    []byte // where the ascending scan began; nil: at lower
+	passed  int    // keys returned since from, as damage may be repaired while it is skipped
+	sought  []byte // backs from
 	started bool
-	key     []byte // of a value that cannot be read, at which it stands; nil: at none
+	key     []byte // the current key, if its value is unreadable; nil: it is not
 	skipped bool
 	open    *pace.View
 
-	// On the way down from where it continues behind damage: from is the key before
-	// the damage if at says so, and pending, while below says so, are keys behind it.
+	// A descending scan (back) that has skipped damage continues before it. With at, from
+	// is a key there, the first to be returned. With below, pending has the keys above the
+	// damage that are still to be returned before it.
 	back, at, below bool
 	pending         [][]byte
 }
@@ -318,8 +319,8 @@ func (i *iterator) prev() bool {
 	return i.it.Prev() || i.past()
 }
 
-// fresh replaces the engine's iterator by one with the same view: after an error it
-// may take the next seek for one that has nothing to find.
+// fresh replaces the engine's iterator by a clone with the same view: after an error, an
+// iterator may find nothing at the next seek.
 func (i *iterator) fresh() *pebble.Iterator {
 	if it, err := i.it.Clone(pebble.CloneOptions{}); err == nil {
 		_ = i.it.Close()
@@ -372,7 +373,7 @@ func (i *iterator) Close() error {
 	return nil
 }
 
-// past continues behind damage, if that is what has ended the walk.
+// past skips the damage that has ended a scan; false: the scan has ended otherwise.
 func (i *iterator) past() bool {
 	for {
 		err := i.it.Error()
@@ -393,20 +394,20 @@ func (i *iterator) past() bool {
 	}
 }
 
-// pastUp seeks the first key behind the damage that follows the last key.
+// pastUp seeks the first key above the damage that follows the last returned key.
 func (i *iterator) pastUp(err error) bool {
 	begin := i.lower
 	if i.from != nil && bytes.Compare(i.from, begin) > 0 {
 		begin = i.from
 	}
-	bad := bytes.Clone(begin) // the first key that may be damaged
+	bad := bytes.Clone(begin) // the lowest key that may be unreadable
 	if len(begin) == 0 {
 		bad = []byte{}
 	}
 	passed := 0
 	for ok := seek(i.fresh(), bad); ok; ok = i.it.Next() {
 		if passed == i.passed {
-			return true // it has been repaired
+			return true // the damage was repaired meanwhile
 		}
 		passed++
 		bad = append(append(bad[:0], i.it.Key()...), 0)
@@ -423,7 +424,7 @@ func (i *iterator) pastUp(err error) bool {
 	return true
 }
 
-// seek is SeekGE, also for no key: Pebble's own checks trip over it.
+// seek is SeekGE. It avoids SeekGE of an empty key, which fails Pebble's own checks.
 func seek(it *pebble.Iterator, key []byte) bool {
 	if len(key) == 0 {
 		return it.First()
@@ -431,8 +432,8 @@ func seek(it *pebble.Iterator, key []byte) bool {
 	return it.SeekGE(key)
 }
 
-// hole is the range of unreadable keys that bad lies in, as far as it goes, so that
-// it is searched for once.
+// hole is the whole range of unreadable keys around bad. It is noted, so that it is searched
+// for once.
 func (s *Store) hole(at *pebble.Iterator, bad []byte, err error) keyRange {
 	if r, known := s.damage.find(bad); known {
 		return r
@@ -462,7 +463,7 @@ func (s *Store) hole(at *pebble.Iterator, bad []byte, err error) keyRange {
 	return hole
 }
 
-// find finds the known range that a key lies in.
+// find finds the noted range that contains a key.
 func (d *damage) find(key []byte) (keyRange, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -474,9 +475,9 @@ func (d *damage) find(key []byte) (keyRange, bool) {
 	return keyRange{}, false
 }
 
-// pastDown seeks the last key before the damage that precedes the last key. On the
-// way down the engine reads a key further than it tells, so that keys on either
-// side of the damage are found only on the way up.
+// pastDown seeks the last key below the damage that precedes the last returned key. A descending
+// scan of the engine reads one key ahead, so it fails before it has returned the key above the
+// damage. Hence the keys on both sides are searched for in ascending order.
 func (i *iterator) pastDown(err error) bool {
 	end := i.upper
 	var ok bool
@@ -490,7 +491,7 @@ func (i *iterator) pastDown(err error) bool {
 	}
 	for passed := 0; ok; ok = i.it.Prev() {
 		if passed == i.passed {
-			return true // it has been repaired
+			return true // the damage was repaired meanwhile
 		}
 		passed++
 		end = bytes.Clone(i.it.Key())
@@ -535,12 +536,12 @@ func (i *iterator) pastDown(err error) bool {
 	return i.down()
 }
 
-// down goes to the next of the keys that pastDown has found.
+// down moves to the next key that pastDown has found.
 func (i *iterator) down() bool {
 	i.passed = 0
 	if n := len(i.pending); n > 0 {
 		key := i.pending[0]
-		i.pending, i.passed = i.pending[1:], -1 // none since from
+		i.pending, i.passed = i.pending[1:], -1 // the key itself does not count
 		return i.fresh().SeekGE(key)
 	}
 	i.below = false
@@ -550,7 +551,7 @@ func (i *iterator) down() bool {
 	return bytes.Compare(i.from, i.lower) > 0 && i.fresh().SeekLT(i.from)
 }
 
-// compactionEnded has compactions pause after one that has met damage.
+// compactionEnded makes compactions pause after one that failed because of damage.
 func (s *Store) compactionEnded(job int, err error) {
 	pause := s.compactions.End(job, err)
 	if err == nil || !isDamage(err) {
@@ -558,7 +559,7 @@ func (s *Store) compactionEnded(job int, err error) {
 	}
 	s.damagedIn(err)
 	s.gate.change(func() {})
-	if pause > 0 && s.damage.told.Allow() {
+	if pause > 0 && s.damage.warned.Allow() {
 		s.log.Error("tables cannot be merged, as one of them is damaged: it is tried again later, and takes space until then",
 			"file", damagedFile(err), "error", reason(err), "pause", pause)
 	}

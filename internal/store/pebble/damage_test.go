@@ -68,7 +68,7 @@ func sized(t *testing.T, fs vfs.FS, path string) int64 {
 func damagedKey(n int) []byte { return fmt.Appendf(nil, "key %06d", n) }
 
 // TestDamagedTables: one flipped bit anywhere in a table or a blob file takes
-// away what stands there, and nothing else; it is told, and the process continues.
+// away what stands there, and nothing else; it is reported, and the process continues.
 func TestDamagedTables(t *testing.T) {
 	const records = 600
 	r := soak.Rand(soak.Seed(t), 1)
@@ -307,7 +307,7 @@ func contents(t *testing.T, fs vfs.FS, path string) []byte {
 	return p
 }
 
-// A log that is damaged where it says itself that it was durable is told by all that look
+// A log that is damaged where it says itself that it was durable is reported by all that look
 // at it, although no mark was written since.
 func TestDamageBehindTheMark(t *testing.T) {
 	for _, offset := range []int64{5_000, 33_500} {

@@ -42,7 +42,7 @@ type idleCompaction struct {
 	again  int   // compactions that are to follow that one
 }
 
-// noteWrites counts writes, and schedules a look if any of them deletes.
+// noteWrites counts writes, and schedules a check if any of them deletes.
 func (s *Store) noteWrites(writes, deletes int) {
 	r := &s.idleCompaction
 	r.writes.Add(int64(writes))

@@ -10,9 +10,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"godwit.dev/godwit/internal/store/pebble/headroom"
 	"godwit.dev/godwit/internal/store/pebble/pace"
 	"godwit.dev/godwit/internal/store/pebble/quarantine"
-	"godwit.dev/godwit/internal/store/pebble/room"
 )
 
 // logger passes Pebble's log lines and events on.
@@ -74,9 +74,9 @@ func (l logger) events() *pebble.EventListener {
 				l.fatal(fmt.Errorf("background work: %w", err))
 				return
 			}
-			// A flush or compaction found no room. Nothing is lost: its input
+			// A flush or compaction found no disk space. Nothing is lost: its input
 			// stays, and Pebble tries again. Refused tables are logged already.
-			if _, ok := errors.AsType[*room.Error](err); !ok && full.Allow() {
+			if _, ok := errors.AsType[*headroom.Error](err); !ok && full.Allow() {
 				l.log.Error("the disk is full: the store cannot tidy up", "error", err.Error())
 			}
 		},

@@ -20,10 +20,10 @@ import (
 
 	"godwit.dev/godwit/internal/store/pebble/durable"
 	"godwit.dev/godwit/internal/store/pebble/files"
+	"godwit.dev/godwit/internal/store/pebble/headroom"
 	"godwit.dev/godwit/internal/store/pebble/mark"
 	"godwit.dev/godwit/internal/store/pebble/pause"
 	"godwit.dev/godwit/internal/store/pebble/quarantine"
-	"godwit.dev/godwit/internal/store/pebble/room"
 	"godwit.dev/godwit/internal/store/pebble/verify"
 )
 
@@ -47,7 +47,7 @@ type Options struct {
 	// is none less.
 	MaxOpenFiles int
 	// OnDiskFull is called when a write of the log finds the disk full. If it
-	// makes room, the write succeeds on its second try. All writes wait for it,
+	// frees space, the write succeeds on its second try. All writes wait for it,
 	// so it must be quick, and it must not use the store. May be nil.
 	OnDiskFull func()
 	// AcceptLoss opens a store whose log lacks writes that were durable, which is
@@ -148,11 +148,11 @@ func Open(dir string, o Options) (*Store, error) {
 		repairs: repairs{wanted: map[string]places{}, stuck: map[string]bool{}},
 	}
 	s.blocks = quarantine.New(s.durable)
-	s.room = room.Keep(s.blocks, dir, o.MemTableBytes, o.OnDiskFull, o.Logger, s.fail)
+	s.headroom = headroom.Keep(s.blocks, dir, o.MemTableBytes, o.OnDiskFull, o.Logger, s.fail)
 	l := logger{log: o.Logger, fatal: s.fail, damaged: s.damagedIn, merges: s.compactions.Begin, merged: s.compactionEnded, l0Changed: s.countSublevels, corrupt: s.damagedFile, rewrite: s.blocks.Rewriting}
 	cache := pebble.NewCache(o.CacheBytes)
 	defer cache.Unref()
-	opts := tuned(o, s.room, l, s.separation)
+	opts := tuned(o, s.headroom, l, s.separation)
 	opts.Cache = cache
 	opts.Experimental.CompactionScheduler = s.compactions
 
@@ -171,7 +171,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("store %s: %w", dir, err), s.durable.Close(false), lock.Close())
 	}
-	s.room.Opened()
+	s.headroom.Opened()
 	s.dropped.ctx, s.dropped.stop = context.WithCancel(context.Background())
 	s.idleCompaction.ctx, s.idleCompaction.stop = context.WithCancel(context.Background())
 	s.repairs.ctx, s.repairs.stop = context.WithCancel(context.Background())

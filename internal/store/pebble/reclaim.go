@@ -30,7 +30,7 @@ func (s *Store) Reclaim() error {
 	s.reclaim.last.Store(clock.System.Now().UnixNano())
 	if applied := s.reclaim.applied.Load(); s.reclaim.flushed.Swap(applied) != applied {
 		s.reclaim.added.Store(0)
-		s.room.Retry()
+		s.headroom.Retry()
 	}
 	if s.reclaim.added.Add(1) > l0Sublevels+1 {
 		return nil

@@ -23,45 +23,45 @@ import (
 )
 
 const (
-	// repairRetryDelay is how long after a repair that did not succeed the next is tried.
+	// repairRetryDelay is how long after a failed repair the next is tried.
 	repairRetryDelay = 10 * time.Second
 
-	// Records that damage covers are written at once up to coverRecords of coverBytes:
-	// other writes wait meanwhile.
+	// One commit covers at most about coverRecords records, or coverBytes bytes: other
+	// writes wait meanwhile.
 	coverRecords = 256
 	coverBytes   = 1 << 20
 
 	maxWanted = 100 // files, and blocks of each
 
-	// A block is full long before it has so many values of those that are kept apart.
+	// More than a block of a blob file can hold.
 	maxValues = 1 << 16
 )
 
-// repairs take damage out of the way of compactions. A damaged block of a table is put in
-// quarantine: a note names the keys that it may hold; older versions of these keys below
-// it, which would become visible without it, are deleted and kept aside, in the same
-// commits; then an empty block is served in its place. Reads of these keys still find
-// nothing, and DamageIn still says why. A damaged block of values is noted with the keys
-// that refer to it, and a block of empty values is served in its place.
+// repairs quarantine damaged blocks, so that compactions do not fail on them. For a damaged
+// block of a table, a note names the keys that it may hold. Older versions of these keys in
+// lower levels, which would become visible without the block, are covered: deleted, and copied
+// aside in the same commits. Then reads of the file see an empty block in its place. Reads of
+// the keys still find nothing, and DamageIn still says why. For a damaged block of a blob file,
+// the note has the keys that refer to it, and reads see a block of empty values.
 type repairs struct {
 	ctx   context.Context // ends with Close
 	stop  context.CancelFunc
 	run   pace.Delayed
-	one   sync.Mutex // held by what runs
+	one   sync.Mutex // held while repairs run
 	notes *quarantine.Notes
 
 	mu      sync.Mutex // guards what follows
-	begin   func()     // nil: not yet
-	running bool       // what is wanted meanwhile comes after it, or after the delay if it fails
+	begin   func()     // nil: the store is not open yet
+	running bool       // files that are added to wanted meanwhile are repaired afterwards
 	wanted  map[string]places
-	stuck   map[string]bool // what cannot be repaired
+	stuck   map[string]bool // files that cannot be repaired
 
-	// Held shared while a write is applied, and exclusively while records below damage are.
+	// Held shared while a write is applied, and exclusively while records are covered.
 	writing sync.RWMutex
 	views   pace.Views
 }
 
-// places are damaged blocks of a file: their lengths by their offsets, in bytes.
+// places are damaged blocks of a file: lengths by offset, in bytes.
 type places map[int64]int64
 
 // want schedules the repair of a file. It may be called with any lock held.
@@ -108,7 +108,7 @@ func (c *repairs) end() {
 	c.run.End()
 }
 
-// errStuck reports damage that cannot be taken out of the way.
+// errStuck reports damage that cannot be quarantined.
 var errStuck = errors.New("compactions cannot go past it")
 
 // repair repairs the files that are scheduled.
@@ -119,7 +119,7 @@ func (s *Store) repair() {
 	c.mu.Lock()
 	wanted := c.wanted
 	c.wanted, c.running = map[string]places{}, true
-	maps.DeleteFunc(wanted, func(name string, _ places) bool { return c.stuck[name] }) // since it was asked for
+	maps.DeleteFunc(wanted, func(name string, _ places) bool { return c.stuck[name] }) // meanwhile
 	c.mu.Unlock()
 	repaired, wait := false, time.Duration(0)
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
@@ -160,7 +160,7 @@ func (s *Store) repair() {
 	}
 }
 
-// repairFile puts the damage of a file in quarantine. It reports whether there was any.
+// repairFile quarantines the damage of a file. done is false if there was none.
 func (s *Store) repairFile(name string, at places) (done bool, err error) {
 	if err := s.enter(); err != nil {
 		return false, err
@@ -169,9 +169,9 @@ func (s *Store) repairFile(name string, at places) (done bool, err error) {
 	stem, suffix, _ := strings.Cut(name, ".")
 	number, err := strconv.ParseUint(stem, 10, 64)
 	if err != nil {
-		return false, nil // no file of data
+		return false, nil // neither a table nor a blob file
 	}
-	// The files that the version refers to are kept while it is read.
+	// An open iterator keeps the files of the version from being deleted.
 	pin, err := s.db.NewIter(nil)
 	if err != nil {
 		return false, err
@@ -187,7 +187,7 @@ func (s *Store) repairFile(name string, at places) (done bool, err error) {
 	return s.repairValues(v, number, name, at)
 }
 
-// version is what the manifest says now.
+// version reads the current version from the manifest.
 func (s *Store) version() (*files.Version, error) {
 	list, err := files.List(s.fs, s.dir)
 	if err != nil {
@@ -197,14 +197,14 @@ func (s *Store) version() (*files.Version, error) {
 	return v, err
 }
 
-// repairTable puts the damaged blocks of a table in quarantine.
+// repairTable quarantines the damaged blocks of a table.
 func (s *Store) repairTable(v *files.Version, number uint64, name string, at places) (done bool, err error) {
 	before, _ := s.repairs.notes.Of(name)
 	known := func(offset int64) bool {
 		return slices.ContainsFunc(before.Blocks, func(b quarantine.Block) bool { return b.Offset == offset })
 	}
 	if before.Ready && len(at) > 0 && !slices.ContainsFunc(slices.Collect(maps.Keys(at)), func(offset int64) bool { return !known(offset) }) {
-		return false, nil // and blocks stand for them
+		return false, nil // all are quarantined
 	}
 	level := -1
 	var smallest []byte
@@ -218,7 +218,7 @@ func (s *Store) repairTable(v *files.Version, number uint64, name string, at pla
 		level = t.Level
 	}
 	if level < 0 {
-		return false, nil // it is no part of the store any more
+		return false, nil // it was compacted meanwhile
 	}
 	path := s.fs.PathJoin(s.dir, name)
 	flips, err := files.Mend(s.fs, path, false, 0, 0)
@@ -234,7 +234,7 @@ func (s *Store) repairTable(v *files.Version, number uint64, name string, at pla
 	}
 	note := quarantine.Note{File: name, Found: clock.System.Now(), Flips: flips}
 	for _, b := range bad {
-		key := b.First // not behind those that it holds, and so a key that the table may have
+		key := b.First // at most the block's first key, so that the table stays sorted
 		if len(key) == 0 {
 			key = smallest
 		}
@@ -265,7 +265,7 @@ func (s *Store) repairTable(v *files.Version, number uint64, name string, at pla
 	return s.replace(&note, covered)
 }
 
-// quarantine makes a note durable, and tells readers of it.
+// quarantine makes a note durable, and shows it to readers.
 func (s *Store) quarantine(note *quarantine.Note) error {
 	if err := s.repairs.notes.Put(*note); err != nil {
 		return err
@@ -275,7 +275,7 @@ func (s *Store) quarantine(note *quarantine.Note) error {
 	return nil
 }
 
-// replace has blocks served in the place of those of a note, which is ready.
+// replace makes reads see substitutes of a note's blocks, which are ready.
 func (s *Store) replace(note *quarantine.Note, covered int) (done bool, err error) {
 	if err := s.quarantine(note); err != nil {
 		return false, err
@@ -290,19 +290,19 @@ func (s *Store) replace(note *quarantine.Note, covered int) (done bool, err erro
 	return true, nil
 }
 
-// covering is an older record below a damaged block.
+// covering is an older record in a level below a damaged block.
 type covering struct {
 	key, value []byte
-	stored     bool // it has a value that can be read
-	standIn    bool // it is the key of a block that is to stand for a damaged one
+	stored     bool // it has a readable value
+	standIn    bool // it is the key of the block that replaces a damaged one
 }
 
 // errEnough ends a scan.
 var errEnough = errors.New("enough")
 
-// cover deletes the records below a damaged table that would become visible without it,
-// and keeps them aside. These are the ones that cannot be read now. It returns how many
-// they were.
+// cover deletes the records in lower levels that would become visible without a table's damaged
+// blocks, and copies them aside. They are those whose reads fail now. It returns how many they
+// were.
 func (s *Store) cover(v *files.Version, number uint64, level int, note *quarantine.Note) (covered int, err error) {
 	below := slices.DeleteFunc(slices.Collect(maps.Values(v.Tables)), func(t files.Table) bool {
 		return t.File == number || t.Level < level || t.Level == level && level > 0
@@ -338,7 +338,7 @@ func (s *Store) cover(v *files.Version, number uint64, level int, note *quaranti
 				return covered, err
 			}
 		}
-		if err := flush(); err != nil { // before older writes of the same keys
+		if err := flush(); err != nil { // so that the newest write of a key comes first
 			return covered, err
 		}
 	}
@@ -348,7 +348,7 @@ func (s *Store) cover(v *files.Version, number uint64, level int, note *quaranti
 	return covered, flush()
 }
 
-// candidates calls f for the writes of a table in a span.
+// candidates calls f for the writes of a table in a span of keys.
 func (s *Store) candidates(v *files.Version, t *files.Table, span quarantine.Span, f func(files.Write) error) error {
 	numbers := make([]uint64, len(t.Values))
 	for i, id := range t.Values {
@@ -366,12 +366,12 @@ func (s *Store) candidates(v *files.Version, t *files.Table, span quarantine.Spa
 		return f(w)
 	})
 	if errors.Is(err, errEnough) || errors.Is(err, files.ErrUnreadable) && !errors.Is(err, fs.ErrNotExist) {
-		return nil // what cannot be read there does not come to light
+		return nil // unreadable records there do not become visible either
 	}
 	return err
 }
 
-// coverBatch deletes those of some records that cannot be read, and keeps them aside.
+// coverBatch deletes the records of a batch whose reads fail, and copies them aside.
 func (s *Store) coverBatch(number uint64, batch []covering) (covered int, err error) {
 	if len(batch) == 0 {
 		return 0, nil
@@ -382,11 +382,11 @@ func (s *Store) coverBatch(number uint64, batch []covering) (covered int, err er
 	defer func() { _ = b.Close() }()
 	for i := range batch {
 		c := &batch[i]
-		// A younger record is found without a look at the table.
+		// If there is a newer record, the read does not reach the damaged table.
 		value, there, bad := get(s.db, nil, c.key)
 		switch {
 		case there && bad == nil && c.standIn:
-			// The block that is to stand for the damaged one deletes this key.
+			// The substitute block deletes its key, so the value is written again.
 			if err := errors.Join(b.Delete(c.key, nil), b.Set(c.key, value, nil)); err != nil {
 				return 0, err
 			}
@@ -405,7 +405,8 @@ func (s *Store) coverBatch(number uint64, batch []covering) (covered int, err er
 			return 0, err
 		}
 	}
-	// Readings see the writes of two more sequence numbers: those of a block that stands in.
+	// A substitute block has writes with up to two higher sequence numbers: these deletes
+	// use them up, so that readers see the block's writes.
 	unused := quarantine.Covered(number, nil)
 	if err := errors.Join(b.Delete(unused, nil), b.Delete(unused, nil)); err != nil {
 		return 0, err
@@ -413,10 +414,10 @@ func (s *Store) coverBatch(number uint64, batch []covering) (covered int, err er
 	return covered, s.commit(b, pebble.Sync)
 }
 
-// repairValues puts the damaged blocks of a blob file in quarantine.
+// repairValues quarantines the damaged blocks of a blob file.
 func (s *Store) repairValues(v *files.Version, number uint64, name string, at places) (done bool, err error) {
 	if !slices.Contains(slices.Collect(maps.Values(v.Values)), number) {
-		return false, nil // it is no part of the store any more
+		return false, nil // it was compacted meanwhile
 	}
 	path := s.fs.PathJoin(s.dir, name)
 	note, _ := s.repairs.notes.Of(name)
@@ -431,7 +432,7 @@ func (s *Store) repairValues(v *files.Version, number uint64, name string, at pl
 		return err
 	}
 	before := len(note.Blocks) + len(note.Flips)
-	if len(at) == 0 { // it cannot be opened
+	if len(at) == 0 { // the file cannot be opened
 		if err := mend(0, 0); err != nil {
 			return false, err
 		}
@@ -470,7 +471,7 @@ func (s *Store) repairValues(v *files.Version, number uint64, name string, at pl
 	return s.replace(&note, 0)
 }
 
-// damageOf says what the damage of a note is.
+// damageOf describes the damage of a note.
 func damageOf(n *quarantine.Note) string {
 	if len(n.Blocks) == 0 {
 		return fmt.Sprintf("%d flipped bits were put right, and nothing is lost", len(n.Flips))
@@ -478,8 +479,8 @@ func damageOf(n *quarantine.Note) string {
 	return fmt.Sprintf("%d of its blocks are damaged", len(n.Blocks))
 }
 
-// refers finds the keys of a table whose values are in a damaged block of a file, in
-// spans of those that follow each other, and how long the values are.
+// refers finds the keys of a table whose values are in a damaged block of a blob file, as spans
+// of adjacent keys, and the lengths of the values.
 func (s *Store) refers(v *files.Version, t *files.Table, number uint64, block *files.ValuesAt, bad *quarantine.Block) (spans []quarantine.Span, err error) {
 	if !slices.ContainsFunc(t.Values, func(id uint64) bool { return v.Values[id] == number }) {
 		return nil, nil
@@ -513,14 +514,14 @@ func (s *Store) refers(v *files.Version, t *files.Table, number uint64, block *f
 		return nil
 	})
 	if err == nil && len(gaps) > 0 {
-		// Which values it refers to is known when that is out of the way.
+		// The table is damaged, too: its references are known once it is repaired.
 		s.damagedFile(name, gaps[0].Err)
 		err = fmt.Errorf("%s: %w", name, gaps[0].Err)
 	}
 	return spans, err
 }
 
-// recall reads the notes of earlier processes, before the store is opened.
+// recall reads the quarantine notes of earlier processes, before the store is opened.
 func (s *Store) recall() error {
 	var err error
 	if s.repairs.notes, err = quarantine.Read(s.fs, s.dir); errors.Is(err, quarantine.ErrDamaged) {
@@ -543,7 +544,7 @@ func (s *Store) recall() error {
 	return nil
 }
 
-// hidden is the upper bound of what is read in service; only a salvage reads behind it.
+// hidden bounds what a server reads: only a salvage reads the records that were copied aside.
 func hidden(upper []byte) []byte {
 	if upper == nil || bytes.Compare(upper, quarantine.Reserved) > 0 {
 		return quarantine.Reserved

@@ -21,20 +21,20 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/pebble/durable"
+	"godwit.dev/godwit/internal/store/pebble/headroom"
 	"godwit.dev/godwit/internal/store/pebble/pace"
 	"godwit.dev/godwit/internal/store/pebble/pause"
 	"godwit.dev/godwit/internal/store/pebble/quarantine"
-	"godwit.dev/godwit/internal/store/pebble/room"
 )
 
 // Store is a store on disk. Close must come after its iterators and snapshots
 // are closed.
 type Store struct {
-	db   *pebble.DB
-	fs   vfs.FS
-	dir  string
-	room *room.FS
-	lock *pebble.Lock
+	db       *pebble.DB
+	fs       vfs.FS
+	dir      string
+	headroom *headroom.FS
+	lock     *pebble.Lock
 
 	durable     *durable.FS
 	blocks      *quarantine.FS
@@ -416,7 +416,7 @@ func (s *Store) Close() error {
 	s.dropped.end()
 	s.idleCompaction.end()
 	s.repairs.end()
-	s.room.Close() // calls under way may wait for a flush
+	s.headroom.Close() // calls under way may wait for a flush
 	s.using.Lock()
 	defer s.using.Unlock()
 	if s.closed {

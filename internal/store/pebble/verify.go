@@ -22,7 +22,7 @@ var (
 
 // openVerified opens the engine once the directory is known to hold all that was durable.
 func (s *Store) openVerified(f vfs.FS, dir string, opts *pebble.Options, accept bool) error {
-	seen, err := verify.Look(f, dir)
+	seen, err := verify.Inspect(f, dir)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (s *Store) openVerified(f vfs.FS, dir string, opts *pebble.Options, accept 
 			return err
 		}
 		s.durable.Renew()
-		if seen, err = verify.Look(f, dir); err != nil {
+		if seen, err = verify.Inspect(f, dir); err != nil {
 			return err
 		}
 	}
@@ -108,7 +108,7 @@ func Verify(f vfs.FS, dir string) error {
 	if err := checkFormat(f, dir, false); err != nil {
 		return err
 	}
-	seen, err := verify.Look(f, dir)
+	seen, err := verify.Inspect(f, dir)
 	if err != nil {
 		return err
 	}

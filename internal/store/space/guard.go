@@ -23,7 +23,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// Usage is the room on a file system, in bytes.
+// Usage is the space on a file system, in bytes.
 type Usage struct {
 	Free  int64 // to us: without what is kept for root
 	Total int64
@@ -36,11 +36,11 @@ type Options struct {
 	// Floor is how much must be free, beside the reserve, for the guard not
 	// to be low, in bytes; default 128 MiB. A file system smaller than four
 	// floors has a floor of a quarter of its size, and a reserve of an eighth
-	// at most: deletes need room to be written, however small it is.
+	// at most: deletes need space to be written, however small it is.
 	Floor int64
 	// Clock paces the checks; default clock.System.
 	Clock clock.Clock
-	// Statfs reports the room on the file system of a directory; default is
+	// Statfs reports the space on the file system of a directory; default is
 	// to ask the operating system.
 	Statfs func(dir string) (Usage, error)
 	// Logger gets one line for each change of state; nil discards them.
@@ -90,7 +90,7 @@ type state struct {
 }
 
 // Open makes the directory dir if it does not exist, checks its file system
-// once, makes the reserve file if there is room for it, and continues to check
+// once, makes the reserve file if there is space for it, and continues to check
 // once a second until Close. It fails if the first check does.
 func Open(dir string, o Options) (*Guard, error) {
 	o.defaults()
@@ -127,16 +127,16 @@ func (o *Options) defaults() {
 	}
 }
 
-// Room reports, as ErrNoRoom, that a directory's file system has no room for need bytes
-// beside what a guard with default options wants to be free.
-func Room(dir string, need int64) error {
+// RequireFree fails with ErrNoSpace if a directory's file system has less than need bytes free
+// above the floor of a guard with default options.
+func RequireFree(dir string, need int64) error {
 	usage, err := statfs(dir)
 	if err != nil {
 		return fmt.Errorf("free space: %w", err)
 	}
 	floor := usage.floor(defaultFloor)
 	if usage.Free-need < floor {
-		return fmt.Errorf("%w in %s: %s are free, of which %s are to stay so, and %s are needed", ErrNoRoom, dir, size(usage.Free), size(floor), size(need))
+		return fmt.Errorf("%w in %s: %s are free, of which %s are to stay so, and %s are needed", ErrNoSpace, dir, size(usage.Free), size(floor), size(need))
 	}
 	return nil
 }
@@ -144,8 +144,8 @@ func Room(dir string, need int64) error {
 // floor is how much is to be free where the options say so: less of a small file system.
 func (u *Usage) floor(most int64) int64 { return min(most, u.Total/smallFloors) }
 
-// ErrNoRoom reports too little free space.
-var ErrNoRoom = errors.New("there is not enough free space")
+// ErrNoSpace reports too little free space.
+var ErrNoSpace = errors.New("there is not enough free space")
 
 func statfs(dir string) (Usage, error) {
 	u, err := vfs.Default.GetDiskUsage(dir)
@@ -155,21 +155,20 @@ func statfs(dir string) (Usage, error) {
 	return Usage{Free: int64(u.AvailBytes), Total: int64(u.TotalBytes)}, nil
 }
 
-// Low says whether there is too little room to take in more. It costs one
-// atomic load.
+// Low says whether free space is too low to accept data. It costs one atomic load.
 func (g *Guard) Low() bool { return g.low.Load() }
 
-// Health says whether there is room, and how much.
+// Health says whether enough space is free, and how much there is.
 func (g *Guard) Health() (ok bool, message string) {
 	s := g.state.Load()
-	room := fmt.Sprintf("%s of %s free on the file system of %s", size(s.usage.Free), size(s.usage.Total), g.dir)
+	free := fmt.Sprintf("%s of %s free on the file system of %s", size(s.usage.Free), size(s.usage.Total), g.dir)
 	switch {
 	case s.err != nil:
 		return false, s.err.Error()
 	case g.low.Load():
-		return false, fmt.Sprintf("disk space is low: %s; sends are refused until %s are free", room, size(s.enough()))
+		return false, fmt.Sprintf("disk space is low: %s; sends are refused until %s are free", free, size(s.enough()))
 	default:
-		return true, room
+		return true, free
 	}
 }
 
@@ -260,7 +259,7 @@ func (s *state) exhausted() int64 { return s.floor / 4 }
 
 // enough is the free space at which the guard is no longer low. It lies above
 // the floor so that the state does not change with each message; without the
-// reserve there must be room for that too.
+// reserve there must be space for that too.
 func (s *state) enough() int64 {
 	n := s.floor + s.floor/8
 	if !s.held {

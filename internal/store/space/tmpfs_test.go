@@ -65,17 +65,17 @@ func TestReserveTakesRoom(t *testing.T) {
 // write but the deletes.
 func TestDeletesMakeRoomOnAFullDisk(t *testing.T) {
 	for _, c := range []struct {
-		name    string
-		value   int
-		slow    int  // records between two checks of the free space
-		settled bool // the store is closed and opened between
-		atOnce  bool // the deletes are one commit
+		name     string
+		value    int
+		slow     int  // records between two checks of the free space
+		reopened bool // the store is closed and opened between
+		atOnce   bool // the deletes are one commit
 	}{
 		{name: "large records", value: 200 << 10, slow: 10},
 		{name: "small records", value: 4000, slow: 400},
 		{name: "checks come late", value: 64 << 10, slow: 1 << 20},
-		{name: "settled", value: 20 << 10, slow: 50, settled: true},
-		{name: "settled, at once", value: 20 << 10, slow: 50, settled: true, atOnce: true},
+		{name: "reopened", value: 20 << 10, slow: 50, reopened: true},
+		{name: "reopened, at once", value: 20 << 10, slow: 50, reopened: true, atOnce: true},
 		{name: "at once", value: 200 << 10, slow: 10, atOnce: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestDeletesMakeRoomOnAFullDisk(t *testing.T) {
 			if n*c.value < 16*mib {
 				t.Errorf("the disk of 64 MiB took %d MiB only", n*c.value/mib)
 			}
-			if c.settled {
+			if c.reopened {
 				if err := s.Close(); err != nil {
 					t.Fatal(err)
 				}

@@ -116,7 +116,7 @@ func (d *dots) find(v any) {
 	}
 }
 
-// identity tells an object of a body from the others. The body keeps it where it is.
+// identity identifies an object of a body. The body keeps it where it is.
 func identity(members map[string]any) uintptr { return reflect.ValueOf(members).Pointer() }
 
 func (d dots) of(members map[string]any) []string {

@@ -144,7 +144,7 @@ func drawMessage(t *rapid.T) *Message {
 }
 
 // Whatever has been put in and taken out, what the index finds and the policies
-// let pass is what a look at every policy lets pass, in order, from any place on.
+// let pass is what a check of every policy lets pass, in order, from any place on.
 func TestIndexEqualsLoop(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := NewIndex(func(a, b int) int { return a - b })

@@ -132,7 +132,7 @@ func BenchmarkCompile(b *testing.B) {
 	}
 }
 
-// BenchmarkMatch is one look of a policy at a message, both of the greatest size.
+// BenchmarkMatch is one match of a message with a policy, both of the greatest size.
 func BenchmarkMatch(b *testing.B) {
 	array := func(each func(i int) string) []byte {
 		var s strings.Builder

@@ -33,7 +33,7 @@ type statement struct {
 	sampleRate int  // of audits, in percent: 0–99
 	principals []string
 	detectors  []*detector
-	// The log groups of what an audit tells, or "".
+	// The log groups of an audit's findings, or "".
 	findings, noFindings string
 }
 

@@ -139,7 +139,7 @@ func TestIPv6(t *testing.T) {
 	}
 }
 
-// An identifier that takes an address of IPv4 within one of IPv6 for another is told once.
+// An identifier that takes an address of IPv4 within one of IPv6 for another is reported once.
 func TestFindingsAreApart(t *testing.T) {
 	p := policyOf(t, "IpAddress", "Inbound", `{"Audit":{"SampleRate":"99","FindingsDestination":{"CloudWatchLogs":{"LogGroup":"/aws/vendedlogs/found"}}}}`)
 	in := p.Inbound("198.51.100.8, ::ffff:198.51.100.7", nil, 0)

@@ -26,7 +26,7 @@ func Parse(body []byte, query string) (Form, error) {
 	// All keys and values are cut from one string.
 	var text strings.Builder
 	text.Grow(len(body) + len(query))
-	var ends []int // in text, of a key and of its value in turn
+	var ends []int // in text, of a key and of its value, alternately
 	for _, part := range [][]byte{body, []byte(query)} {
 		for len(part) > 0 {
 			var pair []byte

@@ -85,12 +85,12 @@ const (
 // Reasons are all of them.
 var Reasons = []Reason{UnknownHost, ForeignOrigin, ForeignSite, ForeignPage, UnsignedGet}
 
-// Verdict is what is to happen to a request.
-type Verdict struct {
+// Decision says whether a request is served, refused or answered as a preflight.
+type Decision struct {
 	// Refused is why it must not be served; empty: it may.
 	Refused Reason
-	// Origin is the listed origin that the answer is for, which the browser has to be
-	// told; empty: it needs not.
+	// Origin is the listed origin that the answer is for, which the answer has to name
+	// to the browser; empty: it needs not.
 	Origin string
 	// Preflight says that the browser asks whether it may send a request, and that it
 	// may. This request itself is for nobody else.
@@ -145,45 +145,45 @@ const (
 	headerMethod  = "Access-Control-Request-Method"
 )
 
-// Decide decides on a request. An ordinary one of a program costs a look at its
-// Host and for three headers, and no memory.
-func (r *Rules) Decide(f *Facts) Verdict {
+// Decide decides on a request. An ordinary one of a program costs a check of Host and of three
+// headers, and no allocation.
+func (r *Rules) Decide(f *Facts) Decision {
 	if !r.knows(f) {
-		return Verdict{Refused: UnknownHost}
+		return Decision{Refused: UnknownHost}
 	}
 	origins, sites, referers := f.Header[headerOrigin], f.Header[headerSite], f.Header[headerReferer]
 	read := f.Method == http.MethodGet || f.Method == http.MethodHead
 	if len(origins) == 0 && len(sites) == 0 && len(referers) == 0 && (!read || f.Query == "") {
-		return Verdict{}
+		return Decision{}
 	}
 	if origin := r.listed(f, origins); origin != "" {
 		preflight := f.Method == http.MethodOptions && len(f.Header[headerMethod]) > 0
-		return Verdict{Origin: origin, Preflight: preflight}
+		return Decision{Origin: origin, Preflight: preflight}
 	}
 	asked := call{acts: true}
 	if read {
 		asked = parseCall(f.Query)
 	}
 	if asked.confirms() && f.Surface == AWS {
-		return Verdict{}
+		return Decision{}
 	}
 	if !r.ownOrigins(f, origins) {
-		return Verdict{Refused: ForeignOrigin}
+		return Decision{Refused: ForeignOrigin}
 	}
 	leaves := asked.unsubscribes() && f.Surface == AWS
 	switch {
 	case leaves && followed(f.Header):
-		return Verdict{}
+		return Decision{}
 	case !sameSite(sites) && (asked.acts || !navigates(f)):
-		return Verdict{Refused: ForeignSite}
+		return Decision{Refused: ForeignSite}
 	case !asked.acts:
-		return Verdict{}
+		return Decision{}
 	case !r.ownPages(f, referers):
-		return Verdict{Refused: ForeignPage}
+		return Decision{Refused: ForeignPage}
 	case read && !statesOrigin(origins, sites, referers) && !leaves && !f.Verified && !r.unsigned && !f.local():
-		return Verdict{Refused: UnsignedGet}
+		return Decision{Refused: UnsignedGet}
 	}
-	return Verdict{}
+	return Decision{}
 }
 
 // forwarding are the headers that a proxy adds: the peer is then not who asks.

@@ -120,7 +120,7 @@ func explain(reason Reason, f *Facts) string {
 	}
 }
 
-// printable shortens what a stranger sent.
+// printable shortens what a client sent.
 func printable(s string) string {
 	const most = 128
 	if len(s) > most {

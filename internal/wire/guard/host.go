@@ -12,7 +12,7 @@ const maxName = 253
 // one: of the machine itself, of private networks, of a Kubernetes cluster.
 var private = []string{"localhost", "internal", "svc", "cluster.local"}
 
-// knows reports that no stranger can have the name that the request was sent to.
+// knows reports that the name that the request was sent to cannot be another site's.
 func (r *Rules) knows(f *Facts) bool {
 	if f.Verified && f.Surface == AWS {
 		return true

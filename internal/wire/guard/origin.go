@@ -74,7 +74,7 @@ func (r *Rules) owns(f *Facts, o origin) bool {
 	return r.public.host != "" && o.equals(r.public)
 }
 
-// ownOrigins reports that no value of Origin is a stranger's.
+// ownOrigins reports that no value of Origin is another site's.
 func (r *Rules) ownOrigins(f *Facts, values []string) bool {
 	for _, value := range values {
 		if o, ok := parseOrigin(value); !ok || !r.owns(f, o) {
@@ -84,7 +84,7 @@ func (r *Rules) ownOrigins(f *Facts, values []string) bool {
 	return true
 }
 
-// ownPages reports that no value of Referer is a stranger's. An empty one says
+// ownPages reports that no value of Referer is another site's. An empty one says
 // nothing.
 func (r *Rules) ownPages(f *Facts, values []string) bool {
 	for _, value := range values {

@@ -93,10 +93,10 @@ func (c *conn) serve() {
 	}
 }
 
-// setState tells the server's ConnState whether a request is being served.
+// setState reports to the server's ConnState whether a request is being served.
 func (c *conn) setState(state http.ConnState) {
-	if told := c.server.other.ConnState; told != nil {
-		told(c.tcp, state)
+	if report := c.server.other.ConnState; report != nil {
+		report(c.tcp, state)
 	}
 }
 

@@ -23,7 +23,7 @@ const (
 type Certificates struct {
 	// Fetch gets what is at an address that a source allows: at most so many bytes.
 	fetch func(ctx context.Context, address string, most int64) ([]byte, error)
-	turns chan struct{}
+	slots chan struct{}
 
 	mu   sync.Mutex
 	kept map[string]*x509.Certificate
@@ -31,14 +31,14 @@ type Certificates struct {
 
 // NewCertificates has them fetched by fetch, which gives an error for any status but 200.
 func NewCertificates(fetch func(ctx context.Context, address string, most int64) ([]byte, error)) *Certificates {
-	return &Certificates{fetch: fetch, turns: make(chan struct{}, maxFetches), kept: map[string]*x509.Certificate{}}
+	return &Certificates{fetch: fetch, slots: make(chan struct{}, maxFetches), kept: map[string]*x509.Certificate{}}
 }
 
-// get fetches. Strangers can have it done, and so few may at once.
+// get fetches. Anyone can cause a fetch, so only a few run at once.
 func (c *Certificates) get(ctx context.Context, address string, most int64) ([]byte, error) {
 	select {
-	case c.turns <- struct{}{}:
-		defer func() { <-c.turns }()
+	case c.slots <- struct{}{}:
+		defer func() { <-c.slots }()
 	default:
 		return nil, refuse(ingest.Uncertified, "Too many certificates are being fetched: try again.")
 	}

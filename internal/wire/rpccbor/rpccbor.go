@@ -244,7 +244,7 @@ func Append(dst []byte, out any) []byte {
 	return appendStruct(dst, shape.Of(v.Type()), v)
 }
 
-// AppendTexts appends a map of texts: names and values by turns.
+// AppendTexts appends a map of texts: names and values, alternately.
 func AppendTexts(dst []byte, texts ...string) []byte {
 	dst = append(dst, mapOpen)
 	for _, text := range texts {

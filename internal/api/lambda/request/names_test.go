@@ -45,7 +45,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestConstraints: all that is wrong with a request is told at once.
+// TestConstraints: all that is wrong with a request is reported at once.
 func TestConstraints(t *testing.T) {
 	var c Constraints
 	if err := c.Err(); err != nil {

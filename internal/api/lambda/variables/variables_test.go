@@ -100,7 +100,7 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// What KMS refuses is told by Lambda's sentences.
+// What KMS refuses is reported by Lambda's sentences.
 func TestSentences(t *testing.T) {
 	denied := fault.New(fault.KMSAccessDenied, "DENIED")
 	disabled := kms.ErrDisabled.With("ARN")

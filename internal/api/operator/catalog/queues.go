@@ -32,7 +32,7 @@ type Queue struct {
 	DeadLetterSources int               `json:"deadLetterSources" doc:"How many queues have it as their dead-letter queue; 1,000 stands for any more."`
 	TakesDeadLetters  bool              `json:"takesDeadLetters" doc:"Whether a queue, a function, or one of the first 100,000 subscriptions, has it as its dead-letter queue, or a function as its destination on failure; but for queues as of a moment at most two seconds ago."`
 	Tags              map[string]string `json:"tags"`
-	Problem           *string           `json:"problem" doc:"Why nothing more can be told of it now."`
+	Problem           *string           `json:"problem" doc:"Why nothing more is known of it now."`
 }
 
 // Held is how many messages there are.

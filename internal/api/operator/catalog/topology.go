@@ -29,7 +29,7 @@ type Node struct {
 	Messages *int64 `json:"messages" doc:"Of queues and functions."`
 }
 
-// Edge is a way that messages go.
+// Edge is a path of messages.
 type Edge struct {
 	From  string   `json:"from"`
 	To    string   `json:"to"`

@@ -84,7 +84,7 @@ type Advanced struct {
 }
 
 // AdvanceClock moves a virtual clock, from timer to timer, and answers once all that came
-// due has settled.
+// due is done.
 func (d *Development) AdvanceClock(ctx context.Context, _ *rest.Call, in *AdvanceClock) (*Advanced, error) {
 	if d.Virtual == nil {
 		return nil, rest.Conflict("this server runs on the system clock, which nobody can advance; start it with godwit dev --clock virtual")
@@ -196,7 +196,7 @@ func (d *Development) Operations(prefix string) []rest.Operation {
 	op := func(method, path, name, summary string, statuses ...int) rest.Operation {
 		return rest.Operation{Method: method, Path: prefix + path, Name: name, Summary: summary, Statuses: statuses}
 	}
-	advance := op(http.MethodPost, "clock", "AdvanceClock", "Moves the virtual clock, and answers once all that came due has settled.", http.StatusConflict, http.StatusServiceUnavailable)
+	advance := op(http.MethodPost, "clock", "AdvanceClock", "Moves the virtual clock, and answers once everything that came due is done.", http.StatusConflict, http.StatusServiceUnavailable)
 	reset := op(http.MethodPost, "reset", "Reset", "Deletes the stacks, sources, queues, topics, functions, mappings, platform applications, delivery streams, alarms and log groups of an account in a region, and ends all faults. In development only.", http.StatusServiceUnavailable)
 	advance.Long, reset.Long = true, true
 	return []rest.Operation{

@@ -24,7 +24,7 @@ func status(err error) int {
 	return refused.Status
 }
 
-// A virtual clock goes from timer to timer, and what they left is durable when that is told.
+// A virtual clock goes from timer to timer, and what they left is durable when that is reported.
 func TestClock(t *testing.T) {
 	c, synced, ran := clock.NewVirtual(shardtest.Start), 0, 0
 	d := development.New(development.Options{Clock: c, Virtual: c, Sync: func() { synced++ }})
@@ -83,7 +83,7 @@ func TestParseFault(t *testing.T) {
 	}
 }
 
-// What breaks things on purpose is refused in production, and what is in force is told.
+// What breaks things on purpose is refused in production, and what is in force is reported.
 func TestFaults(t *testing.T) {
 	e := shardtest.Open(t, shard.Options{
 		Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: clock.NewVirtual(shardtest.Start), Logger: slog.New(slog.DiscardHandler),

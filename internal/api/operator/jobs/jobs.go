@@ -226,7 +226,7 @@ func (j *Jobs) messages(ctx context.Context, in *JobSpec, s *jobs.Spec) error {
 		}
 		s.To = to.String()
 	}
-	found, err := j.Inspect.Look(ctx, inspect.Query{Queue: queue, Limit: 1, Match: func(*inspect.Message) bool { return true }})
+	found, err := j.Inspect.Scan(ctx, inspect.Query{Queue: queue, Limit: 1, Match: func(*inspect.Message) bool { return true }})
 	if err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func (j *Jobs) Preview(ctx context.Context, c *rest.Call, in *PreviewJob) (*Prev
 		return nil, err
 	}
 	out := &Preview{Total: spec.Total, Sample: []string{}}
-	step, err := j.look(ctx, &jobs.Job{Spec: spec, Created: j.Clock.Now().UnixMilli()}, from, 0, func(id string) {
+	step, err := j.scan(ctx, &jobs.Job{Spec: spec, Created: j.Clock.Now().UnixMilli()}, from, 0, func(id string) {
 		if out.Matches++; len(out.Sample) < 10 {
 			out.Sample = append(out.Sample, id)
 		}

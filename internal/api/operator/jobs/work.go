@@ -16,8 +16,8 @@ import (
 	"godwit.dev/godwit/internal/shard/jobs"
 )
 
-// maxLooked is how many messages or deliveries a look passes that are not wanted.
-const maxLooked = 10_000
+// maxSkipped is how many messages or deliveries a scan passes over that do not match.
+const maxSkipped = 10_000
 
 // stillAllowed refuses a job whose requester may not do it any more.
 func (j *Jobs) stillAllowed(ctx context.Context, job *jobs.Job, action string) error {
@@ -27,22 +27,22 @@ func (j *Jobs) stillAllowed(ctx context.Context, job *jobs.Job, action string) e
 	return j.May(ctx, job.By, action, job.Resource)
 }
 
-// Look implements jobs.Worker.
-func (j *Jobs) Look(ctx context.Context, job *jobs.Job, from string, limit int) (jobs.Step, error) {
+// Scan implements jobs.Worker.
+func (j *Jobs) Scan(ctx context.Context, job *jobs.Job, from string, limit int) (jobs.Step, error) {
 	if job.Where.Search != "" {
 		if err := j.stillAllowed(ctx, job, rest.Peeking); err != nil {
 			return jobs.Step{}, err
 		}
 	}
 	var found []string
-	step, err := j.look(ctx, job, from, limit, func(id string) { found = append(found, id) })
+	step, err := j.scan(ctx, job, from, limit, func(id string) { found = append(found, id) })
 	step.IDs = found
 	return step, err
 }
 
-// look calls take with what a job is about from a place on: limit at most, or, if that is 0,
-// as many as one look passes.
-func (j *Jobs) look(ctx context.Context, job *jobs.Job, from string, limit int, take func(id string)) (step jobs.Step, err error) {
+// scan calls take with what a job is about from a place on: limit at most, or, if that is 0,
+// as many as one scan passes.
+func (j *Jobs) scan(ctx context.Context, job *jobs.Job, from string, limit int, take func(id string)) (step jobs.Step, err error) {
 	switch {
 	case len(job.Where.IDs) > 0:
 		if step, err = ids(job.Where.IDs, from, limit); err != nil {
@@ -53,9 +53,9 @@ func (j *Jobs) look(ctx context.Context, job *jobs.Job, from string, limit int, 
 		}
 		return step, nil
 	case job.Kind == retry || job.Kind == drop:
-		return j.lookDeliveries(ctx, job, from, limit, take)
+		return j.scanDeliveries(ctx, job, from, limit, take)
 	default:
-		return j.lookMessages(ctx, job, from, limit, take)
+		return j.scanMessages(ctx, job, from, limit, take)
 	}
 }
 
@@ -63,7 +63,7 @@ func within(w *jobs.Where, sent int64) bool {
 	return sent >= w.Since && (w.Until == 0 || sent < w.Until)
 }
 
-func (j *Jobs) lookMessages(ctx context.Context, job *jobs.Job, from string, limit int, take func(id string)) (step jobs.Step, err error) {
+func (j *Jobs) scanMessages(ctx context.Context, job *jobs.Job, from string, limit int, take func(id string)) (step jobs.Step, err error) {
 	q := inspect.Query{Queue: resource(job), Limit: 1, Caller: job.By}
 	if limit > 0 {
 		q.Limit = limit
@@ -81,7 +81,7 @@ func (j *Jobs) lookMessages(ctx context.Context, job *jobs.Job, from string, lim
 		take(messages.Position(m.Place))
 		return limit > 0
 	}
-	found, err := j.Inspect.Look(ctx, q)
+	found, err := j.Inspect.Scan(ctx, q)
 	if err != nil {
 		return step, err
 	}
@@ -96,7 +96,7 @@ func (j *Jobs) lookMessages(ctx context.Context, job *jobs.Job, from string, lim
 	return step, nil
 }
 
-func (j *Jobs) lookDeliveries(ctx context.Context, job *jobs.Job, from string, limit int, take func(id string)) (step jobs.Step, err error) {
+func (j *Jobs) scanDeliveries(ctx context.Context, job *jobs.Job, from string, limit int, take func(id string)) (step jobs.Step, err error) {
 	sub := resource(job)
 	place, until := shard.DeliveryPlace{Stage: shard.StageDue}, shard.StageFresh
 	if t, _, ok := sub.SplitSubscription(); job.Kind == retry && ok && !t.FIFO() {
@@ -111,7 +111,7 @@ func (j *Jobs) lookDeliveries(ctx context.Context, job *jobs.Job, from string, l
 	if limit > 0 {
 		page = limit
 	}
-	for n := 0; step.Scanned < maxLooked && (limit == 0 || n == 0); {
+	for n := 0; step.Scanned < maxSkipped && (limit == 0 || n == 0); {
 		infos, more, err := j.Engine.DeliveriesFrom(ctx, sub, place, until, page)
 		if err != nil {
 			return step, err
@@ -145,7 +145,7 @@ func (j *Jobs) wanted(job *jobs.Job, info *shard.DeliveryInfo) bool {
 		last = info.History[n-1]
 	}
 	if job.Kind == retry && (info.Attempts == 0 || last.At.UnixMilli() > job.Created || !info.NextAttemptAt.After(j.Clock.Now())) {
-		return false // it has had its turn since, or has it now
+		return false // it was attempted since, or is now
 	}
 	cause := strings.ToLower(job.Where.Cause)
 	return cause == "" || strings.Contains(strings.ToLower(last.Detail+"\n"+last.Outcome+"\n"+info.Reason), cause)

@@ -137,7 +137,7 @@ func TestFailing(t *testing.T) {
 	if a, ok := w.Last(name(1)); !ok || a.Outcome != "client-error" || a.Number != 1 {
 		t.Errorf("the last one is %+v, %v", a, ok)
 	}
-	// Attempts are told of as they end: one that began before the last is not it.
+	// Attempts are reported as they end: one that began before the last is not it.
 	for n, at := range []time.Time{start.Add(time.Second), start} {
 		w.Delivery(&deliver.Event{Subscription: name(5), Made: true, Number: n + 1, Attempt: shard.Attempt{At: at, Outcome: "server-error"}})
 	}

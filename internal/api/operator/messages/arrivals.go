@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/shard/inspect"
 )
 
-// Arrivals find what is new in a queue, look by look, and change nothing of it.
+// Arrivals find what is new in a queue, poll by poll, and change nothing of it.
 type Arrivals struct {
 	messages *Messages
 	caller   *rest.Call
@@ -20,11 +20,11 @@ type Arrivals struct {
 	picked   func(*inspect.Message) bool // nil: all
 
 	since uint64         // what is before is known
-	until uint64         // of looks that continue: where the first of them ended
-	from  inspect.Cursor // where the next look continues
+	until uint64         // of polls that continue: where the first of them ended
+	from  inspect.Cursor // where the next poll continues
 }
 
-// arrived is how many messages a look reports at most, and of how much of each body.
+// arrived is how many messages a poll reports at most, and of how much of each body.
 const (
 	arrived      = 100
 	arrivedBytes = 4096
@@ -37,17 +37,17 @@ func (m *Messages) Arrive(ctx context.Context, c *rest.Call, name, search string
 	if err != nil {
 		return nil, err
 	}
-	found, err := m.Inspect.Look(ctx, inspect.Query{Queue: queue, Limit: 1, Since: math.MaxUint64})
+	found, err := m.Inspect.Scan(ctx, inspect.Query{Queue: queue, Limit: 1, Since: math.MaxUint64})
 	if err != nil {
 		return nil, err
 	}
 	return &Arrivals{messages: m, caller: c, queue: queue, picked: Picking(search, "", ""), since: found.End}, nil
 }
 
-// News are the messages that have come since the look before and are still there, as they
+// News are the messages that have come since the poll before and are still there, as they
 // came; none that was reported before. Errors: QueueDoesNotExist.
 func (a *Arrivals) News(ctx context.Context) ([]Message, error) {
-	found, err := a.messages.Inspect.Look(ctx, inspect.Query{
+	found, err := a.messages.Inspect.Scan(ctx, inspect.Query{
 		Queue: a.queue, Limit: arrived, Since: a.since, From: a.from, Caller: a.caller.Caller, Match: a.picked,
 	})
 	if err != nil {

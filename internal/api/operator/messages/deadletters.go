@@ -77,7 +77,7 @@ func (m *Messages) DeadLetters(ctx context.Context, c *rest.Call, in *ListDeadLe
 		}
 		return false // none has to be kept
 	}
-	found, err := m.Inspect.Look(ctx, q)
+	found, err := m.Inspect.Scan(ctx, q)
 	if err != nil {
 		return nil, err
 	}

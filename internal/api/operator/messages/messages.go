@@ -130,7 +130,7 @@ func (m *Messages) List(ctx context.Context, c *rest.Call, in *ListMessages) (*M
 	if q.From, err = readCursor(in.Cursor); err != nil {
 		return nil, err
 	}
-	found, err := m.Inspect.Look(ctx, q)
+	found, err := m.Inspect.Scan(ctx, q)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ type Dimension struct {
 type AlarmDetail struct {
 	Alarm
 	ConfiguredAt        time.Time         `json:"configuredAt"`
-	AlarmActions        []string          `json:"alarmActions" doc:"What is told when it becomes ALARM, by ARN."`
+	AlarmActions        []string          `json:"alarmActions" doc:"What is notified when it becomes ALARM, by ARN."`
 	OKActions           []string          `json:"okActions"`
 	InsufficientActions []string          `json:"insufficientDataActions"`
 	Tags                map[string]string `json:"tags"`

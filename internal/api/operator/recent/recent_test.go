@@ -30,7 +30,7 @@ func told(all []recent.Publish) (bodies string) {
 	return strings.TrimSpace(bodies)
 }
 
-// TestOf: publishes are told by topic, the latest first, and only those since a moment; what
+// TestOf: publishes are reported by topic, the latest first, and only those since a moment; what
 // was told stays as it is while others take their places.
 func TestOf(t *testing.T) {
 	p := recent.New()

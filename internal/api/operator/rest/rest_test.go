@@ -117,7 +117,7 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// A refusal is told with a status and a word; what is the server's own fault is not told.
+// A refusal is reported with a status and a word; what is the server's own fault is not shown.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct {
 		err    error

@@ -1,4 +1,4 @@
-// Package sources has operators make sources: ways in for clients that know nothing of AWS.
+// Package sources has operators make sources: endpoints for clients that do not speak AWS's APIs.
 package sources
 
 import (

@@ -18,16 +18,16 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// every is how long a stream rests between two looks; as long as a snapshot is fresh.
+// every is how long a stream rests between two polls; as long as a snapshot is fresh.
 const every = 2 * time.Second
 
 // maxQuiet is how long a stream says nothing before it sends a comment, by which whoever
 // is between finds out that the connection is in use, and the server that it is not.
 const maxQuiet = 10
 
-// maxLooks is after how many looks a stream ends, five minutes: browsers ask again by
+// maxPolls is after how many polls a stream ends, five minutes: browsers ask again by
 // themselves, and who has signed out is refused then.
-const maxLooks = 150
+const maxPolls = 150
 
 // watchedJobs is how many of the latest jobs are reported.
 const watchedJobs = 100
@@ -56,10 +56,10 @@ func New(o Options) *Stream { return &Stream{o} }
 
 // Watch asks for events.
 type Watch struct {
-	ARN  string `query:"arn" max:"2048" doc:"A queue or a subscription, whose details are told, too, to who may see it."`
-	Jobs bool   `query:"jobs" doc:"Jobs with their progress are told, too, to who may list them."`
+	ARN  string `query:"arn" max:"2048" doc:"A queue or a subscription, whose details are sent, too, to who may see it."`
+	Jobs bool   `query:"jobs" doc:"Jobs with their progress are sent, too, to who may list them."`
 	// Commits is for screens that show what has no event of its own.
-	Commits bool `query:"commits" doc:"That something was changed, of whatever, is told, too: who shows a list asks for it again then."`
+	Commits bool `query:"commits" doc:"That something was changed, of whatever, is sent, too: who shows a list asks for it again then."`
 }
 
 // About implements rest.About.
@@ -78,8 +78,8 @@ type Event struct {
 	Lines        []monitors.LogEvent         `json:"lines,omitempty" doc:"What is new, the earliest first."`
 }
 
-// look watches one thing, and reports it when it changes.
-type look struct {
+// poll watches one thing, and reports it when it changes.
+type poll struct {
 	name   string
 	action string // what has to be allowed each time; empty: nothing
 	about  string // on which resource; empty: on all
@@ -88,7 +88,7 @@ type look struct {
 }
 
 // refused is why the caller may not see it; nil: he may.
-func (l *look) refused(ctx context.Context, call *rest.Call) error {
+func (l *poll) refused(ctx context.Context, call *rest.Call) error {
 	if l.action == "" || call.May == nil {
 		return nil
 	}
@@ -99,44 +99,44 @@ func (l *look) refused(ctx context.Context, call *rest.Call) error {
 // each with all of it, at first and whenever it has changed, at most every two seconds. To
 // watch a resource takes the right to see it, and the overview beside it another.
 func (s *Stream) Events(ctx context.Context, call *rest.Call, in *Watch) (*Event, error) {
-	overview := &look{name: "overview", action: "godwit:GetOverview", ask: func(ctx context.Context) (*Event, error) {
+	overview := &poll{name: "overview", action: "godwit:GetOverview", ask: func(ctx context.Context) (*Event, error) {
 		o, err := s.Catalog.GetOverview(ctx, call, nil)
 		return &Event{Overview: o}, err
 	}}
-	detail := &look{name: "subscription", action: "godwit:GetSubscription", about: in.ARN, ask: func(ctx context.Context) (*Event, error) {
+	detail := &poll{name: "subscription", action: "godwit:GetSubscription", about: in.ARN, ask: func(ctx context.Context) (*Event, error) {
 		d, err := s.Catalog.GetSubscription(ctx, call, &catalog.OneSubscription{ARN: in.ARN})
 		return &Event{Subscription: d}, err
 	}}
 	if a, err := arn.Parse(in.ARN); err == nil && a.Service == "sqs" {
-		detail = &look{name: "queue", action: "godwit:GetQueue", about: in.ARN, ask: func(ctx context.Context) (*Event, error) {
+		detail = &poll{name: "queue", action: "godwit:GetQueue", about: in.ARN, ask: func(ctx context.Context) (*Event, error) {
 			q, err := s.Catalog.GetQueue(ctx, call, &catalog.OneQueue{ARN: in.ARN})
 			return &Event{Queue: q}, err
 		}}
 	}
-	looks := []*look{overview}
+	polls := []*poll{overview}
 	if in.ARN != "" {
-		looks = append(looks, detail)
+		polls = append(polls, detail)
 	}
 	if in.Jobs {
-		looks = append(looks, s.jobs(ctx, call, in.ARN))
+		polls = append(polls, s.jobs(ctx, call, in.ARN))
 	}
 	if in.Commits {
-		looks = append(looks, &look{name: "commits", ask: func(context.Context) (*Event, error) {
+		polls = append(polls, &poll{name: "commits", ask: func(context.Context) (*Event, error) {
 			n := s.Commits()
 			return &Event{Commits: &n}, nil
 		}})
 	}
-	if len(looks) > 1 && overview.refused(ctx, call) != nil {
-		looks = looks[1:]
+	if len(polls) > 1 && overview.refused(ctx, call) != nil {
+		polls = polls[1:]
 	}
-	return s.follow(ctx, call, looks)
+	return s.follow(ctx, call, polls)
 }
 
 // jobs looks at all jobs or, for whom only those of the resource that is watched are allowed, at
 // these.
-func (s *Stream) jobs(ctx context.Context, call *rest.Call, resource string) *look {
+func (s *Stream) jobs(ctx context.Context, call *rest.Call, resource string) *poll {
 	in := &jobs.ListJobs{Limit: watchedJobs}
-	l := &look{name: "jobs", action: "godwit:ListJobs", ask: func(ctx context.Context) (*Event, error) {
+	l := &poll{name: "jobs", action: "godwit:ListJobs", ask: func(ctx context.Context) (*Event, error) {
 		all, err := s.Jobs.List(ctx, call, in)
 		return &Event{Jobs: all}, err
 	}}
@@ -146,10 +146,10 @@ func (s *Stream) jobs(ctx context.Context, call *rest.Call, resource string) *lo
 	return l
 }
 
-// follow reports looks until the stream is over.
-func (s *Stream) follow(ctx context.Context, call *rest.Call, looks []*look) (*Event, error) {
+// follow reports polls until the stream is over.
+func (s *Stream) follow(ctx context.Context, call *rest.Call, polls []*poll) (*Event, error) {
 	var first bytes.Buffer
-	for _, l := range looks { // refused as any other operation is, as long as nothing is sent
+	for _, l := range polls { // refused as any other operation is, as long as nothing is sent
 		if err := l.report(ctx, call, &first); err != nil {
 			return nil, err
 		}
@@ -163,7 +163,7 @@ func (s *Stream) follow(ctx context.Context, call *rest.Call, looks []*look) (*E
 		first.WriteString(": it begins\n\n") // with which the headers go
 	}
 	out := first.Bytes()
-	for range maxLooks {
+	for range maxPolls {
 		if len(out) > 0 {
 			if _, err := w.Write(out); err != nil {
 				return nil, nil //nolint:nilnil,nilerr // the caller has gone
@@ -177,7 +177,7 @@ func (s *Stream) follow(ctx context.Context, call *rest.Call, looks []*look) (*E
 			return nil, nil //nolint:nilnil // it has been answered
 		}
 		var b bytes.Buffer
-		for _, l := range looks {
+		for _, l := range polls {
 			err := still(ctx, call)
 			if err == nil {
 				err = l.report(ctx, call, &b)
@@ -205,7 +205,7 @@ func still(ctx context.Context, call *rest.Call) error {
 	return call.Still(ctx)
 }
 
-// rest waits for the next look; false: the stream is over.
+// rest waits for the next poll; false: the stream is over.
 func (s *Stream) rest(ctx context.Context) bool {
 	again, stop := clock.After(s.Clock, every)
 	defer stop()
@@ -218,8 +218,8 @@ func (s *Stream) rest(ctx context.Context) bool {
 	return false
 }
 
-// tell writes an event if there is anything new.
-func (l *look) report(ctx context.Context, call *rest.Call, b *bytes.Buffer) error {
+// report writes an event if there is anything new.
+func (l *poll) report(ctx context.Context, call *rest.Call, b *bytes.Buffer) error {
 	if err := l.refused(ctx, call); err != nil {
 		return err
 	}

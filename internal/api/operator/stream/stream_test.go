@@ -22,8 +22,8 @@ func TestEnds(t *testing.T) {
 		defer cancel()
 		s := New(Options{Clock: clock.System})
 		asked, refuse := 0, 1<<30
-		one := func() []*look {
-			return []*look{{name: "queue", action: "godwit:GetQueue", about: "arn", ask: func(context.Context) (*Event, error) {
+		one := func() []*poll {
+			return []*poll{{name: "queue", action: "godwit:GetQueue", about: "arn", ask: func(context.Context) (*Event, error) {
 				asked++
 				return &Event{Queue: &catalog.QueueDetail{NoisyGroups: asked}}, nil
 			}}}
@@ -45,7 +45,7 @@ func TestEnds(t *testing.T) {
 		}
 		began := clock.System.Now()
 		text, err := follow()
-		if n := strings.Count(text, "event: queue\n"); err != nil || n != maxLooks || clock.System.Now().Sub(began) != maxLooks*every {
+		if n := strings.Count(text, "event: queue\n"); err != nil || n != maxPolls || clock.System.Now().Sub(began) != maxPolls*every {
 			t.Errorf("%d events in %v, %v", n, clock.System.Now().Sub(began), err)
 		}
 		asked, refuse = 0, 2

@@ -21,7 +21,7 @@ type Tail struct {
 // About implements rest.About.
 func (t *Tail) About() string { return t.ARN }
 
-// Bounds of what one look tells.
+// Bounds of what one poll reports.
 const (
 	mostPublishes = 100
 	mostLines     = 1000
@@ -34,13 +34,13 @@ func (s *Stream) Tail(ctx context.Context, call *rest.Call, in *Tail) (*Event, e
 	switch {
 	case err == nil && group && in.Search == "":
 		from := &lines{s: s, call: call, ask: monitors.ListLogEvents{ARN: in.ARN, Pattern: in.Pattern, Limit: mostLines, From: written(s.Now())}}
-		return s.follow(ctx, call, []*look{{name: "lines", ask: from.news}})
+		return s.follow(ctx, call, []*poll{{name: "lines", ask: from.news}})
 	case err == nil && a.Service == "sqs" && in.Pattern == "":
 		from, err := s.Messages.Arrive(ctx, call, in.ARN, in.Search)
 		if err != nil {
 			return nil, err
 		}
-		return s.follow(ctx, call, []*look{{name: "messages", ask: func(ctx context.Context) (*Event, error) {
+		return s.follow(ctx, call, []*poll{{name: "messages", ask: func(ctx context.Context) (*Event, error) {
 			news, err := from.News(ctx)
 			if err != nil || len(news) == 0 {
 				return nil, err
@@ -52,7 +52,7 @@ func (s *Stream) Tail(ctx context.Context, call *rest.Call, in *Tail) (*Event, e
 		if _, err := from.news(ctx); err != nil { // what is there already is not reported
 			return nil, err
 		}
-		return s.follow(ctx, call, []*look{{name: "publishes", ask: from.news}})
+		return s.follow(ctx, call, []*poll{{name: "publishes", ask: from.news}})
 	}
 	return nil, rest.BadRequest("arn: want that of a queue or a topic, which goes with search, or of a log group, which goes with pattern")
 }
@@ -62,7 +62,7 @@ type published struct {
 	s     *Stream
 	call  *rest.Call
 	ask   messages.ListPublishes
-	known map[string]bool // the ids of the look before
+	known map[string]bool // the ids of the poll before
 }
 
 func (p *published) news(ctx context.Context) (*Event, error) {
@@ -112,7 +112,7 @@ func (l *lines) news(ctx context.Context) (*Event, error) {
 	}
 	l.ask.Cursor = ""
 	switch {
-	case found.Next != nil: // it continues there with the next look
+	case found.Next != nil: // it continues there with the next poll
 		l.ask.Cursor = *found.Next
 	case !l.at.IsZero():
 		l.ask.From = written(l.at)

@@ -41,16 +41,16 @@ func (k *Keys) NewSigner() *Signer {
 	return &Signer{Keys: k, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
 }
 
-var errNoRoom = errors.New("signing: the body has no room for a signature")
+var errNoPlaceholder = errors.New("signing: the body has no placeholder for a signature")
 
 // Sign puts into a body the signature that it lacks. While the first key is
 // being made it waits, a fraction of a second as a rule. The same text gets the
-// same signature, which is made once and kept while there is room for it; made
+// same signature, which is made once and cached; made
 // again it is the same.
 func (s *Signer) Sign(body []byte, u *message.Unsigned) error {
 	id := signed{key: u.Key, version: u.Version}
 	if len(u.Digest) > len(id.digest) || u.Offset < 0 || len(body)-u.Offset < envelope.SignatureSize {
-		return errNoRoom
+		return errNoPlaceholder
 	}
 	copy(id.digest[:], u.Digest)
 	found, ok := s.kept.Get(id)

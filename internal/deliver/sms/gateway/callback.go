@@ -64,7 +64,7 @@ func (t *Template) checkCallback() error {
 
 var hashes = map[string]func() hash.Hash{"sha256": sha256.New, "sha512": sha512.New}
 
-// report is what a provider tells.
+// report is what a provider's callback reports.
 type report struct {
 	receipt    smssender.Receipt
 	state      string // DELIVRD, …, as in SMPP; empty: it reports no end
@@ -102,14 +102,14 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "neither a form nor an object of JSON", http.StatusBadRequest)
 		return
 	}
-	var told report
+	var got report
 	switch g.template.Preset {
 	case "twilio":
 		if !twilioSigned(g.callback, g.template.Secret, r.Header.Get("X-Twilio-Signature"), fields) {
 			http.Error(w, "not signed by the provider", http.StatusForbidden)
 			return
 		}
-		told = twilioReport(fields)
+		got = twilioReport(fields)
 		w.Header().Set("Content-Type", "text/xml")
 	case "vonage":
 		c := g.template.Callback
@@ -117,18 +117,18 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "not signed by the provider", http.StatusForbidden)
 			return
 		}
-		told = vonageReport(fields)
+		got = vonageReport(fields)
 		w.Header().Set("Content-Type", "text/plain")
 	}
-	if told.state != "" && g.receipt != nil {
-		g.receipt(told.receipt, told.state)
+	if got.state != "" && g.receipt != nil {
+		g.receipt(got.receipt, got.state)
 	}
 	// These are durable when they return, and so before the answer.
-	if told.optedOut != "" && g.received != nil {
-		g.received(told.optedOut, stop)
+	if got.optedOut != "" && g.received != nil {
+		g.received(got.optedOut, stop)
 	}
-	if told.from != "" && g.received != nil {
-		g.received(told.from, told.text)
+	if got.from != "" && g.received != nil {
+		g.received(got.from, got.text)
 	}
 	w.WriteHeader(http.StatusOK)
 	if g.template.Preset == "twilio" {
@@ -191,7 +191,7 @@ func vonageSigned(secret string, by func() hash.Hash, fields url.Values) bool {
 	return err == nil && hmac.Equal(given, mac.Sum(nil))
 }
 
-// Reasons of failures as a delivery status log has them that only providers tell.
+// Reasons of failures in the words of a delivery status log, which only providers report.
 const (
 	spam       = "Blocked as spam by phone carrier"
 	phoneBlock = "Phone has blocked SMS"
@@ -204,23 +204,23 @@ var twilioErrors = map[string]string{
 	"30006": noCarrier, "30007": spam,
 }
 
-func twilioReport(f url.Values) (told report) {
-	told.receipt.ID = f.Get("MessageSid")
+func twilioReport(f url.Values) (got report) {
+	got.receipt.ID = f.Get("MessageSid")
 	switch cmp.Or(f.Get("MessageStatus"), f.Get("SmsStatus")) {
 	case "delivered", "read":
-		told.state, told.receipt.Delivered = "DELIVRD", true
+		got.state, got.receipt.Delivered = "DELIVRD", true
 	case "undelivered", "failed":
-		told.state, told.receipt.Response = "UNDELIV", twilioErrors[f.Get("ErrorCode")]
+		got.state, got.receipt.Response = "UNDELIV", twilioErrors[f.Get("ErrorCode")]
 		if f.Get("ErrorCode") == "21610" {
-			told.optedOut = f.Get("To")
+			got.optedOut = f.Get("To")
 		}
 	case "received":
-		told.from, told.text = f.Get("From"), f.Get("Body")
+		got.from, got.text = f.Get("From"), f.Get("Body")
 		if f.Get("OptOutType") == stop { // in the language of the phone
-			told.text = stop
+			got.text = stop
 		}
 	}
-	return told
+	return got
 }
 
 // vonageErrors are what is known of failures. Source: the codes of delivery receipts in
@@ -234,14 +234,14 @@ var vonageErrors = map[string]string{
 // vonageStates are the ends of a message.
 var vonageStates = map[string]string{"delivered": "DELIVRD", "expired": "EXPIRED", "failed": "UNDELIV", "rejected": "REJECTD"}
 
-func vonageReport(f url.Values) (told report) {
+func vonageReport(f url.Values) (got report) {
 	if f.Get("status") == "" { // it is from a phone
 		if f.Get("msisdn") != "" {
-			told.from, told.text = "+"+strings.TrimPrefix(f.Get("msisdn"), "+"), f.Get("text")
+			got.from, got.text = "+"+strings.TrimPrefix(f.Get("msisdn"), "+"), f.Get("text")
 		}
-		return told
+		return got
 	}
-	told.receipt.ID, told.state = f.Get("messageId"), vonageStates[f.Get("status")]
-	told.receipt.Delivered, told.receipt.Response = told.state == "DELIVRD", vonageErrors[f.Get("err-code")]
-	return told
+	got.receipt.ID, got.state = f.Get("messageId"), vonageStates[f.Get("status")]
+	got.receipt.Delivered, got.receipt.Response = got.state == "DELIVRD", vonageErrors[f.Get("err-code")]
+	return got
 }

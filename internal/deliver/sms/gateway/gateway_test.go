@@ -98,9 +98,9 @@ func open(t *testing.T, template map[string]any) *gateway.Gateway {
 // ledger takes all that it is asked for.
 type ledger struct{ texts.Terms }
 
-func (l ledger) Reserve(texts.Charge) (texts.Terms, sms.Refusal)  { return l.Terms, "" }
-func (ledger) Settle(texts.Charge, sms.MicroUSD) (m sms.MicroUSD) { return m }
-func (ledger) OptOutEverywhere(string)                            {}
+func (l ledger) Reserve(texts.Charge) (texts.Terms, sms.Refusal) { return l.Terms, "" }
+func (ledger) Spend(texts.Charge, sms.MicroUSD) (m sms.MicroUSD) { return m }
+func (ledger) OptOutEverywhere(string)                           {}
 
 func TestConformance(t *testing.T) {
 	sendertest.Run(t, func(t *testing.T, b sendertest.Behaviour) sendertest.Target {

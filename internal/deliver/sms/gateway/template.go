@@ -153,11 +153,11 @@ func (t *Template) compile() (address, body *template.Template, err error) {
 	return address, body, nil
 }
 
-// verdict is what an answer says.
-type verdict int
+// reply is what an answer says.
+type reply int
 
 const (
-	taken verdict = iota
+	taken reply = iota
 	later
 	forGood
 	optedOut
@@ -166,7 +166,7 @@ const (
 
 // read takes an answer's body apart. The worst of several codes counts. code is one of
 // those that the template knows, or short.
-func (t *Template) read(body []byte) (v verdict, code string, ids []string) {
+func (t *Template) read(body []byte) (v reply, code string, ids []string) {
 	v = silent
 	var document any
 	dec := json.NewDecoder(bytes.NewReader(body))

@@ -80,8 +80,8 @@ var permanent = map[uint32]string{
 	0x45: "Phone carrier has blocked this message", 0x50: "Message body is invalid", 0x51: "Invalid phone number",
 }
 
-// AttemptTimeout bounds an attempt, which may wait for its turn.
-func (c *Client) AttemptTimeout() time.Duration { return turnWithin + answerWithin }
+// AttemptTimeout bounds an attempt, which may wait for the window.
+func (c *Client) AttemptTimeout() time.Duration { return windowWithin + answerWithin }
 
 // Deliver makes one attempt.
 func (c *Client) Deliver(ctx context.Context, t *smssender.Text) smssender.Result {
@@ -220,13 +220,13 @@ func (c *Client) bind(done chan struct{}) {
 }
 
 func (c *Client) dial() (*session, *bufio.Reader, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), linkTimeout)
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", c.options.Address)
 	if err != nil {
 		return nil, nil, errDial
 	}
-	deadline := clock.System.Now().Add(patience)
+	deadline := clock.System.Now().Add(linkTimeout)
 	_ = conn.SetDeadline(deadline) // a connection that cannot have one fails soon enough
 	if c.options.TLS != nil {
 		cfg := c.options.TLS.Clone()

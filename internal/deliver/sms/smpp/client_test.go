@@ -170,9 +170,9 @@ func newClient(t *testing.T, s *smsc, change ...func(o *smpp.Options)) *smpp.Cli
 // ledger takes all that it is asked for.
 type ledger struct{ texts.Terms }
 
-func (l ledger) Reserve(texts.Charge) (texts.Terms, sms.Refusal)  { return l.Terms, "" }
-func (ledger) Settle(texts.Charge, sms.MicroUSD) (m sms.MicroUSD) { return m }
-func (ledger) OptOutEverywhere(string)                            {}
+func (l ledger) Reserve(texts.Charge) (texts.Terms, sms.Refusal) { return l.Terms, "" }
+func (ledger) Spend(texts.Charge, sms.MicroUSD) (m sms.MicroUSD) { return m }
+func (ledger) OptOutEverywhere(string)                           {}
 
 func TestConformance(t *testing.T) {
 	sendertest.Run(t, func(t *testing.T, b sendertest.Behaviour) sendertest.Target {
@@ -198,7 +198,7 @@ func text(t *testing.T, body string) *smssender.Text {
 }
 
 // Every answer is the fault of whom the specification says, and what was sent without one
-// is told.
+// is reported.
 func TestClasses(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

@@ -102,7 +102,7 @@ func address(b []byte, name string) []byte {
 	return cString(b, digits)
 }
 
-// submitBody is a part of a text. One of several has a header that tells its place.
+// submitBody is a part of a text. One of several has a header with its place.
 // Source: SMPP 3.4, 4.4.1; 3GPP TS 23.040, 9.2.3.24.1.
 func submitBody(t *smssender.Text, part int) []byte {
 	const userHeader, receipt, ucs2 = 0x40, 0x01, 0x08

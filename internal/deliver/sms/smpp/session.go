@@ -14,11 +14,12 @@ import (
 // How long the SMSC may be silent: before it is asked whether it is there, and until it
 // answers that, or a bind.
 const (
-	silence  = 30 * time.Second
-	patience = 10 * time.Second
-	// answerWithin is how long a submit waits for its answer, and turnWithin for its turn.
+	silence     = 30 * time.Second
+	linkTimeout = 10 * time.Second
+	// answerWithin is how long a submit waits for its answer, and windowWithin for a place in the
+	// window.
 	answerWithin = 15 * time.Second
-	turnWithin   = 5 * time.Minute
+	windowWithin = 5 * time.Minute
 )
 
 var (
@@ -105,12 +106,12 @@ func (s *session) watch() {
 	}
 	wait := silence
 	if len(s.waiting) > 0 || s.enquired {
-		wait = patience
+		wait = linkTimeout
 	}
-	s.timer = clock.System.AfterFunc(wait, s.look)
+	s.timer = clock.System.AfterFunc(wait, s.checkIdle)
 }
 
-func (s *session) look() {
+func (s *session) checkIdle() {
 	s.mu.Lock()
 	heard, enquired := s.heard, s.enquired
 	s.heard, s.enquired = false, !heard
@@ -141,7 +142,7 @@ func (s *session) put(p pdu) (whole bool, err error) {
 	b := p.append(nil)
 	s.write.Lock()
 	defer s.write.Unlock()
-	if err := s.conn.SetWriteDeadline(clock.System.Now().Add(patience)); err != nil {
+	if err := s.conn.SetWriteDeadline(clock.System.Now().Add(linkTimeout)); err != nil {
 		return false, err
 	}
 	n, err := s.conn.Write(b)
@@ -230,7 +231,7 @@ func (s *session) end() {
 	_ = s.conn.Close() // nothing is written any more
 }
 
-// leave tells the SMSC that the session ends, and ends it.
+// leave unbinds from the SMSC, and ends the session.
 func (s *session) leave() {
 	s.mu.Lock()
 	s.next++

@@ -40,7 +40,7 @@ const (
 type names struct {
 	network *Network
 	ctx     context.Context
-	turns   chan struct{} // holds a token for each question under way
+	slots   chan struct{} // holds a token for each question under way
 }
 
 // serveNames answers at the resolver's address.
@@ -60,7 +60,7 @@ func (t *tunnel) serveNames(s *stack.Stack) error {
 		_ = packets.Close()
 		return err
 	}
-	d := &names{network: t.attachment.network, ctx: t.attachment.ctx, turns: make(chan struct{}, asking)}
+	d := &names{network: t.attachment.network, ctx: t.attachment.ctx, slots: make(chan struct{}, asking)}
 	context.AfterFunc(d.ctx, func() { _, _ = packets.Close(), streams.Close() })
 	go d.serve(packets)
 	go d.listen(t.attachment, streams)
@@ -76,13 +76,13 @@ func (d *names) serve(c net.PacketConn) {
 			return
 		}
 		select {
-		case d.turns <- struct{}{}:
+		case d.slots <- struct{}{}:
 		default:
 			continue // who asks so much may ask again
 		}
 		question := append([]byte(nil), buffer[:n]...)
 		go func() {
-			defer func() { <-d.turns }()
+			defer func() { <-d.slots }()
 			if answer := d.answer(question, false); answer != nil {
 				_, _ = c.WriteTo(answer, from)
 			}

@@ -57,7 +57,7 @@ func testNames(t *testing.T, o Options) *names {
 		var d net.Dialer
 		return d.DialContext(ctx, "udp", server.LocalAddr().String())
 	}}
-	return &names{network: n, ctx: t.Context(), turns: make(chan struct{}, asking)}
+	return &names{network: n, ctx: t.Context(), slots: make(chan struct{}, asking)}
 }
 
 func fromZone(question []byte) []byte {

@@ -118,11 +118,11 @@ func whileIdle(d time.Duration, moved *atomic.Int64, f func()) *idle {
 	i := &idle{d: d, moved: moved, f: f, last: moved.Load()}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.timer = clock.System.AfterFunc(d, i.look)
+	i.timer = clock.System.AfterFunc(d, i.check)
 	return i
 }
 
-func (i *idle) look() {
+func (i *idle) check() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	now := i.moved.Load()
@@ -133,7 +133,7 @@ func (i *idle) look() {
 		go i.f()
 	default:
 		i.last = now
-		i.timer = clock.System.AfterFunc(i.d, i.look)
+		i.timer = clock.System.AfterFunc(i.d, i.check)
 	}
 }
 

@@ -248,7 +248,7 @@ type link struct{ tunnel *tunnel }
 
 var _ stack.LinkEndpoint = (*link)(nil)
 
-// WritePackets gives the namespace packets. What it has no room for is lost, as
+// WritePackets gives the namespace packets. What exceeds the queue is lost, as
 // packets are.
 func (l *link) WritePackets(packets stack.PacketBufferList) (int, tcpip.Error) {
 	for i, p := range packets.AsSlice() {

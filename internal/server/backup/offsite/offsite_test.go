@@ -299,7 +299,7 @@ func TestTrim(t *testing.T) {
 	})
 }
 
-// A bucket that is away makes the points older, which is told once it is too long, and nothing
+// A bucket that is away makes the points older, which is reported once it is too long, and nothing
 // else; and ends with that.
 func TestAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

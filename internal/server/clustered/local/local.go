@@ -44,7 +44,7 @@ const (
 	peersBehind  = 20
 )
 
-// nodeFile is what a node's process is told, in its directory.
+// nodeFile is the configuration of a node's process, in its directory.
 const nodeFile = "node.json"
 
 // Options of a cluster.
@@ -176,7 +176,7 @@ func (l *cluster) keep(ctx context.Context, n *clustered.Node) error {
 		var ended *exec.ExitError
 		switch {
 		case errors.As(err, &ended) && (ended.ExitCode() == 1 || ended.ExitCode() == 2):
-			return fmt.Errorf("node %s: %w", n.Name, err) // it has told why
+			return fmt.Errorf("node %s: %w", n.Name, err) // it has logged why
 		case err != nil && ended == nil:
 			return fmt.Errorf("node %s cannot be started: %w", n.Name, err)
 		}

@@ -22,7 +22,7 @@ func prepared(dir, listen string) ([]clustered.Node, error) {
 }
 
 // Each node finds in its directory who it is, and all know the same of each other.
-func TestNodesAreTold(t *testing.T) {
+func TestNodesAreConfigured(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := prepared(dir, "localhost:4700"); err != nil {
 		t.Fatal(err)

@@ -8,19 +8,18 @@ import (
 	"godwit.dev/godwit/internal/arn"
 )
 
-// Call is a call that waits for its turn. T is what its command needs, and what becomes of
-// it.
+// Call is a publish that may wait for others. T is what its command needs, and its result.
 type Call[T any] struct {
 	Topic        arn.ARN
 	Publications int
 	Bytes        int // of the records of all its publications, for one subscription
 	Of           T
 
-	turn chan []*Call[T] // see Coalescer
+	lead chan []*Call[T] // gets the calls to publish, this one first; nil: another has published it
 }
 
-// Coalescer queues the publishers of a shard's topics (flat combining): the publisher whose
-// turn it is publishes also for those of the same topic that wait behind it. So one command
+// Coalescer queues the publishers of a shard's topics (flat combining): the publisher at the
+// head publishes also for those of the same topic that wait behind it. So one command
 // locks the shards of a busy topic's queues, finds its subscriptions and writes the queues'
 // counters once for many messages. A single publisher does not wait, and a command takes no
 // more than fits into about one commit.
@@ -52,24 +51,24 @@ func (l *Coalescer[T]) Run(c *Call[T]) {
 	}
 	reach := l.Publish(all)
 	for _, q := range all[1:] {
-		q.turn <- nil
+		q.lead <- nil
 	}
 	l.leave(c.Topic, reach)
 }
 
-// join waits for c's turn and returns all whom it is to publish for, c first;
-// nil if another has published for c.
+// join waits until c is at the head, and returns the calls to publish, c first; nil if another
+// has published c.
 func (l *Coalescer[T]) join(c *Call[T]) []*Call[T] {
 	l.mu.Lock()
 	if l.busy {
-		c.turn = make(chan []*Call[T], 1)
+		c.lead = make(chan []*Call[T], 1)
 		l.waiting = append(l.waiting, c)
 		l.mu.Unlock()
-		return <-c.turn
+		return <-c.lead
 	}
 	l.busy = true
 	l.mu.Unlock()
-	// Whose request has arrived already may come along.
+	// Requests that have arrived already are coalesced, too.
 	runtime.Gosched()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,10 +95,10 @@ func (l *Coalescer[T]) leave(topic arn.ARN, reach int) {
 	next := l.waiting[0]
 	l.waiting[0] = nil
 	l.waiting = l.waiting[1:]
-	next.turn <- l.coalesce(next)
+	next.lead <- l.coalesce(next)
 }
 
-// Waiting is how many wait for their turn.
+// Waiting is how many calls wait.
 func (l *Coalescer[T]) Waiting() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,11 +112,11 @@ func (l *Coalescer[T]) coalesce(c *Call[T]) []*Call[T] {
 	if reach == nil || c.Topic.FIFO() {
 		return all
 	}
-	room := l.Bounds
-	room.take(c.Publications, c.Bytes, *reach)
+	left := l.Bounds
+	left.take(c.Publications, c.Bytes, *reach)
 	others := l.waiting[:0]
 	for _, q := range l.waiting {
-		if q.Topic == c.Topic && room.take(q.Publications, q.Bytes, *reach) {
+		if q.Topic == c.Topic && left.take(q.Publications, q.Bytes, *reach) {
 			all = append(all, q)
 		} else {
 			others = append(others, q)

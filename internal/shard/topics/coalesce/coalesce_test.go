@@ -11,7 +11,7 @@ import (
 
 func topicARN(name string) arn.ARN { return arn.Topic("us-east-1", "000000000000", name) }
 
-// TestBounded: no turn is for more than fits into about one commit, and
+// TestBounded: no command is for more than fits into about one commit, and
 // one for a topic of which nothing is known is for one publisher.
 func TestBounded(t *testing.T) {
 	bounds := Bounds{Publications: 64, Deliveries: 512, Bytes: 1 << 20}
@@ -30,7 +30,7 @@ func TestBounded(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			l := &Coalescer[int]{Bounds: bounds, busy: true}
 			for range bounds.Publications + 1 {
-				l.waiting = append(l.waiting, &Call[int]{Topic: topicARN("t"), Publications: 1, Bytes: c.bytes, turn: make(chan []*Call[int], 1)})
+				l.waiting = append(l.waiting, &Call[int]{Topic: topicARN("t"), Publications: 1, Bytes: c.bytes, lead: make(chan []*Call[int], 1)})
 			}
 			next, waiting := l.waiting[0], l.waiting
 			if c.reach < 0 {
@@ -38,8 +38,8 @@ func TestBounded(t *testing.T) {
 			} else {
 				l.leave(topicARN("t"), c.reach)
 			}
-			if n := len(<-next.turn); n != c.want || l.Waiting() != bounds.Publications+1-n {
-				t.Errorf("%d in the turn, %d left", n, l.Waiting())
+			if n := len(<-next.lead); n != c.want || l.Waiting() != bounds.Publications+1-n {
+				t.Errorf("%d in the command, %d left", n, l.Waiting())
 			}
 			if waiting[0] != nil || waiting[len(waiting)-1] != nil && c.want > 1 {
 				t.Error("it keeps who has left it")

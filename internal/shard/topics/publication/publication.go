@@ -65,7 +65,7 @@ func (p *Publication) RecordSize() int {
 	return body + m.Size() + len(p.Subject) + 512
 }
 
-// Record is a publication on its way to the backlogs of its subscriptions, or in an
+// Record is a publication that is being added to the backlogs of its subscriptions, or in an
 // archive.
 type Record struct {
 	Topic     arn.ARN

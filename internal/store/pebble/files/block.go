@@ -174,7 +174,7 @@ func bound(t, index *sstable.Reader, damaged []Block) error {
 			})
 		}
 		if b.Last = last(b.Offset); len(b.Last) >= longestEnd {
-			return fmt.Errorf("%w: the keys of its block at byte %d cannot be told", ErrUnreadable, b.Offset)
+			return fmt.Errorf("%w: the keys of its block at byte %d are not known", ErrUnreadable, b.Offset)
 		}
 		if before := last(b.Offset - 1); len(before) > 0 {
 			b.First = append(before, 0)

@@ -106,23 +106,23 @@ func (s *Source) exact(v *Version) {
 	slices.Sort(s.logs)
 }
 
-// Read calls f for every write that there is, in no order. told is called for each
-// thing that cannot be read.
-func (s *Source) Read(f func(Write) error, told func(Problem, *Gap)) error {
+// Read calls f for every write that there is, in no order, and report for each thing that
+// cannot be read.
+func (s *Source) Read(f func(Write) error, report func(Problem, *Gap)) error {
 	for _, t := range s.tables {
-		if err := s.readTable(t, f, told); err != nil {
+		if err := s.readTable(t, f, report); err != nil {
 			return err
 		}
 	}
 	for i, n := range s.logs {
-		if err := s.readLog(n, i == len(s.logs)-1, f, told); err != nil {
+		if err := s.readLog(n, i == len(s.logs)-1, f, report); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Source) readTable(t Table, f func(Write) error, told func(Problem, *Gap)) error {
+func (s *Source) readTable(t Table, f func(Write) error, report func(Problem, *Gap)) error {
 	name := TableName(t.File)
 	path := s.FS.PathJoin(s.Dir, name)
 	var values []uint64
@@ -145,11 +145,11 @@ func (s *Source) readTable(t Table, f func(Write) error, told func(Problem, *Gap
 		return f(w)
 	})
 	if errors.Is(err, ErrUnreadable) || errors.Is(err, fs.ErrNotExist) {
-		told(Problem{name, err}, &Gap{From: t.Smallest, To: t.Largest, Err: err})
+		report(Problem{name, err}, &Gap{From: t.Smallest, To: t.Largest, Err: err})
 		return nil
 	}
 	for i := range gaps {
-		told(Problem{name, gaps[i].Err}, &gaps[i])
+		report(Problem{name, gaps[i].Err}, &gaps[i])
 	}
 	return err
 }
@@ -172,7 +172,7 @@ func (t *Table) clip(w *Write) bool {
 	return bytes.Compare(w.Key, t.Smallest) >= 0 && (c < 0 || c == 0 && !t.LargestExclusive)
 }
 
-func (s *Source) readLog(n uint64, latest bool, f func(Write) error, told func(Problem, *Gap)) error {
+func (s *Source) readLog(n uint64, latest bool, f func(Write) error, report func(Problem, *Gap)) error {
 	name := LogName(n)
 	var bad error
 	e, err := ReadLog(s.FS, s.FS.PathJoin(s.Dir, name), n, true, func(sequence uint64, batch []byte) error {
@@ -195,18 +195,18 @@ func (s *Source) readLog(n uint64, latest bool, f func(Write) error, told func(P
 	})
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			told(Problem{name, err}, nil)
+			report(Problem{name, err}, nil)
 			return nil
 		}
 		return err
 	}
 	switch {
 	case bad != nil:
-		told(Problem{name, bad}, nil)
+		report(Problem{name, bad}, nil)
 	case e.Valid < max(s.durable[n], e.Synced):
-		told(Problem{name, fmt.Errorf("%d of its %d durable bytes can be read", e.Valid, max(s.durable[n], e.Synced))}, nil)
+		report(Problem{name, fmt.Errorf("%d of its %d durable bytes can be read", e.Valid, max(s.durable[n], e.Synced))}, nil)
 	case len(e.Faults) > 1 || len(e.Faults) == 1 && !latest:
-		told(Problem{name, fmt.Errorf("unreadable at byte %d of %d", e.Faults[0], e.Size)}, nil)
+		report(Problem{name, fmt.Errorf("unreadable at byte %d of %d", e.Faults[0], e.Size)}, nil)
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
-// Package mark records, in a file beside the write-ahead log, up to where that is durable. So
-// a log that was truncated, or is missing, is told from one that ends where it should.
+// Package mark records, in a file beside the write-ahead log, up to where the log is durable.
+// So a log that was truncated, or is missing, is distinguished from one that is whole.
 package mark
 
 import (
@@ -34,7 +34,7 @@ type File struct {
 	Durable int64 // bytes from its beginning
 }
 
-// The file has two slots of slotSize bytes, which are written in turn: a crash
+// The file has two slots of slotSize bytes, which are written alternately: a crash
 // while one is written leaves the other. A slot: magic (8), checksum of what
 // follows (4), its length (4), generation (8), and the mark.
 const (

@@ -62,7 +62,7 @@ func TestDelayed(t *testing.T) {
 	})
 }
 
-// TestSeldom: again and again is told every ten seconds.
+// TestSeldom: again and again is reported every ten seconds.
 func TestSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s LogLimiter

@@ -55,7 +55,7 @@ type Options struct {
 var ErrTarget = errors.New("the directory that is copied into must not exist, or be empty")
 
 // scratchDir holds, in the target, every write by key and sequence while the copy
-// is under way: it takes as much room as the copy, and goes with its end.
+// is under way: it takes as much space as the copy, and goes with its end.
 const scratchDir = "salvage-scratch"
 
 // Run copies the store in the directory from into store, a directory in to, which

@@ -45,7 +45,7 @@ func Damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s; %s", ErrDamaged, fmt.Sprintf(format, args...), wayOut)
 }
 
-// Found is what a look at the directory says before the store is opened.
+// Found is what the directory says of itself before the store is opened.
 type Found struct {
 	Exists  bool
 	Mark    *mark.Mark // nil: there is none, or it is damaged
@@ -84,8 +84,8 @@ func (l *Loss) Error() string {
 // Is implements errors.Is: it is an ErrLoss.
 func (l *Loss) Is(target error) bool { return target == ErrLoss }
 
-// Look reads what a directory says about itself. It fails with ErrDamaged.
-func Look(f vfs.FS, dir string) (*Found, error) {
+// Inspect reads what a directory says about itself. It fails with ErrDamaged.
+func Inspect(f vfs.FS, dir string) (*Found, error) {
 	s := &Found{fs: f, dir: dir}
 	var err error
 	if s.Mark, _, err = mark.Read(f, dir); err != nil {
@@ -111,10 +111,10 @@ func Look(f vfs.FS, dir string) (*Found, error) {
 	if !list.FormatMarker && data {
 		return nil, Damaged("the file marker.format-version.* is missing")
 	}
-	return s, s.lookAt(list)
+	return s, s.inspect(list)
 }
 
-func (s *Found) lookAt(list *files.Listing) error {
+func (s *Found) inspect(list *files.Listing) error {
 	number, ok := files.ParseManifestName(list.ManifestMarker)
 	if !ok {
 		return Damaged("the file marker.manifest.* names %q, which is no MANIFEST", list.ManifestMarker)
@@ -156,7 +156,7 @@ func (s *Found) lookAt(list *files.Listing) error {
 		return err
 	}
 	s.Version = version
-	return s.lookAtLogs(list)
+	return s.inspectLogs(list)
 }
 
 func (s *Found) durable(number uint64, of func(*mark.Mark) []mark.File) int64 {
@@ -171,8 +171,8 @@ func (s *Found) durable(number uint64, of func(*mark.Mark) []mark.File) int64 {
 	return 0
 }
 
-// lookAtLogs compares the logs with the mark.
-func (s *Found) lookAtLogs(list *files.Listing) error {
+// inspectLogs compares the logs with the mark.
+func (s *Found) inspectLogs(list *files.Listing) error {
 	expected := map[uint64]int64{}
 	if s.Mark != nil {
 		for _, f := range s.Mark.Logs {

@@ -260,8 +260,8 @@ func (p *picture) bars(columns []column, y axis, of time.Duration) {
 			p.add(`<rect x="%s" y="%s" width="%s" height="%s" fill="%s"/>`,
 				at(middle-thick/2), at(y.from-h), at(thick), at(max(h, 1.5)), phaseColours[c.phase])
 		}
-		room := float64(c.retry-1)*width >= 30 && float64(len(columns)-1-i)*width >= 46 // to the first number, and to the last
-		if c.retry == 1 || c.retry%every == 0 && room && c.retry < 1000 {
+		free := float64(c.retry-1)*width >= 30 && float64(len(columns)-1-i)*width >= 46 // to the first number, and to the last
+		if c.retry == 1 || c.retry%every == 0 && free && c.retry < 1000 {
 			p.text(middle, y.from+22, "middle", "%s", thousands(c.retry))
 		} else if i == len(columns)-1 {
 			p.text(min(middle, right-4), y.from+22, "end", "%s", thousands(c.retry))

@@ -1,6 +1,6 @@
-// Package room reserves disk space for the write-ahead log: flushes and compactions are
+// Package headroom reserves disk space for the write-ahead log: flushes and compactions are
 // refused what it needs.
-package room
+package headroom
 
 import (
 	"errors"
@@ -25,8 +25,8 @@ import (
 // flushes. Both thresholds lie below the free space at which space.Guard gives up its reserve
 // (a quarter of the floor, of two memtables): that must come before compactions stop.
 const (
-	roomForLog     = 1.25
-	roomForFlushes = 0.5
+	logHeadroom   = 1.25
+	flushHeadroom = 0.5
 
 	// stretch is how many bytes a table may grow between two checks of the free space.
 	stretch = 256 << 10
@@ -62,10 +62,10 @@ type FS struct {
 	full  pace.LogLimiter
 }
 
-// kept is the room that one kind of table leaves, and when the next table may
+// kept is the headroom that one kind of table leaves, and when the next table may
 // be tried after a refusal.
 type kept struct {
-	room       int64       // bytes
+	headroom   int64       // bytes
 	free       atomic.Bool // none is left, while opening and closing
 	cancels    bool        // Pebble takes a refusal for a cancellation
 	onDiskFull func()      // called on a refusal; may be nil
@@ -85,14 +85,14 @@ func Keep(f vfs.FS, dir string, buffer int64, onDiskFull func(), log *slog.Logge
 	}
 	size := float64(buffer)
 	k := &r.flushes
-	k.room, k.first, k.most, k.again = int64(size*roomForLog), flushPause, flushPause, make(chan struct{})
+	k.headroom, k.first, k.most, k.again = int64(size*logHeadroom), flushPause, flushPause, make(chan struct{})
 	// Writes soon wait for a flush that does.
 	k.onDiskFull = onDiskFull
 	// Recovery flushes what it reads from logs, which it then removes; nothing
 	// writes a log meanwhile.
 	k.free.Store(true)
 	k = &r.compactions
-	k.room, k.first, k.most, k.again = int64(size*(roomForLog+roomForFlushes)), compactionPause, maxCompactionPause, make(chan struct{})
+	k.headroom, k.first, k.most, k.again = int64(size*(logHeadroom+flushHeadroom)), compactionPause, maxCompactionPause, make(chan struct{})
 	k.cancels = true
 	return r
 }
@@ -104,7 +104,7 @@ func (r *FS) Retry() { r.compactions.retry() }
 // Unwrap implements vfs.FS.
 func (r *FS) Unwrap() vfs.FS { return r.plain }
 
-// Opened has flushes keep room from now on.
+// Opened has flushes keep headroom from now on.
 func (r *FS) Opened() { r.flushes.free.Store(false) }
 
 // Close ends all waiting, for good.
@@ -168,7 +168,7 @@ var writeBuffers = sync.Pool{New: func() any { b := make([]byte, 0, writeSize); 
 
 func (t *table) Write(p []byte) (int, error) {
 	// Pebble 2.1 panics when the end of a blob file cannot be written. It is
-	// in the room that is kept.
+	// in the headroom that is kept.
 	if t.err == nil && (!t.values || len(p) > tail) {
 		t.err = t.grow(int64(len(p)))
 	}
@@ -269,7 +269,7 @@ func (t *table) Close() error {
 	return t.refused(err)
 }
 
-// grow asks for room for n bytes more.
+// grow asks for disk space for n bytes more.
 func (t *table) grow(n int64) error {
 	if n < t.granted {
 		t.granted -= n
@@ -283,11 +283,11 @@ func (t *table) grow(n int64) error {
 		return fmt.Errorf("free space of %s: %w", t.fs.dir, err)
 	}
 	free := int64(u.AvailBytes)
-	if free >= t.kept.room+n+stretch || t.kept.free.Load() {
+	if free >= t.kept.headroom+n+stretch || t.kept.free.Load() {
 		t.granted = stretch
 		return nil
 	}
-	return t.refused(&Error{free: free, kept: t.kept.room, cancels: t.kept.cancels})
+	return t.refused(&Error{free: free, kept: t.kept.headroom, cancels: t.kept.cancels})
 }
 
 // refused has the next table wait if err says that the disk is full.
@@ -298,7 +298,7 @@ func (t *table) refused(err error) error {
 	t.kept.refuse()
 	none, ok := errors.AsType[*Error](err)
 	if !ok {
-		none = &Error{kept: t.kept.room, cancels: t.kept.cancels}
+		none = &Error{kept: t.kept.headroom, cancels: t.kept.cancels}
 	}
 	if t.kept.onDiskFull != nil {
 		t.kept.onDiskFull()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// settle lets everything end, empties all queues and checks what was found.
-func (w *world) settle() {
+// runOut lets everything end, empties all queues and checks what was found.
+func (w *world) runOut() {
 	w.finish()
 	if w.machine.dead.Load() {
 		w.restart()
@@ -19,7 +19,7 @@ func (w *world) settle() {
 	w.network.mu.Lock()
 	w.network.well, w.network.down = true, map[string]bool{}
 	w.network.mu.Unlock()
-	w.log("settle")
+	w.log("runOut")
 	for range 10 {
 		w.pass(time.Minute)
 	}
@@ -81,8 +81,8 @@ func (w *world) waiting(q *queue) (n int) {
 func (w *world) empty(q *queue, found map[string]int) (n int) {
 	// A receive that only finds dead letters gives nothing, and the next one what they
 	// have held up: in a FIFO group that may be another dead letter.
-	const patience = 15
-	for nothing := 0; nothing == 0 || nothing < patience && w.waiting(q) > 0; {
+	const emptyReceives = 15
+	for nothing := 0; nothing == 0 || nothing < emptyReceives && w.waiting(q) > 0; {
 		got := 0
 		now := w.now()
 		in := map[string]any{"QueueUrl": queueURL(q.name), "MaxNumberOfMessages": 10, "AttributeNames": []string{"All"}}

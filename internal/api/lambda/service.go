@@ -100,6 +100,7 @@ type Service struct {
 	engine Engine
 }
 
+// New makes a Service.
 func New(o Options) *Service {
 	o.Principals = cmp.Or[api.Principals](o.Principals, api.Unbound{})
 	return &Service{Options: o, engine: o.Engine}

@@ -98,6 +98,7 @@ type Service struct {
 	principals api.Principals
 }
 
+// New makes a Service.
 func New(o Options) *Service {
 	return &Service{engine: o.Engine, newID: o.NewID, newToken: o.NewToken, quota: newQuota(o.PublishQuota, o.Bytes), noMail: o.NoMail, texting: o.Texting, principals: cmp.Or[api.Principals](o.Principals, api.Unbound{})}
 }

@@ -69,6 +69,7 @@ type Service struct {
 	principals api.Principals
 }
 
+// New makes a Service.
 func New(o Options) *Service {
 	if o.Bytes == nil {
 		o.Bytes = func(string, int) error { return nil }

@@ -167,6 +167,7 @@ func (in *UpdateEventSourceMappingInput) check() error {
 // Service answers the operations.
 type Service struct{ engine Engine }
 
+// New makes a Service.
 func New(e Engine) *Service { return &Service{e} }
 
 // Operations are the operations on event-source mappings.

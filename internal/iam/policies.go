@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Limits of policies. Sizes are in characters without white space. Source: IAM and AWS
-// STS quotas.
+// Limits of policies. Sizes are in characters without white space. Source: IAM and AWS STS
+// quotas.
 const (
 	MaxManaged  = 6_144
 	MaxTrust    = 2_048
@@ -17,7 +17,7 @@ const (
 
 var inlineSizes = map[Kind]int{User: 2_048, Group: 5_120, Role: 10_240}
 
-// size is how much a document counts for.
+// size is the size of a document for the limits.
 func size(document string) (n int) {
 	for _, c := range document {
 		if !strings.ContainsRune(" \t\r\n", c) {
@@ -41,8 +41,7 @@ func checkManagedSize(document string) error {
 	return nil
 }
 
-// PutInline gives a user, group or role an inline policy, or another document to the one
-// of that name.
+// PutInline adds an inline policy to a user, group or role, or replaces the one of that name.
 func (a *Account) PutInline(kind Kind, name, policy, document string) error {
 	return a.edit(kind, name, func(e *Entity) error {
 		i, found := slices.BinarySearchFunc(e.Inline, policy, func(p Inline, name string) int { return strings.Compare(p.Name, name) })
@@ -93,7 +92,7 @@ func (a *Account) Managed(arn string) (*Entity, error) {
 	return e, nil
 }
 
-// Attach attaches a managed policy; once more is the same.
+// Attach attaches a managed policy; it is idempotent.
 func (a *Account) Attach(kind Kind, name, arn string) error {
 	return a.edit(kind, name, func(e *Entity) error {
 		if _, err := a.managed(arn); err != nil {

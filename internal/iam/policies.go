@@ -142,8 +142,7 @@ func (a *Account) DeleteBoundary(kind Kind, name string) error {
 	})
 }
 
-// editPolicy is edit for a managed policy of the account, by its ARN. AWS's own cannot be
-// changed.
+// editPolicy edits a managed policy of the account, by its ARN. AWS's own cannot be changed.
 func (a *Account) editPolicy(arn string, f func(p *PolicyPart) error) error {
 	e, err := a.Managed(arn)
 	if err != nil {
@@ -155,7 +154,7 @@ func (a *Account) editPolicy(arn string, f func(p *PolicyPart) error) error {
 	return a.edit(Policy, e.Name, func(e *Entity) error { return f(e.Policy) })
 }
 
-// OwnPolicy is a managed policy of the account by its ARN, for commands that change it.
+// OwnPolicy finds a managed policy of the account by its ARN, for commands that change it.
 func (a *Account) OwnPolicy(arn string) (*Entity, error) {
 	e, err := a.Managed(arn)
 	if err == nil && e.Account != a.ID {
@@ -184,8 +183,7 @@ func (a *Account) AddVersion(arn, document string, isDefault bool, now time.Time
 	return number, err
 }
 
-// DeleteVersion removes a version that is not the default. name is the version's as the
-// caller has it.
+// DeleteVersion deletes a version that is not the default. name is its name in the request.
 func (a *Account) DeleteVersion(arn, name string, number int) error {
 	return a.editPolicy(arn, func(p *PolicyPart) error {
 		i := slices.IndexFunc(p.Versions, func(v Version) bool { return v.Number == number })
@@ -200,7 +198,7 @@ func (a *Account) DeleteVersion(arn, name string, number int) error {
 	})
 }
 
-// SetDefault makes a version the one that counts.
+// SetDefault makes a version the default.
 func (a *Account) SetDefault(arn, name string, number int, now time.Time) error {
 	return a.editPolicy(arn, func(p *PolicyPart) error {
 		if !slices.ContainsFunc(p.Versions, func(v Version) bool { return v.Number == number }) {
@@ -219,7 +217,7 @@ func (a *Account) FindProvider(arn string) (*Entity, error) {
 	return nil, ErrNoProvider.With(arn)
 }
 
-// EditProvider changes what an OpenID Connect provider has.
+// EditProvider edits an OpenID Connect provider.
 func (a *Account) EditProvider(arn string, f func(p *ProviderPart) error) error {
 	e, err := a.FindProvider(arn)
 	if err != nil {

@@ -144,7 +144,7 @@ func (s *stream) startRecord(in *Invocation) {
 	s.record(levelInfo, "platform.start", startRecord{in.RequestID, in.Target.ARN().String(), in.Target.Version})
 }
 
-// endRecords tell what came of an invocation.
+// endRecords write the result of an invocation.
 func (s *stream) endRecords(in *Invocation, r *Result, billed time.Duration) {
 	done := doneRecord{RequestID: in.RequestID, Metrics: recordMetrics{Duration: milliseconds(r.Duration), Produced: new(len(r.Payload))}, Status: "success"}
 	doneLevel, reportLevel := levelDebug, levelInfo

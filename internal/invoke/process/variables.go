@@ -31,8 +31,8 @@ func (e *environment) writePasswd() error {
 	return nil
 }
 
-// Where X-Ray's libraries look for somebody who takes traces: nobody is there, and
-// what they send is lost.
+// The address where X-Ray's libraries send traces: nobody listens there, and the traces are
+// lost.
 const (
 	tracing     = "169.254.100.1"
 	tracingPort = "2000"

@@ -99,7 +99,7 @@ func (e *environment) Start() (*invoke.Failure, error) { return nil, nil }
 // Usable implements invoke.Environment: the operator gives the server its credentials.
 func (e *environment) Usable() bool { return true }
 
-// Close ends an invocation under way.
+// Close ends a running invocation.
 func (e *environment) Close() { e.close() }
 
 // Run sends an invocation.

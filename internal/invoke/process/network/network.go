@@ -341,7 +341,7 @@ func (a *Attachment) accept(l net.Listener, serve func(net.Conn, *slot)) {
 // acceptPause is the delay before accepting continues after an error.
 const acceptPause = 50 * time.Millisecond
 
-// serveAPI hands a connection to whoever serves AWS's API.
+// serveAPI passes a connection to API's listener.
 func (a *Attachment) serveAPI(c net.Conn, slot *slot) {
 	half, ok := c.(halfConn)
 	if !ok {

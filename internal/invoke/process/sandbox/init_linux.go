@@ -288,8 +288,8 @@ func endDescendants() {
 				break
 			}
 		}
-		// Without lists of children in /proc there is nothing to find them by:
-		// their parent's end is the best that can be done.
+		// Without lists of children in /proc the descendants cannot be found; the best that
+		// is left is the end of their parent.
 		if len(all) == 0 && !listsChildren(self) {
 			return
 		}
@@ -297,7 +297,7 @@ func endDescendants() {
 	}
 }
 
-// listsChildren reports whether the kernel tells a process's children.
+// listsChildren reports whether the kernel lists a process's children.
 func listsChildren(pid int) bool {
 	_, err := os.Stat("/proc/" + strconv.Itoa(pid) + "/task/" + strconv.Itoa(pid) + "/children")
 	return err == nil || !strings.Contains(err.Error(), "no such file")

@@ -1,6 +1,6 @@
-// Package alarm holds the rules of CloudWatch's alarms: how one is configured,
-// what state its metric's datapoints put it into, and which notifications follow. It
-// is pure: time and datapoints travel inside the commands.
+// Package alarm has the rules of CloudWatch alarms: their configuration, the state that
+// results from a metric's datapoints, and the notifications. It is pure: time and datapoints
+// are inputs of commands.
 package alarm
 
 import (
@@ -21,7 +21,7 @@ const (
 // States are all states, in the order of AWS's model.
 var States = []State{OK, Alarming, InsufficientData}
 
-// Comparison is how a datapoint is held against the threshold.
+// Comparison is how a datapoint is compared with the threshold.
 type Comparison string
 
 // The comparisons.
@@ -35,7 +35,7 @@ const (
 // Comparisons are all comparisons.
 var Comparisons = []Comparison{GreaterOrEqual, Greater, Less, LessOrEqual}
 
-// breaching holds a value against the threshold.
+// breaching compares a value with the threshold.
 func (c Comparison) breaching(value, threshold float64) bool {
 	switch c {
 	case GreaterOrEqual:
@@ -65,7 +65,7 @@ func (c Comparison) text() string {
 // Missing is how periods without data are treated.
 type Missing string
 
-// The treatments. Periods that are ignored keep the state.
+// The treatments. TreatIgnore keeps the state.
 const (
 	TreatMissing      Missing = "missing"
 	TreatIgnore       Missing = "ignore"
@@ -76,17 +76,16 @@ const (
 // Treatments are all treatments.
 var Treatments = []Missing{TreatBreaching, TreatNotBreaching, TreatIgnore, TreatMissing}
 
-// Ignore is the LowSamples that keeps the state while a percentile depends on few
-// samples.
+// Ignore is the LowSamples value that keeps the state while a percentile has too few samples.
 const Ignore = "ignore"
 
 // Dimension is one of the dimensions of an alarm's metric.
 type Dimension struct{ Name, Value string }
 
-// Config is what an alarm's owner sets.
+// Config is the configuration of an alarm.
 type Config struct {
 	Description         *string `json:",omitempty"`
-	Disabled            bool    `json:",omitempty"` // its actions are
+	Disabled            bool    `json:",omitempty"` // no actions are executed
 	OKActions           []string
 	AlarmActions        []string
 	InsufficientActions []string
@@ -95,22 +94,22 @@ type Config struct {
 	Dimensions            []Dimension
 	Statistic             string  // one of the five, or an extended one
 	Extended              bool    `json:",omitempty"`
-	Percentile            float64 `json:",omitempty"` // of 1; 0 if the statistic is none
+	Percentile            float64 `json:",omitempty"` // as a fraction; 0 if the statistic is not a percentile
 	Unit                  string  `json:",omitempty"` // empty: any
 	Period                int     // seconds
 
 	EvaluationPeriods int
-	DatapointsToAlarm int `json:",omitempty"` // 0: as many as EvaluationPeriods, and not given
+	DatapointsToAlarm int `json:",omitempty"` // 0: not set; all EvaluationPeriods
 	Threshold         float64
 	Comparison        Comparison
 	Missing           Missing `json:",omitempty"` // empty: TreatMissing
 	LowSamples        string  `json:",omitempty"` // empty: evaluated
 }
 
-// Short reports that the period is below a minute.
+// Short reports whether the period is below a minute.
 func (c *Config) Short() bool { return c.Period < 60 }
 
-// needed is how many datapoints must be breaching.
+// needed is the number of datapoints that must be breaching.
 func (c *Config) needed() int {
 	if c.DatapointsToAlarm > 0 {
 		return c.DatapointsToAlarm
@@ -125,12 +124,12 @@ func (c *Config) missing() Missing {
 	return c.Missing
 }
 
-// Looked is how many periods an evaluation looks at: more than decide, so that
-// data that are late still count.
+// Looked is the number of periods that an evaluation reads: more than it needs, so that late
+// data still count.
 func (c *Config) Looked() int { return c.EvaluationPeriods + 2 }
 
-// significant reports whether a percentile of so many samples means anything.
-// Source: "Percentile-based CloudWatch alarms and low data samples".
+// significant reports whether there are enough samples for the percentile. Source:
+// "Percentile-based CloudWatch alarms and low data samples".
 func (c *Config) significant(samples float64) bool {
 	switch p := c.Percentile; {
 	case p == 0 || c.LowSamples != Ignore:
@@ -142,7 +141,7 @@ func (c *Config) significant(samples float64) bool {
 	}
 }
 
-// Actions are what is to be done on reaching a state.
+// Actions are the actions on entering a state.
 func (c *Config) Actions(s State) []string {
 	switch {
 	case c.Disabled:
@@ -156,7 +155,7 @@ func (c *Config) Actions(s State) []string {
 	}
 }
 
-// Status is a state with why it is so.
+// Status is a state with its reason.
 type Status struct {
 	State  State
 	Reason string
@@ -170,16 +169,16 @@ type Alarm struct {
 	Status
 	Configured   time.Time
 	Updated      time.Time         // of the state
-	Transitioned time.Time         // the last time the state became another
+	Transitioned time.Time         // when the state last changed
 	Tags         map[string]string `json:",omitempty"`
 }
 
-// ARN names the alarm.
+// ARN is the alarm's ARN.
 func (a *Alarm) ARN() string {
 	return "arn:aws:cloudwatch:" + a.Region + ":" + a.Account + ":alarm:" + a.Name
 }
 
-// New makes an alarm, whose state is not known yet.
+// New makes an alarm with insufficient data.
 func New(account, region, name string, c Config, tags map[string]string, now time.Time) Alarm {
 	return Alarm{
 		Account: account, Region: region, Name: name, Config: c, Tags: tags,
@@ -188,11 +187,11 @@ func New(account, region, name string, c Config, tags map[string]string, now tim
 	}
 }
 
-// Reconfigure gives an alarm another configuration. It keeps its state.
+// Reconfigure replaces an alarm's configuration. The state is kept.
 func (a *Alarm) Reconfigure(c Config, now time.Time) { a.Config, a.Configured = c, now }
 
-// Enter puts an alarm into a state. changed says that it was in another one: then
-// its actions are due.
+// Enter sets the state of an alarm. changed says that it is another one: then its actions are
+// due.
 func (a *Alarm) Enter(s Status, now time.Time) (changed bool) {
 	changed = a.State != s.State
 	a.Status, a.Updated = s, now
@@ -210,10 +209,9 @@ type Point struct {
 	Value   float64
 }
 
-// Judge finds the state that datapoints put an alarm into. points are the latest
-// periods, Looked of them or fewer, the newest first. change is false if the
-// state stays as it is. Source: "Configuring how CloudWatch alarms treat missing
-// data".
+// Judge evaluates datapoints. points are the latest periods, at most Looked, newest first.
+// change is false if the state stays unchanged. Source: "Configuring how CloudWatch alarms
+// treat missing data".
 func (a *Alarm) Judge(points []Point, now time.Time) (s Status, change bool) {
 	j := judgement{c: &a.Config, now: now}
 	j.choose(points)
@@ -224,20 +222,20 @@ func (a *Alarm) Judge(points []Point, now time.Time) (s Status, change bool) {
 	return Status{State: state, Reason: j.reason(state), Data: j.data()}, true
 }
 
-// judgement is an evaluation under way.
+// judgement is an evaluation in progress.
 type judgement struct {
 	c       *Config
 	now     time.Time
-	used    []Point // what decides, the newest first; those that are not real are filled in, or unknown
-	real    int     // of them
-	breach  int     // breaching real ones
-	filled  int     // those that count as the treatment says
-	oldest  int     // how many periods ago the oldest real one is; 1 is the newest
-	unsound bool    // a percentile depends on too few samples
+	used    []Point // the evaluated points, newest first; those without data are filled in, or unknown
+	real    int     // those of used with data
+	breach  int     // those of real that breach
+	filled  int     // missing ones that the treatment fills in
+	oldest  int     // the age in periods of the oldest with data; 1 is the newest
+	unsound bool    // a percentile has too few samples
 }
 
-// choose finds the points that decide: the newest real ones where there are
-// enough, else all real ones, and missing ones as the treatment has it.
+// choose selects the points to evaluate: the newest ones with data if there are enough, else
+// all with data, and missing ones according to the treatment.
 func (j *judgement) choose(points []Point) {
 	n := j.c.EvaluationPeriods
 	real := 0
@@ -267,7 +265,7 @@ func (j *judgement) choose(points []Point) {
 	}
 }
 
-// decide finds the state; decided is false where it stays.
+// decide returns the state; decided is false if it stays unchanged.
 func (j *judgement) decide() (s State, decided bool) {
 	n, m := j.c.EvaluationPeriods, j.c.needed()
 	treatment := j.c.missing()
@@ -289,7 +287,7 @@ func (j *judgement) decide() (s State, decided bool) {
 		return InsufficientData, treatment == TreatMissing
 	case j.breach >= m:
 		return Alarming, true
-	case j.breach == j.real && j.oldest >= m: // all that is known is breaching, and has been for long
+	case j.breach == j.real && j.oldest >= m: // all known points breach, and have for long enough
 		return Alarming, treatment == TreatMissing
 	}
 	return OK, true
@@ -302,5 +300,5 @@ func (j *judgement) of(alarming bool) State {
 	return OK
 }
 
-// Finite reports whether x can be a threshold.
+// Finite reports whether x is a valid threshold.
 func Finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

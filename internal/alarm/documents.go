@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// regions are the names of AWS's regions, as notifications have them.
+// regions are the names of AWS's regions in notifications.
 var regions = map[string]string{
 	"us-east-1": "US East (N. Virginia)", "us-east-2": "US East (Ohio)", "us-west-1": "US West (N. California)", "us-west-2": "US West (Oregon)",
 	"af-south-1": "Africa (Cape Town)", "ap-east-1": "Asia Pacific (Hong Kong)", "ap-south-1": "Asia Pacific (Mumbai)", "ap-south-2": "Asia Pacific (Hyderabad)",
@@ -21,7 +21,7 @@ var regions = map[string]string{
 
 func regionName(code string) string { return cmp.Or(regions[code], code) }
 
-// maxSubject is how long a subject may be, in characters.
+// maxSubject bounds a subject, in characters.
 const maxSubject = 100
 
 // Subject is the subject of a notification about the alarm's state.
@@ -61,10 +61,10 @@ type trigger struct {
 	LowSamples         string `json:"EvaluateLowSampleCountPercentile"`
 }
 
-// statistics are the basic ones as notifications spell them.
+// statistics are the basic statistics as in notifications.
 var statistics = map[string]string{"SampleCount": "SAMPLE_COUNT", "Average": "AVERAGE", "Sum": "SUM", "Minimum": "MINIMUM", "Maximum": "MAXIMUM"}
 
-// Notification is what a topic is sent when the alarm has come from another state.
+// Notification is the message for a topic when the alarm has left the state from.
 func (a *Alarm) Notification(from State) string {
 	t := trigger{
 		MetricName: a.MetricName, Namespace: a.Namespace, StatisticType: "Statistic", Statistic: statistics[a.Statistic],
@@ -116,8 +116,8 @@ type eventState struct {
 	Timestamp  string `json:"timestamp"`
 }
 
-// Event is what a function is invoked with when the alarm has come from another
-// state, which began at since.
+// Event is the event for a function when the alarm has left the status from, which began at
+// since.
 func (a *Alarm) Event(from Status, since time.Time) string {
 	type metric struct {
 		Namespace  string            `json:"namespace"`
@@ -166,7 +166,7 @@ func (a *Alarm) Event(from Status, since time.Time) string {
 	})
 }
 
-// ItemType says what an item of the history is about.
+// ItemType is the type of a history item.
 type ItemType string
 
 // The types of items.
@@ -215,7 +215,7 @@ func dataOf(s Status, withData bool) stateData {
 	return d
 }
 
-// Changed is the item of a change from another state.
+// Changed is the item of a state change.
 func (a *Alarm) Changed(from Status) Item {
 	type data struct {
 		Version string    `json:"version"`
@@ -229,7 +229,7 @@ func (a *Alarm) Changed(from Status) Item {
 	return a.item(a.Updated, StateUpdate, fmt.Sprintf("Alarm updated from %s to %s", from.State, a.State), d)
 }
 
-// configured is an alarm as the history of its configuration shows it.
+// configured is an alarm in the history of its configuration.
 type configured struct {
 	Threshold         number      `json:"threshold"`
 	Namespace         string      `json:"namespace"`
@@ -282,7 +282,7 @@ func (a *Alarm) Created(at time.Time) Item {
 	}{"1.0", "Create", a.configured()})
 }
 
-// Reconfigured is the item of an alarm that was before what it was.
+// Reconfigured is the item of a changed configuration.
 func (a *Alarm) Reconfigured(before *Alarm, at time.Time) Item {
 	return a.item(at, ConfigurationUpdate, fmt.Sprintf("Alarm %q updated", a.Name), struct {
 		Version string      `json:"version"`
@@ -292,7 +292,7 @@ func (a *Alarm) Reconfigured(before *Alarm, at time.Time) Item {
 	}{"1.0", "Update", before.configured(), a.configured()})
 }
 
-// Deleted is the item of an alarm that is gone.
+// Deleted is the item of a deleted alarm.
 func (a *Alarm) Deleted(at time.Time) Item {
 	return a.item(at, ConfigurationUpdate, fmt.Sprintf("Alarm %q deleted", a.Name), struct {
 		Version string      `json:"version"`
@@ -301,8 +301,8 @@ func (a *Alarm) Deleted(at time.Time) Item {
 	}{"1.0", "Delete", a.configured()})
 }
 
-// Acted is the item of an action that was executed because of the state that began
-// at since; failure says why it failed, and is empty for success.
+// Acted is the item of an executed action for the state that began at since; failure is why
+// it failed, empty for success.
 func (a *Alarm) Acted(action, failure, published string, since, at time.Time) Item {
 	type data struct {
 		State     string `json:"actionState"`

@@ -10,15 +10,14 @@ import (
 )
 
 const (
-	// moment is how reasons and notifications write a time.
+	// moment is the format of times in reasons and notifications.
 	moment = "2006-01-02T15:04:05.000-0700"
-	// shown is how many datapoints a reason lists, and recorded how many the data
-	// of a reason hold.
+	// shown bounds the datapoints in a reason, and recorded those in the data of a reason.
 	shown    = 5
 	recorded = 30
 )
 
-// double writes a number as Java's Double.toString does.
+// double formats a number like Java's Double.toString.
 func double(f float64) string {
 	switch abs := math.Abs(f); {
 	case math.IsNaN(f) || math.IsInf(f, 0):
@@ -30,7 +29,7 @@ func double(f float64) string {
 		}
 		n, err := strconv.Atoi(exponent)
 		if err != nil {
-			n = 0 // FormatFloat writes a number there
+			n = 0 // FormatFloat writes another digit there
 		}
 		return mantissa + "E" + strconv.Itoa(n)
 	}
@@ -41,10 +40,10 @@ func double(f float64) string {
 	return s
 }
 
-// number is a JSON number in Java's form.
+// number is a number that is marshalled in Java's form.
 type number float64
 
-// MarshalJSON writes the number.
+// MarshalJSON implements json.Marshaler.
 func (n number) MarshalJSON() ([]byte, error) { return []byte(double(float64(n))), nil }
 
 func plural(n int, one string) string {
@@ -61,13 +60,13 @@ func were(n int) string {
 	return "were"
 }
 
-// reason says why an alarm goes into a state.
+// reason is the reason for a new state.
 func (j *judgement) reason(s State) string {
 	if s == InsufficientData {
 		return fmt.Sprintf("Insufficient Data: %s %s unknown.", plural(j.filled, "datapoint"), were(j.filled))
 	}
 	var listed []string
-	few := s == OK && j.breach == j.real && j.filled == 0 // all that is known is breaching, and not enough
+	few := s == OK && j.breach == j.real && j.filled == 0 // all known points breach, but they are too few
 	breaching := s == Alarming || few
 	for _, p := range j.used {
 		if p.Real && j.c.Comparison.breaching(p.Value, j.c.Threshold) == breaching {
@@ -116,7 +115,7 @@ func (j *judgement) reason(s State) string {
 	return text + "."
 }
 
-// evaluated is a datapoint in the data of a reason; a missing one is its time.
+// evaluated is a datapoint in the data of a reason; a missing one has only its time.
 type evaluated struct {
 	Timestamp   string  `json:"timestamp"`
 	SampleCount *number `json:"sampleCount,omitempty"`
@@ -155,16 +154,16 @@ func (j *judgement) data() string {
 	return marshal(d)
 }
 
-// marshal writes what always can be written as JSON, without escaping for HTML.
+// marshal is the JSON of a value that can always be marshalled, without HTML escaping.
 func marshal(v any) string {
 	var b strings.Builder
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		return "{}" // texts and finite numbers always can
+		return "{}" // texts and finite numbers can always be marshalled
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// written is a time as the documents about alarms have it.
+// written is a time in the documents of alarms.
 func written(t time.Time) string { return t.UTC().Format(moment) }

@@ -14,20 +14,20 @@ import (
 	"godwit.dev/godwit/internal/policy"
 )
 
-// Access reports what a request needs to be allowed: actions, each on a resource. A request
-// of which it cannot tell is refused with its error.
+// Access returns the permissions that a request requires: actions on resources. If it fails,
+// the request is refused with its error.
 type Access func(call *Call, in any) ([]authorize.Need, error)
 
-// Needs makes an Access of a function of the operation's input.
+// Needs makes an Access from a function of the operation's input.
 func Needs[In any](f func(call *Call, in *In) ([]authorize.Need, error)) Access {
 	return func(call *Call, in any) ([]authorize.Need, error) { return f(call, in.(*In)) }
 }
 
-// Free needs nothing: whoever is who they say may do it.
+// Free requires no permission: every authenticated caller may use the operation.
 func Free(*Call, any) ([]authorize.Need, error) { return nil, nil }
 
-// Inside is the Access of an operation that asks for actions itself: only it can find what
-// the request is about.
+// Inside is the Access of an operation that checks these actions itself, because only it can
+// find the resource.
 func Inside(actions ...string) Access {
 	needs := make([]authorize.Need, 0, len(actions))
 	for _, action := range actions {
@@ -36,8 +36,8 @@ func Inside(actions ...string) Access {
 	return func(*Call, any) ([]authorize.Need, error) { return needs, nil }
 }
 
-// Guarded gives operations their Access, by their names. It panics where one is
-// missing, or there is no such operation: a mistake in the program.
+// Guarded adds to operations their Access, by name. It panics if one is missing, or if there
+// is no such operation: both are bugs.
 func Guarded(access map[string]Access, operations []Operation) []Operation {
 	left := maps.Clone(access)
 	for i := range operations {
@@ -53,7 +53,7 @@ func Guarded(access map[string]Access, operations []Operation) []Operation {
 	return operations
 }
 
-// Transport is how a request came.
+// Transport is the transport of the request, for condition keys.
 func (c *Call) Transport() authorize.Transport {
 	if strings.HasPrefix(c.Host, "https:") {
 		return authorize.TLS
@@ -61,18 +61,18 @@ func (c *Call) Transport() authorize.Transport {
 	return authorize.Plain
 }
 
-// One is a need of a single action on the resource of an account.
+// One requires a single action on a resource of an account.
 func One(action string, resource arn.ARN) []authorize.Need {
 	return []authorize.Need{{Action: action, Resource: resource.String(), Account: resource.Account}}
 }
 
-// Any is a need of an action that is about no resource.
+// Any requires an action on no particular resource.
 func Any(action string) []authorize.Need {
 	return []authorize.Need{{Action: action, Resource: "*"}}
 }
 
-// Owned refuses what belongs to another account, unless authorization has let the caller
-// use it. why is what is denied, as policies name the action.
+// Owned refuses a resource of another account, unless authorization has allowed the access.
+// action is the denied action, as in policies.
 func Owned(call *Call, a arn.ARN, action string) error {
 	if call.Authorized || call.Unsigned() || a.Account == call.Account {
 		return nil
@@ -80,18 +80,18 @@ func Owned(call *Call, a arn.ARN, action string) error {
 	return Denied(authorize.RootOf(call.Account), &authorize.Need{Action: action, Resource: a.String()}, &policy.Result{Kind: policy.Resource})
 }
 
-// Denied refuses what a caller may not do.
+// Denied is the error for an access that policies do not allow.
 func Denied(who *caller.Caller, need *authorize.Need, result *policy.Result) error {
 	return fault.New(fault.AccessDenied, Denial(who, need, result))
 }
 
-// DenialAbroad is what KMS says of another account's key, be there one or not.
+// DenialAbroad is KMS's message for a key of another account, whether it exists or not.
 func DenialAbroad(who *caller.Caller, action string) string {
 	return "User: " + who.ARN + " is not authorized to perform: " + action + " on this resource because the resource does not exist in this Region, " +
 		"no resource-based policies allow access, or a resource-based policy explicitly denies access"
 }
 
-// Denial is AWS's sentence for what a caller may not do.
+// Denial is AWS's message for an access that policies do not allow.
 func Denial(who *caller.Caller, need *authorize.Need, result *policy.Result) string {
 	service, name, _ := strings.Cut(need.Action, ":")
 	action := need.Action

@@ -1,9 +1,9 @@
-// Package api is what the API packages below it share: how an operation is
-// declared, and what a handler knows about the call that it answers.
+// Package api is shared by the API packages below it: the declaration of operations, and the
+// call that a handler answers.
 //
-// A handler is a function from a typed input to a typed output. It knows
-// nothing of protocols: package wire, above, reads the input from a request
-// and writes the output, or the refusal, as the caller's protocol has it.
+// A handler is a function from a typed input to a typed output. It is independent of
+// protocols: package wire, above, decodes the input, and encodes the output or the error in
+// the caller's protocol.
 package api
 
 import (
@@ -20,8 +20,7 @@ import (
 	"godwit.dev/godwit/internal/tracing"
 )
 
-// Call is one request, as far as a handler may care. It is valid until the
-// handler returns.
+// Call is one request, as handlers see it. It is valid until the handler returns.
 type Call struct {
 	RequestID string
 	Service   string // "sqs", "sns", "monitoring" …
@@ -29,44 +28,41 @@ type Call struct {
 	Protocol  string // "json", "cbor", "query" or "rest"
 	Region    string // of the credential scope, else of the host, else the default
 	Account   string // 12 digits
-	AccessKey string // as the caller signed; empty when the request is unsigned
-	// SessionToken is what came with the access key, in a header or in the query; empty
-	// for none.
+	AccessKey string // that signed the request; empty: unsigned
+	// SessionToken is the request's security token, from a header or the query; empty: none.
 	SessionToken string
-	// Caller is who calls: where signatures are verified, whose key signed; else who
-	// says so. Never nil in a handler.
+	// Caller is the caller: the owner of the access key, or, if signatures are not verified,
+	// whom the request claims. Never nil in a handler.
 	Caller *caller.Caller
-	// Authorized says that policies were asked, and let the caller do what it asks for,
-	// on the resources that it names. Else a handler refuses other accounts itself.
+	// Authorized says that policies were evaluated, and allow the request on its resources.
+	// If not, the handler itself must refuse other accounts.
 	Authorized bool
-	// Host is scheme://host[:port] as the caller addressed us: what queue URLs
-	// begin with.
+	// Host is scheme://host[:port] of the request, the prefix of queue URLs.
 	Host       string
 	RemoteAddr string // host:port
 	Header     http.Header
 	Time       time.Time // when the request came in, by the server's clock
-	// Once names what a creation makes, if its name is drawn otherwise: asked again with the
-	// same value, it makes nothing more. Only who calls within the process sets it.
+	// Once makes a creation idempotent whose name would otherwise be random: with the same
+	// value, a second call creates nothing more. Only callers in the process set it.
 	Once string
-	// Via is the service that asks for its caller, as "cloudformation.amazonaws.com"; empty: the
-	// caller itself asks. Only who calls within the process sets it.
+	// Via is the service that calls for its caller, as "cloudformation.amazonaws.com"; empty:
+	// the caller calls directly. Only callers in the process set it.
 	Via string
-	// Span is what traces record of the request; nil where nothing is traced.
+	// Span is the request's span; nil: the request is not traced.
 	Span *tracing.Span
-	// Describe gives the code and text by which this service reports err, and
-	// whether the caller is at fault: what a batch says of a failed entry.
-	// Set by package wire, never nil in a handler.
+	// Describe returns the service's code and message for err, and whether it is the sender's
+	// fault, for the failed entries of a batch. Set by package wire, never nil in a handler.
 	Describe func(err error) (code, message string, senderFault bool)
-	// Memory is what the answer holds in memory while it is made and written. Who
-	// reads something large for it reserves that first. Nil: any amount.
+	// Memory is the reservation for the memory of the answer. A handler that reads something
+	// large must reserve that first. Nil: unlimited.
 	Memory *limit.Reservation
-	// Extend gives the answer d from now, where requests have less. Nil where none
-	// may take longer.
+	// Extend sets the request's deadline to d from now, if it is earlier. Nil: deadlines
+	// cannot be extended.
 	Extend func(d time.Duration)
 }
 
-// TraceHeader is X-Ray's header for what the request leads to later: where the request
-// stands in its trace, if that is recorded, else what its caller has sent.
+// TraceHeader is X-Ray's header for later work of the request: of its span, if that is
+// recorded, else the header that the caller sent.
 func (c *Call) TraceHeader() string {
 	if at := c.Span.Context(); at.Sampled() {
 		return at.XRay()
@@ -80,7 +76,7 @@ func (c *Call) TraceHeader() string {
 // Unsigned reports whether the request carried no credentials.
 func (c *Call) Unsigned() bool { return c.AccessKey == "" }
 
-// Principal is the ARN of whoever calls, as resources that note it show it.
+// Principal is the caller's ARN, as resources record and show it.
 func (c *Call) Principal() string {
 	if c.Caller != nil && c.Caller.ARN != "" {
 		return c.Caller.ARN
@@ -88,9 +84,9 @@ func (c *Call) Principal() string {
 	return Unverified(c.Account, c.AccessKey).ARN
 }
 
-// Unverified is who an access key is taken for where nobody looks at its signature: the
-// user of that name; the account's root where the key is an account's number, can be no
-// user's name, or is empty.
+// Unverified is the caller of an access key whose signature is not verified: the user of that
+// name, or the account's root if the key is an account's number, empty, or cannot be a user's
+// name.
 func Unverified(account, accessKey string) *caller.Caller {
 	of := "arn:" + arn.Partition + ":iam::" + account + ":"
 	if accessKey == "" || accessKey == account || !isUserName(accessKey) {
@@ -110,41 +106,40 @@ func isUserName(s string) bool {
 type Operation struct {
 	Name   string
 	Input  reflect.Type // a struct
-	Output reflect.Type // a struct; without fields, the operation answers nothing, but see Result
+	Output reflect.Type // a struct; without fields, the answer is empty, but see Result
 	New    func() any   // a pointer to an empty Input
 	Invoke func(ctx context.Context, call *Call, in any) (out any, err error)
-	// Result says that the answer has a result, as XML wraps it, even if Output
-	// has no fields. Some clients insist on one where AWS's model has one.
+	// Result says that the XML answer has a result element even if Output has no fields. Some
+	// clients require it where AWS's model has it.
 	Result bool
-	// Everywhere says that the operation may be asked for at the URL of a resource that
-	// it has nothing to do with.
+	// Everywhere says that the operation is accepted at the URL of an unrelated resource.
 	Everywhere bool
-	// Open says that the operation may be asked for without a signature.
+	// Open says that the operation accepts unsigned requests.
 	Open bool
-	// Access reports what a request needs to be allowed.
+	// Access returns the permissions that a request requires.
 	Access Access
-	// Check refuses an input that breaks the constraints of the model; nil: only what is
-	// required is looked at. It is asked before Access.
+	// Check refuses an input that violates the constraints of the model; nil: only required
+	// members are checked. It is called before Access.
 	Check func(in any) error
-	// Method, Path and Status are how a REST protocol knows the operation: the HTTP
-	// method; the path, with places as {Name} for members; the status of success.
+	// Method, Path and Status are the operation's REST form: the HTTP method; the path, with
+	// {Name} for members; the status of success.
 	Method, Path string
 	Status       int
-	// MaxBody bounds the body of a request, in bytes; 0: as any request's.
+	// MaxBody bounds a request's body, in bytes; 0: the default bound.
 	MaxBody int64
-	// Answer is how much an answer may hold in memory, in bytes, where that is much:
-	// it is reserved before the operation runs.
+	// Answer is the most memory that an answer may use, in bytes, if that is large. It is
+	// reserved before the operation runs.
 	Answer int64
 }
 
-// At returns the operation with its place in a REST protocol: "GET /path/{Member}".
+// At returns the operation with its REST form: "GET /path/{Member}".
 func (o Operation) At(route string, status int) Operation {
 	o.Method, o.Path, _ = strings.Cut(route, " ")
 	o.Status = status
 	return o
 }
 
-// Limit returns the operation with a bound of its own on the body of a request.
+// Limit returns the operation with MaxBody set.
 func (o Operation) Limit(bytes int64) Operation {
 	o.MaxBody = bytes
 	return o
@@ -174,9 +169,8 @@ func (o Operation) Opened() Operation {
 	return o
 }
 
-// Op declares an operation: its name, and the handler, whose types are the
-// operation's shapes. Refusals are errors of package fault; any other error
-// is answered as an internal failure and its text is not shown.
+// Op declares an operation: its name, and the handler, whose types are the shapes. Errors are
+// of package fault; any other error is answered as an internal failure, and not disclosed.
 func Op[In, Out any](name string, handle func(ctx context.Context, call *Call, in *In) (*Out, error)) Operation {
 	return Operation{
 		Name:   name,
@@ -196,8 +190,8 @@ func Op[In, Out any](name string, handle func(ctx context.Context, call *Call, i
 	}
 }
 
-// Deref is what p points to, or the zero value if it is nil: an optional member of an
-// input whose absence means no more than that.
+// Deref is *p, or the zero value if p is nil: for an optional member whose absence means the
+// same.
 func Deref[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -208,8 +202,8 @@ func Deref[T any](p *T) (v T) {
 // Pair is one entry of Pairs.
 type Pair struct{ Name, Value string }
 
-// Pairs is an output map of strings that keeps its order and costs no map.
-// Codecs write it as they write a map[string]string; names must be distinct.
+// Pairs is an output map of strings that keeps its order and needs no map. It is encoded like
+// a map[string]string; names must be distinct.
 type Pairs []Pair
 
 // Get returns the value of name, ok false if there is none.
@@ -222,8 +216,8 @@ func (p Pairs) Get(name string) (value string, ok bool) {
 	return "", false
 }
 
-// Bytes are those of a text, without a copy: they are never written to, as those of a message
-// that was accepted are not.
+// Bytes are the bytes of a text, without a copy. They must not be written to, as those of an
+// accepted message never are.
 func Bytes(text string) []byte {
 	return unsafe.Slice(unsafe.StringData(text), len(text)) //nolint:gosec // see above
 }

@@ -6,14 +6,14 @@ import (
 	"reflect"
 )
 
-// Double is a number in an operation's input that may be none, or infinite: JSON has
-// a text for these. A caller that cannot use them has to refuse them.
+// Double is a number in an operation's input that may be NaN or infinite, for which JSON has
+// texts. A handler that cannot use these must refuse them.
 type Double float64
 
-// UnmarshalJSON reads a number, "NaN", "Infinity" or "-Infinity".
+// UnmarshalJSON decodes a number, "NaN", "Infinity" or "-Infinity".
 func (d *Double) UnmarshalJSON(text []byte) error {
 	switch string(text) {
-	case "null": // in a list; a member that is null is absent
+	case "null": // in a list; as a member, null means absent
 		return &json.UnmarshalTypeError{Value: "null", Type: reflect.TypeFor[float64]()}
 	case `"NaN"`:
 		*d = Double(math.NaN())

@@ -6,8 +6,8 @@ import (
 	"godwit.dev/godwit/internal/sigv4"
 )
 
-// HostParts tells service and region of hosts like sqs.eu-west-1.example.com,
-// eu-west-1.queue.example.com and queue.example.com; empty where it cannot.
+// HostParts returns service and region of a host like sqs.eu-west-1.example.com,
+// eu-west-1.queue.example.com or queue.example.com; empty if unknown.
 func HostParts(host string) (service, region string) {
 	first, rest, found := strings.Cut(host, ".")
 	if !found {

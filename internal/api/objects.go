@@ -5,7 +5,7 @@ import (
 	"godwit.dev/godwit/internal/authorize"
 )
 
-// ReadsObject is the need to read an object of S3.
+// ReadsObject requires s3:GetObject on an object.
 func ReadsObject(call *Call, bucket, key string) authorize.Need {
 	return authorize.Need{Action: "s3:GetObject", Resource: arn.ARN{Service: "s3", Resource: bucket + "/" + key}.String(), Account: call.Account}
 }

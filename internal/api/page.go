@@ -5,18 +5,17 @@ import (
 	"strings"
 )
 
-// tokenVersion begins the plain text of every token of a list.
+// tokenVersion is the prefix of the plain text of all tokens.
 const tokenVersion = "1"
 
-// NextToken wraps the place where a list continues. It is bound to the list, so
-// that a token of one is refused by another. Its alphabet and padding are what AWS's
-// tokens have, for callers that look into them.
+// NextToken is the token of the next page of a list. It is only valid for the same list. Its
+// alphabet and padding are those of AWS's tokens, for clients that inspect them.
 func NextToken(list, after string) string {
 	return base64.StdEncoding.EncodeToString([]byte(tokenVersion + "\n" + list + "\n" + after))
 }
 
-// ReadToken gives the place that NextToken wrapped; no token is the beginning. ok
-// is false for what is no token of the list.
+// ReadToken returns the position in a token of NextToken; without a token, the beginning. ok
+// is false for a token of another list, or an invalid one.
 func ReadToken(list string, token *string) (after string, ok bool) {
 	if token == nil || *token == "" {
 		return "", true

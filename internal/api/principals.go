@@ -1,22 +1,20 @@
 package api
 
-// Principals binds the policies of resources to the users and roles that they name, by
-// their unique ids: who is created under the name of one that was deleted has nothing of
-// what that one was given.
+// Principals replaces the users and roles in resource policies by their unique ids. A new
+// user or role with the name of a deleted one has none of its permissions.
 type Principals interface {
-	// BindPolicy puts unique ids in the place of the ARNs of users, roles and roles'
-	// sessions that a policy names. unknown is a name that nobody has, if that is to be
-	// refused; else empty.
+	// BindPolicy replaces the ARNs of users, roles and role sessions in a policy by unique
+	// ids. unknown is a principal that does not exist, if that has to be refused; else empty.
 	BindPolicy(document string) (bound, unknown string)
-	// ShowPolicy is the opposite: who was deleted stays a unique id.
+	// ShowPolicy is the inverse; a deleted principal stays a unique id.
 	ShowPolicy(document string) string
-	// BindPrincipal and ShowPrincipal are the same for one name. known is false for one
-	// that nobody has, if that is to be refused.
+	// BindPrincipal and ShowPrincipal do the same for one name. known is false for a
+	// principal that does not exist, if that has to be refused.
 	BindPrincipal(name string) (id string, known bool)
 	ShowPrincipal(id string) string
 }
 
-// Unbound are the Principals of a server that has no identities: names stay.
+// Unbound are the Principals of a server without identities: names stay unchanged.
 type Unbound struct{}
 
 // BindPolicy implements Principals.

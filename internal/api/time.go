@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Time is a moment in an operation's shapes, in epoch milliseconds. Each
-// protocol has its own way to write it.
+// Time is a time in an operation's shapes, in epoch milliseconds. Each protocol encodes it in
+// its own form.
 type Time int64
 
-// TimeOf is t, to the millisecond below.
+// TimeOf is t, rounded down to the millisecond.
 func TimeOf(t time.Time) Time { return Time(t.UnixMilli()) }
 
-// Std is the moment as the standard library has it, in UTC.
+// Std is the time as a time.Time, in UTC.
 func (t Time) Std() time.Time { return time.UnixMilli(int64(t)).UTC() }
 
-// ErrTime reports what is no moment between the years 1 and 9999.
+// ErrTime is the error for a time that is not between the years 1 and 9999.
 var ErrTime = errors.New("api: not a timestamp")
 
 const (
@@ -26,7 +26,7 @@ const (
 	endOfTime = 253402300800
 )
 
-// TimeOfSeconds reads epoch seconds, to the nearest millisecond.
+// TimeOfSeconds converts epoch seconds, rounded to the nearest millisecond.
 func TimeOfSeconds(seconds float64) (Time, error) {
 	if !(seconds >= firstTime && seconds < endOfTime) {
 		return 0, ErrTime
@@ -34,7 +34,7 @@ func TimeOfSeconds(seconds float64) (Time, error) {
 	return Time(math.Round(seconds * 1000)), nil
 }
 
-// ParseTime reads a moment as ISO 8601 or HTTP has it, or in epoch seconds.
+// ParseTime parses a time in the form of ISO 8601 or HTTP, or epoch seconds.
 func ParseTime(s string) (Time, error) {
 	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02T15:04Z07:00", "2006-01-02", time.RFC1123} {
 		if t, err := time.Parse(layout, s); err == nil {
@@ -48,7 +48,7 @@ func ParseTime(s string) (Time, error) {
 	return TimeOfSeconds(seconds)
 }
 
-// UnmarshalJSON reads epoch seconds, or a text that ParseTime knows.
+// UnmarshalJSON decodes epoch seconds, or a text for ParseTime.
 func (t *Time) UnmarshalJSON(text []byte) (err error) {
 	if len(text) > 0 && text[0] == '"' {
 		var s string
@@ -66,8 +66,8 @@ func (t *Time) UnmarshalJSON(text []byte) (err error) {
 	return err
 }
 
-// AppendSeconds appends the moment in epoch seconds, as a number with a fraction: AWS
-// writes ".0" too.
+// AppendSeconds appends the time in epoch seconds, always with a fraction, as AWS does
+// (".0").
 func (t Time) AppendSeconds(dst []byte) []byte {
 	if t%1000 == 0 {
 		return append(strconv.AppendInt(dst, int64(t)/1000, 10), ".0"...)
@@ -75,11 +75,10 @@ func (t Time) AppendSeconds(dst []byte) []byte {
 	return strconv.AppendFloat(dst, float64(t)/1000, 'f', -1, 64)
 }
 
-// MarshalJSON writes epoch seconds.
+// MarshalJSON encodes epoch seconds.
 func (t Time) MarshalJSON() ([]byte, error) { return t.AppendSeconds(nil), nil }
 
-// AppendISO appends the moment as ISO 8601 has it, with milliseconds if there
-// are any.
+// AppendISO appends the time in the form of ISO 8601, with milliseconds if there are any.
 func (t Time) AppendISO(dst []byte) []byte {
 	if t%1000 == 0 {
 		return t.Std().AppendFormat(dst, "2006-01-02T15:04:05Z")

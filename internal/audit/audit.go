@@ -1,8 +1,8 @@
-// Package audit writes who asked for what, and what came of it, as lines of JSON that
-// have the shape of CloudTrail's records.
+// Package audit writes an audit log of requests and their results, as JSON lines in the form
+// of CloudTrail's records.
 //
-// A record never holds a body, a secret or a signature: of what was asked for it has the
-// names of resources alone, by a list of members that hold such (names.go).
+// A record never has a body, a secret or a signature: of the parameters it has only the names
+// of resources, by a list of members (names.go).
 package audit
 
 import (
@@ -18,22 +18,21 @@ import (
 	"godwit.dev/godwit/internal/caller"
 )
 
-// Sink takes records, one line each, without its end. It may be called from several
-// goroutines.
+// Sink stores records, as lines without a line end. It is called concurrently.
 type Sink interface {
 	Write(at time.Time, line []byte) error
 }
 
-// Options are what a Trail is made of. Sinks, Logger and NewID are required.
+// Options are the dependencies and settings of a Trail. Sinks, Logger and NewID are required.
 type Options struct {
 	Sinks []Sink
-	// Data has what is done to messages, invocations, events and metrics recorded, too.
+	// Data also records data events: operations on messages, invocations, events and metrics.
 	Data   bool
 	Logger *slog.Logger
-	NewID  func() string // makes UUIDs
+	NewID  func() string // returns a UUID
 }
 
-// Trail writes records. It may be used from several goroutines.
+// Trail writes records. It is safe for concurrent use.
 type Trail struct {
 	Options
 	failure atomic.Pointer[error] // of the latest record; nil: none
@@ -42,15 +41,15 @@ type Trail struct {
 // New makes a trail.
 func New(o Options) *Trail { return &Trail{Options: o} }
 
-// Outcome is what came of a call.
+// Outcome is the result of a call.
 type Outcome struct {
 	Status int    // HTTP
-	Code   string // of the error in Query's words; empty on success
-	// Message is the error's text, if it was refused for whoever the caller is.
+	Code   string // of the error, in the Query protocol; empty for success
+	// Message is the error's message, if the caller was denied.
 	Message string
 }
 
-// version is that of the records' form.
+// version is the version of the record format.
 const version = "1.11"
 
 type record struct {
@@ -65,7 +64,7 @@ type record struct {
 	ErrorCode     string   `json:"errorCode,omitempty"`
 	ErrorMessage  string   `json:"errorMessage,omitempty"`
 	Parameters    any      `json:"requestParameters"`
-	Response      any      `json:"responseElements"` // null: it may hold secrets
+	Response      any      `json:"responseElements"` // null, as it may have secrets
 	RequestID     string   `json:"requestID,omitempty"`
 	EventID       string   `json:"eventID"`
 	ReadOnly      bool     `json:"readOnly"`
@@ -103,7 +102,7 @@ var kinds = map[caller.Kind]string{
 	caller.Federated: "FederatedUser", caller.Service: "AWSService",
 }
 
-// identityOf is who calls; of a call that was not verified only what it claims to be.
+// identityOf is the caller; for an unverified call only the claimed one.
 func identityOf(who *caller.Caller, accessKey string) identity {
 	if who == nil {
 		return identity{Type: "Unknown", AccessKey: bounded(accessKey)}
@@ -128,8 +127,8 @@ func identityOf(who *caller.Caller, accessKey string) identity {
 	return i
 }
 
-// Call records a call of the AWS APIs. in is its input as far as it could be read, nil if
-// it could not.
+// Call records a call of the AWS APIs. in is its input, as far as it was decoded; nil: not at
+// all.
 func (t *Trail) Call(c *api.Call, in any, o Outcome) {
 	if t == nil || c.Operation == "" && c.Service == "" {
 		return
@@ -151,7 +150,7 @@ func (t *Trail) Call(c *api.Call, in any, o Outcome) {
 	t.write(c.Time, &r, data)
 }
 
-// Operator records a request of an operator under /_godwit/, or for metrics.
+// Operator records an operator's request below /_godwit/, or for metrics.
 func (t *Trail) Operator(r *http.Request, who *caller.Caller, at time.Time, region string, refusal error) {
 	if t == nil {
 		return
@@ -166,14 +165,14 @@ func (t *Trail) Operator(r *http.Request, who *caller.Caller, at time.Time, regi
 	t.write(at, &record, false)
 }
 
-// Operation is what an operator asks for by name.
+// Operation is an operation of the operator's API.
 type Operation struct {
-	Name     string // as in the document of the API
-	Resource string // its ARN; empty: it is about none
+	Name     string // as in the API's document
+	Resource string // its ARN; empty: none
 	Reads    bool   // it changes nothing
 }
 
-// Operation records what an operator asks for under /_godwit/v1, and what came of it.
+// Operation records an operation of /_godwit/v1 and its result.
 func (t *Trail) Operation(r *http.Request, who *caller.Caller, at time.Time, region string, op Operation, o Outcome) {
 	if t == nil {
 		return
@@ -199,7 +198,7 @@ func (t *Trail) write(at time.Time, r *record, data bool) {
 	}
 	line, err := json.Marshal(r)
 	if err != nil {
-		panic(err) // the types can be written
+		panic(err) // the types can always be marshalled
 	}
 	for _, sink := range t.Sinks {
 		if failed := sink.Write(at, line); failed != nil {
@@ -213,8 +212,7 @@ func (t *Trail) write(at time.Time, r *record, data bool) {
 	}
 }
 
-// Failing says why the latest record was not written, or is not on the disk where it
-// should be; nil if it is.
+// Failing is why the latest record was not written, or not synced; nil if it was.
 func (t *Trail) Failing() error {
 	if t == nil {
 		return nil
@@ -241,7 +239,7 @@ func host(address string) string {
 	return address
 }
 
-// longest is how much of what an unauthenticated client sent a record holds, in bytes.
+// longest bounds the text of an unauthenticated client in a record, in bytes.
 const longest = 512
 
 func bounded(s string) string {

@@ -11,20 +11,20 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// SyncWithin is how long after it was written the sync of a line begins, at the latest: what a
-// loss of power may cost. Lines that come within it share a sync.
+// SyncWithin bounds the time from the write of a line to the start of its sync: what a loss
+// of power may lose. Lines within it share a sync.
 const SyncWithin = time.Second
 
-// Bounds say how large a file becomes, and how many of those before it are kept.
+// Bounds bound the size of a file, and the number of rotated files.
 type Bounds struct {
-	MaxBytes int64 // of a file, at most; 0: any size. A longer line has a file of its own
-	Keep     int   // files that were full, as path.1, the latest, to path.Keep; 0: none
+	MaxBytes int64 // of a file; 0: no bound. A longer line has a file of its own
+	Keep     int   // rotated files: path.1, the latest, to path.Keep; 0: none
 }
 
-// File is a sink that appends to a file, which only its owner reads. Where it is moved
-// away, as by logrotate, it is made again; where it is cut short, it continues from there. A
-// line is with the machine when Write returns, and so survives the end of the process, and
-// is being synced within SyncWithin.
+// File is a sink that appends to a file, which only its owner may read. If the file is moved
+// away, as by logrotate, a new one is created; if it is truncated, writes continue at its
+// end. When Write returns, a line survives the end of the process; its sync begins within
+// SyncWithin.
 type File struct {
 	path   string
 	bounds Bounds
@@ -38,7 +38,7 @@ type File struct {
 	full    error    // of the latest rotation
 }
 
-// OpenFile opens a file, or makes it. The clock is that of the machine.
+// OpenFile opens a file, or creates it. machine is the machine's clock.
 func OpenFile(path string, bounds Bounds, machine clock.Clock) (*File, error) {
 	f := &File{path: path, bounds: bounds, clock: machine, sync: (*os.File).Sync}
 	return f, f.open()
@@ -58,7 +58,7 @@ func (f *File) Write(_ time.Time, line []byte) error {
 	}
 	moved, size := f.check()
 	if most := f.bounds.MaxBytes; !moved && most > 0 && size > 0 && size+int64(len(line))+1 > most {
-		// A file that cannot be put away continues growing: no line is lost for that.
+		// A file that cannot be rotated continues to grow, so that no line is lost.
 		f.full = f.putAway()
 		moved = f.full == nil
 	}
@@ -81,8 +81,7 @@ func (f *File) Write(_ time.Time, line []byte) error {
 	return nil
 }
 
-// flush syncs what was written. Lines that come meanwhile do not wait for it, and have a
-// sync of their own.
+// flush syncs the written lines. Later lines do not wait for it, and have another sync.
 func (f *File) flush() {
 	f.mu.Lock()
 	file := f.file
@@ -93,22 +92,21 @@ func (f *File) flush() {
 	}
 	err := f.sync(file)
 	if errors.Is(err, os.ErrClosed) {
-		return // who has closed it has synced it
+		return // Close has synced it
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.failed = err
 }
 
-// Failing says why lines may not be on the disk, or why the file grows beyond its bound; nil
-// if neither is so.
+// Failing is why lines may not be on disk, or why the file exceeds its bound; nil: neither.
 func (f *File) Failing() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return errors.Join(f.failed, f.full)
 }
 
-// check reports whether the file was moved away, and how long it is.
+// check reports whether the file was moved away, and its size.
 func (f *File) check() (moved bool, size int64) {
 	open, err := f.file.Stat()
 	if err != nil {
@@ -118,8 +116,8 @@ func (f *File) check() (moved bool, size int64) {
 	return errors.Is(err, os.ErrNotExist) || err == nil && !os.SameFile(open, there), open.Size()
 }
 
-// putAway gives the full file the first place among those that are kept, from which the
-// others move on, and removes what is beyond the last. One that ends half-way leaves a gap.
+// putAway rotates the full file to path.1, moves the others on, and deletes those beyond
+// Keep. An interrupted rotation leaves a gap.
 func (f *File) putAway() error {
 	place := func(n int) string { return f.path + "." + strconv.Itoa(n) }
 	if f.bounds.Keep == 0 {

@@ -6,7 +6,7 @@ import (
 	"godwit.dev/godwit/internal/caller"
 )
 
-// Job is a job of an operator that has ended.
+// Job is an operator's job that has ended.
 type Job struct {
 	ID       string `json:"job"`
 	Kind     string `json:"kind"`
@@ -16,8 +16,8 @@ type Job struct {
 	Skipped  int64  `json:"skipped"`
 }
 
-// JobEnded records what became of a job that was recorded as CreateJob when somebody asked for
-// it. A server that is killed at that moment leaves it out.
+// JobEnded records the end of a job whose creation was recorded as CreateJob. A crash at that
+// moment loses the record.
 func (t *Trail) JobEnded(by *caller.Caller, at time.Time, region string, j Job) {
 	if t == nil {
 		return

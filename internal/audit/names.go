@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// data are the operations on what resources hold. All others are management.
+// data are the operations on the content of resources. All others are management events.
 var data = map[string][]string{
 	"sqs": {
 		"SendMessage", "SendMessageBatch", "ReceiveMessage", "DeleteMessage", "DeleteMessageBatch",
@@ -23,15 +23,15 @@ var data = map[string][]string{
 
 func isData(service, operation string) bool { return slices.Contains(data[service], operation) }
 
-// reading are how the names of operations begin that change nothing.
+// reading are the prefixes of operations that change nothing.
 var reading = []string{"Get", "List", "Describe", "Filter", "Receive", "Simulate", "Check", "Validate"}
 
 func isReading(operation string) bool {
 	return slices.ContainsFunc(reading, func(prefix string) bool { return strings.HasPrefix(operation, prefix) })
 }
 
-// named are the members of inputs that hold the names of resources and what becomes of
-// them, and nothing that is secret or a body.
+// named are the members of inputs with names of resources and their targets, which are never
+// a secret or a body.
 var named = map[string]bool{
 	"QueueUrl": true, "QueueName": true, "QueueNamePrefix": true, "SourceArn": true, "DestinationArn": true,
 	"TopicArn": true, "TargetArn": true, "SubscriptionArn": true, "Protocol": true, "ResourceArn": true, "ResourceARN": true,
@@ -52,8 +52,7 @@ var named = map[string]bool{
 	"KeySpec": true, "KeyUsage": true, "PendingWindowInDays": true, "SourceKeyId": true, "DestinationKeyId": true, "Operations": true,
 }
 
-// parameters are the named members of an input, under the names that CloudTrail gives
-// them; nil if there is none.
+// parameters are these members of an input, with CloudTrail's names; nil: there are none.
 func parameters(in any) any {
 	v := reflect.ValueOf(in)
 	if !v.IsValid() || v.Kind() != reflect.Pointer || v.IsNil() || v.Elem().Kind() != reflect.Struct {
@@ -91,7 +90,7 @@ func parameters(in any) any {
 	return found
 }
 
-// lower writes a member's name as CloudTrail does: queueUrl.
+// lower is a member's name in CloudTrail's form: queueUrl.
 func lower(name string) string {
 	first, size := utf8.DecodeRuneInString(name)
 	return string(unicode.ToLower(first)) + name[size:]

@@ -8,24 +8,22 @@ import (
 	"godwit.dev/godwit/internal/policy"
 )
 
-// Identities knows the policies of users and roles.
+// Identities has the policies of users and roles.
 type Identities interface {
-	// PoliciesOf are the policies of whoever calls: the identity's, its boundary (nil: none)
-	// and those that cap its session. An error means that they are not known, and so
-	// nothing is allowed.
+	// PoliciesOf are the caller's policies: the identity's, its boundary (nil: none) and its
+	// session policies. After an error nothing is allowed.
 	PoliciesOf(c *caller.Caller) (identity []*policy.Policy, boundary *policy.Policy, session []*policy.Policy, err error)
 }
 
-// Resources knows what hangs on resources.
+// Resources has the policies and tags of resources.
 type Resources interface {
-	// PolicyOf is a resource's policy; nil for none, and for a resource that is not
-	// there.
+	// PolicyOf is a resource's policy; nil: there is none, or the resource does not exist.
 	PolicyOf(ctx context.Context, resource arn.ARN) *policy.Policy
 	// TagsOf are a resource's tags.
 	TagsOf(ctx context.Context, resource arn.ARN) map[string]string
 }
 
-// Nobody is the Identities of a server that has none: only the roots of accounts have
+// Nobody is the Identities of a server without identities: only the roots of accounts have
 // permissions of their own.
 type Nobody struct{}
 
@@ -34,20 +32,19 @@ func (Nobody) PoliciesOf(*caller.Caller) ([]*policy.Policy, *policy.Policy, []*p
 	return nil, nil, nil, nil
 }
 
-// Authorizer decides who may do what.
+// Authorizer evaluates policies.
 type Authorizer struct {
 	Identities Identities
 	Resources  Resources
 }
 
-// Decide decides a request by all policies that apply to it. known is what is known of
-// the request; its Need, Account and tags are set here. An error means that nothing is
-// decided, and so nothing allowed.
+// Decide decides a request by all policies that apply to it. known is the context of the
+// request; Decide sets its Need, Account and tags. After an error nothing is allowed.
 func (a *Authorizer) Decide(ctx context.Context, need *Need, known *Context) (policy.Result, error) {
 	var own *policy.Policy
 	if resource, err := arn.Parse(need.Resource); err == nil {
-		// Operations do not look at the partition: under another one it is the same
-		// resource, and what denies it by its name has to hold.
+		// Operations ignore the partition. So with another one it is the same resource, and a
+		// Deny on its name must apply.
 		need.Resource = resource.String()
 		if need.Shared {
 			own = a.Resources.PolicyOf(ctx, resource)
@@ -57,8 +54,8 @@ func (a *Authorizer) Decide(ctx context.Context, need *Need, known *Context) (po
 	return a.DecideBy(own, false, need, known)
 }
 
-// DecideBy is Decide for a resource whose policy the caller of this has; nil: it has
-// none. granted says that the resource allows it by other means, as by a grant of a key.
+// DecideBy is Decide with the resource's policy as an argument; nil: it has none. granted
+// says that the resource allows the access by other means, such as a grant of a key.
 func (a *Authorizer) DecideBy(own *policy.Policy, granted bool, need *Need, known *Context) (policy.Result, error) {
 	who := known.Caller
 	identity, boundary, session, err := a.Identities.PoliciesOf(who)

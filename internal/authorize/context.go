@@ -11,46 +11,45 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// Context is what the policies that apply to a request can ask about it. It is used by
-// one decision at a time.
+// Context has the condition keys of a request. It is used by one decision at a time.
 type Context struct {
 	Caller *caller.Caller
-	// Account is the resource's, Region the one that the request goes to.
+	// Account is the resource's, Region the request's.
 	Account, Region string
 	Now             int64  // epoch milliseconds
-	Address         string // the caller's host:port; empty: within the server
+	Address         string // the caller's host:port; empty: in the server
 	Transport       Transport
-	// Source is the resource on behalf of which a service calls, Owner its account.
+	// Source is the resource for which a service calls, Owner its account.
 	Source, Owner string
-	// TagsOf gives the tags of the resource; nil: it has none.
+	// TagsOf returns the tags of the resource; nil: it has none.
 	TagsOf func() map[string]string
-	// Need brings the keys that depend on the action; nil: there are none.
+	// Need has the condition keys of the action; nil: there are none.
 	Need *Need
-	// Via is the service that passes a caller's request on, as "sqs.amazonaws.com";
-	// empty: the caller came by itself.
+	// Via is the service that forwards a caller's request, for example "sqs.amazonaws.com";
+	// empty: the caller calls directly.
 	Via string
 
 	one [1]string // a value that is valid until the next call
 }
 
-// CloudFormation is that service where it asks for whoever deploys.
+// CloudFormation is the service that calls for those who deploy.
 const CloudFormation = "cloudformation.amazonaws.com"
 
-// Transport is how a request came.
+// Transport is the transport of a request.
 type Transport uint8
 
 // The transports.
 const (
-	NoTransport Transport = iota // nobody asks, or it came from within the server
+	NoTransport Transport = iota // not needed, or a call in the server
 	Plain
 	TLS
 )
 
-// Prefixes of keys that end in a name.
+// Prefixes of condition keys that end in a name.
 const (
 	principalTag = "aws:principaltag/"
 	resourceTag  = "aws:resourcetag/"
-	// IAM's own name for the same.
+	// IAM's own name of the same.
 	iamResourceTag = "iam:resourcetag/"
 	requestTag     = "aws:requesttag/"
 )
@@ -111,7 +110,7 @@ func (c *Context) Values(key string) []string {
 	}
 }
 
-// identity are the values of keys that are about the caller.
+// identity are the values of condition keys about the caller.
 func (c *Context) identity(key string) []string {
 	who := c.Caller
 	if who.Kind == caller.Service {
@@ -152,7 +151,7 @@ func (c *Context) identity(key string) []string {
 		}
 	case "aws:sourceidentity":
 		return c.value(who.SourceIdentity)
-	case "aws:multifactorauthpresent": // long-term keys do not have it at all
+	case "aws:multifactorauthpresent": // absent for long-term keys
 		if !who.Issued.IsZero() {
 			return c.truth(false)
 		}
@@ -164,13 +163,13 @@ func (c *Context) identity(key string) []string {
 	return who.Claims[key]
 }
 
-// principalTypes are what aws:PrincipalType says.
+// principalTypes are the values of aws:PrincipalType.
 var principalTypes = [...]string{
 	caller.Anonymous: "Anonymous", caller.Root: "Account", caller.User: "User", caller.Session: "AssumedRole", caller.Federated: "FederatedUser",
 	caller.Service: "",
 }
 
-// value is a list of one value; of none if that is empty.
+// value is a list of one value, or empty if that is empty.
 func (c *Context) value(s string) []string {
 	if s == "" {
 		return nil
@@ -181,7 +180,7 @@ func (c *Context) value(s string) []string {
 
 func (c *Context) truth(b bool) []string { return c.value(strconv.FormatBool(b)) }
 
-// tag is the value of a tag, whatever the case of its key. It may be empty.
+// tag is the value of a tag, with a case-insensitive key. It may be empty.
 func (c *Context) tag(tags map[string]string, name string) []string {
 	for key, value := range tags {
 		if strings.EqualFold(key, name) {
@@ -192,8 +191,8 @@ func (c *Context) tag(tags map[string]string, name string) []string {
 	return nil
 }
 
-// address is the value of aws:SourceIp, which a request that a service passes on has
-// not.
+// address is the value of aws:SourceIp, which is absent from a request that a service
+// forwards.
 func (c *Context) address() []string {
 	if c.Via != "" {
 		return nil
@@ -205,8 +204,8 @@ func (c *Context) address() []string {
 	return c.value(host.Addr().Unmap().WithZone("").String())
 }
 
-// ServiceCaller is a service that calls on its own account: as "sns", from a region if
-// it is one that has regional names.
+// ServiceCaller is a service that calls in its own name: for example "sns", with a region if
+// the service has regional names.
 func ServiceCaller(names ...string) *caller.Caller {
 	return &caller.Caller{Kind: caller.Service, Services: slices.Clone(names)}
 }
@@ -216,5 +215,5 @@ func RootOf(account string) *caller.Caller {
 	return &caller.Caller{Kind: caller.Root, Account: account, ARN: RootARN(account), ID: account}
 }
 
-// RootARN is the ARN of an account's root, as policies name an account.
+// RootARN is the ARN of an account's root, which policies use for the account.
 func RootARN(account string) string { return "arn:" + arn.Partition + ":iam::" + account + ":root" }

@@ -2,17 +2,17 @@ package authorize
 
 import "godwit.dev/godwit/internal/arn"
 
-// LogRights are what may be done to write into a stream of a log group.
+// LogRights are the permissions to write into a log stream.
 type LogRights struct {
-	CreateGroup, CreateStream bool // where they are not there yet
+	CreateGroup, CreateStream bool // if it does not exist yet
 	Put                       bool
 }
 
-// AllLogRights are those of the server itself, and of everybody where nobody asks.
+// AllLogRights are the permissions of the server itself, and of all if policies are not
+// evaluated.
 var AllLogRights = LogRights{CreateGroup: true, CreateStream: true, Put: true}
 
-// LogStream is the ARN that policies know a stream of a log group by; that of the group
-// if it has no name.
+// LogStream is the ARN of a log stream in policies; of the group if stream is empty.
 func LogStream(group arn.ARN, stream string) string {
 	group.Resource += ":log-stream:" + stream
 	return group.String()

@@ -1,33 +1,32 @@
-// Package authorize decides who may do what: one place for requests of clients and for
-// what the services do among themselves. What an operation needs to be allowed is
-// declared beside it as a [Need]; how policies are evaluated is package policy's.
+// Package authorize decides whether a caller may do an action: for requests of clients and
+// for those between services. The permissions of an operation are declared next to it as
+// [Need]s; package policy evaluates policies.
 package authorize
 
-// Need is an action that a request does on a resource.
+// Need is an action on a resource that a request requires.
 type Need struct {
-	Action   string // as policies name it: "sqs:SendMessage"
-	Resource string // an ARN; "*" for what is about no resource
-	// Named is what a denial names, where the request names something else and the denial may not
-	// tell what that leads to; empty: Resource.
+	Action   string // as in policies: "sqs:SendMessage"
+	Resource string // an ARN; "*" for no particular resource
+	// Named replaces Resource in a denial, if the request has another name and must not learn
+	// the resource; empty: Resource.
 	Named string
-	// Account owns the resource; empty: the caller's.
+	// Account is the resource's account; empty: the caller's.
 	Account string
-	// Shared says that the resource's policy can let other accounts do it, and its own
-	// account's callers. Else only the caller's own policies count.
+	// Shared says that the resource's policy can allow the action, to callers of other
+	// accounts and of its own. Otherwise only the caller's policies can.
 	Shared bool
-	// Must says that the resource's policy has to allow it, to its own account too, as a
-	// role's trust policy has.
+	// Must says that the resource's policy must allow the action, also to its own account,
+	// like a role's trust policy.
 	Must bool
-	// Tags are those that the request would set, TagKeys also those that it would take
-	// away.
+	// Tags are the tags that the request sets, TagKeys also those that it removes.
 	Tags    map[string]string
 	TagKeys []string
-	Keys    []Key // those of the action
-	// Inside says that the operation asks for the action itself, once it has found the
+	Keys    []Key // of the action
+	// Inside says that the operation itself checks the action, once it has found the
 	// resource: Resource is empty.
 	Inside bool
-	// Absent is what another account is answered instead of a denial, where the resource is
-	// not there for those who may not use it; nil: the denial.
+	// Absent replaces the denial for another account, if the resource must look absent to
+	// those without permission; nil: the denial.
 	Absent error
 }
 

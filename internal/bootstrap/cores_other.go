@@ -2,5 +2,5 @@
 
 package bootstrap
 
-// ForbidCores does nothing: nothing is written there.
+// ForbidCores does nothing on this system.
 func ForbidCores() error { return nil }

@@ -4,10 +4,10 @@ package bootstrap
 
 import "syscall"
 
-// ForbidCores keeps the kernel from writing the memory of this process, and of those that it
-// starts, into a file when one crashes: keys and credentials are in it. One byte is less
-// than the kernel needs for a file, and, unlike none, keeps it from starting a program that
-// takes the memory (core(5)). A hard limit below that stays, since it cannot be raised.
+// ForbidCores prevents core dumps of this process and its children, whose memory has keys and
+// credentials. The limit of one byte is too small for a file, and, unlike 0, it also keeps
+// the kernel from piping the memory to a program (core(5)). A lower hard limit stays, since
+// it cannot be raised.
 func ForbidCores() error {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_CORE, &l); err != nil {

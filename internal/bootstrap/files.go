@@ -1,6 +1,6 @@
-// Package bootstrap has the files that a server starts from and that are not in its data:
-// the root key, which all that is sealed in the data needs, and the access key of the
-// root user. It makes them, reads them, and says what is unsafe about them.
+// Package bootstrap has the files that a server starts from besides its data: the root key,
+// which encrypts the data's keys, and the access key of the root user. It creates and reads
+// them, and reports what is unsafe about them.
 package bootstrap
 
 import (
@@ -18,14 +18,13 @@ import (
 )
 
 // DevRootKey is the name of development's root key, in the data directory: it protects
-// nothing, since who has the data has it too.
+// nothing, because it is next to the data.
 const DevRootKey = "dev-root.key"
 
-// onlyOwner is the mode of files that hold secrets.
+// onlyOwner is the mode of files with secrets.
 const onlyOwner fs.FileMode = 0o600
 
-// ReadRootKey reads the file of a root key. Errors name the file, and nothing of what is
-// in it.
+// ReadRootKey reads the file of a root key. Errors name the file, but not its content.
 func ReadRootKey(path string) (*seal.Root, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -41,8 +40,8 @@ func ReadRootKey(path string) (*seal.Root, error) {
 	return nil, fmt.Errorf("%s: %w", path, err)
 }
 
-// mended is the root key of a text of which a single bit was flipped, which the id tells,
-// since it follows from the key; nil if it is not that. It leaves text as it is.
+// mended is the root key of a text with a single flipped bit, which the key's id verifies;
+// nil: it cannot be repaired. text is unchanged.
 func mended(text []byte) *seal.Root {
 	if len(text) > longestRootKey {
 		return nil
@@ -60,21 +59,21 @@ func mended(text []byte) *seal.Root {
 	return nil
 }
 
-// longestRootKey is up to how many bytes a file is mended: a few times those that Godwit
-// writes.
+// longestRootKey is the largest size of a file that is repaired, in bytes: a few times that
+// of Godwit's files.
 const longestRootKey = 1 << 10
 
-// WriteRootKey makes the file of a root key, which must not exist.
+// WriteRootKey creates the file of a root key, which must not exist.
 func WriteRootKey(path string, root *seal.Root) error { return create(path, root.Encode()) }
 
-// WriteDevRootKey makes the file of development's root key, which must not exist.
+// WriteDevRootKey creates the file of development's root key, which must not exist.
 func WriteDevRootKey(path string, root *seal.Root) error {
 	return create(path, append([]byte("# Made by godwit dev. It protects nothing, since who has the data has it too.\n"), root.Encode()...))
 }
 
-// CopyKeys copies development's root key and what KeepSealing has kept into another data
-// directory, which has neither; byte by byte, so that what is damaged can be mended there,
-// too. What is not there is left out.
+// CopyKeys copies development's root key and the file of KeepSealing into another data
+// directory, which must have neither; unchanged, so that damage can be repaired there, too.
+// Missing files are skipped.
 func CopyKeys(data, to string) error {
 	for _, name := range []string{DevRootKey, sealingFile} {
 		text, err := os.ReadFile(filepath.Join(data, name))
@@ -88,8 +87,8 @@ func CopyKeys(data, to string) error {
 	return nil
 }
 
-// CopyDevRootKey copies development's root key into another data directory, byte by byte.
-// Errors: fs.ErrExist, if that has one.
+// CopyDevRootKey copies development's root key into another data directory, unchanged.
+// Errors: fs.ErrExist if there is one.
 func CopyDevRootKey(path, to string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -98,8 +97,8 @@ func CopyDevRootKey(path, to string) error {
 	return create(filepath.Join(to, DevRootKey), text)
 }
 
-// accessKey is the file of the root user's access key. The secret is sealed with the
-// root key, so that the file alone is of no use.
+// accessKey is the file of the root user's access key. The secret is encrypted with the root
+// key, so that the file alone is useless.
 type accessKey struct {
 	Version     int    `json:"version"` // 1
 	AccessKeyID string `json:"accessKeyId"`
@@ -148,7 +147,7 @@ func encodeAccessKey(c config.Root, root *seal.Root) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// WriteAccessKey makes the file of the root user's access key, which must not exist.
+// WriteAccessKey creates the file of the root user's access key, which must not exist.
 func WriteAccessKey(path string, c config.Root, root *seal.Root) error {
 	text, err := encodeAccessKey(c, root)
 	if err != nil {
@@ -157,8 +156,7 @@ func WriteAccessKey(path string, c config.Root, root *seal.Root) error {
 	return create(path, text)
 }
 
-// ReplaceAccessKey is WriteAccessKey in place of a file that may exist: whoever reads it
-// sees the old key or the new one.
+// ReplaceAccessKey is WriteAccessKey, but replaces an existing file atomically.
 func ReplaceAccessKey(path string, c config.Root, root *seal.Root) error {
 	text, err := encodeAccessKey(c, root)
 	if err != nil {
@@ -167,8 +165,8 @@ func ReplaceAccessKey(path string, c config.Root, root *seal.Root) error {
 	return replace(path, text)
 }
 
-// create writes a file that did not exist, and is durable when it is there. It is there as a
-// whole or not at all, also after a crash.
+// create creates a file, durably. It is complete or does not exist, also after a crash. It
+// fails if the file exists.
 func create(path string, text []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // its mode is onlyOwner
 	if err != nil {
@@ -177,7 +175,7 @@ func create(path string, text []byte) error {
 	if err = write(f, text); err == nil {
 		err = os.Link(f.Name(), path)
 	}
-	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) { // a file system without links
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) { // a file system without hard links
 		err = createInPlace(path, text)
 	}
 	err = errors.Join(err, os.Remove(f.Name()))

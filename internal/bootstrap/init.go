@@ -14,25 +14,24 @@ import (
 	"godwit.dev/godwit/internal/seal"
 )
 
-// The names of the files that Init makes.
+// The names of Init's files.
 const (
 	SettingsFile  = "godwit.yaml"
 	RootKeyFile   = "root.key"
 	AccessKeyFile = "root-access-key.json"
 )
 
-// Set is what Init makes.
+// Set is the result of Init.
 type Set struct {
 	Dir      string // absolute
-	Data     string // the data directory, absolute; it is made by the first start
+	Data     string // the data directory, absolute; the first start creates it
 	Settings string // the file's path
 	Key      config.Root
 }
 
-// Init makes in dir, which it makes too, what a server of production starts from: its
-// settings, its root key and the access key of the root user. data is the data
-// directory; empty: dir with "-data" behind it. It fails if one of the files exists, and
-// then makes none.
+// Init creates in dir, which it also creates, what a production server starts from: its
+// settings, its root key and the access key of the root user. data is the data directory;
+// empty: dir with the suffix "-data". If one of the files exists, it fails and creates none.
 func Init(dir, data, account string) (Set, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -63,7 +62,7 @@ func Init(dir, data, account string) (Set, error) {
 		return Set{}, err
 	}
 	root := seal.NewRoot()
-	// The settings come last: who has them has the rest.
+	// The settings come last: if they exist, so do the other files.
 	return set, errors.Join(
 		WriteRootKey(filepath.Join(dir, RootKeyFile), root),
 		WriteAccessKey(filepath.Join(dir, AccessKeyFile), set.Key, root),
@@ -71,10 +70,10 @@ func Init(dir, data, account string) (Set, error) {
 	)
 }
 
-// Take has the root key and the root user's access key of one directory in another, which it
-// makes, readable by their owner only: where files come from elsewhere, as from a volume of
-// secrets, they have the modes and owners of that. What is there is replaced. Nothing is
-// written if they cannot be used together.
+// Take copies the root key and the root user's access key from one directory to another,
+// which it creates, readable by their owner only: files from elsewhere, such as a volume of
+// secrets, have other modes and owners. Existing files are replaced. Nothing is written if
+// the two do not fit together.
 func Take(from, dir string) error {
 	root, err := ReadRootKey(filepath.Join(from, RootKeyFile))
 	if err != nil {
@@ -98,8 +97,8 @@ func Take(from, dir string) error {
 	return nil
 }
 
-// ResetAccessKey replaces the root user's access key in a directory that Init made. A
-// server that runs continues with the old one.
+// ResetAccessKey replaces the root user's access key in a directory of Init. A running server
+// continues with the old one.
 func ResetAccessKey(dir string) (config.Root, error) {
 	file, err := settings(dir)
 	if err != nil {
@@ -121,7 +120,7 @@ func ResetAccessKey(dir string) (config.Root, error) {
 	return key, ReplaceAccessKey(path, key, root)
 }
 
-// text is that of the settings' file.
+// text is the text of the settings file.
 func (s *Set) text(account string) ([]byte, error) {
 	var b strings.Builder
 	b.WriteString("# Settings of godwit serve --config FILE: the names of its flags, without their\n" +
@@ -148,7 +147,7 @@ func (s *Set) text(account string) ([]byte, error) {
 	return []byte(b.String()), nil
 }
 
-// within reports that a path is dir or below it. Both are absolute.
+// within reports whether a path is dir or below it. Both are absolute.
 func within(path, dir string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, ".."+string(filepath.Separator))

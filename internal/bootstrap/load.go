@@ -20,27 +20,27 @@ import (
 	"godwit.dev/godwit/internal/seal"
 )
 
-// Unsafe refuses to start a server of production. It lists all that is missing or
-// unsafe, each with the flag and what to do.
+// Unsafe is the error of a production start. It lists all that is missing or unsafe, each
+// with the flag and the remedy.
 type Unsafe struct{ Problems []string }
 
 func (u *Unsafe) Error() string {
 	return "godwit serve does not start like this:\n  " + strings.Join(u.Problems, "\n  ")
 }
 
-// Files are what a production server starts from, beside its settings.
+// Files are the files of a production server, besides its settings.
 type Files struct {
 	Settings  string // the file of the settings
-	AccessKey string // the file of the root user's access key; not looked at where Config.Root has one
-	// Environ are the variables of the process, as os.Environ gives them.
+	AccessKey string // the file of the root user's access key; ignored if Config.Root is set
+	// Environ are the process's environment variables, as in os.Environ.
 	Environ []string
 }
 
-// shortestSecret is the least that a secret access key of production has, in characters.
+// shortestSecret is the minimum length of a secret access key in production, in characters.
 const shortestSecret = 32
 
-// Load checks what a server of production is to start from, and adds the root user's
-// access key to its settings. Nothing is written. Errors: *Unsafe.
+// Load checks what a production server is to start from, and adds the root user's access key
+// to its settings. It writes nothing. Errors: *Unsafe.
 func Load(c *config.Config, files Files) error {
 	l := &loading{config: c}
 	if err := c.CheckFlags(); err != nil {
@@ -61,7 +61,7 @@ func Load(c *config.Config, files Files) error {
 	return nil
 }
 
-// lines takes errors that were joined apart.
+// lines splits joined errors.
 func lines(err error) (texts []string) {
 	for line := range strings.Lines(err.Error()) {
 		texts = append(texts, strings.TrimSpace(line))
@@ -81,8 +81,7 @@ func (l *loading) check(ok bool, flag, format string, args ...any) bool {
 	return ok
 }
 
-// mode refuses a file that others may do to what they must not. It reports that the file
-// is there.
+// mode refuses a file with forbidden permission bits. It reports whether the file exists.
 func (l *loading) mode(flag, path string, forbidden fs.FileMode, what, remedy string) bool {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -92,8 +91,8 @@ func (l *loading) mode(flag, path string, forbidden fs.FileMode, what, remedy st
 	return true
 }
 
-// directories refuses directories of files in which others can put another file in their
-// place. Where the sticky bit is set they cannot.
+// directories refuses directories in which others can replace the files. With the sticky bit
+// they cannot.
 func (l *loading) directories(of map[string]string) {
 	seen := map[string]bool{}
 	for _, flag := range slices.Sorted(maps.Keys(of)) {
@@ -110,8 +109,7 @@ func (l *loading) directories(of map[string]string) {
 	}
 }
 
-// environment refuses variables of what only development has: whoever set them expects
-// something else than production.
+// environment refuses variables of development: whoever set them does not expect production.
 func (l *loading) environment(environ []string) {
 	for _, flag := range []string{"clock", "store", "enforce"} {
 		name := "GODWIT_" + strings.ToUpper(flag)
@@ -120,7 +118,7 @@ func (l *loading) environment(environ []string) {
 	}
 }
 
-// rootKey reads the root key, nil if it cannot be used.
+// rootKey reads the root key; nil: it cannot be used.
 func (l *loading) rootKey() *seal.Root {
 	path := l.config.RootKey
 	if !l.check(path != "", "root-key", "there is no root key: godwit init --dir DIR makes one, with settings that name it") {
@@ -144,7 +142,7 @@ func (l *loading) rootKey() *seal.Root {
 	return root
 }
 
-// whole is where a path leads, as far as it is there.
+// whole resolves links in a path, as far as it exists.
 func whole(path string) string {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -185,7 +183,7 @@ func (l *loading) data() {
 	}
 }
 
-// network refuses to let strangers listen, or in.
+// network refuses unsafe settings of listeners.
 func (l *loading) network() {
 	c := l.config
 	l.check(c.TLS() || c.AllowPlainHTTP || config.IsLocal(c.Listen), "listen",
@@ -222,7 +220,7 @@ func (l *loading) network() {
 	}
 }
 
-// isPrivate reports that the address HOST:PORT is of this machine alone or of a private
+// isPrivate reports whether an address HOST:PORT is of this machine alone or of a private
 // network.
 func isPrivate(address string) bool {
 	host, _, err := net.SplitHostPort(address)

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// checkOwner refuses to replace files that another user's server reads: it could not read
-// what is made here.
+// checkOwner refuses to replace files of a server that runs as another user, which could not
+// read the new ones.
 func checkOwner(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -13,15 +13,15 @@ import (
 	"godwit.dev/godwit/internal/seal"
 )
 
-// nextRootKey ends the name of the file of a root key that is about to replace another.
+// nextRootKey is the suffix of the file of the next root key, during a rotation.
 const nextRootKey = ".new"
 
-// NextRoot reads the root key that is about to replace the one in path. Errors:
-// fs.ErrNotExist if there is none.
+// NextRoot reads the next root key of a rotation of the one in path. Errors: fs.ErrNotExist
+// if there is none.
 func NextRoot(path string) (*seal.Root, error) { return ReadRootKey(path + nextRootKey) }
 
-// Interrupted says, of something that is sealed with the root key of an id and not with that
-// in path, that a rotation has put it under the next one; nil if that is not why.
+// Interrupted explains data that is encrypted with the root key id and not with that in path:
+// if id is the next key of an interrupted rotation, it is an error that says so, else nil.
 func Interrupted(path, id string) error {
 	next, err := NextRoot(path)
 	if err != nil || next.ID() != id {
@@ -31,8 +31,8 @@ func Interrupted(path, id string) error {
 		seal.ErrWrongRoot, path+nextRootKey)
 }
 
-// AdminAddress is where a server that was started from a directory that Init has made
-// answers operators without a signature; empty: nowhere.
+// AdminAddress is the address where a server with a directory of Init serves operators
+// without a signature; empty: there is none.
 func AdminAddress(dir string) (string, error) {
 	file, err := settings(dir)
 	if err != nil {
@@ -41,7 +41,7 @@ func AdminAddress(dir string) (string, error) {
 	return setting(file, "admin-listen", ""), nil
 }
 
-// settings reads the settings of a directory that Init has made.
+// settings reads the settings of a directory of Init.
 func settings(dir string) (*config.File, error) {
 	text, err := os.ReadFile(filepath.Join(dir, SettingsFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -53,7 +53,7 @@ func settings(dir string) (*config.File, error) {
 	return config.ParseFile(bytes.NewReader(text))
 }
 
-// setting is a setting, as a path in dir if it is none of its own; or else by its name.
+// setting is the value of a setting, or otherwise if the file does not have it.
 func setting(file *config.File, name, otherwise string) string {
 	if value, ok := file.Value(name); ok {
 		return value
@@ -61,11 +61,11 @@ func setting(file *config.File, name, otherwise string) string {
 	return otherwise
 }
 
-// RotateRootKey puts the data of a directory that Init has made under another root key.
-// With from, the file of the key that it is under now, that is the directory's; else the
-// directory's is replaced by a new one, and kept is where the old one stays. rewrap does
-// it to the data. The steps are such that what was interrupted continues when it is done
-// again: a new key is durable before the data is under it, and in its place after.
+// RotateRootKey encrypts the keys of the data with another root key, for a directory of Init.
+// With from, the file of the current root key, the new one is the directory's; else the
+// directory's is replaced by a new one, and kept is the file of the old one. rewrap rewrites
+// the data. An interrupted rotation continues when it is repeated: a new key is durable
+// before the data depends on it, and replaces the old one afterwards.
 func RotateRootKey(dir, from string, rewrap func(data string, from, to *seal.Root) error) (kept string, err error) {
 	file, err := settings(dir)
 	if err != nil {
@@ -94,9 +94,9 @@ func RotateRootKey(dir, from string, rewrap func(data string, from, to *seal.Roo
 	return Rotate(path, accessPath, func(old, fresh *seal.Root) error { return rewrap(data, old, fresh) })
 }
 
-// Rotate replaces the file of a root key by a new one, under which rewrap puts the data,
-// and has the access key of the root user under it, too; accessPath is its file, empty for
-// none. kept is where the old root key stays.
+// Rotate replaces the file of a root key by a new one. rewrap rewrites the data for it; the
+// root user's access key is encrypted anew, too; accessPath is its file, empty for none. kept
+// is the file of the old root key.
 func Rotate(path, accessPath string, rewrap func(from, to *seal.Root) error) (kept string, err error) {
 	if err := checkOwner(path); err != nil {
 		return "", err
@@ -130,7 +130,7 @@ func Rotate(path, accessPath string, rewrap func(from, to *seal.Root) error) (ke
 	return kept, durable.SyncDir(filepath.Dir(path))
 }
 
-// reseal has the root user's access key under another root key; there may be none.
+// reseal encrypts the root user's access key, if there is one, with another root key.
 func reseal(path string, from, to *seal.Root) error {
 	if path == "" {
 		return nil

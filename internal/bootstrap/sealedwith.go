@@ -12,13 +12,13 @@ import (
 	"godwit.dev/godwit/internal/durable"
 )
 
-// sealedWithFile is in the data directory, and names the root keys that the data may be
-// sealed with: one, or two while it is put under another. It is there to refuse a wrong
-// key before the store is opened, which changes files; the store has the last word.
+// sealedWithFile is in the data directory, and names the root keys that may encrypt the data:
+// one, or two during a rotation. It serves to refuse a wrong key before the store is opened,
+// which changes files; the store's own check decides.
 const sealedWithFile = "root-key.id"
 
-// SealedWith are the ids of the root keys that the data in a directory may be sealed with;
-// none where it is not known.
+// SealedWith are the ids of the root keys that may encrypt the data in a directory; none: not
+// known.
 func SealedWith(data string) ([]string, error) {
 	text, err := os.ReadFile(filepath.Join(data, sealedWithFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -27,7 +27,7 @@ func SealedWith(data string) ([]string, error) {
 	return strings.Fields(string(text)), err
 }
 
-// NoteSealedWith keeps these ids, and is durable when it returns.
+// NoteSealedWith stores these ids; it is durable on return.
 func NoteSealedWith(data string, ids ...string) error {
 	before, err := SealedWith(data)
 	if err != nil || slices.Equal(before, ids) {
@@ -36,11 +36,11 @@ func NoteSealedWith(data string, ids ...string) error {
 	return replace(filepath.Join(data, sealedWithFile), []byte(strings.Join(ids, "\n")+"\n"))
 }
 
-// sealingFile is a copy of the record of the store that nothing sealed can be read
-// without: a damaged block of the store must not take all that with it.
+// sealingFile is a copy of the store's record of encryption keys: a damaged block of the
+// store must not make all encrypted data unreadable.
 const sealingFile = "sealing-keys"
 
-// KeptSealing reads what KeepSealing has kept in a data directory; nil if there is nothing.
+// KeptSealing reads the copy of KeepSealing in a data directory; nil: there is none.
 func KeptSealing(data string) ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(data, sealingFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -49,8 +49,8 @@ func KeptSealing(data string) ([]byte, error) {
 	return text, err
 }
 
-// KeepSealing keeps the keys of a store, wrapped with its root key, beside it. It is
-// durable when it returns.
+// KeepSealing stores a copy of a store's keys, encrypted with its root key, next to it. It is
+// durable on return.
 func KeepSealing(data string, text []byte) error {
 	if before, err := KeptSealing(data); err != nil || bytes.Equal(before, text) {
 		return err
@@ -58,8 +58,8 @@ func KeepSealing(data string, text []byte) error {
 	return replace(filepath.Join(data, sealingFile), text)
 }
 
-// ForgetSealing removes what KeepSealing has kept, which is wrapped with another root key
-// now: the next start keeps it again.
+// ForgetSealing deletes the copy of KeepSealing when it is encrypted with an old root key:
+// the next start stores it again.
 func ForgetSealing(data string) error {
 	if err := os.Remove(filepath.Join(data, sealingFile)); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -70,8 +70,8 @@ func ForgetSealing(data string) error {
 	return durable.SyncDir(data)
 }
 
-// ForgetRootKey removes what NoteSealedWith and KeepSealing have kept in a data directory: it
-// is not of the store that is used from there any more.
+// ForgetRootKey deletes the files of NoteSealedWith and KeepSealing in a data directory,
+// because they are not of its current store.
 func ForgetRootKey(data string) error {
 	if err := os.Remove(filepath.Join(data, sealedWithFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -79,7 +79,7 @@ func ForgetRootKey(data string) error {
 	return ForgetSealing(data)
 }
 
-// NoteRotation keeps that the data is about to be put under the root key to.
+// NoteRotation records that the data is about to be encrypted with the root key to.
 func NoteRotation(data, from, to string) error {
 	ids, err := SealedWith(data)
 	if err != nil {

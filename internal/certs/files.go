@@ -16,38 +16,37 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// look is how often the files are looked at.
+// look is the interval between checks of the files.
 const look = 5 * time.Second
 
-// Protocols are what is spoken over TLS, the first that both sides know.
+// Protocols are the protocols over TLS, in order of preference.
 var Protocols = []string{"h2", "http/1.1"}
 
-// Options are what Files are made of. ClientCA may be empty: clients need no
-// certificate.
+// Options are the settings of Files. ClientCA may be empty: then clients need no certificate.
 type Options struct {
-	Cert, Key string // files in PEM form, the certificate with those that it leads to
+	Cert, Key string // files in PEM form, the certificate with its chain
 	ClientCA  string // file in PEM form
 	Logger    *slog.Logger
 }
 
-// Files are a certificate and what goes with it, as the files last had them in order.
+// Files are a certificate and its key, as of the last valid state of the files.
 type Files struct {
 	Options
 	current atomic.Pointer[tls.Config]
-	problem atomic.Pointer[string] // with the files as they are now; nil: none
+	problem atomic.Pointer[string] // of the current files; nil: none
 
 	mu   sync.Mutex
 	seen [3]content // of the files when they were last read
 }
 
-// content is a file's, or why there is none. What counts is what a file holds: a copy
-// that keeps the old one's time and size, as rsync and tar make them, is another one.
+// content is a file's content, or the error of reading it. Only the content is compared: a
+// copy that keeps the old time and size, as by rsync and tar, is a change, too.
 type content struct {
 	text   string
 	failed string
 }
 
-// Open reads the files. It fails if they cannot be used.
+// Open reads the files. It fails if they are invalid.
 func Open(o Options) (*Files, error) {
 	f := &Files{Options: o}
 	f.seen = f.contents()
@@ -59,7 +58,7 @@ func Open(o Options) (*Files, error) {
 	return f, nil
 }
 
-// Config is for a listener: each connection takes what the files have then.
+// Config is the configuration of a listener: each connection uses the current files.
 func (f *Files) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: Protocols,
@@ -67,8 +66,8 @@ func (f *Files) Config() *tls.Config {
 	}
 }
 
-// Failing says what is wrong with the files, or that the certificate has expired; nil if
-// nothing is. What they had before is used meanwhile.
+// Failing is what is wrong with the files, or that the certificate has expired; nil: nothing.
+// Meanwhile the last valid state is used.
 func (f *Files) Failing(context.Context) error {
 	if problem := f.problem.Load(); problem != nil {
 		return errors.New(*problem)
@@ -79,7 +78,7 @@ func (f *Files) Failing(context.Context) error {
 	return nil
 }
 
-// Watch looks for changes of the files until it is stopped.
+// Watch checks the files for changes until it is stopped.
 func (f *Files) Watch() (stop func()) {
 	var mu sync.Mutex
 	var timer clock.Timer
@@ -104,8 +103,7 @@ func (f *Files) Watch() (stop func()) {
 	}
 }
 
-// Reload reads the files if they have changed. What cannot be used is logged, and
-// changes nothing.
+// Reload reads changed files. Invalid ones are logged, and change nothing.
 func (f *Files) Reload() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,7 +124,7 @@ func (f *Files) Reload() {
 	f.Logger.Info("the certificate was read anew", "expires", read.Certificates[0].Leaf.NotAfter)
 }
 
-// contents reads the files: the certificate, the key, the clients' authority.
+// contents reads the files: certificate, key, clients' authority.
 func (f *Files) contents() (all [3]content) {
 	for i, name := range [...]string{f.Cert, f.Key, f.ClientCA} {
 		if name == "" {
@@ -141,7 +139,8 @@ func (f *Files) contents() (all [3]content) {
 	return all
 }
 
-// parse takes what was read, and nothing else, so that what is compared is what is used.
+// parse parses these contents without reading the files again, so that what was compared is
+// used.
 func (f *Files) parse(all [3]content) (*tls.Config, error) {
 	for i, flag := range [...]string{"--tls-cert", "--tls-key", "--tls-client-ca"} {
 		if all[i].failed != "" {
@@ -164,8 +163,8 @@ func (f *Files) parse(all [3]content) (*tls.Config, error) {
 	return c, requireClients(c, f.ClientCA, []byte(all[2].text))
 }
 
-// RequireClients has c take only clients whose certificate one of those in a file, in PEM
-// form, has signed. Without a file it does nothing.
+// RequireClients makes c require client certificates signed by an authority in a file, in PEM
+// form. Without a file it does nothing.
 func RequireClients(c *tls.Config, file string) error {
 	if file == "" {
 		return nil

@@ -1,32 +1,31 @@
-// Package clock is where time comes from. Everything that waits for a domain
-// deadline (a delay, a visibility timeout, a retry) takes a Clock, so that
-// the whole server can run on a virtual one.
+// Package clock is the source of time. Everything that waits for a domain deadline (a delay,
+// a visibility timeout, a retry) uses a Clock, so that the whole server can run on a virtual
+// one.
 //
-// What waits for a machine or a person (an HTTP timeout, a long poll, a group
-// commit) uses the System clock even when the server's is virtual.
+// What waits for a machine or a person (an HTTP timeout, a long poll, a group commit) uses
+// the System clock even if the server's is virtual.
 package clock
 
 import "time"
 
-// Clock tells the time and calls back when a moment comes.
+// Clock has the time, and timers.
 type Clock interface {
-	// Now is the present, in UTC.
+	// Now is the current time, in UTC.
 	Now() time.Time
 	// AfterFunc calls f once d has passed, in a goroutine of its own. A d of
 	// zero or less is due at once.
 	AfterFunc(d time.Duration, f func()) Timer
-	// Hold keeps a virtual clock from moving until the returned function is
-	// called, which must happen exactly once: work under way holds the clock.
-	// On the system clock it does nothing.
+	// Hold keeps a virtual clock from advancing until the returned function is called,
+	// exactly once: work in progress holds the clock. On the system clock it does nothing.
 	Hold() (release func())
 }
 
-// Time is the moment of so many epoch milliseconds, the form in which moments are kept.
+// Time is the time of epoch milliseconds, the persisted form of times.
 func Time(milliseconds int64) time.Time { return time.UnixMilli(milliseconds).UTC() }
 
 // Timer is a pending call of AfterFunc.
 type Timer interface {
-	// Stop cancels the call; false says that it already ran or was stopped.
+	// Stop cancels the call; false: it already ran or was stopped.
 	Stop() bool
 }
 

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Jitter is the source of the random spread of delays. The same seed gives
-// the same sequence, so that a run can be repeated. Its numbers are drawn
-// outside the state machines and travel inside commands.
+// Jitter is the source of the random spread of delays. The same seed gives the same sequence,
+// so that a run can be repeated. Numbers are drawn outside of the state machines, and are
+// inputs of commands.
 type Jitter struct {
 	mu  sync.Mutex
 	rng *rand.Rand
@@ -19,12 +19,11 @@ func NewJitter(seed uint64) *Jitter {
 	return &Jitter{rng: rand.New(rand.NewPCG(seed, 0x676f64776974))}
 }
 
-// RandomSeed draws a seed for a run that need not be repeated. It is never 0,
-// which configuration uses for "none given".
+// RandomSeed draws a seed for a run that need not be repeated. It is never 0, which in the
+// configuration means that no seed is given.
 func RandomSeed() uint64 { return rand.Uint64() | 1 }
 
-// Float64 is the next number in [0, 1). It may be called from several
-// goroutines at once.
+// Float64 is the next number in [0, 1). It is safe for concurrent use.
 func (j *Jitter) Float64() float64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -10,80 +10,78 @@ import (
 	"godwit.dev/godwit/internal/sorted"
 )
 
-// ErrBackwards reports an Advance by a negative duration.
+// ErrBackwards is the error of an Advance by a negative duration.
 var ErrBackwards = errors.New("clock: time does not go backwards")
 
-// HeldError reports an Advance that was ended by its context, mostly
-// while it waited for holds to be released.
+// HeldError is the error of an Advance whose context ended, mostly while it waited for holds.
 type HeldError struct {
-	Holds int   // holds that were outstanding
-	Cause error // why the context ended
+	Holds int   // outstanding holds
+	Cause error // the cause of the context's end
 }
 
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("clock: stopped with %d holds outstanding: %v", e.Holds, e.Cause)
 }
 
-// Unwrap gives the context's cause.
+// Unwrap returns the cause.
 func (e *HeldError) Unwrap() error { return e.Cause }
 
-// Result is what an Advance did.
+// Result is the result of an Advance.
 type Result struct {
-	Now  time.Time // where the clock stands
+	Now  time.Time // the new time
 	Ran  int       // timers that were run
-	Next time.Time // when the next timer is due; zero if none is pending
+	Next time.Time // when the next timer is due; zero: none is pending
 }
 
-// Virtual is a clock that stands still until Advance moves it.
+// Virtual is a clock that only Advance moves.
 //
-// Invariants: time never goes back. While an Advance is under way, timers run
-// one after the other in the order of (due time, creation), each when no Hold
-// is outstanding, with Now at its due time. While none is, no pending timer
-// is due.
+// Invariants: time never goes back. During an Advance, timers run sequentially in the order
+// of (due time, creation), each when no Hold is outstanding, with Now at its due time.
+// Otherwise no pending timer is due.
 //
-// A holder of the clock must not wait for a timer, nor for an Advance: both
-// wait for the hold. A timer's function must not call Advance.
+// A holder of the clock must not wait for a timer, nor for an Advance: both wait for the
+// hold. A timer's function must not call Advance.
 type Virtual struct {
-	sem chan struct{} // holds one token, which an Advance takes
+	sem chan struct{} // a semaphore of one Advance
 
 	mu        sync.Mutex
 	now       time.Time
 	created   uint64 // timers created so far
 	pending   sorted.Heap[*virtualTimer]
 	holds     int
-	idle      chan struct{} // closed when holds falls to 0; nil without a waiter
+	idle      chan struct{} // closed when holds falls to 0; nil: nobody waits
 	advancing bool
 }
 
 var _ Clock = (*Virtual)(nil)
 
-// NewVirtual makes a clock that stands at start.
+// NewVirtual makes a clock with the time start.
 func NewVirtual(start time.Time) *Virtual {
 	v := &Virtual{sem: make(chan struct{}, 1), now: wall(start)}
 	v.sem <- struct{}{}
 	return v
 }
 
-// wall drops the reading of the monotonic clock, which means nothing here.
+// wall drops the monotonic clock reading, which is meaningless here.
 func wall(t time.Time) time.Time { return t.UTC().Round(0) }
 
-// Now is where the clock stands.
+// Now is the clock's time.
 func (v *Virtual) Now() time.Time {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.now
 }
 
-// Reading is where the clock stands, and when the next timer is due; next is zero if
-// none is pending.
+// Reading is the clock's time, and when the next timer is due; next is zero if none is
+// pending.
 func (v *Virtual) Reading() (now, next time.Time) {
 	r := v.result(0)
 	return r.Now, r.Next
 }
 
-// AfterFunc has f run once the clock has moved by d, by the Advance that
-// moves it. With d of zero or less, f runs in the Advance that is under way,
-// after what is due already, or else at once in a goroutine of its own.
+// AfterFunc calls f once the clock has advanced by d, in that Advance. With d of zero or
+// less, f is called in the current Advance, after what is already due, or else at once in a
+// goroutine of its own.
 func (v *Virtual) AfterFunc(d time.Duration, f func()) Timer {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -97,8 +95,8 @@ func (v *Virtual) AfterFunc(d time.Duration, f func()) Timer {
 	return t
 }
 
-// Hold keeps the clock from moving until release is called. A second call of
-// the same release panics.
+// Hold keeps the clock from advancing until release is called. A second call of the same
+// release panics.
 func (v *Virtual) Hold() (release func()) {
 	v.mu.Lock()
 	v.holds++
@@ -123,9 +121,9 @@ func (v *Virtual) unhold() {
 	}
 }
 
-// SetAtLeast moves the clock to t if it stands before: a restarted server
-// continues no earlier than its state says. It does not wait for holds. Timers
-// that it makes due run at once, each in a goroutine of its own.
+// SetAtLeast moves the clock to t if it is earlier: after a restart, time continues no
+// earlier than the state. It does not wait for holds. Timers that become due run at once,
+// each in a goroutine of its own.
 func (v *Virtual) SetAtLeast(t time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -137,12 +135,12 @@ func (v *Virtual) SetAtLeast(t time.Time) {
 	}
 }
 
-// Advance moves the clock by d, from timer to timer, and returns once all
-// that came due has run and no hold is outstanding. It does not move while a
-// hold is outstanding. Concurrent calls take turns, each with its full d.
+// Advance moves the clock by d, from timer to timer, and returns when all due timers have run
+// and no hold is outstanding. It does not move while a hold is outstanding. Concurrent calls
+// are sequential, each with its full d.
 //
-// The error is ErrBackwards for a negative d, and a HeldError if ctx
-// ended; the clock then stays where it got to, which the result tells.
+// The error is ErrBackwards for a negative d, and a HeldError if ctx ended; then the result
+// has the time that the clock has reached.
 func (v *Virtual) Advance(ctx context.Context, d time.Duration) (Result, error) {
 	if d < 0 {
 		return v.result(0), ErrBackwards
@@ -172,7 +170,7 @@ func (v *Virtual) begin(d time.Duration) (target time.Time) {
 	return v.now.Add(d)
 }
 
-// end also runs what a cancelled Advance left due: no other call will.
+// end also runs the timers that a cancelled Advance left due: no other call will.
 func (v *Virtual) end() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -180,8 +178,8 @@ func (v *Virtual) end() {
 	v.launchDue()
 }
 
-// next waits until no hold is outstanding, then moves to the first timer that
-// is due by target and takes it out, or moves to target and returns nil.
+// next waits until no hold is outstanding, then moves to the first timer that is due by
+// target and removes it, or moves to target and returns nil.
 func (v *Virtual) next(ctx context.Context, target time.Time) (*virtualTimer, error) {
 	for ctx.Err() == nil {
 		t, idle := v.step(target)
@@ -196,8 +194,8 @@ func (v *Virtual) next(ctx context.Context, target time.Time) (*virtualTimer, er
 	return nil, v.held(ctx)
 }
 
-// step is next without the wait: it does nothing while a hold is outstanding,
-// and returns what is closed when none is.
+// step is next without the wait: while a hold is outstanding it does nothing, and returns a
+// channel that is closed when none is.
 func (v *Virtual) step(target time.Time) (t *virtualTimer, idle <-chan struct{}) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -219,7 +217,7 @@ func (v *Virtual) step(target time.Time) (t *virtualTimer, idle <-chan struct{})
 	return t, nil
 }
 
-// launchDue runs what is due outside of an Advance. The caller has the lock.
+// launchDue runs due timers outside of an Advance. The caller has the lock.
 func (v *Virtual) launchDue() {
 	for len(v.pending) > 0 && !v.pending[0].due.After(v.now) {
 		t := v.pending[0]
@@ -228,8 +226,7 @@ func (v *Virtual) launchDue() {
 	}
 }
 
-// launch runs t at once, and holds the clock for as long as it runs. The
-// caller has the lock.
+// launch runs t at once, and holds the clock until it returns. The caller has the lock.
 func (v *Virtual) launch(t *virtualTimer) {
 	v.holds++
 	go func() {
@@ -284,5 +281,5 @@ func (t *virtualTimer) Before(o *virtualTimer) bool {
 	return t.order < o.order
 }
 
-// Place is where the timer is among the pending ones, so that Stop need not search.
+// Place is the index of the timer in the heap, so that Stop need not search.
 func (t *virtualTimer) Place() *int32 { return &t.place }

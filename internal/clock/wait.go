@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// After is closed once d has passed on a clock, unless it is stopped before.
+// After returns a channel that is closed after d on a clock, unless it is stopped before.
 func After(c Clock, d time.Duration) (over <-chan struct{}, stop func() bool) {
 	done := make(chan struct{})
 	return done, c.AfterFunc(d, func() { close(done) }).Stop
 }
 
-// Wait returns once d has passed on a clock, or with the cause of the end of ctx.
+// Wait returns after d on a clock, or with the cause of ctx's end.
 func Wait(ctx context.Context, c Clock, d time.Duration) error {
 	over, stop := After(c, d)
 	defer stop()

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/publicnet"
 )
 
-// ParseAllow reads HOST:PORT, as FunctionAllow has it. HOST is a name or an address.
+// ParseAllow parses a HOST:PORT of FunctionAllow. HOST is a name or an address.
 func ParseAllow(s string) (host string, port uint16, err error) {
 	host, text, err := net.SplitHostPort(s)
 	number, err2 := strconv.ParseUint(text, 10, 16)

@@ -1,6 +1,6 @@
 package config
 
-// Artifacts says where the templates and the code are that requests name by a bucket and a key.
+// Artifacts configures the server of templates and code that requests name by bucket and key.
 type Artifacts struct {
 	Endpoint    string `name:"artifacts-s3-endpoint" placeholder:"URL" help:"The server of S3 that templates by TemplateURL and code of functions are read from: http://HOST:PORT or https://HOST. Without one both are refused."`
 	Region      string `name:"artifacts-s3-region" placeholder:"NAME" help:"The region that requests to it are signed for; by default --region."`

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Backup says where a server keeps backups while it runs.
+// Backup configures the backups of a running server.
 type Backup struct {
 	To          string        `name:"backup-s3" placeholder:"s3://BUCKET/PREFIX" help:"Keep backups there while the server runs, one after the other, each of what has changed. PREFIX is this server's alone."`
 	Endpoint    string        `name:"backup-s3-endpoint" placeholder:"URL" help:"The server of S3 that has the bucket of --backup-s3: http://HOST:PORT or https://HOST."`
@@ -19,7 +19,7 @@ type Backup struct {
 	Retention   time.Duration `name:"backup-retention" default:"7d" help:"How long backups are kept: all of an hour, then one an hour; 0s is for ever (${default})."`
 }
 
-// ParseS3URL takes s3://BUCKET/PREFIX apart. The prefix may be missing; otherwise it ends in a
+// ParseS3URL parses s3://BUCKET/PREFIX. The prefix may be missing; otherwise it ends in a
 // slash.
 func ParseS3URL(s string) (bucket, prefix string, err error) {
 	u, err := url.Parse(s)

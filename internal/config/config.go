@@ -1,6 +1,6 @@
-// Package config says what can be set about a server, and reads settings
-// from files. The struct tags are the flags of the command line (package
-// kong's); a file and the environment use the same names.
+// Package config has the settings of a server, and reads them from files. The struct tags are
+// the flags of the command line (package kong's); a file and the environment use the same
+// names.
 package config
 
 import (
@@ -18,12 +18,12 @@ import (
 // Version is the version of Godwit.
 const Version = "0.1.0-dev"
 
-// Shards is the number of slices that the state is cut into. It is fixed:
-// which shard owns a queue or a topic follows from it.
+// Shards is the number of shards. It is fixed, because the shard of a queue or a topic
+// depends on it.
 const Shards = 64
 
-// Config is everything that can be set about a server. The defaults that
-// differ between development and production are variables of the tags.
+// Config has all settings of a server. Defaults that differ between development and
+// production are variables in the tags.
 type Config struct {
 	Listen string `default:"127.0.0.1:4566" placeholder:"HOST:PORT" help:"Where to listen (${default})."`
 	Data   string `default:"./godwit-data" placeholder:"DIR" help:"Where the state is kept (${default})."`
@@ -154,34 +154,34 @@ type Config struct {
 
 	AcceptDataLoss bool `help:"Start although the write-ahead log lacks writes that were acknowledged, once, after a start was refused because of that."`
 
-	// Production has no choice of these two, so they are no common flags.
+	// In production these two are fixed, so they are no common flags.
 
 	Clock ClockKind `kong:"-"`
 	Store StoreKind `kong:"-"`
 
-	// Nor are these: each mode has its own flags for them.
+	// These are no common flags, either: each mode has its own flags for them.
 
-	// Production says that this is godwit serve.
+	// Production says that the mode is godwit serve.
 	Production bool `kong:"-"`
-	// Enforce has signatures verified and callers authorised. Production always does.
+	// Enforce verifies signatures and evaluates policies. Production always does.
 	Enforce bool `kong:"-"`
-	// Root is the access key of the account's root. It has no flags, which others on the
-	// machine can read.
+	// Root is the access key of the account's root. It has no flags, because other users of
+	// the machine can read those.
 	Root Root `kong:"-"`
-	// Drawn says that Root was made for this run, and that its user has to be shown it.
+	// Drawn says that Root was generated for this run, and must be shown to the user.
 	Drawn bool `kong:"-"`
-	// Live are the settings that change while the server runs; nil: none do.
+	// Live are the settings that can change while the server runs; nil: none.
 	Live *Live `kong:"-"`
-	// RootKey is the file of the key that what is on the disk is sealed with. Empty: one
-	// that development makes in Data.
+	// RootKey is the file of the key that encrypts the data's keys. Empty: one that
+	// development creates in Data.
 	RootKey string `kong:"-"`
-	// RootAccessKey is the file that Root was read from; empty: none.
+	// RootAccessKey is the file of Root; empty: none.
 	RootAccessKey string `kong:"-"`
-	// AllowPlainHTTP takes requests without TLS on addresses that others reach.
+	// AllowPlainHTTP allows requests without TLS on addresses that others can reach.
 	AllowPlainHTTP bool `kong:"-"`
 }
 
-// Root is an access key. It is not printed with its secret.
+// Root is an access key. Formatting and logging hide its secret.
 type Root struct{ AccessKeyID, Secret string }
 
 // String hides the secret.
@@ -193,56 +193,55 @@ func (r Root) GoString() string { return r.AccessKeyID }
 // LogValue hides the secret.
 func (r Root) LogValue() slog.Value { return slog.StringValue(r.AccessKeyID) }
 
-// The variables of the environment that give Root.
+// The environment variables of Root.
 const (
 	RootKeyVariable    = "GODWIT_ROOT_ACCESS_KEY_ID"
 	RootSecretVariable = "GODWIT_ROOT_SECRET_ACCESS_KEY"
 )
 
-// ClockKind says which clock the server runs on.
+// ClockKind selects the server's clock.
 type ClockKind string
 
 // The clocks.
 const (
 	SystemClock  ClockKind = "system"  // the machine's
-	VirtualClock ClockKind = "virtual" // moved by POST /_godwit/clock only
+	VirtualClock ClockKind = "virtual" // only advanced by POST /_godwit/clock
 )
 
-// StoreKind says what keeps the state.
+// StoreKind selects the store.
 type StoreKind string
 
 // The stores.
 const (
 	PebbleStore StoreKind = "pebble" // on disk, in Config.Data
-	MemoryStore StoreKind = "memory" // gone when the process ends
+	MemoryStore StoreKind = "memory" // lost when the process ends
 )
 
-// FunctionNetwork is what functions reach.
+// FunctionNetwork is what functions can reach.
 type FunctionNetwork string
 
-// FunctionIsolation is what keeps functions away from the machine and from each other.
+// FunctionIsolation isolates functions from the machine and from each other.
 type FunctionIsolation string
 
-// The kinds of isolation. The empty one is IsolationNamespaces.
+// The kinds of isolation. Empty means IsolationNamespaces.
 const (
-	IsolationNamespaces FunctionIsolation = "namespaces" // else they do not run
+	IsolationNamespaces FunctionIsolation = "namespaces" // without them functions do not run
 	IsolationNone       FunctionIsolation = "none"
 )
 
-// LogLevel is the least level that is logged.
+// LogLevel is the minimum level of the log.
 type LogLevel string
 
-// LogFormat is the form of a log line.
+// LogFormat is the format of the log.
 type LogFormat string
 
-// The forms of a log line.
+// The formats of the log.
 const (
 	TextLog LogFormat = "text" // key=value
 	JSONLog LogFormat = "json" // one object a line
 )
 
-// Check finds what no type can rule out: it returns every problem at once, each
-// with the name of the flag.
+// Check validates the settings: it returns all problems, each with the name of the flag.
 func (c *Config) Check() error {
 	var problems []error
 	check := func(ok bool, flag, format string, args ...any) {
@@ -335,8 +334,8 @@ func (c *Config) Check() error {
 	return errors.Join(problems...)
 }
 
-// CheckFlags is Check for what somebody has written: it refuses zeros that a Config has
-// for a default, where they would be taken for "none".
+// CheckFlags is Check for explicit settings: it refuses zeros that mean the default in a
+// Config, but would be taken for "none".
 func (c *Config) CheckFlags() error {
 	problems := []error{c.Check()}
 	if c.FunctionConnections == 0 {
@@ -351,7 +350,7 @@ func (c *Config) CheckFlags() error {
 	return errors.Join(problems...)
 }
 
-// Network reads an address, or a network as address/bits.
+// Network parses an address, or a network as address/bits.
 func Network(s string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(s); err == nil {
 		return netip.PrefixFrom(a, a.BitLen()), nil
@@ -359,7 +358,7 @@ func Network(s string) (netip.Prefix, error) {
 	return netip.ParsePrefix(s)
 }
 
-// isHostPattern reports whether s is the name of a host, or *. with one behind it.
+// isHostPattern reports whether s is the name of a host, or *. and one.
 func isHostPattern(s string) bool {
 	s = strings.TrimPrefix(s, "*.")
 	if s == "" || len(s) > 253 {
@@ -373,14 +372,14 @@ func isHostPattern(s string) bool {
 	return true
 }
 
-// isOrigin reports whether s is an origin, as browsers write it.
+// isOrigin reports whether s is an origin, in the form of browsers.
 func isOrigin(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && u.Scheme != "" && strings.EqualFold(u.Scheme+"://"+u.Host, s) &&
 		(isHostPattern(u.Hostname()) || net.ParseIP(u.Hostname()) != nil) && !strings.HasPrefix(u.Host, "*")
 }
 
-// CheckAccount refuses what is no number of an account.
+// CheckAccount refuses an invalid account number.
 func CheckAccount(s string) error {
 	if !isAccount(s) {
 		return fmt.Errorf("--account: want 12 digits, have %q", s)

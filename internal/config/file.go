@@ -23,8 +23,8 @@ type setting struct {
 	line  int
 }
 
-// ParseFile reads a settings file. It refuses, with the line, anything but
-// one mapping of distinct names to single values. An empty file sets nothing.
+// ParseFile parses a settings file. It refuses, with the line, anything but one mapping of
+// distinct names to single values. An empty file sets nothing.
 func ParseFile(r io.Reader) (*File, error) {
 	f := &File{settings: map[string]setting{}}
 	dec := yaml.NewDecoder(r)
@@ -59,14 +59,13 @@ func ParseFile(r io.Reader) (*File, error) {
 	return f, nil
 }
 
-// Value returns what the file sets name to, as it is written there.
+// Value returns the text of the setting name.
 func (f *File) Value(name string) (value string, ok bool) {
 	s, ok := f.settings[name]
 	return s.value, ok
 }
 
-// Check refuses, with the line, the first setting whose name is not known, and says which one may
-// be meant.
+// Check refuses, with the line, the first unknown setting, and suggests a similar name.
 func (f *File) Check(known []string) error {
 	first, bad := "", setting{}
 	for name, s := range f.settings {

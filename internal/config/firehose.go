@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ParseS3Endpoint reads the URL of a server that speaks S3.
+// ParseS3Endpoint parses the URL of an S3 server.
 func ParseS3Endpoint(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
@@ -31,7 +31,7 @@ func (c *Config) checkFirehose(check func(ok bool, flag, format string, args ...
 	check(c.FirehoseMaxBuffer == 0 || c.FirehoseMaxBuffer >= least, "firehose-max-buffer", "want 8MiB or more, have %d bytes", c.FirehoseMaxBuffer)
 }
 
-// FirehoseFiles is the directory that has the objects of delivery streams; empty: none has.
+// FirehoseFiles is the directory with the objects of delivery streams; empty: there is none.
 func (c *Config) FirehoseFiles() string {
 	switch {
 	case c.FirehoseS3Endpoint != "":

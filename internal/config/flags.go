@@ -10,17 +10,16 @@ import (
 	"unicode"
 )
 
-// Flag is a setting as it stands.
+// Flag is the value of a setting.
 type Flag struct {
 	Name    string // without the dashes
 	Value   string
-	Default string // empty: none, or another one in each mode
+	Default string // empty: none, or it differs between the modes
 	Help    string
 }
 
-// Flags are the settings that have flags in every mode, in the order of Config, and those of
-// the mode. None has a secret: what addresses have of user names, passwords and parameters
-// is masked.
+// Flags are the settings with flags in every mode, in the order of Config, and those of the
+// mode. They have no secrets: user names, passwords and parameters in URLs are masked.
 func (c *Config) Flags() []Flag {
 	all := flagsOf(reflect.ValueOf(c).Elem())
 	all = append(all, Flag{Name: "clock", Value: string(c.Clock)}, Flag{Name: "store", Value: string(c.Store)},
@@ -53,7 +52,7 @@ func flagsOf(v reflect.Value) (all []Flag) {
 	return all
 }
 
-// dashed is the name of a flag whose field has none in its tag.
+// dashed is the name of a flag without a name in its field's tag.
 func dashed(field string) string {
 	var b strings.Builder
 	before := rune(0)
@@ -82,7 +81,7 @@ func shown(v reflect.Value) string {
 	}
 }
 
-// maskedAddress is a value without what an address may have of secrets.
+// maskedAddress is a value without the secrets that a URL may have.
 func maskedAddress(text string) string {
 	if !strings.Contains(text, "://") {
 		return text

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// Accounts are what each account may do and hold, in all regions. They count as soon as they
-// are read again.
+// Accounts are the quotas of each account, in all regions. They take effect when they are
+// reloaded.
 type Accounts struct {
 	MaxRequests int   `name:"account-max-requests" default:"0" placeholder:"N" help:"Requests of AWS's APIs a second that an account may make; beyond it they are refused as AWS throttles. 0 is any number (${default})."`
 	MaxBytes    int64 `name:"account-max-bytes-per-second" default:"0" type:"bytes" placeholder:"BYTES" help:"Bytes of messages a second that an account may send and publish; beyond it they are refused as AWS throttles. 0 is any number (${default})."`
@@ -24,8 +24,8 @@ func (a *Accounts) check(check func(ok bool, flag, format string, args ...any)) 
 	}
 }
 
-// LiveFlags are the flags of settings that count at once when they are read again.
-// Certificates are looked at without that.
+// LiveFlags are the flags of settings that take effect when they are reloaded. Certificates
+// are reloaded without that.
 func LiveFlags() []string {
 	flags := []string{"log-level"}
 	for f := range reflect.TypeFor[Accounts]().Fields() {
@@ -34,23 +34,23 @@ func LiveFlags() []string {
 	return flags
 }
 
-// Live are the settings that a server takes again while it runs.
+// Live are the reloadable settings of a running server.
 type Live struct{ accounts atomic.Pointer[Accounts] }
 
-// NewLive begins with what is set.
+// NewLive begins with the settings of c.
 func NewLive(c *Config) *Live {
 	l := &Live{}
 	l.Take(c)
 	return l
 }
 
-// Take has them be as they are in other settings.
+// Take replaces them by the settings of c.
 func (l *Live) Take(c *Config) {
 	now := c.Accounts
 	l.accounts.Store(&now)
 }
 
-// OfAccounts is what each account may do and hold now.
+// OfAccounts are the current quotas of accounts.
 func (c *Config) OfAccounts() Accounts {
 	if c.Live == nil {
 		return c.Accounts

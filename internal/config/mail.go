@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// MailServer is a --mail-relay.
+// MailServer is a parsed --mail-relay.
 type MailServer struct {
 	Address string // HOST:PORT
 	User    string
-	// TLS says that the connection begins with TLS; Local that it stays on this machine.
+	// TLS says that the connection begins with TLS; Local that it is to this machine.
 	TLS, Local bool
 }
 
 var errMailRelay = errors.New("want smtp://[USER@]HOST[:PORT] or smtps://[USER@]HOST[:PORT]")
 
-// ParseMailRelay reads the URL of a relay. Its port is 587 unless given, with TLS 465.
+// ParseMailRelay parses the URL of a relay. The default port is 587, with TLS 465.
 func ParseMailRelay(s string) (m MailServer, err error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "smtp" && u.Scheme != "smtps" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {

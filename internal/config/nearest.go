@@ -2,9 +2,9 @@ package config
 
 import "unicode/utf8"
 
-// Nearest is the name among known that somebody may have meant by name: the one with
-// the fewest letters added, left out or changed, at most two, or three of a name of
-// eight letters and more. It is empty if none is so near.
+// Nearest is the name among known that is most similar to name: with the fewest letters
+// added, left out or changed, at most two, or three for a name of eight letters and more. It
+// is empty if there is none.
 func Nearest(name string, known []string) string {
 	best, least := "", 3
 	if utf8.RuneCountInString(name) >= 8 {
@@ -18,10 +18,10 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// edits counts the letters that make b out of a.
+// edits is the edit distance of a and b.
 func edits(a, b string) int {
 	to := []rune(b)
-	row := make([]int, len(to)+1) // of the letters of a so far, to each beginning of b
+	row := make([]int, len(to)+1) // distances of the current beginning of a to each beginning of b
 	for j := range row {
 		row[j] = j
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// OIDC are the settings of the sign-in to the console by an OpenID Connect provider.
+// OIDC are the settings of the console's sign-in by an OpenID Connect provider.
 type OIDC struct {
 	Issuer     string   `name:"console-oidc-issuer" placeholder:"URL" help:"Have people sign in to the console at this OpenID Connect provider, too, whom --console-oidc-roles gives a role. It sends them back to PUBLIC-URL/_godwit/ui/oidc/callback."`
 	Client     string   `name:"console-oidc-client" placeholder:"ID" help:"The client id that the provider knows the console by."`
@@ -16,7 +16,7 @@ type OIDC struct {
 	Roles      []string `name:"console-oidc-roles" placeholder:"CLAIM=VALUE=ROLE" help:"Who has which role of --account: whose claim has the value, or one of several; * is any. The first that is true decides, as groups=sre=operators. Nobody else is let in."`
 }
 
-// OIDCRole gives whose claim has a value a role.
+// OIDCRole gives a role to people with a claim's value.
 type OIDCRole struct {
 	Claim, Value string // "*" is any value
 	Role         string // its name, without a path
@@ -24,7 +24,7 @@ type OIDCRole struct {
 
 var errOIDCRole = errors.New("want CLAIM=VALUE=ROLE, such as groups=sre=operators")
 
-// ParseOIDCRole reads one of OIDC.Roles. Values may have a = in them.
+// ParseOIDCRole parses an entry of OIDC.Roles. Values may contain =.
 func ParseOIDCRole(text string) (r OIDCRole, err error) {
 	claim, rest, _ := strings.Cut(text, "=")
 	at := strings.LastIndexByte(rest, '=')

@@ -21,7 +21,7 @@ type SMS struct {
 	Sandbox      bool   `name:"sms-sandbox" help:"Send text messages to verified numbers only, as AWS does for new accounts."`
 }
 
-// SMSCServer is a --sms-smsc.
+// SMSCServer is a parsed --sms-smsc.
 type SMSCServer struct {
 	Address  string // HOST:PORT
 	SystemID string
@@ -30,10 +30,10 @@ type SMSCServer struct {
 
 var errSMSC = errors.New("want smpp://SYSTEM_ID@HOST[:PORT] or smpps://SYSTEM_ID@HOST[:PORT]")
 
-// maxSystemID is the greatest length of a system id, in bytes. Source: SMPP 3.4, 5.2.1.
+// maxSystemID bounds a system id, in bytes. Source: SMPP 3.4, 5.2.1.
 const maxSystemID = 15
 
-// ParseSMSC reads the URL of an SMSC. Its port is 2775 unless given, with TLS 3550.
+// ParseSMSC parses the URL of an SMSC. The default port is 2775, with TLS 3550.
 func ParseSMSC(s string) (m SMSCServer, err error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != "smpp" && u.Scheme != "smpps" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// TLS reports whether the server speaks TLS.
+// TLS reports whether the server serves TLS.
 func (c *Config) TLS() bool { return c.TLSCert != "" || len(c.ACMEDomains) > 0 }
 
-// checkTLS finds settings of TLS that do not go together.
+// checkTLS refuses inconsistent settings of TLS.
 func (c *Config) checkTLS(check func(ok bool, flag, format string, args ...any)) {
 	check(c.TLSKey != "" || c.TLSCert == "", "tls-key", "want the file of the key of --tls-cert")
 	check(c.TLSCert != "" || c.TLSKey == "", "tls-cert", "want the file of the certificate of --tls-key")
@@ -28,7 +28,7 @@ func (c *Config) checkTLS(check func(ok bool, flag, format string, args ...any))
 	check(c.ACMECache != "" || c.Data != "" && c.Store != MemoryStore, "acme-cache", "want a directory")
 }
 
-// IsLocal reports whether only this machine reaches an address HOST:PORT.
+// IsLocal reports whether an address HOST:PORT can only be reached from this machine.
 func IsLocal(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Traces says where spans of OpenTelemetry go.
+// Traces configures the export of OpenTelemetry spans.
 type Traces struct {
 	Endpoint    string  `name:"trace-endpoint" env:"GODWIT_TRACE_ENDPOINT,OTEL_EXPORTER_OTLP_ENDPOINT" placeholder:"URL" help:"Send traces to this collector of OpenTelemetry, by OTLP over HTTP: http://HOST:4318, to which /v1/traces is added. Without one nothing is traced."`
 	HeadersFile string  `name:"trace-headers-file" placeholder:"FILE" help:"Headers that the collector asks for, NAME: VALUE on a line each, readable by their owner only."`
 	Ratio       float64 `name:"trace-ratio" default:"1" placeholder:"SHARE" help:"Share of requests that begin a trace, 0 to 1; a request whose caller is in a trace is traced if that is (${default})."`
 }
 
-// tracesPath is where a collector takes traces. Source: the OTLP exporters' specification.
+// tracesPath is a collector's path for traces. Source: the OTLP exporters' specification.
 const tracesPath = "/v1/traces"
 
-// TracesURL is where spans are sent to; empty: nowhere.
+// TracesURL is the URL that spans are sent to; empty: none.
 func (t Traces) TracesURL() (string, error) {
 	if t.Endpoint == "" {
 		return "", nil
@@ -35,8 +35,8 @@ func (t Traces) TracesURL() (string, error) {
 	return u.String(), nil
 }
 
-// ParseHeaders reads lines of NAME: VALUE. Empty ones, and those that begin with #, are left
-// out. The error has no value.
+// ParseHeaders parses lines of NAME: VALUE. Empty lines, and those that begin with #, are
+// ignored. The error has no value.
 func ParseHeaders(text string) (map[string]string, error) {
 	all := map[string]string{}
 	n := 0
@@ -55,7 +55,7 @@ func ParseHeaders(text string) (map[string]string, error) {
 	return all, nil
 }
 
-// isToken reports that s can be the name of a header. Source: RFC 9110, 5.6.2.
+// isToken reports whether s is a valid header name. Source: RFC 9110, 5.6.2.
 func isToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && !strings.ContainsRune("!#$%&'*+-.^_`|~", r)

@@ -14,9 +14,9 @@ func noDuration(s string) error {
 	return fmt.Errorf(`want a duration like "23d", "1d12h", "90m" or "1.5s", have %.40q`, s)
 }
 
-// ParseDuration reads a duration as Go writes it, with whole or decimal days
-// ("1.5d") before all else if wanted. It refuses negative ones and those
-// above 292 years, which time.Duration cannot hold.
+// ParseDuration parses a duration in Go's form, optionally preceded by whole or decimal days
+// ("1.5d"). It refuses negative ones and those above 292 years, which time.Duration cannot
+// represent.
 func ParseDuration(s string) (time.Duration, error) {
 	number, rest, hasDays := strings.Cut(s, "d")
 	if !hasDays {
@@ -51,7 +51,7 @@ func ParseDuration(s string) (time.Duration, error) {
 
 func tooLong(s string) error { return fmt.Errorf("%s is longer than 292 years", s) }
 
-// units are what a number of bytes may end in, the longer before its own end.
+// units are the units of bytes; a longer unit precedes its suffixes.
 var units = []struct {
 	name  string
 	bytes float64
@@ -68,10 +68,10 @@ var units = []struct {
 	{"B", 1},
 }
 
-// ParseBytes reads a number of bytes: a whole number, or a whole or decimal one with
-// a unit behind it: B, kB, MB, GB, TB (powers of 1,000), KiB, MiB, GiB, TiB (of 1,024).
-// A fraction of a byte is dropped. It refuses what an int64 cannot hold. A number
-// without a unit may be negative, for the flag's own check to refuse.
+// ParseBytes parses a number of bytes: a whole number, or a whole or decimal one with a unit:
+// B, kB, MB, GB, TB (powers of 1,000), KiB, MiB, GiB, TiB (of 1,024). A fraction of a byte is
+// dropped. It refuses what an int64 cannot represent. A number without a unit may be
+// negative, for the flag's own check to refuse.
 func ParseBytes(s string) (int64, error) {
 	if n, err := strconv.ParseInt(s, 10, 64); err == nil {
 		return n, nil

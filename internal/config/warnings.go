@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// regions are AWS's, of all partitions.
+// regions are AWS's regions, of all partitions.
 var regions = strings.Fields(`
 	us-east-1 us-east-2 us-west-1 us-west-2 af-south-1 ap-east-1 ap-east-2 ap-south-1 ap-south-2
 	ap-northeast-1 ap-northeast-2 ap-northeast-3 ap-southeast-1 ap-southeast-2 ap-southeast-3 ap-southeast-4
@@ -15,13 +15,13 @@ var regions = strings.Fields(`
 	eu-west-3 eu-south-1 eu-south-2 eu-north-1 il-central-1 me-south-1 me-central-1 mx-central-1 sa-east-1
 	cn-north-1 cn-northwest-1 us-gov-east-1 us-gov-west-1 us-iso-east-1 us-iso-west-1 us-isob-east-1 eusc-de-east-1`)
 
-// regionForm is what can stand in an ARN and in the name of a host.
+// regionForm matches a region that is valid in ARNs and host names.
 var regionForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 func isRegion(s string) bool { return len(s) <= 32 && regionForm.MatchString(s) }
 
-// Warnings are what is allowed and probably a mistake, a sentence each, with the name
-// of the flag.
+// Warnings are settings that are allowed but probably mistakes, a sentence each, with the
+// name of the flag.
 func (c *Config) Warnings() []string {
 	if slices.Contains(regions, c.Region) {
 		return nil
@@ -29,8 +29,7 @@ func (c *Config) Warnings() []string {
 	return []string{fmt.Sprintf("--region: AWS has no region %q%s; requests that name none belong to it all the same", c.Region, DidYouMean(c.Region, regions))}
 }
 
-// DidYouMean names the nearest of the known names, in parentheses; it is empty if none
-// is near.
+// DidYouMean suggests the most similar known name, in parentheses; empty: there is none.
 func DidYouMean(name string, known []string) string {
 	if near := Nearest(name, known); near != "" {
 		return fmt.Sprintf(" (did you mean %s?)", near)
@@ -38,17 +37,16 @@ func DidYouMean(name string, known []string) string {
 	return ""
 }
 
-// otherVariables begin the names of variables that are no settings: those of the
-// project's own tests, and those that Kubernetes gives every container beside a
-// service that is called godwit.
+// otherVariables are the prefixes of variables that are no settings: of the project's tests,
+// and those that Kubernetes sets for a service named godwit.
 var otherVariables = []string{
 	"GODWIT_BINARY", "GODWIT_E2E_", "GODWIT_PROGRAMS", "GODWIT_SANDBOX_", "GODWIT_SEED", "GODWIT_SKIPPED", "GODWIT_SOAK", "GODWIT_TEST_",
 	"GODWIT_PORT", "GODWIT_SERVICE_HOST", "GODWIT_SERVICE_PORT",
 }
 
-// UnknownVariables warns of the variables of an environment ("NAME=value") that begin
-// with GODWIT_ and are none of the known ones, a sentence each, in their order. Former has
-// those that still count by what they are called now.
+// UnknownVariables warns of the environment variables ("NAME=value") that begin with GODWIT_
+// and are not known, a sentence each, in order. former maps deprecated names that still have
+// an effect to the current ones.
 func UnknownVariables(environment, known []string, former map[string]string) (warnings []string) {
 	for _, entry := range environment {
 		name, _, _ := strings.Cut(entry, "=")

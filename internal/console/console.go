@@ -1,7 +1,6 @@
-// Package console is the web console: a page and its script, made from ui/ by
-// tools/console and kept in dist/, and who is signed in to it. The page knows of the
-// server what the operator API tells it, and of the world nothing else: no address but
-// the server's own may be asked, no script but this one may run.
+// Package console serves the web console: a page and its script, built from ui/ by
+// tools/console into dist/. Subpackages have its sessions and sign-in. The page has only the
+// operator API as its data source; its policy allows no other host and no other script.
 package console
 
 import (
@@ -18,24 +17,24 @@ import (
 // Path is where the console is.
 const Path = "/_godwit/ui/"
 
-// policy is the Content-Security-Policy of the page. Trusted types without any policy mean
-// that nothing makes markup or scripts of text.
+// policy is the Content-Security-Policy of the page. Trusted types without a policy prevent
+// that text becomes markup or script.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 //go:embed dist/*.gz
 var dist embed.FS
 
-// page is the file of dist that names what is loaded at first.
+// page is the file of dist that is loaded first.
 const page = "index.html"
 
-// kinds are the media types of the files, by the ends of their names.
+// kinds are the media types of the files, by extension.
 var kinds = map[string]string{".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".html": "text/html; charset=utf-8"}
 
 // asset is a file of the console.
 type asset struct {
 	name, kind string
-	packed     []byte // by gzip
+	packed     []byte // compressed by gzip
 	plain      []byte
 }
 
@@ -65,7 +64,7 @@ func load() ([]*asset, error) {
 	return all, nil
 }
 
-// serve answers with the file, which a browser may keep as a Cache-Control header says.
+// serve answers with the file; keep is the Cache-Control header.
 func (a *asset) serve(w http.ResponseWriter, r *http.Request, keep string) {
 	h := w.Header()
 	protect(h)
@@ -77,10 +76,10 @@ func (a *asset) serve(w http.ResponseWriter, r *http.Request, keep string) {
 		h.Set("Content-Encoding", "gzip")
 		body = a.packed
 	}
-	_, _ = w.Write(body) // a browser that is gone needs no answer
+	_, _ = w.Write(body) // an error means that the client is gone
 }
 
-// protect sets what keeps others out of the page, and the page from others.
+// protect sets the security headers.
 func protect(h http.Header) {
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -90,10 +89,10 @@ func protect(h http.Header) {
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 }
 
-// Handlers answers patterns of http.ServeMux with the console's page and its files, which
-// hold nothing of the server's state. Each path under Path without a file is the page: its
-// script shows what the path names. The name of a file has a digest of what is in it, so that
-// a browser never asks for it twice.
+// Handlers are the handlers of the console's page and files, by patterns of http.ServeMux.
+// They have no data of the server. Each path under Path without a file is the page: its
+// script shows what the path names. File names have a digest of their content, so that
+// browsers cache them forever.
 func Handlers() (map[string]http.Handler, error) {
 	all, err := load()
 	if err != nil {

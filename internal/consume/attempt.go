@@ -20,7 +20,7 @@ func (c *Consumer) conclude(w Work, v Result) Result {
 			break
 		}
 		due := c.clock.Now()
-		if c.attempts.Err() == nil { // else Stop cut it off, and the next process tries immediately
+		if c.attempts.Err() == nil { // otherwise Stop cancelled it, and the next process retries at once
 			due = due.Add(RedriveWait)
 		}
 		w.Retry(due)
@@ -72,7 +72,7 @@ func (c *Consumer) pump() {
 	}
 }
 
-// nextHost picks the host of the next attempt, nil if none may begin one.
+// nextHost returns the host of the next attempt; nil: none may begin.
 func (c *Consumer) nextHost() *host {
 	for _, p := range c.options.Pools {
 		if h := p.next(); h != nil {
@@ -103,7 +103,7 @@ func (c *Consumer) resumeSlowHosts() {
 	})
 }
 
-// begin makes the next attempt at a host.
+// begin begins the next attempt at a host.
 func (c *Consumer) begin(h *host) {
 	now := c.clock.Now()
 	b := h.begin()

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// Options are what a Consumer is made of. All but System are needed.
+// Options are the dependencies of a Consumer. All but System are required.
 type Options struct {
 	// Lease leases up to most messages that are due in a backlog. more says that others
 	// are due; Ready is called for those that come due later. taken is valid also with
@@ -22,7 +22,7 @@ type Options struct {
 	// Pools are those that Work.Host returns, in order of priority. A ReservingPool must
 	// be the only one.
 	Pools  []*Pool
-	System clock.Clock // real time; the machine's unless given
+	System clock.Clock // real time; the default is the machine's
 }
 
 const (
@@ -34,10 +34,10 @@ const (
 	// RedriveWait is the delay before the next try at a hand-over whose target was
 	// unavailable.
 	RedriveWait = shard.RedriveWait
-	// slowAfter is from which duration on an attempt counts as hung.
+	// slowAfter is the duration from which on an attempt counts as hung.
 	slowAfter = 5 * time.Second
-	// quickWithin is up to which duration a successful attempt makes a host quick, for
-	// which messages are prefetched.
+	// quickWithin is the longest duration of a successful attempt for which its host counts
+	// as quick; messages are prefetched for quick hosts.
 	quickWithin = 100 * time.Millisecond
 	// slowBurst is the size of the token bucket of attempts at slow hosts, which is
 	// refilled every slowPause: 1,000 attempts a second. That never throttles them: four
@@ -48,12 +48,12 @@ const (
 	leaseWait = time.Second
 )
 
-// Consumer leases the messages of many backlogs, has attempts made, and concludes the leases.
-// It implements shard.Consumer, and is safe for concurrent use.
+// Consumer leases the messages of many backlogs, makes the attempts, and concludes the
+// leases. It implements shard.Consumer, and is safe for concurrent use.
 type Consumer struct {
 	options  Options
 	clock    clock.Clock
-	attempts context.Context // ends when a Stop gives up waiting
+	attempts context.Context // cancelled when a Stop gives up waiting
 	cutOff   context.CancelFunc
 	wg       sync.WaitGroup
 
@@ -71,17 +71,17 @@ type Consumer struct {
 
 var _ shard.Consumer = (*Consumer)(nil)
 
-// backlog is the consumer's state of a backlog that has, or may have, something due.
+// backlog is the consumer's state of a backlog with messages that are, or may be, due.
 type backlog struct {
 	name     arn.ARN
 	release  func() // releases the hold of the clock; nil: it is not held
 	notified bool   // Ready was called since the latest lease began
 	more     bool   // there may be more to lease
-	leasing  bool   // a lease is under way, or queued
+	leasing  bool   // a lease is in progress, or queued
 	recalled bool   // Recall was called while leasing: what the lease returns is released
 	leaseAt  time.Time
 
-	waiting []item // leased and not begun, in order
+	waiting []item // leased, but not begun, in order
 	host    *host  // nil until the first message is leased, unless capacity is reserved
 	listed  bool   // in the host's queue
 	rate    rateLimit
@@ -109,7 +109,7 @@ func New(o Options) *Consumer {
 	return c
 }
 
-// Ready notes that a backlog has something due. It may be called under locks of the backlog.
+// Ready marks a backlog as having due messages. It may be called under locks of the backlog.
 func (c *Consumer) Ready(name arn.ARN) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,8 +129,8 @@ func (c *Consumer) Ready(name arn.ARN) {
 	c.update(b)
 }
 
-// Recall releases what was leased of a backlog and has not begun. Attempts under
-// way continue.
+// Recall releases the leased messages of a backlog that have not begun. Attempts in flight
+// continue.
 func (c *Consumer) Recall(name arn.ARN) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -297,7 +297,7 @@ func (c *Consumer) setTimer(b *backlog, now, at time.Time) {
 	})
 }
 
-// Idle reports that nothing is in flight and no timer is set.
+// Idle reports whether nothing is in flight and no timer is set.
 func (c *Consumer) Idle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -2,7 +2,7 @@ package consume
 
 import "time"
 
-// wants reports that more messages of b should be leased.
+// wants reports whether more messages of b should be leased.
 func (b *backlog) wants() bool {
 	switch {
 	case len(b.waiting) > 0 || b.ending >= maxEnding:

@@ -31,8 +31,8 @@ type Pool struct {
 	slowTokens   int  // attempts at slow hosts that may begin now
 	slowDeferred bool // a slow host waits for a token
 
-	// The hosts that may begin an attempt as far as they are concerned, round robin: without
-	// and with attempts in flight (busy), and of each the slow ones apart.
+	// The hosts that may begin an attempt, except for the bounds of all hosts, round robin:
+	// without and with attempts in flight (busy), each with the slow ones apart.
 	idle, idleSlow, busy, busySlow list.List
 }
 
@@ -85,10 +85,10 @@ type host struct {
 	element  *list.Element
 }
 
-// maxHosts is how many hosts without work are remembered for being slow.
+// maxHosts bounds the hosts without work that are remembered as slow.
 const maxHosts = 100_000
 
-// scan bounds the busy hosts that one search looks at. None starves: each is looked at again
+// scan bounds the busy hosts that one search examines. None starves: each is examined again
 // when one of its attempts ends.
 const scan = 64
 
@@ -110,7 +110,7 @@ func (h *host) push(b *backlog) {
 	h.place()
 }
 
-// drop takes b out of its host's queue.
+// drop removes b from its host's queue.
 func (h *host) drop(b *backlog) {
 	for i, other := range h.queue {
 		if other == b {
@@ -153,8 +153,8 @@ func (h *host) reserve(n int) {
 	h.pool.inflight += n
 }
 
-// leave undoes a join. A host without backlogs is forgotten, unless it is
-// worth remembering that it is slow.
+// leave undoes a join. A host without backlogs is dropped, unless it is slow, which is
+// remembered.
 func (h *host) leave() {
 	h.backlogs--
 	if h.backlogs == 0 && (!h.slow || len(h.pool.hosts) > maxHosts) {
@@ -162,13 +162,13 @@ func (h *host) leave() {
 	}
 }
 
-// place puts the host at the end of the ring that it belongs to now.
+// place moves the host to the end of the ring of its current state.
 func (h *host) place() {
 	p := h.pool
 	var ring *list.List
 	switch {
 	case len(h.queue) == 0 || h.inflight >= h.limit:
-	case h.inflight > 0 && h.slow: // apart, or a scan might see only slow ones
+	case h.inflight > 0 && h.slow: // otherwise a search might see only slow ones
 		ring = &p.busySlow
 	case h.inflight > 0:
 		ring = &p.busy
@@ -189,7 +189,7 @@ func (h *host) place() {
 	}
 }
 
-// next picks the host of the next attempt, nil if none may begin one.
+// next returns the host of the next attempt; nil: none may begin.
 func (p *Pool) next() *host {
 	free := p.bound - p.inflight
 	reserve := p.bound / 5

@@ -40,17 +40,17 @@ type Plan struct {
 	// Rate bounds the attempts of the backlog that begin in a second; 0: no limit.
 	Rate int
 	// Deadline is the latest time at which an attempt may begin, with a resolution of a
-	// millisecond; zero: none. After it Attempt is called immediately, whatever the host
-	// and the rate, and has to return Ended.
+	// millisecond; zero: none. After it Attempt is called at once, whatever the host and the
+	// rate, and must return Ended.
 	Deadline time.Time
-	// Ended says that only the hand-over is left, which waits for no host.
+	// Ended says that only the hand-over is left, which does not wait for a host.
 	Ended bool
 }
 
 // Disposition is how a lease is concluded after an attempt.
 type Disposition byte
 
-// The dispositions. The zero value is the one that loses nothing.
+// The dispositions. The zero value is the safe one.
 const (
 	Cancelled Disposition = iota // the attempt does not count: Release
 	Retry                        // another attempt follows: Retry
@@ -62,14 +62,13 @@ const (
 type Result struct {
 	Disposition Disposition
 	Due         time.Time     // of the next attempt, with Retry
-	Took        time.Duration // in real time; by it hosts are slow or quick
-	// Pause is for how long nothing more of the backlog is leased; 0: no pause.
+	Took        time.Duration // in real time; decides whether the host is slow or quick
+	// Pause is how long the backlog is not leased; 0: no pause.
 	Pause time.Duration
 }
 
-// Expired reports that a deadline, if it is not zero, has passed. Times are compared in
-// milliseconds, the resolution of due times: an attempt that is due at the deadline itself is
-// made.
+// Expired reports whether a deadline, if not zero, has passed. Times are compared in
+// milliseconds, the resolution of due times: at the deadline itself an attempt is still made.
 func Expired(deadline, now time.Time) bool {
 	return !deadline.IsZero() && now.UnixMilli() > deadline.UnixMilli()
 }

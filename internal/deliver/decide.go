@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/topic/retry"
 )
 
-// Lifetime is how long a message to an HTTP/S endpoint is tried, from its
+// Lifetime is how long the delivery of a message to an HTTP/S endpoint is attempted, from its
 // publish. Source: message delivery retries in the SNS developer guide.
 const Lifetime = time.Hour
 
@@ -20,20 +20,20 @@ const Lifetime = time.Hour
 type Action struct {
 	Disposition consume.Disposition // Done, Retry or Ended
 	Due         time.Time           // of the next attempt, with Retry
-	Reason      string              // with Ended
+	Reason      string              // why the delivery failed, with Ended
 }
 
-// spread is the jitter of one decision.
+// spread is the jitter of a decision.
 type spread struct {
-	share float64 // of the delay; 0: none
+	share float64 // of the delay, as a fraction; 0: no jitter
 	r     float64 // random, in [0, 1)
 }
 
-// decide is the one place that turns the outcome of an attempt into a disposition. attempt
-// counts from 1. The delay of a retry counts from end, when the attempt ended. A retry that
-// would come after deadline, unless that is zero, is due right after it, where the delivery is
-// found to be expired. A Retry-After that is longer than the policy's delay is honoured,
-// unless it goes beyond the deadline: it would cost the message then.
+// decide turns the outcome of an attempt into a disposition; nothing else does. attempt
+// counts from 1. The delay of a retry counts from end, the end of the attempt. A retry after
+// deadline (zero: none) is made due right after it, when the delivery will expire. A
+// Retry-After longer than the policy's delay is honoured, unless it is beyond the deadline,
+// which would lose the message.
 func decide(p retry.Policy, attempt int, out Outcome, end, deadline time.Time, j spread) Action {
 	switch out.Class {
 	case Success:
@@ -47,7 +47,7 @@ func decide(p retry.Policy, attempt int, out Outcome, end, deadline time.Time, j
 		return Action{Disposition: consume.Ended, Reason: fmt.Sprintf("retry policy exhausted after %d attempts, at last: %s", attempt, out.Detail)}
 	}
 	delay = retry.Jitter(delay, p.Floor(attempt-1), j.share, j.r)
-	// Due times are kept in milliseconds.
+	// Due times are stored in milliseconds.
 	end = end.Truncate(time.Millisecond)
 	due := end.Add(delay)
 	if after := out.RetryAfter; after > delay && (deadline.IsZero() || !end.Add(after).After(deadline)) {
@@ -62,15 +62,15 @@ func decide(p retry.Policy, attempt int, out Outcome, end, deadline time.Time, j
 	return Action{Disposition: consume.Retry, Due: due}
 }
 
-// deadlineOf is the last moment at which an attempt at a delivery may begin: zero
-// where there is none. A subscription that was paused gives its messages a new
-// lifetime when it is resumed: no attempt was possible.
+// deadlineOf is the last time at which an attempt at a delivery may begin; zero: there is
+// none. When a paused subscription is resumed, its messages get a new lifetime, because no
+// attempt was possible.
 func deadlineOf(d *shard.Delivery) time.Time {
 	switch d.Subscription.Protocol {
 	case topic.HTTP, topic.HTTPS:
 		return clock.Time(max(d.Message.Sent, d.Subscription.ResumedAt)).Add(Lifetime)
 	case topic.Application:
-		// Of the dwell whole seconds count.
+		// The time to live counts in whole seconds.
 		ttl, _ := PushTTL(d.Message, d.Subscription.BodyName())
 		return clock.Time(d.Message.Sent).Add(ttl + time.Second - time.Millisecond)
 	default:
@@ -78,7 +78,7 @@ func deadlineOf(d *shard.Delivery) time.Time {
 	}
 }
 
-// expiryOf says why a delivery behind its deadline has failed.
+// expiryOf is the cause of failure of a delivery past its deadline.
 func expiryOf(d *shard.Delivery) string {
 	if d.Subscription.Protocol == topic.Application {
 		return platform.SaidExpired

@@ -13,27 +13,27 @@ import (
 	"godwit.dev/godwit/internal/tracing"
 )
 
-// delivery is a message of a subscription's backlog, from the moment that it was
-// leased to the call that concludes it. It implements consume.Work.
+// delivery is the delivery of a message in a subscription's backlog, from its lease until it
+// is concluded. It implements consume.Work.
 type delivery struct {
 	*shard.Delivery
 	*Dispatcher
 
 	deadline  time.Time     // zero: there is none
-	made      shard.Attempt // not in the history yet; zero if none was made
-	concluded bool          // the attempt itself has finished the delivery
-	event     Event         // to be emitted once it is concluded
+	made      shard.Attempt // not in the history yet; zero: there was none
+	concluded bool          // the attempt itself has concluded the delivery
+	event     Event         // emitted when the delivery is concluded
 }
 
-// Host is that of the subscription's endpoint, which never changes.
+// Host is the host of the subscription's endpoint, which never changes.
 func (d *delivery) Host() (pool *consume.Pool, name string) {
 	sender, ok := d.options.Senders[d.Subscription.Protocol]
 	if !ok {
-		return d.local, "" // the attempt finds out
+		return d.local, "" // the attempt will fail with the cause
 	}
 	endpoint := d.Subscription.Endpoint
 	if d.Direct() {
-		endpoint = d.Subscription.ARN.String() // all that is published to its endpoints has one host
+		endpoint = d.Subscription.ARN.String() // all endpoints of a platform application share a host
 	}
 	name = sender.Host(endpoint)
 	if sender.Local() {
@@ -47,7 +47,7 @@ func (d *delivery) Plan() consume.Plan {
 	return consume.Plan{Rate: d.Throttle, Deadline: d.deadline, Ended: !d.Cause.IsZero()}
 }
 
-// Attempt sends the message, unless the subscription is gone.
+// Attempt sends the message, unless the subscription was deleted.
 func (d *delivery) Attempt(ctx context.Context) consume.Result {
 	deadline := d.deadline
 	if consume.Expired(deadline, d.clock.Now()) {
@@ -58,7 +58,7 @@ func (d *delivery) Attempt(ctx context.Context) consume.Result {
 	}
 	r, err := d.request()
 	at, began := d.clock.Now(), d.options.System.Now()
-	if consume.Expired(deadline, at) { // while it was signed
+	if consume.Expired(deadline, at) { // expired while it was being signed
 		return d.fail(expiryOf(d.Delivery))
 	}
 	out := Outcome{Class: ServerError, Detail: "internal error: no signature"}
@@ -71,7 +71,8 @@ func (d *delivery) Attempt(ctx context.Context) consume.Result {
 	}
 	took := d.options.System.Now().Sub(began)
 	if ctx.Err() != nil && out.Class != Success {
-		// Cut off by Stop: it says nothing about the endpoint, and does not count.
+		// Cancelled by Stop: the attempt does not count, as it says nothing about the
+		// endpoint.
 		return consume.Result{Disposition: consume.Cancelled, Took: took}
 	}
 	d.made = shard.Attempt{At: at, Outcome: out.Class.String(), Status: out.Status, Detail: out.Detail, Latency: out.Latency}
@@ -88,7 +89,7 @@ func (d *delivery) Attempt(ctx context.Context) consume.Result {
 	return v
 }
 
-// decide says what follows an attempt's outcome.
+// decide decides what follows an attempt.
 func (d *delivery) decide(out Outcome, deadline time.Time) consume.Result {
 	j := spread{}
 	if d.options.Jitter != nil && d.options.JitterShare > 0 && out.Class == ServerError {
@@ -106,14 +107,14 @@ func (d *delivery) decide(out Outcome, deadline time.Time) consume.Result {
 	return consume.Result{Disposition: next.Disposition, Due: next.Due}
 }
 
-// fail notes why the delivery has failed for good.
+// fail records the cause of a permanent failure.
 func (d *delivery) fail(reason string) consume.Result {
 	d.Cause = shard.Cause{Reason: reason, Attempt: d.Delivery.Attempt}
 	d.event.GaveUp = true
 	return consume.Result{Disposition: consume.Ended}
 }
 
-// send makes the attempt itself, within its time.
+// send makes the attempt, within its timeout.
 func (d *delivery) send(ctx context.Context, r *Request) Outcome {
 	sender, ok := d.options.Senders[r.Subscription.Protocol]
 	if !ok || r.Message.Notice == nil {
@@ -136,15 +137,14 @@ func (d *delivery) send(ctx context.Context, r *Request) Outcome {
 	return sender.Send(ctx, r)
 }
 
-// subscriber are the names by which a policy may name who subscribed.
+// subscriber are the names of the subscriber in policies.
 func subscriber(d *shard.Delivery) []string {
 	owner := d.Subscription.Owner
 	return []string{d.Subscription.Principal(), owner, "arn:aws:iam::" + owner + ":root"}
 }
 
-// request prepares an attempt. What leaves this process is rendered and signed
-// here, outside of the attempt's time; what goes to a queue is signed when it is
-// received.
+// request prepares an attempt. What leaves this process is rendered and signed here, before
+// the attempt's timeout starts; a message to a queue is signed when it is received.
 func (d *delivery) request() (*Request, error) {
 	r := &Request{Delivery: d.Delivery, Issuer: d.issuer(d.Message), NewID: d.options.NewID}
 	sender, ok := d.options.Senders[d.Subscription.Protocol]
@@ -180,8 +180,8 @@ func (d *delivery) Retry(due time.Time) {
 // Release implements consume.Work.
 func (d *delivery) Release() { d.engine.Release(d.Delivery) }
 
-// HandOver moves a delivery that has failed for good to its dead-letter queue. It is
-// dropped if its subscription has none, or if that refuses it for good.
+// HandOver moves a permanently failed delivery to its dead-letter queue. It is dropped if the
+// subscription has none, or if the queue refuses it permanently.
 func (d *delivery) HandOver(ctx context.Context) bool {
 	reason := d.Cause.Reason
 	m, dest := d.deadLetter(d.Delivery)
@@ -192,7 +192,7 @@ func (d *delivery) HandOver(ctx context.Context) bool {
 	span := d.beginSpan(tracing.Producer, "dead-letter")
 	out := TransferOutcome(d.engine.Transfer(ctx, d.Delivery, d.made, dest, m, shard.DeliveryDeadLetter, reason))
 	endHandOver(span, dest.Resource, &out)
-	if out.Class != Success && ctx.Err() != nil { // cut off by Stop: it says nothing about the queue
+	if out.Class != Success && ctx.Err() != nil { // cancelled by Stop: it says nothing about the queue
 		return false
 	}
 	d.event.Redrive, d.event.Redrive.ID = out.Provider, m.ID
@@ -215,7 +215,7 @@ func (d *delivery) drop(reason string) {
 	d.emit(shard.DeliveryDropped, reason)
 }
 
-// emit reports what has become of the delivery.
+// emit reports the conclusion of the delivery.
 func (d *delivery) emit(state shard.DeliveryState, reason string) {
 	d.event.State, d.event.Reason = state, reason
 	d.Dispatcher.emit(d.Delivery, &d.event)

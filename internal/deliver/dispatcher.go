@@ -19,7 +19,7 @@ import (
 	"godwit.dev/godwit/internal/tracing"
 )
 
-// Engine is what a Dispatcher needs of the state: *shard.Engine.
+// Engine has the state; *shard.Engine implements it.
 type Engine interface {
 	Take(subscription arn.ARN, most int) (taken []*shard.Delivery, more bool, err error)
 	Current(d *shard.Delivery) bool
@@ -30,40 +30,40 @@ type Engine interface {
 	Drop(d *shard.Delivery, a shard.Attempt, reason string)
 }
 
-// Options are what a Dispatcher is made of. Engine, Clock and Senders are needed;
-// everything else has a default.
+// Options are the dependencies and settings of a Dispatcher. Engine, Clock and Senders are
+// required.
 type Options struct {
 	Engine  Engine
 	Clock   clock.Clock // of delays, throttles and deadlines; not of timeouts
 	Logger  *slog.Logger
 	Senders map[topic.Protocol]Sender
-	// PublicURL is the address of the server as subscribers reach it. SubscribeURL
-	// and UnsubscribeURL begin with it.
+	// PublicURL is the server's URL for subscribers, the prefix of SubscribeURL and
+	// UnsubscribeURL.
 	PublicURL string
-	// Signer signs envelopes; nil: they go out unsigned.
+	// Signer signs envelopes; nil: they are not signed.
 	Signer Signer
-	// Jitter spreads delays by JitterShare, from 0 (not at all) to 1. Source and
-	// seed are the caller's; nil means no jitter.
+	// Jitter spreads delays by JitterShare, from 0 (none) to 1. The caller chooses source and
+	// seed; nil means no jitter.
 	Jitter      *clock.Jitter
 	JitterShare float64
-	// HostLimit bounds the attempts under way at one endpoint host: 50 unless
-	// given. Limit bounds them in all: 5,000 unless given.
+	// HostLimit bounds the attempts in flight at one endpoint host; the default is 50. Limit
+	// bounds all attempts in flight; the default is 5,000.
 	HostLimit, Limit int
-	// Timeout is the real time that an attempt may take: 15 s unless given.
+	// Timeout is the timeout of an attempt, in real time; the default is 15 s.
 	Timeout time.Duration
 	Events  Events            // may be nil
-	Tracer  *tracing.Tracer   // nil: nothing is traced
-	NewID   func() message.ID // of messages in queues; random unless given
-	System  clock.Clock       // measures attempts; the machine's unless given
+	Tracer  *tracing.Tracer   // nil: no tracing
+	NewID   func() message.ID // of messages in queues; the default is random
+	System  clock.Clock       // measures attempts; the default is the machine's
 }
 
-// The pool of attempts that stay in this process.
+// The pool of attempts within this process.
 const (
 	localLimit = 64
 	localBound = 1024
 )
 
-// Dispatcher makes deliveries: the Consumer of subscriptions' backlogs.
+// Dispatcher makes deliveries: it is the Consumer of subscriptions' backlogs.
 type Dispatcher struct {
 	*consume.Consumer
 
@@ -99,7 +99,7 @@ func New(o Options) *Dispatcher {
 	return s
 }
 
-// lease takes deliveries of a subscription.
+// lease leases deliveries of a subscription.
 func (s *Dispatcher) lease(_ context.Context, subscription arn.ARN, most int) (all []consume.Work, more bool, err error) {
 	taken, more, err := s.engine.Take(subscription, most)
 	deliveries, all := make([]delivery, len(taken)), make([]consume.Work, len(taken))
@@ -110,16 +110,16 @@ func (s *Dispatcher) lease(_ context.Context, subscription arn.ARN, most int) (a
 	return all, more, err
 }
 
-// Signer signs envelopes: *signing.Signer.
+// Signer signs envelopes; *signing.Signer implements it.
 type Signer interface {
-	// Key is the id of the key that signs now.
+	// Key is the id of the current key.
 	Key() [16]byte
-	// Sign puts into a body the signature that it lacks, the same each time.
-	// While the first key is being made it waits.
+	// Sign inserts the signature into a body. It is the same each time. Sign waits while the
+	// first key is being generated.
 	Sign(body []byte, u *message.Unsigned) error
 }
 
-// issuer is this server as the envelope of m shows it.
+// issuer is this server as the envelope of m names it.
 func (s *Dispatcher) issuer(m *message.Message) envelope.Issuer {
 	o := envelope.Issuer{URL: s.options.PublicURL}
 	if s.options.Signer != nil && m.Notice != nil && envelope.Signed(m) {
@@ -128,8 +128,8 @@ func (s *Dispatcher) issuer(m *message.Message) envelope.Issuer {
 	return o
 }
 
-// deadLetter makes the message that the dead-letter queue of a failed delivery gets;
-// nil if it has none. Only notifications become dead letters.
+// deadLetter makes the message for the dead-letter queue of a failed delivery; nil: there is
+// no queue. Only notifications become dead letters.
 func (s *Dispatcher) deadLetter(d *shard.Delivery) (m *message.Message, dest arn.ARN) {
 	n, dest := d.Message.Notice, d.Subscription.DeadLetters()
 	if n == nil || n.Kind != message.Notification || dest.IsZero() {

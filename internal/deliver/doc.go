@@ -1,8 +1,8 @@
-// Package deliver makes the deliveries that topics owe their subscriptions: what is
-// leased of a backlog it sends, and decides by the retry policy what comes next.
-// Package consume leases, shares out and concludes. Senders for the protocols are in
-// the subfolders.
+// Package deliver makes the deliveries of topics to subscriptions: it sends the leased
+// messages of a backlog, and decides by the retry policy what follows. Package consume leases
+// the messages, schedules the attempts and concludes them. Subpackages are senders for the
+// protocols.
 //
-// A delivery that has failed for good has a cause, which its backlog keeps until the
-// dead-letter queue has taken the message.
+// A permanently failed delivery has a cause, which its backlog stores until the message is in
+// the dead-letter queue.
 package deliver

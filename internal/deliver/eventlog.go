@@ -14,19 +14,17 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// StatusLog takes the entries of delivery status logs: values that are kept as
-// JSON. It does not block.
+// StatusLog stores the entries of delivery status logs, as JSON. It does not block.
 type StatusLog interface {
 	LogJSON(group arn.ARN, stream string, at time.Time, value any, as authorize.LogRights)
 }
 
-// LogRights says what SNS may do with a role that a topic names for its delivery status
-// log. Nil: everything.
+// LogRights evaluates what SNS may do with the role of a topic's delivery status log. Nil:
+// everything.
 type LogRights func(topic arn.ARN, role string, group arn.ARN, stream string) authorize.LogRights
 
-// EventLog writes the entries of delivery status logs, which a topic's owner has
-// asked for, to their log groups. At the level debug it writes them and metrics to
-// the server's log, too.
+// EventLog writes delivery status logs, which a topic's owner has configured, to their log
+// groups. At the level debug it also writes them, and metrics, to the server's log.
 type EventLog struct {
 	logger *slog.Logger
 	jitter *clock.Jitter
@@ -36,8 +34,8 @@ type EventLog struct {
 
 var _ Events = (*EventLog)(nil)
 
-// NewEventLog makes a subscriber of events. jitter draws the successes that are
-// logged; rights is asked for each entry that a log group is to have.
+// NewEventLog makes an EventLog. jitter samples the successes; rights is called for each
+// entry of a log group.
 func NewEventLog(logger *slog.Logger, jitter *clock.Jitter, groups StatusLog, rights LogRights) *EventLog {
 	if rights == nil {
 		rights = func(arn.ARN, string, arn.ARN, string) authorize.LogRights { return authorize.AllLogRights }
@@ -45,7 +43,7 @@ func NewEventLog(logger *slog.Logger, jitter *clock.Jitter, groups StatusLog, ri
 	return &EventLog{logger, jitter, groups, rights}
 }
 
-// Delivery is called for a step of a delivery.
+// Delivery implements Events.
 func (l *EventLog) Delivery(e *Event) {
 	if l.on(slog.LevelDebug) {
 		l.metrics(ownerOf(e.Subscription), append(e.Metrics(), e.TextMetrics()...))
@@ -53,7 +51,7 @@ func (l *EventLog) Delivery(e *Event) {
 	l.status(e.Status(l.jitter.Float64))
 }
 
-// Published is called for a publish.
+// Published implements Events.
 func (l *EventLog) Published(p *shard.Published) {
 	if l.on(slog.LevelDebug) {
 		l.metrics(p.Topic, AppendPublishMetrics(nil, p))
@@ -63,7 +61,7 @@ func (l *EventLog) Published(p *shard.Published) {
 	}
 }
 
-// auditEntry is what the audit of a data protection policy writes. Source: the SNS developer
+// auditEntry is an entry of a data protection policy's audit. Source: the SNS developer
 // guide, "Data protection policy operations".
 type auditEntry struct {
 	MessageID   string            `json:"messageId"`
@@ -79,17 +77,17 @@ type auditIdentifier struct {
 	Detections []auditDetection `json:"detections"`
 }
 
-// auditDetection is a place in a message, in bytes.
+// auditDetection is a range in a message, in bytes.
 type auditDetection struct {
 	Start int `json:"start"`
 	End   int `json:"end"`
 }
 
-// maxDetections is how many places an event of an audit lists at most: a message may have one
-// at every byte, and events have a greatest size. The counts are of all.
+// maxDetections bounds the ranges in an event: a message may have one at every byte, and the
+// size of events is limited. The counts include all.
 const maxDetections = 1000
 
-// Audited writes what a data protection policy found into the log group that it names.
+// Audited writes the findings of a data protection policy to its log group.
 func (l *EventLog) Audited(a *shard.Audited) {
 	e := &auditEntry{
 		MessageID: uuid.UUID(a.ID).String(), At: a.At.UTC().Format("2006-01-02T15:04:05.000Z"),
@@ -104,7 +102,7 @@ func (l *EventLog) Audited(a *shard.Audited) {
 		left -= len(id.Detections)
 		e.Identifiers = append(e.Identifiers, id)
 	}
-	l.groups.LogJSON(arn.LogGroup(a.Topic.Region, a.Topic.Account, a.LogGroup), streamOf(a.Topic), a.At, e, authorize.AllLogRights) // who set the policy had to have them
+	l.groups.LogJSON(arn.LogGroup(a.Topic.Region, a.Topic.Account, a.LogGroup), streamOf(a.Topic), a.At, e, authorize.AllLogRights) // the permissions were checked when the policy was set
 }
 
 func (l *EventLog) on(level slog.Level) bool { return l.logger.Enabled(context.Background(), level) }
@@ -133,11 +131,11 @@ func (l *EventLog) status(all []StatusEntry) {
 		if !l.on(slog.LevelDebug) {
 			continue
 		}
-		shown := *e // the one that the group keeps must not change
+		shown := *e // the log group's copy must not change
 		shown.Delivery.Destination = loggedEndpoint(e.Delivery.Destination)
 		text, err := json.Marshal(&shown)
 		if err != nil {
-			continue // strings and numbers always marshal
+			continue // strings and numbers can always be marshalled
 		}
 		l.logger.LogAttrs(context.Background(), slog.LevelDebug, "delivery status",
 			slog.String("group", e.Group()), slog.String("entry", string(text)))

@@ -17,8 +17,8 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// Event reports one step of a delivery: an attempt with what followed, or the
-// end of a delivery that no attempt was made at any more.
+// Event reports a step of a delivery: an attempt and its result, or the end of a delivery
+// without a further attempt.
 type Event struct {
 	Subscription arn.ARN
 	Protocol     topic.Protocol
@@ -27,26 +27,24 @@ type Event struct {
 	Published    time.Time
 	Size         int // bytes of the message's body
 	At           time.Time
-	Feedback     topic.Feedback // what the topic's delivery status log wants
-	// Endpoint is without credentials, query and fragment, and BodyMD5 is the MD5
-	// sum of the body, in hexadecimal; both are empty unless Feedback wants anything.
+	Feedback     topic.Feedback // the topic's settings for the delivery status log
+	// Endpoint is without credentials, query and fragment, and BodyMD5 is the MD5 sum of the
+	// body, in hexadecimal; both are empty unless Feedback needs them.
 	Endpoint, BodyMD5 string
-	// Number counts the attempts from 1. Made says that one was made: the move to
-	// a dead-letter queue after the deadline, or another try at that move, is an
-	// event without an attempt.
+	// Number counts the attempts from 1. Made says that there was an attempt: a move to the
+	// dead-letter queue after the deadline, or a retry of that move, is an event without one.
 	Number   int
 	Made     bool
 	Attempt  shard.Attempt // zero unless Made
-	Provider Provider      // of the attempt; zero unless a queue's
-	Text     *TextReport   // of the attempt; nil unless by text message
-	// Receipt says that the event is none of an attempt, but reports what became later of a
-	// text message that was delivered; nil: it is another.
+	Provider Provider      // of the attempt; zero unless to a queue, function or push platform
+	Text     *TextReport   // of the attempt; nil unless a text message
+	// Receipt reports the later receipt of a delivered text message; nil for other events.
 	Receipt *Receipt
 	Conclusion
 }
 
-// Topic is the topic that the message was published to, or the platform application of the
-// endpoint that it was published to.
+// Topic is the topic of the publish, or the platform application for a publish to an
+// endpoint.
 func (e *Event) Topic() arn.ARN {
 	if t, _, ok := e.Subscription.SplitSubscription(); ok {
 		return t
@@ -54,33 +52,31 @@ func (e *Event) Topic() arn.ARN {
 	return e.Subscription
 }
 
-// Conclusion is what becomes of a delivery.
+// Conclusion is the conclusion of a delivery.
 type Conclusion struct {
-	// GaveUp says that the delivery has failed for good with this event. Another
-	// try at a dead-letter queue is a later event of the same failure.
+	// GaveUp says that the delivery failed permanently with this event. Retries of the move
+	// to the dead-letter queue are later events of the same failure.
 	GaveUp bool
-	// State is where the delivery stands now: pending if it will be tried again
-	// (NextAttempt) or waits for its dead-letter queue.
+	// State is the new state of the delivery: pending if it will be retried (NextAttempt) or
+	// waits for its dead-letter queue.
 	State       shard.DeliveryState
 	NextAttempt time.Time
 	DeadLetter  arn.ARN // the subscription's dead-letter queue; zero: none
-	Reason      string  // with dead-letter and dropped; and why a move waits
-	// RedriveFailed says that there is a dead-letter queue which does not take
-	// the message.
+	Reason      string  // with dead-letter and dropped; or why the move waits
+	// RedriveFailed says that the dead-letter queue did not accept the message.
 	RedriveFailed bool
-	Redrive       Provider // what the dead-letter queue said; zero if it was not asked
+	Redrive       Provider // the dead-letter queue's answer; zero: there was no attempt
 }
 
-// Events sees every event, for metrics and delivery logs. It is called
-// concurrently, also under locks, and must be quick. It keeps nothing that an
-// event leads to.
+// Events receives all events, for metrics and delivery logs. It is called concurrently, also
+// under locks, and must be quick. It must not keep pointers of an event.
 type Events interface {
 	Delivery(e *Event)
 	Published(p *shard.Published)
 }
 
-// shownEndpoint is an endpoint fit for the topic owner's log groups: without
-// credentials, query and fragment, where secrets live.
+// shownEndpoint is an endpoint for the topic owner's log groups: without credentials, query
+// and fragment, which may be secret.
 func shownEndpoint(sub *topic.Subscription) string {
 	if sub.Protocol.Within() || sub.Protocol.Mail() || sub.Protocol.Device() {
 		return sub.Endpoint
@@ -92,24 +88,23 @@ func shownEndpoint(sub *topic.Subscription) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// loggedEndpoint is what shownEndpoint gives, fit for the server's own log, which
-// others read: without the path, too, since that of many a web hook is its
-// credential.
+// loggedEndpoint is the result of shownEndpoint for the server's own log, which others read:
+// also without the path, which often is the credential of a web hook.
 func loggedEndpoint(shown string) string {
 	u, err := url.Parse(shown)
 	if err != nil || u.Host == "" {
 		if at := strings.LastIndexByte(shown, '@'); at >= 0 {
-			return "…" + shown[at:] // whose mail address it is, is nobody's affair
+			return "…" + shown[at:] // mail addresses are private
 		}
 		if strings.HasPrefix(shown, "+") {
-			return sms.Masked(shown) // nor whose number
+			return sms.Masked(shown) // phone numbers are, too
 		}
 		return shown // an ARN
 	}
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host}).String()
 }
 
-// emit writes an event to the log and to the hook.
+// emit writes an event to the log, and passes it to Events.
 func (s *Dispatcher) emit(d *shard.Delivery, e *Event) {
 	e.Subscription, e.Protocol = d.Subscription.ARN, d.Subscription.Protocol
 	e.MessageID, e.Published, e.Size = d.Message.ID, clock.Time(d.Message.Sent), len(d.Message.Body)

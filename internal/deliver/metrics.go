@@ -7,15 +7,15 @@ import (
 	"godwit.dev/godwit/internal/topic/filter"
 )
 
-// Metric is one datum of a metric of SNS, of the topic that its event is about.
+// Metric is a datum of an SNS metric, for the topic of its event.
 type Metric struct {
 	Name  string
 	Value float64
 }
 
-// Metrics are what an event counts. Source: the SNS developer guide, "Available
-// Amazon SNS metrics". Confirmations are no notifications. Over HTTP/S each
-// attempt that fails counts, over the other protocols the end of the delivery.
+// Metrics are the metric data of an event. Source: the SNS developer guide, "Available Amazon
+// SNS metrics". Confirmations are not notifications. Over HTTP/S each failed attempt counts,
+// over other protocols the end of the delivery.
 func (e *Event) Metrics() (all []Metric) {
 	if e.Kind != message.Notification {
 		return nil
@@ -37,7 +37,7 @@ func (e *Event) Metrics() (all []Metric) {
 	return all
 }
 
-// refusals are the metrics of what filter policies keep out.
+// refusals are the metrics of filtered-out messages, by the reason.
 var refusals = [filter.Verdicts]string{
 	filter.AttributesMismatch:  "NumberOfNotificationsFilteredOut-MessageAttributes",
 	filter.NoMessageAttributes: "NumberOfNotificationsFilteredOut-NoMessageAttributes",
@@ -46,7 +46,7 @@ var refusals = [filter.Verdicts]string{
 	filter.InvalidMessageBody:  "NumberOfNotificationsFilteredOut-InvalidMessageBody",
 }
 
-// AppendPublishMetrics appends what a publish counts.
+// AppendPublishMetrics appends the metric data of a publish.
 func AppendPublishMetrics(all []Metric, p *shard.Published) []Metric {
 	if !p.Later {
 		all = append(all, Metric{"NumberOfMessagesPublished", 1}, Metric{"PublishSize", float64(p.Size)})

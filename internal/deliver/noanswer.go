@@ -13,8 +13,8 @@ import (
 	"godwit.dev/godwit/internal/publicnet"
 )
 
-// NoAnswer is the outcome of a request without an answer. Its words are chosen
-// here: an error's own text may quote the endpoint or what it has sent.
+// NoAnswer is the outcome of a request without an answer. The texts are fixed, because an
+// error's own text may quote the endpoint or its data.
 func NoAnswer(ctx context.Context, err error) Outcome {
 	if errors.Is(err, publicnet.ErrOwn) {
 		return Outcome{Class: ClientError, Detail: publicnet.ErrOwn.Error()}
@@ -76,7 +76,7 @@ func isTLS(err error) bool {
 		return true
 	}
 	_, ok := errors.AsType[tls.AlertError](err)
-	// A server of plain HTTP behind an https endpoint; net/http words it itself.
+	// An https endpoint with a plain HTTP server; net/http has only this text for it.
 	return ok || strings.HasPrefix(err.Error(), "http: server gave HTTP response to HTTPS client") ||
 		strings.HasPrefix(err.Error(), "remote error: tls:") || strings.HasPrefix(err.Error(), "tls:")
 }

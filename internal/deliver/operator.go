@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// OperatorEngine is what an Operator needs of the state: *shard.Engine.
+// OperatorEngine has the state; *shard.Engine implements it.
 type OperatorEngine interface {
 	Pause(ctx context.Context, subscription arn.ARN) error
 	Resume(ctx context.Context, subscription arn.ARN) error
@@ -21,18 +21,17 @@ type OperatorEngine interface {
 	Remove(ctx context.Context, d *shard.Delivery, dest arn.ARN, m *message.Message, state shard.DeliveryState, reason string) (wait func(), err error)
 }
 
-// Operator does to deliveries what an operator asks for. Whatever it does is
-// durable when it returns, and may be asked for again.
+// Operator has an operator's actions on deliveries. They are durable on return, and
+// idempotent.
 type Operator struct {
 	dispatcher *Dispatcher
 	engine     OperatorEngine
 }
 
-// NewOperator makes an operator of the engine whose deliveries d makes.
+// NewOperator makes an operator for the deliveries of d.
 func NewOperator(d *Dispatcher, e OperatorEngine) *Operator { return &Operator{d, e} }
 
-// Pause stops a subscription's deliveries; attempts under way continue. Errors:
-// NotFound.
+// Pause stops a subscription's deliveries; attempts in flight continue. Errors: NotFound.
 func (o *Operator) Pause(ctx context.Context, subscription arn.ARN) error {
 	err := o.engine.Pause(ctx, subscription)
 	if err == nil {
@@ -46,31 +45,31 @@ func (o *Operator) Resume(ctx context.Context, subscription arn.ARN) error {
 	return o.engine.Resume(ctx, subscription)
 }
 
-// Dropped counts what became of deliveries that were dropped.
+// Dropped counts the results of dropped deliveries.
 type Dropped struct {
 	DeadLettered int // moved to the dead-letter queue
-	Dropped      int // gone: there is no dead-letter queue that takes them
-	InFlight     int // left alone, as they are under way
+	Dropped      int // lost: no dead-letter queue accepts them
+	InFlight     int // not dropped, because they are in flight
 }
 
-// Drop ends a delivery that waits as if its retries were used up: it goes to the
-// subscription's dead-letter queue, or, without one, or if that refuses it for
-// good, nowhere. Errors: NotFound; shard.ErrUnderWay; Unavailable and Throttled
-// if the dead-letter queue cannot take it now: nothing has changed then.
+// Drop ends a waiting delivery as if its retries were exhausted: it moves to the
+// subscription's dead-letter queue; without one, or if that refuses it permanently, it is
+// lost. Errors: NotFound; shard.ErrUnderWay; Unavailable and Throttled if the dead-letter
+// queue cannot accept it now: then nothing has changed.
 func (o *Operator) Drop(ctx context.Context, subscription arn.ARN, id string) (Dropped, error) {
 	done, wait, err := o.BeginDrop(ctx, subscription, id)
 	wait()
 	return done, err
 }
 
-// BeginDrop is Drop, which is durable once wait, which is never nil, returns.
+// BeginDrop is Drop, but only durable when wait, which is never nil, returns.
 func (o *Operator) BeginDrop(ctx context.Context, subscription arn.ARN, id string) (done Dropped, wait func(), err error) {
 	wait, err = o.drop(ctx, subscription, id, &done)
 	return done, wait, err
 }
 
-// DropAll drops every delivery that waits. If it fails, or ctx ends, those that
-// it counts are done and the others are as they were. Errors: as Drop's.
+// DropAll drops all waiting deliveries. If it fails, or ctx ends, the counted ones are
+// dropped and the others are unchanged. Errors: as Drop's.
 func (o *Operator) DropAll(ctx context.Context, subscription arn.ARN) (Dropped, error) {
 	var done Dropped
 	w := &shard.Waiting{Subscription: subscription}
@@ -84,14 +83,14 @@ func (o *Operator) DropAll(ctx context.Context, subscription arn.ARN) (Dropped, 
 		if err != nil {
 			return done, err
 		}
-		// One after the other, so that they keep their order, but with one wait.
+		// Sequentially, to keep their order, but with one wait for durability.
 		wait := func() {}
 		for _, id := range ids {
 			last, err := o.drop(ctx, subscription, id, &done)
 			switch {
 			case err == nil:
 				wait = last
-			case errors.Is(err, shard.ErrUnderWay), fault.KindOf(err) == fault.NotFound: // its time has come meanwhile
+			case errors.Is(err, shard.ErrUnderWay), fault.KindOf(err) == fault.NotFound: // it became due in the meantime
 			default:
 				wait()
 				return done, err
@@ -108,7 +107,7 @@ func (o *Operator) drop(ctx context.Context, subscription arn.ARN, id string, do
 	}
 	s := o.dispatcher
 	e := Event{Conclusion: Conclusion{
-		GaveUp: d.Cause.IsZero(), // else that has been reported
+		GaveUp: d.Cause.IsZero(), // otherwise that was reported before
 		State:  shard.DeliveryDropped, Reason: fmt.Sprintf("dropped by an operator after %d attempts", d.Attempt),
 	}}
 	if !d.Cause.IsZero() {

@@ -8,8 +8,8 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 )
 
-// PushAttribute is what a message's attributes say for a push platform, as of TTL; empty:
-// nothing.
+// PushAttribute is the value of a message attribute for a push platform, for example TTL;
+// empty: there is none.
 func PushAttribute(m *message.Message, of, name string) string {
 	for i := range m.Attributes {
 		if rest, ok := strings.CutPrefix(m.Attributes[i].Name, platform.AttributePrefix); ok && rest == of+"."+name {
@@ -19,8 +19,8 @@ func PushAttribute(m *message.Message, of, name string) string {
 	return ""
 }
 
-// PushTTL is for how long after its publish a message is worth sending to a push platform;
-// set says that the message has it.
+// PushTTL is the time to live of a message on a push platform, from its publish; set says
+// that the message has the attribute.
 func PushTTL(m *message.Message, of string) (ttl time.Duration, set bool) {
 	var body []byte
 	if m.Notice != nil && m.Notice.Own {
@@ -28,7 +28,7 @@ func PushTTL(m *message.Message, of string) (ttl time.Duration, set bool) {
 	}
 	attribute := PushAttribute(m, of, "TTL")
 	if attribute == "" && of == platform.FCM {
-		attribute = PushAttribute(m, "FCM", "TTL") // as AWS calls it by now
+		attribute = PushAttribute(m, "FCM", "TTL") // AWS's current name
 	}
 	return platform.TTL(of, attribute, body)
 }

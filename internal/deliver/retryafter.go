@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// longest is what a longer Retry-After counts as; no message lives that long.
+// longest bounds a Retry-After; no message lives that long.
 const longest = 365 * 24 * time.Hour
 
-// RetryAfter reads when an endpoint wants to be asked again, counted from now: 0
-// if it does not say, or not so that it can be understood. Of a date, what counts
-// is its distance from the answer's own Date, where there is one: clocks differ.
-// Source: RFC 9110, 10.2.3.
+// RetryAfter is the delay in a Retry-After header, from now; 0 if there is none, or an
+// invalid one. A date is compared with the answer's own Date, if there is one, because clocks
+// differ. Source: RFC 9110, 10.2.3.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	value := strings.TrimSpace(h.Get("Retry-After"))
 	if value == "" {

@@ -14,15 +14,14 @@ import (
 	"godwit.dev/godwit/internal/tracing"
 )
 
-// Class says who is to blame for the outcome of an attempt. It decides what
-// follows. Source: message delivery retries in the SNS developer guide.
+// Class says who is at fault for the outcome of an attempt, which decides what follows.
+// Source: message delivery retries in the SNS developer guide.
 type Class uint8
 
-// The classes. The zero value is the one that loses nothing: what nobody
-// classified is tried again.
+// The classes. The zero value is the safe one: an unclassified outcome is retried.
 const (
-	ServerError Class = iota // the next retry of the policy
-	ClientError              // no retry: a dead letter at once
+	ServerError Class = iota // retry by the policy
+	ClientError              // no retry: to the dead-letter queue at once
 	Success                  // done
 )
 
@@ -31,31 +30,30 @@ var classNames = [...]string{ServerError: "server-error", ClientError: "client-e
 // String is the name of the class in a delivery's history.
 func (c Class) String() string { return classNames[c] }
 
-// Outcome is what came of an attempt.
+// Outcome is the result of an attempt.
 type Outcome struct {
 	Class   Class
-	Status  int           // the HTTP status; 0 where there is none
-	Detail  string        // why it failed, in a few words; no body, no secret, no address
+	Status  int           // the HTTP status; 0: there is none
+	Detail  string        // why it failed; no body, no secret, no address
 	Latency time.Duration // real time until the answer
-	// RetryAfter is how long, from the end of the attempt, the endpoint wants to be
-	// left alone; 0: it did not say. It counts for server-side errors only.
+	// RetryAfter is the endpoint's requested delay, from the end of the attempt; 0: none. It
+	// only applies to server-side errors.
 	RetryAfter time.Duration
-	// Provider is what the queue or function said, for the delivery status log.
+	// Provider is the service's answer, for the delivery status log.
 	Provider Provider
-	// Text reports a text message; nil for everything else.
+	// Text reports a text message; nil for other protocols.
 	Text *TextReport
-	// Kept is what the next attempt has to know of this one; nil: nothing more than
-	// what it has learned itself.
+	// Kept is stored for the next attempt; nil: nothing new.
 	Kept []byte
-	// Throttled says that a stream of this server takes less for now: the policy of
-	// customers' endpoints holds for the next attempt.
+	// Throttled says that a delivery stream of this server refuses records for now: the retry
+	// policy of customer-managed endpoints applies to the next attempt.
 	Throttled bool
-	// Concluded says that the attempt itself has finished the delivery, so that
-	// the engine needs no further call.
+	// Concluded says that the attempt itself has concluded the delivery: the engine needs no
+	// further call.
 	Concluded bool
 }
 
-// Service is who answers for an endpoint that stays in this process.
+// Service is the service of an endpoint in this process.
 type Service byte
 
 // The services.
@@ -66,17 +64,18 @@ const (
 	Firehose
 )
 
-// Provider is the answer of a queue, a function or a push platform in a delivery status log.
+// Provider is the answer of a queue, a function or a push platform, for a delivery status
+// log.
 type Provider struct {
 	Service Service
-	Status  int        // as of the HTTP answer that the service would have given
+	Status  int        // the HTTP status that the service would answer
 	Code    string     // of an error; empty: a success
-	Message string     // of a push platform: what it calls the message
+	Message string     // of a push platform: its name of the message
 	ID      message.ID // of the message in the queue, or of the function's event
 }
 
-// StatusDetail words an HTTP status. The reason phrase is the standard's and not
-// the answer's, which is the endpoint's to choose.
+// StatusDetail describes an HTTP status. The reason phrase is the standard's, because the
+// endpoint chooses that of the answer.
 func StatusDetail(status int) string {
 	if text := http.StatusText(status); text != "" {
 		return "HTTP " + strconv.Itoa(status) + " " + text
@@ -84,19 +83,18 @@ func StatusDetail(status int) string {
 	return "HTTP " + strconv.Itoa(status)
 }
 
-// Request is one attempt to be made.
+// Request is an attempt to be made.
 type Request struct {
 	*shard.Delivery
 	At     time.Time // when the attempt began, by the server's clock
 	Issuer envelope.Issuer
-	NewID  func() message.ID // makes the id of a message in a queue
-	Trace  tracing.Context   // of the attempt; nowhere: it is not recorded
+	NewID  func() message.ID // returns the id of a message in a queue
+	Trace  tracing.Context   // of the attempt; zero: not recorded
 
-	body []byte // made by the scheduler, for attempts that leave this process
+	body []byte // made by the Dispatcher, for attempts that leave this process
 }
 
-// Body is what an HTTP/S endpoint is sent. A request that no scheduler made is
-// not signed.
+// Body is the body for an HTTP/S endpoint. It is only signed if the Dispatcher has made it.
 func (r *Request) Body() []byte {
 	if r.body == nil {
 		r.body, _ = envelope.Body(r.Message, envelope.Issuer{URL: r.Issuer.URL})
@@ -104,7 +102,7 @@ func (r *Request) Body() []byte {
 	return r.body
 }
 
-// Kept is what the attempts before have kept by an Outcome; nil: nothing.
+// Kept is the Kept of the last Outcome; nil: nothing.
 func (r *Request) Kept() []byte {
 	if r.Subscription.Protocol != topic.SMS {
 		return nil // it is a signature
@@ -112,15 +110,14 @@ func (r *Request) Kept() []byte {
 	return r.Signature
 }
 
-// Raw reports that Body is the bare message.
+// Raw reports whether Body is the message without an envelope.
 func (r *Request) Raw() bool { return envelope.Raw(r.Message) }
 
-// Type is the name of what is sent: Notification, SubscriptionConfirmation,
+// Type is the type of the message: Notification, SubscriptionConfirmation,
 // UnsubscribeConfirmation.
 func (r *Request) Type() string { return envelope.Type(r.Message.Notice.Kind) }
 
-// TellTrace sets the headers of a request that say where the attempt stands in a trace; else
-// where its publisher did, if it said so.
+// TellTrace sets the trace headers of a request: of the attempt, or else the publisher's.
 func (r *Request) TellTrace(h http.Header) {
 	if r.Trace.Sampled() {
 		r.Trace.Tell(h)
@@ -129,39 +126,37 @@ func (r *Request) TellTrace(h http.Header) {
 	}
 }
 
-// SQS makes the message that a subscribed queue gets. The error is a
-// client-side one: envelope.ErrTooManyAttributes.
+// SQS makes the message for a subscribed queue. The error is a client-side one:
+// envelope.ErrTooManyAttributes.
 func (r *Request) SQS() (*message.Message, error) {
 	return envelope.SQS(r.Message, r.NewID(), r.Issuer)
 }
 
-// Sender makes attempts over one protocol. It does not retry, and it logs
-// nothing: both are done once, by the Scheduler. Attempts are made concurrently.
-// The package sendertest has a test that every sender passes.
+// Sender makes attempts over one protocol. It neither retries nor logs; the Dispatcher does.
+// Attempts are concurrent. Package sendertest has a test that every sender must pass.
 type Sender interface {
-	// Host names the party that answers for an endpoint. Attempts at one host
-	// are limited, and a slow one does not delay others.
+	// Host names an endpoint's host. The attempts in flight at one host are limited, so that
+	// a slow one does not delay others.
 	Host(endpoint string) string
-	// Local says that attempts never leave this process. They are cheap and have
-	// limits of their own.
+	// Local says that attempts never leave this process. They are cheap and have their own
+	// limits.
 	Local() bool
-	// Send makes one attempt. When ctx ends it returns without delay, with a
-	// server-side error unless the answer is there already. Neither an outcome
-	// nor a log line of the sender's holds a body, credentials or a query.
+	// Send makes one attempt. When ctx ends it returns without delay, with a server-side
+	// error unless there is an answer already. Neither an outcome nor the sender's log
+	// contains a body, credentials or a query.
 	Send(ctx context.Context, r *Request) Outcome
 }
 
-// Timed is a Sender whose attempts end in time by themselves, counted from when it is their
-// turn: they may wait for others at the same host, and for what a server confirms late.
+// Timed is a Sender that limits its attempts itself, from when they have a slot: they may
+// wait for others at the same host, and for late confirmations.
 type Timed interface {
-	// AttemptTimeout bounds an attempt, in real time, in place of the usual bound.
+	// AttemptTimeout is the timeout of an attempt, in real time, in place of the usual one.
 	AttemptTimeout() time.Duration
 }
 
-// TransferOutcome is the outcome of handing a message to a queue, by the error of
-// the engine's Transfer. The queue's owner being out of reach is server-side;
-// that the queue or its key is gone, or that it forbids it, is client-side. An
-// error that is no refusal is our own fault and is tried again.
+// TransferOutcome is the outcome of a transfer to a queue, by the error of the engine's
+// Transfer. An unreachable owner of the queue is server-side; an unknown queue or key, or one
+// whose policy denies it, is client-side. Any other error is a bug of ours, and is retried.
 func TransferOutcome(err error) Outcome {
 	if err == nil {
 		return Outcome{Class: Success, Concluded: true, Provider: Provider{Status: 200}}

@@ -24,10 +24,10 @@ type StatusEntry struct {
 
 	topic arn.ARN
 	at    time.Time
-	role  string // that it is written with
+	role  string // for writing the entry
 }
 
-// StatusNotification says what was to be delivered.
+// StatusNotification is the notification of an entry.
 type StatusNotification struct {
 	MessageMD5Sum string `json:"messageMD5Sum,omitempty"`
 	MessageID     string `json:"messageId"`
@@ -35,7 +35,7 @@ type StatusNotification struct {
 	Timestamp     string `json:"timestamp"` // of the publish
 }
 
-// StatusDelivery says what came of an attempt.
+// StatusDelivery is the attempt of an entry.
 type StatusDelivery struct {
 	DeliveryID       string `json:"deliveryId"`
 	RedrivePolicy    string `json:"redrivePolicy,omitempty"`
@@ -45,10 +45,10 @@ type StatusDelivery struct {
 	Attempts         int    `json:"attempts"`
 	StatusCode       int    `json:"statusCode"`
 
-	text *TextReport // of a delivery by text message, which has members of its own
+	text *TextReport // of a text message, which has members of its own
 }
 
-// Group is the log group that the entry belongs to.
+// Group is the log group of the entry.
 func (s *StatusEntry) Group() string {
 	group := "sns/" + s.topic.Region + "/" + s.topic.Account + "/" + s.topic.Resource
 	if s.Status != statusSuccess {
@@ -57,10 +57,10 @@ func (s *StatusEntry) Group() string {
 	return group
 }
 
-// stream is the log stream that the entry belongs to: each topic has one.
+// stream is the log stream of the entry: each topic has one.
 func (s *StatusEntry) stream() string { return streamOf(s.topic) }
 
-// streamOf is the log stream of a topic's delivery status.
+// streamOf is the log stream of a topic's delivery status log.
 func streamOf(t arn.ARN) string { return uuid.NewSHA1(uuid.NameSpaceURL, []byte(t.String())).String() }
 
 const (
@@ -69,7 +69,7 @@ const (
 	statusTimestamp = "2006-01-02 15:04:05.000"
 )
 
-// wanted says whether an attempt that succeeded is among those to be logged.
+// wanted samples the successful attempts to be logged.
 func wanted(f topic.Feedback, draw func() float64) bool {
 	return f.Success && (f.Rate >= 100 || f.Rate > 0 && draw()*100 < float64(f.Rate))
 }
@@ -79,9 +79,9 @@ func bodyMD5(body []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Status are the entries of an event: one of an attempt, and one of a move to the
-// dead-letter queue, as far as the topic wants them. draw gives a random number
-// in [0, 1) for the share of successes.
+// Status are the entries of an event that the topic is configured for: of an attempt, and of
+// a move to the dead-letter queue. draw returns a random number in [0, 1), to sample
+// successes.
 func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 	if e.Kind != message.Notification || !e.Feedback.Success && !e.Feedback.Failure {
 		return nil
@@ -111,7 +111,7 @@ func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 		if e.State == shard.DeliveryDelivered {
 			made.Status, made.role = statusSuccess, e.Feedback.SuccessRole
 		}
-		if !e.Attempt.At.IsZero() { // until it was handed over, not until there was an answer
+		if !e.Attempt.At.IsZero() { // until the attempt began, not until the answer
 			made.Delivery.DwellTimeMs = max(e.Attempt.At.Sub(e.Published).Milliseconds(), 0)
 		}
 		made.Delivery.StatusCode = e.Attempt.Status
@@ -121,7 +121,7 @@ func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 		} else if e.Text != nil {
 			made.Delivery.text, made.Delivery.ProviderResponse = e.Text, e.Text.Response
 		} else if made.Delivery.ProviderResponse == "" {
-			made.Delivery.ProviderResponse = e.Attempt.Detail // there was no answer
+			made.Delivery.ProviderResponse = e.Attempt.Detail // without an answer
 		}
 		all = append(all, made)
 	}
@@ -138,7 +138,7 @@ func (e *Event) Status(draw func() float64) (all []StatusEntry) {
 	return all
 }
 
-// DirectStatus are the entries of deliveries that a publish made itself.
+// DirectStatus are the entries of deliveries that the publish itself made.
 func DirectStatus(p *shard.Published, draw func() float64) (all []StatusEntry) {
 	for i := range p.Direct {
 		d := &p.Direct[i]
@@ -153,7 +153,7 @@ func DirectStatus(p *shard.Published, draw func() float64) (all []StatusEntry) {
 	return all
 }
 
-// deliveryUUID names a delivery, the same for all its attempts.
+// deliveryUUID identifies a delivery; it is the same for all attempts.
 func deliveryUUID(subscription arn.ARN, message message.ID) string {
 	return uuid.NewSHA1(uuid.UUID(message), []byte(subscription.String())).String()
 }
@@ -162,22 +162,22 @@ func redrivePolicy(q arn.ARN) string {
 	if q.IsZero() {
 		return ""
 	}
-	p, _ := json.Marshal(map[string]string{"deadLetterTargetArn": q.String()}) // strings always marshal
+	p, _ := json.Marshal(map[string]string{"deadLetterTargetArn": q.String()}) // strings can always be marshalled
 	return string(p)
 }
 
-// requestIDs are the members that the services' answers have the id of the request in.
+// requestIDs are the members with the id of the request in the services' answers.
 var requestIDs = [...]string{SQS: "sqsRequestId", Lambda: "lambdaRequestId", Firehose: "firehoseRequestId"}
 
-// response is what a queue, function, stream or push platform said, as JSON. The id of the
-// request to a queue is made from the message's: there was no request.
+// response is the JSON answer of a queue, function, stream or push platform. For a queue, the
+// request's id is derived from the message's, because there was no request.
 func (p Provider) response() string {
 	if p.Service == Push {
 		return p.pushResponse()
 	}
 	var v any
 	switch request := requestIDs[p.Service]; {
-	case p.Code != "": // maps are written in the order of names, which is AWS's here
+	case p.Code != "": // maps are marshalled sorted by name, which is AWS's order
 		v = map[string]string{"ErrorCode": p.Code, "ErrorMessage": p.Message, request: "Unrecoverable"}
 	case p.Service == SQS:
 		v = struct {
@@ -187,15 +187,15 @@ func (p Provider) response() string {
 	default:
 		v = map[string]string{request: uuid.UUID(p.ID).String()}
 	}
-	text, _ := json.Marshal(v) // strings always marshal
+	text, _ := json.Marshal(v) // strings can always be marshalled
 	return string(text)
 }
 
-// pushResponse is what a push platform said.
+// pushResponse is the answer of a push platform.
 func (p Provider) pushResponse() string {
 	text, _ := json.Marshal(struct {
 		Reason string `json:"reason,omitempty"`
 		Name   string `json:"name,omitempty"`
-	}{p.Code, p.Message}) // strings always marshal
+	}{p.Code, p.Message}) // strings can always be marshalled
 	return string(text)
 }

@@ -8,28 +8,27 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// TextReport is what is reported of a text message.
+// TextReport reports a text message.
 type TextReport struct {
 	Parts      int
 	Price      float64 // USD
 	Type       string  // Promotional or Transactional
-	Response   string  // what the provider said, in AWS's words
+	Response   string  // the provider's answer, in AWS's words
 	Feedback   topic.Feedback
-	MonthSpent float64 // USD, of the account until now; 0: as before
-	Unknown    int     // parts that were sent and not answered: they may come twice
-	// IDs are the carrier's own, one of each part that it has taken with this attempt, by
-	// which receipts name them; nil: it gives none.
+	MonthSpent float64 // USD, of the account so far; 0: unchanged
+	Unknown    int     // parts sent without an answer: they may be duplicated
+	// IDs are the carrier's ids of the parts that it has accepted with this attempt, which
+	// receipts have; nil: there are none.
 	IDs      []string
 	Carrier  string // of the phone; empty: not known
 	MCC, MNC int    // the codes of its country and network; 0: not known
-	AckMs    int64  // until the phone had it; 0: not known
+	AckMs    int64  // until delivery to the phone; 0: not known
 }
 
-// Receipt says what became of a text message that had been taken, and whose delivery has
-// succeeded with that.
+// Receipt is the receipt of a text message whose delivery has succeeded before.
 type Receipt struct{ Delivered bool }
 
-// receiptStatus is the entry of a receipt, in the form of that of an attempt.
+// receiptStatus is the entry of a receipt, in the form of an attempt's.
 func (e *Event) receiptStatus(entry StatusEntry, draw func() float64) []StatusEntry {
 	switch {
 	case !e.Receipt.Delivered && !e.Feedback.Failure, e.Receipt.Delivered && !wanted(e.Feedback, draw):
@@ -41,11 +40,11 @@ func (e *Event) receiptStatus(entry StatusEntry, draw func() float64) []StatusEn
 	return []StatusEntry{entry}
 }
 
-// directGroup is the name that the delivery status log of text messages without a topic
-// has in the place of the topic's.
+// directGroup replaces the topic's name in the delivery status log of text messages without a
+// topic.
 const directGroup = "DirectPublishToPhoneNumber"
 
-// ownerOf is what an event's delivery was for: the topic, or what stands for one.
+// ownerOf is the topic of an event's delivery, or its substitute.
 func ownerOf(subscription arn.ARN) arn.ARN {
 	name, _, ok := subscription.SplitSubscription()
 	if !ok {
@@ -63,7 +62,7 @@ func topicOf(subscription arn.ARN) string {
 	return name.String()
 }
 
-// textDelivery is how an entry of a delivery status log reports a text message.
+// textDelivery is a text message in an entry of a delivery status log.
 type textDelivery struct {
 	RedrivePolicy string  `json:"redrivePolicy,omitempty"`
 	PhoneCarrier  string  `json:"phoneCarrier,omitempty"`
@@ -78,7 +77,7 @@ type textDelivery struct {
 	UntilAckMs    int64   `json:"dwellTimeMsUntilDeviceAck,omitempty"`
 }
 
-// MarshalJSON writes a delivery by text message with members of its own.
+// MarshalJSON marshals the delivery; of a text message with its own members.
 func (s StatusDelivery) MarshalJSON() ([]byte, error) {
 	type plain StatusDelivery
 	if s.text == nil {
@@ -91,7 +90,7 @@ func (s StatusDelivery) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// TextMetrics are what a text message counts besides, of its account and of its type.
+// TextMetrics are the additional metric data of a text message, of its account and type.
 // Source: the SNS developer guide, "Available Amazon SNS metrics".
 func (e *Event) TextMetrics() (all []Metric) {
 	switch {

@@ -5,8 +5,8 @@ import (
 	"godwit.dev/godwit/internal/tracing"
 )
 
-// beginAttempt begins the span of an attempt: a trace of its own, which is linked to the
-// publish. It is nil unless that is recorded.
+// beginAttempt begins the span of an attempt: in a trace of its own, with a link to the
+// publish. It is nil if that is not recorded.
 func (d *delivery) beginAttempt() *tracing.Span {
 	kind := tracing.Client
 	if d.Subscription.Protocol == topic.SQS {
@@ -32,8 +32,8 @@ func (d *delivery) beginSpan(kind tracing.Kind, what string) *tracing.Span {
 	return s
 }
 
-// endAttempt ends the span of an attempt with its outcome. Of an endpoint it reports what
-// limits and logs show: the host of a web hook, and not its path.
+// endAttempt ends the span of an attempt with its outcome. An endpoint is reported as in
+// limits and logs: the host of a web hook, not its path.
 func (d *delivery) endAttempt(s *tracing.Span, out *Outcome) {
 	if s == nil {
 		return
@@ -47,7 +47,7 @@ func (d *delivery) endAttempt(s *tracing.Span, out *Outcome) {
 	case topic.HTTP, topic.HTTPS:
 		_, host := d.Host()
 		s.Set(tracing.Host(host))
-	default: // a mail address and a phone number are somebody's; a queue and a function have spans of their own
+	default: // mail addresses and phone numbers are private; queues and functions have their own spans
 	}
 	if out.Class != Success {
 		s.Fail(out.Class.String(), out.Detail)

@@ -8,13 +8,12 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 )
 
-// Alias is a name that leads to a version, or to two. Callers read it; only
-// commands change it.
+// Alias is an alias of one or two versions. Callers read it; only commands change it.
 type Alias struct {
 	Name        string `json:"-"`
 	Version     string `json:"version"`
 	Description string `json:"description,omitempty"`
-	// Other is a second version, which gets the share Weight of invocations.
+	// Other is the second version, with the share Weight of the invocations.
 	Other    string  `json:"other,omitempty"`
 	Weight   float64 `json:"weight,omitempty"` // 0 to 1
 	Revision string  `json:"revision"`
@@ -22,7 +21,7 @@ type Alias struct {
 
 func compareAliases(a, b *Alias) int { return strings.Compare(a.Name, b.Name) }
 
-// pick is the version that an invocation with a draw in [0, 1) gets.
+// pick is the version for an invocation with a draw in [0, 1).
 func (a *Alias) pick(draw float64) string {
 	if a.Other != "" && draw < a.Weight {
 		return a.Other
@@ -39,7 +38,7 @@ func (f *Function) Alias(name string) (*Alias, bool) {
 	return list[0], true
 }
 
-// aliasesOf are the names of the aliases that lead to a version.
+// aliasesOf are the names of the aliases of a version.
 func (f *Function) aliasesOf(version string) (names []string) {
 	for _, a := range f.aliases.Items {
 		if a.Version == version || a.Other == version {
@@ -49,13 +48,13 @@ func (f *Function) aliasesOf(version string) (names []string) {
 	return names
 }
 
-// Routing is a second version of an alias; the zero value is none.
+// Routing is the second version of an alias; zero: none.
 type Routing struct {
 	Version string
 	Weight  float64 // 0 to 1
 }
 
-// CreateAlias is the command that makes an alias.
+// CreateAlias is the command that creates an alias.
 type CreateAlias struct {
 	Function    arn.ARN
 	Name        string
@@ -65,9 +64,8 @@ type CreateAlias struct {
 	Revision    string
 }
 
-// CreateAlias makes an alias. Errors: ResourceNotFound for no function or
-// version; ResourceConflict for a name that is taken; InvalidParameter for a
-// routing that makes no sense.
+// CreateAlias creates an alias. Errors: ResourceNotFound for an unknown function or version;
+// ResourceConflict for an existing name; InvalidParameter for an invalid routing.
 func (s *State) CreateAlias(cmd CreateAlias, b *mutation.Batch) (*Alias, error) {
 	f, err := s.function(cmd.Function)
 	if err != nil {
@@ -88,7 +86,7 @@ func (s *State) CreateAlias(cmd CreateAlias, b *mutation.Batch) (*Alias, error) 
 	return a, nil
 }
 
-// UpdateAlias is the command that changes an alias; what is nil stays.
+// UpdateAlias is the command that changes an alias; nil members stay unchanged.
 type UpdateAlias struct {
 	Function    arn.ARN
 	Name        string
@@ -99,7 +97,7 @@ type UpdateAlias struct {
 	Revision    string
 }
 
-// UpdateAlias changes an alias. Errors: as CreateAlias, ResourceNotFound for no
+// UpdateAlias changes an alias. Errors: as CreateAlias, ResourceNotFound for an unknown
 // alias, and PreconditionFailed.
 func (s *State) UpdateAlias(cmd UpdateAlias, b *mutation.Batch) (*Alias, error) {
 	f, err := s.function(cmd.Function)
@@ -132,7 +130,7 @@ func (s *State) UpdateAlias(cmd UpdateAlias, b *mutation.Batch) (*Alias, error) 
 	return a, nil
 }
 
-// FindAlias finds an alias or says that it is not there: ResourceNotFound.
+// FindAlias finds an alias. Errors: ResourceNotFound.
 func (s *State) FindAlias(function arn.ARN, name string) (*Function, *Alias, error) {
 	f, err := s.function(function)
 	if err != nil {
@@ -145,8 +143,8 @@ func (s *State) FindAlias(function arn.ARN, name string) (*Function, *Alias, err
 	return f, a, nil
 }
 
-// DeleteAlias removes an alias, if it is there, with its policy. Errors:
-// ResourceNotFound for no function.
+// DeleteAlias deletes an alias, if it exists, and its policy. Errors: ResourceNotFound for an
+// unknown function.
 func (s *State) DeleteAlias(function arn.ARN, name string, b *mutation.Batch) error {
 	f, err := s.function(function)
 	if err != nil {
@@ -165,8 +163,7 @@ func (s *State) DeleteAlias(function arn.ARN, name string, b *mutation.Batch) er
 	return nil
 }
 
-// checkAlias refuses an alias that leads nowhere, or whose routing makes no
-// sense.
+// checkAlias refuses an alias of unknown versions, or with an invalid routing.
 func (f *Function) checkAlias(a *Alias) error {
 	if _, ok := f.Version(a.Version); !ok {
 		return ErrNotFound.With(f.ARN.Qualify(a.Version))
@@ -185,9 +182,9 @@ func (f *Function) checkAlias(a *Alias) error {
 	return nil
 }
 
-// Aliases is a page of a function's aliases in the order of their names: up to
-// limit behind the name after, of those that lead to a version, or all if it is
-// empty. more says that there are further ones. It fails with ResourceNotFound.
+// Aliases is a page of a function's aliases, ordered by name: up to limit after the name
+// after; only those of version, unless it is empty. more says that there are further ones.
+// Errors: ResourceNotFound.
 func (s *State) Aliases(function arn.ARN, version, after string, limit int) (page []Alias, more bool, err error) {
 	f, err := s.function(function)
 	if err != nil {

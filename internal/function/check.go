@@ -9,8 +9,8 @@ import (
 	"godwit.dev/godwit/internal/keyspace"
 )
 
-// CheckRecord reports whether the record of a function, a version or an alias can be
-// read, apart from what it refers to. It fails with ErrRecord.
+// CheckRecord reports whether the record of a function, a version or an alias is readable,
+// without its references. Errors: ErrRecord.
 func CheckRecord(key, value []byte) error {
 	bad := fmt.Errorf("%w: key %q", ErrRecord, key)
 	k, err := keyspace.Parse(key)

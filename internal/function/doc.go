@@ -1,15 +1,13 @@
-// Package function is the catalog of Lambda functions: all those of one shard,
-// with their versions, aliases and permissions.
+// Package function is the catalog of Lambda functions: all functions of one shard, with their
+// versions, aliases and permissions.
 //
-// It is pure. A command takes the time and everything random (incarnations,
-// revisions, the draw that picks a version) as input, checks all of it, and only
-// then changes the state and appends the same change to a mutation.Batch; a
-// command that fails has changed nothing. Loading the records that the mutations
-// leave behind gives the same state again. A State belongs to one goroutine.
+// It is pure. A command has the time and all random values (incarnations, revisions, the draw
+// that picks a version) as input, checks everything, and only then changes the state and
+// appends the same change to a mutation.Batch; a command that fails changes nothing. Loading
+// the written records gives the same state again. A State is not safe for concurrent use.
 //
-// Code is not kept here: a version names the upload that holds it.
+// Code is stored elsewhere: a version has the id of its upload.
 //
-// What is created or updated is not ready at once: the change is complete at a moment
-// that the command names, by the command CompleteChanges. Until then the version before it
-// serves.
+// A creation or update is not complete at once: it has a completion time, at which
+// CompleteChanges completes it. Until then the previous version is invoked.
 package function

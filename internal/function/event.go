@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// Event is an asynchronous invocation: what a function is to be run with, once
-// it is in the function's queue.
+// Event is an asynchronous invocation in the function's queue.
 type Event struct {
 	ID        [16]byte // of the request; the same for all attempts
-	Qualifier string   // as invoked; empty for none
+	Qualifier string   // as invoked; empty: none
 	Trace     string   // X-Amzn-Trace-Id, or empty
 	Payload   []byte   // JSON; at most MaxEventBytes
 }
@@ -18,10 +17,10 @@ type Event struct {
 // MaxEventBytes bounds the payload of an event. Source: the quotas of Lambda.
 const MaxEventBytes = 1 << 20
 
-// Condition is how an event has ended.
+// Condition is the final state of an event.
 type Condition string
 
-// The conditions, as records of invocations name them.
+// The conditions, as named in invocation records.
 const (
 	Success                 Condition = "Success"
 	RetriesExhausted        Condition = "RetriesExhausted"
@@ -29,24 +28,24 @@ const (
 	ZeroReservedConcurrency Condition = "ZeroReservedConcurrency"
 )
 
-// Progress is what is kept of an event between two attempts.
+// Progress is the persisted state of an event between attempts.
 type Progress struct {
-	Attempts int `json:"attempts"`           // made so far, those that were throttled included
+	Attempts int `json:"attempts"`           // so far, including throttled ones
 	Failures int `json:"failures,omitempty"` // of the function itself
-	Refusals int `json:"refusals,omitempty"` // in a row: it could not be run
-	// Refusal is why it could last not be run, and Status the HTTP status of that;
-	// empty and 0 if it was last run.
+	Refusals int `json:"refusals,omitempty"` // consecutive attempts at which it could not run
+	// Refusal is why it could not run at the last attempt, and Status the HTTP status of
+	// that; empty and 0 if it ran.
 	Refusal string `json:"refusal,omitempty"`
 	Status  int    `json:"status,omitempty"`
-	// Response is of the last run; nil: there was none.
+	// Response is the response of the last run; nil: there was none.
 	Response *Response `json:"response,omitempty"`
-	// Condition is set once the event has ended, and waits only to be handed over.
+	// Condition is set once the event has ended, and only its hand-over is left.
 	Condition Condition `json:"condition,omitempty"`
-	// Handed says to whom it has been handed over already.
+	// Handed are the receivers that have it already.
 	Handed []Receiver `json:"handed,omitempty"`
 }
 
-// Receiver is whom an event that has ended is handed over to.
+// Receiver is a receiver of an ended event.
 type Receiver string
 
 // The receivers.
@@ -55,28 +54,28 @@ const (
 	ToDestination Receiver = "destination"
 )
 
-// Response is what came of a run.
+// Response is the result of a run.
 type Response struct {
 	Version string `json:"version"` // that ran
 	// Error is "Unhandled" if the function failed, or empty.
 	Error string `json:"error,omitempty"`
-	// Payload is nil if it was larger than MaxEventBytes: nobody could be sent it.
+	// Payload is nil if it exceeds MaxEventBytes: no receiver could accept it.
 	Payload []byte `json:"payload,omitempty"`
 }
 
 const progressVersion = 1
 
-// Encode writes the progress for the store.
+// Encode is the persisted form.
 func (p *Progress) Encode() []byte {
 	text, err := json.Marshal(p)
 	if err != nil {
-		panic(err) // strings, numbers and bytes always marshal
+		panic(err) // strings, numbers and bytes can always be marshalled
 	}
 	return append([]byte{progressVersion}, text...)
 }
 
-// DecodeProgress reads what Encode wrote; nothing is the progress of an event
-// that was never attempted.
+// DecodeProgress decodes the result of Encode; an empty value is the progress of an event
+// without any attempt.
 func DecodeProgress(value []byte) (p Progress, err error) {
 	if len(value) == 0 {
 		return p, nil
@@ -95,12 +94,11 @@ const (
 	refusalMax  = 5 * time.Minute
 )
 
-// FailureDelay is the wait before the retry that follows the n-th failure of a
-// function, from 1.
+// FailureDelay is the delay of the retry after a function's n-th failure, from 1.
 func FailureDelay(n int) time.Duration { return time.Duration(n) * failureStep }
 
-// RefusalDelay is the wait after the n-th refusal in a row, from 1: for want of
-// concurrency, or because the function could not be run.
+// RefusalDelay is the delay after the n-th consecutive refusal, from 1: a throttle, or
+// another reason why the function could not run.
 func RefusalDelay(n int) time.Duration {
 	if n > 16 {
 		return refusalMax

@@ -18,8 +18,8 @@ const (
 	MaxEventAge    = 6 * time.Hour
 )
 
-// EventInvoke says how the events of a function, version or alias are tried, and
-// what becomes of them.
+// EventInvoke is the retry configuration of the events of a function, version or alias, with
+// their destinations.
 type EventInvoke struct {
 	Retries   *int      `json:"retries,omitempty"`  // MaximumRetryAttempts: 0–2; nil: the default, 2
 	MaxAgeS   *int      `json:"maxAge,omitempty"`   // MaximumEventAgeInSeconds: 60–21,600; nil: the default, 21,600
@@ -28,7 +28,7 @@ type EventInvoke struct {
 	Modified  time.Time `json:"modified"`           // to the millisecond
 }
 
-// MaxRetries is how often an event is tried again after the function failed.
+// MaxRetries is the number of retries after failures of the function.
 func (c *EventInvoke) MaxRetries() int {
 	if c.Retries == nil {
 		return DefaultRetries
@@ -36,7 +36,7 @@ func (c *EventInvoke) MaxRetries() int {
 	return *c.Retries
 }
 
-// MaxAge is how old an event may be when it is tried.
+// MaxAge is the greatest age of an event at an attempt.
 func (c *EventInvoke) MaxAge() time.Duration {
 	if c.MaxAgeS == nil {
 		return MaxEventAge
@@ -44,16 +44,16 @@ func (c *EventInvoke) MaxAge() time.Duration {
 	return time.Duration(*c.MaxAgeS) * time.Second
 }
 
-// EventInvokeChange asks for another EventInvoke. What is nil is not named.
+// EventInvokeChange is a change of an EventInvoke. Nil members are not in the request.
 type EventInvokeChange struct {
 	Retries, MaxAgeS *int
-	// OnSuccess and OnFailure are the ARNs as given; "" is none.
+	// OnSuccess and OnFailure are the ARNs in the request; "" means none.
 	OnSuccess, OnFailure *string
-	// Destinations says that the request has a DestinationConfig, be it empty.
+	// Destinations says that the request has a DestinationConfig, even if empty.
 	Destinations bool
 }
 
-// check refuses a change of nothing.
+// check refuses an empty change.
 func (c *EventInvokeChange) check() error {
 	if c.Retries == nil && c.MaxAgeS == nil && !c.Destinations {
 		return ErrEventInvokeEmpty
@@ -76,7 +76,7 @@ func (c *EventInvokeChange) Functions() (all []arn.ARN) {
 	return all
 }
 
-// apply makes a setting out of the one before it. Errors: InvalidParameter.
+// apply returns the changed configuration. Errors: InvalidParameter.
 func (c *EventInvokeChange) apply(before EventInvoke, of arn.ARN, now time.Time) (EventInvoke, error) {
 	next := before
 	next.Modified = now.UTC().Truncate(time.Millisecond)
@@ -130,19 +130,19 @@ func shown(name string, given *string) string {
 	return name + "(destination=" + *given + ")"
 }
 
-// SetEventInvoke is the command that changes how events are tried.
+// SetEventInvoke is the command that changes an EventInvoke.
 type SetEventInvoke struct {
 	Function  arn.ARN
 	Qualifier string // empty: Latest
 	Change    EventInvokeChange
-	// There says whether a function that is a destination exists; nil: all do.
+	// There reports whether a destination function exists; nil: all do.
 	There func(fn arn.ARN) bool
-	// Merge keeps what is not named: an update. Without it all is replaced.
+	// Merge keeps members that are not in the change; otherwise all are replaced.
 	Merge bool
 }
 
-// SetEventInvoke says how the events of a function, version or alias are tried.
-// Errors: ResourceNotFound, also for nothing to merge with; InvalidParameter.
+// SetEventInvoke sets the EventInvoke of a function, version or alias. Errors:
+// ResourceNotFound, also with Merge if there is none; InvalidParameter.
 func (s *State) SetEventInvoke(now time.Time, cmd SetEventInvoke, b *mutation.Batch) (EventInvoke, error) {
 	if err := cmd.Change.check(); err != nil {
 		return EventInvoke{}, err
@@ -176,8 +176,8 @@ func (s *State) SetEventInvoke(now time.Time, cmd SetEventInvoke, b *mutation.Ba
 	return next, nil
 }
 
-// EventInvoke is how the events of a function, version or alias are tried: the
-// zero value, false if nothing was said.
+// EventInvoke is the EventInvoke of a function, version or alias; zero and false if there is
+// none.
 func (f *Function) EventInvoke(qualifier string) (EventInvoke, bool) {
 	c, ok := f.eventInvokes[qualifierOr(qualifier)]
 	return c, ok
@@ -193,8 +193,7 @@ func (s *State) ShowEventInvoke(name arn.ARN, qualifier string) (EventInvoke, er
 	return EventInvoke{}, ErrEventInvokeAbsent.With(name.Qualify(qualifierOr(qualifier)))
 }
 
-// DeleteEventInvoke goes back to the defaults. Errors: ResourceNotFound, also for
-// nothing to delete.
+// DeleteEventInvoke resets to the defaults. Errors: ResourceNotFound, also if there is none.
 func (s *State) DeleteEventInvoke(name arn.ARN, qualifier string, b *mutation.Batch) error {
 	if _, err := s.ShowEventInvoke(name, qualifier); err != nil {
 		return err
@@ -205,15 +204,14 @@ func (s *State) DeleteEventInvoke(name arn.ARN, qualifier string, b *mutation.Ba
 	return nil
 }
 
-// QualifiedEventInvoke is an EventInvoke with whose it is.
+// QualifiedEventInvoke is an EventInvoke with its qualifier.
 type QualifiedEventInvoke struct {
 	Qualifier string
 	EventInvoke
 }
 
-// EventInvokes is a page of those of a function in the order of their qualifiers:
-// up to limit behind the qualifier after. more says that there are further ones.
-// Errors: ResourceNotFound.
+// EventInvokes is a page of a function's EventInvokes, ordered by qualifier: up to limit
+// after the qualifier after. more says that there are further ones. Errors: ResourceNotFound.
 func (s *State) EventInvokes(name arn.ARN, after string, limit int) (page []QualifiedEventInvoke, more bool, err error) {
 	f, ok := s.functions[name]
 	if !ok {
@@ -231,8 +229,8 @@ func (s *State) EventInvokes(name arn.ARN, after string, limit int) (page []Qual
 	return page, false, nil
 }
 
-// forgetEventInvoke removes what was said of a version or alias that goes;
-// whether there was something.
+// forgetEventInvoke drops the EventInvoke of a deleted version or alias, and reports whether
+// there was one.
 func (f *Function) forgetEventInvoke(qualifier string) bool {
 	_, there := f.eventInvokes[qualifier]
 	delete(f.eventInvokes, qualifier)

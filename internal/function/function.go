@@ -13,8 +13,7 @@ import (
 	"godwit.dev/godwit/internal/sorted"
 )
 
-// Config is what a version is made of besides its code. It does not change once
-// a version has it.
+// Config is a version's configuration, without its code. It is immutable.
 type Config struct {
 	Package      string            `json:"package"` // "Zip" or "Image"
 	Runtime      string            `json:"runtime,omitempty"`
@@ -24,17 +23,18 @@ type Config struct {
 	TimeoutS     int               `json:"timeout"` // seconds
 	MemoryMB     int               `json:"memory"`
 	EphemeralMB  int               `json:"ephemeral"`
-	Environment  map[string]string `json:"environment,omitzero"` // nil: none was ever given; it may be empty
+	Environment  map[string]string `json:"environment,omitzero"` // nil: never set; may be empty
 	DeadLetter   arn.ARN           `json:"deadLetter,omitzero"`
 	Tracing      string            `json:"tracing"`
 	Architecture string            `json:"architecture"`
 	KMSKey       string            `json:"kmsKey,omitempty"`
-	// Cipher is the environment under KMSKey, if it is not empty; Environment is nil then.
+	// Cipher is the environment encrypted under KMSKey, if that is not empty; then
+	// Environment is nil.
 	Cipher  []byte  `json:"cipher,omitempty"`
 	Logging Logging `json:"logging"`
 }
 
-// Logging says how a function's output is kept.
+// Logging configures a function's log.
 type Logging struct {
 	Format           string `json:"format"` // TextLogs or JSONLogs
 	ApplicationLevel string `json:"applicationLevel,omitempty"`
@@ -42,10 +42,10 @@ type Logging struct {
 	Group            string `json:"group"`
 }
 
-// The formats of what a function's environment logs.
+// The formats of a function's log.
 const (
 	TextLogs = "Text"
-	JSONLogs = "JSON" // with levels, of which the least that is kept is set
+	JSONLogs = "JSON" // with levels, and a minimum level
 )
 
 // equal compares two configurations, but for their descriptions.
@@ -62,10 +62,9 @@ func sameScalars(a, b Config) bool {
 		a.Tracing == b.Tracing && a.Architecture == b.Architecture && a.KMSKey == b.KMSKey && bytes.Equal(a.Cipher, b.Cipher) && a.Logging == b.Logging
 }
 
-// Version is a function's code and configuration at a time. Callers read it;
-// only commands change it.
+// Version is a function's code and configuration. Callers read it; only commands change it.
 type Version struct {
-	Number   uint64 // 0 for the latest one
+	Number   uint64 // 0: $LATEST
 	Config   *Config
 	Code     Code
 	Revision string
@@ -73,13 +72,13 @@ type Version struct {
 	// Pending says that it is being created, and cannot be invoked yet.
 	Pending bool
 
-	readyRevision string // its revision once it has been created or updated
-	// build names the code with the configuration, for as long as this program runs:
-	// the revision also changes with what does not matter to whoever runs the version.
+	readyRevision string // its revision after completion
+	// build identifies code and configuration, within this process. Unlike the revision, it
+	// does not change with other members.
 	build string
 }
 
-// Name is how the version is called: Latest or a number.
+// Name is the version's name: Latest or a number.
 func (v *Version) Name() string {
 	if v.Number == 0 {
 		return Latest
@@ -95,17 +94,17 @@ type Function struct {
 	Tags        map[string]string
 	Reserved    *int // concurrent executions; nil: none are reserved
 
-	latest   *Version // what serves
-	next     *Version // what the latest version becomes when the update is complete; nil: nothing
+	latest   *Version // the one that is invoked
+	next     *Version // $LATEST after the update in progress; nil: there is none
 	versions sorted.List[*Version]
 	aliases  sorted.List[*Alias]
-	last     uint64                  // the latest number given to a version
-	changed  bool                    // the latest version was updated since one was published
-	readyAt  time.Time               // zero: no change is under way
-	policies map[string][]Permission // by qualifier, empty for the function
+	last     uint64                  // the highest version number so far
+	changed  bool                    // $LATEST was updated since the last published version
+	readyAt  time.Time               // zero: no change in progress
+	policies map[string][]Permission // by qualifier; empty: of the function
 	// eventInvokes are by qualifier, Latest for the function.
 	eventInvokes map[string]EventInvoke
-	uploads      map[uint64]int // how many versions have an upload as their code
+	uploads      map[uint64]int // the number of versions with an upload
 }
 
 func newFunction(name arn.ARN) *Function {
@@ -121,8 +120,7 @@ func newFunction(name arn.ARN) *Function {
 // Name is the function's name.
 func (f *Function) Name() string { return f.ARN.FunctionName() }
 
-// Latest is the latest version as it is to be: what an update under way makes
-// of it, if there is one.
+// Latest is $LATEST, with the update in progress, if there is one.
 func (f *Function) Latest() *Version {
 	if f.next != nil {
 		return f.next
@@ -130,7 +128,7 @@ func (f *Function) Latest() *Version {
 	return f.latest
 }
 
-// Updating reports whether an update of the latest version is under way.
+// Updating reports whether an update of $LATEST is in progress.
 func (f *Function) Updating() bool { return f.next != nil }
 
 // Version finds a version by its name.
@@ -145,7 +143,7 @@ func (f *Function) Version(name string) (*Version, bool) {
 	return f.numbered(n)
 }
 
-// numbered reports whether a qualifier can only be a version's.
+// numbered reports whether a qualifier can only be a version's number.
 func numbered(qualifier string) bool {
 	return strings.Trim(qualifier, "0123456789") == ""
 }
@@ -158,8 +156,7 @@ func (f *Function) numbered(n uint64) (*Version, bool) {
 	return list[0], true
 }
 
-// all yields every version that has code: the latest, the one that it becomes,
-// the numbered ones.
+// all returns all versions with code: $LATEST, its update in progress, and the numbered ones.
 func (f *Function) all() []*Version {
 	all := append([]*Version{f.latest}, f.versions.Items...)
 	if f.next != nil {
@@ -168,7 +165,7 @@ func (f *Function) all() []*Version {
 	return all
 }
 
-// use counts n times the upload of a version.
+// use adds n to the count of a version's upload.
 func (f *Function) use(c Code, n int) {
 	if c.Upload == 0 {
 		return
@@ -188,8 +185,7 @@ func (f *Function) Code(upload uint64) (Code, bool) {
 	return Code{}, false
 }
 
-// CodeSize is how many bytes of code all versions take. A zip that several have
-// counts for each, as it does with AWS.
+// CodeSize is the code size of all versions. As with AWS, a shared zip counts for each.
 func (f *Function) CodeSize() (bytes int64) {
 	for _, v := range f.all() {
 		bytes += v.Code.Size
@@ -197,7 +193,7 @@ func (f *Function) CodeSize() (bytes int64) {
 	return bytes
 }
 
-// checkRevision refuses a revision that is not the present one; empty is any.
+// checkRevision refuses a revision that is not the current one; empty: any.
 func checkRevision(want, have string) error {
 	if want != "" && want != have {
 		return ErrRevisionOutdated
@@ -205,7 +201,7 @@ func checkRevision(want, have string) error {
 	return nil
 }
 
-// unusedUploads are those of before that no version has any more.
+// unusedUploads are the uploads of before that no version has any more.
 func (f *Function) unusedUploads(before ...Code) (gone []uint64) {
 	for _, c := range before {
 		if c.Upload != 0 && f.uploads[c.Upload] == 0 && !slices.Contains(gone, c.Upload) {

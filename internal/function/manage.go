@@ -7,8 +7,8 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 )
 
-// MaxTags is how many tags a function can have. Source: the Lambda developer
-// guide, "Using tags on Lambda functions".
+// MaxTags bounds the tags of a function. Source: the Lambda developer guide, "Using tags on
+// Lambda functions".
 const MaxTags = 50
 
 // Tag adds tags to a function; one with the key of another replaces it. It fails
@@ -17,8 +17,7 @@ func (s *State) Tag(name arn.ARN, tags map[string]string, b *mutation.Batch) err
 	return s.retag(name, b, func(all map[string]string) { maps.Copy(all, tags) })
 }
 
-// Untag removes tags from a function by their keys; those that it does not have
-// are ignored. It fails with ResourceNotFound.
+// Untag removes tags by key; unknown keys are ignored. Errors: ResourceNotFound.
 func (s *State) Untag(name arn.ARN, keys []string, b *mutation.Batch) error {
 	return s.retag(name, b, func(all map[string]string) {
 		for _, key := range keys {
@@ -46,9 +45,8 @@ func (s *State) retag(name arn.ARN, b *mutation.Batch, change func(all map[strin
 	return nil
 }
 
-// Reserve sets how many concurrent executions are a function's alone; nil is
-// none. How many an account has left is the caller's to know. It fails with
-// ResourceNotFound.
+// Reserve sets a function's reserved concurrency; nil: none. The caller checks what the
+// account has left. Errors: ResourceNotFound.
 func (s *State) Reserve(name arn.ARN, executions *int, b *mutation.Batch) error {
 	f, err := s.function(name)
 	switch {
@@ -62,15 +60,14 @@ func (s *State) Reserve(name arn.ARN, executions *int, b *mutation.Batch) error 
 	return nil
 }
 
-// Listed is one line of a list of functions: a function, and a version of it.
+// Listed is an entry in a list of functions: a function, and a version of it.
 type Listed struct {
 	Function *Function
 	Version  *Version
 }
 
-// Functions is a page of the functions of an account and region in the order of
-// their names: up to limit behind the name after. more says that there are
-// further ones.
+// Functions is a page of an account's functions in a region, ordered by name: up to limit
+// after the name after. more says that there are further ones.
 func (s *State) Functions(account, region, after string, limit int) (page []Listed, more bool) {
 	start := arn.Function(region, account, after)
 	for _, f := range s.order.From(func(f *Function) bool { return compareNames(f.ARN, start) <= 0 }) {
@@ -85,8 +82,8 @@ func (s *State) Functions(account, region, after string, limit int) (page []List
 	return page, false
 }
 
-// AllVersions is like Functions, with every version of each function, the latest
-// first: up to limit behind the version number of the function after.
+// AllVersions is like Functions, with all versions of each function, $LATEST first: up to
+// limit after the version number of the function after.
 func (s *State) AllVersions(account, region, after string, number uint64, limit int) (page []Listed, more bool) {
 	start := arn.Function(region, account, after)
 	for _, f := range s.order.From(func(f *Function) bool { return compareNames(f.ARN, start) < 0 }) {
@@ -112,8 +109,8 @@ func (s *State) AllVersions(account, region, after string, number uint64, limit 
 	return page, false
 }
 
-// Versions is a page of a function's versions, the latest first: all if first is
-// true, else those behind a number. It fails with ResourceNotFound.
+// Versions is a page of a function's versions, $LATEST first: from the first one, or after a
+// number. Errors: ResourceNotFound.
 func (s *State) Versions(name arn.ARN, first bool, after uint64, limit int) (page []Listed, more bool, err error) {
 	f, err := s.function(name)
 	if err != nil {

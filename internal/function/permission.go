@@ -23,9 +23,9 @@ type Permission struct {
 	Condition json.RawMessage `json:"Condition,omitempty"`
 }
 
-// NewPermission makes a statement that lets somebody do an action on a function. who is
-// "*", an account, a service's name, or the ARN or unique id of a user or role.
-// conditions are by operators and keys; none leave the element out.
+// NewPermission makes a statement that allows an action on a function. who is "*", an
+// account, a service's name, or the ARN or unique id of a user or role. conditions are by
+// operator and key; without any the element is omitted.
 func NewPermission(sid, who, action, resource string, conditions map[string]map[string]string) Permission {
 	p := Permission{Sid: sid, Effect: "Allow", Principal: Principal(who), Action: action, Resource: resource}
 	if len(conditions) > 0 {
@@ -36,7 +36,7 @@ func NewPermission(sid, who, action, resource string, conditions map[string]map[
 
 var account = regexp.MustCompile(`^[0-9]{12}$`)
 
-// Principal is the element of a statement for whoever may call.
+// Principal is the statement's Principal element.
 func Principal(who string) json.RawMessage {
 	switch {
 	case who == "*":
@@ -53,7 +53,7 @@ func Principal(who string) json.RawMessage {
 func marshal(value any) json.RawMessage {
 	text, err := json.Marshal(value)
 	if err != nil {
-		panic(err) // texts in maps are fit
+		panic(err) // texts can always be marshalled
 	}
 	return text
 }
@@ -62,13 +62,13 @@ func marshal(value any) json.RawMessage {
 func (p *Permission) String() string {
 	text, err := json.Marshal(p)
 	if err != nil {
-		panic(err) // a statement holds nothing that JSON cannot
+		panic(err) // statements can always be marshalled
 	}
 	return string(text)
 }
 
-// Policy is the policy of a function, or of the version or alias that a
-// qualifier names, as a document; empty if there is none.
+// Policy is the policy document of a function, or of a version or alias; empty: there is
+// none.
 func (f *Function) Policy(qualifier string) string { return document(f.policies[qualifier]) }
 
 func document(all []Permission) string {
@@ -81,7 +81,7 @@ func document(all []Permission) string {
 		Statement []Permission
 	}{"2012-10-17", "default", all})
 	if err != nil {
-		panic(err) // statements hold nothing that JSON cannot
+		panic(err) // statements can always be marshalled
 	}
 	return string(text)
 }
@@ -150,8 +150,8 @@ func (s *State) Forbid(cmd Forbid, b *mutation.Batch) error {
 	return nil
 }
 
-// policyOf finds the function whose policy is meant, and how to change the
-// revision that stands for the policy's.
+// policyOf finds the function of a policy, and returns how to change the revision, which is
+// that of the version or alias.
 func (s *State) policyOf(name arn.ARN, qualifier, revision string) (*Function, func(*mutation.Batch, string), error) {
 	if qualifier == Latest {
 		return nil, nil, ErrPolicyOfLatest
@@ -184,8 +184,7 @@ func checkPolicyRevision(want, have string) error {
 	return nil
 }
 
-// ShowPolicy is a policy with its revision. Errors: ResourceNotFound, also for no
-// policy.
+// ShowPolicy is a policy with its revision. Errors: ResourceNotFound, also without a policy.
 func (s *State) ShowPolicy(name arn.ARN, qualifier string) (doc, revision string, err error) {
 	f, v, a, err := s.Find(name, qualifier)
 	if err != nil {

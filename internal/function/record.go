@@ -14,15 +14,14 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 )
 
-// A function, a numbered version and an alias are one record each:
+// A function, a numbered version and an alias have one record each:
 //
 //	shard 'L' 'f' account/region/name                → version, JSON of functionRecord
 //	shard 'L' 'v' account/region/name 0x00 number    → version, JSON of versionRecord
 //	shard 'L' 'a' account/region/name 0x00 alias     → version, JSON of aliasRecord
 //
-// shard is 2 bytes and number 8, big-endian. No name holds a slash or a zero
-// byte, so that keys sort by account, region, name, and what is a function's is
-// one range of each kind.
+// shard is 2 bytes and number 8, big-endian. No name has a slash or a zero byte, so that keys
+// sort by account, region, name, and each kind of a function's records is one range.
 const (
 	space        = keyspace.Functions
 	functionKind = keyspace.FunctionRecords
@@ -55,7 +54,7 @@ type versionRecord struct {
 	ReadyRevision string     `json:"settled,omitempty"`
 	Modified      int64      `json:"modified"` // Unix milliseconds
 	Pending       bool       `json:"pending,omitempty"`
-	// Sealed is the configuration's environment, where that is sealed.
+	// Sealed is the encrypted environment of the configuration.
 	Sealed []byte `json:"sealed,omitempty"`
 }
 
@@ -64,11 +63,11 @@ type codeRecord struct {
 	SHA256 []byte `json:"sha256,omitempty"`
 	Size   int64  `json:"size,omitempty"`
 	URL    string `json:"url,omitempty"`
-	// Sealed is the URL where that has a password, and URL is empty then.
+	// Sealed is the encrypted URL if it has a password; then URL is empty.
 	Sealed []byte `json:"sealed,omitempty"`
 }
 
-// Prefixes begin the keys of all records of a shard.
+// Prefixes are the key prefixes of a shard's records.
 func Prefixes(shard uint16) [][]byte {
 	var all [][]byte
 	for _, kind := range [...]byte{functionKind, versionKind, aliasKind} {
@@ -77,7 +76,7 @@ func Prefixes(shard uint16) [][]byte {
 	return all
 }
 
-// Reserving are the functions that have concurrent executions reserved.
+// Reserving are the functions with reserved concurrency.
 func (s *State) Reserving() (all []*Function) {
 	for _, f := range s.order.Items {
 		if f.Reserved != nil {
@@ -87,8 +86,7 @@ func (s *State) Reserving() (all []*Function) {
 	return all
 }
 
-// Load takes one record back in, in the order of Prefixes. A failure leaves the
-// state unusable.
+// Load loads one record, in the order of Prefixes. After an error the state is unusable.
 func (s *State) Load(key, value []byte) error {
 	if len(key) < 4 || binary.BigEndian.Uint16(key) != s.shard || key[2] != space || len(value) == 0 || value[0] != version {
 		return fmt.Errorf("%w: key %q", ErrRecord, key)
@@ -201,7 +199,7 @@ func (s *State) decode(name arn.ARN, r *versionRecord, number uint64) (*Version,
 	return v, nil
 }
 
-// environmentPlace is what a sealed environment is bound to.
+// environmentPlace is the encryption context of an environment.
 func environmentPlace(name arn.ARN, number uint64) []byte {
 	return fmt.Appendf(nil, "environment of %s version %d", name, number)
 }
@@ -220,13 +218,13 @@ func (s *State) record(f *Function, v *Version) versionRecord {
 	return r
 }
 
-// seal seals the environment, and the address of a remote function if it may hold a
-// password; it reports whether there was any.
+// seal encrypts the environment, and the URL of a remote function if it may have a password;
+// it reports whether there was any.
 func (r *versionRecord) seal(name arn.ARN, number uint64, with Sealer) (sealed bool) {
 	do := func(text, place []byte) []byte {
 		out, err := with.Seal(text, place)
 		if err != nil {
-			panic(err) // nothing of it can fail
+			panic(err) // cannot fail
 		}
 		sealed = true
 		return out
@@ -234,7 +232,7 @@ func (r *versionRecord) seal(name arn.ARN, number uint64, with Sealer) (sealed b
 	if r.Config != nil && len(r.Config.Environment) > 0 {
 		text, err := json.Marshal(r.Config.Environment)
 		if err != nil {
-			panic(err) // it is a map of strings
+			panic(err) // a map of strings can always be marshalled
 		}
 		r.Sealed = do(text, environmentPlace(name, number))
 		shown := *r.Config
@@ -247,8 +245,8 @@ func (r *versionRecord) seal(name arn.ARN, number uint64, with Sealer) (sealed b
 	return sealed
 }
 
-// SealRecord gives the record of a function or a version with what is secret in it sealed;
-// nil: nothing of it is in clear. Errors: ErrRecord.
+// SealRecord is the record of a function or a version with its secrets encrypted; nil: it has
+// none in plain text. Errors: ErrRecord.
 func SealRecord(key, value []byte, with Sealer) ([]byte, error) {
 	bad := fmt.Errorf("%w: key %q", ErrRecord, key)
 	if len(key) < 4 || len(value) == 0 || value[0] != version {
@@ -283,20 +281,19 @@ func SealRecord(key, value []byte, with Sealer) ([]byte, error) {
 	return encode(r), nil
 }
 
-// codePlace is what a sealed address of a remote function is bound to.
+// codePlace is the encryption context of a remote function's URL.
 func codePlace(name arn.ARN, number uint64) []byte {
 	return fmt.Appendf(nil, "code of %s version %d", name, number)
 }
 
-// Sealer seals what is secret in records, for a place that has to be named to open it
-// again.
+// Sealer encrypts secrets in records, bound to a place that decryption must name.
 type Sealer interface {
 	Seal(plaintext, place []byte) ([]byte, error)
 	Open(sealed, place []byte) ([]byte, error)
 }
 
-// SealWith has environments sealed, in what is written from now on. Without it those
-// that are sealed are read as if they were empty.
+// SealWith sets the Sealer of later writes. Without one, encrypted environments are read as
+// empty.
 func (s *State) SealWith(sealer Sealer) { s.sealer = sealer }
 
 // put writes a function's record.
@@ -334,12 +331,12 @@ func (s *State) aliasKey(f *Function, name string) []byte {
 func encode(record any) []byte {
 	p, err := json.Marshal(record)
 	if err != nil {
-		panic(err) // records hold nothing that JSON cannot
+		panic(err) // records can always be marshalled
 	}
 	return append([]byte{version}, p...)
 }
 
-// within is the range of what a function has of a kind: [start, end).
+// within is the key range of a function's records of a kind: [start, end).
 func (s *State) within(kind byte, name arn.ARN) (start, end []byte) {
 	key := s.key(kind, name)
 	return append(bytes.Clone(key), 0), append(key, 1)

@@ -2,7 +2,7 @@ package function
 
 import "godwit.dev/godwit/internal/fault"
 
-// What commands are refused for, with the fields of each.
+// The errors of commands, with the fields of each.
 var (
 	ErrNotFound            = fault.NewRule(fault.ResourceNotFound, "function: not found")         // the ARN, qualified
 	ErrExists              = fault.NewRule(fault.ResourceConflict, "function: the name is taken") // the name

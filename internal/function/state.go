@@ -12,28 +12,28 @@ import (
 	"godwit.dev/godwit/internal/sorted"
 )
 
-// State is all functions of one shard.
+// State has all functions of one shard.
 type State struct {
 	shard     uint16
-	sealer    Sealer // of environments; nil: they are kept in clear
+	sealer    Sealer // of environments; nil: no encryption
 	functions map[arn.ARN]*Function
 	order     sorted.List[*Function] // by account, region, name
-	changing  sorted.List[*Function] // those with a change under way, the next to be complete first
+	changing  sorted.List[*Function] // changes in progress, next completion first
 	usage     map[place]Usage
-	builds    uint64 // names given
+	builds    uint64 // counter for build ids
 }
 
-// place is where functions are counted: per account and region.
+// place is the scope of usage counts: account and region.
 type place struct{ account, region string }
 
-// Usage is what the functions of an account in a region take.
+// Usage is the usage of an account's functions in a region.
 type Usage struct {
 	Functions int
 	CodeBytes int64
 	Reserved  int // concurrent executions
 }
 
-// Add adds what other takes.
+// Add adds other.
 func (u *Usage) Add(other Usage) {
 	u.Functions += other.Functions
 	u.CodeBytes += other.CodeBytes
@@ -53,7 +53,7 @@ func New(shard uint16) *State {
 	}
 }
 
-// compareNames orders functions as their records are: by account, region, name.
+// compareNames orders functions like their keys: by account, region, name.
 func compareNames(a, b arn.ARN) int {
 	return cmp.Or(
 		strings.Compare(a.Account, b.Account),
@@ -62,8 +62,7 @@ func compareNames(a, b arn.ARN) int {
 	)
 }
 
-// Usage is what the functions of an account in a region take, as far as they
-// are of this shard.
+// Usage is the usage of an account in a region, by functions of this shard.
 func (s *State) Usage(account, region string) Usage { return s.usage[place{account, region}] }
 
 // Function finds a function by its ARN without a qualifier.
@@ -72,8 +71,8 @@ func (s *State) Function(name arn.ARN) (*Function, bool) {
 	return f, ok
 }
 
-// FailureTargets are where events go that no attempt succeeded with: the dead-letter targets of
-// all versions, and the destinations on failure. One may come several times.
+// FailureTargets are the dead-letter targets of all versions, and the destinations on
+// failure. One may be yielded several times.
 func (s *State) FailureTargets() iter.Seq[arn.ARN] {
 	return func(yield func(arn.ARN) bool) {
 		for _, f := range s.order.Items {
@@ -94,7 +93,7 @@ func (s *State) FailureTargets() iter.Seq[arn.ARN] {
 	}
 }
 
-// function finds a function or says that it is not there.
+// function finds a function. Errors: ResourceNotFound.
 func (s *State) function(name arn.ARN) (*Function, error) {
 	if f, ok := s.functions[name]; ok {
 		return f, nil
@@ -102,12 +101,11 @@ func (s *State) function(name arn.ARN) (*Function, error) {
 	return nil, ErrNotFound.With(name)
 }
 
-// All are all functions, in the order of their names.
+// All returns all functions, ordered by name.
 func (s *State) All() []*Function { return s.order.Items }
 
-// Find finds the function and the version that a qualifier names, and the alias
-// if it is one's; the empty qualifier names the latest version. It fails with
-// ResourceNotFound.
+// Find finds the function and the version of a qualifier, and its alias, if it is one; an
+// empty qualifier means $LATEST. Errors: ResourceNotFound.
 func (s *State) Find(name arn.ARN, qualifier string) (*Function, *Version, *Alias, error) {
 	f, ok := s.functions[name]
 	if !ok {
@@ -127,9 +125,8 @@ func (s *State) Find(name arn.ARN, qualifier string) (*Function, *Version, *Alia
 	return nil, nil, nil, ErrNotFound.With(name.Qualify(qualifier))
 }
 
-// Resolve finds what an invocation runs now. draw, in [0, 1), picks the version
-// of an alias that leads to two. It fails with ResourceNotFound, and with
-// ResourceConflict while the version is being created.
+// Resolve finds the target of an invocation. draw, in [0, 1), picks one of an alias's two
+// versions. Errors: ResourceNotFound; ResourceConflict while the version is being created.
 func (s *State) Resolve(name arn.ARN, qualifier string, draw float64) (Target, error) {
 	f, ok := s.functions[name]
 	if !ok {
@@ -144,7 +141,7 @@ func (s *State) Resolve(name arn.ARN, qualifier string, draw float64) (Target, e
 		return Target{}, ErrNotFound.With(name.Qualify(qualifierOr(qualifier)))
 	}
 	if v.Number == 0 {
-		v = f.latest // what serves until the update is complete
+		v = f.latest // without the update in progress
 	}
 	if v.Pending {
 		return Target{}, ErrPending
@@ -154,7 +151,7 @@ func (s *State) Resolve(name arn.ARN, qualifier string, draw float64) (Target, e
 	return t, nil
 }
 
-// newBuild names what a version runs.
+// newBuild returns a new build id.
 func (s *State) newBuild() string {
 	s.builds++
 	return strconv.FormatUint(s.builds, 10)
@@ -170,7 +167,7 @@ func (f *Function) target(v *Version) Target {
 	}
 }
 
-// Create is the command that makes a function.
+// Create is the command that creates a function.
 type Create struct {
 	ARN         arn.ARN
 	Incarnation uint64
@@ -178,13 +175,13 @@ type Create struct {
 	Code        Code
 	Tags        map[string]string
 	Publish     bool // also as version 1
-	// Revision is the first one, ReadyRevision the one once it has been created.
+	// Revision is the first revision, ReadyRevision the one after completion.
 	Revision, ReadyRevision string
 	ReadyAt                 time.Time
 }
 
-// CheckCreate says whether Create would be refused. It fails with
-// ResourceConflict if there is a function of that name.
+// CheckCreate reports whether Create would fail. Errors: ResourceConflict for an existing
+// name.
 func (s *State) CheckCreate(name arn.ARN) error {
 	if _, ok := s.functions[name]; ok {
 		return ErrExists.With(name.FunctionName())
@@ -192,8 +189,8 @@ func (s *State) CheckCreate(name arn.ARN) error {
 	return nil
 }
 
-// Create makes a function, which is pending until that is complete, and returns it with
-// the version that the caller asked for. Errors: as CheckCreate.
+// Create creates a function, which is pending until completion, and returns it with the
+// version for the answer. Errors: as CheckCreate.
 func (s *State) Create(now time.Time, cmd Create, b *mutation.Batch) (*Function, *Version, error) {
 	if err := s.CheckCreate(cmd.ARN); err != nil {
 		return nil, nil, err
@@ -217,8 +214,8 @@ func (s *State) Create(now time.Time, cmd Create, b *mutation.Batch) (*Function,
 	return f, v, nil
 }
 
-// CompleteChanges finishes the changes that are due by now, of up to most functions, of fewer if
-// their records are large, and returns the uploads that nothing uses any more.
+// CompleteChanges completes due changes, of up to most functions, fewer if their records are
+// large, and returns the unused uploads.
 func (s *State) CompleteChanges(now time.Time, most int, b *mutation.Batch) (gone []uint64) {
 	for n := 0; n < most && b.Size() < mutation.StepBytes; n++ {
 		if len(s.changing.Items) == 0 || s.changing.Items[0].readyAt.After(now) {
@@ -258,7 +255,7 @@ func (v *Version) complete() {
 	}
 }
 
-// NextCompletion is when CompleteChanges has something to do; ok is false if never.
+// NextCompletion is the time of the next CompleteChanges; ok is false if there is no change.
 func (s *State) NextCompletion() (at time.Time, ok bool) {
 	if len(s.changing.Items) == 0 {
 		return time.Time{}, false
@@ -266,8 +263,7 @@ func (s *State) NextCompletion() (at time.Time, ok bool) {
 	return s.changing.Items[0].readyAt, true
 }
 
-// Delete removes a function with all that it has and returns it, or the zero
-// value for none. Errors: ResourceNotFound.
+// Delete deletes a function with all its records and returns it. Errors: ResourceNotFound.
 func (s *State) Delete(name arn.ARN, b *mutation.Batch) (*Function, error) {
 	f, err := s.function(name)
 	if err != nil {
@@ -282,7 +278,7 @@ func (s *State) Delete(name arn.ARN, b *mutation.Batch) (*Function, error) {
 	return f, nil
 }
 
-// Uploads are the names of all zips that are in use.
+// Uploads are the ids of all zips that are in use.
 func (s *State) Uploads() map[uint64]bool {
 	used := map[uint64]bool{}
 	for _, f := range s.order.Items {
@@ -293,7 +289,7 @@ func (s *State) Uploads() map[uint64]bool {
 	return used
 }
 
-// Uploads are the names of all zips that the versions of a function have.
+// Uploads are the ids of the zips of a function's versions.
 func (f *Function) Uploads() []uint64 {
 	all := make([]uint64, 0, len(f.uploads))
 	for upload := range f.uploads {
@@ -302,8 +298,7 @@ func (f *Function) Uploads() []uint64 {
 	return all
 }
 
-// add and remove keep every index in step; change does where what they hold of a
-// function may change.
+// add and remove update all indexes; change calls them around a change of a function.
 func (s *State) add(f *Function) {
 	s.functions[f.ARN] = f
 	s.order.Add(f)

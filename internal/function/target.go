@@ -8,17 +8,16 @@ import (
 	"godwit.dev/godwit/internal/arn"
 )
 
-// Latest is the qualifier, and the version, of what can still be changed.
+// Latest is the qualifier and the version that can still be changed.
 const Latest = "$LATEST"
 
-// Target is what an invocation runs: a version as it was when it was resolved.
-// It does not change.
+// Target is the resolved version of an invocation. It is immutable.
 type Target struct {
 	Function  arn.ARN // without a qualifier
-	Qualifier string  // as the caller named it; empty for none
+	Qualifier string  // of the request; empty: none
 	Name      string
 	Version   string // Latest or a number
-	// Incarnation names this life of the function in its shard.
+	// Incarnation identifies this creation of the function in its shard.
 	Incarnation uint64
 	// Build changes with the version's code or configuration, and with a restart.
 	Build       string
@@ -37,8 +36,7 @@ type Target struct {
 	Logging    Logging
 }
 
-// ARN is the function as it was invoked: with the qualifier that the caller
-// named, if any.
+// ARN is the function with the qualifier of the request, if any.
 func (t *Target) ARN() arn.ARN { return t.Function.Qualify(t.Qualifier) }
 
 // Remote reports whether the code runs elsewhere, at Code.URL.
@@ -51,21 +49,21 @@ func qualifierOr(qualifier string) string {
 	return qualifier
 }
 
-// Code is what a version runs: a zip that was uploaded, or a URL.
+// Code is a version's code: an uploaded zip, or a URL.
 type Code struct {
-	// Upload names the zip among those of the function's shard; 0: there is none.
+	// Upload is the zip's id in the function's shard; 0: there is none.
 	Upload uint64
 	SHA256 [sha256.Size]byte // of the zip
 	Size   int64             // of the zip, in bytes
 	URL    string            // of a remote function
 }
 
-// same reports whether two versions run the same.
+// same reports whether two versions have the same code.
 func (c Code) same(other Code) bool {
 	return c.SHA256 == other.SHA256 && c.Size == other.Size && c.URL == other.URL
 }
 
-// Base64 is the digest of the zip as AWS writes it; empty for a remote function.
+// Base64 is the digest of the zip in AWS's form; empty for a remote function.
 func (c Code) Base64() string {
 	if c.URL != "" {
 		return ""

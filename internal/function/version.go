@@ -8,23 +8,22 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 )
 
-// Update is the command that changes a function's latest version.
+// Update is the command that changes $LATEST.
 type Update struct {
 	ARN arn.ARN
 	// RevisionID must be that of the latest version; empty: any.
 	RevisionID string
-	// Change edits the configuration, a copy, and says why it cannot. May be nil.
+	// Change edits a copy of the configuration, or returns an error. May be nil.
 	Change  func(c *Config) error
-	Code    *Code // nil: stays
+	Code    *Code // nil: unchanged
 	Publish bool  // also as a version
-	// Revision is the one of the update, ReadyRevision the one once it is over.
+	// Revision is the revision of the update, ReadyRevision the one after completion.
 	Revision, ReadyRevision string
 	ReadyAt                 time.Time
 }
 
-// CheckUpdate says whether an update would be refused. It fails with
-// ResourceNotFound; with ResourceConflict while the function is being created or
-// another update is under way; with PreconditionFailed.
+// CheckUpdate reports whether an update would fail. Errors: ResourceNotFound;
+// ResourceConflict while the function is being created or updated; PreconditionFailed.
 func (s *State) CheckUpdate(name arn.ARN, revision string) (*Function, error) {
 	f, err := s.function(name)
 	switch {
@@ -38,9 +37,8 @@ func (s *State) CheckUpdate(name arn.ARN, revision string) (*Function, error) {
 	return f, checkRevision(revision, f.latest.Revision)
 }
 
-// Update begins to change a function's latest version, and returns it with the
-// version that the caller asked for. What served continues until the update
-// is complete. Errors: as CheckUpdate, and those of Change.
+// Update begins to change $LATEST, and returns it with the version for the answer. Until
+// completion the previous one is invoked. Errors: as CheckUpdate, and those of Change.
 func (s *State) Update(now time.Time, cmd Update, b *mutation.Batch) (*Function, *Version, error) {
 	f, err := s.CheckUpdate(cmd.ARN, cmd.RevisionID)
 	if err != nil {
@@ -74,26 +72,25 @@ func (s *State) Update(now time.Time, cmd Update, b *mutation.Batch) (*Function,
 	return f, v, nil
 }
 
-// readyBy makes the change under way complete not before a moment.
+// readyBy sets the completion time, not earlier than a time.
 func (f *Function) readyBy(at time.Time) {
 	if at.After(f.readyAt) {
 		f.readyAt = at
 	}
 }
 
-// Publish is the command that makes a version of the latest one.
+// Publish is the command that publishes $LATEST as a version.
 type Publish struct {
 	ARN         arn.ARN
 	RevisionID  string // must be that of the latest version; empty: any
 	CodeSHA256  string // in base64, must be that of the latest version; empty: any
 	Description *string
-	Revision    string // of the new version, for good
-	Latest      string // of the latest version from then on
+	Revision    string // of the new version; it never changes
+	Latest      string // the new one of $LATEST
 }
 
-// Publish makes a version of the latest one, or finds the one that was made last
-// if there was no update since. Errors: as CheckUpdate, and InvalidParameter for
-// other code.
+// Publish publishes $LATEST as a version, or returns the last published one if there was no
+// update since. Errors: as CheckUpdate, and InvalidParameter for other code.
 func (s *State) Publish(now time.Time, cmd Publish, b *mutation.Batch) (*Function, *Version, error) {
 	f, err := s.CheckUpdate(cmd.ARN, cmd.RevisionID)
 	if err != nil {
@@ -124,9 +121,8 @@ func (s *State) Publish(now time.Time, cmd Publish, b *mutation.Batch) (*Functio
 	return f, v, nil
 }
 
-// published is the version that the latest one was published as, nil if it was
-// updated since. Records of earlier versions of this program do not report
-// updates: what differs shows them.
+// published is the version that $LATEST was published as; nil if it was updated since.
+// Records of older releases do not record updates: then the two are compared.
 func (f *Function) published() *Version {
 	n := len(f.versions.Items)
 	if n == 0 || f.changed {
@@ -139,7 +135,7 @@ func (f *Function) published() *Version {
 	return last
 }
 
-// publish makes a version of from.
+// publish makes a version from from.
 func (s *State) publish(now time.Time, f *Function, from *Version, revision string) *Version {
 	f.last++
 	f.changed = false
@@ -149,12 +145,11 @@ func (s *State) publish(now time.Time, f *Function, from *Version, revision stri
 	return v
 }
 
-// DeleteVersion removes a numbered version, if it is there, and returns the
-// uploads that nothing uses any more. Errors: ResourceNotFound for no function;
-// InvalidParameter for the latest version and for an alias; ResourceConflict for
-// a version that an alias leads to.
+// DeleteVersion deletes a numbered version, if it exists, and returns the unused uploads.
+// Errors: ResourceNotFound for an unknown function; InvalidParameter for $LATEST and for an
+// alias; ResourceConflict for the version of an alias.
 func (s *State) DeleteVersion(name arn.ARN, qualifier string, b *mutation.Batch) (gone []uint64, err error) {
-	if qualifier == Latest { // be there a function or not
+	if qualifier == Latest { // whether or not the function exists
 		return nil, ErrLatestIsPermanent
 	}
 	f, err := s.function(name)

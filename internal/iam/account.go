@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// Account is the identities of an account.
+// Account has the identities of an account.
 type Account struct {
 	ID       string // 12 digits
 	entities map[Kind]map[string]*Entity
 	byID     map[string]*Entity
 	keys     map[string]*AccessKey
-	ofUser   map[string][]string // ids of access keys by their user's unique id, in the order of creation
-	attached map[string]int      // entities that a managed policy of the account is attached to, by its ARN
-	capped   map[string]int      // and those that it is the boundary of
+	ofUser   map[string][]string // access key ids by their user's unique id, ordered by creation
+	attached map[string]int      // counts of entities by the ARN of an attached managed policy of the account
+	capped   map[string]int      // counts of entities by the ARN of their boundary
 	changes  []Change
 }
 
-// Change is what a command has put in the place of what was there before; nil is nothing.
+// Change is the value before and after a command; nil: none.
 type Change struct {
 	Before, After       *Entity
 	BeforeKey, AfterKey *AccessKey
 }
 
-// NewAccount is an account without identities.
+// NewAccount makes an account without identities.
 func NewAccount(id string) *Account {
 	a := &Account{
 		ID: id, entities: map[Kind]map[string]*Entity{}, byID: map[string]*Entity{}, keys: map[string]*AccessKey{},
@@ -36,7 +36,7 @@ func NewAccount(id string) *Account {
 	return a
 }
 
-// Load takes what a record has. All that an account has is loaded before its first command.
+// Load loads an entity. All entities are loaded before the first command.
 func (a *Account) Load(e *Entity) {
 	e.Account = a.ID
 	a.swap(nil, e)
@@ -45,21 +45,21 @@ func (a *Account) Load(e *Entity) {
 // LoadKey is Load for an access key.
 func (a *Account) LoadKey(k *AccessKey) { a.swapKey(nil, k) }
 
-// Changes are what was put since the last call of Changes or Revert, in its order.
+// Changes returns the changes since the last call of Changes or Revert, in order.
 func (a *Account) Changes() []Change {
 	changes := a.changes
 	a.changes = nil
 	return changes
 }
 
-// Grows reports whether something new was put since the last call of Changes or Revert.
+// Grows reports whether there were creations since the last call of Changes or Revert.
 func (a *Account) Grows() bool {
 	return slices.ContainsFunc(a.changes, func(c Change) bool {
 		return c.Before == nil && c.After != nil || c.BeforeKey == nil && c.AfterKey != nil
 	})
 }
 
-// Revert takes back what was put since the last call of Changes or Revert.
+// Revert undoes the changes since the last call of Changes or Revert.
 func (a *Account) Revert() {
 	for _, c := range slices.Backward(a.changes) {
 		a.swap(c.After, c.Before)
@@ -68,7 +68,7 @@ func (a *Account) Revert() {
 	a.changes = nil
 }
 
-// Empty reports whether the account has nothing.
+// Empty reports whether the account has no identities.
 func (a *Account) Empty() bool {
 	for _, all := range a.entities {
 		if len(all) > 0 {
@@ -78,7 +78,7 @@ func (a *Account) Empty() bool {
 	return len(a.keys) == 0
 }
 
-// put replaces an entity, or makes or removes one.
+// put replaces, creates or deletes an entity.
 func (a *Account) put(before, after *Entity) {
 	a.changes = append(a.changes, Change{Before: before, After: after})
 	a.swap(before, after)
@@ -117,8 +117,8 @@ func (a *Account) count(e *Entity, n int) {
 	}
 }
 
-// Attachments is how many entities of the account a managed policy is attached to, and of
-// how many it is the boundary.
+// Attachments counts the entities of the account that a managed policy is attached to, and
+// those that it is the boundary of.
 func (a *Account) Attachments(arn string) (attached, boundaries int) {
 	return a.attached[arn], a.capped[arn]
 }
@@ -143,7 +143,7 @@ func (a *Account) swapKey(before, after *AccessKey) {
 	}
 }
 
-// Find is the entity of a name; it fails by the kind's rule of what is not there.
+// Find finds an entity by name; it fails with the kind's error for an unknown one.
 func (a *Account) Find(kind Kind, name string) (*Entity, error) {
 	if e := a.entities[kind][key(name)]; e != nil {
 		return e, nil
@@ -151,10 +151,10 @@ func (a *Account) Find(kind Kind, name string) (*Entity, error) {
 	return nil, missing[kind].With(name)
 }
 
-// ByID is the entity of a unique id; nil if there is none any more.
+// ByID is the entity with a unique id; nil: there is none.
 func (a *Account) ByID(id string) *Entity { return a.byID[id] }
 
-// ByARN is the entity of the account that an ARN names; nil if there is none.
+// ByARN is the account's entity with an ARN; nil: there is none.
 func (a *Account) ByARN(arn string) *Entity {
 	_, kind, name, ok := ParseARN(arn)
 	if !ok {
@@ -166,8 +166,8 @@ func (a *Account) ByARN(arn string) *Entity {
 	return nil
 }
 
-// List are the entities of a kind under a path, in the order of their names. The empty
-// prefix is all paths.
+// List returns the entities of a kind below a path, ordered by name. An empty prefix means
+// all.
 func (a *Account) List(kind Kind, pathPrefix string) []*Entity {
 	var all []*Entity
 	for _, e := range a.entities[kind] {
@@ -179,7 +179,7 @@ func (a *Account) List(kind Kind, pathPrefix string) []*Entity {
 	return all
 }
 
-// Count is how many entities of a kind there are.
+// Count is the number of entities of a kind.
 func (a *Account) Count(kind Kind) int { return len(a.entities[kind]) }
 
 // Quotas of an account. Source: IAM and AWS STS quotas.
@@ -190,11 +190,11 @@ var quotaNames = map[Kind]string{
 	Provider: "OpenIDConnectProvidersPerAccount", Profile: "InstanceProfilesPerAccount", Alias: "AliasesPerAccount",
 }
 
-// Quota is how many entities of a kind an account may have.
+// Quota bounds an account's entities of a kind.
 func Quota(kind Kind) int { return quotas[kind] }
 
-// Create adds an entity, whose Account is set by it. Errors: ErrTaken…, ErrQuota, those of
-// tags and documents' sizes.
+// Create adds an entity, and sets its Account. Errors: ErrTaken…, ErrQuota, those of tags and
+// documents' sizes.
 func (a *Account) Create(e *Entity) error {
 	e = e.clone()
 	e.Account = a.ID
@@ -226,7 +226,7 @@ func (a *Account) Create(e *Entity) error {
 	return nil
 }
 
-// edit puts a changed copy of an entity in its place.
+// edit replaces an entity by a changed copy.
 func (a *Account) edit(kind Kind, name string, f func(e *Entity) error) error {
 	before, err := a.Find(kind, name)
 	if err != nil {
@@ -240,7 +240,7 @@ func (a *Account) edit(kind Kind, name string, f func(e *Entity) error) error {
 	return nil
 }
 
-// Rename gives a user or group another name, path, or both; empty keeps what is.
+// Rename changes the name, path, or both of a user or group; empty: unchanged.
 func (a *Account) Rename(kind Kind, name, newName, newPath string) error {
 	return a.edit(kind, name, func(e *Entity) error {
 		if newName != "" && newName != e.Name {
@@ -256,8 +256,7 @@ func (a *Account) Rename(kind Kind, name, newName, newPath string) error {
 	})
 }
 
-// Delete removes an entity on which nothing depends. Errors: the rules of what is in the
-// way.
+// Delete deletes an entity without dependents. Errors: those of its dependents.
 func (a *Account) Delete(kind Kind, name string) error {
 	e, err := a.Find(kind, name)
 	if err != nil {
@@ -290,7 +289,7 @@ func (a *Account) inTheWay(e *Entity) error {
 	return nil
 }
 
-// Describe changes a role: nil keeps what is.
+// Describe changes a role; nil: unchanged.
 func (a *Account) Describe(name string, description *string, maxSession *int) error {
 	return a.edit(Role, name, func(e *Entity) error {
 		if description != nil {
@@ -303,7 +302,7 @@ func (a *Account) Describe(name string, description *string, maxSession *int) er
 	})
 }
 
-// SetTrust gives a role another trust policy.
+// SetTrust replaces a role's trust policy.
 func (a *Account) SetTrust(name, document string) error {
 	if err := checkTrustSize(document); err != nil {
 		return err
@@ -317,14 +316,14 @@ func (a *Account) SetTrust(name, document string) error {
 // MaxTags is how many tags an entity may have.
 const MaxTags = 50
 
-// Tag adds tags to an entity, or changes those whose keys it has.
+// Tag adds tags to an entity, or replaces those with the same keys.
 func (a *Account) Tag(kind Kind, name string, tags []Tag) error {
 	return a.edit(kind, name, func(e *Entity) error {
 		if err := checkTags(kind, tags); err != nil {
 			return err
 		}
 		for _, t := range tags {
-			// The latest spelling stays.
+			// The latest spelling is kept.
 			if i := slices.IndexFunc(e.Tags, func(old Tag) bool { return sameKey(kind, old.Key, t.Key) }); i >= 0 {
 				e.Tags[i] = t
 			} else {
@@ -338,8 +337,7 @@ func (a *Account) Tag(kind Kind, name string, tags []Tag) error {
 	})
 }
 
-// sameKey reports whether two keys are of one tag: those of users and roles differ by more
-// than case.
+// sameKey reports whether two keys are equal. Those of users and roles are case-insensitive.
 func sameKey(kind Kind, a, b string) bool {
 	if kind == User || kind == Role {
 		return strings.EqualFold(a, b)
@@ -347,7 +345,7 @@ func sameKey(kind Kind, a, b string) bool {
 	return a == b
 }
 
-// Untag removes tags; keys that the entity has not are passed over.
+// Untag removes tags; unknown keys are ignored.
 func (a *Account) Untag(kind Kind, name string, keys []string) error {
 	return a.edit(kind, name, func(e *Entity) error {
 		e.Tags = slices.DeleteFunc(e.Tags, func(t Tag) bool {
@@ -375,7 +373,7 @@ func checkTags(kind Kind, tags []Tag) error {
 	return nil
 }
 
-// Latest is when anything of the account was made last.
+// Latest is the time of the last creation in the account.
 func (a *Account) Latest() (latest time.Time) {
 	for _, e := range a.byID {
 		if e.Created.After(latest) {

@@ -10,17 +10,17 @@ import (
 	"unicode/utf8"
 )
 
-// Form is what a policy document is for, which says what it must have.
+// Form is the purpose of a policy document, which decides the required elements.
 type Form uint8
 
 // The forms.
 const (
-	Identity Form = iota // inline, of a user, group or role, and of a session: without Principal
-	Managed              // the same, of a managed policy: its version is the newer one
+	Identity Form = iota // inline, of a user, group or role, or of a session: without Principal
+	Managed              // the same, of a managed policy: with the current Version
 	Trust                // of a role: without Resource
 )
 
-// written is a statement as it is written.
+// written is a statement of a document.
 type written struct {
 	sid, effect        string
 	actions, resources []string
@@ -29,10 +29,9 @@ type written struct {
 	dates              []string // operands of comparisons of dates
 }
 
-// CheckDocument refuses a document that is not of the form, in the order in which AWS
-// does: what the grammar lacks first, then what an older parser of AWS's
-// cannot read, then what each statement must have. It looks at elements; operators and
-// operands of conditions are the evaluator's.
+// CheckDocument refuses an invalid document of a form. The checks are in AWS's order: first
+// the grammar, then an older parser of AWS's, then each statement's elements. Operators and
+// operands of conditions are checked by the evaluator.
 func CheckDocument(form Form, document string) error {
 	if form == Trust && !json.Valid([]byte(document)) {
 		return ErrNoJSON
@@ -68,7 +67,7 @@ func CheckDocument(form Form, document string) error {
 	return nil
 }
 
-// read takes a document apart; it fails for what the grammar does not have.
+// read parses a document; it fails for violations of the grammar.
 func read(document string) (version string, statements []written, err error) {
 	if !utf8.ValidString(document) {
 		return "", nil, ErrSyntax
@@ -127,7 +126,7 @@ func readStatement(raw json.RawMessage) (st written, err error) {
 	return st, err
 }
 
-// readCondition looks at a condition's form and gives the operands of comparisons of dates.
+// readCondition checks a condition's form and returns the operands of date comparisons.
 func readCondition(raw json.RawMessage) (dates []string, err error) {
 	operators, err := object(raw)
 	if err != nil {
@@ -159,8 +158,7 @@ func readCondition(raw json.RawMessage) (dates []string, err error) {
 	return dates, nil
 }
 
-// legacy reports whether a parser of AWS's that is older than the grammar reads the
-// statement as well.
+// legacy reports whether AWS's older parser also accepts the statement.
 func (st *written) legacy() bool {
 	return (st.effect == "Allow" || st.effect == "Deny") && !slices.ContainsFunc(st.dates, noDate) && !slices.ContainsFunc(st.resources, oddARN)
 }
@@ -184,7 +182,8 @@ func checkSids(form Form, statements []written) error {
 	return nil
 }
 
-// complete refuses a statement that lacks what the form needs, or has what it forbids.
+// complete refuses a statement without an element that the form requires, or with one that it
+// forbids.
 func (st *written) complete(form Form) error {
 	switch {
 	case form != Trust && st.hasPrincipal:
@@ -232,7 +231,7 @@ const (
 	both
 )
 
-// either reports which of an element and its opposite a statement has.
+// either counts an element and its opposite (Not…) in a statement.
 func either(s map[string]json.RawMessage, name string) (n count) {
 	if _, ok := s[name]; ok {
 		n++
@@ -250,8 +249,8 @@ func cmpRaw(a, b json.RawMessage) json.RawMessage {
 	return b
 }
 
-// object reads a JSON object of which no member comes twice; allowed are those that it may
-// have, all if none is given.
+// object parses a JSON object without duplicate members; allowed are the permitted ones, or
+// all if empty.
 func object(raw []byte, allowed ...string) (map[string]json.RawMessage, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
@@ -282,7 +281,7 @@ func object(raw []byte, allowed ...string) (map[string]json.RawMessage, error) {
 	return members, nil
 }
 
-// list are the elements of a JSON array; anything else stands for a list of itself.
+// list are the elements of a JSON array; any other value is a list of itself.
 func list(raw json.RawMessage) []json.RawMessage {
 	if len(raw) == 0 {
 		return nil
@@ -294,7 +293,7 @@ func list(raw json.RawMessage) []json.RawMessage {
 	return []json.RawMessage{raw}
 }
 
-// strs reads a text or a list of them.
+// strs parses a text or a list of texts.
 func strs(raw json.RawMessage) (all []string, ok bool) {
 	for _, item := range list(raw) {
 		var s string
@@ -306,8 +305,8 @@ func strs(raw json.RawMessage) (all []string, ok bool) {
 	return all, true
 }
 
-// TrustsOthers reports whether a trust policy, which was checked, lets anybody but services
-// assume its role.
+// TrustsOthers reports whether a valid trust policy allows others than services to assume its
+// role.
 func TrustsOthers(document string) bool {
 	var top struct{ Statement json.RawMessage }
 	if json.Unmarshal([]byte(document), &top) != nil {
@@ -323,7 +322,7 @@ func TrustsOthers(document string) bool {
 		}
 		var named struct{ AWS, Federated json.RawMessage }
 		if s.NotPrincipal != nil || json.Unmarshal(s.Principal, &named) != nil || named.AWS != nil || named.Federated != nil {
-			return true // "*" is no object
+			return true // "*" is not an object
 		}
 	}
 	return false

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Kind is what an Entity is.
+// Kind is the kind of an Entity.
 type Kind byte
 
-// The kinds, as records have them.
+// The kinds, as in records.
 const (
 	User     Kind = 'u'
 	Group    Kind = 'g'
@@ -20,26 +20,25 @@ const (
 	Alias    Kind = 'a' // of the account
 )
 
-// Kinds are all of them.
+// Kinds are all kinds.
 var Kinds = []Kind{User, Group, Role, Policy, Provider, Profile, Alias}
 
-// Entity is anything that has a name in an account. It does not change once an account
-// has it.
+// Entity is a named entity of an account. It is immutable once an account has it.
 type Entity struct {
 	Kind        Kind      `json:"-"`
 	Account     string    `json:"-"`
 	Path        string    `json:"path,omitempty"` // begins and ends with a slash
 	Name        string    `json:"name"`           // of a provider its URL without https://
-	ID          string    `json:"id,omitempty"`   // unique: no later entity of the name has it
+	ID          string    `json:"id,omitempty"`   // unique: never reused for the name
 	Created     time.Time `json:"created"`
 	Description string    `json:"description,omitempty"`
 	Tags        []Tag     `json:"tags,omitempty"`
 
 	// Of users, groups and roles.
-	Inline   []Inline `json:"inline,omitempty"`   // in the order of their names
-	Attached []string `json:"attached,omitempty"` // ARNs of managed policies, in the order in which they were attached
+	Inline   []Inline `json:"inline,omitempty"`   // ordered by name
+	Attached []string `json:"attached,omitempty"` // ARNs of managed policies, in the order of attachment
 	Boundary string   `json:"boundary,omitempty"` // the ARN of a managed policy
-	// Groups are a user's, by their unique ids.
+	// Groups are a user's groups, by unique id.
 	Groups []string `json:"groups,omitempty"`
 
 	Role     *RolePart     `json:"role,omitempty"`
@@ -57,16 +56,16 @@ type Inline struct{ Name, Document string }
 
 // RolePart is what only roles have.
 type RolePart struct {
-	// Trust is the trust policy, with unique ids in the place of users' and roles' ARNs.
+	// Trust is the trust policy, with unique ids instead of users' and roles' ARNs.
 	Trust      string `json:"trust"`
 	MaxSession int    `json:"maxSession"` // in seconds
 }
 
 // PolicyPart is what only managed policies have.
 type PolicyPart struct {
-	Versions []Version `json:"versions"` // in the order of their numbers
-	Default  int       `json:"default"`  // a number of one of them
-	Latest   int       `json:"latest"`   // the highest number that was ever given
+	Versions []Version `json:"versions"` // ordered by number
+	Default  int       `json:"default"`  // the number of the default version
+	Latest   int       `json:"latest"`   // the highest number so far
 	Updated  time.Time `json:"updated"`
 }
 
@@ -83,14 +82,14 @@ type ProviderPart struct {
 	Thumbprints []string `json:"thumbprints,omitempty"`
 }
 
-// words are how ARNs name the kinds.
+// words are the names of kinds in ARNs.
 var words = map[Kind]string{
 	User: "user", Group: "group", Role: "role", Policy: "policy", Provider: "oidc-provider", Profile: "instance-profile",
 }
 
 const arnPrefix = "arn:aws:iam::"
 
-// ARN is the entity's name for the world.
+// ARN is the entity's ARN.
 func (e *Entity) ARN() string {
 	path := e.Path
 	if e.Kind == Provider {
@@ -99,8 +98,8 @@ func (e *Entity) ARN() string {
 	return arnPrefix + e.Account + ":" + words[e.Kind] + path + e.Name
 }
 
-// ParseARN takes the ARN of an entity apart, for a kind that has a word in ARNs. The path
-// is not looked at beyond its place.
+// ParseARN parses the ARN of an entity, of a kind with a word in ARNs. The path is not
+// validated.
 func ParseARN(text string) (account string, kind Kind, name string, ok bool) {
 	rest, ok := strings.CutPrefix(text, arnPrefix)
 	if !ok {
@@ -122,10 +121,10 @@ func ParseARN(text string) (account string, kind Kind, name string, ok bool) {
 	return "", 0, "", false
 }
 
-// key is what an entity is found by: names differ by more than case.
+// key is the lookup key of a name: names are case-insensitive.
 func key(name string) string { return strings.ToLower(name) }
 
-// clone copies an entity as deep as commands change it.
+// clone copies an entity, including all parts that commands change.
 func (e *Entity) clone() *Entity {
 	c := *e
 	c.Tags, c.Inline, c.Attached, c.Groups = slices.Clone(e.Tags), slices.Clone(e.Inline), slices.Clone(e.Attached), slices.Clone(e.Groups)
@@ -156,7 +155,7 @@ func (e *Entity) InlineDocument(name string) (document string, ok bool) {
 	return "", false
 }
 
-// FindInline is InlineDocument with the refusal of what is not there.
+// FindInline is InlineDocument, with an error for an unknown policy.
 func (e *Entity) FindInline(name string) (document string, err error) {
 	document, ok := e.InlineDocument(name)
 	if !ok {
@@ -165,10 +164,10 @@ func (e *Entity) FindInline(name string) (document string, err error) {
 	return document, nil
 }
 
-// DefaultVersion is the version of a managed policy that counts.
+// DefaultVersion is the default version of a managed policy.
 func (e *Entity) DefaultVersion() *Version { return e.Version(e.Policy.Default) }
 
-// Version is a version of a managed policy; nil if there is none of the number.
+// Version is a version of a managed policy; nil: there is none.
 func (e *Entity) Version(number int) *Version {
 	for i := range e.Policy.Versions {
 		if v := &e.Policy.Versions[i]; v.Number == number {
@@ -178,7 +177,7 @@ func (e *Entity) Version(number int) *Version {
 	return nil
 }
 
-// TagMap are the entity's tags by their keys.
+// TagMap are the entity's tags by key.
 func (e *Entity) TagMap() map[string]string {
 	if len(e.Tags) == 0 {
 		return nil

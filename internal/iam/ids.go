@@ -17,17 +17,17 @@ const (
 	PrefixTemporaryKey = "ASIA" // an access key of a session
 )
 
-// Random is the part of an id that does not follow from its account: to be drawn at random.
+// Random is the random part of an id.
 type Random [5]byte
 
 const (
-	idLength  = 20 // with its prefix
+	idLength  = 20 // with the prefix
 	idMark    = 1 << 47
 	idAccount = idMark - 1<<7
 )
 
-// NewID makes a unique id: a prefix and 16 characters of base32, of which the first ten
-// hold the account.
+// NewID makes a unique id: a prefix and 16 characters of base32; the first ten encode the
+// account.
 func NewID(prefix, account string, random Random) string {
 	n, _ := strconv.ParseUint(account, 10, 40)
 	var raw [10]byte
@@ -36,8 +36,7 @@ func NewID(prefix, account string, random Random) string {
 	return prefix + base32.StdEncoding.EncodeToString(raw[:])
 }
 
-// AccountOf is the account, in 12 digits, that an id made by NewID holds; ok is false for
-// what has not the form of one.
+// AccountOf is the account, in 12 digits, in an id of NewID; ok is false for an invalid id.
 func AccountOf(id string) (account string, ok bool) {
 	if len(id) != idLength {
 		return "", false

@@ -2,21 +2,20 @@ package iam
 
 import "time"
 
-// MaxKeys is how many access keys a user may have.
+// MaxKeys bounds the access keys of a user.
 const MaxKeys = 2
 
-// AccessKey is a long-term access key of a user. It does not change once an account has
-// it.
+// AccessKey is a long-term access key of a user. It is immutable once an account has it.
 type AccessKey struct {
 	ID      string    `json:"-"`
 	User    string    `json:"user"` // the user's unique id
 	Active  bool      `json:"active"`
 	Created time.Time `json:"created"`
-	// Secret is the secret, as its keeper has sealed it.
+	// Secret is the encrypted secret.
 	Secret []byte `json:"secret"`
 }
 
-// CreateKey gives a user an access key; its User is set by it.
+// CreateKey adds an access key of a user, and sets its User.
 func (a *Account) CreateKey(user string, k *AccessKey) error {
 	u, err := a.Find(User, user)
 	if err != nil {
@@ -31,10 +30,10 @@ func (a *Account) CreateKey(user string, k *AccessKey) error {
 	return nil
 }
 
-// Key is an access key; nil if there is none of the id.
+// Key is the access key with an id; nil: there is none.
 func (a *Account) Key(id string) *AccessKey { return a.keys[id] }
 
-// Keys are the access keys of a user, in the order of their creation.
+// Keys are the access keys of a user, ordered by creation.
 func (a *Account) Keys(u *Entity) []*AccessKey {
 	all := make([]*AccessKey, 0, len(a.ofUser[u.ID]))
 	for _, id := range a.ofUser[u.ID] {
@@ -66,7 +65,7 @@ func (a *Account) SetKey(user, id string, active bool) error {
 	return nil
 }
 
-// Renew gives an access key of a user another secret. ok is false if there is no such key.
+// Renew replaces the secret of a user's access key. ok is false if there is no such key.
 func (a *Account) Renew(user, id string, secret []byte) (k *AccessKey, ok bool) {
 	k, err := a.keyOf(user, id)
 	if err != nil {
@@ -78,7 +77,7 @@ func (a *Account) Renew(user, id string, secret []byte) (k *AccessKey, ok bool) 
 	return &changed, true
 }
 
-// Reseal gives an access key the same secret, sealed otherwise.
+// Reseal replaces an access key's secret by the same secret, encrypted with another key.
 func (a *Account) Reseal(id string, secret []byte) {
 	if k := a.keys[id]; k != nil {
 		changed := *k
@@ -97,7 +96,7 @@ func (a *Account) DeleteKey(user, id string) error {
 	return nil
 }
 
-// EachKey calls f with every access key, in no order.
+// EachKey calls f with every access key, unordered.
 func (a *Account) EachKey(f func(k *AccessKey)) {
 	for _, k := range a.keys {
 		f(k)

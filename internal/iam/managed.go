@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// AWS's own managed policies are those that concern what Godwit speaks. What each allows
-// is AWS's, as far as it is about services that are here.
+// AWS's managed policies for the services that Godwit has. They allow what AWS's do, on these
+// services.
 
 const awsPolicies = "arn:aws:iam::aws:policy"
 
-// awsAccount is whose AWS's managed policies are.
+// awsAccount is the account of AWS's managed policies.
 const awsAccount = "aws"
 
-// awsDocument writes the document of a policy that allows actions on all resources.
+// awsDocument is the document of a policy that allows actions on all resources.
 func awsDocument(actions ...string) string {
 	return `{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":["` + strings.Join(actions, `","`) + `"],"Resource":"*"}]}`
 }
@@ -29,7 +29,7 @@ var awsPaths = map[string]string{
 	"/IAMFullAccess":     awsDocument("iam:*", "organizations:DescribeAccount", "organizations:DescribeOrganization"),
 	"/IAMReadOnlyAccess": awsDocument("iam:GenerateCredentialReport", "iam:GenerateServiceLastAccessedDetails", "iam:Get*", "iam:List*", "iam:SimulateCustomPolicy", "iam:SimulatePrincipalPolicy"),
 
-	// Godwit's own, for whoever only looks: all that there is, but no message.
+	// Godwit's own, for read-only access without messages.
 	"/GodwitReadOnlyAccess": awsDocument("godwit:Read"),
 
 	"/AmazonSQSFullAccess":     awsDocument("sqs:*"),
@@ -57,7 +57,7 @@ var awsPaths = map[string]string{
 // awsManaged are AWS's managed policies by their ARNs.
 var awsManaged = func() map[string]*Entity {
 	all := map[string]*Entity{}
-	made := time.Date(2015, 2, 6, 18, 40, 0, 0, time.UTC) // when AWS made its first
+	made := time.Date(2015, 2, 6, 18, 40, 0, 0, time.UTC) // of AWS's first one
 	for path, document := range awsPaths {
 		cut := strings.LastIndexByte(path, '/') + 1
 		e := &Entity{
@@ -70,8 +70,8 @@ var awsManaged = func() map[string]*Entity {
 	return all
 }()
 
-// awsPolicyID makes the unique id of one of AWS's policies out of its name, so that it is
-// the same everywhere.
+// awsPolicyID derives the unique id of an AWS policy from its name, so that it is the same on
+// all servers.
 func awsPolicyID(name string) string {
 	var random Random
 	h := uint64(14695981039346656037)
@@ -84,10 +84,10 @@ func awsPolicyID(name string) string {
 	return NewID(PrefixPolicy, "000000000000", random)
 }
 
-// AWSManaged is one of AWS's own managed policies; nil if there is none of the ARN here.
+// AWSManaged is one of AWS's managed policies; nil: there is none.
 func AWSManaged(arn string) *Entity { return awsManaged[arn] }
 
-// EachAWSManaged calls f with AWS's managed policies, in no order.
+// EachAWSManaged calls f with AWS's managed policies, unordered.
 func EachAWSManaged(f func(e *Entity)) {
 	for _, e := range awsManaged {
 		f(e)

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// MaxGroups is how many groups a user may be in.
+// MaxGroups bounds the groups of a user.
 const MaxGroups = 10
 
-// AddToGroup makes a user a member of a group; once more is the same.
+// AddToGroup makes a user a member of a group; it is idempotent.
 func (a *Account) AddToGroup(group, user string) error {
 	g, err := a.Find(Group, group)
 	if err != nil {
@@ -26,7 +26,7 @@ func (a *Account) AddToGroup(group, user string) error {
 	})
 }
 
-// RemoveFromGroup ends a membership; it is no mistake if there is none.
+// RemoveFromGroup ends a membership; it is idempotent.
 func (a *Account) RemoveFromGroup(group, user string) error {
 	if _, err := a.Find(User, user); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (a *Account) RemoveFromGroup(group, user string) error {
 	})
 }
 
-// Members are the users of a group, given by its unique id, in the order of their names.
+// Members are the users of a group, by its unique id, ordered by name.
 func (a *Account) Members(group string) []*Entity {
 	var all []*Entity
 	for _, u := range a.entities[User] {
@@ -53,7 +53,7 @@ func (a *Account) Members(group string) []*Entity {
 	return all
 }
 
-// GroupsOf are the groups of a user, in the order of their names.
+// GroupsOf are the groups of a user, ordered by name.
 func (a *Account) GroupsOf(u *Entity) []*Entity {
 	all := make([]*Entity, 0, len(u.Groups))
 	for _, id := range u.Groups {
@@ -65,7 +65,7 @@ func (a *Account) GroupsOf(u *Entity) []*Entity {
 	return all
 }
 
-// AddToProfile puts a role into an instance profile, which can have one.
+// AddToProfile adds a role to an instance profile, which can have one.
 func (a *Account) AddToProfile(profile, role string) error {
 	return a.edit(Profile, profile, func(p *Entity) error {
 		r, err := a.Find(Role, role)
@@ -80,7 +80,7 @@ func (a *Account) AddToProfile(profile, role string) error {
 	})
 }
 
-// RemoveFromProfile takes a role out of an instance profile.
+// RemoveFromProfile removes a role from an instance profile.
 func (a *Account) RemoveFromProfile(profile, role string) error {
 	return a.edit(Profile, profile, func(p *Entity) error {
 		r, err := a.Find(Role, role)
@@ -95,7 +95,7 @@ func (a *Account) RemoveFromProfile(profile, role string) error {
 	})
 }
 
-// ProfilesOf are the instance profiles of a role, given by its unique id.
+// ProfilesOf are the instance profiles of a role, by its unique id.
 func (a *Account) ProfilesOf(role string) []*Entity {
 	var all []*Entity
 	for _, p := range a.entities[Profile] {

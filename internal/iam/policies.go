@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Limits of policies. Sizes are in characters without white space. Source: IAM and AWS
-// STS quotas.
+// Limits of policies. Sizes are in characters without white space. Source: IAM and AWS STS
+// quotas.
 const (
 	MaxManaged  = 6_144
 	MaxTrust    = 2_048
@@ -17,7 +17,7 @@ const (
 
 var inlineSizes = map[Kind]int{User: 2_048, Group: 5_120, Role: 10_240}
 
-// size is how much a document counts for.
+// size is the size of a document for the limits.
 func size(document string) (n int) {
 	for _, c := range document {
 		if !strings.ContainsRune(" \t\r\n", c) {
@@ -41,8 +41,7 @@ func checkManagedSize(document string) error {
 	return nil
 }
 
-// PutInline gives a user, group or role an inline policy, or another document to the one
-// of that name.
+// PutInline adds an inline policy to a user, group or role, or replaces the one of that name.
 func (a *Account) PutInline(kind Kind, name, policy, document string) error {
 	return a.edit(kind, name, func(e *Entity) error {
 		i, found := slices.BinarySearchFunc(e.Inline, policy, func(p Inline, name string) int { return strings.Compare(p.Name, name) })
@@ -93,7 +92,7 @@ func (a *Account) Managed(arn string) (*Entity, error) {
 	return e, nil
 }
 
-// Attach attaches a managed policy; once more is the same.
+// Attach attaches a managed policy; it is idempotent.
 func (a *Account) Attach(kind Kind, name, arn string) error {
 	return a.edit(kind, name, func(e *Entity) error {
 		if _, err := a.managed(arn); err != nil {
@@ -143,8 +142,7 @@ func (a *Account) DeleteBoundary(kind Kind, name string) error {
 	})
 }
 
-// editPolicy is edit for a managed policy of the account, by its ARN. AWS's own cannot be
-// changed.
+// editPolicy edits a managed policy of the account, by its ARN. AWS's own cannot be changed.
 func (a *Account) editPolicy(arn string, f func(p *PolicyPart) error) error {
 	e, err := a.Managed(arn)
 	if err != nil {
@@ -156,7 +154,7 @@ func (a *Account) editPolicy(arn string, f func(p *PolicyPart) error) error {
 	return a.edit(Policy, e.Name, func(e *Entity) error { return f(e.Policy) })
 }
 
-// OwnPolicy is a managed policy of the account by its ARN, for commands that change it.
+// OwnPolicy finds a managed policy of the account by its ARN, for commands that change it.
 func (a *Account) OwnPolicy(arn string) (*Entity, error) {
 	e, err := a.Managed(arn)
 	if err == nil && e.Account != a.ID {
@@ -185,8 +183,7 @@ func (a *Account) AddVersion(arn, document string, isDefault bool, now time.Time
 	return number, err
 }
 
-// DeleteVersion removes a version that is not the default. name is the version's as the
-// caller has it.
+// DeleteVersion deletes a version that is not the default. name is its name in the request.
 func (a *Account) DeleteVersion(arn, name string, number int) error {
 	return a.editPolicy(arn, func(p *PolicyPart) error {
 		i := slices.IndexFunc(p.Versions, func(v Version) bool { return v.Number == number })
@@ -201,7 +198,7 @@ func (a *Account) DeleteVersion(arn, name string, number int) error {
 	})
 }
 
-// SetDefault makes a version the one that counts.
+// SetDefault makes a version the default.
 func (a *Account) SetDefault(arn, name string, number int, now time.Time) error {
 	return a.editPolicy(arn, func(p *PolicyPart) error {
 		if !slices.ContainsFunc(p.Versions, func(v Version) bool { return v.Number == number }) {
@@ -220,7 +217,7 @@ func (a *Account) FindProvider(arn string) (*Entity, error) {
 	return nil, ErrNoProvider.With(arn)
 }
 
-// EditProvider changes what an OpenID Connect provider has.
+// EditProvider edits an OpenID Connect provider.
 func (a *Account) EditProvider(arn string, f func(p *ProviderPart) error) error {
 	e, err := a.FindProvider(arn)
 	if err != nil {

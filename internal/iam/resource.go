@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// The partitions of AWS, any of which a policy may name.
+// The partitions of AWS, which a policy may use.
 var partitions = []string{"aws", "aws-cn", "aws-us-gov", "aws-iso", "aws-iso-b", "aws-iso-e", "aws-iso-f", "aws-eusc", "*"}
 
 const fields = 6 // of an ARN
 
-// fill takes a resource apart as an ARN: what is missing at its end counts as "*", and its
-// first field, whatever it is, as "arn".
+// fill splits a resource like an ARN: missing fields at the end count as "*", and any first
+// field as "arn".
 func fill(resource string) (parts []string) {
 	parts = strings.SplitN(resource, ":", fields)
 	for len(parts) < fields {
@@ -24,13 +24,13 @@ func fill(resource string) (parts []string) {
 	return parts
 }
 
-// iamPaths are what resources of IAM begin with.
+// iamPaths are the prefixes of IAM's resources.
 var iamPaths = []string{
 	"user/", "federated-user/", "role/", "group/", "instance-profile/", "mfa/", "server-certificate/", "policy/", "sms-mfa/", "saml-provider/", "oidc-provider/",
 	"report/", "access-report/",
 }
 
-// checkResources refuses resources that AWS's policies cannot have.
+// checkResources refuses resources that are invalid in AWS's policies.
 func checkResources(resources []string) error {
 	for _, resource := range resources {
 		if resource == "*" {
@@ -59,7 +59,7 @@ func checkResources(resources []string) error {
 	return nil
 }
 
-// oddARN reports a resource whose fields are not such as ARNs have.
+// oddARN reports whether a resource has fields that are invalid in ARNs.
 func oddARN(resource string) bool {
 	if !strings.Contains(resource, ":") {
 		return false
@@ -70,7 +70,7 @@ func oddARN(resource string) bool {
 
 var w3cDate = regexp.MustCompile(`^[0-9]{1,4}(-(0?[1-9]|1[0-2])(-[0-9]{1,2})?)?([Tt]([0-9]{1,2}(:[0-9]{1,2}(:[0-9]{1,2}(\.[0-9]{1,9})?)?)?)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?$`)
 
-// noDate reports an operand that is no moment: neither seconds since 1970 nor a date.
+// noDate reports whether an operand is neither seconds since 1970 nor a date.
 func noDate(operand string) bool {
 	if strings.Contains(operand, "${") {
 		return false

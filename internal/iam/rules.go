@@ -2,7 +2,7 @@ package iam
 
 import "godwit.dev/godwit/internal/fault"
 
-// The ways in which commands are refused. The fields are in the order of the sentence.
+// The errors of commands. The fields are in the order of the message.
 var (
 	ErrQuota      = fault.NewRule(fault.LimitExceeded, "iam: as many as there may be") // the quota's name, the quota
 	ErrVersions   = fault.NewRule(fault.LimitExceeded, "iam: as many versions as there may be")
@@ -23,11 +23,11 @@ var (
 	ErrNoInline   = fault.NewRule(fault.NoSuchEntity, "iam: no such inline policy") // of what, its name
 	ErrNoVersion  = fault.NewRule(fault.NoSuchEntity, "iam: no such version")       // the policy's ARN, the version
 	ErrNoBoundary = fault.NewRule(fault.NoSuchEntity, "iam: no permissions boundary")
-	// ErrNotAttachable refuses to attach what is not there, ErrNoBoundaryPolicy to have it as
-	// a boundary.
+	// ErrNotAttachable is for attaching an unknown policy, ErrNoBoundaryPolicy for using it
+	// as a boundary.
 	ErrNotAttachable    = fault.NewRule(fault.NoSuchEntity, "iam: no such policy to attach")
 	ErrNoBoundaryPolicy = fault.NewRule(fault.NoSuchEntity, "iam: no such policy to be a boundary")
-	// ErrGoneProvider refuses to delete what is not there.
+	// ErrGoneProvider is for deleting an unknown provider.
 	ErrGoneProvider = fault.NewRule(fault.NoSuchEntity, "iam: no OpenID Connect provider to delete")
 	ErrNotInProfile = fault.NewRule(fault.NoSuchEntity, "iam: the role is not in the instance profile") // the role, the profile
 
@@ -48,10 +48,10 @@ var (
 	ErrHasVersions    = fault.NewRule(fault.DeleteConflict, "iam: the policy has further versions")
 	ErrDefaultVersion = fault.NewRule(fault.DeleteConflict, "iam: it is the default version")
 
-	// ErrAWSManaged refuses to change what is not the account's.
+	// ErrAWSManaged is for changing a policy that is not the account's.
 	ErrAWSManaged = fault.NewRule(fault.AccessDenied, "iam: the policy is AWS's")
 
-	// Of policy documents.
+	// Errors of policy documents.
 	ErrSyntax          = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: not in the grammar")
 	ErrNoJSON          = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: no JSON")
 	ErrDocumentVersion = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: too old a version of the language")
@@ -70,12 +70,12 @@ var (
 	ErrResourceVendor  = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: a resource of several services")
 	ErrIAMRegion       = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: a resource of IAM in a region") // the resource
 	ErrS3Region        = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: a bucket in a region")          // the resource
-	ErrIAMPath         = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: no resource of IAM")            // what they begin with
+	ErrIAMPath         = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: no resource of IAM")            // the allowed prefixes
 	ErrSidTwice        = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: two statements with one id")
 	ErrSid             = fault.NewRule(fault.MalformedPolicyDocument, "iam: document: the id of a statement")
 )
 
-// missing and taken are the rules of a kind.
+// missing and taken are the errors by kind.
 var (
 	missing = map[Kind]*fault.Rule{
 		User: ErrNoUser, Group: ErrNoGroup, Role: ErrNoRole, Policy: ErrNoPolicy, Provider: ErrNoProvider, Profile: ErrNoProfile, Alias: ErrNoAlias,

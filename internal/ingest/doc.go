@@ -1,6 +1,6 @@
-// Package ingest has the rules of sources: the endpoints for clients that do not speak AWS's APIs,
-// such as the webhooks of a payment provider. A source says who may post to it and how that is
-// verified, to which topic or queue the posts go, and what of a post becomes the message.
+// Package ingest has the rules of sources: HTTP endpoints for clients without an AWS SDK,
+// such as the webhooks of a payment provider. A source defines how posts are verified, to
+// which topic or queue they go, and how they become messages.
 //
-// It is pure. Time comes with each call, and so do the certificates that SNS signs with.
+// It is pure. Times, and the certificates that SNS signs with, are inputs.
 package ingest

@@ -13,40 +13,40 @@ import (
 	"godwit.dev/godwit/internal/arn"
 )
 
-// Reason is why a post is refused, as metrics have it.
+// Reason is why a post is refused, for metrics.
 type Reason string
 
 // The reasons.
 const (
 	Unknown      Reason = "unknown_source"
-	Unsigned     Reason = "unsigned"  // what has to be verified is missing, or cannot be read
-	Forged       Reason = "signature" // it is not what one of the secrets gives
-	Untimely     Reason = "timestamp" // it was signed too long ago, or will be
+	Unsigned     Reason = "unsigned"  // what has to be verified is missing or unreadable
+	Forged       Reason = "signature" // it matches none of the secrets
+	Untimely     Reason = "timestamp" // signed too long ago, or in the future
 	Unencodable  Reason = "media_type"
 	Unreadable   Reason = "body"
-	Unmapped     Reason = "mapping" // what the mapping asks for is not in the body
+	Unmapped     Reason = "mapping" // the body lacks a value of the mapping
 	TooLarge     Reason = "size"
 	TooSlow      Reason = "slow"
 	TooMany      Reason = "rate"
 	TooManyNow   Reason = "concurrency"
 	Stopped      Reason = "paused"
-	TargetFails  Reason = "target"   // it is not there, or may not be sent to
-	Rejected     Reason = "rejected" // the target takes no such message
+	TargetFails  Reason = "target"   // it does not exist, or denies the send
+	Rejected     Reason = "rejected" // the target refuses the message
 	NotNow       Reason = "unavailable"
-	Uncertified  Reason = "certificate" // of SNS: it cannot be had
+	Uncertified  Reason = "certificate" // of SNS: it cannot be fetched
 	WrongRequest Reason = "request"     // method or path
 )
 
-// Reasons are all of them.
+// Reasons are all reasons.
 var Reasons = []Reason{
 	Unknown, Unsigned, Forged, Untimely, Uncertified, Unencodable, Unreadable, Unmapped, TooLarge, TooSlow, TooMany, TooManyNow, Stopped,
 	TargetFails, Rejected, NotNow, WrongRequest,
 }
 
-// Refusal refuses a post.
+// Refusal is the error of a refused post.
 type Refusal struct {
 	Reason Reason
-	Text   string // for whoever posted, without anything of the body
+	Text   string // for the sender, without any text of the body
 }
 
 func (r *Refusal) Error() string { return "ingest: " + string(r.Reason) + ": " + r.Text }
@@ -54,7 +54,7 @@ func (r *Refusal) Error() string { return "ingest: " + string(r.Reason) + ": " +
 // Attribute is a message attribute: a String, Number or String.Array.
 type Attribute struct{ Name, Type, Value string }
 
-// Event is what becomes of a post that is verified.
+// Event is the message of a verified post.
 type Event struct {
 	ID         string // the provider's; empty: it has none
 	Body       string
@@ -64,7 +64,7 @@ type Event struct {
 	Dedup      string // of FIFO targets; else empty
 }
 
-// origin is where an attribute's value comes from.
+// origin is the source of an attribute's value.
 type origin struct {
 	pointer Pointer
 	header  string // in place of the pointer
@@ -90,7 +90,7 @@ func parseOrigin(from string) (o origin, err error) {
 	return o, err
 }
 
-// credential reports that a header can have a secret, which is not to become an attribute.
+// credential reports whether a header may have a secret, which must not become an attribute.
 func credential(name string) bool {
 	switch strings.ToLower(name) {
 	case "authorization", "proxy-authorization", "cookie", "x-api-key":
@@ -99,14 +99,14 @@ func credential(name string) bool {
 	return false
 }
 
-// mapper is a mapping that was read.
+// mapper is a compiled mapping.
 type mapper struct {
 	name             string // of the source
 	message, subject Pointer
 	group, dedup     Pointer
 	id               Pointer // of the provider's id, if that is in the body
 	idHeader         string
-	whole, json      bool // the message is the whole body; the body is looked into
+	whole, json      bool // the message is the whole body; the body must be parsed
 	has              struct{ subject, group, dedup, id bool }
 	fifo             bool
 	names            []string // of the attributes, sorted
@@ -119,7 +119,7 @@ func newMapper(s *Source, target arn.ARN) (m mapper, err error) {
 	m.idHeader = s.Verification.idHeader()
 	id := idPointers[s.Verification.Kind]
 	if s.Verification.Kind == SNS && from.Message == "" {
-		from.Message = "/Message" // which is what its publisher has written
+		from.Message = "/Message" // the publisher's message
 	}
 	m.whole = from.Message == ""
 	m.has.subject, m.has.group, m.has.dedup, m.has.id = from.Subject != "", from.GroupID != "", from.DeduplicationID != "", id != ""
@@ -144,7 +144,7 @@ func newMapper(s *Source, target arn.ARN) (m mapper, err error) {
 	return m, nil
 }
 
-// Map makes a message of a post that was verified. It does not keep body. Errors: *Refusal.
+// Map makes a message of a verified post. It does not keep body. Errors: *Refusal.
 func (c *Compiled) Map(h Header, body []byte) (e Event, err error) {
 	m := &c.mapper
 	if !utf8.Valid(body) {
@@ -153,7 +153,7 @@ func (c *Compiled) Map(h Header, body []byte) (e Event, err error) {
 	d := document{raw: body}
 	if m.json && !json.Valid(body) {
 		if !c.strict() {
-			d.raw = nil // only the provider's id was looked for
+			d.raw = nil // it was only parsed for the provider's id
 		} else {
 			return e, &Refusal{Unreadable, "The body has to be JSON, and cannot be read as such."}
 		}
@@ -198,7 +198,7 @@ func (c *Compiled) Map(h Header, body []byte) (e Event, err error) {
 	return e, nil
 }
 
-// strict reports that the mapping itself looks into the body.
+// strict reports whether the mapping itself needs the parsed body.
 func (c *Compiled) strict() bool {
 	m := &c.mapper
 	if !m.whole || m.has.subject || m.has.group || m.has.dedup {
@@ -215,7 +215,7 @@ func (m *mapper) required(d *document, p Pointer, written string) (string, error
 	return s, nil
 }
 
-// attribute is empty where the post has no such value.
+// attribute is an attribute, or empty if the post does not have the value.
 func (m *mapper) attribute(d *document, h Header, o *origin, id string) Attribute {
 	switch {
 	case o.id:
@@ -238,8 +238,8 @@ func (m *mapper) attribute(d *document, h Header, o *origin, id string) Attribut
 	}
 }
 
-// usable is an id as FIFO topics and queues take it: 1 to 128 letters, digits and
-// punctuation. Another one is replaced by its hash, an empty one by the hash of otherwise.
+// usable is an id that FIFO topics and queues accept: 1 to 128 letters, digits and
+// punctuation. An invalid one is replaced by its hash, an empty one by the hash of otherwise.
 func usable(id string, otherwise []byte) string {
 	if id == "" {
 		sum := sha256.Sum256(otherwise)

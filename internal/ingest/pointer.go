@@ -18,7 +18,7 @@ const (
 // Pointer is a JSON pointer (RFC 6901). The zero value points to the whole document.
 type Pointer struct{ tokens []string }
 
-// ParsePointer reads a pointer.
+// ParsePointer parses a pointer.
 func ParsePointer(text string) (p Pointer, err error) {
 	switch {
 	case text == "":
@@ -33,7 +33,7 @@ func ParsePointer(text string) (p Pointer, err error) {
 		if strings.Contains(rest, "~") {
 			return Pointer{}, errors.New("in a JSON pointer ~ is written ~0, and / in a name ~1")
 		}
-		// ~01 is ~1 and not /, which one pass from the left gives.
+		// ~01 means ~1, not /, as with one pass from the left.
 		p.tokens = append(p.tokens, strings.NewReplacer("~0", "~", "~1", "/").Replace(token))
 	}
 	if len(p.tokens) > maxDepth {
@@ -42,13 +42,13 @@ func ParsePointer(text string) (p Pointer, err error) {
 	return p, nil
 }
 
-// document is a body that is JSON, of which the outermost members are found once.
+// document is a JSON body, whose outermost members are parsed only once.
 type document struct {
 	raw     json.RawMessage
-	members map[string]json.RawMessage // nil until they are asked for
+	members map[string]json.RawMessage // nil until needed
 }
 
-// find is the value that p points to, as it is written; nil if there is none.
+// find is the raw value at p; nil: there is none.
 func (d *document) find(p Pointer) json.RawMessage {
 	at := d.raw
 	for i, token := range p.tokens {
@@ -87,7 +87,7 @@ func (d *document) find(p Pointer) json.RawMessage {
 	return bytes.TrimSpace(at)
 }
 
-// index reads the place in an array: digits without a leading zero. "-" is behind its end.
+// index parses an array index: digits without a leading zero. "-" is past the end.
 func index(token string) (n int, ok bool) {
 	if token == "" || len(token) > 9 || len(token) > 1 && token[0] == '0' || slices.ContainsFunc([]byte(token), func(c byte) bool { return c < '0' || c > '9' }) {
 		return 0, false
@@ -96,8 +96,8 @@ func index(token string) (n int, ok bool) {
 	return n, err == nil
 }
 
-// text is a value as text: of a string what it says, of anything else as it is written; ok is
-// false where there is none, or it is null.
+// text is a value as text: the content of a string, or else the raw JSON; ok is false if
+// there is none, or it is null.
 func text(value json.RawMessage) (s string, ok bool) {
 	switch {
 	case len(value) == 0 || value[0] == 'n':

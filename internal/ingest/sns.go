@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// The types of what SNS posts.
+// The types of SNS's posts.
 const (
 	notification   = "Notification"
 	confirmation   = "SubscriptionConfirmation"
 	unsubscription = "UnsubscribeConfirmation"
 )
 
-// FromSNS is what SNS posts, as it is signed.
+// FromSNS is a post of SNS, with its signed members.
 type FromSNS struct {
 	Type             string
 	MessageID        string `json:"MessageId"`
@@ -38,17 +38,17 @@ type FromSNS struct {
 	SigningCertURL   string
 }
 
-// IsNotification reports that it has a message, and is not about the subscription.
+// IsNotification reports whether it is a message, not about the subscription.
 func (n *FromSNS) IsNotification() bool { return n.Type == notification }
 
-// IsConfirmation reports that it asks to confirm the subscription.
+// IsConfirmation reports whether it is a request to confirm the subscription.
 func (n *FromSNS) IsConfirmation() bool { return n.Type == confirmation }
 
-// ofAWS are the hosts that have AWS's certificates, of all partitions.
+// ofAWS matches the hosts of AWS's certificates, in all partitions.
 var ofAWS = regexp.MustCompile(`^sns\.[a-z0-9-]+\.amazonaws\.com(\.cn)?$`)
 
-// ReadSNS reads what SNS posts, and refuses what is of another topic, or would be verified by
-// a certificate that somebody else has put up. Errors: *Refusal.
+// ReadSNS parses a post of SNS, and refuses one of another topic, or with a certificate from
+// a foreign host. Errors: *Refusal.
 func (c *Compiled) ReadSNS(body []byte) (*FromSNS, error) {
 	var n FromSNS
 	if json.Unmarshal(body, &n) != nil || n.Signature == "" {
@@ -69,7 +69,7 @@ func (c *Compiled) ReadSNS(body []byte) (*FromSNS, error) {
 	return &n, nil
 }
 
-// allowed reports whether an address is one of SNS's.
+// allowed reports whether a certificate's URL is one of SNS's.
 func (c *Compiled) allowed(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil || u.User != nil || u.Fragment != "" {
@@ -78,7 +78,7 @@ func (c *Compiled) allowed(address string) bool {
 	return u.Scheme == "https" && ofAWS.MatchString(u.Host) || slices.Contains(c.Verification.Origins, u.Scheme+"://"+u.Host)
 }
 
-// ParseCertificate reads a certificate in PEM form that messages are signed with.
+// ParseCertificate parses a signing certificate in PEM form.
 func ParseCertificate(text []byte) (*x509.Certificate, error) {
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != "CERTIFICATE" {
@@ -91,9 +91,8 @@ func ParseCertificate(text []byte) (*x509.Certificate, error) {
 	return cert, nil
 }
 
-// VerifySNS verifies what ReadSNS has read, with the certificate at SigningCertURL.
-// Source: the SNS developer guide, "Verifying the signatures of Amazon SNS messages".
-// Errors: *Refusal.
+// VerifySNS verifies a result of ReadSNS with the certificate of SigningCertURL. Source: the
+// SNS developer guide, "Verifying the signatures of Amazon SNS messages". Errors: *Refusal.
 func (c *Compiled) VerifySNS(now time.Time, n *FromSNS, cert *x509.Certificate) error {
 	key, ok := cert.PublicKey.(*rsa.PublicKey)
 	if !ok || now.Before(cert.NotBefore) || now.After(cert.NotAfter) {

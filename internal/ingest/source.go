@@ -13,14 +13,14 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// ErrInvalid refuses a source: it has the name of the member, and what is wrong with it.
+// ErrInvalid is the error of an invalid source: with the member's name, and what is wrong.
 var ErrInvalid = fault.NewRule(fault.InvalidParameter, "ingest: the source is not valid")
 
 func invalid(member, format string, args ...any) error {
 	return ErrInvalid.With(member, fmt.Sprintf(format, args...))
 }
 
-// Kind is a way in which posts are verified.
+// Kind is a method of verification.
 type Kind string
 
 // The kinds.
@@ -36,36 +36,36 @@ const (
 	APIKey           Kind = "api-key"
 )
 
-// Kinds are all kinds. None takes posts of everybody.
+// Kinds are all kinds. None accepts unverified posts.
 var Kinds = []Kind{StandardWebhooks, GitHub, Stripe, Slack, Shopify, SNS, HMAC, Basic, APIKey}
 
 // Limits of a source and of its posts.
 const (
 	MaxName       = 64
-	MaxSecrets    = 8         // at once, while they are rotated
+	MaxSecrets    = 8         // concurrently valid, for rotation
 	MinSecret     = 16        // bytes
 	MaxSecret     = 1024      // bytes
 	MaxAttributes = 10        // of a message
-	MaxBytes      = 1 << 20   // that a source may take of a post; SNS and SQS take less of a message where they say so
-	DefaultBytes  = 256 << 10 // that a source takes of a post
+	MaxBytes      = 1 << 20   // bound of MaxBytes; SNS and SQS may accept less
+	DefaultBytes  = 256 << 10 // the default of MaxBytes
 	MaxRate       = 100_000   // posts a second
 	MaxConcurrent = 10_000    // posts at once
 	MaxTolerance  = 24 * 3600 // seconds
 )
 
-// DefaultTolerance is how far the time that was signed may be from now, in seconds, where a
-// source does not say. Source: Standard Webhooks, Stripe and Slack all recommend five minutes.
+// DefaultTolerance is the default of how far the signed time may be from now, in seconds.
+// Source: Standard Webhooks, Stripe and Slack all recommend five minutes.
 const DefaultTolerance = 300
 
-// DefaultConcurrent is how many posts of a source are published at once where it does not say.
+// DefaultConcurrent is the default of how many posts of a source are published concurrently.
 const DefaultConcurrent = 64
 
 // Source is the configuration of a source, without its secrets.
 type Source struct {
-	Name    string `json:"name"`    // of the path: /in/NAME
+	Name    string `json:"name"`    // in the path: /in/NAME
 	Account string `json:"account"` // 12 digits
 	Target  string `json:"target"`  // ARN of a topic or a queue
-	// Owner is as whom it publishes; nil: as the account's root user.
+	// Owner is the publisher; nil: the account's root user.
 	Owner        *caller.Caller `json:"owner,omitempty"`
 	Verification Verification   `json:"verification"`
 	Mapping      Mapping        `json:"mapping"`
@@ -75,47 +75,48 @@ type Source struct {
 	Changed      int64          `json:"changed"`
 }
 
-// Verification is how posts are verified. What is empty has its default.
+// Verification says how posts are verified. Empty members have defaults.
 type Verification struct {
 	Kind Kind `json:"kind"`
-	// Tolerance is how far the time that was signed may be from now, in seconds. Of SNS 0 is
-	// any, as its retries come for weeks.
+	// Tolerance is how far the signed time may be from now, in seconds. For SNS, 0 means no
+	// limit, because its retries continue for weeks.
 	Tolerance int `json:"tolerance,omitempty"`
-	// Header has the signature of HMAC or the key of APIKey.
+	// Header has the signature, for HMAC, or the key, for APIKey.
 	Header string `json:"header,omitempty"`
-	// Algorithm and Encoding are of HMAC: sha1, sha256, sha384 or sha512; hex or base64. Prefix
-	// is what stands before the signature, as "sha256=".
+	// Algorithm and Encoding are for HMAC: sha1, sha256, sha384 or sha512; hex or base64.
+	// Prefix precedes the signature, for example "sha256=".
 	Algorithm string `json:"algorithm,omitempty"`
 	Encoding  string `json:"encoding,omitempty"`
 	Prefix    string `json:"prefix,omitempty"`
-	// TimestampHeader has, for HMAC, a time in epoch seconds: then that, a dot and the body are signed.
+	// TimestampHeader has, for HMAC, a time in epoch seconds: then the signed text is the
+	// time, a dot and the body.
 	TimestampHeader string `json:"timestampHeader,omitempty"`
 	// IDHeader has the provider's id of the event, for HMAC, Basic and APIKey.
 	IDHeader string `json:"idHeader,omitempty"`
 	// Topics are the ARNs of the topics that SNS may post for.
 	Topics []string `json:"topics,omitempty"`
-	// Origins are those of SNS's certificates beside AWS's own: scheme://host[:port].
+	// Origins are origins of SNS's certificates, besides AWS's: scheme://host[:port].
 	Origins []string `json:"origins,omitempty"`
 }
 
-// Mapping is what of a post becomes the message. A value is a JSON pointer (RFC 6901) into
-// the body; of attributes also "header:NAME", and "id" for the provider's id of the event.
+// Mapping says how a post becomes a message. A value is a JSON pointer (RFC 6901) into the
+// body; for attributes also "header:NAME", and "id" for the provider's id of the event.
 type Mapping struct {
-	Message         string            `json:"message,omitempty"` // empty: the whole body, as it came
+	Message         string            `json:"message,omitempty"` // empty: the unchanged body
 	Subject         string            `json:"subject,omitempty"` // of topics; empty: none
 	Attributes      map[string]string `json:"attributes,omitempty"`
-	GroupID         string            `json:"groupId,omitempty"`         // empty: of FIFO targets the source's name
-	DeduplicationID string            `json:"deduplicationId,omitempty"` // empty: of FIFO targets the provider's id, or the body's hash
+	GroupID         string            `json:"groupId,omitempty"`         // empty: for FIFO targets the source's name
+	DeduplicationID string            `json:"deduplicationId,omitempty"` // empty: for FIFO targets the provider's id, or the body's hash
 }
 
-// Limits are what a source takes. 0 is the default.
+// Limits are the limits of a source. 0 is the default.
 type Limits struct {
 	Bytes      int `json:"bytes,omitempty"`
-	PerSecond  int `json:"perSecond,omitempty"` // 0: any number
+	PerSecond  int `json:"perSecond,omitempty"` // 0: no limit
 	Concurrent int `json:"concurrent,omitempty"`
 }
 
-// MaxBytes is how large a post may be, in bytes.
+// MaxBytes bounds the size of a post, in bytes.
 func (l Limits) MaxBytes() int64 {
 	if l.Bytes == 0 {
 		return DefaultBytes
@@ -123,7 +124,7 @@ func (l Limits) MaxBytes() int64 {
 	return int64(l.Bytes)
 }
 
-// MaxConcurrent is how many posts are published at once.
+// MaxConcurrent bounds the posts that are published concurrently.
 func (l Limits) MaxConcurrent() int {
 	if l.Concurrent == 0 {
 		return DefaultConcurrent
@@ -131,7 +132,7 @@ func (l Limits) MaxConcurrent() int {
 	return l.Concurrent
 }
 
-// ValidName reports whether a source can have a name: 1 to 64 letters, digits, hyphens and
+// ValidName reports whether a source may have a name: 1 to 64 letters, digits, hyphens and
 // underscores.
 func ValidName(name string) bool {
 	return name != "" && len(name) <= MaxName && !strings.ContainsFunc(name, func(c rune) bool {
@@ -139,7 +140,7 @@ func ValidName(name string) bool {
 	})
 }
 
-// Check refuses a source, with ErrInvalid.
+// Check validates a source. Errors: ErrInvalid.
 func (s *Source) Check(secrets []string) error {
 	if !ValidName(s.Name) {
 		return invalid("name", "it has to be 1 to %d letters, digits, hyphens and underscores", MaxName)
@@ -203,7 +204,7 @@ func (m *Mapping) check(target arn.ARN) error {
 	return nil
 }
 
-// applies says which members a kind knows beside tolerance.
+// applies are the members of each kind, besides tolerance.
 var applies = map[Kind][]string{
 	HMAC:   {"header", "algorithm", "encoding", "prefix", "timestampHeader", "idHeader"},
 	Basic:  {"idHeader"},

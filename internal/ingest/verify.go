@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 )
 
-// Header gives all values of a header, as http.Header does.
+// Header has header values, like http.Header.
 type Header interface{ Values(name string) []string }
 
 // The encodings of signatures.
@@ -37,11 +37,11 @@ func orElse(s, otherwise string) string {
 	return s
 }
 
-// idPointers are where the body of a kind has the provider's id of the event. It is signed
-// with the body there.
+// idPointers are the pointers to the provider's id of the event, by kind. There the signature
+// covers it.
 var idPointers = map[Kind]string{Stripe: "/id", Slack: "/event_id", SNS: "/MessageId"}
 
-// idHeader is the header of the provider's id of the event; empty: none has it.
+// idHeader is the header with the provider's id of the event; empty: there is none.
 func (v *Verification) idHeader() string {
 	switch v.Kind {
 	case StandardWebhooks:
@@ -55,8 +55,7 @@ func (v *Verification) idHeader() string {
 	}
 }
 
-// Compiled is a source that posts can be held against. It does not change, and may be used
-// from several goroutines.
+// Compiled is a source for verifying posts. It is immutable, and safe for concurrent use.
 type Compiled struct {
 	Source
 	TargetARN arn.ARN
@@ -65,7 +64,7 @@ type Compiled struct {
 	keys   [][]byte
 }
 
-// Compile checks a source and makes it ready. Errors: ErrInvalid.
+// Compile validates and compiles a source. Errors: ErrInvalid.
 func Compile(s Source, secrets []string) (*Compiled, error) {
 	if err := s.Check(secrets); err != nil {
 		return nil, err
@@ -81,15 +80,15 @@ func Compile(s Source, secrets []string) (*Compiled, error) {
 	for _, secret := range secrets {
 		key := []byte(secret)
 		if s.Verification.Kind == StandardWebhooks {
-			key, _ = standardKey(secret) // it was checked
+			key, _ = standardKey(secret) // it was validated
 		}
 		c.keys = append(c.keys, key)
 	}
 	return c, nil
 }
 
-// one is the only value of a header; empty if it has none, or several, which a proxy and we
-// could each read in our own way.
+// one is the only value of a header; empty if it has none, or several, which a proxy might
+// interpret differently.
 func one(h Header, name string) string {
 	if name == "" {
 		return ""
@@ -106,9 +105,8 @@ func unsigned(what string) error {
 
 var errForged = &Refusal{Forged, "The signature is not that of the body and one of the secrets."}
 
-// Verify refuses a post that does not come from whoever has one of the secrets, of which each is
-// tried in a time that does not tell how much of it was right. A source of SNS is verified by
-// VerifySNS. Errors: *Refusal.
+// Verify refuses a post whose sender does not have one of the secrets; comparisons take
+// constant time. Posts of SNS are verified by VerifySNS. Errors: *Refusal.
 func (c *Compiled) Verify(now time.Time, h Header, body []byte) error {
 	v := &c.Verification
 	switch v.Kind {
@@ -162,7 +160,7 @@ func (c *Compiled) timely(now time.Time, at string) error {
 	return nil
 }
 
-// signed verifies a header that has one signature.
+// signed verifies a header with one signature.
 func (c *Compiled) signed(h Header, header, prefix, encoding, algorithm string, parts ...[]byte) error {
 	value, ok := strings.CutPrefix(one(h, header), prefix)
 	if !ok || value == "" {
@@ -185,8 +183,7 @@ func decoded(s, encoding string) (b []byte, ok bool) {
 	return b, err == nil && len(b) > 0
 }
 
-// matches holds signatures against those that the secrets give. All are compared, whichever
-// is right.
+// matches compares signatures with those of the secrets. All are compared, whichever matches.
 func (c *Compiled) matches(given [][]byte, algorithm func() hash.Hash, parts ...[]byte) error {
 	found := 0
 	for _, key := range c.keys {
@@ -205,8 +202,8 @@ func (c *Compiled) matches(given [][]byte, algorithm func() hash.Hash, parts ...
 	return nil
 }
 
-// equals holds a key or a password against the secrets. They are hashed first, as the time
-// of a comparison reveals lengths that differ.
+// equals compares a key or a password with the secrets. They are hashed first, as the time of
+// a comparison would disclose different lengths.
 func (c *Compiled) equals(given []byte) error {
 	sum := sha256.Sum256(given)
 	found := 0
@@ -220,10 +217,10 @@ func (c *Compiled) equals(given []byte) error {
 	return nil
 }
 
-// maxSignatures is how many signatures of one header are tried.
+// maxSignatures bounds the signatures of one header that are tried.
 const maxSignatures = 16
 
-// standard verifies as Standard Webhooks has it (specification 1.0.0, "Signature scheme").
+// standard verifies by Standard Webhooks (specification 1.0.0, "Signature scheme").
 func (c *Compiled) standard(now time.Time, h Header, body []byte) error {
 	id, at := one(h, "webhook-id"), one(h, "webhook-timestamp")
 	if id == "" {
@@ -246,7 +243,7 @@ func (c *Compiled) standard(now time.Time, h Header, body []byte) error {
 	return c.matches(given, sha256.New, []byte(id), dot, []byte(at), dot, body)
 }
 
-// stripe verifies Stripe-Signature: t=TIME,v1=HEX, the latter once for each secret that Stripe
+// stripe verifies Stripe-Signature: t=TIME,v1=HEX, with a v1 for each secret that Stripe
 // signs with. Source: Stripe's documentation, "Verify webhook signatures manually".
 func (c *Compiled) stripe(now time.Time, h Header, body []byte) error {
 	at := ""
@@ -275,7 +272,7 @@ func (c *Compiled) stripe(now time.Time, h Header, body []byte) error {
 	return c.matches(given, sha256.New, []byte(at), dot, body)
 }
 
-// slack verifies as Slack documents it, "Verifying requests from Slack".
+// slack verifies by Slack's documentation, "Verifying requests from Slack".
 func (c *Compiled) slack(now time.Time, h Header, body []byte) error {
 	at := one(h, "X-Slack-Request-Timestamp")
 	if err := c.timely(now, at); err != nil {
@@ -296,9 +293,9 @@ func (c *Compiled) basic(h Header) error {
 	return c.equals(given)
 }
 
-// Challenge is what Slack wants to have answered, as text, when it is given the address of a
-// source; ok is false of every other post. The post has to be verified.
-// Source: Slack's documentation, "url_verification event".
+// Challenge is the answer, as text, to the post by which Slack checks a source's URL; ok is
+// false for other posts. The post must have been verified. Source: Slack's documentation,
+// "url_verification event".
 func (c *Compiled) Challenge(body []byte) (answer string, ok bool) {
 	if c.Verification.Kind != Slack || !strings.Contains(string(body), "url_verification") {
 		return "", false

@@ -8,13 +8,13 @@ import (
 	"godwit.dev/godwit/internal/function"
 )
 
-// Acting lets Lambda do something with a resource for a function: it reports who does it, a
-// session of the function's role, and refuses an action that the role may not with
-// AccessDenied. Nil stands for the root of the function's account, who may everything.
+// Acting checks that a function's role allows Lambda an action on a resource. It returns the
+// caller for the action: a session of the role, or nil for the root of the function's
+// account, which may do everything. It fails with AccessDenied.
 type Acting func(ctx context.Context, t *function.Target, resource arn.ARN, action string) (*caller.Caller, error)
 
-// May asks for several actions; a is nil where nobody asks. denied is the one that the role
-// may not.
+// May checks several actions; a may be nil: all are allowed. denied is the action that the
+// role does not allow.
 func (a Acting) May(ctx context.Context, t *function.Target, resource arn.ARN, actions ...string) (who *caller.Caller, denied string, err error) {
 	if a == nil {
 		return nil, "", nil

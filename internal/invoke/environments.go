@@ -9,26 +9,26 @@ import (
 	"godwit.dev/godwit/internal/function"
 )
 
-// versionKey names a version of a function in one of its lives.
+// versionKey identifies a version of a function's incarnation.
 type versionKey struct {
 	function    string // ARN
 	version     string
 	incarnation uint64
 }
 
-// groupKey names what stays the same through the life of an environment.
+// groupKey has what is fixed during an environment's lifetime.
 type groupKey struct {
 	versionKey
 	build string
 }
 
-// group is the environments of a version's build.
+// group has the environments of a version's build.
 type group struct {
 	key     groupKey
-	target  function.Target // of its latest invocation
-	retired bool            // a later build has come
-	idle    []*slot         // the latest used last
-	waiters []*waiter       // for an environment, in their order
+	target  function.Target // of the latest invocation
+	retired bool            // there is a later build
+	idle    []*slot         // most recently used last
+	waiters []*waiter       // in FIFO order
 	size    int             // environments
 }
 
@@ -37,23 +37,23 @@ type slot struct {
 	group   *group
 	env     Environment
 	stream  *stream
-	element *list.Element // in Pool.idle; nil: it is not idle
-	since   time.Time     // when it became so, by the machine's clock
+	element *list.Element // in Pool.idle; nil: not idle
+	since   time.Time     // when it became idle, by the machine's clock
 	ending  bool
 }
 
 // waiter is an invocation that waits for an environment.
 type waiter struct{ ready chan started }
 
-// started is what a start came to: an environment, or why there is none.
+// started is the result of a start: an environment, or the error.
 type started struct {
 	slot    *slot
 	failure *Failure
 	err     error
 }
 
-// group finds or makes the group of a target. A new build ends what is left
-// of the earlier one. The pool is locked.
+// group finds or makes the group of a target. A new build retires the group of the old one.
+// The pool is locked.
 func (p *Pool) group(t *function.Target) *group {
 	key := groupKey{versionKey{t.Function.String(), t.Version, t.Incarnation}, t.Build}
 	g := p.groups[key]
@@ -72,8 +72,8 @@ func (p *Pool) group(t *function.Target) *group {
 	return g
 }
 
-// take takes the environment of g that was used last, nil if none is idle. Those that are
-// not usable any more end. The pool is locked.
+// take returns the most recently used idle environment of g; nil: there is none. Unusable
+// ones are ended. The pool is locked.
 func (p *Pool) take(g *group) *slot {
 	last := len(g.idle) - 1
 	for ; last >= 0 && !g.idle[last].env.Usable(); last-- {
@@ -90,7 +90,7 @@ func (p *Pool) take(g *group) *slot {
 	return s
 }
 
-// wait lines up for an environment and starts one. The pool is locked.
+// wait adds a waiter for an environment and starts one. The pool is locked.
 func (p *Pool) wait(g *group) *waiter {
 	w := &waiter{ready: make(chan started, 1)}
 	g.waiters = append(g.waiters, w)
@@ -99,8 +99,8 @@ func (p *Pool) wait(g *group) *waiter {
 	return w
 }
 
-// await waits for an environment: one that was started for the caller, or that
-// another one gave back before.
+// await waits for an environment: the one started for the caller, or one that is released
+// before.
 func (p *Pool) await(ctx context.Context, g *group, w *waiter, in *Invocation) (*slot, Outcome, error) {
 	var got started
 	select {
@@ -125,7 +125,7 @@ func (p *Pool) await(ctx context.Context, g *group, w *waiter, in *Invocation) (
 	return got.slot, Outcome{}, nil
 }
 
-// cancelWait takes a waiter out of its line; false: it has been served.
+// cancelWait removes a waiter from the queue; false: it was served.
 func (p *Pool) cancelWait(g *group, w *waiter) bool {
 	p.Guard.Lock(&p.mu)
 	defer p.Guard.Unlock(&p.mu)
@@ -139,8 +139,7 @@ func (p *Pool) cancelWait(g *group, w *waiter) bool {
 	return false
 }
 
-// serve gives the first waiter what it waits for; false: there is none. The
-// pool is locked.
+// serve passes the result to the first waiter; false: there is none. The pool is locked.
 func (g *group) serve(s started) bool {
 	if len(g.waiters) == 0 {
 		return false
@@ -152,7 +151,7 @@ func (g *group) serve(s started) bool {
 	return true
 }
 
-// start starts an environment for the first invocation that waits when it is ready.
+// start starts an environment, and passes it to the first waiter.
 func (p *Pool) start(g *group) {
 	defer p.work.Done()
 	select {
@@ -186,8 +185,8 @@ func (p *Pool) start(g *group) {
 	p.release(s)
 }
 
-// place makes room for an environment, and reports what is to run in it; nil: nobody
-// waits for it any more.
+// place reserves a slot for an environment, and returns its target; nil: there are no waiters
+// any more. If necessary it ends idle environments.
 func (p *Pool) place(g *group) (*slot, function.Target) {
 	p.Guard.Lock(&p.mu)
 	defer p.Guard.Unlock(&p.mu)
@@ -205,7 +204,7 @@ func (p *Pool) place(g *group) (*slot, function.Target) {
 	return s, g.target
 }
 
-// fill puts an environment, or nil, into its place.
+// fill sets the environment of a slot, or nil.
 func (p *Pool) fill(s *slot, env Environment) (stopped bool) {
 	p.Guard.Lock(&p.mu)
 	defer p.Guard.Unlock(&p.mu)
@@ -213,7 +212,7 @@ func (p *Pool) fill(s *slot, env Environment) (stopped bool) {
 	return p.stopped
 }
 
-// abandon gives up an environment that does not start, and tells the waiter.
+// abandon drops an environment that did not start, and passes the error to the waiter.
 func (p *Pool) abandon(s *slot, why started) {
 	p.refuse(s.group, why)
 	p.close(s)
@@ -228,8 +227,8 @@ func (p *Pool) refuse(g *group, why started) {
 	g.serve(why)
 }
 
-// recycle takes back an environment that has run. One that is not usable any more is
-// closed, and another is started if somebody waits.
+// recycle takes back a used environment. An unusable one is closed, and a new one is started
+// if there are waiters.
 func (p *Pool) recycle(s *slot) {
 	if s.env.Usable() {
 		p.release(s)
@@ -238,7 +237,7 @@ func (p *Pool) recycle(s *slot) {
 	}
 }
 
-// release puts an environment where the next invocation finds it.
+// release makes an environment available for the next invocation.
 func (p *Pool) release(s *slot) {
 	p.Guard.Lock(&p.mu)
 	defer p.Guard.Unlock(&p.mu)
@@ -302,7 +301,7 @@ func (p *Pool) forget(g *group) {
 	}
 }
 
-// expire ends what has been idle for long enough.
+// expire ends environments that have been idle for too long.
 func (p *Pool) expire() {
 	p.Guard.Lock(&p.mu)
 	defer p.Guard.Unlock(&p.mu)

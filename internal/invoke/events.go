@@ -6,41 +6,40 @@ import (
 	"godwit.dev/godwit/internal/arn"
 )
 
-// Event is something that happened to a function: what metrics are made of.
+// Event is an event of a function, for metrics.
 type Event struct {
 	Function  arn.ARN // without a qualifier
 	Qualifier string  // as invoked: empty, "$LATEST", a version or an alias
-	Version   string  // that ran, or was to run; empty where none was found
+	Version   string  // as invoked: empty, "$LATEST", a version or an alias
 	Kind      EventKind
-	At        time.Time // of an invocation its beginning, whenever it is reported
-	Value     float64   // as Kind says
+	At        time.Time // of an invocation, when it began
+	Value     float64   // in the unit of Kind
 
-	Concurrency Concurrency // ConcurrentExecutions
+	Concurrency Concurrency // with ConcurrentExecutions
 }
 
-// Concurrency is how many invocations run at a moment.
+// Concurrency counts the current invocations.
 type Concurrency struct {
 	Account  int // of all functions of the account in the region
 	Function int
-	Resource int // of the function as it was invoked: unqualified, as a version, or by an alias
-	Version  int // of these, in the version that runs
+	Resource int // of the function as invoked: unqualified, a version, or an alias
+	Version  int // of Resource, in the version that runs
 }
 
-// EventKind says what happened. Kinds are named after AWS/Lambda's metrics.
+// EventKind is the kind of an event. Kinds are named after AWS/Lambda's metrics.
 type EventKind byte
 
-// The kinds. The pool reports the first group, the consumer of event queues of
-// the second.
+// The kinds. The pool reports the first group, the consumer of event queues the second.
 const (
-	Invocations          EventKind = iota + 1 // 1: the function ran, whatever came of it
-	Errors                                    // of each that ran 1: it failed, or 0
-	Throttles                                 // 1: it was not run, for want of concurrency
+	Invocations          EventKind = iota + 1 // 1: the function ran, with any result
+	Errors                                    // of each invocation that ran 1: it failed, or 0
+	Throttles                                 // 1: not run, because of a concurrency limit
 	Duration                                  // milliseconds
 	ConcurrentExecutions                      // of the function, as of now
 
 	AsyncEventsReceived         // 1: an event was accepted
-	AsyncEventAge               // milliseconds from its acceptance until the function is run with it
-	AsyncEventsDropped          // 1: it ended without the function's success
+	AsyncEventAge               // milliseconds from acceptance until an invocation
+	AsyncEventsDropped          // 1: it ended without a success of the function
 	DeadLetterErrors            // 1: its dead letter could not be sent
 	DestinationDeliveryFailures // 1: its record could not be sent to a destination
 )
@@ -55,6 +54,6 @@ var eventNames = [...]string{
 // String is the metric's name.
 func (k EventKind) String() string { return eventNames[k] }
 
-// Events is called for every event. It is called concurrently, also under locks:
-// it must be quick, and not call the pool. May be nil.
+// Events is called for every event, concurrently and also under locks: it must be quick, and
+// must not call the pool. May be nil.
 type Events func(Event)

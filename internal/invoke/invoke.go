@@ -1,10 +1,9 @@
-// Package invoke runs functions. The Pool keeps what runs them, environments,
-// for the next invocation, bounds their number, and writes what they print.
-// What an environment is, a process (invoke/process) or a server elsewhere
-// (invoke/remote), is behind Runner.
+// Package invoke runs functions. The Pool keeps their environments for further invocations,
+// bounds their number, and writes the functions' output to logs. Runner implements
+// environments: as processes (invoke/process) or as remote servers (invoke/remote).
 //
-// Functions run on the machine's time, even under a virtual clock: a caller that
-// invokes one because a timer fired holds the clock until it has answered.
+// Functions run in the machine's time, also with a virtual clock: a timer that invokes one
+// holds the clock until the answer.
 package invoke
 
 import (
@@ -17,42 +16,42 @@ import (
 	"godwit.dev/godwit/internal/function"
 )
 
-// Invocation asks for a function to be run once.
+// Invocation is the request to run a function once.
 type Invocation struct {
 	Target        function.Target
 	RequestID     string
 	Payload       []byte // JSON; empty is {}
 	ClientContext []byte // JSON; empty: none
-	Tail          bool   // Outcome.LogTail is wanted
-	Trace         string // X-Amzn-Trace-Id; empty: one is made
+	Tail          bool   // return Outcome.LogTail
+	Trace         string // X-Amzn-Trace-Id; empty: a new one
 
 	began time.Time // set by the pool
 }
 
-// Outcome is what a function that ran gave.
+// Outcome is the result of a function that ran.
 type Outcome struct {
 	Payload []byte
-	// FunctionError is empty, or Unhandled if the function failed; Payload then
-	// describes the failure.
+	// FunctionError is empty, or Unhandled if the function failed; then Payload describes the
+	// failure.
 	FunctionError    string
-	LogTail          []byte        // the last 4 KB of the invocation's log, if asked for
-	Duration, Billed time.Duration // of the handler; with the start, rounded up to ms
+	LogTail          []byte        // the last 4 KB of the invocation's log, if requested
+	Duration, Billed time.Duration // of the handler; including the start, rounded up to ms
 }
 
 // Unhandled is the only FunctionError that runtimes report today.
 const Unhandled = "Unhandled"
 
-// Throttled reports that an invocation was refused for want of concurrency: it
-// can be tried again.
+// Throttled reports whether an invocation was refused because of a concurrency limit: it can
+// be retried.
 func Throttled(err error) bool { return fault.KindOf(err) == fault.Throttled }
 
-// Invoker runs functions: *Pool.
+// Invoker runs functions; *Pool implements it.
 type Invoker interface {
 	Invoke(ctx context.Context, in Invocation) (Outcome, error)
 }
 
-// Until is i.Invoke, but returns without delay when ctx ends, with ctx's error. The
-// function may continue for as long as its timeout allows.
+// Until calls i.Invoke, but returns without delay when ctx ends, with ctx's error. The
+// function may continue until its timeout.
 func Until(ctx context.Context, i Invoker, in Invocation) (Outcome, error) {
 	type end struct {
 		out Outcome
@@ -71,49 +70,49 @@ func Until(ctx context.Context, i Invoker, in Invocation) (Outcome, error) {
 	}
 }
 
-// Log takes what functions print. It does not block.
+// Log stores the output of functions. It does not block.
 type Log interface {
-	// Rights are what the function's role may do to a log stream. They are asked for with
-	// each start of a process and each invocation, and hold until the next.
+	// Rights evaluates what the function's role allows on a log stream. It is called with
+	// each start of a process and each invocation, and the result is used until the next
+	// call.
 	Rights(t *function.Target, group arn.ARN, stream string) authorize.LogRights
-	// Put writes a line, which it keeps, with these rights, of which Put is one.
+	// Put stores a line, with the result of Rights. It keeps the line.
 	Put(group arn.ARN, stream string, at time.Time, line []byte, as authorize.LogRights)
 }
 
 // Runner makes environments for functions of one kind.
 type Runner interface {
-	// Open makes an environment, in which nothing runs yet. An error is one of
-	// package fault, or the server's failure.
+	// Open makes an environment, without starting anything. The error is of package fault, or
+	// an internal one.
 	Open(t *function.Target, out Output) (Environment, error)
 }
 
 // Environment runs a version of a function, one invocation at a time.
 type Environment interface {
-	// Start makes it ready for Run, if it is not: this is what a cold start
-	// does beforehand. A failure is the function's. It is no failure, here,
-	// that a function needs longer than AWS gives it: Run tries again.
+	// Start prepares Run, if necessary: it is the work of a cold start before the invocation.
+	// A Failure is the function's fault. A start that exceeds AWS's time limit is no failure
+	// here: Run tries again.
 	Start() (*Failure, error)
-	// Run runs the function once, at most for the function's timeout. An error
-	// is the server's failure.
+	// Run runs the function once, at most for the function's timeout. An error is internal.
 	Run(w *Work) (Result, error)
-	// Usable reports that it can run another invocation: not once the credentials that it
-	// has have come near their end. It is called while nothing runs, under locks.
+	// Usable reports whether it can run another invocation: not if its credentials are about
+	// to expire. It is called while nothing runs, under locks.
 	Usable() bool
-	// Close ends it, also in the middle of a call of the others. When it
-	// returns, nothing is left of it.
+	// Close ends it, also during a call of another method. On return all its resources are
+	// released.
 	Close()
 }
 
-// Output takes what the function prints in an environment.
+// Output receives the output of a function in an environment.
 type Output interface {
-	// Line takes a line with its end, if it has one, and keeps it. Calls come
-	// one at a time.
+	// Line receives a line with its line end, if there is one, and keeps it. Calls are
+	// sequential.
 	Line(line []byte)
-	// Stream names the log group and the log stream that it goes to.
+	// Stream is the log group and the log stream of the output.
 	Stream() (group, name string)
 }
 
-// Work is an invocation, as an environment sees it.
+// Work is an invocation for an environment.
 type Work struct {
 	RequestID     string
 	Payload       []byte
@@ -122,25 +121,26 @@ type Work struct {
 	FunctionARN   string // as invoked
 }
 
-// Result is what came of an invocation.
+// Result is the result of an invocation.
 type Result struct {
-	Payload  []byte        // if there is no failure
+	Payload  []byte        // without a failure
 	Failure  *Failure      // nil: the function succeeded
 	Duration time.Duration // of the handler
-	Init     time.Duration // of the start, reported by the first invocation behind it; 0: it was warm
-	MemoryMB int           // the most that it used so far; 0: unknown
-	LogTail  []byte        // of the function, if it ran where Output does not reach
+	Init     time.Duration // of the start, in the first invocation after it; 0: a warm start
+	MemoryMB int           // peak so far; 0: unknown
+	LogTail  []byte        // of the function, if its output does not go to Output
 }
 
-// Failure is a function's own failure.
+// Failure is a failure of the function itself.
 type Failure struct {
-	// Body is what the runtime said, unchanged. Empty: Type and Message say it.
+	// Body is the runtime's report of the failure, unchanged. Empty: Type and Message
+	// describe it.
 	Body []byte
 	Type string // "Sandbox.Timedout", "Runtime.ExitError", …
 	// Message follows "RequestId: … Error: ".
 	Message string
-	// Status is what the REPORT line says: "timeout", "error", or empty for an
-	// error that the handler reported.
+	// Status is the status in the REPORT line: "timeout", "error", or empty for an error that
+	// the handler reported.
 	Status string
 }
 

@@ -5,8 +5,8 @@ import (
 	"godwit.dev/godwit/internal/function"
 )
 
-// limits counts what runs, and refuses what would be too much. It is not safe
-// for concurrent use.
+// limits counts invocations, and enforces concurrency limits. It is not safe for concurrent
+// use.
 type limits struct {
 	concurrency int
 	reserved    func(region, account string) int
@@ -20,25 +20,25 @@ type limits struct {
 // place is an account in a region.
 type place struct{ region, account string }
 
-// load is how many invocations run.
+// load counts an account's invocations.
 type load struct {
 	running int
-	shared  int // of these, those that count against the account's rest
+	shared  int // of these, those without reserved concurrency
 }
 
-// usage is how much of a function runs.
+// usage counts a function's invocations.
 type usage struct {
 	function arn.ARN
 	load
 }
 
-// invoked is a function as it was invoked, and the version that runs, if not any.
+// invoked is a function as invoked, and optionally the version that runs.
 type invoked struct {
 	function           arn.ARN
 	qualifier, version string
 }
 
-// countedAs is what an invocation counts as.
+// countedAs are the keys that an invocation is counted by.
 func countedAs(t *function.Target) (as, version invoked) {
 	as = invoked{function: t.Function, qualifier: t.Qualifier}
 	if as.qualifier == "$LATEST" {
@@ -56,12 +56,11 @@ func newLimits(o Options) limits {
 	}
 }
 
-// alwaysShared is the part of an account's concurrency that no function can have
-// reserved.
+// alwaysShared is the part of an account's concurrency that cannot be reserved.
 const alwaysShared = 100
 
-// admit counts an invocation, and reports how many there are then. The caller must call
-// leave when it ends.
+// admit counts an invocation, and returns the new counts. The caller must call leave when it
+// ends.
 func (l *limits) admit(t *function.Target) (*usage, Concurrency, error) {
 	u := l.functions[t.Function]
 	running := 0
@@ -75,7 +74,7 @@ func (l *limits) admit(t *function.Target) (*usage, Concurrency, error) {
 			return nil, Concurrency{}, ErrReserved
 		}
 	} else {
-		// What is always left to all need not be looked up.
+		// Below the part that cannot be reserved, the reserved sum is not needed.
 		if n := account.shared; n >= min(alwaysShared, l.concurrency) {
 			rest := l.concurrency
 			if l.reserved != nil {
@@ -107,8 +106,8 @@ func (l *limits) admit(t *function.Target) (*usage, Concurrency, error) {
 	return u, Concurrency{account.running, u.running, l.invoked[as], l.invoked[version]}, nil
 }
 
-// leave undoes admit. Which invocations of a function counted
-// against its account does not matter as long as their number does.
+// leave undoes admit. It does not track which invocations of a function are shared, only
+// their number.
 func (l *limits) leave(u *usage, t *function.Target) {
 	at := place{u.function.Region, u.function.Account}
 	account := l.accounts[at]

@@ -16,56 +16,53 @@ import (
 	"godwit.dev/godwit/internal/tracing"
 )
 
-// Options are what a Pool is made of. Process and Remote are required.
+// Options are the dependencies and settings of a Pool. Process and Remote are required.
 type Options struct {
-	Process Runner // of functions whose code is here
-	Remote  Runner // of functions whose code is a URL
-	Log     Log    // nil: what functions print is not kept
+	Process Runner // of functions with their code here
+	Remote  Runner // of functions with a URL as their code
+	Log     Log    // nil: output is dropped
 	Events  Events // may be nil
 	Logger  *slog.Logger
-	// Clock stamps what is logged; the functions' own time is the machine's.
+	// Clock is the clock of log events; functions run in the machine's time.
 	Clock clock.Clock
-	// Concurrency is how many invocations of an account run at once in a
-	// region, beside those of functions that have their own share; 0: 1,000.
+	// Concurrency bounds the concurrent invocations of an account in a region, without
+	// functions with reserved concurrency; 0: 1,000.
 	Concurrency int
-	// Reserved gives the sum of the shares of an account's functions, which
-	// no other may use; nil: none has one.
+	// Reserved returns the sum of an account's reserved concurrency; nil: none is reserved.
 	Reserved func(region, account string) int
-	// Environments bounds the environments in all, and with them the
-	// invocations under way; 0: 1,000.
+	// Environments bounds all environments, and so all concurrent invocations; 0: 1,000.
 	Environments int
-	// Idle is how long an environment waits for its next invocation before it
-	// is ended; 0: 5 minutes.
+	// Idle is the idle timeout of an environment; 0: 5 minutes.
 	Idle time.Duration
-	// Starts bounds the environments that start at once; 0: two for each
-	// processor, at least 4.
+	// Starts bounds the concurrent starts of environments; 0: two for each processor, at
+	// least 4.
 	Starts int
-	// Tracer makes a span of each invocation whose trace is recorded; nil: of none.
+	// Tracer makes a span of each invocation with a recorded trace; nil: no tracing.
 	Tracer *tracing.Tracer
-	// Guard ends the process where a panic leaves an invocation half done.
+	// Guard ends the process if a panic leaves the pool in an inconsistent state.
 	Guard *poison.Guard
 }
 
-// Pool runs functions. A function that is idle, and has been for a while, costs
-// nothing: what the pool knows of it goes with its last environment.
+// Pool runs functions. A function that was idle for a while uses no memory: its state is
+// dropped with its last environment.
 type Pool struct {
 	Options
-	starts chan struct{} // a token for each environment that may start
+	starts chan struct{} // a token for each concurrent start
 	ending chan struct{} // closed when the pool stops
 
 	mu      sync.Mutex
 	limits  limits
 	groups  map[groupKey]*group
 	current map[versionKey]*group // the group of a version's latest build
-	idle    list.List             // of *slot, the longest idle first
+	idle    list.List             // of *slot, longest idle first
 	slots   map[*slot]struct{}    // all environments
-	live    int                   // environments that do not end yet
-	expiry  clock.Timer           // of the first of idle; nil: none
+	live    int                   // environments, without those that are ending
+	expiry  clock.Timer           // of the first in idle; nil: none
 	stopped bool
-	work    sync.WaitGroup // invocations, starts and ends under way
+	work    sync.WaitGroup // invocations, starts and ends in progress
 }
 
-// New makes a pool, which must be stopped.
+// New makes a pool. The caller must call Stop.
 func New(o Options) *Pool {
 	if o.Concurrency == 0 {
 		o.Concurrency = 1000
@@ -90,9 +87,9 @@ func New(o Options) *Pool {
 	}
 }
 
-// Invoke runs a function once. A function that fails is an Outcome. An error is
-// a throttle (see Throttled), which comes at once, or the server's failure. The
-// end of ctx ends the wait for an environment; a function that runs continues.
+// Invoke runs a function once. A failure of the function is an Outcome. An error is a
+// throttle (see Throttled), without delay, or internal. When ctx ends, Invoke stops waiting
+// for an environment; a running function continues.
 func (p *Pool) Invoke(ctx context.Context, in Invocation) (Outcome, error) {
 	span := p.trace(&in)
 	out, err := p.invoke(ctx, &in)
@@ -110,7 +107,7 @@ func (p *Pool) invoke(ctx context.Context, in *Invocation) (Outcome, error) {
 		return Outcome{}, err
 	}
 	defer p.work.Done()
-	defer p.Guard.Whole() // it counts, and has an environment
+	defer p.Guard.Whole() // it is counted, and has an environment
 	p.emitEvent(in, Event{Kind: ConcurrentExecutions, Value: float64(a.running.Function), Concurrency: a.running})
 
 	var out Outcome
@@ -125,17 +122,18 @@ func (p *Pool) invoke(ctx context.Context, in *Invocation) (Outcome, error) {
 	return out, err
 }
 
-// admitted is an invocation that counts, and is one of work: the caller must call leave.
+// admitted is an invocation that is counted in limits and in work: the caller must call
+// leave.
 type admitted struct {
 	use     *usage
 	running Concurrency
 	group   *group
-	slot    *slot   // its environment; nil: it waits
-	waiter  *waiter // for one
+	slot    *slot   // its environment; nil: it has to wait
+	waiter  *waiter // with slot nil
 }
 
-// admit counts an invocation and finds it an environment, or a place to wait. It fails
-// with ErrStopping and throttles.
+// admit counts an invocation, and takes an idle environment or adds a waiter. It fails with
+// ErrStopping and throttles.
 func (p *Pool) admit(in *Invocation) (a admitted, err error) {
 	p.Guard.Lock(&p.mu)
 	defer p.Guard.Unlock(&p.mu)
@@ -160,7 +158,7 @@ func (p *Pool) leave(use *usage, in *Invocation) {
 	p.limits.leave(use, &in.Target)
 }
 
-// Running is how many invocations of a function run, or wait for an environment.
+// Running is the number of invocations of a function that run, or wait for an environment.
 func (p *Pool) Running(fn arn.ARN) int {
 	p.Guard.Lock(&p.mu)
 	defer p.Guard.Unlock(&p.mu)
@@ -170,9 +168,9 @@ func (p *Pool) Running(fn arn.ARN) int {
 	return 0
 }
 
-// run runs an invocation in an environment, which others may have then.
+// run runs an invocation in an environment, and releases that.
 func (p *Pool) run(s *slot, in *Invocation) (Outcome, error) {
-	// One whose process has ended starts another, before the function's time
+	// If its process has ended, a new one is started here, before the function's timeout
 	// begins.
 	if in.Tail {
 		s.stream.starting()
@@ -202,8 +200,8 @@ func (p *Pool) run(s *slot, in *Invocation) (Outcome, error) {
 	return out, nil
 }
 
-// explain logs what only the operator can mend. What is a refusal already, or
-// comes of stopping, needs no explanation.
+// explain logs internal errors, for the operator. Errors of package fault, and those caused
+// by Stop, are not logged.
 func (p *Pool) explain(in *Invocation, err error) error {
 	if !fault.Is(err) {
 		p.Logger.Error("a function cannot be run", "function", in.Target.Function.String(), "error", err)
@@ -217,7 +215,7 @@ func (p *Pool) failedStart(in *Invocation, s started) Outcome {
 	return p.finish(s.slot.stream, in, &Result{Failure: s.failure})
 }
 
-// finish makes the outcome of what a function did, and reports it.
+// finish makes the outcome of a result, and reports it.
 func (p *Pool) finish(log *stream, in *Invocation, r *Result) Outcome {
 	out := Outcome{Payload: r.Payload, Duration: r.Duration, Billed: billed(r)}
 	if r.Failure != nil {
@@ -251,8 +249,8 @@ func (p *Pool) emitEvent(in *Invocation, e Event) {
 	}
 }
 
-// Stop ends the pool. Invocations under way may finish until ctx ends; then
-// they are cut off. When it returns, no environment is left.
+// Stop ends the pool. Running invocations may finish until ctx ends; then they are killed. On
+// return no environment is left.
 func (p *Pool) Stop(ctx context.Context) error {
 	p.endIdle()
 	done := make(chan struct{})
@@ -270,7 +268,7 @@ func (p *Pool) Stop(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// endIdle lets no further invocation in, and ends the environments that are idle.
+// endIdle refuses further invocations, and ends the idle environments.
 func (p *Pool) endIdle() {
 	p.Guard.Lock(&p.mu)
 	defer p.Guard.Unlock(&p.mu)
@@ -293,7 +291,7 @@ func (p *Pool) cutOff() {
 	defer p.Guard.Unlock(&p.mu)
 	for s := range p.slots {
 		if s.env != nil {
-			go s.env.Close() // its user closes it too, and is waited for
+			go s.env.Close() // the environment's user also closes it, and Stop waits for that
 		}
 	}
 }

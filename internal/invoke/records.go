@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/function"
 )
 
-// level is how much a line of a function's log matters, where it has a level: in
-// the JSON format. Source: the Lambda developer guide, "Log-level filtering".
+// level is the level of a log line in the JSON format. Source: the Lambda developer guide,
+// "Log-level filtering".
 type level int8
 
 const (
@@ -37,11 +37,10 @@ func levelOr(name string, other level) level {
 	return other
 }
 
-// filter says which lines of a log in the JSON format are kept: those of at least
-// these levels.
+// filter has the minimum levels of a log in the JSON format.
 type filter struct{ application, system level }
 
-// newFilter makes the filter of a function; nil: its log is text, and all is kept.
+// newFilter makes the filter of a function; nil: its log is text, and all is stored.
 func newFilter(l function.Logging) *filter {
 	if l.Format != function.JSONLogs {
 		return nil
@@ -49,8 +48,8 @@ func newFilter(l function.Logging) *filter {
 	return &filter{levelOr(l.ApplicationLevel, levelInfo), levelOr(l.SystemLevel, levelInfo)}
 }
 
-// stamped are the members that tell the level and the time of what is printed, by
-// the names that runtimes and their libraries give them.
+// stamped has the members with a line's level and time, by the names of runtimes and their
+// libraries.
 type stamped struct {
 	Level      json.RawMessage `json:"level"`
 	LogLevel   json.RawMessage `json:"log_level"`
@@ -60,9 +59,9 @@ type stamped struct {
 	ShortStamp json.RawMessage `json:"ts"`
 }
 
-// line is what is kept of a line that the function printed; nil: nothing. A line has
-// a level and a time if it is a JSON object that tells both; what does not is INFO,
-// and an object without a time is given one.
+// line is the stored form of a printed line; nil: it is dropped. Its level and time are those
+// of a JSON object with both; otherwise the level is INFO, and an object without a time gets
+// one.
 func (f *filter) line(line []byte, now time.Time) []byte {
 	var parsed stamped
 	object := bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("{")) && json.Unmarshal(line, &parsed) == nil
@@ -99,8 +98,8 @@ func text(member json.RawMessage) (s string) {
 
 const recordTime = "2006-01-02T15:04:05.000Z"
 
-// record is a line of the platform in the JSON format. Source: the Lambda developer
-// guide, "Lambda Telemetry API Event schema reference".
+// record is a platform line in the JSON format. Source: the Lambda developer guide, "Lambda
+// Telemetry API Event schema reference".
 type record struct {
 	Time   string `json:"time"`
 	Type   string `json:"type"`
@@ -145,7 +144,7 @@ func (s *stream) startRecord(in *Invocation) {
 	s.record(levelInfo, "platform.start", startRecord{in.RequestID, in.Target.ARN().String(), in.Target.Version})
 }
 
-// endRecords tell what came of an invocation.
+// endRecords write the result of an invocation.
 func (s *stream) endRecords(in *Invocation, r *Result, billed time.Duration) {
 	done := doneRecord{RequestID: in.RequestID, Metrics: recordMetrics{Duration: milliseconds(r.Duration), Produced: new(len(r.Payload))}, Status: "success"}
 	doneLevel, reportLevel := levelDebug, levelInfo

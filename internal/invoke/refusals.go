@@ -2,7 +2,7 @@ package invoke
 
 import "godwit.dev/godwit/internal/fault"
 
-// Refusals.
+// The errors of invocations.
 var (
 	ErrStopping    = fault.NewRule(fault.Unavailable, "invoke: the pool stops")
 	ErrReserved    = fault.NewRule(fault.Throttled, "invoke: the function's reserved concurrency is in use")

@@ -17,8 +17,8 @@ import (
 // tailSize is how much of its log an invocation answers with, in bytes.
 const tailSize = 4096
 
-// stream is the log stream of an environment. It takes the function's output
-// and the lines around it.
+// stream is the log stream of an environment. It receives the function's output and the
+// platform's lines.
 type stream struct {
 	log    Log // may be nil
 	clock  clock.Clock
@@ -50,7 +50,7 @@ func newStream(log Log, c clock.Clock, t *function.Target) *stream {
 	return s
 }
 
-// ask asks what may be written.
+// ask returns the rights of the function's role on the log stream.
 func (s *stream) ask() (none authorize.LogRights) {
 	if s.log == nil {
 		return none
@@ -87,7 +87,7 @@ func (s *stream) put(line []byte) {
 	}
 }
 
-// keep appends to the tail and forgets what is too far back.
+// keep appends to the tail and drops its beginning if it is too long.
 func (s *stream) keep(line []byte) {
 	s.tail = append(s.tail, line[max(0, len(line)-tailSize):]...)
 	if len(s.tail) > 2*tailSize {
@@ -95,11 +95,10 @@ func (s *stream) keep(line []byte) {
 	}
 }
 
-// wanted reports whether the lines of an invocation are read.
+// wanted reports whether the lines of an invocation are needed.
 func (s *stream) wanted(in *Invocation) bool { return s.log != nil || in.Tail }
 
-// starting begins a tail with what a process prints from now on, which is the cause
-// if it does not start.
+// starting begins a tail with the output of a start, which may have the cause of its failure.
 func (s *stream) starting() {
 	rights := s.ask()
 	s.mu.Lock()
@@ -107,8 +106,8 @@ func (s *stream) starting() {
 	s.tailing, s.tail, s.rights = true, s.tail[:0], rights
 }
 
-// begin writes the line before the function's output. started says that its process
-// runs: the tail then has nothing of the start.
+// begin writes the beginning of an invocation. started says that its process runs: then the
+// tail has nothing of the start.
 func (s *stream) begin(in *Invocation, started bool) {
 	rights := s.ask()
 	s.mu.Lock()
@@ -128,7 +127,7 @@ func (s *stream) begin(in *Invocation, started bool) {
 	}
 }
 
-// end writes the lines behind it and gives the tail, if it is wanted.
+// end writes the end of an invocation and returns the tail, if it was requested.
 func (s *stream) end(in *Invocation, r *Result, billed time.Duration) (tail []byte) {
 	if !s.wanted(in) {
 		return nil
@@ -147,7 +146,7 @@ func (s *stream) end(in *Invocation, r *Result, billed time.Duration) (tail []by
 	return append([]byte(nil), s.tail[max(0, len(s.tail)-tailSize):]...)
 }
 
-// endLines tell what came of an invocation, as text.
+// endLines write the result of an invocation, as text.
 func (s *stream) endLines(in *Invocation, r *Result, billed time.Duration) {
 	if f := r.Failure; f != nil && f.Status == StatusTimeout {
 		line := s.clock.Now().AppendFormat(nil, "2006-01-02T15:04:05.000Z")

@@ -25,8 +25,8 @@ func AboutFunction(t *function.Target) []tracing.Attribute {
 	return []tracing.Attribute{tracing.Function(t.Name), tracing.Region(t.Function.Region), tracing.Account(t.Function.Account)}
 }
 
-// EndSpan ends a span with what came of an invocation. Of a failure it tells the kind: the
-// message is the function's.
+// EndSpan ends a span with the result of an invocation. Of a failure it records only the
+// type: the message is the function's.
 func EndSpan(s *tracing.Span, out *Outcome, err error) {
 	if s == nil {
 		return

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 )
 
-// Part is what one command changes in one stream.
+// Part is the change of one stream by one command.
 type Part struct {
 	Stream *Stream
 	Batch  *mutation.Batch
@@ -17,17 +17,17 @@ type Part struct {
 	FinishBytes int
 }
 
-// Commit is a group commit: the parts, of all streams, that were appended while the commit
-// before it was being made durable. They become durable with one sync, all or none.
+// Commit is a group commit: the parts, of all streams, that were appended while the previous
+// commit was being made durable. They become durable with one sync, all or none.
 type Commit struct {
 	number  uint64
 	parts   []streamPart
 	index   [keyspace.Streams]uint8 // 1 + the index in parts of a stream's part; 0: none
 	sync    bool                    // a caller waits for it
 	awaited bool                    // a caller waits for it though it is lazy
-	due     time.Time               // when it is made durable at the latest; zero: no part of it is lazy
-	applied atomic.Bool             // readers of the store see it
-	durable atomic.Bool             // it survives a crash
+	due     time.Time               // the deadline of the sync; zero: no part of it is lazy
+	applied atomic.Bool             // visible to readers of the store
+	durable atomic.Bool             // on disk
 	done    chan struct{}           // closed once durable
 
 	waiting atomic.Int32  // callers in Wait
@@ -42,7 +42,7 @@ type streamPart struct {
 	state  State
 }
 
-// frame ends a stream's batch with its state, and shows observe the batch in its frame. The
+// frame appends the stream's state to its batch, and passes the framed batch to observe. The
 // caller holds the journal's applying.
 func (p *streamPart) frame(observe func(framed []byte)) {
 	s := p.stream
@@ -58,13 +58,13 @@ func newCommit(number uint64) *Commit {
 	return &Commit{number: number, done: make(chan struct{}), enough: make(chan struct{}, 1)}
 }
 
-// Durable reports that the commit survives a crash. A nil commit is durable.
+// Durable reports whether the commit is durable. A nil commit is.
 func (c *Commit) Durable() bool { return c == nil || c.durable.Load() }
 
-// Applied reports that readers of the store see the commit. A nil commit is applied.
+// Applied reports whether the commit is visible to readers of the store. A nil commit is.
 func (c *Commit) Applied() bool { return c == nil || c.applied.Load() }
 
-// Wait returns once the commit is durable. A nil commit is durable.
+// Wait returns when the commit is durable. A nil commit is.
 func (c *Commit) Wait() {
 	if c.Durable() {
 		return

@@ -35,7 +35,7 @@ const (
 	delayManyWaiters = 16
 	delayRest        = 4 // of more than delayManyWaiters, one in four is not waited for
 	delayTime        = 500 * time.Microsecond
-	skipMin          = 1 // commits that are not delayed after a delay in vain
+	skipMin          = 1 // commits that are not delayed after a delay without effect
 	skipMax          = 1024
 
 	replicatedRest = 8 // one in eight is not waited for
@@ -72,7 +72,7 @@ func (j *Journal) awaitMore() {
 	case <-c.enough:
 		d.skipped = 0
 	case <-over:
-		if c.waiting.Load() >= delayManyWaiters { // it was worth the while
+		if c.waiting.Load() >= delayManyWaiters { // the delay had an effect
 			d.skipped = 0
 			return
 		}

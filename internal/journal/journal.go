@@ -1,16 +1,16 @@
-// Package journal is the only writer of the store: every change, of whatever module,
-// is appended to a stream here, and the journal applies it and makes it durable.
+// Package journal is the only writer of the store: every change, of all modules, is appended
+// to a stream here, and the journal applies it and makes it durable.
 //
-// A stream is an order of changes under one owner: a shard, or a part of the
-// monitoring. What callers of all streams append while the commit before is being
-// made durable becomes one commit: it is visible as a whole or not at all, survives a
-// crash as a whole or not at all, and costs one sync. Within it each stream's changes
-// are one framed batch, with a checksum, the stream's number, its epoch and a sequence
-// without gaps. The framed batches of every stream, applied in their order to an empty
-// store, give the same store: that is what a standby does.
+// A stream is an ordered sequence of changes with one owner: a shard, or a part of the
+// monitoring. What callers of all streams append while the previous commit is being made
+// durable becomes one commit: it is visible as a whole or not at all, survives a crash as a
+// whole or not at all, and costs one sync. Within it each stream's changes are one framed
+// batch, with a checksum, the stream's number, its epoch and a sequence without gaps. The
+// framed batches of all streams, applied in order to an empty store, give the same store:
+// that is what a standby does.
 //
-// A failure to apply or to sync ends the process, since what the disk holds is
-// unknown then; recovery is a restart.
+// A failure to apply or to sync ends the process, because the state of the disk is unknown
+// then; recovery is a restart.
 package journal
 
 import (
@@ -27,13 +27,13 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// LazyDelay bounds how long a commit that no caller waits for is held back, so that it is
-// durable within 10 ms, its sync included.
+// LazyDelay bounds the delay of a commit that no caller waits for, so that it is durable
+// within 10 ms, including its sync.
 const LazyDelay = 4 * time.Millisecond
 
-// AwaitedDelay bounds how long a lazy commit is held back once a caller waits for it, because
-// the disk is slow or the store is replicated: long enough for a few others to join, not so
-// long that all callers wait.
+// AwaitedDelay bounds the delay of a lazy commit once a caller waits for it, because the disk
+// is slow or the store is replicated: long enough for a few others to join, but not so long
+// that all callers wait.
 const AwaitedDelay = 250 * time.Microsecond
 
 // commitOverhead is the part of mutation.MaxCommit that is reserved for a framed batch's
@@ -47,7 +47,7 @@ const RetainedBatchBytes = 256 << 10
 // errClosed reports an Append after Close.
 var errClosed = errors.New("journal: closed")
 
-// Options are what a Journal is made of.
+// Options are the dependencies and settings of a Journal.
 type Options struct {
 	Store store.Store
 	// Observe sees every framed batch, in order, before it is applied; may be nil.
@@ -55,8 +55,8 @@ type Options struct {
 	Logger  *slog.Logger // may be nil
 	// Synced is called with the duration of each sync; may be nil.
 	Synced func(took time.Duration)
-	// Replicated has every caller wait for its commit, even a lazy one and however fast
-	// the store is: another node may take over without what is not durable yet.
+	// Replicated makes every caller wait for its commit, even a lazy one on a fast store:
+	// another node may take over without what is not durable yet.
 	Replicated bool
 	// Fatal ends the process after a failure of the store. It must not return to a
 	// caller that could answer a request. Without one a failure panics.
@@ -72,7 +72,7 @@ type Journal struct {
 	open      *Commit    // takes what is appended
 	flushing  *Commit    // is being applied; nil: none is
 	unsynced  []*Commit  // applied, and not durable yet
-	lazyTimer bool       // signalDue's timer is set
+	lazyTimer bool       // the timer of signalDue is set
 	closed    bool
 
 	latency syncLatency // of the syncs
@@ -82,7 +82,7 @@ type Journal struct {
 	spare    sync.Pool  // of *mutation.Batch
 	guard    *poison.Guard
 
-	delay commitDelay // run's
+	delay commitDelay // only run uses it
 
 	wake    chan struct{}
 	stop    chan struct{}
@@ -104,8 +104,7 @@ func Open(o Options) *Journal {
 	return j
 }
 
-// Reader reads the store. It sees what has been applied; Stream.Reader sees what has
-// been appended.
+// Reader reads the store. It sees applied changes; Stream.Reader sees appended ones.
 func (j *Journal) Reader() Reader { return j.store }
 
 // Append adds the parts, as one atomic unit, to the open commit, and returns that. It does
@@ -150,9 +149,8 @@ func (j *Journal) Append(sync bool, parts ...Part) *Commit {
 	return c
 }
 
-// signalDue, called by the timer, has lazy commits made durable once they are due. Mostly
-// they are durable already, with a commit that somebody waited for; then it only sets the
-// timer for the next.
+// signalDue, called by the timer, makes due lazy commits durable. Mostly they are durable
+// already, with a commit that a caller waited for; then it only sets the timer for the next.
 func (j *Journal) signalDue() {
 	j.mu.Lock()
 	due := j.open.due
@@ -162,7 +160,7 @@ func (j *Journal) signalDue() {
 		}
 	}
 	sooner(j.flushing)
-	for _, c := range j.unsynced { // commits that are being synced are not in it any more
+	for _, c := range j.unsynced { // commits that are being synced are no longer in it
 		sooner(c)
 	}
 	wait := due.Sub(clock.System.Now())
@@ -182,7 +180,7 @@ func (j *Journal) add(c *Commit, p *Part) {
 	i := c.index[p.Stream.id]
 	if i == 0 {
 		spare := j.spare.Get().(*mutation.Batch)
-		if spare.Available() <= RetainedBatchBytes { // else the owner would retain too much
+		if spare.Available() <= RetainedBatchBytes { // otherwise the owner would retain too much
 			*spare, *p.Batch = *p.Batch, *spare // no copy: the owner gets the spare one
 		}
 		c.parts = append(c.parts, streamPart{stream: p.Stream, batch: spare})
@@ -201,8 +199,8 @@ func (j *Journal) add(c *Commit, p *Part) {
 	p.Stream.last.Store(c)
 }
 
-// AwaitIfSlow returns once the caller of a lazy commit may be answered: immediately while the
-// disk is fast, else once the commit is durable, whose sync then begins within AwaitedDelay.
+// AwaitIfSlow returns when the caller of a lazy commit may be answered: at once while the
+// disk is fast, else when the commit is durable, whose sync then begins within AwaitedDelay.
 // With Options.Replicated it always waits.
 func (j *Journal) AwaitIfSlow(c *Commit) {
 	if c == nil {
@@ -217,16 +215,16 @@ func (j *Journal) AwaitIfSlow(c *Commit) {
 	}
 }
 
-// AwaitReplicated returns once a lazy commit is durable with Options.Replicated, and
-// immediately without: only another owner could continue without the commit.
+// AwaitReplicated returns when a lazy commit is durable with Options.Replicated, and at once
+// without: only another owner could continue without the commit.
 func (j *Journal) AwaitReplicated(c *Commit) {
 	if c != nil && j.options.Replicated {
 		j.awaitLazy(c)
 	}
 }
 
-// awaitLazy returns once a lazy commit is durable, whose sync begins within AwaitedDelay.
-// With few callers it begins immediately: in a closed loop they would all soon wait for the
+// awaitLazy returns when a lazy commit is durable, whose sync begins within AwaitedDelay.
+// With few callers it begins at once: in a closed loop they would soon all wait for the
 // timer, with disk and CPU idle. With many, others trigger the sync while the timer runs.
 func (j *Journal) awaitLazy(c *Commit) {
 	j.mu.Lock()
@@ -308,8 +306,8 @@ func (j *Journal) flush(apply func(batches ...*mutation.Batch) error) {
 	j.mu.Unlock()
 }
 
-// Commits counts the commits that were applied, or are being applied, since Open. If it has
-// not changed, nothing in the store has.
+// Commits counts the commits since Open that were applied, or are being applied. If it is
+// unchanged, so is the store.
 func (j *Journal) Commits() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -363,7 +361,7 @@ func (j *Journal) run() {
 		select {
 		case <-j.wake:
 			j.awaitMore()
-			runtime.Gosched() // callers that are runnable may still join the commit
+			runtime.Gosched() // runnable callers may still join the commit
 			j.Sync()
 		case <-j.stop:
 			j.Sync()

@@ -10,14 +10,14 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// Reader reads the store, and cannot write to it.
+// Reader reads the store; it cannot write.
 type Reader interface {
 	store.Reader
-	// Snapshot is a fixed view of now. The caller closes it.
+	// Snapshot is a fixed view of the present. The caller closes it.
 	Snapshot() store.Snapshot
 }
 
-// Stream is an order of changes under one owner.
+// Stream is an ordered sequence of changes with one owner.
 type Stream struct {
 	journal *Journal
 	id      uint16
@@ -28,10 +28,10 @@ type Stream struct {
 	sequence uint64 // batches framed; guarded by the journal's applying
 }
 
-// State is the durable state of a stream itself, which is written with each commit.
+// State is the durable state of the stream itself, written with each commit.
 type State struct {
 	Epoch       uint32 // grows by one with each start of the owner
-	Now         int64  // the latest time that a command saw, epoch milliseconds
+	Now         int64  // the latest time of a command, epoch milliseconds
 	Incarnation uint64 // the latest incarnation that was allocated; 0: none yet
 }
 
@@ -57,7 +57,7 @@ func (j *Journal) Stream(id uint16, finish func(commit uint64, b *mutation.Batch
 }
 
 // Append is Journal.Append of one part at the time now, in epoch milliseconds, for an owner
-// that keeps no State of its own.
+// without a State of its own.
 func (s *Stream) Append(sync bool, now int64, b *mutation.Batch) *Commit {
 	s.journal.mu.Lock()
 	state := s.state
@@ -74,14 +74,14 @@ func (s *Stream) Sync() {
 	}
 }
 
-// Begin starts a new epoch: what is appended from now on belongs to it.
+// Begin starts a new epoch for later appends.
 func (s *Stream) Begin() {
 	s.journal.mu.Lock()
 	defer s.journal.mu.Unlock()
 	s.state.Epoch++
 }
 
-// Last is the latest commit that the stream was appended to; nil: none of this process.
+// Last is the latest commit with a part of the stream; nil: none of this process.
 func (s *Stream) Last() *Commit { return s.last.Load() }
 
 // Reader reads the store and sees everything that was appended to the stream.
@@ -99,7 +99,7 @@ func (s *Stream) advance(to State) State {
 
 type streamReader struct{ s *Stream }
 
-// store is the store once everything that was appended to the stream is visible in it.
+// store is the store, with all appends of the stream applied.
 func (r streamReader) store() store.Store {
 	if !r.s.last.Load().Applied() {
 		r.s.journal.Flush()

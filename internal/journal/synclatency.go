@@ -31,10 +31,10 @@ type timedSync struct {
 	slow bool
 }
 
-// started notes that a sync has begun.
+// started records that a sync has begun.
 func (p *syncLatency) started(now time.Time) { p.startedAt.Store(now.UnixNano()) }
 
-// finished notes that the sync under way is over.
+// finished records that the sync in progress has ended.
 func (p *syncLatency) finished(now time.Time, took time.Duration) {
 	p.startedAt.Store(0)
 	p.syncs[p.next] = timedSync{at: now, slow: took > SlowSync}
@@ -56,7 +56,7 @@ func (p *syncLatency) finished(now time.Time, took time.Duration) {
 	p.slowUntil.Store(until)
 }
 
-// fast reports that the next commit is likely to be durable within 10 ms.
+// fast reports whether the next commit is likely to be durable within 10 ms.
 func (p *syncLatency) fast(now time.Time) bool {
 	ns, since := now.UnixNano(), p.startedAt.Load()
 	hangs := since != 0 && ns-since > int64(SlowSync)

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// Alias is another name of a key.
+// Alias is an alias of a key.
 type Alias struct {
 	Account string    `json:"account"`
 	Region  string    `json:"region"`
@@ -21,12 +21,12 @@ type Alias struct {
 // ARN is the alias's ARN.
 func (a *Alias) ARN() string { return AliasARN(a.Region, a.Account, a.Name) }
 
-// AliasARN is the ARN of an alias by its name.
+// AliasARN is the ARN of an alias.
 func AliasARN(region, account, name string) string {
 	return "arn:aws:kms:" + region + ":" + account + ":" + name
 }
 
-// Grant lets a principal do some operations with a key.
+// Grant allows a principal some operations with a key.
 type Grant struct {
 	ID         string            `json:"id"` // 64 hexadecimal digits
 	Key        string            `json:"key"`
@@ -34,20 +34,20 @@ type Grant struct {
 	Created    time.Time         `json:"created"`
 	Grantee    string            `json:"grantee"`            // a unique id, an ARN, or a service's name
 	Retiring   string            `json:"retiring,omitempty"` // who may retire it
-	Issuer     string            `json:"issuer"`             // the ARN of whoever made it
+	Issuer     string            `json:"issuer"`             // the ARN of its creator
 	Operations []string          `json:"operations"`
 	Subset     map[string]string `json:"subset,omitempty"` // of the encryption context
 	Equals     map[string]string `json:"equals,omitempty"`
 }
 
-// GrantOperations are what grants can be about.
+// GrantOperations are the operations that a grant can allow.
 var GrantOperations = []string{
 	"Decrypt", "Encrypt", "GenerateDataKey", "GenerateDataKeyWithoutPlaintext", "ReEncryptFrom", "ReEncryptTo", "Sign", "Verify",
 	"GetPublicKey", "CreateGrant", "RetireGrant", "DescribeKey", "GenerateDataKeyPair", "GenerateDataKeyPairWithoutPlaintext",
 	"GenerateMac", "VerifyMac", "DeriveSharedSecret",
 }
 
-// Refusals of aliases and grants.
+// Errors of aliases and grants.
 var (
 	ErrNoAlias        = fault.NewRule(fault.KMSNotFound, "kms: no such alias")                         // its ARN
 	ErrAliasTaken     = fault.NewRule(fault.ResourceAlreadyExists, "kms: the alias exists already")    // its ARN
@@ -60,7 +60,7 @@ var (
 	ErrGrantContext   = fault.NewRule(fault.ValidationFailed, "kms: a constraint of what has no context")
 )
 
-// CheckAliasName refuses what is no name of a customer's alias.
+// CheckAliasName refuses an invalid name of a customer's alias.
 func CheckAliasName(name string) error {
 	rest, ok := strings.CutPrefix(name, AliasPrefix)
 	if !ok || rest == "" || strings.HasPrefix(name, ManagedPrefix) {
@@ -69,7 +69,7 @@ func CheckAliasName(name string) error {
 	return nil
 }
 
-// CanBeAliased refuses a key that gets no alias from a customer.
+// CanBeAliased refuses a key that cannot have a further alias of a customer.
 func (k *Key) CanBeAliased(aliases int) error {
 	if err := k.changeable(); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (k *Key) CanBeAliased(aliases int) error {
 	return nil
 }
 
-// Replaces refuses to have an alias name another key than one of its own kind.
+// Replaces refuses to move an alias to a key of another kind.
 func (k *Key) Replaces(before *Key) error {
 	if before != nil && (before.Usage != k.Usage || before.Symmetric() != k.Symmetric()) {
 		return ErrAliasKey.With(k.ARN().String())
@@ -88,7 +88,7 @@ func (k *Key) Replaces(before *Key) error {
 	return nil
 }
 
-// usages are the uses of keys that operations of grants need; others any has.
+// usages are the key usages that grant operations require; the other operations require none.
 var usages = map[string]string{
 	"Decrypt": EncryptDecrypt, "Encrypt": EncryptDecrypt, "ReEncryptFrom": EncryptDecrypt, "ReEncryptTo": EncryptDecrypt,
 	"GenerateDataKey": SymmetricDefault, "GenerateDataKeyWithoutPlaintext": SymmetricDefault,
@@ -96,7 +96,7 @@ var usages = map[string]string{
 	"Sign": SignVerify, "Verify": SignVerify, "GenerateMac": GenerateVerifyMAC, "VerifyMac": GenerateVerifyMAC,
 }
 
-// Accept refuses a grant that the key cannot have.
+// Accept refuses a grant that is invalid for the key.
 func (k *Key) Accept(g *Grant, grants int) error {
 	switch k.State {
 	case PendingDeletion:
@@ -119,20 +119,20 @@ func (k *Key) Accept(g *Grant, grants int) error {
 	return nil
 }
 
-// Same reports whether a request that gives its grant a name is for one that is there.
+// Same reports whether a request with a grant's name is for the existing grant.
 func (g *Grant) Same(o *Grant) bool {
 	return g.Name != "" && g.Name == o.Name && g.Grantee == o.Grantee && g.Retiring == o.Retiring &&
 		slices.Equal(g.Operations, o.Operations) && equal(g.Subset, o.Subset) && equal(g.Equals, o.Equals)
 }
 
-// Allows reports whether the grant lets one of some principals, as a caller is known by,
-// do an operation with an encryption context.
+// Allows reports whether the grant allows an operation with an encryption context to one of a
+// caller's principals.
 func (g *Grant) Allows(principals []string, operation string, context map[string]string) bool {
 	if !slices.Contains(g.Operations, operation) || !slices.Contains(principals, g.Grantee) {
 		return false
 	}
 	if cryptographic := usages[operation] == SymmetricDefault || usages[operation] == EncryptDecrypt; !cryptographic {
-		return true // constraints are about operations with an encryption context
+		return true // constraints only apply to operations with an encryption context
 	}
 	for key, value := range g.Subset {
 		if got, ok := context[key]; !ok || got != value {
@@ -142,8 +142,8 @@ func (g *Grant) Allows(principals []string, operation string, context map[string
 	return g.Equals == nil || equal(g.Equals, context)
 }
 
-// Covers reports whether who has the grant may pass another one on: of operations that it
-// has, under constraints that are at least as strict.
+// Covers reports whether the grantee may pass on another grant: with operations that it has,
+// under constraints that are at least as strict.
 func (g *Grant) Covers(made *Grant) bool {
 	for _, o := range made.Operations {
 		if !slices.Contains(g.Operations, o) {

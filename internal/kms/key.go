@@ -1,6 +1,6 @@
-// Package kms holds the rules of KMS keys, their aliases and grants: what may be done
-// with a key in which state, and what a request may say. It is pure: the moment, new ids
-// and new key material come with each command, and material is sealed before it comes.
+// Package kms has the rules of KMS keys, their aliases and grants: which operations a key's
+// state allows, and which requests are valid. It is pure: the time, new ids and new, already
+// encrypted key material are inputs of each command.
 package kms
 
 import (
@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// State is a key's state, as DescribeKey shows it.
+// State is a key's state, as in DescribeKey.
 type State string
 
 // The states.
@@ -24,7 +24,7 @@ const (
 
 // The managers of keys.
 const (
-	ManagerAWS      = "AWS" // made for a service at its first use; its policy and state stay
+	ManagerAWS      = "AWS" // created for a service at its first use; policy and state are fixed
 	ManagerCustomer = "CUSTOMER"
 )
 
@@ -45,24 +45,22 @@ const (
 	formatOfMaterial = 64 // digits of a material's id
 )
 
-// Material is one of the secrets that a key has had; the last one is current, and the
-// others still decrypt.
+// Material is a secret of a key; the last one is current, and the others still decrypt.
 type Material struct {
 	ID      string    `json:"id"` // 64 hexadecimal digits
 	Created time.Time `json:"created"`
-	// How is AUTOMATIC or ON_DEMAND, of a rotation; empty of the first.
+	// How is AUTOMATIC or ON_DEMAND for a rotation; empty for the first material.
 	How    string `json:"how,omitempty"`
-	Sealed []byte `json:"sealed"` // the secret; whose form its sealer knows
+	Sealed []byte `json:"sealed"` // the encrypted secret
 }
 
-// Rotation is whether and when a key gets new material by itself.
+// Rotation is the automatic rotation of a key.
 type Rotation struct {
-	Days int       `json:"days,omitempty"` // the period; 0: it does not rotate
+	Days int       `json:"days,omitempty"` // the period; 0: no rotation
 	Next time.Time `json:"next,omitzero"`
 }
 
-// Key is a KMS key. A value that others may have is not changed: commands work on a
-// Clone.
+// Key is a KMS key. Shared values are immutable: commands work on a Clone.
 type Key struct {
 	Account     string            `json:"account"`
 	Region      string            `json:"region"`
@@ -75,14 +73,14 @@ type Key struct {
 	State       State             `json:"state"`
 	Window      int               `json:"window,omitempty"`   // days, while a deletion is pending
 	Deletion    time.Time         `json:"deletion,omitzero"`  // when it is deleted
-	Policy      string            `json:"policy"`             // the key policy, as it was put
+	Policy      string            `json:"policy"`             // as it was put
 	Tags        map[string]string `json:"tags,omitempty"`     // by their keys
 	Rotation    Rotation          `json:"rotation,omitzero"`  // of symmetric keys
 	Materials   []Material        `json:"materials"`          // at least one
 	OnDemand    int               `json:"onDemand,omitempty"` // rotations on demand so far
 }
 
-// Refusals of what is done with a key; each names the key's ARN first.
+// Errors of operations on a key; the first field is the key's ARN.
 var (
 	ErrNoKey           = fault.NewRule(fault.KMSNotFound, "kms: no such key")                       // ARN
 	ErrDisabled        = fault.NewRule(fault.KMSDisabled, "kms: the key is disabled")               // ARN
@@ -105,7 +103,7 @@ func KeyARN(region, account, id string) arn.ARN {
 	return arn.ARN{Service: "kms", Region: region, Account: account, Resource: "key/" + id}
 }
 
-// Clone is a copy that may be changed.
+// Clone is a copy for changes.
 func (k *Key) Clone() *Key {
 	c := *k
 	c.Tags = maps.Clone(k.Tags)
@@ -113,13 +111,13 @@ func (k *Key) Clone() *Key {
 	return &c
 }
 
-// Current is the material that encrypts.
+// Current is the material for encryption.
 func (k *Key) Current() *Material { return &k.Materials[len(k.Materials)-1] }
 
-// Symmetric reports whether the key is one that encrypts and rotates.
+// Symmetric reports whether the key is a symmetric encryption key, which can rotate.
 func (k *Key) Symmetric() bool { return k.Spec == SymmetricDefault }
 
-// alive refuses what needs a key that is not about to be deleted.
+// alive refuses a key that is pending deletion.
 func (k *Key) alive() error {
 	if k.State == PendingDeletion {
 		return ErrPendingDeletion.With(k.ARN().String())
@@ -127,7 +125,7 @@ func (k *Key) alive() error {
 	return nil
 }
 
-// customer refuses to change a key of AWS's.
+// customer refuses changes of an AWS managed key.
 func (k *Key) customer() error {
 	if k.Manager == ManagerAWS {
 		return ErrManaged.With(k.ARN().String())
@@ -135,7 +133,7 @@ func (k *Key) customer() error {
 	return nil
 }
 
-// changeable refuses to change what of the key is its owner's.
+// changeable refuses changes of a key that is AWS managed, or pending deletion.
 func (k *Key) changeable() error {
 	if err := k.customer(); err != nil {
 		return err
@@ -143,8 +141,8 @@ func (k *Key) changeable() error {
 	return k.alive()
 }
 
-// Usable refuses an operation with the key's material unless the key is enabled and for
-// such a use: ErrDisabled, ErrPendingDeletion, ErrUsage.
+// Usable refuses an operation unless the key is enabled and has the usage: ErrDisabled,
+// ErrPendingDeletion, ErrUsage.
 func (k *Key) Usable(operation, usage string) error {
 	switch {
 	case k.State == PendingDeletion:
@@ -175,7 +173,7 @@ func (k *Key) Disable() error {
 	return nil
 }
 
-// ScheduleDeletion has the key deleted in some days, 7 to 30. It is unusable from now on.
+// ScheduleDeletion schedules the deletion of the key in 7 to 30 days. It is unusable at once.
 func (k *Key) ScheduleDeletion(days int, now time.Time) error {
 	if days < MinWindow || days > MaxWindow {
 		return ErrWindow.With(MinWindow, MaxWindow)
@@ -187,7 +185,7 @@ func (k *Key) ScheduleDeletion(days int, now time.Time) error {
 	return nil
 }
 
-// CancelDeletion ends a pending deletion. The key is disabled then.
+// CancelDeletion cancels a pending deletion. The key is then disabled.
 func (k *Key) CancelDeletion() error {
 	if k.State != PendingDeletion {
 		return ErrNotPending.With(k.ARN().String())
@@ -196,7 +194,7 @@ func (k *Key) CancelDeletion() error {
 	return nil
 }
 
-// Describe gives the key another description.
+// Describe changes the key's description.
 func (k *Key) Describe(text string) error {
 	if err := k.changeable(); err != nil {
 		return err
@@ -205,7 +203,7 @@ func (k *Key) Describe(text string) error {
 	return nil
 }
 
-// PutPolicy gives the key another policy, which is valid.
+// PutPolicy replaces the key's policy by a valid one.
 func (k *Key) PutPolicy(doc string) error {
 	if err := k.changeable(); err != nil {
 		return err
@@ -214,7 +212,7 @@ func (k *Key) PutPolicy(doc string) error {
 	return nil
 }
 
-// Tag adds tags, or changes their values.
+// Tag adds tags, or replaces their values.
 func (k *Key) Tag(tags map[string]string) error {
 	if err := k.changeable(); err != nil {
 		return err
@@ -229,7 +227,7 @@ func (k *Key) Tag(tags map[string]string) error {
 	return nil
 }
 
-// Untag takes tags off; those that are not there are passed over.
+// Untag removes tags; unknown keys are ignored.
 func (k *Key) Untag(keys []string) error {
 	if err := k.changeable(); err != nil {
 		return err
@@ -240,7 +238,7 @@ func (k *Key) Untag(keys []string) error {
 	return nil
 }
 
-// rotates refuses what is about rotation on a key that cannot.
+// rotates refuses a key that cannot rotate.
 func (k *Key) rotates() error {
 	if err := k.changeable(); err != nil {
 		return err
@@ -254,8 +252,8 @@ func (k *Key) rotates() error {
 	return nil
 }
 
-// EnableRotation has the key get new material every so many days, 90 to 2,560; 0 is the
-// period that it has, or 365. A period that changes counts from now.
+// EnableRotation enables automatic rotation with a period in days, 90 to 2,560; 0 is the
+// current period, or 365. A changed period starts now.
 func (k *Key) EnableRotation(days int, now time.Time) error {
 	if days != 0 && (days < MinRotation || days > MaxRotation) {
 		return ErrRotationPeriod.With(MinRotation, MaxRotation)
@@ -274,7 +272,7 @@ func (k *Key) EnableRotation(days int, now time.Time) error {
 	return nil
 }
 
-// DisableRotation ends that the key rotates by itself.
+// DisableRotation disables automatic rotation.
 func (k *Key) DisableRotation() error {
 	if err := k.rotates(); err != nil {
 		return err
@@ -283,8 +281,7 @@ func (k *Key) DisableRotation() error {
 	return nil
 }
 
-// RotateOnDemand gives the key new material now. The next rotation by itself stays when
-// it was.
+// RotateOnDemand adds new material now. The next automatic rotation is unchanged.
 func (k *Key) RotateOnDemand(m Material) error {
 	if err := k.rotates(); err != nil {
 		return err
@@ -298,13 +295,12 @@ func (k *Key) RotateOnDemand(m Material) error {
 	return nil
 }
 
-// DueRotation reports whether the key is to rotate by itself.
+// DueRotation reports whether an automatic rotation is due.
 func (k *Key) DueRotation(now time.Time) bool {
 	return k.Rotation.Days > 0 && k.State == Enabled && !now.Before(k.Rotation.Next)
 }
 
-// Rotate gives the key the material that was due. Periods that were missed are passed
-// over.
+// Rotate adds the material of a due rotation. Missed periods are skipped.
 func (k *Key) Rotate(m Material, now time.Time) {
 	m.How = "AUTOMATIC"
 	k.Materials = append(k.Materials, m)
@@ -314,12 +310,12 @@ func (k *Key) Rotate(m Material, now time.Time) {
 	}
 }
 
-// DueDeletion reports whether the key's last day is over.
+// DueDeletion reports whether the key's deletion is due.
 func (k *Key) DueDeletion(now time.Time) bool {
 	return k.State == PendingDeletion && !now.Before(k.Deletion)
 }
 
-// NextDue is when something happens to the key by itself; zero: never.
+// NextDue is the time of the next rotation or deletion; zero: none.
 func (k *Key) NextDue() time.Time {
 	switch {
 	case k.State == PendingDeletion:

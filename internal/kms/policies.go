@@ -7,24 +7,23 @@ import (
 	"strings"
 )
 
-// PolicyName is the name of the one policy that a key has.
+// PolicyName is the name of a key's only policy.
 const PolicyName = "default"
 
-// AliasPrefix begins the names of all aliases, and ManagedPrefix those of AWS's keys.
+// AliasPrefix is the prefix of all aliases, and ManagedPrefix of those of AWS managed keys.
 const (
 	AliasPrefix   = "alias/"
 	ManagedPrefix = "alias/aws/"
 )
 
-// managed are the services that have keys of AWS's here.
+// managed are the services with AWS managed keys here.
 var managed = map[string]struct{ title, description string }{
 	"sqs":    {"Simple Queue Service (SQS)", "Default key that protects my SQS messages when no other key is defined"},
 	"sns":    {"Simple Notification Service (SNS)", "Default key that protects my SNS data when no other key is defined"},
 	"lambda": {"AWS Lambda", "Default key that protects my Lambda functions when no other key is defined"},
 }
 
-// ManagedService is the service whose AWS managed key an alias names; ok is false for any
-// other alias.
+// ManagedService is the service of an AWS managed key's alias; ok is false for other aliases.
 func ManagedService(alias string) (service string, ok bool) {
 	service, ok = strings.CutPrefix(alias, ManagedPrefix)
 	if ok {
@@ -33,8 +32,8 @@ func ManagedService(alias string) (service string, ok bool) {
 	return service, ok
 }
 
-// PredefinedAliases are the names of the aliases of AWS managed keys, in their order. Every
-// account has them in every region, before there is a key.
+// PredefinedAliases are the aliases of AWS managed keys, sorted. Every account has them in
+// every region, even before the key exists.
 func PredefinedAliases() []string {
 	services := slices.Sorted(maps.Keys(managed))
 	for i, service := range services {
@@ -61,13 +60,13 @@ type statement struct {
 func (d document) String() string {
 	text, err := json.MarshalIndent(d, "", "  ")
 	if err != nil {
-		panic(err) // it always can be written
+		panic(err) // can always be marshalled
 	}
 	return string(text)
 }
 
-// DefaultPolicy is that of a key for which none is given: it leaves it to the account's
-// identity policies who may do what.
+// DefaultPolicy is the policy of a key without one in the request: it lets the account's
+// identity policies decide.
 func DefaultPolicy(account string) string {
 	return document{"2012-10-17", "key-default-1", []statement{{
 		Sid: "Enable IAM User Permissions", Effect: "Allow", Principal: root(account), Action: "kms:*", Resource: "*",
@@ -78,7 +77,8 @@ func root(account string) map[string]string {
 	return map[string]string{"AWS": "arn:aws:iam::" + account + ":root"}
 }
 
-// managedPolicy lets everybody of the account use the key, through its service only.
+// managedPolicy allows all identities of the account to use the key, but only through its
+// service.
 func managedPolicy(account, region, service string) string {
 	title := managed[service].title
 	return document{"2012-10-17", "auto-" + service + "-1", []statement{{

@@ -7,26 +7,26 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// SymmetricDefault is the spec of keys that encrypt with one secret.
+// SymmetricDefault is the spec of symmetric encryption keys.
 const SymmetricDefault = "SYMMETRIC_DEFAULT"
 
-// The uses of keys.
+// The usages of keys.
 const (
 	EncryptDecrypt    = "ENCRYPT_DECRYPT"
 	SignVerify        = "SIGN_VERIFY"
 	GenerateVerifyMAC = "GENERATE_VERIFY_MAC"
 )
 
-// Spec is what keys of a kind can do.
+// Spec describes the keys of a key spec.
 type Spec struct {
 	Name       string
-	Usages     []string // the first one stands for none given, where there is only one
+	Usages     []string // that a key of the spec may have
 	Encryption []string // algorithms
 	Signing    []string
 	MAC        []string
-	// DefaultUsage is that of a request that names none; empty: it has to.
+	// DefaultUsage is the default; empty: the request must have a usage.
 	DefaultUsage string
-	Pair         bool // GenerateDataKeyPair makes such
+	Pair         bool // GenerateDataKeyPair supports it
 }
 
 var (
@@ -57,10 +57,10 @@ var specs = []Spec{
 	ofHMAC("HMAC_224", "HMAC_SHA_224"), ofHMAC("HMAC_256", "HMAC_SHA_256"), ofHMAC("HMAC_384", "HMAC_SHA_384"), ofHMAC("HMAC_512", "HMAC_SHA_512"),
 }
 
-// Known are the specs of AWS's that are not built.
+// unbuilt are the specs of AWS that are not implemented.
 var unbuilt = []string{"ECC_SECG_P256K1", "SM2", "ML_DSA_44", "ML_DSA_65", "ML_DSA_87", "ECC_NIST_EDWARDS25519"}
 
-// Refusals of what a key is to be.
+// Errors of creating a key.
 var (
 	ErrSpec      = fault.NewRule(fault.ValidationFailed, "kms: an unknown key spec")                 // spec
 	ErrUnbuilt   = fault.NewRule(fault.UnsupportedOperation, "kms: a kind of key that is not built") // what
@@ -69,7 +69,7 @@ var (
 	ErrAlgorithm = fault.NewRule(fault.KMSInvalidKeyUsage, "kms: the key does not know such algorithms") // algorithm, spec
 )
 
-// SpecOf is a spec by its name. It fails with ErrSpec, or ErrUnbuilt.
+// SpecOf finds a spec by name. Errors: ErrSpec, ErrUnbuilt.
 func SpecOf(name string) (*Spec, error) {
 	for i := range specs {
 		if specs[i].Name == name {
@@ -82,7 +82,7 @@ func SpecOf(name string) (*Spec, error) {
 	return nil, ErrSpec.With(name)
 }
 
-// Usage is the use of a key of the spec for a request that names one, or none.
+// Usage is the usage of a new key, by the optional one in a request.
 func (s *Spec) Usage(named string) (string, error) {
 	switch {
 	case named == "" && s.DefaultUsage != "":
@@ -95,7 +95,7 @@ func (s *Spec) Usage(named string) (string, error) {
 	return named, nil
 }
 
-// Algorithms are those of a key of the spec for its use.
+// Algorithms are the algorithms of a key of the spec with a usage.
 func (s *Spec) Algorithms(usage string) []string {
 	switch usage {
 	case EncryptDecrypt:
@@ -107,7 +107,7 @@ func (s *Spec) Algorithms(usage string) []string {
 	}
 }
 
-// CheckAlgorithm refuses an algorithm that a key does not know.
+// CheckAlgorithm refuses an algorithm that a key does not support.
 func (k *Key) CheckAlgorithm(algorithm string) error {
 	s, err := SpecOf(k.Spec)
 	if err != nil {
@@ -119,18 +119,18 @@ func (k *Key) CheckAlgorithm(algorithm string) error {
 	return nil
 }
 
-// New is what a key is made of.
+// New has the settings of a new key.
 type New struct {
 	Account, Region, ID string
 	Description         string
-	Spec, Usage         string // as SpecOf and Usage have checked them
+	Spec, Usage         string // validated by SpecOf and Usage
 	Policy              string // empty: DefaultPolicy
 	Tags                map[string]string
 	Material            Material
 	Now                 time.Time
 }
 
-// NewKey makes a customer's key, which is enabled.
+// NewKey makes a customer managed key, which is enabled.
 func NewKey(n New) (*Key, error) {
 	if len(n.Tags) > MaxTags {
 		return nil, ErrTooManyTags
@@ -144,7 +144,8 @@ func NewKey(n New) (*Key, error) {
 	}, nil
 }
 
-// NewManaged makes the key of a service, as "sqs", which rotates each year.
+// NewManaged makes the AWS managed key of a service, for example "sqs", which rotates each
+// year.
 func NewManaged(n New, service string) *Key {
 	return &Key{
 		Account: n.Account, Region: n.Region, ID: n.ID, Created: n.Now, Description: managed[service].description,

@@ -1,6 +1,5 @@
-// Package admin answers what lies under /_godwit/: health, readiness, the
-// virtual clock, and what only development has. Its bodies are JSON; a
-// refusal is {"error": "…"} with a status that fits.
+// Package admin serves the paths below /_godwit/: health, readiness, the virtual clock, and
+// development's own. Bodies are JSON; an error is {"error": "…"} with a fitting status.
 package admin
 
 import (
@@ -12,30 +11,30 @@ import (
 	"time"
 )
 
-// maxBody is the most that a request's body may have, in bytes.
+// maxBody bounds a request's body, in bytes.
 const maxBody = 64 << 10
 
-// writeJSON answers with v.
+// writeJSON writes v as the answer.
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff") // it shows text that clients sent
+	h.Set("X-Content-Type-Options", "nosniff") // it contains text from clients
 	w.WriteHeader(status)
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // a caller that is gone needs no answer
+	_ = enc.Encode(v) // an error means that the client is gone
 }
 
-// writeError answers with a refusal.
+// writeError writes an error as the answer.
 func writeError(w http.ResponseWriter, status int, message string) {
 	writeJSON(w, status, struct {
 		Error string `json:"error"`
 	}{message})
 }
 
-// readJSON reads the request's body into v and refuses members that v does
-// not have. If it fails it has answered, and returns false.
+// readJSON decodes the request's body into v, and refuses unknown members. If it fails it has
+// written the error, and returns false.
 func readJSON(w http.ResponseWriter, r *http.Request, v any) bool {
 	dec := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
 	dec.DisallowUnknownFields()
@@ -54,19 +53,19 @@ func readJSON(w http.ResponseWriter, r *http.Request, v any) bool {
 	return false
 }
 
-// liftDeadlines lets an answer take as long as it takes.
+// liftDeadlines removes the deadlines of an answer.
 func liftDeadlines(w http.ResponseWriter) {
 	lift := http.NewResponseController(w)
-	// Where the writer has no deadlines, there is none to lift.
+	// The errors mean that the writer has no deadlines.
 	_ = lift.SetReadDeadline(time.Time{})
 	_ = lift.SetWriteDeadline(time.Time{})
 }
 
-// Forbid answers a request that must not be served. The text tells its sender why.
+// Forbid refuses a request with 403. The text is the reason.
 func Forbid(w http.ResponseWriter, text string) { writeError(w, http.StatusForbidden, text) }
 
-// NotFound answers for paths under /_godwit/ that lead nowhere, below /_godwit/v1 as the
-// operator's API does.
+// NotFound answers 404 for unknown paths below /_godwit/; below /_godwit/v1 in the form of
+// the operator's API.
 func NotFound() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text := "there is no " + r.Method + " " + r.URL.Path
@@ -81,11 +80,11 @@ func NotFound() http.Handler {
 	})
 }
 
-// deprecated is when what Deprecated marks was replaced: 2026-11-23.
+// deprecated is the date of the deprecation: 2026-11-23.
 const deprecated = "@1795392000"
 
-// Deprecated marks what a path of /_godwit/v1 replaces, as RFC 9745 says. It continues for a
-// version.
+// Deprecated marks a path that /_godwit/v1 replaces, by the headers of RFC 9745. It will be
+// removed after one more version.
 func Deprecated(successor string, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Deprecation", deprecated)

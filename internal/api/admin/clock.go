@@ -13,7 +13,7 @@ type advanced struct {
 	Now  time.Time  `json:"now"`
 	Ran  int        `json:"ran"`
 	Next *time.Time `json:"next"`
-	// Error says why the clock stands still before the end of its way.
+	// Error is why the clock stopped before its target.
 	Error string `json:"error,omitempty"`
 }
 
@@ -25,8 +25,8 @@ type reading struct {
 	Next  *time.Time `json:"next"`
 }
 
-// ReadClock answers with the time of the server's clock, which one that is, and when
-// the next timer of a virtual one is due. A nil virtual stands for the system clock.
+// ReadClock answers with the server's time, the kind of its clock, and when the next timer of
+// a virtual clock is due. A nil virtual means the system clock.
 func ReadClock(of clock.Clock, virtual *clock.Virtual) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		answer := reading{Clock: "system"}
@@ -43,11 +43,10 @@ func ReadClock(of clock.Clock, virtual *clock.Virtual) http.Handler {
 	})
 }
 
-// Clock answers POST {"advance": "23d"}: it moves the virtual clock and
-// answers once everything that came due is done, however long that takes, with
-// {"now", "ran", "next"}. Before it answers it calls sync, which makes durable
-// what the timers may have left for later. A nil clock, which a server on the
-// system clock has, is a conflict (409).
+// Clock answers POST {"advance": "23d"}: it advances the virtual clock, waits until all due
+// timers have run, however long that takes, and answers with {"now", "ran", "next"}. Before
+// it answers it calls sync, which makes the writes of the timers durable. A nil clock, as
+// with the system clock, is a conflict (409).
 func Clock(virtual *clock.Virtual, sync func()) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if virtual == nil {
@@ -66,7 +65,7 @@ func Clock(virtual *clock.Virtual, sync func()) http.Handler {
 			writeError(w, http.StatusBadRequest, "advance: "+err.Error())
 			return
 		}
-		// Hours of virtual time may take longer than any request should.
+		// Hours of virtual time may take longer than a request's deadline.
 		liftDeadlines(w)
 
 		result, err := virtual.Advance(r.Context(), d)

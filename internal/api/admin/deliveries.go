@@ -12,20 +12,20 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// Bounds of the deliveries in one answer.
+// Bounds of the number of deliveries in an answer.
 const (
 	defaultDeliveries = 100
 	maxDeliveries     = 1000
 )
 
-// DeliveryLister lists deliveries: *shard.Engine.
+// DeliveryLister lists deliveries; *shard.Engine implements it.
 type DeliveryLister interface {
 	Deliveries(ctx context.Context, subscription arn.ARN, limit int) ([]shard.DeliveryInfo, error)
 }
 
-// delivery is one delivery as it is shown. Times are null where there is none.
+// delivery is a delivery in an answer. Unknown times are null.
 type delivery struct {
-	ID            string     `json:"id,omitempty"` // while it waits or is under way
+	ID            string     `json:"id,omitempty"` // while it waits or is in flight
 	MessageID     string     `json:"messageId"`
 	State         string     `json:"state"`
 	Attempt       int        `json:"attempt"` // made so far
@@ -39,15 +39,14 @@ type delivery struct {
 type attempt struct {
 	At        time.Time `json:"at"`
 	Outcome   string    `json:"outcome"`
-	Status    int       `json:"status"` // 0 where there is none
+	Status    int       `json:"status"` // 0: none
 	LatencyMs float64   `json:"latencyMs"`
 	Detail    string    `json:"detail,omitempty"`
 }
 
-// Deliveries answers GET ?subscription=ARN&limit=N with a subscription's
-// deliveries: what is under way or waits, next due first, and then what ended
-// within the history's time, latest first. A limit is 1 to 1,000, and 100 unless
-// given.
+// Deliveries answers GET ?subscription=ARN&limit=N with a subscription's deliveries: first
+// those in flight or waiting, ordered by due time, then those that ended within the history's
+// retention, latest first. The limit is 1 to 1,000; the default is 100.
 func Deliveries(lister DeliveryLister) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
@@ -78,8 +77,8 @@ func Deliveries(lister DeliveryLister) http.Handler {
 	})
 }
 
-// subscriptionOf reads the name of a subscription, or of a platform application, in whose
-// backlog is what was published to its endpoints. If it fails it has answered,
+// subscriptionOf parses the ARN of a subscription, or of a platform application, whose
+// backlog has the messages published to its endpoints. If it fails it has written the error,
 // and ok is false.
 func subscriptionOf(w http.ResponseWriter, name string) (subscription arn.ARN, ok bool) {
 	subscription, err := arn.Parse(name)
@@ -116,8 +115,7 @@ func moment(t time.Time) *time.Time {
 	return &t
 }
 
-// writeFault answers with a refusal of the state's. The cause of an internal error is
-// not shown.
+// writeFault writes an error of the state. The cause of an internal error is not disclosed.
 func writeFault(w http.ResponseWriter, err error) {
 	switch fault.KindOf(err) {
 	case fault.NotFound, fault.ResourceNotFound, fault.QueueDoesNotExist:

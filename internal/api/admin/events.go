@@ -9,12 +9,12 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// EventCounter counts what waits for functions: *shard.Engine.
+// EventCounter counts the asynchronous invocations of functions; *shard.Engine implements it.
 type EventCounter interface {
 	Events(ctx context.Context, function arn.ARN) (shard.EventsInfo, error)
 }
 
-// events is what waits for a function as it is shown.
+// events are the counts of a function's asynchronous invocations.
 type events struct {
 	Function         string     `json:"function"`
 	Events           int64      `json:"events"` // the sum of the three that follow
@@ -25,8 +25,8 @@ type events struct {
 	OldestAgeSeconds *float64   `json:"oldestAgeSeconds"`
 }
 
-// Events answers GET ?function=ARN with the asynchronous invocations that wait for
-// a function or are under way.
+// Events answers GET ?function=ARN with the counts of a function's asynchronous invocations
+// that wait or are in flight.
 func Events(c EventCounter) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, err := arn.Parse(r.URL.Query().Get("function"))

@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/arn"
 )
 
-// FaultSetter makes a resource fail on purpose: *shard.Engine.
+// FaultSetter injects faults; *shard.Engine implements it.
 type FaultSetter interface {
 	SetFault(resource arn.ARN, fault string) error
 }
@@ -19,13 +19,12 @@ type faultRequest struct {
 	Fault string `json:"fault"`
 }
 
-// Faults answers POST {"arn", "fault"}: the queue, function, delivery stream or platform application fails from now on as
-// its owner's outage would make it ("unavailable"), or as an owner that asks for
-// less ("throttled"), until "none". With * in the place of the name, all of SQS,
-// SNS, Lambda or Firehose fails for the account and region; "internal" and "denied" are
-// for that alone. It answers with what now holds. Faults are kept in memory
-// only. A nil setter, which a server outside development has, is forbidden
-// (403). parse refuses what cannot fail so.
+// Faults answers POST {"arn", "fault"}: it injects a fault into a queue, function, delivery
+// stream or platform application, until "none". The fault is like an outage ("unavailable")
+// or like throttling ("throttled"). With * as the name, all of SQS, SNS, Lambda or Firehose
+// fails in the account and region; only these can have "internal" and "denied". The answer is
+// the fault in force. Faults are in memory only. A nil setter, as outside development, is
+// forbidden (403). parse refuses an ARN or a fault that is not supported.
 func Faults(setter FaultSetter, parse func(resource, fault string) (arn.ARN, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if setter == nil {
@@ -49,13 +48,13 @@ func Faults(setter FaultSetter, parse func(resource, fault string) (arn.ARN, err
 	})
 }
 
-// FaultLister reports what fails on purpose: *shard.Engine.
+// FaultLister lists the injected faults; *shard.Engine implements it.
 type FaultLister interface {
 	FaultsInForce() map[arn.ARN]string
 }
 
-// ListFaults answers with {"faults": [{"arn", "fault"}]}: what holds, in the order of
-// ARNs. A nil lister, which a server outside development has, is forbidden (403).
+// ListFaults answers with {"faults": [{"arn", "fault"}]}: the faults in force, ordered by
+// ARN. A nil lister, as outside development, is forbidden (403).
 func ListFaults(lister FaultLister) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if lister == nil {

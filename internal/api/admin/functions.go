@@ -10,13 +10,13 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// Downloads are the code of functions by the tokens of links.
+// Downloads returns the code of functions by the tokens of links.
 type Downloads interface {
 	Download(ctx context.Context, token string, now time.Time) ([]byte, error)
 }
 
-// FunctionCode answers with the zip that the parameter token is for: 403 for what
-// is no token, or an expired one, 404 if the code is not there any more.
+// FunctionCode answers with the zip of the parameter token: 403 for an invalid or expired
+// token, 404 if the code no longer exists.
 func FunctionCode(d Downloads, clk clock.Clock) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		zip, err := d.Download(r.Context(), r.URL.Query().Get("token"), clk.Now())

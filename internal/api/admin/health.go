@@ -5,26 +5,25 @@ import (
 	"net/http"
 )
 
-// Check is one thing that can be wrong with a running server: a store that is
-// out of space, a shard without an owner.
+// Check is a health check of a running server: for example whether the store has space, or
+// every shard an owner.
 type Check struct {
 	Name string
-	// Failing returns what is wrong, nil if nothing is. It must be quick, and
-	// its text holds no secret: anyone may read it.
+	// Failing returns the problem, or nil. It must be quick, and its text must have no
+	// secrets, because anyone may read it.
 	Failing func(ctx context.Context) error
 }
 
-// health is the answer of Health: a problem's text by its check's name.
+// health is the answer of Health: problems by the name of the check.
 type health struct {
 	Status   string            `json:"status"` // ok or failing
 	Version  string            `json:"version"`
 	Problems map[string]string `json:"problems,omitempty"`
 }
 
-// Health answers 200 while every check passes and 503 while one fails, with
-// the reason of each. A server that fails a check may still be of use: one
-// without space still hands out messages. Whether to send it requests is
-// Ready's to say.
+// Health answers 200 if all checks pass, else 503 with the problems. A server that fails a
+// check may still be of use: one without disk space still serves receives. Whether a load
+// balancer should send requests is the answer of Ready.
 func Health(version string, checks ...Check) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer, status := health{Status: "ok", Version: version}, http.StatusOK
@@ -48,8 +47,8 @@ type readiness struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Ready answers 200 until draining is closed, then 503: a load balancer
-// should send no more requests.
+// Ready answers 200, or 503 once draining is closed: a load balancer should send no more
+// requests.
 func Ready(draining <-chan struct{}) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		select {

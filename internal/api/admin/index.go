@@ -13,11 +13,11 @@ type entry struct {
 	Path   string `json:"path"`
 	Does   string `json:"does"`
 
-	// Open says that it answers without parameters: a browser may follow it as it is.
+	// Open says that the path needs no parameters, so that the page can link to it.
 	Open bool `json:"-"`
 }
 
-// entries are what can lie under /_godwit/, in the order of docs/admin-api.md.
+// entries are the paths below /_godwit/, in the order of docs/admin-api.md.
 var entries = []entry{
 	{"GET", "/_godwit/", "this list", true},
 	{"GET", "/_godwit/ui/", "the console: what there is and how it stands, to look at and to mend", true},
@@ -51,8 +51,8 @@ type index struct {
 	Paths   []entry `json:"paths"`
 }
 
-// Index answers with what there is of these patterns of http.ServeMux, as JSON or, if
-// the request's Accept names text/html, as a page.
+// Index answers with a list of these patterns of http.ServeMux, as JSON or, if the request
+// accepts text/html, as a page.
 func Index(version string, patterns []string) http.Handler {
 	answer := index{Version: version}
 	for _, e := range entries {
@@ -63,7 +63,7 @@ func Index(version string, patterns []string) http.Handler {
 	for _, pattern := range slices.Sorted(slices.Values(patterns)) {
 		method, path, _ := strings.Cut(pattern, " ")
 		known := slices.ContainsFunc(entries, func(e entry) bool { return e.Method == method && e.Path == path })
-		if !known && !strings.HasPrefix(path, "/_godwit/v1/") { // those the document lists
+		if !known && !strings.HasPrefix(path, "/_godwit/v1/") { // the OpenAPI document lists these
 			answer.Paths = append(answer.Paths, entry{Method: method, Path: path})
 		}
 	}
@@ -75,7 +75,7 @@ func Index(version string, patterns []string) http.Handler {
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
-		_ = page.Execute(w, answer) // a caller that is gone needs no answer
+		_ = page.Execute(w, answer) // an error means that the client is gone
 	})
 }
 

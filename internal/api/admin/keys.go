@@ -5,10 +5,9 @@ import (
 	"sync"
 )
 
-// RotateRoot answers POST without a body: the data is under a new root key when it
-// answers with {"kept"}, the file that the old one stays in. One rotation is made at a
-// time. Without a rotate, which a server has whose root key protects nothing, it is
-// refused (409).
+// RotateRoot answers POST without a body: it rotates the root key, and then answers with
+// {"kept"}, the file that has the old one. Only one rotation runs at a time. A nil rotate, of
+// a server whose root key protects nothing, is a conflict (409).
 func RotateRoot(rotate func() (kept string, err error)) http.Handler {
 	var one sync.Mutex
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -11,12 +11,12 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// Backlogs is what is known of subscriptions' backlogs: *shard.Engine.
+// Backlogs reports the backlogs of subscriptions; *shard.Engine implements it.
 type Backlogs interface {
 	Backlog(ctx context.Context, subscription arn.ARN) (shard.BacklogInfo, error)
 }
 
-// backlog is a subscription's backlog as it is shown.
+// backlog is a subscription's backlog in an answer.
 type backlog struct {
 	Subscription      string     `json:"subscription"`
 	Protocol          string     `json:"protocol"`
@@ -65,18 +65,17 @@ func writeBacklog(w http.ResponseWriter, r *http.Request, b Backlogs, subscripti
 	writeJSON(w, http.StatusOK, out)
 }
 
-// Pauser stops deliveries and resumes them: *deliver.Operator.
+// Pauser pauses and resumes deliveries; *deliver.Operator implements it.
 type Pauser interface {
 	Pause(ctx context.Context, subscription arn.ARN) error
 	Resume(ctx context.Context, subscription arn.ARN) error
 }
 
-// Pause answers POST {"subscription"}: nothing is attempted any more until
-// Resume, also after a restart. It answers with the backlog.
+// Pause answers POST {"subscription"}: no attempt begins until Resume, also after a restart.
+// The answer is the backlog.
 func Pause(p Pauser, b Backlogs) http.Handler { return onSubscription(p.Pause, b) }
 
-// Resume answers POST {"subscription"}: it ends a Pause. It answers with the
-// backlog.
+// Resume answers POST {"subscription"}: it ends a Pause. The answer is the backlog.
 func Resume(p Pauser, b Backlogs) http.Handler { return onSubscription(p.Resume, b) }
 
 func onSubscription(f func(context.Context, arn.ARN) error, b Backlogs) http.Handler {
@@ -99,9 +98,8 @@ func onSubscription(f func(context.Context, arn.ARN) error, b Backlogs) http.Han
 	})
 }
 
-// chosen reads {"subscription", "id"}, or {"subscription", "all": true}, for
-// which id is empty. If it fails it has answered, and ok is false. All may take
-// longer than any request should.
+// chosen reads {"subscription", "id"}, or {"subscription", "all": true}, where id is empty.
+// If it fails it has written the error, and ok is false. With all it removes the deadlines.
 func chosen(w http.ResponseWriter, r *http.Request) (subscription arn.ARN, id string, ok bool) {
 	var request struct {
 		Subscription string `json:"subscription"`
@@ -124,15 +122,15 @@ func chosen(w http.ResponseWriter, r *http.Request) (subscription arn.ARN, id st
 	return subscription, request.ID, true
 }
 
-// Retrier makes deliveries due: *shard.Engine.
+// Retrier makes deliveries due; *shard.Engine implements it.
 type Retrier interface {
 	RetryNow(ctx context.Context, subscription arn.ARN, id string) (changed bool, err error)
 	RetryAllNow(ctx context.Context, subscription arn.ARN) (n int, err error)
 }
 
-// Retry answers POST {"subscription", "id"} or {"subscription", "all": true}: the
-// next attempt of one delivery, or of all that wait for theirs, is due now. It
-// answers with {"retried"}: how many were not due before.
+// Retry answers POST {"subscription", "id"} or {"subscription", "all": true}: it makes the
+// next attempt of one delivery, or of all waiting ones, due now. The answer is {"retried"}:
+// how many were not due before.
 func Retry(engine Retrier) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		subscription, id, ok := chosen(w, r)
@@ -159,15 +157,15 @@ func Retry(engine Retrier) http.Handler {
 	})
 }
 
-// Dropper ends deliveries: *deliver.Operator.
+// Dropper drops deliveries; *deliver.Operator implements it.
 type Dropper interface {
 	Drop(ctx context.Context, subscription arn.ARN, id string) (deliver.Dropped, error)
 	DropAll(ctx context.Context, subscription arn.ARN) (deliver.Dropped, error)
 }
 
-// Drop answers POST {"subscription", "id"} or {"subscription", "all": true}: one
-// delivery, or all that wait, end as if their retries were used up. It answers
-// with {"deadLettered", "dropped", "inFlight"}.
+// Drop answers POST {"subscription", "id"} or {"subscription", "all": true}: it ends one
+// delivery, or all waiting ones, as if their retries were exhausted. The answer is
+// {"deadLettered", "dropped", "inFlight"}.
 func Drop(d Dropper) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		subscription, id, ok := chosen(w, r)

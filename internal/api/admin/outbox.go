@@ -9,20 +9,20 @@ import (
 	mailsender "godwit.dev/godwit/internal/deliver/mail"
 )
 
-// Outbox keeps the mails that development does not send: *mailsender.Outbox.
+// Outbox has the mails that development does not send; *mailsender.Outbox implements it.
 type Outbox interface {
 	List(to string, most int) ([]mailsender.Kept, error)
 	Raw(id string) ([]byte, error)
 }
 
-// The mails of a list: by default, and at most.
+// The number of mails in a list: the default, and the most.
 const (
 	outboxPage    = 100
 	maxOutboxPage = 1000
 )
 
-// ListOutbox answers GET ?to=ADDRESS&limit=N with the newest mails of an outbox, and
-// ?id=ID with one as it would have been sent. box is nil where mails are sent (404).
+// ListOutbox answers GET ?to=ADDRESS&limit=N with the newest mails of an outbox, and ?id=ID
+// with the text of one. A nil box, of a server that sends mails, is 404.
 func ListOutbox(box Outbox) http.Handler {
 	type mail struct {
 		ID      string    `json:"id"`

@@ -6,13 +6,14 @@ import (
 	pushsender "godwit.dev/godwit/internal/deliver/push"
 )
 
-// PushOutbox keeps the push messages that development does not send: *pushsender.Outbox.
+// PushOutbox has the push messages that development does not send; *pushsender.Outbox
+// implements it.
 type PushOutbox interface {
 	List(endpoint string, most int) ([]pushsender.Kept, error)
 }
 
-// ListPushes answers GET ?endpoint=ARN&limit=N with the newest push messages of an outbox.
-// box is nil where all are sent (404).
+// ListPushes answers GET ?endpoint=ARN&limit=N with the newest push messages of an outbox. A
+// nil box, of a server that sends all of them, is 404.
 func ListPushes(box PushOutbox) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if box == nil {

@@ -10,18 +10,18 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// QueueGauger measures a queue: *shard.Engine.
+// QueueGauger returns the gauges of a queue; *shard.Engine implements it.
 type QueueGauger interface {
 	QueueGauges(ctx context.Context, queue arn.ARN) (shard.QueueGauges, error)
 }
 
-// QueueTotaler knows what happened to a queue: *monitor.Queues.
+// QueueTotaler returns the counters of a queue; *monitor.Queues implements it.
 type QueueTotaler interface {
 	Of(queue arn.ARN) monitor.Totals
 }
 
-// Queue answers GET ?queue=ARN with what is in a queue now and what happened to it
-// since the process began.
+// Queue answers GET ?queue=ARN with the gauges of a queue, and its counters since the process
+// started.
 func Queue(gauger QueueGauger, totaler QueueTotaler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		queue, err := arn.Parse(r.URL.Query().Get("queue"))

@@ -8,12 +8,14 @@ import (
 	"godwit.dev/godwit/internal/sms"
 )
 
-// TextOutbox keeps the text messages that development does not send: *smssender.Outbox.
+// TextOutbox has the text messages that development does not send; *smssender.Outbox
+// implements it.
 type TextOutbox interface {
 	List(to string, most int) ([]smssender.Kept, error)
 }
 
-// limitOf reads ?limit=N, from 1 to 1000. If it fails it has answered, and ok is false.
+// limitOf reads ?limit=N, from 1 to 1000. If it fails it has written the error, and ok is
+// false.
 func limitOf(w http.ResponseWriter, r *http.Request) (most int, ok bool) {
 	text := r.URL.Query().Get("limit")
 	if text == "" {
@@ -27,8 +29,8 @@ func limitOf(w http.ResponseWriter, r *http.Request) (most int, ok bool) {
 	return n, true
 }
 
-// ListTexts answers GET ?to=NUMBER&limit=N with the newest text messages of an outbox. box
-// is nil where they are sent (404).
+// ListTexts answers GET ?to=NUMBER&limit=N with the newest text messages of an outbox. A nil
+// box, of a server that sends them, is 404.
 func ListTexts(box TextOutbox) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if box == nil {
@@ -48,8 +50,8 @@ func ListTexts(box TextOutbox) http.Handler {
 	})
 }
 
-// ReceiveText answers POST {"from", "text"}: as if a phone had sent it. received is nil
-// outside of development (403); a from that is no number is refused (400).
+// ReceiveText answers POST {"from", "text"} as a text message that a phone has sent. A nil
+// received, as outside development, is forbidden (403); an invalid from is refused (400).
 func ReceiveText(received func(from, text string) (optedOut bool)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if received == nil {

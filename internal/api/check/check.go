@@ -1,4 +1,4 @@
-// Package check is what services share that cut lists into pages by a marker.
+// Package check validates and cuts the pages of lists with markers, for several services.
 package check
 
 import (
@@ -8,14 +8,14 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// Invalid refuses a member that breaks its shape's constraint.
+// Invalid is the error for a member that violates its shape's constraint.
 func Invalid(format string, args ...any) error {
 	return fault.Newf(fault.ValidationFailed, format, args...)
 }
 
 const defaultPage, maxPage = 100, 1000
 
-// Page cuts a list, which is in the order of its keys, into pages of 1 to 1,000.
+// Page cuts a list, which is ordered by key, into pages of 1 to 1,000.
 func Page[T any](list string, items []T, key func(item *T) string, marker *string, most *int) (cut []T, truncated bool, next string, err error) {
 	limit := defaultPage
 	if most != nil {

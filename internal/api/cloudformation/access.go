@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/authorize"
 )
 
-// access is what each operation needs to be allowed. Source: actions, resources and
+// access has the permissions that each operation requires. Source: actions, resources and
 // condition keys for CloudFormation, in the service authorization reference.
 var access = map[string]api.Access{
 	"CreateStack": api.Needs(func(call *api.Call, in *CreateStackInput) ([]authorize.Need, error) {
@@ -40,7 +40,7 @@ var access = map[string]api.Access{
 	}),
 	"GetStackPolicy": on("GetStackPolicy", func(in *GetStackPolicyInput) string { return in.StackName }),
 	"DescribeStacks": api.Needs(func(call *api.Call, in *DescribeStacksInput) ([]authorize.Need, error) {
-		if api.Deref(in.StackName) == "" { // all of them
+		if api.Deref(in.StackName) == "" { // all stacks
 			return []authorize.Need{{Action: "cloudformation:DescribeStacks", Resource: home(call, "*"), Account: call.Account}}, nil
 		}
 		return of(call, "DescribeStacks", *in.StackName), nil
@@ -75,18 +75,18 @@ func anywhere(action string) api.Access {
 	return func(*api.Call, any) ([]authorize.Need, error) { return api.Any("cloudformation:" + action), nil }
 }
 
-// on needs an action on a stack.
+// on requires an action on a stack.
 func on[In any](action string, name func(*In) string) api.Access {
 	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) { return of(call, action, name(in)), nil })
 }
 
-// home is the ARN of stacks of a name.
+// home is the ARN of the stacks with a name, without their id.
 func home(call *api.Call, name string) string {
 	return arn.ARN{Service: "cloudformation", Region: call.Region, Account: call.Account, Resource: "stack/" + name + "/*"}.String()
 }
 
-// of is a need on the stack of a name or an ARN. AWS knows a stack by its name alone where a
-// request does.
+// of requires an action on a stack, given by name or ARN. As with AWS, the resource of a name
+// is an ARN without the stack's id.
 func of(call *api.Call, action, name string) []authorize.Need {
 	need := authorize.Need{Action: "cloudformation:" + action, Resource: name, Account: call.Account}
 	if a, err := arn.Parse(name); err != nil {
@@ -97,7 +97,7 @@ func of(call *api.Call, action, name string) []authorize.Need {
 	return []authorize.Need{need}
 }
 
-// named says which change set of a stack a need is about.
+// named adds the change set's name to the condition keys.
 func named(needs []authorize.Need, set string) []authorize.Need {
 	if a, err := arn.Parse(set); err == nil {
 		set, _, _ = strings.Cut(strings.TrimPrefix(a.Resource, "changeSet/"), "/")
@@ -106,8 +106,8 @@ func named(needs []authorize.Need, set string) []authorize.Need {
 	return needs
 }
 
-// access is what each operation needs to be allowed: where a request names a stack by a change
-// set or by a resource, policies are asked about that stack.
+// access is the map access, with the operations whose stack must be looked up by a change set
+// or a resource.
 func (s *Service) access() map[string]api.Access {
 	all := maps.Clone(access)
 	all["DescribeChangeSet"] = api.Needs(func(call *api.Call, in *DescribeChangeSetInput) ([]authorize.Need, error) {
@@ -144,7 +144,8 @@ func (s *Service) access() map[string]api.Access {
 	return all
 }
 
-// ofSet is a need on the stack of a change set. Of one that is not there it is about its ARN.
+// ofSet requires an action on the stack of a change set. If there is no such change set, the
+// resource is its own ARN.
 func (s *Service) ofSet(call *api.Call, action string, stack *string, set string) []authorize.Need {
 	name := api.Deref(stack)
 	if name == "" && s.Engine != nil {
@@ -175,20 +176,20 @@ func tagged(needs []authorize.Need, tags []Tag) []authorize.Need {
 	return needs
 }
 
-// passing needs that the caller may give CloudFormation a role.
+// passing requires iam:PassRole for a role.
 func passing(needs []authorize.Need, role *string) []authorize.Need {
 	if api.Deref(role) == "" {
 		return needs
 	}
 	needs[0].Keys = append(needs[0].Keys, authorize.Key{Name: "cloudformation:rolearn", Values: []string{*role}})
-	a, _ := arn.Parse(*role) // of none the account is the caller's, and nobody may pass it
+	a, _ := arn.Parse(*role) // an invalid role: the account is the caller's, and nobody may pass it
 	return append(needs, authorize.Need{
 		Action: "iam:PassRole", Resource: *role, Account: a.Account,
 		Keys: []authorize.Key{{Name: "iam:passedtoservice", Values: []string{"cloudformation.amazonaws.com"}}},
 	})
 }
 
-// by says which URLs the actions on a stack that are needed take templates and policies from.
+// by adds the URLs of templates and stack policies to the condition keys.
 func by(needs []authorize.Need, template *string, policies ...*string) []authorize.Need {
 	var keys []authorize.Key
 	if template != nil {
@@ -211,14 +212,14 @@ func by(needs []authorize.Need, template *string, policies ...*string) []authori
 	return needs
 }
 
-// reading needs that the caller may read the objects that URLs name: the server reads them
-// with a key of its own.
+// reading requires s3:GetObject for the objects of URLs: the server reads them with its own
+// key.
 func reading(call *api.Call, needs []authorize.Need, urls ...*string) []authorize.Need {
 	for _, url := range urls {
 		if url == nil {
 			continue
 		}
-		if bucket, key, _, ok := objectOf(*url); ok { // else it is refused
+		if bucket, key, _, ok := objectOf(*url); ok { // other URLs are refused
 			needs = append(needs, api.ReadsObject(call, bucket, key))
 		}
 	}

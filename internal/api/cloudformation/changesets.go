@@ -12,25 +12,25 @@ import (
 	"godwit.dev/godwit/internal/stack/template"
 )
 
-// revision is what a request says that a stack is to become.
+// revision is what a request changes of a stack.
 type revision struct {
 	body, url                   *string
-	previous                    bool // the template that it has
+	previous                    bool // use the stack's template
 	parameters                  []Parameter
 	tags                        []Tag
 	capabilities, notifications []string
 	role                        *string
-	direct                      bool // without a change set to review
+	direct                      bool // without a change set for review
 }
 
-// prepared is what comes of a revision.
+// prepared is the result of prepare.
 type prepared struct {
-	body   []byte // nil: the template that it has
+	body   []byte // nil: the stack's template
 	source *stack.Source
 	design *stack.Design
 }
 
-// prepare binds the template of a revision for a stack. What it does not name stays.
+// prepare binds the template of a revision for a stack. Absent settings stay unchanged.
 func (s *Service) prepare(ctx context.Context, call *api.Call, was *stacks.View, r *revision) (*prepared, error) {
 	body, err := s.text(ctx, r.body, r.url)
 	if err != nil {
@@ -127,7 +127,7 @@ type Change struct {
 	ResourceChange ResourceChange
 }
 
-// ResourceChange is what would become of a resource.
+// ResourceChange is a resource that would change.
 type ResourceChange struct {
 	Action, LogicalResourceId, PhysicalResourceId, ResourceType, Replacement string
 
@@ -135,13 +135,13 @@ type ResourceChange struct {
 	Details []ResourceChangeDetail
 }
 
-// ResourceChangeDetail is why a resource would change.
+// ResourceChangeDetail is a cause of the change of a resource.
 type ResourceChangeDetail struct {
 	Target                                  ResourceTargetDefinition
 	Evaluation, ChangeSource, CausingEntity string
 }
 
-// ResourceTargetDefinition is what of a resource would change.
+// ResourceTargetDefinition is the part of a resource that would change.
 type ResourceTargetDefinition struct{ Attribute, Name, RequiresRecreation string }
 
 // ExecuteChangeSetInput is the request of ExecuteChangeSet.
@@ -248,7 +248,7 @@ func statusOf(set *stacks.ChangeSet) (status, execution, reason string) {
 	}
 }
 
-// checkSet refuses a change set's name without that of its stack.
+// checkSet refuses the name of a change set without that of its stack.
 func checkSet(name string, of *string) error {
 	if api.Deref(of) != "" {
 		return nil

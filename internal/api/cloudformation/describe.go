@@ -15,15 +15,15 @@ import (
 	"godwit.dev/godwit/internal/stack"
 )
 
-// pageSize is how long AWS's lists are at most.
+// pageSize is AWS's page size.
 const pageSize = 100
 
-// page cuts a list behind what a token names.
+// page cuts the page of a token from a list.
 func page[T any](list string, items []T, key func(*T) string, token *string) (cut []T, next string, err error) {
 	return pageOf(list, items, key, token, pageSize)
 }
 
-// pageOf is page with a bound of its own.
+// pageOf is page with another page size.
 func pageOf[T any](list string, items []T, key func(*T) string, token *string, most int) (cut []T, next string, err error) {
 	after, ok := api.ReadToken(list, token)
 	if !ok {
@@ -134,7 +134,7 @@ func (s *Service) listStacks(_ context.Context, call *api.Call, in *ListStacksIn
 	return out, nil
 }
 
-// eventID is unique, and the same each time an event is listed.
+// eventID is a unique, stable id of an event.
 func eventID(s *stack.Stack, e *stack.Event) string {
 	if e.Type == stack.Type && e.Physical == s.ID {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", s.ID, e.Number))
@@ -221,7 +221,7 @@ func (s *Service) describeStackResources(_ context.Context, call *api.Call, in *
 	return out, nil
 }
 
-// owner is the stack that a resource belongs to.
+// owner is the stack of a resource.
 func (s *Service) owner(call *api.Call, physical string) (stacks.View, error) {
 	for _, one := range s.Engine.List(call.Account, call.Region) {
 		v, err := s.Engine.Get(call.Account, call.Region, one.ID)

@@ -57,7 +57,7 @@ type DescribeStackResourceDriftsOutput struct {
 	NextToken           string
 }
 
-// StackResourceDrift is how a resource compares with its template.
+// StackResourceDrift compares a resource with its template.
 type StackResourceDrift struct {
 	StackId, LogicalResourceId, PhysicalResourceId string
 	ResourceType                                   string
@@ -68,10 +68,10 @@ type StackResourceDrift struct {
 	Timestamp                                      api.Time
 }
 
-// PropertyDifference is a place where a resource is not as its template asks for.
+// PropertyDifference is a property that differs from the template.
 type PropertyDifference struct{ PropertyPath, ExpectedValue, ActualValue, DifferenceType string }
 
-// driftOf is what is known of a stack's drift.
+// driftOf is the drift of a stack as last detected.
 func driftOf(s *stack.Stack) DriftInformation {
 	if s.Drift == "" {
 		return DriftInformation{StackDriftStatus: string(stack.NotChecked), LastCheckTimestamp: optional(s.DriftAt)}
@@ -79,7 +79,7 @@ func driftOf(s *stack.Stack) DriftInformation {
 	return DriftInformation{StackDriftStatus: string(s.Drift), LastCheckTimestamp: optional(s.DriftAt)}
 }
 
-// resourceDriftOf is what is known of a resource's drift.
+// resourceDriftOf is the drift of a resource as last detected.
 func resourceDriftOf(r *stack.Resource) ResourceDriftInformation {
 	if r.Drift == nil {
 		return ResourceDriftInformation{StackResourceDriftStatus: string(stack.NotChecked)}
@@ -165,7 +165,7 @@ func (s *Service) detectStackResourceDrift(ctx context.Context, call *api.Call, 
 	return &DetectStackResourceDriftOutput{shownDrift(&of, &r)}, nil
 }
 
-// driftStatuses are those that a list can be asked for.
+// driftStatuses are the statuses that a request can filter by.
 var driftStatuses = []string{string(stack.InSync), string(stack.Modified), string(stack.Deleted), string(stack.NotChecked), string(stack.Unknown), "UNSUPPORTED"}
 
 func (s *Service) describeStackResourceDrifts(_ context.Context, call *api.Call, in *DescribeStackResourceDriftsInput) (*DescribeStackResourceDriftsOutput, error) {

@@ -11,25 +11,25 @@ import (
 	"godwit.dev/godwit/internal/stack"
 )
 
-// Nesting says that an operation is a step of another stack, which its stack belongs to.
+// Nesting says that an operation is a step of a parent stack's operation.
 type Nesting struct {
 	Parent, Root string // ARNs
 	Depth        int    // of the stack below the root
 	By           *caller.Caller
-	Role         string // that the parent's steps are taken in
+	Role         string // for the parent's steps
 }
 
 type nesting struct{}
 
-// WithNesting has operations be steps of another stack.
+// WithNesting returns a context whose operations are steps of a parent stack.
 func WithNesting(ctx context.Context, n *Nesting) context.Context {
 	return context.WithValue(ctx, nesting{}, n)
 }
 
-// maxDepth is how deep stacks may be nested in each other: a template may name itself.
+// maxDepth bounds the nesting of stacks: a template may contain itself.
 const maxDepth = 10
 
-// nest makes an order one that is a step of another stack, if it is.
+// nest marks an order as a step of a parent stack, if the context has one.
 func nest(ctx context.Context, o *stack.Order, c *stacks.Creation) error {
 	n, ok := ctx.Value(nesting{}).(*Nesting)
 	if !ok {
@@ -47,8 +47,8 @@ func nest(ctx context.Context, o *stack.Order, c *stacks.Creation) error {
 
 const maxURL = 5120
 
-// objectOf is the object that a URL names, and the host of the server that has it, which is
-// empty for AWS's own names.
+// objectOf returns the object of a URL, and the server's host, which is empty for AWS's own
+// names.
 func objectOf(link string) (bucket, key, host string, ok bool) {
 	u, err := url.Parse(link)
 	if err != nil || len(link) > maxURL || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
@@ -59,7 +59,7 @@ func objectOf(link string) (bucket, key, host string, ok bool) {
 	if name, amazon := strings.CutSuffix(u.Hostname(), ".amazonaws.com"); amazon {
 		host = ""
 		labels := strings.Split(name, ".")
-		for i, label := range labels { // BUCKET.s3.REGION, of which the first and the last may be missing
+		for i, label := range labels { // BUCKET.s3.REGION; the first and the last may be missing
 			if label == "s3" || i == 0 && strings.HasPrefix(label, "s3-") {
 				bucket = strings.Join(labels[:i], ".")
 				break
@@ -72,7 +72,7 @@ func objectOf(link string) (bucket, key, host string, ok bool) {
 	return bucket, path, host, bucket != "" && path != ""
 }
 
-// fetch reads what a URL names, of a member of a request, of so many bytes at most.
+// fetch reads the object of a URL in a member of a request, of at most most bytes.
 func (s *Service) fetch(ctx context.Context, link, member string, most int64) ([]byte, error) {
 	if s.Objects == nil || s.Objects.Host() == "" {
 		return nil, invalid("%s must be a supported URL: this server is started without --artifacts-s3-endpoint, and has no objects.", member)

@@ -24,7 +24,7 @@ type GetStackPolicyInput struct {
 // GetStackPolicyOutput is the answer of GetStackPolicy.
 type GetStackPolicyOutput struct{ StackPolicyBody string }
 
-// policy reads a stack policy that a request has; empty: it has none.
+// policy reads the stack policy of a request; empty: there is none.
 func (s *Service) policy(ctx context.Context, body, url *string) (string, error) {
 	var text string
 	switch {

@@ -12,8 +12,8 @@ import (
 	"godwit.dev/godwit/internal/stack"
 )
 
-// Engine is what the handlers need of the owner of stacks, which is *stacks.Module.
-// Refusals are of package fault.
+// Engine executes the operations; *stacks.Module implements it. Its errors are of package
+// fault.
 type Engine interface {
 	Create(ctx context.Context, c *stacks.Creation) (id string, err error)
 	Update(ctx context.Context, account, region, name string, body []byte, o *stack.Order) (id string, err error)
@@ -28,7 +28,8 @@ type Engine interface {
 	Template(account, region, name string) ([]byte, error)
 	Events(account, region, name string, before uint64, limit int) ([]stack.Event, stack.Stack, error)
 	Exports(account, region string) (exports []stack.Output, owners map[string]string)
-	// Parameters looks up parameters of the store that may be read.
+	// Parameters returns a lookup in the parameter store, of parameters that may returns true
+	// for.
 	Parameters(account, region string, may func(name string) bool) func(name string) (value string, ok bool)
 	Importers(account, region, export string) []string
 	Detect(ctx context.Context, account, region, name string, d stack.Detection) (id string, err error)
@@ -42,22 +43,22 @@ type Engine interface {
 	Execute(ctx context.Context, account, region, name, set string, o *stack.Order) error
 }
 
-// Options are what a Service is made of. Every field but May is needed.
+// Options are the dependencies and settings of a Service. All are required but May.
 type Options struct {
 	Engine Engine
-	// NewID makes a random UUID, as text.
+	// NewID returns a random UUID, as text.
 	NewID func() string
-	// Objects are what TemplateURL names.
+	// Objects reads the objects of TemplateURL.
 	Objects Objects
-	// May refuses what a caller may not do, by a service that asks for him, in a region; nil: everybody may.
+	// May refuses an access of a caller by a service in a region; nil: everything is allowed.
 	May func(who *caller.Caller, via, region string, need *authorize.Need) error
 }
 
-// Objects are those of a server that speaks S3.
+// Objects are the objects of an S3 server.
 type Objects interface {
-	// Host is the host that URLs of the objects name; empty: there are none.
+	// Host is the host in URLs of objects; empty: there is no server.
 	Host() string
-	// Get reads an object of so many bytes at most.
+	// Get reads an object of at most most bytes.
 	Get(ctx context.Context, bucket, key string, most int64) ([]byte, error)
 }
 
@@ -67,10 +68,11 @@ type Service struct{ Options }
 // New makes a Service.
 func New(o Options) *Service { return &Service{o} }
 
-// maxBody bounds a request that has a template: 51,200 bytes, each of which may be written as three.
+// maxBody bounds a request with a template: 51,200 bytes, each of which may be encoded as
+// three.
 const maxBody = 1 << 20
 
-// Operations declares the operations that are built.
+// Operations are the operations that are implemented.
 func (s *Service) Operations() []api.Operation {
 	return api.Guarded(s.access(), []api.Operation{
 		api.Op("CreateStack", s.createStack).Limit(maxBody),
@@ -105,7 +107,7 @@ func (s *Service) Operations() []api.Operation {
 	})
 }
 
-// store looks up the parameters that a caller may read.
+// store returns a lookup in the parameter store, of parameters that the caller may read.
 func (s *Service) store(call *api.Call) func(name string) (value string, ok bool) {
 	if s.May == nil {
 		return s.Engine.Parameters(call.Account, call.Region, nil)

@@ -15,13 +15,13 @@ type Tag struct{ Key, Value string }
 // Output is an output of a stack.
 type Output struct{ OutputKey, OutputValue, Description, ExportName string }
 
-// RollbackConfiguration are alarms that an operation is to be watched by.
+// RollbackConfiguration are alarms that would roll back an operation.
 type RollbackConfiguration struct {
 	RollbackTriggers        []RollbackTrigger
 	MonitoringTimeInMinutes *int
 }
 
-// RollbackTrigger is one of those alarms.
+// RollbackTrigger is one of these alarms.
 type RollbackTrigger struct{ Arn, Type string }
 
 // CreateStackInput is the request of CreateStack.
@@ -128,13 +128,13 @@ type DescribeStacksOutput struct {
 	NextToken string
 }
 
-// DriftInformation says what is known of drift.
+// DriftInformation is the drift of a stack.
 type DriftInformation struct {
 	StackDriftStatus   string
 	LastCheckTimestamp *api.Time
 }
 
-// ResourceDriftInformation says what is known of a resource's drift.
+// ResourceDriftInformation is the drift of a resource.
 type ResourceDriftInformation struct {
 	StackResourceDriftStatus string
 	LastCheckTimestamp       *api.Time

@@ -23,7 +23,7 @@ const (
 
 var stackName = regexp.MustCompile(`^` + namePattern + `$`)
 
-// checkName refuses what no stack can be called.
+// checkName refuses an invalid stack name.
 func checkName(name string) error {
 	if !stackName.MatchString(name) {
 		return invalid("1 validation error detected: Value '%s' at 'stackName' failed to satisfy constraint: Member must satisfy regular expression pattern: %s",
@@ -35,7 +35,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// source is what a request says that a stack is to be made of.
+// source reads the settings of a stack from a request.
 func source(tags []Tag, capabilities, notifications []string, role *string) (*stack.Source, error) {
 	s := &stack.Source{Capabilities: capabilities, Notifications: notifications, Role: api.Deref(role)}
 	if len(tags) > maxTags {
@@ -65,7 +65,7 @@ func source(tags []Tag, capabilities, notifications []string, role *string) (*st
 	return s, nil
 }
 
-// unserved refuses what an operation is asked for that this server does not do.
+// unserved refuses parameters that this server does not support.
 func unserved(watched *RollbackConfiguration, types []string) error {
 	switch {
 	case watched != nil && len(watched.RollbackTriggers) > 0:
@@ -76,7 +76,8 @@ func unserved(watched *RollbackConfiguration, types []string) error {
 	return nil
 }
 
-// parameters gives a source the values of a request, and says which are to stay.
+// parameters adds the values of a request to a source, and returns the parameters with
+// UsePreviousValue.
 func parameters(s *stack.Source, given []Parameter) (kept []string, err error) {
 	seen := map[string]bool{}
 	for _, p := range given {
@@ -167,7 +168,7 @@ func (s *Service) createStack(ctx context.Context, call *api.Call, in *CreateSta
 	return &CreateStackOutput{id}, err
 }
 
-// bracketed says that a stack is not there as some operations do.
+// bracketed replaces the error of an unknown stack by the form of some operations.
 func bracketed(err error, name string) error {
 	if errors.Is(err, stacks.ErrNone) {
 		return invalid("Stack [%s] does not exist", name)

@@ -14,14 +14,14 @@ import (
 	"godwit.dev/godwit/internal/stack/template"
 )
 
-// maxTemplate is how long a template may be that a request has, in bytes.
+// maxTemplate bounds a template in a request, in bytes.
 const maxTemplate = 51_200
 
 func invalid(format string, args ...any) error {
 	return fault.Newf(fault.ValidationFailed, format, args...)
 }
 
-// refused puts what is wrong with a template in the words of the service.
+// refused gives an error of a template the service's form.
 func refused(err error) error {
 	if r, ok := errors.AsType[*template.Refusal](err); ok {
 		return fault.New(fault.ValidationFailed, r.Located())
@@ -29,7 +29,7 @@ func refused(err error) error {
 	return err
 }
 
-// text is the text of a template that a request has; nil: it has none.
+// text is the template of a request; nil: there is none.
 func (s *Service) text(ctx context.Context, body, url *string) ([]byte, error) {
 	switch {
 	case body != nil && url != nil:
@@ -46,20 +46,20 @@ func (s *Service) text(ctx context.Context, body, url *string) ([]byte, error) {
 	return []byte(*body), nil
 }
 
-// parse reads a template, whose types are all known.
+// parse parses a template.
 func parse(body []byte) (*template.Template, error) {
 	t, err := template.Parse(body)
 	if err != nil {
 		return nil, refused(err)
 	}
 	if len(t.Transforms) > 0 {
-		return t, nil // its resources are known once it is expanded
+		return t, nil // resource types are checked after transforms
 	}
 	return t, known(t)
 }
 
-// known refuses a template with types of resources or attributes that there are not, or with
-// what these cannot.
+// known refuses a template with unknown resource types or attributes, or with unsupported
+// settings of these.
 func known(t *template.Template) error {
 	if err := t.Check(resource.Catalogue{}); err != nil {
 		return refused(err)
@@ -72,8 +72,8 @@ func known(t *template.Template) error {
 	return nil
 }
 
-// design binds a template and gives what a stack is to be of it, with the values that its
-// parameters have.
+// design binds a template to the request's parameters and returns the design of the stack. It
+// sets the values of the parameters in source.
 func design(t *template.Template, s *stack.Stack, source, previous *stack.Source, kept []string) (*stack.Design, error) {
 	bound, err := stack.Bind(t, s, source, previous, kept)
 	source.Store = nil
@@ -83,7 +83,8 @@ func design(t *template.Template, s *stack.Stack, source, previous *stack.Source
 	if err := known(bound.Template); err != nil {
 		return nil, err
 	}
-	// Transforms have made types of texts: what they were to make was not all there to ask for.
+	// Transforms may have computed resource types: their capabilities can only be checked
+	// now.
 	if err := acknowledged(bound.Template, source.Capabilities, false); err != nil {
 		return nil, err
 	}
@@ -96,8 +97,8 @@ func design(t *template.Template, s *stack.Stack, source, previous *stack.Source
 	return stack.Designed(bound), nil
 }
 
-// acknowledged refuses a template that needs capabilities which a request does not have. What
-// a change set shows is expanded without asking.
+// acknowledged refuses a template whose required capabilities the request does not have. Only
+// direct changes, without a change set, require the one for transforms.
 func acknowledged(t *template.Template, given []string, direct bool) error {
 	missing := t.Summary(resource.Catalogue{}).Missing(given)
 	if !direct {
@@ -123,7 +124,7 @@ func (s *Service) validateTemplate(ctx context.Context, _ *api.Call, in *Validat
 	return out, nil
 }
 
-// required reads the template that a request has to have.
+// required reads the template of a request that must have one.
 func (s *Service) required(ctx context.Context, body, url *string) (*template.Template, error) {
 	read, err := s.text(ctx, body, url)
 	if err != nil {

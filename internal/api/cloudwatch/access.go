@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// access is what each operation needs to be allowed. Source: actions, resources and
+// access has the permissions that each operation requires. Source: actions, resources and
 // condition keys for CloudWatch, in the service authorization reference.
 var access = map[string]api.Access{
 	"PutMetricData":       api.Needs(putting),
@@ -57,17 +57,17 @@ var access = map[string]api.Access{
 	}),
 }
 
-// anything needs an action that is about no resource.
+// anything requires an action on no particular resource.
 func anything(action string) api.Access {
 	return func(*api.Call, any) ([]authorize.Need, error) { return api.Any("cloudwatch:" + action), nil }
 }
 
-// everyAlarm needs an action on all alarms.
+// everyAlarm requires an action on all alarms.
 func everyAlarm(action string) api.Access {
 	return func(call *api.Call, _ any) ([]authorize.Need, error) { return onAlarms(call, action, "*"), nil }
 }
 
-// onAlarms needs an action on each of some alarms; on all of them if none is named.
+// onAlarms requires an action on each of the named alarms; without names, on all.
 func onAlarms(call *api.Call, action string, names ...string) []authorize.Need {
 	if len(names) == 0 {
 		names = []string{"*"}
@@ -79,7 +79,8 @@ func onAlarms(call *api.Call, action string, names ...string) []authorize.Need {
 	return needs
 }
 
-// onTagged needs an action on what has tags. What is no ARN is refused by the operation.
+// onTagged requires an action on a tagged resource. The operation itself refuses an invalid
+// ARN.
 func onTagged(action string, resource *string) []authorize.Need {
 	a, _ := arn.Parse(api.Deref(resource))
 	return []authorize.Need{{Action: "cloudwatch:" + action, Resource: api.Deref(resource), Account: a.Account, Absent: fault.New(fault.ResourceNotFound, "")}}

@@ -53,8 +53,8 @@ func readRecords(n *int, otherwise int) (int, error) {
 	return *n, checkPositive("maxRecords", n, maxRecords)
 }
 
-// wantsMetricAlarms reports whether types, all if there are none, hold alarms on
-// metrics, the only ones that there are.
+// wantsMetricAlarms reports whether types include metric alarms, the only ones that are
+// implemented. Empty types include all.
 func wantsMetricAlarms(types []string) (bool, error) {
 	for _, t := range types {
 		if !slices.Contains(alarmTypes, t) {
@@ -64,7 +64,7 @@ func wantsMetricAlarms(types []string) (bool, error) {
 	return len(types) == 0 || slices.Contains(types, "MetricAlarm"), nil
 }
 
-// describeAlarms answers DescribeAlarms, in the order of names.
+// describeAlarms answers DescribeAlarms, ordered by name.
 func (s *Service) describeAlarms(_ context.Context, call *api.Call, in *DescribeAlarmsInput) (*DescribeAlarmsOutput, error) {
 	limit, err := readRecords(in.MaxRecords, defaultRecords)
 	err = cmp.Or(err, checkLength("alarmNamePrefix", in.AlarmNamePrefix, 1, maxName), checkLength("actionPrefix", in.ActionPrefix, 1, maxAction))
@@ -83,7 +83,7 @@ func (s *Service) describeAlarms(_ context.Context, call *api.Call, in *Describe
 	case in.StateValue != nil && !slices.Contains(stateValues, *in.StateValue):
 		return nil, notInEnum(*in.StateValue, "stateValue", stateValues)
 	}
-	wanted = wanted && in.ParentsOfAlarmName == nil // which would be composite alarms
+	wanted = wanted && in.ParentsOfAlarmName == nil // only composite alarms are parents
 	if err := checkNames(in.AlarmNames); err != nil {
 		return nil, err
 	}
@@ -173,8 +173,7 @@ func (s *Service) describeAlarmsForMetric(_ context.Context, call *api.Call, in 
 	return out, nil
 }
 
-// describeAlarmHistory answers DescribeAlarmHistory, the newest item first unless
-// asked otherwise.
+// describeAlarmHistory answers DescribeAlarmHistory, by default newest first.
 func (s *Service) describeAlarmHistory(_ context.Context, call *api.Call, in *DescribeAlarmHistoryInput) (*DescribeAlarmHistoryOutput, error) {
 	limit, err := readRecords(in.MaxRecords, maxRecords)
 	if err := cmp.Or(err, checkLength("alarmName", in.AlarmName, 1, maxName)); err != nil {
@@ -226,8 +225,8 @@ func (s *Service) describeAlarmHistory(_ context.Context, call *api.Call, in *De
 	return out, nil
 }
 
-// deleteAlarms answers DeleteAlarms. Of names of which some are wrong it deletes the
-// others, and is content with that.
+// deleteAlarms answers DeleteAlarms. Like AWS, it ignores unknown names, unless all are
+// unknown.
 func (s *Service) deleteAlarms(_ context.Context, call *api.Call, in *DeleteAlarmsInput) (*DeleteAlarmsOutput, error) {
 	if err := checkNames(in.AlarmNames); err != nil {
 		return nil, err
@@ -246,8 +245,7 @@ func (s *Service) deleteAlarms(_ context.Context, call *api.Call, in *DeleteAlar
 	return nil, nil
 }
 
-// enableAlarmActions answers EnableAlarmActions. Alarms that are not there are
-// passed over.
+// enableAlarmActions answers EnableAlarmActions. It ignores unknown alarms.
 func (s *Service) enableAlarmActions(_ context.Context, call *api.Call, in *EnableAlarmActionsInput) (*EnableAlarmActionsOutput, error) {
 	if err := checkNames(in.AlarmNames); err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ var (
 	queryID    = regexp.MustCompile(`^[a-z][a-zA-Z0-9_]*$`)
 )
 
-// query is a checked MetricDataQuery.
+// query is a validated MetricDataQuery.
 type query struct {
 	id, label string
 	metric    metrics.Metric
@@ -36,10 +36,10 @@ type query struct {
 	returned  bool
 }
 
-// getMetricData answers GetMetricData: a result for each query, those without
-// data too, the newest value first unless asked otherwise. Periods begin as those of
-// GetMetricStatistics do. With more values than are asked for the answer ends where
-// they do, within a query if need be, and its token continues from there.
+// getMetricData answers GetMetricData: a result for each query, also without data, by default
+// newest values first. Periods begin as in GetMetricStatistics. If there are more values than
+// requested, the answer ends after that number, also within a query; its token continues
+// there.
 func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetricDataInput) (*GetMetricDataOutput, error) {
 	queries, err := readQueries(call, in)
 	if err != nil {
@@ -95,8 +95,8 @@ func (s *Service) getMetricData(_ context.Context, call *api.Call, in *GetMetric
 	return out, nil
 }
 
-// answer computes the values of a query, between two moments in epoch seconds. If it
-// asks for no unit the values are those of the first one that there is.
+// answer computes the values of a query, between two times in epoch seconds. If the query has
+// no unit, the values are of the first unit that has any.
 func (s *Service) answer(q *query, from, to int64, ascending bool) (r MetricDataResult, err error) {
 	r = MetricDataResult{Id: q.id, Label: q.label, Timestamps: []api.Time{}, Values: []float64{}, StatusCode: "Complete"}
 	units := []string{api.Deref(q.unit)}
@@ -132,7 +132,7 @@ func (s *Service) answer(q *query, from, to int64, ascending bool) (r MetricData
 	return r, nil
 }
 
-// skip leaves out what was returned up to a moment; 0: nothing was.
+// skip drops the values up to last, which earlier pages had; 0: none.
 func (r *MetricDataResult) skip(last api.Time, ascending bool) {
 	if last == 0 {
 		return
@@ -144,7 +144,7 @@ func (r *MetricDataResult) skip(last api.Time, ascending bool) {
 	r.Timestamps, r.Values = r.Timestamps[n:], r.Values[n:]
 }
 
-// tokenList binds tokens to what was asked.
+// tokenList binds tokens to the request.
 func tokenList(in *GetMetricDataInput, queries []query) string {
 	h := fnv.New64a()
 	fmt.Fprint(h, *in.StartTime, *in.EndTime, api.Deref(in.ScanBy))
@@ -154,8 +154,8 @@ func tokenList(in *GetMetricDataInput, queries []query) string {
 	return fmt.Sprintf("GetMetricData %x", h.Sum64())
 }
 
-// splitPlace reads where an answer continues: the query, and the moment of the last
-// value that was returned of it.
+// splitPlace parses the position in a token: the query, and the time of its last returned
+// value.
 func splitPlace(place string) (at int, last api.Time, ok bool) {
 	if place == "" {
 		return 0, 0, true
@@ -227,7 +227,7 @@ func readQuery(call *api.Call, at string, in *MetricDataQuery) (q query, err err
 		return q, unfit("The parameters MetricDataQuery Expression and MetricStat are mutually exclusive and you have specified both.")
 	case in.Expression != nil:
 		return q, unfit("The parameter %sExpression is not supported: metric math is not built yet.", at)
-	case in.MetricStat == nil: // AWS's text ends so
+	case in.MetricStat == nil: // AWS's message ends so
 		return q, unfit("The parameter %sMetricStat is required.\n", at)
 	case in.MetricStat.Metric == nil:
 		return q, unfit("The parameter %sMetricStat.Metric is required.", at)

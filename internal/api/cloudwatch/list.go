@@ -12,15 +12,15 @@ import (
 
 const (
 	metricsPage = 500
-	// listed and recent are for how many minutes a metric without new data is
-	// listed, and is recently active.
+	// For listed minutes without data a metric is listed, and for recent minutes it is
+	// recently active.
 	listed = 14 * 24 * 60
 	recent = 3 * 60
 
 	maxFilters = 10
 )
 
-// listMetrics answers ListMetrics, in the order of namespace, name and dimensions.
+// listMetrics answers ListMetrics, ordered by namespace, name and dimensions.
 func (s *Service) listMetrics(_ context.Context, call *api.Call, in *ListMetricsInput) (*ListMetricsOutput, error) {
 	filter, err := readFilter(call, in)
 	if err != nil {
@@ -92,13 +92,12 @@ func readFilter(call *api.Call, in *ListMetricsInput) (f metrics.Filter, err err
 	return f, nil
 }
 
-// nextToken wraps the place where a list continues. It is bound to the list, so
-// that a token of one is refused by another.
+// nextToken is the token of the next page. It is only valid for the same list.
 func nextToken(list, after string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte("1\n" + list + "\n" + after))
 }
 
-// readToken gives the place that nextToken wrapped; no token is the beginning.
+// readToken returns the position in a token of nextToken; without a token, the beginning.
 func readToken(list string, token *string) (after string, ok bool) {
 	if api.Deref(token) == "" {
 		return "", true

@@ -18,8 +18,8 @@ const (
 	aheadData = 2 * time.Hour
 )
 
-// putMetricData answers PutMetricData: it takes all data or none. They are durable
-// when it answers.
+// putMetricData answers PutMetricData: it stores all data or none. They are durable when it
+// answers.
 func (s *Service) putMetricData(_ context.Context, call *api.Call, in *PutMetricDataInput) (*PutMetricDataOutput, error) {
 	if err := checkNamespace("Namespace", in.Namespace); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (s *Service) readDatum(call *api.Call, namespace, at string, in *MetricDatu
 	return d, err
 }
 
-// readValues finds out what a datum adds to a metric.
+// readValues returns the values that a datum adds to a metric.
 func readValues(at string, in *MetricDatum) (func(*metrics.Set), error) {
 	switch {
 	case in.Value != nil && in.StatisticValues != nil:
@@ -109,8 +109,8 @@ func readValues(at string, in *MetricDatum) (func(*metrics.Set), error) {
 	}
 	add, err := readEach(at, in)
 	if err == nil && in.StatisticValues != nil {
-		// AWS takes both, and does not say what counts. They are about the same samples,
-		// which must not count twice.
+		// AWS accepts both, and does not document which counts. They describe the same
+		// samples, which must not count twice.
 		return readStatistics(at+"StatisticValues.", in.StatisticValues)
 	}
 	return add, err

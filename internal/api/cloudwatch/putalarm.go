@@ -118,7 +118,7 @@ func readConfig(call *api.Call, in *PutMetricAlarmInput) (c alarm.Config, err er
 		checkActions(call, "insufficientDataActions", c.InsufficientActions))
 }
 
-// checkEvaluation checks how an alarm's datapoints are counted.
+// checkEvaluation validates how an alarm counts datapoints.
 func checkEvaluation(c *alarm.Config, in *PutMetricAlarmInput) error {
 	most := maxDay
 	if c.Period >= 3600 {
@@ -147,7 +147,7 @@ func checkEvaluation(c *alarm.Config, in *PutMetricAlarmInput) error {
 	return nil
 }
 
-// bands are the comparisons of anomaly detection.
+// bands are the comparison operators of anomaly detection.
 var bands = []string{"LessThanLowerOrGreaterThanUpperThreshold", "LessThanLowerThreshold", "GreaterThanUpperThreshold"}
 
 func texts[T ~string](all []T) []string {
@@ -185,7 +185,7 @@ func readStatistic(c *alarm.Config, in *PutMetricAlarmInput) error {
 	return nil
 }
 
-// checkActions checks that actions are such as can be executed.
+// checkActions refuses actions that are not supported.
 func checkActions(call *api.Call, parameter string, actions []string) error {
 	if len(actions) > maxActions {
 		return unfit("1 validation error detected: Value at '%s' failed to satisfy constraint: Member must have length less than or equal to %d", parameter, maxActions)

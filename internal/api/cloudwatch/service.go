@@ -10,8 +10,7 @@ import (
 	"godwit.dev/godwit/internal/monitor/metrics"
 )
 
-// Metrics is what the handlers need of the store of metrics, which is
-// *metrics.Store.
+// Metrics stores the metrics; *metrics.Store implements it.
 type Metrics interface {
 	Put(data ...metrics.Datapoint) error
 	Each(m metrics.Metric, unit string, from, to, period int64, f func(start int64, set *metrics.Set)) error
@@ -19,8 +18,7 @@ type Metrics interface {
 	List(filter metrics.Filter, after []byte, f func(m metrics.Metric) (taken bool)) (next []byte, err error)
 }
 
-// Alarms is what the handlers need of the set of alarms, which is
-// *alarms.Engine. Refusals are of package fault.
+// Alarms stores the alarms; *alarms.Engine implements it. Its errors are of package fault.
 type Alarms interface {
 	Put(id alarms.ID, config alarm.Config, tags map[string]string) error
 	Delete(ids []alarms.ID) error
@@ -32,7 +30,7 @@ type Alarms interface {
 	History(q alarms.HistoryQuery) (items []alarm.Item, next []byte, err error)
 }
 
-// Options are what a Service is made of. Every field is needed.
+// Options are the dependencies of a Service. All are required.
 type Options struct {
 	Metrics Metrics
 	Alarms  Alarms
@@ -47,7 +45,7 @@ type Service struct {
 // New makes a Service.
 func New(o Options) *Service { return &Service{metrics: o.Metrics, alarms: o.Alarms} }
 
-// Operations declares the operations that are built.
+// Operations are the operations that are implemented.
 func (s *Service) Operations() []api.Operation {
 	return api.Guarded(access, []api.Operation{
 		api.Op("PutMetricData", s.putMetricData),

@@ -2,7 +2,7 @@ package cloudwatch
 
 import "godwit.dev/godwit/internal/api"
 
-// Dimension is a name and a value that tell metrics of one name apart.
+// Dimension is a name and a value that distinguish metrics of one name.
 type Dimension struct {
 	Name  *string
 	Value *string
@@ -15,7 +15,7 @@ type Metric struct {
 	Dimensions []Dimension
 }
 
-// StatisticSet are the statistics of values that are not known themselves.
+// StatisticSet are statistics of values, in place of the values.
 type StatisticSet struct {
 	SampleCount *api.Double
 	Sum         *api.Double
@@ -23,7 +23,7 @@ type StatisticSet struct {
 	Maximum     *api.Double
 }
 
-// MetricDatum is what is put into a metric.
+// MetricDatum are values for a metric.
 type MetricDatum struct {
 	MetricName        *string
 	Dimensions        []Dimension
@@ -36,7 +36,7 @@ type MetricDatum struct {
 	StorageResolution *int
 }
 
-// Entity is what a metric is about, in the words of Application Signals.
+// Entity describes the source of a metric, as defined by Application Signals.
 type Entity struct {
 	KeyAttributes map[string]string
 	Attributes    map[string]string
@@ -59,7 +59,7 @@ type PutMetricDataInput struct {
 // PutMetricDataOutput is the output of PutMetricData.
 type PutMetricDataOutput struct{}
 
-// MetricStat asks for a statistic of a metric.
+// MetricStat selects a statistic of a metric.
 type MetricStat struct {
 	Metric *Metric
 	Period *int
@@ -67,7 +67,7 @@ type MetricStat struct {
 	Unit   *string
 }
 
-// MetricDataQuery is one of the questions of GetMetricData.
+// MetricDataQuery is a query of GetMetricData.
 type MetricDataQuery struct {
 	Id         *string
 	MetricStat *MetricStat
@@ -78,7 +78,7 @@ type MetricDataQuery struct {
 	AccountId  *string
 }
 
-// LabelOptions say how moments in labels are written.
+// LabelOptions set the format of times in labels.
 type LabelOptions struct{ Timezone *string }
 
 // GetMetricDataInput is the input of GetMetricData.
@@ -92,13 +92,13 @@ type GetMetricDataInput struct {
 	LabelOptions      *LabelOptions
 }
 
-// MessageData is a remark about an answer.
+// MessageData is a message in an answer.
 type MessageData struct {
 	Code  string
 	Value string
 }
 
-// MetricDataResult is the answer to one question.
+// MetricDataResult is the result of a query.
 type MetricDataResult struct {
 	Id         string
 	Label      string
@@ -128,7 +128,7 @@ type GetMetricStatisticsInput struct {
 	Unit               *string
 }
 
-// Datapoint holds the statistics of a period.
+// Datapoint has the statistics of a period.
 type Datapoint struct {
 	Timestamp          api.Time
 	SampleCount        *float64
@@ -146,8 +146,7 @@ type GetMetricStatisticsOutput struct {
 	Datapoints []Datapoint
 }
 
-// DimensionFilter is a dimension that a metric must have, of any value if none is
-// given.
+// DimensionFilter selects metrics with a dimension; without a value, any value matches.
 type DimensionFilter struct {
 	Name  *string
 	Value *string

@@ -107,8 +107,8 @@ type CompositeAlarm struct {
 	ActionsSuppressorExtensionPeriod   *int
 }
 
-// LogAlarm is an alarm on logs. There are none, and AWS's published model does not have
-// them yet; its answers do.
+// LogAlarm is an alarm on logs. There are none. AWS's published model does not have them yet;
+// its answers do.
 type LogAlarm struct{}
 
 // DescribeAlarmsInput is the input of DescribeAlarms.

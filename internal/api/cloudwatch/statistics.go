@@ -24,9 +24,9 @@ func atLeastOne(a, b string) error {
 	return fault.Newf(fault.InvalidParameterCombination, "At least one of the parameters %s and %s must be specified.", a, b)
 }
 
-// getMetricStatistics answers GetMetricStatistics: a datapoint for each period
-// with data, and for each unit if none is asked for, in the order of time. Periods
-// begin at StartTime, rounded down as its age and the period ask for.
+// getMetricStatistics answers GetMetricStatistics: a datapoint for each period with data,
+// and, if the request has no unit, for each unit, ordered by time. Periods begin at
+// StartTime, which is rounded down by its age and the period.
 func (s *Service) getMetricStatistics(_ context.Context, call *api.Call, in *GetMetricStatisticsInput) (*GetMetricStatisticsOutput, error) {
 	m, stats, err := readStatisticsQuery(call, in)
 	if err != nil {
@@ -113,10 +113,10 @@ func readStatisticsQuery(call *api.Call, in *GetMetricStatisticsInput) (m metric
 	return metrics.Metric{Owner: owner(call), Namespace: *in.Namespace, Name: *in.MetricName, Dimensions: dimensions}, stats, nil
 }
 
-// span is what is read for a range of time, in epoch seconds: from the minute, or for
-// its age the five minutes or the hour, in which it begins to the end of the minute in
-// which it ends. For periods below a minute both ends go back to the multiple of the
-// period before them.
+// span is the range that is read for a range of time, in epoch seconds. It begins with the
+// minute of from, or, for older data, with its five minutes or its hour, and ends with the
+// minute of to. For periods below a minute both ends are rounded down to multiples of the
+// period.
 func span(now, from, to time.Time, period int64) (start, end int64) {
 	if period%60 != 0 {
 		return from.Unix() / period * period, to.Unix() / period * period
@@ -124,8 +124,8 @@ func span(now, from, to time.Time, period int64) (start, end int64) {
 	return metrics.Kept(metrics.Minute(from), metrics.Minute(now)) * 60, metrics.Minute(to.Add(time.Minute-1)) * 60
 }
 
-// datapoint computes statistics of a period that begins at a second; ok is false if
-// there is none of them.
+// datapoint computes the statistics of the period that begins at start; ok is false if there
+// are no values.
 func datapoint(start int64, set *metrics.Set, unit string, stats []metrics.Statistic) (point Datapoint, ok bool) {
 	point = Datapoint{Timestamp: api.TimeOf(time.Unix(start, 0)), Unit: unit}
 	for _, stat := range stats {

@@ -20,7 +20,7 @@ const (
 	maxTagValue = 256
 )
 
-// readAlarmARN reads the ARN of an alarm of the caller's.
+// readAlarmARN parses the ARN of an alarm of the caller's account.
 func readAlarmARN(call *api.Call, text string) (alarms.ID, error) {
 	a, err := arn.Parse(text)
 	if err != nil || a.Service != "cloudwatch" {
@@ -33,7 +33,7 @@ func readAlarmARN(call *api.Call, text string) (alarms.ID, error) {
 	return alarmID(call, name), nil
 }
 
-// readTags checks the tags of a request.
+// readTags validates the tags of a request.
 func readTags(all []Tag) (map[string]string, error) {
 	tags := make(map[string]string, len(all))
 	for i, tag := range all {
@@ -87,8 +87,8 @@ func (s *Service) untagResource(_ context.Context, call *api.Call, in *UntagReso
 	})
 }
 
-// listTagsForResource answers ListTagsForResource, in the order of the keys. An alarm
-// that is gone has none; that it was there is known for as long as its history is.
+// listTagsForResource answers ListTagsForResource, with tags sorted by key. A deleted alarm
+// has none; it is known until its history expires.
 func (s *Service) listTagsForResource(_ context.Context, call *api.Call, in *ListTagsForResourceInput) (*ListTagsForResourceOutput, error) {
 	id, err := readAlarmARN(call, *in.ResourceARN)
 	if err != nil {

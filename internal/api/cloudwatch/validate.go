@@ -21,7 +21,7 @@ const (
 	maxDimensionValue = 1024
 )
 
-// units are those that a metric may have, in the order of the model.
+// units are the units of metrics, in the order of the model.
 var units = []string{
 	"Seconds", "Microseconds", "Milliseconds", "Bytes", "Kilobytes", "Megabytes", "Gigabytes", "Terabytes",
 	"Bits", "Kilobits", "Megabits", "Gigabits", "Terabits", "Percent", "Count",
@@ -29,7 +29,7 @@ var units = []string{
 	"Bits/Second", "Kilobits/Second", "Megabits/Second", "Gigabits/Second", "Terabits/Second", "Count/Second", "None",
 }
 
-// noUnit is the unit of what is put without one.
+// noUnit is the unit of values without one.
 const noUnit = "None"
 
 func owner(call *api.Call) metrics.Owner {
@@ -56,13 +56,13 @@ func notInSet(parameter string, set []string) error {
 	return invalid("The parameter %s must be a value in the set [ %s ].", parameter, strings.Join(set, ", "))
 }
 
-// breaks says that a member breaks a constraint of the model.
+// breaks is the error for a violated constraint of the model.
 func breaks(value, member, constraint string) error {
 	return fault.Newf(fault.ValidationFailed,
 		"1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: %s", shorten(value), member, constraint)
 }
 
-// checkLength checks how many characters a text has, if there is one.
+// checkLength checks the length of a text in characters, if it is not nil.
 func checkLength(member string, value *string, least, most int) error {
 	if value == nil {
 		return nil
@@ -76,7 +76,7 @@ func checkLength(member string, value *string, least, most int) error {
 	return nil
 }
 
-// checkPositive checks a number of 1 to most, if there is one.
+// checkPositive checks that a number is 1 to most, if it is not nil.
 func checkPositive(member string, value *int, most int) error {
 	switch {
 	case value == nil:
@@ -92,14 +92,13 @@ func notInEnum(value, member string, set []string) error {
 	return breaks(value, member, fmt.Sprintf("Member must satisfy enum value set: [%s]", strings.Join(set, ", ")))
 }
 
-// shorten makes what a client sent fit for an error's text.
+// shorten truncates text of a client for an error message.
 func shorten(s string) string {
 	const most = 128
 	return fault.Excerpt(s, most, "")
 }
 
-// isASCII reports whether a text has ASCII characters only, control characters
-// included.
+// isASCII reports whether a text has only ASCII characters, including control characters.
 func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
 }
@@ -131,7 +130,7 @@ func checkNamespace(parameter string, value *string) error {
 	return nil
 }
 
-// readDimensions checks dimensions and brings them into the form of a metric.
+// readDimensions validates dimensions, and converts them to their persisted form.
 func readDimensions(parameter string, all []Dimension) (string, error) {
 	if len(all) == 0 {
 		return "", nil
@@ -181,7 +180,7 @@ func checkUnit(parameter string, unit *string) error {
 	return nil
 }
 
-// The values that a metric takes, of either sign, beside zero: 2^-360 to 2^360.
+// The bounds of a metric's values other than zero, of either sign: 2^-360 to 2^360.
 var smallest, largest = math.Ldexp(1, -360), math.Ldexp(1, 360)
 
 func checkValue(parameter string, value float64) error {
@@ -201,6 +200,5 @@ func readPeriod(parameter string, period int) (seconds int64, err error) {
 	return int64(period), nil
 }
 
-// short reports whether a period is one of those below a minute that an alarm may
-// have, too.
+// short reports whether a period is one of those below a minute that alarms may have.
 func short(period int) bool { return period == 10 || period == 20 || period == 30 }

@@ -1,6 +1,6 @@
-// Package constraints refuses requests that break the constraints of AWS's models, in the
-// words of AWS's validation: what must not be null, lengths, ranges, patterns, sets of
-// values. The tables are made of the models by test/checklist/generate.
+// Package constraints refuses requests that violate the constraints of AWS's models, with
+// AWS's messages: required members, lengths, ranges, patterns, enumerations.
+// test/checklist/generate makes the tables from the models.
 package constraints
 
 import (
@@ -23,35 +23,35 @@ import (
 //go:embed *.json
 var tables embed.FS
 
-// Table has the constraints of a service. A member is the name of its shape, empty for one
-// without constraints, and "!" behind it if it must be there.
+// Table has the constraints of a service. A member is the name of its shape, or empty without
+// constraints, followed by "!" if it is required.
 type Table struct {
 	Shapes     map[string]*Shape
 	Operations map[string]map[string]string
 }
 
-// Shape is what a value must be.
+// Shape has the constraints of a value.
 type Shape struct {
-	Min     *int              `json:",omitempty"` // of a number; of a text, list or blob its length
+	Min     *int              `json:",omitempty"` // of a number, or of the length of a text, list or blob
 	Max     *int              `json:",omitempty"`
-	Pattern string            `json:",omitempty"` // as AWS writes it, for the whole of a text
+	Pattern string            `json:",omitempty"` // AWS's form; it must match the whole text
 	Enum    []string          `json:",omitempty"`
 	Of      string            `json:",omitempty"` // the shape of a list's entries
 	Members map[string]string `json:",omitempty"` // of a structure
-	Hidden  bool              `json:",omitempty"` // the value is not to be shown
+	Hidden  bool              `json:",omitempty"` // messages must not have the value
 
 	once    sync.Once
 	pattern *regexp.Regexp
 }
 
-// service is how a service's validation speaks.
+// service has the form of a service's validation messages.
 type service struct {
-	// mute leaves the value out of every text.
+	// mute omits values from all messages.
 	mute bool
-	// own are sentences for what does not match a pattern, of the member's name.
+	// own are messages for values that do not match a pattern, by member.
 	own map[string]string
-	// left are patterns that the service has sentences for which are not of validation, and
-	// which its handlers know.
+	// left are patterns that are not validated here, because the service's handlers do, with
+	// other messages.
 	left []string
 }
 
@@ -62,12 +62,12 @@ var services = map[string]service{
 		`((/[A-Za-z0-9\.,\+@=_-]+)*)/`:            "The specified value for %s is invalid. It must begin and end with / and contain only alphanumeric characters and/or / characters.",
 		`\u002F[\u0021-\u007F]*`:                  "The specified value for %s is invalid. It must begin with / and contain only alphanumeric characters and/or / characters.",
 		`[\u0009\u000A\u000D\u0020-\u00FF]+`:      "The specified value for %s is invalid. It must contain only printable ASCII characters.",
-	}, left: []string{`[\u0020-\u00FF]+`}}, // of markers, which are not AWS's
+	}, left: []string{`[\u0020-\u00FF]+`}}, // of markers; Godwit's differ from AWS's
 	"sts": {},
 	"kms": {left: []string{`[\u0020-\u00FF]*`, `^[a-zA-Z0-9:/_-]+$`}},
 }
 
-// load reads the table of a service.
+// load returns the table of a service.
 var load = func() func(name string) *Table {
 	var mu sync.Mutex
 	loaded := map[string]*Table{}
@@ -81,7 +81,7 @@ var load = func() func(name string) *Table {
 				err = json.Unmarshal(text, t)
 			}
 			if err != nil {
-				panic(fmt.Sprintf("constraints: %v", err)) // it is part of the program
+				panic(fmt.Sprintf("constraints: %v", err)) // the tables are embedded
 			}
 			loaded[name] = t
 		}
@@ -89,10 +89,10 @@ var load = func() func(name string) *Table {
 	}
 }()
 
-// Of is the table of a service, as "iam".
+// Of is the table of a service, for example "iam".
 func Of(name string) *Table { return load(name) }
 
-// Guard has operations of a service, as "iam", refuse what breaks its model.
+// Guard adds to a service's operations the validation of its model.
 func Guard(name string, operations []api.Operation) []api.Operation {
 	guarded := slices.Clone(operations)
 	for i := range guarded {
@@ -107,9 +107,9 @@ func Guard(name string, operations []api.Operation) []api.Operation {
 	return guarded
 }
 
-// member is a member of a structure that has constraints.
+// member is a constrained member of a structure.
 type member struct {
-	name     string // as AWS's texts have it
+	name     string // as in AWS's messages
 	index    int
 	shape    *Shape // nil: any value
 	required bool
@@ -120,7 +120,7 @@ func (t *Table) members(of reflect.Type, named map[string]string) []member {
 	for _, name := range slices.Sorted(maps.Keys(named)) {
 		field, ok := of.FieldByName(name)
 		if !ok {
-			continue // what no handler reads
+			continue // no handler reads it
 		}
 		shape, required := strings.CutSuffix(named[name], "!")
 		all = append(all, member{strings.ToLower(name[:1]) + name[1:], field.Index[0], t.Shapes[shape], required})
@@ -128,12 +128,12 @@ func (t *Table) members(of reflect.Type, named map[string]string) []member {
 	return all
 }
 
-// finder collects what is wrong with a request.
+// finder collects the violations of a request.
 type finder struct {
 	table   *Table
 	service service
 	broken  []string
-	own     string // the first sentence of the service's own
+	own     string // the first of the service's own messages
 }
 
 func (f *finder) err() error {
@@ -148,10 +148,10 @@ func (f *finder) err() error {
 	return nil
 }
 
-const maxShown = 2_048 // bytes of a value in a text
+const maxShown = 2_048 // bytes of a value in a message
 
-// refuse notes that the value of a member breaks a rule; shown is empty for what is not to
-// be shown.
+// refuse adds a violation of a rule by a member; shown is empty if the value must not be
+// shown.
 func (f *finder) refuse(at string, shown *string, rule string) {
 	value := "Value"
 	if shown != nil && !f.service.mute {
@@ -173,7 +173,7 @@ func (f *finder) member(at string, m *member, v reflect.Value) {
 		v = v.Elem()
 	case v.Kind() == reflect.Pointer, v.Kind() == reflect.Slice && v.IsNil(), v.Kind() == reflect.Map && v.IsNil(), v.Kind() == reflect.String && v.Len() == 0:
 		if v.Kind() == reflect.String && m.required && m.shape != nil && m.shape.Min != nil {
-			break // it is taken for an empty text, which clients send, and not for none, which they do not
+			break // treated as an empty text, which clients send, not as absent
 		}
 		if m.required {
 			f.broken = append(f.broken, "Value null at '"+at+"' failed to satisfy constraint: Member must not be null")
@@ -207,7 +207,7 @@ func (f *finder) value(at string, s *Shape, v reflect.Value) {
 	}
 }
 
-// bounds refuses a number, or a length, that is out of range.
+// bounds checks a number, or a length.
 func (f *finder) bounds(at string, s *Shape, n int, shown *string, of string) {
 	for _, rule := range s.ranges(n, of) {
 		f.refuse(at, shown, rule)
@@ -246,7 +246,7 @@ func (f *finder) text(at string, s *Shape, text string, shown *string) {
 	}
 }
 
-// matches reports whether a text matches the pattern, as far as it is looked at here.
+// matches reports whether a text matches the pattern, unless its handler checks it.
 func (f *finder) matches(s *Shape, text string) bool {
 	if s.Pattern == "" || slices.Contains(f.service.left, s.Pattern) {
 		return true
@@ -257,16 +257,16 @@ func (f *finder) matches(s *Shape, text string) bool {
 
 var escape = regexp.MustCompile(`\\u([0-9A-F]{4,6})`)
 
-// goPattern is a pattern of AWS's, which are Java's, as Go writes it.
+// goPattern converts one of AWS's patterns, which are Java's, to Go's syntax.
 func goPattern(pattern string) string {
-	if pattern == `^[a-z0-9]([a-z0-9]|-(?!-)){1,61}[a-z0-9]$` { // which looks ahead
+	if pattern == `^[a-z0-9]([a-z0-9]|-(?!-)){1,61}[a-z0-9]$` { // it has a look-ahead
 		pattern = `[a-z0-9]+(-[a-z0-9]+)*`
 	}
 	return escape.ReplaceAllString(pattern, `\x{$1}`)
 }
 
-// entries refuses entries of a list: texts all at once, in one sentence of what each has to
-// be; structures member by member.
+// entries checks the entries of a list: for texts with one message for all; for structures
+// member by member.
 func (f *finder) entries(at string, s *Shape, v reflect.Value) {
 	if s == nil {
 		return
@@ -292,7 +292,7 @@ func (f *finder) entries(at string, s *Shape, v reflect.Value) {
 	}
 }
 
-// rules are all that a text of the shape has to satisfy.
+// rules are all rules of a text of the shape.
 func (s *Shape) rules() (all []string) {
 	if s.Max != nil {
 		all = append(all, atMost("length", *s.Max))

@@ -1,5 +1,5 @@
-// Package developer answers, in development, what tools ask of LocalStack beside AWS's APIs:
-// whether it is there, and what is in a queue.
+// Package developer serves, in development, LocalStack's own paths: for its health, and for
+// the messages of a queue.
 package developer
 
 import (
@@ -23,20 +23,20 @@ import (
 	"godwit.dev/godwit/internal/shard/inspect"
 )
 
-// Options are what the page shows, and the parts it is read from.
+// Options are the dependencies and settings of the Handler.
 type Options struct {
 	Inspect  *inspect.Inspector
-	Region   string // of queues whose URL names none
+	Region   string // of queue URLs without a region
 	Version  string
-	Services []string // that are there, by LocalStack's names
-	// Reset deletes what there is in the server's own account and region.
+	Services []string // the available services, by LocalStack's names
+	// Reset deletes all resources of the server's own account and region.
 	Reset func(ctx context.Context) error
 }
 
-// Prefixes are what the paths begin with.
+// Prefixes are the prefixes of the paths.
 var Prefixes = []string{"/_localstack/", "/_aws/sqs/"}
 
-// Handler answers them.
+// Handler serves the paths.
 func Handler(o Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /_localstack/health", o.health)
@@ -58,7 +58,7 @@ func (o *Options) health(w http.ResponseWriter, _ *http.Request) {
 	answer(w, http.StatusOK, "application/json", jsonOf(map[string]any{"services": services, "edition": "godwit", "version": o.Version}))
 }
 
-// reset empties the server, and answers nothing, as LocalStack does.
+// reset deletes all resources, and answers with an empty body, as LocalStack does.
 func (o *Options) reset(w http.ResponseWriter, r *http.Request) {
 	if err := o.Reset(r.Context()); err != nil {
 		answer(w, http.StatusInternalServerError, "application/json", jsonOf(map[string]string{"error": "Not everything could be deleted."}))
@@ -70,7 +70,7 @@ func (o *Options) reset(w http.ResponseWriter, r *http.Request) {
 func jsonOf(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // texts, numbers, lists and objects can always be written
+		panic(err) // texts, numbers, lists and objects can always be encoded
 	}
 	return text
 }
@@ -80,7 +80,7 @@ func answer(w http.ResponseWriter, status int, media string, body []byte) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a caller that is gone needs no answer
+	_, _ = w.Write(body) // an error means that the client is gone
 }
 
 // maxForm bounds the body of a request, in bytes.
@@ -129,14 +129,14 @@ func (o *Options) noQueue(w http.ResponseWriter, r *http.Request) {
 
 func isTrue(text string) bool { return text == "1" || strings.EqualFold(text, "true") }
 
-// What an answer has at most: messages, and bytes of their bodies.
+// The bounds of an answer: messages, and bytes of their bodies.
 const (
 	maxMessages = 10_000
 	maxBytes    = 32 << 20
 )
 
-// messages shows a queue's messages without touching them: those that can be received, and
-// others if they are asked for.
+// messages answers with a queue's messages without receiving them: the visible ones and, if
+// requested, the others.
 func (o *Options) messages(w http.ResponseWriter, r *http.Request, queue arn.ARN) {
 	invisible, delayed := isTrue(r.FormValue("ShowInvisible")), isTrue(r.FormValue("ShowDelayed"))
 	found, err := o.scan(r.Context(), queue, func(m *inspect.Message) bool {
@@ -198,10 +198,10 @@ type value struct {
 	DataType    string
 }
 
-// shown is a message as ReceiveMessage shows it.
+// shown is a message in the form of ReceiveMessage.
 type shown struct {
 	MessageID        string `xml:"MessageId" json:"MessageId"`
-	ReceiptHandle    string // none that could be used
+	ReceiptHandle    string // never a valid one
 	MD5OfBody        string
 	Body             string
 	Attribute        []named
@@ -253,7 +253,7 @@ func (o *Options) write(w http.ResponseWriter, r *http.Request, found []shown) {
 	case strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-amz-json"):
 		answer(w, http.StatusOK, "application/x-amz-json-1.0", jsonOf(map[string]any{"Messages": plain(found)}))
 	case wantsJSON(r):
-		// As XML becomes JSON: one message is no list, and none is null.
+		// XML converted to JSON: one message is not a list, and none is null.
 		result := map[string]any{}
 		var none any
 		switch len(found) {
@@ -280,7 +280,7 @@ func (o *Options) write(w http.ResponseWriter, r *http.Request, found []shown) {
 	}
 }
 
-// plain are messages as SQS's own JSON has them.
+// plain are messages in SQS's JSON form.
 func plain(found []shown) []any {
 	all := make([]any, len(found))
 	for i := range found {
@@ -318,7 +318,7 @@ func (o *Options) refuse(w http.ResponseWriter, r *http.Request, status int, cod
 		ID      string `xml:"RequestId"`
 	}{XMLName: xml.Name{Space: namespace, Local: "ErrorResponse"}, Type: "Sender", Code: code, Message: text, ID: uuid.NewString()})
 	if err != nil {
-		panic(err) // texts
+		panic(err) // texts can always be encoded
 	}
 	answer(w, status, "text/xml", append([]byte(xml.Header), body...))
 }

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/stream"
 )
 
-// access is what each operation needs to be allowed. Source: actions, resources and
+// access has the permissions that each operation requires. Source: actions, resources and
 // condition keys for Firehose, in the service authorization reference.
 var access = map[string]api.Access{
 	"CreateDeliveryStream":      api.Needs(creating),
@@ -28,7 +28,7 @@ var access = map[string]api.Access{
 	"StopDeliveryStreamEncryption":  on("StopDeliveryStreamEncryption", func(in *StreamInput) string { return in.DeliveryStreamName }),
 }
 
-// on needs an action on a stream. A name that none can have is asked about as it is.
+// on requires an action on a delivery stream, also if its name is invalid.
 func on[In any](action string, name func(*In) string) api.Access {
 	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) { return of(call, action, name(in)), nil })
 }
@@ -37,7 +37,7 @@ func of(call *api.Call, action, name string) []authorize.Need {
 	return api.One("firehose:"+action, stream.Name(call.Region, call.Account, name))
 }
 
-// passing needs that the caller may give Firehose the roles.
+// passing requires iam:PassRole for the roles.
 func passing(needs []authorize.Need, roles ...*string) []authorize.Need {
 	seen := map[string]bool{}
 	for _, role := range roles {
@@ -45,7 +45,7 @@ func passing(needs []authorize.Need, roles ...*string) []authorize.Need {
 			continue
 		}
 		seen[*role] = true
-		a, _ := arn.Parse(*role) // of none the account is the caller's, and nobody may pass it
+		a, _ := arn.Parse(*role) // an invalid role: the account is the caller's, and nobody may pass it
 		needs = append(needs, authorize.Need{
 			Action: "iam:PassRole", Resource: *role, Account: a.Account,
 			Keys: []authorize.Key{{Name: "iam:passedtoservice", Values: []string{"firehose.amazonaws.com"}}},
@@ -73,7 +73,7 @@ func updating(call *api.Call, in *UpdateDestinationInput) ([]authorize.Need, err
 	return passing(of(call, "UpdateDestination", in.DeliveryStreamName), rolesOf(in.S3DestinationUpdate, in.extended(), in.endpoint())...), nil
 }
 
-// rolesOf are the roles that destinations name.
+// rolesOf are the roles of destinations.
 func rolesOf(plain *stream.S3, extended *stream.ExtendedS3, endpoint *stream.HTTPEndpoint) (roles []*string) {
 	if plain != nil {
 		roles = append(roles, plain.RoleARN)

@@ -34,8 +34,8 @@ func (s *Service) putRecord(ctx context.Context, call *api.Call, in *PutRecordIn
 	return &PutRecordOutput{ids[0], found.Encryption.Enabled}, nil
 }
 
-// putRecordBatch answers PutRecordBatch. A stream that cannot take records for now fails
-// each of them, as AWS's does, which callers put again.
+// putRecordBatch answers PutRecordBatch. If the stream cannot accept records for now, each of
+// them fails, as with AWS: callers put these again.
 func (s *Service) putRecordBatch(ctx context.Context, call *api.Call, in *PutRecordBatchInput) (*PutRecordBatchOutput, error) {
 	a, err := named(call, in.DeliveryStreamName)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *Service) putRecordBatch(ctx context.Context, call *api.Call, in *PutRec
 	return out, nil
 }
 
-// batch checks the records of a batch.
+// batch validates the records of a batch.
 func batch(in []Record) (records []stream.Record, size int64, err error) {
 	switch n := len(in); {
 	case n == 0:
@@ -103,13 +103,13 @@ func checkData(member string, data []byte) error {
 	return nil
 }
 
-// put reports a put.
+// put reports a put to Observe.
 func (s *Service) put(call *api.Call, found *stream.Stream, name string, records int, size int64, err error) {
 	r := Putting(found.ARN(), name, records, size, err)
 	s.done(call, r)
 }
 
-// Putting is a request that put records, or could not.
+// Putting is the Request of a put, successful or not.
 func Putting(a arn.ARN, name string, records int, size int64, err error) Request {
 	r := Request{Stream: a, Name: name}
 	switch kind := fault.KindOf(err); {
@@ -146,7 +146,7 @@ func (in *PutRecordBatchInput) FastDecode(body []byte) error {
 	return s.End()
 }
 
-// scanRecord reads a record, whose data goes into buffer.
+// scanRecord decodes a record; the data is appended to buffer.
 func scanRecord(s *fastjson.Scanner, buffer []byte) (data, rest []byte) {
 	for key, ok := s.Object(); ok; key, ok = s.Key() {
 		if string(key) != "Data" || data != nil {

@@ -12,8 +12,8 @@ import (
 	"godwit.dev/godwit/internal/stream"
 )
 
-// Store is what the handlers need of the owner of delivery streams, which is
-// *streams.Module. Refusals are of package fault.
+// Store has the delivery streams; *streams.Module implements it. Its errors are of package
+// fault.
 type Store interface {
 	Create(s *stream.Stream, key string) error
 	Find(a arn.ARN) (*stream.Stream, error)
@@ -23,30 +23,31 @@ type Store interface {
 	Put(ctx context.Context, a arn.ARN, records []stream.Record) (ids []string, err error)
 }
 
-// Options are what a Service is made of.
+// Options are the dependencies and settings of a Service.
 type Options struct {
 	Store Store
-	// NoBuckets says that objects can go nowhere, so that streams to buckets are refused.
+	// NoBuckets refuses streams to buckets: there is no S3 server.
 	NoBuckets bool
-	// PlainEndpoints lets HTTP endpoints be without TLS.
+	// PlainEndpoints allows HTTP endpoints without TLS.
 	PlainEndpoints bool
-	// Assumable refuses a role that Firehose may not assume for a stream; nil: nobody asks.
+	// Assumable refuses a role that Firehose may not assume for a stream; nil: it is not
+	// checked.
 	Assumable func(s arn.ARN, role string) error
 	Clock     clock.Clock
-	// Observe is called for requests on streams that are there; may be nil.
+	// Observe is called for requests on streams that exist; may be nil.
 	Observe func(r *Request)
 }
 
-// Request is what was asked of a stream.
+// Request is a request on a stream.
 type Request struct {
 	Stream arn.ARN
-	// Name is that of the operation, as metrics have it.
+	// Name is the operation's name in metrics.
 	Name    string
 	At      time.Time
 	Took    time.Duration
-	Records int // that were taken
+	Records int // accepted records
 	Bytes   int64
-	// Throttled is how many records the stream refused for now.
+	// Throttled is the number of records that the stream refused for now.
 	Throttled int
 }
 
@@ -61,16 +62,16 @@ func New(o Options) *Service {
 	return &Service{o}
 }
 
-// done reports a request that is over.
+// done reports a completed request to Observe.
 func (s *Service) done(call *api.Call, r Request) {
 	r.At, r.Took = call.Time, s.Clock.Now().Sub(call.Time)
 	s.Observe(&r)
 }
 
-// maxBody bounds a request that puts records: 4 MiB in base64, and what is around them.
+// maxBody bounds a request that puts records: 4 MiB in base64, and the other members.
 const maxBody = 8 << 20
 
-// Operations declares the operations.
+// Operations are the operations that are implemented.
 func (s *Service) Operations() []api.Operation {
 	return api.Guarded(access, []api.Operation{
 		api.Op("CreateDeliveryStream", s.createDeliveryStream),
@@ -88,7 +89,7 @@ func (s *Service) Operations() []api.Operation {
 	})
 }
 
-// named is the stream of the caller's account and region that a request names.
+// named is the stream of a request, in the caller's account and region.
 func named(call *api.Call, name string) (arn.ARN, error) {
 	if err := checkName("deliveryStreamName", name); err != nil {
 		return arn.ARN{}, err

@@ -17,20 +17,20 @@ type Tag struct {
 	Value *string
 }
 
-// Unbuilt is a member that is refused, whatever is in it.
+// Unbuilt is a member that is refused, whatever its value.
 type Unbuilt struct{}
 
-// EncryptionInput is which key is to encrypt.
+// EncryptionInput selects the key for encryption.
 type EncryptionInput struct {
 	KeyARN  *string
 	KeyType *string
 }
 
-// ThroughputHint is how much is to be expected.
+// ThroughputHint is the expected throughput.
 type ThroughputHint struct{ ThroughputHintInMBs *int }
 
-// ExtendedInput is an extended S3 destination with the backup that is not built, as
-// CreateDeliveryStream calls it.
+// ExtendedInput is an extended S3 destination, with the backup members, which are not
+// implemented.
 type ExtendedInput struct {
 	RoleARN                           *string
 	BucketARN                         *string
@@ -50,7 +50,7 @@ type ExtendedInput struct {
 	CustomTimeZone                    *string
 }
 
-// destination is what is kept of it; nil of nil.
+// destination is the persisted form; nil if e is nil.
 func (e *ExtendedInput) destination() *stream.ExtendedS3 {
 	if e == nil {
 		return nil
@@ -90,7 +90,7 @@ func (in *CreateDeliveryStreamInput) extended() *stream.ExtendedS3 {
 	return in.ExtendedS3DestinationConfiguration.destination()
 }
 
-// unbuilt names a member that is refused; empty: there is none.
+// unbuilt is the name of a member that is refused; empty: there is none.
 func (in *CreateDeliveryStreamInput) unbuilt() string {
 	return firstOf([]member{
 		{"KinesisStreamSourceConfiguration", in.KinesisStreamSourceConfiguration},
@@ -123,7 +123,7 @@ func firstOf(all []member) string {
 // CreateDeliveryStreamOutput is the output of CreateDeliveryStream.
 type CreateDeliveryStreamOutput struct{ DeliveryStreamARN string }
 
-// StreamInput is a request that names a stream and nothing else.
+// StreamInput is a request with only a stream's name.
 type StreamInput struct {
 	DeliveryStreamName string `wire:"required"`
 }
@@ -141,20 +141,20 @@ type DescribeDeliveryStreamInput struct {
 	ExclusiveStartDestinationId *string
 }
 
-// EncryptionDescription is how encryption is described.
+// EncryptionDescription describes the encryption.
 type EncryptionDescription struct {
 	KeyARN  string
 	KeyType string
 	Status  string
 }
 
-// EndpointDescription is how an HTTP endpoint is described: its key is not shown.
+// EndpointDescription describes an HTTP endpoint, without its key.
 type EndpointDescription struct {
 	Url  *string
 	Name *string
 }
 
-// HTTPDescription is how a destination of requests is described.
+// HTTPDescription describes an HTTP destination.
 type HTTPDescription struct {
 	EndpointConfiguration       *EndpointDescription
 	BufferingHints              *stream.BufferingHints
@@ -168,7 +168,7 @@ type HTTPDescription struct {
 	SecretsManagerConfiguration *stream.Switch
 }
 
-// DestinationDescription is how a destination is described.
+// DestinationDescription describes a destination.
 type DestinationDescription struct {
 	DestinationId                      string
 	S3DestinationDescription           *stream.S3
@@ -176,10 +176,10 @@ type DestinationDescription struct {
 	HttpEndpointDestinationDescription *HTTPDescription
 }
 
-// SourceDescription is how a source is described.
+// SourceDescription describes a source.
 type SourceDescription struct{ DirectPutSourceDescription *ThroughputHint }
 
-// Description is how a stream is described.
+// Description describes a stream.
 type Description struct {
 	DeliveryStreamName                    string
 	DeliveryStreamARN                     string
@@ -210,7 +210,7 @@ type ListDeliveryStreamsOutput struct {
 	HasMoreDeliveryStreams bool
 }
 
-// HTTPUpdate is a change of a destination of requests.
+// HTTPUpdate is a change of an HTTP destination.
 type HTTPUpdate struct {
 	EndpointConfiguration       *stream.HTTPTarget
 	BufferingHints              *stream.BufferingHints
@@ -246,7 +246,7 @@ func (in *UpdateDestinationInput) extended() *stream.ExtendedS3 {
 	return in.ExtendedS3DestinationUpdate.destination()
 }
 
-// endpoint is the change of a destination of requests, as it is kept; nil: there is none.
+// endpoint is the persisted form of a changed HTTP destination; nil: there is none.
 func (in *UpdateDestinationInput) endpoint() *stream.HTTPEndpoint {
 	u := in.HttpEndpointDestinationUpdate
 	if u == nil {
@@ -302,11 +302,11 @@ type StartDeliveryStreamEncryptionInput struct {
 	DeliveryStreamEncryptionConfigurationInput *EncryptionInput
 }
 
-// Record is one that is put.
+// Record is a record to be put.
 type Record struct{ Data []byte }
 
-// UnmarshalJSON implements json.Unmarshaler: data is in base64, and no list of numbers,
-// which encoding/json would take for bytes.
+// UnmarshalJSON implements json.Unmarshaler: data must be base64. It must not be a list of
+// numbers, which encoding/json would accept.
 func (r *Record) UnmarshalJSON(text []byte) error {
 	var in struct{ Data json.RawMessage }
 	if json.Unmarshal(text, &in) == nil && len(in.Data) > 0 && in.Data[0] == '[' {
@@ -334,7 +334,7 @@ type PutRecordBatchInput struct {
 	Records            []Record `wire:"required"`
 }
 
-// PutRecordBatchEntry is what came of a record of a batch.
+// PutRecordBatchEntry is the result of a record in a batch.
 type PutRecordBatchEntry struct {
 	RecordId     string
 	ErrorCode    string

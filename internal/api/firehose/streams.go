@@ -23,7 +23,7 @@ const (
 	active      = "ACTIVE"
 )
 
-// createDeliveryStream answers CreateDeliveryStream. The stream takes records at once.
+// createDeliveryStream answers CreateDeliveryStream. The stream accepts records at once.
 func (s *Service) createDeliveryStream(_ context.Context, call *api.Call, in *CreateDeliveryStreamInput) (*CreateDeliveryStreamOutput, error) {
 	a, err := named(call, in.DeliveryStreamName)
 	if err != nil {
@@ -63,8 +63,8 @@ func (s *Service) createDeliveryStream(_ context.Context, call *api.Call, in *Cr
 	return &CreateDeliveryStreamOutput{a.String()}, s.Store.Create(made, api.Deref(key))
 }
 
-// direct gives a stream a destination, or what an update makes of the one that it has. key
-// is another access key for its endpoint, empty for none; nil: as it is.
+// direct sets a stream's destination, or updates it. key is the new access key of the
+// endpoint, empty for none; nil: unchanged.
 func (s *Service) direct(next *stream.Stream, given *destination) (key *string, err error) {
 	extended, endpoint, isExtended := next.S3, next.HTTP, next.Extended
 	switch {
@@ -77,7 +77,7 @@ func (s *Service) direct(next *stream.Stream, given *destination) (key *string, 
 		extended, endpoint, isExtended = nil, given.endpoint.Over(next.HTTP), false
 		err = s.checkEndpoint(endpoint, key)
 		if err == nil && key == nil && next.HTTP != nil && *endpoint.EndpointConfiguration.Url != *next.HTTP.EndpointConfiguration.Url {
-			key = new(string) // the one there is was not given for that address
+			key = new(string) // the old key was not meant for the new URL
 		}
 	case given.extended != nil:
 		extended, endpoint, isExtended = given.extended.Over(next.S3), nil, true
@@ -190,7 +190,7 @@ func (s *Service) listDeliveryStreams(_ context.Context, call *api.Call, in *Lis
 	return out, nil
 }
 
-// deleteDeliveryStream answers DeleteDeliveryStream. What the stream holds goes with it.
+// deleteDeliveryStream answers DeleteDeliveryStream. Buffered records are deleted, too.
 func (s *Service) deleteDeliveryStream(_ context.Context, call *api.Call, in *DeleteDeliveryStreamInput) (*Empty, error) {
 	a, err := named(call, in.DeliveryStreamName)
 	if err != nil {
@@ -218,7 +218,7 @@ func (s *Service) updateDestination(_ context.Context, call *api.Call, in *Updat
 	if given.count() != 1 {
 		return nil, invalid("Exactly one destination update is supported for a Firehose")
 	}
-	// The key is known once the destination is checked, which is as the stream is then.
+	// The key must be known before Change. So the destination is checked before, on a copy.
 	seen, err := s.Store.Find(a)
 	if err != nil {
 		return nil, err
@@ -307,8 +307,8 @@ func (s *Service) listTagsForDeliveryStream(_ context.Context, call *api.Call, i
 	return out, nil
 }
 
-// startDeliveryStreamEncryption answers StartDeliveryStreamEncryption. What streams hold
-// is sealed in any case.
+// startDeliveryStreamEncryption answers StartDeliveryStreamEncryption. Buffered records are
+// always encrypted.
 func (s *Service) startDeliveryStreamEncryption(_ context.Context, call *api.Call, in *StartDeliveryStreamEncryptionInput) (*Empty, error) {
 	a, err := named(call, in.DeliveryStreamName)
 	if err != nil {

@@ -19,14 +19,14 @@ import (
 const (
 	maxTagKey   = 128
 	maxTagValue = 256
-	maxShown    = 300 // of a value in an error
+	maxShown    = 300 // of a value in an error message
 )
 
 func invalidShape(format string, args ...any) error {
 	return fault.Newf(fault.ValidationFailed, format, args...)
 }
 
-// constraint refuses a member in the words of AWS's validation.
+// constraint is the error of AWS's validation for a member.
 func constraint(member, value, rule string) error {
 	return invalidShape("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: %s", fault.Excerpt(value, maxShown, "…"), member, rule)
 }
@@ -35,7 +35,7 @@ func missing(member string) error {
 	return invalidShape("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", member)
 }
 
-// unbuilt refuses what is not here.
+// unbuilt is the error for a feature that is not implemented.
 func unbuilt(what string) error {
 	return invalid("%s is not built: streams are written to directly, and deliver to S3 and HTTP endpoints.", what)
 }
@@ -94,7 +94,7 @@ func checkEnum(member string, value *string, all ...string) error {
 	return constraint(member, *value, "Member must satisfy enum value set: ["+strings.Join(all, ", ")+"]")
 }
 
-// within is a number that may be left out.
+// within validates an optional number.
 func within(member string, value *int, least, most, usual int) (int, error) {
 	switch {
 	case value == nil:
@@ -133,12 +133,12 @@ func readTags(all []Tag) (map[string]string, error) {
 	return tags, nil
 }
 
-// destination is what a request asks for.
+// destination is the destination in a request.
 type destination struct {
 	plain    *stream.S3
 	extended *stream.ExtendedS3
 	endpoint *stream.HTTPEndpoint
-	backup   bool // with a backup beside the bucket
+	backup   bool // with a backup besides the bucket
 }
 
 func (d *destination) count() (n int) {
@@ -150,7 +150,7 @@ func (d *destination) count() (n int) {
 	return n
 }
 
-// backup reports whether there is to be one.
+// backup reports whether the destination has a backup.
 func (e *ExtendedInput) backup() bool {
 	return e != nil && (e.S3BackupConfiguration != nil || e.S3BackupUpdate != nil)
 }
@@ -165,7 +165,7 @@ const (
 	failedOnly    = "FailedDataOnly"
 )
 
-// checkExtended refuses a bucket that is not one, and fills in what was left out.
+// checkExtended validates a bucket, and sets defaults.
 func (s *Service) checkExtended(member string, d *stream.ExtendedS3, backup bool) error {
 	if s.NoBuckets {
 		return invalid("There is nowhere to put objects: start the server with --firehose-s3-endpoint or --firehose-directory.")
@@ -270,7 +270,7 @@ func checkLogging(member string, options **stream.Logging) error {
 	return nil
 }
 
-// checkProcessing refuses all steps but the one that is built.
+// checkProcessing refuses all processors but the one that is implemented.
 func checkProcessing(member string, p *stream.Processing) error {
 	if p == nil {
 		return nil
@@ -295,7 +295,7 @@ func checkProcessing(member string, p *stream.Processing) error {
 	return nil
 }
 
-// checkEndpoint refuses an HTTP endpoint that is not one, and fills in what was left out.
+// checkEndpoint validates an HTTP endpoint, and sets defaults.
 func (s *Service) checkEndpoint(h *stream.HTTPEndpoint, key *string) error {
 	const member = "httpEndpointDestinationConfiguration"
 	e := h.EndpointConfiguration
@@ -320,10 +320,10 @@ func (s *Service) checkEndpoint(h *stream.HTTPEndpoint, key *string) error {
 			return err
 		}
 	}
-	switch at := member + ".endpointConfiguration.accessKey"; { // whose value is not shown
+	switch at := member + ".endpointConfiguration.accessKey"; { // its value must not be shown
 	case key != nil && len(*key) > longestKey:
 		return invalidShape("1 validation error detected: Value at '%s' failed to satisfy constraint: Member must have length less than or equal to %d", at, longestKey)
-	case key != nil && strings.ContainsFunc(*key, unicode.IsControl): // it could not be sent
+	case key != nil && strings.ContainsFunc(*key, unicode.IsControl): // it could not be sent in a header
 		return invalidShape("1 validation error detected: Value at '%s' failed to satisfy constraint: Member must satisfy regular expression pattern: .*", at)
 	}
 	if p := h.ProcessingConfiguration; p != nil && p.Enabled != nil && *p.Enabled && len(p.Processors) > 0 {
@@ -345,7 +345,7 @@ func (s *Service) checkEndpoint(h *stream.HTTPEndpoint, key *string) error {
 	return nil
 }
 
-// checkRetry refuses what is no time of retries, and fills in the usual one.
+// checkRetry validates the duration of retries, and sets the default.
 func checkRetry(member string, o *stream.RetryOptions, usual int) (*stream.RetryOptions, error) {
 	if o == nil {
 		o = &stream.RetryOptions{}
@@ -363,8 +363,7 @@ func checkPartitioning(member string, p *stream.Partitioning) error {
 	return err
 }
 
-// checkURL refuses what is no address of an endpoint. Without TLS one may be in
-// development only.
+// checkURL validates the URL of an endpoint. Only development allows one without TLS.
 func (s *Service) checkURL(member, text string, longest int) error {
 	if len(text) == 0 || len(text) > longest {
 		return constraint(member, text, fmt.Sprintf("Member must have length between 1 and %d", longest))

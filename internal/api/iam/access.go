@@ -12,12 +12,12 @@ import (
 	"godwit.dev/godwit/internal/iam"
 )
 
-// named are the members that name what an operation is about, and the kinds of it. The
-// first one that a request has counts: what is put on or into it stands behind.
+// named are the members that name the resource of an operation, with its kind. The first one
+// that a request has is the resource; the later ones name what is added to it.
 var named = []struct {
 	member string
 	kind   iam.Kind
-	making string // the operation that makes what is named; others find it
+	making string // the operation that creates the entity; others require it
 }{
 	{"InstanceProfileName", iam.Profile, "CreateInstanceProfile"},
 	{"GroupName", iam.Group, "CreateGroup"},
@@ -26,12 +26,12 @@ var named = []struct {
 	{"PolicyName", iam.Policy, "CreatePolicy"},
 }
 
-// byARN are the members that name it by its ARN.
+// byARN are the members with the ARN of the resource.
 var byARN = []string{"PolicyArn", "OpenIDConnectProviderArn", "PolicySourceArn"}
 
-// guarded gives operations what they need to be allowed: the action of their name, on
-// what their members name; on everything if that is nothing. Source: actions, resources
-// and condition keys for IAM, in the service authorization reference.
+// guarded adds the required permissions to operations: the action of their name, on the
+// resource that their members name, or on *. Source: actions, resources and condition keys
+// for IAM, in the service authorization reference.
 func (s *Service) guarded(operations []api.Operation) []api.Operation {
 	access := make(map[string]api.Access, len(operations))
 	for _, op := range operations {
@@ -81,13 +81,13 @@ func (s *Service) needs(call *api.Call, operation string, in reflect.Value) []au
 	return needs
 }
 
-// capped are the operations that may be allowed by the boundary that a user or role has.
+// capped are the operations whose permission can depend on the boundary of the user or role.
 var capped = []string{
 	"AttachUserPolicy", "DetachUserPolicy", "PutUserPolicy", "DeleteUserPolicy", "DeleteUserPermissionsBoundary",
 	"AttachRolePolicy", "DetachRolePolicy", "PutRolePolicy", "DeleteRolePolicy", "DeleteRolePermissionsBoundary",
 }
 
-// boundaryOf is the boundary that a user or role has before one of those; else empty.
+// boundaryOf is the boundary of the user or role before one of these operations; else empty.
 func (s *Service) boundaryOf(call *api.Call, operation string, in reflect.Value) (boundary string) {
 	if !slices.Contains(capped, operation) {
 		return ""
@@ -105,7 +105,7 @@ func (s *Service) boundaryOf(call *api.Call, operation string, in reflect.Value)
 	return boundary
 }
 
-// about is the ARN of what an operation is about.
+// about is the ARN of an operation's resource.
 func (s *Service) about(call *api.Call, operation string, in reflect.Value) string {
 	for _, by := range named {
 		if name, ok := member(in, by.member); ok {
@@ -127,8 +127,8 @@ func (s *Service) about(call *api.Call, operation string, in reflect.Value) stri
 	return "*"
 }
 
-// renamed is what the ARN of a user or group will be that is to have another name or path,
-// for which the permission is needed as well; empty for other operations.
+// renamed is the new ARN of a user or group that gets another name or path, for which the
+// permission is also required; empty for other operations.
 func (s *Service) renamed(call *api.Call, operation string, in reflect.Value) string {
 	kind, of := iam.User, "UserName"
 	switch operation {
@@ -155,8 +155,8 @@ func (s *Service) renamed(call *api.Call, operation string, in reflect.Value) st
 	return e.ARN()
 }
 
-// arnOf is the ARN of an entity, which has its path; of one that is to be made, with the
-// path that it is to have.
+// arnOf is the ARN of an entity, with its path; for an entity to be created, with the path of
+// the request.
 func (s *Service) arnOf(call *api.Call, kind iam.Kind, name, path string, made bool) string {
 	e := &iam.Entity{Kind: kind, Account: call.Account, Path: path, Name: name}
 	if e.Path == "" {
@@ -173,7 +173,7 @@ func (s *Service) arnOf(call *api.Call, kind iam.Kind, name, path string, made b
 	return e.ARN()
 }
 
-// member is a text that a request has.
+// member is a text member of a request.
 func member(in reflect.Value, name string) (value string, ok bool) {
 	switch f := in.FieldByName(name); {
 	case !f.IsValid():

@@ -47,7 +47,7 @@ func (s *Service) accounts() []api.Operation {
 	}
 }
 
-// isUser refuses a user that is not there.
+// isUser refuses an unknown user.
 func (s *Service) isUser(call *api.Call, in *MaybeUserListInput) error {
 	name, err := s.userName(call, in.UserName)
 	if err != nil {
@@ -57,7 +57,8 @@ func (s *Service) isUser(call *api.Call, in *MaybeUserListInput) error {
 	return err
 }
 
-// noLoginProfile refuses what no user has here: a password.
+// noLoginProfile is the error for login profiles, which are not implemented: users have no
+// password.
 func (s *Service) noLoginProfile(_ context.Context, call *api.Call, in *UserInput) (*Empty, error) {
 	if _, err := s.entities.Find(call.Account, iam.User, *in.UserName); err != nil {
 		return nil, err
@@ -72,7 +73,7 @@ func (s *Service) getAccountPasswordPolicy(_ context.Context, call *api.Call, _ 
 func (s *Service) createAccountAlias(_ context.Context, call *api.Call, in *AliasInput) (*Empty, error) {
 	alias := *in.AccountAlias
 	return s.entities.Change(call.Account, func(a *iam.Account, now time.Time) error {
-		for _, before := range a.List(iam.Alias, "") { // a new one takes the place of the other
+		for _, before := range a.List(iam.Alias, "") { // a new alias replaces the old one
 			if err := a.Delete(iam.Alias, before.Name); err != nil {
 				return err
 			}
@@ -127,7 +128,7 @@ func inlinePolicies(e *iam.Entity) []InlinePolicy {
 	return all
 }
 
-// details is an entity of GetAccountAuthorizationDetails, with what was looked up for it.
+// details is an entity of GetAccountAuthorizationDetails, with its related entities.
 type details struct {
 	entity   *iam.Entity
 	attached []AttachedPolicy
@@ -182,7 +183,7 @@ func collect(a *iam.Account, filter []string) (all []details) {
 	}
 	if wanted("AWSManagedPolicy") {
 		iam.EachAWSManaged(func(e *iam.Entity) {
-			if attached, boundaries := a.Attachments(e.ARN()); attached+boundaries > 0 { // AWS shows those in use
+			if attached, boundaries := a.Attachments(e.ARN()); attached+boundaries > 0 { // AWS only shows policies that are attached
 				add(e)
 			}
 		})

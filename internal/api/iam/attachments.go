@@ -56,7 +56,7 @@ func (s *Service) attachments() []api.Operation {
 	}
 }
 
-// checkPolicyARN refuses what has not the form of a managed policy's ARN.
+// checkPolicyARN validates the form of a managed policy's ARN.
 func checkPolicyARN(arn string) error {
 	if _, kind, _, ok := iam.ParseARN(arn); !ok || kind != iam.Policy {
 		return fault.Newf(fault.InvalidInput, "ARN %s is not valid.", arn)
@@ -64,7 +64,7 @@ func checkPolicyARN(arn string) error {
 	return nil
 }
 
-// checkBoundary is checkPolicyARN for the boundary that a user or role is to have, if any.
+// checkBoundary is checkPolicyARN for the optional boundary of a user or role.
 func checkBoundary(arn *string) error {
 	if arn == nil {
 		return nil
@@ -97,8 +97,7 @@ func (s *Service) deleteBoundary(call *api.Call, kind iam.Kind, name string) (*E
 	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.DeleteBoundary(kind, name) })
 }
 
-// attachedTo are the managed policies of an entity under a path, in the order of their
-// names.
+// attachedTo are the managed policies of an entity below a path, ordered by name.
 func attachedTo(a *iam.Account, e *iam.Entity, prefix string) []AttachedPolicy {
 	all := []AttachedPolicy{}
 	for _, arn := range e.Attached {

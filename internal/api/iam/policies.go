@@ -35,14 +35,14 @@ func (s *Service) policies() []api.Operation {
 
 func versionName(number int) string { return "v" + strconv.Itoa(number) }
 
-// readVersion reads the name of a version, which has the form of one; of one that no version
-// has here, as v1.beta, it is 0.
+// readVersion parses a version's name, which was validated; a name with a suffix, as v1.beta,
+// is 0: no such version exists.
 func readVersion(name string) int {
 	number, _ := strconv.Atoi(strings.TrimPrefix(name, "v"))
 	return number
 }
 
-// listedPolicy is a policy of a list. Its caller holds the account.
+// listedPolicy is a policy in a list. Its caller holds the account's lock.
 func listedPolicy(a *iam.Account, e *iam.Entity) Policy {
 	attached, boundaries := a.Attachments(policyARN(e))
 	return Policy{
@@ -79,7 +79,7 @@ func (s *Service) createPolicy(_ context.Context, call *api.Call, in *CreatePoli
 	return &PolicyOutput{shownPolicy(iam.NewAccount(call.Account), e)}, nil
 }
 
-// managed looks at a managed policy of the account or of AWS.
+// managed reads a managed policy of the account or of AWS.
 func (s *Service) managed(call *api.Call, arn string, look func(a *iam.Account, e *iam.Entity) error) error {
 	if err := checkPolicyARN(arn); err != nil {
 		return err
@@ -200,7 +200,7 @@ func (s *Service) getPolicyVersion(_ context.Context, call *api.Call, in *Policy
 	}))
 }
 
-// ofVersion says that there is no such version where there is no such policy.
+// ofVersion replaces the error of an unknown policy by that of an unknown version.
 func ofVersion(in *PolicyVersionInput, err error) error {
 	if errors.Is(err, iam.ErrNoPolicy) {
 		return iam.ErrNoVersion.With(*in.PolicyArn, *in.VersionId)
@@ -219,7 +219,7 @@ func (s *Service) deletePolicyVersion(_ context.Context, call *api.Call, in *Pol
 func (s *Service) listPolicyVersions(_ context.Context, call *api.Call, in *PolicyListInput) (*ListPolicyVersionsOutput, error) {
 	var all []PolicyVersion
 	err := s.managed(call, *in.PolicyArn, func(_ *iam.Account, e *iam.Entity) error {
-		for i := len(e.Policy.Versions) - 1; i >= 0; i-- { // the latest first
+		for i := len(e.Policy.Versions) - 1; i >= 0; i-- { // latest first
 			all = append(all, shownVersion(e, &e.Policy.Versions[i]))
 		}
 		return nil

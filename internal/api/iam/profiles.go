@@ -50,7 +50,7 @@ func (s *Service) profiles() []api.Operation {
 	}
 }
 
-// shownProfile shows an instance profile; role is its own, nil if it has none.
+// shownProfile is an instance profile in an answer; role is its role, nil if it has none.
 func (s *Service) shownProfile(e, role *iam.Entity) InstanceProfile {
 	p := InstanceProfile{Path: e.Path, InstanceProfileName: e.Name, InstanceProfileId: e.ID, Arn: e.ARN(), CreateDate: api.TimeOf(e.Created), Roles: []Role{}}
 	if role != nil {

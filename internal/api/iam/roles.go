@@ -27,7 +27,7 @@ func (s *Service) roles() []api.Operation {
 	}
 }
 
-const defaultSession = 3_600 // how long sessions of a role last, in seconds
+const defaultSession = 3_600 // of a role, in seconds
 
 func (s *Service) shownRole(e *iam.Entity) *Role {
 	r := s.listedRole(e)
@@ -51,7 +51,7 @@ func (s *Service) listedRole(e *iam.Entity) Role {
 	}
 }
 
-// checkDocument refuses what no policy document can be.
+// checkDocument refuses an invalid policy document.
 func checkDocument(form iam.Form, document string) error {
 	if err := iam.CheckDocument(form, document); err != nil {
 		return err
@@ -59,7 +59,7 @@ func checkDocument(form iam.Form, document string) error {
 	return identity.CheckPolicy(form, document)
 }
 
-// readTrust checks a trust policy, and binds it to those whom it names.
+// readTrust validates a trust policy, and replaces its principals by their unique ids.
 func (s *Service) readTrust(document string) (bound string, err error) {
 	if err := checkDocument(iam.Trust, document); err != nil {
 		return "", err
@@ -96,7 +96,7 @@ func (s *Service) createRole(_ context.Context, call *api.Call, in *CreateRoleIn
 		return nil, err
 	}
 	r := s.shownRole(e)
-	r.RoleLastUsed = nil // it cannot have been
+	r.RoleLastUsed = nil // the role is new
 	return &RoleOutput{r}, nil
 }
 

@@ -13,21 +13,21 @@ import (
 	"godwit.dev/godwit/internal/shard/identity"
 )
 
-// Engine is what the handlers need of the owner of identities, which is
-// *identity.Module. Refusals are of package fault.
+// Engine executes the operations; *identity.Module implements it. Its errors are of package
+// fault.
 type Engine interface {
 	entity.Engine
-	// Seal makes what a record has of a secret.
+	// Seal makes the persisted form of a secret.
 	Seal(name string, secret identity.Secret) ([]byte, error)
-	// BindPolicy puts unique ids in the place of ARNs that a trust policy names, and tells
-	// the first that nobody has. ShowPolicy is the opposite.
+	// BindPolicy replaces the principals of a trust policy by their unique ids, and returns
+	// the first unknown one. ShowPolicy is the inverse.
 	BindPolicy(document string) (bound, unknown string)
 	ShowPolicy(document string) string
 	LastUse(id string) (identity.Use, bool)
 	AccountOfKey(id string) (string, bool)
 }
 
-// Options are what a Service is made of.
+// Options are the dependencies of a Service.
 type Options struct{ Engine Engine }
 
 // Service answers the operations of IAM.
@@ -39,12 +39,12 @@ type Service struct {
 // New makes a Service.
 func New(o Options) *Service { return &Service{o.Engine, entity.Store{Engine: o.Engine}} }
 
-// Operations declares the operations that are built.
+// Operations are the operations that are implemented.
 func (s *Service) Operations() []api.Operation {
 	return s.guarded(constraints.Guard("iam", slices.Concat(s.users(), s.groups(), s.roles(), s.inlines(), s.attachments(), s.policies(), providers.New(s.entities).Operations(), s.profiles(), s.accounts(), simulate.New(s.engine).Operations())))
 }
 
-// encoded is a document as answers have it.
+// encoded is a document as encoded in answers.
 func encoded(document string) string {
 	return strings.ReplaceAll(url.QueryEscape(document), "+", "%20")
 }

@@ -7,8 +7,7 @@ import (
 )
 
 // The shapes of the operations. Fields are AWS's members. In inputs nil means absent; in
-// outputs nil, and the empty string, are left out of the answer. Operations that ask for
-// the same have one shape.
+// outputs nil and the empty string are omitted. Operations with equal members share a shape.
 
 type (
 	// Empty is an answer without members.
@@ -19,7 +18,7 @@ type (
 	TagsOutput = entity.TagsOutput
 )
 
-// ListInput is what a list has that is cut into pages, under a path.
+// ListInput is the request of a paginated list, below a path.
 type ListInput struct {
 	PathPrefix *string
 	Marker     *string
@@ -36,14 +35,14 @@ type MaybeUserInput struct {
 	UserName *string
 }
 
-// UserListInput is a list of what a user has.
+// UserListInput is the request of a list of a user's resources.
 type UserListInput struct {
 	UserName *string `wire:"required"`
 	Marker   *string
 	MaxItems *int
 }
 
-// MaybeUserListInput is UserListInput, by default of the caller.
+// MaybeUserListInput is UserListInput; absent: of the caller.
 type MaybeUserListInput struct {
 	UserName *string
 	Marker   *string
@@ -103,7 +102,7 @@ type GroupInput struct {
 	GroupName *string `wire:"required"`
 }
 
-// GroupListInput is a list of what a group has.
+// GroupListInput is the request of a list of a group's resources.
 type GroupListInput struct {
 	GroupName *string `wire:"required"`
 	Marker    *string

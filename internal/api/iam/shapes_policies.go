@@ -16,7 +16,7 @@ type PolicyInput struct {
 	PolicyArn *string `wire:"required"`
 }
 
-// PolicyListInput is a list of what a managed policy has.
+// PolicyListInput is the request of a list of a managed policy's resources.
 type PolicyListInput struct {
 	PolicyArn *string `wire:"required"`
 	Marker    *string

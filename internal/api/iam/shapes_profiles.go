@@ -136,7 +136,7 @@ type PolicyDetails struct {
 	PolicyVersionList                                 []PolicyVersion
 }
 
-// The lists of what there is nothing of here: devices, keys and certificates.
+// The lists that are always empty: devices, keys and certificates are not implemented.
 type (
 	// MFADevicesOutput is the answer of ListMFADevices.
 	MFADevicesOutput struct {

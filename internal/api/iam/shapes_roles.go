@@ -7,7 +7,7 @@ type RoleInput struct {
 	RoleName *string `wire:"required"`
 }
 
-// RoleListInput is a list of what a role has.
+// RoleListInput is the request of a list of a role's resources.
 type RoleListInput struct {
 	RoleName *string `wire:"required"`
 	Marker   *string

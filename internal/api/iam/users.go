@@ -68,8 +68,7 @@ func (s *Service) createUser(_ context.Context, call *api.Call, in *CreateUserIn
 	return &UserOutput{shownUser(e)}, nil
 }
 
-// userName is the name of a user that a request names or, if it names none, of the
-// caller.
+// userName is the user's name in a request, or, if absent, that of the caller.
 func (s *Service) userName(call *api.Call, name *string) (string, error) {
 	if name != nil {
 		return *name, nil
@@ -142,7 +141,7 @@ func status(k *iam.AccessKey) string {
 	return inactive
 }
 
-// randomOf is what an id has at random, which is the same whenever something is made once.
+// randomOf is the random part of an id; for a call with Once it is derived from that.
 func randomOf(call *api.Call) iam.Random {
 	if call.Once == "" {
 		return identity.NewRandom()
@@ -163,7 +162,7 @@ func (s *Service) createAccessKey(_ context.Context, call *api.Call, in *MaybeUs
 	}
 	out := &AccessKey{UserName: name, AccessKeyId: id, Status: active, SecretAccessKey: string(secret)}
 	err = s.engine.Run(call.Account, func(a *iam.Account, now time.Time) error {
-		if call.Once != "" { // the secret of the first try reached nobody
+		if call.Once != "" { // a retry: no client has received the secret of the first attempt
 			if k, ok := a.Renew(name, id, sealed); ok {
 				out.CreateDate, out.Status = api.TimeOf(k.Created), status(k)
 				return nil
@@ -214,8 +213,7 @@ func (s *Service) deleteAccessKey(_ context.Context, call *api.Call, in *AccessK
 	return s.entities.Change(call.Account, func(a *iam.Account, _ time.Time) error { return a.DeleteKey(name, *in.AccessKeyId) })
 }
 
-// getAccessKeyLastUsed answers GetAccessKeyLastUsed. A key of another account is as one
-// that is not there.
+// getAccessKeyLastUsed answers GetAccessKeyLastUsed. A key of another account is unknown.
 func (s *Service) getAccessKeyLastUsed(_ context.Context, call *api.Call, in *AccessKeyIDInput) (*GetAccessKeyLastUsedOutput, error) {
 	out := &GetAccessKeyLastUsedOutput{AccessKeyLastUsed: &AccessKeyLastUsed{ServiceName: "N/A", Region: "N/A"}}
 	err := s.engine.Read(call.Account, func(a *iam.Account) error {

@@ -11,8 +11,8 @@ import (
 	"godwit.dev/godwit/internal/kms"
 )
 
-// onKeys are the operations on keys. What a request names, be it an alias or nothing but
-// a ciphertext, is found by the operation, which asks for each use of each key.
+// onKeys are the operations on keys. The operation itself finds the key, from an alias or a
+// ciphertext, and checks the permission for each use of a key.
 var onKeys = []string{
 	"DescribeKey", "EnableKey", "DisableKey", "ScheduleKeyDeletion", "CancelKeyDeletion", "UpdateKeyDescription", "GetKeyPolicy", "PutKeyPolicy",
 	"ListKeyPolicies", "TagResource", "UntagResource", "ListResourceTags", "EnableKeyRotation", "DisableKeyRotation", "GetKeyRotationStatus",
@@ -21,7 +21,7 @@ var onKeys = []string{
 	"Sign", "Verify", "GenerateMac", "VerifyMac",
 }
 
-// ofAccount are those that are about no key that there is.
+// ofAccount are the operations on no existing key.
 var ofAccount = []string{
 	"ListKeys", "ListAliases", "ListRetirableGrants", "GenerateRandom",
 	"GetParametersForImport", "ImportKeyMaterial", "DeleteImportedKeyMaterial", "ReplicateKey", "UpdatePrimaryRegion",
@@ -29,7 +29,7 @@ var ofAccount = []string{
 	"DisconnectCustomKeyStore", "DeriveSharedSecret", "GetKeyLastUsage",
 }
 
-// needs is what each operation needs to be allowed. Source: actions, resources and
+// needs has the permissions that each operation requires. Source: actions, resources and
 // condition keys for KMS, in the service authorization reference.
 var needs = func() map[string]api.Access {
 	all := map[string]api.Access{
@@ -48,7 +48,7 @@ var needs = func() map[string]api.Access {
 	return all
 }()
 
-// onAlias needs an action on an alias, and on its key, which the operation finds.
+// onAlias requires an action on an alias; the operation itself checks it on the key.
 func onAlias[In any](action string, name func(*In) string) api.Access {
 	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) {
 		alias := strings.TrimPrefix(name(in), "alias/")
@@ -59,7 +59,7 @@ func onAlias[In any](action string, name func(*In) string) api.Access {
 
 func creating(call *api.Call, in *CreateKeyInput) ([]authorize.Need, error) {
 	needs := api.Any("kms:CreateKey")
-	// As the key will be, whichever member says so, or none.
+	// The key spec of the new key, from either member, or the default.
 	name := cmp.Or(api.Deref(in.KeySpec), api.Deref(in.CustomerMasterKeySpec), kms.SymmetricDefault)
 	usage := api.Deref(in.KeyUsage)
 	if spec, err := kms.SpecOf(name); err == nil {

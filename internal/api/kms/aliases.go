@@ -16,7 +16,7 @@ import (
 
 var aliasName = regexp.MustCompile(`^[a-zA-Z0-9/_-]+$`)
 
-// target checks an alias's name and finds its key, which is given by its id or ARN.
+// target validates an alias's name, and finds its target key by id or ARN.
 func (s *Service) target(call *api.Call, in *AliasInput) (*kms.Key, error) {
 	if err := checkAlias(in.AliasName); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (s *Service) updateAlias(_ context.Context, call *api.Call, in *AliasInput)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.ofAlias(call, in.AliasName); err != nil { // the key that it names until now
+	if err := s.ofAlias(call, in.AliasName); err != nil { // the current target
 		return nil, err
 	}
 	return nil, s.store.UpdateAlias(call.Account, call.Region, in.AliasName, k.ID)
@@ -69,8 +69,8 @@ func (s *Service) deleteAlias(_ context.Context, call *api.Call, in *DeleteAlias
 	return nil, s.store.DeleteAlias(call.Account, call.Region, in.AliasName)
 }
 
-// ofAlias refuses what the caller may not do with the key that an alias names, if there
-// is one.
+// ofAlias refuses the operation if the caller has no permission for the alias's target key.
+// An unknown alias is accepted.
 func (s *Service) ofAlias(call *api.Call, name string) error {
 	a := s.store.Alias(call.Account, call.Region, name)
 	if a == nil {
@@ -168,11 +168,11 @@ func (s *Service) createGrant(_ context.Context, call *api.Call, in *CreateGrant
 	return &CreateGrantOutput{keys.GrantToken(made), made.ID}, nil
 }
 
-// notForService is what kms:GrantIsForAWSResource says: here no service makes grants.
+// notForService is the condition key kms:GrantIsForAWSResource: no service makes grants here.
 var notForService = condition("kms:grantisforawsresource", "false")
 
-// ofGrant are the condition keys of making and of retiring a grant; contextOf is the
-// encryption context that its constraints name.
+// ofGrant are the condition keys for creating and retiring a grant; contextOf is the
+// encryption context of its constraints.
 func ofGrant(g *kms.Grant) []authorize.Key {
 	kind := ""
 	switch {
@@ -191,7 +191,7 @@ func contextOf(g *kms.Grant) map[string]string {
 	return all
 }
 
-// bind is what a grant has for a principal.
+// bind is the persisted form of a grant's principal.
 func (s *Service) bind(name string) (string, error) {
 	bound, known := s.principals.BindPrincipal(name)
 	if !known {
@@ -200,7 +200,7 @@ func (s *Service) bind(name string) (string, error) {
 	return bound, nil
 }
 
-// names reports whether what a grant has for a principal is the one of a name.
+// names reports whether the persisted form of a principal is of a name.
 func (s *Service) names(bound, name string) bool {
 	return bound == name || bound != "" && s.principals.ShowPrincipal(bound) == name
 }
@@ -255,8 +255,9 @@ func (s *Service) grants(list string, count *int, marker *string, f func(k *kms.
 	return out, nil
 }
 
-// retireGrant answers RetireGrant: who the grant names for that, who uses it if it says
-// so, and the key's account.
+// retireGrant answers RetireGrant: it is allowed for the grant's retiring principal, for the
+// grantee if the grant has the operation RetireGrant, and for principals of the key's account
+// by policies.
 func (s *Service) retireGrant(_ context.Context, call *api.Call, in *EndGrantInput) (*Empty, error) {
 	key, id := api.Deref(in.KeyId), api.Deref(in.GrantId)
 	switch {
@@ -270,7 +271,7 @@ func (s *Service) retireGrant(_ context.Context, call *api.Call, in *EndGrantInp
 	case in.KeyId == nil || in.GrantId == nil:
 		return nil, invalid("A grant is named by its token, or by its key and its id.")
 	}
-	// Of the key's account, who may by policies: asked before the grant is looked at.
+	// The policies of callers of the key's account are evaluated before the grant is locked.
 	me, allowed := who(call), false
 	if k, err := s.store.Find(call.Account, call.Region, key); err == nil && k.Account == me.Account {
 		asked := access(call, "RetireGrant")

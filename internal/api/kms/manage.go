@@ -64,7 +64,7 @@ func (s *Service) createKey(_ context.Context, call *api.Call, in *CreateKeyInpu
 	return &KeyMetadataOutput{metadata(k)}, nil
 }
 
-// idOf is the id of a key that is to be made once; empty: any.
+// idOf is a key's id that is derived from Once; empty: random.
 func idOf(call *api.Call) string {
 	if call.Once == "" {
 		return ""
@@ -72,7 +72,7 @@ func idOf(call *api.Call) string {
 	sum := sha256.Sum256([]byte("kms\x00" + call.Account + "\x00" + call.Region + "\x00" + call.Once))
 	id, err := uuid.NewRandomFromReader(bytes.NewReader(sum[:]))
 	if err != nil {
-		panic(err) // it takes 16 bytes, of which there are 32
+		panic(err) // it reads 16 bytes of 32
 	}
 	return id.String()
 }
@@ -327,8 +327,7 @@ func (s *Service) rotateKeyOnDemand(_ context.Context, call *api.Call, in *KeyIn
 	return &KeyOutput{k.ARN().String()}, nil
 }
 
-// listKeyRotations answers ListKeyRotations, the first material too where all is asked
-// for.
+// listKeyRotations answers ListKeyRotations; for all materials it includes the first.
 func (s *Service) listKeyRotations(_ context.Context, call *api.Call, in *KeyPageInput) (*ListKeyRotationsOutput, error) {
 	most, err := limit(in.Limit, listed, maxListed)
 	if err != nil {

@@ -17,8 +17,7 @@ import (
 	"godwit.dev/godwit/internal/shard/keys"
 )
 
-// Store is what the handlers need of the owner of the keys, which is *keys.Module.
-// Refusals are of package fault.
+// Store has the keys; *keys.Module implements it. Its errors are of package fault.
 type Store interface {
 	Create(n kms.New) (*kms.Key, error)
 	Find(account, region, name string) (*kms.Key, error)
@@ -55,10 +54,10 @@ type Service struct {
 	principals api.Principals
 }
 
-// New makes a Service. principals are who can be named by keys' policies and grants.
+// New makes a Service. principals resolves the principals in keys' policies and grants.
 func New(store Store, principals api.Principals) *Service { return &Service{store, principals} }
 
-// Operations declares the operations that are built, and those that are refused by name.
+// Operations are the operations that are implemented, and those that are refused by name.
 func (s *Service) Operations() []api.Operation {
 	return api.Guarded(needs, constraints.Guard("kms", append(unbuilt(),
 		api.Op("CreateKey", s.createKey),
@@ -105,8 +104,8 @@ func (s *Service) Operations() []api.Operation {
 	)))
 }
 
-// unbuilt are the operations on what is not built: imported material, keys of several
-// regions, custom key stores, agreement on secrets.
+// unbuilt are the operations of features that are not implemented: imported material,
+// multi-Region keys, custom key stores, key agreement.
 func unbuilt() []api.Operation {
 	all := make([]api.Operation, 0, 14)
 	for _, name := range []string{
@@ -129,20 +128,19 @@ func who(call *api.Call) *caller.Caller {
 	return api.Unverified(call.Account, call.AccessKey)
 }
 
-// key finds the key that a request names and refuses it unless the caller may do the
-// operation with it.
+// key finds the key of a request, and checks the caller's permission for the operation.
 func (s *Service) key(call *api.Call, name, operation string, context map[string]string, conditions ...authorize.Key) (*kms.Key, error) {
 	access := access(call, operation, conditions...)
 	access.Context = context
 	return s.allowed(call, name, access)
 }
 
-// access is an operation of the caller on a key, with the condition keys of that.
+// access is the caller's use of a key in an operation, with its condition keys.
 func access(call *api.Call, operation string, conditions ...authorize.Key) *keys.Access {
 	return &keys.Access{Operation: operation, Caller: who(call), Address: call.RemoteAddr, Transport: call.Transport(), Called: call.Via, Keys: conditions}
 }
 
-// allowed finds the key that a request names and refuses it unless the access is allowed.
+// allowed finds the key of a request, and checks the access.
 func (s *Service) allowed(call *api.Call, name string, access *keys.Access) (*kms.Key, error) {
 	if err := checkKeyID(call, name); err != nil {
 		return nil, err
@@ -157,9 +155,9 @@ func (s *Service) allowed(call *api.Call, name string, access *keys.Access) (*km
 	return k, s.store.Allow(k, access)
 }
 
-// find finds the key that a request names. That there is none is reported, where anything is
-// decided, to callers of its account who might have used it: others must not find out which
-// keys there are.
+// find finds the key of a request. If it does not exist and policies are evaluated, the error
+// says so only to callers of its account that have the permission: others must not find out
+// which keys exist.
 func (s *Service) find(call *api.Call, name string, access *keys.Access) (*kms.Key, error) {
 	k, err := s.store.Find(call.Account, call.Region, name)
 	if err == nil || !call.Authorized || fault.KindOf(err) != fault.KMSNotFound {
@@ -170,7 +168,7 @@ func (s *Service) find(call *api.Call, name string, access *keys.Access) (*kms.K
 		return nil, fault.New(fault.KMSAccessDenied, api.DenialAbroad(access.Caller, "kms:"+access.Operation))
 	}
 	if isAlias(name) {
-		return nil, err // whose permission it would take nobody knows
+		return nil, err // there is no key whose policy could be evaluated
 	}
 	id := strings.TrimPrefix(a.Resource, "key/")
 	if other != nil {
@@ -182,12 +180,12 @@ func (s *Service) find(call *api.Call, name string, access *keys.Access) (*kms.K
 	return nil, err
 }
 
-// condition is a condition key; without a value the request does not have it.
+// condition is a condition key; without a value, the request does not have it.
 func condition(name string, values ...string) authorize.Key {
 	return authorize.Key{Name: name, Values: slices.DeleteFunc(slices.Clone(values), func(v string) bool { return v == "" })}
 }
 
-// own is key for operations that take keys of the caller's account alone, and no aliases.
+// own is key for operations that accept only keys of the caller's account, and no aliases.
 func (s *Service) own(call *api.Call, name, operation string, conditions ...authorize.Key) (*kms.Key, error) {
 	return s.owned(call, name, access(call, operation, conditions...))
 }

@@ -2,7 +2,7 @@ package kms
 
 import "godwit.dev/godwit/internal/api"
 
-// Empty is an input or an output that is not looked at.
+// Empty is an input or an output whose members are ignored.
 type Empty struct{}
 
 // Tag is a tag of a key.
@@ -11,7 +11,7 @@ type Tag struct {
 	TagValue *string
 }
 
-// KeyInput is a request that names a key and nothing else that counts here.
+// KeyInput is a request with a key only, as far as it is supported.
 type KeyInput struct {
 	KeyId       string `wire:"required"`
 	GrantTokens []string
@@ -35,7 +35,7 @@ type CreateKeyInput struct {
 	XksKeyId                       *string
 }
 
-// KeyMetadata is how keys are described.
+// KeyMetadata describes a key.
 type KeyMetadata struct {
 	AWSAccountId                string
 	KeyId                       string
@@ -114,7 +114,7 @@ type GetKeyPolicyOutput struct {
 	PolicyName string
 }
 
-// KeyPageInput is a request for a page of what a key has.
+// KeyPageInput is a request for a page of a key's resources.
 type KeyPageInput struct {
 	KeyId              string `wire:"required"`
 	Limit              *int
@@ -196,8 +196,7 @@ type ListAliasesInput struct {
 	Marker *string
 }
 
-// Alias is an alias of a list. One that is predefined has a key and times from its first
-// use on.
+// Alias is an alias in a list. A predefined one has a key and times after its first use.
 type Alias struct {
 	AliasName       string
 	AliasArn        string
@@ -213,7 +212,7 @@ type ListAliasesOutput struct {
 	Truncated  bool
 }
 
-// GrantConstraints are what a grant demands of an encryption context.
+// GrantConstraints are constraints on an encryption context.
 type GrantConstraints struct {
 	EncryptionContextSubset map[string]string
 	EncryptionContextEquals map[string]string
@@ -341,7 +340,7 @@ type ReEncryptOutput struct {
 	DestinationKeyMaterialId       string
 }
 
-// GenerateDataKeyInput is the input of GenerateDataKey and its like.
+// GenerateDataKeyInput is the input of GenerateDataKey and GenerateDataKeyWithoutPlaintext.
 type GenerateDataKeyInput struct {
 	KeyId             string `wire:"required"`
 	EncryptionContext map[string]string
@@ -352,7 +351,7 @@ type GenerateDataKeyInput struct {
 	DryRun            *bool
 }
 
-// GenerateDataKeyOutput is the output of GenerateDataKey and its like.
+// GenerateDataKeyOutput is the output of GenerateDataKey and GenerateDataKeyWithoutPlaintext.
 type GenerateDataKeyOutput struct {
 	CiphertextBlob []byte
 	Plaintext      []byte
@@ -360,7 +359,8 @@ type GenerateDataKeyOutput struct {
 	KeyMaterialId  string
 }
 
-// GenerateDataKeyPairInput is the input of GenerateDataKeyPair and its like.
+// GenerateDataKeyPairInput is the input of GenerateDataKeyPair and
+// GenerateDataKeyPairWithoutPlaintext.
 type GenerateDataKeyPairInput struct {
 	KeyId             string `wire:"required"`
 	KeyPairSpec       string `wire:"required"`
@@ -370,7 +370,8 @@ type GenerateDataKeyPairInput struct {
 	DryRun            *bool
 }
 
-// GenerateDataKeyPairOutput is the output of GenerateDataKeyPair and its like.
+// GenerateDataKeyPairOutput is the output of GenerateDataKeyPair and
+// GenerateDataKeyPairWithoutPlaintext.
 type GenerateDataKeyPairOutput struct {
 	PrivateKeyCiphertextBlob []byte
 	PrivateKeyPlaintext      []byte

@@ -13,8 +13,7 @@ import (
 	"godwit.dev/godwit/internal/shard/keys"
 )
 
-// usable finds the key of a cryptographic operation: what it is for, and in a state that
-// allows it.
+// usable finds the key of a cryptographic operation, and checks its usage and its state.
 func (s *Service) usable(call *api.Call, name, operation, usage string, context map[string]string, conditions ...authorize.Key) (*kms.Key, error) {
 	if err := checkContext(context); err != nil {
 		return nil, err
@@ -26,17 +25,17 @@ func (s *Service) usable(call *api.Call, name, operation, usage string, context 
 	return k, k.Usable(operation, usage)
 }
 
-// encryption is the condition key for the algorithm that a request names.
+// encryption is the condition key for the algorithm in a request.
 func encryption(named *string) authorize.Key {
 	return condition("kms:encryptionalgorithm", cmp.Or(api.Deref(named), kms.SymmetricDefault))
 }
 
-// onSameKey is the condition key for whether ReEncrypt keeps to one key.
+// onSameKey is the condition key for whether ReEncrypt uses the same key.
 func onSameKey(same bool) authorize.Key {
 	return condition("kms:reencryptonsamekey", strconv.FormatBool(same))
 }
 
-// algorithm is the one that a request names, or that of symmetric keys.
+// algorithm is the algorithm in a request, or the one of symmetric keys.
 func algorithm(k *kms.Key, named *string) (string, error) {
 	name := kms.SymmetricDefault
 	if named != nil {
@@ -72,14 +71,14 @@ func (s *Service) encryptWith(k *kms.Key, algorithm string, plaintext []byte, co
 	return s.store.EncryptRSA(k, algorithm, plaintext)
 }
 
-// opened is what decryption finds.
+// opened is the result of a decryption.
 type opened struct {
 	key                 *kms.Key
 	plaintext           []byte
 	algorithm, material string
 }
 
-// open decrypts for an operation that a caller needs the right to.
+// open decrypts for an operation, and checks the caller's permission.
 func (s *Service) open(call *api.Call, operation string, blob []byte, name, algorithmName *string, context map[string]string, dry *bool, conditions ...func(k *kms.Key) authorize.Key) (o opened, err error) {
 	if err := checkContext(context); err != nil {
 		return o, err
@@ -185,7 +184,7 @@ func (s *Service) reEncrypt(_ context.Context, call *api.Call, in *ReEncryptInpu
 	}, nil
 }
 
-// current is the id of a symmetric key's material; others show none.
+// current is the id of a symmetric key's material; empty for other keys.
 func current(k *kms.Key) string {
 	if !k.Symmetric() {
 		return ""
@@ -240,7 +239,7 @@ func (s *Service) dataKey(call *api.Call, in *GenerateDataKeyInput) (*GenerateDa
 	return &GenerateDataKeyOutput{blob, plaintext, k.ARN().String(), k.Current().ID}, nil
 }
 
-// symmetric is usable for operations that symmetric keys alone do.
+// symmetric is usable for operations that only symmetric keys support.
 func (s *Service) symmetric(call *api.Call, name string, context map[string]string, conditions ...authorize.Key) (*kms.Key, error) {
 	k, err := s.usable(call, name, call.Operation, kms.EncryptDecrypt, context, append(conditions, encryption(nil))...)
 	if err != nil {
@@ -324,7 +323,7 @@ func (s *Service) getPublicKey(_ context.Context, call *api.Call, in *KeyInput) 
 	return out, nil
 }
 
-// signing finds the key of Sign and Verify; digested says that the message is a digest.
+// signing finds the key of Sign and Verify; digested says whether the message is a digest.
 func (s *Service) signing(call *api.Call, in *SignInput) (k *kms.Key, digested bool, err error) {
 	switch api.Deref(in.MessageType) {
 	case "EXTERNAL_MU": // of ML-DSA

@@ -15,8 +15,8 @@ import (
 
 // Limits.
 const (
-	maxShown   = 300 // of a value in an error
-	listed     = 100 // of a page that names no limit
+	maxShown   = 300 // of a value in an error message
+	listed     = 100 // the default page size
 	maxListed  = 1000
 	listedTags = 50
 )
@@ -29,7 +29,7 @@ func shorten(text string) string {
 	return fault.Excerpt(text, maxShown, "…")
 }
 
-// constraint refuses a member in the words of AWS's validation.
+// constraint is the error of AWS's validation for a member.
 func constraint(member, value, rule string) error {
 	return invalid("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: %s", shorten(value), member, rule)
 }
@@ -42,7 +42,7 @@ func isAlias(name string) bool {
 
 var keyID = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`)
 
-// checkKeyID refuses what names no key, whichever keys there are.
+// checkKeyID refuses an invalid key id, alias or ARN.
 func checkKeyID(call *api.Call, name string) error {
 	switch {
 	case strings.HasPrefix(name, "arn:"):
@@ -58,7 +58,7 @@ func checkKeyID(call *api.Call, name string) error {
 	return nil
 }
 
-// limit is how many things a page holds at most; the model has the bounds of most lists.
+// limit validates a page size; the model has the bounds of most lists.
 func limit(value *int, usual, most int) (int, error) {
 	switch {
 	case value == nil:
@@ -69,7 +69,7 @@ func limit(value *int, usual, most int) (int, error) {
 	return *value, nil
 }
 
-// from is the place where a page begins.
+// from is the position where a page begins.
 func from(list string, marker *string) (string, error) {
 	after, ok := api.ReadToken(list, marker)
 	if !ok {
@@ -78,7 +78,7 @@ func from(list string, marker *string) (string, error) {
 	return after, nil
 }
 
-// next is the marker of the page behind one; empty without one.
+// next is the marker of the next page; empty: there is none.
 func next(list, last string, more bool) string {
 	if !more {
 		return ""
@@ -101,9 +101,9 @@ func readTags(all []Tag) (map[string]string, error) {
 	return tags, nil
 }
 
-// readPolicy binds a key policy to those whom it names. It refuses one that cannot be
-// read; and, unless that is waived, one that does not let the caller change it again, or
-// nobody, where nobody is asked for permissions. key is the key's ARN.
+// readPolicy validates a key policy, and replaces its principals by their unique ids. Unless
+// bypass is set, it refuses a policy that would not let the caller, or, if policies are not
+// evaluated, anybody change it again. key is the key's ARN.
 func (s *Service) readPolicy(call *api.Call, doc string, bypass bool, key string) (bound string, err error) {
 	if len(doc) > kms.MaxPolicy {
 		return "", fault.Newf(fault.LimitExceeded, "The policy is longer than %d bytes.", kms.MaxPolicy)
@@ -133,8 +133,8 @@ func (s *Service) readPolicy(call *api.Call, doc string, bypass bool, key string
 
 var errLockout = fault.New(fault.MalformedPolicyDocument, "The new key policy will not allow you to update the key policy in the future.")
 
-// locksOut refuses a key's policy that does not let the caller change it again, or its
-// account, and so leave it to the caller's own policies. key is the key's ARN.
+// locksOut refuses a key policy that lets neither the caller change it again nor its account,
+// which would let the caller's own policies decide. key is the key's ARN.
 func (s *Service) locksOut(call *api.Call, bound, key string) error {
 	p, err := policy.ParseLoose(bound)
 	if err != nil {
@@ -167,7 +167,7 @@ func checkContext(context map[string]string) error {
 	return nil
 }
 
-// dryRun refuses what would have been done, where that is asked for.
+// dryRun is the error of a successful dry run.
 func dryRun(wanted *bool) error {
 	if is(wanted) {
 		return fault.New(fault.DryRun, "")

@@ -41,7 +41,7 @@ func checkAlias(c *request.Constraints, name string, version, description *strin
 	}
 }
 
-// double is a number as AWS's refusals show it, which is with a fraction.
+// double is a number in AWS's error messages, which have a fraction.
 func double(n float64) string {
 	text := strconv.FormatFloat(n, 'f', -1, 64)
 	if !strings.Contains(text, ".") {
@@ -50,7 +50,8 @@ func double(n float64) string {
 	return text
 }
 
-// routing reads the second version of an alias. It fails with InvalidParameter.
+// routing reads the second version of an alias and its weight. It fails with
+// InvalidParameter.
 func routing(config *AliasRoutingConfiguration) (r function.Routing, err error) {
 	if config == nil || len(config.AdditionalVersionWeights) == 0 {
 		return r, nil

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/function"
 )
 
-// configuring is what a request sets of a function's configuration; nil stays.
+// configuring has the configuration settings of a request; nil leaves a setting unchanged.
 type configuring struct {
 	Role, Runtime, Handler, Description *string
 	Timeout, MemorySize                 *int
@@ -28,13 +28,13 @@ const (
 	maxTimeout     = 900
 	minMemory      = 128
 	maxMemory      = 10240
-	modelMemory    = 32768 // of machines that are managed
+	modelMemory    = 32768 // of Lambda Managed Instances
 	minStorage     = 512
 	maxStorage     = 10240
 	maxDescription = 256
 )
 
-// check looks for what breaks the constraints of the model.
+// check validates the constraints of the model.
 func (s *configuring) check(c *request.Constraints) {
 	c.Pattern("role", s.Role, rolePattern)
 	c.Length("handler", s.Handler, 0, 128)
@@ -135,8 +135,8 @@ func change[T any](to *T, from *T) {
 	}
 }
 
-// deadLetter reads the queue or topic for events that failed; the empty text is
-// none.
+// deadLetter parses the ARN of the dead-letter queue or topic of asynchronous invocations; an
+// empty text means none.
 func deadLetter(text string) (arn.ARN, error) {
 	if text == "" {
 		return arn.ARN{}, nil

@@ -10,23 +10,21 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// DownloadPath is where the code of functions can be downloaded; what a link asks
-// for is in its parameter token.
+// DownloadPath is the path where the code of functions is downloaded, with a token as the
+// parameter.
 const DownloadPath = "/_godwit/functions/code"
 
-// linkLife is how long a link to code is good for, as with AWS.
+// linkLife is the lifetime of a download link, as with AWS.
 const linkLife = 10 * time.Minute
 
-// location is a link that the code of a version can be downloaded from, without
-// credentials.
+// location is a download link for the code of a version. It requires no credentials.
 func (s *Service) location(call *api.Call, info *shard.FunctionInfo) string {
 	token := s.DownloadKey.Token(info.ARN, info.Code.Upload, call.Time.Add(linkLife))
 	return call.Host + DownloadPath + "?token=" + url.QueryEscape(token)
 }
 
-// Download is the zip that a token of a link is for. Errors: AccessDenied for what
-// is no token, or an expired one; ResourceNotFound if no version has the code any
-// more.
+// Download returns the zip of a link's token. Errors: AccessDenied for an invalid or expired
+// token; ResourceNotFound if no version has the code any more.
 func (s *Service) Download(ctx context.Context, token string, now time.Time) ([]byte, error) {
 	fn, upload, ok := s.DownloadKey.Read(token, now)
 	if !ok {

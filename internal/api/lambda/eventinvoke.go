@@ -9,10 +9,10 @@ import (
 	"godwit.dev/godwit/internal/function"
 )
 
-// Destination receives the record of how an event ended.
+// Destination receives the records of asynchronous invocations that ended.
 type Destination struct{ Destination *string }
 
-// DestinationConfig names the destinations of success and of failure.
+// DestinationConfig has the destinations for success and for failure.
 type DestinationConfig struct {
 	OnSuccess *Destination
 	OnFailure *Destination
@@ -28,7 +28,7 @@ type EventInvokeConfigInput struct {
 	DestinationConfig        *DestinationConfig
 }
 
-// FunctionEventInvokeConfig is how events are tried, as it is shown.
+// FunctionEventInvokeConfig is the configuration of asynchronous invocations in an answer.
 type FunctionEventInvokeConfig struct {
 	LastModified             *api.Time
 	FunctionArn              string
@@ -45,22 +45,23 @@ type ListFunctionEventInvokeConfigsInput struct {
 	MaxItems     *int    `wire:"query=MaxItems"`
 }
 
-// ListFunctionEventInvokeConfigsOutput is its answer.
+// ListFunctionEventInvokeConfigsOutput is the answer of ListFunctionEventInvokeConfigs.
 type ListFunctionEventInvokeConfigsOutput struct {
 	FunctionEventInvokeConfigs []FunctionEventInvokeConfig
 	NextMarker                 string
 }
 
-// EventInvoker is what the operations on how events are tried need of the engine.
+// EventInvoker has the engine's methods for the configuration of asynchronous invocations.
 type EventInvoker interface {
 	SetEventInvoke(ctx context.Context, cmd function.SetEventInvoke) (function.EventInvoke, error)
 	ShowEventInvoke(ctx context.Context, fn arn.ARN, qualifier string) (function.EventInvoke, error)
 	DeleteEventInvoke(ctx context.Context, fn arn.ARN, qualifier string) error
-	// EventInvokes gives up to limit in the order of their qualifiers, those behind after.
+	// EventInvokes returns up to limit configurations, ordered by qualifier, from the first
+	// one greater than after.
 	EventInvokes(ctx context.Context, fn arn.ARN, after string, limit int) ([]function.QualifiedEventInvoke, bool, error)
 }
 
-// eventInvokeOperations declares them.
+// eventInvokeOperations are the operations on the configuration of asynchronous invocations.
 func (s *Service) eventInvokeOperations() []api.Operation {
 	const path = "/2019-09-25/functions/{FunctionName}/event-invoke-config"
 	return []api.Operation{
@@ -72,10 +73,10 @@ func (s *Service) eventInvokeOperations() []api.Operation {
 	}
 }
 
-// destinationPattern is the model's of a destination.
+// destinationPattern is the model's pattern of a destination.
 var destinationPattern = request.Compile(`$|kafka://([^.]([a-zA-Z0-9\-_.]{0,248}))|arn:(aws[a-zA-Z0-9-]*):([a-zA-Z0-9\-])+:((eusc-)?[a-z]{2}((-gov)|(-iso([a-z]?)))?-[a-z]+-\d{1})?:(\d{12})?:(.*)`)
 
-// maxDestination bounds its length, in characters.
+// maxDestination bounds the length of a destination, in characters.
 const maxDestination = 350
 
 // putFunctionEventInvokeConfig answers PutFunctionEventInvokeConfig.
@@ -127,7 +128,7 @@ func destination(d *Destination) *string {
 	return d.Destination
 }
 
-// shownEventInvoke is how events are tried as it is shown.
+// shownEventInvoke converts a configuration of asynchronous invocations for an answer.
 func shownEventInvoke(n request.Named, c *function.EventInvoke) *FunctionEventInvokeConfig {
 	if n.Qualifier == "" {
 		n.Qualifier = function.Latest

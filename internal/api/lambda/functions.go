@@ -20,10 +20,10 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// maxZip bounds a zip that comes with a request, in bytes.
+// maxZip bounds a zip in a request, in bytes.
 const maxZip = 50 << 20
 
-// The kinds of package.
+// The package types.
 const (
 	packageZip   = "Zip"
 	packageImage = "Image"
@@ -93,10 +93,10 @@ func (s *Service) createFunction(ctx context.Context, call *api.Call, in *Create
 		undo()
 		return nil, err
 	}
-	return s.shown(call, &info, ""), nil // also if it is a version
+	return s.shown(call, &info, ""), nil // also for a version
 }
 
-// codeSource is where a request has code.
+// codeSource has the code in a request, or where it is.
 type codeSource struct {
 	zip                  []byte
 	bucket, key, version *string
@@ -104,7 +104,7 @@ type codeSource struct {
 	encrypted            bool
 }
 
-// fetch puts the code that is in S3 in the place of a zip.
+// fetch reads code from S3, and stores it as the zip.
 func (c *codeSource) fetch(ctx context.Context, objects Objects) error {
 	switch {
 	case c.bucket == nil && c.key == nil && c.version == nil:
@@ -129,8 +129,8 @@ func (c *codeSource) fetch(ctx context.Context, objects Objects) error {
 	return nil
 }
 
-// read checks the code for a kind of package. It fails with InvalidParameter, or
-// with RequestTooLarge.
+// read validates the code for a package type. It fails with InvalidParameter, or with
+// RequestTooLarge.
 func (c *codeSource) read(kind string) (function.Code, error) {
 	switch {
 	case c.encrypted:
@@ -158,8 +158,8 @@ func (c *codeSource) read(kind string) (function.Code, error) {
 // maxURL bounds the URL of a remote function, in bytes.
 const maxURL = 2048
 
-// remote is the code of a function that runs elsewhere. Images of a registry are
-// not pulled.
+// remote is the code of a function that runs elsewhere, by its URL. Images of a registry
+// cannot be pulled.
 func remote(image string) (function.Code, error) {
 	u, err := url.Parse(image)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || len(image) > maxURL {
@@ -260,8 +260,8 @@ func (s *Service) updateFunctionConfiguration(ctx context.Context, call *api.Cal
 	return s.shown(call, &info, ""), nil
 }
 
-// changing is what settings make of a function's configuration, whose variables are
-// encrypted before, outside of locks. undo takes back what that has granted.
+// changing returns a function that applies settings to a function's configuration. Variables
+// are encrypted before, outside of locks. undo revokes the grants for that.
 func (s *Service) changing(ctx context.Context, call *api.Call, fn arn.ARN, settings *configuring, key *string) (change func(*function.Config) error, undo func(), err error) {
 	change, undo = func(config *function.Config) error { return s.apply(config, settings) }, func() {}
 	before, err := s.engine.FunctionInfo(ctx, fn, "")
@@ -337,9 +337,8 @@ func (s *Service) deleteFunction(ctx context.Context, call *api.Call, in *Functi
 	return &DeleteFunctionOutput{StatusCode: 204}, nil
 }
 
-// shown is a version as most operations answer it; qualifier is what the ARN ends in, if
-// anything. One that this machine refuses to run
-// has failed, for as long as that is so.
+// shown converts a version for the answers of most operations; qualifier is the end of its
+// ARN, if any. A version that this machine refuses to run is shown as failed.
 func (s *Service) shown(call *api.Call, info *shard.FunctionInfo, qualifier string) *FunctionConfiguration {
 	out := s.runnable(call, info, qualifier)
 	if info.Config.Package == packageZip {
@@ -356,8 +355,8 @@ func (s *Service) shown(call *api.Call, info *shard.FunctionInfo, qualifier stri
 	return out
 }
 
-// runnable is a version as if this machine could run it. qualifier is what the ARN ends
-// in; empty: nothing.
+// runnable converts a version, whether or not this machine can run it. qualifier is the end
+// of its ARN; empty: none.
 func (s *Service) runnable(call *api.Call, info *shard.FunctionInfo, qualifier string) *FunctionConfiguration {
 	config := info.Config
 	out := &FunctionConfiguration{
@@ -397,7 +396,7 @@ func (s *Service) runnable(call *api.Call, info *shard.FunctionInfo, qualifier s
 	return out
 }
 
-// listed are versions as lists show them, without their states.
+// listed converts versions for lists, without their states.
 func (s *Service) listed(call *api.Call, infos []shard.FunctionInfo, qualified bool) []FunctionConfiguration {
 	all := make([]FunctionConfiguration, 0, len(infos))
 	for i := range infos {
@@ -413,8 +412,8 @@ func (s *Service) listed(call *api.Call, infos []shard.FunctionInfo, qualified b
 	return all
 }
 
-// unbuiltMembers are the members of features that are not built, and whether a
-// request has them.
+// unbuiltMembers has the members of features that are not implemented: true if the request
+// has the member.
 type unbuiltMembers map[string]bool
 
 func unbuilt(members unbuiltMembers) error {
@@ -438,7 +437,7 @@ func (i *ImageConfig) set() bool {
 	return i != nil && (len(i.EntryPoint) > 0 || len(i.Command) > 0 || api.Deref(i.WorkingDirectory) != "")
 }
 
-// nonEmpty is nil for the empty text, which stands for no value.
+// nonEmpty is nil for an empty text, which means no value.
 func nonEmpty(text *string) *string {
 	if api.Deref(text) == "" {
 		return nil
@@ -446,7 +445,7 @@ func nonEmpty(text *string) *string {
 	return text
 }
 
-// defaults is the configuration of a function of which nothing is said.
+// defaults is the default configuration of a function.
 func defaults(fn arn.ARN, kind *string) function.Config {
 	config := function.Config{
 		Package: packageZip, TimeoutS: 3, MemoryMB: 128, EphemeralMB: 512, Tracing: "PassThrough", Architecture: "x86_64",

@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/invoke"
 )
 
-// Pool runs functions: *invoke.Pool.
+// Pool runs functions; *invoke.Pool implements it.
 type Pool interface {
 	Invoke(ctx context.Context, in invoke.Invocation) (invoke.Outcome, error)
 }
@@ -28,7 +28,7 @@ const (
 	maxClientContext = 3583    // bytes, in base64
 )
 
-// The types of invocations, and of logs.
+// The types of invocations and of logs.
 const (
 	requestResponse = "RequestResponse"
 	event           = "Event"
@@ -90,7 +90,7 @@ func (s *Service) invoke(ctx context.Context, call *api.Call, in *InvokeInput) (
 	case event:
 		return s.invokeAsync(ctx, call, n, function.Event{Qualifier: n.Qualifier, Payload: in.Payload, Trace: trace})
 	}
-	// The function's time, that of its start, and a moment for all else.
+	// The deadline allows for the function's timeout, its start, and the rest of the request.
 	if call.Extend != nil && target.Timeout > anyTime {
 		call.Extend(target.Timeout + startTime)
 	}
@@ -99,7 +99,7 @@ func (s *Service) invoke(ctx context.Context, call *api.Call, in *InvokeInput) (
 		Tail: api.Deref(in.LogType) == tailLog, Trace: trace,
 	}
 	out, err := s.Pool.Invoke(ctx, invocation)
-	if fault.KindOf(err) == fault.ResourceNotFound { // its code was replaced before it could be read
+	if fault.KindOf(err) == fault.ResourceNotFound { // a concurrent update replaced the code
 		if invocation.Target, err = s.engine.Function(ctx, n.Function, n.Qualifier); err == nil {
 			out, err = s.Pool.Invoke(ctx, invocation)
 		}
@@ -110,8 +110,7 @@ func (s *Service) invoke(ctx context.Context, call *api.Call, in *InvokeInput) (
 	return answer(&invocation.Target, &out), nil
 }
 
-// invokeAsync accepts an event: it is durable on return. The request's id is that
-// of all attempts.
+// invokeAsync accepts an event: it is durable on return. All attempts have the request's id.
 func (s *Service) invokeAsync(ctx context.Context, call *api.Call, n request.Named, ev function.Event) (*InvokeOutput, error) {
 	id, err := uuid.Parse(call.RequestID)
 	if err != nil {
@@ -127,8 +126,8 @@ func (s *Service) invokeAsync(ctx context.Context, call *api.Call, n request.Nam
 	return &InvokeOutput{StatusCode: http.StatusAccepted}, nil
 }
 
-// startTime is how long an invocation may take beside the function's own time, and
-// anyTime the function's time up to which any request is given enough.
+// startTime is what an invocation may take in addition to the function's timeout. anyTime is
+// the largest timeout for which the normal deadline of requests suffices.
 const (
 	startTime = time.Minute
 	anyTime   = 20 * time.Second
@@ -145,8 +144,8 @@ func answer(t *function.Target, out *invoke.Outcome) *InvokeOutput {
 	return o
 }
 
-// checkPayload refuses what is not JSON. Nothing is as good as {}. The refusal
-// repeats one character of the payload at most.
+// checkPayload refuses a payload that is not JSON. An empty one counts as {}. The error
+// repeats at most one character of the payload.
 func checkPayload(payload []byte) error {
 	if len(payload) == 0 || json.Valid(payload) && utf8.Valid(payload) {
 		return nil
@@ -158,7 +157,7 @@ func checkPayload(payload []byte) error {
 	return fault.New(fault.InvalidRequestContent, "Could not parse request body into json: "+why)
 }
 
-// decodeClientContext reads what a client says of itself.
+// decodeClientContext decodes the client context.
 func decodeClientContext(text string) ([]byte, error) {
 	if text == "" {
 		return nil, nil

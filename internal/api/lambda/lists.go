@@ -12,10 +12,10 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// pageSize bounds lists of functions and versions, whatever is asked for.
+// pageSize is the largest page of lists of functions and versions.
 const pageSize = 50
 
-// listFunctions answers ListFunctions. No function is a replica of another region's.
+// listFunctions answers ListFunctions. No function is a replica (Lambda@Edge).
 func (s *Service) listFunctions(ctx context.Context, call *api.Call, in *ListFunctionsInput) (*ListFunctionsOutput, error) {
 	var c request.Constraints
 	c.Pattern("masterRegion", in.MasterRegion, regionPattern)
@@ -60,7 +60,7 @@ func (s *Service) listFunctions(ctx context.Context, call *api.Call, in *ListFun
 	return out, nil
 }
 
-// number is a version's in digits: 0 for the latest.
+// number is a version number as text: 0 for $LATEST.
 func number(version string) string {
 	if version == function.Latest {
 		return "0"

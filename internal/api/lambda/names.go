@@ -8,8 +8,8 @@ import (
 	"godwit.dev/godwit/internal/arn"
 )
 
-// parse is read, and AccessDenied for another account's function whose policy does
-// not let the caller do what it asks for.
+// parse is request.Read, but fails with AccessDenied for another account's function whose
+// policy does not allow the operation.
 func (s *Service) parse(ctx context.Context, call *api.Call, text string, qualifier *string, most int) (request.Named, error) {
 	n, err := request.Read(call, text, qualifier, most)
 	if err != nil {
@@ -18,8 +18,8 @@ func (s *Service) parse(ctx context.Context, call *api.Call, text string, qualif
 	return n, s.admit(ctx, call, n.ARN())
 }
 
-// parseWhole is parse for operations on a function as a whole, which a qualifier
-// in its name does not fit.
+// parseWhole is parse for operations on a function as a whole, whose name must have no
+// qualifier.
 func (s *Service) parseWhole(ctx context.Context, call *api.Call, text string) (arn.ARN, error) {
 	n, err := s.parse(ctx, call, text, nil, request.MaxShortName)
 	if err == nil && n.Qualifier != "" {
@@ -28,8 +28,7 @@ func (s *Service) parseWhole(ctx context.Context, call *api.Call, text string) (
 	return n.Function, err
 }
 
-// parseNew is parseWhole for a function that is to be made, whose name may be
-// MaxName characters long.
+// parseNew is parseWhole for a new function, whose name may be MaxName characters long.
 func (s *Service) parseNew(ctx context.Context, call *api.Call, text string) (arn.ARN, error) {
 	if err := request.CheckNew(text); err != nil {
 		return arn.ARN{}, err
@@ -47,8 +46,8 @@ func (s *Service) parseNew(ctx context.Context, call *api.Call, text string) (ar
 	return fn, nil
 }
 
-// admit refuses what another account may not do with a function. It fails with
-// AccessDenied.
+// admit refuses operations of another account that the function's policy does not allow. It
+// fails with AccessDenied.
 func (s *Service) admit(ctx context.Context, call *api.Call, fn arn.ARN) error {
 	err := request.Owned(call, fn)
 	if err != nil && request.Shared(call.Operation) && s.engine.AdmitsCaller(ctx, fn, call.Account, request.ActionOf(call.Operation), call.RemoteAddr) {

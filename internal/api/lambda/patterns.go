@@ -2,7 +2,7 @@ package lambda
 
 import "godwit.dev/godwit/internal/api/lambda/request"
 
-// The patterns of the model that are not in request.
+// The model's patterns that package request does not have.
 var (
 	rolePattern        = request.Compile(`arn:(aws[a-zA-Z-]*)?:iam::\d{12}:role/?[a-zA-Z_0-9+=,.@\-_/]+`)
 	handlerPattern     = request.Compile(`[^\s]+`)

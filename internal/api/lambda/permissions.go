@@ -52,8 +52,8 @@ func (s *Service) addPermission(ctx context.Context, call *api.Call, in *AddPerm
 
 var errPrincipal = request.Invalid("The provided principal was invalid. Please check the principal and try again.")
 
-// isPrincipal reports whether a name can be somebody's: everybody's, an account's, a
-// user's or role's, or a service's, which is in one of AWS's domains.
+// isPrincipal reports whether a name has the form of a principal: *, an account's number, an
+// ARN, or a service's name in one of AWS's domains.
 func isPrincipal(name string) bool {
 	if name == "*" || request.AccountPattern.MatchString(name) || strings.HasPrefix(name, "arn:") {
 		return true
@@ -63,7 +63,7 @@ func isPrincipal(name string) bool {
 	})
 }
 
-// conditions are those that the request names, by operators and keys.
+// conditions are the conditions of the new statement, by operator and key.
 func conditions(in *AddPermissionInput) map[string]map[string]string {
 	operators := map[string]map[string]string{}
 	add := func(operator, key string, value *string) {

@@ -11,8 +11,8 @@ import (
 	"godwit.dev/godwit/internal/arn"
 )
 
-// The runtimes of the model, as AWS's refusal lists them: those that it still
-// takes, and those that it has withdrawn.
+// The runtimes of the model, in the order of AWS's error message: those that can still be
+// used, and the deprecated ones.
 var (
 	runtimes = []string{
 		"nodejs20.x", "nodejs22.x", "nodejs24.x", "provided.al2", "provided.al2023", "python3.10", "python3.11", "python3.12", "python3.13",
@@ -25,14 +25,14 @@ var (
 	}
 )
 
-// runtimeVersion is the ARN of the version of a runtime: one for each runtime and
-// region, since this server has no versions of them.
+// runtimeVersion is the ARN of a runtime's version. This server has no versions of runtimes,
+// so there is one for each runtime and region.
 func runtimeVersion(region, runtime string) string {
 	sum := sha256.Sum256([]byte(runtime))
 	return "arn:" + arn.Partition + ":lambda:" + region + "::runtime:" + hex.EncodeToString(sum[:])
 }
 
-// checkRuntime refuses a runtime that functions cannot have here. It fails with
+// checkRuntime refuses a runtime that this server does not have. It fails with
 // InvalidParameter.
 func (s *Service) checkRuntime(runtime string) error {
 	switch {

@@ -15,11 +15,10 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// Engine is what the handlers need of the owner of the state, which is
-// *shard.Engine. Refusals are of package fault, with the text that the caller
-// sees.
+// Engine executes the operations; *shard.Engine implements it. Its errors are of package
+// fault, with the message for the caller.
 type Engine interface {
-	// Function resolves what an invocation runs.
+	// Function resolves the function, version or alias of an invocation.
 	Function(ctx context.Context, fn arn.ARN, qualifier string) (function.Target, error)
 
 	CreateFunction(ctx context.Context, cmd function.Create, zip []byte) (shard.FunctionInfo, error)
@@ -27,9 +26,9 @@ type Engine interface {
 	UpdateFunctionConfiguration(ctx context.Context, cmd function.Update) (shard.FunctionInfo, error)
 	DeleteFunction(ctx context.Context, fn arn.ARN, qualifier string) error
 	FunctionInfo(ctx context.Context, fn arn.ARN, qualifier string) (shard.FunctionInfo, error)
-	// ListFunctions gives up to limit functions in the order of their names, those
-	// whose names are greater than after; ListFunctionVersions every version of them,
-	// those behind the version number of the function after.
+	// ListFunctions returns up to limit functions, ordered by name, from the first name
+	// greater than after. ListFunctionVersions returns all their versions, beginning after
+	// the version number of the function after.
 	ListFunctions(ctx context.Context, region, account, after string, limit int) ([]shard.FunctionInfo, bool, error)
 	ListFunctionVersions(ctx context.Context, region, account, after string, number uint64, limit int) ([]shard.FunctionInfo, bool, error)
 	FunctionUpload(ctx context.Context, fn arn.ARN, upload uint64) ([]byte, error)
@@ -49,49 +48,49 @@ type Engine interface {
 	PermitFunction(ctx context.Context, cmd function.Permit) error
 	ForbidFunction(ctx context.Context, cmd function.Forbid) error
 	FunctionPolicy(ctx context.Context, fn arn.ARN, qualifier string) (doc, revision string, err error)
-	// AdmitsCaller reports whether the policy of a function, which may be named with a
-	// qualifier, lets another account do something; address is the caller's host and port.
+	// AdmitsCaller reports whether the policy of a function, with an optional qualifier,
+	// allows an action of another account; address is the caller's host and port.
 	AdmitsCaller(ctx context.Context, fn arn.ARN, account, action, address string) bool
 
 	ReserveExecutions(ctx context.Context, fn arn.ARN, executions *int) error
 	FunctionUsage(account, region string) function.Usage
 
 	mappings.Engine
-	// TagMapping sets tags of an event-source mapping and removes those of the keys in remove.
+	// TagMapping sets and removes tags of an event-source mapping.
 	TagMapping(ctx context.Context, a arn.ARN, set map[string]string, remove []string) error
 	InvokeAsync(ctx context.Context, fn arn.ARN, ev function.Event) error
 	EventInvoker
 }
 
-// Options are what a Service is made of.
+// Options are the dependencies and settings of a Service.
 type Options struct {
 	Engine Engine
 	Pool   Pool
-	// NewRevision gives an id that was never given before.
+	// NewRevision returns a unique id.
 	NewRevision func() string
-	// Installed says why functions of a runtime cannot run on this machine; nil means
-	// that nobody knows.
+	// Installed returns why functions of a runtime cannot run on this machine, or nil; a nil
+	// function: not known.
 	Installed func(runtime string) error
-	// Refusal says why functions of zips cannot run on this machine, whatever their
-	// runtime; nil, or what it returns is: they can.
+	// Refusal returns why functions of zips cannot run on this machine, whatever their
+	// runtime, or nil; a nil function: they can.
 	Refusal func() error
-	// Limits are the quotas of an account, as its settings show them.
+	// Limits are the quotas of an account, for GetAccountSettings.
 	Limits shard.FunctionLimits
-	// DownloadKey authenticates the links that code is downloaded from.
+	// DownloadKey authenticates download links.
 	DownloadKey link.Key
-	// Environments encrypts variables under customers' keys; nil: there are no keys.
+	// Environments encrypts variables under customer keys; nil: there are no keys.
 	Environments variables.Keys
-	// Principals are who can be named by functions' policies; nil: api.Unbound.
+	// Principals resolves the principals in functions' policies; nil: api.Unbound.
 	Principals api.Principals
-	// Objects are what code in S3 is.
+	// Objects reads code from S3.
 	Objects Objects
 }
 
-// Objects are those of a server that speaks S3.
+// Objects are the objects of an S3 server.
 type Objects interface {
-	// Host is the server's host; empty: there are none.
+	// Host is the server's host; empty: there is no server.
 	Host() string
-	// Get reads an object of so many bytes at most.
+	// Get reads an object of at most most bytes.
 	Get(ctx context.Context, bucket, key string, most int64) ([]byte, error)
 }
 
@@ -107,11 +106,12 @@ func New(o Options) *Service {
 	return &Service{Options: o, engine: o.Engine}
 }
 
-// maxCodeBody bounds a request that brings code, in bytes: the largest zip in
-// base64, and a little. Source: AWS's refusal of a larger one.
+// maxCodeBody bounds a request with code, in bytes: the largest zip in base64, and the other
+// members. Source: AWS's error for a larger one.
 const maxCodeBody = 70167211
 
-// Operations declares the operations that are built; package access says what they need.
+// Operations are the operations that are implemented; package access has the permissions that
+// they require.
 func (s *Service) Operations() []api.Operation {
 	const functions, one = "/2015-03-31/functions", "/2015-03-31/functions/{FunctionName}"
 	return slices.Concat(mappings.New(s.engine).Operations(), s.eventInvokeOperations(), []api.Operation{

@@ -76,7 +76,7 @@ func (s *Service) getAccountSettings(_ context.Context, call *api.Call, _ *GetAc
 	}, nil
 }
 
-// parseTagged reads the ARN of what has tags: a function, or an event-source mapping.
+// parseTagged parses the ARN of a tagged resource: a function, or an event-source mapping.
 func (s *Service) parseTagged(ctx context.Context, call *api.Call, text string) (arn.ARN, error) {
 	var c request.Constraints
 	c.Length("resource", &text, 1, request.MaxLongName)

@@ -36,7 +36,7 @@ type CreateFunctionInput struct {
 	TenancyConfig          *Unbuilt
 }
 
-// FunctionCode is where the code of a new function is.
+// FunctionCode has the code of a new function, or where it is.
 type FunctionCode struct {
 	ZipFile         []byte
 	S3Bucket        *string
@@ -46,8 +46,7 @@ type FunctionCode struct {
 	SourceKMSKeyArn *string
 }
 
-// Unbuilt is a member of features that are not built: that it is there is all that
-// is looked at.
+// Unbuilt is a member of features that are not implemented: only its presence is checked.
 type Unbuilt struct{}
 
 // VpcConfig is a function's network.
@@ -57,7 +56,7 @@ type VpcConfig struct {
 	Ipv6AllowedForDualStack *bool
 }
 
-// DeadLetterConfig names the queue or topic for events that failed.
+// DeadLetterConfig names the dead-letter queue or topic of asynchronous invocations.
 type DeadLetterConfig struct{ TargetArn *string }
 
 // Environment is a function's environment variables.
@@ -72,7 +71,7 @@ type FileSystemConfig struct {
 	LocalMountPath string `wire:"required"`
 }
 
-// ImageConfig changes how an image starts.
+// ImageConfig overrides how an image starts.
 type ImageConfig struct {
 	EntryPoint       []string
 	Command          []string
@@ -85,7 +84,7 @@ type EphemeralStorage struct{ Size *int }
 // SnapStart says whether versions start from snapshots.
 type SnapStart struct{ ApplyOn *string }
 
-// LoggingConfig says how a function's output is kept.
+// LoggingConfig configures the logs of a function.
 type LoggingConfig struct {
 	LogFormat           *string
 	ApplicationLogLevel *string
@@ -93,7 +92,7 @@ type LoggingConfig struct {
 	LogGroup            *string
 }
 
-// FunctionConfiguration is a version of a function, as most operations answer it.
+// FunctionConfiguration is a version of a function in the answers of most operations.
 type FunctionConfiguration struct {
 	FunctionName               string
 	FunctionArn                string
@@ -132,7 +131,7 @@ type RuntimeVersionConfig struct{ RuntimeVersionArn string }
 // SnapStartResponse is the state of a version's snapshots.
 type SnapStartResponse struct{ ApplyOn, OptimizationStatus string }
 
-// FunctionInput is the request of what is about a function, a version or an alias.
+// FunctionInput is the request of operations on a function, a version or an alias.
 type FunctionInput struct {
 	FunctionName string  `wire:"required,uri"`
 	Qualifier    *string `wire:"query=Qualifier"`
@@ -146,7 +145,7 @@ type GetFunctionOutput struct {
 	Concurrency   *Concurrency
 }
 
-// FunctionCodeLocation is where the code of a function can be had.
+// FunctionCodeLocation is where the code of a function can be downloaded.
 type FunctionCodeLocation struct {
 	RepositoryType   string
 	Location         string
@@ -154,7 +153,7 @@ type FunctionCodeLocation struct {
 	ResolvedImageUri string
 }
 
-// Concurrency is what is reserved for a function.
+// Concurrency is the reserved concurrency of a function.
 type Concurrency struct{ ReservedConcurrentExecutions *int }
 
 // ListFunctionsInput is the request of ListFunctions.
@@ -258,12 +257,12 @@ type UpdateAliasInput struct {
 	RevisionId      *string
 }
 
-// AliasRoutingConfiguration is a second version of an alias.
+// AliasRoutingConfiguration is the second version of an alias, with its weight.
 type AliasRoutingConfiguration struct {
 	AdditionalVersionWeights map[string]float64
 }
 
-// AliasInput is the request of what is about an alias.
+// AliasInput is the request of operations on an alias.
 type AliasInput struct {
 	FunctionName string `wire:"required,uri"`
 	Name         string `wire:"required,uri"`
@@ -346,7 +345,7 @@ type RemovePermissionInput struct {
 // GetPolicyOutput is the answer of GetPolicy.
 type GetPolicyOutput struct{ Policy, RevisionId string }
 
-// NameInput is the request of what is about a function as a whole.
+// NameInput is the request of operations on a function as a whole.
 type NameInput struct {
 	FunctionName string `wire:"required,uri"`
 }
@@ -366,7 +365,7 @@ type GetAccountSettingsOutput struct {
 	AccountUsage *AccountUsage
 }
 
-// AccountLimit is what an account may have in a region; sizes are in bytes.
+// AccountLimit has the quotas of an account in a region; sizes are in bytes.
 type AccountLimit struct {
 	TotalCodeSize                  int
 	CodeSizeUnzipped               int
@@ -375,14 +374,14 @@ type AccountLimit struct {
 	UnreservedConcurrentExecutions int
 }
 
-// AccountUsage is what an account has in a region.
+// AccountUsage is an account's usage in a region.
 type AccountUsage struct {
 	TotalCodeSize int // bytes
 	FunctionCount int
 }
 
-// GetFunctionCodeSigningConfigOutput is the answer of GetFunctionCodeSigningConfig;
-// AWS leaves both members out for a function without a configuration.
+// GetFunctionCodeSigningConfigOutput is the answer of GetFunctionCodeSigningConfig; AWS omits
+// both members for a function without a configuration.
 type GetFunctionCodeSigningConfigOutput struct {
 	CodeSigningConfigArn string
 	FunctionName         string

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/authorize"
 )
 
-// access is what each operation needs to be allowed. Source: actions, resources and
+// access has the permissions that each operation requires. Source: actions, resources and
 // condition keys for CloudWatch Logs, in the service authorization reference.
 var access = map[string]api.Access{
 	"CreateLogGroup":                api.Needs(creating),
@@ -63,24 +63,24 @@ var access = map[string]api.Access{
 	"PutDeliverySource":         onDelivery("PutDeliverySource", "delivery-source:", func(in *PutDeliverySourceInput) string { return in.Name }),
 }
 
-// anything needs an action that is about no group.
+// anything requires an action on no particular group.
 func anything(action string) api.Access {
 	return func(*api.Call, any) ([]authorize.Need, error) { return api.Any("logs:" + action), nil }
 }
 
-// everyGroup needs an action on all groups.
+// everyGroup requires an action on all groups.
 func everyGroup(action string) api.Access {
 	return func(call *api.Call, _ any) ([]authorize.Need, error) {
 		return inGroup(action, arn.LogGroup(call.Region, call.Account, ""), ""), nil
 	}
 }
 
-// onGroup needs an action on a group.
+// onGroup requires an action on a group.
 func onGroup[In any](action string, name func(*In) string) api.Access {
 	return onStream(action, func(in *In) (string, string) { return name(in), "" })
 }
 
-// onStream needs an action on a stream.
+// onStream requires an action on a stream.
 func onStream[In any](action string, names func(*In) (group, stream string)) api.Access {
 	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) {
 		name, stream := names(in)
@@ -89,7 +89,7 @@ func onStream[In any](action string, names func(*In) (group, stream string)) api
 	})
 }
 
-// onIdentified needs an action on a group that is named in one of two ways.
+// onIdentified requires an action on a group, which is in one of two members.
 func onIdentified[In any](action string, names func(*In) (name, id *string)) api.Access {
 	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) {
 		name, id := names(in)
@@ -98,15 +98,15 @@ func onIdentified[In any](action string, names func(*In) (name, id *string)) api
 	})
 }
 
-// onDelivery needs an action on a part of a delivery.
+// onDelivery requires an action on a part of a delivery.
 func onDelivery[In any](action, kind string, name func(*In) string) api.Access {
 	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) {
 		return api.One("logs:"+action, arn.ARN{Service: "logs", Region: call.Region, Account: call.Account, Resource: kind + name(in)}), nil
 	})
 }
 
-// inGroup needs an action on a stream. AWS asks policies about a group as about the stream
-// of no name in it.
+// inGroup requires an action on a stream. As with AWS, the resource of a group is that of a
+// stream with an empty name.
 func inGroup(action string, g arn.ARN, stream string) []authorize.Need {
 	return []authorize.Need{{Action: "logs:" + action, Resource: authorize.LogStream(g, stream), Account: g.Account}}
 }
@@ -157,7 +157,7 @@ func creating(call *api.Call, in *CreateLogGroupInput) ([]authorize.Need, error)
 	return append(needs, tag), nil
 }
 
-// onTagged needs an action on a group that is named by its ARN.
+// onTagged requires an action on a group, given by its ARN.
 func onTagged(call *api.Call, action, id string) ([]authorize.Need, error) {
 	g, err := resource(call, id)
 	if err != nil {

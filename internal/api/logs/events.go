@@ -87,7 +87,7 @@ func (s *Service) describeLogStreams(_ context.Context, call *api.Call, in *Desc
 	return out, nil
 }
 
-// sequenceToken is what nobody needs any more, and clients may still look for.
+// sequenceToken is a sequence token, which is obsolete, but which old clients may require.
 func sequenceToken(at int64) string { return fmt.Sprintf("%056d", at) }
 
 // putLogEvents answers PutLogEvents.
@@ -198,7 +198,7 @@ func checkSpan(from, to *int64) error {
 	return nil
 }
 
-// checkToken reads a token; an empty one is none of ours.
+// checkToken validates a token; an empty one is invalid.
 func checkToken(token *string) (string, error) {
 	if token != nil && *token == "" {
 		return "", constraint("nextToken", "", fmt.Sprintf(atLeast, 1))

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	maxListed   = 50 // groups or streams of an answer
+	maxListed   = 50 // page size
 	maxAccounts = 20
 )
 
@@ -106,13 +106,13 @@ func (s *Service) describeLogGroups(_ context.Context, call *api.Call, in *Descr
 		out.LogGroups = append(out.LogGroups, shown(&found[i], in.LogGroupNamePattern != nil))
 	}
 	if last := len(found) - 1; last >= 0 && next == "" && in.LogGroupNamePattern != nil {
-		next, _ = found[last].ARN.LogGroupName() // by pattern AWS finds out with the next page that there is none
+		next, _ = found[last].ARN.LogGroupName() // with a pattern, AWS returns a token even if the next page is empty
 	}
 	out.NextToken = listToken(list, next)
 	return out, nil
 }
 
-// owning reports whether groups of the caller's account are asked for: there are no
+// owning reports whether the request includes groups of the caller's account: there are no
 // linked accounts.
 func owning(call *api.Call, accounts []string, linked *bool) (bool, error) {
 	if len(accounts) > maxAccounts {
@@ -126,8 +126,7 @@ func owning(call *api.Call, accounts []string, linked *bool) (bool, error) {
 	return !is(linked) || len(accounts) == 0 || slices.Contains(accounts, call.Account), nil
 }
 
-// describeThese lists the groups that are named; those that are not there are left
-// out.
+// describeThese lists the named groups; unknown ones are omitted.
 func (s *Service) describeThese(call *api.Call, in *DescribeLogGroupsInput, out *DescribeLogGroupsOutput) error {
 	if len(in.LogGroupIdentifiers) < 1 || len(in.LogGroupIdentifiers) > maxListed {
 		return constraint("logGroupIdentifiers", len(in.LogGroupIdentifiers), fmt.Sprintf("Member must have length between 1 and %d", maxListed))
@@ -162,7 +161,7 @@ func (s *Service) describeThese(call *api.Call, in *DescribeLogGroupsInput, out 
 	return nil
 }
 
-// shown is a group as a list shows it; briefly leaves out what AWS does.
+// shown is a group in a list; briefly omits members, as AWS does.
 func shown(g *logs.Group, briefly bool) LogGroup {
 	name, _ := g.ARN.LogGroupName()
 	out := LogGroup{
@@ -248,8 +247,8 @@ func (s *Service) listTagsForResource(_ context.Context, call *api.Call, in *Lis
 	return tagsOutput(tags), err
 }
 
-// tagLogGroup answers TagLogGroup, the older TagResource. It has no error of its
-// own for too many tags.
+// tagLogGroup answers TagLogGroup, the deprecated TagResource. It has no error of its own for
+// too many tags.
 func (s *Service) tagLogGroup(_ context.Context, call *api.Call, in *TagLogGroupInput) (*Empty, error) {
 	a, err := group(call, in.LogGroupName)
 	if err == nil {

@@ -27,8 +27,8 @@ const summaryRule = `(\^?[\.\-_\/#A-Za-z0-9]{3,24})(\|\^?[\.\-_\/#A-Za-z0-9]{3,2
 
 var summaryPattern = regexp.MustCompile("^" + summaryRule + "$")
 
-// listLogGroups answers ListLogGroups. No group has data sources or field indexes, so
-// that who asks for one finds none.
+// listLogGroups answers ListLogGroups. No group has data sources or field indexes: filters by
+// these match nothing.
 func (s *Service) listLogGroups(_ context.Context, call *api.Call, in *ListLogGroupsInput) (*ListLogGroupsOutput, error) {
 	own, err := checkSummaries(call, in)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Service) listLogGroups(_ context.Context, call *api.Call, in *ListLogGr
 	return out, nil
 }
 
-// checkSummaries checks what is asked for; own is as owning has it.
+// checkSummaries validates the request; own is the result of owning.
 func checkSummaries(call *api.Call, in *ListLogGroupsInput) (own bool, err error) {
 	if in.LogGroupNamePattern != nil {
 		if err := text("logGroupNamePattern", *in.LogGroupNamePattern, 3, maxPattern, summaryPattern, summaryRule); err != nil {
@@ -118,8 +118,8 @@ func checkSummaries(call *api.Call, in *ListLogGroupsInput) (own bool, err error
 	return owning(call, in.AccountIdentifiers, in.IncludeLinkedAccounts)
 }
 
-// passes reports whether tags have one that the filter asks for: with one of its
-// values, of which "!" asks for another one and "*" stands for any text.
+// passes reports whether tags match the filter: a key with one of the values, where the
+// prefix "!" negates and "*" matches any text.
 func (f TagFilter) passes(tags map[string]string) bool {
 	has, ok := tags[*f.Key]
 	return ok && (len(f.Values) == 0 || slices.ContainsFunc(f.Values, func(want string) bool {
@@ -131,7 +131,7 @@ func (f TagFilter) passes(tags map[string]string) bool {
 	}))
 }
 
-// like reports whether a text is like a pattern in which "*" stands for any text.
+// like reports whether a text matches a pattern in which "*" matches any text.
 func like(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")
 	text, ok := strings.CutPrefix(text, parts[0])

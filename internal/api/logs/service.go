@@ -6,8 +6,8 @@ import (
 	"godwit.dev/godwit/internal/monitor/logs"
 )
 
-// Store is what the handlers need of the owner of the log groups, which is
-// *logs.Logs. Refusals are of package fault, with the text that the caller sees.
+// Store has the log groups; *logs.Logs implements it. Its errors are of package fault, with
+// the message for the caller.
 type Store interface {
 	CreateGroup(n logs.NewGroup) error
 	DeleteGroup(group arn.ARN) error
@@ -33,8 +33,7 @@ type Service struct{ store Store }
 // New makes a Service.
 func New(store Store) *Service { return &Service{store} }
 
-// Operations declares the operations that are built, and those of which a part is
-// answered.
+// Operations are the operations that are implemented, and those that are implemented in part.
 func (s *Service) Operations() []api.Operation {
 	return api.Guarded(access, append(s.unbuilt(),
 		api.Op("CreateLogGroup", s.createLogGroup),

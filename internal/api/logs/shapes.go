@@ -1,9 +1,9 @@
 // Package logs answers the API of Amazon CloudWatch Logs.
 package logs
 
-// The shapes of the operations. Fields are AWS's members; the tag `wire` says
-// which the request must have. In inputs nil means absent; in outputs nil, and the
-// empty string, are left out of the answer. Times are epoch milliseconds.
+// The shapes of the operations. Fields are AWS's members; the tag `wire` marks required
+// members. In inputs nil means absent; in outputs nil and the empty string are omitted. Times
+// are epoch milliseconds.
 
 // CreateLogGroupInput is the request of CreateLogGroup.
 type CreateLogGroupInput struct {
@@ -14,7 +14,7 @@ type CreateLogGroupInput struct {
 	DeletionProtectionEnabled *bool             `json:"deletionProtectionEnabled"`
 }
 
-// Empty is the answer of an operation that has none.
+// Empty is an empty answer.
 type Empty struct{}
 
 // GroupInput is a request that names a group only.
@@ -66,13 +66,13 @@ type ListLogGroupsInput struct {
 	LogGroupTags          []TagFilter        `json:"logGroupTags"`
 }
 
-// DataSourceFilter asks for groups that have a data source.
+// DataSourceFilter selects groups with a data source.
 type DataSourceFilter struct {
 	Name *string `json:"name"`
 	Type *string `json:"type"`
 }
 
-// TagFilter asks for groups that have a tag, with one of the values if there are any.
+// TagFilter selects groups with a tag, with one of the values if there are any.
 type TagFilter struct {
 	Key    *string  `json:"key"`
 	Values []string `json:"values"`
@@ -126,8 +126,7 @@ type LogStream struct {
 	StoredBytes         int64  `json:"storedBytes"`
 }
 
-// PutLogEventsInput is the request of PutLogEvents. What is said of the entity is
-// not kept.
+// PutLogEventsInput is the request of PutLogEvents. The entity is ignored.
 type PutLogEventsInput struct {
 	LogGroupName  string          `json:"logGroupName" wire:"required"`
 	LogStreamName string          `json:"logStreamName" wire:"required"`
@@ -135,7 +134,7 @@ type PutLogEventsInput struct {
 	SequenceToken *string         `json:"sequenceToken"`
 }
 
-// InputLogEvent is an event to be put.
+// InputLogEvent is an event in a request.
 type InputLogEvent struct {
 	Timestamp *int64  `json:"timestamp"`
 	Message   *string `json:"message"`
@@ -147,7 +146,7 @@ type PutLogEventsOutput struct {
 	RejectedLogEventsInfo *RejectedLogEventsInfo `json:"rejectedLogEventsInfo"`
 }
 
-// RejectedLogEventsInfo are the events that were not kept.
+// RejectedLogEventsInfo are the events that were not stored.
 type RejectedLogEventsInfo struct {
 	TooNewLogEventStartIndex *int `json:"tooNewLogEventStartIndex"`
 	TooOldLogEventEndIndex   *int `json:"tooOldLogEventEndIndex"`
@@ -203,7 +202,7 @@ type FilterLogEventsOutput struct {
 	NextToken          string              `json:"nextToken"`
 }
 
-// FilteredLogEvent is an event that matches.
+// FilteredLogEvent is a matching event.
 type FilteredLogEvent struct {
 	LogStreamName string `json:"logStreamName"`
 	Timestamp     int64  `json:"timestamp"`
@@ -212,7 +211,7 @@ type FilteredLogEvent struct {
 	EventID       string `json:"eventId"`
 }
 
-// SearchedLogStream is of a list that AWS leaves empty since 2020.
+// SearchedLogStream is an entry of a list that AWS leaves empty since 2020.
 type SearchedLogStream struct {
 	LogStreamName      string `json:"logStreamName"`
 	SearchedCompletely bool   `json:"searchedCompletely"`

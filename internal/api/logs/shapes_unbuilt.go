@@ -1,17 +1,17 @@
 package logs
 
-// The shapes of operations whose features are not built, as far as they are looked at.
+// The shapes of operations whose features are not implemented, as far as they are validated.
 
-// None is an entry of a list that has none.
+// None is the entry of an empty list.
 type None struct{}
 
-// ListedInput is a request for a list of which there is nothing.
+// ListedInput is a request for a list that is always empty.
 type ListedInput struct {
 	NextToken *string `json:"nextToken"`
 	Limit     *int    `json:"limit"`
 }
 
-// NameInput is a request that names a thing.
+// NameInput is a request with a name.
 type NameInput struct {
 	Name string `json:"name" wire:"required"`
 }
@@ -64,7 +64,7 @@ type MetricFiltersOutput struct {
 	MetricFilters []None `json:"metricFilters"`
 }
 
-// FilterInput is a request that names a filter of a group.
+// FilterInput is a request with a filter of a group.
 type FilterInput struct {
 	LogGroupName string `json:"logGroupName" wire:"required"`
 	FilterName   string `json:"filterName" wire:"required"`

@@ -13,9 +13,8 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// Of features that are not built, this is answered that needs nothing of theirs: that
-// there is none of what is asked for, and what AWS refuses beforehand. Whatever would
-// have to be kept is refused by its name.
+// Features that are not implemented: lists of them are empty, and invalid requests get AWS's
+// errors. Requests that would have to store something are refused by the operation's name.
 
 // The limits of filters and transformations. Source: the API model.
 const (
@@ -25,7 +24,7 @@ const (
 	maxTransforms    = 1
 )
 
-// unbuilt are the operations that are answered so.
+// unbuilt are the operations of such features.
 func (s *Service) unbuilt() []api.Operation {
 	return []api.Operation{
 		api.Op("DescribeDestinations", s.describeDestinations),
@@ -56,7 +55,7 @@ func absent(format string, args ...any) error {
 	return fault.Newf(fault.ResourceNotFound, format, args...)
 }
 
-// there refuses a group that does not exist.
+// there refuses an unknown group.
 func (s *Service) there(call *api.Call, name string) error {
 	a, err := group(call, name)
 	if err == nil {
@@ -94,7 +93,7 @@ func (s *Service) describeQueries(_ context.Context, call *api.Call, in *Describ
 	return &QueriesOutput{Queries: []None{}}, nil
 }
 
-// checkPage refuses tokens, of which none was given, and limits.
+// checkPage validates limits, and refuses tokens, as none was issued.
 func checkPage(in *ListedInput) error {
 	if _, err := readListToken("none", in.NextToken); err != nil {
 		return err
@@ -137,10 +136,10 @@ func (s *Service) checkFilters(call *api.Call, in *DescribeFiltersInput) error {
 	return s.there(call, *in.LogGroupName)
 }
 
-// maxGiven bounds what an error quotes of a value that AWS quotes as a whole, in bytes.
+// maxGiven bounds a quoted value in an error message that AWS quotes in full, in bytes.
 const maxGiven = 16 << 10
 
-// short refuses what is too long, and quotes it as it was given.
+// short refuses a value that is too long, and quotes it in full.
 func short(member, value string, most int) error {
 	if utf8.RuneCountInString(value) <= most {
 		return nil
@@ -222,7 +221,7 @@ func (s *Service) putMetricFilter(_ context.Context, call *api.Call, in *PutMetr
 	return nil, notBuilt(call)
 }
 
-// show is how AWS prints a transformation.
+// show is a transformation in AWS's messages.
 func (t *MetricTransformation) show() string {
 	or := func(s *string) string {
 		if s == nil {
@@ -304,7 +303,8 @@ func (s *Service) cancelExportTask(context.Context, *api.Call, *CancelExportTask
 	return nil, absent("The specified export task does not exist.")
 }
 
-// noDeliveryDestination refuses what is about a destination.
+// noDeliveryDestination is the error for operations on a delivery destination: there are
+// none.
 func (s *Service) noDeliveryDestination(context.Context, *api.Call, *NameInput) (*Empty, error) {
 	return nil, absent("Requested Delivery Destination does not exist in this account.")
 }
@@ -314,7 +314,7 @@ func (s *Service) getDeliverySource(context.Context, *api.Call, *NameInput) (*Em
 	return nil, absent("Requested Delivery Source does not exist in this account.")
 }
 
-// putDeliverySource refuses PutDeliverySource: nothing here delivers so.
+// putDeliverySource refuses PutDeliverySource: no resource here can be a delivery source.
 func (s *Service) putDeliverySource(context.Context, *api.Call, *PutDeliverySourceInput) (*Empty, error) {
 	return nil, absent("Cannot access provided service.")
 }

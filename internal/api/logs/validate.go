@@ -20,14 +20,14 @@ const (
 	maxIdentifier = 2048
 	maxTagKey     = 128
 	maxTagValue   = 256
-	maxShown      = 600 // of a value in an error
+	maxShown      = 600 // of a value in an error message
 )
 
 func invalid(format string, args ...any) error {
 	return fault.Newf(fault.InvalidParameter, format, args...)
 }
 
-// constraint refuses a member in the words of AWS's validation.
+// constraint is the error of AWS's validation for a member.
 func constraint(member string, value any, rule string) error {
 	shown := fmt.Sprint(value)
 	if len(shown) > maxShown {
@@ -36,7 +36,7 @@ func constraint(member string, value any, rule string) error {
 	return invalid("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: %s", shown, member, rule)
 }
 
-// null refuses the lack of a member.
+// null is the error for a missing member.
 func null(member string) error {
 	return invalid("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", member)
 }
@@ -85,13 +85,12 @@ func checkStream(member, value string) error {
 	return text(member, value, 1, maxName, streamName, `[^:*]*`)
 }
 
-// group names the group that a request names.
+// group is the ARN of a group's name.
 func group(call *api.Call, name string) (arn.ARN, error) {
 	return arn.LogGroup(call.Region, call.Account, name), checkGroup("logGroupName", name)
 }
 
-// groupBy names the group that a request names by its name, or by its ARN or name
-// as identifier.
+// groupBy is the ARN of a group, given by its name, or by its name or ARN as an identifier.
 func groupBy(call *api.Call, name, id *string) (arn.ARN, error) {
 	switch {
 	case name != nil && id != nil:
@@ -114,7 +113,7 @@ func byIdentifier(call *api.Call, id string) (arn.ARN, error) {
 	case !identifier.MatchString(id):
 		rule = matches + `[\w#+=/:,.@-]*`
 	}
-	if rule != "" { // AWS does not quote this value, as it does any other
+	if rule != "" { // unlike other values, AWS does not quote this one
 		return arn.ARN{}, invalid("1 validation error detected: Value at 'logGroupIdentifier' failed to satisfy constraint: %s", rule)
 	}
 	if !strings.HasPrefix(id, "arn:") {
@@ -123,7 +122,7 @@ func byIdentifier(call *api.Call, id string) (arn.ARN, error) {
 	return byARN(call, id)
 }
 
-// byARN reads a group's ARN. Groups of other accounts and regions are not there.
+// byARN parses a group's ARN. Groups of other accounts and regions do not exist.
 func byARN(call *api.Call, id string) (arn.ARN, error) {
 	a, err := arn.Parse(id)
 	if err != nil {
@@ -139,7 +138,7 @@ func byARN(call *api.Call, id string) (arn.ARN, error) {
 	return group(call, name)
 }
 
-// resource is the group that is tagged by its ARN.
+// resource parses the ARN of a tagged group.
 func resource(call *api.Call, id string) (arn.ARN, error) {
 	if err := text("resourceArn", id, 1, 1011, identifier, `[\w+=/:,.@-]*`); err != nil {
 		return arn.ARN{}, err
@@ -147,7 +146,7 @@ func resource(call *api.Call, id string) (arn.ARN, error) {
 	return byARN(call, id)
 }
 
-// limit is how many things an answer holds at most.
+// limit validates a page size.
 func limit(value *int, most int) (int, error) {
 	switch {
 	case value == nil:
@@ -221,7 +220,7 @@ func taggable(text string) bool {
 	})
 }
 
-// listToken wraps the place where a list continues; it is bound to the list.
+// listToken is the token of the next page; it is only valid for the same list.
 func listToken(list, after string) string {
 	if after == "" {
 		return ""

@@ -1,5 +1,5 @@
-// Package mailpages answers the links in mails. Whoever follows a link, be it a scanner of
-// mails, sees a page; only its button, which sends a POST, changes anything.
+// Package mailpages serves the links in mails. Following a link, which mail scanners also do,
+// only shows a page; a change requires its button, which sends a POST.
 package mailpages
 
 import (
@@ -18,21 +18,21 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// Engine is what the pages need of the state: *shard.Engine.
+// Engine executes the changes; *shard.Engine implements it.
 type Engine interface {
 	ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (arn.ARN, error)
 	Unsubscribe(ctx context.Context, cmd topic.Unsubscribe) error
 	SubscriptionAttributes(ctx context.Context, sub arn.ARN) (map[string]string, error)
 }
 
-// Options are what Pages are made of.
+// Options are the dependencies and settings of the pages.
 type Options struct {
 	Engine   Engine
-	NewToken func() string // makes secrets
+	NewToken func() string // returns a new secret
 	Logger   *slog.Logger
 }
 
-// Serve answers the pages, and hands everything else on.
+// Serve serves the pages, and passes other requests to next.
 func Serve(o Options, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -51,24 +51,24 @@ var files embed.FS
 
 var page = template.Must(template.ParseFS(files, "page.html"))
 
-// content is what a page shows.
+// content is the content of a page.
 type content struct {
 	Title  string
 	Text   string
-	Name   string // of what it is about
-	Button string // empty: nothing can be done
+	Name   string // of the resource
+	Button string // empty: there is no button
 }
 
-// maxForm is the most that a form sends, in bytes: what it says stands in the link.
+// maxForm bounds the form of a POST, in bytes; the parameters are in the link.
 const maxForm = 4096
 
-// acts reports that the button was pressed; done that the request has its answer.
+// acts reports pressed if the request is a POST of the button; done if it was answered.
 func (o Options) acts(w http.ResponseWriter, r *http.Request) (pressed, done bool) {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 		return false, false
 	case http.MethodPost:
-		// One click (RFC 8058) sends a form, which says nothing that counts.
+		// The form of a one-click unsubscribe (RFC 8058) has no parameters.
 		_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, r.Body, maxForm))
 		return true, false
 	}
@@ -121,7 +121,8 @@ func (o Options) unsubscribe(w http.ResponseWriter, r *http.Request) {
 		o.show(w, r, http.StatusBadRequest, content{Title: "This link is not whole", Text: "Open the link in the mail again, or copy all of it."})
 		return
 	}
-	// Who knows both the subscription and its address has had a mail of it.
+	// The id of a subscription and its address together prove that the sender has received a
+	// mail of it.
 	attributes, err := o.Engine.SubscriptionAttributes(r.Context(), sub)
 	gone := err != nil && fault.KindOf(err) == fault.NotFound || err == nil && attributes["Endpoint"] != endpoint
 	switch {
@@ -144,7 +145,7 @@ func (o Options) unsubscribe(w http.ResponseWriter, r *http.Request) {
 	o.show(w, r, http.StatusOK, content{Title: "Subscription removed!", Text: "You get no more mails of this subscription:", Name: sub.String()})
 }
 
-// fail shows a refusal, in AWS's words; of other errors, which the log has, nothing.
+// fail shows an error with AWS's message; other errors are only logged.
 func (o Options) fail(w http.ResponseWriter, r *http.Request, err error) {
 	said, ok := refusal.Of(err)
 	if !ok {
@@ -162,8 +163,8 @@ func (o Options) fail(w http.ResponseWriter, r *http.Request, err error) {
 func (o Options) show(w http.ResponseWriter, r *http.Request, status int, c content) {
 	h := w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
-	// The address has a secret: it goes nowhere else, and no page of others frames the
-	// button. With no-referrer browsers would send the form without its origin.
+	// The URL has a secret: it must not leave in a referrer, and other sites must not frame
+	// the button. With no-referrer, browsers would omit the origin of the form.
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -173,5 +174,5 @@ func (o Options) show(w http.ResponseWriter, r *http.Request, status int, c cont
 	if r.Method == http.MethodHead {
 		return
 	}
-	_ = page.Execute(w, c) // whoever asks may be gone
+	_ = page.Execute(w, c) // an error means that the client is gone
 }

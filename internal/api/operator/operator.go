@@ -1,6 +1,6 @@
-// Package operator is the operator's API, /_godwit/v1: what the console, godwit's own
-// commands and scripts ask of a server beside AWS's APIs. Its document, openapi.json, is
-// made of the operations here, and a test holds the two together.
+// Package operator is the operator's API, /_godwit/v1, which the console, godwit's own
+// commands and scripts use besides AWS's APIs. Its document, openapi.json, is generated from
+// the operations here; a test keeps it up to date.
 package operator
 
 import (
@@ -19,7 +19,7 @@ import (
 	"godwit.dev/godwit/internal/api/operator/stream"
 )
 
-// Prefix is what the paths begin with.
+// Prefix is the prefix of the paths.
 const Prefix = "/_godwit/v1/"
 
 // DocumentPath is where the document is.
@@ -30,7 +30,7 @@ const DocumentPath = Prefix + "openapi.json"
 //go:embed openapi.json
 var Document []byte
 
-// Info is what the document says of the whole.
+// Info is the general part of the document.
 var Info = rest.Info{
 	Title: "Godwit's operator API", Version: "1",
 	Description: "What a Godwit server holds, what happens to it, and what an operator can do about it. " +
@@ -40,7 +40,7 @@ var Info = rest.Info{
 		"`x-godwit-action` is what a policy has to allow: the action itself, or godwit:Read for all GET but those that show messages, and godwit:Operate for the rest.",
 }
 
-// Options are what the API works with.
+// Options are the dependencies of the API.
 type Options struct {
 	Catalog  *catalog.Catalog
 	Messages *messages.Messages
@@ -50,7 +50,7 @@ type Options struct {
 	Jobs     *jobs.Jobs
 	Backups  *backups.Backups
 	Sources  *sources.Sources
-	// Development has what only godwit dev does.
+	// Development has the operations of godwit dev only.
 	Development *development.Development
 }
 
@@ -156,14 +156,14 @@ func Operations(o Options) []rest.Operation {
 	}, o.Development.Operations(Prefix)...)
 }
 
-// Handlers answer the API, by patterns of http.ServeMux.
+// Handlers are the handlers of the API, by patterns of http.ServeMux.
 func Handlers(o Options, admit func(r *http.Request, op *rest.Operation, resource string) (*rest.Call, error)) map[string]http.Handler {
 	handlers := rest.Handlers(Operations(o), rest.Options{Admit: admit})
 	handlers["GET "+DocumentPath] = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		w.Header().Set("Cache-Control", "no-store") // another version has another one
+		w.Header().Set("Cache-Control", "no-store") // it differs between versions
 		w.Header().Set("X-Content-Type-Options", "nosniff")
-		_, _ = w.Write(Document) // a caller that is gone needs no answer
+		_, _ = w.Write(Document) // an error means that the client is gone
 	})
 	return handlers
 }

@@ -2,7 +2,7 @@ package refusal
 
 import "godwit.dev/godwit/internal/shard/stacks"
 
-// ofStacks are the sentences of CloudFormation.
+// ofStacks are CloudFormation's messages.
 var ofStacks = sentences{
 	stacks.ErrNone:      "Stack with id %s does not exist",
 	stacks.ErrExists:    "Stack [%s] already exists",

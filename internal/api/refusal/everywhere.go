@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/shard/transfer"
 )
 
-// everywhere are the sentences that all services have in common.
+// everywhere are the messages that all services share.
 var everywhere = sentences{
 	key.ErrNoAlias: "Alias %s is not found.",
 	key.ErrNoKey:   "Key '%s' does not exist",

@@ -2,7 +2,7 @@ package refusal
 
 import "godwit.dev/godwit/internal/stream"
 
-// deliveryStreams are the sentences of Firehose.
+// deliveryStreams are Firehose's messages.
 var deliveryStreams = sentences{
 	stream.ErrNoStream: "Firehose %s under account %s not found.",
 	stream.ErrTaken:    "Firehose %s under accountId %s already exists",

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/invoke/source"
 )
 
-// reasons are the words for programs that Lambda has beside the sentence.
+// reasons are the values of the member Reason in Lambda's errors.
 var reasons = map[*fault.Rule]string{
 	invoke.ErrReserved:    "ReservedFunctionConcurrentInvocationLimitExceeded",
 	invoke.ErrConcurrency: "ConcurrentInvocationLimitExceeded",

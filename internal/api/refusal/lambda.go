@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/shard/functions"
 )
 
-// untyped are those of which Lambda does not say whose fault they are.
+// untyped are the errors of Lambda without a type (the member that says whose fault it is).
 var untyped = []*fault.Rule{function.ErrRoutingOfLatest, functions.ErrReserved}
 
 var lambda = sentences{

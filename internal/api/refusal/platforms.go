@@ -2,7 +2,7 @@ package refusal
 
 import "godwit.dev/godwit/internal/platform"
 
-// ofAttributes begins what is said of an attribute among several.
+// ofAttributes is the prefix of messages about one of several attributes.
 const ofAttributes = badParameter + "Attributes Reason: "
 
 var platforms = sentences{

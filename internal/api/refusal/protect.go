@@ -16,7 +16,7 @@ var dataProtection = sentences{
 	protect.ErrProgram:      badProtection + "the regular expressions of all custom data identifiers together are compiled to more than %d instructions: repetitions that are counted, such as {1000}, have that many each",
 	protect.ErrStatement:    badProtection + "statement %d: %s",
 
-	// Behind the number of a statement.
+	// These follow the number of a statement.
 	protect.ErrStatementLacks: "%s is missing",
 	protect.ErrDirection:      "DataDirection must be Inbound or Outbound",
 	protect.ErrPrincipals:     "either Principal or NotPrincipal must name somebody",

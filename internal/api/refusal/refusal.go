@@ -1,6 +1,5 @@
-// Package refusal says in AWS's sentences what rings 0 to 3 refuse. Each service has a
-// table, of a sentence for each rule with a place for each of its fields; package wire has
-// the codes and statuses of the kinds.
+// Package refusal has AWS's messages for the errors of rings 0 to 3. Each service has a table
+// with a format for each rule; package wire has the codes and statuses of the kinds.
 package refusal
 
 import (
@@ -12,8 +11,8 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// sentences are formats, with a verb for each field of a rule in its order. An empty one
-// is that of the kind: AWS says the same, whichever rule it was.
+// sentences are formats, with a verb for each field of a rule, in order. An empty one means
+// the message of the kind, if AWS has the same message for several rules.
 type sentences map[*fault.Rule]string
 
 var all = merge(everywhere, sqs, sns, platforms, deliveryPolicies, filterPolicies, lambda, iams, ofKMS, invocations, monitor, dataProtection, deliveryStreams, ofStacks)
@@ -26,8 +25,8 @@ func merge(tables ...sentences) sentences {
 	return merged
 }
 
-// Of puts a refusal in words. ok is false for an error that is none, whose text is not for
-// callers.
+// Of returns the message of an error. ok is false for an error that is not of package fault,
+// whose text is not for callers.
 func Of(err error) (said *fault.Error, ok bool) {
 	if e, ok := errors.AsType[*fault.Error](err); ok {
 		return e, true
@@ -50,7 +49,7 @@ func Of(err error) (said *fault.Error, ok bool) {
 	return said, true
 }
 
-// Text is the sentence of a refusal, or the text of another error.
+// Text is the message of an error of package fault, or the text of another error.
 func Text(err error) string {
 	if said, ok := Of(err); ok {
 		return said.Message

@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/topic/settings"
 )
 
-// badParameter begins most of SNS's sentences.
+// badParameter is the prefix of most messages of SNS.
 const badParameter = "Invalid parameter: "
 
 var sns = sentences{
@@ -126,7 +126,7 @@ var deliveryPolicies = sentences{
 	retry.ErrBackoff:     "%s: the value [%s] is not a valid backoff function",
 }
 
-// ofFilter begins what filter policies are refused for.
+// ofFilter is the prefix of messages about filter policies.
 const ofFilter = "FilterPolicy: "
 
 var filterPolicies = sentences{

@@ -12,8 +12,8 @@ import (
 	"godwit.dev/godwit/internal/sms"
 )
 
-// access is what each operation needs to be allowed. A batch needs what its single action
-// does. Source: actions, resources and condition keys for SNS, in the service
+// access has the permissions that each operation requires. A batch requires those of its
+// single action. Source: actions, resources and condition keys for SNS, in the service
 // authorization reference.
 var access = map[string]api.Access{
 	"CreateTopic":             api.Needs(creating),
@@ -45,15 +45,15 @@ var access = map[string]api.Access{
 	}),
 }
 
-// shared needs an action on a topic, whose policy can let other accounts do it.
+// shared requires an action on a topic that the topic's policy can grant to other accounts.
 func shared[In any](action string, topic func(*In) string) api.Access {
 	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) {
 		return onTopic(call, action, "TopicArn", topic(in), true)
 	})
 }
 
-// confirming needs the right to confirm. The token stands for the topic's owner, of whatever
-// account: only the caller's own policies are asked.
+// confirming requires sns:ConfirmSubscription. The token represents the topic's owner, of
+// whatever account: only the caller's identity policies are evaluated.
 func confirming(call *api.Call, in *ConfirmSubscriptionInput) ([]authorize.Need, error) {
 	t, err := parseARN(call, "TopicArn", in.TopicArn)
 	if err != nil {
@@ -70,14 +70,15 @@ func onTopic(call *api.Call, action, member, value string, shared bool) ([]autho
 	return []authorize.Need{{Action: "sns:" + action, Resource: t.String(), Account: t.Account, Shared: shared}}, nil
 }
 
-// everyTopic needs an action that is about the account's topics.
+// everyTopic requires an action that is not on one topic but on those of the account.
 func everyTopic(action string) api.Access {
 	return func(call *api.Call, _ any) ([]authorize.Need, error) {
 		return api.One("sns:"+action, arn.Topic(call.Region, call.Account, "*")), nil
 	}
 }
 
-// onSubscription needs an action on a subscription. Without one, the operation refuses.
+// onSubscription requires an action on a subscription. If the request has none, the operation
+// refuses it.
 func onSubscription[In any](action string, subscription func(*In) string) api.Access {
 	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) {
 		value := subscription(in)
@@ -108,16 +109,17 @@ func setting(call *api.Call, in *SetTopicAttributesInput) ([]authorize.Need, err
 	return append(needs, passing(in.AttributeName, api.Deref(in.AttributeValue))...), err
 }
 
-// subscriptionRole is the attribute with the role that deliveries to a stream are made in.
+// subscriptionRole is the attribute with the role that SNS assumes for deliveries to
+// Firehose.
 const subscriptionRole = "SubscriptionRoleArn"
 
-// passing needs that the caller may give SNS the role that an attribute names, to log
-// deliveries, or to make them.
+// passing requires iam:PassRole for the role in an attribute: one that logs deliveries, or
+// that makes them.
 func passing(attribute, role string) []authorize.Need {
 	if role == "" || !strings.HasSuffix(attribute, "FeedbackRoleArn") && attribute != sms.StatusRole && attribute != subscriptionRole {
 		return nil
 	}
-	a, _ := arn.Parse(role) // of none the account is the caller's, and the operation refuses it
+	a, _ := arn.Parse(role) // an invalid role: the account is the caller's, and the operation refuses it
 	return []authorize.Need{{
 		Action: "iam:PassRole", Resource: role, Account: a.Account,
 		Keys: []authorize.Key{{Name: "iam:passedtoservice", Values: []string{"sns.amazonaws.com"}}},
@@ -132,8 +134,8 @@ func settingOfSubscription(call *api.Call, in *SetSubscriptionAttributesInput) (
 	return append(needs, passing(in.AttributeName, api.Deref(in.AttributeValue))...), nil
 }
 
-// protecting needs what lets SNS write findings into a log group, where the policy audits.
-// Source: "Data protection policy operations" in the SNS developer guide.
+// protecting requires the permissions to let SNS write findings into a log group, if the
+// policy audits. Source: "Data protection policy operations" in the SNS developer guide.
 func protecting(call *api.Call, in *PutDataProtectionPolicyInput) ([]authorize.Need, error) {
 	needs, err := onTopic(call, "PutDataProtectionPolicy", "ResourceArn", in.ResourceArn, false)
 	return append(needs, auditing(api.Deref(in.DataProtectionPolicy))...), err

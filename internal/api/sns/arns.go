@@ -8,8 +8,8 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// validTopicName reports whether a topic's name is of 1 to 256 letters, digits,
-// hyphens and underscores; a FIFO topic's has the suffix, which counts.
+// validTopicName reports whether a topic's name is 1 to 256 letters, digits, hyphens and
+// underscores. The name of a FIFO topic ends in .fifo, which counts.
 func validTopicName(name string) bool {
 	if len(name) > 256 {
 		return false
@@ -24,15 +24,14 @@ func validTopicName(name string) bool {
 	return name != ""
 }
 
-// invalid makes SNS's refusal of a parameter, which begins "Invalid parameter:".
+// invalid returns the error InvalidParameter, with a message that begins "Invalid
+// parameter:".
 func invalid(format string, args ...any) error {
 	return fault.Newf(fault.InvalidParameter, "Invalid parameter: "+format, args...)
 }
 
-// parseARN reads the ARN that member holds and checks what is common to
-// topics and subscriptions: it is of SNS, and of the region that the caller
-// addressed. Unsigned requests name no region of their own: the links in
-// notifications work for every topic.
+// parseARN parses the ARN in member, and checks that it is of SNS and of the request's
+// region. Unsigned requests have no region: the links in notifications work for every topic.
 func parseARN(call *api.Call, member, value string) (arn.ARN, error) {
 	a, err := arn.Parse(value)
 	if err != nil {
@@ -41,17 +40,16 @@ func parseARN(call *api.Call, member, value string) (arn.ARN, error) {
 		}
 		return arn.ARN{}, invalid("%s", member)
 	}
-	// The partition is not kept by Parse, and so the way back reports whether it
-	// was ours.
+	// Parse drops the partition; Names compares it, too.
 	if a.Service != "sns" || !a.Names(value) || a.Account == "" || !call.Unsigned() && a.Region != call.Region {
 		return arn.ARN{}, invalid("%s", member)
 	}
 	return a, nil
 }
 
-// parseTopic reads the ARN of a topic that the caller may use. It fails with
-// InvalidParameter, or with AccessDenied for another account's: only publishing
-// goes by what the topic's policy says about other accounts.
+// parseTopic parses the ARN of a topic of the caller's account. It fails with
+// InvalidParameter, or, for another account's topic, with AccessDenied: only for publishing
+// does the topic's policy admit other accounts.
 func parseTopic(call *api.Call, member, value string) (arn.ARN, error) {
 	a, err := parseAnyTopic(call, member, value)
 	if err != nil {
@@ -60,8 +58,7 @@ func parseTopic(call *api.Call, member, value string) (arn.ARN, error) {
 	return a, owned(call, a)
 }
 
-// parseAnyTopic reads the ARN of a topic of any account. It fails with
-// InvalidParameter.
+// parseAnyTopic parses the ARN of a topic of any account. It fails with InvalidParameter.
 func parseAnyTopic(call *api.Call, member, value string) (arn.ARN, error) {
 	a, err := parseARN(call, member, value)
 	if err == nil && !validTopicName(a.Resource) {
@@ -70,7 +67,7 @@ func parseAnyTopic(call *api.Call, member, value string) (arn.ARN, error) {
 	return a, err
 }
 
-// parseSubscription reads the ARN of a subscription that the caller may use.
+// parseSubscription parses the ARN of a subscription of the caller's account.
 func parseSubscription(call *api.Call, member, value string) (arn.ARN, error) {
 	a, err := parseARN(call, member, value)
 	if err != nil {
@@ -84,7 +81,7 @@ func parseSubscription(call *api.Call, member, value string) (arn.ARN, error) {
 }
 
 func owned(call *api.Call, a arn.ARN) error {
-	if a.Account == call.Account { // as most are: no action is named
+	if a.Account == call.Account { // the common case, without the name of the action
 		return nil
 	}
 	return api.Owned(call, a, "sns:"+strings.TrimSuffix(call.Operation, "Batch"))

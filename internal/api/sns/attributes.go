@@ -18,9 +18,8 @@ const (
 	maxAttributeType = 256
 )
 
-// messageAttributes checks the attributes of a publish and returns them in
-// the order of their names. Refusals are ParameterValueInvalid with AWS's
-// texts.
+// messageAttributes validates the attributes of a publish, and returns them sorted by name.
+// It fails with ParameterValueInvalid and AWS's messages.
 func messageAttributes(given map[string]MessageAttributeValue) ([]message.Attribute, error) {
 	if len(given) == 0 {
 		return nil, nil
@@ -39,8 +38,8 @@ func messageAttributes(given map[string]MessageAttributeValue) ([]message.Attrib
 	return attrs, nil
 }
 
-// checkTypes refuses attributes without a type, as AWS does before it looks at
-// anything else; at is where the attributes stand in the request.
+// checkTypes refuses attributes without a type, as AWS does before all other checks. at is
+// the position of the attributes in the request.
 func checkTypes(at string, given map[string]MessageAttributeValue) error {
 	first, untyped := "", false
 	for name, value := range given {
@@ -89,17 +88,15 @@ func checkAttributeName(name string) error {
 	return nil
 }
 
-// ownPrefixes begin the attributes that say something about a text message or a push
-// notification.
+// ownPrefixes are the prefixes of the attributes for text messages and push notifications.
 var ownPrefixes = [...]string{"AWS.SNS.SMS.", "AWS.MM.SMS.", "AWS.SNS.MOBILE."}
 
 func alphanumeric(c rune) bool {
 	return '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
 }
 
-// attributeValue checks type and value against each other. A String.Array is
-// taken as any other text: one that is no JSON array counts as filtered out
-// where a policy asks for it, and is not refused.
+// attributeValue validates a value by its type. A String.Array may be any text: one that is
+// not a JSON array is accepted, but does not match a filter policy on it.
 func attributeValue(name string, v MessageAttributeValue) ([]byte, error) {
 	dataType := api.Deref(v.DataType)
 	base, label, labelled := strings.Cut(dataType, ".")
@@ -143,14 +140,14 @@ func emptyValue(name, dataType string) error {
 	return badValue("The message attribute '%s' must contain non-empty message attribute value for message attribute type '%s'.", name, dataType)
 }
 
-// number accepts decimal numbers; Go's own forms (hexadecimal, underscores,
-// infinities) are none.
+// number accepts decimal numbers, but not Go's other forms (hexadecimal, underscores,
+// infinities).
 func number(text string) bool {
 	if strings.ContainsFunc(text, func(c rune) bool {
 		return (c < '0' || c > '9') && !strings.ContainsRune("+-.eE", c)
 	}) {
 		return false
 	}
-	_, err := strconv.ParseFloat(text, 64) // fails beyond the range, too
+	_, err := strconv.ParseFloat(text, 64) // also fails out of range
 	return err == nil
 }

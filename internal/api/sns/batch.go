@@ -17,14 +17,13 @@ const (
 	maxEntryID = 80 // characters
 )
 
-// wholeCall is a refusal of a message for which a batch with it is refused as
-// a whole; other refusals fail their entry alone.
+// wholeCall is an error of a message that fails its whole batch; other errors fail their
+// entry only.
 type wholeCall struct{ error }
 
 func (w wholeCall) Unwrap() error { return w.error }
 
-// publishBatch answers PublishBatch. The entries that are accepted are
-// published in their order.
+// publishBatch answers PublishBatch. The accepted entries are published in order.
 func (s *Service) publishBatch(ctx context.Context, call *api.Call, in *PublishBatchInput) (*PublishBatchOutput, error) {
 	for i := range in.PublishBatchRequestEntries {
 		if err := checkTypes(fmt.Sprintf("publishBatchRequestEntries.%d.member.", i+1), in.PublishBatchRequestEntries[i].MessageAttributes); err != nil {
@@ -38,13 +37,13 @@ func (s *Service) publishBatch(ctx context.Context, call *api.Call, in *PublishB
 	if err := checkEntries(in.PublishBatchRequestEntries); err != nil {
 		return nil, err
 	}
-	// Both lists are in every answer, if need be empty.
+	// An answer always has both lists, also when they are empty.
 	out := &PublishBatchOutput{
 		Successful: make([]PublishBatchResultEntry, 0, len(in.PublishBatchRequestEntries)),
 		Failed:     []BatchResultErrorEntry{},
 	}
-	// One fault of some kinds, or too much together, refuses all: so what costs time comes
-	// behind that.
+	// Some faults of a single entry, and too large a sum of sizes, refuse the batch:
+	// expensive work comes after these checks.
 	read := make([]shard.Publication, len(in.PublishBatchRequestEntries))
 	faults := make([]error, len(read))
 	size := 0
@@ -81,7 +80,7 @@ func (s *Service) publishBatch(ctx context.Context, call *api.Call, in *PublishB
 	if err := s.quota.take(call, sizes...); err != nil {
 		return nil, err
 	}
-	// Without a message it still finds out whether there is such a topic.
+	// Without any accepted message, Publish still finds out whether the topic exists.
 	tracePublish(call, t, accepted...)
 	results, err := s.engine.Publish(ctx, t, accepted...)
 	if err != nil {
@@ -93,8 +92,7 @@ func (s *Service) publishBatch(ctx context.Context, call *api.Call, in *PublishB
 	return out, nil
 }
 
-// checkEntries applies the rules for the number of a batch's entries and for
-// their ids.
+// checkEntries validates the number of a batch's entries and their ids.
 func checkEntries(entries []PublishBatchRequestEntry) error {
 	switch {
 	case len(entries) == 0:
@@ -127,7 +125,7 @@ func checkEntryID(id string) error {
 	return nil
 }
 
-// size is what counts against the limit of a batch, in bytes.
+// size is the entry's share of the batch's size limit, in bytes.
 func (e *PublishBatchRequestEntry) size() int {
 	n := len(api.Deref(e.Message))
 	for name, v := range e.MessageAttributes {

@@ -2,14 +2,14 @@ package sns
 
 import "godwit.dev/godwit/internal/api"
 
-// pageSize is the number of topics or subscriptions in one answer.
+// pageSize is the page size of lists of topics and subscriptions.
 const pageSize = 100
 
-// nextToken wraps the place where a list continues.
+// nextToken is the token of the next page of a list.
 func nextToken(list, after string) string { return api.NextToken(list, after) }
 
-// readToken gives the place that nextToken wrapped; no token is the beginning.
-// It fails with InvalidParameter.
+// readToken returns the position in a token of nextToken; without a token, the beginning. It
+// fails with InvalidParameter.
 func readToken(list string, token *string) (after string, err error) {
 	after, ok := api.ReadToken(list, token)
 	if !ok {

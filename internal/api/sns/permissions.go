@@ -29,8 +29,7 @@ func (s *Service) addPermission(ctx context.Context, call *api.Call, in *AddPerm
 	return &AddPermissionOutput{}, s.engine.AddTopicPermission(ctx, t, p)
 }
 
-// removePermission answers RemovePermission, which succeeds for a label that is
-// not there.
+// removePermission answers RemovePermission, which succeeds for an unknown label.
 func (s *Service) removePermission(ctx context.Context, call *api.Call, in *RemovePermissionInput) (*RemovePermissionOutput, error) {
 	t, err := parseTopic(call, "TopicArn", in.TopicArn)
 	if err != nil {

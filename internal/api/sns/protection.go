@@ -26,7 +26,7 @@ type GetDataProtectionPolicyOutput struct {
 	DataProtectionPolicy string
 }
 
-// dataProtection reads a policy; nil for none.
+// dataProtection parses a policy; nil: there is none.
 func dataProtection(text string) (*protect.Policy, error) {
 	if text == "" {
 		return nil, nil
@@ -34,8 +34,8 @@ func dataProtection(text string) (*protect.Policy, error) {
 	return protect.Parse(text)
 }
 
-// putDataProtectionPolicy answers PutDataProtectionPolicy. An empty policy takes away the
-// one that the topic has.
+// putDataProtectionPolicy answers PutDataProtectionPolicy. An empty policy removes the
+// topic's.
 func (s *Service) putDataProtectionPolicy(ctx context.Context, call *api.Call, in *PutDataProtectionPolicyInput) (*PutDataProtectionPolicyOutput, error) {
 	t, err := parseTopic(call, "ResourceArn", in.ResourceArn)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *Service) putDataProtectionPolicy(ctx context.Context, call *api.Call, i
 	return &PutDataProtectionPolicyOutput{}, s.engine.SetDataProtection(ctx, t, policy)
 }
 
-// getDataProtectionPolicy answers GetDataProtectionPolicy: the document as it was given.
+// getDataProtectionPolicy answers GetDataProtectionPolicy, with the document as it was put.
 func (s *Service) getDataProtectionPolicy(ctx context.Context, call *api.Call, in *GetDataProtectionPolicyInput) (*GetDataProtectionPolicyOutput, error) {
 	t, err := parseTopic(call, "ResourceArn", in.ResourceArn)
 	if err != nil {

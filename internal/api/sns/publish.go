@@ -61,8 +61,7 @@ func (s *Service) publish(ctx context.Context, call *api.Call, in *PublishInput)
 	return &PublishOutput{MessageId: results[0].ID.String(), SequenceNumber: sequenceOf(target, results[0])}, nil
 }
 
-// sequenceOf is the SequenceNumber of a published message; on a standard topic
-// there is none.
+// sequenceOf is the SequenceNumber of a published message; a standard topic has none.
 func sequenceOf(t arn.ARN, r shard.SendResult) string {
 	if !t.FIFO() {
 		return ""
@@ -70,8 +69,8 @@ func sequenceOf(t arn.ARN, r shard.SendResult) string {
 	return message.SequenceNumber(r.Sequence)
 }
 
-// publishToEndpoint publishes to an endpoint of a push platform. Whether that takes a message
-// is asked before the message is looked at.
+// publishToEndpoint publishes to an endpoint of a push platform. The endpoint is checked
+// before the message.
 func (s *Service) publishToEndpoint(ctx context.Context, call *api.Call, member, value string, in *PublishInput) (*PublishOutput, error) {
 	endpoint, of, err := platforms.ParseTarget(call, member, value)
 	if err != nil {
@@ -102,7 +101,7 @@ func (s *Service) publishToEndpoint(ctx context.Context, call *api.Call, member,
 	return &PublishOutput{MessageId: p.ID.String()}, nil
 }
 
-// targetOf is what a publish is for, and the member that says so.
+// targetOf is the target of a publish, and the member that it is in.
 func targetOf(in *PublishInput) (member, value string, err error) {
 	given := 0
 	for _, member := range []*string{in.TopicArn, in.TargetArn, in.PhoneNumber} {
@@ -124,8 +123,8 @@ func targetOf(in *PublishInput) (member, value string, err error) {
 	}
 }
 
-// publishTopic reads the ARN of a topic that the caller may publish to: one of
-// its own account, or one whose policy lets it.
+// publishTopic parses the ARN of a topic that the caller may publish to: a topic of its own
+// account, or one whose policy allows it.
 func (s *Service) publishTopic(ctx context.Context, call *api.Call, member, value string) (arn.ARN, error) {
 	t, err := parseAnyTopic(call, member, value)
 	if err == nil {
@@ -136,10 +135,9 @@ func (s *Service) publishTopic(ctx context.Context, call *api.Call, member, valu
 	return t, err
 }
 
-// publication checks the message itself. Refusals are InvalidParameter, and
-// for attributes ParameterValueInvalid; those for which a batch is refused as a
-// whole are a wholeCall. platform is that of an endpoint which it is for alone; empty: it is
-// for a topic.
+// publication validates a message. Errors are InvalidParameter, and for attributes
+// ParameterValueInvalid; those that fail a whole batch are a wholeCall. platform is that of
+// the endpoint that is the only target; empty: the target is a topic.
 func (s *Service) publication(call *api.Call, t arn.ARN, in *PublishInput, platform string) (shard.Publication, error) {
 	var none shard.Publication
 	p := shard.Publication{Sender: call.Account, Caller: call.Caller, Trace: call.TraceHeader()}
@@ -179,7 +177,7 @@ func (s *Service) publication(call *api.Call, t arn.ARN, in *PublishInput, platf
 	return p, nil
 }
 
-// grouping takes over the message's group and, on a FIFO topic, its deduplication ID.
+// grouping sets the message's group and, on a FIFO topic, its deduplication ID.
 func grouping(p *shard.Publication, t arn.ARN, in *PublishInput) error {
 	p.Group = api.Deref(in.MessageGroupId)
 	switch {
@@ -202,8 +200,8 @@ func grouping(p *shard.Publication, t arn.ARN, in *PublishInput) error {
 	return nil
 }
 
-// validSubject reports whether a subject is 1–100 characters of UTF-8 without
-// line breaks and control characters.
+// validSubject reports whether a subject is 1–100 characters of UTF-8, without line breaks
+// and control characters.
 func validSubject(subject string) bool {
 	n := utf8.RuneCountInString(subject)
 	return utf8.ValidString(subject) && 1 <= n && n <= maxSubject && !strings.ContainsFunc(subject, func(c rune) bool {
@@ -211,8 +209,8 @@ func validSubject(subject string) bool {
 	})
 }
 
-// validGroup reports whether id, of a group or for deduplication, is 1–128
-// letters, digits and punctuation.
+// validGroup reports whether a MessageGroupId or MessageDeduplicationId is 1–128 letters,
+// digits and punctuation.
 func validGroup(id string) bool {
 	return id != "" && len(id) <= maxGroup && !strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' })
 }
@@ -222,10 +220,10 @@ var (
 	errDefault   = "Message Structure - No default entry in JSON message body"
 )
 
-// structured reads a message of MessageStructure json: an object with the
-// text for every protocol under "default", and others by protocol. Members
-// that are no strings are ignored, as AWS does, unless it is the default. Where it is for one
-// platform alone, and that has a text, there need be no default.
+// structured parses a message of MessageStructure json: an object with texts by protocol, and
+// "default" for the other protocols. Like AWS, it ignores members that are not strings,
+// except the default. With a platform, the default is only required if the platform has no
+// text.
 func structured(document []byte, platform string) (fallback []byte, byProtocol map[string]string, err error) {
 	var members map[string]json.RawMessage
 	dec := json.NewDecoder(bytes.NewReader(document))

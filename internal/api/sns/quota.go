@@ -9,12 +9,12 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// maxLimiters bounds the memory of a quota. Beyond it all start over, which
-// lets an account that was over its quota publish a second's worth too early.
+// maxLimiters bounds the memory of a quota. Beyond it all limiters are dropped, so that an
+// account over its quota may publish a second's quota early.
 const maxLimiters = 10_000
 
-// quota bounds what an account may publish in a region, in messages a second, and in bytes
-// as is decided elsewhere.
+// quota bounds what an account may publish in a region: messages a second, and bytes by the
+// function bytes.
 type quota struct {
 	perSecond int // 0: any number
 	bytes     func(account string, bytes int) error
@@ -23,7 +23,7 @@ type quota struct {
 	limiters map[place]*rate.Limiter
 }
 
-// place is where a quota is counted.
+// place is the scope of a quota.
 type place struct{ account, region string }
 
 func newQuota(perSecond int, bytes func(account string, bytes int) error) *quota {
@@ -53,7 +53,7 @@ func (q *quota) take(call *api.Call, sizes ...int) error {
 		if len(q.limiters) >= maxLimiters {
 			clear(q.limiters)
 		}
-		// A whole batch must fit, however low the quota is.
+		// The burst is at least a whole batch, however low the quota is.
 		l = rate.NewLimiter(rate.Limit(q.perSecond), max(q.perSecond, maxEntries))
 		q.limiters[at] = l
 	}

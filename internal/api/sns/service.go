@@ -14,22 +14,21 @@ import (
 	"godwit.dev/godwit/internal/topic/protect"
 )
 
-// Engine is what the handlers need of the owner of the state, which is
-// *shard.Engine. Refusals are of package fault, with the text that the caller
-// sees.
+// Engine executes the operations; *shard.Engine implements it. Its errors are of package
+// fault, with the message for the caller.
 type Engine interface {
 	CreateTopic(ctx context.Context, cmd topic.CreateTopic) error
 	DeleteTopic(ctx context.Context, t arn.ARN) error
 	TopicAttributes(ctx context.Context, t arn.ARN) (map[string]string, error)
 	SetTopicAttribute(ctx context.Context, t arn.ARN, name, value string) error
-	// SetDataProtection takes the policy away if it is nil.
+	// SetDataProtection sets the policy, or removes it if it is nil.
 	SetDataProtection(ctx context.Context, t arn.ARN, policy *protect.Policy) error
 	DataProtection(ctx context.Context, t arn.ARN) (text string, err error)
 	AddTopicPermission(ctx context.Context, t arn.ARN, p shard.Permission) error
-	// RemoveTopicPermission succeeds for a label that is not there.
+	// RemoveTopicPermission succeeds for an unknown label.
 	RemoveTopicPermission(ctx context.Context, t arn.ARN, label string) error
-	// ListTopics gives up to limit topics in the order of their names, those
-	// whose names are greater than after.
+	// ListTopics returns up to limit topics, ordered by name, from the first name greater
+	// than after.
 	ListTopics(ctx context.Context, region, account, after string, limit int) (page []arn.ARN, more bool, err error)
 
 	// TagTopic, UntagTopic and TopicTags fail with ResourceNotFound.
@@ -39,55 +38,51 @@ type Engine interface {
 
 	Subscribe(ctx context.Context, cmd topic.Subscribe) (topic.Subscription, error)
 	ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (arn.ARN, error)
-	// Unsubscribe succeeds for what is not there.
+	// Unsubscribe succeeds for an unknown subscription.
 	Unsubscribe(ctx context.Context, cmd topic.Unsubscribe) error
 	SubscriptionAttributes(ctx context.Context, sub arn.ARN) (map[string]string, error)
 	SetSubscriptionAttribute(ctx context.Context, sub arn.ARN, name, value string) error
-	// ListSubscriptions gives up to limit subscriptions of an account behind
-	// the one whose ARN is after.
+	// ListSubscriptions returns up to limit subscriptions of an account, beginning after the
+	// one with the ARN after.
 	ListSubscriptions(ctx context.Context, region, account, after string, limit int) (page []topic.Subscription, more bool, err error)
-	// ListSubscriptionsByTopic gives up to limit subscriptions of a topic in
-	// the order of their ids, those whose ids are greater than after.
+	// ListSubscriptionsByTopic returns up to limit subscriptions of a topic, ordered by id,
+	// from the first id greater than after.
 	ListSubscriptionsByTopic(ctx context.Context, t arn.ARN, after string, limit int) (page []topic.Subscription, more bool, err error)
 
-	// AdmitsPublisher reports whether a topic's policy lets another account
-	// publish; address is the caller's host and port.
+	// AdmitsPublisher reports whether a topic's policy allows another account to publish;
+	// address is the caller's host and port.
 	AdmitsPublisher(ctx context.Context, t arn.ARN, account, address string) bool
-	// Protect applies the topic's data protection policy to a message, and refuses what
-	// that denies.
+	// Protect applies the topic's data protection policy to a message, and refuses a denied
+	// one.
 	Protect(t arn.ARN, p *shard.Publication) error
-	// Publish accepts messages, in their order; they are durable on return. It
-	// gives a result for each.
+	// Publish accepts messages, in order, with a result for each. They are durable on return.
 	Publish(ctx context.Context, t arn.ARN, publications ...shard.Publication) ([]shard.SendResult, error)
 
 	platforms.Engine
-	// MayPublish refuses an endpoint of a push platform that takes no message, and
-	// PublishToEndpoint accepts one for it; it is durable on return.
+	// MayPublish refuses an endpoint of a push platform that cannot be published to.
+	// PublishToEndpoint accepts a message for an endpoint; it is durable on return.
 	MayPublish(ctx context.Context, endpoint arn.ARN) error
 	PublishToEndpoint(ctx context.Context, endpoint arn.ARN, p shard.Publication) error
 }
 
-// Options are what a Service is made of. Every field is needed but for the
-// quota.
+// Options are the dependencies and settings of a Service. All are required but the quota.
 type Options struct {
 	Engine Engine
-	// NewID gives an id that was never given before: of a message, or of a
-	// subscription.
+	// NewID returns a unique id, for a message or a subscription.
 	NewID func() message.ID
-	// NewToken gives a secret that cannot be guessed: what confirms a
-	// subscription, or restores it.
+	// NewToken returns an unguessable secret, which confirms or restores a subscription.
 	NewToken func() string
-	// PublishQuota is how many messages an account may publish in a region in a
-	// second; 0: any number.
+	// PublishQuota is an account's quota of published messages in a region, in messages a
+	// second; 0: none.
 	PublishQuota int
-	// Bytes counts bytes of messages that an account publishes, and refuses them where it
-	// may not; nil: it may any number.
+	// Bytes counts the bytes of messages that an account publishes, and refuses them beyond
+	// its quota; nil: no quota.
 	Bytes func(account string, bytes int) error
-	// NoMail has subscriptions by mail refused: mails go nowhere.
+	// NoMail refuses subscriptions by mail: there is no mail server.
 	NoMail bool
-	// Texting are text messages.
+	// Texting configures text messages.
 	Texting Texting
-	// Principals are who can be named by topics' policies; nil: api.Unbound.
+	// Principals resolves the principals in topics' policies; nil: api.Unbound.
 	Principals api.Principals
 }
 
@@ -108,7 +103,7 @@ func New(o Options) *Service {
 	return &Service{engine: o.Engine, newID: o.NewID, newToken: o.NewToken, quota: newQuota(o.PublishQuota, o.Bytes), noMail: o.NoMail, texting: o.Texting, principals: cmp.Or[api.Principals](o.Principals, api.Unbound{})}
 }
 
-// Operations declares the operations that are built.
+// Operations are the operations that are implemented.
 func (s *Service) Operations() []api.Operation {
 	return slices.Concat(platforms.Operations(s.engine), s.textOperations(), api.Guarded(access, []api.Operation{
 		api.Op("CreateTopic", s.createTopic),

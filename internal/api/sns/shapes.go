@@ -1,10 +1,9 @@
 // Package sns answers the API of Amazon SNS.
 package sns
 
-// The shapes of the operations. Fields are AWS's members; the tag `wire` says
-// what the Query protocol calls them where that differs, and which the
-// request must have. In inputs nil means absent; in outputs nil, and the empty
-// string, are left out of the answer.
+// The shapes of the operations. Fields are AWS's members. The tag `wire` has a member's name
+// in the Query protocol where that differs, and marks required members. In inputs nil means
+// absent; in outputs nil and the empty string are omitted.
 
 // CreateTopicInput is the request of CreateTopic.
 type CreateTopicInput struct {
@@ -17,7 +16,7 @@ type CreateTopicInput struct {
 // Tag is a tag of a topic.
 type Tag struct {
 	Key   string
-	Value *string // in answers always there: it may be empty
+	Value *string // never omitted in answers, as it may be empty
 }
 
 // CreateTopicOutput is the answer of CreateTopic.
@@ -117,7 +116,7 @@ type ConfirmSubscriptionOutput struct {
 
 // UnsubscribeInput is the request of Unsubscribe.
 type UnsubscribeInput struct {
-	SubscriptionArn string // its absence has a text of its own, and so it is not marked required
+	SubscriptionArn string // not marked required: AWS's message for its absence is another
 }
 
 // UnsubscribeOutput is the empty answer of Unsubscribe.
@@ -181,7 +180,7 @@ type PublishInput struct {
 	TopicArn               *string
 	TargetArn              *string
 	PhoneNumber            *string
-	Message                *string // its absence has a text of its own, and so it is not marked required
+	Message                *string // not marked required: AWS's message for its absence is another
 	Subject                *string
 	MessageStructure       *string
 	MessageAttributes      map[string]MessageAttributeValue `wire:"key=Name,value=Value"`

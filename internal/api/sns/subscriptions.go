@@ -11,14 +11,14 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// What stands in the place of an ARN that is not to be had yet.
+// The substitutes for the ARN of a pending subscription.
 const (
 	pendingAnswer = "pending confirmation" // Subscribe
 	pendingListed = "PendingConfirmation"  // the lists
 )
 
-// subscribe answers Subscribe. The ARN of a pending subscription is answered on
-// request only.
+// subscribe answers Subscribe. The answer has the ARN of a pending subscription only if the
+// request asks for it.
 func (s *Service) subscribe(ctx context.Context, call *api.Call, in *SubscribeInput) (*SubscribeOutput, error) {
 	t, err := parseTopic(call, "TopicArn", in.TopicArn)
 	if err != nil {
@@ -57,8 +57,8 @@ func (s *Service) subscribe(ctx context.Context, call *api.Call, in *SubscribeIn
 	return &SubscribeOutput{SubscriptionArn: sub.ARN.String()}, nil
 }
 
-// noEndpoint reports that what is to be subscribed is an endpoint of a push platform that
-// does not exist.
+// noEndpoint reports whether the request subscribes an endpoint of a push platform that does
+// not exist.
 func (s *Service) noEndpoint(ctx context.Context, in *SubscribeInput) (bool, error) {
 	if in.Protocol != topic.Application.String() || !platforms.IsEndpoint(*in.Endpoint) {
 		return false, nil
@@ -71,11 +71,11 @@ func (s *Service) noEndpoint(ctx context.Context, in *SubscribeInput) (bool, err
 	return false, err
 }
 
-// confirmSubscription answers ConfirmSubscription, which is also what a visit
-// to a SubscribeURL calls: the token is all that it needs.
+// confirmSubscription answers ConfirmSubscription, which a SubscribeURL also calls: the token
+// is the only credential.
 func (s *Service) confirmSubscription(ctx context.Context, call *api.Call, in *ConfirmSubscriptionInput) (*ConfirmSubscriptionOutput, error) {
-	// Whoever holds the token may confirm, of whatever account. Of the topic only the
-	// region counts, which is that of the subscription.
+	// Any holder of the token may confirm, of whatever account. Of the topic's ARN only the
+	// region is used, which is that of the subscription.
 	t, err := parseARN(call, "TopicArn", in.TopicArn)
 	if err != nil {
 		return nil, invalid("Topic")
@@ -100,9 +100,8 @@ func (s *Service) confirmSubscription(ctx context.Context, call *api.Call, in *C
 	return &ConfirmSubscriptionOutput{SubscriptionArn: sub.String()}, nil
 }
 
-// unsubscribe answers Unsubscribe, which is also what a visit to an
-// UnsubscribeURL calls: then the endpoint is notified, and can undo it. It succeeds
-// for what is not there.
+// unsubscribe answers Unsubscribe, which an UnsubscribeURL also calls: then the endpoint is
+// notified, and can undo it. It succeeds for an unknown subscription.
 func (s *Service) unsubscribe(ctx context.Context, call *api.Call, in *UnsubscribeInput) (*UnsubscribeOutput, error) {
 	if in.SubscriptionArn == "" {
 		return nil, invalid("SubscriptionArn Reason: no value for required parameter")
@@ -178,7 +177,7 @@ func listed(page []topic.Subscription) []Subscription {
 
 // getSubscriptionAttributes answers GetSubscriptionAttributes.
 func (s *Service) getSubscriptionAttributes(ctx context.Context, call *api.Call, in *GetSubscriptionAttributesInput) (*GetSubscriptionAttributesOutput, error) {
-	// What has the form of a subscription's name, and is of another service, is none.
+	// The ARN of another service, with a subscription's form, is an unknown subscription.
 	if a, err := arn.Parse(in.SubscriptionArn); err == nil && a.Service != "sns" && strings.Count(a.Resource, ":") == 1 {
 		return nil, topic.ErrNoSubscription
 	}
@@ -193,8 +192,8 @@ func (s *Service) getSubscriptionAttributes(ctx context.Context, call *api.Call,
 	return &GetSubscriptionAttributesOutput{Attributes: attrs}, nil
 }
 
-// setSubscriptionAttributes answers SetSubscriptionAttributes; no value is the
-// empty one, which deletes.
+// setSubscriptionAttributes answers SetSubscriptionAttributes. A missing value means the
+// empty one, which deletes the attribute.
 func (s *Service) setSubscriptionAttributes(ctx context.Context, call *api.Call, in *SetSubscriptionAttributesInput) (*SetSubscriptionAttributesOutput, error) {
 	sub, err := parseSubscription(call, "SubscriptionArn", in.SubscriptionArn)
 	if err != nil {

@@ -50,7 +50,7 @@ func (s *Service) untagResource(ctx context.Context, call *api.Call, in *UntagRe
 	return nil, s.engine.UntagTopic(ctx, t, in.TagKeys)
 }
 
-// listTagsForResource answers ListTagsForResource, in the order of the keys.
+// listTagsForResource answers ListTagsForResource, with tags sorted by key.
 func (s *Service) listTagsForResource(ctx context.Context, call *api.Call, in *ListTagsForResourceInput) (*ListTagsForResourceOutput, error) {
 	t, err := parseTopic(call, "ResourceArn", in.ResourceArn)
 	if err != nil {
@@ -68,8 +68,8 @@ func (s *Service) listTagsForResource(ctx context.Context, call *api.Call, in *L
 	return out, nil
 }
 
-// tagMap checks the tags of a request; nil when there are none. It fails with
-// InvalidParameter or TagLimitExceeded.
+// tagMap validates the tags of a request; nil: there are none. It fails with InvalidParameter
+// or TagLimitExceeded.
 func tagMap(tags []Tag) (map[string]string, error) {
 	if len(tags) == 0 {
 		return nil, nil

@@ -22,8 +22,7 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// Texts is what the handlers need of whoever keeps the settings of text messages:
-// *texts.Module.
+// Texts stores the settings of text messages; *texts.Module implements it.
 type Texts interface {
 	Attributes(p texts.Place) map[string]string
 	SetAttributes(ctx context.Context, p texts.Place, attributes map[string]string) error
@@ -37,14 +36,14 @@ type Texts interface {
 	Destinations(p texts.Place, after string, limit int) (page []texts.Listed, more bool)
 }
 
-// Texting are the text messages of a Service.
+// Texting are the dependencies for text messages.
 type Texting struct {
 	Texts Texts
 	// Publish accepts a message for a phone number; it is durable on return.
 	Publish func(ctx context.Context, name arn.ARN, number string, m *message.Message) error
-	// Origins are the numbers that messages are from.
+	// Origins are the sender numbers of messages.
 	Origins []string
-	// None has text messages refused: there is nobody who takes them.
+	// None refuses text messages: there is no SMSC or provider.
 	None bool
 }
 
@@ -52,7 +51,7 @@ func placeOf(call *api.Call) texts.Place {
 	return texts.Place{Account: call.Account, Region: call.Region}
 }
 
-// needsCarrier ends the refusals of what goes nowhere.
+// needsCarrier ends the error for messages that cannot be sent.
 const needsCarrier = "text messages need an SMSC or a provider, which this server has none of (--sms-smsc, --sms-http)"
 
 // publishText answers a Publish to a phone number.
@@ -65,7 +64,7 @@ func (s *Service) publishText(ctx context.Context, call *api.Call, in *PublishIn
 		return nil, invalid("PhoneNumber Reason: %s", needsCarrier)
 	}
 	plain := *in
-	plain.MessageGroupId, plain.MessageDeduplicationId = nil, nil // nothing of a phone is in groups
+	plain.MessageGroupId, plain.MessageDeduplicationId = nil, nil // text messages have no groups
 	p, err := s.publication(call, arn.ARN{}, &plain, "")
 	if err != nil {
 		return nil, err
@@ -90,7 +89,7 @@ func (s *Service) publishText(ctx context.Context, call *api.Call, in *PublishIn
 	return &PublishOutput{MessageId: p.ID.String()}, nil
 }
 
-// checkWishes refuses attributes of a text message that do not say what they should.
+// checkWishes validates the attributes for text messages.
 func checkWishes(all []message.Attribute) error {
 	for i := range all {
 		value, ok := string(all[i].Value), true
@@ -111,7 +110,7 @@ func checkWishes(all []message.Attribute) error {
 	return nil
 }
 
-// phoneNumber reads a phone number that an action is about.
+// phoneNumber validates a phone number.
 func phoneNumber(text string) (string, error) {
 	n, ok := sms.Number(text)
 	if !ok {
@@ -227,8 +226,8 @@ type CreateSMSSandboxPhoneNumberInput struct {
 // CreateSMSSandboxPhoneNumberOutput is the empty answer of CreateSMSSandboxPhoneNumber.
 type CreateSMSSandboxPhoneNumberOutput struct{}
 
-// languages are those of one-time passwords. Source: LanguageCodeString in the SNS API
-// reference. The text is English in each.
+// languages are the languages of one-time passwords. Source: LanguageCodeString in the SNS
+// API reference. The text is English in each.
 var languages = []string{"en-US", "en-GB", "es-419", "es-ES", "de-DE", "fr-CA", "fr-FR", "it-IT", "ja-JP", "pt-BR", "kr-KR", "zh-CN", "zh-TW"}
 
 func (s *Service) createSMSSandboxPhoneNumber(ctx context.Context, call *api.Call, in *CreateSMSSandboxPhoneNumberInput) (*CreateSMSSandboxPhoneNumberOutput, error) {
@@ -307,13 +306,13 @@ type ListSMSSandboxPhoneNumbersOutput struct {
 	NextToken    string
 }
 
-// SMSSandboxPhoneNumber is a number of the sandbox.
+// SMSSandboxPhoneNumber is a phone number in the sandbox.
 type SMSSandboxPhoneNumber struct {
 	PhoneNumber string
 	Status      string // Pending or Verified
 }
 
-// limitOf reads how many entries an answer is to have.
+// limitOf reads the requested page size.
 func limitOf(given *int, most int) (int, error) {
 	if given == nil {
 		return most, nil
@@ -371,7 +370,7 @@ type ListOriginationNumbersOutput struct {
 	PhoneNumbers []PhoneNumberInformation
 }
 
-// PhoneNumberInformation is a number that messages are from.
+// PhoneNumberInformation is a sender number.
 type PhoneNumberInformation struct {
 	PhoneNumber        string
 	Status             string
@@ -379,7 +378,7 @@ type PhoneNumberInformation struct {
 	NumberCapabilities []string
 }
 
-// maxOrigins is how many numbers an answer has.
+// maxOrigins is the page size of sender numbers.
 const maxOrigins = 30
 
 func (s *Service) listOriginationNumbers(_ context.Context, _ *api.Call, in *ListOriginationNumbersInput) (*ListOriginationNumbersOutput, error) {
@@ -411,7 +410,7 @@ func (s *Service) listOriginationNumbers(_ context.Context, _ *api.Call, in *Lis
 	return out, nil
 }
 
-// textOperations are those of text messages.
+// textOperations are the operations on text messages.
 func (s *Service) textOperations() []api.Operation {
 	return api.Guarded(textAccess, []api.Operation{
 		api.Op("SetSMSAttributes", s.setSMSAttributes).WithResult(),
@@ -428,7 +427,7 @@ func (s *Service) textOperations() []api.Operation {
 	})
 }
 
-// textAccess is what they need to be allowed: no resource is named in any.
+// textAccess has the permissions that they require, on no particular resource.
 var textAccess = func() map[string]api.Access {
 	all := map[string]api.Access{}
 	for _, action := range []string{
@@ -444,7 +443,7 @@ var textAccess = func() map[string]api.Access {
 	return all
 }()
 
-// anyResource needs an action that is about no resource.
+// anyResource requires an action on no particular resource.
 func anyResource(action string) []authorize.Need {
 	return []authorize.Need{{Action: "sns:" + action, Resource: "*"}}
 }

@@ -13,8 +13,8 @@ const policyAttribute = "Policy"
 
 var errNobody = invalid("Policy Error: PrincipalNotFound")
 
-// bind has a topic's policy mean the users and roles that it names, and refuses one that
-// names nobody.
+// bind replaces the users and roles in a topic's policy by their unique ids, and refuses a
+// policy with an unknown one.
 func (s *Service) bind(doc string) (string, error) {
 	bound, unknown := s.principals.BindPolicy(doc)
 	if unknown != "" {
@@ -46,7 +46,7 @@ func (s *Service) createTopic(ctx context.Context, call *api.Call, in *CreateTop
 	return &CreateTopicOutput{TopicArn: name.String()}, nil
 }
 
-// deleteTopic answers DeleteTopic, which succeeds for what is not there.
+// deleteTopic answers DeleteTopic, which succeeds for an unknown topic.
 func (s *Service) deleteTopic(ctx context.Context, call *api.Call, in *DeleteTopicInput) (*DeleteTopicOutput, error) {
 	t, err := parseTopic(call, "TopicArn", in.TopicArn)
 	if err != nil {
@@ -92,8 +92,8 @@ func (s *Service) getTopicAttributes(ctx context.Context, call *api.Call, in *Ge
 	return &GetTopicAttributesOutput{Attributes: attrs}, nil
 }
 
-// setTopicAttributes answers SetTopicAttributes; no value is the empty one,
-// which deletes.
+// setTopicAttributes answers SetTopicAttributes. A missing value means the empty one, which
+// deletes the attribute.
 func (s *Service) setTopicAttributes(ctx context.Context, call *api.Call, in *SetTopicAttributesInput) (*SetTopicAttributesOutput, error) {
 	t, err := parseTopic(call, "TopicArn", in.TopicArn)
 	if err != nil {

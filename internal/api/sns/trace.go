@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/tracing"
 )
 
-// tracePublish tells the request's span what is published, and to where.
+// tracePublish records the messages and their target in the request's span.
 func tracePublish(call *api.Call, to arn.ARN, all ...shard.Publication) {
 	if !call.Span.Recorded() {
 		return

@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// access is what each operation needs to be allowed. A batch needs what its single action
-// does. Source: actions, resources and condition keys for SQS, in the service
+// access has the permissions that each operation requires. A batch requires those of its
+// single action. Source: actions, resources and condition keys for SQS, in the service
 // authorization reference; what other accounts can be given, in the SQS developer guide.
 var access = map[string]api.Access{
 	"CreateQueue":        api.Needs(creating),
@@ -44,12 +44,12 @@ var access = map[string]api.Access{
 	"CancelMessageMoveTask": api.Needs(canceling),
 }
 
-// shared needs an action on a queue, whose policy can let other accounts do it.
+// shared requires an action on a queue that the queue's policy can grant to other accounts.
 func shared[In any](action string, url func(*In) string) api.Access {
 	return onQueue(action, true, url)
 }
 
-// owner needs an action on a queue that only its own account's identities can be given.
+// owner requires an action on a queue that only identities of its own account can be granted.
 func owner[In any](action string, url func(*In) string) api.Access {
 	return onQueue(action, false, url)
 }
@@ -114,8 +114,8 @@ func untagging(call *api.Call, in *UntagQueueInput) ([]authorize.Need, error) {
 	return needs, nil
 }
 
-// onMoved needs an action on the queue that a move task takes from. What is no ARN is
-// refused by the operation.
+// onMoved requires an action on the source queue of a move task. The operation itself refuses
+// an invalid ARN.
 func onMoved(action, source string) ([]authorize.Need, error) {
 	q, err := arn.Parse(source)
 	if err != nil {
@@ -124,8 +124,9 @@ func onMoved(action, source string) ([]authorize.Need, error) {
 	return []authorize.Need{{Action: "sqs:" + action, Resource: source, Account: q.Account}}, nil
 }
 
-// moving needs what the task does: it takes messages from one queue and sends them to the
-// other. Source: the SQS developer guide, on dead-letter queue redrive permissions.
+// moving requires the permissions of the task: on the source queue to receive and delete
+// messages, on the destination, if it is named, to send them. Source: the SQS developer guide,
+// on dead-letter queue redrive permissions.
 func moving(_ *api.Call, in *StartMessageMoveTaskInput) ([]authorize.Need, error) {
 	var needs []authorize.Need
 	for _, action := range []string{"StartMessageMoveTask", "ReceiveMessage", "DeleteMessage", "GetQueueAttributes"} {

@@ -39,7 +39,7 @@ func (s *Service) DeleteMessageBatch(ctx context.Context, call *api.Call, in *De
 	if err != nil {
 		return nil, err
 	}
-	// Both lists are in every JSON answer, if need be empty.
+	// A JSON answer always has both lists, also when they are empty.
 	out := &DeleteMessageBatchOutput{
 		Successful: make([]DeleteMessageBatchResultEntry, 0, len(errs)),
 		Failed:     []BatchResultErrorEntry{},

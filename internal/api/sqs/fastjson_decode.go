@@ -6,12 +6,12 @@ import (
 	"godwit.dev/godwit/internal/fastjson"
 )
 
-// Hand-tuned JSON decoders of the hot operations. They take what SDKs send and
-// leave the rest (unknown members, null, wrong types, repeated lists) to the
-// generic decoder, which they must agree with on everything they take.
+// Hand-tuned JSON decoders of the hot operations. They decode what SDKs send, and leave the
+// rest (unknown members, null, wrong types, repeated lists) to the generic decoder. For the
+// requests that they decode, the result must be that of the generic decoder.
 
-// InPlace implements awsjson.InPlace: MessageBody is a part of the request's body, as
-// what is stored is a record that is encoded from it.
+// InPlace implements awsjson.InPlace: MessageBody may alias the request's body, because the
+// stored record is encoded from it.
 func (*SendMessageInput) InPlace() {}
 
 // InPlace implements awsjson.InPlace, as it is for SendMessageInput.

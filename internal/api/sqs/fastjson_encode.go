@@ -94,7 +94,7 @@ func (out *ReceiveMessageOutput) AppendJSON(dst []byte) []byte {
 	return o.close()
 }
 
-// object is a JSON object that is being written behind dst.
+// object is a JSON object under construction, appended to dst.
 type object struct {
 	dst   []byte
 	begun bool // it has a member
@@ -104,7 +104,7 @@ func openObject(dst []byte) object { return object{dst: append(dst, '{')} }
 
 func (o *object) close() []byte { return append(o.dst, '}') }
 
-// element opens the i-th object of an array that is being written behind o.
+// element opens the i-th object of an array, appended to o.
 func (o *object) element(i int) object {
 	if i > 0 {
 		o.dst = append(o.dst, ',')

@@ -13,8 +13,8 @@ import (
 
 const maxMoveRate = 500 // messages a second
 
-// StartMessageMoveTask begins to move the messages of a dead-letter queue to
-// another queue, or each to the queue that it came from.
+// StartMessageMoveTask begins to move the messages of a dead-letter queue to another queue,
+// or each to its original source queue.
 func (s *Service) StartMessageMoveTask(ctx context.Context, call *api.Call, in *StartMessageMoveTaskInput) (*StartMessageMoveTaskOutput, error) {
 	source, err := resourceOf(call, "SourceArn", in.SourceArn)
 	if err != nil {
@@ -41,8 +41,7 @@ func (s *Service) StartMessageMoveTask(ctx context.Context, call *api.Call, in *
 	return &StartMessageMoveTaskOutput{TaskHandle: sealTask(source, id)}, nil
 }
 
-// resourceOf reads the ARN of a queue. One of another account or region cannot
-// be found.
+// resourceOf reads the ARN of a queue. A queue of another account or region does not exist.
 func resourceOf(call *api.Call, parameter, s string) (arn.ARN, error) {
 	a, err := arn.Parse(s)
 	if err != nil || a.Service != "sqs" || a.Resource == "" {
@@ -59,14 +58,14 @@ func missingResource(parameter string) error {
 	return fault.Newf(fault.ResourceNotFound, "The resource that you specified for the %s parameter doesn't exist.", parameter)
 }
 
-// taskHandle is what the handle of a task holds, as base64 of JSON.
+// taskHandle is the content of a task's handle, which is base64 of JSON.
 type taskHandle struct {
 	TaskID string `json:"taskId"`
 	Source string `json:"sourceArn"`
 }
 
 func sealTask(source arn.ARN, id string) string {
-	p, _ := json.Marshal(taskHandle{TaskID: id, Source: source.String()}) // two strings
+	p, _ := json.Marshal(taskHandle{TaskID: id, Source: source.String()}) // two strings cannot fail
 	return base64.StdEncoding.EncodeToString(p)
 }
 

@@ -10,13 +10,13 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// grantable are the actions that can be permitted to another account.
+// grantable are the actions that can be granted to another account.
 var grantable = []string{
 	"*", "ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "GetQueueUrl",
 	"ListDeadLetterSourceQueues", "PurgeQueue", "ReceiveMessage", "SendMessage",
 }
 
-// ownersOnly are the actions that cannot.
+// ownersOnly are the actions that cannot be granted to another account.
 var ownersOnly = []string{
 	"AddPermission", "CancelMessageMoveTask", "CreateQueue", "DeleteQueue", "ListMessageMoveTasks", "ListQueueTags",
 	"ListQueues", "RemovePermission", "SetQueueAttributes", "StartMessageMoveTask", "TagQueue", "UntagQueue",

@@ -20,10 +20,10 @@ import (
 const (
 	maxTagKey   = 128  // characters
 	maxTagValue = 256  // characters
-	maxListed   = 1000 // queues in one answer of ListQueues
+	maxListed   = 1000 // queues in a page of ListQueues
 )
 
-// CreateQueue creates a queue, or finds an equal one.
+// CreateQueue creates a queue, or returns the existing one with the same attributes.
 func (s *Service) CreateQueue(ctx context.Context, call *api.Call, in *CreateQueueInput) (*CreateQueueOutput, error) {
 	full, fifo := *in.QueueName, attribute.IsTrue(in.Attributes[attribute.FifoQueue])
 	if fifo {
@@ -51,7 +51,7 @@ func (s *Service) CreateQueue(ctx context.Context, call *api.Call, in *CreateQue
 	if err := s.bind(attrs); err != nil {
 		return nil, err
 	}
-	// A new queue has nothing to remove.
+	// An empty value removes an attribute; a new queue has none.
 	maps.DeleteFunc(attrs, func(_, v string) bool { return v == "" })
 	if err := s.engine.CreateQueue(ctx, shard.QueueSpec{ARN: self, Attributes: attrs, Tags: in.Tags}); err != nil {
 		return nil, err
@@ -59,8 +59,8 @@ func (s *Service) CreateQueue(ctx context.Context, call *api.Call, in *CreateQue
 	return &CreateQueueOutput{QueueUrl: s.queueURL(call, call.Account, full)}, nil
 }
 
-// bind has the policy among attributes mean the users and roles that it names, and refuses
-// one that names nobody.
+// bind replaces the users and roles in the Policy attribute by their unique ids, and refuses
+// a policy with an unknown one.
 func (s *Service) bind(attrs map[string]string) error {
 	doc := attrs[attribute.Policy]
 	if doc == "" {
@@ -152,8 +152,8 @@ func (s *Service) ListQueues(ctx context.Context, call *api.Call, in *ListQueues
 	return out, nil
 }
 
-// page reads what a request says of the page that it wants of the list what:
-// how many names, and behind which one.
+// page reads the pagination parameters of a list: the page size, and the name that the
+// previous page ended with. what identifies the list.
 func page(call *api.Call, what string, maxResults *int, token *string) (limit int, after string, err error) {
 	limit, err = optional(maxResults, maxListed, 1, maxListed, "MaxResults", "Must be between 1 and 1000, if provided.")
 	if err != nil {
@@ -175,7 +175,7 @@ func (s *Service) ListDeadLetterSourceQueues(ctx context.Context, call *api.Call
 	if err != nil {
 		return nil, err
 	}
-	what := q.String() // which is no prefix of a queue's name
+	what := q.String() // cannot be confused with a prefix of ListQueues
 	limit, after, err := page(call, what, in.MaxResults, in.NextToken)
 	if err != nil {
 		return nil, err
@@ -194,9 +194,9 @@ func (s *Service) ListDeadLetterSourceQueues(ctx context.Context, call *api.Call
 	return out, nil
 }
 
-// A token is the name that the previous page ended with, behind a digest of it
-// and of what was listed, so that a token is of use for the same list only. It
-// protects nothing: a forged one lists what its forger may list anyway.
+// A token is the last name of the previous page, prefixed by a digest of that name and of the
+// list's parameters, so that it is only valid for the same list. The digest is no protection:
+// a forged token lists what the caller may list anyway.
 const tokenDigest = 12
 
 func tokenSum(call *api.Call, prefix, after string) []byte {
@@ -217,9 +217,9 @@ func openToken(call *api.Call, prefix, token string) (after string, ok bool) {
 	return after, string(p[:tokenDigest]) == string(tokenSum(call, prefix, after))
 }
 
-// unlessMissing is err, which the request is refused with, if its queue is there: of one
-// that is not, nothing else is said. So that is asked only where there is another fault;
-// the engine sees by itself whether the queue is there.
+// unlessMissing is err if the queue exists, else the error of a queue that does not: AWS
+// reports no other fault then. It is only called after another fault; otherwise the engine's
+// command finds out.
 func (s *Service) unlessMissing(ctx context.Context, q arn.ARN, err error) error {
 	if _, missing := s.engine.QueueConfig(ctx, q); missing != nil {
 		return missing
@@ -227,8 +227,7 @@ func (s *Service) unlessMissing(ctx context.Context, q arn.ARN, err error) error
 	return err
 }
 
-// existing finds a queue that must be there before anything else about the
-// request is looked at.
+// existing finds the queue of a request that AWS checks first, before the other parameters.
 func (s *Service) existing(ctx context.Context, call *api.Call, url string) (arn.ARN, error) {
 	q, err := queueOf(call, url)
 	if err == nil {
@@ -255,7 +254,7 @@ func (s *Service) DeleteQueue(ctx context.Context, call *api.Call, in *DeleteQue
 	return nil, s.engine.DeleteQueue(ctx, q)
 }
 
-// GetQueueAttributes tells the named attributes of a queue, or all of them.
+// GetQueueAttributes returns the named attributes of a queue, or all.
 func (s *Service) GetQueueAttributes(ctx context.Context, call *api.Call, in *GetQueueAttributesInput) (*GetQueueAttributesOutput, error) {
 	q, err := queueOf(call, in.QueueUrl)
 	if err != nil {
@@ -278,13 +277,13 @@ func (s *Service) GetQueueAttributes(ctx context.Context, call *api.Call, in *Ge
 		maps.DeleteFunc(attrs, func(name, _ string) bool { return !slices.Contains(in.AttributeNames, name) })
 	}
 	if len(attrs) == 0 {
-		return nil, nil // AWS leaves out the member rather than give an empty one
+		return nil, nil // AWS omits an empty member
 	}
 	return &GetQueueAttributesOutput{Attributes: attrs}, nil
 }
 
-// alwaysReported are the attributes with a default that a queue reports whether or not
-// its owner has set them; fifoReported are a FIFO queue's own.
+// alwaysReported are the attributes that a queue reports even if only their defaults apply;
+// fifoReported are those of FIFO queues.
 var alwaysReported = [...]string{
 	attribute.DelaySeconds, attribute.MaximumMessageSize, attribute.MessageRetentionPeriod,
 	attribute.ReceiveMessageWaitTimeSeconds, attribute.VisibilityTimeout, attribute.SqsManagedSseEnabled,
@@ -294,7 +293,7 @@ var fifoReported = [...]string{
 	attribute.ContentBasedDeduplication, attribute.DeduplicationScope, attribute.FifoThroughputLimit,
 }
 
-// describe gives all attributes of a queue.
+// describe returns all attributes of a queue.
 func describe(info shard.QueueInfo) map[string]string {
 	attrs := make(map[string]string, len(info.Attributes)+16)
 	for _, name := range alwaysReported {
@@ -310,7 +309,7 @@ func describe(info shard.QueueInfo) map[string]string {
 			attrs[name] = v
 		}
 	}
-	// Only a queue with a key shows how long data keys are reused.
+	// The reuse period of data keys is only reported for a queue with a key.
 	if attrs[attribute.KmsMasterKeyID] == "" {
 		delete(attrs, attribute.KmsDataKeyReusePeriodSeconds)
 	} else if attrs[attribute.KmsDataKeyReusePeriodSeconds] == "" {
@@ -329,8 +328,7 @@ func describe(info shard.QueueInfo) map[string]string {
 	return attrs
 }
 
-// SetQueueAttributes changes attributes of a queue: all that the request
-// names, or none.
+// SetQueueAttributes changes all the attributes that the request names, or none.
 func (s *Service) SetQueueAttributes(ctx context.Context, call *api.Call, in *SetQueueAttributesInput) (*SetQueueAttributesOutput, error) {
 	q, err := queueOf(call, in.QueueUrl)
 	if err != nil {
@@ -343,8 +341,8 @@ func (s *Service) SetQueueAttributes(ctx context.Context, call *api.Call, in *Se
 	if err != nil {
 		return nil, err
 	}
-	// The target's kind, account and region first: for another account's queue
-	// the answer is that, and not whether it exists.
+	// First the target's kind, account and region: for a queue of another account that is the
+	// error, whether or not the queue exists.
 	if doc := set[attribute.RedrivePolicy]; doc != "" {
 		if err := attribute.Check(q, map[string]string{attribute.RedrivePolicy: doc}); err != nil {
 			return nil, err

@@ -13,15 +13,14 @@ import (
 // highThroughput is the FifoThroughputLimit of queues without a quota.
 const highThroughput = "perMessageGroupId"
 
-// quota bounds the calls of each action on each FIFO queue, counted by the
-// seconds of the server's clock. A call with ten messages is one call, so that
-// batches take ten times as many messages.
+// quota bounds the calls of each action on each FIFO queue per second of the server's clock.
+// A batch counts as one call, whatever its size.
 type quota struct {
 	perSecond int
 
 	mu     sync.Mutex
-	second int64            // the one that is counted, in epoch seconds
-	calls  map[quotaKey]int // of that second only, so that idle queues cost nothing
+	second int64            // the second that calls counts, in epoch seconds
+	calls  map[quotaKey]int // of that second only, so that idle queues use no memory
 }
 
 type quotaKey struct {
@@ -29,8 +28,8 @@ type quotaKey struct {
 	action string
 }
 
-// take counts a call at a time in epoch seconds, and reports whether it may be
-// made. A clock that goes back begins a new second.
+// take counts a call at a time in epoch seconds, and reports whether it is within the quota.
+// If the clock goes back, the count starts over.
 func (q *quota) take(second int64, key quotaKey) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -44,8 +43,8 @@ func (q *quota) take(second int64, key quotaKey) bool {
 	return true
 }
 
-// quoted declares an operation on messages, which has a quota on FIFO queues if
-// the service has one. url gives the queue's.
+// quoted declares an operation on messages with the service's quota for FIFO queues, if there
+// is one. url returns the URL of the queue.
 func quoted[In, Out any](s *Service, name string, url func(in *In) string, handle func(context.Context, *api.Call, *In) (*Out, error)) api.Operation {
 	if s.fifo.perSecond == 0 {
 		return api.Op(name, handle)
@@ -58,9 +57,8 @@ func quoted[In, Out any](s *Service, name string, url func(in *In) string, handl
 	})
 }
 
-// within reports whether the call is within the quota of its queue. What has
-// none, because it is no FIFO queue, has high throughput, or is not there at
-// all, is.
+// within reports whether the call is within the quota of its queue. It is true for a queue
+// without a quota: a standard queue, one with high throughput, or one that does not exist.
 func (s *Service) within(ctx context.Context, call *api.Call, url string) bool {
 	q, err := queueOf(call, url)
 	if err != nil || !q.FIFO() {

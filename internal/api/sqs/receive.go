@@ -10,8 +10,7 @@ import (
 	"godwit.dev/godwit/internal/tracing"
 )
 
-// ReceiveMessage leases up to ten messages, and waits for a first one if asked
-// to.
+// ReceiveMessage leases up to ten messages. With a wait time it waits for a first one.
 func (s *Service) ReceiveMessage(ctx context.Context, call *api.Call, in *ReceiveMessageInput) (*ReceiveMessageOutput, error) {
 	q, err := queueOf(call, in.QueueUrl)
 	if err != nil {
@@ -25,7 +24,7 @@ func (s *Service) ReceiveMessage(ctx context.Context, call *api.Call, in *Receiv
 	if err != nil {
 		return nil, s.unlessMissing(ctx, q, err)
 	}
-	if err := ctx.Err(); err != nil { // whoever is gone leases nothing
+	if err := ctx.Err(); err != nil { // the client is gone: lease nothing
 		return nil, err
 	}
 	traceQueue(call, "receive", tracing.Receives, q)
@@ -54,7 +53,7 @@ func (s *Service) ReceiveMessage(ctx context.Context, call *api.Call, in *Receiv
 	return out, nil
 }
 
-// receiveRequest is what is asked of the engine.
+// receiveRequest is the engine's form of a request.
 func receiveRequest(call *api.Call, q arn.ARN, in *ReceiveMessageInput) (req shard.ReceiveRequest, err error) {
 	req = shard.ReceiveRequest{Queue: q, Memory: call.Memory, Caller: call.Caller}
 	if req.Max, err = optional(in.MaxNumberOfMessages, 1, 1, maxReceived, "MaxNumberOfMessages", "Must be between 1 and 10, if provided."); err != nil {
@@ -81,8 +80,8 @@ func receiveRequest(call *api.Call, q arn.ARN, in *ReceiveMessageInput) (req sha
 	return req, nil
 }
 
-// ChangeMessageVisibility sets how long from now a received message stays
-// hidden.
+// ChangeMessageVisibility sets the visibility timeout of a received message, counted from
+// now.
 func (s *Service) ChangeMessageVisibility(ctx context.Context, call *api.Call, in *ChangeMessageVisibilityInput) (*ChangeMessageVisibilityOutput, error) {
 	q, err := queueOf(call, in.QueueUrl)
 	if err != nil {
@@ -102,8 +101,8 @@ func (s *Service) ChangeMessageVisibility(ctx context.Context, call *api.Call, i
 	return nil, errs[0]
 }
 
-// ChangeMessageVisibilityBatch sets how long up to ten received messages stay
-// hidden, each on its own.
+// ChangeMessageVisibilityBatch sets the visibility timeouts of up to ten received messages,
+// each on its own.
 func (s *Service) ChangeMessageVisibilityBatch(ctx context.Context, call *api.Call, in *ChangeMessageVisibilityBatchInput) (*ChangeMessageVisibilityBatchOutput, error) {
 	q, err := s.existing(ctx, call, in.QueueUrl)
 	if err != nil {
@@ -117,7 +116,7 @@ func (s *Service) ChangeMessageVisibilityBatch(ctx context.Context, call *api.Ca
 	faulty := make([]error, len(in.Entries))
 	for i := range in.Entries {
 		e := &in.Entries[i]
-		// Absent means zero: SDKs leave a zero out.
+		// Absent means zero: SDKs omit a zero.
 		timeout, err := optional(e.VisibilityTimeout, 0, 0, maxVisibility, "VisibilityTimeout", visibilityInterval)
 		if faulty[i] = err; err == nil {
 			changes = append(changes, shard.VisibilityChange{Handle: e.ReceiptHandle, Timeout: time.Duration(timeout) * time.Second})
@@ -127,7 +126,7 @@ func (s *Service) ChangeMessageVisibilityBatch(ctx context.Context, call *api.Ca
 	if err != nil {
 		return nil, err
 	}
-	// Both lists are in every JSON answer, if need be empty.
+	// A JSON answer always has both lists, also when they are empty.
 	out := &ChangeMessageVisibilityBatchOutput{
 		Successful: make([]ChangeMessageVisibilityBatchResultEntry, 0, len(errs)),
 		Failed:     []BatchResultErrorEntry{},

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// systemAttributes is a set of the attributes that SQS itself gives a message.
+// systemAttributes is a set of message system attributes.
 type systemAttributes uint16
 
 const (
@@ -66,8 +66,8 @@ func systemAttribute(name string) systemAttributes {
 	return 0
 }
 
-// selectSystem reads the names that a receive asks for, in either of its two
-// lists. Errors: fault.InvalidAttributeName.
+// selectSystem reads the system attributes of both lists of a receive request. Errors:
+// fault.InvalidAttributeName.
 func selectSystem(lists ...[]string) (systemAttributes, error) {
 	var set systemAttributes
 	for _, list := range lists {
@@ -82,7 +82,7 @@ func selectSystem(lists ...[]string) (systemAttributes, error) {
 	return set, nil
 }
 
-// of gives the selected attributes that r has.
+// of returns the selected attributes that r has.
 func (set systemAttributes) of(r *shard.Received) api.Pairs {
 	if set == 0 {
 		return nil
@@ -113,16 +113,15 @@ func (set systemAttributes) of(r *shard.Received) api.Pairs {
 	return pairs
 }
 
-// userAttributes says which of a message's own attributes a receive asks for.
-// The zero value asks for none.
+// userAttributes selects message attributes. The zero value selects none.
 type userAttributes struct {
 	all      bool
 	names    []string
 	prefixes []string
 }
 
-// selectUser reads MessageAttributeNames: names, "All" and ".*" for every one,
-// "prefix.*" and "prefix*" for those that begin with prefix.
+// selectUser reads MessageAttributeNames: names, "All" and ".*" for all, "prefix.*" and
+// "prefix*" for the names with that prefix.
 func selectUser(selectors []string) userAttributes {
 	var u userAttributes
 	for _, s := range selectors {
@@ -145,8 +144,8 @@ func (u *userAttributes) match(name string) bool {
 		slices.ContainsFunc(u.prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
-// of gives the selected attributes of m and their digest, which covers only
-// them, so that a client can check what it got.
+// of returns the selected attributes of m and their digest. It covers only these, so that the
+// client can verify what it received.
 func (u *userAttributes) of(m *message.Message) (map[string]MessageAttributeValue, string) {
 	if len(m.Attributes) == 0 || !u.all && u.names == nil && u.prefixes == nil {
 		return nil, ""

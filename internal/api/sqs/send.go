@@ -57,8 +57,7 @@ func (s *Service) SendMessage(ctx context.Context, call *api.Call, in *SendMessa
 	}, nil
 }
 
-// SendMessageBatch accepts up to ten messages; those that are at fault
-// themselves fail alone.
+// SendMessageBatch accepts up to ten messages. A fault of one message fails only its entry.
 func (s *Service) SendMessageBatch(ctx context.Context, call *api.Call, in *SendMessageBatchInput) (*SendMessageBatchOutput, error) {
 	q, err := queueOf(call, in.QueueUrl)
 	if err != nil {
@@ -75,14 +74,14 @@ func (s *Service) SendMessageBatch(ctx context.Context, call *api.Call, in *Send
 	if err := checkLength(in.Entries); err != nil {
 		return nil, err
 	}
-	if q.FIFO() { // for a fault of this kind the whole batch is refused
+	if q.FIFO() { // a fault of this kind refuses the whole batch
 		for i := range in.Entries {
 			if err := checkGrouping(cfg, &in.Entries[i], fault.InvalidParameter); err != nil {
 				return nil, err
 			}
 		}
 	}
-	// Without a failure AWS leaves Failed out, unlike the other batches.
+	// Unlike in other batches, AWS omits an empty Failed.
 	out := &SendMessageBatchOutput{Successful: make([]SendMessageBatchResultEntry, 0, len(in.Entries))}
 	msgs := make([]shard.Outgoing, 0, len(in.Entries))
 	for i := range in.Entries {
@@ -136,8 +135,8 @@ func sequenceOf(q arn.ARN, r shard.SendResult) string {
 	return message.NumberFrom(r.Origin, r.Sequence)
 }
 
-// failedSend reports an entry that could not be sent. Whatever is wrong with it but
-// its characters, the code is that of an invalid parameter.
+// failedSend reports an entry that was not accepted. The code is InvalidParameter, except for
+// invalid characters.
 func failedSend(call *api.Call, id string, err error) BatchResultErrorEntry {
 	if fault.KindOf(err) != fault.InvalidMessageContents {
 		err = fault.New(fault.InvalidParameter, refusal.Text(err))
@@ -145,14 +144,14 @@ func failedSend(call *api.Call, id string, err error) BatchResultErrorEntry {
 	return failed(call, id, err)
 }
 
-// failed reports an entry of a batch as the service reports err.
+// failed reports err as an entry of a batch, with the service's code and message.
 func failed(call *api.Call, id string, err error) BatchResultErrorEntry {
 	code, message, sender := call.Describe(err)
 	return BatchResultErrorEntry{Id: id, Code: code, Message: message, SenderFault: sender}
 }
 
-// outgoing validates a message and makes what the engine accepts of it. What AWS says
-// of one that is too large begins with tooLarge.
+// outgoing validates a message, and converts it for the engine. tooLarge is the beginning of
+// AWS's message for one that is too large.
 func (s *Service) outgoing(call *api.Call, q arn.ARN, cfg queue.Config, e *SendMessageBatchRequestEntry, tooLarge string) (shard.Outgoing, error) {
 	if e.MessageBody == "" {
 		return shard.Outgoing{}, fault.Newf(fault.MissingParameter, missing, "MessageBody")
@@ -188,8 +187,8 @@ func (s *Service) outgoing(call *api.Call, q arn.ARN, cfg queue.Config, e *SendM
 	return shard.Outgoing{Message: m, Delay: time.Duration(delay) * time.Second}, nil
 }
 
-// checkGrouping refuses a message that lacks what a FIFO queue goes by; without a
-// group it is refused with the given kind.
+// checkGrouping refuses a message without the ids that a FIFO queue requires; ungrouped is
+// the error for a missing group.
 func checkGrouping(cfg queue.Config, e *SendMessageBatchRequestEntry, ungrouped fault.Kind) error {
 	if e.MessageGroupId == nil {
 		return fault.Newf(ungrouped, missing, "MessageGroupId")
@@ -200,7 +199,7 @@ func checkGrouping(cfg queue.Config, e *SendMessageBatchRequestEntry, ungrouped 
 	return nil
 }
 
-// grouping takes over the message's group and, on a FIFO queue, its deduplication ID.
+// grouping sets the message's group and, on a FIFO queue, its deduplication ID.
 func grouping(m *message.Message, q arn.ARN, cfg queue.Config, e *SendMessageBatchRequestEntry) error {
 	if q.FIFO() {
 		if err := checkGrouping(cfg, e, fault.MissingParameter); err != nil {
@@ -226,8 +225,8 @@ func grouping(m *message.Message, q arn.ARN, cfg queue.Config, e *SendMessageBat
 	return nil
 }
 
-// traceOf finds the message's AWSTraceHeader: the system attribute, the only
-// one there is on sends, or else the request's own header.
+// traceOf finds the message's AWSTraceHeader: the system attribute (the only one that a send
+// can have), or else the request's header.
 func traceOf(call *api.Call, system map[string]MessageAttributeValue) (string, error) {
 	for name := range system {
 		if name != traceHeader {
@@ -248,8 +247,8 @@ func traceOf(call *api.Call, system map[string]MessageAttributeValue) (string, e
 	return string(value), nil
 }
 
-// systemDigest is the digest of the system attributes that the caller sent,
-// empty when there are none: the SDKs compare it with what they sent.
+// systemDigest is the digest of the system attributes in the request, or empty without any;
+// the SDKs verify it.
 func systemDigest(e *SendMessageBatchRequestEntry) string {
 	v, ok := e.MessageSystemAttributes[traceHeader]
 	if !ok {

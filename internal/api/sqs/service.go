@@ -12,8 +12,8 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// Engine runs the commands: what this package needs of *shard.Engine. Its
-// refusals are errors of package fault.
+// Engine executes the operations; *shard.Engine implements it. Its errors are of package
+// fault.
 type Engine interface {
 	CreateQueue(ctx context.Context, spec shard.QueueSpec) error
 	DeleteQueue(ctx context.Context, q arn.ARN) error
@@ -38,22 +38,22 @@ type Engine interface {
 	ChangeVisibility(ctx context.Context, q arn.ARN, changes []shard.VisibilityChange) ([]error, error)
 }
 
-// Options are what a Service is made of.
+// Options are the dependencies and settings of a Service.
 type Options struct {
 	Engine Engine
-	NewID  func() message.ID // gives a new message id at each call
-	// FIFORate is how many calls a second each action on messages may make on
-	// one FIFO queue without high throughput; 0 for any number.
+	NewID  func() message.ID // returns a new message id
+	// FIFORate is the quota of each action on messages on one FIFO queue without high
+	// throughput, in calls a second; 0: none.
 	FIFORate int
-	// Bytes counts bytes of messages that an account sends, and refuses them where it may not;
-	// nil: it may any number.
+	// Bytes counts the bytes of messages that an account sends, and refuses them beyond its
+	// quota; nil: no quota.
 	Bytes func(account string, bytes int) error
-	// DefaultRegion is the one whose queue URLs need not name it.
+	// DefaultRegion is the region that queue URLs need not contain.
 	DefaultRegion string
-	// URLHost is the domain of queue URLs, as sqs.<region>.<URLHost>; empty: they begin
-	// with the host that the caller used.
+	// URLHost is the domain of queue URLs, as sqs.<region>.<URLHost>; empty: queue URLs have
+	// the host of the request.
 	URLHost string
-	// Principals are who can be named by queues' policies; nil: api.Unbound.
+	// Principals resolves the principals in queues' policies; nil: api.Unbound.
 	Principals api.Principals
 }
 
@@ -63,7 +63,7 @@ type Service struct {
 	newID  func() message.ID
 	fifo   quota
 	bytes  func(account string, bytes int) error
-	region string // the default one
+	region string // the default region
 
 	urlHost    string
 	principals api.Principals
@@ -77,11 +77,11 @@ func New(o Options) *Service {
 	return &Service{engine: o.Engine, newID: o.NewID, fifo: quota{perSecond: o.FIFORate}, bytes: o.Bytes, region: o.DefaultRegion, urlHost: o.URLHost, principals: cmp.Or[api.Principals](o.Principals, api.Unbound{})}
 }
 
-// listing is about what a page of 1,000 queues holds in bytes: their names and URLs, as
-// text and as an answer, and a walk through each shard's names.
+// listing is about the memory of a page of 1,000 queues, in bytes: names and URLs, the
+// encoded answer, and the scan of each shard's names.
 const listing = 1 << 20
 
-// Operations are the operations that this version answers.
+// Operations are the operations that are implemented.
 func (s *Service) Operations() []api.Operation {
 	return api.Guarded(access, []api.Operation{
 		api.Op("CreateQueue", s.CreateQueue),

@@ -3,10 +3,9 @@ package sqs
 
 import "godwit.dev/godwit/internal/api"
 
-// The shapes of the operations. Fields are AWS's members; the tag `wire` says
-// what the Query protocol calls them where that differs, in XML and in its JSON,
-// and which the request must have. In inputs nil means absent; in outputs nil, and the empty
-// string, are left out of the answer.
+// The shapes of the operations. Fields are AWS's members. The tag `wire` has a member's name
+// in the Query protocol's XML and in its JSON, where these differ, and marks required
+// members. In inputs nil means absent; in outputs nil and the empty string are omitted.
 
 // CreateQueueInput is the request of CreateQueue.
 type CreateQueueInput struct {
@@ -80,9 +79,8 @@ type SetQueueAttributesInput struct {
 // SetQueueAttributesOutput is the empty answer of SetQueueAttributes.
 type SetQueueAttributesOutput struct{}
 
-// MessageAttributeValue is a user attribute of a message, or, on sends, a
-// system attribute. The list values exist in AWS's model but not in its
-// service.
+// MessageAttributeValue is a user attribute of a message, or, in a send, a system attribute.
+// AWS's model has the list values, but the service does not implement them.
 type MessageAttributeValue struct {
 	StringValue      *string
 	BinaryValue      []byte

@@ -34,7 +34,7 @@ func (s *Service) UntagQueue(ctx context.Context, call *api.Call, in *UntagQueue
 	return nil, s.engine.UntagQueue(ctx, q, in.TagKeys)
 }
 
-// ListQueueTags tells the tags of a queue.
+// ListQueueTags returns the tags of a queue.
 func (s *Service) ListQueueTags(ctx context.Context, call *api.Call, in *ListQueueTagsInput) (*ListQueueTagsOutput, error) {
 	q, err := queueOf(call, in.QueueUrl)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Service) ListQueueTags(ctx context.Context, call *api.Call, in *ListQue
 	}
 	tags, err := s.engine.QueueTags(ctx, q)
 	if err != nil || len(tags) == 0 {
-		return nil, err // AWS leaves out the member rather than give an empty one
+		return nil, err // AWS omits an empty member
 	}
 	return &ListQueueTagsOutput{Tags: tags}, nil
 }

@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/tracing"
 )
 
-// traceQueue tells the request's span what is done with messages of a queue. verb is the short
+// traceQueue records the operation and the queue in the request's span. verb is the short
 // name of kind.
 func traceQueue(call *api.Call, verb string, kind tracing.Attribute, q arn.ARN) {
 	if call.Span.Recorded() {
@@ -16,14 +16,14 @@ func traceQueue(call *api.Call, verb string, kind tracing.Attribute, q arn.ARN) 
 	}
 }
 
-// traceSent tells it which message was sent.
+// traceSent records the sent message in the request's span.
 func traceSent(call *api.Call, sent *shard.SendResult, body int) {
 	if call.Span.Recorded() {
 		call.Span.Set(tracing.MessageID(sent.ID.String()), tracing.BodySize(body))
 	}
 }
 
-// traceReceived links it to where the messages come from.
+// traceReceived links the request's span to the spans of the senders.
 func traceReceived(call *api.Call, received []shard.Received) {
 	if !call.Span.Recorded() {
 		return

@@ -16,9 +16,9 @@ const (
 	queuePathStyle = "queue" // the first segment of /queue/<region>/<account>/<name>
 )
 
-// queueURL is the URL of a queue, which no queue of another region has: with a host
-// for queue URLs sqs.<region>.<host>, else the host that the caller used, with the
-// region in the path unless that host names it or it is the default one.
+// queueURL is the URL of a queue; URLs of different regions differ. The host is
+// sqs.<region>.<host> if there is a host for queue URLs, else that of the request. Then the
+// path has the region, unless the host has it or it is the default region.
 func (s *Service) queueURL(call *api.Call, account, name string) string {
 	region, path := call.Region, "/"+account+"/"+name
 	scheme, host, _ := strings.Cut(call.Host, "://")
@@ -31,8 +31,8 @@ func (s *Service) queueURL(call *api.Call, account, name string) string {
 	return call.Host + "/" + queuePathStyle + "/" + region + path
 }
 
-// regionOf is the region that a host of SQS names, as sqs.<region>.<domain> or
-// <region>.queue.<domain> does; empty: it names none.
+// regionOf is the region in a host of SQS, as in sqs.<region>.<domain> or
+// <region>.queue.<domain>; empty: there is none.
 func regionOf(host string) string {
 	if service, region := api.HostParts(host); service == "sqs" {
 		return region
@@ -40,7 +40,7 @@ func regionOf(host string) string {
 	return ""
 }
 
-// portOf is the port of host[:port] with its colon; empty without one.
+// portOf is the port of host[:port] with its colon, or empty.
 func portOf(host string) string {
 	if i := strings.LastIndexByte(host, ':'); i >= 0 && !strings.HasSuffix(host, "]") {
 		return host[i:]
@@ -48,12 +48,12 @@ func portOf(host string) string {
 	return ""
 }
 
-// queueOf finds the queue that a QueueUrl names: by its name alone, the caller's, or
-// by the last two segments of a URL's path, its account and name, whatever the host.
-// Its region is the call's, or the one that a path of the form
-// /queue/<region>/<account>/<name> states, or a host of the form sqs.<region>.<domain>.
+// queueOf finds the queue of a QueueUrl. That may be a name of the caller's queue; of a URL,
+// the last two segments of the path are account and name, whatever the host. The region is
+// the call's, or that of a path of the form /queue/<region>/<account>/<name>, or of a host of
+// the form sqs.<region>.<domain>.
 //
-// Errors: fault.QueueDoesNotExist for what can be no queue's.
+// Errors: fault.QueueDoesNotExist if no queue can have that URL.
 func queueOf(call *api.Call, url string) (arn.ARN, error) {
 	rest, ok := strings.CutPrefix(url, "http://")
 	if !ok {

@@ -30,13 +30,12 @@ const (
 	visibilityInterval = "Must be between 0 and 43200, if provided."
 )
 
-// outOfRange is AWS's refusal of a parameter's value.
+// outOfRange is AWS's error for a parameter's value.
 func outOfRange(value any, parameter, reason string) error {
 	return fault.Newf(fault.InvalidParameter, "Value %v for parameter %s is invalid. Reason: %s", value, parameter, reason)
 }
 
-// optional is *p if p is given and in [low, high], and otherwise the value for
-// an absent parameter.
+// optional is *p if it is not nil and in [low, high], and absent if it is nil.
 func optional(p *int, absent, low, high int, parameter, reason string) (int, error) {
 	if p == nil {
 		return absent, nil
@@ -47,8 +46,8 @@ func optional(p *int, absent, low, high int, parameter, reason string) (int, err
 	return *p, nil
 }
 
-// checkBatch applies the rules for the ids of a batch of n entries. operation
-// names the batch in AWS's text.
+// checkBatch validates the ids of a batch of n entries. operation is the batch's name in
+// AWS's messages.
 func checkBatch(operation string, n int, id func(i int) string) error {
 	if n == 0 {
 		return fault.Newf(fault.EmptyBatchRequest, "There should be at least one %sRequestEntry in the request.", operation)
@@ -69,7 +68,7 @@ func checkBatch(operation string, n int, id func(i int) string) error {
 	return nil
 }
 
-// checkLength applies the limit on a batch's messages together.
+// checkLength enforces the limit of a batch's total size.
 func checkLength(entries []SendMessageBatchRequestEntry) error {
 	total := 0
 	for i := range entries {
@@ -88,8 +87,8 @@ func checkLength(entries []SendMessageBatchRequestEntry) error {
 	return nil
 }
 
-// validText reports whether s is UTF-8 of the characters that SQS allows in
-// bodies and in text attributes.
+// validText reports whether s is UTF-8 of the characters that SQS allows in bodies and text
+// attributes.
 func validText(s string) bool {
 	for i := 0; i < len(s); {
 		if i+8 <= len(s) && printable8(s[i:i+8]) {
@@ -107,7 +106,7 @@ func validText(s string) bool {
 	return true
 }
 
-// printable8 reports that none of 8 bytes is a control character or beyond ASCII.
+// printable8 reports whether 8 bytes have no control character and none beyond ASCII.
 func printable8(s string) bool {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	_ = s[7]
@@ -116,9 +115,9 @@ func printable8(s string) bool {
 	return ((w-ones*' ')&^w|w)&highs == 0
 }
 
-// validWide is validText for what is not ASCII alone.
+// validWide is validText for text that is not ASCII.
 func validWide(s string) bool {
-	if !utf8.ValidString(s) { // which leaves out the surrogates too
+	if !utf8.ValidString(s) { // this also excludes surrogates
 		return false
 	}
 	for _, r := range s {
@@ -129,8 +128,7 @@ func validWide(s string) bool {
 	return true
 }
 
-// validGroup reports whether s is 1–128 printable ASCII characters without
-// blanks.
+// validGroup reports whether s is 1–128 printable ASCII characters without spaces.
 func validGroup(s string) bool {
 	if s == "" || len(s) > maxGroup {
 		return false
@@ -143,8 +141,7 @@ func validGroup(s string) bool {
 	return true
 }
 
-// attributesOf validates a message's attributes and gives them in the order of
-// their names.
+// attributesOf validates a message's attributes, and returns them sorted by name.
 func attributesOf(m map[string]MessageAttributeValue) ([]message.Attribute, error) {
 	if len(m) == 0 {
 		return nil, nil
@@ -191,7 +188,7 @@ func checkAttributeName(name string) error {
 	return nil
 }
 
-// isWordRune is isWord, and true of letters and digits beyond ASCII.
+// isWordRune is isWord, but also true for letters and digits beyond ASCII.
 func isWordRune(r rune) bool {
 	if r < utf8.RuneSelf {
 		return isWord(byte(r))
@@ -203,8 +200,8 @@ func hasPrefixFold(s, prefix string) bool {
 	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }
 
-// attributeValue validates type and value of one attribute; kind is "(user)"
-// or "system" in AWS's texts.
+// attributeValue validates type and value of an attribute; kind is "(user)" or "system", as
+// in AWS's messages.
 func attributeValue(kind, name string, v *MessageAttributeValue) ([]byte, error) {
 	refuse := func(format string, args ...any) ([]byte, error) {
 		return nil, fault.Newf(fault.InvalidParameter, format, args...)
@@ -237,7 +234,7 @@ func attributeValue(kind, name string, v *MessageAttributeValue) ([]byte, error)
 		return v.BinaryValue, nil
 	case text == "":
 		return refuse("The message %s attribute '%s' with type '%s' must use field 'String'.", kind, name, v.DataType)
-	case !validText(text): // which is InvalidMessageContents in a body alone
+	case !validText(text): // InvalidMessageContents is for a body only
 		return refuse(invalidCharacters)
 	case base == "Number" && !isNumber(text):
 		return refuse("Can't cast the value of message %s attribute '%s' to a number.", kind, name)
@@ -245,8 +242,8 @@ func attributeValue(kind, name string, v *MessageAttributeValue) ([]byte, error)
 	return []byte(text), nil
 }
 
-// isNumber reports whether s is a decimal number: a sign, digits with at most
-// one point among them, an exponent; all but one digit optional.
+// isNumber reports whether s is a decimal number: a sign, digits with at most one point, an
+// exponent; only one digit is required.
 func isNumber(s string) bool {
 	s = unsigned(s)
 	mantissa, exponent, found := cutByte(s, 'e', 'E')

@@ -7,9 +7,9 @@ import (
 	"godwit.dev/godwit/internal/authorize"
 )
 
-// access is what each operation needs to be allowed. Source: actions, resources and
-// condition keys for STS, in the service authorization reference, and the operations'
-// pages, which say what needs no permission.
+// access has the permissions that each operation requires. Source: actions, resources and
+// condition keys for STS, in the service authorization reference, and the operations' pages,
+// which say which require no permission.
 var access = map[string]api.Access{
 	"AssumeRole":                api.Needs(assuming),
 	"AssumeRoleWithWebIdentity": api.Inside("sts:AssumeRoleWithWebIdentity"), // by the token's claims
@@ -26,7 +26,7 @@ func assuming(_ *api.Call, in *AssumeRoleInput) ([]authorize.Need, error) {
 	if !isARN(role) {
 		return nil, check.Invalid("%s is invalid", role)
 	}
-	a, _ := arn.Parse(role) // what is no ARN has no policy, and nobody may assume it
+	a, _ := arn.Parse(role) // an invalid role has no trust policy, and nobody may assume it
 	n := authorize.Need{Action: "sts:AssumeRole", Resource: role, Account: a.Account, Shared: true, Must: true}
 	for name, value := range map[string]*string{"sts:externalid": in.ExternalId, "sts:rolesessionname": in.RoleSessionName, "sts:sourceidentity": in.SourceIdentity} {
 		if value != nil {

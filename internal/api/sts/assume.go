@@ -17,18 +17,18 @@ import (
 // The limits of a session. Source: IAM and AWS STS quotas.
 const (
 	defaultDuration = 3_600 // seconds
-	chainedDuration = 3_600 // at most, of a role that a role's session assumes
+	chainedDuration = 3_600 // the limit, for a role that a role's session assumes
 
 	maxPolicies = 10
 	maxTags     = 50
 	maxTagKey   = 128 // characters
 	maxTagValue = 256
 	maxPolicy   = 2_048 // characters
-	// maxPacked is what a session's policies and tags may take together, in bytes.
+	// maxPacked bounds the sum of a session's policies and tags, in bytes.
 	maxPacked = 8_192
 )
 
-// isName reports whether a text can be the name of a session, or the source identity of one.
+// isName reports whether a text is a valid session name or source identity.
 func isName(text string) bool {
 	const least, most = 2, 64
 	return len(text) >= least && len(text) <= most && !strings.ContainsFunc(text, func(c rune) bool {
@@ -97,7 +97,7 @@ func setTags(session *identity.Session, tags []Tag, transitive []string) error {
 	for _, t := range tags {
 		name, value := api.Deref(t.Key), api.Deref(t.Value)
 		switch {
-		case name == "" || len([]rune(name)) > maxTagKey || len([]rune(value)) > maxTagValue: // of a token; requests are looked at before
+		case name == "" || len([]rune(name)) > maxTagKey || len([]rune(value)) > maxTagValue: // of a token; those of requests were validated before
 			return badToken("The ID Token has a tag that is none")
 		case given[strings.ToLower(name)]:
 			return fault.New(fault.InvalidParameter, "Duplicate tag keys found. Please note that Tag keys are case insensitive.")
@@ -122,12 +122,12 @@ func setTags(session *identity.Session, tags []Tag, transitive []string) error {
 	return nil
 }
 
-// denied refuses to let anybody assume a role.
+// denied is the error for a role that the caller may not assume.
 func denied(c *caller.Caller, role string) error {
 	return fault.Newf(fault.AccessDenied, "User: %s is not authorized to perform: sts:AssumeRole on resource: %s", c.ARN, role)
 }
 
-// lasting is how long a session of a role is to last.
+// lasting is the duration of a role's session.
 func lasting(asked *int, role *iam.Entity, chained bool) (time.Duration, error) {
 	lasts := duration(asked, defaultDuration)
 	switch {
@@ -139,15 +139,14 @@ func lasting(asked *int, role *iam.Entity, chained bool) (time.Duration, error) 
 	return lasts, nil
 }
 
-// isARN reports whether a text has what each ARN has.
+// isARN reports whether a text has the form of an ARN.
 func isARN(text string) bool {
 	parts := strings.SplitN(text, ":", 6)
 	return len(parts) == 6 && parts[0] == "arn" && parts[1] != "" && parts[2] != "" && parts[5] != ""
 }
 
-// assumeRole answers AssumeRole. Who may is decided by the role's trust policy, before
-// this is called and where anything is decided at all; a role that is not there is
-// nobody's to assume.
+// assumeRole answers AssumeRole. Where policies are evaluated, the role's trust policy has
+// allowed the call before; an unknown role cannot be assumed.
 func (s *Service) assumeRole(_ context.Context, call *api.Call, in *AssumeRoleInput) (*AssumeRoleOutput, error) {
 	if !isARN(*in.RoleArn) {
 		return nil, check.Invalid("%s is invalid", *in.RoleArn)
@@ -169,7 +168,7 @@ func (s *Service) assumeRole(_ context.Context, call *api.Call, in *AssumeRoleIn
 	}
 	if before := s.engine.SessionOf(call.AccessKey, call.SessionToken); before != nil {
 		if session.Source != "" && before.Source != "" && session.Source != before.Source {
-			return nil, denied(c, *in.RoleArn) // it stays what it was when it was set
+			return nil, denied(c, *in.RoleArn) // a session's source identity cannot change
 		}
 		inherit(session, before)
 	}
@@ -180,7 +179,8 @@ func (s *Service) assumeRole(_ context.Context, call *api.Call, in *AssumeRoleIn
 	return &AssumeRoleOutput{credentials, assumed(role, session), packed, session.Source}, nil
 }
 
-// begin caps a session of a role and makes its credentials, which is a use of the role.
+// begin limits a session of a role, and makes its credentials. This counts as a use of the
+// role.
 func (s *Service) begin(
 	call *api.Call, session *identity.Session, lasts time.Duration, policy *string, managed []PolicyARN, tags []Tag, transitive []string,
 ) (*Credentials, *int, error) {
@@ -196,7 +196,7 @@ func (s *Service) begin(
 	return credentials, packed, nil
 }
 
-// inherit takes over what a further session of another role keeps.
+// inherit sets what a chained session keeps of the session before.
 func inherit(session, before *identity.Session) {
 	for _, name := range before.Transitive {
 		if session.Tags == nil {

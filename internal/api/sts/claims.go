@@ -8,7 +8,7 @@ import (
 	"godwit.dev/godwit/internal/authorize"
 )
 
-// claims are what a token says, as far as it counts.
+// claims are the claims of a token that are used.
 type claims struct {
 	Issuer, Subject string
 	Audience        []string
@@ -17,13 +17,13 @@ type claims struct {
 	AMR             []string
 
 	SourceIdentity string
-	Tags           []Tag // of the session, in the order of their keys
+	Tags           []Tag // of the session, sorted by key
 	Transitive     []string
 }
 
-// Claims that are about the session. A provider that has no objects in claims writes the
-// members of the first behind a slash each. Source: the STS and IAM user guides, on
-// session tags and source identity of AssumeRoleWithWebIdentity.
+// The claims about the session. Providers without objects in claims write the members as
+// separate claims, with the name of the first and a slash as the prefix. Source: the STS and
+// IAM user guides, on session tags and source identity of AssumeRoleWithWebIdentity.
 const (
 	tagsClaim       = "https://aws.amazon.com/tags"
 	tagClaim        = tagsClaim + "/principal_tags/"
@@ -31,8 +31,8 @@ const (
 	sourceClaim     = "https://aws.amazon.com/source_identity"
 )
 
-// peek reads a token's claims, which nobody has verified. The names of claims are exact:
-// what is called "SUB" is another claim than the subject.
+// peek reads a token's claims before they are verified. The names of claims are
+// case-sensitive: "SUB" is not the subject.
 func peek(token string) (c claims, err error) {
 	payload, ok := payloadOf(token)
 	var all map[string]json.RawMessage
@@ -50,7 +50,7 @@ func peek(token string) (c claims, err error) {
 	return c, nil
 }
 
-// read takes the claims over; ok is false if one of them is of another form.
+// read decodes the claims; ok is false if one has another type.
 func (c *claims) read(all map[string]json.RawMessage) (ok bool) {
 	ok = true
 	into := func(name string, v any) {
@@ -84,7 +84,7 @@ func (c *claims) read(all map[string]json.RawMessage) (ok bool) {
 		}
 	}
 	for key, values := range tags.Principal {
-		if len(values) != 1 { // a tag has one value
+		if len(values) != 1 { // a tag has only one value
 			return false
 		}
 		c.Tags = append(c.Tags, Tag{&key, &values[0]})
@@ -96,7 +96,7 @@ func (c *claims) read(all map[string]json.RawMessage) (ok bool) {
 // texts is a text or a list of them.
 type texts []string
 
-// UnmarshalJSON reads both.
+// UnmarshalJSON decodes either form.
 func (t *texts) UnmarshalJSON(text []byte) error {
 	var one string
 	if json.Unmarshal(text, &one) == nil {
@@ -106,8 +106,8 @@ func (t *texts) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(t))
 }
 
-// keys are the condition keys of the claims, which begin with the provider's name. They
-// hold for the whole session. client is who the token was issued to.
+// keys are the condition keys of the claims, with the provider's name as the prefix. They
+// apply to the whole session. client is the client that the token was issued to.
 func (c *claims) keys(provider, client string) map[string][]string {
 	prefix := strings.ToLower(provider)
 	keys := map[string][]string{prefix + ":aud": {client}, prefix + ":sub": {c.Subject}}
@@ -123,7 +123,7 @@ func (c *claims) keys(provider, client string) map[string][]string {
 	return keys
 }
 
-// actions are what a role's trust policy has to allow.
+// actions are the actions that the role's trust policy must allow.
 func (c *claims) actions() []string {
 	all := []string{"sts:AssumeRoleWithWebIdentity"}
 	if len(c.Tags) > 0 {
@@ -135,7 +135,7 @@ func (c *claims) actions() []string {
 	return all
 }
 
-// tagging has the condition keys of the tags.
+// tagging are the condition keys of the tags.
 func (c *claims) tagging() *authorize.Need {
 	n := &authorize.Need{Tags: map[string]string{}}
 	for _, t := range c.Tags {

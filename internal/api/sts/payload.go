@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// payloadOf is what a JWT carries, before its signature is looked at.
+// payloadOf is the payload of a JWT, without a check of its signature.
 func payloadOf(token string) ([]byte, bool) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

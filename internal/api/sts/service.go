@@ -16,13 +16,12 @@ import (
 	"godwit.dev/godwit/internal/shard/identity"
 )
 
-// Engine is what the handlers need of the owner of identities, which is
-// *identity.Module.
+// Engine has the identities; *identity.Module implements it.
 type Engine interface {
-	// RoleOf is the role that an ARN names; nil if there is none.
+	// RoleOf is the role of an ARN; nil: there is none.
 	RoleOf(arn string) *iam.Entity
 	NewSession(s *identity.Session) (token string, err error)
-	// SessionOf is what a token holds; nil if it is none.
+	// SessionOf is the session of a token; nil: it is invalid.
 	SessionOf(accessKey, token string) *identity.Session
 	Read(account string, look func(a *iam.Account) error) error
 	Used(id, service, region string)
@@ -30,12 +29,12 @@ type Engine interface {
 	TrustOf(role *iam.Entity) (*policy.Policy, error)
 }
 
-// Options are what a Service is made of. Every field is needed.
+// Options are the dependencies of a Service. All are required.
 type Options struct {
 	Engine Engine
-	// Clock is what sessions begin by.
+	// Clock is the clock of sessions.
 	Clock clock.Clock
-	// Web asks identity providers for their keys, of whom clients choose the addresses.
+	// Web fetches the keys of identity providers, whose addresses clients choose.
 	Web *http.Client
 }
 
@@ -52,7 +51,7 @@ func New(o Options) *Service {
 	return &Service{engine: o.Engine, clock: o.Clock, issuers: issuers{client: o.Web}}
 }
 
-// Operations declares the operations that are built.
+// Operations are the operations that are implemented.
 func (s *Service) Operations() []api.Operation {
 	return api.Guarded(access, constraints.Guard("sts", []api.Operation{
 		api.Op("AssumeRole", s.assumeRole),
@@ -77,7 +76,7 @@ func (s *Service) getAccessKeyInfo(_ context.Context, _ *api.Call, in *GetAccess
 	return &GetAccessKeyInfoOutput{account}, nil
 }
 
-// duration is how long a session is to last, in seconds, whose bounds are the model's.
+// duration is the duration of a session; asked is in seconds, within the bounds of the model.
 func duration(asked *int, standard int) time.Duration {
 	if asked != nil {
 		standard = *asked
@@ -96,7 +95,7 @@ func (s *Service) issue(session *identity.Session, lasts time.Duration) (*Creden
 	return &Credentials{session.AccessKey, string(session.Secret), token, api.TimeOf(session.Expires)}, nil
 }
 
-// noMFA refuses a code of a device, of which there are none.
+// noMFA refuses the code of an MFA device, as there are none.
 func noMFA(serial, code *string) error {
 	if serial != nil || code != nil {
 		return fault.New(fault.AccessDenied, "MultiFactorAuthentication failed with invalid MFA one time pass code.")
@@ -127,8 +126,8 @@ func (s *Service) getSessionToken(_ context.Context, call *api.Call, in *GetSess
 	return &GetSessionTokenOutput{credentials}, nil
 }
 
-// idOf is the unique id of a user; empty for one whom nobody knows, as a server that
-// verifies nothing admits.
+// idOf is the unique id of a user; empty if it is unknown, as a server that does not verify
+// signatures admits.
 func (s *Service) idOf(c *caller.Caller) (id string) {
 	_ = s.engine.Read(c.Account, func(a *iam.Account) error {
 		if e := a.ByID(c.ID); e != nil {

@@ -16,13 +16,13 @@ type PolicyARN struct {
 	ARN *string `wire:"name=arn"`
 }
 
-// Credentials are those of a session.
+// Credentials are the credentials of a session.
 type Credentials struct {
 	AccessKeyId, SecretAccessKey, SessionToken string
 	Expiration                                 api.Time
 }
 
-// AssumedRole is who a role's session is.
+// AssumedRole identifies a role's session.
 type AssumedRole struct{ AssumedRoleId, Arn string }
 
 // AssumeRoleInput is the request of AssumeRole.
@@ -86,7 +86,7 @@ type GetFederationTokenInput struct {
 	Tags            []Tag
 }
 
-// FederatedUser is who a federated user's session is.
+// FederatedUser identifies a federated user's session.
 type FederatedUser struct{ FederatedUserId, Arn string }
 
 // GetFederationTokenOutput is the answer of GetFederationToken.

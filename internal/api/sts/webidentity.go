@@ -24,23 +24,23 @@ import (
 )
 
 const (
-	// tolerance is by how much an identity provider's clock may differ.
+	// tolerance is the allowed clock skew of an identity provider.
 	tolerance = 5 * time.Minute
-	// fetchTime bounds what a provider takes to give its keys.
+	// fetchTime is the timeout for fetching a provider's keys.
 	fetchTime = 10 * time.Second
-	// maxIssuers is how many providers' keys are kept.
+	// maxIssuers bounds the providers whose keys are cached.
 	maxIssuers = 256
 )
 
-// issuers keeps what identity providers have said of themselves.
+// issuers caches the configurations of identity providers.
 type issuers struct {
 	client *http.Client
 	mu     sync.Mutex
 	known  map[string]*oidc.Provider
 }
 
-// get asks an identity provider for its configuration, once. Its keys are fetched, and
-// fetched again for a key that is not known yet, by package oidc.
+// get fetches the configuration of an identity provider, once. Package oidc fetches its keys,
+// and fetches them again for an unknown key.
 func (p *issuers) get(ctx context.Context, issuer string) (*oidc.Provider, error) {
 	p.mu.Lock()
 	provider := p.known[issuer]
@@ -48,7 +48,7 @@ func (p *issuers) get(ctx context.Context, issuer string) (*oidc.Provider, error
 	if provider != nil {
 		return provider, nil
 	}
-	// The provider keeps the context for the keys that it fetches later.
+	// The provider uses the context for the keys that it fetches later.
 	provider, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), p.client), issuer)
 	if err != nil {
 		return nil, err
@@ -69,9 +69,9 @@ var (
 	errUnreachable = fault.New(fault.IDPCommunicationError, "Couldn't retrieve verification key from your identity provider,  please reference AssumeRoleWithWebIdentity documentation for requirements")
 )
 
-// assumeRoleWithWebIdentity answers AssumeRoleWithWebIdentity: the token is verified with
-// the keys of its issuer, whom the role's account has to know, and the role's trust policy
-// decides by the issuer's name and the token's claims.
+// assumeRoleWithWebIdentity answers AssumeRoleWithWebIdentity. The token is verified with the
+// keys of its issuer, which must be a provider of the role's account; then the role's trust
+// policy is evaluated with the issuer's name and the token's claims.
 func (s *Service) assumeRoleWithWebIdentity(ctx context.Context, call *api.Call, in *AssumeRoleWithWebIdentityInput) (*AssumeRoleWithWebIdentityOutput, error) {
 	account, kind, _, ok := iam.ParseARN(*in.RoleArn)
 	if !ok || kind != iam.Role {
@@ -87,7 +87,7 @@ func (s *Service) assumeRoleWithWebIdentity(ctx context.Context, call *api.Call,
 		provider, _ = a.Find(iam.Provider, name)
 		return nil
 	})
-	// Names are found whatever their case; an issuer that differs in it is another one.
+	// Names are looked up case-insensitively, but the issuer must be equal.
 	if provider == nil || provider.Name != name || !strings.HasPrefix(said.Issuer, "https://") {
 		return nil, badToken("No OpenIDConnect provider found in your account for " + said.Issuer)
 	}
@@ -95,7 +95,7 @@ func (s *Service) assumeRoleWithWebIdentity(ctx context.Context, call *api.Call,
 		return nil, err
 	}
 	client := said.Audience[0]
-	if len(said.Audience) > 1 { // the party that it was issued to decides
+	if len(said.Audience) > 1 { // the authorized party (azp) decides
 		if client = said.Party; client == "" {
 			return nil, badToken("Missing a required claim: azp")
 		}
@@ -106,7 +106,7 @@ func (s *Service) assumeRoleWithWebIdentity(ctx context.Context, call *api.Call,
 	if said.SourceIdentity != "" && !isName(said.SourceIdentity) {
 		return nil, badToken("The ID Token has a source identity that is none")
 	}
-	// Only whom the provider vouches for hears of roles, and not of those that there are not.
+	// Only callers with a verified token may find out whether a role exists.
 	role := s.engine.RoleOf(*in.RoleArn)
 	if role == nil {
 		return nil, errWebIdentity
@@ -157,10 +157,10 @@ func (s *Service) verify(ctx context.Context, token string, said *claims) error 
 	return badToken("Couldn't verify the ID Token's signature")
 }
 
-// webContext are the condition keys of a web identity.
+// webContext are the condition keys of a request with a web identity.
 type webContext struct {
 	claims map[string][]string
-	other  authorize.Context // what is known of any request
+	other  authorize.Context // the condition keys of any request
 }
 
 // Values implements policy.Context.
@@ -171,7 +171,7 @@ func (c *webContext) Values(key string) []string {
 	return c.other.Values(key)
 }
 
-// admits asks the role's trust policy. of are the condition keys of the claims.
+// admits evaluates the role's trust policy. of are the condition keys of the claims.
 func (s *Service) admits(call *api.Call, role, provider *iam.Entity, of map[string][]string, said *claims, session string) error {
 	trust, err := s.engine.TrustOf(role)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package acme has certificates by ACME, as Let's Encrypt gives them, and renews them. It
-// is the one package that knows the library.
+// Package acme obtains certificates by ACME, for example from Let's Encrypt, and renews them.
+// Only this package uses the library.
 package acme
 
 import (
@@ -22,38 +22,37 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// Sealer keeps what is cached from whoever reads the disk. Its errors say that a value
-// was sealed otherwise.
+// Sealer encrypts the cache. Its error says that a value was encrypted with another key.
 type Sealer interface {
 	Seal(plaintext, context []byte) ([]byte, error)
 	Open(sealed, context []byte) ([]byte, error)
 }
 
-// Options are what a Manager is made of. Email, CA and ClientCA may be empty.
+// Options are the settings of a Manager. Email, CA and ClientCA may be empty.
 type Options struct {
-	Domains   []string // for which certificates are had
-	Directory string   // URL of whoever gives them
+	Domains   []string // of the certificates
+	Directory string   // URL of the ACME directory
 	Email     string
-	CA        string // file in PEM form: what is trusted at Directory in place of the system's
-	ClientCA  string // file in PEM form: whose certificates clients need
+	CA        string // file in PEM form: the authorities of Directory's certificate, in place of the system's
+	ClientCA  string // file in PEM form: the authorities of client certificates
 	Cache     string // directory
 	Sealer    Sealer
 	Logger    *slog.Logger
 }
 
-// Manager has the certificates. It asks for one when it is first needed, and renews it
-// when a third of its life, or a month, is left.
+// Manager has the certificates. It obtains one when it is first needed, and renews it when a
+// third of its lifetime, or a month, is left.
 type Manager struct {
 	options Options
 	manager *autocert.Manager
 	plain   *tls.Config // for clients
-	proof   *tls.Config // for whoever gives certificates, and shall see that the name is ours
+	proof   *tls.Config // for challenges of the ACME server
 
 	mu      sync.Mutex
 	failing map[string]error // by domain: why there is no certificate
 }
 
-// Open makes a manager, and asks nobody anything yet.
+// Open makes a manager, without any request.
 func Open(o Options) (*Manager, error) {
 	client := &acme.Client{DirectoryURL: o.Directory, UserAgent: "godwit"}
 	if o.CA != "" {
@@ -79,7 +78,7 @@ func Open(o Options) (*Manager, error) {
 	return m, certs.RequireClients(m.plain, o.ClientCA)
 }
 
-// Config is for a listener.
+// Config is the configuration of a listener.
 func (m *Manager) Config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: append(slices.Clone(certs.Protocols), acme.ALPNProto),
@@ -92,12 +91,12 @@ func (m *Manager) Config() *tls.Config {
 	}
 }
 
-// Handler proves by HTTP that the names are ours, and sends all else to https.
-// It has to be called before the first certificate is asked for.
+// Handler answers HTTP challenges, and redirects all else to https. It must be called before
+// the first certificate is requested.
 func (m *Manager) Handler() http.Handler {
 	proofs := m.manager.HTTPHandler(nil)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// The library compares Host with the names, and fails where a port stands behind it.
+		// The library compares Host with the names, without regard to a port.
 		if name, _, err := net.SplitHostPort(r.Host); err == nil {
 			bare := *r
 			bare.Host = name
@@ -107,8 +106,8 @@ func (m *Manager) Handler() http.Handler {
 	})
 }
 
-// certificate is for a client that names no server, as by its address, that of the first
-// domain.
+// certificate is the certificate for a client; without a server name, as with an address,
+// that of the first domain.
 func (m *Manager) certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	name := hello.ServerName
 	if name == "" {
@@ -138,8 +137,7 @@ func (m *Manager) note(domain string, err error) {
 	}
 }
 
-// Failing says for which domains there is no certificate; nil if there are all that were
-// asked for.
+// Failing lists the domains without a certificate; nil: there are none.
 func (m *Manager) Failing(context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -152,8 +150,8 @@ func (m *Manager) Failing(context.Context) error {
 	return errors.Join(problems...)
 }
 
-// Watch has a certificate for each domain before the first client asks, in the
-// background: to prove that a name is ours needs a server that answers.
+// Watch obtains the certificates of all domains before the first client needs them, in the
+// background: challenges require a running server.
 func (m *Manager) Watch() (stop func()) {
 	stopped := make(chan struct{})
 	go func() {
@@ -164,7 +162,7 @@ func (m *Manager) Watch() (stop func()) {
 			default:
 			}
 			began := clock.System.Now()
-			// What the client would speak decides on the kind of key.
+			// The client's algorithms determine the kind of key.
 			_, err := m.certificate(&tls.ClientHelloInfo{
 				ServerName: domain, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256},
 				SignatureSchemes: []tls.SignatureScheme{tls.ECDSAWithP256AndSHA256}, SupportedCurves: []tls.CurveID{tls.CurveP256},
@@ -174,11 +172,11 @@ func (m *Manager) Watch() (stop func()) {
 			}
 		}
 	}()
-	return sync.OnceFunc(func() { close(stopped) }) // the library has no way to stop it
+	return sync.OnceFunc(func() { close(stopped) }) // the library cannot be stopped
 }
 
-// cache is a directory in which everything is sealed: the keys of certificates, and that
-// of the account.
+// cache is a directory of encrypted values: the keys of certificates, and that of the
+// account.
 type cache struct {
 	dir    autocert.DirCache
 	sealer Sealer

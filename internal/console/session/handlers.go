@@ -11,8 +11,8 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// Path is where a browser asks for its session, and opens one by a request that is signed.
-// EndPath ends it, and UsePath says that somebody is at the page.
+// Path is where a browser reads its session, and opens one by a signed request. EndPath ends
+// it, and UsePath reports user activity.
 const (
 	Path    = "/_godwit/ui/session"
 	EndPath = Path + "/end"
@@ -24,16 +24,16 @@ const maxBody = 4 << 10
 
 // standing is the answer of Path.
 type standing struct {
-	// Required says that nobody is answered without a session or a signature.
+	// Required says that requests need a session or a signature.
 	Required  bool       `json:"required"`
 	User      string     `json:"user,omitempty"`
 	CSRF      string     `json:"csrf,omitempty"`
 	ExpiresAt *time.Time `json:"expiresAt,omitempty"`
-	// Provider is the name of whoever vouches for people, and ProviderPath the path that has
-	// them asked; empty: nobody does.
+	// Provider is the name of the identity provider, and ProviderPath the path to sign in
+	// there; empty: there is none.
 	Provider     string `json:"provider,omitempty"`
 	ProviderPath string `json:"providerPath,omitempty"`
-	// What the request that opens a session is signed with.
+	// The scope of the signature of the request that opens a session.
 	Region string     `json:"region,omitempty"`
 	Now    *time.Time `json:"now,omitempty"`
 }
@@ -43,10 +43,11 @@ func answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // a browser that is gone needs no answer
+	_ = json.NewEncoder(w).Encode(v) // an error means that the client is gone
 }
 
-// Refuse answers a request that is of no session, or not of the console's page: 401 or 403.
+// Refuse answers a request without a valid session, or not from the console's page: 401 or
+// 403.
 func Refuse(w http.ResponseWriter, err error) {
 	status, code := http.StatusForbidden, "Forbidden"
 	if errors.Is(err, ErrNone) || errors.Is(err, ErrOver) {
@@ -55,7 +56,7 @@ func Refuse(w http.ResponseWriter, err error) {
 	answer(w, status, map[string]string{"error": err.Error(), "code": code})
 }
 
-// Unneeded tells browsers that nobody is asked who he is.
+// Unneeded answers that no session is required.
 func Unneeded() map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET " + Path: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, standing{}) }),
@@ -64,17 +65,16 @@ func Unneeded() map[string]http.Handler {
 
 // SignIn configures how users sign in.
 type SignIn struct {
-	// Region is what the request that opens a session is signed for.
+	// Region is the region in the signature of the request that opens a session.
 	Region string
-	// Signed verifies the signature of such a request, and that its caller may use the
-	// console at all.
+	// Signed verifies the signature of that request, and that its caller may use the console.
 	Signed func(w http.ResponseWriter, r *http.Request) (*caller.Caller, error)
-	// Provider is the name of an identity provider, and ProviderPath the path
-	// at which a sign-in there begins; empty: there is none.
+	// Provider is the name of an identity provider, and ProviderPath the path to sign in
+	// there; empty: there is none.
 	Provider, ProviderPath string
 }
 
-// answer answers with the state of the session of a request.
+// answer answers with the state of the request's session.
 func (s *Sessions) answer(w http.ResponseWriter, r *http.Request, out standing) {
 	out.Required = true
 	if st, ok := s.Standing(r); ok {
@@ -83,12 +83,12 @@ func (s *Sessions) answer(w http.ResponseWriter, r *http.Request, out standing) 
 	answer(w, http.StatusOK, out)
 }
 
-// Handlers answers patterns of http.ServeMux: how the browser's session stands, the request
-// that opens one, the one that uses it, and the one that ends it.
+// Handlers are the handlers that read, open, use and end a session, by patterns of
+// http.ServeMux.
 func (s *Sessions) Handlers(in SignIn) map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET " + Path: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			now := clock.System.Now() // signatures are of the machine's time
+			now := clock.System.Now() // signatures use the machine's time
 			s.answer(w, r, standing{Region: in.Region, Now: &now, Provider: in.Provider, ProviderPath: in.ProviderPath})
 		}),
 		"POST " + UsePath: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -1,9 +1,8 @@
-// Package session keeps who is signed in to the console: whoever opens a session has
-// signed that request with an access key, or was vouched for by an identity provider, and is
-// known by a cookie from then on. A session lives in memory, so that a restart ends it; it
-// ends as well when its user does nothing for some time, some hours after it began, when its
-// access key or its role does, and when its user says so. A page that renews itself is nobody
-// doing something: only what changes something is, and what the page reports of hands at it.
+// Package session has the sessions of the console. A session is opened by a request signed
+// with an access key, or by an identity provider, and is identified by a cookie. Sessions are
+// in memory, so that a restart ends them; they also end after a time without activity, some
+// hours after they began, with their access key or role, and by signing out. Requests that a
+// page makes by itself are not activity: only changes are, and input that the page reports.
 package session
 
 import (
@@ -21,8 +20,8 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// How long a session lasts, and how many there can be: of all, and of one caller. Beyond
-// that the one that was used least of late ends.
+// The lifetime of sessions, and their number: in all, and of one caller. Beyond, the least
+// recently used one ends.
 const (
 	Idle       = 30 * time.Minute
 	Total      = 12 * time.Hour
@@ -31,35 +30,35 @@ const (
 	secretSize = 32
 )
 
-// CSRFHeader is where a request that changes something repeats a token that only the
-// console's own page has got.
+// CSRFHeader is the header in which a changing request repeats a token that only the
+// console's page has received.
 const CSRFHeader = "X-Godwit-CSRF"
 
-// The names of the cookie. Over TLS it has a prefix that browsers take for a promise: it is
-// of this host, and was never sent in the clear.
+// The names of the cookie. With TLS it has a prefix by which browsers guarantee that it is of
+// this host, and was never sent in plain text.
 const (
 	cookie       = "godwit-session"
 	secureCookie = "__Host-godwit-session"
 )
 
-// Why a request is not of a session.
+// The errors of a request without a valid session.
 var (
 	ErrNone = errors.New("nobody is signed in")
 	ErrOver = errors.New("the session is over: sign in again")
 	ErrCSRF = errors.New("the request does not come from the console's page: load it again")
 )
 
-// Options are what Sessions are made of.
+// Options are the dependencies and settings of Sessions.
 type Options struct {
-	// Clock is the machine's clock: nobody waits for a virtual one.
+	// Clock is the machine's clock, also with a virtual one: sessions are in real time.
 	Clock clock.Clock
-	// Key gives who an access key is of, now; an error if it is not valid any more.
+	// Key returns the current owner of an access key; an error if the key is no longer valid.
 	Key func(accessKey string) (*caller.Caller, error)
-	// Secure says that clients use TLS though this server does not see it.
+	// Secure says that clients use TLS although this server does not see it.
 	Secure bool
 }
 
-// Sessions are the open sessions. They may be used from many goroutines.
+// Sessions are the open sessions. They are safe for concurrent use.
 type Sessions struct {
 	o Options
 
@@ -68,36 +67,35 @@ type Sessions struct {
 }
 
 type entry struct {
-	owner       string // whose sessions end together
+	owner       string // all sessions of an owner can be ended together
 	arn         string
 	again       func() (*caller.Caller, error)
 	csrf        string
 	began, used time.Time
-	ctx         context.Context // cancelled by end, before its time
+	ctx         context.Context // cancelled by end
 	end         context.CancelFunc
 }
 
-// New makes Sessions, of which none is open.
+// New makes Sessions, with none open.
 func New(o Options) *Sessions {
 	return &Sessions{o: o, open: map[[sha256.Size]byte]*entry{}}
 }
 
 func secret() string {
 	drawn := make([]byte, secretSize)
-	_, _ = rand.Read(drawn) // it gives no error
+	_, _ = rand.Read(drawn) // it returns no error
 	return base64.RawURLEncoding.EncodeToString(drawn)
 }
 
-// Open begins a session of whoever has signed with an access key, and gives the browser its
-// cookie.
+// Open begins a session of the caller that has signed the request, and sets the cookie.
 func (s *Sessions) Open(w http.ResponseWriter, r *http.Request, who *caller.Caller) {
 	accessKey := who.AccessKey
 	s.OpenAs(w, r, who.ARN, who.ARN, func() (*caller.Caller, error) { return s.o.Key(accessKey) })
 }
 
-// OpenAs begins a session of whoever is known by an ARN, and gives the browser its cookie. All
-// sessions of one owner end together, where that is asked for. Again gives who it is at each
-// request, and an error once nobody is any more.
+// OpenAs begins a session of a caller with an ARN, and sets the cookie. All sessions of an
+// owner can be ended together. again returns the caller for each request, and an error once
+// there is none any more.
 func (s *Sessions) OpenAs(w http.ResponseWriter, r *http.Request, owner, arn string, again func() (*caller.Caller, error)) {
 	now := s.o.Clock.Now()
 	token := secret()
@@ -109,7 +107,7 @@ func (s *Sessions) OpenAs(w http.ResponseWriter, r *http.Request, owner, arn str
 	http.SetCookie(w, s.cookie(r, token, int(Total.Seconds())))
 }
 
-// end forgets a session. It is called with the lock held.
+// end deletes a session. The caller has the lock.
 func (s *Sessions) end(digest [sha256.Size]byte) {
 	if e := s.open[digest]; e != nil {
 		e.end()
@@ -117,9 +115,9 @@ func (s *Sessions) end(digest [sha256.Size]byte) {
 	}
 }
 
-// makeRoom drops what is over, and of what is too much the one that was used least of late.
+// makeRoom deletes expired sessions, and the least recently used ones above the limits.
 func (s *Sessions) makeRoom(owner string, now time.Time) {
-	var all, own [sha256.Size]byte // used least of late
+	var all, own [sha256.Size]byte // the least recently used
 	n := 0
 	for digest, e := range s.open {
 		if e.spent(now) {
@@ -158,7 +156,7 @@ func (s *Sessions) cookie(r *http.Request, token string, maxAge int) *http.Cooki
 	return c
 }
 
-// find gives the open session that the request has the cookie of.
+// find returns the open session of the request's cookie.
 func (s *Sessions) find(r *http.Request) (digest [sha256.Size]byte, e *entry, err error) {
 	name := cookie
 	if s.secure(r) {
@@ -179,11 +177,11 @@ func (s *Sessions) find(r *http.Request) (digest [sha256.Size]byte, e *entry, er
 	return digest, e, nil
 }
 
-// Of gives who makes a request by its cookie: ErrNone without one, ErrOver if its session is
-// over, ErrCSRF if it may change something and does not come from the console's page. The
-// caller is as the access key or the role has it now. To look is no use of the session: pages
-// do so by themselves. What is only looked at, as a stream of events, ends with the session:
-// the context of r is cancelled then.
+// Of returns the caller of a request with a cookie. Errors: ErrNone without a cookie, ErrOver
+// if the session has ended, ErrCSRF if the request may change something and is not from the
+// console's page. The caller has the current state of its access key or role. A read does not
+// count as activity, because pages make reads by themselves. The context of a read, such as a
+// stream of events, is cancelled when the session ends.
 func (s *Sessions) Of(r *http.Request) (*caller.Caller, error) {
 	s.mu.Lock()
 	digest, e, err := s.find(r)
@@ -210,13 +208,13 @@ func (s *Sessions) Of(r *http.Request) (*caller.Caller, error) {
 		s.mu.Unlock()
 		return nil, ErrOver
 	}
-	if r.Method == http.MethodGet { // what is changed is not left half done
+	if r.Method == http.MethodGet { // a change is not interrupted
 		*r = *r.WithContext(until(r.Context(), open))
 	}
 	return who, nil
 }
 
-// until is the context of a request, which ends with a session, too.
+// until is the context of a request that is also cancelled with a session.
 func until(ctx, session context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(session, cancel)
@@ -224,13 +222,13 @@ func until(ctx, session context.Context) context.Context {
 	return ctx
 }
 
-// page reports whether a request has the secret that only the console's own page was given.
+// page reports whether a request has the secret that only the console's page has received.
 func (e *entry) page(r *http.Request) bool {
 	return subtle.ConstantTimeCompare([]byte(r.Header.Get(CSRFHeader)), []byte(e.csrf)) == 1
 }
 
-// Still refuses, as Of does, a request whose session is over since, such as that for a stream
-// of events: nobody has used it, or its access key or role is gone.
+// Still refuses, as Of does, a request whose session has ended since, such as that of a
+// stream of events: by inactivity, or with its access key or role.
 func (s *Sessions) Still(r *http.Request) error {
 	s.mu.Lock()
 	_, e, err := s.find(r)
@@ -241,8 +239,8 @@ func (s *Sessions) Still(r *http.Request) error {
 	return err
 }
 
-// Use keeps the session of a request that the console's page sends when somebody is at it. It
-// refuses as Of does.
+// Use reports activity in the session of a request from the console's page. It fails as Of
+// does.
 func (s *Sessions) Use(r *http.Request) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -256,15 +254,15 @@ func (s *Sessions) Use(r *http.Request) error {
 	return err
 }
 
-// Standing is the state of a session, as its browser sees it.
+// Standing is the state of a session, for its browser.
 type Standing struct {
 	User      string // its ARN
 	CSRF      string
-	ExpiresAt time.Time // if it is not used before
+	ExpiresAt time.Time // without further activity
 }
 
-// Standing tells the browser that has a session how it stands, which does not count as
-// use; ok is false where there is none.
+// Standing returns the state of the request's session, which is not activity; ok is false if
+// there is none.
 func (s *Sessions) Standing(r *http.Request) (st Standing, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -279,8 +277,8 @@ func (s *Sessions) Standing(r *http.Request) (st Standing, ok bool) {
 	return Standing{User: e.arn, CSRF: e.csrf, ExpiresAt: expires}, true
 }
 
-// End ends the request's session, or all of its caller, and takes the cookie back. It
-// refuses as Of does.
+// End ends the request's session, or all of its caller, and deletes the cookie. It fails as
+// Of does.
 func (s *Sessions) End(w http.ResponseWriter, r *http.Request, everywhere bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package signon has people sign in to the console at an OpenID Connect provider: the
-// authorization code flow with PKCE, a state and a nonce. Who the provider vouches for
-// has the role that the settings give for a claim, and nobody else is let in.
+// Package signon signs people in to the console by an OpenID Connect provider: the
+// authorization code flow with PKCE, a state and a nonce. The provider's claims give a role
+// according to the settings; without a role the sign-in is refused.
 package signon
 
 import (
@@ -29,7 +29,8 @@ import (
 	"godwit.dev/godwit/internal/config"
 )
 
-// Path sends a browser to the provider, and CallbackPath is where that sends it back.
+// Path redirects a browser to the provider, and CallbackPath is where the provider redirects
+// it to.
 const (
 	Path         = "/_godwit/ui/oidc/begin"
 	CallbackPath = "/_godwit/ui/oidc/callback"
@@ -38,82 +39,79 @@ const (
 const (
 	// home is the console's page.
 	home = "/_godwit/ui/"
-	// maxPending bounds the sign-ins that wait for the provider's answer; beyond it the
-	// oldest has to be begun again.
+	// maxPending bounds the sign-ins in progress; beyond it the oldest is dropped.
 	maxPending = 1000
-	// signInTimeout is how long a sign-in waits for that.
+	// signInTimeout is the timeout of a sign-in.
 	signInTimeout = 10 * time.Minute
-	// fetchTime bounds what the provider takes to answer the server.
+	// fetchTime is the timeout of requests to the provider.
 	fetchTime = 10 * time.Second
-	// maxName is the greatest length of a session's name.
+	// maxName bounds the length of a session's name.
 	maxName = 64
-	// maxCode bounds a parameter of the provider's answer, in bytes.
+	// maxCode bounds a parameter of the provider's redirect, in bytes.
 	maxCode = 4096
-	// maxBack bounds the address of the page that a sign-in leads back to, in bytes: it is kept
-	// for others.
+	// maxBack bounds the address of the page to return to, in bytes, as it is kept in memory.
 	maxBack = 2048
-	// cookie ties a sign-in to the browser that has begun it.
+	// cookie binds a sign-in to the browser that has begun it.
 	cookie = "godwit-sign-in"
 )
 
-// Why a sign-in failed, as the page shows it: words of its own, so that nobody else writes
-// on it.
+// Causes of a failed sign-in for the page: fixed words, so that it shows no foreign text.
 const (
 	refused     = "refused"     // by the provider
-	over        = "over"        // it took too long, or was begun in another browser
-	unreachable = "unreachable" // the provider does not answer, or not as it should
+	over        = "over"        // expired, or begun in another browser
+	unreachable = "unreachable" // no answer of the provider, or an invalid one
 	nobody      = "nobody"      // no claim gives a role
 )
 
-// Options are what a SignOn is made of.
+// Options are the dependencies and settings of a SignOn.
 type Options struct {
 	Settings config.OIDC
-	Secret   string // of the client; empty: it is a public one
-	// Roles are Settings.Roles, read.
+	Secret   string // of the client; empty: a public client
+	// Roles are the parsed Settings.Roles.
 	Roles []config.OIDCRole
-	// URL is what the address of CallbackPath begins with; empty: the request's own host.
+	// URL is the prefix of CallbackPath's URL; empty: the request's host.
 	URL string
-	// Secure says that clients use TLS though this server does not see it.
+	// Secure says that clients use TLS although this server does not see it.
 	Secure bool
-	// Clock is the machine's: tokens are of its time.
+	// Clock is the machine's clock, as for the provider's tokens.
 	Clock clock.Clock
-	// Web asks the provider.
+	// Web makes requests to the provider.
 	Web *http.Client
-	// Role gives who has a role of the server's account for a session of a name, by the
-	// role's name; nil: there is no such role.
+	// Role returns the caller with a role of the server's account and a session name; nil:
+	// there is no such role.
 	Role func(role, session string) *caller.Caller
 	// Open begins a session, as session.Sessions.OpenAs does.
 	Open func(w http.ResponseWriter, r *http.Request, owner, arn string, again func() (*caller.Caller, error))
-	// Note records who has signed in, or why not.
+	// Note records a sign-in, or its error.
 	Note   func(r *http.Request, who *caller.Caller, refusal error)
 	Logger *slog.Logger
 }
 
-// SignOn answers Path and CallbackPath. It may be used from many goroutines.
+// SignOn serves Path and CallbackPath. It is safe for concurrent use.
 type SignOn struct {
 	Options
 
-	asking chan struct{} // has one while the provider is asked what it says of itself
+	asking chan struct{} // has a token while the provider's configuration is being fetched
 
 	mu       sync.Mutex
-	provider *oidc.Provider // once it has answered
+	provider *oidc.Provider // once its configuration was fetched
 	pending  map[[sha256.Size]byte]*pending
 }
 
-// pending is a sign-in that waits for the provider's answer.
+// pending is a sign-in in progress.
 type pending struct {
 	state, nonce, verifier string
 	callback, back         string
 	began                  time.Time
 }
 
-// New makes a SignOn. The provider is asked when somebody signs in: the server starts
-// without it.
+// New makes a SignOn. The provider's configuration is fetched with the first sign-in, so that
+// the server starts without the provider.
 func New(o Options) *SignOn {
 	return &SignOn{Options: o, asking: make(chan struct{}, 1), pending: map[[sha256.Size]byte]*pending{}}
 }
 
-// Name is what people know the provider by.
+// Name is the provider's display name.
 func (s *SignOn) Name() string {
 	u, err := url.Parse(s.Settings.Issuer)
 	if err != nil {
@@ -122,7 +120,7 @@ func (s *SignOn) Name() string {
 	return u.Host
 }
 
-// Handlers answers patterns of http.ServeMux.
+// Handlers are the handlers, by patterns of http.ServeMux.
 func (s *SignOn) Handlers() map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET " + Path:         http.HandlerFunc(s.begin),
@@ -132,19 +130,19 @@ func (s *SignOn) Handlers() map[string]http.Handler {
 
 func drawn() string {
 	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // it gives no error
+	_, _ = rand.Read(secret) // it returns no error
 	return base64.RawURLEncoding.EncodeToString(secret)
 }
 
-// known is what the provider has said of itself; nil: nothing yet.
+// known is the provider's configuration; nil: not fetched yet.
 func (s *SignOn) known() *oidc.Provider {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.provider
 }
 
-// discovered is what the provider says of itself. It is asked until it has answered, by one
-// sign-in at a time: anybody may begin one.
+// discovered fetches the provider's configuration until that succeeds, for one sign-in at a
+// time, as anybody may begin one.
 func (s *SignOn) discovered(ctx context.Context) (*oidc.Provider, error) {
 	if known := s.known(); known != nil {
 		return known, nil
@@ -158,7 +156,7 @@ func (s *SignOn) discovered(ctx context.Context) (*oidc.Provider, error) {
 	if known := s.known(); known != nil {
 		return known, nil
 	}
-	// The provider keeps the context for the keys that it fetches later.
+	// The provider uses the context for the keys that it fetches later.
 	found, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), s.Web), s.Settings.Issuer)
 	if err != nil {
 		return nil, err
@@ -178,7 +176,7 @@ func (s *SignOn) client(p *oidc.Provider, callback string) *oauth2.Config {
 // secure reports whether the browser uses TLS.
 func (s *SignOn) secure(r *http.Request) bool { return s.Secure || r.TLS != nil }
 
-// address is that of CallbackPath, as the browser reaches it.
+// address is the URL of CallbackPath for the browser.
 func (s *SignOn) address(r *http.Request) string {
 	if s.URL != "" {
 		return strings.TrimRight(s.URL, "/") + CallbackPath
@@ -190,15 +188,15 @@ func (s *SignOn) address(r *http.Request) string {
 	return scheme + r.Host + CallbackPath
 }
 
-// mark gives the browser what its answer is known by, or takes it back.
+// mark sets the cookie of a sign-in, or deletes it.
 func (s *SignOn) mark(w http.ResponseWriter, r *http.Request, token string, maxAge int) {
-	// Lax: the provider's answer comes by a link of another site.
+	// Lax, because the provider's redirect comes from another site.
 	http.SetCookie(w, &http.Cookie{
 		Name: cookie, Value: token, Path: home + "oidc/", MaxAge: maxAge, HttpOnly: true, Secure: s.secure(r), SameSite: http.SameSiteLaxMode,
 	})
 }
 
-// begin sends the browser to the provider.
+// begin redirects the browser to the provider.
 func (s *SignOn) begin(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), fetchTime)
 	defer cancel()
@@ -218,7 +216,7 @@ func (s *SignOn) begin(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, at, http.StatusSeeOther)
 }
 
-// within is the page of the console that an address names; any other leads to the first.
+// within is the page of the console at an address; the first page for any other address.
 func within(to string) string {
 	u, err := url.Parse(to)
 	if err != nil || len(to) > maxBack || u.Scheme != "" || u.Host != "" || u.User != nil || !strings.HasPrefix(u.Path, home) || strings.HasPrefix(u.Path, home+"oidc/") || strings.ContainsAny(to, "\\\r\n") {
@@ -244,7 +242,7 @@ func (s *SignOn) keep(token string, p *pending) {
 	s.pending[sha256.Sum256([]byte(token))] = p
 }
 
-// take gives the sign-in that the browser has begun, once.
+// take removes and returns the sign-in of the browser's cookie.
 func (s *SignOn) take(r *http.Request) *pending {
 	c, err := r.Cookie(cookie)
 	if err != nil {
@@ -261,7 +259,7 @@ func (s *SignOn) take(r *http.Request) *pending {
 	return p
 }
 
-// back shows the console again, with a word on why nobody was let in.
+// back redirects to the console, with the cause of a failure.
 func (s *SignOn) back(w http.ResponseWriter, r *http.Request, to, why string) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Referrer-Policy", "no-referrer")
@@ -271,7 +269,7 @@ func (s *SignOn) back(w http.ResponseWriter, r *http.Request, to, why string) {
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
-// failure is why somebody was not let in: a word for the page, the rest for the log.
+// failure is the error of a sign-in: a word for the page, the rest for the log.
 type failure struct {
 	word string
 	err  error
@@ -279,7 +277,7 @@ type failure struct {
 
 func (f failure) Error() string { return f.err.Error() }
 
-// callback takes the provider's answer.
+// callback handles the provider's redirect.
 func (s *SignOn) callback(w http.ResponseWriter, r *http.Request) {
 	p := s.take(r)
 	s.mark(w, r, "", -1)
@@ -303,7 +301,7 @@ func (s *SignOn) callback(w http.ResponseWriter, r *http.Request) {
 	claims, provider, source := who.Claims, who.Provider, who.SourceIdentity
 	s.Open(w, r, owner, who.ARN, func() (*caller.Caller, error) {
 		now := s.Role(role, session)
-		if now == nil || now.RoleID != id { // also of one that was created again
+		if now == nil || now.RoleID != id { // also if the role was deleted and created again
 			return nil, errors.New("the role is gone")
 		}
 		now.Claims, now.Provider, now.SourceIdentity = claims, provider, source
@@ -317,12 +315,13 @@ func roleName(who *caller.Caller) string {
 	return who.Role[strings.LastIndexByte(who.Role, '/')+1:]
 }
 
-// vouched finds out for whom the provider vouches, and as whose sessions theirs count.
+// vouched returns the caller that the provider has authenticated, and the owner of its
+// sessions.
 func (s *SignOn) vouched(r *http.Request, p *pending, query url.Values) (who *caller.Caller, owner string, err error) {
 	if word := query.Get("error"); word != "" {
 		return nil, "", failure{refused, fmt.Errorf("the provider says %s", strconv.QuoteToASCII(word[:min(len(word), 100)]))}
 	}
-	// RFC 9207: an answer that names another issuer is somebody else's.
+	// RFC 9207: an answer with another issuer is invalid.
 	if issuer := query.Get("iss"); issuer != "" && issuer != s.Settings.Issuer {
 		return nil, "", failure{refused, errors.New("the answer is of another issuer")}
 	}
@@ -339,7 +338,7 @@ func (s *SignOn) vouched(r *http.Request, p *pending, query url.Values) (who *ca
 	}
 	tokens, err := s.client(provider, p.callback).Exchange(ctx, code, oauth2.VerifierOption(p.verifier))
 	if err != nil {
-		if said, ok := errors.AsType[*oauth2.RetrieveError](err); ok { // its text may hold what was sent
+		if said, ok := errors.AsType[*oauth2.RetrieveError](err); ok { // its text may have secrets
 			return nil, "", failure{refused, fmt.Errorf("the provider does not take the code: status %d, %s", said.Response.StatusCode, strconv.QuoteToASCII(said.ErrorCode))}
 		}
 		return nil, "", failure{unreachable, err}
@@ -362,7 +361,7 @@ func (s *SignOn) vouched(r *http.Request, p *pending, query url.Values) (who *ca
 	if err := token.Claims(&claims); err != nil {
 		return nil, "", failure{refused, err}
 	}
-	// Of a token for several parties the one that it was issued to has to be this one.
+	// If a token has several audiences, its authorized party must be this client.
 	if party, ok := claims["azp"].(string); len(token.Audience) > 1 && (!ok || party != s.Settings.Client) {
 		return nil, "", failure{refused, errors.New("the ID token was issued to another client")}
 	}
@@ -371,8 +370,8 @@ func (s *SignOn) vouched(r *http.Request, p *pending, query url.Values) (who *ca
 	return who, token.Issuer + " " + token.Subject, err
 }
 
-// complete asks the provider for the claims that rules are about and the token has not: many
-// keep them for that.
+// complete fetches, from the provider's userinfo endpoint, the claims that rules need and the
+// token does not have.
 func (s *SignOn) complete(ctx context.Context, provider *oidc.Provider, tokens *oauth2.Token, subject string, claims map[string]any) {
 	all := true
 	for _, rule := range s.Roles {
@@ -382,7 +381,7 @@ func (s *SignOn) complete(ctx context.Context, provider *oidc.Provider, tokens *
 		return
 	}
 	info, err := provider.UserInfo(ctx, oauth2.StaticTokenSource(tokens))
-	if err != nil || info.Subject != subject { // of somebody else
+	if err != nil || info.Subject != subject { // of another subject
 		s.Logger.Debug("the identity provider tells no more of somebody", "error", err)
 		return
 	}
@@ -391,13 +390,13 @@ func (s *SignOn) complete(ctx context.Context, provider *oidc.Provider, tokens *
 		return
 	}
 	for name, value := range more {
-		if _, ok := claims[name]; !ok { // what is signed goes before
+		if _, ok := claims[name]; !ok { // the signed token has priority
 			claims[name] = value
 		}
 	}
 }
 
-// having gives whom the first rule that is true gives a role.
+// having returns the caller with the role of the first matching rule.
 func (s *SignOn) having(token *oidc.IDToken, claims map[string]any) (*caller.Caller, error) {
 	name := sessionName(token.Subject, claims)
 	for _, rule := range s.Roles {
@@ -417,7 +416,7 @@ func (s *SignOn) having(token *oidc.IDToken, claims map[string]any) (*caller.Cal
 	return nil, failure{nobody, fmt.Errorf("no claim of %s gives a role", strconv.QuoteToASCII(name))}
 }
 
-// holds reports whether a claim has a value, or is a list with it.
+// holds reports whether a claim is a value, or a list with it.
 func holds(claim any, value string) bool {
 	switch c := claim.(type) {
 	case nil:
@@ -434,9 +433,9 @@ func holds(claim any, value string) bool {
 	return false
 }
 
-// sessionName is what the session is called: the mail address, if the provider has verified
-// it, or else the subject. What names of sessions cannot have is replaced, and a digest of
-// the subject keeps such names apart.
+// sessionName is the name of the session: the mail address, if the provider has verified it,
+// else the subject. Characters that are invalid in session names are replaced, and a digest
+// of the subject keeps such names distinct.
 func sessionName(subject string, claims map[string]any) string {
 	name := subject
 	if address, ok := claims["email"].(string); ok && address != "" && claims["email_verified"] == true {

@@ -1,6 +1,5 @@
-// Package consumetest has the test that every kind of backlog passes which plugs into
-// package consume: what each outcome of an attempt leads to, with a real engine, over
-// restarts and crashes.
+// Package consumetest has the test that all kinds of backlogs must pass: the result of each
+// outcome of an attempt, with a real engine, over restarts and crashes.
 package consumetest
 
 import (
@@ -22,48 +21,48 @@ import (
 	"godwit.dev/godwit/internal/store/pebble"
 )
 
-// Behaviour is what comes of attempts.
+// Behaviour is the outcome of attempts.
 type Behaviour int
 
 // The behaviours.
 const (
-	Takes   Behaviour = iota // what it is sent
-	Fails                    // for now
-	Refuses                  // for good
-	Hangs                    // until it is cut off; or Takes, where nothing hangs
+	Takes   Behaviour = iota // success
+	Fails                    // a temporary error
+	Refuses                  // a permanent error
+	Hangs                    // until cancelled; or like Takes, if nothing can hang
 )
 
 // DeadLetters is the dead-letter queue of all that a Kind creates.
 var DeadLetters = arn.Queue("us-east-1", "000000000000", "dead-letters")
 
-// Kind is a kind of backlog, with what attempts at it are made by.
+// Kind is a kind of backlog, with its dispatcher.
 type Kind struct {
-	Service string // as the engine names it: "sns", "lambda"
-	// Create makes the owner of the backlog, durably, with DeadLetters as its
-	// dead-letter queue. It is called once, before Plug.
+	Service string // its name in the engine: "sns", "lambda"
+	// Create creates the owner of the backlog, durably, with DeadLetters as its dead-letter
+	// queue. It is called once, before Plug.
 	Create func(w *World)
-	// Plug makes a dispatcher for w.Engine, which the World stops.
+	// Plug makes a dispatcher for w.Engine; the World stops it.
 	Plug func(w *World) Dispatcher
-	// Behave is what attempts come to from now on. It is called again after restarts.
+	// Behave sets the outcome of later attempts. It is called again after restarts.
 	Behave func(w *World, b Behaviour)
 	// Submit puts one message into the backlog.
 	Submit func(w *World)
 	// Delete removes the owner of the backlog.
 	Delete func(w *World)
-	// Attempts is how many were made by all dispatchers so far.
+	// Attempts is the number of attempts by all dispatchers so far.
 	Attempts func() int
-	// Left is how many messages the backlog has.
+	// Left is the number of messages in the backlog.
 	Left func(w *World) int64
-	// Hanging waits until an attempt hangs; nil: nothing does.
+	// Hanging waits until an attempt hangs; nil: none can.
 	Hanging func()
-	// Immediate is how many retries follow a failure at once.
+	// Immediate is the number of immediate retries after a failure.
 	Immediate int
-	// Dead checks a message that was refused, as the dead-letter queue has got it:
-	// above all that its cause is the original one.
+	// Dead checks a message in the dead-letter queue, above all that its cause is the
+	// original one.
 	Dead func(w *World, m *message.Message)
 }
 
-// Dispatcher is what plugs a Kind in.
+// Dispatcher makes the attempts of a Kind.
 type Dispatcher interface {
 	shard.Consumer
 	Stop(ctx context.Context) error
@@ -76,7 +75,7 @@ type World struct {
 	Engine *shard.Engine
 
 	kind       Kind
-	fs         *vfs.MemFS // nil: it goes on in one process
+	fs         *vfs.MemFS // nil: no restarts
 	store      store.Store
 	journal    *journal.Journal
 	dispatcher Dispatcher
@@ -137,8 +136,8 @@ func (w *World) shut() {
 	w.Must(w.store.Close())
 }
 
-// restart continues with a server as it was, or as the disk was when it crashed. The
-// endpoint takes what comes from then on.
+// restart continues with a new server on the current disk, or on a copy of the disk after a
+// crash. Attempts then succeed.
 func (w *World) restart(disk *vfs.MemFS) {
 	w.Helper()
 	if w.fs == nil {
@@ -162,7 +161,7 @@ func (w *World) advance(d time.Duration) {
 	w.Must(err)
 }
 
-// dead takes what the dead-letter queue has.
+// dead receives the messages of the dead-letter queue.
 func (w *World) dead() (all []*message.Message) {
 	w.Helper()
 	got, err := w.Engine.Receive(w.Context(), shard.ReceiveRequest{Queue: DeadLetters, Max: 10, Visibility: time.Hour})
@@ -176,7 +175,7 @@ func (w *World) dead() (all []*message.Message) {
 	return all
 }
 
-// expect compares what there is with what should be.
+// expect compares the state with the expected one.
 func (w *World) expect(when string, attempts int, left int64, dead int) {
 	w.Helper()
 	got := w.dead()
@@ -190,10 +189,10 @@ func (w *World) expect(when string, attempts int, left int64, dead int) {
 
 func (w *World) outage(name string) { w.Must(w.Engine.SetFault(DeadLetters, name)) }
 
-// eternity is longer than any schedule that ends on its own.
+// eternity is longer than any retry schedule.
 const eternity = 7 * time.Hour
 
-// Run tests a kind; open makes one that was never used.
+// Run tests a kind; open makes a new one.
 func Run(t *testing.T, open func(t *testing.T) Kind) {
 	run := func(name string, f func(w *World)) {
 		t.Run(name, func(t *testing.T) { f(newWorld(t, open(t), nil)) })
@@ -303,7 +302,7 @@ func Run(t *testing.T, open func(t *testing.T) Kind) {
 			disk := w.crash()
 			ctx, cancel := context.WithCancel(w.Context())
 			cancel()
-			_ = w.dispatcher.Stop(ctx) // whatever it keeps is not on that disk
+			_ = w.dispatcher.Stop(ctx) // its writes are not on that disk
 			return disk
 		},
 	} {
@@ -319,7 +318,7 @@ func Run(t *testing.T, open func(t *testing.T) Kind) {
 		})
 	}
 	restarted("crash before an attempt", func(w *World) {
-		w.Must(w.dispatcher.Stop(context.Background())) // nobody leases it
+		w.Must(w.dispatcher.Stop(context.Background())) // nothing is leased
 		w.kind.Submit(w)
 		w.restart(w.crash())
 		w.expect("made by the next process", 1, 0, 0)

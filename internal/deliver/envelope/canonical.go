@@ -11,20 +11,19 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 )
 
-// SignatureSize is the length of a Signature in an envelope: the base64 of the
-// 256 bytes that a key of 2,048 bits signs with.
+// SignatureSize is the length of a Signature in an envelope: base64 of the 256 bytes of a
+// signature with a 2,048-bit key.
 const SignatureSize = 344
 
-// placeholder is what stands in an envelope in the place of its signature.
+// placeholder takes the place of the signature in an envelope.
 var placeholder = strings.Repeat("A", SignatureSize)
 
-// digest hashes what an envelope's signature is made over: some of its members,
-// as they decode, in the order of their names, each name and each value
-// followed by a line feed. Source: the SNS developer guide, "Verifying the
-// signatures of Amazon SNS messages".
+// digest hashes the members of an envelope that are signed: their decoded names and values,
+// ordered by name, each followed by a line feed. Source: the SNS developer guide, "Verifying
+// the signatures of Amazon SNS messages".
 //
-// Nothing in it differs between the subscribers of a topic who get the same
-// text, so that one signature serves all.
+// It is the same for all subscribers of a topic that receive the same text, so that they
+// share one signature.
 func digest(m *message.Message, o Issuer) []byte {
 	n := m.Notice
 	var h hash.Hash
@@ -33,7 +32,7 @@ func digest(m *message.Message, o Issuer) []byte {
 	} else {
 		h = sha256.New()
 	}
-	// A hash's Write gives no error.
+	// The Write of a hash never fails.
 	_, _ = h.Write([]byte("Message\n"))
 	_, _ = h.Write(m.Body)
 	rest := make([]byte, 0, 512)

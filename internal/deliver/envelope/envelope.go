@@ -1,12 +1,11 @@
-// Package envelope renders what subscribers get: the JSON envelope around a
-// message, and the SQS messages that carry it to queues.
+// Package envelope renders what subscribers receive: the JSON envelope of a message, and the
+// SQS messages for queues.
 //
-// A signature costs a thousand times what the rest of an envelope does, so that
-// rendering and signing are two steps: an envelope is rendered with a placeholder for its
-// signature and with the digest of what is to be signed (message.Unsigned), and
-// package signing fills the placeholder when the first copy leaves. An envelope that
-// is not to be signed, as those of FIFO topics are not, has none of
-// SignatureVersion, Signature and SigningCertURL.
+// A signature costs a thousand times as much as the rest of an envelope. So rendering and
+// signing are separate: an envelope is rendered with a placeholder for the signature and with
+// the digest to be signed (message.Unsigned), and package signing replaces the placeholder
+// when the first copy leaves the server. An envelope without a signature, as of FIFO topics,
+// has no SignatureVersion, Signature and SigningCertURL.
 package envelope
 
 import (
@@ -22,19 +21,19 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 )
 
-// MaxRawAttributes is how many message attributes raw delivery to a queue
-// carries. Source: the SNS developer guide, "Raw message delivery".
+// MaxRawAttributes bounds the message attributes of raw delivery to a queue. Source: the SNS
+// developer guide, "Raw message delivery".
 const MaxRawAttributes = 10
 
-// ErrTooManyAttributes reports a raw delivery to a queue with more than
-// MaxRawAttributes message attributes: a client-side error.
+// ErrTooManyAttributes is the error for raw delivery of more than MaxRawAttributes message
+// attributes to a queue: a client-side error.
 var ErrTooManyAttributes = errors.New("raw delivery to a queue carries at most 10 message attributes")
 
-// replayed marks a message out of a topic's archive: a member of its envelope,
-// or with raw delivery an attribute, if the attributes allow one more.
+// replayed marks a message from a topic's archive: as a member of its envelope, or with raw
+// delivery as an attribute, if there may be another one.
 const replayed = "Replayed"
 
-// timestamp is how an envelope writes the moment of the publish: milliseconds, UTC.
+// timestamp is the format of the publish time in an envelope: milliseconds, UTC.
 const timestamp = "2006-01-02T15:04:05.000Z"
 
 var kinds = map[message.NoticeKind]string{
@@ -43,31 +42,29 @@ var kinds = map[message.NoticeKind]string{
 	message.UnsubscribeConfirmation:  "UnsubscribeConfirmation",
 }
 
-// Type is the name of a notice's kind, in envelopes and in the header
-// x-amz-sns-message-type.
+// Type is the name of a notice's kind in envelopes and in the header x-amz-sns-message-type.
 func Type(k message.NoticeKind) string { return kinds[k] }
 
-// Issuer is this server as its envelopes show it.
+// Issuer identifies this server in envelopes.
 type Issuer struct {
-	URL string   // as subscribers reach it, without a slash at the end
-	Key [16]byte // the id of the key that signs; zero: nothing is signed
+	URL string   // for subscribers, without a final slash
+	Key [16]byte // the id of the signing key; zero: no signature
 }
 
-// CertificatePath is where the certificate of a signing key is served.
+// CertificatePath is the path of a signing key's certificate.
 func CertificatePath(key [16]byte) string {
 	return CertificatePrefix + hex.EncodeToString(key[:]) + CertificateSuffix
 }
 
-// What a CertificatePath begins and ends with.
+// The prefix and the suffix of a CertificatePath.
 const (
 	CertificatePrefix = "/SimpleNotificationService-"
 	CertificateSuffix = ".pem"
 )
 
-// Append adds the JSON envelope of m, which must have a Notice, to dst.
-// Members, their order and the white space are AWS's; characters that matter in
-// HTML are not escaped. unsigned, with an offset from the start of dst, is nil
-// if the envelope is whole as it is.
+// Append appends the JSON envelope of m, which must have a Notice, to dst. Members, their
+// order and the white space are AWS's; HTML characters are not escaped. unsigned has offsets
+// from the start of dst; it is nil if the envelope needs no signature.
 func Append(dst []byte, m *message.Message, o Issuer) (_ []byte, unsigned *message.Unsigned) {
 	n := m.Notice
 	confirmation := n.Kind != message.Notification
@@ -157,14 +154,14 @@ func attribute(dst []byte, a *message.Attribute) []byte {
 	return append(dst, '}')
 }
 
-// Raw reports that m goes out bare. Confirmations never do.
+// Raw reports whether m is delivered raw. Confirmations never are.
 func Raw(m *message.Message) bool { return m.Notice.Raw && m.Notice.Kind == message.Notification }
 
-// Signed reports that m goes out with a signature, wherever it goes.
+// Signed reports whether m is delivered with a signature, by any protocol.
 func Signed(m *message.Message) bool { return !Raw(m) && m.Notice.SignatureVersion != 0 }
 
-// Body is what an HTTP/S endpoint is sent: the envelope, or with raw delivery
-// the bare message. It is whole if unsigned is nil.
+// Body is the body for an HTTP/S endpoint: the envelope, or with raw delivery the message
+// alone. It is complete if unsigned is nil.
 func Body(m *message.Message, o Issuer) (body []byte, unsigned *message.Unsigned) {
 	if Raw(m) {
 		return m.Body, nil
@@ -180,9 +177,9 @@ func enveloped(m *message.Message, o Issuer) ([]byte, *message.Unsigned) {
 	return Append(make([]byte, 0, size), m, o)
 }
 
-// SQS makes the message that a subscribed queue gets: the envelope as its body,
-// or with raw delivery the bare message and its attributes. It is sealed, or
-// Unsigned; the queue's shard fills in Sent. The error is ErrTooManyAttributes.
+// SQS makes the message for a subscribed queue: the envelope as its body, or with raw
+// delivery the message and its attributes. It is sealed, or has Unsigned; the queue's shard
+// sets Sent. The error is ErrTooManyAttributes.
 func SQS(m *message.Message, newID message.ID, o Issuer) (*message.Message, error) {
 	if Raw(m) && len(m.Attributes) > MaxRawAttributes {
 		return nil, ErrTooManyAttributes
@@ -190,11 +187,11 @@ func SQS(m *message.Message, newID message.ID, o Issuer) (*message.Message, erro
 	return inQueue(m, newID, o, true), nil
 }
 
-// DeadLetter makes the message that a dead-letter queue gets: what an SQS
-// subscriber would have got, whatever the protocol; with raw delivery the bare
-// body, and its attributes if the subscriber is a queue (fromQueue). Nothing is
-// left out: attributes beyond MaxRawAttributes, which may be why the delivery
-// failed, are kept. It is sealed, or Unsigned; the queue's shard fills in Sent.
+// DeadLetter makes the message for a dead-letter queue. Whatever the protocol, it is what an
+// SQS subscriber would receive; with raw delivery the body alone, and with its attributes if
+// the subscriber is a queue (fromQueue). All attributes are kept, also beyond
+// MaxRawAttributes, which may be why the delivery failed. It is sealed, or has Unsigned; the
+// queue's shard sets Sent.
 func DeadLetter(m *message.Message, newID message.ID, o Issuer, fromQueue bool) *message.Message {
 	return inQueue(m, newID, o, fromQueue)
 }
@@ -212,7 +209,7 @@ func inQueue(m *message.Message, newID message.ID, o Issuer, attributes bool) *m
 	} else {
 		out.Body, out.Unsigned = enveloped(m, o)
 	}
-	if out.Unsigned == nil { // else sealed with its signature
+	if out.Unsigned == nil { // otherwise it is sealed with the signature
 		out.Seal()
 	}
 	return out

@@ -6,14 +6,13 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 )
 
-// Keep is the signature that a signed body got in the place of what u says, to
-// be stored and used again.
+// Keep is the persisted form of the signature of a signed body, which u describes.
 func Keep(body []byte, u *message.Unsigned) []byte {
 	return append(keptName(u), body[u.Offset:u.Offset+SignatureSize]...)
 }
 
-// Reuse puts a signature from Keep into a body that lacks the very same; false
-// if it is another, or none.
+// Reuse inserts a signature from Keep into a body with the same digest and key; false: they
+// differ, or there is none.
 func Reuse(body []byte, u *message.Unsigned, kept []byte) bool {
 	text, ok := bytes.CutPrefix(kept, keptName(u))
 	if !ok || len(text) != SignatureSize {
@@ -23,7 +22,7 @@ func Reuse(body []byte, u *message.Unsigned, kept []byte) bool {
 	return true
 }
 
-// keptName says what a signature is made with and over.
+// keptName identifies a signature's key and digest.
 func keptName(u *message.Unsigned) []byte {
 	name := make([]byte, 0, len(u.Key)+2+len(u.Digest)+SignatureSize)
 	name = append(append(name, u.Key[:]...), u.Version, byte(len(u.Digest)))

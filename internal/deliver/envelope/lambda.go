@@ -7,9 +7,8 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 )
 
-// Lambda is the event that a subscribed function gets: one record, whose
-// members and their order are AWS's. It calls its signature version 1, whichever it is,
-// as AWS's does. It is whole if unsigned is nil.
+// Lambda is the event for a subscribed function: one record, with AWS's members in AWS's
+// order. Like AWS's, it always says signature version 1. It is complete if unsigned is nil.
 func Lambda(m *message.Message, o Issuer) (event []byte, unsigned *message.Unsigned) {
 	n := *m.Notice
 	dst := make([]byte, 0, len(m.Body)+len(m.Body)/8+2048)
@@ -56,7 +55,7 @@ func Lambda(m *message.Message, o Issuer) (event []byte, unsigned *message.Unsig
 	return append(dst, "}}}]}"...), unsigned
 }
 
-// tight adds a member without white space.
+// tight appends a member without white space.
 func tight(dst []byte, name, value string) []byte {
 	dst = append(append(append(dst, `,"`...), name...), `":`...)
 	return fastjson.AppendString(dst, value)

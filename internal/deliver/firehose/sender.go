@@ -14,18 +14,18 @@ import (
 	"godwit.dev/godwit/internal/stream"
 )
 
-// Streams takes records: *streams.Module.
+// Streams accepts records; *streams.Module implements it.
 type Streams interface {
 	Put(ctx context.Context, a arn.ARN, records []stream.Record) (ids []string, err error)
 }
 
-// Roles refuses what a role may not do for a topic's sake, with AccessDenied.
+// Roles refuses an action of a topic's role without permission, with AccessDenied.
 type Roles interface {
 	May(ctx context.Context, source arn.ARN, role, action string, resource arn.ARN) error
 }
 
-// Sender puts records. It implements deliver.Sender. A crash between a put and the note
-// that it was made puts the record again.
+// Sender puts records. It implements deliver.Sender. After a crash between a put and its
+// conclusion, the record is put again.
 type Sender struct {
 	streams Streams
 	roles   Roles
@@ -42,7 +42,7 @@ func (s *Sender) Host(endpoint string) string { return endpoint }
 // Local is true: records stay in this process.
 func (s *Sender) Local() bool { return true }
 
-// Send puts the envelope, without its signature, or the bare message: as a line of its own.
+// Send puts the envelope, without its signature, or the raw message, as a line.
 func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	to, err := arn.Parse(r.Subscription.Endpoint)
 	if _, ok := stream.NameOf(to); err != nil || !ok {
@@ -65,23 +65,23 @@ func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	return out
 }
 
-// Record is what a stream gets of a message.
+// Record is the record of a message.
 func Record(r *deliver.Request) []byte {
 	if r.Raw() {
 		return r.Message.Body
 	}
 	plain := r.Issuer
-	plain.Key = [16]byte{} // it is not signed
+	plain.Key = [16]byte{} // no signature
 	body, _ := envelope.Body(r.Message, plain)
 	var line bytes.Buffer
 	if json.Compact(&line, body) != nil {
-		return body // it is JSON
+		return body // it is already JSON
 	}
 	return line.Bytes()
 }
 
-// outcome is that of a put, by its error: that the stream is gone or the role may not is
-// client-side, everything else is server-side.
+// outcome is the outcome of a put with an error: an unknown stream or a denied role is
+// client-side, all else is server-side.
 func outcome(err error) deliver.Outcome {
 	if err == nil {
 		return deliver.Outcome{Class: deliver.Success, Status: http.StatusOK, Provider: deliver.Provider{Status: http.StatusOK}}

@@ -11,8 +11,8 @@ import (
 	"github.com/icholy/digest"
 )
 
-// authorize makes the Authorization that answers a 401, by the first challenge
-// of Digest that can be met, or else by Basic. ok is false if neither is asked for.
+// authorize makes the Authorization header in response to a 401, for the first supported
+// challenge of Digest, or else for Basic. ok is false if there is neither.
 func authorize(h http.Header, user *url.Userinfo, uri string, body []byte) (authorization string, ok bool) {
 	password, _ := user.Password()
 	basic := false
@@ -37,8 +37,8 @@ func authorize(h http.Header, user *url.Userinfo, uri string, body []byte) (auth
 	return "", false
 }
 
-// challenges splits the challenges of an answer, several of which may share a
-// line: scheme, space, parameters with commas between. Source: RFC 9110, 11.6.1.
+// challenges splits the challenges of an answer, several of which may share a line: scheme,
+// space, comma-separated parameters. Source: RFC 9110, 11.6.1.
 func challenges(h http.Header) (all []string) {
 	for _, line := range h.Values("WWW-Authenticate") {
 		begun := false
@@ -47,7 +47,7 @@ func challenges(h http.Header) (all []string) {
 			switch {
 			case part == "":
 			case strings.Contains(word, "=") || more && strings.HasPrefix(strings.TrimLeft(part[len(word):], " "), "="):
-				if begun { // a parameter of the challenge before
+				if begun { // a parameter of the last challenge
 					all[len(all)-1] += ", " + part
 				}
 			default:
@@ -58,7 +58,7 @@ func challenges(h http.Header) (all []string) {
 	return all
 }
 
-// parts yields what stands between the commas of a line that are not quoted.
+// parts yields the parts of a line between unquoted commas.
 func parts(line string) func(yield func(string) bool) {
 	return func(yield func(string) bool) {
 		from, quoted := 0, false

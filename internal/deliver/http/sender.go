@@ -1,9 +1,9 @@
 // Package httpsender delivers to HTTP and HTTPS endpoints.
 //
-// Redirects are not followed, proxies of the environment are not used, and
-// addresses that are not public are refused at the dial, unless allowed. That
-// refusal is a client-side error: it comes from the configuration of endpoint
-// and server, which no retry changes.
+// It does not follow redirects or use proxies of the environment. The dialer refuses
+// addresses that are not public, unless they are allowed. Such a refusal is a client-side
+// error: it results from the configuration of the endpoint and the server, which no retry
+// changes.
 //
 // Over TLS the endpoint chooses between HTTP/2 and HTTP/1.1.
 package httpsender
@@ -31,45 +31,44 @@ import (
 	"godwit.dev/godwit/internal/topic/retry"
 )
 
-// UserAgent is how SNS introduces itself.
+// UserAgent is SNS's User-Agent header.
 const UserAgent = "Amazon Simple Notification Service Agent"
 
-// Options are what a Sender is made of.
+// Options are the dependencies and settings of a Sender.
 type Options struct {
-	// AllowPrivate lets deliveries go to loopback and private addresses.
+	// AllowPrivate allows deliveries to loopback and private addresses.
 	AllowPrivate bool
-	// Own are the ports that this server listens at, which are refused on its machine.
+	// Own are the ports of this server, which are refused on its machine.
 	Own []uint16
-	// Retry429 counts status 429 as a server-side error, as AWS's documentation
-	// says today, and not as a client-side one.
+	// Retry429 makes status 429 a server-side error, as AWS's documentation says today, not a
+	// client-side one.
 	Retry429 bool
-	// RetryAfter reports what an endpoint that answers 429 or 503 says about when to
-	// come back. AWS does not look at it.
+	// RetryAfter evaluates the Retry-After header of statuses 429 and 503, which AWS ignores.
 	RetryAfter bool
-	// HostLimit is how many idle connections to one host are kept, for as many
-	// attempts at once: 50 unless given.
+	// HostLimit bounds the idle connections to one host; the default is 50, as for concurrent
+	// attempts.
 	HostLimit int
-	// Connections bound the connections at once; nil: nothing does.
+	// Connections bounds the open connections; nil: no bound.
 	Connections *limit.Slots
-	// TLS is for endpoints with certificates of one's own; nil: the system's roots.
+	// TLS is the configuration for endpoints with private certificates; nil: the system's
+	// roots.
 	TLS *tls.Config
-	// Dial makes the connections; nil: over the network, to allowed addresses.
+	// Dial opens connections; nil: over the network, to allowed addresses.
 	Dial limit.Dial
 
 	resolver *net.Resolver // nil: the system's
 }
 
 const (
-	// idleTime is how long an unused connection is kept: less than the 5 s after
-	// which common servers close it, so that a request rarely meets a connection
-	// that is just being closed.
+	// idleTime is how long an idle connection is kept: less than the 5 s of common servers,
+	// so that a request rarely uses a connection that is being closed.
 	idleTime = 4 * time.Second
-	// An answer's body is read only to use the connection again.
+	// An answer's body is only read so that its connection can be reused.
 	bodyLimit   = 64 << 10
 	bodyTime    = time.Second
 	headerLimit = 64 << 10
-	// An HTTP/2 connection carries many attempts. One that is silent is asked
-	// whether it is still there, so that not all of them wait until their end.
+	// An HTTP/2 connection has many concurrent attempts. A silent one is pinged, so that they
+	// do not all wait for their timeouts.
 	pingAfter   = 5 * time.Second
 	pingTimeout = 3 * time.Second
 )
@@ -85,7 +84,7 @@ var _ deliver.Sender = (*Sender)(nil)
 
 // New makes a sender.
 func New(o Options) *Sender {
-	// An attempt has its own deadline; keep-alive probes would only be noise.
+	// Attempts have a deadline; keep-alive probes are not needed.
 	dialer := &net.Dialer{KeepAlive: -1, Resolver: o.resolver}
 	dialer.Control = publicnet.Guard{AllowPrivate: o.AllowPrivate, Own: o.Own}.Control
 	dial := dialer.DialContext
@@ -102,13 +101,13 @@ func New(o Options) *Sender {
 			DialContext: o.Connections.Dial(dial), TLSClientConfig: o.TLS.Clone(), DisableCompression: true,
 			MaxIdleConns: maxIdle(o.Connections), MaxIdleConnsPerHost: idle, IdleConnTimeout: idleTime,
 			MaxResponseHeaderBytes: headerLimit,
-			ForceAttemptHTTP2:      true, // a dialer of one's own would turn it off
+			ForceAttemptHTTP2:      true, // a custom dialer would disable it
 			HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 		},
 	}
 }
 
-// maxIdle is how many idle connections are kept: they must leave file descriptors for others.
+// maxIdle bounds the idle connections, so that file descriptors remain for other use.
 func maxIdle(connections *limit.Slots) int {
 	const most = 1000
 	if n := connections.Len(); n > 0 {
@@ -117,12 +116,11 @@ func maxIdle(connections *limit.Slots) int {
 	return most
 }
 
-// Roots are the certificates that endpoints may have: the system's, and those in
-// pem beside them.
+// Roots are the root certificates for endpoints: the system's, and those in pem.
 func Roots(pem []byte) (*x509.CertPool, error) {
 	pool, err := x509.SystemCertPool()
 	if err != nil {
-		pool = x509.NewCertPool() // a machine without any
+		pool = x509.NewCertPool() // the machine has no roots
 	}
 	if !pool.AppendCertsFromPEM(pem) {
 		return nil, errors.New("there is no certificate in PEM form in it")
@@ -149,12 +147,12 @@ func (s *Sender) Host(endpoint string) string {
 	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// Local is false: endpoints are outside.
+// Local is false: endpoints are outside of this process.
 func (s *Sender) Local() bool { return false }
 
-// Send posts the message. Credentials inside an https endpoint answer a 401 that
-// asks for Digest or Basic authentication, within the same attempt; they are not
-// sent unasked, and never in the clear.
+// Send posts the message. If an https endpoint with credentials answers 401, they are sent by
+// Digest or Basic authentication in the same attempt; they are never sent before, nor in
+// plain text.
 func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	began := clock.System.Now()
 	out := s.send(ctx, r)
@@ -189,8 +187,8 @@ func (s *Sender) send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	return out
 }
 
-// headerOf are the headers of a request. Source: HTTP/HTTPS headers in
-// the SNS developer guide.
+// headerOf are the headers of a request. Source: HTTP/HTTPS headers in the SNS developer
+// guide.
 func headerOf(r *deliver.Request) http.Header {
 	n := r.Message.Notice
 	contentType := retry.DefaultContentType
@@ -198,7 +196,7 @@ func headerOf(r *deliver.Request) http.Header {
 		contentType = r.ContentType
 	}
 	const most = 9
-	h, values := make(http.Header, most), new([most]string) // one piece of memory for all
+	h, values := make(http.Header, most), new([most]string) // one allocation for all
 	add := func(name, value string) {
 		i := len(h)
 		values[i] = value
@@ -207,8 +205,8 @@ func headerOf(r *deliver.Request) http.Header {
 	add("Content-Type", contentType)
 	add("User-Agent", UserAgent)
 	add("Accept-Encoding", "gzip,deflate")
-	add("Connection", "Keep-Alive") // HTTP/2 has none, and the transport leaves it out
-	// As AWS spells them; over HTTP/1.1 a receiver may care.
+	add("Connection", "Keep-Alive") // the transport omits it with HTTP/2
+	// The spelling is AWS's, as HTTP/1.1 receivers may be case-sensitive.
 	add("x-amz-sns-message-type", r.Type())
 	add("x-amz-sns-message-id", uuid.UUID(r.Message.ID).String())
 	add("x-amz-sns-topic-arn", n.Topic)
@@ -227,12 +225,12 @@ type answer struct {
 	header http.Header
 }
 
-// post makes one request. It goes to the transport itself: a http.Client would
-// follow redirects.
+// post makes one request. It uses the transport, because a http.Client would follow
+// redirects.
 func (s *Sender) post(ctx context.Context, u *url.URL, header http.Header, body []byte) (answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// As http.NewRequest makes it, which would take the URL apart once more.
+	// Like http.NewRequest, which would parse the URL again.
 	request := (&http.Request{
 		Method: http.MethodPost, URL: u, Host: strings.TrimSuffix(u.Host, ":"), Header: header,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
@@ -250,7 +248,7 @@ func (s *Sender) post(ctx context.Context, u *url.URL, header http.Header, body 
 	if response.Body == http.NoBody {
 		return answer{response.StatusCode, response.Header}, nil
 	}
-	// The status has decided; the rest of the body is not waited for.
+	// The status decides the outcome; the rest of the body has a short timeout.
 	timer := clock.System.AfterFunc(bodyTime, cancel)
 	defer timer.Stop()
 	_, _ = io.CopyN(io.Discard, response.Body, bodyLimit)
@@ -258,8 +256,8 @@ func (s *Sender) post(ctx context.Context, u *url.URL, header http.Header, body 
 	return answer{response.StatusCode, response.Header}, nil
 }
 
-// classify turns a status into an outcome. Source: message delivery
-// retries in the SNS developer guide; it is silent about redirects.
+// classify is the outcome of a status. Source: message delivery retries in the SNS developer
+// guide, which does not mention redirects.
 func (s *Sender) classify(status int) deliver.Outcome {
 	out := deliver.Outcome{Status: status, Class: deliver.ServerError}
 	switch {

@@ -1,6 +1,6 @@
-// Package lambdasender delivers to functions: each attempt is a transfer out of
-// the subscription's backlog into the function's queue of events. What the
-// function then makes of it is no concern of the delivery.
+// Package lambdasender delivers to functions: each attempt is a transfer from the
+// subscription's backlog into the function's queue of events. The delivery does not depend on
+// the result of the invocation.
 package lambdasender
 
 import (
@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// Engine is what the sender needs of the state: *shard.Engine.
+// Engine transfers messages; *shard.Engine implements it.
 type Engine interface {
 	TransferEvent(ctx context.Context, d *shard.Delivery, a shard.Attempt, dest arn.ARN, ev function.Event, unsigned *message.Unsigned) error
 }
@@ -34,11 +34,10 @@ func New(e Engine) *Sender { return &Sender{engine: e} }
 // Host is the function itself.
 func (s *Sender) Host(endpoint string) string { return endpoint }
 
-// Local is true: a transfer stays in this process.
+// Local is true: transfers are within this process.
 func (s *Sender) Local() bool { return true }
 
-// Send hands an event to the function's queue. A success has finished the
-// delivery.
+// Send transfers an event to the function's queue. A success has concluded the delivery.
 func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	dest, err := arn.Parse(r.Subscription.Endpoint)
 	if _, _, ok := dest.SplitFunction(); err != nil || !ok {
@@ -53,9 +52,8 @@ func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	return out
 }
 
-// outcome is that of handing an event to a function, by the engine's error: that
-// the function is gone or its policy forbids it is client-side, everything else
-// is server-side.
+// outcome is the outcome of a transfer with an error: an unknown function or one whose policy
+// denies it is client-side, all else is server-side.
 func outcome(err error) deliver.Outcome {
 	if err == nil {
 		return deliver.Outcome{

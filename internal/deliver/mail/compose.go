@@ -17,14 +17,14 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// Paths of the pages that links in mails lead to.
+// Paths of the pages that mails link to.
 const (
 	ConfirmationPath = "/confirmation.html"
 	UnsubscribePath  = "/unsubscribe.html"
 )
 
-// The subjects of mails that have none of their own, and of confirmations. Source:
-// recorded mails of SNS.
+// The subjects of mails without a subject, and of confirmations. Source: recorded mails of
+// SNS.
 const (
 	plainSubject        = "AWS Notification Message"
 	confirmationSubject = "AWS Notification - Subscription Confirmation"
@@ -33,17 +33,17 @@ const (
 
 const noReply = "Please do not reply directly to this email."
 
-// ConfirmationLink is the page that confirms a subscription by its token.
+// ConfirmationLink is the link to confirm a subscription, with its token.
 func ConfirmationLink(base, topicARN, token string) string {
 	return base + ConfirmationPath + "?TopicArn=" + url.QueryEscape(topicARN) + "&Token=" + url.QueryEscape(token)
 }
 
-// UnsubscribeLink is the page that removes a subscription.
+// UnsubscribeLink is the link to unsubscribe.
 func UnsubscribeLink(base, subscription, endpoint string) string {
 	return base + UnsubscribePath + "?SubscriptionArn=" + url.QueryEscape(subscription) + "&Endpoint=" + url.QueryEscape(endpoint)
 }
 
-// compose renders the mail of an attempt, from an address.
+// compose renders the mail of an attempt.
 func compose(r *deliver.Request, from string) ([]byte, error) {
 	m, n := r.Message, r.Message.Notice
 	confirms := n.Kind != message.Notification
@@ -70,7 +70,7 @@ func compose(r *deliver.Request, from string) ([]byte, error) {
 		h.Set("List-Unsubscribe", "<"+UnsubscribeLink(r.Issuer.URL, n.Subscription, r.Subscription.Endpoint)+">")
 		h.Set("List-Unsubscribe-Post", "List-Unsubscribe=One-Click")
 	}
-	h.Set("Auto-Submitted", "auto-generated") // RFC 3834: nobody is to answer that they are away
+	h.Set("Auto-Submitted", "auto-generated") // RFC 3834: prevents automatic replies
 	h.SetContentType("text/plain", map[string]string{"charset": "UTF-8"})
 	h.Set("Content-Transfer-Encoding", "quoted-printable")
 	h.Set("MIME-Version", "1.0")
@@ -89,7 +89,7 @@ func compose(r *deliver.Request, from string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// text is what a subscriber reads.
+// text is the text of a mail.
 func text(r *deliver.Request, confirms bool) string {
 	n := r.Message.Notice
 	switch {
@@ -106,8 +106,8 @@ func text(r *deliver.Request, confirms bool) string {
 	}
 }
 
-// messageID is the same for each attempt at a delivery, so that a mail that comes twice,
-// after an answer was lost, can be recognised.
+// messageID is the same for each attempt at a delivery, so that duplicates, after a lost
+// reply, can be recognised.
 func messageID(r *deliver.Request, from string) string {
 	id := uuid.NewSHA1(uuid.UUID(r.Message.ID), []byte(r.Message.Notice.Subscription))
 	return id.String() + from[strings.LastIndexByte(from, '@'):]
@@ -121,8 +121,8 @@ func topicName(name string) string {
 	return t.Resource
 }
 
-// setSubject sets the subject so that what looks like an encoded word in it is read as what
-// it is, which a bare one is not.
+// setSubject sets the subject, and encodes text that would otherwise be taken for an encoded
+// word.
 func setSubject(h *mail.Header, subject string) {
 	if !strings.Contains(subject, "=?") {
 		h.SetSubject(subject)
@@ -141,7 +141,7 @@ func setSubject(h *mail.Header, subject string) {
 	h.Set("Subject", strings.Join(words, " "))
 }
 
-// oneLine is a text for a header: what ends lines there, or is no text, becomes a space.
+// oneLine is a text for a header: line ends and invalid characters become spaces.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == '\u2028' || r == '\u2029' {

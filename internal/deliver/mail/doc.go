@@ -1,7 +1,6 @@
-// Package mailsender delivers by mail. What a subscriber gets is composed here, once for
-// both protocols; a Transport takes it further: an operator's relay, or the outbox of
-// development, which keeps mails and sends none.
+// Package mailsender delivers by mail. It composes the mails of both protocols; a Transport
+// sends them: an operator's relay, or the outbox of development, which only stores them.
 //
-// Nothing that a caller chose becomes part of a header or of a command as it is: names and
-// subjects are encoded, addresses are those that package topic takes.
+// No text of a caller becomes part of a header or an SMTP command unchanged: names and
+// subjects are encoded, addresses were validated by package topic.
 package mailsender

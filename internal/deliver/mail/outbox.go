@@ -16,10 +16,10 @@ import (
 	"godwit.dev/godwit/internal/deliver/outbox"
 )
 
-// Outbox keeps mails, in the form of RFC 5322, and sends none. It implements Transport.
+// Outbox stores mails, in the form of RFC 5322, and sends none. It implements Transport.
 type Outbox struct{ box *outbox.Box }
 
-// OpenOutbox opens an outbox in a directory, which it makes; empty: in memory.
+// OpenOutbox opens an outbox in a directory, which it creates; empty: in memory.
 func OpenOutbox(dir string, c clock.Clock) (*Outbox, error) {
 	box, err := outbox.Open(dir, ".eml", c)
 	return &Outbox{box}, err
@@ -28,7 +28,7 @@ func OpenOutbox(dir string, c clock.Clock) (*Outbox, error) {
 // Host implements Transport.
 func (o *Outbox) Host() string { return "outbox" }
 
-// Deliver keeps a mail.
+// Deliver stores a mail.
 func (o *Outbox) Deliver(_ context.Context, m *Mail) deliver.Outcome {
 	if err := o.box.Keep(m.Message); err != nil {
 		return deliver.Outcome{Class: deliver.ServerError, Detail: "the outbox cannot be written"}
@@ -36,17 +36,17 @@ func (o *Outbox) Deliver(_ context.Context, m *Mail) deliver.Outcome {
 	return deliver.Outcome{Class: deliver.Success}
 }
 
-// Kept is a mail of an outbox, as its reader sees it.
+// Kept is a mail of an outbox.
 type Kept struct {
 	ID      string
 	At      time.Time
-	From    string // with the name that is shown
+	From    string // with the display name
 	To      string // the address
 	Subject string
 	Text    string
 }
 
-// List gives the newest mails, to one address if it is not empty, up to most.
+// List returns the newest mails, at most most, to one address if it is not empty.
 func (o *Outbox) List(to string, most int) ([]Kept, error) {
 	all := []Kept{}
 	err := o.box.Each(func(name string, at time.Time, raw []byte) bool {
@@ -66,10 +66,10 @@ func (o *Outbox) List(to string, most int) ([]Kept, error) {
 	return all, nil
 }
 
-// Raw is a mail as it would have been sent. Errors: fs.ErrNotExist.
+// Raw is the text of a mail. Errors: fs.ErrNotExist.
 func (o *Outbox) Raw(id string) ([]byte, error) { return o.box.Read(id) }
 
-// read takes a mail apart.
+// read parses a mail.
 func read(raw []byte) (k Kept, err error) {
 	entity, err := mime.Read(bytes.NewReader(raw))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"godwit.dev/godwit/internal/deliver"
 )
 
-// RelayOptions are what a Relay is made of.
+// RelayOptions are the settings of a Relay.
 type RelayOptions struct {
 	Address string // HOST:PORT
 	// Security is how the connection is encrypted.
@@ -27,45 +27,45 @@ type RelayOptions struct {
 	User, Password string
 	// Name is this machine's name in EHLO; empty: localhost.
 	Name string
-	// TLS has whom to believe to be the relay; nil: as the system does.
+	// TLS has the authorities for the relay's certificate; nil: the system's.
 	TLS *tls.Config
-	// Connections bounds those at once, and Kept those that wait for the next mail. 8 and
-	// 4 unless given.
+	// Connections bounds the open connections, and Kept the idle ones. The defaults are 8 and
+	// 4.
 	Connections, Kept int
-	// Answer bounds an attempt up to the last dot, from when it has a connection's turn: 15 s
-	// unless given.
+	// Answer is the timeout of an attempt up to the final dot, from when it has a connection;
+	// the default is 15 s.
 	Answer time.Duration
 }
 
 // Security is how a connection to a relay is encrypted.
 type Security int
 
-// The ways. A relay without STARTTLS is not used with StartTLS.
+// The kinds of encryption. With StartTLS, a relay without STARTTLS is not used.
 const (
-	StartTLS Security = iota // by a command of SMTP, before anything else is said
+	StartTLS Security = iota // by an SMTP command, before all others
 	ImplicitTLS
 	Plain // for a relay on the same machine
 )
 
-// How long a connection waits for the next mail, and after how long a mail is tried again
-// whose end a relay did not confirm. It may have been taken, and relays are given ten
-// minutes to say so (RFC 5321, 4.5.3.2.6).
+// The lifetime of an idle connection, and the delay before a mail is retried that a relay did
+// not confirm. It may have been accepted: relays have ten minutes to confirm (RFC 5321,
+// 4.5.3.2.6).
 const (
 	keptFor   = 30 * time.Second
 	lostAfter = 10 * time.Minute
 )
 
-// Relay hands mails to a server of SMTP. It implements Transport.
+// Relay sends mails to an SMTP server. It implements Transport.
 type Relay struct {
 	options RelayOptions
 	slots   chan struct{}
 
 	mu     sync.Mutex
-	kept   []*connection // the latest last
+	kept   []*connection // the most recently used last
 	closed bool
 }
 
-// NewRelay makes a relay. It connects with the first mail.
+// NewRelay makes a relay. It connects for the first mail.
 func NewRelay(o RelayOptions) *Relay {
 	if o.Connections == 0 {
 		o.Connections = 8
@@ -82,14 +82,14 @@ func NewRelay(o RelayOptions) *Relay {
 	return &Relay{options: o, slots: make(chan struct{}, o.Connections)}
 }
 
-// connection is one to a relay, which has been greeted.
+// connection is a connection to a relay, after EHLO.
 type connection struct {
 	*smtp.Client
 	conn  net.Conn
-	since time.Time // that it is kept
+	since time.Time // since when it is idle
 }
 
-// stage is how far an attempt has come.
+// stage is the stage of an attempt.
 type stage int
 
 const (
@@ -98,20 +98,20 @@ const (
 	addressing       // RCPT
 	beginning        // DATA
 	sending          // the mail
-	ending           // the last dot
+	ending           // the final dot
 )
 
 var stages = [...]string{
 	connecting: "the connection", naming: "the sender", addressing: "the recipient", beginning: "a mail", sending: "the mail", ending: "the mail",
 }
 
-// errTooLarge refuses a mail that is larger than the relay says it takes.
+// errTooLarge is the error for a mail above the relay's limit.
 var errTooLarge = errors.New("mail: too large for the relay")
 
 // Host implements Transport.
 func (r *Relay) Host() string { return r.options.Address }
 
-// Close ends the connections that wait, and those under way when they are done.
+// Close closes the idle connections, and those in use when they are done.
 func (r *Relay) Close() {
 	r.mu.Lock()
 	kept := r.kept
@@ -122,7 +122,7 @@ func (r *Relay) Close() {
 	}
 }
 
-// Deliver hands a mail over.
+// Deliver sends a mail.
 func (r *Relay) Deliver(ctx context.Context, m *Mail) deliver.Outcome {
 	select {
 	case r.slots <- struct{}{}:
@@ -133,15 +133,15 @@ func (r *Relay) Deliver(ctx context.Context, m *Mail) deliver.Outcome {
 	c := r.take()
 	at, late, err := r.attempt(ctx, c, m)
 	if c != nil && at == naming && isStale(err) && !late {
-		// The relay has closed what was kept, and has heard nothing of the mail.
+		// The relay has closed the idle connection, before any command of this mail.
 		at, late, err = r.attempt(ctx, nil, m)
 	}
 	return outcome(at, err, late)
 }
 
-// attempt hands a mail over, by a connection that was kept, or else a new one. It returns
-// how far it has come, and whether its time was over. That begins now, when it is its turn:
-// what is cut off behind the last dot may come twice.
+// attempt sends a mail over an idle connection, or else a new one. It returns the stage, and
+// whether the attempt timed out. The timeout starts here, when the attempt has its slot: a
+// mail that times out after the final dot may be delivered twice.
 func (r *Relay) attempt(ctx context.Context, c *connection, m *Mail) (at stage, late bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -158,11 +158,11 @@ func (r *Relay) attempt(ctx context.Context, c *connection, m *Mail) (at stage, 
 			limit = clock.System.AfterFunc(confirmWithin, cancel)
 		}
 	})
-	if !release() { // it is closed
+	if !release() { // it was closed
 		return at, true, err
 	}
 	if reply, ok := errors.AsType[*smtp.SMTPError](err); ok && reply.Code != goingAway || errors.Is(err, errTooLarge) {
-		// The connection is good, and is used for the next mail.
+		// The connection is in order, and is reused.
 		c.CommandTimeout = resetWithin
 		if c.Reset() == nil {
 			c.CommandTimeout = unlimited
@@ -181,13 +181,13 @@ func (r *Relay) attempt(ctx context.Context, c *connection, m *Mail) (at stage, 
 const (
 	goingAway   = 421 // the reply of a relay that closes the connection
 	resetWithin = time.Second
-	unlimited   = time.Hour // an attempt's context ends it before
+	unlimited   = time.Hour // the attempt's context ends it earlier
 
-	answerWithin  = 15 * time.Second // for all up to the last dot
-	confirmWithin = 10 * time.Minute // behind it. Source: RFC 5321, 4.5.3.2.6
+	answerWithin  = 15 * time.Second // up to the final dot
+	confirmWithin = 10 * time.Minute // after it. Source: RFC 5321, 4.5.3.2.6
 )
 
-// send hands a mail over. ends is called before the last dot.
+// send sends a mail. It calls ends before the final dot.
 func (c *connection) send(m *Mail, ends func()) (stage, error) {
 	if most, ok := c.MaxMessageSize(); ok && most > 0 && len(m.Message) > most {
 		return naming, errTooLarge
@@ -209,7 +209,7 @@ func (c *connection) send(m *Mail, ends func()) (stage, error) {
 	return ending, w.Close()
 }
 
-// connect greets the relay.
+// connect opens a connection, up to EHLO and authentication.
 func (r *Relay) connect(ctx context.Context) (*connection, error) {
 	o := &r.options
 	var dialer net.Dialer
@@ -226,21 +226,21 @@ func (r *Relay) connect(ctx context.Context) (*connection, error) {
 		_ = conn.Close()
 		return nil, err
 	}
-	// A context ends what takes too long.
+	// The context has the timeout.
 	client.CommandTimeout, client.SubmissionTimeout = unlimited, unlimited
 	return &connection{Client: client, conn: conn}, nil
 }
 
-// maxReplies bounds what a relay may say between two commands, in bytes: a reply of several
-// lines has no end of its own.
+// maxReplies bounds a relay's replies between two commands, in bytes: the length of a
+// multi-line reply is not limited otherwise.
 const maxReplies = 64 << 10
 
 var errTalk = errors.New("mail: the relay does not stop to answer")
 
-// quiet is a connection to a relay that answers within bounds.
+// quiet is a connection that bounds the replies of the relay.
 type quiet struct {
 	net.Conn
-	said atomic.Int64 // bytes since the last write
+	said atomic.Int64 // bytes received since the last write
 }
 
 func (q *quiet) Read(b []byte) (int, error) {
@@ -285,7 +285,7 @@ func (r *Relay) greet(conn net.Conn) (client *smtp.Client, err error) {
 	return client, nil
 }
 
-// take gives a connection that waits; nil if none does.
+// take returns an idle connection; nil: there is none.
 func (r *Relay) take() *connection {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -298,7 +298,7 @@ func (r *Relay) take() *connection {
 	return c
 }
 
-// keep has a connection wait for the next mail, for a while.
+// keep keeps a connection idle for a while.
 func (r *Relay) keep(c *connection) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -311,7 +311,7 @@ func (r *Relay) keep(c *connection) {
 	clock.System.AfterFunc(keptFor, r.expire)
 }
 
-// expire ends connections that have waited for too long.
+// expire closes connections that have been idle for too long.
 func (r *Relay) expire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -325,7 +325,7 @@ func (r *Relay) expire() {
 	})
 }
 
-// isStale reports that a kept connection was closed before it was used.
+// isStale reports whether an idle connection was closed before it was reused.
 func isStale(err error) bool {
 	if err == nil || errors.Is(err, errTooLarge) {
 		return false
@@ -334,9 +334,9 @@ func isStale(err error) bool {
 	return !ok || reply.Code == goingAway
 }
 
-// outcome says whose fault a failure is. What a relay refuses for good of a mail is the
-// client's side; what it refuses of the connection is the operator's affair, and may be
-// mended. Of a reply only the codes are reported: its text may have the address.
+// outcome is the outcome of a failure. A permanent refusal of a mail is client-side; a
+// refusal of the connection is server-side, because the operator can correct it. Only the
+// codes of a reply are reported: its text may contain the address.
 func outcome(at stage, err error, late bool) deliver.Outcome {
 	reply, refused := errors.AsType[*smtp.SMTPError](err)
 	switch {

@@ -17,35 +17,35 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// Mail is one that is to be sent.
+// Mail is a mail to be sent.
 type Mail struct {
-	From, To string // addresses, of the envelope
-	Message  []byte // with its head; lines end with CR LF
+	From, To string // of the envelope
+	Message  []byte // with its headers; lines end with CR LF
 }
 
-// Transport takes mails further. It may be used concurrently.
+// Transport sends mails. It may be used concurrently.
 type Transport interface {
-	// Host names who answers for all mails.
+	// Host names the host of all mails.
 	Host() string
-	// Deliver makes one attempt. When ctx ends it returns without delay. No outcome
-	// shows an address, or what a relay has said beyond its codes.
+	// Deliver makes one attempt. When ctx ends it returns without delay. No outcome contains
+	// an address, or a relay's reply beyond its codes.
 	Deliver(ctx context.Context, m *Mail) deliver.Outcome
 }
 
-// DKIM signs mails for the domain that they come from.
+// DKIM signs mails for the domain of their sender.
 type DKIM struct {
 	Selector string
 	Key      crypto.Signer
 }
 
-// Options are what a Sender is made of.
+// Options are the dependencies and settings of a Sender.
 type Options struct {
-	From string // the address that mails come from; empty: DefaultFrom
-	// Transport takes mails further; nil: every attempt fails, and is made again later.
+	From string // the sender's address; empty: DefaultFrom
+	// Transport sends mails; nil: every attempt fails, and is retried.
 	Transport Transport
 	DKIM      *DKIM // nil: mails are not signed
-	// Injected is the outage that an operator has asked for, of the mails of an account and
-	// region, which are arn.Direct's of email; may be nil.
+	// Injected returns the injected fault for mails of an account and region, by arn.Direct
+	// of email; may be nil.
 	Injected func(a arn.ARN) error
 }
 
@@ -62,10 +62,10 @@ func New(o Options) *Sender {
 	return &Sender{o}
 }
 
-// DefaultFrom is an address that mails come from where no other one is set. Nobody has it.
+// DefaultFrom is the default address of the sender. Nobody has it.
 const DefaultFrom = "no-reply@godwit.localhost"
 
-// Host is whoever takes all mails.
+// Host is the transport's host.
 func (s *Sender) Host(string) string {
 	if s.Transport == nil {
 		return "mail"
@@ -76,8 +76,8 @@ func (s *Sender) Host(string) string {
 // Local is false: mails leave this process.
 func (s *Sender) Local() bool { return false }
 
-// AttemptTimeout implements deliver.Timed: a relay may take ten minutes to confirm a mail, and
-// mails wait for their turn at it. Source: RFC 5321, 4.5.3.2.
+// AttemptTimeout implements deliver.Timed: a relay may take ten minutes to confirm a mail,
+// and mails wait for a slot. Source: RFC 5321, 4.5.3.2.
 func (s *Sender) AttemptTimeout() time.Duration { return 2 * confirmWithin }
 
 // Send makes one attempt.
@@ -104,7 +104,7 @@ func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	return out
 }
 
-// signed are the headers that a signature covers: all that a reader is shown, or acts by.
+// signed are the headers that a signature covers: those that are displayed, or acted on.
 var signed = []string{
 	"From", "To", "Subject", "Date", "Message-Id", "Mime-Version", "Content-Type", "Content-Transfer-Encoding",
 	"List-Unsubscribe", "List-Unsubscribe-Post",

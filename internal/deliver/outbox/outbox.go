@@ -1,5 +1,5 @@
-// Package outbox keeps what development does not send: in a directory, one file each, or
-// in memory. Files are not synced.
+// Package outbox stores what development does not send: in a directory, one file each, or in
+// memory. Files are not synced.
 package outbox
 
 import (
@@ -17,8 +17,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// What a box keeps at most: so many items, and of those in memory so many bytes. The oldest
-// go first.
+// The bounds of a box: items, and bytes in memory. The oldest are deleted first.
 const (
 	most      = 10_000
 	mostBytes = 128 << 20
@@ -31,13 +30,13 @@ type Box struct {
 	clock     clock.Clock
 
 	mu     sync.Mutex
-	names  []string // in order, the oldest first
+	names  []string // oldest first
 	memory map[string][]byte
 	bytes  int // in memory
 	count  uint64
 }
 
-// Open opens a box in a directory, which it makes; empty: in memory. Files have an
+// Open opens a box in a directory, which it creates; empty: in memory. Files have an
 // extension, such as ".eml".
 func Open(dir, extension string, c clock.Clock) (*Box, error) {
 	b := &Box{dir: dir, extension: extension, clock: c, memory: map[string][]byte{}}
@@ -47,7 +46,7 @@ func Open(dir, extension string, c clock.Clock) (*Box, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	entries, err := os.ReadDir(dir) // in the order of names
+	entries, err := os.ReadDir(dir) // ordered by name
 	if err != nil {
 		return nil, err
 	}
@@ -61,17 +60,16 @@ func Open(dir, extension string, c clock.Clock) (*Box, error) {
 
 const moment = "20060102T150405.000000000"
 
-// isName is the form of an item's name: when it came, and its number among those of this
-// process.
+// isName matches an item's name: its time, and its number in this process.
 var isName = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}\.[0-9]{9}-[0-9]{8}$`)
 
-// Keep adds an item, and removes the oldest where there are too many.
+// Keep adds an item, and deletes the oldest if there are too many.
 func (b *Box) Keep(item []byte) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var name string
-	var at int                                                                 // not always the end: a clock may have been set back
-	for taken := true; taken; at, taken = slices.BinarySearch(b.names, name) { // taken: before a restart, on a clock that stands still
+	var at int                                                                 // not always the end, as a clock may have been set back
+	for taken := true; taken; at, taken = slices.BinarySearch(b.names, name) { // taken: before a restart, with a clock that does not advance
 		b.count++
 		name = fmt.Sprintf("%s-%08d", b.clock.Now().UTC().Format(moment), b.count%100_000_000)
 	}
@@ -94,7 +92,7 @@ func (b *Box) write(name string, item []byte) error {
 		b.bytes += len(item)
 		return nil
 	}
-	// Whoever looks into the directory sees whole items only.
+	// The rename makes a file visible only when it is complete.
 	part := b.path(name) + ".part"
 	err := os.WriteFile(part, item, 0o600)
 	if err == nil {
@@ -110,12 +108,12 @@ func (b *Box) remove(name string) {
 	b.bytes -= len(b.memory[name])
 	delete(b.memory, name)
 	if b.dir != "" {
-		_ = os.Remove(b.path(name)) // somebody else may have
+		_ = os.Remove(b.path(name)) // another process may have deleted it
 	}
 }
 
-// Each calls f with items, the newest first, until it returns false. One that somebody has
-// removed meanwhile is left out. The error is one of reading.
+// Each calls f with items, newest first, until it returns false. Items deleted in the
+// meantime are skipped. The error is one of reading.
 func (b *Box) Each(f func(name string, at time.Time, item []byte) bool) error {
 	b.mu.Lock()
 	names := slices.Clone(b.names)
@@ -137,7 +135,7 @@ func (b *Box) Each(f func(name string, at time.Time, item []byte) bool) error {
 	return nil
 }
 
-// Read gives an item by its name. Errors: fs.ErrNotExist.
+// Read returns an item by name. Errors: fs.ErrNotExist.
 func (b *Box) Read(name string) ([]byte, error) {
 	if !isName.MatchString(name) {
 		return nil, fs.ErrNotExist

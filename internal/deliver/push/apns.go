@@ -22,7 +22,7 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// Provider tokens of APNs are good for an hour, and not to be made again more often than
+// Provider tokens of APNs are valid for an hour, and must not be refreshed more often than
 // every 20 minutes. Source: establishing a token-based connection to APNs, in Apple's
 // documentation.
 const (
@@ -30,25 +30,25 @@ const (
 	tokenLeast   = 20 * time.Minute
 )
 
-// APNs sends to Apple's service. Each application has connections of its own, since a
-// connection is of one team, or one certificate. It implements Gateway.
+// APNs sends to Apple's service. Each application has its own connections, because a
+// connection belongs to one team, or one certificate. It implements Gateway.
 type APNs struct {
-	url     string // without a slash at the end
+	url     string // without a final slash
 	clients *clients
 }
 
-// NewAPNs makes a gateway to a URL, such as https://api.push.apple.com.
+// NewAPNs makes a gateway with a URL, such as https://api.push.apple.com.
 func NewAPNs(url string, o Connections) *APNs {
 	return &APNs{url: strings.TrimRight(url, "/"), clients: newClients(o)}
 }
 
-// Close closes the connections that nothing is under way on.
+// Close closes the idle connections.
 func (a *APNs) Close() { a.clients.close() }
 
 var errCredentials = errors.New("push: the credentials cannot be read")
 
-// newAPNsIdentity reads what an application signs with: with the key of a token, whose id is
-// the principal, or with a certificate, which is the principal, and its key.
+// newAPNsIdentity reads an application's credentials: a token's signing key, with its id as
+// the principal, or a certificate, which is the principal, and its key.
 func newAPNsIdentity(t *shard.PushTarget, o Connections) (*client, error) {
 	c := t.Credentials
 	if strings.Contains(c.Principal, "-----BEGIN") {
@@ -69,7 +69,7 @@ func newAPNsIdentity(t *shard.PushTarget, o Connections) (*client, error) {
 	return &client{http: o.client(nil), signer: &providerToken{signer: signer, team: t.Team}}, nil
 }
 
-// readECKey reads the key of Apple's .p8 files, or what is between its first and last line.
+// readECKey parses the key of Apple's .p8 files, or the text between its first and last line.
 func readECKey(text string) (*ecdsa.PrivateKey, error) {
 	if !strings.Contains(text, "-----BEGIN") {
 		text = "-----BEGIN PRIVATE KEY-----\n" + strings.TrimSpace(text) + "\n-----END PRIVATE KEY-----\n"
@@ -89,7 +89,7 @@ func readECKey(text string) (*ecdsa.PrivateKey, error) {
 	return ec, nil
 }
 
-// providerToken is the token that requests to APNs of an application have.
+// providerToken is the token in an application's requests to APNs.
 type providerToken struct {
 	signer jose.Signer
 	team   string
@@ -99,8 +99,8 @@ type providerToken struct {
 	made time.Time
 }
 
-// get gives the token, which is made again when it is old. refused is one that APNs has called
-// expired; empty: none was.
+// get returns the token, which it refreshes when it is old. refused is a token that APNs has
+// called expired; empty: none.
 func (p *providerToken) get(refused string) (text string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,7 +136,7 @@ func (a *APNs) Push(ctx context.Context, n *Notification) (deliver.Outcome, bool
 		}
 		refused = authorization
 		if renewed, err := c.signer.get(refused); err != nil || renewed == refused {
-			return out, dead // it is too new for another
+			return out, dead // the token is too new to be refreshed
 		}
 	}
 }
@@ -159,7 +159,7 @@ func (a *APNs) post(ctx context.Context, c *client, n *Notification, authorizati
 	var said struct {
 		Reason string `json:"reason"`
 	}
-	_ = json.Unmarshal(answer.body, &said) // without a reason the status decides
+	_ = json.Unmarshal(answer.body, &said) // without a reason, only the status counts
 	reason = word(said.Reason)
 	out, dead = classifyAPNs(answer.status, reason)
 	if out.Class == deliver.ServerError {
@@ -168,7 +168,7 @@ func (a *APNs) post(ctx context.Context, c *client, n *Notification, authorizati
 	return out, dead, reason
 }
 
-// classifyAPNs turns an answer of APNs that is no success into an outcome.
+// classifyAPNs is the outcome of an error answer of APNs.
 func classifyAPNs(status int, reason string) (out deliver.Outcome, dead bool) {
 	out = deliver.Outcome{Class: deliver.ServerError, Status: status, Detail: "APNs: " + said(status, reason), Provider: deliver.Provider{Code: reason}}
 	switch status {

@@ -21,22 +21,22 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// Connections say how gateways are reached.
+// Connections are the settings of connections to gateways.
 type Connections struct {
-	// AllowPrivate lets them lead to loopback and private addresses.
+	// AllowPrivate allows connections to loopback and private addresses.
 	AllowPrivate bool
-	// Own are the ports that this server listens at, which are refused on its machine.
+	// Own are the ports of this server, which are refused on its machine.
 	Own []uint16
-	// TLS has whom to believe to be a gateway; nil: as the system does.
+	// TLS has the authorities for a gateway's certificate; nil: the system's.
 	TLS *tls.Config
-	// Slots bound the connections at once; nil: nothing does.
+	// Slots bounds the open connections; nil: no bound.
 	Slots *limit.Slots
-	// Dial makes the connections; nil: over the network, to allowed addresses.
+	// Dial opens connections; nil: over the network, to allowed addresses.
 	Dial limit.Dial
 }
 
 const (
-	// maxClients is how many applications keep their connections.
+	// maxClients bounds the applications with open connections.
 	maxClients  = 1024
 	idleTime    = 5 * time.Minute
 	pingAfter   = 5 * time.Second
@@ -45,7 +45,7 @@ const (
 	bodyLimit   = 64 << 10
 )
 
-// client is how an application is known to its platform, and its connections.
+// client has an application's credentials for its platform, and its connections.
 type client struct {
 	http    *http.Client
 	signer  *providerToken // APNs: nil with a certificate
@@ -53,7 +53,7 @@ type client struct {
 	access  *accessToken   // FCM
 }
 
-// client makes a client of HTTP/2 that follows no redirects.
+// client makes an HTTP/2 client that does not follow redirects.
 func (o Connections) client(certificate *tls.Certificate) *http.Client {
 	dialer := &net.Dialer{KeepAlive: -1}
 	dialer.Control = publicnet.Guard{AllowPrivate: o.AllowPrivate, Own: o.Own}.Control
@@ -72,34 +72,34 @@ func (o Connections) client(certificate *tls.Certificate) *http.Client {
 		Transport: &http.Transport{
 			DialContext: o.Slots.Dial(dial), TLSClientConfig: secured, DisableCompression: true,
 			MaxConnsPerHost: 1, IdleConnTimeout: idleTime, MaxResponseHeaderBytes: headerLimit,
-			ForceAttemptHTTP2: true, // a dialer of one's own would turn it off
+			ForceAttemptHTTP2: true, // a custom dialer would disable it
 			HTTP2:             &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-// clients are those of the applications that were used recently.
+// clients caches the clients of recently used applications.
 type clients struct {
 	options Connections
 	mu      sync.Mutex
 	known   *lru.Cache[string, *known]
 }
 
-// known is the client of an application's credentials.
+// known is the client of an application with its credentials.
 type known struct {
-	of     *shard.PushCredentials // another pointer is of others
+	of     *shard.PushCredentials // compared by pointer
 	team   string
 	client *client
 }
 
 func newClients(o Connections) *clients {
 	c := &clients{options: o}
-	c.known, _ = lru.NewWithEvict(maxClients, func(_ string, k *known) { k.client.http.CloseIdleConnections() }) // it fails for no other size than 0
+	c.known, _ = lru.NewWithEvict(maxClients, func(_ string, k *known) { k.client.http.CloseIdleConnections() }) // only fails for size 0
 	return c
 }
 
-// of finds or makes the client of an application.
+// of returns the client of an application, and makes it if necessary.
 func (c *clients) of(t *shard.PushTarget, identity func(*shard.PushTarget, Connections) (*client, error)) (*client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,7 +145,7 @@ func (c *client) post(ctx context.Context, to string, header http.Header, body [
 	return answer{response.StatusCode, response.Header, text}, nil
 }
 
-// asRetrieval is the status with which the place that gives tokens refused.
+// asRetrieval is the status of a token endpoint's error.
 func asRetrieval(err error) (status int, ok bool) {
 	if e, ok := errors.AsType[*oauth2.RetrieveError](err); ok && e.Response != nil {
 		return e.Response.StatusCode, true
@@ -153,8 +153,7 @@ func asRetrieval(err error) (status int, ok bool) {
 	return 0, false
 }
 
-// word is a reason as a platform gives it, if it is a word; else nothing: it may hold
-// anything.
+// word is a platform's reason if it is a single word, else empty: it may be anything.
 func word(reason string) string {
 	const most = 64
 	if len(reason) > most || strings.Trim(reason, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") != "" || strings.ContainsAny(reason, " \t\r\n{}<>\"'") {
@@ -163,7 +162,7 @@ func word(reason string) string {
 	return reason
 }
 
-// said is what a platform has answered, in a few words.
+// said summarizes a platform's answer.
 func said(status int, reason string) string {
 	if reason == "" {
 		return deliver.StatusDetail(status)

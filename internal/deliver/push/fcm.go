@@ -17,24 +17,24 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// scope is what a token for FCM is asked for.
+// scope is the OAuth scope of tokens for FCM.
 const scope = "https://www.googleapis.com/auth/firebase.messaging"
 
 // FCM sends to Google's service by its HTTP v1 API. It implements Gateway.
 type FCM struct {
-	url     string // without a slash at the end
+	url     string // without a final slash
 	clients *clients
 }
 
-// NewFCM makes a gateway to a URL, such as https://fcm.googleapis.com.
+// NewFCM makes a gateway with a URL, such as https://fcm.googleapis.com.
 func NewFCM(url string, o Connections) *FCM {
 	return &FCM{url: strings.TrimRight(url, "/"), clients: newClients(o)}
 }
 
-// Close closes the connections that nothing is under way on.
+// Close closes the idle connections.
 func (f *FCM) Close() { f.clients.close() }
 
-// serviceAccount is the file that Google gives for one.
+// serviceAccount is Google's file of a service account.
 type serviceAccount struct {
 	Type       string `json:"type"`
 	Project    string `json:"project_id"`
@@ -44,8 +44,8 @@ type serviceAccount struct {
 	TokenURI   string `json:"token_uri"`
 }
 
-// newFCMIdentity reads a service account. The place that gives tokens for it is the
-// account's to name, and so is asked through the same guard as an endpoint.
+// newFCMIdentity parses a service account. The account chooses the URL of its token endpoint,
+// so connections to it are checked like those to an endpoint.
 func newFCMIdentity(t *shard.PushTarget, o Connections) (*client, error) {
 	var a serviceAccount
 	if json.Unmarshal([]byte(t.Credentials.Credential), &a) != nil || a.Type != "service_account" || a.Project == "" || a.Email == "" || a.PrivateKey == "" {
@@ -64,20 +64,20 @@ func newFCMIdentity(t *shard.PushTarget, o Connections) (*client, error) {
 	return c, nil
 }
 
-// accessToken is the token that requests to FCM of an application have.
+// accessToken is the token in an application's requests to FCM.
 type accessToken struct {
 	config oauthjwt.Config
 	http   *http.Client
 
-	sem   chan struct{} // held while the token is checked or fetched; the others wait
+	sem   chan struct{} // held while the token is checked or fetched; others wait
 	token *oauth2.Token
 }
 
-// bound ends requests with a context that they were not given.
+// bound adds a context to requests that have none.
 type bound struct {
 	ctx    context.Context //nolint:containedctx // as it says
 	next   http.RoundTripper
-	failed error // that there was no answer for
+	failed error // without an answer
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -89,7 +89,7 @@ func (b *bound) RoundTrip(r *http.Request) (*http.Response, error) {
 
 var errToken = errors.New("push: an access token that no header can have")
 
-// get gives the token, a new one when it is about to expire or was refused.
+// get returns the token; a new one if it is about to expire or was refused.
 func (a *accessToken) get(ctx context.Context) (string, error) {
 	select {
 	case a.sem <- struct{}{}:
@@ -114,7 +114,7 @@ func (a *accessToken) get(ctx context.Context) (string, error) {
 	return token.AccessToken, nil
 }
 
-// forget drops a token that was refused.
+// forget drops a refused token.
 func (a *accessToken) forget(text string) {
 	a.sem <- struct{}{}
 	defer func() { <-a.sem }()
@@ -142,7 +142,7 @@ func (f *FCM) Push(ctx context.Context, n *Notification) (deliver.Outcome, bool)
 		var sent struct {
 			Name string `json:"name"`
 		}
-		_ = json.Unmarshal(answer.body, &sent) // the status has decided
+		_ = json.Unmarshal(answer.body, &sent) // the status decides
 		return deliver.Outcome{Class: deliver.Success, Status: answer.status, Provider: deliver.Provider{Message: sent.Name}}, false
 	}
 	if answer.status == http.StatusUnauthorized {
@@ -155,7 +155,7 @@ func (f *FCM) Push(ctx context.Context, n *Notification) (deliver.Outcome, bool)
 	return out, dead
 }
 
-// noToken is the outcome where the token endpoint gave none. Its answer is not reported: it
+// noToken is the outcome if the token endpoint returned none. Its answer is not reported: it
 // may be anything.
 func noToken(ctx context.Context, err error) deliver.Outcome {
 	out := deliver.Outcome{Detail: "no token was given for the application's service account"}
@@ -169,7 +169,7 @@ func noToken(ctx context.Context, err error) deliver.Outcome {
 	return out
 }
 
-// fcmError is the body of an answer that is no success.
+// fcmError is the body of an error answer.
 type fcmError struct {
 	Error struct {
 		Status  string `json:"status"`
@@ -184,11 +184,11 @@ type fcmError struct {
 	} `json:"error"`
 }
 
-// classifyFCM turns an answer of FCM that is no success into an outcome. Source: ErrorCode
-// in the reference of FCM's HTTP v1 API.
+// classifyFCM is the outcome of an error answer of FCM. Source: ErrorCode in the reference of
+// FCM's HTTP v1 API.
 func classifyFCM(status int, body []byte) (out deliver.Outcome, dead bool) {
 	var e fcmError
-	_ = json.Unmarshal(body, &e) // without details the status decides
+	_ = json.Unmarshal(body, &e) // without details, only the status counts
 	code, ofToken := "", strings.Contains(e.Error.Message, "registration token")
 	for _, d := range e.Error.Details {
 		if strings.HasSuffix(d.Type, "FcmError") {

@@ -10,10 +10,10 @@ import (
 	"godwit.dev/godwit/internal/deliver/outbox"
 )
 
-// Outbox keeps notifications, as JSON, and sends none. It implements Gateway.
+// Outbox stores notifications, as JSON, and sends none. It implements Gateway.
 type Outbox struct{ box *outbox.Box }
 
-// OpenOutbox opens an outbox in a directory, which it makes; empty: in memory.
+// OpenOutbox opens an outbox in a directory, which it creates; empty: in memory.
 func OpenOutbox(dir string, c clock.Clock) (*Outbox, error) {
 	box, err := outbox.Open(dir, ".json", c)
 	return &Outbox{box}, err
@@ -30,7 +30,7 @@ type Kept struct {
 	Payload  json.RawMessage   `json:"payload"`
 }
 
-// Push keeps a notification.
+// Push stores a notification.
 func (o *Outbox) Push(_ context.Context, n *Notification) (deliver.Outcome, bool) {
 	err := o.box.Keep(jsonOf(Kept{
 		ID: n.ID.String(), Endpoint: n.Endpoint.String(), Platform: n.Platform, Token: n.Token, Header: n.Header, Payload: n.Payload,
@@ -41,7 +41,7 @@ func (o *Outbox) Push(_ context.Context, n *Notification) (deliver.Outcome, bool
 	return deliver.Outcome{Class: deliver.Success, Status: 200}, false
 }
 
-// List gives the newest notifications, to one endpoint if it is not empty, up to most.
+// List returns the newest notifications, at most most, to one endpoint if it is not empty.
 func (o *Outbox) List(endpoint string, most int) ([]Kept, error) {
 	all := []Kept{}
 	err := o.box.Each(func(_ string, at time.Time, item []byte) bool {

@@ -15,7 +15,7 @@ import (
 
 var errPayload = errors.New("push: no payload")
 
-// render makes of a message what its platform is sent.
+// render renders a message for its platform.
 func (n *Notification) render(m *message.Message, now time.Time) error {
 	if n.Platform == platform.FCM {
 		return n.renderFCM(m, now)
@@ -56,7 +56,7 @@ func (n *Notification) renderAPNs(m *message.Message, now time.Time) error {
 		headerExpiration: strconv.FormatInt(now.Unix()+seconds, 10),
 	}
 	if seconds == 0 {
-		n.Header[headerExpiration] = "0" // at once or never
+		n.Header[headerExpiration] = "0" // deliver now or never
 	}
 	if n.Bundle != "" {
 		n.Header[headerTopic] = n.Bundle
@@ -76,13 +76,13 @@ func (n *Notification) renderAPNs(m *message.Message, now time.Time) error {
 		}
 	}
 	if n.Header[headerType] == "background" && !given["PRIORITY"] {
-		n.Header[headerPriority] = "5" // with another APNs refuses it
+		n.Header[headerPriority] = "5" // APNs refuses others
 	}
 	return nil
 }
 
-// renderFCM makes the body of a request to FCM's HTTP v1 API, of a text, of the form that
-// AWS has for that API (fcmV1Message), or of the older form of a message.
+// renderFCM makes the body of a request to FCM's HTTP v1 API, from a text, from AWS's form
+// for that API (fcmV1Message), or from the legacy form of a message.
 func (n *Notification) renderFCM(m *message.Message, now time.Time) error {
 	var body, msg map[string]any
 	switch {
@@ -110,7 +110,7 @@ func (n *Notification) renderFCM(m *message.Message, now time.Time) error {
 			return errPayload
 		}
 	}
-	delete(msg, "topic") // the endpoint is whom it is for, and nobody else
+	delete(msg, "topic") // the message must go to the endpoint only
 	delete(msg, "condition")
 	msg["token"] = n.Token
 	if seconds, set := left(platform.FCM, m, now); set {
@@ -125,8 +125,8 @@ func (n *Notification) renderFCM(m *message.Message, now time.Time) error {
 	return nil
 }
 
-// ofLegacy turns a message of FCM's older API into one of the v1 API. Source: migrate from
-// legacy FCM APIs to HTTP v1, in Firebase's documentation.
+// ofLegacy converts a message of FCM's legacy API into one of the v1 API. Source: migrate
+// from legacy FCM APIs to HTTP v1, in Firebase's documentation.
 func ofLegacy(form map[string]any) (body, msg map[string]any, ok bool) {
 	body, msg, android := map[string]any{}, map[string]any{}, map[string]any{}
 	body["message"] = msg
@@ -178,7 +178,7 @@ func ofLegacy(form map[string]any) (body, msg map[string]any, ok bool) {
 	return body, msg, true
 }
 
-// textsOf are the values of an object as texts: FCM's v1 API takes no others.
+// textsOf are the values of an object as texts, the only type that FCM's v1 API accepts.
 func textsOf(v any) (map[string]string, bool) {
 	object, ok := v.(map[string]any)
 	if !ok {
@@ -200,13 +200,13 @@ func isObject(text []byte) bool {
 	return len(text) > 0 && text[0] == '{' && json.Valid(text)
 }
 
-// jsonOf writes what can always be written.
+// jsonOf marshals a value that can always be marshalled.
 func jsonOf(v any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		panic(err) // it came of JSON, or is texts
+		panic(err) // it was parsed from JSON, or has only texts
 	}
 	return bytes.TrimRight(b.Bytes(), "\n")
 }

@@ -13,40 +13,41 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// Endpoints is what a sender reads and reports of endpoints: *shard.Engine.
+// Endpoints has the endpoints; *shard.Engine implements it.
 type Endpoints interface {
 	// PushTarget fails with NotFound.
 	PushTarget(name arn.ARN) (shard.PushTarget, error)
-	// DisableEndpoint disables an endpoint that has a token still; it is durable on return.
+	// DisableEndpoint disables an endpoint if it still has the token; it is durable on
+	// return.
 	DisableEndpoint(ctx context.Context, name arn.ARN, token string) error
-	// Injected is an outage that somebody asked for.
+	// Injected returns the injected fault of an endpoint.
 	Injected(name arn.ARN) error
-	// Publish publishes an event of an endpoint to its topic.
+	// Publish publishes an endpoint's event to its topic.
 	Publish(ctx context.Context, t arn.ARN, publications ...shard.Publication) ([]shard.SendResult, error)
 }
 
-// Notification is what one device is to get.
+// Notification is a notification for one device.
 type Notification struct {
 	Endpoint arn.ARN
 	ID       message.ID // the same for each attempt
 	*shard.PushTarget
-	Header  map[string]string // that the platform knows the message by
+	Header  map[string]string // the request's headers
 	Payload []byte            // JSON
 }
 
-// Gateway takes notifications further. It may be used concurrently.
+// Gateway sends notifications. It may be used concurrently.
 type Gateway interface {
 	// Push makes one attempt. When ctx ends it returns without delay. dead says that the
-	// platform does not know the token any more. No outcome names a token or a payload.
+	// platform does not know the token any more. No outcome contains a token or a payload.
 	Push(ctx context.Context, n *Notification) (out deliver.Outcome, dead bool)
 }
 
-// Options are what a Sender is made of.
+// Options are the dependencies of a Sender.
 type Options struct {
 	Endpoints Endpoints
-	// Gateways are by platforms.
+	// Gateways are by platform.
 	Gateways map[string]Gateway
-	// Clock is that of publishes, by which messages grow too old. Nil: clock.System.
+	// Clock is the clock of publishes, for times to live. Nil: clock.System.
 	Clock clock.Clock
 }
 
@@ -65,7 +66,7 @@ func New(o Options) *Sender {
 	return &Sender{o}
 }
 
-// Host is the application: each has connections and credentials of its own.
+// Host is the application: each has its own connections and credentials.
 func (s *Sender) Host(endpoint string) string {
 	name, _ := arn.Parse(endpoint)
 	if app, _, ok := name.SplitEndpoint(); ok {
@@ -77,7 +78,7 @@ func (s *Sender) Host(endpoint string) string {
 // Local is false: notifications leave this process.
 func (s *Sender) Local() bool { return false }
 
-// Send makes one attempt, or publishes an event of an endpoint to its topic.
+// Send makes one attempt, or publishes an endpoint's event to its topic.
 func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	if ctx.Err() != nil {
 		return deliver.Outcome{Detail: "no time was left"}
@@ -93,7 +94,7 @@ func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	return out
 }
 
-// publishEvent publishes an event to its topic. A repetition has the same id.
+// publishEvent publishes an event to its topic. A retry has the same id.
 func (s *Sender) publishEvent(ctx context.Context, m *message.Message) deliver.Outcome {
 	t, err := arn.Parse(m.Notice.Topic)
 	if err == nil {
@@ -164,7 +165,7 @@ func outage(err error) string {
 	return "unavailable"
 }
 
-// left is for how long a message is worth delivering still, in whole seconds.
+// left is the remaining time to live of a message, in whole seconds.
 func left(p string, m *message.Message, now time.Time) (seconds int64, set bool) {
 	ttl, set := deliver.PushTTL(m, p)
 	return max(int64((ttl-now.Sub(clock.Time(m.Sent)).Truncate(time.Second))/time.Second), 0), set

@@ -1,4 +1,4 @@
-// Package sendertest has the test that every sender passes.
+// Package sendertest has the test that every sender must pass.
 package sendertest
 
 import (
@@ -16,35 +16,33 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// Secret is in everything of a request that nobody may repeat.
+// Secret is in all parts of a request that must not be disclosed.
 const Secret = "s3cr3t"
 
-// Behaviour is how an endpoint answers.
+// Behaviour is the behaviour of an endpoint.
 type Behaviour int
 
 // The behaviours.
 const (
-	Takes   Behaviour = iota // what it is sent
-	Fails                    // for now
-	Refuses                  // for good
-	Hangs                    // until it is closed
+	Takes   Behaviour = iota // accepts
+	Fails                    // a temporary error
+	Refuses                  // a permanent error
+	Hangs                    // no answer until it is closed
 )
 
-// Target is an endpoint under a test's control, and a sender that reaches it.
+// Target is a test's endpoint, and a sender that reaches it.
 type Target struct {
 	Sender   deliver.Sender
 	Protocol topic.Protocol
-	// Endpoint is the endpoint's name, with Secret inside if it can hold
-	// credentials or a query.
+	// Endpoint is the endpoint's name, with Secret if it can have credentials or a query.
 	Endpoint string
-	// Received is the messages that have arrived so far, as sent.
+	// Received returns the messages that have arrived.
 	Received func() [][]byte
-	// Log is what the sender has written to a log, if it has one.
+	// Log returns the sender's log, if it has one.
 	Log func() string
 }
 
-// Run tests a sender. open makes an endpoint with a behaviour; what it needs
-// ends with t.
+// Run tests a sender. open makes an endpoint with a behaviour, and cleans up with t.
 func Run(t *testing.T, open func(t *testing.T, b Behaviour) Target) {
 	t.Run("success", func(t *testing.T) {
 		target := open(t, Takes)
@@ -100,7 +98,8 @@ func Run(t *testing.T, open func(t *testing.T, b Behaviour) Target) {
 	})
 }
 
-// prompt allows what a busy machine may need: far below any real timeout.
+// prompt fails if more time has passed than on a busy machine; it is far below any real
+// timeout.
 func prompt(t *testing.T, began time.Time) {
 	t.Helper()
 	if d := clock.System.Now().Sub(began); d > 5*time.Second {
@@ -108,7 +107,7 @@ func prompt(t *testing.T, began time.Time) {
 	}
 }
 
-// check compares an outcome's class, and looks for what must not be disclosed.
+// check compares an outcome's class, and checks that it discloses nothing.
 func check(t *testing.T, target Target, out deliver.Outcome, want deliver.Class) {
 	t.Helper()
 	if out.Class != want {
@@ -128,7 +127,7 @@ func check(t *testing.T, target Target, out deliver.Outcome, want deliver.Class)
 	}
 }
 
-// Request is an attempt at a notification for the target.
+// Request is a request to send a notification to the target.
 func Request(target Target) *deliver.Request {
 	name := arn.Topic("us-east-1", "000000000000", "orders")
 	sub := name.Subscription("6d6b8f6e-0000-4000-8000-000000000001")

@@ -9,15 +9,15 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// Receipt is what a carrier says has become of a text that it had taken.
+// Receipt is a carrier's receipt for an accepted text message.
 type Receipt struct {
-	ID        string // the carrier's own, by which it has taken the text
-	Delivered bool   // the phone has it
-	Response  string // what a delivery status log says; empty: what it says of either
+	ID        string // the carrier's id of the text
+	Delivered bool   // to the phone
+	Response  string // for the delivery status log; empty: the default
 }
 
-// The words of a delivery status log about what a phone has, or has not. Source: the SNS
-// developer guide, "SMS delivery failure reasons".
+// Responses in a delivery status log, for receipts. Source: the SNS developer guide, "SMS
+// delivery failure reasons".
 const (
 	PhoneHasIt       = "Message has been accepted by phone"
 	PhoneUnreachable = "Phone is currently unreachable/unavailable"
@@ -25,27 +25,27 @@ const (
 	UnknownReason    = "Unknown error attempting to reach phone"
 )
 
-// half is how many texts of either half of a Book are remembered. The older half goes when
-// the newer is full, so that at least so many receipts may be outstanding.
+// half is the capacity of either half of a Book. When the newer half is full, the older one
+// is dropped, so that at least this many receipts may be outstanding.
 const half = 32_768
 
-// longestID is the longest id of a carrier's that is remembered, in bytes: what a receipt says
-// is untrusted input. SMPP's have 64 at most (3.4, 5.2.23), and those of providers 36.
+// longestID bounds the length of a carrier's id, in bytes, as receipts are untrusted input.
+// Those of SMPP have at most 64 (3.4, 5.2.23), and those of providers 36.
 const longestID = 256
 
-// Book remembers which texts were taken, to report what became of them when a receipt comes:
-// as one more event of the delivery. It implements deliver.Events. It is in memory: a
-// receipt that comes after a restart is of an unknown text, and is ignored.
+// Book remembers accepted texts until their receipts arrive, and reports those as further
+// events of the delivery. It implements deliver.Events. It is in memory: after a restart,
+// receipts are of unknown texts, and are ignored.
 type Book struct {
 	clock  clock.Clock
 	report func(*deliver.Event)
 
 	mu    sync.Mutex
-	sent  [2]map[string]*sent   // by the carrier's ids; the newer first
-	early [2]map[string]Receipt // that came before the event
+	sent  [2]map[string]*sent   // by the carrier's id; the newer half first
+	early [2]map[string]Receipt // receipts that arrived before the event
 }
 
-// sent is a text whose parts have not all been accounted for.
+// sent is a text with parts that have no receipt yet.
 type sent struct {
 	event deliver.Event
 	left  int
@@ -53,7 +53,7 @@ type sent struct {
 
 var _ deliver.Events = (*Book)(nil)
 
-// NewBook makes a book. report is called concurrently.
+// NewBook makes a book. It calls report concurrently.
 func NewBook(c clock.Clock, report func(*deliver.Event)) *Book {
 	return &Book{clock: c, report: report}
 }
@@ -61,7 +61,7 @@ func NewBook(c clock.Clock, report func(*deliver.Event)) *Book {
 // Published implements deliver.Events.
 func (b *Book) Published(*shard.Published) {}
 
-// Delivery notes a text that was taken.
+// Delivery remembers an accepted text.
 func (b *Book) Delivery(e *deliver.Event) {
 	if e.Text == nil || e.Receipt != nil || e.State != shard.DeliveryDelivered || len(e.Text.IDs) == 0 {
 		return
@@ -76,7 +76,7 @@ func (b *Book) Delivery(e *deliver.Event) {
 	b.mu.Lock()
 	for _, id := range text.IDs {
 		if len(id) > longestID {
-			continue // it stays unknown what became of it
+			continue // its receipt will be ignored
 		}
 		if r, ok := take(&b.early, id); ok {
 			events = append(events, b.receipt(s, r))
@@ -88,7 +88,7 @@ func (b *Book) Delivery(e *deliver.Event) {
 	b.emitAll(events)
 }
 
-// Receipt takes what became of a text. It does not wait for anything.
+// Receipt handles a receipt. It does not block.
 func (b *Book) Receipt(r Receipt) {
 	if r.ID == "" || len(r.ID) > longestID {
 		return
@@ -104,8 +104,8 @@ func (b *Book) Receipt(r Receipt) {
 	b.emitAll(events)
 }
 
-// receipt accounts for a part. The event is nil until the text's end is known: with the
-// last part that the phone has, or the first that it has not.
+// receipt handles the receipt of a part. The event is nil until the result is known: with the
+// last delivered part, or the first one that is not delivered.
 func (b *Book) receipt(s *sent, r Receipt) *deliver.Event {
 	if s.left <= 0 {
 		return nil
@@ -133,7 +133,7 @@ func (b *Book) emitAll(all []*deliver.Event) {
 	}
 }
 
-// take removes what is remembered under an id.
+// take removes and returns the entry of an id.
 func take[T any](halves *[2]map[string]T, id string) (v T, ok bool) {
 	for _, m := range halves {
 		if v, ok = m[id]; ok {
@@ -144,7 +144,7 @@ func take[T any](halves *[2]map[string]T, id string) (v T, ok bool) {
 	return v, false
 }
 
-// remember remembers something under an id, and forgets the older half where it has to.
+// remember adds the entry of an id; if the newer half is full, it drops the older one.
 func remember[T any](halves *[2]map[string]T, id string, v T) {
 	if halves[0] == nil || len(halves[0]) >= half {
 		halves[0], halves[1] = map[string]T{}, halves[0]

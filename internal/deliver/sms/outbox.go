@@ -12,10 +12,10 @@ import (
 	"godwit.dev/godwit/internal/sms"
 )
 
-// Outbox keeps texts, as JSON, and sends none. It implements Carrier.
+// Outbox stores texts, as JSON, and sends none. It implements Carrier.
 type Outbox struct{ box *outbox.Box }
 
-// OpenOutbox opens an outbox in a directory, which it makes; empty: in memory.
+// OpenOutbox opens an outbox in a directory, which it creates; empty: in memory.
 func OpenOutbox(dir string, c clock.Clock) (*Outbox, error) {
 	box, err := outbox.Open(dir, ".json", c)
 	return &Outbox{box}, err
@@ -24,7 +24,7 @@ func OpenOutbox(dir string, c clock.Clock) (*Outbox, error) {
 // Host implements Carrier.
 func (o *Outbox) Host() string { return "SMS outbox" }
 
-// Kept is a text of an outbox, as its reader sees it.
+// Kept is a text of an outbox.
 type Kept struct {
 	ID       string    `json:"id,omitempty"` // of the entry
 	At       time.Time `json:"at,omitzero"`
@@ -39,7 +39,7 @@ type Kept struct {
 
 var alphabets = [...]string{sms.GSM7: "GSM7", sms.UCS2: "UCS2"}
 
-// Deliver keeps a text.
+// Deliver stores a text.
 func (o *Outbox) Deliver(_ context.Context, t *Text) Result {
 	item, err := json.Marshal(&Kept{
 		To: t.To, From: t.From, Text: t.Body, Parts: t.Parts, Alphabet: alphabets[t.Alphabet], Type: t.Type, Message: hex.EncodeToString(t.ID[:]),
@@ -53,7 +53,7 @@ func (o *Outbox) Deliver(_ context.Context, t *Text) Result {
 	return Result{Outcome: deliver.Outcome{Class: deliver.Success}}
 }
 
-// List gives the newest texts, to one number if it is not empty, up to most.
+// List returns the newest texts, at most most, to one number if it is not empty.
 func (o *Outbox) List(to string, most int) ([]Kept, error) {
 	all := []Kept{}
 	err := o.box.Each(func(name string, at time.Time, item []byte) bool {

@@ -1,6 +1,6 @@
-// Package smssender delivers text messages. Whether one may be sent, what it says and how
-// it is cut into parts is decided here, once; a Carrier takes it further: an SMSC, a
-// provider's HTTP API, or the outbox of development, which keeps messages and sends none.
+// Package smssender delivers text messages. It decides whether a message may be sent, renders
+// it and splits it into parts; a Carrier sends it: an SMSC, a provider's HTTP API, or the
+// outbox of development, which only stores messages.
 package smssender
 
 import (
@@ -19,8 +19,8 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// The attributes of a message that are about its text message. Source: the SNS developer
-// guide, "Publishing to a mobile phone".
+// The attributes for text messages. Source: the SNS developer guide, "Publishing to a mobile
+// phone".
 const (
 	SenderIDAttribute    = "AWS.SNS.SMS.SenderID"
 	MaxPriceAttribute    = "AWS.SNS.SMS.MaxPrice"
@@ -28,23 +28,23 @@ const (
 	OriginationAttribute = "AWS.MM.SMS.OriginationNumber"
 )
 
-// Text is a text message that is to be sent.
+// Text is a text message to be sent.
 type Text struct {
-	To   string // in international form, without separators
-	From string // a name or a number; empty: the carrier's own
+	To   string // international, without separators
+	From string // a name or a number; empty: the carrier's default
 	Body string
 	sms.Text
 	Type string // Promotional or Transactional
 	// ID is the same for each attempt at a message.
 	ID [16]byte
-	// Sent says which parts a carrier has taken already, in earlier attempts; nil: none.
+	// Sent says which parts earlier attempts have sent; nil: none.
 	Sent []bool
 }
 
-// Reference identifies the parts of a message among those of others to the same phone.
+// Reference is the concatenation reference of a message's parts.
 func (t *Text) Reference() byte { return t.ID[0] }
 
-// Taken reports that a part needs not be sent any more.
+// Taken reports whether a part was already sent.
 func (t *Text) Taken(part int) bool { return part < len(t.Sent) && t.Sent[part] }
 
 func (t *Text) unsent() (n int) {
@@ -56,48 +56,48 @@ func (t *Text) unsent() (n int) {
 	return n
 }
 
-// Result is what came of an attempt at a text.
+// Result is the result of an attempt.
 type Result struct {
 	deliver.Outcome
-	// Sent says which parts have been taken, now or before; it does not matter with a
+	// Sent says which parts were accepted, by this or earlier attempts; ignored with a
 	// success.
 	Sent []bool
-	// Response is what a delivery status log says; empty: what it says of the class.
+	// Response is for the delivery status log; empty: the default of the class.
 	Response string
-	// IDs are the carrier's own of the parts that it has taken now, by which its receipts
-	// name them; nil: it gives none.
+	// IDs are the carrier's ids of the parts that it has accepted with this attempt, which
+	// its receipts have; nil: there are none.
 	IDs []string
-	// Unknown is how many parts were sent, and the answer was lost: they may come twice.
+	// Unknown is the number of parts that were sent without an answer: they may be
+	// duplicated.
 	Unknown int
-	// OptedOut says that the carrier knows that the number wants no messages.
+	// OptedOut says that the number has opted out, according to the carrier.
 	OptedOut bool
 }
 
-// Carrier takes texts further. It may be used concurrently.
+// Carrier sends texts. It may be used concurrently.
 type Carrier interface {
-	// Host names who answers for all texts.
+	// Host names the host of all texts.
 	Host() string
-	// Deliver makes one attempt. When ctx ends it returns without delay. No outcome names
+	// Deliver makes one attempt. When ctx ends it returns without delay. No outcome contains
 	// a number, a text or a secret.
 	Deliver(ctx context.Context, t *Text) Result
 }
 
-// Ledger says who may get messages, and what they may cost: *texts.Module.
+// Ledger checks opt-outs, the sandbox and spending limits; *texts.Module implements it.
 type Ledger interface {
 	Reserve(c texts.Charge) (texts.Terms, sms.Refusal)
 	Spend(c texts.Charge, spent sms.MicroUSD) (month sms.MicroUSD)
 	OptOutEverywhere(number string)
 }
 
-// Options are what a Sender is made of.
+// Options are the dependencies and settings of a Sender.
 type Options struct {
-	// Carrier takes texts further; nil: every attempt fails, and is made again later.
+	// Carrier sends texts; nil: every attempt fails, and is retried.
 	Carrier Carrier
 	Ledger  Ledger
 	Price   sms.MicroUSD // of a part
-	From    string       // whom messages are from that name nobody; empty: the carrier's own
-	// Injected is the outage of an account's messages that an operator has asked for; may
-	// be nil.
+	From    string       // the default sender; empty: the carrier's
+	// Injected returns the injected fault for an account's messages; may be nil.
 	Injected func(p texts.Place) error
 }
 
@@ -109,7 +109,7 @@ var _ deliver.Sender = (*Sender)(nil)
 // New makes a sender.
 func New(o Options) *Sender { return &Sender{o} }
 
-// Host is whoever takes all texts.
+// Host is the carrier's host.
 func (s *Sender) Host(string) string {
 	if s.Carrier == nil {
 		return "sms"
@@ -120,8 +120,8 @@ func (s *Sender) Host(string) string {
 // Local is false: texts leave this process.
 func (s *Sender) Local() bool { return false }
 
-// AttemptTimeout implements deliver.Timed: where texts wait for their turn at a carrier, it says
-// for how long.
+// AttemptTimeout implements deliver.Timed: the carrier's timeout, if texts wait for slots
+// there.
 func (s *Sender) AttemptTimeout() time.Duration {
 	if timed, ok := s.Carrier.(deliver.Timed); ok {
 		return timed.AttemptTimeout()
@@ -129,10 +129,10 @@ func (s *Sender) AttemptTimeout() time.Duration {
 	return sendWithin
 }
 
-// sendWithin bounds an attempt at other carriers.
+// sendWithin is the timeout of attempts with other carriers.
 const sendWithin = 15 * time.Second
 
-// Exempt is the group of messages that the server itself sends, whatever the sandbox says.
+// Exempt is the group of the server's own messages, which the sandbox does not restrict.
 const Exempt = "sandbox"
 
 // Send makes one attempt.
@@ -195,16 +195,16 @@ func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	return out
 }
 
-// responses are what a delivery status log says of attempts, unless the carrier knows
-// better. Source: the SNS developer guide, "SMS delivery status".
+// responses are the default responses for a delivery status log. Source: the SNS developer
+// guide, "SMS delivery status".
 var responses = map[deliver.Class]string{
 	deliver.Success:     "Message has been accepted by phone carrier",
 	deliver.ClientError: "Unknown error attempting to reach phone",
 	deliver.ServerError: "Phone carrier is currently unreachable/unavailable",
 }
 
-// displayed is how much of a topic's name a message begins with, in characters. Source:
-// the SNS developer guide, "Creating an Amazon SNS topic".
+// displayed is the number of characters of a topic's display name at the beginning of a
+// message. Source: the SNS developer guide, "Creating an Amazon SNS topic".
 const displayed = 10
 
 func bodyOf(r *deliver.Request) string {
@@ -220,13 +220,13 @@ func idOf(r *deliver.Request) [16]byte {
 	return uuid.NewSHA1(uuid.UUID(r.Message.ID), []byte(r.Message.Notice.Subscription))
 }
 
-// Wishes are what a message's attributes say of its text message.
+// Wishes are the attributes of a message for text messages.
 type Wishes struct {
-	SenderID, Origination, Type string       // empty: nothing
-	MaxPrice                    sms.MicroUSD // negative: nothing
+	SenderID, Origination, Type string       // empty: not set
+	MaxPrice                    sms.MicroUSD // negative: not set
 }
 
-// WishesOf reads the attributes of a message. What is not valid is not there.
+// WishesOf reads the attributes of a message. Invalid ones are ignored.
 func WishesOf(all []message.Attribute) Wishes {
 	w := Wishes{MaxPrice: -1}
 	for i := range all {
@@ -255,7 +255,7 @@ func WishesOf(all []message.Attribute) Wishes {
 
 func (w *Wishes) from(sender string) string { return cmp.Or(w.Origination, w.SenderID, sender) }
 
-// keep and kept write and read which parts have been taken, as what is kept of an attempt.
+// keep and kept encode and decode which parts were sent, as Outcome.Kept.
 func keep(sent []bool) []byte {
 	if !slices.Contains(sent, true) {
 		return nil

@@ -1,5 +1,5 @@
-// Package sqssender delivers to queues: each attempt is a transfer out of the
-// subscription's backlog into the queue.
+// Package sqssender delivers to queues: each attempt is a transfer from the subscription's
+// backlog into the queue.
 package sqssender
 
 import (
@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// Engine is what the sender needs of the state: *shard.Engine.
+// Engine transfers messages; *shard.Engine implements it.
 type Engine interface {
 	Transfer(ctx context.Context, d *shard.Delivery, a shard.Attempt, dest arn.ARN, m *message.Message, state shard.DeliveryState, reason string) error
 }
@@ -29,10 +29,10 @@ func New(e Engine) *Sender { return &Sender{engine: e} }
 // Host is the queue itself.
 func (s *Sender) Host(endpoint string) string { return endpoint }
 
-// Local is true: a transfer stays in this process.
+// Local is true: transfers are within this process.
 func (s *Sender) Local() bool { return true }
 
-// Send moves the message into the queue. A success has finished the delivery.
+// Send transfers the message into the queue. A success has concluded the delivery.
 func (s *Sender) Send(ctx context.Context, r *deliver.Request) deliver.Outcome {
 	dest, err := arn.Parse(r.Subscription.Endpoint)
 	if err != nil {

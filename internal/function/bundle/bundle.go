@@ -1,5 +1,4 @@
-// Package bundle looks at the zips that functions are made of, without unpacking
-// them to anywhere.
+// Package bundle validates the zips of functions without unpacking them.
 package bundle
 
 import (
@@ -11,12 +10,12 @@ import (
 	"strings"
 )
 
-// MaxUnzipped is how many bytes the files of a zip may have, and more.
+// MaxUnzipped bounds the unpacked size of a zip, in bytes.
 const MaxUnzipped = 262144000
 
-// The bounds of what nobody documents.
+// Bounds that AWS does not document.
 const (
-	maxEntries = 100_000 // and directories that only names of files imply
+	maxEntries = 100_000 // including directories that only file names imply
 	maxName    = 4096    // bytes
 	maxLink    = 4096    // bytes of a symbolic link's target
 )
@@ -28,17 +27,17 @@ var (
 	ErrEscapes    = errors.New("bundle: an entry leads out of the directory")
 )
 
-// Check refuses a zip that cannot be unpacked into a directory without harm:
-// one that is damaged, whose files are too large whatever its directory says, or
-// with an entry whose name or link leads out. Links are left to be relative ones
-// to within, and nothing may lie behind one. Errors: those above.
+// Check refuses a zip that cannot be unpacked safely into a directory: a damaged one, one
+// whose unpacked size is too large, whatever its headers say, or one with a name or link that
+// leads out of the directory. Links must be relative and lead inside, and no entry may be
+// below a link. Errors: those above.
 func Check(archive []byte) error {
 	r, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
 	if err != nil || len(r.File) > maxEntries {
 		return ErrUnreadable
 	}
 	declared := uint64(0)
-	for _, f := range r.File { // most bombs say what they are
+	for _, f := range r.File { // most zip bombs declare their sizes
 		if declared += f.UncompressedSize64; f.UncompressedSize64 > MaxUnzipped || declared > MaxUnzipped {
 			return ErrTooLarge
 		}
@@ -87,7 +86,7 @@ const (
 	link
 )
 
-// check reads an entry to its end and takes what it has off left.
+// check reads an entry to its end and subtracts its size from left.
 func check(f *zip.File, name string, left *int64) (kind, error) {
 	k := file
 	switch mode := f.Mode(); {
@@ -123,7 +122,7 @@ func check(f *zip.File, name string, left *int64) (kind, error) {
 	return k, nil
 }
 
-// local reports whether a name stays in the directory that it is taken from.
+// local reports whether a name stays inside its directory.
 func local(name string) bool {
 	if name == "" || len(name) > maxName || name[0] == '/' || strings.ContainsRune(name, 0) {
 		return false
@@ -136,8 +135,8 @@ func local(name string) bool {
 	return true
 }
 
-// within refuses the target of a link that leads out. What goes up has to come
-// first: where the way up from behind another link leads, the text does not tell.
+// within refuses the target of a link that leads out. ".." may only come first: after another
+// link, its meaning is not known from the text.
 func within(name, target string) error {
 	if target == "" || target[0] == '/' || strings.ContainsRune(target, 0) {
 		return ErrEscapes

@@ -1,5 +1,4 @@
-// Package mapping is the state machine of event-source mappings: which queues
-// feed which functions, and how.
+// Package mapping is the state machine of event-source mappings, from queues to functions.
 package mapping
 
 import (
@@ -20,12 +19,12 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 )
 
-// Settings are how messages of the queue are given to the function.
+// Settings are the settings of a mapping.
 type Settings struct {
 	BatchSize      int           `json:"batchSize"`             // 1–10,000; FIFO queues: 1–10
-	Window         time.Duration `json:"window,omitempty"`      // how long a batch is collected: 0–300 s
+	Window         time.Duration `json:"window,omitempty"`      // how long a batch is filled: 0–300 s
 	ReportFailures bool          `json:"report,omitempty"`      // FunctionResponseTypes has ReportBatchItemFailures
-	Filters        []string      `json:"filters,omitempty"`     // patterns, of which a message must match one; none: any message
+	Filters        []string      `json:"filters,omitempty"`     // patterns; a message must match one; none: all match
 	Concurrency    int           `json:"concurrency,omitempty"` // MaximumConcurrency: 2–1,000; 0: none
 }
 
@@ -36,21 +35,21 @@ func (s Settings) Equal(other Settings) bool { return reflect.DeepEqual(s, other
 type Mapping struct {
 	ARN      arn.ARN // "event-source-mapping:" and a UUID
 	Queue    arn.ARN
-	Function arn.ARN // with the qualifier that was given, if one was
+	Function arn.ARN // with a qualifier, if the request has one
 	Settings
 	Enabled  bool
 	Modified time.Time
 	Tags     map[string]string
-	Result   string // LastProcessingResult, which is not stored; empty: none
+	Result   string // LastProcessingResult, not stored; empty: none
 
-	change  string // the state that it passes through; empty: none
+	change  string // the transitional state; empty: none
 	readyAt time.Time
 }
 
-// resourceType begins the resource of a mapping's ARN.
+// resourceType is the prefix of the resource in a mapping's ARN.
 const resourceType = "event-source-mapping:"
 
-// ARN names a mapping by its UUID.
+// ARN is the ARN of a mapping with a UUID.
 func ARN(region, account, uuid string) arn.ARN {
 	return arn.ARN{Service: "lambda", Region: region, Account: account, Resource: resourceType + uuid}
 }
@@ -72,7 +71,7 @@ const (
 	Deleting  = "Deleting"
 )
 
-// State is what the mapping reports of itself.
+// State is the reported state of the mapping.
 func (m *Mapping) State() string {
 	switch {
 	case m.change != "":
@@ -83,25 +82,25 @@ func (m *Mapping) State() string {
 	return Disabled
 }
 
-// Active reports that messages are to be taken from the queue.
+// Active reports whether the queue is polled.
 func (m *Mapping) Active() bool {
 	return m.Enabled && (m.change == "" || m.change == Updating)
 }
 
-// State is all mappings of one shard.
+// State has all mappings of one shard.
 type State struct {
 	shard    uint16
 	mappings map[arn.ARN]*Mapping
-	changing []*Mapping // the next one first
+	changing []*Mapping // next completion first
 }
 
 // New makes the empty state of a shard.
 func New(shard uint16) *State { return &State{shard: shard, mappings: map[arn.ARN]*Mapping{}} }
 
-// What commands are refused for, with the fields of each.
+// The errors of commands, with the fields of each.
 var (
 	ErrNotFound    = fault.NewRule(fault.ResourceNotFound, "mapping: not found")
-	ErrInUse       = fault.NewRule(fault.ResourceInUse, "mapping: it is being changed") // what it was to be: "update", "delete"
+	ErrInUse       = fault.NewRule(fault.ResourceInUse, "mapping: it is being changed") // the refused change: "update", "delete"
 	ErrTooManyTags = fault.NewRule(fault.InvalidParameter, "mapping: too many tags")
 	ErrUntaggable  = fault.NewRule(fault.ResourceNotFound, "mapping: not found, for tags") // the ARN
 )
@@ -114,7 +113,7 @@ func (s *State) Mapping(a arn.ARN) (*Mapping, error) {
 	return nil, ErrNotFound
 }
 
-// All are the mappings, in no order.
+// All yields the mappings, unordered.
 func (s *State) All(yield func(*Mapping) bool) {
 	for _, m := range s.mappings {
 		if !yield(m) {
@@ -123,8 +122,8 @@ func (s *State) All(yield func(*Mapping) bool) {
 	}
 }
 
-// Create adds a mapping, which is being created until readyAt if it is enabled.
-// That there is none of its queue and function is the caller's to know.
+// Create adds a mapping; if enabled, it is in creation until readyAt. The caller ensures that
+// there is none of the same queue and function.
 func (s *State) Create(now, readyAt time.Time, m Mapping, b *mutation.Batch) *Mapping {
 	m.Modified = now
 	if m.Enabled {
@@ -138,13 +137,12 @@ func (s *State) Create(now, readyAt time.Time, m Mapping, b *mutation.Batch) *Ma
 // Update is the command that changes a mapping.
 type Update struct {
 	ARN      arn.ARN
-	Function arn.ARN // zero: as it is
+	Function arn.ARN // zero: unchanged
 	Settings Settings
 	Enabled  bool
 }
 
-// Update changes a mapping. Errors: ResourceNotFound, ResourceInUse while another
-// change is under way.
+// Update changes a mapping. Errors: ResourceNotFound; ResourceInUse during another change.
 func (s *State) Update(now, readyAt time.Time, cmd Update, b *mutation.Batch) (*Mapping, error) {
 	m, err := s.idle(cmd.ARN, "update")
 	if err != nil {
@@ -166,8 +164,8 @@ func (s *State) Update(now, readyAt time.Time, cmd Update, b *mutation.Batch) (*
 	return m, nil
 }
 
-// Delete begins to remove a mapping: it is gone once that is complete. Errors:
-// ResourceNotFound, ResourceInUse.
+// Delete begins to delete a mapping: CompleteChanges removes it. Errors: ResourceNotFound,
+// ResourceInUse.
 func (s *State) Delete(now, readyAt time.Time, a arn.ARN, b *mutation.Batch) (*Mapping, error) {
 	m, err := s.idle(a, "delete")
 	if err != nil {
@@ -178,7 +176,7 @@ func (s *State) Delete(now, readyAt time.Time, a arn.ARN, b *mutation.Batch) (*M
 	return m, nil
 }
 
-// idle finds a mapping that is not being changed.
+// idle finds a mapping without a change in progress.
 func (s *State) idle(a arn.ARN, verb string) (*Mapping, error) {
 	m, err := s.Mapping(a)
 	if err == nil && m.change != "" {
@@ -210,7 +208,7 @@ func (s *State) Tag(a arn.ARN, set map[string]string, remove []string, b *mutati
 	return nil
 }
 
-// NextCompletion is when CompleteChanges has something to do; ok is false if never.
+// NextCompletion is the time of the next CompleteChanges; ok is false if there is no change.
 func (s *State) NextCompletion() (at time.Time, ok bool) {
 	if len(s.changing) == 0 {
 		return time.Time{}, false
@@ -218,8 +216,7 @@ func (s *State) NextCompletion() (at time.Time, ok bool) {
 	return s.changing[0].readyAt, true
 }
 
-// CompleteChanges ends the changes of up to most mappings that are due, and returns which
-// they are.
+// CompleteChanges completes the due changes of up to most mappings, and returns these.
 func (s *State) CompleteChanges(now time.Time, most int, b *mutation.Batch) (completed []arn.ARN) {
 	for len(completed) < most && b.Size() < mutation.StepBytes && len(s.changing) > 0 && !s.changing[0].readyAt.After(now) {
 		m := s.changing[0]
@@ -259,7 +256,7 @@ type record struct {
 	ReadyAt  int64             `json:"settleAt,omitempty"` // Unix milliseconds
 }
 
-// put writes a mapping and keeps the order of the changes under way.
+// put writes a mapping and updates the index of changes.
 func (s *State) put(b *mutation.Batch, m *Mapping) {
 	r := record{
 		Queue: m.Queue.String(), Function: m.Function.String(), Settings: m.Settings, Enabled: m.Enabled,
@@ -270,7 +267,7 @@ func (s *State) put(b *mutation.Batch, m *Mapping) {
 	}
 	p, err := json.Marshal(r)
 	if err != nil {
-		panic(err) // records hold nothing that JSON cannot
+		panic(err) // records can always be marshalled
 	}
 	b.Set(s.key(m.ARN), append([]byte{version}, p...))
 	s.index(m)
@@ -287,7 +284,7 @@ func (s *State) index(m *Mapping) {
 	s.changing = slices.Insert(s.changing, i, m)
 }
 
-// Prefix begins the keys of all mappings of a shard.
+// Prefix is the key prefix of a shard's mappings.
 func Prefix(shard uint16) []byte {
 	return append(binary.BigEndian.AppendUint16(nil, shard), space, kind)
 }
@@ -297,7 +294,7 @@ func (s *State) key(a arn.ARN) []byte {
 	return append(Prefix(s.shard), a.Account+"/"+a.Region+"/"+m.UUID()...)
 }
 
-// Load takes one record back in. A failure leaves the state unusable.
+// Load loads one record. After an error the state is unusable.
 func (s *State) Load(key, value []byte) error {
 	name, ok := strings.CutPrefix(string(key), string(Prefix(s.shard)))
 	parts := strings.Split(name, "/")

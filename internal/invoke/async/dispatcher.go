@@ -19,20 +19,21 @@ import (
 	"godwit.dev/godwit/internal/tracing"
 )
 
-// Engine is what a Dispatcher needs of the state: *shard.Engine.
+// Engine has the state; *shard.Engine implements it.
 type Engine interface {
 	TakeEvents(function arn.ARN, most int) (taken []*shard.QueuedEvent, more bool, err error)
 	EventDone(ev *shard.QueuedEvent)
 	RetryEvent(ev *shard.QueuedEvent, due time.Time)
 	ReleaseEvent(ev *shard.QueuedEvent)
-	// MoveEvent is given the caller that hands the event over; nil: the root of the function's account.
+	// MoveEvent moves the event in the name of a caller; nil: the root of the function's
+	// account.
 	MoveEvent(ctx context.Context, ev *shard.QueuedEvent, dest arn.ARN, m *message.Message, who *caller.Caller) error
-	// EncryptFor encrypts a message for a queue, if it is an encrypted one.
+	// EncryptFor encrypts a message for an encrypted queue.
 	EncryptFor(queue arn.ARN, who *caller.Caller, source arn.ARN, m *message.Message) error
 
 	Function(ctx context.Context, function arn.ARN, qualifier string) (function.Target, error)
-	// EventInvoke is how the events of a function, version or alias are tried: the
-	// zero value where nothing was said.
+	// EventInvoke is the retry configuration of a function, version or alias; zero: the
+	// default.
 	EventInvoke(ctx context.Context, function arn.ARN, qualifier string) (function.EventInvoke, error)
 
 	Send(ctx context.Context, queue arn.ARN, messages []shard.Outgoing) ([]shard.SendResult, error)
@@ -40,36 +41,35 @@ type Engine interface {
 	InvokeAsync(ctx context.Context, function arn.ARN, ev function.Event) error
 }
 
-// Options are what a Dispatcher is made of. Engine, Invoker and Clock are needed;
-// everything else has a default.
+// Options are the dependencies and settings of a Dispatcher. Engine, Invoker and Clock are
+// required.
 type Options struct {
 	Engine  Engine
-	Invoker invoke.Invoker // which does not wait for concurrency
+	Invoker invoke.Invoker // must not wait for concurrency
 	Clock   clock.Clock    // of delays and ages
 	Logger  *slog.Logger
-	// Limit bounds the attempts under way in all: 1,000 unless given. FunctionLimit
-	// bounds those of one function: 100 unless given, and never more than its
-	// reserved concurrency.
+	// Limit bounds all attempts in flight; the default is 1,000. FunctionLimit bounds those
+	// of one function; the default is 100, and its reserved concurrency is a further bound.
 	Limit, FunctionLimit int
 	Events               invoke.Events     // may be nil
-	Tracer               *tracing.Tracer   // nil: nothing is traced
-	NewID                func() message.ID // of messages and chained events; random unless given
-	// Explain says in words, for a dead letter, why a function could not be run: the
-	// error's own unless given.
+	Tracer               *tracing.Tracer   // nil: no tracing
+	NewID                func() message.ID // of messages and chained events; the default is random
+	// Explain describes, in dead letters, why a function could not run; the default is the
+	// error's text.
 	Explain func(error) string
-	// Acting refuses to hand over what the role of a function may not, to a queue, topic
-	// or function; nil: every role may.
+	// Acting checks that a function's role allows to send to a queue, topic or function; nil:
+	// all roles do.
 	Acting invoke.Acting
 }
 
 const (
-	// throttleWait is for how long nothing of a function is taken after it was
-	// throttled: the others would be, too.
+	// throttleWait is how long no event of a function is leased after a throttle, as others
+	// would be throttled, too.
 	throttleWait = time.Second
 )
 
-// Dispatcher runs functions with events: the Consumer of functions' queues. Each event in
-// memory has reserved capacity: payloads are large.
+// Dispatcher runs functions with events: it is the Consumer of functions' queues. Each event
+// in memory has reserved capacity, because payloads are large.
 type Dispatcher struct {
 	*consume.Consumer
 
@@ -80,7 +80,7 @@ type Dispatcher struct {
 	pool    *consume.Pool
 }
 
-// New makes a dispatcher. It does nothing until the engine tells it what is due.
+// New makes a dispatcher. It does nothing until the engine notifies it of due events.
 func New(o Options) *Dispatcher {
 	o.Limit = cmp.Or(o.Limit, 1000)
 	o.FunctionLimit = cmp.Or(o.FunctionLimit, 100)
@@ -100,8 +100,8 @@ func New(o Options) *Dispatcher {
 	return d
 }
 
-// lease takes events of a function, and asks how many attempts at it may be under
-// way, without waiting for the first one's end.
+// lease leases events of a function, and looks up the bound of concurrent attempts, before
+// the first attempt ends.
 func (d *Dispatcher) lease(ctx context.Context, name arn.ARN, most int) (all []consume.Work, more bool, err error) {
 	taken, more, err := d.engine.TakeEvents(name, most)
 	if len(taken) == 0 {

@@ -1,9 +1,8 @@
-// Package async runs functions with the events that wait in their queues, and
-// decides what comes next: another attempt, or the end, of which a dead-letter
-// queue and a destination receive it. Package consume leases, shares out and concludes.
+// Package async runs functions with the events in their queues, and decides what follows:
+// another attempt, or the end, which a dead-letter queue and a destination receive. Package
+// consume leases the events, schedules the attempts and concludes them.
 //
-// A process that ends before an event is concluded has decided nothing, and the
-// engine gives the event out again: a function may run twice with an event, and an
-// end may be reported twice, but none is lost. How an event has ended, and who has
-// received that, is kept with it until all have.
+// After a crash before an event is concluded, the engine leases the event again: a function
+// may run twice with an event, and its end may be sent twice, but none is lost. The result of
+// an event, and which receivers have it, is stored with the event until all have.
 package async

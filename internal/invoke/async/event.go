@@ -14,22 +14,21 @@ import (
 	"godwit.dev/godwit/internal/tracing"
 )
 
-// event is an event of a function's queue, from the moment that it was leased to the
-// call that concludes it. It implements consume.Work.
+// event is an event of a function's queue, from its lease until it is concluded. It
+// implements consume.Work.
 type event struct {
 	*Dispatcher
 	ev     *shard.QueuedEvent
-	limit  int             // of attempts at the function under way; 0: not known
-	target function.Target // as it is now; zero if it cannot be found
+	limit  int             // of attempts in flight at the function; 0: not known
+	target function.Target // the current one; zero if it cannot be found
 	config function.EventInvoke
-	gone   error // why the target and its settings cannot be found
+	gone   error // why the function and its settings cannot be found
 }
 
 // Host implements consume.Work: capacity is reserved by function.
 func (e *event) Host() (*consume.Pool, string) { return e.pool, e.ev.Function.String() }
 
-// Plan implements consume.Work. An event that has ended uses its reserved capacity, as any
-// other.
+// Plan implements consume.Work. An event that has ended also uses its reserved capacity.
 func (e *event) Plan() consume.Plan { return consume.Plan{Limit: e.limit} }
 
 // Attempt runs the function, unless the event has ended or ends now.
@@ -39,9 +38,9 @@ func (e *event) Attempt(ctx context.Context) consume.Result {
 	began := e.clock.Now()
 	over := p.Condition != "" || e.tooOld(began)
 	switch {
-	case ctx.Err() != nil: // cut off by Stop
+	case ctx.Err() != nil: // cancelled by Stop
 		return consume.Result{Disposition: consume.Cancelled}
-	case over && e.gone != nil && temporary(e.gone): // whom to tell is not known now
+	case over && e.gone != nil && temporary(e.gone): // the receivers are not known now
 		return consume.Result{Disposition: consume.Retry, Due: began.Add(consume.RedriveWait)}
 	case p.Condition != "":
 		return consume.Result{Disposition: consume.Ended}
@@ -54,7 +53,8 @@ func (e *event) Attempt(ctx context.Context) consume.Result {
 	}
 	out, err := e.invoke(ctx)
 	if ctx.Err() != nil && (err != nil || out.FunctionError != "") {
-		// Cut off by Stop: it says nothing about the function, and does not count.
+		// Cancelled by Stop: the attempt does not count, as it says nothing about the
+		// function.
 		return consume.Result{Disposition: consume.Cancelled}
 	}
 	if err != nil {
@@ -77,8 +77,8 @@ func (e *event) Attempt(ctx context.Context) consume.Result {
 	return e.again(function.FailureDelay(p.Failures))
 }
 
-// invoke runs the function. An attempt whose event came of something that is traced is a
-// trace of its own, linked to that.
+// invoke runs the function. If the event has a recorded trace, the attempt has a trace of its
+// own, with a link to that.
 func (e *event) invoke(ctx context.Context) (invoke.Outcome, error) {
 	in := invoke.Invocation{Target: e.target, RequestID: uuid.UUID(e.ev.ID).String(), Payload: e.ev.Payload, Trace: e.ev.Trace}
 	var span *tracing.Span
@@ -95,7 +95,7 @@ func (e *event) invoke(ctx context.Context) (invoke.Outcome, error) {
 	return out, err
 }
 
-// find looks up the function and how its events are tried.
+// find looks up the function and its retry configuration.
 func (e *event) find(ctx context.Context) {
 	var unset error
 	e.target, e.gone = e.engine.Function(ctx, e.ev.Function, e.ev.Qualifier)
@@ -105,13 +105,13 @@ func (e *event) find(ctx context.Context) {
 	}
 }
 
-// end notes how the event has ended.
+// end records how the event has ended.
 func (e *event) end(condition function.Condition) consume.Result {
 	e.ev.Progress.Condition = condition
 	return consume.Result{Disposition: consume.Ended}
 }
 
-// refused notes that the function could not be run.
+// refused handles an attempt for which the function could not run.
 func (e *event) refused(err error) consume.Result {
 	p := &e.ev.Progress
 	throttled := invoke.Throttled(err)
@@ -130,9 +130,9 @@ func (e *event) refused(err error) consume.Result {
 	return v
 }
 
-// again has another attempt follow, unless the event is too old by then.
+// again retries the event after a delay, unless it is too old by then.
 func (e *event) again(delay time.Duration) consume.Result {
-	// Due times are kept in milliseconds.
+	// Due times are stored in milliseconds.
 	due := e.clock.Now().Truncate(time.Millisecond).Add(delay)
 	if e.tooOld(due) {
 		return e.end(function.EventAgeExceeded)
@@ -149,13 +149,13 @@ func (e *event) Retry(due time.Time) { e.engine.RetryEvent(e.ev, due) }
 // Release implements consume.Work.
 func (e *event) Release() { e.engine.ReleaseEvent(e.ev) }
 
-// tooOld reports that no attempt may begin at a moment any more. One that is due
-// at the deadline itself is made.
+// tooOld reports whether no attempt may begin at a time any more. At the deadline itself it
+// may.
 func (e *event) tooOld(at time.Time) bool {
 	return at.UnixMilli() > e.ev.Accepted.Add(e.config.MaxAge()).UnixMilli()
 }
 
-// emit reports something that happened to the function.
+// emit reports an invoke.Event of the function.
 func (e *event) emit(kind invoke.EventKind, value float64) { e.emitAt(e.clock.Now(), kind, value) }
 
 func (e *event) emitAt(at time.Time, kind invoke.EventKind, value float64) {

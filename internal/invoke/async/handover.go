@@ -21,13 +21,14 @@ import (
 // reference, Publish.
 const maxTopicMessage = 256 << 10
 
-// parcel is something to be handed over.
+// parcel is a message for a receiver.
 type parcel struct {
 	to   function.Receiver
 	dest arn.ARN
 }
 
-// HandOver hands the event over to its dead-letter queue and destination, and removes it.
+// HandOver sends the end of the event to its dead-letter queue and destination, and removes
+// it.
 func (e *event) HandOver(ctx context.Context) bool {
 	p := &e.ev.Progress
 	parcels := e.parcels()
@@ -58,7 +59,7 @@ func (e *event) HandOver(ctx context.Context) bool {
 	return true
 }
 
-// ended reports that the event is gone.
+// ended reports the end of the event.
 func (e *event) ended() {
 	p := &e.ev.Progress
 	if p.Condition == function.Success {
@@ -76,8 +77,8 @@ func (e *event) about(next parcel, err error) []any {
 	}
 }
 
-// parcels are what is still to be handed over: to topics first, since only what
-// goes to a queue or function can go in the step that removes the event.
+// parcels are the messages still to be sent: those to topics first, because only a move to a
+// queue or function is atomic with the removal of the event.
 func (e *event) parcels() (all []parcel) {
 	dest := e.config.OnSuccess
 	if e.ev.Progress.Condition != function.Success {
@@ -99,16 +100,16 @@ func order(dest arn.ARN) int {
 	return 1
 }
 
-// actions are what a role needs to have what came of its function's events handed over, by
-// the service that takes it. Source: the Lambda developer guide, on destinations and
-// dead-letter queues.
+// actions are the actions that a role must allow for sending to a dead-letter queue or
+// destination, by the receiver's service. Source: the Lambda developer guide, on destinations
+// and dead-letter queues.
 var actions = map[string]string{"sqs": "sqs:SendMessage", "sns": "sns:Publish", "lambda": "lambda:InvokeFunction"}
 
-// Action is what a function's role needs to hand something over to a receiver; empty for
-// what is none.
+// Action is the action that a function's role must allow for a receiver; empty: not a
+// receiver.
 func Action(dest arn.ARN) string { return actions[dest.Service] }
 
-// temporary says that a receiver may take later what it does not take now.
+// temporary reports whether a receiver may accept later what it refuses now.
 func temporary(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.QueueDoesNotExist, fault.NotFound, fault.ResourceNotFound, fault.AccessDenied, fault.InvalidParameter,
@@ -120,21 +121,21 @@ func temporary(err error) bool {
 	}
 }
 
-// hand hands one parcel over; it is durable then. moved says that the event was
-// removed with it, which may happen to the last one.
+// hand sends one parcel; it is durable on return. moved says that the event was removed with
+// it, which is only possible for the last one.
 func (e *event) hand(ctx context.Context, p parcel, last bool) (moved bool, err error) {
 	if p.to == function.ToDeadLetter {
 		return e.send(ctx, p.dest, e.ev.Payload, e.deadLetterAttributes(), last)
 	}
 	moved, err = e.send(ctx, p.dest, e.record(false), nil, last)
 	if fault.KindOf(err) == fault.InvalidParameter && e.ev.Progress.Condition != function.Success {
-		// Too large: the record of a failure leaves out what was too large.
+		// Too large: send the record of the failure without payloads.
 		return e.send(ctx, p.dest, e.record(true), nil, last)
 	}
 	return moved, err
 }
 
-// Refusals of a hand-over.
+// The errors of a receiver.
 var (
 	ErrFIFO    = fault.NewRule(fault.InvalidParameter, "async: the target is a FIFO queue or topic")
 	ErrEmpty   = fault.NewRule(fault.InvalidParameter, "async: the message is empty")
@@ -182,7 +183,7 @@ func (e *event) send(ctx context.Context, dest arn.ARN, body []byte, attributes 
 // Lambda developer guide, "Dead-letter queues".
 const maxErrorMessage = 1 << 10
 
-// deadLetterAttributes are what a dead letter has besides the event itself.
+// deadLetterAttributes are the message attributes of a dead letter.
 func (e *event) deadLetterAttributes() []message.Attribute {
 	p := &e.ev.Progress
 	status, text := http.StatusOK, ""

@@ -12,9 +12,8 @@ import (
 	"godwit.dev/godwit/internal/function"
 )
 
-// record is what a destination receives for an event. Members and their order are
-// AWS's. Source: the Lambda developer guide, "Capturing records of asynchronous
-// invocations".
+// record is a destination's record of an event. Members and their order are AWS's. Source:
+// the Lambda developer guide, "Capturing records of asynchronous invocations".
 type record struct {
 	Version         string           `json:"version"`
 	Timestamp       string           `json:"timestamp"`
@@ -37,8 +36,7 @@ type responseContext struct {
 	FunctionError   string `json:"functionError,omitempty"`
 }
 
-// record is how the event ended, as its destination receives it; bare leaves out the
-// payloads.
+// record is the record of the event for its destination; bare omits the payloads.
 func (e *event) record(bare bool) []byte {
 	p := &e.ev.Progress
 	qualifier := e.ev.Qualifier
@@ -64,12 +62,12 @@ func (e *event) record(bare bool) []byte {
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(&r); err != nil {
-		panic(err) // what is raw has been checked
+		panic(err) // raw members were validated
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }
 
-// asJSON is a payload as a member of JSON; text that is none becomes a string.
+// asJSON is a payload as a JSON value; text that is not JSON becomes a string.
 func asJSON(payload []byte) json.RawMessage {
 	if len(payload) == 0 {
 		return nil
@@ -79,22 +77,22 @@ func asJSON(payload []byte) json.RawMessage {
 	}
 	text, err := json.Marshal(string(payload))
 	if err != nil {
-		panic(err) // strings always marshal
+		panic(err) // strings can always be marshalled
 	}
 	return text
 }
 
-// errorMessage is the member of that name of what a function that failed said.
+// errorMessage is the member errorMessage of a failed function's payload.
 func errorMessage(payload []byte) string {
 	var said struct {
 		ErrorMessage string `json:"errorMessage"`
 	}
-	_ = json.Unmarshal(payload, &said) // what says nothing says nothing
+	_ = json.Unmarshal(payload, &said) // an invalid one is an empty message
 	return said.ErrorMessage
 }
 
-// cut shortens a text to n bytes, between two characters, and leaves out what no
-// attribute of a message may hold.
+// cut truncates a text to n bytes, between characters, and drops characters that message
+// attributes cannot have.
 func cut(text string, n int) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xfffe || r == 0xffff {

@@ -28,8 +28,8 @@ const (
 	maxResponse = 6_291_556
 	// maxHead bounds the head of a request, in bytes.
 	maxHead = 64 << 10
-	// maxDrained is how much of an answer that is too large is read, so that
-	// the process hears about it.
+	// maxDrained is how much of an oversized answer is read, so that the process receives the
+	// error.
 	maxDrained = 256 << 20
 )
 
@@ -43,7 +43,7 @@ type job struct {
 	answers  bool         // likewise: its answer is being read
 }
 
-// answer is what a process made of a job.
+// answer is a process's answer to a job.
 type answer struct {
 	body    []byte
 	failure *invoke.Failure
@@ -55,18 +55,18 @@ func newJob(w *invoke.Work, deadline time.Time) *job {
 
 // api serves the Runtime API to one process.
 type api struct {
-	admit     func(net.Conn) bool // nil: everybody who connects is let in
-	ready     chan struct{}       // closed when the process asks for work for the first time
-	failed    chan []byte         // takes what the process says of a failed start
-	extension atomic.Bool         // the process wants SIGTERM before its end
-	answers   *limit.Budget       // what all answers that are being read may hold; nil: any
+	admit     func(net.Conn) bool // nil: all connections are accepted
+	ready     chan struct{}       // closed when the process first asks for work
+	failed    chan []byte         // has the process's report of a failed start
+	extension atomic.Bool         // the process wants SIGTERM before it is killed
+	answers   *limit.Budget       // bounds the memory of all answers being read; nil: no bound
 
 	mu       sync.Mutex
-	listener net.Listener // nil: it is not served yet
+	listener net.Listener // nil: not served yet
 	conns    map[*apiConn]struct{}
-	parked   *apiConn // waits for work; nil: nobody does
+	parked   *apiConn // waits for work; nil: no connection does
 	job      *job     // the latest; nil: none
-	starting bool     // what the process says of a failed start is being read
+	starting bool     // the report of a failed start is being read
 	asked    bool     // for work, at least once
 	closed   bool
 }
@@ -75,7 +75,7 @@ func newAPI(answers *limit.Budget) *api {
 	return &api{answers: answers, ready: make(chan struct{}), failed: make(chan []byte, 1), conns: map[*apiConn]struct{}{}}
 }
 
-// serve answers those who connect to l until the api is closed.
+// serve serves connections of l until the api is closed.
 func (a *api) serve(l net.Listener) {
 	a.mu.Lock()
 	a.listener = l
@@ -105,7 +105,7 @@ func (a *api) serve(l net.Listener) {
 	}
 }
 
-// maxConns is how many connections a process may have.
+// maxConns bounds the connections of a process.
 const maxConns = 64
 
 // close ends all connections.
@@ -134,7 +134,7 @@ func (a *api) hand(j *job) {
 	}
 }
 
-// taken reports whether the process has taken a job.
+// taken reports whether the process has fetched a job.
 func (a *api) taken(j *job) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -147,7 +147,7 @@ type apiConn struct {
 	api   *api
 	left  int64 // bytes that may still be read of this request
 	moved atomic.Int64
-	usual int // length of the latest body that came without its length
+	usual int // length of the last body without Content-Length
 	out   []byte
 }
 
@@ -167,7 +167,7 @@ var _ limit.Peer = (*apiConn)(nil)
 // Moved is how many bytes the process has sent.
 func (c *apiConn) Moved() int64 { return c.moved.Load() }
 
-// CutRead ends the connection of a process that holds up the answers of others.
+// CutRead closes the connection of a process that delays the answers of others.
 func (c *apiConn) CutRead() { _ = c.Close() }
 
 // Cut is CutRead.
@@ -227,13 +227,13 @@ func (c *apiConn) answer(r *request) bool {
 		c.api.extension.Store(true)
 		return c.reply(http.StatusOK, "Lambda-Extension-Identifier: "+newTraceID()+"\r\n", []byte(`{}`))
 	case path == extensionPath+"event/next" && r.method == http.MethodGet:
-		return true // it is never answered: the end comes as a signal
+		return true // no answer: the end comes as a signal
 	}
 	return c.refuse(http.StatusNotFound, "NotFound", "no such path")
 }
 
-// next parks the connection until there is work, or takes what waits. The
-// connection continues reading: that it ends shows so.
+// next fetches a waiting job, or parks the connection until there is one. The connection
+// keeps reading, to detect that it is closed.
 func (c *apiConn) next() bool {
 	a := c.api
 	a.mu.Lock()
@@ -256,8 +256,8 @@ func (c *apiConn) next() bool {
 	return j == nil || c.sendJob(j)
 }
 
-// sendJob writes a job. Only one goroutine writes to a connection at a time: the
-// process waits for this before it asks for more.
+// sendJob writes a job. Only one goroutine writes to a connection at a time: the process
+// waits for the job before its next request.
 func (c *apiConn) sendJob(j *job) bool {
 	w := j.work
 	trace := w.Trace
@@ -285,17 +285,17 @@ func (c *apiConn) sendJob(j *job) bool {
 		return c.write(c.out)
 	}
 	c.out = b
-	// A process that does not read must not hold up its end.
+	// A process that does not read must not delay its own end.
 	_ = c.SetWriteDeadline(j.deadline)
 	defer func() { _ = c.SetWriteDeadline(time.Time{}) }()
-	_, err := (&net.Buffers{b, payload}).WriteTo(c.Conn) // at once: the process wakes up once
+	_, err := (&net.Buffers{b, payload}).WriteTo(c.Conn) // in one write, so that the process wakes up once
 	return err == nil
 }
 
 // maxCopied is the size up to which a body is copied behind its head.
 const maxCopied = 16 << 10
 
-// oneLine makes a text fit into a header.
+// oneLine makes a text valid in a header.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' {
@@ -310,8 +310,8 @@ func (c *apiConn) write(b []byte) bool {
 	return err == nil
 }
 
-// done takes the answer to the current job. Whether there may be one is decided before
-// it is read, so that a process has the server hold one at a time.
+// done receives the answer to the current job. It is admitted before it is read, so that the
+// server holds only one answer of a process in memory.
 func (c *apiConn) done(r *request, id string, failed bool) bool {
 	a := c.api
 	a.mu.Lock()
@@ -361,7 +361,7 @@ func (c *apiConn) done(r *request, id string, failed bool) bool {
 	return c.accept()
 }
 
-// initError takes what the process says of its failed start.
+// initError receives the report of a failed start.
 func (c *apiConn) initError(r *request) bool {
 	a := c.api
 	a.mu.Lock()
@@ -385,15 +385,15 @@ func (c *apiConn) initError(r *request) bool {
 	if !whole {
 		body = nil
 	}
-	ok := c.accept() // first: what the message sets off ends the process
+	ok := c.accept() // first, because the report makes the process end
 	select {
 	case c.api.failed <- body:
-	default: // reported before
+	default: // there was a report before
 	}
 	return ok
 }
 
-// unread answers a process whose answer could not be read; false ends the connection.
+// unread answers a request whose body could not be read; false ends the connection.
 func (c *apiConn) unread(err error) bool {
 	if errors.Is(err, limit.ErrFull) {
 		return c.refuse(http.StatusServiceUnavailable, "ServiceUnavailable", "too many answers of functions are under way")
@@ -401,10 +401,10 @@ func (c *apiConn) unread(err error) bool {
 	return false
 }
 
-// readBody reads a body, which it has the reservation hold; whole is false if it is
-// larger than an answer may be.
+// readBody reads a body into memory of the reservation; whole is false if it exceeds the
+// limit of answers.
 func (c *apiConn) readBody(r *request, held *limit.Reservation) (body []byte, whole bool, err error) {
-	size := c.usual + bytes.MinRead // without a length it is most often as long as the one before
+	size := c.usual + bytes.MinRead // without Content-Length it is usually as long as the last one
 	if r.length >= 0 {
 		size = int(min(r.length, maxResponse+1))
 	}
@@ -465,7 +465,7 @@ func (c *apiConn) reply(status int, headers string, body []byte) bool {
 	return c.write(c.out)
 }
 
-// newTrace makes an X-Ray trace header of a trace that nobody records.
+// newTrace makes an X-Ray trace header of a trace that is not recorded.
 func newTrace() string {
 	id := newTraceID()
 	return fmt.Sprintf("Root=1-%08x-%s;Parent=%s;Sampled=0", clock.System.Now().Unix(), id[:24], id[16:])

@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	// maxUnzipped is how much a function's code may be, in bytes.
+	// maxUnzipped bounds the unpacked code of a function, in bytes.
 	maxUnzipped = 262_144_000
-	// keptCode is how many directories of code without an environment are kept.
+	// keptCode bounds the unused directories of code that are kept.
 	keptCode = 64
 )
 
-// codeCache keeps code that was unpacked, in directories by the hash of the zip.
+// codeCache caches unpacked code, in directories named by the hash of the zip.
 type codeCache struct {
 	dir  string
 	read func(ctx context.Context, t function.Target) ([]byte, error)
 
 	mu     sync.Mutex
 	byHash map[string]*code
-	unused list.List // of *code, the longest unused first
+	unused list.List // of *code, longest unused first
 }
 
 // code is a directory of unpacked code.
@@ -50,8 +50,7 @@ func newCodeCache(dir string, read func(context.Context, function.Target) ([]byt
 	return &codeCache{dir: dir, read: read, byHash: map[string]*code{}}
 }
 
-// acquire unpacks a function's code, if it is not yet. The caller must release
-// it.
+// acquire unpacks a function's code, if necessary. The caller must call release.
 func (c *codeCache) acquire(ctx context.Context, t *function.Target) (*code, error) {
 	hash := hex.EncodeToString(t.Code.SHA256[:])
 	c.mu.Lock()
@@ -75,7 +74,7 @@ func (c *codeCache) acquire(ctx context.Context, t *function.Target) (*code, err
 	return k, nil
 }
 
-// release takes back an acquire.
+// release undoes acquire.
 func (k *code) release() {
 	c := k.cache
 	c.mu.Lock()
@@ -85,19 +84,19 @@ func (k *code) release() {
 		return
 	}
 	if k.err != nil {
-		delete(c.byHash, k.hash) // the next one tries again
+		delete(c.byHash, k.hash) // the next acquire retries
 		return
 	}
 	k.element = c.unused.PushBack(k)
 	for c.unused.Len() > keptCode {
 		oldest := c.unused.Remove(c.unused.Front()).(*code)
 		delete(c.byHash, oldest.hash)
-		// Under the lock: whoever needs it again must find it whole or not at all.
+		// Under the lock: another acquire must find it complete or not at all.
 		_ = os.RemoveAll(oldest.dir)
 	}
 }
 
-// fill unpacks into a directory that is there only once it is complete.
+// fill unpacks into a directory that becomes visible only when complete.
 func (c *codeCache) fill(ctx context.Context, t *function.Target, dir string) error {
 	text, err := c.read(ctx, *t)
 	if err != nil {
@@ -120,7 +119,7 @@ func (c *codeCache) fill(ctx context.Context, t *function.Target, dir string) er
 	return err
 }
 
-// unpack writes the files of a zip below dir, and nowhere else.
+// unpack writes the files of a zip below dir, and never outside.
 func unpack(text []byte, dir string) error {
 	archive, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
 	if err != nil {
@@ -142,8 +141,8 @@ func unpack(text []byte, dir string) error {
 	return nil
 }
 
-// unpackFile writes one file and returns its size. Whatever is wrong with the
-// zip is the function's fault; what the disk refuses is not.
+// unpackFile writes one file and returns its size. A fault of the zip is the function's; an
+// error of the disk is internal.
 func unpackFile(root *os.Root, f *zip.File, left int64) (int64, error) {
 	name := strings.TrimSuffix(strings.TrimPrefix(f.Name, "./"), "/")
 	if name == "" {
@@ -172,7 +171,7 @@ func unpackFile(root *os.Root, f *zip.File, left int64) (int64, error) {
 		return 0, explainDisk(root.Symlink(string(target), name))
 	}
 	permissions := fs.FileMode(0o644)
-	// An archive made without Unix's permissions says nothing about them.
+	// An archive without Unix permissions does not say which files are executable.
 	if mode&0o111 != 0 || f.ExternalAttrs>>16 == 0 && name == bootstrapName {
 		permissions = 0o755
 	}
@@ -201,8 +200,8 @@ func onDisk(err error) bool {
 	return is
 }
 
-// explainDisk tells apart a name that the zip should not have, which the root
-// refuses or which is two things at once, from a disk that fails.
+// explainDisk distinguishes an invalid name in the zip, which the root refuses or which
+// occurs twice with different types, from a failure of the disk.
 func explainDisk(err error) error {
 	switch {
 	case err == nil:
@@ -213,7 +212,7 @@ func explainDisk(err error) error {
 	return fmt.Errorf("unpacking code: %w", err)
 }
 
-// escapes reports whether a path led out of its root, or over a file.
+// escapes reports whether a path leads out of its root, or uses a file as a directory.
 func escapes(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "escapes") || strings.Contains(text, "not a directory") || strings.Contains(text, "is a directory")

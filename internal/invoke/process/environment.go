@@ -23,16 +23,14 @@ const (
 	// extensionTime is how long a process that registered an extension has
 	// between SIGTERM and SIGKILL.
 	extensionTime = 2 * time.Second
-	// memoryPause is how long passes between checks of a process's memory.
+	// memoryPause is the interval between checks of a process's memory.
 	memoryPause = 100 * time.Millisecond
 )
 
-// bootstrapName is the program in a function's code that the provided runtimes
-// run.
+// bootstrapName is the program in the code of functions with a provided runtime.
 const bootstrapName = "bootstrap"
 
-// environment is a place where a function's processes run, one after the other:
-// the next one comes when the last has ended. It keeps /tmp.
+// environment runs a function's processes, one after another. /tmp survives them.
 type environment struct {
 	runner   *Runner
 	target   *function.Target
@@ -41,24 +39,24 @@ type environment struct {
 	out      invoke.Output
 	dir      string
 	user     int          // 0: the server's
-	passwd   string       // where it finds the names of users; empty: where the machine does
-	memory   *sandbox.Tmp // its /tmp; nil: a directory
+	passwd   string       // file with names of users; empty: the machine's
+	memory   *sandbox.Tmp // /tmp; nil: a directory
 	closing  chan struct{}
-	// credentials are those of the latest process; nil: it has none of a role.
+	// credentials are the credentials of the latest process; nil: none of a role.
 	credentials atomic.Pointer[invoke.Credentials]
 
 	mu      sync.Mutex
 	current *instance // nil: nothing runs
 	closed  bool
 
-	// Only the call that runs the environment uses what follows.
+	// Only the call that runs the environment uses these fields.
 	slow     bool          // the last start took too long
-	started  time.Duration // of the start that no invocation has reported
-	sampled  time.Time     // when its memory was looked at
+	started  time.Duration // of a start that no invocation has reported yet
+	sampled  time.Time     // when its memory was last checked
 	memoryKB int64
 }
 
-// instance is a process with what it speaks to.
+// instance is a process with its API and output.
 type instance struct {
 	process *sandbox.Process
 	api     *api
@@ -67,7 +65,7 @@ type instance struct {
 	pid     int // 0: unknown
 
 	mu         sync.Mutex
-	attachment *network.Attachment // nil: it has no network of its own, or not yet
+	attachment *network.Attachment // nil: it has no own network, or not yet
 	disposed   bool
 }
 
@@ -93,7 +91,7 @@ func (e *environment) makeDirectories() error {
 	return nil
 }
 
-// running is the process, nil if there is none that runs.
+// running is the running process, or nil.
 func (e *environment) running() *instance {
 	e.mu.Lock()
 	i := e.current
@@ -117,7 +115,7 @@ func (e *environment) Start() (*invoke.Failure, error) {
 	}
 	failure, err := e.start(e.runner.InitTime)
 	if errors.Is(err, errSlow) {
-		e.slow = true // Run starts it again, within the function's time
+		e.slow = true // Run starts it again, within the function's timeout
 		return nil, nil
 	}
 	return failure, err
@@ -125,8 +123,8 @@ func (e *environment) Start() (*invoke.Failure, error) {
 
 var errSlow = errors.New("the function's start takes too long")
 
-// start starts a process and waits until it asks for work, or for d. What does
-// not come so far is ended.
+// start starts a process and waits until it asks for work, for at most d. Otherwise the
+// process is ended.
 func (e *environment) start(d time.Duration) (*invoke.Failure, error) {
 	e.slow = false
 	began := clock.System.Now()
@@ -148,7 +146,7 @@ func (e *environment) start(d time.Duration) (*invoke.Failure, error) {
 	case <-i.api.ready:
 		i.pid = i.process.PID()
 		e.started += clock.System.Now().Sub(began)
-		i.output.drain() // what the start has printed is not the first invocation's
+		i.output.drain() // the output of the start must not be part of the first invocation's
 		return nil, nil
 	case body := <-i.api.failed:
 		e.retire(i)
@@ -164,7 +162,7 @@ func (e *environment) start(d time.Duration) (*invoke.Failure, error) {
 	}
 }
 
-// exited says how a process's end looks to the function's caller.
+// exited is the failure that a process's exit means for the caller.
 func (e *environment) exited(i *instance) (*invoke.Failure, error) {
 	exit := i.process.Exit()
 	e.memoryKB = max(e.memoryKB, exit.MaxMemoryKB)
@@ -197,7 +195,7 @@ func (e *environment) launch() (*instance, error) {
 		}
 	}
 	i := &instance{api: newAPI(e.runner.Answers)}
-	var listener net.Listener // nil: it is in the sandbox
+	var listener net.Listener // nil: the sandbox has it
 	address := e.runner.Network.RuntimeAPI()
 	var err error
 	if e.runner.Plain {
@@ -262,8 +260,8 @@ func (e *environment) Usable() bool {
 	return e.runner.Roles == nil || e.runner.Roles.Lasts(e.target, e.credentials.Load())
 }
 
-// attach serves the network that the sandbox has made. That it made none shows by its
-// end.
+// attach serves the sandbox's network. If the sandbox failed to make one, the process's exit
+// reports it.
 func (i *instance) attach(n *network.Network) {
 	sockets, err := i.process.Network()
 	if err != nil {
@@ -281,14 +279,13 @@ func (i *instance) attach(n *network.Network) {
 	i.api.serve(listener)
 }
 
-// listenApart listens at an address of loopback that is given to nobody but a process
-// without a network of its own.
+// listenApart listens at a loopback address of its own, for a process without an own network.
 func listenApart() (net.Listener, error) {
 	var b [3]byte
 	rand.Read(b[:])
 	host := net.IPv4(127, b[0], b[1], b[2]|1)
 	l, err := net.Listen("tcp", net.JoinHostPort(host.String(), "0"))
-	if err != nil { // a system with one address
+	if err != nil { // a system with only one loopback address
 		l, err = net.Listen("tcp", "127.0.0.1:0")
 	}
 	if err != nil {
@@ -321,7 +318,7 @@ func (e *environment) spec(api string, groups group, own map[string]string) sand
 		}
 		task, lib = "/var/task", "/var/runtime"
 	} else if e.user != 0 && !reachable(e.code.dir, lib, e.tmp(), e.language.interpreter) {
-		s.User = 0 // somebody else could not even read its own code
+		s.User = 0 // another user could not read its own code
 	}
 	s.Dir = task
 	s.Args = []string{filepath.Join(task, bootstrapName)}
@@ -342,7 +339,7 @@ func within(path, dir string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// reachable reports whether everybody may pass the directories above the paths.
+// reachable reports whether all users may enter the directories above the paths.
 func reachable(paths ...string) bool {
 	for _, path := range paths {
 		for dir := path; dir != "" && dir != "/"; dir = filepath.Dir(dir) {
@@ -356,7 +353,8 @@ func reachable(paths ...string) bool {
 	return true
 }
 
-// alarm closes a channel after d of the machine's time, which is a process's.
+// alarm returns a channel that is closed after d of the machine's time, in which processes
+// run.
 func alarm(d time.Duration) (<-chan struct{}, func()) {
 	over, stop := clock.After(clock.System, d)
 	return over, func() { stop() }
@@ -371,9 +369,9 @@ func (e *environment) Run(w *invoke.Work) (invoke.Result, error) {
 	for {
 		i := e.running()
 		if i == nil {
-			// It took too long beforehand, or ended between two invocations.
+			// The last start took too long, or the process ended between two invocations.
 			failure, err := e.start(deadline.Sub(clock.System.Now()))
-			e.started = 0 // it is within the duration
+			e.started = 0 // the duration includes it
 			switch {
 			case errors.Is(err, errSlow):
 				return e.result(began, nil, e.timedOut()), nil
@@ -395,18 +393,18 @@ func (e *environment) Run(w *invoke.Work) (invoke.Result, error) {
 			return invoke.Result{}, err
 		}
 		if a == nil && failure == nil {
-			continue // the process never saw it: another one gets it
+			continue // the process had not fetched it: a new process gets it
 		}
 		e.sample(i)
 		return e.result(began, a, failure), nil
 	}
 }
 
-// await waits until a process has answered, has ended, is late, or has used too
-// much memory. Without an answer the process cannot continue; without a failure
-// too, it has ended before it took the job.
+// await waits until the process has answered, exited, timed out, or used too much memory.
+// Without an answer the process must be ended. With neither answer nor failure it exited
+// before it fetched the job.
 func (e *environment) await(i *instance, j *job, late <-chan struct{}) (*answer, *invoke.Failure, error) {
-	var sample <-chan struct{} // nil: a group limits all of its memory
+	var sample <-chan struct{} // nil: a control group limits all of its memory
 	stop := func() {}
 	if !i.group.memory || e.memory != nil {
 		sample, stop = alarm(memoryPause)
@@ -424,12 +422,12 @@ func (e *environment) await(i *instance, j *job, late <-chan struct{}) (*answer,
 			return nil, nil, ErrClosed
 		case <-sample:
 			if e.exceeds(i) {
-				i.process.Kill() // its end is the answer
+				i.process.Kill() // its exit is handled above
 			}
 			sample, stop = alarm(memoryPause)
 		}
 	}
-	select { // it may have answered, and ended
+	select { // it may have answered before it exited
 	case a := <-j.done:
 		return a, a.failure, nil
 	default:
@@ -441,8 +439,9 @@ func (e *environment) await(i *instance, j *job, late <-chan struct{}) (*answer,
 	return nil, failure, err
 }
 
-// exceeds reports whether a process and what it started have more in memory than the
-// function may. The kernel counts what is in /tmp with it, which the function may have.
+// exceeds reports whether a process and its descendants use more memory than the function
+// may. The kernel also counts the content of /tmp, which is not part of the function's
+// memory.
 func (e *environment) exceeds(i *instance) bool {
 	if i.group.memory {
 		return i.group.exceeds(e.target.MemoryMB, e.memory.UsedKB())
@@ -457,7 +456,7 @@ func (e *environment) timedOut() *invoke.Failure {
 	}
 }
 
-// result is what came of an invocation that began at a time.
+// result is the result of an invocation that began at a time.
 func (e *environment) result(began time.Time, a *answer, f *invoke.Failure) invoke.Result {
 	r := invoke.Result{
 		Failure: f, Duration: clock.System.Now().Sub(began), Init: e.started,
@@ -473,7 +472,7 @@ func (e *environment) result(began time.Time, a *answer, f *invoke.Failure) invo
 	return r
 }
 
-// sample looks at the process's memory, if that was not done recently.
+// sample measures the process's memory, unless it did so recently.
 func (e *environment) sample(i *instance) {
 	if now := clock.System.Now(); i.pid != 0 && now.Sub(e.sampled) >= memoryPause {
 		e.sampled = now
@@ -481,7 +480,7 @@ func (e *environment) sample(i *instance) {
 	}
 }
 
-// retire ends a process and waits until nothing of it is left.
+// retire ends a process and waits until no process of it is left.
 func (e *environment) retire(i *instance) {
 	i.end()
 	e.mu.Lock()
@@ -497,8 +496,8 @@ func (e *environment) isClosed() bool {
 	return e.closed
 }
 
-// empty ends the process and takes away what is in /tmp. Whoever waits for the process
-// sees its end.
+// empty ends the process and deletes the content of /tmp. Those that wait for the process see
+// its exit.
 func (e *environment) empty() {
 	e.memory.Empty()
 	e.mu.Lock()
@@ -509,7 +508,7 @@ func (e *environment) empty() {
 	}
 }
 
-// Close ends the process and removes what the environment has on disk.
+// Close ends the process and deletes the environment's files.
 func (e *environment) Close() {
 	e.mu.Lock()
 	first, i := !e.closed, e.current
@@ -531,8 +530,8 @@ func (e *environment) Close() {
 	_ = os.RemoveAll(e.dir)
 }
 
-// leave ends a process as AWS does when it needs it no more: at once, unless it has
-// registered an extension: then it gets SIGTERM, and extensionTime to end.
+// leave ends a process as AWS ends an unused one: at once; but if it has registered an
+// extension, with SIGTERM, and SIGKILL after extensionTime.
 func (i *instance) leave() {
 	if i.api.extension.Load() {
 		i.process.Terminate()
@@ -546,14 +545,14 @@ func (i *instance) leave() {
 	i.end()
 }
 
-// end ends a process and waits until nothing of it is left.
+// end ends a process and waits until no process of it is left.
 func (i *instance) end() {
 	i.process.Kill()
 	<-i.process.Done()
 	i.dispose()
 }
 
-// dispose releases what a process that has ended, or never began, had.
+// dispose releases the resources of a process that has exited, or never started.
 func (i *instance) dispose() {
 	i.api.close()
 	i.mu.Lock()

@@ -21,24 +21,24 @@ const period = 20_000
 // controlGroups makes control groups for functions. The zero value makes none.
 type controlGroups struct {
 	memory    hierarchy
-	processor hierarchy // without a place: functions have as much of the processors as they find
+	processor hierarchy // without one: processor time is not limited
 }
 
-// hierarchy is where groups are made that bound something. In version 2 of control
-// groups, one has all.
+// hierarchy is a directory for control groups of a controller. With version 2 of control
+// groups, one hierarchy has all controllers.
 type hierarchy struct {
-	dir string // empty: none can be made
+	dir string // empty: no groups can be made
 	v2  bool
 }
 
-// kernel is where the kernel shows control groups.
+// kernel has the kernel's files on control groups.
 type kernel struct{ groups, mounts string }
 
 // thisKernel describes this process.
 var thisKernel = kernel{groups: "/proc/self/cgroup", mounts: "/proc/self/mounts"}
 
-// findControlGroups looks for places where this process may make groups that limit
-// memory and, if that is wanted, the share of the processors.
+// findControlGroups finds directories where this process may make groups that limit memory
+// and, if requested, processor time.
 func findControlGroups(k kernel, processor bool) (g controlGroups) {
 	g.memory = k.find("memory", memoryFile)
 	if processor {
@@ -47,7 +47,7 @@ func findControlGroups(k kernel, processor bool) (g controlGroups) {
 	return g
 }
 
-// memoryFile and processorFile name the files that say what a group may use.
+// memoryFile and processorFile name the files with a group's limits.
 func memoryFile(v2 bool) string {
 	if v2 {
 		return "memory.max"
@@ -100,7 +100,7 @@ func (k kernel) find(controller string, file func(v2 bool) string) hierarchy {
 	return hierarchy{}
 }
 
-// delegated reports whether systemd has left a group to its service.
+// delegated reports whether systemd has delegated a group to its service.
 func delegated(dir string) bool {
 	var mark [1]byte
 	n, err := unix.Getxattr(dir, "user.delegate", mark[:])
@@ -126,9 +126,9 @@ func (k kernel) mountsOf(kind, option string) (mounts []string) {
 
 const groupPrefix = "godwit-"
 
-// usable tries to make a group in which there is a file.
+// usable tries to make a group with a given file.
 func (h hierarchy) usable(controller, file string) bool {
-	if h.v2 { // refused where it is not ours to say, or processes are in the group
+	if h.v2 { // refused without permission, or if the group has processes
 		_ = os.WriteFile(filepath.Join(h.dir, "cgroup.subtree_control"), []byte("+"+controller), 0)
 	}
 	dir, err := h.make()
@@ -136,19 +136,19 @@ func (h hierarchy) usable(controller, file string) bool {
 		return false
 	}
 	defer func() { _ = os.Remove(dir) }()
-	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY|os.O_CREATE, 0o600) // the kernel makes none
+	f, err := os.OpenFile(filepath.Join(dir, file), os.O_WRONLY|os.O_CREATE, 0o600) // the kernel does not create files
 	if err != nil {
 		return false
 	}
 	return f.Close() == nil
 }
 
-// make makes a group, whose name tells whose it is.
+// make makes a group, named by its owner.
 func (h hierarchy) make() (string, error) {
 	return os.MkdirTemp(h.dir, groupPrefix+strconv.Itoa(os.Getpid())+"-")
 }
 
-// clean removes the groups of servers that were killed.
+// clean removes the groups of killed servers.
 func (h hierarchy) clean() {
 	left, _ := filepath.Glob(filepath.Join(h.dir, groupPrefix+"*"))
 	for _, dir := range left {
@@ -162,12 +162,12 @@ func (h hierarchy) clean() {
 // group is the control groups of a process.
 type group struct {
 	dirs   []string
-	memory bool // they limit its memory, the first of them
+	memory bool // the first group limits its memory
 	v2     bool // the first is of version 2
 }
 
-// make makes the groups for a function of so much memory, beside which the kernel
-// counts what is in its /tmp, which is in memory too, up to a size.
+// make makes the groups of a function with so much memory, to which the kernel adds the
+// content of /tmp, up to its size.
 func (g controlGroups) make(megabytes, tmpMB int) (made group, err error) {
 	defer func() {
 		if err != nil {
@@ -192,10 +192,10 @@ func (g controlGroups) make(megabytes, tmpMB int) (made group, err error) {
 	if g.processor.dir == "" {
 		return made, nil
 	}
-	quota := strconv.Itoa(max(1000, megabytes*period/memoryOfProcessor)) // the kernel takes no less
+	quota := strconv.Itoa(max(1000, megabytes*period/memoryOfProcessor)) // the kernel's minimum
 	if g.processor.v2 {
 		quota += " " + strconv.Itoa(period)
-		if made.memory && g.memory == g.processor { // in one group
+		if made.memory && g.memory == g.processor { // one group for both
 			return made, write(made.dirs[0], processorFile(true), quota)
 		}
 		_, err = made.add(g.processor, processorFile(true), quota)
@@ -221,9 +221,8 @@ func write(dir, file, value string) error {
 	return os.WriteFile(filepath.Join(dir, file), []byte(value), 0)
 }
 
-// exceeds reports whether the processes of a group that limits memory have more than
-// they may, without what is in /tmp. Memory that the kernel takes back when it needs
-// it, such as files that were read, does not count.
+// exceeds reports whether the processes of a group use more than the memory limit, without
+// the content of /tmp and without memory that the kernel can reclaim, such as cached files.
 func (m group) exceeds(megabytes int, tmpKB int64) bool {
 	limit := int64(megabytes+initMB) << 20
 	all, held, shared := "memory.usage_in_bytes", []string{"total_rss"}, "total_shmem"
@@ -232,7 +231,7 @@ func (m group) exceeds(megabytes int, tmpKB int64) bool {
 	}
 	text, err := os.ReadFile(filepath.Join(m.dirs[0], all))
 	if err != nil {
-		return false // it is going
+		return false // it is being removed
 	}
 	if n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err != nil || n <= limit {
 		return false
@@ -255,7 +254,7 @@ func (m group) exceeds(megabytes int, tmpKB int64) bool {
 	return sum > limit
 }
 
-// remove removes the groups, in which nothing may run any more.
+// remove removes the groups, which must not have processes.
 func (m group) remove() {
 	for _, dir := range m.dirs {
 		_ = os.Remove(dir)

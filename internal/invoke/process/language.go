@@ -15,14 +15,14 @@ import (
 	"godwit.dev/godwit/internal/invoke/process/sandbox"
 )
 
-// language is how functions of a runtime are started.
+// language says how functions of a runtime are started.
 type language struct {
 	managed     bool     // by us: AWS_EXECUTION_ENV is set
-	interpreter string   // absolute; empty: the code's own bootstrap
+	interpreter string   // absolute; empty: bootstrap in the code
 	script      string   // in the runtime directory
 	flags       []string // of the interpreter
-	needs       []string // directories that the interpreter needs to see
-	version     string   // of the interpreter, as it says it: "3.11", "v22"
+	needs       []string // directories that the interpreter requires
+	version     string   // of the interpreter: "3.11", "v22"
 }
 
 //go:embed runtime
@@ -52,7 +52,7 @@ var found struct {
 	languages map[string]language
 }
 
-// find says how functions of a runtime are started here.
+// find returns how functions of a runtime are started here.
 func find(runtime string) (language, error) {
 	if strings.HasPrefix(runtime, "provided.") {
 		return language{}, nil
@@ -77,7 +77,7 @@ func find(runtime string) (language, error) {
 
 func findLanguage(runtime string) (language, error) {
 	var names []string
-	var ask []string // makes an interpreter say where it is and what it needs
+	var ask []string // arguments that make an interpreter print its path and its directories
 	l := language{managed: true}
 	version, isPython := strings.CutPrefix(runtime, "python")
 	switch {
@@ -97,7 +97,7 @@ func findLanguage(runtime string) (language, error) {
 		if err != nil {
 			continue
 		}
-		// What is in the PATH may be a script that chooses a version.
+		// The program in the PATH may be a script that selects a version.
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		answer, err := exec.CommandContext(ctx, path, ask...).Output()
 		cancel()
@@ -114,8 +114,7 @@ func findLanguage(runtime string) (language, error) {
 	return language{}, ErrNotInstalled.With(runtime, strings.Join(names, " or "))
 }
 
-// other reports whether a runtime is run by another version than the one that it is
-// named after.
+// other reports whether the interpreter is of another version than the runtime's name says.
 func (l *language) other(runtime string) bool {
 	want, isPython := strings.CutPrefix(runtime, "python")
 	if !isPython {
@@ -153,7 +152,7 @@ func (l *language) libraries(dir string) []sandbox.Bind {
 
 func (l *language) python() bool { return l.script == "bootstrap.py" }
 
-// variables are those of the environment that a language has beside the others.
+// variables are the additional environment variables of a language.
 func (l *language) variables(lib string) map[string]string {
 	if !l.python() {
 		return nil

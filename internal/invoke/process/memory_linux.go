@@ -24,8 +24,7 @@ func fieldKB(pid int, file, field string) (kB int64, ok bool) {
 	return n, err == nil
 }
 
-// treeKB is what a process and those below it have in memory, in kB. What several
-// of them share counts once.
+// treeKB is the memory of a process and its descendants, in kB. Shared memory counts once.
 func treeKB(pid int) (sum int64) {
 	for _, p := range append([]int{pid}, sandbox.Descendants(pid)...) {
 		kB, ok := fieldKB(p, "smaps_rollup", "Pss")

@@ -10,23 +10,23 @@ import (
 	"godwit.dev/godwit/internal/invoke"
 )
 
-// maxLine is the size of a log event, in bytes: a longer line is cut.
+// maxLine bounds a log event, in bytes: longer lines are cut.
 const maxLine = 256 << 10
 
-// maxPipe is the most that a pipe holds, in bytes, if the process made it larger.
+// maxPipe is the largest capacity of a pipe, in bytes, if the process enlarged it.
 const maxPipe = 1 << 20
 
-// output reads what a process prints and cuts it into lines. It reads as soon
-// as something is there; drain reads what is there now.
+// output reads a process's output and splits it into lines. It reads as soon as there is
+// data; drain reads all current data.
 type output struct {
 	file   *os.File
 	to     invoke.Output
-	framed bool // events of several lines come in frames
+	framed bool // events of several lines are framed
 
 	mu     sync.Mutex // held while reading: lines keep their order
 	buffer []byte
 	part   []byte // of a line that has not ended
-	within bool   // it continues with a frame that was too long for one event
+	within bool   // it continues a frame that was too long for one event
 	ended  chan struct{}
 	once   sync.Once
 }
@@ -35,15 +35,14 @@ func newOutput(file *os.File, to invoke.Output, framed bool) *output {
 	return &output{file: file, to: to, framed: framed, ended: make(chan struct{})}
 }
 
-// What our scripts print as one event of several lines is a line that begins with
-// frame and has lineBreak in the place of newlines. In the pipe it so keeps its place
-// among what else is printed.
+// Our scripts print an event of several lines as one line that begins with frame and has
+// lineBreak in place of newlines. So it keeps its order with other output.
 var (
 	frame     = []byte("\x1e\x1f")
 	lineBreak = byte('\x1f')
 )
 
-// unframe gives a line of several ones its newlines.
+// unframe restores the newlines of a framed line.
 func (o *output) unframe(line []byte) []byte {
 	rest, begins := bytes.CutPrefix(line, frame)
 	if !begins && !o.within {
@@ -58,7 +57,7 @@ func (o *output) unframe(line []byte) []byte {
 	return rest
 }
 
-// follow reads until no process can print any more.
+// follow reads until all processes have closed the pipe.
 func (o *output) follow() {
 	defer close(o.ended)
 	raw, err := o.file.SyscallConn()
@@ -73,8 +72,8 @@ func (o *output) follow() {
 	})
 }
 
-// drain reads what has been printed so far, and ends the line. What continues printing
-// meanwhile does not hold it up.
+// drain reads the current output, and ends the line. Output that continues meanwhile does not
+// delay it.
 func (o *output) drain() {
 	if raw, err := o.file.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) {
@@ -90,8 +89,8 @@ func (o *output) drain() {
 	o.flush()
 }
 
-// read reads what there is, up to the buffer's size. More says that there may be more
-// now, ended that there will be none.
+// read reads available data, up to the buffer's size. more says that there may be more, ended
+// that there will be none.
 func (o *output) read(fd int) (n int, more, ended bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -113,7 +112,7 @@ func (o *output) read(fd int) (n int, more, ended bool) {
 	}
 }
 
-// cut hands over the lines that b completes.
+// cut emits the lines that b completes.
 func (o *output) cut(b []byte) {
 	for len(b) > 0 {
 		end := bytes.IndexByte(b, '\n') + 1
@@ -146,7 +145,7 @@ func (o *output) flush() {
 	}
 }
 
-// close waits until everything is read that was printed.
+// close waits until all output was read.
 func (o *output) close() {
 	o.once.Do(func() {
 		<-o.ended

@@ -10,24 +10,24 @@ import (
 	"strings"
 )
 
-// request is what the Runtime API needs of a request. Two come with every
-// invocation, which is why they are not read as net/http reads them.
+// request has the parts of a request that the Runtime API needs. There are two for each
+// invocation, so that net/http's parser would be too slow.
 type request struct {
 	method, path string
 	kind         string // Lambda-Runtime-Function-Error-Type
-	length       int64  // of the body, in bytes; -1: it comes in chunks
+	length       int64  // of the body, in bytes; -1: chunked
 	expect       bool   // the client waits before it sends the body
 	close        bool   // the connection ends with the answer
 	body         io.Reader
 }
 
-// unasked says that the body is refused: a client that waits to be asked for it does
-// not send it, and nothing can follow it.
+// unasked refuses the body: a client that waits for 100 Continue does not send it, and no
+// request can follow.
 func (r *request) unasked() { r.close = r.close || r.expect }
 
 var errMalformed = errors.New("no HTTP/1 request")
 
-// maxFields bounds the lines of a request's head.
+// maxFields bounds the header lines of a request.
 const maxFields = 256
 
 // readRequest reads the head of a request.
@@ -63,7 +63,7 @@ func readRequest(in *bufio.Reader) (*request, error) {
 	return nil, errMalformed
 }
 
-// field takes a line of the head.
+// field parses a header line.
 func (r *request) field(line []byte) error {
 	name, value, ok := bytes.Cut(line, []byte{':'})
 	if !ok {
@@ -98,7 +98,7 @@ func fold(b []byte, lower string) bool {
 	return len(b) == len(lower) && strings.EqualFold(string(b), lower)
 }
 
-// open makes the body readable.
+// open prepares reading the body.
 func (r *request) open(in *bufio.Reader) {
 	if r.length >= 0 {
 		r.body = io.LimitReader(in, r.length)
@@ -107,7 +107,7 @@ func (r *request) open(in *bufio.Reader) {
 	r.body = &chunks{in: in, data: httputil.NewChunkedReader(in)}
 }
 
-// chunks is a body in chunks, with what follows them.
+// chunks is a chunked body, with its trailers.
 type chunks struct {
 	in    *bufio.Reader
 	data  io.Reader
@@ -123,7 +123,7 @@ func (c *chunks) Read(p []byte) (int, error) {
 		return n, err
 	}
 	c.ended = true
-	for range maxFields { // trailers, of which none means anything here
+	for range maxFields { // trailers, which are ignored
 		line, err := readLine(c.in)
 		if err != nil {
 			return n, err
@@ -135,8 +135,7 @@ func (c *chunks) Read(p []byte) (int, error) {
 	return n, errMalformed
 }
 
-// readLine reads a line without its end. Of one that is longer than the buffer
-// it gives the beginning only.
+// readLine reads a line without its end. A line longer than the buffer is truncated.
 func readLine(in *bufio.Reader) ([]byte, error) {
 	line, err := in.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {

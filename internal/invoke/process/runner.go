@@ -1,18 +1,16 @@
-// Package process runs functions as processes of this machine, which speak
-// Lambda's Runtime API: a program named bootstrap (provided.al2023,
-// provided.al2), or a handler of the machine's node (nodejs20.x and later) or
-// python (python3.x).
+// Package process runs functions as processes of this machine, which use Lambda's Runtime
+// API: a program named bootstrap (provided.al2023, provided.al2), or a handler of the
+// machine's node (nodejs20.x and later) or python (python3.x).
 //
-// Each process has a sandbox (package sandbox). A function sees the machine's
-// programs and libraries, its code in /var/task and a /tmp of its own, and no
-// other process; if the server is root, it runs as a user that nobody else is.
-// Where the kernel does not let this server do so, functions do not run, unless
-// it was told to do without: then they run as the server's user, beside the
-// server's files. On other Unix systems than Linux they run in this way only, as
-// process groups.
+// Each process has a sandbox (package sandbox). A function sees the machine's programs and
+// libraries, its code in /var/task and its own /tmp, and no other process; if the server is
+// root, each environment has a user of its own. If the kernel does not allow this, functions
+// do not run, unless isolation is disabled: then they run as the server's user, with access
+// to the server's files. On other Unix systems than Linux they only run this way, as process
+// groups.
 //
-// Its memory is limited by a control group where the server may make one;
-// elsewhere it is looked at ten times a second while the function runs.
+// A control group limits the memory, if the server may create one; otherwise it is measured
+// ten times a second while the function runs.
 package process
 
 import (
@@ -39,41 +37,39 @@ import (
 	"godwit.dev/godwit/internal/limit"
 )
 
-// Options are what a Runner is made of. Endpoint and Plain may be empty.
+// Options are the dependencies and settings of a Runner. Endpoint and Plain may be empty.
 type Options struct {
-	// Directory is the runner's own; what is in it is removed when the first function
-	// runs.
+	// Directory is the runner's own; its content is deleted when the first function runs.
 	Directory string
 	// Code reads the zip of a function.
 	Code   func(ctx context.Context, t function.Target) ([]byte, error)
 	Logger *slog.Logger
-	// Network is all that isolated functions have of a network. Required.
+	// Network is the network of isolated functions. Required.
 	Network *network.Network
-	// Endpoint is the URL at which the SDKs of functions without isolation find AWS's
-	// services, unless their configuration says otherwise; empty: AWS's own.
+	// Endpoint is the URL of AWS's services for the SDKs of functions without isolation,
+	// unless their configuration has another one; empty: AWS's own.
 	Endpoint string
-	// Hide are directories that no function may see.
+	// Hide are directories that functions must not see.
 	Hide []string
-	// InitTime is how long a process may take until it asks for work; 0: 10 s.
+	// InitTime is the timeout of a process's start; 0: 10 s.
 	InitTime time.Duration
-	// LimitProcessors gives a function as much of the processors as its memory gives
-	// it at AWS, where the kernel lets us; else it has what it finds.
+	// LimitProcessors gives a function the share of processors that AWS gives for its memory,
+	// if the kernel allows it; otherwise it is not limited.
 	LimitProcessors bool
-	// Storage is what all functions may have in /tmp together, in bytes, beside what
-	// each may have; 0: a quarter of this machine's memory.
+	// Storage bounds the content of all functions' /tmp, in bytes, besides the bound of each;
+	// 0: a quarter of this machine's memory.
 	Storage int64
-	// Variables decrypts the environment of a function that has a customer's key, as its
-	// role; nil: there are no such functions. Errors: KMS's.
+	// Variables decrypts the environment of a function with a customer key, as its role; nil:
+	// there are no such functions. Errors: KMS's.
 	Variables func(t *function.Target) (map[string]string, error)
-	// Roles gives functions their credentials; nil: they have those of nobody.
+	// Roles returns functions' credentials; nil: they have none of a role.
 	Roles invoke.Roles
-	// Answers is what all answers of functions may hold while they are read; nil: any
-	// number of bytes.
+	// Answers bounds the memory of all answers being read; nil: no bound.
 	Answers *limit.Budget
-	// Plain does without isolation.
+	// Plain disables isolation.
 	Plain bool
-	// Libraries is a directory of libraries that functions can import beside their own:
-	// nodejs/node_modules and python in it; empty: none.
+	// Libraries is a directory of additional libraries for functions: nodejs/node_modules and
+	// python in it; empty: none.
 	Libraries string
 }
 
@@ -86,15 +82,15 @@ type Runner struct {
 	storage *storage
 	prepare func() error // once; sets groups and names
 	groups  controlGroups
-	names   []sandbox.Bind // what tells functions of names, and who resolves them
+	names   []sandbox.Bind // files for name resolution
 	users   bool           // functions are users of their own
-	warned  sync.Map       // the runtimes that were warned of, by name
-	refusal func() error   // once: why functions cannot be isolated, and so not run
+	warned  sync.Map       // the runtimes that were warned about, by name
+	refusal func() error   // once: why functions cannot be isolated, and so cannot run
 }
 
 var _ invoke.Runner = (*Runner)(nil)
 
-// New makes a runner. It touches the disk only when a function is to be run.
+// New makes a runner. It uses the disk only when a function is to run.
 func New(o Options) (*Runner, error) {
 	o.InitTime = cmp.Or(o.InitTime, 10*time.Second)
 	dir, err := filepath.Abs(o.Directory)
@@ -113,8 +109,7 @@ func New(o Options) (*Runner, error) {
 	return r, nil
 }
 
-// makeDirectories makes the runner's directory, and finds out which control groups
-// there are.
+// makeDirectories makes the runner's directory, and finds the available control groups.
 func (r *Runner) makeDirectories() error {
 	if err := os.RemoveAll(r.Directory); err != nil {
 		return fmt.Errorf("clearing the functions' directory: %w", err)
@@ -144,12 +139,12 @@ func (r *Runner) makeDirectories() error {
 	return nil
 }
 
-// entrypoint is the file that functions see where AWS has the program that starts them.
+// entrypoint is the file in place of AWS's entrypoint program.
 func (r *Runner) entrypoint() string {
 	return filepath.Join(r.Directory, "names", "lambda-entrypoint.sh")
 }
 
-// makeLibraries makes the libraries visible, or a place where they can be.
+// makeLibraries makes the libraries visible, or a directory for them.
 func (r *Runner) makeLibraries() error {
 	if r.Plain {
 		return linkLibraries(r.Directory, r.Libraries)
@@ -157,7 +152,8 @@ func (r *Runner) makeLibraries() error {
 	return os.Mkdir(filepath.Join(r.Directory, "runtime", filepath.Base(pythonTarget)), 0o755)
 }
 
-// warn tells, once, that a runtime is run by another version than its name says.
+// warn logs, once for a runtime, that its interpreter is of another version than its name
+// says.
 func (r *Runner) warn(runtime string, l *language) {
 	if !l.other(runtime) {
 		return
@@ -168,19 +164,18 @@ func (r *Runner) warn(runtime string, l *language) {
 	}
 }
 
-// Close removes what the runner keeps on disk. No environment may be left.
+// Close deletes the runner's files. All environments must be closed.
 func (r *Runner) Close() error { return os.RemoveAll(r.Directory) }
 
 // NoIsolation is the setting with which functions run without isolation.
 const NoIsolation = "--function-isolation=none"
 
-// Storage is how much functions have in /tmp, and how many environments were ended
-// since all of them had too much.
+// Storage is the memory of all functions' /tmp, and the number of environments that were
+// ended because it was too much.
 func (r *Runner) Storage() limit.Stats { return r.storage.stats() }
 
-// Refusal says why functions cannot run here; nil: they can. The first call finds
-// out, by trying. It fails with
-// ErrPlatform, or with ErrIsolation.
+// Refusal is why functions cannot run here; nil: they can. The first call tries it. Errors:
+// ErrPlatform, ErrIsolation.
 func (r *Runner) Refusal() error {
 	if !sandbox.Supported {
 		return ErrPlatform.With(runtime.GOOS)
@@ -203,14 +198,14 @@ func (r *Runner) probe() error {
 	return nil
 }
 
-// Isolated says why functions cannot be isolated on this machine; nil: they can.
+// Isolated is why functions cannot be isolated on this machine; nil: they can.
 func Isolated() error {
 	_, err := tryIsolation(netns.Plan{})
 	return err
 }
 
-// tryIsolation runs a program in a sandbox with a network. Problem is what keeps the
-// network from having a tunnel.
+// tryIsolation runs a program in a sandbox with a network. problem is why the network has no
+// tunnel.
 func tryIsolation(plan netns.Plan) (problem string, err error) {
 	if runtime.GOOS != "linux" {
 		return "", errors.New("only Linux has the namespaces")
@@ -238,14 +233,14 @@ func tryIsolation(plan netns.Plan) (problem string, err error) {
 	}
 	p, err := sandbox.Start(spec, null)
 	switch {
-	case errors.Is(err, syscall.ENOSPC): // what clone answers beyond a sysctl, and not about any disk
+	case errors.Is(err, syscall.ENOSPC): // from clone: a sysctl limit, not a full disk
 		return "", errors.New("the kernel gives no more namespaces: raise the sysctl user.max_user_namespaces, and its siblings in /proc/sys/user")
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EINVAL):
 		return "", fmt.Errorf("the kernel refuses namespaces: %w", err)
 	case err != nil:
 		return "", err
 	}
-	if sockets, err := p.Network(); err == nil { // else its end reports why
+	if sockets, err := p.Network(); err == nil { // otherwise its exit reports why
 		problem = sockets.Problem
 		sockets.Close()
 	}
@@ -258,10 +253,9 @@ func tryIsolation(plan netns.Plan) (problem string, err error) {
 	return problem, nil
 }
 
-// writeNames writes what functions find in place of the machine's hosts and
-// resolv.conf.
+// writeNames writes the functions' hosts and resolv.conf, in place of the machine's.
 func (r *Runner) writeNames() error {
-	machine, _ := os.ReadFile("/etc/resolv.conf") // none searches nowhere
+	machine, _ := os.ReadFile("/etc/resolv.conf") // without one there are no search domains
 	for path, text := range map[string]string{"/etc/hosts": r.Network.Hosts(), "/etc/resolv.conf": r.Network.ResolvConf(string(machine))} {
 		target, ok := followed(path)
 		if !ok {
@@ -276,8 +270,8 @@ func (r *Runner) writeNames() error {
 	return nil
 }
 
-// followed is the file that a path of the machine leads to; false if functions could
-// not have one there. Where a link leads to nothing, they can.
+// followed resolves the links of a path; false if functions cannot have a file there. A
+// dangling link is accepted.
 func followed(path string) (string, bool) {
 	for range 16 {
 		info, err := os.Lstat(path)
@@ -299,8 +293,8 @@ func followed(path string) (string, bool) {
 	return "", false
 }
 
-// firstUser is the first of the users that functions run as under root: one
-// each, of a range that nothing else uses (systemd's UIDS-GIDS.md).
+// firstUser is the first of the functions' users if the server is root: one each, from a
+// range that nothing else uses (systemd's UIDS-GIDS.md).
 const (
 	firstUser = 0x7000_0000
 	allUsers  = 1 << 16
@@ -343,8 +337,8 @@ func (r *Runner) Open(t *function.Target, out invoke.Output) (invoke.Environment
 	return e, nil
 }
 
-// Installed reports whether functions of a runtime can run on this machine.
-// Error: InvalidRuntime, which says what is missing.
+// Installed is why functions of a runtime cannot run on this machine; nil: they can. Error:
+// InvalidRuntime.
 func Installed(runtime string) error {
 	_, err := find(runtime)
 	return err

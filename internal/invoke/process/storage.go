@@ -13,11 +13,11 @@ import (
 	"godwit.dev/godwit/internal/limit"
 )
 
-// storagePause is how long passes between checks of what is in functions' /tmp.
+// storagePause is the interval between checks of functions' /tmp.
 const storagePause = 100 * time.Millisecond
 
-// storage bounds what all environments have in /tmp, which is memory. While the sizes
-// that they may reach add up to less there is nothing to look at.
+// storage bounds the content of all environments' /tmp, which is in memory. While the sum of
+// their bounds is lower, nothing is checked.
 type storage struct {
 	limitKB int64
 	logger  *slog.Logger
@@ -78,14 +78,14 @@ func (s *storage) remove(e *environment) {
 	}
 }
 
-// watch makes sure that somebody looks, if need be. The caller holds the lock.
+// watch starts the checks, if necessary. The caller holds the lock.
 func (s *storage) watch() {
 	if s.watching = s.mayKB > s.limitKB; s.watching {
 		clock.System.AfterFunc(storagePause, s.check)
 	}
 }
 
-// check ends whoever has most if all have too much.
+// check ends the environment with the most content if the sum is too large.
 func (s *storage) check() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -31,15 +31,15 @@ func (e *environment) writePasswd() error {
 	return nil
 }
 
-// Where X-Ray's libraries look for somebody who takes traces: nobody is there, and
-// what they send is lost.
+// The address where X-Ray's libraries send traces: nobody listens there, and the traces are
+// lost.
 const (
 	tracing     = "169.254.100.1"
 	tracingPort = "2000"
 )
 
-// variables are the environment variables of the process. What is configured for the
-// function goes before ours where AWS lets it.
+// variables are the process's environment variables. The function's configuration overrides
+// ours where AWS allows it.
 func (e *environment) variables(api, task, lib string, configured map[string]string) []string {
 	t := e.target
 	v := map[string]string{
@@ -78,7 +78,7 @@ func (e *environment) variables(api, task, lib string, configured map[string]str
 		"LAMBDA_RUNTIME_DIR":              lib,
 	}
 	c := e.credentials.Load()
-	if c == nil { // requests are the account's, where nobody verifies them
+	if c == nil { // requests are the account's, if signatures are not verified
 		c = &invoke.Credentials{AccessKey: t.Function.Account, Secret: "godwit-secret", Token: "godwit-session"}
 	}
 	own["AWS_ACCESS_KEY_ID"], own["AWS_SECRET_ACCESS_KEY"], own["AWS_SESSION_TOKEN"] = c.AccessKey, c.Secret, c.Token

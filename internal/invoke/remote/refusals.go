@@ -2,7 +2,7 @@ package remote
 
 import "godwit.dev/godwit/internal/fault"
 
-// Refusals.
+// The errors of the function's server.
 var (
 	ErrURL         = fault.NewRule(fault.FunctionNotReady, "remote: the URL is none")
 	ErrOwnAddress  = fault.NewRule(fault.FunctionNotReady, "remote: the address is this server's own")

@@ -1,6 +1,5 @@
-// Package remote runs functions whose code is a URL: a server elsewhere, such as
-// a container, that speaks Lambda's invocation API, as AWS's runtime interface
-// emulator does.
+// Package remote runs functions whose code is a URL: a server such as a container with
+// Lambda's invocation API, as AWS's runtime interface emulator has it.
 package remote
 
 import (
@@ -34,13 +33,13 @@ const (
 	invokePath = "/2015-03-31/functions/function/invocations"
 )
 
-// Options are what a Runner is made of.
+// Options are the dependencies and settings of a Runner.
 type Options struct {
-	// AllowPrivate lets functions be at loopback and private addresses.
+	// AllowPrivate allows loopback and private addresses.
 	AllowPrivate bool
-	// Own are the ports that this server listens at, which are refused on its machine.
+	// Own are the ports of this server, which are refused on its machine.
 	Own []uint16
-	// Connections bound the connections at once; nil: nothing does.
+	// Connections bounds the open connections; nil: no bound.
 	Connections *limit.Slots
 	// Dial makes the connections; nil: over the network, to allowed addresses.
 	Dial limit.Dial
@@ -64,7 +63,7 @@ func New(o Options) *Runner {
 			DialContext: o.Connections.Dial(dial), TLSHandshakeTimeout: connectTime, MaxResponseHeaderBytes: maxHead,
 			MaxIdleConnsPerHost: 64, MaxIdleConns: (o.Connections.Len() + 3) / 4, IdleConnTimeout: time.Minute, DisableCompression: true,
 		},
-		// An answer that leads elsewhere is not a function's.
+		// A redirect is not a function's answer.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -72,7 +71,7 @@ func New(o Options) *Runner {
 // Close ends the connections that are idle.
 func (r *Runner) Close() { r.client.CloseIdleConnections() }
 
-// Open makes an environment: nothing but a place in the count of what runs.
+// Open makes an environment, which only counts.
 func (r *Runner) Open(t *function.Target, _ invoke.Output) (invoke.Environment, error) {
 	u, err := url.Parse(t.Code.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
@@ -94,13 +93,13 @@ type environment struct {
 	close  context.CancelFunc
 }
 
-// Start does nothing: whoever runs the server starts it.
+// Start does nothing: the operator starts the server.
 func (e *environment) Start() (*invoke.Failure, error) { return nil, nil }
 
-// Usable implements invoke.Environment: whoever runs the server gives it its credentials.
+// Usable implements invoke.Environment: the operator gives the server its credentials.
 func (e *environment) Usable() bool { return true }
 
-// Close ends an invocation under way.
+// Close ends a running invocation.
 func (e *environment) Close() { e.close() }
 
 // Run sends an invocation.
@@ -125,8 +124,8 @@ func (e *environment) Run(w *invoke.Work) (invoke.Result, error) {
 	return invoke.Result{}, err
 }
 
-// post sends an invocation and reads what comes of it. An error that is a
-// refusal can be shown to the caller.
+// post sends an invocation and reads the answer. Errors of package fault can be shown to the
+// caller.
 func (e *environment) post(ctx context.Context, w *invoke.Work, deadline time.Time) (invoke.Result, error) {
 	payload := w.Payload
 	if len(payload) == 0 {
@@ -170,8 +169,8 @@ func (e *environment) post(ctx context.Context, w *invoke.Work, deadline time.Ti
 	return e.read(resp, body)
 }
 
-// notReady says that the function's server cannot be reached. The error is not
-// shown: it would tell about the network.
+// notReady is the error for an unreachable server. The cause is not shown, as it would
+// disclose the network.
 func notReady(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return ErrNoAnswer
@@ -179,7 +178,7 @@ func notReady(err error) error {
 	return ErrUnreachable
 }
 
-// read understands an answer.
+// read decodes an answer.
 func (e *environment) read(resp *http.Response, body []byte) (invoke.Result, error) {
 	tail, _ := base64.StdEncoding.DecodeString(resp.Header.Get("X-Amz-Log-Result"))
 	r := invoke.Result{LogTail: tail}

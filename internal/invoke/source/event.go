@@ -13,8 +13,8 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// appendRecord appends a message as a function gets it, in JSON. Source: the Lambda
-// developer guide, "Using Lambda with Amazon SQS", and events of the service.
+// appendRecord appends the JSON of a message's record. Source: the Lambda developer guide,
+// "Using Lambda with Amazon SQS", and events of the service.
 func appendRecord(b []byte, m *mapping.Mapping, r *shard.Received) []byte {
 	b = appendMember(b, `{"messageId":`, r.ID.String())
 	b = appendMember(b, `,"receiptHandle":`, r.ReceiptHandle)
@@ -79,15 +79,14 @@ func appendSystemAttributes(b []byte, r *shard.Received) []byte {
 	return append(b, '}')
 }
 
-// failed reports which messages of a batch the function says have failed. whole says
-// that all have: the answer cannot be understood, or names what was not in the
-// batch. Source: the Lambda developer guide, "Handling errors for an SQS event
-// source", success and failure conditions.
+// failed returns the messages of a batch that the function reports as failed. whole means
+// all: the answer is invalid, or has an id that is not in the batch. Source: the Lambda
+// developer guide, "Handling errors for an SQS event source", success and failure conditions.
 func failed(payload []byte, batch []item) (ids map[string]bool, whole bool) {
 	if len(bytes.TrimSpace(payload)) == 0 {
 		return nil, false
 	}
-	var answer map[string]json.RawMessage // whose names are exact, as those of a struct are not
+	var answer map[string]json.RawMessage // names are case-sensitive, unlike with a struct
 	if json.Unmarshal(payload, &answer) != nil {
 		return nil, true
 	}

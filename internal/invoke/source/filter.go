@@ -11,13 +11,13 @@ import (
 // Filter is one pattern of a mapping's FilterCriteria.
 type Filter struct {
 	policy *filter.Policy
-	body   byte // what the pattern takes the message for: '{' JSON, '[' plain text; 0: it does not look at it
+	body   byte // the body's form that the pattern requires: '{' JSON, '[' plain text; 0: any
 }
 
 var errPattern = errors.New("a filter pattern is a JSON object with lists of rules")
 
-// CompileFilter reads a pattern. It is one of EventBridge's, which topics' filter
-// policies share the rules of, on a message as {"body": …}.
+// CompileFilter compiles a pattern. It is an EventBridge pattern, with the rules of SNS
+// filter policies, for a message as {"body": …}.
 func CompileFilter(pattern string) (*Filter, error) {
 	p, err := filter.Compile(pattern, filter.MessageBody)
 	if err != nil {
@@ -34,7 +34,7 @@ func CompileFilter(pattern string) (*Filter, error) {
 	return f, nil
 }
 
-// content is a message's body as filters see it, which is read once for all of them.
+// content is a message's body for filters, parsed once for all of them.
 type content struct {
 	isJSON  bool
 	message *filter.Message
@@ -56,9 +56,9 @@ func contentOf(body []byte) *content {
 	return c
 }
 
-// matches reports whether a message's body matches. A pattern for JSON matches no
-// plain text, and the reverse. Source: the Lambda developer guide, "Using event
-// filtering with an Amazon SQS event source".
+// matches reports whether a message's body matches. A pattern for JSON matches no plain text,
+// and vice versa. Source: the Lambda developer guide, "Using event filtering with an Amazon
+// SQS event source".
 func (f *Filter) matches(c *content) bool {
 	if f.body == '{' && !c.isJSON || f.body == '[' && c.isJSON || c.message == nil {
 		return false

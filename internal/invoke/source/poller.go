@@ -18,23 +18,23 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// How batches are taken. Source: the Lambda developer guide, "Understanding
-// polling and scaling for SQS".
+// The limits of polling. Source: the Lambda developer guide, "Understanding polling and
+// scaling for SQS".
 const (
-	firstBatches = 5                      // under way at once, to begin with
-	maxBatches   = 1000                   // and at most, without MaximumConcurrency
-	growEvery    = 200 * time.Millisecond // one more under way while there is a backlog: 300 a minute
+	firstBatches = 5                      // in flight at first
+	maxBatches   = 1000                   // in flight at most, without MaximumConcurrency
+	growEvery    = 200 * time.Millisecond // one more in flight while there is a backlog: 300 a minute
 	maxPayload   = 6 << 20                // bytes of an event
 	maxReceive   = 10                     // messages of one receive
-	pollWait     = 20 * time.Second       // real time, as every long poll
-	visibleMore  = 30 * time.Second       // beyond the window and the function's timeout
+	pollWait     = 20 * time.Second       // real time, as in all long polls
+	visibleMore  = 30 * time.Second       // in addition to the window and the function's timeout
 )
 
-// recordSize is about as much as a record has beside its body, in bytes.
+// recordSize is about the size of a record without its body, in bytes.
 const recordSize = 1024
 
-// How long a poller rests after what is not the messages' fault, in real time,
-// doubling.
+// The backoff of a poller after errors that no message causes, in real time, doubled each
+// time.
 const (
 	firstRest = 100 * time.Millisecond
 	longRest  = 10 * time.Second
@@ -47,24 +47,23 @@ type item struct {
 	record     []byte
 }
 
-// batch is what was received. Its delivery keeps a virtual clock from moving,
-// until release.
+// batch is a batch of received messages. Its delivery stops a virtual clock, until release.
 type batch struct {
 	items      []item
 	size       int // of their records
 	visibility time.Duration
-	until      time.Time      // when others can receive them
-	caller     *caller.Caller // who receives; nil: the root of the queue's account
+	until      time.Time      // the end of their visibility timeout
+	caller     *caller.Caller // the receiver; nil: the root of the queue's account
 	release    func()
 }
 
-// busy keeps a virtual clock from moving while there is something to do.
+// busy stops a virtual clock while there is work.
 type busy struct {
 	clock clock.Clock
 
 	mu      sync.Mutex
 	ended   bool
-	release func() // nil: the clock can move
+	release func() // nil: the clock may advance
 }
 
 func (b *busy) set(is bool) {
@@ -79,7 +78,7 @@ func (b *busy) set(is bool) {
 	}
 }
 
-// end lets the clock move for good.
+// end lets the clock advance for good.
 func (b *busy) end() {
 	b.set(false)
 	b.mu.Lock()
@@ -87,33 +86,33 @@ func (b *busy) end() {
 	b.ended = true
 }
 
-// poller takes messages for one mapping, as it was when the poller was made. It keeps
-// a virtual clock from moving but while it waits: for a message, for a batch to end,
-// or for what it lacks. What ends such a wait takes the hold of the clock.
+// poller receives messages for one mapping, with settings that do not change. It stops a
+// virtual clock except while it waits: for a message, the end of a batch, or a missing queue
+// or function. The event that ends such a wait takes the hold of the clock.
 type poller struct {
 	*Pollers
 	mapping mapping.Mapping
 	filters []*Filter
-	ctx     context.Context // of its life
+	ctx     context.Context // ends the poller
 	cancel  context.CancelFunc
 
 	busy busy
 
 	mu        sync.Mutex
-	awaits    chan struct{} // what the poller waits for, of those below; nil: for none
-	running   int           // batches under way
-	throttled int           // of these, that had to wait for the function's concurrency
-	limit     int           // of those under way
-	grown     time.Time     // the machine's
+	awaits    chan struct{} // the channel below that the poller waits for; nil: none
+	running   int           // batches in flight
+	throttled int           // of these, those that are throttled
+	limit     int           // of batches in flight
+	grown     time.Time     // when limit was last raised, by the machine's clock
 	freed     chan struct{}
 
-	failing error // why the queue cannot be read, as it is reported
+	failing error // the reported reason why the queue cannot be read
 
-	lacking bool          // the queue or the function, since the latest try; run's
-	found   chan struct{} // one of them has been made
+	lacking bool          // the queue or the function was missing in the last attempt; only run uses it
+	found   chan struct{} // one of them was created
 }
 
-// run takes batches until ctx ends, then waits for those under way.
+// run receives batches until ctx ends, then waits for those in flight.
 func (p *poller) run(ctx context.Context) {
 	var batches sync.WaitGroup
 	defer batches.Wait()
@@ -146,7 +145,7 @@ func (p *poller) run(ctx context.Context) {
 	}
 }
 
-// admit waits until another batch may be under way; false is the end.
+// admit waits until another batch may be in flight; false: ctx has ended.
 func (p *poller) admit(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		p.mu.Lock()
@@ -155,8 +154,8 @@ func (p *poller) admit(ctx context.Context) bool {
 			p.mu.Unlock()
 			return true
 		}
-		// There is more to do than is allowed at once. Batches beyond the function's
-		// concurrency would only occupy memory, and be kept from other consumers.
+		// The backlog exceeds the limit. Beyond the function's concurrency, batches would
+		// only use memory and be hidden from other consumers.
 		grows := p.limit < p.bound() && p.throttled == 0
 		if now := clock.System.Now(); grows && now.Sub(p.grown) >= growEvery {
 			p.grown = now
@@ -176,8 +175,8 @@ func (p *poller) admit(ctx context.Context) bool {
 	return false
 }
 
-// await waits for c to be sent on, for over or for the end. A virtual clock can move
-// meanwhile.
+// await waits for a send on c, for over, or for the end of ctx. Meanwhile a virtual clock may
+// advance.
 func (p *poller) await(ctx context.Context, c chan struct{}, over <-chan struct{}) (sent bool) {
 	p.mu.Lock()
 	if p.awaits = c; len(c) == 0 {
@@ -222,15 +221,15 @@ func (p *poller) leave() {
 	p.wakeUp(p.freed)
 }
 
-// slower lets fewer batches be under way, after the function has failed.
+// slower lowers the limit of batches in flight, after the function has failed.
 func (p *poller) slower() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.limit, p.grown = max(p.limit/2, 1), clock.System.Now()
 }
 
-// throttle counts a batch that has to wait for the function's concurrency, and has
-// no other take its place; the result ends that.
+// throttle counts a throttled batch, and lowers the limit so that no other replaces it; the
+// returned function undoes the count.
 func (p *poller) throttle() (through func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -245,13 +244,14 @@ func (p *poller) throttle() (through func()) {
 	}
 }
 
-// after is closed when d of real time has passed, unless it is stopped before.
+// after returns a channel that is closed after d of real time, unless it is stopped before.
 func after(d time.Duration) (over <-chan struct{}, stop func() bool) {
 	return clock.After(clock.System, d)
 }
 
-// pause rests, in real time, and until the queue or the function is made at most. The
-// first time it does not: what is lacking may have been made before the poller waited.
+// pause waits for the backoff, in real time, or until the queue or the function is created.
+// The first time it returns at once: they may have been created before the poller registered
+// its wait.
 func (p *poller) pause(ctx context.Context, rest *time.Duration) {
 	if p.lack(true) {
 		return
@@ -265,8 +265,8 @@ func (p *poller) pause(ctx context.Context, rest *time.Duration) {
 	}
 }
 
-// lack notes whether the queue or the function is lacking; changed says that this is
-// news.
+// lack records whether the queue or the function is missing; changed says whether that is
+// new.
 func (p *poller) lack(is bool) (changed bool) {
 	if changed = p.lacking != is; changed {
 		p.lacking = is
@@ -275,7 +275,7 @@ func (p *poller) lack(is bool) (changed bool) {
 	return changed
 }
 
-// collect receives one batch. Nil without an error is none.
+// collect receives one batch. Nil without an error: there was none.
 func (p *poller) collect(ctx context.Context) (*batch, error) {
 	b := &batch{}
 	visibility, err := p.visibility(ctx, b)
@@ -296,14 +296,14 @@ func (p *poller) collect(ctx context.Context) (*batch, error) {
 	if p.mapping.Window > 0 {
 		p.fill(ctx, b)
 	}
-	if len(b.items) == 0 { // no filter wanted any
+	if len(b.items) == 0 { // no message matched a filter
 		return nil, nil
 	}
 	return b, nil
 }
 
-// receive takes up to as many messages as one receive may and the batch lacks. It fails if
-// the role has lost the right to by the time that there are some.
+// receive receives as many messages as a receive allows and the batch needs. It fails if the
+// role has lost the permission by the time that messages arrive.
 func (p *poller) receive(ctx context.Context, b *batch) ([]shard.Received, error) {
 	return p.Engine.Receive(ctx, shard.ReceiveRequest{
 		Queue: p.mapping.Queue, Max: min(maxReceive, p.mapping.BatchSize-len(b.items)), Visibility: b.visibility, Wait: pollWait,
@@ -312,8 +312,8 @@ func (p *poller) receive(ctx context.Context, b *batch) ([]shard.Received, error
 	})
 }
 
-// may finds the function, and who reads the queue for it. It fails if there is none, or
-// its role may not.
+// may returns the function, and the caller that receives for it. It fails without a function,
+// or if its role does not allow it.
 func (p *poller) may(ctx context.Context) (function.Target, *caller.Caller, error) {
 	whole, qualifier, _ := p.mapping.Function.SplitFunction()
 	target, err := p.Engine.Function(ctx, whole, qualifier)
@@ -324,7 +324,7 @@ func (p *poller) may(ctx context.Context) (function.Target, *caller.Caller, erro
 	return target, who, err
 }
 
-// fill adds to a batch until its window ends. A virtual clock may move meanwhile.
+// fill adds to a batch until its window ends. Meanwhile a virtual clock may advance.
 func (p *poller) fill(ctx context.Context, b *batch) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -335,7 +335,7 @@ func (p *poller) fill(ctx context.Context, b *batch) {
 	})
 	for len(b.items) < p.mapping.BatchSize && b.size < maxPayload {
 		received, err := p.receive(ctx, b)
-		if err != nil { // what there is can be worked on
+		if err != nil { // continue with the messages of the batch
 			break
 		}
 		p.sort(received, b)
@@ -343,8 +343,8 @@ func (p *poller) fill(ctx context.Context, b *batch) {
 	p.held(timer, ended)()
 }
 
-// held ends a wait on the clock: it stops the timer, or takes the hold that the
-// timer took when it ran.
+// held ends a wait for the clock: it stops the timer, or takes over the hold of a timer that
+// has run.
 func (p *poller) held(timer clock.Timer, ran <-chan func()) (release func()) {
 	if timer.Stop() {
 		return p.Clock.Hold()
@@ -352,21 +352,20 @@ func (p *poller) held(timer clock.Timer, ran <-chan func()) (release func()) {
 	return <-ran
 }
 
-// serves reports that the poller does what is to be done for a mapping; nil is one
-// that is gone.
+// serves reports whether the poller still fits a mapping; nil: it was deleted.
 func (p *poller) serves(m *mapping.Mapping) bool {
 	return m != nil && m.Active() && m.Function == p.mapping.Function && m.Equal(p.mapping.Settings)
 }
 
-// idle starts over with few batches: there is no backlog.
+// idle resets the limit of batches in flight: there is no backlog.
 func (p *poller) idle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.limit = min(firstBatches, p.bound())
 }
 
-// visibility is how long messages of a batch must be hidden; it sets who receives them. It
-// fails as may does, or if there is no queue.
+// visibility is the visibility timeout of a batch; it also sets the receiver. It fails like
+// may, or if there is no queue.
 func (p *poller) visibility(ctx context.Context, b *batch) (time.Duration, error) {
 	target, who, err := p.may(ctx)
 	if err != nil {
@@ -381,7 +380,7 @@ func (p *poller) visibility(ctx context.Context, b *batch) (time.Duration, error
 	return cfg.Visibility, err
 }
 
-// sort adds what was received to a batch; what no filter matches is deleted.
+// sort adds received messages to a batch; those that match no filter are deleted.
 func (p *poller) sort(received []shard.Received, b *batch) {
 	var unwanted []string
 	for i := range received {
@@ -405,7 +404,7 @@ func (p *poller) wanted(body []byte) bool {
 	return slices.ContainsFunc(p.filters, func(f *Filter) bool { return f.matches(c) })
 }
 
-// remove deletes messages. One that is not deleted comes again, as any may.
+// remove deletes messages. If that fails, a message is received again.
 func (p *poller) remove(handles []string) {
 	if len(handles) == 0 || !p.mayDelete(context.Background()) {
 		return
@@ -428,13 +427,12 @@ func (p *poller) changeVisibility(items []item, d time.Duration) {
 		changes[i] = shard.VisibilityChange{Handle: items[i].handle, Timeout: d}
 	}
 	if len(changes) > 0 {
-		_, _ = p.Engine.ChangeVisibility(context.Background(), p.mapping.Queue, changes) // else they come back by themselves
+		_, _ = p.Engine.ChangeVisibility(context.Background(), p.mapping.Queue, changes) // on an error they become visible at their timeout
 	}
 }
 
-// deliver gives the function a batch: in parts, if it is too large for one event.
-// What follows a part that failed is given back, so that the order of a group
-// stays.
+// deliver invokes the function with a batch, in parts if it is too large for one event. If a
+// part fails, the later ones are returned to the queue, to keep the order of a group.
 func (p *poller) deliver(ctx context.Context, b *batch) {
 	for len(b.items) > 0 {
 		n := fitting(b.items)
@@ -450,7 +448,7 @@ func (p *poller) deliver(ctx context.Context, b *batch) {
 	}
 }
 
-// fitting is how many of the items make up one event: at least one.
+// fitting is the number of items that fit into one event, at least one.
 func fitting(items []item) int {
 	size := len(opening + closing)
 	for i := range items {
@@ -461,9 +459,8 @@ func fitting(items []item) int {
 	return len(items)
 }
 
-// attempt invokes the function with one event and deletes what it has taken; ok says
-// that this is all. Throttled, it tries again until others can receive the messages
-// anyway.
+// attempt invokes the function with one event, and deletes the messages that succeeded; ok
+// says that all did. If throttled, it retries until the messages become visible anyway.
 func (p *poller) attempt(ctx context.Context, b *batch, items []item) (ok bool) {
 	rest, waits := firstRest, false
 	for {
@@ -491,7 +488,7 @@ func (p *poller) attempt(ctx context.Context, b *batch, items []item) (ok bool) 
 	}
 }
 
-// backOff lets the clock continue until a throttled function is tried again.
+// backOff lets the clock advance until the next attempt after a throttle.
 func (p *poller) backOff(ctx context.Context, b *batch, d *time.Duration) {
 	over := make(chan func(), 1)
 	timer := p.Clock.AfterFunc(*d, func() { over <- p.Clock.Hold() })
@@ -504,7 +501,7 @@ func (p *poller) backOff(ctx context.Context, b *batch, d *time.Duration) {
 	}
 }
 
-// What stands around an event's records.
+// The JSON around an event's records.
 const opening, closing = `{"Records":[`, `]}`
 
 func (p *poller) invoke(ctx context.Context, items []item) (invoke.Outcome, error) {
@@ -527,7 +524,7 @@ func (p *poller) invoke(ctx context.Context, items []item) (invoke.Outcome, erro
 		}
 		payload = append(payload, items[i].record...)
 	}
-	// It continues when the poller ends.
+	// The invocation continues when the poller ends.
 	in := invoke.Invocation{Target: target, RequestID: uuid.NewString(), Payload: append(payload, closing...)}
 	span := p.trace(items, &in)
 	out, err := invoke.Until(p.attempts, p.Pool, in)
@@ -535,7 +532,7 @@ func (p *poller) invoke(ctx context.Context, items []item) (invoke.Outcome, erro
 	return out, err
 }
 
-// acknowledge deletes what the function has succeeded with; ok says that this is all.
+// acknowledge deletes the messages that succeeded; ok says that all did.
 func (p *poller) acknowledge(items []item, answer []byte) (ok bool) {
 	var bad map[string]bool
 	if p.mapping.ReportFailures {

@@ -1,5 +1,5 @@
-// Package source feeds functions from queues: it runs event-source mappings. A
-// mapping whose queue is empty costs one receive that waits.
+// Package source runs event-source mappings: it polls queues for functions. A mapping with an
+// empty queue costs one waiting receive.
 package source
 
 import (
@@ -18,7 +18,7 @@ import (
 	"godwit.dev/godwit/internal/tracing"
 )
 
-// Engine owns mappings, functions and queues: *shard.Engine.
+// Engine has mappings, functions and queues; *shard.Engine implements it.
 type Engine interface {
 	Mapping(ctx context.Context, a arn.ARN) (mapping.Mapping, error)
 	Mappings(ctx context.Context) ([]mapping.Mapping, error)
@@ -31,43 +31,41 @@ type Engine interface {
 	ChangeVisibility(ctx context.Context, a arn.ARN, changes []shard.VisibilityChange) ([]error, error)
 }
 
-// Options are what Pollers are made of.
+// Options are the dependencies of Pollers.
 type Options struct {
 	Engine Engine
 	Pool   invoke.Invoker
 	Clock  clock.Clock
 	Logger *slog.Logger
-	Tracer *tracing.Tracer // nil: nothing is traced
-	// Acting refuses to take messages out of a queue for a function whose role may not. It
-	// is asked before and after each receive, and before messages are deleted. Nil: every
-	// role may.
+	Tracer *tracing.Tracer // nil: no tracing
+	// Acting checks that a function's role allows to poll its queue: before and after each
+	// receive, and before messages are deleted. Nil: all roles do.
 	Acting invoke.Acting
-	// Draining is closed when the server begins to stop. No batch begins any more: the
-	// engine lets no receive wait from then on, and pollers would go round and round.
-	// Nil: never.
+	// Draining is closed when the server begins to stop. Then no batch begins: the engine's
+	// receives no longer wait, so that pollers would spin. Nil: never.
 	Draining <-chan struct{}
-	// Released is closed when messages may be taken; nil: they may be at once.
+	// Released is closed when polling may start; nil: at once.
 	Released <-chan struct{}
 }
 
-// Pollers takes messages out of queues for all active mappings.
+// Pollers polls queues for all active mappings.
 type Pollers struct {
 	Options
 
 	mu      sync.Mutex
 	running map[arn.ARN]*poller
-	changed map[arn.ARN]bool                 // and not looked at
-	busy    busy                             // while some are not
-	missing map[arn.ARN]map[*poller]struct{} // queues and functions that pollers cannot do without, and who lacks them
+	changed map[arn.ARN]bool                 // mappings to be followed
+	busy    busy                             // while changed is not empty
+	missing map[arn.ARN]map[*poller]struct{} // missing queues and functions, and the pollers that need them
 	wake    chan struct{}
 	stop    context.CancelFunc
 	over    chan struct{}
 
-	attempts context.Context // ends when a Stop gives up waiting
+	attempts context.Context // ends when Stop's ctx does
 	cutOff   context.CancelFunc
 }
 
-// Start begins with the mappings there are and follows their changes until Stop.
+// Start starts pollers for the mappings and their later changes, until Stop.
 func Start(o Options) (*Pollers, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Pollers{
@@ -98,7 +96,7 @@ func Start(o Options) (*Pollers, error) {
 	return p, nil
 }
 
-// await begins once that is released.
+// await calls begin when Released is closed.
 func (p *Pollers) await(ctx context.Context) {
 	select {
 	case <-p.Released:
@@ -110,7 +108,7 @@ func (p *Pollers) await(ctx context.Context) {
 	}
 }
 
-// begin takes up the mappings there are, and follows their changes.
+// begin starts pollers for the existing mappings, and follows changes.
 func (p *Pollers) begin(ctx context.Context) error {
 	p.Engine.SetMappingWatcher(p.change)
 	p.Engine.SetCreationWatcher(p.created)
@@ -121,9 +119,8 @@ func (p *Pollers) begin(ctx context.Context) error {
 	return err
 }
 
-// Stop ends the taking of messages and gives back those that no function has seen.
-// Invocations under way may finish until ctx ends; then their messages go back, too,
-// and the error is ctx's.
+// Stop stops polling and makes messages visible that no invocation has. Invocations may
+// finish until ctx ends; then their messages become visible, too, and the error is ctx's.
 func (p *Pollers) Stop(ctx context.Context) error {
 	p.stop()
 	defer p.cutOff()
@@ -137,8 +134,7 @@ func (p *Pollers) Stop(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// change notes that a mapping has to be looked at. What it is no longer takes no more
-// messages from now on.
+// change marks a mapping as changed. A poller that no longer fits stops polling at once.
 func (p *Pollers) change(a arn.ARN, now *mapping.Mapping) {
 	p.mu.Lock()
 	p.changed[a] = true
@@ -153,8 +149,7 @@ func (p *Pollers) change(a arn.ARN, now *mapping.Mapping) {
 	}
 }
 
-// lacks notes that a poller cannot continue without its queue and its function, or that
-// it can.
+// lacks records whether a poller's queue or function is missing.
 func (p *Pollers) lacks(one *poller, lacking bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,7 +168,7 @@ func (p *Pollers) lacks(one *poller, lacking bool) {
 	}
 }
 
-// created resumes those that lacked a queue or a function.
+// created wakes the pollers that were missing a queue or a function.
 func (p *Pollers) created(a arn.ARN) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -210,9 +205,8 @@ func (p *Pollers) run(ctx context.Context) {
 	}
 }
 
-// follow makes what runs for a mapping what the mapping is now. A poller that ends
-// may still wait for its invocations: the next does not wait for it, since the queue
-// lets nobody have what those have.
+// follow starts, replaces or stops a mapping's poller. An ending poller may still have
+// invocations: the next one does not wait for them, because their messages are not visible.
 func (p *Pollers) follow(ctx context.Context, ending *sync.WaitGroup, a arn.ARN) {
 	m, err := p.Engine.Mapping(ctx, a)
 	if err != nil && ctx.Err() == nil && fault.KindOf(err) != fault.ResourceNotFound {
@@ -222,12 +216,12 @@ func (p *Pollers) follow(ctx context.Context, ending *sync.WaitGroup, a arn.ARN)
 	defer p.mu.Unlock()
 	if before := p.running[a]; before != nil {
 		if err == nil && before.serves(&m) && before.ctx.Err() == nil {
-			return // its change is complete
+			return // the change needs nothing
 		}
 		before.cancel()
 		delete(p.running, a)
 	}
-	if err != nil || !m.Active() || p.changed[a] { // if it has changed again, it is looked at again
+	if err != nil || !m.Active() || p.changed[a] { // if it has changed again, follow is called again
 		return
 	}
 	if next := p.poller(ctx, m); next != nil {

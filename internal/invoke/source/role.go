@@ -11,17 +11,17 @@ import (
 	"godwit.dev/godwit/internal/invoke"
 )
 
-// ErrRole refuses to poll a queue that the function's role may not read.
-var ErrRole = fault.NewRule(fault.AccessDenied, "source: the function's role may not read its queue") // the action that it may not
+// ErrRole is the error for a queue that the function's role may not poll.
+var ErrRole = fault.NewRule(fault.AccessDenied, "source: the function's role may not read its queue") // the denied action
 
 const deleteMessage = "sqs:DeleteMessage"
 
-// polled are what a role needs to have its function get a queue's messages. Source: the
-// Lambda developer guide, on execution role permissions for SQS.
+// polled are the actions that a role must allow for polling a queue. Source: the Lambda
+// developer guide, on execution role permissions for SQS.
 var polled = []string{"sqs:ReceiveMessage", deleteMessage, "sqs:GetQueueAttributes"}
 
-// May refuses a function whose role may not read a queue, with ErrRole, and reports who reads
-// it otherwise.
+// May returns the caller that polls a queue for a function, or ErrRole if its role does not
+// allow it.
 func May(ctx context.Context, acting invoke.Acting, t *function.Target, queue arn.ARN) (*caller.Caller, error) {
 	who, denied, err := acting.May(ctx, t, queue, polled...)
 	if _, action, ok := strings.Cut(denied, ":"); ok {
@@ -30,8 +30,8 @@ func May(ctx context.Context, acting invoke.Acting, t *function.Target, queue ar
 	return who, err
 }
 
-// Failing says why a mapping cannot read its queue: ErrRole, or a refusal of the queue's
-// key; nil: it can, as far as it has tried, or something else keeps it.
+// Failing is why a mapping's queue cannot be read: ErrRole, or an error of the queue's key;
+// nil: it can, or was not tried, or there is another cause.
 func (p *Pollers) Failing(a arn.ARN) error {
 	p.mu.Lock()
 	one := p.running[a]
@@ -44,7 +44,7 @@ func (p *Pollers) Failing(a arn.ARN) error {
 	return one.failing
 }
 
-// fails notes why the queue cannot be read; nil: it can.
+// fails records why the queue cannot be read; nil: it can.
 func (p *poller) fails(err error) {
 	switch fault.KindOf(err) {
 	case fault.AccessDenied, fault.KMSAccessDenied, fault.KMSDisabled, fault.KMSInvalidState, fault.KMSInvalidKeyUsage, fault.KMSNotFound:
@@ -56,7 +56,7 @@ func (p *poller) fails(err error) {
 	p.failing = err
 }
 
-// allowed notes that the role may read the queue again.
+// allowed records that the role may poll the queue again.
 func (p *poller) allowed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,8 +65,8 @@ func (p *poller) allowed() {
 	}
 }
 
-// stillMay refuses messages that came after the role had lost the right to them. What else
-// is wrong shows when the function is invoked.
+// stillMay refuses messages that arrived after the role had lost the permission. Other
+// problems are found by the invocation.
 func (p *poller) stillMay(ctx context.Context) error {
 	if p.Acting == nil {
 		return nil
@@ -77,7 +77,7 @@ func (p *poller) stillMay(ctx context.Context) error {
 	return nil
 }
 
-// mayDelete reports whether the role may delete what its function has succeeded with.
+// mayDelete reports whether the role may delete the messages that succeeded.
 func (p *poller) mayDelete(ctx context.Context) bool {
 	if p.Acting == nil {
 		return true

@@ -5,8 +5,8 @@ import (
 	"godwit.dev/godwit/internal/tracing"
 )
 
-// trace begins the span of a batch's invocation: a trace of its own, which is linked to where
-// its messages come from. It is nil unless one of these is recorded.
+// trace begins the span of a batch's invocation: in a trace of its own, with links to the
+// senders'. It is nil unless one of these is recorded.
 func (p *poller) trace(items []item, in *invoke.Invocation) *tracing.Span {
 	if p.Tracer == nil {
 		return nil

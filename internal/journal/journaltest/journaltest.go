@@ -1,5 +1,5 @@
-// Package journaltest defines what the journal owes its streams whatever store is behind
-// it, that of one machine or of a cluster: Run is the suite that both pass.
+// Package journaltest has the suite that the journal must pass on every store: that of one
+// machine, and that of a cluster.
 package journaltest
 
 import (
@@ -19,8 +19,8 @@ import (
 	"godwit.dev/godwit/internal/store/storetest"
 )
 
-// Run runs the suite. open makes an empty store, separate from any other, that is closed
-// by the end of the test. own reports of a key whether the store itself has written it.
+// Run runs the suite. open returns an empty store, which the end of the test closes. own
+// reports whether the store itself has written a key.
 func Run(t *testing.T, open func(t testing.TB) store.Store, own func(key []byte) bool) {
 	t.Run("Append", func(t *testing.T) { testAppend(t, open(t)) })
 	t.Run("SeveralStreams", func(t *testing.T) { testSeveralStreams(t, open(t)) })
@@ -45,8 +45,8 @@ func stream(t testing.TB, j *journal.Journal, id uint16) *journal.Stream {
 	return s
 }
 
-// What is appended its own stream reads at once, and everybody once it is durable, which
-// it becomes also where nobody waits for it.
+// An append is visible to its own stream at once, and to others when it is durable, which it
+// becomes also without any waiter.
 func testAppend(t *testing.T, st store.Store) {
 	for _, awaited := range []bool{false, true} {
 		j := start(t, journal.Options{Store: st, Replicated: awaited})
@@ -76,7 +76,7 @@ func testAppend(t *testing.T, st store.Store) {
 	}
 }
 
-// An append of several streams is seen as a whole or not at all.
+// An append of several streams is visible as a whole or not at all.
 func testSeveralStreams(t *testing.T, st store.Store) {
 	j := start(t, journal.Options{Store: st})
 	defer j.Close()
@@ -128,8 +128,8 @@ func testLarge(t *testing.T, st store.Store) {
 	}
 }
 
-// A history of all streams, replayed, gives the same store; each stream's numbers
-// have no gap over restarts.
+// Replaying the history of all streams gives the same store; each stream's sequence has no
+// gap over restarts.
 func testReplay(t *testing.T, st store.Store, own func(key []byte) bool) {
 	replayed := memory.New()
 	var mu sync.Mutex
@@ -198,7 +198,7 @@ func (v visible) Next() bool {
 	return false
 }
 
-// Callers that read what they have written count without a slip.
+// Callers that read their own writes count correctly.
 func testCounters(t *testing.T, st store.Store) {
 	j := start(t, journal.Options{Store: st})
 	defer j.Close()

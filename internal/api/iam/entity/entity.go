@@ -1,5 +1,5 @@
-// Package entity is what the operations on IAM's entities have in common: to find, make,
-// change and list them, their names, paths and tags.
+// Package entity is shared by the operations on IAM's entities: it finds, creates, changes
+// and lists entities, and validates names, paths and tags.
 package entity
 
 import (
@@ -29,10 +29,11 @@ type TagsOutput struct {
 	Marker      string
 }
 
-// Engine keeps the identities of accounts: *identity.Module. Refusals are of package fault.
+// Engine stores the identities of accounts; *identity.Module implements it. Its errors are of
+// package fault.
 type Engine interface {
-	// Run runs a command on an account's identities, and returns once all that it has
-	// seen and done is durable. What fails has changed nothing.
+	// Run runs a command on an account's identities, and returns when its reads and writes
+	// are durable. A command that fails changes nothing.
 	Run(account string, command func(a *iam.Account, now time.Time) error) error
 	Read(account string, look func(a *iam.Account) error) error
 }
@@ -40,7 +41,7 @@ type Engine interface {
 // Store finds and changes entities.
 type Store struct{ Engine Engine }
 
-// PathOf is a path that a request may name; absent is the root.
+// PathOf is the path in a request; absent means the root.
 func PathOf(path *string) string {
 	if path == nil {
 		return "/"
@@ -48,7 +49,7 @@ func PathOf(path *string) string {
 	return *path
 }
 
-// ReadTags reads tags, of which the model's constraints hold.
+// ReadTags converts tags that were validated.
 func ReadTags(tags []Tag) ([]iam.Tag, error) {
 	all := make([]iam.Tag, 0, len(tags))
 	for _, t := range tags {
@@ -60,7 +61,7 @@ func ReadTags(tags []Tag) ([]iam.Tag, error) {
 	return all, nil
 }
 
-// ShownTags are tags as answers have them.
+// ShownTags are tags in an answer.
 func ShownTags(tags []iam.Tag) []Tag {
 	all := make([]Tag, 0, len(tags))
 	for _, t := range tags {
@@ -69,7 +70,7 @@ func ShownTags(tags []iam.Tag) []Tag {
 	return all
 }
 
-// Create adds an entity, which is made now, and gives it as it is stored.
+// Create adds an entity, created now, and returns it as stored.
 func (s *Store) Create(account string, e *iam.Entity) (made *iam.Entity, err error) {
 	err = s.Engine.Run(account, func(a *iam.Account, now time.Time) error {
 		e.Created = now.Truncate(time.Second)
@@ -94,12 +95,12 @@ func (s *Store) Find(account string, kind iam.Kind, name string) (e *iam.Entity,
 	return e, err
 }
 
-// Change runs a command that answers nothing.
+// Change runs a command without an answer.
 func (s *Store) Change(account string, command func(a *iam.Account, now time.Time) error) (*Empty, error) {
 	return nil, s.Engine.Run(account, command)
 }
 
-// List gives the entities of a kind under a path.
+// List returns the entities of a kind below a path.
 func (s *Store) List(call *api.Call, kind iam.Kind, prefix *string) (all []*iam.Entity, err error) {
 	err = s.Engine.Read(call.Account, func(a *iam.Account) error {
 		all = a.List(kind, api.Deref(prefix))
@@ -108,7 +109,7 @@ func (s *Store) List(call *api.Call, kind iam.Kind, prefix *string) (all []*iam.
 	return all, err
 }
 
-// NameOf is the key that lists are cut by.
+// NameOf is the sort key of lists.
 func NameOf(e **iam.Entity) string { return (*e).Name }
 
 // Tag adds tags to an entity of any kind.

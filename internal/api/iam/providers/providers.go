@@ -21,7 +21,7 @@ type Service struct{ entities entity.Store }
 // New makes a Service.
 func New(s entity.Store) *Service { return &Service{s} }
 
-// Operations declares them.
+// Operations are the operations on OpenID Connect providers.
 func (s *Service) Operations() []api.Operation {
 	return []api.Operation{
 		api.Op("CreateOpenIDConnectProvider", s.createProvider),
@@ -42,7 +42,7 @@ const (
 	maxThumbprints = 5
 )
 
-// readProviderURL reads the URL of a provider as its name has it: without https://.
+// readProviderURL reads the URL of a provider as in its name: without https://.
 func readProviderURL(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {

@@ -45,7 +45,7 @@ type NoInput struct{}
 // ListOpenIDConnectProvidersOutput is the answer of ListOpenIDConnectProviders.
 type ListOpenIDConnectProvidersOutput struct{ OpenIDConnectProviderList []ProviderEntry }
 
-// ProviderEntry is a provider of a list.
+// ProviderEntry is a provider in a list.
 type ProviderEntry struct{ Arn string }
 
 // ClientIDInput names a client of a provider.

@@ -61,7 +61,7 @@ type SimulationOutput struct {
 	Marker            string
 }
 
-// EvaluationResult is what policies say of an action on a resource.
+// EvaluationResult is the decision on an action on a resource.
 type EvaluationResult struct {
 	EvalActionName, EvalResourceName, EvalDecision string
 	MatchedStatements                              []MatchedStatement
@@ -70,7 +70,7 @@ type EvaluationResult struct {
 	EvalDecisionDetails                            map[string]string
 }
 
-// BoundaryDecision is what the permissions boundary says.
+// BoundaryDecision is the decision of the permissions boundary.
 type BoundaryDecision struct{ AllowedByPermissionsBoundary bool }
 
 // MatchedStatement is a statement that applies.
@@ -79,7 +79,7 @@ type MatchedStatement struct {
 	StartPosition, EndPosition       *Position
 }
 
-// Position is a place in a document, from 1.
+// Position is a position in a document, from 1.
 type Position struct{ Line, Column int }
 
 // ContextKeysInput is the request of GetContextKeysForCustomPolicy.
@@ -96,7 +96,7 @@ type PrincipalContextKeysInput struct {
 // ContextKeysOutput is the answer of both.
 type ContextKeysOutput struct{ ContextKeyNames []string }
 
-// Engine is what the handlers need of the owner of identities.
+// Engine has the identities.
 type Engine interface {
 	Read(account string, look func(a *iam.Account) error) error
 }
@@ -107,7 +107,7 @@ type Service struct{ engine Engine }
 // New makes a Service.
 func New(engine Engine) *Service { return &Service{engine} }
 
-// Operations declares the operations.
+// Operations are the operations that are implemented.
 func (s *Service) Operations() []api.Operation {
 	return []api.Operation{
 		api.Op("SimulateCustomPolicy", s.simulateCustomPolicy),
@@ -124,7 +124,7 @@ type simulated struct {
 	policy   *policy.Policy
 }
 
-// simulation is what a simulated request is decided by.
+// simulation has the policies and the context of a simulated request.
 type simulation struct {
 	identity, boundary, resource []simulated
 	who                          caller.Caller
@@ -132,7 +132,7 @@ type simulation struct {
 	context                      entries
 }
 
-// entries are the condition keys of a simulated request, in lower case.
+// entries are the condition keys of a simulated request; names are in lower case.
 type entries map[string][]string
 
 // Values implements policy.Context.
@@ -147,11 +147,11 @@ func readSimulated(id, kind, document string, parse func(string) (*policy.Policy
 }
 
 const (
-	ofRequest  = "none" // the request has brought it
+	ofRequest  = "none" // a policy of the request
 	ofResource = "resource"
 )
 
-// add reads the documents of a request.
+// add parses the policies of a request.
 func (sim *simulation) add(in *SimulateCustomPolicyInput) error {
 	for i, document := range in.PolicyInputList {
 		p, err := readSimulated("PolicyInputList."+strconv.Itoa(i+1), ofRequest, document, policy.ParseIdentity)
@@ -161,7 +161,7 @@ func (sim *simulation) add(in *SimulateCustomPolicyInput) error {
 		sim.identity = append(sim.identity, p)
 	}
 	if len(in.PermissionsBoundaryPolicyInputList) > 0 {
-		sim.boundary = nil // in the place of the principal's own
+		sim.boundary = nil // in place of the principal's boundary
 	}
 	for i, document := range in.PermissionsBoundaryPolicyInputList {
 		p, err := readSimulated("PermissionsBoundaryPolicyInputList."+strconv.Itoa(i+1), ofRequest, document, policy.ParseIdentity)
@@ -186,7 +186,7 @@ func (sim *simulation) add(in *SimulateCustomPolicyInput) error {
 	return nil
 }
 
-// callerOfARN is who an ARN names, as far as the ARN tells.
+// callerOfARN is the caller with an ARN, as far as the ARN identifies it.
 func callerOfARN(call *api.Call, arn string) caller.Caller {
 	account, kind, name, ok := iam.ParseARN(arn)
 	switch {
@@ -233,8 +233,7 @@ func (s *Service) simulatePrincipalPolicy(_ context.Context, call *api.Call, in 
 	return sim.run(call, &custom)
 }
 
-// sourcesOf are the policies of a user, group or role by its ARN, and its boundary's
-// document.
+// sourcesOf are the policies of a user, group or role, and the document of its boundary.
 func (s *Service) sourcesOf(call *api.Call, arn string) (sources []identity.Source, boundary string, err error) {
 	err = s.engine.Read(call.Account, func(a *iam.Account) error {
 		e := a.ByARN(arn)
@@ -286,7 +285,7 @@ func (sim *simulation) run(call *api.Call, in *SimulateCustomPolicyInput) (*Simu
 	for i := range order {
 		order[i] = i
 	}
-	const widest = 1 << 30 // so that places are in the order of their texts
+	const widest = 1 << 30 // so that texts sort like numbers
 	cut, truncated, next, err := check.Page("evaluations", order, func(i *int) string { return strconv.Itoa(widest + *i) }, in.Marker, in.MaxItems)
 	if err != nil {
 		return nil, err
@@ -333,7 +332,7 @@ func (sim *simulation) evaluate(action, resource string) EvaluationResult {
 	return out
 }
 
-// position is the line and the column of a place in a document.
+// position is the line and the column of an offset in a document.
 func position(document string, at int) *Position {
 	before := document[:min(at, len(document))]
 	return &Position{strings.Count(before, "\n") + 1, len(before) - strings.LastIndexByte(before, '\n')}

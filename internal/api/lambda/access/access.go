@@ -1,4 +1,4 @@
-// Package access says what the operations of Lambda need to be allowed.
+// Package access has the permissions that Lambda's operations require.
 package access
 
 import (
@@ -14,10 +14,10 @@ import (
 	"godwit.dev/godwit/internal/function/mapping"
 )
 
-// Guarded gives Lambda's operations what they need.
+// Guarded adds to Lambda's operations the permissions that they require.
 func Guarded(operations []api.Operation) []api.Operation { return api.Guarded(access, operations) }
 
-// access is what each operation needs to be allowed. Source: actions, resources and
+// access has the permissions that each operation requires. Source: actions, resources and
 // condition keys for Lambda, in the service authorization reference.
 var access = map[string]api.Access{
 	"CreateFunction":           api.Needs(creating),
@@ -66,17 +66,17 @@ var access = map[string]api.Access{
 	}),
 }
 
-// all needs an action that is about no function.
+// all requires an action on no particular function.
 func all(action string) api.Access {
 	return func(*api.Call, any) ([]authorize.Need, error) { return api.Any("lambda:" + action), nil }
 }
 
-// onFunction needs what an operation does to a function as a whole.
+// onFunction requires an action on a function.
 func onFunction[In any](operation string, name func(*In) string) api.Access {
 	return onQualified(operation, func(in *In) (string, *string) { return name(in), nil })
 }
 
-// onQualified needs what an operation does to a function, a version or an alias.
+// onQualified requires an action on a function, a version or an alias.
 func onQualified[In any](operation string, name func(*In) (string, *string)) api.Access {
 	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) {
 		text, qualifier := name(in)
@@ -94,9 +94,9 @@ func onNamed(call *api.Call, operation, text string, qualifier *string) ([]autho
 	return needs, nil
 }
 
-// passing needs that the caller may give Lambda a role.
+// passing requires iam:PassRole for a role.
 func passing(role string) authorize.Need {
-	a, _ := arn.Parse(role) // of none the account is the caller's, and nobody may pass it
+	a, _ := arn.Parse(role) // an invalid role: the account is the caller's, and nobody may pass it
 	return authorize.Need{
 		Action: "iam:PassRole", Resource: role, Account: a.Account,
 		Keys: []authorize.Key{{Name: "iam:passedtoservice", Values: []string{"lambda.amazonaws.com"}}},
@@ -123,7 +123,7 @@ func creating(call *api.Call, in *lambda.CreateFunctionInput) ([]authorize.Need,
 	return needs, nil
 }
 
-// readsCode needs that the caller may read code in S3: the server reads it with a key of its own.
+// readsCode requires s3:GetObject for the caller: the server reads the code with its own key.
 func readsCode(call *api.Call, needs []authorize.Need, bucket, key *string) []authorize.Need {
 	if bucket == nil || key == nil {
 		return needs
@@ -151,7 +151,7 @@ func eventInvoke(in *lambda.EventInvokeConfigInput) (string, *string) {
 	return in.FunctionName, in.Qualifier
 }
 
-// onMapping needs an action on an event-source mapping.
+// onMapping requires an action on an event-source mapping.
 func onMapping[In any](action string, id func(*In) string) api.Access {
 	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) {
 		return api.One("lambda:"+action, mapping.ARN(call.Region, call.Account, id(in))), nil
@@ -178,7 +178,7 @@ func remapping(call *api.Call, in *mappings.UpdateEventSourceMappingInput) ([]au
 	return needs, err
 }
 
-// functionKey is the condition key that reports which function a mapping is for.
+// functionKey is the condition key with the function of a mapping.
 func functionKey(call *api.Call, text string) ([]authorize.Key, error) {
 	fn, err := request.Resource(call, text, nil)
 	if err != nil {
@@ -187,7 +187,8 @@ func functionKey(call *api.Call, text string) ([]authorize.Key, error) {
 	return []authorize.Key{{Name: "lambda:functionarn", Values: []string{fn.String()}}}, nil
 }
 
-// onTagged needs an action on what has tags. What is no ARN is refused by the operation.
+// onTagged requires an action on a tagged resource. The operation itself refuses an invalid
+// ARN.
 func onTagged(operation, resource string) []authorize.Need {
 	a, _ := arn.Parse(resource)
 	return []authorize.Need{{Action: "lambda:" + operation, Resource: resource, Account: a.Account, Shared: !mapping.Is(a) && request.Shared(operation)}}

@@ -1,5 +1,5 @@
-// Package link makes and reads the tokens of links that the code of functions is
-// downloaded from: what is meant and until when, authenticated by a key.
+// Package link makes and reads the tokens of links to the code of functions. A token has the
+// upload and its expiry time, authenticated by a key.
 package link
 
 import (
@@ -16,7 +16,7 @@ import (
 // Key authenticates tokens.
 type Key [sha256.Size]byte
 
-// Token is good for an upload of a function until a time, to the second.
+// Token is a token for an upload of a function, which expires at until, to the second.
 func (k Key) Token(fn arn.ARN, upload uint64, until time.Time) string {
 	text := fn.String() + "\n" + strconv.FormatUint(upload, 10) + "\n" + strconv.FormatInt(until.Unix(), 10)
 	return base64.RawURLEncoding.EncodeToString(append(k.seal(text), text...))
@@ -28,8 +28,7 @@ func (k Key) seal(text string) []byte {
 	return mac.Sum(nil)
 }
 
-// Read reports what a token is for; ok is false for what is no token of the key, or an
-// expired one.
+// Read reports the upload of a token; ok is false for an invalid or expired token.
 func (k Key) Read(token string, now time.Time) (fn arn.ARN, upload uint64, ok bool) {
 	sealed, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil || len(sealed) < sha256.Size {

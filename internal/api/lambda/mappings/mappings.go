@@ -19,13 +19,13 @@ import (
 	"godwit.dev/godwit/internal/invoke/source"
 )
 
-// Engine keeps event-source mappings.
+// Engine stores event-source mappings.
 type Engine interface {
 	CreateMapping(ctx context.Context, m mapping.Mapping) (mapping.Mapping, error)
 	UpdateMapping(ctx context.Context, a arn.ARN, edit func(mapping.Mapping) (mapping.Update, error)) (mapping.Mapping, error)
 	DeleteMapping(ctx context.Context, a arn.ARN) (mapping.Mapping, error)
 	Mapping(ctx context.Context, a arn.ARN) (mapping.Mapping, error)
-	// Mappings are all of them, in the order of their UUIDs.
+	// Mappings returns all mappings, ordered by UUID.
 	Mappings(ctx context.Context) ([]mapping.Mapping, error)
 }
 
@@ -101,16 +101,16 @@ type ListEventSourceMappingsOutput struct {
 	EventSourceMappings []EventSourceMappingConfiguration
 }
 
-// FilterCriteria says which messages the function gets.
+// FilterCriteria selects the messages that the function receives.
 type FilterCriteria struct{ Filters []FilterPattern }
 
 // FilterPattern is one pattern of FilterCriteria.
 type FilterPattern struct{ Pattern *string }
 
-// ScalingConfig bounds how many batches are under way at once.
+// ScalingConfig bounds the concurrent batches.
 type ScalingConfig struct{ MaximumConcurrency *int }
 
-// EventSourceMappingConfiguration describes a mapping.
+// EventSourceMappingConfiguration is a mapping in an answer.
 type EventSourceMappingConfiguration struct {
 	UUID                           string
 	BatchSize                      int
@@ -127,13 +127,12 @@ type EventSourceMappingConfiguration struct {
 	EventSourceMappingArn          string
 }
 
-// Unbuilt is a member of features that are not built: that it is there is all that
-// is looked at.
+// Unbuilt is a member of features that are not implemented: only its presence is checked.
 type Unbuilt struct{}
 
 var errSource = request.Invalid("Unrecognized event source.")
 
-// others refuses, by their names, members that are for streams.
+// others refuses, by name, members for streams.
 func others(given map[string]bool) error {
 	for _, name := range slices.Sorted(maps.Keys(given)) {
 		switch {
@@ -171,7 +170,7 @@ type Service struct{ engine Engine }
 // New makes a Service.
 func New(e Engine) *Service { return &Service{e} }
 
-// Operations declares them.
+// Operations are the operations on event-source mappings.
 func (s *Service) Operations() []api.Operation {
 	const mappings, one = "/2015-03-31/event-source-mappings", "/2015-03-31/event-source-mappings/{UUID}"
 	return []api.Operation{
@@ -232,8 +231,8 @@ func (c changes) check() error {
 	return broken.Err()
 }
 
-// apply changes what is given. It fails with InvalidParameter for filters that are
-// no patterns, or too many.
+// apply changes the settings that are not nil. It fails with InvalidParameter for invalid
+// filters, or too many.
 func (c changes) apply(set *mapping.Settings) error {
 	if c.batch != nil {
 		set.BatchSize = *c.batch
@@ -302,7 +301,7 @@ func (s *Service) createMapping(ctx context.Context, call *api.Call, in *CreateE
 	return shownMapping(&made), nil
 }
 
-// ownMapping refuses a queue or a function of another account, whatever policies say.
+// ownMapping refuses a queue or a function of another account, whatever its policy allows.
 func ownMapping(call *api.Call, queue arn.ARN, n request.Named) error {
 	strict := *call
 	strict.Authorized = false
@@ -317,7 +316,7 @@ func ownMapping(call *api.Call, queue arn.ARN, n request.Named) error {
 	return request.Owned(&strict, n.ARN())
 }
 
-// readMapping reads the queue and the function that a mapping names.
+// readMapping reads the queue and the function of a mapping.
 func readMapping(call *api.Call, queueARN *string, name string, c changes) (queue arn.ARN, n request.Named, err error) {
 	var broken request.Constraints
 	broken.Pattern("eventSourceArn", queueARN, request.ARNPattern)
@@ -393,8 +392,7 @@ func (s *Service) deleteMapping(ctx context.Context, call *api.Call, in *Mapping
 	return shownMapping(&m), nil
 }
 
-// mappingPage is how many mappings a page of their list has at most. Source: the
-// Lambda API reference.
+// mappingPage is the page size of ListEventSourceMappings. Source: the Lambda API reference.
 const mappingPage = 100
 
 // listMappings answers ListEventSourceMappings.

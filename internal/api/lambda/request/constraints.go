@@ -1,5 +1,5 @@
-// Package request reads and checks what requests of Lambda have in common: the model's
-// constraints, the names of functions, tags, and the places where lists continue.
+// Package request reads and validates what Lambda's requests have in common: the model's
+// constraints, names of functions, tags, and list markers.
 package request
 
 import (
@@ -12,26 +12,26 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// Constraints collects where a request breaks those of the model.
+// Constraints collects the violated constraints of the model.
 type Constraints struct{ broken []string }
 
-// Add notes a value that breaks a constraint.
+// Add adds a violated constraint.
 func (c *Constraints) Add(member, value, constraint string, args ...any) {
 	c.broken = append(c.broken, fmt.Sprintf("Value '%s' at '%s' failed to satisfy constraint: %s", Shorten(value), member, fmt.Sprintf(constraint, args...)))
 }
 
-// Lacks notes a member that is not there.
+// Lacks adds a missing member.
 func (c *Constraints) Lacks(member string) {
 	c.broken = append(c.broken, fmt.Sprintf("Value null at '%s' failed to satisfy constraint: Member must not be null", member))
 }
 
-// Shorten bounds what a refusal repeats of a request.
+// Shorten truncates a value of a request for an error message.
 func Shorten(value string) string {
 	const most = 512
 	return fault.Excerpt(value, most, "...")
 }
 
-// Err is AWS's refusal: ValidationFailed, or nil.
+// Err is AWS's error ValidationFailed, or nil without a violation.
 func (c *Constraints) Err() error {
 	switch n := len(c.broken); n {
 	case 0:
@@ -43,7 +43,7 @@ func (c *Constraints) Err() error {
 	}
 }
 
-// Length bounds a text, in characters.
+// Length checks the length of a text, in characters.
 func (c *Constraints) Length(member string, value *string, least, most int) {
 	if value == nil {
 		return
@@ -55,42 +55,41 @@ func (c *Constraints) Length(member string, value *string, least, most int) {
 	}
 }
 
-// Pattern refuses a value that a pattern, anchored, does not match; text is the
-// pattern as the model has it.
+// Pattern checks that a value matches a pattern.
 func (c *Constraints) Pattern(member string, value *string, p *Pattern) {
 	if value != nil && !p.MatchString(*value) {
 		c.Add(member, *value, "Member must satisfy regular expression pattern: %s", p.Text)
 	}
 }
 
-// AtLeast bounds a number from below.
+// AtLeast checks the lower bound of a number.
 func (c *Constraints) AtLeast(member string, value *int, least int) {
 	if value != nil && *value < least {
 		c.Add(member, fmt.Sprint(*value), "Member must have value greater than or equal to %d", least)
 	}
 }
 
-// AtMost bounds a number from above.
+// AtMost checks the upper bound of a number.
 func (c *Constraints) AtMost(member string, value *int, most int) {
 	if value != nil && *value > most {
 		c.Add(member, fmt.Sprint(*value), "Member must have value less than or equal to %d", most)
 	}
 }
 
-// Between bounds a number.
+// Between checks the bounds of a number.
 func (c *Constraints) Between(member string, value *int, least, most int) {
 	c.AtLeast(member, value, least)
 	c.AtMost(member, value, most)
 }
 
-// Enum refuses what is none of the values.
+// Enum checks that a text is one of the allowed values.
 func (c *Constraints) Enum(member string, value *string, allowed ...string) {
 	if value != nil && !slices.Contains(allowed, *value) {
 		c.Add(member, *value, "Member must satisfy enum value set: [%s]", strings.Join(allowed, ", "))
 	}
 }
 
-// Count bounds how many items a list has.
+// Count checks the number of items in a list.
 func (c *Constraints) Count(member string, items []string, least, most int) {
 	if items == nil {
 		return
@@ -102,16 +101,16 @@ func (c *Constraints) Count(member string, items []string, least, most int) {
 	}
 }
 
-// Pattern is one of the model's.
+// Pattern is a pattern of the model.
 type Pattern struct {
 	*regexp.Regexp
-	Text string // as the model has it
+	Text string // as in the model
 }
 
-// Compile anchors a pattern of the model, which matches whole values.
+// Compile compiles a pattern of the model, anchored: it must match whole values.
 func Compile(text string) *Pattern { return &Pattern{regexp.MustCompile(`^(?:` + text + `)$`), text} }
 
-// Invalid makes the refusal of a parameter: InvalidParameterValueException.
+// Invalid is the error InvalidParameterValueException.
 func Invalid(format string, args ...any) error {
 	return fault.Newf(fault.InvalidParameter, format, args...)
 }

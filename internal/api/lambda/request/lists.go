@@ -7,17 +7,17 @@ import (
 	"godwit.dev/godwit/internal/function"
 )
 
-// MaxItems bounds what may be asked for of a list.
+// MaxItems is the largest page size that a request may have.
 const MaxItems = 10000
 
-// CheckPage checks how many items are asked for of a list.
+// CheckPage validates the page size in a request.
 func CheckPage(asked *int) error {
 	var c Constraints
 	c.Between("maxItems", asked, 1, MaxItems)
 	return c.Err()
 }
 
-// ReadMarker gives the place where a list continues.
+// ReadMarker returns the position in a list's marker.
 func ReadMarker(list string, marker *string) (string, error) {
 	after, ok := api.ReadToken(list, marker)
 	if !ok {
@@ -33,7 +33,7 @@ const (
 	maxTagValue = 256
 )
 
-// CheckTags checks the tags of a request.
+// CheckTags validates the tags of a request.
 func CheckTags(tags map[string]string) error {
 	if len(tags) > function.MaxTags {
 		return function.ErrTooManyTags

@@ -9,8 +9,8 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// The longest names, in characters: of a function, and of it with all that may
-// stand before and behind.
+// The longest names, in characters: of a function alone, and with the parts that may precede
+// and follow it.
 const (
 	MaxName      = 64
 	MaxShortName = 140
@@ -23,16 +23,15 @@ type Named struct {
 	Qualifier string // empty: none
 }
 
-// ARN is the function with the qualifier, if there is one.
+// ARN is the ARN of the function, with the qualifier if there is one.
 func (n Named) ARN() arn.ARN { return n.Function.Qualify(n.Qualifier) }
 
-// Read reads how a request names a function: by its name, an ARN, or the part of
-// one behind the account's number, each perhaps with a qualifier behind it; and a
-// qualifier beside it. most bounds the text, in characters. It fails with
-// ValidationFailed; InvalidParameter if there are two qualifiers; ResourceNotFound
-// for another region.
+// Read parses the name of a function in a request: its name, its ARN, or the end of the ARN
+// from the account on, each with an optional qualifier; and a separate qualifier. most bounds
+// the text, in characters. It fails with ValidationFailed; with InvalidParameter for two
+// qualifiers; with ResourceNotFound for another region.
 func Read(call *api.Call, text string, qualifier *string, most int) (n Named, err error) {
-	if qualifier == nil && plain(text) { // as most requests have it
+	if qualifier == nil && plain(text) { // the common case
 		return Named{Function: arn.Function(call.Region, call.Account, text)}, nil
 	}
 	var c Constraints
@@ -71,20 +70,20 @@ func Read(call *api.Call, text string, qualifier *string, most int) (n Named, er
 	return n, nil
 }
 
-// Resource is the ARN of the function, version or alias that a request names.
+// Resource is the ARN of a function, version or alias in a request.
 func Resource(call *api.Call, text string, qualifier *string) (arn.ARN, error) {
 	n, err := Read(call, text, qualifier, MaxLongName)
 	return n.ARN(), err
 }
 
-// CheckNew refuses what cannot be the name of a function that is to be made.
+// CheckNew validates the name of a new function.
 func CheckNew(text string) error {
 	var c Constraints
 	c.Pattern("functionName", &text, FunctionPattern)
 	return c.Err()
 }
 
-// NewResource is Resource for a function that is to be made.
+// NewResource is Resource for a new function.
 func NewResource(call *api.Call, text string) (arn.ARN, error) {
 	if err := CheckNew(text); err != nil {
 		return arn.ARN{}, err
@@ -92,10 +91,10 @@ func NewResource(call *api.Call, text string) (arn.ARN, error) {
 	return Resource(call, text, nil)
 }
 
-// Shared reports whether a function's policy can let other accounts do an operation.
+// Shared reports whether a function's policy can grant an operation to other accounts.
 func Shared(operation string) bool { return slices.Contains(shared, operation) }
 
-// plain reports whether text is a function's name, with nothing else around it.
+// plain reports whether text is only a function's name.
 func plain(text string) bool {
 	for i := range len(text) {
 		switch c := text[i]; {
@@ -113,7 +112,7 @@ func badName(text string) error {
 	return c.Err()
 }
 
-// shared are the operations on a function that its policy can let other accounts do.
+// shared are the operations on a function that its policy can grant to other accounts.
 // Source: the Lambda developer guide, "Granting function access to other accounts".
 var shared = []string{
 	"CreateAlias", "DeleteAlias", "DeleteFunction", "DeleteFunctionConcurrency", "DeleteFunctionEventInvokeConfig", "GetAlias", "GetFunction",
@@ -122,7 +121,7 @@ var shared = []string{
 	"PutFunctionEventInvokeConfig", "TagResource", "UntagResource", "UpdateAlias", "UpdateFunctionCode", "UpdateFunctionEventInvokeConfig",
 }
 
-// ActionOf is the action in policies of an operation.
+// ActionOf is the action of an operation in policies.
 func ActionOf(operation string) string {
 	if operation == "Invoke" {
 		operation = "InvokeFunction"
@@ -130,5 +129,5 @@ func ActionOf(operation string) string {
 	return "lambda:" + operation
 }
 
-// Owned refuses what belongs to another account.
+// Owned refuses a resource of another account.
 func Owned(call *api.Call, a arn.ARN) error { return api.Owned(call, a, ActionOf(call.Operation)) }

@@ -14,12 +14,12 @@ import (
 // Environment is a function's environment variables.
 type Environment struct {
 	Variables map[string]string
-	Error     *Failure // why they are not shown
+	Error     *Failure // the reason why variables are not shown
 
-	order []string // the names as a request gave them
+	order []string // the names, in the order of the request
 }
 
-// UnmarshalJSON reads a request's, and remembers their order.
+// UnmarshalJSON decodes the variables of a request, and keeps their order.
 func (e *Environment) UnmarshalJSON(text []byte) error {
 	var in struct{ Variables json.RawMessage }
 	if err := json.Unmarshal(text, &in); err != nil {
@@ -36,30 +36,30 @@ func (e *Environment) UnmarshalJSON(text []byte) error {
 	for inside := false; ; {
 		token, err := d.Token()
 		if err != nil {
-			return nil // its end
+			return nil // the end of the object
 		}
 		if name, ok := token.(string); ok && inside {
 			if !slices.Contains(e.order, name) {
 				e.order = append(e.order, name)
 			}
-			_, _ = d.Token() // its value
+			_, _ = d.Token() // the value
 		}
 		inside = true
 	}
 }
 
-// maxEnvironment bounds the variables, in bytes, as JSON.
+// maxEnvironment bounds the JSON of the variables, in bytes.
 const maxEnvironment = 4096
 
-// reserved are the environment variables that Lambda sets itself.
+// reserved are the environment variables that Lambda sets.
 var reserved = []string{
 	"AWS_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "AWS_DEFAULT_REGION", "AWS_EXECUTION_ENV", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "AWS_LAMBDA_FUNCTION_NAME",
 	"AWS_LAMBDA_FUNCTION_VERSION", "AWS_LAMBDA_INITIALIZATION_TYPE", "AWS_LAMBDA_LOG_GROUP_NAME", "AWS_LAMBDA_LOG_STREAM_NAME",
 	"AWS_LAMBDA_RUNTIME_API", "AWS_REGION", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "LAMBDA_RUNTIME_DIR", "LAMBDA_TASK_ROOT",
 }
 
-// Check refuses variables that Lambda has itself, and too many. The text of the
-// refusal has them in the order of the request. Errors: InvalidParameter.
+// Check refuses reserved variables, and too many. The error message lists them in the order
+// of the request. Errors: InvalidParameter.
 func (e *Environment) Check() error {
 	const prefix = "Lambda was unable to configure your environment variables because the environment variables you have provided "
 	var taken []string

@@ -1,5 +1,5 @@
-// Package variables keeps the environment variables of functions that have a customer's key:
-// encrypted under it, and shown to those who may decrypt.
+// Package variables encrypts the environment variables of functions with a customer key, and
+// decrypts them for callers with the permission.
 package variables
 
 import (
@@ -14,23 +14,23 @@ import (
 	"godwit.dev/godwit/internal/shard/keys"
 )
 
-// Keys encrypts and decrypts: *keys.Environments.
+// Keys encrypts and decrypts variables; *keys.Environments implements it.
 type Keys interface {
 	Seal(as keys.Access, fn arn.ARN, key string, variables map[string]string) ([]byte, error)
 	Open(as keys.Access, fn arn.ARN, sealed []byte) (map[string]string, error)
 	Admit(as keys.Access, fn arn.ARN, key, role string) (undo func(), err error)
 }
 
-// Failure is what is shown instead of variables that the caller may not decrypt.
+// Failure replaces the variables in an answer if they could not be decrypted for the caller.
 type Failure struct{ ErrorCode, Message string }
 
-// as is how a caller asks for the use of a key.
+// as is the caller's access to a key.
 func as(call *api.Call) keys.Access {
 	return keys.Access{Caller: call.Caller, Address: call.RemoteAddr, Transport: call.Transport()}
 }
 
-// Encrypt encrypts the variables of a configuration that has a key, and lets its role decrypt
-// them. undo takes that back. Errors: InvalidParameter.
+// Encrypt encrypts the variables of a configuration with a key, and grants its role to
+// decrypt them. undo revokes the grant. Errors: InvalidParameter.
 func Encrypt(k Keys, call *api.Call, fn arn.ARN, config *function.Config) (undo func(), err error) {
 	if config.KMSKey == "" || len(config.Environment) == 0 && config.Cipher == nil {
 		return func() {}, nil
@@ -48,10 +48,10 @@ func Encrypt(k Keys, call *api.Call, fn arn.ARN, config *function.Config) (undo 
 	return undo, nil
 }
 
-// Change is what becomes of the variables of a function, whose configuration was before and
-// would be after, its key apart; key is the one that the request names, nil for none. What
-// it gives puts that into the configuration, as long as the variables are as they were
-// before. Errors: InvalidParameter.
+// Change encrypts a function's variables for an update of its configuration from before to
+// after, which has the old key; key is the key in the request, nil for none. put sets the
+// result in the configuration, unless its variables have changed in the meantime. Errors:
+// InvalidParameter.
 func Change(k Keys, call *api.Call, fn arn.ARN, before, after function.Config, replaced bool, key *string) (put func(*function.Config) error, undo func(), err error) {
 	if replaced {
 		after.Cipher = nil
@@ -77,7 +77,7 @@ func Change(k Keys, call *api.Call, fn arn.ARN, before, after function.Config, r
 	}, undo, nil
 }
 
-// Show decrypts variables for a caller, or reports why not.
+// Show decrypts variables for a caller; the Failure says why it could not.
 func Show(k Keys, call *api.Call, fn arn.ARN, sealed []byte) (map[string]string, *Failure) {
 	all, err := k.Open(as(call), fn, sealed)
 	if err == nil {
@@ -91,8 +91,7 @@ func Show(k Keys, call *api.Call, fn arn.ARN, sealed []byte) (map[string]string,
 	return nil, f
 }
 
-// Unreadable is the refusal to run a function whose variables its role cannot decrypt, in
-// AWS's words.
+// Unreadable is AWS's error for running a function whose role cannot decrypt its variables.
 func Unreadable(err error) error {
 	kind := fault.KindOf(err)
 	if exceptions[kind] == "" {
@@ -102,14 +101,14 @@ func Unreadable(err error) error {
 	return fault.New(kind, sentence("decrypt the", "KMS", settings, settings, err, ""))
 }
 
-// exceptions are KMS's names of its refusals.
+// exceptions are the names of KMS's errors.
 var exceptions = map[fault.Kind]string{
 	fault.KMSAccessDenied: "AccessDeniedException", fault.KMSDisabled: "DisabledException", fault.KMSInvalidState: "KMSInvalidStateException",
 	fault.KMSInvalidKeyUsage: "InvalidKeyUsageException", fault.KMSNotFound: "NotFoundException", fault.InvalidARN: "InvalidArnException",
 }
 
-// sentence is AWS's on what KMS refuses. Those for other kinds than a denial follow its
-// form.
+// sentence is the message for an error of KMS. For a denial it is AWS's; for other kinds it
+// has the same form.
 func sentence(what, access, permissions, settings string, err error, between string) string {
 	kind := fault.KindOf(err)
 	why, look := access+" access was denied", permissions
@@ -126,7 +125,7 @@ func sentence(what, access, permissions, settings string, err error, between str
 		". KMS Exception: " + exceptions[kind] + between + "KMS Message: " + refusal.Text(err)
 }
 
-// refused refuses a key that the caller cannot have a function use.
+// refused is the error for a key that the caller cannot use for a function.
 func refused(what string, err error) error {
 	kind := fault.KindOf(err)
 	if exceptions[kind] == "" {

@@ -1,5 +1,5 @@
-// Package backups gives whoever may make backups a copy of the server's store, in parts,
-// and lets a server continue that was restored from one.
+// Package backups serves copies of the server's store in parts, and resumes a server that was
+// restored from one.
 package backups
 
 import (
@@ -13,36 +13,36 @@ import (
 	"godwit.dev/godwit/internal/cluster/snapshot"
 )
 
-// Options are what Backups work with.
+// Options are the dependencies and settings of Backups.
 type Options struct {
-	// Source offers copies of the store; nil: there is nothing on a disk.
+	// Source makes copies of the store; nil: the state is not on disk.
 	Source *snapshot.Source
-	// Version is that of the server, and Process a name of its own for each start.
+	// Version is the server's version, and Process a unique id of this process.
 	Version, Process string
-	// RootKey is the id of the key that the state is sealed with.
+	// RootKey returns the id of the key that encrypts the state.
 	RootKey func() string
-	Now     func() time.Time // by the machine's clock
-	// Hold is what keeps a restored server from delivering.
+	Now     func() time.Time // of the machine's clock
+	// Hold holds the deliveries of a restored server.
 	Hold Hold
 }
 
-// Hold keeps a server from delivering.
+// Hold holds the deliveries of a server.
 type Hold interface {
 	Held() bool
-	// Release lets it deliver, durably; false if nothing was held.
+	// Release durably releases the deliveries; false if they were not held.
 	Release() (bool, error)
 }
 
 // Backups answer the operations.
 type Backups struct{ Options }
 
-// New makes them.
+// New makes Backups.
 func New(o Options) *Backups { return &Backups{o} }
 
-// Begin asks for a backup.
+// Begin is the request of a backup.
 type Begin struct{}
 
-// Snapshot is what a backup consists of.
+// Snapshot lists the files of a backup.
 type Snapshot struct {
 	ID        string    `json:"id" doc:"Names the snapshot. It is offered until two minutes after a part of it was last asked for."`
 	CreatedAt time.Time `json:"createdAt" doc:"The moment of which it is."`
@@ -52,13 +52,13 @@ type Snapshot struct {
 	Files     []File    `json:"files"`
 }
 
-// File is one of a snapshot's.
+// File is a file of a snapshot.
 type File struct {
 	Name string `json:"name" doc:"Relative, with slashes."`
 	Size int64  `json:"size" doc:"In bytes."`
 }
 
-// Begin makes a snapshot of now.
+// Begin makes a snapshot of the current state.
 func (b *Backups) Begin(context.Context, *rest.Call, *Begin) (*Snapshot, error) {
 	if b.Source == nil {
 		return nil, rest.Conflict("the state of this server is in memory (--store memory) and has no backup")
@@ -78,17 +78,17 @@ func (b *Backups) Begin(context.Context, *rest.Call, *Begin) (*Snapshot, error) 
 	return out, nil
 }
 
-// Part asks for a part of a file.
+// Part is the request of a part of a file.
 type Part struct {
 	ID     string `query:"id" required:"true" max:"100" doc:"The snapshot."`
 	Name   string `query:"name" required:"true" max:"1000" doc:"The file."`
 	Offset int64  `query:"offset" default:"0" min:"0" max:"9007199254740991" doc:"Where to begin, in bytes."`
 }
 
-// Bytes stand for an answer that is no JSON.
+// Bytes is the type of an answer that is not JSON.
 type Bytes struct{}
 
-// Part answers up to 4 MiB of a file, with their CRC-32C in a header.
+// Part answers with up to 4 MiB of a file, with their CRC-32C in a header.
 func (b *Backups) Part(_ context.Context, c *rest.Call, in *Part) (*Bytes, error) {
 	if b.Source == nil {
 		return nil, rest.NotFound(snapshot.ErrGone.Error())
@@ -108,17 +108,17 @@ func (b *Backups) Part(_ context.Context, c *rest.Call, in *Part) (*Bytes, error
 	return &Bytes{}, nil
 }
 
-// End says that a backup is made.
+// End is the request to release a snapshot.
 type End struct {
 	ID string `json:"id" required:"true" max:"100" doc:"The snapshot."`
 }
 
-// Ended is the answer.
+// Ended is the answer of End.
 type Ended struct {
 	ID string `json:"id"`
 }
 
-// End withdraws a snapshot, whether it is there or not.
+// End releases a snapshot; an unknown one is no error.
 func (b *Backups) End(_ context.Context, _ *rest.Call, in *End) (*Ended, error) {
 	if b.Source != nil {
 		b.Source.End(in.ID)
@@ -126,16 +126,16 @@ func (b *Backups) End(_ context.Context, _ *rest.Call, in *End) (*Ended, error) 
 	return &Ended{strings.Clone(in.ID)}, nil
 }
 
-// Deliver asks for deliveries to begin.
+// Deliver is the request to start deliveries.
 type Deliver struct{}
 
-// Delivering is how deliveries stand.
+// Delivering says whether the server delivers.
 type Delivering struct {
 	Held    bool `json:"held" doc:"Whether the server delivers nothing, as one that was restored with --paused does until it is told to."`
 	Changed bool `json:"changed" doc:"Whether this call has changed that."`
 }
 
-// Deliver lets a server that was restored with --paused deliver.
+// Deliver starts the deliveries of a server that was restored with --paused.
 func (b *Backups) Deliver(context.Context, *rest.Call, *Deliver) (*Delivering, error) {
 	changed, err := b.Hold.Release()
 	if err != nil {

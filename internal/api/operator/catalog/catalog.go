@@ -1,5 +1,5 @@
-// Package catalog lists what there is, with counts and rates: queues, topics,
-// subscriptions, deliveries and functions, each alone, and how they hang together.
+// Package catalog lists queues, topics, subscriptions, deliveries and functions with counts
+// and rates, describes each, and reports the graph of their connections.
 package catalog
 
 import (
@@ -18,7 +18,7 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// Server is what the overview shows of the server itself.
+// Server describes the server itself in the overview.
 type Server struct {
 	Version   string    `json:"version"`
 	Mode      string    `json:"mode" enum:"dev,serve"`
@@ -31,34 +31,34 @@ type Server struct {
 	Endpoint  string    `json:"endpoint" doc:"The address of the server as its own messages name it."`
 }
 
-// Options are what the catalog works with.
+// Options are the dependencies and settings of a Catalog.
 type Options struct {
 	Engine *shard.Engine
 	Totals *monitor.Queues
 	Live   *live.Live
-	// Server reports the server. Now is by its clock.
+	// Server describes the server. Now is by its clock.
 	Server func() Server
-	// Problems are what health finds to be wrong, by the name of the check.
+	// Problems are the failed health checks, by name.
 	Problems func(ctx context.Context) map[string]string
-	// Alarms are the names of alarms that are in alarm, and since when; nil: there are none.
+	// Alarms are the alarms in state ALARM, and since when; nil: there are none.
 	Alarms func(most int) []Alarming
-	// Closed are sources that take no posts; nil: there are none.
+	// Closed are the sources that refuse posts; nil: there are none.
 	Closed func(most int) []Closed
 }
 
-// Closed is a source that takes no posts.
+// Closed is a source that refuses posts.
 type Closed struct {
 	Name    string
-	Problem string // empty: somebody has paused it
+	Problem string // empty: an operator has paused it
 }
 
-// Alarming is an alarm that is in alarm.
+// Alarming is an alarm in state ALARM.
 type Alarming struct {
 	ARN, Name, Reason string
 	Since             time.Time
 }
 
-// Catalog answers what there is.
+// Catalog answers the operations.
 type Catalog struct {
 	Options
 
@@ -70,16 +70,16 @@ type Catalog struct {
 // New makes a catalog.
 func New(o Options) *Catalog { return &Catalog{Options: o} }
 
-// in is the region and account that are meant.
+// in is the given region and account, or their defaults.
 func (c *Catalog) in(region, account string) (string, string) {
 	server := c.Server()
 	return cmp.Or(region, server.Region), cmp.Or(account, server.Account)
 }
 
-// examined bounds how many names one call looks at for a page.
+// examined bounds the names that one call examines for a page.
 const examined = 20_000
 
-// begin reads where a list by names continues, and looks at the server as it is now.
+// begin reads the cursor of a list by name, and takes a current snapshot.
 func (c *Catalog) begin(ctx context.Context, cursor string) (from string, now *live.Snapshot, err error) {
 	if from, err = rest.After(cursor); err != nil {
 		return "", nil, err
@@ -88,13 +88,13 @@ func (c *Catalog) begin(ctx context.Context, cursor string) (from string, now *l
 	return from, now, err
 }
 
-// seconds is a time of at least nothing, in seconds.
+// seconds is a duration in seconds, at least 0.
 func seconds(d time.Duration) *float64 {
 	s := max(d, 0).Round(time.Millisecond).Seconds()
 	return &s
 }
 
-// injected reports that a resource fails on purpose; what is known of it is still shown.
+// injected returns the injected fault, if err is one; the known data is shown with it.
 func injected(err error) *string {
 	switch fault.KindOf(err) {
 	case fault.Unavailable, fault.Throttled:
@@ -105,15 +105,15 @@ func injected(err error) *string {
 	}
 }
 
-// namesSplit are the parts of an ARN that lists show.
+// namesSplit are the parts of an ARN for lists.
 func namesSplit(a arn.ARN) (name, region, account string) { return a.Resource, a.Region, a.Account }
 
-// mappings are the event-source mappings by what f picks of them.
+// mappings are the event-source mappings.
 func (c *Catalog) mappings(ctx context.Context) ([]mapping.Mapping, error) {
 	return c.Engine.Mappings(ctx)
 }
 
-// number reads a count that an attribute has.
+// number parses an attribute with a count.
 func number(attribute string) int {
 	n, _ := strconv.Atoi(attribute)
 	return n

@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/api/operator/rest"
 )
 
-// Cluster is how the nodes of a cluster stand. A single server is a node of its own.
+// Cluster is the state of a cluster's nodes. A single server is a cluster of one node.
 type Cluster struct {
 	Nodes []ClusterNode `json:"nodes"`
 	Cells []ClusterCell `json:"cells" doc:"The parts of the state, each with its owner."`
@@ -28,15 +28,15 @@ type ClusterNode struct {
 	Copied  int64  `json:"copied,omitempty" doc:"Bytes that it has copied of another node's store."`
 	ToCopy  int64  `json:"toCopy,omitempty" doc:"Bytes of that store."`
 	Fresh   bool   `json:"fresh,omitempty" doc:"Its own part of the log has not had all yet."`
-	// LogStopped is left out where it is not so.
+	// LogStopped is omitted if false.
 	LogStopped bool  `json:"logStopped,omitempty" doc:"Its part of the log has stopped, as a write to its disk failed: it counts for no majority."`
 	Answered   int64 `json:"answered" doc:"Requests that it has answered itself since its start, those that others have forwarded to it among them; 0 of a single server."`
 	Forwarded  int64 `json:"forwarded" doc:"Requests that it has forwarded to the owner since its start."`
-	// Certificate is left out where nodes have none.
+	// Certificate is omitted if nodes have none.
 	Certificate *ClusterCertificate `json:"certificate,omitempty" doc:"What the node shows the others, where nodes have certificates."`
 }
 
-// ClusterCertificate is what a node shows others, and what it knows them by.
+// ClusterCertificate is a node's certificate, and the authorities that it trusts.
 type ClusterCertificate struct {
 	Expires   string   `json:"expires"`
 	Authority string   `json:"authority" doc:"Fingerprint of the authority that has signed it."`
@@ -56,11 +56,11 @@ type ClusterCell struct {
 	LogBytes int64  `json:"logBytes"`
 }
 
-// self is what a single server is called among its nodes, of which there are no others.
+// self is the node's name of a single server.
 const self = "local"
 
-// GetCluster reports a single server. Nodes of a cluster answer for all of them, before
-// this is asked.
+// GetCluster describes a single server. In a cluster, nodes answer for all nodes before this
+// is called.
 func (c *Catalog) GetCluster(context.Context, *rest.Call, *Nothing) (*Cluster, error) {
 	return &Cluster{
 		Nodes: []ClusterNode{{Name: self, URL: c.Server().Endpoint, PID: os.Getpid(), Version: c.Server().Version, State: "serving"}},

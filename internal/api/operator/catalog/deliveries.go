@@ -27,7 +27,7 @@ type Delivery struct {
 	Attempts      []Attempt  `json:"attempts" doc:"Oldest first; of many the first 20 and the last 80."`
 }
 
-// DeliveryDetail is a delivery with what is to come.
+// DeliveryDetail is a delivery with its schedule.
 type DeliveryDetail struct {
 	Delivery
 	Subscription string   `json:"subscription"`
@@ -36,7 +36,7 @@ type DeliveryDetail struct {
 	Schedule     Schedule `json:"schedule"`
 }
 
-// Schedule is when a delivery would be attempted if every attempt failed at once, without
+// Schedule has the times of a delivery's next attempts, if each failed at once, without
 // jitter.
 type Schedule struct {
 	Made         int        `json:"made" doc:"Attempts so far."`
@@ -47,7 +47,7 @@ type Schedule struct {
 	ExpiresAt    *time.Time `json:"expiresAt" doc:"When the message is too old for any attempt; null: never."`
 }
 
-// Planned is an attempt that is to come.
+// Planned is a future attempt.
 type Planned struct {
 	Attempt      int       `json:"attempt" doc:"Its number, from 1."`
 	At           time.Time `json:"at"`
@@ -66,8 +66,8 @@ type ListDeliveries struct {
 // About implements rest.About.
 func (l *ListDeliveries) About() string { return l.Subscription }
 
-// Deliveries is a page of deliveries: those under way, then those with a time, the next
-// first, then those that were not attempted yet, and then those that ended, latest first.
+// Deliveries is a page of deliveries: first those in flight, then those with a due time,
+// earliest first, then those without any attempt, then those that ended, latest first.
 type Deliveries struct {
 	Deliveries []Delivery `json:"deliveries"`
 	Next       *string    `json:"next"`
@@ -135,7 +135,7 @@ func delivery(info *shard.DeliveryInfo) Delivery {
 	return d
 }
 
-// GetDelivery reports a delivery that waits or is under way, with its schedule.
+// GetDelivery describes a delivery that waits or is in flight, with its schedule.
 func (c *Catalog) GetDelivery(ctx context.Context, _ *rest.Call, in *OneDelivery) (*DeliveryDetail, error) {
 	a, err := ParseSubscription(in.Subscription)
 	if err != nil {
@@ -158,7 +158,7 @@ func (c *Catalog) GetDelivery(ctx context.Context, _ *rest.Call, in *OneDelivery
 	return out, nil
 }
 
-// deadline is when a message is too old for any attempt; zero: never.
+// deadline is when a message becomes too old for any attempt; zero: never.
 func deadline(sub *topic.Subscription, info *shard.DeliveryInfo) time.Time {
 	if sub.Protocol != topic.HTTP && sub.Protocol != topic.HTTPS {
 		return time.Time{}
@@ -170,10 +170,10 @@ func deadline(sub *topic.Subscription, info *shard.DeliveryInfo) time.Time {
 	return at.Add(deliver.Lifetime)
 }
 
-// maxPlanned is how many attempts a schedule shows.
+// maxPlanned bounds the attempts in a schedule.
 const maxPlanned = 100
 
-// schedule lays out what is ahead of a delivery.
+// schedule computes the next attempts of a delivery.
 func schedule(p retry.Policy, info *shard.DeliveryInfo, deadline, now time.Time) Schedule {
 	s := Schedule{Made: info.Attempts, RetriesTotal: p.NumRetries, Ahead: []Planned{}, ExpiresAt: rest.Moment(deadline)}
 	if info.Reason != "" { // it waits for its dead-letter queue
@@ -181,7 +181,7 @@ func schedule(p retry.Policy, info *shard.DeliveryInfo, deadline, now time.Time)
 	}
 	at := info.NextAttemptAt
 	n := info.Attempts + 1
-	if info.State == shard.DeliveryInFlight { // what follows if the attempt under way fails now
+	if info.State == shard.DeliveryInFlight { // the attempts after a failure of the one in flight
 		delay, ok := p.Delay(n - 1)
 		if !ok {
 			return s

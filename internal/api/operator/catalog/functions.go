@@ -31,7 +31,7 @@ type Function struct {
 	Mappings       int       `json:"mappings" doc:"How many queues feed it."`
 }
 
-// FunctionDetail is a function with all that is known of it.
+// FunctionDetail describes a function in full.
 type FunctionDetail struct {
 	Function
 	OldestAgeSeconds *float64          `json:"oldestAgeSeconds" doc:"Of the oldest event that waits."`

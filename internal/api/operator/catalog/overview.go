@@ -27,7 +27,8 @@ type Overview struct {
 	AsOf      time.Time     `json:"asOf"`
 }
 
-// Counts are of all accounts and regions, but for functions, which are the server's own.
+// Counts are of all accounts and regions, except functions, which are of the server's own
+// account and region.
 type Counts struct {
 	Queues        int `json:"queues"`
 	Topics        int `json:"topics"`
@@ -35,21 +36,21 @@ type Counts struct {
 	Functions     int `json:"functions"`
 }
 
-// MessageCounts are of queues.
+// MessageCounts are counts of queues' messages.
 type MessageCounts struct {
 	Visible  int64 `json:"visible"`
 	InFlight int64 `json:"inFlight"`
 	Delayed  int64 `json:"delayed"`
 }
 
-// OwedCounts are of backlogs.
+// OwedCounts are counts of backlogs' messages.
 type OwedCounts struct {
 	Due      int64 `json:"due"`
 	Waiting  int64 `json:"waiting"`
 	InFlight int64 `json:"inFlight"`
 }
 
-// ServerRates are in a second.
+// ServerRates are per second.
 type ServerRates struct {
 	Published float64 `json:"published" doc:"To topics."`
 	Sent      float64 `json:"sent" doc:"Into queues."`
@@ -69,7 +70,7 @@ type Backlogged struct {
 	OldestAgeSeconds *float64 `json:"oldestAgeSeconds"`
 }
 
-// Attention is something that needs a person.
+// Attention is a condition that needs a person.
 type Attention struct {
 	Kind     string     `json:"kind" enum:"health,failing-endpoint,dead-letters,alarm,paused,old-backlog,pending-confirmation,source"`
 	Severity string     `json:"severity" enum:"critical,warning,info"`
@@ -78,18 +79,18 @@ type Attention struct {
 	Since    *time.Time `json:"since"`
 }
 
-// Nothing is the input of what takes none.
+// Nothing is the input of an operation without parameters.
 type Nothing struct{}
 
-// Bounds of what the overview shows and looks at.
+// Bounds of what the overview shows and examines.
 const (
 	maxWorst     = 10
 	maxAttention = 50
 	oldBacklog   = time.Hour
 )
 
-// GetOverview reports how the server stands. It is made once for each snapshot: many screens
-// cost what one does.
+// GetOverview summarizes the server. It is computed once for each snapshot, whatever the
+// number of clients.
 func (c *Catalog) GetOverview(ctx context.Context, _ *rest.Call, _ *Nothing) (*Overview, error) {
 	now, err := c.Live.Now(ctx)
 	if err != nil {
@@ -100,7 +101,7 @@ func (c *Catalog) GetOverview(ctx context.Context, _ *rest.Call, _ *Nothing) (*O
 	if c.of != now {
 		made := c.makeOverview(ctx, now)
 		if err := ctx.Err(); err != nil {
-			return nil, err // what is missing would be missing for others, too
+			return nil, err // an incomplete overview would be cached for others
 		}
 		c.overview, c.of = made, now
 	}
@@ -131,7 +132,7 @@ func (c *Catalog) makeOverview(ctx context.Context, now *live.Snapshot) (out *Ov
 
 func owedOf(c queue.Counts) OwedCounts { return OwedCounts{c.Visible, c.Delayed, c.InFlight} }
 
-// age is what a holding is, and how old its oldest message is.
+// age is the kind of a holding, and the age of its oldest message.
 func (c *Catalog) age(ctx context.Context, a arn.ARN) (kind string, age *float64) {
 	switch a.Service {
 	case "sqs":
@@ -151,7 +152,7 @@ func (c *Catalog) age(ctx context.Context, a arn.ARN) (kind string, age *float64
 	return "subscription", age
 }
 
-// attention finds what needs a person.
+// attention finds conditions that need a person.
 func (c *Catalog) attention(ctx context.Context, now *live.Snapshot, worst []Backlogged) []Attention {
 	all := []Attention{}
 	problems := c.Problems(ctx)
@@ -161,7 +162,7 @@ func (c *Catalog) attention(ctx context.Context, now *live.Snapshot, worst []Bac
 	for _, name := range c.Live.Failing(maxAttention) {
 		s, _, err := c.Subscription(ctx, name)
 		if err != nil {
-			continue // it has gone
+			continue // it was deleted in the meantime
 		}
 		last := s.LastAttempt
 		if last == nil {

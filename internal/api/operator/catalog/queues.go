@@ -35,7 +35,7 @@ type Queue struct {
 	Problem           *string           `json:"problem" doc:"Why nothing more is known of it now."`
 }
 
-// Held is how many messages there are.
+// Held are counts of messages by state.
 type Held struct {
 	Messages         int64    `json:"messages" doc:"The sum of the three that follow."`
 	Visible          int64    `json:"visible" doc:"Can be received."`
@@ -51,7 +51,7 @@ type QueueRates struct {
 	Deleted  float64 `json:"deleted"`
 }
 
-// QueueDetail is a queue with all that is known of it.
+// QueueDetail describes a queue in full.
 type QueueDetail struct {
 	Queue
 	ModifiedAt     time.Time         `json:"modifiedAt"`
@@ -131,7 +131,7 @@ func (c *Catalog) ListQueues(ctx context.Context, _ *rest.Call, in *ListQueues) 
 	}
 	out := &Queues{Queues: []Queue{}, Total: now.Queues, AsOf: now.At.UTC()}
 	region, account := c.in(in.Region, in.Account)
-	// take adds a queue to the page unless it is none that is wanted.
+	// take adds a queue to the page if it matches the request.
 	take := func(a arn.ARN) error {
 		if !rest.Matches(a.Resource, in.Search) || in.Kind == "fifo" && !a.FIFO() || in.Kind == "standard" && a.FIFO() {
 			return nil
@@ -146,7 +146,7 @@ func (c *Catalog) ListQueues(ctx context.Context, _ *rest.Call, in *ListQueues) 
 		case err == nil && !tagged(q.Tags, in.Tag):
 			return nil
 		case fault.KindOf(err) == fault.QueueDoesNotExist:
-			return nil // it has gone meanwhile
+			return nil // it was deleted in the meantime
 		case err != nil:
 			return err
 		case in.NonEmpty && q.Messages == 0:
@@ -195,7 +195,7 @@ func (c *Catalog) ListQueues(ctx context.Context, _ *rest.Call, in *ListQueues) 
 	}
 }
 
-// queue is a queue as lists show it. Errors: QueueDoesNotExist.
+// queue is a queue in a list. Errors: QueueDoesNotExist.
 func (c *Catalog) queue(ctx context.Context, a arn.ARN, now *live.Snapshot) (q Queue, info shard.QueueInfo, err error) {
 	q = Queue{ARN: a.String(), FIFO: a.FIFO(), Tags: map[string]string{}}
 	q.Name, q.Region, q.Account = namesSplit(a)
@@ -231,7 +231,7 @@ func (c *Catalog) queue(ctx context.Context, a arn.ARN, now *live.Snapshot) (q Q
 	return q, info, err
 }
 
-// round gives a rate to the hundredth.
+// round rounds a rate to two decimals.
 func round(rate float64) float64 { return float64(int64(rate*100+0.5)) / 100 }
 
 // GetQueue describes one queue.
@@ -302,8 +302,7 @@ func orEmpty(m map[string]string) map[string]string {
 	return maps.Clone(m)
 }
 
-// tagged reports whether there is a tag that is wanted: KEY, or KEY=VALUE. A key may have an
-// equals sign itself.
+// tagged reports whether there is a tag KEY, or KEY=VALUE. A key may contain an equals sign.
 func tagged(tags map[string]string, wanted string) bool {
 	if _, ok := tags[wanted]; ok || wanted == "" {
 		return true

@@ -15,8 +15,8 @@ import (
 	"godwit.dev/godwit/internal/topic/retry"
 )
 
-// Subscription is a subscription in a list, or what stands for one: a platform
-// application, or an account's text messages without a topic.
+// Subscription is a subscription in a list, or an equivalent: a platform application, or an
+// account's text messages without a topic.
 type Subscription struct {
 	ARN         string     `json:"arn"`
 	ID          string     `json:"id" doc:"The last part of the ARN."`
@@ -35,7 +35,7 @@ type Subscription struct {
 	LastAttempt     *LastAttempt `json:"lastAttempt" doc:"Null if none was made since the server began."`
 }
 
-// Owed is what a backlog holds.
+// Owed are counts of a backlog by state.
 type Owed struct {
 	Owed              int64      `json:"owed" doc:"The sum of the three that follow."`
 	Due               int64      `json:"due" doc:"Could be attempted now: they wait for a throttle, a place at their host, the end of a pause, or the message before them in their group."`
@@ -54,14 +54,14 @@ type Attempt struct {
 	Detail    string    `json:"detail" doc:"Why it failed, in a few words."`
 }
 
-// LastAttempt is an attempt with what it was at.
+// LastAttempt is an attempt with its delivery.
 type LastAttempt struct {
 	Attempt
 	MessageID string `json:"messageId"`
 	Number    int    `json:"number" doc:"Of the delivery's attempts, from 1."`
 }
 
-// SubscriptionDetail is a subscription with all that is known of it.
+// SubscriptionDetail describes a subscription in full.
 type SubscriptionDetail struct {
 	Subscription
 	Attributes        map[string]string `json:"attributes" doc:"As GetSubscriptionAttributes has them."`
@@ -85,7 +85,7 @@ type RetryPolicy struct {
 	TotalSeconds       float64 `json:"totalSeconds" doc:"The sum of all delays."`
 }
 
-// Shown is a policy as it is shown.
+// Shown is a policy in an answer.
 func Shown(p retry.Policy) RetryPolicy {
 	return RetryPolicy{
 		NumRetries: p.NumRetries, NumNoDelayRetries: p.NumNoDelayRetries, NumMinDelayRetries: p.NumMinDelayRetries, NumMaxDelayRetries: p.NumMaxDelayRetries,
@@ -127,7 +127,8 @@ type OneSubscription struct {
 // About implements rest.About.
 func (s *OneSubscription) About() string { return s.ARN }
 
-// ParseSubscription reads the ARN of what has a backlog of deliveries.
+// ParseSubscription parses the ARN of a subscription, or of another resource with a backlog
+// of deliveries.
 func ParseSubscription(name string) (arn.ARN, error) {
 	a, err := arn.Parse(name)
 	_, _, ok := a.SplitSubscription()
@@ -153,7 +154,7 @@ func (c *Catalog) ListSubscriptions(ctx context.Context, _ *rest.Call, in *ListS
 		}
 		s, _, err := c.Subscription(ctx, sub.ARN)
 		if fault.KindOf(err) == fault.NotFound {
-			return nil // it has gone meanwhile
+			return nil // it was deleted in the meantime
 		}
 		if err == nil {
 			out.Subscriptions = append(out.Subscriptions, s)
@@ -197,7 +198,7 @@ func (c *Catalog) ListSubscriptions(ctx context.Context, _ *rest.Call, in *ListS
 	}
 }
 
-// byRank fills a page with subscriptions by what they are owed, or with those that fail.
+// byRank fills a page with subscriptions ordered by backlog, or with the failing ones.
 func (c *Catalog) byRank(
 	ctx context.Context, in *ListSubscriptions, now *live.Snapshot, from, region, account string, out *Subscriptions, take func(sub *topic.Subscription) error,
 ) error {
@@ -234,12 +235,12 @@ func (c *Catalog) byRank(
 	return nil
 }
 
-// wanted reports whether a subscription is one that is asked for.
+// wanted reports whether a subscription matches the request.
 func (c *Catalog) wanted(sub *topic.Subscription, in *ListSubscriptions) bool {
 	t, _, _ := sub.ARN.SplitSubscription()
 	switch {
 	case in.Topic != "" && t.String() != in.Topic,
-		in.Endpoint != "" && sub.ShownEndpoint() != in.Endpoint, // so that nobody can try passwords
+		in.Endpoint != "" && sub.ShownEndpoint() != in.Endpoint, // otherwise passwords could be guessed
 		in.Protocol != "" && sub.Protocol.String() != in.Protocol,
 		in.State != "" && c.stateOf(sub) != in.State:
 		return false
@@ -259,7 +260,7 @@ func (c *Catalog) stateOf(sub *topic.Subscription) string {
 	return "active"
 }
 
-// Subscription is a subscription as lists show it. Errors: NotFound.
+// Subscription is a subscription in a list. Errors: NotFound.
 func (c *Catalog) Subscription(ctx context.Context, a arn.ARN) (s Subscription, info shard.BacklogInfo, err error) {
 	info, err = c.Engine.Backlog(ctx, a)
 	if err != nil {

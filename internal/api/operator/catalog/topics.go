@@ -31,7 +31,7 @@ type TopicRates struct {
 	Published float64 `json:"published"`
 }
 
-// TopicDetail is a topic with all that is known of it.
+// TopicDetail describes a topic in full.
 type TopicDetail struct {
 	Topic
 	Attributes     map[string]string `json:"attributes" doc:"As GetTopicAttributes has them."`
@@ -100,7 +100,7 @@ func (c *Catalog) ListTopics(ctx context.Context, _ *rest.Call, in *ListTopics) 
 			}
 			t, _, err := c.topic(ctx, a, now)
 			if kind := fault.KindOf(err); kind == fault.NotFound || kind == fault.ResourceNotFound {
-				continue // it has gone meanwhile
+				continue // it was deleted in the meantime
 			}
 			if err != nil {
 				return nil, err
@@ -116,8 +116,7 @@ func (c *Catalog) ListTopics(ctx context.Context, _ *rest.Call, in *ListTopics) 
 	}
 }
 
-// topic is a topic as lists show it, with its attributes. Errors: NotFound,
-// ResourceNotFound.
+// topic is a topic in a list, with its attributes. Errors: NotFound, ResourceNotFound.
 func (c *Catalog) topic(ctx context.Context, a arn.ARN, now *live.Snapshot) (t Topic, attributes map[string]string, err error) {
 	attributes, err = c.Engine.TopicAttributes(ctx, a)
 	if err != nil {

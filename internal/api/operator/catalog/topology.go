@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// Topology is how resources hang together.
+// Topology is the graph of resources.
 type Topology struct {
 	Nodes     []Node    `json:"nodes" doc:"Those that hang together with any other."`
 	Edges     []Edge    `json:"edges"`
@@ -21,7 +21,7 @@ type Topology struct {
 	AsOf      time.Time `json:"asOf" doc:"When what is owed and the rates were looked at."`
 }
 
-// Node is a resource, or an endpoint outside.
+// Node is a resource, or an external endpoint.
 type Node struct {
 	ARN      string `json:"arn" doc:"Of an endpoint outside, its address without credentials."`
 	Kind     string `json:"kind" enum:"topic,queue,function,stream,application,endpoint"`
@@ -29,7 +29,7 @@ type Node struct {
 	Messages *int64 `json:"messages" doc:"Of queues and functions."`
 }
 
-// Edge is a path of messages.
+// Edge is a connection that messages take.
 type Edge struct {
 	From  string   `json:"from"`
 	To    string   `json:"to"`
@@ -73,10 +73,10 @@ func (g *graph) add(e Edge) bool {
 	return true
 }
 
-// maxEdges bounds the edges that one call looks at.
+// maxEdges bounds the edges that one call examines.
 const maxEdges = 20_000
 
-// GetTopology reports how resources hang together.
+// GetTopology returns the graph of resources.
 func (c *Catalog) GetTopology(ctx context.Context, _ *rest.Call, in *GetTopology) (*Topology, error) {
 	if in.Root != "" {
 		if _, err := arn.Parse(in.Root); err != nil {
@@ -257,7 +257,7 @@ func (g *graph) deadLetters(ctx context.Context, region, account string) error {
 	return nil
 }
 
-// within keeps the edges that hang together with a node.
+// within drops the edges that are not connected to a node.
 func (g *graph) within(root string) {
 	by := map[string][]int{}
 	for i, e := range g.edges {

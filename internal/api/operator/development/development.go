@@ -1,5 +1,5 @@
-// Package development answers what only development has: a clock that is moved, resources
-// that fail on purpose, and a server that is emptied.
+// Package development has the operations of development only: to advance the clock, to inject
+// faults, and to delete everything.
 package development
 
 import (
@@ -22,15 +22,15 @@ import (
 	"godwit.dev/godwit/internal/stream"
 )
 
-// Options are what Development works with.
+// Options are the dependencies and settings of Development.
 type Options struct {
 	Clock clock.Clock
-	// Virtual is Clock if that is a virtual one; nil: nobody can advance it.
+	// Virtual is Clock if it is virtual; nil: it cannot be advanced.
 	Virtual *clock.Virtual
-	// Sync makes durable what timers may have left for later.
+	// Sync makes the writes of timers durable.
 	Sync       func()
 	Production bool
-	Region     string // by default of a reset
+	Region     string // the default region of a reset
 	Engine     *shard.Engine
 	Streams    *streams.Module
 	Stacks     *stacks.Module
@@ -42,7 +42,7 @@ type Options struct {
 // Development answers the operations.
 type Development struct{ Options }
 
-// New makes it.
+// New makes a Development.
 func New(o Options) *Development { return &Development{o} }
 
 // GetClock asks for the time.
@@ -76,15 +76,15 @@ type AdvanceClock struct {
 	Advance string `json:"advance" required:"true" max:"64" doc:"How far: 23d, 1d12h, 90m, 1.5s."`
 }
 
-// Advanced is how far the clock has come.
+// Advanced is the result of AdvanceClock.
 type Advanced struct {
 	Now  time.Time  `json:"now"`
 	Ran  int        `json:"ran" doc:"Timers that came due."`
 	Next *time.Time `json:"next" doc:"When the next one is due; null: none waits."`
 }
 
-// AdvanceClock moves a virtual clock, from timer to timer, and answers once all that came
-// due is done.
+// AdvanceClock advances a virtual clock, from timer to timer, and answers when all due timers
+// have run.
 func (d *Development) AdvanceClock(ctx context.Context, _ *rest.Call, in *AdvanceClock) (*Advanced, error) {
 	if d.Virtual == nil {
 		return nil, rest.Conflict("this server runs on the system clock, which nobody can advance; start it with godwit dev --clock virtual")
@@ -101,7 +101,7 @@ func (d *Development) AdvanceClock(ctx context.Context, _ *rest.Call, in *Advanc
 	return &Advanced{result.Now, result.Ran, timer(result.Next)}, nil
 }
 
-// Fault is a resource that fails on purpose.
+// Fault is an injected fault of a resource.
 type Fault struct {
 	ARN   string `json:"arn" required:"true" max:"2048" doc:"A queue's, function's, delivery stream's or platform application's, arn:aws:sns:REGION:ACCOUNT:direct/sms or direct/email, or with * in the place of the name that of all of sqs, sns, lambda or firehose."`
 	Fault string `json:"fault" required:"true" enum:"unavailable,throttled,internal,denied,none" doc:"As an outage; as an owner that asks for less; internal and denied are for all of a service; none ends it."`
@@ -118,7 +118,7 @@ type Faults struct {
 	Faults []Fault `json:"faults"`
 }
 
-// ListFaults reports what fails on purpose.
+// ListFaults lists the injected faults.
 func (d *Development) ListFaults(context.Context, *rest.Call, *ListFaults) (*Faults, error) {
 	out := &Faults{Faults: []Fault{}}
 	for resource, name := range d.Engine.FaultsInForce() {
@@ -128,7 +128,7 @@ func (d *Development) ListFaults(context.Context, *rest.Call, *ListFaults) (*Fau
 	return out, nil
 }
 
-// refused refuses in production what would break what people rely on.
+// refused refuses operations that are not allowed in production.
 func (d *Development) refused() error {
 	if d.Production {
 		return rest.Forbidden("this is for godwit dev only")
@@ -136,7 +136,7 @@ func (d *Development) refused() error {
 	return nil
 }
 
-// SetFault has a resource fail on purpose, until it is ended or the server ends.
+// SetFault injects a fault, until it is removed or the process ends.
 func (d *Development) SetFault(_ context.Context, _ *rest.Call, in *Fault) (*Fault, error) {
 	if err := d.refused(); err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (d *Development) SetFault(_ context.Context, _ *rest.Call, in *Fault) (*Fau
 	return &Fault{resource.String(), in.Fault}, nil
 }
 
-// ParseFault reads what is to fail, and how. Errors: *rest.Refusal.
+// ParseFault parses a resource and a fault. Errors: *rest.Refusal.
 func ParseFault(name, fault string) (arn.ARN, error) {
 	resource, err := arn.Parse(name)
 	all := resource.Resource == shard.AllResources
@@ -170,7 +170,7 @@ func ParseFault(name, fault string) (arn.ARN, error) {
 	return resource, nil
 }
 
-// canFail reports whether a resource can be made to fail.
+// canFail reports whether faults can be injected into a resource.
 func canFail(resource arn.ARN, all bool) bool {
 	switch resource.Service {
 	case "sqs":
@@ -191,7 +191,7 @@ func canFail(resource arn.ARN, all bool) bool {
 	}
 }
 
-// Operations are those of development, behind a prefix of their paths.
+// Operations are the operations of development, with a prefix of their paths.
 func (d *Development) Operations(prefix string) []rest.Operation {
 	op := func(method, path, name, summary string, statuses ...int) rest.Operation {
 		return rest.Operation{Method: method, Path: prefix + path, Name: name, Summary: summary, Statuses: statuses}

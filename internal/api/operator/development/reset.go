@@ -15,13 +15,13 @@ import (
 	"godwit.dev/godwit/internal/stream"
 )
 
-// Reset asks for everything of an account to be deleted.
+// Reset is the request to delete all resources of an account.
 type Reset struct {
 	Account string `json:"account" required:"true" max:"12" doc:"Whose resources are deleted: it has to be named."`
 	Region  string `json:"region" max:"64" doc:"By default the server's."`
 }
 
-// ResetCounts are what a reset has deleted.
+// ResetCounts are the counts of deleted resources.
 type ResetCounts struct {
 	Stacks       int `json:"stacks" doc:"With their history; their resources are counted below."`
 	Sources      int `json:"sources"`
@@ -36,17 +36,17 @@ type ResetCounts struct {
 	Faults       int `json:"faults"`
 }
 
-// page is how many resources are listed at a time.
+// page is the page size of the lists.
 const page = 500
 
-// Reset deletes what an account has in a region. It is durable, resource by resource: what
-// is broken off has deleted some. Keys, identities and metrics stay.
+// Reset deletes the resources of an account in a region. Each deletion is durable, but not
+// all are atomic: an interrupted reset has deleted some. Keys, identities and metrics stay.
 func (d *Development) Reset(ctx context.Context, _ *rest.Call, in *Reset) (*ResetCounts, error) {
 	if err := d.refused(); err != nil {
 		return nil, err
 	}
 	out := &ResetCounts{}
-	for resource := range d.Engine.FaultsInForce() { // what fails could not be deleted
+	for resource := range d.Engine.FaultsInForce() { // a resource with a fault could not be deleted
 		if err := d.Engine.SetFault(resource, "none"); err != nil {
 			return nil, err
 		}
@@ -54,7 +54,7 @@ func (d *Development) Reset(ctx context.Context, _ *rest.Call, in *Reset) (*Rese
 	}
 	region, account := cmp.Or(in.Region, d.Region), in.Account
 	var err error
-	if out.Stacks, err = d.Stacks.Reset(ctx, account, region); err != nil { // or their steps would make what is deleted
+	if out.Stacks, err = d.Stacks.Reset(ctx, account, region); err != nil { // otherwise the steps of stacks would create resources again
 		return nil, err
 	}
 	if err := d.resetSources(ctx, region, account, &out.Sources); err != nil {
@@ -123,7 +123,7 @@ func (d *Development) Reset(ctx context.Context, _ *rest.Call, in *Reset) (*Rese
 	return out, d.Alarms.Delete(ids)
 }
 
-// resetSources deletes the sources that post to what an account has in a region.
+// resetSources deletes the sources that post to resources of an account in a region.
 func (d *Development) resetSources(ctx context.Context, region, account string, count *int) error {
 	for after, more := "", true; more; {
 		var found []sources.Info
@@ -146,8 +146,8 @@ func (d *Development) resetSources(ctx context.Context, region, account string, 
 	return nil
 }
 
-// each deletes what list gives until that is nothing, or nothing of it goes any more. What has
-// gone meanwhile, or is being deleted, is not counted.
+// each deletes the resources of list until there are none, or none can be deleted any more.
+// Resources that were deleted in the meantime, or are being deleted, are not counted.
 func each(ctx context.Context, list func() ([]arn.ARN, error), end func(a arn.ARN) error, count *int) error {
 	for before := -1; *count != before; {
 		before = *count
@@ -171,7 +171,7 @@ func each(ctx context.Context, list func() ([]arn.ARN, error), end func(a arn.AR
 	return nil
 }
 
-// gone is how resources are refused that are not there, or are about to go.
+// gone are the errors of resources that do not exist or are being deleted.
 var gone = map[fault.Kind]bool{fault.NotFound: true, fault.ResourceNotFound: true, fault.QueueDoesNotExist: true, fault.ResourceInUse: true}
 
 func (d *Development) mappings(ctx context.Context, region, account string) (all []arn.ARN, err error) {

@@ -1,6 +1,5 @@
-// Package jobs has what an operator asks for done to many messages or deliveries: all that
-// meet a condition, and not only those on a page. A job is on disk, and continues after a
-// restart.
+// Package jobs applies an operator's action to many messages or deliveries: to all that match
+// a condition, not only those on a page. Jobs are on disk, and continue after a restart.
 package jobs
 
 import (
@@ -20,7 +19,7 @@ import (
 	"godwit.dev/godwit/internal/shard/jobs"
 )
 
-// Options are what jobs are carried out with.
+// Options are the dependencies of Jobs.
 type Options struct {
 	Module   *jobs.Module
 	Engine   *shard.Engine
@@ -28,18 +27,18 @@ type Options struct {
 	Operator *deliver.Operator
 	Clock    clock.Clock
 	NewID    func() string
-	// May refuses, with a *rest.Refusal, what the requester of a job may not do any more; nil:
-	// everybody may.
+	// May refuses, with a *rest.Refusal, an action of a job's requester without permission;
+	// nil: everything is allowed.
 	May func(ctx context.Context, by *caller.Caller, action, resource string) error
 }
 
-// Jobs answers what is about jobs.
+// Jobs answers the operations on jobs.
 type Jobs struct{ Options }
 
-// New makes it.
+// New makes Jobs.
 func New(o Options) *Jobs { return &Jobs{o} }
 
-// The kinds of jobs: two of deliveries, two of messages.
+// The kinds of jobs: two on deliveries, two on messages.
 const (
 	retry   = "retry"
 	drop    = "drop"
@@ -47,12 +46,12 @@ const (
 	remove  = "delete"
 )
 
-// rights are what has to be allowed beside the job itself, by its kind.
+// rights are the permissions that a kind of job requires besides that to create it.
 var rights = map[string]string{
 	retry: "godwit:RetryDelivery", drop: "godwit:DropDelivery", redrive: "godwit:RedriveMessages", remove: "godwit:DeleteMessages",
 }
 
-// JobWhere says what a job is about. What is empty asks for nothing.
+// JobWhere is the condition of a job. Empty members match everything.
 type JobWhere struct {
 	Search string     `json:"search" max:"1024" doc:"Of messages: text in the body, or in an attribute's name or value, whatever its case."`
 	Cause  string     `json:"cause" max:"1024" doc:"Of dead letters the cause as it is; of deliveries text in how the last attempt went, whatever its case."`
@@ -62,7 +61,7 @@ type JobWhere struct {
 	Until  *time.Time `json:"until" doc:"Sent or published before."`
 }
 
-// JobSpec says what is to be done.
+// JobSpec specifies a job.
 type JobSpec struct {
 	Kind  string   `json:"kind" required:"true" enum:"retry,drop,redrive,delete" doc:"retry and drop are about deliveries that wait, redrive and delete about messages."`
 	ARN   string   `json:"arn" required:"true" max:"2048" doc:"The queue's, or the subscription's."`
@@ -79,7 +78,7 @@ type CreateJob struct {
 // About implements rest.About.
 func (c *CreateJob) About() string { return c.ARN }
 
-// PreviewJob asks what a job would be about.
+// PreviewJob is the request to count the matches of a job.
 type PreviewJob struct {
 	JobSpec
 	Cursor string `json:"cursor" max:"4096" doc:"next of the answer before."`
@@ -88,7 +87,7 @@ type PreviewJob struct {
 // About implements rest.About.
 func (p *PreviewJob) About() string { return p.ARN }
 
-// Preview is a part of what a job would be about: ask until next is null, and add up.
+// Preview counts a part of a job's matches: call it until next is null, and add the counts.
 type Preview struct {
 	Matches int      `json:"matches"`
 	Scanned int      `json:"scanned" doc:"How many were looked at for this answer."`
@@ -97,7 +96,7 @@ type Preview struct {
 	Next    *string  `json:"next"`
 }
 
-// Job is a job as it stands.
+// Job is a job and its progress.
 type Job struct {
 	ID         string       `json:"id"`
 	Kind       string       `json:"kind" enum:"retry,drop,redrive,delete"`
@@ -138,7 +137,7 @@ type ListJobs struct {
 // About implements rest.About.
 func (l *ListJobs) About() string { return l.ARN }
 
-// JobList are jobs, the latest first. Of all there are 200 are kept.
+// JobList are jobs, latest first. The latest 200 are stored.
 type JobList struct {
 	Jobs []Job `json:"jobs"`
 }
@@ -153,7 +152,7 @@ type CancelJob struct {
 	ID string `json:"id" required:"true" max:"64"`
 }
 
-// spec checks what is asked for.
+// spec validates a job's specification.
 func (j *Jobs) spec(ctx context.Context, c *rest.Call, in *JobSpec, previewed bool) (s jobs.Spec, err error) {
 	s = jobs.Spec{Kind: in.Kind, Resource: in.ARN, To: in.To, By: c.Caller, Where: jobs.Where{
 		Search: in.Where.Search, Cause: in.Where.Cause, From: in.Where.From, IDs: in.Where.IDs,
@@ -181,7 +180,7 @@ func (j *Jobs) spec(ctx context.Context, c *rest.Call, in *JobSpec, previewed bo
 		if err := c.May(ctx, rights[in.Kind], in.ARN); err != nil {
 			return s, err
 		}
-		if w.Search != "" { // how many there are tells something about what they say
+		if w.Search != "" { // counts of matches disclose something of the messages
 			if err := c.May(ctx, rest.Peeking, in.ARN); err != nil {
 				return s, err
 			}
@@ -248,7 +247,7 @@ func (j *Jobs) Create(ctx context.Context, c *rest.Call, in *CreateJob) (*Job, e
 	return j.shown(ctx, c, &made), nil
 }
 
-// Preview looks what a job would be about. It changes nothing.
+// Preview counts matches of a job. It changes nothing.
 func (j *Jobs) Preview(ctx context.Context, c *rest.Call, in *PreviewJob) (*Preview, error) {
 	spec, err := j.spec(ctx, c, &in.JobSpec, true)
 	if err != nil {
@@ -291,7 +290,7 @@ func (j *Jobs) Get(ctx context.Context, c *rest.Call, in *OneJob) (*Job, error) 
 	return j.shown(ctx, c, &found), nil
 }
 
-// Cancel ends a job; what was done stays done.
+// Cancel ends a job; completed actions are not undone.
 func (j *Jobs) Cancel(ctx context.Context, c *rest.Call, in *CancelJob) (*Job, error) {
 	left, err := j.Module.Cancel(in.ID)
 	if err != nil {
@@ -307,7 +306,7 @@ func at(milliseconds int64) *time.Time {
 	return rest.Moment(clock.Time(milliseconds))
 }
 
-// hidden stands for what the caller may not see.
+// hidden replaces values that the caller may not see.
 const hidden = "****"
 
 func (j *Jobs) shown(ctx context.Context, c *rest.Call, job *jobs.Job) *Job {
@@ -339,7 +338,7 @@ func (j *Jobs) shown(ctx context.Context, c *rest.Call, job *jobs.Job) *Job {
 	return out
 }
 
-// ids looks through things that were named.
+// ids is the step of a job with explicit ids.
 func ids(all []string, from string, limit int) (jobs.Step, error) {
 	begin := 0
 	if from != "" {
@@ -355,8 +354,8 @@ func ids(all []string, from string, limit int) (jobs.Step, error) {
 	return jobs.Step{IDs: slices.Clone(all[begin:end]), Scanned: end - begin, Next: strconv.Itoa(end), Last: end == len(all)}, nil
 }
 
-// resource is what a job is about.
+// resource is the resource of a job.
 func resource(job *jobs.Job) arn.ARN {
-	a, _ := arn.Parse(job.Resource) // it was checked
+	a, _ := arn.Parse(job.Resource) // it was validated
 	return a
 }

@@ -16,10 +16,10 @@ import (
 	"godwit.dev/godwit/internal/shard/jobs"
 )
 
-// maxSkipped is how many messages or deliveries a scan passes over that do not match.
+// maxSkipped bounds the non-matching messages or deliveries in one scan.
 const maxSkipped = 10_000
 
-// stillAllowed refuses a job whose requester may not do it any more.
+// stillAllowed refuses a job whose requester does not have the permission any more.
 func (j *Jobs) stillAllowed(ctx context.Context, job *jobs.Job, action string) error {
 	if j.May == nil || job.By == nil {
 		return nil
@@ -40,8 +40,8 @@ func (j *Jobs) Scan(ctx context.Context, job *jobs.Job, from string, limit int) 
 	return step, err
 }
 
-// scan calls take with what a job is about from a place on: limit at most, or, if that is 0,
-// as many as one scan passes.
+// scan calls take with a job's matches, beginning at from: at most limit, or, if that is 0,
+// as many as one scan covers.
 func (j *Jobs) scan(ctx context.Context, job *jobs.Job, from string, limit int, take func(id string)) (step jobs.Step, err error) {
 	switch {
 	case len(job.Where.IDs) > 0:
@@ -100,7 +100,7 @@ func (j *Jobs) scanDeliveries(ctx context.Context, job *jobs.Job, from string, l
 	sub := resource(job)
 	place, until := shard.DeliveryPlace{Stage: shard.StageDue}, shard.StageFresh
 	if t, _, ok := sub.SplitSubscription(); job.Kind == retry && ok && !t.FIFO() {
-		until = shard.StageDue // what was never attempted has no wait before it
+		until = shard.StageDue // deliveries without any attempt have no wait before it
 	}
 	if from != "" {
 		if err := json.Unmarshal([]byte(from), &place); err != nil {
@@ -134,7 +134,7 @@ func (j *Jobs) scanDeliveries(ctx context.Context, job *jobs.Job, from string, l
 	return step, err
 }
 
-// wanted reports whether a job is about a delivery that waits.
+// wanted reports whether a waiting delivery matches a job.
 func (j *Jobs) wanted(job *jobs.Job, info *shard.DeliveryInfo) bool {
 	published := info.PublishedAt.UnixMilli()
 	if published > job.Created || !within(&job.Where, published) || info.State != shard.DeliveryPending {
@@ -145,7 +145,7 @@ func (j *Jobs) wanted(job *jobs.Job, info *shard.DeliveryInfo) bool {
 		last = info.History[n-1]
 	}
 	if job.Kind == retry && (info.Attempts == 0 || last.At.UnixMilli() > job.Created || !info.NextAttemptAt.After(j.Clock.Now())) {
-		return false // it was attempted since, or is now
+		return false // there was an attempt since, or there is one now
 	}
 	cause := strings.ToLower(job.Where.Cause)
 	return cause == "" || strings.Contains(strings.ToLower(last.Detail+"\n"+last.Outcome+"\n"+info.Reason), cause)
@@ -175,7 +175,7 @@ func (j *Jobs) Do(ctx context.Context, job *jobs.Job, id string, _ bool) (o jobs
 	}
 	switch job.Kind {
 	case retry:
-		_, err = j.Engine.RetryNow(ctx, resource(job), id) // what is due already is no failure
+		_, err = j.Engine.RetryNow(ctx, resource(job), id) // if it is already due, that is no failure
 	case drop:
 		_, wait, err = j.Operator.BeginDrop(ctx, resource(job), id)
 	default:
@@ -196,7 +196,7 @@ func (j *Jobs) Do(ctx context.Context, job *jobs.Job, id string, _ bool) (o jobs
 	return j.became(ctx, job, err), func() {}, errors.New(rest.Text(err))
 }
 
-// became is what an error means for a job.
+// became is the outcome of an action that returned an error.
 func (j *Jobs) became(ctx context.Context, job *jobs.Job, err error) jobs.Outcome {
 	switch {
 	case errors.Is(err, shard.ErrNoMessage), errors.Is(err, shard.ErrNoDelivery):
@@ -212,7 +212,7 @@ func (j *Jobs) became(ctx context.Context, job *jobs.Job, err error) jobs.Outcom
 		if _, err := j.Engine.QueueInfo(ctx, resource(job)); fault.KindOf(err) == fault.QueueDoesNotExist {
 			return jobs.Never
 		}
-		return jobs.Skipped // where this one came from is gone, or may not be sent to
+		return jobs.Skipped // the source queue was deleted, or the requester may not send to it
 	case fault.InvalidParameter:
 		return jobs.Skipped
 	default:

@@ -1,6 +1,6 @@
-// Package live knows what happens now: how the last attempt at each subscription went, how
-// much is sent, published and delivered in a second, and how much there is of everything.
-// It is in memory, bounded, and starts empty with the process.
+// Package live has current operational data: the last attempt of each subscription, the rates
+// of sends, publishes and deliveries, and counts of everything. It is in memory, bounded, and
+// empty when the process starts.
 package live
 
 import (
@@ -20,41 +20,42 @@ import (
 	"godwit.dev/godwit/internal/shard/inspect"
 )
 
-// Bounds of what is kept.
+// Bounds of the data.
 const (
-	maxSubscriptions = 20_000 // of which the last attempt is known
-	maxTopics        = 20_000 // of which publishes are counted
-	maxQueues        = 20_000 // of which rates are known
-	// MaxHoldings is how many queues and backlogs, those with most messages, a snapshot has.
+	maxSubscriptions = 20_000 // with a known last attempt
+	maxTopics        = 20_000 // with counts of publishes
+	maxQueues        = 20_000 // with rates
+	// MaxHoldings bounds the queues and backlogs in a snapshot; those with most messages are
+	// kept.
 	MaxHoldings = 20_000
 )
 
-// Age of snapshots: a new one is made when the last is older than fresh, and rates are over
-// the time since the oldest that is not older than window.
+// Ages of snapshots: a new one is made if the last is older than fresh; rates are over the
+// time since the oldest one not older than window.
 const (
 	fresh  = 2 * time.Second
 	window = 12 * time.Second
 )
 
-// Options are what a Live looks at.
+// Options are the dependencies of a Live.
 type Options struct {
-	// Census counts everything: (*inspect.Inspector).Census.
+	// Census counts everything; (*inspect.Inspector).Census implements it.
 	Census func(ctx context.Context, most int) (*inspect.Census, error)
-	// Queues knows what happened to queues: *monitor.Queues.
+	// Queues has the counters of queues; *monitor.Queues implements it.
 	Queues interface {
 		EachActive(most int, f func(queue arn.ARN, now monitor.Totals))
 	}
-	// Clock is the machine's, also where the server's is virtual: rates are for people.
+	// Clock is the machine's clock, also if the server's is virtual: rates are in real time.
 	Clock clock.Clock
 }
 
-// Live knows what happens now. It implements deliver.Events.
+// Live has current operational data. It implements deliver.Events.
 type Live struct {
 	options Options
 
 	published, attempts, delivered, failed atomic.Int64
 
-	mu       sync.Mutex // a leaf
+	mu       sync.Mutex // no other lock is taken while it is held
 	last     *simplelru.LRU[arn.ARN, *attempt]
 	ofTopics *simplelru.LRU[arn.ARN, *int64] // publishes
 
@@ -62,7 +63,7 @@ type Live struct {
 	past    []*Snapshot
 }
 
-// LastAttempt is the last attempt at a subscription of which somebody knows.
+// LastAttempt is the last known attempt of a subscription.
 type LastAttempt struct {
 	shard.Attempt
 
@@ -70,18 +71,18 @@ type LastAttempt struct {
 	Number    int // of the delivery's attempts, from 1
 }
 
-// attempt is a LastAttempt as it is kept: each delivery writes one.
+// attempt is a LastAttempt in memory; each delivery writes one.
 type attempt struct {
 	shard.Attempt
 	message message.ID
 	number  int
 }
 
-// New makes a Live that has seen nothing.
+// New makes an empty Live.
 func New(o Options) *Live {
 	last, err := simplelru.NewLRU[arn.ARN, *attempt](maxSubscriptions, nil)
 	if err != nil {
-		panic(err) // it has a size
+		panic(err) // the size is positive
 	}
 	topics, err := simplelru.NewLRU[arn.ARN, *int64](maxTopics, nil)
 	if err != nil {
@@ -112,7 +113,7 @@ func (l *Live) Delivery(e *deliver.Event) {
 		kept = &attempt{}
 		l.last.Add(e.Subscription, kept)
 	case kept.At.After(e.Attempt.At):
-		return // attempts are reported as they end, not in their order
+		return // attempts may be reported out of order
 	default:
 		l.last.Get(e.Subscription)
 	}
@@ -136,7 +137,7 @@ func (l *Live) Published(p *shard.Published) {
 	*n++
 }
 
-// Last is the last attempt at a subscription; ok is false if none is known.
+// Last is the last attempt of a subscription; ok is false if none is known.
 func (l *Live) Last(subscription arn.ARN) (a LastAttempt, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -147,8 +148,8 @@ func (l *Live) Last(subscription arn.ARN) (a LastAttempt, ok bool) {
 	return LastAttempt{Attempt: kept.Attempt, MessageID: kept.message.String(), Number: kept.number}, true
 }
 
-// Failing are the subscriptions whose last attempt failed, those that were attempted last
-// first, up to most.
+// Failing are the subscriptions whose last attempt failed, latest attempt first, at most
+// most.
 func (l *Live) Failing(most int) (names []arn.ARN) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,7 +162,7 @@ func (l *Live) Failing(most int) (names []arn.ARN) {
 	return names
 }
 
-// Snapshot is how everything stands at a moment. It does not change.
+// Snapshot is the data of a moment. It is immutable.
 type Snapshot struct {
 	*inspect.Census
 
@@ -170,10 +171,10 @@ type Snapshot struct {
 	published, attempts, delivered, failed int64
 	queues                                 map[arn.ARN]monitor.Totals
 	topics                                 map[arn.ARN]int64
-	before                                 *Snapshot // that rates are since; nil: there is none
+	before                                 *Snapshot // the base of rates; nil: there is none
 }
 
-// Now gives a snapshot that is at most two seconds old.
+// Now returns a snapshot that is at most two seconds old.
 func (l *Live) Now(ctx context.Context) (*Snapshot, error) {
 	l.looking.Lock()
 	defer l.looking.Unlock()
@@ -202,22 +203,22 @@ func (l *Live) Now(ctx context.Context) (*Snapshot, error) {
 	}
 	if len(l.past) > 0 {
 		before := *l.past[0]
-		before.before, before.Census = nil, nil // else all that ever were would stay
+		before.before, before.Census = nil, nil // otherwise all earlier snapshots would stay in memory
 		s.before = &before
 	}
 	l.past = append(l.past, s)
 	return s, nil
 }
 
-// Rates are of everything, in a second.
+// Rates are of the whole server, per second.
 type Rates struct {
 	Published, Sent, Received, Deleted, Attempts, Delivered, Failed float64
 }
 
-// QueueRates are of one queue, in a second.
+// QueueRates are of one queue, per second.
 type QueueRates struct{ Sent, Received, Deleted float64 }
 
-// seconds is what rates are over; ok is false if there is nothing to compare with.
+// seconds is the duration that rates are over; ok is false without an earlier snapshot.
 func (s *Snapshot) seconds() (n float64, ok bool) {
 	if s.before == nil {
 		return 0, false
@@ -226,7 +227,7 @@ func (s *Snapshot) seconds() (n float64, ok bool) {
 	return n, n > 0
 }
 
-// Rates are of everything; ok is false while they are not known.
+// Rates are the rates of the whole server; ok is false while they are not known.
 func (s *Snapshot) Rates() (r Rates, ok bool) {
 	n, ok := s.seconds()
 	if !ok {
@@ -251,12 +252,11 @@ func (s *Snapshot) Queue(name arn.ARN) (r QueueRates, ok bool) {
 		return r, false
 	}
 	now, was := s.queues[name], s.before.queues[name]
-	rate := func(now, was int64) float64 { return float64(max(now-was, 0)) / n } // less: it was created again
+	rate := func(now, was int64) float64 { return float64(max(now-was, 0)) / n } // less: the queue was deleted and created again
 	return QueueRates{rate(now.Sent, was.Sent), rate(now.Received, was.Received), rate(now.Deleted, was.Deleted)}, true
 }
 
-// Topic is how much is published to a topic in a second; ok is false while that is not
-// known.
+// Topic is the rate of publishes to a topic per second; ok is false while it is not known.
 func (s *Snapshot) Topic(name arn.ARN) (rate float64, ok bool) {
 	n, ok := s.seconds()
 	if !ok {

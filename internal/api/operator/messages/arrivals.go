@@ -12,26 +12,26 @@ import (
 	"godwit.dev/godwit/internal/shard/inspect"
 )
 
-// Arrivals find what is new in a queue, poll by poll, and change nothing of it.
+// Arrivals find new messages of a queue with each poll, without changing the queue.
 type Arrivals struct {
 	messages *Messages
 	caller   *rest.Call
 	queue    arn.ARN
 	picked   func(*inspect.Message) bool // nil: all
 
-	since uint64         // what is before is known
-	until uint64         // of polls that continue: where the first of them ended
+	since uint64         // earlier messages were reported
+	until uint64         // of a poll that several calls continue: where the first one ended
 	from  inspect.Cursor // where the next poll continues
 }
 
-// arrived is how many messages a poll reports at most, and of how much of each body.
+// arrived bounds the messages that one poll reports, and how much of each body.
 const (
 	arrived      = 100
 	arrivedBytes = 4096
 )
 
-// Arrive begins to watch a queue: what is in it is known. A search picks messages as that of
-// a list does. Errors: QueueDoesNotExist.
+// Arrive begins to watch a queue; existing messages are not reported. A search filters
+// messages as in a list. Errors: QueueDoesNotExist.
 func (m *Messages) Arrive(ctx context.Context, c *rest.Call, name, search string) (*Arrivals, error) {
 	queue, err := catalog.ParseQueue(name)
 	if err != nil {
@@ -44,8 +44,8 @@ func (m *Messages) Arrive(ctx context.Context, c *rest.Call, name, search string
 	return &Arrivals{messages: m, caller: c, queue: queue, picked: Picking(search, "", ""), since: found.End}, nil
 }
 
-// News are the messages that have come since the poll before and are still there, as they
-// came; none that was reported before. Errors: QueueDoesNotExist.
+// News are the messages that were sent since the last poll and are still in the queue, in the
+// order of sending. None is reported twice. Errors: QueueDoesNotExist.
 func (a *Arrivals) News(ctx context.Context) ([]Message, error) {
 	found, err := a.messages.Inspect.Scan(ctx, inspect.Query{
 		Queue: a.queue, Limit: arrived, Since: a.since, From: a.from, Caller: a.caller.Caller, Match: a.picked,
@@ -53,7 +53,7 @@ func (a *Arrivals) News(ctx context.Context) ([]Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	if found.End < a.since { // it was created again
+	if found.End < a.since { // the queue was deleted and created again
 		a.since, a.until, a.from = 0, 0, inspect.Cursor{}
 		return nil, nil
 	}
@@ -63,7 +63,7 @@ func (a *Arrivals) News(ctx context.Context) ([]Message, error) {
 	slices.SortFunc(found.Messages, func(x, y inspect.Message) int { return cmp.Compare(x.Sequence, y.Sequence) })
 	var news []Message
 	for i := range found.Messages {
-		if one := &found.Messages[i]; one.Sequence < a.until { // the others come with the next round
+		if one := &found.Messages[i]; one.Sequence < a.until { // later ones are reported by the next round
 			news = append(news, shown(one, found.Origin, a.queue.FIFO(), arrivedBytes))
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/shard/inspect"
 )
 
-// ListDeadLetters asks for the dead letters of a queue by their causes.
+// ListDeadLetters is the request to group the dead letters of a queue by cause.
 type ListDeadLetters struct {
 	ARN    string `query:"arn" required:"true" max:"2048" doc:"The queue's."`
 	Cursor string `query:"cursor" max:"4096" doc:"next of the page before."`
@@ -23,8 +23,8 @@ type ListDeadLetters struct {
 // About implements rest.About.
 func (l *ListDeadLetters) About() string { return l.ARN }
 
-// DeadLetters are groups of dead letters. Those of several pages with the same from, kind
-// and cause are to be added up.
+// DeadLetters are groups of dead letters. Groups of several pages with the same from, kind
+// and cause have to be added up.
 type DeadLetters struct {
 	Groups  []DeadLetterGroup `json:"groups" doc:"Most messages first."`
 	Scanned int               `json:"scanned"`
@@ -43,10 +43,10 @@ type DeadLetterGroup struct {
 	Position string     `json:"position" doc:"Of one of them."`
 }
 
-// maxGrouped is how many messages one call groups.
+// maxGrouped bounds the messages that one call groups.
 const maxGrouped = 10_000
 
-// DeadLetters groups the dead letters of a queue by their causes.
+// DeadLetters groups the dead letters of a queue by cause.
 func (m *Messages) DeadLetters(ctx context.Context, c *rest.Call, in *ListDeadLetters) (*DeadLetters, error) {
 	queue, err := catalog.ParseQueue(in.ARN)
 	if err != nil {
@@ -75,7 +75,7 @@ func (m *Messages) DeadLetters(ctx context.Context, c *rest.Call, in *ListDeadLe
 		if at := moment(m.Sent); g.NewestAt == nil || at.After(*g.NewestAt) {
 			g.NewestAt = at
 		}
-		return false // none has to be kept
+		return false // the messages themselves are not needed
 	}
 	found, err := m.Inspect.Scan(ctx, q)
 	if err != nil {
@@ -91,7 +91,7 @@ func (m *Messages) DeadLetters(ctx context.Context, c *rest.Call, in *ListDeadLe
 	return out, nil
 }
 
-// RedriveMessages asks to move messages that are named.
+// RedriveMessages is the request to move the given messages.
 type RedriveMessages struct {
 	ARN       string   `json:"arn" required:"true" max:"2048" doc:"The queue's."`
 	Positions []string `json:"positions" required:"true" max:"100"`
@@ -101,7 +101,7 @@ type RedriveMessages struct {
 // About implements rest.About.
 func (r *RedriveMessages) About() string { return r.ARN }
 
-// DeleteMessages asks to delete messages that are named.
+// DeleteMessages is the request to delete the given messages.
 type DeleteMessages struct {
 	ARN       string   `json:"arn" required:"true" max:"2048" doc:"The queue's."`
 	Positions []string `json:"positions" required:"true" max:"100"`
@@ -110,21 +110,21 @@ type DeleteMessages struct {
 // About implements rest.About.
 func (d *DeleteMessages) About() string { return d.ARN }
 
-// Handled reports what became of messages, each of which was done or not.
+// Handled has the result of each message.
 type Handled struct {
 	Done    int         `json:"done"`
 	Results []OneResult `json:"results" doc:"In the order of the positions."`
 }
 
-// OneResult is what became of one message.
+// OneResult is the result of one message.
 type OneResult struct {
 	Position string  `json:"position"`
 	Done     bool    `json:"done"`
 	Error    *string `json:"error"`
 }
 
-// Redrive moves messages that are named, each in a commit of its own. What it says to be
-// done is on disk.
+// Redrive moves the given messages, each in a commit of its own. A reported success is
+// durable.
 func (m *Messages) Redrive(ctx context.Context, c *rest.Call, in *RedriveMessages) (*Handled, error) {
 	from, err := catalog.ParseQueue(in.ARN)
 	if err != nil {
@@ -147,7 +147,7 @@ func (m *Messages) Redrive(ctx context.Context, c *rest.Call, in *RedriveMessage
 	})
 }
 
-// Delete deletes messages that are named.
+// Delete deletes the given messages.
 func (m *Messages) Delete(ctx context.Context, _ *rest.Call, in *DeleteMessages) (*Handled, error) {
 	from, err := catalog.ParseQueue(in.ARN)
 	if err != nil {
@@ -158,7 +158,7 @@ func (m *Messages) Delete(ctx context.Context, _ *rest.Call, in *DeleteMessages)
 	})
 }
 
-// each does something to messages, and waits once until all of it is durable.
+// each applies an action to messages, and then waits until all are durable.
 func (m *Messages) each(ctx context.Context, queue string, positions []string, do func(inspect.Place) (wait func(), err error)) (*Handled, error) {
 	places := make([]inspect.Place, len(positions))
 	for i, at := range positions {
@@ -218,12 +218,12 @@ type CancelRedrive struct {
 // About implements rest.About.
 func (c *CancelRedrive) About() string { return c.ARN }
 
-// Redrives are those of a queue, the latest first: ten at most.
+// Redrives are the redrives of a queue, latest first, at most ten.
 type Redrives struct {
 	Redrives []Redrive `json:"redrives"`
 }
 
-// Redrive is a redrive of a whole queue: one of SQS's message move tasks. It is on disk, and
+// Redrive is a redrive of a whole queue: an SQS message move task. It is on disk, and
 // continues after a restart.
 type Redrive struct {
 	ID        string    `json:"id"`
@@ -302,7 +302,7 @@ func (m *Messages) ListRedrives(ctx context.Context, _ *rest.Call, in *ListRedri
 	return out, nil
 }
 
-// CancelRedrive ends a redrive; what it has moved stays where it is.
+// CancelRedrive ends a redrive; moved messages are not moved back.
 func (m *Messages) CancelRedrive(ctx context.Context, _ *rest.Call, in *CancelRedrive) (*Redrive, error) {
 	from, err := catalog.ParseQueue(in.ARN)
 	if err != nil {

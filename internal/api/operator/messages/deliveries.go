@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// OnSubscription names a subscription to do something to.
+// OnSubscription is a request with a subscription.
 type OnSubscription struct {
 	Subscription string `json:"subscription" required:"true" max:"2048" doc:"ARN of a subscription, a platform application, or direct/sms."`
 }
@@ -17,7 +17,7 @@ type OnSubscription struct {
 // About implements rest.About.
 func (o *OnSubscription) About() string { return o.Subscription }
 
-// OnDelivery names a delivery to do something to.
+// OnDelivery is a request with a delivery.
 type OnDelivery struct {
 	Subscription string `json:"subscription" required:"true" max:"2048"`
 	ID           string `json:"id" required:"true" max:"64"`
@@ -36,8 +36,8 @@ type SetSubscriptionAttribute struct {
 // About implements rest.About.
 func (s *SetSubscriptionAttribute) About() string { return s.Subscription }
 
-// SetTopicAttribute asks to change an attribute of a topic: one that is about deliveries,
-// and none that says who may do what.
+// SetTopicAttribute is the request to change an attribute of a topic that concerns
+// deliveries, not permissions.
 type SetTopicAttribute struct {
 	Topic string `json:"topic" required:"true" max:"2048"`
 	Name  string `json:"name" required:"true" enum:"DeliveryPolicy,DisplayName,SignatureVersion"`
@@ -47,12 +47,12 @@ type SetTopicAttribute struct {
 // About implements rest.About.
 func (s *SetTopicAttribute) About() string { return s.Topic }
 
-// Retried reports whether a delivery was made due.
+// Retried says whether a delivery was made due.
 type Retried struct {
 	Changed bool `json:"changed" doc:"False: it was due already, or under way."`
 }
 
-// Dropped reports what became of a delivery.
+// Dropped is the result of Drop.
 type Dropped struct {
 	DeadLettered int `json:"deadLettered"`
 	Dropped      int `json:"dropped" doc:"Gone: there is no dead-letter queue that takes it."`
@@ -116,7 +116,7 @@ func (m *Messages) Retry(ctx context.Context, _ *rest.Call, in *OnDelivery) (*Re
 	return &Retried{changed}, err
 }
 
-// Drop ends a delivery as if its retries were used up.
+// Drop ends a delivery as if its retries were exhausted.
 func (m *Messages) Drop(ctx context.Context, _ *rest.Call, in *OnDelivery) (*Dropped, error) {
 	sub, err := catalog.ParseSubscription(in.Subscription)
 	if err != nil {

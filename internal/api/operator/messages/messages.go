@@ -1,5 +1,5 @@
-// Package messages shows what is in queues without touching it, and does what an operator
-// can about single messages and deliveries.
+// Package messages shows the messages of queues without receiving them, and has the
+// operator's actions on single messages and deliveries.
 package messages
 
 import (
@@ -26,7 +26,7 @@ import (
 	"godwit.dev/godwit/internal/shard/inspect"
 )
 
-// Options are what messages are looked at with.
+// Options are the dependencies of Messages.
 type Options struct {
 	Engine   *shard.Engine
 	Inspect  *inspect.Inspector
@@ -36,13 +36,13 @@ type Options struct {
 	NewID    func() string
 }
 
-// Messages answers what is about messages.
+// Messages answers the operations on messages.
 type Messages struct{ Options }
 
-// New makes it.
+// New makes Messages.
 func New(o Options) *Messages { return &Messages{o} }
 
-// Message is a message of a queue as it stands.
+// Message is a message of a queue with its state.
 type Message struct {
 	Position        string      `json:"position" doc:"Names it in this queue."`
 	MessageID       string      `json:"messageId"`
@@ -75,7 +75,7 @@ type Attribute struct {
 	Encoding string `json:"encoding" enum:"utf-8,base64"`
 }
 
-// DeadLetter is why a message died.
+// DeadLetter is why a message was moved to the dead-letter queue.
 type DeadLetter struct {
 	From     string     `json:"from" doc:"ARN of the queue, subscription or function that it comes from; of a function empty."`
 	Kind     string     `json:"kind" enum:"queue,subscription,function"`
@@ -101,8 +101,8 @@ type ListMessages struct {
 // About implements rest.About.
 func (l *ListMessages) About() string { return l.ARN }
 
-// MessagePage is a page of messages, in the order in which they were accepted; those of
-// groups group by group, and delayed ones, asked for alone, by their times.
+// MessagePage is a page of messages, in the order of acceptance; in groups, group by group;
+// delayed ones, if only these are requested, by due time.
 type MessagePage struct {
 	Messages   []Message `json:"messages"`
 	Scanned    int       `json:"scanned" doc:"How many were looked at for this page."`
@@ -160,7 +160,7 @@ func (m *Messages) Get(ctx context.Context, c *rest.Call, in *OneMessage) (*Mess
 	return &out, nil
 }
 
-// matcher picks what is searched for; nil: all.
+// matcher returns the filter of a request; nil: all messages match.
 func matcher(in *ListMessages) func(*inspect.Message) bool {
 	if in.Search == "" && in.ID == "" && in.From == "" && in.Cause == "" {
 		return nil
@@ -180,17 +180,17 @@ func matcher(in *ListMessages) func(*inspect.Message) bool {
 	}
 }
 
-// Picking picks messages by a text in them, whatever its case, by where dead letters come
-// from and by their cause; nil: all.
+// Picking returns a filter of messages by a text, case-insensitive, by the source of dead
+// letters, and by their cause; nil: all match.
 func Picking(search, from, cause string) func(*inspect.Message) bool {
 	return matcher(&ListMessages{Search: search, From: from, Cause: cause})
 }
 
-// tokens are those that confirm subscriptions, in the bodies that SNS sends them in.
+// tokens match the confirmation tokens in the bodies of SNS's messages.
 var tokens = regexp.MustCompile(`(Token(?:"\s*:\s*"|=))[0-9A-Za-z]{16,}`)
 
-// masked is a body without such tokens: whoever has one can confirm in the name of the
-// queue's owner, and to look at messages is less than that.
+// masked is a body without confirmation tokens: a token allows to confirm in the name of the
+// queue's owner, which the permission to see messages does not include.
 func masked(body []byte) []byte {
 	if !bytes.Contains(body, []byte("SubscriptionConfirmation")) && !bytes.Contains(body, []byte("UnsubscribeConfirmation")) {
 		return body
@@ -198,12 +198,12 @@ func masked(body []byte) []byte {
 	return tokens.ReplaceAll(body, []byte("${1}****"))
 }
 
-// has reports whether a message has a text, which is in lower case.
+// has reports whether a message contains a text, which is in lower case.
 func has(m *inspect.Message, search []byte) bool {
 	return bytes.Contains(bytes.ToLower(masked(m.Body)), search) || hasAttribute(m.Attributes, search)
 }
 
-// hasAttribute reports whether an attribute has a text, which is in lower case.
+// hasAttribute reports whether an attribute contains a text, which is in lower case.
 func hasAttribute(all []message.Attribute, search []byte) bool {
 	return slices.ContainsFunc(all, func(a message.Attribute) bool {
 		return strings.Contains(strings.ToLower(a.Name), string(search)) || bytes.Contains(bytes.ToLower(a.Value), search)
@@ -232,13 +232,13 @@ func shown(m *inspect.Message, origin uint64, fifo bool, most int) Message {
 	return out
 }
 
-// shownBody is a body as it is shown: without tokens, and no more of it than that.
+// shownBody is a body in an answer: masked, and truncated to most bytes.
 func shownBody(whole []byte, most int) (as, encoding string, truncated bool) {
 	body := masked(whole)
 	if truncated = len(body) > most; truncated {
 		valid := utf8.Valid(body)
 		for body = body[:most]; len(body) > 0 && len(body) > most-utf8.UTFMax && valid && !utf8.Valid(body); {
-			body = body[:len(body)-1] // not within a character
+			body = body[:len(body)-1] // do not cut a character
 		}
 	}
 	as, encoding = encoded(body)
@@ -258,7 +258,7 @@ func shownAttributes(all []message.Attribute) []Attribute {
 	return out
 }
 
-// encoded is a value as it is, or, if it is no text, in base64.
+// encoded is a value as it is, or, if it is not text, in base64.
 func encoded(value []byte) (as, encoding string) {
 	if utf8.Valid(value) {
 		return string(value), "utf-8"
@@ -266,7 +266,7 @@ func encoded(value []byte) (as, encoding string) {
 	return base64.StdEncoding.EncodeToString(value), "base64"
 }
 
-// deathOf is why a message died; nil if nobody says so.
+// deathOf is why a message was moved to the dead-letter queue; nil: not known.
 func deathOf(m *inspect.Message) *DeadLetter {
 	switch {
 	case m.Source != "":
@@ -302,17 +302,17 @@ func deathOf(m *inspect.Message) *DeadLetter {
 	return &DeadLetter{Kind: "function", Cause: causeOf(cause), DiedAt: moment(m.Sent)}
 }
 
-// maxCause bounds a cause, in bytes: whoever sends messages can say anything, and one that
-// is longer could not be searched for.
+// maxCause bounds a cause, in bytes: senders can set any text, and a longer one could not be
+// searched for.
 const maxCause = 1024
 
-// causeOf is a cause as text that can be searched for.
+// causeOf is a cause as searchable text.
 func causeOf(said string) string {
 	said = strings.ToValidUTF8(said, "\uFFFD")
 	if len(said) <= maxCause {
 		return said
 	}
-	return strings.ToValidUTF8(said[:maxCause], "") // not within a character
+	return strings.ToValidUTF8(said[:maxCause], "") // do not cut a character
 }
 
 func moment(milliseconds int64) *time.Time {
@@ -320,12 +320,12 @@ func moment(milliseconds int64) *time.Time {
 	return &t
 }
 
-// Position writes a place as the API names it.
+// Position encodes a position for the API.
 func Position(p inspect.Place) string {
 	return strconv.FormatUint(uint64(p.Lane), 10) + "-" + strconv.FormatUint(p.Sequence, 10)
 }
 
-// ReadPosition reads what Position has written.
+// ReadPosition decodes the result of Position.
 func ReadPosition(s string) (p inspect.Place, err error) {
 	lane, sequence, _ := strings.Cut(s, "-")
 	l, err := strconv.ParseUint(lane, 10, 64)

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/topic/retry/plan"
 )
 
-// PlanPolicy asks what a delivery policy does.
+// PlanPolicy is the request of the schedule of a delivery policy.
 type PlanPolicy struct {
 	Policy       string `json:"policy" max:"32768" doc:"A DeliveryPolicy of a topic or of a subscription; empty: the subscription's own, or that of the protocol."`
 	Protocol     string `json:"protocol" enum:"sqs,http,https,lambda,email,email-json,application,sms,firehose" default:"https"`
@@ -21,7 +21,8 @@ type PlanPolicy struct {
 // About implements rest.About.
 func (p *PlanPolicy) About() string { return p.Subscription }
 
-// PolicyPlan is what a delivery policy does, without jitter and the time that attempts take.
+// PolicyPlan is the schedule of a delivery policy, without jitter and the duration of
+// attempts.
 type PolicyPlan struct {
 	Valid        bool                 `json:"valid"`
 	Error        *string              `json:"error" doc:"What SNS says about a policy that is not valid."`
@@ -52,17 +53,17 @@ type PlanStep struct {
 	UntilSeconds float64 `json:"untilSeconds" doc:"When the last is made."`
 }
 
-// PlanBacklog is what the policy means for what is owed.
+// PlanBacklog is the effect of the policy on the backlog.
 type PlanBacklog struct {
 	Owed         int64    `json:"owed"`
 	Attempts     int64    `json:"attempts" doc:"How many attempts all of it costs at most, if none succeeds: those that were made count as well."`
 	SecondsAtMax *float64 `json:"secondsAtMax" doc:"How long one attempt at each takes at the throttle; null: there is none."`
 }
 
-// maxSteps is how many steps a plan shows.
+// maxSteps bounds the steps in a plan.
 const maxSteps = 500
 
-// Plan lays out what a delivery policy does.
+// Plan computes the schedule of a delivery policy.
 func (m *Messages) Plan(ctx context.Context, _ *rest.Call, in *PlanPolicy) (*PolicyPlan, error) {
 	out := &PolicyPlan{Phases: []PlanPhase{}, Steps: []PlanStep{}}
 	p, _ := plan.OfProtocol(in.Protocol)
@@ -105,7 +106,7 @@ func (m *Messages) Plan(ctx context.Context, _ *rest.Call, in *PlanPolicy) (*Pol
 	return out, nil
 }
 
-// lay lays out the retries of a policy.
+// lay computes the retries of a policy.
 func (out *PolicyPlan) lay(p retry.Policy) {
 	at := time.Duration(0)
 	for i := 0; ; i++ {
@@ -130,7 +131,7 @@ func (out *PolicyPlan) lay(p retry.Policy) {
 	}
 }
 
-// TestFilter asks which messages a filter policy lets through.
+// TestFilter is the request to test a filter policy.
 type TestFilter struct {
 	FilterPolicy string       `json:"filterPolicy" required:"true" max:"32768"`
 	Scope        string       `json:"scope" enum:"MessageAttributes,MessageBody" default:"MessageAttributes"`
@@ -147,25 +148,25 @@ type FilterCase struct {
 	Attributes []FilterAttribute `json:"attributes" max:"100"`
 }
 
-// FilterAttribute is an attribute of a message that a filter policy is tested on. Of
-// binary ones it does not look at the value.
+// FilterAttribute is a message attribute for the test of a filter policy. The values of
+// binary attributes are not compared.
 type FilterAttribute struct {
 	Name  string `json:"name" required:"true"`
 	Type  string `json:"type" required:"true"`
 	Value string `json:"value"`
 }
 
-// FilterTest is what a filter policy does.
+// FilterTest is the result of the test.
 type FilterTest struct {
 	Valid   bool    `json:"valid"`
 	Error   *string `json:"error" doc:"What SNS says about a policy that is not valid."`
 	Results []bool  `json:"results" doc:"Whether it lets each message through, in their order."`
 	Matched int     `json:"matched" doc:"How many of them."`
-	// Publishes are those of the topic.
+	// Publishes are the results for recent publishes of the topic.
 	Publishes []FilterPublish `json:"publishes" doc:"What was published to the topic of late, the latest first; empty without a topic."`
 }
 
-// FilterPublish is what a filter policy does with a message that was published.
+// FilterPublish is the result for a recent publish.
 type FilterPublish struct {
 	MessageID   string    `json:"messageId"`
 	PublishedAt time.Time `json:"publishedAt"`
@@ -174,7 +175,7 @@ type FilterPublish struct {
 	Refused     *string   `json:"refused" doc:"Why it is not decrypted, and so nobody can say."`
 }
 
-// TestFilter reports which messages a filter policy lets through.
+// TestFilter reports which messages match a filter policy.
 func (m *Messages) TestFilter(ctx context.Context, c *rest.Call, in *TestFilter) (*FilterTest, error) {
 	out := &FilterTest{Results: []bool{}, Publishes: []FilterPublish{}}
 	scope, err := filter.ParseScope(in.Scope)
@@ -200,7 +201,7 @@ func (m *Messages) TestFilter(ctx context.Context, c *rest.Call, in *TestFilter)
 	if in.Topic == "" {
 		return out, nil
 	}
-	if c.May != nil { // what matches reports what a message says
+	if c.May != nil { // the result discloses something of the messages
 		if err := c.May(ctx, rest.Peeking, in.Topic); err != nil {
 			return nil, err
 		}
@@ -208,8 +209,7 @@ func (m *Messages) TestFilter(ctx context.Context, c *rest.Call, in *TestFilter)
 	return out, m.testPublishes(ctx, c, in.Topic, policy, out)
 }
 
-// testPublishes reports which messages that were published to a topic of late a filter policy
-// lets through.
+// testPublishes reports which recent publishes of a topic match a filter policy.
 func (m *Messages) testPublishes(ctx context.Context, c *rest.Call, topic string, policy *filter.Policy, out *FilterTest) error {
 	of, err := catalog.ParseTopic(topic)
 	if err != nil {

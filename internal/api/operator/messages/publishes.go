@@ -20,7 +20,7 @@ import (
 	"godwit.dev/godwit/internal/topic/filter"
 )
 
-// ListPublishes asks for what was published to a topic of late.
+// ListPublishes is the request of a topic's recent publishes.
 type ListPublishes struct {
 	ARN       string `query:"arn" required:"true" max:"2048" doc:"The topic's."`
 	Search    string `query:"search" max:"1024" doc:"Text in the subject, the body, or an attribute's name or value, whatever its case."`
@@ -32,15 +32,14 @@ type ListPublishes struct {
 // About implements rest.About.
 func (l *ListPublishes) About() string { return l.ARN }
 
-// Publishes are what was published to a topic of late. They are in memory: a server that
-// begins again knows of none.
+// Publishes are the recent publishes of a topic. They are in memory, and lost with a restart.
 type Publishes struct {
 	Publishes []Publish `json:"publishes" doc:"The latest first."`
 	Kept      int       `json:"kept" doc:"How many of the topic are known: 100 at most, fewer if they are large."`
 	More      bool      `json:"moreSubscriptions" doc:"The topic has more subscriptions than the 200 that are looked at."`
 }
 
-// Publish is one message that was published.
+// Publish is a published message.
 type Publish struct {
 	MessageID     string           `json:"messageId"`
 	PublishedAt   time.Time        `json:"publishedAt"`
@@ -62,7 +61,7 @@ type Publish struct {
 	Subscriptions []PublishOutcome `json:"subscriptions" doc:"Those of today that there were at the publish, by their filter policies of today."`
 }
 
-// PublishOutcome is what a subscription does with a message.
+// PublishOutcome is the outcome for a subscription.
 type PublishOutcome struct {
 	ARN      string  `json:"arn"`
 	Protocol string  `json:"protocol"`
@@ -71,10 +70,10 @@ type PublishOutcome struct {
 	Reason   *string `json:"reason" doc:"Why its filter policy does not let it through, as the metrics of NumberOfNotificationsFilteredOut say it: MessageAttributes, NoMessageAttributes, InvalidAttributes, MessageBody or InvalidMessageBody."`
 }
 
-// maxOutcomes is how many subscriptions a publish is looked at for.
+// maxOutcomes bounds the subscriptions that are evaluated for a publish.
 const maxOutcomes = 200
 
-// ListPublishes shows what was published to a topic of late, and who took it.
+// ListPublishes lists the recent publishes of a topic, with the matching subscriptions.
 func (m *Messages) ListPublishes(ctx context.Context, c *rest.Call, in *ListPublishes) (*Publishes, error) {
 	of, err := catalog.ParseTopic(in.ARN)
 	if err != nil {
@@ -104,18 +103,18 @@ func (m *Messages) ListPublishes(ctx context.Context, c *rest.Call, in *ListPubl
 	return out, nil
 }
 
-// opened is a publish that was decrypted, or says why not.
+// opened is a publish that was decrypted, or the reason why not.
 type opened struct {
 	recent.Publish
 
 	encrypted bool
-	refused   string // why it is not; empty: it is, or was in clear
+	refused   string // why it was not decrypted; empty: it was, or was not encrypted
 }
 
-// published are the publishes of a topic of late, decrypted as far as the caller may.
-// Errors: NotFound.
+// published are the recent publishes of a topic, decrypted where the caller may. Errors:
+// NotFound.
 func (m *Messages) published(ctx context.Context, c *rest.Call, of arn.ARN) ([]opened, error) {
-	created, err := m.Engine.TopicCreated(ctx, of) // one of its name may have been there before
+	created, err := m.Engine.TopicCreated(ctx, of) // there may be publishes of a deleted topic of the same name
 	if err != nil {
 		return nil, err
 	}
@@ -134,12 +133,12 @@ func (m *Messages) published(ctx context.Context, c *rest.Call, of arn.ARN) ([]o
 		case err != nil:
 			o.refused = "it cannot be decrypted"
 		}
-		o.Record.P.Body = masked(o.Record.P.Body) // also for filters, which could find a token out
+		o.Record.P.Body = masked(o.Record.P.Body) // before filters, which could disclose a token
 	}
 	return all, nil
 }
 
-// has reports whether a publish has a text, which is in lower case.
+// has reports whether a publish contains a text, which is in lower case.
 func (o *opened) has(search []byte) bool {
 	p := &o.Record.P
 	if o.refused != "" {

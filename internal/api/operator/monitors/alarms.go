@@ -34,13 +34,13 @@ type Alarm struct {
 	ActionsEnabled bool        `json:"actionsEnabled"`
 }
 
-// Dimension is a name and a value that tell metrics of one name apart.
+// Dimension is a name and a value that distinguish metrics of one name.
 type Dimension struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 }
 
-// AlarmDetail is an alarm with all that is known of it.
+// AlarmDetail describes an alarm in full.
 type AlarmDetail struct {
 	Alarm
 	ConfiguredAt        time.Time         `json:"configuredAt"`
@@ -89,7 +89,7 @@ func (m *Monitors) ListAlarms(_ context.Context, _ *rest.Call, in *ListAlarms) (
 		return nil, err
 	}
 	owner := m.owner(in.Region, in.Account)
-	var names []string // of those that are wanted, behind the cursor
+	var names []string // the matching names after the cursor
 	m.Alarms.List(owner, func(a *alarm.Alarm) bool {
 		if a.Name > from && (in.State == "" || string(a.State) == in.State) && rest.Matches(a.Name, in.Search) {
 			names = append(names, a.Name)
@@ -139,7 +139,7 @@ func alarmID(name string) (id alarms.ID, err error) {
 	return alarms.ID{Account: a.Account, Region: a.Region, Name: short}, nil
 }
 
-// historyShown is how many items of its history are shown of an alarm.
+// historyShown bounds the history items of an alarm in an answer.
 const historyShown = 50
 
 // GetAlarm describes one alarm.

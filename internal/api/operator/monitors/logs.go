@@ -137,7 +137,7 @@ type ListLogEvents struct {
 // About implements rest.About.
 func (l *ListLogEvents) About() string { return l.ARN }
 
-// LogEvents is a page of events, in the order of their times.
+// LogEvents is a page of events, ordered by time.
 type LogEvents struct {
 	Events []LogEvent `json:"events"`
 	Next   *string    `json:"next" doc:"A page may be empty and have one: a call looks at a bounded part."`
@@ -151,7 +151,7 @@ type LogEvent struct {
 	Message string    `json:"message"`
 }
 
-// ListLogEvents looks for events of a log group.
+// ListLogEvents searches the events of a log group.
 func (m *Monitors) ListLogEvents(_ context.Context, _ *rest.Call, in *ListLogEvents) (*LogEvents, error) {
 	group, err := parseGroup(in.ARN)
 	if err != nil {

@@ -20,7 +20,7 @@ type GetMetrics struct {
 // About implements rest.About.
 func (g *GetMetrics) About() string { return g.ARN }
 
-// Metrics are series over the same time.
+// Metrics are time series over the same range.
 type Metrics struct {
 	Series        []Series  `json:"series"`
 	From          time.Time `json:"from"`
@@ -42,7 +42,7 @@ const (
 	maxPoints = 500 // of a series
 )
 
-// metricsOf is the namespace and the dimension by which a resource's metrics are found.
+// metricsOf is the namespace and the dimension of a resource's metrics.
 func metricsOf(a arn.ARN) (namespace string, d metrics.Dimension, ok bool) {
 	_, _, subscription := a.SplitSubscription()
 	switch {
@@ -59,7 +59,7 @@ func metricsOf(a arn.ARN) (namespace string, d metrics.Dimension, ok bool) {
 	}
 }
 
-// statisticOf is the statistic that says most of a metric.
+// statisticOf is the most useful statistic of a metric.
 func statisticOf(name, unit string) string {
 	switch {
 	case strings.HasPrefix(name, "Approximate"), name == "ConcurrentExecutions", strings.HasSuffix(name, "Age"), strings.HasSuffix(name, "DataFreshness"):
@@ -71,8 +71,8 @@ func statisticOf(name, unit string) string {
 	}
 }
 
-// period is how long the periods of so many hours are, so that what is kept of them, more
-// coarsely as it grows old, makes up whole ones.
+// period is the length of the periods for a range of hours. It is a multiple of the
+// resolution that data of that age are stored with.
 func period(hours int) int64 {
 	least := (int64(hours)*3600 + maxPoints - 2) / (maxPoints - 1)
 	step := int64(60)
@@ -138,7 +138,7 @@ func (m *Monitors) GetMetrics(_ context.Context, _ *rest.Call, in *GetMetrics) (
 	return out, nil
 }
 
-// ofAlarm adds the metric that an alarm looks at.
+// ofAlarm adds the metric of an alarm.
 func (m *Monitors) ofAlarm(out *Metrics, a *alarm.Alarm) error {
 	dimensions := make([]metrics.Dimension, len(a.Dimensions))
 	for i, d := range a.Dimensions {

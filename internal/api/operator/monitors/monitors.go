@@ -1,5 +1,4 @@
-// Package monitors shows what is measured and logged: alarms, metrics, log groups and their
-// events.
+// Package monitors shows alarms, metrics, log groups and log events.
 package monitors
 
 import (
@@ -14,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/monitor/metrics"
 )
 
-// Options are what is shown, and whose by default.
+// Options are the dependencies of Monitors, and the default account and region.
 type Options struct {
 	Alarms          *alarms.Engine
 	Metrics         *monitor.Reader
@@ -22,18 +21,18 @@ type Options struct {
 	Region, Account string
 }
 
-// Monitors answers what is about alarms, metrics and logs.
+// Monitors answers the operations on alarms, metrics and logs.
 type Monitors struct{ Options }
 
-// New makes it.
+// New makes Monitors.
 func New(o Options) *Monitors { return &Monitors{o} }
 
-// owner is the region and account that are meant.
+// owner is the given region and account, or their defaults.
 func (m *Monitors) owner(region, account string) metrics.Owner {
 	return metrics.Owner{Region: cmp.Or(region, m.Region), Account: cmp.Or(account, m.Account)}
 }
 
-// milliseconds reads a time that a parameter has; nil for none.
+// milliseconds parses a time parameter; nil: there is none.
 func milliseconds(name, text string) (*int64, error) {
 	if text == "" {
 		return nil, nil
@@ -46,7 +45,7 @@ func milliseconds(name, text string) (*int64, error) {
 	return &n, nil
 }
 
-// moment is a time of milliseconds; nil for none.
+// moment is the time of epoch milliseconds; nil for nil.
 func moment(milliseconds *int64) *time.Time {
 	if milliseconds == nil {
 		return nil

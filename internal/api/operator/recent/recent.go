@@ -1,6 +1,6 @@
-// Package recent keeps what was published to topics of late, for people to look at. It is
-// in memory, bounded, and starts empty with the process. What is kept under a key stays
-// encrypted until somebody looks who may decrypt it.
+// Package recent has the recent publishes of topics, for the operator. It is in memory,
+// bounded, and empty when the process starts. Messages under a key stay encrypted until a
+// caller with the permission to decrypt reads them.
 package recent
 
 import (
@@ -17,33 +17,35 @@ import (
 	"godwit.dev/godwit/internal/topic/filter"
 )
 
-// Bounds of what is kept.
+// Bounds of the memory.
 const (
 	// PerTopic is how many publishes of a topic are kept.
 	PerTopic = 100
-	// everyUntil is how many publishes of a topic in a second are all kept; of those beyond,
-	// one in oneIn is, as the hundred latest would be those of some milliseconds.
+	// everyUntil is the rate of a topic's publishes per second up to which all are kept.
+	// Beyond, one in oneIn is kept, because the latest hundred would be of a few
+	// milliseconds.
 	everyUntil = 1000
 	oneIn      = 10
-	// maxTopics is of how many topics, those that were published to last.
+	// maxTopics bounds the topics; those with the latest publishes are kept.
 	maxTopics = 10_000
-	// maxTopicBytes bounds what is kept of one topic, and maxBytes all of it.
+	// maxTopicBytes bounds the memory of one topic, and maxBytes of all.
 	maxTopicBytes = 1 << 20
 	maxBytes      = 32 << 20
-	// recordOverhead is about what a record has beside the message, in bytes, and keptOverhead
-	// what a kept one takes beside its record, its places in the ring included.
+	// recordOverhead is about the size of a record without the message, in bytes;
+	// keptOverhead is the memory of a kept publish besides its record, including its slots in
+	// the ring.
 	recordOverhead = 1 << 10
 	keptOverhead   = 128
 )
 
-// Publishes are those of late, by topic. It is safe for concurrent use.
+// Publishes has the recent publishes by topic. It is safe for concurrent use.
 type Publishes struct {
-	mu    sync.Mutex // a leaf
+	mu    sync.Mutex // no other lock is taken while it is held
 	of    *simplelru.LRU[arn.ARN, *ring]
-	bytes int // of all that is kept
+	bytes int // of all publishes
 }
 
-// ring are the publishes of a topic, the oldest first.
+// ring has the publishes of a topic, oldest first.
 type ring struct {
 	all      []*kept
 	bytes    int   // of all of them
@@ -51,7 +53,7 @@ type ring struct {
 	inSecond int   // publishes
 }
 
-// leavesOut counts a publish, and reports that it is not to be kept.
+// leavesOut counts a publish, and reports whether it is not to be kept.
 func (r *ring) leavesOut(at time.Time) bool {
 	if s := at.Unix(); s != r.second {
 		r.second, r.inSecond = s, 0
@@ -60,24 +62,24 @@ func (r *ring) leavesOut(at time.Time) bool {
 	return r.inSecond > everyUntil && r.inSecond%oneIn != 0
 }
 
-// kept is one publish.
+// kept is a kept publish.
 type kept struct {
 	id                     message.ID
 	at                     time.Time
 	size, delivered, unfit int
-	spreading              bool // it goes to more subscriptions than were looked at
+	spreading              bool // to more subscriptions than were evaluated
 	record                 []byte
 }
 
-// bytes is what it takes.
+// bytes is its memory.
 func (k *kept) bytes() int { return cap(k.record) + keptOverhead }
 
-// New makes a Publishes of nothing.
+// New makes an empty Publishes.
 func New() *Publishes {
 	p := &Publishes{}
 	of, err := simplelru.NewLRU(maxTopics, func(_ arn.ARN, r *ring) { p.bytes -= r.bytes })
 	if err != nil {
-		panic(err) // it has a size
+		panic(err) // the size is positive
 	}
 	p.of = of
 	return p
@@ -90,7 +92,7 @@ func unfit(by *[filter.Verdicts]int) (n int) {
 	return n
 }
 
-// Add keeps a publish, or completes what is known of one.
+// Add keeps a publish, or completes the data of one.
 func (p *Publishes) Add(e *topics.Published) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,7 +101,7 @@ func (p *Publishes) Add(e *topics.Published) {
 		return
 	}
 	if e.What == nil {
-		return // it went to no topic
+		return // it was not published to a topic
 	}
 	r, ok := p.of.Get(e.Topic)
 	if !ok {
@@ -117,7 +119,7 @@ func (p *Publishes) Add(e *topics.Published) {
 	switch {
 	case k == nil:
 		k = &kept{}
-	case cap(k.record) > 2*need: // a small one would hold much
+	case cap(k.record) > 2*need: // a small record would keep a large buffer
 		k.record = nil
 	}
 	*k = kept{
@@ -135,7 +137,7 @@ func (p *Publishes) Add(e *topics.Published) {
 	}
 }
 
-// drop takes the oldest publish of a topic away.
+// drop removes the oldest publish of a topic.
 func (p *Publishes) drop(r *ring) *kept {
 	k := r.all[0]
 	r.all[0] = nil
@@ -145,7 +147,7 @@ func (p *Publishes) drop(r *ring) *kept {
 	return k
 }
 
-// complete notes that all subscriptions have been looked at for a publish.
+// complete notes that all subscriptions were evaluated for a publish.
 func (p *Publishes) complete(e *topics.Published) {
 	r, ok := p.of.Peek(e.Topic)
 	if !ok {
@@ -159,7 +161,7 @@ func (p *Publishes) complete(e *topics.Published) {
 	}
 }
 
-// Publish is one that was kept.
+// Publish is a kept publish.
 type Publish struct {
 	ID          message.ID
 	At          time.Time
@@ -167,10 +169,10 @@ type Publish struct {
 	Delivered   int // to queues, at once
 	FilteredOut int // subscriptions that did not get it
 	Spreading   bool
-	Record      publication.Record // its own; encrypted until it is opened
+	Record      publication.Record // a copy; encrypted until it is opened
 }
 
-// Of are the publishes of a topic since a moment, the latest first.
+// Of are the publishes of a topic since a time, latest first.
 func (p *Publishes) Of(topic arn.ARN, since time.Time) []Publish {
 	copies := p.copies(topic, since)
 	out := make([]Publish, 0, len(copies))
@@ -178,14 +180,14 @@ func (p *Publishes) Of(topic arn.ARN, since time.Time) []Publish {
 		k := &copies[len(copies)-1-i]
 		record, err := publication.Decode(k.record)
 		if err != nil {
-			continue // it was encoded here
+			continue // cannot fail, as Add encoded it
 		}
 		out = append(out, Publish{ID: k.id, At: k.at, Size: k.size, Delivered: k.delivered, FilteredOut: k.unfit, Spreading: k.spreading, Record: record})
 	}
 	return out
 }
 
-// copies are copies, since buffers are used again.
+// copies returns copies, because buffers are reused.
 func (p *Publishes) copies(topic arn.ARN, since time.Time) (all []kept) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// decode reads what a request says into in, a pointer to the operation's input. What the
-// operation does not know is refused.
+// decode decodes a request into in, a pointer to the operation's input. Unknown parameters
+// and members are refused.
 func decode(w http.ResponseWriter, r *http.Request, op *Operation, in any) error {
 	v := reflect.ValueOf(in).Elem()
 	query, err := url.ParseQuery(r.URL.RawQuery)
@@ -81,7 +81,7 @@ func body(w http.ResponseWriter, r *http.Request, in any) error {
 	return nil
 }
 
-// checkBody holds the members of a body against their tags.
+// checkBody checks the members of a body by their tags.
 func checkBody(v reflect.Value) error {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
@@ -122,7 +122,7 @@ func checkBody(v reflect.Value) error {
 	return nil
 }
 
-// set reads the text of a parameter.
+// set parses a parameter.
 func set(v reflect.Value, f reflect.StructField, name, text string) error {
 	switch v.Kind() {
 	case reflect.String:
@@ -145,7 +145,7 @@ func set(v reflect.Value, f reflect.StructField, name, text string) error {
 	return bound(v, f, name)
 }
 
-// bound holds a value against its tags.
+// bound checks a value by its tags.
 func bound(v reflect.Value, f reflect.StructField, name string) error {
 	switch v.Kind() {
 	case reflect.String:

@@ -47,7 +47,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 
 var timeType = reflect.TypeFor[time.Time]()
 
-// Info is what the document says of the whole.
+// Info is the general part of the document.
 type Info struct {
 	Title, Version, Description string
 }
@@ -131,7 +131,7 @@ func operation(op *Operation, s *schemas) object {
 	return append(o, member{"responses", answers})
 }
 
-// refusals are the statuses that the operation refuses with.
+// refusals are the error statuses of the operation.
 func (o *Operation) refusals() []int {
 	all := append([]int{http.StatusInternalServerError}, o.Statuses...)
 	if !o.Open {
@@ -149,20 +149,20 @@ func content(media string, schema any) object {
 	return object{{media, object{{"schema", schema}}}}
 }
 
-// schemas are those of the structs that were met, by their names.
+// schemas are the schemas of structs, by name.
 type schemas struct {
 	made  map[string]any
-	input bool // of what requests say: what is not required may be missing
+	input bool // of requests: members may be missing unless required
 }
 
-// request is of for what requests say.
+// request is the schema of a request.
 func (s *schemas) request(t reflect.Type) any {
 	s.input = true
 	defer func() { s.input = false }()
 	return s.of(t)
 }
 
-// of is the schema of a type: of a struct, a reference.
+// of is the schema of a type; for a struct, a reference.
 func (s *schemas) of(t reflect.Type) any {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -194,7 +194,7 @@ func (s *schemas) of(t reflect.Type) any {
 			name += "Request"
 		}
 		if _, ok := s.made[name]; !ok {
-			s.made[name] = object{} // it may be met again within
+			s.made[name] = object{} // it may be recursive
 			s.made[name] = s.object(t)
 		}
 		return object{{"$ref", "#/components/schemas/" + name}}
@@ -237,7 +237,7 @@ func (s *schemas) object(t reflect.Type) object {
 	return object{{"type", "object"}, {"properties", properties}, {"required", required}, {"additionalProperties", false}}
 }
 
-// bounded is the schema of a field, with what its tags say.
+// bounded is the schema of a field, with the constraints of its tags.
 func (s *schemas) bounded(f reflect.StructField) any {
 	schema, ok := s.of(f.Type).(object)
 	if !ok {

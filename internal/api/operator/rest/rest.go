@@ -1,7 +1,6 @@
-// Package rest serves operations that are declared once: a Go type for what a request
-// says, one for the answer, and what is said of them in the document. The same
-// declaration decodes requests, checks their bounds and makes the OpenAPI document, so
-// that the three cannot differ.
+// Package rest serves operations that are declared once: Go types for the request and the
+// answer, and their descriptions for the document. The same declaration decodes requests,
+// checks their bounds and generates the OpenAPI document, so that the three cannot differ.
 package rest
 
 import (
@@ -17,21 +16,21 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// MaxBody is the most that the body of a request may have, in bytes.
+// MaxBody bounds the body of a request, in bytes.
 const MaxBody = 64 << 10
 
-// Call is what is known of a request beside its input.
+// Call has the data of a request besides its input.
 type Call struct {
-	Caller *caller.Caller // nil where nobody is asked who he is
-	// May refuses an action on a resource that the operation finds to be needed beside its
-	// own, such as decrypting; nil where everybody may.
+	Caller *caller.Caller // nil: callers are not authenticated
+	// May checks the caller's permission for a further action on a resource, such as
+	// decrypting; nil: everything is allowed.
 	May func(ctx context.Context, action, resource string) error
-	// Still refuses a caller who may not continue with what was begun, since the access key is not good any
-	// more, or no policy lets it; nil where everybody may.
+	// Still refuses to continue a stream if the access key is no longer valid, or if policies
+	// do not allow it any more; nil: everything is allowed.
 	Still  func(ctx context.Context) error
 	Writer http.ResponseWriter // for streams
-	// Ended is called with the operation's error, nil if it succeeded, before the answer;
-	// of a stream, that it begins. Nil: nobody wants to know.
+	// Ended is called with the operation's error, nil for success, before the answer; for a
+	// stream, when it begins. May be nil.
 	Ended func(err error)
 }
 
@@ -40,30 +39,30 @@ type Operation struct {
 	Method, Path string
 	Name         string // "ListQueues": the action is godwit:ListQueues
 	Summary      string // one sentence
-	// Peeks says that the answer shows messages: the right to read does not cover it, and
-	// what a policy has to allow is godwit:PeekMessages.
+	// Peeks says that the answer shows messages: the permission to read does not include it;
+	// it requires godwit:PeekMessages.
 	Peeks bool
-	// Right is what a policy has to allow, if that is not the operation's own name, and no
-	// broad right covers it: "Backup" for godwit:Backup.
+	// Right is the required permission, if it is not the operation's name and no broad
+	// permission includes it: "Backup" for godwit:Backup.
 	Right string
-	// Open says that nothing has to be allowed.
+	// Open says that no permission is required.
 	Open bool
-	// Harmless says of a POST that it changes nothing: the right to read covers it.
+	// Harmless says that a POST changes nothing: the permission to read includes it.
 	Harmless bool
-	Statuses []int // of refusals, beside 400, 403 and 500
+	Statuses []int // of errors, besides 400, 403 and 500
 	Stream   bool  // the answer is text/event-stream, and out is the data of an event
-	Binary   bool  // the answer is bytes, which the operation writes itself
-	Long     bool  // the answer may take longer than any request should
+	Binary   bool  // the answer is bytes, which the operation itself writes
+	Long     bool  // without the deadlines of requests
 
 	in, out  reflect.Type
 	serve    func(ctx context.Context, c *Call, in any) (any, error)
 	accepted bool // success is 202
 }
 
-// Peeking is what a policy has to allow to whom messages are shown.
+// Peeking is the permission to see messages.
 const Peeking = "godwit:PeekMessages"
 
-// Action is what a policy has to allow.
+// Action is the required permission.
 func (o *Operation) Action() string {
 	if o.Peeks {
 		return Peeking
@@ -74,19 +73,18 @@ func (o *Operation) Action() string {
 	return "godwit:" + o.Name
 }
 
-// NeedsOwnRight reports that no broad right covers the operation.
+// NeedsOwnRight reports whether no broad permission includes the operation.
 func (o *Operation) NeedsOwnRight() bool { return o.Peeks || o.Right != "" }
 
-// Reads reports that the operation changes nothing.
+// Reads reports whether the operation changes nothing.
 func (o *Operation) Reads() bool { return o.Method == http.MethodGet || o.Harmless }
 
-// About is implemented by inputs that are about one resource: its ARN, or "" if none is
-// named.
+// About is implemented by inputs with one resource: its ARN, or "" if the request has none.
 type About interface{ About() string }
 
-// Define declares an operation. In is a struct whose fields have the tags query (of a GET)
-// or json (of a POST's body) and, as needed, doc, min, max, default, enum and required; Out
-// is what is answered as JSON.
+// Define declares an operation. In is a struct whose fields have the tags query (of a GET) or
+// json (of a POST's body) and, as needed, doc, min, max, default, enum and required; Out is
+// the JSON answer.
 func Define[In, Out any](o Operation, f func(ctx context.Context, c *Call, in *In) (*Out, error)) Operation {
 	o.in, o.out = reflect.TypeFor[In](), reflect.TypeFor[Out]()
 	o.serve = func(ctx context.Context, c *Call, in any) (any, error) {
@@ -99,13 +97,13 @@ func Define[In, Out any](o Operation, f func(ctx context.Context, c *Call, in *I
 	return o
 }
 
-// Accepts is the operation with the answer 202: what it began continues.
+// Accepts is the operation with the status 202: its work continues after the answer.
 func (o Operation) Accepts() Operation {
 	o.accepted = true
 	return o
 }
 
-// Refusal is an answer that is no success.
+// Refusal is an error answer.
 type Refusal struct {
 	Status int
 	Code   string // one word, for programs
@@ -114,12 +112,12 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Text }
 
-// The refusals by their statuses.
+// refuse returns a constructor of refusals with a status.
 func refuse(status int, code string) func(text string) error {
 	return func(text string) error { return &Refusal{status, code, text} }
 }
 
-// What operations refuse with.
+// The refusals of operations.
 var (
 	BadRequest  = refuse(http.StatusBadRequest, "BadRequest")
 	Forbidden   = refuse(http.StatusForbidden, "Forbidden")
@@ -140,7 +138,7 @@ type Problem struct {
 	Code  string `json:"code" doc:"What is wrong, in one word, for programs."`
 }
 
-// WriteProblem answers with a refusal.
+// WriteProblem writes an error as the answer.
 func WriteProblem(w http.ResponseWriter, status int, code, text string) {
 	write(w, status, Problem{text, code})
 }
@@ -152,16 +150,16 @@ func write(w http.ResponseWriter, status int, v any) {
 	w.WriteHeader(status)
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(true)
-	_ = encoder.Encode(v) // a caller that is gone needs no answer
+	_ = encoder.Encode(v) // an error means that the client is gone
 }
 
-// refused answers with what err says.
+// refused writes err as the answer.
 func refused(w http.ResponseWriter, err error) {
 	r := RefusalOf(err)
 	WriteProblem(w, r.Status, r.Code, r.Text)
 }
 
-// RefusalOf is what err is answered with. Internal errors are not disclosed.
+// RefusalOf is the answer for err. Internal errors are not disclosed.
 func RefusalOf(err error) *Refusal {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r
@@ -173,7 +171,7 @@ func RefusalOf(err error) *Refusal {
 	return &Refusal{status, codes[status], refusal.Text(err)}
 }
 
-// Text is the sentence that a caller sees for an error of the state.
+// Text is the message for an error of the state.
 func Text(err error) string {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r.Text
@@ -181,7 +179,7 @@ func Text(err error) string {
 	return refusal.Text(err)
 }
 
-// StatusOf is the status of an error of the state.
+// StatusOf is the status for an error of the state.
 func StatusOf(err error) int {
 	switch fault.KindOf(err) {
 	case fault.NotFound, fault.ResourceNotFound, fault.QueueDoesNotExist:
@@ -199,10 +197,10 @@ func StatusOf(err error) int {
 	}
 }
 
-// Options are what the operations are served with.
+// Options are the dependencies of Handlers.
 type Options struct {
-	// Admit refuses a caller who may not do an operation on a resource, which is empty if it is
-	// about none, and says who calls; nil: everybody may do everything.
+	// Admit authenticates the caller, and checks the permission for an operation on a
+	// resource, or on none if it is empty; nil: everything is allowed.
 	Admit func(r *http.Request, o *Operation, resource string) (*Call, error)
 }
 
@@ -242,7 +240,7 @@ func handler(op *Operation, o Options) http.Handler {
 		switch {
 		case err != nil:
 			refused(w, err)
-		case op.Stream, op.Binary: // it has been answered
+		case op.Stream, op.Binary: // it has written the answer
 		case op.accepted:
 			write(w, http.StatusAccepted, out)
 		default:
@@ -251,14 +249,14 @@ func handler(op *Operation, o Options) http.Handler {
 	})
 }
 
-// carryOut does what is asked for, and reports what came of it.
+// carryOut runs an operation, and reports its result to Ended.
 func carryOut(ctx context.Context, op *Operation, call *Call, in any) (out any, err error) {
 	switch {
 	case call.Ended == nil:
-	case op.Stream: // its end may be long after it has shown something
+	case op.Stream: // it may end long after its first answer
 		call.Ended(nil)
 	default:
-		err = errUnfinished // which stays if it panics
+		err = errUnfinished // stays if it panics
 		defer func() { call.Ended(err) }()
 	}
 	return op.serve(ctx, call, in)
@@ -266,9 +264,9 @@ func carryOut(ctx context.Context, op *Operation, call *Call, in any) (out any, 
 
 var errUnfinished = errors.New("the operation did not end")
 
-// lift lets an answer take as long as it takes.
+// lift removes the deadlines of an answer.
 func lift(w http.ResponseWriter) {
 	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Time{}) // a connection without deadlines needs none lifted
+	_ = control.SetWriteDeadline(time.Time{}) // an error means that there are no deadlines
 	_ = control.SetReadDeadline(time.Time{})
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// After reads the cursor of a list by names.
+// After parses the cursor of a list by name.
 func After(cursor string) (string, error) {
 	if cursor == "" {
 		return "", nil
@@ -18,7 +18,7 @@ func After(cursor string) (string, error) {
 	return string(name), nil
 }
 
-// Next writes the cursor behind a name; nil if there is no more.
+// Next is the cursor after a name; nil: there are no more.
 func Next(name string, more bool) *string {
 	if !more {
 		return nil
@@ -27,12 +27,12 @@ func Next(name string, more bool) *string {
 	return &cursor
 }
 
-// Matches reports whether a name has what is searched for, whatever its case.
+// Matches reports whether a name contains a text, case-insensitive.
 func Matches(name, search string) bool {
 	return search == "" || strings.Contains(strings.ToLower(name), strings.ToLower(search))
 }
 
-// Moment is a time in UTC, to the millisecond; nil for none.
+// Moment is a time in UTC, to the millisecond; nil for the zero time.
 func Moment(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

@@ -1,4 +1,4 @@
-// Package setup shows who may use a server, and how it is set.
+// Package setup shows the identities and the settings of a server.
 package setup
 
 import (
@@ -14,16 +14,16 @@ import (
 	"godwit.dev/godwit/internal/shard/identity"
 )
 
-// Options are what is shown.
+// Options are the dependencies of Setup.
 type Options struct {
 	Identities *identity.Module
 	Config     config.Config
 }
 
-// Setup answers what is about identities and settings.
+// Setup answers the operations on identities and settings.
 type Setup struct{ Options }
 
-// New makes it.
+// New makes a Setup.
 func New(o Options) *Setup { return &Setup{o} }
 
 // User is a user of the server's account, or of another.
@@ -37,7 +37,7 @@ type User struct {
 	Keys      []AccessKey `json:"keys"`
 }
 
-// AccessKey is an access key without its secret, which nobody is shown again.
+// AccessKey is an access key without its secret, which is only shown at its creation.
 type AccessKey struct {
 	ID              string     `json:"id"`
 	User            string     `json:"user" doc:"The user's name."`
@@ -80,14 +80,14 @@ type Roles struct {
 	Next  *string `json:"next"`
 }
 
-// Keys is a page of access keys, by their users.
+// Keys is a page of access keys, ordered by user.
 type Keys struct {
 	Keys []AccessKey `json:"keys"`
 	Next *string     `json:"next" doc:"A page has all keys of so many users as the limit says."`
 }
 
-// page calls f with the entities of a kind that are on a page, and says where the next one
-// begins.
+// page calls f with the entities of a kind on a page, and returns the cursor of the next
+// page.
 func (s *Setup) page(in *ListEntities, kind iam.Kind, f func(a *iam.Account, e *iam.Entity)) (next *string, err error) {
 	from, err := rest.After(in.Cursor)
 	if err != nil {
@@ -179,7 +179,7 @@ func policies(e *iam.Entity) []string {
 // ListSettings asks for the settings.
 type ListSettings struct{}
 
-// Settings are how the server was started.
+// Settings are the flags of the server.
 type Settings struct {
 	Settings []Setting `json:"settings"`
 }

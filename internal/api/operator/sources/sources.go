@@ -1,4 +1,4 @@
-// Package sources has operators make sources: endpoints for clients that do not speak AWS's APIs.
+// Package sources manages sources: HTTP endpoints for clients without an AWS SDK.
 package sources
 
 import (
@@ -13,19 +13,19 @@ import (
 	"godwit.dev/godwit/internal/shard/sources"
 )
 
-// Options are what sources are kept by.
+// Options are the dependencies and settings of Sources.
 type Options struct {
 	Module  *sources.Module
-	Account string // whose sources are
+	Account string // the owner of the sources
 }
 
-// Sources answers what is about sources.
+// Sources answers the operations on sources.
 type Sources struct{ Options }
 
-// New makes it.
+// New makes Sources.
 func New(o Options) *Sources { return &Sources{o} }
 
-// Verification is how posts are verified.
+// Verification says how posts are verified.
 type Verification struct {
 	Kind            string   `json:"kind" enum:"standard-webhooks,github,stripe,slack,shopify,sns,hmac,basic,api-key" doc:"Who posts, or how that is verified."`
 	Tolerance       int      `json:"tolerance" min:"0" max:"86400" doc:"How far the time that was signed may be from now, in seconds; 0: 300, of sns any."`
@@ -39,7 +39,7 @@ type Verification struct {
 	Origins         []string `json:"origins" max:"100" doc:"Of sns: where certificates may be beside AWS's own hosts, as https://sns.example.com."`
 }
 
-// Mapping is what of a post becomes the message.
+// Mapping says how a post becomes a message.
 type Mapping struct {
 	Message         string            `json:"message" max:"1024" doc:"JSON pointer; empty: the whole body, as it came (of sns its Message)."`
 	Subject         string            `json:"subject" max:"1024" doc:"Of topics, a JSON pointer; empty: none."`
@@ -48,14 +48,14 @@ type Mapping struct {
 	DeduplicationID string            `json:"deduplicationId" max:"1024" doc:"Of FIFO targets: a JSON pointer. Empty: the provider's id of the event, or else the body's SHA-256."`
 }
 
-// Limits are what a source takes.
+// Limits are the limits of a source.
 type Limits struct {
 	Bytes      int `json:"bytes" min:"0" max:"1048576" doc:"Of a post; 0: 262144."`
 	PerSecond  int `json:"perSecond" min:"0" max:"100000" doc:"Posts a second; 0: any number."`
 	Concurrent int `json:"concurrent" min:"0" max:"10000" doc:"Posts that are published at once; 0: 64."`
 }
 
-// PutSource makes a source, or replaces one.
+// PutSource is the request to create or replace a source.
 type PutSource struct {
 	Name         string       `json:"name" required:"true" max:"64" doc:"Letters, digits, hyphens and underscores: the source is at /in/NAME."`
 	Target       string       `json:"target" required:"true" max:"2048" doc:"ARN of a topic or a queue."`
@@ -74,7 +74,7 @@ type OneSource struct {
 	Name string `query:"name" required:"true" max:"64"`
 }
 
-// ChangeSource names a source that is to be changed.
+// ChangeSource is the request to change a source.
 type ChangeSource struct {
 	Name string `json:"name" required:"true" max:"64"`
 }
@@ -107,7 +107,7 @@ type List struct {
 	Next    *string  `json:"next"`
 }
 
-// Deleted says that there is no such source any more.
+// Deleted says that the source does not exist any more.
 type Deleted struct {
 	Name string `json:"name"`
 }
@@ -173,7 +173,8 @@ func (s *Sources) Get(_ context.Context, _ *rest.Call, in *OneSource) (*Source, 
 	return s.one(in.Name)
 }
 
-// Put makes or replaces a source. It publishes as whoever puts it, who has to be allowed to.
+// Put creates or replaces a source. It publishes in the name of the requester, who must have
+// the permission to publish to the target.
 func (s *Sources) Put(ctx context.Context, c *rest.Call, in *PutSource) (*Source, error) {
 	v := &in.Verification
 	source := ingest.Source{
@@ -203,7 +204,7 @@ func (s *Sources) Put(ctx context.Context, c *rest.Call, in *PutSource) (*Source
 	}
 	if c.Caller != nil {
 		owner := *c.Caller
-		owner.AccessKey = "" // it publishes without it
+		owner.AccessKey = "" // the source publishes without it
 		source.Owner = &owner
 	}
 	for {
@@ -211,7 +212,7 @@ func (s *Sources) Put(ctx context.Context, c *rest.Call, in *PutSource) (*Source
 		if err != nil && !errors.Is(err, sources.ErrNone) {
 			return nil, err
 		}
-		if was.Target != "" && c.May != nil { // else whom another target is allowed takes it over, with its secrets
+		if was.Target != "" && c.May != nil { // otherwise permission for another target would suffice to take over the source with its secrets
 			if err := c.May(ctx, "godwit:PutSource", was.Target); err != nil {
 				return nil, err
 			}
@@ -225,7 +226,7 @@ func (s *Sources) Put(ctx context.Context, c *rest.Call, in *PutSource) (*Source
 	}
 }
 
-// Pause has a source take nothing.
+// Pause makes a source refuse posts.
 func (s *Sources) Pause(ctx context.Context, _ *rest.Call, in *ChangeSource) (*Source, error) {
 	if err := s.Module.SetPaused(ctx, in.Name, true); err != nil {
 		return nil, err
@@ -233,7 +234,7 @@ func (s *Sources) Pause(ctx context.Context, _ *rest.Call, in *ChangeSource) (*S
 	return s.one(in.Name)
 }
 
-// Resume has it take posts again.
+// Resume makes it accept posts again.
 func (s *Sources) Resume(ctx context.Context, _ *rest.Call, in *ChangeSource) (*Source, error) {
 	if err := s.Module.SetPaused(ctx, in.Name, false); err != nil {
 		return nil, err
@@ -241,7 +242,7 @@ func (s *Sources) Resume(ctx context.Context, _ *rest.Call, in *ChangeSource) (*
 	return s.one(in.Name)
 }
 
-// Delete deletes a source. What is under way is still answered.
+// Delete deletes a source. Posts in flight are still answered.
 func (s *Sources) Delete(ctx context.Context, _ *rest.Call, in *ChangeSource) (*Deleted, error) {
 	if err := s.Module.Delete(ctx, in.Name); err != nil {
 		return nil, err

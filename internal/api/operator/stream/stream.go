@@ -1,4 +1,4 @@
-// Package stream reports changes as server-sent events, so that screens need not ask.
+// Package stream reports changes as server-sent events, so that screens need not poll.
 package stream
 
 import (
@@ -18,54 +18,54 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// every is how long a stream rests between two polls; as long as a snapshot is fresh.
+// every is the interval between polls, which is the lifetime of a snapshot.
 const every = 2 * time.Second
 
-// maxQuiet is how long a stream says nothing before it sends a comment, by which whoever
-// is between finds out that the connection is in use, and the server that it is not.
+// maxQuiet is the number of polls without an event after which the stream sends a comment. It
+// keeps the connection open through proxies, and detects clients that are gone.
 const maxQuiet = 10
 
-// maxPolls is after how many polls a stream ends, five minutes: browsers ask again by
-// themselves, and who has signed out is refused then.
+// maxPolls is the number of polls after which a stream ends: five minutes. Browsers reconnect
+// by themselves, which is refused after a sign-out.
 const maxPolls = 150
 
-// watchedJobs is how many of the latest jobs are reported.
+// watchedJobs bounds the reported jobs; the latest are reported.
 const watchedJobs = 100
 
-// Options are what a Stream looks at.
+// Options are the dependencies of a Stream.
 type Options struct {
 	Catalog  *catalog.Catalog
 	Jobs     *jobs.Jobs
 	Messages *messages.Messages
 	Monitors *monitors.Monitors
-	// Commits counts the changes of the state, of whatever.
+	// Commits counts all changes of the state.
 	Commits func() int64
 	// Now is the server's time, which may be virtual.
 	Now func() time.Time
 	// Draining is closed when the server begins to stop.
 	Draining <-chan struct{}
-	// Clock is the machine's.
+	// Clock is the machine's clock.
 	Clock clock.Clock
 }
 
 // Stream answers GET events.
 type Stream struct{ Options }
 
-// New makes it.
+// New makes a Stream.
 func New(o Options) *Stream { return &Stream{o} }
 
 // Watch asks for events.
 type Watch struct {
 	ARN  string `query:"arn" max:"2048" doc:"A queue or a subscription, whose details are sent, too, to who may see it."`
 	Jobs bool   `query:"jobs" doc:"Jobs with their progress are sent, too, to who may list them."`
-	// Commits is for screens that show what has no event of its own.
+	// Commits is for screens of data without an event of its own.
 	Commits bool `query:"commits" doc:"That something was changed, of whatever, is sent, too: who shows a list asks for it again then."`
 }
 
 // About implements rest.About.
 func (w *Watch) About() string { return w.ARN }
 
-// Event is the data of an event, by whose name one member is set: overview, queue,
+// Event is the data of an event. The member of the event's name is set: overview, queue,
 // subscription, jobs or commits; of a tail messages, publishes or lines.
 type Event struct {
 	Overview     *catalog.Overview           `json:"overview,omitempty"`
@@ -78,16 +78,16 @@ type Event struct {
 	Lines        []monitors.LogEvent         `json:"lines,omitempty" doc:"What is new, the earliest first."`
 }
 
-// poll watches one thing, and reports it when it changes.
+// poll polls one resource, and reports its changes.
 type poll struct {
 	name   string
-	action string // what has to be allowed each time; empty: nothing
-	about  string // on which resource; empty: on all
+	action string // checked with each poll; empty: no permission required
+	about  string // the resource of the action; empty: all
 	ask    func(ctx context.Context) (*Event, error)
 	last   []byte
 }
 
-// refused is why the caller may not see it; nil: he may.
+// refused is why the caller may not see it, or nil.
 func (l *poll) refused(ctx context.Context, call *rest.Call) error {
 	if l.action == "" || call.May == nil {
 		return nil
@@ -95,9 +95,10 @@ func (l *poll) refused(ctx context.Context, call *rest.Call) error {
 	return call.May(ctx, l.action, l.about)
 }
 
-// Events reports changes until the caller goes: event: overview, queue or subscription,
-// each with all of it, at first and whenever it has changed, at most every two seconds. To
-// watch a resource takes the right to see it, and the overview beside it another.
+// Events reports changes until the client disconnects. Events are overview, queue or
+// subscription, each with all its data, at first and after each change, at most every two
+// seconds. To watch a resource requires the permission to read it; the overview requires
+// another one.
 func (s *Stream) Events(ctx context.Context, call *rest.Call, in *Watch) (*Event, error) {
 	overview := &poll{name: "overview", action: "godwit:GetOverview", ask: func(ctx context.Context) (*Event, error) {
 		o, err := s.Catalog.GetOverview(ctx, call, nil)
@@ -132,8 +133,7 @@ func (s *Stream) Events(ctx context.Context, call *rest.Call, in *Watch) (*Event
 	return s.follow(ctx, call, polls)
 }
 
-// jobs looks at all jobs or, for whom only those of the resource that is watched are allowed, at
-// these.
+// jobs polls all jobs or, if the caller may only see those of the watched resource, these.
 func (s *Stream) jobs(ctx context.Context, call *rest.Call, resource string) *poll {
 	in := &jobs.ListJobs{Limit: watchedJobs}
 	l := &poll{name: "jobs", action: "godwit:ListJobs", ask: func(ctx context.Context) (*Event, error) {
@@ -146,10 +146,10 @@ func (s *Stream) jobs(ctx context.Context, call *rest.Call, resource string) *po
 	return l
 }
 
-// follow reports polls until the stream is over.
+// follow reports polls until the stream ends.
 func (s *Stream) follow(ctx context.Context, call *rest.Call, polls []*poll) (*Event, error) {
 	var first bytes.Buffer
-	for _, l := range polls { // refused as any other operation is, as long as nothing is sent
+	for _, l := range polls { // before the first byte is sent, a refusal has the normal form
 		if err := l.report(ctx, call, &first); err != nil {
 			return nil, err
 		}
@@ -160,7 +160,7 @@ func (s *Stream) follow(ctx context.Context, call *rest.Call, polls []*poll) (*E
 	w.Header().Set("X-Accel-Buffering", "no")
 	quiet := 0
 	if first.Len() == 0 {
-		first.WriteString(": it begins\n\n") // with which the headers go
+		first.WriteString(": it begins\n\n") // sends the headers
 	}
 	out := first.Bytes()
 	for range maxPolls {
@@ -197,7 +197,7 @@ func (s *Stream) follow(ctx context.Context, call *rest.Call, polls []*poll) (*E
 	return nil, nil //nolint:nilnil // it has been answered
 }
 
-// still refuses a caller who may not watch any more.
+// still refuses a caller without the permission to continue.
 func still(ctx context.Context, call *rest.Call) error {
 	if call.Still == nil {
 		return nil
@@ -205,7 +205,7 @@ func still(ctx context.Context, call *rest.Call) error {
 	return call.Still(ctx)
 }
 
-// rest waits for the next poll; false: the stream is over.
+// rest waits for the next poll; false: the stream has ended.
 func (s *Stream) rest(ctx context.Context) bool {
 	again, stop := clock.After(s.Clock, every)
 	defer stop()
@@ -218,7 +218,7 @@ func (s *Stream) rest(ctx context.Context) bool {
 	return false
 }
 
-// report writes an event if there is anything new.
+// report writes an event if the data has changed.
 func (l *poll) report(ctx context.Context, call *rest.Call, b *bytes.Buffer) error {
 	if err := l.refused(ctx, call); err != nil {
 		return err
@@ -232,7 +232,7 @@ func (l *poll) report(ctx context.Context, call *rest.Call, b *bytes.Buffer) err
 		return err
 	}
 	known := text
-	if o := value.Overview; o != nil { // that time has passed is nothing new
+	if o := value.Overview; o != nil { // the time alone is no change
 		same := *o
 		same.AsOf, same.Server.Now = time.Time{}, time.Time{}
 		if known, err = json.Marshal(same); err != nil {

@@ -11,7 +11,8 @@ import (
 	"godwit.dev/godwit/internal/arn"
 )
 
-// Tail asks for what comes to a queue, a topic or a log group.
+// Tail is the request of new messages of a queue, publishes of a topic, or events of a log
+// group.
 type Tail struct {
 	ARN     string `query:"arn" required:"true" max:"2048" doc:"A queue's, a topic's, or a log group's."`
 	Search  string `query:"search" max:"1024" doc:"Of a queue or a topic: text in the subject, the body, or an attribute's name or value, whatever its case."`
@@ -21,13 +22,13 @@ type Tail struct {
 // About implements rest.About.
 func (t *Tail) About() string { return t.ARN }
 
-// Bounds of what one poll reports.
+// Bounds of what a poll reports.
 const (
 	mostPublishes = 100
 	mostLines     = 1000
 )
 
-// Tail reports what is sent to a queue, published to a topic, or logged in a group, from now on.
+// Tail reports new messages of a queue, publishes of a topic, or events of a log group.
 func (s *Stream) Tail(ctx context.Context, call *rest.Call, in *Tail) (*Event, error) {
 	a, err := arn.Parse(in.ARN)
 	_, group := a.LogGroupName()
@@ -49,7 +50,7 @@ func (s *Stream) Tail(ctx context.Context, call *rest.Call, in *Tail) (*Event, e
 		}}})
 	case err == nil && a.Service == "sns" && in.Pattern == "":
 		from := &published{s: s, call: call, ask: messages.ListPublishes{ARN: in.ARN, Search: in.Search, Limit: mostPublishes, BodyBytes: 4096}}
-		if _, err := from.news(ctx); err != nil { // what is there already is not reported
+		if _, err := from.news(ctx); err != nil { // existing ones are not reported
 			return nil, err
 		}
 		return s.follow(ctx, call, []*poll{{name: "publishes", ask: from.news}})
@@ -57,12 +58,12 @@ func (s *Stream) Tail(ctx context.Context, call *rest.Call, in *Tail) (*Event, e
 	return nil, rest.BadRequest("arn: want that of a queue or a topic, which goes with search, or of a log group, which goes with pattern")
 }
 
-// published finds what is new of a topic.
+// published polls for new publishes of a topic.
 type published struct {
 	s     *Stream
 	call  *rest.Call
 	ask   messages.ListPublishes
-	known map[string]bool // the ids of the poll before
+	known map[string]bool // the ids of the last poll
 }
 
 func (p *published) news(ctx context.Context) (*Event, error) {
@@ -80,17 +81,17 @@ func (p *published) news(ctx context.Context) (*Event, error) {
 	if p.known = known; len(out.Publishes) == 0 {
 		return nil, nil //nolint:nilnil // nothing is new
 	}
-	slices.Reverse(out.Publishes) // as they came
+	slices.Reverse(out.Publishes) // oldest first
 	return out, nil
 }
 
-// lines finds what is new in a log group.
+// lines polls for new events of a log group.
 type lines struct {
 	s     *Stream
 	call  *rest.Call
 	ask   monitors.ListLogEvents
-	at    time.Time       // of the latest that was reported
-	known map[string]bool // those of that time, by their ids
+	at    time.Time       // the time of the latest reported event
+	known map[string]bool // the ids of the reported events of that time
 }
 
 func (l *lines) news(ctx context.Context) (*Event, error) {
@@ -112,7 +113,7 @@ func (l *lines) news(ctx context.Context) (*Event, error) {
 	}
 	l.ask.Cursor = ""
 	switch {
-	case found.Next != nil: // it continues there with the next poll
+	case found.Next != nil: // the next poll continues there
 		l.ask.Cursor = *found.Next
 	case !l.at.IsZero():
 		l.ask.From = written(l.at)
@@ -123,5 +124,5 @@ func (l *lines) news(ctx context.Context) (*Event, error) {
 	return out, nil
 }
 
-// written is a time as parameters have it.
+// written is a time as a parameter.
 func written(t time.Time) string { return t.UTC().Truncate(time.Millisecond).Format(time.RFC3339Nano) }

@@ -1,5 +1,5 @@
-// Package platforms answers the operations of Amazon SNS that are about push platforms:
-// their applications and endpoints.
+// Package platforms answers the operations of Amazon SNS on push platforms: on their
+// applications and endpoints.
 package platforms
 
 import (
@@ -14,28 +14,30 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// Engine is what the handlers need of the owner of the state, which is *shard.Engine.
+// Engine executes the operations; *shard.Engine implements it.
 type Engine interface {
-	// CreateApplication finds an application that differs in nothing.
+	// CreateApplication creates an application, or finds the existing one with equal
+	// attributes.
 	CreateApplication(ctx context.Context, name arn.ARN, attributes map[string]string) error
 	DeleteApplication(ctx context.Context, name arn.ARN) error
-	// ApplicationAttributes gives no secrets.
+	// ApplicationAttributes returns the attributes without secrets.
 	ApplicationAttributes(ctx context.Context, name arn.ARN) (map[string]string, error)
 	SetApplicationAttributes(ctx context.Context, name arn.ARN, attributes map[string]string) error
-	// ListApplications gives up to limit applications in the order of platforms and names,
-	// those behind after: platform/name.
+	// ListApplications returns up to limit applications, ordered by platform and name, from
+	// the first one greater than after: platform/name.
 	ListApplications(ctx context.Context, region, account, after string, limit int) (page []shard.PlatformApplication, more bool, err error)
-	// CreateEndpoint finds the endpoint that has the token and the same attributes.
+	// CreateEndpoint creates an endpoint, or finds the existing one with the same token and
+	// attributes.
 	CreateEndpoint(ctx context.Context, application arn.ARN, token string, userData *string, attributes map[string]string) (arn.ARN, error)
 	DeleteEndpoint(ctx context.Context, name arn.ARN) error
 	EndpointAttributes(ctx context.Context, name arn.ARN) (map[string]string, error)
 	SetEndpointAttributes(ctx context.Context, name arn.ARN, attributes map[string]string) error
-	// ListEndpoints gives up to limit endpoints in the order of their ids, those whose ids
-	// are greater than after.
+	// ListEndpoints returns up to limit endpoints, ordered by id, from the first id greater
+	// than after.
 	ListEndpoints(ctx context.Context, application arn.ARN, after string, limit int) (page []shard.PlatformEndpoint, more bool, err error)
 }
 
-// pageSize is the number of applications or endpoints in one answer.
+// pageSize is the page size of lists of applications and endpoints.
 const pageSize = 100
 
 type service struct{ engine Engine }
@@ -57,8 +59,8 @@ func Operations(engine Engine) []api.Operation {
 	})
 }
 
-// access is what each operation needs to be allowed. In AWS's list of SNS's resources there
-// are topics alone; policies name applications and endpoints all the same.
+// access has the permissions that each operation requires. AWS's list of SNS's resources has
+// only topics; but policies can name applications and endpoints.
 var access = map[string]api.Access{
 	"CreatePlatformApplication": api.Needs(func(call *api.Call, in *CreatePlatformApplicationInput) ([]authorize.Need, error) {
 		needs := api.One("sns:CreatePlatformApplication", arn.PlatformApplication(call.Region, call.Account, in.Platform, api.Deref(in.Name)))
@@ -80,7 +82,7 @@ var access = map[string]api.Access{
 	"ListEndpointsByPlatformApplication": on("ListEndpointsByPlatformApplication", parseApplication, func(in *ListEndpointsByPlatformApplicationInput) string { return in.PlatformApplicationArn }),
 }
 
-// on needs an action on the application or endpoint that an input names.
+// on requires an action on the application or endpoint of an input.
 func on[In any](action string, parse func(*api.Call, string) (arn.ARN, error), name func(*In) string) api.Access {
 	return api.Needs(func(call *api.Call, in *In) ([]authorize.Need, error) {
 		a, err := parse(call, name(in))
@@ -88,12 +90,11 @@ func on[In any](action string, parse func(*api.Call, string) (arn.ARN, error), n
 	})
 }
 
-// passing needs that the caller may give SNS the roles that attributes name, to log
-// deliveries.
+// passing requires iam:PassRole for the roles in attributes, which log deliveries.
 func passing(attributes map[string]string) (needs []authorize.Need) {
 	for _, name := range [...]string{"FailureFeedbackRoleArn", "SuccessFeedbackRoleArn"} {
 		if role := attributes[name]; role != "" {
-			a, _ := arn.Parse(role) // of none the account is the caller's, and the operation refuses it
+			a, _ := arn.Parse(role) // an invalid role: the account is the caller's, and the operation refuses it
 			needs = append(needs, authorize.Need{
 				Action: "iam:PassRole", Resource: role, Account: a.Account,
 				Keys: []authorize.Key{{Name: "iam:passedtoservice", Values: []string{"sns.amazonaws.com"}}},
@@ -107,16 +108,16 @@ func invalid(format string, args ...any) error {
 	return fault.Newf(fault.InvalidParameter, "Invalid parameter: "+format, args...)
 }
 
-// IsEndpoint reports whether a value is meant for the ARN of an endpoint.
+// IsEndpoint reports whether a value may be the ARN of an endpoint.
 func IsEndpoint(value string) bool {
 	if !strings.Contains(value, ":endpoint/") {
-		return false // without parsing the ARN of a topic, which is what most publish to
+		return false // most publishes are to topics: do not parse their ARNs
 	}
 	a, err := arn.Parse(value)
 	return err == nil && a.Service == "sns" && strings.HasPrefix(a.Resource, "endpoint/")
 }
 
-// parse reads the ARN that a member holds.
+// parse parses the ARN in a member.
 func parse(call *api.Call, member, value string) (arn.ARN, error) {
 	a, err := arn.Parse(value)
 	if err != nil {
@@ -131,7 +132,7 @@ func parse(call *api.Call, member, value string) (arn.ARN, error) {
 	return a, nil
 }
 
-// own refuses what another account has.
+// own refuses a resource of another account.
 func own(call *api.Call, a arn.ARN, err error) (arn.ARN, error) {
 	if err != nil {
 		return a, err
@@ -139,13 +140,13 @@ func own(call *api.Call, a arn.ARN, err error) (arn.ARN, error) {
 	return a, api.Owned(call, a, "sns:"+call.Operation)
 }
 
-// applicationIn reads the ARN of an application that the caller may use.
+// applicationIn parses the ARN of an application of the caller's account.
 func applicationIn(call *api.Call, value string) (arn.ARN, error) {
 	a, err := parseApplication(call, value)
 	return own(call, a, err)
 }
 
-// ownEndpoint reads the ARN of an endpoint that the caller may use.
+// ownEndpoint parses the ARN of an endpoint of the caller's account.
 func ownEndpoint(call *api.Call, value string) (arn.ARN, error) {
 	a, err := parseEndpoint(call, value)
 	return own(call, a, err)
@@ -188,7 +189,7 @@ func wrongSlashes(member string) error {
 	return invalid("%s Reason: Wrong number of slashes in relative portion of the ARN.", member)
 }
 
-// ParseTarget reads the ARN of an endpoint that is published to, of any account, with its
+// ParseTarget parses the ARN of the endpoint of a publish, of any account, and returns its
 // platform.
 func ParseTarget(call *api.Call, member, value string) (endpoint arn.ARN, of string, err error) {
 	if endpoint, err = endpointIn(call, member, value); err != nil {

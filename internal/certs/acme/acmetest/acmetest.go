@@ -1,4 +1,4 @@
-// Package acmetest runs Let's Encrypt's test server in a test's process.
+// Package acmetest runs Let's Encrypt's test server in the process of a test.
 package acmetest
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// names answers that every name is this machine's, and returns where it is asked.
+// names serves DNS with this machine's address for every name, and returns its own address.
 func names(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -42,8 +42,8 @@ func names(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// settings has the server neither wait before it looks nor refuse good requests now and then.
-// They are of the whole process, so that tests may have authorities side by side.
+// settings disables the server's delays and random refusals. They are of the whole process,
+// so that tests may use several servers.
 var settings = sync.OnceFunc(func() {
 	for name, value := range map[string]string{"PEBBLE_VA_NOSLEEP": "1", "PEBBLE_WFE_NONCEREJECT": "0"} {
 		if err := os.Setenv(name, value); err != nil {
@@ -52,13 +52,13 @@ var settings = sync.OnceFunc(func() {
 	}
 })
 
-// Ports are where it is looked whether a name leads to whoever asks for a certificate: TLS
-// stands for port 443, HTTP for port 80. Nothing is proven at one that is 0.
+// Ports are the ports of challenges: TLS in place of 443, HTTP in place of 80. 0 disables
+// one.
 type Ports struct{ TLS, HTTP int }
 
-// Authority is Let's Encrypt's test server, whose certificates live for seconds. It
-// returns where it is, a file of what is to be trusted there, and what is to be trusted of
-// its certificates.
+// Authority runs Let's Encrypt's test server, whose certificates are valid for seconds. It
+// returns its directory's URL, a file with the authority of its own certificate, and the
+// roots of the certificates that it issues.
 func Authority(t *testing.T, ports Ports, seconds int) (directory, trust string, roots *x509.CertPool) {
 	t.Helper()
 	settings()

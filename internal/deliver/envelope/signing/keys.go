@@ -1,13 +1,11 @@
-// Package signing keeps the keys that sign envelopes, serves their certificates
-// and makes the signatures.
+// Package signing stores the keys that sign envelopes, serves their certificates and makes
+// the signatures.
 //
-// The first start of a server chooses the id of its key, keeps it, and has the
-// key made in the background: a publish names the key and needs no more of it.
-// What is to be signed waits until the key is made and durable. When a
-// certificate nears its end the next start makes another key, which signs from
-// then on. Older keys stay: messages in queues may name them and be signed only
-// when they are received, and certificates are fetched for as long as somebody
-// keeps a message.
+// The first start of a server chooses the id of its key, stores it, and generates the key in
+// the background: a publish only needs the id. Signing waits until the key is generated and
+// durable. When a certificate nears its end, the next start generates a new key for all later
+// signatures. Old keys are kept: messages in queues may refer to them and be signed only when
+// they are received, and certificates are fetched for as long as anyone keeps a message.
 package signing
 
 import (
@@ -33,34 +31,33 @@ import (
 
 const (
 	keyBits = 2048
-	// commonName is whose certificate an envelope is signed with.
+	// commonName is the common name of the certificates.
 	commonName = "sns.amazonaws.com"
-	// lifetime is how long a certificate is valid. A start within renewal of its
-	// end makes a new key.
+	// lifetime is the lifetime of a certificate. A start within renewal of its end generates
+	// a new key.
 	lifetime = 20 * 365 * 24 * time.Hour
 	renewal  = 365 * 24 * time.Hour
-	// early is how long before it is made a certificate is valid, for receivers
-	// whose clocks are behind ours.
+	// early is the start of a certificate's validity before its creation, for receivers with
+	// a clock behind this server's.
 	early = 24 * time.Hour
 )
 
-// Store keeps keys: *shard.Engine.
+// Store stores keys; *shard.Engine implements it.
 type Store interface {
-	// SigningKeys are all keys that were put, by their ids.
+	// SigningKeys returns all keys, by id.
 	SigningKeys() (map[[16]byte][]byte, error)
-	// PutSigningKey adds a key; it is durable on return.
+	// PutSigningKey stores a key; it is durable on return.
 	PutSigningKey(id [16]byte, key []byte) error
 }
 
-// Options are what Keys are made of. Store and Clock are needed.
+// Options are the dependencies of Keys. Store and Clock are required.
 type Options struct {
 	Store  Store
-	Clock  clock.Clock // dates certificates: the machine's, which is the receivers', too
+	Clock  clock.Clock // for dates of certificates: the machine's, because receivers use theirs
 	Logger *slog.Logger
-	// Pair makes a pair of keys; nil: a new one of 2,048 bits.
+	// Pair generates a key pair; nil: a new one of 2,048 bits.
 	Pair func() (*rsa.PrivateKey, error)
-	// Kept is how many signatures are kept in memory: 16,384 unless given, in
-	// about 10 MB.
+	// Kept bounds the signatures in memory; the default is 16,384, in about 10 MB.
 	Kept int
 }
 
@@ -77,11 +74,11 @@ type Keys struct {
 	newest *key // never nil
 }
 
-// key is a pair of keys and the certificate of the public one.
+// key is a key pair and its certificate.
 type key struct {
 	id     [16]byte
-	number uint64        // grows from key to key
-	ready  chan struct{} // closed once the rest is there, or failed
+	number uint64        // grows with each key
+	ready  chan struct{} // closed once the key is generated, or failed
 
 	private     *rsa.PrivateKey
 	certificate *x509.Certificate
@@ -89,8 +86,8 @@ type key struct {
 	failed      error
 }
 
-// Open reads the keys of a store, and has one made in the background if there is
-// none that continues for long enough.
+// Open reads the keys of a store, and generates one in the background if none is valid for
+// long enough.
 func Open(o Options) (*Keys, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -125,18 +122,18 @@ func Open(o Options) (*Keys, error) {
 		}
 		k.add(first)
 		fallthrough
-	case k.newest.private == nil: // or the process ended before it was made
+	case k.newest.private == nil: // or the process ended before it was generated
 		k.working.Go(func() { k.finish(k.newest) })
 	case k.newest.certificate.NotAfter.Sub(o.Clock.Now()) < renewal:
-		k.working.Go(func() { _ = k.Rotate() }) // the old one continues
+		k.working.Go(func() { _ = k.Rotate() }) // the old one is used until then
 	}
 	return k, nil
 }
 
-// Stop waits for what is being made.
+// Stop waits for keys that are being generated.
 func (k *Keys) Stop() { k.working.Wait() }
 
-// finish makes what a new key lacks.
+// finish generates the rest of a new key.
 func (k *Keys) finish(unmade *key) {
 	defer close(unmade.ready)
 	if err := k.fill(unmade); err != nil {
@@ -145,7 +142,7 @@ func (k *Keys) finish(unmade *key) {
 	}
 }
 
-// Rotate makes a new key, which signs from now on.
+// Rotate generates a new key for all later signatures.
 func (k *Keys) Rotate() error {
 	k.making.Lock()
 	defer k.making.Unlock()
@@ -172,7 +169,7 @@ func (k *Keys) add(added *key) {
 	}
 }
 
-// Key is the id of the key that signs now. It may still be being made.
+// Key is the id of the current key, which may still be being generated.
 func (k *Keys) Key() [16]byte {
 	k.mu.RLock()
 	defer k.mu.RUnlock()
@@ -193,7 +190,7 @@ func newKey(number uint64) (*key, error) {
 	return k, err
 }
 
-// fill makes the key itself and its certificate, and keeps them.
+// fill generates the key pair and its certificate, and stores them.
 func (k *Keys) fill(unmade *key) error {
 	private, err := k.options.Pair()
 	if err != nil {
@@ -240,8 +237,8 @@ func (k *key) certify(der []byte) (err error) {
 
 const keyVersion = 1
 
-// encode writes a key as it is stored: a version and the number, and unless it
-// is still to be made the length of the private key, that in PKCS #1, and the
+// encode is the persisted form of a key: a version and the number; then, unless it is still
+// to be generated, the length of the private key, the private key in PKCS #1, and the
 // certificate, both in DER.
 func (k *key) encode() []byte {
 	value := binary.AppendUvarint([]byte{keyVersion}, k.number)
@@ -278,7 +275,7 @@ func decodeKey(id [16]byte, value []byte) (*key, error) {
 	value = value[w:]
 	var err error
 	if k.private, err = x509.ParsePKCS1PrivateKey(value[:size]); err != nil {
-		return nil, errUnreadable // the error's text might quote the key
+		return nil, errUnreadable // its text might quote the key
 	}
 	if k.private.N.BitLen() != keyBits {
 		return nil, errUnreadable
@@ -286,7 +283,7 @@ func decodeKey(id [16]byte, value []byte) (*key, error) {
 	return k, k.certify(value[size:])
 }
 
-// CheckRecord reports whether a key's record can be read.
+// CheckRecord reports whether a key's record is readable.
 func CheckRecord(value []byte) error {
 	_, err := decodeKey([16]byte{}, value)
 	return err

@@ -8,8 +8,8 @@ import (
 	"godwit.dev/godwit/internal/deliver/envelope"
 )
 
-// Serve answers requests for certificates, and leaves all others to next. A
-// certificate is public: requests for it need no signature.
+// Serve answers requests for certificates, and passes all others to next. Certificates are
+// public: requests for them need no signature.
 func (k *Keys) Serve(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, ok := strings.CutPrefix(r.URL.Path, envelope.CertificatePrefix)
@@ -47,7 +47,7 @@ func (k *Keys) serve(w http.ResponseWriter, r *http.Request, name string) {
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/x-pem-file")
-	// What stands under a name never changes.
+	// The content of a path never changes.
 	h.Set("Cache-Control", "public, max-age=86400, immutable")
 	_, _ = w.Write(found.pem)
 }

@@ -13,40 +13,38 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 )
 
-// signed names a signature by what it is made over, and so is the same for all
-// subscribers of a topic who get the same text.
+// signed identifies a signature by what is signed. It is the same for all subscribers of a
+// topic that receive the same text.
 type signed struct {
 	key     [16]byte
 	version byte
-	digest  [32]byte // the rest is zero with SHA-1
+	digest  [32]byte // the rest is zero for SHA-1
 }
 
-// signature is made by the first who needs it; the others wait.
+// signature is made by its first user; the others wait.
 type signature struct {
 	once sync.Once
 	text []byte // base64
 	err  error
 }
 
-// Signer makes signatures, a few at a time: each takes a processor for about a
-// millisecond, and other work must get its share of the processors.
+// Signer makes signatures, a few at a time: each uses a processor for about a millisecond,
+// and other work must not starve.
 type Signer struct {
 	*Keys
 	slots chan struct{}
 }
 
-// NewSigner makes a signer that uses as many processors as there are. What one
-// has lined up does not delay another's.
+// NewSigner makes a signer that uses as many processors as there are. Signers do not delay
+// each other.
 func (k *Keys) NewSigner() *Signer {
 	return &Signer{Keys: k, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
 }
 
 var errNoPlaceholder = errors.New("signing: the body has no placeholder for a signature")
 
-// Sign puts into a body the signature that it lacks. While the first key is
-// being made it waits, a fraction of a second as a rule. The same text gets the
-// same signature, which is made once and cached; made
-// again it is the same.
+// Sign inserts the signature into a body. While the first key is being generated it waits,
+// usually a fraction of a second. Signatures are deterministic, and cached by their text.
 func (s *Signer) Sign(body []byte, u *message.Unsigned) error {
 	id := signed{key: u.Key, version: u.Version}
 	if len(u.Digest) > len(id.digest) || u.Offset < 0 || len(body)-u.Offset < envelope.SignatureSize {
@@ -73,10 +71,10 @@ func (s *Signer) Sign(body []byte, u *message.Unsigned) error {
 	return nil
 }
 
-// Made is how many signatures have been made.
+// Made is the number of signatures made.
 func (k *Keys) Made() uint64 { return k.made.Load() }
 
-// wait waits until a key is made.
+// wait waits until a key is generated.
 func (k *Keys) wait(id [16]byte) {
 	if found, ok := k.find(id); ok {
 		<-found.ready

@@ -25,22 +25,20 @@ import (
 	"godwit.dev/godwit/internal/sms"
 )
 
-// Callback is how a preset's provider reports what became of messages, and what phones have
-// answered.
+// Callback configures how a preset's provider reports receipts and messages from phones.
 type Callback struct {
-	// Token ends the path that is called, so that nobody else finds it: 16 to 128 letters,
-	// digits, - and _.
+	// Token is the secret end of the callback's path: 16 to 128 letters, digits, - and _.
 	Token string `json:"token"`
-	// SignatureSecret is what Vonage signs with, by SignatureMethod: sha256 unless given, or
-	// sha512. Twilio signs with the secret that it has anyway.
+	// SignatureSecret is the secret of Vonage's signatures, by SignatureMethod: sha256, the
+	// default, or sha512. Twilio signs with Secret.
 	SignatureSecret string `json:"signatureSecret"`
 	SignatureMethod string `json:"signatureMethod"`
 }
 
-// CallbackPath begins the path at which a provider calls.
+// CallbackPath is the prefix of the callback's path.
 const CallbackPath = "/sms-callback/"
 
-// maxCallback is the most that a provider sends, in bytes.
+// maxCallback bounds the body of a callback, in bytes.
 const maxCallback = 16 << 10
 
 var errCallback = errors.New("callback: want a token of 16 to 128 letters, digits, - and _, and for vonage a signatureSecret with the signatureMethod sha256 or sha512")
@@ -64,15 +62,15 @@ func (t *Template) checkCallback() error {
 
 var hashes = map[string]func() hash.Hash{"sha256": sha256.New, "sha512": sha512.New}
 
-// report is what a provider's callback reports.
+// report is the content of a provider's callback.
 type report struct {
 	receipt    smssender.Receipt
-	state      string // DELIVRD, …, as in SMPP; empty: it reports no end
-	optedOut   string // a number that a message was for, and that wants none
+	state      string // DELIVRD, …, as in SMPP; empty: not a final state
+	optedOut   string // the recipient, if it has opted out
 	from, text string // a message from a phone
 }
 
-// Path is where the provider calls; empty: nowhere.
+// Path is the callback's path; empty: there is none.
 func (g *Gateway) Path() string {
 	if g.template.Callback == nil {
 		return ""
@@ -80,12 +78,12 @@ func (g *Gateway) Path() string {
 	return CallbackPath + g.template.Callback.Token
 }
 
-// Called reports whether a path is that of Path. It takes the same time for all others.
+// Called reports whether a path is the callback's. It takes constant time.
 func (g *Gateway) Called(path string) bool {
 	return g.Path() != "" && subtle.ConstantTimeCompare([]byte(path), []byte(g.Path())) == 1
 }
 
-// ServeHTTP answers a provider. What is not signed as it should be changes nothing (403).
+// ServeHTTP handles a callback. Without a valid signature it changes nothing (403).
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -123,7 +121,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if got.state != "" && g.receipt != nil {
 		g.receipt(got.receipt, got.state)
 	}
-	// These are durable when they return, and so before the answer.
+	// These are durable on return, and so before the answer.
 	if got.optedOut != "" && g.received != nil {
 		g.received(got.optedOut, stop)
 	}
@@ -132,13 +130,13 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.WriteHeader(http.StatusOK)
 	if g.template.Preset == "twilio" {
-		_, _ = io.WriteString(w, "<Response/>") // it has nothing to answer to the phone
+		_, _ = io.WriteString(w, "<Response/>") // no reply to the phone
 	}
 }
 
 const stop = "STOP"
 
-// fieldsOf reads a form, or a flat object of JSON.
+// fieldsOf parses a form, or a flat JSON object.
 func fieldsOf(contentType string, body []byte) (url.Values, error) {
 	if kind, _, err := mime.ParseMediaType(contentType); err != nil || kind != "application/json" {
 		return url.ParseQuery(string(body))
@@ -161,8 +159,8 @@ func fieldsOf(contentType string, body []byte) (url.Values, error) {
 	return fields, nil
 }
 
-// twilioSigned verifies a request of Twilio's. Source: "Security" in Twilio's documentation
-// of its usage.
+// twilioSigned verifies a request of Twilio. Source: "Security" in Twilio's documentation of
+// its usage.
 func twilioSigned(address, secret, signature string, fields url.Values) bool {
 	mac := hmac.New(sha1.New, []byte(secret))
 	_, _ = io.WriteString(mac, address)
@@ -177,7 +175,7 @@ func twilioSigned(address, secret, signature string, fields url.Values) bool {
 	return err == nil && hmac.Equal(given, mac.Sum(nil))
 }
 
-// vonageSigned verifies a request of Vonage's. Source: "Signing messages" in Vonage's
+// vonageSigned verifies a request of Vonage. Source: "Signing messages" in Vonage's
 // documentation of its SMS API.
 func vonageSigned(secret string, by func() hash.Hash, fields url.Values) bool {
 	mac := hmac.New(by, []byte(secret))
@@ -191,14 +189,14 @@ func vonageSigned(secret string, by func() hash.Hash, fields url.Values) bool {
 	return err == nil && hmac.Equal(given, mac.Sum(nil))
 }
 
-// Reasons of failures in the words of a delivery status log, which only providers report.
+// Responses in a delivery status log that only providers report.
 const (
 	spam       = "Blocked as spam by phone carrier"
 	phoneBlock = "Phone has blocked SMS"
 	noCarrier  = "Phone carrier is currently unreachable/unavailable"
 )
 
-// twilioErrors are what is known of failures. Source: Twilio's error dictionary.
+// twilioErrors are the known causes of failures. Source: Twilio's error dictionary.
 var twilioErrors = map[string]string{
 	"21610": string(sms.OptedOutRefusal), "30003": smssender.PhoneUnreachable, "30004": phoneBlock, "30005": string(sms.BadNumberRefusal),
 	"30006": noCarrier, "30007": spam,
@@ -216,14 +214,14 @@ func twilioReport(f url.Values) (got report) {
 		}
 	case "received":
 		got.from, got.text = f.Get("From"), f.Get("Body")
-		if f.Get("OptOutType") == stop { // in the language of the phone
+		if f.Get("OptOutType") == stop { // independent of the text's language
 			got.text = stop
 		}
 	}
 	return got
 }
 
-// vonageErrors are what is known of failures. Source: the codes of delivery receipts in
+// vonageErrors are the known causes of failures. Source: the codes of delivery receipts in
 // Vonage's documentation of its SMS API.
 var vonageErrors = map[string]string{
 	"2": smssender.PhoneUnreachable, "3": smssender.PhoneUnreachable, "4": phoneBlock, "5": noCarrier, "6": spam, "7": smssender.PhoneUnreachable,
@@ -231,11 +229,11 @@ var vonageErrors = map[string]string{
 	"13": smssender.CarrierBlocked,
 }
 
-// vonageStates are the ends of a message.
+// vonageStates are the final states of a message.
 var vonageStates = map[string]string{"delivered": "DELIVRD", "expired": "EXPIRED", "failed": "UNDELIV", "rejected": "REJECTD"}
 
 func vonageReport(f url.Values) (got report) {
-	if f.Get("status") == "" { // it is from a phone
+	if f.Get("status") == "" { // it is a message from a phone
 		if f.Get("msisdn") != "" {
 			got.from, got.text = "+"+strings.TrimPrefix(f.Get("msisdn"), "+"), f.Get("text")
 		}

@@ -23,20 +23,20 @@ import (
 	"godwit.dev/godwit/internal/sms"
 )
 
-// Options are what a Gateway is made of.
+// Options are the dependencies and settings of a Gateway.
 type Options struct {
 	Template *Template
-	Guard    publicnet.Guard // where requests may go
+	Guard    publicnet.Guard // of the allowed addresses
 	TLS      *tls.Config     // nil: the system's roots
-	// PublicURL is what the address begins with at which the provider calls.
+	// PublicURL is the prefix of the callback's URL.
 	PublicURL string
-	// Received is called for messages from phones, and returns when that is durable; Receipt of
-	// what became of a message, with the words for it that SMPP has. Both may be nil.
+	// Received is called for messages from phones, and returns when the result is durable;
+	// Receipt for receipts, with SMPP's states. Both may be nil.
 	Received func(from, text string)
 	Receipt  func(r smssender.Receipt, state string)
 }
 
-// answerLimit is how much of an answer is read, in bytes.
+// answerLimit bounds the answer, in bytes.
 const answerLimit = 64 << 10
 
 // Gateway implements smssender.Carrier.
@@ -45,14 +45,14 @@ type Gateway struct {
 	address, body *template.Template
 	host          string
 	client        *http.Client
-	callback      string // the address at which the provider calls
+	callback      string // the callback's URL
 	received      func(from, text string)
 	receipt       func(r smssender.Receipt, state string)
 }
 
 var _ smssender.Carrier = (*Gateway)(nil)
 
-// New makes a gateway of a template that ReadTemplate has read.
+// New makes a gateway for a template that ReadTemplate has returned.
 func New(o Options) (*Gateway, error) {
 	address, body, err := o.Template.compile()
 	if err != nil {
@@ -64,14 +64,14 @@ func New(o Options) (*Gateway, error) {
 			DialContext: dialer.DialContext, TLSClientConfig: o.TLS.Clone(), ForceAttemptHTTP2: true,
 			MaxIdleConnsPerHost: 50, IdleConnTimeout: 4 * time.Second, MaxResponseHeaderBytes: answerLimit,
 		},
-		// A redirect would send credentials to where the operator has not said.
+		// A redirect would send credentials to a host that the operator did not configure.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	if g.Path() != "" {
 		g.callback = strings.TrimRight(o.PublicURL, "/") + g.Path()
 	}
 	var b bytes.Buffer
-	_ = address.Execute(&b, &message{To: "+1", Digits: "1"}) // compile has tried it
+	_ = address.Execute(&b, &message{To: "+1", Digits: "1"}) // compile has executed it before
 	if u, err := url.Parse(b.String()); err == nil {
 		g.host = u.Host
 	}
@@ -84,9 +84,9 @@ func (g *Gateway) Host() string { return g.host }
 // Close closes idle connections.
 func (g *Gateway) Close() { g.client.CloseIdleConnections() }
 
-// Deliver makes one attempt: the provider cuts a text into parts itself.
+// Deliver makes one attempt: the provider splits a text into parts itself.
 func (g *Gateway) Deliver(ctx context.Context, t *smssender.Text) smssender.Result {
-	var connected atomic.Bool // from then on the request may have left
+	var connected atomic.Bool // from then on the request may have been sent
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
 	request, err := g.request(ctx, t)
 	if err != nil {
@@ -142,7 +142,7 @@ func (g *Gateway) request(ctx context.Context, t *smssender.Text) (*http.Request
 	return r, nil
 }
 
-// judge says what an answer means.
+// judge is the result of an answer.
 func (g *Gateway) judge(answer *http.Response, body []byte, t *smssender.Text) smssender.Result {
 	status := answer.StatusCode
 	r := smssender.Result{Outcome: deliver.Outcome{Status: status, Detail: "the provider answered " + deliver.StatusDetail(status)}}
@@ -157,7 +157,7 @@ func (g *Gateway) judge(answer *http.Response, body []byte, t *smssender.Text) s
 		r.Class = deliver.ClientError
 	case v == later:
 	case status >= 200 && status < 300 && v == silent && len(g.template.Taken) > 0:
-		// It should have said what became of the message.
+		// The result of the message is unknown.
 		r.Unknown, r.Detail = len(t.Parts), r.Detail+" without a code, and may have taken the message"
 	case status >= 200 && status < 300:
 		r.Outcome, r.IDs = deliver.Outcome{Class: deliver.Success, Status: status}, ids

@@ -1,8 +1,8 @@
-// Package gateway hands text messages to a provider's HTTP API. What a request looks like,
-// and what an answer says, is a Template: Twilio's, Vonage's, or an operator's own.
+// Package gateway sends text messages by a provider's HTTP API. A Template defines the
+// requests and the meaning of answers: Twilio's, Vonage's, or an operator's own.
 //
-// Providers know no message twice: a request that was sent and not answered is reported as
-// unknown, and the next attempt may have the phone get it again.
+// Providers do not deduplicate: a request without an answer is reported as unknown, and the
+// next attempt may be a duplicate for the phone.
 package gateway
 
 import (
@@ -18,40 +18,40 @@ import (
 	"text/template"
 )
 
-// Template is how a provider is spoken to. It is the file of --sms-http.
+// Template defines the API of a provider. It is the file of --sms-http.
 type Template struct {
-	// Preset is twilio or vonage, which need Account and Secret and nothing else; empty:
-	// all that follows counts.
+	// Preset is twilio or vonage, which require only Account and Secret; empty: the members
+	// that follow apply.
 	Preset  string `json:"preset"`
 	Account string `json:"account"` // the account's SID, or the API key
 	Secret  string `json:"secret"`  // the auth token, or the API secret
 
 	URL         string            `json:"url"`
-	Method      string            `json:"method"` // POST unless given
+	Method      string            `json:"method"` // the default is POST
 	ContentType string            `json:"contentType"`
 	Headers     map[string]string `json:"headers"`
-	User        string            `json:"user"` // of basic authentication; empty: there is none
+	User        string            `json:"user"` // for basic authentication; empty: none
 	Password    string            `json:"password"`
-	// Body is a template of Go, whose fields are To, From, Text, ID and Type, and whose
-	// functions are json and query, which quote a text for their format. So is URL.
+	// Body is a Go template with the fields To, From, Text, ID and Type, and the functions
+	// json and query, which quote a text for these formats. So is URL.
 	Body string `json:"body"`
-	// Status leads to the code in an answer of JSON: members and places, with dots between,
-	// * for all of an array. Empty: the HTTP status alone counts.
+	// Status is the path of the code in a JSON answer: members and indexes, separated by
+	// dots, with * for all elements of an array. Empty: only the HTTP status counts.
 	Status string `json:"status"`
-	// The codes by which a message has been taken, is refused for good, and by which its
-	// phone wants none. With others it is tried again.
+	// The codes of messages that were accepted, permanently refused, or refused because of an
+	// opt-out. With other codes the message is retried.
 	Taken     []string `json:"taken"`
 	Permanent []string `json:"permanent"`
 	OptedOut  []string `json:"optedOut"`
-	// ID leads to the provider's ids of messages, in an answer of JSON, by which its receipts
-	// name them. Empty: it gives none.
+	// ID is the path of the provider's ids of messages in a JSON answer, which its receipts
+	// have. Empty: there are none.
 	ID string `json:"id"`
-	// Callback is where the provider reports what became of messages; nil: nowhere.
+	// Callback configures the provider's reports; nil: there are none.
 	Callback *Callback `json:"callback"`
 }
 
-// presets are what is known of providers. Sources: Twilio's Programmable Messaging
-// API and its error dictionary; Vonage's SMS API and its error codes.
+// presets set the templates of known providers. Sources: Twilio's Programmable Messaging API
+// and its error dictionary; Vonage's SMS API and its error codes.
 var presets = map[string]func(t *Template){
 	"twilio": func(t *Template) {
 		t.URL = cmp.Or(t.URL, "https://api.twilio.com/2010-04-01/Accounts/"+url.PathEscape(t.Account)+"/Messages.json")
@@ -79,8 +79,7 @@ var presets = map[string]func(t *Template){
 
 const form = "application/x-www-form-urlencoded"
 
-// ReadTemplate reads the file of a template. Errors say what is wrong with it, and none
-// of what is secret in it.
+// ReadTemplate parses and validates a template file. Errors do not disclose its secrets.
 func ReadTemplate(text []byte) (*Template, error) {
 	t := &Template{}
 	dec := json.NewDecoder(bytes.NewReader(text))
@@ -114,10 +113,10 @@ func ReadTemplate(text []byte) (*Template, error) {
 	return t, nil
 }
 
-// message is what templates see.
+// message has the fields for templates.
 type message struct {
 	To, Digits, From, Text, ID, Type string
-	Callback                         string // where the provider is to call; empty: nowhere
+	Callback                         string // the callback's URL; empty: none
 	Unicode                          bool
 }
 
@@ -131,7 +130,7 @@ var functions = template.FuncMap{
 
 var errTemplate = errors.New("url or body: not a template of what a message has")
 
-// compile reads the templates of the URL and the body, and tries them.
+// compile parses the templates of the URL and the body, and executes them once.
 func (t *Template) compile() (address, body *template.Template, err error) {
 	if address, err = template.New("url").Funcs(functions).Option("missingkey=error").Parse(t.URL); err != nil {
 		return nil, nil, errTemplate
@@ -153,7 +152,7 @@ func (t *Template) compile() (address, body *template.Template, err error) {
 	return address, body, nil
 }
 
-// reply is what an answer says.
+// reply is the kind of an answer.
 type reply int
 
 const (
@@ -161,11 +160,11 @@ const (
 	later
 	forGood
 	optedOut
-	silent // it has no code
+	silent // there is no code
 )
 
-// read takes an answer's body apart. The worst of several codes counts. code is one of
-// those that the template knows, or short.
+// read parses an answer's body. Of several codes the worst counts. code is a code that the
+// template has, or short.
 func (t *Template) read(body []byte) (v reply, code string, ids []string) {
 	v = silent
 	var document any
@@ -197,7 +196,7 @@ func (t *Template) read(body []byte) (v reply, code string, ids []string) {
 	return v, code, ids
 }
 
-// codes are the texts and numbers that a path leads to.
+// codes are the texts and numbers at a path.
 func codes(v any, path []string) (all []string) {
 	if len(path) == 0 {
 		switch v := v.(type) {

@@ -1,8 +1,8 @@
-// Package smpp hands text messages to an SMSC, by SMPP 3.4: one bind as a transceiver,
-// over which many messages are under way at once, and which is made again when it is lost.
+// Package smpp sends text messages to an SMSC, by SMPP 3.4, over one transceiver bind with
+// many messages in flight. A lost bind is made again.
 //
-// What was sent and not answered may have been taken: such a part is reported as unknown, and
-// is sent again by the next attempt. Nothing else is sent twice.
+// A part without an answer may have been accepted: it is reported as unknown, and the next
+// attempt sends it again. Nothing else is sent twice.
 package smpp
 
 import (
@@ -20,22 +20,21 @@ import (
 	smssender "godwit.dev/godwit/internal/deliver/sms"
 )
 
-// Options are what a Client is made of.
+// Options are the dependencies and settings of a Client.
 type Options struct {
 	Address            string // HOST:PORT
 	SystemID, Password string
-	// Window is how many parts may be unanswered: 100 unless given.
+	// Window bounds the unanswered parts; the default is 100.
 	Window int
-	// TLS has whom to believe to be the SMSC; nil: the connection is in clear.
+	// TLS has the authorities for the SMSC's certificate; nil: no TLS.
 	TLS *tls.Config
-	// Received is called for messages from phones, and Receipt of what became of a message
-	// that was taken: DELIVRD, UNDELIV, …, with the id that the SMSC had given it. Both may
-	// be nil, and must be quick.
+	// Received is called for messages from phones, and Receipt for receipts of accepted
+	// messages: DELIVRD, UNDELIV, …, with the SMSC's id. Both may be nil, and must be quick.
 	Received func(from, text string)
 	Receipt  func(id, state string)
 }
 
-// again is how long after a bind that failed the next is tried.
+// again is the delay before the next bind after a failed one.
 const again = time.Second
 
 // Client implements smssender.Carrier.
@@ -44,15 +43,15 @@ type Client struct {
 
 	mu      sync.Mutex
 	session *session
-	binding chan struct{} // closed when the bind under way has ended; nil: none is
-	failure error         // of the latest bind
+	binding chan struct{} // closed when the current bind has ended; nil: there is none
+	failure error         // of the last bind
 	failed  time.Time
 	closed  bool
 }
 
 var _ smssender.Carrier = (*Client)(nil)
 
-// New makes a client. It binds when there is something to send.
+// New makes a client. It binds for the first message.
 func New(o Options) *Client {
 	if o.Window == 0 {
 		o.Window = 100
@@ -74,7 +73,7 @@ func (c *Client) Close() {
 	}
 }
 
-// permanent are the statuses by which an SMSC refuses a message for good.
+// permanent are the statuses of permanent refusals.
 var permanent = map[uint32]string{
 	0x01: "Message body is invalid", 0x0a: "Message body is invalid", 0x0b: "Invalid phone number",
 	0x45: "Phone carrier has blocked this message", 0x50: "Message body is invalid", 0x51: "Invalid phone number",
@@ -153,7 +152,7 @@ func words(err error, unknown bool) string {
 	}
 }
 
-// What binds fail with. None of it has anything that the SMSC has said.
+// The errors of a bind. They contain no text of the SMSC.
 var (
 	errClosed  = errors.New("the connection to the SMSC has been closed")
 	errDial    = errors.New("the SMSC cannot be reached")
@@ -161,7 +160,7 @@ var (
 	errGarbage = errors.New("the SMSC does not speak SMPP")
 )
 
-// bound gives the session, and makes it where there is none.
+// bound returns the session, and makes one if necessary.
 func (c *Client) bound(ctx context.Context) (*session, error) {
 	c.mu.Lock()
 	for {
@@ -200,7 +199,7 @@ func (c *Client) bound(ctx context.Context) (*session, error) {
 	}
 }
 
-// bind makes a session, for all that wait for it.
+// bind makes a session, and wakes all that wait for it.
 func (c *Client) bind(done chan struct{}) {
 	s, in, err := c.dial()
 	c.mu.Lock()
@@ -227,7 +226,7 @@ func (c *Client) dial() (*session, *bufio.Reader, error) {
 		return nil, nil, errDial
 	}
 	deadline := clock.System.Now().Add(linkTimeout)
-	_ = conn.SetDeadline(deadline) // a connection that cannot have one fails soon enough
+	_ = conn.SetDeadline(deadline) // without a deadline, the connection will fail soon enough
 	if c.options.TLS != nil {
 		cfg := c.options.TLS.Clone()
 		if cfg.ServerName == "" {
@@ -275,7 +274,7 @@ func bindAnswer(in *bufio.Reader) error {
 	}
 }
 
-// delivered takes what the SMSC brings.
+// delivered handles a deliver_sm of the SMSC.
 func (c *Client) delivered(d delivered) {
 	switch {
 	case d.receipt && c.options.Receipt != nil:

@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/sms"
 )
 
-// The commands of SMPP 3.4 that are spoken here; an answer has the highest bit. Source:
+// The commands of SMPP 3.4 that are supported; an answer has the highest bit set. Source:
 // SMPP 3.4, 5.1.2.1.
 const (
 	answer          uint32 = 0x8000_0000
@@ -36,7 +36,7 @@ const (
 	maxPDU     = 64 << 10
 )
 
-// pdu is one of SMPP.
+// pdu is an SMPP PDU.
 type pdu struct {
 	command, status, sequence uint32
 	body                      []byte
@@ -44,7 +44,7 @@ type pdu struct {
 
 var errPDU = errors.New("smpp: what was received cannot be read")
 
-// readPDU reads the next one.
+// readPDU reads the next PDU.
 func readPDU(r *bufio.Reader) (p pdu, err error) {
 	var head [headerSize]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -61,7 +61,7 @@ func readPDU(r *bufio.Reader) (p pdu, err error) {
 	return p, err
 }
 
-// append adds it as it is sent.
+// append appends the encoded PDU.
 func (p *pdu) append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(headerSize+len(p.body)))
 	b = binary.BigEndian.AppendUint32(b, p.command)
@@ -72,7 +72,7 @@ func (p *pdu) append(b []byte) []byte {
 
 func cString(b []byte, s string) []byte { return append(append(b, s...), 0) }
 
-// bindBody asks for a session that sends and receives.
+// bindBody is the body of bind_transceiver.
 func bindBody(systemID, password string) []byte {
 	b := cString(cString(cString(nil, systemID), password), "") // no system type
 	b = append(b, 0x34, 0, 0)                                   // version 3.4; any address
@@ -86,7 +86,7 @@ const (
 	shortCode                                                 = 6 // digits at most
 )
 
-// address is a number or a name as SMPP has it.
+// address encodes a number or a name.
 func address(b []byte, name string) []byte {
 	digits := strings.TrimPrefix(name, "+")
 	switch {
@@ -102,8 +102,8 @@ func address(b []byte, name string) []byte {
 	return cString(b, digits)
 }
 
-// submitBody is a part of a text. One of several has a header with its place.
-// Source: SMPP 3.4, 4.4.1; 3GPP TS 23.040, 9.2.3.24.1.
+// submitBody is the submit_sm of a part. If there are several, it has a header with its
+// number. Source: SMPP 3.4, 4.4.1; 3GPP TS 23.040, 9.2.3.24.1.
 func submitBody(t *smssender.Text, part int) []byte {
 	const userHeader, receipt, ucs2 = 0x40, 0x01, 0x08
 	text := t.Alphabet.Encode(t.Parts[part])
@@ -116,8 +116,8 @@ func submitBody(t *smssender.Text, part int) []byte {
 	b = address(b, t.From)
 	b = address(b, t.To)
 	b = append(b, class, 0, 0)      // no protocol id, lowest priority
-	b = cString(cString(b, ""), "") // now, and for as long as the SMSC likes
-	b = append(b, receipt, 0)       // a receipt at the end; replaces nothing
+	b = cString(cString(b, ""), "") // now, and with the SMSC's default validity
+	b = append(b, receipt, 0)       // a final receipt; replaces nothing
 	coding := byte(0)
 	if t.Alphabet == sms.UCS2 {
 		coding = ucs2
@@ -126,15 +126,15 @@ func submitBody(t *smssender.Text, part int) []byte {
 	return append(b, text...)
 }
 
-// delivered is what a deliver_sm brings: a message from a phone, or a receipt.
+// delivered is the content of a deliver_sm: a message from a phone, or a receipt.
 type delivered struct {
 	from    string
 	text    string
 	receipt bool
-	id      string // of the message that a receipt is about, where it stands beside the text
+	id      string // of a receipt's message, if it is not in the text
 }
 
-// readDelivered takes the body of a deliver_sm apart.
+// readDelivered parses the body of a deliver_sm.
 func readDelivered(body []byte) (d delivered, ok bool) {
 	r := reader{body}
 	r.text() // service type
@@ -143,7 +143,7 @@ func readDelivered(body []byte) (d delivered, ok bool) {
 	d.from = r.text()
 	r.byte()
 	r.byte()
-	r.text() // to
+	r.text() // destination
 	class := r.byte()
 	r.byte()
 	r.byte()
@@ -177,11 +177,11 @@ func readDelivered(body []byte) (d delivered, ok bool) {
 	return d, true
 }
 
-// receiptedMessageID is the parameter of a receipt with the id of its message. Source:
+// receiptedMessageID is the optional parameter with the id of a receipt's message. Source:
 // SMPP 3.4, 5.3.2.12.
 const receiptedMessageID = 0x001e
 
-// option is an optional parameter as text; empty: it is not there. Source: SMPP 3.4, 3.2.4.1.
+// option is an optional parameter as text; empty: there is none. Source: SMPP 3.4, 3.2.4.1.
 func option(rest []byte, tag uint16) string {
 	for len(rest) >= 4 {
 		this, size := binary.BigEndian.Uint16(rest), int(binary.BigEndian.Uint16(rest[2:]))
@@ -197,8 +197,8 @@ func option(rest []byte, tag uint16) string {
 	return ""
 }
 
-// messageID is what the answer to a submit names the message by: as receipts do, but for
-// zeros before it.
+// messageID is the message's id in the answer to a submit, without leading zeros: receipts
+// may differ in these.
 func messageID(body []byte) string {
 	r := reader{body}
 	return plainID(r.text())
@@ -211,8 +211,8 @@ func plainID(id string) string {
 	return id
 }
 
-// receiptOf is what a receipt says: which message it is about, and what became of it:
-// DELIVRD, UNDELIV, EXPIRED, …; empty: nothing. Source: SMPP 3.4, appendix B.
+// receiptOf returns the message's id and final state in a receipt: DELIVRD, UNDELIV, EXPIRED,
+// …; empty: none. Source: SMPP 3.4, appendix B.
 func receiptOf(d delivered) (id, state string) {
 	if id = d.id; id == "" {
 		if _, rest, ok := strings.Cut(d.text, "id:"); ok {
@@ -226,7 +226,7 @@ func receiptOf(d delivered) (id, state string) {
 	return plainID(id), state
 }
 
-// reader takes a body apart; it is nil once there is too little of it.
+// reader parses a body; it becomes nil when the body is too short.
 type reader struct{ body []byte }
 
 func (r *reader) byte() byte {

@@ -11,12 +11,12 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// How long the SMSC may be silent: before it is asked whether it is there, and until it
-// answers that, or a bind.
+// Timeouts of a silent SMSC: before an enquire_link, and for the answer to that, or to a
+// bind.
 const (
 	silence     = 30 * time.Second
 	linkTimeout = 10 * time.Second
-	// answerWithin is how long a submit waits for its answer, and windowWithin for a place in the
+	// answerWithin is the timeout of a submit's answer, and windowWithin of a slot in the
 	// window.
 	answerWithin = 15 * time.Second
 	windowWithin = 5 * time.Minute
@@ -27,7 +27,7 @@ var (
 	errTimeout = errors.New("smpp: no time was left")
 )
 
-// session is a bind, from which messages are submitted, up to a window of them unanswered.
+// session is a bind, with a window of unanswered submits.
 type session struct {
 	conn    net.Conn
 	window  chan struct{}
@@ -38,17 +38,17 @@ type session struct {
 
 	mu       sync.Mutex
 	next     uint32
-	waiting  map[uint32]chan answered // by sequences
+	waiting  map[uint32]chan answered // by sequence number
 	over     bool
-	heard    bool // since the link was looked at
+	heard    bool // since the last check of the link
 	enquired bool
 	timer    clock.Timer
 }
 
-// answered is what the SMSC has said to a submit.
+// answered is the answer to a submit.
 type answered struct {
 	status uint32
-	id     string // by which it has taken the part
+	id     string // the SMSC's id of the part
 }
 
 func newSession(conn net.Conn, window int, deliver func(d delivered)) *session {
@@ -96,8 +96,7 @@ func (s *session) run(in *bufio.Reader) {
 	}
 }
 
-// watch asks from time to time whether the SMSC is still there, and ends the session where
-// it says nothing.
+// watch checks the link at intervals, and ends the session if the SMSC is silent.
 func (s *session) watch() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,13 +130,13 @@ func (s *session) checkIdle() {
 	s.watch()
 }
 
-// send writes a PDU that nobody waits for.
+// send writes a PDU without waiting for an answer.
 func (s *session) send(p pdu) error {
 	_, err := s.put(p)
 	return err
 }
 
-// put writes a PDU. whole says that all of it has left.
+// put writes a PDU. whole says that all of it was written.
 func (s *session) put(p pdu) (whole bool, err error) {
 	b := p.append(nil)
 	s.write.Lock()
@@ -149,8 +148,8 @@ func (s *session) put(p pdu) (whole bool, err error) {
 	return n == len(b), err
 }
 
-// submit sends a message's part and waits for its answer. unknown says that it was sent
-// and that there is no answer. Errors: errEnded, errTimeout.
+// submit submits a part and waits for its answer. unknown says that it was sent, but not
+// answered. Errors: errEnded, errTimeout.
 func (s *session) submit(ctx context.Context, body []byte) (a answered, unknown bool, err error) {
 	select {
 	case s.window <- struct{}{}:
@@ -163,7 +162,8 @@ func (s *session) submit(ctx context.Context, body []byte) (a answered, unknown 
 	if ctx.Err() != nil {
 		return a, false, errTimeout
 	}
-	// The time of an answer begins now: what is given up behind the submit may come twice.
+	// The timeout begins after the submit was written: a part that times out may be
+	// duplicated.
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	came := make(chan answered, 1)
@@ -193,7 +193,7 @@ func (s *session) submit(ctx context.Context, body []byte) (a answered, unknown 
 		return a, false, nil
 	case <-s.ended:
 		select {
-		case a := <-came: // just before
+		case a := <-came: // it came just before
 			return a, false, nil
 		default:
 			return a, true, errEnded
@@ -228,10 +228,10 @@ func (s *session) end() {
 		s.timer.Stop()
 	}
 	close(s.ended)
-	_ = s.conn.Close() // nothing is written any more
+	_ = s.conn.Close() // there are no more writes
 }
 
-// leave unbinds from the SMSC, and ends the session.
+// leave unbinds, and ends the session.
 func (s *session) leave() {
 	s.mu.Lock()
 	s.next++

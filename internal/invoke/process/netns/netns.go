@@ -1,6 +1,6 @@
-// Package netns sets up the network namespace of a sandbox, from within, and
-// passes what is outside of it the sockets that it is served by: the namespace
-// reaches nothing and is reached by nobody but through them.
+// Package netns sets up the network namespace of a sandbox, from within, and passes its
+// sockets to the process that serves it. The namespace has no other connection to the
+// outside.
 package netns
 
 import (
@@ -9,43 +9,42 @@ import (
 	"os"
 )
 
-// The tunnel's ends. The addresses of version 4 are of the network that stands for
-// such uses within a host (RFC 7335), so that no destination has them.
+// The addresses of the tunnel. The IPv4 network is reserved for such uses within a host (RFC
+// 7335), so that it cannot be a destination.
 var (
-	// Inside is the address of the namespace's own end.
+	// Inside is the address of the namespace's end.
 	Inside = netip.MustParsePrefix("192.0.0.2/29")
-	// Inside6 is the same in version 6.
+	// Inside6 is its IPv6 address.
 	Inside6 = netip.MustParsePrefix("fd67:6f64:7769:7400::2/64")
-	// Resolver is where names are asked for, at port 53.
+	// Resolver is the address of the DNS server, at port 53.
 	Resolver = netip.MustParseAddr("192.0.0.1")
 )
 
-// MTU is the largest packet in the tunnel, in bytes: as large as they come, since
-// each costs two system calls and nobody has to pass them on.
+// MTU is the largest packet in the tunnel, in bytes. It is the maximum, because each packet
+// costs two system calls and no router is involved.
 const MTU = 65520
 
-// Plan says what a namespace has.
+// Plan describes a namespace.
 type Plan struct {
-	// Listen are the ports of TCP that are listened at. Each becomes a Listener.
+	// Listen are the TCP ports to listen at. Each becomes a Listener.
 	Listen []Port
-	// Tunnel has all else lead into Sockets.Tunnel.
+	// Tunnel routes all other traffic into Sockets.Tunnel.
 	Tunnel bool
 }
 
-// Port is a port that is listened at.
+// Port is a port to listen at.
 type Port struct {
 	Number uint16
-	// Loopback is to listen at 127.0.0.1 alone, and not at every address of the
-	// namespace.
+	// Loopback listens at 127.0.0.1 only, not at all addresses of the namespace.
 	Loopback bool
 }
 
-// Sockets are the ends of a namespace that are held outside of it.
+// Sockets are the outer ends of a namespace.
 type Sockets struct {
 	// Listeners are those of Plan.Listen, in its order.
 	Listeners []net.Listener
-	// Tunnel gives and takes IP packets, one with each read and write; nil: there
-	// is none. Problem says why, if there should be one.
+	// Tunnel reads and writes IP packets; nil: there is none. Problem is why, if Plan has
+	// one.
 	Tunnel  *os.File
 	Problem string
 }

@@ -28,9 +28,8 @@ type message struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// SetUp sets up the namespace of the calling process, which must have made it, and
-// sends what Receive takes through a socket. Without a tunnel it succeeds: Receive
-// tells.
+// SetUp sets up the namespace of the calling process, which must have made it, and sends the
+// sockets to Receive. Without a tunnel it succeeds, and Receive reports the problem.
 func SetUp(plan Plan, socket *os.File) error {
 	var fds []int
 	defer func() {

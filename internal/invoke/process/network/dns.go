@@ -23,24 +23,24 @@ import (
 
 const (
 	dnsPort = 53
-	// answerTime is how long an answer may take: what clients wait for by default.
+	// answerTime bounds a DNS answer: it is the usual timeout of clients.
 	answerTime = 5 * time.Second
-	// answerLife is how long an answer may be kept by whoever asked, in seconds. How long
-	// it holds our own resolver does not tell.
+	// answerLife is the TTL of an answer, in seconds. The process's resolver does not return
+	// the real one.
 	answerLife = 5
-	// asking is how many questions of a namespace are answered at once.
+	// asking bounds the concurrent queries of a namespace.
 	asking = 64
-	// plainAnswer is the largest answer by UDP to whoever does not say that it takes
-	// more, and largestAnswer to whoever does, in bytes.
+	// plainAnswer bounds an answer by UDP for clients that do not advertise a size, and
+	// largestAnswer for those that do, in bytes.
 	plainAnswer, largestAnswer = 512, 4096
 )
 
-// names answers questions for names through this process's own resolver, which
-// reads the machine's files and asks its servers.
+// names answers DNS queries by this process's own resolver, which reads the machine's files
+// and queries its servers.
 type names struct {
 	network *Network
 	ctx     context.Context
-	slots   chan struct{} // holds a token for each question under way
+	slots   chan struct{} // has a token for each query in progress
 }
 
 // serveNames answers at the resolver's address.
@@ -78,7 +78,7 @@ func (d *names) serve(c net.PacketConn) {
 		select {
 		case d.slots <- struct{}{}:
 		default:
-			continue // who asks so much may ask again
+			continue // beyond the limit, queries are dropped
 		}
 		question := append([]byte(nil), buffer[:n]...)
 		go func() {
@@ -131,7 +131,7 @@ func (d *names) exchange(c net.Conn) error {
 	return err
 }
 
-// answer answers a message; nil: it is none that has an answer.
+// answer answers a message; nil: it gets no answer.
 func (d *names) answer(message []byte, stream bool) []byte {
 	var p dnsmessage.Parser
 	h, err := p.Start(message)
@@ -166,7 +166,7 @@ func (d *names) answer(message []byte, stream bool) []byte {
 	}
 	packed, err := reply.Pack()
 	if err != nil || len(packed) > limit && !stream || len(packed) > 0xffff {
-		reply.Answers, reply.Truncated = nil, true // it asks again by TCP
+		reply.Answers, reply.Truncated = nil, true // the client retries by TCP
 		packed, err = reply.Pack()
 	}
 	if err != nil {
@@ -175,7 +175,7 @@ func (d *names) answer(message []byte, stream bool) []byte {
 	return packed
 }
 
-// advertised is the largest answer that who asks takes by UDP, 0 if it does not say.
+// advertised is the largest UDP answer that the client accepts; 0: not advertised.
 func advertised(p *dnsmessage.Parser) int {
 	if p.SkipAllQuestions() != nil || p.SkipAllAnswers() != nil || p.SkipAllAuthorities() != nil {
 		return 0
@@ -208,7 +208,7 @@ func code(err error) dnsmessage.RCode {
 	}
 }
 
-// lookUp answers a question. Types that our resolver does not know have no records.
+// lookUp answers a query. Types that the process's resolver does not support have no records.
 func (d *names) lookUp(ctx context.Context, q dnsmessage.Question) ([]dnsmessage.Resource, error) {
 	name := q.Name.String()
 	if !d.mayAsk(name) {
@@ -263,8 +263,8 @@ func (d *names) lookUp(ctx context.Context, q dnsmessage.Question) ([]dnsmessage
 	}
 }
 
-// mayAsk reports whether a name may be asked for. Where functions reach nothing but
-// what is allowed by name, questions would be a way out.
+// mayAsk reports whether a name may be queried. If only names in Options.Allow are reachable,
+// other queries could leak data.
 func (d *names) mayAsk(name string) bool {
 	if d.network.Mode != None {
 		return true
@@ -278,7 +278,7 @@ func (d *names) mayAsk(name string) bool {
 	return false
 }
 
-// ownAddress answers for this server's names: it is on the function's loopback.
+// ownAddress answers queries for this server's names: the function's loopback address.
 func (d *names) ownAddress(name string, kind dnsmessage.Type) []dnsmessage.ResourceBody {
 	for _, own := range d.network.names {
 		if !strings.EqualFold(strings.TrimSuffix(name, "."), strings.TrimSuffix(own, ".")) {

@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/limit/conns"
 )
 
-// halfConn is a connection whose directions end by themselves.
+// halfConn is a connection whose directions can be closed separately.
 type halfConn interface {
 	net.Conn
 	CloseRead() error
@@ -19,8 +19,8 @@ func newListener() *conns.Handover {
 	return conns.NewHandover(net.TCPAddrFromAddrPort(netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0)))
 }
 
-// apiConn is a function's connection to AWS's API. By whichever address it came, it
-// comes from a function's loopback.
+// apiConn is a function's connection to AWS's API. Its remote address is always the
+// function's loopback.
 type apiConn struct {
 	halfConn
 	attachment *Attachment

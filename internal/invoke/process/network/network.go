@@ -1,12 +1,11 @@
-// Package network is all that functions have of a network. Each sandbox has a
-// namespace of its own (package netns), in which the Runtime API and AWS's API are
-// on loopback, by sockets of the kernel. Whatever else it sends arrives in a TCP/IP
-// stack of ours (gVisor's), one for each namespace and made with the first packet,
-// which ends every connection and makes it again from this process, if the policy
-// has it (policy.go).
+// Package network is the network of functions. Each sandbox has a namespace (package netns),
+// in which the Runtime API and AWS's API are on loopback, by sockets of the kernel. All other
+// packets arrive in a TCP/IP stack (gVisor's), one for each namespace, created with the first
+// packet. It terminates each connection and opens another one from this process, if the
+// policy allows it (policy.go).
 //
-// The address that is judged is the one that is connected to: names are resolved
-// before, by whoever asked our resolver (dns.go), and their answers bind nobody.
+// The policy checks the address that is connected to: names were resolved before, by queries
+// to the resolver (dns.go), whose answers decide nothing.
 package network
 
 import (
@@ -32,15 +31,15 @@ import (
 	"godwit.dev/godwit/internal/publicnet"
 )
 
-// Mode says what functions reach beside AWS's API.
+// Mode says what functions can reach besides AWS's API.
 type Mode string
 
-// The modes. None of them has link-local addresses, those of metadata services or
-// this machine's own.
+// The modes. None allows link-local addresses, those of metadata services, or this machine's
+// own.
 const (
-	None    Mode = "none"    // what Options.Allow names
-	Public  Mode = "public"  // that, and public addresses
-	Private Mode = "private" // that, and private addresses too
+	None    Mode = "none"    // only Options.Allow
+	Public  Mode = "public"  // also public addresses
+	Private Mode = "private" // also private addresses
 )
 
 const (
@@ -55,18 +54,18 @@ const (
 // Options are what a Network is made of.
 type Options struct {
 	Mode Mode
-	// Allow are HOST:PORT that functions reach in every mode, though they be the
-	// machine's own. Ports of loopback are at the same port of a function's own.
+	// Allow are HOST:PORT that functions can reach in all modes, also on this machine. Ports
+	// of loopback have the same port on the function's loopback.
 	Allow []string
 	// Port is that of AWS's API on this machine.
 	Port uint16
-	// PublicURL is what else the server is called; may be empty.
+	// PublicURL is another name of the server; may be empty.
 	PublicURL string
-	// Connections is how many connections all functions may have at once; 0: as
-	// many as DefaultConnections. An environment may have an eighth of them.
+	// Connections bounds the concurrent connections of all functions; 0: DefaultConnections.
+	// An environment may have an eighth of them.
 	Connections int
-	// Bytes is what connections through the tunnels may hold at once in this process, an
-	// eighth of it those of one environment; 0: any number.
+	// Bytes bounds the memory of all connections through tunnels in this process; one
+	// environment may use an eighth; 0: no bound.
 	Bytes  int64
 	Logger *slog.Logger
 }
@@ -96,7 +95,7 @@ type allowed struct {
 	port uint16
 }
 
-// Reason says why a connection was refused.
+// Reason is why a connection was refused.
 type Reason uint8
 
 // The reasons.
@@ -142,8 +141,8 @@ func New(o Options) (*Network, error) {
 	return n, nil
 }
 
-// addPublicURL has the server's own name lead to AWS's API, if it is spoken to there
-// without TLS. Behind a proxy that does TLS it is a public service as any other.
+// addPublicURL makes the server's own name lead to AWS's API, if that is served there without
+// TLS. Behind a TLS proxy it is a public service like any other.
 func (n *Network) addPublicURL() error {
 	if n.PublicURL == "" {
 		return nil
@@ -177,8 +176,8 @@ func isLoopback(host string) bool {
 	return err == nil && a.Unmap().IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
-// WithoutTunnel has functions reach AWS's API and the allowed ports of loopback only,
-// as they do where the kernel has no tunnels for us. It is called before Plan.
+// WithoutTunnel limits functions to AWS's API and the allowed ports of loopback, as if the
+// kernel has no tunnels. It must be called before Plan.
 func (n *Network) WithoutTunnel() { n.Mode, n.allow = None, nil }
 
 // Plan is what a namespace is to have.
@@ -216,8 +215,8 @@ func (n *Network) Endpoint() string {
 	return "http://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(int(n.Port)))
 }
 
-// API gives the connections that functions make to AWS's API. Whoever serves them
-// must refuse what functions must not do.
+// API accepts the functions' connections to AWS's API. Its server must refuse what functions
+// may not do.
 func (n *Network) API() net.Listener { return n.api }
 
 // Hosts is the content of a sandbox's /etc/hosts.
@@ -281,8 +280,8 @@ type Attachment struct {
 	tun   *tunnel // nil: there is none
 }
 
-// Attach serves a namespace that has the plan's sockets, but for the Runtime API's
-// listener, which is the caller's to serve, until Close.
+// Attach serves a namespace with the plan's sockets until Close. The caller serves the
+// Runtime API's listener.
 func (n *Network) Attach(s *netns.Sockets) (a *Attachment, runtime net.Listener) {
 	a = &Attachment{network: n, sockets: s, conns: map[net.Conn]struct{}{}}
 	a.ctx, a.cancel = context.WithCancel(context.Background())
@@ -324,7 +323,7 @@ func (a *Attachment) accept(l net.Listener, serve func(net.Conn, *slot)) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // no descriptors, or a connection that ended meanwhile
+		if err != nil { // no file descriptors, or the connection was closed
 			if pause(a.ctx, acceptPause) != nil {
 				return
 			}
@@ -339,10 +338,10 @@ func (a *Attachment) accept(l net.Listener, serve func(net.Conn, *slot)) {
 	}
 }
 
-// acceptPause is how long accepting waits for what it had not got.
+// acceptPause is the delay before accepting continues after an error.
 const acceptPause = 50 * time.Millisecond
 
-// serveAPI hands a connection to whoever serves AWS's API.
+// serveAPI passes a connection to API's listener.
 func (a *Attachment) serveAPI(c net.Conn, slot *slot) {
 	half, ok := c.(halfConn)
 	if !ok {
@@ -359,7 +358,7 @@ func (a *Attachment) serveAPI(c net.Conn, slot *slot) {
 	a.network.api.Give(api)
 }
 
-// keep has Close close a connection; false: it has been.
+// keep registers a connection to be closed by Close; false: Close was called.
 func (a *Attachment) keep(c net.Conn) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -376,7 +375,7 @@ func (a *Attachment) forget(c net.Conn) {
 	delete(a.conns, c)
 }
 
-// slot is a connection's share of what all may have.
+// slot is a connection's share of the limits.
 type slot struct {
 	attachment *Attachment
 	held       int64
@@ -400,13 +399,13 @@ func (a *Attachment) reserve() *slot {
 	return &slot{attachment: a}
 }
 
-// hold takes n bytes of what all connections may hold; false: there are not as many left.
+// hold reserves n bytes of the memory of all connections; false: not enough are left.
 func (s *slot) hold(n int64) bool {
 	a, network := s.attachment, s.attachment.network
 	if network.Bytes <= 0 {
 		return true
 	}
-	s.held = n // release gives it back, whatever comes of this
+	s.held = n // release returns it in any case
 	own, all := a.held.Add(n), network.held.Add(n)
 	if own <= max(n, network.Bytes/share) && all <= max(n, network.Bytes) {
 		return true

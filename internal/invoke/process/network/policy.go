@@ -15,8 +15,8 @@ var errForbidden = errors.New("functions do not reach this address")
 // lookupTime bounds how long an allowed name may take to be resolved.
 const lookupTime = 2 * time.Second
 
-// judge says where a connection to an address goes: to AWS's API, to the address, or
-// nowhere, by errForbidden.
+// judge decides where a connection to an address leads: to AWS's API, to the address, or
+// nowhere, with errForbidden.
 func (n *Network) judge(ctx context.Context, to netip.AddrPort) (api bool, err error) {
 	address := to.Addr().Unmap().WithZone("")
 	own := n.own(address)
@@ -25,7 +25,7 @@ func (n *Network) judge(ctx context.Context, to netip.AddrPort) (api bool, err e
 	}
 	class := n.classOf(address)
 	switch {
-	case class == publicnet.LinkLocal: // whatever is allowed
+	case class == publicnet.LinkLocal: // also if Allow has it
 	case n.allowed(ctx, netip.AddrPortFrom(address, to.Port())):
 		return false, nil
 	case own:
@@ -44,8 +44,8 @@ func (n *Network) own(a netip.Addr) bool {
 	return n.isOwn(a)
 }
 
-// allowed reports whether an entry of Options.Allow has the address. Names are
-// resolved at the time, since what they mean is the operator's.
+// allowed reports whether an entry of Options.Allow has the address. Names are resolved with
+// each call, because the operator may change them.
 func (n *Network) allowed(ctx context.Context, to netip.AddrPort) bool {
 	for _, entry := range n.allow {
 		if entry.port != to.Port() {

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// dialTime is how long a destination may take to answer.
+	// dialTime is the timeout for connecting to a destination.
 	dialTime = 30 * time.Second
-	// idleTime is how long a connection may be without a byte.
+	// idleTime is the idle timeout of a connection.
 	idleTime = 10 * time.Minute
-	// bufferSize is how much is passed on at once, in bytes: a packet's content.
+	// bufferSize is the size of a copy buffer, in bytes: the content of a packet.
 	bufferSize = 64 << 10
 )
 
-// buffers hold what is on its way, and packets that were read.
+// buffers are for copying, and for packets that were read.
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
 // pause waits for d, and fails if ctx ends before.
@@ -30,7 +30,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	return clock.Wait(ctx, clock.System, d)
 }
 
-// dial connects to a destination that judge has let through.
+// dial connects to a destination that judge has allowed.
 func (a *Attachment) dial(network string, to netip.AddrPort) (net.Conn, error) {
 	d := net.Dialer{Timeout: dialTime}
 	c, err := d.DialContext(a.ctx, network, to.String())
@@ -40,7 +40,7 @@ func (a *Attachment) dial(network string, to netip.AddrPort) (net.Conn, error) {
 	return c, err
 }
 
-// forward leads a connection to a port of the machine's loopback.
+// forward relays a connection to a port of the machine's loopback.
 func (a *Attachment) forward(c net.Conn, address string, slot *slot) {
 	go func() {
 		defer slot.release()
@@ -55,8 +55,8 @@ func (a *Attachment) forward(c net.Conn, address string, slot *slot) {
 	}()
 }
 
-// relay passes on both directions of a connection until both have ended, one has
-// failed, or nothing has come for idleTime. It closes them.
+// relay copies both directions of a connection until both have ended, one has failed, or the
+// idle timeout. It closes them.
 func (a *Attachment) relay(inside, outside halfConn) {
 	defer func() { _, _ = inside.Close(), outside.Close() }()
 	if !a.keep(inside) {
@@ -79,7 +79,7 @@ func (a *Attachment) relay(inside, outside halfConn) {
 	<-done
 }
 
-// pass passes on one direction, and its end. If it fails so do both.
+// pass copies one direction, and its end. If it fails, both are closed.
 func pass(to, from halfConn, moved *atomic.Int64) {
 	buffer := buffers.Get().(*[bufferSize]byte)
 	defer buffers.Put(buffer)
@@ -103,7 +103,7 @@ func pass(to, from halfConn, moved *atomic.Int64) {
 	}
 }
 
-// idle calls f once nothing was moved for d.
+// idle calls f when nothing was copied for d.
 type idle struct {
 	d     time.Duration
 	moved *atomic.Int64

@@ -22,17 +22,16 @@ import (
 )
 
 const (
-	// window is how much of a connection waits in each direction, in bytes. The way
-	// through the tunnel is short: more than two packets would not make it faster.
+	// window is the buffer of a connection in each direction, in bytes. The tunnel's latency
+	// is low: more than two packets would not make it faster.
 	window = 128 << 10
-	// opening is how many connections of a namespace are being made at once.
+	// opening bounds the connections of a namespace that are being opened.
 	opening = 64
 	nicID   = 1
 )
 
-// tunnel is the outer end of a namespace's tunnel: what routes its packets. Its
-// stack is made when the first packet comes that is worth it, since most
-// functions never send one.
+// tunnel is the outer end of a namespace's tunnel, which routes its packets. Its stack is
+// created with the first useful packet, since most functions never send one.
 type tunnel struct {
 	attachment *Attachment
 	file       *os.File
@@ -49,8 +48,8 @@ func newTunnel(a *Attachment, file *os.File) *tunnel {
 	return &tunnel{attachment: a, file: file, flows: map[stack.TransportEndpointID]struct{}{}}
 }
 
-// read takes the namespace's packets until the tunnel is closed. While there is none
-// it holds no buffer.
+// read reads the namespace's packets until the tunnel is closed. While there is none it holds
+// no buffer.
 func (t *tunnel) read() {
 	raw, err := t.file.SyscallConn()
 	if err != nil {
@@ -75,7 +74,7 @@ func (t *tunnel) read() {
 			return
 		case failure == unix.EINTR:
 		case failure != nil:
-			return // the namespace is gone
+			return // the namespace was removed
 		default:
 			t.take(packet[:n])
 			buffers.Put(packet)
@@ -83,7 +82,7 @@ func (t *tunnel) read() {
 	}
 }
 
-// take gives a packet to the stack, if it is one of TCP or UDP to a single address.
+// take passes a packet to the stack, if it is TCP or UDP to a unicast address.
 func (t *tunnel) take(packet []byte) {
 	protocol, ok := worthwhile(packet)
 	if !ok || t.dispatcher == nil && !t.open() {
@@ -94,8 +93,8 @@ func (t *tunnel) take(packet []byte) {
 	p.DecRef()
 }
 
-// worthwhile reports whether anything could come of a packet. The kernel of a
-// namespace also looks for routers and neighbours, which are not there.
+// worthwhile reports whether a packet is useful. The kernel of a namespace also looks for
+// routers and neighbours, which do not exist.
 func worthwhile(packet []byte) (tcpip.NetworkProtocolNumber, bool) {
 	if len(packet) == 0 {
 		return 0, false
@@ -136,7 +135,7 @@ func (t *tunnel) open() bool {
 	if failure := s.CreateNIC(nicID, &link{tunnel: t}); failure != nil {
 		return t.unusable(failure)
 	}
-	// It answers for every address, and as every address.
+	// The stack answers for every address, and as every address.
 	for _, set := range []func(tcpip.NICID, bool) tcpip.Error{s.SetPromiscuousMode, s.SetSpoofing} {
 		if failure := set(nicID, true); failure != nil {
 			return t.unusable(failure)
@@ -162,7 +161,7 @@ func (t *tunnel) unusable(failure tcpip.Error) bool {
 func (t *tunnel) configure(s *stack.Stack) {
 	sack := tcpip.TCPSACKEnabled(true)
 	moderate := tcpip.TCPModerateReceiveBufferOption(false)
-	recovery := tcpip.TCPRecovery(0) // nothing is lost or comes out of order in a tunnel
+	recovery := tcpip.TCPRecovery(0) // a tunnel neither loses nor reorders packets
 	for _, option := range []tcpip.SettableTransportProtocolOption{
 		&sack, &moderate, &recovery,
 		&tcpip.TCPSendBufferSizeRangeOption{Min: tcp.MinBufferSize, Default: window, Max: window},
@@ -184,8 +183,8 @@ func (t *tunnel) close() {
 	}
 }
 
-// connect takes a connection that a function opens. It is answered once the
-// destination has answered.
+// connect handles a connection that a function opens. It is accepted when the destination has
+// accepted.
 func (t *tunnel) connect(r *tcp.ForwarderRequest) {
 	a := t.attachment
 	slot := a.reserve()
@@ -226,7 +225,7 @@ func (t *tunnel) connect(r *tcp.ForwarderRequest) {
 	a.relay(inside, outside.(halfConn))
 }
 
-// accept makes the namespace's side of a connection; nil: it is there no more.
+// accept makes the namespace's side of a connection; nil: it was closed.
 func (t *tunnel) accept(r *tcp.ForwarderRequest) *gonet.TCPConn {
 	var queue waiter.Queue
 	endpoint, failure := r.CreateEndpoint(&queue)
@@ -243,13 +242,12 @@ func destination(id stack.TransportEndpointID) netip.AddrPort {
 	return netip.AddrPortFrom(a, id.LocalPort)
 }
 
-// link is how the stack sends.
+// link sends the stack's packets.
 type link struct{ tunnel *tunnel }
 
 var _ stack.LinkEndpoint = (*link)(nil)
 
-// WritePackets gives the namespace packets. What exceeds the queue is lost, as
-// packets are.
+// WritePackets sends packets to the namespace. If its queue is full they are dropped.
 func (l *link) WritePackets(packets stack.PacketBufferList) (int, tcpip.Error) {
 	for i, p := range packets.AsSlice() {
 		slices := p.AsSlices()
@@ -264,17 +262,17 @@ func (l *link) WritePackets(packets stack.PacketBufferList) (int, tcpip.Error) {
 	return packets.Len(), nil
 }
 
-// Attach takes where packets go, nil at the end.
+// Attach sets the dispatcher, nil at the end.
 func (l *link) Attach(d stack.NetworkDispatcher) {
-	if d != nil { // else the reader may still be about to use it
+	if d != nil { // otherwise the reader may still be about to use it
 		l.tunnel.dispatcher = d
 	}
 }
 
-// IsAttached reports whether packets go anywhere.
+// IsAttached reports whether there is a dispatcher.
 func (l *link) IsAttached() bool { return l.tunnel.dispatcher != nil }
 
-// Capabilities are to trust the sums of the kernel, which has just made them.
+// Capabilities disable the check of checksums, which the kernel has just computed.
 func (*link) Capabilities() stack.LinkEndpointCapabilities {
 	return stack.CapabilityRXChecksumOffload
 }

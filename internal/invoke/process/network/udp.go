@@ -11,15 +11,14 @@ import (
 )
 
 const (
-	// flowTime is how long a pair of addresses that exchange datagrams is known
-	// without one.
+	// flowTime is the idle timeout of a pair of addresses that exchange datagrams.
 	flowTime = time.Minute
-	// maxFlows is how many of them a namespace may have.
+	// maxFlows bounds these pairs in a namespace.
 	maxFlows = 256
 )
 
-// flow takes the first datagram between two addresses. What comes while the flow is
-// made is lost, as datagrams are, and so is what the policy does not have.
+// flow handles the first datagram between two addresses. Datagrams during its setup are
+// dropped, and so are those that the policy forbids.
 func (t *tunnel) flow(r *udp.ForwarderRequest) (handled bool) {
 	id := r.ID()
 	t.mu.Lock()
@@ -47,7 +46,7 @@ func (t *tunnel) flow(r *udp.ForwarderRequest) (handled bool) {
 	return true
 }
 
-// exchange passes datagrams on for as long as there are any.
+// exchange copies datagrams until the idle timeout.
 func (t *tunnel) exchange(r *udp.ForwarderRequest) {
 	a := t.attachment
 	slot := a.reserve()
@@ -89,8 +88,8 @@ func (t *tunnel) exchange(r *udp.ForwarderRequest) {
 	<-done
 }
 
-// datagrams passes on one direction until reading fails. That a destination has
-// nobody listening is an error of the next write or read, after which it may have.
+// datagrams copies one direction until reading fails. If nobody listens at the destination,
+// the next write or read fails; later ones may succeed.
 func datagrams(to, from net.Conn, moved *atomic.Int64) {
 	buffer := buffers.Get().(*[bufferSize]byte)
 	defer buffers.Put(buffer)

@@ -10,29 +10,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The filter of system calls refuses what a function has no use for and what most
-// escapes begin with: new namespaces and mounts, other processes' memory, and parts
-// of the kernel that are seldom used. It is a list of what is refused, and what is
-// newer than the list is refused too, so that programs fall back to what they did
-// before. A system call that no rule looks at is decided by its number alone, which
-// the kernel does once and remembers.
+// The seccomp filter refuses system calls that functions do not need and that most escapes
+// begin with: new namespaces and mounts, other processes' memory, and rarely used parts of
+// the kernel. It is a deny list; newer calls than it knows are refused, too, so that programs
+// fall back to older ones. Calls without a rule on their arguments are decided by number,
+// which the kernel caches.
 
-// Where the kernel shows a filter the system call (struct seccomp_data).
+// Offsets in the filter's input (struct seccomp_data).
 const (
 	callNumber    = 0
 	callArchitect = 4
 	callArguments = 16 // of 8 bytes, the low half first
 )
 
-// lastCall is the newest system call that the filter knows. Numbers are the same on
-// all machines from 424 on.
+// lastCall is the newest system call that the filter knows. From 424 on, numbers are equal on
+// all architectures.
 const lastCall = unix.SYS_MSEAL
 
 // namespaces are the flags of clone and unshare that make namespaces.
 const namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWUSER |
 	unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWCGROUP
 
-// refused are system calls that fail as those of a user without rights do.
+// refused are system calls that fail like those of an unprivileged user.
 var refused = []uint32{
 	// Mounts and roots.
 	unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_PIVOT_ROOT, unix.SYS_CHROOT, unix.SYS_MOVE_MOUNT, unix.SYS_OPEN_TREE, unix.SYS_FSOPEN,
@@ -45,7 +44,7 @@ var refused = []uint32{
 	unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PROCESS_MADVISE, unix.SYS_PROCESS_MRELEASE,
 	unix.SYS_PIDFD_GETFD, unix.SYS_KCMP, unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES, unix.SYS_MBIND, unix.SYS_SET_MEMPOLICY,
 	unix.SYS_SET_MEMPOLICY_HOME_NODE, unix.SYS_GET_MEMPOLICY,
-	// Keys, which no namespace holds.
+	// Keys, which have no namespace.
 	unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL,
 	// Parts of the kernel.
 	unix.SYS_BPF, unix.SYS_PERF_EVENT_OPEN, unix.SYS_USERFAULTFD, unix.SYS_SYSLOG, unix.SYS_ACCT, unix.SYS_REBOOT,
@@ -54,24 +53,24 @@ var refused = []uint32{
 	unix.SYS_ADJTIMEX, unix.SYS_VHANGUP, unix.SYS_NFSSERVCTL, unix.SYS_LOOKUP_DCOOKIE,
 }
 
-// unknown are system calls that programs do without if the kernel has none. clone3
-// has its flags where no filter can see them.
+// unknown are system calls that programs can do without. A filter cannot see the flags of
+// clone3.
 var unknown = []uint32{
 	unix.SYS_MEMFD_SECRET, unix.SYS_CLONE3, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
 }
 
-// unseen are system calls for memory that is in use although no process has it mapped.
-// Only a control group counts that.
+// unseen are system calls for memory that no process need have mapped. Only a control group
+// counts it.
 var unseen = []uint32{unix.SYS_MEMFD_CREATE, unix.SYS_SHMGET, unix.SYS_SEMGET, unix.SYS_MSGGET}
 
-// rule looks at an argument of a system call.
+// rule checks an argument of a system call.
 type rule struct {
 	call     uint32
 	argument int
-	tests    []bpf.Instruction // of the argument's low half; what they do not end is allowed
+	tests    []bpf.Instruction // of the argument's low half; if none returns, the call is allowed
 }
 
-// refusal is what a filter answers.
+// refusal is the filter's result for an error.
 func refusal(errno unix.Errno) bpf.RetConstant {
 	return bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(errno)}
 }
@@ -97,14 +96,14 @@ var rules = []rule{
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.NETLINK_ROUTE, SkipTrue: 1},
 		refusal(unix.EPROTONOSUPPORT),
 	}},
-	// Typing into the terminal that the server runs in.
+	// Input into the server's terminal.
 	{unix.SYS_IOCTL, 1, []bpf.Instruction{
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.TIOCSTI, SkipFalse: 1},
 		refusal(unix.EPERM),
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0x541c /* TIOCLINUX */, SkipFalse: 1},
 		refusal(unix.EPERM),
 	}},
-	// Addresses that are not random, and older kernels' ways.
+	// Disabled address randomization, and emulation of older kernels.
 	{unix.SYS_PERSONALITY, 0, []bpf.Instruction{
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0, SkipTrue: 2},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: 0xffff_ffff, SkipTrue: 1},
@@ -113,7 +112,7 @@ var rules = []rule{
 	{unix.SYS_MKNODAT, 2, noDevices},
 }
 
-// noDevices lets a mode be that of a file, a FIFO or a socket.
+// noDevices allows only the modes of files, FIFOs and sockets.
 var noDevices = []bpf.Instruction{
 	bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: unix.S_IFMT},
 	bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.S_IFCHR, SkipFalse: 1},
@@ -131,7 +130,7 @@ func filterProgram(memoryLimited bool) ([]bpf.RawInstruction, error) {
 	p := []bpf.Instruction{
 		bpf.LoadAbsolute{Off: callArchitect, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpEqual, Val: architecture, SkipTrue: 1},
-		refusal(unix.ENOSYS), // calls of another kind of processor, which have other numbers
+		refusal(unix.ENOSYS), // calls of another architecture, with other numbers
 		bpf.LoadAbsolute{Off: callNumber, Size: 4},
 		bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: lastCall, SkipFalse: 1},
 		refusal(unix.ENOSYS),
@@ -149,7 +148,7 @@ func filterProgram(memoryLimited bool) ([]bpf.RawInstruction, error) {
 	return bpf.Assemble(append(p, bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}))
 }
 
-// oneOf answers if the number is one of a list.
+// oneOf returns answer if the number is in a list.
 func oneOf(list []uint32, answer bpf.RetConstant) (p []bpf.Instruction) {
 	for i, call := range list {
 		if left := len(list) - 1 - i; left > 0 {
@@ -161,8 +160,8 @@ func oneOf(list []uint32, answer bpf.RetConstant) (p []bpf.Instruction) {
 	return append(p, answer)
 }
 
-// filterCalls has the kernel ask the filter about each system call of the calling
-// thread and of what it starts. It cannot be taken back.
+// filterCalls installs the filter for the calling thread and its children. It cannot be
+// removed.
 func filterCalls(memoryLimited bool) error {
 	program, err := filterProgram(memoryLimited)
 	if err != nil {
@@ -173,7 +172,7 @@ func filterCalls(memoryLimited bool) error {
 		filters[i] = unix.SockFilter{Code: in.Op, Jt: in.Jt, Jf: in.Jf, K: in.K}
 	}
 	list := unix.SockFprog{Len: uint16(len(filters)), Filter: &filters[0]}
-	// Kernels before 5.16 would otherwise slow everything down that is filtered.
+	// Kernels before 5.16 would otherwise slow filtered programs down.
 	const flags = unix.SECCOMP_FILTER_FLAG_SPEC_ALLOW
 	if _, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, flags, uintptr(unsafe.Pointer(&list))); errno != 0 {
 		return fmt.Errorf("filtering system calls: %w", errno)

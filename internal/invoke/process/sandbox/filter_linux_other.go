@@ -4,7 +4,7 @@ package sandbox
 
 import "errors"
 
-// filterCalls fails: what must be refused is not listed for this kind of processor.
+// filterCalls fails: there is no list for this architecture.
 func filterCalls(bool) error {
 	return errors.New("there is no filter of system calls for this kind of processor")
 }

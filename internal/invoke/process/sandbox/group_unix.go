@@ -14,22 +14,22 @@ import (
 // Supported says that programs can run here at all, if without isolation.
 const Supported = true
 
-// leader is a program that leads a process group: what there is to end by where there
-// is no init process. A process that leaves the group is not ended.
+// leader is the leader of a process group, which is ended together where there is no init
+// process. A process that leaves the group is not ended.
 type leader struct {
 	cmd  *exec.Cmd
 	done chan struct{}
 	exit Exit // once done is closed
 
 	mu    sync.Mutex
-	ended bool // its number may be somebody else's
+	ended bool // its number may be reused
 }
 
-// startGroup starts a program without isolation. Of the Spec it takes Args, Env and Dir.
+// startGroup starts a program without isolation. It uses Args, Env and Dir of the Spec.
 func startGroup(spec Spec, output *os.File) (*leader, error) {
 	l := &leader{done: make(chan struct{}), cmd: &exec.Cmd{
 		Path: spec.Args[0], Args: spec.Args, Dir: spec.Dir,
-		Env:    append([]string{}, spec.Env...), // nil would be ours
+		Env:    append([]string{}, spec.Env...), // nil would mean the server's
 		Stdout: output, Stderr: output,
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // a session is a group, and has no terminal
 	}}
@@ -48,12 +48,12 @@ func startGroup(spec Spec, output *os.File) (*leader, error) {
 	return l, nil
 }
 
-// wait learns how the program ended, and ends what it left in its group. While one of
-// these lives, the kernel gives the group's number to nobody; if none does, it has had
-// no time to.
+// wait waits for the program's exit, and kills the rest of its group. While a process of the
+// group lives, the kernel does not reuse the group's number; otherwise there was no time for
+// that.
 func (l *leader) wait() {
 	defer close(l.done)
-	_ = l.cmd.Wait() // what it tells is in ProcessState
+	_ = l.cmd.Wait() // the result is in ProcessState
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	_ = syscall.Kill(-l.cmd.Process.Pid, syscall.SIGKILL)
@@ -70,7 +70,7 @@ func (l *leader) wait() {
 	}
 }
 
-// Kill ends the program and all of its group, at once.
+// Kill kills the program and its group.
 func (l *leader) Kill() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -86,8 +86,7 @@ func (l *leader) Terminate() {
 	}
 }
 
-// Done is closed once the program has ended and what is left of its group was sent
-// SIGKILL.
+// Done is closed when the program has exited and the rest of its group was killed.
 func (l *leader) Done() <-chan struct{} { return l.done }
 
 // Exit reports how the program ended; valid once Done is closed.

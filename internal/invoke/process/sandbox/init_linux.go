@@ -18,10 +18,10 @@ import (
 	"godwit.dev/godwit/internal/invoke/process/netns"
 )
 
-// initName is the name under which this binary is an init process.
+// initName is the program name of an init process.
 const initName = "godwit-sandbox"
 
-// The init process's files beside the standard ones.
+// The init process's files besides the standard ones.
 const (
 	descriptionFile = 3 + iota // a pipe, from which it reads its order
 	reportFile                 // a socket
@@ -29,7 +29,7 @@ const (
 	tmpFile                    // the mount of /tmp, if the order has one; then the network's socket
 )
 
-// order is what an init process is to do.
+// order describes the work of an init process.
 type order struct {
 	Spec
 	Mapped  bool `json:"mapped"`  // it is root only in its own namespace for users
@@ -41,9 +41,9 @@ type order struct {
 // maxReport bounds what an init process reports, in bytes.
 const maxReport = 64 << 10
 
-// init makes this process an init process if it was started as one. That is here, and
-// not in main, so that every binary that can start a sandbox can also keep one,
-// tests included, and before packages that an init process does not need are set up.
+// init becomes an init process if this process was started as one. It is here and not in
+// main, so that every binary that starts sandboxes can be one, including tests, and before
+// packages that it does not need are initialized.
 func init() {
 	if len(os.Args) != 1 || os.Args[0] != initName {
 		return
@@ -74,7 +74,7 @@ func (r *initReport) exit() Exit {
 	return exit
 }
 
-// keep runs an init process from its start to its end.
+// keep runs an init process.
 func keep() int {
 	report := os.NewFile(reportFile, "report")
 	var spec order
@@ -96,13 +96,14 @@ func keep() int {
 	return 0
 }
 
-// executeError says that the program itself could not be started.
+// executeError is the error of starting the program itself.
 type executeError struct{ err error }
 
 func (e *executeError) Error() string { return e.err.Error() }
 
-// caught are the signals that would end the init process, or a Go program at least: the
-// program may be able to send them. It gets those to end, and nothing comes of the others.
+// caught are signals that would end the init process, or at least a Go program, and that the
+// program may be able to send. Those for termination are forwarded to it, the others are
+// ignored.
 var caught = []os.Signal{
 	syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGABRT, syscall.SIGTRAP, syscall.SIGILL, syscall.SIGBUS,
 	syscall.SIGFPE, syscall.SIGSEGV, syscall.SIGSYS, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGVTALRM, syscall.SIGPROF,
@@ -202,9 +203,9 @@ func isolateSelf(spec *order) error {
 	return filterCalls(spec.MemoryLimited)
 }
 
-// yieldMemory has the kernel end the program, and the init process at the latest, when the
-// machine is out of memory, before it ends the server. The program may be able to take
-// that back for itself, but not for the init process.
+// yieldMemory makes the kernel's OOM killer prefer the program, and then the init process,
+// over the server. The program may be able to undo that for itself, but not for the init
+// process.
 func yieldMemory() error {
 	if err := os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0); err != nil {
 		return fmt.Errorf("being the first to end when memory is short: %w", err)
@@ -212,7 +213,8 @@ func yieldMemory() error {
 	return nil
 }
 
-// adoptOrphans is what there is instead of isolation.
+// adoptOrphans is for programs without isolation: it makes the init process the reaper of
+// orphans, sets limits, and gives up the means to gain privileges.
 func adoptOrphans() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("becoming the reaper: %w", err)
@@ -231,14 +233,14 @@ func limitAlways() error {
 	return errors.Join(
 		limit(unix.RLIMIT_NOFILE, "open files", MaxOpenFiles),
 		limit(unix.RLIMIT_MEMLOCK, "locked memory", maxLocked),
-		// AWS has 10 GiB; here a program of the machine might take them, with the function's
-		// credentials. Of 0 bytes they go to such a program yet; of 1 they are not made.
+		// AWS has 10 GiB. Here a program of the machine might receive the dumps, with the
+		// function's credentials. A limit of 0 bytes still pipes them to such a program; a
+		// limit of 1 prevents them.
 		limit(unix.RLIMIT_CORE, "core dumps", 1),
 	)
 }
 
-// limit bounds a resource. A hard limit below ours stays where it cannot be raised:
-// it is the machine's to say.
+// limit sets a resource limit. A lower hard limit stays if it cannot be raised.
 func limit(resource int, name string, to uint64) error {
 	err := unix.Setrlimit(resource, &unix.Rlimit{Cur: to, Max: to})
 	var now unix.Rlimit
@@ -251,7 +253,7 @@ func limit(resource int, name string, to uint64) error {
 	return nil
 }
 
-// reap waits for the program, and buries what it left behind and was adopted.
+// reap waits for the program, and reaps adopted orphans.
 func reap(pid int, usage *syscall.Rusage) syscall.WaitStatus {
 	for {
 		var status syscall.WaitStatus
@@ -265,8 +267,8 @@ func reap(pid int, usage *syscall.Rusage) syscall.WaitStatus {
 	}
 }
 
-// endDescendants ends what the program left behind, until nothing is. What
-// keeps starting processes is stopped first.
+// endDescendants kills the program's descendants until there are none. Those that keep
+// starting processes are stopped first.
 func endDescendants() {
 	self := os.Getpid()
 	for {
@@ -286,8 +288,8 @@ func endDescendants() {
 				break
 			}
 		}
-		// Without lists of children in /proc there is nothing to find them by:
-		// their parent's end is the best that can be done.
+		// Without lists of children in /proc the descendants cannot be found; the best that
+		// is left is the end of their parent.
 		if len(all) == 0 && !listsChildren(self) {
 			return
 		}
@@ -295,7 +297,7 @@ func endDescendants() {
 	}
 }
 
-// listsChildren reports whether the kernel tells a process's children.
+// listsChildren reports whether the kernel lists a process's children.
 func listsChildren(pid int) bool {
 	_, err := os.Stat("/proc/" + strconv.Itoa(pid) + "/task/" + strconv.Itoa(pid) + "/children")
 	return err == nil || !strings.Contains(err.Error(), "no such file")

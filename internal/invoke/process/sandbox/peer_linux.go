@@ -13,10 +13,10 @@ import (
 	"strings"
 )
 
-// Connected reports whether the other end of a connection over loopback is held by
-// the sandbox, whose program runs as a user; 0: the caller's. Where it is a user of
-// its own, the socket's owner tells. Otherwise it must be open in one of the
-// sandbox's processes.
+// Connected reports whether a process of the sandbox has the other end of a loopback
+// connection. user is the program's user; 0: the caller's. If it has a user of its own, the
+// socket's owner decides. Otherwise the socket must be open in one of the sandbox's
+// processes.
 func (p *Process) Connected(c net.Conn, user int) bool {
 	peer, ok := c.RemoteAddr().(*net.TCPAddr)
 	own, ok2 := c.LocalAddr().(*net.TCPAddr)
@@ -70,8 +70,8 @@ func findSocket(local, remote netip.AddrPort) (inode uint64, user int, ok bool) 
 	return 0, 0, false
 }
 
-// tableAddress is an address as the kernel's tables have it: words in the machine's
-// order of bytes.
+// tableAddress is an address in the form of the kernel's tables: words in the machine's byte
+// order.
 func tableAddress(a netip.AddrPort, six bool) string {
 	bytes := a.Addr().Unmap().AsSlice()
 	if six {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// closeInherited keeps what this process was given, beside its own files, from the
-// program: the server may have inherited files from whoever started it.
+// closeInherited keeps this process's files, except the standard ones, from the program, by
+// close-on-exec: the server may have inherited files from its parent.
 func closeInherited() error {
 	const first = descriptionFile
 	err := unix.CloseRange(first, ^uint(0)>>32, unix.CLOSE_RANGE_CLOEXEC)
@@ -29,9 +29,9 @@ func closeInherited() error {
 	return nil
 }
 
-// dropPrivileges leaves the calling thread, and what it starts, no privilege and no
-// way to one. With keep, the thread itself keeps what it has until what it starts has
-// changed its user, which ends all privileges.
+// dropPrivileges drops all privileges of the calling thread and its children, and the means
+// to gain any. With keep, the thread keeps its own until its child has changed its user,
+// which drops all.
 func dropPrivileges(keep bool) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("giving up new privileges: %w", err)
@@ -65,8 +65,8 @@ func dropPrivileges(keep bool) error {
 	return nil
 }
 
-// hideSelf keeps other processes, whoever runs them, from reading and tracing this
-// one, unless they may do so anywhere.
+// hideSelf prevents other processes, of any user, from reading and tracing this one, unless
+// they may do that with all processes.
 func hideSelf() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("hiding the init process: %w", err)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// devices are what every sandbox has of the machine's devices.
+// devices are the machine's devices that every sandbox has.
 var devices = []string{"null", "zero", "full", "random", "urandom"}
 
 // changeRoot gives the calling process the file system of the spec. It must be
@@ -46,8 +46,7 @@ func changeRoot(spec *order) error {
 			return err
 		}
 	}
-	// Nothing that a program has written is there yet, so that no link in it leads the
-	// init process anywhere.
+	// No file of a program exists yet, so that links cannot mislead the init process.
 	for _, path := range spec.Hide {
 		if err := r.hide(path); err != nil {
 			return err
@@ -64,10 +63,10 @@ func changeRoot(spec *order) error {
 	return r.enter()
 }
 
-// root is the directory on which a file system is put together.
+// root is the directory where a sandbox's file system is built.
 type root string
 
-// show makes a directory of the machine visible, read only. A link stays one.
+// show makes a directory of the machine visible, read only. A link stays a link.
 func (r root) show(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -90,7 +89,7 @@ func (r root) show(path string) error {
 // bind makes what b names visible, with all that is mounted below it.
 func (r root) bind(b Bind, attributes uint64) error {
 	target := string(r) + b.Target
-	if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) { // else it is within what is bound already
+	if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) { // otherwise it is below another bind
 		info, err := os.Stat(b.Source)
 		if err != nil {
 			return err
@@ -131,8 +130,7 @@ func restrict(name, target string, attributes uint64) error {
 	return nil
 }
 
-// remount is restrict for older kernels, which take one mount after the other, with
-// all of its flags.
+// remount is restrict for older kernels: each mount separately, with all of its flags.
 func remount(target string, attributes uint64) error {
 	mounts, err := mountsBelow(target)
 	if err != nil {
@@ -168,7 +166,7 @@ func remount(target string, attributes uint64) error {
 	return nil
 }
 
-// mountsBelow are a mount and those below it.
+// mountsBelow are a mount point and those below it.
 func mountsBelow(target string) (mounts []string, err error) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -190,10 +188,10 @@ func mountsBelow(target string) (mounts []string, err error) {
 	return mounts, nil
 }
 
-// octal undoes what the kernel writes for blanks in paths.
+// octal decodes the kernel's escapes in paths.
 var octal = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
 
-// hide covers a directory or a file, if it is visible.
+// hide covers a directory or a file, if it exists.
 func (r root) hide(path string) error {
 	target := string(r) + path
 	info, err := os.Stat(target)
@@ -213,15 +211,15 @@ func (r root) hide(path string) error {
 	return nil
 }
 
-// What of /proc a program may not write, and not see.
+// The parts of /proc that are read only, and those that are hidden.
 var (
 	procReadOnly = []string{"sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "asound"}
 	procHidden   = []string{"kcore", "keys", "key-users", "timer_list", "sched_debug", "kallsyms", "kmsg"}
 )
 
-// processes mounts /proc for the PID namespace, in which a program sees only what it
-// may trace: not the init process. Where parts of the machine's are covered, the kernel does
-// not allow it to those who are not root.
+// processes mounts /proc for the PID namespace; a program sees only processes that it may
+// trace, so not the init process. If parts of the machine's /proc are covered, the kernel
+// refuses the mount unless the server is root.
 func (r root) processes() error {
 	target := string(r) + "/proc"
 	if err := os.Mkdir(target, 0o755); err != nil {
@@ -254,7 +252,7 @@ func (r root) processes() error {
 	return nil
 }
 
-// enter makes r the root, read only but for what is bound writable.
+// enter makes r the root, read only except for writable binds.
 func (r root) enter() error {
 	if err := os.Chdir(string(r)); err != nil {
 		return err
@@ -268,7 +266,7 @@ func (r root) enter() error {
 	if err := os.Chdir("/"); err != nil {
 		return err
 	}
-	// The root alone: what is mounted on it has attributes of its own.
+	// Only the root: the mounts below have their own attributes.
 	err := unix.Mount("", "/", "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "")
 	if err != nil {
 		return fmt.Errorf("restricting the root: %w", err)

@@ -1,19 +1,17 @@
-// Package sandbox runs a program that is not trusted, and ends it together with
-// everything that it started.
+// Package sandbox runs an untrusted program, and ends it together with all its descendants.
 //
-// Between the caller and the program stands an init process: this same binary, started
-// again under another name (see init_linux.go). Where the kernel allows it,
-// the init process is the first process of a PID namespace of its own, so that the
-// kernel ends all that is in it when the init process ends, and the init process ends when
-// the caller does, however that comes. The program then also has a file system
-// of its own: the machine's programs and libraries, read only, the directories
-// that the caller gives it, and a /tmp of a fixed size in memory. It has no
-// capability, no way to one, and a filter of system calls. What cannot be set up
-// in this way is not run. Without isolation, the init process adopts what the program
-// leaves behind, and ends it by hand.
+// The program's parent is an init process: this same binary, started again with another name
+// (see init_linux.go). If the kernel allows it, the init process is the first process of a
+// PID namespace of its own: the kernel kills all processes of the namespace when the init
+// process ends, and that ends with the caller, also when the caller crashes. The program then
+// also has a file system of its own: the machine's programs and libraries, read only, the
+// directories that the caller binds, and a /tmp of a fixed size in memory. It has no
+// capabilities, no means to gain any, and a system call filter. If part of this cannot be set
+// up, the program does not run. Without isolation, the init process adopts the program's
+// orphans, and kills them.
 //
-// On other Unix systems than Linux there is neither isolation nor an init process: a program
-// leads a process group, which is ended with it.
+// On other Unix systems than Linux there is neither isolation nor an init process: the
+// program leads a process group, which is killed with it.
 package sandbox
 
 import (
@@ -25,35 +23,35 @@ import (
 	"godwit.dev/godwit/internal/invoke/process/netns"
 )
 
-// Spec says what is run.
+// Spec describes a program to run.
 type Spec struct {
-	Args []string // the program, as the file system in the sandbox has it, and its arguments
+	Args []string // the program, as a path in the sandbox, and its arguments
 	Env  []string // all of its environment
-	Dir  string   // where it begins
+	Dir  string   // its working directory
 
-	// Isolate gives it namespaces and a file system of its own, in which Binds
-	// are what it sees beside the machine's programs and libraries.
+	// Isolate gives it namespaces and a file system of its own, with Binds besides the
+	// machine's programs and libraries.
 	Isolate bool
 	Binds   []Bind
-	// Hide are directories whose content it must not see, wherever they are.
+	// Hide are directories with content that it must not see.
 	Hide []string
-	// Root is an empty directory that the file system is put together on. It
-	// is empty again afterwards.
+	// Root is an empty directory on which the file system is built. It is empty again
+	// afterwards.
 	Root string
 
-	// Tmp is its /tmp if it is isolated; nil: it has none.
+	// Tmp is its /tmp, if isolated; nil: there is none.
 	Tmp *Tmp `json:"-"`
 
-	// Network is what the program has of a network if it is isolated; nil: nothing.
+	// Network is its network, if isolated; nil: there is none.
 	Network *netns.Plan
 
-	// User is the user and the group that it runs as; 0: the caller's. An isolated
-	// program needs one if the caller is root.
+	// User is the user and the group of the program; 0: the caller's. An isolated program
+	// needs one if the caller is root.
 	User int
 	// Groups are the directories of control groups that it joins.
 	Groups []string
-	// MemoryLimited says that one of them limits its memory. If none does, an isolated
-	// program cannot ask for memory that would be seen with none of its processes.
+	// MemoryLimited says that one of them limits its memory. Otherwise an isolated program
+	// cannot allocate memory that is not visible as that of one of its processes.
 	MemoryLimited bool
 }
 
@@ -63,13 +61,13 @@ type Bind struct {
 	Writable       bool
 }
 
-// Tmp is the /tmp of isolated programs that run one after the other: a file system in
-// memory, which is gone when the Tmp is closed and no program is left.
+// Tmp is the /tmp of isolated programs that run one after another: a file system in memory,
+// which is released when the Tmp is closed and no program uses it.
 type Tmp struct {
-	MB int // how much it may hold, in MiB
+	MB int // its size, in MiB
 
 	mu     sync.Mutex
-	mount  *os.File // nil: none has started yet
+	mount  *os.File // nil: no program has started yet
 	closed bool
 }
 
@@ -86,8 +84,8 @@ func (t *Tmp) put(mount *os.File) {
 	}
 }
 
-// Empty gives up what is in /tmp, once the program that uses it has ended: the next
-// one finds nothing.
+// Empty releases the content of /tmp, after its program has ended: the next one finds it
+// empty.
 func (t *Tmp) Empty() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -97,7 +95,7 @@ func (t *Tmp) Empty() {
 	}
 }
 
-// Close gives up what is in /tmp.
+// Close releases the content of /tmp.
 func (t *Tmp) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,9 +106,9 @@ func (t *Tmp) Close() {
 	}
 }
 
-// Exit is how a program ended.
+// Exit is the end of a program.
 type Exit struct {
-	// Err says why it could not be started; nil: it was.
+	// Err is why it could not be started; nil: it was.
 	Err error
 	// NotExecutable says that Err is about the program and not about the sandbox.
 	NotExecutable bool
@@ -119,7 +117,7 @@ type Exit struct {
 	MaxMemoryKB   int64  // the most that the program had in memory; 0: unknown
 }
 
-// String says it as Lambda does.
+// String describes it in Lambda's form.
 func (e Exit) String() string {
 	switch {
 	case e.Err != nil:
@@ -131,10 +129,10 @@ func (e Exit) String() string {
 	}
 }
 
-// Limits of what a program may have, as AWS has them.
+// Resource limits of a program, as in AWS.
 const (
-	MaxOpenFiles = 1024 // less where the machine's hard limit is less
-	maxProcesses = 742  // threads included
+	MaxOpenFiles = 1024 // or the machine's hard limit, if that is lower
+	maxProcesses = 742  // including threads
 	maxLocked    = 64 << 10
 )
 
@@ -148,7 +146,7 @@ func Visible(path string) bool {
 	return false
 }
 
-// machine is what every sandbox sees of the machine, where it exists: programs,
+// machine are the files of the machine that every sandbox sees, if they exist: programs,
 // libraries and their settings.
 var machine = []string{
 	"/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc", "/opt", "/nix", "/gnu",

@@ -20,15 +20,15 @@ type Process struct {
 	cmd      *exec.Cmd
 	isolated bool
 	lifeline *os.File // closing it ends the init process
-	network  *os.File // gives the sockets of its network; nil: it has none
+	network  *os.File // receives the sockets of its network; nil: it has none
 	plan     *netns.Plan
 	kill     sync.Once
 	done     chan struct{}
 	exit     Exit // once done is closed
 }
 
-// Start starts a program whose output goes to output. It returns before the
-// program runs; what keeps it from running is reported by Exit.
+// Start starts a program with its output to output. It returns before the program runs; Exit
+// reports errors of the start.
 func Start(spec Spec, output *os.File) (*Process, error) {
 	order := order{Spec: spec}
 	var files [6]*os.File // description and lifeline, each with our end last; report, with our end first
@@ -49,7 +49,7 @@ func Start(spec Spec, output *os.File) (*Process, error) {
 		return nil, err
 	}
 	cmd := &exec.Cmd{
-		Path: "/proc/self/exe", Args: []string{initName}, Env: []string{"GOMAXPROCS=1", "GOGC=off"}, // it has next to nothing to do
+		Path: "/proc/self/exe", Args: []string{initName}, Env: []string{"GOMAXPROCS=1", "GOGC=off"}, // it has little to do
 		Stdout: output, Stderr: output,
 		ExtraFiles:  []*os.File{files[0], files[3], files[4]},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
@@ -96,7 +96,7 @@ func Start(spec Spec, output *os.File) (*Process, error) {
 	}
 	report := files[2]
 	files[2], files[5] = nil, nil
-	_ = files[0].Close() // an init process that fails must not leave us writing
+	_ = files[0].Close() // if the init process fails, our write must fail, too
 	_ = files[3].Close() // the report ends with the init process
 	if _, err := files[1].Write(description); err != nil {
 		p.Kill()
@@ -105,8 +105,8 @@ func Start(spec Spec, output *os.File) (*Process, error) {
 	return p, nil
 }
 
-// isolate asks for namespaces. Who is not root needs one for users, in which it
-// is root; mapped reports that.
+// isolate requests namespaces. Unless the server is root, this needs a user namespace, in
+// which it is root; mapped reports that.
 func isolate(attr *syscall.SysProcAttr) (mapped bool) {
 	attr.Cloneflags = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWNET
 	attr.Pdeathsig = syscall.SIGKILL
@@ -119,16 +119,15 @@ func isolate(attr *syscall.SysProcAttr) (mapped bool) {
 	return false
 }
 
-// forks is where children are started. The kernel takes the end of the thread
-// that started a child for the end of its parent, so that one thread starts
-// them all, and never ends.
+// forks starts children on one thread. The kernel treats the end of the thread that has
+// started a child like the end of its parent, so that one thread starts all, and never ends.
 var forks = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go runForks(work)
 	return work
 })
 
-// runForks keeps its thread for itself. Checks for leaks know it by its name.
+// runForks owns its thread. Leak checks know it by its name.
 func runForks(work <-chan func()) {
 	runtime.LockOSThread()
 	for f := range work {
@@ -146,8 +145,7 @@ func fork(cmd *exec.Cmd) (err error) {
 	return err
 }
 
-// wait learns how the program ended. When done is closed, no process of it is
-// left.
+// wait waits for the program's end. When done is closed, none of its processes is left.
 func (p *Process) wait(report *os.File, tmp *Tmp) {
 	defer close(p.done)
 	defer func() { _ = report.Close() }()
@@ -166,9 +164,9 @@ func (p *Process) wait(report *os.File, tmp *Tmp) {
 	}
 }
 
-// Network waits for the sockets of the sandbox's network, which are the caller's to
-// close. It is called once for a Process whose Spec has a Network, and fails if the
-// sandbox ends before it has one.
+// Network waits for the sockets of the sandbox's network, which the caller must close. It is
+// called once for a Process with a Network in its Spec, and fails if the sandbox ends
+// earlier.
 func (p *Process) Network() (*netns.Sockets, error) { return netns.Receive(p.network, *p.plan) }
 
 // Kill ends the program and everything that it started, at once.
@@ -181,7 +179,7 @@ func (p *Process) Kill() {
 	})
 }
 
-// Terminate asks the program to end.
+// Terminate sends SIGTERM to the program.
 func (p *Process) Terminate() { _ = p.cmd.Process.Signal(syscall.SIGTERM) }
 
 // Done is closed once the program has ended and no process of it is left.
@@ -190,7 +188,7 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // Exit reports how the program ended; valid once Done is closed.
 func (p *Process) Exit() Exit { return p.exit }
 
-// PID is the program's process as the machine sees it, 0 if it is not known.
+// PID is the program's process id on the machine; 0: not known.
 func (p *Process) PID() int {
 	children := childrenOf(p.cmd.Process.Pid)
 	if len(children) != 1 {

@@ -31,7 +31,7 @@ func (p *Process) Terminate() {}
 // Done is nil.
 func (p *Process) Done() <-chan struct{} { return nil }
 
-// Exit tells nothing.
+// Exit is the zero Exit.
 func (p *Process) Exit() Exit { return Exit{} }
 
 // Network fails.

@@ -14,8 +14,8 @@ import (
 // Process is a program that leads a process group: there is no sandbox on this system.
 type Process struct{ *leader }
 
-// Start starts a program whose output goes to output. It fails with a Spec that asks for
-// isolation, or for a user. That the program could not be started may be reported by Exit.
+// Start starts a program with its output to output. It fails for a Spec with isolation, or
+// with a user. Errors of the start may be reported by Exit.
 func Start(spec Spec, output *os.File) (*Process, error) {
 	if spec.Isolate || spec.User != 0 {
 		return nil, errors.New("functions are isolated on Linux only")
@@ -30,10 +30,10 @@ func Start(spec Spec, output *os.File) (*Process, error) {
 // Network fails.
 func (p *Process) Network() (*netns.Sockets, error) { return nil, io.EOF }
 
-// Connected is true: who holds the other end is not known.
+// Connected is true: the owner of the other end is not known.
 func (p *Process) Connected(net.Conn, int) bool { return true }
 
-// PID is 0: nobody here looks at what a process uses.
+// PID is 0: the memory of processes is not measured on this system.
 func (p *Process) PID() int { return 0 }
 
 // UsedKB is 0.

@@ -10,14 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Tmp is a mount that belongs to no namespace. An init process attaches it, and sends the
-// caller another one of the same file system for the next one.
+// A Tmp is a mount without a namespace. An init process attaches it, and sends the caller
+// another mount of the same file system for the next program.
 
-// inodeBytes is the size for which /tmp has a file, as file systems on disks have.
+// inodeBytes is the size of /tmp per inode, as with file systems on disk.
 const inodeBytes = 8 << 10
 
-// temporary makes /tmp, which is the one that was kept if there is one, and sends the
-// caller a mount of it.
+// temporary mounts /tmp, an existing one or a new one, and sends a mount of it to the caller.
 func (r root) temporary(spec *order) error {
 	target := string(r) + "/tmp"
 	if err := os.Mkdir(target, 0o755); err != nil && !errors.Is(err, fs.ErrExist) { // what is bound below it is covered
@@ -26,7 +25,7 @@ func (r root) temporary(spec *order) error {
 	attached := false
 	if spec.TmpKept {
 		err := unix.MoveMount(tmpFile, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH)
-		// An init process that was ended while it started has taken the mount with it.
+		// An init process that was killed during its start has taken the mount with it.
 		if err != nil && !errors.Is(err, unix.EINVAL) {
 			return fmt.Errorf("attaching /tmp: %w", err)
 		}
@@ -49,14 +48,14 @@ func (r root) temporary(spec *order) error {
 	return nil
 }
 
-// newTmp mounts an empty file system. It looks as any machine's /tmp does; nobody but
-// the sandbox's programs has it.
+// newTmp mounts an empty file system. It has the usual mode of /tmp; only the sandbox's
+// programs see it.
 func newTmp(target string, spec *order) error {
 	options := fmt.Sprintf("size=%dm,nr_inodes=%d,mode=1777", spec.TmpMB, max(spec.TmpMB<<20/inodeBytes, 64))
 	return unix.Mount("tmpfs", target, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options)
 }
 
-// get is a copy of the mount that is kept; nil: there is none.
+// get is a copy of the kept mount; nil: there is none.
 func (t *Tmp) get() (*os.File, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,7 +94,7 @@ func channel() (caller, initEnd *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "report"), os.NewFile(uintptr(fds[1]), "report"), nil
 }
 
-// receive reads what the init process reports until it ends, and takes the mount of /tmp.
+// receive reads the init process's report until it ends, and takes the mount of /tmp.
 func receive(report *os.File, tmp *Tmp) []byte {
 	raw, err := report.SyscallConn()
 	if err != nil {

@@ -25,7 +25,7 @@ type Access struct {
 	Address   string
 	Transport authorize.Transport
 	Via       string
-	Called    string            // the service of the operation, if the caller itself requests it
+	Called    string            // the service through which the caller requests an operation of KMS, if any
 	Alias     string            // by which the request names the key; else empty
 	Context   map[string]string // the encryption context
 	// Source is the ARN of the resource for which a service acts, such as a topic, and

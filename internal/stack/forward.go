@@ -96,7 +96,7 @@ func (m *Machine) forward() bool {
 		}
 		return false
 	}
-	if m.imports == nil { // after a restart, the remaining resources check all of theirs
+	if m.imports == nil { // after a restart, it begins with the imports of the stack
 		m.imports = map[string]bool{}
 		for _, name := range m.Imports {
 			m.imports[name] = true

@@ -23,7 +23,8 @@ type Inputs struct {
 	// Previous are the stack's current values, for the parameters in UsePrevious.
 	Previous    map[string]string
 	UsePrevious []string
-	// SSM looks a parameter up in the parameter store, by its name or name:version. Nil is an empty store.
+	// SSM looks a parameter up in the parameter store, by its name or name:version. Nil is an empty
+	// store.
 	SSM func(name string) (string, bool)
 }
 

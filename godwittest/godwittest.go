@@ -38,7 +38,7 @@ const (
 	Region  = "us-east-1"
 )
 
-// stopTime is how long the end of a test waits for what is under way.
+// stopTime is how long the end of a test waits for requests and attempts in progress.
 const stopTime = 20 * time.Second
 
 // Server is a server that ends with its test.
@@ -47,8 +47,8 @@ type Server struct {
 	url string
 }
 
-// signingPair are the keys that all servers of a process sign messages with: to draw a pair of
-// their own was nearly all that a start took of the processor.
+// signingPair is the key pair that all servers of a process sign messages with: generating one
+// for each would take most of the CPU time of a start.
 var signingPair = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
 func assemble(ctx context.Context, deps server.Deps) (server.Parts, error) {
@@ -56,8 +56,8 @@ func assemble(ctx context.Context, deps server.Deps) (server.Parts, error) {
 	return server.Assemble(ctx, deps)
 }
 
-// Start starts a server. It takes any access key, delivers to private addresses, and makes no
-// retry a random time late. What it warns of is in the test's log.
+// Start starts a server. It accepts any access key, delivers to private addresses, and retries
+// without jitter. Its warnings are in the test's log.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	s := server.New(config.Config{
@@ -80,11 +80,11 @@ func Start(t testing.TB) *Server {
 	return &Server{t: t, url: "http://" + s.Addr().String()}
 }
 
-// URL is where the server answers: the endpoint URL of any AWS SDK.
+// URL is the server's address: the endpoint URL of any AWS SDK.
 func (s *Server) URL() string { return s.url }
 
-// Config is what clients of AWS's SDK are made from. They ask once: what fails is the test's to
-// see.
+// Config is the configuration for clients of AWS's SDK. They do not retry: the test sees every
+// failure.
 func (s *Server) Config() aws.Config {
 	return aws.Config{
 		Region: Region, BaseEndpoint: aws.String(s.url), RetryMaxAttempts: 1,
@@ -98,8 +98,8 @@ func (s *Server) Now() time.Time {
 	return s.clock(http.MethodGet, nil).Now
 }
 
-// Advance moves the server's time, from timer to timer, and returns when all is done that
-// became due: deliveries, retries, visibility timeouts, delays, retention, alarms.
+// Advance moves the server's time, from timer to timer, and returns when everything that became
+// due is done: deliveries, retries, visibility timeouts, delays, retention, alarms.
 func (s *Server) Advance(d time.Duration) {
 	s.t.Helper()
 	s.clock(http.MethodPost, map[string]string{"advance": d.String()})
@@ -112,7 +112,7 @@ const (
 	None        = "none" // it is over
 )
 
-// Fault has a queue, function or stream, by its ARN, fail as its owner's outage would.
+// Fault injects an outage into a queue, function or stream, by its ARN.
 func (s *Server) Fault(arn, fault string) {
 	s.t.Helper()
 	s.ask(http.MethodPost, "v1/faults", map[string]string{"arn": arn, "fault": fault})
@@ -128,7 +128,7 @@ func (s *Server) clock(method string, body map[string]string) (m moment) {
 	return m
 }
 
-// ask asks for what is Godwit's own.
+// ask sends a request to Godwit's own API.
 func (s *Server) ask(method, path string, body map[string]string) []byte {
 	s.t.Helper()
 	answer, err := s.tryAsk(method, path, body)
@@ -141,7 +141,7 @@ func (s *Server) ask(method, path string, body map[string]string) []byte {
 func (s *Server) tryAsk(method, path string, body map[string]string) ([]byte, error) {
 	var text []byte
 	if body != nil {
-		text, _ = json.Marshal(body) // texts always can be
+		text, _ = json.Marshal(body) // texts can always be encoded
 	}
 	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+"/_godwit/"+path, bytes.NewReader(text))
 	if err != nil {

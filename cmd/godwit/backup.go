@@ -61,7 +61,7 @@ type restore struct {
 	Bucket inBucket `embed:""`
 }
 
-// inBucket says how to come to a backup in a bucket.
+// inBucket has the access to a backup in a bucket.
 type inBucket struct {
 	At          time.Time `env:"-" placeholder:"TIME" help:"Of backups in a bucket, take the latest that is as of this time or before, as 2006-01-02T15:04:05Z; by default the latest."`
 	Endpoint    string    `name:"s3-endpoint" env:"-" placeholder:"URL" help:"The server of S3 that has the bucket: http://HOST:PORT or https://HOST. A certificate of an authority that the system does not know is verified by the file that AWS_CA_BUNDLE names."`
@@ -116,7 +116,7 @@ func (r *restore) Run(p *process) error {
 	return err
 }
 
-// progress shows how far something is: on a terminal in one line, else every ten seconds.
+// progress prints the progress of a command: on a terminal in one line, else every ten seconds.
 type progress struct {
 	w        io.Writer
 	done     string // "backed up"
@@ -133,7 +133,7 @@ func newProgress(w io.Writer, done string) *progress {
 	return p
 }
 
-// Times between two lines of progress.
+// Intervals of progress lines.
 const (
 	onTerminal = 100 * time.Millisecond
 	elsewhere  = 10 * time.Second
@@ -152,7 +152,7 @@ func (p *progress) report(done, all int64) {
 	p.reported = now
 }
 
-// end leaves the line.
+// end ends the line.
 func (p *progress) end() {
 	if p.terminal {
 		fmt.Fprint(p.w, "\r\x1b[K")

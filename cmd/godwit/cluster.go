@@ -22,7 +22,7 @@ import (
 	"godwit.dev/godwit/internal/server/clustered/local"
 )
 
-// checkNodes refuses what does not go with several nodes.
+// checkNodes refuses settings that do not work with several nodes.
 func (d *dev) checkNodes() error {
 	switch {
 	case d.Nodes != 1 && d.Nodes != local.Nodes:
@@ -41,7 +41,7 @@ func (d *dev) checkNodes() error {
 	return nil
 }
 
-// serveNodes runs nodes as processes of their own until it is told to end.
+// serveNodes runs nodes as separate processes until it is told to end.
 func (p *process) serveNodes(cfg config.Config, d *dev) error {
 	warn(p.stderr, cfg.Warnings())
 	ctx, restore := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -62,7 +62,7 @@ func (p *process) serveNode(cfg config.Config, file string) error {
 	defer restore()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { // it ends with whoever has started it
+	go func() { // it ends with the parent process
 		_, _ = io.Copy(io.Discard, p.stdin)
 		cancel()
 	}()
@@ -79,7 +79,7 @@ type member struct {
 	ClusterLogLimit int64    `default:"1GiB" type:"bytes" placeholder:"BYTES" help:"How large the log may become for nodes that do not answer; at twice that it is kept for a majority only (${default})."`
 }
 
-// problems is what keeps a node from starting like this.
+// problems are the reasons why a node cannot start with these settings.
 func (m *member) problems(cfg *config.Config) (all []string) {
 	check := func(ok bool, text string) {
 		if !ok {
@@ -180,7 +180,7 @@ type clusterJoin struct {
 	Token string `required:"" env:"GODWIT_CLUSTER_TOKEN" placeholder:"TOKEN" help:"What godwit cluster token has printed there; better in the environment."`
 }
 
-// Run asks for a certificate.
+// Run requests a certificate.
 func (c *clusterJoin) Run(p *process) error {
 	at, err := clustered.ParsePeers([]string{c.From})
 	if err != nil {
@@ -199,7 +199,7 @@ type clusterRenew struct {
 	From []string `env:"-" placeholder:"HOST:PORT" help:"The node where the authority is, if it is not in --dir."`
 }
 
-// Run replaces the certificate; a node that runs takes it within a minute.
+// Run replaces the certificate; a running node picks it up within a minute.
 func (c *clusterRenew) Run(p *process) error {
 	from, err := clustered.ParsePeers(c.From)
 	if err != nil {
@@ -226,7 +226,7 @@ type clusterRotateCA struct {
 	Asking  asking   `embed:""`
 }
 
-// Run replaces the authority, and tells each step that all nodes have done.
+// Run replaces the authority, and prints each step that all nodes have completed.
 func (c *clusterRotateCA) Run(p *process) error {
 	nodes, err := c.Asking.nodes()
 	if err == nil && c.Asking.Dir == "" {
@@ -242,7 +242,7 @@ func (c *clusterRotateCA) Run(p *process) error {
 	return err
 }
 
-// asking are the flags of what is asked of a cluster.
+// asking are the flags of requests to a cluster.
 type asking struct {
 	URL  string   `name:"endpoint" aliases:"url" env:"GODWIT_ENDPOINT" default:"http://127.0.0.1:4566" placeholder:"URL" help:"Any node of it (${default})."`
 	Dir  string   `env:"-" placeholder:"DIR" help:"Where a node's certificate is: the nodes of --from are asked instead, as that node."`
@@ -258,7 +258,7 @@ func (a *asking) nodes() (*clustered.Asking, error) {
 	if err != nil || a.Dir != "" {
 		return &clustered.Asking{Dir: a.Dir, Node: a.Node, Peers: peers}, err
 	}
-	client, err := signed.Client(0) // a single server in production wants it signed; how long it takes is for whoever asks
+	client, err := signed.Client(0) // a single server in production requires signatures; the caller bounds the time
 	return &clustered.Asking{URL: a.URL, Client: client}, err
 }
 
@@ -267,7 +267,7 @@ type clusterStepDown struct {
 	Wait   time.Duration `env:"-" default:"30s" help:"How long to wait until another node serves (${default})."`
 }
 
-// Run has the owner hand over, and waits until another node serves.
+// Run makes the owner hand over, and waits until another node serves.
 func (c *clusterStepDown) Run(p *process) error {
 	nodes, err := c.Asking.nodes()
 	if err != nil {
@@ -292,7 +292,7 @@ type clusterConvert struct {
 	Member bool   `env:"-" help:"For godwit serve --cluster-peers: the data stays where it is, and is this node's. Without it it is for godwit dev --nodes."`
 }
 
-// Run makes a single node's data that of a cluster's first node.
+// Run converts a single node's data to that of a cluster's first node.
 func (c *clusterConvert) Run(p *process) error {
 	log := newLogger(config.Config{LogLevel: "warn"}, p.stderr)
 	convert := local.Convert
@@ -312,7 +312,7 @@ type clusterCopy struct {
 	Asking asking `embed:""`
 }
 
-// Run copies the state of a cluster that runs.
+// Run copies the state of a running cluster.
 func (c *clusterCopy) Run(p *process) error {
 	nodes, err := c.Asking.nodes()
 	rootKey := ""

@@ -13,12 +13,12 @@ import (
 	"godwit.dev/godwit/cmd/godwit/operate"
 )
 
-// completion prints what a shell reads to complete words of this command's lines.
+// completion prints a shell's script for completing command lines.
 type completion struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"Which shell: ${enum}."`
 }
 
-// scripts ask this command itself: what it prints is completed as it is, never evaluated.
+// scripts call this command itself: its output is completed literally, never evaluated.
 var scripts = map[string]string{
 	"bash": `_godwit() {
 	mapfile -t COMPREPLY < <(godwit complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
@@ -43,12 +43,12 @@ func (c *completion) Run(p *process) error {
 	return err
 }
 
-// complete prints what the last of some words may become.
+// complete prints the possible completions of the last word.
 type complete struct {
 	Words []string `arg:"" optional:"" passthrough:"" help:"The words behind godwit."`
 }
 
-// askTime is how long a server has to tell the names of its resources.
+// askTime bounds the time for a server to list the names of its resources.
 const askTime = 2 * time.Second
 
 // Run prints them.
@@ -70,8 +70,7 @@ func (c *complete) Run(p *process, app *kong.Context) error {
 	return nil
 }
 
-// completions are what the last word may become; names asks a server for those of a kind of
-// resource.
+// completions are the completions of the last word; names lists a server's resources of a kind.
 func completions(app *kong.Application, words []string, names func(kind, endpoint string) []string) (all []string) {
 	if len(words) == 0 {
 		words = []string{""}
@@ -154,8 +153,8 @@ func completions(app *kong.Application, words []string, names func(kind, endpoin
 	return all
 }
 
-// kindsOf are the kinds of resource that an argument names: what a job is about depends on what
-// it does.
+// kindsOf are the kinds of resource that an argument names: those of a job depend on its
+// action.
 func kindsOf(argument string, words []string) []string {
 	switch {
 	case argument != "resource":
@@ -170,7 +169,8 @@ func kindsOf(argument string, words []string) []string {
 // namedBy are the kinds of resource that flags name.
 var namedBy = map[string]string{"to": "queue", "topic": "topic"}
 
-// flagsOf are the flags that may follow a command: of a group those of its default, too.
+// flagsOf are the flags that may follow a command; a group also has those of its default
+// command.
 func flagsOf(node *kong.Node) (all []*kong.Flag) {
 	for _, flags := range node.AllFlags(true) {
 		all = append(all, flags...)
@@ -181,7 +181,7 @@ func flagsOf(node *kong.Node) (all []*kong.Flag) {
 	return all
 }
 
-// flagOf is a flag by what it is written as, and nil if there is none.
+// flagOf is the flag with a spelling; nil if there is none.
 func flagOf(node *kong.Node, written string) *kong.Flag {
 	for _, f := range flagsOf(node) {
 		if written == "--"+f.Name || f.Short != 0 && written == "-"+string(f.Short) {

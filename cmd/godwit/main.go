@@ -23,8 +23,8 @@ import (
 	"godwit.dev/godwit/internal/server"
 )
 
-// exitUsage is the status of a start that cannot work however often it is
-// tried: bad flags, or files that are missing or unsafe.
+// exitUsage is the exit code of a start that cannot succeed by a retry: bad flags, or files
+// that are missing or unsafe.
 const exitUsage = 2
 
 type cli struct {
@@ -64,7 +64,7 @@ type cli struct {
 	ShowVersion kong.VersionFlag `name:"version" env:"-" help:"Print the version."`
 
 	Variables []string          `kong:"-"` // names of all settings in the environment
-	Former    map[string]string `kong:"-"` // of those that are set, which are called otherwise now
+	Former    map[string]string `kong:"-"` // of those that are set under a former name
 }
 
 type dev struct {
@@ -77,7 +77,7 @@ type dev struct {
 
 	ClusterLogLimit int64 `default:"1GiB" type:"bytes" placeholder:"BYTES" help:"How large the nodes' log may become for nodes that do not answer; at twice that it is kept for a majority only (${default})."`
 
-	NodeFile string `hidden:"" env:"-"` // of a process that is one of these
+	NodeFile string `hidden:"" env:"-"` // of a process started as one of these
 
 	Enforce bool `help:"Verify signatures and authorise callers as production does. GODWIT_ROOT_ACCESS_KEY_ID and GODWIT_ROOT_SECRET_ACCESS_KEY are the root user's access key, else one is made and printed."`
 }
@@ -91,7 +91,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, began time.Ti
 	var flags cli
 	exited := -1
 	parser, err := newParser(&flags, kong.Writers(stdout, stderr), kong.Exit(func(status int) { exited = status }))
-	if err != nil { // a mistake in the tags above and in config
+	if err != nil { // an error in the tags above and in config
 		panic(err)
 	}
 	command, err := parser.Parse(args)
@@ -112,7 +112,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, began time.Ti
 	case errors.Is(err, errHelp):
 		return exitUsage
 	}
-	fmt.Fprintf(operate.Plain(stderr), "godwit: %v\n", err) // which may repeat what a server says
+	fmt.Fprintf(operate.Plain(stderr), "godwit: %v\n", err) // it may repeat a server's text
 	if errors.Is(err, errDamaged) {
 		return exitDamaged
 	}
@@ -125,8 +125,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer, began time.Ti
 	return 1
 }
 
-// isTerminal reports that a person may be at the other end: a device of characters, but for the
-// one that is always empty, as services have it.
+// isTerminal reports that a person may be at the other end: a character device, except the null
+// device, which services have.
 func isTerminal(r io.Reader) bool {
 	file, ok := r.(*os.File)
 	if !ok {
@@ -160,7 +160,7 @@ func newParser(flags *cli, options ...kong.Option) (*kong.Kong, error) {
 	)...)
 }
 
-// process is what a command has of the process that it runs in.
+// process has the surroundings of a command.
 type process struct {
 	args           []string
 	stdin          io.Reader
@@ -213,7 +213,7 @@ func newLogger(cfg config.Config, w io.Writer) *slog.Logger {
 	return newLoggerAt(levelOf(cfg), cfg, w)
 }
 
-// levelOf is the least level that is logged.
+// levelOf is the lowest level that is logged.
 func levelOf(cfg config.Config) slog.Level {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(cfg.LogLevel)); err != nil {

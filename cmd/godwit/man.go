@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 )
 
-// man writes manual pages, which packages have.
+// man writes manual pages, for packages.
 type man struct {
 	Dir string `arg:"" help:"The directory to write them to, which is made: godwit.1, and godwit-COMMAND.1 for each command."`
 }
@@ -29,8 +29,7 @@ func (m *man) Run(app *kong.Context) error {
 	return nil
 }
 
-// manuals are the pages by the names of their files, of the model that the program reads its
-// lines by.
+// manuals are the pages by file name, made of the program's command-line model.
 func manuals(app *kong.Application) map[string]string {
 	pages := map[string]string{"godwit.1": overview(app)}
 	for _, command := range app.Children {
@@ -41,7 +40,7 @@ func manuals(app *kong.Application) map[string]string {
 	return pages
 }
 
-// page is a manual page as groff and mandoc read it.
+// page is a manual page in the format of groff and mandoc.
 type page struct{ strings.Builder }
 
 func newPage(name, summary string) *page {
@@ -51,12 +50,13 @@ func newPage(name, summary string) *page {
 	return p
 }
 
-// escaped has text mean itself in a page.
+// escaped escapes text for a page.
 func escaped(text string) string {
 	return strings.NewReplacer(`\`, `\e`, "-", `\-`, "`", `\(ga`, "'", `\(aq`, "^", `\(ha`, "~", `\(ti`).Replace(text)
 }
 
-// paragraph writes text on a line of its own, which is no request even if it begins with a dot.
+// paragraph writes text on a line of its own, which is not a request even if it begins with a
+// dot.
 func (p *page) paragraph(text string) {
 	for line := range strings.Lines(text) {
 		fmt.Fprintf(p, "\\&%s\n", escaped(strings.TrimSpace(line)))
@@ -65,7 +65,7 @@ func (p *page) paragraph(text string) {
 
 func (p *page) section(title string) { fmt.Fprintf(p, ".SH %s\n", title) }
 
-// item writes what something is called, in bold, and what it is.
+// item writes a name, in bold, and its description.
 func (p *page) item(bold, italic, text string) {
 	p.WriteString(".TP\n")
 	if bold != "" {
@@ -101,7 +101,7 @@ func overview(app *kong.Application) string {
 	return p.String()
 }
 
-// manual is the page of a command, with those below it.
+// manual is the page of a command, with its subcommands.
 func manual(command *kong.Node) string {
 	p := newPage("godwit-"+command.Name, command.Help)
 	leaves := []*kong.Node{command}

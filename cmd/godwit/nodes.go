@@ -12,7 +12,7 @@ type clusterAdd struct {
 	Asking asking `embed:""`
 }
 
-// Run adds a node, and reports how far it has come.
+// Run adds a node, and prints the progress.
 func (c *clusterAdd) Run(p *process) error {
 	return p.changeNodes(&c.Asking, func(ctx context.Context, a *clustered.Asking, line func(string)) error {
 		return a.AddNode(ctx, c.Added, line)
@@ -24,7 +24,7 @@ type clusterRemove struct {
 	Asking  asking `embed:""`
 }
 
-// Run removes a node, and reports how far that has come.
+// Run removes a node, and prints the progress.
 func (c *clusterRemove) Run(p *process) error {
 	return p.changeNodes(&c.Asking, func(ctx context.Context, a *clustered.Asking, line func(string)) error {
 		return a.RemoveNode(ctx, c.Removed, line)
@@ -37,7 +37,7 @@ type clusterReplace struct {
 	Asking asking `embed:""`
 }
 
-// Run replaces a node, and reports how far that has come.
+// Run replaces a node, and prints the progress.
 func (c *clusterReplace) Run(p *process) error {
 	return p.changeNodes(&c.Asking, func(ctx context.Context, a *clustered.Asking, line func(string)) error {
 		return a.ReplaceNode(ctx, c.Old, c.New, line)
@@ -48,7 +48,7 @@ type clusterRestart struct {
 	Asking asking `embed:""`
 }
 
-// Run restarts the nodes, and reports which one is back.
+// Run restarts the nodes, and prints each that is back.
 func (c *clusterRestart) Run(p *process) error {
 	nodes, err := c.Asking.nodes()
 	if err == nil {

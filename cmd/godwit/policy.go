@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/topic/retry/plan"
 )
 
-// maxPolicy is the most that a delivery policy's file may have, in bytes.
+// maxPolicy bounds a delivery policy's file, in bytes.
 const maxPolicy = 256 << 10
 
 type policy struct {

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/server/recovery"
 )
 
-// exitDamaged is the status of a check or salvage that has found damage.
+// exitDamaged is the exit code of a check or salvage that has found damage.
 const exitDamaged = 3
 
 var errDamaged = errors.New("the data is damaged")
@@ -28,7 +28,7 @@ type check struct {
 	Temp   string   `env:"-" placeholder:"DIR" help:"Where a backup in a bucket is for as long as it is read; by default where the system has temporary files."`
 }
 
-// Run says what is damaged.
+// Run prints the damage.
 func (c *check) Run(p *process) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -56,7 +56,7 @@ func (c *check) Run(p *process) error {
 	return err
 }
 
-// damaged says what is wrong with a backup, if it is that; other errors it leaves.
+// damaged describes a damaged backup; it passes on other errors.
 func damaged(p *process, err error) error {
 	if errors.Is(err, backup.ErrDamaged) || errors.Is(err, backup.ErrIncomplete) {
 		fmt.Fprintf(operate.Plain(p.stderr), "godwit: %v\n", err)
@@ -70,7 +70,7 @@ type salvage struct {
 	To   string `required:"" placeholder:"DIR" help:"The new data directory, which must not exist or be empty."`
 }
 
-// Run copies, and says what is lost.
+// Run copies, and prints the losses.
 func (s *salvage) Run(p *process) error {
 	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	whole, err := recovery.Salvage(s.Data, s.To, log, operate.Plain(p.stdout))

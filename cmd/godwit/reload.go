@@ -17,11 +17,11 @@ import (
 	"godwit.dev/godwit/internal/config"
 )
 
-// live are the flags of settings that count at once when they are read again.
+// live are the flags of settings that are effective at once when they are reloaded.
 var live = config.LiveFlags()
 
-// logging makes a server's logger, and in production has a SIGHUP read the settings again, until
-// done. What is wrong then is logged, and everything stays as it was.
+// logging makes a server's logger, and in production reloads the settings on SIGHUP, until
+// done. Errors are then logged, and everything stays as it was.
 func (p *process) logging(cfg *config.Config) (log *slog.Logger, done func()) {
 	level := &slog.LevelVar{}
 	level.Set(levelOf(*cfg))
@@ -32,7 +32,7 @@ func (p *process) logging(cfg *config.Config) (log *slog.Logger, done func()) {
 	cfg.Live = config.NewLive(cfg)
 	running := *cfg
 	_, before, err := p.reread(&running)
-	if err != nil { // they have changed since they were read
+	if err != nil { // they have changed since they were checked
 		log.Warn("the settings are not those of the start any more", "error", err)
 	}
 	hangups, over := make(chan os.Signal, 1), make(chan struct{})
@@ -64,8 +64,8 @@ func (p *process) logging(cfg *config.Config) (log *slog.Logger, done func()) {
 	}
 }
 
-// differences are the names of settings that are not as before: those that count now, and
-// those that do not.
+// differences are the names of changed settings: those that are effective now, and those that
+// are not.
 func differences(before, now map[string]string) (taken, left []string) {
 	for _, name := range slices.Sorted(maps.Keys(now)) {
 		switch {
@@ -80,8 +80,8 @@ func differences(before, now map[string]string) (taken, left []string) {
 }
 
 // reread reads the settings as at the start, from the same flags and environment and from the
-// file as it is now, and checks them as then. The texts are by the name of the flag. The root
-// user's access key is that of the server that runs.
+// current file, and makes the same checks. The texts are by the name of the flag. The root
+// user's access key is that of the running server.
 func (p *process) reread(running *config.Config) (cfg config.Config, texts map[string]string, err error) {
 	var flags cli
 	exited := false
@@ -93,7 +93,7 @@ func (p *process) reread(running *config.Config) (cfg config.Config, texts map[s
 	switch {
 	case err != nil:
 		return cfg, nil, err
-	case exited: // which the server would not have started with
+	case exited: // the server would not have started with it
 		return cfg, nil, errors.New("the arguments cannot be read")
 	}
 	cfg = flags.Serve.config()

@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/server/resources"
 )
 
-// exitDiffers is the status of a dry run that has found what would change.
+// exitDiffers is the exit code of a dry run that has found changes.
 const exitDiffers = 2
 
 var (
@@ -26,7 +26,7 @@ var (
 // requestTime bounds a request to a server of AWS's APIs.
 const requestTime = time.Minute
 
-// apis is a server of AWS's APIs, asked with the access key of the usual environment.
+// apis is a server of AWS's APIs, with the access key of the usual environment.
 func apis(endpoint, region string) (*resources.Server, error) {
 	k, _, err := signed.Find()
 	if err != nil {
@@ -51,7 +51,7 @@ type exportResources struct {
 	Region   string `placeholder:"NAME" help:"The region that is asked; by default that of AWS_REGION, or us-east-1."`
 }
 
-// Run prints what there is as a file.
+// Run prints the server's resources as a file.
 func (e *exportResources) Run(p *process) error {
 	ctx, stop := untilStopped()
 	defer stop()
@@ -77,7 +77,7 @@ type applyResources struct {
 	DryRun   bool   `env:"-" help:"Only print what would change. The status is 2 if anything would."`
 }
 
-// Run has the server have what the file has.
+// Run applies a file to a server.
 func (a *applyResources) Run(p *process) error {
 	in := p.stdin
 	if a.File != "-" {
@@ -132,7 +132,7 @@ type importResources struct {
 	DryRun       bool   `env:"-" help:"Only print what would change. The status is 2 if anything would."`
 }
 
-// Run takes resources from another server, and lists what cannot be taken.
+// Run copies resources from another server, and lists those that cannot be copied.
 func (i *importResources) Run(p *process) error {
 	ctx, stop := untilStopped()
 	defer stop()

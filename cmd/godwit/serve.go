@@ -39,7 +39,7 @@ func (s *serve) config() config.Config {
 	return cfg
 }
 
-// Run serves if nothing is missing or unsafe.
+// Run serves unless a setting is missing or unsafe.
 func (s *serve) Run(p *process) error {
 	cfg := s.config()
 	environ := os.Environ()
@@ -63,8 +63,8 @@ func (s *serve) Run(p *process) error {
 	return p.serve(cfg)
 }
 
-// rootOfEnvironment takes the root user's access key out of the environment, where
-// functions and other programs that are started must not see it.
+// rootOfEnvironment removes the root user's access key from the environment, so that functions
+// and other child processes do not see it.
 func rootOfEnvironment() config.Root {
 	key := config.Root{AccessKeyID: os.Getenv(config.RootKeyVariable), Secret: os.Getenv(config.RootSecretVariable)}
 	_, _ = os.Unsetenv(config.RootKeyVariable), os.Unsetenv(config.RootSecretVariable) // their names are valid
@@ -126,7 +126,7 @@ type rotateRoot struct {
 	From string `env:"-" placeholder:"FILE" help:"The root key that the data is under now, such as development's, dev-root.key in the data directory: it is put under root.key. Without this root.key is replaced by a new one."`
 }
 
-// Run rotates. What is interrupted continues when it is run again.
+// Run rotates. If it was interrupted, another run continues.
 func (r *rotateRoot) Run(p *process) error {
 	log := slog.New(slog.NewTextHandler(p.stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	kept, err := server.RotateRootOf(r.Dir, r.From, log)
@@ -145,7 +145,7 @@ func (r *rotateRoot) Run(p *process) error {
 	return err
 }
 
-// online has the server rotate that has the data open.
+// online makes the server that has the data open rotate.
 func (r *rotateRoot) online(open error) (kept string, err error) {
 	address, err := bootstrap.AdminAddress(r.Dir)
 	if err != nil {
@@ -170,7 +170,7 @@ func (r *rotateRoot) online(open error) (kept string, err error) {
 	return said.Kept, nil
 }
 
-// printKey tells a new access key, with more for people.
+// printKey prints a new access key, with explanations for people.
 func printKey(w io.Writer, form string, key config.Root, more func(io.Writer)) error {
 	if form == "json" {
 		return json.NewEncoder(w).Encode(struct {

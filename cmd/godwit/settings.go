@@ -36,8 +36,8 @@ func (s settings) Validate(app *kong.Application) error {
 	return s.file.Check(known)
 }
 
-// Resolve returns the file's value, if the environment has none. The command
-// line goes before both.
+// Resolve returns the file's value, unless the environment has one. The command line overrides
+// both.
 func (s settings) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	for _, env := range flag.Envs {
 		if _, set := os.LookupEnv(env); set {
@@ -50,9 +50,9 @@ func (s settings) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 	return nil, nil
 }
 
-// spellVariables names the variable of each flag as the flag, in capitals and with underscores.
-// kong sets digits apart too (GODWIT_BACKUP_S_3), as earlier versions had it: where that one is set
-// it counts if the other is not, and former has what it is called now.
+// spellVariables names the variable of each flag like the flag, in capitals and with
+// underscores. kong also separates digits (GODWIT_BACKUP_S_3), as earlier versions did: such a
+// variable is used if the other is not set, and former has its new name.
 func spellVariables(former map[string]string) func(*kong.Kong) error {
 	return func(k *kong.Kong) error {
 		return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
@@ -62,7 +62,7 @@ func spellVariables(former map[string]string) func(*kong.Kong) error {
 			}
 			was, is := flag.Envs[0], "GODWIT_"+strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_"))
 			together := func(s string) string { return strings.ReplaceAll(s, "_", "") }
-			if was == is || together(was) != together(is) { // it has another name
+			if was == is || together(was) != together(is) { // it has an explicit name
 				return next(nil)
 			}
 			envs := []string{is}
@@ -75,7 +75,7 @@ func spellVariables(former map[string]string) func(*kong.Kong) error {
 	}
 }
 
-// dropEmptyBooleans has an empty variable of a flag that is true or false count as none.
+// dropEmptyBooleans ignores an empty variable of a boolean flag.
 func dropEmptyBooleans(k *kong.Kong) error {
 	return kong.Visit(k.Model, func(node kong.Visitable, next kong.Next) error {
 		if flag, ok := node.(*kong.Flag); ok && flag.IsBool() {

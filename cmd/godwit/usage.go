@@ -15,7 +15,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 )
 
-// forms is how values of flags are written.
+// forms are the formats of flags' values.
 const forms = "Durations are written 1.5s, 90m, 1h30m or 2d; sizes 10GiB, 512MiB, 10GB or a number of bytes."
 
 type version struct{}
@@ -41,7 +41,7 @@ func (h help) Run(p *process) error {
 	return nil
 }
 
-// errHelp ends a help of something that is not there, which was reported already.
+// errHelp ends help for an unknown command, which was reported already.
 var errHelp = errors.New("no help")
 
 // parseDuration and parseBytes read flags of their kinds.
@@ -67,8 +67,8 @@ var (
 	valueless  = regexp.MustCompile(`^(--\S+): expected .+ value but got "EOL"`)
 )
 
-// usage is the message for a command line that cannot be read: a command that is not
-// there by its name, and where to look for what is.
+// usage is the error message of an invalid command line: the unknown command's name, and where
+// to find the known ones.
 func usage(app *kong.Application, args []string, err error) error {
 	at, path := app.Node, "godwit"
 	for _, arg := range args {
@@ -113,7 +113,7 @@ func variables(app *kong.Application) (names []string) {
 	return names
 }
 
-// warn reports what is probably a mistake.
+// warn reports a probable mistake.
 func warn(w io.Writer, warnings []string) {
 	for _, text := range warnings {
 		fmt.Fprintf(w, "godwit: warning: %s\n", text)

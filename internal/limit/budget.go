@@ -10,26 +10,25 @@ import (
 )
 
 const (
-	// Free is how many bytes a request may hold uncounted. The number of connections
-	// bounds what that comes to.
+	// Free is how many bytes a request may hold uncounted. The number of connections bounds
+	// their sum.
 	Free = 16 << 10
-	// small requests, up to so many bytes, may use all of a budget; others leave a
-	// quarter of it free, so that they cannot keep the small ones out.
+	// small is the size up to which requests may use all of a budget; larger ones leave a
+	// quarter of it free, so that they cannot block small ones.
 	small = 64 << 10
 
 	// DefaultWait is how long a request waits for memory.
 	DefaultWait = 5 * time.Second
-	// While others wait for memory, a request that reads or writes must move slowRate
-	// bytes a second: whoever is slower over grace is cut off. Checked every checkEvery.
+	// While others wait for memory, a request that is being read or answered must move slowRate
+	// bytes a second: one that is slower over grace is cut off. It is checked every checkEvery.
 	slowRate   = 16 << 10
 	grace      = time.Second
 	checkEvery = 250 * time.Millisecond
 )
 
-// Budget bounds the bytes that requests hold in memory at once. Those that do not fit
-// wait for others to end, the first come first. Whoever waits has the requests cut off
-// whose peers neither take nor send anything to speak of, if there are any, as these
-// may hold what they have for as long as they please.
+// Budget bounds the bytes that requests hold in memory at once. Those that do not fit wait for
+// others to end, first come first served. While requests wait, requests with slow peers are cut
+// off, as these might hold memory for any time.
 type Budget struct {
 	name    string
 	limit   int64
@@ -39,12 +38,12 @@ type Budget struct {
 	refused atomic.Int64
 	waited  atomic.Int64
 	cut     atomic.Int64
-	excess  atomic.Int64 // bytes that are there, and wait to be counted
+	excess  atomic.Int64 // bytes that are held, and wait to be counted
 	waiting atomic.Int32
 
 	mu      sync.Mutex
-	waiters []*waiter    // in the order of their coming
-	holders *Reservation // those that count, the newest first
+	waiters []*waiter    // in the order of arrival
+	holders *Reservation // counted ones, the newest first
 	checked time.Time
 }
 
@@ -52,11 +51,10 @@ type waiter struct {
 	r     *Reservation
 	n     int64
 	err   error
-	ready chan struct{} // closed when it is decided
+	ready chan struct{} // closed when the wait is decided
 }
 
-// NewBudget makes a budget of limit bytes; 0 is any number. maxWait 0 means
-// DefaultWait.
+// NewBudget makes a budget of limit bytes; 0 means no limit. maxWait 0 means DefaultWait.
 func NewBudget(name string, limit int64, maxWait time.Duration) *Budget {
 	if maxWait == 0 {
 		maxWait = DefaultWait
@@ -64,7 +62,7 @@ func NewBudget(name string, limit int64, maxWait time.Duration) *Budget {
 	return &Budget{name: name, limit: limit, maxWait: maxWait}
 }
 
-// Stats reports how much of the budget is used.
+// Stats reports the use of the budget.
 func (b *Budget) Stats() Stats {
 	return Stats{
 		Name: b.name, Used: b.used.Load(), Limit: b.limit,
@@ -72,7 +70,7 @@ func (b *Budget) Stats() Stats {
 	}
 }
 
-// bound is what may be used in all after a reservation grew to held bytes.
+// bound is the total that may be used after a reservation has grown to held bytes.
 func (b *Budget) bound(held int64) int64 {
 	switch {
 	case b.limit <= 0:
@@ -84,7 +82,7 @@ func (b *Budget) bound(held int64) int64 {
 	}
 }
 
-// take counts n more bytes for a reservation that comes to hold held, if they fit.
+// take counts n more bytes for a reservation that will have held bytes, if they fit.
 func (b *Budget) take(n, held int64) bool {
 	if b.used.Add(n) <= b.bound(held) {
 		return true
@@ -93,7 +91,7 @@ func (b *Budget) take(n, held int64) bool {
 	return false
 }
 
-// give takes n bytes back, and resumes those who wait for them. The caller has mu.
+// give releases n bytes, and resumes requests that wait for them. The caller has mu.
 func (b *Budget) give(n int64) {
 	b.used.Add(-n)
 	if len(b.waiters) > 0 {
@@ -101,8 +99,8 @@ func (b *Budget) give(n int64) {
 	}
 }
 
-// grant resumes those for whom there is room, in their order; the small ones do
-// not wait behind the others. The caller has mu.
+// grant resumes waiting requests that fit, in order; small ones do not wait behind others. The
+// caller has mu.
 func (b *Budget) grant() {
 	kept, full := b.waiters[:0], false
 	for _, w := range b.waiters {
@@ -119,7 +117,7 @@ func (b *Budget) grant() {
 	b.waiters = kept
 }
 
-// decide ends a wait. The caller has mu, and sees to the list.
+// decide ends a wait. The caller has mu, and updates the list.
 func (b *Budget) decide(w *waiter, err error) {
 	w.err, w.r.waits = err, nil
 	b.waiting.Add(-1)
@@ -141,7 +139,7 @@ func (b *Budget) wait(ctx context.Context, r *Reservation, n int64) error {
 	b.waited.Add(1)
 	b.mu.Lock()
 	r.waits = w
-	b.waiting.Add(1) // before it looks: whoever gives from now on sees it
+	b.waiting.Add(1) // before the check: later releases see it
 	b.waiters = append(b.waiters, w)
 	b.grant()
 	b.mu.Unlock()
@@ -168,7 +166,7 @@ func (b *Budget) wait(ctx context.Context, r *Reservation, n int64) error {
 	}
 }
 
-// giveUp ends a wait from the side of the waiter.
+// giveUp ends a wait on behalf of the waiter.
 func (b *Budget) giveUp(w *waiter, err error) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -180,14 +178,14 @@ func (b *Budget) giveUp(w *waiter, err error) error {
 	default:
 		b.remove(w)
 		b.decide(w, err)
-		b.grant() // a large one may have stood before others
+		b.grant() // a large one may have been ahead of others
 	}
 	b.refused.Add(1)
 	return err
 }
 
-// shed cuts off slow holders, as far as those who wait need it. If all that hold
-// something wait for more, the newest of them is refused, so that the others continue.
+// shed cuts off slow holders, as far as waiting requests need it. If all holders wait for more,
+// the newest of them is refused, so that the others continue.
 func (b *Budget) shed(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -208,7 +206,7 @@ func (b *Budget) shed(now time.Time) {
 			if newest == nil {
 				newest = r
 			}
-		case peer == nil: // it works
+		case peer == nil: // it is neither read nor answered
 			stuck = false
 		case r.slow(now):
 			stuck = false
@@ -252,7 +250,7 @@ func (r *Reservation) slow(now time.Time) bool {
 	return false
 }
 
-// ticker is a channel that gets something every d, until stop.
+// ticker is a channel that receives every d, until stop.
 func ticker(d time.Duration) (ticks <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
 	var mu sync.Mutex

@@ -1,15 +1,13 @@
 package limit
 
-// Enough is how many file descriptors a server should at least have: with fewer it
-// serves, and says so.
+// Enough is the recommended minimum of file descriptors: with fewer a server runs, and warns.
 const Enough = 1024
 
-// MostConnections are as many connections of clients as are served by default where
-// descriptors abound.
+// MostConnections is the default bound of clients' connections when there are many descriptors.
 const MostConnections = 16384
 
-// Shares is how a process divides its file descriptors. What is left over is the
-// process's own: logs, locks, standard streams, and what a moment takes.
+// Shares is the division of a process's file descriptors. The rest is for the process itself:
+// logs, locks, standard streams, and short-lived files.
 type Shares struct {
 	Store       int // tables and logs
 	Connections int // of clients
@@ -17,7 +15,7 @@ type Shares struct {
 	Functions   int // pipes and sockets of functions' processes
 }
 
-// Least and most of the shares.
+// Minimum and maximum of the shares.
 const (
 	ownDescriptors = 48
 	minStore       = 96
@@ -26,9 +24,8 @@ const (
 	maxFunctions   = 16384
 )
 
-// Share divides descriptors; 0 is any number. connections is how many connections of
-// clients are asked for; 0: as many as there can be, up to MostConnections. They get
-// no more than leaves something for the others.
+// Share divides descriptors; 0 means no limit. connections is the requested number of clients'
+// connections; 0: as many as possible, up to MostConnections. The others always get a share.
 func Share(descriptors, connections int) Shares {
 	if descriptors <= 0 {
 		descriptors = 1 << 20

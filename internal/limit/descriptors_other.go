@@ -2,5 +2,5 @@
 
 package limit
 
-// Descriptors is 0: not known.
+// Descriptors is 0: unknown.
 func Descriptors() int { return 0 }

@@ -4,8 +4,8 @@ package limit
 
 import "golang.org/x/sys/unix"
 
-// Descriptors raises the process's limit of file descriptors as far as it may, and
-// returns it; 0 if it is not known.
+// Descriptors raises the process's limit of file descriptors as far as permitted, and returns
+// it; 0 if it is unknown.
 func Descriptors() int {
 	var r unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &r) != nil {
@@ -18,6 +18,6 @@ func Descriptors() int {
 			r = raised
 		}
 	}
-	const most = 1 << 30 // "any number" is a large one
+	const most = 1 << 30 // "no limit" is a large one
 	return int(min(r.Cur, most))
 }

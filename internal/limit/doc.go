@@ -1,13 +1,14 @@
-// Package limit bounds what requests may hold of the machine at once: bytes in
-// memory (Budget), and what there is a fixed number of, such as connections to
-// others (Slots). Package conns below bounds the connections of clients.
+// Package limit bounds the machine's resources that requests may hold at once: bytes in memory
+// (Budget), and fixed numbers of things, such as outgoing connections (Slots). Package conns
+// below bounds the connections of clients.
 //
-// What does not fit waits, for a bounded time, and is then refused with ErrFull. Times follow the system's clock.
+// A request that does not fit waits, for a bounded time, and is then refused with ErrFull.
+// Times follow the system's clock.
 package limit
 
 import "godwit.dev/godwit/internal/fault"
 
-// Stats are the figures of a limit.
+// Stats are the statistics of a limit.
 type Stats struct {
 	Name    string // as in metrics: request_bytes, connections …
 	Used    int64

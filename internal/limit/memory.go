@@ -6,8 +6,8 @@ const (
 	maxBytes = 256 << 20
 )
 
-// DefaultBytes is how many bytes requests may hold at once in a process that may use so
-// much memory; 0: that is not known.
+// DefaultBytes is the default of the bytes that requests may hold at once, for a process with
+// this much memory; 0: unknown.
 func DefaultBytes(memory int64) int64 {
 	if memory <= 0 {
 		return maxBytes

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Memory is how many bytes of memory the process may use: the machine's, or what its
-// control group has. 0: not known.
+// Memory is the memory that the process may use, in bytes: the machine's, or the limit of its
+// control group. 0: unknown.
 func Memory() int64 {
 	total := totalMemory()
 	for _, file := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {

@@ -2,5 +2,5 @@
 
 package limit
 
-// Memory is 0: not known.
+// Memory is 0: unknown.
 func Memory() int64 { return 0 }

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Peer is who sends a request or takes an answer.
+// Peer is the sender of a request, and the receiver of its answer.
 type Peer interface {
 	// Moved is how many bytes went over the connection so far.
 	Moved() int64
-	// CutRead ends the reading of a request; it can still be answered. Cut ends the
+	// CutRead aborts the reading of a request; it can still be answered. Cut closes the
 	// connection. Both may be called on any goroutine.
 	CutRead()
 	Cut()
 }
 
-// Reservation is what one request holds of a budget. The zero Reservation holds
-// nothing of no budget, and everything fits; Of has it count. It is for one goroutine.
+// Reservation is the memory of one request, counted in a budget. The zero Reservation has no
+// budget, so that everything fits, until Of. It is not safe for concurrent use.
 type Reservation struct {
 	budget  *Budget
 	held    int64
@@ -35,7 +35,7 @@ type Reservation struct {
 	cut atomic.Bool
 }
 
-// Of has the reservation count in b, from now on. It must hold nothing yet.
+// Of counts the reservation in b, from now on. It must be empty.
 func (r *Reservation) Of(b *Budget) { r.budget = b }
 
 // Held is how many bytes are reserved.
@@ -49,12 +49,12 @@ func (r *Reservation) Held() int64 {
 // WasCut reports that the request was cut off to free its memory for others.
 func (r *Reservation) WasCut() bool { return r != nil && r.cut.Load() }
 
-// counts is how much of n held bytes counts.
+// counts is how many of n held bytes are counted.
 func (r *Reservation) counts(n int64) int64 {
 	if n <= Free {
 		return 0
 	}
-	// One request that is larger than the budget must be able to go alone.
+	// A single request that is larger than the budget must be able to proceed alone.
 	if most := r.budget.limit / 2; most > 0 && n > most {
 		return most
 	}
@@ -77,8 +77,8 @@ func (r *Reservation) TryGrow(n int64) bool {
 	return true
 }
 
-// TryMore is as TryGrow, and refuses what one request may not hold beside what it has:
-// more than half of the budget.
+// TryMore is TryGrow, but also refuses to exceed what one request may hold in addition: half of
+// the budget.
 func (r *Reservation) TryMore(n int64) bool {
 	if r != nil && r.budget != nil && r.held > 0 && r.counts(r.held+n) < r.held+n && r.held+n > Free {
 		return false
@@ -86,8 +86,8 @@ func (r *Reservation) TryMore(n int64) bool {
 	return r.TryGrow(n)
 }
 
-// Grow reserves n more bytes, and waits until they are available. Errors: ErrFull if they are
-// not in time, ctx's.
+// Grow reserves n more bytes, and waits until they are available. Errors: ErrFull after the
+// maximum wait, ctx's.
 func (r *Reservation) Grow(ctx context.Context, n int64) error {
 	if r.TryGrow(n) {
 		return nil
@@ -100,9 +100,9 @@ func (r *Reservation) Grow(ctx context.Context, n int64) error {
 	return nil
 }
 
-// Resize sets the reservation to n bytes, which the caller holds already. If that is more
-// than before, and the budget does not suffice, it waits; if too many wait, it is refused,
-// and the caller must release the bytes.
+// Resize sets the reservation to n bytes, which the caller holds already. If that is more than
+// before, and does not fit, it waits; if too many wait, it is refused, and the caller must
+// release the bytes.
 func (r *Reservation) Resize(ctx context.Context, n int64) error {
 	if r == nil || r.budget == nil {
 		return nil
@@ -124,14 +124,14 @@ func (r *Reservation) Resize(ctx context.Context, n int64) error {
 	return r.Grow(ctx, more)
 }
 
-// Shrink gives n bytes back.
+// Shrink releases n bytes.
 func (r *Reservation) Shrink(n int64) {
 	if r != nil && r.budget != nil {
 		r.shrink(r.held - n)
 	}
 }
 
-// Release gives everything back. It may be called again.
+// Release releases everything. It may be called again.
 func (r *Reservation) Release() { r.shrink(0) }
 
 func (r *Reservation) shrink(to int64) {
@@ -156,15 +156,15 @@ func (r *Reservation) shrink(to int64) {
 	b.give(less) // under the lock: in between, all others would seem to wait for each other
 }
 
-// Reading says that peer is being read from, until Working; Writing, that it is written
-// to. While others wait for memory, a slow peer is cut off. They count from when the
-// reservation does.
+// Reading says that the request is being read from peer, until Working; Writing, that it is
+// being answered. While others wait for memory, a slow peer is cut off. This has an effect once
+// bytes are counted.
 func (r *Reservation) Reading(peer Peer) { r.moves(peer, true) }
 
-// Writing is as Reading.
+// Writing is like Reading.
 func (r *Reservation) Writing(peer Peer) { r.moves(peer, false) }
 
-// Working says that the request is neither read nor answered now.
+// Working says that the request is neither being read nor answered now.
 func (r *Reservation) Working() { r.moves(nil, false) }
 
 func (r *Reservation) moves(peer Peer, reads bool) {
@@ -177,7 +177,7 @@ func (r *Reservation) moves(peer Peer, reads bool) {
 	b.mu.Unlock()
 }
 
-// count adds to what counts, and makes the reservation known.
+// count adds to the counted bytes, and lists the reservation as a holder.
 func (r *Reservation) count(more int64) {
 	b := r.budget
 	b.mu.Lock()
@@ -193,7 +193,7 @@ func (r *Reservation) count(more int64) {
 	b.holders = r
 }
 
-// unlist takes the reservation from the holders. The caller has the budget's mu.
+// unlist removes the reservation from the holders. The caller has the budget's mu.
 func (r *Reservation) unlist() {
 	if !r.listed {
 		return

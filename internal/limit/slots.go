@@ -7,8 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// Slots bound what there may be so many of at once. The zero Slots, and nil, bound
-// nothing.
+// Slots bound a number of things in use at once. The zero Slots, and nil, have no bound.
 type Slots struct {
 	name            string
 	slots           chan struct{}
@@ -47,7 +46,7 @@ func (s *Slots) Release() {
 	}
 }
 
-// Len is how many slots there are; 0: any number.
+// Len is how many slots there are; 0: no bound.
 func (s *Slots) Len() int {
 	if s == nil {
 		return 0
@@ -55,7 +54,7 @@ func (s *Slots) Len() int {
 	return cap(s.slots)
 }
 
-// Stats reports how many slots are used.
+// Stats reports the use of the slots.
 func (s *Slots) Stats() Stats {
 	return Stats{
 		Name: s.name, Used: int64(len(s.slots)), Limit: int64(cap(s.slots)),
@@ -63,10 +62,10 @@ func (s *Slots) Stats() Stats {
 	}
 }
 
-// Dial is as net.Dialer's DialContext.
+// Dial is the type of net.Dialer's DialContext.
 type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Dial has each connection that dial makes hold a slot until it is closed.
+// Dial makes each connection of dial hold a slot until it is closed.
 func (s *Slots) Dial(dial Dial) Dial {
 	if s.Len() == 0 {
 		return dial

@@ -2,21 +2,20 @@ package monitor
 
 import "sync/atomic"
 
-// ActiveMinutes is for how long a queue or topic has metrics after anything was
-// done with it, or it held messages. Source: the SQS and SNS developer guides.
+// ActiveMinutes is how many minutes a queue or topic has metrics after its last use, or after
+// it last held messages. Source: the SQS and SNS developer guides.
 const ActiveMinutes = 6 * 60
 
-// activity says whether something has metrics each minute. Things happen to it at any
-// time, also while the end of a minute finds it idle: of touch and deactivate, the later
-// one sees what the earlier has done.
+// activity says whether a resource has metrics each minute. It may be used at any time, also
+// while the end of a minute finds it idle: of touch and deactivate, the later one sees the
+// effect of the earlier.
 type activity struct {
-	used    atomic.Int64 // the last minute in which anything was done, or there were messages
-	touched atomic.Bool  // anything was done since the last check
+	used    atomic.Int64 // the last minute in which it was used, or had messages
+	touched atomic.Bool  // it was used since the last check
 	active  atomic.Bool
 }
 
-// touch notes that something was done in a minute; inactive says that it has to be
-// made active.
+// touch notes a use in a minute; inactive says that it must be activated.
 func (l *activity) touch(minute int64) (inactive bool) {
 	if l.used.Load() != minute {
 		l.used.Store(minute)
@@ -27,14 +26,14 @@ func (l *activity) touch(minute int64) (inactive bool) {
 	return !l.active.Load()
 }
 
-// beginCheck begins a check whether there is anything to report.
+// beginCheck begins a check whether it has metrics to report.
 func (l *activity) beginCheck() { l.touched.Store(false) }
 
-// idle reports whether nothing was done for long.
+// idle reports that it was not used for ActiveMinutes.
 func (l *activity) idle(minute int64) bool { return minute-l.used.Load() >= ActiveMinutes }
 
-// deactivate ends the activity, after which remove is called. reactivate says that
-// something was done since the check, so that it has to be made active again.
+// deactivate ends the activity, and calls remove. reactivate says that it was used since the
+// check, so that it must be activated again.
 func (l *activity) deactivate(remove func()) (reactivate bool) {
 	l.active.Store(false)
 	remove()

@@ -6,10 +6,10 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// QueueCounts adds up the events of a queue, or of several.
+// QueueCounts counts the events of a queue, or of several.
 type QueueCounts struct {
-	// Left says that a queue's events are to be counted elsewhere: whoever adds them
-	// here asks where.
+	// Left says that a queue's events are to be counted elsewhere: the caller of Add must find
+	// its counts again.
 	Left atomic.Bool
 
 	Sent, SentBytes, Deduplicated  atomic.Int64
@@ -17,7 +17,7 @@ type QueueCounts struct {
 	Deleted, DeadLettered, Expired atomic.Int64
 }
 
-// Add takes an event. It does not block.
+// Add counts an event. It does not block.
 func (c *QueueCounts) Add(e *shard.QueueEvent) {
 	n := int64(e.Messages)
 	switch e.Kind {
@@ -37,7 +37,7 @@ func (c *QueueCounts) Add(e *shard.QueueEvent) {
 		c.DeadLettered.Add(n)
 	case shard.MessagesExpired:
 		c.Expired.Add(n)
-	case shard.MessagesMovedIn, shard.MessagesDeletedAgain, shard.QueueDeleted: // elsewhere, or before, they have been counted
-	case shard.MessagesChanged: // in no way that counts
+	case shard.MessagesMovedIn, shard.MessagesDeletedAgain, shard.QueueDeleted: // counted elsewhere, or before
+	case shard.MessagesChanged: // not counted
 	}
 }

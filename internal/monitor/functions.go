@@ -10,29 +10,29 @@ import (
 	"godwit.dev/godwit/internal/monitor/metrics"
 )
 
-// Functions makes metrics of what happens to functions.
+// Functions makes metrics of the events of functions.
 type Functions struct {
 	points  *metrics.Store
 	wake    func()
-	handles sync.Map // about → *atomic.Pointer[metrics.Resource], of what points knows
+	handles sync.Map // about → *atomic.Pointer[metrics.Resource] of points
 }
 
-// about is what a metric of functions is about: the function in whichever version,
-// as a version or an alias names it, the version that an alias led to, or all
-// functions of an account in a region.
+// about is the subject of a function's metrics: the function in all versions; as named by a
+// version or an alias; the version that an alias resolved to; or all functions of an account in
+// a region.
 type about struct {
 	metrics.Owner
 	name, resource, executed string
 }
 
-// NewFunctions makes a Functions whose metrics go to points; wake asks for a call of
-// Tick after the present minute.
+// NewFunctions makes a Functions whose metrics go to points; wake requests a call of Tick after
+// the current minute.
 func NewFunctions(points *metrics.Store, wake func()) *Functions {
 	return &Functions{points: points, wake: wake}
 }
 
-// Datum is a value of a metric of a function, which was invoked by a qualifier, if it
-// is not empty, and run in a version, if one is known.
+// Datum is a value of a metric of a function. If known, it has the qualifier of the invocation,
+// and the version that ran.
 type Datum struct {
 	Function           arn.ARN
 	Qualifier, Version string
@@ -40,14 +40,13 @@ type Datum struct {
 	At                 time.Time
 	Value              float64
 
-	// Account, Resource and Executed are what Value is of all functions, of the
-	// function as it was invoked, and of the version that ran so, where PerLevel says
-	// that they differ.
+	// Account, Resource and Executed are Value for all functions, for the function as it was
+	// invoked, and for the version that ran, if PerLevel says that they differ.
 	PerLevel                    bool
 	Account, Resource, Executed float64
 }
 
-// Record takes a value. It does not block. An invocation brings a Throttles of zero, as it
+// Record records a value. It does not block. An invocation also records zero Throttles, as it
 // was not throttled.
 func (f *Functions) Record(d *Datum) {
 	owner, name := metrics.Owner{Account: d.Function.Account, Region: d.Function.Region}, d.Function.FunctionName()
@@ -67,7 +66,7 @@ func (f *Functions) Record(d *Datum) {
 	}
 }
 
-// functionUnits are the units of the metrics that are no counts.
+// functionUnits are the units of the metrics that are not counts.
 var functionUnits = map[string]string{"Duration": "Milliseconds", "AsyncEventAge": "Milliseconds"}
 
 func (f *Functions) record(a about, metric string, at time.Time, value float64) {
@@ -101,8 +100,7 @@ func (f *Functions) record(a about, metric string, at time.Time, value float64) 
 	}
 }
 
-// Tick releases what points has forgotten, as nothing has happened for some
-// minutes.
+// Tick releases the resources that points has forgotten, after some minutes without values.
 func (f *Functions) Tick(time.Time) (more bool, err error) {
 	f.handles.Range(func(key, value any) bool {
 		if r := value.(*atomic.Pointer[metrics.Resource]).Load(); r != nil && r.Forgotten() {

@@ -16,33 +16,33 @@ import (
 // zero. Readers of metrics get these zeros while it is idle; when it is used again, they are
 // written as one run.
 
-// idleMetrics are those that an idle queue has, in order.
+// idleMetrics are the metrics of an idle queue, in order.
 var idleMetrics = []string{
 	"ApproximateNumberOfMessagesDelayed", "ApproximateNumberOfMessagesNotVisible", "ApproximateNumberOfMessagesVisible",
 }
 
-// QueueRecords reports queues: *shard.Engine.
+// QueueRecords reports the records of queues: *shard.Engine.
 type QueueRecords interface {
 	Gauger
 	ListQueues(ctx context.Context, region, account, prefix, after string, limit int) (names []string, more bool, err error)
 }
 
-// Reader is the metrics of a store and those of idle queues.
+// Reader reads the metrics of a store and those of idle queues.
 type Reader struct {
 	*metrics.Store
 	queues  *Queues
 	records QueueRecords // nil: not yet
 }
 
-// NewReader makes a Reader, of the store alone until it knows the Records.
+// NewReader makes a Reader, of the store alone until Records is called.
 func NewReader(points *metrics.Store, queues *Queues) *Reader {
 	return &Reader{Store: points, queues: queues}
 }
 
-// Records says who reports queues. It is called before anybody reads.
+// Records sets the source of queues' records. It must be called before the first read.
 func (r *Reader) Records(records QueueRecords) { r.records = records }
 
-// Each is metrics.Store's, with zeros for the minutes in which a queue was idle.
+// Each is metrics.Store's Each, with zeros for the minutes in which a queue was idle.
 func (r *Reader) Each(m metrics.Metric, unit string, from, to, period int64, f func(start int64, set *metrics.Set)) error {
 	z := metrics.Zeros{}
 	if unit == count {
@@ -54,7 +54,7 @@ func (r *Reader) Each(m metrics.Metric, unit string, from, to, period int64, f f
 	return r.EachAndZeros(m, unit, from, to, period, z, f)
 }
 
-// Read gives the points of Each.
+// Read returns the points of Each.
 func (r *Reader) Read(m metrics.Metric, unit string, from, to, period int64) (points []metrics.Point, err error) {
 	err = r.Each(m, unit, from, to, period, func(start int64, set *metrics.Set) {
 		points = append(points, metrics.Point{Start: start, Set: *set})
@@ -62,7 +62,7 @@ func (r *Reader) Read(m metrics.Metric, unit string, from, to, period int64) (po
 	return points, err
 }
 
-// Units is metrics.Store's, with the unit of the metrics of idle queues.
+// Units is metrics.Store's Units, with the unit of the metrics of idle queues.
 func (r *Reader) Units(m metrics.Metric) ([]string, error) {
 	units, err := r.Store.Units(m)
 	if err != nil || slices.Contains(units, count) {
@@ -76,7 +76,7 @@ func (r *Reader) Units(m metrics.Metric) ([]string, error) {
 	return units, nil
 }
 
-// idleQueue is the queue that a metric of idle queues is about.
+// idleQueue is the queue of a metric that idle queues have.
 func (r *Reader) idleQueue(m *metrics.Metric) (queue arn.ARN, ok bool) {
 	if r.records == nil || r.queues.points == nil || m.Namespace != "AWS/SQS" || !slices.Contains(idleMetrics, m.Name) {
 		return queue, false
@@ -88,7 +88,7 @@ func (r *Reader) idleQueue(m *metrics.Metric) (queue arn.ARN, ok bool) {
 	return arn.Queue(m.Region, m.Account, d[0].Value), true
 }
 
-// zeros are the minutes that a metric is zero in as its queue is idle.
+// zeros are the minutes in which a metric is zero because its queue is idle.
 func (r *Reader) zeros(m *metrics.Metric) (z metrics.Zeros, err error) {
 	queue, ok := r.idleQueue(m)
 	if !ok {
@@ -98,7 +98,7 @@ func (r *Reader) zeros(m *metrics.Metric) (z metrics.Zeros, err error) {
 	if fault.KindOf(err) == fault.QueueDoesNotExist || fault.KindOf(err) == fault.Unavailable {
 		return z, nil
 	}
-	if err != nil || g.Created.Unix() <= 0 { // of a queue that was salvaged it may not be known
+	if err != nil || g.Created.Unix() <= 0 { // unknown for a salvaged queue
 		return z, err
 	}
 	z.From, ok, err = r.queues.idleSince(queue, g.Created)
@@ -108,8 +108,8 @@ func (r *Reader) zeros(m *metrics.Metric) (z metrics.Zeros, err error) {
 	return z, err
 }
 
-// idleSince is the minute from which on nothing was recorded of a queue that was made at a
-// time; ok is false while it reports itself.
+// idleSince is the minute from which on nothing was recorded of a queue; ok is false while it
+// is active.
 func (q *Queues) idleSince(queue arn.ARN, created time.Time) (from int64, ok bool, err error) {
 	q.mu.Lock()
 	c := q.totals[queue]
@@ -127,7 +127,7 @@ func (q *Queues) idleSince(queue arn.ARN, created time.Time) (from int64, ok boo
 	return from, err == nil, err
 }
 
-// idleOf is idleSince for a queue that reports nothing now, under its lock.
+// idleOf is idleSince for a queue that is not active now, under its lock.
 func (q *Queues) idleOf(c *counters, created time.Time) (from int64, err error) {
 	if c.last.idle > 0 {
 		return max(c.last.idle, metrics.Minute(created)), nil
@@ -135,8 +135,8 @@ func (q *Queues) idleOf(c *counters, created time.Time) (from int64, err error) 
 	return q.neverReported(c.name, created)
 }
 
-// neverReported is idleSince for a queue without a sample since the start. If it did
-// before, it has been idle since then at the least.
+// neverReported is idleSince for a queue without a sample since the start. If it had samples
+// before, it has been idle at least since then.
 func (q *Queues) neverReported(queue arn.ARN, created time.Time) (from int64, err error) {
 	units, err := q.points.Units(metrics.Metric{
 		Owner: metrics.Owner{Account: queue.Account, Region: queue.Region}, Namespace: "AWS/SQS", Name: "ApproximateNumberOfMessagesVisible",
@@ -148,14 +148,13 @@ func (q *Queues) neverReported(queue arn.ARN, created time.Time) (from int64, er
 	return max(metrics.Minute(created), q.started), nil
 }
 
-// endIdle writes that a queue, which is about to report itself, was idle up to a
-// minute, under its lock.
+// endIdle writes that a queue, which becomes active, was idle up to a minute, under its lock.
 func (q *Queues) endIdle(c *counters, last int64, created time.Time) {
 	if created.Unix() <= 0 || last < metrics.Minute(created) {
 		return
 	}
 	from, err := q.idleOf(c, created)
-	if err != nil || last < from { // what cannot be read now is left out
+	if err != nil || last < from { // if it cannot be read now, it is left out
 		return
 	}
 	var p metrics.Sample
@@ -171,10 +170,10 @@ func (q *Queues) endIdle(c *counters, last int64, created time.Time) {
 	c.last.idle = last + 1
 }
 
-// listedAtOnce is how many metrics a call of List gives at most.
+// listedAtOnce bounds the metrics that a call of List returns.
 const listedAtOnce = 501
 
-// List is metrics.Store's, with the metrics of idle queues.
+// List is metrics.Store's List, with the metrics of idle queues.
 func (r *Reader) List(filter metrics.Filter, after []byte, f func(m metrics.Metric) (taken bool)) (next []byte, err error) {
 	if r.records == nil || r.queues.points == nil || filter.Namespace != "" && filter.Namespace != "AWS/SQS" {
 		return r.Store.List(filter, after, f)
@@ -215,8 +214,8 @@ func (r *Reader) List(filter metrics.Filter, after []byte, f func(m metrics.Metr
 	return next, nil
 }
 
-// listIdle gives the metrics of queues, idle or not, that stand behind a place, in
-// order, and where they continue; nil: there are no others.
+// listIdle returns the metrics of queues, idle or not, after a place, in order, and the place
+// to continue from; nil: there are no others.
 func (r *Reader) listIdle(filter *metrics.Filter, after []byte) (all []metrics.Metric, next []byte, err error) {
 	only := ""
 	for _, d := range filter.Dimensions {
@@ -257,9 +256,9 @@ func (r *Reader) listIdle(filter *metrics.Filter, after []byte) (all []metrics.M
 	return all, nil, nil
 }
 
-// behindQueue is the name of the queue behind which the list of a metric continues, of
-// which first stands before all queues; empty: it begins. ahead is false if the place
-// after is behind all of it.
+// behindQueue is the name of the queue after which the list of a metric continues; empty: from
+// the beginning. first is the metric without a queue, which precedes all queues. ahead is false
+// if the place after is after all of them.
 func behindQueue(first metrics.Metric, after []byte) (queue string, ahead bool) {
 	start := strings.TrimRight(string(first.Place()), "\x00\x01") + "\x01"
 	rest, within := strings.CutPrefix(string(after), start)

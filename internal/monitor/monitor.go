@@ -1,5 +1,5 @@
-// Package monitor watches the service over time: it makes CloudWatch's metrics
-// of what happens to queues and topics, and has what is due each minute done.
+// Package monitor makes CloudWatch's metrics of the events of queues, topics and others, and
+// calls the parts of the server that have work each minute.
 package monitor
 
 import (
@@ -11,16 +11,16 @@ import (
 	"godwit.dev/godwit/internal/shard/kernel"
 )
 
-// Part is something that is due each minute, or so, while there is anything to do.
+// Part has work at the end of intervals of a minute, or so, while there is any.
 type Part interface {
-	// Tick is called at the end of each interval, which at is, of the parts in
-	// their order. more asks for another call at the end of the next.
+	// Tick is called at the end of each interval, at. Parts are called in order. more requests
+	// another call at the end of the next interval.
 	Tick(at time.Time) (more bool, err error)
 }
 
-// Ticker calls its parts at the end of each interval that one of them asked for. It is
-// a module of the kernel, whose timer it is: while nobody asks there is none, so that a
-// virtual clock passes idle days at once. The parts run beside it, without its lock.
+// Ticker calls its parts at the end of each interval for which one of them has requested it. It
+// is a module of the kernel and uses its timer: without a request there is no timer, so that a
+// virtual clock skips idle days at once. The parts run without the module's lock.
 type Ticker struct {
 	kernel.NopModule
 	every  time.Duration
@@ -28,22 +28,22 @@ type Ticker struct {
 	shard  *kernel.Shard
 	fatal  func(error)
 
-	due     atomic.Int64 // the end of the interval that was asked for, epoch milliseconds; 0: none was
+	due     atomic.Int64 // end of the requested interval in epoch milliseconds; 0: none
 	calling sync.Mutex   // held while parts are called
 	parts   []Part       // set by Start
-	begun   atomic.Bool  // they are
-	asked   atomic.Bool  // before that
+	begun   atomic.Bool  // Start was called
+	asked   atomic.Bool  // a call was requested before that
 }
 
-// NewTicker adds a Ticker without parts, whose intervals are of a length, to a kernel.
-// An error of a part goes to fatal.
+// NewTicker adds a Ticker without parts, with intervals of length every, to a kernel. An error
+// of a part goes to fatal.
 func NewTicker(k *kernel.Kernel, every time.Duration, fatal func(error)) *Ticker {
 	t := &Ticker{every: every, kernel: k, shard: k.OwnShard(keyspace.MetricStream), fatal: fatal}
 	t.shard.Add(t)
 	return t
 }
 
-// Start begins with the calls that were asked for.
+// Start sets the parts, and begins with the requested calls.
 func (t *Ticker) Start(parts ...Part) {
 	t.parts = parts
 	t.begun.Store(true)
@@ -52,8 +52,8 @@ func (t *Ticker) Start(parts ...Part) {
 	}
 }
 
-// Wake asks for a call at the end of the present interval. It does not block, and
-// may be called under any lock.
+// Wake requests a call at the end of the current interval. It does not block, and may be called
+// under any lock.
 func (t *Ticker) Wake() {
 	if t.due.Load() != 0 {
 		return
@@ -78,7 +78,7 @@ func (t *Ticker) Tick(now int64) {
 	if due == 0 || now < due {
 		return
 	}
-	t.due.Store(0) // what comes from now on asks again
+	t.due.Store(0) // later events request another call
 	t.kernel.GoBackground(func() { t.run(t.kernel.Clock.Now().Truncate(t.every)) })
 }
 

@@ -13,40 +13,39 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// Queues adds up the events of queues, and makes metrics of them. A queue that
-// nothing happened to, or that is deleted, costs nothing.
+// Queues counts the events of queues, and makes metrics of them. An unused or deleted queue
+// costs nothing.
 type Queues struct {
 	points *metrics.Store // nil: there are no metrics
 	series QueueSeries
 	wake   func()
 
-	mu     sync.Mutex // guards what follows; an event rarely needs it
+	mu     sync.Mutex // guards what follows; events rarely need it
 	totals map[arn.ARN]*counters
-	// active are those that Tick looks at: they have metrics each minute. Without
-	// metrics it looks once, for what came when the queue was gone.
+	// active are the queues that have metrics each minute, which Tick checks. Without metrics
+	// Tick checks a queue once, for events after its deletion.
 	active map[*counters]struct{}
 
-	nextPhase int64 // of the queue that is added next
-	started   int64 // the minute of Resume, which goes before all
+	nextPhase int64 // of the next queue to be added
+	started   int64 // the minute of Resume, which is called first
 
 	ticking sync.Mutex // held by Tick
-	// looking is the buffer for those that Tick looks at. Made again each minute it would keep
-	// a server with many quiet queues busy.
+	// looking is the buffer for the queues that Tick checks. It is reused, since allocating it
+	// each minute would keep a server with many quiet queues busy.
 	looking []*counters
 }
 
-// QueueSeries finds the counts of a queue that Prometheus shows. They are added to
-// until they are Left.
+// QueueSeries finds the counts of a queue for Prometheus. They are used until they are Left.
 type QueueSeries func(queue arn.ARN) *QueueCounts
 
-// NewQueues makes a Queues whose metrics go to points, and whose events are counted
-// in series, unless they are nil; wake asks for a call of Tick after the present minute.
+// NewQueues makes a Queues whose metrics go to points, and whose events are counted in series,
+// unless they are nil; wake requests a call of Tick after the current minute.
 func NewQueues(points *metrics.Store, series QueueSeries, wake func()) *Queues {
 	return &Queues{points: points, series: series, wake: wake, totals: map[arn.ARN]*counters{}, active: map[*counters]struct{}{}}
 }
 
-// counters are what is kept about a queue. The queue's slot has them, so that its
-// next event finds them at once.
+// counters is the state of a queue here. The queue's slot refers to it, so that its next event
+// finds it at once.
 type counters struct {
 	QueueCounts
 	activity
@@ -58,20 +57,20 @@ type counters struct {
 	resource atomic.Pointer[metrics.Resource]
 }
 
-// Totals are what happened to the messages of a queue since the process began.
+// Totals count the events of a queue's messages since the process began.
 type Totals struct {
 	Sent, SentBytes, Deduplicated  int64
 	Received, EmptyReceives        int64
 	Deleted, DeadLettered, Expired int64
 }
 
-// Add takes an event. It does not block.
+// Add counts an event. It does not block.
 func (q *Queues) Add(e shard.QueueEvent) {
 	switch e.Kind {
 	case shard.QueueDeleted:
 		q.forget(e.Queue)
 		return
-	case shard.MessagesChanged: // which is no use of the queue
+	case shard.MessagesChanged: // this is no use of the queue
 		if c := q.known(&e); c != nil {
 			c.stir()
 		}
@@ -94,7 +93,7 @@ func (q *Queues) Add(e shard.QueueEvent) {
 	}
 }
 
-// known are the counters of an event's queue; nil if there are none.
+// known are the existing counters of an event's queue; nil if there are none.
 func (q *Queues) known(e *shard.QueueEvent) *counters {
 	if e.Slot != nil {
 		if c, _ := e.Slot.Load().(*counters); c != nil && !c.Left.Load() {
@@ -124,7 +123,7 @@ func (q *Queues) of(queue arn.ARN) *counters {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	c := q.totals[queue]
-	if c == nil { // it may be of a queue that is gone
+	if c == nil { // the queue may be deleted
 		c = &counters{name: queue.Own(), rest: rest{phase: q.nextPhase % checkEvery}}
 		q.nextPhase++
 		q.revive(c)
@@ -148,7 +147,7 @@ const (
 	bytes = "Bytes"
 )
 
-// measure makes metrics of an event.
+// measure records the metrics of an event.
 func (q *Queues) measure(c *counters, e *shard.QueueEvent) {
 	if e.Kind == shard.MessagesExpired || e.Kind == shard.MessagesDeadLettered {
 		return // nothing was done
@@ -178,7 +177,7 @@ func (q *Queues) measure(c *counters, e *shard.QueueEvent) {
 	}
 }
 
-// sent records each message by itself, also of those that were sent at once.
+// sent records each message separately, also those of a batch.
 func (q *Queues) sent(c *counters, minute int64, e *shard.QueueEvent) {
 	sent := metrics.Datum{Name: "NumberOfMessagesSent", Unit: count, Value: 1, Again: e.Messages - 1}
 	sized := metrics.Datum{Name: "SentMessageSize", Unit: bytes, Value: float64(e.Bytes)}
@@ -202,7 +201,7 @@ func (q *Queues) sent(c *counters, minute int64, e *shard.QueueEvent) {
 // maxBatch is how many messages a client can send at once.
 const maxBatch = 10
 
-// activate has Tick look at a queue again.
+// activate adds a queue to the active ones.
 func (q *Queues) activate(c *counters) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -211,8 +210,7 @@ func (q *Queues) activate(c *counters) {
 	}
 }
 
-// revive is activate for counters that are the queue's or, as it has none, become
-// so, under mu.
+// revive is activate under mu. If the queue has no counters, these become its counters.
 func (q *Queues) revive(c *counters) {
 	c.active.Store(true)
 	c.Left.Store(false)
@@ -223,7 +221,7 @@ func (q *Queues) revive(c *counters) {
 	q.wake()
 }
 
-// deactivate ends the activity of a queue, unless anything was done since the check.
+// deactivate ends the activity of a queue, unless it was used since the check.
 func (q *Queues) deactivate(c *counters, gone bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -232,7 +230,7 @@ func (q *Queues) deactivate(c *counters, gone bool) {
 	}
 }
 
-// remove takes a queue out of the active ones, and out of all if it is gone, under mu.
+// remove removes a queue from the active ones, and from all if it is gone, under mu.
 func (q *Queues) remove(c *counters, gone bool) {
 	delete(q.active, c)
 	if gone {
@@ -254,7 +252,7 @@ func (q *Queues) resource(queue arn.ARN) *metrics.Resource {
 	return q.points.Resource(metrics.Owner{Account: queue.Account, Region: queue.Region}, "AWS/SQS", queueDimension(queue.Resource))
 }
 
-// queueDimension is what the metrics of a queue are listed by.
+// queueDimension is the dimension of a queue's metrics.
 func queueDimension(name string) string {
 	return metrics.Dimensions(metrics.Dimension{Name: "QueueName", Value: name})
 }
@@ -264,8 +262,8 @@ type Gauger interface {
 	SampleQueue(queue arn.ARN) (shard.QueueGauges, error)
 }
 
-// Tick measures the active queues at the end of a minute. A queue that is gone, or
-// has been idle and empty for long, is active no more.
+// Tick measures the active queues at the end of a minute, and deactivates those that are
+// deleted, or have been idle and empty for ActiveMinutes.
 func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
 	minute := metrics.Minute(at) - 1
 	q.ticking.Lock()
@@ -276,7 +274,7 @@ func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
 	}
 	q.looking = slices.AppendSeq(q.looking[:0], maps.Keys(q.active))
 	q.mu.Unlock()
-	defer func() { clear(q.looking) }() // they may be gone before the next minute
+	defer func() { clear(q.looking) }() // the queues may be deleted before the next minute
 	n := 0
 	for _, c := range q.looking {
 		if c.rests(minute) && (c.holds || !c.idle(minute)) {
@@ -288,7 +286,7 @@ func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
 		}
 		stays, wrote := q.check(c, gauger, at, minute)
 		more = more || stays
-		// What is written leaves memory, however many queues there are.
+		// A flush releases the memory of written samples, however many queues there are.
 		if wrote {
 			n++
 		}
@@ -301,14 +299,14 @@ func (q *Queues) Tick(gauger Gauger, at time.Time) (more bool, err error) {
 	return more, nil
 }
 
-// check measures a queue at the end of a minute. It stays unless that was the last time;
-// wrote says that there is something to be written.
+// check measures a queue at the end of a minute. stays says that it remains active; wrote, that
+// there are values to be written.
 func (q *Queues) check(c *counters, gauger Gauger, at time.Time, minute int64) (stays, wrote bool) {
 	if r := c.resource.Load(); r != nil && r.Forgotten() {
-		c.resource.CompareAndSwap(r, nil) // it keeps its samples in memory
+		c.resource.CompareAndSwap(r, nil) // it would keep its samples in memory
 	}
 	c.beginCheck()
-	c.still.Store(true) // before the check: what comes during it is seen by the next one at the latest
+	c.still.Store(true) // before the check: the next check sees at the latest the events during this one
 	steady := false
 	g, failed := gauger.SampleQueue(c.name)
 	defer func() { c.observe(&g, steady) }()
@@ -328,7 +326,7 @@ func (q *Queues) check(c *counters, gauger Gauger, at time.Time, minute int64) (
 		q.deactivate(c, false)
 		return false, false
 	}
-	// Checking many takes its time.
+	// Checking many queues takes time.
 	since := q.points.Now().Sub(at)
 	g.OldestAge, g.QuietOldestAge = g.OldestAge-since, g.QuietOldestAge-since
 	p := sampleOf(c.name.FIFO(), &g, minute)
@@ -347,8 +345,8 @@ func (q *Queues) Of(queue arn.ARN) Totals {
 	return c.now()
 }
 
-// EachActive calls f with up to most queues that something happened to of late, or that
-// have messages, in no order. It must be quick.
+// EachActive calls f with up to most queues that were used recently, or that have messages, in
+// no order. f must be quick.
 func (q *Queues) EachActive(most int, f func(queue arn.ARN, now Totals)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -360,7 +358,7 @@ func (q *Queues) EachActive(most int, f func(queue arn.ARN, now Totals)) {
 	}
 }
 
-// now are the totals as they are.
+// now are the current totals.
 func (c *counters) now() Totals {
 	return Totals{
 		Sent: c.Sent.Load(), SentBytes: c.SentBytes.Load(), Deduplicated: c.Deduplicated.Load(),

@@ -7,9 +7,9 @@ import (
 	"godwit.dev/godwit/internal/monitor/metrics"
 )
 
-// recent calls f with the names of the queues, or topics, of which a metric was reported
-// in the last ActiveMinutes. A metric is listed again each quarter of an hour, while
-// there are values of it.
+// recent calls f with the names of the queues, or topics, with a metric in the last
+// ActiveMinutes. The list of metrics is rewritten each quarter of an hour, while there are
+// values.
 func recent(points *metrics.Store, namespace, metric string, at time.Time, f func(o metrics.Owner, name string)) error {
 	since := metrics.Minute(at) - ActiveMinutes
 	if metrics.Minute(points.Latest()) < since {
@@ -36,8 +36,8 @@ func recent(points *metrics.Store, namespace, metric string, at time.Time, f fun
 	return nil
 }
 
-// Resume makes active what was when the process ended, for as long as after a use,
-// and the queues that hold messages since then.
+// Resume activates the queues that were active when the process ended, for as long as after a
+// use, and the queues that hold messages since then.
 func (q *Queues) Resume(holding []arn.ARN, at time.Time) error {
 	if q.points == nil {
 		return nil
@@ -70,7 +70,8 @@ func (q *Queues) Resume(holding []arn.ARN, at time.Time) error {
 	})
 }
 
-// Resume makes active what was when the process ended, for as long as after a use.
+// Resume activates the topics that were active when the process ended, for as long as after a
+// use.
 func (t *Topics) Resume(at time.Time) error {
 	return recent(t.points, "AWS/SNS", "NumberOfMessagesPublished", at, func(o metrics.Owner, name string) {
 		t.of(arn.Topic(o.Region, o.Account, name)).used.Store(metrics.Minute(at))

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// ofBoth begin both layouts.
+// ofBoth are the first levels of both layouts.
 var ofBoth = metrics.Layout{
 	sentNone:     {Name: "NumberOfMessagesSent", Unit: count},
 	receivedNone: {Name: "NumberOfMessagesReceived", Unit: count},
@@ -21,7 +21,7 @@ var ofBoth = metrics.Layout{
 	oldestAge:    {Name: "ApproximateAgeOfOldestMessage", Unit: seconds, Grows: true},
 }
 
-// Layouts are what samples of queues hold: see metrics.Layout.
+// Layouts are the layouts of queues' samples: see metrics.Layout.
 var Layouts = []metrics.Layout{
 	standardQueue: slices.Concat(ofBoth, metrics.Layout{
 		noisyGroups - ownLevels:      {Name: "ApproximateNumberOfNoisyGroups", Unit: count},
@@ -39,14 +39,13 @@ var Layouts = []metrics.Layout{
 
 const seconds = "Seconds"
 
-// The layouts. The numbers are in the store.
+// The layouts. The numbers are persisted.
 const (
 	standardQueue = 0
 	fifoQueue     = 1
 )
 
-// The levels of both layouts, of the one, and of the other. The numbers are in the
-// store.
+// The levels of both layouts, of the one, and of the other. The numbers are persisted.
 const (
 	sentNone     = 0
 	receivedNone = 1
@@ -57,7 +56,7 @@ const (
 	delayed      = 6
 	oldestAge    = 7
 
-	ownLevels = 8 // where those of one layout alone begin
+	ownLevels = 8 // the first level of a single layout
 
 	noisyGroups      = 8
 	quietVisible     = 9
@@ -70,7 +69,7 @@ const (
 	groupsInFlight   = 9
 )
 
-// sampleOf is what a queue reports for a minute in which nothing was done with it.
+// sampleOf is the report of a queue for a minute in which it was not used.
 func sampleOf(fifo bool, g *shard.QueueGauges, minute int64) (p metrics.Sample) {
 	for _, of := range [...]int{sentNone, receivedNone, deletedNone, emptyNone} {
 		p.Set(of, 0)
@@ -105,29 +104,28 @@ func sampleOf(fifo bool, g *shard.QueueGauges, minute int64) (p metrics.Sample) 
 	return p
 }
 
-// lastReport is a queue's last sample. As long as that is the same it is written once: see
+// lastReport is a queue's last sample. A sample that stays the same is written once: see
 // metrics.Steady.
 type lastReport struct {
 	mu     sync.Mutex // guards what follows
 	sample string     // "": none yet
-	since  int64      // the minute from which on it is steady; 0: it is not
-	listed int64      // the minute in which the metrics were last listed so; 0: never
+	since  int64      // the minute since which it is steady; 0: it is not
+	listed int64      // the minute in which the metrics were last listed as steady; 0: never
 	over   bool       // the queue is gone
-	idle   int64      // the minute from which on nothing was recorded, as the queue was idle; 0: not known
+	idle   int64      // the minute since which nothing was recorded, as the queue was idle; 0: unknown
 }
 
 const (
-	// minSteady is how many minutes are worth a record of their own. Of fewer the
-	// points are written when they have passed.
+	// minSteady is the minimum length of a run that has a record, in minutes. The points of a
+	// shorter one are written at its end.
 	minSteady = 15
-	// relist is after how many minutes the metrics are listed again when they begin to be
-	// steady again.
+	// relist is how many minutes after the last listing the metrics are listed again when they
+	// become steady again.
 	relist = 15
 )
 
-// report reports a minute that is over, of a queue that was made at a time. wrote says
-// that there is something to be written for it, steady that the same holds for the minutes that
-// follow until it is reported otherwise.
+// report reports a completed minute of a queue. wrote says that there are values to be written;
+// steady, that the same report holds for the following minutes until the next.
 func (q *Queues) report(c *counters, minute int64, p *metrics.Sample, created time.Time) (wrote, steady bool) {
 	t := &c.last
 	t.mu.Lock()
@@ -147,7 +145,7 @@ func (q *Queues) report(c *counters, minute int64, p *metrics.Sample, created ti
 	}
 	begin := same || t.sample == ""
 	t.sample = p.Encode()
-	if !begin { // it may still change
+	if !begin { // the sample may still change
 		q.fill(c, minute, p)
 		return true, false
 	}
@@ -160,7 +158,7 @@ func (q *Queues) report(c *counters, minute int64, p *metrics.Sample, created ti
 	return true, true
 }
 
-// steady is the sample of a queue since it is steady, under its lock.
+// steady is the steady sample of a queue with its first minute, under its lock.
 func (c *counters) steady() *metrics.Steady {
 	return &metrics.Steady{
 		Owner: metrics.Owner{Account: c.name.Account, Region: c.name.Region}, Namespace: "AWS/SQS",
@@ -169,7 +167,7 @@ func (c *counters) steady() *metrics.Steady {
 	}
 }
 
-// endSteady ends a queue's steady sample with a minute, under its lock.
+// endSteady ends a queue's steady sample with the minute last, under its lock.
 func (q *Queues) endSteady(c *counters, last int64) {
 	t := &c.last
 	if t.since == 0 {
@@ -185,8 +183,8 @@ func (q *Queues) endSteady(c *counters, last int64) {
 	t.since = 0
 }
 
-// endReport ends the steady report of a queue, whose metrics end with a minute; gone says that the
-// queue is.
+// endReport ends the steady report of a queue whose metrics end with a minute; gone says that
+// the queue is deleted.
 func (q *Queues) endReport(c *counters, last int64, gone bool) {
 	if q.points == nil {
 		return

@@ -10,16 +10,15 @@ import (
 	"godwit.dev/godwit/internal/stream"
 )
 
-// Streams makes metrics of what happens to delivery streams. One that nothing happens to
-// costs nothing.
+// Streams makes metrics of the events of delivery streams. An unused one costs nothing.
 type Streams struct {
 	points  *metrics.Store
 	wake    func()
 	handles sync.Map // arn.ARN → *atomic.Pointer[metrics.Resource]
 }
 
-// NewStreams makes a Streams whose metrics go to points; wake asks for a call of Tick
-// after the present minute.
+// NewStreams makes a Streams whose metrics go to points; wake requests a call of Tick after the
+// current minute.
 func NewStreams(points *metrics.Store, wake func()) *Streams {
 	return &Streams{points: points, wake: wake}
 }
@@ -43,7 +42,7 @@ func (s *Streams) Record(of arn.ARN, at time.Time, data ...metrics.Datum) {
 	}
 }
 
-// Tick releases what points has forgotten, as nothing has happened for some minutes.
+// Tick releases the resources that points has forgotten, after some minutes without values.
 func (s *Streams) Tick(time.Time) (more bool, err error) {
 	s.handles.Range(func(key, value any) bool {
 		if r := value.(*atomic.Pointer[metrics.Resource]).Load(); r != nil && r.Forgotten() {

@@ -13,7 +13,7 @@ import (
 type Texts struct {
 	points  *metrics.Store
 	wake    func()
-	handles sync.Map // ofTexts → *atomic.Pointer[metrics.Resource], of what points knows
+	handles sync.Map // ofTexts → *atomic.Pointer[metrics.Resource] of points
 }
 
 type ofTexts struct {
@@ -21,12 +21,12 @@ type ofTexts struct {
 	direct bool // published to no topic
 }
 
-// NewTexts makes a Texts whose metrics go to points; wake asks for a check of them after
-// the present minute.
+// NewTexts makes a Texts whose metrics go to points; wake requests a call after the current
+// minute.
 func NewTexts(points *metrics.Store, wake func()) *Texts { return &Texts{points: points, wake: wake} }
 
-// Record adds values to metrics of an account's text messages, or with direct to those
-// of what it has published to no topic. It does not block.
+// Record adds values to metrics of an account's text messages, or with direct to those of
+// messages published to no topic. It does not block.
 func (t *Texts) Record(account, region string, direct bool, at time.Time, data ...metrics.Datum) {
 	if len(data) == 0 {
 		return

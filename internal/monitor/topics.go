@@ -9,8 +9,7 @@ import (
 	"godwit.dev/godwit/internal/monitor/metrics"
 )
 
-// Topics makes metrics of what happens to topics. A topic that nothing happened
-// to costs nothing.
+// Topics makes metrics of the events of topics. An unused topic costs nothing.
 type Topics struct {
 	points *metrics.Store
 	wake   func()
@@ -24,8 +23,8 @@ type topicSeries struct {
 	resource atomic.Pointer[metrics.Resource]
 }
 
-// NewTopics makes a Topics whose metrics go to points; wake asks for a call of
-// Tick after the present minute.
+// NewTopics makes a Topics whose metrics go to points; wake requests a call of Tick after the
+// current minute.
 func NewTopics(points *metrics.Store, wake func()) *Topics {
 	return &Topics{points: points, wake: wake}
 }
@@ -63,26 +62,26 @@ func (t *Topics) activate(s *topicSeries) {
 
 func (t *Topics) resource(topic arn.ARN) *metrics.Resource {
 	dimensions := metrics.Dimensions(metrics.Dimension{Name: "TopicName", Value: topic.Resource})
-	if platform, name, ok := topic.SplitApplication(); ok { // of what is published to its endpoints
+	if platform, name, ok := topic.SplitApplication(); ok { // of messages to its endpoints
 		dimensions = metrics.Dimensions(metrics.Dimension{Name: "Application", Value: name}, metrics.Dimension{Name: "Platform", Value: platform})
 	}
 	return t.points.Resource(metrics.Owner{Account: topic.Account, Region: topic.Region}, "AWS/SNS", dimensions)
 }
 
-// idle is what an active topic reports for a minute in which nothing happened.
+// idle is the report of an active topic for a minute without events.
 var idle = []metrics.Datum{
 	{Name: "NumberOfMessagesPublished", Unit: count},
 	{Name: "NumberOfNotificationsDelivered", Unit: count},
 	{Name: "NumberOfNotificationsFailed", Unit: count},
 }
 
-// TopicFinder knows which topics there are: *shard.Engine.
+// TopicFinder finds topics: *shard.Engine.
 type TopicFinder interface {
 	HasTopic(topic arn.ARN) bool
 }
 
-// Tick reports the active topics to which nothing happened in the minute that is
-// over. A topic that is gone, or has been idle for long, is active no more.
+// Tick reports the active topics without events in the completed minute. It deactivates topics
+// that are deleted, or have been idle for ActiveMinutes.
 func (t *Topics) Tick(finder TopicFinder, at time.Time) (more bool) {
 	minute := metrics.Minute(at) - 1
 	t.active.Range(func(_, value any) bool {

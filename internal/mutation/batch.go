@@ -1,10 +1,9 @@
-// Package mutation is the language in which state machines say what changes:
-// ordered batches of writes to an ordered key space. A machine appends to a
-// Batch, a store applies it, a log frames and replays it.
+// Package mutation encodes the changes of state machines: ordered batches of writes to an
+// ordered key space. A machine appends to a Batch, a store applies it, a log frames and replays
+// it.
 //
-// Invariants: a batch is applied whole or not at all; its writes take effect
-// in order; SingleDelete is used only for a key that was Set exactly once
-// since it last did not exist.
+// Invariants: a batch is applied whole or not at all; its writes take effect in order;
+// SingleDelete is used only for a key that was Set exactly once since it last did not exist.
 package mutation
 
 import (
@@ -17,8 +16,8 @@ import (
 // Op is one kind of write.
 type Op byte
 
-// The kinds of write. The numbers, and with them the whole encoding, are those of
-// Pebble's batches, so that the store on disk takes a batch as it is.
+// The kinds of write. The numbers, and the whole encoding, are those of Pebble's batches, so
+// that the store on disk accepts a batch as it is.
 const (
 	Delete       Op = 0  // key
 	Set          Op = 1  // key, value
@@ -44,8 +43,8 @@ func (b *Batch) Set(key, value []byte) {
 	b.bytes(value)
 }
 
-// SetEncoded is Set of the value that encode appends to the batch's own memory, of about the
-// given size in bytes. It returns the size.
+// SetEncoded is Set of the value that encode appends to the batch's own memory, of
+// approximately the given size in bytes. It returns the size.
 func (b *Batch) SetEncoded(key []byte, about int, encode func(buf []byte) []byte) (size int) {
 	b.add(Set, key)
 	at := len(b.buf)
@@ -55,7 +54,7 @@ func (b *Batch) SetEncoded(key []byte, about int, encode func(buf []byte) []byte
 	size = len(b.buf) - begin
 	var length [binary.MaxVarintLen64]byte
 	n := binary.PutUvarint(length[:], uint64(size))
-	if at+n != begin { // the length takes more or fewer bytes than was guessed
+	if at+n != begin { // the length takes more or fewer bytes than estimated
 		b.buf = slices.Replace(b.buf, at, begin, length[:n]...)
 	} else {
 		copy(b.buf[at:], length[:n])
@@ -83,7 +82,7 @@ func (b *Batch) DeleteRange(start, end []byte) {
 	b.bytes(end)
 }
 
-// Add adds a write as Each reports it. Errors: ErrCorrupt, for an Op that is none.
+// Add adds a write as passed by Each. Errors: ErrCorrupt, for an invalid Op.
 func (b *Batch) Add(op Op, key, value []byte) error {
 	switch op {
 	case Set:
@@ -100,7 +99,7 @@ func (b *Batch) Add(op Op, key, value []byte) error {
 	return nil
 }
 
-// Append adds all writes of other behind those of b.
+// Append adds all writes of other after those of b.
 func (b *Batch) Append(other *Batch) {
 	b.buf = append(b.buf, other.buf...)
 	b.count += other.count
@@ -108,12 +107,12 @@ func (b *Batch) Append(other *Batch) {
 	b.ranges += other.ranges
 }
 
-// Overwrite puts another value of the same length in the place of one that was
-// Set: the last bytes of the batch when that had the given Size.
+// Overwrite replaces a value that was Set by another one of the same length: the last bytes of
+// the batch when that had the given Size.
 func (b *Batch) Overwrite(size int, value []byte) { copy(b.buf[size-len(value):size], value) }
 
-// AppendTo appends the encoded writes to buf: for each its Op, and its key and
-// value, if it has one, each behind its length as a varint.
+// AppendTo appends the encoded writes to buf: for each its Op, and its key and value, if it has
+// one, each after its length as a varint.
 func (b *Batch) AppendTo(buf []byte) []byte { return append(buf, b.buf...) }
 
 // Ranges reports whether a DeleteRange is among the writes.
@@ -125,7 +124,7 @@ func (b *Batch) Deletes() int { return b.deletes }
 // Len is the number of writes.
 func (b *Batch) Len() int { return b.count }
 
-// Size is the number of bytes that the encoded writes take.
+// Size is the size of the encoded writes, in bytes.
 func (b *Batch) Size() int { return len(b.buf) }
 
 // Available is how many more bytes of encoded writes fit before the batch allocates.

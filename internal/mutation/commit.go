@@ -10,17 +10,16 @@ import (
 // MaxCommit is the largest encoded commit, in bytes.
 const MaxCommit = 4 << 20
 
-// StepBytes is the size of a batch, in bytes, at which a command that has much to
-// change leaves the rest to another commit. What is missing to MaxCommit is room for
-// the last change.
+// StepBytes is the size of a batch, in bytes, at which a command with many changes leaves the
+// rest to another commit. The difference to MaxCommit is for the last change.
 const StepBytes = 1 << 20
 
 const headerSize = 4 + 2 + 4 + 8 + 4 // checksum, shard, epoch, sequence, count
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Commit is what a shard writes at once: the unit that is durable or not, and
-// that a standby replays. Outside this package it is opaque bytes.
+// Commit is what a shard writes at once: the unit of durability and of replay by a standby.
+// Outside this package it is opaque bytes.
 type Commit struct {
 	Shard    uint16
 	Epoch    uint32 // grows with each new owner of the shard
@@ -28,9 +27,8 @@ type Commit struct {
 	Batch    Batch
 }
 
-// AppendTo encodes c behind buf: a CRC-32C over all that follows it, shard,
-// epoch, sequence, count, writes. Integers are big-endian. That it takes no
-// more than MaxCommit bytes is the caller's duty.
+// AppendTo encodes c after buf: a CRC-32C of everything after it, shard, epoch, sequence,
+// count, writes. Integers are big-endian. The caller must keep it within MaxCommit bytes.
 func (c *Commit) AppendTo(buf []byte) []byte {
 	start := len(buf)
 	buf = append(buf, 0, 0, 0, 0)
@@ -43,8 +41,8 @@ func (c *Commit) AppendTo(buf []byte) []byte {
 	return buf
 }
 
-// DecodeCommit reads what AppendTo wrote. The batch aliases p, and copies it
-// when it is added to. Any changed or missing byte is ErrCorrupt.
+// DecodeCommit decodes the encoding of AppendTo. The batch aliases p, and copies it when it is
+// added to. Any changed or missing byte is ErrCorrupt.
 func DecodeCommit(p []byte) (*Commit, error) {
 	if len(p) < headerSize || len(p) > MaxCommit {
 		return nil, fmt.Errorf("%w: commit of %d bytes", ErrCorrupt, len(p))
@@ -68,10 +66,10 @@ func DecodeCommit(p []byte) (*Commit, error) {
 	return c, nil
 }
 
-// Decode reads what Batch.AppendTo wrote. The batch aliases p, and copies it when it is
+// Decode decodes the encoding of Batch.AppendTo. The batch aliases p, and copies it when it is
 // added to. Errors: ErrCorrupt.
 func Decode(p []byte) (*Batch, error) {
-	b := &Batch{buf: slices.Clip(p)} // what is appended must not run into the caller's memory
+	b := &Batch{buf: slices.Clip(p)} // appended writes must not overwrite the caller's memory
 	err := each(b.buf, func(op Op, _, _ []byte) error {
 		switch b.count++; op {
 		case Delete, SingleDelete:

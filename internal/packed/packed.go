@@ -1,6 +1,6 @@
-// Package packed has a map for many small things that are rarely looked at: it holds
-// them in a few long pieces of memory without pointers, which the garbage collector
-// passes at no cost, and takes some 20 bytes for each beside its key and its value.
+// Package packed has a map for many small entries that are rarely read: it stores them in a few
+// long pieces of memory without pointers, which the garbage collector skips, with an overhead
+// of some 20 bytes per entry.
 package packed
 
 import (
@@ -13,26 +13,26 @@ import (
 // not safe for concurrent use.
 type Map struct {
 	seed  maphash.Seed
-	slots []uint64 // where an entry is, and 1; 0: none. Probed one after the other
+	slots []uint64 // position of an entry, plus 1; 0: none. Linear probing
 	count int
 
 	pieces [][]byte // entries, one after the other
-	dead   []int    // of each piece, the bytes of entries that are no more
-	last   int      // the piece that takes the next one
-	empty  []int    // pieces that have none
+	dead   []int    // of each piece, the bytes of removed entries
+	last   int      // the piece that gets the next entry
+	empty  []int    // pieces without entries
 }
 
 const (
-	pieceBits  = 15             // of the place of an entry in its piece
-	pieceBytes = 1 << pieceBits // of a piece, unless its only entry is longer
+	pieceBits  = 15             // of the position of an entry in its piece
+	pieceBytes = 1 << pieceBits // of a piece, unless it has a single longer entry
 	minSlots   = 16             // a power of two
 )
 
 // Len counts the entries.
 func (m *Map) Len() int { return m.count }
 
-// Get finds the value of a key, which is valid until the next change and not to be
-// changed; ok: there is one.
+// Get finds the value of a key, which is valid until the next change and must not be changed;
+// ok: it exists.
 func (m *Map) Get(key []byte) (value []byte, ok bool) {
 	slot, ok := m.find(key)
 	if !ok {
@@ -53,7 +53,7 @@ func (m *Map) Put(key, value []byte) {
 	m.count++
 }
 
-// Delete removes a key; ok: it was there.
+// Delete removes a key; ok: it existed.
 func (m *Map) Delete(key []byte) (ok bool) {
 	slot, ok := m.find(key)
 	if !ok {
@@ -73,7 +73,7 @@ func (m *Map) Delete(key []byte) (ok bool) {
 	return true
 }
 
-// All walks the entries in no order, while none is changed.
+// All iterates over the entries in no order; none may be changed meanwhile.
 func (m *Map) All() iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		for _, at := range m.slots {
@@ -87,10 +87,10 @@ func (m *Map) All() iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// home is where the probing for a key begins.
+// home is the first slot of a key.
 func (m *Map) home(key []byte) int { return int(maphash.Bytes(m.seed, key)) & (len(m.slots) - 1) }
 
-// find is the slot of a key, or the free one that it would have.
+// find is the slot of a key, or the free one for it.
 func (m *Map) find(key []byte) (slot int, ok bool) {
 	if len(m.slots) == 0 {
 		return 0, false
@@ -105,7 +105,7 @@ func (m *Map) find(key []byte) (slot int, ok bool) {
 
 func (m *Map) next(slot int) int { return (slot + 1) & (len(m.slots) - 1) }
 
-// free empties a slot, and moves up what was probed past it.
+// free empties a slot, and moves up the entries that were probed past it.
 func (m *Map) free(slot int) {
 	mask := len(m.slots) - 1
 	for at := m.next(slot); m.slots[at] != 0; at = m.next(at) {
@@ -132,7 +132,7 @@ func (m *Map) resize(n int) {
 	}
 }
 
-// entry reads the entry at a place, and how many bytes it takes.
+// entry decodes the entry at a position, and returns its size in bytes.
 func (m *Map) entry(at uint64) (key, value []byte, size int) {
 	p := m.pieces[at>>pieceBits][at&(pieceBytes-1):]
 	keys, n := binary.Uvarint(p)
@@ -142,7 +142,7 @@ func (m *Map) entry(at uint64) (key, value []byte, size int) {
 	return p[n : n+int(keys) : n+int(keys)], p[n+int(keys) : size : size], size
 }
 
-// add writes an entry, and gives its place.
+// add appends an entry, and returns its position.
 func (m *Map) add(key, value []byte) (at uint64) {
 	var backing [2 * binary.MaxVarintLen64]byte
 	head := binary.AppendUvarint(binary.AppendUvarint(backing[:0], uint64(len(key))), uint64(len(value)))
@@ -159,7 +159,7 @@ func (m *Map) add(key, value []byte) (at uint64) {
 	return at
 }
 
-// begin has the next entry written into another piece.
+// begin makes the next entry go into another piece.
 func (m *Map) begin() {
 	if n := len(m.empty); n > 0 {
 		m.last, m.empty = m.empty[n-1], m.empty[:n-1]
@@ -169,7 +169,7 @@ func (m *Map) begin() {
 	m.pieces, m.dead = append(m.pieces, nil), append(m.dead, 0)
 }
 
-// compact writes the entries of a piece again, without those that are no more.
+// compact rewrites the entries of a piece without removed ones.
 func (m *Map) compact(piece int) {
 	old := m.pieces[piece]
 	type moved struct {

@@ -12,21 +12,21 @@ import (
 	"godwit.dev/godwit/internal/arn"
 )
 
-// The platforms that messages are sent to.
+// The supported platforms.
 const (
 	APNs        = "APNS"
 	APNsSandbox = "APNS_SANDBOX"
 	FCM         = "GCM"
 )
 
-// platforms are those that applications may be of, and whether they need a principal
-// beside the credential. Source: CreatePlatformApplication in SNS's API.
+// platforms are the platforms of applications, and whether they need a principal in addition to
+// the credential. Source: CreatePlatformApplication in SNS's API.
 var platforms = map[string]bool{
 	APNs: true, APNsSandbox: true, FCM: false, "ADM": true, "BAIDU": true, "MPNS": true, "WNS": true, "MACOS": true, "MACOS_SANDBOX": true,
 	"APNS_VOIP": true, "APNS_VOIP_SANDBOX": true, "APNS_COMPLICATION": true, "APNS_COMPLICATION_SANDBOX": true,
 }
 
-// Sent reports that this server sends messages to a platform.
+// Sent reports that this server supports sending to a platform.
 func Sent(platform string) bool {
 	return platform == APNs || platform == APNsSandbox || platform == FCM
 }
@@ -52,7 +52,7 @@ const (
 	EventFailed  = "EventDeliveryFailure"
 )
 
-// The greatest lengths.
+// The maximum lengths.
 const (
 	maxName       = 256   // characters
 	maxCredential = 32768 // bytes, of each secret
@@ -68,7 +68,7 @@ type Application struct {
 	Attributes  map[string]string `json:"attributes,omitempty"` // without secrets
 	Principal   []byte            `json:"principal,omitempty"`
 	Credential  []byte            `json:"credential,omitempty"`
-	Paused      int64             `json:"paused,omitempty"`  // epoch milliseconds; 0: its messages go out
+	Paused      int64             `json:"paused,omitempty"`  // epoch milliseconds; 0: not paused
 	Resumed     int64             `json:"resumed,omitempty"` // epoch milliseconds
 }
 
@@ -77,13 +77,13 @@ const version = 1
 // ErrRecord reports a record that this version did not write.
 var ErrRecord = errors.New("platform: unreadable record")
 
-// Encode is the record of an application.
+// Encode encodes the record of an application.
 func (a *Application) Encode() []byte { return encode(a) }
 
 func encode(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // records hold nothing that JSON cannot
+		panic(err) // records have only types that JSON can encode
 	}
 	return append([]byte{version}, text...)
 }
@@ -96,7 +96,7 @@ func decode[T any](value []byte) (*T, error) {
 	return v, nil
 }
 
-// DecodeApplication reads what Encode wrote. Errors: ErrRecord.
+// DecodeApplication decodes the record. Errors: ErrRecord.
 func DecodeApplication(value []byte) (*Application, error) { return decode[Application](value) }
 
 // Enabled reports that messages are sent to its endpoints.
@@ -109,7 +109,7 @@ func (a *Application) Shown() map[string]string {
 	return all
 }
 
-// Feedback is what a topic would have for the delivery status log of the application.
+// Feedback is the configuration of the delivery status log of the application, as of a topic.
 func (a *Application) Feedback() map[string]string {
 	all := map[string]string{}
 	for _, name := range [...]string{attrSuccess, attrFailure, attrRate} {
@@ -120,7 +120,7 @@ func (a *Application) Feedback() map[string]string {
 	return all
 }
 
-// CheckName refuses what no application can be called, or be of. Errors: InvalidParameter.
+// CheckName refuses invalid names and platforms of applications. Errors: InvalidParameter.
 func CheckName(platform, name string) error {
 	switch {
 	case name == "":
@@ -140,8 +140,8 @@ func outside(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '-' && c != '.'
 }
 
-// Check refuses attributes that the application of a name cannot have. With created all that
-// it needs has to be there, else each secret with the other one. Errors: InvalidParameter.
+// Check refuses invalid attributes of an application. With created all required ones must be
+// present, else each secret with the other one. Errors: InvalidParameter.
 func Check(name arn.ARN, attributes map[string]string, created bool) error {
 	for _, attribute := range slices.Sorted(maps.Keys(attributes)) {
 		if err := check(name, attribute, attributes[attribute]); err != nil {
@@ -199,7 +199,7 @@ func check(name arn.ARN, attribute, value string) error {
 	return nil
 }
 
-// boolean reads true or false in any case.
+// boolean parses true or false in any case.
 func boolean(attribute, value string) (string, error) {
 	value = strings.ToLower(value)
 	if value != "true" && value != "false" {
@@ -208,7 +208,7 @@ func boolean(attribute, value string) (string, error) {
 	return value, nil
 }
 
-// With is the application with attributes changed, which Check has let pass; the empty
+// With is the application with attributes changed, which Check must have accepted; the empty
 // string removes one. Secrets stay as they are.
 func (a *Application) With(attributes map[string]string) *Application {
 	next := *a

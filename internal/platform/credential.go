@@ -15,8 +15,8 @@ const (
 	attrMethod = "AuthenticationMethod"
 )
 
-// OfCredentials are the attributes that say of which kind an application's credentials are,
-// and until when a certificate is good. Of those of no known form there are none.
+// OfCredentials are the attributes for the kind of an application's credentials, and the expiry
+// of a certificate. Credentials of an unknown form have none.
 func OfCredentials(platform, principal, credential string) map[string]string {
 	all := map[string]string{}
 	switch {

@@ -1,4 +1,3 @@
-// Package platform has the rules of push platforms: what applications and endpoints there
-// may be, what is said of them in topics, and for how long a message is worth sending. It
-// is pure.
+// Package platform has the rules of push platforms: valid applications and endpoints, the
+// events for topics, and the lifetime of messages. It is pure.
 package platform

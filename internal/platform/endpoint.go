@@ -25,13 +25,13 @@ type Endpoint struct {
 	Disabled bool    `json:"disabled,omitempty"`
 }
 
-// Encode is the record of an endpoint.
+// Encode encodes the record of an endpoint.
 func (e *Endpoint) Encode() []byte { return encode(e) }
 
-// DecodeEndpoint reads what Encode wrote. Errors: ErrRecord.
+// DecodeEndpoint decodes the record. Errors: ErrRecord.
 func DecodeEndpoint(value []byte) (*Endpoint, error) { return decode[Endpoint](value) }
 
-// TokenKey is what the endpoint with a token is found by.
+// TokenKey is the key by which the endpoint of a token is found.
 func TokenKey(token string) (key [16]byte) {
 	sum := sha256.Sum256([]byte(token))
 	copy(key[:], sum[:])
@@ -50,8 +50,8 @@ func (e *Endpoint) Shown() map[string]string {
 	return all
 }
 
-// NewEndpoint is an endpoint as CreatePlatformEndpoint asks for it: the data in attributes
-// win over userData. Errors: InvalidParameter.
+// NewEndpoint is an endpoint as requested by CreatePlatformEndpoint: the data in attributes
+// override userData. Errors: InvalidParameter.
 func NewEndpoint(token string, userData *string, attributes map[string]string) (*Endpoint, error) {
 	e := &Endpoint{Token: token, UserData: userData}
 	e, err := e.With(attributes)
@@ -99,13 +99,13 @@ func (e *Endpoint) With(attributes map[string]string) (*Endpoint, error) {
 	return &next, nil
 }
 
-// Same reports that two endpoints have the same attributes, what is not given included.
+// Same reports that two endpoints have the same attributes, including missing ones.
 func (e *Endpoint) Same(other *Endpoint) bool {
 	return e.Token == other.Token && e.Disabled == other.Disabled && (e.UserData == nil) == (other.UserData == nil) &&
 		(e.UserData == nil || *e.UserData == *other.UserData)
 }
 
-// Event is an event of an endpoint, as its topic receives it.
+// Event is an event of an endpoint, as published to its topic.
 type Event struct {
 	DeliveryAttempts int    `json:",omitempty"`
 	EndpointARN      string `json:"EndpointArn"`
@@ -130,12 +130,12 @@ func NewEvent(attribute string, application, endpoint arn.ARN, now time.Time) *E
 func (e *Event) Text() []byte {
 	text, err := json.Marshal(e)
 	if err != nil {
-		panic(err) // texts and a number can always be written
+		panic(err) // texts and a number can always be encoded
 	}
 	return text
 }
 
-// What an attempt can have found out about an endpoint, in the words of failed deliveries.
+// The failures of an attempt that concern the endpoint, in the words of failed deliveries.
 const (
 	SaidInvalidToken = "Platform token associated with the endpoint is not valid"
 	SaidDisabled     = "Endpoint is disabled"
@@ -143,7 +143,7 @@ const (
 	SaidExpired      = "expired: the message's time to live is over"
 )
 
-// failures are the types of failures, by what reasons say.
+// failures are the types of failures, by reason.
 var failures = [...]struct{ said, name string }{
 	{SaidInvalidToken, "InvalidPlatformToken"},
 	{SaidDisabled, "EndpointDisabled"},
@@ -152,7 +152,7 @@ var failures = [...]struct{ said, name string }{
 	{"retry policy exhausted", "ServerError"},
 }
 
-// Failed adds to an event why a delivery has failed.
+// Failed adds the reason of a failed delivery to an event.
 func (e *Event) Failed(message string, attempts int, reason string) *Event {
 	e.MessageID, e.DeliveryAttempts, e.FailureType, e.FailureMessage = message, attempts, "ClientError", strings.TrimPrefix(reason, "client-side error: ")
 	for _, f := range failures {

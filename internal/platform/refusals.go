@@ -2,7 +2,7 @@ package platform
 
 import "godwit.dev/godwit/internal/fault"
 
-// What commands are refused for, with the fields of each.
+// The errors of commands, with the fields of each.
 var (
 	ErrNoApplication       = fault.NewRule(fault.NotFound, "platform: there is no such application")
 	ErrNoEndpoint          = fault.NewRule(fault.NotFound, "platform: there is no such endpoint")

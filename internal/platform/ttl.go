@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// DefaultTTL is how long a message is worth sending that does not say.
+// DefaultTTL is the lifetime of a message that does not have its own.
 const DefaultTTL = 28 * 24 * time.Hour
 
-// AttributePrefix begins the message attributes that say how a push platform is to deliver.
+// AttributePrefix is the prefix of the message attributes for push platforms.
 const AttributePrefix = "AWS.SNS.MOBILE."
 
-// TTL is for how long after its publish a message is worth sending to a platform; set says
-// that the message tells it: by an attribute, whose value is given, or else, for FCM, in its
-// body, if that is of the platform's form.
+// TTL is how long after its publish a message may be sent to a platform; set says that the
+// message has its own lifetime: in an attribute, whose value is given, or else, for FCM, in its
+// body, if that has the platform's form.
 func TTL(platform, attribute string, body []byte) (ttl time.Duration, set bool) {
 	seconds, err := strconv.ParseInt(attribute, 10, 64)
 	if err != nil && platform == FCM && body != nil {
@@ -27,7 +27,7 @@ func TTL(platform, attribute string, body []byte) (ttl time.Duration, set bool) 
 	return time.Duration(seconds) * time.Second, true
 }
 
-// bodyTTL is what FCM's forms of a message say.
+// bodyTTL is the lifetime in FCM's forms of a message.
 func bodyTTL(body []byte) (int64, error) {
 	var form struct {
 		Legacy *json.Number `json:"time_to_live"`

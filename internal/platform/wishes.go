@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// What a message's attributes may say of how a platform is to deliver it. Sources: "Using
-// the time to live message attribute" and "Sending custom, platform-specific payloads" in
-// the SNS developer guide; the header fields of requests in Apple's documentation of APNs.
+// The message attributes for push platforms. Sources: "Using the time to live message
+// attribute" and "Sending custom, platform-specific payloads" in the SNS developer guide; the
+// header fields of requests in Apple's documentation of APNs.
 var (
 	pushTypes  = []string{"alert", "background", "complication", "controls", "fileprovider", "liveactivity", "location", "mdm", "pushtotalk", "voip", "widgets"}
 	priorities = []string{"1", "5", "10"}
 )
 
-// maxCollapseID is the greatest length of one, in bytes.
+// maxCollapseID is the maximum length of one, in bytes.
 const maxCollapseID = 64
 
-// ValidAttribute reports whether a message's attribute says what it may, if it is one that a
-// push platform heeds. Others are of no concern here.
+// ValidAttribute reports whether a message's attribute has a valid value, if it is one for push
+// platforms. Others are ignored.
 func ValidAttribute(name, value string) bool {
 	rest, ok := strings.CutPrefix(name, AttributePrefix)
 	of, wish, _ := strings.Cut(rest, ".")

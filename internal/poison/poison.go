@@ -1,7 +1,7 @@
-// Package poison ends the process where a panic cuts off what has to be done as a whole:
-// memory may then be ahead of the disk, or contradict itself, and only a restart brings
-// it together. A lock that is held means that something is half done; so it is the lock
-// that is guarded. A panic that passes no guarded lock costs its request only.
+// Package poison ends the process when a panic interrupts an operation that must complete:
+// memory may then be ahead of the disk, or inconsistent, and only a restart repairs that. A
+// held lock means that an operation is incomplete; so locks are guarded. A panic that passes no
+// guarded lock only aborts its request.
 package poison
 
 import (
@@ -13,11 +13,11 @@ import (
 	"sync/atomic"
 )
 
-// ErrPoisoned is why what a panic has left half done is not gone on with.
+// ErrPoisoned is the error of operations on state that a panic has left incomplete.
 var ErrPoisoned = errors.New("a command has panicked half-way, and memory may be ahead of the disk")
 
-// End logs a panic that has cut something off, with the stack of the goroutine that
-// calls it, and ends the process through fatal; nil does not end it.
+// End logs a panic that has interrupted an operation, with the stack of the calling goroutine,
+// and ends the process by fatal; nil does not end it.
 func End(logger *slog.Logger, fatal func(error), cause any) {
 	if logger != nil {
 		logger.Error("a command has panicked: godwit ends, and is to be started again", "panic", cause, "stack", string(debug.Stack()))
@@ -27,8 +27,8 @@ func End(logger *slog.Logger, fatal func(error), cause any) {
 	}
 }
 
-// Guard guards the locks of one owner. After a panic none of them can be taken. The
-// guard of nil notices no panics.
+// Guard guards the locks of one owner. After a panic none of them can be taken. A nil guard
+// ignores panics.
 type Guard struct {
 	logger   *slog.Logger
 	fatal    func(error)
@@ -49,8 +49,8 @@ func (g *Guard) Lock(mu *sync.Mutex) {
 	}
 }
 
-// Unlock unlocks mu, and ends the process if a panic passes. It is to be deferred, and
-// by nobody else: only so it sees the panic.
+// Unlock unlocks mu, and ends the process if a panic passes. It must be deferred directly: only
+// so it sees the panic.
 func (g *Guard) Unlock(mu *sync.Mutex) {
 	cause := recover()
 	if cause != nil {
@@ -62,8 +62,8 @@ func (g *Guard) Unlock(mu *sync.Mutex) {
 	}
 }
 
-// Whole ends the process if a panic passes: for what has to be done as a whole, and
-// holds no lock all the while. It is to be deferred.
+// Whole ends the process if a panic passes: for operations that must complete, but do not hold
+// a lock throughout. It must be deferred.
 func (g *Guard) Whole() {
 	if cause := recover(); cause != nil {
 		g.end(cause)

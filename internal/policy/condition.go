@@ -21,7 +21,7 @@ type condition struct {
 	set      quantifier
 }
 
-// quantifier says which of a key's values have to fit.
+// quantifier says which of a key's values must match.
 type quantifier uint8
 
 const (
@@ -30,13 +30,12 @@ const (
 	forAnyValue
 )
 
-// operand is one value that a policy compares with.
+// operand is one value of a condition.
 type operand interface {
 	match(value string, r *Request) bool
 }
 
-// operators are the comparisons, by their names in lower case. Each reads one
-// operand.
+// operators are the comparisons, by their names in lower case. Each parses one operand.
 var operators = map[string]struct {
 	read    func(text string, variables bool) (operand, bool)
 	negated bool
@@ -69,7 +68,7 @@ var operators = map[string]struct {
 	"dategreaterthanequals":     {read: readDate(func(c int) bool { return c >= 0 })},
 }
 
-// parseConditions reads the object of operators, each with an object of keys.
+// parseConditions parses the object of operators, each with an object of keys.
 func parseConditions(raw json.RawMessage, variables bool) (all []condition, err error) {
 	_, err = members(raw, func(operator string, keys json.RawMessage) error {
 		base := condition{}
@@ -141,7 +140,7 @@ func (c *condition) holds(r *Request) bool {
 	}
 }
 
-// matches reports whether a value fits any operand.
+// matches reports whether a value matches any operand.
 func (c *condition) matches(value string, r *Request) bool {
 	for _, o := range c.operands {
 		if o.match(value, r) {
@@ -186,7 +185,7 @@ func readARN(s string, variables bool) (operand, bool) {
 type boolOperand bool
 
 func (o boolOperand) match(value string, _ *Request) bool {
-	return strings.EqualFold(value, "true") == bool(o) // what is neither reads as false
+	return strings.EqualFold(value, "true") == bool(o) // any other value reads as false
 }
 
 func readBool(s string, _ bool) (operand, bool) {
@@ -212,7 +211,7 @@ func readBinary(s string, _ bool) (operand, bool) {
 	return binaryOperand(b), err == nil
 }
 
-// prefixOperand is a range of addresses; the zero value holds none.
+// prefixOperand is a range of addresses; the zero value has none.
 type prefixOperand netip.Prefix
 
 func (o prefixOperand) match(value string, _ *Request) bool {
@@ -220,8 +219,8 @@ func (o prefixOperand) match(value string, _ *Request) bool {
 	return err == nil && netip.Prefix(o).Contains(a.Unmap().WithZone(""))
 }
 
-// readPrefix reads an address or a range of addresses in CIDR notation. A range of
-// IPv6 with bits set behind its prefix holds no address.
+// readPrefix parses an address or a range of addresses in CIDR notation. An IPv6 range with
+// bits set after its prefix contains no address.
 func readPrefix(s string, _ bool) (operand, bool) {
 	if a, err := netip.ParseAddr(s); err == nil {
 		return prefixOperand(netip.PrefixFrom(a.Unmap().WithZone(""), a.Unmap().BitLen())), true
@@ -250,8 +249,8 @@ func readNumber(holds func(comparison int) bool) func(string, bool) (operand, bo
 	}
 }
 
-// number reads a decimal number. Go's own forms (hexadecimal, underscores,
-// infinities) are none.
+// number parses a decimal number. Go's own forms (hexadecimal, underscores, infinities) are
+// refused.
 func number(s string) (float64, bool) {
 	if s == "" || strings.Trim(s, "0123456789+-.eE") != "" {
 		return 0, false
@@ -291,7 +290,7 @@ func readDate(holds func(comparison int) bool) func(string, bool) (operand, bool
 // maxEpoch bounds a date given in seconds: the year 9999.
 const maxEpoch = 253402300799
 
-// date reads a moment: ISO 8601 in one of W3C's forms, or seconds since 1970.
+// date parses a time: ISO 8601 in one of W3C's forms, or seconds since 1970.
 func date(s string) (time.Time, bool) {
 	if seconds, err := strconv.ParseInt(s, 10, 64); err == nil && len(s) != len("2006") {
 		return time.Unix(seconds, 0), -maxEpoch <= seconds && seconds <= maxEpoch

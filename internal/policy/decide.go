@@ -2,55 +2,55 @@ package policy
 
 import "godwit.dev/godwit/internal/caller"
 
-// Kind is the kind of a policy, by what it hangs on.
+// Kind is the kind of a policy, by what it is attached to.
 type Kind uint8
 
 // The kinds.
 const (
-	NoKind   Kind = iota // no policy decided: the account's root may what none denies
-	Identity             // on a user, its groups, or a role
+	NoKind   Kind = iota // no policy decided: the account's root may do what none denies
+	Identity             // of a user, its groups, or a role
 	Resource
-	Boundary // what an identity may at most
-	Session  // what the session of a role may at most
+	Boundary // a permissions boundary
+	Session  // a session policy
 )
 
 var kindNames = [...]string{"", "identity-based policy", "resource-based policy", "permissions boundary", "session policy"}
 
-// String is the kind as refusals write it; empty for NoKind.
+// String is the kind as written in refusals; empty for NoKind.
 func (k Kind) String() string { return kindNames[k] }
 
-// Rule says what a resource's policy is to its own account.
+// Rule is the effect of a resource's policy within its own account.
 type Rule uint8
 
 // The rules. Between accounts both sides must allow, whatever the rule.
 const (
 	EitherSide   Rule = iota // the identity's or the resource's policies allow
-	ResourceSide             // the resource's must allow, as a role's trust policy and a key's
+	ResourceSide             // the resource's must allow, like a role's trust policy and a key's
 )
 
-// Policies are what applies to a request.
+// Policies are the policies that apply to a request.
 type Policies struct {
 	// Identity are those of the user and its groups, or of the role.
 	Identity []*Policy
 	Boundary *Policy // nil: none
-	// Session are those that cap a session; Capped says that something does, even
-	// where none of them is left.
+	// Session are the session policies; Capped says that a session is capped, even if none of
+	// them exists any more.
 	Session  []*Policy
 	Capped   bool
 	Resource *Policy // nil: none
 	Rule     Rule
-	// Granted says that the resource allows it by other means, as by a grant of a key:
-	// worth as much as a statement that names the role.
+	// Granted says that the resource allows the request by other means, such as a grant of a
+	// key: it has the effect of a statement that names the role.
 	Granted bool
 }
 
-// Result is a decision, and what it was made by.
+// Result is a decision, and its reason.
 type Result struct {
 	Decision Decision
-	// Kind is the kind of policy that allowed or denied; of an implicit deny the kind
-	// that would have had to allow.
+	// Kind is the kind of policy that allowed or denied; for an implicit deny the kind that
+	// would have had to allow.
 	Kind      Kind
-	Statement *Statement // that decided; nil: none did
+	Statement *Statement // the deciding one; nil: none did
 	Policy    int        // the index of its policy, in Identity or Session
 	Form      Form       // how it names the caller, if it is a resource's
 }
@@ -58,8 +58,8 @@ type Result struct {
 // Allowed reports whether the decision is Allow.
 func (r *Result) Allowed() bool { return r.Decision == Allow }
 
-// Because is the end of a refusal's sentence: which kind of policy denies an action, or
-// does not allow it.
+// Because is the end of a refusal's sentence: which kind of policy denies an action, or does
+// not allow it.
 func (r *Result) Because(action string) string {
 	if r.Decision == ExplicitDeny {
 		article := "a "
@@ -71,20 +71,20 @@ func (r *Result) Because(action string) string {
 	return "because no " + r.Kind.String() + " allows the " + action + " action"
 }
 
-// result is the outcome of policies of a kind.
+// result is the result of the policies of one kind.
 func (v outcome) result(k Kind) Result {
 	return Result{Decision: v.decision, Kind: k, Statement: v.statement, Policy: v.policy, Form: v.form}
 }
 
 // Decide decides a request by all the policies that apply to it.
 //
-// An explicit deny in any of them wins. A service, and a caller without credentials,
-// has no policies of its own: the resource's decides. Within an account the policies
-// of one side are enough, unless the rule says that the resource's must allow; a
-// resource's policy that names the user or the session itself is capped by nothing,
-// one that names the role or everybody is capped by boundary and session, and one that
-// names the account leaves it to the identity's. Between accounts both sides must
-// allow, each by itself. An account's root may everything on its side.
+// An explicit deny in any of them wins. A service, and a caller without credentials, has no
+// policies of its own: the resource's decides. Within an account the policies of one side
+// suffice, unless the rule says that the resource's must allow. If a resource's policy names
+// the user or the session itself, nothing caps it; if it names the role or everybody, boundary
+// and session policies cap it; if it names the account, the identity's policies decide. Between
+// accounts both sides must allow, each by itself. An account's root may do everything on its
+// side.
 func Decide(r *Request, p *Policies) Result {
 	c := r.Caller
 	resource := p.Resource.evaluate(r, p.Boundary != nil)
@@ -122,7 +122,7 @@ func Decide(r *Request, p *Policies) Result {
 	}
 }
 
-// ownSide is what the policies of the caller's account say.
+// ownSide is the decision of the policies of the caller's account.
 type ownSide struct {
 	denied Result // an explicit deny; zero: none
 	side   Result // identity, boundary and session together

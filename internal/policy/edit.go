@@ -8,13 +8,13 @@ import (
 	"slices"
 )
 
-// Refusals of edits.
+// Errors of edits.
 var (
 	ErrTaken       = errors.New("the policy has a statement with that label")
 	ErrNoStatement = errors.New("the policy has no statement with that label")
 )
 
-// Grant is a statement that lets accounts call actions on a resource.
+// Grant is a statement that allows accounts to call actions on a resource.
 type Grant struct {
 	Sid      string
 	Accounts []string // 12 digits each
@@ -22,9 +22,9 @@ type Grant struct {
 	Resource string
 }
 
-// Add adds a grant to a document; id names the policy if there is none yet.
-// Everything else in the document stays as its owner wrote it. Errors: ErrTaken,
-// and those of JSON for what is no policy.
+// Add adds a grant to a document; id is the policy's id if there is none yet. Everything else
+// in the document stays as its owner wrote it. Errors: ErrTaken, and those of JSON for an
+// invalid policy.
 func Add(doc, id string, g Grant) (string, error) {
 	e, err := readEditable(doc)
 	if err != nil {
@@ -52,8 +52,8 @@ func Add(doc, id string, g Grant) (string, error) {
 	return e.encode()
 }
 
-// Remove removes the statements with a label. The empty string is left of a
-// document that has no others. Errors: ErrNoStatement, and those of JSON.
+// Remove removes the statements with a label. Without other statements the result is the empty
+// string. Errors: ErrNoStatement, and those of JSON.
 func Remove(doc, label string) (string, error) {
 	e, err := readEditable(doc)
 	if err != nil {
@@ -70,14 +70,13 @@ func Remove(doc, label string) (string, error) {
 	return e.encode()
 }
 
-// editable is a document taken apart as far as statements are added to it and
-// removed from it.
+// editable is a document parsed as far as adding and removing statements needs.
 type editable struct {
 	members    map[string]json.RawMessage
 	statements []json.RawMessage
 }
 
-// memberOrder is how a document's members are written.
+// memberOrder is the order in which a document's members are written.
 var memberOrder = []string{"Version", "Id", "Statement"}
 
 func readEditable(doc string) (e editable, err error) {
@@ -91,7 +90,7 @@ func readEditable(doc string) (e editable, err error) {
 	if !ok {
 		return e, nil
 	}
-	if err := json.Unmarshal(all, &e.statements); err != nil { // a single one may stand without a list
+	if err := json.Unmarshal(all, &e.statements); err != nil { // a single one need not be in a list
 		e.statements = []json.RawMessage{all}
 	}
 	return e, nil
@@ -138,7 +137,7 @@ func sid(statement json.RawMessage) string {
 	return s.Sid
 }
 
-// oneOrManyTexts is a list in the form of IAM: a single string stands by itself.
+// oneOrManyTexts is a list in the form of IAM: a single string is not in a list.
 type oneOrManyTexts []string
 
 // MarshalJSON writes the list.

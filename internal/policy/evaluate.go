@@ -2,14 +2,14 @@ package policy
 
 import "godwit.dev/godwit/internal/caller"
 
-// Decision is what a policy says about a request.
+// Decision is the decision of a policy on a request.
 type Decision uint8
 
-// The decisions. ImplicitDeny is the zero value: nothing allows it.
+// The decisions. ImplicitDeny is the zero value: nothing allows the request.
 const (
 	ImplicitDeny Decision = iota
 	Allow
-	ExplicitDeny // whatever else allows it
+	ExplicitDeny // overrides every Allow
 )
 
 // String is the decision in the words of IAM's simulator.
@@ -17,15 +17,15 @@ func (d Decision) String() string {
 	return [...]string{"implicitDeny", "allowed", "explicitDeny"}[d]
 }
 
-// Context gives what is known about a request beyond who, what and on which.
+// Context has the condition keys of a request.
 type Context interface {
-	// Values are those of a condition key, whose name is in lower case as
-	// "aws:sourcearn". None means that the request does not have it. A slice of one
-	// value is valid until the next call.
+	// Values are the values of a condition key, whose name is in lower case as "aws:sourcearn".
+	// None means that the request does not have it. A slice of one value is valid until the
+	// next call.
 	Values(key string) []string
 }
 
-// Request is what is to be decided. Caller is required.
+// Request is a request to be decided. Caller is required.
 type Request struct {
 	Caller   *caller.Caller
 	Action   string // service:name
@@ -35,7 +35,7 @@ type Request struct {
 	Context Context // nil: nothing is known
 }
 
-// values are those of a condition key.
+// values are the values of a condition key.
 func (r *Request) values(key string) []string {
 	if r.Context == nil {
 		return nil
@@ -47,23 +47,23 @@ func (r *Request) values(key string) []string {
 // denies, else Allow if one allows, else ImplicitDeny.
 func (p *Policy) Evaluate(r *Request) Decision { return p.evaluate(r, false).decision }
 
-// outcome is what one policy, or a list of them, says.
+// outcome is the decision of one policy, or a list of them.
 type outcome struct {
 	decision  Decision
-	statement *Statement // that decided; nil: none did
+	statement *Statement // the deciding one; nil: none did
 	policy    int        // its index in the list
 	form      Form
 }
 
-// evaluate decides by the policy. Of statements that allow, the one counts that names
-// the caller in the strongest form.
+// evaluate decides by the policy. Of the statements that allow, the one that names the caller
+// in the strongest form is used.
 func (p *Policy) evaluate(r *Request, bounded bool) (v outcome) {
 	if p == nil {
 		return v
 	}
 	for _, s := range p.statements {
 		if !s.Deny && v.decision == Allow && (!s.hasPrincipal || v.form.exact()) {
-			continue // nothing stronger can come
+			continue // no stronger form exists
 		}
 		form, ok := s.applies(r, bounded)
 		switch {
@@ -92,8 +92,8 @@ func evaluateAll(list []*Policy, r *Request) (v outcome) {
 	return v
 }
 
-// applies reports whether all elements of a statement hold of a request, and how it
-// names the caller.
+// applies reports whether all elements of a statement match a request, and how it names the
+// caller.
 func (s *Statement) applies(r *Request, bounded bool) (form Form, ok bool) {
 	if s.namesAction(r) == s.NotAction || s.hasResource && s.namesResource(r) == s.NotResource {
 		return NoForm, false
@@ -129,8 +129,8 @@ func (s *Statement) namesResource(r *Request) bool {
 	return false
 }
 
-// Matches calls f with each statement that applies to a request, in their order: what
-// a simulation shows.
+// Matches calls f with each statement that applies to a request, in order: the result of a
+// simulation.
 func (p *Policy) Matches(r *Request, f func(*Statement)) {
 	for _, s := range p.statements {
 		if _, ok := s.applies(r, false); ok {
@@ -139,7 +139,7 @@ func (p *Policy) Matches(r *Request, f func(*Statement)) {
 	}
 }
 
-// MatchAction reports whether an action fits a pattern as Action has it.
+// MatchAction reports whether an action matches a pattern of an Action element.
 func MatchAction(pattern, action string) bool {
 	p := compile(pattern, true, false)
 	return p.match(action, true, nil)

@@ -2,8 +2,8 @@ package policy
 
 import "slices"
 
-// ContextKeys are the condition keys that the policy asks for, in its conditions and
-// by variables; each once, in the order in which they come.
+// ContextKeys are the condition keys in the policy's conditions and variables; each once, in
+// order of occurrence.
 func (p *Policy) ContextKeys() []string {
 	var keys, folded []string
 	add := func(written, key string) {

@@ -5,13 +5,12 @@ import (
 	"strings"
 )
 
-// Users, roles and their sessions are kept in the policies of resources by their unique
-// ids, and shown by their ARNs: so a policy means whom it named, and not who has come to
-// have that name since.
+// The policies of resources store users, roles and their sessions by their unique ids, and show
+// them by their ARNs: so a policy keeps meaning the identity that it named, and not a later one
+// of the same name.
 
-// MapPrincipals puts f of each name in the position of the names by AWS in the Principal and
-// NotPrincipal of a document's statements. All else stays as it is written, and so does
-// what is no JSON.
+// MapPrincipals replaces each name under AWS in the Principal and NotPrincipal of a document's
+// statements by f of it. The rest stays as it is written, and so does invalid JSON.
 func MapPrincipals(doc string, f func(name string) string) string {
 	if !json.Valid([]byte(doc)) {
 		return doc
@@ -23,13 +22,13 @@ func MapPrincipals(doc string, f func(name string) string) string {
 	return m.out.String() + doc[m.done:]
 }
 
-// position says where in a document a value stands.
+// position is the position of a value in a document.
 type position uint8
 
 const (
 	elsewhere position = iota
 	inDocument
-	inStatements // the list, or its only one
+	inStatements // the list, or its only element
 	inPrincipal
 	inNames // by AWS
 )
@@ -54,10 +53,10 @@ type mapper struct {
 	dec  *json.Decoder
 	f    func(name string) string
 	out  strings.Builder
-	done int // bytes of doc that are in out
+	done int // bytes of doc that are copied to out
 }
 
-// value passes over the next value, which stands at a position.
+// value copies the next value, at a position.
 func (m *mapper) value(at position) error {
 	before := int(m.dec.InputOffset())
 	token, err := m.dec.Token()
@@ -76,7 +75,7 @@ func (m *mapper) value(at position) error {
 			if err != nil {
 				return err
 			}
-			start := before + strings.IndexByte(m.doc[before:], '"') // behind a colon or a comma
+			start := before + strings.IndexByte(m.doc[before:], '"') // after a colon or a comma
 			m.out.WriteString(m.doc[m.done:start])
 			m.out.Write(text)
 			m.done = int(m.dec.InputOffset())
@@ -85,7 +84,7 @@ func (m *mapper) value(at position) error {
 	return nil
 }
 
-// members passes over an object or a list, to its end.
+// members copies an object or a list, to its end.
 func (m *mapper) members(object bool, at position) error {
 	for m.dec.More() {
 		in := at

@@ -11,17 +11,17 @@ import (
 	"unicode/utf8"
 )
 
-// MaxBytes bounds a document on a resource, MaxIdentityBytes one of IAM, white space
-// included. Every service has a lower limit of its own.
+// MaxBytes bounds a document on a resource, MaxIdentityBytes one of IAM, including white space.
+// Every service has a lower limit of its own.
 const (
 	MaxBytes         = 32 << 10
 	MaxIdentityBytes = 128 << 10
 )
 
-// ErrMalformed is in every error of Parse.
+// ErrMalformed is wrapped by every error of Parse.
 var ErrMalformed = errors.New("malformed policy")
 
-// The versions of the language. Variables are known to the newer one only.
+// The versions of the language. Only the newer one has variables.
 const (
 	Version2008 = "2008-10-17" // the default
 	Version2012 = "2012-10-17"
@@ -36,17 +36,17 @@ type Policy struct {
 type Statement struct {
 	Sid  string
 	Deny bool // Effect
-	// Actions and Resources are as written; the flags say that the statement is
-	// about all others.
+	// Actions and Resources are as written; the flags say that the statement applies to all
+	// others.
 	Actions      []string
 	NotAction    bool
 	Resources    []string
 	NotResource  bool
 	NotPrincipal bool
-	// Start and End are where it stands in the document, in bytes.
+	// Start and End are its position in the document, in bytes.
 	Start, End int
 
-	hasPrincipal, hasResource bool // else any
+	hasPrincipal, hasResource bool // else it applies to any
 	principals                principals
 	actions                   []pattern
 	resources                 []resourcePattern
@@ -56,24 +56,23 @@ type Statement struct {
 // Statements are the policy's rules, in their order.
 func (p *Policy) Statements() []*Statement { return p.statements }
 
-// Parse reads a document that hangs on a resource. It refuses what IAM's grammar does
-// not have: unknown and repeated elements, elements that exclude each other, a
-// statement without one of Effect, Principal, Action and Resource, a document without
-// statements, principals with wildcards, unknown operators and operands that do not
-// fit theirs. The error wraps ErrMalformed, and quotes nothing of the document but
-// names.
+// Parse parses the document of a resource. It refuses violations of IAM's grammar: unknown and
+// repeated elements, elements that exclude each other, a statement without one of Effect,
+// Principal, Action and Resource, a document without statements, principals with wildcards,
+// unknown operators and invalid operands. The error wraps ErrMalformed, and quotes only names
+// of the document.
 func Parse(doc string) (*Policy, error) {
 	return parse(doc, document{principal: true, resource: true}, MaxBytes)
 }
 
-// ParseLoose is Parse for a service that takes any text for a Resource: what is no
+// ParseLoose is Parse for a service that accepts any text for a Resource: one that is not an
 // ARN matches nothing.
 func ParseLoose(doc string) (*Policy, error) {
 	return parse(doc, document{principal: true, resource: true, loose: true}, MaxBytes)
 }
 
-// ParseIdentity is Parse for a document that hangs on an identity, is a boundary or
-// caps a session: it has no Principal.
+// ParseIdentity is Parse for the document of an identity, a boundary or a session: it has no
+// Principal.
 func ParseIdentity(doc string) (*Policy, error) {
 	return parse(doc, document{resource: true}, MaxIdentityBytes)
 }
@@ -114,14 +113,14 @@ func parse(doc string, d document, most int) (*Policy, error) {
 	return d.parseStatements(statements, doc, ends["Statement"]-len(statements))
 }
 
-// document is what its statements need to know of the whole.
+// document has the properties of the whole document that its statements depend on.
 type document struct {
 	version             string
-	principal, resource bool // what each statement has
-	loose               bool // a Resource that is no ARN matches nothing
+	principal, resource bool // required elements of each statement
+	loose               bool // a Resource that is not an ARN matches nothing
 }
 
-// parseStatements reads the list, which stands in doc from a place on.
+// parseStatements parses the list, which begins at an offset in doc.
 func (d *document) parseStatements(list json.RawMessage, doc string, at int) (*Policy, error) {
 	all, err := oneOrMany(list)
 	if err != nil {
@@ -144,7 +143,7 @@ func (d *document) parseStatements(list json.RawMessage, doc string, at int) (*P
 	return p, nil
 }
 
-// parseStatement reads one statement.
+// parseStatement parses one statement.
 func (d *document) parseStatement(raw json.RawMessage) (*Statement, error) {
 	s := &Statement{}
 	var effect string
@@ -203,8 +202,7 @@ func (d *document) parseStatement(raw json.RawMessage) (*Statement, error) {
 
 func (d *document) variables() bool { return d.version == Version2012 }
 
-// actionName is a service's prefix and the name of an action, or a pattern of
-// names.
+// actionName is the prefix of a service and the name of an action, or a pattern of names.
 var actionName = regexp.MustCompile(`^[A-Za-z0-9-]+:[A-Za-z0-9*?]+$`)
 
 func (s *Statement) parseActions(value json.RawMessage) (err error) {
@@ -238,9 +236,8 @@ func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))
 }
 
-// members calls f with each member of a JSON object, in its order, and returns where
-// the values end, in bytes. A name that comes twice is an error, as is anything but an
-// object.
+// members calls f with each member of a JSON object, in order, and returns where the values
+// end, in bytes. A repeated name is an error, and so is anything but an object.
 func members(raw json.RawMessage, f func(name string, value json.RawMessage) error) (ends map[string]int, err error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
@@ -268,8 +265,8 @@ func members(raw json.RawMessage, f func(name string, value json.RawMessage) err
 	return ends, nil
 }
 
-// oneOrMany takes a list apart; anything else stands for a list of itself. The
-// empty list is an error, and so is nothing at all.
+// oneOrMany returns the elements of a list; any other value is a list of itself. An empty list,
+// and an empty text, is an error.
 func oneOrMany(raw json.RawMessage) ([]json.RawMessage, error) {
 	if len(raw) == 0 {
 		return nil, malformed("an element is missing")
@@ -284,7 +281,7 @@ func oneOrMany(raw json.RawMessage) ([]json.RawMessage, error) {
 	return list, nil
 }
 
-// text reads a JSON string.
+// text parses a JSON string.
 func text(raw json.RawMessage) (string, error) {
 	var s string
 	if raw[0] != '"' || json.Unmarshal(raw, &s) != nil {
@@ -293,7 +290,7 @@ func text(raw json.RawMessage) (string, error) {
 	return s, nil
 }
 
-// texts reads a string or a list of them, none of them empty.
+// texts parses a string or a list of them, none of them empty.
 func texts(raw json.RawMessage) ([]string, error) {
 	list, err := oneOrMany(raw)
 	if err != nil {
@@ -311,8 +308,8 @@ func texts(raw json.RawMessage) ([]string, error) {
 	return all, nil
 }
 
-// scalars reads the operands of a condition: a string, number or truth value,
-// or a list of them.
+// scalars parses the operands of a condition: a string, number or truth value, or a list of
+// them.
 func scalars(raw json.RawMessage) ([]string, error) {
 	list, err := oneOrMany(raw)
 	if err != nil {

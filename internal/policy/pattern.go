@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// pattern is a text in which * stands for any characters, ? for one, and
-// ${key} for the value of a condition key.
+// pattern is a text in which * matches any characters, ? one, and ${key} the value of a
+// condition key.
 type pattern struct {
 	tokens    []token
 	variables bool
@@ -17,7 +17,7 @@ type pattern struct {
 type token struct {
 	kind tokenKind
 	text string // of a literal; the key of a variable, in lower case
-	// fallback is what a variable is without a value, if there is something.
+	// fallback is the default of a variable without a value, if there is one.
 	fallback    string
 	hasFallback bool
 }
@@ -31,8 +31,7 @@ const (
 	variable
 )
 
-// compile reads a pattern. wild says that * and ? are special, variables that
-// ${…} is.
+// compile compiles a pattern. wild says that * and ? are special, variables that ${…} is.
 func compile(s string, wild, variables bool) pattern {
 	var p pattern
 	begin := 0
@@ -73,7 +72,7 @@ func compile(s string, wild, variables bool) pattern {
 	return p
 }
 
-// add appends what stands between the braces of ${…}.
+// add appends the content of ${…}.
 func (p *pattern) add(name string) {
 	if name == "*" || name == "?" || name == "$" { // the character itself
 		p.tokens = append(p.tokens, token{text: name})
@@ -89,12 +88,12 @@ func (p *pattern) add(name string) {
 	p.variables = true
 }
 
-// usual is how many tokens a pattern with variables may have without costing memory
-// when it is matched.
+// usual is the number of tokens up to which matching a pattern with variables does not
+// allocate.
 const usual = 8
 
-// resolve appends the tokens to dst, with values in place of variables; false if one
-// has none. What a value holds is taken by the letter.
+// resolve appends the tokens to dst, with variables replaced by values; false if one has none.
+// Values are matched literally.
 func (p *pattern) resolve(dst []token, r *Request) ([]token, bool) {
 	for _, t := range p.tokens {
 		if t.kind == variable {
@@ -112,8 +111,8 @@ func (p *pattern) resolve(dst []token, r *Request) ([]token, bool) {
 	return dst, true
 }
 
-// match reports whether all of s fits. fold compares letters of either case as
-// equal. r may be nil if the pattern has no variables.
+// match reports whether all of s matches. fold makes it case-insensitive. r may be nil if the
+// pattern has no variables.
 func (p *pattern) match(s string, fold bool, r *Request) bool {
 	if !p.variables {
 		return glob(p.tokens, s, fold)
@@ -123,15 +122,14 @@ func (p *pattern) match(s string, fold bool, r *Request) bool {
 	return ok && glob(tokens, s, fold)
 }
 
-// place is a place in a text that is measured in units of UTF-16, as AWS does: a
-// character beyond the first 65,536 is two of them, and half says that the first of
-// these is behind it.
+// place is a position in a text in units of UTF-16, as AWS counts: a character beyond the first
+// 65,536 has two of them; half says that the position is between these.
 type place struct {
 	at   int // in bytes
 	half bool
 }
 
-// next is the place one unit further; false at the end.
+// next is the position one unit further; false at the end.
 func (p place) next(s string) (place, bool) {
 	if p.at == len(s) {
 		return p, false
@@ -143,14 +141,14 @@ func (p place) next(s string) (place, bool) {
 	return place{at: p.at + width}, true
 }
 
-// glob matches tokens with s. A * takes as little as it can, and more when what
-// follows does not fit; only the last one met needs to be tried again.
+// glob matches tokens with s. A * matches as little as possible, and more if the rest does not
+// match; only the last one needs to be retried.
 func glob(tokens []token, s string, fold bool) bool {
 	if len(tokens) == 1 && tokens[0].kind == literal && !fold { // most are
 		return s == tokens[0].text
 	}
 	at, i := 0, place{}
-	star, from := -1, place{} // the last *, and where its part of s ends
+	star, from := -1, place{} // the last *, and where its match ends
 	for {
 		if at == len(tokens) && i.at == len(s) {
 			return true
@@ -179,7 +177,7 @@ func glob(tokens []token, s string, fold bool) bool {
 	}
 }
 
-// step matches a token that is no * at a place.
+// step matches a token other than * at a position.
 func (t *token) step(s string, from place, fold bool) (place, bool) {
 	if t.kind == oneUnit {
 		return from.next(s)
@@ -194,8 +192,8 @@ func (t *token) step(s string, from place, fold bool) (place, bool) {
 	return place{at: from.at + len(t.text)}, strings.HasPrefix(s[from.at:], t.text)
 }
 
-// foldedPrefix reports whether s begins with prefix, whatever the case of the letters,
-// and how long that is in s.
+// foldedPrefix reports whether s begins with prefix, ignoring case, and the length of that
+// beginning of s.
 func foldedPrefix(s, prefix string) (width int, ok bool) {
 	at := 0
 	for _, want := range prefix {
@@ -229,11 +227,11 @@ func equalFold(a, b rune) bool {
 // arnParts is how many parts an ARN has.
 const arnParts = 6
 
-// arnPattern is a pattern for each part of an ARN, as conditions compare them: no
-// wildcard reaches beyond a colon, but for one in the last part.
+// arnPattern has a pattern for each part of an ARN, as conditions compare them: no wildcard
+// matches a colon, except in the last part.
 type arnPattern [arnParts]pattern
 
-// compileARN reads the pattern of an ARN. ok is false if parts are missing.
+// compileARN compiles the pattern of an ARN. ok is false if parts are missing.
 func compileARN(s string, variables bool) (p arnPattern, ok bool) {
 	parts := splitARN(s, variables)
 	if len(parts) < arnParts {
@@ -245,7 +243,7 @@ func compileARN(s string, variables bool) (p arnPattern, ok bool) {
 	return p, true
 }
 
-// splitARN cuts at the first five colons that are not part of a variable.
+// splitARN splits at the first five colons that are not part of a variable.
 func splitARN(s string, variables bool) []string {
 	parts := make([]string, 0, arnParts)
 	begin := 0
@@ -280,17 +278,16 @@ func (p *arnPattern) match(s string, r *Request) bool {
 	return true
 }
 
-// resourcePattern is "*" or the pattern of an ARN, in which a wildcard reaches over
-// colons and slashes. The zero value matches nothing.
+// resourcePattern is "*" or the pattern of an ARN, in which a wildcard also matches colons and
+// slashes. The zero value matches nothing.
 type resourcePattern struct {
 	all bool
-	// forms are the pattern, and if parts are missing at its end the one in which
-	// these are anything.
+	// forms are the pattern, and, if parts are missing at its end, the pattern with wildcards
+	// for them.
 	forms []pattern
 }
 
-// compileResource reads a Resource. Parts that are missing at its end are
-// anything.
+// compileResource compiles a Resource. Missing parts at its end match anything.
 func compileResource(s string, variables bool) (r resourcePattern, ok bool) {
 	if strings.Trim(s, "*") == "" {
 		return resourcePattern{all: true}, true

@@ -9,34 +9,34 @@ import (
 	"godwit.dev/godwit/internal/caller"
 )
 
-// Form is how a statement of a resource's policy names the caller. What an Allow is
-// worth depends on it.
+// Form is how a statement of a resource's policy names the caller. The effect of an Allow
+// depends on it.
 type Form uint8
 
 // The forms, the weakest first.
 const (
 	NoForm            Form = iota // it does not name the caller
-	FormAccount                   // the caller's account, which leaves it to the policies of its identities
+	FormAccount                   // the caller's account; the policies of its identities decide
 	FormAll                       // everybody, or all but some
 	FormRole                      // the role whose session the caller is
 	FormService                   // the service
-	FormProvider                  // the identity provider that vouches for the caller
+	FormProvider                  // the identity provider of the federated caller
 	FormUser                      // the user
 	FormSession                   // the session of a role
 	FormFederatedUser             // the session of a user's federation token
 )
 
-// formNames are what an audit log writes.
+// formNames are the names in audit logs.
 var formNames = [...]string{"", "account", "all", "role", "service", "provider", "user", "session", "federated-user"}
 
 // String names the form; empty for NoForm.
 func (f Form) String() string { return formNames[f] }
 
-// exact reports whether a form names the caller itself, which no implicit deny of its
-// own policies caps.
+// exact reports whether a form names the caller itself, so that implicit denies of its own
+// policies do not apply.
 func (f Form) exact() bool { return f >= FormUser }
 
-// principals are those that a statement names.
+// principals are the principals of a statement.
 type principals struct {
 	all       bool
 	services  []string
@@ -48,12 +48,12 @@ type principals struct {
 
 var (
 	accountID = regexp.MustCompile(`^[0-9]{12}$`)
-	// identity is a user, role or session; account root is found before it.
+	// identity is a user, role or session; the account's root is handled before.
 	identity = regexp.MustCompile(`^arn:[a-z-]+:(iam|sts)::[0-9]{12}:(user|role|group|assumed-role|federated-user)/[^*?]+$`)
 	root     = regexp.MustCompile(`^arn:[a-z-]+:iam::([0-9]{12}):root$`)
-	// uniqueID is what a user or role is kept by, and shown by once it was deleted; with a
-	// name behind it the session of a role. One that is created under the same name since
-	// has another.
+	// uniqueID is the stored form of a user or role, which is shown once it was deleted;
+	// followed by a name it is a session of a role. A later user or role of the same name has
+	// another.
 	uniqueID = regexp.MustCompile(`^A[A-Z0-9]{15,127}(:[\w+=,.@-]{2,64})?$`)
 	service  = regexp.MustCompile(`^[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+$`)
 )
@@ -89,7 +89,7 @@ func parsePrincipals(raw json.RawMessage) (p principals, err error) {
 			}
 		case "Federated":
 			p.providers = append(p.providers, names...)
-		case "CanonicalUser": // nobody whom a request here comes from
+		case "CanonicalUser": // no caller here has one
 		default:
 			return malformed("unknown kind of Principal")
 		}
@@ -121,7 +121,7 @@ func (p *principals) addAWS(name string) error {
 	return nil
 }
 
-// form is how the principals name a caller: the strongest way of them.
+// form is the strongest form in which the principals name a caller.
 func (p *principals) form(c *caller.Caller) Form {
 	switch c.Kind {
 	case caller.Service:
@@ -160,24 +160,24 @@ func (p *principals) form(c *caller.Caller) Form {
 	}
 }
 
-// one reports whether there is a user, role or session among the principals.
+// one reports whether a user, role or session is among the principals.
 func (p *principals) one() bool { return len(p.arns)+len(p.ids) > 0 }
 
-// form is how the statement's Principal or NotPrincipal takes the caller in; NoForm:
-// not at all. bounded says that a permissions boundary caps the caller.
+// form is how the statement's Principal or NotPrincipal includes the caller; NoForm: it does
+// not. bounded says that a permissions boundary caps the caller.
 func (s *Statement) form(c *caller.Caller, bounded bool) Form {
 	f := s.principals.form(c)
 	switch {
 	case s.NotPrincipal:
-		// AWS's Deny with NotPrincipal takes in whom a boundary caps, named or not. It looks
-		// at the account first and then at who in it calls, so that beside a user or role
-		// the account stands for itself alone.
+		// AWS's Deny with NotPrincipal includes callers with a boundary, named or not. It
+		// checks the account first and then the caller within it, so that beside a user or role
+		// the account only means itself.
 		if f == NoForm || s.Deny && (bounded || f == FormAccount && c.Kind != caller.Root && s.principals.one()) {
 			return FormAll
 		}
 		return NoForm
 	case f == FormAll && !s.Deny && c.Kind == caller.Anonymous && c.Provider != "":
-		return NoForm // only a provider's name admits those for whom one vouches
+		return NoForm // only a provider's name admits its federated callers
 	default:
 		return f
 	}

@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Local reports whether the kernel would deliver to this machine what is sent to an
-// address, or to a whole network: it decides by its routes, which may make more
-// addresses its own than its interfaces have. If it cannot be asked, it is.
+// Local reports whether the kernel would deliver packets for an address, or for a whole
+// network, to this machine: it decides by its routes, which may have more local addresses than
+// the interfaces. If the kernel cannot be asked, the result is true.
 func Local(a netip.Addr) bool {
 	routes, err := netlink.RouteGet(a.AsSlice())
 	if err != nil {
-		return !errors.Is(err, unix.ENETUNREACH) && !errors.Is(err, unix.EHOSTUNREACH) && !errors.Is(err, unix.EOPNOTSUPP) // nobody is there
+		return !errors.Is(err, unix.ENETUNREACH) && !errors.Is(err, unix.EHOSTUNREACH) && !errors.Is(err, unix.EOPNOTSUPP) // there is no route
 	}
 	for _, r := range routes {
 		if r.Type != unix.RTN_UNICAST {

@@ -7,8 +7,8 @@ import (
 	"net/netip"
 )
 
-// Local reports whether an address is one of this machine's: of loopback, or of an
-// interface. If these cannot be listed, it is.
+// Local reports whether an address is one of this machine's: of loopback, or of an interface.
+// If these cannot be listed, the result is true.
 func Local(a netip.Addr) bool {
 	a = a.Unmap().WithZone("")
 	if a.IsLoopback() || a.IsUnspecified() {

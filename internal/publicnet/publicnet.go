@@ -1,5 +1,5 @@
-// Package publicnet tells public addresses from those that lead into the machine
-// or its network, where what users name must not lead.
+// Package publicnet distinguishes public addresses from those of the machine or its network, to
+// which users' requests must not be directed.
 package publicnet
 
 import (
@@ -10,22 +10,22 @@ import (
 	"syscall"
 )
 
-// What Control refuses an endpoint's address with. ErrOwn is an ErrForbidden.
+// The errors of Control. ErrOwn is an ErrForbidden.
 var (
 	ErrForbidden = errors.New("the endpoint's address is not public")
 	ErrOwn       = fmt.Errorf("%w: it is this server's own", ErrForbidden)
 )
 
-// Class says where an address leads.
+// Class is the kind of network of an address.
 type Class uint8
 
 // The classes.
 const (
-	// LinkLocal is the link's own addresses, and those of the clouds' metadata services,
-	// which are among them with most: where a machine is given credentials.
+	// LinkLocal are link-local addresses, including the metadata services of most clouds, which
+	// give credentials to machines.
 	LinkLocal Class = iota
-	// Reserved is where no service should be: loopback, multicast, and what the
-	// registries reserve for other uses.
+	// Reserved are addresses without services: loopback, multicast, and those reserved by the
+	// registries for other uses.
 	Reserved
 	// Private is the network of an organisation: RFC 1918, RFC 4193, RFC 6598.
 	Private
@@ -33,8 +33,8 @@ const (
 	Public
 )
 
-// Of returns the class of an address. That of an address which holds another one,
-// to which some network translates it, is the more restricted of the two.
+// Of returns the class of an address. If the address contains another one, to which a network
+// translates it, the result is the more restricted class of the two.
 func Of(a netip.Addr) Class {
 	a = a.Unmap().WithZone("")
 	if !a.IsValid() || contains(linkLocal, a) || contains(metadata, a) {
@@ -60,9 +60,8 @@ func Of(a netip.Addr) Class {
 	}
 }
 
-// metadata is where the clouds tell a machine who it is and give it credentials,
-// beside the link-local addresses, which most of them use. They are never reached,
-// whatever network they lie in. Sources: the providers' documentation, and
+// metadata are the addresses of clouds' metadata services that are not link-local. They are
+// never allowed, whatever network they are in. Sources: the providers' documentation, and
 // cloud-init's data sources.
 var metadata = prefixes(
 	"168.63.129.16/32",      // Azure: WireServer, DNS, DHCP
@@ -84,7 +83,7 @@ var linkLocal = prefixes("169.254.0.0/16", "fe80::/10")
 
 var private = prefixes("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7")
 
-// unicast is all of IPv6 that is given out.
+// unicast is the allocated part of IPv6.
 var unicast = netip.MustParsePrefix("2000::/3")
 
 // reserved are the IANA IPv4 and IPv6 special-purpose address registries, as far as
@@ -113,14 +112,14 @@ var reserved = prefixes(
 	"ff00::/8",        // multicast
 )
 
-// Networks that lead to the IPv4 address that they hold.
+// Networks whose addresses are translated to the IPv4 address that they contain.
 var (
 	nat64     = netip.MustParsePrefix("64:ff9b::/96")
 	sixToFour = netip.MustParsePrefix("2002::/16")
 )
 
-// Embedded is the IPv4 address that a holds by one of the conventions whose
-// addresses are routed: NAT64's common prefix, 6to4, ISATAP.
+// Embedded is the IPv4 address in a by one of the conventions whose addresses are routed:
+// NAT64's common prefix, 6to4, ISATAP.
 func Embedded(a netip.Addr) (netip.Addr, bool) {
 	b := a.As16()
 	switch {
@@ -153,17 +152,16 @@ func contains(list []netip.Prefix, a netip.Addr) bool {
 
 // Guard decides whether requests that the server makes for users may go to an address.
 type Guard struct {
-	// AllowPrivate lets them go to addresses that are not public, but for LinkLocal ones.
+	// AllowPrivate also allows addresses that are not public, except LinkLocal ones.
 	AllowPrivate bool
-	// Own are the ports that this server listens at. What arrives there from its own
-	// machine is trusted more than what users ask for, so that no request goes there,
-	// whatever is allowed.
+	// Own are the ports that this server listens at. Connections from its own machine are
+	// trusted more than users' requests, so that none may go there, whatever is allowed.
 	Own []uint16
 }
 
-// Control refuses to connect to an address that is not allowed. As a net.Dialer's
-// Control it sees the address itself, after resolution, so that no name and no
-// change of a name gets around it. Errors: ErrForbidden, ErrOwn.
+// Control refuses to connect to an address that is not allowed. As a net.Dialer's Control it
+// gets the resolved address, so that no name and no change of a name circumvents it. Errors:
+// ErrForbidden, ErrOwn.
 func (g Guard) Control(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {

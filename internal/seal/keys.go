@@ -11,15 +11,15 @@ import (
 	"github.com/tink-crypto/tink-go/v2/subtle/random"
 )
 
-// Refusals to open a store's keys.
+// Errors of opening a store's keys.
 var (
 	// ErrWrongRoot refuses a root key that is not the store's.
 	ErrWrongRoot = errors.New("the root key is not the one that the data is sealed with")
-	// ErrRecord refuses a record of keys that is damaged.
+	// ErrRecord refuses a damaged record of keys.
 	ErrRecord = errors.New("the record of the keys that the data is sealed with is damaged")
 )
 
-// Keys are the key-encryption keys of a store, out of their wraps.
+// Keys are the unwrapped key-encryption keys of a store.
 type Keys struct {
 	keys []kek // the last one seals
 
@@ -32,7 +32,7 @@ type kek struct {
 	key    []byte
 }
 
-// record is how the store has the keys, and how a wrong root key is known.
+// record is the stored form of the keys; it also identifies their root key.
 type record struct {
 	Version int       `json:"version"` // 1
 	Root    string    `json:"root"`    // the id of the root key
@@ -41,19 +41,19 @@ type record struct {
 
 type wrapped struct {
 	Number byte   `json:"number"`
-	Key    []byte `json:"key"` // sealed with what is derived of the root key
+	Key    []byte `json:"key"` // sealed with a key derived from the root key
 }
 
-// NewKeys draws the keys of a new store, and gives the record that it has to keep before
-// anything that is sealed with them.
+// NewKeys generates the keys of a new store, and returns their record, which must be stored
+// before anything is sealed with them.
 func NewKeys(root *Root) (*Keys, []byte, error) {
 	k := &Keys{keys: []kek{{number: 1, key: random.GetRandomBytes(KeySize)}}, sealers: map[string]*Sealer{}}
 	text, err := k.Rewrap(root)
 	return k, text, err
 }
 
-// OpenKeys opens a store's record with its root key. It fails with ErrWrongRoot, which
-// names both keys by their ids, or ErrRecord.
+// OpenKeys opens a store's record with its root key. It fails with ErrWrongRoot, which has the
+// ids of both keys, or ErrRecord.
 func OpenKeys(root *Root, text []byte) (*Keys, error) {
 	var r record
 	if err := json.Unmarshal(text, &r); err != nil || r.Version != 1 || len(r.Keys) == 0 {
@@ -86,8 +86,8 @@ func RootOf(text []byte) (id string, err error) {
 	return r.Root, nil
 }
 
-// Rewrap gives the record that holds the same keys under a root key: what is to be kept
-// in place of the one before when the root key changes.
+// Rewrap returns a record of the same keys under another root key, which is to replace the
+// stored one.
 func (k *Keys) Rewrap(root *Root) ([]byte, error) {
 	wrapping, err := root.wrapping()
 	if err != nil {
@@ -113,8 +113,8 @@ func (k *Keys) GoString() string { return k.String() }
 // LogValue hides the keys.
 func (k *Keys) LogValue() slog.Value { return slog.StringValue(k.String()) }
 
-// Sealer is the sealer of a purpose, as "identity": what one purpose has sealed no other
-// can open. It may be asked for from several goroutines.
+// Sealer is the sealer of a purpose, as "identity": a value sealed for one purpose cannot be
+// opened for another. It may be called concurrently.
 func (k *Keys) Sealer(purpose string) *Sealer {
 	k.sealing.Lock()
 	defer k.sealing.Unlock()

@@ -1,12 +1,10 @@
-// Package seal keeps secrets that are on disk: it is the one place that encrypts what
-// the store holds.
+// Package seal seals secrets on disk: it is the only place that encrypts the store's content.
 //
-// A root key, from a file outside of the data, wraps the store's key-encryption keys,
-// which are in the store. From those a key is derived for each purpose, and a Sealer
-// seals values with that by an AEAD of Tink's (XChaCha20-Poly1305, whose nonces may be
-// drawn at random without a bound on how many). Each value is bound to its place: who
-// opens it has to name the same one. Another root key therefore means new wraps of a few
-// bytes, and no other value changes.
+// A root key, from a file outside of the data, wraps the store's key-encryption keys, which are
+// in the store. From those a key is derived for each purpose, with which a Sealer seals values
+// by an AEAD of Tink's (XChaCha20-Poly1305, whose random nonces need no bound on their number).
+// Each value is bound to its place, which must be given to open it. So another root key only
+// needs new wraps of a few bytes, and no other value changes.
 package seal
 
 import (
@@ -25,19 +23,19 @@ import (
 // KeySize is the size of every key of this package, in bytes.
 const KeySize = 32
 
-// rootForm begins the line of a root key's file: the version of its form.
+// rootForm is the version at the beginning of the line in a root key's file.
 const rootForm = "godwit-root-key-1"
 
-// ErrRootFile refuses a root key's file that cannot be read.
+// ErrRootFile refuses an invalid file of a root key.
 var ErrRootFile = errors.New("it is not a root key: one line is expected, " + rootForm + ", the key's id and the key")
 
-// Root is a root key. It never prints its secret.
+// Root is a root key. Its secret is hidden in formatted output.
 type Root struct {
 	id  string
 	key [KeySize]byte
 }
 
-// NewRoot draws a root key.
+// NewRoot generates a root key.
 func NewRoot() *Root {
 	r := &Root{}
 	copy(r.key[:], random.GetRandomBytes(KeySize))
@@ -45,10 +43,9 @@ func NewRoot() *Root {
 	return r
 }
 
-// ParseRoot reads a root key as Encode writes it: lines that are empty or begin with #,
-// and one of three words, the form's version, the id and the key in base64. The id
-// follows from the key, so that a damaged file is found out. The error never holds what
-// the file does.
+// ParseRoot parses a root key as Encode writes it: lines that are empty or begin with #, and
+// one of three words, the version, the id and the key in base64. The id is derived from the
+// key, so that a damaged file is detected. The error never quotes the file.
 func ParseRoot(text []byte) (*Root, error) {
 	var found []string
 	for line := range strings.Lines(string(text)) {
@@ -71,14 +68,14 @@ func ParseRoot(text []byte) (*Root, error) {
 	return r, nil
 }
 
-// Encode writes the key as a file holds it. It is the secret.
+// Encode encodes the key for a file, including the secret.
 func (r *Root) Encode() []byte {
 	return []byte("# A root key of Godwit. Who has it can read what is sealed, and without it nothing can be\n" +
 		"# read: keep a copy, apart from the data.\n" +
 		rootForm + " " + r.id + " " + base64.StdEncoding.EncodeToString(r.key[:]) + "\n")
 }
 
-// ID names the key, and tells nothing about it: 16 hexadecimal digits.
+// ID identifies the key without revealing it: 16 hexadecimal digits.
 func (r *Root) ID() string { return r.id }
 
 // String hides the secret.
@@ -92,7 +89,7 @@ func (r *Root) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
 func rootID(key []byte) string { return hex.EncodeToString(derive(key, "root key's id")[:8]) }
 
-// derive makes a key for a purpose out of another.
+// derive derives a key for a purpose from another.
 func derive(key []byte, purpose string) []byte {
 	derived, err := subtle.ComputeHKDF("SHA256", key, nil, []byte("godwit: "+purpose), sha256.Size)
 	if err != nil {

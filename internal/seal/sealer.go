@@ -8,21 +8,21 @@ import (
 	"github.com/tink-crypto/tink-go/v2/tink"
 )
 
-// Form is the first byte of everything that is sealed: the version of its form. What was
-// kept in clear before can be distinguished from it where that never begins so.
+// Form is the first byte of every sealed value: the version of its form. It distinguishes
+// sealed values from those in clear, if these never begin so.
 const Form byte = 0xf1
 
 const header = 2 // the form, and the number of the key
 
-// Overhead is by how much a sealed value is longer than it was, in bytes.
+// Overhead is the increase in length by sealing, in bytes.
 const Overhead = header + 24 + 16 // with the nonce and the tag
 
-// ErrSealed refuses to open what was not sealed so: with another key, for another place,
-// or changed since.
+// ErrSealed refuses a value that was sealed with another key or for another place, or was
+// changed since.
 var ErrSealed = errors.New("seal: the value cannot be opened: it was sealed with another key or for another place, or is damaged")
 
-// Sealer seals values and opens them. It may be used from several goroutines, and never
-// prints its keys.
+// Sealer seals values and opens them. It is safe for concurrent use, and its keys are hidden in
+// formatted output.
 type Sealer struct {
 	ciphers []cipher // the last one seals
 }
@@ -50,13 +50,13 @@ func (s *Sealer) add(number byte, key []byte) {
 	s.ciphers = append(s.ciphers, cipher{number, primitive})
 }
 
-// Seal seals a value for a place, which Context names: who opens it has to give the same.
-// The result is Overhead bytes longer and begins with Form.
+// Seal seals a value for a place, made by Context, which must be given to open it. The result
+// is Overhead bytes longer and begins with Form.
 func (s *Sealer) Seal(plaintext, context []byte) ([]byte, error) {
 	return s.AppendSealed(make([]byte, 0, len(plaintext)+Overhead), plaintext, context)
 }
 
-// AppendSealed is Seal behind what dst has.
+// AppendSealed appends the result of Seal to dst.
 func (s *Sealer) AppendSealed(dst, plaintext, context []byte) ([]byte, error) {
 	c := s.ciphers[len(s.ciphers)-1]
 	sealed, err := c.aead.Encrypt(plaintext, bound(c.number, context))
@@ -66,8 +66,8 @@ func (s *Sealer) AppendSealed(dst, plaintext, context []byte) ([]byte, error) {
 	return append(append(dst, Form, c.number), sealed...), nil
 }
 
-// Open opens what Seal has sealed for the same place. It fails with ErrSealed, and tells
-// nothing about why.
+// Open opens a value that Seal has sealed for the same place. It fails with ErrSealed, without
+// the reason.
 func (s *Sealer) Open(sealed, context []byte) ([]byte, error) {
 	if len(sealed) < Overhead || sealed[0] != Form {
 		return nil, ErrSealed
@@ -90,13 +90,13 @@ func (s *Sealer) String() string { return "sealer" }
 // GoString hides the keys.
 func (s *Sealer) GoString() string { return "sealer" }
 
-// bound is what a value is authenticated with: its header and its place.
+// bound is the additional authenticated data of a value: its header and its place.
 func bound(number byte, context []byte) []byte {
 	return append(append(make([]byte, 0, header+len(context)), Form, number), context...)
 }
 
-// Context names the place of a value by its parts, as a kind of record and the record's
-// name, so that no two lists of parts are the same context.
+// Context encodes a place by its parts, such as a kind of record and the record's name, so that
+// different parts never make the same context.
 func Context(parts ...string) []byte {
 	size := 0
 	for _, p := range parts {

@@ -26,7 +26,7 @@ import (
 	"godwit.dev/godwit/internal/wire"
 )
 
-// respond makes what requests are answered by.
+// respond makes the handlers of requests.
 func respond(deps Deps, s *state, r *running) (Parts, error) {
 	objects, err := artifacts.Open(artifacts.Options{Config: deps.Config, Trust: r.trust, Own: deps.ownPorts(), Dial: deps.World.Dial})
 	if err != nil {
@@ -102,8 +102,8 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 	return parts, nil
 }
 
-// besidePages answers clients of AWS at once at "/", where they send nearly everything and no
-// page is: pages has those, and hands on what is none.
+// besidePages answers AWS clients at "/" directly, as nearly all their requests go there and no
+// page does: pages has the pages, and passes on all other requests.
 func besidePages(aws, pages http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/" {
@@ -114,7 +114,7 @@ func besidePages(aws, pages http.Handler) http.Handler {
 	})
 }
 
-// services are what the wire answers by its operations.
+// services are the services of the wire, by their operations.
 func services(deps Deps, s *state, r *running, functions *lambda.Service, objects *artifacts.Store) []*wire.Service {
 	return []*wire.Service{
 		wire.SQS(sqs.New(sqs.Options{Engine: s.engine, NewID: ids.New, FIFORate: deps.Config.SQSFIFORate, Bytes: s.accounts.Send, DefaultRegion: deps.Config.Region, URLHost: deps.Config.QueueURLHost, Principals: s.named}).Operations()...),
@@ -134,7 +134,7 @@ func services(deps Deps, s *state, r *running, functions *lambda.Service, object
 	}
 }
 
-// developing is what Godwit answers under /_godwit/ beside the operators' API.
+// developing is the API under /_godwit/ for developers, beside the operators' API.
 func developing(deps Deps, s *state, r *running, functions *lambda.Service) map[string]http.Handler {
 	return map[string]http.Handler{
 		"GET " + adminPrefix + "clock":             admin.Deprecated("clock", admin.ReadClock(deps.Clock, deps.Virtual)),

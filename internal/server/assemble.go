@@ -30,33 +30,33 @@ type Deps struct {
 	Config config.Config
 	Log    *slog.Logger
 	Clock  clock.Clock
-	// Virtual is Clock if that is a virtual one, nil otherwise.
+	// Virtual is Clock if it is virtual, nil otherwise.
 	Virtual *clock.Virtual
 	Jitter  *clock.Jitter
-	// Limits are what requests and connections may take of the machine.
+	// Limits bound the resources of the machine that requests and connections use.
 	Limits *Limits
-	// URL is the address of this server as a client on the same machine writes it.
+	// URL is the address of this server for a client on the same machine.
 	URL string
-	// Port is where this server listens.
+	// Port is the port that this server listens at.
 	Port uint16
-	// Draining is closed when the server begins to stop: what waits for
-	// something to happen, as a long poll does, answers now.
+	// Draining is closed when the server begins to stop: long polls and other waiting requests
+	// are answered then.
 	Draining <-chan struct{}
-	// Keys gives access keys beside those of the server itself; nil: there are no others.
-	// It refuses with sigv4.ErrUnknownKey.
+	// Keys finds access keys other than the server's own; nil: there are none. It fails with
+	// sigv4.ErrUnknownKey.
 	Keys func(accessKey, sessionToken string) (sigv4.Credential, error)
-	// Committed sees every change of the store, sealed, in order and before it is
-	// applied; may be nil.
+	// Committed gets every change of the store, sealed, in order and before it is applied; may
+	// be nil.
 	Committed func(sealed []byte)
-	// World is the outside world: the disk, the network, the end of the process.
+	// World has the server's surroundings: the disk, the network, the end of the process.
 	World World
-	// OnStop registers a function that stops what was just started. They are called once
-	// each, in reverse order, also if a later part fails to start, and give up waiting when
-	// their context ends.
+	// OnStop registers a function that stops a part that was just started. They are called once
+	// each, in reverse order, also if a later part fails to start, and stop waiting when their
+	// context ends.
 	OnStop func(name string, stop func(context.Context) error)
 
-	tracer *tracing.Tracer // nil: nothing is traced; set by Assemble
-	spans  *otlp.Exporter  // of it; nil with it
+	tracer *tracing.Tracer // nil: tracing is off; set by Assemble
+	spans  *otlp.Exporter  // of tracer; nil without it
 	hold   *hold.Hold      // keeps a restored server from delivering; set by Assemble
 }
 
@@ -73,86 +73,86 @@ func (d *Deps) ownPorts() []uint16 {
 	return ports
 }
 
-// World is what a test or a cluster replaces of the server's surroundings; nil: the real thing.
+// World replaces the server's surroundings in a test or a cluster; nil fields are the real
+// thing.
 type World struct {
 	// Store opens the store; full reports that disk space is low.
 	Store func() (st store.Store, full func() bool, err error)
-	// Dial makes the connections to HTTP endpoints and to functions elsewhere.
+	// Dial makes the connections to HTTP endpoints and to external functions.
 	Dial limit.Dial
-	// Mails takes mails further, whatever the settings name.
+	// Mails sends mails, whatever the settings name.
 	Mails mailsender.Transport
 	// Exit ends the process, after a failure that it cannot continue from.
 	Exit func(error)
-	// Root is the root key of what Store opens; nil: one is drawn.
+	// Root is the root key of the store that Store opens; nil: a new one is generated.
 	Root *seal.Root
-	// SigningPair makes the keys that messages are signed with: a pair of 2,048 bits takes
-	// a tenth of a second of CPU.
+	// SigningPair makes the key pairs that sign messages: one of 2,048 bits takes a tenth of a
+	// second of CPU.
 	SigningPair func() (*rsa.PrivateKey, error)
-	// Replicated says that another node may take the store over: nothing is acknowledged
-	// that is not durable.
+	// Replicated says that another node may take the store over: nothing is acknowledged before
+	// it is durable.
 	Replicated bool
-	// Owned reports whether this process still owns the state; nil: always. It is called
-	// before anything of the state leaves the process.
+	// Owned reports whether this process still owns the state; nil: always. It is called before
+	// any state leaves the process.
 	Owned func() bool
 	// Confirmed wraps the handler of functions' requests, so that no answer is stale because
 	// another node owns the state; nil: it is not wrapped.
 	Confirmed func(http.Handler) http.Handler
-	// TwoStep makes transfers between shards as where they do not share a commit.
+	// TwoStep makes all transfers between shards in two steps, as without a shared commit.
 	TwoStep bool
 	// Deploying wraps the worker that deploys stacks; nil: it is not wrapped.
 	Deploying func(stacks.Worker) stacks.Worker
 }
 
-// Parts is what a server shows to the outside.
+// Parts are the externally visible parts of a server.
 type Parts struct {
-	// Wire answers the AWS protocols: every path outside /_godwit/.
+	// Wire serves the AWS protocols: every path outside /_godwit/.
 	Wire http.Handler
-	// Forbid answers such a request with status 403, in its protocol; nil: as under
+	// Forbid answers a refused request to Wire with status 403, in its protocol; nil: as under
 	// /_godwit/.
 	Forbid func(w http.ResponseWriter, r *http.Request, text string)
-	// Vouched reports that a request has a signature over Host that Wire will not serve
-	// it without; nil: none has.
+	// Vouched reports that a request has a signature that covers Host and that Wire verifies;
+	// nil: none has.
 	Vouched func(r *http.Request) bool
 	// Refused is called for each request that the guard refuses; may be nil.
 	Refused func(reason string)
-	// Admin answers patterns of http.ServeMux under /_godwit/.
+	// Admin serves patterns of http.ServeMux under /_godwit/.
 	Admin map[string]http.Handler
-	// Developer answers what tools ask of LocalStack; nil: nobody does.
+	// Developer serves the requests of tools for LocalStack; nil: nothing does.
 	Developer http.Handler
-	// Operator refuses a caller who may not ask for what is under /_godwit/, or for metrics; nil:
-	// where signatures are verified, everybody. It has read the body, and puts another
-	// one in its place.
+	// Operator refuses a caller without permission for a request under /_godwit/, or for
+	// metrics; nil: if signatures are verified, all callers are refused. It reads the body, and
+	// replaces it.
 	Operator func(w http.ResponseWriter, r *http.Request) error
-	// Console answers patterns of http.ServeMux with the web console, to anybody: what it
-	// shows it asks Admin for.
+	// Console serves patterns of http.ServeMux with the web console, to anybody: its data come
+	// from Admin.
 	Console map[string]http.Handler
-	// Operated is called for requests that are answered without asking who makes them; may
-	// be nil.
+	// Operated is called for requests that are served without authentication; may be nil.
 	Operated func(r *http.Request)
-	// Metrics answers GET /metrics; nil: nothing does.
+	// Metrics serves GET /metrics; nil: nothing does.
 	Metrics http.Handler
-	// Functions gives the connections of functions, which are answered by Wire alone;
-	// nil: there are none.
+	// Functions accepts the connections of functions, which are served by Wire alone; nil:
+	// there are none.
 	Functions net.Listener
-	// OfFunctions is Wire as functions are answered; nil: Wire.
+	// OfFunctions is the Wire for functions; nil: Wire.
 	OfFunctions http.Handler
-	// Ingest answers posts to sources; nil: nobody does.
+	// Ingest serves posts to sources; nil: nothing does.
 	Ingest http.Handler
-	// Checks are what /_godwit/health looks at.
+	// Checks are the checks of /_godwit/health.
 	Checks []admin.Check
 	// Notices are lines for the banner; nil: there are none.
 	Notices func() []string
 }
 
-// maxAhead is how far the state may be ahead of the machine's clock. Time in a
-// shard never goes back: it stands still until the clock has caught up.
+// maxAhead bounds how far the state may be ahead of the machine's clock. Time in a shard never
+// goes back: it stands still until the clock has caught up.
 const maxAhead = time.Minute
 
-// Build makes the parts, lowest ring first, and starts what runs.
+// Build makes the parts, lowest ring first, and starts them.
 type Build func(ctx context.Context, deps Deps) (Parts, error)
 
-// Assemble builds the real server: the state, then what runs on it, then what answers. Each step
-// is given what the one before has completed.
+// Assemble builds the real server: the state, then the parts that run on it, then the handlers
+// of requests. Each step gets the results of the one before.
 func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	if err := deps.openHold(); err != nil {
 		return Parts{}, err
@@ -171,8 +171,8 @@ func Assemble(ctx context.Context, deps Deps) (Parts, error) {
 	return respond(deps, s, r)
 }
 
-// exit ends the process after the store has failed: what is in memory may be
-// ahead of the disk, and only a restart brings them together.
+// exit ends the process after a failure of the store: memory may be ahead of the disk, and only
+// a restart makes them consistent.
 func (d Deps) exit(err error) {
 	if d.World.Exit != nil {
 		d.World.Exit(err)

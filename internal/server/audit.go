@@ -18,10 +18,10 @@ import (
 	"godwit.dev/godwit/internal/wire"
 )
 
-// auditStream is the stream of the log group that the audit log is written to.
+// auditStream is the log stream of the audit log.
 const auditStream = "audit"
 
-// newTrail makes the audit log; nil where there is none.
+// newTrail makes the audit log; nil if it is off.
 func newTrail(deps Deps, groups *logs.Logs) (*audit.Trail, error) {
 	var sinks []audit.Sink
 	if path := deps.Config.AuditLog; path != "" {
@@ -41,7 +41,7 @@ func newTrail(deps Deps, groups *logs.Logs) (*audit.Trail, error) {
 	return audit.New(audit.Options{Sinks: sinks, Data: deps.Config.AuditDataEvents, Logger: deps.Log, NewID: ids.Text}), nil
 }
 
-// auditGroup has records in a log group.
+// auditGroup writes records to a log group.
 type auditGroup struct {
 	groups *logs.Logs
 	group  arn.ARN
@@ -52,7 +52,7 @@ func (a auditGroup) Write(at time.Time, line []byte) error {
 	return nil
 }
 
-// audited tells a trail of the wire's calls; nil where there is none.
+// audited records the wire's calls in a trail; nil if it is off.
 func audited(trail *audit.Trail) func(call *api.Call, in any, outcome wire.Outcome) {
 	if trail == nil {
 		return nil
@@ -60,7 +60,7 @@ func audited(trail *audit.Trail) func(call *api.Call, in any, outcome wire.Outco
 	return func(call *api.Call, in any, outcome wire.Outcome) { trail.Call(call, in, audit.Outcome(outcome)) }
 }
 
-// auditChecks are what health says of the audit log.
+// auditChecks are the health checks of the audit log.
 func auditChecks(trail *audit.Trail) []admin.Check {
 	if trail == nil {
 		return nil
@@ -68,8 +68,7 @@ func auditChecks(trail *audit.Trail) []admin.Check {
 	return []admin.Check{{Name: "audit", Failing: func(context.Context) error { return trail.Failing() }}}
 }
 
-// operated records what operators change whom nobody asks who they are; nil where nothing
-// is recorded.
+// operated records changes by unauthenticated operators; nil if the audit log is off.
 func operated(deps Deps, trail *audit.Trail) func(r *http.Request) {
 	if trail == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/sigv4"
 )
 
-// authentic verifies requests by the root's key and others; nil where everybody is believed.
+// authentic verifies requests by the root's key and others; nil if authentication is off.
 func authentic(deps Deps, others credentials) *sigv4.Verifier {
 	if !deps.Config.Enforce {
 		return nil
@@ -19,7 +19,7 @@ func authentic(deps Deps, others credentials) *sigv4.Verifier {
 	return sigv4.New(sigv4.Options{Keys: chain(rootKey(deps.Config), others), System: clock.System.Now, Now: deps.Clock.Now})
 }
 
-// credentials gives the credential of an access key; see sigv4.Options.Keys.
+// credentials finds the credential of an access key; see sigv4.Options.Keys.
 type credentials = func(accessKey, sessionToken string) (sigv4.Credential, error)
 
 // chain looks a key up in first, then in second; second may be nil.
@@ -36,7 +36,7 @@ func chain(first, second credentials) credentials {
 	}
 }
 
-// rootKey knows the access key of the account's root, if there is one.
+// rootKey has the access key of the account's root, if there is one.
 func rootKey(cfg config.Config) func(accessKey, sessionToken string) (sigv4.Credential, error) {
 	credential := sigv4.Credential{
 		Secret: cfg.Root.Secret,

@@ -14,8 +14,8 @@ import (
 	"godwit.dev/godwit/internal/shard/keys"
 )
 
-// authorization has policies decide what callers may do, with keys as well; nil where
-// nobody asks.
+// authorization makes policies, including those of keys, decide on requests; nil if IAM is not
+// enforced.
 func authorization(deps Deps, identities *identity.Module, engine *shard.Engine, keyring *keys.Module, deliveryStreams tagged) func(context.Context, *api.Call, *api.Operation, any) error {
 	if !deps.Config.Enforce {
 		return nil
@@ -27,14 +27,14 @@ func authorization(deps Deps, identities *identity.Module, engine *shard.Engine,
 	return guarded(a)
 }
 
-// guarded asks for everything that an operation needs.
+// guarded checks all permissions that an operation needs.
 func guarded(a *authorize.Authorizer) func(context.Context, *api.Call, *api.Operation, any) error {
 	return func(ctx context.Context, call *api.Call, op *api.Operation, in any) error {
 		if op.Access == nil || call.Caller == nil {
 			return fault.Newf(fault.Internal, "nobody says what %s needs, or who calls", op.Name)
 		}
 		if call.Caller.Kind == caller.Anonymous && op.Open {
-			return nil // what it brings instead of credentials is the operation's to judge
+			return nil // the operation checks what it has instead of credentials
 		}
 		if err := ofSession(call, op); err != nil {
 			return err
@@ -42,7 +42,7 @@ func guarded(a *authorize.Authorizer) func(context.Context, *api.Call, *api.Oper
 		needs, err := op.Access(call, in)
 		if err != nil {
 			if call.Caller.Kind == caller.Root {
-				return nil // nothing in its account is kept from it: the operation says what is wrong
+				return nil // it may do everything in its account: the operation reports what is wrong
 			}
 			return err
 		}
@@ -52,7 +52,7 @@ func guarded(a *authorize.Authorizer) func(context.Context, *api.Call, *api.Oper
 			}
 			known := authorize.Context{Caller: call.Caller, Region: call.Region, Now: call.Time.UnixMilli(), Address: call.RemoteAddr, Transport: call.Transport(), Via: call.Via}
 			if of, err := arn.Parse(needs[i].Resource); err == nil && of.Region != "" {
-				known.Region = of.Region // a queue's URL may name another one than the signature
+				known.Region = of.Region // a queue's URL may name another region than the signature
 			}
 			result, err := a.Decide(ctx, &needs[i], &known)
 			if err != nil {
@@ -71,9 +71,9 @@ func guarded(a *authorize.Authorizer) func(context.Context, *api.Call, *api.Oper
 	}
 }
 
-// ofSession refuses what GetSessionToken's and GetFederationToken's credentials are not
-// for, whatever policies say: they must not lead to others that last longer. Source: the
-// IAM user guide, on comparing STS credentials, for sessions without MFA.
+// ofSession refuses operations that credentials of GetSessionToken and GetFederationToken may
+// not call, whatever policies say: they must not obtain credentials that last longer. Source:
+// the IAM user guide, on comparing STS credentials, for sessions without MFA.
 func ofSession(call *api.Call, op *api.Operation) error {
 	if call.Caller.Issued.IsZero() || call.Caller.Kind == caller.Session {
 		return nil
@@ -89,7 +89,7 @@ func ofSession(call *api.Call, op *api.Operation) error {
 	return nil
 }
 
-// resources are what policies hang on: queues, topics and functions, and roles, whose
+// resources are the resources with policies: queues, topics and functions, and roles, whose
 // trust policies say who may assume them.
 type resources struct {
 	*shard.Engine
@@ -98,7 +98,7 @@ type resources struct {
 	deliveryStreams tagged // delivery streams
 }
 
-// tagged is who knows the tags of some resources.
+// tagged finds the tags of some resources.
 type tagged interface {
 	PolicyTags(ctx context.Context, a arn.ARN) map[string]string
 }
@@ -114,7 +114,7 @@ func (r resources) PolicyOf(ctx context.Context, a arn.ARN) *policy.Policy {
 	}
 	trust, err := r.identities.TrustOf(role)
 	if err != nil {
-		return nil // what it says is not known, and so nobody may
+		return nil // its policy is unreadable, and so allows nobody
 	}
 	return trust
 }
@@ -131,8 +131,8 @@ func (r resources) TagsOf(ctx context.Context, a arn.ARN) map[string]string {
 	return r.identities.TagsOf(a.String())
 }
 
-// useOfKey refuses a use of a key that its policy, a grant and the caller's policies do
-// not allow together.
+// useOfKey refuses a use of a key that its policy, a grant and the caller's policies do not
+// allow together.
 func useOfKey(a *authorize.Authorizer, own *policy.Policy, granted bool, need *authorize.Need, known *authorize.Context) error {
 	result, err := a.DecideBy(own, granted, need, known)
 	if err != nil {

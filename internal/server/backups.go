@@ -21,9 +21,8 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// openHold looks whether the server was restored and is to deliver nothing yet. It refuses a
-// directory in which a restore has not come to its end, of which a start would make an empty
-// one.
+// openHold reads whether the server was restored and must not deliver yet. It refuses a
+// directory with an unfinished restore, as a start would make it an empty one.
 func (d *Deps) openHold() (err error) {
 	if d.Config.Store == config.MemoryStore || d.World.Store != nil && !d.World.Replicated {
 		return nil
@@ -38,7 +37,7 @@ func (d *Deps) openHold() (err error) {
 	return err
 }
 
-// heldNotice is what the banner says of it.
+// heldNotice is the banner's notice of a hold.
 func (d *Deps) heldNotice() []string {
 	if d.hold.Held() {
 		return []string{"Paused:  restored with --paused, nothing is delivered until: godwit deliveries begin"}
@@ -46,19 +45,19 @@ func (d *Deps) heldNotice() []string {
 	return nil
 }
 
-// sealedWith tells the id of the root key that the store is sealed with.
+// sealedWith reports the id of the root key that the store is sealed with.
 func sealedWith(log *journal.Journal) func() string {
 	return func() string {
 		text, err := keys.Sealing(log)
 		if err != nil || text == nil {
 			return ""
 		}
-		id, _ := seal.RootOf(text) // a start has read it
+		id, _ := seal.RootOf(text) // the start has read it
 		return id
 	}
 }
 
-// backupsOf gives away copies of the store, if it is on a disk.
+// backupsOf serves copies of the store, if it is on a disk.
 func backupsOf(deps Deps, st store.Store, log *journal.Journal) (*backups.Backups, error) {
 	o := backups.Options{Version: config.Version, Process: uuid.NewString(), Now: clock.System.Now, Hold: deps.hold, RootKey: sealedWith(log)}
 	if onDisk(deps) || deps.World.Replicated {
@@ -74,7 +73,7 @@ func backupsOf(deps Deps, st store.Store, log *journal.Journal) (*backups.Backup
 	return backups.New(o), nil
 }
 
-// follow keeps backups in a bucket, if one is set, and says how to tell what is wrong with that.
+// follow makes backups in a bucket, if one is set, and reports their problems.
 func (s *state) follow(deps Deps, trust *tls.Config) ([]admin.Check, error) {
 	f, err := offsite.Follow(deps.Config, trust, s.store.Checkpoint, sealedWith(s.journal), deps.Log)
 	if f == nil || err != nil {

@@ -20,7 +20,7 @@ import (
 	"godwit.dev/godwit/internal/shard/identity"
 )
 
-// newSessions keeps who is signed in to the console; nil where nobody has to.
+// newSessions makes the console's sessions; nil if no sign-in is needed.
 func newSessions(deps Deps, others credentials) *session.Sessions {
 	if !deps.Config.Enforce || deps.Config.AdminListen != "" {
 		return nil
@@ -35,10 +35,10 @@ func newSessions(deps Deps, others credentials) *session.Sessions {
 	})
 }
 
-// signedIn is operating.Options.Sessions: whoever signs a request is not asked for a session.
+// signedIn is operating.Options.Sessions: signed requests need no session.
 type signedIn struct{ *session.Sessions }
 
-// ofSessions are the sessions as the gate looks at them.
+// ofSessions adapts the sessions for the gate.
 func ofSessions(sessions *session.Sessions) operating.Sessions {
 	if sessions == nil {
 		return nil
@@ -46,7 +46,7 @@ func ofSessions(sessions *session.Sessions) operating.Sessions {
 	return signedIn{sessions}
 }
 
-// Of is nil, too, where there is no session.
+// Of is also nil without sessions.
 func (s signedIn) Of(r *http.Request) (*caller.Caller, error) {
 	if r.Header.Get("Authorization") != "" {
 		return nil, nil
@@ -58,8 +58,8 @@ func (s signedIn) Of(r *http.Request) (*caller.Caller, error) {
 	return who, err
 }
 
-// consolePages are the parts of the console that anybody may ask for: its page, and its
-// sign-in where there is one.
+// consolePages are the unauthenticated parts of the console: its page, and its sign-in if there
+// is one.
 func consolePages(deps Deps, sessions *session.Sessions, gate *operating.Gate, identities *identity.Module, trust *tls.Config) (map[string]http.Handler, error) {
 	handlers, err := console.Handlers()
 	if err != nil {
@@ -82,7 +82,7 @@ func consolePages(deps Deps, sessions *session.Sessions, gate *operating.Gate, i
 	return handlers, nil
 }
 
-// signOn has people sign in at the identity provider of the settings.
+// signOn makes the sign-in at the identity provider of the settings.
 func signOn(deps Deps, sessions *session.Sessions, gate *operating.Gate, identities *identity.Module, trust *tls.Config) (*signon.SignOn, error) {
 	o := signon.Options{
 		Settings: deps.Config.OIDC, URL: deps.Config.PublicURL, Secure: strings.HasPrefix(deps.Config.PublicURL, "https://"),

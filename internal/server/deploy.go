@@ -15,7 +15,8 @@ import (
 	"godwit.dev/godwit/internal/wire"
 )
 
-// may refuses what a caller may not do where no operation asks for it; nil where nobody asks.
+// may refuses actions that are not operations, if the caller has no permission; nil if IAM is
+// not enforced.
 func may(deps Deps, s *state) func(who *caller.Caller, via, region string, need *authorize.Need) error {
 	if !deps.Config.Enforce {
 		return nil
@@ -29,8 +30,8 @@ func may(deps Deps, s *state) func(who *caller.Caller, via, region string, need 
 	}
 }
 
-// deploy has the steps of stacks taken, first those that were under way when the process
-// before ended.
+// deploy begins to execute the steps of stacks, first those that were in progress when the last
+// process ended.
 func deploy(deps Deps, s *state, answers *wire.Handler, gate *operating.Gate) {
 	acting := &roles.Service{Sessions: s.sessions, Principal: authorize.CloudFormation, Session: "AWSCloudFormation"}
 	var worker stacks.Worker = &deploying.Worker{Options: deploying.Options{

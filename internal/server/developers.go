@@ -11,8 +11,8 @@ import (
 	"godwit.dev/godwit/internal/shard/inspect"
 )
 
-// forDevelopers answers what tools ask of LocalStack; nil where callers are asked who they
-// are, which such tools do not say.
+// forDevelopers serves the requests of tools for LocalStack; nil if requests are authenticated,
+// as such tools do not sign them.
 func forDevelopers(c config.Config, engine *shard.Engine, trying *development.Development) http.Handler {
 	if c.Production || c.Enforce || c.AdminListen != "" {
 		return nil

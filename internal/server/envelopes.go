@@ -11,15 +11,15 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// envelopes renders and signs what an engine hands out. The engine comes first,
-// since it keeps the keys: open follows before anything is published or received.
+// envelopes renders and signs the messages of an engine. The engine is made first, since it
+// stores the keys: open must be called before anything is published or received.
 type envelopes struct {
 	url      string
 	keys     *signing.Keys
 	received *signing.Signer // of messages that are received
 }
 
-// render makes what a subscribed queue gets.
+// render renders a message for a subscribed queue.
 func (v *envelopes) render(notification *message.Message) (*message.Message, error) {
 	issuer := envelope.Issuer{URL: v.url}
 	if envelope.Signed(notification) {
@@ -30,7 +30,7 @@ func (v *envelopes) render(notification *message.Message) (*message.Message, err
 
 func (v *envelopes) sign(body []byte, u *message.Unsigned) error { return v.received.Sign(body, u) }
 
-// open reads the keys, and has the first one made.
+// open reads the keys, and makes the first one if necessary.
 func (v *envelopes) open(deps Deps, engine *shard.Engine) (err error) {
 	v.keys, err = signing.Open(signing.Options{Store: engine, Clock: clock.System, Logger: deps.Log, Pair: deps.World.SigningPair})
 	if err != nil {

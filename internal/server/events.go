@@ -10,8 +10,7 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// deliveryEvents pass every event of publishes and deliveries on to all
-// listeners.
+// deliveryEvents forward every event of publishes and deliveries to all listeners.
 type deliveryEvents []deliver.Events
 
 func (all deliveryEvents) Delivery(e *deliver.Event) {
@@ -26,7 +25,7 @@ func (all deliveryEvents) Published(p *shard.Published) {
 	}
 }
 
-// functionEvents pass every event of a function on to all listeners.
+// functionEvents forward every event of a function to all listeners.
 type functionEvents []invoke.Events
 
 func (all functionEvents) add(e invoke.Event) {
@@ -40,7 +39,7 @@ func (all functionEvents) accepted(function arn.ARN, qualifier string, at time.T
 	all.add(invoke.Event{Function: function, Qualifier: qualifier, Kind: invoke.AsyncEventsReceived, At: at, Value: 1})
 }
 
-// laterEvents pass events on to a listener that is made once the engine is there.
+// laterEvents forward events to a listener that is made after the engine.
 type laterEvents struct {
 	to atomic.Pointer[deliver.Events]
 }

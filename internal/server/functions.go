@@ -26,8 +26,8 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// How many executions of functions an account has if nothing else is set, and how
-// many of them cannot be reserved, as with AWS.
+// The default number of concurrent executions of an account, and how many of them cannot be
+// reserved, as with AWS.
 const (
 	executions = 1000
 	unreserved = 100
@@ -37,7 +37,7 @@ func functionLimits(c config.Config) shard.FunctionLimits {
 	return shard.FunctionLimits{CodeBytes: c.LambdaCodeStorage, Executions: cmp.Or(c.LambdaConcurrency, executions), Unreserved: unreserved}
 }
 
-// newNetwork makes what functions have of a network.
+// newNetwork makes the network of functions.
 func newNetwork(deps Deps) (*network.Network, error) {
 	c := deps.Config
 	n, err := network.New(network.Options{
@@ -51,11 +51,11 @@ func newNetwork(deps Deps) (*network.Network, error) {
 	return n, nil
 }
 
-// newPool makes what runs functions.
+// newPool makes the pool that runs functions.
 func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, output invoke.Log, sockets *network.Network, endpoint string, events invoke.Events, sessions *roles.Sessions) (*invoke.Pool, *process.Runner, error) {
 	dir := filepath.Join(deps.Config.Data, "functions")
 	if deps.Config.Store == config.MemoryStore {
-		// An image of nothing but the binary has no such directory.
+		// An image with only the binary has no such directory.
 		err := os.MkdirAll(os.TempDir(), 0o700)
 		if err == nil {
 			dir, err = os.MkdirTemp("", "godwit-functions-")
@@ -92,8 +92,8 @@ func newPool(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, outpu
 	return pool, processes, nil
 }
 
-// hidden are the names of a directory that functions must not see: its own, and where
-// it is if that is a link.
+// hidden are the paths of a directory that functions must not see: its own, and its target if
+// it is a link.
 func hidden(dir string) []string {
 	if real, err := filepath.EvalSymlinks(dir); err == nil && real != dir {
 		return []string{dir, real}
@@ -101,7 +101,7 @@ func hidden(dir string) []string {
 	return []string{dir}
 }
 
-// functionNotices are what the banner says of functions.
+// functionNotices are the banner's notices of functions.
 func functionNotices(c config.Config, processes *process.Runner) []string {
 	if err := processes.Refusal(); err != nil {
 		return []string{"Functions: refused. " + refusal.Text(err)}
@@ -112,7 +112,7 @@ func functionNotices(c config.Config, processes *process.Runner) []string {
 	return nil
 }
 
-// startPollers feeds functions from their queues. They stop before the functions do.
+// startPollers starts the event-source mappings. They stop before the functions do.
 func startPollers(deps Deps, engine *shard.Engine, pool *invoke.Pool, acting invoke.Acting) (*source.Pollers, error) {
 	pollers, err := source.Start(source.Options{Engine: engine, Pool: ofOwner{pool, deps.owned}, Clock: deps.Clock, Logger: deps.Log, Tracer: deps.tracer, Draining: deps.Draining, Acting: acting, Released: deps.hold.Released()})
 	if err != nil {
@@ -122,7 +122,7 @@ func startPollers(deps Deps, engine *shard.Engine, pool *invoke.Pool, acting inv
 	return pollers, nil
 }
 
-// runEvents has functions run with the events that wait for them.
+// runEvents starts the dispatcher of functions' events.
 func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, pool *invoke.Pool, events invoke.Events, acting invoke.Acting) {
 	consumer := async.New(async.Options{
 		Engine: engine, Invoker: ofOwner{pool, deps.owned}, Clock: deps.Clock, Logger: deps.Log, Tracer: deps.tracer, Events: events, NewID: ids.New,
@@ -132,7 +132,7 @@ func runEvents(deps Deps, engine *shard.Engine, limits shard.FunctionLimits, poo
 	deps.hold.Begin(func() { engine.SetConsumer("lambda", consumer) })
 }
 
-// newLambda makes what answers the operations of Lambda.
+// newLambda makes the handler of Lambda's operations.
 func newLambda(engine *roles.Functions, pool *invoke.Pool, processes *process.Runner, limits shard.FunctionLimits, named api.Principals, objects *artifacts.Store) *lambda.Service {
 	o := lambda.Options{
 		Engine: engine, Pool: pool, Limits: limits, Installed: process.Installed, Refusal: processes.Refusal, Principals: named,

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/wire/guard"
 )
 
-// rules say which requests web pages can be behind.
+// rules say which requests may come from web pages.
 func rules(cfg config.Config) *guard.Rules {
 	return guard.NewRules(guard.Settings{
 		AllowedHosts: cfg.AllowedHosts, Domains: []string{cfg.QueueURLHost}, PublicURL: cfg.PublicURL,
@@ -17,7 +17,7 @@ func rules(cfg config.Config) *guard.Rules {
 	})
 }
 
-// guarded puts the guard in front of all that the main port answers.
+// guarded puts the guard in front of all handlers of the main port.
 func (s *Server) guarded(parts Parts, next http.Handler) http.Handler {
 	return guard.Handler(guard.Options{
 		Rules: rules(s.cfg), Next: next, Surface: surface, Verified: parts.Vouched,
@@ -34,7 +34,7 @@ func (s *Server) guarded(parts Parts, next http.Handler) http.Handler {
 	})
 }
 
-// surface reports what a path of the main port belongs to.
+// surface is the part of the server that a path of the main port belongs to.
 func surface(path string) guard.Surface {
 	switch {
 	case path == healthPath || path == readyPath:

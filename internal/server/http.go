@@ -20,9 +20,9 @@ import (
 	"godwit.dev/godwit/internal/wire/http1"
 )
 
-// Times and sizes of the HTTP server. A long poll lasts up to 20 s. Where net/http
-// serves a request, the read timeout counts from its first byte to its answer's:
-// past it, the request is cancelled; elsewhere it bounds how long the body takes.
+// Times and sizes of the HTTP server. A long poll lasts up to 20 s. If net/http serves a
+// request, the read timeout counts from its first byte to its answer's: after it, the request
+// is cancelled; elsewhere it bounds the duration of the body.
 const (
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = 60 * time.Second
@@ -31,8 +31,8 @@ const (
 	maxHeaderBytes    = 64 << 10
 )
 
-// What a connection of HTTP/2 may have under way where nothing else is set: requests, and
-// bytes of their bodies that nobody has read yet, and that no budget counts.
+// Defaults of an HTTP/2 connection: concurrent requests, and bytes of their unread bodies,
+// which no budget counts.
 const (
 	defaultStreams     = 100
 	defaultUnreadBytes = 128 << 10
@@ -46,7 +46,7 @@ const (
 	metricsPath = "/metrics"
 )
 
-// listen takes the port and answers nothing yet.
+// listen opens the port, without serving requests yet.
 func (s *Server) listen(ctx context.Context) error {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", s.cfg.Listen)
@@ -58,7 +58,7 @@ func (s *Server) listen(ctx context.Context) error {
 	return nil
 }
 
-// explainListen says what to do about an address that cannot be had.
+// explainListen explains why an address cannot be used.
 func explainListen(address string, err error) error {
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
@@ -81,8 +81,8 @@ func closeListener(l net.Listener) error {
 	return nil
 }
 
-// serve answers requests from now on. It is the last part to start, and so
-// the first to stop: what a request uses outlives it.
+// serve begins to serve requests. It is the last part to start, and so the first to stop: the
+// parts that a request uses outlive it.
 func (s *Server) serve(parts Parts) {
 	s.answers = s.handler(parts)
 	other := s.httpServer(s.answers)
@@ -109,8 +109,8 @@ func (s *Server) serve(parts Parts) {
 	})
 }
 
-// serveFunctions answers functions, in a server of its own: whoever they are, they are
-// not asked for it.
+// serveFunctions serves the requests of functions, with a server of its own, without
+// authentication.
 func (s *Server) serveFunctions(parts Parts) {
 	if parts.Functions == nil {
 		return
@@ -118,7 +118,8 @@ func (s *Server) serveFunctions(parts Parts) {
 	s.serveAt("functions", s.limits.ofFunctions(parts.Functions), s.guarded(parts, ofFunctions(cmp.Or(parts.OfFunctions, parts.Wire))))
 }
 
-// serveAt answers at another listener than that of clients. Who is served names it.
+// serveAt serves requests at another listener than the clients'. Its name is that of its
+// clients.
 func (s *Server) serveAt(who string, l net.Listener, h http.Handler) {
 	other := s.httpServer(h)
 	s.limits.watch(other)
@@ -140,7 +141,7 @@ func (s *Server) serveAt(who string, l net.Listener, h http.Handler) {
 	})
 }
 
-// ofFunctions refuses functions what is not AWS's.
+// ofFunctions refuses functions' requests outside of AWS's APIs.
 func ofFunctions(aws http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, strings.TrimSuffix(adminPrefix, "/")) || r.URL.Path == metricsPath {
@@ -164,7 +165,7 @@ func (s *Server) httpServer(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: readHeaderTimeout,
-		// OPTIONS * would be answered before the guard sees it.
+		// Else OPTIONS * would be answered before the guard checks it.
 		DisableGeneralOptionsHandler: true,
 		ReadTimeout:                  readTimeout,
 		WriteTimeout:                 writeTimeout,
@@ -178,12 +179,10 @@ func (s *Server) httpServer(h http.Handler) *http.Server {
 	}
 }
 
-// handler sends /_godwit/ to the admin handlers and all else to the wire, once the
-// guard has let it through.
+// handler routes /_godwit/ to the admin handlers and all else to the wire, after the guard.
 func (s *Server) handler(parts Parts) http.Handler {
 	own := s.operators(parts)
-	// The wire's requests stay clear of the mux, which would redirect paths
-	// that it finds unclean.
+	// The wire's requests bypass the mux, which would redirect paths that are not clean.
 	return s.guarded(parts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.Path
 		if s.visits(r) {
@@ -202,7 +201,7 @@ func (s *Server) handler(parts Parts) http.Handler {
 	}))
 }
 
-// visits reports whether somebody typed the server's address into a browser.
+// visits reports whether a request is a browser's visit of the server's address.
 func (s *Server) visits(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Path == "/" && r.URL.RawQuery == "" && s.cfg.AdminListen == "" &&
 		r.Header.Get("Authorization") == "" && strings.Contains(r.Header.Get("Accept"), "text/html")
@@ -225,7 +224,7 @@ func (s *Server) servePprof(ctx context.Context) error {
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	srv := s.httpServer(s.guardedProfiles(mux))
-	srv.WriteTimeout = 0 // a profile takes as long as its caller asks
+	srv.WriteTimeout = 0 // the caller sets the duration of a profile
 	srv.ReadTimeout = 0
 	done := make(chan struct{})
 	go func() {

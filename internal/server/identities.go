@@ -11,9 +11,9 @@ import (
 	"godwit.dev/godwit/internal/publicnet"
 )
 
-// identityWeb asks identity providers, whose addresses clients choose, for their keys: it
-// goes where endpoints of topics may be, and no further. Private is for the provider that
-// the settings name, wherever in a private network that is.
+// identityWeb fetches the keys of identity providers, whose addresses clients choose: only
+// public addresses are allowed, as for endpoints of topics. private is for the provider of the
+// settings, which may be in a private network.
 func identityWeb(deps Deps, trust *tls.Config, private bool) *http.Client {
 	const (
 		most     = 10 * time.Second
@@ -40,7 +40,7 @@ func identityWeb(deps Deps, trust *tls.Config, private bool) *http.Client {
 	}}
 }
 
-// bounded cuts off answers that are longer than an identity provider's can be.
+// bounded truncates answers that are longer than an identity provider's can be.
 type bounded struct{ next http.RoundTripper }
 
 const maxAnswer = 1 << 20 // bytes
@@ -54,8 +54,8 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// orphaned warns of an account that only its root can administer any more; nil where
-// nobody is asked for permissions.
+// orphaned warns of an account that only its root can administer any more; nil if IAM is not
+// enforced.
 func orphaned(deps Deps) func(account string) {
 	if !deps.Config.Enforce {
 		return nil

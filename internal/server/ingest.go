@@ -7,7 +7,7 @@ import (
 	"net"
 )
 
-// serveIngest takes posts at an address of their own, if one is set.
+// serveIngest serves posts at a separate address, if one is set.
 func (s *Server) serveIngest(ctx context.Context, parts Parts) error {
 	if s.cfg.IngestListen == "" || parts.Ingest == nil {
 		return nil
@@ -27,7 +27,7 @@ func (s *Server) serveIngest(ctx context.Context, parts Parts) error {
 	return nil
 }
 
-// IngestAddr is where a started server takes posts; nil: nowhere.
+// IngestAddr is the address at which a started server accepts posts; nil: none.
 func (s *Server) IngestAddr() net.Addr {
 	<-s.lifecycle
 	defer func() { s.lifecycle <- struct{}{} }()

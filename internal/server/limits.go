@@ -14,25 +14,25 @@ import (
 	"godwit.dev/godwit/internal/wire"
 )
 
-// perFunction is how many file descriptors a function's process takes of the server:
-// its listener and connections, its output, its lifeline.
+// perFunction is how many file descriptors of the server a function's process uses: its
+// listener and connections, its output, its lifeline.
 const perFunction = 8
 
-// Limits are what requests and connections may take of the machine.
+// Limits bound the resources of the machine that requests and connections use.
 type Limits struct {
 	shares            limit.Shares
 	requests, answers *limit.Budget
-	functions         *limit.Budget // what functions answer, until it is read
+	functions         *limit.Budget // answers of functions, until they are read
 	outgoing          *limit.Slots
 	pace              wire.Pace
 	options           conns.Options
 	clients           *conns.Listener    // nil until listen
-	posts             int                // connections of whoever posts to sources
+	posts             int                // connections for posts to sources
 	storage           func() limit.Stats // of functions' /tmp; nil until they can run
 	warning           string             // to the operator; empty: none
 }
 
-// NewLimits divides what the machine has.
+// NewLimits divides the machine's resources.
 func NewLimits(c config.Config, log *slog.Logger) *Limits {
 	descriptors := limit.Descriptors()
 	bytes := cmp.Or(c.MaxBytesInFlight, limit.DefaultBytes(limit.Memory()))
@@ -71,13 +71,13 @@ func NewLimits(c config.Config, log *slog.Logger) *Limits {
 	return l
 }
 
-// accountLimits are what an account may do and hold at the moment.
+// accountLimits are the current limits of an account.
 func (d *Deps) accountLimits() accounts.Limits {
 	of := d.Config.OfAccounts()
 	return accounts.Limits{Requests: of.MaxRequests, Bytes: int(of.MaxBytes), Queues: of.MaxQueues, Topics: of.MaxTopics, Storage: of.MaxStorage}
 }
 
-// environments is how many processes of functions there can be.
+// environments is the maximum number of functions' processes.
 func (l *Limits) environments() int { return max(l.shares.Functions/perFunction, 1) }
 
 // listen bounds the connections of inner.
@@ -86,14 +86,14 @@ func (l *Limits) listen(inner net.Listener) net.Listener {
 	return l.clients
 }
 
-// ofFunctions has functions take their answers as other clients do. How many connections
-// they have is bounded where these are made.
+// ofFunctions counts the answers to functions like those to other clients. Their connections
+// are bounded where these are made.
 func (l *Limits) ofFunctions(inner net.Listener) net.Listener {
 	return conns.Listen(inner, conns.Options{Window: l.options.Window, Rate: l.options.Rate, HeadBytes: l.options.HeadBytes})
 }
 
-// ofPosts bounds the connections of whoever posts to sources: they have their own, so that a
-// provider with many does not keep out clients.
+// ofPosts bounds the connections for posts to sources separately, so that a provider with many
+// does not block clients.
 func (l *Limits) ofPosts(inner net.Listener) net.Listener {
 	o := l.options
 	o.Max = l.posts
@@ -101,8 +101,7 @@ func (l *Limits) ofPosts(inner net.Listener) net.Listener {
 	return conns.Listen(inner, o)
 }
 
-// watch has a server tell which of its connections are idle, and bounds its requests of
-// HTTP/2.
+// watch makes a server report its idle connections, and bounds its HTTP/2 requests.
 func (l *Limits) watch(s *http.Server) {
 	s.ConnContext, s.ConnState, s.Handler = conns.Context, conns.State, conns.Streams(s.Handler)
 }

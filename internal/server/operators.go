@@ -18,7 +18,7 @@ import (
 	"godwit.dev/godwit/internal/wire/http1"
 )
 
-// everything is the mux of what is Godwit's own.
+// everything is the mux of all of Godwit's own paths.
 func (s *Server) everything(parts Parts) *http.ServeMux {
 	all := s.probes(parts)
 	maps.Copy(all, parts.Admin)
@@ -48,7 +48,7 @@ func handleAll(mux *http.ServeMux, all map[string]http.Handler) {
 	}
 }
 
-// faults makes resources fail on purpose, which production does not.
+// faults injects faults into resources, except in production.
 func faults(c config.Config, setter admin.FaultSetter) http.Handler {
 	if c.Production {
 		setter = nil
@@ -56,7 +56,7 @@ func faults(c config.Config, setter admin.FaultSetter) http.Handler {
 	return admin.Faults(setter, development.ParseFault)
 }
 
-// probes are what anybody may ask for.
+// probes are the paths without authentication.
 func (s *Server) probes(parts Parts) map[string]http.Handler {
 	checks := parts.Checks
 	if s.secure != nil {
@@ -68,9 +68,9 @@ func (s *Server) probes(parts Parts) map[string]http.Handler {
 	}
 }
 
-// operators answers what is Godwit's own at the main port: everything, where nobody is
-// asked who he is; else what anybody may ask for, what a link with a token of its own
-// leads to, and the rest to operators, if they have no listener of their own.
+// operators serves Godwit's own paths at the main port: all of them, if authentication is off;
+// else those without authentication, links that carry a token, and the rest to operators,
+// unless these have their own listener.
 func (s *Server) operators(parts Parts) http.Handler {
 	if !s.cfg.Enforce && s.cfg.AdminListen == "" {
 		return s.everything(parts)
@@ -102,7 +102,7 @@ func (s *Server) operators(parts Parts) http.Handler {
 	return mux
 }
 
-// serveOperators answers operators at an address of their own, if one is set.
+// serveOperators serves operators at a separate address, if one is set.
 func (s *Server) serveOperators(ctx context.Context, parts Parts) error {
 	if s.cfg.AdminListen == "" {
 		return nil

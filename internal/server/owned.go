@@ -11,11 +11,11 @@ import (
 // errNotOwned reports that another process owns the state.
 var errNotOwned = errors.New("another node owns the state now")
 
-// owned says that the process owns the state, as far as it knows.
+// owned reports that the process owns the state, as far as it knows.
 func (d *Deps) owned() bool { return d.World.Owned == nil || d.World.Owned() }
 
-// deliveries are those of a state that another process may take over: from then on no
-// attempt begins.
+// deliveries are those of a state that another process may take over: after that no attempt
+// begins.
 type deliveries struct {
 	*shard.Engine
 	owned func() bool

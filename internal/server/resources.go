@@ -12,8 +12,8 @@ import (
 	declared "godwit.dev/godwit/internal/server/resources"
 )
 
-// applyResources has a server that has just started have what the file of --resources has. It
-// fails with what it refuses of it.
+// applyResources applies the file of --resources to a server that has just started. It fails
+// with the server's refusals.
 func (s *Server) applyResources(ctx context.Context) error {
 	if s.cfg.Resources == "" {
 		return nil

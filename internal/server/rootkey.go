@@ -43,13 +43,13 @@ func openSealing(deps Deps, log *journal.Journal) (*seal.Keys, error) {
 				if next := nextRoot(deps, needed); next != nil {
 					return next, nil
 				}
-				err = bootstrap.Interrupted(deps.Config.RootKey, needed) // else what follows names both
+				err = bootstrap.Interrupted(deps.Config.RootKey, needed) // else the following error names both
 			}
 			return root, err
 		case deps.World.Root != nil:
 			return deps.World.Root, nil
 		case deps.World.Store != nil || deps.Config.Store == config.MemoryStore:
-			return seal.NewRoot(), nil // it ends with what it seals
+			return seal.NewRoot(), nil // it lives as long as the data it seals
 		}
 		path := filepath.Join(deps.Config.Data, bootstrap.DevRootKey)
 		root, err = readRoot(path, needed)
@@ -72,8 +72,8 @@ func openSealing(deps Deps, log *journal.Journal) (*seal.Keys, error) {
 	return opened, err
 }
 
-// nextRoot is the next root key of a node of a cluster, if it is the one of an id: another node
-// has rotated it, which has only its own file in place.
+// nextRoot is the next root key of a cluster's node, if its id is the given one: the rotation
+// ran on another node, which replaced only its own file.
 func nextRoot(deps Deps, id string) *seal.Root {
 	if !deps.World.Replicated {
 		return nil
@@ -91,8 +91,8 @@ func onDisk(deps Deps) bool {
 	return deps.World.Store == nil && deps.Config.Store != config.MemoryStore
 }
 
-// checkRootKey refuses a root key that is not the data's, or not there, before anything is
-// written, as far as it is known then whose the data is.
+// checkRootKey refuses a root key that is missing or not the data's, before anything is
+// written, as far as that can be known then.
 func checkRootKey(c config.Config) error {
 	if c.Store == config.MemoryStore {
 		return nil
@@ -118,8 +118,8 @@ func checkRootKey(c config.Config) error {
 		seal.ErrWrongRoot, last, path, root.ID(), c.Data)
 }
 
-// readRoot reads the file of a root key; needed is the id of the one that the data is
-// sealed with, if it is.
+// readRoot reads the file of a root key; needed is the id of the key that the data is sealed
+// with, if it is.
 func readRoot(path, needed string) (*seal.Root, error) {
 	root, err := bootstrap.ReadRootKey(path)
 	if errors.Is(err, fs.ErrNotExist) && needed != "" {
@@ -131,8 +131,8 @@ func readRoot(path, needed string) (*seal.Root, error) {
 	return root, nil
 }
 
-// readProductionRoot is readRoot of a key that is not in the data. Where the data is sealed
-// with the one that is, it says what to do.
+// readProductionRoot is readRoot of a key outside of the data. If the data is sealed with a key
+// inside it, the error says what to do.
 func readProductionRoot(c config.Config, needed string) (*seal.Root, error) {
 	root, err := readRoot(c.RootKey, needed)
 	if err != nil || needed == "" || root.ID() == needed {
@@ -143,17 +143,17 @@ func readProductionRoot(c config.Config, needed string) (*seal.Root, error) {
 		return nil, fmt.Errorf("%w: the data in %s is sealed with development's key %s, which protects nothing; "+
 			"godwit keys rotate-root --dir DIR --from %s has it under %s", seal.ErrWrongRoot, c.Data, path, path, c.RootKey)
 	}
-	return root, nil // what follows names both
+	return root, nil // the following error names both
 }
 
-// RotateRootOf rotates the root key of a directory that bootstrap.Init has made, as
-// bootstrap.RotateRootKey says.
+// RotateRootOf rotates the root key of a directory made by bootstrap.Init, as described at
+// bootstrap.RotateRootKey.
 func RotateRootOf(dir, from string, log *slog.Logger) (kept string, err error) {
 	return bootstrap.RotateRootKey(dir, from, func(data string, from, to *seal.Root) error { return rotateRoot(data, from, to, log) })
 }
 
-// forgetWraps notes that the data is under a root key alone, and removes what the one before
-// opens: whoever has that and gets the data later is to have nothing of it.
+// forgetWraps notes that only one root key opens the data, and removes the wraps of the
+// previous one: it must not open the data if somebody has it and gets the data later.
 func forgetWraps(data string, st store.Store, to *seal.Root) error {
 	err := bootstrap.ForgetSealing(data)
 	if files, ok := st.(interface {
@@ -168,7 +168,7 @@ func forgetWraps(data string, st store.Store, to *seal.Root) error {
 	return bootstrap.NoteSealedWith(data, to.ID())
 }
 
-// rotation rotates the root key of a server that runs; nil where that protects nothing.
+// rotation rotates the root key of a running server; nil if that would protect nothing.
 func rotation(deps Deps, st store.Store, rewrap func(to *seal.Root) error) func() (kept string, err error) {
 	c := deps.Config
 	switch {
@@ -176,7 +176,7 @@ func rotation(deps Deps, st store.Store, rewrap func(to *seal.Root) error) func(
 		return nil
 	case deps.World.Replicated:
 		return func() (string, error) {
-			if _, err := bootstrap.NextRoot(c.RootKey); err != nil { // the others could not continue
+			if _, err := bootstrap.NextRoot(c.RootKey); err != nil { // the other nodes could not continue
 				return "", fmt.Errorf("the next root key has to be on every node of a cluster before: %w", err)
 			}
 			return bootstrap.Rotate(c.RootKey, c.RootAccessKey, func(_, to *seal.Root) error { return rewrap(to) })
@@ -198,12 +198,12 @@ func rotation(deps Deps, st store.Store, rewrap func(to *seal.Root) error) func(
 // IsOpen reports whether err says that a server has the data open.
 func IsOpen(err error) bool { return errors.Is(err, pebble.ErrInUse) }
 
-// rotateRoot has what a data directory is sealed with under another root key, while no
-// server has it open. It is durable when it returns. Errors: seal.ErrWrongRoot, if the
-// data is sealed with neither; it may be repeated.
+// rotateRoot seals a data directory with another root key, while no server has it open. It is
+// durable on return, and may be repeated. Errors: seal.ErrWrongRoot, if the data is sealed with
+// neither.
 func rotateRoot(data string, from, to *seal.Root, log *slog.Logger) error {
 	path := filepath.Join(data, recovery.StoreName)
-	if _, err := os.Stat(path); err != nil { // it would be made
+	if _, err := os.Stat(path); err != nil { // Open would make it
 		return fmt.Errorf("there is no data in %s: %w", data, err)
 	}
 	st, err := pebble.Open(path, pebble.Options{Logger: log, Describe: recovery.Describe})
@@ -214,7 +214,7 @@ func rotateRoot(data string, from, to *seal.Root, log *slog.Logger) error {
 		err = fmt.Errorf("the root key is not rotated: %w: docs/cluster.md says how that is done while the cluster runs", err)
 		return errors.Join(err, st.Close())
 	}
-	// Between the two notes a crash leaves it open under which key the data is.
+	// After a crash between the two notes, either key may be the data's.
 	err = bootstrap.NoteRotation(data, from.ID(), to.ID())
 	if err == nil {
 		j := journal.Open(journal.Options{Store: st, Logger: log})
@@ -227,11 +227,11 @@ func rotateRoot(data string, from, to *seal.Root, log *slog.Logger) error {
 	return errors.Join(err, st.Close())
 }
 
-// errMember refuses to change the store of a node of a cluster beside the cluster's log.
+// errMember refuses to change the store of a cluster's node outside of the cluster's log.
 var errMember = errors.New("the data is a node's of a cluster")
 
-// refuseMember refuses a store of which some is a replica of a cluster's log, with errMember:
-// what changed it alone would be lost, or part it from the other nodes.
+// refuseMember refuses a store that is a replica of a cluster's log, with errMember: a separate
+// change would be lost, or make it diverge from the other nodes.
 func refuseMember(st store.Store) error {
 	member := false
 	err := store.Each(st, keyspace.Prefix([]byte{keyspace.ClusterSpace, keyspace.ClusterFences}), func(_, _ []byte) bool {

@@ -16,9 +16,9 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// running is what run has started: what makes attempts, and invokes functions.
+// running has the parts that run has started: senders, and the pool of functions.
 type running struct {
-	trust     *tls.Config // whom to believe to be the host that was asked for; nil: as the system does
+	trust     *tls.Config // certificates accepted of hosts; nil: the system's
 	sockets   *network.Network
 	pool      *invoke.Pool
 	processes *process.Runner
@@ -27,7 +27,7 @@ type running struct {
 	pollers   *source.Pollers
 }
 
-// run starts what is done by itself: functions, deliveries, alarms, mappings.
+// run starts the background parts: functions, deliveries, alarms, mappings.
 func run(deps Deps, s *state) (r *running, err error) {
 	r = &running{}
 	if r.sockets, err = newNetwork(deps); err != nil {
@@ -53,7 +53,7 @@ func run(deps Deps, s *state) (r *running, err error) {
 	return r, err
 }
 
-// deliver makes the senders of all protocols, and begins with what is due.
+// deliver makes the senders of all protocols, and begins deliveries.
 func (r *running) deliver(deps Deps, s *state) (err error) {
 	r.sending, err = senders.Open(senders.Options{
 		Config: deps.Config, Clock: deps.Clock, Engine: s.engine, Ledger: s.ledger, Receipt: s.counting.TextReceipt,
@@ -75,7 +75,7 @@ func (r *running) deliver(deps Deps, s *state) (err error) {
 	})
 	scheduler := deliver.New(deliver.Options{
 		Engine: deliveries{s.engine, deps.owned}, Clock: deps.Clock, Logger: deps.Log, Tracer: deps.tracer, Senders: r.sending.ByProtocol,
-		Events:    append(slices.Clip(s.events), r.sending.Texts.Book), // which has seen the receipts that it reports
+		Events:    append(slices.Clip(s.events), r.sending.Texts.Book), // it has recorded the receipts that it reports
 		PublicURL: s.url, Signer: s.signed.keys.NewSigner(),
 		Jitter: deps.Jitter, JitterShare: deps.Config.Jitter,
 		HostLimit: deps.Config.EndpointConcurrency, Limit: deps.Config.DeliveryConcurrency,

@@ -16,17 +16,17 @@ import (
 	"godwit.dev/godwit/internal/wire/http1"
 )
 
-// certificates are what TLS is served with.
+// certificates are the certificates for TLS.
 type certificates interface {
 	Config() *tls.Config
-	// Failing says what is wrong with them; nil if nothing is.
+	// Failing reports their problem; nil if there is none.
 	Failing(ctx context.Context) error
 	// Watch keeps them up to date until it is stopped.
 	Watch() (stop func())
 }
 
-// readRootKey reads the key that is not in the data, before anything is written. Without
-// one of its own the server is one of development: nil.
+// readRootKey reads the root key outside of the data, before anything is written. Without one
+// it is a development server: nil.
 func (s *Server) readRootKey() (*seal.Root, error) {
 	if s.cfg.RootKey == "" {
 		return nil, nil
@@ -38,8 +38,8 @@ func (s *Server) readRootKey() (*seal.Root, error) {
 	return root, nil
 }
 
-// openCertificates reads the server's certificates, or prepares to ask for them; secure
-// stays nil where there is no TLS.
+// openCertificates reads the server's certificates, or prepares to request them; secure stays
+// nil without TLS.
 func (s *Server) openCertificates(root *seal.Root) error {
 	c := &s.cfg
 	switch {
@@ -69,7 +69,7 @@ func (s *Server) openCertificates(root *seal.Root) error {
 	return nil
 }
 
-// watchCertificates keeps certificates up to date, once the server answers.
+// watchCertificates renews certificates, once the server serves requests.
 func (s *Server) watchCertificates(ctx context.Context) error {
 	if s.secure == nil {
 		return nil
@@ -87,7 +87,7 @@ func (s *Server) watchCertificates(ctx context.Context) error {
 	return nil
 }
 
-// serveProofs answers at an address without TLS who gives certificates.
+// serveProofs answers a certificate authority's challenges at an address without TLS.
 func (s *Server) serveProofs(ctx context.Context, h http.Handler) error {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", s.cfg.ACMEHTTP)

@@ -1,10 +1,9 @@
-// Package server is the composition root: it builds the parts of a server,
-// starts them in order and stops them in reverse order.
+// Package server is the composition root: it builds the parts of a server, starts them in order
+// and stops them in reverse order.
 //
-// A Server is started once and stopped once. Further or earlier calls of Stop
-// do nothing harmful: stopped before it was started, it never starts; stopped
-// while it starts, it undoes what it has done; stopped twice, the second call
-// waits for the first.
+// A Server is started once and stopped once. Additional calls of Stop are harmless: if it was
+// not started yet, it never starts; during a start, the start is undone; a second call waits
+// for the first.
 package server
 
 import (
@@ -24,8 +23,8 @@ import (
 	"godwit.dev/godwit/internal/server/shutdown"
 )
 
-// drainTime is how long a server that was told to end waits for what is under way:
-// an attempt at an endpoint lasts up to 15 s. With shutdown.CutOff it is 20 s in all.
+// drainTime is how long a stopping server waits for requests and attempts in progress: an
+// attempt at an endpoint lasts up to 15 s. With shutdown.CutOff it is 20 s in all.
 const drainTime = 16 * time.Second
 
 // ErrNotNew reports a Start of a server that was started or stopped before.
@@ -49,11 +48,11 @@ type Server struct {
 	ingest    net.Addr     // guarded by lifecycle; nil: no posts are taken
 	limits    *Limits      // guarded by lifecycle
 	notices   func() []string
-	answers   http.Handler // nil until Start is through
+	answers   http.Handler // nil until Start has completed
 	secure    certificates // nil: there is no TLS
 }
 
-// New makes a server that build, Assemble if nil, fills with its parts.
+// New makes a server whose parts are made by build; nil: Assemble.
 func New(cfg config.Config, log *slog.Logger, build Build) *Server {
 	if build == nil {
 		build = Assemble
@@ -65,8 +64,8 @@ func New(cfg config.Config, log *slog.Logger, build Build) *Server {
 	return s
 }
 
-// Run runs a server until ctx ends or a part fails, and stops it. The banner
-// goes to stdout; since reports when the process began.
+// Run runs a server until ctx ends or a part fails, and stops it. The banner goes to stdout;
+// since is when the process began.
 func Run(ctx context.Context, cfg config.Config, log *slog.Logger, stdout io.Writer, since time.Time) error {
 	defer heap.Pace()()
 	s := New(cfg, log, nil)
@@ -109,9 +108,8 @@ func (s *Server) wait(ctx context.Context) error {
 	}
 }
 
-// Start builds and starts all parts, and returns once requests are answered.
-// If it fails, or ctx ends before it is through, it has undone everything.
-// Later, the end of ctx has no effect.
+// Start builds and starts all parts, and returns once requests are served. If it fails, or ctx
+// ends before it has completed, it has undone everything. Later, the end of ctx has no effect.
 func (s *Server) Start(ctx context.Context) error {
 	select {
 	case <-s.lifecycle:
@@ -154,8 +152,8 @@ func (s *Server) start(ctx context.Context) error {
 	if err := s.openCertificates(root); err != nil {
 		return err
 	}
-	// First the port: one who starts a second server by mistake should read
-	// about the port, not about a locked store. It answers nothing yet.
+	// First the port: starting a second server by mistake should report the port, not a locked
+	// store. No request is served yet.
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
@@ -203,9 +201,9 @@ func (s *Server) deps() Deps {
 	return deps
 }
 
-// Stop drains the server: readiness turns to no, no connection is accepted,
-// requests and attempts under way finish, everything is stopped in reverse
-// order. When ctx ends, what is not through is cut off, and reported as shutdown.ErrAbandoned.
+// Stop drains the server: readiness fails, no connection is accepted, requests and attempts in
+// progress complete, everything is stopped in reverse order. When ctx ends, the rest is cut
+// off, and reported as shutdown.ErrAbandoned.
 func (s *Server) Stop(ctx context.Context) error {
 	s.drain()
 	select {
@@ -217,14 +215,14 @@ func (s *Server) Stop(ctx context.Context) error {
 	return s.stack.Unwind(ctx)
 }
 
-// Drain has what waits for something to happen, as a long poll does, answer now. A Stop is
-// to follow, or the end of the process.
+// Drain ends long polls and other waiting requests now. It must be followed by a Stop, or the
+// end of the process.
 func (s *Server) Drain() { s.drain() }
 
-// Handler answers as a started server does, beside its listener: within the process.
+// Handler serves requests like a started server, without its listener: within the process.
 func (s *Server) Handler() http.Handler { return s.answers }
 
-// Addr is where a started server listens.
+// Addr is the address that a started server listens at.
 func (s *Server) Addr() net.Addr {
 	<-s.lifecycle
 	defer func() { s.lifecycle <- struct{}{} }()

@@ -43,11 +43,11 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// state is what openState has opened: all that is kept, and who may do what to it.
+// state has the parts that openState has opened: the persisted state, and its access control.
 type state struct {
 	modules
 
-	url     string // what this server's own links begin with
+	url     string // prefix of links to this server
 	store   store.Store
 	space   freeSpace
 	journal *journal.Journal
@@ -57,19 +57,19 @@ type state struct {
 
 	accounts *accounts.Accounts
 
-	counting  *monitoring.Prometheus // nil: nothing is counted
+	counting  *monitoring.Prometheus // nil: Prometheus is off
 	watching  *monitoring.Monitoring
 	events    deliveryEvents
 	functions functionEvents
-	listeners *laterEvents // of events, for whoever listens once all is there
+	listeners *laterEvents // of events, for listeners that are made later
 
-	keys     credentials // all but those of the root
+	keys     credentials // all except the root's
 	named    identity.Principals
 	sessions *roles.Sessions
 	asked    *authorize.Authorizer
 }
 
-// modules are those of the kernel that stand beside the engine.
+// modules are the kernel's modules beside the engine.
 type modules struct {
 	kms             *keys.Module
 	identities      *identity.Module
@@ -81,7 +81,7 @@ type modules struct {
 	deliveryStreams *streaming.Streaming
 }
 
-// openState opens the store and reads what is in it.
+// openState opens the store and loads the state.
 func openState(ctx context.Context, deps Deps) (*state, error) {
 	st, guard, err := openStore(deps)
 	if err != nil {
@@ -145,14 +145,14 @@ func newModules(deps Deps, k *kernel.Kernel, sealing *seal.Keys) modules {
 		groups:          logs.New(k, logs.Options{MaxBytes: deps.Config.LogsMaxBytes}),
 		deliveryStreams: streaming.New(k, sealing, deps.Config),
 	}
-	deps.OnStop("delivery streams", func(context.Context) error { // behind the engine, which has them delivered
+	deps.OnStop("delivery streams", func(context.Context) error { // after the engine, which may still deliver to them
 		m.deliveryStreams.Close()
 		return nil
 	})
 	return m
 }
 
-// openEngine has the engine read the state, and the clock be no earlier than that.
+// openEngine loads the state into the engine, and refuses a clock that is behind it.
 func (s *state) openEngine(deps Deps, k *kernel.Kernel, sealing *seal.Keys, eventLog *deliver.EventLog) (err error) {
 	s.signed = &envelopes{url: s.url}
 	s.accounts = accounts.New(deps.accountLimits, clock.System.Now)
@@ -176,9 +176,9 @@ func (s *state) openEngine(deps Deps, k *kernel.Kernel, sealing *seal.Keys, even
 		return err
 	}
 	deps.OnStop("engine", func(context.Context) error { return s.engine.Close() })
-	if deps.World.Store == nil { // what is simulated shares the process with much else
+	if deps.World.Store == nil { // a simulated server shares the process with others
 		if deps.Config.Store != config.MemoryStore {
-			debug.FreeOSMemory() // what reading the state has left behind
+			debug.FreeOSMemory() // the garbage of loading the state
 		}
 		deps.OnStop("memory", heap.Release())
 	}
@@ -197,11 +197,11 @@ func (s *state) openEngine(deps Deps, k *kernel.Kernel, sealing *seal.Keys, even
 	return s.signed.open(deps, s.engine)
 }
 
-// freeSpace watches the disk, if the state is on one.
+// freeSpace monitors the disk, if the state is on one.
 type freeSpace struct {
 	guard  *space.Guard
 	low    func() bool  // of a simulated disk
-	damage func() error // says what of the store is unreadable
+	damage func() error // describes unreadable parts of the store
 }
 
 func (f freeSpace) full() bool {
@@ -263,9 +263,9 @@ func openStore(deps Deps) (store.Store, freeSpace, error) {
 	return st, freeSpace{guard: guard, damage: st.Damage}, nil
 }
 
-// newToken gives a secret of the length and alphabet of AWS's.
+// newToken makes a secret of the length and alphabet of AWS's.
 func newToken() string {
 	secret := make([]byte, 144)
-	_, _ = rand.Read(secret) // it gives no error
+	_, _ = rand.Read(secret) // it never fails
 	return hex.EncodeToString(secret)
 }

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/shard"
 )
 
-// startStreams has delivery streams delivered.
+// startStreams starts the delivery of delivery streams.
 func startStreams(deps Deps, deliveryStreams *streaming.Streaming, trust *tls.Config, m *monitoring.Monitoring, groups *logs.Logs, engine *shard.Engine, acting *roles.Service) error {
 	o := streaming.Options{
 		Config: deps.Config, Clock: deps.Clock, Logger: deps.Log, Trust: trust, Own: deps.ownPorts(), Connections: deps.Limits.outgoing, Dial: deps.World.Dial,

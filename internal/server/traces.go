@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/tracing/otlp"
 )
 
-// openTracing begins to send spans to a collector, if the settings name one.
+// openTracing begins to export spans to a collector, if the settings name one.
 func (d *Deps) openTracing() error {
 	to, err := d.Config.Traces.TracesURL()
 	if err != nil || to == "" {
@@ -37,7 +37,7 @@ func (d *Deps) openTracing() error {
 	if err != nil {
 		return err
 	}
-	// One request at a time goes to one host, whatever proxy the environment names.
+	// There is one request at a time to one host, whatever proxy the environment names.
 	transport := &http.Transport{TLSClientConfig: trust, MaxIdleConns: 1, ForceAttemptHTTP2: true}
 	d.spans = otlp.New(otlp.Options{URL: to, Header: header, Transport: transport, Logger: d.Log, Jitter: clock.NewJitter(clock.RandomSeed())})
 	d.tracer = tracing.New(tracing.Options{Clock: d.Clock, Ratio: d.Config.Traces.Ratio, Processor: d.spans, Version: config.Version})
@@ -48,7 +48,7 @@ func (d *Deps) openTracing() error {
 	return nil
 }
 
-// countSpans reports what became of spans; nil: nothing is traced.
+// countSpans reports the numbers of spans; nil: tracing is off.
 func (d *Deps) countSpans() func() (exported, dropped, failed int64) {
 	if d.spans == nil {
 		return nil

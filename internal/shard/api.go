@@ -1,7 +1,6 @@
 package shard
 
-// What callers use of the modules, by the names that they know it by. Each is explained
-// where it is.
+// The names of the modules that callers use. Each is documented where it is defined.
 
 import (
 	"godwit.dev/godwit/internal/shard/backlog"
@@ -158,8 +157,7 @@ const (
 	RedriveWait = transfer.RedriveWait
 )
 
-// What stands in the way of doing something to one delivery or message: as in backlog and
-// transfer.
+// The reasons for which one delivery or message cannot be acted on: as in backlog and transfer.
 var (
 	ErrUnderWay   = backlog.ErrUnderWay
 	ErrNoDelivery = backlog.ErrNoDelivery

@@ -1,15 +1,13 @@
-// Package shard owns the state. It runs the pure machines of ring 1 over a
-// store: commands of one shard run in order, many callers' commands share one
-// commit, and a reply waits until all that it depends on is durable.
-//
-// Invariants:
+// Package shard owns the state. It runs the pure machines of ring 1 over a store: commands of
+// one shard run in order, many callers' commands share one commit, and a reply waits until all
+// that it depends on is durable. Invariants:
 //   - What an answer reports is durable when it is given: the change itself, and
 //     every commit that the command read from. Only leases and deletes of
 //     standard queues are answered before their own commit, which follows
 //     within 10 ms.
 //   - A message that moves between queues is in exactly one of them in every
-//     commit; where the two do not share a commit, the receiving shard knows the
-//     transfer and takes it once.
+//     commit; if the two do not share a commit, the receiving shard knows the
+//     transfer and accepts it once.
 //   - A failed commit ends the process; the store is the truth at the next start.
 package shard
 
@@ -40,10 +38,10 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// Options are what an Engine is made of.
+// Options configure an Engine.
 type Options struct {
-	// Kernel has modules already that Open is to read, too; nil: one is made of what
-	// follows, which else is the kernel's.
+	// Kernel may have modules already, which Open also loads; nil: a kernel is made of the
+	// fields below, which otherwise are the kernel's.
 	Kernel  *kernel.Kernel
 	Journal *journal.Journal
 	Clock   clock.Clock
@@ -54,49 +52,50 @@ type Options struct {
 	// Cooldowns refuses to create a queue within 60 s of its deletion, and to
 	// purge one within 60 s of its last purge.
 	Cooldowns bool
-	// Strict has topics send to queues only whose policy lets them, also within an account.
+	// Strict requires the permission of a queue's policy for deliveries from topics, also
+	// within an account.
 	Strict bool
 	// History is how long finished deliveries stay visible; default one hour.
 	History time.Duration
-	// TwoStep makes every transfer between shards as it is made where
-	// they do not share a commit: accepted there first, removed here after.
+	// TwoStep makes every transfer between shards in the two steps that are used without a
+	// shared commit: accepted there first, removed here after.
 	TwoStep bool
-	// MayMove is asked for the rights of whoever asked for a move task; see transfer.Transfers.
+	// MayMove checks the permissions of the requester of a move task; see transfer.Transfers.
 	MayMove func(by *caller.Caller, from, to arn.ARN) error
-	// Render and NewID make what subscribed queues get, for publishes that are
-	// delivered by their own commit. Without them none is.
+	// Render and NewID make the messages for subscribed queues that a publish delivers by its
+	// own commit. Without them no publish does.
 	Render topics.Renderer
 	NewID  func() message.ID
-	// Events is called with what happens to the messages of SQS queues. It is
-	// called after the commit and without locks; it must be quick. May be nil.
+	// Events is called with events of the messages of SQS queues. It is called after the commit
+	// and without locks; it must be quick. May be nil.
 	Events func(queues.QueueEvent)
-	// Sign puts into the body of a message that is Unsigned what it lacks. It is
-	// called without any lock. Needed where messages are rendered so.
+	// Sign puts the signature into the body of a message that is Unsigned. It is called without
+	// any lock. It is needed if messages are rendered unsigned.
 	Sign func(body []byte, u *message.Unsigned) error
-	// Accepted is called for every event that a function is to be run with, if it is
-	// not nil. It is called after the commit and without locks, and must be quick.
+	// Accepted is called for every event that a function is to be invoked with, if it is not
+	// nil. It is called after the commit and without locks, and must be quick.
 	Accepted func(function arn.ARN, qualifier string, at time.Time)
 	// Published is called for every publish, if it is not nil. It may be called
 	// concurrently, and must be quick.
 	Published func(*topics.Published)
-	// Audited is topics'.
+	// Audited is as in topics.Options.
 	Audited func(*topics.Audited)
 	// TopicLimits are the quotas of every topic.
 	TopicLimits topic.Limits
 	// MaxTopics is how many topics an account may have in a region; 0: any
 	// number.
 	MaxTopics int
-	// Accounts bound what accounts hold in all regions; nil: they hold any amount.
+	// Accounts bound the storage of accounts in all regions; nil: there is no bound.
 	Accounts *accounts.Accounts
 	// FunctionLimits are the quotas of functions.
 	FunctionLimits functions.FunctionLimits
 	// FunctionUpdates is how long the creation or an update of a function takes.
 	FunctionUpdates time.Duration
-	// Draw gives random numbers in [0, 1), which share invocations out between
-	// versions. Without it the first version gets all.
+	// Draw returns random numbers in [0, 1), by which invocations are routed to versions.
+	// Without it the first version gets all.
 	Draw func() float64
-	// Sealing are the keys that secrets on the disk are sealed with; nil: they are kept
-	// in clear, as tests may.
+	// Sealing are the keys that seal secrets on the disk; nil: they are in clear, as tests may
+	// have them.
 	Sealing *seal.Keys
 	// Encryption is for encrypted queues; nil: there are none.
 	Encryption encryption.Keys
@@ -105,14 +104,14 @@ type Options struct {
 	Fatal func(error)
 }
 
-// What is sealed in records of topics and functions, for purposes of its own.
+// The purposes of sealed fields in records of topics and functions.
 const (
 	endpointsPurpose    = "endpoints"
 	environmentsPurpose = "environments"
 	credentialsPurpose  = "platform credentials"
 )
 
-// sealer is that of a purpose; nil without keys.
+// sealer is the sealer of a purpose; nil without keys.
 func (o *Options) sealer(purpose string) *seal.Sealer {
 	if o.Sealing == nil {
 		return nil
@@ -120,7 +119,7 @@ func (o *Options) sealer(purpose string) *seal.Sealer {
 	return o.Sealing.Sealer(purpose)
 }
 
-// Engine is the state of a node: the shards, and the modules that they are made of.
+// Engine is the state of a node: the shards and their modules.
 type Engine struct {
 	*kernel.Kernel
 	*queues.Queues
@@ -133,7 +132,7 @@ type Engine struct {
 	*signing.Keys
 }
 
-// Open reads the state in the store and takes it over.
+// Open loads the state in the store and takes it over.
 func Open(o Options) (*Engine, error) {
 	if o.Fatal == nil {
 		o.Fatal = func(err error) { panic(fmt.Sprintf("godwit: the store failed: %v", err)) }

@@ -11,9 +11,9 @@ import (
 	"godwit.dev/godwit/internal/shard/queues"
 )
 
-// QueuesInClear are the ARNs of the queues that have messages stored in clear, since neither
-// a key nor the store's encryption is theirs: the first most of them, and how many there are.
-// Records that cannot be read are passed over.
+// QueuesInClear are the ARNs of the queues that store messages in clear, as they have neither a
+// key nor the store's encryption: the first most of them, and how many there are. Unreadable
+// records are skipped.
 func QueuesInClear(j *journal.Journal, most int) (arns []string, all int, err error) {
 	for shard := range uint16(kernel.Shards) {
 		span := keyspace.Prefix(keyspace.Shard(shard, keyspace.Queues))
@@ -22,7 +22,7 @@ func QueuesInClear(j *journal.Journal, most int) (arns []string, all int, err er
 			return nil, 0, err
 		}
 		for it.Next() {
-			// There may be very many queues, of which hardly one says so.
+			// There may be very many queues, and hardly any has the attribute.
 			if !bytes.Contains(it.Value(), []byte(attribute.SqsManagedSseEnabled)) {
 				continue
 			}

@@ -20,8 +20,8 @@ import (
 	"godwit.dev/godwit/internal/shard/transfer"
 )
 
-// CheckRecord reports whether the value of one of this package's own records can be
-// read; true for what is another package's.
+// CheckRecord reports whether the value of one of this package's own records can be read; true
+// for other packages' records.
 func CheckRecord(id keyspace.ID, value []byte) error {
 	switch id {
 	case keyspace.KindQueue:
@@ -60,7 +60,7 @@ func CheckRecord(id keyspace.ID, value []byte) error {
 			return errRecord(value)
 		}
 	case keyspace.KindTransfer:
-		if len(value) == 0 { // the main lane, as versions before have written it
+		if len(value) == 0 { // the main lane, as earlier versions have written it
 			return nil
 		}
 		return sized(value, 8)

@@ -19,16 +19,14 @@ import (
 	"godwit.dev/godwit/internal/shard/queues"
 )
 
-// sequenceGap is how far the next sequence of a queue is put behind the last one that
-// is known, where the counters are lost: a sequence must not be given twice.
+// sequenceGap is added to the last known sequence of a queue whose counters are lost: a
+// sequence must not be used twice.
 const sequenceGap = 1 << 20
 
-// Repair makes records that others cannot do without and that a damaged store has
-// lost. It is shown all records that are left, in the order of their keys.
-//
-// A message whose record is lost and which is leased or scheduled gets one that
-// cannot be read: it stays quarantined until its retention is over.
-// Messages that nothing leads to can be received again.
+// Repair rebuilds records that a damaged store has lost and that other records depend on. It
+// gets all remaining records, in the order of their keys. A leased or scheduled message whose
+// record is lost gets an unreadable one: it stays quarantined until its retention is over.
+// Messages that no index has can be received again.
 type Repair struct {
 	out   mutation.Batch
 	lost  []string
@@ -40,7 +38,7 @@ type Repair struct {
 	meta        *journal.State              // nil: it is lost
 	sequence    uint64
 	owned       map[layout.Incarnation]bool // a queue, subscription, topic or function has it
-	dropping    bool                        // what has no owner is being dropped anyway
+	dropping    bool                        // backlogs without an owner are being dropped anyway
 	latest      layout.Incarnation          // of the shard
 	now         int64
 	queue       *repaired
@@ -48,10 +46,10 @@ type Repair struct {
 
 	found   map[layout.Incarnation]*repaired // with messages
 	orphans []orphan                         // of all shards
-	homes   map[home]int                     // names seen by account and region
+	homes   map[home]int                     // how many names each account and region has
 }
 
-// orphan is a queue whose name is lost, and whose messages are not.
+// orphan is a queue whose name is lost, but not its messages.
 type orphan struct {
 	shard       uint16
 	incarnation layout.Incarnation
@@ -60,7 +58,7 @@ type orphan struct {
 
 type home struct{ account, region string }
 
-// repaired is what is known of one queue.
+// repaired is the known state of one queue.
 type repaired struct {
 	states     map[uint64]layout.Lane // of messages that are leased, scheduled or returned
 	counts     layout.Counters
@@ -69,11 +67,11 @@ type repaired struct {
 	unreached  []lostState
 	hasCounter bool
 
-	messages int   // that can be read
-	created  int64 // the least time of a message
-	backlog  bool  // they are a subscription's
+	messages int   // readable messages
+	created  int64 // the earliest time of a message
+	backlog  bool  // they belong to a subscription
 	grouped  bool
-	tenants  bool // groups are tenants, and not in order
+	tenants  bool // groups are tenants, without an order
 	expiries int
 }
 
@@ -197,13 +195,13 @@ func (r *Repair) seeQueue(k *keyspace.Key, key, value []byte) {
 			q.counts.Fresh++
 		default:
 			q.unreached = append(q.unreached, lostState{sequence, sent})
-			q.states[sequence] = lane // until endQueue
+			q.states[sequence] = lane // removed by endQueue
 		}
 	default:
 	}
 }
 
-// note notes what a message says about its queue.
+// note notes the information about a queue in one of its messages.
 func (q *repaired) note(lane layout.Lane, value []byte) {
 	m, err := message.DecodeRecord(value)
 	if err != nil {
@@ -216,7 +214,7 @@ func (q *repaired) note(lane layout.Lane, value []byte) {
 	q.grouped = q.grouped || lane.Grouped() && m.Dedup != ""
 }
 
-// endQueue writes what a queue lacks.
+// endQueue writes the lost records of a queue.
 func (r *Repair) endQueue() {
 	q := r.queue
 	if q == nil {
@@ -244,7 +242,7 @@ func (r *Repair) endQueue() {
 	if q.hasCounter && len(q.unreached) == 0 && len(q.states) == 0 {
 		return
 	}
-	c.Bytes = 0 // it is counted by the start
+	c.Bytes = 0 // the start counts them
 	if !q.hasCounter {
 		c.Head, c.Next = q.head, q.highest+sequenceGap
 		if q.grouped && !q.tenants && q.expiries < q.messages {
@@ -254,7 +252,7 @@ func (r *Repair) endQueue() {
 	r.out.Set(keys.Counters(), c.Append(nil))
 }
 
-// endShard writes what a shard lacks.
+// endShard writes the lost records of a shard.
 func (r *Repair) endShard() {
 	r.endQueue()
 	if !r.begun {
@@ -273,7 +271,7 @@ func (r *Repair) endShard() {
 	}
 }
 
-// own notes the incarnations that a record of a name has.
+// own notes the incarnations in a named record.
 func (r *Repair) own(value []byte) {
 	var record struct {
 		Incarnation layout.Incarnation   `json:"incarnation"`
@@ -289,8 +287,7 @@ func (r *Repair) own(value []byte) {
 	}
 }
 
-// disown drops what is left of backlogs whose names are lost, and of queues of which no
-// message is left.
+// disown drops backlogs whose names are lost, and queues without messages whose names are lost.
 func (r *Repair) disown() {
 	for inc := range r.counters {
 		r.known[inc] = true
@@ -314,11 +311,12 @@ func (r *Repair) disown() {
 	}
 }
 
-// salvagedRetention is that of a queue whose attributes are lost, in seconds: the
-// longest that there is.
+// salvagedRetention is the retention of a queue whose attributes are lost, in seconds: the
+// longest possible.
 const salvagedRetention = "1209600"
 
-// adopt gives queues whose names are lost new ones, where most names are.
+// adopt gives queues whose names are lost new names, in the account and region with the most
+// names.
 func (r *Repair) adopt() {
 	at := home{"000000000000", "us-east-1"}
 	for h, n := range r.homes {
@@ -336,22 +334,21 @@ func (r *Repair) adopt() {
 			end, record.Attributes[attribute.FifoQueue] = ".fifo", "true"
 		}
 		name := arn.ARN{}
-		for n := 1; n == 1 || kernel.ShardNumber(name) != o.shard; n++ { // a name decides on the shard
+		for n := 1; n == 1 || kernel.ShardNumber(name) != o.shard; n++ { // the name determines the shard
 			name = arn.Queue(at.region, at.account, fmt.Sprintf("salvaged-%d-%d-%d%s", o.shard, o.incarnation, n, end))
 		}
 		if err := record.Put(&r.out, o.shard, name); err != nil {
-			continue // it is of numbers and texts
+			continue // it has only numbers and texts
 		}
 		r.lost = append(r.lost, fmt.Sprintf("the name, attributes and tags of a queue, whose %d messages are in %s now", o.messages, name))
 	}
 	r.orphans = nil
 }
 
-// Lost says what was dropped, as it is of no use without what is lost, and what has
-// another name.
+// Lost lists what was dropped, as it is useless without lost records, and what was renamed.
 func (r *Repair) Lost() []string { return r.lost }
 
-// seeName makes counters for a queue of which nothing else is left.
+// seeName makes counters for a queue of which only the name is left.
 func (r *Repair) seeName(value []byte) {
 	r.endQueue()
 	record, err := queues.DecodeQueueRecord(value)
@@ -367,7 +364,7 @@ func (r *Repair) seeName(value []byte) {
 	r.out.Set(keys.Counters(), c.Append(nil))
 }
 
-// Repairs are the writes that the store lacks, after all has been seen.
+// Repairs are the writes that the store needs, when all records have been seen.
 func (r *Repair) Repairs() *mutation.Batch {
 	r.endShard()
 	r.adopt()

@@ -10,8 +10,8 @@ import (
 
 var _ authorize.Resources = (*Engine)(nil)
 
-// PolicyOf is the policy of a queue, a topic, or a function, version or alias; nil for
-// none, and for what is not there.
+// PolicyOf is the policy of a queue, a topic, or a function, version or alias; nil if it has
+// none, or does not exist.
 func (e *Engine) PolicyOf(ctx context.Context, a arn.ARN) *policy.Policy {
 	switch a.Service {
 	case "sqs":
@@ -25,15 +25,15 @@ func (e *Engine) PolicyOf(ctx context.Context, a arn.ARN) *policy.Policy {
 	}
 }
 
-// HasTopic reports whether there is a topic, or a platform application, for statistics: it
-// does not wait until what it reports is durable.
+// HasTopic reports whether a topic, or a platform application, exists, for statistics: it does
+// not wait until what it reports is durable.
 func (e *Engine) HasTopic(t arn.ARN) bool { return e.Topics.HasTopic(t) || e.HasApplication(t) }
 
 // TagsOf are the tags of a queue, a topic or a function.
 func (e *Engine) TagsOf(ctx context.Context, a arn.ARN) (tags map[string]string) {
 	switch a.Service {
 	case "sqs":
-		tags, _ = e.QueueTags(ctx, a) // what is not there has none
+		tags, _ = e.QueueTags(ctx, a) // a queue that does not exist has none
 	case "sns":
 		tags, _ = e.TopicTags(ctx, a)
 	case "lambda":

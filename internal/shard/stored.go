@@ -19,36 +19,33 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// What was stored in clear, by a development server or an earlier version, is sealed
-// before the first start in production serves anything: record by record, in steps that
-// are commits of their own, with the place where it stands. What is interrupted continues
-// from there. Then the files are rewritten, since a store keeps what was overwritten for a
-// while.
+// Data that a development server or an earlier version stored in clear is sealed before the
+// first start in production serves anything: record by record, in steps, which are commits that
+// also have the position. An interrupted rewrite continues from there. Then the files are
+// rewritten, since a store keeps overwritten data for a while.
 
 const (
-	storedReads = 8 // how many times as many bytes a step reads as it writes
-	// storedApart is from which size on values may share a file with others, which is
-	// kept as long as any of them is: all of these are written again.
+	storedReads = 8 // a step reads at most this many times the bytes that it writes
+	// storedApart is the size from which on values may share a file, which is kept as long as
+	// any of them is: all of these values are written again.
 	storedApart = 512
 )
 
-// SealStoredOptions are what SealStored works with.
+// SealStoredOptions configure SealStored.
 type SealStoredOptions struct {
 	Journal *journal.Journal
 	Sealing *seal.Keys
-	// Compact rewrites the files of the store without what was overwritten; nil: it has
-	// none.
+	// Compact rewrites the files of the store without overwritten data; nil: there is none.
 	Compact func() error
 	// Step is about how many bytes a step writes; 0: a mebibyte.
 	Step int
-	// Report is called for each step, with what was found in clear until then.
+	// Report is called after each step, with the counts of records found in clear so far.
 	Report func(found map[string]int64)
 }
 
-// SealStored seals what a store has in clear, while nobody else has it open; it is
-// durable on return, and nothing is done if it was before. found counts the records, by
-// kinds. A record that cannot be read stays as it is. Errors: ctx's, and the store's; it
-// may be repeated then.
+// SealStored seals the data that a store has in clear, while no other process has it open. It
+// is durable on return, and idempotent. found counts the records, by kind. An unreadable record
+// stays as it is. Errors: ctx's, and the store's; it may be retried then.
 func SealStored(ctx context.Context, o SealStoredOptions) (found map[string]int64, err error) {
 	state, err := keys.ReadStored(o.Journal)
 	if err != nil || state.Done {
@@ -77,15 +74,15 @@ func SealStored(ctx context.Context, o SealStoredOptions) (found map[string]int6
 	return maps.Clone(r.state.Records), r.commit(nil)
 }
 
-// rewrite is one that is under way.
+// rewrite is a rewrite in progress.
 type rewrite struct {
 	SealStoredOptions
 	state keys.Stored
 }
 
-// step seals what follows behind the place where it stands.
+// step seals the next records after its position.
 func (r *rewrite) step() (more bool, err error) {
-	changed := map[uint16]*mutation.Batch{} // by streams
+	changed := map[uint16]*mutation.Batch{} // by stream
 	read, written := 0, 0
 	it, err := r.Journal.Reader().Iter(append(bytes.Clone(r.state.After), 0), nil)
 	if err != nil {
@@ -104,7 +101,7 @@ func (r *rewrite) step() (more bool, err error) {
 		}
 		sealed, err := r.seal(k.ID, key, value)
 		switch {
-		case err != nil: // it is damaged, and read by nobody
+		case err != nil: // it is damaged, and nobody can read it
 			continue
 		case sealed != nil:
 			r.state.Records[k.Kind().Name]++
@@ -129,7 +126,7 @@ func (r *rewrite) step() (more bool, err error) {
 	return more, r.commit(changed)
 }
 
-// seal gives a record with what is in clear in it sealed; nil: nothing is.
+// seal seals what is in clear in a record; nil: nothing is.
 func (r *rewrite) seal(kind keyspace.ID, key, value []byte) ([]byte, error) {
 	switch kind {
 	case keyspace.KindMessage:
@@ -149,7 +146,7 @@ func (r *rewrite) seal(kind keyspace.ID, key, value []byte) ([]byte, error) {
 
 func (r *rewrite) encrypt(m *message.Message) error { return keys.EncryptStored(r.Sealing, m) }
 
-// sealMessage seals a message, and the one that it has come from.
+// sealMessage seals a message, and the original that it contains.
 func (r *rewrite) sealMessage(value []byte) ([]byte, error) {
 	m, err := message.DecodeRecord(value)
 	if err != nil {
@@ -173,7 +170,7 @@ func (r *rewrite) sealMessage(value []byte) ([]byte, error) {
 	return m.AppendRecord(nil), nil
 }
 
-// commit writes a step, with the place where it stands, as one commit.
+// commit writes a step, with its position, as one commit.
 func (r *rewrite) commit(changed map[uint16]*mutation.Batch) error {
 	if changed == nil {
 		changed = map[uint16]*mutation.Batch{}
@@ -188,7 +185,7 @@ func (r *rewrite) commit(changed map[uint16]*mutation.Batch) error {
 		if err != nil {
 			return err
 		}
-		if state.Epoch == 0 { // no commit is of no epoch; the owner's load begins the next
+		if state.Epoch == 0 { // every commit needs an epoch; the owner's load begins the next
 			state.Epoch = 1
 		}
 		parts = append(parts, journal.Part{Stream: stream, Batch: changed[id], State: state})

@@ -15,13 +15,13 @@ const (
 	headerPayload   = "X-Amz-Content-Sha256"
 )
 
-// form is one of the forms in which a request may have been signed.
+// form is a form in which a request may have been signed.
 type form struct {
 	normal bool // the path without "//", "/./" and "/../"
-	bare   bool // without the session token in the query, which was added later
+	bare   bool // without the session token in the query, which was added after signing
 }
 
-// forms goes through those that differ for this request, the likeliest first.
+// forms yields the forms that differ for this request, the likeliest first.
 func (c *claims) forms(r *Request) iter.Seq[form] {
 	return func(yield func(form) bool) {
 		normal, bare := !r.Exact && !isNormal(r.Path), c.presigned && c.token != ""
@@ -50,9 +50,8 @@ func (c *claims) appendCanonical(dst []byte, r *Request, f form) []byte {
 	return hex.AppendEncode(dst, r.Payload[:])
 }
 
-// payloadMatches reports that x-amz-content-sha256, if it is there, tells the truth.
-// A payload that is signed in chunks (STREAMING-…) never does: none of our services
-// takes one.
+// payloadMatches reports that x-amz-content-sha256, if present, is the digest of the payload.
+// It never is for a payload signed in chunks (STREAMING-…): none of our services accepts one.
 func (r *Request) payloadMatches() bool {
 	sent := r.Header[headerPayload]
 	switch {
@@ -86,13 +85,13 @@ func (c *claims) appendHeader(dst []byte, r *Request, name string) []byte {
 	return dst
 }
 
-// appendAbsent appends the value of a signed header that the request does not have: what
-// it would say is known, or else it is empty.
+// appendAbsent appends the value of a signed header that the request does not have: it is
+// known, or else empty.
 func (c *claims) appendAbsent(dst []byte, r *Request, name string) []byte {
 	switch name {
-	case "content-length": // net/http may have taken it out
+	case "content-length": // net/http may have removed it
 		return strconv.AppendInt(dst, max(r.Length, 0), 10)
-	case "x-amz-content-sha256": // who follows a presigned URL may not know of these two
+	case "x-amz-content-sha256": // a client of a presigned URL may not know these two
 		return hex.AppendEncode(dst, r.Payload[:])
 	case "x-amz-security-token":
 		return append(dst, c.token...)
@@ -100,7 +99,7 @@ func (c *claims) appendAbsent(dst []byte, r *Request, name string) []byte {
 	return dst
 }
 
-// lookUp finds a header by its name in small letters.
+// lookUp finds a header by its lowercase name.
 func lookUp(header http.Header, name string) []string {
 	var spelled [64]byte
 	if len(name) > len(spelled) {
@@ -121,8 +120,8 @@ func lookUp(header http.Header, name string) []string {
 	return header[string(spelled[:len(name)])]
 }
 
-// appendValue appends a header's value without the spaces around it, and with one of
-// each run of spaces within it.
+// appendValue appends a header's value without leading and trailing spaces, and with runs of
+// spaces reduced to one.
 func appendValue(dst []byte, value string) []byte {
 	if value == "" || value[0] <= ' ' || value[len(value)-1] <= ' ' {
 		value = strings.Trim(value, " \t\r\n")
@@ -141,7 +140,7 @@ func appendValue(dst []byte, value string) []byte {
 // rawPath is the path of a request as it was sent.
 func rawPath(r *http.Request) string {
 	target := r.RequestURI
-	if target == "" || target == "*" { // of a request that was not read from a connection
+	if target == "" || target == "*" { // of a request without a connection
 		return r.URL.EscapedPath()
 	}
 	if target[0] != '/' { // the absolute form
@@ -161,10 +160,10 @@ func isNormal(path string) bool {
 	return !strings.Contains(path, "//") && !strings.Contains(path, "/.")
 }
 
-// normalize resolves them.
+// normalize resolves these.
 func normalize(path string) string {
 	var kept []string
-	directory := true // ends with a slash
+	directory := true // it ends with a slash
 	for part := range strings.SplitSeq(path, "/") {
 		directory = false
 		switch part {
@@ -186,8 +185,8 @@ func normalize(path string) string {
 	return normal
 }
 
-// appendPath appends a path with each of its bytes that is not unreserved encoded: so
-// what was encoded is encoded twice.
+// appendPath appends a path with all but unreserved bytes encoded: bytes that were encoded are
+// encoded twice.
 func appendPath(dst []byte, path string) []byte {
 	if path == "" {
 		return append(dst, '/')
@@ -210,7 +209,7 @@ func appendQuery(dst []byte, query string, bare bool) []byte {
 	}
 	type parameter struct{ name, value string }
 	parameters := make([]parameter, 0, 1+strings.Count(query, "&"))
-	token := bare // has been seen; once more it says the same
+	token := bare // it has been seen; a repetition is ignored
 	for pair := range strings.SplitSeq(query, "&") {
 		if pair == "" {
 			continue
@@ -260,7 +259,7 @@ func appendEscaped(dst []byte, c byte) []byte {
 	return append(dst, '%', digits[c>>4], digits[c&15])
 }
 
-// unreserved are the bytes that stand for themselves in a URL.
+// unreserved are the bytes that are not encoded in a URL.
 var unreserved = func() (t [256]bool) {
 	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~") {
 		t[c] = true

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// basicForm is ISO 8601's basic form, which dates are signed in.
+// basicForm is ISO 8601's basic form, the form of signed dates.
 const basicForm = "20060102T150405Z"
 
 const terminator = "aws4_request"
@@ -23,23 +23,23 @@ const (
 	paramToken     = "X-Amz-Security-Token"
 )
 
-// claims are what a request says of its own signature.
+// claims are the request's parameters of its own signature.
 type claims struct {
 	presigned  bool
 	algorithm  string
 	credential string
-	headers    string // the names of those that are signed, as they are listed
+	headers    string // the names of the signed headers, as listed
 	signature  string
 	date       string // as it was sent
 	token      string
 	expires    string // as it was sent; empty: not presigned, or it does not say
 
 	at    time.Time
-	basic string // at, in the form in which it is signed
+	basic string // at, in the signed form
 	scope Scope
 }
 
-// read finds the claims where the request has them.
+// read reads the claims of the request.
 func (c *claims) read(r *Request) error {
 	authorization := r.Header["Authorization"]
 	inQuery := r.Query != "" && presigned(r.Query)
@@ -119,14 +119,13 @@ func (c *claims) readToken(tokens []string) error {
 	return nil
 }
 
-// hashed is how AWS reports which header it is about, without repeating it.
+// hashed identifies a header in AWS's errors without repeating it.
 func hashed(header string) string {
 	sum := sha256.Sum256([]byte(header))
 	return " (Hashed with SHA-256 and encoded with Base64) Authorization=" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// presigned reports that a query has one of the parameters by which a presigned
-// request is known.
+// presigned reports that a query has one of the parameters of a presigned request.
 func presigned(query string) bool {
 	for pair := range strings.SplitSeq(query, "&") {
 		name, _, _ := strings.Cut(pair, "=")
@@ -181,7 +180,7 @@ func (c *claims) readQuery(r *Request) error {
 	return nil
 }
 
-// check makes the checks of the claims themselves, in AWS's order. now is the system's.
+// check checks the claims themselves, in AWS's order. now is the system's time.
 func (c *claims) check(r *Request, now time.Time) error {
 	var ok bool
 	if c.at, c.basic, ok = parseDate(c.date, c.presigned); !ok {
@@ -199,7 +198,7 @@ func (c *claims) check(r *Request, now time.Time) error {
 	return c.checkScope(r)
 }
 
-// parseDate reads a date in the basic form, or, in a header, as HTTP has it.
+// parseDate parses a date in the basic form, or, in a header, in HTTP's.
 func parseDate(s string, presigned bool) (t time.Time, form string, ok bool) {
 	if t, ok := parseBasic(s); ok {
 		return t, s, true
@@ -244,7 +243,7 @@ func (c *claims) checkAge(now time.Time) error {
 			return err
 		}
 	}
-	if lasts == 0 { // nor ahead of its date, as a skewed clock would have it
+	if lasts == 0 { // nor before its date, beyond a clock's skew
 		return mismatch("Request has expired")
 	}
 	if least := now.Add(-lasts); c.at.Before(least) {
@@ -256,10 +255,10 @@ func (c *claims) checkAge(now time.Time) error {
 	return nil
 }
 
-// lasts is how long a presigned request is good for by X-Amz-Expires: at most MaxExpires.
+// lasts is the lifetime of a presigned request by X-Amz-Expires: at most MaxExpires.
 func (c *claims) lasts() (time.Duration, error) {
 	seconds, err := strconv.ParseInt(c.expires, 10, 64)
-	switch { // beyond 64 bits it is the least or the most that these hold
+	switch { // beyond 64 bits it is the minimum or maximum of these
 	case err != nil && !errors.Is(err, strconv.ErrRange):
 		return 0, incomplete("X-Amz-Expires should be a number")
 	case seconds < 0:
@@ -272,7 +271,7 @@ func (c *claims) lasts() (time.Duration, error) {
 
 func basic(t time.Time) string { return t.UTC().Format(basicForm) }
 
-// span writes a duration as AWS does: in minutes, if they are whole.
+// span formats a duration as AWS does: in minutes, if they are whole.
 func span(d time.Duration) string {
 	if d%time.Minute == 0 {
 		return strconv.Itoa(int(d/time.Minute)) + " min."
@@ -280,7 +279,7 @@ func span(d time.Duration) string {
 	return strconv.Itoa(int(d/time.Second)) + " sec."
 }
 
-// signs reports that a header is among those that are signed.
+// signs reports that a header is among the signed ones.
 func (c *claims) signs(name string) bool {
 	for signed := range strings.SplitSeq(c.headers, ";") {
 		if strings.EqualFold(signed, name) {
@@ -342,8 +341,7 @@ func IsRegion(s string) bool {
 	return true
 }
 
-// unescape decodes a name or a value of a query; what cannot be decoded stands for
-// itself.
+// unescape decodes a name or a value of a query; an invalid one is returned as it is.
 func unescape(s string) string {
 	if strings.IndexByte(s, '%') < 0 && strings.IndexByte(s, '+') < 0 {
 		return s

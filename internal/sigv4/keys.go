@@ -9,11 +9,11 @@ import (
 	"sync"
 )
 
-// maxSigningKeys bounds the derived keys that are kept.
+// maxSigningKeys bounds the cache of derived keys.
 const maxSigningKeys = 4096
 
-// cache keeps signing keys by what they are derived from. A key comes into it only
-// when it has verified a request, so that who has none of our secrets cannot fill it.
+// cache caches signing keys by their inputs. A key is added only when it has verified a
+// request, so that clients without one of our secrets cannot fill it.
 type cache struct {
 	mu   sync.RWMutex
 	keys map[cacheKey]*signingKey
@@ -30,14 +30,13 @@ type signingKey struct {
 	macs   sync.Pool // of *mac
 }
 
-// mac is what a verification works with.
+// mac has the buffers of a verification.
 type mac struct {
 	keyed   hash.Hash
 	scratch []byte
 }
 
-// matches reports that the request has the signature that the credential's secret
-// gives it.
+// matches reports that the request has the signature by the credential's secret.
 func (v *Verifier) matches(r *Request, c *claims, credential *Credential) bool {
 	if !r.payloadMatches() || len(c.signature) != 2*sha256.Size {
 		return false
@@ -63,8 +62,8 @@ func (s *cache) find(id cacheKey, secret string) (key *signingKey, known bool) {
 	s.mu.RLock()
 	key = s.keys[id]
 	s.mu.RUnlock()
-	// The secret is compared, too: to trust the revision alone would make a mistake of
-	// whoever counts it a hole.
+	// The secret is compared, too: if only the revision were, a wrong revision would be a
+	// security hole.
 	if key != nil && key.secret == secret {
 		return key, true
 	}
@@ -74,10 +73,9 @@ func (s *cache) find(id cacheKey, secret string) (key *signingKey, known bool) {
 	return key, false
 }
 
-// add keeps a signing key. Where there are too many, one of another day goes first, and
-// else any.
+// add adds a signing key. If there are too many, it evicts one, preferably of another day.
 func (s *cache) add(id cacheKey, key *signingKey) {
-	// What it was found by belongs to a request's head, which must not live as long.
+	// The key's texts belong to a request's head, and must be copied.
 	id.Scope = Scope{
 		AccessKey: strings.Clone(id.AccessKey), Date: strings.Clone(id.Date),
 		Region: strings.Clone(id.Region), Service: strings.Clone(id.Service),
@@ -93,7 +91,7 @@ func (s *cache) add(id cacheKey, key *signingKey) {
 	s.keys[id] = key
 }
 
-// evict drops a key; of the first few, preferably one that is not of today.
+// evict removes a key: of the first few, preferably one that is not of today.
 func (s *cache) evict(today string) {
 	var victim cacheKey
 	looked := 0
@@ -106,7 +104,7 @@ func (s *cache) evict(today string) {
 	delete(s.keys, victim)
 }
 
-// derive makes a signing key.
+// derive derives a signing key.
 func derive(secret string, scope Scope) []byte {
 	key := []byte("AWS4" + secret)
 	for _, part := range [...]string{scope.Date, scope.Region, scope.Service, terminator} {
@@ -119,8 +117,7 @@ func derive(secret string, scope Scope) []byte {
 
 func (k *signingKey) get() *mac { return k.macs.Get().(*mac) }
 
-// verify computes the signature of a form of the request and compares it, in a time that
-// does not tell where it differs.
+// verify computes the signature of a form of the request and compares it, in constant time.
 func (m *mac) verify(r *Request, c *claims, f form) bool {
 	text := c.appendCanonical(m.scratch[:0], r, f)
 	sum := sha256.Sum256(text)

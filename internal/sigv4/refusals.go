@@ -6,7 +6,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// The refusals that say nothing of the request.
+// The errors without details of the request.
 var (
 	errMissing  = refuse(fault.MissingAuthentication, "Request is missing Authentication Token")
 	errBoth     = refuse(fault.SignatureDoesNotMatch, "Found both 'X-Amz-Algorithm' as a query-string param and 'Authorization' as HTTP header.")
@@ -17,7 +17,7 @@ var (
 	errExpired = refuse(fault.ExpiredToken, "The security token included in the request is expired")
 )
 
-// refuse makes a refusal. Where a protocol says whose fault it is, these do not.
+// refuse makes an error. In protocols with a fault side, these have none.
 func refuse(kind fault.Kind, text string) *fault.Error {
 	return fault.New(kind, text).WithoutType()
 }
@@ -26,7 +26,7 @@ func incomplete(text string) error { return refuse(fault.IncompleteSignature, te
 
 func mismatch(text string) error { return refuse(fault.SignatureDoesNotMatch, text) }
 
-// printable shortens what a client sent.
+// printable shortens text of a client.
 func printable(s string) string {
 	const most = 128
 	if len(s) > most {

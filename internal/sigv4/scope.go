@@ -1,6 +1,6 @@
-// Package sigv4 verifies requests that are signed by AWS Signature Version 4, and reads
-// who signed for what and where. It has no I/O: the keys, the clocks and the digest of the
-// body come from outside.
+// Package sigv4 verifies requests that are signed by AWS Signature Version 4, and reads the
+// signer and the scope. It has no I/O: the keys, the clocks and the digest of the body are
+// inputs.
 package sigv4
 
 import (
@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Algorithm names the scheme, at the start of an Authorization header.
+// Algorithm is the name of the scheme, at the start of an Authorization header.
 const Algorithm = "AWS4-HMAC-SHA256"
 
-// Superseded reports that a request is signed with a scheme older than
-// Signature Version 4: by its Authorization header, or, in Query, by the
-// parameter SignatureVersion, whose value is version; empty if there is none.
+// Superseded reports that a request is signed with a scheme older than Signature Version 4: by
+// its Authorization header, or, in Query, by the parameter SignatureVersion, whose value is
+// version; empty if there is none.
 func Superseded(authorization, version string) bool {
 	if version != "" && version != "4" {
 		return true
@@ -22,7 +22,7 @@ func Superseded(authorization, version string) bool {
 	return strings.HasPrefix(authorization, "AWS ") || strings.HasPrefix(authorization, "AWS3")
 }
 
-// Scope is a credential scope with the access key in front of it, as in
+// Scope is a credential scope after the access key, as in
 // AKIDEXAMPLE/20150830/us-east-1/sqs/aws4_request.
 type Scope struct {
 	AccessKey string
@@ -31,9 +31,9 @@ type Scope struct {
 	Service   string
 }
 
-// FromRequest finds the scope that a request was signed for: in its
-// Authorization header, or, presigned, in the query parameter
-// X-Amz-Credential. ok is false when there is none or it cannot be read.
+// FromRequest finds the scope that a request was signed for: in its Authorization header, or,
+// presigned, in the query parameter X-Amz-Credential. ok is false if there is none or it is
+// invalid.
 func FromRequest(r *http.Request) (scope Scope, ok bool) {
 	if header := r.Header["Authorization"]; len(header) > 0 {
 		return ParseAuthorization(header[0])
@@ -50,7 +50,7 @@ func FromRequest(r *http.Request) (scope Scope, ok bool) {
 	return Scope{}, false
 }
 
-// ParseAuthorization reads the scope out of an Authorization header's value.
+// ParseAuthorization parses the scope in an Authorization header's value.
 func ParseAuthorization(header string) (scope Scope, ok bool) {
 	rest, found := strings.CutPrefix(header, Algorithm)
 	if !found {
@@ -66,8 +66,8 @@ func ParseAuthorization(header string) (scope Scope, ok bool) {
 	return ParseCredential(rest)
 }
 
-// ParseCredential reads key/date/region/service/aws4_request. The access key
-// may itself hold slashes; no part may be empty.
+// ParseCredential parses key/date/region/service/aws4_request. The access key may itself
+// contain slashes; no part may be empty.
 func ParseCredential(s string) (scope Scope, ok bool) {
 	s, found := strings.CutSuffix(s, "/aws4_request")
 	if !found {

@@ -13,22 +13,21 @@ import (
 )
 
 const (
-	// Skew is how far a request's date may be from the system's clock, either way.
+	// Skew is how far a request's date may differ from the system's clock, either way.
 	Skew = 15 * time.Minute
-	// MaxExpires is the longest that a presigned request may be good for.
+	// MaxExpires is the maximum lifetime of a presigned request.
 	MaxExpires = 604_800 * time.Second
 )
 
-// ErrUnknownKey is what Keys says of an access key that nobody has, or that is not
-// active.
+// ErrUnknownKey is the error of Keys for an access key that does not exist, or is not active.
 var ErrUnknownKey = errors.New("sigv4: nobody has this access key")
 
-// ErrToken is what Keys says of a session token that is not the access key's: it is
-// another's, is missing, or there should be none. With the credential beside it, the
+// ErrToken is the error of Keys for a session token that does not belong to the access key: it
+// is another's, is missing, or there should be none. If the credential is returned with it, the
 // signature is checked first, as AWS does.
 var ErrToken = errors.New("sigv4: the session token is not this access key's")
 
-// Credential is what belongs to an access key. It is never printed with its secret.
+// Credential is the credential of an access key. Its secret is hidden in formatted output.
 type Credential struct {
 	Secret string
 	Caller *caller.Caller
@@ -52,26 +51,25 @@ func (c Credential) GoString() string { return c.String() }
 // LogValue hides the secret.
 func (c Credential) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// Options are what a Verifier is made of. All are required.
+// Options configure a Verifier. All are required.
 type Options struct {
-	// Keys gives the credential of an access key. sessionToken is what the request
-	// has, empty for none. It is asked for every request, and refuses with
-	// ErrUnknownKey or ErrToken; any other error is a failure of the server.
+	// Keys finds the credential of an access key. sessionToken is the request's, empty for
+	// none. It is called for every request, and fails with ErrUnknownKey or ErrToken; any other
+	// error is a failure of the server.
 	Keys func(accessKey, sessionToken string) (Credential, error)
-	// System is the machine's clock, which requests' dates are held against.
+	// System is the machine's clock, which requests' dates are compared with.
 	System func() time.Time
 	// Now is the clock of Credential.Expires.
 	Now func() time.Time
 }
 
-// Verifier verifies signatures. It may be used from many goroutines.
+// Verifier verifies signatures. It is safe for concurrent use.
 type Verifier struct {
 	Options
 	signing cache
 }
 
-// New returns a verifier. It panics if an option is missing, which is a mistake in the
-// program.
+// New returns a verifier. It panics if an option is missing, which is a bug.
 func New(options Options) *Verifier {
 	if options.Keys == nil || options.System == nil || options.Now == nil {
 		panic("sigv4: incomplete options")
@@ -79,7 +77,7 @@ func New(options Options) *Verifier {
 	return &Verifier{Options: options}
 }
 
-// Request is what of a request is signed, or may be.
+// Request has the parts of a request that are, or may be, signed.
 type Request struct {
 	Method string
 	Path   string // as it was sent, not decoded
@@ -89,24 +87,24 @@ type Request struct {
 	Length int64       // of the body, in bytes
 	// Payload is the SHA-256 of the body as it was sent, before any encoding is undone.
 	Payload [sha256.Size]byte
-	// Service is what the scope must name; empty: anything.
+	// Service is the required service of the scope; empty: any.
 	Service string
-	// Region is what the scope must name. Empty: Default, or whatever has the form of a
-	// region's name.
+	// Region is the required region of the scope. Empty: Default, or any text with the form of
+	// a region's name.
 	Region, Default string
-	// Unsigned admits UNSIGNED-PAYLOAD.
+	// Unsigned allows UNSIGNED-PAYLOAD.
 	Unsigned bool
-	// Exact admits the path as it was sent only, not as it is after "//", "/./" and
-	// "/../" have been resolved: what acts on the path as it was sent needs this.
+	// Exact allows the path only as it was sent, not with "//", "/./" and "/../" resolved:
+	// handlers that act on the path as it was sent need this.
 	Exact bool
 
-	// Scope is what the request was signed for, SessionToken the token that it came with,
-	// if any. Set by Verify and Examine.
+	// Scope is the scope of the signature, SessionToken the request's token, if any. Set by
+	// Verify and Examine.
 	Scope        Scope
 	SessionToken string
 }
 
-// Of returns what of an HTTP request is signed. The payload is left to the caller.
+// Of returns the signed parts of an HTTP request, except the payload, which the caller sets.
 func Of(r *http.Request) Request {
 	path := rawPath(r)
 	return Request{
@@ -115,17 +113,17 @@ func Of(r *http.Request) Request {
 	}
 }
 
-// Signed reports that a request claims to be signed: it has an Authorization header,
-// or parameters of a presigned one.
+// Signed reports that a request claims to be signed: it has an Authorization header, or
+// parameters of a presigned one.
 func Signed(r *http.Request) bool {
 	return len(r.Header["Authorization"]) > 0 || r.URL.RawQuery != "" && presigned(r.URL.RawQuery)
 }
 
-// Verify finds out who has made a request. What it refuses with is a fault of kind
+// Verify finds the credential that signed a request. Its errors are faults of kind
 // MissingAuthentication, IncompleteSignature, SignatureDoesNotMatch, Unauthenticated or
-// ExpiredToken, in this order of checks: both forms at once, missing, incomplete, date,
-// expiry, Host not signed, algorithm, form of the credential, scope, key, signature,
-// token. Any other error is one of Keys.
+// ExpiredToken, in this order of checks: both forms at once, missing, incomplete, date, expiry,
+// Host not signed, algorithm, form of the credential, scope, key, signature, token. Any other
+// error is one of Keys.
 func (v *Verifier) Verify(r *Request) (*caller.Caller, error) {
 	var c claims
 	credential, err := v.examine(r, &c)
@@ -143,8 +141,7 @@ func (v *Verifier) Verify(r *Request) (*caller.Caller, error) {
 	return credential.Caller, nil
 }
 
-// Examine makes the checks that need no payload, which are all but those of the
-// signature and of what comes after it.
+// Examine makes the checks that need no payload: all but those of the signature and after it.
 func (v *Verifier) Examine(r *Request) error {
 	var c claims
 	_, err := v.examine(r, &c)
@@ -162,7 +159,7 @@ func (v *Verifier) examine(r *Request, c *claims) (Credential, error) {
 	return v.Keys(c.scope.AccessKey, c.token)
 }
 
-// refused turns what Keys says into a refusal.
+// refused converts an error of Keys to a fault.
 func refused(err error) error {
 	switch {
 	case err == nil:

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// What commands are refused for, with the fields of each.
+// The errors of commands, with the fields of each.
 var (
 	ErrAttribute      = fault.NewRule(fault.InvalidParameter, "sms: no such attribute") // its name
 	ErrAttributeValue = fault.NewRule(fault.InvalidParameter, "sms: no such value")     // the attribute
@@ -53,7 +53,7 @@ const (
 // MicroUSD is an amount of money: a millionth of a US dollar.
 type MicroUSD int64
 
-// ParseUSD reads an amount in dollars. It fails for a negative one, and for none.
+// ParseUSD parses an amount in dollars. It fails for a negative or invalid one.
 func ParseUSD(text string) (MicroUSD, bool) {
 	f, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(f >= 0) || f > 1e9 {
@@ -65,8 +65,7 @@ func ParseUSD(text string) (MicroUSD, bool) {
 // USD is the amount in dollars.
 func (m MicroUSD) USD() float64 { return float64(m) / 1e6 }
 
-// senderID is the form of a name that messages are from. Source: the SNS developer guide,
-// "Sender IDs".
+// senderID is the form of an alphabetic sender. Source: the SNS developer guide, "Sender IDs".
 var (
 	senderID    = regexp.MustCompile(`^[A-Za-z0-9 _-]{1,11}$`)
 	letter      = regexp.MustCompile(`[A-Za-z]`)
@@ -74,20 +73,20 @@ var (
 	bucket      = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 )
 
-// ValidSenderID reports whether messages can be from a name: of 3 to 11 letters and
-// digits, at least one of which is a letter.
+// ValidSenderID reports whether a sender id is valid: 3 to 11 letters and digits, with at least
+// one letter.
 func ValidSenderID(name string) bool {
 	return len(name) >= 3 && senderID.MatchString(name) && letter.MatchString(name)
 }
 
-// ValidOrigination reports whether messages can be from a number: a long or a short code.
+// ValidOrigination reports whether an origination number is valid: a long or a short code.
 func ValidOrigination(number string) bool { return origination.MatchString(number) }
 
-// ValidType reports whether there is such a type of messages.
+// ValidType reports whether a type of messages exists.
 func ValidType(name string) bool { return name == Promotional || name == Transactional }
 
-// checks are the attributes, and what values they take. The empty value puts one back to
-// its default.
+// checks are the attributes, and the checks of their values. The empty value restores the
+// default.
 var checks = map[string]func(value string) bool{
 	MonthlySpendLimit: func(v string) bool { _, ok := ParseUSD(v); return ok },
 	StatusRole:        func(v string) bool { return strings.HasPrefix(v, "arn:") && strings.Contains(v, ":role/") },
@@ -100,8 +99,8 @@ var checks = map[string]func(value string) bool{
 // IsAttribute reports whether an account has such an attribute.
 func IsAttribute(name string) bool { return checks[name] != nil }
 
-// Account is what is known of an account in a region. Only commands change it; what they
-// refuse they leave as it was.
+// Account is the state of an account in a region. Only commands change it; a failed command
+// changes nothing.
 type Account struct {
 	Attributes map[string]string // those that were set
 	Consents   map[string]Consent
@@ -110,18 +109,18 @@ type Account struct {
 	reserved   MicroUSD // by messages that are being sent
 }
 
-// NewAccount makes one that nothing was done with.
+// NewAccount makes an unused account.
 func NewAccount() *Account {
 	return &Account{Attributes: map[string]string{}, Consents: map[string]Consent{}, Sandbox: map[string]Destination{}}
 }
 
-// Consent is whether a number wants messages, where it did not always.
+// Consent is whether a number has opted out, if it ever did.
 type Consent struct {
 	OptedOut bool      `json:"optedOut,omitempty"`
 	OptedIn  time.Time `json:"optedIn,omitzero"` // the latest time that it was opted in again
 }
 
-// Destination is a number of the sandbox.
+// Destination is a number in the sandbox.
 type Destination struct {
 	Verified bool      `json:"verified,omitempty"`
 	At       time.Time `json:"at"` // verified, or sent a password
@@ -156,7 +155,7 @@ func (a *Account) Set(attributes map[string]string) error {
 	return nil
 }
 
-// Get gives the attributes that are set, and those that have a default.
+// Get returns the attributes that are set, and those with a default.
 func (a *Account) Get() map[string]string {
 	all := maps.Clone(a.Attributes)
 	if all[MonthlySpendLimit] == "" {
@@ -165,14 +164,14 @@ func (a *Account) Get() map[string]string {
 	return all
 }
 
-// Sampling says which deliveries the account wants logged: the share of those that
-// succeed, in percent, and the role that they are logged with; empty: none are.
+// Sampling says which deliveries are logged: the share of successful ones, in percent, and the
+// role that logs them; empty: none are.
 func (a *Account) Sampling() (percent int, role string) {
 	percent, _ = strconv.Atoi(a.Attributes[SamplingRate]) // checked when it was set; 0 unless it was
 	return percent, a.Attributes[StatusRole]
 }
 
-// OptOut notes that a number wants no messages; changed is false if that was known.
+// OptOut opts a number out; changed is false if it was already.
 func (a *Account) OptOut(number string) (changed bool) {
 	c := a.Consents[number]
 	if c.OptedOut {
@@ -183,7 +182,7 @@ func (a *Account) OptOut(number string) (changed bool) {
 	return true
 }
 
-// OptIn notes that a number wants messages again; changed is false if it never did not.
+// OptIn opts a number in again; changed is false if it was not opted out.
 func (a *Account) OptIn(number string, now time.Time) (changed bool, err error) {
 	c := a.Consents[number]
 	if !c.OptedOut {
@@ -196,8 +195,8 @@ func (a *Account) OptIn(number string, now time.Time) (changed bool, err error) 
 	return true, nil
 }
 
-// OptedOut lists the numbers that want no messages behind one, in their order, at most
-// limit. more says that there are others.
+// OptedOut lists opted-out numbers after a number, in order, at most limit. more says that
+// there are others.
 func (a *Account) OptedOut(after string, limit int) (page []string, more bool) {
 	for number, c := range a.Consents {
 		if c.OptedOut && number > after {
@@ -211,8 +210,8 @@ func (a *Account) OptedOut(after string, limit int) (page []string, more bool) {
 	return page, more
 }
 
-// AddDestination adds a number to the sandbox that is sent a one-time password. One that
-// is there already gets a new one.
+// AddDestination adds a number, which is sent a one-time password, to the sandbox. An existing
+// one gets a new password.
 func (a *Account) AddDestination(number, password string, now time.Time) error {
 	d, there := a.Sandbox[number]
 	switch {
@@ -227,8 +226,8 @@ func (a *Account) AddDestination(number, password string, now time.Time) error {
 	return nil
 }
 
-// Verify takes the one-time password of a number. A wrong one counts: changed says that
-// there is something to be kept also with an error.
+// Verify verifies a number by its one-time password. A wrong one is counted: changed says that
+// the state must be stored even with an error.
 func (a *Account) Verify(number, password string, now time.Time) (changed bool, err error) {
 	d, ok := a.Sandbox[number]
 	switch {
@@ -247,7 +246,7 @@ func (a *Account) Verify(number, password string, now time.Time) (changed bool, 
 	return true, nil
 }
 
-// RemoveDestination takes a number out of the sandbox.
+// RemoveDestination removes a number from the sandbox.
 func (a *Account) RemoveDestination(number string, now time.Time) error {
 	d, ok := a.Sandbox[number]
 	switch {
@@ -260,7 +259,7 @@ func (a *Account) RemoveDestination(number string, now time.Time) error {
 	return nil
 }
 
-// Destinations lists the numbers of the sandbox behind one, as OptedOut does.
+// Destinations lists the numbers in the sandbox after a number, like OptedOut.
 func (a *Account) Destinations(after string, limit int) (page []string, more bool) {
 	for number := range a.Sandbox {
 		if number > after {
@@ -274,8 +273,8 @@ func (a *Account) Destinations(after string, limit int) (page []string, more boo
 	return page, more
 }
 
-// Refusal is why a message is not sent, as a delivery status log says it; empty: it is.
-// Source: the SNS developer guide, "SMS delivery status".
+// Refusal is why a message is not sent, in the words of delivery status logs; empty: it is
+// sent. Source: the SNS developer guide, "SMS delivery status".
 type Refusal string
 
 // The refusals.
@@ -288,9 +287,9 @@ const (
 	BadNumberRefusal Refusal = "Invalid phone number"
 )
 
-// Reserve admits a message to a number, and reserves its cost until Spend.
-// most is the greatest price that the message may have; negative: any. sandboxed says that
-// only numbers of the sandbox get messages.
+// Reserve admits a message to a number, and reserves its cost until Spend. most is the highest
+// price that the message may have; negative: any. sandboxed restricts messages to numbers in
+// the sandbox.
 func (a *Account) Reserve(number string, cost, most MicroUSD, sandboxed bool, now time.Time) Refusal {
 	limit, _ := ParseUSD(a.Get()[MonthlySpendLimit]) // checked when it was set
 	switch {
@@ -307,7 +306,7 @@ func (a *Account) Reserve(number string, cost, most MicroUSD, sandboxed bool, no
 	return ""
 }
 
-// Spend ends a reservation, of which spent was spent.
+// Spend ends a reservation, and adds spent to the spending.
 func (a *Account) Spend(reserved, spent MicroUSD, now time.Time) {
 	a.reserved -= reserved
 	if spent > 0 {
@@ -315,7 +314,7 @@ func (a *Account) Spend(reserved, spent MicroUSD, now time.Time) {
 	}
 }
 
-// SpentIn is what was spent in the month of a moment until then.
+// SpentIn is the spending in the month of a time, until then.
 func (a *Account) SpentIn(now time.Time) MicroUSD {
 	if a.Spending.Month != month(now) {
 		return 0

@@ -1,5 +1,5 @@
-// Package sms has the rules of text messages: what is a phone number, how a text is cut
-// into parts that fit, and which settings an account has. It is pure.
+// Package sms has the rules of text messages: phone numbers, the division of a text into parts,
+// and the settings of an account. It is pure.
 package sms
 
 import (
@@ -7,15 +7,16 @@ import (
 	"strings"
 )
 
-// How many digits a phone number has. Sources: ITU-T E.164 for the most, and the pattern of
-// PhoneNumberString in SNS's API for the least.
+// The number of digits of a phone number. Sources: ITU-T E.164 for the maximum, and the pattern
+// of PhoneNumberString in SNS's API for the minimum.
 const (
 	minDigits = 8
 	maxDigits = 15
 )
 
-// Number reads a phone number in international form, "+" and 8 to 15 digits, the first of which
-// is no zero, between which single separators may stand, and gives it without these. ok is false for what is none.
+// Number parses a phone number in international form, "+" and 8 to 15 digits, the first not
+// zero, with optional single separators between them, and returns it without these. ok is false
+// if it is invalid.
 func Number(text string) (number string, ok bool) {
 	rest, ok := strings.CutPrefix(text, "+")
 	if !ok {
@@ -23,7 +24,7 @@ func Number(text string) (number string, ok bool) {
 	}
 	var b strings.Builder
 	b.WriteByte('+')
-	separated := true // nothing may stand before the first digit
+	separated := true // no separator before the first digit
 	for i := range len(rest) {
 		switch c := rest[i]; {
 		case c >= '0' && c <= '9':
@@ -50,11 +51,11 @@ func Masked(number string) string {
 	return "…" + number[len(number)-4:]
 }
 
-// optOuts are the words by which a phone asks for no more messages. Source: the SNS
-// developer guide, "Managing phone numbers and SMS subscriptions".
+// optOuts are the words that opt a phone out. Source: the SNS developer guide, "Managing phone
+// numbers and SMS subscriptions".
 var optOuts = []string{"ARRET", "CANCEL", "END", "OPT-OUT", "OPTOUT", "QUIT", "REMOVE", "STOP", "TD", "UNSUBSCRIBE"}
 
-// IsOptOut reports whether a message from a phone asks for no more.
+// IsOptOut reports whether a phone's message is an opt-out.
 func IsOptOut(text string) bool {
 	return slices.Contains(optOuts, strings.ToUpper(strings.TrimSpace(text)))
 }

@@ -5,34 +5,33 @@ import (
 	"unicode/utf8"
 )
 
-// MaxCharacters is the greatest length of a text. Source: the SNS developer guide,
-// "Publishing to a mobile phone".
+// MaxCharacters is the maximum length of a text. Source: the SNS developer guide, "Publishing
+// to a mobile phone".
 const MaxCharacters = 1600
 
-// Alphabet is how the characters of a text are encoded.
+// Alphabet is the encoding of a text's characters.
 type Alphabet byte
 
 // The alphabets. Source: 3GPP TS 23.038.
 const (
-	GSM7 Alphabet = iota // an octet for each septet here, as SMPP has it
-	UCS2                 // UTF-16, big-endian: what is beyond the plane takes two
+	GSM7 Alphabet = iota // here an octet for each septet, as in SMPP
+	UCS2                 // UTF-16, big-endian: characters beyond the BMP take two units
 )
 
-// The sizes of parts, in septets of GSM7 and characters of 16 bits of UCS2: of a text that
-// is one part, and of one that is several, each of which has a header.
+// The sizes of parts, in septets of GSM7 and 16-bit units of UCS2: of a text with one part, and
+// of one with several, each of which has a header.
 const (
 	wholeGSM7, partGSM7 = 160, 153
 	wholeUCS2, partUCS2 = 70, 67
 )
 
-// Text is a text that is cut into parts.
+// Text is a text divided into parts.
 type Text struct {
 	Alphabet Alphabet
 	Parts    []string // together the whole text
 }
 
-// Cut cuts a text into parts that fit, behind words where there are any. ok is false for
-// one that is too long.
+// Cut divides a text into parts, after words if possible. ok is false if it is too long.
 func Cut(text string) (t Text, ok bool) {
 	if utf8.RuneCountInString(text) > MaxCharacters {
 		return t, false
@@ -61,9 +60,9 @@ func Cut(text string) (t Text, ok bool) {
 	return t, true
 }
 
-// fitting is how many bytes of a text the next part takes.
+// fitting is the length of the next part of a text, in bytes.
 func fitting(text string, left int, width func(rune) int) int {
-	word := 0 // behind the last blank that fits
+	word := 0 // after the last blank that fits
 	for i, r := range text {
 		left -= width(valid(r))
 		if left < 0 {
@@ -86,7 +85,7 @@ func valid(r rune) rune {
 	return r
 }
 
-// Encode is a part as it is sent.
+// Encode is the wire form of a part.
 func (a Alphabet) Encode(part string) []byte {
 	b := make([]byte, 0, 2*len(part))
 	if a == UCS2 {
@@ -105,7 +104,7 @@ func (a Alphabet) Encode(part string) []byte {
 	return b
 }
 
-// septets is how many a character takes in GSM7; 0: it is not in there.
+// septets is the length of a character in GSM7; 0: it is not in the alphabet.
 func septets(r rune) int {
 	code, ok := gsm7[r]
 	switch {

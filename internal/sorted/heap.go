@@ -1,7 +1,7 @@
 package sorted
 
-// Heap holds elements of which the first is always known: it is the one at index 0.
-// An element keeps its own place: an index, and Outside while it is in no heap.
+// Heap is a heap of elements; the first is at index 0. An element stores its own place: its
+// index, or Outside if it is in no heap.
 type Heap[T interface {
 	Before(T) bool
 	Place() *int32
@@ -17,7 +17,7 @@ func (h *Heap[T]) Push(x T) {
 	h.up(len(*h) - 1)
 }
 
-// Remove takes an element out, if it is in the heap.
+// Remove removes an element, if it is in the heap.
 func (h *Heap[T]) Remove(x T) {
 	var none T
 	i, n := int(*x.Place()), len(*h)-1
@@ -34,7 +34,7 @@ func (h *Heap[T]) Remove(x T) {
 	*x.Place() = Outside
 }
 
-// Fix finds the place of an element of the heap whose order has changed.
+// Fix restores the order after an element of the heap has changed.
 func (h Heap[T]) Fix(x T) {
 	i := int(*x.Place())
 	h.down(i)

@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/stack/resource"
 )
 
-// Rollback brings a stack whose creation or update has failed, and was left so, back.
+// Rollback rolls back a stack whose creation or update has failed without a rollback.
 func (m *Machine) Rollback(now int64, o *Order) {
 	m.begin(now, o)
 	m.assume(o)
@@ -22,8 +22,8 @@ func (m *Machine) Rollback(now int64, o *Order) {
 	m.advance()
 }
 
-// ContinueRollback goes on with an update's rollback that has failed, without the resources
-// that are to be left as they are.
+// ContinueRollback continues an update's rollback that has failed, without the resources to be
+// skipped.
 func (m *Machine) ContinueRollback(now int64, o *Order) {
 	m.begin(now, o)
 	m.assume(o)
@@ -39,14 +39,15 @@ func (m *Machine) ContinueRollback(now int64, o *Order) {
 	m.advance()
 }
 
-// assume has steps taken in another role, if one is given.
+// assume sets another role for the steps, if one is given.
 func (m *Machine) assume(o *Order) {
 	if o.Source.Role != "" {
 		m.Source.Role = o.Source.Role
 	}
 }
 
-// dependents are, by resource, those which depend on it by what they are or were.
+// dependents are, by resource, the resources that depend on it in their current or former
+// version.
 func (m *Machine) dependents(counts func(r *Resource) bool) map[string][]string {
 	on := map[string][]string{}
 	for id, r := range m.Resources {
@@ -63,7 +64,7 @@ func (m *Machine) dependents(counts func(r *Resource) bool) map[string][]string 
 	return on
 }
 
-// backward brings back what an update has changed; true: that is over.
+// backward makes the next steps of an update's rollback; true: it is complete.
 func (m *Machine) backward() bool {
 	changed := func(r *Resource) bool { return r.Before != nil }
 	waiting := m.dependents(changed)
@@ -107,12 +108,12 @@ func (m *Machine) backward() bool {
 	return true
 }
 
-// restore brings a resource back to what it was.
+// restore restores the former version of a resource.
 func (m *Machine) restore(r *Resource) {
 	before := *r.Before
 	same := maps.EqualFunc(before.Properties, r.Properties, resource.Same)
 	switch {
-	case before.Physical != r.Physical: // what it was is still there
+	case before.Physical != r.Physical: // the former one still exists
 		r.Spares = append(r.Spares, r.Version)
 		r.Version, r.Before, r.Phase = before, nil, m.Phase
 		m.set(r, UpdateComplete, "")
@@ -120,7 +121,7 @@ func (m *Machine) restore(r *Resource) {
 		r.Version, r.Before, r.Phase = before, nil, m.Phase
 		m.touch(r.Logical)
 	case same:
-		// Nothing of it was changed, or another one was to take its place.
+		// Nothing of it was changed, or it was to be replaced.
 		r.Version, r.Before, r.Phase = before, nil, m.Phase
 		m.set(r, UpdateComplete, "")
 	default:
@@ -129,7 +130,7 @@ func (m *Machine) restore(r *Resource) {
 	}
 }
 
-// restored takes in what came of a step of a rollback.
+// restored applies the outcome of a step of a rollback.
 func (m *Machine) restored(r *Resource, step *Step, o Outcome) {
 	if o.Reason != "" {
 		m.fail(r, UpdateFailed, o.Reason)
@@ -142,8 +143,8 @@ func (m *Machine) restored(r *Resource, step *Step, o Outcome) {
 	m.set(r, UpdateComplete, "")
 }
 
-// Delete begins a deletion, of a stack that no update or rollback is under way of.
-// Where another stack imports an export, nothing is deleted, and the stack is as it was.
+// Delete begins a deletion, of a stack without an update or rollback in progress. If another
+// stack imports an export, nothing is deleted, and the stack is unchanged.
 func (m *Machine) Delete(now int64, o *Order) {
 	was := m.Status
 	m.begin(now, o)
@@ -164,7 +165,7 @@ func (m *Machine) Delete(now int64, o *Order) {
 	m.advance()
 }
 
-// doom has resources deleted, all that are not gone.
+// doom marks resources for deletion, all that exist.
 func (m *Machine) doom() {
 	for id, r := range m.Resources {
 		if r.Status == DeleteComplete || r.Status == DeleteSkipped {
@@ -177,7 +178,7 @@ func (m *Machine) doom() {
 				r.Spares = append(r.Spares, *r.Before)
 			}
 			r.Before = nil
-		case r.Status != UpdateFailed && !r.Doomed: // else it may be as it was, which a deletion that failed has kept
+		case r.Status != UpdateFailed && !r.Doomed: // else it may be in the former version, which a failed deletion has kept
 			r.Before = nil
 		}
 		r.Doomed = true
@@ -185,7 +186,7 @@ func (m *Machine) doom() {
 	}
 }
 
-// clear deletes what is doomed or was replaced, dependents first; true: that is over.
+// clear deletes doomed and replaced resources, dependents first; true: it is complete.
 func (m *Machine) clear() bool {
 	pending := func(r *Resource) bool { return r.Doomed || len(r.Spares) > 0 }
 	waiting := m.dependents(pending)
@@ -219,7 +220,7 @@ const (
 	retainButCreate = "RetainExceptOnCreate"
 )
 
-// remove deletes the first of what is to go of a resource.
+// remove begins the deletion of the first of a resource's versions to be deleted.
 func (m *Machine) remove(r *Resource) {
 	if len(r.Spares) > 0 {
 		spare := r.Spares[0]
@@ -254,7 +255,7 @@ func (m *Machine) remove(r *Resource) {
 	}
 }
 
-// sparing tells of what was replaced, whose resource keeps its status.
+// sparing reports the deletion of a replaced version, whose resource keeps its status.
 func (m *Machine) sparing(r *Resource, spare Version, s Status, reason string) {
 	m.event(Event{
 		Logical: r.Logical, Physical: spare.Physical, Type: spare.Type, Status: s, Reason: reason, Token: m.Token, Properties: m.shown(spare.Properties),
@@ -269,7 +270,7 @@ func (m *Machine) spared(r *Resource) {
 	m.touch(r.Logical)
 }
 
-// gone ends a resource. A stack that goes on forgets it.
+// gone ends a resource. A stack that continues removes it.
 func (m *Machine) gone(r *Resource, s Status) {
 	r.Doomed, r.Before, r.Phase = false, nil, m.Phase
 	m.set(r, s, "")
@@ -278,7 +279,7 @@ func (m *Machine) gone(r *Resource, s Status) {
 	}
 }
 
-// deleted takes in what came of a deletion.
+// deleted applies the outcome of a deletion.
 func (m *Machine) deleted(r *Resource, step *Step, o Outcome) {
 	cleanup := m.Status == UpdateCleanup || m.Status == UpdateRollbackCleanup
 	switch {

@@ -4,9 +4,9 @@ import (
 	"godwit.dev/godwit/internal/stack/template"
 )
 
-// Bind gives a template what it needs to be a design, of a stack with a name, an ARN, an
-// account and a region. Previous are the values of the parameters that keep theirs. An error
-// is a *template.Refusal.
+// Bind binds a template to make a design of a stack with a name, an ARN, an account and a
+// region. previous are the values of the parameters that keep theirs. An error is a
+// *template.Refusal.
 func Bind(t *template.Template, s *Stack, source *Source, previous *Source, kept []string) (*template.Bound, error) {
 	in := template.Inputs{
 		Pseudo: template.Pseudo{

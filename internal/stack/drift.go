@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/stack/resource"
 )
 
-// DriftStatus says how what there is compares with what the template asks for, as AWS names it.
+// DriftStatus is the result of comparing actual resources with the template, in AWS's words.
 type DriftStatus string
 
 // The statuses of resources, and the last three with Drifted those of stacks.
@@ -31,29 +31,29 @@ const (
 	NotEqual = "NOT_EQUAL"
 )
 
-// Difference is a place where a resource is not as its template asks for.
+// Difference is a difference of a resource from its template.
 type Difference struct {
 	Path     string `json:"path"`     // a JSON pointer into the properties
-	Expected string `json:"expected"` // as JSON, or as it is if it is a text
+	Expected string `json:"expected"` // as JSON, or the text itself
 	Actual   string `json:"actual"`
 	Kind     string `json:"kind"`
 }
 
-// Drift is what a comparison of a resource has found.
+// Drift is the result of comparing a resource.
 type Drift struct {
 	Status      DriftStatus    `json:"status"`
 	At          int64          `json:"at"` // epoch milliseconds
 	Expected    map[string]any `json:"expected,omitempty"`
 	Actual      map[string]any `json:"actual,omitempty"`
 	Differences []Difference   `json:"differences,omitempty"`
-	Reason      string         `json:"reason,omitempty"` // why it is not known
+	Reason      string         `json:"reason,omitempty"` // why it is unknown
 }
 
-// Detection is a comparison of a stack's resources with what the services answer.
+// Detection is a comparison of a stack's resources with their state in the services.
 type Detection struct {
 	ID      string         `json:"id"`
-	By      *caller.Caller `json:"by,omitempty"`   // who asks the services, while it is under way
-	Only    []string       `json:"only,omitempty"` // resources that are looked at; none: all
+	By      *caller.Caller `json:"by,omitempty"`   // the requester, while it is in progress
+	Only    []string       `json:"only,omitempty"` // resources to be compared; none: all
 	Phase   uint64         `json:"phase"`          // of the stack when it began
 	Began   int64          `json:"began"`          // epoch milliseconds
 	Ended   int64          `json:"ended,omitempty"`
@@ -62,7 +62,7 @@ type Detection struct {
 	Failure string         `json:"failure,omitempty"`
 }
 
-// mostDetections is how many comparisons a stack remembers.
+// mostDetections is how many comparisons a stack keeps.
 const mostDetections = 10
 
 // Detectable reports that a stack is in a state that can be compared.
@@ -70,7 +70,7 @@ func (s Status) Detectable() bool {
 	return slices.Contains([]Status{CreateComplete, UpdateComplete, UpdateRollbackDone, UpdateRollbackFailed}, s)
 }
 
-// Detecting is the comparison under way; nil: none is.
+// Detecting is the comparison in progress; nil: there is none.
 func (m *Machine) Detecting() *Detection {
 	if n := len(m.Detections); n > 0 && m.Detections[n-1].Ended == 0 {
 		return &m.Detections[n-1]
@@ -81,14 +81,14 @@ func (m *Machine) Detecting() *Detection {
 // Detect begins a comparison, which Detected ends.
 func (m *Machine) Detect(now int64, d Detection) {
 	d.Began, d.Phase = now, m.Phase
-	m.Detections = append(slices.Clone(m.Detections), d) // others read what it was
+	m.Detections = append(slices.Clone(m.Detections), d) // others read the former slice
 	if n := len(m.Detections) - mostDetections; n > 0 {
 		m.Detections = m.Detections[n:]
 	}
 }
 
-// Detected takes in what a comparison has found, by resource. What has changed meanwhile was
-// not compared.
+// Detected applies the results of a comparison, by resource. Resources that have changed
+// meanwhile were not compared.
 func (m *Machine) Detected(now int64, id string, found map[string]Drift) {
 	if d := m.Detecting(); d == nil || d.ID != id {
 		return
@@ -114,7 +114,7 @@ func (m *Machine) Detected(now int64, id string, found map[string]Drift) {
 	m.Drift, m.DriftAt = d.Status, now
 }
 
-// Observe takes in what a comparison of one resource has found.
+// Observe applies the result of comparing one resource.
 func (m *Machine) Observe(now int64, id string, drift Drift) {
 	if m.observe(now, id, drift) {
 		if status, _ := m.judged(); status == Drifted || m.Drift != "" && m.Drift != NotChecked {
@@ -134,7 +134,7 @@ func (m *Machine) observe(now int64, id string, drift Drift) bool {
 	return true
 }
 
-// judged says what the resources come to.
+// judged is the status of the stack, by those of its resources.
 func (m *Machine) judged() (status DriftStatus, drifted int) {
 	status = InSync
 	for _, r := range m.Resources {
@@ -152,8 +152,8 @@ func (m *Machine) judged() (status DriftStatus, drifted int) {
 	return status, drifted
 }
 
-// Compared is what comes of the properties that a resource has now, of which those count that
-// its template has.
+// Compared is the drift of a resource with the given actual properties; only properties in its
+// template are compared.
 func (r *Resource) Compared(actual map[string]any) Drift {
 	t := typed(r.Type)
 	seen := map[string]any{}
@@ -177,7 +177,7 @@ func (r *Resource) Compared(actual map[string]any) Drift {
 	return d
 }
 
-// escape writes a name as JSON pointers do.
+// escape escapes a name for a JSON pointer.
 func escape(name string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
 }
@@ -230,8 +230,7 @@ func (d *Drift) compare(path string, expected, actual any) {
 	d.differ(path, kind, expected, actual)
 }
 
-// list compares lists whose order says nothing. What has a name is compared with what has
-// the same.
+// list compares lists without an order. Named elements are compared by name.
 func (d *Drift) list(path string, want, got []any) {
 	left := slices.Clone(got)
 	index := make([]int, len(got))
@@ -271,7 +270,7 @@ func (d *Drift) list(path string, want, got []any) {
 	}
 }
 
-// nameOf is what tells an item of a list from others.
+// nameOf is the identifying name of an element of a list.
 func nameOf(item any) (string, bool) {
 	object, _ := item.(map[string]any)
 	for _, key := range []string{"Key", "Name", "PolicyName", "Id", "Sid"} {
@@ -282,8 +281,8 @@ func nameOf(item any) (string, bool) {
 	return "", false
 }
 
-// alike reports that two values say the same: templates write numbers and truth values as
-// texts, and a list of one as that.
+// alike reports that two values are equivalent: templates may write numbers and truth values as
+// texts, and a list of one element as the element.
 func alike(a, b any) bool {
 	x, scalarX := resource.Scalar(a)
 	y, scalarY := resource.Scalar(b)

@@ -12,23 +12,24 @@ import (
 	"godwit.dev/godwit/internal/stack/resource"
 )
 
-// Order asks for an operation.
+// Order is a request for an operation.
 type Order struct {
 	By    *caller.Caller
 	Token string
-	// Source is what the stack is to be; of a deletion it is not looked at.
+	// Source is the source of the stack's new design; a deletion ignores it.
 	Source Source
 	Design *Design
-	// OnFailure says what becomes of a creation, or of an update, that fails.
+	// OnFailure says what happens after the failure of a creation, or of an update.
 	OnFailure string
-	// Policy is the stack's from now on, and Meanwhile that of this update alone; empty: the
-	// one that there is.
+	// Policy replaces the stack's policy, and Meanwhile applies to this update alone; empty:
+	// the existing one.
 	Policy, Meanwhile string
-	// Keep are the resources that a deletion leaves alone.
+	// Keep are the resources that a deletion retains.
 	Keep []string
-	// Store looks up the parameters that who asks may read, for a change set's design; nil: all.
+	// Store looks up the parameters that the requester may read, for a change set's design;
+	// nil: all.
 	Store func(name string) (value string, ok bool)
-	// Nested says that it is a step of the stack around this one.
+	// Nested says that it is a step of the parent stack.
 	Nested bool
 }
 
@@ -37,7 +38,7 @@ func (m *Machine) begin(now int64, o *Order) {
 	m.By, m.Token = o.By, o.Token
 }
 
-// userInitiated is AWS's reason for what somebody has asked for.
+// userInitiated is AWS's reason of a requested operation.
 const userInitiated = "User Initiated"
 
 // Create begins the creation of a stack that has no resources.
@@ -54,7 +55,7 @@ func (m *Machine) Create(now int64, o *Order) {
 	m.advance()
 }
 
-// Review makes a stack that has change sets, and nothing else yet.
+// Review makes a stack that only has change sets.
 func (m *Machine) Review(now int64) {
 	m.now, m.Created = now, now
 	m.become(ReviewInProgress, userInitiated)
@@ -64,7 +65,7 @@ func (m *Machine) Review(now int64) {
 func (m *Machine) Update(now int64, o *Order) {
 	m.begin(now, o)
 	m.Updated = now
-	if m.Status != UpdateFailed { // else it goes back to what was complete
+	if m.Status != UpdateFailed { // else it returns to the last complete source
 		former := m.Source
 		m.Former = &former
 		m.Operation++
@@ -78,7 +79,7 @@ func (m *Machine) Update(now int64, o *Order) {
 	m.advance()
 }
 
-// Cancel has an update that is under way fail.
+// Cancel makes an update in progress fail.
 func (m *Machine) Cancel(now int64, token string) {
 	m.now, m.Token = now, token
 	m.Failing = true
@@ -86,7 +87,7 @@ func (m *Machine) Cancel(now int64, token string) {
 	m.advance()
 }
 
-// forward makes and changes what the template has; true: that is over.
+// forward makes and changes the resources of the template; true: it is complete.
 func (m *Machine) forward() bool {
 	if m.Design == nil { // its template could not be read again
 		if m.Failing && m.underWay() == 0 {
@@ -95,7 +96,7 @@ func (m *Machine) forward() bool {
 		}
 		return false
 	}
-	if m.imports == nil { // a process that goes on asks for all that is left
+	if m.imports == nil { // after a restart, it begins with the imports of the stack
 		m.imports = map[string]bool{}
 		for _, name := range m.Imports {
 			m.imports[name] = true
@@ -126,7 +127,7 @@ func (m *Machine) forward() bool {
 	case m.Failing:
 		m.giveUp()
 		return true
-	case left: // an order of dependencies leaves nothing
+	case left: // an order of dependencies leaves none
 		m.Failing = true
 		m.Failures = append(m.Failures, "Circular dependency between resources.")
 		return true
@@ -135,7 +136,7 @@ func (m *Machine) forward() bool {
 	return true
 }
 
-// underWay counts the steps under way.
+// underWay counts the steps in progress.
 func (m *Machine) underWay() (n int) {
 	for _, r := range m.Resources {
 		if r.Next != nil {
@@ -145,7 +146,7 @@ func (m *Machine) underWay() (n int) {
 	return n
 }
 
-// ready reports that all that a resource depends on is done with.
+// ready reports that the phase is complete for everything that a resource depends on.
 func (m *Machine) ready(id string) bool {
 	for _, on := range m.Design.Parts[id].DependsOn {
 		r := m.Resources[on]
@@ -156,7 +157,7 @@ func (m *Machine) ready(id string) bool {
 	return true
 }
 
-// start finds out what is to be done to a resource, and begins it.
+// start determines the step of a resource, and begins it.
 func (m *Machine) start(id string) {
 	part := m.Design.Parts[id]
 	t := typed(part.Type)
@@ -164,7 +165,7 @@ func (m *Machine) start(id string) {
 	fresh := r == nil || !r.Exists()
 	if fresh {
 		r = &Resource{Logical: id, Version: Version{Type: part.Type}, Operation: m.Operation}
-		if old := m.Resources[id]; old != nil { // an attempt before this has left nothing but perhaps what it replaced
+		if old := m.Resources[id]; old != nil { // an earlier attempt has left at most the version that it replaced
 			r.Spares = old.Spares
 		}
 		m.Resources[id] = r
@@ -199,11 +200,11 @@ func (m *Machine) start(id string) {
 	}
 }
 
-// mostProperties bounds the properties of all resources of a stack, in bytes: few words of a
-// template make much.
+// mostProperties bounds the properties of all resources of a stack, in bytes: a short template
+// can expand to many.
 const mostProperties = 4 << 20
 
-// weigh refuses properties with which a stack would have more than it may.
+// weigh refuses properties that exceed this bound.
 func (m *Machine) weigh(id string, properties map[string]any) error {
 	if m.weights == nil {
 		m.weights = make(map[string]int, len(m.Resources))
@@ -225,7 +226,7 @@ func (m *Machine) weigh(id string, properties map[string]any) error {
 	return nil
 }
 
-// reasonOf is what an event says of properties that cannot be.
+// reasonOf is the reason in an event for invalid properties.
 func reasonOf(id string, err error) string {
 	if invalid, ok := err.(*resource.Invalid); ok { //nolint:errorlint // it is made by Normalise and not wrapped
 		return fmt.Sprintf("Properties validation failed for resource %s with message:\n%s", id, invalid.Text)
@@ -241,20 +242,20 @@ func (m *Machine) tags() []resource.Tag {
 	return tags
 }
 
-// name is what a new resource is to be called.
+// name is the physical name of a new resource.
 func (m *Machine) name(t *resource.Type, id string, properties map[string]any) string {
 	sum := m.derive("name", id, fmt.Sprint(m.Operation), fmt.Sprint(m.Phase))
 	return t.PhysicalName(m.Name, id, sum[:], properties)
 }
 
-// revise changes a resource that is there, if there is anything to change.
+// revise updates an existing resource, if it has changed.
 func (m *Machine) revise(r *Resource, t *resource.Type, target Version) {
 	was := r.Version
 	change := resource.Replaced
 	if r.Type == target.Type {
 		change, _ = t.Compare(r.uncertain(target.Properties), target.Properties)
 	}
-	if change == resource.Unchanged && r.Status == CreateFailed && r.Before == nil { // what there is of it is half made
+	if change == resource.Unchanged && r.Status == CreateFailed && r.Before == nil { // it is incomplete
 		m.fail(r, CreateFailed, "The resource "+r.Physical+" was not made whole before. Roll the stack back and update it again.")
 		return
 	}
@@ -262,7 +263,7 @@ func (m *Machine) revise(r *Resource, t *resource.Type, target Version) {
 		r.Phase = m.Phase
 		target.Physical, target.Attributes, target.Properties = r.Physical, r.Attributes, r.Properties
 		if reflect.DeepEqual(target, was) {
-			return // and so would find a process that begins now
+			return // a restart would come to the same result
 		}
 	}
 	if r.Before == nil {
@@ -295,9 +296,9 @@ func (m *Machine) revise(r *Resource, t *resource.Type, target Version) {
 	}
 }
 
-// uncertain are the properties that a resource has now. Of one whose update has failed each may be as
-// it was before or as it was to be: it is the one that is not as it is to be now, so that it is
-// set again.
+// uncertain are the assumed current properties of a resource. After a failed update each
+// property may have its former or its new value: the one that differs from the desired value is
+// assumed, so that it is set again.
 func (r *Resource) uncertain(target map[string]any) map[string]any {
 	if r.Status != UpdateFailed || r.Before == nil || r.Before.Physical != r.Physical {
 		return r.Properties
@@ -321,7 +322,7 @@ func (r *Resource) uncertain(target map[string]any) map[string]any {
 	return now
 }
 
-// made takes in what came of a creation or an update of the forward phase.
+// made applies the outcome of a creation or an update of the forward phase.
 func (m *Machine) made(r *Resource, step *Step, o Outcome) {
 	failure, complete := CreateFailed, CreateComplete
 	if r.Before != nil {
@@ -332,12 +333,12 @@ func (m *Machine) made(r *Resource, step *Step, o Outcome) {
 	case o.Reason != "":
 		if step.Action == Create && r.Before == nil {
 			r.Physical, r.Attributes = o.Physical, o.Attributes
-		} else if step.Action == Create && o.Physical != "" { // half a replacement
+		} else if step.Action == Create && o.Physical != "" { // an incomplete replacement
 			half := step.Target
 			half.Physical = o.Physical
 			r.Spares = append(r.Spares, half)
 		}
-		if step.Action == Update { // it may have been changed in part, which goes back
+		if step.Action == Update { // it may be partly changed, which is rolled back
 			r.Properties = step.Target.Properties
 		}
 		if leaving {
@@ -368,7 +369,7 @@ func (m *Machine) made(r *Resource, step *Step, o Outcome) {
 	}
 }
 
-// complete ends the forward phase with all that was asked for.
+// complete ends the forward phase successfully.
 func (m *Machine) complete() {
 	outputs, err := m.Design.Outputs(late{m})
 	if err == nil {
@@ -410,7 +411,8 @@ func (m *Machine) complete() {
 	m.phase(UpdateCleanup, "")
 }
 
-// exportable refuses outputs whose exports another stack has, and the loss of those that one uses.
+// exportable refuses outputs whose exports another stack has, and the removal of exports that
+// are in use.
 func (m *Machine) exportable(outputs []Output) error {
 	kept := map[string]string{}
 	for _, o := range outputs {
@@ -441,7 +443,7 @@ func (m *Machine) exportable(outputs []Output) error {
 	return nil
 }
 
-// giveUp ends a forward phase in which something has failed.
+// giveUp ends a forward phase after a failure.
 func (m *Machine) giveUp() {
 	reason := m.because()
 	switch {

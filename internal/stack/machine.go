@@ -13,22 +13,22 @@ import (
 	"godwit.dev/godwit/internal/stack/resource"
 )
 
-// Late gives what of other resources and stacks is known only once they are made. It is a
-// template.Late.
+// Late has the properties of other resources and stacks that are known only once they are made.
+// It is a template.Late.
 type Late interface {
 	Ref(id string) (any, error)
 	GetAtt(id, attribute string) (any, error)
 	Import(name string) (any, error)
 }
 
-// Part is a resource as the template has it.
+// Part is a resource of the template.
 type Part struct {
 	Type                        string
 	DependsOn                   []string
 	DeletePolicy, ReplacePolicy string
 }
 
-// Design is a template with its parameters: what a stack is to be.
+// Design is a template with its parameters: the desired state of a stack.
 type Design struct {
 	Order      []string // of resources, dependencies first
 	Parts      map[string]Part
@@ -36,40 +36,39 @@ type Design struct {
 	Outputs    func(late Late) ([]Output, error)
 }
 
-// Exports are the outputs that stacks of an account and region share.
+// Exports are the exported outputs of the stacks of an account and region.
 type Exports interface {
-	// Export is the value of an export, and the name of the stack that has it.
+	// Export is the value of an export, and the name of its stack.
 	Export(name string) (value, owner string, ok bool)
 	// Importer is a stack that uses an export; empty: none does.
 	Importer(name string) string
 }
 
-// most bounds the steps of a stack that are under way at once, and with them what one command
-// writes.
+// most bounds the concurrent steps of a stack, and so what one command writes.
 const most = 64
 
-// Machine is a stack with all that its commands need. Its commands are called one after the
-// other, and Take gives what they have changed.
+// Machine is a stack with the state that its commands need. Its commands must not be called
+// concurrently; Take returns their changes.
 type Machine struct {
 	Stack
 	Resources map[string]*Resource
-	Design    *Design // of Source, while a forward phase is under way
+	Design    *Design // of Source, during a forward phase
 	Exports   Exports
 
 	now     int64
-	imports map[string]bool // that resources of this phase have asked for
+	imports map[string]bool // used by resources in this phase
 	weights map[string]int  // bytes of properties, by resource
 	changed Changed
 }
 
-// Changed is what commands have changed, and what is to be done.
+// Changed has the changes made by commands, and the steps to be executed.
 type Changed struct {
-	Touched []string // resources, in their order; one that is not there any more was removed
+	Touched []string // resources, in order; one that does not exist was removed
 	Events  []Event
 	Steps   []Step
 }
 
-// Take gives what was changed since the last call.
+// Take returns the changes since the last call.
 func (m *Machine) Take() Changed {
 	c := m.changed
 	m.changed = Changed{}
@@ -80,7 +79,7 @@ func (m *Machine) Take() Changed {
 
 func (m *Machine) touch(id string) { m.changed.Touched = append(m.changed.Touched, id) }
 
-// set gives a resource a status, and tells of it.
+// set sets the status of a resource, and records an event.
 func (m *Machine) set(r *Resource, s Status, reason string) {
 	r.Status, r.Reason, r.Changed = s, m.maskedText(reason), m.now
 	m.touch(r.Logical)
@@ -99,7 +98,7 @@ func (m *Machine) event(e Event) {
 	m.changed.Events = append(m.changed.Events, e)
 }
 
-// become gives the stack a status, and tells of it.
+// become sets the status of the stack, and records an event.
 func (m *Machine) become(s Status, reason string) {
 	reason = m.maskedText(reason)
 	m.Status, m.Reason = s, reason
@@ -113,25 +112,25 @@ func (m *Machine) phase(s Status, reason string) {
 	m.become(s, reason)
 }
 
-// derive makes an id of the stack that is the same whenever it is made of the same parts.
+// derive derives an id of the stack, which is always the same for the same parts.
 func (m *Machine) derive(parts ...string) [sha256.Size]byte {
 	return sha256.Sum256([]byte(m.ID + "\x00" + strings.Join(parts, "\x00")))
 }
 
-// token is a step's, in the form of a UUID.
+// token is the token of a step, in the form of a UUID.
 func (m *Machine) token(id string, a Action) string {
 	sum := m.derive("token", id, string(a), strconv.FormatUint(m.Operation, 10), strconv.FormatUint(m.Phase, 10))
 	t := hex.EncodeToString(sum[:16])
 	return t[:8] + "-" + t[8:12] + "-" + t[12:16] + "-" + t[16:20] + "-" + t[20:]
 }
 
-// CreationToken is that of a resource's creation in the phase under way.
+// CreationToken is the token of a resource's creation in the current phase.
 func (m *Machine) CreationToken(id string) string { return m.token(id, Create) }
 
-// take begins a step on a resource.
+// take begins a step of a resource.
 func (m *Machine) take(r *Resource, s Step) {
 	s.Logical, s.Token, s.Began = r.Logical, m.token(r.Logical, s.Action), m.now
-	if s.Spare { // of several, one after the other
+	if s.Spare { // several ones are deleted one after the other
 		s.Token = m.token(r.Logical+"\x00"+s.Target.Physical, s.Action)
 	}
 	r.Next, r.Drift = &s, nil
@@ -139,13 +138,13 @@ func (m *Machine) take(r *Resource, s Step) {
 	m.changed.Steps = append(m.changed.Steps, s)
 }
 
-// Resume gives the steps that were under way again, and goes on. now is in epoch milliseconds.
+// Resume returns the steps in progress again, and continues. now is in epoch milliseconds.
 func (m *Machine) Resume(now int64) {
 	if !m.Status.Busy() {
 		return
 	}
 	m.now = now
-	if m.Former != nil { // a version that began the update may have kept nothing hidden
+	if m.Former != nil { // an earlier version may have begun the update without storing hidden values
 		m.Hidden = m.Former.hidden(slices.Clone(m.Hidden))
 	}
 	for _, id := range slices.Sorted(maps.Keys(m.Resources)) {
@@ -158,7 +157,7 @@ func (m *Machine) Resume(now int64) {
 	m.advance()
 }
 
-// advance begins what can begin, and the next phase when one is over.
+// advance begins the possible steps, and the next phase when one is complete.
 func (m *Machine) advance() {
 	for {
 		var over bool
@@ -178,8 +177,8 @@ func (m *Machine) advance() {
 	}
 }
 
-// fail notes that a resource has failed to be made, changed or deleted: no further step of
-// the phase begins, unless it deletes.
+// fail notes that a resource could not be made, changed or deleted: no further step of the
+// phase begins, except deletions.
 func (m *Machine) fail(r *Resource, s Status, reason string) {
 	r.Next = nil
 	r.Phase = m.Phase
@@ -198,7 +197,7 @@ func (m *Machine) failed(s Status) (names []string) {
 	return names
 }
 
-// because is what AWS says of the resources that have failed.
+// because is AWS's reason for failed resources.
 func (m *Machine) because() string {
 	var text strings.Builder
 	for _, failure := range m.Failures {
@@ -215,7 +214,7 @@ func (m *Machine) because() string {
 	return text.String()
 }
 
-// Done takes in what came of a step. A step that is not under way any more changes nothing.
+// Done applies the outcome of a step. It ignores steps that are not in progress.
 func (m *Machine) Done(now int64, id, token string, o Outcome) {
 	r := m.Resources[id]
 	if r == nil || r.Next == nil || r.Next.Token != token {
@@ -237,7 +236,7 @@ func (m *Machine) Done(now int64, id, token string, o Outcome) {
 	m.advance()
 }
 
-// late gives what resources are as of now.
+// late has the current resources.
 type late struct{ *Machine }
 
 // Ref implements Late.
@@ -265,7 +264,7 @@ func (l late) Import(name string) (any, error) {
 		return nil, fmt.Errorf("No export named %s found.", name) //nolint:staticcheck // AWS's sentence
 	}
 	if !slices.Contains(l.Imports, name) {
-		l.Imports = append(slices.Clone(l.Imports), name) // others read what it was
+		l.Imports = append(slices.Clone(l.Imports), name) // others read the former slice
 		slices.Sort(l.Imports)
 	}
 	l.imports[name] = true
@@ -283,7 +282,7 @@ func asJSON(properties map[string]any) string {
 	return string(text)
 }
 
-// typed finds a resource's type, which was looked for before the operation began.
+// typed finds a resource's type, which was checked before the operation began.
 func typed(name string) *resource.Type {
 	t, _ := resource.Find(name)
 	return t

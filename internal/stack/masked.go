@@ -5,11 +5,10 @@ import (
 	"strings"
 )
 
-// mask is what is shown of a parameter that is not to be shown.
+// mask replaces the value of a hidden parameter.
 const mask = "****"
 
-// shown are properties as JSON for events, in which values of parameters that are not to be
-// shown are masked.
+// shown are properties as JSON for events, with the values of hidden parameters masked.
 func (m *Machine) shown(properties map[string]any) string {
 	masked, _ := Masked(&m.Stack, properties).(map[string]any)
 	if text := asJSON(masked); len(text) <= mostShown {
@@ -18,10 +17,10 @@ func (m *Machine) shown(properties map[string]any) string {
 	return ""
 }
 
-// mostShown bounds the properties that an event has, in bytes: a page has a hundred events.
+// mostShown bounds the properties in an event, in bytes: a page has a hundred events.
 const mostShown = 64 << 10
 
-// Masked is a value with values of a stack's parameters masked that are not to be shown.
+// Masked is a value with the values of a stack's hidden parameters masked.
 func Masked(s *Stack, v any) any {
 	hidden := s.Source.hidden(slices.Clone(s.Hidden))
 	if s.Former != nil {
@@ -33,22 +32,22 @@ func Masked(s *Stack, v any) any {
 	return masking(v, hidden)
 }
 
-// maskedText is a text, as of a reason.
+// maskedText is a text, such as a reason, with these masked.
 func (m *Machine) maskedText(text string) string {
 	masked, _ := Masked(&m.Stack, text).(string)
 	return masked
 }
 
-// hide goes on hiding what the source has that another one takes the place of: what was made of it
-// is still to be deleted, or was not made whole.
+// hide keeps hiding the values of a source that is replaced: resources made from it have yet to
+// be deleted, or are incomplete.
 func (m *Machine) hide() {
 	m.unhide()
 	m.Hidden = m.Source.hidden(m.Hidden)
 }
 
-// unhide forgets what is hidden of which no resource has anything any more.
+// unhide forgets hidden values that no resource has any more.
 func (m *Machine) unhide() {
-	m.Hidden = slices.DeleteFunc(slices.Clone(m.Hidden), func(value string) bool { // others read what it was
+	m.Hidden = slices.DeleteFunc(slices.Clone(m.Hidden), func(value string) bool { // others read the former slice
 		for _, r := range m.Resources {
 			versions := append([]Version{r.Version}, r.Spares...)
 			if r.Before != nil {
@@ -62,7 +61,7 @@ func (m *Machine) unhide() {
 	})
 }
 
-// hidden adds the values of parameters that are not to be shown.
+// hidden adds the values of hidden parameters.
 func (s *Source) hidden(values []string) []string {
 	for _, p := range s.Parameters {
 		if value := p.Value; p.NoEcho && value != "" {
@@ -77,11 +76,11 @@ func (s *Source) hidden(values []string) []string {
 	return values
 }
 
-// within is how long a value is, in bytes, that is looked for within others too: shorter ones are
-// parts of what has nothing to do with them.
+// within is the minimum length of a value, in bytes, that is also masked within other texts:
+// shorter ones occur in unrelated texts.
 const within = 6
 
-// occurs reports that masking finds a value.
+// occurs reports that a value has something to mask.
 func occurs(v any, value string) bool {
 	switch v := v.(type) {
 	case string:

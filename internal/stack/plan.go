@@ -9,14 +9,14 @@ import (
 	"godwit.dev/godwit/internal/stack/resource"
 )
 
-// What a change does, as AWS names it.
+// The actions of changes, in AWS's words.
 const (
 	Add    = "Add"
 	Modify = "Modify"
 	Remove = "Remove"
 )
 
-// Change is what an update would do to a resource, in AWS's words.
+// Change is the effect of an update on a resource, in AWS's words.
 type Change struct {
 	Action      string   `json:"action"`
 	Logical     string   `json:"logical"`
@@ -37,14 +37,14 @@ type Detail struct {
 	Causing    string `json:"causing,omitempty"`
 }
 
-// unknown stands for what is known only once the change is made.
+// unknown represents a value that is known only once the change is made.
 const unknown = "{{changeSet:KNOWN_AFTER_APPLY}}"
 
-// planning gives what is known before an update is made.
+// planning has the values that are known before an update is made.
 type planning struct {
 	*Machine
 
-	moved map[string]bool   // resources that are made anew, or may be
+	moved map[string]bool   // resources that are, or may be, replaced
 	asked map[string]string // of those that were asked for: how
 }
 
@@ -74,8 +74,8 @@ func (p *planning) Import(name string) (any, error) {
 	return unknown, nil
 }
 
-// Plan says what an update to a design, with tags, would do; outputs says that outputs would
-// change as well. It changes nothing.
+// Plan lists the changes of an update to a design, with tags; outputs says that outputs would
+// change as well. It has no effect.
 func (m *Machine) Plan(d *Design, tags []Tag) (changes []Change, outputs bool) {
 	p := &planning{Machine: m, moved: map[string]bool{}}
 	for _, id := range d.Order {
@@ -100,7 +100,7 @@ func (m *Machine) Plan(d *Design, tags []Tag) (changes []Change, outputs bool) {
 	return changes, err != nil || !slices.Equal(would, m.Outputs) && len(would)+len(m.Outputs) > 0
 }
 
-// compare says how a resource that is there would change; nil: not at all.
+// compare is the change of an existing resource; nil: there is none.
 func (p *planning) compare(d *Design, id string, part Part, r *Resource, tags []Tag) *Change {
 	c := &Change{Action: Modify, Logical: id, Physical: r.Physical, Type: part.Type, Replacement: "False"}
 	if part.Type != r.Type {

@@ -11,14 +11,14 @@ import (
 // MaxPolicy bounds a stack policy, in bytes.
 const MaxPolicy = 16384
 
-// What a stack policy is about, as AWS names it.
+// The update actions of stack policies, in AWS's words.
 const (
 	updateModify  = "Update:Modify"
 	updateReplace = "Update:Replace"
 	updateDelete  = "Update:Delete"
 )
 
-// ErrPolicy refuses what is no stack policy.
+// ErrPolicy refuses an invalid stack policy.
 var ErrPolicy = errors.New("Error validating stack policy: Invalid stack policy") //nolint:staticcheck // AWS's sentence
 
 // Policy says which resources an update may change.
@@ -36,7 +36,7 @@ type policyStatement struct {
 	NotPrincipal any
 }
 
-// names are one name or several.
+// names is one name or several.
 type names []string
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -49,7 +49,7 @@ func (n *names) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(n))
 }
 
-// ParsePolicy reads a stack policy. It refuses with ErrPolicy.
+// ParsePolicy parses a stack policy. It fails with ErrPolicy.
 func ParsePolicy(text string) (*Policy, error) {
 	var read struct {
 		Version, Id string
@@ -123,7 +123,7 @@ func (s *policyStatement) about(action, id, typ string) bool {
 	return true
 }
 
-// like matches a text with a pattern in which * stands for anything.
+// like matches a text with a pattern in which * matches anything.
 func like(pattern, text string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
@@ -143,8 +143,8 @@ func like(pattern, text string) bool {
 	return strings.HasSuffix(text, parts[len(parts)-1])
 }
 
-// denies says why a change of a resource is not allowed; empty: it is. What no statement
-// allows is denied.
+// denies is the reason why a change of a resource is denied; empty: it is allowed. A change
+// that no statement allows is denied.
 func (p *Policy) denies(action, id, typ string) string {
 	allowed := false
 	for i := range p.statements {
@@ -163,21 +163,21 @@ func (p *Policy) denies(action, id, typ string) string {
 	return fmt.Sprintf("Action not allowed by stack policy: no statement allows [%s] for resource [LogicalResourceId/%s]", action, id)
 }
 
-// denied says why the stack's policy, or the one of this update, does not allow a change;
-// empty: it does.
+// denied is the reason why the stack's policy, or that of this update, denies a change; empty:
+// it is allowed.
 func (m *Machine) denied(action string, r *Resource) string {
 	if m.Status != UpdateInProgress || m.PolicyNow == "" {
 		return ""
 	}
 	p, err := ParsePolicy(m.PolicyNow)
-	if err != nil { // it was read before it was kept
+	if err != nil { // it was parsed before it was stored
 		return err.Error()
 	}
 	return p.denies(action, r.Logical, r.Type)
 }
 
-// losses refuses the deletion of resources that the design has not any more, as far as the
-// policy does.
+// losses refuses the deletion of resources that are not in the design any more, if the policy
+// denies it.
 func (m *Machine) losses() error {
 	var first string
 	for id, r := range m.Resources {

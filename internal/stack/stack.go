@@ -1,14 +1,14 @@
-// Package stack holds the rules by which a stack of resources is made, changed, rolled back
-// and deleted: commands and the time give a new state, events, and the steps that come next,
-// each of which makes, changes or deletes one resource.
+// Package stack has the rules by which a stack of resources is made, changed, rolled back and
+// deleted: commands and the time give a new state, events, and the next steps, each of which
+// makes, changes or deletes one resource.
 //
-// A step is noted on its resource before it is taken, and what came of it afterwards. So a
-// process that begins with what was noted knows which steps may have been taken already, and
-// gives them again, with the same names and tokens.
+// A step is stored with its resource before it is executed, and its outcome afterwards. So a
+// process that starts from the stored state knows which steps may have been executed already,
+// and returns them again, with the same names and tokens.
 //
-// An operation goes through phases: what the template has is made or changed, dependencies
-// first; after a failure it is brought back; what nobody needs any more is deleted, dependents
-// first. A resource is done with a phase when it has its number.
+// An operation has phases: the resources of the template are made or changed, dependencies
+// first; after a failure they are rolled back; resources that are not needed any more are
+// deleted, dependents first. A resource has completed a phase when it has the phase's number.
 package stack
 
 import (
@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/caller"
 )
 
-// Status is that of a stack or of a resource, as AWS names it.
+// Status is the status of a stack or of a resource, in AWS's words.
 type Status string
 
 // The statuses of stacks; those of resources are the first of each line and DELETE_SKIPPED.
@@ -44,7 +44,7 @@ const (
 	UpdateRollbackFailed  Status = "UPDATE_ROLLBACK_FAILED"
 )
 
-// Busy reports that steps are under way, or may be.
+// Busy reports that steps are, or may be, in progress.
 func (s Status) Busy() bool {
 	switch s {
 	case CreateInProgress, DeleteInProgress, UpdateInProgress, RollbackInProgress, UpdateCleanup, UpdateRollback, UpdateRollbackCleanup:
@@ -59,21 +59,21 @@ func (s Status) Updatable() bool {
 	return slices.Contains([]Status{CreateComplete, UpdateComplete, UpdateRollbackDone, UpdateFailed}, s)
 }
 
-// Parameter is a value that a template was given.
+// Parameter is a value of a template's parameter.
 type Parameter struct {
 	Key      string `json:"key"`
 	Value    string `json:"value"`
-	Resolved string `json:"resolved,omitempty"` // what the parameter that is named by Value has
+	Resolved string `json:"resolved,omitempty"` // the value of the stored parameter that Value names
 	NoEcho   bool   `json:"noEcho,omitempty"`
 }
 
-// Tag is one of a stack, which its resources get too.
+// Tag is a tag of a stack, which its resources also get.
 type Tag struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
 }
 
-// Output is what a stack tells when it is complete.
+// Output is an output of a complete stack.
 type Output struct {
 	Key         string `json:"key"`
 	Value       string `json:"value"`
@@ -81,7 +81,7 @@ type Output struct {
 	Export      string `json:"export,omitempty"`
 }
 
-// Source is what a stack is made of. It does not change.
+// Source is what a stack is made of. It is immutable.
 type Source struct {
 	Template      uint64      `json:"template"` // number of the template's text
 	Description   string      `json:"description,omitempty"`
@@ -89,26 +89,26 @@ type Source struct {
 	Tags          []Tag       `json:"tags,omitempty"`
 	Capabilities  []string    `json:"capabilities,omitempty"`
 	Notifications []string    `json:"notifications,omitempty"` // ARNs of topics
-	Role          string      `json:"role,omitempty"`          // that acts; empty: who asks
-	// Store looks up parameters of the store, while a template is bound; nil: there are none.
+	Role          string      `json:"role,omitempty"`          // that acts; empty: the requester
+	// Store looks up stored parameters while a template is bound; nil: there are none.
 	Store func(name string) (value string, ok bool) `json:"-"`
 }
 
-// What becomes of a stack whose creation fails.
+// What happens to a stack whose creation fails.
 const (
 	OnFailureRollback = "ROLLBACK"
 	OnFailureDelete   = "DELETE"
 	OnFailureNothing  = "DO_NOTHING"
 )
 
-// Stack is a stack but for its resources.
+// Stack is a stack without its resources.
 type Stack struct {
 	ID      string `json:"id"` // its ARN
 	Name    string `json:"name"`
 	Account string `json:"account"`
 	Region  string `json:"region"`
 
-	Parent string `json:"parent,omitempty"` // ARN of the stack that it is a resource of
+	Parent string `json:"parent,omitempty"` // ARN of the stack that has it as a resource
 	Root   string `json:"root,omitempty"`   // ARN of the one that has no parent
 	Depth  int    `json:"depth,omitempty"`  // below the root
 
@@ -119,49 +119,48 @@ type Stack struct {
 	Deleted int64  `json:"deleted,omitempty"`
 
 	Source Source  `json:"source"`
-	Former *Source `json:"former,omitempty"` // what it goes back to if the update under way fails
-	// Hidden are values that are not to be shown of what was before, as long as resources have
-	// something of that.
+	Former *Source `json:"former,omitempty"` // the source to return to if the update in progress fails
+	// Hidden are hidden values of former sources, as long as resources have any of them.
 	Hidden []string `json:"hidden,omitempty"`
-	// By is who has asked for the operation under way, without the access key.
+	// By is the requester of the current operation, without the access key.
 	By        *caller.Caller `json:"by,omitempty"`
 	Token     string         `json:"token,omitempty"` // of that request
 	OnFailure string         `json:"onFailure,omitempty"`
 	Timeout   int64          `json:"timeout,omitempty"` // of the creation, milliseconds; 0: none
-	Keep      []string       `json:"keep,omitempty"`    // resources that a deletion leaves alone
+	Keep      []string       `json:"keep,omitempty"`    // resources that a deletion retains
 	Protected bool           `json:"protected,omitempty"`
 	Policy    string         `json:"policy,omitempty"`    // which resources updates may change, as JSON
-	PolicyNow string         `json:"policyNow,omitempty"` // that of the update under way
+	PolicyNow string         `json:"policyNow,omitempty"` // that of the current update
 	Outputs   []Output       `json:"outputs,omitempty"`
-	// Drift is what the latest comparison has found; empty: nothing was compared since the
-	// stack was changed.
+	// Drift is the result of the latest comparison; empty: there was none since the stack was
+	// changed.
 	Drift      DriftStatus `json:"drift,omitempty"`
 	DriftAt    int64       `json:"driftAt,omitempty"`    // epoch milliseconds
 	Detections []Detection `json:"detections,omitempty"` // the latest last
-	// Imports are the exports of other stacks that it uses, or that the operation under way does.
+	// Imports are the exports of other stacks that it, or its current operation, uses.
 	Imports []string `json:"imports,omitempty"`
 
 	Operation uint64   `json:"operation"` // counts creations and updates
 	Phase     uint64   `json:"phase"`
 	Failing   bool     `json:"failing,omitempty"`  // no further step begins in this phase
-	Failures  []string `json:"failures,omitempty"` // what AWS's reason says of this phase
+	Failures  []string `json:"failures,omitempty"` // for AWS's reason of this phase
 	Events    uint64   `json:"events"`             // how many were recorded
-	Templates uint64   `json:"templates"`          // so many texts were kept
-	First     uint64   `json:"first,omitempty"`    // of those, so many went again, the first ones
+	Templates uint64   `json:"templates"`          // how many texts were stored
+	First     uint64   `json:"first,omitempty"`    // how many of these, the first ones, were removed again
 }
 
-// Version is a resource as it was asked for and made.
+// Version is a resource as it was requested and made.
 type Version struct {
 	Type          string         `json:"type"`
 	Physical      string         `json:"physical,omitempty"` // its name, URL or ARN; empty: there is none
 	Properties    map[string]any `json:"properties,omitempty"`
-	Attributes    map[string]any `json:"attributes,omitempty"` // what GetAtt gives
+	Attributes    map[string]any `json:"attributes,omitempty"` // for GetAtt
 	DependsOn     []string       `json:"dependsOn,omitempty"`
 	DeletePolicy  string         `json:"deletePolicy,omitempty"`
 	ReplacePolicy string         `json:"replacePolicy,omitempty"`
 }
 
-// Action is what a step does.
+// Action is the action of a step.
 type Action string
 
 // The actions.
@@ -171,26 +170,26 @@ const (
 	Delete Action = "delete"
 )
 
-// Step is what is to be done to one resource.
+// Step is an action on one resource.
 type Step struct {
 	Action Action `json:"action"`
-	Token  string `json:"token"` // the same whenever the step is taken again
+	Token  string `json:"token"` // the same whenever the step is executed again
 	Began  int64  `json:"began"` // epoch milliseconds
-	// Target is what the resource is to be; of a deletion, what is to go. Of a creation
-	// Physical is a name that nobody else gives; an update has that of what there is.
+	// Target is the desired resource; for a deletion, the one to be deleted. For a creation
+	// Physical is a unique name; for an update that of the existing one.
 	Target Version `json:"target"`
-	// Now are the properties that an update changes. A deletion has those from before an update
-	// that failed: in part it may be so still.
+	// Now are the properties that an update changes. For a deletion they are those before a
+	// failed update, which the resource may partly still have.
 	Now map[string]any `json:"now,omitempty"`
-	// Spare says that it deletes what has been replaced, and the resource stays.
+	// Spare says that it deletes a replaced version, and the resource stays.
 	Spare bool `json:"spare,omitempty"`
 
 	Logical string `json:"-"`
-	// Again says that an earlier process may have taken the step.
+	// Again says that an earlier process may have executed the step.
 	Again bool `json:"-"`
 }
 
-// Resource is one of a stack.
+// Resource is a resource of a stack.
 type Resource struct {
 	Logical string `json:"logical"`
 	Version
@@ -199,24 +198,24 @@ type Resource struct {
 	Reason    string `json:"reason,omitempty"`
 	Changed   int64  `json:"changed"` // epoch milliseconds
 	Operation uint64 `json:"operation"`
-	Phase     uint64 `json:"phase"`            // that it is done with
+	Phase     uint64 `json:"phase"`            // the last completed one
 	Doomed    bool   `json:"doomed,omitempty"` // it is to be deleted
-	// Next is the step under way; nil: none is.
+	// Next is the step in progress; nil: there is none.
 	Next  *Step  `json:"next,omitempty"`
-	Drift *Drift `json:"drift,omitempty"` // nil: it was not compared since it was changed
-	// Before is what an update that is not complete has changed, also when the resource is deleted
+	Drift *Drift `json:"drift,omitempty"` // nil: not compared since it was changed
+	// Before is the former version during an incomplete update, and also during a deletion
 	// after that update failed.
 	Before *Version `json:"before,omitempty"`
-	// Spares are what has been replaced and is to be deleted.
+	// Spares are replaced versions to be deleted.
 	Spares []Version `json:"spares,omitempty"`
 }
 
-// Exists reports that something was made and not deleted.
+// Exists reports that the resource was made and not deleted.
 func (r *Resource) Exists() bool {
 	return r.Physical != "" && r.Status != DeleteComplete && r.Status != DeleteSkipped
 }
 
-// Event is one of a stack's history.
+// Event is an event in a stack's history.
 type Event struct {
 	Number   uint64 `json:"number"`
 	Logical  string `json:"logical"`
@@ -226,16 +225,16 @@ type Event struct {
 	Reason   string `json:"reason,omitempty"`
 	At       int64  `json:"at"` // epoch milliseconds
 	Token    string `json:"token,omitempty"`
-	// Properties are those that the resource was to have, as JSON.
+	// Properties are the resource's desired properties, as JSON.
 	Properties string `json:"properties,omitempty"`
 }
 
-// Type is what events call the stack itself.
+// Type is the type of the stack itself in events.
 const Type = "AWS::CloudFormation::Stack"
 
-// Outcome is what came of a step.
+// Outcome is the outcome of a step.
 type Outcome struct {
-	// Physical is what there is now; empty after a failure means that nothing was made.
+	// Physical is the existing resource; empty after a failure means that nothing was made.
 	Physical   string
 	Attributes map[string]any
 	// Reason is why it failed; empty: it did not.

@@ -8,8 +8,8 @@ import (
 	"godwit.dev/godwit/internal/keyspace"
 )
 
-// Each calls f for the keys of a span, in ascending order, until it returns false. Key and
-// value are valid during the call. Errors: the store's.
+// Each calls f for the keys of a span, in ascending order, until f returns false. Key and value
+// are valid during the call. Errors: the store's.
 func Each(r Reader, span keyspace.Span, f func(key, value []byte) bool) error {
 	it, err := r.Iter(span.Lower, span.Upper)
 	if err != nil {
@@ -23,13 +23,14 @@ func Each(r Reader, span keyspace.Span, f func(key, value []byte) bool) error {
 	return it.Close()
 }
 
-// farApart is for how many keys GetEach uses Seek only, after a Next has not found the key.
+// farApart is the number of keys for which GetEach uses only Seek after a Next has not found
+// the key.
 const farApart = 8
 
-// GetEach calls f with the value of each of keys that exists and the key's index, in ascending
+// GetEach calls f with the value of each existing key of keys and the key's index, in ascending
 // order of the keys. The value is valid during the call; that of a single key may be kept. It
-// uses one iterator, which for adjacent keys that are not cached costs a fraction of a Get for
-// each. An error of f ends it. Errors: f's and the store's.
+// uses one iterator, which for adjacent uncached keys costs a fraction of a Get for each. An
+// error of f ends it. Errors: f's and the store's.
 func GetEach(r Reader, keys [][]byte, f func(i int, value []byte) error) error {
 	switch len(keys) {
 	case 0:

@@ -18,8 +18,8 @@ var ErrDamaged = errors.New("the store is damaged")
 // Damaged is a Store that reads past damage and reports it: a value that cannot be read is
 // empty, and a key that cannot be read does not exist.
 type Damaged interface {
-	// DamageIn says, as ErrDamaged, what was found to be unreadable among the keys
-	// in [lower, upper) so far; nil: nothing was.
+	// DamageIn describes, as ErrDamaged, the damage found among the keys in [lower, upper) so
+	// far; nil: none.
 	DamageIn(lower, upper []byte) error
 }
 
@@ -28,13 +28,13 @@ type Damaged interface {
 type Reader interface {
 	// Get appends the value at key to dst; ok is false if there is none.
 	Get(dst, key []byte) (value []byte, ok bool, err error)
-	// Iter walks the keys in [lower, upper) in ascending order. A nil upper
-	// is the end of the key space. The caller closes it.
+	// Iter iterates over the keys in [lower, upper) in ascending order. A nil upper is the end
+	// of the key space. The caller closes it.
 	Iter(lower, upper []byte) (Iterator, error)
 }
 
-// Iterator walks a range of keys, up with Next and Seek, or down with Prev: one
-// iterator goes one way. Typical use:
+// Iterator iterates over a range of keys, up with Next and Seek, or down with Prev: an iterator
+// is used in one direction. Typical use:
 //
 //	for it.Next() { it.Key(); it.Value() }
 //	err := it.Close()
@@ -43,30 +43,29 @@ type Iterator interface {
 	Next() bool
 	// Prev moves to the key before; the first call moves to the last.
 	Prev() bool
-	// Seek moves to the first key from key on, which does not lie before where
-	// the iterator stands; false says that there is none in the range.
+	// Seek moves to the first key from key on; key must not be below the current key. false:
+	// there is none in the range.
 	Seek(key []byte) bool
 	// Key and Value are valid until the next call of Next, Prev, Seek or Close.
 	Key() []byte
 	Value() []byte
-	// Close ends the walk and returns the error that ended it early, if any.
+	// Close closes the iterator and returns the error that ended the iteration early, if any.
 	Close() error
 }
 
-// Store is an ordered key-value store with atomic, durable batches. All
-// methods may be called at once from several goroutines.
+// Store is an ordered key-value store with atomic, durable batches. All methods may be called
+// concurrently.
 type Store interface {
 	Reader
-	// Apply makes the batches visible as one atomic unit: a crash keeps all of
-	// their writes or none. With sync it returns once they, and everything
-	// applied before, are durable. Batches become durable in the order in
-	// which they were applied. The batches are not kept.
+	// Apply makes the batches visible as one atomic unit: a crash keeps all of their writes or
+	// none. With sync it returns once they, and everything applied before, are durable. Batches
+	// become durable in the order in which they were applied. The batches are not kept.
 	//
 	// A failure leaves the store unusable: the caller must end the process.
 	Apply(sync bool, batches ...*mutation.Batch) error
 	// Sync returns once everything applied so far is durable.
 	Sync() error
-	// Snapshot is a fixed view of now. The caller closes it.
+	// Snapshot is an immutable view of the current state. The caller closes it.
 	Snapshot() Snapshot
 	// Checkpoint writes a copy of the store, openable on its own, into the
 	// directory dir, which must not exist yet.
@@ -77,24 +76,24 @@ type Store interface {
 
 // Committer is a Store that can sync batches while it applies them.
 type Committer interface {
-	// Commit is Apply, and begins to make the batches, and everything applied before,
-	// durable: durable returns once they are, and is called once. Without any write, and
-	// after a failure, it is nil.
+	// Commit is Apply, and begins to make the batches, and everything applied before, durable.
+	// durable returns once they are; it must be called once. Without any write, and after a
+	// failure, it is nil.
 	Commit(batches ...*mutation.Batch) (durable func() error, err error)
 }
 
-// Stats say how a store that keeps its data on a disk is. Sizes are bytes.
+// Stats are the statistics of a store on disk. Sizes are in bytes.
 type Stats struct {
-	DiskBytes                        uint64 // all that it takes
-	WALBytes, WALWritten             uint64 // of the write-ahead log: there now, and ever since the start
+	DiskBytes                        uint64 // all files
+	WALBytes, WALWritten             uint64 // of the write-ahead log: current size, and bytes written since the start
 	MemTableBytes                    uint64 // write buffers
-	Flushes, Compactions, Compacting int64  // done, done, and under way
-	CompactionDebt                   uint64 // what waits to be merged
+	Flushes, Compactions, Compacting int64  // completed, completed, and in progress
+	CompactionDebt                   uint64 // bytes to be compacted
 	L0Tables                         int64
 	L0Sublevels                      int32
 	CacheBytes                       int64
 	CacheHits, CacheMisses           int64
-	DamagedFiles, UnreadableRecords  int64 // found since the start; of the latter, places that hold one or several
+	DamagedFiles, UnreadableRecords  int64 // found since the start; of the latter, places with one or several records
 }
 
 // Snapshot is a fixed view of a store.

@@ -1,9 +1,9 @@
 package stream
 
-// The shapes of destinations: what requests ask for, what is kept and what descriptions
-// show. Of what is optional and has a default, requests may have nil.
+// The shapes of destinations in requests, in the stored form and in descriptions. Optional
+// members with a default may be nil in requests.
 
-// BufferingHints are how much is buffered before it is delivered, and for how long.
+// BufferingHints are the maximum size and time of buffering before a delivery.
 type BufferingHints struct {
 	SizeInMBs         *int `json:",omitempty"`
 	IntervalInSeconds *int `json:",omitempty"`
@@ -16,10 +16,10 @@ type Logging struct {
 	LogStreamName *string `json:",omitempty"`
 }
 
-// KMSKey names the key that a bucket encrypts with.
+// KMSKey is the key of a bucket's encryption.
 type KMSKey struct{ AWSKMSKeyARN *string }
 
-// BucketEncryption is how a bucket encrypts.
+// BucketEncryption is the encryption of a bucket.
 type BucketEncryption struct {
 	NoEncryptionConfig  *string `json:",omitempty"`
 	KMSEncryptionConfig *KMSKey `json:",omitempty"`
@@ -37,37 +37,36 @@ type S3 struct {
 	CloudWatchLoggingOptions *Logging          `json:",omitempty"`
 }
 
-// Switch is a feature that is not built: it may be off.
+// Switch is an unsupported feature: it may be off.
 type Switch struct {
 	Enabled *bool `json:",omitempty"`
 }
 
-// Partitioning is by what is in records. It may be off.
+// Partitioning is by the content of records. It may be off.
 type Partitioning struct {
 	Enabled      *bool         `json:",omitempty"`
 	RetryOptions *RetryOptions `json:",omitempty"`
 }
 
-// Parameter is one of a processor.
+// Parameter is a parameter of a processor.
 type Parameter struct {
 	ParameterName  *string
 	ParameterValue *string
 }
 
-// Processor is a step that records go through.
+// Processor is a processing step of records.
 type Processor struct {
 	Type       *string
 	Parameters []Parameter `json:",omitempty"`
 }
 
-// Processing are the steps that records go through. Only AppendDelimiterToRecord is
-// built.
+// Processing are the processing steps of records. Only AppendDelimiterToRecord is supported.
 type Processing struct {
 	Enabled    *bool       `json:",omitempty"`
 	Processors []Processor `json:",omitempty"`
 }
 
-// ExtendedS3 is a destination of objects in a bucket, with all that it may have.
+// ExtendedS3 is a destination of objects in a bucket, with all members.
 type ExtendedS3 struct {
 	RoleARN                           *string           `json:",omitempty"`
 	BucketARN                         *string           `json:",omitempty"`
@@ -85,7 +84,7 @@ type ExtendedS3 struct {
 	CustomTimeZone                    *string           `json:",omitempty"`
 }
 
-// Basic is what an S3 destination has of an extended one.
+// Basic are the members of an extended destination that an S3 one has.
 func (e *ExtendedS3) Basic() *S3 {
 	return &S3{
 		e.RoleARN, e.BucketARN, e.Prefix, e.ErrorOutputPrefix, e.BufferingHints, e.CompressionFormat,
@@ -93,7 +92,7 @@ func (e *ExtendedS3) Basic() *S3 {
 	}
 }
 
-// Extend is the extended destination that does the same; nil of nil.
+// Extend is the equivalent extended destination; nil of nil.
 func (s *S3) Extend() *ExtendedS3 {
 	if s == nil {
 		return nil
@@ -105,7 +104,7 @@ func (s *S3) Extend() *ExtendedS3 {
 	}
 }
 
-// Over is an update over what there was: the members that it names count.
+// Over applies an update: the members that it names override.
 func (e *ExtendedS3) Over(old *ExtendedS3) *ExtendedS3 {
 	if old == nil {
 		return e
@@ -134,7 +133,7 @@ func put[T any](into **T, value *T) {
 	}
 }
 
-// Delimiter is what is put behind each record; empty for nothing.
+// Delimiter is appended to each record; empty for nothing.
 func (e *ExtendedS3) Delimiter() string {
 	if p := e.ProcessingConfiguration; p != nil && on(p.Enabled) {
 		for _, processor := range p.Processors {
@@ -156,12 +155,12 @@ func (e *ExtendedS3) Delimiter() string {
 	return ""
 }
 
-// AppendDelimiter is the type of the one processor that is built.
+// AppendDelimiter is the type of the only supported processor.
 const AppendDelimiter = "AppendDelimiterToRecord"
 
 func on(flag *bool) bool { return flag != nil && *flag }
 
-// HTTPTarget is where an HTTP endpoint is. The key is never kept here.
+// HTTPTarget is the address of an HTTP endpoint. The key is never stored here.
 type HTTPTarget struct {
 	Url       *string `json:",omitempty"`
 	Name      *string `json:",omitempty"`
@@ -174,13 +173,13 @@ type Attribute struct {
 	AttributeValue *string
 }
 
-// RequestConfiguration is how requests to an HTTP endpoint are.
+// RequestConfiguration configures requests to an HTTP endpoint.
 type RequestConfiguration struct {
 	ContentEncoding  *string     `json:",omitempty"`
 	CommonAttributes []Attribute `json:",omitempty"`
 }
 
-// RetryOptions are for how long deliveries are tried again.
+// RetryOptions are how long deliveries are retried.
 type RetryOptions struct {
 	DurationInSeconds *int `json:",omitempty"`
 }
@@ -199,7 +198,7 @@ type HTTPEndpoint struct {
 	SecretsManagerConfiguration *Switch               `json:",omitempty"`
 }
 
-// Over is an update over what there was: the members that it names count.
+// Over applies an update: the members that it names override.
 func (h *HTTPEndpoint) Over(old *HTTPEndpoint) *HTTPEndpoint {
 	if old == nil {
 		return h

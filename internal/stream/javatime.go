@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// appendTime appends a moment as a pattern of Java's DateTimeFormatter has it, as far as
-// names need it: letters stand for fields, repeated for their width; what is in quotes,
-// and what is no letter, stands for itself. ok is false for what is not known.
+// appendTime formats a time by a pattern of Java's DateTimeFormatter, as far as names need it:
+// letters are fields, repeated for their width; quoted text, and other characters, are literal.
+// ok is false for unknown letters.
 func appendTime(dst []byte, pattern string, t time.Time) (name []byte, ok bool) {
 	for i := 0; i < len(pattern); {
 		c := pattern[i]

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// What a prefix is refused for.
+// The errors of prefixes.
 var (
 	ErrExpression  = fault.NewRule(fault.InvalidParameter, "stream: an expression of a prefix cannot be read")        // the prefix
 	ErrErrorPrefix = fault.NewRule(fault.InvalidParameter, "stream: a prefix with expressions needs one for errors")  // nothing
@@ -18,20 +18,20 @@ var (
 	ErrTypeOutside = fault.NewRule(fault.InvalidParameter, "stream: the prefix of what is no error names their type") // nothing
 )
 
-// HTTPFailed is the type of errors that objects of what an HTTP endpoint did not take are
-// named by.
+// HTTPFailed is the error type in the names of objects with records that an HTTP endpoint did
+// not accept.
 const HTTPFailed = "http-endpoint-failed"
 
-// usual is the part of a name by the time, where the prefix has no expressions.
+// usual is the time part of a name, if the prefix has no expressions.
 const usual = "yyyy/MM/dd/HH/"
 
-// expression is a part of a prefix: a text, or something to be evaluated.
+// expression is a part of a prefix: a text, or an expression.
 type expression struct{ namespace, value string } // the empty namespace: a text
 
 // Prefix is a compiled prefix of objects' names.
 type Prefix struct{ parts []expression }
 
-// ParsePrefix reads a prefix with expressions like !{timestamp:yyyy}.
+// ParsePrefix parses a prefix with expressions like !{timestamp:yyyy}.
 func ParsePrefix(text string) (p Prefix, err error) {
 	whole := text
 	for text != "" {
@@ -89,7 +89,7 @@ func (p Prefix) has(value string) bool {
 	return false
 }
 
-// CheckPrefixes refuses prefixes that do not go together. Source: custom prefixes for S3
+// CheckPrefixes refuses invalid combinations of prefixes. Source: custom prefixes for S3
 // objects in Firehose's developer guide, semantic rules.
 func CheckPrefixes(ordinary, failed string) error {
 	p, err := ParsePrefix(ordinary)
@@ -110,9 +110,9 @@ func CheckPrefixes(ordinary, failed string) error {
 	return nil
 }
 
-// Evaluate gives the beginning of a name. at is when the oldest record came, in the time
-// zone of names; failed is the type of errors, empty for none; seed decides about random
-// strings: the same gives the same name.
+// Evaluate is the beginning of a name. at is when the oldest record was put, in the time zone
+// of names; failed is the error type, empty for none; seed determines random strings: the same
+// gives the same name.
 func (p Prefix) Evaluate(at time.Time, failed, seed string) string {
 	var name []byte
 	for i, part := range p.parts {

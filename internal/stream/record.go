@@ -4,16 +4,16 @@ import (
 	"encoding/binary"
 )
 
-// Record is one of a stream's.
+// Record is a record of a stream.
 type Record struct {
 	Data []byte
-	// Line says that it is a line of its own in objects: it gets a line feed, if it has
-	// none at its end.
+	// Line says that it is a line of its own in objects: it gets a line feed, unless it ends
+	// with one.
 	Line bool
 }
 
-// AppendRecords appends records as they are kept: each with a number that has its length
-// and whether it is a line.
+// AppendRecords appends the stored form of records: each after a number with its length and
+// whether it is a line.
 func AppendRecords(dst []byte, records []Record) []byte {
 	for _, r := range records {
 		head := uint64(len(r.Data)) << 1
@@ -25,7 +25,7 @@ func AppendRecords(dst []byte, records []Record) []byte {
 	return dst
 }
 
-// DecodeRecords reads them. The records are parts of kept.
+// DecodeRecords decodes the stored form. The records alias kept.
 func DecodeRecords(records []Record, kept []byte) ([]Record, error) {
 	for len(kept) > 0 {
 		head, n := binary.Uvarint(kept)
@@ -39,7 +39,7 @@ func DecodeRecords(records []Record, kept []byte) ([]Record, error) {
 	return records, nil
 }
 
-// AppendTo appends a record as it stands in an object.
+// AppendTo appends a record in the form of an object's content.
 func (r *Record) AppendTo(dst []byte, delimiter string) []byte {
 	dst = append(dst, r.Data...)
 	if r.Line && (len(r.Data) == 0 || r.Data[len(r.Data)-1] != '\n') && delimiter == "" {
@@ -48,23 +48,23 @@ func (r *Record) AppendTo(dst []byte, delimiter string) []byte {
 	return append(dst, delimiter...)
 }
 
-// Chunk is what is known of records that were kept together without reading them.
+// Chunk has the properties of records that are stored together.
 type Chunk struct {
 	Arrival int64 // epoch milliseconds
 	Records uint32
 	Bytes   uint32 // of the records' data
 }
 
-// chunkSize is that of a chunk's record.
+// chunkSize is the size of a chunk's record.
 const chunkSize = 8 + 4 + 4
 
-// Encode is the record of a chunk.
+// Encode encodes the record of a chunk.
 func (c *Chunk) Encode() []byte {
 	v := binary.BigEndian.AppendUint64(make([]byte, 0, chunkSize), uint64(c.Arrival))
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(v, c.Records), c.Bytes)
 }
 
-// DecodeChunk reads it.
+// DecodeChunk decodes the record.
 func DecodeChunk(v []byte) (c Chunk, err error) {
 	if len(v) != chunkSize {
 		return c, ErrRecord
@@ -72,7 +72,7 @@ func DecodeChunk(v []byte) (c Chunk, err error) {
 	return Chunk{int64(binary.BigEndian.Uint64(v)), binary.BigEndian.Uint32(v[8:]), binary.BigEndian.Uint32(v[12:])}, nil
 }
 
-// Split cuts records into parts of about so many bytes, at least one record in each.
+// Split divides records into parts of approximately so many bytes, at least one record in each.
 func Split(records []Record, about int, f func(part []Record, bytes int)) {
 	from, size := 0, 0
 	for i := range records {

@@ -1,5 +1,5 @@
-// Package stream has the rules of delivery streams, as Firehose has them: what a stream
-// may be, how its objects are named, and how its records are kept.
+// Package stream has the rules of delivery streams, as in Firehose: valid streams, the names of
+// objects, and the stored form of records.
 package stream
 
 import (
@@ -24,7 +24,7 @@ const (
 // DestinationID is the id of a stream's one destination.
 const DestinationID = "destinationId-000000000001"
 
-// What a stream is refused for.
+// The errors of commands.
 var (
 	ErrNoStream  = fault.NewRule(fault.ResourceNotFound, "stream: it does not exist")          // name, account
 	ErrTaken     = fault.NewRule(fault.ResourceInUse, "stream: the name is taken")             // name, account
@@ -37,11 +37,11 @@ var (
 	errVersioned = errors.New("stream: a record of an unknown version")
 )
 
-// Stream is a delivery stream. What was handed out is not changed any more: a command
-// changes a Clone.
+// Stream is a delivery stream. A Stream that was returned is immutable: a command changes a
+// Clone.
 type Stream struct {
 	Account, Region, Name string
-	// Number tells it from others that had its name before.
+	// Number distinguishes it from earlier streams of the same name.
 	Number uint64
 	// Version begins with 1 and grows with each change of the destination.
 	Version          int
@@ -50,17 +50,17 @@ type Stream struct {
 	Throughput       int               `json:",omitempty"` // a hint, MiB a second; 0: none
 	Encryption       Encryption
 
-	// One of the two is the destination. What requests have left out is filled in.
+	// One of the two is the destination, with defaults filled in.
 	S3   *ExtendedS3   `json:",omitempty"`
 	HTTP *HTTPEndpoint `json:",omitempty"`
-	// Extended says that the destination was asked for as an extended S3 one.
+	// Extended says that the destination was requested as an extended S3 one.
 	Extended bool `json:",omitempty"`
-	// Sealed is the access key of an HTTP endpoint; the shape has none.
+	// Sealed is the sealed access key of an HTTP endpoint; the shape has none.
 	Sealed []byte `json:",omitempty"`
 }
 
-// Encryption is what a client sees of server-side encryption: what is on the disk is
-// sealed, whatever it says.
+// Encryption is the server-side encryption that clients see: data on disk is sealed, whatever
+// it says.
 type Encryption struct {
 	Enabled bool
 	KeyType string `json:",omitempty"`
@@ -69,18 +69,18 @@ type Encryption struct {
 	Changed bool `json:",omitempty"`
 }
 
-// ARN is the stream's name.
+// ARN is the stream's ARN.
 func (s *Stream) ARN() arn.ARN { return Name(s.Region, s.Account, s.Name) }
 
-// prefix begins the resource of a stream's ARN.
+// prefix is the prefix of the resource in a stream's ARN.
 const prefix = "deliverystream/"
 
-// Name names a delivery stream.
+// Name is the ARN of a delivery stream.
 func Name(region, account, name string) arn.ARN {
 	return arn.ARN{Service: "firehose", Region: region, Account: account, Resource: prefix + name}
 }
 
-// NameOf is the name of the stream that an ARN names; ok is false if it names none.
+// NameOf is the name of the stream in an ARN; ok is false if it is another ARN.
 func NameOf(a arn.ARN) (name string, ok bool) {
 	if a.Service != "firehose" || len(a.Resource) <= len(prefix) || a.Resource[:len(prefix)] != prefix {
 		return "", false
@@ -111,8 +111,7 @@ func (s *Stream) Clone() *Stream {
 	return &next
 }
 
-// Hints are how much is buffered at most before it is delivered, in bytes, and for how
-// long.
+// Hints are the maximum size of a buffer, in bytes, and its maximum time before a delivery.
 func (s *Stream) Hints() (size int64, interval time.Duration) {
 	h := s.hints()
 	return int64(*h.SizeInMBs) << 20, time.Duration(*h.IntervalInSeconds) * time.Second
@@ -125,7 +124,8 @@ func (s *Stream) hints() *BufferingHints {
 	return s.S3.BufferingHints
 }
 
-// Objects is where objects go: the destination itself, or the backup of an HTTP endpoint.
+// Objects is the destination of objects: the destination itself, or the backup of an HTTP
+// endpoint.
 func (s *Stream) Objects() *ExtendedS3 {
 	if s.HTTP != nil {
 		return s.HTTP.S3Configuration.Extend()
@@ -142,8 +142,8 @@ func (s *Stream) Roles() []string {
 	return roles
 }
 
-// Redirect gives the stream what another version of it has as its destination. version
-// is the one that the caller has seen.
+// Redirect takes over the destination of another version of the stream. version is the one that
+// the caller has seen.
 func (s *Stream) Redirect(version, destination string, change func(next *Stream) error, now time.Time) error {
 	if current := strconv.Itoa(s.Version); version != current {
 		return ErrVersion.With(current, version)
@@ -171,14 +171,14 @@ func (s *Stream) Tag(tags map[string]string) error {
 	return nil
 }
 
-// recordVersion begins the record of a stream.
+// recordVersion is the first byte of a stream's record.
 const recordVersion = 1
 
 // Encode is the record of a stream.
 func (s *Stream) Encode() []byte {
 	text, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // it holds nothing that JSON cannot
+		panic(err) // it has only types that JSON can encode
 	}
 	return append([]byte{recordVersion}, text...)
 }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// retain notes from when on the archive holds all messages, when its policy
-// becomes another one: what a shorter retention has dropped does not come back.
+// retain notes since when the archive has all messages, when its policy changes: messages that
+// a shorter retention has removed do not come back.
 func (t *Topic) retain(now time.Time, policy string) {
 	switch begins, archived := t.ArchiveBegins(now); {
 	case policy == "":
@@ -18,8 +18,8 @@ func (t *Topic) retain(now time.Time, policy string) {
 	}
 }
 
-// ArchiveBegins is the time from which on messages are in the topic's archive:
-// no earlier one can be replayed. ok is false if it keeps none.
+// ArchiveBegins is the time of the earliest message that the topic's archive may have: no
+// earlier one can be replayed. ok is false if there is no archive.
 func (t *Topic) ArchiveBegins(now time.Time) (at time.Time, ok bool) {
 	if t.Retention == 0 {
 		return time.Time{}, false
@@ -31,7 +31,7 @@ func (t *Topic) ArchiveBegins(now time.Time) (at time.Time, ok bool) {
 	return at, true
 }
 
-// Archives yields the topics that keep an archive, in order.
+// Archives yields the topics with an archive, in order.
 func (s *State) Archives() iter.Seq[*Topic] {
 	return func(yield func(*Topic) bool) {
 		for _, t := range s.order.Items {

@@ -2,22 +2,22 @@ package topic
 
 import "strconv"
 
-// Feedback is what a topic wants to have in its delivery status log of the
-// deliveries over one protocol. Failures are always logged if at all.
+// Feedback says which deliveries over one protocol a topic's delivery status log has. If
+// failures are logged, all of them are.
 type Feedback struct {
 	Success, Failure bool
-	// Rate is the share of the successes, in percent: 0–100.
+	// Rate is the share of the successes that are logged, in percent: 0–100.
 	Rate int
-	// SuccessRole and FailureRole are the ARNs of the roles that they are logged with.
+	// SuccessRole and FailureRole are the ARNs of the roles that log them.
 	SuccessRole, FailureRole string
 }
 
 // feedbackNames are the protocols' parts of the attributes' names.
 var feedbackNames = [...]string{SQS: "SQS", HTTP: "HTTP", HTTPS: "HTTP", Lambda: "Lambda", Application: "Application", Firehose: "Firehose"}
 
-// Feedback reads the attributes …SuccessFeedbackRoleArn, …FailureFeedbackRoleArn
-// and …SuccessFeedbackSampleRate. A rate that is not set is 100: whoever names a
-// role for successes wants to see them.
+// Feedback reads the attributes …SuccessFeedbackRoleArn, …FailureFeedbackRoleArn and
+// …SuccessFeedbackSampleRate. The default rate is 100: a role for successes is set in order to
+// see them.
 func (t *Topic) Feedback(p Protocol) (f Feedback) {
 	if len(t.attributes) == 0 || int(p) >= len(feedbackNames) || feedbackNames[p] == "" {
 		return f

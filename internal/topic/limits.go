@@ -5,17 +5,16 @@ import (
 	"slices"
 )
 
-// Limits are quotas of a topic; 0 is none. What counts is confirmed: a pending
-// subscription counts once it is confirmed, and is refused then.
+// Limits are quotas of a topic; 0 is none. They apply to confirmed subscriptions: a pending
+// subscription counts when it is confirmed, and that may be refused.
 type Limits struct {
 	Subscriptions  int
 	FilterPolicies int
-	Replays        int // under way at once
+	Replays        int // in progress at once
 }
 
-// admit says whether a topic may have one more confirmed subscription, with or
-// without a filter policy. It fails with SubscriptionLimitExceeded or
-// FilterPolicyLimitExceeded.
+// admit checks that a topic may have one more confirmed subscription, with or without a filter
+// policy. It fails with SubscriptionLimitExceeded or FilterPolicyLimitExceeded.
 func (l Limits) admit(t *Topic, filtered bool) error {
 	if l.Subscriptions > 0 && t.Confirmed >= l.Subscriptions {
 		return ErrTooManySubscriptions

@@ -41,7 +41,7 @@ type topicRecord struct {
 	Attributes map[string]string `json:"attributes,omitempty"`
 	Tags       map[string]string `json:"tags,omitempty"`
 	Deleted    int               `json:"deleted,omitempty"`
-	// Incarnation is a FIFO topic's.
+	// Incarnation is set for FIFO topics.
 	Incarnation  uint64 `json:"incarnation,omitempty"`
 	ArchivedFrom int64  `json:"archivedFrom,omitempty"` // Unix milliseconds
 	Protection   string `json:"protection,omitempty"`   // the data protection policy
@@ -50,10 +50,10 @@ type topicRecord struct {
 type subscriptionRecord struct {
 	Protocol string `json:"protocol"`
 	Endpoint string `json:"endpoint"`
-	// Sealed is the endpoint where that has a password, and Endpoint is empty then.
+	// Sealed is an endpoint with a password; Endpoint is empty then.
 	Sealed      []byte `json:"sealed,omitempty"`
 	Owner       string `json:"owner"`
-	Principal   string `json:"principal,omitempty"` // of root there is none
+	Principal   string `json:"principal,omitempty"` // none for the root
 	Created     int64  `json:"created"`             // Unix milliseconds
 	Incarnation uint64 `json:"incarnation"`
 
@@ -62,7 +62,7 @@ type subscriptionRecord struct {
 	AuthenticateOnUnsubscribe bool   `json:"authenticateOnUnsubscribe,omitempty"`
 	Token                     []byte `json:"token,omitempty"`   // SHA-256
 	Expires                   int64  `json:"expires,omitempty"` // of the token, Unix milliseconds
-	Removed                   bool   `json:"removed,omitempty"` // can be restored by the token
+	Removed                   bool   `json:"removed,omitempty"` // deleted; the token can restore it
 
 	Paused  int64 `json:"paused,omitempty"`  // Unix milliseconds
 	Resumed int64 `json:"resumed,omitempty"` // Unix milliseconds
@@ -81,9 +81,8 @@ type subscriptionRecord struct {
 	ReplayUntil  uint64 `json:"replayUntil,omitempty"`
 }
 
-// Load takes one record back in, each once and in any order; once all have
-// come, Loaded says whether they are complete. A failure leaves the state
-// unusable.
+// Load loads one record. Each must be loaded once, in any order; then Loaded checks that they
+// are complete. A failure leaves the state unusable.
 func (s *State) Load(key, value []byte) error {
 	if len(key) < 3 || binary.BigEndian.Uint16(key) != s.shard || len(value) == 0 || value[0] != version {
 		return fmt.Errorf("%w: key %q", ErrRecord, key)
@@ -192,7 +191,7 @@ func (s *State) loadSubscription(t *Topic, id string, value []byte) error {
 			return err
 		}
 	}
-	// As if raw: the policy was fit when it was set, and raw may be off by now.
+	// As if raw: the policy was valid when it was set, and raw may be off by now.
 	if sub.Delivery, err = retry.ParseSubscription(r.Delivery, true); err != nil {
 		return err
 	}
@@ -292,14 +291,14 @@ func sealEndpoint(r *subscriptionRecord, name arn.ARN, with Sealer) bool {
 	}
 	sealed, err := with.Seal([]byte(r.Endpoint), endpointPlace(name))
 	if err != nil {
-		panic(err) // nothing of it can fail
+		panic(err) // it cannot fail
 	}
 	r.Endpoint, r.Sealed = "", sealed
 	return true
 }
 
-// SealRecord gives a subscription's record with what is secret in it sealed; nil: nothing
-// of it is in clear. Errors: ErrRecord.
+// SealRecord seals the secrets in a subscription's record; nil: none is in clear. Errors:
+// ErrRecord.
 func SealRecord(key, value []byte, with Sealer) ([]byte, error) {
 	if len(key) < 3 || len(value) == 0 || value[0] != version {
 		return nil, fmt.Errorf("%w: key %q", ErrRecord, key)
@@ -316,24 +315,23 @@ func SealRecord(key, value []byte, with Sealer) ([]byte, error) {
 	return encode(r), nil
 }
 
-// endpointPlace is what a sealed endpoint is bound to.
+// endpointPlace is the context that a sealed endpoint is bound to.
 func endpointPlace(sub arn.ARN) []byte { return []byte("endpoint of " + sub.String()) }
 
-// Sealer seals what is secret in records, for a place that has to be named to open it
-// again.
+// Sealer seals secrets in records, bound to a place, which must be given to open them.
 type Sealer interface {
 	Seal(plaintext, place []byte) ([]byte, error)
 	Open(sealed, place []byte) ([]byte, error)
 }
 
-// SealWith has endpoints with passwords sealed, in what is written from now on. Without
-// it those that are sealed are read as if they were empty.
+// SealWith sets the sealer of endpoints with passwords, for records written from now on.
+// Without it sealed endpoints are read as empty.
 func (s *State) SealWith(sealer Sealer) { s.sealer = sealer }
 
 func encode(record any) []byte {
 	p, err := json.Marshal(record)
 	if err != nil {
-		panic(err) // records hold nothing that JSON cannot
+		panic(err) // records have only types that JSON can encode
 	}
 	return append([]byte{version}, p...)
 }

@@ -2,7 +2,7 @@ package topic
 
 import "godwit.dev/godwit/internal/fault"
 
-// What commands are refused for, with the fields of each.
+// The errors of commands, with the fields of each.
 var (
 	ErrNoTopic               = fault.NewRule(fault.NotFound, "topic: no such topic")
 	ErrNoSubscription        = fault.NewRule(fault.NotFound, "topic: no such subscription")
@@ -24,18 +24,18 @@ var (
 	ErrUnknownAttribute      = fault.NewRule(fault.InvalidParameter, "topic: unknown attribute") // its name
 	ErrAttributeName         = fault.NewRule(fault.InvalidParameter, "topic: no attribute that can be set")
 
-	// ErrConfirmations refuses to mail more confirmations than a mail box, or whoever asks
-	// for them, is owed.
+	// ErrConfirmations refuses a confirmation mail beyond the limit of a mail box or of a
+	// requester.
 	ErrConfirmations = fault.NewRule(fault.Throttled, "topic: too many confirmations by mail")
 
 	// Of Subscribe.
 	ErrProtocolOfFIFO = fault.NewRule(fault.InvalidParameter, "topic: the protocol is for no FIFO topic") // the protocol
 	ErrSubscribed     = fault.NewRule(fault.InvalidParameter, "topic: there is a subscription with other attributes")
 
-	// Of the value of an attribute, whose name is the first field where there are several.
+	// Of the value of an attribute. If there are several, the first field is its name.
 	// ErrInAttribute and ErrInAttributes say where it was given.
-	ErrInAttribute     = fault.NewRule(fault.InvalidParameter, "topic: the attribute")     // what it is refused for
-	ErrInAttributes    = fault.NewRule(fault.InvalidParameter, "topic: of the attributes") // what one is refused for
+	ErrInAttribute     = fault.NewRule(fault.InvalidParameter, "topic: the attribute")     // the error
+	ErrInAttributes    = fault.NewRule(fault.InvalidParameter, "topic: of the attributes") // the error
 	ErrJSON            = fault.NewRule(fault.InvalidParameter, "topic: no JSON")           // the attribute, what is wrong with it
 	ErrNoRole          = fault.NewRule(fault.InvalidParameter, "topic: the protocol needs a role")
 	ErrTooManyStreams  = fault.NewRule(fault.SubscriptionLimitExceeded, "topic: the account has as many delivery streams as may be subscribed") // how many
@@ -49,11 +49,12 @@ var (
 	ErrReplayFuture    = fault.NewRule(fault.InvalidParameter, "topic: the replay is of the future") // the member
 )
 
-// InAttribute says that a refusal is of the attribute that a request sets; InAttributes,
-// of one among those of a resource that it creates. Those of other kinds stay alone.
+// InAttribute adds to an error that it concerns the attribute that a request sets;
+// InAttributes, one of the attributes of a resource that it creates. Errors of other kinds stay
+// unchanged.
 func InAttribute(err error) error { return in(ErrInAttribute, err) }
 
-// InAttributes says so of a resource that is created; see InAttribute.
+// InAttributes is InAttribute for a resource that is created.
 func InAttributes(err error) error { return in(ErrInAttributes, err) }
 
 func in(where *fault.Rule, err error) error {

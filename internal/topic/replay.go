@@ -7,36 +7,34 @@ import (
 	"godwit.dev/godwit/internal/topic/settings"
 )
 
-// ReplayStatus says how far a replay is, in AWS's words.
+// ReplayStatus is the status of a replay, in AWS's words.
 type ReplayStatus string
 
-// The states of a replay. The empty one is that of a subscription without a
-// replay policy.
+// The states of a replay. A subscription without a replay policy has the empty one.
 const (
 	ReplayPending   ReplayStatus = "Pending"
 	ReplayRunning   ReplayStatus = "In progress"
 	ReplayCompleted ReplayStatus = "Completed"
-	ReplayFailed    ReplayStatus = "Failed" // the archive went before it was over
+	ReplayFailed    ReplayStatus = "Failed" // the archive was removed during the replay
 )
 
-// Replay is where a subscription's replay stands.
+// Replay is the progress of a subscription's replay.
 type Replay struct {
 	Status ReplayStatus
 	Number uint64 // counts the subscription's replays
-	// From is the sequence of the topic's first message that the subscription
-	// gets by the replay and not, or not only, when it is published.
+	// From is the sequence of the topic's first message that the subscription gets by the
+	// replay, instead of or in addition to its publish.
 	From uint64
-	// Until is, once the replay is over, the sequence of the topic's first message
-	// that is delivered when it is published again.
+	// Until is, after the end of the replay, the sequence of the topic's first message that is
+	// delivered at its publish again.
 	Until uint64
 }
 
 // active reports that the replay has not ended.
 func (r Replay) active() bool { return r.Status == ReplayPending || r.Status == ReplayRunning }
 
-// Wants reports that the subscription gets the message with a sequence when it
-// is published, and not by a replay or not at all. A standard topic's messages
-// have the sequence 0.
+// Wants reports that the subscription gets the message with a sequence at its publish, and not
+// by a replay or not at all. A standard topic's messages have the sequence 0.
 func (sub *Subscription) Wants(sequence uint64) bool {
 	r := sub.replay
 	switch {
@@ -48,7 +46,7 @@ func (sub *Subscription) Wants(sequence uint64) bool {
 	return sub.Replay.End.IsZero() && sequence >= r.Until
 }
 
-// Replaying reports that a replay is under way, or about to begin.
+// Replaying reports that a replay is in progress, or about to begin.
 func (sub *Subscription) Replaying() bool { return sub.replay != nil && sub.replay.active() }
 
 func setReplay(sub *change, into *Settings, value string) error {
@@ -70,8 +68,8 @@ func setReplay(sub *change, into *Settings, value string) error {
 	return nil
 }
 
-// admitReplay says whether a replay may begin now, for the subscription with
-// the settings next. Its refusals of a policy do not say where it was given yet.
+// admitReplay checks that a replay may begin now, for the subscription with the settings next.
+// Its errors of a policy do not name the attribute yet.
 func (s *State) admitReplay(now time.Time, sub *Subscription, next Settings) error {
 	p := next.Replay
 	switch {
@@ -92,8 +90,8 @@ func (l Limits) admitReplay(sub *Subscription) error {
 	return nil
 }
 
-// beginReplay begins what the subscription's policy asks for, or ends what is
-// under way if there is none. next is the sequence of the topic's next message.
+// beginReplay begins the replay that the subscription's policy asks for, or ends a replay in
+// progress if there is no policy. next is the sequence of the topic's next message.
 func (sub *Subscription) beginReplay(next uint64) {
 	if sub.Pending {
 		return // when it is confirmed
@@ -105,7 +103,7 @@ func (sub *Subscription) beginReplay(next uint64) {
 	}
 }
 
-// progress changes where the replay stands, and counts those under way.
+// progress updates the progress of the replay, and the count of replays in progress.
 func (sub *Subscription) progress(r Replay) {
 	if sub.Replaying() {
 		sub.topic.replaying--
@@ -126,9 +124,8 @@ func (s *State) ContinueReplay(sub *Subscription, b *mutation.Batch) {
 	}
 }
 
-// EndReplay notes that a replay is over. next is the sequence of the topic's
-// next message: unless the policy has an end, that one is delivered again when
-// it is published.
+// EndReplay notes that a replay has ended. next is the sequence of the topic's next message:
+// unless the policy has an end, that one is delivered at its publish.
 func (s *State) EndReplay(sub *Subscription, status ReplayStatus, next uint64, b *mutation.Batch) {
 	r := sub.Progress()
 	r.Status, r.Until = status, next
@@ -136,8 +133,8 @@ func (s *State) EndReplay(sub *Subscription, status ReplayStatus, next uint64, b
 	s.putSubscription(b, sub)
 }
 
-// FailReplays ends the replays of a topic whose archive goes, and gives back
-// the subscriptions.
+// FailReplays ends the replays of a topic whose archive is removed, and returns the
+// subscriptions.
 func (s *State) FailReplays(t *Topic, next uint64, b *mutation.Batch) (failed []*Subscription) {
 	if t.replaying == 0 {
 		return nil
@@ -151,7 +148,7 @@ func (s *State) FailReplays(t *Topic, next uint64, b *mutation.Batch) (failed []
 	return failed
 }
 
-// Replays yields the subscriptions whose replays are under way, in no order.
+// Replays yields the subscriptions with replays in progress, in no order.
 func (s *State) Replays(f func(*Subscription)) {
 	for _, t := range s.order.Items {
 		if t.replaying == 0 {

@@ -11,30 +11,29 @@ import (
 	"godwit.dev/godwit/internal/topic/filter"
 )
 
-// State is all topics and subscriptions of one shard.
+// State has the topics and subscriptions of one shard.
 type State struct {
 	shard  uint16
 	topics map[arn.ARN]*Topic
 	order  sorted.List[*Topic]            // by account, region, name
 	owned  map[place]*sorted.List[*share] // by topic
-	// expiring are the topics that have subscriptions that wait to be confirmed, or
-	// can be restored, the one with that whose time runs out next first.
+	// expiring are the topics with pending subscriptions, or deleted ones that can be restored,
+	// in the order of their earliest expiry.
 	expiring sorted.List[*Topic]
 	tagged   map[tag]*Topic // see Token
 	limits   Limits
-	sealer   Sealer // of endpoints with passwords; nil: they are kept in clear
+	sealer   Sealer // of endpoints with passwords; nil: they are stored in clear
 }
 
-// place is where something is listed: resources are seen per account and
-// region.
+// place is a scope of lists: an account in a region.
 type place struct{ account, region string }
 
-// share is what an account has of a topic's subscriptions. Lists by topic let a
-// topic go without a check of its subscriptions.
+// share has the subscriptions to one topic that an account owns. Lists by topic allow deleting
+// a topic without visiting its subscriptions.
 type share struct {
 	topic         *Topic
 	subscriptions sorted.List[*Subscription]
-	streams       int // of them, those of delivery streams
+	streams       int // how many of them are delivery streams
 }
 
 func compareShares(a, b *share) int { return compareTopics(a.topic.ARN, b.topic.ARN) }
@@ -52,7 +51,7 @@ func New(shard uint16, limits Limits) *State {
 	}
 }
 
-// compareTopics orders topics as their records are: by account, region, name.
+// compareTopics orders topics like their records: by account, region, name.
 func compareTopics(a, b arn.ARN) int {
 	return cmp.Or(
 		strings.Compare(a.Account, b.Account),
@@ -88,8 +87,7 @@ func (s *State) Subscription(name arn.ARN) (*Subscription, bool) {
 	return t.subscription(id)
 }
 
-// Totals counts topics, and their subscriptions, unconfirmed ones too, and of these those
-// that are not confirmed.
+// Totals counts topics, their subscriptions including pending ones, and the pending ones.
 func (s *State) Totals() (topics, subscriptions, pending int) {
 	for _, t := range s.order.Items {
 		subscriptions += t.Confirmed + t.Pending
@@ -98,9 +96,8 @@ func (s *State) Totals() (topics, subscriptions, pending int) {
 	return len(s.order.Items), subscriptions, pending
 }
 
-// Topics is a page of the topics of an account and region in the order of
-// their names: up to limit names greater than after. more says that there are
-// further ones.
+// Topics is a page of the topics of an account and region in the order of their names: up to
+// limit names greater than after. more says that there are others.
 func (s *State) Topics(account, region, after string, limit int) (page []*Topic, more bool) {
 	start := arn.Topic(region, account, after)
 	rest := s.order.From(func(t *Topic) bool { return compareTopics(t.ARN, start) <= 0 })
@@ -116,10 +113,9 @@ func (s *State) Topics(account, region, after string, limit int) (page []*Topic,
 	return page, false
 }
 
-// Subscriptions is a page of the subscriptions that an account owns in a
-// region, pending ones too, in the order of CompareSubscriptions: up to limit
-// behind after, which may be the zero ARN. more says that there are further
-// ones.
+// Subscriptions is a page of the subscriptions that an account owns in a region, including
+// pending ones, in the order of CompareSubscriptions: up to limit after after, which may be the
+// zero ARN. more says that there are others.
 func (s *State) Subscriptions(owner, region string, after arn.ARN, limit int) (page []*Subscription, more bool) {
 	list, ok := s.owned[place{owner, region}]
 	if !ok {
@@ -139,8 +135,8 @@ func (s *State) Subscriptions(owner, region string, after arn.ARN, limit int) (p
 	return page, false
 }
 
-// SubscriptionsByTopic is a page of a topic's subscriptions, pending ones too,
-// in the order of their ids: up to limit behind after. It fails with NotFound.
+// SubscriptionsByTopic is a page of a topic's subscriptions, including pending ones, in the
+// order of their ids: up to limit after after. It fails with NotFound.
 func (s *State) SubscriptionsByTopic(name arn.ARN, after string, limit int) (page []*Subscription, more bool, err error) {
 	t, err := s.topic(name)
 	if err != nil {
@@ -150,16 +146,14 @@ func (s *State) SubscriptionsByTopic(name arn.ARN, after string, limit int) (pag
 	return page, more, nil
 }
 
-// Match yields the confirmed subscriptions of a topic whose filter policy
-// matches m, in the order of their ids, beginning behind the id after: a
-// fan-out that was interrupted resumes behind the last one it took. The state
-// must not change during the walk. A topic that is not there has no
-// subscriptions.
+// Match yields the confirmed subscriptions of a topic whose filter policy matches m, in the
+// order of their ids, after the id after: an interrupted fan-out resumes after its last
+// subscription. The state must not change during the iteration. A topic that does not exist has
+// no subscriptions.
 //
-// filtered, if not nil, is called with each subscription that was filtered out, and
-// why. That checks every subscription of the topic. Without it the
-// cost grows with the subscriptions that match, and hardly with those that do
-// not: see filter.Index.
+// filtered, if not nil, is called with each subscription that was filtered out, and the reason.
+// Then every subscription of the topic is checked. Without it the cost grows with the
+// subscriptions that match, and hardly with the others: see filter.Index.
 func (s *State) Match(name arn.ARN, after string, m *filter.Message, filtered func(*Subscription, filter.Verdict)) iter.Seq[*Subscription] {
 	return func(yield func(*Subscription) bool) {
 		t, ok := s.topics[name]
@@ -188,8 +182,7 @@ func (s *State) Match(name arn.ARN, after string, m *filter.Message, filtered fu
 	}
 }
 
-// Verdict reports whether m passes the filter policy of a subscription, and if not,
-// why.
+// Verdict reports whether m passes the filter policy of a subscription, and if not, why.
 func (s *State) Verdict(sub *Subscription, m *filter.Message) filter.Verdict {
 	return sub.Filter.Match(m)
 }
@@ -204,9 +197,9 @@ func (r *Reached) Add(sub *Subscription) {
 	}
 }
 
-// FilteredOut counts the subscriptions of a topic that m does not reach, by why.
-// reached are those that it does. It costs the same however many they are, but
-// for the rare message whose refusal depends on the policy.
+// FilteredOut counts the subscriptions of a topic that filter m out, by reason. reached counts
+// those that get it. The cost does not depend on their number, except for a rare message whose
+// reason depends on the policy.
 func (s *State) FilteredOut(name arn.ARN, m func() *filter.Message, reached Reached) (counts [filter.Verdicts]int) {
 	t, ok := s.topics[name]
 	if !ok || reached == t.byScope {
@@ -234,7 +227,7 @@ func (s *State) FilteredOut(name arn.ARN, m func() *filter.Message, reached Reac
 	return counts
 }
 
-// topic finds a topic or says that it is not there.
+// topic finds a topic. It fails if there is none.
 func (s *State) topic(name arn.ARN) (*Topic, error) {
 	if t, ok := s.topics[name]; ok {
 		return t, nil
@@ -242,7 +235,7 @@ func (s *State) topic(name arn.ARN) (*Topic, error) {
 	return nil, ErrNoTopic
 }
 
-// subscription finds a subscription or says that it is not there.
+// subscription finds a subscription. It fails if there is none.
 func (s *State) subscription(name arn.ARN) (*Subscription, error) {
 	if sub, ok := s.Subscription(name); ok {
 		return sub, nil
@@ -250,7 +243,7 @@ func (s *State) subscription(name arn.ARN) (*Subscription, error) {
 	return nil, ErrNoSubscription
 }
 
-// addTopic and its three siblings keep every index in step.
+// addTopic and its three siblings keep all indexes consistent.
 func (s *State) addTopic(t *Topic) {
 	s.topics[t.ARN] = t
 	s.tagged[tag(tagOf(t.ARN))] = t

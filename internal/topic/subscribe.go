@@ -13,28 +13,28 @@ import (
 	"godwit.dev/godwit/internal/topic/filter"
 )
 
-// Subscribe asks for a subscription.
+// Subscribe is the command to subscribe an endpoint.
 type Subscribe struct {
 	Topic      arn.ARN
-	Owner      string // the account that asks
-	Principal  string // the ARN of whoever asks; empty: the account's root
+	Owner      string // the account of the requester
+	Principal  string // the ARN of the requester; empty: the account's root
 	Protocol   string
 	Endpoint   string
 	Attributes map[string]string
-	Draft      *filter.Draft // what Draft made of Attributes; may be nil
+	Draft      *filter.Draft // result of Draft for Attributes; may be nil
 
 	// Next is the sequence of the topic's next message, for FIFO topics.
 	Next uint64
 
-	// For the case that the subscription is new:
+	// If the subscription is new:
 	ID          string // unique, a UUID
 	Incarnation uint64 // of its backlog
-	// For the case that it has to be confirmed:
+	// If it has to be confirmed:
 	Token string // a secret that only its endpoint gets
-	// Refused is why no confirmation may be mailed to the endpoint, if it is a mail
-	// address; nil: one may.
+	// Refused is why no confirmation may be mailed to the endpoint, if it is a mail address;
+	// nil: one may.
 	Refused error
-	// Missing says that there is no such endpoint of a push platform.
+	// Missing says that the endpoint of a push platform does not exist.
 	Missing bool
 }
 
@@ -42,18 +42,17 @@ type Subscribe struct {
 // quotas of SNS.
 const maxStreams = 5
 
-// Subscribed is the answer to Subscribe.
+// Subscribed is the result of Subscribe.
 type Subscribed struct {
 	Subscription *Subscription
 	Created      bool
-	// Confirm asks for a SubscriptionConfirmation with the command's token.
+	// Confirm says that a SubscriptionConfirmation with the command's token is to be sent.
 	Confirm bool
 }
 
-// Subscribe adds an endpoint to a topic, or finds it if it is there already
-// and differs in nothing that cmd names. An endpoint that is still pending
-// gets a new token in place of the old one. It fails with NotFound or
-// InvalidParameter, or where one of the Limits is reached.
+// Subscribe adds an endpoint to a topic, or finds an existing subscription that agrees with all
+// attributes of cmd. A pending endpoint gets a new token instead of the old one. It fails with
+// NotFound or InvalidParameter, or if one of the Limits is reached.
 func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subscribed, error) {
 	t, err := s.topic(cmd.Topic)
 	if err != nil {
@@ -79,7 +78,7 @@ func (s *State) Subscribe(now time.Time, cmd Subscribe, b *mutation.Batch) (Subs
 	sub := &Subscription{
 		ARN:           t.ARN.Subscription(cmd.ID),
 		Protocol:      protocol,
-		Endpoint:      strings.Clone(cmd.Endpoint), // else it may keep a whole request in memory
+		Endpoint:      strings.Clone(cmd.Endpoint), // else it might keep a whole request in memory
 		Owner:         t.intern(cmd.Owner),
 		principal:     t.internPrincipal(cmd.Owner, cmd.Principal),
 		Created:       now.UnixMilli(),
@@ -143,7 +142,7 @@ func newConfirmation(now time.Time, token string) *confirmation {
 	return &confirmation{Token: hashToken(token), Expires: now.UTC().Truncate(time.Millisecond).Add(TokenLife)}
 }
 
-// intern spares a copy of the account for the usual case that it owns both.
+// intern avoids a copy of the account in the usual case that it owns topic and subscription.
 func (t *Topic) intern(owner string) string {
 	if owner == t.ARN.Account {
 		return t.ARN.Account
@@ -151,8 +150,8 @@ func (t *Topic) intern(owner string) string {
 	return strings.Clone(owner)
 }
 
-// internPrincipal is a principal that the subscriptions to a topic share when they come
-// one after the other; nil for the account's root.
+// internPrincipal is a principal, shared by consecutive subscriptions to a topic; nil for the
+// account's root.
 func (t *Topic) internPrincipal(owner, principal string) *string {
 	if principal == "" || principal == rootOf(owner) {
 		return nil
@@ -165,8 +164,8 @@ func (t *Topic) internPrincipal(owner, principal string) *string {
 
 func rootOf(account string) string { return "arn:" + arn.Partition + ":iam::" + account + ":root" }
 
-// deadLetters is a queue that does not keep a whole document in memory, and that
-// the subscriptions to a topic share when they come one after the other.
+// deadLetters is a copy of a queue's ARN that does not keep a whole document in memory, shared
+// by consecutive subscriptions to a topic.
 func (t *Topic) deadLetters(queue arn.ARN) *arn.ARN {
 	if t.redrive == nil || *t.redrive != queue {
 		t.redrive = &arn.ARN{
@@ -176,31 +175,31 @@ func (t *Topic) deadLetters(queue arn.ARN) *arn.ARN {
 	return t.redrive
 }
 
-// Confirm asks to confirm a subscription by its token.
+// Confirm is the command to confirm a subscription by its token.
 type Confirm struct {
 	Topic arn.ARN
 	Token string
 	// Authenticated says that the request is signed.
 	Authenticated bool
-	// AuthenticateOnUnsubscribe needs a signed request.
+	// AuthenticateOnUnsubscribe requires a signed request.
 	AuthenticateOnUnsubscribe bool
 	// Next is the sequence of the topic's next message, for FIFO topics.
 	Next uint64
-	// Incarnation is of the subscription's backlog if it is restored.
+	// Incarnation is that of the subscription's backlog if it is restored.
 	Incarnation uint64
 }
 
-// Confirmed is the answer to Confirm.
+// Confirmed is the result of Confirm.
 type Confirmed struct {
 	Subscription *Subscription
-	// Restored says that the subscription had been removed; Dropped is the
-	// incarnation of the backlog that it had then.
+	// Restored says that the subscription had been deleted; Dropped is the incarnation of the
+	// backlog that it had then.
 	Restored bool
 	Dropped  uint64
 }
 
-// unknownToken refuses a token that nothing goes by. What no token could be has a text
-// of its own, as AWS's tokens are hexadecimal.
+// unknownToken refuses an unknown token. A text that cannot be a token has an error of its own,
+// as AWS's tokens are hexadecimal.
 func unknownToken(token string) error {
 	if strings.Trim(token, "0123456789abcdefABCDEF") != "" {
 		return ErrNoToken
@@ -208,9 +207,9 @@ func unknownToken(token string) error {
 	return ErrToken
 }
 
-// Token makes the token of a subscription to a topic: a secret, which should be 288
-// hexadecimal digits, with what finds the topic in the place of its first ones. A short
-// secret is a token as it is, which only goes with its topic's name.
+// Token makes the token of a subscription to a topic from a secret, which should be 288
+// hexadecimal digits: the first ones are replaced by a reference to the topic. A short secret
+// is used unchanged; such a token is only valid together with its topic's name.
 func (s *State) Token(t arn.ARN, secret string) string {
 	if len(secret) <= 2*tokenLead {
 		return secret
@@ -218,13 +217,13 @@ func (s *State) Token(t arn.ARN, secret string) string {
 	return hex.EncodeToString(append(binary.BigEndian.AppendUint16(nil, s.shard), tagOf(t)...)) + secret[2*tokenLead:]
 }
 
-// The bytes that a token begins with: its topic's shard and tag.
+// The first bytes of a token: its topic's shard and tag.
 const (
 	tagSize   = 8
 	tokenLead = 2 + tagSize
 )
 
-// ShardOfToken is the shard of the topic that a token is of, if that is known.
+// ShardOfToken is the shard of a token's topic, if the token names it.
 func ShardOfToken(token string) (shard uint16, ok bool) {
 	lead, ok := leadOf(token)
 	if !ok {
@@ -249,8 +248,8 @@ func tagOf(t arn.ARN) []byte {
 	return sum[:tagSize]
 }
 
-// TopicOfToken finds the topic that has the subscription of a token: the one that is
-// named, or any other.
+// TopicOfToken finds the topic that has the subscription of a token: the named one, or any
+// other.
 func (s *State) TopicOfToken(named arn.ARN, token string) (arn.ARN, bool) {
 	has := func(t *Topic, there bool) bool {
 		if !there {
@@ -270,10 +269,9 @@ func (s *State) TopicOfToken(named arn.ARN, token string) (arn.ARN, bool) {
 	return arn.ARN{}, false
 }
 
-// ConfirmSubscription opens a pending subscription for deliveries, or restores
-// one whose removal the token is from. The token of one that is confirmed
-// already finds it and changes nothing. It fails with InvalidParameter or
-// AccessDenied, or where one of the Limits is reached.
+// ConfirmSubscription activates a pending subscription, or restores a deleted one by the token
+// of its deletion. It is idempotent for a confirmed subscription. It fails with
+// InvalidParameter or AccessDenied, or if one of the Limits is reached.
 func (s *State) ConfirmSubscription(now time.Time, cmd Confirm, b *mutation.Batch) (Confirmed, error) {
 	if cmd.AuthenticateOnUnsubscribe && !cmd.Authenticated {
 		return Confirmed{}, ErrConfirmUnsigned
@@ -309,8 +307,8 @@ func (s *State) ConfirmSubscription(now time.Time, cmd Confirm, b *mutation.Batc
 	return Confirmed{Subscription: sub}, nil
 }
 
-// Pause stops the deliveries of a subscription, if it has any to come, until
-// Resume. One that is paused stays so since it was. It fails with NotFound.
+// Pause stops the deliveries of a subscription until Resume, unless it is paused already. It
+// fails with NotFound.
 func (s *State) Pause(now time.Time, name arn.ARN, b *mutation.Batch) (*Subscription, error) {
 	sub, ok := s.Subscription(name)
 	if !ok {
@@ -336,7 +334,7 @@ func (s *State) Resume(now time.Time, name arn.ARN, b *mutation.Batch) (*Subscri
 	return sub, nil
 }
 
-// confirmed notes who has confirmed a subscription.
+// confirmed notes the confirmation of a subscription, and whether it was signed.
 func (sub *Subscription) confirmed(cmd Confirm) {
 	sub.Pending = false
 	sub.Authenticated = cmd.Authenticated

@@ -12,10 +12,10 @@ import (
 	"godwit.dev/godwit/internal/topic/settings"
 )
 
-// Protocol is how deliveries reach an endpoint.
+// Protocol is the protocol of deliveries to an endpoint.
 type Protocol = endpoint.Protocol
 
-// The protocols that are built.
+// The supported protocols.
 const (
 	SQS       = endpoint.SQS
 	HTTP      = endpoint.HTTP
@@ -27,7 +27,7 @@ const (
 	Firehose  = endpoint.Firehose
 
 	Application = endpoint.Application
-	// Protocols is how many there are; they count up from 0.
+	// Protocols is how many there are; they are numbered from 0.
 	Protocols = endpoint.Protocols
 )
 
@@ -38,30 +38,29 @@ const TokenLife = 48 * time.Hour
 // it; only commands change it.
 type Subscription struct {
 	ARN arn.ARN
-	// Endpoint is where deliveries go. It may hold credentials, and so is not
-	// for showing: see ShownEndpoint.
+	// Endpoint is the address of deliveries. It may contain credentials, and must not be shown:
+	// see ShownEndpoint.
 	Endpoint string
-	Owner    string // the account that subscribed
+	Owner    string // the account of the subscriber
 	Created  int64  // epoch milliseconds
-	// Incarnation names the backlog of the subscription's deliveries.
+	// Incarnation identifies the backlog of the subscription's deliveries.
 	Incarnation uint64
-	// PausedAt is when deliveries were stopped by an operator, in epoch
-	// milliseconds; 0: they continue. ResumedAt is when they last resumed; 0:
-	// they were never stopped.
+	// PausedAt is when an operator stopped deliveries, in epoch milliseconds; 0: they are not
+	// stopped. ResumedAt is when they last resumed; 0: they were never stopped.
 	PausedAt, ResumedAt int64
 	Settings
 
-	principal    *string // the ARN of whoever subscribed, shared; nil: the owner's root
+	principal    *string // the ARN of the subscriber, shared; nil: the owner's root
 	topic        *Topic
 	replay       *Replay       // nil if there never was one: see Progress
-	confirmation *confirmation // nil if no token was ever needed
+	confirmation *confirmation // nil if it never needed a token
 
-	// What is small stands together: there may be millions of subscriptions.
+	// Small fields are adjacent to save memory: there may be millions of subscriptions.
 
 	Protocol Protocol
-	// Pending says that the endpoint has not confirmed yet: it gets nothing.
+	// Pending says that the endpoint has not confirmed yet: it gets no messages.
 	Pending bool
-	// Authenticated says that whoever confirmed had signed the request.
+	// Authenticated says that the confirmation was a signed request.
 	Authenticated bool
 	// AuthenticateOnUnsubscribe refuses an Unsubscribe without a signature.
 	AuthenticateOnUnsubscribe bool
@@ -72,15 +71,15 @@ type Subscription struct {
 type Settings struct {
 	Raw      bool
 	Scope    filter.Scope
-	Filter   *filter.Policy            // nil: every message
+	Filter   *filter.Policy            // nil: all messages match
 	Delivery *retry.SubscriptionPolicy // nil: the topic's
-	Redrive  *arn.ARN                  // the dead-letter queue, which is not changed; nil: none
+	Redrive  *arn.ARN                  // the dead-letter queue, immutable; nil: none
 	Replay   *settings.ReplayPolicy    // nil: none
-	Role     *string                   // that deliveries to a stream are made in, shared; nil: none
+	Role     *string                   // the role for deliveries to a stream, shared; nil: none
 }
 
 // confirmation is the token that confirms a subscription, or restores it. Only its hash is
-// kept: whoever reads the store cannot confirm in another's name.
+// stored: a reader of the store cannot confirm in another's name.
 type confirmation struct {
 	Token   tokenHash
 	Expires time.Time
@@ -90,12 +89,12 @@ type tokenHash [sha256.Size]byte
 
 func hashToken(token string) tokenHash { return sha256.Sum256([]byte(token)) }
 
-// ID is the part of the ARN behind the topic's.
+// ID is the last part of the ARN, after the topic's.
 func (sub *Subscription) ID() string {
 	return sub.ARN.Resource[strings.LastIndexByte(sub.ARN.Resource, ':')+1:]
 }
 
-// Topic is the topic that is subscribed to.
+// Topic is the topic of the subscription.
 func (sub *Subscription) Topic() *Topic { return sub.topic }
 
 // RetryPolicy is the schedule by which failed deliveries are retried.
@@ -129,7 +128,7 @@ func (sub *Subscription) effective() retry.Effective {
 	return retry.Resolve(sub.topic.Delivery, sub.Delivery, sub.Raw)
 }
 
-// Principal is the ARN of whoever subscribed.
+// Principal is the ARN of the subscriber.
 func (sub *Subscription) Principal() string {
 	if sub.principal == nil {
 		return rootOf(sub.Owner)
@@ -145,7 +144,7 @@ func (s *Settings) DeadLetters() arn.ARN {
 	return *s.Redrive
 }
 
-// Progress is where the replay stands that Settings ask for.
+// Progress is the progress of the replay that Settings ask for.
 func (sub *Subscription) Progress() Replay {
 	if sub.replay == nil {
 		return Replay{}

@@ -25,9 +25,9 @@ const (
 	attrRole              = "SubscriptionRoleArn"
 )
 
-// setters turn the value of an attribute into a setting. They run in the order
-// of the list, because what a filter or delivery policy may hold depends on
-// the settings before it. The empty string puts a setting back to its default.
+// setters convert the value of an attribute to a setting. They run in the order of the list,
+// because the values that a filter or delivery policy may have depend on the settings before
+// it. The empty string restores the default.
 var setters = []struct {
 	name string
 	set  func(c *change, into *Settings, value string) error
@@ -41,14 +41,14 @@ var setters = []struct {
 	{settings.Replay, setReplay},
 }
 
-// change is what setters need to know.
+// change is the input of setters.
 type change struct {
 	*Subscription
 	draft *filter.Draft // may be nil
 }
 
-// apply gives the settings that sub has with the named attributes changed. Its
-// refusals have no prefix yet. draft may be of their filter policy.
+// apply is sub's settings with the named attributes changed. Its errors have no prefix yet.
+// draft may be the draft of their filter policy.
 func (sub *Subscription) apply(attributes map[string]string, draft *filter.Draft) (Settings, error) {
 	next := sub.Settings
 	wanted := &change{sub, draft}
@@ -73,7 +73,7 @@ func (sub *Subscription) apply(attributes map[string]string, draft *filter.Draft
 	return next, nil
 }
 
-// with is apply for Subscribe, which may name several attributes.
+// with is apply for Subscribe, which may set several attributes.
 func (sub *Subscription) with(attributes map[string]string, draft *filter.Draft) (Settings, error) {
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
 		if !settable(name) {
@@ -90,12 +90,11 @@ func (sub *Subscription) with(attributes map[string]string, draft *filter.Draft)
 	return next, nil
 }
 
-// SetSubscriptionAttribute changes one attribute; the empty string puts it
-// back to its default. A changed policy holds from the next publish and the
-// next attempt on, a replay policy begins a replay. order is the sequence of the
-// topic's next message, for FIFO topics. draft may be what Draft made of the value.
-// It fails with NotFound, InvalidParameter, FilterPolicyLimitExceeded or
-// ReplayLimitExceeded.
+// SetSubscriptionAttribute changes one attribute; the empty string restores its default. A
+// changed policy is effective from the next publish and the next attempt on, a replay policy
+// begins a replay. order is the sequence of the topic's next message, for FIFO topics. draft
+// may be the result of Draft for the value. It fails with NotFound, InvalidParameter,
+// FilterPolicyLimitExceeded or ReplayLimitExceeded.
 func (s *State) SetSubscriptionAttribute(now time.Time, order uint64, name arn.ARN, attribute, value string, draft *filter.Draft, b *mutation.Batch) error {
 	sub, err := s.subscription(name)
 	if err != nil {
@@ -181,9 +180,8 @@ func setFilter(c *change, into *Settings, value string) (err error) {
 	return err
 }
 
-// Draft compiles the filter policy among a subscription's attributes, for Subscribe
-// and SetSubscriptionAttribute: before a lock is taken, as it may be long. nil: there
-// is none.
+// Draft compiles the filter policy among a subscription's attributes, for Subscribe and
+// SetSubscriptionAttribute: before a lock is taken, as that may take long. nil: there is none.
 func Draft(attributes map[string]string) *filter.Draft {
 	policy := attributes[attrFilterPolicy]
 	if policy == "" || !utf8.ValidString(policy) {
@@ -199,8 +197,8 @@ func setDelivery(_ *change, into *Settings, value string) (err error) {
 	return nil
 }
 
-// setRedrive wants a queue in the subscriber's account and the topic's region:
-// SNS moves dead letters no farther.
+// setRedrive requires a queue in the subscriber's account and the topic's region: SNS does not
+// send dead letters elsewhere.
 func setRedrive(sub *change, into *Settings, value string) error {
 	if value == "" {
 		into.Redrive = nil
@@ -229,8 +227,8 @@ func setRedrive(sub *change, into *Settings, value string) error {
 	return nil
 }
 
-// setRole takes the role that deliveries to a delivery stream are made in, which only they
-// have, and always.
+// setRole sets the role for deliveries to a delivery stream. Subscriptions of delivery streams
+// must have one, others must not.
 func setRole(sub *change, into *Settings, value string) error {
 	role, err := settings.Role(attrRole)(value)
 	switch {
@@ -246,8 +244,7 @@ func setRole(sub *change, into *Settings, value string) error {
 	return nil
 }
 
-// internRole is a role that the subscriptions to a topic share when they come one after
-// the other.
+// internRole is a role, shared by consecutive subscriptions to a topic.
 func (t *Topic) internRole(role string) *string {
 	if t.role == nil || *t.role != role {
 		t.role = new(strings.Clone(role))
@@ -255,7 +252,7 @@ func (t *Topic) internRole(role string) *string {
 	return t.role
 }
 
-// attribute is a setting as the value of its attribute, "" for none.
+// attribute is a setting in the form of its attribute's value, "" for none.
 func (s Settings) attribute(name string) string {
 	switch name {
 	case attrRaw:
@@ -289,8 +286,8 @@ func (s Settings) attribute(name string) string {
 	}
 }
 
-// Attributes is what GetSubscriptionAttributes shows. Credentials inside the
-// endpoint and tokens are not among it.
+// Attributes are the attributes that GetSubscriptionAttributes shows, without the endpoint's
+// credentials and without tokens.
 func (sub *Subscription) Attributes() map[string]string {
 	all := map[string]string{
 		"SubscriptionArn":              sub.ARN.String(),
@@ -308,7 +305,7 @@ func (sub *Subscription) Attributes() map[string]string {
 			all[name] = value
 		}
 	}
-	if sub.Filter != nil { // without a policy its scope is only remembered
+	if sub.Filter != nil { // without a policy its scope is kept, but not shown
 		all[attrFilterPolicyScope] = sub.attribute(attrFilterPolicyScope)
 	}
 	if status := sub.Progress().Status; status != "" {

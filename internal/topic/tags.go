@@ -11,14 +11,14 @@ import (
 // "Amazon SNS topic tagging".
 const MaxTags = 50
 
-// Tag adds tags to a topic; one with the key of another replaces it. It fails
-// with ResourceNotFound, or with TagLimitExceeded for more than MaxTags in all.
+// Tag adds tags to a topic; a tag with an existing key replaces it. It fails with
+// ResourceNotFound, or with TagLimitExceeded for more than MaxTags in all.
 func (s *State) Tag(name arn.ARN, tags map[string]string, b *mutation.Batch) error {
 	return s.retag(name, b, func(all map[string]string) { maps.Copy(all, tags) })
 }
 
-// Untag removes tags from a topic by their keys; those that it does not have
-// are ignored. It fails with ResourceNotFound.
+// Untag removes tags from a topic by their keys; unknown keys are ignored. It fails with
+// ResourceNotFound.
 func (s *State) Untag(name arn.ARN, keys []string, b *mutation.Batch) error {
 	return s.retag(name, b, func(all map[string]string) {
 		for _, key := range keys {

@@ -24,7 +24,7 @@ type Topic struct {
 	ARN     arn.ARN
 	Created time.Time
 	Tags    map[string]string
-	// Incarnation names this life of a FIFO topic in its shard; 0: it is a
+	// Incarnation identifies a FIFO topic in its shard, also after its deletion; 0: it is a
 	// standard one.
 	Incarnation uint64
 	// Retention is how long its archive keeps messages; 0: it has none.
@@ -37,36 +37,36 @@ type Topic struct {
 	counts
 	subscribers
 
-	archivedFrom time.Time         // no earlier message is in the archive
+	archivedFrom time.Time         // the archive has no earlier message
 	attributes   map[string]string // what has been set, by name
-	redrive      *arn.ARN          // the dead-letter queue that was named last
-	role         *string           // that was named last, of a subscription
-	principal    *string           // who subscribed last, but for the account's root
-	incomplete   bool              // while loading: subscriptions came, the topic did not yet
+	redrive      *arn.ARN          // the dead-letter queue that was set last
+	role         *string           // the role that was set last, of a subscription
+	principal    *string           // the latest subscriber, except for the account's root
+	incomplete   bool              // while loading: subscriptions were loaded, but not the topic yet
 	gone         bool              // it was deleted
 }
 
-// counts are of a topic's subscriptions.
+// counts are the counts of a topic's subscriptions.
 type counts struct {
 	Confirmed, Pending int
-	Deleted            int     // of all that ever were
-	filtered           int     // of the confirmed, those with a filter policy
+	Deleted            int     // since the topic was created
+	filtered           int     // confirmed ones with a filter policy
 	byScope            Reached // these by the policy's scope
-	replaying          int     // of all, those with a replay under way
+	replaying          int     // of all, those with a replay in progress
 }
 
-// subscribers finds a topic's subscriptions.
+// subscribers has the indexes of a topic's subscriptions.
 type subscribers struct {
 	subscriptions sorted.List[*Subscription]
-	shares        map[string]*share            // by the account that owns them
+	shares        map[string]*share            // by owner account
 	expiring      sorted.List[*Subscription]   // those that may expire, the next one first
 	index         *filter.Index[*Subscription] // by their filter policies
 	endpoints     map[address]*Subscription
 	tokens        map[tokenHash]*Subscription // those that a token can confirm or restore
-	removed       map[string]*Subscription    // those that can be restored, by their ids
+	removed       map[string]*Subscription    // those that can be restored, by id
 }
 
-// address is what may be subscribed to a topic once.
+// address identifies an endpoint, which can be subscribed to a topic once.
 type address struct {
 	protocol Protocol
 	endpoint string
@@ -133,7 +133,7 @@ func (t *Topic) count(sub *Subscription, n int) {
 	}
 }
 
-// Attribute is the value of an attribute that can be set, or its default.
+// Attribute is the value of an attribute, or its default.
 func (t *Topic) Attribute(name string) string {
 	if value, ok := t.attributes[name]; ok {
 		return value
@@ -162,20 +162,18 @@ func (t *Topic) ifFIFO(value string) string {
 	return value
 }
 
-// ContentDedup reports that messages without a deduplication id are recognised by
-// their bodies.
+// ContentDedup reports that messages without a deduplication id are deduplicated by their
+// bodies.
 func (t *Topic) ContentDedup() bool { return t.Attribute(settings.ContentDedup) == "true" }
 
-// Key is the key that messages are to be encrypted under, as the attribute names
-// it; empty: none.
+// Key is the key that encrypts messages, as the attribute names it; empty: none.
 func (t *Topic) Key() string { return t.Attribute(settings.KMSMasterKeyID) }
 
-// GroupDedup reports that a deduplication id counts within its message group
-// only.
+// GroupDedup reports that deduplication ids are scoped to message groups.
 func (t *Topic) GroupDedup() bool { return t.Attribute(settings.FIFOScope) == "MessageGroup" }
 
-// Attributes is what GetTopicAttributes shows: what has been set, and what is
-// there in any case.
+// Attributes are the attributes that GetTopicAttributes shows: those that were set, and those
+// that it always shows.
 func (t *Topic) Attributes() map[string]string {
 	all := map[string]string{
 		"TopicArn":                t.ARN.String(),
@@ -188,7 +186,7 @@ func (t *Topic) Attributes() map[string]string {
 		"EffectiveDeliveryPolicy": t.Delivery.Effective(),
 	}
 	if t.ARN.FIFO() {
-		all[settings.ContentDedup] = t.Attribute(settings.ContentDedup) // the scope of its throughput is shown once it is set
+		all[settings.ContentDedup] = t.Attribute(settings.ContentDedup) // the scope of its throughput is only shown if it was set
 	}
 	maps.Copy(all, t.attributes)
 	return all
@@ -207,8 +205,7 @@ func DefaultPolicy(a arn.ARN) string {
 
 var topicName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,256}$`)
 
-// checkName refuses names that no topic can have: those of FIFO topics, and only
-// those, end in .fifo.
+// checkName refuses invalid names: those of FIFO topics, and only those, end in .fifo.
 func checkName(name string, attributes map[string]string) error {
 	fifo := strings.EqualFold(attributes[settings.FIFO], "true")
 	base, suffix := strings.CutSuffix(name, ".fifo")
@@ -218,20 +215,19 @@ func checkName(name string, attributes map[string]string) error {
 	return nil
 }
 
-// CreateTopic asks for a topic.
+// CreateTopic is the command to create a topic.
 type CreateTopic struct {
 	ARN        arn.ARN
 	Attributes map[string]string
 	Tags       map[string]string
 	// Protection is the data protection policy; nil: none.
 	Protection *protect.Policy
-	// Incarnation is for the case that it is a new FIFO topic.
+	// Incarnation is used if it is a new FIFO topic.
 	Incarnation uint64
 }
 
-// CreateTopic makes a topic, or finds it if one of the name is there already
-// and differs in nothing that cmd names. Refusals are InvalidParameter, or
-// TagLimitExceeded.
+// CreateTopic makes a topic, or finds an existing one of the name that agrees with everything
+// cmd names. Errors are InvalidParameter, or TagLimitExceeded.
 func (s *State) CreateTopic(now time.Time, cmd CreateTopic, b *mutation.Batch) (*Topic, error) {
 	if err := checkName(cmd.ARN.Resource, cmd.Attributes); err != nil {
 		return nil, err
@@ -280,7 +276,7 @@ func (s *State) CreateTopic(now time.Time, cmd CreateTopic, b *mutation.Batch) (
 	return t, nil
 }
 
-// sameAs compares with what a repeated CreateTopic names, and only with that.
+// sameAs compares only what a repeated CreateTopic names.
 func (t *Topic) sameAs(attributes, tags map[string]string) error {
 	for name, value := range attributes {
 		if t.attributes[name] != value && t.Attribute(name) != value {
@@ -295,8 +291,8 @@ func (t *Topic) sameAs(attributes, tags map[string]string) error {
 	return nil
 }
 
-// SetTopicAttribute changes one attribute; the empty string puts it back to
-// its default. It fails with NotFound or InvalidParameter.
+// SetTopicAttribute changes one attribute; the empty string restores its default. It fails with
+// NotFound or InvalidParameter.
 func (s *State) SetTopicAttribute(now time.Time, name arn.ARN, attribute, value string, b *mutation.Batch) error {
 	t, err := s.topic(name)
 	if err != nil {
@@ -316,8 +312,8 @@ func (s *State) SetTopicAttribute(now time.Time, name arn.ARN, attribute, value 
 	return nil
 }
 
-// SetDataProtection gives a topic a data protection policy; nil takes it away. It fails
-// with NotFound.
+// SetDataProtection sets a topic's data protection policy; nil removes it. It fails with
+// NotFound.
 func (s *State) SetDataProtection(name arn.ARN, policy *protect.Policy, b *mutation.Batch) error {
 	t, err := s.topic(name)
 	if err != nil {
@@ -343,10 +339,10 @@ func (t *Topic) set(name, value string) {
 	}
 }
 
-// DeleteTopic removes a topic and all its subscriptions, at a cost that depends on
-// how many accounts own these and not on how many they are, and gives it back: its
-// backlogs are to be dropped. Deleting what is not there succeeds, and gives nil.
-// It fails with InvalidState for a topic with an archive.
+// DeleteTopic removes a topic and all its subscriptions, at a cost that depends on the number
+// of accounts that own these, but not on their number, and returns it: its backlogs are to be
+// dropped. It is idempotent: without such a topic it returns nil. It fails with InvalidState
+// for a topic with an archive.
 func (s *State) DeleteTopic(name arn.ARN, b *mutation.Batch) (*Topic, error) {
 	t, ok := s.topics[name]
 	if !ok {
@@ -363,10 +359,10 @@ func (s *State) DeleteTopic(name arn.ARN, b *mutation.Batch) (*Topic, error) {
 	return t, nil
 }
 
-// Gone reports that the topic was deleted. Nothing of it changes any more.
+// Gone reports that the topic was deleted. It is immutable then.
 func (t *Topic) Gone() bool { return t.gone }
 
-// HasBacklogs reports whether the topic has subscriptions, or such as could be
+// HasBacklogs reports whether the topic has subscriptions, including deleted ones that can be
 // restored.
 func (t *Topic) HasBacklogs() bool { return len(t.subscriptions.Items)+len(t.removed) > 0 }
 

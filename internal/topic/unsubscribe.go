@@ -8,33 +8,32 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 )
 
-// A web hook that anybody may have removed is notified, and can come back: its
-// subscription is not found any more, gets nothing and is counted as deleted,
-// but is kept, with a backlog for that message, until its token expires.
+// If a web hook was deleted by a request without a signature, it is notified, and can be
+// restored: until its token expires, its subscription is not found, gets no messages and counts
+// as deleted, but is kept, with a backlog for the notification.
 
-// Unsubscribe asks to remove a subscription.
+// Unsubscribe is the command to remove a subscription.
 type Unsubscribe struct {
 	Subscription arn.ARN
 	// Authenticated says that the request is signed.
 	Authenticated bool
 
-	// For the case that the endpoint is notified:
+	// If the endpoint is notified:
 	Token       string // a secret that only its endpoint gets
-	Incarnation uint64 // of the backlog for telling it
+	Incarnation uint64 // of the backlog for the notification
 }
 
-// Unsubscribed is the answer to Unsubscribe.
+// Unsubscribed is the result of Unsubscribe.
 type Unsubscribed struct {
-	// Subscription is nil if nothing was there.
+	// Subscription is nil if there was none.
 	Subscription *Subscription
-	Dropped      uint64 // the incarnation of the backlog that goes
-	// Confirm asks for an UnsubscribeConfirmation with the command's token.
+	Dropped      uint64 // the incarnation of the backlog to be dropped
+	// Confirm says that an UnsubscribeConfirmation with the command's token is to be sent.
 	Confirm bool
 }
 
-// Unsubscribe removes a subscription. Removing what is not there succeeds. It
-// fails with AccessDenied if the subscription demands a signature and the
-// request has none.
+// Unsubscribe removes a subscription. It is idempotent. It fails with AccessDenied if the
+// subscription requires a signature and the request has none.
 func (s *State) Unsubscribe(now time.Time, cmd Unsubscribe, b *mutation.Batch) (Unsubscribed, error) {
 	sub, ok := s.Subscription(cmd.Subscription)
 	if !ok {
@@ -53,7 +52,7 @@ func (s *State) Unsubscribe(now time.Time, cmd Unsubscribe, b *mutation.Batch) (
 	}
 	s.removeSubscription(sub)
 	sub.topic.Deleted++
-	s.put(b, sub.topic) // it counts its deleted subscriptions
+	s.put(b, sub.topic) // it counts the topic's deleted subscriptions
 	sub.Incarnation, sub.removed = cmd.Incarnation, true
 	sub.confirmation = newConfirmation(now, cmd.Token)
 	s.addRemoved(sub)
@@ -61,9 +60,9 @@ func (s *State) Unsubscribe(now time.Time, cmd Unsubscribe, b *mutation.Batch) (
 	return out, nil
 }
 
-// restore undoes the removal of a subscription, with an empty backlog of
-// another incarnation: what was published meanwhile is not for it. It fails if
-// its endpoint has another subscription by now.
+// restore undoes the deletion of a subscription, with an empty backlog of another incarnation:
+// it does not get what was published meanwhile. It fails if its endpoint has another
+// subscription by now.
 func (s *State) restore(sub *Subscription, cmd Confirm, b *mutation.Batch) (Confirmed, error) {
 	if _, taken := sub.topic.endpoints[address{sub.Protocol, sub.Endpoint}]; taken {
 		return Confirmed{}, ErrToken
@@ -79,7 +78,7 @@ func (s *State) restore(sub *Subscription, cmd Confirm, b *mutation.Batch) (Conf
 	return out, nil
 }
 
-// Deliverable finds a subscription that has a backlog: also a removed one.
+// Deliverable finds a subscription with a backlog, even a deleted one.
 func (s *State) Deliverable(name arn.ARN) (*Subscription, bool) {
 	if sub, ok := s.Subscription(name); ok {
 		return sub, true
@@ -115,7 +114,7 @@ func (s *State) AllDeliverable() iter.Seq[*Subscription] {
 	}
 }
 
-// addRemoved and dropRemoved keep the indexes of removed subscriptions in step.
+// addRemoved and dropRemoved keep the indexes of deleted subscriptions consistent.
 func (s *State) addRemoved(sub *Subscription) {
 	s.addExpiring(sub)
 	sub.topic.removed[sub.ID()] = sub

@@ -8,22 +8,21 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// The headers of requests that say where a caller stands in its trace.
+// The headers of requests with the caller's trace context.
 const (
 	XRayHeader        = "X-Amzn-Trace-Id"
 	traceparentHeader = "Traceparent"
 	tracestateHeader  = "Tracestate"
 )
 
-// MaxHeader is the size of X-Ray's header in bytes; a longer one is none.
+// MaxHeader is the maximum size of X-Ray's header in bytes; a longer one is ignored.
 const MaxHeader = 1024
 
-// Context says where a span stands: in which trace, and which span of it. The zero value is
-// nowhere.
+// Context identifies a span and its trace. The zero value, nowhere, has none.
 type Context struct{ span trace.SpanContext }
 
-// FromRequest is the context of whoever made a request: by its traceparent, else by X-Ray's
-// header. It is nowhere if neither says a trace and a span.
+// FromRequest is the context of a request's caller: from its traceparent, else from X-Ray's
+// header. It is nowhere if neither has a trace and a span.
 func FromRequest(h http.Header) Context {
 	if parents := h[traceparentHeader]; len(parents) == 1 {
 		carrier := propagation.MapCarrier{"traceparent": parents[0], "tracestate": strings.Join(h[tracestateHeader], ",")}
@@ -37,16 +36,16 @@ func FromRequest(h http.Header) Context {
 	return Context{}
 }
 
-// remote reads the W3C form. Source: W3C Trace Context, Level 1.
+// remote parses the W3C form. Source: W3C Trace Context, Level 1.
 func remote(carrier propagation.TextMapCarrier) Context {
 	ctx := propagation.TraceContext{}.Extract(nowhere, carrier)
 	return Context{trace.SpanContextFromContext(ctx)}
 }
 
-// FromXRay is the context that an X-Ray header names, as a message carries it as its
-// AWSTraceHeader: Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1.
-// It is nowhere without Root and Parent, and not sampled unless the header says so.
-// Source: "Tracing header" in the X-Ray developer guide.
+// FromXRay is the context of an X-Ray header, which a message has as its AWSTraceHeader:
+// Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1. It is nowhere
+// without Root and Parent, and not sampled unless the header says so. Source: "Tracing header"
+// in the X-Ray developer guide.
 func FromXRay(header string) Context {
 	if len(header) > MaxHeader {
 		return Context{}
@@ -58,7 +57,7 @@ func FromXRay(header string) Context {
 		case "Root":
 			config.TraceID = traceID(value)
 		case "Parent":
-			config.SpanID, _ = trace.SpanIDFromHex(value) // zero if it is none
+			config.SpanID, _ = trace.SpanIDFromHex(value) // zero if it is invalid
 		case "Sampled":
 			config.TraceFlags = config.TraceFlags.WithSampled(value == "1")
 		}
@@ -69,23 +68,23 @@ func FromXRay(header string) Context {
 	return Context{}
 }
 
-// traceID reads 1-8 digits-24 digits; zero if it is none.
+// traceID parses 1-8 digits-24 digits; zero if it is invalid.
 func traceID(root string) (id trace.TraceID) {
 	version, rest, _ := strings.Cut(root, "-")
 	seconds, random, _ := strings.Cut(rest, "-")
 	if version != "1" || len(seconds) != 8 || len(random) != 24 {
 		return id
 	}
-	id, _ = trace.TraceIDFromHex(seconds + random) // zero if it is none
+	id, _ = trace.TraceIDFromHex(seconds + random) // zero if it is invalid
 	return id
 }
 
 func (c Context) valid() bool { return c.span.IsValid() }
 
-// Sampled reports that the span is recorded, and so is what follows from it.
+// Sampled reports that the span is recorded, and so are those that follow from it.
 func (c Context) Sampled() bool { return c.valid() && c.span.IsSampled() }
 
-// TraceID is the trace, as 32 hexadecimal digits; empty for nowhere.
+// TraceID is the id of the trace, as 32 hexadecimal digits; empty for nowhere.
 func (c Context) TraceID() string {
 	if !c.valid() {
 		return ""

@@ -1,14 +1,13 @@
-// Package tracing says what the server does as spans of OpenTelemetry. It alone knows of
-// that SDK; package otlp below it sends the spans away.
+// Package tracing records what the server does as spans of OpenTelemetry. It alone uses that
+// SDK; package otlp below it exports the spans.
 //
-// What is asked of the server belongs to its caller's trace. What the server does later by
-// itself (an attempt at a delivery, a batch for a function) is a trace of its own which is
-// linked to what it follows from, since a trace that waited for the last retry could last
-// for weeks. The link is durable: a message keeps its context as its AWSTraceHeader. What
-// is linked to is sampled exactly if that was.
+// A request belongs to its caller's trace. Later work of the server (an attempt at a delivery,
+// a batch for a function) is a trace of its own with a link to its cause, since a trace that
+// waited for the last retry could last for weeks. The link is durable: a message stores its
+// context as its AWSTraceHeader. A linked trace is sampled if and only if its cause was.
 //
-// A nil *Tracer and a nil *Span do nothing: tracing is off. Whoever would have to make
-// something for a span asks first whether there is one.
+// A nil *Tracer and a nil *Span do nothing: tracing is off. Callers check for nil before they
+// compute anything for a span.
 package tracing
 
 import (
@@ -23,38 +22,38 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// nowhere has no span.
+// nowhere is the context without a span.
 var nowhere = context.Background()
 
-// Kind says how a span stands to others.
+// Kind is the role of a span.
 type Kind = trace.SpanKind
 
 // The kinds.
 const (
 	Server   = trace.SpanKindServer   // a request that was answered
-	Client   = trace.SpanKindClient   // a request to somebody, who answers at once
-	Producer = trace.SpanKindProducer // something was handed over, to be worked on later
-	Consumer = trace.SpanKindConsumer // what was handed over is worked on
+	Client   = trace.SpanKindClient   // a request to another server, which answers at once
+	Producer = trace.SpanKindProducer // something was enqueued for later work
+	Consumer = trace.SpanKindConsumer // work on something enqueued
 )
 
-// Options are what a Tracer is made of. Clock and Processor are required.
+// Options configure a Tracer. Clock and Processor are required.
 type Options struct {
-	Clock clock.Clock // of the moments at which spans begin; how long they take is real time
+	Clock clock.Clock // of the times at which spans begin; their durations are real time
 	// Ratio is the share of requests that begin a trace, 0 to 1. A request that belongs to
 	// a trace is sampled if its caller was.
 	Ratio     float64
-	Processor sdk.SpanProcessor // what becomes of spans that have ended
+	Processor sdk.SpanProcessor // gets the spans that have ended
 	Version   string            // the server's
 }
 
-// Tracer begins spans. Nil: it does not.
+// Tracer begins spans. A nil one does not.
 type Tracer struct {
 	tracer trace.Tracer
 	clock  clock.Clock
 }
 
-// New makes a tracer. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES are added
-// the server beside its name, godwit, and version.
+// New makes a tracer. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES are added to the server's
+// name, godwit, and version.
 func New(o Options) *Tracer {
 	provider := sdk.NewTracerProvider(
 		sdk.WithSampler(sampler{sdk.ParentBased(sdk.TraceIDRatioBased(o.Ratio))}),
@@ -64,8 +63,7 @@ func New(o Options) *Tracer {
 	return &Tracer{provider.Tracer("godwit.dev/godwit", trace.WithInstrumentationVersion(o.Version), trace.WithSchemaURL(schema)), o.Clock}
 }
 
-// sampler takes what is linked to something: that is sampled, or no span would have been
-// asked for.
+// sampler samples all spans with a link: these are only requested if their cause is sampled.
 type sampler struct{ requests sdk.Sampler }
 
 func (s sampler) Description() string { return "Linked," + s.requests.Description() }
@@ -80,14 +78,14 @@ func (s sampler) ShouldSample(p sdk.SamplingParameters) sdk.SamplingResult {
 // Attribute is an attribute of a span; see its constructors.
 type Attribute = attribute.KeyValue
 
-// Span is something that the server does, until End. One goroutine has it.
+// Span is an operation of the server, until End. It is not safe for concurrent use.
 type Span struct {
 	span  trace.Span
 	at    time.Time // by the server's clock
 	began time.Time // in real time
 }
 
-// Begin begins a span below its parent; nowhere begins a trace.
+// Begin begins a span with a parent; with nowhere it begins a trace.
 func (t *Tracer) Begin(kind Kind, name string, parent Context, all ...Attribute) *Span {
 	if t == nil {
 		return nil
@@ -95,7 +93,7 @@ func (t *Tracer) Begin(kind Kind, name string, parent Context, all ...Attribute)
 	return t.begin(trace.ContextWithSpanContext(nowhere, parent.span), kind, name, all)
 }
 
-// Within begins a span below a parent that is sampled; nil below any other.
+// Within begins a span with a sampled parent; nil with any other.
 func (t *Tracer) Within(kind Kind, name string, parent Context, all ...Attribute) *Span {
 	if t == nil || !parent.Sampled() {
 		return nil
@@ -103,8 +101,8 @@ func (t *Tracer) Within(kind Kind, name string, parent Context, all ...Attribute
 	return t.Begin(kind, name, parent, all...)
 }
 
-// Follow begins a trace of what follows from others, and is linked to those that are
-// sampled. It is nil if none is.
+// Follow begins a trace caused by others, with links to those that are sampled. It is nil if
+// none is.
 func (t *Tracer) Follow(kind Kind, name string, from []Context, all ...Attribute) *Span {
 	if t == nil {
 		return nil
@@ -128,10 +126,10 @@ func (t *Tracer) begin(ctx context.Context, kind Kind, name string, all []Attrib
 	return s
 }
 
-// Recorded reports that it is worth telling something of the span.
+// Recorded reports that the span is recorded, so that setting attributes has an effect.
 func (s *Span) Recorded() bool { return s != nil && s.span.IsRecording() }
 
-// Context is where the span stands; nowhere for nil.
+// Context is the context of the span; nowhere for nil.
 func (s *Span) Context() Context {
 	if s == nil {
 		return Context{}
@@ -146,22 +144,22 @@ func (s *Span) Name(name string) {
 	}
 }
 
-// Set tells something of the span.
+// Set sets attributes of the span.
 func (s *Span) Set(all ...Attribute) {
 	if s != nil {
 		s.span.SetAttributes(all...)
 	}
 }
 
-// Link links the span to what it deals with, if that is sampled.
+// Link links the span to another context, if that is sampled.
 func (s *Span) Link(to Context) {
 	if s != nil && to.Sampled() {
 		s.span.AddLink(trace.Link{SpanContext: to.span})
 	}
 }
 
-// Fail notes what kind of failure the span came to, in few words of a small set, and why,
-// without a body, a secret or an address.
+// Fail notes the kind of a failure, in few words of a small set, and its reason, without a
+// body, a secret or an address.
 func (s *Span) Fail(kind, why string) {
 	if s != nil {
 		s.span.SetAttributes(ErrorType(kind))
@@ -169,7 +167,7 @@ func (s *Span) Fail(kind, why string) {
 	}
 }
 
-// End ends the span. What is set on it later is lost.
+// End ends the span. Attributes that are set later are lost.
 func (s *Span) End() {
 	if s != nil {
 		s.span.End(trace.WithTimestamp(s.at.Add(clock.System.Now().Sub(s.began))))

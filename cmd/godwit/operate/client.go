@@ -1,4 +1,5 @@
-// Package operate asks a server's operator API, and shows people or scripts the answers.
+// Package operate is a client of a server's operator API, which shows the answers to people or
+// scripts.
 package operate
 
 import (
@@ -19,21 +20,22 @@ import (
 	"godwit.dev/godwit/cmd/godwit/signed"
 )
 
-// Connection is how a server is asked, and how the answer is shown.
+// Connection has the flags of requests to a server, and of the output.
 type Connection struct {
 	Endpoint string        `default:"http://127.0.0.1:4566" placeholder:"URL" help:"The server (${default})."`
 	Output   string        `short:"o" enum:"table,json" default:"table" help:"How to print: ${enum} (${default})."`
 	Watch    time.Duration `placeholder:"TIME" help:"Ask again and again, after so long."`
 }
 
-// Streams are where a command writes, and where it reads what it asks for; nil: from nobody.
+// Streams are a command's output, and its input for questions; nil: nobody is asked.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Terminal bool // a person can be asked at In
 }
 
-// sure asks the person at a terminal, if there is one, whether to continue. Scripts are not asked.
+// sure asks the person at a terminal, if there is one, whether to continue. Scripts are not
+// asked.
 func (s *Streams) sure(question string) error {
 	if !s.Terminal {
 		return nil
@@ -41,26 +43,26 @@ func (s *Streams) sure(question string) error {
 	return s.confirmed(question)
 }
 
-// confirmed asks whether to continue: what is not a yes is errNotSure.
+// confirmed asks whether to continue: any answer but yes is errNotSure.
 func (s *Streams) confirmed(question string) error {
 	fmt.Fprintf(s.Err, "%s [y/N] ", question)
 	if s.In == nil {
 		return errNotSure
 	}
-	line, _ := bufio.NewReader(io.LimitReader(s.In, 100)).ReadString('\n') // the end of the input is no yes
+	line, _ := bufio.NewReader(io.LimitReader(s.In, 100)).ReadString('\n') // the end of the input is not a yes
 	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
 		return errNotSure
 	}
 	return nil
 }
 
-// requestTime is how long one answer may take.
+// requestTime bounds the time of one request.
 const requestTime = 60 * time.Second
 
 // maxAnswer bounds an answer, in bytes.
 const maxAnswer = 64 << 20
 
-// client asks one server.
+// client sends requests to one server.
 type client struct {
 	endpoint string
 	http     *http.Client
@@ -73,7 +75,7 @@ func (c *Connection) client() *client {
 	return &client{endpoint: strings.TrimRight(c.Endpoint, "/"), http: asking, failed: err}
 }
 
-// get asks for a path of /_godwit/v1 with parameters, of which empty ones are left out.
+// get requests a path of /_godwit/v1 with parameters, without empty ones.
 func (c *client) get(ctx context.Context, path string, parameters url.Values, into any) error {
 	for name, values := range parameters {
 		if len(values) == 1 && values[0] == "" {
@@ -87,7 +89,7 @@ func (c *client) get(ctx context.Context, path string, parameters url.Values, in
 	return c.do(ctx, http.MethodGet, link, nil, into)
 }
 
-// post asks for a change.
+// post requests a change.
 func (c *client) post(ctx context.Context, path string, body map[string]any, into any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -127,7 +129,7 @@ func (c *client) do(ctx context.Context, method, link string, body []byte, into 
 	return decoder.Decode(into)
 }
 
-// refusal is what a server says in place of an answer.
+// refusal is an error of a server.
 type refusal struct{ text string }
 
 func (r *refusal) Error() string { return r.text }
@@ -140,7 +142,7 @@ func refused(link string, status int, text []byte) error {
 	return &refusal{fmt.Sprintf("%s is answered with status %d: is it a Godwit of this version?", link, status)}
 }
 
-// arn is the ARN that a name means; an ARN is taken as it is.
+// arn is the ARN of a name; an ARN is returned as it is.
 func (c *client) arn(ctx context.Context, service, name string) (string, error) {
 	if strings.HasPrefix(name, "arn:") {
 		return name, nil
@@ -160,8 +162,8 @@ func (c *client) arn(ctx context.Context, service, name string) (string, error) 
 // object is a JSON object of an answer.
 type object = map[string]any
 
-// show asks, and prints the answer, again and again if that is wanted: until an interrupt,
-// and then also past what fails in between, such as a restart of the server.
+// show sends a request and prints the answer, repeatedly if requested: until an interrupt,
+// ignoring temporary failures such as a restart of the server.
 func (c *Connection) show(s Streams, ask func(ctx context.Context, api *client) (answer any, print func(w io.Writer, answer any) error, err error)) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -198,7 +200,7 @@ func (c *Connection) show(s Streams, ask func(ctx context.Context, api *client) 
 	}
 }
 
-// write prints an answer in the form that is wanted.
+// write prints an answer in the requested format.
 func (c *Connection) write(b *bytes.Buffer, answer any, print func(w io.Writer, answer any) error) error {
 	if c.Output != "json" {
 		return print(b, answer)

@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// page is how many rows a command shows unless told otherwise.
+// page is the default number of rows.
 type page struct {
 	Limit int `default:"100" help:"How many at most, up to 1000 (${default})."`
 }
 
-// list asks for one page, or for one thing, and prints it as a table.
+// list requests one page, or one thing, and prints it as a table.
 func list(c *Connection, s Streams, path, member string, parameters func(ctx context.Context, api *client) (url.Values, error), columns ...column) error {
 	return c.show(s, func(ctx context.Context, api *client) (any, func(io.Writer, any) error, error) {
 		form, err := parameters(ctx, api)
@@ -41,7 +41,7 @@ func list(c *Connection, s Streams, path, member string, parameters func(ctx con
 	})
 }
 
-// detail asks for one thing, and prints its members.
+// detail requests one thing, and prints its members.
 func detail(c *Connection, s Streams, path, service, name string) error {
 	return c.show(s, func(ctx context.Context, api *client) (any, func(io.Writer, any) error, error) {
 		arn, err := api.arn(ctx, service, name)
@@ -54,8 +54,8 @@ func detail(c *Connection, s Streams, path, service, name string) error {
 	})
 }
 
-// members prints each member of an answer on a line of its own, with those of objects behind
-// a dot, and each element of a list on one.
+// members prints each member of an answer on a line of its own, with those of objects after a
+// dot, and each element of a list on one.
 func members(w io.Writer, answer any) error {
 	rows := []any{}
 	var add func(name string, value any)
@@ -92,7 +92,7 @@ func fixed(form url.Values) func(context.Context, *client) (url.Values, error) {
 	return func(context.Context, *client) (url.Values, error) { return form, nil }
 }
 
-// whose are the account and the region of what is listed.
+// whose selects the account and the region of a list.
 type whose struct {
 	Account string `env:"-" placeholder:"DIGITS" help:"Those of this account, and not of the server's own."`
 	Region  string `env:"-" placeholder:"NAME" help:"Those of this region, and not of the server's own."`
@@ -128,7 +128,7 @@ func (q *Queues) Run(s Streams) error {
 		count("SENT/S", "rates.sent"), count("RECEIVED/S", "rates.received"), member("DEAD LETTERS TO", "deadLetterQueue"), tags)
 }
 
-// Topics lists topics, and shows what was published to them.
+// Topics lists topics, and shows their latest publishes.
 type Topics struct {
 	List      listTopics `cmd:"" default:"withargs" help:"List topics, or show one. The default."`
 	Publishes publishes  `cmd:"" help:"Show what was published to a topic of late, and how many subscriptions took it."`
@@ -150,7 +150,7 @@ func (p *publishes) Run(s Streams) error {
 		count("FILTERED OUT", "filteredOut"), member("SUBJECT", "subject"), member("BODY", "body"))
 }
 
-// takers counts the subscriptions that took a message, of those that are known.
+// takers counts the subscriptions that accepted a message, of the known ones.
 func takers(row object) string {
 	all, _ := row["subscriptions"].([]any)
 	taken := 0
@@ -183,7 +183,7 @@ func (t *listTopics) Run(s Streams) error {
 		member("NAME", "name"), count("SUBSCRIPTIONS", "subscriptions"), count("PENDING", "pending"), count("OWED", "owed"), count("PUBLISHED/S", "rates.published"), tags)
 }
 
-// Subscriptions lists subscriptions, and stops and resumes their deliveries.
+// Subscriptions lists subscriptions, and pauses and resumes their deliveries.
 type Subscriptions struct {
 	List   listSubscriptions `cmd:"" default:"withargs" help:"List subscriptions, or show one. The default."`
 	Pause  pause             `cmd:"" help:"Stop the deliveries of a subscription."`
@@ -217,7 +217,7 @@ func (l *listSubscriptions) Run(s Streams) error {
 		age("OLDEST", "oldestAgeSeconds"), column{title: "LAST ATTEMPT", of: lastAttempt})
 }
 
-// lastAttempt is how the last attempt at a subscription went, if that is known.
+// lastAttempt is the result of the last attempt at a subscription, if it is known.
 func lastAttempt(row object) string {
 	detail, _ := dig(row, "lastAttempt.detail").(string)
 	return cmp.Or(detail, written(dig(row, "lastAttempt.outcome")))
@@ -245,12 +245,12 @@ type resume struct {
 
 func (r *resume) Run(s Streams) error { return r.change(s, "subscription/resume", r.Subscription) }
 
-// change does something to a subscription, and prints how it is then.
+// change changes a subscription, and prints its new state.
 func (c *Connection) change(s Streams, path, subscription string) error {
 	return c.once(s, path, object{"subscription": subscription})
 }
 
-// once asks for a change and prints the answer.
+// once requests a change and prints the answer.
 func (c *Connection) once(s Streams, path string, body object) error {
 	one := *c
 	one.Watch = 0
@@ -261,8 +261,7 @@ func (c *Connection) once(s Streams, path string, body object) error {
 	})
 }
 
-// Deliveries lists the deliveries of a subscription, and has a restored server begin with
-// them.
+// Deliveries lists the deliveries of a subscription, and releases those of a restored server.
 type Deliveries struct {
 	List  listDeliveries  `cmd:"" default:"withargs" help:"List the deliveries of a subscription. The default."`
 	Begin beginDeliveries `cmd:"" help:"Have a server deliver that was restored with --paused."`
@@ -293,7 +292,7 @@ func (d *listDeliveries) Run(s Streams) error {
 		}}, member("REASON", "reason"))
 }
 
-// Messages shows messages of a queue without touching them.
+// Messages shows messages of a queue without changing them.
 type Messages struct {
 	Connection
 	Queue  string `arg:"" help:"Name or ARN of a queue."`
@@ -303,7 +302,7 @@ type Messages struct {
 	Limit  int    `default:"20" help:"How many at most (${default})."`
 }
 
-// maxPage is how many messages one call gives.
+// maxPage is the maximum number of messages of one request.
 const maxPage = 100
 
 // Run prints them.
@@ -321,7 +320,7 @@ func (m *Messages) Run(s Streams) error {
 		scanned := 0
 		defer func() {
 			if form.Has("cursor") {
-				fmt.Fprintln(s.Err) // behind the bar
+				fmt.Fprintln(s.Err) // after the progress bar
 			}
 		}()
 		for len(rows) < m.Limit {
@@ -350,7 +349,7 @@ func (m *Messages) Run(s Streams) error {
 	})
 }
 
-// DLQ looks at dead letters, and moves them back.
+// DLQ shows dead letters, and redrives them.
 type DLQ struct {
 	Show    deadLetters `cmd:"" help:"Show the messages of a dead-letter queue by why they died."`
 	Redrive redrive     `cmd:"" help:"Move all of them back to where they came from, or to a queue."`
@@ -458,10 +457,10 @@ func (r *redrives) Run(s Streams) error {
 	}, member("ID", "id"), member("STATE", "state"), column{title: "PROGRESS", of: progress}, member("TO", "to"), member("STARTED", "startedAt"), member("ERROR", "error"))
 }
 
-// barWidth is how wide a bar of progress is.
+// barWidth is the width of a progress bar.
 const barWidth = 20
 
-// progress draws how far a redrive has come.
+// progress draws the progress of a redrive.
 func progress(row object) string {
 	done, _ := strconv.Atoi(written(row["done"]))
 	all, _ := strconv.Atoi(written(row["total"]))

@@ -16,15 +16,15 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// Doctor examines a server, and reports what needs a person.
+// Doctor checks a server, and reports problems that need a person.
 type Doctor struct {
 	Connection
 }
 
-// errSick ends a doctor that has found something critical, for scripts.
+// errSick is the error of a doctor that has found a critical problem, for scripts.
 var errSick = errors.New("something needs a person now")
 
-// How a check came out.
+// The results of a check.
 const (
 	fine     = "ok"
 	warning  = "warning"
@@ -32,14 +32,14 @@ const (
 	unknown  = "unknown"
 )
 
-// When a check is no longer fine.
+// The thresholds of checks.
 const (
 	clockWarns, clockHurts = 30 * time.Second, 5 * time.Minute // requests are refused from 15 minutes on
 	certWarns, certHurts   = 21 * 24 * time.Hour, 7 * 24 * time.Hour
 	limitWarns             = 0.8 // of it is used
 )
 
-// Run prints what was examined, and what needs a person.
+// Run prints the checks, and the problems that need a person.
 func (d *Doctor) Run(s Streams) error {
 	sick := false
 	err := d.show(s, func(ctx context.Context, api *client) (any, func(io.Writer, any) error, error) {
@@ -62,7 +62,7 @@ func (d *Doctor) Run(s Streams) error {
 	return err
 }
 
-// diagnosed prints what was found.
+// diagnosed prints the results.
 func diagnosed(w io.Writer, checks, rows []any) error {
 	what := member("WHAT", "text")
 	what.whole = true
@@ -77,8 +77,8 @@ func diagnosed(w io.Writer, checks, rows []any) error {
 	return table(w, []column{member("SEVERITY", "severity"), member("KIND", "kind"), member("RESOURCE", "arn"), what}, rows)
 }
 
-// examine looks at what a server says of itself. What it does not tell is unknown, and no
-// failure: not everybody may ask for everything.
+// examine checks the information of a server. Missing information is unknown, and no failure:
+// not every caller has permission for everything.
 func examine(ctx context.Context, api *client, overview object, now time.Time) (checks []any) {
 	add := func(name, state, text string) {
 		checks = append(checks, object{"check": name, "state": state, "text": text})
@@ -136,7 +136,7 @@ func certificateCheck(expires, now time.Time) (state, what string) {
 	return fine, what
 }
 
-// portsCheck reports where the server listens.
+// portsCheck reports the server's addresses.
 func portsCheck(ctx context.Context, api *client) (state, what string) {
 	var answer struct {
 		Settings []struct{ Name, Value string }
@@ -154,7 +154,7 @@ func portsCheck(ctx context.Context, api *client) (state, what string) {
 	return fine, strings.Join(all, ", ")
 }
 
-// parseSamples reads what Prometheus would: by metric, and of limits by their label.
+// parseSamples parses metrics for Prometheus: by metric, and those of limits by their label.
 func parseSamples(text []byte) map[string]float64 {
 	samples := map[string]float64{}
 	lines := bufio.NewScanner(bytes.NewReader(text))
@@ -211,7 +211,7 @@ func limitsCheck(samples map[string]float64) (state, what string) {
 	return fine, fmt.Sprintf("there is room in all %d", n)
 }
 
-// text asks for what is no JSON.
+// text requests an answer that is not JSON.
 func (c *client) text(ctx context.Context, path string) ([]byte, error) {
 	if c.failed != nil {
 		return nil, c.failed

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Jobs lists jobs, begins them and ends them.
+// Jobs lists, begins and cancels jobs.
 type Jobs struct {
 	List   listJobs  `cmd:"" default:"withargs" help:"List jobs with their progress, or show one. The default."`
 	Start  startJob  `cmd:"" help:"Retry, drop, redrive or delete all that meets a condition, after a look at how many that is."`
@@ -40,7 +40,7 @@ func (l *listJobs) Run(s Streams) error {
 		count("DONE", "done"), count("SKIPPED", "skipped"), member("BEGAN", "createdAt"), member("ERROR", "error"))
 }
 
-// jobProgress draws how far a job has looked.
+// jobProgress draws the progress of a job.
 func jobProgress(row object) string {
 	return progress(object{"done": row["scanned"], "total": row["total"]})
 }
@@ -68,7 +68,7 @@ type startJob struct {
 	Detach   bool     `env:"-" help:"Do not wait until it has ended."`
 }
 
-// errNotSure ends what its operator did not want.
+// errNotSure is the error of a command that its operator did not confirm.
 var errNotSure = errors.New("nothing was done")
 
 func (j *startJob) Run(s Streams) error {
@@ -104,7 +104,7 @@ func (j *startJob) Run(s Streams) error {
 	switch skipped := written(answer["skipped"]); {
 	case written(answer["state"]) == "failed":
 		return errors.New("the job has failed: " + Clean(written(answer["error"])))
-	case written(answer["state"]) == "completed" && skipped != "0": // a part is no success
+	case written(answer["state"]) == "completed" && skipped != "0": // a partial result is no success
 		return fmt.Errorf("%s of %s could not be done: %s", Clean(skipped), Clean(written(answer["matched"])), Clean(written(answer["error"])))
 	}
 	return nil
@@ -119,7 +119,7 @@ func (j *startJob) spec(ctx context.Context, api *client) (object, error) {
 	for name, value := range map[string]*string{"search": j.Search, "cause": j.Cause, "from": j.From, "since": j.Since, "until": j.Until} {
 		switch {
 		case value == nil:
-		case *value == "": // as of a variable of the shell that is not set
+		case *value == "": // as from an unset variable of the shell
 			return nil, errors.New("--" + name + " is empty, which is no condition: leave it out to mean everything")
 		default:
 			where[name] = *value
@@ -137,7 +137,7 @@ func (j *startJob) spec(ctx context.Context, api *client) (object, error) {
 	return spec, nil
 }
 
-// confirm counts what a job would be about, and asks whether it is to begin.
+// confirm counts the things that a job would concern, and asks whether to begin it.
 func (j *startJob) confirm(ctx context.Context, s Streams, api *client, spec object) error {
 	asked := object{"kind": spec["kind"], "arn": spec["arn"], "where": spec["where"]}
 	if spec["to"] != nil {
@@ -168,7 +168,7 @@ func (j *startJob) confirm(ctx context.Context, s Streams, api *client, spec obj
 	return err
 }
 
-// follow draws a job's progress until it has ended. To stop looking leaves the job alone.
+// follow draws a job's progress until it has ended. Interrupting it does not affect the job.
 func (j *startJob) follow(ctx context.Context, s Streams, api *client, job object) (object, error) {
 	const every = time.Second
 	for {
@@ -187,7 +187,7 @@ func (j *startJob) follow(ctx context.Context, s Streams, api *client, job objec
 		}
 		next := object{}
 		switch err := api.get(ctx, "job", url.Values{"id": {written(job["id"])}}, &next); {
-		case ctx.Err() != nil: // so the select has it
+		case ctx.Err() != nil: // the select above handles it
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("the job may go on, and godwit jobs %s tells: %w", Clean(written(job["id"])), err)
@@ -209,14 +209,14 @@ func (k *Keys) Run(s Streams) error {
 		member("KEY", "id"), member("USER", "user"), member("ACTIVE", "active"), member("CREATED", "createdAt"), member("LAST USED", "lastUsedAt"), member("FOR", "lastUsedService"))
 }
 
-// Simulate lays out what a delivery policy does to a subscription.
+// Simulate prints the effect of a delivery policy on a subscription.
 type Simulate struct {
 	Connection
 	Subscription string `arg:"" help:"ARN of a subscription, whose backlog is taken into account."`
 	File         string `arg:"" optional:"" help:"JSON of a DeliveryPolicy; without one it is the subscription's own."`
 }
 
-// maxPolicy is the most that a delivery policy may have, in bytes.
+// maxPolicy bounds a delivery policy, in bytes.
 const maxPolicy = 32 << 10
 
 // Run prints it.
@@ -254,8 +254,8 @@ func (p *Simulate) Run(s Streams) error {
 	})
 }
 
-// Names are resources of a server by their kind, "queue", "topic", "function",
-// "source", "subscription" or "job", as commands take them: for completions.
+// Names are resources of a server by their kind, "queue", "topic", "function", "source",
+// "subscription" or "job", in the form of command arguments: for completions.
 func (c *Connection) Names(ctx context.Context, kind string) (names []string) {
 	path := map[string]string{"queue": "queues", "topic": "topics", "function": "functions", "source": "sources", "subscription": "subscriptions", "job": "jobs"}[kind]
 	if path == "" {
@@ -267,7 +267,7 @@ func (c *Connection) Names(ctx context.Context, kind string) (names []string) {
 		most = "200"
 	}
 	if err := c.client().get(ctx, path, url.Values{"limit": {most}}, &answer); err != nil {
-		return nil // no message while a word is typed
+		return nil // no error message while a word is typed
 	}
 	rows, _ := answer[path].([]any)
 	for _, row := range rows {
@@ -280,7 +280,7 @@ func (c *Connection) Names(ctx context.Context, kind string) (names []string) {
 			name = written(of["id"])
 		}
 		if name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/") == "" {
-			names = append(names, name) // others would have to be quoted
+			names = append(names, name) // others would need quotes
 		}
 	}
 	return names

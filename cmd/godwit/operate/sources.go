@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Sources lists sources, makes them, and stops and ends them.
+// Sources lists, makes, pauses and deletes sources.
 type Sources struct {
 	List   listSources  `cmd:"" default:"withargs" help:"List sources, or show one. The default."`
 	Put    putSource    `cmd:"" help:"Make a source as a file has it, or replace one."`
@@ -40,7 +40,7 @@ func (l *listSources) Run(s Streams) error {
 		count("SECRETS", "secrets"), member("AS", "owner"), member("CHANGED", "changedAt"))
 }
 
-// sourceState is whether a source takes posts, and why not.
+// sourceState is whether a source accepts posts, and why not.
 func sourceState(row object) string {
 	switch problem, _ := row["problem"].(string); {
 	case problem != "":
@@ -75,14 +75,14 @@ func (p *putSource) Run(s Streams) error {
 			if err := s.sure("Replace the source " + Clean(name) + "?"); err != nil {
 				return err
 			}
-		case !errors.As(err, &answer): // the server cannot be asked
+		case !errors.As(err, &answer): // the server cannot be reached
 			return err
 		}
 	}
 	return p.once(s, "sources", source)
 }
 
-// read reads the file. What it has is not in the error: it has secrets.
+// read reads the file. The error does not quote it: it has secrets.
 func (p *putSource) read(in io.Reader) (object, error) {
 	if p.File != "-" {
 		f, err := os.Open(p.File)

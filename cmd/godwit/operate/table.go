@@ -14,8 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// Clean makes untrusted text fit for a terminal: what would move its cursor, change its
-// colours or turn the direction of the text is written as an escape, such as \u001b.
+// Clean makes untrusted text safe for a terminal: characters that would move its cursor, change
+// its colours or the direction of text are written as escapes, such as \u001b.
 func Clean(s string) string {
 	if !strings.ContainsFunc(s, unsafe) && utf8.ValidString(s) {
 		return s
@@ -34,7 +34,7 @@ func Clean(s string) string {
 	return b.String()
 }
 
-// Plain writes text of several lines as Clean makes it, but for its ends of lines and tabs. No
+// Plain writes text of several lines, cleaned like by Clean except for newlines and tabs. No
 // character may be split between two calls.
 func Plain(w io.Writer) io.Writer { return plain{w} }
 
@@ -60,8 +60,8 @@ func (p plain) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// escape makes JSON fit for a terminal: what Clean escapes stands in strings only, and is
-// written as JSON escapes it, so that programs read the same.
+// escape makes JSON safe for a terminal: the characters that Clean escapes occur only in
+// strings, and are written as JSON escapes, so that programs read the same.
 func escape(text []byte) []byte {
 	out := make([]byte, 0, len(text))
 	for _, r := range string(text) {
@@ -78,8 +78,8 @@ func escape(text []byte) []byte {
 	return out
 }
 
-// unsafe reports that a rune is not for a terminal: controls, and all that formats without
-// being seen, such as marks of direction. A cell has no second line.
+// unsafe reports that a rune is unsafe for a terminal: controls, and invisible formatting
+// characters, such as marks of direction. Newlines are unsafe in a cell.
 func unsafe(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) || unicode.Is(unicode.Co, r)
 }
@@ -89,10 +89,10 @@ type column struct {
 	title string
 	of    func(row object) string
 	right bool // numbers
-	whole bool // never cut: it is what one has asked for
+	whole bool // never cut: it is the requested value
 }
 
-// maxCell is how wide a cell may be, in runes.
+// maxCell is the maximum width of a cell, in runes.
 const maxCell = 80
 
 // table prints rows under titles.
@@ -148,12 +148,12 @@ func cut(cell string) string {
 	return string([]rune(cell)[:maxCell-1]) + "…"
 }
 
-// member is a column of a member, or, with a dot, of a member of that.
+// member is a column for a member, or, with a dot, for a member of that member.
 func member(title, name string) column {
 	return column{title: title, of: func(row object) string { return written(dig(row, name)) }}
 }
 
-// tags is a column of a resource's tags, in the order of their keys.
+// tags is a column for a resource's tags, in the order of their keys.
 var tags = column{title: "TAGS", of: func(row object) string {
 	all, _ := row["tags"].(object)
 	if len(all) == 0 {
@@ -176,7 +176,7 @@ func count(title, name string) column {
 	return c
 }
 
-// age is a column of so many seconds.
+// age is a column for a time in seconds.
 func age(title, name string) column {
 	return column{title: title, right: true, of: func(row object) string {
 		n, ok := dig(row, name).(json.Number)

@@ -19,7 +19,7 @@ import (
 	"godwit.dev/godwit/cmd/godwit/signed"
 )
 
-// Tail prints what comes to a queue, a topic or a log group.
+// Tail prints the events of a queue, a topic or a log group.
 type Tail struct {
 	Endpoint string `default:"http://127.0.0.1:4566" placeholder:"URL" help:"The server (${default})."`
 	Output   string `short:"o" enum:"text,json" default:"text" help:"How to print: ${enum} (${default}); json has a line for each."`
@@ -31,11 +31,12 @@ type Tail struct {
 // maxEvent bounds an event of a stream, in bytes.
 const maxEvent = 64 << 20
 
-// errGone ends a tail of what is not there any more, or may not be seen.
+// errGone is the error of a tail of a resource that does not exist any more, or without
+// permission.
 var errGone = errors.New("there is nothing more to see: it was deleted, or the right to see it was taken away")
 
-// Run prints until it is interrupted. The server ends a stream after some minutes, and is asked
-// again.
+// Run prints until it is interrupted. The server ends a stream after some minutes; then another
+// is requested.
 func (t *Tail) Run(s Streams) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -109,10 +110,10 @@ func (t *Tail) follow(ctx context.Context, s Streams, form url.Values) error {
 			}
 		}
 	}
-	return nil // a stream that breaks off is asked for again
+	return nil // an interrupted stream is requested again
 }
 
-// print writes each thing that an event reports on a line of its own.
+// print prints each part of an event on a line of its own.
 func (t *Tail) print(w io.Writer, event, text string) error {
 	decoded := object{}
 	decoder := json.NewDecoder(strings.NewReader(text))
@@ -140,7 +141,7 @@ func (t *Tail) print(w io.Writer, event, text string) error {
 	return nil
 }
 
-// described is what came, on a line.
+// described is an event, on a line.
 func described(event string, row object) string {
 	members := map[string][]string{
 		"messages": {"sentAt", "messageId", "body"}, "publishes": {"publishedAt", "messageId", "body"}, "lines": {"at", "stream", "message"},

@@ -1,5 +1,5 @@
-// Package signed signs requests to a server's operator API, with the access key that AWS's
-// own tools would use.
+// Package signed signs requests to a server's operator API, with the access key that AWS's own
+// tools would use.
 package signed
 
 import (
@@ -25,7 +25,7 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// service is what requests to the operator API are signed for.
+// service is the service in the scope of requests to the operator API.
 const service = "godwit"
 
 // Key is an access key, and the region that requests are signed for.
@@ -33,10 +33,10 @@ type Key struct {
 	ID, Secret, SessionToken, Region string
 }
 
-// Find gives the access key of the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
+// Find finds the access key of the environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY,
 // AWS_SESSION_TOKEN) or else of the profile AWS_PROFILE, or default, in
 // AWS_SHARED_CREDENTIALS_FILE, or ~/.aws/credentials. ok is false if there is none, and err
-// reports a profile that was named and is not there, or not whole.
+// reports a named profile that does not exist, or is incomplete.
 func Find() (k Key, ok bool, err error) {
 	k = Key{
 		ID: os.Getenv("AWS_ACCESS_KEY_ID"), Secret: os.Getenv("AWS_SECRET_ACCESS_KEY"), SessionToken: os.Getenv("AWS_SESSION_TOKEN"),
@@ -64,7 +64,7 @@ func Find() (k Key, ok bool, err error) {
 	return k, false, nil
 }
 
-// section reads what an INI file says under a name.
+// section reads a section of an INI file.
 func section(text, name string) map[string]string {
 	values, within := map[string]string{}, false
 	for line := range strings.Lines(text) {
@@ -81,9 +81,9 @@ func section(text, name string) map[string]string {
 	return values
 }
 
-// Client is an HTTP client whose requests are signed with the access key that Find finds, and
-// not at all without one. timeout bounds each request; 0: nothing does. Servers may have
-// certificates as Plain says.
+// Client is an HTTP client whose requests are signed with the access key of Find, or unsigned
+// without one. timeout bounds each request; 0: no bound. Accepted certificates are those of
+// Plain.
 func Client(timeout time.Duration) (*http.Client, error) {
 	c, err := Plain(timeout)
 	if err != nil {
@@ -97,9 +97,9 @@ func Client(timeout time.Duration) (*http.Client, error) {
 	return c, nil
 }
 
-// Plain is an HTTP client whose requests are not signed. It takes certificates of the
-// authorities in AWS_CA_BUNDLE, a file of PEM, and of no others if that is set; else of those
-// that the system knows.
+// Plain is an HTTP client whose requests are not signed. It accepts certificates of the
+// authorities in AWS_CA_BUNDLE, a file of PEM, and of no others if that is set; else the
+// system's.
 func Plain(timeout time.Duration) (*http.Client, error) {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	trust, err := Trust()
@@ -112,7 +112,7 @@ func Plain(timeout time.Duration) (*http.Client, error) {
 	return &http.Client{Timeout: timeout, Transport: t}, nil
 }
 
-// Trust has the authorities in AWS_CA_BUNDLE; nil: that is not set.
+// Trust has the authorities in AWS_CA_BUNDLE; nil: it is not set.
 func Trust() (*tls.Config, error) {
 	path := os.Getenv("AWS_CA_BUNDLE")
 	if path == "" {

@@ -1,7 +1,6 @@
-// Package accounts bounds what each account may do and hold. What it holds is counted as it
-// changes, and never looked for: a limit costs the same however many queues there are. Where
-// there are no limits, what accounts hold is counted all the same, so that one may be set at
-// any time.
+// Package accounts bounds the rates and the storage of accounts. Storage is counted as it
+// changes, and never searched for: a limit costs the same however many queues there are.
+// Without limits storage is counted all the same, so that one may be set at any time.
 package accounts
 
 import (
@@ -15,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/limit/rates"
 )
 
-// Limits are what an account may do and hold in all regions; 0 of any is any amount.
+// Limits are the limits of an account in all regions; 0 of any means no limit.
 type Limits struct {
 	Requests int // of AWS's APIs, a second
 	Bytes    int // of messages sent and published, a second
@@ -32,7 +31,7 @@ func (l Limits) ByName() map[string]int64 {
 	}
 }
 
-// What accounts are refused for.
+// The errors of exceeded limits.
 var (
 	ErrRequests = fault.NewRule(fault.Throttled, "accounts: requests come too fast")
 	ErrBytes    = fault.NewRule(fault.Throttled, "accounts: bytes of messages come too fast")
@@ -41,7 +40,7 @@ var (
 	ErrStorage  = fault.NewRule(fault.Throttled, "accounts: messages hold as many bytes as they may") // how many
 )
 
-// Kind is what a limit is of.
+// Kind is the kind of a limit.
 type Kind uint8
 
 // The kinds of limits.
@@ -66,8 +65,8 @@ type Accounts struct {
 	held map[string]*Held
 }
 
-// New makes Accounts, of each of which as much is allowed as limits gives at that moment; nil:
-// any amount. now is the time by which seconds are counted.
+// New makes Accounts; limits returns the current limits of each; nil: none. now is the time by
+// which seconds are counted.
 func New(limits func() Limits, now func() time.Time) *Accounts {
 	if limits == nil {
 		limits = func() Limits { return Limits{} }
@@ -89,8 +88,8 @@ func (a *Accounts) Request(account string) error {
 	return ErrRequests
 }
 
-// Send counts bytes of messages that an account sends or publishes. It fails with ErrBytes,
-// and then counts none.
+// Send counts bytes of messages that an account sends or publishes. It fails with ErrBytes, and
+// then counts none.
 func (a *Accounts) Send(account string, bytes int) error {
 	if a.bytes.TakeAll(account, int64(bytes)) {
 		return nil
@@ -99,7 +98,7 @@ func (a *Accounts) Send(account string, bytes int) error {
 	return ErrBytes
 }
 
-// Of is what an account holds.
+// Of is the count of an account's resources.
 func (a *Accounts) Of(account string) *Held {
 	a.mu.RLock()
 	h := a.held[account]
@@ -139,8 +138,8 @@ type Usage struct {
 	Queues, Topics, Bytes int64
 }
 
-// Usage reports what accounts hold, by the number of bytes, those with the most first. An
-// account that holds nothing is left out.
+// Usage reports the resources of accounts, by the number of bytes, those with the most first.
+// Accounts without any are left out.
 func (a *Accounts) Usage() (all []Usage) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
@@ -154,7 +153,7 @@ func (a *Accounts) Usage() (all []Usage) {
 	return all
 }
 
-// Refused reports how much was refused since the start, by the name of the limit.
+// Refused reports how many requests were refused since the start, by the name of the limit.
 func (a *Accounts) Refused() map[string]int64 {
 	all := make(map[string]int64, kinds)
 	for k, name := range kindNames {
@@ -163,16 +162,16 @@ func (a *Accounts) Refused() map[string]int64 {
 	return all
 }
 
-// Limits are what accounts may do and hold now.
+// Limits are the current limits of accounts.
 func (a *Accounts) Limits() Limits { return a.limits() }
 
-// Held is what an account holds.
+// Held counts the resources of an account.
 type Held struct {
 	of                    *Accounts
 	queues, topics, bytes atomic.Int64
 }
 
-// Bytes is how much the messages of the account take; 0 of nil.
+// Bytes is the size of the account's messages; 0 of nil.
 func (h *Held) Bytes() int64 {
 	if h == nil {
 		return 0
@@ -180,11 +179,11 @@ func (h *Held) Bytes() int64 {
 	return h.bytes.Load()
 }
 
-// AddBytes counts bytes of messages that came, or, negative, went.
+// AddBytes adds to the size of messages; n may be negative.
 func (h *Held) AddBytes(n int64) { h.bytes.Add(n) }
 
-// AddQueue counts a queue that is about to be made. It fails with ErrQueues, and then counts
-// none.
+// AddQueue counts a queue that is about to be made. It fails with ErrQueues, and then does not
+// count it.
 func (h *Held) AddQueue() error { return h.add(Queues, &h.queues, h.of.limits().Queues, ErrQueues) }
 
 // AddTopic is as AddQueue, with ErrTopics.
@@ -199,14 +198,14 @@ func (h *Held) add(k Kind, n *atomic.Int64, most int, full *fault.Rule) error {
 	return full.With(most)
 }
 
-// LoadQueue counts a queue that is there, whatever the limit.
+// LoadQueue counts an existing queue, whatever the limit.
 func (h *Held) LoadQueue() { h.queues.Add(1) }
 
-// LoadTopic counts a topic that is there, whatever the limit.
+// LoadTopic counts an existing topic, whatever the limit.
 func (h *Held) LoadTopic() { h.topics.Add(1) }
 
-// DropQueue counts a queue no longer.
+// DropQueue stops counting a queue.
 func (h *Held) DropQueue() { h.queues.Add(-1) }
 
-// DropTopic counts a topic no longer.
+// DropTopic stops counting a topic.
 func (h *Held) DropTopic() { h.topics.Add(-1) }

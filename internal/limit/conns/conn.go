@@ -15,47 +15,47 @@ import (
 )
 
 const (
-	// writeSize is how much is written at once: that much must go out in a window,
-	// unless the least does.
+	// writeSize is the size of one write: unless the minimum rate requires less, that much must
+	// be sent within a window.
 	writeSize = 256 << 10
-	// freeHead is how much of a request's head is not counted, in bytes.
+	// freeHead is the uncounted size of a request's head, in bytes.
 	freeHead = 4 << 10
 )
 
 // The states of a connection.
 const (
-	idle   = int32(iota) // no request is being served: a head may be under way
-	busy                 // one is
+	idle   = int32(iota) // no request is being served; a head may be incomplete
+	busy                 // a request is being served
 	closed               // by Close, or for another connection
 )
 
-// socket is a connection whose writing side can be closed by itself.
+// socket is a connection whose writing side can be closed separately.
 type socket interface {
 	net.Conn
 	CloseWrite() error
 }
 
-// Conn is a connection of a client. What is written must go out at a rate: a reader
-// that is too slow loses the connection.
+// Conn is a connection of a client. Writes must proceed at a minimum rate: a slower reader
+// loses the connection.
 type Conn struct {
 	tcp      socket
 	listener *Listener
-	address  netip.Addr // what counts it; invalid: nothing does
-	of       *set       // of its address; nil: nothing counts it
+	address  netip.Addr // the address that it is counted for; invalid: none
+	of       *set       // of its address; nil: it is not counted
 
 	state atomic.Int32
-	since atomic.Int64 // by the listener's count of connections: when it became idle
+	since atomic.Int64 // when it became idle, by the listener's count of connections
 	index [sets]int    // in each set that it is in; guarded by the listener's mu
-	heads atomic.Int64 // bytes of heads that count
+	heads atomic.Int64 // counted bytes of heads
 
 	moved      atomic.Int64
-	writeUntil atomic.Int64 // what SetWriteDeadline said, in Unix nanoseconds; 0: none
-	deadline   atomic.Int64 // what the socket has
+	writeUntil atomic.Int64 // deadline of SetWriteDeadline, in Unix nanoseconds; 0: none
+	deadline   atomic.Int64 // the socket's deadline
 }
 
 var _ limit.Peer = (*Conn)(nil)
 
-// Read reads. A head that grows beyond what all heads may take ends the connection.
+// Read reads. A head that exceeds the memory for all heads ends the connection.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.tcp.Read(p)
 	c.moved.Add(int64(n))
@@ -84,19 +84,19 @@ func (c *Conn) countHead(n int64) bool {
 	return true
 }
 
-// forgetHead is called once a head is no longer needed.
+// forgetHead is called when a head is no longer needed.
 func (c *Conn) forgetHead() {
 	if n := c.heads.Swap(0) - freeHead; n > 0 {
 		c.listener.heads.Add(-n)
 	}
 }
 
-// Write writes. Of every piece of it something must go out within the window.
+// Write writes. A part of every piece must be sent within the window.
 func (c *Conn) Write(p []byte) (n int, err error) {
 	return c.WriteNow(clock.System.Now(), p)
 }
 
-// WriteNow is Write for whoever has just looked at the clock.
+// WriteNow is Write for a caller that has just read the clock.
 func (c *Conn) WriteNow(now time.Time, p []byte) (n int, err error) {
 	for {
 		part := p[n:min(len(p), n+writeSize)]
@@ -125,7 +125,7 @@ func (c *Conn) write(now time.Time, p []byte) (n int, err error) {
 	}
 }
 
-// WriteBuffers writes all, with one call of the system if it is little.
+// WriteBuffers writes all buffers, with one system call if they are small.
 func (c *Conn) WriteBuffers(parts *net.Buffers) (n int64, err error) {
 	size := 0
 	for _, p := range *parts {
@@ -147,8 +147,8 @@ func (c *Conn) WriteBuffers(parts *net.Buffers) (n int64, err error) {
 	return n, nil
 }
 
-// limitWrite moves the socket's deadline to a window from now, or before, unless it is
-// about there.
+// limitWrite moves the socket's deadline to a window from now, or earlier, unless it is near
+// that.
 func (c *Conn) limitWrite(now time.Time) {
 	window := c.listener.options.Window
 	until := now.Add(window).UnixNano()
@@ -157,18 +157,18 @@ func (c *Conn) limitWrite(now time.Time) {
 	}
 	if set := c.deadline.Load(); set > until || set < until-int64(window/4) {
 		c.deadline.Store(until)
-		_ = c.tcp.SetWriteDeadline(time.Unix(0, until)) // a closed connection says so when it is written to
+		_ = c.tcp.SetWriteDeadline(time.Unix(0, until)) // a closed connection reports that at the next write
 	}
 }
 
-// SetWriteDeadline bounds writes, beside the window.
+// SetWriteDeadline bounds writes, in addition to the window.
 func (c *Conn) SetWriteDeadline(t time.Time) error {
 	if t.IsZero() {
 		c.writeUntil.Store(0)
 		return nil
 	}
 	c.writeUntil.Store(t.UnixNano())
-	if until := t.UnixNano(); until < c.deadline.Load() { // of a write under way, maybe
+	if until := t.UnixNano(); until < c.deadline.Load() { // maybe of a write in progress
 		c.deadline.Store(until)
 		return c.tcp.SetWriteDeadline(t)
 	}
@@ -186,13 +186,13 @@ func (c *Conn) SetDeadline(t time.Time) error {
 // LocalAddr is the server's address.
 func (c *Conn) LocalAddr() net.Addr { return c.tcp.LocalAddr() }
 
-// RemoteAddr is the client's.
+// RemoteAddr is the client's address.
 func (c *Conn) RemoteAddr() net.Addr { return c.tcp.RemoteAddr() }
 
-// CloseWrite says to the client that nothing follows.
+// CloseWrite tells the client that nothing follows.
 func (c *Conn) CloseWrite() error { return c.tcp.CloseWrite() }
 
-// Close closes the connection, whose place is free.
+// Close closes the connection, and frees its place.
 func (c *Conn) Close() error {
 	if c.state.Swap(closed) != closed {
 		c.listener.forget(c)
@@ -203,11 +203,11 @@ func (c *Conn) Close() error {
 // Moved is how many bytes went over the connection.
 func (c *Conn) Moved() int64 { return c.moved.Load() }
 
-// CutRead ends what is being read.
+// CutRead aborts a read in progress.
 func (c *Conn) CutRead() { _ = c.tcp.SetReadDeadline(time.Unix(1, 0)) }
 
-// Cut ends the connection. A client that does not read is not sent the rest, and what
-// the machine holds of it is free at once.
+// Cut closes the connection. The rest is not sent to a client that does not read, and its
+// memory is released at once.
 func (c *Conn) Cut() {
 	if tcp, ok := c.tcp.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
@@ -215,7 +215,7 @@ func (c *Conn) Cut() {
 	_ = c.tcp.Close()
 }
 
-// of finds the Conn below a connection, such as one over TLS; nil if there is none.
+// of finds the Conn below a connection, such as a TLS one; nil if there is none.
 func of(c net.Conn) *Conn {
 	for {
 		switch below := c.(type) {
@@ -229,8 +229,7 @@ func of(c net.Conn) *Conn {
 	}
 }
 
-// Context is a http.Server's ConnContext: it makes the connection the peer of its
-// requests.
+// Context is an http.Server's ConnContext: it makes the connection the peer of its requests.
 func Context(ctx context.Context, c net.Conn) context.Context {
 	if c := of(c); c != nil {
 		return limit.WithPeer(ctx, c)
@@ -238,7 +237,7 @@ func Context(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// State is a http.Server's ConnState: it is called when requests begin and end.
+// State is an http.Server's ConnState: it is called when requests begin and end.
 func State(conn net.Conn, state http.ConnState) {
 	c := of(conn)
 	if c == nil {

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// Handover is a net.Listener of connections that somebody else has accepted.
-// Use NewHandover.
+// Handover is a net.Listener of connections that another listener has accepted. Use
+// NewHandover.
 type Handover struct {
-	// Address is what Addr tells. It is set before anybody asks.
+	// Address is the result of Addr. It must be set before Addr is called.
 	Address net.Addr
 
 	conns  chan net.Conn
@@ -18,12 +18,12 @@ type Handover struct {
 
 var _ net.Listener = (*Handover)(nil)
 
-// NewHandover makes a listener that nothing was given yet.
+// NewHandover makes a listener without connections.
 func NewHandover(address net.Addr) *Handover {
 	return &Handover{Address: address, conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// Give waits until a connection is accepted. Once the listener is closed, so is the
+// Give waits until a connection is accepted. If the listener is closed, it closes the
 // connection.
 func (h *Handover) Give(c net.Conn) {
 	select {
@@ -46,7 +46,7 @@ func (h *Handover) Accept() (net.Conn, error) {
 // Closed is closed when the listener is.
 func (h *Handover) Closed() <-chan struct{} { return h.closed }
 
-// Close ends what waits. It may be called more than once, and never fails.
+// Close ends waiting calls. It may be called more than once, and never fails.
 func (h *Handover) Close() error {
 	h.once.Do(func() { close(h.closed) })
 	return nil

@@ -1,9 +1,9 @@
-// Package conns bounds the connections of clients: how many there are, in all and of
-// one address, how much memory the heads of their requests take, and how slowly they
-// may read. It stands between the network and whatever serves requests.
+// Package conns bounds the connections of clients: their number, in total and per address, the
+// memory for the heads of their requests, and how slowly they may read. It wraps a listener for
+// any server.
 //
-// Where there are as many as there may be, in all or of an address, one of these that
-// waits for a request is closed for the new one; if none does, the new one is refused.
+// At the bound, in total or of an address, an idle one of these connections is closed for the
+// new one; if none is idle, the new one is refused.
 package conns
 
 import (
@@ -19,17 +19,17 @@ import (
 	"godwit.dev/godwit/internal/limit"
 )
 
-// Options are how connections are bounded. The numbers are 0 for none.
+// Options bound connections. 0 means no bound.
 type Options struct {
 	Max        int // in all
-	PerAddress int // of one address, or of one network of 64 bits in IPv6
-	// Trusted are the networks of proxies, whose connections are many people's: they
-	// count in all only, as those of the machine itself do.
+	PerAddress int // of one address, or of one /64 network in IPv6
+	// Trusted are the networks of proxies, whose connections belong to many clients: they only
+	// count for the total, like those from this machine.
 	Trusted []netip.Prefix
-	// HeadBytes bounds the memory of the heads of requests, beyond 4 KiB each.
+	// HeadBytes bounds the memory for the heads of requests, beyond 4 KiB each.
 	HeadBytes int64
-	// Window is how long a write may make no progress; Rate is the least of it, in
-	// bytes a second. Of more than 256 KiB so much must go out in each window.
+	// Window is how long a write may make no progress; Rate is its minimum, in bytes a second.
+	// Of a write of more than 256 KiB that much must be sent in each window.
 	Window time.Duration
 	Rate   int64
 }
@@ -37,14 +37,14 @@ type Options struct {
 const (
 	defaultWindow = 10 * time.Second
 	defaultHeads  = 32 << 20
-	// choice is how many idle connections are looked at to find the one that has been
-	// for longest.
+	// choice is how many idle connections are compared to find the one that has been idle
+	// longest.
 	choice = 64
-	// pause is how long nothing idle is looked for after none was found.
+	// pause is how long no idle connection is searched for after none was found.
 	pause = 10 * time.Millisecond
 )
 
-// Listener bounds the connections that it takes, and what Streams is given of them.
+// Listener bounds the connections that it accepts, and the requests counted by Streams.
 type Listener struct {
 	net.Listener
 	options Options
@@ -57,13 +57,12 @@ type Listener struct {
 
 	mu        sync.Mutex
 	all       set
-	addresses map[netip.Addr]*set // of those with connections that count
+	addresses map[netip.Addr]*set // of those with counted connections
 
 	refused, refusedAddress, closedIdle, closedIdleAddress atomic.Int64
 }
 
-// Listen bounds the connections of inner, which must have a CloseWrite, as those of TCP
-// have.
+// Listen bounds the connections of inner, which must have a CloseWrite, like TCP connections.
 func Listen(inner net.Listener, o Options) *Listener {
 	if o.Window == 0 {
 		o.Window = defaultWindow
@@ -74,8 +73,7 @@ func Listen(inner net.Listener, o Options) *Listener {
 	return &Listener{Listener: inner, options: o, all: set{in: inAll}, addresses: map[netip.Addr]*set{}}
 }
 
-// Stats tell how many connections there are, and how much memory their requests'
-// heads take.
+// Stats reports the number of connections, and the memory of their requests' heads.
 func (l *Listener) Stats() []limit.Stats {
 	l.mu.Lock()
 	open := len(l.all.conns)
@@ -88,7 +86,7 @@ func (l *Listener) Stats() []limit.Stats {
 	}
 }
 
-// minPerWindow is what must go out in a window, in bytes.
+// minPerWindow is the minimum to be sent in a window, in bytes.
 func (l *Listener) minPerWindow() int64 {
 	return max(int64(float64(l.options.Rate)*l.options.Window.Seconds()), 1)
 }
@@ -118,7 +116,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// counted is the address whose connections are bounded; invalid if they are not.
+// counted is the address that a connection counts for; invalid if there is none.
 func (l *Listener) counted(from net.Addr) netip.Addr {
 	tcp, ok := from.(*net.TCPAddr)
 	if !ok || l.options.PerAddress <= 0 {
@@ -134,18 +132,18 @@ func (l *Listener) counted(from net.Addr) netip.Addr {
 		}
 	}
 	if a.Is6() {
-		network, _ := a.Prefix(64) // an address of IPv6 has so many bits
+		network, _ := a.Prefix(64) // an IPv6 address has enough bits
 		a = network.Addr()
 	}
 	return a
 }
 
-// admit takes c in, if need be instead of an old one, which is to be closed; or says
-// what is full.
+// admit accepts c, if necessary instead of an idle one, which is to be closed; or reports which
+// bound is reached.
 func (l *Listener) admit(c *Conn) (old *Conn, full refusal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	of := l.addresses[c.address] // nil where none counts
+	of := l.addresses[c.address] // nil if addresses are not counted
 	switch {
 	case of != nil && len(of.conns) >= l.options.PerAddress:
 		if old = of.takeIdle(); old == nil {
@@ -190,7 +188,7 @@ func (l *Listener) remove(c *Conn) {
 	c.forgetHead()
 }
 
-// refusal is the answer to a connection beyond the limits; empty: it is within them.
+// refusal is the answer to a connection beyond the bounds; empty: it is within them.
 type refusal string
 
 const (
@@ -199,7 +197,7 @@ const (
 		"--trusted-proxies). Use fewer, or try later.\n"
 )
 
-// refuse closes a connection, with the reason if that costs no time.
+// refuse closes a connection, with the reason if that does not block.
 func refuse(tcp socket, why refusal) {
 	_ = tcp.SetWriteDeadline(clock.System.Now().Add(time.Second))
 	_, _ = fmt.Fprintf(tcp, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n"+

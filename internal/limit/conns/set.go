@@ -9,19 +9,19 @@ import (
 
 // The sets that a connection is in.
 const (
-	inAll     = iota // of all connections
-	inAddress        // of those of its address
+	inAll     = iota // all connections
+	inAddress        // those of its address
 	sets
 )
 
-// set is connections, of which an idle one can be found. The listener's mu guards it.
+// set is a set of connections, in which an idle one can be found. The listener's mu guards it.
 type set struct {
 	in      int
 	conns   []*Conn
-	hand    int       // where in conns the next idle one is looked for
-	allBusy time.Time // when nothing idle was found
+	hand    int       // where in conns the search for an idle one continues
+	allBusy time.Time // when no idle one was found
 
-	streams atomic.Int64 // requests of HTTP/2 under way; mu does not guard it
+	streams atomic.Int64 // HTTP/2 requests in progress; not guarded by mu
 }
 
 func (s *set) add(c *Conn) {
@@ -37,8 +37,8 @@ func (s *set) remove(c *Conn) {
 	s.conns = s.conns[:end]
 }
 
-// takeIdle closes to requests the connection that has waited for one for longest, of
-// some that do; nil if none does.
+// takeIdle marks as closed the connection that has been idle longest, of some idle ones; nil if
+// none is idle.
 func (s *set) takeIdle() *Conn {
 	if clock.System.Now().Sub(s.allBusy) < pause {
 		return nil
@@ -62,7 +62,7 @@ func (s *set) takeIdle() *Conn {
 			s.allBusy = clock.System.Now()
 			return nil
 		}
-		if oldest.state.CompareAndSwap(idle, closed) { // else a request has just come
+		if oldest.state.CompareAndSwap(idle, closed) { // else it has just got a request
 			return oldest
 		}
 	}

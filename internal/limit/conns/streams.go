@@ -6,12 +6,12 @@ import (
 	"godwit.dev/godwit/internal/limit"
 )
 
-// fieldBytes is what a field of a head takes beside its name and value, as HTTP/2 counts.
+// fieldBytes is the overhead of a field of a head beside its name and value, as HTTP/2 counts.
 const fieldBytes = 32
 
-// Streams bounds requests of HTTP/2, of which a connection has many at once: there may be
-// as many as connections, in all and of one address, and the memory of their heads counts
-// with that of others, by what they are unpacked.
+// Streams bounds HTTP/2 requests, of which a connection has many at once: the bounds are those
+// of connections, in total and per address, and the memory of their unpacked heads counts with
+// that of others.
 func Streams(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor < 2 {
@@ -67,8 +67,7 @@ func (c *Conn) end(head int64) {
 	}
 }
 
-// exceeds counts a request, and reports whether there are more than most, which is 0 for
-// any number.
+// exceeds counts a request, and reports whether there are more than most; 0: no bound.
 func (s *set) exceeds(most int) bool { return s.streams.Add(1) > int64(most) && most > 0 }
 
 // unpacked is how much memory a request's head takes, in bytes.

@@ -1,5 +1,4 @@
-// Package rates bounds how often something is done for each of many, such as the requests of
-// accounts.
+// Package rates limits a rate for each of many keys, such as the requests of accounts.
 package rates
 
 import (
@@ -7,37 +6,36 @@ import (
 	"time"
 )
 
-// maxIdle is how many are remembered before those are forgotten that may do all that they
-// may.
+// maxIdle is the number of buckets from which on full ones are removed.
 const maxIdle = 10_000
 
-// Rates lets each do so much a second, and as much at once after a second without any.
+// Rates allows each key a number per second, and as many at once after a second without any.
 type Rates struct {
 	perSecond func() int
 	now       func() time.Time
 
 	mu      sync.Mutex
 	buckets map[string]bucket
-	sweep   int // buckets at which the idle ones go
+	sweep   int // the number of buckets at which idle ones are removed
 }
 
-// bucket is what one may still do, as of a moment.
+// bucket is the remaining allowance at a time.
 type bucket struct {
 	left float64
 	at   time.Time
 }
 
-// New lets each do as many things a second as perSecond gives at that moment, by the time that
-// now gives; 0 lets everybody do any number.
+// New makes Rates; perSecond returns the current rate, 0 means no limit; now is the current
+// time.
 func New(perSecond func() int, now func() time.Time) *Rates {
 	return &Rates{perSecond: perSecond, now: now, buckets: map[string]bucket{}, sweep: maxIdle}
 }
 
-// Take counts one, and reports whether it may be done. What may not is not counted.
+// Take counts one, and reports whether it is allowed. It is not counted if it is not.
 func (r *Rates) Take(who string) bool { return r.TakeAll(who, 1) }
 
-// TakeAll is Take of n at once. More than a second's worth may be done after a second without
-// any, and what follows waits for as long as all of it takes.
+// TakeAll is Take of n at once. More than a second's allowance may be taken after a second
+// without any; what follows waits for as long as all of it takes.
 func (r *Rates) TakeAll(who string, n int64) bool {
 	rate := float64(r.perSecond())
 	if rate <= 0 || n <= 0 {
@@ -60,12 +58,12 @@ func (r *Rates) TakeAll(who string, n int64) bool {
 	return allowed
 }
 
-// filled is what is left of a bucket now. A clock that goes back fills nothing.
+// filled is the current allowance of a bucket. A clock that goes back adds nothing.
 func (b bucket) filled(rate float64, now time.Time) float64 {
 	return min(rate, b.left+max(now.Sub(b.at), 0).Seconds()*rate)
 }
 
-// forget drops who may do all anyway, once there are many; r.mu is held.
+// forget removes full buckets, if there are many; r.mu is held.
 func (r *Rates) forget(rate float64, now time.Time) {
 	if len(r.buckets) < r.sweep {
 		return

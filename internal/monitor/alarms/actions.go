@@ -17,50 +17,49 @@ import (
 
 // Executor executes an action.
 type Executor interface {
-	// Execute does what an action says, durably. The errors Unavailable, Throttled
-	// and InsufficientStorage say that it may be done later, others that it never
-	// will.
+	// Execute executes an action, durably. The errors Unavailable, Throttled and
+	// InsufficientStorage are temporary, others are permanent.
 	Execute(ctx context.Context, a Action) error
 }
 
 // Action is an action that is due.
 type Action struct {
-	ARN     string // of what is notified: a topic or a function
+	ARN     string // of the target: a topic or a function
 	Source  string // the ARN of the alarm
-	Account string // whose alarm it is
+	Account string // the alarm's
 	Subject string // of a notification
-	Message string // a notification's, or an event
+	Message string // a notification, or an event
 }
 
-// pending is an action that is due, as the store has it.
+// pending is the persisted form of a due action.
 type pending struct {
 	ID    ID
-	Since time.Time // of the state
+	Since time.Time // when the state was entered
 	Action
 }
 
-// queueID names a queue.
+// queueID identifies a queue of actions.
 type queueID struct {
 	ID            // of the alarm
-	target string // what it notifies
+	target string // the ARN of the target
 }
 
 func (p *pending) actionQueue() queueID { return queueID{p.ID, p.ARN} }
 
-// actionQueue holds the actions by which an alarm notifies one target, of which the later ones
-// wait for the first. Lines do not wait for each other.
+// actionQueue has the due actions of an alarm for one target, of which the later ones wait for
+// the first. Queues do not wait for each other.
 type actionQueue struct {
 	queueID
-	keys [][]byte // in the store, of the actions, the oldest first
+	keys [][]byte // keys of the actions in the store, the oldest first
 }
 
-// actionQueues are those with actions, each of them in ready or in later. Of an action
-// that waits memory keeps the key.
+// actionQueues are the queues with actions, each either in ready or in later. Memory has only
+// the keys of actions.
 type actionQueues struct {
 	all   map[queueID]*actionQueue
-	sizes map[metrics.Owner]int // actions
+	sizes map[metrics.Owner]int // number of actions
 	ready []*actionQueue        // to be executed, the first one now
-	later []*actionQueue        // to be tried again from the next minute on
+	later []*actionQueue        // to be retried from the next minute on
 }
 
 func newActionQueues() actionQueues {
@@ -78,10 +77,10 @@ func (ls *actionQueues) add(id queueID, key []byte) {
 	ls.sizes[id.owner()]++
 }
 
-// retry makes the queues ready that were put off.
+// retry makes the postponed queues ready.
 func (ls *actionQueues) retry() { ls.ready, ls.later = append(ls.ready, ls.later...), nil }
 
-// shorten takes the oldest action off a queue.
+// shorten removes the oldest action from a queue.
 func (ls *actionQueues) shorten(l *actionQueue) {
 	l.keys = l.keys[1:]
 	o := l.owner()
@@ -102,8 +101,8 @@ func (ls *actionQueues) shorten(l *actionQueue) {
 	}
 }
 
-// longest is the queue of an owner with the most actions; of several, that with the
-// oldest one. There is one.
+// longest is the queue of an owner with the most actions; of several, the one with the oldest
+// action. There must be one.
 func (ls *actionQueues) longest(o metrics.Owner) (longest *actionQueue) {
 	for _, l := range ls.all {
 		if l.owner() != o {
@@ -116,8 +115,8 @@ func (ls *actionQueues) longest(o metrics.Owner) (longest *actionQueue) {
 	return longest
 }
 
-// Execute executes the actions that are due. A queue whose oldest cannot be executed
-// now waits for the next Tick.
+// Execute executes the due actions. A queue whose oldest action cannot be executed now waits
+// for the next Tick.
 func (e *Engine) Execute(ctx context.Context) error {
 	e.executing.Lock()
 	defer e.executing.Unlock()
@@ -127,7 +126,7 @@ func (e *Engine) Execute(ctx context.Context) error {
 			return e.giveUp()
 		}
 		p, err := e.pending(key)
-		if errors.Is(err, errUnreadable) { // it must hold up no other
+		if errors.Is(err, errUnreadable) { // it must not block others
 			e.kernel.Logger.Error("an alarm's action is left out", "alarm", l.Name, "reason", err.Error())
 			e.end(l, nil, "")
 			continue
@@ -135,11 +134,11 @@ func (e *Engine) Execute(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		e.shard.Log.Sync() // what was reported is not taken back
+		e.shard.Log.Sync() // the reported state must not be lost
 		failure := ""
 		if err := e.options.Executor.Execute(ctx, p.Action); err != nil {
 			if ctx.Err() != nil {
-				return nil // it is due still
+				return nil // it is still due
 			}
 			switch fault.KindOf(err) {
 			case fault.Unavailable, fault.Throttled, fault.InsufficientStorage:
@@ -154,8 +153,7 @@ func (e *Engine) Execute(ctx context.Context) error {
 	}
 }
 
-// first is the first queue that is ready, and the key of its oldest action; nil:
-// there is none.
+// first is the first ready queue, and the key of its oldest action; nil: there is none.
 func (e *Engine) first() (l *actionQueue, key []byte) {
 	e.shard.View(func() {
 		if len(e.actionQueues.ready) > 0 {
@@ -166,7 +164,7 @@ func (e *Engine) first() (l *actionQueue, key []byte) {
 	return l, key
 }
 
-// pending reads an action. It fails with errUnreadable if that will not change.
+// pending reads an action. It fails with errUnreadable if that is permanent.
 func (e *Engine) pending(key []byte) (p pending, err error) {
 	value, ok, err := e.reader.Get(nil, key)
 	if err != nil {
@@ -183,7 +181,7 @@ func (e *Engine) pending(key []byte) (p pending, err error) {
 
 var errUnreadable = errors.New("it cannot be read")
 
-// putOff has the first queue that is ready wait.
+// putOff postpones the first ready queue.
 func (e *Engine) putOff(l *actionQueue) {
 	e.shard.View(func() {
 		e.actionQueues.ready = e.actionQueues.ready[1:]
@@ -191,8 +189,8 @@ func (e *Engine) putOff(l *actionQueue) {
 	})
 }
 
-// end takes the oldest action of a queue off the store and notes it in the history,
-// but for nil, one that cannot be read.
+// end removes the oldest action of a queue from the store, and notes it in the history unless
+// it is nil, which means unreadable.
 func (e *Engine) end(l *actionQueue, p *pending, failure string) {
 	_, _ = e.shard.Run(true, func(*kernel.Tx) error {
 		c := e.begin()
@@ -207,7 +205,7 @@ func (e *Engine) end(l *actionQueue, p *pending, failure string) {
 	})
 }
 
-// giveUp ends actions that wait where an owner has more than may.
+// giveUp drops waiting actions of owners that have more than MaxWaiting.
 func (e *Engine) giveUp() error {
 	for {
 		l, key := e.excess()
@@ -227,8 +225,8 @@ func (e *Engine) giveUp() error {
 	}
 }
 
-// excess is the longest queue of an owner that has too many actions, and the key of
-// its oldest; nil: no owner has.
+// excess is the longest queue of an owner with too many actions, and the key of its oldest one;
+// nil: there is none.
 func (e *Engine) excess() (l *actionQueue, key []byte) {
 	e.shard.View(func() {
 		for o, n := range e.actionQueues.sizes {

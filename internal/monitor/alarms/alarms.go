@@ -1,9 +1,8 @@
-// Package alarms keeps alarms, evaluates them each minute and executes their
-// actions.
+// Package alarms has the alarms, evaluates them each minute and executes their actions.
 //
-// A new state, its item of the history and the actions that are due are one
-// commit. The actions are executed after it, and are then taken off the store: a
-// crash in between has them executed once more, and none is lost.
+// A new state, its item in the history and the due actions are one commit. The actions are
+// executed after it, and are then removed from the store: a crash in between executes them
+// again, and none is lost.
 package alarms
 
 import (
@@ -39,25 +38,24 @@ type Reader interface {
 	Units(m metrics.Metric) ([]string, error)
 }
 
-// Options are what an Engine is made of.
+// Options configure an Engine.
 type Options struct {
 	Metrics  Reader
 	Executor Executor
 	// MaxAlarms is how many alarms an account may have in a region; 0: any number.
 	MaxAlarms int
-	// MaxWaiting is how many actions of an account's alarms in a region may wait for
-	// what cannot execute them now; 0 means 10,000. Beyond it the oldest of the
-	// longest queue is given up.
+	// MaxWaiting bounds the actions of an account's alarms in a region that wait to be retried;
+	// 0 means 10,000. Beyond it the oldest action of the longest queue is dropped.
 	MaxWaiting int
-	// Wake is called when there is an alarm that Tick should evaluate, and WakeShort
-	// when there is one for TickShort.
+	// Wake is called when there is an alarm for EvaluateMinutes, and WakeShort when there is
+	// one for EvaluateShort.
 	Wake, WakeShort func()
 }
 
-// ID names an alarm.
+// ID identifies an alarm.
 type ID struct{ Account, Region, Name string }
 
-// Engine keeps alarms. It is a module of the kernel, with a shard of its own.
+// Engine has the alarms. It is a module of the kernel, with its own shard.
 type Engine struct {
 	kernel.NopModule
 	kernel  *kernel.Kernel
@@ -68,9 +66,9 @@ type Engine struct {
 	alarms       map[ID]*alarm.Alarm
 	counts       map[metrics.Owner]int
 	sequence     uint32    // distinguishes events of one millisecond
-	latest       time.Time // of what was written
+	latest       time.Time // time of the latest write
 	actionQueues actionQueues
-	damaged      [][]byte // actions found when the process began, by their keys
+	damaged      [][]byte // keys of unreadable actions found at the start
 
 	executing sync.Mutex // held while actions are executed
 }
@@ -112,7 +110,7 @@ func (e *Engine) Load() error {
 	e.reader = e.shard.Log.Reader()
 	err := store.Each(e.reader, keyspace.Prefix([]byte{prefix, kindAlarm}), func(_, value []byte) bool {
 		a := &alarm.Alarm{}
-		if err := decode(value, a); err != nil { // it must hold up no other
+		if err := decode(value, a); err != nil { // it must not block others
 			e.kernel.Logger.Error("an alarm is left out", "reason", err.Error())
 			return true
 		}
@@ -158,15 +156,14 @@ func (e *Engine) Resume() {
 	e.damaged = nil
 }
 
-// Latest is the latest time that anything was written at. A virtual clock must
-// not start before it.
+// Latest is the time of the latest write. A virtual clock must not start before it.
 func (e *Engine) Latest() (latest time.Time) {
 	e.shard.View(func() { latest = e.latest })
 	return latest
 }
 
-// Start begins, once the executor can execute: it executes what was due when the process ended, and has alarms
-// evaluated from now on.
+// Start is called when the executor is ready: it executes the actions that were due when the
+// process ended, and begins to evaluate alarms.
 func (e *Engine) Start() error {
 	if e.busy() {
 		e.options.Wake()
@@ -177,7 +174,7 @@ func (e *Engine) Start() error {
 	return e.Execute(context.Background())
 }
 
-// hasShort reports whether there are alarms on periods below a minute.
+// hasShort reports whether there are alarms with periods below a minute.
 func (e *Engine) hasShort() (short bool) {
 	e.shard.View(func() {
 		for _, a := range e.alarms {
@@ -187,7 +184,7 @@ func (e *Engine) hasShort() (short bool) {
 	return short
 }
 
-// busy reports whether there is anything to do each minute.
+// busy reports whether there is work each minute.
 func (e *Engine) busy() (busy bool) {
 	e.shard.View(func() { busy = len(e.alarms) > 0 || len(e.actionQueues.all) > 0 })
 	return busy
@@ -195,16 +192,15 @@ func (e *Engine) busy() (busy bool) {
 
 func (e *Engine) now() time.Time { return e.kernel.Clock.Now().Truncate(time.Millisecond) }
 
-// run runs a command, and returns once all that it has seen and done is durable: no
-// answer reports what a crash could take back.
+// run runs a command, and returns once all that it read and changed is durable: no answer
+// reports a state that a crash could undo.
 func (e *Engine) run(command func() error) error {
 	_, err := e.shard.Run(true, func(*kernel.Tx) error { return command() })
 	e.shard.Log.Sync()
 	return err
 }
 
-// commit writes a change of alarms, in a transaction. What is not applied is as if it
-// had never been.
+// commit collects a change of alarms, in a transaction. Without apply it has no effect.
 type commit struct {
 	e     *Engine
 	now   time.Time
@@ -212,7 +208,7 @@ type commit struct {
 	due   []due
 }
 
-// due is an action that the change makes due.
+// due is an action that becomes due by the change.
 type due struct {
 	actionQueue queueID
 	key         []byte
@@ -229,7 +225,7 @@ func (c *commit) stamp(key []byte) []byte {
 func encode(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // the types of this package always can be written
+		panic(err) // the types of this package can always be encoded
 	}
 	return text
 }
@@ -247,7 +243,7 @@ func (c *commit) note(id ID, item alarm.Item) {
 	c.prune(id.owner())
 }
 
-// enter puts an alarm into a state and has its actions executed if it is another.
+// enter changes the state of an alarm, and executes its actions if the state is new.
 func (c *commit) enter(a *alarm.Alarm, s alarm.Status) {
 	before, since := a.Status, a.Transitioned
 	if a.Enter(s, c.now) {
@@ -269,7 +265,7 @@ func (c *commit) enter(a *alarm.Alarm, s alarm.Status) {
 
 func isFunction(action string) bool { return strings.HasPrefix(action, "arn:aws:lambda:") }
 
-// apply writes the change with the transaction.
+// apply adds the change to the transaction.
 func (c *commit) apply() {
 	if c.batch.Len() == 0 {
 		return
@@ -284,8 +280,8 @@ func (c *commit) apply() {
 	}
 }
 
-// Put makes an alarm, or gives one another configuration; then tags are not
-// looked at, and its state stays. It fails with LimitExceeded.
+// Put makes an alarm, or replaces the configuration of an existing one, whose state and tags
+// stay. It fails with LimitExceeded.
 func (e *Engine) Put(id ID, config alarm.Config, tags map[string]string) error {
 	return e.run(func() error { return e.put(id, config, tags) })
 }
@@ -318,7 +314,7 @@ func (e *Engine) put(id ID, config alarm.Config, tags map[string]string) error {
 	return nil
 }
 
-// Delete removes alarms, all or none. It fails with NotFound if one is not there.
+// Delete removes alarms, all or none. It fails with NotFound if one does not exist.
 func (e *Engine) Delete(ids []ID) error {
 	return e.run(func() error { return e.remove(ids) })
 }
@@ -348,15 +344,15 @@ func (e *Engine) remove(ids []ID) error {
 	return nil
 }
 
-// Refusals.
+// Errors of commands.
 var (
-	ErrTooMany  = fault.NewRule(fault.LimitExceeded, "alarms: there are too many") // as many as there may be
+	ErrTooMany  = fault.NewRule(fault.LimitExceeded, "alarms: there are too many") // the limit
 	ErrNotFound = fault.NewRule(fault.NotFound, "alarms: there is no such alarm")
 	ErrUntagged = fault.NewRule(fault.ResourceNotFound, "alarms: there is no such alarm to tag")
 )
 
-// SetState puts an alarm into a state until it is evaluated, and executes the
-// actions if it was in another. It fails with NotFound.
+// SetState sets the state of an alarm until its next evaluation, and executes the actions if
+// the state is new. It fails with NotFound.
 func (e *Engine) SetState(ctx context.Context, id ID, s alarm.Status) error {
 	err := e.change(id, func(c *commit, a *alarm.Alarm) { c.enter(a, s) })
 	if err != nil {
@@ -365,8 +361,7 @@ func (e *Engine) SetState(ctx context.Context, id ID, s alarm.Status) error {
 	return e.Execute(ctx)
 }
 
-// Enable switches the actions of alarms on or off. Alarms that are not there are
-// passed over.
+// Enable switches the actions of alarms on or off. Unknown alarms are ignored.
 func (e *Engine) Enable(ids []ID, enabled bool) error {
 	for _, id := range ids {
 		err := e.change(id, func(c *commit, a *alarm.Alarm) {
@@ -384,8 +379,8 @@ func (e *Engine) Enable(ids []ID, enabled bool) error {
 	return nil
 }
 
-// Tag changes the tags of an alarm: f gets a copy. It fails with
-// ResourceNotFound, and with what f does.
+// Tag changes the tags of an alarm: f gets a copy. It fails with ResourceNotFound, and with f's
+// error.
 func (e *Engine) Tag(id ID, f func(tags map[string]string) error) error {
 	var refused error
 	err := e.change(id, func(c *commit, a *alarm.Alarm) {
@@ -431,8 +426,7 @@ func (e *Engine) Get(id ID) (a alarm.Alarm, ok bool) {
 	return a, ok
 }
 
-// List gives the alarms of an owner that f lets through, in the order of their
-// names.
+// List returns the alarms of an owner that f accepts, by name.
 func (e *Engine) List(o metrics.Owner, f func(a *alarm.Alarm) bool) []alarm.Alarm {
 	var all []alarm.Alarm
 	_ = e.run(func() error {

@@ -12,9 +12,8 @@ import (
 	"godwit.dev/godwit/internal/shard/kernel"
 )
 
-// EvaluateMinutes evaluates the alarms on periods of minutes at the end of a minute and
-// executes the actions of those whose state has become another. It asks for more
-// while there are alarms.
+// EvaluateMinutes evaluates the alarms with periods of minutes at the end of a minute and
+// executes the actions of those with a new state. more is true while there are alarms.
 func (e *Engine) EvaluateMinutes(at time.Time) (more bool, err error) {
 	e.shard.View(e.actionQueues.retry)
 	err = e.evaluateAll(at, false)
@@ -24,8 +23,8 @@ func (e *Engine) EvaluateMinutes(at time.Time) (more bool, err error) {
 // ShortEvery is how often alarms on periods below a minute are evaluated.
 const ShortEvery = 10 * time.Second
 
-// EvaluateShort is EvaluateMinutes for the alarms on periods below a minute, every
-// ShortEvery. It asks for more while there are such alarms.
+// EvaluateShort is EvaluateMinutes for the alarms with periods below a minute, every
+// ShortEvery. more is true while there are such alarms.
 func (e *Engine) EvaluateShort(at time.Time) (more bool, err error) {
 	err = e.evaluateAll(at, true)
 	return e.hasShort(), err
@@ -51,8 +50,8 @@ func (e *Engine) evaluateAll(at time.Time, short bool) error {
 	return e.Execute(context.Background())
 }
 
-// evaluate finds the state of an alarm. One that has been changed meanwhile waits
-// for the next time.
+// evaluate evaluates an alarm. If the alarm was changed concurrently, it waits for the next
+// evaluation.
 func (e *Engine) evaluate(a *alarm.Alarm, at time.Time) error {
 	points, err := e.points(a, at.Unix())
 	if err != nil {
@@ -115,7 +114,7 @@ func (e *Engine) points(a *alarm.Alarm, end int64) ([]alarm.Point, error) {
 			}
 		}
 		if len(read) > 0 {
-			break // of several units, one counts
+			break // if it has several units, one is used
 		}
 	}
 	return points, nil
@@ -124,12 +123,12 @@ func (e *Engine) points(a *alarm.Alarm, end int64) ([]alarm.Point, error) {
 // The history is kept for 30 days.
 const keepHistory = 30 * 24 * time.Hour
 
-// pruned bounds how many items leave the history when one is added.
+// pruned bounds how many items are removed from the history when one is added.
 const pruned = 16
 
 const stampSize = 8 + 4
 
-// prune takes what is too old off the history of an owner, more than comes in.
+// prune removes expired items from the history of an owner, more than are added.
 func (c *commit) prune(o metrics.Owner) {
 	low := ownerKey(kindHistory, o)
 	high := appendMillis(ownerKey(kindHistory, o), c.now.Add(-keepHistory))

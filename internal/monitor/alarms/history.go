@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// HistoryQuery asks for items of the history of an owner's alarms.
+// HistoryQuery selects items of the history of an owner's alarms.
 type HistoryQuery struct {
 	metrics.Owner
 	Name       string         // of the alarm; empty: of all
@@ -25,12 +25,12 @@ type HistoryQuery struct {
 	Limit      int
 }
 
-// maxLooked bounds how many items a query looks at.
+// maxLooked bounds how many items a query reads.
 const maxLooked = 5000
 
-// History gives items of the history in the order of time. next is the place to
-// continue from; nil: there are no others. Where few are wanted, a page may be short
-// of the limit and still have a next.
+// History returns items of the history, ordered by time. next is the place to continue from;
+// nil: there are no others. If few items match, a page may have fewer than the limit and still
+// a next.
 func (e *Engine) History(q HistoryQuery) (items []alarm.Item, next []byte, err error) {
 	e.shard.Log.Sync()
 	all := ownerKey(kindHistory, q.Owner)
@@ -64,8 +64,8 @@ func (e *Engine) History(q HistoryQuery) (items []alarm.Item, next []byte, err e
 	return items, next, cmp.Or(err, it.Close())
 }
 
-// page reads a page of the items whose times end the keys that it walks over; all is
-// how the items' own keys begin.
+// page reads a page of items by an iterator over keys that end with the items' times; all is
+// the prefix of the items' own keys.
 func (e *Engine) page(it store.Iterator, all []byte, q HistoryQuery) (items []alarm.Item, next []byte, err error) {
 	step := it.Next
 	if q.Descending {
@@ -82,9 +82,9 @@ func (e *Engine) page(it store.Iterator, all []byte, q HistoryQuery) (items []al
 		}
 		var item alarm.Item
 		if !ok {
-			continue // it has become too old meanwhile
+			continue // it has expired meanwhile
 		}
-		if err := decode(value, &item); err != nil { // it must hold up no other
+		if err := decode(value, &item); err != nil { // it must not block others
 			e.kernel.Logger.Error("an item of the history of alarms is left out", "reason", err.Error())
 			continue
 		}

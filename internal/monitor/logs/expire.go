@@ -7,10 +7,11 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 )
 
-// dueOf is the hour from which on nothing of a bucket is kept any more.
+// dueOf is the hour from which on a bucket is expired.
 func dueOf(h, days uint64) uint64 { return h + 1 + days*24 }
 
-// schedule sets when a group is to be looked at next, by its oldest bucket from an hour on.
+// schedule sets when a group is next checked for expired events, by its oldest bucket from an
+// hour on.
 func (l *Logs) schedule(b *mutation.Batch, group uint64, t *totals, from uint64) error {
 	due := uint64(0)
 	if t.retention > 0 {
@@ -38,7 +39,7 @@ func (l *Logs) moveDue(b *mutation.Batch, group uint64, t *totals, due uint64) {
 	}
 }
 
-// earliest is the hour in which something expires; 0: nothing does.
+// earliest is the hour of the next expiry; 0: there is none.
 func (l *Logs) earliest() (due uint64, err error) {
 	err = l.each(key(kindDue), behind(key(kindDue)), func(k, _ []byte) bool {
 		due = number(k, 0)
@@ -50,13 +51,13 @@ func (l *Logs) earliest() (due uint64, err error) {
 // NextDue implements kernel.Module.
 func (l *Logs) NextDue() int64 { return int64(l.due * hour) }
 
-// How much expires in one tick: groups, and buckets of one.
+// Bounds of one tick: groups, and buckets of one.
 const (
 	expireGroups  = 100
 	expireBuckets = 5000
 )
 
-// Tick implements kernel.Module: it removes what is past its group's retention.
+// Tick implements kernel.Module: it removes events past their group's retention.
 func (l *Logs) Tick(at int64) {
 	now := uint64(at) / hour
 	if l.due == 0 || l.due > now {
@@ -64,7 +65,7 @@ func (l *Logs) Tick(at int64) {
 	}
 	if err := l.expire(now); err != nil {
 		l.shard.Logger.Error("log events past their retention could not be removed", "error", err)
-		l.due = now + 1 // it is tried again
+		l.due = now + 1 // it is retried
 	}
 }
 
@@ -99,7 +100,7 @@ func (l *Logs) expireGroup(group, now uint64) error {
 	before, rest := t, uint64(0)
 	var b mutation.Batch
 	if t.retention > 0 && now > t.retention*24 {
-		// A bucket h goes once dueOf(h) has come.
+		// A bucket h is removed once dueOf(h) has come.
 		if rest, err = l.drop(&b, group, &t, 0, now-t.retention*24); err != nil {
 			return err
 		}
@@ -112,8 +113,8 @@ func (l *Logs) expireGroup(group, now uint64) error {
 	return nil
 }
 
-// drop removes the buckets of the hours in [from, to), or the first of them: rest is the
-// hour from which on there may be more.
+// drop removes the buckets of the hours in [from, to), or the first of them: rest is the hour
+// from which on there may be others.
 func (l *Logs) drop(b *mutation.Batch, group uint64, t *totals, from, to uint64) (rest uint64, err error) {
 	buckets := 0
 	err = l.each(key(kindBucket, group, from), key(kindBucket, group, to), func(k, v []byte) bool {
@@ -134,22 +135,22 @@ func (l *Logs) drop(b *mutation.Batch, group uint64, t *totals, from, to uint64)
 	return to, nil
 }
 
-// writeTotals writes those of a group, and counts them.
+// writeTotals writes the totals of a group, and updates the count of bytes.
 func (l *Logs) writeTotals(b *mutation.Batch, group uint64, before, t totals) {
 	b.Set(key(kindTotals, group), t.encode())
 	l.disk.Add(t.disk() - before.disk())
 }
 
-// Beyond the bound so much more goes that the next put does not have to wait for
-// the same: one bucket after the other, which costs nothing by the event; one that
-// is a large part of all goes in steps.
+// Beyond the bound more is removed than necessary, so that the next put does not exceed it
+// again. Buckets are removed whole, without a cost per event; one that is a large part of all
+// events is removed in steps.
 const (
 	trimShare  = 20 // one part of the bound
 	largeShare = 8
 	trimStep   = 5000
 )
 
-// trim removes the oldest events, step by step in the background, when there are too many.
+// trim removes the oldest events, step by step in the background, if there are too many.
 func (l *Logs) trim() {
 	if l.options.MaxBytes <= 0 || l.disk.Load() <= l.options.MaxBytes || l.trimming {
 		return
@@ -177,7 +178,7 @@ func (l *Logs) oldest() (h, group uint64, ok bool, err error) {
 	return h, group, ok, err
 }
 
-// trimOldest removes the oldest bucket, or the beginning of a large one.
+// trimOldest removes the oldest bucket, or the first events of a large one.
 func (l *Logs) trimOldest(target int64) (more bool, err error) {
 	h, group, ok, err := l.oldest()
 	if err != nil || !ok {
@@ -222,7 +223,7 @@ func (l *Logs) trimOldest(target int64) (more bool, err error) {
 		b.Set(key(kindBucket, group, h), held.encode())
 		t.sub(gone)
 	}
-	if t.bucket == before.bucket { // the bucket has nothing to give
+	if t.bucket == before.bucket { // the bucket has no removable events
 		b.Delete(key(kindOldest, h, group))
 	}
 	l.writeTotals(&b, group, before, t)

@@ -10,18 +10,18 @@ import (
 	"godwit.dev/godwit/internal/monitor/logs/pattern"
 )
 
-// What one Filter looks at, beside what it returns.
+// Bounds of what one Filter reads.
 const (
 	maxScanned      = 50_000   // events
-	maxScannedBytes = 16 << 20 // of their messages, times what the pattern costs
-	maxMerged       = 100      // streams that are read one by one; beyond it, the group
+	maxScannedBytes = 16 << 20 // bytes of their messages, times the cost of the pattern
+	maxMerged       = 100      // streams that are read separately; beyond it, the group is read
 	maxPauses       = 10       // times maxHops
 )
 
 // errEnough ends a walk.
 var errEnough = errors.New("logs: enough")
 
-// FilterQuery says which events of a group are wanted.
+// FilterQuery selects events of a group.
 type FilterQuery struct {
 	Group    arn.ARN
 	Streams  []string // the names, up to 100; with the prefix, at most one of them
@@ -32,10 +32,9 @@ type FilterQuery struct {
 	Limit    int    // 1 to MaxEvents
 }
 
-// Filter finds events of a group, in their order. A call looks at a bounded part:
-// it may return few events, or none, and the token with which the next continues;
-// without one there is no more. It fails with ResourceNotFound, and with
-// InvalidParameter for a token that is none.
+// Filter finds events of a group, in order. A call reads a bounded part: it may return few
+// events, or none, and a token for the next call; without a token there are no more. It fails
+// with ResourceNotFound, and with InvalidParameter for an invalid token.
 func (l *Logs) Filter(q FilterQuery) (found []Found, next string, err error) {
 	l.await()
 	g, err := l.find(q.Group)
@@ -48,7 +47,7 @@ func (l *Logs) Filter(q FilterQuery) (found []Found, next string, err error) {
 	}
 	to := q.To
 	if to != nil {
-		behind := max(*to, *to+1) // nothing is behind the greatest
+		behind := max(*to, *to+1) // the maximum has no successor
 		to = &behind
 	}
 	f := &filtering{logs: l, q: q, group: g.id, size: pageSize{limit: q.Limit}, names: map[uint64]string{}, cost: 1}
@@ -86,19 +85,18 @@ type filtering struct {
 	logs  *Logs
 	q     FilterQuery
 	group uint64
-	names map[uint64]string // of the streams seen, empty for one that is not wanted
+	names map[uint64]string // of the streams seen; empty for one that is not selected
 
 	found          []Found
 	size           pageSize
 	scanned, bytes int
 	cost           int      // of the pattern
 	at             position // where the next call continues
-	more           bool     // there may be something there
+	more           bool     // there may be more events there
 	merged         []cursor
 }
 
-// streams finds those that are to be read one by one; false means to read the
-// group.
+// streams finds the streams that are to be read separately; false means to read the group.
 func (f *filtering) streams() (merge bool, err error) {
 	add := func(name string, s streamRecord) {
 		f.names[s.id] = name
@@ -137,7 +135,7 @@ func (f *filtering) streams() (merge bool, err error) {
 	return false, nil
 }
 
-// name is that of a wanted stream; empty if it is not wanted, or was removed.
+// name is the name of a selected stream; empty if it is not selected, or was removed.
 func (f *filtering) name(stream uint64) (string, error) {
 	name, ok := f.names[stream]
 	if ok {
@@ -154,7 +152,7 @@ func (f *filtering) name(stream uint64) (string, error) {
 	return name, nil
 }
 
-// match takes an event in if it matches; false ends the call before it.
+// match adds an event if it matches; false ends the call before it.
 func (f *filtering) match(p position, e stored) (goOn bool, err error) {
 	if f.scanned == maxScanned || f.bytes > maxScannedBytes {
 		f.at, f.more = p, true
@@ -197,7 +195,7 @@ func (f *filtering) scan(low, high position) error {
 	return errors.Join(failed, err)
 }
 
-// cursor walks through the index of a stream, in steps that double.
+// cursor iterates over the index of a stream, in steps that double.
 type cursor struct {
 	stream uint64
 	step   int
@@ -206,7 +204,7 @@ type cursor struct {
 	done   bool
 }
 
-// merge reads streams side by side.
+// merge reads several streams, merged by position.
 func (f *filtering) merge(low, high position) error {
 	for i := range f.merged {
 		f.merged[i].at = low
@@ -232,7 +230,7 @@ func (f *filtering) merge(low, high position) error {
 	}
 }
 
-// nextBatch is the next chunk of places of all streams.
+// nextBatch is the next chunk of positions of all streams.
 func (f *filtering) nextBatch(high position, hops *int) (batch []position, err error) {
 	for len(batch) < chunk {
 		first := -1
@@ -263,7 +261,7 @@ func (f *filtering) nextBatch(high position, hops *int) (batch []position, err e
 	return batch, nil
 }
 
-// lowWatermark is the first place that no stream has been read up to.
+// lowWatermark is the lowest position up to which all streams have been read.
 func (f *filtering) lowWatermark(high position) position {
 	at := high
 	for i := range f.merged {

@@ -21,7 +21,7 @@ type Group struct {
 	Tags        map[string]string
 }
 
-// NewGroup is what a group is created with.
+// NewGroup are the properties of a group to be created.
 type NewGroup struct {
 	ARN       arn.ARN
 	Class     string // STANDARD if empty
@@ -65,12 +65,12 @@ func encodeDetails(d details) []byte {
 }
 
 func (g groupRecord) read() (d details) {
-	_ = json.Unmarshal(g.details, &d) // what we wrote
+	_ = json.Unmarshal(g.details, &d) // our own encoding
 	return d
 }
 
-// DeleteGroup removes a group with all that is in it. It fails with
-// ResourceNotFound, and with ValidationFailed while the group is protected.
+// DeleteGroup removes a group with its streams and events. It fails with ResourceNotFound, and
+// with ValidationFailed while the group is protected.
 func (l *Logs) DeleteGroup(group arn.ARN) error {
 	l.sink.flush()
 	return l.run(func() error { return l.deleteGroup(group) })
@@ -106,7 +106,7 @@ func (l *Logs) deleteGroup(group arn.ARN) error {
 	return nil
 }
 
-// unprotected finds a group that may be deleted, or what is in it.
+// unprotected finds a group if it, or its content, may be deleted.
 func (l *Logs) unprotected(group arn.ARN) (g groupRecord, err error) {
 	if g, err = l.find(group); err == nil && g.read().Protected {
 		err = ErrProtected
@@ -153,7 +153,7 @@ func (l *Logs) Tag(group arn.ARN, tags map[string]string) error {
 	})
 }
 
-// Untag removes tags from a group; those that it does not have are no mistake.
+// Untag removes tags from a group; unknown keys are ignored.
 func (l *Logs) Untag(group arn.ARN, keys []string) error {
 	return l.change(group, func(d *details) error {
 		for _, k := range keys {
@@ -173,8 +173,7 @@ func (l *Logs) Tags(group arn.ARN) (map[string]string, error) {
 	return g.read().Tags, nil
 }
 
-// Retain sets for how many days a group keeps its events; 0 is for ever. What is
-// older is not shown any more at once.
+// Retain sets the retention of a group in days; 0 is for ever. Older events are hidden at once.
 func (l *Logs) Retain(group arn.ARN, days int) error {
 	return l.run(func() error {
 		g, err := l.find(group)
@@ -200,26 +199,25 @@ func (l *Logs) retain(group, days uint64) error {
 	return nil
 }
 
-// Page is a part of a list: what to begin behind, and how much.
+// Page selects a part of a list: up to a limit, after a name.
 type Page struct {
 	After string // empty: the beginning
 	Limit int
 }
 
-// maxLooked is how many groups one list looks at.
+// maxLooked bounds how many groups one list reads.
 const maxLooked = 10_000
 
-// GroupFilter is what Groups lists. What is empty, or nil, asks for nothing.
+// GroupFilter selects groups for Groups. Empty and nil fields select all.
 type GroupFilter struct {
-	Region, Account string // which are never empty
+	Region, Account string // never empty
 	Prefix, Class   string
 	Name            func(name string) bool
 	Tags            func(tags map[string]string) bool
 }
 
-// Groups lists the groups that a filter lets through, in the order of their names.
-// Where the list continues is named by next, which is empty if it does not; a list that
-// leaves out most of what it looks at may be short, or empty, and continue.
+// Groups lists the groups that a filter accepts, by name. next is the name to continue after;
+// empty: there are no others. A list may be short, or empty, and still have a next.
 func (l *Logs) Groups(f GroupFilter, p Page) (found []Group, next string, err error) {
 	l.await()
 	all := groupPrefix(f.Region, f.Account)

@@ -9,25 +9,25 @@ import (
 	"godwit.dev/godwit/internal/keyspace"
 )
 
-// Kinds of keys, behind keyspace.LogSpace. Numbers are big-endian, so that keys are
-// in their order; group and stream stand for ids, which are never given twice.
+// Kinds of keys, after keyspace.LogSpace. Numbers are big-endian, so that keys are in their
+// order; group and stream are ids, which are never reused.
 const (
-	kindSequence = keyspace.LogSequence    // → what ids and sequences lie below
-	kindClock    = keyspace.LogClock       // → the time of the latest commit, epoch milliseconds; of earlier versions
+	kindSequence = keyspace.LogSequence    // → the upper bound of used ids and sequences
+	kindClock    = keyspace.LogClock       // → the time of the latest commit, epoch milliseconds; by earlier versions
 	kindGroup    = keyspace.LogGroups      // account 0 region 0 name → groupRecord
 	kindTotals   = keyspace.LogTotals      // group → totals
 	kindStream   = keyspace.LogStreams     // group name → streamRecord
 	kindName     = keyspace.LogStreamNames // group stream → the stream's name
-	kindLatest   = keyspace.LogLatest      // group time stream → the stream's name, by its last event
+	kindLatest   = keyspace.LogLatest      // group time stream → the stream's name, by the time of its last event
 	kindEvent    = keyspace.LogEvents      // group time sequence → stream, ingestion, message
 	kindIndex    = keyspace.LogIndex       // group hour stream time sequence → nothing
 	kindBucket   = keyspace.LogBuckets     // group hour → bucket
 	kindOldest   = keyspace.LogOldest      // hour group → nothing, for each bucket
-	kindDue      = keyspace.LogExpiries    // hour group → nothing: when something in it expires
-	kindDeleted  = keyspace.LogDeleted     // group stream → nothing: its events are not removed yet
+	kindDue      = keyspace.LogExpiries    // hour group → nothing: when its next events expire
+	kindDeleted  = keyspace.LogDeleted     // group stream → nothing: its events are yet to be removed
 )
 
-// hour is the width of a bucket, in milliseconds: what expires together.
+// hour is the width of a bucket, in milliseconds: its events expire together.
 const hour = 3_600_000
 
 func key(kind byte, numbers ...uint64) []byte {
@@ -53,14 +53,13 @@ func groupPrefix(region, account string) []byte {
 	return append(key(kindGroup), account+"\x00"+region+"\x00"...)
 }
 
-// groupOf reads the name of a group out of its key.
+// groupOf decodes the name of a group in its key.
 func groupOf(k []byte) arn.ARN {
 	parts := strings.SplitN(string(k[2:]), "\x00", 3)
 	return arn.LogGroup(parts[1], parts[0], parts[2])
 }
 
-// behind is the end of all keys that begin with prefix, whose last byte is not
-// 0xff.
+// behind is the end of all keys with a prefix, whose last byte is not 0xff.
 func behind(prefix []byte) []byte {
 	for n, b := range slices.Backward(prefix) {
 		if b != 0xff {
@@ -70,15 +69,15 @@ func behind(prefix []byte) []byte {
 	return nil
 }
 
-// position is the place of an event in its group: events are ordered by time, and
-// those of one time by when they came.
+// position is the position of an event in its group: events are ordered by time, those of one
+// time by arrival.
 type position struct{ time, sequence uint64 }
 
 func (p position) less(q position) bool {
 	return p.time < q.time || p.time == q.time && p.sequence < q.sequence
 }
 
-// next is the position right behind.
+// next is the next position.
 func (p position) next() position { return position{p.time, p.sequence + 1} }
 
 func (p position) hour() uint64 { return p.time / hour }
@@ -91,14 +90,14 @@ func indexKey(group, stream uint64, p position) []byte {
 	return key(kindIndex, group, p.hour(), stream, p.time, p.sequence)
 }
 
-// groupRecord is what is kept of a group by its name.
+// groupRecord is the record of a group by name.
 type groupRecord struct {
 	id      uint64
 	created int64 // epoch milliseconds
 	details []byte
 }
 
-// details of a group, which are looked at seldom, as JSON.
+// details of a group, which are rarely read, as JSON.
 type details struct {
 	Class     string            `json:"class,omitempty"`
 	Protected bool              `json:"protected,omitempty"`
@@ -118,19 +117,19 @@ func decodeGroup(v []byte) (g groupRecord, ok bool) {
 	return groupRecord{binary.BigEndian.Uint64(v), int64(binary.BigEndian.Uint64(v[8:])), v[16:]}, true
 }
 
-// totals are what changes with every put to a group. Whether they exist is
-// whether the group does.
+// totals are the values that change with every put to a group. They exist if and only if the
+// group does.
 type totals struct {
 	retention uint64 // days; 0: for ever
 	due       uint64 // the hour of the group's kindDue; 0: none
 	bucket
 }
 
-// bucket is what a group, or an hour of one, holds.
+// bucket is the size of a group, or of an hour of one.
 type bucket struct{ bytes, events uint64 }
 
-// What an event counts beside its message, in bytes: for AWS's storedBytes, and
-// about what its keys take on the disk.
+// The size of an event in addition to its message, in bytes: for AWS's storedBytes, and
+// approximately of its keys on disk.
 const (
 	eventOverhead = 26
 	diskOverhead  = 100
@@ -142,7 +141,7 @@ func (b bucket) stored() int64 { return int64(b.bytes + eventOverhead*b.events) 
 
 func (b *bucket) add(o bucket) { b.bytes, b.events = b.bytes+o.bytes, b.events+o.events }
 
-// sub takes away at most what is there.
+// sub subtracts o, but not below zero.
 func (b *bucket) sub(o bucket) {
 	b.bytes, b.events = b.bytes-min(b.bytes, o.bytes), b.events-min(b.events, o.events)
 }
@@ -168,8 +167,8 @@ func decodeBucket(v []byte) (b bucket) {
 	return b
 }
 
-// streamRecord is what is kept of a stream by its name. Times are epoch
-// milliseconds; first, last and ingested are 0 until it has an event.
+// streamRecord is the record of a stream by name. Times are epoch milliseconds; first, last and
+// ingested are 0 until it has an event.
 type streamRecord struct {
 	id                             uint64
 	created, first, last, ingested uint64

@@ -1,9 +1,8 @@
-// Package logs keeps log groups: streams of events, as CloudWatch Logs has them.
+// Package logs has the log groups: streams of events, as CloudWatch Logs has them.
 //
-// Invariants: what Put answered is durable, and so is what any answer shows;
-// events of a group are in the order of (time, arrival); a read costs what it
-// returns and what it looks at, and looks at a bounded part in one call. Of events
-// only what the sink holds is in memory.
+// Invariants: events acknowledged by Put are durable, and so are those in any answer; events of
+// a group are ordered by (time, arrival); the cost of a read is that of the events returned and
+// examined, which are bounded in one call. Only the events in the sink are in memory.
 package logs
 
 import (
@@ -19,28 +18,28 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// Options are what Logs are made of.
+// Options configure Logs.
 type Options struct {
-	// MaxBytes bounds what events take on the disk, about and before compression:
-	// beyond it the oldest go. 0: no bound.
+	// MaxBytes bounds the approximate size of events on disk, before compression: beyond it the
+	// oldest are removed. 0: no bound.
 	MaxBytes int64
 }
 
-// Logs are the log groups of a node. They are a module of the kernel, with a shard of
-// their own. What changes them is a transaction; reads look at the store beside it.
+// Logs are the log groups of a node. They are a module of the kernel, with its own shard.
+// Changes are transactions; reads use the store without them.
 type Logs struct {
 	kernel.NopModule
 	kernel  *kernel.Kernel
 	options Options
 	shard   *kernel.Shard
 	reader  journal.Reader // sees what the shard has appended
-	disk    atomic.Int64   // about what events take, in bytes
+	disk    atomic.Int64   // approximate size of events, in bytes
 	sink    sink
 
 	// Under the shard's lock.
-	sequence, ceiling  uint64 // the last number given out, and below which they are reserved
-	due                uint64 // the hour in which something expires; 0: nothing does
-	trimming, sweeping bool   // in the background
+	sequence, ceiling  uint64 // the last number used, and the end of the reserved ones
+	due                uint64 // the hour of the next expiry; 0: there is none
+	trimming, sweeping bool   // running in the background
 }
 
 // New adds the module to a kernel.
@@ -51,7 +50,7 @@ func New(k *kernel.Kernel, o Options) *Logs {
 	return l
 }
 
-// Load implements kernel.Module: it reads how much there is, and what expires next.
+// Load implements kernel.Module: it reads the sizes, and the next expiry.
 func (l *Logs) Load() error {
 	l.reader = l.shard.Log.Reader()
 	if err := l.load(); err != nil {
@@ -65,7 +64,7 @@ func (l *Logs) load() (err error) {
 		return err
 	}
 	l.sequence = l.ceiling
-	latest, err := l.number(key(kindClock)) // of versions whose stream did not keep it
+	latest, err := l.number(key(kindClock)) // by versions whose stream did not have it
 	if err != nil {
 		return err
 	}
@@ -88,20 +87,20 @@ func (l *Logs) Resume() {
 	l.trim()
 }
 
-// Close implements kernel.Module: it writes what the sink holds.
+// Close implements kernel.Module: it writes the events in the sink.
 func (l *Logs) Close() {
 	if l.reader != nil { // it was loaded
 		l.sink.close()
 	}
 }
 
-// DiskBytes is about what events take on the disk, before compression.
+// DiskBytes is the approximate size of events on disk, before compression.
 func (l *Logs) DiskBytes() int64 { return l.disk.Load() }
 
-// now is the present in epoch milliseconds, in a transaction.
+// now is the current time in epoch milliseconds, in a transaction.
 func (l *Logs) now() uint64 { return uint64(max(l.shard.Now(), 0)) }
 
-// number reads one that is kept by itself; 0 if there is none.
+// number reads a number with a record of its own; 0 if there is none.
 func (l *Logs) number(k []byte) (uint64, error) {
 	v, ok, err := l.reader.Get(nil, k)
 	if err != nil || !ok || len(v) != 8 {
@@ -110,21 +109,21 @@ func (l *Logs) number(k []byte) (uint64, error) {
 	return binary.BigEndian.Uint64(v), nil
 }
 
-// run runs a command, and returns once all that it has seen and done is durable. A
-// command writes once, when it cannot be refused any more.
+// run runs a command, and returns once all that it read and changed is durable. A command
+// writes only when it cannot fail any more.
 func (l *Logs) run(command func() error) error {
 	_, err := l.shard.Run(true, func(*kernel.Tx) error { return command() })
 	l.shard.Log.Sync()
 	return err
 }
 
-// apply writes a batch with the transaction.
+// apply adds a batch to the transaction.
 func (l *Logs) apply(b *mutation.Batch) { l.shard.Batch.Append(b) }
 
-// reserveMany is how many ids and sequences are reserved at once.
+// reserveMany is how many ids and sequences are reserved in one write.
 const reserveMany = 1 << 20
 
-// take gives n numbers that were never given before; the first of them.
+// take assigns n numbers that were never used before, and returns the first.
 func (l *Logs) take(n int) (first uint64) {
 	first = l.sequence + 1
 	l.sequence += uint64(n)
@@ -148,7 +147,7 @@ func (l *Logs) find(group arn.ARN) (g groupRecord, err error) {
 	return g, nil
 }
 
-// totals reads those of a group; it fails with ResourceNotFound.
+// totals reads the totals of a group; it fails with ResourceNotFound.
 func (l *Logs) totals(group uint64) (t totals, err error) {
 	v, _, err := l.reader.Get(nil, key(kindTotals, group))
 	if err != nil {
@@ -173,12 +172,12 @@ func (l *Logs) stream(group uint64, name string) (s streamRecord, err error) {
 	return s, nil
 }
 
-// each walks the keys of a range until f returns false.
+// each calls f with the keys of a range until f returns false.
 func (l *Logs) each(lower, upper []byte, f func(k, v []byte) bool) error {
 	return store.Each(l.reader, keyspace.Span{Lower: lower, Upper: upper}, f)
 }
 
-// eachDown is each from the end.
+// eachDown is each in descending order.
 func (l *Logs) eachDown(lower, upper []byte, f func(k, v []byte) bool) error {
 	it, err := l.reader.Iter(lower, upper)
 	if err != nil {
@@ -192,8 +191,8 @@ func (l *Logs) eachDown(lower, upper []byte, f func(k, v []byte) bool) error {
 	return it.Close()
 }
 
-// await returns once all that was put so far is in the store and durable, so that an
-// answer may report it.
+// await returns once all events put so far are in the store and durable, so that an answer may
+// report them.
 func (l *Logs) await() {
 	l.sink.flush()
 	l.shard.Log.Sync()

@@ -15,21 +15,21 @@ type Event struct {
 	Message string
 }
 
-// How far the time of an event may be from now, and those of one call from each
-// other. Source: the API reference, "PutLogEvents".
+// Bounds of the time of an event relative to now, and of the time span of one call. Source: the
+// API reference, "PutLogEvents".
 const (
 	maxAge   = 14 * 24 * time.Hour
 	maxAhead = 2 * time.Hour
 	maxSpan  = 24 * time.Hour
 )
 
-// Rejected are the events of a call that were not kept: what stands before TooOld
-// or before Expired, and from TooNew on. nil: none.
+// Rejected are the events of a call that were rejected: those before TooOld or before Expired,
+// and from TooNew on. nil: none.
 type Rejected struct{ TooOld, Expired, TooNew *int }
 
-// Put adds events, which are in the order of their times, to a stream. They are
-// durable when it returns. It fails with ResourceNotFound; with InvalidParameter
-// if the events are a day apart or more; and with InsufficientStorage.
+// Put adds events, ordered by time, to a stream. They are durable on return. It fails with
+// ResourceNotFound; with InvalidParameter if the events span a day or more; and with
+// InsufficientStorage.
 func (l *Logs) Put(group arn.ARN, stream string, events []Event) (r Rejected, err error) {
 	if l.kernel.Full() {
 		return r, ErrFull
@@ -44,8 +44,8 @@ func (l *Logs) Put(group arn.ARN, stream string, events []Event) (r Rejected, er
 	return r, err
 }
 
-// put writes events, in a transaction. own says that they are the server's: the stream is
-// made if it is not there, and no event is refused for its time.
+// put writes events, in a transaction. own says that they are the server's: the stream is made
+// if it does not exist, and no event is rejected for its time.
 func (l *Logs) put(group uint64, stream string, events []Event, own bool) (r Rejected, err error) {
 	t, err := l.totals(group)
 	if err != nil {
@@ -111,7 +111,7 @@ func (l *Logs) put(group uint64, stream string, events []Event, own bool) (r Rej
 	return r, nil
 }
 
-// fill adds to a bucket.
+// fill adds to the size of a bucket.
 func (l *Logs) fill(b *mutation.Batch, group, h uint64, more bucket) error {
 	v, ok, err := l.reader.Get(nil, key(kindBucket, group, h))
 	if err != nil {
@@ -126,7 +126,7 @@ func (l *Logs) fill(b *mutation.Batch, group, h uint64, more bucket) error {
 	return nil
 }
 
-// admit leaves out the events that are too old or too far ahead.
+// admit removes the events that are too old or too far in the future.
 func admit(events []Event, now time.Time, retention uint64) (kept []Event, r Rejected, err error) {
 	oldest, newest := now.Add(-maxAge).UnixMilli(), now.Add(maxAhead).UnixMilli()
 	expired := int64(0)

@@ -10,16 +10,15 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// What one call returns at most, and looks at.
+// Bounds of what one call returns, and reads.
 const (
 	MaxEvents = 10_000  // that are returned
 	maxPage   = 1 << 20 // bytes of messages, and 26 for each
-	maxHops   = 2_000   // hours of a group that have nothing of a stream
-	chunk     = 256     // events that are read at once
+	maxHops   = 2_000   // hours of a group without events of a stream
+	chunk     = 256     // events that are read together
 )
 
-// maxTime is the greatest time that a token can hold, in epoch milliseconds: no
-// event is as late.
+// maxTime is the maximum time in a token, in epoch milliseconds: no event is as late.
 const maxTime = 99_999_999_999_999_999
 
 // Found is an event that was found.
@@ -31,7 +30,7 @@ type Found struct {
 	Message  string
 }
 
-// EventsQuery says which events of a stream are wanted.
+// EventsQuery selects events of a stream.
 type EventsQuery struct {
 	Group    arn.ARN
 	Stream   string
@@ -41,15 +40,15 @@ type EventsQuery struct {
 	Limit    int    // 1 to MaxEvents
 }
 
-// EventsPage is a part of a stream. The tokens never are empty. One that was given
-// comes back unless there was more in its direction.
+// EventsPage is a part of a stream. The tokens are never empty. The token of the query is
+// returned unless there was more in its direction.
 type EventsPage struct {
 	Events            []Found
 	Forward, Backward string
 }
 
-// Events reads a part of a stream. It fails with ResourceNotFound, and with
-// InvalidParameter for a token that is none.
+// Events reads a part of a stream. It fails with ResourceNotFound, and with InvalidParameter
+// for an invalid token.
 func (l *Logs) Events(q EventsQuery) (page EventsPage, err error) {
 	l.await()
 	g, err := l.find(q.Group)
@@ -82,7 +81,7 @@ func (l *Logs) Events(q EventsQuery) (page EventsPage, err error) {
 		return page, err
 	}
 	if len(found) == 0 && q.Token == "" && !forward {
-		before, behind = low, low // what comes later is found from here
+		before, behind = low, low // later events are found from here
 	}
 	for i := range found {
 		found[i].Stream = q.Stream
@@ -90,8 +89,8 @@ func (l *Logs) Events(q EventsQuery) (page EventsPage, err error) {
 	return EventsPage{found, token('f', s.id, behind), token('b', s.id, before)}, nil
 }
 
-// bounds are those of a query, within what the group's retention shows: from and
-// to are inclusive and exclusive.
+// bounds are those of a query, restricted to the group's retention: from is inclusive, to
+// exclusive.
 func (l *Logs) bounds(t totals, from, to *int64) (low, high position) {
 	high = last
 	if to != nil {
@@ -108,7 +107,7 @@ func (l *Logs) bounds(t totals, from, to *int64) (low, high position) {
 	return low, high
 }
 
-// pageSize counts what fits into a page.
+// pageSize counts the events and bytes of a page.
 type pageSize struct{ events, bytes, limit int }
 
 func (p *pageSize) fits(message int) bool {
@@ -120,7 +119,7 @@ func (p *pageSize) fits(message int) bool {
 	return true
 }
 
-// forward reads from a place on. before and behind are the ends of what it read.
+// forward reads from a position on. before and behind are the ends of the part read.
 func (l *Logs) forward(group, stream uint64, at, low, high position, limit int) (found []Found, before, behind position, err error) {
 	size := pageSize{limit: limit}
 	behind = at
@@ -148,7 +147,7 @@ func (l *Logs) forward(group, stream uint64, at, low, high position, limit int) 
 		if err != nil {
 			return nil, before, behind, err
 		}
-		if len(places) == 0 && !done { // many hours without any: the next call continues
+		if len(places) == 0 && !done { // many hours without events: the next call continues
 			behind = reached
 			break
 		}
@@ -160,8 +159,7 @@ func (l *Logs) forward(group, stream uint64, at, low, high position, limit int) 
 	return found, before, behind, nil
 }
 
-// backward reads what lies right before a place, and returns it in the order of
-// the stream.
+// backward reads the events before a position, and returns them in the order of the stream.
 func (l *Logs) backward(group, stream uint64, at, low, high position, limit int) (found []Found, before, behind position, err error) {
 	size := pageSize{limit: limit}
 	before, behind = at, at
@@ -174,7 +172,7 @@ func (l *Logs) backward(group, stream uint64, at, low, high position, limit int)
 		if places, reached, done, err = l.indexDown(group, stream, low, at, min(chunk, limit-size.events+1)); err != nil {
 			return nil, before, behind, err
 		}
-		// They come in the order of the keys, and are wanted from the end.
+		// They come in the order of the keys, but are needed from the end.
 		batch := make([]Found, 0, len(places))
 		taken := make([]position, 0, len(places))
 		err = l.read(group, places, func(p position, e stored) bool {
@@ -207,8 +205,8 @@ func (l *Logs) backward(group, stream uint64, at, low, high position, limit int)
 	return found, before, behind, nil
 }
 
-// index finds up to limit events of a stream in [at, high). reached is where to go
-// on, unless it is done. It gives up where there are many hours without any.
+// index finds up to limit events of a stream in [at, high). reached is where to continue,
+// unless it is done. It stops after many hours without events.
 func (l *Logs) index(group, stream uint64, at, high position, limit int) (places []position, reached position, done bool, err error) {
 	if !at.less(high) {
 		return nil, at, true, nil
@@ -255,7 +253,7 @@ func (l *Logs) indexDown(group, stream uint64, low, at position, limit int) (pla
 		if !low.less(reached) {
 			return places, reached, true, nil
 		}
-		var next []byte // where to look on; nil: nowhere
+		var next []byte // where to continue; nil: at the end
 		more := false
 		err := l.eachDown(lower, upper, func(k, _ []byte) bool {
 			h, whose := number(k, 1), number(k, 2)
@@ -290,7 +288,7 @@ func (l *Logs) indexDown(group, stream uint64, low, at position, limit int) (pla
 	return places, reached, false, nil
 }
 
-// read gives the events at places, in the order of the group. Those that went
+// read calls f with the events at positions, in the order of the group. Events removed
 // meanwhile are left out.
 func (l *Logs) read(group uint64, places []position, f func(p position, e stored) bool) error {
 	keys := make([][]byte, len(places))
@@ -314,12 +312,12 @@ func (e stored) found(group uint64, p position) Found {
 	return Found{ID: eventID(group, p), Time: int64(p.time), Ingested: int64(e.ingested), Message: string(e.message)}
 }
 
-// eventID names an event, with 56 digits as AWS's.
+// eventID is the id of an event, with 56 digits like AWS's.
 func eventID(group uint64, p position) string {
 	return fmt.Sprintf("%017d%019d%020d", p.time, group, p.sequence)
 }
 
-// token names a place in a stream: f continues from it, b goes back.
+// token encodes a position in a stream: f continues forward from it, b backward.
 func token(direction byte, stream uint64, p position) string {
 	return string(direction) + "/" + eventID(stream, p)
 }

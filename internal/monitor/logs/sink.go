@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/shard/kernel"
 )
 
-// Bounds of what waits to be written, and of one write.
+// Bounds of the waiting events, and of one write.
 const (
 	sinkEvents  = 50_000
 	sinkBytes   = 16 << 20
@@ -26,9 +26,8 @@ const (
 	batchBytes  = 1 << 20
 )
 
-// sink is how this server writes events of its own: at once for the caller, and in
-// batches. Groups and streams are made on first use. What does not fit into memory
-// is dropped and counted.
+// sink writes the server's own events, in batches: callers do not wait. Groups and streams are
+// made at first use. Events that exceed the memory bound are dropped and counted.
 type sink struct {
 	logs *Logs
 
@@ -38,7 +37,7 @@ type sink struct {
 	timer   bool
 	closed  bool
 
-	writing chan struct{} // full while somebody writes, which may wait for the disk
+	writing chan struct{} // full while a goroutine writes, which may wait for the disk
 	dropped atomic.Int64
 }
 
@@ -51,24 +50,24 @@ type line struct {
 	as     authorize.LogRights
 }
 
-// Log adds an event of this server's own; it does not block, and keeps text. An
-// empty one is left out.
+// Log adds an event of the server's own; it does not block, and keeps text. An empty text is
+// ignored.
 func (l *Logs) Log(group arn.ARN, stream string, at time.Time, text []byte) {
 	l.LogAs(group, stream, at, text, authorize.AllLogRights)
 }
 
-// LogAs is Log for somebody; as says whether the group and the stream may be made.
+// LogAs is Log on behalf of a principal; as says whether the group and the stream may be made.
 func (l *Logs) LogAs(group arn.ARN, stream string, at time.Time, text []byte, as authorize.LogRights) {
 	if len(text) > 0 {
 		l.sink.add(line{group: group, stream: stream, time: at.UnixMilli(), text: text, as: as}, len(text))
 	}
 }
 
-// jsonSize is about what an event of LogJSON takes.
+// jsonSize is the approximate size of an event of LogJSON, in bytes.
 const jsonSize = 1024
 
-// LogJSON is Log of a value that is written as JSON, later: it must not change. as says
-// whether its group and stream may be made.
+// LogJSON is Log of a value that is encoded as JSON later: it must not change. as says whether
+// its group and stream may be made.
 func (l *Logs) LogJSON(group arn.ARN, stream string, at time.Time, value any, as authorize.LogRights) {
 	l.sink.add(line{group: group, stream: stream, time: at.UnixMilli(), value: value, as: as}, jsonSize)
 }
@@ -91,7 +90,7 @@ func (s *sink) add(n line, size int) {
 	}
 }
 
-// close writes what waits, in the shard's last transaction.
+// close writes the waiting events, in the shard's last transaction.
 func (s *sink) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -103,7 +102,8 @@ func (s *sink) close() {
 	})
 }
 
-// flush writes what waits. It is durable, and so is what others write, once it returns.
+// flush writes the waiting events. These, and those that others are writing, are durable on
+// return.
 func (s *sink) flush() {
 	s.writing <- struct{}{}
 	defer func() { <-s.writing }()
@@ -118,7 +118,7 @@ func (s *sink) flush() {
 	s.logs.shard.Log.Sync()
 }
 
-// take takes what waits.
+// take takes the waiting events.
 func (s *sink) take() []line {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,9 +171,9 @@ func (s *sink) write(lines []line, log *slog.Logger, run func(command func() err
 	}
 }
 
-// cut shortens a longer text to n bytes, or to where the character there begins.
+// cut shortens a longer text to at most n bytes, at the beginning of a character.
 func cut(text []byte, n int) []byte {
-	for least := n - utf8.UTFMax; n > least && !utf8.RuneStart(text[n]); { // it may be no text at all
+	for least := n - utf8.UTFMax; n > least && !utf8.RuneStart(text[n]); { // it may not be UTF-8
 		n--
 	}
 	return text[:n]

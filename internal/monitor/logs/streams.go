@@ -55,9 +55,9 @@ func (l *Logs) addStream(b *mutation.Batch, group uint64, name string) streamRec
 	return s
 }
 
-// DeleteStream removes a stream. Its events are not seen any more, and their space
-// is given back in the background. It fails with ResourceNotFound, and with
-// ValidationFailed while the group is protected.
+// DeleteStream removes a stream. Its events are hidden at once, and their space is reclaimed in
+// the background. It fails with ResourceNotFound, and with ValidationFailed while the group is
+// protected.
 func (l *Logs) DeleteStream(group arn.ARN, name string) error {
 	l.sink.flush()
 	return l.run(func() error {
@@ -84,15 +84,14 @@ func (l *Logs) deleteStream(group uint64, name string) error {
 	return nil
 }
 
-// StreamOrder says which streams are listed, and how.
+// StreamOrder selects streams, and their order.
 type StreamOrder struct {
 	Prefix     string // of the name; empty with ByLast
 	ByLast     bool   // by the last event, not by the name
 	Descending bool
 }
 
-// Streams lists the streams of a group. What comes after a page is named by next,
-// which is empty if nothing does.
+// Streams lists the streams of a group. next is where to continue; empty: there are no others.
 func (l *Logs) Streams(group arn.ARN, o StreamOrder, p Page) (found []Stream, next string, err error) {
 	l.await()
 	g, err := l.find(group)
@@ -168,10 +167,10 @@ func maxKey(a, b []byte) []byte {
 	return b
 }
 
-// sweepStep is how many events of a deleted stream go in one commit.
+// sweepStep is how many events of a deleted stream one commit removes.
 const sweepStep = 2000
 
-// sweep gives the space of deleted streams back, step by step in the background.
+// sweep reclaims the space of deleted streams, step by step in the background.
 func (l *Logs) sweep() {
 	if l.sweeping {
 		return
@@ -188,8 +187,8 @@ func (l *Logs) sweep() {
 	})
 }
 
-// inSteps runs step in the background, each time in a transaction, until it returns
-// false, which running reports under the shard's lock.
+// inSteps runs step in the background, each time in a transaction, until it returns false.
+// running is true meanwhile, under the shard's lock.
 func (l *Logs) inSteps(running *bool, step func() bool) {
 	l.kernel.InSteps(func() bool {
 		more := false
@@ -202,14 +201,14 @@ func (l *Logs) inSteps(running *bool, step func() bool) {
 	})
 }
 
-// deletedStream is one whose events go, and how far that is.
+// deletedStream is a deleted stream, and how many of its events are removed.
 type deletedStream struct {
 	group, id uint64
 	at        position
 }
 
-// sweepNext removes some events of a deleted stream: s, or the first one where that has
-// none left.
+// sweepNext removes some events of a deleted stream: of s, or of the first one if s has none
+// left.
 func (l *Logs) sweepNext(s *deletedStream) (more bool, err error) {
 	if s.id == 0 {
 		err := l.each(key(kindDeleted), behind(key(kindDeleted)), func(k, _ []byte) bool {
@@ -221,7 +220,7 @@ func (l *Logs) sweepNext(s *deletedStream) (more bool, err error) {
 		}
 	}
 	t, err := l.totals(s.group)
-	if errors.Is(err, ErrNoGroup) { // deleted meanwhile, and all with it
+	if errors.Is(err, ErrNoGroup) { // the whole group was deleted meanwhile
 		*s = deletedStream{}
 		return true, nil
 	}
@@ -268,8 +267,7 @@ func (l *Logs) sweepNext(s *deletedStream) (more bool, err error) {
 	return true, nil
 }
 
-// stored is an event as it is kept. The message is valid until the next one is
-// read.
+// stored is an event in its stored form. The message is valid until the next one is read.
 type stored struct {
 	stream, ingested uint64
 	message          []byte

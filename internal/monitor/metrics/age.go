@@ -10,9 +10,9 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// age moves what is too old for its resolution into the next one, and drops what
-// is too old for the last. What has been moved only counts once the floor is: a
-// crash before leaves both, of which one is read.
+// age moves points that are too old for their resolution to the next one, and drops those that
+// are too old for the last. Moved points are only valid once the floor is written: a crash
+// before leaves both, of which one is read.
 func (s *Store) age(now int64) error {
 	due := false
 	s.home.View(func() {
@@ -74,7 +74,7 @@ func (s *Store) firstBucket(res byte) (bucket int64, ok bool, err error) {
 	return bucket, ok, it.Close()
 }
 
-// coarsen writes what a bucket holds as points of the next resolution.
+// coarsen writes the points of a bucket as points of the next resolution.
 func (s *Store) coarsen(res byte, bucket int64) error {
 	snapshot := s.reader.Snapshot()
 	it, err := snapshot.Iter(bucketPrefix(res, bucket), bucketPrefix(res, bucket+1))
@@ -124,7 +124,7 @@ func readFloor(r store.Reader, res byte) (int64, error) {
 	return int64(binary.BigEndian.Uint32(value)), nil
 }
 
-// unlist takes series off the list of which nothing is kept any more, once a day.
+// unlist removes series without points from the list, once a day.
 func (s *Store) unlist(now int64) error {
 	if now-s.unlisted < day {
 		return nil

@@ -16,12 +16,12 @@ type Point struct {
 	Set   Set
 }
 
-// Read gives what there is of a series in the periods, of so many seconds, that
-// begin at from and the multiples of period behind it, below to; in ascending
-// order, without the empty ones. Times are epoch seconds. A period of 60 or a
-// multiple begins with a minute; of what is kept more coarsely than that for its age
-// there is only what makes up whole periods. Shorter ones have what was put by the
-// second in the last three hours, and what was not at the start of its minute.
+// Read returns the sets of a series for the periods of period seconds that begin at from and at
+// the multiples of period after it, below to; in ascending order, without empty ones. Times are
+// epoch seconds. A period of 60 or a multiple begins with a minute; values that are stored more
+// coarsely than the period, due to their age, are included only if they make up whole periods.
+// Shorter periods have the values put by the second in the last three hours, and those that are
+// not at the start of their minute.
 func (s *Store) Read(m Metric, unit string, from, to, period int64) (points []Point, err error) {
 	err = s.Each(m, unit, from, to, period, func(start int64, set *Set) {
 		points = append(points, Point{start, *set})
@@ -29,14 +29,14 @@ func (s *Store) Read(m Metric, unit string, from, to, period int64) (points []Po
 	return points, err
 }
 
-// Each calls f with the points that Read gives, one after the other, so that not all
-// of their distributions are in memory at once. The set is f's.
+// Each calls f with the points of Read, one after the other, so that not all of their
+// distributions are in memory at once. f owns the set.
 func (s *Store) Each(m Metric, unit string, from, to, period int64, f func(start int64, set *Set)) error {
 	return s.EachAndZeros(m, unit, from, to, period, Zeros{}, f)
 }
 
-// Zeros are minutes in which a metric is known to be zero although nothing is stored of
-// them: those from From on, below To. They are behind all that is stored of the metric.
+// Zeros are minutes in which a metric is known to be zero although nothing is stored: those
+// from From on, below To. They are after all stored points of the metric.
 type Zeros struct{ From, To int64 }
 
 // EachAndZeros is Each with zeros where nothing is stored.
@@ -49,13 +49,13 @@ func (s *Store) EachAndZeros(m Metric, unit string, from, to, period int64, z Ze
 	})
 }
 
-// point is a set of a time, in the units of its resolution.
+// point is a set with its time, in the units of its resolution.
 type point struct {
 	at  int64
 	set Set
 }
 
-// merger puts points together into periods, which it hands to f.
+// merger merges points into periods, and calls f with these.
 type merger struct {
 	from, period int64
 	f            func(start int64, set *Set)
@@ -63,7 +63,7 @@ type merger struct {
 	set          *Set // of the period that begins at at; nil: there is none yet
 }
 
-// add takes the next point, in ascending order.
+// add adds the next point, in ascending order.
 func (m *merger) add(at int64, set *Set) {
 	start := m.from + (at-m.from)/m.period*m.period
 	if m.set == nil || m.at != start {
@@ -73,7 +73,7 @@ func (m *merger) add(at int64, set *Set) {
 	m.set.Merge(set)
 }
 
-// end hands over the last period.
+// end passes the last period to f.
 func (m *merger) end() {
 	if m.set != nil {
 		m.f(m.at, m.set)
@@ -81,7 +81,7 @@ func (m *merger) end() {
 	}
 }
 
-// minutes is Each in minutes.
+// minutes is Each for periods of minutes.
 func (s *Store) minutes(m Metric, unit string, from, to, period int64, z Zeros, f func(start int64, set *Set)) error {
 	now := Minute(s.kernel.Clock.Now())
 	series := idOf(seriesKey(&m, unit))
@@ -93,7 +93,7 @@ func (s *Store) minutes(m Metric, unit string, from, to, period int64, z Zeros, 
 	if first, behind := max(z.From, from, now-Retention), min(z.To, last, now); first < behind {
 		runs = append(runs, steadyRun{from: first, to: behind})
 	}
-	last = min(last, s.furthest.Load()+1) // a range may end in any future
+	last = min(last, s.furthest.Load()+1) // a range may end in the far future
 	recent, err := s.recent(m, unit, series, false, from, last)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (s *Store) minutes(m Metric, unit string, from, to, period int64, z Zeros, 
 			recent = recent[1:]
 		}
 		if len(recent) > 0 && recent[0].at == minute {
-			return nil // memory has the whole of it
+			return nil // memory has all of it
 		}
 		if set, ok := readSet(s.kernel.Logger, value); ok {
 			add(minute, &set)
@@ -132,20 +132,20 @@ func (s *Store) minutes(m Metric, unit string, from, to, period int64, z Zeros, 
 	return nil
 }
 
-// filler puts the values of steady runs where there are no points.
+// filler inserts the values of steady runs where there are no points.
 type filler struct {
 	runs              []steadyRun
 	now, from, period int64
-	next              int64 // the minute behind the last point
+	next              int64 // the minute after the last point
 	merged            *merger
 }
 
-// upTo adds what the runs have before a minute.
+// upTo adds the values of the runs before a minute.
 func (l *filler) upTo(minute int64) {
 	for len(l.runs) > 0 {
 		r := &l.runs[0]
 		for at, to := max(r.from, l.next), min(r.to, minute); at < to; {
-			// What belongs to one period, and is alike, is one addition.
+			// Equal values of one period are one addition.
 			end := min(to, l.from+(at-l.from)/l.period*l.period+l.period)
 			if r.grows {
 				end = at + 1
@@ -164,8 +164,7 @@ func (l *filler) upTo(minute int64) {
 	}
 }
 
-// readSet decodes a point of the store. One that is damaged is as good as none: it
-// must not hold up the others.
+// readSet decodes a point of the store. A damaged one is skipped: it must not block the others.
 func readSet(log *slog.Logger, value []byte) (set Set, ok bool) {
 	set, err := decodeSet(value)
 	if err != nil {
@@ -178,11 +177,11 @@ func logLeftOut(log *slog.Logger, damage error) {
 	log.Error("a datapoint is left out", "reason", damage.Error())
 }
 
-// Kept is the start of what is kept of a minute by its age, whether it has been
+// Kept is the start of the interval that a minute is stored in at its age, whether it was
 // summed up already or not.
 func Kept(minute, now int64) int64 { return minute - minute%stepOf(minute, now) }
 
-// stepOf is how many minutes are kept as one by their age.
+// stepOf is the length in minutes of that interval.
 func stepOf(minute, now int64) int64 {
 	for res := len(resolutions) - 1; res > 0; res-- {
 		if minute < now-resolutions[res-1].keep {
@@ -192,14 +191,14 @@ func stepOf(minute, now int64) int64 {
 	return 1
 }
 
-// recent are copies of what memory has of a series in [from, to), in order.
+// recent are copies of the points in memory of a series in [from, to), in order.
 func (s *Store) recent(m Metric, unit string, series id, fine bool, from, to int64) ([]point, error) {
 	found, ok := s.shardOf(about{m.Owner, m.Namespace, m.Dimensions}).resources.Load(about{m.Owner, m.Namespace, m.Dimensions})
 	if !ok {
 		return nil, nil
 	}
 	points, damages, err := found.(*Resource).recent(m, unit, series, fine, from, to)
-	for _, damage := range damages { // with no lock: requests add values under the resource's
+	for _, damage := range damages { // without a lock: requests add values under the resource's
 		logLeftOut(s.kernel.Logger, damage)
 	}
 	return points, err
@@ -231,7 +230,7 @@ func (r *Resource) recent(m Metric, unit string, series id, fine bool, from, to 
 	return points, damages, nil
 }
 
-// stored calls f with what the store has of a series in [from, to), in order.
+// stored calls f with the points in the store of a series in [from, to), in order.
 func (s *Store) stored(series id, from, to int64, f func(minute int64, value []byte) error) (err error) {
 	snapshot := s.reader.Snapshot()
 	defer func() { err = errors.Join(err, snapshot.Close()) }()
@@ -299,7 +298,7 @@ func (s *Store) Units(m Metric) ([]string, error) {
 			units = append(units, r.metrics[i].unit)
 		}
 	}
-	if !known && len(units) > 0 { // not of whatever name somebody asks for
+	if !known && len(units) > 0 { // not for arbitrary requested names
 		if r.units == nil {
 			r.units = map[string][]string{}
 		}
@@ -321,7 +320,7 @@ func (s *Store) storedUnits(m Metric) (units []string, err error) {
 	return units, it.Close()
 }
 
-// Owners are those who have metrics, in order. Each costs a seek.
+// Owners are the owners of metrics, in order. Each costs a seek.
 func (s *Store) Owners() (owners []Owner, err error) {
 	low, high := []byte{prefix, kindSeries}, []byte{prefix, kindSeries + 1}
 	for {
@@ -342,31 +341,31 @@ func (s *Store) Owners() (owners []Owner, err error) {
 	}
 }
 
-// Filter is what List looks for. Empty members ask for nothing.
+// Filter selects metrics for List. Empty members select all.
 type Filter struct {
 	Owner
 	Namespace, Name string
-	Dimensions      []Dimension // those that a metric must have; an empty value stands for any
-	Since           int64       // the minute that it was seen in or after
-	Points          bool        // only those that were seen in a point, not those that are steady
+	Dimensions      []Dimension // that a metric must have; an empty value matches any
+	Since           int64       // the earliest minute in which it was last seen
+	Points          bool        // only those that were seen in a point, not steady ones
 }
 
-// Takes reports whether the filter lets a metric through that is still there.
+// Takes reports whether the filter accepts a metric, which must exist.
 func (f *Filter) Takes(m *Metric) bool {
 	return m.Owner == f.Owner && (f.Namespace == "" || f.Namespace == m.Namespace) && f.passes(m)
 }
 
-// Place is where a metric stands in a list, in the order of bytes.
+// Place is the position of a metric in a list, in the order of bytes.
 func (m *Metric) Place() []byte { return metricKey(m) }
 
-// maxLooked bounds how many series one call of List looks at.
+// maxLooked bounds how many series one call of List reads.
 const maxLooked = 20_000
 
-// List calls f with the metrics that the filter lets through, behind the place
-// after, in order, each once, until f does not take one. next is the place to go
-// on from; nil: there are no others. Where few pass, it may end early with a next.
+// List calls f with the metrics that the filter accepts, after the place after, in order, each
+// once, until f returns false. next is the place to continue from; nil: there are no others. If
+// few match, it may end early with a next.
 func (s *Store) List(filter Filter, after []byte, f func(m Metric) (taken bool)) (next []byte, err error) {
-	if s.fresh.Load() { // something has just come for the first time
+	if s.fresh.Load() { // there is a new series
 		if _, err := s.flush(all); err != nil {
 			return nil, err
 		}
@@ -380,7 +379,7 @@ func (s *Store) List(filter Filter, after []byte, f func(m Metric) (taken bool))
 	}
 	high := append(bytes.Clone(low[:len(low)-1]), between+1)
 	if bytes.Compare(after, low) > 0 {
-		low = append(bytes.Clone(after), 0xff) // behind all units of it
+		low = append(bytes.Clone(after), 0xff) // after all its units
 	}
 	if bytes.Compare(low, high) >= 0 {
 		return nil, nil
@@ -389,7 +388,7 @@ func (s *Store) List(filter Filter, after []byte, f func(m Metric) (taken bool))
 	if err != nil {
 		return nil, err
 	}
-	var place, taken []byte // behind what was looked at, and of what was taken
+	var place, taken []byte // of the last series read, and of the last metric taken
 	for looked := 0; it.Next(); looked++ {
 		key := it.Key()
 		if looked == maxLooked {

@@ -8,30 +8,29 @@ import (
 	"unique"
 )
 
-// Resource is what metrics are about: a queue, a topic, a function, or whatever
-// a client's dimensions mean. Its methods may be called at once from several
-// goroutines.
+// Resource is the subject of metrics: a queue, a topic, a function, or whatever a client's
+// dimensions mean. Its methods may be called concurrently.
 type Resource struct {
 	store *Store
 	shard *shard
 	about about
 
 	mu      sync.Mutex
-	gone    bool // the store does not know it any more
-	dirty   bool // the shard has it on its list
-	waiting bool // the shard has it among those that wait
+	gone    bool // the store has forgotten it
+	dirty   bool // it is on the shard's list of changed resources
+	waiting bool // it is among the shard's waiting resources
 	metrics []metric
 	places  map[seriesName]int  // of the metrics, once there are many
-	units   map[string][]string // of those of the metrics that were asked for, those that the store had
+	units   map[string][]string // the store's units of metrics that were looked up, by name
 }
 
 // seriesName identifies a series of a resource.
 type seriesName struct {
 	name, unit string
-	fine       bool // it is by the second, beside the one by the minute
+	fine       bool // by the second, in addition to the one by the minute
 }
 
-// manyMetrics is how many metrics of a resource are no longer looked through.
+// manyMetrics is the number of metrics of a resource up to which they are searched linearly.
 const manyMetrics = 16
 
 // about is a Metric without its name.
@@ -40,8 +39,7 @@ type about struct {
 	Namespace, Dimensions string
 }
 
-// own copies the texts, which may be pieces of a request, all of which they would
-// keep in memory.
+// own copies the texts, which may be parts of a request, and would keep all of it in memory.
 func (a about) own() about {
 	return about{
 		Owner{unique.Make(a.Account).Value(), unique.Make(a.Region).Value()},
@@ -53,10 +51,10 @@ func (a about) own() about {
 type metric struct {
 	seriesName
 	put    bool  // by a client
-	latest int64 // the last minute that has been added to
-	listed int64 // the minute in which the list of series was last written; 0: never
+	latest int64 // the latest minute with a value
+	listed int64 // the minute in which its entry in the list of series was last written; 0: never
 	slots  []slot
-	at     map[int64]int // where the slots of which times are, once there are many
+	at     map[int64]int // index of the slots by time, if there are many
 }
 
 // minuteOf is the minute of one of the metric's times.
@@ -67,7 +65,7 @@ func (m *metric) minuteOf(at int64) int64 {
 	return at
 }
 
-// key is where the store has the point of a time.
+// key is the store's key of the point of a time.
 func (m *metric) key(series id, at int64) []byte {
 	if m.fine {
 		return secondKey(series, at)
@@ -75,24 +73,24 @@ func (m *metric) key(series id, at int64) []byte {
 	return pointKey(0, series, at)
 }
 
-// slot is a minute, or a second, in memory. Unless partial, it is the whole of it,
-// the part included that the store has.
+// slot is a minute, or a second, in memory. Unless partial, it has all values, including those
+// in the store.
 type slot struct {
 	at      int64
 	set     Set
-	dirty   bool // the store does not have it so
-	partial bool // the store may have more
+	dirty   bool // it differs from the store
+	partial bool // the store may have more values
 }
 
 // Datum is a value of a metric.
 type Datum struct {
 	Name, Unit string
 	Value      float64
-	Again      int // how often it came after the first time
+	Again      int // how often it is repeated after the first time
 }
 
-// Record adds values that came in the present minute or one that is over. It reads
-// and writes no disk. False says that the resource has been forgotten: get it again.
+// Record adds values of the current minute or an earlier one. It does not access the disk.
+// False says that the resource has been forgotten: get it again.
 func (r *Resource) Record(minute int64, data ...Datum) bool {
 	r.store.guard.Lock(&r.mu)
 	defer r.store.guard.Unlock(&r.mu)
@@ -107,9 +105,8 @@ func (r *Resource) Record(minute int64, data ...Datum) bool {
 	return true
 }
 
-// Fill adds values of which the minute has none yet, under the conditions of
-// Record. Where the store turns out to have some, or others come later, they take
-// their place.
+// Fill adds values to a minute without any, like Record. Values in the store, and later ones,
+// replace them.
 func (r *Resource) Fill(minute int64, data ...Datum) bool {
 	r.store.guard.Lock(&r.mu)
 	defer r.store.guard.Unlock(&r.mu)
@@ -126,16 +123,15 @@ func (r *Resource) Fill(minute int64, data ...Datum) bool {
 	return true
 }
 
-// Forgotten reports that the store has released the resource, to which nothing can
-// be added any more.
+// Forgotten reports that the store has released the resource: nothing can be added to it.
 func (r *Resource) Forgotten() bool {
 	r.store.guard.Lock(&r.mu)
 	defer r.store.guard.Unlock(&r.mu)
 	return r.gone
 }
 
-// add adds what a client puts to the set of its minute and, if it is to be kept by the
-// second, too, to that of the second; the lock is held.
+// add adds a client's datapoint to the set of its minute and, if fine, also to that of the
+// second; the lock is held.
 func (r *Resource) add(d *Datapoint, fine bool) {
 	d.Add(r.set(d.Name, d.Unit, false, d.Second/perMinute, true))
 	if fine {
@@ -144,7 +140,7 @@ func (r *Resource) add(d *Datapoint, fine bool) {
 	r.markDirty()
 }
 
-// markDirty puts the resource on the list of what is to be written.
+// markDirty adds the resource to the list of those to be written.
 func (r *Resource) markDirty() {
 	if r.dirty {
 		return
@@ -156,8 +152,8 @@ func (r *Resource) markDirty() {
 	r.store.wake()
 }
 
-// awake takes the resource off those that wait; it reports whether no other goroutine looks
-// at it now.
+// awake removes the resource from the waiting ones; it reports whether no other goroutine uses
+// it now.
 func (r *Resource) awake() bool {
 	r.store.guard.Lock(&r.mu)
 	defer r.store.guard.Unlock(&r.mu)
@@ -165,8 +161,8 @@ func (r *Resource) awake() bool {
 	return !r.dirty
 }
 
-// keptUntil is the next minute in which a slot is over that is kept at now, or the end
-// of time, under mu.
+// keptUntil is the next minute in which a slot kept at now expires, or the end of time, under
+// mu.
 func (r *Resource) keptUntil(now int64) int64 {
 	until := int64(math.MaxInt64)
 	for i := range r.metrics {
@@ -195,8 +191,7 @@ func (r *Resource) metric(name, unit string, fine bool) *metric {
 	return nil
 }
 
-// newMetric makes a metric, which a client has put or not. A client's names are not
-// ours to keep.
+// newMetric makes a metric; put: by a client. It copies a client's names.
 func (r *Resource) newMetric(name seriesName, put bool) *metric {
 	if put {
 		name.name, name.unit = unique.Make(name.name).Value(), unique.Make(name.unit).Value()
@@ -210,7 +205,7 @@ func (r *Resource) newMetric(name seriesName, put bool) *metric {
 	return &r.metrics[len(r.metrics)-1]
 }
 
-// set is that of a slot, to add to.
+// set is the set of a slot, to add to.
 func (r *Resource) set(name, unit string, fine bool, at int64, put bool) *Set {
 	s := r.slot(name, unit, fine, at, put)
 	if s.set.filled {
@@ -237,7 +232,7 @@ func (r *Resource) slot(name, unit string, fine bool, at int64, put bool) *slot 
 	return m.newSlot(slot{at: at, dirty: true, partial: partial})
 }
 
-// manySlots is how many slots of a metric are no longer looked through.
+// manySlots is the number of slots of a metric up to which they are searched linearly.
 const manySlots = 32
 
 func (m *metric) slot(at int64) *slot {
@@ -261,8 +256,8 @@ func (m *metric) newSlot(s slot) *slot {
 	return &m.slots[len(m.slots)-1]
 }
 
-// placed notes where the last of n things stands, and where all do once there are
-// many: from then on they are found by their places.
+// placed indexes the last of n elements, or all of them as soon as there are many: from then on
+// they are found by the index.
 func placed[K comparable](places map[K]int, n, many int, name func(i int) K) map[K]int {
 	from := n - 1
 	if places == nil {
@@ -277,12 +272,12 @@ func placed[K comparable](places map[K]int, n, many int, name func(i int) K) map
 	return places
 }
 
-// metricOf names one of the resource's metrics.
+// metricOf is one of the resource's metrics, by name.
 func (r *Resource) metricOf(name string) Metric {
 	return Metric{r.about.Owner, r.about.Namespace, name, r.about.Dimensions}
 }
 
-// raise sets a number to at least to.
+// raise sets number to at least to.
 func raise(number *atomic.Int64, to int64) {
 	for now := number.Load(); now < to && !number.CompareAndSwap(now, to); now = number.Load() {
 	}

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 )
 
-// What is put by the second is kept so for three hours, beside the minutes that it
-// is added to as well. What belongs to half an hour goes as one range.
+// Values put by the second are stored so for three hours, in addition to their minutes. Those
+// of half an hour are removed as one range.
 const (
 	keepSeconds  = 3 * hour * perMinute
 	secondBucket = hour * perMinute / 2
@@ -15,7 +15,7 @@ func secondPrefix(bucket int64) []byte {
 	return binary.BigEndian.AppendUint32([]byte{prefix, kindSecond}, uint32(bucket))
 }
 
-// secondKey is where the point of a series stands that is of a second.
+// secondKey is the key of the point of a series and a second.
 func secondKey(series id, second int64) []byte {
 	k := append(secondPrefix(second/secondBucket), series[:]...)
 	return binary.BigEndian.AppendUint32(k, uint32(second))
@@ -54,7 +54,7 @@ func (s *Store) seconds(m Metric, unit string, from, to, period int64, z Zeros, 
 	return nil
 }
 
-// fine is what there is by the second of a series in [from, to), in order.
+// fine are the points by the second of a series in [from, to), in order.
 func (s *Store) fine(m Metric, unit string, series id, from, to int64) ([]point, error) {
 	recent, err := s.recent(m, unit, series, true, from, to)
 	if err != nil {
@@ -73,7 +73,7 @@ func (s *Store) fine(m Metric, unit string, series id, from, to int64) ([]point,
 				all = append(all, recent[0])
 			}
 			if len(recent) > 0 && recent[0].at == at {
-				continue // memory has the whole of it
+				continue // memory has all of it
 			}
 			if set, ok := readSet(s.kernel.Logger, it.Value()); ok {
 				all = append(all, point{at, set})
@@ -86,7 +86,7 @@ func (s *Store) fine(m Metric, unit string, series id, from, to int64) ([]point,
 	return append(all, recent...), nil
 }
 
-// dropSeconds drops what has been kept by the second for long enough, at a minute.
+// dropSeconds removes the expired points by the second, at a minute.
 func (s *Store) dropSeconds(now int64) error {
 	low, high := secondPrefix(0), secondPrefix((now*perMinute-keepSeconds)/secondBucket)
 	it, err := s.reader.Iter(low, high)

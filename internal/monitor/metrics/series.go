@@ -13,18 +13,18 @@ import (
 // Dimension is a name and a value that distinguish metrics of one name.
 type Dimension struct{ Name, Value string }
 
-// Owner is whose metrics they are, and where.
+// Owner is the account and region of metrics.
 type Owner struct{ Account, Region string }
 
-// Metric names a metric. Its texts hold no control characters.
+// Metric identifies a metric. Its texts have no control characters.
 type Metric struct {
 	Owner
 	Namespace, Name string
-	Dimensions      string // as Dimensions makes it
+	Dimensions      string // result of Dimensions
 }
 
-// Dimensions brings dimensions, whose names differ, into the form in which
-// metrics are compared: their order is of no account.
+// Dimensions encodes dimensions, whose names differ, in the form in which metrics are compared:
+// their order does not matter.
 func Dimensions(all ...Dimension) string {
 	if len(all) > 1 {
 		all = slices.Clone(all)
@@ -40,7 +40,7 @@ func Dimensions(all ...Dimension) string {
 	return b.String()
 }
 
-// SplitDimensions is the reverse of Dimensions.
+// SplitDimensions is the inverse of Dimensions.
 func SplitDimensions(text string) []Dimension {
 	all := make([]Dimension, 0, 2)
 	for text != "" {
@@ -52,7 +52,7 @@ func SplitDimensions(text string) []Dimension {
 	return all
 }
 
-// What separates the parts of a name, and those of dimensions.
+// The separators of the parts of a name, and of dimensions.
 const (
 	between = '\x00'
 	within  = '\x01'
@@ -64,27 +64,27 @@ const (
 	kindPoints = keyspace.MetricPoints  // resolution, bucket, series, time → Set
 	kindSecond = keyspace.MetricSeconds // bucket, series, second → Set
 	kindSeries = keyspace.MetricSeries  // name of the series → the minute it was last seen in
-	kindFloor  = keyspace.MetricFloors  // resolution → what lies before it is kept in the next
-	kindOpen   = keyspace.MetricOpen    // resource → the first minute of its steady sample, and that
-	kindClosed = keyspace.MetricClosed  // resource, first minute → the last one of its steady sample, and that
-	kindLatest = keyspace.MetricLatest  // the minute of the last write, the last that was written, and the first one's milliseconds
+	kindFloor  = keyspace.MetricFloors  // resolution → the minute before which points are in the next
+	kindOpen   = keyspace.MetricOpen    // resource → the steady sample in progress, with its first minute
+	kindClosed = keyspace.MetricClosed  // resource, first minute → the ended steady sample, with its last minute
+	kindLatest = keyspace.MetricLatest  // minute of the last write, latest minute ever written, and the former in milliseconds
 )
 
-// seriesKey is the key under which a series is listed, in the order of account,
-// region, namespace, name, dimensions, unit.
+// seriesKey is the key of a series in the list, in the order of account, region, namespace,
+// name, dimensions, unit.
 func seriesKey(m *Metric, unit string) []byte {
 	return append(metricKey(m), unit...)
 }
 
-// metricKey begins the keys of all units of a metric.
+// metricKey is the prefix of the keys of all units of a metric.
 func metricKey(m *Metric) []byte {
 	k := namePrefix(m.Owner, m.Namespace, m.Name)
 	k = append(k, m.Dimensions...)
 	return append(k, between)
 }
 
-// namePrefix begins the keys of all series of an owner, of a namespace or of a
-// metric's name, as far as they are given.
+// namePrefix is the prefix of the keys of all series of an owner, a namespace or a metric's
+// name, as far as they are given.
 func namePrefix(o Owner, rest ...string) []byte {
 	k := append(make([]byte, 0, 128), prefix, kindSeries)
 	for _, part := range append([]string{o.Account, o.Region}, rest...) {
@@ -93,8 +93,8 @@ func namePrefix(o Owner, rest ...string) []byte {
 	return k
 }
 
-// seenIn reads the value under such a key: the minute in which the series was last
-// seen, as far as it has been written; 0: never.
+// seenIn decodes the value of such a key: the minute in which the series was last seen, as far
+// as it has been written; 0: never.
 func seenIn(value []byte) int64 {
 	if len(value) != 4 {
 		return 0
@@ -102,7 +102,7 @@ func seenIn(value []byte) int64 {
 	return int64(binary.BigEndian.Uint32(value))
 }
 
-// splitSeries reads a key that seriesKey made.
+// splitSeries decodes a key of seriesKey.
 func splitSeries(key []byte) (m Metric, unit string, ok bool) {
 	parts := strings.Split(string(key[2:]), string(between))
 	if len(parts) != 6 {
@@ -111,7 +111,7 @@ func splitSeries(key []byte) (m Metric, unit string, ok bool) {
 	return Metric{Owner{parts[0], parts[1]}, parts[2], parts[3], parts[4]}, parts[5], true
 }
 
-// id names a series in the keys of its points.
+// id identifies a series in the keys of its points.
 type id [16]byte
 
 func idOf(seriesKey []byte) (i id) {
@@ -120,10 +120,10 @@ func idOf(seriesKey []byte) (i id) {
 	return i
 }
 
-// resolution is how close the points lie that are kept for a time.
+// resolution is the interval of points, and how long they are kept.
 type resolution struct {
 	step   int64 // minutes
-	bucket int64 // minutes that go together when they have become too old
+	bucket int64 // minutes that expire together
 	keep   int64 // minutes
 }
 
@@ -138,7 +138,7 @@ var resolutions = [...]resolution{
 	{hour, 32 * day, 455 * day},
 }
 
-// Retention is for how long anything is kept, in minutes.
+// Retention is how long points are kept, in minutes.
 const Retention = 455 * day
 
 func pointPrefix(res byte) []byte { return []byte{prefix, kindPoints, res} }
@@ -147,7 +147,7 @@ func bucketPrefix(res byte, bucket int64) []byte {
 	return binary.BigEndian.AppendUint32(pointPrefix(res), uint32(bucket))
 }
 
-// pointKey is where the point of a series stands that begins at a minute.
+// pointKey is the key of the point of a series that begins at a minute.
 func pointKey(res byte, series id, minute int64) []byte {
 	k := bucketPrefix(res, minute/resolutions[res].bucket)
 	k = append(k, series[:]...)
@@ -156,7 +156,7 @@ func pointKey(res byte, series id, minute int64) []byte {
 
 const pointKeySize = 3 + 4 + 16 + 4
 
-// splitPoint reads a key that pointKey made.
+// splitPoint decodes a key of pointKey.
 func splitPoint(key []byte) (bucket int64, series id, minute int64, ok bool) {
 	if len(key) != pointKeySize {
 		return 0, series, 0, false
@@ -169,15 +169,15 @@ var latestKey = []byte{prefix, kindLatest}
 
 const minuteMillis = 60_000
 
-// encodeLatest reports when something was last written, in epoch milliseconds, and
-// the last minute that ever was.
+// encodeLatest encodes the time of the last write, in epoch milliseconds, and the latest minute
+// ever written.
 func encodeLatest(at, furthest int64) []byte {
 	v := binary.BigEndian.AppendUint32(nil, uint32(at/minuteMillis))
 	v = binary.BigEndian.AppendUint32(v, uint32(furthest))
 	return binary.BigEndian.AppendUint32(v, uint32(at%minuteMillis))
 }
 
-// decodeLatest also reads what was written without the milliseconds.
+// decodeLatest also decodes the form without milliseconds.
 func decodeLatest(v []byte) (at, furthest int64, ok bool) {
 	if len(v) < 8 {
 		return 0, 0, false

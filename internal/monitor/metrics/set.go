@@ -13,9 +13,9 @@ import (
 	"github.com/DataDog/sketches-go/ddsketch/store"
 )
 
-// The distribution of a set's values is exact for up to maxExact different
-// ones. Beyond that it is a sketch, whose values are off by accuracy at most,
-// in maxBuckets buckets of each sign at most: some 17 orders of magnitude.
+// The distribution of a set's values is exact for up to maxExact different ones. Beyond that it
+// is a sketch, with a relative error of at most accuracy, in at most maxBuckets buckets of each
+// sign: some 17 orders of magnitude.
 const (
 	maxExact   = 64
 	accuracy   = 0.01
@@ -32,32 +32,31 @@ var indexing = func() mapping.IndexMapping {
 
 func newStore() store.Store { return store.NewCollapsingLowestDenseStore(maxBuckets) }
 
-// Set is what is kept of the values of a metric in a period: their statistics
-// and, as far as it is known, their distribution. The zero Set is empty.
+// Set summarises the values of a metric in a period: their statistics and, if known, their
+// distribution. The zero Set is empty.
 type Set struct {
 	Count, Sum, Min, Max float64
 
-	// The distribution: exact, in order of the values; or sketch; or opaque, which
-	// is unknown, as it came in as statistics. With none of them all values are
-	// alike.
+	// The distribution: exact, in order of the values; or sketch; or opaque, which is unknown,
+	// as only statistics were put. With none of them all values are equal.
 	exact  []bin
 	sketch *ddsketch.DDSketch
 	opaque bool
 
-	filled bool // it is Fill's, and gives way to what else comes of its time
+	filled bool // it is Fill's, and is replaced by other values of its time
 }
 
-// bin is a value and how often it came.
+// bin is a value and its count.
 type bin struct{ value, count float64 }
 
-// Add adds a value that came count times. Both are finite, count above 0.
+// Add adds a value that occurred count times. Both are finite, count above 0.
 func (s *Set) Add(value, count float64) {
 	s.distribute(value, count)
 	s.total(count, value*count, value, value)
 }
 
-// AddStatistics adds values of which only the statistics are known. Their
-// distribution is so, too, if they are all alike.
+// AddStatistics adds values of which only the statistics are known. If all values are equal,
+// their distribution is known, too.
 func (s *Set) AddStatistics(count, sum, least, most float64) {
 	if least == most {
 		s.distribute(least, count)
@@ -136,8 +135,7 @@ func (s *Set) distribute(value, count float64) {
 	}
 }
 
-// draw adds to the sketch. A value that it has no place for makes the
-// distribution unknown.
+// draw adds to the sketch. A value out of its range makes the distribution unknown.
 func (s *Set) draw(value, count float64) {
 	if s.sketch != nil && s.sketch.AddWithCount(value, count) != nil {
 		s.sketch, s.opaque = nil, true
@@ -146,8 +144,7 @@ func (s *Set) draw(value, count float64) {
 
 func (s *Set) mean() float64 { return min(max(s.Sum/s.Count, s.Min), s.Max) }
 
-// bins is the distribution in ascending order; nil if it is not known, or there
-// is none.
+// bins is the distribution in ascending order; nil if it is unknown, or there is none.
 func (s *Set) bins() []bin {
 	switch {
 	case s.Count == 0 || s.opaque:
@@ -166,8 +163,8 @@ func (s *Set) bins() []bin {
 	return all
 }
 
-// place is where a value stands among the bins: not before the one that it would be
-// counted in.
+// place is the position of a value among the bins: not before the one that it would be counted
+// in.
 func (s *Set) place(value float64) float64 {
 	if s.sketch == nil || value < indexing.MinIndexableValue() || value > indexing.MaxIndexableValue() {
 		return value
@@ -184,11 +181,11 @@ const (
 	formFilled
 )
 
-// errSet reports bytes that are no encoded set.
+// errSet reports an invalid encoding of a set.
 var errSet = errors.New("metrics: a datapoint cannot be read")
 
-// encode gives the set's bytes: its form, count, sum, least and most value, and the
-// distribution. Small whole numbers take few bytes.
+// encode encodes the set: its form, count, sum, minimum and maximum, and the distribution.
+// Small integers take few bytes.
 func (s *Set) encode() []byte {
 	form := formAlike
 	switch {
@@ -214,7 +211,7 @@ func (s *Set) encode() []byte {
 	return dst
 }
 
-// decodeSet reads what encode gave. It does not alias p.
+// decodeSet decodes a set. It does not alias p.
 func decodeSet(p []byte) (s Set, err error) {
 	if len(p) == 0 {
 		return s, errSet
@@ -256,8 +253,8 @@ func decodeSet(p []byte) (s Set, err error) {
 	return s, nil
 }
 
-// decodeSketch reads a sketch. Of bytes that are none the library may make one that it
-// cannot handle.
+// decodeSketch decodes a sketch. For invalid bytes the library may return one that it cannot
+// handle.
 func decodeSketch(p []byte) (sketch *ddsketch.DDSketch, err error) {
 	defer func() {
 		if recover() != nil {
@@ -283,8 +280,8 @@ func decodeSketch(p []byte) (sketch *ddsketch.DDSketch, err error) {
 	return sketch, nil
 }
 
-// appendFloat writes the bits of f with the last first, as the last ones of
-// small whole numbers are zeros.
+// appendFloat appends the bits of f in reverse order, as the last ones of small integers are
+// zeros.
 func appendFloat(dst []byte, f float64) []byte {
 	return binary.AppendUvarint(dst, bits.Reverse64(math.Float64bits(f)))
 }

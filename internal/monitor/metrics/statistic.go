@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Statistic is what is asked of a set. Make one with ParseStatistic.
+// Statistic is a statistic of a set. Make one with ParseStatistic.
 type Statistic struct {
-	Text    string // as it was asked for
+	Text    string // as requested
 	kind    kind
 	percent bool // low and high are shares of 1
 	low     float64
@@ -35,10 +35,9 @@ var basic = map[string]kind{"SampleCount": sampleCount, "Average": average, "Sum
 
 var trimmed = map[string]kind{"tm": trimmedMean, "wm": winsorizedMean, "tc": trimmedCount, "ts": trimmedSum, "pr": percentileRank}
 
-// ParseStatistic reads the name of a statistic: SampleCount, Average, Sum,
-// Minimum, Maximum, p0 to p100, IQM, tm, wm, tc and ts with a percentage (tm99 is
-// TM(:99%)) or a range (TM(10%:90%), TM(150:1000), either end may be left out),
-// and PR with a range of values.
+// ParseStatistic parses the name of a statistic: SampleCount, Average, Sum, Minimum, Maximum,
+// p0 to p100, IQM, tm, wm, tc and ts with a percentage (tm99 is TM(:99%)) or a range
+// (TM(10%:90%), TM(150:1000), either end may be left out), and PR with a range of values.
 func ParseStatistic(text string) (Statistic, bool) {
 	s := Statistic{Text: text}
 	if k, ok := basic[text]; ok {
@@ -105,7 +104,7 @@ func (s *Statistic) parseRange(text string) bool {
 	return s.low < s.high && (!s.percent || s.kind != percentileRank)
 }
 
-// share reads a percentage, without its sign, of 0 to 100.
+// share parses a percentage, without its sign, of 0 to 100.
 func share(text string) (float64, bool) {
 	if text == "" || len(text) > 16 || strings.Trim(text, "0123456789.") != "" {
 		return 0, false
@@ -120,9 +119,8 @@ func (s Statistic) Extended() bool { return s.kind > maximum }
 // Percentile is which percentile the statistic is, as a share of 1.
 func (s Statistic) Percentile() (p float64, ok bool) { return s.high, s.kind == percentile }
 
-// Of computes the statistic. ok is false if the set is empty, or if its
-// distribution is needed and not known, or has negative values, for which AWS
-// computes no extended statistics.
+// Of computes the statistic. ok is false if the set is empty, or if its distribution is needed
+// but unknown, or has negative values, for which AWS computes no extended statistics.
 func (s Statistic) Of(set *Set) (value float64, ok bool) {
 	if set.Count == 0 {
 		return 0, false
@@ -160,7 +158,7 @@ func (s Statistic) Of(set *Set) (value float64, ok bool) {
 		if s.percent {
 			low, high = t.first, t.last
 		}
-		// What lies below or above counts as the edge of the range.
+		// Values below or above the range count as its edge.
 		return (t.sum + edge(low, t.below) + edge(high, t.above)) / set.Count, t.count > 0 || !s.percent
 	default:
 		return t.sum / t.count, t.count > 0
@@ -174,8 +172,7 @@ func edge(value, count float64) float64 {
 	return value * count
 }
 
-// quantile is the value whose rank is the share p of all, the first for 0. The ends
-// are exact.
+// quantile is the value at rank p of all, the first for 0. The ends are exact.
 func quantile(bins []bin, set *Set, p float64) float64 {
 	rank, seen := ceil(p*set.Count), 0.0
 	switch {
@@ -192,16 +189,16 @@ func quantile(bins []bin, set *Set, p float64) float64 {
 	return bins[len(bins)-1].value
 }
 
-// ceil rounds up what is not merely above a whole number by the error of a
+// ceil rounds up, except a number that exceeds an integer only by the error of a
 // multiplication.
 func ceil(x float64) float64 { return math.Ceil(x - x*1e-12) }
 
-// kept is what a range leaves of a distribution: the count and sum of what lies
-// in it, the first and last of its values, and how many lie below and above.
+// kept is the part of a distribution in a range: the count and sum of its values, the first and
+// last of them, and how many are below and above.
 type kept struct{ count, sum, first, last, below, above float64 }
 
-// trim cuts a distribution. The low end is exclusive, the high one inclusive; of
-// shares, ranks count, and what a cut goes through counts in part.
+// trim restricts a distribution to a range. The low end is exclusive, the high one inclusive;
+// percentages are of ranks, and a bin at a cut counts in part.
 func (s Statistic) trim(bins []bin, set *Set) (t kept) {
 	low, high, seen := set.place(s.low), set.place(s.high), 0.0
 	if s.percent {

@@ -10,35 +10,34 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 )
 
-// A resource whose values are the same minute by minute has them written once: as a
-// steady Sample, which stands for each minute from its first one on, of which there is
-// no point. While it continues it is under a key of its own, so that a start finds it;
-// when it has ended it is under its first minute, with its last.
+// A resource whose values are the same in each minute has them written once: as a steady
+// Sample, for each minute from its first one on that has no point. While it continues it has a
+// key that a start can find; when it has ended, its key has its first minute, and its value the
+// last.
 
-// Layout is the metrics that samples of a kind of resource can have, of which there
-// are at most MaxLevels. Its place in Options.Layouts is in the store, and so never
-// changes, nor does that of a level in it.
+// Layout is the metrics that samples of a kind of resource can have, at most MaxLevels. Its
+// index in Options.Layouts, and that of a level in it, are persisted and must never change.
 type Layout []Level
 
 // MaxLevels is how many metrics a Layout has at most.
 const MaxLevels = 16
 
-// Level is a metric of a Layout. One that Grows is a time in seconds that passes.
+// Level is a metric of a Layout. One that Grows is an age in seconds.
 type Level struct {
 	Name, Unit string
 	Grows      bool
 }
 
-// Sample is what a resource reports for a minute: of those metrics of its layout that are
-// present.
+// Sample is the report of a resource for a minute: the metrics of its layout that are present.
 type Sample struct {
 	Layout  uint8
 	present uint32
-	// values are those of the minute; of what grows, less 60 for each minute since 1970.
+	// values are those of the minute; of a level that grows, minus 60 for each minute since
+	// 1970.
 	values [MaxLevels]int64
 }
 
-// Set gives the level at a place of the layout its value.
+// Set sets the value of the level at an index of the layout.
 func (p *Sample) Set(level int, value int64) {
 	p.present |= 1 << level
 	p.values[level] = value
@@ -66,7 +65,7 @@ func (p *Sample) at(level Level, i int, minute int64) float64 {
 	return float64(p.values[i])
 }
 
-// Encode is p as it is kept.
+// Encode is the persisted form of p.
 func (p *Sample) Encode() string {
 	b := binary.AppendUvarint([]byte{p.Layout}, uint64(p.present))
 	for i, v := range p.values {
@@ -79,7 +78,7 @@ func (p *Sample) Encode() string {
 
 var errSample = errors.New("a steady sample is damaged")
 
-// DecodeSample is the reverse of Encode.
+// DecodeSample is the inverse of Encode.
 func DecodeSample(text string) (p Sample, err error) {
 	if text == "" {
 		return p, errSample
@@ -102,12 +101,11 @@ func DecodeSample(text string) (p Sample, err error) {
 	return p, nil
 }
 
-// steadyWithin is by how many seconds a time that passes may differ from minute to
-// minute: not all resources are looked at in the same moment.
+// steadyWithin is the tolerance for a growing level, in seconds: not all resources are measured
+// at the same moment.
 const steadyWithin = 5
 
-// Continues reports whether p is the same as a sample that Encode made, whatever their
-// minutes.
+// Continues reports whether p equals an encoded sample, whatever their minutes.
 func (s *Store) Continues(p *Sample, before string) bool {
 	q, err := DecodeSample(before)
 	if err != nil || p.Layout != q.Layout || p.present != q.present || int(p.Layout) >= len(s.options.Layouts) {
@@ -127,7 +125,7 @@ type Steady struct {
 	Owner
 	Namespace, Dimensions string
 	From                  int64  // minute
-	Sample                string // as Encode made it
+	Sample                string // encoded by Encode
 }
 
 func (r *Steady) key(kind byte) []byte {
@@ -138,14 +136,14 @@ func (r *Steady) key(kind byte) []byte {
 	return k
 }
 
-// steady collects what is to be written of steady resources with the next flush.
+// steady collects the steady samples to be written by the next flush.
 type steady struct {
 	mu    sync.Mutex
 	batch mutation.Batch
 }
 
-// BeginSteady begins a run, which continues until EndSteady. list has its metrics listed,
-// which they must be once, and are for as long as it continues. It does not block.
+// BeginSteady begins a run, which continues until EndSteady. list adds its metrics to the list,
+// which must happen once; they stay there while it continues. It does not block.
 func (s *Store) BeginSteady(r *Steady, list bool) {
 	s.guard.Lock(&s.steady.mu)
 	defer s.guard.Unlock(&s.steady.mu)
@@ -156,8 +154,8 @@ func (s *Store) BeginSteady(r *Steady, list bool) {
 	}
 }
 
-// EndSteady ends a run. keep says that it is to be read from now on up to the minute
-// last; else it is as if it had never been. It does not block.
+// EndSteady ends a run. keep says that it remains valid up to the minute last; else it is
+// removed. It does not block.
 func (s *Store) EndSteady(r *Steady, last int64, keep bool) {
 	s.guard.Lock(&s.steady.mu)
 	defer s.guard.Unlock(&s.steady.mu)
@@ -183,7 +181,7 @@ func (s *Store) listSteady(r *Steady, minute int64) {
 	s.fresh.Store(true)
 }
 
-// steady adds what is to be written of steady resources.
+// steady adds the collected steady samples to the batch.
 func (w *writer) steady() {
 	st := &w.s.steady
 	w.s.guard.Lock(&st.mu)
@@ -192,7 +190,7 @@ func (w *writer) steady() {
 	st.batch.Reset()
 }
 
-// EachSteady calls f with the runs that continue, as a start has to know them.
+// EachSteady calls f with the runs in progress, for a start.
 func (s *Store) EachSteady(f func(r *Steady)) error {
 	it, err := s.reader.Iter([]byte{prefix, kindOpen}, []byte{prefix, kindOpen + 1})
 	if err != nil {
@@ -209,8 +207,8 @@ func (s *Store) EachSteady(f func(r *Steady)) error {
 	return it.Close()
 }
 
-// EndAllSteady ends the runs that continue with what was written last: nothing records when
-// they end.
+// EndAllSteady ends the runs in progress with the minute of the last write: their real end is
+// not recorded.
 func (s *Store) EndAllSteady() error {
 	return s.EachSteady(func(r *Steady) { s.EndSteady(r, Minute(s.Latest())-1, true) })
 }
@@ -234,9 +232,9 @@ func (s *Store) stands(m *Metric, unit string) bool {
 	return found
 }
 
-// steadyRun is the minutes of a run that concern a series.
+// steadyRun is the part of a run that concerns a series.
 type steadyRun struct {
-	from, to int64 // to is the minute behind it
+	from, to int64 // to is exclusive
 	grows    bool
 	value    int64
 }
@@ -301,7 +299,7 @@ func (s *Store) inLayouts(name, unit string) bool {
 	})
 }
 
-// dropSteady drops the runs that have ended before anything that is kept.
+// dropSteady removes the runs that ended before the retention.
 func (s *Store) dropSteady(now int64) error {
 	it, err := s.reader.Iter([]byte{prefix, kindClosed}, []byte{prefix, kindClosed + 1})
 	if err != nil {

@@ -16,21 +16,20 @@ import (
 	"godwit.dev/godwit/internal/shard/kernel"
 )
 
-// Options are what a Store is made of.
+// Options configure a Store.
 type Options struct {
-	// Wake is called when there is something that Flush should write; it is called
-	// under locks, and must not call the store. May be nil.
+	// Wake is called when Flush has something to write; it is called under locks, and must not
+	// call the store. May be nil.
 	Wake func()
-	// MaxPending is how many minutes of series may wait in memory, and how many
-	// series of clients may be there, before what clients put is written early and
-	// let go; 0 means 100,000.
+	// MaxPending bounds the unwritten minutes of series in memory, and the series of clients;
+	// beyond it the clients' are written early and released. 0 means 100,000.
 	MaxPending int
-	// Layouts are what samples of steady resources can have.
+	// Layouts are the layouts of steady samples.
 	Layouts []Layout
 }
 
-// Store keeps metrics. It is a module of the kernel: what is written is, in transactions
-// of a shard of its own. What is counted in memory has locks by the resource.
+// Store stores metrics. It is a module of the kernel: writes are transactions of its own shard.
+// Values in memory are guarded by a lock for each resource.
 type Store struct {
 	kernel.NopModule
 	kernel  *kernel.Kernel
@@ -40,19 +39,19 @@ type Store struct {
 	shards  [16]shard
 	seed    maphash.Seed
 	slots   atomic.Int64
-	series  atomic.Int64 // those in memory that clients have put
-	fresh   atomic.Bool  // there may be series that are not in the list yet
-	// uncertain is the last minute of which the store may have more than memory
-	// remembers: that in which the process began, or forgot a series.
+	series  atomic.Int64 // those of clients in memory
+	fresh   atomic.Bool  // there may be series that are not listed yet
+	// uncertain is the last minute of which the store may have values that memory lacks: that
+	// in which the process began, or forgot a series.
 	uncertain atomic.Int64
-	furthest  atomic.Int64 // the last minute of which there ever was anything
-	latest    atomic.Int64 // when anything was last written, epoch milliseconds
+	furthest  atomic.Int64 // the latest minute with values
+	latest    atomic.Int64 // time of the last write, in epoch milliseconds
 	steady    steady
 	guard     *poison.Guard
 
 	// Under the shard's lock.
 	checkedAt int64 // the minute of the last check for resources to release
-	maintain  int64 // the minute of the last check for what is too old
+	maintain  int64 // the minute of the last check for expired points
 	unlisted  int64 // the minute of the last check for series without points
 }
 
@@ -60,8 +59,8 @@ type shard struct {
 	resources sync.Map // about → *Resource
 	mu        sync.Mutex
 	dirty     []*Resource
-	// waiting are those of which all is written, by the minute in which they are looked
-	// at again. Looked at each minute they would cost as much as what they are about.
+	// waiting are the resources without unwritten values, by the minute of their next check.
+	// Checking all each minute would cost as much as checking all queues.
 	waiting map[int64][]*Resource
 }
 
@@ -94,22 +93,20 @@ func (s *Store) Load() error {
 	return nil
 }
 
-// Latest is when anything was last written. A virtual clock must not start before
-// it.
+// Latest is the time of the last write. A virtual clock must not start before it.
 func (s *Store) Latest() time.Time { return clock.Time(s.latest.Load()) }
 
-// Now is the present moment.
+// Now is the current time.
 func (s *Store) Now() time.Time { return s.kernel.Clock.Now() }
 
-// Minute is the minute of a moment, counted since 1970.
+// Minute is the minute of a time, counted from 1970.
 func Minute(at time.Time) int64 { return at.Unix() / perMinute }
 
 const perMinute = 60 // seconds
 
 func (s *Store) wake() { s.options.Wake() }
 
-// Resource finds or makes a resource. It is forgotten some time after nothing is
-// recorded for it any more.
+// Resource finds or makes a resource. It is forgotten some time after its last value.
 func (s *Store) Resource(o Owner, namespace, dimensions string) *Resource {
 	a := about{o, namespace, dimensions}
 	sh := s.shardOf(a)
@@ -125,19 +122,19 @@ func (s *Store) shardOf(a about) *shard {
 	return &s.shards[maphash.Comparable(s.seed, a)%uint64(len(s.shards))]
 }
 
-// Datapoint is what a client puts.
+// Datapoint is a value put by a client.
 type Datapoint struct {
 	Metric
 	Unit   string
 	Second int64 // epoch seconds
-	// Fine keeps it by the second, too, as long as seconds are kept.
+	// Fine stores it by the second, too, while seconds are kept.
 	Fine bool
-	// Add adds the values to a set. It is called for that of the minute and, with
-	// Fine, again for that of the second.
+	// Add adds the values to a set. It is called for the set of the minute and, with Fine,
+	// again for that of the second.
 	Add func(*Set)
 }
 
-// Put adds what clients put. It is durable on return. The error is of the store.
+// Put adds clients' values. It is durable on return. The error is the store's.
 func (s *Store) Put(data ...Datapoint) error {
 	_, err := s.home.Run(false, func(*kernel.Tx) error { return s.put(data) })
 	if err != nil {
@@ -171,9 +168,8 @@ func (s *Store) put(data []Datapoint) error {
 	return nil
 }
 
-// Flush writes the minutes that are over to the store, which makes them durable
-// within 10 ms. more says that it is to be called again after the next minute. It also
-// releases what has become too old.
+// Flush writes the completed minutes to the store; they are durable within 10 ms. more says
+// that it must be called again after the next minute. It also removes expired points.
 func (s *Store) Flush() (more bool, err error) {
 	more, err = s.flush(due)
 	if err != nil {
@@ -182,7 +178,7 @@ func (s *Store) Flush() (more bool, err error) {
 	return more, s.age(Minute(s.kernel.Clock.Now()))
 }
 
-// Sync makes durable what has been written.
+// Sync makes all writes durable.
 func (s *Store) Sync() { s.home.Log.Sync() }
 
 // Close implements kernel.Module: it writes everything that memory holds.
@@ -195,23 +191,22 @@ func (s *Store) Close() {
 	}
 }
 
-// extent is what a flush writes.
+// extent selects what a flush writes.
 type extent byte
 
 const (
-	due     extent = iota // the minutes that are over
-	all                   // everything, and keeps the minutes that are not over
-	squeeze               // everything, and keeps nothing, not even the series
+	due     extent = iota // completed minutes
+	all                   // everything; the current minutes stay in memory
+	squeeze               // everything; nothing stays in memory, not even the series
 )
 
 const (
-	// flushBytes bounds a batch, and putBytes one of what a client puts at once.
+	// flushBytes bounds a batch, and putBytes the batch of one Put.
 	flushBytes = 1 << 20
 	putBytes   = 3 << 20
-	// relist is after how many minutes the list of series is written again that one
-	// is alive.
+	// relist is the interval in minutes at which the list entry of a live series is rewritten.
 	relist = 15
-	// forget is after how many minutes without a value a series leaves memory.
+	// forget is how many minutes without a value a series stays in memory.
 	forget = 2
 )
 
@@ -223,8 +218,7 @@ func (s *Store) flush(what extent) (more bool, err error) {
 	return more, err
 }
 
-// write is flush in a transaction, which lets others take the shard now and then; nil:
-// it must not.
+// write is flush in a transaction, which it yields now and then; nil: it must not.
 func (s *Store) write(what extent, tx *kernel.Tx) (more bool, err error) {
 	fresh := s.fresh.Swap(false)
 	defer func() {
@@ -275,7 +269,7 @@ func (s *Store) write(what extent, tx *kernel.Tx) (more bool, err error) {
 	return more, nil
 }
 
-// takeDue takes those that wait no longer, under mu.
+// takeDue takes the resources whose waiting time is over, under mu.
 func (sh *shard) takeDue(w *writer) (due [][]*Resource) {
 	for at, waiting := range sh.waiting {
 		if at <= w.now || w.what == squeeze {
@@ -286,9 +280,9 @@ func (sh *shard) takeDue(w *writer) (due [][]*Resource) {
 	return due
 }
 
-// moment has the time written with each flush of another minute, and with the last, also
-// when nothing else is: a run continues without a write, and so does what is read of it. A
-// start with a virtual clock has to know how far that was, and EndAllSteady, too.
+// moment writes the time with each flush of a new minute, and with the last, even if nothing
+// else is written: a run continues without writes, and reads show it. A start with a virtual
+// clock, and EndAllSteady, need to know how far it continued.
 func (w *writer) moment() {
 	s := w.s
 	if s.latest.Load() == 0 { // nothing was ever written
@@ -299,12 +293,12 @@ func (w *writer) moment() {
 	}
 }
 
-// stamp has the next start know when this was written, and how far the points go.
+// stamp writes the time of this write, and the latest minute with points.
 func (w *writer) stamp() {
 	w.batch.Set(latestKey, encodeLatest(w.at.UnixMilli(), max(w.s.furthest.Load(), w.s.uncertain.Load())))
 }
 
-// writer collects what is written at once, in a transaction.
+// writer collects the writes of a flush, in a transaction.
 type writer struct {
 	s       *Store
 	at      time.Time
@@ -320,8 +314,7 @@ func (s *Store) writer(what extent) *writer {
 	return &writer{s: s, at: at, now: Minute(at), what: what, batch: &s.home.Batch}
 }
 
-// resource writes the slots of a resource that are due. They stay in memory until
-// they are in the store.
+// resource writes the due slots of a resource. They stay in memory until they are in the store.
 func (w *writer) resource(r *Resource) error {
 	r.mu.Lock()
 	rest, latest := false, int64(0)
@@ -335,7 +328,7 @@ func (w *writer) resource(r *Resource) error {
 		}
 		rest = rest || more
 	}
-	// It stays until nothing has come for a while.
+	// It stays until there was no value for a while.
 	idle := latest < w.now-forget
 	waits := !r.waiting && !rest && !idle && w.what != squeeze
 	r.dirty, r.waiting = rest, r.waiting || waits
@@ -357,8 +350,8 @@ func (w *writer) resource(r *Resource) error {
 	return nil
 }
 
-// metric writes the slots of a metric that are due; the resource's lock is held. rest
-// says that there are others.
+// metric writes the due slots of a metric; the resource's lock is held. rest says that there
+// are others.
 func (w *writer) metric(r *Resource, m *metric) (rest bool, err error) {
 	var key []byte
 	var series id
@@ -388,7 +381,7 @@ func (w *writer) metric(r *Resource, m *metric) (rest bool, err error) {
 		sl.dirty = false
 	}
 	if m.fine {
-		return rest, nil // the one by the minute is listed
+		return rest, nil // the series by the minute is listed
 	}
 	if m.listed != 0 && m.latest < m.listed+relist {
 		return rest, nil
@@ -411,8 +404,8 @@ func (w *writer) metric(r *Resource, m *metric) (rest bool, err error) {
 	return rest, nil
 }
 
-// put adds to a resource what a client puts, and writes the series that this is of.
-// False says that the resource has been forgotten: get it again.
+// put adds a client's value to a resource, and lists its series. False says that the resource
+// has been forgotten: get it again.
 func (w *writer) put(r *Resource, d *Datapoint, fine bool) (ok bool, err error) {
 	w.s.guard.Lock(&r.mu)
 	defer w.s.guard.Unlock(&r.mu)
@@ -433,7 +426,7 @@ func (w *writer) put(r *Resource, d *Datapoint, fine bool) (ok bool, err error) 
 	return true, nil
 }
 
-// apply writes the batch, and releases what is written then.
+// apply writes the batch, and then releases what it has.
 func (w *writer) apply() {
 	if w.batch.Len() > 0 {
 		w.stamp()
@@ -464,15 +457,15 @@ func (w *writer) release(r *Resource) {
 		}
 		w.s.slots.Add(int64(n - len(m.slots)))
 		clear(m.slots[n:])
-		m.at = nil // made again by the next one, if there still are many
+		m.at = nil // the next one makes it again, if there still are many
 		if m.slots = m.slots[:n]; n == 0 {
-			m.slots = nil // of many queues, what is written leaves memory
+			m.slots = nil // written slots of many queues are released
 		}
 		kept += n
 		latest = max(latest, m.latest)
 	}
 	if kept == 0 && !r.dirty && !r.waiting {
-		// A new one does not know what has been written of these minutes.
+		// A new resource does not know which of these minutes have been written.
 		w.s.uncertain.Store(max(w.s.uncertain.Load(), latest))
 		w.s.series.Add(-put)
 		r.gone = true
@@ -480,8 +473,8 @@ func (w *writer) release(r *Resource) {
 	}
 }
 
-// complete adds to a partial slot what the store has of it, under a key. What Fill has
-// put into either is replaced by the other. damage is why what the store has is left out.
+// complete adds the store's values, at a key, to a partial slot. Values of Fill in either are
+// replaced by the other. damage is why the store's values are left out.
 func (s *Store) complete(key []byte, sl *slot) (damage, err error) {
 	if !sl.partial {
 		return nil, nil

@@ -14,8 +14,8 @@ var (
 	accountRefused = describe("account_refused_total", "Requests refused since their account had done or held as much as it may.", "limit")
 )
 
-// collectAccounts reports what accounts hold, as many of them as have series of their own, and
-// of the others the sum.
+// collectAccounts reports the storage of accounts: of those with their own series, and the sum
+// of the others.
 func (m *Metrics) collectAccounts(out chan<- prometheus.Metric, all *accounts.Accounts) {
 	held := all.Usage()
 	if most := m.options.Series; len(held) > most {

@@ -13,7 +13,7 @@ var (
 	backupBytes    = describe("backup_bytes_total", "Bytes put into a bucket for backups.")
 )
 
-// Backups are how backups to a bucket stand.
+// Backups is the state of backups to a bucket.
 type Backups struct {
 	Interval            time.Duration
 	Point               time.Time // zero: nothing is backed up

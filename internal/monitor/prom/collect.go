@@ -233,8 +233,8 @@ func (m *Metrics) collectTopics(count func(*prometheus.Desc, *atomic.Int64, ...s
 	}
 }
 
-// collect reports what came of deliveries over a protocol, once anything has: all that
-// may come of them, since a rate does not see how a counter appears.
+// collect reports the results of deliveries over a protocol, as soon as there is any: all
+// possible ones, since a rate does not see the first value of a new counter.
 func (c *topicCounts) collect(p topic.Protocol, of []string, count func(*prometheus.Desc, *atomic.Int64, ...string)) {
 	var used int64
 	for o := range c.attempts[p] {

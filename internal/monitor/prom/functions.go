@@ -10,13 +10,13 @@ import (
 	"godwit.dev/godwit/internal/fault"
 )
 
-// FunctionGauges are what a function has at a moment.
+// FunctionGauges are the current numbers of a function.
 type FunctionGauges struct {
 	Running                int   // invocations
 	Due, Waiting, InFlight int64 // events
 }
 
-// functionCounts are those of a function.
+// functionCounts are the counts of a function.
 type functionCounts struct {
 	invocations, errors, throttles, received, dropped, deadLetterErrors, destinationFailures atomic.Int64
 
@@ -48,7 +48,7 @@ var (
 	functionEventAge = ofFunction("async_event_age_seconds", "Time from the acceptance of an event until the function ran with it.")
 )
 
-// Function takes a value of a metric of a function, by AWS's name and in its unit.
+// Function counts a value of a function's metric, by AWS's name and in its unit.
 func (m *Metrics) Function(fn arn.ARN, metric string, value float64) {
 	c := m.functions.of(fn)
 	took := time.Duration(value * float64(time.Millisecond)) // of a value in milliseconds
@@ -57,7 +57,7 @@ func (m *Metrics) Function(fn arn.ARN, metric string, value float64) {
 		c.duration.observe(functionBuckets, took)
 	case "AsyncEventAge":
 		c.eventAge.observe(functionBuckets, took)
-	default: // a gauge, ConcurrentExecutions, is asked for instead
+	default: // a gauge, ConcurrentExecutions, is read at collection instead
 		for i := range functionCounters {
 			if functionCounters[i].metric == metric {
 				functionCounters[i].of(c).Add(int64(value))

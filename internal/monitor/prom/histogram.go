@@ -9,14 +9,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// maxBounds is how many bounds a histogram's buckets may have.
+// maxBounds is the maximum number of bounds of a histogram.
 const maxBounds = 16
 
-// buckets are those of a histogram. The one that a time belongs to is found by its
-// number of binary digits, so that no more than a few bounds are compared.
+// buckets are the buckets of a histogram. The bucket of a time is found by its number of binary
+// digits, so that only a few bounds are compared.
 type buckets struct {
-	first   [64]uint8                    // by the number of digits: the first bucket that there is such a time in
-	bounds  [maxBounds + 1]time.Duration // the upper ones, ascending; behind them what no time is above
+	first   [64]uint8                    // by the number of digits: the first possible bucket
+	bounds  [maxBounds + 1]time.Duration // upper bounds, ascending; followed by the maximum
 	seconds []float64                    // the same
 }
 
@@ -34,7 +34,7 @@ func newBuckets(seconds ...float64) *buckets {
 	return b
 }
 
-// from is the bucket of a time, which is none of the first i.
+// from is the bucket of a time, beginning with the i-th.
 func (b *buckets) from(i int, took time.Duration) int {
 	for b.bounds[i] < took {
 		i++
@@ -42,22 +42,21 @@ func (b *buckets) from(i int, took time.Duration) int {
 	return i
 }
 
-// histogram counts times by buckets; the last is of what is beyond all bounds. The
-// zero histogram is empty.
+// histogram counts times by bucket; the last has those beyond all bounds. The zero histogram is
+// empty.
 type histogram struct {
 	micros atomic.Int64 // the sum
 	counts [maxBounds + 1]atomic.Uint64
 }
 
-// observe counts a time; what is below zero, as a clock was set back, is zero.
+// observe counts a time; a negative one, as a clock was set back, is zero.
 func (h *histogram) observe(b *buckets, took time.Duration) {
 	took = max(took, 0)
 	h.counts[b.from(int(b.first[bits.Len64(uint64(took))]), took)].Add(1)
 	h.micros.Add(int64((took + time.Microsecond/2) / time.Microsecond))
 }
 
-// collect makes what Prometheus reads of all that some histograms have counted, and
-// says how much that is.
+// collect makes the Prometheus metric of the sum of some histograms, and returns its count.
 func (b *buckets) collect(d *prometheus.Desc, labels []string, all ...*histogram) (m prometheus.Metric, count uint64) {
 	sums, micros := make(map[float64]uint64, len(b.seconds)), int64(0)
 	for i := range len(b.seconds) + 1 {

@@ -13,20 +13,20 @@ var (
 	jobItems    = describe("job_items_total", "Messages and deliveries that jobs of operators were about.", "kind", "outcome")
 )
 
-// What jobs do, how they end, and what became of each thing that they are about.
+// Events and ends of jobs, and results for their things.
 var (
 	jobKinds    = [...]string{"retry", "drop", "redrive", "delete"}
 	jobStates   = [...]string{"completed", "cancelled", "failed"}
 	jobOutcomes = [...]string{"done", "skipped"}
 )
 
-// jobCounts are of jobs, by kind.
+// jobCounts are counts by kind of job.
 type jobCounts struct {
 	ended [len(jobKinds)][len(jobStates)]atomic.Int64
 	items [len(jobKinds)][len(jobOutcomes)]atomic.Int64
 }
 
-// JobStepped counts what a step of a job has done, and could not do.
+// JobStepped counts the things that a step of a job has done, and those it could not do.
 func (m *Metrics) JobStepped(kind string, done, skipped int64) {
 	if i := slices.Index(jobKinds[:], kind); i >= 0 {
 		m.jobs.items[i][0].Add(done)

@@ -2,7 +2,7 @@ package prom
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// FunctionNetwork is how the connections of functions are.
+// FunctionNetwork has the numbers of functions' connections.
 type FunctionNetwork struct {
 	Connections, Limit int
 	Refused            map[string]int64 // by reason, since the start

@@ -13,7 +13,7 @@ var (
 	postsRefused = describe("ingest_refused_total", "Posts to sources that were refused; those to none have no source.", "source", "reason")
 )
 
-// maxPosted is how many sources have counts of their own. There are no more at once.
+// maxPosted is how many sources have their own counts. There are no more at once.
 const maxPosted = 1000
 
 // postCounts count posts, by source. All reasons of a source are there with its first post.
@@ -35,13 +35,13 @@ func (m *Metrics) Posted(source, refused string) {
 			p.bySource, p.reasons = map[string]*[]int64{}, m.options.Posts
 		}
 		if len(p.bySource) > maxPosted {
-			return // of sources that were deleted since
+			return // of sources deleted since
 		}
 		all := make([]int64, 1+len(p.reasons))
 		counts = &all
 		p.bySource[strings.Clone(source)] = counts
 	}
-	(*counts)[1+slices.Index(p.reasons, refused)]++ // of what is none of them, 0: accepted
+	(*counts)[1+slices.Index(p.reasons, refused)]++ // 0 if it is none of them: accepted
 }
 
 func (p *postCounts) collect(out chan<- prometheus.Metric) {

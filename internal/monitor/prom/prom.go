@@ -1,9 +1,9 @@
-// Package prom counts what Prometheus is shown.
+// Package prom has the metrics for Prometheus.
 //
-// An event costs a few additions, at most a lookup in a map, and no allocation; the
-// names and values that Prometheus reads are made when it asks. Queues, topics and
-// functions have series of their own up to a bound, in the order in which they were first
-// used; what is beyond it is counted under the name "other".
+// An event costs a few additions, at most a lookup in a map, and no allocation; the names and
+// values for Prometheus are made at collection. Queues, topics and functions have series of
+// their own up to a bound, in the order of their first use; the others are counted under the
+// name "other".
 package prom
 
 import (
@@ -25,50 +25,48 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// Options are what Metrics are made of.
+// Options configure Metrics.
 type Options struct {
 	Version string
-	// Series bounds the queues, the topics, and the functions, that have series of
-	// their own.
+	// Series bounds the queues, the topics, and the functions, that have series of their own.
 	Series int
-	// Store reports how the store is; nil: nothing is reported.
+	// Store reports the statistics of the store; nil: nothing is reported.
 	Store func() store.Stats
 	Gauges
 	// Low reports that the disk is short of space; may be nil.
 	Low func() bool
-	// Limits reports how limits are used; nil: there are none.
+	// Limits reports the use of limits; nil: there are none.
 	Limits func() []limit.Stats
-	// Spans reports how many spans of traces were taken by a collector, dropped since too many
-	// waited, and not taken; nil: nothing is traced.
+	// Spans reports how many spans of traces were exported to a collector, dropped as too many
+	// waited, and refused; nil: tracing is off.
 	Spans func() (exported, dropped, failed int64)
-	// Refusals are the reasons that Refused may be called with.
+	// Refusals are the possible reasons of Refused.
 	Refusals []string
-	// Posts are the reasons for which a post to a source may be refused.
+	// Posts are the possible reasons for refusing a post to a source.
 	Posts []string
 }
 
-// Gauges are asked when Prometheus asks, about what has series. One that is nil
-// reports nothing.
+// Gauges are read at collection, for the series that exist. One that is nil reports nothing.
 type Gauges struct {
-	// Logs reports how much the log groups hold, about, in bytes, and how many of
-	// the server's own events were dropped.
+	// Logs reports the approximate size of the log groups, in bytes, and how many of the
+	// server's own events were dropped.
 	Logs func() (bytes, dropped int64)
-	// Queue reports what a queue holds. The error QueueDoesNotExist says that it is
-	// gone, others that are not known now.
+	// Queue reports the numbers of a queue. The error QueueDoesNotExist says that it was
+	// deleted, others that they are not known now.
 	Queue func(arn.ARN) (shard.QueueGauges, error)
 	// Function is the same for a function, with ResourceNotFound.
 	Function func(arn.ARN) (FunctionGauges, error)
 	// Network reports the connections of functions.
 	Network func() FunctionNetwork
-	// Jobs reports how many jobs of operators run, by kind; nil: they are not known now.
+	// Jobs reports how many operators' jobs are running, by kind; nil: unknown now.
 	Jobs func() map[string]int
-	// Topic says whether there is a topic.
+	// Topic reports whether a topic exists.
 	Topic func(arn.ARN) bool
-	// Accounts reports what accounts hold, and what they were refused; nil: it is not known.
+	// Accounts reports the storage of accounts, and their refused requests; nil: unknown.
 	Accounts *accounts.Accounts
 }
 
-// Metrics take events, and answer Prometheus.
+// Metrics counts events, and serves Prometheus.
 type Metrics struct {
 	options  Options
 	registry *prometheus.Registry
@@ -94,8 +92,8 @@ var (
 	requestBuckets = newBuckets(.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30)
 	attemptBuckets = newBuckets(.001, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 15)
 	syncBuckets    = newBuckets(.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5)
-	// functionBuckets are those of what functions take, and of how long events wait
-	// for them.
+	// functionBuckets are the buckets for the duration of functions, and the age of their
+	// events.
 	functionBuckets = newBuckets(.001, .005, .01, .05, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 21600)
 )
 
@@ -113,22 +111,22 @@ func New(o Options) *Metrics {
 	return m
 }
 
-// Watch sets what is asked when Prometheus asks: it is there later than the first
-// events.
+// Watch sets the gauges: they exist later than the first events.
 func (m *Metrics) Watch(g Gauges) { m.options.Gauges = g }
 
-// Follow sets what is asked how backups to a bucket stand.
+// Follow sets the source of the state of backups to a bucket.
 func (m *Metrics) Follow(status func() Backups) { m.backups.Store(&status) }
 
-// Handler answers Prometheus.
+// Handler serves Prometheus.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 }
 
-// capped are the counts of queues, topics or functions, up to a limit.
+// capped has the counts of queues, topics or functions, up to a limit.
 type capped[V any] struct {
 	limit int
-	// leave makes those who keep counts ask for others, or not; nil: nobody keeps any.
+	// leave sets or clears the Left flag of counts, whose users must find their counts again;
+	// nil: there are no such users.
 	leave func(v *V, left bool)
 
 	mu    sync.RWMutex
@@ -137,7 +135,7 @@ type capped[V any] struct {
 	more  atomic.Bool // other is used
 }
 
-// of finds the counts of one of them.
+// of finds the counts of a name.
 func (c *capped[V]) of(name arn.ARN) *V {
 	c.mu.RLock()
 	v, full := c.named[name], len(c.named) >= c.limit
@@ -162,8 +160,8 @@ func (c *capped[V]) of(name arn.ARN) *V {
 	return v
 }
 
-// reportOther says to those who are counted as other whether to ask for counts of their
-// own, under mu.
+// reportOther tells those that are counted as other whether to ask for counts of their own,
+// under mu.
 func (c *capped[V]) reportOther() {
 	if c.leave != nil {
 		c.leave(&c.other, len(c.named) < c.limit)
@@ -181,7 +179,7 @@ func (c *capped[V]) forget(name arn.ARN) {
 	c.reportOther()
 }
 
-// other is the name of what has no series of its own.
+// other is the name of everything without a series of its own.
 var other = arn.ARN{Resource: "other"}
 
 // all are the names that have counts.
@@ -210,7 +208,7 @@ func (c *capped[V]) get(name arn.ARN) *V {
 // Queue finds the counts of a queue: a monitor.QueueSeries.
 func (m *Metrics) Queue(name arn.ARN) *monitor.QueueCounts { return m.queues.of(name) }
 
-// topicCounts are those of a topic, with its deliveries by protocol.
+// topicCounts are the counts of a topic, with its deliveries by protocol.
 type topicCounts struct {
 	published, publishedBytes, filteredOut atomic.Int64
 
@@ -218,7 +216,7 @@ type topicCounts struct {
 	ends     [topic.Protocols][ends]atomic.Int64
 }
 
-// Outcome is what came of an attempt.
+// Outcome is the result of an attempt.
 type Outcome uint8
 
 // The outcomes of attempts.
@@ -244,9 +242,8 @@ const (
 
 var endNames = [ends]string{"delivered", "dead-letter", "dropped"}
 
-// Published takes a publish: the message, unless it was counted before, the
-// subscriptions whose filters kept it out, and the queues that it was delivered
-// to at once.
+// Published counts a publish: the message, unless it was counted before, the subscriptions
+// filtered out, and the direct deliveries to queues.
 func (m *Metrics) Published(t arn.ARN, messages, bytes, filteredOut, delivered int) {
 	c := m.topics.of(t)
 	c.published.Add(int64(messages))
@@ -258,14 +255,14 @@ func (m *Metrics) Published(t arn.ARN, messages, bytes, filteredOut, delivered i
 	}
 }
 
-// Attempt takes an attempt at a delivery.
+// Attempt counts an attempt at a delivery.
 func (m *Metrics) Attempt(t arn.ARN, p topic.Protocol, o Outcome, took time.Duration) {
 	m.topics.of(t).attempts[p][o].Add(1)
 	m.attempts[p].observe(attemptBuckets, took)
 }
 
-// Ended takes the end of a delivery.
+// Ended counts the end of a delivery.
 func (m *Metrics) Ended(t arn.ARN, p topic.Protocol, e End) { m.topics.of(t).ends[p][e].Add(1) }
 
-// Synced takes a sync of the disk.
+// Synced counts a sync of the disk.
 func (m *Metrics) Synced(took time.Duration) { m.syncs.observe(syncBuckets, took) }

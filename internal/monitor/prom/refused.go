@@ -8,8 +8,8 @@ import (
 
 var refused = describe("requests_refused_total", "Requests refused before anything looked at what they ask for.", "reason")
 
-// refusals counts by reason. All that may be are there from the beginning, since a
-// rate does not see how a counter appears.
+// refusals counts by reason. All possible reasons exist from the beginning, since a rate does
+// not see the first value of a new counter.
 type refusals map[string]*atomic.Int64
 
 func newRefusals(reasons []string) refusals {
@@ -20,7 +20,7 @@ func newRefusals(reasons []string) refusals {
 	return r
 }
 
-// Refused counts a request that was refused; reason is one of Options.Refusals.
+// Refused counts a refused request; reason is one of Options.Refusals.
 func (m *Metrics) Refused(reason string) { m.refusals[reason].Add(1) }
 
 func (r refusals) collect(out chan<- prometheus.Metric) {

@@ -15,10 +15,10 @@ type Requests struct {
 	failed map[string]*histogram // by the error's code
 }
 
-// operation names what is asked for.
+// operation identifies an operation of a service.
 type operation struct{ service, name string }
 
-// Requests are those of an operation; both names are of fixed sets.
+// Requests are the counts of an operation; both names are of fixed sets.
 func (m *Metrics) Requests(service, name string) *Requests {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -29,7 +29,7 @@ func (m *Metrics) Requests(service, name string) *Requests {
 	return m.requests[op]
 }
 
-// Add takes a request; code is empty if it succeeded, and of a fixed set.
+// Add counts a request; code is empty if it succeeded, and of a fixed set.
 func (r *Requests) Add(code string, took time.Duration) {
 	if code == "" {
 		r.succeeded.observe(requestBuckets, took)

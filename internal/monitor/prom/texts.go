@@ -11,17 +11,17 @@ var (
 	textReceipts    = describe("sms_receipts_total", "Receipts of text messages that an SMSC had taken.", "state")
 )
 
-// receiptStates are the ends of a message that a receipt reports. Source: SMPP 3.4,
-// appendix B. What is none of them is other.
+// receiptStates are the final states of a message in a receipt. Source: SMPP 3.4, appendix B.
+// All others are other.
 var receiptStates = [...]string{"DELIVRD", "EXPIRED", "DELETED", "UNDELIV", "ACCEPTD", "REJECTD", "other"}
 
-// textCounts are of text messages.
+// textCounts are the counts of text messages.
 type textCounts struct {
 	unanswered atomic.Int64
 	receipts   [len(receiptStates)]atomic.Int64
 }
 
-// TextsUnanswered counts parts of text messages that may come twice.
+// TextsUnanswered counts parts of text messages that may be delivered twice.
 func (m *Metrics) TextsUnanswered(parts int) { m.texts.unanswered.Add(int64(parts)) }
 
 // TextReceipt counts a receipt.

@@ -19,7 +19,7 @@ import (
 	"godwit.dev/godwit/internal/outlet"
 )
 
-// Options are what a Server is made of.
+// Options configure a Server.
 type Options struct {
 	Endpoint          *url.URL // http or https, host and port
 	Region            string
@@ -29,7 +29,7 @@ type Options struct {
 	Transport         *http.Transport
 }
 
-// Server is one that speaks S3. It implements outlet.Buckets.
+// Server is a server that speaks S3. It implements outlet.Buckets.
 type Server struct {
 	client    *minio.Client
 	transport *http.Transport
@@ -37,13 +37,13 @@ type Server struct {
 
 var _ outlet.Buckets = (*Server)(nil)
 
-// How long a server may take to answer, and for an object as a whole.
+// The timeouts of a server's answer, and of an object as a whole.
 const (
 	answerTime = 30 * time.Second
 	objectTime = 15 * time.Minute
 )
 
-// partSize is how much of an object is in memory at once: what is larger comes in parts.
+// partSize is how much of an object is in memory at once: a larger one is uploaded in parts.
 const partSize = 16 << 20
 
 // New makes a Server. It does not connect.
@@ -80,18 +80,17 @@ func (s *Server) Put(ctx context.Context, name outlet.Name, write func(w io.Writ
 	return out.end(write(out))
 }
 
-// upload sends an object once it is there, if it is small, and in parts as it comes
-// otherwise.
+// upload sends a small object once it is complete, and a larger one in parts as it is written.
 type upload struct {
 	ctx    context.Context
 	server *Server
 	name   Name
 	small  []byte
-	pipe   *io.PipeWriter // nil: it is small yet
+	pipe   *io.PipeWriter // nil: it is still small
 	sent   chan error
 }
 
-// Name is what an object is called.
+// Name is the name of an object.
 type Name = outlet.Name
 
 func (u *upload) Write(p []byte) (int, error) {
@@ -107,16 +106,16 @@ func (u *upload) Write(p []byte) (int, error) {
 	u.sent = make(chan error, 1)
 	go func() {
 		err := u.send(io.MultiReader(bytes.NewReader(u.small), r), -1)
-		_ = r.CloseWithError(errSent) // it gives no error
+		_ = r.CloseWithError(errSent) // it never fails
 		u.sent <- err
 	}()
 	return u.pipe.Write(p)
 }
 
-// errSent is a writer's error when nobody reads any more: what sends it knows why.
+// errSent is a writer's error when the upload has ended: the upload has the reason.
 var errSent = errors.New("bucket: the object is not sent any further")
 
-// end sends what is left; failed is why there is no more to come, nil if it is whole.
+// end sends the rest; failed is why the object is incomplete, nil if it is complete.
 func (u *upload) end(failed error) error {
 	if u.pipe == nil {
 		if failed != nil {
@@ -124,7 +123,7 @@ func (u *upload) end(failed error) error {
 		}
 		return explain(u.send(bytes.NewReader(u.small), int64(len(u.small))))
 	}
-	_ = u.pipe.CloseWithError(failed) // it gives no error
+	_ = u.pipe.CloseWithError(failed) // it never fails
 	sent := <-u.sent
 	if failed != nil && !errors.Is(failed, errSent) {
 		return failed
@@ -133,8 +132,8 @@ func (u *upload) end(failed error) error {
 }
 
 func (u *upload) send(r io.Reader, size int64) error {
-	// The digest of what is sent is in a header that is signed. What minio-go would send without
-	// TLS otherwise is signed in chunks, which some servers keep as a part of its encoding.
+	// The digest of the content is in a signed header. Otherwise minio-go would, without TLS,
+	// sign it in chunks, which some servers keep as a part of its encoding.
 	options := minio.PutObjectOptions{
 		ContentType: "application/octet-stream", PartSize: partSize, NumThreads: 1, SendContentMd5: true, DisableContentSha256: true,
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-// Object is one that a bucket has.
+// Object is an object in a bucket.
 type Object struct {
 	Key      string
 	Size     int64     // in bytes
@@ -28,7 +28,7 @@ func (s *Server) Get(ctx context.Context, name Name) (io.ReadCloser, error) {
 	return explained{object}, nil
 }
 
-// explained says of errors what others of the package say.
+// explained converts errors to those of the other functions.
 type explained struct{ io.ReadCloser }
 
 func (e explained) Read(p []byte) (int, error) {
@@ -42,7 +42,7 @@ func (e explained) Read(p []byte) (int, error) {
 // Each calls f with the objects of a bucket whose keys begin with prefix, in the order of their
 // keys, until it fails.
 func (s *Server) Each(ctx context.Context, bucket, prefix string, f func(Object) error) error {
-	ctx, cancel := context.WithCancel(ctx) // what lists ends with it
+	ctx, cancel := context.WithCancel(ctx) // it ends the listing
 	defer cancel()
 	for o := range s.client.ListObjects(ctx, bucket, minio.ListObjectsOptions{Prefix: prefix, Recursive: true}) {
 		if o.Err != nil {
@@ -55,13 +55,13 @@ func (s *Server) Each(ctx context.Context, bucket, prefix string, f func(Object)
 	return ctx.Err()
 }
 
-// Delete removes an object, if it is there.
+// Delete removes an object; it is idempotent.
 func (s *Server) Delete(ctx context.Context, name Name) error {
 	return explain(s.client.RemoveObject(ctx, name.Bucket, name.Key, minio.RemoveObjectOptions{}))
 }
 
-// ReadCredentials reads an access key and its secret from a file, on a line each. With private
-// only its owner may be able to read it.
+// ReadCredentials reads an access key and its secret from a file, one per line. With private
+// the file must only be readable by its owner.
 func ReadCredentials(path string, private bool) (key, secret string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {

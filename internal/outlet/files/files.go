@@ -1,5 +1,5 @@
-// Package files keeps objects as files of a directory: bucket/key. A file is there whole
-// or not at all.
+// Package files stores objects as files of a directory: bucket/key. A file exists whole or not
+// at all.
 package files
 
 import (
@@ -16,25 +16,25 @@ import (
 	"godwit.dev/godwit/internal/outlet"
 )
 
-// Directory has objects as files. It implements outlet.Buckets. Nothing that a stream's
-// owner writes into a name leads out of it.
+// Directory stores objects as files. It implements outlet.Buckets. No name chosen by a stream's
+// owner leads out of it.
 type Directory struct {
 	root *os.Root
 
 	mu      sync.Mutex
-	durable map[string]bool // directories that are there behind a crash
+	durable map[string]bool // directories that survive a crash
 }
 
 var _ outlet.Buckets = (*Directory)(nil)
 
-// partial is the directory of files that are being written. No bucket has such a name.
+// partial is the directory of unfinished files. No bucket has such a name.
 const partial = ".partial"
 
-// known is how many directories are remembered.
+// known bounds the directories that are remembered.
 const known = 10_000
 
-// Open opens a directory, which is made if it is not there. What a crash has left
-// unfinished is removed.
+// Open opens a directory, which is made if it does not exist. It removes files that a crash has
+// left unfinished.
 func Open(dir string) (*Directory, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (d *Directory) Put(ctx context.Context, name outlet.Name, write func(w io.W
 	return nil
 }
 
-// until writes while a context has not ended.
+// until is a writer that fails when a context has ended.
 type until struct {
 	ctx context.Context
 	w   io.Writer
@@ -99,8 +99,8 @@ func failed(err error) error {
 	return &outlet.Error{Code: code, Message: err.Error()}
 }
 
-// place is the file of an object. Parts of a name that a directory has another meaning for
-// are written with percent signs.
+// place is the file of an object. Parts of a name with a special meaning in file systems are
+// percent-encoded.
 func place(name outlet.Name) string {
 	parts := strings.Split(name.Key, "/")
 	for i, part := range parts {
@@ -120,20 +120,20 @@ func place(name outlet.Name) string {
 	return bucket + "/" + strings.Join(parts, "/")
 }
 
-// fitting cuts a part that is longer than the name of a file may be.
+// fitting shortens a part that is too long for the name of a file.
 func fitting(part string) string {
 	const longest = 200
 	cut := ""
 	for len(part) > longest {
 		cut, part = cut+part[:longest]+"/", part[longest:]
 	}
-	if strings.Trim(part, ".") == "" { // what is left of a cut
+	if strings.Trim(part, ".") == "" { // the rest of a shortened part
 		part = strings.ReplaceAll(part, ".", "%2E")
 	}
 	return cut + part
 }
 
-// makeDurable makes a directory, and has it and those above it be there behind a crash.
+// makeDurable makes a directory, and makes it and its parents durable.
 func (d *Directory) makeDurable(dir string) error {
 	d.mu.Lock()
 	there := d.durable[dir]
@@ -161,7 +161,7 @@ func (d *Directory) makeDurable(dir string) error {
 	return nil
 }
 
-// sync has the entries of a directory be there behind a crash.
+// sync makes the entries of a directory durable.
 func (d *Directory) sync(dir string) error {
 	f, err := d.root.Open(dir)
 	if err != nil {

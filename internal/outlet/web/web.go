@@ -23,14 +23,14 @@ type Endpoints struct{ Transport *http.Transport }
 
 var _ outlet.Endpoints = (*Endpoints)(nil)
 
-// UserAgent is how Firehose introduces itself.
+// UserAgent is the User-Agent of Firehose.
 const UserAgent = "Amazon Kinesis Data Firehose Agent/1.0"
 
 // Bounds. Source: Firehose's developer guide, on HTTP endpoint requests and answers.
 const (
 	answerTime = 3 * time.Minute
 	maxAnswer  = 1 << 20
-	maxQuoted  = 300 // of what an endpoint says
+	maxQuoted  = 300 // of an endpoint's answer
 )
 
 // Post implements outlet.Endpoints.
@@ -80,7 +80,7 @@ func (e *Endpoints) Post(ctx context.Context, p *outlet.Post) error {
 	return judge(p, answer, text)
 }
 
-// Body is what an endpoint is sent.
+// Body is the body of a request to an endpoint.
 func Body(p *outlet.Post) ([]byte, error) {
 	const around = 16
 	var out bytes.Buffer
@@ -120,8 +120,8 @@ func Body(p *outlet.Post) ([]byte, error) {
 	return out.Bytes(), errors.Join(err, failed, written)
 }
 
-// judge decides what an answer means. An endpoint has taken a request only if it says so
-// with the request's id.
+// judge interprets an answer. An endpoint has accepted a request only if its answer has the
+// request's id.
 func judge(p *outlet.Post, answer *http.Response, text []byte) error {
 	quoted := string(text[:min(len(text), maxQuoted)])
 	if answer.StatusCode != http.StatusOK {

@@ -1,5 +1,5 @@
-// Package artifacts reads what requests name by a bucket and a key: templates, and code of
-// functions.
+// Package artifacts reads objects that requests name by a bucket and a key: templates, and code
+// of functions.
 package artifacts
 
 import (
@@ -19,7 +19,7 @@ import (
 	"godwit.dev/godwit/internal/publicnet"
 )
 
-// Options are what a Store is made of.
+// Options configure a Store.
 type Options struct {
 	Config config.Config
 	Trust  *tls.Config
@@ -32,7 +32,7 @@ type Options struct {
 type Store struct {
 	server   *bucket.Server
 	endpoint *url.URL
-	reads    chan struct{} // has one for each read under way
+	reads    chan struct{} // has one element for each read in progress
 }
 
 // Open makes a Store; nil if the configuration has none.
@@ -68,7 +68,7 @@ func Open(o Options) (*Store, error) {
 	return &Store{server, endpoint, make(chan struct{}, maxReads)}, nil
 }
 
-// Host is the host that URLs of the objects name; empty: there are none.
+// Host is the host of the objects' URLs; empty: there are none.
 func (s *Store) Host() string {
 	if s == nil {
 		return ""
@@ -78,13 +78,13 @@ func (s *Store) Host() string {
 
 var errNone = errors.New("there are no objects")
 
-// ErrTooLarge refuses an object of more bytes than are asked for.
+// ErrTooLarge refuses an object of more bytes than requested.
 var ErrTooLarge = errors.New("the object is too large")
 
-// maxReads is how many objects are read at a time: each is in memory whole.
+// maxReads bounds the concurrent reads: each object is in memory as a whole.
 const maxReads = 4
 
-// Get reads an object of so many bytes at most. An error says what a caller may know.
+// Get reads an object of a maximum size. Its errors may be shown to the caller.
 func (s *Store) Get(ctx context.Context, of, key string, most int64) ([]byte, error) {
 	if s == nil {
 		return nil, errNone

@@ -23,21 +23,21 @@ import (
 // path is where a server offers snapshots.
 const path = "/_godwit/v1/backup"
 
-// attempts is how often a snapshot is started again that is not offered any more.
+// attempts is how often a snapshot is restarted that the server has discarded.
 const attempts = 3
 
-// Making is a backup that is made of a server that runs.
+// Making makes a backup of a running server.
 type Making struct {
 	Endpoint string       // of the server: http://HOST:PORT
-	Client   *http.Client // which signs requests where the server asks for it
-	Dir      string       // of the backup: new, empty, or of one that was begun
-	// Progress is called with how many bytes have come, and of how many; may be nil.
+	Client   *http.Client // it signs requests if the server needs that
+	Dir      string       // of the backup: new, empty, or with an unfinished one
+	// Progress is called with the bytes received, and the total; may be nil.
 	Progress func(done, all int64)
-	Stdout   io.Writer // what damage there is in what the server has
+	Stdout   io.Writer // gets a description of damage in the server's store
 }
 
-// Run makes it, or continues with one that was begun, while the server offers its snapshot.
-// whole is false if the server's own store is damaged: what there is of it is backed up.
+// Run makes it, or continues an unfinished one, while the server has its snapshot. whole is
+// false if the server's own store is damaged: then the readable part is backed up.
 func (b *Making) Run(ctx context.Context) (m Manifest, whole bool, err error) {
 	if err := b.prepare(); err != nil {
 		return m, false, err
@@ -78,7 +78,7 @@ func (b *Making) Run(ctx context.Context) (m Manifest, whole bool, err error) {
 	return m, whole, err
 }
 
-// prepare refuses a directory that has anything but a backup that was begun.
+// prepare refuses a directory that has anything but an unfinished backup.
 func (b *Making) prepare() error {
 	if _, err := os.Stat(filepath.Join(b.Dir, sumName)); err == nil {
 		return fmt.Errorf("%w: %s has a backup already", ErrNotEmpty, b.Dir)
@@ -97,7 +97,7 @@ func (b *Making) prepare() error {
 		if name := e.Name(); name != recovery.StoreName && name != noteName+".tmp" {
 			return fmt.Errorf("%w: %s has %s", ErrNotEmpty, b.Dir, name)
 		}
-		if e.Name() == recovery.StoreName { // of one that was cut off as it began
+		if e.Name() == recovery.StoreName { // of one that was interrupted at its beginning
 			if below, err := os.ReadDir(filepath.Join(b.Dir, e.Name())); err != nil || len(below) > 0 {
 				return fmt.Errorf("%w: %s has %s", ErrNotEmpty, b.Dir, e.Name())
 			}
@@ -106,7 +106,7 @@ func (b *Making) prepare() error {
 	return nil
 }
 
-// manifestOf hashes what has come.
+// manifestOf hashes the received files.
 func manifestOf(store string, of *snapshot.Manifest) (m Manifest, err error) {
 	m = Manifest{Format: Format, Version: of.Meta["version"], RootKey: of.Meta["rootKey"]}
 	if m.CreatedAt, err = time.Parse(time.RFC3339Nano, of.Meta["createdAt"]); err != nil {
@@ -125,7 +125,7 @@ func manifestOf(store string, of *snapshot.Manifest) (m Manifest, err error) {
 	return m, nil
 }
 
-// syncBelow makes durable which files there are.
+// syncBelow makes the directory entries durable.
 func syncBelow(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -141,7 +141,7 @@ func syncBelow(dir string) error {
 	return durable.SyncDir(dir)
 }
 
-// server is one whose operator API is asked.
+// server calls the operator API of a server.
 type server struct {
 	endpoint string
 	client   *http.Client
@@ -188,7 +188,7 @@ func (s *server) Begin(ctx context.Context) (m snapshot.Manifest, err error) {
 	}}, nil
 }
 
-// problem is what a refusal says.
+// problem is the text of a refusal.
 func problem(answer *http.Response, text []byte) string {
 	var p struct{ Error string }
 	if json.Unmarshal(text, &p) == nil && p.Error != "" {
@@ -203,7 +203,7 @@ func (s *server) Part(ctx context.Context, id, name string, offset int64) (*http
 	return s.ask(ctx, http.MethodGet, "/part?"+form.Encode(), "")
 }
 
-// end gives the server's space back; it does so itself after a while.
+// end releases the server's snapshot; the server also does so after a while.
 func (s *server) end(ctx context.Context, id string) {
 	text, _ := json.Marshal(map[string]string{"id": id}) // strings always can be
 	if answer, err := s.ask(ctx, http.MethodPost, "/end", string(text)); err == nil {

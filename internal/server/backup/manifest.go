@@ -1,9 +1,9 @@
-// Package backup makes backups of a server that runs, holds them against their hashes, and
-// makes data directories of them.
+// Package backup makes backups of a running server, verifies them by their hashes, and makes
+// data directories of them.
 //
 // A backup is a directory: store has the files of a snapshot of the store, backup.json names
-// them with their hashes, and backup.sha256, which is written last, has the hash of that. So
-// a backup that is not whole has none, and a byte that has changed in any file is found.
+// them with their hashes, and backup.sha256, which is written last, has the hash of
+// backup.json. So an incomplete backup has none, and a changed byte in any file is found.
 package backup
 
 import (
@@ -28,45 +28,45 @@ import (
 const (
 	manifestName = "backup.json"
 	sumName      = "backup.sha256"
-	noteName     = "incomplete.json" // how far one has come that is being made
+	noteName     = "incomplete.json" // progress of an unfinished backup
 )
 
-// Format is the version of a backup's form; newer ones are refused.
+// Format is the version of a backup's format; newer ones are refused.
 const Format = 1
 
 // maxManifest bounds backup.json, in bytes.
 const maxManifest = 128 << 20
 
-// maxSum bounds the file of its sum, in bytes.
+// maxSum bounds backup.sha256, in bytes.
 const maxSum = 4096
 
 // Errors of backups.
 var (
-	// ErrDamaged reports a backup that is not as it was made.
+	// ErrDamaged reports a backup that has changed.
 	ErrDamaged = errors.New("the backup is damaged")
-	// ErrIncomplete reports a backup that was not made to its end.
+	// ErrIncomplete reports an unfinished backup.
 	ErrIncomplete = errors.New("the backup is not whole: it was not made to its end")
 	// ErrNotEmpty refuses a directory that has other files.
 	ErrNotEmpty = errors.New("the directory is not empty")
 )
 
-// Manifest is what a backup consists of.
+// Manifest is the list of a backup's files.
 type Manifest struct {
 	Format    int       `json:"format"`
-	CreatedAt time.Time `json:"createdAt"` // the moment of which it is
+	CreatedAt time.Time `json:"createdAt"` // the time of the snapshot
 	Version   string    `json:"version"`   // of the server
-	RootKey   string    `json:"rootKey"`   // the id of the key that it is sealed with; empty: of none
+	RootKey   string    `json:"rootKey"`   // the id of the key that it is sealed with; empty: it is not sealed
 	Files     []File    `json:"files"`     // below store
 }
 
-// File is one of a backup's.
+// File is a file of a backup.
 type File struct {
 	Name   string `json:"name"` // relative, with slashes
 	Size   int64  `json:"size"` // bytes
 	SHA256 string `json:"sha256"`
 }
 
-// Size is that of all files, in bytes.
+// Size is the size of all files, in bytes.
 func (m *Manifest) Size() (bytes int64) {
 	for _, f := range m.Files {
 		bytes += f.Size
@@ -76,10 +76,10 @@ func (m *Manifest) Size() (bytes int64) {
 
 func sumLine(manifest []byte) []byte {
 	sum := sha256.Sum256(manifest)
-	return []byte(hex.EncodeToString(sum[:]) + "  " + manifestName + "\n") // as sha256sum checks it
+	return []byte(hex.EncodeToString(sum[:]) + "  " + manifestName + "\n") // in the format of sha256sum
 }
 
-// write makes a backup of the files in dir a whole one.
+// write completes a backup of the files in dir.
 func (m *Manifest) write(dir string) error {
 	text, err := json.MarshalIndent(m, "", " ")
 	if err != nil {
@@ -92,7 +92,7 @@ func (m *Manifest) write(dir string) error {
 	return durable.Replace(filepath.Join(dir, sumName), sumLine(text))
 }
 
-// Is reports whether a directory is one of a backup, whole or not.
+// Is reports whether a directory has a backup, complete or not.
 func Is(dir string) bool {
 	for _, name := range [...]string{sumName, manifestName, noteName} {
 		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
@@ -102,8 +102,8 @@ func Is(dir string) bool {
 	return false
 }
 
-// Read reads what a backup consists of. Errors: ErrIncomplete, ErrDamaged, and those of the
-// file system.
+// Read reads the manifest of a backup. Errors: ErrIncomplete, ErrDamaged, and those of the file
+// system.
 func Read(dir string) (m Manifest, err error) {
 	text, err := read(dir, manifestName, maxManifest)
 	sum, missing := read(dir, sumName, maxSum)
@@ -122,8 +122,8 @@ func Read(dir string) (m Manifest, err error) {
 	return m, m.Check(dir)
 }
 
-// Check refuses a manifest of a newer form, and one that names files elsewhere. where is where
-// the backup is.
+// Check refuses a manifest of a newer format, and one that names files elsewhere. where is the
+// place of the backup.
 func (m *Manifest) Check(where string) error {
 	if m.Format > Format {
 		return fmt.Errorf("%s is a backup of form %d, and this godwit knows forms up to %d: use the godwit that made it, or a newer one", where, m.Format, Format)
@@ -136,14 +136,14 @@ func (m *Manifest) Check(where string) error {
 	return nil
 }
 
-// Verify reads a whole backup, and holds each file against its hash. progress may be nil.
-// Errors are Read's; of files, all that are wrong.
+// Verify reads a whole backup, and verifies the hash of each file. progress may be nil. Errors
+// are Read's; of files, all that are wrong.
 func Verify(ctx context.Context, dir string, progress func(done, all int64)) (Manifest, error) {
 	m, err := Read(dir)
 	if err != nil {
 		return m, err
 	}
-	done, all, known := int64(0), m.Size(), map[string]bool{"LOCK": true} // which a check leaves
+	done, all, known := int64(0), m.Size(), map[string]bool{"LOCK": true} // left behind by a check
 	var wrong []error
 	for _, f := range m.Files {
 		if ctx.Err() != nil {
@@ -190,14 +190,14 @@ func list(dir string) (names []string, err error) {
 	})
 }
 
-// open opens a file below a directory, by its name with slashes. What is no file is refused, and
-// so are links that lead elsewhere: who has made a backup need not be who restores it.
+// open opens a file below a directory, by its name with slashes. Other kinds than files are
+// refused, and links that lead elsewhere: the maker of a backup need not be trusted.
 func open(dir, name string) (*os.File, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = root.Close() }() // what was opened stays open
+	defer func() { _ = root.Close() }() // open files stay open
 	name = filepath.FromSlash(name)
 	info, err := root.Lstat(name)
 	if err != nil {
@@ -209,7 +209,7 @@ func open(dir, name string) (*os.File, error) {
 	return root.Open(name)
 }
 
-// read reads a file of at most so many bytes.
+// read reads a file up to a maximum size.
 func read(dir, name string, most int64) ([]byte, error) {
 	f, err := open(dir, name)
 	if err != nil {
@@ -235,11 +235,11 @@ func hash(dir, name string) (sum string, size int64, err error) {
 	return hex.EncodeToString(h.Sum(nil)), size, err
 }
 
-// intact says that a backup of a time is as it was made.
+// intact reports that a backup is unchanged.
 const intact = "backup of %s: %d files, %d bytes, each as it was made\n"
 
-// Check verifies a backup and reads each record in it, and prints what is wrong. ok says
-// that nothing is.
+// Check verifies a backup and reads each record in it, and prints the problems. ok says that
+// there are none.
 func Check(ctx context.Context, dir string, stdout io.Writer) (ok bool, err error) {
 	m, err := Verify(ctx, dir, nil)
 	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrIncomplete) {
@@ -255,9 +255,9 @@ func Check(ctx context.Context, dir string, stdout io.Writer) (ok bool, err erro
 	return recovery.Check(dir, stdout)
 }
 
-// CheckOrigin verifies a backup that is not in a directory and reads each record in it, and
-// prints what is wrong. For that it has all of it in dir for a while, a directory that is
-// there. progress may be nil.
+// CheckOrigin verifies a backup outside of a directory and reads each record in it, and prints
+// the problems. It temporarily copies the backup to dir, an existing directory. progress may be
+// nil.
 func CheckOrigin(ctx context.Context, from Origin, dir string, stdout io.Writer, progress func(done, all int64)) (ok bool, err error) {
 	to, err := os.MkdirTemp(dir, "godwit-check-")
 	if err != nil {

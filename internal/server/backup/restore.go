@@ -22,31 +22,31 @@ import (
 	"godwit.dev/godwit/internal/store/pebble"
 )
 
-// Origin is a backup that is not in a directory.
+// Origin is a backup outside of a directory.
 type Origin interface {
-	// Manifest says what it consists of.
+	// Manifest is its manifest.
 	Manifest() Manifest
-	// Open reads a file of it. Whether that is as it was is found by its hash.
+	// Open reads a file of it. The caller verifies its hash.
 	Open(ctx context.Context, f File) (io.ReadCloser, error)
 }
 
 // Restoring makes a data directory of a backup.
 type Restoring struct {
 	Dir  string // of the backup
-	From Origin // in place of Dir; nil: it is in that
-	Data string // the new data directory: it does not exist, is empty, or has a restore that was cut off
-	// RootKey is the file of the root key: it is held against the one that is needed, and
-	// development's is copied to where it is looked for. Empty: nobody looks.
+	From Origin // used instead of Dir; nil: it is in Dir
+	Data string // the new data directory: it does not exist, is empty, or has an interrupted restore
+	// RootKey is the file of the root key: it is compared with the required one, and copied to
+	// its place for development. Empty: it is not checked.
 	RootKey string
-	// Paused has the server deliver nothing until an operator says so.
+	// Paused makes the server hold deliveries until an operator releases them.
 	Paused   bool
 	Stdout   io.Writer
 	Progress func(done, all int64) // may be nil
 	Logger   *slog.Logger
 }
 
-// Run verifies the backup, says what is needed besides, and only then writes. What is not
-// done to its end no server starts from.
+// Run verifies the backup, reports what else is required, and only then writes. No server
+// starts from an unfinished restore.
 func (r *Restoring) Run(ctx context.Context) error {
 	if err := r.prepare(); err != nil {
 		return err
@@ -82,8 +82,8 @@ func (r *Restoring) Run(ctx context.Context) error {
 	return err
 }
 
-// manifest is that of the backup, which is verified if it is in a directory; else each file is
-// as it comes.
+// manifest is the manifest of the backup, which is verified if it is in a directory; else each
+// file is verified as it is copied.
 func (r *Restoring) manifest(ctx context.Context) (Manifest, error) {
 	if r.From == nil {
 		return Verify(ctx, r.Dir, nil)
@@ -118,7 +118,7 @@ func (r *Restoring) prepare() error {
 	return nil
 }
 
-// report says what is restored and which key that needs, and refuses another one.
+// report prints what is restored and which key that needs, and refuses another one.
 func (r *Restoring) report(m *Manifest) error {
 	fmt.Fprintf(r.Stdout, "Backup of %s by godwit %s: %d files, %d bytes%s.\n", m.CreatedAt.UTC().Format(time.RFC3339), m.Version, len(m.Files), m.Size(), map[bool]string{true: ", each as it was made"}[r.From == nil])
 	if m.RootKey == "" {
@@ -158,7 +158,7 @@ func (m *Manifest) fetch(ctx context.Context, to string, open func(context.Conte
 	return nil
 }
 
-// fetch copies a file that has still to be what it was made as.
+// fetch copies a file, and verifies its hash.
 func (f *File) fetch(ctx context.Context, to string, open func(context.Context, File) (io.ReadCloser, error)) error {
 	name := filepath.FromSlash(f.Name)
 	if err := os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o700); err != nil {
@@ -174,7 +174,7 @@ func (f *File) fetch(ctx context.Context, to string, open func(context.Context, 
 		return err
 	}
 	h := sha256.New()
-	_, err = io.Copy(io.MultiWriter(out, h), io.LimitReader(in, f.Size+1)) // of more the hash is another one
+	_, err = io.Copy(io.MultiWriter(out, h), io.LimitReader(in, f.Size+1)) // a larger file has another hash
 	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
 		return err
 	}
@@ -184,16 +184,16 @@ func (f *File) fetch(ctx context.Context, to string, open func(context.Context, 
 	return nil
 }
 
-// renew makes a store one of another server than that which was backed up.
+// renew makes a store that of another server than the one backed up.
 func renew(dir string, log *slog.Logger) error {
-	st, err := pebble.Open(dir, pebble.Options{Logger: log, Describe: recovery.Describe, Fatal: func(error) {}}) // a failure is that of a call
+	st, err := pebble.Open(dir, pebble.Options{Logger: log, Describe: recovery.Describe, Fatal: func(error) {}}) // its calls return failures
 	if err != nil {
 		return err
 	}
 	return errors.Join(journal.Renew(st), st.Close())
 }
 
-// install puts the restored store, and what belongs to it, in place.
+// install moves the restored store and its other files into place.
 func (r *Restoring) install(from string, m *Manifest) error {
 	if r.Paused {
 		if err := hold.Mark(r.Data); err != nil {

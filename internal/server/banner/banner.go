@@ -1,5 +1,5 @@
-// Package banner tells a person at a terminal that the server is ready, where things are,
-// and what to try.
+// Package banner prints for a person at a terminal that the server is ready, its addresses, and
+// commands to try.
 package banner
 
 import (
@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/config"
 )
 
-// Facts are what the settings do not say of a server that is ready.
+// Facts are the facts about a started server that are not in the settings.
 type Facts struct {
 	Config  config.Config
 	Address string        // where it listens
@@ -23,7 +23,7 @@ type Facts struct {
 	Notices []string      // lines of the parts
 }
 
-// Write writes the facts, and commands that can be pasted.
+// Write writes the facts, and commands to paste.
 func Write(w io.Writer, f Facts) {
 	url := Reachable(f.Config.TLS(), f.Address)
 	var b strings.Builder
@@ -49,7 +49,7 @@ func Write(w io.Writer, f Facts) {
 	_, _ = io.WriteString(w, b.String()) // a closed terminal is no reason to stop
 }
 
-// enforcing tells with which key to ask.
+// enforcing says which key requests need.
 func enforcing(b *strings.Builder, cfg config.Config, url string) {
 	fmt.Fprintf(b, "Callers: every request is to be signed, and may do what policies allow; the root user's access key is %s\n", cfg.Root.AccessKeyID)
 	if cfg.Drawn {
@@ -63,7 +63,7 @@ func tryThis(b *strings.Builder, cfg config.Config, url string) {
 	fmt.Fprintf(b, "AWS CLI: export AWS_ENDPOINT_URL=%s AWS_DEFAULT_REGION=%s AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test\n",
 		url, cfg.Region)
 	queue := fmt.Sprintf("%s/%s/hello", url, cfg.Account)
-	// Version 1 of the CLI does not heed AWS_ENDPOINT_URL for SQS; the option always counts.
+	// Version 1 of the CLI ignores AWS_ENDPOINT_URL for SQS; the option always works.
 	fmt.Fprintf(b, "Try:     aws --endpoint-url %s sqs create-queue --queue-name hello\n", url)
 	fmt.Fprintf(b, "         aws --endpoint-url %s sqs send-message --queue-url %s --message-body hi\n", url, queue)
 	fmt.Fprintf(b, "         aws --endpoint-url %s sqs receive-message --queue-url %s\n", url, queue)
@@ -83,8 +83,8 @@ func dataPlace(cfg config.Config) string {
 	return place
 }
 
-// Reachable is the URL of a listening address, as a client on this machine
-// would write it: "all interfaces" is no place to connect to.
+// Reachable is the URL of a listening address for a client on this machine: "all interfaces" is
+// no address to connect to.
 func Reachable(secure bool, address string) string {
 	scheme := "http://"
 	if secure {

@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
-// readLines reads what a change tells of its progress.
+// readLines reads the progress of a change.
 func readLines(body io.Reader, line func(string)) error {
 	lines := bufio.NewScanner(body)
 	for lines.Scan() {
@@ -29,18 +29,19 @@ func readLines(body io.Reader, line func(string)) error {
 	return errors.Join(errors.New("the node that changes the nodes ended, or another one owns the state now: ask again, and it goes on"), lines.Err())
 }
 
-// AddNode adds a node, written NAME=HOST:PORT, that waits for it.
+// AddNode adds a node, written NAME=HOST:PORT, that waits to be added.
 func (a *Asking) AddNode(ctx context.Context, node string, line func(string)) error {
 	return a.change(ctx, change{Add: node}, line)
 }
 
-// RemoveNode removes a node for good. The owner of the state hands it over first.
+// RemoveNode removes a node permanently. The owner of the state hands it over first.
 func (a *Asking) RemoveNode(ctx context.Context, node string, line func(string)) error {
 	return a.change(ctx, change{Remove: node}, line)
 }
 
-// ReplaceNode has a node in the place of another: of one that answers, after it has come; of
-// one that does not, before, so that no more than before may be missing meanwhile.
+// ReplaceNode replaces a node by another. A node that answers is removed after the new one has
+// been added; one that does not, before, so that the number of nodes that may fail does not
+// decrease.
 func (a *Asking) ReplaceNode(ctx context.Context, old, node string, line func(string)) error {
 	peers, err := ParsePeers([]string{node})
 	if err != nil {
@@ -90,12 +91,12 @@ func (a *Asking) ReplaceNode(ctx context.Context, old, node string, line func(st
 	return nil
 }
 
-// removed reports that a name is that of a node that was removed.
+// removed reports that a node of this name was removed.
 func (m *membership) removed(name string) bool {
 	return slices.Contains(m.Removed, name)
 }
 
-// membership asks who the nodes are.
+// membership requests the list of nodes.
 func (a *Asking) membership(ctx context.Context) (latest *membership, err error) {
 	return latest, a.reach(func(client *http.Client, base string) error {
 		latest, err = askNodes(ctx, client, base+nodesPath)
@@ -103,7 +104,7 @@ func (a *Asking) membership(ctx context.Context) (latest *membership, err error)
 	})
 }
 
-// all is like a for all nodes that there are.
+// all is like a for all current nodes.
 func (a *Asking) all(ctx context.Context) (*Asking, error) {
 	if a.Dir == "" && a.network == nil {
 		return nil, errors.New("nodes are changed as a node only: want --dir, --node and --from")
@@ -116,7 +117,7 @@ func (a *Asking) all(ctx context.Context) (*Asking, error) {
 	return &Asking{Dir: a.Dir, Node: a.Node, Peers: peers, network: a.network}, err
 }
 
-// change has the owner of the state change the nodes.
+// change requests a change of nodes from the owner of the state.
 func (a *Asking) change(ctx context.Context, c change, line func(string)) error {
 	all, err := a.all(ctx)
 	if err != nil {
@@ -152,8 +153,8 @@ func (a *Asking) change(ctx context.Context, c change, line func(string)) error 
 	return errors.New("no node owns the state: there is no majority of nodes, or they are choosing")
 }
 
-// awaitOwner is the name of the node that serves: after one has ended it takes a moment until
-// the others have chosen.
+// awaitOwner is the name of the serving node: after one has ended, the others need a moment to
+// elect the next.
 func (a *Asking) awaitOwner(ctx context.Context) (name string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, knowTime)
 	defer cancel()

@@ -13,14 +13,14 @@ import (
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
-// How often it is looked whether the node's certificate is to be renewed, or was by somebody
-// else: while the authority is being replaced others get theirs at the same time.
+// The interval at which the node's certificate is checked for renewal, by itself or by others:
+// while the authority is being replaced the nodes get theirs at the same time.
 const (
 	renewTime    = time.Minute
 	outdatedTime = time.Second
 )
 
-// renew keeps the node's certificate good until it is stopped.
+// renew keeps the node's certificate valid until it is stopped.
 func (p *part) renew(ctx context.Context) (stop func()) {
 	if p.node.Identity == "" {
 		return func() {}
@@ -54,15 +54,15 @@ func (p *part) renew(ctx context.Context) (stop func()) {
 	return stop
 }
 
-// trust has the node go by the certificates of the authority that the log says. dropped: it
-// goes by one less than before.
+// trust makes the node trust the authority's certificates in the log. dropped: it trusts one
+// less than before.
 func (p *part) trust(m *membership) (changed, dropped bool, err error) {
 	if m.Roots == "" || !p.net.Secured() {
 		return false, false, nil
 	}
 	changed, dropped, err = p.net.Identity().Trust([]byte(m.Roots), []byte(m.Vouchers))
 	switch {
-	case errors.Is(err, ca.ErrUntrusted): // it was let in by another authority than the log knows
+	case errors.Is(err, ca.ErrUntrusted): // another authority than the log's admitted it
 		p.log.Warn("the cluster's authority", "reason", err)
 		err = nil
 	case changed:
@@ -75,7 +75,7 @@ func (p *part) trust(m *membership) (changed, dropped bool, err error) {
 	return changed, dropped, err
 }
 
-// trustAll has all nodes go by other certificates of the authority.
+// trustAll makes all nodes trust other certificates of the authority.
 func (g *changing) trustAll(ctx context.Context, roots, vouchers string) error {
 	if err := g.net.Identity().MayTrust([]byte(roots), []byte(vouchers)); err != nil {
 		return err
@@ -94,10 +94,10 @@ func (g *changing) trustAll(ctx context.Context, roots, vouchers string) error {
 	return g.awaitLearned(ctx)
 }
 
-// RotateCA replaces the cluster's authority, whose key is in a.Dir, by another one: all nodes
-// trust both, then have certificates of the next one, then trust that alone. It goes on where
-// it was broken off. without are nodes that are not waited for: one that does not answer has
-// to be let in again. Errors: those of the directory; of a node that does not come along.
+// RotateCA replaces the cluster's authority, whose key is in a.Dir: all nodes trust both, then
+// get certificates of the new one, then trust only that. It continues an interrupted rotation.
+// without are nodes that are not waited for: if one does not answer, it must be admitted again.
+// Errors: those of the directory; of a node that does not complete a step.
 func (a *Asking) RotateCA(ctx context.Context, without []string, line func(string)) error {
 	rotation, err := ca.BeginRotation(a.Dir, clock.System.Now())
 	if err != nil {
@@ -120,7 +120,7 @@ func (a *Asking) RotateCA(ctx context.Context, without []string, line func(strin
 		{swapped, "the nodes have certificates of the next authority.", func(c *status.Certificate) bool { return c.Authority == next }},
 		{alone, "the nodes trust the next authority alone.", func(c *status.Certificate) bool { return len(c.Trusts) == 1 && c.Trusts[0] == next }},
 	} {
-		// What all have done is not undone where the command is given again.
+		// A repeated command does not undo completed steps.
 		err := a.allHave(ctx, without, 0, step.done)
 		if err != nil {
 			err = a.change(ctx, change{Roots: string(step.roots), Vouchers: string(rotation.Voucher())}, line)
@@ -142,8 +142,7 @@ func (a *Asking) RotateCA(ctx context.Context, without []string, line func(strin
 // rotateTime bounds a step of a rotation.
 const rotateTime = 30 * time.Second
 
-// allHave waits until the certificates of all nodes are as they should be. It checks once at
-// least.
+// allHave waits until the certificates of all nodes are as required. It checks once at least.
 func (a *Asking) allHave(ctx context.Context, without []string, limit time.Duration, done func(*status.Certificate) bool) error {
 	waiting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -155,7 +154,7 @@ func (a *Asking) allHave(ctx context.Context, without []string, limit time.Durat
 	}
 }
 
-// lacking tells what nodes lack whose certificates are not as they should be.
+// lacking describes the nodes whose certificates are not as required.
 func (a *Asking) lacking(ctx context.Context, without []string, done func(*status.Certificate) bool) error {
 	all, err := a.all(ctx)
 	if err != nil {

@@ -17,21 +17,20 @@ import (
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
-// Bounds of the steps of a change of nodes. One that was broken off goes on where it is asked
-// for again.
+// Bounds of the steps of a change of nodes. A repeated request continues an interrupted change.
 const (
 	changeLook  = 100 * time.Millisecond
 	endTime     = 45 * time.Second // for a node that is removed to end
-	catchUpTime = 10 * time.Second // for others to have all: under load they lag for a moment
-	knowTime    = 20 * time.Second // for the others to know
-	stepTime    = 2 * time.Minute  // for the log's engine to do what is asked
+	catchUpTime = 10 * time.Second // for the others to catch up: under load they lag for a moment
+	knowTime    = 20 * time.Second // for the others to learn of it
+	stepTime    = 2 * time.Minute  // for the log's engine to carry out a request
 )
 
-// fewestNodes is how many nodes are left at least: a single one would be no cluster.
+// fewestNodes is the minimum number of remaining nodes: a single one would be no cluster.
 const fewestNodes = 2
 
-// change is a question to add a node, to remove one, or to have all trust other certificates
-// of the cluster's authority.
+// change is a request to add a node, to remove one, or to make all trust other certificates of
+// the cluster's authority.
 type change struct {
 	Add    string `json:"add,omitempty"` // NAME=HOST:PORT
 	Remove string `json:"remove,omitempty"`
@@ -40,10 +39,10 @@ type change struct {
 	Vouchers string `json:"vouchers,omitempty"`
 }
 
-// maxChange bounds a question, in bytes.
+// maxChange bounds a request, in bytes.
 const maxChange = 16 << 10
 
-// one reports that one thing is asked for.
+// one reports that exactly one change is requested.
 func (c *change) one() bool {
 	n := 0
 	for _, text := range [...]string{c.Add, c.Remove, c.Roots} {
@@ -54,8 +53,8 @@ func (c *change) one() bool {
 	return n == 1
 }
 
-// nodes answers who the nodes are, and changes that, which the owner of the state does. What
-// it tells of its progress is a line each; the last is "done", or begins with "error: ".
+// nodes serves the list of nodes, and changes of it, which the owner of the state carries out.
+// Its progress is one line each; the last is "done", or begins with "error: ".
 func (f *front) nodes(w http.ResponseWriter, r *http.Request) {
 	p := f.part
 	if r.Method == http.MethodGet {
@@ -105,7 +104,7 @@ func (f *front) nodes(w http.ResponseWriter, r *http.Request) {
 	tell("done")
 }
 
-// changing is a change of nodes under way.
+// changing is a change of nodes in progress.
 type changing struct {
 	*part
 	roster replog.Membership
@@ -116,7 +115,7 @@ type changing struct {
 func (g *changing) read(ctx context.Context) error {
 	var m *membership
 	var last error
-	// A log whose leader has just ended takes a moment.
+	// After the leader of the log has ended, the next needs a moment.
 	if err := g.within(ctx, knowTime, func(ctx context.Context) bool {
 		m, last = readMembership(ctx, g.roster)
 		return !errors.Is(last, replog.ErrUnavailable)
@@ -130,7 +129,7 @@ func (g *changing) read(ctx context.Context) error {
 	return g.adopt(ctx, m)
 }
 
-// set has the log keep another list of nodes, and count that many.
+// set stores another list of nodes in the log, and sets the number of replicas.
 func (g *changing) set(ctx context.Context, m *membership, count int) error {
 	text, err := json.Marshal(m)
 	if err != nil {
@@ -156,7 +155,7 @@ func (g *changing) set(ctx context.Context, m *membership, count int) error {
 	return g.adopt(ctx, m)
 }
 
-// within tries until f succeeds.
+// within retries f until it succeeds, within a time.
 func (g *changing) within(ctx context.Context, limit time.Duration, f func(context.Context) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -168,7 +167,7 @@ func (g *changing) within(ctx context.Context, limit time.Duration, f func(conte
 	return nil
 }
 
-// reached are the nodes that answer and keep the log, of those with names.
+// reached are the named nodes that answer and whose part of the log runs.
 func (g *changing) reached(ctx context.Context, names []string) (answer []string) {
 	for _, n := range g.front.status(ctx, true).Nodes {
 		if n.State != status.Unreachable && !n.LogStopped && slices.Contains(names, n.Name) {
@@ -178,8 +177,8 @@ func (g *changing) reached(ctx context.Context, names []string) (answer []string
 	return answer
 }
 
-// awaitLearned returns once all nodes that answer know the latest list: none of them takes anything
-// from who is not in it then.
+// awaitLearned returns once all nodes that answer know the latest list: then none accepts
+// requests of nodes outside of it.
 func (g *changing) awaitLearned(ctx context.Context) error {
 	var lacks string
 	err := g.within(ctx, knowTime, func(ctx context.Context) bool {
@@ -200,7 +199,7 @@ func (g *changing) awaitLearned(ctx context.Context) error {
 	return nil
 }
 
-// add lets a node in. It counts once it has all.
+// add admits a node. It counts once it has caught up.
 func (g *changing) add(ctx context.Context, text string) error {
 	peers, err := ParsePeers([]string{text})
 	if err != nil {
@@ -257,7 +256,7 @@ func (g *changing) add(ctx context.Context, text string) error {
 }
 
 func (g *changing) text() string {
-	text, _ := json.Marshal(g.m) // it was written before
+	text, _ := json.Marshal(g.m) // it was encoded before
 	return string(text)
 }
 
@@ -269,7 +268,7 @@ func progress(n status.Node) string {
 	return n.State
 }
 
-// mayAdd refuses what would not be a cluster that goes on.
+// mayAdd refuses an addition that would leave the cluster without a working majority.
 func (g *changing) mayAdd(ctx context.Context, node Member, goesOn bool) error {
 	switch {
 	case slices.Contains(g.m.Removed, node.Name):
@@ -298,7 +297,7 @@ func (g *changing) unfinished() error {
 	return fmt.Errorf("node %s is being removed: have that finished", g.m.Leaving)
 }
 
-// remove removes a node for good: one that runs ends first.
+// remove removes a node permanently: a running one ends first.
 func (g *changing) remove(ctx context.Context, name string) error {
 	goesOn := g.m.Leaving == name
 	if err := g.mayRemove(ctx, name, goesOn); err != nil {
@@ -351,7 +350,7 @@ func (g *changing) remove(ctx context.Context, name string) error {
 	return g.awaitLearned(ctx)
 }
 
-// mayRemove refuses what would not be a cluster that goes on.
+// mayRemove refuses a removal that would leave the cluster without a working majority.
 func (g *changing) mayRemove(ctx context.Context, name string, goesOn bool) error {
 	switch {
 	case slices.Contains(g.m.Removed, name):
@@ -383,7 +382,7 @@ func (g *changing) mayRemove(ctx context.Context, name string, goesOn bool) erro
 	return nil
 }
 
-// endNode has a node end that answers. One that does not is taken to be gone.
+// endNode ends a node that answers. One that does not is assumed to be down.
 func (g *changing) endNode(ctx context.Context, name string) error {
 	i := slices.IndexFunc(g.peers(), func(p Peer) bool { return p.Name == name })
 	if i < 0 {
@@ -410,7 +409,7 @@ func (g *changing) endNode(ctx context.Context, name string) error {
 	return nil
 }
 
-// post asks for a change, and hands each line on that tells of its progress.
+// post requests a change, and passes on each line of its progress.
 func (c *change) post(ctx context.Context, client *http.Client, url string, line func(string)) error {
 	body, err := json.Marshal(c)
 	if err != nil {

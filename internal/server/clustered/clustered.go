@@ -1,5 +1,5 @@
-// Package clustered runs a server as one of the nodes of a cluster: every node takes any
-// request; the one that owns the state answers it, and the others hand it on, once.
+// Package clustered runs a server as a node of a cluster: every node accepts any request; the
+// one that owns the state answers it, and the others forward it, once.
 package clustered
 
 import (
@@ -38,50 +38,49 @@ import (
 	"godwit.dev/godwit/internal/wire/http1"
 )
 
-// ExitStatus is that of a process that has to be started again: it cannot go on with its
-// replica, or what it served does not end.
+// ExitStatus is the exit code of a process that must be restarted: it cannot continue with its
+// replica, or its server does not stop.
 const ExitStatus = 75
 
-// cell is the only one so far: it has all shards.
+// cell is the only cell so far: it has all shards.
 const cell = 0
 
-// Bounds of how long what a node serves takes to stop, and of how long requests under way
-// may take then.
+// Bounds for stopping the server of a node, and for requests in progress at that time.
 const (
 	stopTime   = 20 * time.Second
 	finishTime = 2 * time.Second
 	disownTime = time.Second // of attempts and invocations of an owner that was replaced
 )
 
-// Peer is a node as the others know it.
+// Peer is a node as known to the others.
 type Peer struct {
 	Name    string `json:"name"`
-	URL     string `json:"url"`     // where it answers clients; may be empty of others
-	Route   string `json:"route"`   // where its log speaks to the others'
-	Address string `json:"address"` // where it answers peers
+	URL     string `json:"url"`     // its address for clients; may be empty of others
+	Route   string `json:"route"`   // its log's address for other nodes
+	Address string `json:"address"` // its address for peers
 }
 
-// How often it is polled whether the node's part of the log has stopped, and which node leads
+// The intervals of polling whether the node's part of the log has stopped, and which node leads
 // which stream.
 const (
 	logPoll      = time.Second
-	stoppedPolls = 60 // after which a stopped part of the log is started again, if disk space is not what it lacks
+	stoppedPolls = 60 // after which a stopped part of the log is restarted, if the disk is not full
 	metaPoll     = 2 * time.Second
 	metaAgain    = 30 * time.Second // after a try
 )
 
-// Node says which of the nodes a process is.
+// Node identifies a process as one of the nodes.
 type Node struct {
 	Name     string `json:"name"`
 	Peers    []Peer `json:"peers"`  // all nodes, this one among them, in an order that is the same everywhere
-	Secret   string `json:"secret"` // that the nodes know each other by, on one machine
-	Identity string `json:"-"`      // directory of the certificate that they know each other by instead
+	Secret   string `json:"secret"` // authenticates the nodes to each other, on one machine
+	Identity string `json:"-"`      // directory of the certificate that is used instead
 	RootKey  string `json:"rootKey"`
 	LogLimit uint64 `json:"logLimit"` // see node.Options
-	Joins    bool   `json:"-"`        // it is none of the cluster's until somebody adds it
+	Joins    bool   `json:"-"`        // it does not belong to the cluster until it is added
 }
 
-// network is how the node reaches the others.
+// network is the node's connection to the others.
 func (n *Node) network() (*peer.Network, error) {
 	if n.Identity == "" {
 		return peer.Loopback(n.Secret), nil
@@ -97,7 +96,7 @@ func (n *Node) network() (*peer.Network, error) {
 	return peer.Secured(id), nil
 }
 
-// rank is the node's place among the peers; -1: it is none of them.
+// rank is the node's index among the peers; -1: it is none of them.
 func (n *Node) rank() int {
 	for i, p := range n.Peers {
 		if p.Name == n.Name {
@@ -107,7 +106,7 @@ func (n *Node) rank() int {
 	return -1
 }
 
-// part is a node that runs.
+// part is a running node.
 type part struct {
 	cfg    config.Config
 	node   Node
@@ -125,18 +124,18 @@ type part struct {
 	full   atomic.Pointer[space.Guard]     // of the disk; nil: the store is not open
 	cells  atomic.Pointer[node.Node]       // nil: the log cannot be read yet, or there is no store
 	source atomic.Pointer[snapshot.Source] // nil: as cells
-	copied atomic.Pointer[copied]          // nil: no store is copied
+	copied atomic.Pointer[copied]          // nil: no copy of a store is in progress
 	inner  atomic.Pointer[inner]           // nil: this node serves nothing
 
 	conditions
 	left     chan struct{} // another node is to own the state; capacity 1
-	outdated chan struct{} // the node's certificate may be of an authority that is replaced; capacity 1
+	outdated chan struct{} // the authority of the node's certificate may have been replaced; capacity 1
 }
 
-// conditions are what a node tells of itself, beside its state in the log.
+// conditions are what a node reports about itself, in addition to its state in the log.
 type conditions struct {
-	fresh      atomic.Bool // its part of the log has not had all yet that the log has
-	stopping   atomic.Bool // the process is to end
+	fresh      atomic.Bool // its part of the log is still catching up
+	stopping   atomic.Bool // the process is ending
 	logStopped atomic.Bool // its part of the log has stopped
 }
 
@@ -147,20 +146,20 @@ type inner struct {
 	owner   *ownedStore
 }
 
-// ownedStore is what the server of an owner has as its store.
+// ownedStore is the store of an owner's server.
 type ownedStore struct {
 	*replica.Owner
 	closed atomic.Bool
 }
 
-// Close implements store.Store. It is what a server stops last.
+// Close implements store.Store. A server stops it last.
 func (s *ownedStore) Close() error {
 	s.closed.Store(true)
 	return s.Owner.Close()
 }
 
-// Run runs a node until ctx ends. It ends the process with ExitStatus if the node has to
-// be started again.
+// Run runs a node until ctx ends. It ends the process with ExitStatus if the node must be
+// restarted.
 func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since time.Time) error {
 	defer heap.Pace()()
 	known, err := readNodes(cfg.Data, &n)
@@ -256,7 +255,7 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 	return nil
 }
 
-// listen listens for clients, by TLS where the settings say so.
+// listen listens for clients, with TLS if configured.
 func (p *part) listen(ctx context.Context) (net.Listener, error) {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", p.cfg.Listen)
@@ -274,7 +273,7 @@ func (p *part) listen(ctx context.Context) (net.Listener, error) {
 	return tls.NewListener(l, files.Config()), nil
 }
 
-// reachable is where clients reach the node that listens at an address, as far as it knows.
+// reachable is the address of a listening node for clients, as far as it knows.
 func (p *part) reachable(at net.Addr) string {
 	host, port, err := net.SplitHostPort(at.String())
 	if err != nil {
@@ -289,8 +288,8 @@ func (p *part) reachable(at net.Addr) string {
 	return "http://" + net.JoinHostPort(host, port)
 }
 
-// listensAt is where to listen for others that reach this node at an address: they may know
-// it by a name, or by an address that is not the machine's own.
+// listensAt is the address to listen at for peers that know this node by an address: that may
+// be a name, or not the machine's own address.
 func (p *part) listensAt(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || p.node.Identity == "" {
@@ -309,22 +308,22 @@ func (p *part) answer(l net.Listener, h http.Handler) (stop func()) {
 	return func() {
 		ctx, cancel := context.WithTimeout(context.Background(), finishTime)
 		defer cancel()
-		_ = s.Shutdown(ctx) // what is not through by then is cut off
+		_ = s.Shutdown(ctx) // unfinished requests are cut off
 		_ = s.Close()
 	}
 }
 
-// follow has the node's replica follow the log until ctx ends, and the node serve where it
-// comes to own the state, or until the store is of no use any more.
+// follow makes the node's replica follow the log until ctx ends, and the node serve while it
+// owns the state, or until the store is unusable.
 func (p *part) follow(ctx context.Context) (err error) {
 	st, guard, err := p.openStore()
 	if err != nil {
 		return err
 	}
-	var held atomic.Bool // what serves is not stopped, and reads the store still; the process ends
+	var held atomic.Bool // the server is not stopped, and still reads the store; the process ends
 	defer func() {
 		if !held.Load() {
-			_ = st.Close() // what it lacks, the log has
+			_ = st.Close() // the log has what it lacks
 			guard.Close()
 		}
 	}()
@@ -340,7 +339,7 @@ func (p *part) follow(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = source.Close() }() // the next start removes what is left
+	defer func() { _ = source.Close() }() // the next start removes the rest
 	p.full.Store(guard)
 	p.cells.Store(cells)
 	p.source.Store(source)
@@ -376,14 +375,14 @@ func (p *part) follow(ctx context.Context) (err error) {
 	if errors.Is(err, store.ErrDamaged) {
 		err = errors.Join(err, snapshot.MarkDamaged(p.cfg.Data, err))
 	}
-	if cells.Owner() != nil { // what it serves can't be dropped without the process
+	if cells.Owner() != nil { // only the end of the process stops its server
 		p.failed(err)
 	}
 	return err
 }
 
-// stop ends what the node serves: another one does so from then on, or else all that is
-// under way is ended first.
+// stop ends the node's server: at once if another node serves now, or else after the requests
+// in progress.
 func (p *part) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTime)
 	defer cancel()
@@ -399,23 +398,23 @@ func (p *part) stop(ctx context.Context) error {
 			p.inner.CompareAndSwap(in, nil)
 			return err
 		}
-		if !pause(ctx, quietLook) { // until disown is through
+		if !pause(ctx, quietLook) { // until disown is done
 			return context.Cause(ctx)
 		}
 	}
 	return nil
 }
 
-// own starts the server of the state that the node has come to own.
+// own starts the server of the state that the node now owns.
 func (p *part) own(ctx context.Context, owner *replica.Owner) error {
 	began := clock.System.Now()
 	st := &ownedStore{Owner: owner}
 	cfg := p.cfg
-	// What a single node, which this was once, has noted of its root key is not the cluster's.
+	// The root key of a former single node is not the cluster's.
 	if err := bootstrap.ForgetRootKey(cfg.Data); err != nil {
 		return err
 	}
-	cfg.Listen = "127.0.0.1:0" // not published: requests come through the front
+	cfg.Listen = "127.0.0.1:0" // internal: requests come through the front
 	if cfg.PublicURL == "" {
 		cfg.PublicURL = p.self.URL
 	}
@@ -434,11 +433,11 @@ func (p *part) own(ctx context.Context, owner *replica.Owner) error {
 	return nil
 }
 
-// errHeld reports that what an owner has started does not end.
+// errHeld reports that an owner's server does not stop.
 var errHeld = errors.New("what the node served does not end")
 
-// disown stops the server of a state that another node owns, or may own, by now. Nothing
-// that it has under way counts, and nothing of it is answered.
+// disown stops the server of a state that another node owns, or may own, now. Nothing that it
+// has in progress is valid or answered.
 func (p *part) disown(owner *replica.Owner, reason error) error {
 	began := clock.System.Now()
 	p.log.Info("the node does not own the state any more", "epoch", owner.Epoch(), "reason", reason)
@@ -454,21 +453,21 @@ func (p *part) disown(owner *replica.Owner, reason error) error {
 		return errHeld
 	}
 	p.inner.CompareAndSwap(in, nil)
-	debug.FreeOSMemory() // what the server had
+	debug.FreeOSMemory() // of the server
 	p.log.Info("following", "took", clock.System.Now().Sub(began))
 	return nil
 }
 
-// spreadLeaders keeps the log's meta leader off the node that owns the state. An owner that is
-// killed takes its readers of the log with it, and making them anew needs the meta leader,
-// which must not have died with it.
+// spreadLeaders keeps the log's meta leader off the node that owns the state. When an owner is
+// killed, its readers of the log end, too, and making new ones needs the meta leader, which
+// must still run then.
 func (p *part) spreadLeaders(ctx context.Context, js *jetstream.Server) {
 	for pause(ctx, metaPoll) {
 		if cells := p.cells.Load(); cells == nil || !cells.Serves() || !js.LeadsMeta() {
 			continue
 		}
 		if _, err := p.successor(ctx); err != nil {
-			continue // nobody is there to lead it
+			continue // no other node can lead it
 		}
 		if err := js.TransferMeta(ctx); err != nil {
 			p.log.Debug("the log's meta leader stays with the owner", "reason", err)
@@ -479,9 +478,9 @@ func (p *part) spreadLeaders(ctx context.Context, js *jetstream.Server) {
 	}
 }
 
-// watchLog reports when this node's part of the log has stopped, as it does where a write to
-// the disk fails, and has an owner hand over then. It returns true once the process is to end,
-// to be started again: disk space is free again, or was not what the log lacked.
+// watchLog detects that this node's part of the log has stopped, as it does after a failed
+// write to the disk, and makes an owner hand over then. It returns true when the process must
+// end, to be restarted: disk space is free again, or was not the cause.
 func (p *part) watchLog(ctx context.Context, stopped func() bool) (ends bool) {
 	full, polls := false, 0
 	for pause(ctx, logPoll) {
@@ -506,8 +505,7 @@ func (p *part) watchLog(ctx context.Context, stopped func() bool) (ends bool) {
 	return false
 }
 
-// failed ends the process: what it has in memory counts for nothing any more, and what it
-// has on its disk is a replica's.
+// failed ends the process: its memory is not valid any more, and its disk is a replica.
 func (p *part) failed(err error) {
 	p.log.Error("the node cannot go on; the process ends, to be started again", "reason", err)
 	os.Exit(ExitStatus)

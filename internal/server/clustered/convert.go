@@ -19,31 +19,30 @@ import (
 // StoreName is the store's directory in a data directory.
 const StoreName = "store"
 
-// ErrThere reports a conversion into a place that is taken.
+// ErrThere reports that the target of a conversion exists.
 var ErrThere = errors.New("there is data already")
 
-// Convert makes the data of a single node, which no server has open, that of a cluster's
-// first node: the others, which have none yet, copy it when they are started. What was
-// converted is converted once more without effect if it was never started since. Errors:
-// replica.ErrBootstrapped; fs.ErrNotExist where there is no data.
+// Convert converts the data of a single node, which no server has open, to that of a cluster's
+// first node: the other nodes are empty, and copy it when they start. Repeating it has no
+// effect, unless the node was started since. Errors: replica.ErrBootstrapped; fs.ErrNotExist if
+// there is no data.
 func Convert(data string, log *slog.Logger) error {
 	dir := filepath.Join(data, StoreName)
 	if _, err := os.Stat(dir); err != nil {
 		return err
 	}
-	st, err := pebble.Open(dir, pebble.Options{Logger: log, Fatal: func(error) {}}) // a failure is that of a call
+	st, err := pebble.Open(dir, pebble.Options{Logger: log, Fatal: func(error) {}}) // its calls return failures
 	if err != nil {
 		return err
 	}
 	return errors.Join(replica.Bootstrap(st, cell), st.Close())
 }
 
-// Asking asks the nodes of a cluster that this one, on loopback, is of.
+// Asking requests from the nodes of this node's cluster, on loopback.
 func (n *Node) Asking() *Asking { return &Asking{network: peer.Loopback(n.Secret), Peers: n.Peers} }
 
-// Copy copies the state of a cluster that runs, as its owner has it now, into a data
-// directory of a single node, which must have no store. It can be interrupted, and goes on
-// when it is called again.
+// Copy copies the state of a running cluster, as its owner has it now, into a data directory of
+// a single node, which must have no store. If it is interrupted, another call continues.
 func (a *Asking) Copy(ctx context.Context, to string, log *slog.Logger, progress func(done, all int64)) error {
 	if _, err := os.Stat(filepath.Join(to, StoreName)); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(fmt.Errorf("%w: in %s", ErrThere, to), err)
@@ -62,7 +61,7 @@ func (a *Asking) Copy(ctx context.Context, to string, log *slog.Logger, progress
 	if len(all) == 0 || !all[len(all)-1].serves {
 		return errors.New("no node serves, of those that answer")
 	}
-	from := all[len(all)-1].peer // all that was acknowledged is there
+	from := all[len(all)-1].peer // it has everything acknowledged
 	fetch := snapshot.Fetch{
 		Data: to, Source: from.Name, URL: network.URL(from.Address), Client: network.Client(), Progress: progress,
 		Verify: func(dir string) error { return verify(dir, log) },
@@ -76,16 +75,16 @@ func (a *Asking) Copy(ctx context.Context, to string, log *slog.Logger, progress
 	return forget(filepath.Join(to, StoreName), log)
 }
 
-// forget makes a node's store one of a single node.
+// forget converts a node's store to that of a single node.
 func forget(dir string, log *slog.Logger) error {
-	st, err := pebble.Open(dir, pebble.Options{Logger: log, Fatal: func(error) {}}) // a failure is that of a call
+	st, err := pebble.Open(dir, pebble.Options{Logger: log, Fatal: func(error) {}}) // its calls return failures
 	if err != nil {
 		return err
 	}
 	return errors.Join(replica.Standalone(st, cell), st.Close())
 }
 
-// askAlone asks a peer how it stands itself.
+// askAlone requests a peer's own status.
 func askAlone(ctx context.Context, network *peer.Network, p Peer) (status.Cluster, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTime)
 	defer cancel()

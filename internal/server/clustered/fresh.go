@@ -17,18 +17,18 @@ import (
 // Names in a node's directory.
 const (
 	logDir    = "log"
-	freshFile = "log-is-new" // there until the node's part of the log has all that the log has
+	freshFile = "log-is-new" // exists until the node's part of the log has caught up
 )
 
-// freshTime is how often it is looked whether a new part of the log may begin, and whether
-// it has all.
+// freshTime is the interval of checks whether a new part of the log may begin, and whether it
+// has caught up.
 const freshTime = 200 * time.Millisecond
 
-// awaitPlace returns once the node's part of the log may begin. A part that is empty may be
-// that of a disk that was lost, and of what it had acknowledged with one other node only that
-// one has the rest: with the third, which may lag behind, it must not make a majority. So it
-// begins while all others are there, and have all, or have nothing either. It fails with the
-// end of ctx, and where the disk does.
+// awaitPlace returns once the node's part of the log may begin. An empty part may be that of a
+// lost disk, whose acknowledged records only one other node may have: together with the third
+// node, which may lag behind, it must not form a majority. So it begins when all other nodes
+// are up, and have caught up, or are empty, too. It fails with the end of ctx, and with errors
+// of the disk.
 func (p *part) awaitPlace(ctx context.Context) error {
 	marker := filepath.Join(p.cfg.Data, freshFile)
 	_, err := os.Stat(filepath.Join(p.cfg.Data, logDir))
@@ -45,10 +45,10 @@ func (p *part) awaitPlace(ctx context.Context) error {
 	}
 	p.fresh.Store(true)
 	if p.members.joins {
-		return nil // the log has counted nothing that this node acknowledged
+		return nil // this node has acknowledged nothing
 	}
 	for reported := ""; ; {
-		if m := p.learn(ctx); m != nil { // a disk that is lost does not know who the nodes are
+		if m := p.learn(ctx); m != nil { // a lost disk does not know the list of nodes
 			if err := p.adopt(ctx, m); err != nil {
 				return err
 			}
@@ -75,8 +75,7 @@ func (p *part) awaitPlace(ctx context.Context) error {
 	}
 }
 
-// unready says why a part of the log that is empty may not begin beside other nodes; empty:
-// it may.
+// unready is why an empty part of the log may not begin; empty: it may.
 func unready(others []status.Node) (why string) {
 	fresh := 0
 	for _, n := range others {
@@ -88,7 +87,7 @@ func unready(others []status.Node) (why string) {
 		}
 	}
 	if fresh == len(others) {
-		return "" // the log itself begins
+		return "" // the log itself is new
 	}
 	most := uint64(0)
 	for _, n := range others {
@@ -105,7 +104,7 @@ func unready(others []status.Node) (why string) {
 	return ""
 }
 
-// noteWhole notes once the node's part of the log has all that the log has.
+// noteWhole notes when the node's part of the log has caught up.
 func (p *part) noteWhole(ctx context.Context) {
 	log, ok := p.record.(replog.Replicated)
 	for p.fresh.Load() {

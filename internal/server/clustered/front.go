@@ -25,12 +25,12 @@ import (
 
 // Times and sizes of the front.
 const (
-	ownerTime  = 15 * time.Second // how long a request waits for somebody who owns the state
-	replayable = 2 << 20          // bytes of a body that is kept, to be sent to another owner
+	ownerTime  = 15 * time.Second // how long a request waits for an owner of the state
+	replayable = 2 << 20          // bytes of a body that is kept for another owner
 )
 
-// What a peer says of a request that it hands on: by which node, for which client's
-// address, and whether that came by TLS. They count only where peers alone can ask.
+// Headers of a forwarded request: the forwarding node, the client's address, and whether it
+// used TLS. They are only valid where only peers can connect.
 const (
 	forwardedHeader = "X-Godwit-Forwarded"
 	sourceHeader    = "X-Godwit-Source"
@@ -40,12 +40,11 @@ const (
 // ofPeers are these headers.
 var ofPeers = []string{forwardedHeader, sourceHeader, secureHeader}
 
-// ofProxies are headers that say that a request has come through a proxy, which the guard
-// looks at, and which httputil.ReverseProxy drops.
+// ofProxies are headers of requests that came through a proxy. The guard checks them, and
+// httputil.ReverseProxy drops them.
 var ofProxies = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"}
 
-// nearby reports that a request comes from the machine itself, and through no proxy that
-// says so.
+// nearby reports that a request comes from this machine, and not through a proxy that says so.
 func nearby(r *http.Request) bool {
 	for _, name := range append([]string{"Via", "X-Real-Ip"}, ofProxies...) {
 		if _, ok := r.Header[name]; ok {
@@ -55,24 +54,24 @@ func nearby(r *http.Request) bool {
 	return config.IsLocal(r.RemoteAddr)
 }
 
-// paths of what every node answers by itself.
+// paths that every node answers by itself.
 const (
 	clusterPath = "/_godwit/v1/cluster"
-	// metricsPath is where a node tells Prometheus how it stands, and how its peers do.
+	// metricsPath is the path of a node's and its peers' status for Prometheus.
 	metricsPath = clusterPath + "/metrics"
 	healthPath  = "/_godwit/health"
 	readyPath   = "/_godwit/ready"
 )
 
-// front answers whoever asks this node.
+// front serves all requests to this node.
 type front struct {
 	part    *part
 	proxies atomic.Pointer[map[string]*httputil.ReverseProxy] // by the name of the peer
 	closing atomic.Bool
 	metrics http.Handler
-	busy    atomic.Int64 // requests under way that this process answers
+	busy    atomic.Int64 // requests in progress in this process
 
-	answered, forwarded atomic.Uint64 // requests since the start: by this process, by the owner for it
+	answered, forwarded atomic.Uint64 // requests since the start: answered by this process, and forwarded to the owner
 }
 
 func newFront(p *part) *front {
@@ -82,7 +81,7 @@ func newFront(p *part) *front {
 	return f
 }
 
-// handOnTo replaces the nodes that requests are handed on to.
+// handOnTo replaces the nodes that requests are forwarded to.
 func (f *front) handOnTo(peers []Peer) {
 	p := f.part
 	proxies := map[string]*httputil.ReverseProxy{}
@@ -92,12 +91,12 @@ func (f *front) handOnTo(peers []Peer) {
 		}
 		target, err := url.Parse(p.net.URL(peer.Address))
 		if err != nil {
-			continue // it is never found to be there
+			continue // it never seems to be up
 		}
 		proxies[peer.Name] = &httputil.ReverseProxy{
 			Rewrite: func(r *httputil.ProxyRequest) {
 				r.SetURL(target)
-				r.Out.Host = r.In.Host // as the caller has signed it
+				r.Out.Host = r.In.Host // the caller has signed it
 				for _, name := range ofProxies {
 					if values, ok := r.In.Header[name]; ok {
 						r.Out.Header[name] = values
@@ -109,7 +108,7 @@ func (f *front) handOnTo(peers []Peer) {
 					r.Out.Header.Set(secureHeader, "yes")
 				}
 			},
-			Transport: p.net, BufferPool: answer.Buffers{}, // what has no length is flushed as it comes
+			Transport: p.net, BufferPool: answer.Buffers{}, // a body without a length is flushed at once
 			ModifyResponse: func(r *http.Response) error {
 				if r.StatusCode == http.StatusMisdirectedRequest {
 					return errNotOwner
@@ -127,7 +126,7 @@ func (f *front) handOnTo(peers []Peer) {
 	f.proxies.Store(&proxies)
 }
 
-// attempt is what became of handing a request on.
+// attempt is the result of forwarding a request.
 type (
 	attempt    struct{ err error }
 	attemptKey struct{}
@@ -166,7 +165,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ofPeer answers peers: requests that they hand on, and what they ask themselves.
+// ofPeer serves peers: forwarded requests, and their own.
 func (f *front) ofPeer(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get(forwardedHeader) == "" {
 		f.asked(w, r)
@@ -183,7 +182,7 @@ func (f *front) ofPeer(w http.ResponseWriter, r *http.Request) {
 	f.serve(w, r, true)
 }
 
-// asked answers what peers ask themselves.
+// asked serves the requests of peers themselves.
 func (f *front) asked(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.URL.Path == clusterPath:
@@ -223,12 +222,11 @@ func (f *front) ready(w http.ResponseWriter) {
 	http.Error(w, `{"status":"not ready"}`, http.StatusServiceUnavailable)
 }
 
-// serve has the owner of the state answer, this process or a peer. A request that has
-// surely not been carried out waits for whoever is the owner next. One that a peer has
-// handed on is not handed on again.
+// serve has the owner of the state answer, this process or a peer. A request that was certainly
+// not executed waits for the next owner. A request forwarded by a peer is not forwarded again.
 func (f *front) serve(w http.ResponseWriter, r *http.Request, forwarded bool) {
 	if cells, in := f.part.cells.Load(), f.part.inner.Load(); cells != nil && in != nil && cells.Serves() && !f.closing.Load() {
-		f.local(w, r, in) // nobody else is to have its body
+		f.local(w, r, in) // no other node needs its body
 		return
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), ownerTime)
@@ -244,7 +242,7 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request, forwarded bool) {
 			continue
 		}
 		state, changed := cells.State()
-		if whole { // a peer may have read it, and not answered
+		if whole { // a peer may have read it without an answer
 			r.Body = io.NopCloser(bytes.NewReader(body))
 		}
 		switch {
@@ -300,7 +298,7 @@ func keep(r *http.Request) (body []byte, whole bool) {
 	}
 	body = make([]byte, r.ContentLength)
 	n, err := io.ReadFull(r.Body, body)
-	if err != nil { // the handler is to find that out as well
+	if err != nil { // the handler will get the same error
 		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body[:n]), broken{err}))
 		return nil, false
 	}
@@ -312,7 +310,7 @@ type broken struct{ err error }
 
 func (b broken) Read([]byte) (int, error) { return 0, b.err }
 
-// forward hands a request on. done: it is answered; sure: it was surely not carried out.
+// forward forwards a request. done: it is answered; sure: it was certainly not executed.
 func (f *front) forward(w http.ResponseWriter, r *http.Request, owner string) (done, sure bool) {
 	proxy := (*f.proxies.Load())[owner]
 	if proxy == nil {

@@ -14,21 +14,20 @@ import (
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
-// stepDownPath has the owner hand the state over, whichever node is asked.
+// stepDownPath makes the owner hand the state over; any node accepts it.
 const stepDownPath = clusterPath + "/step-down"
 
-// operatorHeader is asked for where nobody is asked who they are: pages of other origins
-// cannot send it.
+// operatorHeader is required where authentication is off: pages of other origins cannot send
+// it.
 const operatorHeader = "X-Godwit-Operator"
 
-// Times of a handover: how long requests under way may take before it, and how long it may
-// take itself.
+// Times of a handover: for requests in progress before it, and for itself.
 const (
 	quietTime    = 100 * time.Millisecond
 	quietLook    = 2 * time.Millisecond
 	leaveTime    = time.Second
 	handOverTime = 5 * time.Second
-	// successorLag is how many records another node may be behind to take over at once.
+	// successorLag is how many records a node may lag behind to take over at once.
 	successorLag = 1000
 )
 
@@ -47,10 +46,10 @@ func (p *part) successor(ctx context.Context) (best status.Node, err error) {
 	return best, nil
 }
 
-// handOver has another node own the state, and lead the log as well if this process ends.
-// Requests under way are given a moment to be through; those that come wait, and are handed
-// on to the next owner. What the node serves is stopped after it (disown), whether it
-// succeeds or not, but where there is no successor.
+// handOver makes another node own the state, and also lead the log if this process ends.
+// Requests in progress get a moment to complete; new ones wait, and are forwarded to the next
+// owner. The node's server is stopped afterwards (disown), whether it succeeds or not, except
+// without a successor.
 func (p *part) handOver(ctx context.Context, ends bool) error {
 	ctx, cancel := context.WithTimeout(ctx, handOverTime)
 	defer cancel()
@@ -78,8 +77,8 @@ func (p *part) handOver(ctx context.Context, ends bool) error {
 	return nil
 }
 
-// leaveLog has another node lead the log, so that it goes on when this one ends. What is
-// lost by that would be the next owner's.
+// leaveLog makes another node lead the log, so that it continues when this one ends. Losses by
+// that would be the next owner's.
 func (p *part) leaveLog(ctx context.Context) {
 	l, ok := p.record.(replog.Elected)
 	if !ok {
@@ -92,7 +91,7 @@ func (p *part) leaveLog(ctx context.Context) {
 	}
 }
 
-// quiet waits until no request is under way that this process answers, for a while.
+// quiet waits for a while until no request is in progress in this process.
 func (f *front) quiet(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, quietTime)
 	defer cancel()
@@ -100,7 +99,7 @@ func (f *front) quiet(ctx context.Context) {
 	}
 }
 
-// stepDown has the owner step down, this node or a peer.
+// stepDown makes the owner step down, this node or a peer.
 func (f *front) stepDown(w http.ResponseWriter, r *http.Request) {
 	p := f.part
 	if r.Method != http.MethodPost {
@@ -128,7 +127,7 @@ func (f *front) stepDown(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// relay has a peer answer what it is asked itself.
+// relay forwards a request for a peer's own answer.
 func (f *front) relay(w http.ResponseWriter, r *http.Request, owner string) {
 	if r.URL.Query().Has("relayed") {
 		http.Error(w, "the owner is another one just now", http.StatusServiceUnavailable)
@@ -151,7 +150,7 @@ func (f *front) relay(w http.ResponseWriter, r *http.Request, owner string) {
 	http.Error(w, "the owner is no node that is known here", http.StatusServiceUnavailable)
 }
 
-// HandedOver says which node hands the state over to which.
+// HandedOver reports which node hands the state over to which.
 type HandedOver struct {
 	From string `json:"from"`
 	To   string `json:"to"`
@@ -162,7 +161,7 @@ func askStepDown(ctx context.Context, client *http.Client, url string) (h Handed
 	return h, err
 }
 
-// question asks a node, and decodes what it answers where into is not nil.
+// question sends a request to a node, and decodes the answer into into unless that is nil.
 func question(ctx context.Context, client *http.Client, method, url string, into any) error {
 	r, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {

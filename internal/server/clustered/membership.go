@@ -20,40 +20,40 @@ import (
 
 // Names in a node's directory.
 const (
-	nodesFile   = "nodes.json" // who the nodes are, once that has changed
-	removedFile = "removed"    // there once the node was removed
+	nodesFile   = "nodes.json" // the list of nodes, once it has changed
+	removedFile = "removed"    // exists once the node was removed
 )
 
-// nodesTime is how often a node looks who the nodes are.
+// nodesTime is the interval at which a node polls the list of nodes.
 const nodesTime = time.Second
 
-// membership is who the nodes of a cluster are. The log keeps it, and each node a copy; until
-// it first changes it is what the settings say.
+// membership is the list of a cluster's nodes. The log has it, and each node a copy; until its
+// first change it is that of the settings.
 type membership struct {
 	Version uint64   `json:"version"`
 	Nodes   []Member `json:"nodes"`
-	Joining string   `json:"joining,omitempty"` // one of Nodes that does not count for whoever asks yet
-	Leaving string   `json:"leaving,omitempty"` // one of Nodes that the others do not speak with any more
-	Removed []string `json:"removed,omitempty"` // names of those that were nodes once
-	// The certificates of the cluster's authority that nodes trust, and what vouches for the
-	// latest, in PEM form; empty: those that they were let in with.
+	Joining string   `json:"joining,omitempty"` // one of Nodes that does not count yet for the requester
+	Leaving string   `json:"leaving,omitempty"` // one of Nodes that the others do not talk to any more
+	Removed []string `json:"removed,omitempty"` // names of former nodes
+	// The certificates of the cluster's authority that nodes trust, and what certifies the
+	// latest, in PEM form; empty: the original ones.
 	Roots    string `json:"roots,omitempty"`
 	Vouchers string `json:"vouchers,omitempty"`
 }
 
-// Member is a node, by its name, and where its log speaks to the others'.
+// Member is a node: its name, and its log's address for the others.
 type Member struct {
 	Name  string `json:"name"`
 	Route string `json:"route"`
 }
 
-// members is what a node that runs knows of the nodes.
+// members is a running node's knowledge of the nodes.
 type members struct {
 	known    atomic.Pointer[membership]
 	adopting sync.Mutex
 	changing sync.Mutex         // held while the nodes are changed
-	joins    bool               // the log has never counted this node
-	end      context.CancelFunc // ends the node in order
+	joins    bool               // this node has never counted in the log
+	end      context.CancelFunc // ends the node gracefully
 }
 
 // peers are the nodes that count.
@@ -85,12 +85,12 @@ func (m *membership) names() (all []string) {
 	return all
 }
 
-// has reports that a name is that of a node.
+// has reports that a node has this name.
 func (m *membership) has(name string) bool {
 	return slices.ContainsFunc(m.Nodes, func(n Member) bool { return n.Name == name })
 }
 
-// next is the next version, to be changed.
+// next is a copy with the next version, to be changed.
 func (m *membership) next() *membership {
 	next := *m
 	next.Version++
@@ -100,8 +100,8 @@ func (m *membership) next() *membership {
 
 var errRemoved = errors.New("this node was removed from its cluster: let the machine in again under another name, with an empty directory")
 
-// readNodes reads who the nodes are, and has a node know them. A list that was kept is newer
-// than that of the settings.
+// readNodes reads the list of nodes into a node. A stored list is newer than that of the
+// settings.
 func readNodes(data string, n *Node) (*membership, error) {
 	if _, err := os.Stat(filepath.Join(data, removedFile)); err == nil {
 		return nil, fmt.Errorf("%w (%s)", errRemoved, data)
@@ -127,7 +127,7 @@ func readNodes(data string, n *Node) (*membership, error) {
 	return m, nil
 }
 
-// peers are the nodes as of now, this one among them.
+// peers are the current nodes, including this one.
 func (p *part) peers() []Peer {
 	m := p.members.known.Load()
 	if m == nil || m.Version == 0 {
@@ -135,12 +135,12 @@ func (p *part) peers() []Peer {
 	}
 	all, err := m.peers()
 	if err != nil {
-		return p.node.Peers // adopt has looked
+		return p.node.Peers // adopt has checked it
 	}
 	return all
 }
 
-// adopt takes over who the nodes are, if it is newer than what is known.
+// adopt takes over a list of nodes, if it is newer than the known one.
 func (p *part) adopt(ctx context.Context, m *membership) error {
 	p.members.adopting.Lock()
 	defer p.members.adopting.Unlock()
@@ -177,7 +177,7 @@ func (p *part) adopt(ctx context.Context, m *membership) error {
 	return p.engine.SetRoutes(m.routes())
 }
 
-// watchNodes keeps to what the log says who the nodes are.
+// watchNodes follows the list of nodes in the log.
 func (p *part) watchNodes(ctx context.Context) {
 	roster, ok := p.record.(replog.Membership)
 	for ok && pause(ctx, nodesTime) {
@@ -196,7 +196,7 @@ func (p *part) watchNodes(ctx context.Context) {
 	}
 }
 
-// readMembership is what the log says; nil: the nodes have never changed.
+// readMembership is the list in the log; nil: it has never changed.
 func readMembership(ctx context.Context, roster replog.Membership) (*membership, error) {
 	text, err := roster.Nodes(ctx)
 	if err != nil || text == "" {
@@ -206,7 +206,7 @@ func readMembership(ctx context.Context, roster replog.Membership) (*membership,
 	return m, json.Unmarshal([]byte(text), m)
 }
 
-// awaitAdded returns once the node is one of the cluster's.
+// awaitAdded returns once the node has been added to the cluster.
 func (p *part) awaitAdded(ctx context.Context) error {
 	if !p.node.Joins {
 		p.members.joins = p.members.known.Load().Joining == p.node.Name
@@ -227,7 +227,7 @@ func (p *part) awaitAdded(ctx context.Context) error {
 	}
 }
 
-// learn asks the others who the nodes are; nil: nobody knows more than this node.
+// learn requests the list of nodes from the others; nil: none has a newer one.
 func (p *part) learn(ctx context.Context) (latest *membership) {
 	for _, peer := range p.others() {
 		m, err := askNodes(ctx, p.net.Client(), p.net.URL(peer.Address)+nodesPath)
@@ -238,7 +238,7 @@ func (p *part) learn(ctx context.Context) (latest *membership) {
 	return latest
 }
 
-// nodesPath says who the nodes are, and changes it; endPath has a node end that is removed.
+// nodesPath serves and changes the list of nodes; endPath ends a node that is removed.
 const (
 	nodesPath = clusterPath + "/nodes"
 	endPath   = nodesPath + "/end"
@@ -251,7 +251,7 @@ func askNodes(ctx context.Context, client *http.Client, url string) (*membership
 	return m, question(ctx, client, http.MethodGet, url, m)
 }
 
-// handleRemoval ends the node, which is to be removed, and keeps it from starting again.
+// handleRemoval ends the node, which is being removed, and keeps it from starting again.
 func (p *part) handleRemoval(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		http.Error(w, "POST only", http.StatusMethodNotAllowed)

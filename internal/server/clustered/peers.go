@@ -17,8 +17,8 @@ import (
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
-// ParsePeers takes nodes apart that are written [NAME=]HOST:PORT. Their logs speak to each
-// other at PORT, and they at the next one.
+// ParsePeers parses nodes written [NAME=]HOST:PORT. PORT is that of the log; the next one is
+// that for peers.
 func ParsePeers(texts []string) (peers []Peer, err error) {
 	seen := map[string]bool{}
 	for _, text := range texts {
@@ -49,14 +49,14 @@ func ParsePeers(texts []string) (peers []Peer, err error) {
 	return peers, nil
 }
 
-// Asking is how a command reaches the nodes of a cluster: at a URL for clients, or, where
-// Dir is given, at their addresses for each other, as the node whose certificate is there.
+// Asking is a command's access to the nodes of a cluster: at a URL for clients, or, with Dir,
+// at their addresses for peers, authenticated by the certificate there.
 type Asking struct {
 	URL   string
 	Dir   string
 	Node  string
 	Peers []Peer
-	// Client asks at URL; nil: http.DefaultClient.
+	// Client sends requests to URL; nil: http.DefaultClient.
 	Client *http.Client
 
 	network *peer.Network // nil: that of Dir
@@ -78,8 +78,8 @@ func (a *Asking) reached() (*peer.Network, error) {
 	return peer.Secured(id), nil
 }
 
-// reach calls f with a client and what URLs begin with, for one node after the other, until
-// it succeeds.
+// reach calls f with a client and a URL prefix, for one node after the other, until it
+// succeeds.
 func (a *Asking) reach(f func(client *http.Client, base string) error) error {
 	if a.Dir == "" && a.network == nil {
 		return f(cmp.Or(a.Client, http.DefaultClient), a.URL)
@@ -100,7 +100,7 @@ func (a *Asking) reach(f func(client *http.Client, base string) error) error {
 	return failures
 }
 
-// Status asks how the cluster stands.
+// Status requests the status of the cluster.
 func (a *Asking) Status(ctx context.Context) (s status.Cluster, err error) {
 	return s, a.reach(func(client *http.Client, base string) error {
 		ctx, cancel := context.WithTimeout(ctx, 4*askTime)
@@ -110,7 +110,7 @@ func (a *Asking) Status(ctx context.Context) (s status.Cluster, err error) {
 	})
 }
 
-// StepDown asks that the owner of the state hand it over.
+// StepDown requests that the owner hand over the state.
 func (a *Asking) StepDown(ctx context.Context) (h HandedOver, err error) {
 	return h, a.reach(func(client *http.Client, base string) error {
 		ctx, cancel := context.WithTimeout(ctx, handOverTime)
@@ -120,7 +120,7 @@ func (a *Asking) StepDown(ctx context.Context) (h HandedOver, err error) {
 	})
 }
 
-// AwaitOther waits until another node serves than one, and returns its name.
+// AwaitOther waits until another node than the given one serves, and returns its name.
 func (a *Asking) AwaitOther(ctx context.Context, than string) (name string, err error) {
 	for {
 		s, err := a.Status(ctx)
@@ -135,7 +135,7 @@ func (a *Asking) AwaitOther(ctx context.Context, than string) (name string, err 
 	}
 }
 
-// refusal is what an answer says.
+// refusal is the error in an answer.
 func refusal(body io.Reader) error {
 	text, err := io.ReadAll(io.LimitReader(body, 1000))
 	if err != nil {

@@ -17,18 +17,18 @@ import (
 	"godwit.dev/godwit/internal/store/space"
 )
 
-// How long is waited before another node is asked for a copy of its store, and before that
-// where disk space was lacking: to offer a copy costs a node a flush.
+// The waiting time before another node is asked for a copy of its store, and without disk
+// space: offering a copy costs a node a flush.
 const (
 	copyAgain  = time.Second
 	spaceAgain = 10 * time.Second
 )
 
-// copied is how far a copy of another node's store has come, in bytes.
+// copied is the progress of the copy of another node's store, in bytes.
 type copied struct{ done, all int64 }
 
-// openStore opens the replica's store. What it cannot be opened for that a copy of another
-// node's mends is store.ErrDamaged.
+// openStore opens the replica's store. An error that a copy of another node's store would
+// repair is store.ErrDamaged.
 func (p *part) openStore() (st *pebble.Store, guard *space.Guard, err error) {
 	installed, err := snapshot.Install(p.cfg.Data)
 	if err != nil {
@@ -55,8 +55,8 @@ func (p *part) openStore() (st *pebble.Store, guard *space.Guard, err error) {
 	return nil, nil, err
 }
 
-// reseed brings a copy of another node's store, which the next openStore puts in place. It
-// fails only with the end of ctx; reason is why the store is of no use.
+// reseed gets a copy of another node's store, which the next openStore moves into place. It
+// fails only with the end of ctx; reason is why the store is unusable.
 func (p *part) reseed(ctx context.Context, reason error) error {
 	p.copied.Store(&copied{})
 	defer p.copied.Store(nil)
@@ -88,7 +88,7 @@ func (p *part) reseed(ctx context.Context, reason error) error {
 
 var errNoSource = errors.New("no node answers that has a store from which the log goes on")
 
-// copyOnce is one try; lacking is the disk space that it would have needed, in bytes; 0: there was enough.
+// copyOnce makes one attempt; lacking is the missing disk space, in bytes; 0: there was enough.
 func (p *part) copyOnce(ctx context.Context, reason error) (lacking int64, err error) {
 	log, err := p.record.Extent(ctx)
 	if err != nil {
@@ -114,8 +114,8 @@ func (p *part) copyOnce(ctx context.Context, reason error) (lacking int64, err e
 	return lacking, err
 }
 
-// requireSpace fails if the disk has not need bytes free for a copy: if the copy filled the
-// disk, this node's part of the log would stop as well. A damaged store is removed first if
+// requireSpace fails if the disk has less than need bytes free for a copy: if the copy filled
+// the disk, this node's part of the log would stop as well. A damaged store is removed first if
 // that frees enough.
 func (p *part) requireSpace(need int64, reason error) error {
 	err := space.RequireFree(p.cfg.Data, need)
@@ -143,11 +143,11 @@ type candidate struct {
 	peer   Peer
 	number uint64
 	serves bool
-	full   bool // its disk has no room
+	full   bool // its disk is full
 }
 
-// candidates are the nodes that have a store from which a log that begins at a position
-// goes on, and are not far behind the others; those that do not serve come first.
+// candidates are the nodes whose store continues in a log that begins at a position, and that
+// do not lag far behind the others; those that do not serve come first.
 func candidates(ctx context.Context, peers []Peer, first uint64, ask func(context.Context, Peer) (status.Cluster, error)) (all []candidate) {
 	most := uint64(0)
 	for _, peer := range peers {
@@ -180,7 +180,7 @@ func (p *part) copyFrom(ctx context.Context, first uint64) (Peer, bool) {
 	if len(all) == 0 {
 		return Peer{}, false
 	}
-	at := max(slices.IndexFunc(all, func(c candidate) bool { return !c.full }), 0) // a copy takes room there, too
+	at := max(slices.IndexFunc(all, func(c candidate) bool { return !c.full }), 0) // a copy needs space there, too
 	return all[at].peer, true
 }
 
@@ -194,8 +194,8 @@ func (p *part) others() (all []Peer) {
 	return all
 }
 
-// mayBootstrap reports that all nodes are there, and none has anything of the state: one of
-// them might have been a single node before, and must be copied then.
+// mayBootstrap reports that all nodes are up, and that none has any state: one of them might
+// have been a single node before, and must be copied then.
 func (p *part) mayBootstrap(ctx context.Context) bool {
 	for _, peer := range p.others() {
 		s, err := p.ask(ctx, peer)
@@ -207,10 +207,10 @@ func (p *part) mayBootstrap(ctx context.Context) bool {
 	return true
 }
 
-// verify reads a copy through.
+// verify reads the whole copy.
 func verify(dir string, log *slog.Logger) error {
 	unfit := func(err error) error { return fmt.Errorf("%w: %w", snapshot.ErrUnfit, err) }
-	st, err := pebble.Open(dir, pebble.Options{Logger: log, Fatal: func(error) {}}) // a failure is that of a call
+	st, err := pebble.Open(dir, pebble.Options{Logger: log, Fatal: func(error) {}}) // its calls return failures
 	if err != nil {
 		return unfit(err)
 	}
@@ -237,7 +237,7 @@ func readThrough(st *pebble.Store) error {
 		return err
 	}
 	for it.Next() {
-		_ = it.Value() // what is kept apart from its key is read by this
+		_ = it.Value() // this reads values that are stored apart from their keys
 	}
 	return errors.Join(it.Close(), st.Damage())
 }

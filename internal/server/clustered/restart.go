@@ -11,10 +11,10 @@ import (
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
-// restartPath has a node end in order, to be started again by what keeps its process.
+// restartPath ends a node gracefully, to be restarted by its supervisor.
 const restartPath = clusterPath + "/restart"
 
-// comeBackTime bounds how long a node may take to end, to be started, and to have all.
+// comeBackTime bounds how long a node may take to end, to be restarted, and to catch up.
 const comeBackTime = 10 * time.Minute
 
 // restart ends the node, as SIGTERM does.
@@ -27,9 +27,8 @@ func (p *part) restart(w http.ResponseWriter, r *http.Request) {
 	p.members.end()
 }
 
-// Restart ends one node after the other in order, the one that owns the state last, and waits
-// for each until it was started again and has all. Errors: where a node is missing before, or
-// does not come back.
+// Restart restarts one node after the other gracefully, the owner of the state last, and waits
+// until each has restarted and caught up. Errors: a node is down before, or does not come back.
 func (a *Asking) Restart(ctx context.Context, line func(string)) error {
 	all, err := a.all(ctx)
 	if err != nil {
@@ -72,7 +71,7 @@ func (a *Asking) Restart(ctx context.Context, line func(string)) error {
 	return nil
 }
 
-// rankOf has the owner last.
+// rankOf orders the owner last.
 func rankOf(n status.Node) int {
 	if n.State == status.Serving {
 		return 1
@@ -80,8 +79,8 @@ func rankOf(n status.Node) int {
 	return 0
 }
 
-// awaitWhole waits until every node has all, or nearly, one of them serves, and lacks has
-// nothing to say.
+// awaitWhole waits until every node has caught up, or nearly, one of them serves, and lacks
+// reports nothing.
 func (a *Asking) awaitWhole(ctx context.Context, limit time.Duration, lacks func(*status.Cluster) string) (s status.Cluster, err error) {
 	waiting, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

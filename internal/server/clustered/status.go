@@ -15,10 +15,10 @@ import (
 	"godwit.dev/godwit/internal/server/clustered/status"
 )
 
-// askTime bounds how long a peer is asked how it stands.
+// askTime bounds a request for a peer's status.
 const askTime = 500 * time.Millisecond
 
-// own is how this node stands, and what it knows of the cell.
+// own is this node's status, and its knowledge of the cell.
 func (f *front) own() (status.Node, status.Cell) {
 	p := f.part
 	n := status.Node{
@@ -62,7 +62,7 @@ func (f *front) own() (status.Node, status.Cell) {
 	}
 }
 
-// cluster answers how the cluster stands, as this node finds it; with local=1 the node
+// cluster serves the status of the cluster, as seen by this node; with local=1 of the node
 // alone.
 func (f *front) cluster(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
@@ -117,7 +117,7 @@ func (f *front) status(ctx context.Context, peers bool) status.Cluster {
 	return found
 }
 
-// members tells how far all nodes' own disks have come.
+// members has the positions up to which the nodes' own disks are durable.
 func (f *front) members(ctx context.Context) (all []node.Member) {
 	for _, n := range f.status(ctx, true).Nodes {
 		m := node.Member{Known: n.Needs > 0}
@@ -129,7 +129,7 @@ func (f *front) members(ctx context.Context) (all []node.Member) {
 	return all
 }
 
-// ask asks a peer how it stands.
+// ask requests a peer's status.
 func (p *part) ask(ctx context.Context, peer Peer) (status.Cluster, error) {
 	return askAlone(ctx, p.net, peer)
 }

@@ -1,7 +1,7 @@
-// Package direct is the module of what is published to an endpoint, such as a phone
-// number, and to no topic. It waits in a backlog as a subscription's messages do: one of
-// its account, region and protocol (arn.Direct), which is made with the first message, and
-// stays. Each message names its own endpoint, which is encrypted with its body.
+// Package direct is the module of messages that are published to an endpoint, such as a phone
+// number, and not to a topic. They wait in a backlog like the messages of a subscription. There
+// is one backlog per account, region and protocol (arn.Direct); the first message makes it, and
+// it stays. Each message names its own endpoint, which is encrypted with its body.
 package direct
 
 import (
@@ -19,7 +19,7 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// record is that of such a backlog.
+// record is the record of a backlog.
 type record struct {
 	Incarnation uint64 `json:"incarnation"`
 	PausedAt    int64  `json:"pausedAt,omitempty"` // epoch milliseconds
@@ -59,7 +59,7 @@ type shard struct {
 	recipients map[arn.ARN]*backlog.Recipient
 }
 
-// New adds the module to the shards, above that of backlogs.
+// New adds the module to the shards, after that of backlogs.
 func New(below *backlog.Backlogs) *Publishing {
 	e := &Publishing{Backlogs: below}
 	for id, sh := range below.Shards {
@@ -76,7 +76,7 @@ type module struct {
 	sh *shard
 }
 
-// Load reads which backlogs there are, and what is in them.
+// Load reads the backlogs and their counters.
 func (m module) Load() error {
 	sh := m.sh
 	var bad error
@@ -120,22 +120,22 @@ func (sh *shard) recipient(name arn.ARN, incarnation uint64) (*backlog.Recipient
 	return r, nil
 }
 
-// protocols are those whose messages need no topic.
+// protocols are the protocols whose messages need no topic.
 var protocols = map[string]topic.Protocol{topic.SMS.String(): topic.SMS}
 
 func (sh *shard) put(r *backlog.Recipient) {
 	protocol, _ := r.ARN.DirectProtocol()
 	text, err := json.Marshal(record{Incarnation: r.Incarnation, PausedAt: r.PausedAt, ResumedAt: r.ResumedAt})
 	if err != nil {
-		panic(err) // numbers can always be written
+		panic(err) // numbers can always be encoded
 	}
 	key := append(keyspace.Shard(sh.ID, keyspace.Directs), r.ARN.Account+"\x00"+r.ARN.Region+"\x00"+protocol...)
 	sh.Batch.Set(key, append([]byte{version}, text...))
 }
 
-// PublishDirect accepts a message that is for an endpoint and for no topic; it is durable
-// on return. name is an arn.Direct. Errors: InsufficientStorage, and KMS's for the store's
-// own key.
+// PublishDirect accepts a message for an endpoint that belongs to no topic; it is durable on
+// return. name is an arn.Direct. Errors: InsufficientStorage, and KMS's for the store's own
+// key.
 func (e *Publishing) PublishDirect(ctx context.Context, name arn.ARN, endpoint string, m *message.Message) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -13,13 +13,13 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// A function's zip is kept in chunks, under a name that no other upload to its
-// shard has ever had. The chunks are durable before the commit that makes a
-// version of them. What a crash or a refusal leaves without a version goes: at
-// once, or when the shard is loaded.
+// A function's zip is stored in chunks, under a name that is unique to the upload within its
+// shard. The chunks are durable before the commit that makes a version of them. Chunks that a
+// crash or a refusal leaves without a version are removed at once, or when the shard is loaded.
 
 const (
-	// CodeChunk is the size of a chunk, in bytes: little to read for whoever only passes by.
+	// CodeChunk is the size of a chunk, in bytes: small, so that an iterator that skips chunks
+	// reads little.
 	CodeChunk = 64 << 10
 	// codeStep is how many chunks one commit has.
 	codeStep = 16
@@ -43,7 +43,8 @@ func (e *Functions) upload(sh *Shard, zip []byte) uint64 {
 	})
 	prefix := uploadPrefix(sh.ID, name)
 	for i := uint32(0); len(zip) > 0; {
-		// Durable one after the other, so that the memory of commits under way stays small.
+		// Each commit is durable before the next, so that commits in progress take little
+		// memory.
 		_ = sh.RunDurable(func(*kernel.Tx) error {
 			for range codeStep {
 				n := min(len(zip), CodeChunk)
@@ -59,7 +60,7 @@ func (e *Functions) upload(sh *Shard, zip []byte) uint64 {
 	return name
 }
 
-// dropUploads removes zips, as part of the command under way.
+// dropUploads removes zips, as part of the current command.
 func (sh *Shard) dropUploads(names ...uint64) {
 	for _, name := range names {
 		all := keyspace.Prefix(uploadPrefix(sh.ID, name))
@@ -67,8 +68,8 @@ func (sh *Shard) dropUploads(names ...uint64) {
 	}
 }
 
-// FunctionCode reads the zip that a target runs. Errors: ResourceNotFound if the
-// version it was resolved from is gone, whose function should be resolved again.
+// FunctionCode reads the zip of a target. Errors: ResourceNotFound if the version of the target
+// was deleted; the function should be resolved again.
 func (e *Functions) FunctionCode(ctx context.Context, t function.Target) ([]byte, error) {
 	return e.code(ctx, e.ShardOf(t.Function), t.Code)
 }
@@ -92,8 +93,7 @@ func (e *Functions) code(ctx context.Context, sh *Shard, c function.Code) ([]byt
 	return zip, nil
 }
 
-// loadFunctions reads the catalog of functions, and removes code that no version
-// has.
+// loadFunctions reads the catalog of functions, and removes code without a version.
 func (sh *Shard) loadFunctions() error {
 	for _, prefix := range function.Prefixes(sh.ID) {
 		var failed error
@@ -117,7 +117,7 @@ func (sh *Shard) loadFunctions() error {
 	// One step for each upload, however many chunks it has.
 	for ok := it.Next(); ok; {
 		name := binary.BigEndian.Uint64(it.Key()[len(codePrefix(sh.ID)):])
-		if !used[name] && sh.Batch.Size() < mutation.StepBytes { // else the next start does
+		if !used[name] && sh.Batch.Size() < mutation.StepBytes { // else the next start removes it
 			sh.dropUploads(name)
 		}
 		ok = it.Seek(uploadPrefix(sh.ID, name+1))

@@ -10,14 +10,14 @@ import (
 	"godwit.dev/godwit/internal/shard/queues/queuepolicy"
 )
 
-// A function's policy says which services may invoke it, and there is one for
-// each version and alias. What a qualifier names is invoked by that one's policy
-// alone; without a policy no service is let in.
+// A function's policy says which services may invoke it. Each version and alias has its own: a
+// qualified invocation needs the permission of the qualifier's policy alone. Without a policy
+// no service has permission.
 
 const invokeFunction = "lambda:InvokeFunction"
 
 // PermitFunction adds a statement to a function's policy. Errors: those of
-// function.State.Permit, and InvalidParameter for what no policy can hold.
+// function.State.Permit, and InvalidParameter for a statement that no policy can have.
 func (e *Functions) PermitFunction(ctx context.Context, cmd function.Permit) error {
 	doc := `{"Version":"2012-10-17","Statement":[` + cmd.Permission.String() + `]}`
 	if _, err := policy.Parse(doc); err != nil {
@@ -38,8 +38,8 @@ func (e *Functions) ForbidFunction(ctx context.Context, cmd function.Forbid) err
 	})
 }
 
-// FunctionPolicy is the policy of a function, or of what the qualifier names, with
-// its revision. Errors: ResourceNotFound, also for no policy.
+// FunctionPolicy is the policy of a function, or of its qualifier, with its revision. Errors:
+// ResourceNotFound, also if there is no policy.
 func (e *Functions) FunctionPolicy(ctx context.Context, fn arn.ARN, qualifier string) (doc, revision string, err error) {
 	err = e.WithCatalog(ctx, fn, func(sh *Shard) (err error) {
 		doc, revision, err = sh.Functions.ShowPolicy(fn, qualifier)
@@ -48,8 +48,8 @@ func (e *Functions) FunctionPolicy(ctx context.Context, fn arn.ARN, qualifier st
 	return doc, revision, err
 }
 
-// CompiledFunctionPolicy is the policy of a function, or of the version or alias that fn
-// names; nil if there is no such thing.
+// CompiledFunctionPolicy is the policy of a function, or of the version or alias that fn names;
+// nil if that does not exist.
 func (e *Functions) CompiledFunctionPolicy(ctx context.Context, fn arn.ARN) (p *policy.Policy) {
 	name, qualifier, ok := fn.SplitFunction()
 	if !ok {
@@ -65,9 +65,9 @@ func (e *Functions) CompiledFunctionPolicy(ctx context.Context, fn arn.ARN) (p *
 	return p
 }
 
-// AdmitFunction says whether a service may invoke a function, which may be named
-// with a qualifier, for a resource of its own. service is its principal, as
-// "sns.amazonaws.com". Errors: ResourceNotFound, AccessDenied.
+// AdmitFunction checks that a service may invoke a function, which may be named with a
+// qualifier, for a resource of its own. service is its principal, as "sns.amazonaws.com".
+// Errors: ResourceNotFound, AccessDenied.
 func (e *Functions) AdmitFunction(ctx context.Context, fn arn.ARN, service, sourceARN, sourceAccount string) error {
 	name, qualifier, ok := fn.SplitFunction()
 	if !ok {
@@ -96,10 +96,9 @@ func (sh *Shard) admitsService(fn arn.ARN, qualifier, service, sourceARN, source
 	return nil
 }
 
-// AdmitsCaller reports whether a function's policy, or that of the version or alias
-// that fn names, lets another account do something: action, as "lambda:GetFunction".
-// address is where the caller is, as host:port. A function that is not there lets
-// nobody.
+// AdmitsCaller reports whether a function's policy, or that of the version or alias that fn
+// names, gives another account permission for an action, as "lambda:GetFunction". address is
+// the caller's, as host:port. The result is false if there is no such function.
 func (e *Functions) AdmitsCaller(ctx context.Context, fn arn.ARN, account, action, address string) bool {
 	name, qualifier, ok := fn.SplitFunction()
 	if !ok {
@@ -121,8 +120,7 @@ func (e *Functions) AdmitsCaller(ctx context.Context, fn arn.ARN, account, actio
 	return err == nil && result.Allowed()
 }
 
-// functionPolicy is the policy of what a qualifier names, compiled when it is
-// first asked for.
+// functionPolicy is the policy of a qualifier, compiled at its first use.
 func (sh *Shard) functionPolicy(f *function.Function, qualifier string) *policy.Policy {
 	known := sh.functionPolicies[f.ARN]
 	if p, ok := known[qualifier]; ok {

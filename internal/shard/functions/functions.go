@@ -1,5 +1,5 @@
-// Package functions is the module of functions: their code, versions and policies, the
-// events that wait for them, and the event-source mappings.
+// Package functions is the module of functions: their code, versions and policies, the queues
+// of their events, and the event-source mappings.
 package functions
 
 import (
@@ -24,11 +24,11 @@ import (
 	"godwit.dev/godwit/internal/shard/transfer"
 )
 
-// FunctionLimits are quotas of an account in a region.
+// FunctionLimits are the quotas of an account in a region.
 type FunctionLimits struct {
-	// CodeBytes is how much code all versions of all functions may have; 0: any.
+	// CodeBytes bounds the code of all versions of all functions; 0: no bound.
 	CodeBytes int64
-	// Executions is how many run at once, of which Unreserved cannot be reserved.
+	// Executions bounds the concurrent executions, of which Unreserved cannot be reserved.
 	Executions, Unreserved int
 }
 
@@ -41,9 +41,9 @@ type FunctionInfo struct {
 	Revision string
 	Modified time.Time
 	Pending  bool // it is being created
-	Updating bool // an update is under way: this is what it leads to
+	Updating bool // an update is in progress: this is its result
 	Tags     map[string]string
-	Reserved *int // concurrent executions of the function
+	Reserved *int // reserved concurrent executions of the function
 }
 
 func functionInfo(f *function.Function, v *function.Version) FunctionInfo {
@@ -53,9 +53,9 @@ func functionInfo(f *function.Function, v *function.Version) FunctionInfo {
 	}
 }
 
-// Function finds what an invocation of a function runs now; the empty qualifier is
-// the latest version. Errors: ResourceNotFound, ResourceConflict while the
-// version is being created, and the faults that were set.
+// Function finds the code and configuration for an invocation now; the empty qualifier is the
+// latest version. Errors: ResourceNotFound, ResourceConflict while the version is being
+// created, and injected faults.
 func (e *Functions) Function(ctx context.Context, fn arn.ARN, qualifier string) (t function.Target, err error) {
 	var draw float64
 	if qualifier != "" && e.options.Draw != nil {
@@ -81,9 +81,9 @@ func (e *Functions) FunctionInfo(ctx context.Context, fn arn.ARN, qualifier stri
 	return info, err
 }
 
-// CreateFunction makes a function of a zip, or of none if its code is a URL. Its
-// incarnation and the time at which it is complete are given by the shard. Errors:
-// ResourceConflict, CodeStorageExceeded, InsufficientStorage.
+// CreateFunction makes a function of a zip, or of none if its code is a URL. The shard assigns
+// its incarnation and its completion time. Errors: ResourceConflict, CodeStorageExceeded,
+// InsufficientStorage.
 func (e *Functions) CreateFunction(ctx context.Context, cmd function.Create, zip []byte) (FunctionInfo, error) {
 	check := func(sh *Shard) error { return sh.Functions.CheckCreate(cmd.ARN) }
 	info, err := e.withCode(ctx, cmd.ARN, &cmd.Code, zip, check, func(sh *Shard) (FunctionInfo, error) {
@@ -131,9 +131,8 @@ func (sh *Shard) updateFunction(cmd function.Update) (FunctionInfo, error) {
 	return info, nil
 }
 
-// withCode runs a command that takes new code in. What would be refused is
-// refused before the zip is written, and again after that, since others may have
-// come first.
+// withCode runs a command with new code. It runs check before it writes the zip, and again
+// after that, since other commands may have come in between.
 func (e *Functions) withCode(ctx context.Context, fn arn.ARN, code *function.Code, zip []byte, check func(*Shard) error,
 	command func(*Shard) (FunctionInfo, error),
 ) (info FunctionInfo, err error) {
@@ -171,15 +170,15 @@ func (sh *Shard) readyAt() time.Time {
 	return clock.Time(sh.Now()).Add(sh.engine.options.Updates)
 }
 
-// completeAtOnce finishes, where changes take no time, what the command under way has
-// begun: it is complete when its caller is answered.
+// completeAtOnce completes the changes of the current command if changes take no time, so that
+// they are complete when the caller gets its answer.
 func (sh *Shard) completeAtOnce() {
 	if sh.engine.options.Updates == 0 {
 		sh.dropUploads(sh.Functions.CompleteChanges(clock.Time(sh.Now()), completionStep, &sh.Batch)...)
 	}
 }
 
-// completionStep bounds for how many functions one command completes changes.
+// completionStep bounds the functions whose changes one command completes.
 const completionStep = 256
 
 // completeFunctions finishes the creations and updates that are due.
@@ -191,7 +190,7 @@ func (sh *Shard) completeFunctions() {
 	sh.CatalogChanged(sh.Commit(true))
 }
 
-// FunctionUsage is what the functions of an account in a region take.
+// FunctionUsage is the resource usage of the functions of an account in a region.
 func (e *Functions) FunctionUsage(account, region string) (u function.Usage) {
 	for _, sh := range e.Shards {
 		sh.View(func() { u.Add(sh.Functions.Usage(account, region)) })
@@ -208,7 +207,7 @@ func (e *Functions) ReservedExecutions(account, region string) int {
 	return 0
 }
 
-// countReserved runs a command that may change what a function reserves.
+// countReserved runs a command that may change the reserved executions of a function.
 func (sh *Shard) countReserved(fn arn.ARN, command func() error) error {
 	before := sh.Functions.Usage(fn.Account, fn.Region).Reserved
 	err := command()
@@ -223,8 +222,8 @@ func (e *Functions) reserve(fn arn.ARN, change int) {
 	n.(*atomic.Int64).Add(int64(change))
 }
 
-// DeleteFunction removes a function with all that it has, or, if the qualifier is
-// not empty, a version. Errors: ResourceNotFound, InvalidParameter,
+// DeleteFunction removes a function with all its versions, aliases and events, or, if the
+// qualifier is not empty, one version. Errors: ResourceNotFound, InvalidParameter,
 // ResourceConflict.
 func (e *Functions) DeleteFunction(ctx context.Context, fn arn.ARN, qualifier string) error {
 	return e.WithCatalog(ctx, fn, func(sh *Shard) error {
@@ -244,7 +243,7 @@ func (e *Functions) DeleteFunction(ctx context.Context, fn arn.ARN, qualifier st
 		}
 		sh.DropBacklog(layout.Incarnation(f.Incarnation))
 		for _, upload := range f.Uploads() {
-			sh.CommitIfLarge() // after a crash the next start drops the rest
+			sh.CommitIfLarge() // after a crash the next start removes the rest
 			sh.dropUploads(upload)
 		}
 		return nil
@@ -272,8 +271,8 @@ func (e *Functions) PublishVersion(ctx context.Context, cmd function.Publish) (i
 	return info, err
 }
 
-// ListFunctions lists an account's functions in a region by name, up to limit of
-// them behind the name after.
+// ListFunctions lists an account's functions in a region by name, up to limit of them after the
+// name after.
 func (e *Functions) ListFunctions(ctx context.Context, region, account, after string, limit int) ([]FunctionInfo, bool, error) {
 	return kernel.MergePages(ctx, &e.Shards, limit, compareInfo, func(sh *Shard) ([]FunctionInfo, bool) {
 		page, more := sh.Functions.Functions(account, region, after, limit)
@@ -281,8 +280,8 @@ func (e *Functions) ListFunctions(ctx context.Context, region, account, after st
 	})
 }
 
-// ListFunctionVersions is like ListFunctions, with every version of each function:
-// those behind the version number of the function after.
+// ListFunctionVersions is like ListFunctions, with every version of each function: those after
+// the version number of the function after.
 func (e *Functions) ListFunctionVersions(ctx context.Context, region, account, after string, number uint64, limit int) ([]FunctionInfo, bool, error) {
 	return kernel.MergePages(ctx, &e.Shards, limit, compareInfo, func(sh *Shard) ([]FunctionInfo, bool) {
 		page, more := sh.Functions.AllVersions(account, region, after, number, limit)
@@ -290,8 +289,8 @@ func (e *Functions) ListFunctionVersions(ctx context.Context, region, account, a
 	})
 }
 
-// ListVersions lists the versions of a function, the latest first: all if first is
-// true, else those behind a number. Errors: ResourceNotFound.
+// ListVersions lists the versions of a function, the latest first: all if first is true, else
+// those after a number. Errors: ResourceNotFound.
 func (e *Functions) ListVersions(ctx context.Context, fn arn.ARN, first bool, after uint64, limit int) (infos []FunctionInfo, more bool, err error) {
 	err = e.WithCatalog(ctx, fn, func(sh *Shard) error {
 		page, rest, err := sh.Functions.Versions(fn, first, after, limit)
@@ -316,8 +315,7 @@ func compareInfo(a, b FunctionInfo) int {
 		strings.Compare(a.Version, b.Version))
 }
 
-// versionOrder is how long the name of a version is: of two numbers the longer is
-// the greater one.
+// versionOrder is the length of a version's name: of two numbers the longer one is greater.
 func versionOrder(name string) int {
 	if name == function.Latest {
 		return 0
@@ -361,9 +359,8 @@ func (e *Functions) Alias(ctx context.Context, fn arn.ARN, name string) (a funct
 	return a, err
 }
 
-// ListAliases lists the aliases of a function by name, up to limit of them behind
-// the name after; those that lead to a version if that is not empty. Errors:
-// ResourceNotFound.
+// ListAliases lists the aliases of a function by name, up to limit of them after the name
+// after; if version is not empty, only those that route to it. Errors: ResourceNotFound.
 func (e *Functions) ListAliases(ctx context.Context, fn arn.ARN, version, after string, limit int) (page []function.Alias, more bool, err error) {
 	err = e.WithCatalog(ctx, fn, func(sh *Shard) (err error) {
 		page, more, err = sh.Functions.Aliases(fn, version, after, limit)
@@ -372,8 +369,8 @@ func (e *Functions) ListAliases(ctx context.Context, fn arn.ARN, version, after 
 	return page, more, err
 }
 
-// DeleteAlias removes an alias; that there is none is no error. Errors:
-// ResourceNotFound for no function.
+// DeleteAlias removes an alias; it is idempotent. Errors: ResourceNotFound if there is no such
+// function.
 func (e *Functions) DeleteAlias(ctx context.Context, fn arn.ARN, name string) error {
 	return e.WithCatalog(ctx, fn, func(sh *Shard) error {
 		delete(sh.functionPolicies, fn)
@@ -397,9 +394,8 @@ func (e *Functions) FunctionTags(ctx context.Context, fn arn.ARN) (map[string]st
 	return maps.Clone(info.Tags), err
 }
 
-// ReserveExecutions sets how many concurrent executions are a function's alone;
-// nil is none. Errors: ResourceNotFound; InvalidParameter if the account would
-// keep too few.
+// ReserveExecutions sets the reserved concurrent executions of a function; nil: none. Errors:
+// ResourceNotFound; InvalidParameter if too few would be left to the account.
 func (e *Functions) ReserveExecutions(ctx context.Context, fn arn.ARN, executions *int) error {
 	e.quotas.Lock()
 	defer e.quotas.Unlock()
@@ -418,31 +414,31 @@ func (e *Functions) ReserveExecutions(ctx context.Context, fn arn.ARN, execution
 	})
 }
 
-// Options are what the module is made of.
+// Options configure the module.
 type Options struct {
-	// Accepted is called for every event that a function is to be run with, if it is
-	// not nil. It may be called concurrently, and must be quick.
+	// Accepted is called for every event that a function is to be invoked with, if it is not
+	// nil. It may be called concurrently, and must be quick.
 	Accepted func(function arn.ARN, qualifier string, at time.Time)
 	// Limits are the quotas of functions.
 	Limits FunctionLimits
 	// Updates is how long the creation or an update of a function takes.
 	Updates time.Duration
-	// Draw gives random numbers in [0, 1), which share invocations out between
-	// versions. Without it the first version gets all.
+	// Draw returns random numbers in [0, 1), by which invocations are routed to versions.
+	// Without it the first version gets all.
 	Draw func() float64
-	// Sign puts into the body of a message that is Unsigned what it lacks.
+	// Sign puts the signature into the body of a message that is Unsigned.
 	Sign func(body []byte, u *message.Unsigned) error
 }
 
-// Functions is the module of functions: their code, their events, and what is
-// mapped to them.
+// Functions is the module of functions: their code, their events, and their event-source
+// mappings.
 type Functions struct {
 	*backlog.Backlogs
 	kernel.Parts[*Shard]
 	options        Options
 	mappingWatcher atomic.Pointer[func(arn.ARN, *mapping.Mapping)]
-	reserved       sync.Map   // [account, region] → *atomic.Int64: executions that are reserved
-	quotas         sync.Mutex // held while what a quota counts may grow
+	reserved       sync.Map   // [account, region] → *atomic.Int64: reserved executions
+	quotas         sync.Mutex // held while a count with a quota may grow
 }
 
 // Shard is the module's part in a shard.
@@ -451,11 +447,11 @@ type Shard struct {
 	engine    *Functions
 	Functions *function.State
 	mappings  *mapping.State
-	// functionPolicies are those that were asked for, by function and qualifier.
+	// functionPolicies are the policies that were used, by function and qualifier.
 	functionPolicies map[arn.ARN]map[string]*policy.Policy
 }
 
-// New adds the module to the shards, above that of backlogs.
+// New adds the module to the shards, after that of backlogs.
 func New(below *backlog.Backlogs, o Options) *Functions {
 	e := &Functions{Backlogs: below, options: o}
 	for id, sh := range below.Shards {

@@ -20,19 +20,19 @@ import (
 	"godwit.dev/godwit/internal/shard/transfer"
 )
 
-// The asynchronous invocations of a function wait in a queue of its own, in the
-// function's shard. It is a backlog, like a subscription's: "ready again" is the
-// next attempt, and what is known of the attempts so far is the history beside
-// the message. The dispatcher of package invoke/async is its consumer.
+// The asynchronous invocations of a function wait in a queue of the function, in its shard. The
+// queue is a backlog, like a subscription's: a message is due at its next attempt, and the
+// progress of its attempts is the message's history record. The dispatcher of package
+// invoke/async is its consumer.
 
-// QueuedEvent is an event of a function's queue, leased to the consumer until it
-// says what became of it.
+// QueuedEvent is an event of a function's queue, leased to the consumer until it reports the
+// result.
 type QueuedEvent struct {
 	function.Event
 	Function arn.ARN   // without a qualifier
 	Accepted time.Time // when it was accepted
-	// Progress is what is known of the attempts so far. The consumer changes it,
-	// and RetryEvent keeps it.
+	// Progress is the progress of the attempts so far. The consumer changes it, and RetryEvent
+	// stores it.
 	Progress function.Progress
 
 	backlog.Lease
@@ -41,7 +41,7 @@ type QueuedEvent struct {
 // qualifierName is the attribute of a queued message that holds the qualifier.
 const qualifierName = "Qualifier"
 
-// eventMessage is the event as it stands in the function's queue.
+// eventMessage is the stored form of an event in the function's queue.
 func eventMessage(ev function.Event) *message.Message {
 	m := &message.Message{ID: ev.ID, Trace: ev.Trace, Body: ev.Payload}
 	if ev.Qualifier != "" {
@@ -50,12 +50,12 @@ func eventMessage(ev function.Event) *message.Message {
 	return m
 }
 
-// eventsOf finds the queue of a function's events, nil if nothing was ever in it.
+// eventsOf finds the queue of a function's events; nil if it never had any.
 func (sh *Shard) eventsOf(f *function.Function) *queues.Queue {
 	return sh.Backlogs[layout.Incarnation(f.Incarnation)]
 }
 
-// openEvents finds or begins the queue of a function's events.
+// openEvents finds or makes the queue of a function's events.
 func (sh *Shard) openEvents(f *function.Function) *queues.Queue {
 	inc := layout.Incarnation(f.Incarnation)
 	qs, ok := sh.Backlogs[inc]
@@ -67,7 +67,7 @@ func (sh *Shard) openEvents(f *function.Function) *queues.Queue {
 	return qs
 }
 
-// loadEvents opens the queues of functions that have something in them.
+// loadEvents opens the queues of functions that are not empty.
 func (sh *Shard) loadEvents() error {
 	for _, f := range sh.Functions.All() {
 		if _, ok := sh.Counters[layout.Incarnation(f.Incarnation)]; ok {
@@ -79,10 +79,9 @@ func (sh *Shard) loadEvents() error {
 	return nil
 }
 
-// InvokeAsync puts an event into a function's queue; it is durable on return.
-// Errors: ResourceNotFound for a function or qualifier that is not there,
-// ResourceConflict for one that cannot be invoked yet, InsufficientStorage, Throttled where the
-// function's account holds as much as it may.
+// InvokeAsync puts an event into a function's queue; it is durable on return. Errors:
+// ResourceNotFound for an unknown function or qualifier, ResourceConflict for one that cannot
+// be invoked yet, InsufficientStorage, Throttled if the account's storage quota is used up.
 func (e *Functions) InvokeAsync(ctx context.Context, fn arn.ARN, ev function.Event) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -117,7 +116,7 @@ func (e *Functions) encryptEvent(fn arn.ARN, m *message.Message) error {
 	return e.EncryptWaiting(fn, "", nil, arn.ARN{}, m)
 }
 
-// invokable finds a function that takes events for a qualifier.
+// invokable finds a function that accepts events for a qualifier.
 func (sh *Shard) invokable(fn arn.ARN, qualifier string) (*function.Function, error) {
 	if _, err := sh.Functions.Resolve(fn, qualifier, 0); err != nil {
 		return nil, err
@@ -129,7 +128,7 @@ func (sh *Shard) invokable(fn arn.ARN, qualifier string) (*function.Function, er
 	return f, nil
 }
 
-// acceptEvent adds a message to a function's queue, as part of the command under way.
+// acceptEvent adds a message to a function's queue, as part of the current command.
 func (sh *Shard) acceptEvent(f *function.Function, now int64, m *message.Message, qualifier string) {
 	sh.Accept(sh.openEvents(f), now, queue.Arrival{Message: m, Sent: now, Due: now})
 	if accepted := sh.engine.options.Accepted; accepted != nil {
@@ -137,7 +136,7 @@ func (sh *Shard) acceptEvent(f *function.Function, now int64, m *message.Message
 	}
 }
 
-// acceptedEvent reports that a function is to be run with an event.
+// acceptedEvent reports that a function is to be invoked with an event.
 type acceptedEvent struct {
 	emit      func(function arn.ARN, qualifier string, at time.Time)
 	function  arn.ARN
@@ -148,10 +147,9 @@ type acceptedEvent struct {
 // Emit implements Emitter.
 func (e *acceptedEvent) Emit() { e.emit(e.function, e.qualifier, e.at) }
 
-// TakeEvents leases up to most events that are due in a function's queue. What
-// it returns is durable. more says that there are others due. A function that is
-// gone has none. An event that cannot be read or signed is not among them, stays
-// leased until the next start, and is the error.
+// TakeEvents leases up to most due events of a function's queue. The leases are durable. more
+// says that others are due. A deleted function has none. An event that cannot be read or signed
+// is not returned; it stays leased until the next start, and is the error.
 func (e *Functions) TakeEvents(fn arn.ARN, most int) (taken []*QueuedEvent, more bool, err error) {
 	sh := e.ShardOf(fn)
 	var leases []backlog.Lease
@@ -178,8 +176,7 @@ func (e *Functions) TakeEvents(fn arn.ARN, most int) (taken []*QueuedEvent, more
 	return taken, more, err
 }
 
-// queuedEvent reads the event of a lease; nil if its function was deleted
-// meanwhile.
+// queuedEvent reads the event of a lease; nil if its function was deleted meanwhile.
 func (e *Functions) queuedEvent(fn arn.ARN, l backlog.Lease) (*QueuedEvent, error) {
 	keys := layout.NewKeys(l.Shard.ID, l.Queue.Incarnation)
 	record, ok, err := e.ReadRecord(keys.Record(l.Queued.Lane, l.Queued.Sequence))
@@ -223,33 +220,33 @@ func (e *Functions) queuedEvent(fn arn.ARN, l backlog.Lease) (*QueuedEvent, erro
 	return ev, nil
 }
 
-// EventDone removes an event that is through.
+// EventDone removes an event that needs no further attempt.
 func (e *Functions) EventDone(ev *QueuedEvent) {
 	ev.Conclude(false, func(sh *backlog.Shard, qs *queues.Queue, _ int64) { sh.AckSource(qs, ev.Queued) })
 }
 
-// RetryEvent keeps the progress of an event, which is due again at a moment.
+// RetryEvent stores the progress of an event, and schedules its next attempt.
 func (e *Functions) RetryEvent(ev *QueuedEvent, due time.Time) {
 	progress := ev.Progress.Encode()
 	ev.Conclude(false, func(sh *backlog.Shard, qs *queues.Queue, now int64) {
 		sh.Batch.Set(qs.Machine.Keys().History(ev.Queued.Sequence), progress)
-		// The lease is ours: it fails only where the function was deleted.
+		// The lease is the consumer's: it fails only if the function was deleted.
 		_, _ = sh.Do(qs, now, queue.Return{Lease: ev.Queued, Due: due.UnixMilli(), History: true})
 	})
 }
 
-// ReleaseEvent gives an event back unattempted, due now.
+// ReleaseEvent returns an event without an attempt, due now.
 func (e *Functions) ReleaseEvent(ev *QueuedEvent) {
 	ev.Conclude(false, func(sh *backlog.Shard, qs *queues.Queue, now int64) {
 		_, _ = sh.Do(qs, now, queue.Return{Lease: ev.Queued, Due: now, Uncounted: true}) // as above
 	})
 }
 
-// MoveEvent ends an event by putting a message into a queue, or another event
-// into the queue of a function, in one step: it is durable on return. An event
-// whose function was deleted meanwhile is gone. Errors: QueueDoesNotExist,
-// ResourceNotFound; InvalidParameter for what is too large, or a FIFO queue;
-// Unavailable, Throttled. They leave the event leased as it was.
+// MoveEvent ends an event by putting a message into a queue, or another event into the queue of
+// a function, in one step: it is durable on return. An event whose function was deleted
+// meanwhile is lost. Errors: QueueDoesNotExist, ResourceNotFound; InvalidParameter for a
+// message that is too large, or a FIFO queue; Unavailable, Throttled. They leave the event
+// leased as it was.
 func (e *Functions) MoveEvent(ctx context.Context, ev *QueuedEvent, dest arn.ARN, m *message.Message, who *caller.Caller) error {
 	if who == nil {
 		who = authorize.RootOf(ev.Function.Account)
@@ -289,17 +286,16 @@ func (e *Functions) MoveEvent(ctx context.Context, ev *QueuedEvent, dest arn.ARN
 	return err
 }
 
-// eventArrival is an event as it enters the queue of a function.
+// eventArrival is an event in the form in which a function's queue accepts it.
 func eventArrival(m *message.Message, now int64) queue.Arrival {
 	m.Sent = now
 	return queue.Arrival{Record: m.AppendRecord(nil), Sent: now, Due: now}
 }
 
-// TransferEvent moves a delivery into the queue of a function, as an event, which
-// may be unsigned; it is durable on return, and the delivery has succeeded.
-// Errors, which leave it leased as it was: ResourceNotFound, AccessDenied where
-// the function's policy does not let the topic invoke it, for good; Unavailable
-// and Throttled for now.
+// TransferEvent moves a delivery into the queue of a function, as an event, which may be
+// unsigned; it is durable on return, and the delivery has succeeded. Errors, which leave it
+// leased as it was: ResourceNotFound, and AccessDenied if the function's policy does not let
+// the topic invoke it, which are permanent; Unavailable and Throttled, which are temporary.
 func (e *Functions) TransferEvent(ctx context.Context, d *backlog.Delivery, a backlog.Attempt, dest arn.ARN, ev function.Event, unsigned *message.Unsigned) error {
 	fn, qualifier, _ := dest.SplitFunction() // checked when it was subscribed
 	topic, _, _ := d.Subscription.ARN.SplitSubscription()
@@ -328,16 +324,16 @@ func (e *Functions) TransferEvent(ctx context.Context, d *backlog.Delivery, a ba
 	return err
 }
 
-// EventsInfo is an operator's view of the events that wait for a function.
+// EventsInfo is an operator's view of a function's queue of events.
 type EventsInfo struct {
 	Due      int64     // could be tried now
-	Waiting  int64     // for the time of their next attempt
-	InFlight int64     // given to the consumer
-	Oldest   time.Time // acceptance of the oldest event; zero: there is none
-	Now      time.Time // by the server's clock
+	Waiting  int64     // can be attempted now
+	InFlight int64     // scheduled for their next attempt
+	Oldest   time.Time // leased by the consumer
+	Now      time.Time // time of the server's clock
 }
 
-// Events counts what waits for a function. Errors: ResourceNotFound.
+// Events counts the events that wait for a function. Errors: ResourceNotFound.
 func (e *Functions) Events(ctx context.Context, fn arn.ARN) (info EventsInfo, err error) {
 	var qs *queues.Queue
 	var low uint64
@@ -356,8 +352,7 @@ func (e *Functions) Events(ctx context.Context, fn arn.ARN) (info EventsInfo, er
 	return info, err
 }
 
-// countEvents is Events without the oldest, with the queue they are in; nil: there
-// is none.
+// countEvents is Events without the oldest; it also returns the queue, nil if there is none.
 func (sh *Shard) countEvents(fn arn.ARN) (info EventsInfo, qs *queues.Queue, err error) {
 	f, ok := sh.Functions.Function(fn)
 	if !ok {
@@ -366,15 +361,15 @@ func (sh *Shard) countEvents(fn arn.ARN) (info EventsInfo, qs *queues.Queue, err
 	info.Now = clock.Time(sh.Now())
 	if qs = sh.eventsOf(f); qs != nil {
 		c := sh.Counts(qs, sh.Now())
-		sh.Commit(false) // seconds that are over are no change of the catalog
+		sh.Commit(false) // expired leases are no change of the catalog
 		info.Due, info.Waiting, info.InFlight = c.Visible, c.Delayed, c.InFlight
 	}
 	return info, qs, nil
 }
 
-// SetEventInvoke says how a function's events are tried. Errors: those of
-// function.State.SetEventInvoke, and InvalidParameter for a destination function that
-// is not there.
+// SetEventInvoke sets how a function's events are retried. Errors: those of
+// function.State.SetEventInvoke, and InvalidParameter for a destination function that does not
+// exist.
 func (e *Functions) SetEventInvoke(ctx context.Context, cmd function.SetEventInvoke) (c function.EventInvoke, err error) {
 	there, err := e.areThere(ctx, cmd.Change.Functions())
 	if err != nil {
@@ -388,7 +383,7 @@ func (e *Functions) SetEventInvoke(ctx context.Context, cmd function.SetEventInv
 	return c, err
 }
 
-// areThere says which of some functions, versions and aliases exist.
+// areThere reports which of some functions, versions and aliases exist.
 func (e *Functions) areThere(ctx context.Context, all []arn.ARN) (map[arn.ARN]bool, error) {
 	there := map[arn.ARN]bool{}
 	for _, fn := range all {
@@ -402,8 +397,8 @@ func (e *Functions) areThere(ctx context.Context, all []arn.ARN) (map[arn.ARN]bo
 	return there, nil
 }
 
-// EventInvoke is how the events of a function, version or alias are tried: the
-// zero value, which is all defaults, where nothing was said.
+// EventInvoke is the retry configuration of the events of a function, version or alias; the
+// zero value, which has all defaults, if none was set.
 func (e *Functions) EventInvoke(ctx context.Context, fn arn.ARN, qualifier string) (c function.EventInvoke, err error) {
 	err = e.WithCatalog(ctx, fn, func(sh *Shard) error {
 		if f, ok := sh.Functions.Function(fn); ok {
@@ -414,7 +409,7 @@ func (e *Functions) EventInvoke(ctx context.Context, fn arn.ARN, qualifier strin
 	return c, err
 }
 
-// ShowEventInvoke is EventInvoke, or ResourceNotFound for none.
+// ShowEventInvoke is EventInvoke, or ResourceNotFound if none was set.
 func (e *Functions) ShowEventInvoke(ctx context.Context, fn arn.ARN, qualifier string) (c function.EventInvoke, err error) {
 	err = e.WithCatalog(ctx, fn, func(sh *Shard) (err error) {
 		c, err = sh.Functions.ShowEventInvoke(fn, qualifier)
@@ -423,15 +418,15 @@ func (e *Functions) ShowEventInvoke(ctx context.Context, fn arn.ARN, qualifier s
 	return c, err
 }
 
-// DeleteEventInvoke goes back to the defaults. Errors: ResourceNotFound.
+// DeleteEventInvoke restores the defaults. Errors: ResourceNotFound.
 func (e *Functions) DeleteEventInvoke(ctx context.Context, fn arn.ARN, qualifier string) error {
 	return e.WithCatalog(ctx, fn, func(sh *Shard) error {
 		return sh.Functions.DeleteEventInvoke(fn, qualifier, &sh.Batch)
 	})
 }
 
-// EventInvokes lists those of a function by qualifier, up to limit behind after.
-// Errors: ResourceNotFound.
+// EventInvokes lists the configurations of a function by qualifier, up to limit after the
+// qualifier after. Errors: ResourceNotFound.
 func (e *Functions) EventInvokes(ctx context.Context, fn arn.ARN, after string, limit int) (page []function.QualifiedEventInvoke, more bool, err error) {
 	err = e.WithCatalog(ctx, fn, func(sh *Shard) (err error) {
 		page, more, err = sh.Functions.EventInvokes(fn, after, limit)

@@ -17,15 +17,15 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// SetMappingWatcher has changed called with each mapping that becomes another one
-// from now on, and with what it becomes: nil when it is gone. It is called under a
-// shard's lock: it must be quick, not call the engine, and not keep the mapping.
+// SetMappingWatcher registers a function that is called for each mapping that changes, with its
+// new state; nil if it was deleted. It is called under a shard's lock: it must be quick, not
+// call the engine, and not keep the mapping.
 func (e *Functions) SetMappingWatcher(changed func(a arn.ARN, now *mapping.Mapping)) {
 	e.mappingWatcher.Store(&changed)
 }
 
-// mappingChanged reports a change, which is complete at once if changes take no
-// time: before its caller is answered.
+// mappingChanged reports a change. If changes take no time, it is complete before its caller
+// gets an answer.
 func (sh *Shard) mappingChanged(a arn.ARN) {
 	if sh.engine.options.Updates == 0 {
 		sh.mappings.CompleteChanges(clock.Time(sh.Now()), completionStep, &sh.Batch)
@@ -35,15 +35,15 @@ func (sh *Shard) mappingChanged(a arn.ARN) {
 
 func (sh *Shard) notifyMapping(a arn.ARN) {
 	if changed := sh.engine.mappingWatcher.Load(); changed != nil {
-		m, _ := sh.mappings.Mapping(a) // nil if it is gone
+		m, _ := sh.mappings.Mapping(a) // nil if it was deleted
 		(*changed)(a, m)
 	}
 }
 
-// CreateMapping makes an event-source mapping; its state is given by the shard.
-// Errors: InvalidParameter for a function or a queue that is not there, or a
-// queue whose visibility timeout is shorter than the function's; ResourceConflict
-// for a mapping of the same queue and function.
+// CreateMapping makes an event-source mapping; the shard assigns its state. Errors:
+// InvalidParameter for an unknown function or queue, or a queue whose visibility timeout is
+// shorter than the function's timeout; ResourceConflict for a mapping of the same queue and
+// function.
 func (e *Functions) CreateMapping(ctx context.Context, m mapping.Mapping) (made mapping.Mapping, err error) {
 	e.quotas.Lock()
 	defer e.quotas.Unlock()
@@ -108,11 +108,10 @@ func (e *Functions) checkUnique(ctx context.Context, self, queue, fn arn.ARN) er
 	return nil
 }
 
-// UpdateMapping changes an event-source mapping: edit makes of the mapping as it is
-// what it is to be. Errors: those of CreateMapping and mapping.State.Update, and
-// what edit refuses.
+// UpdateMapping changes an event-source mapping: edit gets the current mapping and returns the
+// change. Errors: those of CreateMapping and mapping.State.Update, and edit's.
 func (e *Functions) UpdateMapping(ctx context.Context, a arn.ARN, edit func(mapping.Mapping) (mapping.Update, error)) (made mapping.Mapping, err error) {
-	e.quotas.Lock() // which other changes of mappings take too
+	e.quotas.Lock() // other changes of mappings take it too
 	defer e.quotas.Unlock()
 	before, err := e.Mapping(ctx, a)
 	if err != nil {

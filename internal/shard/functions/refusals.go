@@ -2,7 +2,7 @@ package functions
 
 import "godwit.dev/godwit/internal/fault"
 
-// What commands are refused for, with the fields of each.
+// The errors of commands, with the fields of each.
 var (
 	ErrCodeStorage  = fault.NewRule(fault.CodeStorageExceeded, "functions: the account's code would be too large")
 	ErrReserved     = fault.NewRule(fault.InvalidParameter, "functions: too little concurrency would be left unreserved") // the least in executions

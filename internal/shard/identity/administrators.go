@@ -6,15 +6,14 @@ import (
 	"godwit.dev/godwit/internal/policy"
 )
 
-// An administrator is who can give itself any permission of its account: a user with an
-// active access key, or a role that others than services may assume, whose policies allow
-// iam:AttachUserPolicy and iam:AttachRolePolicy on anything there without a condition. The
-// account's root is one, too, and does not count here: its key is kept away, and to lose
-// all others is to need it.
+// An administrator can give itself any permission of its account: it is a user with an active
+// access key, or a role that principals other than services may assume, whose policies allow
+// iam:AttachUserPolicy and iam:AttachRolePolicy on every resource without a condition. The
+// account's root is one, too, but does not count here: its key is kept offline, and is needed
+// only when all other administrators are lost.
 
-// administrator finds the unique id of one, of whoever was known to be one first; empty: there
-// is none.
-// The caller has the lock.
+// administrator finds the unique id of an administrator, preferably the known one; empty: there
+// is none. The caller has the lock.
 func (m *Module) administrator(a *iam.Account, known string) string {
 	if e := a.ByID(known); known != "" && e != nil && m.administers(a, e) {
 		return known
@@ -61,7 +60,7 @@ func (m *Module) administers(a *iam.Account, e *iam.Entity) bool {
 	return true
 }
 
-// comesIn reports whether somebody can act as a user or a role.
+// comesIn reports whether a user has an active access key, or somebody can assume a role.
 func comesIn(a *iam.Account, e *iam.Entity) bool {
 	if e.Kind == iam.Role {
 		return iam.TrustsOthers(e.Role.Trust)
@@ -74,8 +73,8 @@ func comesIn(a *iam.Account, e *iam.Entity) bool {
 	return false
 }
 
-// lostAdministrator is asked before and after a change: it reports that the change has
-// taken the last administrator. The caller has the lock.
+// lostAdministrator runs a change, and reports that it has removed the last administrator. The
+// caller has the lock.
 func (m *Module) lostAdministrator(a *iam.Account, change func() error) (lost bool, err error) {
 	if m.orphaned == nil {
 		return false, change()

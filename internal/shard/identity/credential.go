@@ -12,13 +12,13 @@ import (
 	"godwit.dev/godwit/internal/sigv4"
 )
 
-// maxCredentials is how many credentials are kept as they are asked for.
+// maxCredentials bounds the cache of credentials.
 const maxCredentials = 65_536
 
-// Credential finds what an access key stands for, with the token that came with it. It
-// fails with sigv4.ErrUnknownKey for a key that nobody has or that is not active, also
-// since its user or role was deleted, and with sigv4.ErrToken for a token that is not the
-// key's; it is the caller who looks at Expires.
+// Credential finds the credential of an access key and the token sent with it. It fails with
+// sigv4.ErrUnknownKey for a key that does not exist or is not active, also if its user or role
+// was deleted, and with sigv4.ErrToken for a token that does not belong to the key. The caller
+// must check Expires.
 func (m *Module) Credential(accessKey, token string) (sigv4.Credential, error) {
 	if token != "" {
 		s, err := m.openToken(accessKey, token)
@@ -52,20 +52,20 @@ func (m *Module) Credential(accessKey, token string) (sigv4.Credential, error) {
 	if m.kept.Add(1) > maxCredentials {
 		m.forgetCredentials()
 	}
-	m.credentials.Store(k.ID, c) // a change of identities waits for the lock, and drops it
+	m.credentials.Store(k.ID, c) // a change of identities waits for the lock, and then removes it
 	return c, nil
 }
 
-// forgetCredentials drops the credentials that are kept.
+// forgetCredentials clears the cache of credentials.
 func (m *Module) forgetCredentials() {
 	m.credentials.Clear()
 	m.kept.Store(0)
 }
 
-// Known is who an access key and its token stand for, as far as anybody was given them;
-// nil if nobody was. It does not look at a session's end.
+// Known is the principal of an access key and its token; nil if they were never issued. It does
+// not check the session's expiry.
 func (m *Module) Known(accessKey, token string) *caller.Caller {
-	if len(accessKey) != 20 || accessKey[0] != 'A' { // which is none of ours
+	if len(accessKey) != 20 || accessKey[0] != 'A' { // not a key of ours
 		return nil
 	}
 	c, err := m.Credential(accessKey, token)
@@ -95,8 +95,7 @@ func RoleSessionARN(account, role, session string) string {
 	return "arn:aws:sts::" + account + ":assumed-role/" + role + "/" + session
 }
 
-// RoleCaller is who has a role for a session that no credentials were made for, as the
-// console's, by its name.
+// RoleCaller is the caller of a role's session that has no credentials, such as the console's.
 func RoleCaller(role *iam.Entity, session string) *caller.Caller {
 	return &caller.Caller{
 		Kind: caller.Session, Account: role.Account, ARN: RoleSessionARN(role.Account, role.Name, session), ID: role.ID + ":" + session, Name: session,
@@ -104,8 +103,8 @@ func RoleCaller(role *iam.Entity, session string) *caller.Caller {
 	}
 }
 
-// callerOf is who a session's requests come from. It fails with sigv4.ErrUnknownKey once its role or
-// user is gone.
+// callerOf is the caller of a session. It fails with sigv4.ErrUnknownKey if the role or user
+// was deleted.
 func (m *Module) callerOf(s *Session) (*caller.Caller, error) {
 	var of *iam.Entity
 	if s.Of != "" {
@@ -136,7 +135,7 @@ func (m *Module) callerOf(s *Session) (*caller.Caller, error) {
 	if len(s.Tags) > 0 {
 		tags := map[string]string{}
 		maps.Copy(tags, c.Tags)
-		for k, v := range s.Tags { // a session's tag stands in the place of its role's
+		for k, v := range s.Tags { // a session's tag overrides its role's
 			for old := range tags {
 				if strings.EqualFold(old, k) {
 					delete(tags, old)
@@ -151,7 +150,7 @@ func (m *Module) callerOf(s *Session) (*caller.Caller, error) {
 	return c, nil
 }
 
-// sessionDocuments are the documents that cap a session, as managed policies are now.
+// sessionDocuments are the session policies, with the current documents of managed ones.
 func (m *Module) sessionDocuments(s *Session) []string {
 	if len(s.Managed) == 0 {
 		return s.Policies
@@ -167,15 +166,15 @@ func (m *Module) sessionDocuments(s *Session) []string {
 	return documents
 }
 
-// NewRandom generates the part of a unique id that does not follow from its account.
+// NewRandom generates the random part of a unique id, which does not depend on its account.
 func NewRandom() (r iam.Random) {
-	_, _ = rand.Read(r[:]) // it gives no error
+	_, _ = rand.Read(r[:]) // it never fails
 	return r
 }
 
-// NewSecret draws a secret of 40 characters, as AWS's have.
+// NewSecret draws a secret of 40 characters, like AWS's.
 func NewSecret() Secret {
 	var raw [30]byte
-	_, _ = rand.Read(raw[:]) // it gives no error
+	_, _ = rand.Read(raw[:]) // it never fails
 	return Secret(base64.StdEncoding.EncodeToString(raw[:]))
 }

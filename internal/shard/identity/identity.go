@@ -1,9 +1,8 @@
-// Package identity keeps the identities of accounts: it is the module over the pure rules
-// of package iam. An account's entities are in one place, with one lock and one stream of
-// the journal; what a command has changed is one commit.
-//
-// It also finds the credentials of requests, long-term keys and the tokens of sessions,
-// and the policies of whoever made them. Those ways are hot, and look at memory alone.
+// Package identity has the identities of accounts: it is the module over the pure rules of
+// package iam. All entities share one lock and one stream of the journal; the changes of a
+// command are one commit. It also finds the credentials of requests (long-term keys and the
+// tokens of sessions) and the policies of the callers. These lookups are on the hot path, and
+// use only memory.
 package identity
 
 import (
@@ -24,24 +23,24 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// Sealer keeps secrets: what it has sealed it opens in the same context only.
+// Sealer seals secrets: a sealed secret can only be opened in the same context.
 type Sealer interface {
 	Seal(plaintext, context []byte) ([]byte, error)
 	Open(sealed, context []byte) ([]byte, error)
 }
 
-// Options are what a Module is made of.
+// Options configure a Module.
 type Options struct {
-	// Sealer seals the secrets that the store has. Nil: they are there in clear.
+	// Sealer seals the secrets in the store. Nil: they are in clear.
 	Sealer Sealer
-	// Clock is what the latest use of anything is noted by. Nil: clock.System.
+	// Clock gives the times of latest use. Nil: clock.System.
 	Clock clock.Clock
-	// Orphaned is called for an account whose last administrator beside its root a change has
-	// taken, once it is durable. Nil: nobody looks for one.
+	// Orphaned is called for an account when a change has removed its last administrator
+	// besides the root, once the change is durable. Nil: this is not checked.
 	Orphaned func(account string)
 }
 
-// Module keeps identities. It is a module of the kernel, with a shard of its own.
+// Module has the identities. It is a module of the kernel, with its own shard.
 type Module struct {
 	kernel.NopModule
 	kernel *kernel.Kernel
@@ -51,20 +50,20 @@ type Module struct {
 
 	mu       sync.RWMutex // written with the shard's lock held
 	accounts map[string]*iam.Account
-	owners   map[string]string // accounts by their access keys
-	used     map[string]Use    // by access keys and by roles' unique ids
+	owners   map[string]string // accounts by access key
+	used     map[string]Use    // by access key, and by unique id of roles
 	revision atomic.Uint64     // counts changes of identities
-	unsealed []string          // access keys whose secrets the store has in clear
+	unsealed []string          // access keys whose secrets are in clear in the store
 
 	tokens   *tokenKey // nil until it is loaded or made
 	sessions *lru.Cache[string, *session]
 
-	credentials sync.Map     // sigv4.Credential by access keys, of the present revision
-	kept        atomic.Int64 // how many, about
+	credentials sync.Map     // sigv4.Credential by access key, of the current revision
+	kept        atomic.Int64 // approximate size of credentials
 	policies    policyCache
 
 	orphaned       func(account string)
-	administrators map[string]string // one of each account by its unique id, as far as they were looked for
+	administrators map[string]string // unique id of one administrator, by account, as far as known
 }
 
 // Use is the latest use of an access key or a role.
@@ -88,7 +87,7 @@ func New(k *kernel.Kernel, o Options) *Module {
 	return m
 }
 
-// key is that of a record.
+// key is the key of a record.
 func key(tag byte, parts ...string) []byte {
 	return append([]byte{keyspace.IdentitySpace, tag}, strings.Join(parts, "\x00")...)
 }
@@ -105,7 +104,7 @@ const version = 1
 func encode(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // the types of records can always be written
+		panic(err) // the types of records can always be encoded
 	}
 	return append([]byte{version}, text...)
 }
@@ -119,8 +118,8 @@ func decode(value []byte, v any) error {
 
 var errRecord = errors.New("identity: a record cannot be read")
 
-// Load implements kernel.Module. A record that cannot be read is an error: to continue
-// without it would be to take an identity, and what it is denied, for deleted.
+// Load implements kernel.Module. An unreadable record is an error: without it an identity, and
+// the permissions it is denied, would be taken for deleted.
 func (m *Module) Load() error {
 	reader := m.shard.Log.Reader()
 	var bad error
@@ -178,8 +177,8 @@ func (m *Module) load(k, value []byte) error {
 	return nil
 }
 
-// Resume implements kernel.Module: the first start makes the key of tokens, and one that
-// has a sealer for the first time seals what is in clear.
+// Resume implements kernel.Module: the first start makes the key of tokens; the first start
+// with a sealer seals the secrets that are in clear.
 func (m *Module) Resume() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -216,7 +215,7 @@ func (m *Module) account(id string) *iam.Account {
 	return a
 }
 
-// write puts into the transaction what commands have changed.
+// write adds the changes of commands to the transaction.
 func (m *Module) write(a *iam.Account) {
 	changes := a.Changes()
 	for _, c := range changes {
@@ -245,7 +244,7 @@ func (m *Module) write(a *iam.Account) {
 	}
 }
 
-// forget drops what is known of the use of an access key or a role.
+// forget removes the latest use of an access key or a role.
 func (m *Module) forget(id string) {
 	if _, ok := m.used[id]; ok {
 		delete(m.used, id)
@@ -253,11 +252,11 @@ func (m *Module) forget(id string) {
 	}
 }
 
-// errFull refuses what makes something on a disk that is short of space.
+// errFull refuses commands that create something while the disk is short of space.
 var errFull = kernel.ErrFull
 
-// Run runs a command on an account's identities, and returns once all that it has seen
-// and done is durable. What fails has changed nothing. now is the account's time.
+// Run runs a command on an account's identities, and returns once all that it read and changed
+// is durable. A command that fails has changed nothing. now is the account's time.
 func (m *Module) Run(account string, command func(a *iam.Account, now time.Time) error) error {
 	err := m.run(account, command)
 	m.shard.Log.Sync()
@@ -288,7 +287,7 @@ func (m *Module) run(account string, command func(a *iam.Account, now time.Time)
 	return err
 }
 
-// Read looks at an account's identities. What it sees is durable when it returns.
+// Read calls look with an account's identities. What look reads is durable when Read returns.
 func (m *Module) Read(account string, look func(a *iam.Account) error) error {
 	m.mu.RLock()
 	a := m.accounts[account]
@@ -301,7 +300,7 @@ func (m *Module) Read(account string, look func(a *iam.Account) error) error {
 	return err
 }
 
-// peek is Read for reads whose result is not shown: it does not wait for the disk.
+// peek is Read for results that are not shown to anybody: it does not wait for the disk.
 func (m *Module) peek(account string, look func(a *iam.Account)) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -318,10 +317,10 @@ func (m *Module) AccountOfKey(id string) (account string, ok bool) {
 	return account, ok
 }
 
-// useEvery is how exact the latest use of an access key or role is.
+// useEvery is the precision of the latest use of an access key or role.
 const useEvery = 15 * time.Minute
 
-// Used notes the use of an access key or of a role, by its unique id.
+// Used notes the use of an access key, or of a role by its unique id.
 func (m *Module) Used(id, service, region string) {
 	now := m.clock.Now().UTC().Truncate(time.Second)
 	m.mu.RLock()

@@ -11,8 +11,7 @@ import (
 	"godwit.dev/godwit/internal/policy"
 )
 
-// policyCache keeps compiled policies: by their documents, and those of an identity by the
-// revision that they are of.
+// policyCache caches compiled policies: by document, and by identity for the current revision.
 type policyCache struct {
 	documents  *lru.Cache[string, *policy.Policy]
 	mu         sync.RWMutex
@@ -48,7 +47,7 @@ func (m *Module) compile(document string) (*policy.Policy, error) {
 	return p, nil
 }
 
-// everything is what an account's root may.
+// everything is the policy of an account's root.
 var everything = func() []*policy.Policy {
 	p, err := policy.ParseIdentity(`{"Statement":{"Effect":"Allow","Action":"*","Resource":"*"}}`)
 	if err != nil {
@@ -57,10 +56,9 @@ var everything = func() []*policy.Policy {
 	return []*policy.Policy{p}
 }()
 
-// PoliciesOf are the policies of whoever calls, compiled: those of the user with its groups, of
-// the role, or of the user that has made a federation token, the boundary, and those that cap
-// a session. A document that cannot be
-// compiled is an error: what it denies is not known.
+// PoliciesOf are the compiled policies of a caller: those of the user with its groups, of the
+// role, or of the user that made a federation token; the boundary; and the session policies. A
+// document that cannot be compiled is an error: what it denies is not known.
 func (m *Module) PoliciesOf(c *caller.Caller) (identity []*policy.Policy, boundary *policy.Policy, session []*policy.Policy, err error) {
 	id := c.ID
 	switch c.Kind {
@@ -82,7 +80,7 @@ func (m *Module) PoliciesOf(c *caller.Caller) (identity []*policy.Policy, bounda
 	switch id {
 	case "":
 		return nil, nil, session, nil
-	case c.Account: // the account's root has made it, who may everything
+	case c.Account: // the account's root made it, which has all permissions
 		return everything, nil, session, nil
 	}
 	of, err := m.policiesOf(c.Account, id)
@@ -123,9 +121,8 @@ func (m *Module) policiesOf(account, id string) (compiled, error) {
 	return of, nil
 }
 
-// Documents are the policy documents of a user, with those of its groups, or of a role,
-// by its unique id, and that of its boundary, empty if it has none. A boundary that is not
-// there any more allows nothing.
+// Documents are the policy documents of a user (with those of its groups) or of a role, by its
+// unique id, and that of its boundary, empty if it has none. A deleted boundary allows nothing.
 func (m *Module) Documents(account, id string) (documents []string, boundary string) {
 	m.peek(account, func(a *iam.Account) {
 		e := a.ByID(id)
@@ -147,7 +144,7 @@ func (m *Module) Documents(account, id string) (documents []string, boundary str
 
 const denyAll = `{"Version":"2012-10-17","Statement":[{"Effect":"Deny","Action":"*","Resource":"*"}]}`
 
-// Source is a policy of an identity, and where it is from.
+// Source is a policy of an identity, and its origin.
 type Source struct {
 	Document string
 	Name     string // of the policy

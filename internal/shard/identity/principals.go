@@ -8,8 +8,8 @@ import (
 	"godwit.dev/godwit/internal/policy"
 )
 
-// BindPolicy puts unique ids in the place of the ARNs of users, roles and roles' sessions
-// that a policy names. unknown is the first name of them that nobody has; it stays.
+// BindPolicy replaces the ARNs of users, roles and roles' sessions in a policy by unique ids.
+// unknown is the first name that does not exist; it stays.
 func (m *Module) BindPolicy(document string) (bound, unknown string) {
 	bound = policy.MapPrincipals(document, func(name string) string {
 		id, known := m.BindPrincipal(name)
@@ -21,7 +21,7 @@ func (m *Module) BindPolicy(document string) (bound, unknown string) {
 	return bound, unknown
 }
 
-// ShowPolicy is the opposite of BindPolicy. Who was deleted stays a unique id.
+// ShowPolicy reverses BindPolicy. Deleted identities stay unique ids.
 func (m *Module) ShowPolicy(document string) string {
 	if !strings.Contains(document, iam.PrefixUser) && !strings.Contains(document, iam.PrefixRole) {
 		return document
@@ -29,12 +29,12 @@ func (m *Module) ShowPolicy(document string) string {
 	return policy.MapPrincipals(document, m.ShowPrincipal)
 }
 
-// session takes the ARN of a role's session apart.
+// sessionARN matches the ARN of a role's session, and captures its account, role and name.
 var sessionARN = regexp.MustCompile(`^arn:aws:sts::([0-9]{12}):assumed-role/([^/]+)/([\w+=,.@-]{2,64})$`)
 
-// BindPrincipal is the unique id of the user, role or role's session that an ARN names;
-// any other name stands for itself. known is false where there is no such one, nor one
-// with the id that is given.
+// BindPrincipal is the unique id of the user, role or role's session that an ARN names; any
+// other name is its own id. known is false if the user or role, or the given id, does not
+// exist.
 func (m *Module) BindPrincipal(name string) (id string, known bool) {
 	if of := sessionARN.FindStringSubmatch(name); of != nil {
 		m.peek(of[1], func(a *iam.Account) {
@@ -63,7 +63,7 @@ func (m *Module) BindPrincipal(name string) (id string, known bool) {
 	return id, known
 }
 
-// ShowPrincipal is the opposite of BindPrincipal. Who was deleted stays a unique id.
+// ShowPrincipal reverses BindPrincipal. Deleted identities stay unique ids.
 func (m *Module) ShowPrincipal(id string) string {
 	of, session, isSession := strings.Cut(id, ":")
 	if !isID(of) {
@@ -86,14 +86,14 @@ func isID(text string) bool {
 	return ok && (strings.HasPrefix(text, iam.PrefixUser) || strings.HasPrefix(text, iam.PrefixRole))
 }
 
-// byID is the user or role with a unique id; nil if there is none any more.
+// byID is the user or role with a unique id; nil if it does not exist.
 func (m *Module) byID(id string) (e *iam.Entity) {
 	account, _ := iam.AccountOf(id)
 	m.peek(account, func(a *iam.Account) { e = a.ByID(id) })
 	return e
 }
 
-// TagsOf are the tags of what an ARN of IAM names; none of what is not there.
+// TagsOf are the tags of the user or role that an ARN names; none if it does not exist.
 func (m *Module) TagsOf(arn string) (tags map[string]string) {
 	account, _, _, ok := iam.ParseARN(arn)
 	if !ok {
@@ -107,15 +107,15 @@ func (m *Module) TagsOf(arn string) (tags map[string]string) {
 	return tags
 }
 
-// Principals are those whom policies of resources and grants may name. Where it is not
-// enforced who calls, they may name a user or role that was never made here.
+// Principals are the principals that resource policies and grants may name. If IAM is not
+// enforced, they may name users and roles that do not exist.
 type Principals struct {
 	*Module
 
 	Enforced bool
 }
 
-// BindPolicy is that of the module; unknown is empty where nothing is enforced.
+// BindPolicy is the module's; unknown is empty if IAM is not enforced.
 func (p Principals) BindPolicy(document string) (bound, unknown string) {
 	bound, unknown = p.Module.BindPolicy(document)
 	if !p.Enforced {
@@ -124,7 +124,7 @@ func (p Principals) BindPolicy(document string) (bound, unknown string) {
 	return bound, unknown
 }
 
-// BindPrincipal is that of the module; every name is known where nothing is enforced.
+// BindPrincipal is the module's; every name is known if IAM is not enforced.
 func (p Principals) BindPrincipal(name string) (id string, known bool) {
 	id, known = p.Module.BindPrincipal(name)
 	return id, known || !p.Enforced

@@ -6,8 +6,7 @@ import (
 	"slices"
 )
 
-// Secret is the secret of an access key. It does not show itself where it is formatted or
-// logged.
+// Secret is the secret of an access key. It is hidden in formatted output and logs.
 type Secret string
 
 const hidden = "(secret)"
@@ -21,7 +20,7 @@ func (Secret) GoString() string { return hidden }
 // LogValue hides the secret.
 func (Secret) LogValue() slog.Value { return slog.StringValue(hidden) }
 
-// The forms in which the store has a secret: its first byte.
+// The stored forms of a secret: its first byte.
 const (
 	inClear  byte = 0
 	isSealed byte = 1
@@ -29,13 +28,13 @@ const (
 
 func isClear(kept []byte) bool { return len(kept) > 0 && kept[0] == inClear }
 
-// errSealed refuses to open what another key has sealed.
+// errSealed refuses to open a secret that another key has sealed.
 var errSealed = errors.New("identity: a secret is sealed, and there is no key for it")
 
-// sealContext is where a secret stands: nobody can put it into another place.
+// sealContext binds a sealed secret to its name, so that it cannot be moved to another one.
 func sealContext(name string) []byte { return []byte("identity\x00" + name) }
 
-// Seal makes what the store has of a secret: name is what it is the secret of.
+// Seal makes the stored form of a secret, which is bound to name.
 func (m *Module) Seal(name string, secret Secret) ([]byte, error) {
 	return m.seal(name, []byte(secret))
 }

@@ -15,14 +15,14 @@ import (
 	"godwit.dev/godwit/internal/sigv4"
 )
 
-// The token of a session holds all that there is of it, sealed: the store knows nothing
-// of sessions, and yet they survive a restart. What is deleted meanwhile (the user, the
-// role) is looked up when a token is used.
+// The token of a session contains the whole session, sealed: the store has no sessions, and yet
+// they survive a restart. The user or role of a session is looked up when a token is used, as
+// it may have been deleted.
 
 // tokenKey seals tokens.
 type tokenKey struct {
 	raw   []byte
-	clear bool // the store has it in clear
+	clear bool // it is in clear in the store
 	aead  cipher.AEAD
 }
 
@@ -30,15 +30,15 @@ const (
 	tokenKeySize = 32
 	tokenVersion = 1
 	tokenKeyName = "session tokens"
-	// maxSessions is how many opened tokens are kept.
+	// maxSessions bounds the cache of opened tokens.
 	maxSessions = 8192
-	// maxToken is the longest token that is looked at, in bytes.
+	// maxToken is the longest token that is accepted, in bytes.
 	maxToken = 32 << 10
 )
 
 func newTokenKey() *tokenKey {
 	raw := make([]byte, tokenKeySize)
-	_, _ = rand.Read(raw) // it gives no error
+	_, _ = rand.Read(raw) // it never fails
 	return makeTokenKey(raw)
 }
 
@@ -77,7 +77,7 @@ func (m *Module) writeTokenKey() {
 	m.shard.Batch.Set(key(keyspace.IdentityTokens), kept)
 }
 
-// Session is what a session's token holds.
+// Session is the content of a session's token.
 type Session struct {
 	AccessKey string    `json:"k"`
 	Secret    Secret    `json:"s"`
@@ -86,23 +86,22 @@ type Session struct {
 
 	Kind    caller.Kind `json:"p"`
 	Account string      `json:"a"`
-	// Of is the unique id of the role or user that the session is of; empty: the
-	// account's root.
+	// Of is the unique id of the session's role or user; empty: the account's root.
 	Of   string `json:"o,omitempty"`
 	Name string `json:"n,omitempty"` // of a role's or a federated user's session
 
-	Tags       map[string]string `json:"t,omitempty"` // of the session, beside the role's
-	Transitive []string          `json:"x,omitempty"` // keys of those that a further role takes over
-	Policies   []string          `json:"d,omitempty"` // documents that cap it
-	Managed    []string          `json:"m,omitempty"` // ARNs of managed policies that cap it
-	Provider   string            `json:"w,omitempty"` // of a session by web identity
+	Tags       map[string]string `json:"t,omitempty"` // of the session, in addition to the role's
+	Transitive []string          `json:"x,omitempty"` // keys of the tags that a further role inherits
+	Policies   []string          `json:"d,omitempty"` // documents of session policies
+	Managed    []string          `json:"m,omitempty"` // ARNs of managed session policies
+	Provider   string            `json:"w,omitempty"` // of a web identity session
 	Source     string            `json:"c,omitempty"` // aws:SourceIdentity
 	// Claims are the condition keys of the provider's claims.
 	Claims map[string][]string `json:"l,omitempty"`
 	MFA    bool                `json:"f,omitempty"`
 }
 
-// session is an opened token with what was made of it.
+// session is an opened token with the values derived from it.
 type session struct {
 	Session
 	caller   *caller.Caller
@@ -124,7 +123,7 @@ func (m *Module) NewSession(s *Session) (token string, err error) {
 	return base64.StdEncoding.EncodeToString(append([]byte{tokenVersion}, sealed...)), nil
 }
 
-// openToken opens a token that is the access key's. It does not look at its end.
+// openToken opens a token that belongs to the access key. It does not check its expiry.
 func (m *Module) openToken(accessKey, token string) (*session, error) {
 	s, ok := m.sessions.Get(token)
 	if !ok {
@@ -161,7 +160,7 @@ func (m *Module) openToken(accessKey, token string) (*session, error) {
 	return s, nil
 }
 
-// SessionOf is what the token of a caller's session holds; nil if it is none.
+// SessionOf is the session of a caller's token; nil if there is none.
 func (m *Module) SessionOf(accessKey, token string) *Session {
 	s, err := m.openToken(accessKey, token)
 	if err != nil {

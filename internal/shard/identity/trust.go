@@ -31,8 +31,8 @@ func (m *Module) RoleOf(arn string) (role *iam.Entity) {
 	return role
 }
 
-// CheckPolicy refuses a document, whose elements were checked, that the evaluator cannot
-// read: an operator or an operand that there is not.
+// CheckPolicy refuses a document, whose elements were checked, if the evaluator cannot compile
+// it: it has an unknown operator or a bad operand.
 func CheckPolicy(form iam.Form, document string) error {
 	parse := policy.ParseIdentity
 	if form == iam.Trust {

@@ -1,6 +1,6 @@
-// Package inspect looks at queues and backlogs for people: how much is in them, and what.
-// It changes nothing: neither what was received how often, nor the order, nor when a
-// message can be received. What a scan costs is bounded by its caller.
+// Package inspect reads queues and backlogs for operators: their sizes, and their messages. It
+// changes nothing: neither receive counts, nor the order, nor visibility. The caller bounds the
+// cost of a scan.
 package inspect
 
 import (
@@ -16,12 +16,12 @@ import (
 	"godwit.dev/godwit/internal/shard/queues"
 )
 
-// Inspector looks at the queues and backlogs of a node.
+// Inspector reads the queues and backlogs of a node.
 type Inspector struct {
 	queues    *queues.Queues
 	functions *functions.Functions
 	backlogs  *backlog.Backlogs
-	scans     chan struct{} // has one for each Scan under way
+	scans     chan struct{} // has one element for each Scan in progress
 }
 
 // New makes an inspector of the queues, and of the backlogs of subscriptions and functions.
@@ -29,7 +29,7 @@ func New(q *queues.Queues, f *functions.Functions) *Inspector {
 	return &Inspector{queues: q, functions: f, backlogs: f.Backlogs, scans: make(chan struct{}, MaxScans)}
 }
 
-// Holding is a queue or a backlog that has messages.
+// Holding is a queue or a backlog with messages.
 type Holding struct {
 	Name   arn.ARN // the queue, or the subscription, function or other owner of the backlog
 	Counts queue.Counts
@@ -40,27 +40,27 @@ func (h *Holding) messages() int64 { return total(h.Counts) }
 
 func total(c queue.Counts) int64 { return c.Visible + c.InFlight + c.Delayed }
 
-// Census is how much there is at a moment.
+// Census is a count of everything at a moment.
 type Census struct {
 	Queues, Topics, Subscriptions, Pending int          // Pending: of the subscriptions, unconfirmed ones
-	InQueues, InBacklogs                   queue.Counts // the latter of subscriptions
+	InQueues, InBacklogs                   queue.Counts // InBacklogs: of subscriptions
 	InEvents                               queue.Counts // of functions
-	// Holdings are the queues and backlogs with most messages, most first.
+	// Holdings are the queues and backlogs with the most messages, in descending order.
 	Holdings []Holding
-	// ByTopic is what the subscriptions of topics are owed, of topics where that is more
-	// than nothing.
+	// ByTopic counts the undelivered messages of the subscriptions of topics that have any.
 	ByTopic map[arn.ARN]int64
-	// DeadLetterQueues are those of queues and functions, the queues to which the events of
-	// functions go on failure, and those of the first 100,000 subscriptions.
+	// DeadLetterQueues are the dead-letter queues of queues and functions, the failure
+	// destinations of functions' events that are queues, and the dead-letter queues of the
+	// first 100,000 subscriptions.
 	DeadLetterQueues map[arn.ARN]bool
 }
 
-// maxRedrives bounds the subscriptions that a census looks at.
+// maxRedrives bounds the subscriptions that a census reads.
 const maxRedrives = 100_000
 
-// Census counts everything, and finds up to most queues and backlogs with most messages.
-// Its cost grows with the queues and backlogs that have messages, and with the topics. It
-// shows what may not be durable yet.
+// Census counts everything, and finds up to most queues and backlogs with the most messages.
+// Its cost grows with the queues and backlogs that have messages, and with the topics. It may
+// show changes that are not durable yet.
 func (i *Inspector) Census(ctx context.Context, most int) (*Census, error) {
 	c := &Census{ByTopic: map[arn.ARN]int64{}, DeadLetterQueues: map[arn.ARN]bool{}}
 	top, looked := &worst{}, 0
@@ -127,7 +127,7 @@ func add(to *queue.Counts, c queue.Counts) {
 	to.Delayed += c.Delayed
 }
 
-// worst keeps the holdings with most messages, the least of them first.
+// worst has the holdings with the most messages, the smallest first.
 type worst struct{ all []Holding }
 
 func (w *worst) offer(h Holding, most int) {

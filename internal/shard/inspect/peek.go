@@ -18,12 +18,12 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// State says how a message stands.
+// State is the state of a message.
 type State string
 
 // The states of a message.
 const (
-	Visible  State = "visible" // or held up by another of its group
+	Visible  State = "visible" // or blocked by another message of its group
 	InFlight State = "in-flight"
 	Delayed  State = "delayed"
 )
@@ -32,65 +32,64 @@ const (
 const (
 	maxScanned = 20_000
 	maxBytes   = 32 << 20
-	stepSize   = 256 // messages whose states are found out with one lock
+	stepSize   = 256 // messages whose states are read under one lock
 	stepBytes  = 1 << 20
 )
 
-// MaxScans is how many scans run at a time; others wait. Each may hold as much as it reads.
+// MaxScans bounds the concurrent scans; others wait. Each may hold as much memory as it reads.
 const MaxScans = 4
 
-// Place names a message of a queue.
+// Place identifies a message of a queue.
 type Place struct {
 	Lane     layout.Lane
 	Sequence uint64
 }
 
-// Message is a message of a queue as it stands.
+// Message is a message of a queue and its state.
 type Message struct {
 	*message.Message
 	Place
 	State     State
 	Available int64 // epoch milliseconds: when a delayed one, or one in flight, can be received; 0: now
-	Receives  int   // also in queues that it was moved here from
+	Receives  int   // including those in queues that it was moved here from
 	First     int64 // epoch milliseconds of the first receive; 0: none
 	Encrypted bool
 	Refused   error // why it is not decrypted; nil: it is, or was not encrypted
 }
 
-// Query asks for messages.
+// Query selects messages.
 type Query struct {
 	Queue  arn.ARN
 	From   Cursor
 	Limit  int    // 1 and more
 	State  State  // empty: any
 	Group  string // of FIFO and fair queues; empty: any
-	Since  uint64 // only messages of this sequence and later ones, of any state; what is before is not read
+	Since  uint64 // only messages of this sequence and later ones, of any state; earlier ones are not read
 	Caller *caller.Caller
-	// Match picks messages, by what does not change of them; nil: all. It is called without
-	// locks.
+	// Match selects messages by their immutable fields; nil: all. It is called without locks.
 	Match func(m *Message) bool
 }
 
-// Cursor is how far a scan has come. The zero value is the beginning.
+// Cursor is the position of a scan. The zero value is the beginning.
 type Cursor struct {
-	Lanes    bool // behind what has no group
+	Lanes    bool // after the messages without a group
 	Lane     layout.Lane
-	Sequence uint64 // of the next message, at the least
+	Sequence uint64 // a lower bound of the sequence of the next message
 	Due      int64  // of delayed ones
 }
 
-// Found is what a scan has found.
+// Found is the result of a scan.
 type Found struct {
 	Messages   []Message
 	Next       *Cursor // where to continue; nil: that was all
-	Scanned    int     // messages that were looked at
+	Scanned    int     // messages that were examined
 	Total      int64   // in the queue
-	Unreadable int     // records that are damaged
+	Unreadable int     // damaged records
 	Origin     uint64  // of sequence numbers
-	End        uint64  // the sequence of the next message that is sent
+	End        uint64  // the sequence of the next message to be sent
 }
 
-// target is a queue that is looked at.
+// target is the queue of a scan.
 type target struct {
 	shard       *queues.Shard
 	arn         arn.ARN
@@ -101,7 +100,7 @@ type target struct {
 	now         int64
 }
 
-// open finds a queue, and waits until what is shown of it is durable. Errors:
+// open finds a queue, and waits until the messages that a scan can show are durable. Errors:
 // QueueDoesNotExist.
 func (i *Inspector) open(ctx context.Context, a arn.ARN) (t *target, found *Found, err error) {
 	if err := ctx.Err(); err != nil {
@@ -124,11 +123,10 @@ func (i *Inspector) open(ctx context.Context, a arn.ARN) (t *target, found *Foun
 	return t, found, err
 }
 
-// Scan reads messages of a queue in the order in which they were accepted; those of groups
-// come behind the others, group by group; delayed ones, if only they are asked for, in that
-// of their times. It reads a bounded number of them: where it continues may follow a page
-// with nothing on it. It waits while MaxScans others are under way. Errors: QueueDoesNotExist;
-// those of ctx.
+// Scan reads messages of a queue in the order in which they were accepted. Messages of groups
+// follow the others, group by group; if only delayed ones are selected, they are ordered by due
+// time. It reads a bounded number of messages, so that even an empty page may have a next one.
+// It waits while MaxScans others are in progress. Errors: QueueDoesNotExist; those of ctx.
 func (i *Inspector) Scan(ctx context.Context, q Query) (*Found, error) {
 	select {
 	case i.scans <- struct{}{}:
@@ -152,7 +150,7 @@ func (i *Inspector) Scan(ctx context.Context, q Query) (*Found, error) {
 	return found, err
 }
 
-// At reads one message, and where the sequence numbers of its queue begin. Errors:
+// At reads one message, and the origin of its queue's sequence numbers. Errors:
 // QueueDoesNotExist; ErrNone.
 func (i *Inspector) At(ctx context.Context, a arn.ARN, at Place, who *caller.Caller) (m Message, origin uint64, err error) {
 	t, found, err := i.open(ctx, a)
@@ -176,7 +174,7 @@ func (i *Inspector) At(ctx context.Context, a arn.ARN, at Place, who *caller.Cal
 // ErrNone says that there is no such message.
 var ErrNone = fault.NewRule(fault.NotFound, "inspect: no such message")
 
-// scan is a Scan under way.
+// scan is a Scan in progress.
 type scan struct {
 	i     *Inspector
 	t     *target
@@ -185,7 +183,7 @@ type scan struct {
 	bytes int
 }
 
-// candidate is a message that may be wanted.
+// candidate is a message that may be selected.
 type candidate struct {
 	Place
 	record []byte
@@ -196,7 +194,7 @@ func (sc *scan) full() bool {
 	return len(sc.found.Messages) >= sc.q.Limit || sc.found.Scanned >= maxScanned || sc.bytes >= maxBytes
 }
 
-// all walks the records of the queue.
+// all scans the records of the queue.
 func (sc *scan) all(ctx context.Context) error {
 	if !sc.q.From.Lanes && sc.q.Group == "" {
 		if err := sc.ungrouped(ctx); err != nil || sc.found.Next != nil {
@@ -229,7 +227,7 @@ func (sc *scan) all(ctx context.Context) error {
 	return cmp.Or(err, it.Close())
 }
 
-// ungrouped walks the messages without a group, of three lanes at once.
+// ungrouped scans the messages without a group, merging three lanes.
 func (sc *scan) ungrouped(ctx context.Context) (err error) {
 	var lanes []*walk
 	defer func() {
@@ -264,7 +262,7 @@ func (sc *scan) ungrouped(ctx context.Context) (err error) {
 	}, func(p Place) Cursor { return Cursor{Sequence: p.Sequence} })
 }
 
-// walk is a lane that is walked.
+// walk is an iteration over a lane.
 type walk struct {
 	it    store.Iterator
 	place Place
@@ -286,7 +284,7 @@ func (w *walk) at(there bool) bool {
 
 func (w *walk) candidate() candidate { return candidate{w.place, bytes.Clone(w.it.Value())} }
 
-// walk takes candidates until the page is full or there are no more.
+// walk collects candidates until the page is full or there are no more.
 func (sc *scan) walk(ctx context.Context, next func() (candidate, bool), cursor func(Place) Cursor) error {
 	var step []candidate
 	held := 0 // bytes of the step
@@ -297,7 +295,7 @@ func (sc *scan) walk(ctx context.Context, next func() (candidate, bool), cursor 
 			sc.bytes += len(c.record)
 			held += len(c.record)
 		}
-		// A step is as long as the page lacks, so that little is read in vain.
+		// A step has the size that the page lacks, so that little is read in vain.
 		size := stepSize
 		if sc.q.Match == nil {
 			size = min(size, max(sc.q.Limit-len(sc.found.Messages), 16))
@@ -328,7 +326,7 @@ func (sc *scan) walk(ctx context.Context, next func() (candidate, bool), cursor 
 	}
 }
 
-// leased walks the messages that are in flight.
+// leased scans the messages that are in flight.
 func (sc *scan) leased(ctx context.Context) error {
 	var all []queue.Lease
 	sc.t.shard.View(func() {
@@ -351,7 +349,7 @@ func (sc *scan) leased(ctx context.Context) error {
 	}, func(p Place) Cursor { return Cursor{Sequence: p.Sequence} })
 }
 
-// delayed walks the messages that are not due yet.
+// delayed scans the messages that are not due yet.
 func (sc *scan) delayed(ctx context.Context) error {
 	span := sc.t.keys.DueFrom(max(sc.q.From.Due, sc.t.now+1), 0)
 	if sc.q.From.Due > sc.t.now {
@@ -381,7 +379,7 @@ func (sc *scan) delayed(ctx context.Context) error {
 	return cmp.Or(err, it.Close())
 }
 
-// here is the queue, under the shard's lock; nil: it has gone, or been purged.
+// here is the queue, under the shard's lock; nil: it was deleted or purged.
 func (sc *scan) here() *queues.Queue {
 	if qs, ok := sc.t.shard.Queue(sc.t.arn); ok && qs.Incarnation == sc.t.incarnation {
 		return qs
@@ -389,8 +387,8 @@ func (sc *scan) here() *queues.Queue {
 	return nil
 }
 
-// take finds out how messages stand, and keeps those that are wanted until the page is
-// full; rest are those that were not looked at.
+// take reads the states of messages, and adds the selected ones until the page is full; rest
+// are those that were not examined.
 func (sc *scan) take(ctx context.Context, step []candidate) (rest []candidate, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -416,7 +414,7 @@ func (sc *scan) take(ctx context.Context, step []candidate) (rest []candidate, e
 	return nil, nil
 }
 
-// lease is that of a message.
+// lease is the lease of a message.
 type lease struct {
 	due int64
 	of  queue.Lease
@@ -458,8 +456,7 @@ func (sc *scan) takeOne(c candidate, leases map[uint64]lease) error {
 	return nil
 }
 
-// scheduled completes a message that is not leased with what is known of it beside its
-// record.
+// scheduled completes a message that is not leased with the fields that are not in its record.
 func (sc *scan) scheduled(m *Message) error {
 	reader, keys := sc.i.queues.Store, &sc.t.keys
 	value, ok, err := reader.Get(nil, keys.DueOf(m.Sequence))

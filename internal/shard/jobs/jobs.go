@@ -1,10 +1,8 @@
-// Package jobs keeps what operators have asked to be done to many messages or deliveries,
-// and has it done step by step. It is a module of the kernel, with a lock and a stream of the
-// journal of its own.
-//
-// A step is written down before it is taken, with the name of each thing that it is about:
-// so a start after a crash knows which of them may have been done, and the counts continue where
-// they were. What is done to a thing takes it from its place, or may be done twice.
+// Package jobs has operators' jobs on many messages or deliveries, and executes them step by
+// step. It is a module of the kernel, with its own lock and stream of the journal. A step is
+// stored, with the name of each thing that it concerns, before it is executed: so a start after
+// a crash knows which things may have been done, and the counts continue. An action must remove
+// the thing from its place, or be idempotent.
 package jobs
 
 import (
@@ -25,10 +23,10 @@ import (
 // Limits of jobs.
 const (
 	MaxRunning = 16  // at once
-	MaxKept    = 200 // in all; of those that have ended the oldest go
+	MaxKept    = 200 // in all; the oldest ended ones are removed
 )
 
-// Refusals.
+// Errors of commands.
 var (
 	ErrNone    = fault.NewRule(fault.NotFound, "jobs: there is no such job")
 	ErrBusy    = fault.NewRule(fault.ResourceInUse, "jobs: one is running on the resource")
@@ -36,96 +34,97 @@ var (
 	ErrEnded   = fault.NewRule(fault.ResourceInUse, "jobs: it has ended")
 )
 
-// State says where a job stands.
+// State is the state of a job.
 type State string
 
 // The states of a job.
 const (
 	Running    State = "running"
-	Cancelling State = "cancelling" // after the step that is under way it is cancelled
+	Cancelling State = "cancelling" // it is cancelled after the current step
 	Cancelled  State = "cancelled"
 	Completed  State = "completed"
 	Failed     State = "failed"
 )
 
-// Ended reports that nothing more happens.
+// Ended reports that the job has ended.
 func (s State) Ended() bool { return s != Running && s != Cancelling }
 
-// Where says what a job is about, of a resource. What is empty asks for nothing.
+// Where selects the things of a resource that a job concerns. Empty fields select all.
 type Where struct {
-	Search string   `json:"search,omitempty"` // text in the body or an attribute, whatever its case
+	Search string   `json:"search,omitempty"` // text in the body or an attribute, case-insensitive
 	Cause  string   `json:"cause,omitempty"`
-	From   string   `json:"from,omitempty"` // ARN of where a dead letter comes from
+	From   string   `json:"from,omitempty"` // ARN of the origin of a dead letter
 	IDs    []string `json:"ids,omitempty"`  // places of messages, or of deliveries
 	Since  int64    `json:"since,omitempty"`
-	Until  int64    `json:"until,omitempty"` // epoch milliseconds of when it was sent; not included
+	Until  int64    `json:"until,omitempty"` // epoch milliseconds; only what was sent before
 }
 
-// Spec asks for a job.
+// Spec specifies a job.
 type Spec struct {
 	ID       string `json:"id"` // chosen by the caller, unique
 	Kind     string `json:"kind"`
 	Resource string `json:"resource"`     // ARN of a queue or of a subscription
-	To       string `json:"to,omitempty"` // ARN of where messages go; empty: to where each came from
+	To       string `json:"to,omitempty"` // ARN of the destination of messages; empty: the origin of each
 	Where    Where  `json:"where"`
-	Rate     int    `json:"rate,omitempty"` // a second; 0: as fast as they go
-	// Before is what is not there yet when the job begins, as its worker knows it.
+	Rate     int    `json:"rate,omitempty"` // per second; 0: unlimited
+	// Before marks, in the worker's terms, the things that arrive after the job has begun,
+	// which it leaves alone.
 	Before uint64 `json:"before,omitempty"`
-	Total  int64  `json:"total"` // there were so many things in the resource
-	// By is who asks for it, whose rights are looked at with each thing, without the access
-	// key; nil: nobody's.
+	Total  int64  `json:"total"` // how many things the resource had
+	// By is the requester, without the access key, whose permissions are checked for each
+	// thing; nil: none are checked.
 	By *caller.Caller `json:"by,omitempty"`
 }
 
-// Job is a job as it stands.
+// Job is a job and its progress.
 type Job struct {
 	Spec
 	State    State  `json:"state"`
 	Created  int64  `json:"created"` // epoch milliseconds
 	Finished int64  `json:"finished,omitempty"`
-	Scanned  int64  `json:"scanned"` // looked at
+	Scanned  int64  `json:"scanned"` // things examined
 	Matched  int64  `json:"matched"`
 	Done     int64  `json:"done"`
-	Skipped  int64  `json:"skipped"`         // matched, and could not be done
-	Error    string `json:"error,omitempty"` // why the job failed, waits, or why the latest thing was skipped
+	Skipped  int64  `json:"skipped"`         // matched, but could not be done
+	Error    string `json:"error,omitempty"` // why the job failed or waits, or why the latest thing was skipped
 
-	// Next is where the scan that follows the step under way begins.
+	// Next is where the scan after the current step begins.
 	Next string `json:"next,omitempty"`
 	Last bool   `json:"last,omitempty"` // no scan follows
-	// Doing is the step under way: what a crash leaves in it may have been done or not.
+	// Doing is the current step: after a crash its things may have been done or not.
 	Doing []string `json:"doing,omitempty"`
 }
 
-// copied is a job as others may have it.
+// copied is a copy of a job for callers.
 func (j *Job) copied() Job {
 	c := *j
 	c.Doing = nil
 	return c
 }
 
-// running is a job with what its module keeps around it, guarded by its lock.
+// running is a job with its state in memory, guarded by the module's lock.
 type running struct {
 	Job
-	working bool        // a goroutine is at it
+	working bool        // a goroutine executes it
 	again   bool        // Doing was begun by an earlier process
-	timer   clock.Timer // it waits
-	tries   int         // since anything was done
+	timer   clock.Timer // set while it waits
+	tries   int         // retries since the last progress
 }
 
-// Module keeps jobs. It is a module of the kernel, with a shard of its own.
+// Module has the jobs. It is a module of the kernel, with its own shard.
 type Module struct {
 	kernel.NopModule
 	kernel *kernel.Kernel
 	sealer *seal.Sealer
 	shard  *kernel.Shard // whose lock guards what follows
 	jobs   []*running    // in the order in which they began
-	worker Worker        // nil: nothing is carried on yet
+	worker Worker        // nil: no job is executed yet
 
 	observer Observer // set before Start
 }
 
-// New adds the module to a kernel. The sealer, which is for Purpose, seals what of a job may
-// repeat a message; nil: that is in clear in the store.
+// New adds the module to a kernel. The sealer, for Purpose, seals the texts of jobs that may
+// repeat messages; nil: they are stored in clear.
 func New(k *kernel.Kernel, sealer *seal.Sealer) *Module {
 	m := &Module{kernel: k, sealer: sealer, shard: k.OwnShard(keyspace.JobStream)}
 	m.shard.Add(m)
@@ -198,7 +197,7 @@ func (m *Module) Create(spec Spec) (made Job, err error) {
 		if n >= MaxRunning {
 			return ErrTooMany
 		}
-		for i := 0; len(m.jobs) >= MaxKept; i++ { // one of them has ended
+		for i := 0; len(m.jobs) >= MaxKept; i++ { // there is one that has ended
 			if m.jobs[i].State.Ended() {
 				m.shard.Batch.Delete(key(m.jobs[i].ID))
 				m.jobs = slices.Delete(m.jobs, i, i+1)
@@ -215,8 +214,8 @@ func (m *Module) Create(spec Spec) (made Job, err error) {
 	return made, err
 }
 
-// Cancel ends a job after the step that is under way; what was done stays done. Errors:
-// ErrNone, ErrEnded.
+// Cancel ends a job after the current step; what was done stays done. Errors: ErrNone,
+// ErrEnded.
 func (m *Module) Cancel(id string) (left Job, err error) {
 	err = m.shard.RunDurable(func(tx *kernel.Tx) error {
 		tx.DependOn(m.shard.Log.Last())
@@ -236,7 +235,7 @@ func (m *Module) Cancel(id string) (left Job, err error) {
 	return left, err
 }
 
-// Get is a job as it stands. What it reports is durable. Errors: ErrNone.
+// Get is a job. What it reports is durable. Errors: ErrNone.
 func (m *Module) Get(id string) (found Job, err error) {
 	err = m.shard.RunDurable(func(tx *kernel.Tx) error {
 		tx.DependOn(m.shard.Log.Last())
@@ -262,7 +261,7 @@ func (m *Module) List() (all []Job) {
 	return all
 }
 
-// excerpt is as much of an error's text as a record keeps.
+// excerpt is the part of an error's text that is stored.
 func excerpt(err error) string {
 	const most = 300
 	text := strings.ToValidUTF8(err.Error(), "\uFFFD")

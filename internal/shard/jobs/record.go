@@ -8,21 +8,21 @@ import (
 	"godwit.dev/godwit/internal/seal"
 )
 
-// Purpose is what texts of jobs are sealed for.
+// Purpose is the purpose that texts of jobs are sealed for.
 const Purpose = "texts of operators' jobs"
 
 const version = 1
 
 var errRecord = errors.New("jobs: a record cannot be read")
 
-// record is a job as it is on disk.
+// record is the persisted form of a job.
 type record struct {
 	Job
 
 	Sealed []byte `json:"sealed,omitempty"` // texts, sealed with the record's key
 }
 
-// texts are what of a job may repeat a message, which is sealed where it waits itself.
+// texts are the texts of a job that may repeat a message. They are sealed as messages are.
 type texts struct {
 	Search string `json:"search,omitempty"`
 	Cause  string `json:"cause,omitempty"`
@@ -31,13 +31,13 @@ type texts struct {
 
 func key(id string) []byte { return append([]byte{keyspace.JobSpace, keyspace.JobRecords}, id...) }
 
-// encode gives a job's record. Without a sealer its texts are in clear.
+// encode encodes a job's record. Without a sealer its texts are in clear.
 func encode(j *Job, sealer *seal.Sealer) []byte {
 	r := record{Job: *j}
 	if hidden := (texts{j.Where.Search, j.Where.Cause, j.Error}); sealer != nil && hidden != (texts{}) {
 		sealed, err := sealer.Seal(marshal(hidden), key(j.ID))
 		if err != nil {
-			panic(err) // only a key that is no key can't seal
+			panic(err) // sealing fails only with an invalid key
 		}
 		r.Where.Search, r.Where.Cause, r.Error, r.Sealed = "", "", "", sealed
 	}
@@ -47,13 +47,13 @@ func encode(j *Job, sealer *seal.Sealer) []byte {
 func marshal(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // the types of records can always be written
+		panic(err) // the types of records can always be encoded
 	}
 	return text
 }
 
-// open reads a job's record. One whose texts cannot be opened is refused: without its
-// condition a job would be about all that there is.
+// open reads a job's record. It fails if the texts cannot be opened: without its condition a
+// job would concern all things of the resource.
 func open(k, value []byte, sealer *seal.Sealer) (Job, error) {
 	r, err := decode(value)
 	if err != nil || r.Sealed == nil {
@@ -79,7 +79,7 @@ func decode(value []byte) (r record, err error) {
 	return r, json.Unmarshal(value[1:], &r)
 }
 
-// CheckRecord reports whether the value of a record can be read, but for what is sealed in it.
+// CheckRecord reports whether the value of a record can be read, except for sealed values.
 func CheckRecord(value []byte) error {
 	_, err := decode(value)
 	return err

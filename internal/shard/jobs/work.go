@@ -8,49 +8,50 @@ import (
 	"godwit.dev/godwit/internal/shard/kernel"
 )
 
-// stepSize is how many things a step is about at most.
+// stepSize bounds the things of a step.
 const stepSize = 256
 
-// Step is what a scan has found.
+// Step is the result of a scan.
 type Step struct {
 	IDs     []string
 	Scanned int
 	Next    string // where the next scan begins
-	Last    bool   // there is none
+	Last    bool   // no scan follows
 }
 
-// Outcome is what became of a thing.
+// Outcome is the result for one thing.
 type Outcome uint8
 
-// What can become of a thing.
+// The outcomes.
 const (
 	DidIt   Outcome = iota
-	Skipped         // it cannot be done to this one
-	Gone            // it is not there
-	Later           // not now: the job waits, and tries again
-	Never           // to none of them: the job fails
+	Skipped         // it cannot be done to this thing
+	Gone            // the thing does not exist
+	Later           // not now: the job waits, and retries
+	Never           // it cannot be done to any thing: the job fails
 )
 
-// Worker finds what a job is about, and does it.
+// Worker finds the things that a job concerns, and acts on them.
 type Worker interface {
-	// Scan finds up to limit things from a place on, which is empty at first. It is bounded:
-	// a step may be empty and have a next.
+	// Scan finds up to limit things from a place on, which is empty at first. Its work is
+	// bounded: a step may be empty and still have a next.
 	Scan(ctx context.Context, job *Job, from string, limit int) (Step, error)
-	// Do does it to one thing. It is durable once wait, which is never nil, returns. again
-	// says that it may have been done before: then what is gone counts as done. err is why,
-	// for every outcome but DidIt.
+	// Do acts on one thing. The action is durable when wait, which is never nil, returns. again
+	// says that it may have been done before: then a thing that does not exist counts as done.
+	// err is the reason of every outcome but DidIt.
 	Do(ctx context.Context, job *Job, id string, again bool) (o Outcome, wait func(), err error)
-	// Permanent reports of an error of Scan that it will not go away.
+	// Permanent reports whether an error of Scan is permanent.
 	Permanent(err error) bool
 }
 
-// Observer is called for what jobs do, once it is durable, without locks. A nil member is not called.
+// Observer is called for events of jobs, once they are durable, without locks. A nil member is
+// not called.
 type Observer struct {
 	Stepped func(kind string, done, skipped int64)
 	Ended   func(j *Job)
 }
 
-// Observe sets the observer; it comes before Start.
+// Observe sets the observer; it must be called before Start.
 func (m *Module) Observe(o Observer) { m.observer = o }
 
 // Running is how many jobs have not ended, by kind.
@@ -66,8 +67,7 @@ func (m *Module) Running() map[string]int {
 	return n
 }
 
-// Start has jobs carried on from now on, those first that were running when the process
-// before ended.
+// Start begins to execute jobs, first those that were running when the last process ended.
 func (m *Module) Start(w Worker) {
 	m.shard.View(func() {
 		m.worker = w
@@ -77,7 +77,7 @@ func (m *Module) Start(w Worker) {
 	})
 }
 
-// work has a job carried on in the background, once.
+// work executes a job in the background, in one goroutine at most.
 func (m *Module) work(j *running) {
 	if j.working || m.worker == nil || j.State.Ended() || m.shard.Closed {
 		return
@@ -87,7 +87,7 @@ func (m *Module) work(j *running) {
 	m.kernel.GoBackground(func() { m.carry(j) })
 }
 
-// workIn has it carried on after a while.
+// workIn executes a job after a wait.
 func (m *Module) workIn(j *running, wait time.Duration) {
 	j.stop()
 	var timer clock.Timer
@@ -102,7 +102,7 @@ func (m *Module) workIn(j *running, wait time.Duration) {
 	j.timer = timer
 }
 
-// carry takes steps until the job has ended or waits.
+// carry executes steps until the job has ended or waits.
 func (m *Module) carry(j *running) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -127,13 +127,13 @@ func (m *Module) carry(j *running) {
 	}
 }
 
-// snapshot is the job as it is, with the step under way.
+// snapshot is a copy of the job with its current step.
 func (m *Module) snapshot(j *running) (job Job, again bool) {
 	m.shard.View(func() { job, again = j.Job, j.again })
 	return job, again
 }
 
-// change changes a job, durably, and reports that it is to continue at once. If the job has
+// change changes a job, durably, and reports whether it continues at once. If the job has
 // ended, the observer is called.
 func (m *Module) change(j *running, f func()) (on bool) {
 	var ended *Job
@@ -163,7 +163,7 @@ func (m *Module) end(j *running, s State) {
 	}
 }
 
-// scan finds the next step and writes it down.
+// scan finds the next step and stores it.
 func (m *Module) scan(ctx context.Context, j *running, job *Job) bool {
 	if job.State == Cancelling {
 		return m.change(j, func() { m.end(j, Cancelled) })
@@ -188,7 +188,7 @@ func (m *Module) scan(ctx context.Context, j *running, job *Job) bool {
 	})
 }
 
-// failed ends a job, or has it wait.
+// failed ends a job, or schedules a retry.
 func (m *Module) failed(j *running, err error, hopeless bool) {
 	j.Error = excerpt(err)
 	if hopeless {
@@ -203,7 +203,7 @@ func (m *Module) failed(j *running, err error, hopeless bool) {
 	m.workIn(j, time.Second<<min(j.tries-1, 5))
 }
 
-// step does what was written down.
+// step executes the stored step.
 func (m *Module) step(ctx context.Context, j *running, job *Job, again bool) bool {
 	var done, skipped int64
 	var trouble error
@@ -250,7 +250,7 @@ func (m *Module) step(ctx context.Context, j *running, job *Job, again bool) boo
 		case outcome == Later || outcome == Never:
 			m.failed(j, trouble, outcome == Never)
 		case j.State == Cancelling:
-			j.Matched -= int64(len(j.Doing)) // they are left alone
+			j.Matched -= int64(len(j.Doing)) // they are not acted on
 			m.end(j, Cancelled)
 		case job.Rate > 0 && !j.Last:
 			m.workIn(j, time.Duration(at)*time.Second/time.Duration(job.Rate))

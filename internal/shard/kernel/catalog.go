@@ -8,16 +8,15 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// MergeNames is a k-way merge of the names under a prefix of each shard's keys: it calls f
-// with those that begin with begins and come after after, in ascending order over all
-// shards, until f returns false. Its cost grows with the shards and the names walked, not
-// with the size of the catalog. What it showed is durable when it returns. Errors: the
-// store's.
+// MergeNames merges the names under a prefix of each shard's keys: it calls f with the names
+// that begin with begins and follow after, in ascending order over all shards, until f returns
+// false. Its cost grows with the shards and the names visited, not with the size of the
+// catalog. The names that it visited are durable when it returns. Errors: the store's.
 func (e *Kernel) MergeNames(prefix func(shard uint16) []byte, begins, after string, f func(name string, value []byte) bool) error {
 	var heads nameHeap
 	defer func() {
 		for _, h := range heads {
-			_ = h.it.Close() // the walk ended early, by choice or by another error
+			_ = h.it.Close() // the iteration ended early, by choice or by another error
 		}
 		for _, sh := range e.All {
 			sh.AwaitCatalog()

@@ -1,8 +1,6 @@
-// Package kernel runs the shards of a node: the state is cut into them, each runs its
-// commands one after the other in transactions, and many callers' commands share one
-// commit. What the state is, the modules know that are added to the shards.
-//
-// Invariants:
+// Package kernel runs the shards of a node. Each shard owns a part of the state and runs its
+// commands one after the other in transactions; the commands of many callers share one commit.
+// The modules that are added to the shards define the state. Invariants:
 //   - What an answer reports is durable when it is given: the change itself, and
 //     every commit that the command read from.
 //   - A command's changes are one atomic unit in the journal, over all of its shards.
@@ -29,19 +27,19 @@ import (
 // Shards is how many shards the state is split into.
 const Shards = keyspace.Shards
 
-// Options are what a Kernel is made of.
+// Options configure a Kernel.
 type Options struct {
 	Journal *journal.Journal
 	Clock   clock.Clock
 	Logger  *slog.Logger // nil: nothing is logged
 	// Full reports that the disk is short of space. Nil means never.
 	Full func() bool
-	// Fatal ends the process after a failure of the store. It must not return
-	// to a caller that could answer a request.
+	// Fatal ends the process after a failure of the store. It must not return to a caller that
+	// could answer a request.
 	Fatal func(error)
 }
 
-// Kernel is all shards of a node, and what runs in their background.
+// Kernel has all shards of a node and their background goroutines.
 type Kernel struct {
 	Store     store.Reader
 	Clock     clock.Clock
@@ -59,7 +57,7 @@ type Kernel struct {
 	stopOnce   sync.Once
 }
 
-// New makes the shards of a node, which have no modules yet.
+// New makes the shards of a node, without modules.
 func New(o Options) *Kernel {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -74,9 +72,9 @@ func New(o Options) *Kernel {
 	return e
 }
 
-// OwnShard is the shard of modules whose state is not split by the names of queues, topics
-// and functions: it has a stream of the journal and a lock of its own, behind the others
-// in the order of both. It is made on the first call, which is before Load.
+// OwnShard is the shard of modules whose state is not split by the names of queues, topics and
+// functions. It has its own stream of the journal and its own lock, which follow the others in
+// the order of both. It is made by the first call, which must precede Load.
 func (e *Kernel) OwnShard(stream uint16) *Shard {
 	for _, sh := range e.ownShards {
 		if sh.ID == stream {
@@ -106,9 +104,9 @@ func (e *Kernel) Latest() time.Time {
 	return clock.Time(latest)
 }
 
-// Close stops what runs in the background, refuses further commands and makes everything
-// durable. Long polls get an empty answer. It fails with poison.ErrPoisoned if a command has
-// panicked: what that shard's modules had only in memory is not written.
+// Close stops the background goroutines, refuses further commands and makes everything durable.
+// Long polls get an empty answer. It fails with poison.ErrPoisoned if a command has panicked:
+// then the state that the shard's modules have only in memory is not written.
 func (e *Kernel) Close() (err error) {
 	e.Drain()
 	e.stopOnce.Do(func() {
@@ -188,8 +186,8 @@ func (e *Kernel) InSteps(step func() bool) {
 	})
 }
 
-// change runs f for commands that read or change the catalog: which queues, topics and
-// functions there are. It returns once all that f saw and did is durable.
+// change runs f for commands that read or change the catalog: the set of queues, topics and
+// functions. It returns once all that f read and changed is durable.
 func (sh *Shard) change(ctx context.Context, f func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -205,14 +203,14 @@ func (sh *Shard) change(ctx context.Context, f func() error) error {
 	})
 }
 
-// CatalogChanged notes that the catalog has changed with a commit.
+// CatalogChanged notes the commit that changed the catalog.
 func (sh *Shard) CatalogChanged(c *journal.Commit) {
 	sh.LastCatalogCommit = c
 	sh.Generation.Add(1)
 }
 
-// close lets the modules write what they have only in memory, and refuses further changes.
-// It returns false if the shard is poisoned: memory may be ahead of the disk then.
+// close has the modules write the state that they have only in memory, and refuses further
+// changes. It returns false if the shard is poisoned: memory may be ahead of the disk then.
 func (sh *Shard) close() bool {
 	sh.mu.Lock()
 	poisoned := sh.poisoned
@@ -231,11 +229,11 @@ func (sh *Shard) close() bool {
 	return true
 }
 
-// ErrFull refuses commands that would take space while the disk is short of it.
+// ErrFull refuses commands that need disk space while the disk is short of it.
 var ErrFull = fault.NewRule(fault.InsufficientStorage, "kernel: the disk is short of space")
 
-// Now is the time in epoch milliseconds. It is the same for as long as a command has the
-// lock, and never goes back, even if the clock or the process does.
+// Now is the time in epoch milliseconds. It stays the same while a command has the lock, and
+// never goes back, even if the clock does or the process restarts.
 func (sh *Shard) Now() int64 {
 	if !sh.timed {
 		sh.timed = true
@@ -251,9 +249,9 @@ func (sh *Shard) Arm() {
 	}
 }
 
-// TickBy has the modules' Tick called at the given time, in epoch milliseconds, unless it is
-// due earlier anyway. A module calls it when its NextDue has come closer other than by a
-// command of the shard. It may be called under any lock, including the shard's.
+// TickBy has the modules' Tick called at the given time, in epoch milliseconds, or earlier. A
+// module calls it when its NextDue becomes earlier without a command of the shard. It may be
+// called under any lock, including the shard's.
 func (sh *Shard) TickBy(at int64) { sh.timer.set(sh.kernel.Clock, at) }
 
 // Tick runs what has become due.
@@ -277,14 +275,14 @@ func (sh *Shard) runDue() {
 
 // timer is a shard's timer. Its lock is a leaf: no other is taken under it.
 type timer struct {
-	call    func() // what is called
+	call    func()
 	mu      sync.Mutex
 	pending clock.Timer // nil: not set
 	at      int64
 	stopped bool
 }
 
-// set has call called at a moment, unless it is set to an earlier one.
+// set schedules call for at, unless an earlier call is scheduled.
 func (t *timer) set(c clock.Clock, at int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -298,12 +296,12 @@ func (t *timer) set(c clock.Clock, at int64) {
 		t.pending.Stop()
 	}
 	t.at = at
-	d := time.UnixMilli(at).Sub(c.Now()) // to the very moment, not to within a millisecond
+	d := time.UnixMilli(at).Sub(c.Now()) // exact, not rounded to milliseconds
 	t.pending = c.AfterFunc(max(d, 0), t.call)
 }
 
-// fired notes that call runs. It stops a timer that was set after this one had fired: each
-// call sets the next timer, so that a second one would be re-armed forever.
+// fired notes that call runs. It stops a timer that was set after this one had fired: each call
+// sets the next timer, so that a second one would be re-armed forever.
 func (t *timer) fired() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -313,7 +311,7 @@ func (t *timer) fired() {
 	}
 }
 
-// stop cancels what is set, and refuses what would be.
+// stop cancels the timer, and refuses to set it again.
 func (t *timer) stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -323,7 +321,7 @@ func (t *timer) stop() {
 	}
 }
 
-// nextTimer is when the shard has something to do, in epoch milliseconds; 0 is never.
+// nextTimer is the earliest NextDue of the modules, in epoch milliseconds; 0 is never.
 func (sh *Shard) nextTimer() (at int64) {
 	for _, m := range sh.modules {
 		if due := m.NextDue(); due != 0 && (at == 0 || due < at) {
@@ -334,7 +332,7 @@ func (sh *Shard) nextTimer() (at int64) {
 }
 
 // MergePages merges a page of each shard into one of up to limit items, in the order of
-// compare; more says that others follow. What it returns is durable. Errors: ctx's.
+// compare; more says that others follow. The items are durable. Errors: ctx's.
 func MergePages[T any, S Part](ctx context.Context, shards *[Shards]S, limit int, compare func(a, b T) int, page func(sh S) ([]T, bool)) ([]T, bool, error) {
 	var all []T
 	more := false
@@ -360,8 +358,8 @@ func MergePages[T any, S Part](ctx context.Context, shards *[Shards]S, limit int
 // Full reports that the disk is short of space.
 func (e *Kernel) Full() bool { return e.Config.Full != nil && e.Config.Full() }
 
-// FlushAppended makes what the shard has appended so far visible in the store. A command
-// must not call it between its first change and the commit of that.
+// FlushAppended makes what the shard has appended so far visible in the store. A command must
+// not call it between its first change and the commit of that change.
 func (sh *Shard) FlushAppended() {
 	if !sh.Log.Last().Applied() {
 		sh.kernel.Journal.Flush()

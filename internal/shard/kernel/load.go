@@ -9,9 +9,9 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// Load reads the state: what exists, counters and leases, but no messages. It
-// then takes over: each shard gets a new epoch, transfers that a crash
-// interrupted are reconciled, and deliveries that were under way are due again.
+// Load reads the state: the catalog, counters and leases, but no messages. Then the node takes
+// over: each shard begins a new epoch, transfers that a crash interrupted are reconciled, and
+// deliveries that were in flight are due again.
 func (e *Kernel) Load() error {
 	for _, sh := range e.allShards() {
 		if err := sh.load(); err != nil {
@@ -42,7 +42,7 @@ func (e *Kernel) Load() error {
 		for _, m := range sh.modules {
 			sh.View(m.Resume)
 		}
-		sh.View(sh.Arm) // also for what nothing was resumed of
+		sh.View(sh.Arm) // also for shards whose modules resumed nothing
 	}
 	return nil
 }
@@ -59,9 +59,9 @@ func (sh *Shard) load() (err error) {
 	return nil
 }
 
-// loadedWhole fails if damage in the store hides some of what was loaded and must be
-// whole: to continue would be to take queues, or what somebody is denied, for deleted, and to
-// give numbers twice.
+// loadedWhole fails if damage in the store hides records that must be loaded completely.
+// Without them queues, or policies that deny something, would be taken for deleted, and numbers
+// would be assigned twice.
 func (e *Kernel) loadedWhole() error {
 	s, ok := e.Store.(store.Damaged)
 	if !ok {

@@ -5,8 +5,8 @@ import (
 	"log/slog"
 )
 
-// deferredLog is the handler of a shard's Logger: a line is an event of the command under
-// way, so that no command waits for a log that is slow.
+// deferredLog is the handler of a shard's Logger: it turns each line into an event of the
+// current command, so that no command waits for a slow log.
 type deferredLog struct {
 	sh   *Shard
 	next slog.Handler

@@ -9,10 +9,10 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 )
 
-// Shard owns a slice of the state. Its commands run one after the other, under its lock, in
-// their callers' goroutines. A command reads and changes the modules' state in memory,
-// collects its writes in a batch, and appends that to the shard's stream of the journal
-// before the lock is released: so the stream has the order of the commands.
+// Shard owns a part of the state. Its commands run one after the other, under its lock, in
+// their callers' goroutines. A command reads and changes the modules' state in memory, collects
+// its writes in a batch, and appends the batch to the shard's stream of the journal before it
+// releases the lock: so the stream has the order of the commands.
 type Shard struct {
 	ID      uint16
 	kernel  *Kernel
@@ -21,24 +21,23 @@ type Shard struct {
 	mu                sync.Mutex
 	poisoned          bool            // a command has panicked half-way
 	Closed            bool            // no further command changes anything
-	Log               *journal.Stream // what its commands write
-	Meta              journal.State   // the state of Log, as of the command under way
-	LastCatalogCommit *journal.Commit // the latest that changed the catalog: which queues, topics and functions there are
-	// Generation counts the changes of the catalog: caches of it compare it. It changes
-	// only under the lock.
+	Log               *journal.Stream // the stream that its commands write to
+	Meta              journal.State   // the state of Log, as of the current command
+	LastCatalogCommit *journal.Commit // the latest that changed the set of queues, topics and functions
+	// Generation counts the changes of the catalog; caches of the catalog compare it. It
+	// changes only under the lock.
 	Generation atomic.Uint64
 
-	// CommandCount counts the commands that have had the lock. It identifies the one under
-	// way.
+	// CommandCount counts the commands that have had the lock. It identifies the current one.
 	CommandCount uint64
 
-	// State of the command under way.
+	// State of the current command.
 	timed bool // Meta.Now is its time
 	Batch mutation.Batch
 	dirty []Dirty
 	Emits []Emitter // its events
-	// Logger is for commands: it writes after the command, so that the lock does not wait
-	// for the log. It must not be used without the lock.
+	// Logger is for commands: it writes after the command, so that the lock does not wait for
+	// the log. It must not be used without the lock.
 	Logger *slog.Logger
 
 	timer timer

@@ -9,30 +9,31 @@ import (
 	"godwit.dev/godwit/internal/poison"
 )
 
-// Tx is a command on one or several shards: from the moment it holds their locks until
-// its changes are appended to the journal, as one atomic unit, and the locks are released.
-// Its events are emitted after that. A command that panics leaves memory ahead of the
-// disk: its shards are poisoned and accept no other, and the process ends.
+// Tx is a command on one or several shards: from the moment it holds their locks until its
+// changes are appended to the journal, as one atomic unit, and the locks are released. Its
+// events are emitted after that. A command that panics leaves memory ahead of the disk: its
+// shards are poisoned and accept no further command, and the process ends.
 type Tx struct {
-	Shards    []*Shard // locked, in the order of their ids; nil: none is
+	Shards    []*Shard // locked, in the order of their ids; nil: none
 	own       [1]*Shard
-	sync      bool            // the commit is made durable now; else within 10 ms
-	dependsOn *journal.Commit // what the answer waits for if the command changes nothing
+	sync      bool            // the commit is synced now; else within 10 ms
+	dependsOn *journal.Commit // the commit that the answer waits for if the command changes nothing
 	done      bool
 }
 
-// Emitter is an event of a command. Emit is called after the commit and without the locks,
-// so concurrently, and not necessarily in the order of the commands.
+// Emitter is an event of a command. Emit is called after the commit, without the locks, and so
+// concurrently, and not necessarily in the order of the commands.
 type Emitter interface{ Emit() }
 
-// Emit has an event emitted once the command under way is over.
+// Emit schedules an event to be emitted after the current command.
 func (sh *Shard) Emit(e Emitter) { sh.Emits = append(sh.Emits, e) }
 
-// Run runs a command on a shard and returns the commit that its answer depends on, which
-// the caller waits for: the command's own; if it changed nothing, the one that it named with
-// DependOn; for a refusal, the latest change of the catalog. With durable its commit is
-// synced now, else within 10 ms. The error is the command's, which is no rollback: what it
-// changed before is committed. Run panics with poison.ErrPoisoned after another's panic.
+// Run runs a command on a shard and returns the commit that its answer depends on, which the
+// caller waits for: the command's own; if it changed nothing, the one that it passed to
+// DependOn; for a refusal, the latest change of the catalog. With durable its commit is synced
+// now, else within 10 ms. The error is the command's; it rolls nothing back: changes made
+// before it are committed. Run panics with poison.ErrPoisoned after another command has
+// panicked.
 func (sh *Shard) Run(durable bool, command func(tx *Tx) error) (*journal.Commit, error) {
 	sh.lock()
 	tx := txs.Get().(*Tx)
@@ -45,8 +46,8 @@ func (sh *Shard) Run(durable bool, command func(tx *Tx) error) (*journal.Commit,
 var txs = sync.Pool{New: func() any { return new(Tx) }}
 
 // RunAll is Run for a command on several shards, which may be in any order and contain
-// duplicates; it reorders the slice. A refusal is taken to be about the last one given, and
-// depends on the latest change of that one's catalog.
+// duplicates; it reorders the slice. A refusal is assumed to concern the last shard of the
+// slice, and depends on the latest change of its catalog.
 func RunAll(durable bool, command func(tx *Tx) error, shards ...*Shard) (*journal.Commit, error) {
 	last := shards[len(shards)-1]
 	slices.SortFunc(shards, func(a, b *Shard) int { return int(a.ID) - int(b.ID) })
@@ -84,7 +85,7 @@ func (sh *Shard) RunDurable(command func(tx *Tx) error) error {
 	return err
 }
 
-// View calls look under the shard's lock. What look changes is committed within 10 ms.
+// View calls look under the shard's lock. Changes made by look are committed within 10 ms.
 func (sh *Shard) View(look func()) {
 	_, _ = sh.Run(false, func(*Tx) error {
 		look()
@@ -102,8 +103,8 @@ func (sh *Shard) AwaitCatalog() {
 // DependOn sets the commit that the answer waits for if the command changes nothing.
 func (tx *Tx) DependOn(c *journal.Commit) { tx.dependsOn = c }
 
-// Commit appends what the command has changed so far, as one atomic unit, and calls
-// Committed of what it has changed. It returns nil if nothing was changed.
+// Commit appends the changes of the command so far, as one atomic unit, and calls Committed of
+// the changed objects. It returns nil if nothing was changed.
 func (tx *Tx) Commit() *journal.Commit {
 	if len(tx.Shards) == 1 {
 		return tx.Shards[0].Commit(tx.sync)
@@ -124,8 +125,8 @@ func (tx *Tx) Widen(shards []*Shard) { tx.relock(shards, nil) }
 // WidenAfter is Widen that runs f while it has no lock.
 func (tx *Tx) WidenAfter(shards []*Shard, f func()) { tx.relock(shards, f) }
 
-// Narrow commits and releases all locks but those of keep, which it never releases. The
-// events of the released shards are emitted once those of keep are.
+// Narrow commits and releases all locks except those of keep, which stay locked throughout. The
+// events of the released shards are emitted after those of keep.
 func (tx *Tx) Narrow(keep []*Shard) {
 	tx.Commit()
 	all := tx.Shards
@@ -204,7 +205,7 @@ func (tx *Tx) end() {
 	panic(cause)
 }
 
-// lock takes the shard's lock. It panics if that is poisoned.
+// lock takes the shard's lock. It panics if the shard is poisoned.
 func (sh *Shard) lock() {
 	sh.mu.Lock()
 	if sh.poisoned {
@@ -214,7 +215,7 @@ func (sh *Shard) lock() {
 	sh.begin()
 }
 
-// begin notes that a command has the lock from now on.
+// begin notes that a new command has the lock.
 func (sh *Shard) begin() {
 	sh.CommandCount++
 	sh.timed = false
@@ -234,8 +235,8 @@ func lockAll(shards []*Shard) {
 	}
 }
 
-// Commit appends what the command changed to the journal and does what follows from it:
-// it serves waiting receivers, notifies the consumer, sets timers. The commit is nil if the
+// Commit appends the changes of the command to the journal and handles their consequences: it
+// serves waiting receivers, notifies the consumer, sets timers. The commit is nil if the
 // command changed nothing.
 func (sh *Shard) Commit(sync bool) *journal.Commit {
 	if sh.Unchanged() {
@@ -247,17 +248,17 @@ func (sh *Shard) Commit(sync bool) *journal.Commit {
 	return c
 }
 
-// CommitIfLarge commits what the command has changed so far if that exceeds
-// mutation.StepBytes: for commands over many queues.
+// CommitIfLarge commits the changes of the command so far if they exceed mutation.StepBytes:
+// for commands over many queues.
 func (sh *Shard) CommitIfLarge() {
 	if sh.Batch.Size()+sh.finishBytes() > mutation.StepBytes {
 		sh.Commit(false)
 	}
 }
 
-// CommitPartial appends what the command has changed so far, so that the store can show it;
-// the command continues, with its objects still dirty. What follows from the change comes
-// with Commit.
+// CommitPartial appends the changes of the command so far, so that the store can show them; the
+// command continues, with its objects still dirty. Commit handles the consequences of the
+// changes.
 func (sh *Shard) CommitPartial(sync bool) {
 	if sh.Unchanged() {
 		return
@@ -287,7 +288,7 @@ func commitAll(sync bool, shards []*Shard) *journal.Commit {
 	return c
 }
 
-// appended notes with which commit the command under way becomes durable.
+// appended notes the commit with which the current command becomes durable.
 func (sh *Shard) appended(c *journal.Commit) {
 	for _, t := range sh.dirty {
 		t.Appended(c)
@@ -309,18 +310,19 @@ func (sh *Shard) afterCommit() {
 	sh.Arm()
 }
 
-// MarkDirty adds an object to those that the command under way has changed, once.
+// MarkDirty adds an object to those that the current command has changed. It must be called
+// once per object.
 func (sh *Shard) MarkDirty(t Dirty) { sh.dirty = append(sh.dirty, t) }
 
-// Unchanged reports that the command under way has nothing to commit.
+// Unchanged reports that the current command has nothing to commit.
 func (sh *Shard) Unchanged() bool { return sh.Batch.Len() == 0 && len(sh.dirty) == 0 }
 
-// part is the shard's part of a commit: what the command under way has changed.
+// part is the shard's part of a commit: the changes of the current command.
 func (sh *Shard) part() journal.Part {
 	return journal.Part{Stream: sh.Log, Batch: &sh.Batch, State: sh.Meta, FinishBytes: sh.finishBytes()}
 }
 
-// finishBytes bounds what finish writes for the command under way, in bytes.
+// finishBytes bounds what finish writes for the current command, in bytes.
 func (sh *Shard) finishBytes() (n int) {
 	for _, t := range sh.dirty {
 		n += t.FinishBytes()
@@ -328,7 +330,7 @@ func (sh *Shard) finishBytes() (n int) {
 	return n
 }
 
-// finish writes, behind the changes of the command under way, what is written once per commit.
+// finish appends, after the changes of the current command, what is written once per commit.
 func (sh *Shard) finish(commit uint64, b *mutation.Batch) {
 	for _, t := range sh.dirty {
 		t.Finish(commit, b)

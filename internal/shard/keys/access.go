@@ -13,45 +13,45 @@ import (
 	"godwit.dev/godwit/internal/policy"
 )
 
-// ErrDenied refuses what neither the key's policy nor a grant allows.
+// ErrDenied refuses a use that neither the key's policy nor a grant allows.
 var ErrDenied = fault.NewRule(fault.KMSAccessDenied, "keys: nothing allows it") // caller, action, key, action
 
-// Access is a use of a key that has to be allowed.
+// Access is a use of a key that needs permission.
 type Access struct {
 	Operation string // "Decrypt"
 	Caller    *caller.Caller
-	// Address and Transport are how the caller asks; Via is the service that acts for the
-	// caller, as "sqs.us-east-1.amazonaws.com"; empty: the caller itself asks.
+	// Address and Transport are those of the caller's request. Via is the service that acts for
+	// the caller, as "sqs.us-east-1.amazonaws.com"; empty: the caller itself makes the request.
 	Address   string
 	Transport authorize.Transport
 	Via       string
-	Called    string            // the service by which the caller asks for a key's operation itself
-	Alias     string            // that the request names the key by; else empty
+	Called    string            // the service through which the caller requests an operation of KMS, if any
+	Alias     string            // by which the request names the key; else empty
 	Context   map[string]string // the encryption context
-	// Source is the ARN of what a service acts for, as a topic, and SourceAccount its
-	// account; empty for others.
+	// Source is the ARN of the resource for which a service acts, such as a topic, and
+	// SourceAccount its account; empty for others.
 	Source, SourceAccount string
-	// Keys are condition keys of the operation; Tags those that it sets, TagKeys also
-	// those that it takes away.
+	// Keys are condition keys of the operation; Tags are the tags that it sets, TagKeys also
+	// those that it removes.
 	Keys    []authorize.Key
 	Tags    map[string]string
 	TagKeys []string
-	// Grant is the grant that is to be made, of CreateGrant: another grant allows no more
-	// than it has itself. Else nil.
+	// Grant is the grant to be made by CreateGrant: a grant can allow no more than the one that
+	// allows making it. Else nil.
 	Grant *kms.Grant
 }
 
-// Decider decides by a key's policy (nil: one that cannot be read), whether a grant
-// allows it, and what policies can ask. A refusal is an error.
+// Decider decides by a key's policy (nil: it is unreadable), by whether a grant allows the
+// access, and by the conditions that policies can check. A refusal is an error.
 type Decider func(own *policy.Policy, granted bool, need *authorize.Need, known *authorize.Context) error
 
-// Decide has d decide from now on, in place of Allow's own rule. It is called before
-// anything is asked.
+// Decide sets the decider, which replaces the rule of Allow. It must be called before the first
+// request.
 func (m *Module) Decide(d Decider) { m.decides = d }
 
-// Allow refuses an access with ErrDenied unless it is allowed. Where nothing is enforced,
-// who calls in the key's account may do everything there; of others, and of services on
-// their own account, the key's policy decides, or a grant.
+// Allow refuses an access with ErrDenied unless it is allowed. If IAM is not enforced, callers
+// of the key's account may do everything with it; for other accounts, and for services that act
+// on their own account, the key's policy or a grant decides.
 func (m *Module) Allow(k *kms.Key, a *Access) error {
 	granted, need, known := m.ask(k, a)
 	if m.decides == nil && (granted || a.Caller.Kind != caller.Service && a.Caller.Account == k.Account) {
@@ -70,7 +70,7 @@ func (m *Module) Allow(k *kms.Key, a *Access) error {
 	return nil
 }
 
-// policyOf is a key's policy, compiled; nil if it cannot be read, and so allows nobody.
+// policyOf is a key's policy, compiled; nil if it is unreadable, and so allows nobody.
 func (m *Module) policyOf(k *kms.Key) *policy.Policy {
 	if p, ok := m.policies.Get(k.Policy); ok {
 		return p
@@ -91,8 +91,8 @@ func (m *Module) denied(k *kms.Key, a *Access) error {
 	return ErrDenied.With(who, "kms:"+a.Operation, k.ARN().String(), "kms:"+a.Operation)
 }
 
-// Names are what grants may know a caller by: its unique id and its role's, and their
-// ARNs where those were not known when the grant was made.
+// Names are the names by which grants may identify a caller: its unique id and its role's, and
+// their ARNs, as a grant has ARNs of principals that did not exist when it was made.
 func Names(c *caller.Caller) []string {
 	names := slices.Clone(c.Services)
 	for _, name := range [...]string{c.ID, c.RoleID, c.ARN, c.Role} {
@@ -103,7 +103,7 @@ func Names(c *caller.Caller) []string {
 	return names
 }
 
-// ask finds out what an access is decided by: whether a grant allows it, and the
+// ask collects the inputs of the decision on an access: whether a grant allows it, and the
 // condition keys.
 func (m *Module) ask(k *kms.Key, a *Access) (granted bool, need authorize.Need, known authorize.Context) {
 	principals := Names(a.Caller)

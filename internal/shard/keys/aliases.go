@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/kms"
 )
 
-// ErrGrantToken refuses what is no token of a grant.
+// ErrGrantToken refuses a string that is not a grant's token.
 var ErrGrantToken = fault.NewRule(fault.InvalidGrantToken, "keys: not a token of a grant")
 
 // CreateAlias gives a key an alias. Errors: kms.ErrAliasTaken, kms.ErrTooManyAliases, and
@@ -46,7 +46,7 @@ func (m *Module) countAliases(k *kms.Key) (n int) {
 	return n
 }
 
-// UpdateAlias has an alias name another key.
+// UpdateAlias points an alias to another key.
 func (m *Module) UpdateAlias(account, region, name, key string) error {
 	return m.run(func() error {
 		a := m.aliases[aliasID{account, region, name}]
@@ -94,9 +94,8 @@ func (m *Module) Alias(account, region, name string) (a *kms.Alias) {
 	return a
 }
 
-// Aliases gives the aliases of an account in a region, of one key unless key is empty, in
-// the order of their names, from behind the one after. Those that are predefined have no
-// key and no times until they are first used.
+// Aliases lists the aliases of an account in a region, of one key unless key is empty, by name,
+// after the name after. Predefined ones have no key and no times until their first use.
 func (m *Module) Aliases(account, region, key, after string, limit int) (all []*kms.Alias, more bool) {
 	_ = m.run(func() error {
 		for id, a := range m.aliases {
@@ -115,8 +114,8 @@ func (m *Module) Aliases(account, region, key, after string, limit int) (all []*
 	return page(all, limit)
 }
 
-// CreateGrant adds a grant to a key, which gets its id. A request that is repeated with
-// the same name finds the grant that is there.
+// CreateGrant adds a grant to a key, and assigns its id. It is idempotent for requests with the
+// same name.
 func (m *Module) CreateGrant(g kms.Grant) (made *kms.Grant, err error) {
 	var number [32]byte
 	if _, err := rand.Read(number[:]); err != nil {
@@ -145,7 +144,7 @@ func (m *Module) CreateGrant(g kms.Grant) (made *kms.Grant, err error) {
 	return made, err
 }
 
-// EndGrant removes a grant of a key, once allowed does not refuse it.
+// EndGrant removes a grant of a key, unless allowed refuses that.
 func (m *Module) EndGrant(key, id string, allowed func(k *kms.Key, g *kms.Grant) error) error {
 	return m.run(func() error {
 		k, g := m.keys[key], m.grants[key][id]
@@ -164,8 +163,8 @@ func (m *Module) EndGrant(key, id string, allowed func(k *kms.Key, g *kms.Grant)
 	})
 }
 
-// Grants gives the grants that f lets through, in the order of their keys and ids, from
-// behind the place after, which is a key's id, a slash and a grant's.
+// Grants lists the grants that f accepts, in the order of their keys and ids, after the
+// position after: a key's id, a slash and a grant's id.
 func (m *Module) Grants(after string, limit int, f func(k *kms.Key, g *kms.Grant) bool) (all []*kms.Grant, more bool) {
 	_ = m.run(func() error {
 		for key, grants := range m.grants {
@@ -183,8 +182,8 @@ func (m *Module) Grants(after string, limit int, f func(k *kms.Key, g *kms.Grant
 
 func place(g *kms.Grant) string { return g.Key + "/" + g.ID }
 
-// GrantToken is a grant's token, and ReadGrantToken gives the key and the grant of one.
-// Grants hold at once, so that a token says no more than the grant does.
+// GrantToken is a grant's token, and ReadGrantToken returns the key and the grant of one.
+// Grants are effective at once, so that the token adds nothing to the grant.
 func GrantToken(g *kms.Grant) string {
 	return base64.StdEncoding.EncodeToString([]byte("grant/" + place(g)))
 }

@@ -20,7 +20,7 @@ import (
 	"godwit.dev/godwit/internal/seal"
 )
 
-// Refusals of what is given to asymmetric keys.
+// The errors of operations with asymmetric keys, with their fields.
 var (
 	ErrDigest    = fault.NewRule(fault.ValidationFailed, "keys: a digest of another size")           // algorithm
 	ErrTooLong   = fault.NewRule(fault.ValidationFailed, "keys: too long for the key")               // algorithm, spec, bytes
@@ -36,7 +36,7 @@ var macHashes = map[string]func() hash.Hash{
 	"HMAC_SHA_224": sha256.New224, "HMAC_SHA_256": sha256.New, "HMAC_SHA_384": sha512.New384, "HMAC_SHA_512": sha512.New,
 }
 
-// newSecret draws the secret of a spec: bytes, or a private key as PKCS #8 has it.
+// newSecret draws the secret of a spec: bytes, or a private key in PKCS #8 form.
 func newSecret(spec string) ([]byte, error) {
 	if bits, ok := strings.CutPrefix(spec, "HMAC_"); ok {
 		return Random(macHashes["HMAC_SHA_"+bits]().Size())
@@ -61,8 +61,7 @@ func newPair(spec string) (crypto.Signer, error) {
 	return nil, kms.ErrUnbuilt.With("the key spec " + spec)
 }
 
-// parseSecret reads what newSecret has drawn: []byte, *rsa.PrivateKey or
-// *ecdsa.PrivateKey.
+// parseSecret parses a secret of newSecret: []byte, *rsa.PrivateKey or *ecdsa.PrivateKey.
 func parseSecret(spec string, secret []byte) (any, error) {
 	if strings.HasPrefix(spec, "HMAC_") {
 		return secret, nil
@@ -70,8 +69,8 @@ func parseSecret(spec string, secret []byte) (any, error) {
 	return x509.ParsePKCS8PrivateKey(secret)
 }
 
-// NewPair draws a pair of keys of a spec: the private one as PKCS #8 has it, the public
-// one as its SubjectPublicKeyInfo, both in DER.
+// NewPair draws a key pair of a spec: the private key in PKCS #8 form, the public one as its
+// SubjectPublicKeyInfo, both in DER.
 func NewPair(spec string) (private, public []byte, err error) {
 	pair, err := newPair(spec)
 	if err != nil {
@@ -84,7 +83,7 @@ func NewPair(spec string) (private, public []byte, err error) {
 	return private, public, err
 }
 
-// PublicKey is the public key of an asymmetric one, as its SubjectPublicKeyInfo in DER.
+// PublicKey is the public key of an asymmetric key, as its SubjectPublicKeyInfo in DER.
 func (m *Module) PublicKey(k *kms.Key) ([]byte, error) {
 	secret, err := m.secret(k, k.Current())
 	if err != nil {
@@ -131,7 +130,7 @@ func hashOf(algorithm string) crypto.Hash {
 	}
 }
 
-// digestOf is the digest of a message, or the message where that is one. It fails with
+// digestOf is the digest of a message, or the message itself if digested. It fails with
 // ErrDigest.
 func digestOf(algorithm string, message []byte, digested bool) ([]byte, error) {
 	h := hashOf(algorithm)
@@ -211,7 +210,7 @@ func (m *Module) EncryptRSA(k *kms.Key, algorithm string, plaintext []byte) ([]b
 	return sealed, err
 }
 
-// DecryptRSA decrypts what EncryptRSA, or any library, has encrypted. It fails with
+// DecryptRSA decrypts a ciphertext of EncryptRSA, or of any library. It fails with
 // ErrCiphertext.
 func (m *Module) DecryptRSA(k *kms.Key, algorithm string, ciphertext []byte) ([]byte, error) {
 	secret, err := m.secret(k, k.Current())

@@ -15,24 +15,23 @@ import (
 	"godwit.dev/godwit/internal/seal"
 )
 
-// A ciphertext is ours and opaque: its form's version, the key's id, the number of its
-// material, and what the material has sealed, bound to all that and to the encryption
-// context.
+// A ciphertext is opaque to clients: a version, the key's id, the number of its material, and
+// the sealed plaintext, which is bound to all that and to the encryption context.
 const (
 	blobVersion = 1
 	blobHeader  = 1 + 16 + 4
 )
 
-// Refusals of ciphertexts.
+// The errors of ciphertexts.
 var (
 	ErrCiphertext = fault.NewRule(fault.InvalidCiphertext, "keys: not a ciphertext, or not for the context")
-	// ErrForeign answers a ciphertext of a key that is not there, or that the caller may
-	// not use, alike.
+	// ErrForeign is the common answer for a ciphertext whose key does not exist, or that the
+	// caller may not use.
 	ErrForeign = fault.NewRule(fault.KMSAccessDenied, "keys: no such key, or no right to use it")
 )
 
-// secret opens material of a key: a *seal.Sealer of a symmetric key, what parseSecret
-// gives of others.
+// secret opens the material of a key: a *seal.Sealer of a symmetric key, the result of
+// parseSecret of others.
 func (m *Module) secret(k *kms.Key, material *kms.Material) (any, error) {
 	m.opening.Lock()
 	defer m.opening.Unlock()
@@ -56,7 +55,7 @@ func (m *Module) secret(k *kms.Key, material *kms.Material) (any, error) {
 	return opened, nil
 }
 
-// forget drops the opened material of a key that is gone.
+// forget removes the opened material of a deleted key.
 func (m *Module) forget(k *kms.Key) {
 	m.opening.Lock()
 	defer m.opening.Unlock()
@@ -81,8 +80,8 @@ func (m *Module) Encrypt(k *kms.Key, plaintext []byte, context map[string]string
 	return append(blob, sealed...), err
 }
 
-// blobContext is what a ciphertext is bound to: its header, and the encryption context in
-// the order of its keys.
+// blobContext is the context that a ciphertext is bound to: its header, and the encryption
+// context in the order of its keys.
 func blobContext(header []byte, context map[string]string) []byte {
 	parts := append(make([]string, 0, 2+2*len(context)), "kms ciphertext", hex.EncodeToString(header))
 	for _, key := range slices.Sorted(maps.Keys(context)) {
@@ -91,8 +90,8 @@ func blobContext(header []byte, context map[string]string) []byte {
 	return seal.Context(parts...)
 }
 
-// KeyOf is the key that a ciphertext is under. Errors: ErrCiphertext, and ErrForeign for
-// a key that is not there.
+// KeyOf is the key of a ciphertext. Errors: ErrCiphertext, and ErrForeign for a key that does
+// not exist.
 func (m *Module) KeyOf(region string, blob []byte) (k *kms.Key, err error) {
 	if len(blob) < blobHeader+seal.Overhead || blob[0] != blobVersion {
 		return nil, ErrCiphertext
@@ -108,7 +107,7 @@ func (m *Module) KeyOf(region string, blob []byte) (k *kms.Key, err error) {
 	return k, nil
 }
 
-// Decrypt opens a ciphertext under a key, which KeyOf has found, whatever its state. It
+// Decrypt decrypts a ciphertext with its key, which KeyOf has found, whatever its state. It
 // fails with ErrCiphertext.
 func (m *Module) Decrypt(k *kms.Key, blob []byte, context map[string]string) (plaintext []byte, material string, err error) {
 	number := binary.BigEndian.Uint32(blob[17:])
@@ -127,7 +126,7 @@ func (m *Module) Decrypt(k *kms.Key, blob []byte, context map[string]string) (pl
 	return plaintext, of.ID, nil
 }
 
-// Random draws bytes that are fit for keys.
+// Random draws random bytes for keys.
 func Random(size int) ([]byte, error) {
 	drawn := make([]byte, size)
 	_, err := rand.Read(drawn)

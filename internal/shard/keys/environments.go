@@ -12,10 +12,9 @@ import (
 	"godwit.dev/godwit/internal/kms"
 )
 
-// Environments encrypts the environment variables of functions under customers' keys, and
-// lets the functions' roles decrypt them by grants. Errors are KMS's: KMSNotFound,
-// KMSAccessDenied, KMSDisabled, KMSInvalidState, KMSInvalidKeyUsage, and InvalidARN for what
-// names no key.
+// Environments encrypts the environment variables of functions under customers' keys, and lets
+// the functions' roles decrypt them by grants. Errors are KMS's: KMSNotFound, KMSAccessDenied,
+// KMSDisabled, KMSInvalidState, KMSInvalidKeyUsage, and InvalidARN for a name that is no key's.
 type Environments struct {
 	keys *Module
 	bind func(role string) (id string, known bool)
@@ -26,19 +25,19 @@ func NewEnvironments(keys *Module, bind func(role string) (id string, known bool
 	return &Environments{keys, bind}
 }
 
-// Refusals of what a function has for a key.
+// The errors of a function's key.
 var (
 	ErrAliasARN = fault.NewRule(fault.InvalidARN, "keys: an alias in the place of a key's ARN")
 	ErrKeyARN   = fault.NewRule(fault.InvalidARN, "keys: not the ARN of a key") // what it is
 )
 
-// errVariables reports variables that were damaged.
+// errVariables reports damaged variables.
 var errVariables = errors.New("keys: the encrypted variables of a function cannot be read")
 
-// grantedOnFunction is what a grant for a function's role is for.
+// grantedOnFunction are the operations of a grant for a function's role.
 var grantedOnFunction = []string{"Decrypt", "RetireGrant"}
 
-// access is a use of a key for a function. as says who asks, and how.
+// access is a use of a key for a function. as is the requester.
 func (e *Environments) access(as Access, fn arn.ARN, operation string) *Access {
 	as.Operation, as.Via, as.Context = operation, "lambda."+fn.Region+".amazonaws.com", (&use{of: fn}).context()
 	return &as
@@ -55,8 +54,8 @@ func (e *Environments) find(fn arn.ARN, key string) (*kms.Key, error) {
 	return e.keys.Find(fn.Account, fn.Region, key)
 }
 
-// Seal encrypts the variables of a function under the key of an ARN, for a caller who has to
-// have the right to encrypt with it.
+// Seal encrypts the variables of a function under the key of an ARN, for a caller that needs
+// permission to encrypt with it.
 func (e *Environments) Seal(as Access, fn arn.ARN, key string, variables map[string]string) ([]byte, error) {
 	k, err := e.find(fn, key)
 	if err != nil {
@@ -76,7 +75,7 @@ func (e *Environments) Seal(as Access, fn arn.ARN, key string, variables map[str
 	return e.keys.Encrypt(k, text, asked.Context)
 }
 
-// Open decrypts the variables of a function, for a caller who has to have the right to.
+// Open decrypts the variables of a function, for a caller that needs permission to decrypt.
 func (e *Environments) Open(as Access, fn arn.ARN, sealed []byte) (variables map[string]string, err error) {
 	k, err := e.keys.KeyOf(fn.Region, sealed)
 	if err != nil {
@@ -99,9 +98,9 @@ func (e *Environments) Open(as Access, fn arn.ARN, sealed []byte) (variables map
 	return variables, nil
 }
 
-// Admit has a function's role decrypt its variables, for a caller who has to have the right
-// to make grants. undo takes back what was not so before. A role that is not there gets
-// nothing.
+// Admit grants a function's role the decryption of its variables, for a caller that needs
+// permission to make grants. undo removes the grant if it is new. A role that does not exist
+// gets none.
 func (e *Environments) Admit(as Access, fn arn.ARN, key, role string) (undo func(), err error) {
 	k, err := e.find(fn, key)
 	if err != nil {
@@ -132,7 +131,7 @@ func (e *Environments) Admit(as Access, fn arn.ARN, key, role string) (undo func
 	}
 	return func() {
 		if len(before) == 0 {
-			_ = e.keys.EndGrant(made.Key, made.ID, func(*kms.Key, *kms.Grant) error { return nil }) // it may be gone by now
+			_ = e.keys.EndGrant(made.Key, made.ID, func(*kms.Key, *kms.Grant) error { return nil }) // it may not exist any more
 		}
 	}, nil
 }

@@ -25,26 +25,26 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// Module keeps KMS keys. It is a module of the kernel, with a shard of its own. What it
-// hands out is not changed any more: a command puts another value in its place.
+// Module has the KMS keys. It is a module of the kernel, with its own shard. The values that it
+// returns are immutable: a command replaces them.
 type Module struct {
 	kernel.NopModule
 	shard    *kernel.Shard // whose lock guards what follows
 	sealing  *seal.Keys
 	sealer   *seal.Sealer                       // of key material
-	decides  Decider                            // nil: nothing is enforced
-	policies *lru.Cache[string, *policy.Policy] // compiled, by their documents
+	decides  Decider                            // nil: IAM is not enforced
+	policies *lru.Cache[string, *policy.Policy] // compiled, by document
 
-	keys    map[string]*kms.Key // by their ids, which are distinct everywhere
+	keys    map[string]*kms.Key // by id; ids are globally unique
 	aliases map[aliasID]*kms.Alias
-	grants  map[string]map[string]*kms.Grant // by their keys and their own ids
-	due     int64                            // when a key is next to rotate or go, epoch milliseconds; 0: never
+	grants  map[string]map[string]*kms.Grant // by key id and grant id
+	due     int64                            // when the next key is to be rotated or deleted, in epoch milliseconds; 0: never
 
 	opening sync.Mutex     // guards secrets
-	secrets map[string]any // opened material, by its id: what secret gives
+	secrets map[string]any // opened material, by its id: results of secret
 }
 
-// maxPolicies is how many compiled policies are kept.
+// maxPolicies bounds the cache of compiled policies.
 const maxPolicies = 4096
 
 type aliasID struct{ account, region, name string }
@@ -61,8 +61,8 @@ func New(k *kernel.Kernel, sealing *seal.Keys) *Module {
 	return m
 }
 
-// Load implements kernel.Module. A record that cannot be read fails it: what is sealed
-// with its key could be deleted or be configured to have none.
+// Load implements kernel.Module. An unreadable record is an error: without it data sealed with
+// its key could be deleted, or be configured to have no key.
 func (m *Module) Load() error {
 	r := m.shard.Log.Reader()
 	var unreadable error
@@ -110,7 +110,7 @@ func (m *Module) addGrant(g *kms.Grant) {
 // NextDue implements kernel.Module.
 func (m *Module) NextDue() int64 { return m.due }
 
-// reckon finds out when something is due.
+// reckon sets due.
 func (m *Module) reckon() {
 	m.due = 0
 	for _, k := range m.keys {
@@ -120,8 +120,8 @@ func (m *Module) reckon() {
 	}
 }
 
-// Tick implements kernel.Module: keys rotate, and those whose window is over go, with
-// their aliases and grants.
+// Tick implements kernel.Module: it rotates keys, and deletes those whose waiting period is
+// over, with their aliases and grants.
 func (m *Module) Tick(now int64) {
 	if m.due == 0 || now < m.due {
 		return
@@ -135,7 +135,7 @@ func (m *Module) Tick(now int64) {
 		case k.DueRotation(at):
 			material, err := m.draw(k.Account, k.Region, k.ID, k.Spec, at)
 			if err != nil {
-				panic(err) // a symmetric key's needs nothing but randomness
+				panic(err) // making a symmetric key fails only without randomness
 			}
 			rotated := k.Clone()
 			rotated.Rotate(material, at)
@@ -205,14 +205,14 @@ func (m *Module) remove(k *kms.Key) {
 	m.forget(k)
 }
 
-// run runs a command, and returns once all that it has seen and done is durable.
+// run runs a command, and returns once all that it read and changed is durable.
 func (m *Module) run(command func() error) error {
 	_, err := m.shard.Run(true, func(*kernel.Tx) error { return command() })
 	m.shard.Log.Sync()
 	return err
 }
 
-// drawn is new material in clear and as it is kept.
+// draw makes new key material; the secret in it is sealed.
 func (m *Module) draw(account, region, id, spec string, now time.Time) (kms.Material, error) {
 	secret, err := newSecret(spec)
 	if err != nil {
@@ -231,14 +231,14 @@ func materialContext(account, region, id, material string) []byte {
 	return seal.Context("kms key's material", account, region, id, material)
 }
 
-// Create makes a customer's key. Its account, region, description, spec, usage, policy
-// and tags are given; with an ID, the key of that is given if it has been made before.
+// Create makes a customer's key with the given account, region, description, spec, usage,
+// policy and tags. With an ID it is idempotent: it returns the existing key of that ID.
 func (m *Module) Create(n kms.New) (*kms.Key, error) {
 	once := n.ID != ""
 	if !once {
 		n.ID = uuid.NewString()
 	}
-	material, err := m.draw(n.Account, n.Region, n.ID, n.Spec, time.Time{}) // an RSA key takes its time: without the lock
+	material, err := m.draw(n.Account, n.Region, n.ID, n.Spec, time.Time{}) // an RSA key takes time: without the lock
 	if err != nil {
 		return nil, err
 	}
@@ -259,9 +259,9 @@ func (m *Module) Create(n kms.New) (*kms.Key, error) {
 	return k, err
 }
 
-// Find finds the key that a request in an account and a region names: by its id, its
-// ARN, an alias or an alias's ARN. A service's AWS managed key is made when it is first
-// named in its own account. Errors: kms.ErrNoKey, kms.ErrNoAlias.
+// Find finds the key that a request in an account and a region names: by its id, its ARN, an
+// alias or an alias's ARN. A service's AWS managed key is made at its first use by its own
+// account. Errors: kms.ErrNoKey, kms.ErrNoAlias.
 func (m *Module) Find(account, region, name string) (k *kms.Key, err error) {
 	caller := account
 	if full, ok := strings.CutPrefix(name, "arn:"); ok {
@@ -281,7 +281,7 @@ func (m *Module) Find(account, region, name string) (k *kms.Key, err error) {
 		k, err = m.find(account, region, name)
 		return err
 	})
-	if err == nil || !managed || account != caller { // nobody makes another account's key by naming it
+	if err == nil || !managed || account != caller { // naming another account's managed key does not make it
 		return k, err
 	}
 	return m.manage(account, region, service)
@@ -325,7 +325,7 @@ func (m *Module) manage(account, region, service string) (k *kms.Key, err error)
 	return k, err
 }
 
-// Change runs a command on a key, as kms.Key has them. Errors: kms.ErrNoKey, and the
+// Change runs a command on a key, such as a method of kms.Key. Errors: kms.ErrNoKey, and the
 // command's.
 func (m *Module) Change(id string, command func(k *kms.Key, now time.Time) error) (changed *kms.Key, err error) {
 	err = m.run(func() error {
@@ -359,8 +359,8 @@ func (m *Module) RotateOnDemand(k *kms.Key) (*kms.Key, error) {
 	})
 }
 
-// List gives the keys of an account in a region, in the order of their ids, from behind
-// the one after; at most limit, and whether there are others.
+// List lists the keys of an account in a region by id, after the id after: at most limit, and
+// whether there are others.
 func (m *Module) List(account, region, after string, limit int) (all []*kms.Key, more bool) {
 	_ = m.run(func() error {
 		for _, k := range m.keys {
@@ -381,8 +381,8 @@ func page[T any](all []T, limit int) ([]T, bool) {
 	return all, false
 }
 
-// Rewrap writes the keys of the store wrapped with another root key, in place of the
-// wraps before. It is durable on return.
+// Rewrap wraps the keys of the store with another root key, and replaces the existing wraps. It
+// is durable on return.
 func (m *Module) Rewrap(root *seal.Root) error {
 	text, err := m.sealing.Rewrap(root)
 	if err != nil {
@@ -394,5 +394,5 @@ func (m *Module) Rewrap(root *seal.Root) error {
 	})
 }
 
-// String hides what the module keeps.
+// String hides the content of the module.
 func (m *Module) String() string { return fmt.Sprintf("%d KMS keys", len(m.keys)) }

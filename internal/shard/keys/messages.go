@@ -20,39 +20,39 @@ import (
 	"godwit.dev/godwit/internal/seal"
 )
 
-// Messages encrypts the messages of queues and topics, and the events of functions: under
-// a key of the store (SSE-SQS), or under data keys of KMS, of which each message carries
-// its own as KMS has encrypted it.
+// Messages encrypts the messages of queues and topics, and the events of functions: under a key
+// of the store (SSE-SQS), or under data keys of KMS. Each message carries its data key,
+// encrypted by KMS.
 type Messages struct {
 	keys    *Module
 	sealer  *seal.Sealer
 	clock   clock.Clock
 	managed bool
 
-	sealing *lru.Cache[dataKeyOf, dataKey] // by what it is used for
+	sealing *lru.Cache[dataKeyOf, dataKey] // by use
 	opening *lru.Cache[openingOf, dataKey]
 }
 
-// dataKeys is how many data keys are kept for encryption, and for decryption.
+// dataKeys bounds the caches of data keys for encryption, and for decryption.
 const dataKeys = 4096
 
 // topicReuse is how long a topic's data key is used. Source: the SNS developer guide,
 // "Key management": up to five minutes.
 const topicReuse = 5 * time.Minute
 
-// dataKeyOf is whose a data key is: one queue's or topic's, and one principal's.
+// dataKeyOf identifies the use of a data key: by one queue or topic, and one principal.
 type dataKeyOf struct{ of, key, principal string }
 
 type openingOf struct{ blob, principal string }
 
 type dataKey struct {
 	sealer *seal.Sealer
-	blob   []byte // as KMS has encrypted it
+	blob   []byte // encrypted by KMS
 	until  time.Time
 }
 
-// NewMessages makes it. Without managed, SSE-SQS leaves messages in clear: where the root
-// key stands beside the data, they would cost time and be no safer.
+// NewMessages makes it. Without managed, SSE-SQS leaves messages in clear: if the root key is
+// stored beside the data, encryption would take time and add no safety.
 func NewMessages(keys *Module, c clock.Clock, managed bool) *Messages {
 	sealing, err := lru.New[dataKeyOf, dataKey](dataKeys)
 	if err != nil {
@@ -65,8 +65,8 @@ func NewMessages(keys *Module, c clock.Clock, managed bool) *Messages {
 	return &Messages{keys: keys, sealer: keys.sealing.Sealer(messagesPurpose), clock: c, managed: managed, sealing: sealing, opening: opening}
 }
 
-// The first byte of what an encrypted message has for a body: how it was sealed. The ARN
-// of the queue, topic or function follows, for which it was; and of underKMS the data key.
+// The first byte of an encrypted message's body: how it was sealed. The ARN of the queue, topic
+// or function that it was sealed for follows; after underKMS also the data key.
 const (
 	underStore byte = 1
 	underKMS   byte = 2
@@ -108,7 +108,7 @@ func (e *Messages) encrypt(u use, m *message.Message) error {
 	return encryptUnder(m, name, how, with)
 }
 
-// encryptUnder encrypts a message of the queue, topic or function of a name.
+// encryptUnder encrypts a message for the queue, topic or function of a name.
 func encryptUnder(m *message.Message, name string, how byte, with dataKey) (err error) {
 	plain := plaintexts.Get().(*[]byte)
 	defer func() {
@@ -118,7 +118,8 @@ func encryptUnder(m *message.Message, name string, how byte, with dataKey) (err 
 		}
 	}()
 	*plain, err = m.Encrypt(*plain, func(plaintext []byte) ([]byte, error) {
-		// The header, to which the rest is bound, and the rest are one allocation.
+		// The header, which is authenticated with the ciphertext, and the ciphertext are one
+		// allocation.
 		out := make([]byte, 0, 1+2*binary.MaxVarintLen32+len(name)+len(with.blob)+len(plaintext)+seal.Overhead)
 		out = appendText(append(out, how), name)
 		if how == underKMS {
@@ -129,10 +130,10 @@ func encryptUnder(m *message.Message, name string, how byte, with dataKey) (err 
 	return err
 }
 
-// plaintexts are buffers for what is about to be encrypted.
+// plaintexts is a pool of buffers for plaintexts.
 var plaintexts = sync.Pool{New: func() any { return new([]byte) }}
 
-// keptPlaintext is the largest buffer that is kept.
+// keptPlaintext is the largest buffer that is returned to the pool, in bytes.
 const keptPlaintext = 64 << 10
 
 func appendText(dst []byte, text string) []byte {
@@ -153,16 +154,16 @@ type use struct {
 	key    string // as its attribute names it
 	reuse  time.Duration
 	who    *caller.Caller // nil: the root of its account
-	source arn.ARN        // of what a service acts for, else zero
+	source arn.ARN        // of the resource for which a service acts, else zero
 }
 
-// context is the encryption context that AWS gives each service's data keys.
+// context is the encryption context that AWS uses for each service's data keys.
 func (u *use) context() map[string]string {
 	name := map[string]string{"sns": "aws:sns:topicArn", "lambda": "aws:lambda:FunctionArn"}[u.of.Service]
 	return map[string]string{cmp.Or(name, "aws:sqs:arn"): u.of.String()}
 }
 
-// access is what the use is decided by.
+// access is the Access of the use.
 func (u *use) access(operation string) *Access {
 	a := &Access{Operation: operation, Caller: u.who, Context: u.context()}
 	if a.Caller == nil {
@@ -187,8 +188,8 @@ func principal(who *caller.Caller) string {
 	return who.ARN + " " + who.ID
 }
 
-// dataKey is the data key of a use, for as long as data keys are reused there; or another
-// one, for which both the right to have one made and the right to decrypt are needed.
+// dataKey is the cached data key of a use, or a new one, which needs the permissions to
+// generate and to decrypt a data key.
 func (e *Messages) dataKey(u use) (dataKey, error) {
 	of := dataKeyOf{u.of.String(), u.key, principal(u.who)}
 	if u.who != nil && u.who.Kind == caller.Service {
@@ -251,8 +252,8 @@ func (e *Messages) Open(m *message.Message) error {
 	return e.decrypt(m, topicReuse, func(*kms.Key, arn.ARN) error { return nil }, "the server")
 }
 
-// decrypt decrypts a message for a principal, for whom allowed is asked where a key of
-// KMS has to be, and what it has said holds for as long as data keys are reused.
+// decrypt decrypts a message for a principal. For a key of KMS, allowed must permit that; its
+// decision is cached with the data key, for reuse.
 func (e *Messages) decrypt(m *message.Message, reuse time.Duration, allowed func(k *kms.Key, of arn.ARN) error, who string) error {
 	if len(m.Cipher) == 0 {
 		return errMessage
@@ -283,8 +284,8 @@ func (e *Messages) decrypt(m *message.Message, reuse time.Duration, allowed func
 	return m.Decrypt(func([]byte) ([]byte, error) { return with.Open(rest, seal.Context("message", string(header))) })
 }
 
-// openDataKey opens the data key of a message that was sent to a queue or a topic, which
-// may be another than it is received from.
+// openDataKey opens the data key of a message that was sent to a queue or a topic. This may be
+// another one than it is received from.
 func (e *Messages) openDataKey(of arn.ARN, blob string, reuse time.Duration, allowed func(k *kms.Key, of arn.ARN) error, who string) (*seal.Sealer, error) {
 	opening := openingOf{blob, who}
 	now := e.clock.Now()

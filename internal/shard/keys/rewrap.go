@@ -11,12 +11,11 @@ import (
 	"godwit.dev/godwit/internal/seal"
 )
 
-// ErrNotSealed refuses a store that is sealed with no root key yet.
+// ErrNotSealed refuses a store that is not sealed with a root key yet.
 var ErrNotSealed = errors.New("the data is not sealed with a root key yet")
 
-// RewrapSealing wraps the keys of a store that nobody else has open with another root
-// key. A store that is under it already stays as it is. Errors: ErrNotSealed,
-// seal.ErrWrongRoot.
+// RewrapSealing wraps the keys of a store, which no process has open, with another root key. It
+// is idempotent. Errors: ErrNotSealed, seal.ErrWrongRoot.
 func RewrapSealing(log *journal.Journal, now time.Time, from, to *seal.Root) error {
 	text, ok, err := log.Reader().Get(nil, sealingKey)
 	switch {

@@ -1,6 +1,5 @@
-// Package keys keeps KMS keys, their aliases and grants, and the keys that everything
-// secret on the disk is sealed with. It is a module of the kernel, with a shard of its
-// own.
+// Package keys has KMS keys, their aliases and grants, and the keys that seal all secrets on
+// the disk. It is a module of the kernel, with its own shard.
 package keys
 
 import (
@@ -20,19 +19,17 @@ import (
 // root key.
 var sealingKey = []byte{keyspace.KeySpace, keyspace.KeySealing}
 
-// SealingSpan is the range of keys that has what the root key wraps.
+// SealingSpan is the range of keys of the record that the root key wraps.
 func SealingSpan() keyspace.Span { return keyspace.Prefix(sealingKey) }
 
-// ErrNoRoot refuses a store whose root key is not there.
+// ErrNoRoot refuses a store whose root key is missing.
 var ErrNoRoot = errors.New("the root key that the data is sealed with is not there")
 
-// OpenSealing opens the keys that a store is sealed with. root gives the root key; it is
-// given the id of the one that is needed, which is empty for a store that has none yet,
-// and which gets its keys now. A root key that is not the store's is refused before
-// anything is written: seal.ErrWrongRoot. It comes before the kernel opens its streams.
-//
-// kept is what Sealing gave earlier, which takes the place of a record that the store has
-// lost; nil: nothing is kept.
+// OpenSealing opens the keys that a store is sealed with. root returns the root key with a
+// given id; an empty id means that the store has no keys yet, and gets them now. A root key
+// that is not the store's is refused before anything is written: seal.ErrWrongRoot. It must be
+// called before the kernel opens its streams. kept is an earlier result of Sealing, which
+// replaces the record if the store has lost it; nil: there is none.
 func OpenSealing(log *journal.Journal, now time.Time, kept []byte, root func(needed string) (*seal.Root, error)) (*seal.Keys, error) {
 	text, err := Sealing(log)
 	if err != nil {
@@ -68,8 +65,8 @@ func OpenSealing(log *journal.Journal, now time.Time, kept []byte, root func(nee
 	return keys, putSealing(log, now, text)
 }
 
-// Sealing is the record of the keys that a store is sealed with, which only the root key
-// opens; nil if there is none.
+// Sealing is the record of the keys that a store is sealed with, which only the root key can
+// open; nil if there is none.
 func Sealing(log *journal.Journal) ([]byte, error) {
 	text, ok, err := log.Reader().Get(nil, sealingKey)
 	if err != nil {
@@ -86,15 +83,15 @@ func putSealing(log *journal.Journal, now time.Time, text []byte) error {
 	if err != nil {
 		return err
 	}
-	stream.Begin() // no commit is of no epoch; the module's Load begins the next
+	stream.Begin() // every commit needs an epoch; the module's Load begins the next
 	var b mutation.Batch
 	b.Set(sealingKey, text)
 	stream.Append(true, now.UnixMilli(), &b).Wait()
 	return nil
 }
 
-// CheckRecord reports whether the value of a record of this package can be read. What is
-// sealed in it stays so.
+// CheckRecord reports whether the value of a record of this package can be read. It does not
+// open sealed values.
 func CheckRecord(id keyspace.ID, value []byte) (err error) {
 	switch id {
 	case keyspace.KindSealing:
@@ -120,7 +117,7 @@ var errRecord = errors.New("keys: a record cannot be read")
 func encode(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // the types of package kms always can be written
+		panic(err) // the types of package kms can always be encoded
 	}
 	return append([]byte{version}, text...)
 }

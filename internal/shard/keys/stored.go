@@ -14,21 +14,22 @@ import (
 
 var storedKey = []byte{keyspace.KeySpace, keyspace.KeyStored}
 
-// Stored says how far what a store had in clear has been sealed. Whoever may write in
-// clear removes it first, and with it the promise.
+// Stored is the progress of sealing data that a store had in clear. A process that may write in
+// clear removes it first.
 type Stored struct {
-	// After is the key up to which all is sealed, while the rewrite is under way.
+	// After is the key up to which all records are sealed, while the rewrite is in progress.
 	After []byte `json:"after,omitempty"`
-	// Rewritten says that all is, and that what was in clear may still be in files.
+	// Rewritten says that all records are sealed, but that files may still have the old ones in
+	// clear.
 	Rewritten bool `json:"rewritten,omitempty"`
-	// Done says that it is not in those any more, either.
+	// Done says that files do not have these any more, either.
 	Done bool `json:"done,omitempty"`
-	// Records counts what was found in clear, by kinds.
+	// Records counts the records that were found in clear, by kind.
 	Records map[string]int64 `json:"records,omitempty"`
 }
 
-// ReadStored reads how far the rewrite of a store has come; the zero value: it has not
-// begun, or what it did does not hold any more.
+// ReadStored reads the progress of the rewrite of a store; the zero value: it has not begun, or
+// was invalidated.
 func ReadStored(log *journal.Journal) (s Stored, err error) {
 	text, ok, err := log.Reader().Get(nil, storedKey)
 	if err == nil && ok {
@@ -40,17 +41,17 @@ func ReadStored(log *journal.Journal) (s Stored, err error) {
 	return s, nil
 }
 
-// Put writes how far it has come.
+// Put writes the progress.
 func (s *Stored) Put(b *mutation.Batch) {
 	text, err := json.Marshal(s)
 	if err != nil {
-		panic(err) // it holds nothing that JSON cannot
+		panic(err) // it has only types that JSON can encode
 	}
 	b.Set(storedKey, text)
 }
 
-// ForgetStored takes the promise back, before anything is written in clear. It is durable
-// on return.
+// ForgetStored invalidates the progress, before anything is written in clear. It is durable on
+// return.
 func ForgetStored(log *journal.Journal, now time.Time) error {
 	if _, ok, err := log.Reader().Get(nil, storedKey); err != nil || !ok {
 		return err
@@ -65,8 +66,8 @@ func ForgetStored(log *journal.Journal, now time.Time) error {
 	return nil
 }
 
-// EncryptStored encrypts a message of any queue under the store's own key, as a Messages
-// made of the same keys can decrypt it.
+// EncryptStored encrypts a message of any queue under the store's own key; a Messages with the
+// same keys can decrypt it.
 func EncryptStored(sealing *seal.Keys, m *message.Message) error {
 	return encryptUnder(m, "", underStore, dataKey{sealer: sealing.Sealer(messagesPurpose)})
 }

@@ -8,8 +8,8 @@ import (
 	"godwit.dev/godwit/internal/platform"
 )
 
-// Credentials are what a push platform knows an application by. They do not show
-// themselves where they are formatted or logged.
+// Credentials authenticate an application at a push platform. They are hidden in formatted
+// output and logs.
 type Credentials struct{ Principal, Credential string }
 
 const hidden = "(credentials)"
@@ -27,7 +27,7 @@ func credentialsIn(attributes map[string]string) Credentials {
 	return Credentials{attributes[platform.AttrPrincipal], attributes[platform.AttrCredential]}
 }
 
-// The forms in which the store has a secret: its first byte.
+// The stored forms of a secret: its first byte.
 const (
 	inClear  byte = 0
 	isSealed byte = 1
@@ -35,7 +35,7 @@ const (
 
 func place(name arn.ARN, attribute string) []byte { return []byte(attribute + " of " + name.String()) }
 
-// seal puts the secrets among attributes into an application's record.
+// seal seals the secrets among attributes into an application's record.
 func (e *Platforms) seal(record *platform.Application, name arn.ARN, attributes map[string]string) (err error) {
 	c := credentialsIn(attributes)
 	if record.Principal, err = e.sealed(c.Principal, name, platform.AttrPrincipal); err == nil {

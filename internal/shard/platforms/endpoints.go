@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// endpoint is one that was read.
+// endpoint is an endpoint read from the store.
 type endpoint struct {
 	*platform.Endpoint
 	arn arn.ARN
@@ -24,7 +24,7 @@ type endpoint struct {
 	app *application
 }
 
-// read reads an endpoint. The lock is held, and the store shows what was written.
+// read reads an endpoint. The lock is held, and the store shows all writes so far.
 func (sh *Shard) read(name arn.ARN) (*endpoint, error) {
 	of, text, ok := name.SplitEndpoint()
 	id, err := uuid.Parse(text)
@@ -68,7 +68,7 @@ func (sh *Shard) byToken(app *application, token string) (*endpoint, error) {
 	return sh.readID(app, id)
 }
 
-// write writes an endpoint in the place of what it was before, nil if it is new.
+// write replaces an endpoint; before is its old state, nil if it is new.
 func (sh *Shard) write(e *endpoint, before *platform.Endpoint) {
 	sh.Batch.Set(sh.recordKey(keyspace.PlatformEndpoints, e.app.Incarnation, e.id[:]), e.Encode())
 	if before != nil && before.Token == e.Token {
@@ -92,8 +92,8 @@ func (e *Platforms) with(ctx context.Context, name arn.ARN, command func(sh *Sha
 	return sh.change(ctx, func() error { return command(sh) })
 }
 
-// CreateEndpoint makes an endpoint of an application, or finds the one that has the token
-// and the same attributes. Errors: NotFound, InvalidParameter, InsufficientStorage.
+// CreateEndpoint makes an endpoint of an application, or finds the one with the same token and
+// attributes. Errors: NotFound, InvalidParameter, InsufficientStorage.
 func (e *Platforms) CreateEndpoint(ctx context.Context, app arn.ARN, token string, userData *string, attributes map[string]string) (name arn.ARN, err error) {
 	sh := e.ShardOf(app)
 	err = sh.change(ctx, func() error {
@@ -129,8 +129,7 @@ func (e *Platforms) CreateEndpoint(ctx context.Context, app arn.ARN, token strin
 	return name, err
 }
 
-// DeleteEndpoint removes an endpoint. Its subscriptions stay. Deleting what is not there
-// succeeds.
+// DeleteEndpoint removes an endpoint. Its subscriptions stay. It is idempotent.
 func (e *Platforms) DeleteEndpoint(ctx context.Context, name arn.ARN) error {
 	return e.with(ctx, name, func(sh *Shard) error {
 		there, err := sh.read(name)
@@ -188,7 +187,7 @@ func (e *Platforms) SetEndpointAttributes(ctx context.Context, name arn.ARN, att
 	})
 }
 
-// update puts an endpoint in the place of what it was.
+// update replaces an endpoint by its next state.
 func (sh *Shard) update(there *endpoint, next *platform.Endpoint) {
 	if there.Same(next) {
 		return
@@ -199,8 +198,8 @@ func (sh *Shard) update(there *endpoint, next *platform.Endpoint) {
 	sh.notify(there.app, platform.EventUpdated, there.arn)
 }
 
-// DisableEndpoint disables an endpoint that its platform does not know any more, if it has
-// the token still that the platform has refused. It is durable on return.
+// DisableEndpoint disables an endpoint whose token the platform has refused, unless the token
+// was changed since. It is durable on return.
 func (e *Platforms) DisableEndpoint(ctx context.Context, name arn.ARN, token string) error {
 	return e.with(ctx, name, func(sh *Shard) error {
 		there, err := sh.read(name)
@@ -216,15 +215,15 @@ func (e *Platforms) DisableEndpoint(ctx context.Context, name arn.ARN, token str
 	})
 }
 
-// Endpoint is one of a list.
+// Endpoint is an element of a list.
 type Endpoint struct {
 	ARN        arn.ARN
 	ID         string
 	Attributes map[string]string
 }
 
-// ListEndpoints lists an application's endpoints in the order of their ids, up to limit of
-// them behind the id after. Errors: NotFound.
+// ListEndpoints lists an application's endpoints in the order of their ids, up to limit of them
+// after the id after. Errors: NotFound.
 func (e *Platforms) ListEndpoints(ctx context.Context, app arn.ARN, after string, limit int) (page []Endpoint, more bool, err error) {
 	sh := e.ShardOf(app)
 	err = sh.change(ctx, func() error {
@@ -259,8 +258,8 @@ func (e *Platforms) ListEndpoints(ctx context.Context, app arn.ARN, after string
 	return page, more, err
 }
 
-// notify publishes an event of an endpoint, if the application wants that, as part of the
-// command under way: the event waits in the application's backlog.
+// notify publishes an event of an endpoint, if the application has a topic for it, as part of
+// the current command: the event waits in the application's backlog.
 func (sh *Shard) notify(app *application, attribute string, name arn.ARN) {
 	if app.Attributes[attribute] != "" {
 		sh.notifyEvent(app, attribute, platform.NewEvent(attribute, app.arn, name, clock.Time(sh.Now())))
@@ -273,12 +272,12 @@ func (sh *Shard) notifyEvent(app *application, attribute string, event *platform
 		Notice: &message.Notice{Kind: message.PlatformEvent, Topic: app.Attributes[attribute], Token: app.arn.String()},
 	}
 	if err := sh.engine.EncryptWaiting(app.arn, "", nil, arn.ARN{}, m); err != nil {
-		panic(err) // the store's own key needs nothing but randomness
+		panic(err) // encryption with the store's own key fails only without randomness
 	}
 	sh.AcceptFor(app.recipient, m)
 }
 
-// failed publishes that a message is given up.
+// failed publishes that a message could not be delivered.
 func (sh *Shard) failed(app *application, d *backlog.Delivery, attempts int, reason string) {
 	n := d.Message.Notice
 	if n == nil || n.Kind != message.Notification || app.Attributes[platform.EventFailed] == "" {

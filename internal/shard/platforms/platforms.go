@@ -1,8 +1,7 @@
-// Package platforms is the module of push platforms: applications, their endpoints, and
-// what is published to an endpoint rather than to a topic.
-//
-// Of an endpoint nothing is in memory: its record is found by its id, and its id by its
-// token. What is published to an endpoint waits in its application's backlog.
+// Package platforms is the module of push platforms: applications, their endpoints, and the
+// messages published to an endpoint rather than to a topic. Endpoints are not in memory: a
+// record is found by its id, and the id by its token. Messages to an endpoint wait in its
+// application's backlog.
 package platforms
 
 import (
@@ -27,17 +26,17 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// Sealer keeps secrets: what it has sealed it opens in the same context only.
+// Sealer seals secrets: a sealed secret can only be opened in the same context.
 type Sealer interface {
 	Seal(plaintext, context []byte) ([]byte, error)
 	Open(sealed, context []byte) ([]byte, error)
 }
 
-// Options are what the module is made of.
+// Options configure the module.
 type Options struct {
-	// Sealer seals the credentials that the store has. Nil: they are there in clear.
+	// Sealer seals the credentials in the store. Nil: they are in clear.
 	Sealer Sealer
-	// NewID gives an id that was never given before; random unless given.
+	// NewID returns an id that was never used before; random unless given.
 	NewID func() message.ID
 	// Published is called for every publish to an endpoint, if it is not nil. It may be called
 	// concurrently, and must be quick.
@@ -56,12 +55,13 @@ type Shard struct {
 	*backlog.Shard
 	engine       *Platforms
 	applications map[arn.ARN]*application
-	// written is the latest commit of an application or an endpoint: what answers report
-	// them depends on it.
+	// written is the latest commit of an application or an endpoint: answers about them depend
+	// on it.
 	written *journal.Commit
 }
 
-// application is one with its backlog, whose fields follow those of the record.
+// application is an application with its backlog; the backlog's fields follow those of the
+// record.
 type application struct {
 	arn arn.ARN
 	*platform.Application
@@ -69,7 +69,7 @@ type application struct {
 	opened    *Credentials // nil: not yet
 }
 
-// New adds the module to the shards, above that of backlogs.
+// New adds the module to the shards, after that of backlogs.
 func New(below *backlog.Backlogs, o Options) *Platforms {
 	if o.NewID == nil {
 		o.NewID = func() message.ID { return message.ID(uuid.New()) }
@@ -113,7 +113,7 @@ func (sh *Shard) load(key, value []byte) error {
 	return sh.LoadRecipient(app.recipient)
 }
 
-// add takes an application into memory.
+// add adds an application to memory.
 func (sh *Shard) add(name arn.ARN, record *platform.Application) *application {
 	name = name.Own()
 	app := &application{arn: name, Application: record}
@@ -133,7 +133,7 @@ func (sh *Shard) add(name arn.ARN, record *platform.Application) *application {
 	return app
 }
 
-// key begins the keys of a kind of record.
+// key is the prefix of the keys of a kind of record.
 func (sh *Shard) key(kind byte) []byte {
 	return append(keyspace.Shard(sh.ID, keyspace.Platforms), kind)
 }
@@ -146,7 +146,7 @@ func (sh *Shard) applicationKey(name arn.ARN) []byte {
 func (sh *Shard) put(app *application) { sh.Batch.Set(sh.applicationKey(app.arn), app.Encode()) }
 
 // change runs a command that reads or changes applications or endpoints. It returns once all
-// that f saw and did is durable.
+// that f read and changed is durable.
 func (sh *Shard) change(ctx context.Context, f func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -162,8 +162,8 @@ func (sh *Shard) change(ctx context.Context, f func() error) error {
 	})
 }
 
-// visible has the store show what was written of endpoints. Nothing of the command under
-// way has been written yet.
+// visible makes the writes of endpoints visible in the store. The current command must not have
+// written anything yet.
 func (sh *Shard) visible() {
 	if !sh.written.Applied() {
 		sh.engine.Journal.Flush()
@@ -178,8 +178,8 @@ func (sh *Shard) find(name arn.ARN) (*application, error) {
 	return nil, platform.ErrNoApplication
 }
 
-// CreateApplication makes an application, or finds one that differs in nothing. Errors:
-// InvalidParameter, InsufficientStorage.
+// CreateApplication makes an application, or finds an identical one. Errors: InvalidParameter,
+// InsufficientStorage.
 func (e *Platforms) CreateApplication(ctx context.Context, name arn.ARN, attributes map[string]string) error {
 	if err := platform.Check(name, attributes, true); err != nil {
 		return err
@@ -204,7 +204,7 @@ func (e *Platforms) CreateApplication(ctx context.Context, name arn.ARN, attribu
 	})
 }
 
-// same refuses an application that differs from one that is asked for again.
+// same refuses to create an application again with other attributes.
 func (sh *Shard) same(app *application, attributes map[string]string) error {
 	had, err := sh.engine.open(app)
 	if err != nil {
@@ -217,8 +217,8 @@ func (sh *Shard) same(app *application, attributes map[string]string) error {
 	return nil
 }
 
-// DeleteApplication removes an application, its endpoints and what waits for them, at a cost
-// that does not depend on how many these are. Deleting what is not there succeeds.
+// DeleteApplication removes an application, its endpoints and its backlog, at a cost that does
+// not depend on their number. It is idempotent.
 func (e *Platforms) DeleteApplication(ctx context.Context, name arn.ARN) error {
 	sh := e.ShardOf(name)
 	return sh.change(ctx, func() error {
@@ -233,12 +233,12 @@ func (e *Platforms) DeleteApplication(ctx context.Context, name arn.ARN) error {
 			sh.Batch.DeleteRange(span.Lower, span.Upper)
 		}
 		sh.DropRecipient(app.recipient)
-		sh.Generation.Add(1) // what is being delivered has to look again
+		sh.Generation.Add(1) // deliveries in flight have to find their target again
 		return nil
 	})
 }
 
-// recordKey is that of a record of an application's endpoint.
+// recordKey is the key of a record of an application's endpoint.
 func (sh *Shard) recordKey(kind byte, incarnation uint64, id []byte) []byte {
 	return append(binary.BigEndian.AppendUint64(sh.key(kind), incarnation), id...)
 }
@@ -257,8 +257,8 @@ func (e *Platforms) ApplicationAttributes(ctx context.Context, name arn.ARN) (at
 	return attributes, err
 }
 
-// shown are an application's attributes, with those that its credentials lead to. Where
-// these cannot be read there are none.
+// shown are an application's attributes, with those derived from its credentials. Unreadable
+// credentials give none.
 func (e *Platforms) shown(app *application) map[string]string {
 	all := app.Shown()
 	if c, err := e.open(app); err == nil {
@@ -296,14 +296,14 @@ func (e *Platforms) SetApplicationAttributes(ctx context.Context, name arn.ARN, 
 	})
 }
 
-// Application is one of a list.
+// Application is an element of a list.
 type Application struct {
 	ARN        arn.ARN
 	Attributes map[string]string // without secrets
 }
 
-// ListApplications lists an account's applications in a region, in the order of platforms
-// and names, up to limit of them behind after: platform/name.
+// ListApplications lists an account's applications in a region, ordered by platform and name,
+// up to limit of them after after: platform/name.
 func (e *Platforms) ListApplications(ctx context.Context, region, account, after string, limit int) ([]Application, bool, error) {
 	compare := func(a, b Application) int { return strings.Compare(a.ARN.Resource, b.ARN.Resource) }
 	from := arn.PlatformApplication(region, account, after, "")
@@ -328,7 +328,7 @@ func (e *Platforms) ListApplications(ctx context.Context, region, account, after
 	return page, more, e.awaitWritten(ctx)
 }
 
-// awaitWritten returns once all that could be seen of applications is durable.
+// awaitWritten returns once all changes of applications so far are durable.
 func (e *Platforms) awaitWritten(ctx context.Context) error {
 	for _, sh := range e.Shards {
 		var c *journal.Commit
@@ -338,8 +338,8 @@ func (e *Platforms) awaitWritten(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// HasApplication reports whether there is an application, for statistics: it does not wait
-// until what it reports is durable.
+// HasApplication reports whether an application exists, for statistics: it does not wait until
+// what it reports is durable.
 func (e *Platforms) HasApplication(name arn.ARN) (ok bool) {
 	sh := e.ShardOf(name)
 	sh.View(func() { _, ok = sh.applications[name] })

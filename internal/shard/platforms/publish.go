@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// Target is what a sender needs to know of an endpoint.
+// Target has the properties of an endpoint that a sender needs.
 type Target struct {
 	Application arn.ARN
 	Platform    string
@@ -23,10 +23,10 @@ type Target struct {
 	Sending     bool // the application
 	Team        string
 	Bundle      string
-	Credentials *Credentials // not changed any more: another pointer is of others
+	Credentials *Credentials // immutable: other credentials have another pointer
 }
 
-// PushTarget finds an endpoint, for an attempt. Errors: NotFound.
+// PushTarget finds an endpoint for a delivery attempt. Errors: NotFound.
 func (e *Platforms) PushTarget(name arn.ARN) (t Target, err error) {
 	app, _, ok := name.SplitEndpoint()
 	if !ok {
@@ -55,8 +55,8 @@ func (sh *Shard) target(name arn.ARN) (Target, error) {
 	}, nil
 }
 
-// MayPublish refuses an endpoint that takes no message. Errors: InvalidParameter for one
-// that is not there, or of a platform that nothing is sent to; EndpointDisabled,
+// MayPublish refuses an endpoint that accepts no messages. Errors: InvalidParameter for one
+// that does not exist, or whose platform is not supported for sending; EndpointDisabled,
 // PlatformApplicationDisabled.
 func (e *Platforms) MayPublish(ctx context.Context, name arn.ARN) error {
 	return asTarget(e.with(ctx, name, func(sh *Shard) error {
@@ -82,7 +82,7 @@ func (sh *Shard) publishable(name arn.ARN) (*endpoint, error) {
 	return there, nil
 }
 
-// asTarget says of what a publish is refused for that it is about its target.
+// asTarget adds to the error of a publish that it concerns the target.
 func asTarget(err error) error {
 	if fault.KindOf(err) == fault.NotFound {
 		return platform.ErrNoTarget

@@ -1,4 +1,4 @@
-// Package signing is the module of the keys that envelopes are signed with.
+// Package signing is the module of the keys that sign envelopes.
 package signing
 
 import (
@@ -11,15 +11,15 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// A message that a queue got of a subscription may be without its signature
-// yet: what a publish does in its own commit must not wait for one. It is
-// signed when it is received, with the same signature each time.
+// A message that a queue got from a subscription may be stored without its signature: a publish
+// does not wait for one in its own commit. The message is signed when it is received, with the
+// same signature each time.
 
-// signingPrefix begins the keys that envelopes are signed with, by their ids,
-// among the keys of shard 0. Those of its replays begin alike and are shorter.
+// signingPrefix is the prefix of the records of signing keys, by id, in shard 0. The records of
+// replays in shard 0 begin alike and are shorter.
 var signingPrefix = keyspace.Shard(0, keyspace.SigningKeys)
 
-// Keys is the module of the keys that envelopes are signed with.
+// Keys is the module of the keys that sign envelopes.
 type Keys struct {
 	kernel *kernel.Kernel
 	sealer *seal.Sealer
@@ -28,8 +28,8 @@ type Keys struct {
 // New makes the module; it has no state in memory. A nil sealer leaves keys in clear.
 func New(k *kernel.Kernel, sealer *seal.Sealer) *Keys { return &Keys{k, sealer} }
 
-// SigningKeys are all keys that PutSigningKey was given, by their ids. Those that
-// versions before have written in clear are sealed on return.
+// SigningKeys are all keys stored by PutSigningKey, by id. Keys that earlier versions have
+// stored in clear are sealed on return.
 func (e *Keys) SigningKeys() (map[[16]byte][]byte, error) {
 	keys, err := e.read()
 	if err != nil {
@@ -52,10 +52,10 @@ func (e *Keys) SigningKeys() (map[[16]byte][]byte, error) {
 	return keys, nil
 }
 
-// sealed marks a sealed record; one in clear begins with its version.
+// sealed reports whether a record is sealed; one in clear begins with its version.
 func sealed(value []byte) bool { return len(value) > 0 && value[0] == seal.Form }
 
-// CheckRecord reports whether a record can be read; check does for one in clear.
+// CheckRecord reports whether a record can be read; check checks one in clear.
 func CheckRecord(value []byte, check func([]byte) error) error {
 	if !sealed(value) {
 		return check(value)
@@ -81,8 +81,8 @@ func (e *Keys) read() (map[[16]byte][]byte, error) {
 	return keys, err
 }
 
-// PutSigningKey keeps a key that envelopes are signed with, whose form is the
-// caller's; it is durable on return.
+// PutSigningKey stores a key that signs envelopes, in the caller's encoding; it is durable on
+// return.
 func (e *Keys) PutSigningKey(id [16]byte, key []byte) error {
 	if e.sealer != nil {
 		var err error

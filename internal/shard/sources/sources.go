@@ -1,5 +1,6 @@
-// Package sources keeps sources: the endpoints for clients that do not speak AWS's APIs. It is the module over
-// the pure rules of package ingest, with a lock and a stream of the journal of its own.
+// Package sources has the sources: endpoints for clients that do not speak AWS's APIs. It is
+// the module over the pure rules of package ingest, with its own lock and stream of the
+// journal.
 package sources
 
 import (
@@ -20,43 +21,43 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// Purpose is what the secrets of sources are sealed for.
+// Purpose is the purpose that the secrets of sources are sealed for.
 const Purpose = "secrets of sources"
 
-// MaxSources is how many there may be.
+// MaxSources bounds the number of sources.
 const MaxSources = 1000
 
-// Refusals.
+// Errors of commands.
 var (
 	ErrNone    = fault.NewRule(fault.NotFound, "sources: there is no such source")
 	ErrTooMany = fault.NewRule(fault.LimitExceeded, "sources: there are as many as may be")
 )
 
-// ErrChanged says that a source was changed since it was looked at.
+// ErrChanged says that a source has changed since the caller read it.
 var ErrChanged = errors.New("sources: it was changed meanwhile")
 
-// record is a source on disk.
+// record is the persisted form of a source.
 type record struct {
 	ingest.Source
 
 	Sealed []byte `json:"sealed,omitempty"` // the secrets
 }
 
-// kept is a source in memory. It does not change.
+// kept is a source in memory. It is immutable.
 type kept struct {
 	*ingest.Compiled
 
 	secrets []string
-	broken  error // its secrets cannot be opened: nothing is verified by it
+	broken  error // its secrets cannot be opened: no request can be verified
 }
 
-// Module keeps sources. It is a module of the kernel, with a shard of its own.
+// Module has the sources. It is a module of the kernel, with its own shard.
 type Module struct {
 	kernel.NopModule
 	kernel *kernel.Kernel
-	shard  *kernel.Shard // whose lock is held by whoever changes all
+	shard  *kernel.Shard // its lock guards all changes
 	sealer *seal.Sealer
-	all    atomic.Pointer[map[string]*kept] // what it points to does not change
+	all    atomic.Pointer[map[string]*kept] // the map is immutable
 }
 
 // New adds the module to a kernel. The sealer is for Purpose.
@@ -108,7 +109,8 @@ func (m *Module) Load() error {
 	return errors.Join(err, bad)
 }
 
-// open makes a source ready. One whose secrets cannot be opened is there, and takes nothing.
+// open prepares a source for use. One whose secrets cannot be opened is kept, but accepts
+// nothing.
 func (m *Module) open(k []byte, r *record) *kept {
 	var secrets []string
 	if len(r.Sealed) > 0 {
@@ -121,13 +123,14 @@ func (m *Module) open(k []byte, r *record) *kept {
 		}
 	}
 	c, err := ingest.Compile(r.Source, secrets)
-	if err != nil { // an earlier version has taken it
+	if err != nil { // an earlier version accepted it
 		return &kept{Compiled: &ingest.Compiled{Source: r.Source}, secrets: secrets, broken: err}
 	}
 	return &kept{Compiled: c, secrets: secrets}
 }
 
-// Find is the source of a name, for posts to it; nil if there is none that can verify them.
+// Find is the source of a name, for posts to it; nil if there is none, or it cannot verify
+// posts.
 func (m *Module) Find(name string) *ingest.Compiled {
 	if k := (*m.all.Load())[name]; k != nil && k.broken == nil {
 		return k.Compiled
@@ -135,17 +138,17 @@ func (m *Module) Find(name string) *ingest.Compiled {
 	return nil
 }
 
-// Info is a source as it is shown, without its secrets.
+// Info describes a source, without its secrets.
 type Info struct {
 	ingest.Source
 
 	Secrets int   // how many it has
-	Broken  error // why it takes nothing; nil: it does
+	Broken  error // why it accepts nothing; nil: it does
 }
 
 func (k *kept) info() Info { return Info{k.Source, len(k.secrets), k.broken} }
 
-// List lists the sources behind a name, in their order. What it reports is durable.
+// List lists the sources after a name, by name. What it reports is durable.
 func (m *Module) List(after string, limit int) (page []Info, more bool) {
 	all := *m.all.Load()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -172,8 +175,8 @@ func (m *Module) Get(name string) (Info, error) {
 	return k.info(), nil
 }
 
-// change runs a command on a source, which is nil if there is none, and puts what it gives in
-// its place; nil is to delete it. It returns once all that it has seen and done is durable.
+// change runs a command on a source, nil if there is none, and replaces the source by the
+// result; nil deletes it. It returns once all that it read and changed is durable.
 func (m *Module) change(ctx context.Context, name string, grows bool, command func(was *kept, now int64) (*record, []string, error)) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -221,10 +224,10 @@ func (m *Module) change(ctx context.Context, name string, grows bool, command fu
 	return err
 }
 
-// Put makes a source, or replaces what there is under its name but when it was made. Without
-// secrets, nil, those that it has stay. Target is that of the source that is to be replaced, as
-// the caller knows it; empty: there is none. Errors: ingest.ErrInvalid, ErrTooMany; ErrChanged: it
-// has another one.
+// Put makes a source, or replaces the one of its name, keeping its creation time. If secrets is
+// nil, the existing ones stay. target is the target of the source to be replaced, as the caller
+// knows it; empty: there is none. Errors: ingest.ErrInvalid, ErrTooMany; ErrChanged: the source
+// has another target.
 func (m *Module) Put(ctx context.Context, s ingest.Source, secrets []string, target string) (made bool, err error) {
 	err = m.change(ctx, s.Name, true, func(was *kept, now int64) (*record, []string, error) {
 		if made = was == nil; made && target != "" || !made && target != was.Target {
@@ -248,7 +251,7 @@ func (m *Module) Put(ctx context.Context, s ingest.Source, secrets []string, tar
 	return made, err
 }
 
-// SetPaused has a source take nothing, or again. Errors: ErrNone.
+// SetPaused pauses or resumes a source. Errors: ErrNone.
 func (m *Module) SetPaused(ctx context.Context, name string, paused bool) error {
 	return m.change(ctx, name, false, func(was *kept, now int64) (*record, []string, error) {
 		if was == nil {

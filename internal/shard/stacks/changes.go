@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/internal/stack/template"
 )
 
-// ChangeSet is what would change, and can be carried out.
+// ChangeSet is a set of planned changes that can be executed.
 type ChangeSet struct {
 	ID          string         `json:"id"` // its ARN
 	Stack       string         `json:"stack"`
@@ -27,15 +27,15 @@ type ChangeSet struct {
 	Changes     []stack.Change `json:"changes,omitempty"`
 	Failure     string         `json:"failure,omitempty"` // why it cannot be executed
 	Executed    bool           `json:"executed,omitempty"`
-	Phase       uint64         `json:"phase,omitempty"` // of the stack when it was made; 0: a version before this did
+	Phase       uint64         `json:"phase,omitempty"` // the stack's phase when it was made; 0: made by an earlier version
 
 	Obsolete bool `json:"-"` // the stack was changed since
 
-	Design *stack.Design `json:"-"` // of a set that is to be made
-	Make   bool          `json:"-"` // the stack is to be created by it
+	Design *stack.Design `json:"-"` // of a change set that is to be made
+	Make   bool          `json:"-"` // it is to create the stack
 }
 
-// nothingChanges is why a change set without changes fails, as AWS says it.
+// nothingChanges is AWS's reason for the failure of a change set without changes.
 const nothingChanges = "The submitted information didn't contain changes. Submit different information to create a change set."
 
 func (m *Module) putSet(e *entry, id stackID, set *ChangeSet) {
@@ -121,13 +121,14 @@ func (e *entry) set(name string) (id stackID, found *ChangeSet) {
 	return id, nil
 }
 
-// obsolete reports that a change set, which was not executed, says what would have changed of what
-// the stack was.
+// obsolete reports that a change set was not executed, and that the stack has changed since it
+// was made.
 func (e *entry) obsolete(c *ChangeSet) bool {
 	return !c.Executed && c.Phase != 0 && c.Phase != e.Phase
 }
 
-// withSet runs a command on a change set, by the name of its stack or its ARN alone.
+// withSet runs a command on a change set, identified by its name and its stack's name, or by
+// its ARN alone.
 func (m *Module) withSet(account, region, name, set string, tasks *[]*Task, command func(e *entry, id stackID, set *ChangeSet) error) error {
 	return m.shard.RunDurable(func(tx *kernel.Tx) error {
 		tx.DependOn(m.shard.Log.Last())
@@ -164,7 +165,7 @@ func (m *Module) ChangeSet(account, region, name, set string) (found ChangeSet, 
 	return found, err
 }
 
-// TemplateOf is the text of the template that a change set has. Errors: ErrNoChanges.
+// TemplateOf is the text of a change set's template. Errors: ErrNoChanges.
 func (m *Module) TemplateOf(account, region, name, set string) (text []byte, err error) {
 	err = m.withSet(account, region, name, set, nil, func(e *entry, _ stackID, set *ChangeSet) (err error) {
 		text, err = m.template(e.id, set.Source.Template)
@@ -173,7 +174,7 @@ func (m *Module) TemplateOf(account, region, name, set string) (text []byte, err
 	return text, err
 }
 
-// ChangeSets are those of a stack, the oldest first. Errors: ErrNone.
+// ChangeSets are the change sets of a stack, the oldest first. Errors: ErrNone.
 func (m *Module) ChangeSets(account, region, name string) (all []ChangeSet, err error) {
 	err = m.view(account, region, name, func(e *entry) error {
 		for _, c := range e.changes {
@@ -203,11 +204,13 @@ func (m *Module) DeleteChangeSet(ctx context.Context, account, region, name, set
 	})
 }
 
-// executionWait is how long the execution of a change set is waited for: most have ended by then, and
-// the waiters of AWS's tools, which ask at once, ask again only after half a minute.
+// executionWait is how long Execute waits for the end of the execution: most have ended by
+// then, and the waiters of AWS's tools, which poll at once, poll again only after half a
+// minute.
 const executionWait = 500 * time.Millisecond
 
-// awaitEnd returns once nothing of the stack is under way, and after executionWait of real time at the latest.
+// awaitEnd returns once no operation of the stack is in progress, but after executionWait of
+// real time at the latest.
 func (m *Module) awaitEnd(ctx context.Context, id stackID) {
 	var ended chan struct{}
 	_ = m.shard.RunDurable(func(*kernel.Tx) error {
@@ -230,9 +233,8 @@ func (m *Module) awaitEnd(ctx context.Context, id stackID) {
 	}
 }
 
-// Execute begins what a change set says, and waits a moment for its end; the stack's other change
-// sets go. Errors:
-// ErrNoChanges, ErrState, ErrNotUpdatable.
+// Execute begins the changes of a change set, and waits up to executionWait for their end; it
+// removes the stack's other change sets. Errors: ErrNoChanges, ErrState, ErrNotUpdatable.
 func (m *Module) Execute(ctx context.Context, account, region, name, set string, o *stack.Order) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -281,8 +283,8 @@ func (m *Module) Execute(ctx context.Context, account, region, name, set string,
 	return err
 }
 
-// designOf finds out what a stack is to be by a source whose template is kept, with the
-// parameters of a store; nil: those that there are.
+// designOf derives the design of a stack from a source whose template is stored; store looks up
+// its parameters, nil: the current ones.
 func (m *Module) designOf(e *entry, source *stack.Source, store func(name string) (string, bool)) (*stack.Design, error) {
 	text, err := m.template(e.id, source.Template)
 	if err != nil {

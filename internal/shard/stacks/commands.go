@@ -26,7 +26,7 @@ func (e *entry) view() View {
 	return v
 }
 
-// find is the stack of a name, unless that is deleted, or of an ARN; nil if there is none.
+// find is the stack of a name, unless it is deleted, or of an ARN; nil if there is none.
 func (m *Module) find(account, region, name string) *entry {
 	if e := m.byName[scope{account, region, name}]; e != nil {
 		return e
@@ -39,7 +39,7 @@ func (m *Module) find(account, region, name string) *entry {
 	return nil
 }
 
-// run runs a command on a stack, and returns once what it has seen and done is durable.
+// run runs a command on a stack, and returns once all that it read and changed is durable.
 func (m *Module) run(ctx context.Context, account, region, name string, command func(e *entry) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (m *Module) view(account, region, name string, at func(e *entry) error) err
 	})
 }
 
-// Creation asks for a stack.
+// Creation is a request for a stack.
 type Creation struct {
 	ID, Name, Account, Region string // ID is the ARN
 	Body                      []byte // the template
@@ -84,8 +84,8 @@ type Creation struct {
 	Protected                 bool
 }
 
-// Create begins the creation of a stack. The same request again, by its token, gives the
-// stack that there is. Errors: ErrExists, ErrTooMany, kernel.ErrFull.
+// Create begins the creation of a stack. It is idempotent for requests with the same token.
+// Errors: ErrExists, ErrTooMany, kernel.ErrFull.
 func (m *Module) Create(ctx context.Context, c *Creation) (id string, err error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
@@ -117,7 +117,7 @@ func (m *Module) Create(ctx context.Context, c *Creation) (id string, err error)
 	return id, err
 }
 
-// enter makes a stack without resources, or gives the one that has change sets and nothing else.
+// enter makes a stack without resources, or finds one that has nothing but change sets.
 func (m *Module) enter(c *Creation) (*entry, error) {
 	e := m.byName[scope{c.Account, c.Region, c.Name}]
 	if e == nil {
@@ -171,7 +171,7 @@ func (m *Module) Update(ctx context.Context, account, region, name string, body 
 	return id, err
 }
 
-// Delete begins a deletion; of a stack that is not there, or being deleted, it does nothing.
+// Delete begins a deletion; it does nothing if the stack does not exist, or is being deleted.
 // Errors: ErrNotDeletable, ErrNotKept, ErrProtected, ErrRootProtected.
 func (m *Module) Delete(ctx context.Context, account, region, name string, o *stack.Order) error {
 	err := m.run(ctx, account, region, name, func(e *entry) error {
@@ -196,13 +196,14 @@ func (m *Module) Delete(ctx context.Context, account, region, name string, o *st
 	return err
 }
 
-// rootProtected reports that the stack which a nested one is below of is protected.
+// rootProtected reports that the root of a nested stack is protected.
 func (m *Module) rootProtected(e *entry) bool {
 	id, ok := idOf(e.Root)
 	return ok && m.byID[id] != nil && m.byID[id].Protected && m.byID[id].Status != stack.DeleteComplete
 }
 
-// Cancel has an update that is under way be rolled back. Errors: ErrNone, ErrNotCancelable.
+// Cancel cancels an update in progress, which is rolled back. Errors: ErrNone,
+// ErrNotCancelable.
 func (m *Module) Cancel(ctx context.Context, account, region, name, token string) error {
 	return m.run(ctx, account, region, name, func(e *entry) error {
 		if e.Status != stack.UpdateInProgress {
@@ -213,7 +214,8 @@ func (m *Module) Cancel(ctx context.Context, account, region, name, token string
 	})
 }
 
-// Rollback brings back a stack that has failed and was left so. Errors: ErrNone, ErrNotRolling.
+// Rollback rolls back a stack whose operation has failed without a rollback. Errors: ErrNone,
+// ErrNotRolling.
 func (m *Module) Rollback(ctx context.Context, account, region, name string, o *stack.Order) (id string, err error) {
 	err = m.run(ctx, account, region, name, func(e *entry) error {
 		id = e.ID
@@ -226,7 +228,7 @@ func (m *Module) Rollback(ctx context.Context, account, region, name string, o *
 	return id, err
 }
 
-// ContinueRollback continues with a rollback of an update that has failed. Errors: ErrNone,
+// ContinueRollback continues a rollback of an update that has failed. Errors: ErrNone,
 // ErrNotRolling.
 func (m *Module) ContinueRollback(ctx context.Context, account, region, name string, o *stack.Order) error {
 	return m.run(ctx, account, region, name, func(e *entry) error {
@@ -238,7 +240,7 @@ func (m *Module) ContinueRollback(ctx context.Context, account, region, name str
 	})
 }
 
-// Protect sets whether a stack may be deleted. Errors: ErrNone, ErrNestedProtection.
+// Protect sets the termination protection of a stack. Errors: ErrNone, ErrNestedProtection.
 func (m *Module) Protect(ctx context.Context, account, region, name string, on bool) (id string, err error) {
 	err = m.run(ctx, account, region, name, func(e *entry) error {
 		if e.Parent != "" && on {
@@ -261,7 +263,7 @@ func (m *Module) SetPolicy(ctx context.Context, account, region, name, policy st
 	})
 }
 
-// Get is a stack of a name or an ARN. What it reports is durable. Errors: ErrNone.
+// Get is the stack of a name or an ARN. What it reports is durable. Errors: ErrNone.
 func (m *Module) Get(account, region, name string) (v View, err error) {
 	err = m.view(account, region, name, func(e *entry) error {
 		v = e.view()
@@ -270,7 +272,7 @@ func (m *Module) Get(account, region, name string) (v View, err error) {
 	return v, err
 }
 
-// List lists the stacks of an account in a region, the latest first, those that are deleted too.
+// List lists the stacks of an account in a region, the latest first, including deleted ones.
 func (m *Module) List(account, region string) (all []stack.Stack) {
 	_ = m.shard.RunDurable(func(tx *kernel.Tx) error {
 		tx.DependOn(m.shard.Log.Last())
@@ -290,7 +292,7 @@ func (m *Module) List(account, region string) (all []stack.Stack) {
 	return all
 }
 
-// Template is the text of the template that a stack has. Errors: ErrNone.
+// Template is the text of a stack's template. Errors: ErrNone.
 func (m *Module) Template(account, region, name string) (text []byte, err error) {
 	err = m.view(account, region, name, func(e *entry) error {
 		text, err = m.template(e.id, e.Source.Template)
@@ -299,7 +301,7 @@ func (m *Module) Template(account, region, name string) (text []byte, err error)
 	return text, err
 }
 
-// Events are those of a stack before a number, the latest first; 0: from the latest on.
+// Events are the events of a stack before a number, the latest first; 0: from the latest on.
 // Errors: ErrNone.
 func (m *Module) Events(account, region, name string, before uint64, limit int) (page []stack.Event, s stack.Stack, err error) {
 	err = m.view(account, region, name, func(e *entry) error {
@@ -325,7 +327,7 @@ func (m *Module) Events(account, region, name string, before uint64, limit int) 
 	return page, s, err
 }
 
-// Exports are the outputs that the stacks of an account share in a region, by name, each with
+// Exports are the exported outputs of the stacks of an account in a region, by name, each with
 // the ARN of its stack.
 func (m *Module) Exports(account, region string) (exports []stack.Output, owners map[string]string) {
 	owners = map[string]string{}
@@ -363,7 +365,7 @@ func (m *Module) Importers(account, region, export string) (names []string) {
 	return names
 }
 
-// Acting is who acts for a stack, as it is kept: without the access key.
+// Acting is the persisted form of the caller that acts for a stack: without the access key.
 func Acting(by *caller.Caller) *caller.Caller {
 	if by == nil {
 		return nil
@@ -373,9 +375,8 @@ func Acting(by *caller.Caller) *caller.Caller {
 	return &as
 }
 
-// Reset forgets the stacks of an account in a region, with their history and whatever is
-// under way of them, and leaves their resources. It says how many there were that were not
-// deleted.
+// Reset removes the stacks of an account in a region, with their history and operations in
+// progress, but not their resources. It returns how many stacks were not deleted.
 func (m *Module) Reset(ctx context.Context, account, region string) (n int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err

@@ -10,14 +10,14 @@ import (
 	"godwit.dev/godwit/internal/stack"
 )
 
-// Refusals of comparisons.
+// Errors of comparisons.
 var (
 	ErrNotDetectable = fault.NewRule(fault.ValidationFailed, "stacks: its status forbids a comparison")
 	ErrDetecting     = fault.NewRule(fault.ValidationFailed, "stacks: a comparison is under way")
 	ErrNoDetection   = fault.NewRule(fault.ValidationFailed, "stacks: there is no such comparison")
 )
 
-// Reading is a resource that is to be compared.
+// Reading is a resource to be compared.
 type Reading struct {
 	stack.Resource
 
@@ -25,17 +25,17 @@ type Reading struct {
 	By                     *caller.Caller
 }
 
-// Reader asks services what resources are now.
+// Reader reads the current state of resources from services.
 type Reader interface {
-	// Compare compares a resource with what its service answers.
+	// Compare compares a resource with its state in its service.
 	Compare(ctx context.Context, r *Reading) stack.Drift
 }
 
-// SetReader says who asks services. It is called before Start.
+// SetReader sets the reader. It must be called before Start.
 func (m *Module) SetReader(r Reader) { m.reader = r }
 
-// Detect begins a comparison of a stack's resources, of all or of those named, under an id,
-// and gives the stack's ARN. Errors: ErrNone, ErrNotDetectable, ErrDetecting.
+// Detect begins a comparison of a stack's resources, all or the named ones, under an id, and
+// returns the stack's ARN. Errors: ErrNone, ErrNotDetectable, ErrDetecting.
 func (m *Module) Detect(ctx context.Context, account, region, name string, d stack.Detection) (id string, err error) {
 	var todo *comparison
 	err = m.run(ctx, account, region, name, func(e *entry) error {
@@ -55,14 +55,14 @@ func (m *Module) Detect(ctx context.Context, account, region, name string, d sta
 	return id, err
 }
 
-// comparison is one under way.
+// comparison is a comparison in progress.
 type comparison struct {
 	stack stackID
 	id    string
 	of    []*Reading
 }
 
-// comparison gives what the comparison of a stack that is under way looks at.
+// comparison returns the resources of the stack's comparison in progress.
 func (e *entry) comparison() *comparison {
 	d := e.Detecting()
 	c := &comparison{stack: e.id, id: d.ID}
@@ -74,7 +74,7 @@ func (e *entry) comparison() *comparison {
 	return c
 }
 
-// detect compares in the background, one resource after the other: it is no hurry.
+// detect compares in the background, one resource after the other: it is not urgent.
 func (m *Module) detect(c *comparison) {
 	if m.reader == nil {
 		return // Start begins it again
@@ -131,7 +131,7 @@ func (m *Module) DetectOne(ctx context.Context, account, region, name, logical s
 	return r, v, err
 }
 
-// Detection is a comparison that was asked for, with its stack's ARN. Errors: ErrNoDetection.
+// Detection is a comparison, with its stack's ARN. Errors: ErrNoDetection.
 func (m *Module) Detection(account, region, id string) (found stack.Detection, arn string, err error) {
 	err = m.shard.RunDurable(func(tx *kernel.Tx) error {
 		tx.DependOn(m.shard.Log.Last())

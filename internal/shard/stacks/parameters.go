@@ -7,12 +7,12 @@ import (
 	"godwit.dev/godwit/internal/stack"
 )
 
-// parameterType is the type of the parameters that templates read by their names. They are in
-// stacks, and nowhere else.
+// parameterType is the type of the parameters that templates reference by name. They exist only
+// in stacks.
 const parameterType = "AWS::SSM::Parameter"
 
-// Parameters looks parameters up by their names, among those that there are now and that may be
-// read; nil: all may.
+// Parameters returns a lookup of existing parameters by name. may says which may be read; nil:
+// all.
 func (m *Module) Parameters(account, region string, may func(name string) bool) (lookup func(name string) (value string, ok bool)) {
 	var values map[string]string
 	_ = m.shard.RunDurable(func(tx *kernel.Tx) error {
@@ -20,7 +20,7 @@ func (m *Module) Parameters(account, region string, may func(name string) bool) 
 		values = m.parameters(account, region)
 		return nil
 	})
-	if may != nil { // asked without the lock, as a template is bound under it
+	if may != nil { // called without the lock, as templates are bound under it
 		maps.DeleteFunc(values, func(name, _ string) bool { return !may(name) })
 	}
 	return in(values)
@@ -33,14 +33,15 @@ func in(values map[string]string) func(name string) (string, bool) {
 	}
 }
 
-// storing notes that a stack has, or had, what is looked for among those of all stacks.
+// storing notes that a stack has, or had, a resource of the types that are searched for in all
+// stacks.
 func (m *Module) storing(e *entry, r *stack.Resource) {
 	if r.Type == parameterType || r.Type == policyType {
 		m.stores[e.id] = e
 	}
 }
 
-// ofType calls f with each resource of an account that is of a type, or is to be.
+// ofType calls f with each resource of an account that is, or is to be, of a type.
 func (m *Module) ofType(kind, account string, f func(e *entry, r *stack.Resource)) {
 	for _, e := range m.stores {
 		if e.Account != account || e.Status == stack.DeleteComplete {
@@ -73,8 +74,8 @@ func (m *Module) parameters(account, region string) map[string]string {
 	return values
 }
 
-// Holds reports that a parameter of the name which a step brings is another resource's, or is
-// being made by a step that came before.
+// Holds reports that another resource has the parameter name of a step, or is getting it by an
+// earlier step.
 func (m *Module) Holds(t *Task) (held bool) {
 	_ = m.shard.RunDurable(func(*kernel.Tx) error {
 		m.inStore(t.Account, t.Region, func(e *entry, r *stack.Resource) {
@@ -87,7 +88,8 @@ func (m *Module) Holds(t *Task) (held bool) {
 	return held
 }
 
-// named reports that a resource has a step's name, or had it first.
+// named reports that a resource has the name of a step's resource, or is being created with it
+// by an earlier step.
 func named(r *stack.Resource, t *Task, id string) bool {
 	if r.Exists() && r.Physical == t.Target.Physical {
 		return true
@@ -96,7 +98,7 @@ func named(r *stack.Resource, t *Task, id string) bool {
 	return n != nil && n.Action == stack.Create && n.Target.Physical == t.Target.Physical && before(n, id+r.Logical, t)
 }
 
-// before reports that a step of the resource of an id began before another.
+// before reports that a step of the resource of an id began before another step.
 func before(n *stack.Step, id string, t *Task) bool {
 	if n.Began != t.Began {
 		return n.Began < t.Began

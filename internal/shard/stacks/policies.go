@@ -8,14 +8,14 @@ import (
 	"godwit.dev/godwit/internal/stack/resource"
 )
 
-// policyType is the type of inline policies. IAM puts one of the same name in the place of
-// another's, and so two resources that have the same one would undo each other's.
+// policyType is the type of inline policies. In IAM a policy replaces another of the same name,
+// so that two resources with the same name would overwrite each other.
 const policyType = "AWS::IAM::Policy"
 
-// Inline is the policy of a name that a role, user or group has of its own.
-type Inline struct{ Policy, Property, Holder string } // Property is the one that lists such holders
+// Inline identifies an inline policy of a role, user or group by name.
+type Inline struct{ Policy, Property, Holder string } // Property lists the holders of this kind
 
-// in reports that properties have it.
+// in reports that properties contain the policy.
 func (p Inline) in(properties map[string]any) bool {
 	if name, _ := resource.Scalar(properties["PolicyName"]); name != p.Policy {
 		return false
@@ -27,11 +27,11 @@ func (p Inline) in(properties map[string]any) bool {
 	})
 }
 
-// of reports that a version is of it.
+// of reports that a version contains the policy.
 func (p Inline) of(v *stack.Version) bool { return v.Type == policyType && p.in(v.Properties) }
 
-// owned reports that a resource has it for certain. One whose update is not complete may have in part
-// what it is to be, and has or goes back to what it was.
+// owned reports that a resource certainly has the policy. An incomplete update may have made
+// part of the new version; the resource still has, or returns to, the version before.
 func (p Inline) owned(r *stack.Resource) bool {
 	if r.Before != nil {
 		return p.of(r.Before)
@@ -39,18 +39,18 @@ func (p Inline) owned(r *stack.Resource) bool {
 	return r.Exists() && p.of(&r.Version)
 }
 
-// claimed reports that a resource has it, or goes back to it.
+// claimed reports that a resource has the policy, or may return to it.
 func (p Inline) claimed(r *stack.Resource) bool {
-	certain := r.Exists() && (r.Status != stack.UpdateFailed || r.Before == nil) // else it was to be so
+	certain := r.Exists() && (r.Status != stack.UpdateFailed || r.Before == nil) // else the version may not have been applied
 	return p.owned(r) || certain && p.of(&r.Version) || slices.ContainsFunc(r.Spares, func(v stack.Version) bool { return p.of(&v) })
 }
 
-// coming reports that a step gives it to a resource.
+// coming reports that a step adds the policy to a resource.
 func (p Inline) coming(n *stack.Step) bool {
 	return n != nil && n.Action != stack.Delete && p.of(&n.Target)
 }
 
-// kept reports that a resource has it and is not about to give it up.
+// kept reports that a resource has the policy and is not about to lose it.
 func (p Inline) kept(r *stack.Resource) bool {
 	switch {
 	case r.Doomed, r.Next != nil && r.Next.Action == stack.Update && !p.of(&r.Next.Target):
@@ -61,9 +61,10 @@ func (p Inline) kept(r *stack.Resource) bool {
 	return p.owned(r)
 }
 
-// Managers are the other resources that have an inline policy which a step gives, or whose step to
-// have it began before this one, as STACK|RESOURCE, of whichever stack of the account. What the
-// step's own resource has already it may have in another form, and back, whoever else has it.
+// Managers are the other resources, as STACK|RESOURCE, of any stack of the account, that have
+// the inline policy which a step adds, or that are getting it by an earlier step. There are
+// none if the step's own resource has the policy already: it may change it and change it back,
+// regardless of the others.
 func (m *Module) Managers(t *Task, p Inline) (found []string) {
 	m.shard.View(func() {
 		mine := false
@@ -83,9 +84,9 @@ func (m *Module) Managers(t *Task, p Inline) (found []string) {
 	return found
 }
 
-// Kept reports that an inline policy which a step takes away stays, as another resource has it. What
-// the step's own resource was to have only, and may have been refused, stays as well where another
-// one is being given it.
+// Kept reports that an inline policy which a step removes must stay, because another resource
+// has it. If the step's own resource never certainly had the policy, it also stays when another
+// resource is getting it.
 func (m *Module) Kept(t *Task, p Inline) (kept bool) {
 	m.shard.View(func() {
 		mine, coming := false, false

@@ -32,13 +32,13 @@ func numbered(tag byte, id stackID, n uint64) []byte {
 func (m *Module) put(k []byte, v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // the types of records can always be written
+		panic(err) // the types of records can always be encoded
 	}
 	value := []byte{version, inClear}
 	if m.sealer == nil {
 		value = append(value, text...)
 	} else if value, err = m.sealer.AppendSealed([]byte{version, sealed}, text, k); err != nil {
-		panic(err) // only a key that is no key can't seal
+		panic(err) // sealing fails only with an invalid key
 	}
 	m.shard.Batch.Set(k, value)
 }
@@ -68,7 +68,7 @@ func decode(text []byte, into any) error {
 	return d.Decode(into)
 }
 
-// CheckRecord reports whether the value of a record can be read, but for what is sealed in it.
+// CheckRecord reports whether the value of a record can be read, except for sealed values.
 func CheckRecord(kind keyspace.ID, value []byte) error {
 	if len(value) < 2 || value[0] != version || value[1] > sealed {
 		return errRecord
@@ -112,7 +112,7 @@ func (m *Module) template(id stackID, number uint64) ([]byte, error) {
 	return []byte(b.Text), err
 }
 
-// keep keeps the text of a template, and gives its number.
+// keep stores the text of a template, and returns its number.
 func (m *Module) keep(e *entry, text []byte) uint64 {
 	for e.First++; e.First <= e.Templates && !e.uses(e.First); e.First++ {
 		m.shard.Batch.Delete(numbered(keyspace.StackTemplates, e.id, e.First))
@@ -133,7 +133,7 @@ func (e *entry) uses(number uint64) bool {
 	return e.Source.Template == number || e.Former != nil && e.Former.Template == number
 }
 
-// save writes what a stack's commands have changed, and gives the steps that follow.
+// save writes the changes of a stack's commands, and returns the steps that follow.
 func (m *Module) save(e *entry) []stack.Step {
 	c := e.Take()
 	for _, id := range c.Touched {

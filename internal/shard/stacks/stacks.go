@@ -1,8 +1,8 @@
-// Package stacks keeps stacks of resources and has their steps taken. It is the module over
-// the rules of package stack, with a lock and a stream of the journal of its own.
-//
-// A step is durable before a Worker takes it, and what came of it before anything follows: a
-// start after a crash gives the Worker again what may have been done, with the same names.
+// Package stacks has the stacks of resources and executes their steps. It is the module over
+// the rules of package stack, with its own lock and stream of the journal. A step is durable
+// before a Worker executes it, and its result before anything follows. A start after a crash
+// gives the Worker the unfinished steps again, with the same names, as they may have been
+// executed.
 package stacks
 
 import (
@@ -27,14 +27,14 @@ const (
 	MaxStacks  = 2000 // of an account in a region
 	MaxChanges = 1000 // change sets of a stack
 
-	// kept is how long a deleted stack can be looked at, as AWS documents it.
+	// kept is how long a deleted stack can be described, as AWS documents it.
 	kept = 90 * 24 * time.Hour
 
-	// atOnce is how many steps are taken side by side.
+	// atOnce bounds the steps that run concurrently.
 	atOnce = 32
 )
 
-// Refusals.
+// Errors of commands.
 var (
 	ErrNone    = fault.NewRule(fault.ValidationFailed, "stacks: there is no such stack")
 	ErrExists  = fault.NewRule(fault.ResourceAlreadyExists, "stacks: there is one of that name")
@@ -58,7 +58,8 @@ var (
 	ErrState     = fault.NewRule(fault.InvalidState, "stacks: the change set cannot be executed")
 )
 
-// Purpose is what the records of stacks are sealed for: properties and parameters may be secrets.
+// Purpose is the purpose that the records of stacks are sealed for: properties and parameters
+// may be secrets.
 const Purpose = "stacks"
 
 type stackID [16]byte
@@ -71,12 +72,12 @@ type entry struct {
 	changes map[stackID]*ChangeSet
 }
 
-// scope is where a stack's name is its own.
+// scope identifies a stack by its name.
 type scope struct{ account, region, name string }
 
 func (e *entry) scope() scope { return scope{e.Account, e.Region, e.Name} }
 
-// Module keeps stacks. It is a module of the kernel, with a shard of its own.
+// Module has the stacks. It is a module of the kernel, with its own shard.
 type Module struct {
 	kernel.NopModule
 	kernel *kernel.Kernel
@@ -84,12 +85,12 @@ type Module struct {
 	sealer *seal.Sealer
 
 	byID    map[stackID]*entry
-	byName  map[scope]*entry   // that are not deleted
-	stores  map[stackID]*entry // that have or had parameters of the store, or inline policies
-	worker  Worker             // nil: no step is taken yet
-	reader  Reader             // nil: nothing is compared
+	byName  map[scope]*entry   // without deleted ones
+	stores  map[stackID]*entry // those that have or had parameters, or inline policies
+	worker  Worker             // nil: no step is executed yet
+	reader  Reader             // nil: no resource is compared
 	running chan struct{}      // holds a token for each step that runs
-	// ending are closed once nothing of a stack is under way any more.
+	// ending are closed when no operation of a stack is in progress any more.
 	ending map[stackID][]chan struct{}
 }
 
@@ -101,7 +102,7 @@ func New(k *kernel.Kernel, sealer *seal.Sealer) *Module {
 	return m
 }
 
-// uuid reads an id as the end of an ARN has it.
+// uuid parses the id at the end of an ARN.
 func uuid(text string) (id stackID, ok bool) {
 	b, err := hex.DecodeString(strings.ReplaceAll(text, "-", ""))
 	if err != nil || len(b) != len(id) {
@@ -188,7 +189,7 @@ func (m *Module) Tick(now int64) {
 	}
 }
 
-// forget drops all that there is of a stack.
+// forget removes a stack and all its records.
 func (m *Module) forget(id stackID) {
 	for _, tag := range []byte{keyspace.StackChanges, keyspace.StackEvents, keyspace.StackResources, keyspace.StackTemplates} {
 		span := keyspace.Prefix(key(tag, id))
@@ -199,7 +200,7 @@ func (m *Module) forget(id stackID) {
 	delete(m.stores, id)
 }
 
-// exports are the outputs that other stacks than one can import.
+// exports are the outputs that stacks other than one can import.
 type exports struct {
 	*Module
 

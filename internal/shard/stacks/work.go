@@ -12,26 +12,26 @@ import (
 	"godwit.dev/godwit/internal/stack"
 )
 
-// Task is a step with the stack that it is for.
+// Task is a step with its stack.
 type Task struct {
 	stack.Step
 
 	Stack, Name, Account, Region string // ARN, name and home of the stack
-	// By is who acts; where there is a Role, it acts as that.
+	// By is the caller that acts; with a Role, it acts as that role.
 	By   *caller.Caller
 	Role string
 	Tags []stack.Tag
-	// Root is the ARN of the stack above all that it is nested in, itself if in none; Depth is
-	// how many those are.
+	// Root is the ARN of the topmost stack of the nesting, itself if it is not nested; Depth is
+	// how many stacks are above it.
 	Root         string
 	Depth        int
 	Capabilities []string
-	// Try counts how often the step was put off.
+	// Try counts how often the step was postponed.
 	Try int
 }
 
-// Creates reports that a token is of the creation of another resource of a step's stack, in the
-// phase under way.
+// Creates reports that a token belongs to the creation of another resource of a step's stack,
+// in the current phase.
 func (m *Module) Creates(t *Task, token string) (creates bool) {
 	id, _ := idOf(t.Stack)
 	m.shard.View(func() {
@@ -46,7 +46,7 @@ func (m *Module) Creates(t *Task, token string) (creates bool) {
 	return creates
 }
 
-// IsGone reports that a service does not have what it is asked for, whichever service it is.
+// IsGone reports that an error of any service says that the resource does not exist.
 func IsGone(err error) bool {
 	switch fault.KindOf(err) {
 	case fault.NotFound, fault.QueueDoesNotExist, fault.ResourceNotFound, fault.NoSuchEntity, fault.KMSNotFound:
@@ -56,15 +56,14 @@ func IsGone(err error) bool {
 	}
 }
 
-// Worker takes steps. What it makes is durable when it returns.
+// Worker executes steps. Its changes are durable when it returns.
 type Worker interface {
-	// Do takes a step. later, if it is not 0, says that it cannot be taken now, and to try
-	// again then.
+	// Do executes a step. If later is not 0, the step cannot be executed now, and is to be
+	// retried after that time.
 	Do(ctx context.Context, t *Task) (o stack.Outcome, later time.Duration)
 }
 
-// Start has steps taken from now on, those first that were under way when the process before
-// ended.
+// Start begins to execute steps, first those that were in progress when the last process ended.
 func (m *Module) Start(w Worker) {
 	var begun []*Task
 	var comparisons []*comparison
@@ -97,7 +96,7 @@ func (m *Module) Start(w Worker) {
 	}
 }
 
-// tasks are steps with what a Worker needs to know.
+// tasks are steps with the properties of their stack.
 func (m *Module) tasks(e *entry, steps []stack.Step) []*Task {
 	tasks := make([]*Task, 0, len(steps))
 	root := e.Root
@@ -113,7 +112,7 @@ func (m *Module) tasks(e *entry, steps []stack.Step) []*Task {
 	return tasks
 }
 
-// launch has tasks done in the background, once the commit that says so is durable.
+// launch executes tasks in the background, once the commit that has them is durable.
 func (m *Module) launch(tasks []*Task) {
 	if m.worker == nil {
 		return // Start gives them again
@@ -123,7 +122,7 @@ func (m *Module) launch(tasks []*Task) {
 	}
 }
 
-// do takes a step, and what follows from it.
+// do executes a step, and the steps that follow.
 func (m *Module) do(t *Task) {
 	select {
 	case m.running <- struct{}{}:
@@ -141,7 +140,7 @@ func (m *Module) do(t *Task) {
 	m.done(t, outcome)
 }
 
-// done notes what came of a step, and has what follows done.
+// done stores the result of a step, and launches the steps that follow.
 func (m *Module) done(t *Task, o stack.Outcome) {
 	id, _ := idOf(t.Stack)
 	var next []*Task

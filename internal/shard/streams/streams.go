@@ -183,7 +183,7 @@ func streamKey(s *stream.Stream) []byte {
 	return append(key, s.Name...)
 }
 
-// run runs a command, and returns once all that it has seen and done is durable.
+// run runs a command, and returns once all that it read and changed is durable.
 func (m *Module) run(command func() error) error {
 	_, err := m.shard.Run(true, func(*kernel.Tx) error { return command() })
 	m.shard.Log.Sync()

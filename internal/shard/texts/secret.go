@@ -8,10 +8,10 @@ import (
 	"godwit.dev/godwit/internal/sms"
 )
 
-// Purpose is what one-time passwords are sealed for.
+// Purpose is the purpose that one-time passwords are sealed for.
 const Purpose = "one-time passwords"
 
-// destination is the record of a number of the sandbox.
+// destination is the record of a number in the sandbox.
 type destination struct {
 	sms.Destination
 
@@ -29,8 +29,8 @@ func sealDestination(key []byte, d sms.Destination, sealer *seal.Sealer) (r dest
 	return r, err
 }
 
-// openDestination reads the record of a number. A password that cannot be opened is none,
-// which nobody can give: the number is to be sent another one.
+// openDestination reads the record of a number. If its password cannot be opened, it has none,
+// and no password verifies it: the number must be sent another one.
 func openDestination(key, value []byte, sealer *seal.Sealer) (sms.Destination, error) {
 	var r destination
 	if err := decode(value, &r); err != nil {
@@ -44,8 +44,8 @@ func openDestination(key, value []byte, sealer *seal.Sealer) (sms.Destination, e
 	return r.Destination, nil
 }
 
-// SealRecord gives the record of a number of the sandbox with its password sealed; nil: it
-// has none in clear.
+// SealRecord seals the password in the record of a number in the sandbox; nil: it has none in
+// clear.
 func SealRecord(key, value []byte, sealer *seal.Sealer) ([]byte, error) {
 	var r destination
 	if err := decode(value, &r); err != nil || r.Password == "" {
@@ -70,7 +70,7 @@ func (m *Module) putDestination(p Place, number string, d sms.Destination) error
 func encode(v any) []byte {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // the types of records can always be written
+		panic(err) // the types of records can always be encoded
 	}
 	return append([]byte{version}, text...)
 }

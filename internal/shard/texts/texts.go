@@ -1,6 +1,6 @@
-// Package texts keeps what accounts have set for text messages, whom they may send some,
-// and what that has cost. It is the module over the pure rules of package sms, with a lock
-// and a stream of the journal of its own.
+// Package texts has the accounts' settings for text messages, the opted-out and sandbox
+// numbers, and the spending. It is the module over the pure rules of package sms, with its own
+// lock and stream of the journal.
 package texts
 
 import (
@@ -20,18 +20,18 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// Place is an account in a region, which has settings, numbers and spending of its own.
+// Place is an account in a region, with its own settings, numbers and spending.
 type Place struct{ Account, Region string }
 
-// Options are what a Module is made of.
+// Options configure a Module.
 type Options struct {
-	// Sandbox has only numbers get messages that were verified.
+	// Sandbox restricts messages to verified numbers.
 	Sandbox bool
 	// Sealer seals one-time passwords in the store, for Purpose; nil: they are in clear.
 	Sealer *seal.Sealer
 }
 
-// Module keeps accounts. It is a module of the kernel, with a shard of its own.
+// Module has the accounts. It is a module of the kernel, with its own shard.
 type Module struct {
 	kernel.NopModule
 	kernel   *kernel.Kernel
@@ -47,10 +47,10 @@ func New(k *kernel.Kernel, o Options) *Module {
 	return m
 }
 
-// Sandboxed reports that only numbers get messages that were verified.
+// Sandboxed reports that messages are restricted to verified numbers.
 func (m *Module) Sandboxed() bool { return m.options.Sandbox }
 
-// key is that of a record: of an account, or of a number that it knows.
+// key is the key of a record: of an account, or of one of its numbers.
 func key(tag byte, p Place, rest ...string) []byte {
 	k := append([]byte{keyspace.SMSSpace, tag}, p.Account+"\x00"+p.Region+"\x00"...)
 	for _, number := range rest {
@@ -74,8 +74,8 @@ func (m *Module) put(key []byte, v any) {
 	m.shard.Batch.Set(key, encode(v))
 }
 
-// Load implements kernel.Module. A record that cannot be read is an error: to continue
-// without it could be to send a message to whoever has refused them.
+// Load implements kernel.Module. An unreadable record is an error: without it a message could
+// be sent to a number that has opted out.
 func (m *Module) Load() error {
 	var bad error
 	err := store.Each(m.shard.Log.Reader(), keyspace.Prefix([]byte{keyspace.SMSSpace}), func(k, value []byte) bool {
@@ -140,8 +140,8 @@ func (m *Module) account(p Place) *sms.Account {
 	return a
 }
 
-// change runs a command on an account, and returns once all that it has seen and done is
-// durable. What fails has changed nothing but what it has written.
+// change runs a command on an account, and returns once all that it read and changed is
+// durable. A command that fails changes nothing except what it has written.
 func (m *Module) change(ctx context.Context, p Place, grows bool, command func(a *sms.Account, now time.Time) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (m *Module) view(p Place, f func(a *sms.Account)) {
 	m.shard.Log.Sync()
 }
 
-// Attributes are those of an account.
+// Attributes are the attributes of an account.
 func (m *Module) Attributes(p Place) (all map[string]string) {
 	m.view(p, func(a *sms.Account) { all = a.Get() })
 	return all
@@ -185,20 +185,20 @@ func (m *Module) SetAttributes(ctx context.Context, p Place, attributes map[stri
 	})
 }
 
-// IsOptedOut reports whether a number wants no messages of an account.
+// IsOptedOut reports whether a number has opted out of an account's messages.
 func (m *Module) IsOptedOut(p Place, number string) (out bool) {
 	m.view(p, func(a *sms.Account) { out = a.Consents[number].OptedOut })
 	return out
 }
 
-// OptedOut lists the numbers that want no messages of an account behind one, in their
-// order.
+// OptedOut lists the numbers that have opted out of an account's messages, in order, after a
+// number.
 func (m *Module) OptedOut(p Place, after string, limit int) (page []string, more bool) {
 	m.view(p, func(a *sms.Account) { page, more = a.OptedOut(after, limit) })
 	return page, more
 }
 
-// OptIn has a number get messages again. Errors: InvalidParameter.
+// OptIn lets a number get messages again. Errors: InvalidParameter.
 func (m *Module) OptIn(ctx context.Context, p Place, number string) error {
 	return m.change(ctx, p, false, func(a *sms.Account, now time.Time) error {
 		changed, err := a.OptIn(number, now)
@@ -209,7 +209,7 @@ func (m *Module) OptIn(ctx context.Context, p Place, number string) error {
 	})
 }
 
-// OptOut notes that a number wants no messages of an account.
+// OptOut opts a number out of an account's messages.
 func (m *Module) OptOut(ctx context.Context, p Place, number string) error {
 	return m.change(ctx, p, false, func(a *sms.Account, _ time.Time) error {
 		m.optOut(p, a, number)
@@ -217,8 +217,8 @@ func (m *Module) OptOut(ctx context.Context, p Place, number string) error {
 	})
 }
 
-// OptOutEverywhere notes that a number wants no messages of any account that sends some:
-// whose it has answered to cannot be known. It is durable on return, also where it was noted
+// OptOutEverywhere opts a number out of the messages of all accounts that send messages, as it
+// is not known whose message it has replied to. It is durable on return, also if it was done
 // before.
 func (m *Module) OptOutEverywhere(number string) {
 	_, _ = m.shard.Run(true, func(*kernel.Tx) error {
@@ -237,7 +237,7 @@ func (m *Module) optOut(p Place, a *sms.Account, number string) {
 	}
 }
 
-// AddDestination adds a number to the sandbox that is sent a one-time password. Errors:
+// AddDestination adds a number, which is sent a one-time password, to the sandbox. Errors:
 // OptedOut, UserError.
 func (m *Module) AddDestination(ctx context.Context, p Place, number, password string) error {
 	number, password = strings.Clone(number), strings.Clone(password)
@@ -249,7 +249,7 @@ func (m *Module) AddDestination(ctx context.Context, p Place, number, password s
 	})
 }
 
-// Verify takes the one-time password of a number. Errors: ResourceNotFound, Verification.
+// Verify verifies a number by its one-time password. Errors: ResourceNotFound, Verification.
 func (m *Module) Verify(ctx context.Context, p Place, number, password string) error {
 	return m.change(ctx, p, false, func(a *sms.Account, now time.Time) error {
 		changed, err := a.Verify(number, password, now)
@@ -260,8 +260,7 @@ func (m *Module) Verify(ctx context.Context, p Place, number, password string) e
 	})
 }
 
-// RemoveDestination takes a number out of the sandbox. Errors: ResourceNotFound,
-// UserError.
+// RemoveDestination removes a number from the sandbox. Errors: ResourceNotFound, UserError.
 func (m *Module) RemoveDestination(ctx context.Context, p Place, number string) error {
 	return m.change(ctx, p, false, func(a *sms.Account, now time.Time) error {
 		if err := a.RemoveDestination(number, now); err != nil {
@@ -272,13 +271,13 @@ func (m *Module) RemoveDestination(ctx context.Context, p Place, number string) 
 	})
 }
 
-// Listed is a number of the sandbox.
+// Listed is a number in the sandbox.
 type Listed struct {
 	Number   string
 	Verified bool
 }
 
-// Destinations lists the numbers of the sandbox behind one, in their order.
+// Destinations lists the numbers in the sandbox, in order, after a number.
 func (m *Module) Destinations(p Place, after string, limit int) (page []Listed, more bool) {
 	m.view(p, func(a *sms.Account) {
 		var numbers []string
@@ -290,29 +289,28 @@ func (m *Module) Destinations(p Place, after string, limit int) (page []Listed, 
 	return page, more
 }
 
-// Charge is a message that is to be sent.
+// Charge is a message to be sent.
 type Charge struct {
 	Place  Place
 	Number string
 	Cost   sms.MicroUSD
-	Most   sms.MicroUSD // the greatest price that it may have; negative: any
-	// Exempt says that the sandbox does not matter: it is the message of a one-time
-	// password.
+	Most   sms.MicroUSD // the highest price that it may have; negative: any
+	// Exempt says that the sandbox does not apply: the message has a one-time password.
 	Exempt bool
 }
 
-// Terms are what an account wants of its messages.
+// Terms are an account's settings for its messages.
 type Terms struct {
-	SenderID string // unless the message has one; empty: none
+	SenderID string // the default of messages; empty: none
 	Type     string
-	// LogRole is what deliveries are logged with, those that fail and so many percent of
-	// the others; empty: none are.
+	// LogRole is the role that logs failed deliveries and Percent percent of the others; empty:
+	// nothing is logged.
 	LogRole string
 	Percent int
 }
 
-// Reserve admits a message, and reserves what it costs until Spend; which is not to be
-// called where it is refused. It waits for no disk.
+// Reserve admits a message, and reserves its cost until Spend, which must not be called for a
+// refused message. It does not wait for the disk.
 func (m *Module) Reserve(c Charge) (t Terms, refused sms.Refusal) {
 	m.shard.View(func() {
 		a := m.account(c.Place)
@@ -332,8 +330,8 @@ func (m *Module) Spent(p Place) (month sms.MicroUSD) {
 	return month
 }
 
-// Spend ends the reservation of a message, which has cost spent. That is durable no
-// later than what its caller writes after it.
+// Spend ends the reservation of a message, which has cost spent. That is durable no later than
+// what its caller writes afterwards.
 func (m *Module) Spend(c Charge, spent sms.MicroUSD) (month sms.MicroUSD) {
 	_, _ = m.shard.Run(false, func(*kernel.Tx) error {
 		a, now := m.account(c.Place), clock.Time(m.shard.Now())

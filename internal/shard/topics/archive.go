@@ -11,27 +11,26 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// A FIFO topic with an archive policy keeps what is published to it, in the
-// order of time and sequence, as a fan-out that has not begun. What is too old
-// goes as one range, an hour late at most; until then it is hidden.
+// A FIFO topic with an archive policy keeps its publications, ordered by time and sequence, in
+// the form of a fan-out that has not begun. Expired ones are removed as one range, an hour late
+// at most; until then they are hidden.
 
 const (
-	archiveRest = int64(time.Hour / time.Millisecond) // between two passes over what is too old
-	archiveStep = 64                                  // topics whose archives one pass shortens
+	archiveRest = int64(time.Hour / time.Millisecond) // between two sweeps
+	archiveStep = 64                                  // topics whose archives one sweep shortens
 )
 
 func archivePrefix(shard uint16, inc layout.Incarnation) []byte {
 	return binary.BigEndian.AppendUint64(keyspace.Shard(shard, keyspace.Archives), uint64(inc))
 }
 
-// archivePlace is a place in an archive: a time in epoch milliseconds, and a
-// sequence.
+// archivePlace is a position in an archive: a time in epoch milliseconds, and a sequence.
 type archivePlace struct {
 	sent     int64
 	sequence uint64
 }
 
-// ArchivePlaceSize is the size of a place in an archive.
+// ArchivePlaceSize is the encoded size of a position in an archive.
 const ArchivePlaceSize = 8 + 8
 
 func (p archivePlace) appendTo(buf []byte) []byte {
@@ -39,7 +38,7 @@ func (p archivePlace) appendTo(buf []byte) []byte {
 	return binary.BigEndian.AppendUint64(buf, p.sequence)
 }
 
-// archivePlaceOf reads the place that a key or a cursor ends in.
+// archivePlaceOf decodes the position at the end of a key or a cursor.
 func archivePlaceOf(p []byte) archivePlace {
 	p = p[len(p)-ArchivePlaceSize:]
 	return archivePlace{sent: int64(binary.BigEndian.Uint64(p)), sequence: binary.BigEndian.Uint64(p[8:])}
@@ -49,7 +48,7 @@ func archiveKey(shard uint16, inc layout.Incarnation, at archivePlace) []byte {
 	return at.appendTo(archivePrefix(shard, inc))
 }
 
-// archive keeps a message that its topic accepts, as part of the command under way.
+// archive stores a message that its topic accepts, as part of the current command.
 func (sh *Shard) archive(t *topic.Topic, s *fifoState, f *fanout) {
 	if t.Retention == 0 {
 		return
@@ -61,14 +60,14 @@ func (sh *Shard) archive(t *topic.Topic, s *fifoState, f *fanout) {
 	}
 }
 
-// archivesBy has the archives looked at by a moment.
+// archivesBy schedules the next sweep of the archives for at, or earlier.
 func (sh *Shard) archivesBy(at int64) {
 	if sh.archivesAt == 0 || at < sh.archivesAt {
 		sh.archivesAt = at
 	}
 }
 
-// policyChanged does what a change of a topic's archive policy asks for.
+// policyChanged applies a change of a topic's archive policy; before is its old retention.
 func (sh *Shard) policyChanged(t *topic.Topic, before time.Duration) {
 	switch s := sh.fifoState(t); {
 	case t.Retention == 0 && before > 0:
@@ -83,7 +82,7 @@ func (sh *Shard) policyChanged(t *topic.Topic, before time.Duration) {
 	}
 }
 
-// loadArchives finds out how far the archives go back.
+// loadArchives finds the oldest message of each archive.
 func (sh *Shard) loadArchives() error {
 	for t := range sh.Topics.Archives() {
 		s := sh.fifoState(t)
@@ -101,7 +100,7 @@ func (sh *Shard) loadArchives() error {
 	return nil
 }
 
-// sweepArchives drops what has been in archives for too long.
+// sweepArchives removes expired messages from archives.
 func (sh *Shard) sweepArchives() {
 	now := sh.Now()
 	if sh.archivesAt == 0 || now < sh.archivesAt {
@@ -129,7 +128,7 @@ func (sh *Shard) sweepArchives() {
 	}
 }
 
-// shorten drops what is in an archive from before a time.
+// shorten removes the messages from before cutoff from an archive.
 func (sh *Shard) shorten(s *fifoState, cutoff int64) {
 	sh.FlushAppended()
 	span := keyspace.Prefix(archivePrefix(sh.ID, s.incarnation))

@@ -18,32 +18,33 @@ import (
 // The deletion of a topic is one small commit, however many subscriptions it has: it deletes
 // the topic's record and, as one range, those of its subscriptions, and writes a mark. From
 // then on the topic does not exist, and its backlogs are inert. They are garbage-collected in
-// the background, in bounded steps, of which the last removes the mark. A start that finds the
-// mark collects all backlogs that have counters and no owner: incarnations are never reused, so
-// that these cannot belong to a topic that was created since.
+// the background, in bounded steps, of which the last removes the mark. If the mark exists at a
+// start, all backlogs with counters and without an owner are collected: incarnations are never
+// reused, so that these cannot belong to a topic that was created since.
 
 const (
 	// collectStep is how many backlogs one step drops.
 	collectStep = 512
-	eraseFew    = 64 // keys that are removed one by one
+	eraseFew    = 64 // keys that are deleted one by one
 )
 
-// deletedTopic are the backlogs of a topic that was deleted.
+// deletedTopic has the backlogs of a deleted topic.
 type deletedTopic struct {
-	topic  *topic.Topic // nil: all is known
-	all    []uint64     // their incarnations, in ascending order
-	stored bool         // each has records; else those that are in memory
+	topic  *topic.Topic // nil: all is complete
+	all    []uint64     // the incarnations of the backlogs, in ascending order
+	stored bool         // each backlog has records; else only those in memory have
 
-	next  int  // those before it are gone from memory
-	run   int  // those before it are gone from the store, those from it on are consecutive ones
-	holds bool // the store has some of these
+	next  int  // the backlogs before it are released from memory
+	run   int  // those before it are erased from the store; those from it on are consecutive
+	holds bool // the store has some of the latter
 }
 
 // deletedTopicsKey is the key of the mark, whose value is the shard's latest incarnation at the
 // latest deletion of a topic.
 func deletedTopicsKey(shard uint16) []byte { return keyspace.Shard(shard, keyspace.DeletedTopics) }
 
-// leaveToGC has the backlogs of a topic collected that the command under way deletes.
+// leaveToGC schedules the backlogs of a topic for collection, as part of the command that
+// deletes the topic.
 func (sh *Shard) leaveToGC(t *topic.Topic) {
 	if !t.HasBacklogs() {
 		return
@@ -81,8 +82,7 @@ func (sh *Shard) loadDeleted() error {
 	return nil
 }
 
-// reclaim drops what is left of deleted topics in the background, one step at a
-// time.
+// reclaim collects the backlogs of deleted topics in the background, one step at a time.
 func (sh *Shard) reclaim() {
 	if sh.reclaiming || len(sh.deletedTopics) == 0 {
 		return
@@ -91,8 +91,8 @@ func (sh *Shard) reclaim() {
 	sh.engine.InSteps(sh.reclaimOnce)
 }
 
-// reclaimOnce makes a step, and returns once it is durable, so that the disk paces it; false
-// when nothing is left.
+// reclaimOnce makes a step, and returns once it is durable, so that the disk paces the steps;
+// false when nothing is left.
 func (sh *Shard) reclaimOnce() bool {
 	var r *deletedTopic
 	sh.View(func() {
@@ -106,7 +106,7 @@ func (sh *Shard) reclaimOnce() bool {
 		return false
 	}
 
-	// It is immutable by now, and is read without the lock.
+	// The topic is immutable by now, and is read without the lock.
 	if r.topic != nil {
 		r.all, r.topic = r.topic.Backlogs(), nil
 		sh.engine.Journal.Flush()
@@ -132,8 +132,7 @@ func (sh *Shard) reclaimOnce() bool {
 	return true
 }
 
-// forgetBacklogs releases what the next backlogs take in memory, and returns the
-// runs that end there.
+// forgetBacklogs releases the memory of the next backlogs, and returns the runs that end there.
 func (sh *Shard) forgetBacklogs(r *deletedTopic) (runs []run) {
 	for end := min(r.next+collectStep, len(r.all)); r.next < end; r.next++ {
 		inc := r.all[r.next]
@@ -151,7 +150,7 @@ func (sh *Shard) forgetBacklogs(r *deletedTopic) (runs []run) {
 	return runs
 }
 
-// run is a run of incarnations that follow each other.
+// run is a run of consecutive incarnations.
 type run struct{ first, last layout.Incarnation }
 
 // eraseRuns removes the records and counters of runs, which are in ascending order.
@@ -190,8 +189,8 @@ func (e *Topics) erase(b *mutation.Batch, spans []layout.Span) error {
 	return it.Close()
 }
 
-// NewDeletedTopicGC adds the module that drops what is left of deleted topics, after
-// all modules that have queues.
+// NewDeletedTopicGC adds the module that collects the backlogs of deleted topics, after all
+// modules that have queues.
 func NewDeletedTopicGC(e *Topics) {
 	for _, sh := range e.Shards {
 		sh.Add(deletedTopicGC{sh: sh})

@@ -18,36 +18,35 @@ import (
 )
 
 // A publish to queues whose shards share this one's store need not go through the backlogs: the
-// commit that accepts the publish delivers it, too. This is a fast path for what a backlog and
+// commit that accepts the publish also delivers it. This is a fast path for what a backlog and
 // a transfer do in three commits, and is taken only if these would succeed now. Everything else
-// (a queue that is gone, that the message is too large for or that has a fault injected, a
-// backlog with earlier messages, a message that cannot be rendered) takes the slow path through
-// the backlog, which handles failures.
+// takes the slow path through the backlog, which handles failures: a deleted queue, a queue for
+// which the message is too large or that has an injected fault, a backlog with earlier
+// messages, a message that cannot be rendered.
 
-// Renderer makes the message that a subscribed queue gets of a notification,
-// with an id of its own, sealed or Unsigned: it is called under locks, and must
-// not wait for a signature.
+// Renderer renders a notification for a subscribed queue as a message with an id of its own,
+// sealed or Unsigned. It is called under locks, and must not wait for a signature.
 type Renderer func(notification *message.Message) (*message.Message, error)
 
-// plan is which subscriptions some publications go to, and which locks that needs.
+// plan has the deliveries of some publications, and the locks that they need.
 type plan struct {
-	publications int             // how many it is for
+	publications int             // how many publications the plan covers
 	deliveries   []planned       // publication by publication
-	places       []place         // of the deliveries, by queue; nil: they are in that order
+	places       []place         // indexes of the deliveries, sorted by queue; nil: they are in that order already
 	shards       []*kernel.Shard // of the queues and of the topic, in the order of their ids
-	direct       bool            // a queue is among the subscribers
-	seen         uint64          // the ids of shards, by bits
-	size         int             // of the commit, in bytes, estimated
+	direct       bool            // a subscriber is a queue
+	seen         uint64          // the ids of shards, as a bit set
+	size         int             // estimated size of the commit, in bytes
 }
 
-// planned is one publication for one subscription.
+// planned is the delivery of one publication to one subscription.
 type planned struct {
 	f   *fanout
 	n   int // which publication it is
 	sub *topic.Subscription
 	target
-	made     bool      // at once
-	rendered *rendered // for its queue, before the queue's lock; nil: it is not
+	made     bool      // delivered directly
+	rendered *rendered // rendered for the queue before its lock was taken; nil: not rendered
 }
 
 // place is a delivery's sort key and index. It is small, since places are sorted while all
@@ -71,17 +70,17 @@ func (a place) compare(b place) int {
 // target is where a subscription's queue is.
 type target struct {
 	to    *queues.Shard // of the queue; nil: the subscriber is no queue
-	queue *queues.Queue // nil: not known, or there is none; under to's lock
+	queue *queues.Queue // nil: not known, or there is none; guarded by to's lock
 }
 
-// target finds a subscription's queue, and caches it per generation of the catalog.
+// target finds a subscription's queue. The result is cached for the generation of the catalog.
 func (sh *Shard) target(sub *topic.Subscription) target {
 	if sh.targetsOf != sh.Generation.Load() {
 		clear(sh.targets)
 		sh.targetsOf = sh.Generation.Load()
 	}
 	t, ok := sh.targets[sub]
-	// An outbound data protection policy is applied by each delivery, from the backlog.
+	// An outbound data protection policy is applied to each delivery from the backlog.
 	if !ok && sub.Protocol == topic.SQS && !sub.Topic().Protection.Outbound() {
 		t.to = sh.engine.Queues.ShardOf(queueOf(sub))
 		sh.targets[sub] = t
@@ -95,10 +94,10 @@ func queueOf(sub *topic.Subscription) arn.ARN {
 	return a
 }
 
-// plan finds the subscriptions of publications, which are of one topic, for as many of them as
-// fit into one commit. If the first one alone has too many subscriptions, the rest are
-// deferred if the topic allows that; else the plan is empty. It is valid for the current
-// generation of the shard's catalog.
+// plan finds the subscriptions of publications of one topic, for as many of these as fit into
+// one commit. If the first one alone has too many subscriptions, the rest are deferred if the
+// topic allows that; else the plan is empty. It is valid for the current generation of the
+// shard's catalog.
 func (sh *Shard) plan(fs []fanout) plan {
 	p := plan{shards: []*kernel.Shard{sh.Base()}, deliveries: make([]planned, 0, min(sh.planned*len(fs), fanoutStep))}
 	p.seen = 1 << sh.ID
@@ -113,7 +112,7 @@ func (sh *Shard) plan(fs []fanout) plan {
 			if f.later = p.full() || slowOnes == maxPassed; f.later {
 				break
 			}
-			if f.Topic.FIFO() && !sub.Wants(math.MaxUint64) { // the sequence to come is later than any
+			if f.Topic.FIFO() && !sub.Wants(math.MaxUint64) { // the next sequence is later than any
 				continue
 			}
 			if !patient || !sh.slow(sub) {
@@ -137,7 +136,7 @@ func (sh *Shard) plan(fs []fanout) plan {
 		}
 		p.publications++
 		sh.planned = len(p.deliveries) - before
-		if f.later { // it is kept in the same commit
+		if f.later { // the publication is stored in the same commit
 			free--
 			p.size += max(each, f.P.Size()) // with all bodies
 			sh.planned++
@@ -147,13 +146,13 @@ func (sh *Shard) plan(fs []fanout) plan {
 	return p
 }
 
-// made is a delivery, and whether it was made at once.
+// made is a delivery, and whether it was made directly.
 func (p *plan) made(i int) (d backlog.Direct, made bool) {
 	planned := p.nth(i)
 	return backlog.Direct{Subscription: planned.sub, Message: planned.f.P.ID, Published: planned.f.Sent}, planned.made
 }
 
-// full reports that the commit takes no further delivery.
+// full reports that the commit has no space for another delivery.
 func (p *plan) full() bool { return len(p.deliveries) == fanoutStep || p.size > fanoutBytes }
 
 // add adds a delivery of a publication, the n-th.
@@ -185,7 +184,7 @@ func (p *plan) order() {
 	}
 }
 
-// nth is a delivery, in the order in which they are made.
+// nth is the i-th delivery in the order of execution.
 func (p *plan) nth(i int) *planned {
 	if p.places != nil {
 		i = int(p.places[i].at)
@@ -193,7 +192,8 @@ func (p *plan) nth(i int) *planned {
 	return &p.deliveries[i]
 }
 
-// shard is the number of the shard of the queue that gets the message directly; -1: none does.
+// shard is the number of the shard of the queue that gets the message directly; -1: there is
+// none.
 func (d *planned) shard() int {
 	if d.to == nil {
 		return -1
@@ -201,9 +201,9 @@ func (d *planned) shard() int {
 	return int(d.to.ID)
 }
 
-// publishInOneCommit publishes the first n of some publications, which are of one topic, in one
-// commit; n is 0, and nothing was done, if that is impossible. The caller holds the lock of the
-// topic's shard, which is released and taken again in between.
+// publishInOneCommit publishes the first n of some publications of one topic in one commit. If
+// that is impossible, n is 0 and nothing was changed. The caller holds the lock of the topic's
+// shard, which is released and taken again in between.
 func (sh *Shard) publishInOneCommit(tx *kernel.Tx, fs []fanout) (c *journal.Commit, n int) {
 	if sh.behind(fs[0].Topic) {
 		return nil, 0
@@ -236,7 +236,7 @@ func (sh *Shard) publishInOneCommit(tx *kernel.Tx, fs []fanout) (c *journal.Comm
 	return c, n
 }
 
-// publishDirect executes a plan, unless the catalog has another generation than the plan's. The
+// publishDirect executes a plan, unless the catalog's generation differs from the plan's. The
 // caller has the locks of all shards of the plan.
 func (sh *Shard) publishDirect(tx *kernel.Tx, fs []fanout, p plan, generation uint64) (c *journal.Commit, n int) {
 	if generation != sh.Generation.Load() || sh.behind(fs[0].Topic) {
@@ -247,7 +247,7 @@ func (sh *Shard) publishDirect(tx *kernel.Tx, fs []fanout, p plan, generation ui
 		now = max(now, s.Meta.Now)
 	}
 	for _, s := range p.shards {
-		s.Meta.Now = now // in a queue, what was sent later is not older
+		s.Meta.Now = now // in a queue, later messages do not have earlier times
 	}
 	sh.admit(fs)
 	w := directWriter{from: sh, now: now}
@@ -280,16 +280,16 @@ type directWriter struct {
 	written   int                 // bytes of records
 	id        message.ID          // of the last message
 	sub       *topic.Subscription // the last one
-	queue     *queues.Queue       // its queue; nil: that takes nothing at once
+	queue     *queues.Queue       // its queue; nil: it takes no direct deliveries
 	encrypted bool                // it is encrypted
-	record    *[]byte             // to encode the next one in; nil: none yet
-	into      *queues.Queue       // the queue of the messages whose sizes these are
+	record    *[]byte             // buffer for the next record; nil: none yet
+	into      *queues.Queue       // the queue of the messages whose sizes are collected
 	intoShard *queues.Shard
 	sizes     []int
 }
 
-// rawRecord is the encoded record of a publication with raw message delivery, which several
-// queues share, either FIFO or standard ones, but for the message id.
+// rawRecord is the encoded record of a publication with raw message delivery. Several queues,
+// either all FIFO or all standard ones, share it except for the message id.
 type rawRecord struct {
 	record *[]byte // nil: not made yet
 	size   int     // of the message, as MaximumMessageSize counts
@@ -298,13 +298,13 @@ type rawRecord struct {
 	encrypted bool
 }
 
-// records is a pool of buffers for encoded records: all publications of a plan have one at a time.
+// records is a pool of buffers for encoded records: each publication of a plan uses one.
 var records = sync.Pool{New: func() any { return new([]byte) }}
 
 // maxRecordKept bounds the buffers that are returned to the pool, in bytes.
 const maxRecordKept = 16 << 10
 
-// release returns the buffers of all records to the pool: batches have copies.
+// release returns the buffers of all records to the pool: batches have copied them.
 func (w *directWriter) release(fs []fanout) {
 	free := func(record *[]byte) {
 		if record != nil && cap(*record) <= maxRecordKept {
@@ -320,7 +320,8 @@ func (w *directWriter) release(fs []fanout) {
 }
 
 // deliver puts a publication into a subscribed queue; false if it has to take the slow path.
-// Then the plan's later publications for the subscription take that, too, to keep their order.
+// Then the plan's later publications for the subscription take the slow path, too, to keep
+// their order.
 func (w *directWriter) deliver(d *planned) bool {
 	if w.sub != d.sub {
 		w.sub, w.queue = d.sub, w.open(d)
@@ -332,7 +333,7 @@ func (w *directWriter) deliver(d *planned) bool {
 	return true
 }
 
-// open finds the queue of a subscription if a publication can go there directly.
+// open finds the queue of a subscription if it takes direct deliveries.
 func (w *directWriter) open(d *planned) *queues.Queue {
 	if d.sub.PausedAt != 0 {
 		return nil
@@ -349,7 +350,7 @@ func (w *directWriter) open(d *planned) *queues.Queue {
 		}
 	}
 	encrypted, managed := w.from.engine.Encrypted(qs)
-	if encrypted && !managed { // KMS is asked without a lock
+	if encrypted && !managed { // no KMS request under a lock
 		return nil
 	}
 	w.encrypted = encrypted
@@ -359,20 +360,20 @@ func (w *directWriter) open(d *planned) *queues.Queue {
 	return qs
 }
 
-// put renders a publication and puts it into the queue that is open.
+// put renders a publication and puts it into the open queue.
 func (w *directWriter) put(d *planned) bool {
-	if w.written > fanoutBytes { // rendering made so much of it that one commit might not take the rest
+	if w.written > fanoutBytes { // the rendered messages are so large that the commit might exceed its limit
 		return false
 	}
 	e, f, sub, qs, raw := w.from.engine, d.f, d.sub, w.queue, &d.f.raw
 	fifo := qs.ARN.FIFO()
 	known := raw.record != nil && raw.fifo == fifo && raw.encrypted == w.encrypted && sub.Raw && f.Shared(sub)
-	n := f.Unaddressed() // but for what differs from subscription to subscription
+	n := f.Unaddressed() // without the fields that differ between subscriptions
 	if !known {
 		n = f.Notification(sub)
 	}
 	if fifo && !d.to.SurelyNew(qs, w.now, n) || w.encrypted && !d.rendered.of(f) {
-		return false // what has to be encrypted now would be so under the locks
+		return false // it would have to be encrypted under the locks
 	}
 	var record []byte
 	var size int
@@ -402,7 +403,7 @@ func (w *directWriter) put(d *planned) bool {
 		*w.record = record
 		if sub.Raw && f.Shared(sub) {
 			kept := w.record
-			w.record = raw.record // of a queue of another kind
+			w.record = raw.record // its queue is of the other kind
 			*raw = rawRecord{record: kept, size: size, fifo: fifo, encrypted: w.encrypted}
 		}
 	}
@@ -427,7 +428,7 @@ func (w *directWriter) put(d *planned) bool {
 	return true
 }
 
-// emit makes one event of what was put into a queue.
+// emit makes one event of the messages that were put into a queue.
 func (w *directWriter) emit() {
 	if len(w.sizes) == 0 {
 		return

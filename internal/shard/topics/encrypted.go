@@ -9,12 +9,12 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// What a topic keeps of a publication (backlogs, fan-outs, archive) is encrypted under the
-// topic's key, or under the store's own where that is the default: once, before a lock is
-// taken, for all who get the same body. It is decrypted by whoever takes it out.
+// The stored forms of a publication (in backlogs, fan-outs, archives) are encrypted under the
+// topic's key, or under the store's own key where that is the default. That is done once,
+// before a lock is taken, for all subscriptions that get the same body. The readers decrypt it.
 
-// encrypt encrypts publications for their topic under its key, as the topic's attribute
-// names that; empty: it has none. They are copied for it. Errors are KMS's.
+// encrypt encrypts publications under the key that their topic's attribute names; empty: it has
+// none. The publications are copied for it. Errors are KMS's.
 func (e *Topics) encrypt(t arn.ARN, key string, publications []publication.Publication) ([]publication.Publication, error) {
 	if possible, always := e.Encrypting(); !possible || key == "" && !always {
 		return publications, nil
@@ -34,18 +34,19 @@ func (e *Topics) encrypt(t arn.ARN, key string, publications []publication.Publi
 	return publications, nil
 }
 
-// rendered is what a queue gets of a publication, encrypted under the store's own key. It
-// is shared by those that get the same.
+// rendered is a publication rendered for queues, encrypted under the store's own key.
+// Subscriptions with the same result share it.
 type rendered struct {
 	content  *message.Message
-	sequence uint64 // that it was rendered with, in a FIFO topic
-	used     bool   // one queue has it: others need ids of their own
+	sequence uint64 // the sequence that it was rendered with, in a FIFO topic
+	used     bool   // one queue has it: others need their own message ids
 }
 
-// of reports that it is what a publication is that has been admitted; false for nil.
+// of reports that it was rendered with the sequence that an admitted publication has got; false
+// for nil.
 func (r *rendered) of(f *fanout) bool { return r != nil && r.sequence == f.Sequence }
 
-// message is what a queue gets; its record is in clear if that is not encrypted.
+// message is the message for a queue; it carries its record in clear unless encrypted.
 func (r *rendered) message(newID func() message.ID, encrypted bool) *message.Message {
 	m := *r.content
 	if r.used {
@@ -58,9 +59,9 @@ func (r *rendered) message(newID func() message.ID, encrypted bool) *message.Mes
 	return &m
 }
 
-// renderer returns a function that renders and encrypts, without any lock, what queues will get
-// of publications. It assumes the sequences that those of a FIFO topic get if none is a
-// duplicate; if one is, the results for those behind it do not fit, and are not used.
+// renderer returns a function that renders and encrypts publications for queues, without any
+// lock. It assumes the sequences that the publications of a FIFO topic get if none is a
+// duplicate; if one is, the results for those after it do not fit, and are not used.
 func (sh *Shard) renderer(fs []fanout, p plan) func() {
 	scratch := slices.Clone(fs)
 	if t, ok := sh.Topics.Topic(fs[0].Topic); ok && t.ARN.FIFO() {
@@ -70,7 +71,7 @@ func (sh *Shard) renderer(fs []fanout, p plan) func() {
 			scratch[i].Sent, scratch[i].Sequence = now, next+uint64(i)
 		}
 	}
-	subs := make([]topic.Subscription, len(p.deliveries)) // what it needs of them: they change under the lock
+	subs := make([]topic.Subscription, len(p.deliveries)) // a copy of what it needs of them: they change under the lock
 	for i := range p.deliveries {
 		sub := p.nth(i).sub
 		subs[i] = topic.Subscription{ARN: sub.ARN, Protocol: sub.Protocol, Settings: topic.Settings{Raw: sub.Raw}}
@@ -85,7 +86,7 @@ func (sh *Shard) renderer(fs []fanout, p plan) func() {
 			case d.to == nil:
 			case alike && raw[d.n] != nil:
 				d.rendered = raw[d.n]
-			case size <= fanoutBytes: // more is not put into queues by one commit
+			case size <= fanoutBytes: // one commit does not put more into queues
 				if d.rendered = sh.engine.render(f, sub); alike {
 					raw[d.n] = d.rendered
 				}
@@ -97,7 +98,7 @@ func (sh *Shard) renderer(fs []fanout, p plan) func() {
 	}
 }
 
-// render renders and encrypts what a queue gets; nil if that cannot be.
+// render renders and encrypts a publication for a queue; nil if that fails.
 func (e *Topics) render(f *fanout, sub *topic.Subscription) *rendered {
 	m, err := e.options.Render(f.Notification(sub))
 	if err != nil || e.EncryptWaiting(f.Topic, "", nil, arn.ARN{}, m) != nil {

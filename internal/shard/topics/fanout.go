@@ -17,8 +17,8 @@ import (
 )
 
 // A fan-out step is one commit. The publish itself makes the first. If a topic has more
-// matching subscriptions than fit into one commit, or many that do not keep up, the
-// publication is stored with a cursor, and further steps are made in the background.
+// matching subscriptions than fit into one commit, or many slow ones, the publication is stored
+// with a cursor, and further steps are made in the background.
 const (
 	fanoutStep   = 512     // matching subscriptions of a step
 	deferredStep = 128     // the same in the background, where other commands wait for the lock
@@ -26,15 +26,15 @@ const (
 	maxPassed    = 4096    // subscriptions that a step skips, as they do not match
 )
 
-// If many subscriptions of a standard topic do not keep up, they get its messages later, so
-// that their cost does not delay the others.
+// Many slow subscriptions of a standard topic get its messages later, so that their cost does
+// not delay the others.
 const (
-	slowDepth   = 4  // messages in a backlog, leased ones included, from which on it is slow
+	slowDepth   = 4  // messages in a backlog, including leased ones, from which on it is slow
 	maxSlow     = 64 // slow subscriptions that get a publication with the others
-	maxDeferred = 64 // fan-outs of a topic in the background; from there on there is backpressure
+	maxDeferred = 64 // fan-outs of a topic in the background; from this number on there is backpressure
 )
 
-// slow reports that a subscriber does not keep up with what is published. Queues always do.
+// slow reports that a subscriber does not keep up with the publishes. Queues always keep up.
 func (sh *Shard) slow(sub *topic.Subscription) bool {
 	if sub.Protocol == topic.SQS {
 		return false
@@ -74,7 +74,7 @@ func (sh *Shard) deferFanout(fs []fanout, p plan) {
 type pendingFanout struct {
 	n      uint64 // its number, in its key
 	topic  arn.ARN
-	opened *publication.Publication // once it has been decrypted; only of the oldest
+	opened *publication.Publication // the decrypted publication; only of the oldest
 }
 
 // addFanout enqueues a publication for further fan-out steps, and returns its number.
@@ -96,8 +96,8 @@ func (sh *Shard) fanoutDone() {
 }
 
 // enqueueStep makes one step of a fan-out: it puts the message into the backlogs of up to most
-// matching subscriptions after the cursor, skipping those of first, which have it, and advances
-// the cursor. more says that there are others.
+// matching subscriptions after the cursor, and advances the cursor. It skips the subscriptions
+// in first, which already have the message. more says that there are others.
 func (sh *Shard) enqueueStep(f *fanout, most int, first map[uint64]struct{}) (more bool) {
 	now, n, passed, size := sh.Now(), 0, 0, 0
 	for sub := range sh.Topics.Match(f.Topic, f.Cursor, f.Message(), nil) {
@@ -107,7 +107,7 @@ func (sh *Shard) enqueueStep(f *fanout, most int, first map[uint64]struct{}) (mo
 		f.Cursor = sub.ID()
 		_, has := first[sub.Incarnation]
 		if has || sub.Incarnation > f.Incarnation || !sub.Wants(f.Sequence) {
-			passed++ // or it subscribed after the publish, or its replay will deliver it
+			passed++ // or it subscribed after the publish, or its replay delivers the message
 			continue
 		}
 		f.reached.Add(sub)
@@ -156,7 +156,7 @@ func (sh *Shard) fanoutOnce() (more bool) {
 	return true
 }
 
-// stepFanout makes one step, or gives the publication that has to be decrypted for it.
+// stepFanout makes one step, or returns the publication that must be decrypted for it.
 func (sh *Shard) stepFanout() (more bool, number uint64, encrypted *fanout) {
 	if len(sh.fanouts) == 0 || sh.Closed {
 		sh.fanning = false
@@ -183,7 +183,7 @@ func (sh *Shard) stepFanout() (more bool, number uint64, encrypted *fanout) {
 		}
 		f.P = *sh.fanouts[0].opened
 	}
-	reached, known := sh.reached[number] // not of a fan-out that a restart interrupted
+	reached, known := sh.reached[number] // not known of a fan-out that a restart interrupted
 	f.reached = reached
 	first, err := sh.readAlreadyDelivered(number)
 	if err != nil {
@@ -207,8 +207,8 @@ func (sh *Shard) stepFanout() (more bool, number uint64, encrypted *fanout) {
 	return true, 0, nil
 }
 
-// endFanout removes the oldest publication, as part of the command under way; delivered
-// says that it may have a list of whoever got it already.
+// endFanout removes the oldest publication, as part of the current command; delivered says that
+// it may have a list of the subscriptions that got it with the publish.
 func (sh *Shard) endFanout(number uint64, delivered bool) {
 	sh.Batch.Delete(fanoutKey(sh.ID, number))
 	if delivered {

@@ -16,8 +16,8 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// fifoState is the state of a FIFO topic beside its record: sequence numbers, deduplication and
-// archive.
+// fifoState is the state of a FIFO topic that is not in its record: sequence numbers,
+// deduplication and archive.
 type fifoState struct {
 	incarnation layout.Incarnation
 	next        uint64        // the sequence of the next message
@@ -71,7 +71,7 @@ func (sh *Shard) loadFIFOStates() error {
 	return cmp.Or(failed, err)
 }
 
-// dropFIFOState removes the state of a topic that is gone. Its deduplication records expire by
+// dropFIFOState removes the state of a deleted topic. Its deduplication records expire by
 // themselves.
 func (sh *Shard) dropFIFOState(t *topic.Topic) {
 	inc := layout.Incarnation(t.Incarnation)
@@ -81,7 +81,7 @@ func (sh *Shard) dropFIFOState(t *topic.Topic) {
 	}
 }
 
-// admit accepts publications, as part of the command that fans them out: those of a FIFO topic
+// admit accepts publications, as part of the command that fans them out. Those of a FIFO topic
 // get their sequences, unless they are duplicates, which are not fanned out. It must precede
 // the command's first write.
 func (sh *Shard) admit(fs []fanout) {

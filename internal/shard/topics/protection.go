@@ -14,17 +14,16 @@ import (
 	"godwit.dev/godwit/internal/topic/protect"
 )
 
-// Audited reports what the audit of a data protection policy makes of a message.
+// Audited reports the audit of a message under a data protection policy.
 type Audited struct {
 	Topic     arn.ARN
 	ID        message.ID
-	Principal string // the ARN of whoever published it
+	Principal string // the ARN of the publisher
 	At        time.Time
 	protect.Audit
 }
 
-// SetDataProtection gives a topic a data protection policy; nil takes it away. Errors:
-// NotFound.
+// SetDataProtection sets a topic's data protection policy; nil removes it. Errors: NotFound.
 func (e *Topics) SetDataProtection(ctx context.Context, t arn.ARN, policy *protect.Policy) error {
 	return e.WithCatalog(ctx, t, func(sh *Shard) error { return sh.Topics.SetDataProtection(t, policy, &sh.Batch) })
 }
@@ -43,11 +42,11 @@ func (e *Topics) DataProtection(ctx context.Context, t arn.ARN) (text string, er
 	return text, err
 }
 
-// Protect has the topic's data protection policy applied to a publication: what it masks
-// and redacts is gone from it then. Publish does the same with those that were not
-// inspected. It fails with ErrProtected for what the policy denies, and audits that, and
-// with ErrUnprotected where looking takes too long; what is published is audited once it is
-// durable.
+// Protect applies the topic's data protection policy to a publication: it removes what the
+// policy masks or redacts. Publish does the same to publications that were not inspected. It
+// fails with ErrProtected if the policy denies the publication, and audits that; and with
+// ErrUnprotected if the inspection takes too long. A publication that passes is audited once it
+// is durable.
 func (e *Topics) Protect(t arn.ARN, p *publication.Publication) error {
 	if p.Inspected {
 		return nil
@@ -56,7 +55,7 @@ func (e *Topics) Protect(t arn.ARN, p *publication.Publication) error {
 	return e.inspect(t, of.protection, p)
 }
 
-// inspect is Protect of a publication under a policy; nil: there is none.
+// inspect is Protect under a given policy; nil: there is none.
 func (e *Topics) inspect(t arn.ARN, policy *protect.Policy, p *publication.Publication) error {
 	if p.Inspected {
 		return nil
@@ -94,7 +93,7 @@ func (e *Topics) inspect(t arn.ARN, policy *protect.Policy, p *publication.Publi
 	return ErrProtected.With(in.Denied)
 }
 
-// audit reports what was found in a publication, if its policy wants that.
+// audit reports the findings in a publication, if its policy asks for that.
 func (e *Topics) audit(t arn.ARN, p *publication.Publication) {
 	if p.Audit == nil || e.options.Audited == nil {
 		return
@@ -102,7 +101,8 @@ func (e *Topics) audit(t arn.ARN, p *publication.Publication) {
 	e.options.Audited(&Audited{Topic: t, ID: p.ID, Principal: namesOf(t, p.Caller)[0], At: e.Clock.Now(), Audit: *p.Audit})
 }
 
-// namesOf are the names by which a policy may name who publishes; the first is their own.
+// namesOf are the names by which a policy may match a publisher; the first is the publisher's
+// own.
 func namesOf(t arn.ARN, c *caller.Caller) []string {
 	if c == nil {
 		return []string{rootOf(t.Account), t.Account}

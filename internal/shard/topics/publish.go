@@ -19,42 +19,43 @@ import (
 type fanout struct {
 	publication.Record
 	later            bool              // some subscriptions get it in the background
-	alreadyDelivered []byte            // those that got it before; see alreadyDeliveredKey
-	dated            bool              // it is rendered for queues with Sent, which must not change
-	result           queues.SendResult // what its publisher is answered
+	alreadyDelivered []byte            // the subscriptions that got it before; see alreadyDeliveredKey
+	dated            bool              // rendered for queues with this Sent, which must not change
+	result           queues.SendResult // the result for its publisher
 
-	// For the event; not kept on disk.
+	// For the event; not persisted.
 	reached   topic.Reached
 	delivered int
 	direct    []DirectDelivery
 	feedback  topic.Feedback  // of queues
-	event     *Published      // the event, once it is made
-	commit    *journal.Commit // that it becomes durable with; nil: nothing was written
+	event     *Published      // the event, once made
+	commit    *journal.Commit // the commit with which it becomes durable; nil: nothing was written
 
 	record []byte    // reused by enqueueFor
 	raw    rawRecord // reused by directWriter
 }
 
-// publisher is what a call of Publish is for, and what became of it.
+// publisher has the publications of a call of Publish, and their results.
 type publisher struct {
 	call         call
 	publications []publication.Publication
 
 	results []queues.SendResult
-	events  []*Published // to be emitted once the commit is durable
+	events  []*Published // emitted once the commit is durable
 	durable *journal.Commit
 	err     error
 }
 
-// call is that of a publisher.
+// call is the call of a publisher.
 type call = coalesce.Call[*publisher]
 
 // Publish puts messages into the backlog, or directly into the queue, of each subscription
 // whose filter policy matches, in the given order. It returns once that is durable, or, for
-// very many subscriptions, once the fan-out is: a crash resumes it. A duplicate of a message
-// that a FIFO topic has accepted is not fanned out. Errors: NotFound; InvalidParameter for a
-// message without a deduplication id if the topic needs one; InsufficientStorage; Throttled if
-// the account's storage quota is used up; KMS's for the topic's key; ctx's.
+// very many subscriptions, once the fan-out is stored durably: it resumes after a crash. A
+// duplicate of a message that a FIFO topic has accepted is not fanned out. Errors: NotFound;
+// InvalidParameter for a message without a deduplication id if the topic needs one;
+// InsufficientStorage; Throttled if the account's storage quota is used up; KMS's for the
+// topic's key; ctx's.
 func (e *Topics) Publish(ctx context.Context, t arn.ARN, publications ...publication.Publication) ([]queues.SendResult, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -70,7 +71,7 @@ func (e *Topics) Publish(ctx context.Context, t arn.ARN, publications ...publica
 		return nil, err
 	}
 	sh := e.ShardOf(t)
-	if of, ok := sh.lookupTopic(t); ok { // else the command says that there is none
+	if of, ok := sh.lookupTopic(t); ok { // if there is no such topic, the command reports it
 		for i := range publications {
 			if err := e.inspect(t, of.protection, &publications[i]); err != nil {
 				return nil, err
@@ -97,9 +98,9 @@ func (e *Topics) Publish(ctx context.Context, t arn.ARN, publications ...publica
 	return p.results, p.err
 }
 
-// publish makes one command of several calls to the same topic, and returns how many
-// subscriptions a publication goes to. For a FIFO topic there is one call only, as an error
-// may concern it alone.
+// publish runs several calls to the same topic as one command, and returns how many
+// subscriptions a publication reaches. For a FIFO topic there is only one call, as an error may
+// concern it alone.
 func (sh *Shard) publish(calls []*call) (reach int) {
 	t := calls[0].Topic
 	var fs []fanout
@@ -109,12 +110,12 @@ func (sh *Shard) publish(calls []*call) (reach int) {
 		if t.FIFO() { // duplicates depend on their originals
 			refused = sh.Log.Last()
 		}
-		if refused == nil { // that there is such a topic, or none, must be durable all the same
+		if refused == nil { // the topic's existence, or its absence, must be durable all the same
 			refused = sh.LastCatalogCommit
 		}
 		reach = sh.planned
 		if sh.fanningOut[t] >= maxDeferred {
-			reach = fanoutStep // the next has to make steps, and comes alone
+			reach = fanoutStep // the next one has to make steps, and is not coalesced
 		}
 		return err
 	})
@@ -133,7 +134,7 @@ func (sh *Shard) publish(calls []*call) (reach int) {
 	return reach
 }
 
-// take notes the results of the publisher's publications.
+// take takes over the results of the publisher's publications.
 func (p *publisher) take(fs []fanout) {
 	p.results = make([]queues.SendResult, len(fs))
 	for i := range fs {
@@ -148,8 +149,9 @@ func (p *publisher) take(fs []fanout) {
 	}
 }
 
-// fanOutAll accepts and fans out all publications of calls. With an error, fs has those that
-// were accepted before it, and the error's answer has to wait for the commit refused.
+// fanOutAll accepts and fans out all publications of calls. With an error, fs has the
+// publications that were accepted before it, and the answer with the error has to wait for the
+// commit refused.
 func (sh *Shard) fanOutAll(tx *kernel.Tx, t arn.ARN, calls []*call) (fs []fanout, refused *journal.Commit, err error) {
 	found, ok := sh.Topics.Topic(t)
 	if !ok {
@@ -173,12 +175,12 @@ func (sh *Shard) fanOutAll(tx *kernel.Tx, t arn.ARN, calls []*call) (fs []fanout
 	}
 	for rest, again := fs, false; len(rest) > 0; {
 		sh.applyBackpressure(tx, t)
-		if _, ok := sh.Topics.Topic(t); !ok { // deleted while the lock was open
+		if _, ok := sh.Topics.Topic(t); !ok { // deleted while the lock was released
 			return fs[:len(fs)-len(rest)], sh.LastCatalogCommit, topic.ErrNoTopic
 		}
 		generation := sh.Generation.Load()
 		c, n := sh.publishInOneCommit(tx, rest)
-		if n == 0 && generation != sh.Generation.Load() && !again { // it was planned on what has changed
+		if n == 0 && generation != sh.Generation.Load() && !again { // the plan's catalog has changed
 			again = true
 			continue
 		}
@@ -199,7 +201,8 @@ func (sh *Shard) fanOutAll(tx *kernel.Tx, t arn.ARN, calls []*call) (fs []fanout
 	return fs, nil, nil
 }
 
-// newFanouts are what calls publish to a topic. They are large, and so filled where they are.
+// newFanouts makes fanouts of the publications of calls. They are large, and so are filled in
+// place.
 func (sh *Shard) newFanouts(to *topic.Topic, t arn.ARN, calls []*call) []fanout {
 	count := 0
 	for _, c := range calls {
@@ -220,11 +223,11 @@ func (sh *Shard) newFanouts(to *topic.Topic, t arn.ARN, calls []*call) []fanout 
 }
 
 // publishInSteps makes the first step of the only fan-out in fs, and leaves further ones to the
-// background. If earlier messages of a FIFO topic come first it leaves all to the background.
-// Errors: NotFound.
+// background. If earlier messages of a FIFO topic are still being fanned out, it leaves all
+// steps to the background. Errors: NotFound.
 func (sh *Shard) publishInSteps(tx *kernel.Tx, fs []fanout) (c *journal.Commit, done bool, err error) {
 	f := &fs[0]
-	if _, ok := sh.Topics.Topic(f.Topic); !ok { // deleted while the lock was open
+	if _, ok := sh.Topics.Topic(f.Topic); !ok { // deleted while the lock was released
 		return sh.LastCatalogCommit, false, topic.ErrNoTopic
 	}
 	if sh.admit(fs); f.result.Duplicate {

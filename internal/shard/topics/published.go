@@ -11,33 +11,33 @@ import (
 	"godwit.dev/godwit/internal/topic/filter"
 )
 
-// Published reports what one publish did, and which deliveries were made in its
-// own commit. All of it is durable.
+// Published reports the results of one publish, and the deliveries of its own commit. All of it
+// is durable.
 type Published struct {
 	Topic arn.ARN
 	ID    message.ID
 	At    time.Time
-	Size  int // bytes of the body, or all bodies, and of the attributes
-	// Later says that this event ends a fan-out that went beyond one commit, and whose
-	// first event, with the message itself, was emitted before.
+	Size  int // bytes of the body, or of all bodies, and of the attributes
+	// Later says that this event reports the end of a fan-out that exceeded one commit. An
+	// earlier event had the message itself.
 	Later bool
 	// FanOutPending says that the fan-out continues in the background: another event, with
 	// Later, follows.
 	FanOutPending bool
-	FilteredOut   [filter.Verdicts]int // subscriptions that do not get it, by why
-	Delivered     int                  // to queues, at once
-	// Direct are those deliveries, if the topic logs successes.
+	FilteredOut   [filter.Verdicts]int // subscriptions that do not get it, by reason
+	Delivered     int                  // direct deliveries to queues
+	// Direct are the direct deliveries, if the topic logs successes.
 	Direct   []DirectDelivery
 	Feedback topic.Feedback // of queues
-	// What is what was published, as it is stored; it must not be kept or changed. Nil if
-	// Later, and for a publish without a topic.
+	// What is the publication in its stored form; it must not be kept or changed. Nil if Later,
+	// and for a publish without a topic.
 	What *publication.Record
 }
 
-// DirectDelivery is a delivery that was made in the publish's own commit.
+// DirectDelivery is a delivery made by the publish's own commit.
 type DirectDelivery struct {
 	Subscription topic.Subscription
-	Body         []byte     // not to be kept or shown
+	Body         []byte     // must not be kept or shown
 	MessageID    message.ID // of the message in the queue
 }
 
@@ -50,8 +50,8 @@ type publishedEvent struct {
 // Emit implements Emitter.
 func (p *publishedEvent) Emit() { p.emit(p.what) }
 
-// publishedEvent makes the event of a publication that has been committed; nil without a
-// listener, or for a duplicate. The shard's lock is held.
+// publishedEvent makes the event of a committed publication; nil without a listener, or for a
+// duplicate. The shard's lock is held.
 func (sh *Shard) publishedEvent(f *fanout, done bool) *Published {
 	if sh.engine.options.Published == nil || f.result.Duplicate {
 		return nil

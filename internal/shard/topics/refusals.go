@@ -2,7 +2,7 @@ package topics
 
 import "godwit.dev/godwit/internal/fault"
 
-// What commands are refused for, with the fields of each.
+// The errors of commands, with the fields of each.
 var (
 	ErrTooManyTopics = fault.NewRule(fault.TopicLimitExceeded, "topics: the account has as many as it may")
 	ErrProtected     = fault.NewRule(fault.AccessDenied, "topics: the data protection policy denies it")      // what it has

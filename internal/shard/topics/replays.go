@@ -23,26 +23,26 @@ import (
 	"godwit.dev/godwit/internal/topic/filter"
 )
 
-// A replay walks the archive of its topic and puts what matches the subscription's filter
-// policy into its backlog, step by step; its cursor moves in the same commits. Meanwhile the
-// subscription gets no new publications from the fan-out: they are in the archive, too. At the
-// end of the archive the replay ends, and the subscription gets the next publish as usual.
+// A replay reads the archive of its topic and puts the messages that match the subscription's
+// filter policy into its backlog, step by step; its cursor moves in the same commits. Meanwhile
+// the subscription gets no new publications from the fan-out: they are in the archive, too. At
+// the end of the archive the replay ends, and the subscription gets the next publish as usual.
 
 const (
-	replayStep = 256 // messages of the archive that one commit looks at
-	// replayAhead bounds the messages of a replay that wait in the backlog. Below half of
-	// it the next step follows.
+	replayStep = 256 // archived messages that one commit reads
+	// replayAhead bounds the messages of a replay that wait in the backlog. The next step is
+	// made when they are below half of it.
 	replayAhead = 1024
-	// replayWait is how long a replay waits for space on the disk.
+	// replayWait is how long a replay waits for disk space.
 	replayWait = 20 * time.Second
 )
 
-// pendingReplay is one that is under way.
+// pendingReplay is a replay in progress.
 type pendingReplay struct {
 	sub         arn.ARN
 	incarnation layout.Incarnation // of the backlog
-	next        archivePlace       // the first place of the archive that it has not looked at
-	after       uint64             // fan-outs up to this number come first
+	next        archivePlace       // the position in the archive at which it continues
+	after       uint64             // fan-outs up to this number are delivered before
 	queued      bool               // it is in replayQueue
 }
 
@@ -52,9 +52,8 @@ func replayKey(shard uint16, inc layout.Incarnation) []byte {
 	return binary.BigEndian.AppendUint64(replayPrefix(shard), uint64(inc))
 }
 
-// replayChanged begins the replay that a subscription's policy asks for, in the
-// place of the one under way if there is one. It is part of the command that
-// changes the policy.
+// replayChanged begins the replay that a subscription's policy asks for, and ends a replay in
+// progress. It is part of the command that changes the policy.
 func (sh *Shard) replayChanged(sub *topic.Subscription) {
 	inc := layout.Incarnation(sub.Incarnation)
 	sh.dropReplay(inc)
@@ -70,13 +69,13 @@ func (sh *Shard) replayChanged(sub *topic.Subscription) {
 	sh.enqueueReplay(r)
 }
 
-// dropSubscription removes the backlog of a subscription that is gone, and its replay.
+// dropSubscription removes the backlog of a deleted subscription, and its replay.
 func (sh *Shard) dropSubscription(inc layout.Incarnation) {
 	sh.dropReplay(inc)
 	sh.DropBacklog(inc)
 }
 
-// dropReplay forgets the replay of a subscription, if there is one.
+// dropReplay removes the replay of a subscription, if there is one.
 func (sh *Shard) dropReplay(inc layout.Incarnation) {
 	if _, ok := sh.replays[inc]; ok {
 		delete(sh.replays, inc)
@@ -84,7 +83,7 @@ func (sh *Shard) dropReplay(inc layout.Incarnation) {
 	}
 }
 
-// loadReplays finds the replays that were under way when the process before ended.
+// loadReplays finds the replays that were in progress when the last process ended.
 func (sh *Shard) loadReplays() (err error) {
 	sh.Topics.Replays(func(sub *topic.Subscription) {
 		inc := layout.Incarnation(sub.Incarnation)
@@ -101,15 +100,14 @@ func (sh *Shard) loadReplays() (err error) {
 	return err
 }
 
-// resumeReplays lines up the replays that wait for something.
+// resumeReplays enqueues the replays that can continue.
 func (sh *Shard) resumeReplays() {
 	for _, inc := range slices.Sorted(maps.Keys(sh.replays)) {
 		sh.enqueueReplay(sh.replays[inc])
 	}
 }
 
-// delivered lets the replay into a backlog continue that has been waiting for
-// deliveries.
+// delivered continues a replay that has been waiting for deliveries from its backlog.
 func (sh *Shard) delivered(qs *queues.Queue) {
 	if len(sh.replays) == 0 {
 		return
@@ -119,8 +117,7 @@ func (sh *Shard) delivered(qs *queues.Queue) {
 	}
 }
 
-// enqueueReplay has a replay continue in the background, one step at a time, round robin
-// with others.
+// enqueueReplay schedules the next step of a replay in the background, round robin with others.
 func (sh *Shard) enqueueReplay(r *pendingReplay) {
 	if !r.queued {
 		r.queued = true
@@ -133,7 +130,7 @@ func (sh *Shard) enqueueReplay(r *pendingReplay) {
 	sh.engine.InSteps(sh.replayOnce)
 }
 
-// enqueueReplayLater has a replay continue after a while.
+// enqueueReplayLater schedules the next step of a replay after replayWait.
 func (sh *Shard) enqueueReplayLater(r *pendingReplay) {
 	sh.engine.Clock.AfterFunc(replayWait, func() {
 		sh.View(func() {
@@ -175,16 +172,16 @@ func (sh *Shard) replayOnce() (more bool) {
 // archivePart is the part of an archive that a replay's next step delivers.
 type archivePart struct {
 	replay    *pendingReplay
-	from      archivePlace // where the replay is before it, and after it
+	from      archivePlace // the position of the replay before and after it
 	next      archivePlace
 	found     []*fanout
-	encrypted bool   // they have to be opened
-	over      bool   // it is the last one
+	encrypted bool   // the messages have to be decrypted
+	over      bool   // it is the last part
 	end       uint64 // the sequence of the topic's next message
 }
 
-// nextReplay reads what the next replay in the queue delivers; nil if that can do nothing
-// now. more says that there may be others.
+// nextReplay reads the part that the next replay in the queue delivers; nil if that replay
+// cannot continue now. more says that there may be others.
 func (sh *Shard) nextReplay() (part *archivePart, more bool) {
 	if len(sh.replayQueue) == 0 || sh.Closed {
 		sh.replaying = false
@@ -210,8 +207,8 @@ func (sh *Shard) nextReplay() (part *archivePart, more bool) {
 	return sh.nextOfArchive(r, sub), true
 }
 
-// stepReplay delivers a part of an archive, unless the replay, or what follows the last
-// part, is not the same any more: then it is read again.
+// stepReplay delivers a part of an archive, unless the replay, or the end of the archive, has
+// changed since: then it is read again.
 func (sh *Shard) stepReplay(part *archivePart) {
 	r := part.replay
 	sub, ok := sh.Topics.Subscription(r.sub)
@@ -232,7 +229,7 @@ func (sh *Shard) stepReplay(part *archivePart) {
 	if part.over {
 		sh.dropReplay(r.incarnation)
 		sh.Topics.EndReplay(sub, topic.ReplayCompleted, sh.fifoState(sub.Topic()).next, &sh.Batch)
-		sh.CatalogChanged(sh.Commit(true)) // the subscription gets what is published again
+		sh.CatalogChanged(sh.Commit(true)) // the subscription gets new publications again
 		return
 	}
 	sh.Batch.Set(replayKey(sh.ID, r.incarnation), r.next.appendTo(nil))
@@ -244,7 +241,7 @@ func (sh *Shard) stepReplay(part *archivePart) {
 	sh.enqueueReplay(r)
 }
 
-// nextOfArchive reads what a replay's next step looks at.
+// nextOfArchive reads the part of the archive for a replay's next step.
 func (sh *Shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) *archivePart {
 	sh.FlushAppended()
 	t := sub.Topic()
@@ -282,9 +279,9 @@ func (sh *Shard) nextOfArchive(r *pendingReplay, sub *topic.Subscription) *archi
 	return part
 }
 
-// replayTo puts a message of the archive into a subscription's backlog. One that
-// was published before the replay is marked, and has a deduplication id of its
-// own: a queue that still remembers the first delivery takes it all the same.
+// replayTo puts a message of the archive into a subscription's backlog. A message that was
+// published before the replay is marked, and gets its own deduplication id, so that a queue
+// that remembers the first delivery accepts it.
 func (sh *Shard) replayTo(f *fanout, sub *topic.Subscription, now int64) {
 	if f.Sequence < sub.Progress().From {
 		f.Replayed = true

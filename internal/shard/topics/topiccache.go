@@ -11,14 +11,15 @@ import (
 // maxCachedTopics bounds the topics in the cache of a shard.
 const maxCachedTopics = 1024
 
-// cachedTopic is what a publish needs of its topic before it takes the shard's lock.
+// cachedTopic has the properties of a topic that a publish needs before it takes the shard's
+// lock.
 type cachedTopic struct {
 	key        string          // as the topic's attribute names it
 	protection *protect.Policy // nil: there is none
 }
 
-// topicCache caches topics, which saves a publish taking its shard's lock once more. It is
-// valid for one generation of the catalog.
+// topicCache caches topics, so that a publish takes its shard's lock once less. It is valid for
+// one generation of the catalog.
 type topicCache struct {
 	mu sync.Mutex // guards what follows
 	of uint64     // the generation of the shard's catalog
@@ -26,7 +27,7 @@ type topicCache struct {
 }
 
 // lookupTopic finds a topic, in the cache or under the shard's lock; ok is false if there is no
-// such topic. A change while it runs may not be seen.
+// such topic. It may miss a concurrent change.
 func (sh *Shard) lookupTopic(t arn.ARN) (of cachedTopic, ok bool) {
 	k := &sh.topicCache
 	k.mu.Lock()

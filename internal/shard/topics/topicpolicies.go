@@ -13,9 +13,9 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// AddTopicPermission adds a statement to a topic's policy. Errors: NotFound;
-// InvalidParameter when the label is taken, an action is none of a topic's, or
-// the policy would grow too large.
+// AddTopicPermission adds a statement to a topic's policy. Errors: NotFound; InvalidParameter
+// if the label is taken, an action does not apply to topics, or the policy would grow too
+// large.
 func (e *Topics) AddTopicPermission(ctx context.Context, t arn.ARN, p queuepolicy.Permission) error {
 	return e.editTopicPolicy(ctx, t, func(doc string) (string, error) {
 		edited, err := policy.Add(doc, "", p.Grant("SNS:", t))
@@ -26,9 +26,9 @@ func (e *Topics) AddTopicPermission(ctx context.Context, t arn.ARN, p queuepolic
 	})
 }
 
-// RemoveTopicPermission removes the statement with a label from a topic's
-// policy; that there is none is no error. Errors: NotFound; InvalidParameter for
-// the last statement, which a policy must keep.
+// RemoveTopicPermission removes the statement with a label from a topic's policy; an unknown
+// label is no error. Errors: NotFound; InvalidParameter for the last statement, which a policy
+// must keep.
 func (e *Topics) RemoveTopicPermission(ctx context.Context, t arn.ARN, label string) error {
 	return e.editTopicPolicy(ctx, t, func(doc string) (string, error) {
 		edited, err := policy.Remove(doc, label)
@@ -42,9 +42,8 @@ func (e *Topics) RemoveTopicPermission(ctx context.Context, t arn.ARN, label str
 	})
 }
 
-// AdmitsPublisher reports whether a topic's policy lets another account publish.
-// address is where the caller is, as host:port. A topic that is not there lets
-// nobody.
+// AdmitsPublisher reports whether a topic's policy lets another account publish. address is the
+// caller's, as host:port. The result is false if there is no such topic.
 func (e *Topics) AdmitsPublisher(ctx context.Context, t arn.ARN, account, address string) bool {
 	var result policy.Result
 	err := e.WithCatalog(ctx, t, func(sh *Shard) error {
@@ -73,15 +72,14 @@ func (e *Topics) TopicPolicy(ctx context.Context, t arn.ARN) (p *policy.Policy) 
 	return p
 }
 
-// topicPolicy is the policy of a topic, compiled when it is first asked for:
-// few topics ever are.
+// topicPolicy is the policy of a topic, compiled at its first use: most are never used.
 func (sh *Shard) topicPolicy(t *topic.Topic) *policy.Policy {
 	doc := t.Attribute(topicpolicy.Attribute)
 	if c, ok := sh.topicPolicies[t.ARN]; ok && c.doc == doc {
 		return c.policy
 	}
 	p, err := policy.Parse(doc)
-	if err != nil { // an older version let it in
+	if err != nil { // an older version accepted it
 		p = queuepolicy.DenyAll
 	}
 	if sh.topicPolicies == nil {
@@ -91,13 +89,13 @@ func (sh *Shard) topicPolicy(t *topic.Topic) *policy.Policy {
 	return p
 }
 
-// compiledPolicy is a policy with the document that it was made of.
+// compiledPolicy is a compiled policy with its document.
 type compiledPolicy struct {
 	doc    string
 	policy *policy.Policy
 }
 
-// editTopicPolicy changes the policy of a topic, if edit does.
+// editTopicPolicy replaces the policy of a topic by the result of edit, if that differs.
 func (e *Topics) editTopicPolicy(ctx context.Context, t arn.ARN, edit func(doc string) (string, error)) error {
 	return e.WithCatalog(ctx, t, func(sh *Shard) error {
 		found, ok := sh.Topics.Topic(t)

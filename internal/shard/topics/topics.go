@@ -27,8 +27,8 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// CreateTopic creates a topic, or finds one that differs in nothing that cmd
-// names. Errors: InvalidParameter, TagLimitExceeded, TopicLimitExceeded.
+// CreateTopic creates a topic, or finds an existing one that agrees with all attributes of cmd.
+// Errors: InvalidParameter, TagLimitExceeded, TopicLimitExceeded.
 func (e *Topics) CreateTopic(ctx context.Context, cmd topic.CreateTopic) error {
 	full := false
 	if most := e.options.MaxTopics; most > 0 {
@@ -73,14 +73,14 @@ func (e *Topics) countTopics(account, region string) (n int) {
 	return n
 }
 
-// TagTopic adds tags to a topic; one with the key of another replaces it.
-// Errors: ResourceNotFound, TagLimitExceeded.
+// TagTopic adds tags to a topic; a tag with an existing key replaces it. Errors:
+// ResourceNotFound, TagLimitExceeded.
 func (e *Topics) TagTopic(ctx context.Context, t arn.ARN, tags map[string]string) error {
 	return e.WithCatalog(ctx, t, func(sh *Shard) error { return sh.Topics.Tag(t, tags, &sh.Batch) })
 }
 
-// UntagTopic removes tags from a topic by their keys; those that it does not
-// have are ignored. Errors: ResourceNotFound.
+// UntagTopic removes tags from a topic by their keys; unknown keys are ignored. Errors:
+// ResourceNotFound.
 func (e *Topics) UntagTopic(ctx context.Context, t arn.ARN, keys []string) error {
 	return e.WithCatalog(ctx, t, func(sh *Shard) error { return sh.Topics.Untag(t, keys, &sh.Batch) })
 }
@@ -102,8 +102,8 @@ func (e *Topics) TopicTags(ctx context.Context, t arn.ARN) (tags map[string]stri
 // removes.
 const expiryStep = 256
 
-// removeExpired removes subscriptions that were not confirmed in time, and what is
-// left of those that were not restored.
+// removeExpired removes subscriptions that were not confirmed in time, and deleted ones that
+// were not restored in time.
 func (sh *Shard) removeExpired() {
 	gone := sh.Topics.RemoveExpired(clock.Time(sh.Now()), expiryStep, &sh.Batch)
 	if len(gone) == 0 {
@@ -115,9 +115,8 @@ func (sh *Shard) removeExpired() {
 	sh.CatalogChanged(sh.Commit(true))
 }
 
-// DeleteTopic removes a topic, its subscriptions and their backlogs, at a cost that
-// does not depend on how many these are. Deleting what is not there succeeds.
-// Errors: InvalidState for one with an archive.
+// DeleteTopic removes a topic, its subscriptions and their backlogs, at a cost that does not
+// depend on their number. It is idempotent. Errors: InvalidState for one with an archive.
 func (e *Topics) DeleteTopic(ctx context.Context, t arn.ARN) error {
 	return e.WithCatalog(ctx, t, func(sh *Shard) error {
 		gone, err := sh.Topics.DeleteTopic(t, &sh.Batch)
@@ -132,8 +131,8 @@ func (e *Topics) DeleteTopic(ctx context.Context, t arn.ARN) error {
 	})
 }
 
-// HasTopic reports whether there is a topic, for statistics: it does not wait until
-// what it reports is durable.
+// HasTopic reports whether a topic exists, for statistics: it does not wait until what it
+// reports is durable.
 func (e *Topics) HasTopic(t arn.ARN) (ok bool) {
 	sh := e.ShardOf(t)
 	sh.View(func() { _, ok = sh.Topics.Topic(t) })
@@ -193,9 +192,8 @@ func (e *Topics) SetTopicAttribute(ctx context.Context, t arn.ARN, name, value s
 	})
 }
 
-// Subscribe adds an endpoint to a topic; the incarnation of its backlog is
-// given by the shard. An endpoint that must confirm is sent the token. Errors:
-// NotFound, InvalidParameter.
+// Subscribe adds an endpoint to a topic; the shard assigns the incarnation of its backlog. An
+// endpoint that must confirm is sent the token. Errors: NotFound, InvalidParameter.
 func (e *Topics) Subscribe(ctx context.Context, cmd topic.Subscribe) (sub topic.Subscription, err error) {
 	cmd.Draft = topic.Draft(cmd.Attributes)
 	err = e.WithCatalog(ctx, cmd.Topic, func(sh *Shard) error {
@@ -235,8 +233,7 @@ func (sh *Shard) order(t arn.ARN) uint64 {
 	return sh.fifoState(found).next
 }
 
-// notify queues a message of Godwit's own for a subscription's endpoint, to be sent when it
-// is due.
+// notify enqueues a message of Godwit's own for a subscription's endpoint, to be sent at due.
 func (sh *Shard) notify(sub *topic.Subscription, kind message.NoticeKind, token string, due time.Time) {
 	now := sh.Now()
 	text := "You have chosen to subscribe to the topic " + sub.Topic().ARN.String() +
@@ -254,12 +251,13 @@ func (sh *Shard) notify(sub *topic.Subscription, kind message.NoticeKind, token 
 		},
 	}
 	if err := sh.engine.EncryptWaiting(sub.Topic().ARN, "", nil, arn.ARN{}, &m); err != nil {
-		panic(err) // the store's own key needs nothing but randomness
+		panic(err) // encryption with the store's own key fails only without randomness
 	}
 	sh.Accept(sh.OpenBacklog(sub), now, queue.Arrival{Message: &m, Sent: now, Due: due.UnixMilli()})
 }
 
-// signatureVersion is how the messages of a topic are signed; 0: not at all.
+// signatureVersion is the version of the signatures of a topic's messages; 0: they are not
+// signed.
 func signatureVersion(t *topic.Topic) byte {
 	if t.ARN.FIFO() {
 		return 0
@@ -270,9 +268,9 @@ func signatureVersion(t *topic.Topic) byte {
 	return 1
 }
 
-// ConfirmSubscription opens a pending subscription for deliveries, or restores a
-// removed one, and returns its name. It goes by the token: of the topic that is named
-// only the region counts. Errors: InvalidParameter, AccessDenied.
+// ConfirmSubscription activates a pending subscription, or restores a deleted one, and returns
+// its name. The token identifies it: of the topic's name only the region counts. Errors:
+// InvalidParameter, AccessDenied.
 func (e *Topics) ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (name arn.ARN, err error) {
 	if t, ok := e.topicOfToken(cmd.Topic, cmd.Token); ok {
 		if t.Region != cmd.Topic.Region {
@@ -290,7 +288,7 @@ func (e *Topics) ConfirmSubscription(ctx context.Context, cmd topic.Confirm) (na
 			sh.Meta.Incarnation++
 			sh.dropSubscription(layout.Incarnation(done.Dropped))
 		}
-		if sh.Batch.Len() > 0 { // it was pending, or removed
+		if sh.Batch.Len() > 0 { // it was pending, or deleted
 			sh.replayChanged(done.Subscription)
 		}
 		if done.Subscription.Protocol.Mail() {
@@ -315,8 +313,8 @@ func (e *Topics) topicOfToken(named arn.ARN, token string) (t arn.ARN, ok bool) 
 	return t, ok
 }
 
-// Unsubscribe removes a subscription and its backlog; the incarnation of the
-// one for telling its endpoint is given by the shard. Errors: AccessDenied.
+// Unsubscribe removes a subscription and its backlog; the shard assigns the incarnation of the
+// backlog for the confirmation that its endpoint gets. Errors: AccessDenied.
 func (e *Topics) Unsubscribe(ctx context.Context, cmd topic.Unsubscribe) error {
 	return e.withSubscription(ctx, cmd.Subscription, func(sh *Shard) error {
 		cmd.Incarnation = sh.Meta.Incarnation + 1
@@ -334,7 +332,7 @@ func (e *Topics) Unsubscribe(ctx context.Context, cmd topic.Unsubscribe) error {
 	})
 }
 
-// withSubscription is withCatalog for the shard of a subscription.
+// withSubscription is WithCatalog for the shard of a subscription.
 func (e *Topics) withSubscription(ctx context.Context, sub arn.ARN, f func(sh *Shard) error) error {
 	return e.WithSubscription(ctx, sub, func(sh *backlog.Shard) error { return f(e.Shards[sh.ID]) })
 }
@@ -366,8 +364,8 @@ func (e *Topics) SetSubscriptionAttribute(ctx context.Context, sub arn.ARN, name
 	})
 }
 
-// ListTopics lists an account's topics in a region by name, up to limit of them
-// behind the name after.
+// ListTopics lists an account's topics in a region by name, up to limit of them after the name
+// after.
 func (e *Topics) ListTopics(ctx context.Context, region, account, after string, limit int) ([]arn.ARN, bool, error) {
 	return kernel.MergePages(ctx, &e.Shards, limit, arnCompare, func(sh *Shard) (page []arn.ARN, more bool) {
 		topics, more := sh.Topics.Topics(account, region, after, limit)
@@ -380,8 +378,8 @@ func (e *Topics) ListTopics(ctx context.Context, region, account, after string, 
 
 func arnCompare(a, b arn.ARN) int { return strings.Compare(a.Resource, b.Resource) }
 
-// ListSubscriptions lists the subscriptions that an account owns in a region,
-// up to limit of them behind the ARN after, which may be empty.
+// ListSubscriptions lists the subscriptions that an account owns in a region, up to limit of
+// them after the ARN after, which may be empty.
 func (e *Topics) ListSubscriptions(ctx context.Context, region, account, after string, limit int) ([]topic.Subscription, bool, error) {
 	from, _ := arn.Parse(after)
 	byARN := func(a, b topic.Subscription) int { return topic.CompareSubscriptions(a.ARN, b.ARN) }
@@ -391,8 +389,8 @@ func (e *Topics) ListSubscriptions(ctx context.Context, region, account, after s
 	})
 }
 
-// ListSubscriptionsByTopic lists a topic's subscriptions, up to limit of them
-// behind the subscription id after. Errors: NotFound.
+// ListSubscriptionsByTopic lists a topic's subscriptions, up to limit of them after the
+// subscription id after. Errors: NotFound.
 func (e *Topics) ListSubscriptionsByTopic(ctx context.Context, t arn.ARN, after string, limit int) (subs []topic.Subscription, more bool, err error) {
 	err = e.WithCatalog(ctx, t, func(sh *Shard) error {
 		page, rest, err := sh.Topics.SubscriptionsByTopic(t, after, limit)
@@ -437,29 +435,29 @@ func (sh *Shard) loadTopics() error {
 	return nil
 }
 
-// Options are what the module is made of.
+// Options configure the module.
 type Options struct {
-	// Render and NewID make what subscribed queues get, for publishes that are
-	// delivered by their own commit. Without them none is.
+	// Render and NewID make the messages for subscribed queues that a publish delivers by its
+	// own commit. Without them no publish does.
 	Render Renderer
 	NewID  func() message.ID
-	// Published is called for every publish, if it is not nil. It may be called
-	// concurrently, and must be quick.
+	// Published is called for every publish, if it is not nil. It may be called concurrently,
+	// and must be quick.
 	Published func(*Published)
-	// Audited is called for what data protection policies find, or do not find, if it is not
-	// nil; as Published.
+	// Audited is called for the findings of data protection policies, and for messages without
+	// findings, if it is not nil; as Published.
 	Audited func(*Audited)
 	// MaxTopics is how many topics an account may have in a region; 0: any number.
 	MaxTopics int
 }
 
-// Topics is the module of topics: what is published goes to the backlogs of
-// their subscriptions, or into subscribed queues at once.
+// Topics is the module of topics: publications go to the backlogs of subscriptions, or directly
+// into subscribed queues.
 type Topics struct {
 	*backlog.Backlogs
 	kernel.Parts[*Shard]
 	options Options
-	quotas  sync.Mutex // held while what a quota counts may grow
+	quotas  sync.Mutex // held while a count with a quota may grow
 
 	confirmations confirmations.Counts
 }
@@ -468,34 +466,34 @@ type Topics struct {
 type Shard struct {
 	*backlog.Shard
 	engine *Topics
-	// topicPolicies are those that were asked for, by topic.
+	// topicPolicies are the policies that were used, by topic.
 	topicPolicies map[arn.ARN]compiledPolicy
 
-	fanouts    []pendingFanout // publications that are still being spread, oldest first
-	fanningOut map[arn.ARN]int // how many of them there are of a topic
+	fanouts    []pendingFanout // publications with a fan-out in progress, oldest first
+	fanningOut map[arn.ARN]int // how many of them a topic has
 	fanning    bool
 	nextFan    uint64
-	reached    map[uint64]topic.Reached // by publications that are being spread, of this process
+	reached    map[uint64]topic.Reached // of fan-outs in progress that this process began
 	publishers coalesce.Coalescer[*publisher]
-	topicCache topicCache                        // used recently
-	planned    int                               // the deliveries of the latest publication
-	targets    map[*topic.Subscription]target    // used recently; see target
-	targetsOf  uint64                            // the generation that targets is of
+	topicCache topicCache                        // recently used
+	planned    int                               // how many deliveries the latest publication had
+	targets    map[*topic.Subscription]target    // recently used; see target
+	targetsOf  uint64                            // the generation of targets
 	fifoStates map[layout.Incarnation]*fifoState // of FIFO topics
 
-	archivesAt  int64 // when archives are to be looked at; 0: never
+	archivesAt  int64 // when the next sweep of archives is due; 0: never
 	replays     map[layout.Incarnation]*pendingReplay
-	replayQueue []*pendingReplay // those whose next step can be made
+	replayQueue []*pendingReplay // replays whose next step can be made
 	replaying   bool
 
-	deletedTopics []*deletedTopic // of deleted topics
+	deletedTopics []*deletedTopic // topics whose backlogs are not collected yet
 	reclaiming    bool
 }
 
 // maxCoalesced bounds the publications of one command.
 const maxCoalesced = 64
 
-// New adds the module to the shards, above that of backlogs.
+// New adds the module to the shards, after that of backlogs.
 func New(below *backlog.Backlogs, o Options) *Topics {
 	e := &Topics{Backlogs: below, options: o}
 	for id, sh := range below.Shards {

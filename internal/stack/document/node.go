@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Kind says what a node holds.
+// Kind is the kind of a node.
 type Kind uint8
 
 // The kinds of nodes. Null occurs nowhere in a tree that Read has returned.
@@ -20,17 +20,17 @@ const (
 	Map
 )
 
-// Node is a value of a template. It does not change once its tree is made, and belongs to
-// one tree: Clone makes a copy for another place.
+// Node is a value of a template. It is immutable once its tree is made, and belongs to one
+// tree: Clone makes a copy for another place.
 type Node struct {
 	Kind    Kind
 	Text    string   // of a scalar
 	Items   []*Node  // of a list
 	Members []Member // of a map, as written
-	Line    int      // from 1; of what a transform has made, that of what it was made from
+	Line    int      // from 1; of a node made by a transform, that of its source
 	up      *Node
 	name    string // within up
-	spelled string // of a truth value that is written in another way
+	spelled string // of a truth value that is written differently
 	index   map[string]int
 }
 
@@ -40,7 +40,7 @@ type Member struct {
 	Value *Node
 }
 
-// indexed is how many members a map has whose names are worth an index.
+// indexed is the number of members from which on a map has an index.
 const indexed = 12
 
 // NewString makes a text, for transforms.
@@ -56,7 +56,7 @@ func NewMap(line int, members ...Member) *Node {
 	return (&Node{Kind: Map, Members: members, Line: line}).adopt()
 }
 
-// adopt tells the nodes within n where they are.
+// adopt sets the parent of the nodes within n.
 func (n *Node) adopt() *Node {
 	for i, item := range n.Items {
 		item.up, item.name = n, strconv.Itoa(i)
@@ -73,7 +73,7 @@ func (n *Node) adopt() *Node {
 	return n
 }
 
-// Clone copies a node and all within it, out of its tree.
+// Clone copies a node and all within it, without its parent.
 func (n *Node) Clone() *Node {
 	c := &Node{Kind: n.Kind, Text: n.Text, Line: n.Line}
 	for _, item := range n.Items {
@@ -109,7 +109,7 @@ func (n *Node) Scalar() bool {
 	return n != nil && (n.Kind == String || n.Kind == Number || n.Kind == Bool)
 }
 
-// Text reads a member that is a text and no function; name is the member's, for the refusal. It
+// Text is the text of a member that is not a function; name is the member's, for the error. It
 // is empty if there is none.
 func Text(n *Node, name string) (string, error) {
 	if n == nil {
@@ -129,7 +129,7 @@ func (n *Node) Only() (string, *Node) {
 	return n.Members[0].Name, n.Members[0].Value
 }
 
-// Path says where a node is in its tree, as /Resources/Queue/Properties.
+// Path is the path of a node in its tree, as /Resources/Queue/Properties.
 func (n *Node) Path() string {
 	var names []string
 	for ; n != nil && n.up != nil; n = n.up {
@@ -215,21 +215,21 @@ func (n *Node) appendJSON(b []byte) []byte {
 }
 
 func appendText(b []byte, s string) []byte {
-	text, _ := json.Marshal(s) // a string always has a form
+	text, _ := json.Marshal(s) // a string can always be encoded
 	return append(b, text...)
 }
 
-// Refusal is what is wrong with a template, or with what it is given.
+// Refusal is an error in a template, or in its inputs.
 type Refusal struct {
-	Line int    // from 1; 0 where it is about no place in the template
-	Path string // as /Resources/Queue; empty where it is about none
-	Text string // AWS's sentence, where it has one
+	Line int    // from 1; 0 without a position
+	Path string // as /Resources/Queue; empty without a position
+	Text string // AWS's sentence, if there is one
 }
 
-// Error is the sentence alone, as AWS says it.
+// Error is the sentence alone, as in AWS's errors.
 func (r *Refusal) Error() string { return r.Text }
 
-// Located is the sentence with the place that it is about.
+// Located is the sentence with its position.
 func (r *Refusal) Located() string {
 	switch {
 	case r.Line == 0, strings.Contains(r.Text, "(line "):
@@ -240,7 +240,7 @@ func (r *Refusal) Located() string {
 	return r.Text + " (line " + strconv.Itoa(r.Line) + ", " + r.Path + ")"
 }
 
-// Refuse says what is wrong with a node; with nil, of the template as a whole.
+// Refuse makes an error of a node; nil: of the template as a whole.
 func (n *Node) Refuse(text string) *Refusal {
 	if n == nil {
 		return &Refusal{Text: text}

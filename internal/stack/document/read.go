@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Bounds of what is read. AWS documents the sizes; depth and number are our own.
+// Bounds of templates. AWS documents the sizes; depth and number are our own.
 const (
 	MaxInline = 51_200    // bytes of a template that is part of a request
 	MaxBytes  = 1_000_000 // of one that is fetched
@@ -24,7 +24,7 @@ const (
 
 const unstructured = "Template format error: unsupported structure."
 
-// Read reads a template, JSON if it starts with a brace, else YAML. An error is a *[Refusal].
+// Read parses a template, JSON if it starts with a brace, else YAML. An error is a *[Refusal].
 func Read(body []byte) (*Node, error) {
 	if len(body) > MaxBytes {
 		return nil, &Refusal{Text: fmt.Sprintf("Template may not exceed %d bytes in size.", MaxBytes)}
@@ -49,7 +49,7 @@ func Read(body []byte) (*Node, error) {
 	return root, notNull(root)
 }
 
-// notNull finds what has no value.
+// notNull refuses null values.
 func notNull(n *Node) error {
 	if n.Kind == Null {
 		return n.Refuse(fmt.Sprintf("[%s] 'null' values are not allowed in templates", n.Path()))
@@ -67,7 +67,7 @@ func notNull(n *Node) error {
 	return nil
 }
 
-// counter bounds what a reader makes.
+// counter bounds what a parser makes.
 type counter struct{ nodes int }
 
 func (c *counter) check(line, depth int) error {
@@ -101,7 +101,7 @@ func readJSON(body []byte) (*Node, error) {
 	return n, nil
 }
 
-// malformed says where the text is no JSON.
+// malformed is the error of invalid JSON, with its line.
 func (r *jsonReader) malformed(err error) *Refusal {
 	at := int(r.d.InputOffset())
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -170,7 +170,7 @@ func (r *jsonReader) object(n *Node, depth int) (*Node, error) {
 		if err != nil {
 			return nil, err
 		}
-		name, _ := key.(string) // the decoder takes nothing else
+		name, _ := key.(string) // the decoder accepts nothing else
 		if seen[name] {
 			return nil, r.malformed(nil)
 		}
@@ -198,10 +198,10 @@ func malformedYAML(line, column int) *Refusal {
 	return &Refusal{Line: line, Text: "Template format error: YAML not well-formed." + where}
 }
 
-// lines hands a text out line by line, and so knows how far a reader of it has come.
+// lines returns a text line by line, and so knows how far a reader of it has come.
 type lines struct {
 	rest []byte
-	line int // that was handed out last, from 1
+	line int // the last one returned, from 1
 }
 
 func (l *lines) Read(p []byte) (int, error) {
@@ -219,9 +219,9 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// broken is the line that an error of the library is about. Of what is not closed it tells where
-// that begins, from 0; of what does not belong into a block it tells where the block begins,
-// which helps nobody.
+// broken is the line of an error of the library. For an unclosed value the library reports
+// where it begins, from 0; for an unexpected one it reports where the block begins, which does
+// not help.
 func (l *lines) broken(err error) int {
 	line, text := 0, err.Error()
 	if m := lineOf.FindStringSubmatch(text); m != nil {
@@ -246,7 +246,7 @@ func readYAML(body []byte) (*Node, error) {
 		return nil, malformedYAML(text.broken(err), 0)
 	}
 	if err := d.Decode(&next); !errors.Is(err, io.EOF) {
-		return nil, malformedYAML(next.Line, 0) // a second document, or what is none
+		return nil, malformedYAML(next.Line, 0) // a second document, or invalid text
 	}
 	if len(doc.Content) != 1 {
 		return nil, nil
@@ -304,12 +304,12 @@ func (c *counter) yaml(y *yaml.Node, depth int) (*Node, error) {
 	return tagged(y, n.adopt())
 }
 
-// local reports whether a tag is one of CloudFormation's, and none of YAML's own.
+// local reports whether a tag is one of CloudFormation's, not of YAML's own.
 func local(tag string) bool {
 	return len(tag) > 1 && tag[0] == '!' && tag[1] != '!'
 }
 
-// tagged makes a short tag the function that it is short for.
+// tagged converts a short tag to the function that it abbreviates.
 func tagged(y *yaml.Node, n *Node) (*Node, error) {
 	tag := y.Tag
 	if !local(tag) {
@@ -332,8 +332,7 @@ func tagged(y *yaml.Node, n *Node) (*Node, error) {
 	return NewMap(n.Line, Member{name, n}), nil
 }
 
-// nameOf gives a node that stands where something is named its spelling back: a condition may
-// be called On.
+// nameOf restores the spelling of a node that is a name: a condition may be called On.
 func nameOf(name string, n *Node) {
 	named := []*Node{n}
 	switch name {
@@ -352,7 +351,7 @@ func nameOf(name string, n *Node) {
 	}
 }
 
-// argument is what a member or a tag of this name is given. The text of an Fn::GetAtt is a
+// argument is the argument of a member or a tag of this name. The text of an Fn::GetAtt is a
 // resource and its attribute.
 func argument(name string, n *Node) *Node {
 	nameOf(name, n)
@@ -370,8 +369,8 @@ var (
 	null   = regexp.MustCompile(`^(~|[Nn]ull|NULL|)$`)
 )
 
-// scalar reads a plain scalar by the rules of YAML 1.1, which AWS goes by. A date stays a
-// text, and so does a number with leading zeros: account ids are written so.
+// scalar parses a plain scalar by the rules of YAML 1.1, like AWS. A date stays a text, and so
+// does a number with leading zeros, such as an account id.
 func scalar(y *yaml.Node) (Kind, string) {
 	plain := y.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) == 0
 	switch text := y.Value; {

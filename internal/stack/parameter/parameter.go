@@ -1,5 +1,5 @@
-// Package parameter has the parameters that templates declare: their types, and the values that
-// they allow.
+// Package parameter has the parameters of templates: their types, and the checks of their
+// values.
 package parameter
 
 import (
@@ -15,14 +15,14 @@ import (
 	"godwit.dev/godwit/internal/stack/document"
 )
 
-// maxValue is how many bytes the value of a parameter may have.
+// maxValue is the maximum size of a parameter's value, in bytes.
 const maxValue = 4096
 
-// Parameter is one that a template declares.
+// Parameter is a parameter declared by a template.
 type Parameter struct {
 	Name, Type, Description string
 	Default                 *string // nil if a value must be given
-	NoEcho                  bool    // the value is never shown
+	NoEcho                  bool    // the value is hidden
 	AllowedValues           []string
 	AllowedPattern          string
 	ConstraintDescription   string
@@ -34,14 +34,14 @@ type Parameter struct {
 	low, high            string // minValue and maxValue as written
 }
 
-// ssmValue are parameters whose value is the name of one in the parameter store.
+// ssmValue is the type of parameters whose value is the name of one in the parameter store.
 const ssmValue = "AWS::SSM::Parameter::Value<"
 
 var types = regexp.MustCompile(`^(String|Number|CommaDelimitedList|List<Number>|List<String>|` +
 	`AWS::(EC2|Route53)::[A-Za-z:]+|List<AWS::(EC2|Route53)::[A-Za-z:]+>|AWS::SSM::Parameter::Name|` +
 	`AWS::SSM::Parameter::Value<(String|CommaDelimitedList|List<String>|AWS::[A-Za-z0-9:]+|List<AWS::[A-Za-z0-9:]+>)>)$`)
 
-// Read reads the declaration of a parameter. An error is a *[document.Refusal].
+// Read parses the declaration of a parameter. An error is a *[document.Refusal].
 func Read(name string, n *document.Node) (*Parameter, error) {
 	p := &Parameter{Name: name}
 	typ := n.Get("Type")
@@ -158,7 +158,7 @@ func (p *Parameter) bound(name string, n *document.Node) (*big.Rat, error) {
 
 var numeric = regexp.MustCompile(`^[+-]?([0-9]{1,40}(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,2})?$`)
 
-// number reads one of bounded size: the exponent of a big.Rat is memory.
+// number parses a number of bounded size: the exponent of a big.Rat needs memory.
 func number(s string) (*big.Rat, bool) {
 	if s = strings.TrimSpace(s); !numeric.MatchString(s) {
 		return nil, false
@@ -175,7 +175,7 @@ func (p *Parameter) IsList() bool {
 // InStore reports whether a parameter's value names one in the parameter store.
 func (p *Parameter) InStore() bool { return strings.HasPrefix(p.Type, ssmValue) }
 
-// Check refuses a value that the parameter does not allow, by a *[document.Refusal].
+// Check refuses an invalid value, with a *[document.Refusal].
 func (p *Parameter) Check(value string) error {
 	if len(value) > maxValue {
 		return refusal("Parameter '" + p.Name + "' must contain at most " + strconv.Itoa(maxValue) + " characters")
@@ -195,7 +195,7 @@ func (p *Parameter) Check(value string) error {
 	return nil
 }
 
-// broken says which constraint a value breaks.
+// broken is the constraint that a value violates.
 func (p *Parameter) broken(v string) string {
 	n := utf8.RuneCountInString(v)
 	switch {
@@ -222,7 +222,7 @@ func (p *Parameter) broken(v string) string {
 	return ""
 }
 
-// Split is the elements of a list that a value holds.
+// Split are the elements of a list value.
 func Split(s string) []string {
 	parts := strings.Split(s, ",")
 	for i := range parts {

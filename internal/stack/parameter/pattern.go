@@ -6,18 +6,18 @@ import (
 	"regexp/syntax"
 )
 
-// Repetitions in patterns make programs of many states of a few letters, and a match takes as long as
-// they are many, for each letter of a value. These bound them: that of a pattern, and of all
-// those of a template.
+// Repetitions in short patterns make programs of many states, and a match takes time
+// proportional to the states, for each letter of a value. These bound the states of a pattern,
+// and of all patterns of a template.
 const (
 	maxStates   = 4_000
 	MaxPatterns = 10_000
 )
 
-// ErrPattern refuses a pattern for how much it repeats.
+// ErrPattern refuses a pattern with too many repetitions.
 var ErrPattern = errors.New("the pattern repeats too much")
 
-// Pattern compiles a pattern of a template, and says how many states it has at least.
+// Pattern compiles a pattern of a template, and returns its minimum number of states.
 func Pattern(text string) (p *regexp.Regexp, states int, err error) {
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
@@ -30,7 +30,7 @@ func Pattern(text string) (p *regexp.Regexp, states int, err error) {
 	return p, states, err
 }
 
-// statesOf counts the states of a pattern, at most one more than there may be.
+// statesOf counts the states of a pattern, up to one more than the bound.
 func statesOf(r *syntax.Regexp) int {
 	n := 1
 	if r.Op == syntax.OpLiteral {

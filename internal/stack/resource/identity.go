@@ -1,6 +1,6 @@
 package resource
 
-// The bounds of made names are IAM's.
+// The bounds of generated names are IAM's.
 const (
 	maxHolder = 64  // of roles and users
 	maxPolicy = 128 // of managed policies and groups

@@ -1,7 +1,7 @@
 package resource
 
 var kmsTypes = []Type{
-	{ // what a key is made with cannot change, and does not replace it either: its service refuses that
+	{ // the properties of a key's creation cannot change, and do not replace it either: its service refuses that
 		Name: "AWS::KMS::Key", Tags: "Tags", Attributes: []string{"Arn", "KeyId"},
 		Properties: map[string]Property{
 			"BypassPolicyLockoutSafetyCheck": prop(Boolean), "Description": prop(String), "EnableKeyRotation": prop(Boolean), "Enabled": prop(Boolean),

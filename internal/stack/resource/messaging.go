@@ -1,6 +1,6 @@
 package resource
 
-// fifoSuffix ends the names of FIFO queues and topics.
+// fifoSuffix is the suffix of the names of FIFO queues and topics.
 func fifoSuffix(property string) func(properties map[string]any) string {
 	return func(properties map[string]any) string {
 		if on, _ := properties[property].(bool); on {

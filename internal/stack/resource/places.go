@@ -21,7 +21,7 @@ var streamTypes = []Type{
 	},
 }
 
-// What there is nothing of but in the stack.
+// Types that exist only in the stack.
 var placeTypes = []Type{
 	{
 		Name: "AWS::SSM::Parameter", NameProperty: "Name", MaxName: 1011, Attributes: []string{"Type", "Value"},

@@ -1,7 +1,6 @@
-// Package resource is the catalogue of the types of resources that stacks can have: which
-// properties each has, which of them replace a resource when they change, what GetAtt gives,
-// and how a resource without a name is called. Source: the types' pages in AWS's template
-// reference, and the schemas that AWS publishes.
+// Package resource is the catalogue of resource types: the properties of each, which of them
+// replace a resource when they change, the attributes of GetAtt, and how names are generated.
+// Source: the types' pages in AWS's template reference, and the schemas that AWS publishes.
 package resource
 
 import (
@@ -14,7 +13,7 @@ import (
 	"strings"
 )
 
-// Kind is what a property holds.
+// Kind is the kind of a property's value.
 type Kind uint8
 
 // The kinds of properties.
@@ -29,11 +28,11 @@ const (
 	Strings  // a list
 )
 
-// Property is one of a type.
+// Property is a property of a type.
 type Property struct {
 	Kind     Kind
 	Required bool
-	Replaces bool // a change of it makes a new resource
+	Replaces bool // a change of it replaces the resource
 }
 
 // Shorthands for the tables.
@@ -55,17 +54,19 @@ func prop(k Kind, is ...int) (p Property) {
 type Type struct {
 	Name       string // "AWS::SQS::Queue"
 	Properties map[string]Property
-	Attributes []string // what GetAtt gives; one that ends in * stands for all that begin so
-	// NameProperty is the property that a resource is named by; empty: its service names it.
+	Attributes []string // of GetAtt; one that ends in * is a prefix
+	// NameProperty is the property with the resource's name; empty: its service assigns one.
 	NameProperty string
-	// MaxName bounds a name that is made here, in bytes; Suffix ends it.
+	// MaxName bounds a generated name, in bytes; Suffix is its end.
 	MaxName int
 	Suffix  func(properties map[string]any) string
 	// Lower says that names have no capitals.
 	Lower bool
-	// Tags is the property of a list of tags that a stack's are added to; empty: it has none.
+	// Tags is the property with a list of tags, to which the stack's are added; empty: it has
+	// none.
 	Tags string
-	// IAM says that a template with it needs CAPABILITY_IAM; with a name, CAPABILITY_NAMED_IAM.
+	// IAM says that a template with this type needs CAPABILITY_IAM; with a name,
+	// CAPABILITY_NAMED_IAM.
 	IAM bool
 }
 
@@ -85,13 +86,13 @@ func Find(name string) (t *Type, ok bool) {
 	return t, ok
 }
 
-// Catalogue is all types, as templates are checked by. It is a template.Catalogue.
+// Catalogue has all types, for checking templates. It is a template.Catalogue.
 type Catalogue struct{}
 
-// Has reports that there is a type.
+// Has reports that a type exists.
 func (Catalogue) Has(name string) bool { return types[name] != nil }
 
-// Gives reports that GetAtt gives an attribute of a type.
+// Gives reports that a type has an attribute of GetAtt.
 func (Catalogue) Gives(name, attribute string) bool {
 	t := types[name]
 	return t != nil && t.Has(attribute)
@@ -106,10 +107,10 @@ func (Catalogue) Grants(name string) (yes bool, named string) {
 	return false, ""
 }
 
-// Names are those of all types, in their order.
+// Names are the names of all types, in order.
 func Names() []string { return slices.Sorted(maps.Keys(types)) }
 
-// Has reports that GetAtt gives an attribute.
+// Has reports that GetAtt has an attribute.
 func (t *Type) Has(attribute string) bool {
 	return slices.ContainsFunc(t.Attributes, func(a string) bool {
 		prefix, open := strings.CutSuffix(a, "*")
@@ -117,14 +118,14 @@ func (t *Type) Has(attribute string) bool {
 	})
 }
 
-// Invalid says what is wrong with a resource's properties.
+// Invalid is an error of a resource's properties.
 type Invalid struct{ Text string }
 
 func (e *Invalid) Error() string { return e.Text }
 
 func invalid(format string, args ...any) error { return &Invalid{fmt.Sprintf(format, args...)} }
 
-// Normalise gives properties in the form that their types have, for what templates write in
+// Normalise converts properties to the form of their types, as templates may write them in
 // several: numbers as text, lists of one. The error is an *Invalid.
 func (t *Type) Normalise(properties map[string]any) (map[string]any, error) {
 	normal := make(map[string]any, len(properties))
@@ -151,12 +152,12 @@ func (t *Type) Normalise(properties map[string]any) (map[string]any, error) {
 	return normal, nil
 }
 
-// NormaliseOne gives one property the form that Normalise gives it.
+// NormaliseOne is Normalise for one property.
 func (t *Type) NormaliseOne(name string, value any) (any, error) {
 	return t.Properties[name].normal(name, value)
 }
 
-// found is what AWS calls the type of a value.
+// found is AWS's name of the type of a value.
 func found(value any) string {
 	switch value.(type) {
 	case string:
@@ -247,7 +248,7 @@ func decode(text string, to any) error {
 	return d.Decode(to)
 }
 
-// Scalar is the text of a value that is no object or list.
+// Scalar is the text of a value that is not an object or list.
 func Scalar(value any) (text string, ok bool) {
 	switch v := value.(type) {
 	case string:
@@ -267,7 +268,7 @@ func Scalar(value any) (text string, ok bool) {
 	}
 }
 
-// Change is what a difference of properties does to a resource.
+// Change is the effect of a change of properties on a resource.
 type Change uint8
 
 // The changes.
@@ -277,7 +278,7 @@ const (
 	Replaced
 )
 
-// Compare says what a change of properties, which are normal, does, and which have changed.
+// Compare returns the effect of a change of normalised properties, and the changed ones.
 func (t *Type) Compare(was, now map[string]any) (change Change, names []string) {
 	all := maps.Clone(was)
 	if all == nil {
@@ -297,17 +298,17 @@ func (t *Type) Compare(was, now map[string]any) (change Change, names []string) 
 	return change, names
 }
 
-// Same reports that two values are written alike.
+// Same reports that two values have the same JSON.
 func Same(a, b any) bool {
 	x, errX := json.Marshal(a)
 	y, errY := json.Marshal(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// Tag is one of a stack.
+// Tag is a tag of a stack.
 type Tag struct{ Key, Value string }
 
-// Tagged adds a stack's tags to those of a resource, which come first and win.
+// Tagged adds a stack's tags to those of a resource, which come first and override them.
 func (t *Type) Tagged(properties map[string]any, tags []Tag) map[string]any {
 	if t.Tags == "" || len(tags) == 0 {
 		return properties
@@ -331,7 +332,7 @@ func (t *Type) Tagged(properties map[string]any, tags []Tag) map[string]any {
 	return properties
 }
 
-// Named is the name that properties give a resource; empty: none.
+// Named is the resource's name in its properties; empty: none.
 func (t *Type) Named(properties map[string]any) string {
 	if t.NameProperty == "" {
 		return ""
@@ -340,16 +341,16 @@ func (t *Type) Named(properties map[string]any) string {
 	return name
 }
 
-// alphabet is what the ends of made names consist of.
+// alphabet are the characters of the random part of generated names.
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 const (
-	drawn      = 12 // characters at a made name's end
+	drawn      = 12 // characters of the random part
 	defaultMax = 255
 )
 
-// PhysicalName is the name that properties give a resource, or one that is made of the names
-// of its stack and its own and of a salt of 12 bytes or more.
+// PhysicalName is the name in a resource's properties, or one generated from the names of its
+// stack and itself and a salt of 12 bytes or more.
 func (t *Type) PhysicalName(stack, logical string, salt []byte, properties map[string]any) string {
 	if name := t.Named(properties); name != "" {
 		return name
@@ -369,7 +370,7 @@ func (t *Type) PhysicalName(stack, logical string, salt []byte, properties map[s
 	}
 	limit := most - len(end) - len(suffix)
 	begin := stack + "-" + logical
-	if len(begin) > limit { // both stay to be seen
+	if len(begin) > limit { // both stay recognisable
 		half := min(len(logical), limit/2)
 		begin = stack[:min(len(stack), limit-half-1)] + "-" + logical[:half]
 	}

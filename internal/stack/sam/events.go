@@ -6,7 +6,7 @@ import (
 	"godwit.dev/godwit/internal/stack/document"
 )
 
-// events makes what brings events to the function.
+// events makes the resources for the function's events.
 func (f *function) events() error {
 	for _, m := range members(f.properties.Get("Events")) {
 		typ, properties := m.Value.Get("Type"), m.Value.Get("Properties")
@@ -29,7 +29,7 @@ func (f *function) events() error {
 	return nil
 }
 
-// mapped are the properties of an event source mapping that an event has under the same name.
+// mapped are the properties of an event source mapping that have the same name in an event.
 var mapped = []string{
 	"BatchSize", "Enabled", "FilterCriteria", "FunctionResponseTypes", "KmsKeyArn", "MaximumBatchingWindowInSeconds", "MetricsConfig",
 	"ProvisionedPollerConfig", "ScalingConfig",
@@ -94,7 +94,7 @@ func (f *function) topicEvent(event string, properties *node) error {
 	return err
 }
 
-// endpoint is the ARN of what events invoke.
+// endpoint is the ARN that events invoke.
 func (f *function) endpoint() *node {
 	if f.qualifier() != nil {
 		return f.target // an alias's Ref is its ARN

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/stack/document"
 )
 
-// function is one that is being expanded.
+// function is a function being expanded.
 type function struct {
 	maker
 	x          *expansion
@@ -18,19 +18,19 @@ type function struct {
 	node       *node // the resource, as written
 	properties *node // with the globals
 	code       *node
-	managed    []string // policies that the role has beside its own
-	statements []*node  // of policies of the role's own
-	target     *node    // what events invoke: the function, or its alias
+	managed    []string // policies of the role in addition to its own
+	statements []*node  // of the role's own policies
+	target     *node    // invoked by events: the function, or its alias
 }
 
-// passed are the properties that go to the function as they are.
+// passed are the properties that are copied to the function.
 var passed = []string{
 	"FunctionName", "Handler", "Runtime", "Description", "MemorySize", "Timeout", "Environment", "Layers", "VpcConfig", "KmsKeyArn",
 	"Architectures", "EphemeralStorage", "ReservedConcurrentExecutions", "PackageType", "ImageConfig", "LoggingConfig", "SnapStart",
 	"RuntimeManagementConfig", "FileSystemConfigs", "CodeSigningConfigArn", "RecursiveLoop",
 }
 
-// understood are those that it is made of beside them.
+// understood are the other supported properties.
 var understood = []string{
 	"CodeUri", "InlineCode", "ImageUri", "Role", "RolePath", "PermissionsBoundary", "Policies", "AssumeRolePolicyDocument",
 	"DeadLetterQueue", "Tracing", "Tags", "PropagateTags", "Events", "EventInvokeConfig", "AutoPublishAlias", "AutoPublishAliasAllProperties", "AutoPublishCodeSha256",
@@ -67,7 +67,7 @@ func (x *expansion) function(id string, n *node) error {
 	if err != nil {
 		return err
 	}
-	at := len(x.made) // the function comes before what is made for it
+	at := len(x.made) // the function precedes its other resources
 	x.made = append(x.made, document.Member{Name: id})
 	for _, step := range []func() error{f.publish, f.url, f.invokeConfig, f.events} {
 		if err := step(); err != nil {
@@ -93,13 +93,13 @@ func (x *expansion) function(id string, n *node) error {
 
 func (f *function) invalid(why string) error { return invalid(f.node, f.id, why) }
 
-// add makes a resource of the function's, by an id that begins as the function's does.
+// add makes a resource of the function; its id begins with the function's.
 func (f *function) add(suffix, typ string, properties *node) (id string, err error) {
 	id = f.id + suffix
 	return id, f.x.add(f.node, f.id, id, f.resource(f.node, typ, properties))
 }
 
-// lambda is what the function itself becomes, but for its role.
+// lambda is the expanded function, without its role.
 func (f *function) lambda() ([]document.Member, error) {
 	var err error
 	if f.code, err = f.codeOf(); err != nil {
@@ -133,7 +133,7 @@ func (f *function) lambda() ([]document.Member, error) {
 	return append(properties, document.Member{Name: "Tags", Value: f.tags()}), nil
 }
 
-// tags are a list of what is a map in the model, with where the resource comes from.
+// tags are a list of the model's map of tags, and a tag for the resource's origin.
 func (f *function) tags() *node {
 	items := []*node{f.object("Key", "lambda:createdBy", "Value", "SAM")}
 	for _, m := range members(f.properties.Get("Tags")) {
@@ -144,7 +144,7 @@ func (f *function) tags() *node {
 
 var s3 = regexp.MustCompile(`^s3://([^/]+)/([^?]+)(?:\?versionId=([^&]+))?$`)
 
-// codeOf is where the function's code is.
+// codeOf is the function's code property.
 func (f *function) codeOf() (*node, error) {
 	if inline := f.properties.Get("InlineCode"); inline != nil {
 		return f.object("ZipFile", inline), nil
@@ -181,7 +181,7 @@ func (f *function) publish() error {
 	if alias.Kind != document.String || !aliasName.MatchString(alias.Text) {
 		return f.invalid("AutoPublishAlias must be a string of letters, digits, hyphens and underscores, and no function.")
 	}
-	of, _ := f.code.MarshalJSON() // which never fails
+	of, _ := f.code.MarshalJSON() // it never fails
 	if hash := f.properties.Get("AutoPublishCodeSha256"); hash != nil {
 		of = []byte(hash.Text)
 	}
@@ -206,7 +206,7 @@ func (f *function) publish() error {
 
 func lettersOf(s string) string { return strings.NewReplacer("-", "", "_", "").Replace(s) }
 
-// qualifier is which version of the function is meant.
+// qualifier is the qualifier of the function that events invoke.
 func (f *function) qualifier() *node {
 	if alias := f.properties.Get("AutoPublishAlias"); alias != nil {
 		return alias
@@ -214,7 +214,7 @@ func (f *function) qualifier() *node {
 	return nil
 }
 
-// url gives the function an address of its own.
+// url makes the function's URL.
 func (f *function) url() error {
 	config := f.properties.Get("FunctionUrlConfig")
 	if config == nil {
@@ -234,7 +234,7 @@ func (f *function) url() error {
 	return err
 }
 
-// invokeConfig says what becomes of events that the function fails at.
+// invokeConfig makes the configuration for events on which the function fails.
 func (f *function) invokeConfig() error {
 	config := f.properties.Get("EventInvokeConfig")
 	if config == nil {

@@ -10,15 +10,15 @@ import (
 	"godwit.dev/godwit/internal/stack/document"
 )
 
-// template is one of the policies that functions can ask for by name.
+// template is a policy template that functions can use by name.
 type template struct {
 	parameters []string
 	actions    []string
-	resources  []string // ARNs after their partition, with {Parameter}; none for all
+	resources  []string // ARNs after their partition, with {Parameter}; none: all
 }
 
-// templates are those of services that there are here, and of objects, which functions read
-// wherever they are.
+// templates are those of services that exist here, and of objects, which functions may read
+// elsewhere.
 var templates = map[string]template{
 	"SQSPollerPolicy":                      {[]string{"QueueName"}, []string{"sqs:ChangeMessageVisibility", "sqs:ChangeMessageVisibilityBatch", "sqs:DeleteMessage", "sqs:DeleteMessageBatch", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}, []string{"sqs:#:{QueueName}"}},
 	"SQSSendMessagePolicy":                 {[]string{"QueueName"}, []string{"sqs:SendMessage*"}, []string{"sqs:#:{QueueName}"}},
@@ -36,7 +36,7 @@ var templates = map[string]template{
 	"S3WritePolicy":                        {[]string{"BucketName"}, []string{"s3:PutObject", "s3:PutObjectAcl", "s3:PutLifecycleConfiguration"}, []string{"s3:::{BucketName}", "s3:::{BucketName}/*"}},
 }
 
-// role makes the role that the function takes on, and gives its ARN.
+// role makes the function's role, and returns its ARN.
 func (f *function) role() (*node, error) {
 	var own []*node
 	add := func(document *node) {
@@ -89,7 +89,7 @@ func (f *function) role() (*node, error) {
 	return f.getAtt(id, "Arn"), err
 }
 
-// template makes the statement that a policy by name stands for.
+// template makes the statement of a policy template.
 func (f *function) template(name string, parameters *node) (*node, error) {
 	t, ok := templates[name]
 	if !ok {

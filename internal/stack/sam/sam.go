@@ -15,7 +15,7 @@ const (
 	functionType = prefix + "Function"
 )
 
-// Expand makes the resources of a template what they stand for. An error is a *[document.Refusal].
+// Expand expands the resources of a template. An error is a *[document.Refusal].
 func Expand(root *node) (*node, error) {
 	globals, err := functionGlobals(root.Get("Globals"))
 	if err != nil {
@@ -52,16 +52,16 @@ func Expand(root *node) (*node, error) {
 	return x.rename(document.NewMap(root.Line, all...)), nil
 }
 
-// expansion collects what a template's resources become.
+// expansion collects the expanded resources.
 type expansion struct {
 	globals *node // of functions; nil if there are none
-	nodes   int   // that functions were made of: globals count for each
+	nodes   int   // in functions: globals count for each
 	made    []document.Member
 	taken   map[string]bool
 	renamed map[string]string // Function.Version, Function.Alias → logical id
 }
 
-// add puts a resource among those made, if its name is free.
+// add adds a made resource, if its name is free.
 func (x *expansion) add(at *node, function, id string, resource *node) error {
 	if x.taken[id] {
 		return invalid(at, function, "The logical id "+id+" that it makes is that of another resource.")
@@ -71,7 +71,7 @@ func (x *expansion) add(at *node, function, id string, resource *node) error {
 	return nil
 }
 
-// rename gives references to Function.Version and Function.Alias the ids that these have.
+// rename replaces references to Function.Version and Function.Alias by their logical ids.
 func (x *expansion) rename(n *node) *node {
 	if len(x.renamed) == 0 {
 		return n
@@ -103,7 +103,7 @@ func invalid(n *node, id, why string) error {
 	return n.Refuse(failed + "Resource with id [" + id + "] is invalid. " + why)
 }
 
-// functionGlobals is what all functions of the template have in common.
+// functionGlobals are the common properties of all functions of the template.
 func functionGlobals(n *node) (*node, error) {
 	if n == nil {
 		return nil, nil
@@ -113,7 +113,7 @@ func functionGlobals(n *node) (*node, error) {
 		switch m.Name {
 		case "Function":
 			found = m.Value
-		case "Api", "HttpApi", "SimpleTable", "StateMachine", "LayerVersion", "CapacityProvider", "WebSocketApi": // of types that there are none of
+		case "Api", "HttpApi", "SimpleTable", "StateMachine", "LayerVersion", "CapacityProvider", "WebSocketApi": // of types that are not supported
 		default:
 			return nil, m.Value.Refuse(failed + "'Globals' section is invalid. '" + m.Name + "' is not a supported section.")
 		}
@@ -129,7 +129,7 @@ func functionGlobals(n *node) (*node, error) {
 	return found, nil
 }
 
-// common are the properties that Globals may have of functions.
+// common are the properties that Globals may have for functions.
 var common = []string{
 	"Architectures", "AutoPublishAlias", "AutoPublishCodeSha256", "CodeUri", "DeadLetterQueue", "Description", "Environment",
 	"EphemeralStorage", "EventInvokeConfig", "FileSystemConfigs", "FunctionUrlConfig", "Handler", "KmsKeyArn", "Layers",
@@ -138,8 +138,8 @@ var common = []string{
 	"ProvisionedConcurrencyConfig", "AutoPublishAliasAllProperties",
 }
 
-// merged is what a function has with what all have: maps are merged, lists joined, and of
-// anything else the function's own counts.
+// merged merges a function's properties with the common ones: maps are merged, lists joined,
+// and other values of the function override.
 func merged(global, own *node) *node {
 	switch {
 	case global == nil:
@@ -176,7 +176,7 @@ func members(n *node) []document.Member {
 	return n.Members
 }
 
-// maker makes nodes that stand where something was written.
+// maker makes nodes with the position of their source.
 type maker struct{ line int }
 
 func (m maker) text(s string) *node { return document.NewString(s, m.line) }
@@ -191,7 +191,7 @@ func (m maker) texts(list ...string) *node {
 	return m.list(items...)
 }
 
-// object makes a map of names and values, of which those that are nil are left out.
+// object makes a map of names and values, without those that are nil.
 func (m maker) object(pairs ...any) *node {
 	var all []document.Member
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -214,7 +214,7 @@ func (m maker) getAtt(id, attribute string) *node {
 	return m.object("Fn::GetAtt", m.texts(id, attribute))
 }
 
-// resource makes one that is there whenever the one that it comes of is.
+// resource makes a resource with the condition of its source.
 func (m maker) resource(from *node, typ string, properties *node) *node {
 	return m.object("Type", typ, "Condition", from.Get("Condition"), "Properties", properties)
 }

@@ -15,28 +15,29 @@ type Pseudo struct {
 	NotificationARNs                                            []string
 }
 
-// Inputs is what a template is bound with.
+// Inputs are the inputs of binding a template.
 type Inputs struct {
 	Pseudo
-	// Parameters are the values that were given, by name.
+	// Parameters are the given values, by name.
 	Parameters map[string]string
-	// Previous are the values that the stack has, for the parameters in UsePrevious.
+	// Previous are the stack's current values, for the parameters in UsePrevious.
 	Previous    map[string]string
 	UsePrevious []string
-	// SSM looks a parameter up in the parameter store, by its name or name:version. Nil is an empty store.
+	// SSM looks a parameter up in the parameter store, by its name or name:version. Nil is an empty
+	// store.
 	SSM func(name string) (string, bool)
 }
 
-// Value is what a parameter of a template stands for.
+// Value is the value of a parameter.
 type Value struct {
-	Text     string // as it was given, or the default
-	Resolved string // from the parameter store, for a parameter whose value names one there
-	NoEcho   bool   // not to be shown
+	Text     string // as given, or the default
+	Resolved string // from the parameter store, if the value is a name there
+	NoEcho   bool   // hidden
 	InStore  bool   // Resolved is the value, and Text its name
 	list     bool
 }
 
-// value is what Ref gives.
+// value is the result of Ref.
 func (v Value) value() any {
 	s := v.Text
 	if v.InStore {
@@ -48,7 +49,7 @@ func (v Value) value() any {
 	return s
 }
 
-// Bound is a template with the values of its parameters. It does not change.
+// Bound is a template with the values of its parameters. It is immutable.
 type Bound struct {
 	// Template is the one that was bound, after its transforms.
 	Template   *Template
@@ -56,7 +57,7 @@ type Bound struct {
 	Conditions map[string]bool
 
 	inputs Inputs
-	early  *evaluator // of all conditions and rules, which have one bound in common
+	early  *evaluator // of all conditions and rules, which share one bound
 	live   []*Resource
 	depend map[string][]string
 	order  []string
@@ -168,7 +169,7 @@ func (in *Inputs) stored(name string) (string, bool) {
 	return in.SSM(name)
 }
 
-// decideAll finds out which conditions hold.
+// decideAll evaluates all conditions.
 func (b *Bound) decideAll() error {
 	for _, m := range members(b.Template.root.Get("Conditions")) {
 		if _, err := b.decide(m.Name); err != nil {
@@ -185,7 +186,7 @@ func members(n *Node) []document.Member {
 	return n.Members
 }
 
-// decide finds out whether a condition holds, and those that it depends on.
+// decide evaluates a condition, and those that it depends on.
 func (b *Bound) decide(name string) (bool, error) {
 	if held, ok := b.Conditions[name]; ok {
 		return held, nil
@@ -201,10 +202,10 @@ func (b *Bound) decide(name string) (bool, error) {
 	return held, err
 }
 
-// Resources lists those that there are to be, as written: their conditions hold.
+// Resources lists the resources whose conditions hold, as written.
 func (b *Bound) Resources() []*Resource { return b.live }
 
-// Resource finds one that there is to be, or nil.
+// Resource finds one of these, or nil.
 func (b *Bound) Resource(id string) *Resource {
 	r := b.Template.byID[id]
 	if r == nil || r.Condition != "" && !b.Conditions[r.Condition] {
@@ -213,7 +214,8 @@ func (b *Bound) Resource(id string) *Resource {
 	return r
 }
 
-// connect finds out which resources depend on which, and refuses to depend on one that there is not to be.
+// connect finds the dependencies of resources, and refuses those on resources whose conditions
+// do not hold.
 func (b *Bound) connect() error {
 	var missing []reference
 	var ids []string
@@ -276,7 +278,7 @@ func (b *Bound) Properties(id string, late Late) (map[string]any, error) {
 		return nil, err
 	}
 	m, ok := v.(map[string]any)
-	if !ok { // an Fn::If that gives AWS::NoValue, or what is no map
+	if !ok { // an Fn::If that returns AWS::NoValue, or no map
 		if v == (nothing{}) {
 			return map[string]any{}, nil
 		}
@@ -290,7 +292,7 @@ var (
 	storedName       = regexp.MustCompile(`^[A-Za-z0-9_./-]+(:[0-9]+)?$`)
 )
 
-// dynamic puts what the parameter store has in place of references to it.
+// dynamic replaces references to the parameter store by the values.
 func (e *evaluator) dynamic(n *Node, v any) (any, error) {
 	var err error
 	switch v := v.(type) {
@@ -332,7 +334,7 @@ func (e *evaluator) dynamic(n *Node, v any) (any, error) {
 	return v, nil
 }
 
-// Output is what a stack tells of itself.
+// Output is an output of a stack.
 type Output struct {
 	Key, Value, Description string
 	ExportName              string // empty if it is not exported

@@ -4,20 +4,20 @@ import "slices"
 
 // Catalogue knows the types of resources.
 type Catalogue interface {
-	// Has reports that there is a type.
+	// Has reports that a type exists.
 	Has(typ string) bool
-	// Gives reports that Fn::GetAtt gives an attribute of a type.
+	// Gives reports that Fn::GetAtt has an attribute of a type.
 	Gives(typ, attribute string) bool
-	// Grants reports that a type changes who may do what, and which property, if any, gives
-	// it a name of the template's choice.
+	// Grants reports that a type changes permissions, and which property, if any, is a name
+	// chosen by the template.
 	Grants(typ string) (yes bool, named string)
 }
 
-// Check refuses types of resources that there are none of, and attributes that they have not.
+// Check refuses unknown types of resources, and unknown attributes.
 func (b *Bound) Check(cat Catalogue) error { return b.Template.Check(cat) }
 
-// Check refuses types of resources that there are none of, and attributes that they have not.
-// What transforms make is checked once the template is bound.
+// Check refuses unknown types of resources, and unknown attributes. Results of transforms are
+// checked when the template is bound.
 func (t *Template) Check(cat Catalogue) error {
 	if len(t.Transforms) > 0 {
 		return nil
@@ -65,7 +65,7 @@ func (t *Template) gives(cat Catalogue, r reference) error {
 	return r.at.Refuse("Template error: resource " + r.id + " does not support attribute type " + r.attribute + " in Fn::GetAtt")
 }
 
-// checker goes through what the conditions leave of a template.
+// checker checks the parts of a template that remain under the conditions.
 func (b *Bound) checker(found func(reference)) *checker {
 	return &checker{
 		t: b.Template, taken: func(name string) bool { return b.Conditions[name] },

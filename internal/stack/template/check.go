@@ -7,26 +7,26 @@ import (
 	"godwit.dev/godwit/internal/stack/document"
 )
 
-// reference is a place where a template names something.
+// reference is a reference in a template.
 type reference struct {
 	at        *Node
-	id        string // what Ref, Fn::GetAtt or Fn::Sub names
+	id        string // of Ref, Fn::GetAtt or Fn::Sub
 	attribute string // of Fn::GetAtt; empty for Ref
 	function  string
 }
 
-// checker goes through one part of a template: the shape of every function, and what each names.
+// checker checks one part of a template: the form of every function, and the references.
 type checker struct {
 	t     *Template
 	found func(reference) error
-	// inCondition is set within conditions and rules, where there are truth values.
+	// inCondition is set within conditions and rules, which have truth values.
 	inCondition bool
-	// taken says which branch of an Fn::If is taken; nil goes into both.
+	// taken is the branch of an Fn::If to be checked; nil: both.
 	taken func(condition string) bool
-	maybe int // how many Fn::If are around
+	maybe int // nesting in Fn::If
 }
 
-// walk checks a node and what is in it.
+// walk checks a node and its content.
 func (c *checker) walk(n *Node) error {
 	if n == nil {
 		return nil
@@ -145,12 +145,12 @@ func noMapping(name string) string {
 	return "Template error: Mapping named '" + name + "' is not present in the 'Mappings' section of template."
 }
 
-// named are the parts of a resource that functions may stand in.
+// named are the parts of a resource that may have functions.
 func (r *Resource) named() []*Node {
 	return []*Node{r.Properties, r.Metadata, r.node.Get("CreationPolicy"), r.node.Get("UpdatePolicy")}
 }
 
-// check refuses what no values of parameters could make right.
+// check refuses what is invalid for all values of parameters.
 func (t *Template) check() error {
 	for _, r := range t.Resources {
 		if t.Parameters[r.LogicalID] != nil {
@@ -192,7 +192,7 @@ func (t *Template) checkConditions() error {
 	return t.circular(n)
 }
 
-// early makes a checker of what stands where only parameters may be named.
+// early makes a checker for places where only parameters may be referenced.
 func (t *Template) early(otherwise func(reference) error) *checker {
 	return &checker{t: t, found: func(r reference) error {
 		if r.attribute == "" && (t.Parameters[r.id] != nil || slices.Contains(pseudo, r.id)) {
@@ -252,7 +252,7 @@ func (t *Template) circular(n *Node) error {
 	return nil
 }
 
-// known refuses a name that stands for nothing, or collects it in unresolved.
+// known refuses an unknown name, or collects it in unresolved.
 func (t *Template) known(r reference, unresolved *[]reference) error {
 	if r.function != fnGetAtt && r.attribute == "" && (t.Parameters[r.id] != nil || slices.Contains(pseudo, r.id)) {
 		return nil
@@ -270,7 +270,7 @@ func (t *Template) known(r reference, unresolved *[]reference) error {
 	return nil
 }
 
-// distinct are the names that references are of, in their order.
+// distinct are the distinct names of references, in order.
 func distinct(refs []reference) []string {
 	var ids []string
 	seen := map[string]bool{}
@@ -334,7 +334,7 @@ func (t *Template) checkOutputs() error {
 
 const badOutput = "Template format error: The Value field of every Outputs member must evaluate to a String."
 
-// certain is what a resource depends on whatever the conditions are.
+// certain are the dependencies of a resource under all conditions.
 func (t *Template) certain(id string) []string {
 	r := t.byID[id]
 	if r.Condition != "" {
@@ -357,7 +357,7 @@ func (t *Template) certain(id string) []string {
 }
 
 // order sorts resources so that each comes after those that it depends on, else as written.
-// What dependencies name beside resources does not count.
+// Dependencies on anything but resources are ignored.
 func (t *Template) order(dependencies func(id string) []string) ([]string, error) {
 	waits, followers := map[string]int{}, map[string][]string{}
 	for _, r := range t.Resources {
@@ -391,8 +391,8 @@ func (t *Template) order(dependencies func(id string) []string) ([]string, error
 	return order, nil
 }
 
-// cycle names those that depend on each other in a circle, which is what remains when those that
-// nobody of the rest depends on are gone too.
+// cycle names resources that depend on each other in a circle: those that remain when resources
+// without remaining dependents are removed, too.
 func (t *Template) cycle(done map[string]bool, followers map[string][]string) error {
 	for again := true; again; {
 		again = false

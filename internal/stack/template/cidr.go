@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// cidr cuts an address block into blocks of so many bits each.
+// cidr divides an address block into blocks of so many bits each.
 func (e *evaluator) cidr(n, arg *Node) (any, error) {
 	block, err := e.text(arg.Items[0], badCidr)
 	if err != nil {
@@ -40,7 +40,7 @@ func (e *evaluator) cidr(n, arg *Node) (any, error) {
 	step := new(big.Int).Lsh(big.NewInt(1), uint(bits))
 	blocks := make([]any, count)
 	for i := range blocks {
-		address, _ := netip.AddrFromSlice(base.FillBytes(make([]byte, width/8))) // of the right length
+		address, _ := netip.AddrFromSlice(base.FillBytes(make([]byte, width/8))) // the length is right
 		blocks[i] = netip.PrefixFrom(address, width-bits).String()
 		base.Add(base, step)
 	}

@@ -1,15 +1,15 @@
-// Package template has the language of CloudFormation's templates: what they may say, what
-// their functions give, and in which order their resources depend on each other.
+// Package template implements the language of CloudFormation's templates: their grammar, their
+// functions, and the order of their resources by dependencies.
 //
-// [Parse] checks a template as far as it can be without the values of its parameters, [Template.Bind]
-// gives it these, and the [Bound] template that comes of it resolves properties and outputs. What
-// is known only once a resource is made comes from a [Late].
+// [Parse] checks a template as far as possible without the values of its parameters,
+// [Template.Bind] binds these, and the resulting [Bound] template resolves properties and
+// outputs. A [Late] has the values that are known only once a resource is made.
 //
-// What AWS documents is followed. Where it is silent:
-//   - a map is a function if it has one member, by the name of a function;
-//   - values are compared by Fn::Equals as texts;
-//   - a DependsOn of a resource whose condition does not hold is no dependency;
+// AWS's documentation is followed. Where it is silent:
+//   - a map is a function if it has one member, with the name of a function;
+//   - Fn::Equals compares values as texts;
+//   - a DependsOn of a resource whose condition does not hold is ignored;
 //   - patterns of parameters are Go's regular expressions: look-around and back references
 //     are refused;
-//   - what one evaluation makes is bounded, since nested Fn::Sub could make any amount.
+//   - the result of one evaluation is bounded, since nested Fn::Sub could make any amount.
 package template

@@ -31,7 +31,7 @@ const (
 	fnLength    = "Fn::Length"
 	fnTransform = "Fn::Transform"
 
-	// Of rules alone.
+	// Only of rules.
 	fnContains         = "Fn::Contains"
 	fnEachMemberEquals = "Fn::EachMemberEquals"
 	fnEachMemberIn     = "Fn::EachMemberIn"
@@ -76,7 +76,7 @@ func badCount(name string) string {
 }
 
 // function is the name and the argument of a function; the name is empty for a plain value.
-// Condition is one only where conditions are: policies have members of that name.
+// Condition is one only within conditions: policies have members of that name.
 func function(n *Node, inCondition bool) (string, *Node) {
 	name, arg := n.Only()
 	switch {
@@ -88,7 +88,7 @@ func function(n *Node, inCondition bool) (string, *Node) {
 	return "", nil
 }
 
-// boolean reports whether a node is a function that is true or false.
+// boolean reports whether a node is a function with a truth value.
 func boolean(n *Node) bool {
 	name, _ := function(n, true)
 	switch name {
@@ -98,7 +98,7 @@ func boolean(n *Node) bool {
 	return false
 }
 
-// shape checks what a function is given, as far as it is written there.
+// shape checks the arguments of a function, as far as they are literal.
 func (t *Template) shape(name string, n, arg *Node) error {
 	items := -1 // for anything but a list
 	if arg.Kind == document.List {
@@ -198,7 +198,7 @@ func unsupported(name string) string {
 
 var word = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
 
-// part is a stretch of the text of an Fn::Sub: as it is, or the name of a variable.
+// part is a part of the text of an Fn::Sub: literal, or the name of a variable.
 type part struct {
 	text     string
 	variable bool
@@ -206,7 +206,7 @@ type part struct {
 
 var variableName = regexp.MustCompile(`^[A-Za-z0-9_.:]+$`)
 
-// substitutions takes the text of an Fn::Sub apart. ok is false for a variable by no name.
+// substitutions parses the text of an Fn::Sub. ok is false for a variable without a name.
 func substitutions(s string) (parts []part, ok bool) {
 	for s != "" {
 		at := strings.Index(s, "${")
@@ -235,7 +235,7 @@ func substitutions(s string) (parts []part, ok bool) {
 	return parts, true
 }
 
-// subText is the text of an Fn::Sub and what it names beside parameters and resources, or nil.
+// subText is the text of an Fn::Sub and its map of variables, or nil.
 func subText(arg *Node) (template, variables *Node) {
 	if arg.Kind == document.List {
 		return arg.Items[0], arg.Items[1]

@@ -11,14 +11,14 @@ import (
 	"godwit.dev/godwit/internal/stack/document"
 )
 
-// maxResolved is how many bytes one evaluation may make: a template of 50 kB can ask for any
+// maxResolved bounds the result of one evaluation, in bytes: a template of 50 kB can make any
 // amount by an Fn::Sub within an Fn::Sub.
 const maxResolved = 2 << 20
 
-// nothing is AWS::NoValue: the property is as if it were not there.
+// nothing is AWS::NoValue: the property counts as missing.
 type nothing struct{}
 
-// evaluator gives values to the functions of one part of a template.
+// evaluator evaluates the functions of one part of a template.
 type evaluator struct {
 	b    *Bound
 	late Late
@@ -78,7 +78,7 @@ func (e *evaluator) value(n *Node) (any, error) {
 	return n.Plain(), nil
 }
 
-// size is about how many bytes a value takes.
+// size is the approximate size of a value, in bytes.
 func size(v any) int {
 	switch v := v.(type) {
 	case string:
@@ -114,7 +114,7 @@ func asText(v any) (string, bool) {
 	return "", false
 }
 
-// text resolves a node that has to be a scalar.
+// text resolves a node that must be a scalar.
 func (e *evaluator) text(n *Node, broken string) (string, error) {
 	v, err := e.value(n)
 	if err != nil {
@@ -190,7 +190,7 @@ func (e *evaluator) call(name string, n, arg *Node) (any, error) {
 	return nil, n.Refuse(unsupported(name))
 }
 
-// ref is what a name stands for: a parameter, AWS's or the template's, or a resource.
+// ref is the value of a name: of a parameter, AWS's or the template's, or of a resource.
 func (e *evaluator) ref(n *Node, name string) (any, error) {
 	in := &e.b.inputs
 	switch name {
@@ -220,7 +220,7 @@ func (e *evaluator) ref(n *Node, name string) (any, error) {
 	return e.late.Ref(name)
 }
 
-// exists refuses to look at a resource that there is none of, or too early.
+// exists refuses a reference to a resource that does not exist, or too early.
 func (e *evaluator) exists(n *Node, id string) error {
 	if e.b.Resource(id) == nil {
 		return unresolvedIn("Resources", []reference{{at: n, id: id}})
@@ -406,12 +406,12 @@ func (e *evaluator) toJSON(n, arg *Node) (any, error) {
 	return toJSON(v), nil
 }
 
-// toJSON writes a value with its names sorted, and with <, > and & as they are.
+// toJSON encodes a value with its names sorted, and with <, > and & unescaped.
 func toJSON(v any) string {
 	var b strings.Builder
 	w := json.NewEncoder(&b)
 	w.SetEscapeHTML(false)
-	_ = w.Encode(v) // of values that are JSON, into memory
+	_ = w.Encode(v) // the values are JSON, and the writer is memory
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
@@ -466,7 +466,7 @@ func (e *evaluator) equal(a, b *Node) (bool, error) {
 	return canonical(left) == canonical(right), err
 }
 
-// canonical is a text that values have in common if they are equal as texts.
+// canonical is a common form of values that are equal as texts.
 func canonical(v any) string {
 	if s, ok := asText(v); ok {
 		return strconv.Quote(s)

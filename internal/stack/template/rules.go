@@ -6,7 +6,7 @@ import (
 	"godwit.dev/godwit/internal/stack/document"
 )
 
-// Rule says what values parameters may have together.
+// Rule constrains combinations of parameters' values.
 type Rule struct {
 	Name       string
 	condition  *Node // nil for always
@@ -60,7 +60,7 @@ func (t *Template) checkRules() error {
 	return nil
 }
 
-// checkRules refuses values of parameters that a rule does not allow.
+// checkRules refuses values of parameters that violate a rule.
 func (b *Bound) checkRules() error {
 	e := b.early
 	for _, r := range b.Template.Rules {
@@ -89,7 +89,7 @@ func (b *Bound) checkRules() error {
 	return nil
 }
 
-// member is whether a list contains a value, or each value of it is one or among others.
+// member reports whether a list contains a value, or each value of it.
 func (e *evaluator) member(name string, n, arg *Node) (bool, error) {
 	v, err := e.value(arg.Items[0])
 	if err != nil {

@@ -14,7 +14,7 @@ const (
 	CapabilityAutoExpand = "CAPABILITY_AUTO_EXPAND"
 )
 
-// Summary is what can be said of a template without the values of its parameters.
+// Summary has the properties of a template that do not depend on the values of its parameters.
 type Summary struct {
 	ResourceTypes      []string // sorted
 	ByType             map[string][]string
@@ -22,8 +22,8 @@ type Summary struct {
 	CapabilitiesReason string // empty if it needs none
 }
 
-// Summary lists what a template has, and what has to be granted for it. Of a template with
-// transforms it is what is written; of a bound one what the transforms have made of it.
+// Summary summarises a template, and the capabilities that it needs. With transforms it is the
+// source; of a bound template it is the result of the transforms.
 func (t *Template) Summary(cat Catalogue) Summary {
 	s := Summary{ByType: map[string][]string{}}
 	var needing []string
@@ -35,7 +35,7 @@ func (t *Template) Summary(cat Catalogue) Summary {
 		}
 		typ := r.typ
 		if typ == "AWS::Serverless::Function" && r.properties.Get("Role") == nil {
-			typ = "AWS::IAM::Role" // which it becomes, too
+			typ = "AWS::IAM::Role" // another type that it becomes
 		}
 		yes, name := cat.Grants(typ)
 		if !yes {
@@ -66,8 +66,8 @@ func (t *Template) Summary(cat Catalogue) Summary {
 	return s
 }
 
-// Missing lists the capabilities that are needed beyond those granted. CAPABILITY_NAMED_IAM
-// grants CAPABILITY_IAM too.
+// Missing lists the needed capabilities that are not granted. CAPABILITY_NAMED_IAM includes
+// CAPABILITY_IAM.
 func (s Summary) Missing(granted []string) []string {
 	return slices.DeleteFunc(slices.Clone(s.Capabilities), func(c string) bool {
 		return slices.Contains(granted, c) || c == CapabilityIAM && slices.Contains(granted, CapabilityNamedIAM)
@@ -79,7 +79,7 @@ type listed struct {
 	properties *Node
 }
 
-// resources lists what the section has, that within loops once.
+// resources lists the resources of the section, those within loops once.
 func (t *Template) resources() []listed {
 	var all []listed
 	var visit func(n *Node)
@@ -98,8 +98,8 @@ func (t *Template) resources() []listed {
 	return all
 }
 
-// JSON is the template, as it was read or as its transforms have made it.
+// JSON is the template, as parsed or as the result of its transforms.
 func (t *Template) JSON() []byte {
-	text, _ := t.root.MarshalJSON() // which never fails
+	text, _ := t.root.MarshalJSON() // it never fails
 	return text
 }

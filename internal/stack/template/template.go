@@ -13,14 +13,14 @@ import (
 // Node is a value of a template, with its line.
 type Node = document.Node
 
-// Refusal is what is wrong with a template, or with what it is given.
+// Refusal is an error in a template, or in its inputs.
 type Refusal = document.Refusal
 
-// Parameter is one that a template declares.
+// Parameter is a parameter declared by a template.
 type Parameter = parameter.Parameter
 
-// Late gives what is known only once a resource is made: a string, [json.Number], bool,
-// []any or map[string]any.
+// Late has the values that are known only once a resource is made: a string, [json.Number],
+// bool, []any or map[string]any.
 type Late interface {
 	Ref(id string) (any, error)
 	GetAtt(id, attribute string) (any, error)
@@ -38,13 +38,13 @@ const (
 	maxDescription = 1024 // bytes of the template's description
 )
 
-// Transforms that there are.
+// The supported transforms.
 const (
 	LanguageExtensions = "AWS::LanguageExtensions"
 	Serverless         = "AWS::Serverless-2016-10-31"
 )
 
-// Template is one that has been read. It does not change, and may be shared.
+// Template is a parsed template. It is immutable, and may be shared.
 type Template struct {
 	Description string
 	Version     string // 2010-09-09, or empty
@@ -54,7 +54,7 @@ type Template struct {
 	Mappings    map[string]*Node
 	Conditions  map[string]*Node
 	Rules       []*Rule
-	Resources   []*Resource // as written, which Fn::ForEach and SAM have not expanded yet
+	Resources   []*Resource // as written, before Fn::ForEach and SAM are expanded
 	Outputs     []*Declared // as written
 
 	root       *Node
@@ -63,7 +63,7 @@ type Template struct {
 	extended   bool // by AWS::LanguageExtensions
 }
 
-// Resource is one that a template declares.
+// Resource is a resource declared by a template.
 type Resource struct {
 	LogicalID           string
 	Type                string
@@ -79,10 +79,10 @@ type Resource struct {
 	node *Node
 }
 
-// Refuse says what is wrong with a resource.
+// Refuse makes an error of a resource.
 func (r *Resource) Refuse(text string) *Refusal { return r.node.Refuse(text) }
 
-// Declared is an output that a template declares.
+// Declared is an output declared by a template.
 type Declared struct {
 	Key, Description, Condition string
 	Value                       *Node
@@ -90,8 +90,8 @@ type Declared struct {
 	node                        *Node
 }
 
-// Parse reads a template and checks all that does not depend on parameters. What a transform
-// makes of it is checked when it is bound. An error is a *[Refusal].
+// Parse parses a template and makes all checks that do not depend on parameters. The results of
+// transforms are checked when it is bound. An error is a *[Refusal].
 func Parse(body []byte) (*Template, error) {
 	root, err := document.Read(body)
 	if err != nil {
@@ -100,7 +100,7 @@ func Parse(body []byte) (*Template, error) {
 	return load(root, false)
 }
 
-// load takes a template apart, and checks it unless a transform comes first.
+// load splits a template into its sections, and checks it unless a transform comes first.
 // extended is set if AWS::LanguageExtensions has been applied.
 func load(root *Node, extended bool) (*Template, error) {
 	t := &Template{
@@ -363,8 +363,8 @@ func dependsOn(n *Node) ([]string, error) {
 	return ids, nil
 }
 
-// policy is what becomes of a resource that goes. With AWS::LanguageExtensions a function may
-// say it, which Bind has resolved.
+// policy is a deletion policy of a resource. With AWS::LanguageExtensions it may be a function,
+// which Bind has resolved.
 func (t *Template) policy(n *Node, name string, r *Resource) (string, error) {
 	if n == nil || t.extended && n.Kind == document.Map {
 		return "", nil
@@ -428,7 +428,7 @@ func badExport(output string) string {
 	return "Template format error: Output " + output + " is malformed. The Name field of every Export member must be specified and consist only of alphanumeric characters, colons, or hyphens."
 }
 
-// section checks that a part of the template is a map of not too many.
+// section checks that a section of the template is a map of bounded size.
 func section(n *Node, name, what string, most int) error {
 	if n == nil {
 		return nil
@@ -453,10 +453,10 @@ var alphanumericName = regexp.MustCompile(`^[A-Za-z0-9]+$`)
 
 func alphanumeric(name string) bool { return alphanumericName.MatchString(name) }
 
-// maxNamed is how many names a refusal has: a template may get any number of them wrong.
+// maxNamed bounds the names in an error: a template may get any number of them wrong.
 const maxNamed = 100
 
-// list writes names as AWS does.
+// list formats names as AWS does.
 func list(names []string) string {
 	if len(names) > maxNamed {
 		names = append(slices.Clone(names[:maxNamed]), "…")

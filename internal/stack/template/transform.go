@@ -15,7 +15,7 @@ const (
 	maxExpanded = 4 << 20 // bytes of the text that loops make
 )
 
-// transform puts the expanded template in place of the one that was read.
+// transform replaces the parsed template by the expanded one.
 func (b *Bound) transform() error {
 	root := b.Template.root
 	if b.Template.extended {
@@ -36,7 +36,7 @@ func (b *Bound) transform() error {
 	}
 	members := slices.DeleteFunc(slices.Clone(root.Members), func(m document.Member) bool { return m.Name == "Transform" })
 	for i := range members {
-		members[i].Value = members[i].Value.Clone() // root stays as it is: it may be the one that was read
+		members[i].Value = members[i].Value.Clone() // root stays as it is: it may be the parsed one
 	}
 	expanded, err := load(document.NewMap(root.Line, members...), b.Template.extended)
 	if err == nil {
@@ -45,13 +45,13 @@ func (b *Bound) transform() error {
 	return err
 }
 
-// expansion makes the loops of a template what they stand for.
+// expansion expands the loops of a template.
 type expansion struct {
 	b            *Bound
 	nodes, bytes int // that may still be made
 }
 
-// loop gives a loop's identifier its value.
+// loop sets the value of a loop's identifier.
 type loop struct {
 	name, value string
 	around      *loop
@@ -132,7 +132,7 @@ func (x *expansion) object(n *Node, within *loop) (*Node, error) {
 	return x.fold(document.NewMap(n.Line, members...))
 }
 
-// fold gives a Ref or Fn::GetAtt whose argument is a function the name that it makes.
+// fold evaluates a function in the name of a Ref or Fn::GetAtt.
 func (x *expansion) fold(n *Node) (*Node, error) {
 	name, arg := n.Only()
 	at := arg
@@ -155,8 +155,8 @@ func (x *expansion) fold(n *Node) (*Node, error) {
 	return document.NewMap(n.Line, document.Member{Name: name, Value: folded}), nil
 }
 
-// replace puts the values of loops in place of their identifiers: as they are for ${Name}, and
-// without what no logical id may have for &{Name}.
+// replace replaces the identifiers of loops by their values: unchanged for ${Name}, and without
+// characters that no logical id may have for &{Name}.
 func (x *expansion) replace(n *Node, s string, within *loop) (string, error) {
 	for l := within; l != nil; l = l.around {
 		for _, mark := range []string{"$", "&"} {
@@ -175,7 +175,7 @@ func (x *expansion) replace(n *Node, s string, within *loop) (string, error) {
 	return s, x.spend(n, len(s))
 }
 
-// letters leaves of a text what a logical id may have.
+// letters are the characters of a text that a logical id may have.
 func letters(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 && alphanumeric(string(r)) {
@@ -185,7 +185,7 @@ func letters(s string) string {
 	}, s)
 }
 
-// unroll makes the members that a loop stands for.
+// unroll makes the members of a loop.
 func (x *expansion) unroll(m document.Member, within *loop) ([]document.Member, error) {
 	n := m.Value
 	if n.Kind != document.List || len(n.Items) != 3 || n.Items[0].Kind != document.String || n.Items[2].Kind != document.Map {
@@ -232,7 +232,7 @@ func (x *expansion) unroll(m document.Member, within *loop) ([]document.Member, 
 	return members, nil
 }
 
-// policies resolves what becomes of resources that go, where a function says it.
+// policies resolves deletion policies of resources that are functions.
 func (b *Bound) policies() error {
 	for _, r := range b.Template.Resources {
 		for name, policy := range map[string]*string{"DeletionPolicy": &r.DeletionPolicy, "UpdateReplacePolicy": &r.UpdateReplacePolicy} {

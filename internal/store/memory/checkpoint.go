@@ -12,13 +12,13 @@ import (
 	"godwit.dev/godwit/internal/mutation"
 )
 
-// checkpointFile holds a store: a row of commits that set its keys in order,
-// numbered from 1, each behind its length in four big-endian bytes. The last
-// one is empty, so that a file that was cut short is seen.
+// checkpointFile holds a store: a sequence of commits that set its keys in order, numbered from
+// 1, each after its length in four big-endian bytes. The last one is empty, so that a truncated
+// file is detected.
 const checkpointFile = "store"
 
-// flushAt is the size of writes at which a commit is closed; the largest
-// message and its neighbours fit in what is left up to MaxCommit.
+// flushAt is the size of writes at which a commit is closed; the rest up to MaxCommit is enough
+// for the largest message and its neighbours.
 const flushAt = 1 << 20
 
 // Checkpoint implements store.Store; Open reads it.
@@ -73,8 +73,8 @@ func write(w io.Writer, t *tree) error {
 	return seal()
 }
 
-// Open makes a store from a checkpoint in dir. It fails with
-// mutation.ErrCorrupt if that is damaged or cut short.
+// Open makes a store from a checkpoint in dir. It fails with mutation.ErrCorrupt if that is
+// damaged or truncated.
 func Open(dir string) (*Store, error) {
 	f, err := os.Open(filepath.Join(dir, checkpointFile))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package memory keeps a store in memory, for tests and development: nothing
-// of it is left after Close but the checkpoints that it wrote.
+// Package memory keeps a store in memory, for tests and development: after Close only its
+// checkpoints are left.
 package memory
 
 import (
@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// item is a key with its value. Neither slice is ever written to again.
+// item is a key with its value. Both slices are immutable.
 type item struct{ key, value []byte }
 
 func less(a, b item) bool { return bytes.Compare(a.key, b.key) < 0 }
@@ -24,7 +24,7 @@ type tree = btree.BTreeG[item]
 // Store is a store in memory.
 type Store struct {
 	mu     sync.RWMutex
-	tree   *tree // copied on write: a copy is a view and costs nothing
+	tree   *tree // copy-on-write: a copy is a view and costs nothing
 	closed bool
 }
 
@@ -60,8 +60,8 @@ func (s *Store) Iter(lower, upper []byte) (store.Iterator, error) {
 	return newIterator(t, lower, upper), nil
 }
 
-// view is the tree as it is now. A copy changes the original's bookkeeping,
-// hence the lock for writing.
+// view is a copy of the current tree. Copying changes the original's bookkeeping, hence the
+// write lock.
 func (s *Store) view() (*tree, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,8 +185,8 @@ func (s *Store) Sync() error {
 	return nil
 }
 
-// Snapshot implements store.Store. That of a closed store answers every read
-// with store.ErrClosed.
+// Snapshot implements store.Store. Every read of a closed store's snapshot fails with
+// store.ErrClosed.
 func (s *Store) Snapshot() store.Snapshot {
 	t, err := s.view()
 	if err != nil {

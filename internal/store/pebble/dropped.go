@@ -26,8 +26,8 @@ const (
 	maxDropped = 1024
 )
 
-// dropped reclaims the space of deleted ranges. Pebble alone keeps what is in L0 until
-// that has enough sublevels to be compacted, which may be never.
+// dropped reclaims the space of deleted ranges. Pebble alone leaves them in L0 until L0 has
+// enough sublevels to be compacted, which may be never.
 type dropped struct {
 	ctx  context.Context // ends with Close
 	stop context.CancelFunc
@@ -107,8 +107,8 @@ func (s *Store) compactDropped() {
 	}
 }
 
-// Compact compacts the range [lower, upper) if its tables take least bytes or more, so that
-// what was deleted there takes no space. Errors: those of Pebble; Close cuts it short.
+// Compact compacts the range [lower, upper) if its tables have least bytes or more, so that
+// deleted keys there take no space. Errors: those of Pebble; Close cuts it short.
 func (s *Store) Compact(lower, upper []byte, least uint64) error {
 	if err := s.enter(); err != nil {
 		return err
@@ -124,9 +124,9 @@ func (s *Store) Compact(lower, upper []byte, least uint64) error {
 // usedLogs bounds how many old logs Pebble keeps to recycle.
 const usedLogs = 4
 
-// Forget compacts the range [lower, upper) and replaces the logs, so that no file contains what
-// was overwritten or deleted there, such as a secret. Pebble removes the obsolete files soon
-// after.
+// Forget compacts the range [lower, upper) and replaces the logs, so that no file contains
+// overwritten or deleted data of the range, such as a secret. Pebble removes the obsolete files
+// soon after.
 func (s *Store) Forget(lower, upper []byte) error {
 	if err := s.Compact(lower, upper, 0); err != nil {
 		return err

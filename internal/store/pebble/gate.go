@@ -5,9 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// stopWrites is how many sublevels of L0 there may be before writes wait for compactions.
-// Pebble's own write stall holds locks that the repair of damage needs; and while
-// compactions fail for damage, waiting does not help.
+// stopWrites is the number of sublevels of L0 from which on writes wait for compactions.
+// Pebble's own write stall holds locks that the repair of damage needs; and while compactions
+// fail because of damage, waiting does not help.
 const stopWrites = 5 * l0Sublevels
 
 // gate is the backpressure on writes while compactions are behind.
@@ -19,10 +19,10 @@ type gate struct {
 	ready     bool
 	sublevels int32 // of L0
 	closed    bool
-	changed   chan struct{} // closed when something of it changes; nil: nobody waits
+	changed   chan struct{} // closed when a field changes; nil: nobody waits
 }
 
-// countSublevels has the gate count the sublevels of L0 again, after a flush or compaction, in
+// countSublevels schedules a count of the sublevels of L0, after a flush or compaction, in
 // another goroutine: it may be called with any lock held, including Pebble's.
 func (s *Store) countSublevels() {
 	g := &s.gate

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// idleCheckEvery is how often it is checked whether the store is idle, while
-	// anything that was deleted may take space.
+	// idleCheckEvery is the interval of checks whether the store is idle, while deleted records
+	// may take space.
 	idleCheckEvery = 10 * time.Second
 
 	// A store is idle if there were at most quietWrites writes since the last check: under
@@ -36,7 +36,7 @@ type idleCompaction struct {
 	looking         atomic.Bool  // a check is scheduled, or runs
 	looks           pace.Delayed
 
-	// What follows is only used by the check.
+	// The following fields are only used by the check.
 	seen   int64 // writes at the last check
 	merged int64 // deletes at the first of the latest compactions
 	again  int   // compactions that are to follow that one
@@ -85,9 +85,9 @@ func (s *Store) compactIfIdle() {
 	r.looks.After(idleCheckEvery, s.compactIfIdle)
 }
 
-// compactL0 flushes until L0 has so many sublevels that Pebble compacts it, and with it
-// what its tombstones delete. It gives up under load, whose flushes have the same effect. The
-// work is bounded by L0 and what it overlaps in the level below; blob files are not read.
+// compactL0 flushes until L0 has enough sublevels for Pebble to compact it, with the records
+// that its tombstones delete. It gives up under load, whose flushes have the same effect. The
+// work is bounded by L0 and the overlapping tables in the level below; blob files are not read.
 func (s *Store) compactL0() (through bool, err error) {
 	r := &s.idleCompaction
 	for range l0Sublevels + 1 {

@@ -15,12 +15,12 @@ import (
 	"godwit.dev/godwit/internal/store/pebble/quarantine"
 )
 
-// logger passes Pebble's log lines and events on.
+// logger forwards Pebble's log lines and events.
 type logger struct {
 	log   *slog.Logger
 	fatal func(error)
 
-	damaged   func(error) // called for damage that background work has met
+	damaged   func(error) // called for damage found by background work
 	merges    func(job int)
 	merged    func(job int, err error)
 	l0Changed func() // called when the number of L0's tables may have changed
@@ -59,14 +59,15 @@ func (l logger) printf(level slog.Level, format string, args []any) {
 	}
 }
 
-// events decides what a failure in the background means. Pebble calls most of
-// these with its lock held: none may use the store.
+// events classifies failures in the background. Pebble calls most of these with its lock held:
+// none may use the store.
 func (l logger) events() *pebble.EventListener {
 	var full, stalled pace.LogLimiter
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
 			if isDamage(err) {
-				// A compaction, which CompactionEnd tells of too, or statistics. Its input stays.
+				// A compaction, which CompactionEnd also reports, or statistics. Its input
+				// stays.
 				l.damaged(err)
 				return
 			}
@@ -74,8 +75,8 @@ func (l logger) events() *pebble.EventListener {
 				l.fatal(fmt.Errorf("background work: %w", err))
 				return
 			}
-			// A flush or compaction found no disk space. Nothing is lost: its input
-			// stays, and Pebble tries again. Refused tables are logged already.
+			// A flush or compaction found no disk space. Nothing is lost: its input stays, and
+			// Pebble retries. Refused tables are logged already.
 			if _, ok := errors.AsType[*headroom.Error](err); !ok && full.Allow() {
 				l.log.Error("the disk is full: the store cannot tidy up", "error", err.Error())
 			}

@@ -27,7 +27,7 @@ import (
 	"godwit.dev/godwit/internal/store/pebble/verify"
 )
 
-// Options are how a store is opened; the zero value is good.
+// Options configure a store; the zero value is valid.
 type Options struct {
 	// FS is the file system; nil is the operating system's, watched for slow
 	// operations.
@@ -37,34 +37,29 @@ type Options struct {
 	// CacheBytes bounds the memory for blocks of tables; default
 	// DefaultCacheBytes. Pebble counts the write buffers into it.
 	CacheBytes int64
-	// MemTableBytes is the size of a write buffer, of which there are up to
-	// two; default DefaultMemTableBytes, or less on a disk below 1 GiB, since
-	// there are up to five logs of this size. What is deleted before its buffer
-	// is full never reaches a table.
+	// MemTableBytes is the size of a write buffer, of which there are up to two; default
+	// DefaultMemTableBytes, or less on a disk below 1 GiB, since there are up to five logs of
+	// this size. Records that are deleted before their buffer is full never reach a table.
 	MemTableBytes int64
-	// MaxOpenFiles is about how many files the store may hold open at once: tables, and
-	// the blob files; default 1,000. Of those that Pebble insists on, some 75, it
-	// is none less.
+	// MaxOpenFiles is about how many files the store may hold open at once: tables and blob
+	// files; default 1,000. It does not reduce the files that Pebble insists on, some 75.
 	MaxOpenFiles int
 	// OnDiskFull is called when a write of the log finds the disk full. If it
 	// frees space, the write succeeds on its second try. All writes wait for it,
 	// so it must be quick, and it must not use the store. May be nil.
 	OnDiskFull func()
-	// AcceptLoss opens a store whose log lacks writes that were durable, which is
-	// refused with ErrLoss otherwise. What is left of the log is kept beside.
+	// AcceptLoss opens a store whose log lacks writes that were durable, which is refused with
+	// ErrLoss otherwise. The remaining log is kept in a separate directory.
 	AcceptLoss bool
-	// Describe says of a key what its record is, for log lines; the default is to
-	// quote it.
+	// Describe describes the record of a key, for log lines; the default is to quote the key.
 	Describe func(key []byte) string
-	// Fatal is called once, with the first failure after which the store
-	// cannot be used, on any goroutine and with locks held: it must not use
-	// the store. The default logs the failure and ends the process with
-	// ExitCode. It returns in tests only.
+	// Fatal is called once, with the first failure after which the store cannot be used, on any
+	// goroutine and with locks held: it must not use the store. The default logs the failure
+	// and ends the process with ExitCode. It returns in tests only.
 	Fatal func(error)
 }
 
-// ExitCode is what the process ends with when the store fails: EX_SOFTWARE of
-// sysexits.h.
+// ExitCode is the exit code of the process when the store fails: EX_SOFTWARE of sysexits.h.
 const ExitCode = 70
 
 // Defaults of Options. With them a process that writes, reads and deletes a
@@ -78,14 +73,14 @@ const (
 )
 
 const (
-	// ownFiles are open beside tables: logs, the manifest, locks, what is being written.
+	// ownFiles are open beside tables: logs, the manifest, locks, files being written.
 	ownFiles = 32
 
 	// l0Sublevels is at how many sublevels L0 is compacted.
 	l0Sublevels = 12
 
 	// blockSize is large, since each block costs a flush a checksum, an index entry and a
-	// goroutine switch, and since whoever reads a message mostly reads the next one, too.
+	// goroutine switch, and since readers of a message mostly read the next one, too.
 	blockSize = 16 << 10
 
 	// formatMajorVersion is Pebble's on-disk format. It is a named one, so
@@ -96,14 +91,14 @@ const (
 	formatFile = "godwit-format"
 	format     = 3
 
-	// oldestFormat is the oldest that is read. Such a directory is marked with our
-	// format, as an older godwit would not understand what we add to it.
+	// oldestFormat is the oldest that is read. Such a directory is marked with our format, as
+	// an older godwit would not understand our additions.
 	oldestFormat = 2
 
-	// A value of separateFrom bytes or more is separated from its key by the flush, into a
-	// blob file, so that compactions need not write it again. A blob file is rewritten
-	// once it has the age wasteAge and a share of garbage, values without a key, of
-	// wasteShare, or of tightShare while the disk is short of space.
+	// A flush stores values of separateFrom bytes or more in a blob file, apart from their
+	// keys, so that compactions need not write them again. A blob file is rewritten once it has
+	// the age wasteAge and a share of garbage (values without a key) of wasteShare, or of
+	// tightShare while the disk is short of space.
 	separateFrom = 512
 	wasteAge     = 10 * time.Second
 	wasteShare   = 0.3
@@ -112,7 +107,7 @@ const (
 	// compaction writes the values again, in order: those of a few compactions.
 	maxDepth = 5 * l0Sublevels
 
-	// A disk of less than diskPerMemTable defaults has smaller write buffers.
+	// A disk of less than diskPerMemTable default write buffers has smaller ones.
 	diskPerMemTable  = 64
 	minMemTableBytes = 1 << 20
 
@@ -179,7 +174,7 @@ func Open(dir string, o Options) (*Store, error) {
 	s.gate.change(func() { s.gate.ready = true })
 	s.countSublevels()
 	s.repairs.opened(s.repair)
-	// What the last process deleted may still take its space.
+	// Records that the last process deleted may still take space.
 	s.noteWrites(0, minDeletes)
 	return s, nil
 }
@@ -223,13 +218,12 @@ func tuned(o Options, f vfs.FS, l logger, separation func() pebble.ValueSeparati
 		FormatMajorVersion:    formatMajorVersion,
 		MemTableSize:          uint64(o.MemTableBytes),
 		FlushDelayDeleteRange: flushRangeTombstones,
-		// Compactions leave a core to the commits; two that run at once gain
-		// nothing on the two cores that we measure on.
+		// Compactions leave a core to the commits; two concurrent ones gain nothing on the two
+		// cores that we measure on.
 		CompactionConcurrencyRange: func() (lower, upper int) { return 1, 1 },
 		// Messages are written once and soon deleted: late compactions write less. At a
-		// threshold of 1, compactions took a quarter of the CPU of a send in batches
-		// of 10. The space that a high threshold leaves taken, idleCompaction and
-		// Reclaim give back.
+		// threshold of 1, compactions took a quarter of the CPU of a send in batches of 10.
+		// idleCompaction and Reclaim reclaim the space that a high threshold leaves in use.
 		L0CompactionThreshold: l0Sublevels,
 		L0StopWritesThreshold: 1 << 20, // the gate holds writes back
 		// Each table costs a file descriptor, and memory for its index and filter.
@@ -239,8 +233,7 @@ func tuned(o Options, f vfs.FS, l logger, separation func() pebble.ValueSeparati
 		opts.MaxOpenFiles = max(o.MaxOpenFiles-ownFiles, 1)
 	}
 	for i := range opts.Levels {
-		// Point reads of keys that are not there are common: deduplication,
-		// transfers seen before.
+		// Point reads of missing keys are common: deduplication, known transfers.
 		opts.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
 		opts.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.SnappyCompression }
 		opts.Levels[i].BlockSize = blockSize
@@ -256,7 +249,7 @@ func tuned(o Options, f vfs.FS, l logger, separation func() pebble.ValueSeparati
 	return opts
 }
 
-// separation says which values are kept apart from their keys.
+// separation is the policy for storing values apart from their keys.
 func (s *Store) separation() pebble.ValueSeparationPolicy {
 	share := wasteShare
 	if s.tight() {
@@ -300,8 +293,8 @@ func mkdirSynced(f vfs.FS, dir string) error {
 }
 
 func lockError(dir string, err error) error {
-	// fcntl(2) answers a lock that another process holds with either of these,
-	// bare; a file that may not be opened comes with its path.
+	// fcntl(2) reports a lock of another process with either of these errors, unwrapped; the
+	// error of a file that may not be opened has its path.
 	if _, ok := errors.AsType[*fs.PathError](err); !ok &&
 		(errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.EACCES)) {
 		return fmt.Errorf("store %s is %w: another godwit seems to run on this directory; "+
@@ -313,9 +306,9 @@ func lockError(dir string, err error) error {
 	return fmt.Errorf("locking store %s: %w", dir, err)
 }
 
-// checkFormat refuses a directory whose format we do not know, and marks an
-// empty one as ours. The mark is on disk before Pebble writes its first file,
-// so that a store without one is none of ours. Without write it marks nothing.
+// checkFormat refuses a directory whose format we do not know, and marks an empty one as ours.
+// The mark is on disk before Pebble writes its first file, so that a store without a mark is
+// not ours. Without write it marks nothing.
 func checkFormat(f vfs.FS, dir string, write bool) error {
 	says, err := read(f, f.PathJoin(dir, formatFile))
 	switch {

@@ -19,9 +19,9 @@ type reclaim struct {
 
 // Reclaim begins to reclaim the space of deleted records, and does not wait for it. Without it
 // a disk so full that writes are refused would stay full: Pebble compacts as tables are
-// flushed, and a few deletes fill no memtable. It is to be called about once a second while
-// the disk is short of space, and does nothing once all that was written has been compacted.
-// Errors: store.ErrClosed, and the failure of the store.
+// flushed, and a few deletes fill no memtable. It is to be called about once a second while the
+// disk is short of space, and does nothing once all writes have been compacted. Errors:
+// store.ErrClosed, and the failure of the store.
 func (s *Store) Reclaim() error {
 	if err := s.enter(); err != nil {
 		return err

@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// repairRetryDelay is how long after a failed repair the next is tried.
+	// repairRetryDelay is the time between a failed repair and the next.
 	repairRetryDelay = 10 * time.Second
 
 	// One commit covers at most about coverRecords records, or coverBytes bytes: other
@@ -544,7 +544,8 @@ func (s *Store) recall() error {
 	return nil
 }
 
-// hidden bounds what a server reads: only a salvage reads the records that were copied aside.
+// hidden bounds the keys that a server reads: only a salvage reads the records that were copied
+// aside.
 func hidden(upper []byte) []byte {
 	if upper == nil || bytes.Compare(upper, quarantine.Reserved) > 0 {
 		return quarantine.Reserved

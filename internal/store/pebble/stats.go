@@ -2,7 +2,7 @@ package pebble
 
 import "godwit.dev/godwit/internal/store"
 
-// Stats say how the store is; zero when it is closed.
+// Stats are the statistics of the store; zero when it is closed.
 func (s *Store) Stats() store.Stats {
 	if s.enter() != nil {
 		return store.Stats{}

@@ -128,10 +128,10 @@ func (s *Store) Iter(lower, upper []byte) (store.Iterator, error) {
 
 func (s *Store) iter(r pebble.Reader, lower, upper []byte) (store.Iterator, error) {
 	if upper != nil && bytes.Compare(lower, upper) >= 0 {
-		return none{}, nil // Pebble takes an empty bound for none
+		return none{}, nil // Pebble takes an empty bound for no bound
 	}
 	if len(lower) == 0 {
-		lower = nil // Pebble's own checks trip over an empty bound
+		lower = nil // Pebble's own checks fail for an empty bound
 	}
 	if s.damage.any.Load() {
 		upper = hidden(upper)
@@ -145,7 +145,7 @@ func (s *Store) iter(r pebble.Reader, lower, upper []byte) (store.Iterator, erro
 	return &iterator{s: s, it: it, lower: lower, upper: upper, open: open}, nil
 }
 
-// none walks an empty range.
+// none is the iterator of an empty range.
 type none struct{}
 
 func (none) Next() bool       { return false }
@@ -209,8 +209,8 @@ func (s *Store) reached(pb *pebble.Batch) {
 	s.durable.Reached(uint64(pb.SeqNum()) + uint64(pb.Count()) - 1)
 }
 
-// apply makes batches one of Pebble's, which the caller closes, and has it committed. It
-// is nil if there is nothing to write.
+// apply converts batches to one of Pebble's, which the caller closes, and commits it. It is nil
+// if there is nothing to write.
 func (s *Store) apply(batches []*mutation.Batch, commit func(*pebble.Batch) error) (*pebble.Batch, error) {
 	s.admit()
 	s.repairs.writing.RLock()
@@ -235,8 +235,8 @@ func (s *Store) apply(batches []*mutation.Batch, commit func(*pebble.Batch) erro
 			}
 		}
 	} else {
-		// The memory is Pebble's, which keeps that of a batch for a later one: more of
-		// them fit each other by powers of two.
+		// Pebble owns the memory, and reuses that of a batch for a later one: with powers of
+		// two more of them fit.
 		pb = s.db.NewBatchWithSize(1<<bits.Len(uint(batchHeader+size)), pebble.WithMaxRetainedSizeBytes(maxRetained))
 		repr := pb.Repr()
 		for _, b := range batches {
@@ -270,7 +270,7 @@ var _ = [1]struct{}{}[(pebble.InternalKeyKindSet^pebble.InternalKeyKind(mutation
 	(pebble.InternalKeyKindDelete^pebble.InternalKeyKind(mutation.Delete))|
 	(pebble.InternalKeyKindSingleDelete^pebble.InternalKeyKind(mutation.SingleDelete))]
 
-// add adds a write to a batch. Ranges that are empty are not the store's.
+// add adds a write to a batch, except empty ranges.
 func add(pb *pebble.Batch, op mutation.Op, key, value []byte) error {
 	switch op {
 	case mutation.Set:
@@ -293,8 +293,8 @@ func (s *Store) commit(pb *pebble.Batch, o *pebble.WriteOptions) error {
 	return s.guarded(func() error { return pb.Commit(o) })
 }
 
-// guarded makes a call that writes, and reports any failure to Fatal. Pebble reports some by a
-// call of Fatalf and then success, some by a panic, few by an error.
+// guarded makes a call that writes, and reports any failure to Fatal. Pebble reports some
+// failures by a call of Fatalf and then success, some by a panic, few by an error.
 func (s *Store) guarded(call func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -318,8 +318,8 @@ func (s *Store) Sync() error {
 	return s.sync()
 }
 
-// sync appends an empty record to the write-ahead log and syncs it, and with it all that
-// was appended before.
+// sync appends an empty record to the write-ahead log and syncs it, and with it all records
+// before.
 func (s *Store) sync() error {
 	pb := s.db.NewBatch()
 	if err := pb.LogData(nil, nil); err != nil {
@@ -332,8 +332,8 @@ func (s *Store) sync() error {
 	return pb.Close()
 }
 
-// Snapshot implements store.Store. That of a closed or failed store answers
-// every read with the error.
+// Snapshot implements store.Store. Every read of a closed or failed store's snapshot fails with
+// the error.
 func (s *Store) Snapshot() store.Snapshot {
 	if err := s.enter(); err != nil {
 		return &snapshot{store: s}
@@ -402,21 +402,20 @@ func (s *Store) Checkpoint(dir string) error {
 	if err := s.db.Checkpoint(dir, pebble.WithFlushedWAL()); err != nil {
 		return fmt.Errorf("checkpoint %s: %w", dir, err)
 	}
-	// Last, so that one that was cut short is refused.
+	// Last, so that a truncated checkpoint is refused.
 	if err := errors.Join(s.repairs.notes.CopyTo(dir), writeMark(s.fs, dir), writeFormat(s.fs, dir)); err != nil {
 		return fmt.Errorf("checkpoint %s: %w", dir, err)
 	}
 	return nil
 }
 
-// Close implements store.Store. It waits for calls under way; a second Close
-// does nothing.
+// Close implements store.Store. It waits for calls in progress; a second Close does nothing.
 func (s *Store) Close() error {
 	s.gate.close()
 	s.dropped.end()
 	s.idleCompaction.end()
 	s.repairs.end()
-	s.headroom.Close() // calls under way may wait for a flush
+	s.headroom.Close() // calls in progress may wait for a flush
 	s.using.Lock()
 	defer s.using.Unlock()
 	if s.closed {

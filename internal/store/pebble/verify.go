@@ -20,7 +20,7 @@ var (
 	ErrLoss    = verify.ErrLoss
 )
 
-// openVerified opens the engine once the directory is known to hold all that was durable.
+// openVerified opens the engine once the directory is known to have all durable writes.
 func (s *Store) openVerified(f vfs.FS, dir string, opts *pebble.Options, accept bool) error {
 	seen, err := verify.Inspect(f, dir)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Store) openVerified(f vfs.FS, dir string, opts *pebble.Options, accept 
 			return verify.Damaged("the file marker.format-version.* is missing")
 		}
 		if errno, ok := errors.AsType[syscall.Errno](err); ok && errno != syscall.ENOENT || !seen.Exists {
-			return err // of the disk, not of what is on it
+			return err // an error of the disk, not of its content
 		}
 		l := seen.Unclean(err)
 		if l == nil {
@@ -94,8 +94,8 @@ func openEngine(dir string, opts *pebble.Options) (db *pebble.DB, err error) {
 	return pebble.Open(dir, opts)
 }
 
-// Verify says why Open would refuse a directory, and changes nothing: ErrDamaged,
-// ErrLoss, ErrFormat, ErrInUse.
+// Verify reports why Open would refuse a directory, and changes nothing: ErrDamaged, ErrLoss,
+// ErrFormat, ErrInUse.
 func Verify(f vfs.FS, dir string) error {
 	lock, err := pebble.LockDirectory(dir, f)
 	if err != nil {
@@ -118,7 +118,7 @@ func Verify(f vfs.FS, dir string) error {
 	return nil
 }
 
-// writeMark writes the mark of a directory that is complete.
+// writeMark writes the mark of a complete directory.
 func writeMark(f vfs.FS, dir string) error {
 	list, err := files.List(f, dir)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// fill writes size bytes to f, random ones: a file system that compresses
-// would keep nothing of zeros.
+// fill writes size random bytes to f: a file system with compression would allocate nothing for
+// zeros.
 func fill(f *os.File, size int64) error {
 	_, err := io.CopyN(f, rand.Reader, size)
 	return err

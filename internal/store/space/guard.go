@@ -1,4 +1,4 @@
-// Package space keeps a store from filling its file system completely, where not even a
+// Package space keeps a store from filling its file system completely, as then not even a
 // delete could be written.
 //
 // Below a floor of free space the guard is low: the caller refuses new data, while deletes
@@ -25,23 +25,22 @@ import (
 
 // Usage is the space on a file system, in bytes.
 type Usage struct {
-	Free  int64 // to us: without what is kept for root
+	Free  int64 // to us: without the part reserved for root
 	Total int64
 }
 
-// Options are how a guard is opened; the zero value is good.
+// Options configure a guard; the zero value is valid.
 type Options struct {
 	// Reserve is the size of the reserve file in bytes; default 64 MiB.
 	Reserve int64
-	// Floor is how much must be free, beside the reserve, for the guard not
-	// to be low, in bytes; default 128 MiB. A file system smaller than four
-	// floors has a floor of a quarter of its size, and a reserve of an eighth
-	// at most: deletes need space to be written, however small it is.
+	// Floor is how many bytes must be free, beside the reserve, for the guard not to be low;
+	// default 128 MiB. A file system smaller than four floors has a floor of a quarter of its
+	// size, and a reserve of an eighth at most: deletes need space on a small one, too.
 	Floor int64
 	// Clock paces the checks; default clock.System.
 	Clock clock.Clock
-	// Statfs reports the space on the file system of a directory; default is
-	// to ask the operating system.
+	// Statfs reports the space on the file system of a directory; default is the operating
+	// system's.
 	Statfs func(dir string) (Usage, error)
 	// Logger gets one line for each change of state; nil discards them.
 	Logger *slog.Logger
@@ -51,13 +50,12 @@ const (
 	defaultReserve = 64 << 20
 	defaultFloor   = 128 << 20
 
-	// smallFloors is how many floors make a file system small.
+	// smallFloors is the number of floors below which a file system is small.
 	smallFloors = 4
 
-	// interval is the time between two checks. At the 100 MB/s that one
-	// second of sends may write, the default floor outlasts it. Where the floor
-	// is lower, the time is shorter by as much, down to shortest; what there is
-	// to tidy up while the guard is low goes by interval.
+	// interval is the time between two checks. The default floor is more than the 100 MB that
+	// sends may write in a second. With a lower floor the time is proportionally shorter, down
+	// to shortest; functions of WhileLow are called once per interval.
 	interval = time.Second
 	shortest = 20 * time.Millisecond
 
@@ -76,16 +74,16 @@ type Guard struct {
 	mu       sync.Mutex // guards what follows, and one change of state at a time
 	timer    clock.Timer
 	closed   bool
-	warned   bool           // that the reserve cannot be made
-	checking sync.WaitGroup // a check that is due or under way
+	warned   bool           // the reserve cannot be made, which was logged
+	checking sync.WaitGroup // checks that are scheduled or running
 }
 
-// state is what the last check found.
+// state is the result of the last check.
 type state struct {
 	usage   Usage
 	floor   int64 // bytes
 	reserve int64 // bytes the reserve file should have
-	held    bool  // it is there
+	held    bool  // the file exists
 	err     error // why the check failed
 }
 
@@ -141,7 +139,7 @@ func RequireFree(dir string, need int64) error {
 	return nil
 }
 
-// floor is how much is to be free where the options say so: less of a small file system.
+// floor is the free space required with the default most: less on a small file system.
 func (u *Usage) floor(most int64) int64 { return min(most, u.Total/smallFloors) }
 
 // ErrNoSpace reports too little free space.
@@ -155,10 +153,10 @@ func statfs(dir string) (Usage, error) {
 	return Usage{Free: int64(u.AvailBytes), Total: int64(u.TotalBytes)}, nil
 }
 
-// Low says whether free space is too low to accept data. It costs one atomic load.
+// Low reports whether free space is too low to accept data. It costs one atomic load.
 func (g *Guard) Low() bool { return g.low.Load() }
 
-// Health says whether enough space is free, and how much there is.
+// Health reports whether enough space is free, and how much.
 func (g *Guard) Health() (ok bool, message string) {
 	s := g.state.Load()
 	free := fmt.Sprintf("%s of %s free on the file system of %s", size(s.usage.Free), size(s.usage.Total), g.dir)
@@ -172,13 +170,12 @@ func (g *Guard) Health() (ok bool, message string) {
 	}
 }
 
-// WhileLow has f called after each check that finds the guard low: to tidy up
-// what takes space. The next check is a second after f returned.
+// WhileLow sets a function that is called after each check that finds the guard low, to reclaim
+// space. The next check is a second after f returned.
 func (g *Guard) WhileLow(f func()) { g.whileLow.Store(&f) }
 
-// Release gives the reserve up at once, for a write that found the disk full,
-// and makes the guard low. It may be called while writes to the store wait
-// for it, and after Close.
+// Release gives the reserve up at once, for a write that found the disk full, and makes the
+// guard low. It may be called while writes to the store wait for it, and after Close.
 func (g *Guard) Release() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -232,7 +229,7 @@ func (g *Guard) pause() time.Duration {
 	return max(shortest, time.Duration(float64(interval)*float64(floor)/defaultFloor))
 }
 
-// check looks at the file system and acts on what it finds; g.mu is held.
+// check reads the free space and acts on the result; g.mu is held.
 func (g *Guard) check() {
 	before := g.state.Load()
 	usage, err := g.o.Statfs(g.dir)
@@ -253,13 +250,13 @@ func (g *Guard) check() {
 	g.adopt(s)
 }
 
-// exhausted is the free space at which the reserve is given up: the file
-// system is full but for what a second of deletes may take.
+// exhausted is the free space at which the reserve is given up: what remains is for a second of
+// deletes.
 func (s *state) exhausted() int64 { return s.floor / 4 }
 
-// enough is the free space at which the guard is no longer low. It lies above
-// the floor so that the state does not change with each message; without the
-// reserve there must be space for that too.
+// enough is the free space at which the guard is no longer low. It is above the floor so that
+// the state does not change with each message; without the reserve there must be space for that
+// too.
 func (s *state) enough() int64 {
 	n := s.floor + s.floor/8
 	if !s.held {
@@ -272,7 +269,7 @@ func (s *state) enough() int64 {
 func (g *Guard) adopt(s state) {
 	low := s.usage.Free < s.floor
 	info, err := os.Stat(g.path())
-	// One of another size is from another configuration, or was cut short.
+	// A file of another size is from another configuration, or was truncated.
 	s.held = err == nil && info.Size() == s.reserve
 	switch {
 	case s.usage.Free < s.exhausted() && err == nil:
@@ -319,8 +316,8 @@ func (g *Guard) make(s *state) {
 	s.usage.Free -= s.reserve
 }
 
-// allocate makes a file that takes size bytes on the disk. Its size is set
-// last: one that was cut short is not taken for a reserve.
+// allocate makes a file that takes size bytes on the disk. Its size is set last: an incomplete
+// file is not taken for a reserve.
 func allocate(path string, size int64) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -336,7 +333,7 @@ func allocate(path string, size int64) error {
 	return nil
 }
 
-// size renders bytes for people.
+// size formats bytes for people.
 func size(n int64) string {
 	switch {
 	case n >= 10<<30:

@@ -6,8 +6,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// Counting is a store that counts the keys that are looked at, but not those in
-// snapshots.
+// Counting is a store that counts the keys that are read, except in snapshots.
 type Counting struct {
 	store.Store
 	Looks atomic.Int64

@@ -18,15 +18,14 @@ import (
 type Disk interface {
 	// Open opens the store on the disk. It ends the test on an error.
 	Open(t testing.TB) store.Store
-	// Crash is the disk as it might be found if the machine crashed now: all
-	// that was synced and, as the seed decides, about the given percentage of
-	// what was not. The store on the original continues.
+	// Crash is the disk as it might be found if the machine crashed now: everything synced and,
+	// depending on the seed, about the given percentage of the rest. The store on the original
+	// continues.
 	Crash(seed uint64, percent int) Disk
 }
 
-// Crash runs the suite for an engine that survives crashes: what was synced
-// survives, in whole batches, and what survives beyond is a prefix of what
-// was applied.
+// Crash runs the suite for an engine that survives crashes: synced batches survive, as a whole,
+// and the survivors beyond them are a prefix of the applied ones.
 func Crash(t *testing.T, empty func() Disk) {
 	t.Run("History", func(t *testing.T) { testCrashHistory(t, empty) })
 	t.Run("Concurrent", func(t *testing.T) { testCrashConcurrent(t, empty) })
@@ -34,8 +33,8 @@ func Crash(t *testing.T, empty func() Disk) {
 
 var percents = rapid.SampledFrom([]int{0, 10, 50, 90, 100})
 
-// counterKey is written last in each unit of a history, so that what a crash
-// left reports how many units it is.
+// counterKey is written last in each unit of a history, so that it counts the units that
+// survive a crash.
 const counterKey = "counter"
 
 func testCrashHistory(t *testing.T, empty func() Disk) {
@@ -93,7 +92,7 @@ func testCrashHistory(t *testing.T, empty func() Disk) {
 					rt.Fatalf("%d units survived, of %d durable and %d applied", n, durable, len(states)-1)
 				}
 				states[n].check(rt, s)
-				// What was found after a crash stays: it is durable now.
+				// The state found after a crash stays: it is durable now.
 				states, durable = states[:n+1], n
 			},
 			"": func(rt *rapid.T) { states[len(states)-1].check(rt, s) },
@@ -101,8 +100,8 @@ func testCrashHistory(t *testing.T, empty func() Disk) {
 	})
 }
 
-// commit is Apply by Commit, where a store has that. Without sync nobody waits until the
-// batches are durable.
+// commit is Apply by Commit, if a store has that. Without sync nobody waits until the batches
+// are durable.
 func commit(s store.Store, sync bool, batches ...*mutation.Batch) error {
 	c, ok := s.(store.Committer)
 	if !ok {
@@ -131,8 +130,8 @@ func counter(t TB, r store.Reader) int {
 	return n
 }
 
-// Crashes at any moment of several writers' work, and in the middle of
-// flushes: each finds all that its writer knows to be durable.
+// Crashes at any moment of several writers' work, and in the middle of flushes: each writer
+// finds all its writes that it knows to be durable.
 func testCrashConcurrent(t *testing.T, empty func() Disk) {
 	const writers, crashes, rounds = 4, 12, 300
 	disk := empty()
@@ -173,7 +172,7 @@ func testCrashConcurrent(t *testing.T, empty func() Disk) {
 		})
 	}
 	for c := range crashes {
-		// The next crash comes when some writer has gone on.
+		// The next crash comes when a writer has made progress.
 		for all[c%writers].durable.Load() < int64(c*rounds/crashes/2) && !t.Failed() {
 			if err := s.Sync(); err != nil {
 				t.Fatal(err)

@@ -1,7 +1,6 @@
-// Package storetest defines what a storage engine owes: Run is the suite that
-// every engine passes, Crash the one for an engine that survives a crash.
-// Equal and Dump compare stores in other packages' tests, Counting reports what they
-// cost.
+// Package storetest defines the contract of storage engines: Run is the suite that every engine
+// passes, Crash the one for an engine that survives a crash. Equal and Dump compare stores in
+// other packages' tests, Counting measures their reads.
 package storetest
 
 import (
@@ -11,16 +10,16 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// TB is what the helpers need of a test; *testing.T, *testing.B and *rapid.T
-// have it.
+// TB has the methods of a test that the helpers use; *testing.T, *testing.B and *rapid.T have
+// it.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)
 }
 
-// Dump walks all keys of r in order. The slices are valid until the next
-// step. An error ends the test.
+// Dump iterates over all keys of r in order. The slices are valid until the next step. An error
+// ends the test.
 func Dump(t TB, r store.Reader) iter.Seq2[[]byte, []byte] { return Range(t, r, nil, nil) }
 
 // Range is Dump of the keys in [lower, upper); a nil upper is the end.
@@ -50,8 +49,8 @@ func Range(t TB, r store.Reader, lower, upper []byte) iter.Seq2[[]byte, []byte] 
 // maxDifferences bounds what Equal reports.
 const maxDifferences = 10
 
-// Equal reports an error for each of the first differences between what a
-// and b hold, and whether there is none.
+// Equal reports an error for each of the first differences between a and b, and returns whether
+// there is none.
 func Equal(t TB, a, b store.Reader) bool {
 	t.Helper()
 	nextA, stopA := iter.Pull2(Dump(t, a))

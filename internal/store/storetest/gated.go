@@ -7,7 +7,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// Gated is a store whose syncs can be held up, and fail.
+// Gated is a store whose syncs can be held up, and made to fail.
 type Gated struct {
 	store.Store
 	Failing error // of each sync, if it is not nil

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/store"
 )
 
-// model is a store as simple as can be: what an engine is compared with.
+// model is the simplest possible store: engines are compared with it.
 type model map[string]entry
 
 type entry struct {
@@ -92,7 +92,7 @@ var values = rapid.OneOf(
 	rapid.Map(rapid.IntRange(0, 3000), func(n int) string { return strings.Repeat("v", n) }),
 )
 
-// drawBatch makes a batch that is legal behind m, and does not change m.
+// drawBatch makes a batch that is legal after m, and does not change m.
 func drawBatch(t *rapid.T, m model) *mutation.Batch {
 	after := maps.Clone(m)
 	all := new(mutation.Batch)
@@ -112,7 +112,7 @@ func drawBatch(t *rapid.T, m model) *mutation.Batch {
 			}
 			b.SingleDelete(key)
 		case mutation.DeleteRange:
-			b.DeleteRange(key, []byte(keys.Draw(t, "end"))) // the end may lie before the start
+			b.DeleteRange(key, []byte(keys.Draw(t, "end"))) // the end may be below the start
 		}
 		after.apply(t, b)
 		all.Append(b)

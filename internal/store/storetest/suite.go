@@ -24,8 +24,7 @@ type Engine struct {
 	Open func(t testing.TB) store.Store
 	// OpenCheckpoint opens what Store.Checkpoint wrote.
 	OpenCheckpoint func(t testing.TB, dir string) store.Store
-	// Reopen closes a store of Open and opens it again. Nil if the engine
-	// keeps nothing.
+	// Reopen closes a store of Open and opens it again. Nil if the engine persists nothing.
 	Reopen func(t testing.TB, s store.Store) store.Store
 }
 
@@ -319,7 +318,7 @@ func testLargeBatch(t *testing.T, e Engine) {
 	Wants(t, s, "small", "1")
 }
 
-// Random histories, with snapshots and reopening, are the model's.
+// Random histories, with snapshots and reopening, match the model.
 func testHistory(t *testing.T, e Engine) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := e.Open(t)
@@ -385,8 +384,8 @@ func testHistory(t *testing.T, e Engine) {
 	})
 }
 
-// Several writers and readers at once: a reader sees each batch whole or not
-// at all, and a writer its own at once.
+// Several concurrent writers and readers: a reader sees each batch whole or not at all, and a
+// writer its own at once.
 func testConcurrentUse(t *testing.T, e Engine) {
 	s := e.open(t)
 	const writers, rounds = 4, 50
@@ -506,7 +505,7 @@ func closeDuringUse(t *testing.T, s store.Store) {
 	users.Wait()
 }
 
-// recorder counts what Equal reports.
+// recorder counts the errors of Equal.
 type recorder struct {
 	testing.TB
 	errors int

@@ -1,5 +1,4 @@
-// Package endpoint is what can be subscribed to a topic: the protocols, and the addresses
-// that each takes.
+// Package endpoint has the protocols of subscriptions, and checks the addresses of each.
 package endpoint
 
 import (
@@ -12,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/sms"
 )
 
-// What is refused, with the fields of each.
+// The errors, with the fields of each.
 var (
 	ErrProtocol      = fault.NewRule(fault.InvalidParameter, "topic: no such protocol") // the protocol
 	ErrUTF8          = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is not UTF-8")
@@ -25,14 +24,14 @@ var (
 	ErrURL           = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no URL")
 	ErrAddress       = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no mail address")
 	ErrPlatform      = fault.NewRule(fault.InvalidParameter, "topic: there is no such endpoint of a push platform") // the endpoint
-	ErrNumber        = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no phone number")              // as it was given
+	ErrNumber        = fault.NewRule(fault.InvalidParameter, "topic: the endpoint is no phone number")              // as given
 	ErrPassword      = fault.NewRule(fault.InvalidParameter, "topic: credentials in the endpoint of plain HTTP")
 )
 
-// Protocol is how deliveries reach an endpoint.
+// Protocol is the protocol of deliveries to an endpoint.
 type Protocol uint8
 
-// The protocols that are built.
+// The supported protocols.
 const (
 	SQS Protocol = iota
 	HTTP
@@ -47,25 +46,25 @@ const (
 
 var names = [...]string{"sqs", "http", "https", "lambda", "email", "email-json", "application", "sms", "firehose"}
 
-// Protocols is how many protocols are built; they count up from 0.
+// Protocols is how many protocols there are; they are numbered from 0.
 const Protocols = len(names)
 
 // String is the protocol's name in requests.
 func (p Protocol) String() string { return names[p] }
 
-// Configurable says whether delivery policies apply.
+// Configurable reports whether delivery policies apply.
 func (p Protocol) Configurable() bool { return p == HTTP || p == HTTPS }
 
 // Mail reports that deliveries are mails.
 func (p Protocol) Mail() bool { return p == Email || p == EmailJSON }
 
-// Device reports that deliveries go to somebody's device: the bare text, and no envelope.
+// Device reports that deliveries go to a person's device: as plain text, without an envelope.
 func (p Protocol) Device() bool { return p == Application || p == SMS }
 
-// Within reports that endpoints are resources of this server, which ARNs name.
+// Within reports that endpoints are resources of this server, named by ARNs.
 func (p Protocol) Within() bool { return p == SQS || p == Lambda || p == Firehose }
 
-// ParseProtocol reads the name of a protocol. Errors: ErrProtocol.
+// ParseProtocol parses the name of a protocol. Errors: ErrProtocol.
 func ParseProtocol(name string) (Protocol, error) {
 	for p, known := range names {
 		if known == name {
@@ -75,15 +74,14 @@ func ParseProtocol(name string) (Protocol, error) {
 	return 0, ErrProtocol.With(name)
 }
 
-// deliveryStream begins the resource of a delivery stream's ARN.
+// deliveryStream is the prefix of the resource in a delivery stream's ARN.
 const deliveryStream = "deliverystream/"
 
-// maxURL bounds a URL, in bytes: few servers take a longer one.
+// maxURL bounds a URL, in bytes: few servers accept a longer one.
 const maxURL = 8192
 
-// Check says whether an address fits its protocol and its topic, and
-// whether it confirms itself: a queue, function or delivery stream does in the account that
-// subscribes it.
+// Check checks that an address fits its protocol and its topic, and reports whether it needs no
+// confirmation: a queue, function or delivery stream of the subscriber's account does not.
 func Check(p Protocol, address, owner string, topic arn.ARN) (confirmed bool, err error) {
 	if !utf8.ValidString(address) {
 		return false, ErrUTF8

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// The greatest lengths of an address and its parts, in bytes. Source: RFC 5321, 4.5.3.1.
+// The maximum lengths of an address and its parts, in bytes. Source: RFC 5321, 4.5.3.1.
 const (
 	maxAddress = 254
 	maxLocal   = 64
 	maxLabel   = 63
 )
 
-// checkMail takes the addresses that any mail server takes: a dot-atom, and a domain
-// in ASCII with a dot. No quoted strings, comments, routes or addresses of machines; so
-// nothing in one means anything in a header or a command of SMTP.
+// checkMail accepts addresses that any mail server accepts: a dot-atom, and a domain in ASCII
+// with a dot. There are no quoted strings, comments, routes or address literals, so that no
+// character has a meaning in a header or a command of SMTP.
 func checkMail(address string) error {
 	local, domain, ok := strings.Cut(address, "@")
 	if !ok || len(address) > maxAddress || len(local) > maxLocal || !strings.Contains(domain, ".") {

@@ -7,12 +7,11 @@ import (
 	"strings"
 )
 
-// An anchor is a set of spots such that a policy matches only messages that
-// have a value at one of them at least. A field whose rules all need a value
-// makes one; of several, one is enough, and the cheapest is taken. A policy
-// that is content with absence alone has none.
+// An anchor is a set of spots such that a policy matches only messages with a value at one of
+// them at least. A field whose rules all need a value has one; of several fields the cheapest
+// anchor is enough. A policy that only requires the absence of values has none.
 
-// spot is what a value can be under a key.
+// spot is a property of a value under a key.
 type spot struct {
 	path []string
 	mark mark
@@ -21,7 +20,7 @@ type spot struct {
 // mark is a property of a value that can be looked up.
 type mark struct {
 	kind  markKind
-	level uint8  // of a block; the length of a network
+	level uint8  // of a block; the prefix length of a network
 	n     int64  // a number, or the position of a block
 	text  string // of a string, or a part of one; the bytes of a network
 }
@@ -30,33 +29,32 @@ type markKind uint8
 
 const (
 	markText    markKind = iota // this string
-	markFolded                  // this string, but for case
+	markFolded                  // this string, case-insensitive
 	markNumber                  // this number
-	markLiteral                 // a number written like this
+	markLiteral                 // a number with this text
 	markTrue
 	markFalse
 	markNull
-	markPrefix  // a string that begins so
-	markSuffix  // a string that ends so
-	markBlock   // a number within a block
-	markNetwork // an IP address within a network
+	markPrefix  // a string with this prefix
+	markSuffix  // a string with this suffix
+	markBlock   // a number in a block
+	markNetwork // an IP address in a network
 	markAny     // any value
 	markKinds   // keep last: the number of kinds
 )
 
-// affixBytes is how much of a prefix or suffix is looked up: each length in use
-// under a key is a look-up for each value there.
+// affixBytes is how much of a prefix or suffix is looked up: each value under a key is looked
+// up once for each length in use there.
 const affixBytes = 32
 
-// price weighs a subscription found at a spot by how many messages find it in
-// vain.
+// price is the relative number of messages that find a subscription at a spot in vain.
 var price = [markKinds]int{
 	markText: 1, markFolded: 1, markNumber: 1, markLiteral: 1, markTrue: 1, markFalse: 1, markNull: 1,
 	markPrefix: 2, markSuffix: 2, markNetwork: 2, markBlock: 4, markAny: 32,
 }
 
-// marks are those of which a value that satisfies r has at least one. ok is
-// false if r needs no value.
+// marks are marks of which every value that satisfies r has at least one. ok is false if r
+// needs no value.
 func (r *rule) marks() (marks []mark, ok bool) {
 	switch r.op {
 	case exactString:
@@ -94,7 +92,7 @@ func networkMark(network netip.Prefix) mark {
 	return mark{kind: markNetwork, level: uint8(network.Bits()), text: string(network.Addr().AsSlice())}
 }
 
-// affix marks strings that begin and end so, by the one of which more is known.
+// affix marks strings with this beginning and end, by the one with more bytes to look up.
 func affix(begin, end string) []mark {
 	switch {
 	case begin == "" && end == "":
@@ -106,11 +104,11 @@ func affix(begin, end string) []mark {
 	}
 }
 
-// blocks marks the numbers from low to high by the one or two neighbouring
-// blocks that hold them all: of the smallest size, a power of two, of which two
-// are enough. Half of what they hold, or more, is in the range.
+// blocks marks the numbers from low to high by the one or two adjacent blocks that contain them
+// all. Blocks have the smallest size, a power of two, for which two suffice. At least half of
+// their numbers are in the range.
 func blocks(low, high int64) []mark {
-	if low > high { // matches nothing
+	if low > high { // it matches nothing
 		return nil
 	}
 	first, last := position(low), position(high)
@@ -132,14 +130,14 @@ func blockOf(position uint64, level int) mark {
 // position numbers the numbers from −10⁹ on.
 func position(number int64) uint64 { return uint64(number + maxNumber) }
 
-// anchor is a set of spots, and what it costs.
+// anchor is a set of spots, and its cost.
 type anchor struct {
 	spots []spot
 	cost  int
 }
 
-// anchorOf is the cheapest anchor of o at a path; ok is false if there is none.
-// cost reports what one more subscription at a spot costs.
+// anchorOf is the cheapest anchor of o at a path; ok is false if there is none. cost is the
+// cost of one more subscription at a spot.
 func anchorOf(o *object, path []string, cost func(spot) int) (best anchor, ok bool) {
 	consider := func(a anchor, there bool) {
 		if there && (!ok || a.cost < best.cost) {
@@ -176,8 +174,7 @@ func anchorOfRules(rules []rule, path []string, cost func(spot) int) (a anchor, 
 	return a, true
 }
 
-// anchorOfOr joins the anchors of the objects: any of them may be the one that
-// matches.
+// anchorOfOr joins the anchors of the objects, as any of them may match.
 func anchorOfOr(or []object, path []string, cost func(spot) int) (all anchor, ok bool) {
 	for i := range or {
 		a, ok := anchorOf(&or[i], path, cost)
@@ -190,7 +187,7 @@ func anchorOfOr(or []object, path []string, cost func(spot) int) (all anchor, ok
 	return all, true
 }
 
-// everySpot calls visit for the spots of all anchors that o could have.
+// everySpot calls visit for the spots of all possible anchors of o.
 func everySpot(o *object, path []string, visit func(spot)) {
 	for i := range o.fields {
 		f := &o.fields[i]
@@ -213,8 +210,7 @@ func everySpot(o *object, path []string, visit func(spot)) {
 	}
 }
 
-// marksOf calls visit for the marks of v, of those kinds, sizes and levels that
-// are in use.
+// marksOf calls visit for the marks of v, of the kinds, sizes and levels that are in use.
 func marksOf(v value, in *uses, visit func(mark)) {
 	if in.has(markAny) {
 		visit(mark{kind: markAny})
@@ -276,12 +272,12 @@ func networkMarks(text string, in *uses, visit func(mark)) {
 	}
 }
 
-// uses reports what marks have been used under a key.
+// uses says which marks are in use under a key.
 type uses struct {
 	kinds              uint16
-	prefixes, suffixes uint64 // by length
+	prefixes, suffixes uint64 // bit sets of lengths
 	levels             uint64
-	networks           [2]uint64 // by length
+	networks           [2]uint64 // bit set of prefix lengths
 }
 
 func (u *uses) has(k markKind) bool { return u.kinds&(1<<k) != 0 }

@@ -8,37 +8,37 @@ import (
 	"unicode/utf8"
 )
 
-// fewRules is up to how many rules of a key are asked one after the other.
+// fewRules is the number of rules of a key up to which they are checked one after the other.
 const fewRules = 8
 
-// choice is many rules of a key in a form in which a value finds those that it may
-// satisfy, so that a message with many values does not meet each with each rule.
+// choice is an index of many rules of a key, by which a value finds those that it may satisfy,
+// so that a message with many values is not checked against each rule.
 type choice struct {
 	texts, literals, folded map[string]struct{}
-	longest                 int      // of the folded, in bytes
-	prefixes                []string // sorted, none begins with another
-	suffixes                []string // sorted from their ends, none ends with another
-	numbers                 []span   // sorted, apart from each other
+	longest                 int      // of the folded texts, in bytes
+	prefixes                []string // sorted; none is a prefix of another
+	suffixes                []string // sorted by their ends; none is a suffix of another
+	numbers                 []span   // sorted and disjoint
 	networks                []block  // likewise
-	// wildcards and nots are asked one after the other: wildcards by what a value must
-	// have, and of nots mostly the first takes a value.
+	// wildcards and nots are checked one after the other: wildcards after a check of the
+	// required bytes; and a value mostly satisfies the first of nots.
 	wildcards []pattern
 	nots      []rule
-	kinds     [nullValue + 1]bool // of which any value will do
-	any       bool                // any value will do
+	kinds     [nullValue + 1]bool // the kinds of which any value matches
+	any       bool                // any value matches
 }
 
-// span is the numbers from low to high.
+// span has the numbers from low to high.
 type span struct{ low, high int64 }
 
-// block is the addresses from first to last.
+// block has the addresses from first to last.
 type block struct{ first, last netip.Addr }
 
-// pattern is a wildcard and what each text has that matches it.
+// pattern is a wildcard, and properties of every text that matches it.
 type pattern struct {
 	parts string
-	least int    // bytes
-	bytes uint64 // see bytesOf
+	least int    // minimum length in bytes
+	bytes uint64 // required bytes; see bytesOf
 }
 
 // choose makes a choice of rules.
@@ -106,13 +106,13 @@ func (c *choice) add(r *rule) {
 		c.networks = append(c.networks, block{r.more.network.Addr(), lastOf(r.more.network)})
 	case present:
 		c.any = true
-	case absent: // no value will do
+	case absent: // no value matches
 	case notOneOf, notPrefix, notWildcard:
 		c.nots = append(c.nots, *r)
 	}
 }
 
-// matches says whether a value satisfies any of the rules.
+// matches reports whether a value satisfies any of the rules.
 func (c *choice) matches(v value) bool {
 	if c.any || c.kinds[v.kind] {
 		return true
@@ -144,14 +144,14 @@ func (c *choice) matchesText(text string) bool {
 	if _, ok := c.texts[text]; ok {
 		return true
 	}
-	// The last that is not behind the text, as it can begin with no other.
+	// Only the last prefix up to the text can match, as no prefix begins with another.
 	if i, found := slices.BinarySearch(c.prefixes, text); found || i > 0 && strings.HasPrefix(text, c.prefixes[i-1]) {
 		return true
 	}
 	if i, found := slices.BinarySearchFunc(c.suffixes, text, compareEnds); found || i > 0 && strings.HasSuffix(text, c.suffixes[i-1]) {
 		return true
 	}
-	// A letter takes at most so many times the bytes of the form it is compared in.
+	// A letter has at most UTFMax times the bytes of its folded form.
 	if len(c.folded) > 0 && len(text) <= utf8.UTFMax*c.longest {
 		if _, ok := c.folded[fold(text)]; ok {
 			return true
@@ -182,8 +182,7 @@ func patternOf(parts string) pattern {
 	return pattern{parts: parts, least: len(literal), bytes: bytesOf(literal)}
 }
 
-// bytesOf reports what bytes a text has: of those that are alike in their last six bits,
-// whether there is one.
+// bytesOf is the set of the bytes of a text, by their last six bits.
 func bytesOf(text string) (set uint64) {
 	for _, c := range []byte(text) {
 		set |= 1 << (c % 64)
@@ -201,7 +200,7 @@ func compareEnds(a, b string) int {
 	return cmp.Compare(len(a), len(b))
 }
 
-// minOf sorts texts and drops those that begin, or end, with another one of them.
+// minOf sorts texts and drops those that have another one as a prefix, or suffix.
 func minOf(texts []string, compare func(a, b string) int, has func(text, part string) bool) []string {
 	slices.SortFunc(texts, compare)
 	n := 0
@@ -214,7 +213,8 @@ func minOf(texts []string, compare func(a, b string) int, has func(text, part st
 	return slices.Clip(texts[:n])
 }
 
-// joined sorts ranges and puts those together that join says it has put together.
+// joined sorts ranges and merges adjacent ones; join merges next into into and reports whether
+// it did.
 func joined[T any](all []T, compare func(a, b T) int, join func(into *T, next T) bool) []T {
 	slices.SortFunc(all, compare)
 	n := 0

@@ -5,31 +5,31 @@ import (
 	"strings"
 )
 
-// Compile reads a FilterPolicy, in a time that grows with its length. Errors: those of
-// this package, InvalidParameter all. ErrNested comes last.
+// Compile compiles a FilterPolicy, in time linear in its length. Errors: those of this package,
+// all InvalidParameter. ErrNested comes last.
 //
 // The empty object is a policy that matches every message.
 func Compile(policy string, scope Scope) (*Policy, error) { return Prepare(policy).Policy(scope) }
 
-// Draft is a policy that was compiled when its scope was not known yet, or was refused.
+// Draft is a policy, or its error, that was compiled before its scope was known.
 type Draft struct {
 	policy Policy
 	err    error
 	work   int // see document
 }
 
-// Prepare is Compile for a scope that is not known yet, so that what takes time is
-// done before a lock is taken under which it is.
+// Prepare is Compile for a scope that is not known yet, so that the expensive part is done
+// before the lock is taken under which the scope is known.
 func Prepare(policy string) *Draft {
 	d := &Draft{policy: Policy{source: strings.Clone(policy)}}
 	d.err = d.compile()
 	return d
 }
 
-// Of reports whether it was a policy that d was prepared of. A nil Draft is of none.
+// Of reports whether d was made of this policy. It is false for a nil Draft.
 func (d *Draft) Of(policy string) bool { return d != nil && d.policy.source == policy }
 
-// Policy is the policy in a scope, or why it was refused: see Compile.
+// Policy is the policy in a scope, or its error: see Compile.
 func (d *Draft) Policy(scope Scope) (*Policy, error) {
 	if d.err != nil {
 		return nil, d.err
@@ -73,17 +73,17 @@ func (d *Draft) compile() error {
 	return nil
 }
 
-// compiler makes objects and counts their combinations: the product, over the
-// keys with rules, of the number of rules times the depth of the key (1 at the
-// top), and over the $or lists, of the sum of what their objects come to at the
-// depth of the list. A count above MaxCombinations means that or more.
+// compiler makes objects and counts their combinations: the product, over the keys with rules,
+// of the number of rules times the depth of the key (1 at the top), and over the $or lists, of
+// the sum of the counts of their objects at the depth of the list. A count above
+// MaxCombinations means that or more.
 type compiler struct {
 	*document
-	nests bool // an object stands under a key
+	nests bool // a key has an object
 }
 
 func (c *compiler) object(at at, all []member, depth int) (o object, combinations int, err error) {
-	if depth > MaxCombinations { // any rule down here would count for more
+	if depth > MaxCombinations { // any rule at this depth would count for more
 		return object{}, 0, ErrTooComplex
 	}
 	if len(all) == 0 && depth > 1 {
@@ -128,8 +128,8 @@ func (c *compiler) nested(value at, depth int) (*object, int, error) {
 	return &o, combinations, err
 }
 
-// branches recognises an $or: a list of at least two objects, none with the name of
-// an operator among its keys. Any other is a key like the rest.
+// branches recognises an $or: a list of at least two objects, none of which has the name of an
+// operator as a key. Any other $or is an ordinary key.
 func (c *compiler) branches(key string, list []at) (branches [][]member, ok bool) {
 	if key != "$or" || len(list) < 2 {
 		return nil, false

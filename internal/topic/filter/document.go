@@ -6,27 +6,27 @@ import (
 	"unicode/utf8"
 )
 
-// document is a JSON document taken apart in one pass: its values in the order in
-// which they begin. A name of an object's member stands before its value.
+// document is a JSON document parsed in one pass: its values in the order in which they begin.
+// The name of a member precedes its value.
 type document struct {
 	source string
 	nodes  []node
-	// work counts what compiling the document took: bytes read and nodes visited.
+	// work is the cost of compiling the document: bytes read and nodes visited.
 	work int
 }
 
 // node is a value, or a member's name.
 type node struct {
 	kind       byte // '{', '[', '"', 't', 'f', 'n', or '0' of any number
-	plain      bool // of a string: its text is as it is written
+	plain      bool // of a string: its text equals its source text
 	start, end uint32
-	next       uint32 // the node behind the value and all that is in it
+	next       uint32 // the node after the value and all its parts
 }
 
-// at is the place of a value in a document.
+// at is the index of a value in a document.
 type at uint32
 
-// deepest is how deep values may stand in each other: as deep as encoding/json goes.
+// deepest is the maximum nesting of values: that of encoding/json.
 const deepest = 10_000
 
 // expected is what may follow in a document.
@@ -34,15 +34,15 @@ type expected uint8
 
 const (
 	aValue      expected = iota
-	aValueOrEnd          // behind [
-	aName                // behind a comma in an object
-	aNameOrEnd           // behind {
-	aColon               // behind a name
-	aCommaOrEnd          // behind a value
+	aValueOrEnd          // after [
+	aName                // after a comma in an object
+	aNameOrEnd           // after {
+	aColon               // after a name
+	aCommaOrEnd          // after a value
 )
 
-// takeApart reads the one JSON value of a source. ok is false if it is none, or
-// nested deeper than encoding/json goes: it takes what json.Valid takes.
+// takeApart parses the one JSON value of a source. ok is false if it is invalid, or nested
+// deeper than encoding/json allows: it accepts what json.Valid accepts.
 func takeApart(source string) (d *document, ok bool) {
 	d = &document{source: source, work: len(source)}
 	d.nodes = make([]node, 0, 1+strings.Count(source, ",")+2*strings.Count(source, ":"))
@@ -122,14 +122,14 @@ func takeApart(source string) (d *document, ok bool) {
 	return d, next == aCommaOrEnd && len(open) == 0
 }
 
-// add puts a node behind the others; next is that of a value without parts.
+// add appends a node; next is that of a value without parts.
 func (d *document) add(n node) {
 	n.next = uint32(len(d.nodes)) + 1
 	d.nodes = append(d.nodes, n)
 }
 
-// endOfString finds the end of a string, behind its closing quote, from behind its
-// opening one; 0: it is none.
+// endOfString is the end of a string, after its closing quote; i is after its opening one. 0:
+// it is invalid.
 func endOfString(source string, i int) (end int, plain bool) {
 	plain = true
 	for ; i < len(source); i++ {
@@ -143,7 +143,7 @@ func endOfString(source string, i int) (end int, plain bool) {
 			}
 			i--
 		case c >= utf8.RuneSelf:
-			plain = false // it may be no UTF-8
+			plain = false // it may be invalid UTF-8
 		case c < ' ':
 			return 0, false
 		}
@@ -151,8 +151,7 @@ func endOfString(source string, i int) (end int, plain bool) {
 	return 0, false
 }
 
-// endOfEscape finds the end of what follows a backslash in a string; 0: it is nothing
-// that may.
+// endOfEscape is the end of an escape sequence after a backslash in a string; 0: it is invalid.
 func endOfEscape(source string, i int) (end int) {
 	if i == len(source) {
 		return 0
@@ -175,7 +174,7 @@ func endOfEscape(source string, i int) (end int) {
 	return 0
 }
 
-// endOfScalar finds the end of a number, true, false or null; 0: it is none of them.
+// endOfScalar is the end of a number, true, false or null; 0: it is none of them.
 func endOfScalar(source string, i int) (end int) {
 	switch source[i] {
 	case 't':
@@ -226,10 +225,10 @@ func endOfDigits(source string, i int) (end int) {
 
 func (d *document) kind(v at) byte { return d.nodes[v].kind }
 
-// written is a value as it is written.
+// written is the source text of a value.
 func (d *document) written(v at) string { return d.source[d.nodes[v].start:d.nodes[v].end] }
 
-// text is the content of a string, or any other scalar as it is written.
+// text is the content of a string, or the source text of any other scalar.
 func (d *document) text(v at) string {
 	n, written := &d.nodes[v], d.written(v)
 	d.work++
@@ -248,7 +247,7 @@ func (d *document) text(v at) string {
 	return s
 }
 
-// elements are the places of an array's elements.
+// elements are the elements of an array.
 func (d *document) elements(v at) []at {
 	n := 0
 	for range d.children(v) {
@@ -261,7 +260,7 @@ func (d *document) elements(v at) []at {
 	return all
 }
 
-// children yields the values, and names, that stand directly in a container.
+// children yields the values, and names, directly in a container.
 func (d *document) children(v at) func(yield func(at) bool) {
 	return func(yield func(at) bool) {
 		for i := v + 1; uint32(i) < d.nodes[v].next; i = at(d.nodes[i].next) {
@@ -273,18 +272,18 @@ func (d *document) children(v at) func(yield func(at) bool) {
 	}
 }
 
-// member is a key of an object and the place of its value.
+// member is a key of an object and its value.
 type member struct {
 	name  string
 	value at
 }
 
-// fewMembers is up to how many keys of an object are looked through for one that
-// comes again.
+// fewMembers is the number of keys of an object up to which duplicates are found by linear
+// search.
 const fewMembers = 8
 
-// members are those of an object, in the order in which they are written. A later
-// value of the same key takes the earlier one's place.
+// members are the members of an object, in the order in which they are written. A later value
+// of the same key replaces the earlier one, in its place.
 func (d *document) members(v at) []member {
 	var all []member
 	var places map[string]int

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// AWS compares the path of a policy with that of a value in a body as the keys joined by
-// dots, wherever the dots come from: {"a.b":["x"]} and {"a":{"b":["x"]}} match the same
-// bodies, {"a.b":"x"} and {"a":{"b":"x"}} among them.
+// AWS compares the path of a policy with that of a value in a body as the keys joined by dots,
+// no matter which dots are part of keys: {"a.b":["x"]} and {"a":{"b":["x"]}} match the same
+// bodies, including {"a.b":"x"} and {"a":{"b":"x"}}.
 //
-// A policy is brought into the form without dots when it is compiled. A body is left as
-// it is: few have such keys, and what is made of one may be many times its size.
+// A policy is converted to the form without dots when it is compiled. A body is not converted:
+// few have such keys, and the converted form may be many times larger.
 
-// maxSteps is how many keys of a policy a dot may part: a longer path is left whole
-// behind that, and no body that has it in parts is matched.
+// maxSteps bounds how many keys the dots of a key are split into: the rest of a longer path is
+// not split, and bodies that have it split do not match.
 const maxSteps = MaxCombinations
 
-// inBodies is o as it is held against bodies, where no key has a dot; nil if none of o's
-// has one.
+// inBodies is o converted for matching bodies: no key has a dot. It is nil if no key of o has
+// one.
 func inBodies(o *object) *object {
 	if !o.dotted() {
 		return nil
@@ -42,8 +42,8 @@ func (o *object) dotted() bool {
 	return false
 }
 
-// take adds what from demands. Objects under one path become one, so that an element of
-// an array has to have all that is said of it.
+// take adds the requirements of from. Objects under one path are merged, so that a single
+// element of an array has to satisfy all of them.
 func (o *object) take(from *object) {
 	for i := range from.fields {
 		o.takeField(&from.fields[i])
@@ -75,7 +75,7 @@ func (o *object) takeField(f *field) {
 	o.fields = append(o.fields, leaf)
 }
 
-// under is the object at a key, which is made if there is none.
+// under is the object at a key, which it makes if there is none.
 func (o *object) under(key string) *object {
 	for i := range o.fields {
 		if f := &o.fields[i]; f.key == key && f.nested != nil {
@@ -87,7 +87,7 @@ func (o *object) under(key string) *object {
 	return f.nested
 }
 
-// dots are the objects of a body that have keys with a dot: these keys, in order.
+// dots maps the objects of a body to their keys with a dot, in order.
 type dots map[uintptr][]string
 
 func (d *dots) find(v any) {
@@ -116,7 +116,7 @@ func (d *dots) find(v any) {
 	}
 }
 
-// identity identifies an object of a body. The body keeps it where it is.
+// identity identifies an object of a body, which does not move.
 func identity(members map[string]any) uintptr { return reflect.ValueOf(members).Pointer() }
 
 func (d dots) of(members map[string]any) []string {
@@ -126,15 +126,14 @@ func (d dots) of(members map[string]any) []string {
 	return d[identity(members)]
 }
 
-// view is what a body has under a path: the objects there, and the parts of objects
-// above whose keys continue with a dot behind it.
+// view is the part of a body under a path: the objects there, and parts of objects above whose
+// keys continue with a dot after it.
 type view []part
 
-// part is the members of an object whose keys begin with prefix, under the rest of
-// these.
+// part has the members of an object whose keys begin with prefix, under the rest of the key.
 type part struct {
 	members map[string]any
-	prefix  string // empty, or with a dot at its end
+	prefix  string // empty, or ends with a dot
 }
 
 // matches is object.matchesMembers for a body with dots in its keys.
@@ -154,7 +153,7 @@ func (d dots) matches(o *object, in view) bool {
 
 func (d dots) matchesField(f *field, in view) bool {
 	var there []any // values under the key itself
-	var below view  // under keys that continue behind it
+	var below view  // under keys that continue after it
 	for _, p := range in {
 		path := p.prefix + f.key
 		if v, ok := p.members[path]; ok {
@@ -177,7 +176,7 @@ func (d dots) matchesField(f *field, in view) bool {
 	return slices.ContainsFunc(there, func(v any) bool { return d.matchesValue(f.nested, v, below) })
 }
 
-// matchesValue is object.matches for a value beside others below its path.
+// matchesValue is object.matches for a value and others below its path.
 func (d dots) matchesValue(o *object, v any, below view) bool {
 	switch v := v.(type) {
 	case map[string]any:

@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Index finds, among many subscriptions, those whose policies a message may
-// match, at a cost that grows with these and hardly with the rest.
+// Index finds, among many subscriptions, those whose policies a message may match, at a cost
+// that grows with these and hardly with the rest.
 //
-// Each subscription stands at the spots of one anchor of its policy: values of
-// one key, strings that begin or end alike, ranges of numbers, networks. Where the policy
-// offers several, the one is taken that then has the fewest others. exists true
-// and anything-but are found by their key alone, and a policy that needs no
-// value at all (exists false alone), or that is empty or nil, by every message.
+// Each subscription is listed at the spots of one anchor of its policy: values of one key,
+// strings with a common prefix or suffix, ranges of numbers, networks. If the policy has
+// several anchors, the one with the fewest other subscriptions is used. Policies with only
+// exists true or anything-but are found by their key alone; a policy that needs no value at all
+// (exists false alone), or that is empty or nil, is found by every message.
 //
-// H stands for a subscription. An Index belongs to one goroutine.
+// H identifies a subscription. An Index is not safe for concurrent use.
 type Index[H any] struct {
 	compare func(a, b H) int
 	// always are the subscriptions without an anchor.
@@ -25,11 +25,11 @@ type Index[H any] struct {
 	round  uint64 // counts searches
 }
 
-// key is a key that policies name, and what is under it.
+// key is a key in policies, and the keys under it.
 type key struct {
 	uses
 	members map[string]*key
-	spots   int // how many lists there are here
+	spots   int // how many lists there are at this key
 }
 
 type place struct {
@@ -37,10 +37,10 @@ type place struct {
 	mark
 }
 
-// list is the subscriptions at a place, in order.
+// list has the subscriptions at a place, in order.
 type list[H any] struct {
 	items []H
-	round uint64 // of the last search that came by
+	round uint64 // the last search that found it
 }
 
 // NewIndex makes an empty index of subscriptions that compare orders.
@@ -48,8 +48,7 @@ func NewIndex[H any](compare func(a, b H) int) *Index[H] {
 	return &Index[H]{compare: compare, lists: map[place]*list[H]{}}
 }
 
-// Add puts in a subscription that is not there yet, with its policy, which may
-// be nil.
+// Add adds a subscription, which must not be in the index, with its policy, which may be nil.
 func (x *Index[H]) Add(h H, p *Policy) {
 	a, ok := x.anchor(p)
 	if !ok {
@@ -69,7 +68,7 @@ func (x *Index[H]) Add(h H, p *Policy) {
 	}
 }
 
-// Remove takes out a subscription. p is the policy with which it was put in.
+// Remove removes a subscription. p is the policy with which it was added.
 func (x *Index[H]) Remove(h H, p *Policy) {
 	x.always = x.drop(x.always, h)
 	if p == nil {
@@ -93,11 +92,10 @@ func (x *Index[H]) Remove(h H, p *Policy) {
 	})
 }
 
-// Match yields the subscriptions whose policies m may match: all that it does
-// match, and few others, so that each must be asked. They come in order, each
-// once, beginning with the first for which behind is no longer true; behind
-// must be true for a prefix of the order, and may be nil. The index must not
-// change during the walk.
+// Match yields the subscriptions whose policies m may match: all matching ones and few others,
+// so that each must be checked. They come in order, each once, beginning with the first for
+// which behind is false; behind must be true for a prefix of the order, and may be nil. The
+// index must not change during the iteration.
 func (x *Index[H]) Match(m *Message, behind func(H) bool) iter.Seq[H] {
 	return func(yield func(H) bool) {
 		merge := x.matchingLists(m, behind)
@@ -155,7 +153,7 @@ func (x *Index[H]) drop(items []H, h H) []H {
 	return items
 }
 
-// matchingLists finds the lists that m leads to, from behind on.
+// matchingLists finds the lists of m's spots, beginning after behind.
 func (x *Index[H]) matchingLists(m *Message, behind func(H) bool) merge[H] {
 	x.round++
 	out := merge[H]{compare: x.compare}
@@ -179,7 +177,7 @@ func (x *Index[H]) matchingLists(m *Message, behind func(H) bool) merge[H] {
 	}
 	look := func(k *key, v value) {
 		marksOf(v, &k.uses, func(mk mark) {
-			// A body may hold a value any number of times.
+			// A body may contain a value any number of times.
 			if l, ok := x.lists[place{k, mk}]; ok && l.round != x.round {
 				l.round = x.round
 				take(l.items)
@@ -208,7 +206,7 @@ func (x *Index[H]) matchingLists(m *Message, behind func(H) bool) merge[H] {
 	return out
 }
 
-// walk looks at the scalars of a body's part under the keys that policies name.
+// walk calls look for the scalars of a part of a body under the keys that policies have.
 func (k *key) walk(m *Message, v any, look func(*key, value)) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -241,8 +239,7 @@ func (k *key) walk(m *Message, v any, look func(*key, value)) {
 	}
 }
 
-// down gives the key at a path whose names are joined by dots, nil if no subscription
-// has it.
+// down is the key at a path whose names are joined by dots; nil if no subscription has it.
 func (k *key) down(path string) *key {
 	for name := range strings.SplitSeq(path, ".") {
 		if k = k.members[name]; k == nil {
@@ -252,7 +249,7 @@ func (k *key) down(path string) *key {
 	return k
 }
 
-// find gives the key at a path, nil if no subscription has it.
+// find is the key at a path; nil if no subscription has it.
 func (k *key) find(path []string) *key {
 	for _, name := range path {
 		next, ok := k.members[name]
@@ -264,7 +261,7 @@ func (k *key) find(path []string) *key {
 	return k
 }
 
-// ensure gives the key at a path, and makes it if it is not there.
+// ensure is the key at a path, which it makes if there is none.
 func (k *key) ensure(path []string) *key {
 	for _, name := range path {
 		next, ok := k.members[name]
@@ -280,7 +277,7 @@ func (k *key) ensure(path []string) *key {
 	return k
 }
 
-// prune drops the keys along a path that have become of no use.
+// prune removes the keys along a path that are unused now.
 func (k *key) prune(path []string) {
 	if len(path) == 0 {
 		return

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Message is what policies look at: the attributes and the body of one
-// published message. It parses what policies ask for, once however many there
-// are, and so belongs to one goroutine.
+// Message is the input of policies: the attributes and the body of one published message. It
+// parses what policies need, once however many there are, and so is not safe for concurrent
+// use.
 type Message struct {
 	attributes []parsedAttribute // without binary ones
 	body       []byte
@@ -25,7 +25,7 @@ type Message struct {
 type parsedAttribute struct {
 	Attribute
 	parsed bool // values and bad are set
-	bad    bool // a String.Array that is no JSON array
+	bad    bool // a String.Array is not a JSON array
 	values []value
 }
 
@@ -41,9 +41,9 @@ func NewMessage(attributes []Attribute, body []byte) *Message {
 	return m
 }
 
-// Match reports whether m satisfies p, and if not, why. A nil or empty policy
-// matches everything. Every other policy on attributes wants at least one
-// attribute that is not Binary, even if all it says is that another be absent.
+// Match reports whether m satisfies p, and if not, why. A nil or empty policy matches
+// everything. Every other policy on attributes needs at least one attribute that is not Binary,
+// even if it only requires the absence of another.
 func (p *Policy) Match(m *Message) Verdict {
 	if p == nil {
 		return Match
@@ -61,8 +61,8 @@ func (p *Policy) Match(m *Message) Verdict {
 	}
 }
 
-// Refusal is what a policy of a scope says of m if it does not match. certain
-// is false if that depends on the policy.
+// Refusal is the verdict of a policy of a scope that m does not match. certain is false if it
+// depends on the policy.
 func (m *Message) Refusal(scope Scope) (v Verdict, certain bool) {
 	switch {
 	case scope == MessageBody:
@@ -83,8 +83,7 @@ func (m *Message) Refusal(scope Scope) (v Verdict, certain bool) {
 	return AttributesMismatch, true
 }
 
-// matchAttributes looks at the keys of o in their order; the first that fails
-// decides.
+// matchAttributes checks the keys of o in order; the first mismatch decides.
 func (m *Message) matchAttributes(o *object) Verdict {
 	for i := range o.fields {
 		if v := m.matchAttribute(&o.fields[i]); v != Match {
@@ -131,8 +130,7 @@ func (m *Message) matchAttribute(f *field) Verdict {
 	return AttributesMismatch
 }
 
-// attribute finds an attribute that policies can look at, parsed; nil if it is
-// not there.
+// attribute finds an attribute that policies can match, parsed; nil if there is none.
 func (m *Message) attribute(name string) *parsedAttribute {
 	for i := range m.attributes {
 		if a := &m.attributes[i]; a.Name == name {
@@ -189,8 +187,8 @@ func (m *Message) matchBody(o *object) Verdict {
 	}
 }
 
-// matches says whether a value of a body satisfies o. An array does if any of
-// its elements does, all fields by the same element.
+// matches reports whether a value of a body satisfies o. An array does if any of its elements
+// does; one element must satisfy all fields.
 func (o *object) matches(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -234,8 +232,8 @@ func (f *field) matches(v any) bool {
 	return matched || !found && f.matchesAbsence()
 }
 
-// eachScalar calls yield for v, or if it is an array for each scalar in it,
-// until yield says false. Objects are passed over.
+// eachScalar calls yield for v, or for each scalar in an array, until yield returns false.
+// Objects are skipped.
 func eachScalar(v any, yield func(any) bool) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -253,8 +251,7 @@ func eachScalar(v any, yield func(any) bool) bool {
 
 var errTrailing = errors.New("more than one JSON value")
 
-// decode reads the one JSON value of a document, with numbers as they are
-// written.
+// decode decodes the one JSON value of a document, with numbers as they are written.
 func decode(document io.Reader, into any) error {
 	dec := json.NewDecoder(document)
 	dec.UseNumber()

@@ -1,7 +1,7 @@
 package filter
 
-// merge walks several ordered lists as one, without duplicates: a heap of what
-// is left of each, by its first item.
+// merge iterates over several ordered lists as one, without duplicates: a heap of the rests of
+// the lists, by their first items.
 type merge[H any] struct {
 	compare func(a, b H) int
 	heads   [][]H // none empty
@@ -22,7 +22,7 @@ func (m *merge[H]) run(yield func(H) bool) {
 	}
 }
 
-// advance drops the first item of all.
+// advance removes the first item from all lists.
 func (m *merge[H]) advance() {
 	if m.heads[0] = m.heads[0][1:]; len(m.heads[0]) == 0 {
 		last := len(m.heads) - 1

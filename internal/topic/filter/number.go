@@ -2,16 +2,15 @@ package filter
 
 import "strings"
 
-// Numbers compare with five digits behind the decimal point, between −10⁹ and
-// 10⁹ (AWS's documented range), and so are kept as whole multiples of 10⁻⁵.
-// Further digits are dropped.
+// Numbers are compared with five decimal places, between −10⁹ and 10⁹ (AWS's documented range),
+// and so are stored as integer multiples of 10⁻⁵. Further digits are dropped.
 const (
 	decimals  = 5
 	maxNumber = 1e9 * 1e5
 )
 
-// parseNumber reads a decimal number, as JSON or a Number attribute writes it,
-// in multiples of 10⁻⁵. ok is false if it is none, or out of range.
+// parseNumber parses a decimal number, as in JSON or a Number attribute, in multiples of 10⁻⁵.
+// ok is false if it is invalid, or out of range.
 func parseNumber(text string) (n int64, ok bool) {
 	rest, negative := strings.CutPrefix(text, "-")
 	if !negative {
@@ -54,8 +53,8 @@ func parseNumber(text string) (n int64, ok bool) {
 	return n, true
 }
 
-// parseExponent reads an exponent. One that no document can outweigh with the
-// digits of its mantissa stands for all beyond it.
+// parseExponent parses an exponent. An exponent that no mantissa of a document can outweigh is
+// used for all beyond it.
 func parseExponent(text string) (e int, ok bool) {
 	const enough = 1 << 24
 	rest, negative := strings.CutPrefix(text, "-")

@@ -19,8 +19,8 @@ var operators = map[string]func(c *compiler, name string, operand at) (rule, err
 	"cidr":               (*compiler).cidr,
 }
 
-// reserved says whether a key makes an object in a list a match expression,
-// and the list no $or.
+// reserved reports whether a key makes an object in a list a match expression, so that the list
+// is no $or.
 func reserved(key string) bool {
 	_, operator := operators[key]
 	return operator || key == "exactly"
@@ -59,8 +59,8 @@ func (c *compiler) rule(element at) (rule, error) {
 	}
 }
 
-// compileNumber takes any number: one out of range, an account's id for
-// instance, matches what is written the same.
+// compileNumber accepts any number: one out of range, such as an account's id, matches its own
+// text.
 func compileNumber(written string) rule {
 	if n, ok := parseNumber(written); ok {
 		return rule{op: exactNumber, number: n}
@@ -68,8 +68,8 @@ func compileNumber(written string) rule {
 	return rule{op: exactLiteral, text: written}
 }
 
-// compileExpression reads {"operator": operand}. The first key is looked at
-// before the number of keys, as AWS does.
+// expression compiles {"operator": operand}. It checks the first key before the number of keys,
+// as AWS does.
 func (c *compiler) expression(element at) (rule, error) {
 	pattern := c.members(element)
 	if len(pattern) == 0 {
@@ -116,13 +116,13 @@ func (c *compiler) wildcard(_ string, value at) (rule, error) {
 	return rule{op: wildcard, text: parts}, nil
 }
 
-// anything stands for an asterisk in a compiled wildcard pattern. It is no byte of any
-// text, which is UTF-8.
+// anything represents an asterisk in a compiled wildcard pattern. No text contains this byte,
+// as texts are UTF-8.
 const anything = 0xff
 
-// split gives a wildcard pattern's parts with anything between them. A backslash before
-// an asterisk or a backslash makes it an ordinary character. Positions in the
-// refusals are in bytes and count the quotation mark, as AWS's do.
+// split compiles a wildcard pattern: its parts separated by anything. A backslash before an
+// asterisk or a backslash makes it an ordinary character. Positions in the errors are in bytes
+// and count the quotation mark, as AWS's do.
 func split(pattern string) (parts string, err error) {
 	var out strings.Builder
 	out.Grow(len(pattern))
@@ -188,7 +188,7 @@ func (c *compiler) anythingButPattern(value at) (rule, error) {
 	return r, err
 }
 
-// not turns a compiled wildcard around.
+// not negates a compiled wildcard.
 func not(r rule) rule {
 	if r.op == exactString {
 		return rule{op: notOneOf, more: &operand{set: &set{strings: []string{r.text}}}}
@@ -232,9 +232,8 @@ func (c *compiler) exists(_ string, value at) (rule, error) {
 	}
 }
 
-// compileNumeric reads ["=", n], [">", n] and its like, or a range such as
-// [">=", n, "<", m]. The refusals come in the order in which AWS, reading the
-// list once, comes upon the faults.
+// numeric compiles ["=", n], [">", n] and the like, or a range such as [">=", n, "<", m]. The
+// errors come in the order in which AWS finds them, reading the list once.
 func (c *compiler) numeric(_ string, value at) (rule, error) {
 	if c.kind(value) != '[' {
 		return rule{}, c.refuse(c.reached(value), ErrNumeric)
@@ -275,7 +274,7 @@ func (c *compiler) numeric(_ string, value at) (rule, error) {
 	return rule{op: numeric, number: low, more: &operand{high: high}}, nil
 }
 
-// completeRange reads the upper end of a range that begins at bottom.
+// completeRange compiles the upper end of a range that begins at bottom.
 func (c *compiler) completeRange(bottom int64, of at, list []at) (high int64, err error) {
 	if c.kind(list[2]) != '"' {
 		return 0, c.refuse(c.reached(list[2]), ErrRangeValue.With(c.token(list, 2)))
@@ -299,7 +298,7 @@ func (c *compiler) completeRange(bottom int64, of at, list []at) (high int64, er
 	}
 }
 
-// boundOf reads the number at i, which follows an operator.
+// boundOf compiles the number at i, which follows an operator.
 func (c *compiler) boundOf(operator string, of at, list []at, i int) (int64, error) {
 	if i >= len(list) || c.kind(list[i]) != '0' {
 		if operator == "=" {
@@ -310,7 +309,7 @@ func (c *compiler) boundOf(operator string, of at, list []at, i int) (int64, err
 	return c.number(list[i], c.behind(of))
 }
 
-// number reads a number; offset is where AWS sees that it is out of range.
+// number compiles a number; offset is the position of AWS's error if it is out of range.
 func (c *compiler) number(v at, offset uint32) (int64, error) {
 	n, ok := parseNumber(c.text(v))
 	if !ok {
@@ -319,8 +318,8 @@ func (c *compiler) number(v at, offset uint32) (int64, error) {
 	return n, nil
 }
 
-// token is what AWS's parser calls an element in a refusal; behind the last one
-// comes the bracket.
+// token is the name of an element in the errors of AWS's parser; after the last one it is the
+// bracket.
 func (c *compiler) token(list []at, i int) string {
 	if i == len(list) {
 		return "]"
@@ -333,7 +332,7 @@ func (c *compiler) token(list []at, i int) string {
 
 func (c *compiler) cidr(_ string, value at) (rule, error) {
 	if c.kind(value) != '"' {
-		return rule{}, c.refuse(c.reached(value), ErrCIDR) // so AWS says, for cidr too
+		return rule{}, c.refuse(c.reached(value), ErrCIDR) // AWS's error, also for cidr
 	}
 	host, mask, ok := strings.Cut(c.text(value), "/")
 	if !ok || mask == "" || strings.Contains(mask, "/") {

@@ -8,13 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// AWS tells with most refusals how far its parser had read. It reads the policy without
-// the space between its tokens; a string only as far as its opening quote, until it asks
-// for the text; and with a member's name the beginning of its value. The functions below
-// give such places as offsets in the policy as it was written.
+// Most of AWS's errors contain the position of its parser. The parser reads the policy without
+// the spaces between its tokens. It reads a string only up to its opening quote, until the text
+// is needed; and with a member's name it reads the beginning of its value. The functions below
+// return such positions as offsets in the policy as it was written.
 
-// reached is the place when a value is the token that was read last, or the name before
-// it is.
+// reached is the position if a value, or the name before it, is the last token read.
 func (c *compiler) reached(v at) uint32 {
 	if n := &c.nodes[v]; n.kind != '"' && n.kind != '{' && n.kind != '[' {
 		return n.end
@@ -22,11 +21,11 @@ func (c *compiler) reached(v at) uint32 {
 	return c.nodes[v].start + 1
 }
 
-// behind is the place when all of a value was read.
+// behind is the position after a complete value.
 func (c *compiler) behind(v at) uint32 { return c.nodes[v].end }
 
-// reachedIn is the place when the i-th element of an array is the token that was read
-// last, or behind the last one its bracket.
+// reachedIn is the position if the i-th element of an array is the last token read, or, after
+// the last element, its bracket.
 func (c *compiler) reachedIn(array at, elements []at, i int) uint32 {
 	if i < len(elements) {
 		return c.reached(elements[i])
@@ -34,15 +33,15 @@ func (c *compiler) reachedIn(array at, elements []at, i int) uint32 {
 	return c.behind(array)
 }
 
-// refuse is a refusal with the place where AWS sees its reason.
+// refuse adds the position of AWS's error.
 func (c *compiler) refuse(offset uint32, err error) error {
 	read := c.source[:offset]
 	c.work += len(read)
 	return ErrAt.With(err, 1+compactLength(read))
 }
 
-// compactLength is how many characters the beginning of a document has without the
-// space between its tokens, as Java counts them.
+// compactLength is the length of the beginning of a document without the spaces between its
+// tokens, in characters as Java counts them.
 func compactLength(beginning string) (n int) {
 	quoted := false
 	for i := 0; i < len(beginning); {
@@ -50,7 +49,7 @@ func compactLength(beginning string) (n int) {
 		switch {
 		case r == '"':
 			quoted = !quoted
-		case r == '\\' && quoted && i+1 < len(beginning): // what follows is no end of the string
+		case r == '\\' && quoted && i+1 < len(beginning): // the next one does not end the string
 			n++
 			i++
 			r, size = utf8.DecodeRuneInString(beginning[i:])
@@ -63,8 +62,8 @@ func compactLength(beginning string) (n int) {
 	return n
 }
 
-// JSONFault is what AWS says of a document that is no JSON object, with the place where
-// that is known.
+// JSONFault is AWS's error for a document that is not a JSON object, with the position if it is
+// known.
 func JSONFault(document string) error {
 	rest := strings.TrimLeft(document, " \t\r\n")
 	first, _ := utf8.DecodeRuneInString(rest)

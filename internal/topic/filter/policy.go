@@ -1,16 +1,14 @@
-// Package filter decides which messages a subscription gets: it compiles
-// FilterPolicy documents, matches messages against them, and finds the few
-// policies among many that a message may match.
+// Package filter decides which messages a subscription gets: it compiles FilterPolicy
+// documents, matches messages against them, and finds the few policies among many that a
+// message may match.
 //
-// A policy is a conjunction: of fields, each either an object of further fields
-// (message bodies only) or a list of rules of which one must match, and of $or
-// lists, of which one object each must match. A rule is an operator and its
-// operand. A value is a scalar: arrays, of a body or of a String.Array, are
-// looked through, and match if any of their elements does.
+// A policy is a conjunction of fields and of $or lists. A field is either an object of further
+// fields (message bodies only) or a list of rules of which one must match; of each $or list one
+// object must match. A rule is an operator and its operand. A value is a scalar: an array, of a
+// body or of a String.Array, matches if any of its elements does.
 //
-// A key whose value is an object or an empty array has no value, as if it were
-// not there: that is how the rule engine behind AWS's filters sees a document,
-// a list of paths to scalars.
+// A key whose value is an object or an empty array has no value, as if it were missing: the
+// rule engine behind AWS's filters represents a document as a list of paths to scalars.
 package filter
 
 import (
@@ -18,7 +16,7 @@ import (
 	"strings"
 )
 
-// Scope says what part of a message a policy looks at.
+// Scope is the part of a message that a policy matches.
 type Scope uint8
 
 // The scopes. MessageAttributes is the default.
@@ -36,8 +34,7 @@ var scopeNames = [scopes]string{"MessageAttributes", "MessageBody"}
 // String is the value of the attribute FilterPolicyScope.
 func (s Scope) String() string { return scopeNames[s] }
 
-// ParseScope reads the value of the attribute FilterPolicyScope. Errors:
-// ErrScope.
+// ParseScope parses the value of the attribute FilterPolicyScope. Errors: ErrScope.
 func ParseScope(value string) (Scope, error) {
 	for s, name := range scopeNames {
 		if name == value {
@@ -54,19 +51,18 @@ const (
 	MaxCombinations = 150       // see compiler
 )
 
-// Policy is a compiled filter policy. It does not change, and may be used by
-// several goroutines at once.
+// Policy is a compiled filter policy. It is immutable and safe for concurrent use.
 type Policy struct {
 	source string
 	scope  Scope
-	nested bool // an object stands under a key
-	// written is the policy as it is written, and bodies, if it is not nil, as bodies are
-	// held against it: a dot in a key is a step into an object there.
+	nested bool // a key has an object
+	// written is the policy as it is written. bodies, if it is not nil, is the form that bodies
+	// are matched against: a dot in a key means a nested object there.
 	written object
 	bodies  *object
 }
 
-// root is the policy as its scope has it.
+// root is the form of the policy for its scope.
 func (p *Policy) root() *object {
 	if p.scope == MessageBody && p.bodies != nil {
 		return p.bodies
@@ -77,10 +73,10 @@ func (p *Policy) root() *object {
 // String is the document that the policy was compiled from.
 func (p *Policy) String() string { return p.source }
 
-// Scope is what part of a message the policy looks at.
+// Scope is the part of a message that the policy matches.
 func (p *Policy) Scope() Scope { return p.scope }
 
-// object is a conjunction: each field must match, and of each $or an object.
+// object is a conjunction: each field must match, and one object of each $or.
 type object struct {
 	fields []field
 	ors    [][]object
@@ -88,12 +84,12 @@ type object struct {
 
 func (o *object) empty() bool { return len(o.fields) == 0 && len(o.ors) == 0 }
 
-// field constrains one key: either by rules, of which one must match, or, if
-// nested is not nil, by the fields of the object under the key.
+// field constrains one key: either by rules, of which one must match, or, if nested is not nil,
+// by the fields of the object under the key.
 type field struct {
 	key    string
 	rules  []rule
-	choice *choice // of the rules, where there are many
+	choice *choice // index of the rules, if there are many
 	nested *object
 }
 
@@ -109,7 +105,7 @@ func (f *field) matchesAny(v value) bool {
 	return false
 }
 
-// matchesAbsence says whether the field is content with a key that has no value.
+// matchesAbsence reports whether the field matches a key without a value.
 func (f *field) matchesAbsence() bool {
 	if f.nested != nil {
 		return f.nested.matchesAbsence()
@@ -131,18 +127,18 @@ func (o *object) matchesAbsence() bool {
 	return true
 }
 
-// Verdict is the outcome of matching: a match, or why there was none, as the
-// NumberOfNotificationsFilteredOut metrics tell the reasons apart.
+// Verdict is the result of matching: a match, or the reason for a mismatch, as distinguished by
+// the NumberOfNotificationsFilteredOut metrics.
 type Verdict uint8
 
 // The verdicts.
 const (
 	Match               Verdict = iota
 	AttributesMismatch          // …-MessageAttributes
-	NoMessageAttributes         // …-NoMessageAttributes: the policy wants some
-	InvalidAttributes           // …-InvalidAttributes: a String.Array is no JSON array
+	NoMessageAttributes         // …-NoMessageAttributes: the policy needs some
+	InvalidAttributes           // …-InvalidAttributes: a String.Array is not a JSON array
 	BodyMismatch                // …-MessageBody
-	InvalidMessageBody          // …-InvalidMessageBody: the body is no JSON object
+	InvalidMessageBody          // …-InvalidMessageBody: the body is not a JSON object
 	verdicts                    // keep last: the number of verdicts
 )
 
@@ -156,9 +152,9 @@ var verdictNames = [...]string{
 // String is the suffix of the metric that counts the verdict, or "Match".
 func (v Verdict) String() string { return verdictNames[v] }
 
-// Attribute is a message attribute. Type is String, String.Array, Number or
-// Binary, or one of these with a custom suffix after a dot. Value is the
-// string value; that of a Binary is not looked at.
+// Attribute is a message attribute. Type is String, String.Array, Number or Binary, or one of
+// these with a custom suffix after a dot. Value is the string value; that of a Binary is
+// ignored.
 type Attribute struct {
 	Name, Type, Value string
 }

@@ -2,9 +2,9 @@ package filter
 
 import "godwit.dev/godwit/internal/fault"
 
-// What policies are refused for, with the fields of each.
+// The errors of policies, with the fields of each.
 var (
-	ErrAt            = fault.NewRule(fault.InvalidParameter, "filter: at")             // what it is refused for, the column
+	ErrAt            = fault.NewRule(fault.InvalidParameter, "filter: at")             // the error, the column
 	ErrDocument      = fault.NewRule(fault.InvalidParameter, "filter: no JSON object") // what is wrong with it
 	ErrJSON          = fault.NewRule(fault.InvalidParameter, "filter: no JSON")
 	ErrMemberName    = fault.NewRule(fault.InvalidParameter, "filter: a name without its quote") // the character, and its code

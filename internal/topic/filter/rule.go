@@ -12,8 +12,8 @@ import (
 type rule struct {
 	op     op
 	number int64    // exactNumber; numeric: the lower end
-	text   string   // what op compares with; of a wildcard see split
-	more   *operand // what the rarer operators compare with
+	text   string   // the operand of op; for a wildcard see split
+	more   *operand // the operand of the rarer operators
 }
 
 type operand struct {
@@ -33,7 +33,7 @@ type op uint8
 const (
 	exactString  op = iota
 	exactNumber     // a number in range, by value
-	exactLiteral    // a number out of range, by how it is written
+	exactLiteral    // a number out of range, by its text
 	isTrue
 	isFalse
 	isNull
@@ -50,8 +50,8 @@ const (
 	notWildcard
 )
 
-// matches says whether a value satisfies r. An anything-but is satisfied by
-// whatever is not what it names, of any type.
+// matches reports whether a value satisfies r. An anything-but is satisfied by every value, of
+// any type, that it does not list.
 func (r *rule) matches(v value) bool {
 	switch r.op {
 	case exactString:
@@ -93,7 +93,7 @@ func (r *rule) matches(v value) bool {
 	}
 }
 
-// names says whether v is listed in an anything-but.
+// names reports whether an anything-but lists v.
 func (o *set) names(v value) bool {
 	var found bool
 	switch {
@@ -105,8 +105,8 @@ func (o *set) names(v value) bool {
 	return found
 }
 
-// glob says whether s is the parts of a compiled wildcard pattern in their order, with
-// anything between them. There are at least two. It reads s once.
+// glob reports whether s consists of the parts of a compiled wildcard pattern, in order, with
+// anything between them. There are at least two parts. It reads s once.
 func glob(parts, s string) bool {
 	first, rest, _ := strings.Cut(parts, string([]byte{anything}))
 	i := strings.LastIndexByte(rest, anything)
@@ -134,8 +134,8 @@ func within(network netip.Prefix, text string) bool {
 	return ok && network.Contains(ip)
 }
 
-// address reads an IP address without a zone. What is clearly none is recognised
-// without the error that ParseAddr would have to make.
+// address parses an IP address without a zone. Obvious non-addresses are recognised without the
+// cost of ParseAddr's error.
 func address(text string) (ip netip.Addr, ok bool) {
 	if len(text) > len("ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255") || !strings.ContainsAny(text, ".:") {
 		return netip.Addr{}, false
@@ -144,7 +144,7 @@ func address(text string) (ip netip.Addr, ok bool) {
 	return ip, err == nil && ip.Zone() == ""
 }
 
-// fold gives strings that strings.EqualFold holds equal one form.
+// fold is the common form of strings that are equal under strings.EqualFold.
 func fold(s string) string {
 	return strings.Map(func(r rune) rune {
 		first := r
@@ -155,12 +155,12 @@ func fold(s string) string {
 	}, s)
 }
 
-// value is a scalar of a message: an attribute's, or an element's of a body.
+// value is a scalar of a message: an attribute's, or that of an element of a body.
 type value struct {
 	kind    valueKind
 	inRange bool   // a number that number holds
 	number  int64  // see parseNumber
-	text    string // of a string; of a number as it is written
+	text    string // of a string; the source text of a number
 }
 
 type valueKind uint8

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// digits are those of a text, as numbers.
+// digits are the digits of a text, as numbers.
 func digits(text string) (all []int) {
 	for _, c := range []byte(text) {
 		if c >= '0' && c <= '9' {
@@ -17,7 +17,7 @@ func digits(text string) (all []int) {
 	return all
 }
 
-// luhn is the checksum of payment cards, and others. Source: ISO/IEC 7812-1.
+// luhn checks the checksum of payment cards, and others. Source: ISO/IEC 7812-1.
 func luhn(text string) bool {
 	all := digits(text)
 	sum := 0
@@ -33,14 +33,14 @@ func luhn(text string) bool {
 	return len(all) > 1 && sum%10 == 0
 }
 
-// card is a number that a payment card may have: its issuer's first digits, its length,
-// and the checksum.
+// card checks that a payment card may have a number: its issuer's first digits, its length, and
+// the checksum.
 func card(text string) bool {
 	all := digits(text)
 	return len(all) >= 13 && len(all) <= 19 && !same(all) && luhn(text)
 }
 
-// same reports digits that are all the same: they fill forms, and are nobody's.
+// same reports that all digits are equal: such numbers are placeholders.
 func same(all []int) bool {
 	for _, n := range all {
 		if n != all[0] {
@@ -50,7 +50,7 @@ func same(all []int) bool {
 	return true
 }
 
-// iban is the checksum of bank accounts. Source: ISO 13616, ISO/IEC 7064 MOD 97-10.
+// iban checks the checksum of bank accounts. Source: ISO 13616, ISO/IEC 7064 MOD 97-10.
 func iban(text string) bool {
 	text = strings.ToUpper(strings.ReplaceAll(text, " ", ""))
 	if len(text) < 15 || len(text) > 34 {
@@ -79,23 +79,23 @@ func weighted(all []int, weights ...int) (sum int) {
 	return sum
 }
 
-// nhs is the checksum of NHS numbers. Source: NHS data dictionary.
+// nhs checks the checksum of NHS numbers. Source: NHS data dictionary.
 func nhs(text string) bool {
 	all := digits(text)
 	return len(all) == 10 && !same(all) && (11-weighted(all, 10, 9, 8, 7, 6, 5, 4, 3, 2)%11)%11 == all[9]
 }
 
-// npi is the checksum of US national provider identifiers: Luhn with the prefix 80840.
+// npi checks the checksum of US national provider identifiers: Luhn with the prefix 80840.
 // Source: 45 CFR 162.406.
 func npi(text string) bool { return len(digits(text)) == 10 && luhn("80840"+text) }
 
-// dea is the checksum of numbers of the US drug enforcement agency.
+// dea checks the checksum of numbers of the US drug enforcement agency.
 func dea(text string) bool {
 	all := digits(text[2:])
 	return len(all) == 7 && (all[0]+all[2]+all[4]+2*(all[1]+all[3]+all[5]))%10 == all[6]
 }
 
-// ssn leaves out what the US social security administration never gives.
+// ssn excludes numbers that the US social security administration never assigns.
 func ssn(text string) bool {
 	all := digits(text)
 	if len(all) != 9 || same(all) {
@@ -105,9 +105,9 @@ func ssn(text string) bool {
 	return area != 0 && area != 666 && area < 900 && group != 0 && serial != 0
 }
 
-// vin is the checksum of vehicles. Source: 49 CFR 565.15.
+// vin checks the checksum of vehicle identification numbers. Source: 49 CFR 565.15.
 func vin(text string) bool {
-	const letters = "0123456789.ABCDEFGH..JKLMN.P.R..STUVWXYZ" // at the place of each: ten times anything plus its value
+	const letters = "0123456789.ABCDEFGH..JKLMN.P.R..STUVWXYZ" // the index of each: ten times anything plus its value
 	weights := [...]int{8, 7, 6, 5, 4, 3, 2, 10, 0, 9, 8, 7, 6, 5, 4, 3, 2}
 	text = strings.ToUpper(text)
 	sum := 0
@@ -125,7 +125,7 @@ func vin(text string) bool {
 	return text[8] == check
 }
 
-// spanish is the letter at the end of a DNI, a NIF or an NIE.
+// spanish checks the letter at the end of a DNI, a NIF or an NIE.
 func spanish(text string) bool {
 	text = strings.ToUpper(strings.NewReplacer("-", "", " ", "").Replace(text))
 	if at := strings.IndexByte("XYZ", text[0]); at >= 0 {
@@ -135,7 +135,7 @@ func spanish(text string) bool {
 	return err == nil && "TRWAGMYFPDXBNJZSQVHLCKE"[n%23] == text[len(text)-1]
 }
 
-// cpf is the checksum of Brazilian persons.
+// cpf checks the checksum of Brazilian taxpayer numbers.
 func cpf(text string) bool {
 	all := digits(text)
 	if len(all) != 11 || same(all) {
@@ -145,7 +145,7 @@ func cpf(text string) bool {
 	return check(weighted(all, 10, 9, 8, 7, 6, 5, 4, 3, 2)) == all[9] && check(weighted(all, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2)) == all[10]
 }
 
-// insee is the key of a French social security number. Corsica's departments 2A and 2B
+// insee checks the key of a French social security number. Corsica's departments 2A and 2B
 // count as 19 and 18.
 func insee(text string) bool {
 	text = strings.ToUpper(strings.ReplaceAll(text, " ", ""))
@@ -158,7 +158,7 @@ func insee(text string) bool {
 	return err == nil && 97-n%97 == key
 }
 
-// german is the checksum of a German tax number: ISO/IEC 7064 MOD 11,10.
+// german checks the checksum of a German tax number: ISO/IEC 7064 MOD 11,10.
 func german(text string) bool {
 	all := digits(text)
 	if len(all) != 11 || all[0] == 0 {
@@ -175,7 +175,7 @@ func german(text string) bool {
 	return (11-product)%10 == all[10]
 }
 
-// italian is the last letter of a codice fiscale. Source: decree of 23 December 1976.
+// italian checks the last letter of a codice fiscale. Source: decree of 23 December 1976.
 func italian(text string) bool {
 	odd := [...]int{1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23}
 	text = strings.ToUpper(text)
@@ -193,7 +193,7 @@ func italian(text string) bool {
 	return byte('A'+sum%26) == text[15]
 }
 
-// octets are those of an address of IPv4.
+// octets checks the octets of an IPv4 address.
 func octets(text string) bool {
 	for part := range strings.SplitSeq(text, ".") {
 		if n, err := strconv.Atoi(part); err != nil || n > 255 {
@@ -203,18 +203,18 @@ func octets(text string) bool {
 	return true
 }
 
-// leastHex is how many digits an address of IPv6 has at least that is taken for one: what
-// has fewer, such as a::b, is rather something else.
+// leastHex is the minimum number of digits of a recognised IPv6 address: a text with fewer,
+// such as a::b, is more likely something else.
 const leastHex = 4
 
-// groups are those of an address of IPv6.
+// groups checks the groups of an IPv6 address.
 func groups(text string) bool {
 	a, err := netip.ParseAddr(text)
 	hex := len(text) - strings.Count(text, ":")
 	return err == nil && a.Is6() && hex > 0 && (hex >= leastHex || strings.ContainsAny(text, "0123456789"))
 }
 
-// latLong are a latitude and a longitude.
+// latLong checks a latitude and a longitude.
 func latLong(text string) bool {
 	lat, long, ok := strings.Cut(text, ",")
 	a, err := strconv.ParseFloat(strings.TrimSpace(lat), 64)

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// keywordDistance is how far from the data a keyword may be, in bytes. Source: "Using
+// keywordDistance is the maximum distance of a keyword from the data, in bytes. Source: "Using
 // managed data identifiers" in the SNS developer guide (30 characters).
 const keywordDistance = 30
 
@@ -19,15 +19,15 @@ type detector struct {
 	name     string
 	managed  bool
 	pattern  *regexp.Regexp
-	check    func(string) bool // of a match; nil where the pattern is enough
-	keywords *regexp.Regexp    // one must be near; nil where none has to be
+	check    func(string) bool // of a match; nil if the pattern is enough
+	keywords *regexp.Regexp    // one must be near; nil if none is needed
 	or       *detector         // finds other forms of the same data; nil: there are none
-	// own is the pattern of a custom identifier, in the place of all these.
+	// own is the pattern of a custom identifier; it replaces the fields above.
 	own *pattern
 }
 
-// find answers the places of the data, in order and apart from each other. Only custom
-// identifiers take steps; ok is false where there are too few of them.
+// find returns the spans of the data, in order and disjoint. Only custom identifiers use steps;
+// ok is false if these do not suffice.
 func (d *detector) find(body string, steps *int) (spans []Span, ok bool) {
 	if d.own != nil {
 		return d.own.find(body, steps)
@@ -37,7 +37,7 @@ func (d *detector) find(body string, steps *int) (spans []Span, ok bool) {
 		if at == nil {
 			break
 		}
-		// A group is the data, where the pattern looks at what is beside them.
+		// A group is the data, if the pattern also matches the context.
 		start, end := from+at[0], from+at[1]
 		if len(at) > 2 && at[2] >= 0 {
 			start, end = from+at[2], from+at[3]
@@ -45,7 +45,7 @@ func (d *detector) find(body string, steps *int) (spans []Span, ok bool) {
 		if d.check == nil || d.check(body[start:end]) {
 			spans = append(spans, Span{start, end})
 		} else if len(at) == 2 {
-			end = behindWord(body, start) // what only looked like the data may reach into it
+			end = behindWord(body, start) // a rejected match may overlap it
 		}
 		from = end
 	}
@@ -59,8 +59,8 @@ func (d *detector) find(body string, steps *int) (spans []Span, ok bool) {
 	return spans, true
 }
 
-// behindWord is where the word ends that begins at a place; behind the character where none
-// does. What is looked for from there begins no earlier than another word.
+// behindWord is the end of the word that begins at a position; without a word there, the end of
+// the character. A search from there finds nothing that begins within the word.
 func behindWord(body string, at int) int {
 	end := at
 	for end < len(body) && syntax.IsWordChar(rune(body[end])) {
@@ -69,7 +69,7 @@ func behindWord(body string, at int) int {
 	return max(end, at+1)
 }
 
-// words answers the places of keywords.
+// words returns the positions of keywords.
 func (d *detector) words(body string) (places []Span) {
 	for from := 0; from < len(body); {
 		at := d.keywords.FindStringSubmatchIndex(body[from:])
@@ -77,14 +77,14 @@ func (d *detector) words(body string) (places []Span) {
 			break
 		}
 		places = append(places, Span{from + at[2], from + at[3]})
-		from += at[3] // the character behind a word may be the one before the next
+		from += at[3] // the character after a word may be the one before the next
 	}
 	return places
 }
 
-// near leaves the data that a keyword is near enough to. Both are in order.
+// near keeps the data that have a keyword near enough. Both are in order.
 func near(spans, words []Span) (left []Span) {
-	next := 0 // the first word that ends behind the data's beginning
+	next := 0 // the first word that ends after the beginning of the data
 	for _, s := range spans {
 		for next < len(words) && words[next].End <= s.Start {
 			next++
@@ -100,7 +100,7 @@ func near(spans, words []Span) (left []Span) {
 	return left
 }
 
-// apart puts places in their order, without those that others have.
+// apart sorts spans, and merges those that overlap.
 func apart(spans []Span) (left []Span) {
 	slices.SortStableFunc(spans, func(a, b Span) int { return cmp.Compare(a.Start, b.Start) })
 	for _, s := range spans {
@@ -152,7 +152,7 @@ func customDetector(name, text string) (*detector, error) {
 	return &detector{name: name, own: own}, nil
 }
 
-// shortest is the least length in characters of what a pattern matches.
+// shortest is the minimum length in characters of the matches of a pattern.
 func shortest(re *syntax.Regexp) int {
 	switch re.Op {
 	case syntax.OpLiteral:
@@ -175,7 +175,7 @@ func shortest(re *syntax.Regexp) int {
 			least = min(least, shortest(sub))
 		}
 		return least
-	default: // places and what may be missing
+	default: // assertions and optional parts
 		return 0
 	}
 }

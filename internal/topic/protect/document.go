@@ -10,27 +10,27 @@ import (
 	"strings"
 )
 
-// Limits of a policy. Source: quotas of message data protection in the SNS developer guide;
-// that of the statements is our own, since each costs time at every publish.
+// Limits of a policy. Source: quotas of message data protection in the SNS developer guide; the
+// limit of statements is our own, since each costs time at every publish.
 const (
 	maxDocument   = 30_720 // bytes
 	maxStatements = 20
 	maxCustom     = 10
 	maxRegex      = 200 // characters
 	maxCustomName = 128 // characters
-	// maxProgram bounds what the custom identifiers of a policy are compiled to, in
-	// instructions: ten patterns of 200 characters have that many, and one whose repetitions
-	// are counted has as many as it counts to. The limit is our own.
+	// maxProgram bounds the compiled custom identifiers of a policy, in instructions: ten
+	// patterns of 200 characters have about as many; a counted repetition has as many as its
+	// count. The limit is our own.
 	maxProgram = 2_500
 )
 
 // Version is the version of the language of policies.
 const Version = "2021-06-01"
 
-// logGroupPrefix begins the names of log groups that findings may go to.
+// logGroupPrefix is the prefix of the names of log groups for findings.
 const logGroupPrefix = "/aws/vendedlogs/"
 
-// document is a policy as it is written.
+// document is the JSON form of a policy.
 type document struct {
 	Name          string
 	Description   string
@@ -69,7 +69,7 @@ type destinationDocument struct {
 	S3             *struct{ Bucket string }
 }
 
-// Parse reads a policy, and refuses what could not be kept to.
+// Parse parses a policy, and refuses one that cannot be enforced.
 func Parse(text string) (*Policy, error) {
 	p, err := Load(text)
 	if err == nil && p.program > maxProgram {
@@ -78,7 +78,7 @@ func Parse(text string) (*Policy, error) {
 	return p, err
 }
 
-// Load reads a policy that Parse, or that of an earlier version, has accepted.
+// Load parses a policy that Parse, of this or an earlier version, has accepted.
 func Load(text string) (*Policy, error) {
 	if len(text) > maxDocument {
 		return nil, ErrTooLong.With(maxDocument)
@@ -123,7 +123,7 @@ func Load(text string) (*Policy, error) {
 	return p, nil
 }
 
-// custom compiles the policy's own identifiers, by their names.
+// custom compiles the policy's own identifiers, by name.
 func (doc *document) custom() (map[string]*detector, error) {
 	all := map[string]*detector{}
 	if len(doc.Configuration.CustomDataIdentifier) > maxCustom {
@@ -153,7 +153,7 @@ func (doc *statementDocument) compile(detectors map[string]*detector) (s stateme
 	default:
 		return s, ErrDirection
 	}
-	// A statement that names nobody would protect nobody.
+	// A statement without principals would protect nobody.
 	if (len(doc.Principal) == 0) == (len(doc.NotPrincipal) == 0) {
 		return s, ErrPrincipals
 	}
@@ -177,7 +177,7 @@ func (doc *statementDocument) compile(detectors map[string]*detector) (s stateme
 }
 
 // detectorOf finds a managed identifier by its ARN, and a custom one by its name. Each is
-// compiled once for a policy.
+// compiled once per policy.
 func detectorOf(name string, detectors map[string]*detector) (*detector, error) {
 	managed, isARN := managedName(name)
 	if d := detectors[managed]; d != nil && d.managed == isARN {
@@ -193,8 +193,8 @@ func detectorOf(name string, detectors map[string]*detector) (*detector, error) 
 	return nil, ErrIdentifier.With(name)
 }
 
-// managedName takes the name out of an identifier's ARN. The region or the account is
-// "aws" in documents, and AWS takes a region's ARN too.
+// managedName is the name in an identifier's ARN. The region or the account is "aws" in
+// documents, and AWS also accepts an ARN with a region.
 func managedName(name string) (string, bool) {
 	rest, ok := strings.CutPrefix(name, "arn:")
 	parts := strings.SplitN(rest, ":", 5)
@@ -259,7 +259,7 @@ func (doc *auditDocument) compile(s *statement) (err error) {
 	return nil
 }
 
-// compile answers the log group of a destination, or "" for none.
+// compile returns the log group of a destination, or "" for none.
 func (doc *destinationDocument) compile() (logGroup string, err error) {
 	switch {
 	case doc == nil:

@@ -1,8 +1,8 @@
 package protect
 
-// identifier says how one kind of data is found.
+// identifier defines how one kind of data is found.
 type identifier struct {
-	// pattern is RE2. Its first group is the data, where it looks at what is beside them.
+	// pattern is RE2. Its first group is the data, if it also matches the context.
 	pattern string
 	check   func(string) bool
 	// keywords, separated by commas: one of them must be near.
@@ -23,16 +23,16 @@ const (
 	nationalKeywords = "national id,national identification,national identity,identity card,identity number,id card,id number,personalausweis,personalausweisnummer,ausweis,dni,documento nacional de identidad,codice fiscale,carte nationale,cni,numero de identidad"
 )
 
-// ipv6 are the addresses of IPv6, those with one of IPv4 at the end included. Source: RFC
-// 4291, 2.2.
+// ipv6 are IPv6 addresses, including those with an IPv4 address at the end. Source: RFC 4291,
+// 2.2.
 var ipv6 = identifier{
 	pattern: `(?:^|[^0-9A-Za-z:.])((?:[0-9A-Fa-f]{0,4}:){1,8}(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f]{1,4}|:))(?:$|[^0-9A-Za-z:.]|[.:](?:$|[^0-9A-Za-z:.]))`,
 	check:   groups,
 }
 
-// identifiers are AWS's managed data identifiers that a pattern finds, by their names.
-// Source: "Using managed data identifiers" in the SNS developer guide for the names and
-// keywords; the patterns follow the published forms of the numbers.
+// identifiers are AWS's managed data identifiers with a pattern, by name. Source: "Using
+// managed data identifiers" in the SNS developer guide for the names and keywords; the patterns
+// follow the published forms of the numbers.
 var identifiers = map[string]identifier{
 	// Credentials.
 	"AwsSecretKey":      {pattern: `(?:^|[^A-Za-z0-9/+=])([A-Za-z0-9/+]{40})(?:$|[^A-Za-z0-9/+=])`, keywords: "aws_secret_access_key,credentials,secret access key,secret key,set-awscredential,aws secret"},

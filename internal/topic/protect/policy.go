@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Policy is the data protection policy of a topic. It does not change.
+// Policy is the data protection policy of a topic. It is immutable.
 type Policy struct {
 	text       string
 	statements []statement
@@ -23,13 +23,13 @@ const (
 	redact
 )
 
-// statement is one of a policy: whose messages it is about, what it looks for in them,
-// and what is done about it.
+// statement is a statement of a policy: the principals, the data that it looks for in their
+// messages, and the operation on these.
 type statement struct {
 	outbound   bool
-	except     bool // of all but the principals
+	except     bool // it applies to all but the principals
 	operation  operation
-	mask       byte // instead of each character
+	mask       byte // replaces each character
 	sampleRate int  // of audits, in percent: 0–99
 	principals []string
 	detectors  []*detector
@@ -37,7 +37,7 @@ type statement struct {
 	findings, noFindings string
 }
 
-// Text is the document, as it was given; of no policy it is empty.
+// Text is the document, as it was given; empty without a policy.
 func (p *Policy) Text() string {
 	if p == nil {
 		return ""
@@ -50,45 +50,45 @@ func (p *Policy) Audits() bool {
 	return slices.ContainsFunc(p.statements, func(s statement) bool { return s.operation == audit })
 }
 
-// Outbound reports whether the policy looks at messages that leave the topic. There may be
-// no policy.
+// Outbound reports whether the policy applies to messages that leave the topic. The policy may
+// be nil.
 func (p *Policy) Outbound() bool {
 	return p != nil && slices.ContainsFunc(p.statements, func(s statement) bool { return s.outbound })
 }
 
-// Finding is a kind of sensitive data that a message has, and where.
+// Finding is a kind of sensitive data in a message, with its positions.
 type Finding struct {
 	Identifier string
 	Spans      []Span
 }
 
-// Span is a place in a message, in bytes.
+// Span is a range of a message, in bytes.
 type Span struct{ Start, End int }
 
-// Audit is what the policy's audit reports of a message, and the log group for it.
+// Audit is the audit report of a message, and the log group for it.
 type Audit struct {
 	LogGroup string
 	Findings []Finding
 }
 
-// Inspection is what a policy makes of a message.
+// Inspection is the result of applying a policy to a message.
 type Inspection struct {
-	// Denied is what the message may not have, or "".
+	// Denied is the data that the message must not have, or "".
 	Denied string
-	// Body is the message without what the policy takes out.
+	// Body is the message without masked or redacted data.
 	Body string
-	// Audit is nil where nothing is to be reported.
+	// Audit is nil if nothing is to be reported.
 	Audit *Audit
-	// Endless is a custom identifier that could not be looked for to the end, or "". Then
-	// the message is to be dropped, and nothing else is to be done.
+	// Endless is a custom identifier whose search was aborted, or "". Then the message must be
+	// dropped, without any other action.
 	Endless string
-	// Changed are how many data were masked or redacted.
+	// Changed is how many pieces of data were masked or redacted.
 	Changed int
 }
 
-// Inbound inspects a message that the principal publishes, who is known by any of the
-// names: its ARN, that of its role, its account. The sample is a random number from 0 to
-// 99, which decides whether the message is audited.
+// Inbound inspects a message that a principal publishes. The principal has any of the names:
+// its ARN, its role's, its account. The sample is a random number from 0 to 99, which decides
+// whether the message is audited.
 func (p *Policy) Inbound(body string, principal []string, sample int) Inspection {
 	in := Inspection{Body: body}
 	l := newLook(body)
@@ -114,7 +114,7 @@ func (p *Policy) Inbound(body string, principal []string, sample int) Inspection
 		case maskData, redact:
 			for _, d := range s.detectors {
 				if l.changed[d] {
-					continue // an earlier statement has the same places
+					continue // an earlier statement has the same data
 				}
 				l.changed[d] = true
 				for _, span := range l.found[d] {
@@ -129,9 +129,8 @@ func (p *Policy) Inbound(body string, principal []string, sample int) Inspection
 	return in
 }
 
-// DeniedOutbound says what a message has that must not reach the subscriber, who is known
-// by any of the names; "" lets it pass. What cannot be looked for to the end counts as
-// there.
+// DeniedOutbound is the data in a message that must not reach the subscriber, which has any of
+// the names; "" allows the message. Data whose search was aborted counts as present.
 func (p *Policy) DeniedOutbound(body string, principal []string) string {
 	l := newLook(body)
 	for i := range p.statements {
@@ -164,24 +163,24 @@ func (s *statement) destination(found []Finding) string {
 	return s.noFindings
 }
 
-// What custom identifiers may take to be looked for, in instructions of their programs that
-// are come to: so many for each byte of a message, and so many besides. Ten patterns that
-// are not made to take long need some tens a byte. What is found takes stepsPerFinding
-// besides: its place is kept in memory, and may be all that an identifier has of a message.
+// The bound on the search for custom identifiers, in executed instructions of their programs:
+// so many for each byte of a message, and so many in addition. Ten ordinary patterns need some
+// tens per byte. A match costs stepsPerFinding in addition: its position is kept in memory, and
+// an identifier may match a message everywhere.
 const (
 	stepsPerByte    = 300
 	stepsOfAnyone   = 1 << 20
 	stepsPerFinding = 100
 )
 
-// look is what is found in one message. Each identifier is looked for once, whatever number
-// of statements name it.
+// look is the findings in one message. Each identifier is searched for once, no matter how many
+// statements name it.
 type look struct {
 	body    string
-	steps   int // that are left to custom identifiers
+	steps   int // left to custom identifiers
 	found   map[*detector][]Span
-	changed map[*detector]bool // whose data are masked or redacted
-	endless string             // the custom identifier at which no steps were left, or ""
+	changed map[*detector]bool // those whose data is masked or redacted
+	endless string             // the custom identifier whose search ran out of steps, or ""
 }
 
 func newLook(body string) *look {
@@ -206,14 +205,14 @@ func (l *look) find(s *statement) (found []Finding) {
 	return found
 }
 
-// change is a place that a statement masks or redacts.
+// change is a range that a statement masks or redacts.
 type change struct {
 	Span
 	by *statement
 }
 
-// rewrite masks and redacts. Of places that overlap the statement of the earliest is
-// followed, over all of them: nothing of either may stay.
+// rewrite masks and redacts. In overlapping ranges the earliest one's statement applies to all
+// of them: no part of either may remain.
 func rewrite(body string, changes []change) (string, int) {
 	if len(changes) == 0 {
 		return body, 0

@@ -2,15 +2,15 @@ package protect
 
 import "godwit.dev/godwit/internal/fault"
 
-// What a policy is refused for, with the fields of each. Where there is a statement, the
-// first field is its number, from 1.
+// The errors of a policy, with the fields of each. In a statement, the first field is its
+// number, from 1.
 var (
 	ErrTooLong        = fault.NewRule(fault.InvalidParameter, "protect: the policy is too long")               // the limit in bytes
 	ErrJSON           = fault.NewRule(fault.InvalidParameter, "protect: no such JSON document")                // what is wrong with it
 	ErrVersion        = fault.NewRule(fault.InvalidParameter, "protect: unknown version")                      // the one that there is
 	ErrLacks          = fault.NewRule(fault.InvalidParameter, "protect: a member is missing")                  // its name
 	ErrStatementLacks = fault.NewRule(fault.InvalidParameter, "protect: a member of the statement is missing") // its name
-	ErrStatement      = fault.NewRule(fault.InvalidParameter, "protect: a statement")                          // its number, what it is refused for
+	ErrStatement      = fault.NewRule(fault.InvalidParameter, "protect: a statement")                          // its number, the error
 	ErrDirection      = fault.NewRule(fault.InvalidParameter, "protect: no direction")
 	ErrPrincipals     = fault.NewRule(fault.InvalidParameter, "protect: no principals")
 	ErrIdentifier     = fault.NewRule(fault.InvalidParameter, "protect: no such data identifier")      // as it was given

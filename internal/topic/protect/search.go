@@ -6,14 +6,13 @@ import (
 )
 
 // pattern is the compiled pattern of a policy. It is searched for here and not by package
-// regexp, which cannot be stopped: a text of the size of a message can have it
-// look ahead to the end for every match, and time would grow by the square of the size.
+// regexp, which cannot be interrupted: in a large message every match may look ahead to the
+// end, and time would grow quadratically with the size.
 //
-// What is found is what regexp's FindAllStringIndex finds; a fuzz test holds the two
-// together.
+// The matches are those of regexp's FindAllStringIndex; a fuzz test compares them.
 type pattern struct{ prog *syntax.Prog }
 
-// compilePattern compiles what syntax.Parse has read.
+// compilePattern compiles a result of syntax.Parse.
 func compilePattern(tree *syntax.Regexp) (*pattern, error) {
 	prog, err := syntax.Compile(tree.Simplify())
 	if err != nil {
@@ -22,28 +21,28 @@ func compilePattern(tree *syntax.Regexp) (*pattern, error) {
 	return &pattern{prog}, nil
 }
 
-// size is the number of its instructions, which bounds what a character costs.
+// size is the number of its instructions, which bounds the cost of a character.
 func (p *pattern) size() int { return len(p.prog.Inst) }
 
-// thread is a way through the program that has come to an instruction.
+// thread is a thread of the program at an instruction.
 type thread struct {
 	at    uint32
-	start int // of the match that it would be
+	start int // of its match
 }
 
-// machine follows all ways through a program side by side, those first that are preferred.
+// machine runs all threads of a program in lockstep, in the order of preference.
 type machine struct {
 	prog   *syntax.Prog
-	closed []thread // where the ways are: at instructions that read, or at the end
-	next   []thread // where they go from there
-	seen   []uint32 // by instructions: the latest round that came to it
+	closed []thread // the threads now: at instructions that read, or at the end
+	next   []thread // the threads after the next character
+	seen   []uint32 // by instruction: the latest round that reached it
 	round  uint32
-	steps  *int // that are left
+	steps  *int // remaining steps
 }
 
-// find answers the places of all matches, in order and apart from each other. Each
-// instruction that is come to takes one of the steps, and each match stepsPerFinding; ok is false where they do not
-// suffice, and then the places are not all.
+// find returns the spans of all matches, in order and disjoint. Each executed instruction uses
+// one step, and each match stepsPerFinding; ok is false if the steps do not suffice, and then
+// the spans are incomplete.
 func (p *pattern) find(body string, steps *int) (spans []Span, ok bool) {
 	m := &machine{prog: p.prog, seen: make([]uint32, len(p.prog.Inst)), steps: steps}
 	for from := 0; from < len(body); {
@@ -61,7 +60,7 @@ func (p *pattern) find(body string, steps *int) (spans []Span, ok bool) {
 	return spans, true
 }
 
-// search finds the first match that begins at or behind a place.
+// search finds the first match that begins at or after a position.
 func (m *machine) search(body string, from int) (best Span, found bool) {
 	m.next = m.next[:0]
 	before := rune(-1)
@@ -78,7 +77,7 @@ func (m *machine) search(body string, from int) (best Span, found bool) {
 		for _, t := range m.closed {
 			in := &m.prog.Inst[t.at]
 			if in.Op == syntax.InstMatch {
-				// The ways behind this one are not preferred to it.
+				// The threads after this one are less preferred.
 				best, found = Span{t.start, at}, true
 				break
 			}
@@ -108,7 +107,8 @@ func reads(in *syntax.Inst, c rune) bool {
 	}
 }
 
-// close follows the ways to where they read, and with begin a new one that begins here.
+// close advances the threads to instructions that read, and with begin adds a thread that
+// begins here.
 func (m *machine) close(at int, begin bool, place syntax.EmptyOp) {
 	m.closed = m.closed[:0]
 	m.round++

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// The bounds of a policy that a customer writes (delays in seconds).
+// The bounds of a customer's policy (delays in seconds).
 const (
 	maxRetries      = 100
 	maxDelaySeconds = 3600
-	// MaxTotal bounds the sum of a policy's delays: longer than a message to
-	// an HTTP/S endpoint lives, it could never be used up.
+	// MaxTotal bounds the sum of a policy's delays: a longer schedule could never complete, as
+	// messages to HTTP/S endpoints do not live that long.
 	MaxTotal = 3600 * time.Second
 )
 
-// DefaultContentType is the Content-Type of a notification to an HTTP/S
-// endpoint whose policies name none.
+// DefaultContentType is the Content-Type of a notification to an HTTP/S endpoint whose policies
+// set none.
 const DefaultContentType = "text/plain; charset=UTF-8"
 
 // TopicPolicy is a topic's DeliveryPolicy document. A nil *TopicPolicy is a
@@ -32,25 +32,24 @@ type TopicPolicy struct {
 // *SubscriptionPolicy is a subscription without one.
 type SubscriptionPolicy struct {
 	rules
-	guaranteed bool // kept and shown; AWS gives it no meaning any more
+	guaranteed bool // stored and shown; AWS gives it no meaning any more
 }
 
-// rules is what both documents can say; a zero member was not said.
+// rules are the members of both documents; a zero member is not set.
 type rules struct {
 	retry       *retryRules
 	perSecond   int    // deliveries per second
 	contentType string // the whole header value
 }
 
-// retryRules is a retry policy as written: its gaps are filled with the
-// defaults, and named reports which members were not gaps.
+// retryRules is a retry policy with missing members set to their defaults; named says which
+// members the document has.
 type retryRules struct {
 	Policy
 	named [len(retryMembers)]bool
 }
 
-// retryMember is one member of a retry policy. The table's order is that in
-// which documents are written.
+// retryMember is one member of a retry policy. Documents are written in the table's order.
 type retryMember struct {
 	name     string
 	required bool
@@ -93,12 +92,12 @@ var retryMembers = [...]retryMember{
 		func(p *Policy) int { return p.NumMinDelayRetries },
 		func(p *Policy, v int) { p.NumMinDelayRetries = v },
 	},
-	// Not a number, and so read and written apart.
+	// Not a number, and so read and written separately.
 	{name: backoffMember},
 }
 
-// contentTypes are the media types that any policy may ask for; rawTypes are
-// those that need a subscription with raw delivery.
+// contentTypes are the media types allowed in any policy; rawTypes are those that need a
+// subscription with raw delivery.
 var (
 	contentTypes = []string{"application/json", "text/plain"}
 	rawTypes     = []string{
@@ -108,9 +107,8 @@ var (
 	}
 )
 
-// ParseTopic reads the value of a topic's attribute DeliveryPolicy. The empty
-// string is no policy: nil. Errors: those of this package,
-// InvalidParameter all.
+// ParseTopic parses the value of a topic's attribute DeliveryPolicy. The empty string is no
+// policy: nil. Errors: those of this package, all InvalidParameter.
 func ParseTopic(document string) (*TopicPolicy, error) {
 	if document == "" {
 		return nil, nil
@@ -132,10 +130,9 @@ func ParseTopic(document string) (*TopicPolicy, error) {
 	return p, nil
 }
 
-// ParseSubscription reads the value of a subscription's attribute
-// DeliveryPolicy. raw says whether the subscription has raw delivery, which
-// admits more content types. The empty string is no policy: nil. Errors
-// are those of ParseTopic.
+// ParseSubscription parses the value of a subscription's attribute DeliveryPolicy. raw says
+// whether the subscription has raw delivery, which allows more content types. The empty string
+// is no policy: nil. Errors are those of ParseTopic.
 func ParseSubscription(document string, raw bool) (*SubscriptionPolicy, error) {
 	if document == "" {
 		return nil, nil
@@ -144,7 +141,7 @@ func ParseSubscription(document string, raw bool) (*SubscriptionPolicy, error) {
 	var unused rules
 	err := parseObject("", []byte(document), reader{
 		"healthyRetryPolicy": p.readRetry,
-		"sicklyRetryPolicy":  unused.readRetry, // has to be well-formed, and is always shown as null
+		"sicklyRetryPolicy":  unused.readRetry, // must be well-formed, and is always shown as null
 		"throttlePolicy":     p.readThrottle,
 		"requestPolicy":      p.readRequest(raw),
 		"guaranteed":         readBool(&p.guaranteed),
@@ -155,12 +152,11 @@ func ParseSubscription(document string, raw bool) (*SubscriptionPolicy, error) {
 	return p, nil
 }
 
-// reader says how to read each member of an object.
+// reader has a function to read each member of an object.
 type reader map[string]func(path string, value []byte) error
 
-// parseObject reads the members of a JSON object in the order in which they
-// stand, so that of several faults the first is named. A null object or member
-// is one that is not there.
+// parseObject reads the members of a JSON object in their order, so that the first of several
+// faults is reported. A null object or member counts as missing.
 func parseObject(path string, document []byte, members reader) error {
 	if isNull(document) && path != "" {
 		return nil
@@ -232,7 +228,7 @@ func (r *rules) readRetry(path string, value []byte) error {
 	return nil
 }
 
-// check holds what the members owe each other.
+// check checks the constraints between members.
 func (rr *retryRules) check(path string) error {
 	for i, m := range retryMembers {
 		if m.required && !rr.named[i] {
@@ -287,8 +283,8 @@ func (r *rules) readRequest(raw bool) func(path string, value []byte) error {
 // maxContentType bounds a Content-Type, in bytes.
 const maxContentType = 1024
 
-// validContentType looks at the media type only: parameters are the
-// endpoint's business, as long as they are printable and short.
+// validContentType checks the media type only: parameters are the endpoint's business, as long
+// as they are printable and short.
 func validContentType(header string, raw bool) bool {
 	if len(header) > maxContentType || strings.ContainsFunc(header, func(c rune) bool { return c < ' ' || c > '~' }) {
 		return false

@@ -6,18 +6,17 @@ import (
 	"strconv"
 )
 
-// Effective is what holds for the deliveries of one HTTP/S subscription.
+// Effective is the effective policy of the deliveries of one HTTP/S subscription.
 type Effective struct {
 	Policy               Policy
 	MaxReceivesPerSecond int    // 0: not throttled
 	ContentType          string // of notifications
 }
 
-// Resolve combines the policies of a topic and a subscription, either of
-// which may be nil: the subscription's over the topic's over the default,
-// part by part (retries, throttle, request). A topic that disables overrides
-// silences the subscription's. raw is the subscription's raw delivery: a
-// content type that needs it does not hold without it.
+// Resolve combines the policies of a topic and a subscription, either of which may be nil: the
+// subscription's over the topic's over the default, part by part (retries, throttle, request).
+// If the topic disables overrides, the subscription's is ignored. raw is the subscription's raw
+// delivery: a content type that needs it is ignored without it.
 func Resolve(t *TopicPolicy, s *SubscriptionPolicy, raw bool) Effective {
 	e := Effective{Policy: DefaultHTTP, ContentType: DefaultContentType}
 	if t != nil {
@@ -45,7 +44,7 @@ func (e *Effective) apply(r rules) {
 	}
 }
 
-// rules is e in the shape in which it is written: nothing is a gap.
+// rules is e in the form of a document, with all members.
 func (e Effective) rules() rules {
 	rr := &retryRules{Policy: e.Policy}
 	for i := range rr.named {
@@ -54,9 +53,9 @@ func (e Effective) rules() rules {
 	return rules{retry: rr, perSecond: e.MaxReceivesPerSecond, contentType: e.ContentType}
 }
 
-// Document is the policy as GetTopicAttributes shows it under DeliveryPolicy:
-// what was said, and disableSubscriptionOverrides always. ParseTopic reads it
-// back to the same policy. A nil policy is the empty string.
+// Document is the policy as GetTopicAttributes shows it under DeliveryPolicy: the members that
+// were set, and disableSubscriptionOverrides always. ParseTopic parses it to the same policy. A
+// nil policy is the empty string.
 func (t *TopicPolicy) Document() string {
 	if t == nil {
 		return ""
@@ -64,16 +63,15 @@ func (t *TopicPolicy) Document() string {
 	return string(appendTopic(nil, t.rules, t.disableOverrides))
 }
 
-// Effective is the policy as GetTopicAttributes shows it under
-// EffectiveDeliveryPolicy, gaps filled in. A nil policy shows the default.
+// Effective is the policy as GetTopicAttributes shows it under EffectiveDeliveryPolicy, with
+// defaults for missing members. A nil policy shows the default.
 func (t *TopicPolicy) Effective() string {
 	return string(appendTopic(nil, Resolve(t, nil, false).rules(), t != nil && t.disableOverrides))
 }
 
-// Document is the policy as GetSubscriptionAttributes shows it under
-// DeliveryPolicy: what was said, and null for what was not.
-// ParseSubscription reads it back to the same policy. A nil policy is the
-// empty string.
+// Document is the policy as GetSubscriptionAttributes shows it under DeliveryPolicy: the
+// members that were set, and null for the others. ParseSubscription parses it to the same
+// policy. A nil policy is the empty string.
 func (s *SubscriptionPolicy) Document() string {
 	if s == nil {
 		return ""
@@ -88,8 +86,8 @@ func EffectiveDocument(t *TopicPolicy, s *SubscriptionPolicy, raw bool) string {
 	return string(appendSubscription(nil, Resolve(t, s, raw).rules(), guaranteed))
 }
 
-// The documents are written by hand: clients compare them as text, so the
-// order of members and the absence of spaces are part of the interface.
+// The documents are written by hand: clients compare them as text, so the order of members and
+// the absence of spaces are part of the interface.
 
 func appendTopic(b []byte, r rules, disable bool) []byte {
 	b = append(b, `{"http":{`...)

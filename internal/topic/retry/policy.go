@@ -1,18 +1,16 @@
-// Package retry turns delivery policies into schedules: how long to wait
-// before each retry, and when to give up. It also reads and writes the
-// DeliveryPolicy documents of topics and subscriptions.
+// Package retry converts delivery policies to schedules: how long to wait before each retry,
+// and when to give up. It also reads and writes the DeliveryPolicy documents of topics and
+// subscriptions.
 //
-// A schedule has four phases, in this order: immediate retries without a
-// delay, pre-backoff retries at the minimum delay, backoff retries from the
-// minimum to the maximum delay, and post-backoff retries at the maximum.
-// Everything here is pure: time and chance are arguments.
+// A schedule has four phases, in this order: immediate retries without a delay, pre-backoff
+// retries at the minimum delay, backoff retries from the minimum to the maximum delay, and
+// post-backoff retries at the maximum. The package is pure: time and randomness are arguments.
 package retry
 
 import "time"
 
-// Policy is a complete schedule of retries. The first attempt is not part of
-// it. The counts of the three fixed phases must not exceed NumRetries in sum;
-// what they leave over is the backoff phase.
+// Policy is a complete schedule of retries. The first attempt is not part of it. The sum of the
+// counts of the three fixed phases must not exceed NumRetries; the rest is the backoff phase.
 type Policy struct {
 	NumRetries         int // all phases together
 	NumNoDelayRetries  int // immediate phase
@@ -23,8 +21,7 @@ type Policy struct {
 	Backoff            Backoff
 }
 
-// The policies that cannot be configured, and the one that holds for an
-// HTTP/S endpoint until somebody configures another.
+// The policies that cannot be configured, and the default of HTTP/S endpoints.
 var (
 	// AWSManaged is for sqs, lambda and firehose: 100,015 retries over 23 days.
 	AWSManaged = Policy{
@@ -46,7 +43,7 @@ var (
 // Phase is one of the four parts of a schedule, or the end of it.
 type Phase uint8
 
-// The phases, in the order in which a delivery goes through them.
+// The phases, in order.
 const (
 	Immediate Phase = iota
 	PreBackoff
@@ -59,17 +56,16 @@ var phaseNames = [...]string{"immediate", "pre-backoff", "backoff", "post-backof
 
 func (p Phase) String() string { return phaseNames[p] }
 
-// Phase says which phase retry belongs to. Retries count from 0 over all
-// phases; a number outside [0, NumRetries) is Exhausted.
+// Phase is the phase of a retry. Retries count from 0 over all phases; a number outside [0,
+// NumRetries) is Exhausted.
 func (p Policy) Phase(retry int) Phase {
 	phase, _ := p.locate(retry)
 	return phase
 }
 
-// Delay is the wait before the given retry, counted from 0 over all phases,
-// from the end of the attempt before it. ok is false when the policy has no
-// such retry: the delivery has failed for good. Delays are whole milliseconds
-// if the targets are.
+// Delay is the wait before the given retry, counted from 0 over all phases, from the end of the
+// attempt before it. ok is false if the policy has no such retry: the delivery has failed
+// permanently. Delays are whole milliseconds if the targets are.
 func (p Policy) Delay(retry int) (delay time.Duration, ok bool) {
 	switch phase, i := p.locate(retry); phase {
 	case Immediate:
@@ -85,8 +81,8 @@ func (p Policy) Delay(retry int) (delay time.Duration, ok bool) {
 	}
 }
 
-// Floor is the least that the wait before the given retry may be once jitter
-// has been applied: what its phase promises. It is 0 for immediate retries.
+// Floor is the minimum of the wait before the given retry after jitter: the minimum delay of
+// its phase. It is 0 for immediate retries.
 func (p Policy) Floor(retry int) time.Duration {
 	switch p.Phase(retry) {
 	case PreBackoff, BackoffPhase:
@@ -98,8 +94,7 @@ func (p Policy) Floor(retry int) time.Duration {
 	}
 }
 
-// Total is the sum of all delays, without jitter and the time that attempts
-// take.
+// Total is the sum of all delays, without jitter and the duration of attempts.
 func (p Policy) Total() time.Duration {
 	total := time.Duration(p.NumMinDelayRetries)*p.MinDelayTarget +
 		time.Duration(p.NumMaxDelayRetries)*p.MaxDelayTarget
@@ -110,7 +105,7 @@ func (p Policy) Total() time.Duration {
 	return total
 }
 
-// locate gives the phase of a retry and its number within that phase.
+// locate is the phase of a retry and its number within that phase.
 func (p Policy) locate(retry int) (Phase, int) {
 	if retry < 0 {
 		return Exhausted, 0
@@ -129,11 +124,10 @@ func (p Policy) backoffRetries() int {
 	return max(0, p.NumRetries-p.NumNoDelayRetries-p.NumMinDelayRetries-p.NumMaxDelayRetries)
 }
 
-// Jitter spreads a delay so that what failed together does not come back
-// together. r is a random number in [0, 1). The result is spread evenly over
-// [delay·(1−share), delay·(1+share)], but the range begins at floor if that is
-// higher: it is narrowed, not cut off, so that nothing piles up at the floor.
-// A share of 0 turns jitter off, and a delay of 0 stays 0.
+// Jitter spreads a delay so that deliveries that failed together are not retried together. r is
+// a random number in [0, 1). The result is uniform over [delay·(1−share), delay·(1+share)], but
+// the range begins at floor if that is higher: it is narrowed, not clamped, so that values do
+// not accumulate at the floor. A share of 0 disables jitter, and a delay of 0 stays 0.
 func Jitter(delay, floor time.Duration, share, r float64) time.Duration {
 	if delay <= 0 || share <= 0 {
 		return delay

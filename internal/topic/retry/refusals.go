@@ -2,8 +2,8 @@ package retry
 
 import "godwit.dev/godwit/internal/fault"
 
-// What policies are refused for, with the fields of each. A path leads to the offending
-// member, as in http.defaultHealthyRetryPolicy.numRetries.
+// The errors of policies, with the fields of each. A path leads to the offending member, as in
+// http.defaultHealthyRetryPolicy.numRetries.
 var (
 	ErrDocument    = fault.NewRule(fault.InvalidParameter, "retry: no JSON object")
 	ErrMember      = fault.NewRule(fault.InvalidParameter, "retry: unknown member")                              // its name

@@ -17,8 +17,8 @@ const (
 	maxArchive = 365
 )
 
-// checkArchive takes the number of days as a string, as AWS documents it, or as
-// a number. An empty object is no policy.
+// checkArchive accepts the number of days as a string, as AWS documents it, or as a number. An
+// empty object is no policy.
 func checkArchive(value string) (string, error) {
 	if value == "" {
 		return "", nil
@@ -47,14 +47,14 @@ func checkArchive(value string) (string, error) {
 	return `{"MessageRetentionPeriod":"` + strconv.Itoa(n) + `"}`, nil
 }
 
-// Retention reads an archive policy that Check gave; 0 without a policy.
+// Retention is the retention of an archive policy that Check has returned; 0 without a policy.
 func Retention(policy string) time.Duration {
 	days, _ := text(members(policy)["MessageRetentionPeriod"])
 	n, _ := strconv.Atoi(days)
 	return time.Duration(n) * 24 * time.Hour
 }
 
-// members reads a JSON object; nil if document is none.
+// members parses a JSON object; nil if document is none.
 func members(document string) map[string]json.RawMessage {
 	var object map[string]json.RawMessage
 	dec := json.NewDecoder(bytes.NewReader([]byte(document)))
@@ -67,7 +67,7 @@ func members(document string) map[string]json.RawMessage {
 	return object
 }
 
-// text reads a JSON string; ok is false for anything else.
+// text parses a JSON string; ok is false for anything else.
 func text(value json.RawMessage) (s string, ok bool) {
 	ok = len(value) > 0 && value[0] == '"' && json.Unmarshal(value, &s) == nil
 	return s, ok

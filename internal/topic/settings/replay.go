@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// ReplayPolicy asks to deliver messages of the topic's archive once more.
+// ReplayPolicy is a request to deliver archived messages of the topic again.
 type ReplayPolicy struct {
-	// Start and End bound the time of their publish, both included. The zero End
-	// is the present: when the replay has come to it, new messages follow. With
-	// another End no new ones do.
+	// Start and End bound the publish time of the messages, both inclusive. The zero End is the
+	// present: when the replay reaches it, new messages follow. With another End no new ones
+	// follow.
 	Start, End time.Time
 	document   string
 }

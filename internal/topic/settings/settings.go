@@ -1,5 +1,5 @@
-// Package settings is what can be set on topics and subscriptions: the names of the
-// attributes, and the values that they take.
+// Package settings has the settable attributes of topics and subscriptions: their names, and
+// the checks of their values.
 package settings
 
 import (
@@ -35,8 +35,8 @@ const (
 	maxKeyName     = 2048 // bytes
 )
 
-// What a value is refused for, with the fields of each: the name of the attribute first
-// where there are several.
+// The errors of a value, with the fields of each. If there are several, the first is the name
+// of the attribute.
 var (
 	ErrUTF8            = fault.NewRule(fault.InvalidParameter, "topic: not UTF-8")           // the attribute
 	ErrDocument        = fault.NewRule(fault.InvalidParameter, "topic: no JSON object")      // the attribute
@@ -45,28 +45,26 @@ var (
 	ErrFIFOOnly        = fault.NewRule(fault.InvalidParameter, "topic: of FIFO topics only") // the attribute
 	ErrRole            = fault.NewRule(fault.InvalidParameter, "topic: no role")             // the attribute, the value
 	ErrRate            = fault.NewRule(fault.InvalidParameter, "topic: no percentage")       // the attribute, the value
-	ErrDelivery        = fault.NewRule(fault.InvalidParameter, "topic: the delivery policy") // what it is refused for
-	ErrDisplayName     = fault.NewRule(fault.InvalidParameter, "topic: no name to display")  // the greatest length in characters
+	ErrDelivery        = fault.NewRule(fault.InvalidParameter, "topic: the delivery policy") // the error
+	ErrDisplayName     = fault.NewRule(fault.InvalidParameter, "topic: no name to display")  // the maximum length in characters
 	ErrKeyName         = fault.NewRule(fault.InvalidParameter, "topic: no name of a key")
 	ErrBecomesFIFO     = fault.NewRule(fault.InvalidParameter, "topic: a standard topic stays one")
 	ErrDedupOfStandard = fault.NewRule(fault.InvalidParameter, "topic: only FIFO topics deduplicate")
-	ErrArchiveDays     = fault.NewRule(fault.InvalidParameter, "topic: no retention of an archive")          // the least and the greatest in days
+	ErrArchiveDays     = fault.NewRule(fault.InvalidParameter, "topic: no retention of an archive")          // the minimum and the maximum in days
 	ErrReplayValue     = fault.NewRule(fault.InvalidParameter, "topic: the replay policy has no such value") // the member
 	ErrReplayLacks     = fault.NewRule(fault.InvalidParameter, "topic: the replay policy lacks a member")    // the member
 	ErrReplayOrder     = fault.NewRule(fault.InvalidParameter, "topic: the replay ends before it starts")
 )
 
-// known are the attributes that can be set on a topic, each with the
-// check that turns a value into the one to store. The empty string stands for
-// the default and stores nothing.
+// known are the settable attributes of a topic, each with the check that converts a value to
+// the stored one. The empty string means the default and stores nothing.
 //
-// DisplayName, Policy, TracingConfig, SignatureVersion, KmsMasterKeyId and the
-// delivery status attributes are kept and shown here, and take effect elsewhere
-// or not yet.
+// DisplayName, Policy, TracingConfig, SignatureVersion, KmsMasterKeyId and the delivery status
+// attributes are stored and shown here, and are effective elsewhere or not yet.
 var known = all()
 
-// ofFIFO are those that only FIFO topics have, with what a standard
-// topic is refused for; its own value, false, stores nothing.
+// ofFIFO are the attributes of FIFO topics only, with their checks for a standard topic, which
+// accept only the default and store nothing.
 var ofFIFO = map[string]func(value string) (string, error){
 	Archive:      notFor(Archive),
 	FIFOScope:    notFor(FIFOScope),
@@ -84,7 +82,7 @@ func all() map[string]func(value string) (string, error) {
 		KMSMasterKeyID:   checkKey,
 		Archive:          checkArchive,
 		FIFOScope:        oneOf(FIFOScope, "Topic", "MessageGroup"),
-		FIFO:             inAnyCase(oneOf(FIFO, "true")), // by its name it is one
+		FIFO:             inAnyCase(oneOf(FIFO, "true")), // its name makes it one
 		ContentDedup:     inAnyCase(oneOf(ContentDedup, "true", "false")),
 	}
 	for _, protocol := range []string{"HTTP", "SQS", "Lambda", "Firehose", "Application"} {
@@ -98,11 +96,11 @@ func all() map[string]func(value string) (string, error) {
 	return all
 }
 
-// Known reports that a topic has an attribute of this name that can be set.
+// Known reports that a topic has a settable attribute of this name.
 func Known(name string) bool { return known[name] != nil }
 
-// Check gives the value to store for a known attribute of a FIFO
-// topic or a standard one. Its refusals do not say where it was given yet.
+// Check returns the value to store for a known attribute of a FIFO topic or a standard one. Its
+// errors do not name the attribute's source yet.
 func Check(fifo bool, name, value string) (string, error) {
 	if !utf8.ValidString(value) {
 		return "", ErrUTF8.With(name)
@@ -128,8 +126,7 @@ func checkDisplayName(value string) (string, error) {
 	return value, nil
 }
 
-// checkPolicy wants a JSON object. What the statements mean is for those who
-// evaluate them.
+// checkPolicy requires a JSON object. It does not check the statements.
 func checkPolicy(value string) (string, error) {
 	if value == "" {
 		return "", nil
@@ -141,8 +138,8 @@ func checkPolicy(value string) (string, error) {
 	return Compact(value), nil
 }
 
-// checkKey takes what can name a key: its id, its ARN, an alias, or an alias's
-// ARN. Whether there is such a key is seen when it is used, as AWS does it.
+// checkKey accepts names of a key: its id, its ARN, an alias, or an alias's ARN. Whether the
+// key exists is only checked at its use, as in AWS.
 func checkKey(value string) (string, error) {
 	if len(value) > maxKeyName || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", ErrKeyName
@@ -159,7 +156,7 @@ func oneOf(name string, values ...string) func(string) (string, error) {
 	}
 }
 
-// inAnyCase has a boolean checked as it is stored, which is in small letters.
+// inAnyCase converts a boolean to its stored form, which is lowercase, before the check.
 func inAnyCase(check func(string) (string, error)) func(string) (string, error) {
 	return func(value string) (string, error) {
 		if strings.EqualFold(value, "true") || strings.EqualFold(value, "false") {
@@ -194,7 +191,7 @@ func checkRate(name string) func(string) (string, error) {
 	}
 }
 
-// onlyFalse takes false, which is the default, and refuses every other value.
+// onlyFalse accepts false, which is the default, and refuses every other value.
 func onlyFalse(rule *fault.Rule) func(string) (string, error) {
 	return func(value string) (string, error) {
 		if value != "" && !strings.EqualFold(value, "false") {
@@ -204,7 +201,7 @@ func onlyFalse(rule *fault.Rule) func(string) (string, error) {
 	}
 }
 
-// notFor takes only the empty string for an attribute of FIFO topics.
+// notFor accepts only the empty string for an attribute of FIFO topics.
 func notFor(name string) func(string) (string, error) {
 	return func(value string) (string, error) {
 		if value != "" {
@@ -214,7 +211,7 @@ func notFor(name string) func(string) (string, error) {
 	}
 }
 
-// Compact takes the spaces out of valid JSON.
+// Compact removes the spaces from valid JSON.
 func Compact(document string) string {
 	var out bytes.Buffer
 	if json.Compact(&out, []byte(document)) != nil {

@@ -1,9 +1,9 @@
-// Package otlp sends spans to a collector by OTLP: JSON over HTTP.
+// Package otlp exports spans to a collector by OTLP: JSON over HTTP.
 //
-// The server never waits for it. Spans that have ended wait in a queue of bounded length;
-// what finds it full is dropped and counted. One goroutine takes them out in batches and
-// sends these one after the other, each again for as long as the collector asks to be asked
-// again, within a bound. Source: the OpenTelemetry Protocol specification, 1.9, "OTLP/HTTP".
+// The server never waits for it. Spans that have ended wait in a bounded queue; when it is
+// full, they are dropped and counted. One goroutine takes them out in batches and sends these
+// one after the other, with retries as the collector requests, within a bound. Source: the
+// OpenTelemetry Protocol specification, 1.9, "OTLP/HTTP".
 package otlp
 
 import (
@@ -28,46 +28,46 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// The usual bounds of OpenTelemetry's SDKs.
+// The default bounds of OpenTelemetry's SDKs.
 const (
-	queueLength = 2048            // spans that wait
-	batchLength = 512             // spans of a request
-	batchWait   = 5 * time.Second // for more spans of one
+	queueLength = 2048            // waiting spans
+	batchLength = 512             // spans in a request
+	batchWait   = 5 * time.Second // for more spans for a request
 	requestTime = 10 * time.Second
 )
 
-// How a request that failed for now is repeated.
+// Retries of a request after a temporary failure.
 const (
-	firstPause  = time.Second // doubling, with up to as much again by chance
+	firstPause  = time.Second // doubling, with up to as much jitter
 	longPause   = 10 * time.Second
 	tries       = 6
-	longestWait = time.Minute // that a collector may ask for
+	longestWait = time.Minute // that a collector may request
 )
 
-// maxAnswer bounds what is read of an answer, in bytes.
+// maxAnswer bounds the bytes read of an answer.
 const maxAnswer = 64 << 10
 
-// Options are what an Exporter is made of. URL, Transport, Logger and Jitter are required.
+// Options configure an Exporter. URL, Transport, Logger and Jitter are required.
 type Options struct {
 	URL       string      // of the collector's traces: http://HOST:4318/v1/traces
-	Header    http.Header // that it asks for, such as Authorization; may be nil
+	Header    http.Header // that it requires, such as Authorization; may be nil
 	Transport http.RoundTripper
 	Logger    *slog.Logger
 	Jitter    *clock.Jitter
 }
 
-// Exporter takes spans that have ended, until Shutdown.
+// Exporter exports spans that have ended, until Shutdown.
 type Exporter struct {
 	options Options
 	queue   chan sdk.ReadOnlySpan
-	// ending is closed when no more spans come, cutOff done when those that wait are not
-	// sent any more, and ended closed at the end of the goroutine.
+	// ending is closed when no more spans come, cutOff is done when waiting spans are not sent
+	// any more, and ended is closed at the end of the goroutine.
 	ending, ended chan struct{}
 	end           sync.Once
 	cutOff        context.Context
 	cut           context.CancelFunc
 	host          string // of the collector
-	failing       bool   // the latest batch was not taken
+	failing       bool   // the latest batch was not accepted
 
 	exported, dropped, failed atomic.Int64
 }
@@ -85,8 +85,8 @@ func New(o Options) *Exporter {
 	return e
 }
 
-// Counts reports how many spans a collector has taken; how many were dropped, as the queue was
-// full; and how many no collector took.
+// Counts reports how many spans a collector has accepted; how many were dropped, as the queue
+// was full; and how many could not be sent.
 func (e *Exporter) Counts() (exported, dropped, failed int64) {
 	return e.exported.Load(), e.dropped.Load(), e.failed.Load()
 }
@@ -103,10 +103,10 @@ func (e *Exporter) OnEnd(s sdk.ReadOnlySpan) {
 	}
 }
 
-// ForceFlush implements sdk.SpanProcessor. Nobody calls it: Shutdown sends what waits.
+// ForceFlush implements sdk.SpanProcessor. Nobody calls it: Shutdown sends waiting spans.
 func (e *Exporter) ForceFlush(context.Context) error { return nil }
 
-// Shutdown sends what waits, once each, until ctx ends. What is ended later is dropped.
+// Shutdown sends waiting spans, once each, until ctx ends. Spans that end later are dropped.
 func (e *Exporter) Shutdown(ctx context.Context) error {
 	e.end.Do(func() { close(e.ending) })
 	defer e.cut()
@@ -134,7 +134,7 @@ func (e *Exporter) run() {
 	}
 }
 
-// collect waits for a batch; last says that no more spans are waited for.
+// collect waits for a batch; last says that no more spans will come.
 func (e *Exporter) collect() (batch []sdk.ReadOnlySpan, last bool) {
 	var over <-chan struct{}
 	stop := func() bool { return false }
@@ -161,16 +161,15 @@ func (e *Exporter) collect() (batch []sdk.ReadOnlySpan, last bool) {
 	return batch, false
 }
 
-// refused is an answer of the collector's that is no success.
+// refused is an unsuccessful answer of the collector.
 type refused struct {
 	status int
-	wait   time.Duration // that it asks for; 0: it says nothing
+	wait   time.Duration // that it requests; 0: none
 }
 
 func (r *refused) Error() string { return "HTTP " + strconv.Itoa(r.status) }
 
-// again reports that the same request may be repeated. Source: OTLP/HTTP, "Retryable
-// Response Codes".
+// again reports that the request may be retried. Source: OTLP/HTTP, "Retryable Response Codes".
 func (r *refused) again() bool {
 	switch r.status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -179,7 +178,7 @@ func (r *refused) again() bool {
 	return false
 }
 
-// send has the collector take a batch, or gives it up.
+// send delivers a batch, or drops it.
 func (e *Exporter) send(batch []sdk.ReadOnlySpan) {
 	rejected := int64(0)
 	body, err := encode(batch)
@@ -202,7 +201,7 @@ func (e *Exporter) send(batch []sdk.ReadOnlySpan) {
 	}
 }
 
-// deliver posts a batch as often as it takes, within bounds.
+// deliver posts a batch, with retries, within bounds.
 func (e *Exporter) deliver(body []byte) (rejected int64, err error) {
 	pause := firstPause
 	for try := 1; ; try++ {
@@ -220,7 +219,7 @@ func (e *Exporter) deliver(body []byte) (rejected int64, err error) {
 		over, stop := clock.After(clock.System, wait)
 		select {
 		case <-over:
-		case <-e.ending: // once more, at once
+		case <-e.ending: // one last attempt, at once
 			stop()
 		}
 	}
@@ -255,7 +254,7 @@ func (e *Exporter) post(body []byte) (rejected int64, err error) {
 		return 0, &refused{answer.StatusCode, waitOf(answer.Header)}
 	}
 	if err != nil || len(said) == 0 {
-		return 0, nil // it was taken
+		return 0, nil // it was accepted
 	}
 	var partial struct {
 		PartialSuccess struct {
@@ -263,13 +262,13 @@ func (e *Exporter) post(body []byte) (rejected int64, err error) {
 		} `json:"partialSuccess"`
 	}
 	if json.Unmarshal(said, &partial) != nil {
-		return 0, nil // of a collector that answers otherwise
+		return 0, nil // of a collector with another form of answers
 	}
 	_, _ = fmt.Sscanf(string(bytes.Trim(partial.PartialSuccess.RejectedSpans, `"`)), "%d", &rejected) // else none
 	return rejected, nil
 }
 
-// waitOf is what Retry-After asks for, in seconds or as a date.
+// waitOf is the time in Retry-After, in seconds or as a date.
 func waitOf(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	if seconds, err := strconv.Atoi(text); err == nil && seconds > 0 {

@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// The forms of ExportTraceServiceRequest that we write. Source: opentelemetry-proto,
-// trace/v1/trace.proto, in the JSON form that the OTLP specification gives it: ids in
+// The encoded parts of ExportTraceServiceRequest. Source: opentelemetry-proto,
+// trace/v1/trace.proto, in the JSON form that the OTLP specification defines: ids in
 // hexadecimal digits, 64-bit numbers as strings, kinds as numbers.
 type (
 	request struct {
@@ -77,7 +77,7 @@ var kinds = map[trace.SpanKind]int{
 	trace.SpanKindInternal: 1, trace.SpanKindServer: 2, trace.SpanKindClient: 3, trace.SpanKindProducer: 4, trace.SpanKindConsumer: 5,
 }
 
-// Of the flags, whether it is known that a context came from another process, and that it did.
+// Flags: it is known whether a context came from another process, and it did.
 const hasIsRemote, isRemote = 0x100, 0x200
 
 // statusError is STATUS_CODE_ERROR.

@@ -7,8 +7,8 @@ var (
 	errName     = invalid("a condition is about the field it stands at")
 )
 
-// parseFields reads [a, b=x || b=y, ..., n>9]. An ellipsis stands for any number
-// of fields; without one the last field takes the rest of the line.
+// parseFields parses [a, b=x || b=y, ..., n>9]. An ellipsis matches any number of fields;
+// without one the last field takes the rest of the line.
 func parseFields(s *scanner) (func(string) bool, error) {
 	s.take("[")
 	var before, after []func(string) bool // the ellipsis
@@ -76,8 +76,8 @@ func holdAll(tests []func(string) bool, fields []string) bool {
 	return true
 }
 
-// parseField reads a field's name and its conditions, each of which repeats the
-// name. A field without a name may be anything.
+// parseField parses a field's name and its conditions, each of which repeats the name. A field
+// without conditions matches anything.
 func parseField(s *scanner) (func(string) bool, error) {
 	s.space()
 	if r := s.peek(); r == ',' || r == ']' {
@@ -112,8 +112,8 @@ func parseField(s *scanner) (func(string) bool, error) {
 	return test, err
 }
 
-// split takes up to most fields off a line, all if most is negative. Fields stand
-// between spaces; what is in quotes or brackets is one, without those.
+// split splits a line into up to most fields; all if most is negative. Fields are separated by
+// spaces; a text in quotes or brackets is one field, without these.
 func split(line string, most int) (fields []string, rest string) {
 	rest = strings.TrimLeft(line, " \t\r\n")
 	for rest != "" && len(fields) != most {

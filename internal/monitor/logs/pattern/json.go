@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// parseJSON reads { $.a.b[0] = "x*" && … }.
+// parseJSON parses { $.a.b[0] = "x*" && … }.
 func parseJSON(s *scanner) (func(string) bool, error) {
 	s.take("{")
 	condition, err := conditions(s, 0, func() (func(any) bool, error) { return parseProperty(s) })
@@ -21,7 +21,7 @@ func parseJSON(s *scanner) (func(string) bool, error) {
 		return nil, s.unexpected()
 	}
 	return func(message string) bool {
-		// Most events that are no JSON are recognised by their first character.
+		// Most events that are not JSON are recognised by their first character.
 		message = strings.TrimSpace(message)
 		if message == "" || message[0] != '{' && message[0] != '[' {
 			return false
@@ -36,7 +36,7 @@ func parseJSON(s *scanner) (func(string) bool, error) {
 	}, nil
 }
 
-// parseProperty reads a selector and what is to hold of what it selects.
+// parseProperty parses a selector and the condition on its values.
 func parseProperty(s *scanner) (func(any) bool, error) {
 	path, err := s.selector()
 	if err != nil {
@@ -80,7 +80,7 @@ type step struct {
 	index int // when name is empty
 }
 
-// What index says beside a number.
+// Special values of index.
 const (
 	elements = -1 // all those of an array
 	members  = -2 // all those of an object
@@ -136,7 +136,7 @@ func (s *scanner) selector() (p path, err error) {
 	}
 }
 
-// subscript reads what stands behind a [.
+// subscript parses the rest of a subscript after [.
 func (s *scanner) subscript() (st step, err error) {
 	switch s.peek() {
 	case '\'', '"':
@@ -159,7 +159,7 @@ func (s *scanner) subscript() (st step, err error) {
 	return st, err
 }
 
-// find reports whether holds is true of anything that the path selects.
+// find reports whether holds is true of any value that the path selects.
 func (p path) find(v any, holds func(any) bool) bool {
 	for i, st := range p {
 		switch {

@@ -1,11 +1,10 @@
-// Package pattern is the filter patterns of CloudWatch Logs: what FilterLogEvents
-// selects events by. Source: the CloudWatch Logs user guide, "Filter pattern
+// Package pattern compiles and matches the filter patterns of CloudWatch Logs, which
+// FilterLogEvents selects events by. Source: the CloudWatch Logs user guide, "Filter pattern
 // syntax".
 //
-// A pattern is terms, a JSON pattern in braces, or a space-delimited pattern in
-// brackets. It is pure: text in, yes or no out. All matching is of linear cost in
-// the event, times the pattern's; regular expressions have no backtracking, and are
-// bounded in what they compile to.
+// A pattern is terms, a JSON pattern in braces, or a space-delimited pattern in brackets. The
+// package is pure. The cost of matching is linear in the event, times the pattern's; regular
+// expressions have no backtracking, and their compiled size is bounded.
 package pattern
 
 import (
@@ -22,24 +21,24 @@ const MaxLength = 1024
 // The bounds of a JSON or space-delimited pattern.
 const (
 	maxRegexps   = 2
-	maxSteps     = 300 // that regular expressions compile to; x{255} has 255
+	maxSteps     = 300 // compiled size of regular expressions; x{255} has 255
 	maxWildcards = 3   // of selectors
 )
 
-// Pattern says which events are wanted.
+// Pattern is a compiled pattern.
 type Pattern struct {
 	match func(message string) bool
 	cost  int
 }
 
-// Match reports whether an event is wanted.
+// Match reports whether an event matches.
 func (p *Pattern) Match(message string) bool { return p.match(message) }
 
-// Cost is how many times as long Match may take as for a short pattern, 1 to 41.
+// Cost is the cost of Match relative to a short pattern, 1 to 41.
 func (p *Pattern) Cost() int { return p.cost }
 
-// Parse reads a pattern. The empty one wants every event. The text of an error is
-// for the author of the pattern.
+// Parse compiles a pattern. The empty one matches every event. The text of an error is for the
+// author of the pattern.
 func Parse(text string) (*Pattern, error) {
 	if utf8.RuneCountInString(text) > MaxLength {
 		return nil, invalid("it has more than 1024 characters")
@@ -62,25 +61,25 @@ func Parse(text string) (*Pattern, error) {
 	return &Pattern{match, 1 + s.steps/10 + len(text)/(MaxLength/10)}, nil
 }
 
-// invalid refuses a pattern, and says why.
+// invalid is the error of a pattern, with the reason.
 type invalid string
 
 func (i invalid) Error() string { return "Invalid filter pattern: " + string(i) }
 
-// badCharacter refuses a pattern for a character, in AWS's words.
+// badCharacter is the error of a character in a pattern, in AWS's words.
 type badCharacter rune
 
 func (c badCharacter) Error() string { return "Invalid character(s) in term '" + string(c) + "'" }
 
-// scanner walks through a pattern.
+// scanner reads a pattern.
 type scanner struct {
 	text               string
 	at                 int
 	regexps, wildcards int // so far
-	steps              int // of what the regular expressions compile to
+	steps              int // compiled size of the regular expressions
 }
 
-const end = -1 // what peek says behind the text
+const end = -1 // result of peek after the text
 
 func (s *scanner) peek() rune {
 	if s.at >= len(s.text) {
@@ -105,7 +104,7 @@ func (s *scanner) space() {
 	}
 }
 
-// take moves past token if it comes next, behind space.
+// take skips token if it comes next, after space.
 func (s *scanner) take(token string) bool {
 	s.space()
 	if !strings.HasPrefix(s.text[s.at:], token) {
@@ -115,7 +114,7 @@ func (s *scanner) take(token string) bool {
 	return true
 }
 
-// word moves past a keyword, in any case.
+// word skips a keyword, in any case.
 func (s *scanner) word(keyword string) bool {
 	s.space()
 	rest := s.text[s.at:]
@@ -129,7 +128,7 @@ func (s *scanner) word(keyword string) bool {
 	return true
 }
 
-// while moves past the characters that f wants.
+// while reads the characters that f accepts.
 func (s *scanner) while(f func(rune) bool) string {
 	from := s.at
 	for r := s.peek(); r != end && f(r); r = s.peek() {
@@ -140,7 +139,7 @@ func (s *scanner) while(f func(rune) bool) string {
 
 func isWord(r rune) bool { return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) }
 
-// unexpected refuses what comes next.
+// unexpected is the error for the next character.
 func (s *scanner) unexpected() error {
 	if s.peek() == end {
 		return invalid("it ends too early")
@@ -148,8 +147,7 @@ func (s *scanner) unexpected() error {
 	return badCharacter(s.peek())
 }
 
-// quoted reads a text in quote characters, in which a backslash stands before
-// another quote or backslash.
+// quoted reads a text in quote characters, in which a backslash escapes a quote or a backslash.
 func (s *scanner) quoted() (string, error) {
 	quote := s.next()
 	var b strings.Builder
@@ -171,8 +169,8 @@ func (s *scanner) quoted() (string, error) {
 	}
 }
 
-// compile makes a regular expression. What a short one with repetitions compiles to may
-// be a hundred times as long, and each of its steps is taken for each character.
+// compile compiles a regular expression. The compiled form of a short one with repetitions may
+// be a hundred times as long, and each of its steps runs for each character.
 func (s *scanner) compile(text string) (*regexp.Regexp, error) {
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
@@ -188,7 +186,7 @@ func (s *scanner) compile(text string) (*regexp.Regexp, error) {
 	return re, nil
 }
 
-// steps is about how many a parsed expression compiles to.
+// steps is the approximate compiled size of an expression.
 func steps(re *syntax.Regexp) (n int) {
 	for _, sub := range re.Sub {
 		n = min(n+steps(sub), maxSteps+1)
@@ -203,8 +201,8 @@ func steps(re *syntax.Regexp) (n int) {
 	}
 }
 
-// regex reads %an expression%. Spaces are not among the characters that AWS lists,
-// and stand in its examples.
+// regex parses %an expression%. Spaces are not among the characters that AWS lists, but occur
+// in its examples.
 func (s *scanner) regex() (*regexp.Regexp, error) {
 	s.next() // %
 	var b strings.Builder
@@ -228,7 +226,7 @@ func (s *scanner) regex() (*regexp.Regexp, error) {
 			return nil, s.unexpected()
 		case r == '{' && !inClass && strings.HasPrefix(s.text[s.at:], "{,"):
 			s.next()
-			b.WriteString("{0") // as Go wants it
+			b.WriteString("{0") // the form that Go needs
 			continue
 		case r == '[':
 			inClass = true
@@ -259,7 +257,7 @@ func parseTerms(s *scanner) (func(string) bool, error) {
 			if err != nil {
 				return nil, err
 			}
-			// A phrase of spaces is the documented way to ask for everything.
+			// A phrase of spaces is the documented way to match everything.
 			if strings.TrimSpace(phrase) == "" {
 				*into = append(*into, func(string) bool { return true })
 				break
@@ -282,7 +280,7 @@ func parseTerms(s *scanner) (func(string) bool, error) {
 			return nil, s.unexpected()
 		}
 	}
-	// Beside others, optional terms are ignored.
+	// In addition to other terms, optional terms are ignored.
 	if len(all) > 0 || len(none) > 0 {
 		anyOf = nil
 	}

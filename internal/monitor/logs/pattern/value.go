@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// operator compares what an event holds with what a pattern says.
+// operator compares a value of an event with one of a pattern.
 type operator uint8
 
 const (
@@ -20,7 +20,7 @@ const (
 	greaterEqual
 )
 
-// operators are in the order in which they are tried: the longer ones first.
+// operators are tried in this order: the longer ones first.
 var operators = []struct {
 	text string
 	op   operator
@@ -30,14 +30,14 @@ var operators = []struct {
 type comparison struct {
 	op     operator
 	text   string         // may hold wildcards
-	number *float64       // what text is, if it is a number without quotes
+	number *float64       // the value of text, if it is a number without quotes
 	re     *regexp.Regexp // instead of text; may be nil
 }
 
 var errNumber = invalid("<, <=, > and >= want a number")
 
-// comparison reads an operator and its right side, which ends before a character
-// of stop; ok is false, and nothing is read, if there is no operator.
+// comparison parses an operator and its right side, which ends before a character of stop; ok
+// is false, and nothing is read, if there is no operator.
 func (s *scanner) comparison(stop string) (c *comparison, ok bool, err error) {
 	c = &comparison{}
 	for _, o := range operators {
@@ -78,7 +78,7 @@ func (s *scanner) comparison(stop string) (c *comparison, ok bool, err error) {
 	return c, true, nil
 }
 
-// parseNumber reads decimal numbers only: 0x10, Inf and 1_000 are text.
+// parseNumber parses decimal numbers only: 0x10, Inf and 1_000 are text.
 func parseNumber(text string) (float64, bool) {
 	if strings.ContainsAny(text, "xXpP_iInN") {
 		return 0, false
@@ -100,8 +100,8 @@ func (c *comparison) field(text string) bool {
 	return c.same(text) == (c.op == equal)
 }
 
-// value compares a value of a JSON event. Only scalars compare, whatever the
-// operator; what is no text is compared by its text.
+// value compares a value of a JSON event. Only scalars are compared, whatever the operator;
+// scalars other than strings are compared by their text.
 func (c *comparison) value(v any) bool {
 	switch v := v.(type) {
 	case string:
@@ -137,7 +137,7 @@ func (c *comparison) compare(f float64) bool {
 	}
 }
 
-// same compares texts; * stands for anything.
+// same compares texts; * matches anything.
 func (c *comparison) same(text string) bool {
 	if c.re != nil {
 		return c.re.MatchString(text)
@@ -163,13 +163,13 @@ func (c *comparison) same(text string) bool {
 	}
 }
 
-// maxDepth bounds parentheses in parentheses.
+// maxDepth bounds nested parentheses.
 const maxDepth = 64
 
 var errDepth = invalid("too many parentheses")
 
-// conditions reads tests joined by && and ||, of which && binds closer, and
-// grouped by parentheses. one reads a test.
+// conditions parses tests joined by && and ||, of which && has precedence, and grouped by
+// parentheses. one parses a test.
 func conditions[T any](s *scanner, depth int, one func() (func(T) bool, error)) (func(T) bool, error) {
 	if depth > maxDepth {
 		return nil, errDepth

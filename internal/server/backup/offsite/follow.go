@@ -30,23 +30,23 @@ import (
 
 // Names in a data directory.
 const (
-	checkpointName = "backup.following"    // what is being backed up
-	directoryName  = "backup-directory.id" // names the data directory
+	checkpointName = "backup.following"    // the checkpoint being backed up
+	directoryName  = "backup-directory.id" // the data directory's id
 )
 
-// pieceSize is how much of a file that grows is one piece, in bytes.
+// pieceSize is the size of the pieces of a growing file, in bytes.
 const pieceSize = 1 << 20
 
 // trimEvery is how often old points are removed.
 const trimEvery = time.Hour
 
-// Options are what a Follower is made of.
+// Options configure a Follower.
 type Options struct {
 	Place Place
 	Data  string // the data directory
 	// Checkpoint makes a copy of the store in a directory that does not exist.
 	Checkpoint func(dir string) error
-	Interval   time.Duration // from the begin of one point to that of the next
+	Interval   time.Duration // between the beginnings of two points
 	Retention  time.Duration // how long points are kept; 0: for ever
 	Version    string        // of the server
 	RootKey    func() string // the id of the key that the state is sealed with
@@ -54,42 +54,41 @@ type Options struct {
 	Logger     *slog.Logger
 }
 
-// Follower makes a point after the other.
+// Follower makes points periodically.
 type Follower struct {
 	Options
 
 	directory string
-	present   map[string]bool   // pieces that are in the bucket
-	tables    map[string]hashed // that are in the latest point, by their names
+	present   map[string]bool   // pieces that exist in the bucket
+	tables    map[string]hashed // tables of the latest point, by name
 	trimmed   time.Time
 
 	stop  context.CancelFunc
 	ended chan struct{}
-	close func() // of the connections; nil: there is nothing to close
+	close func() // closes the connections; nil: there are none
 
 	mu     sync.Mutex
 	status Status
 }
 
-// hashed is a table whose hash is known.
+// hashed is a table with a known hash.
 type hashed struct {
 	size, modified int64
 	sum            string
 }
 
-// Status reports how far a Follower is.
+// Status is the progress of a Follower.
 type Status struct {
-	Interval time.Duration // 0: nothing follows
-	// Point is of when the latest point is; zero: none is known.
+	Interval time.Duration // 0: backups are off
+	// Point is the time of the latest point; zero: unknown.
 	Point time.Time
 	Began time.Time // when it began to follow
-	// Points made, and failures to make one, since the start; bytes that were put into the
-	// bucket.
+	// Points made, and failed attempts, since the start; bytes written to the bucket.
 	Made, Failed, Bytes int64
-	Problem             error // why the latest could not be made; nil: it was
+	Problem             error // why the latest attempt failed; nil: it did not
 }
 
-// Since is from when on the server has done what no point has.
+// Since is the time since which changes are in no point.
 func (s *Status) Since() time.Time {
 	if s.Point.IsZero() {
 		return s.Began
@@ -97,11 +96,10 @@ func (s *Status) Since() time.Time {
 	return s.Point
 }
 
-// tolerated is how far a Follower may lag, at least, before something is wrong.
+// tolerated is the minimum lag at which a Follower is failing.
 const tolerated = time.Minute
 
-// Failing says what is wrong if the latest point is too old: as old as three intervals, and a
-// minute.
+// Failing reports a problem if the latest point is too old: three intervals and a minute.
 func (s *Status) Failing(now time.Time) error {
 	lag := now.Sub(s.Since())
 	if lag <= max(3*s.Interval, tolerated) {
@@ -114,7 +112,7 @@ func (s *Status) Failing(now time.Time) error {
 	return errors.New(text)
 }
 
-// Follow begins to follow as it is set, until Stop; nil: nothing is set.
+// Follow starts a Follower as configured, until Stop; nil: backups are off.
 func Follow(c config.Config, trust *tls.Config, checkpoint func(dir string) error, rootKey func() string, log *slog.Logger) (*Follower, error) {
 	of := c.Backup
 	if of.To == "" {
@@ -137,13 +135,13 @@ func Follow(c config.Config, trust *tls.Config, checkpoint func(dir string) erro
 	return f, err
 }
 
-// Failing says what is wrong with the backups now, for a check.
+// Failing reports the current problem of the backups, for a health check.
 func (f *Follower) Failing(context.Context) error {
 	status := f.Status()
 	return status.Failing(f.Clock.Now())
 }
 
-// Start begins to follow, until Stop.
+// Start begins to make points, until Stop.
 func Start(o Options) (*Follower, error) {
 	f := &Follower{Options: o, ended: make(chan struct{})}
 	f.status = Status{Interval: o.Interval, Began: o.Clock.Now()}
@@ -160,7 +158,7 @@ func Start(o Options) (*Follower, error) {
 	return f, nil
 }
 
-// Stop ends it. What is under way is left: the next start makes another point.
+// Stop stops it. An unfinished point is abandoned: the next start makes another one.
 func (f *Follower) Stop(ctx context.Context) error {
 	f.stop()
 	select {
@@ -174,20 +172,20 @@ func (f *Follower) Stop(ctx context.Context) error {
 	}
 }
 
-// Status reports how far it is.
+// Status reports its progress.
 func (f *Follower) Status() Status {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.status
 }
 
-// Metrics tells the same to Prometheus.
+// Metrics reports its status to Prometheus.
 func (f *Follower) Metrics() prom.Backups {
 	s := f.Status()
 	return prom.Backups{Interval: s.Interval, Point: s.Since(), Made: s.Made, Failed: s.Failed, Bytes: s.Bytes}
 }
 
-// directoryID is the name of a data directory. One that is restored has another.
+// directoryID is the id of a data directory. A restored one has another.
 func directoryID(data string) (string, error) {
 	path := filepath.Join(data, directoryName)
 	text, err := os.ReadFile(path) //nolint:gosec // of the data directory
@@ -216,8 +214,8 @@ func (f *Follower) follow(ctx context.Context) {
 	}
 }
 
-// note notes how a round has ended. Of several that fail one is logged, and the first that does
-// not.
+// note notes the result of a round. Of consecutive failures the first is logged, and the first
+// success after them.
 func (f *Follower) note(err error) {
 	f.mu.Lock()
 	before := f.status.Problem
@@ -234,7 +232,7 @@ func (f *Follower) note(err error) {
 	}
 }
 
-// round makes a point, and removes old ones now and then.
+// round makes a point, and periodically removes old ones.
 func (f *Follower) round(ctx context.Context) error {
 	if f.present == nil {
 		if err := f.resume(ctx); err != nil {
@@ -253,13 +251,13 @@ func (f *Follower) round(ctx context.Context) error {
 	return nil
 }
 
-// resume takes from the latest point what is in the bucket, and the hashes of tables, if it is of
-// the same directory.
+// resume learns from the latest point which pieces are in the bucket, and the hashes of tables,
+// if it is of the same directory.
 func (f *Follower) resume(ctx context.Context) error {
 	present, tables := map[string]bool{}, map[string]hashed{}
 	found, err := f.Place.Find(ctx, time.Time{})
 	switch {
-	case errors.Is(err, ErrNone), errors.Is(err, backup.ErrDamaged): // it is created again
+	case errors.Is(err, ErrNone), errors.Is(err, backup.ErrDamaged): // a new one is made
 	case err != nil:
 		return err
 	default:
@@ -280,7 +278,7 @@ func (f *Follower) resume(ctx context.Context) error {
 	return nil
 }
 
-// makePoint puts into the bucket what has changed, and then the point.
+// makePoint uploads what has changed, and then the point.
 func (f *Follower) makePoint(ctx context.Context) error {
 	dir := filepath.Join(f.Data, checkpointName)
 	if err := os.RemoveAll(dir); err != nil {
@@ -290,7 +288,7 @@ func (f *Follower) makePoint(ctx context.Context) error {
 	if err := f.Checkpoint(dir); err != nil {
 		return err
 	}
-	defer func() { _ = os.RemoveAll(dir) }() // else the next point does
+	defer func() { _ = os.RemoveAll(dir) }() // else the next point removes it
 	point := &Point{
 		Manifest: backup.Manifest{Format: backup.Format, CreatedAt: at.UTC(), Version: f.Version, RootKey: f.RootKey()},
 		Pieces:   map[string][]Piece{}, Directory: f.directory, Modified: map[string]int64{},
@@ -332,12 +330,12 @@ func (f *Follower) makePoint(ctx context.Context) error {
 	return nil
 }
 
-// isTable reports that a file of a name does not change once it is there.
+// isTable reports that a file with this name is immutable.
 func isTable(name string) bool {
 	return slices.Contains([]string{".sst", ".blob"}, filepath.Ext(name))
 }
 
-// table puts a table into the bucket, if it is not there.
+// table uploads a table, unless it is in the bucket.
 func (f *Follower) table(ctx context.Context, name, path string, info fs.FileInfo) (hashed, error) {
 	h := hashed{size: info.Size(), modified: info.ModTime().UnixNano()}
 	if known, ok := f.tables[name]; ok && known.size == h.size && known.modified == h.modified {
@@ -356,7 +354,7 @@ func (f *Follower) table(ctx context.Context, name, path string, info fs.FileInf
 	return h, f.piece(ctx, h.sum, h.size, in)
 }
 
-// read finds the hash of a table.
+// read computes the hash of a table.
 func (h *hashed) read(path string) error {
 	in, err := os.Open(path) //nolint:gosec // of the checkpoint
 	if err != nil {
@@ -372,7 +370,7 @@ func (h *hashed) read(path string) error {
 	return err
 }
 
-// grown puts into the bucket what is not there yet of a file that grows.
+// grown uploads the new pieces of a growing file.
 func (f *Follower) grown(ctx context.Context, name, path string) (file backup.File, pieces []Piece, err error) {
 	file.Name = name
 	in, err := os.Open(path) //nolint:gosec // of the checkpoint
@@ -386,7 +384,7 @@ func (f *Follower) grown(ctx context.Context, name, path string) (file backup.Fi
 		n, err := io.ReadFull(in, buf)
 		if n > 0 {
 			p := buf[:n]
-			_, _ = whole.Write(p) // it gives no error
+			_, _ = whole.Write(p) // it never fails
 			sum := sha256.Sum256(p)
 			piece := Piece{hex.EncodeToString(sum[:]), int64(n)}
 			pieces, file.Size = append(pieces, piece), file.Size+piece.Size

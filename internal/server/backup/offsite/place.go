@@ -1,14 +1,13 @@
-// Package offsite keeps backups of a server that runs in a bucket of S3, one after the other,
-// and gives them back.
+// Package offsite makes periodic backups of a running server in a bucket of S3, and reads them.
 //
-// A point is the state of the store as of a moment. In the bucket it is an object below
-// points/, which names the files of a snapshot with their hashes and is itself named by its
-// time and its own hash. What is in the files stands below pieces/, each under its hash: a
-// table, which never changes, as a whole, and the others, which grow, in parts. So each point
-// is whole by itself, and costs what has changed since the one before.
+// A point is the state of the store at a time. In the bucket it is an object below points/,
+// which names the files of a snapshot with their hashes and is itself named by its time and its
+// own hash. The files' content is below pieces/, each piece under its hash: an immutable table
+// as a whole, and growing files in parts. So each point is complete by itself, and costs only
+// what has changed since the one before.
 //
-// A point is written last, and removed first: whatever is interrupted leaves points that are
-// whole, and pieces that nobody names, which the next trim removes.
+// A point is written last, and removed first: an interruption leaves complete points, and
+// unreferenced pieces, which the next trim removes.
 package offsite
 
 import (
@@ -42,22 +41,22 @@ type Objects interface {
 	Delete(ctx context.Context, name outlet.Name) error
 }
 
-// Place is where the points of a server are.
+// Place is the place of a server's points.
 type Place struct {
 	Objects Objects
 	Bucket  string
 	Prefix  string // empty, or ends in a slash
 }
 
-// Server says which server of S3 has a place, and how it is asked.
+// Server identifies the S3 server of a place, and how to access it.
 type Server struct {
 	URL         string // of the place: s3://BUCKET/PREFIX
 	Endpoint    string // http://HOST:PORT or https://HOST
 	Region      string
 	Credentials string // the file of the access key and its secret; empty: requests are not signed
-	Private     bool   // only its owner may be able to read that
+	Private     bool   // the file must only be readable by its owner
 	HostStyle   bool
-	Trust       *tls.Config // whose certificates it may have; nil: as the system does
+	Trust       *tls.Config // accepted certificates; nil: the system's
 }
 
 // Open makes the place; it does not connect. close ends idle connections.
@@ -86,7 +85,7 @@ func (s *Server) Open() (p Place, close func(), err error) {
 	return p, server.Close, nil
 }
 
-// ErrNone reports that there is no point, or none of a time as early as was asked for.
+// ErrNone reports that there is no point, or none as early as requested.
 var ErrNone = errors.New("there is no backup")
 
 // Below the prefix.
@@ -95,20 +94,20 @@ const (
 	piecesDir = "pieces/"
 )
 
-// timeForm is how the name of a point begins, so that names are in the order of time.
+// timeForm is the beginning of the name of a point, so that names are ordered by time.
 const timeForm = "20060102T150405.000Z"
 
 // maxPoint bounds a point, in bytes.
 const maxPoint = 128 << 20
 
-// Point is a backup as of a moment.
+// Point is a backup at a time.
 type Point struct {
 	backup.Manifest
 
-	// Pieces are the parts of files that are not kept as a whole, by the files' names.
+	// Pieces are the parts of files that are not stored as a whole, by file name.
 	Pieces map[string][]Piece `json:"pieces"`
-	// Directory names the data directory, in which a table of a name, size and time does not
-	// change.
+	// Directory is the id of the data directory, in which a table of a name, size and time is
+	// immutable.
 	Directory string `json:"directory"`
 	// Modified is when tables were written, in epoch nanoseconds.
 	Modified map[string]int64 `json:"modified"`
@@ -120,7 +119,7 @@ type Piece struct {
 	Size   int64  `json:"size"` // bytes
 }
 
-// piecesOf are those that a file consists of.
+// piecesOf are the pieces of a file.
 func (p *Point) piecesOf(f backup.File) []Piece {
 	if pieces, ok := p.Pieces[f.Name]; ok {
 		return pieces
@@ -141,7 +140,7 @@ func (p *Place) name(key string) outlet.Name {
 	return outlet.Name{Bucket: p.Bucket, Key: p.Prefix + key}
 }
 
-// put writes an object of so many bytes.
+// put writes an object of a given size.
 func (p *Place) put(ctx context.Context, key string, from io.Reader) error {
 	return p.Objects.Put(ctx, p.name(key), func(w io.Writer) error {
 		_, err := io.Copy(w, from)
@@ -149,7 +148,7 @@ func (p *Place) put(ctx context.Context, key string, from io.Reader) error {
 	})
 }
 
-// putPoint writes a point, behind all that it names.
+// putPoint writes a point, after everything that it names.
 func (p *Place) putPoint(ctx context.Context, point *Point) error {
 	text, err := json.Marshal(point)
 	if err != nil {
@@ -159,14 +158,13 @@ func (p *Place) putPoint(ctx context.Context, point *Point) error {
 	return p.put(ctx, pointsDir+point.CreatedAt.UTC().Format(timeForm)+"-"+hex.EncodeToString(sum[:])+".json", bytes.NewReader(text))
 }
 
-// listed is a point as its name tells.
+// listed is a point with the properties in its name.
 type listed struct {
 	key string // without the prefix
 	at  time.Time
 }
 
-// points are those that there are, in the order of their times. Objects with other names are
-// somebody else's.
+// points lists the points, ordered by time. Objects with other names are ignored.
 func (p *Place) points(ctx context.Context) (all []listed, err error) {
 	err = p.Objects.Each(ctx, p.Bucket, p.Prefix+pointsDir, func(o bucket.Object) error {
 		key := strings.TrimPrefix(o.Key, p.Prefix)
@@ -180,7 +178,7 @@ func (p *Place) points(ctx context.Context) (all []listed, err error) {
 	return all, err
 }
 
-// point reads a point, and holds it against the hash in its name.
+// point reads a point, and verifies it by the hash in its name.
 func (p *Place) point(ctx context.Context, of listed) (*Point, error) {
 	in, err := p.Objects.Get(ctx, p.name(of.key))
 	if err != nil {
@@ -202,8 +200,8 @@ func (p *Place) point(ctx context.Context, of listed) (*Point, error) {
 	return point, point.Check("s3://" + p.Bucket + "/" + p.Prefix + of.key)
 }
 
-// Find finds the latest point as of at or before; a zero at: of all. Errors: ErrNone, and what
-// the server says.
+// Find finds the latest point at or before at; a zero at: of all. Errors: ErrNone, and the
+// server's.
 func (p *Place) Find(ctx context.Context, at time.Time) (*Found, error) {
 	all, err := p.points(ctx)
 	if err != nil {

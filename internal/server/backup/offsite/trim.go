@@ -8,15 +8,15 @@ import (
 	"godwit.dev/godwit/internal/outlet/bucket"
 )
 
-// allFor is how long each point is kept; after that one an hour is.
+// allFor is how long every point is kept; after that one per hour is.
 const allFor = time.Hour
 
-// spared is how old a piece that no point names has to be, before it is removed: it may be of a
-// point that is being made.
+// spared is the minimum age of an unreferenced piece to be removed: it may belong to an
+// unfinished point.
 const spared = time.Hour
 
-// surplus are the points that are not kept any longer: of those older than allFor all but the
-// last of each hour, and those older than retention. The latest is kept in any case.
+// surplus are the points to be removed: of those older than allFor all but the last of each
+// hour, and those older than retention. The latest is always kept.
 func surplus(all []listed, now time.Time, retention time.Duration) (gone []listed) {
 	for i, p := range all[:max(len(all)-1, 0)] {
 		age, next := now.Sub(p.at), all[i+1]
@@ -28,8 +28,8 @@ func surplus(all []listed, now time.Time, retention time.Duration) (gone []liste
 	return gone
 }
 
-// trim removes points that are not kept any longer, and then the pieces that none of the others
-// names. What it learns of the bucket's contents counts from then on.
+// trim removes surplus points, and then unreferenced pieces. It also updates the known content
+// of the bucket.
 func (f *Follower) trim(ctx context.Context, now time.Time) error {
 	all, err := f.Place.points(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func (f *Follower) trim(ctx context.Context, now time.Time) error {
 			continue
 		}
 		point, err := f.Place.point(ctx, p)
-		if err != nil { // else pieces of it would go
+		if err != nil { // else its pieces would be removed
 			return err
 		}
 		point.each(func(hash string) { named[hash] = true })
@@ -68,7 +68,7 @@ func (f *Follower) trim(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	f.present = present // before any goes
+	f.present = present // before any is removed
 	for _, key := range unnamed {
 		if err := f.Place.Objects.Delete(ctx, f.Place.name(key)); err != nil {
 			return err

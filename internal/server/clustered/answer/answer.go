@@ -1,5 +1,5 @@
-// Package answer holds the answers of a node of a cluster back until it is confirmed that it
-// owned the state when it gave them.
+// Package answer delays the answers of a cluster's node until it is confirmed that the node
+// owned the state when it answered.
 package answer
 
 import (
@@ -12,9 +12,8 @@ import (
 	"godwit.dev/godwit/internal/cluster/replica"
 )
 
-// Confirmed answers with what h does, once it is confirmed that the process was the owner
-// still: by a record of its own, or by a commit. What an owner says that has stepped down
-// is withheld.
+// Confirmed delays the answers of h until it is confirmed that the process was still the owner:
+// by a record for that purpose, or by a commit. Answers of a replaced owner are withheld.
 func Confirmed(owner *replica.Owner, h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := commits(r)
@@ -27,9 +26,9 @@ func Confirmed(owner *replica.Owner, h http.Handler) http.Handler {
 	})
 }
 
-// commits reports that a request is not answered with success unless a commit was
-// accepted, be it that of the message that it is a duplicate of. Others may succeed
-// without any: a publish where nobody is subscribed, a delete of what is not there.
+// commits reports that success of a request implies an accepted commit, if only that of the
+// message that it duplicates. Others may succeed without any: a publish without subscriptions,
+// an idempotent delete.
 func commits(r *http.Request) bool {
 	switch r.Header.Get("X-Amz-Target") {
 	case "AmazonSQS.SendMessage", "AmazonSQS.SendMessageBatch":
@@ -38,12 +37,12 @@ func commits(r *http.Request) bool {
 	return false
 }
 
-// confirming holds an answer back until it is confirmed.
+// confirming delays an answer until it is confirmed.
 type confirming struct {
 	http.ResponseWriter
 	request  *http.Request
 	confirm  func(committed bool) error
-	commits  bool // success says that something was committed
+	commits  bool // success implies a commit
 	begun    bool
 	withheld bool
 }
@@ -78,8 +77,7 @@ func (w *confirming) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// Unavailable answers with status 503, which SDKs take as a reason to try again, in the
-// protocol of the request.
+// Unavailable answers with status 503, after which SDKs retry, in the protocol of the request.
 func Unavailable(w http.ResponseWriter, r *http.Request, text string) {
 	const code = "ServiceUnavailable"
 	w.Header().Set("Retry-After", "1")

@@ -2,7 +2,7 @@ package answer
 
 import "sync"
 
-// Buffers are what other nodes' answers are copied by, as an httputil.BufferPool.
+// Buffers are buffers for copying other nodes' answers, as an httputil.BufferPool.
 type Buffers struct{}
 
 const bufferSize = 32 << 10
@@ -12,5 +12,5 @@ var spare = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 // Get implements httputil.BufferPool.
 func (Buffers) Get() []byte { return spare.Get().(*[bufferSize]byte)[:] }
 
-// Put implements httputil.BufferPool, for what Get has given.
+// Put implements httputil.BufferPool, for buffers of Get.
 func (Buffers) Put(b []byte) { spare.Put((*[bufferSize]byte)(b)) }

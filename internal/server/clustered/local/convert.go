@@ -10,8 +10,8 @@ import (
 	"godwit.dev/godwit/internal/server/clustered"
 )
 
-// Convert is clustered.Convert of the data of godwit dev, for godwit dev --nodes: the store goes
-// to the first node's directory.
+// Convert is clustered.Convert for the data of godwit dev, for godwit dev --nodes: the store
+// moves to the first node's directory.
 func Convert(data string, log *slog.Logger) error {
 	first := filepath.Join(data, "1")
 	if _, err := os.Stat(filepath.Join(first, clustered.StoreName)); err == nil {
@@ -26,8 +26,8 @@ func Convert(data string, log *slog.Logger) error {
 	return os.Rename(filepath.Join(data, clustered.StoreName), filepath.Join(first, clustered.StoreName))
 }
 
-// Peers reads of whom to ask about the cluster of the node in a directory of godwit dev
-// --nodes, and where the nodes' root key is.
+// Peers reads the nodes' addresses from a directory of godwit dev --nodes, and the place of
+// their root key.
 func Peers(dir string) (asking *clustered.Asking, rootKey string, err error) {
 	n, err := ReadNode(filepath.Join(dir, nodeFile))
 	if err != nil {
@@ -36,7 +36,7 @@ func Peers(dir string) (asking *clustered.Asking, rootKey string, err error) {
 	return n.Asking(), n.RootKey, nil
 }
 
-// CopyRootKey gives a copy of a cluster on one machine its root key.
+// CopyRootKey copies the root key of a cluster on one machine to a copy of its data.
 func CopyRootKey(from, to string) error {
 	key, err := bootstrap.ReadRootKey(from)
 	if err != nil {

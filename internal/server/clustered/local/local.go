@@ -1,4 +1,4 @@
-// Package local runs the nodes of a cluster as processes on one machine, for trying it out.
+// Package local runs the nodes of a cluster as processes on one machine, for trials.
 package local
 
 import (
@@ -27,18 +27,18 @@ import (
 	"godwit.dev/godwit/internal/server/clustered"
 )
 
-// Nodes is how many nodes there are: one of them may be missing.
+// Nodes is the number of nodes: one of them may be down.
 const Nodes = 3
 
-// Times between the end of a node's process and the start of its next.
+// Times between the end of a node's process and its restart.
 const (
 	restartTime = 200 * time.Millisecond
 	restartMost = 5 * time.Second
-	steadyTime  = 10 * time.Second // after which an end is not taken for one more of a row
+	steadyTime  = 10 * time.Second // after which an end is not a repeated one
 )
 
-// How far behind the port of a node those of its log and for its peers are: given ones, as
-// they have to be free whenever a node is started again.
+// The offsets of a node's ports for its log and for its peers: fixed ones, as they must be free
+// whenever a node restarts.
 const (
 	routesBehind = 10
 	peersBehind  = 20
@@ -52,13 +52,13 @@ type Options struct {
 	Nodes          int
 	LogLimit       uint64 // see clustered.Node
 	Config         config.Config
-	Args           []string // of this process: those of the nodes' are these, and more
+	Args           []string // of this process: the nodes' begin with these
 	Stdout, Stderr io.Writer
 	Logger         *slog.Logger
 	Since          time.Time // when this process began
 }
 
-// ReadNode reads what Run tells a node's process.
+// ReadNode reads the configuration that Run writes for a node's process.
 func ReadNode(path string) (n clustered.Node, err error) {
 	text, err := os.ReadFile(path)
 	if err == nil {
@@ -72,9 +72,9 @@ func ReadNode(path string) (n clustered.Node, err error) {
 
 type cluster struct{ Options }
 
-// Run runs nodes as processes of their own, at the address of the settings and the
-// ports behind it, and starts each again that ends, until ctx ends. It fails where the
-// settings are not fit for it, or a node cannot be started.
+// Run runs nodes as separate processes, at the address of the settings and the ports after it,
+// and restarts each that ends, until ctx ends. It fails if the settings do not fit, or a node
+// cannot be started.
 func Run(ctx context.Context, o Options) error {
 	l := &cluster{o}
 	all, err := l.prepare()
@@ -99,7 +99,7 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// prepare makes the nodes' directories and tells each what it is.
+// prepare makes the nodes' directories and configurations.
 func (l *cluster) prepare() ([]clustered.Node, error) {
 	host, text, err := net.SplitHostPort(l.Config.Listen)
 	if err != nil {
@@ -164,7 +164,7 @@ func (l *cluster) makeRoot(path string) error {
 	return bootstrap.WriteDevRootKey(path, seal.NewRoot())
 }
 
-// keep runs a node's process, again and again. It fails where starting again cannot help.
+// keep runs a node's process, again and again. It fails if a restart cannot help.
 func (l *cluster) keep(ctx context.Context, n *clustered.Node) error {
 	wait := restartTime
 	for {
@@ -176,7 +176,7 @@ func (l *cluster) keep(ctx context.Context, n *clustered.Node) error {
 		var ended *exec.ExitError
 		switch {
 		case errors.As(err, &ended) && (ended.ExitCode() == 1 || ended.ExitCode() == 2):
-			return fmt.Errorf("node %s: %w", n.Name, err) // it has logged why
+			return fmt.Errorf("node %s: %w", n.Name, err) // it has logged the reason
 		case err != nil && ended == nil:
 			return fmt.Errorf("node %s cannot be started: %w", n.Name, err)
 		}
@@ -203,10 +203,10 @@ func (l *cluster) runOnce(ctx context.Context, n *clustered.Node) error {
 		}
 	}
 	dir := l.dir(n)
-	// Of flags that are given twice the last counts.
+	// Of repeated flags the last one is effective.
 	args := append(append([]string{}, l.Args...), "--listen", address, "--data", dir, "--node-file", filepath.Join(dir, nodeFile))
 	cmd := exec.Command(self, args...) //nolint:gosec // the program itself
-	alive, err := cmd.StdinPipe()      // its end ends the node, whatever becomes of this process
+	alive, err := cmd.StdinPipe()      // its end ends the node when this process ends
 	if err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func (l *cluster) runOnce(ctx context.Context, n *clustered.Node) error {
 	return cmd.Wait()
 }
 
-// banner tells a person where things are, once somebody serves.
+// banner prints the addresses, once a node serves.
 func (l *cluster) banner(ctx context.Context, nodes []clustered.Node) {
 	first := nodes[0].Peers[0].URL
 	for {

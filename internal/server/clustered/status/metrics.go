@@ -86,7 +86,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// Metrics answers the scrapes of Prometheus with a status that is asked for each time.
+// Metrics serves Prometheus the metrics of a status that is read for each request.
 func Metrics(status func(context.Context) Cluster) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&collector{status})

@@ -1,21 +1,21 @@
-// Package status is how the nodes of a cluster stand, as they tell each other, operators and
+// Package status has the status of a cluster's nodes, as reported to each other, operators and
 // Prometheus.
 package status
 
 import "time"
 
-// Cluster is what GET /_godwit/v1/cluster answers.
+// Cluster is the answer of GET /_godwit/v1/cluster.
 type Cluster struct {
 	Nodes []Node `json:"nodes"`
 	Cells []Cell `json:"cells"`
 }
 
-// Node is how a node stands.
+// Node is the status of a node.
 type Node struct {
 	Name string `json:"name"`
 	URL  string `json:"url"`
 	PID  int    `json:"pid,omitempty"`
-	// Process is what the log calls the node's process.
+	// Process is the log's name of the node's process.
 	Process string `json:"process,omitempty"`
 	// Version is that of the program.
 	Version string `json:"version,omitempty"`
@@ -24,25 +24,25 @@ type Node struct {
 	Number  uint64 `json:"number"`  // of the latest record that its replica has
 	Lag     uint64 `json:"lag"`     // records behind the most advanced replica that answered
 	Durable uint64 `json:"durable"` // position in the log up to which its disk has all
-	Needs   uint64 `json:"needs"`   // position from which on it needs the log, or who copies its store does
-	// What it has copied of another node's store, and the size of that, in bytes.
+	Needs   uint64 `json:"needs"`   // position from which on it, or a copier of its store, needs the log
+	// Bytes copied of another node's store, and its size.
 	Copied int64 `json:"copied,omitempty"`
 	ToCopy int64 `json:"toCopy,omitempty"`
-	// Fresh says that the node's own part of the log has not had all yet that the log has.
+	// Fresh says that the node's own part of the log is still catching up.
 	Fresh bool `json:"fresh,omitempty"`
-	// LogStopped says that the node's part of the log has stopped, as a write to its disk failed:
-	// it keeps no records, and counts for no majority.
+	// LogStopped says that the node's part of the log has stopped after a failed write to its
+	// disk: it stores no records, and counts for no majority.
 	LogStopped bool `json:"logStopped,omitempty"`
-	// Requests since the process began that it has answered itself, those that others have
-	// forwarded to it among them, and that it has forwarded to the owner.
+	// Requests since the process began: answered by itself, including forwarded ones, and
+	// forwarded to the owner.
 	Answered  uint64 `json:"answered"`
 	Forwarded uint64 `json:"forwarded"`
-	// Certificate is what the node shows the others; nil: they know each other by a secret.
+	// Certificate is the node's certificate for peers; nil: they use a secret.
 	Certificate *Certificate `json:"certificate,omitempty"`
 }
 
-// Certificate is what a node shows others, and what it knows them by. Authorities are
-// told apart by the fingerprints of their certificates.
+// Certificate is a node's certificate for peers, and the authorities that it trusts.
+// Authorities are identified by the fingerprints of their certificates.
 type Certificate struct {
 	Expires   time.Time `json:"expires"`
 	Authority string    `json:"authority"` // that has signed it
@@ -62,22 +62,22 @@ const (
 	Unreachable = "unreachable"
 )
 
-// Cell is how a part of the state stands.
+// Cell is the status of a part of the state.
 type Cell struct {
 	Cell   int    `json:"cell"`
 	Owner  string `json:"owner"` // the node's name; empty: none
 	Epoch  uint64 `json:"epoch"`
 	Number uint64 `json:"number"`
-	Lag    uint64 `json:"lag"` // of the replica that is most behind, of those that answered
-	// The node that leads the log; what the log has: positions, and about how many bytes on a
-	// node's disk. As of some seconds ago.
+	Lag    uint64 `json:"lag"` // of the replica that lags most, of those that answered
+	// The leader of the log; the log's positions, and its approximate size on a node's disk, in
+	// bytes. Some seconds old.
 	Leader   string `json:"leader"`
 	LogFirst uint64 `json:"logFirst"`
 	LogLast  uint64 `json:"logLast"`
 	LogBytes uint64 `json:"logBytes"`
 }
 
-// Owner is the name of the node that serves; empty: none.
+// Owner is the name of the serving node; empty: none.
 func (c *Cluster) Owner() string {
 	for _, n := range c.Nodes {
 		if n.State == Serving {
@@ -87,7 +87,7 @@ func (c *Cluster) Owner() string {
 	return ""
 }
 
-// Node is the one of a name; the zero one: there is none.
+// Node is the node of a name; zero: there is none.
 func (c *Cluster) Node(name string) Node {
 	for _, n := range c.Nodes {
 		if n.Name == name {

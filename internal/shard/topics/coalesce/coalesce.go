@@ -8,42 +8,44 @@ import (
 	"godwit.dev/godwit/internal/arn"
 )
 
-// Call is a publish that may wait for others. T is what its command needs, and its result.
+// Call is a publish that may be coalesced with others. T is the input of its command, and its
+// result.
 type Call[T any] struct {
 	Topic        arn.ARN
 	Publications int
 	Bytes        int // of the records of all its publications, for one subscription
 	Of           T
 
-	lead chan []*Call[T] // gets the calls to publish, this one first; nil: another has published it
+	lead chan []*Call[T] // gets the calls to publish, this one first; nil: another caller has published it
 }
 
 // Coalescer queues the publishers of a shard's topics (flat combining): the publisher at the
-// head publishes also for those of the same topic that wait behind it. So one command
-// locks the shards of a busy topic's queues, finds its subscriptions and writes the queues'
-// counters once for many messages. A single publisher does not wait, and a command takes no
-// more than fits into about one commit.
+// head also publishes the calls to the same topic that wait behind it. So one command locks the
+// shards of a busy topic's queues, finds its subscriptions and writes the queues' counters once
+// for many messages. A single publisher does not wait, and a command takes no more than fits
+// into about one commit.
 type Coalescer[T any] struct {
 	// Bounds of one command.
 	Bounds Bounds
-	// Publish makes one command for all, which are of one topic, and returns its reach: how
-	// many subscriptions a publication to it goes to.
+	// Publish runs calls to one topic as one command, and returns the topic's reach: how many
+	// subscriptions a publication goes to.
 	Publish func(all []*Call[T]) (reach int)
 
 	mu      sync.Mutex // guards what follows
-	busy    bool       // a publisher makes a command
+	busy    bool       // a publisher runs a command
 	waiting []*Call[T]
 	reach   map[arn.ARN]*int // how many deliveries the latest publication of a topic had
 }
 
-// Bounds are how much one command may publish: publications, deliveries to subscriptions, and
-// bytes of records in all deliveries together.
+// Bounds limit one command: publications, deliveries to subscriptions, and bytes of records in
+// all deliveries together.
 type Bounds struct{ Publications, Deliveries, Bytes int }
 
-// maxReachKnown bounds the topics whose reach is known.
+// maxReachKnown bounds the topics whose reach is cached.
 const maxReachKnown = 64
 
-// Run publishes for c, and perhaps for others, or has another do it.
+// Run publishes c, and possibly waiting calls with it, or waits until another caller has
+// published it.
 func (l *Coalescer[T]) Run(c *Call[T]) {
 	all := l.join(c)
 	if all == nil {
@@ -57,7 +59,7 @@ func (l *Coalescer[T]) Run(c *Call[T]) {
 }
 
 // join waits until c is at the head, and returns the calls to publish, c first; nil if another
-// has published c.
+// caller has published c.
 func (l *Coalescer[T]) join(c *Call[T]) []*Call[T] {
 	l.mu.Lock()
 	if l.busy {
@@ -75,17 +77,17 @@ func (l *Coalescer[T]) join(c *Call[T]) []*Call[T] {
 	return l.coalesce(c)
 }
 
-// leave notes the reach of a topic and hands over to the publisher that has waited longest.
+// leave notes the reach of a topic and wakes the publisher that has waited longest.
 func (l *Coalescer[T]) leave(topic arn.ARN, reach int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if known := l.reach[topic]; known != nil {
-		*known = reach // an assignment to the map would keep this request's name
+		*known = reach // assigning to the map would retain this request's name
 	} else {
 		if l.reach == nil || len(l.reach) == maxReachKnown {
 			l.reach = map[arn.ARN]*int{}
 		}
-		first := reach // so that only this is on the heap
+		first := reach // so that only this one escapes to the heap
 		l.reach[topic.Own()] = &first
 	}
 	if len(l.waiting) == 0 {
@@ -105,7 +107,7 @@ func (l *Coalescer[T]) Waiting() int {
 	return len(l.waiting)
 }
 
-// coalesce dequeues those whose publications fit into c's command, in their order.
+// coalesce dequeues the calls whose publications fit into c's command, in their order.
 func (l *Coalescer[T]) coalesce(c *Call[T]) []*Call[T] {
 	all := []*Call[T]{c}
 	reach := l.reach[c.Topic]
@@ -127,8 +129,8 @@ func (l *Coalescer[T]) coalesce(c *Call[T]) []*Call[T] {
 	return all
 }
 
-// take subtracts a call from the bounds, and reports whether it fits. Once one did not, no
-// later one does.
+// take subtracts a call from the bounds, and reports whether it fits. After the first that does
+// not fit, none does.
 func (b *Bounds) take(publications, bytes, reach int) bool {
 	b.Publications -= publications
 	b.Deliveries -= publications * reach

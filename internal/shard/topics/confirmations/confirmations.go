@@ -1,4 +1,4 @@
-// Package confirmations bounds the mails that ask to confirm a subscription.
+// Package confirmations limits the confirmation mails of subscriptions.
 package confirmations
 
 import (
@@ -16,35 +16,33 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// The bounds on mails that ask to confirm a subscription: whoever asks for one need not
-// own the mail box that it goes to. An address that has not answered the last one gets the
-// next after topic.MailConfirmationGap, of whatever topic it is, and as many may wait for
-// that as come within ahead; an account causes so many in an hour.
+// The limits on confirmation mails; the requester need not own the mail box. An address that
+// has not confirmed gets the next mail, of any topic, topic.MailConfirmationGap after the last
+// one. Mails can be scheduled up to ahead. An account may cause perHour mails in an hour.
 const (
 	ahead   = 24 * time.Hour
 	perHour = 1000
 )
 
-// Counts are of the mails that ask for a confirmation. What they count is written with the
-// commits that cause the mails, so that a restart knows of all that were sent. The zero value
-// is of none; it may be used from several goroutines.
+// Counts count the confirmation mails. The counts are written with the commits that cause the
+// mails, so that a restart knows all mails that were sent. The zero value is empty; it may be
+// used concurrently.
 type Counts struct {
 	mu        sync.Mutex
 	boxes     map[box]asked
-	order     uint64         // of the latest record
-	hour      int64          // that sources are of, since the epoch
-	bySources map[string]int // by accounts
-	// swept is when the records of a shard were last removed that had been over, epoch
-	// milliseconds.
+	order     uint64         // number of the latest record
+	hour      int64          // the hour that bySources counts, in hours since the epoch
+	bySources map[string]int // mails by account
+	// swept is when the expired records of a shard were last removed, in epoch milliseconds.
 	swept [keyspace.Shards]int64
 }
 
 // box is a mail box: the beginning of its address's digest.
 type box [16]byte
 
-// asked is what is known of a box that has not answered.
+// asked is the state of a mail box that has not confirmed.
 type asked struct {
-	next  int64 // when it may be asked again, epoch milliseconds
+	next  int64 // when it may get the next mail, in epoch milliseconds
 	order uint64
 }
 
@@ -59,8 +57,8 @@ func (c *Counts) Admit(account, address string, now time.Time) error {
 	return nil
 }
 
-// Reserve counts a mail, and returns when it may be sent. What out gets is to be committed
-// with what sends it.
+// Reserve counts a mail, and returns when it may be sent. Its writes to out must be committed
+// with the command that sends the mail.
 func (c *Counts) Reserve(shard uint16, out *mutation.Batch, account, address string, now time.Time) (due time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,18 +71,19 @@ func (c *Counts) Reserve(shard uint16, out *mutation.Batch, account, address str
 	return time.UnixMilli(start).In(now.Location())
 }
 
-// Answered notes that an address has confirmed: it wants its mails. out is as Reserve's.
+// Answered notes that an address has confirmed: its owner wants the mails. out is as Reserve's.
 func (c *Counts) Answered(shard uint16, out *mutation.Batch, address string, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	of, at := boxOf(address), now.UnixMilli()
 	if last := c.boxes[of]; last.next > at {
-		// The records that this one is stronger than are in several shards, and over by then.
+		// The records that this one overrides are in several shards, and have expired by
+		// last.next.
 		c.write(shard, out, last.next, record{at: at, box: of, answered: true}, at)
 	}
 }
 
-// forget drops the boxes that may be asked again, once an hour.
+// forget removes the boxes that may get a mail again, once an hour.
 func (c *Counts) forget(now int64) {
 	if c.hour == hourOf(now) {
 		return
@@ -96,7 +95,7 @@ func (c *Counts) forget(now int64) {
 	}
 }
 
-// count counts a mail that an account has caused. Only the latest hour is kept.
+// count counts a mail of an account. Only the latest hour is kept.
 func (c *Counts) count(account string, at int64) {
 	switch hour := hourOf(at); {
 	case hour > c.hour || c.bySources == nil:
@@ -109,7 +108,7 @@ func (c *Counts) count(account string, at int64) {
 
 func hourOf(at int64) int64 { return at / time.Hour.Milliseconds() }
 
-// write writes a record that is over at a time, and notes what it says.
+// write writes a record that expires at until, and applies it.
 func (c *Counts) write(shard uint16, out *mutation.Batch, until int64, r record, now int64) {
 	prefix := keyspace.Shard(shard, keyspace.Confirmations)
 	if now-c.swept[shard] >= time.Hour.Milliseconds() {
@@ -122,7 +121,7 @@ func (c *Counts) write(shard uint16, out *mutation.Batch, until int64, r record,
 	c.note(&r, until, c.order)
 }
 
-// note keeps what a record says, unless a later one is known.
+// note applies a record, unless a later one is known.
 func (c *Counts) note(r *record, until int64, order uint64) {
 	if c.boxes == nil {
 		c.boxes = map[box]asked{}
@@ -159,14 +158,14 @@ func (c *Counts) Load(from store.Reader, shard uint16) error {
 	return errors.Join(failed, err)
 }
 
-// boxOf is an address without what most servers make no difference by.
+// boxOf is the box of an address, without the distinctions that most servers ignore.
 func boxOf(address string) (b box) {
 	sum := sha256.Sum256([]byte(strings.ToLower(address)))
 	copy(b[:], sum[:])
 	return b
 }
 
-// record is a mail that an account has caused, or that a box has answered.
+// record is a mail that an account has caused, or the confirmation of a box.
 type record struct {
 	at       int64 // epoch milliseconds
 	box      box
@@ -176,7 +175,7 @@ type record struct {
 
 const version = 1
 
-// head is how long a record is without its account: version, whether it is an answer, time
+// head is the size of a record without its account: version, whether it is a confirmation, time
 // and box.
 const head = 1 + 1 + 8 + len(box{})
 

@@ -5,8 +5,8 @@ import (
 	"godwit.dev/godwit/internal/topic"
 )
 
-// Encrypt has what is kept of a publication encrypted: the message, and each body that a
-// protocol has of its own. Errors are those of encrypt.
+// Encrypt encrypts the stored form of a publication: the message, and the body of each protocol
+// that has its own. Errors are those of encrypt.
 func (p *Publication) Encrypt(encrypt func(m *message.Message) error) error {
 	m := message.Message{Attributes: p.Attributes, Body: p.Body, Notice: &message.Notice{Subject: p.Subject}}
 	if err := encrypt(&m); err != nil {
@@ -27,10 +27,10 @@ func (p *Publication) Encrypt(encrypt func(m *message.Message) error) error {
 	return nil
 }
 
-// Encrypted reports that what is kept of it is encrypted.
+// Encrypted reports that its stored form is encrypted.
 func (p *Publication) Encrypted() bool { return p.encrypted != nil }
 
-// cipherFor is what stands in the record of what a subscription gets; nil: that is in clear.
+// cipherFor is the ciphertext of the record for a subscription; nil: the record is in clear.
 func (p *Publication) cipherFor(sub *topic.Subscription) []byte {
 	if p.encrypted == nil {
 		return nil
@@ -65,7 +65,7 @@ func (r *Record) Open(open func(m *message.Message) error) error {
 	return nil
 }
 
-// SealRecord gives an encoded record encrypted; nil: it is already. Errors:
+// SealRecord encrypts an encoded record; nil: it is encrypted already. Errors:
 // message.ErrCorrupt, and encrypt's.
 func SealRecord(value []byte, encrypt func(m *message.Message) error) ([]byte, error) {
 	r, err := Decode(value)

@@ -1,6 +1,6 @@
-// Package publication is what is published to a topic: as its publisher gives it, as the
-// record that fan-outs and archives keep, and as the notification that one subscription
-// gets.
+// Package publication has the forms of a message published to a topic: as its publisher gives
+// it, as the record that fan-outs and archives keep, and as the notification of one
+// subscription.
 package publication
 
 import (
@@ -19,33 +19,33 @@ type Publication struct {
 	Subject    string // empty: none
 	Group      string
 	Dedup      string // MessageDeduplicationId, on FIFO topics only
-	Content    string // on FIFO topics: the id that the content gives, where there is no other
+	Content    string // on FIFO topics: the id derived from the content, if there is no other
 	Trace      string
-	Body       []byte            // for every protocol that has no body of its own
+	Body       []byte            // for every protocol without its own body
 	Bodies     map[string]string // by protocol; nil if there are none
 	Attributes []message.Attribute
-	// Caller is who publishes, who has to have the right to the topic's key; nil: the root
-	// of the topic's account. Source is what a service publishes for, else nil. Neither
-	// is kept.
+	// Caller is the publisher, who needs permission to use the topic's key; nil: the root of
+	// the topic's account. Source is the resource for which a service publishes, else nil.
+	// Neither is stored.
 	Caller *caller.Caller
 	Source *arn.ARN
-	// Inspected says that the topic's data protection policy was applied, and Audit what its
-	// audit tells; nil: nothing. Neither is kept.
+	// Inspected says that the topic's data protection policy was applied, and Audit has the
+	// findings to be audited; nil: none. Neither is stored.
 	Inspected bool
 	Audit     *protect.Audit
 
 	encrypted *ciphers // nil: it is in clear
 }
 
-// ciphers are a publication's ciphertexts: the message's, and by protocol of those that
-// have a body of their own.
+// ciphers are a publication's ciphertexts: the message's, and those of the protocols that have
+// their own body.
 type ciphers struct {
 	message []byte
 	own     map[string][]byte
 }
 
-// Size is that of what was published, in bytes, as SNS bills it: of the body, or all
-// bodies, and of the attributes.
+// Size is the size of the publication, in bytes, as SNS bills it: of the body, or all bodies,
+// and of the attributes.
 func (p *Publication) Size() int {
 	m := message.Message{Body: p.Body, Attributes: p.Attributes}
 	size := m.Size()
@@ -71,8 +71,8 @@ type Record struct {
 	Topic     arn.ARN
 	Signature byte  // the version of its signature; 0: it is not signed
 	Sent      int64 // epoch milliseconds of the publish
-	// Incarnation is the shard's latest at the publish: what has a later one was
-	// subscribed after it.
+	// Incarnation is the shard's latest at the publish: subscriptions with a later one were
+	// created after it.
 	Incarnation uint64
 	Cursor      string // the id of the last subscription that has got it
 	Sequence    uint64 // in a FIFO topic
@@ -82,7 +82,7 @@ type Record struct {
 	note message.Message // reused by Notification
 }
 
-// Message is the publication as filter policies see it.
+// Message is the publication in the form that filter policies match.
 func (r *Record) Message() *filter.Message {
 	attributes := make([]filter.Attribute, len(r.P.Attributes))
 	for i := range attributes {
@@ -92,8 +92,8 @@ func (r *Record) Message() *filter.Message {
 	return filter.NewMessage(attributes, r.P.Body)
 }
 
-// Notification is the publication as it stands in a subscription's backlog. It
-// is valid until the next call.
+// Notification is the publication as stored in a subscription's backlog. It is valid until the
+// next call.
 func (r *Record) Notification(sub *topic.Subscription) *message.Message {
 	n := r.Unaddressed()
 	n.Notice.Subscription, n.Notice.Raw = sub.ARN.String(), sub.Raw
@@ -101,8 +101,8 @@ func (r *Record) Notification(sub *topic.Subscription) *message.Message {
 	return n
 }
 
-// Unaddressed is the latest Notification, for those who do not look at what differs from
-// subscription to subscription.
+// Unaddressed is the latest Notification, for readers of the fields that all subscriptions
+// share.
 func (r *Record) Unaddressed() *message.Message {
 	if r.note.Notice == nil {
 		r.note = r.stored(&message.Notice{})
@@ -110,7 +110,7 @@ func (r *Record) Unaddressed() *message.Message {
 	return &r.note
 }
 
-// Body is what a subscription gets.
+// Body is the body for a subscription.
 func (r *Record) Body(sub *topic.Subscription) []byte {
 	if body, ok := r.P.Bodies[sub.BodyName()]; ok {
 		return []byte(body)
@@ -118,14 +118,14 @@ func (r *Record) Body(sub *topic.Subscription) []byte {
 	return r.P.Body
 }
 
-// Shared reports that a subscription gets the body that most get.
+// Shared reports that a subscription gets the common body.
 func (r *Record) Shared(sub *topic.Subscription) bool {
 	_, own := r.P.Bodies[sub.BodyName()]
 	return !own
 }
 
-// stored is the publication as a message, without what differs from
-// subscription to subscription; n is its notice.
+// stored is the publication as a message, without the fields that differ between subscriptions;
+// n is its notice.
 func (r *Record) stored(n *message.Notice) message.Message {
 	*n = message.Notice{
 		Kind: message.Notification, Topic: r.Topic.String(), Subject: r.P.Subject, SignatureVersion: r.Signature,

@@ -10,10 +10,10 @@ import (
 	"godwit.dev/godwit/internal/queue/message"
 )
 
-// Encode writes it as a message's record behind what that has no place for.
+// Encode encodes the record: the fields that a message lacks, then a message's record.
 func (r *Record) Encode() []byte { return r.AppendTo(nil) }
 
-// AppendTo appends what Encode writes.
+// AppendTo appends the encoding.
 func (r *Record) AppendTo(buf []byte) []byte {
 	buf = mutation.AppendText(buf, r.Cursor)
 	buf = binary.AppendUvarint(buf, r.Incarnation)
@@ -26,7 +26,7 @@ func (r *Record) AppendTo(buf []byte) []byte {
 	return m.AppendRecord(buf)
 }
 
-// appendBodies appends the bodies for single protocols, by their names.
+// appendBodies appends the bodies of single protocols, ordered by protocol.
 func (r *Record) appendBodies(buf []byte) []byte {
 	for _, protocol := range slices.Sorted(maps.Keys(r.P.Bodies)) {
 		body := r.P.Bodies[protocol]
@@ -38,8 +38,8 @@ func (r *Record) appendBodies(buf []byte) []byte {
 	return buf
 }
 
-// Decode reads what Encode wrote. What is encrypted stays so until Open. Errors:
-// message.ErrCorrupt, and that of a topic's name.
+// Decode decodes a record. Ciphertexts stay encrypted until Open. Errors: message.ErrCorrupt,
+// and that of a topic's name.
 func Decode(p []byte) (Record, error) {
 	var r Record
 	var ok bool

@@ -1,4 +1,4 @@
-// Package topicpolicy says what the policy of a topic may be.
+// Package topicpolicy checks the policies of topics.
 package topicpolicy
 
 import (
@@ -14,7 +14,7 @@ const Attribute = "Policy"
 // maxBytes bounds a topic's policy. Source: the quotas of SNS.
 const maxBytes = 30 << 10
 
-// What Check refuses; topic.InAttribute and topic.InAttributes say where.
+// The errors of Check; topic.InAttribute and topic.InAttributes add the attribute.
 var (
 	ErrTooLong   = fault.NewRule(fault.InvalidParameter, "topics: the policy is too long") // the limit in bytes
 	ErrDocument  = fault.NewRule(fault.InvalidParameter, "topics: the policy cannot be read")
@@ -22,23 +22,22 @@ var (
 	ErrResources = fault.NewRule(fault.InvalidParameter, "topics: a statement of the policy has several resources")
 )
 
-// actions are what a topic's policy can be about. Source: the default
-// policy, and the actions on topics that a policy's author is offered.
+// actions are the actions that a topic's policy can name. Source: the default policy, and the
+// actions on topics that a policy's author is offered.
 var actions = []string{
 	"SNS:AddPermission", "SNS:DeleteTopic", "SNS:GetTopicAttributes", "SNS:ListSubscriptionsByTopic", "SNS:Publish",
 	"SNS:Receive", "SNS:RemovePermission", "SNS:SetTopicAttributes", "SNS:Subscribe",
 }
 
-// elsewhere are actions on an account or a subscription. A pattern that takes
-// in one of them reaches beyond the topic.
+// elsewhere are actions on an account or a subscription. A pattern that matches one of them
+// reaches beyond the topic.
 var elsewhere = []string{
 	"SNS:ConfirmSubscription", "SNS:CreateTopic", "SNS:GetSubscriptionAttributes", "SNS:ListSubscriptions", "SNS:ListTopics",
 	"SNS:SetSubscriptionAttributes", "SNS:Unsubscribe",
 }
 
-// Check refuses what a topic cannot have as its policy; the empty
-// string is the default one. Errors: InvalidParameter, with a text that lacks
-// the prefix.
+// Check refuses a document that cannot be a topic's policy; the empty string is the default
+// one. Errors: InvalidParameter, with a text that lacks the prefix.
 func Check(doc string) error {
 	if doc == "" {
 		return nil
@@ -61,7 +60,7 @@ func Check(doc string) error {
 	return nil
 }
 
-// onTopic reports whether a name or pattern of actions is about topics only.
+// onTopic reports whether a name or pattern of actions matches actions on topics only.
 func onTopic(action string) bool {
 	matches := func(known string) bool { return policy.MatchAction(action, known) }
 	return slices.ContainsFunc(actions, matches) && !slices.ContainsFunc(elsewhere, matches)

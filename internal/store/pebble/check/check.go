@@ -1,5 +1,5 @@
-// Package check reads a whole store that nothing has open, and says what of it is
-// damaged. It changes nothing.
+// Package check reads a whole store that no process has open, and reports its damage. It
+// changes nothing.
 package check
 
 import (
@@ -18,32 +18,32 @@ import (
 	"godwit.dev/godwit/internal/store/pebble/quarantine"
 )
 
-// Records knows what the records of a store mean.
+// Records interprets the records of a store.
 type Records interface {
-	// Check says why a record cannot be understood.
+	// Check reports why a record cannot be decoded.
 	Check(key, value []byte) error
-	// LostEarlier says that a record stands for one that an earlier salvage lost.
+	// LostEarlier reports that a record replaces one that an earlier salvage lost.
 	LostEarlier(key, value []byte) bool
 	// Add learns names from a record.
 	Add(key, value []byte)
-	// Describe says what a record is, and whose.
+	// Describe returns the kind and the owner of a record.
 	Describe(key []byte) (kind, owner string)
-	// Required says that a start is refused if a record of [from, to) cannot be read.
-	// A nil to is the end.
+	// Required reports that a start is refused if a record of [from, to) cannot be read. A nil
+	// to is the end.
 	Required(from, to []byte) bool
 }
 
-// Report is what was found.
+// Report is the result of a check.
 type Report struct {
 	// Refusal is why a start would refuse the directory; nil: it would not.
 	Refusal error
-	// Required says that records are lost without which a start is refused.
+	// Required says that lost records are required for a start.
 	Required bool
 	Files    []File
 	Lost     []Lost // in the order of owner and kind
-	// Earlier is what a salvage that made this store lost. It is no damage.
+	// Earlier are the records that a salvage lost when it made this store. They are no damage.
 	Earlier []Lost // in the order of owner and kind
-	Writes  int64  // read, also of what was overwritten or deleted since
+	Writes  int64  // read, including overwritten and deleted ones
 }
 
 // File is a damaged file.
@@ -61,7 +61,7 @@ func (r *Report) OK() bool { return r.Refusal == nil && len(r.Files) == 0 && len
 // maxGaps bounds the ranges that are reported one by one.
 const maxGaps = 100
 
-// Tally counts what is lost, by whose it is, which is known when all has been read.
+// Tally counts lost records by owner. The owners are known when all records have been read.
 type Tally struct {
 	records Records
 	lost    keys
@@ -72,10 +72,10 @@ type Tally struct {
 	required bool
 }
 
-// NewTally begins to count.
+// NewTally makes an empty tally.
 func NewTally(r Records) *Tally { return &Tally{records: r, files: map[string]string{}} }
 
-// maxKeys bounds the keys that are remembered until their owners are known.
+// maxKeys bounds the keys that are kept until their owners are known.
 const maxKeys = 1 << 20
 
 // Record counts a record that cannot be read.
@@ -87,10 +87,10 @@ func (t *Tally) Record(key []byte) {
 // Earlier counts a record that an earlier salvage lost.
 func (t *Tally) Earlier(key []byte) { t.earlier.add(key) }
 
-// keys are those of records, in no order.
+// keys is an unordered set of records' keys.
 type keys struct {
 	list [][]byte
-	more int64 // that are not remembered
+	more int64 // how many keys were not kept
 }
 
 func (k *keys) add(key []byte) {
@@ -122,7 +122,7 @@ func sortLost(lost []Lost) {
 	slices.SortFunc(lost, func(a, b Lost) int { return cmp.Or(cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Kind, b.Kind)) })
 }
 
-// File notes a damaged file, and a range of keys in it, if it is not nil.
+// File notes a damaged file, and a range of its keys, if it is not nil.
 func (t *Tally) File(p files.Problem, gap *files.Gap) {
 	if _, known := t.files[p.File]; !known {
 		first, _, _ := strings.Cut(p.Err.Error(), "\n")
@@ -137,8 +137,8 @@ func (t *Tally) File(p files.Problem, gap *files.Gap) {
 	}
 }
 
-// Noted counts what a server has found to be damaged in files that are no part of the
-// store any more.
+// Noted counts the damage that a server has found in files that do not belong to the store any
+// more.
 func (t *Tally) Noted(f vfs.FS, dir string, list *files.Listing) error {
 	notes, err := quarantine.Read(f, dir)
 	if errors.Is(err, quarantine.ErrDamaged) {
@@ -148,12 +148,12 @@ func (t *Tally) Noted(f vfs.FS, dir string, list *files.Listing) error {
 	}
 	for _, note := range notes.All() {
 		if slices.Contains(list.Names, note.File) {
-			continue // which is read
+			continue // it is read
 		}
 		p := files.Problem{File: note.File, Err: errors.New(note.Reason)}
 		t.File(p, nil)
 		for _, span := range note.Spans {
-			if note.Table() { // lost values say so themselves
+			if note.Table() { // lost values have a marker
 				t.File(p, &files.Gap{From: span.From, To: span.Last, Err: p.Err})
 			}
 		}
@@ -161,7 +161,7 @@ func (t *Tally) Noted(f vfs.FS, dir string, list *files.Listing) error {
 	return nil
 }
 
-// Report writes what was counted into a report.
+// Report adds the counts to a report.
 func (t *Tally) Report(r *Report) {
 	for name, problem := range t.files {
 		r.Files = append(r.Files, File{name, problem})
@@ -180,7 +180,7 @@ func (t *Tally) Report(r *Report) {
 	sortLost(r.Earlier)
 }
 
-// Run reads the store in a directory. It fails if it cannot be looked at, or is open.
+// Run reads the store in a directory. It fails if the store cannot be read at all, or is open.
 func Run(f vfs.FS, dir string, records Records) (*Report, error) {
 	report := new(Report)
 	if err := pebble.Verify(f, dir); err != nil {

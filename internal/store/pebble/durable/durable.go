@@ -30,7 +30,7 @@ type FS struct {
 	format uint32 // of the directory
 
 	fresh    atomic.Bool   // see Fresh
-	sequence atomic.Uint64 // of the latest write that is known to be durable
+	sequence atomic.Uint64 // of the latest write known to be durable
 	changed  atomic.Bool   // since the timer was set
 
 	mu        sync.Mutex // guards what follows
@@ -43,7 +43,7 @@ type FS struct {
 	failing pace.LogLimiter
 }
 
-// extent is how much of a file was written, and is durable, in bytes.
+// extent is how many bytes of a file were written, and how many are durable.
 type extent struct{ written, durable atomic.Int64 }
 
 func (e *extent) synced(written int64) bool {
@@ -58,7 +58,7 @@ func (e *extent) synced(written int64) bool {
 	}
 }
 
-// Watch begins to watch a store in dir, whose format is noted in the marks.
+// Watch begins to track a store in dir; the marks contain its format.
 func Watch(f vfs.FS, dir string, format uint32, log *slog.Logger) *FS {
 	return &FS{FS: f, dir: dir, log: log, format: format, logs: map[uint64]*extent{}, manifests: map[uint64]*extent{}}
 }
@@ -66,8 +66,8 @@ func Watch(f vfs.FS, dir string, format uint32, log *slog.Logger) *FS {
 // Unwrap implements vfs.FS.
 func (d *FS) Unwrap() vfs.FS { return d.FS }
 
-// Resume takes over what a mark of the process before says of logs from first on,
-// and begins to write marks.
+// Resume takes over the logs from first on in the last process's mark, and begins to write
+// marks.
 func (d *FS) Resume(m *mark.Mark, first uint64) error {
 	w, err := mark.NewWriter(d.FS, d.dir)
 	if err != nil {
@@ -101,8 +101,7 @@ func (d *FS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, erro
 	return d.track(name, f), err
 }
 
-// Fresh switches the recycling of logs off, so that obsolete ones are removed: what they
-// contain is to be gone.
+// Fresh disables the recycling of logs, so that obsolete ones are removed, with their content.
 func (d *FS) Fresh(on bool) { d.fresh.Store(on) }
 
 // ReuseForWrite implements vfs.FS.
@@ -205,7 +204,7 @@ func (t *tracked) ended(sync func() error) error {
 	switch {
 	case !t.synced(written):
 	case t.manifest:
-		// What the manifest makes superfluous goes next. Nobody's commit waits.
+		// Files that the manifest makes obsolete are removed next. No commit waits.
 		t.fs.Write(false)
 	case begun:
 		t.fs.soon()
@@ -215,7 +214,7 @@ func (t *tracked) ended(sync func() error) error {
 	return nil
 }
 
-// soon has a mark written within markDelay.
+// soon schedules a mark within markDelay.
 func (d *FS) soon() {
 	if d.changed.Load() || !d.changed.CompareAndSwap(false, true) {
 		return
@@ -223,8 +222,8 @@ func (d *FS) soon() {
 	d.soonest.After(markDelay, d.mark)
 }
 
-// now has a mark written as soon as can be, but not by the caller: there is a new
-// log, and the one before is whole.
+// now schedules a mark immediately, in another goroutine: there is a new log, and the one
+// before is complete.
 func (d *FS) now() {
 	d.changed.Store(true)
 	d.soonest.Now(d.mark)
@@ -232,14 +231,14 @@ func (d *FS) now() {
 
 func (d *FS) mark() { d.Write(false) }
 
-// Write writes a mark of now.
+// Write writes a mark of the current state.
 func (d *FS) Write(clean bool) {
 	d.marking.Lock()
 	defer d.marking.Unlock()
 	if d.writer == nil {
 		return
 	}
-	d.changed.Store(false) // what becomes durable from here on is for the next one
+	d.changed.Store(false) // later syncs are for the next mark
 	m := &mark.Mark{At: clock.System.Now(), Clean: clean, Format: d.format, Sequence: d.sequence.Load()}
 	d.mu.Lock()
 	m.Logs, m.Manifests = durable(d.logs), durable(d.manifests)
@@ -263,8 +262,7 @@ func durable(of map[uint64]*extent) []mark.File {
 	return list
 }
 
-// Close writes the last mark, after the store was closed; ok says that all is
-// durable.
+// Close writes the last mark, after the store was closed; ok says that everything is durable.
 func (d *FS) Close(ok bool) error {
 	d.soonest.End()
 	if ok {
@@ -280,7 +278,7 @@ func (d *FS) Close(ok bool) error {
 	return w.Close()
 }
 
-// Renew has a closed one begin again.
+// Renew restarts marks after Close.
 func (d *FS) Renew() { d.soonest.Renew() }
 
 // Reached notes that all writes up to a sequence are durable.

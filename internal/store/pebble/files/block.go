@@ -11,8 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// BlockEnd is the length of what follows the data of a block: how it is compressed (1)
-// and a checksum of that and the data (4).
+// BlockEnd is the length of a block's trailer: its compression (1) and a checksum of the data
+// and the compression (4).
 const BlockEnd = 5
 
 // longestEnd bounds the key that ends a block in a table's index, in bytes.
@@ -21,12 +21,12 @@ const longestEnd = 4 << 10
 // Block is a block of a table's records.
 type Block struct {
 	Offset, Length int64 // bytes, without the BlockEnd
-	// From and Last bound the keys that it may hold, both inclusive. With Last it ends
-	// in the table's index.
+	// From and Last bound the keys that the block may hold, both inclusive. Last is the end of
+	// the block in the table's index.
 	From, Last []byte
-	// First is the least key that the table's index has there; empty: it has no least.
-	// From may be less: behind the last key of a block, up to its end in the index,
-	// a search goes through that block.
+	// First is the smallest key for which the table's index leads to the block; empty: it has
+	// no smallest. From may be less: a search for a key between the last key of the block
+	// before and that block's end in the index reads that block.
 	First []byte
 }
 
@@ -35,7 +35,7 @@ type blockError struct{ offset int64 }
 
 func (b *blockError) Error() string { return fmt.Sprintf("the block at byte %d is damaged", b.offset) }
 
-// without is a file system on which blocks of all files cannot be read.
+// without is a file system that cannot read some blocks, in all files.
 type without struct {
 	vfs.FS
 	blocks map[int64]bool
@@ -61,9 +61,8 @@ func (f withoutFile) ReadAt(p []byte, offset int64) (int, error) {
 	return f.File.ReadAt(p, offset)
 }
 
-// DamagedBlocks finds the blocks of a table's records that are damaged, in their
-// order. It fails with ErrUnreadable if something else of the table is, without which
-// the records are not known.
+// DamagedBlocks finds the damaged data blocks of a table, in order. It fails with ErrUnreadable
+// if another part of the table is damaged that is needed to find the records.
 func DamagedBlocks(fs vfs.FS, path string) (damaged []Block, err error) {
 	t, err := openTable(fs, path)
 	if err != nil {
@@ -111,7 +110,7 @@ func DamagedBlocks(fs vfs.FS, path string) (damaged []Block, err error) {
 	return damaged, bound(rest, index, damaged)
 }
 
-// layout calls f for each block that a table is read by.
+// layout calls f for each block of a table.
 func layout(t *sstable.Reader, f func(kind string, offset, length int64) error) (err error) {
 	defer guard(&err)
 	l, err := t.Layout()
@@ -148,8 +147,8 @@ func BlockWhole(file io.ReaderAt, offset, length int64) (bool, error) {
 	return Checksum(p[:length+1]) == binary.LittleEndian.Uint32(p[length+1:]), nil
 }
 
-// bound finds the keys of damaged blocks. Of t, these cannot be read, and of index no
-// block of records.
+// bound finds the keys of damaged blocks. t cannot read the damaged blocks, and index cannot
+// read any data block.
 func bound(t, index *sstable.Reader, damaged []Block) error {
 	handles := sstable.DebugHandlesBlobContext
 	at := []byte{}
@@ -179,7 +178,7 @@ func bound(t, index *sstable.Reader, damaged []Block) error {
 		if before := last(b.Offset - 1); len(before) > 0 {
 			b.First = append(before, 0)
 		}
-		if bytes.Compare(b.First, b.Last) > 0 { // writes of one key begin in the block before
+		if bytes.Compare(b.First, b.Last) > 0 { // the writes of one key begin in the block before
 			b.First = b.Last
 		}
 		at = append(bytes.Clone(b.Last), 0)
@@ -187,7 +186,7 @@ func bound(t, index *sstable.Reader, damaged []Block) error {
 	return nil
 }
 
-// seek is the damage that a search for a key meets.
+// seek is the error of a search for a key in damaged blocks.
 func seek(t *sstable.Reader, handles sstable.TableBlobContext, key []byte) (damage error) {
 	defer guard(&damage)
 	it, err := t.NewIter(sstable.NoTransforms, nil, nil, handles)

@@ -13,19 +13,19 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Flip is a byte of a file, and what it was before one of its bits was flipped.
+// Flip is a byte of a file, and its value before one of its bits was flipped.
 type Flip struct {
 	Offset int64
 	Value  byte
 }
 
-// maxFlips bounds how many bits of a file are put right.
+// maxFlips bounds the flipped bits of a file that are corrected.
 const maxFlips = 8
 
-// Mend finds the flipped bits without which what says where the records or values of a
-// file are could be read: at most one of a block, which its checksum tells. It fails
-// with ErrUnreadable if there is other damage to it. Records and values themselves are
-// left alone: what is not right in an index is noticed, and in a message it is not.
+// Mend finds the flipped bits in a file's metadata, without whose correction its records or
+// values cannot be located: at most one bit per block, which the block's checksum identifies.
+// It fails with ErrUnreadable if the metadata has other damage. Records and values are not
+// corrected: a wrong correction is noticed in an index, but not in a message.
 func Mend(fs vfs.FS, path string, values bool, at int64, length int64) (flips []Flip, err error) {
 	for range maxFlips {
 		mended := Flipped(fs, flips)
@@ -46,8 +46,8 @@ func Mend(fs vfs.FS, path string, values bool, at int64, length int64) (flips []
 	return nil, err
 }
 
-// Lengths of the ends of tables and blob files, and where in them the checksum
-// (4) of the rest is. In that of values it covers what follows only.
+// The lengths of the footers of tables and blob files, and the offset in them of the checksum
+// (4) of the rest. In blob files it covers only the bytes after it.
 const (
 	tableFooter   = 61
 	tableChecksum = 45
@@ -109,14 +109,14 @@ func findFlip(fs vfs.FS, path string, values bool, damage error) (flip Flip, ok 
 	return flip, false
 }
 
-// flipped finds the bit of a block with its checksum that was flipped, if it was one.
+// flipped finds the bit of a block with its checksum that was flipped, if it was exactly one.
 func flipped(p []byte) (bit int, ok bool) {
 	data, sum := p[:len(p)-4], binary.LittleEndian.Uint32(p[len(p)-4:])
 	if wrong := Checksum(data) ^ sum; bits.OnesCount32(wrong) == 1 {
 		return 8*len(data) + bits.TrailingZeros32(wrong), true
 	}
-	// A flipped bit changes the checksum by what depends on its distance from the end
-	// only.
+	// The change of the checksum by a flipped bit depends only on the bit's distance from the
+	// end.
 	wrong := unmasked(Checksum(data)) ^ unmasked(sum)
 	var change [8]uint32
 	for b := range change {
@@ -133,13 +133,13 @@ func flipped(p []byte) (bit int, ok bool) {
 	return 0, false
 }
 
-// unmasked is a checksum before it was given Pebble's form.
+// unmasked is a checksum without Pebble's masking.
 func unmasked(sum uint32) uint32 {
 	sum -= 0xa282ead8
 	return sum>>17 | sum<<15
 }
 
-// Flipped is a file system in which bytes of all files are others.
+// Flipped is a file system that shows corrected bytes, in all files.
 func Flipped(fs vfs.FS, flips []Flip) vfs.FS {
 	if len(flips) == 0 {
 		return fs
@@ -177,7 +177,7 @@ func (f flippedFile) ReadAt(p []byte, offset int64) (int, error) {
 
 var _ io.ReaderAt = flippedFile{}
 
-// blockDamage says that a block other than of records or values is damaged.
+// blockDamage reports that a block other than of records or values is damaged.
 func blockDamage(kind string, offset, length int64) error {
 	return fmt.Errorf("%w: block %d/%d: its %s is damaged", ErrUnreadable, offset, length, kind)
 }

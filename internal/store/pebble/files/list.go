@@ -10,16 +10,16 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Listing is what a store's directory holds, each in the order of the numbers.
+// Listing is the content of a store's directory, each kind of file ordered by number.
 type Listing struct {
 	Logs, Tables, Values, Manifests []uint64
 	Options                         []uint64
-	ManifestMarker                  string // the manifest in use; empty: nothing says so
+	ManifestMarker                  string // the manifest in use; empty: it is not known
 	FormatMarker                    bool
 	Names                           []string
 }
 
-// List looks into a store's directory.
+// List lists a store's directory.
 func List(fs vfs.FS, dir string) (*Listing, error) {
 	names, err := fs.List(dir)
 	if err != nil {
@@ -77,7 +77,7 @@ func ValuesName(n uint64) string { return pad(n) + ".blob" }
 // ManifestName is the name of a manifest.
 func ManifestName(n uint64) string { return "MANIFEST-" + pad(n) }
 
-// ParseManifestName reads the number out of a manifest's name.
+// ParseManifestName parses the number in a manifest's name.
 func ParseManifestName(name string) (uint64, bool) {
 	rest, ok := strings.CutPrefix(name, "MANIFEST-")
 	if !ok {
@@ -86,7 +86,7 @@ func ParseManifestName(name string) (uint64, bool) {
 	return number(rest)
 }
 
-// ParseLogName reads the number out of a log's name.
+// ParseLogName parses the number in a log's name.
 func ParseLogName(name string) (uint64, bool) {
 	rest, ok := strings.CutSuffix(name, ".log")
 	if !ok {
@@ -100,7 +100,7 @@ func pad(n uint64) string {
 	return strings.Repeat("0", max(0, 6-len(s))) + s
 }
 
-// SyncDir makes durable which files a directory has.
+// SyncDir makes the entries of a directory durable.
 func SyncDir(f vfs.FS, dir string) error {
 	d, err := f.OpenDir(dir)
 	if err != nil {

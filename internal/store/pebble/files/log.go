@@ -1,6 +1,5 @@
-// Package files reads the files of a Pebble store one by one, without the store:
-// its logs, manifests, tables and blob files. It only reads, and goes past
-// what is damaged.
+// Package files reads the files of a Pebble store one by one, without the engine: its logs,
+// manifests, tables and blob files. It only reads, and can skip damage.
 package files
 
 import (
@@ -13,9 +12,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// A log is blocks of logBlock bytes, which hold chunks; a record is one chunk or
-// several. A chunk's header is: checksum (4), length (2), kind (1), and, but in
-// manifests, the number of the log (4) and what was synced before (8).
+// A log consists of blocks of logBlock bytes, which hold chunks; a record is one chunk or
+// several. A chunk's header is: checksum (4), length (2), kind (1), and, except in manifests,
+// the number of the log (4) and the length that was synced before (8).
 const (
 	logBlock      = 32 << 10
 	legacyHeader  = 7
@@ -27,7 +26,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Checksum is Pebble's form of a CRC-32C.
+// Checksum is Pebble's masked form of a CRC-32C.
 func Checksum(p []byte) uint32 {
 	c := crc32.Checksum(p, castagnoli)
 	return (c>>15 | c<<17) + 0xa282ead8
@@ -39,21 +38,21 @@ type Record struct {
 	Data   []byte // valid during the call
 }
 
-// Extent says how much of a log or manifest can be read.
+// Extent is the readable part of a log or manifest.
 type Extent struct {
 	Size   int64 // of the file, bytes
-	Valid  int64 // bytes from its beginning without a fault
+	Valid  int64 // length of the prefix without a fault, in bytes
 	Closed bool  // it ends where its writer closed it
-	// Synced is how much was durable, as what was written after it says: what does not
-	// reach so far is damaged, and not torn by a crash. 0: nothing says so.
+	// Synced is the length that was durable, according to later chunks: a file with less valid
+	// data is damaged, and not torn by a crash. 0: unknown.
 	Synced  int64
 	Records int // read
 	Faults  []int64
-	// LastSequence is that of the last write read; 0: none was.
+	// LastSequence is the sequence of the last write read; 0: none was.
 	LastSequence uint64
 }
 
-// Clean reports whether the file ends where its writer ended it.
+// Clean reports whether the file ends where its writer stopped.
 func (e *Extent) Clean() bool { return e.Closed || e.Valid == e.Size }
 
 // chunks reads a log in blocks.
@@ -63,7 +62,7 @@ type chunks struct {
 	past   bool   // continue past faults
 
 	buf      [logBlock]byte
-	n, at    int   // bytes in buf; of these, read
+	n, at    int   // bytes in buf, and how many of them were read
 	base     int64 // the offset of buf
 	extent   Extent
 	faulty   bool // something was skipped since the last chunk
@@ -78,7 +77,7 @@ const (
 	last
 )
 
-// next gives the next valid chunk.
+// next returns the next valid chunk.
 func (c *chunks) next() (kind int, offset int64, payload []byte, err error) {
 	for !c.finished {
 		if c.n-c.at < legacyHeader {
@@ -111,8 +110,7 @@ func (c *chunks) next() (kind int, offset int64, payload []byte, err error) {
 	return 0, 0, nil, io.EOF
 }
 
-// header is the length of a chunk's header; 0 and true: there is none, but
-// zeros, in what is left of the block.
+// header is the length of a chunk's header; 0 and true: the rest of the block is zeros.
 func (c *chunks) header(p []byte) (header, kind int, ok bool) {
 	k := int(p[6])
 	if k == 0 {
@@ -145,14 +143,14 @@ func (c *chunks) header(p []byte) (header, kind int, ok bool) {
 	if header > legacyHeader {
 		switch n := binary.LittleEndian.Uint32(p[7:]); n {
 		case c.number:
-		case c.number + 1: // where the writer closed it
+		case c.number + 1: // the end written by Close
 			if binary.LittleEndian.Uint32(p) == 0 && binary.LittleEndian.Uint16(p[4:]) == 0 && k == recycledWhole {
 				c.at += header
 				c.valid()
 				c.extent.Closed, c.finished = len(c.extent.Faults) == 0, true
 			}
 			return header, 0, false
-		default: // of the log that the file was used for before
+		default: // of an earlier log in the same, recycled file
 			return header, 0, false
 		}
 	}
@@ -165,8 +163,8 @@ func (c *chunks) valid() {
 	}
 }
 
-// fault ends the reading, or goes past what cannot be read: past one chunk if
-// another follows, or else to the next block.
+// fault ends the reading, or skips the damage: one chunk if another follows it, or else the
+// rest of the block.
 func (c *chunks) fault(ok bool, end, rest int) {
 	if !c.faulty {
 		c.extent.Faults = append(c.extent.Faults, c.base+int64(c.at))
@@ -195,7 +193,7 @@ func (c *chunks) fill() error {
 	if c.n > 0 && c.n < logBlock {
 		if c.at == c.n {
 			c.valid()
-		} else if !c.faulty { // less than a header
+		} else if !c.faulty { // shorter than a header
 			c.extent.Faults = append(c.extent.Faults, c.base+int64(c.at))
 		}
 		c.finished = true
@@ -214,7 +212,7 @@ func (c *chunks) fill() error {
 	return err
 }
 
-// readRecords calls f for each record. past says to continue behind faults.
+// readRecords calls f for each record. past: it continues after faults.
 func readRecords(fs vfs.FS, path string, number uint32, past bool, f func(Record) error) (Extent, error) {
 	file, err := fs.Open(path)
 	if err != nil {
@@ -226,12 +224,12 @@ func readRecords(fs vfs.FS, path string, number uint32, past bool, f func(Record
 		c.extent.Size = info.Size()
 	}
 	var record []byte
-	begin := int64(-1) // of the record under way; none
+	begin := int64(-1) // of the current record; negative: none
 	for {
 		kind, offset, payload, err := c.next()
 		if errors.Is(err, io.EOF) {
 			if begin >= 0 && len(c.extent.Faults) == 0 && !c.extent.Closed {
-				c.extent.Valid = begin // half a record
+				c.extent.Valid = begin // a partial record
 				c.extent.Faults = append(c.extent.Faults, begin)
 			}
 			return c.extent, nil
@@ -262,8 +260,8 @@ func readRecords(fs vfs.FS, path string, number uint32, past bool, f func(Record
 	}
 }
 
-// ReadLog calls f, if it is not nil, with each batch of the log with a number, and
-// the sequence of its first write. past says to continue behind faults.
+// ReadLog calls f, if it is not nil, with each batch of a log, and the sequence of its first
+// write. past: it continues after faults.
 func ReadLog(fs vfs.FS, path string, number uint64, past bool, f func(sequence uint64, batch []byte) error) (Extent, error) {
 	var latest uint64
 	e, err := readRecords(fs, path, uint32(number), past, func(r Record) error {
@@ -278,7 +276,7 @@ func ReadLog(fs vfs.FS, path string, number uint64, past bool, f func(sequence u
 		return f(uint64(h.SeqNum), r.Data)
 	})
 	e.LastSequence = latest
-	if err == nil && !past && !e.Clean() { // what is behind a fault may say that it was durable
+	if err == nil && !past && !e.Clean() { // a chunk after a fault may say that it was durable
 		var all Extent
 		all, err = readRecords(fs, path, uint32(number), true, func(Record) error { return nil })
 		e.Synced = max(e.Synced, all.Synced)

@@ -9,33 +9,33 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// ErrManifest reports a record of a manifest that cannot be understood.
+// ErrManifest reports an unreadable record of a manifest.
 var ErrManifest = errors.New("unreadable record of a manifest")
 
-// Table is what a manifest says of a table.
+// Table is a table as described by a manifest.
 type Table struct {
 	Level    int
 	Number   uint64
 	File     uint64 // of the .sst; others may share it
 	Size     uint64
-	Virtual  bool   // only its keys in [Smallest, Largest] count
-	Smallest []byte // user keys; Largest is exclusive where LargestExclusive says so
+	Virtual  bool   // only its keys in [Smallest, Largest] belong to it
+	Smallest []byte // user keys; Largest is exclusive with LargestExclusive
 	Largest  []byte
 
 	LargestExclusive bool
 	LargestSequence  uint64
 
-	Values []uint64 // what it refers to as the 0th, 1st, … blob file
+	Values []uint64 // its references: the numbers of the 0th, 1st, … blob file
 }
 
 // Version is the state that a manifest describes.
 type Version struct {
-	FirstLog     uint64 // logs below are in tables
+	FirstLog     uint64 // earlier logs are contained in tables
 	LastSequence uint64
 	Tables       map[TableID]Table
-	Values       map[uint64]uint64 // by what tables call them: the .blob
-	// Ever are the blob files of every table that the manifest ever named, by
-	// the table's file; and EverValues is Values with what has gone since.
+	Values       map[uint64]uint64 // number of the .blob file by the number that tables use
+	// Ever has the blob files of every table that the manifest ever named, by the table's file;
+	// EverValues is Values including removed ones.
 	Ever       map[uint64][]uint64
 	EverValues map[uint64]uint64
 }
@@ -51,14 +51,14 @@ func (v *Version) LargestSequence(level int) (largest uint64) {
 	return largest
 }
 
-// TableID names a table within a version.
+// TableID identifies a table within a version.
 type TableID struct {
 	Level  int
 	Number uint64
 }
 
-// ReadManifest reads the version that a manifest ends in. With past it continues
-// behind what cannot be read.
+// ReadManifest reads the last version of a manifest. With past it continues after unreadable
+// records.
 func ReadManifest(fs vfs.FS, path string, past bool) (*Version, Extent, error) {
 	v := &Version{
 		Tables: map[TableID]Table{}, Values: map[uint64]uint64{}, Ever: map[uint64][]uint64{}, EverValues: map[uint64]uint64{},
@@ -100,10 +100,10 @@ const (
 	fieldEnd     = 1
 	fieldVirtual = 66
 	fieldValues  = 69
-	fieldBinding = 1 << 6 // a field that must be understood
+	fieldBinding = 1 << 6 // an unknown field with this bit is an error
 
-	// The last trailer of a range's exclusive end: the greatest sequence and a
-	// deletion of a range (15), or of range keys (19 to 21).
+	// The last trailer of the exclusive end of a range: the greatest sequence and a range
+	// deletion (15), or range keys (19 to 21).
 	greatestSequence = 1<<56 - 1
 	kindRangeDelete  = 15
 )
@@ -143,7 +143,7 @@ func (d *editDecoder) bytes() []byte {
 }
 
 func (d *editDecoder) decode() error {
-	// Tables that move are both deleted and new in one edit: first what goes.
+	// Tables that move are both deleted and new in one edit: deletions are applied first.
 	type change struct {
 		gone []TableID
 		here []Table
@@ -253,7 +253,7 @@ func (d *editDecoder) table(tag uint64) Table {
 	return t
 }
 
-// bounds reads the bounds of a table and widens what it has.
+// bounds reads the bounds of a table and extends its current ones.
 func (d *editDecoder) bounds(t *Table) {
 	smallest, largest := d.bytes(), d.bytes()
 	if len(smallest) < 8 || len(largest) < 8 {

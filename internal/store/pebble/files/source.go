@@ -14,17 +14,17 @@ import (
 	"godwit.dev/godwit/internal/store/pebble/mark"
 )
 
-// Source is what a store's directory has to read.
+// Source is the readable content of a store's directory.
 type Source struct {
 	FS  vfs.FS
 	Dir string
-	// Exact says that the manifest reports which tables and logs count. Otherwise all
-	// that are there do, and what was deleted recently may be among it.
+	// Exact says that the manifest tells which tables and logs are in use. Otherwise all
+	// existing ones are read, and recently deleted records may be among them.
 	Exact    bool
-	Problems []Problem // with what says how the store is made up
+	Problems []Problem // with files that describe the store
 	List     *Listing
 
-	durable map[uint64]int64 // bytes of logs, as the mark says
+	durable map[uint64]int64 // bytes of logs, according to the mark
 	tables  []Table
 	logs    []uint64
 	ever    map[uint64][]uint64
@@ -39,7 +39,7 @@ type Problem struct {
 
 func (p Problem) String() string { return p.File + ": " + p.Err.Error() }
 
-// OpenSource looks at a store's directory. It fails if that cannot be listed.
+// OpenSource lists a store's directory. It fails if that is impossible.
 func OpenSource(f vfs.FS, dir string) (*Source, error) {
 	list, err := List(f, dir)
 	if err != nil {
@@ -100,14 +100,13 @@ func (s *Source) exact(v *Version) {
 	}
 	for n := range s.durable {
 		if n >= v.FirstLog && !slices.Contains(s.logs, n) {
-			s.logs = append(s.logs, n) // which is missing
+			s.logs = append(s.logs, n) // it is missing
 		}
 	}
 	slices.Sort(s.logs)
 }
 
-// Read calls f for every write that there is, in no order, and report for each thing that
-// cannot be read.
+// Read calls f for every write, in no order, and report for each part that cannot be read.
 func (s *Source) Read(f func(Write) error, report func(Problem, *Gap)) error {
 	for _, t := range s.tables {
 		if err := s.readTable(t, f, report); err != nil {
@@ -154,7 +153,7 @@ func (s *Source) readTable(t Table, f func(Write) error, report func(Problem, *G
 	return err
 }
 
-// clip reports whether a write counts in a table that is a part of its file.
+// clip reports whether a write belongs to a table that is a part of its file.
 func (t *Table) clip(w *Write) bool {
 	if w.Kind == DeleteRange {
 		if bytes.Compare(w.Key, t.Smallest) < 0 {

@@ -20,21 +20,20 @@ const (
 	DeleteRange  = uint8(pebble.InternalKeyKindRangeDelete)
 )
 
-// Write is one write that a table or a log holds. Its slices are valid during the
-// call that hands it over.
+// Write is one write in a table or a log. Its slices are valid during the call.
 type Write struct {
 	Key      []byte
-	Value    []byte // of a set, or the exclusive end of a range
+	Value    []byte // of a set; the exclusive end of a range
 	Sequence uint64
 	Kind     uint8
-	// Err says why the value cannot be read.
+	// Err is why the value cannot be read.
 	Err error
-	// Apart is where the value stands that is kept apart; nil: it is not.
+	// Apart refers to the value in a blob file; nil: it is in the table.
 	Apart *Reference
 }
 
-// Gap is a range of keys of a table that cannot be read, [From, To]. A nil To is
-// the end of the key space.
+// Gap is a range of keys of a table that cannot be read, [From, To]. A nil To is the end of the
+// key space.
 type Gap struct {
 	From, To []byte
 	Err      error
@@ -43,7 +42,7 @@ type Gap struct {
 // ErrUnreadable reports a table, or a blob file, of which nothing can be read.
 var ErrUnreadable = errors.New("nothing of the file can be read")
 
-// errRecovered reports a panic in the reading of what is damaged.
+// errRecovered reports a panic while damaged data was read.
 var errRecovered = errors.New("not of this form")
 
 func guard(err *error) {
@@ -52,8 +51,8 @@ func guard(err *error) {
 	}
 }
 
-// ReadTable calls f for each write of a table, those of ranges first, and returns
-// the gaps. v gives the values that are kept apart; nil gives none.
+// ReadTable calls f for each write of a table, range deletions first, and returns the gaps. v
+// reads the values in blob files; with nil they are not read.
 func ReadTable(fs vfs.FS, path string, v *Values, f func(Write) error) (gaps []Gap, err error) {
 	t, err := openTable(fs, path)
 	if err != nil {
@@ -69,8 +68,8 @@ func ReadTable(fs vfs.FS, path string, v *Values, f func(Write) error) (gaps []G
 	return append(gaps, more...), err
 }
 
-// ReadPoints calls f for each write of single keys of a table, those from a key on,
-// until f fails, and returns the gaps as far as it came.
+// ReadPoints calls f for each point write of a table, from a key on, until f fails, and returns
+// the gaps up to there.
 func ReadPoints(fs vfs.FS, path string, v *Values, from []byte, f func(Write) error) (gaps []Gap, err error) {
 	t, err := openTable(fs, path)
 	if err != nil {
@@ -98,12 +97,12 @@ func openTable(fs vfs.FS, path string) (t *sstable.Reader, err error) {
 	return sstable.NewReader(context.Background(), readable, new(pebble.Options).MakeReaderOptions())
 }
 
-// stopped is an error of the caller's, which is no damage.
+// stopped is an error of the caller's f, which is no damage.
 type stopped struct{ error }
 
 func (s stopped) Unwrap() error { return s.error }
 
-// readRanges hands the deletions of ranges over. damage says why some are missing.
+// readRanges passes the range deletions to f. damage says why some are missing.
 func readRanges(t *sstable.Reader, f func(Write) error) (damage, err error) {
 	var caught error
 	func() {
@@ -134,16 +133,15 @@ func readRanges(t *sstable.Reader, f func(Write) error) (damage, err error) {
 	return caught, nil
 }
 
-// Reference is where a value stands that is kept apart.
+// Reference is the position of a value in a blob file.
 type Reference struct {
-	File  uint32 // the how many'th of those that the table refers to
+	File  uint32 // index among the table's references
 	Block uint32
 	Value uint32
 	Size  uint32 // bytes
 }
 
-// noting has f tell ref what it was asked for. Its result is of a type that only
-// Pebble can name.
+// noting wraps f to store its argument in ref. Its result has a type that only Pebble can name.
 func noting[V any](f func(blob.InlineHandlePreface, []byte) V, ref **Reference) func(blob.InlineHandlePreface, []byte) V {
 	return func(p blob.InlineHandlePreface, rest []byte) V {
 		s := blob.DecodeHandleSuffix(rest)
@@ -152,19 +150,19 @@ func noting[V any](f func(blob.InlineHandlePreface, []byte) V, ref **Reference) 
 	}
 }
 
-// points is what is asked of an iterator of a table.
+// points are the methods of a table's iterator that are used.
 type points interface {
 	Error() error
 	Close() error
 }
 
-// readPoints goes through the keys of a table from at on. Where a block is damaged it continues
-// with the first key behind it.
+// readPoints reads the keys of a table from at on. After a damaged block it continues with the
+// first key behind it.
 func readPoints(t *sstable.Reader, v *Values, at []byte, f func(Write) error) (gaps []Gap, err error) {
 	var ref *Reference
 	handles := sstable.DebugHandlesBlobContext
 	handles.BlobHandleFn = noting(handles.BlobHandleFn, &ref)
-	var done []byte // the latest key; and all before at is done
+	var done []byte // the latest key; and all before at were passed to f
 	for {
 		damage, err := walk(t, handles, at, func(w Write) error {
 			w.Err, w.Apart, ref = nil, ref, nil
@@ -188,7 +186,7 @@ func readPoints(t *sstable.Reader, v *Values, at []byte, f func(Write) error) (g
 			return bytes.Compare(key, from) <= 0 || !readable(t, handles, key)
 		}), 0)
 		gaps = append(gaps, Gap{From: bytes.Clone(from), To: next, Err: damage})
-		if len(next) > LongestKey { // nothing behind it can be read
+		if len(next) > LongestKey { // nothing after it can be read
 			gaps[len(gaps)-1].To = nil
 			return gaps, nil
 		}
@@ -196,7 +194,7 @@ func readPoints(t *sstable.Reader, v *Values, at []byte, f func(Write) error) (g
 	}
 }
 
-// walk hands over the writes of a table from a key on until a block is damaged.
+// walk passes the writes of a table to f, from a key on, until a block is damaged.
 func walk(t *sstable.Reader, handles sstable.TableBlobContext, from []byte, f func(Write) error) (damage, err error) {
 	func() {
 		defer guard(&damage)
@@ -225,8 +223,7 @@ func closing(it points, damage *error) {
 	*damage = errors.Join(*damage, it.Error(), it.Close())
 }
 
-// readable reports whether a table can be read at a key; nil: whether it has an
-// index that can be.
+// readable reports whether a table can be read at a key; nil: whether its index can be read.
 func readable(t *sstable.Reader, handles sstable.TableBlobContext, key []byte) bool {
 	if key != nil {
 		return seek(t, handles, key) == nil
@@ -244,11 +241,11 @@ func readable(t *sstable.Reader, handles sstable.TableBlobContext, key []byte) b
 	return damage == nil
 }
 
-// LongestKey bounds after how many bytes two keys have to differ.
+// LongestKey bounds the common prefix of two keys, in bytes.
 const LongestKey = 96
 
-// Largest finds the largest key of at most LongestKey bytes for which is holds,
-// given that it holds for all smaller ones, too.
+// Largest finds the largest key of at most LongestKey bytes for which is holds, given that it
+// holds for all smaller ones, too.
 func Largest(is func(key []byte) bool) []byte { return largest(LongestKey, is) }
 
 func largest(longest int, is func(key []byte) bool) []byte {
@@ -257,7 +254,7 @@ func largest(longest int, is func(key []byte) bool) []byte {
 		if !is(append(key, 0)) {
 			return key
 		}
-		low, high := 0, 256 // it holds with low and not with high
+		low, high := 0, 256 // is holds with low and not with high
 		for high-low > 1 {
 			if mid := (low + high) / 2; is(append(key, byte(mid))) {
 				low = mid

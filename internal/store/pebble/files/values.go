@@ -15,25 +15,25 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// ErrNoValues reports a value whose file nothing names.
+// ErrNoValues reports a value whose blob file is not known.
 var ErrNoValues = errors.New("nothing says which file holds the value")
 
-// Values reads the values that one table keeps apart. It is not for use by
-// several goroutines.
+// Values reads the values of one table that are in blob files. It is not safe for concurrent
+// use.
 type Values struct {
 	fs    vfs.FS
 	dir   string
-	files []uint64 // by what the table calls them: the .blob; 0 is unknown
+	files []uint64 // numbers of .blob files, by the table's references; 0 is unknown
 	vf    *blob.ValueFetcher
 }
 
-// NewValues reads values for a table that calls files by these numbers, which are
-// those of .blob files in dir. 0 is one that nobody knows.
+// NewValues reads values for a table with references to these .blob files in dir. 0 is an
+// unknown file.
 func NewValues(fs vfs.FS, dir string, files []uint64) *Values {
 	return &Values{fs: fs, dir: dir, files: files}
 }
 
-// Close releases what is open.
+// Close closes the open files.
 func (v *Values) Close() {
 	if v == nil || v.vf == nil {
 		return
@@ -42,13 +42,13 @@ func (v *Values) Close() {
 	v.vf = nil
 }
 
-// Types that only Pebble can name are found by the methods that have them.
+// Types that only Pebble can name are inferred from the methods that have them.
 type (
 	mapping[ID, File ~uint64] struct{}
 	opener[File ~uint64]      struct{ v *Values }
 )
 
-// Lookup implements blob.FileMapping: this package calls a file by its number.
+// Lookup implements blob.FileMapping: this package identifies a file by its number.
 func (mapping[ID, File]) Lookup(id ID) (File, bool) { return File(id), true }
 
 // GetValueReader implements blob.ReaderProvider.
@@ -98,7 +98,7 @@ func (v *Values) get(r *Reference) ([]byte, error) {
 func (v *Values) from(file uint64, r *Reference) (value []byte, err error) {
 	defer func() {
 		if err != nil {
-			v.vf = nil // what it had open is in no known state
+			v.vf = nil // the state of its open files is unknown
 			err = fmt.Errorf("%s: %w", ValuesName(file), err)
 		}
 	}()
@@ -116,11 +116,11 @@ func (v *Values) from(file uint64, r *Reference) (value []byte, err error) {
 	return value, nil
 }
 
-// valuesFooter is the length of the end of a blob file: a checksum (4) of the
-// rest.
+// valuesFooter is the length of a blob file's footer, which has a checksum (4) of the rest of
+// it.
 const valuesFooter = 38
 
-// CheckValues says what is wrong with a blob file so that none of it can be read.
+// CheckValues reports damage of a blob file due to which no value can be read.
 func CheckValues(file vfs.File) error {
 	info, err := file.Stat()
 	if err != nil {
@@ -139,16 +139,16 @@ func CheckValues(file vfs.File) error {
 	return nil
 }
 
-// ValuesAt reports a block of a blob file.
+// ValuesAt describes a block of a blob file.
 type ValuesAt struct {
 	Damaged bool
-	// Index finds a value, by the numbers that tables call block and value by, in it.
-	// It is nil if it is no block of values.
+	// Index is the index in the block of a value, by the block and value numbers in tables'
+	// references; false: it is in another block. Index is nil if it is no block of values.
 	Index func(block, value uint32) (int, bool)
 }
 
-// ReadValuesAt verifies the checksum of one block of a blob file, and finds which
-// values it has. It fails with ErrUnreadable if the index of the file is damaged.
+// ReadValuesAt verifies the checksum of one block of a blob file, and finds its values. It
+// fails with ErrUnreadable if the index of the file is damaged.
 func ReadValuesAt(fs vfs.FS, path string, offset, length int64) (at ValuesAt, err error) {
 	file, err := fs.Open(path)
 	if err != nil {
@@ -189,14 +189,14 @@ func valuesList(file vfs.File) (list []byte, err error) {
 	return bytes.Clone(index.BlockData()), nil
 }
 
-// unclosed is a file that its reader leaves open.
+// unclosed is a file that its reader does not close.
 type unclosed struct{ vfs.File }
 
 func (unclosed) Close() error { return nil }
 
 // CheckAllValues verifies the checksums of all blocks of a blob file. It fails with
-// ErrUnreadable at the first that is wrong, and says where that is; errors of the disk are
-// others.
+// ErrUnreadable at the first wrong one, and names its position; errors of the disk are returned
+// as they are.
 func CheckAllValues(fs vfs.FS, path string) (err error) {
 	file, err := fs.Open(path)
 	if err != nil {
@@ -225,9 +225,9 @@ func CheckAllValues(fs vfs.FS, path string) (err error) {
 	return nil
 }
 
-// valuesIndex reads the list of a file's blocks: how many virtual ones there are (4),
-// a column that says of each in which block it is and how many values are before it,
-// and one of where blocks begin.
+// valuesIndex decodes the index of a blob file: the number of virtual blocks (4), a column with
+// the block of each and the number of values before it, and a column with the offsets of
+// blocks.
 func valuesIndex(list []byte, offset uint64) func(block, value uint32) (int, bool) {
 	count := int(binary.LittleEndian.Uint32(list))
 	var d colblk.BlockDecoder
@@ -255,9 +255,8 @@ func valuesIndex(list []byte, offset uint64) func(block, value uint32) (int, boo
 	}
 }
 
-// FindValues finds the blob files of a table that no manifest names, by what
-// the table says of its values: where each stands and how long it is. A file
-// counts only if it alone has them all.
+// FindValues finds the blob files of a table that no manifest names, by the positions and
+// lengths of the table's values. A file is accepted only if no other one has all of them.
 func FindValues(fs vfs.FS, dir, path string, candidates []uint64) ([]uint64, error) {
 	t, err := openTable(fs, path)
 	if err != nil {
@@ -292,7 +291,7 @@ func FindValues(fs vfs.FS, dir, path string, candidates []uint64) ([]uint64, err
 			if missing {
 				continue
 			}
-			if found[i] != 0 { // either could be it
+			if found[i] != 0 { // it is ambiguous
 				found[i] = 0
 				break
 			}

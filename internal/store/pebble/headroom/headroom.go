@@ -1,5 +1,5 @@
-// Package headroom reserves disk space for the write-ahead log: flushes and compactions are
-// refused what it needs.
+// Package headroom reserves disk space for the write-ahead log: flushes and compactions must
+// not use it.
 package headroom
 
 import (
@@ -20,9 +20,9 @@ import (
 )
 
 // The space that is kept free for the write-ahead log, in memtables. Pebble cannot survive a
-// log that cannot be written. While no memtable can be flushed, the log grows by one memtable
-// before writes stall. Compactions, which can be put off for longer, also leave space for
-// flushes. Both thresholds lie below the free space at which space.Guard gives up its reserve
+// failed write of the log. While no memtable can be flushed, the log grows by one memtable
+// before writes stall. Compactions, which can be postponed for longer, also leave space for
+// flushes. Both thresholds are below the free space at which space.Guard gives up its reserve
 // (a quarter of the floor, of two memtables): that must come before compactions stop.
 const (
 	logHeadroom   = 1.25
@@ -40,16 +40,16 @@ const (
 	maxCompactionPause = 16 * time.Second
 )
 
-// Pebble's names for what is written, which it does not export.
+// Pebble's names of its write categories, which it does not export.
 const (
 	writesFlush      = "pebble-memtable-flush"
 	writesCompaction = "pebble-compaction"
 )
 
 // FS is a file system that refuses tables the space that is reserved for the write-ahead log,
-// with the error of a full disk: Pebble removes the table and tries again.
+// with the error of a full disk: Pebble removes the table and retries.
 type FS struct {
-	vfs.FS        // for all but tables; a full disk is reported to OnDiskFull
+	vfs.FS        // for all files but tables; a full disk is reported to OnDiskFull
 	plain  vfs.FS // for tables
 	dir    string
 
@@ -57,7 +57,7 @@ type FS struct {
 
 	closing atomic.Bool
 
-	fatal func(error) // must not return but in tests
+	fatal func(error) // returns in tests only
 	log   *slog.Logger
 	full  pace.LogLimiter
 }
@@ -66,8 +66,8 @@ type FS struct {
 // be tried after a refusal.
 type kept struct {
 	headroom   int64       // bytes
-	free       atomic.Bool // none is left, while opening and closing
-	cancels    bool        // Pebble takes a refusal for a cancellation
+	free       atomic.Bool // no headroom is kept while opening and closing
+	cancels    bool        // Pebble treats a refusal as a cancellation
 	onDiskFull func()      // called on a refusal; may be nil
 
 	mu          sync.Mutex // guards what follows
@@ -86,10 +86,10 @@ func Keep(f vfs.FS, dir string, buffer int64, onDiskFull func(), log *slog.Logge
 	size := float64(buffer)
 	k := &r.flushes
 	k.headroom, k.first, k.most, k.again = int64(size*logHeadroom), flushPause, flushPause, make(chan struct{})
-	// Writes soon wait for a flush that does.
+	// Writes will soon wait for a flush that waits.
 	k.onDiskFull = onDiskFull
-	// Recovery flushes what it reads from logs, which it then removes; nothing
-	// writes a log meanwhile.
+	// Recovery flushes the logs that it reads, and then removes them; no log is written
+	// meanwhile.
 	k.free.Store(true)
 	k = &r.compactions
 	k.headroom, k.first, k.most, k.again = int64(size*(logHeadroom+flushHeadroom)), compactionPause, maxCompactionPause, make(chan struct{})
@@ -97,17 +97,17 @@ func Keep(f vfs.FS, dir string, buffer int64, onDiskFull func(), log *slog.Logge
 	return r
 }
 
-// Retry ends the pause of compactions: there is more to gain than when the last was
+// Retry ends the pause of compactions: more space can be reclaimed than when the last one was
 // refused.
 func (r *FS) Retry() { r.compactions.retry() }
 
 // Unwrap implements vfs.FS.
 func (r *FS) Unwrap() vfs.FS { return r.plain }
 
-// Opened has flushes keep headroom from now on.
+// Opened makes flushes keep headroom from now on.
 func (r *FS) Opened() { r.flushes.free.Store(false) }
 
-// Close ends all waiting, for good.
+// Close ends all pauses, permanently.
 func (r *FS) Close() {
 	r.closing.Store(true)
 	r.flushes.free.Store(true)
@@ -142,16 +142,15 @@ func (r *FS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, erro
 	return t, nil
 }
 
-// table is a table that is being written, or a blob file that are kept
-// apart: in few long writes, since a file system spends three times as much on a
-// byte that comes in a block of 4 KiB.
+// table is a table, or a blob file, that is being written. It makes few long writes, since a
+// file system spends three times as much on a byte in a block of 4 KiB.
 type table struct {
 	vfs.File
 	fs      *FS
 	kept    *kept
 	name    string
 	values  bool
-	granted int64   // bytes that may be written without another look
+	granted int64   // bytes that may be written without another check
 	buf     *[]byte // not yet written; nil: nothing
 	err     error   // of the first write that failed
 }
@@ -160,15 +159,16 @@ const (
 	valuesSuffix = ".blob" // of the names of blob files
 	// writeSize is the length of the writes of a table.
 	writeSize = 256 << 10
-	// tail is what Pebble buffers before it writes: what is no longer may end the file.
+	// tail is how much Pebble buffers before it writes: a write up to this length may be the
+	// end of the file.
 	tail = 4 << 10
 )
 
 var writeBuffers = sync.Pool{New: func() any { b := make([]byte, 0, writeSize); return &b }}
 
 func (t *table) Write(p []byte) (int, error) {
-	// Pebble 2.1 panics when the end of a blob file cannot be written. It is
-	// in the headroom that is kept.
+	// Pebble 2.1 panics when the end of a blob file cannot be written. The headroom has space
+	// for it.
 	if t.err == nil && (!t.values || len(p) > tail) {
 		t.err = t.grow(int64(len(p)))
 	}
@@ -199,8 +199,8 @@ func (t *table) flush() {
 	t.release()
 }
 
-// flushLast is flush at the end of the file, where Pebble does not survive that
-// values cannot be written. On a full disk they wait, as the log does.
+// flushLast is flush at the end of the file, where Pebble does not survive a failed write of
+// values. On a full disk such writes wait, like those of the log.
 func (t *table) flushLast() {
 	for rest := t.pending(); len(rest) > 0 && t.err == nil; {
 		n, err := t.File.Write(rest)
@@ -229,10 +229,10 @@ func (t *table) release() {
 	}
 }
 
-// ended is the outcome of what makes a table durable.
+// ended is the result of f, which makes a table durable.
 func (t *table) ended(f func() error) error {
 	if t.err != nil {
-		return f() // a Write has reported it; and Pebble does not close what cannot be synced
+		return f() // a Write has reported it; and Pebble does not close a file that it cannot sync
 	}
 	if t.flushLast(); t.err == nil {
 		t.err = t.refused(f())
@@ -254,8 +254,8 @@ func (t *table) SyncTo(length int64) (full bool, err error) {
 	return full, t.err
 }
 
-// Close closes the file. What was written and not synced belongs to a table that
-// is given up. Pebble forgets to remove it where it is one of values.
+// Close closes the file. A file with unsynced writes belongs to an abandoned table. Pebble does
+// not remove an abandoned blob file.
 func (t *table) Close() error {
 	given := t.err != nil || t.buf != nil
 	t.release()
@@ -269,7 +269,7 @@ func (t *table) Close() error {
 	return t.refused(err)
 }
 
-// grow asks for disk space for n bytes more.
+// grow requests disk space for n more bytes.
 func (t *table) grow(n int64) error {
 	if n < t.granted {
 		t.granted -= n
@@ -290,7 +290,7 @@ func (t *table) grow(n int64) error {
 	return t.refused(&Error{free: free, kept: t.kept.headroom, cancels: t.kept.cancels})
 }
 
-// refused has the next table wait if err says that the disk is full.
+// refused begins a pause if err says that the disk is full.
 func (t *table) refused(err error) error {
 	if err == nil || !errors.Is(err, syscall.ENOSPC) {
 		return err
@@ -319,14 +319,14 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s: %d bytes are free and %d are kept for the log", syscall.ENOSPC, e.free, e.kept)
 }
 
-// Is makes a refusal a full disk, and that of a compaction also a compaction
-// cancelled: after any other failure Pebble leaves the range alone for 30 s,
-// in which deletes would give no space back.
+// Is makes a refusal a full disk, and that of a compaction also a cancelled compaction: after
+// any other failure Pebble does not compact the range for 30 s, in which deletes would free no
+// space.
 func (e *Error) Is(target error) bool {
 	return target == syscall.ENOSPC || e.cancels && target == pebble.ErrCancelledCompaction
 }
 
-// wait lasts as long as the pause after a refusal.
+// wait waits for the end of the pause after a refusal.
 func (k *kept) wait() {
 	k.mu.Lock()
 	left, again := k.until.Sub(clock.System.Now()), k.again
@@ -355,8 +355,7 @@ func (k *kept) succeeded() {
 	k.pause = 0
 }
 
-// retry ends a pause: there is more to gain than when the last table was
-// refused.
+// retry ends a pause: more space can be reclaimed than when the last table was refused.
 func (k *kept) retry() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -365,7 +364,7 @@ func (k *kept) retry() {
 	k.again = make(chan struct{})
 }
 
-// end is retry, after which nothing waits any more.
+// end is retry, and permanent.
 func (k *kept) end() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

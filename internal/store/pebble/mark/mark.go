@@ -1,5 +1,5 @@
 // Package mark records, in a file beside the write-ahead log, up to where the log is durable.
-// So a log that was truncated, or is missing, is distinguished from one that is whole.
+// So a truncated or missing log is distinguished from a complete one.
 package mark
 
 import (
@@ -14,35 +14,35 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Name is that of the file, in the store's directory.
+// Name is the name of the file, in the store's directory.
 const Name = "godwit-mark"
 
-// Mark is a lower bound of what is durable.
+// Mark is a lower bound of the durable data.
 type Mark struct {
 	At       time.Time
 	Clean    bool   // the store was closed
 	Format   uint32 // of the store's directory
-	Sequence uint64 // of the latest write that was known to be durable
-	Logs     []File // not yet in tables, in their order
+	Sequence uint64 // of the latest write known to be durable
+	Logs     []File // not yet flushed to tables, in order
 	// Manifests are the latest two.
 	Manifests []File
 }
 
-// File is a file of which some is durable.
+// File is a file and its durable length.
 type File struct {
 	Number  uint64
 	Durable int64 // bytes from its beginning
 }
 
-// The file has two slots of slotSize bytes, which are written alternately: a crash
-// while one is written leaves the other. A slot: magic (8), checksum of what
-// follows (4), its length (4), generation (8), and the mark.
+// The file has two slots of slotSize bytes, which are written alternately: a crash while one is
+// written leaves the other. A slot: magic (8), checksum of the rest (4), its length (4),
+// generation (8), and the mark.
 const (
 	slotSize = 4 << 10
 	head     = 8 + 4 + 4 + 8
 	magic    = "gdwtmark"
 
-	// maxFiles bounds the files of a mark. Of more logs the latest are kept.
+	// maxFiles bounds the files of a mark. If there are more logs, the latest are kept.
 	maxFiles = 100
 )
 
@@ -102,9 +102,9 @@ func decode(p []byte) (*Mark, bool) {
 	return m, ok
 }
 
-// Read reads the latest mark in a store's directory. second says that only one of the two
-// slots can be read although both were written, so that the mark may be one write older than
-// the latest. Errors: ErrNone, ErrDamaged, the file system's.
+// Read reads the latest mark in a store's directory. second says that only one of the two slots
+// can be read although both were written, so that the mark may be one write older than the
+// latest. Errors: ErrNone, ErrDamaged, the file system's.
 func Read(f vfs.FS, dir string) (m *Mark, second bool, err error) {
 	slots, err := read(f, dir)
 	if err != nil {
@@ -173,15 +173,15 @@ func readSlot(p []byte) slot {
 	return slot{generation: binary.BigEndian.Uint64(p[16:]), mark: m}
 }
 
-// Writer writes marks. It is not for use by several goroutines.
+// Writer writes marks. It is not safe for concurrent use.
 type Writer struct {
 	file       vfs.File
 	generation uint64
 	buf        [slotSize]byte
 }
 
-// NewWriter opens or makes the file in a store's directory, for marks that are
-// newer than any in it.
+// NewWriter opens or makes the file in a store's directory, for marks that are newer than any
+// in it.
 func NewWriter(f vfs.FS, dir string) (*Writer, error) {
 	slots, err := read(f, dir)
 	if err != nil && !errors.Is(err, ErrNone) {
@@ -194,7 +194,7 @@ func NewWriter(f vfs.FS, dir string) (*Writer, error) {
 	if w.file, err = f.OpenReadWrite(f.PathJoin(dir, Name), vfs.WriteCategoryUnspecified); err != nil {
 		return nil, err
 	}
-	if w.generation == 0 { // there was none that could be read
+	if w.generation == 0 { // there was no readable one
 		if _, err := w.file.WriteAt(make([]byte, 2*slotSize), 0); err != nil {
 			return nil, errors.Join(err, w.file.Close())
 		}

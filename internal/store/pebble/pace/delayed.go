@@ -17,7 +17,7 @@ type Delayed struct {
 	running sync.WaitGroup
 }
 
-// After has f run after wait, unless a function is scheduled already, or End or Refuse was
+// After schedules f after wait, unless a function is scheduled already, or End or Refuse was
 // called. Once f has begun, and from within it, another may be scheduled.
 func (d *Delayed) After(wait time.Duration, f func()) {
 	d.mu.Lock()
@@ -25,7 +25,7 @@ func (d *Delayed) After(wait time.Duration, f func()) {
 	d.set(wait, f)
 }
 
-// Now has f run immediately, in place of a function that is scheduled.
+// Now runs f immediately, in place of a scheduled function.
 func (d *Delayed) Now(f func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -54,7 +54,7 @@ func (d *Delayed) stop() {
 	}
 }
 
-// Refuse cancels what has not begun, and lets nothing further begin.
+// Refuse cancels a scheduled function, and schedules no further one.
 func (d *Delayed) Refuse() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,7 +62,7 @@ func (d *Delayed) Refuse() {
 	d.stop()
 }
 
-// End is Refuse, and waits for what has begun. It must not be called from within that.
+// End is Refuse, and waits for a running function. It must not be called by that function.
 func (d *Delayed) End() {
 	d.Refuse()
 	d.running.Wait()

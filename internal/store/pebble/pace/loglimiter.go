@@ -7,8 +7,8 @@ import (
 	"godwit.dev/godwit/internal/clock"
 )
 
-// logEvery is how often a condition that Pebble runs into again and again is logged: on a
-// full disk it retries without a pause.
+// logEvery is the interval at which a repeated condition of Pebble is logged: on a full disk it
+// retries without a pause.
 const logEvery = 10 * time.Second
 
 // LogLimiter is a rate limit for a log line: one in logEvery. The zero value is ready, and it

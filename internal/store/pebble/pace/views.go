@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// Views tracks the readers of a store that are open: iterators, snapshots and point reads. As
-// with RCU, Pass waits until the readers of before are gone. The zero value is ready.
+// Views tracks the open readers of a store: iterators, snapshots and point reads. As with RCU,
+// Pass waits for the earlier readers to end. The zero value is ready.
 type Views struct {
 	mu  sync.Mutex // guards what follows
 	now *View
 }
 
-// View is the readers that were opened between two calls of Pass.
+// View has the readers that were opened between two calls of Pass.
 type View struct {
 	of   *Views
 	open int
@@ -30,7 +30,7 @@ func (v *Views) Enter() *View {
 	return v.now
 }
 
-// Leave ends what Enter began.
+// Leave ends a reader of Enter.
 func (w *View) Leave() {
 	w.of.mu.Lock()
 	defer w.of.mu.Unlock()
@@ -39,7 +39,7 @@ func (w *View) Leave() {
 	}
 }
 
-// Pass waits until all readers that are open now are closed, and not for later ones. Errors:
+// Pass waits until all currently open readers are closed, but not for later ones. Errors:
 // ctx's.
 func (v *Views) Pass(ctx context.Context) error {
 	v.mu.Lock()

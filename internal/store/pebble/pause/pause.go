@@ -1,5 +1,5 @@
-// Package pause is a backoff for compactions that meet damage, which Pebble would retry
-// without a pause.
+// Package pause is a backoff for compactions that fail because of damage, which Pebble would
+// retry without a pause.
 package pause
 
 import (
@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/store/pebble/pace"
 )
 
-// The exponential backoff after a compaction that has met damage.
+// The exponential backoff after a compaction that failed because of damage.
 const (
 	firstPause = time.Second
 	maxPause   = 5 * time.Minute
@@ -28,7 +28,7 @@ type Compactions struct {
 	pause   time.Duration
 	paused  bool
 	repairs int
-	began   map[int]int // how many repairs there had been, by the job of each that runs
+	began   map[int]int // how many repairs there had been when each running job began
 
 	ending pace.Delayed // of a pause
 }
@@ -60,8 +60,8 @@ func (p *Compactions) Begin(job int) {
 	p.began[job] = p.repairs
 }
 
-// End notes that a compaction has ended. If it met damage, a pause begins, whose length it
-// returns; 0 if something was repaired while it ran, so that a retry may succeed.
+// End notes that a compaction has ended. If it failed because of damage, a pause begins, whose
+// length it returns; 0 if there was a repair while it ran, so that a retry may succeed.
 func (p *Compactions) End(job int, err error) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +88,7 @@ func (p *Compactions) resume() {
 	p.paused = false
 	p.mu.Unlock()
 	if ok, grant := p.TrySchedule(); ok {
-		grant.Done() // which lets in whatever waits
+		grant.Done() // it starts waiting compactions
 	}
 }
 
@@ -101,7 +101,7 @@ func (p *Compactions) Repaired() {
 	p.ending.Now(p.resume)
 }
 
-// Failing reports that the latest compaction has met damage.
+// Failing reports that the latest compaction failed because of damage.
 func (p *Compactions) Failing() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,11 +15,11 @@ import (
 	"godwit.dev/godwit/internal/store/pebble/files"
 )
 
-// errNoBlock reports a block that is too short for one that stands for it.
+// errNoBlock reports a block that is too short to be replaced.
 var errNoBlock = errors.New("no block of this length can stand for it")
 
-// records is a block of a table, length bytes without its end, that holds no record:
-// a key is written there with a sequence number, and deleted with the next.
+// records is a substitute for a block of a table, length bytes without its trailer, without
+// visible records: it writes a key with a sequence number, and deletes it with the next.
 func records(key []byte, sequence uint64, length int) ([]byte, error) {
 	return fit(length, func(filler []byte) []byte {
 		schema := colblk.DefaultKeySchema(pebble.DefaultComparer, 16)
@@ -31,9 +31,9 @@ func records(key []byte, sequence uint64, length int) ([]byte, error) {
 			setTrailer(&k.Trailer, trailer)
 			e.Add(k, value, block.InPlaceValuePrefix(compared.PrefixEqual()), compared, false)
 		}
-		// Not of sequence 0, behind which Pebble expects no other write of the key.
+		// Not sequence 0, after which Pebble expects no other write of the key.
 		add((sequence+1)<<8|uint64(pebble.InternalKeyKindDelete), nil)
-		add(sequence<<8|uint64(pebble.InternalKeyKindSet), filler) // which is deleted
+		add(sequence<<8|uint64(pebble.InternalKeyKindSet), filler) // it is deleted
 		data, _ := e.Finish(e.Rows(), e.Size())
 		return data
 	})
@@ -41,8 +41,8 @@ func records(key []byte, sequence uint64, length int) ([]byte, error) {
 
 func setTrailer[T ~uint64](t *T, v uint64) { *t = T(v) }
 
-// values is a block of a blob file, length bytes without its end, whose values
-// have these sizes and say that they are lost.
+// values is a substitute for a block of a blob file, length bytes without its trailer, whose
+// values have these sizes and the text of lost ones.
 func values(sizes []uint32, length int) ([]byte, error) {
 	return fit(length, func(filler []byte) []byte {
 		var b colblk.RawBytesBuilder
@@ -59,8 +59,8 @@ func values(sizes []uint32, length int) ([]byte, error) {
 	})
 }
 
-// fit finds the filler with which a block has a length, compressed if need be, and
-// gives it its end.
+// fit finds a filler with which a block, compressed if necessary, has a length, and adds the
+// trailer.
 func fit(length int, build func(filler []byte) []byte) ([]byte, error) {
 	empty := len(build(nil))
 	for n, tries := length-empty, 0; n >= 0 && tries < 8; tries++ {
@@ -77,8 +77,8 @@ func fit(length int, build func(filler []byte) []byte) ([]byte, error) {
 		sum := sha256.Sum256(binary.BigEndian.AppendUint64(nil, n))
 		noise = append(noise, sum[:]...)
 	}
-	// What does not compress makes up the length, and some that does for where a byte
-	// more makes two.
+	// Incompressible bytes make up the length, and some compressible ones help where one byte
+	// more adds two.
 	for zeros := range 64 {
 		for n, tries := max(0, length-empty), 0; n >= 0 && n <= length && tries < 16; tries++ {
 			indicator, data := compressor.Compress(nil, build(append(make([]byte, zeros), noise[:n]...)), blockkind.SSTableData)
@@ -91,20 +91,19 @@ func fit(length int, build func(filler []byte) []byte) ([]byte, error) {
 	return nil, errNoBlock
 }
 
-// sealed is a block with its end.
+// sealed is a block with its trailer.
 func sealed(data []byte, compressed byte) []byte {
 	p := make([]byte, 0, len(data)+files.BlockEnd)
 	p = append(append(p, data...), compressed)
 	return binary.LittleEndian.AppendUint32(p, files.Checksum(p))
 }
 
-// What a value says that is lost, again and again. No record begins with a zero and
-// the rest of it.
+// The repeated text of a lost value. No record begins with a zero and the rest of it.
 var lostText = []byte("\x00godwit: this value was lost as the disk damaged it\x00\xff\xfe")
 
 func lost(n int) []byte { return bytes.Repeat(lostText, n/len(lostText)+1)[:n] }
 
-// Lost reports whether a value stands for one that was lost.
+// Lost reports whether a value replaces a lost one.
 func Lost(value []byte) bool {
 	return len(value) >= len(lostText) && bytes.HasPrefix(value, lostText) && bytes.Equal(value, lost(len(value)))
 }

@@ -17,25 +17,25 @@ import (
 	"godwit.dev/godwit/internal/store/pebble/files"
 )
 
-// FS is a file system that answers at once for blocks that are known to be damaged:
-// Pebble looks for a flipped bit at every reading of one, which takes it up to seconds.
-// What is noted has blocks that stand for them, and is set aside when Pebble removes it.
+// FS is a file system that fails at once for blocks that are known to be damaged: Pebble
+// searches for a flipped bit at every read of one, which takes up to seconds. Noted blocks have
+// substitutes, and their files are set aside when Pebble removes them.
 type FS struct {
 	vfs.FS
 
-	rewrite atomic.Pointer[rewrite] // nil: none is under way
+	rewrite atomic.Pointer[rewrite] // nil: none is in progress
 
 	mu    sync.Mutex // guards what follows
 	files map[string]*blocks
 	noted map[string]bool
 }
 
-// blocks are the damaged ones of a file, by their offsets.
+// blocks are the damaged blocks of a file, by offset.
 type blocks struct {
 	at atomic.Pointer[known]
 }
 
-// rewrite is a rewrite of a blob file, which is looked through before.
+// rewrite is a rewrite of a blob file, which is checked before.
 type rewrite struct {
 	file   string
 	look   sync.Once
@@ -68,7 +68,7 @@ func (b *FS) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 			}
 		}
 		if errors.Is(err, files.ErrUnreadable) || errors.Is(err, fs.ErrNotExist) {
-			// Pebble 2.1 panics where it takes this for damage.
+			// Pebble 2.1 panics if it takes this for damage.
 			return nil, &Unreadable{b.PathBase(name), err.Error()}
 		}
 	}
@@ -103,8 +103,8 @@ func (b *FS) of(file string) *blocks {
 	return d
 }
 
-// Rewriting notes that Pebble begins, or ends, to rewrite a blob file. It does so
-// with one at a time.
+// Rewriting notes that Pebble begins, or ends, to rewrite a blob file. There is one rewrite at
+// a time.
 func (b *FS) Rewriting(file string, begins bool) {
 	if begins {
 		b.rewrite.Store(&rewrite{file: file})
@@ -120,10 +120,9 @@ type file struct {
 	blocks *blocks
 }
 
-// ReadAt implements vfs.File. Pebble 2.1 panics where a rewrite of a blob file
-// meets damage, and at its end where one fails that has opened the file. So what the
-// rewrite reads first, of a table that refers to the file, has the file looked through,
-// and fails where there is damage.
+// ReadAt implements vfs.File. Pebble 2.1 panics when a rewrite of a blob file finds damage, and
+// at the end of a failed rewrite that has opened the file. So the first read of the rewrite, of
+// a table that refers to the file, checks the file, and fails if it is damaged.
 func (f file) ReadAt(p []byte, offset int64) (int, error) {
 	if r := f.fs.rewrite.Load(); r != nil && ofRewrite() {
 		r.look.Do(func() { r.damage = f.fs.damaged(f.fs.PathJoin(f.fs.PathDir(f.path), r.file)) })
@@ -134,10 +133,10 @@ func (f file) ReadAt(p []byte, offset int64) (int, error) {
 	return f.readAt(p, offset)
 }
 
-// ofRewrite reports whether its caller is Pebble's rewrite of a blob file, and not
-// somebody else who reads the file meanwhile: by the stack, as nothing else says so.
-// It is not where it opens a table: whoever wants that table at the same time is given
-// the same error, and would take all its records for damaged.
+// ofRewrite reports whether its caller is Pebble's rewrite of a blob file, and not a concurrent
+// reader of the file: by the stack, as nothing else distinguishes them. It is false while the
+// rewrite opens a table: concurrent readers of that table would get the same error, and would
+// take all its records for damaged.
 func ofRewrite() bool {
 	var callers [64]uintptr
 	frames := runtime.CallersFrames(callers[:runtime.Callers(3, callers[:])])
@@ -155,7 +154,7 @@ func ofRewrite() bool {
 	}
 }
 
-// damaged says what damage there is in a blob file that blocks do not stand for.
+// damaged reports the damage in a blob file that has no substitute blocks.
 func (b *FS) damaged(path string) error {
 	err := files.CheckAllValues(patched{b}, path)
 	known, ok := errors.AsType[*Known](err)
@@ -168,7 +167,7 @@ func (b *FS) damaged(path string) error {
 	return err
 }
 
-// patched shows files as they are for Pebble, to whoever looks through them for it.
+// patched shows files as Pebble sees them, for checks.
 type patched struct{ *FS }
 
 func (b patched) Open(name string, _ ...vfs.OpenOption) (vfs.File, error) {
@@ -192,7 +191,7 @@ func (f file) readAt(p []byte, offset int64) (int, error) {
 		return 0, err
 	}
 	if block := k.standIns[offset]; block != nil && len(block) >= len(p) {
-		return copy(p, block), nil // which the disk may not even answer for
+		return copy(p, block), nil // the disk may not even be able to read it
 	}
 	n, err := f.File.ReadAt(p, offset)
 	for at, block := range k.standIns {
@@ -204,8 +203,8 @@ func (f file) readAt(p []byte, offset int64) (int, error) {
 	return n, err
 }
 
-// Unreadable is the error of a file that cannot be opened, or rewritten, because of its
-// damage. Pebble does not take it for damage.
+// Unreadable is the error of a file that cannot be opened, or rewritten, because of damage.
+// Pebble does not take it for damage.
 type Unreadable struct{ File, Reason string }
 
 func (u *Unreadable) Error() string { return u.File + ": " + u.Reason }
@@ -215,12 +214,12 @@ type Known struct{ File, Reason string }
 
 func (k *Known) Error() string { return k.File + ": " + k.Reason }
 
-// Is makes it what Pebble takes for damage.
+// Is makes it an error that Pebble takes for damage.
 func (k *Known) Is(target error) bool { return target == pebble.ErrCorruption }
 
 var blockText = regexp.MustCompile(`\bblock (\d+)/(\d+): `)
 
-// Place is where the damaged block stands that an error reports.
+// Place is the position of the damaged block that an error reports.
 func Place(err error) (b Block, ok bool) {
 	m := blockText.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -231,7 +230,7 @@ func Place(err error) (b Block, ok bool) {
 	return Block{Offset: offset, Length: length}, e1 == nil && e2 == nil
 }
 
-// Learn notes the block of a file that an error reports.
+// Learn notes the damaged block of a file that an error reports.
 func (b *FS) Learn(file string, err error) {
 	place, ok := Place(err)
 	if !ok {
@@ -241,7 +240,7 @@ func (b *FS) Learn(file string, err error) {
 	b.change(file, func(k *known) {
 		for at := range k.standIns {
 			if at >= place.Offset && at < place.Offset+place.Length+files.BlockEnd {
-				return // an error of before
+				return // an earlier error
 			}
 		}
 		k.errors[place.Offset] = &Known{file, reason}
@@ -261,14 +260,14 @@ func (b *FS) change(file string, f func(*known)) {
 	d.at.Store(k)
 }
 
-// Keep has a file set aside when it is removed.
+// Keep sets a file aside when it is removed.
 func (b *FS) Keep(file string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.noted[file] = true
 }
 
-// Patch has blocks stand for those of a note, from now on.
+// Patch shows substitutes of a note's blocks from now on.
 func (b *FS) Patch(note *Note) error {
 	made := make([][]byte, len(note.Blocks))
 	for i := range note.Blocks {

@@ -1,6 +1,6 @@
-// Package quarantine keeps what of a store is known to be damaged: in a file beside the
-// data, across starts, and for as long as the damaged file is in use with blocks that
-// stand for those that cannot be read, so that the rest of the file can be.
+// Package quarantine has the known damage of a store, in a file beside the data. While a
+// damaged file is in use, substitute blocks replace its unreadable ones, so that the rest of
+// the file can be read.
 package quarantine
 
 import (
@@ -24,22 +24,22 @@ import (
 
 // Names in a store's directory.
 const (
-	// Name is that of the file that the notes are in.
+	// Name is the name of the file with the notes.
 	Name = "godwit-damage"
-	// AsideDir holds the damaged files that the store has no use for any more.
+	// AsideDir holds damaged files that the store does not use any more.
 	AsideDir = "damaged-files"
 )
 
-// Reserved is the prefix of keys at which the store keeps what damage covers: records
-// that may have been written or deleted again in a block that cannot be read.
+// Reserved is the prefix of the keys at which the store keeps covered records: those that an
+// unreadable block may have overwritten or deleted.
 var Reserved = []byte{0xff, 0xff, 0xfe}
 
-// Covered is where the record of a key is kept that a table's damage covers.
+// Covered is the key at which the record of a key that a table's damage covers is kept.
 func Covered(table uint64, key []byte) []byte {
 	return append(binary.BigEndian.AppendUint64(slices.Clone(Reserved), table), key...)
 }
 
-// ParseCovered is the key that Covered was given.
+// ParseCovered is the inverse of Covered.
 func ParseCovered(covered []byte) (key []byte, ok bool) {
 	rest, ok := bytes.CutPrefix(covered, Reserved)
 	if !ok || len(rest) < 8 {
@@ -48,44 +48,44 @@ func ParseCovered(covered []byte) (key []byte, ok bool) {
 	return rest[8:], true
 }
 
-// Note is what is known of a damaged file.
+// Note is the known damage of a file.
 type Note struct {
 	File   string
 	Reason string
 	Found  time.Time
-	Flips  []files.Flip `json:",omitempty"` // which are put right
+	Flips  []files.Flip `json:",omitempty"` // flipped bits that are corrected
 	Blocks []Block
-	Spans  []Span // of keys whose latest write may be lost, in their order
-	// Ready: nothing that the file covers can come to light, so that other blocks may
-	// stand for the damaged ones.
+	Spans  []Span // ranges of keys whose latest write may be lost, in order
+	// Ready says that the file covers no record that would become visible, so that substitutes
+	// may replace the damaged blocks.
 	Ready bool
 }
 
 // Block is a damaged block of a file.
 type Block struct {
-	Offset, Length int64 // bytes, without the end of the block
-	// Of a table: the key that the block which stands for it deletes, one of those that
-	// the damaged one may hold, and within the bounds of the table.
+	Offset, Length int64 // bytes, without the trailer of the block
+	// Of a table: the key that the substitute block deletes. It is one of the keys that the
+	// damaged block may hold, and within the bounds of the table.
 	Key []byte `json:",omitempty"`
-	// Of a table: the sequence number that the deleted write has there; the deletion has
-	// the next. Both are above those of whatever lies below the table: a read of one key
-	// takes a write that is not older than the one before it for that of another key.
-	// Notes of earlier versions have none.
+	// Of a table: the sequence number of the deleted write in the substitute; the deletion has
+	// the next. Both are above those of all levels below the table: a read of one key takes a
+	// write that is not older than the one before it for a write of another key. Notes of
+	// earlier versions have none.
 	Sequence uint64 `json:",omitempty"`
-	// Of a blob file: their sizes in bytes, as far as they are in use.
+	// Of a blob file: the sizes of its values in bytes, as far as they are in use.
 	Values []uint32 `json:",omitempty"`
 }
 
 // Span is a range of keys, both ends inclusive.
 type Span struct{ From, Last []byte }
 
-// Table reports whether the file has records, and not values.
+// Table reports whether the file is a table, not a blob file.
 func (n *Note) Table() bool { return !strings.HasSuffix(n.File, ValuesSuffix) }
 
-// ValuesSuffix is that of the names of blob files.
+// ValuesSuffix is the suffix of the names of blob files.
 const ValuesSuffix = ".blob"
 
-// standIn is a block that stands for a damaged one, with its end.
+// standIn is the substitute of a damaged block, with its trailer.
 func (b *Block) standIn(ofValues bool) ([]byte, error) {
 	if ofValues {
 		return values(b.Values, int(b.Length))
@@ -93,7 +93,7 @@ func (b *Block) standIn(ofValues bool) ([]byte, error) {
 	return records(b.Key, max(1, b.Sequence), int(b.Length))
 }
 
-// Notes are those of a store.
+// Notes are the notes of a store.
 type Notes struct {
 	fs  vfs.FS
 	dir string
@@ -105,8 +105,8 @@ type Notes struct {
 // ErrDamaged reports that the notes themselves cannot be read.
 var ErrDamaged = errors.New("the file " + Name + " is damaged")
 
-// Read reads the notes of a store's directory. There are none if there is no file, or,
-// with ErrDamaged, if it is damaged.
+// Read reads the notes of a store's directory. There are none if there is no file, or, with
+// ErrDamaged, if it is damaged.
 func Read(f vfs.FS, dir string) (*Notes, error) {
 	n := &Notes{fs: f, dir: dir, list: map[string]Note{}}
 	file, err := f.Open(f.PathJoin(dir, Name))
@@ -138,7 +138,7 @@ func checksum(text []byte) string {
 	return fmt.Sprintf("%08x", crc32.Checksum(text, crc32.MakeTable(crc32.Castagnoli)))
 }
 
-// All are the notes, by the names of the files.
+// All are the notes, ordered by file name.
 func (n *Notes) All() []Note {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -162,7 +162,7 @@ func (n *Notes) Of(file string) (Note, bool) {
 	return note, ok
 }
 
-// Put makes a note durable, in place of the one of the same file.
+// Put makes a note durable, and replaces the one of the same file.
 func (n *Notes) Put(note Note) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -177,8 +177,8 @@ func (n *Notes) Put(note Note) error {
 	return err
 }
 
-// CopyTo writes the notes, if there are any, and links the files that were set aside
-// into another directory.
+// CopyTo writes the notes, if there are any, and links the files that were set aside into
+// another directory.
 func (n *Notes) CopyTo(dir string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -209,7 +209,7 @@ func (n *Notes) write(dir string) error {
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(bytes.Repeat(append([]byte(checksum(text)+"\n"), text...), 2)) // one for the other
+	_, err = file.Write(bytes.Repeat(append([]byte(checksum(text)+"\n"), text...), 2)) // two copies, in case one is damaged
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return errors.Join(err, n.fs.Remove(path+".tmp"))
 	}
@@ -219,8 +219,8 @@ func (n *Notes) write(dir string) error {
 	return files.SyncDir(n.fs, dir)
 }
 
-// Check makes the blocks that are to stand for those of a note and reads the file with
-// them. It fails if that cannot be done.
+// Check makes the substitutes of a note's blocks and reads the file with them. It fails if that
+// is impossible.
 func (n *Notes) Check(note *Note) error {
 	patched := New(n.fs)
 	if err := patched.Patch(note); err != nil {
@@ -228,7 +228,7 @@ func (n *Notes) Check(note *Note) error {
 	}
 	path := n.fs.PathJoin(n.dir, note.File)
 	if !note.Table() {
-		return nil // a block of values is read by nothing but its offset
+		return nil // a block of values is only read by offset
 	}
 	gaps, err := files.ReadTable(patched, path, nil, func(files.Write) error { return nil })
 	if err == nil && len(gaps) > 0 {

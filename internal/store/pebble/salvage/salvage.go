@@ -1,5 +1,5 @@
-// Package salvage copies what can be read of a damaged store into a new one. It
-// never writes to the source, and needs no manifest.
+// Package salvage copies the readable records of a damaged store into a new one. It never
+// writes to the source, and needs no manifest.
 package salvage
 
 import (
@@ -21,32 +21,32 @@ import (
 	"godwit.dev/godwit/internal/store/pebble/quarantine"
 )
 
-// Report is what was copied and what was not.
+// Report counts the copied and the lost records.
 type Report struct {
 	check.Report
 	Copied   int64 // records
-	Repaired int64 // records that were made from others
-	// Exact says that the manifest named what counts. Otherwise what was deleted of
-	// late may have come back.
+	Repaired int64 // records that were rebuilt from others
+	// Exact says that the manifest told which files are in use. Otherwise recently deleted
+	// records may have come back.
 	Exact bool
 }
 
-// Repair makes a store that lacks records one that can be opened. It is given all
-// records in the order of their keys, and then asked for what is to be written.
+// Repair makes a store with lost records one that can be opened. It gets all records in the
+// order of their keys, and then returns the writes that the store needs.
 type Repair interface {
 	See(key, value []byte)
 	Repairs() *mutation.Batch
-	// Lost says what the repairs take away.
+	// Lost lists what the repairs drop.
 	Lost() []string
 }
 
-// Options are those of Run.
+// Options configure Run.
 type Options struct {
-	FS      vfs.FS // of both
+	FS      vfs.FS // of source and target
 	Records check.Records
 	Repair  Repair // nil: none
-	// Keep reports whether a record whose value is lost keeps its place, with an
-	// empty value; nil: none does.
+	// Keep reports whether a record whose value is lost is kept, with an empty value; nil: none
+	// is.
 	Keep   func(key []byte) bool
 	Logger *slog.Logger
 }
@@ -54,12 +54,11 @@ type Options struct {
 // ErrTarget reports a target that is not new.
 var ErrTarget = errors.New("the directory that is copied into must not exist, or be empty")
 
-// scratchDir holds, in the target, every write by key and sequence while the copy
-// is under way: it takes as much space as the copy, and goes with its end.
+// scratchDir holds, in the target, every write by key and sequence during the copy: it takes as
+// much space as the copy, and is removed at the end.
 const scratchDir = "salvage-scratch"
 
-// Run copies the store in the directory from into store, a directory in to, which
-// must be new.
+// Run copies the store in the directory from into store, a directory in to, which must be new.
 func Run(from, to, store string, o Options) (report *Report, err error) {
 	if names, err := o.FS.List(to); err == nil && len(names) > 0 {
 		return nil, fmt.Errorf("%w: %s", ErrTarget, to)
@@ -190,16 +189,16 @@ func (quiet) Infof(string, ...any)           {}
 func (quiet) Errorf(string, ...any)          {}
 func (quiet) Fatalf(format string, a ...any) { panic(fmt.Sprintf(format, a...)) }
 
-// What stands before the value of a write in the scratch.
+// The first byte of a write's value in the scratch store.
 const (
 	isSet     = 's'
 	isDeleted = 'd'
 	isDamaged = 'x' // the value is the error's text
-	isCovered = 'c' // what damage covered, with the sequence (8) at which it was kept aside
+	isCovered = 'c' // a covered record, with the sequence (8) at which it was copied aside
 )
 
-// place is where a write stands: its key, in a form that no other begins with, and
-// its sequence, the latest first. Behind all writes of the key is what was covered.
+// place is the scratch key of a write: its key, encoded so that none is a prefix of another,
+// and its sequence, the latest first. The covered record follows all writes of the key.
 func place(key []byte, sequence uint64) []byte {
 	p := make([]byte, 0, len(key)+12)
 	for _, b := range key {
@@ -241,7 +240,7 @@ func (w *writes) add(write files.Write) error {
 			value = append([]byte{isDamaged}, write.Err.Error()...)
 		}
 	default:
-		return nil // of no meaning in our stores
+		return nil // not used by our stores
 	}
 	return w.set(place(write.Key, write.Sequence+1), value)
 }
@@ -275,7 +274,7 @@ func (w *writes) latest(f func(key, value []byte, damage error) error) error {
 	var active []deletion
 	next := 0
 	var last []byte
-	begun, deleted := false, uint64(0) // the latest write of last is a deletion; 0: it is none
+	begun, deleted := false, uint64(0) // sequence of the latest write of last if it is a deletion; 0: it is none
 	for ok := it.First(); ok && err == nil; ok = it.Next() {
 		key, at := readPlace(it.Key())
 		value := it.Value()

@@ -1,4 +1,4 @@
-// Package verify compares what a store's directory holds with what was durable, before the
+// Package verify compares the content of a store's directory with the durable data, before the
 // engine opens it.
 package verify
 
@@ -21,8 +21,8 @@ import (
 
 // Errors of Open that report damage.
 var (
-	// ErrDamaged: the files that say how the store is made up are damaged. What
-	// can be read is to be copied into another directory.
+	// ErrDamaged: the files that describe the store are damaged. The readable records are to be
+	// copied into another directory.
 	ErrDamaged = errors.New("damaged")
 	// ErrLoss: the write-ahead log has lost writes that were durable. With
 	// Options.AcceptLoss the store opens without them.
@@ -32,7 +32,7 @@ var (
 const (
 	wayOut = "restore a backup, or copy what can be read into another directory with: godwit salvage (nothing was changed)"
 
-	// LossWayOut says what to do about ErrLoss.
+	// LossWayOut is the advice for ErrLoss.
 	LossWayOut = "restore a backup, or copy what can be read into another directory with: godwit salvage, " +
 		"or go on without what is missing with --accept-data-loss (nothing was changed)"
 
@@ -40,18 +40,18 @@ const (
 	asideDir = "damaged-logs"
 )
 
-// Damaged makes an ErrDamaged that says what to do.
+// Damaged makes an ErrDamaged with advice.
 func Damaged(format string, args ...any) error {
 	return fmt.Errorf("%w: %s; %s", ErrDamaged, fmt.Sprintf(format, args...), wayOut)
 }
 
-// Found is what the directory says of itself before the store is opened.
+// Found is the state of the directory before the store is opened.
 type Found struct {
 	Exists  bool
 	Mark    *mark.Mark // nil: there is none, or it is damaged
-	NoMark  error      // why
+	NoMark  error      // why there is none
 	Version *files.Version
-	Loss    *Loss // nil: the log has all that was durable
+	Loss    *Loss // nil: the log has all durable writes
 
 	fs   vfs.FS
 	dir  string
@@ -63,13 +63,13 @@ type logFile struct {
 	extent files.Extent
 }
 
-// Loss is what the log lacks.
+// Loss describes the missing part of the log.
 type Loss struct {
 	what    []string // sentences without their full stops
-	cut     uint64   // the first log of which something is missing
-	keep    int64    // bytes of it to be kept; 0: all of it goes, or it is not there
-	reached uint64   // the latest sequence that can be read
-	of      uint64   // the latest that was durable
+	cut     uint64   // the first incomplete log
+	keep    int64    // bytes of it to be kept; 0: none, or it does not exist
+	reached uint64   // the latest readable sequence
+	of      uint64   // the latest durable sequence
 	at      time.Time
 }
 
@@ -84,7 +84,7 @@ func (l *Loss) Error() string {
 // Is implements errors.Is: it is an ErrLoss.
 func (l *Loss) Is(target error) bool { return target == ErrLoss }
 
-// Inspect reads what a directory says about itself. It fails with ErrDamaged.
+// Inspect reads the metadata of a directory. It fails with ErrDamaged.
 func Inspect(f vfs.FS, dir string) (*Found, error) {
 	s := &Found{fs: f, dir: dir}
 	var err error
@@ -98,8 +98,8 @@ func Inspect(f vfs.FS, dir string) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The first start makes the MANIFEST, its marker, a log, the marker of the
-	// format, and then these.
+	// The first start makes the MANIFEST, its marker, a log, the marker of the format, and then
+	// these.
 	data := len(list.Tables)+len(list.Values)+len(list.Options) > 0
 	if list.ManifestMarker == "" {
 		if data || len(list.Logs) > 0 || s.Mark != nil && len(s.Mark.Manifests) > 0 && len(list.Manifests) == 0 && list.FormatMarker {
@@ -150,8 +150,8 @@ func (s *Found) inspect(list *files.Listing) error {
 			return Damaged("%s has %d bytes of %d", files.TableName(t.File), info.Size(), t.Size)
 		}
 	}
-	// What else the engine refuses is said before it is started, since the end of a log
-	// that a crash has torn would be blamed for it.
+	// Other reasons for which the engine refuses the store are reported before it opens, since
+	// otherwise the torn end of a log would be blamed.
 	if err := checkOptions(s.fs, s.dir); err != nil {
 		return err
 	}
@@ -229,8 +229,7 @@ func (s *Found) lost(log uint64, keep int64, reached uint64, format string, args
 	s.Loss.what = append(s.Loss.what, fmt.Sprintf(format, args...))
 }
 
-// Unclean says what is wrong with the log where the engine does not read it, and
-// the mark says nothing.
+// Unclean reports the damage of a log that the engine cannot read, if the mark shows none.
 func (s *Found) Unclean(cause error) *Loss {
 	for i, l := range s.logs {
 		lastOne := i == len(s.logs)-1
@@ -244,8 +243,8 @@ func (s *Found) Unclean(cause error) *Loss {
 	return nil
 }
 
-// Cut has the logs end where they can be read to without a gap. The logs as
-// they were are kept beside.
+// Cut truncates the logs to the part that can be read without a gap. The original logs are kept
+// in a separate directory.
 func (s *Found) Cut(l *Loss) error {
 	aside := s.fs.PathJoin(s.dir, asideDir+"-"+clock.System.Now().UTC().Format("20060102T150405.000"))
 	if err := s.fs.MkdirAll(aside, 0o750); err != nil {
@@ -276,7 +275,7 @@ func (s *Found) Cut(l *Loss) error {
 	if err := errors.Join(files.SyncDir(s.fs, aside), files.SyncDir(s.fs, s.dir)); err != nil {
 		return err
 	}
-	// The mark goes last: what it says holds no longer.
+	// The mark is removed last: it is not valid any more.
 	if err := s.fs.Remove(s.fs.PathJoin(s.dir, mark.Name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -284,7 +283,7 @@ func (s *Found) Cut(l *Loss) error {
 	return files.SyncDir(s.fs, s.dir)
 }
 
-// checkOptions says why the engine would refuse the latest OPTIONS file.
+// checkOptions reports why the engine would refuse the latest OPTIONS file.
 func checkOptions(f vfs.FS, dir string) error {
 	desc, err := pebble.Peek(dir, f)
 	if err != nil || desc.OptionsFilename == "" {

@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// JSON writes the plan for programs. Times are in seconds, without jitter, and from the first
-// attempt on; neighbours with the same delay are one step.
+// JSON writes the plan for programs. Times are in seconds since the first attempt, without
+// jitter; adjacent retries with the same delay are one step.
 func (p Plan) JSON(w io.Writer) error {
 	type phase struct {
 		Name    string `json:"name"`

@@ -1,5 +1,4 @@
-// Package plan shows retry policies to people: as a table with a chart, and as a
-// picture.
+// Package plan presents retry policies to people: as a table with a chart, and as a picture.
 package plan
 
 import (
@@ -13,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/topic/retry"
 )
 
-// Plan is a policy and what it is called.
+// Plan is a policy and its name.
 type Plan struct {
 	Name   string // such as the file that it was read from
 	Policy retry.Policy
@@ -21,8 +20,8 @@ type Plan struct {
 	MaxReceivesPerSecond int
 }
 
-// Of reads a DeliveryPolicy document, as a topic or a subscription has it. Gaps
-// are filled with the defaults. Errors: what SNS would say about it.
+// Of parses a DeliveryPolicy document of a topic or a subscription. Missing members have their
+// defaults. Errors: those of SNS.
 func Of(name, document string) (Plan, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(document), &members); err != nil || members == nil {
@@ -45,7 +44,7 @@ func Of(name, document string) (Plan, error) {
 	return Plan{Name: name, Policy: e.Policy, MaxReceivesPerSecond: e.MaxReceivesPerSecond}, nil
 }
 
-// OfProtocol is the policy that a protocol of SNS has, http and https by default.
+// OfProtocol is the policy of a protocol of SNS, for http and https the default.
 func OfProtocol(protocol string) (p Plan, ok bool) {
 	switch protocol {
 	case "sqs", "lambda", "firehose":
@@ -63,7 +62,7 @@ type step struct {
 	first, last int // numbers of the retries, from 1
 	phase       retry.Phase
 	delay       time.Duration
-	from, until time.Duration // when the first and the last are made, since the first attempt
+	from, until time.Duration // times of the first and the last, since the first attempt
 }
 
 func (s *step) count() int { return s.last - s.first + 1 }
@@ -84,7 +83,7 @@ func stepsOf(p retry.Policy) (all []step) {
 	}
 }
 
-// phase is one of the phases of a policy that has retries in it.
+// phase is a phase of a policy that has retries.
 type phase struct {
 	phase   retry.Phase
 	retries int
@@ -111,14 +110,14 @@ func phasesOf(p retry.Policy) (all []phase) {
 	return all
 }
 
-// seconds writes a delay, to a tenth of a second.
+// seconds formats a delay, to a tenth of a second.
 func seconds(d time.Duration) string { return tenths(d.Round(100*time.Millisecond).Seconds()) + " s" }
 
 func tenths(f float64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(f, 'f', 1, 64), ".0")
 }
 
-// moment writes a time of any length with its two largest units.
+// moment formats a time of any length with its two largest units.
 func moment(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -140,7 +139,7 @@ func both(d, large time.Duration, largeName string, small time.Duration, smallNa
 	return out
 }
 
-// thousands writes a number with commas.
+// thousands formats a number with commas.
 func thousands(n int) string {
 	s := strconv.Itoa(n)
 	for i := len(s) - 3; i > 0; i -= 3 {

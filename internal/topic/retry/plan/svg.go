@@ -19,7 +19,7 @@ const (
 	muted        = "#5f6b7a"
 )
 
-// Colours that people tell apart however they see them (after Okabe and Ito).
+// Colours that people with any colour vision can distinguish (after Okabe and Ito).
 var (
 	phaseColours = map[retry.Phase]string{
 		retry.Immediate: "#cc79a7", retry.PreBackoff: "#e69f00", retry.BackoffPhase: "#0072b2", retry.PostBackoff: "#009e73",
@@ -49,7 +49,7 @@ func (p *picture) end(w io.Writer) error {
 	return err
 }
 
-// text writes at a point; anchor is start, middle or end.
+// text writes a text at a point; anchor is start, middle or end.
 func (p *picture) text(x, y float64, anchor, format string, args ...any) {
 	p.add(`<text x="%s" y="%s" text-anchor="%s" fill="%s">%s</text>`, at(x), at(y), anchor, ink, html.EscapeString(fmt.Sprintf(format, args...)))
 }
@@ -63,7 +63,7 @@ func at(f float64) string { return tenths(f) }
 
 // axis is a range of values along a length.
 type axis struct {
-	from, to float64 // where 0 and max stand
+	from, to float64 // coordinates of 0 and max
 	max      float64
 	step     float64
 }
@@ -87,7 +87,7 @@ func newAxis(from, to, top float64, n int) axis {
 
 func (a axis) place(v float64) float64 { return a.from + (a.to-a.from)*v/a.max }
 
-// unit is how times up to a length are written on an axis.
+// unit is the unit of times up to a length on an axis.
 func unit(longest time.Duration) (name string, of time.Duration) {
 	switch {
 	case longest <= 5*time.Minute:
@@ -165,17 +165,17 @@ func mark(kind int, x, y float64) string {
 	}
 }
 
-// column is a retry in the picture, or the place of many that are left out.
+// column is a retry in the picture, or the place of many omitted ones.
 type column struct {
 	retry   int // from 1
 	phase   retry.Phase
 	delay   time.Duration
 	at      time.Duration
-	omitted int // how many are left out here; 0: it is a retry
+	omitted int // how many are omitted here; 0: it is a retry
 }
 
-// maxColumns is how many retries a picture shows one by one; more of a run than
-// runHead + runTail are left out beyond.
+// maxColumns is the number of retries up to which a picture shows all; beyond it shows only
+// runHead and runTail retries of a long run.
 const (
 	maxColumns = 110
 	runHead    = 12
@@ -199,7 +199,7 @@ func columnsOf(p retry.Policy) (all []column) {
 	return all
 }
 
-// gap is how many columns those that are left out take.
+// gap is the width of omitted retries, in columns.
 const gap = 5
 
 // SVG draws the policy: each retry's delay, and the attempts along a line of time.
@@ -236,7 +236,7 @@ func (p *picture) bars(columns []column, y axis, of time.Duration) {
 	}
 	width := (right - left - 12) / float64(max(slots, 1))
 	thick := min(width*0.72, 40)
-	every := 10 // at least every tenth is numbered
+	every := 10 // every tenth one is numbered, or more
 	for _, n := range []int{5, 2, 1} {
 		if float64(n)*width >= 34 {
 			every = n
@@ -260,7 +260,7 @@ func (p *picture) bars(columns []column, y axis, of time.Duration) {
 			p.add(`<rect x="%s" y="%s" width="%s" height="%s" fill="%s"/>`,
 				at(middle-thick/2), at(y.from-h), at(thick), at(max(h, 1.5)), phaseColours[c.phase])
 		}
-		free := float64(c.retry-1)*width >= 30 && float64(len(columns)-1-i)*width >= 46 // to the first number, and to the last
+		free := float64(c.retry-1)*width >= 30 && float64(len(columns)-1-i)*width >= 46 // distance to the first number, and to the last
 		if c.retry == 1 || c.retry%every == 0 && free && c.retry < 1000 {
 			p.text(middle, y.from+22, "middle", "%s", thousands(c.retry))
 		} else if i == len(columns)-1 {

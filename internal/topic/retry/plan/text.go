@@ -63,7 +63,7 @@ func bar(d, longest time.Duration) string {
 	return out
 }
 
-// table writes rows in columns, each to the left (<) or to the right (>).
+// table writes rows in columns, each aligned to the left (<) or to the right (>).
 func table(out *strings.Builder, rows [][]string, align string) {
 	widths := make([]int, len(align))
 	for _, row := range rows {
@@ -85,12 +85,12 @@ func table(out *strings.Builder, rows [][]string, align string) {
 	}
 }
 
-// The example by which the backoff functions are compared.
+// The example for comparing the backoff functions.
 var example = retry.Policy{NumRetries: 10, MinDelayTarget: 5 * time.Second, MaxDelayTarget: 260 * time.Second}
 
 var functions = []retry.Backoff{retry.Linear, retry.Arithmetic, retry.Geometric, retry.Exponential}
 
-// FunctionsText writes a table of the delays that the four backoff functions give.
+// FunctionsText writes a table of the delays of the four backoff functions.
 func FunctionsText(w io.Writer) error {
 	rows := [][]string{{"retry"}}
 	for _, f := range functions {

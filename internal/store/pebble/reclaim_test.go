@@ -98,6 +98,31 @@ func TestReclaim(t *testing.T) {
 	})
 }
 
+// What is deleted while it is young gives its space back, too: a first compaction may only bring
+// tombstones to the level of what they delete.
+func TestReclaimOfYoungRecords(t *testing.T) {
+	for _, records := range []uint64{200, 400, 1000} {
+		synctest.Test(t, func(t *testing.T) {
+			fs := vfs.NewMem()
+			o := options(t, fs)
+			o.MemTableBytes = 1 << 20
+			s := open(t, "data", o)
+			defer closed(t, s)
+			restful(t, s, records)
+			for range 60 {
+				if err := s.Reclaim(); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				pass(time.Second)
+			}
+			if size := tables(t, fs, "data"); size > 100<<10 {
+				t.Errorf("%d records: tables take %d bytes with nothing in them", records, size)
+			}
+		})
+	}
+}
+
 // A disk with less room than a whole log, which Pebble sets aside at once, is
 // no failure.
 func TestPreallocationMayFail(t *testing.T) {

@@ -72,6 +72,8 @@ type Version struct {
 	Modified time.Time
 	// Pending says that it is being created, and cannot be invoked yet.
 	Pending bool
+	// Token is the one that it was published under; empty: none.
+	Token string
 
 	readyRevision string // its revision once it has been created or updated
 	// build names the code with the configuration, for as long as this program runs:

@@ -2,6 +2,7 @@ package function
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
@@ -89,12 +90,18 @@ type Publish struct {
 	Description *string
 	Revision    string // of the new version, for good
 	Latest      string // of the latest version from then on
+	// Token names the request: whenever it is carried out again, it finds the version that it made
+	// at first, whatever has become of the latest one since. Empty: the request has none.
+	Token string
 }
 
 // Publish makes a version of the latest one, or finds the one that was made last
 // if there was no update since. Errors: as CheckUpdate, and InvalidParameter for
 // other code.
 func (s *State) Publish(now time.Time, cmd Publish, b *mutation.Batch) (*Function, *Version, error) {
+	if f, v := s.Published(cmd.ARN, cmd.Token); v != nil {
+		return f, v, nil
+	}
 	f, err := s.CheckUpdate(cmd.ARN, cmd.RevisionID)
 	if err != nil {
 		return nil, nil, err
@@ -112,6 +119,7 @@ func (s *State) Publish(now time.Time, cmd Publish, b *mutation.Batch) (*Functio
 	var v *Version
 	s.change(f, func() {
 		v = s.publish(now, f, f.latest, cmd.Revision)
+		v.Token = cmd.Token
 		if description != v.Config.Description {
 			config := *v.Config
 			config.Description = description
@@ -122,6 +130,20 @@ func (s *State) Publish(now time.Time, cmd Publish, b *mutation.Batch) (*Functio
 	s.putVersion(b, f, v)
 	s.put(b, f)
 	return f, v, nil
+}
+
+// Published is the version that was made under a token, nil if none was.
+func (s *State) Published(name arn.ARN, token string) (*Function, *Version) {
+	f, err := s.function(name)
+	if err != nil || token == "" {
+		return nil, nil
+	}
+	for _, v := range slices.Backward(f.versions.Items) {
+		if v.Token == token {
+			return f, v
+		}
+	}
+	return nil, nil
 }
 
 // published is the version that the latest one was published as, nil if it was

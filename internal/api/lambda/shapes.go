@@ -124,7 +124,12 @@ type FunctionConfiguration struct {
 	SnapStart                  *SnapStartResponse
 	RuntimeVersionConfig       *RuntimeVersionConfig
 	LoggingConfig              *LoggingConfig
+
+	token string // that PublishVersion made it under
 }
+
+// Token is the one that a version was published under, for who calls within the process; empty: none.
+func (c *FunctionConfiguration) Token() string { return c.token }
 
 // RuntimeVersionConfig names the version of a runtime.
 type RuntimeVersionConfig struct{ RuntimeVersionArn string }

@@ -234,15 +234,10 @@ func (m *Machine) remove(r *Resource) {
 		m.take(r, Step{Action: Delete, Target: spare, Spare: true})
 		return
 	}
-	policy := r.DeletePolicy
-	kept := policy == retain || policy == retainButCreate && m.Status != RollbackInProgress && r.Operation != m.Operation
-	if policy == retainButCreate && m.Status == DeleteInProgress {
-		kept = true
-	}
 	switch {
 	case !r.Exists():
 		m.gone(r, DeleteComplete)
-	case kept || m.Status == DeleteInProgress && slices.Contains(m.Keep, r.Logical):
+	case m.Leaves(r):
 		m.gone(r, DeleteSkipped)
 	default:
 		step := Step{Action: Delete, Target: r.Version}
@@ -252,6 +247,19 @@ func (m *Machine) remove(r *Resource) {
 		m.set(r, DeleteInProgress, "")
 		m.take(r, step)
 	}
+}
+
+// Leaves reports that the deletion of a resource leaves it as it is.
+func (m *Machine) Leaves(r *Resource) bool {
+	switch r.DeletePolicy {
+	case retain:
+		return true
+	case retainButCreate:
+		if m.Status == DeleteInProgress || m.Status != RollbackInProgress && r.Operation != m.Operation {
+			return true
+		}
+	}
+	return m.Status == DeleteInProgress && slices.Contains(m.Keep, r.Logical)
 }
 
 // sparing tells of what was replaced, whose resource keeps its status.

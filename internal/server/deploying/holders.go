@@ -7,6 +7,7 @@ import (
 
 	"godwit.dev/godwit/internal/api/iam"
 	"godwit.dev/godwit/internal/shard/stacks"
+	"godwit.dev/godwit/internal/stack"
 	"godwit.dev/godwit/internal/stack/resource"
 )
 
@@ -111,6 +112,9 @@ func (w *work) equip(ctx context.Context, h holder, was, now map[string]any) err
 	before, after := inlines(was["Policies"]), inlines(now["Policies"])
 	for policy, document := range after {
 		if before[policy] != document {
+			if err := w.unclaimed(h, policy); err != nil {
+				return err
+			}
 			if err := w.putInline(ctx, h, policy, document); err != nil {
 				return err
 			}
@@ -118,12 +122,57 @@ func (w *work) equip(ctx context.Context, h holder, was, now map[string]any) err
 	}
 	for policy := range before {
 		if _, ok := after[policy]; !ok {
-			if err := w.deleteInline(ctx, h, policy); err != nil {
+			if err := w.withdraw(ctx, h, policy); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// reequip is equip with all that an update changes.
+func (w *work) reequip(ctx context.Context, h holder) error {
+	// As of a policy of its own: see putPolicy.
+	stays, former := inlines(w.Target.Properties["Policies"]), inlines(w.Former["Policies"])
+	for policy := range inlines(w.Failed["Policies"]) {
+		_, now := stays[policy]
+		if _, before := former[policy]; !now && !before {
+			if err := w.withdraw(ctx, h, policy); err != nil {
+				return err
+			}
+		}
+	}
+	for _, was := range w.earlier() {
+		if err := w.equip(ctx, h, was, w.Target.Properties); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// disarm takes all policies away from a holder that is to go.
+func (w *work) disarm(ctx context.Context, h holder) error {
+	for _, was := range append(w.earlier(), w.Target.Properties) {
+		if err := w.equip(ctx, h, was, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// earlier are the properties that an update changes, or that a deletion takes away beside those of its
+// target: all of those that the resource may have in part.
+func (w *work) earlier() (all []map[string]any) {
+	if w.Action == stack.Create {
+		return nil
+	}
+	all = append(all, w.Now) // which may be nil: there were no properties
+	for _, properties := range []map[string]any{w.Failed, w.Former} {
+		if properties != nil {
+			all = append(all, properties)
+		}
+	}
+	return all
 }
 
 // bound changes the permissions boundary of a role or user.
@@ -184,6 +233,23 @@ func inline(h holder, policy string) stacks.Inline {
 	return p
 }
 
+// unclaimed refuses to give an inline policy that another resource of a stack has.
+func (w *work) unclaimed(h holder, policy string) error {
+	claims := w.worker.Giving(w.Task, inline(h, policy))
+	if claims.Wait {
+		return errUnderWay
+	}
+	return managed(claims.By)
+}
+
+// managed refuses what other resources have.
+func managed(others []string) error {
+	if len(others) == 0 {
+		return nil
+	}
+	return &handlerError{text: "Policy resource was already managed by another stack or another resource in the current stack. Found stacks: [" + strings.Join(others, ", ") + "]"}
+}
+
 func putPolicy(ctx context.Context, w *work) (made, error) {
 	is := made{w.Target.Physical, map[string]any{"Id": w.Target.Physical}}
 	now, name := carriers(w.Target.Properties), text(w.Target.Properties["PolicyName"])
@@ -191,45 +257,73 @@ func putPolicy(ctx context.Context, w *work) (made, error) {
 		return made{}, &handlerError{"At least one of [Groups,Roles,Users] must be non-empty.", "InvalidRequest"}
 	}
 	for _, h := range now {
-		if others := w.worker.Managers(w.Task, inline(h, name)); others != nil {
-			why := "Policy resource was already managed by another stack or another resource in the current stack. Found stacks: [" + strings.Join(others, ", ") + "]"
-			if w.Now == nil {
+		if err := w.unclaimed(h, name); err != nil {
+			if w.Action == stack.Create {
 				is = made{}
 			}
-			return is, &handlerError{text: why}
+			return is, err
 		}
+	}
+	// What an update before this one has given and not completed goes first: if this one fails, too,
+	// nobody knows of it any more.
+	if err := w.withdrawAll(ctx, w.Failed, w.Target.Properties, w.Former); err != nil {
+		return is, err
 	}
 	for _, h := range now {
 		if err := w.putInline(ctx, h, name, text(w.Target.Properties["PolicyDocument"])); err != nil {
 			return is, err
 		}
 	}
-	former := text(w.Now["PolicyName"])
-	for _, h := range carriers(w.Now) {
-		same := func(other holder) bool { return other.kind == h.kind && strings.EqualFold(other.name, h.name) } // as IAM compares names
-		if former != name || !slices.ContainsFunc(now, same) {
-			if err := w.withdraw(ctx, h, former); err != nil {
-				return is, err
-			}
+	for _, was := range w.earlier() {
+		if err := w.withdrawAll(ctx, was, w.Target.Properties); err != nil {
+			return is, err
 		}
 	}
 	return is, nil
 }
 
+// withdrawAll takes the inline policy of properties away from all whom other properties do not give it.
+func (w *work) withdrawAll(ctx context.Context, was map[string]any, but ...map[string]any) error {
+	name := text(was["PolicyName"])
+	for _, h := range carriers(was) {
+		same := func(other holder) bool { return other.kind == h.kind && strings.EqualFold(other.name, h.name) } // as IAM compares names
+		stays := slices.ContainsFunc(but, func(properties map[string]any) bool {
+			return text(properties["PolicyName"]) == name && slices.ContainsFunc(carriers(properties), same)
+		})
+		if stays {
+			continue
+		}
+		if err := w.withdraw(ctx, h, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // withdraw takes an inline policy away from a holder, unless it is another resource's.
 func (w *work) withdraw(ctx context.Context, h holder, policy string) error {
-	if w.worker.Kept(w.Task, inline(h, policy)) {
+	switch claims := w.worker.Taking(w.Task, inline(h, policy)); {
+	case claims.Wait:
+		return errUnderWay
+	case len(claims.By) > 0:
 		return nil
 	}
 	return w.deleteInline(ctx, h, policy)
 }
 
+// deletePolicy refuses what another stack has, too, as AWS does: it can be retained.
 func deletePolicy(ctx context.Context, w *work) error {
-	for _, properties := range []map[string]any{w.Target.Properties, w.Now} {
+	all := append(w.earlier(), w.Target.Properties)
+	for _, properties := range all {
 		for _, h := range carriers(properties) {
-			if err := w.withdraw(ctx, h, text(properties["PolicyName"])); err != nil {
+			if err := managed(w.worker.Taking(w.Task, inline(h, text(properties["PolicyName"]))).Shared); err != nil {
 				return err
 			}
+		}
+	}
+	for _, properties := range all {
+		if err := w.withdrawAll(ctx, properties); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -91,12 +91,12 @@ func updateRole(ctx context.Context, w *work) (made, error) {
 			return is, err
 		}
 	}
-	return is, w.equip(ctx, h, was, now)
+	return is, w.reequip(ctx, h)
 }
 
 func deleteRole(ctx context.Context, w *work) error {
 	name := w.Target.Physical
-	if err := w.equip(ctx, holder{aRole, name}, w.Target.Properties, nil); err != nil {
+	if err := w.disarm(ctx, holder{aRole, name}); err != nil {
 		return err
 	}
 	return unlessGone(w.change(ctx, "DeleteRole", &iam.RoleInput{RoleName: &name}))
@@ -144,12 +144,12 @@ func updateGroup(ctx context.Context, w *work) (made, error) {
 		}
 		is.attributes = map[string]any{"Arn": found.Group.Arn}
 	}
-	return is, w.equip(ctx, holder{aGroup, name}, was, now)
+	return is, w.reequip(ctx, holder{aGroup, name})
 }
 
 func deleteGroup(ctx context.Context, w *work) error {
 	name := w.Target.Physical
-	if err := w.equip(ctx, holder{aGroup, name}, w.Target.Properties, nil); err != nil {
+	if err := w.disarm(ctx, holder{aGroup, name}); err != nil {
 		return err
 	}
 	return unlessGone(w.change(ctx, "DeleteGroup", &iam.GroupInput{GroupName: &name}))
@@ -229,18 +229,25 @@ func updateUser(ctx context.Context, w *work) (made, error) {
 			return is, err
 		}
 	}
-	if err := w.equip(ctx, h, was, now); err != nil {
+	if err := w.reequip(ctx, h); err != nil {
 		return is, err
 	}
-	return is, w.join(ctx, name, was, now)
+	for _, was := range w.earlier() {
+		if err := w.join(ctx, name, was, now); err != nil {
+			return is, err
+		}
+	}
+	return is, nil
 }
 
 func deleteUser(ctx context.Context, w *work) error {
 	name := w.Target.Physical
-	if err := w.join(ctx, name, w.Target.Properties, nil); err != nil {
-		return err
+	for _, was := range append(w.earlier(), w.Target.Properties) {
+		if err := w.join(ctx, name, was, nil); err != nil {
+			return err
+		}
 	}
-	if err := w.equip(ctx, holder{aUser, name}, w.Target.Properties, nil); err != nil {
+	if err := w.disarm(ctx, holder{aUser, name}); err != nil {
 		return err
 	}
 	return unlessGone(w.change(ctx, "DeleteUser", &iam.UserInput{UserName: &name}))

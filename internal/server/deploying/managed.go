@@ -136,7 +136,11 @@ func updateManaged(ctx context.Context, w *work) (made, error) {
 		return is, err
 	}
 	is.attributes = shownPolicy(policy)
-	had, has := carriers(was), carriers(now)
+	var had []holder
+	for _, properties := range w.earlier() {
+		had = append(had, carriers(properties)...)
+	}
+	has := carriers(now)
 	for _, h := range has {
 		if !slices.Contains(had, h) {
 			if err := w.attach(ctx, h, own); err != nil {

@@ -86,6 +86,7 @@ type Module struct {
 	byID   map[stackID]*entry
 	byName map[scope]*entry   // that are not deleted
 	stores map[stackID]*entry // that have or had parameters of the store, or inline policies
+	steps  uint64             // so many were begun, of those that are under way
 	worker Worker             // nil: no step is taken yet
 	reader Reader             // nil: nothing is compared
 	room   chan struct{}      // holds a token for each step that may be taken now
@@ -145,6 +146,9 @@ func (m *Module) Load() error {
 		}
 		if e := m.byID[stackID(k[2:id])]; e != nil {
 			e.Resources[string(k[id:])] = r
+			if r.Next != nil {
+				m.steps = max(m.steps, r.Next.Order)
+			}
 			m.storing(e, r)
 		}
 		return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/api"
@@ -35,6 +36,9 @@ func checkName(name string) error {
 	return nil
 }
 
+// ownPrefix begins the keys of tags that AWS alone sets.
+const ownPrefix = "aws:"
+
 // source is what a request says that a stack is to be made of.
 func source(tags []Tag, capabilities, notifications []string, role *string) (*stack.Source, error) {
 	s := &stack.Source{Capabilities: capabilities, Notifications: notifications, Role: api.Deref(role)}
@@ -47,6 +51,9 @@ func source(tags []Tag, capabilities, notifications []string, role *string) (*st
 			return nil, invalid("Tags cannot have duplicate keys")
 		}
 		seen[t.Key] = true
+		if len(t.Key) >= len(ownPrefix) && strings.EqualFold(t.Key[:len(ownPrefix)], ownPrefix) {
+			return nil, invalid("aws: prefixed tag key names are not allowed for external use.")
+		}
 		s.Tags = append(s.Tags, stack.Tag{Key: t.Key, Value: t.Value})
 	}
 	if len(notifications) > 0 {

@@ -263,6 +263,18 @@ func TestStackRefusals(t *testing.T) {
 		"1 validation error detected: Value '1s' at 'stackName' failed to satisfy constraint: Member must satisfy regular expression pattern: [a-zA-Z][-a-zA-Z0-9]*": {
 			StackName: new("1s"), TemplateBody: new(shop),
 		},
+		"1 validation error detected: Value '' at 'tags.1.member.key' failed to satisfy constraint: Member must have length greater than or equal to 1": {
+			StackName: new("s"), TemplateBody: new(shop), Tags: []types.Tag{{Key: new(""), Value: new("s")}},
+		},
+		"1 validation error detected: Value ' a' at 'clientRequestToken' failed to satisfy constraint: Member must satisfy regular expression pattern: [a-zA-Z0-9][-a-zA-Z0-9]*": {
+			StackName: new("s"), TemplateBody: new(shop), ClientRequestToken: new(" a"),
+		},
+		"1 validation error detected: Value '0' at 'timeoutInMinutes' failed to satisfy constraint: Member must have value greater than or equal to 1": {
+			StackName: new("s"), TemplateBody: new(shop), TimeoutInMinutes: new(int32(0)),
+		},
+		"Role arn:aws:iam::" + account + ":user/deployer is invalid or cannot be assumed": {
+			StackName: new("s"), TemplateBody: new(shop), RoleARN: new("arn:aws:iam::" + account + ":user/deployer"),
+		},
 		"aws: prefixed tag key names are not allowed for external use.": {
 			StackName: new("s"), TemplateBody: new(shop), Tags: []types.Tag{{Key: new("Aws:stack"), Value: new("s")}},
 		},

@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/constraints"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/caller"
@@ -72,7 +73,7 @@ const maxBody = 1 << 20
 
 // Operations declares the operations that are built.
 func (s *Service) Operations() []api.Operation {
-	return api.Guarded(s.access(), []api.Operation{
+	return api.Guarded(s.access(), constraints.Guard("cloudformation", []api.Operation{
 		api.Op("CreateStack", s.createStack).Limit(maxBody),
 		api.Op("UpdateStack", s.updateStack).Limit(maxBody),
 		api.Op("DeleteStack", s.deleteStack),
@@ -102,7 +103,7 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("ExecuteChangeSet", s.executeChangeSet).WithResult(),
 		api.Op("ListChangeSets", s.listChangeSets),
 		api.Op("DeleteChangeSet", s.deleteChangeSet).WithResult(),
-	})
+	}))
 }
 
 // store looks up the parameters that a caller may read.

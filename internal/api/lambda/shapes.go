@@ -128,8 +128,8 @@ type FunctionConfiguration struct {
 	token string // that PublishVersion made it under
 }
 
-// Token is the one that a version was published under, for who calls within the process; empty: none.
-func (c *FunctionConfiguration) Token() string { return c.token }
+// TokenOf is the token that a version was published under, for who calls within the process; empty: none.
+func TokenOf(c *FunctionConfiguration) string { return c.token }
 
 // RuntimeVersionConfig names the version of a runtime.
 type RuntimeVersionConfig struct{ RuntimeVersionArn string }

@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/iam"
+	"godwit.dev/godwit/internal/server/deploying/holder"
 	"godwit.dev/godwit/internal/stack/resource"
 )
 
@@ -55,7 +56,7 @@ func createRole(ctx context.Context, w *work) (made, error) {
 		return made{}, err
 	}
 	is := made{name, map[string]any{"Arn": out.Role.Arn, "RoleId": out.Role.RoleId}}
-	return is, w.equip(ctx, holder{aRole, name}, nil, properties)
+	return is, w.equip(ctx, holder.Holder{Kind: holder.Role, Name: name}, nil, properties)
 }
 
 func updateRole(ctx context.Context, w *work) (made, error) {
@@ -76,7 +77,7 @@ func updateRole(ctx context.Context, w *work) (made, error) {
 			return is, err
 		}
 	}
-	h := holder{aRole, name}
+	h := holder.Holder{Kind: holder.Role, Name: name}
 	if err := w.bound(ctx, h, was["PermissionsBoundary"], now["PermissionsBoundary"]); err != nil {
 		return is, err
 	}
@@ -96,7 +97,7 @@ func updateRole(ctx context.Context, w *work) (made, error) {
 
 func deleteRole(ctx context.Context, w *work) error {
 	name := w.Target.Physical
-	if err := w.disarm(ctx, holder{aRole, name}); err != nil {
+	if err := w.disarm(ctx, holder.Holder{Kind: holder.Role, Name: name}); err != nil {
 		return err
 	}
 	return unlessGone(w.change(ctx, "DeleteRole", &iam.RoleInput{RoleName: &name}))
@@ -120,7 +121,7 @@ func createGroup(ctx context.Context, w *work) (made, error) {
 	default:
 		group = out.Group
 	}
-	return made{name, map[string]any{"Arn": group.Arn}}, w.equip(ctx, holder{aGroup, name}, nil, properties)
+	return made{name, map[string]any{"Arn": group.Arn}}, w.equip(ctx, holder.Holder{Kind: holder.Group, Name: name}, nil, properties)
 }
 
 // pathOf is where something is by its properties.
@@ -144,12 +145,12 @@ func updateGroup(ctx context.Context, w *work) (made, error) {
 		}
 		is.attributes = map[string]any{"Arn": found.Group.Arn}
 	}
-	return is, w.reequip(ctx, holder{aGroup, name})
+	return is, w.reequip(ctx, holder.Holder{Kind: holder.Group, Name: name})
 }
 
 func deleteGroup(ctx context.Context, w *work) error {
 	name := w.Target.Physical
-	if err := w.disarm(ctx, holder{aGroup, name}); err != nil {
+	if err := w.disarm(ctx, holder.Holder{Kind: holder.Group, Name: name}); err != nil {
 		return err
 	}
 	return unlessGone(w.change(ctx, "DeleteGroup", &iam.GroupInput{GroupName: &name}))
@@ -195,7 +196,7 @@ func createUser(ctx context.Context, w *work) (made, error) {
 		return made{}, err
 	}
 	is := made{name, map[string]any{"Arn": out.User.Arn}}
-	if err := w.equip(ctx, holder{aUser, name}, nil, properties); err != nil {
+	if err := w.equip(ctx, holder.Holder{Kind: holder.User, Name: name}, nil, properties); err != nil {
 		return is, err
 	}
 	return is, w.join(ctx, name, nil, properties)
@@ -214,7 +215,7 @@ func updateUser(ctx context.Context, w *work) (made, error) {
 		}
 		is.attributes = map[string]any{"Arn": found.User.Arn}
 	}
-	h := holder{aUser, name}
+	h := holder.Holder{Kind: holder.User, Name: name}
 	if err := w.bound(ctx, h, was["PermissionsBoundary"], now["PermissionsBoundary"]); err != nil {
 		return is, err
 	}
@@ -247,7 +248,7 @@ func deleteUser(ctx context.Context, w *work) error {
 			return err
 		}
 	}
-	if err := w.disarm(ctx, holder{aUser, name}); err != nil {
+	if err := w.disarm(ctx, holder.Holder{Kind: holder.User, Name: name}); err != nil {
 		return err
 	}
 	return unlessGone(w.change(ctx, "DeleteUser", &iam.UserInput{UserName: &name}))

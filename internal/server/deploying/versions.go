@@ -25,7 +25,7 @@ func createVersion(ctx context.Context, w *work) (made, error) {
 	if err != nil {
 		return made{}, err
 	}
-	if out.Token() != w.Token && !w.publishedEarlier(out) { // nothing has changed since another one was published
+	if lambda.TokenOf(out) != w.Token && !w.publishedEarlier(out) { // nothing has changed since another one was published
 		return made{}, &handlerError{"A version for this Lambda function exists ( " + out.Version + " ). Modify the function to create a new version.", "AlreadyExists"}
 	}
 	return made{out.FunctionArn, map[string]any{"Version": out.Version, "FunctionArn": out.FunctionArn}}, nil
@@ -35,7 +35,7 @@ func createVersion(ctx context.Context, w *work) (made, error) {
 // version of Godwit that kept no tokens, and perhaps gave it the step's as its revision.
 func (w *work) publishedEarlier(v *lambda.FunctionConfiguration) bool {
 	at, err := time.Parse(lambdaTime, v.LastModified)
-	return err == nil && v.Token() == "" && w.Again && w.Try == 0 && at.UnixMilli() >= w.Began && !w.worker.Creates(w.Task, v.RevisionId)
+	return err == nil && lambda.TokenOf(v) == "" && w.Again && w.Try == 0 && at.UnixMilli() >= w.Began && !w.worker.Creates(w.Task, v.RevisionId)
 }
 
 // updateVersion refuses another description or code, as AWS does: a version does not change. A

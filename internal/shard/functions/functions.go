@@ -43,7 +43,7 @@ type FunctionInfo struct {
 	Pending  bool // it is being created
 	Updating bool // an update is under way: this is what it leads to
 	Tags     map[string]string
-	Reserved *int // concurrent executions of the function
+	Reserved *int   // concurrent executions of the function
 	Token    string // that the version was published under; empty: none
 }
 

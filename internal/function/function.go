@@ -71,6 +71,8 @@ type Version struct {
 	Modified time.Time
 	// Pending says that it is being created, and cannot be invoked yet.
 	Pending bool
+	// Token is the one that it was published under; empty: none.
+	Token string
 
 	readyRevision string // its revision after completion
 	// build identifies code and configuration, within this process. Unlike the revision, it

@@ -54,7 +54,8 @@ type versionRecord struct {
 	ReadyRevision string     `json:"settled,omitempty"`
 	Modified      int64      `json:"modified"` // Unix milliseconds
 	Pending       bool       `json:"pending,omitempty"`
-	// Sealed is the encrypted environment of the configuration.
+	Token         string     `json:"token,omitempty"`
+	// Sealed is the configuration's environment, where that is sealed.
 	Sealed []byte `json:"sealed,omitempty"`
 }
 
@@ -171,7 +172,7 @@ func (s *State) loadFunction(name arn.ARN, value []byte) error {
 func (s *State) decode(name arn.ARN, r *versionRecord, number uint64) (*Version, error) {
 	v := &Version{
 		Number: number, Config: r.Config, Revision: r.Revision, readyRevision: r.ReadyRevision,
-		Modified: time.UnixMilli(r.Modified).UTC(), Pending: r.Pending,
+		Modified: time.UnixMilli(r.Modified).UTC(), Pending: r.Pending, Token: r.Token,
 		Code: Code{Upload: r.Code.Upload, Size: r.Code.Size, URL: r.Code.URL},
 	}
 	if r.Config == nil {
@@ -206,7 +207,7 @@ func environmentPlace(name arn.ARN, number uint64) []byte {
 
 func (s *State) record(f *Function, v *Version) versionRecord {
 	r := versionRecord{
-		Config: v.Config, Revision: v.Revision, ReadyRevision: v.readyRevision, Modified: v.Modified.UnixMilli(), Pending: v.Pending,
+		Config: v.Config, Revision: v.Revision, ReadyRevision: v.readyRevision, Modified: v.Modified.UnixMilli(), Pending: v.Pending, Token: v.Token,
 		Code: codeRecord{Upload: v.Code.Upload, Size: v.Code.Size, URL: v.Code.URL},
 	}
 	if v.Code.Upload != 0 {

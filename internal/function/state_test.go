@@ -114,7 +114,7 @@ func TestHistory(t *testing.T) {
 					},
 				}, &b)
 			case 4:
-				_, _, err = s.Publish(now, Publish{ARN: name(), Revision: id(), Latest: id()}, &b)
+				_, _, err = s.Publish(now, Publish{ARN: name(), Revision: id(), Latest: id(), Token: []string{"", id()}[r.IntN(2)]}, &b)
 			case 5:
 				_, err = s.DeleteVersion(name(), version(), &b)
 			case 6:
@@ -208,6 +208,43 @@ func TestUnusedUploads(t *testing.T) {
 	if gone := s.CompleteChanges(now, 1, &b); !cmp.Equal(gone, []uint64{2}) {
 		t.Errorf("%v are dropped by the update", gone)
 	}
+}
+
+// A publication that is repeated under its token finds what it made, whatever else was done since;
+// another one makes a version of what has changed.
+func TestPublishAgain(t *testing.T) {
+	s, now := New(0), begin
+	var b mutation.Batch
+	f := named("f")
+	publish := func(want uint64, token string) {
+		t.Helper()
+		_, v, err := s.Publish(now, Publish{ARN: f, Token: token}, &b)
+		if err != nil || v.Number != want {
+			t.Fatalf("%q: version %+v, %v", token, v, err)
+		}
+	}
+	update := func() {
+		t.Helper()
+		if _, _, err := s.Update(now, Update{ARN: f, Change: func(c *Config) error { c.TimeoutS++; return nil }, ReadyAt: now}, &b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, _, err := s.Create(now, Create{ARN: f, Config: config(1), ReadyAt: now}, &b); err != nil {
+		t.Fatal(err)
+	}
+	s.CompleteChanges(now, 1, &b)
+	publish(1, "one")
+	publish(1, "two") // nothing has changed
+	update()
+	publish(1, "one") // though an update is under way
+	s.CompleteChanges(now, 1, &b)
+	publish(1, "one")
+	publish(2, "two")
+	update()
+	s.CompleteChanges(now, 1, &b)
+	publish(3, "")
+	publish(2, "two")
+	publish(1, "one")
 }
 
 // An alias shares invocations out by the draw, and what is pending serves nobody.

@@ -2,6 +2,7 @@ package function
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"godwit.dev/godwit/internal/arn"
@@ -85,13 +86,19 @@ type Publish struct {
 	RevisionID  string // must be that of the latest version; empty: any
 	CodeSHA256  string // in base64, must be that of the latest version; empty: any
 	Description *string
-	Revision    string // of the new version; it never changes
-	Latest      string // the new one of $LATEST
+	Revision    string // of the new version, for good
+	Latest      string // of the latest version from then on
+	// Token names the request: whenever it is carried out again, it finds the version that it made
+	// at first, whatever has become of the latest one since. Empty: the request has none.
+	Token string
 }
 
 // Publish publishes $LATEST as a version, or returns the last published one if there was no
 // update since. Errors: as CheckUpdate, and InvalidParameter for other code.
 func (s *State) Publish(now time.Time, cmd Publish, b *mutation.Batch) (*Function, *Version, error) {
+	if f, v := s.Published(cmd.ARN, cmd.Token); v != nil {
+		return f, v, nil
+	}
 	f, err := s.CheckUpdate(cmd.ARN, cmd.RevisionID)
 	if err != nil {
 		return nil, nil, err
@@ -109,6 +116,7 @@ func (s *State) Publish(now time.Time, cmd Publish, b *mutation.Batch) (*Functio
 	var v *Version
 	s.change(f, func() {
 		v = s.publish(now, f, f.latest, cmd.Revision)
+		v.Token = cmd.Token
 		if description != v.Config.Description {
 			config := *v.Config
 			config.Description = description
@@ -121,8 +129,23 @@ func (s *State) Publish(now time.Time, cmd Publish, b *mutation.Batch) (*Functio
 	return f, v, nil
 }
 
-// published is the version that $LATEST was published as; nil if it was updated since.
-// Records of older releases do not record updates: then the two are compared.
+// Published is the version that was made under a token, nil if none was.
+func (s *State) Published(name arn.ARN, token string) (*Function, *Version) {
+	f, err := s.function(name)
+	if err != nil || token == "" {
+		return nil, nil
+	}
+	for _, v := range slices.Backward(f.versions.Items) {
+		if v.Token == token {
+			return f, v
+		}
+	}
+	return nil, nil
+}
+
+// published is the version that the latest one was published as, nil if it was
+// updated since. Records of earlier versions of this program do not report
+// updates: what differs shows them.
 func (f *Function) published() *Version {
 	n := len(f.versions.Items)
 	if n == 0 || f.changed {

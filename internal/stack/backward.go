@@ -235,15 +235,10 @@ func (m *Machine) remove(r *Resource) {
 		m.take(r, Step{Action: Delete, Target: spare, Spare: true})
 		return
 	}
-	policy := r.DeletePolicy
-	kept := policy == retain || policy == retainButCreate && m.Status != RollbackInProgress && r.Operation != m.Operation
-	if policy == retainButCreate && m.Status == DeleteInProgress {
-		kept = true
-	}
 	switch {
 	case !r.Exists():
 		m.gone(r, DeleteComplete)
-	case kept || m.Status == DeleteInProgress && slices.Contains(m.Keep, r.Logical):
+	case m.Leaves(r):
 		m.gone(r, DeleteSkipped)
 	default:
 		step := Step{Action: Delete, Target: r.Version}
@@ -255,7 +250,20 @@ func (m *Machine) remove(r *Resource) {
 	}
 }
 
-// sparing reports the deletion of a replaced version, whose resource keeps its status.
+// Leaves reports that the deletion of a resource leaves it as it is.
+func (m *Machine) Leaves(r *Resource) bool {
+	switch r.DeletePolicy {
+	case retain:
+		return true
+	case retainButCreate:
+		if m.Status == DeleteInProgress || m.Status != RollbackInProgress && r.Operation != m.Operation {
+			return true
+		}
+	}
+	return m.Status == DeleteInProgress && slices.Contains(m.Keep, r.Logical)
+}
+
+// sparing tells of what was replaced, whose resource keeps its status.
 func (m *Machine) sparing(r *Resource, spare Version, s Status, reason string) {
 	m.event(Event{
 		Logical: r.Logical, Physical: spare.Physical, Type: spare.Type, Status: s, Reason: reason, Token: m.Token, Properties: m.shown(spare.Properties),

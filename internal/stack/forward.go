@@ -283,8 +283,12 @@ func (m *Machine) revise(r *Resource, t *resource.Type, target Version) {
 		m.touch(r.Logical)
 	case resource.InPlace:
 		target.Physical, target.Attributes = r.Physical, r.Attributes
+		step := Step{Action: Update, Target: target, Now: r.uncertain(target.Properties)}
+		if r.halfUpdated() {
+			step.Failed, step.Former = r.Properties, r.Before.Properties
+		}
 		m.set(r, UpdateInProgress, "")
-		m.take(r, Step{Action: Update, Target: target, Now: r.uncertain(target.Properties)})
+		m.take(r, step)
 	default:
 		if name := t.Named(target.Properties); name != "" && r.Type == target.Type && name == t.Named(r.Properties) {
 			m.fail(r, UpdateFailed, fmt.Sprintf("CloudFormation cannot update a stack when a custom-named resource requires replacing. Rename %s and update the stack again.", r.Physical))
@@ -296,11 +300,16 @@ func (m *Machine) revise(r *Resource, t *resource.Type, target Version) {
 	}
 }
 
-// uncertain are the assumed current properties of a resource. After a failed update each
-// property may have its former or its new value: the one that differs from the desired value is
-// assumed, so that it is set again.
+// halfUpdated reports that an update in place has failed.
+func (r *Resource) halfUpdated() bool {
+	return r.Status == UpdateFailed && r.Before != nil && r.Before.Physical == r.Physical
+}
+
+// uncertain are the properties that a resource has now. Of one whose update has failed each may be as
+// it was before or as it was to be: it is the one that is not as it is to be now, so that it is
+// set again.
 func (r *Resource) uncertain(target map[string]any) map[string]any {
-	if r.Status != UpdateFailed || r.Before == nil || r.Before.Physical != r.Physical {
+	if !r.halfUpdated() {
 		return r.Properties
 	}
 	now := maps.Clone(r.Properties)

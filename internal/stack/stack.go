@@ -181,8 +181,15 @@ type Step struct {
 	// Now are the properties that an update changes. For a deletion they are those before a
 	// failed update, which the resource may partly still have.
 	Now map[string]any `json:"now,omitempty"`
-	// Spare says that it deletes a replaced version, and the resource stays.
+	// Failed and Former are, of an update behind one that failed, what that was to lead to and what was
+	// before: in part the resource may have either. nil: it was updated whole.
+	Failed map[string]any `json:"failed,omitempty"`
+	Former map[string]any `json:"former,omitempty"`
+	// Spare says that it deletes what has been replaced, and the resource stays.
 	Spare bool `json:"spare,omitempty"`
+
+	// Order is that of the steps of all stacks; 0: they were not counted yet.
+	Order uint64 `json:"order,omitempty"`
 
 	Logical string `json:"-"`
 	// Again says that an earlier process may have executed the step.

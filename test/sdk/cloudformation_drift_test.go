@@ -202,7 +202,7 @@ func TestStackDriftRefusals(t *testing.T) {
 	_, err = c.DescribeStackDriftDetectionStatus(ctx, &cloudformation.DescribeStackDriftDetectionStatusInput{StackDriftDetectionId: new("3e4dff8c-0000-4000-8000-000000000000")})
 	refusedWith(t, err, "ValidationError", "Drift detection operation [3e4dff8c-0000-4000-8000-000000000000] does not exist")
 	_, err = c.DescribeStackResourceDrifts(ctx, &cloudformation.DescribeStackResourceDriftsInput{StackName: new("shop"), MaxResults: new(int32(101))})
-	refusedWith(t, err, "ValidationError", "1 validation error detected: Value '101' at 'maxResults' failed to satisfy constraint: Member must be between 1 and 100")
+	refusedWith(t, err, "ValidationError", "1 validation error detected: Value '101' at 'maxResults' failed to satisfy constraint: Member must have value less than or equal to 100")
 	deploy(t, root, "late", `{"Resources":{"A":{"Type":"AWS::SQS::Queue","Properties":{"MessageRetentionPeriod":1}}}}`)
 	_, err = c.DetectStackDrift(ctx, &cloudformation.DetectStackDriftInput{StackName: new("late")})
 	if err == nil || !strings.Contains(err.Error(), "in status ROLLBACK_COMPLETE") {

@@ -263,6 +263,21 @@ func TestStackRefusals(t *testing.T) {
 		"1 validation error detected: Value '1s' at 'stackName' failed to satisfy constraint: Member must satisfy regular expression pattern: [a-zA-Z][-a-zA-Z0-9]*": {
 			StackName: new("1s"), TemplateBody: new(shop),
 		},
+		"1 validation error detected: Value '' at 'tags.1.member.key' failed to satisfy constraint: Member must have length greater than or equal to 1": {
+			StackName: new("s"), TemplateBody: new(shop), Tags: []types.Tag{{Key: new(""), Value: new("s")}},
+		},
+		"1 validation error detected: Value ' a' at 'clientRequestToken' failed to satisfy constraint: Member must satisfy regular expression pattern: [a-zA-Z0-9][-a-zA-Z0-9]*": {
+			StackName: new("s"), TemplateBody: new(shop), ClientRequestToken: new(" a"),
+		},
+		"1 validation error detected: Value '0' at 'timeoutInMinutes' failed to satisfy constraint: Member must have value greater than or equal to 1": {
+			StackName: new("s"), TemplateBody: new(shop), TimeoutInMinutes: new(int32(0)),
+		},
+		"Role arn:aws:iam::" + account + ":user/deployer is invalid or cannot be assumed": {
+			StackName: new("s"), TemplateBody: new(shop), RoleARN: new("arn:aws:iam::" + account + ":user/deployer"),
+		},
+		"aws: prefixed tag key names are not allowed for external use.": {
+			StackName: new("s"), TemplateBody: new(shop), Tags: []types.Tag{{Key: new("Aws:stack"), Value: new("s")}},
+		},
 	} {
 		_, err := c.CreateStack(t.Context(), in)
 		refusedWith(t, err, "ValidationError", text)
@@ -293,6 +308,47 @@ func TestStackRefusals(t *testing.T) {
 	equal(t, "parameters", 2, len(summary.Parameters))
 	valid := must(c.ValidateTemplate(t.Context(), &cloudformation.ValidateTemplateInput{TemplateBody: new(shop)}))(t)
 	equal(t, "description", "rentals", *valid.Description)
+}
+
+// A request that is sent again with its token, as its answer was lost, begins nothing more and is no
+// failure, whether what it began is over or not.
+func TestStackRequestAgain(t *testing.T) {
+	ctx, endpoint := t.Context(), start(t)
+	c := cloudformationAs(endpoint, account)
+	template := func(delay string) *string {
+		return new("Resources: {Q: {Type: AWS::SQS::Queue, Properties: {DelaySeconds: " + delay + "}}}")
+	}
+	s := deployed(t, c, "s", *template("1"))
+	update := func(delay, token string) error {
+		_, err := c.UpdateStack(ctx, &cloudformation.UpdateStackInput{StackName: new("s"), TemplateBody: template(delay), ClientRequestToken: &token})
+		return err
+	}
+	for range 3 {
+		if err := update("2", "first"); err != nil {
+			t.Error(err)
+		}
+		s.ends(types.StackStatusUpdateComplete)
+	}
+	refusedWith(t, update("2", "second"), "ValidationError", "No updates are to be performed.")
+	must(c.CreateChangeSet(ctx, &cloudformation.CreateChangeSetInput{StackName: new("s"), ChangeSetName: new("cs"), TemplateBody: template("3")}))(t)
+	execute := func(token string) error {
+		_, err := c.ExecuteChangeSet(ctx, &cloudformation.ExecuteChangeSetInput{StackName: new("s"), ChangeSetName: new("cs"), ClientRequestToken: &token})
+		return err
+	}
+	for range 3 {
+		if err := execute("third"); err != nil {
+			t.Error(err)
+		}
+	}
+	refusedWith(t, execute("fourth"), "InvalidChangeSetStatus", "*")
+	s.ends(types.StackStatusUpdateComplete)
+	updates := 0
+	for _, line := range eventsOfStack(t, c, "s") {
+		if strings.HasPrefix(line, "s UPDATE_IN_PROGRESS") {
+			updates++
+		}
+	}
+	equal(t, "updates", 2, updates)
 }
 
 // reasonOf is why a stack has become as given.

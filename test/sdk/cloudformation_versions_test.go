@@ -112,13 +112,13 @@ func TestStackVersionsSideBySide(t *testing.T) {
 }
 
 // begunEarlier has the versions of functions published before by an earlier version of the server, which
-// gave them revisions of their own and ended before it noted that.
+// kept no tokens with them and ended before it noted what it had published.
 type begunEarlier struct{ stacks.Worker }
 
 func (b begunEarlier) Do(ctx context.Context, t *stacks.Task) (o stackmachine.Outcome, later time.Duration) {
 	if t.Target.Type == "AWS::Lambda::Version" && t.Action == stackmachine.Create {
 		before := *t
-		before.Token = "2f0f6a5c-1d7e-4b8a-9c55-3b1e0c9f7a10"
+		before.Token = ""
 		if o, later = b.Worker.Do(ctx, &before); later != 0 {
 			return o, later
 		}
@@ -135,6 +135,50 @@ func TestStackVersionBegunEarlier(t *testing.T) {
 	}, func(c *config.Config) { c.Enforce = false })
 	s := deployed(t, cloudformationAs(endpoint, account), "rates", rates)
 	equal(t, "version", "1", s.outputs()["Version"])
+}
+
+// changing has a function changed between the publication of a version and its repetition.
+type changing struct {
+	stacks.Worker
+	change func(version string)
+}
+
+func (c changing) Do(ctx context.Context, t *stacks.Task) (o stackmachine.Outcome, later time.Duration) {
+	if o, later = c.Worker.Do(ctx, t); later == 0 && t.Target.Type == "AWS::Lambda::Version" && t.Action == stackmachine.Create {
+		c.change(o.Physical)
+		t.Again = true
+		return c.Worker.Do(ctx, t)
+	}
+	return o, later
+}
+
+// A version whose publication was not noted is found again, though its function and its own policy
+// have changed since.
+func TestStackVersionFoundAgain(t *testing.T) {
+	change := make(chan func(version string), 1)
+	endpoint := startBuilt(t, func(ctx context.Context, deps server.Deps) (server.Parts, error) {
+		deps.World.Deploying = func(w stacks.Worker) stacks.Worker {
+			return changing{w, func(version string) { (<-change)(version) }}
+		}
+		return withTestKeys(ctx, deps)
+	}, func(c *config.Config) { c.Enforce = false })
+	functions := functionsClient(endpoint)
+	change <- func(version string) {
+		name := strings.TrimSuffix(version, ":1")
+		_, err := functions.AddPermission(t.Context(), &lambda.AddPermissionInput{
+			FunctionName: &name, Qualifier: new("1"), StatementId: new("all"), Action: new("lambda:InvokeFunction"), Principal: new("sns.amazonaws.com"),
+		})
+		if err == nil {
+			_, err = functions.UpdateFunctionConfiguration(t.Context(), &lambda.UpdateFunctionConfigurationInput{FunctionName: &name, MemorySize: new(int32(256))})
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	s := deployed(t, cloudformationAs(endpoint, account), "rates", rates)
+	equal(t, "version", "1", s.outputs()["Version"])
+	all := must(functions.ListVersionsByFunction(t.Context(), &lambda.ListVersionsByFunctionInput{FunctionName: new(s.outputs()["Name"])}))(t).Versions
+	equal(t, "versions", 2, len(all)) // with $LATEST
 }
 
 // A function of the Serverless Application Model that publishes its versions.

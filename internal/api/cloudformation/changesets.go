@@ -2,7 +2,6 @@ package cloudformation
 
 import (
 	"context"
-	"regexp"
 	"slices"
 
 	"godwit.dev/godwit/internal/api"
@@ -184,12 +183,7 @@ type DeleteChangeSetInput struct {
 // DeleteChangeSetOutput is the empty answer of DeleteChangeSet.
 type DeleteChangeSetOutput struct{}
 
-var changeSetName = regexp.MustCompile(`^` + namePattern + `$`)
-
 func (s *Service) createChangeSet(ctx context.Context, call *api.Call, in *CreateChangeSetInput) (*CreateChangeSetOutput, error) {
-	if !changeSetName.MatchString(in.ChangeSetName) || len(in.ChangeSetName) > maxName {
-		return nil, invalid("1 validation error detected: Value '%s' at 'changeSetName' failed to satisfy constraint: Member must satisfy regular expression pattern: %s", in.ChangeSetName, namePattern)
-	}
 	kind := "UPDATE"
 	if in.ChangeSetType != nil {
 		kind = *in.ChangeSetType
@@ -204,9 +198,6 @@ func (s *Service) createChangeSet(ctx context.Context, call *api.Call, in *Creat
 		return nil, invalid("ImportExistingResources is not served.")
 	}
 	onFailure := api.Deref(in.OnStackFailure)
-	if !slices.Contains([]string{"", stack.OnFailureRollback, stack.OnFailureDelete, stack.OnFailureNothing}, onFailure) {
-		return nil, invalid("1 validation error detected: Value '%s' at 'onStackFailure' failed to satisfy constraint: Member must satisfy enum value set: [ROLLBACK, DELETE, DO_NOTHING]", onFailure)
-	}
 	was, err := s.Engine.Get(call.Account, call.Region, in.StackName)
 	if err == nil && was.Status == stack.DeleteComplete {
 		err = stacks.ErrNone

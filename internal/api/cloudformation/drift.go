@@ -165,20 +165,10 @@ func (s *Service) detectStackResourceDrift(ctx context.Context, call *api.Call, 
 	return &DetectStackResourceDriftOutput{shownDrift(&of, &r)}, nil
 }
 
-// driftStatuses are the statuses that a request can filter by.
-var driftStatuses = []string{string(stack.InSync), string(stack.Modified), string(stack.Deleted), string(stack.NotChecked), string(stack.Unknown), "UNSUPPORTED"}
-
 func (s *Service) describeStackResourceDrifts(_ context.Context, call *api.Call, in *DescribeStackResourceDriftsInput) (*DescribeStackResourceDriftsOutput, error) {
-	for _, status := range in.StackResourceDriftStatusFilters {
-		if !slices.Contains(driftStatuses, status) {
-			return nil, invalid("1 validation error detected: Value '[%s]' at 'stackResourceDriftStatusFilters' failed to satisfy constraint: Member must satisfy constraint: [Member must satisfy enum value set: [IN_SYNC, MODIFIED, DELETED, NOT_CHECKED, UNKNOWN, UNSUPPORTED]]", status)
-		}
-	}
 	most := pageSize
 	if in.MaxResults != nil {
-		if most = *in.MaxResults; most < 1 || most > pageSize {
-			return nil, invalid("1 validation error detected: Value '%d' at 'maxResults' failed to satisfy constraint: Member must be between 1 and %d", most, pageSize)
-		}
+		most = *in.MaxResults
 	}
 	v, err := s.Engine.Get(call.Account, call.Region, in.StackName)
 	if err != nil {

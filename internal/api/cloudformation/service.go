@@ -5,6 +5,7 @@ import (
 	"context"
 
 	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/api/constraints"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/authorize"
 	"godwit.dev/godwit/internal/caller"
@@ -74,7 +75,7 @@ const maxBody = 1 << 20
 
 // Operations are the operations that are implemented.
 func (s *Service) Operations() []api.Operation {
-	return api.Guarded(s.access(), []api.Operation{
+	return api.Guarded(s.access(), constraints.Guard("cloudformation", []api.Operation{
 		api.Op("CreateStack", s.createStack).Limit(maxBody),
 		api.Op("UpdateStack", s.updateStack).Limit(maxBody),
 		api.Op("DeleteStack", s.deleteStack),
@@ -104,7 +105,7 @@ func (s *Service) Operations() []api.Operation {
 		api.Op("ExecuteChangeSet", s.executeChangeSet).WithResult(),
 		api.Op("ListChangeSets", s.listChangeSets),
 		api.Op("DeleteChangeSet", s.deleteChangeSet).WithResult(),
-	})
+	}))
 }
 
 // store returns a lookup in the parameter store, of parameters that the caller may read.

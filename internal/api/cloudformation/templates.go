@@ -38,8 +38,6 @@ func (s *Service) text(ctx context.Context, body, url *string) ([]byte, error) {
 		return s.fetch(ctx, *url, "TemplateURL", document.MaxBytes)
 	case body == nil:
 		return nil, nil
-	case len(*body) == 0:
-		return nil, invalid("1 validation error detected: Value '' at 'templateBody' failed to satisfy constraint: Member must have length greater than or equal to 1")
 	case len(*body) > maxTemplate:
 		return nil, invalid("1 validation error detected: Value at 'templateBody' failed to satisfy constraint: Member must have length less than or equal to %d", maxTemplate)
 	}

@@ -62,8 +62,8 @@ var services = map[string]service{
 		`((/[A-Za-z0-9\.,\+@=_-]+)*)/`:            "The specified value for %s is invalid. It must begin and end with / and contain only alphanumeric characters and/or / characters.",
 		`\u002F[\u0021-\u007F]*`:                  "The specified value for %s is invalid. It must begin with / and contain only alphanumeric characters and/or / characters.",
 		`[\u0009\u000A\u000D\u0020-\u00FF]+`:      "The specified value for %s is invalid. It must contain only printable ASCII characters.",
-	}, left: []string{`[\u0020-\u00FF]+`}}, // of markers; Godwit's differ from AWS's
-	"sts": {},
+	}, left: []string{`[\u0020-\u00FF]+`}}, // of markers, which are not AWS's
+	"sts": {}, "cloudformation": {},
 	"kms": {left: []string{`[\u0020-\u00FF]*`, `^[a-zA-Z0-9:/_-]+$`}},
 }
 

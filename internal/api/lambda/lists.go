@@ -1,7 +1,6 @@
 package lambda
 
 import (
-	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -84,12 +83,14 @@ func (s *Service) publishVersion(ctx context.Context, call *api.Call, in *Publis
 	}
 	info, err := s.engine.PublishVersion(ctx, function.Publish{
 		ARN: fn, RevisionID: api.Deref(in.RevisionId), CodeSHA256: api.Deref(in.CodeSha256), Description: nonEmpty(in.Description),
-		Revision: cmp.Or(call.Once, s.NewRevision()), Latest: s.NewRevision(),
+		Revision: s.NewRevision(), Latest: s.NewRevision(), Token: call.Once,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return s.shown(call, &info, info.Version), nil
+	out := s.shown(call, &info, info.Version)
+	out.token = info.Token
+	return out, nil
 }
 
 // listVersionsByFunction answers ListVersionsByFunction.

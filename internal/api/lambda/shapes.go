@@ -123,7 +123,12 @@ type FunctionConfiguration struct {
 	SnapStart                  *SnapStartResponse
 	RuntimeVersionConfig       *RuntimeVersionConfig
 	LoggingConfig              *LoggingConfig
+
+	token string // that PublishVersion made it under
 }
+
+// TokenOf is the token that a version was published under, for who calls within the process; empty: none.
+func TokenOf(c *FunctionConfiguration) string { return c.token }
 
 // RuntimeVersionConfig names the version of a runtime.
 type RuntimeVersionConfig struct{ RuntimeVersionArn string }

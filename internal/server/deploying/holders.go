@@ -6,18 +6,10 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/api/iam"
+	"godwit.dev/godwit/internal/server/deploying/holder"
 	"godwit.dev/godwit/internal/shard/stacks"
+	"godwit.dev/godwit/internal/stack"
 	"godwit.dev/godwit/internal/stack/resource"
-)
-
-// holder is who has policies.
-type holder struct{ kind, name string }
-
-// The kinds of holders.
-const (
-	aRole  = "role"
-	aUser  = "user"
-	aGroup = "group"
 )
 
 // change calls an operation of IAM that answers nothing.
@@ -34,49 +26,13 @@ func unlessGone(err error) error {
 	return err
 }
 
-func (w *work) putInline(ctx context.Context, h holder, policy, document string) error {
-	switch h.kind {
-	case aRole:
-		return w.change(ctx, "PutRolePolicy", &iam.PutRolePolicyInput{RoleName: &h.name, PolicyName: &policy, PolicyDocument: &document})
-	case aUser:
-		return w.change(ctx, "PutUserPolicy", &iam.PutUserPolicyInput{UserName: &h.name, PolicyName: &policy, PolicyDocument: &document})
-	default:
-		return w.change(ctx, "PutGroupPolicy", &iam.PutGroupPolicyInput{GroupName: &h.name, PolicyName: &policy, PolicyDocument: &document})
-	}
+// give has a holder gain or lose a policy.
+func (w *work) give(ctx context.Context, c holder.Change) error {
+	return w.change(ctx, c.Operation, c.In)
 }
 
-func (w *work) deleteInline(ctx context.Context, h holder, policy string) error {
-	switch h.kind {
-	case aRole:
-		return unlessGone(w.change(ctx, "DeleteRolePolicy", &iam.RolePolicyInput{RoleName: &h.name, PolicyName: &policy}))
-	case aUser:
-		return unlessGone(w.change(ctx, "DeleteUserPolicy", &iam.UserPolicyInput{UserName: &h.name, PolicyName: &policy}))
-	default:
-		return unlessGone(w.change(ctx, "DeleteGroupPolicy", &iam.GroupPolicyInput{GroupName: &h.name, PolicyName: &policy}))
-	}
-}
-
-func (w *work) attach(ctx context.Context, h holder, managed string) error {
-	switch h.kind {
-	case aRole:
-		return w.change(ctx, "AttachRolePolicy", &iam.RolePolicyARNInput{RoleName: &h.name, PolicyArn: &managed})
-	case aUser:
-		return w.change(ctx, "AttachUserPolicy", &iam.UserPolicyARNInput{UserName: &h.name, PolicyArn: &managed})
-	default:
-		return w.change(ctx, "AttachGroupPolicy", &iam.GroupPolicyARNInput{GroupName: &h.name, PolicyArn: &managed})
-	}
-}
-
-func (w *work) detach(ctx context.Context, h holder, managed string) error {
-	switch h.kind {
-	case aRole:
-		return unlessGone(w.change(ctx, "DetachRolePolicy", &iam.RolePolicyARNInput{RoleName: &h.name, PolicyArn: &managed}))
-	case aUser:
-		return unlessGone(w.change(ctx, "DetachUserPolicy", &iam.UserPolicyARNInput{UserName: &h.name, PolicyArn: &managed}))
-	default:
-		return unlessGone(w.change(ctx, "DetachGroupPolicy", &iam.GroupPolicyARNInput{GroupName: &h.name, PolicyArn: &managed}))
-	}
-}
+// take is give of what may be gone.
+func (w *work) take(ctx context.Context, c holder.Change) error { return unlessGone(w.give(ctx, c)) }
 
 // inlines are the documents of a property of policies, by their names.
 func inlines(value any) map[string]string {
@@ -92,18 +48,18 @@ func inlines(value any) map[string]string {
 
 // equip gives a holder the policies that properties have, those that are not there already,
 // and takes away what only the former properties have. With nil for now it takes away all.
-func (w *work) equip(ctx context.Context, h holder, was, now map[string]any) error {
+func (w *work) equip(ctx context.Context, h holder.Holder, was, now map[string]any) error {
 	had, has := list(was["ManagedPolicyArns"]), list(now["ManagedPolicyArns"])
 	for _, managed := range has {
 		if !slices.Contains(had, managed) {
-			if err := w.attach(ctx, h, managed); err != nil {
+			if err := w.give(ctx, h.Attach(managed)); err != nil {
 				return err
 			}
 		}
 	}
 	for _, managed := range had {
 		if !slices.Contains(has, managed) {
-			if err := w.detach(ctx, h, managed); err != nil {
+			if err := w.take(ctx, h.Detach(managed)); err != nil {
 				return err
 			}
 		}
@@ -111,14 +67,17 @@ func (w *work) equip(ctx context.Context, h holder, was, now map[string]any) err
 	before, after := inlines(was["Policies"]), inlines(now["Policies"])
 	for policy, document := range after {
 		if before[policy] != document {
-			if err := w.putInline(ctx, h, policy, document); err != nil {
+			if err := w.unclaimed(h, policy); err != nil {
+				return err
+			}
+			if err := w.give(ctx, h.Put(policy, document)); err != nil {
 				return err
 			}
 		}
 	}
 	for policy := range before {
 		if _, ok := after[policy]; !ok {
-			if err := w.deleteInline(ctx, h, policy); err != nil {
+			if err := w.withdraw(ctx, h, policy); err != nil {
 				return err
 			}
 		}
@@ -126,20 +85,60 @@ func (w *work) equip(ctx context.Context, h holder, was, now map[string]any) err
 	return nil
 }
 
+// reequip is equip with all that an update changes.
+func (w *work) reequip(ctx context.Context, h holder.Holder) error {
+	// As of a policy of its own: see putPolicy.
+	stays, former := inlines(w.Target.Properties["Policies"]), inlines(w.Former["Policies"])
+	for policy := range inlines(w.Failed["Policies"]) {
+		_, now := stays[policy]
+		if _, before := former[policy]; !now && !before {
+			if err := w.withdraw(ctx, h, policy); err != nil {
+				return err
+			}
+		}
+	}
+	for _, was := range w.earlier() {
+		if err := w.equip(ctx, h, was, w.Target.Properties); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// disarm takes all policies away from a holder that is to go.
+func (w *work) disarm(ctx context.Context, h holder.Holder) error {
+	for _, was := range append(w.earlier(), w.Target.Properties) {
+		if err := w.equip(ctx, h, was, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// earlier are the properties that an update changes, or that a deletion takes away beside those of its
+// target: all of those that the resource may have in part.
+func (w *work) earlier() (all []map[string]any) {
+	if w.Action == stack.Create {
+		return nil
+	}
+	all = append(all, w.Now) // which may be nil: there were no properties
+	for _, properties := range []map[string]any{w.Failed, w.Former} {
+		if properties != nil {
+			all = append(all, properties)
+		}
+	}
+	return all
+}
+
 // bound changes the permissions boundary of a role or user.
-func (w *work) bound(ctx context.Context, h holder, was, now any) error {
-	boundary := text(now)
+func (w *work) bound(ctx context.Context, h holder.Holder, was, now any) error {
 	switch {
 	case resource.Same(was, now):
 		return nil
-	case h.kind == aRole && now == nil:
-		return unlessGone(w.change(ctx, "DeleteRolePermissionsBoundary", &iam.RoleInput{RoleName: &h.name}))
-	case h.kind == aRole:
-		return w.change(ctx, "PutRolePermissionsBoundary", &iam.RoleBoundaryInput{RoleName: &h.name, PermissionsBoundary: &boundary})
 	case now == nil:
-		return unlessGone(w.change(ctx, "DeleteUserPermissionsBoundary", &iam.UserInput{UserName: &h.name}))
+		return w.take(ctx, h.Unbound())
 	default:
-		return w.change(ctx, "PutUserPermissionsBoundary", &iam.UserBoundaryInput{UserName: &h.name, PermissionsBoundary: &boundary})
+		return w.give(ctx, h.Bound(text(now)))
 	}
 }
 
@@ -160,76 +159,97 @@ func optional(value any) *string {
 	return &s
 }
 
-// listed are the properties that list holders of a kind.
-var listed = []struct{ property, kind string }{{"Roles", aRole}, {"Users", aUser}, {"Groups", aGroup}}
-
-// carriers are those that an inline policy of its own is for.
-func carriers(properties map[string]any) (all []holder) {
-	for _, of := range listed {
-		for _, name := range list(properties[of.property]) {
-			all = append(all, holder{of.kind, name})
-		}
+// unclaimed refuses to give an inline policy that another resource of a stack has.
+func (w *work) unclaimed(h holder.Holder, policy string) error {
+	claims := w.worker.Giving(w.Task, h.Inline(policy))
+	if claims.Wait {
+		return errUnderWay
 	}
-	return all
+	return managed(claims.By)
 }
 
-// inline is an inline policy of a holder.
-func inline(h holder, policy string) stacks.Inline {
-	p := stacks.Inline{Policy: policy, Holder: h.name}
-	for _, of := range listed {
-		if of.kind == h.kind {
-			p.Property = of.property
-		}
+// managed refuses what other resources have.
+func managed(others []string) error {
+	if len(others) == 0 {
+		return nil
 	}
-	return p
+	return &handlerError{text: "Policy resource was already managed by another stack or another resource in the current stack. Found stacks: [" + strings.Join(others, ", ") + "]"}
 }
 
 func putPolicy(ctx context.Context, w *work) (made, error) {
 	is := made{w.Target.Physical, map[string]any{"Id": w.Target.Physical}}
-	now, name := carriers(w.Target.Properties), text(w.Target.Properties["PolicyName"])
+	now, name := holder.In(w.Target.Properties), text(w.Target.Properties["PolicyName"])
 	if len(now) == 0 {
 		return made{}, &handlerError{"At least one of [Groups,Roles,Users] must be non-empty.", "InvalidRequest"}
 	}
 	for _, h := range now {
-		if others := w.worker.Managers(w.Task, inline(h, name)); others != nil {
-			why := "Policy resource was already managed by another stack or another resource in the current stack. Found stacks: [" + strings.Join(others, ", ") + "]"
-			if w.Now == nil {
+		if err := w.unclaimed(h, name); err != nil {
+			if w.Action == stack.Create {
 				is = made{}
 			}
-			return is, &handlerError{text: why}
-		}
-	}
-	for _, h := range now {
-		if err := w.putInline(ctx, h, name, text(w.Target.Properties["PolicyDocument"])); err != nil {
 			return is, err
 		}
 	}
-	former := text(w.Now["PolicyName"])
-	for _, h := range carriers(w.Now) {
-		same := func(other holder) bool { return other.kind == h.kind && strings.EqualFold(other.name, h.name) } // as IAM compares names
-		if former != name || !slices.ContainsFunc(now, same) {
-			if err := w.withdraw(ctx, h, former); err != nil {
-				return is, err
-			}
+	// What an update before this one has given and not completed goes first: if this one fails, too,
+	// nobody knows of it any more.
+	if err := w.withdrawAll(ctx, w.Failed, w.Target.Properties, w.Former); err != nil {
+		return is, err
+	}
+	for _, h := range now {
+		if err := w.give(ctx, h.Put(name, text(w.Target.Properties["PolicyDocument"]))); err != nil {
+			return is, err
+		}
+	}
+	for _, was := range w.earlier() {
+		if err := w.withdrawAll(ctx, was, w.Target.Properties); err != nil {
+			return is, err
 		}
 	}
 	return is, nil
 }
 
-// withdraw takes an inline policy away from a holder, unless it is another resource's.
-func (w *work) withdraw(ctx context.Context, h holder, policy string) error {
-	if w.worker.Kept(w.Task, inline(h, policy)) {
-		return nil
+// withdrawAll takes the inline policy of properties away from all whom other properties do not give it.
+func (w *work) withdrawAll(ctx context.Context, was map[string]any, but ...map[string]any) error {
+	name := text(was["PolicyName"])
+	for _, h := range holder.In(was) {
+		same := func(other holder.Holder) bool { return other.Kind == h.Kind && strings.EqualFold(other.Name, h.Name) } // as IAM compares names
+		stays := slices.ContainsFunc(but, func(properties map[string]any) bool {
+			return text(properties["PolicyName"]) == name && slices.ContainsFunc(holder.In(properties), same)
+		})
+		if stays {
+			continue
+		}
+		if err := w.withdraw(ctx, h, name); err != nil {
+			return err
+		}
 	}
-	return w.deleteInline(ctx, h, policy)
+	return nil
 }
 
+// withdraw takes an inline policy away from a holder, unless it is another resource's.
+func (w *work) withdraw(ctx context.Context, h holder.Holder, policy string) error {
+	switch claims := w.worker.Taking(w.Task, h.Inline(policy)); {
+	case claims.Wait:
+		return errUnderWay
+	case len(claims.By) > 0:
+		return nil
+	}
+	return w.take(ctx, h.Delete(policy))
+}
+
+// deletePolicy refuses what another stack has, too, as AWS does: it can be retained.
 func deletePolicy(ctx context.Context, w *work) error {
-	for _, properties := range []map[string]any{w.Target.Properties, w.Now} {
-		for _, h := range carriers(properties) {
-			if err := w.withdraw(ctx, h, text(properties["PolicyName"])); err != nil {
+	all := append(w.earlier(), w.Target.Properties)
+	for _, properties := range all {
+		for _, h := range holder.In(properties) {
+			if err := managed(w.worker.Taking(w.Task, h.Inline(text(properties["PolicyName"]))).Shared); err != nil {
 				return err
 			}
+		}
+	}
+	for _, properties := range all {
+		if err := w.withdrawAll(ctx, properties); err != nil {
+			return err
 		}
 	}
 	return nil

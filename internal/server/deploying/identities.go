@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/internal/api"
 	"godwit.dev/godwit/internal/api/iam"
+	"godwit.dev/godwit/internal/server/deploying/holder"
 	"godwit.dev/godwit/internal/stack/resource"
 )
 
@@ -55,7 +56,7 @@ func createRole(ctx context.Context, w *work) (made, error) {
 		return made{}, err
 	}
 	is := made{name, map[string]any{"Arn": out.Role.Arn, "RoleId": out.Role.RoleId}}
-	return is, w.equip(ctx, holder{aRole, name}, nil, properties)
+	return is, w.equip(ctx, holder.Holder{Kind: holder.Role, Name: name}, nil, properties)
 }
 
 func updateRole(ctx context.Context, w *work) (made, error) {
@@ -76,7 +77,7 @@ func updateRole(ctx context.Context, w *work) (made, error) {
 			return is, err
 		}
 	}
-	h := holder{aRole, name}
+	h := holder.Holder{Kind: holder.Role, Name: name}
 	if err := w.bound(ctx, h, was["PermissionsBoundary"], now["PermissionsBoundary"]); err != nil {
 		return is, err
 	}
@@ -91,12 +92,12 @@ func updateRole(ctx context.Context, w *work) (made, error) {
 			return is, err
 		}
 	}
-	return is, w.equip(ctx, h, was, now)
+	return is, w.reequip(ctx, h)
 }
 
 func deleteRole(ctx context.Context, w *work) error {
 	name := w.Target.Physical
-	if err := w.equip(ctx, holder{aRole, name}, w.Target.Properties, nil); err != nil {
+	if err := w.disarm(ctx, holder.Holder{Kind: holder.Role, Name: name}); err != nil {
 		return err
 	}
 	return unlessGone(w.change(ctx, "DeleteRole", &iam.RoleInput{RoleName: &name}))
@@ -120,7 +121,7 @@ func createGroup(ctx context.Context, w *work) (made, error) {
 	default:
 		group = out.Group
 	}
-	return made{name, map[string]any{"Arn": group.Arn}}, w.equip(ctx, holder{aGroup, name}, nil, properties)
+	return made{name, map[string]any{"Arn": group.Arn}}, w.equip(ctx, holder.Holder{Kind: holder.Group, Name: name}, nil, properties)
 }
 
 // pathOf is where something is by its properties.
@@ -144,12 +145,12 @@ func updateGroup(ctx context.Context, w *work) (made, error) {
 		}
 		is.attributes = map[string]any{"Arn": found.Group.Arn}
 	}
-	return is, w.equip(ctx, holder{aGroup, name}, was, now)
+	return is, w.reequip(ctx, holder.Holder{Kind: holder.Group, Name: name})
 }
 
 func deleteGroup(ctx context.Context, w *work) error {
 	name := w.Target.Physical
-	if err := w.equip(ctx, holder{aGroup, name}, w.Target.Properties, nil); err != nil {
+	if err := w.disarm(ctx, holder.Holder{Kind: holder.Group, Name: name}); err != nil {
 		return err
 	}
 	return unlessGone(w.change(ctx, "DeleteGroup", &iam.GroupInput{GroupName: &name}))
@@ -195,7 +196,7 @@ func createUser(ctx context.Context, w *work) (made, error) {
 		return made{}, err
 	}
 	is := made{name, map[string]any{"Arn": out.User.Arn}}
-	if err := w.equip(ctx, holder{aUser, name}, nil, properties); err != nil {
+	if err := w.equip(ctx, holder.Holder{Kind: holder.User, Name: name}, nil, properties); err != nil {
 		return is, err
 	}
 	return is, w.join(ctx, name, nil, properties)
@@ -214,7 +215,7 @@ func updateUser(ctx context.Context, w *work) (made, error) {
 		}
 		is.attributes = map[string]any{"Arn": found.User.Arn}
 	}
-	h := holder{aUser, name}
+	h := holder.Holder{Kind: holder.User, Name: name}
 	if err := w.bound(ctx, h, was["PermissionsBoundary"], now["PermissionsBoundary"]); err != nil {
 		return is, err
 	}
@@ -229,18 +230,25 @@ func updateUser(ctx context.Context, w *work) (made, error) {
 			return is, err
 		}
 	}
-	if err := w.equip(ctx, h, was, now); err != nil {
+	if err := w.reequip(ctx, h); err != nil {
 		return is, err
 	}
-	return is, w.join(ctx, name, was, now)
+	for _, was := range w.earlier() {
+		if err := w.join(ctx, name, was, now); err != nil {
+			return is, err
+		}
+	}
+	return is, nil
 }
 
 func deleteUser(ctx context.Context, w *work) error {
 	name := w.Target.Physical
-	if err := w.join(ctx, name, w.Target.Properties, nil); err != nil {
-		return err
+	for _, was := range append(w.earlier(), w.Target.Properties) {
+		if err := w.join(ctx, name, was, nil); err != nil {
+			return err
+		}
 	}
-	if err := w.equip(ctx, holder{aUser, name}, w.Target.Properties, nil); err != nil {
+	if err := w.disarm(ctx, holder.Holder{Kind: holder.User, Name: name}); err != nil {
 		return err
 	}
 	return unlessGone(w.change(ctx, "DeleteUser", &iam.UserInput{UserName: &name}))

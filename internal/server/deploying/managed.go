@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/api/iam"
 	"godwit.dev/godwit/internal/arn"
+	"godwit.dev/godwit/internal/server/deploying/holder"
 	"godwit.dev/godwit/internal/shard/stacks"
 	"godwit.dev/godwit/internal/stack/resource"
 )
@@ -75,8 +76,8 @@ func createManaged(ctx context.Context, w *work) (made, error) {
 		policy = out.Policy
 	}
 	is := made{policy.Arn, shownPolicy(policy)}
-	for _, h := range carriers(properties) {
-		if err := w.attach(ctx, h, policy.Arn); err != nil {
+	for _, h := range holder.In(properties) {
+		if err := w.give(ctx, h.Attach(policy.Arn)); err != nil {
 			return is, err
 		}
 	}
@@ -136,17 +137,21 @@ func updateManaged(ctx context.Context, w *work) (made, error) {
 		return is, err
 	}
 	is.attributes = shownPolicy(policy)
-	had, has := carriers(was), carriers(now)
+	var had []holder.Holder
+	for _, properties := range w.earlier() {
+		had = append(had, holder.In(properties)...)
+	}
+	has := holder.In(now)
 	for _, h := range has {
 		if !slices.Contains(had, h) {
-			if err := w.attach(ctx, h, own); err != nil {
+			if err := w.give(ctx, h.Attach(own)); err != nil {
 				return is, err
 			}
 		}
 	}
 	for _, h := range had {
 		if !slices.Contains(has, h) {
-			if err := w.detach(ctx, h, own); err != nil {
+			if err := w.take(ctx, h.Detach(own)); err != nil {
 				return is, err
 			}
 		}
@@ -156,8 +161,8 @@ func updateManaged(ctx context.Context, w *work) (made, error) {
 
 func deleteManaged(ctx context.Context, w *work) error {
 	own := w.Target.Physical
-	for _, h := range append(carriers(w.Target.Properties), carriers(w.Now)...) {
-		if err := w.detach(ctx, h, own); err != nil {
+	for _, h := range append(holder.In(w.Target.Properties), holder.In(w.Now)...) {
+		if err := w.take(ctx, h.Detach(own)); err != nil {
 			return err
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"godwit.dev/godwit/internal/api/sqs"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/shard/stacks"
-	"godwit.dev/godwit/internal/stack"
 	"godwit.dev/godwit/internal/stack/resource"
 )
 
@@ -148,8 +147,8 @@ func putQueuePolicy(ctx context.Context, w *work) (made, error) {
 			return is, err
 		}
 	}
-	if w.Action == stack.Update {
-		for _, link := range policed(w.Now) {
+	for _, was := range w.earlier() {
+		for _, link := range policed(was) {
 			if !slices.Contains(now, link) {
 				if err := w.setQueuePolicy(ctx, link, ""); err != nil && !stacks.IsGone(err) {
 					return is, err

@@ -8,7 +8,6 @@ import (
 	"godwit.dev/godwit/internal/api/sns"
 	"godwit.dev/godwit/internal/arn"
 	"godwit.dev/godwit/internal/shard/stacks"
-	"godwit.dev/godwit/internal/stack"
 	"godwit.dev/godwit/internal/stack/resource"
 	"godwit.dev/godwit/internal/topic"
 )
@@ -202,8 +201,8 @@ func putTopicPolicy(ctx context.Context, w *work) (made, error) {
 			return is, err
 		}
 	}
-	if w.Action == stack.Update {
-		for _, own := range ruled(w.Now) {
+	for _, was := range w.earlier() {
+		for _, own := range ruled(was) {
 			if !slices.Contains(now, own) {
 				if err := w.resetTopicPolicy(ctx, own); err != nil {
 					return is, err

@@ -6,45 +6,36 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/api/lambda"
+	"godwit.dev/godwit/internal/fault"
 	"godwit.dev/godwit/internal/shard/stacks"
 )
 
 // lambdaTime is how functions tell when they were changed.
 const lambdaTime = "2006-01-02T15:04:05.000-0700"
 
-// readyFunction postpones a step while a function is being made or changed.
-func (w *work) readyFunction(ctx context.Context, name string) error {
-	is, err := w.functionNow(ctx, name)
-	if err == nil && (is.State == "Pending" || is.LastUpdateStatus == "InProgress") {
-		err = errBusy
-	}
-	return err
-}
-
 func createVersion(ctx context.Context, w *work) (made, error) {
-	name := text(w.Target.Properties["FunctionName"])
-	if err := w.readyFunction(ctx, name); err != nil {
-		return made{}, err
-	}
 	in := &lambda.PublishVersionInput{}
 	if err := fill(w.Target.Properties, in); err != nil {
 		return made{}, err
 	}
 	out, err := create[lambda.FunctionConfiguration](ctx, w, "lambda", "PublishVersion", in)
+	if fault.KindOf(err) == fault.ResourceConflict { // it is being made or changed
+		err = errBusy
+	}
 	if err != nil {
 		return made{}, err
 	}
-	if out.RevisionId != w.Token && !w.publishedEarlier(out) { // nothing has changed since another one was published
+	if lambda.TokenOf(out) != w.Token && !w.publishedEarlier(out) { // nothing has changed since another one was published
 		return made{}, &handlerError{"A version for this Lambda function exists ( " + out.Version + " ). Modify the function to create a new version.", "AlreadyExists"}
 	}
 	return made{out.FunctionArn, map[string]any{"Version": out.Version, "FunctionArn": out.FunctionArn}}, nil
 }
 
 // publishedEarlier reports that the process before has published a version in this step, of a
-// version of Godwit that gave it another revision than the step's token.
+// version of Godwit that kept no tokens, and perhaps gave it the step's as its revision.
 func (w *work) publishedEarlier(v *lambda.FunctionConfiguration) bool {
 	at, err := time.Parse(lambdaTime, v.LastModified)
-	return err == nil && w.Again && w.Try == 0 && at.UnixMilli() >= w.Began && !w.worker.Creates(w.Task, v.RevisionId)
+	return err == nil && lambda.TokenOf(v) == "" && w.Again && w.Try == 0 && at.UnixMilli() >= w.Began && !w.worker.Creates(w.Task, v.RevisionId)
 }
 
 // updateVersion refuses another description or code, as AWS does: a version does not change. A

@@ -40,10 +40,9 @@ type Options struct {
 	Operating func(ctx context.Context, who *caller.Caller, op *rest.Operation, resource string) (*rest.Call, error)
 	// Holds reports that another resource has the name of the parameter that a step is to make.
 	Holds func(t *stacks.Task) bool
-	// Managers are the other resources of stacks that have an inline policy which a step gives.
-	Managers func(t *stacks.Task, p stacks.Inline) []string
-	// Kept reports that another resource has an inline policy which a step takes away.
-	Kept func(t *stacks.Task, p stacks.Inline) bool
+	// Giving and Taking are the claims of other resources on an inline policy that a step gives or takes
+	// away.
+	Giving, Taking func(t *stacks.Task, p stacks.Inline) stacks.Claims
 	// Creates reports that a token is of another resource's creation in a step's stack.
 	Creates func(t *stacks.Task, token string) bool
 	// May refuses what who acts may not do where there is no operation; nil: everybody may.
@@ -133,7 +132,8 @@ func (v *Worker) Do(ctx context.Context, t *stacks.Task) (o stack.Outcome, later
 	w := &work{Task: t, worker: v}
 	err := w.identify()
 	var is made
-	if err == nil {
+	switch {
+	case err == nil:
 		switch t.Action {
 		case stack.Create:
 			is, err = h.create(ctx, w)
@@ -142,6 +142,8 @@ func (v *Worker) Do(ctx context.Context, t *stacks.Task) (o stack.Outcome, later
 		case stack.Delete:
 			err = h.remove(ctx, w)
 		}
+	case t.Action == stack.Create && t.Again && t.Target.Type == "AWS::IAM::Policy":
+		is.physical = t.Target.Physical // an earlier process may have given it
 	}
 	if err == errUnderWay { //nolint:errorlint // it is not wrapped
 		return o, min(10*time.Millisecond<<min(t.Try, 8), maxLook)

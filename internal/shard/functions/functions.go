@@ -43,13 +43,15 @@ type FunctionInfo struct {
 	Pending  bool // it is being created
 	Updating bool // an update is in progress: this is its result
 	Tags     map[string]string
-	Reserved *int // reserved concurrent executions of the function
+	Reserved *int   // concurrent executions of the function
+	Token    string // that the version was published under; empty: none
 }
 
 func functionInfo(f *function.Function, v *function.Version) FunctionInfo {
 	return FunctionInfo{
 		ARN: f.ARN, Version: v.Name(), Config: v.Config, Code: v.Code, Revision: v.Revision, Modified: v.Modified,
 		Pending: v.Pending, Updating: v.Number == 0 && f.Updating(), Tags: f.Tags, Reserved: f.Reserved,
+		Token: v.Token,
 	}
 }
 
@@ -257,7 +259,8 @@ func (e *Functions) PublishVersion(ctx context.Context, cmd function.Publish) (i
 	defer e.quotas.Unlock()
 	used := e.FunctionUsage(cmd.ARN.Account, cmd.ARN.Region)
 	err = e.WithCatalog(ctx, cmd.ARN, func(sh *Shard) error {
-		if f, ok := sh.Functions.Function(cmd.ARN); ok {
+		_, again := sh.Functions.Published(cmd.ARN, cmd.Token)
+		if f, ok := sh.Functions.Function(cmd.ARN); ok && again == nil {
 			if most := e.options.Limits.CodeBytes; most > 0 && used.CodeBytes+f.Latest().Code.Size > most {
 				return ErrCodeStorage
 			}

@@ -246,6 +246,8 @@ func (m *Module) Execute(ctx context.Context, account, region, name, set string,
 		switch {
 		case set.Failure != "":
 			return ErrState.With(set.ID, "FAILED")
+		case set.Executed && e.again(o):
+			return nil
 		case set.Executed:
 			return ErrState.With(set.ID, "EXECUTE_COMPLETE")
 		case e.obsolete(set):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"godwit.dev/godwit/internal/caller"
 	"godwit.dev/godwit/internal/keyspace"
@@ -145,12 +146,16 @@ func (m *Module) enter(c *Creation) (*entry, error) {
 	return e, nil
 }
 
-// Update begins an update; body is nil to keep the template. Errors: ErrNone,
-// ErrNotUpdatable, ErrNothing.
+// again reports that an operation on a stack is its latest one, by the token of the request.
+func (e *entry) again(o *stack.Order) bool { return o.Token != "" && e.Token == o.Token }
+
+// Update begins an update; body is nil to keep the template. The same request again, by its token, does
+// nothing while it is under way and once it is complete. Errors: ErrNone, ErrNotUpdatable, ErrNothing.
 func (m *Module) Update(ctx context.Context, account, region, name string, body []byte, o *stack.Order) (id string, err error) {
 	err = m.run(ctx, account, region, name, func(e *entry) error {
 		id = e.ID
-		if o.Token != "" && e.Token == o.Token && e.Status == stack.UpdateInProgress {
+		updating := strings.HasPrefix(string(e.Status), "UPDATE_")
+		if updating && e.again(o) && e.Status.Busy() {
 			return nil
 		}
 		if !e.Status.Updatable() {
@@ -158,6 +163,9 @@ func (m *Module) Update(ctx context.Context, account, region, name string, body 
 		}
 		changes, outputs := e.Plan(o.Design, o.Source.Tags)
 		if len(changes) == 0 && !outputs && slices.Equal(o.Source.Tags, e.Source.Tags) && e.Status != stack.UpdateFailed {
+			if updating && e.again(o) {
+				return nil
+			}
 			return ErrNothing
 		}
 		if body != nil {

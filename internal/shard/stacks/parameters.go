@@ -36,29 +36,27 @@ func in(values map[string]string) func(name string) (string, bool) {
 // storing notes that a stack has, or had, a resource of the types that are searched for in all
 // stacks.
 func (m *Module) storing(e *entry, r *stack.Resource) {
-	if r.Type == parameterType || r.Type == policyType {
+	if r.Type == parameterType || hasPolicies(&r.Version) || r.Before != nil && hasPolicies(r.Before) || r.Next != nil && hasPolicies(&r.Next.Target) {
 		m.stores[e.id] = e
 	}
 }
 
-// ofType calls f with each resource of an account that is, or is to be, of a type.
-func (m *Module) ofType(kind, account string, f func(e *entry, r *stack.Resource)) {
+// each calls f with each resource of an account's stacks that have or had parameters or inline policies.
+func (m *Module) each(account string, f func(e *entry, r *stack.Resource)) {
 	for _, e := range m.stores {
 		if e.Account != account || e.Status == stack.DeleteComplete {
 			continue
 		}
 		for _, r := range e.Resources {
-			if r.Type == kind {
-				f(e, r)
-			}
+			f(e, r)
 		}
 	}
 }
 
 // inStore calls f with each resource that is a parameter, or is to be one.
 func (m *Module) inStore(account, region string, f func(e *entry, r *stack.Resource)) {
-	m.ofType(parameterType, account, func(e *entry, r *stack.Resource) {
-		if e.Region == region {
+	m.each(account, func(e *entry, r *stack.Resource) {
+		if r.Type == parameterType && e.Region == region {
 			f(e, r)
 		}
 	})
@@ -100,6 +98,9 @@ func named(r *stack.Resource, t *Task, id string) bool {
 
 // before reports that a step of the resource of an id began before another step.
 func before(n *stack.Step, id string, t *Task) bool {
+	if n.Order != t.Order { // 0: a version that gave no orders began it
+		return n.Order < t.Order
+	}
 	if n.Began != t.Began {
 		return n.Began < t.Began
 	}

@@ -79,7 +79,7 @@ func TestParametersSideBySide(t *testing.T) {
 		for i := range v.Resources {
 			r := &v.Resources[i]
 			held[r.Logical] = m.Holds(&stacks.Task{Account: account, Region: region, Stack: first, Step: stack.Step{
-				Logical: r.Logical, Began: r.Next.Began, Target: stack.Version{Physical: "n"},
+				Logical: r.Logical, Began: r.Next.Began, Order: r.Next.Order, Target: stack.Version{Physical: "n"},
 			}})
 		}
 		if len(held) != 2 || held["P"] || !held["Q"] {

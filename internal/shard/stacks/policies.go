@@ -1,6 +1,7 @@
 package stacks
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,23 +13,48 @@ import (
 // so that two resources with the same name would overwrite each other.
 const policyType = "AWS::IAM::Policy"
 
-// Inline identifies an inline policy of a role, user or group by name.
-type Inline struct{ Policy, Property, Holder string } // Property lists the holders of this kind
+// holderTypes are the types of what has inline policies, among them those of its own properties, and the
+// properties by which policies list it.
+var holderTypes = map[string]string{"AWS::IAM::Role": "Roles", "AWS::IAM::User": "Users", "AWS::IAM::Group": "Groups"}
 
-// in reports that properties contain the policy.
-func (p Inline) in(properties map[string]any) bool {
-	if name, _ := resource.Scalar(properties["PolicyName"]); name != p.Policy {
-		return false
-	}
-	holders, _ := properties[p.Property].([]any)
-	return slices.ContainsFunc(holders, func(holder any) bool {
-		name, _ := resource.Scalar(holder)
-		return strings.EqualFold(name, p.Holder) // as IAM compares names
-	})
+// ownPolicies is the property of holders that has policies.
+const ownPolicies = "Policies"
+
+// hasPolicies reports that a version is, or has, inline policies.
+func hasPolicies(v *stack.Version) bool {
+	return v.Type == policyType || holderTypes[v.Type] != "" && v.Properties[ownPolicies] != nil
 }
 
-// of reports that a version contains the policy.
-func (p Inline) of(v *stack.Version) bool { return v.Type == policyType && p.in(v.Properties) }
+// Inline is the policy of a name that a role, user or group has of its own.
+type Inline struct{ Policy, Property, Holder string } // Property is the one that lists such holders
+
+// named reports that properties have its name.
+func (p Inline) named(properties map[string]any) bool {
+	name, _ := resource.Scalar(properties["PolicyName"])
+	return name == p.Policy
+}
+
+// holds reports that its holder is meant, as IAM compares names.
+func (p Inline) holds(name string) bool { return strings.EqualFold(name, p.Holder) }
+
+// of reports that a version is of it.
+func (p Inline) of(v *stack.Version) bool {
+	if v.Type == policyType {
+		holders, _ := v.Properties[p.Property].([]any)
+		return p.named(v.Properties) && slices.ContainsFunc(holders, func(holder any) bool {
+			name, _ := resource.Scalar(holder)
+			return p.holds(name)
+		})
+	}
+	if holderTypes[v.Type] != p.Property || !p.holds(v.Physical) {
+		return false
+	}
+	own, _ := v.Properties[ownPolicies].([]any)
+	return slices.ContainsFunc(own, func(policy any) bool {
+		properties, _ := policy.(map[string]any)
+		return p.named(properties)
+	})
+}
 
 // owned reports that a resource certainly has the policy. An incomplete update may have made
 // part of the new version; the resource still has, or returns to, the version before.
@@ -39,7 +65,13 @@ func (p Inline) owned(r *stack.Resource) bool {
 	return r.Exists() && p.of(&r.Version)
 }
 
-// claimed reports that a resource has the policy, or may return to it.
+// left reports that a holder has given it up in an update that only takes it back together with what
+// its stack has made of it meanwhile.
+func (p Inline) left(r *stack.Resource) bool {
+	return r.Type != policyType && r.Before != nil && r.Next == nil && r.Status == stack.UpdateComplete && !p.of(&r.Version)
+}
+
+// claimed reports that a resource has it, or goes back to it.
 func (p Inline) claimed(r *stack.Resource) bool {
 	certain := r.Exists() && (r.Status != stack.UpdateFailed || r.Before == nil) // else the version may not have been applied
 	return p.owned(r) || certain && p.of(&r.Version) || slices.ContainsFunc(r.Spares, func(v stack.Version) bool { return p.of(&v) })
@@ -50,10 +82,15 @@ func (p Inline) coming(n *stack.Step) bool {
 	return n != nil && n.Action != stack.Delete && p.of(&n.Target)
 }
 
-// kept reports that a resource has the policy and is not about to lose it.
-func (p Inline) kept(r *stack.Resource) bool {
+// going reports that a step takes it away from a resource, which may have it.
+func (p Inline) going(r *stack.Resource) bool {
+	return r.Next != nil && (p.owned(r) || p.of(&r.Version)) && (r.Next.Action == stack.Delete || r.Next.Action == stack.Update && !p.of(&r.Next.Target))
+}
+
+// kept reports that a resource has it and is not about to give it up.
+func (p Inline) kept(e *entry, r *stack.Resource) bool {
 	switch {
-	case r.Doomed, r.Next != nil && r.Next.Action == stack.Update && !p.of(&r.Next.Target):
+	case r.Doomed && !e.Leaves(r), r.Next != nil && r.Next.Action == stack.Update && !p.of(&r.Next.Target):
 		return false
 	case r.Status == stack.UpdateComplete:
 		return p.of(&r.Version)
@@ -61,43 +98,76 @@ func (p Inline) kept(r *stack.Resource) bool {
 	return p.owned(r)
 }
 
-// Managers are the other resources, as STACK|RESOURCE, of any stack of the account, that have
-// the inline policy which a step adds, or that are getting it by an earlier step. There are
-// none if the step's own resource has the policy already: it may change it and change it back,
-// regardless of the others.
-func (m *Module) Managers(t *Task, p Inline) (found []string) {
-	m.shard.View(func() {
-		mine := false
-		m.ofType(policyType, t.Account, func(e *entry, r *stack.Resource) {
-			switch {
-			case e.ID == t.Stack && r.Logical == t.Logical:
-				mine = p.owned(r)
-			case p.claimed(r) || p.coming(r.Next) && before(r.Next, e.ID+r.Logical, t):
-				found = append(found, e.Name+"|"+r.Logical)
-			}
-		})
-		if mine {
-			found = nil
-		}
-	})
-	slices.Sort(found)
-	return found
+// Claims say what other resources, of whichever stack of the account, have to do with an inline policy
+// that a step gives or takes away.
+type Claims struct {
+	// By are those that have it, as STACK|RESOURCE in order: it is not given, and not taken away.
+	By []string
+	// Shared are those of By that are of another stack, where the step's own resource has it too.
+	Shared []string
+	// Wait says that a step which began earlier decides: this one is to be taken when that is over.
+	Wait bool
 }
 
-// Kept reports that an inline policy which a step removes must stay, because another resource
-// has it. If the step's own resource never certainly had the policy, it also stays when another
-// resource is getting it.
-func (m *Module) Kept(t *Task, p Inline) (kept bool) {
+// claims collects those of the resources that has is true of.
+func (m *Module) claims(t *Task, p Inline, has func(e *entry, r, own *stack.Resource) (has, wait bool)) (c Claims) {
+	id, _ := idOf(t.Stack)
 	m.shard.View(func() {
-		mine, coming := false, false
-		m.ofType(policyType, t.Account, func(e *entry, r *stack.Resource) {
-			if e.ID == t.Stack && r.Logical == t.Logical {
-				mine = p.owned(r)
+		own := &stack.Resource{}
+		if e := m.byID[id]; e != nil && e.Resources[t.Logical] != nil {
+			own = e.Resources[t.Logical]
+		}
+		m.each(t.Account, func(e *entry, r *stack.Resource) {
+			if e.id == id && r.Logical == t.Logical {
 				return
 			}
-			kept, coming = kept || p.kept(r), coming || p.coming(r.Next)
+			has, wait := has(e, r, own)
+			c.Wait = c.Wait || wait
+			if !has {
+				return
+			}
+			c.By = append(c.By, e.Name+"|"+r.Logical)
+			if e.id != id && p.owned(own) {
+				c.Shared = append(c.Shared, e.Name+"|"+r.Logical)
+			}
 		})
-		kept = kept || coming && !mine
 	})
-	return kept
+	slices.Sort(c.By)
+	slices.Sort(c.Shared)
+	return c
+}
+
+// Giving are the claims on an inline policy that a step gives: of resources that have it, or whose step to
+// have it began before this one. What the step's own resource has already it may have in another form
+// unless another stack's has it too, and always back.
+func (m *Module) Giving(t *Task, p Inline) Claims {
+	mine, back := false, false
+	c := m.claims(t, p, func(e *entry, r, own *stack.Resource) (has, wait bool) {
+		mine = p.owned(own)
+		back = own.Before != nil && maps.EqualFunc(own.Before.Properties, t.Target.Properties, resource.Same)
+		first := r.Next != nil && before(r.Next, e.ID+r.Logical, t)
+		switch {
+		case p.going(r) && (mine || !p.owned(r)):
+			return false, first
+		case e.ID == t.Stack && p.left(r):
+			return false, false
+		}
+		return p.claimed(r) || p.coming(r.Next) && first, false
+	})
+	switch {
+	case mine && back:
+		c.By = nil
+	case mine:
+		c.By = c.Shared
+	}
+	return c
+}
+
+// Taking are the claims on an inline policy that a step takes away: of resources that have it and keep it.
+// Where another one is being given what the step's own resource was to have only, and may have been
+// refused, the step that began first decides.
+func (m *Module) Taking(t *Task, p Inline) Claims {
+	return m.claims(t, p, func(e *entry, r, own *stack.Resource) (has, wait bool) {
+		return p.kept(e, r), !p.owned(own) && p.coming(r.Next) && before(r.Next, e.ID+r.Logical, t)
+	})
 }

@@ -136,6 +136,12 @@ func (e *entry) uses(number uint64) bool {
 // save writes the changes of a stack's commands, and returns the steps that follow.
 func (m *Module) save(e *entry) []stack.Step {
 	c := e.Take()
+	for i := range c.Steps {
+		if s := &c.Steps[i]; !s.Again {
+			m.steps++
+			s.Order, e.Resources[s.Logical].Next.Order = m.steps, m.steps
+		}
+	}
 	for _, id := range c.Touched {
 		k := key(keyspace.StackResources, e.id, []byte(id)...)
 		if r := e.Resources[id]; r != nil {

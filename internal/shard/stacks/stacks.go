@@ -87,6 +87,7 @@ type Module struct {
 	byID    map[stackID]*entry
 	byName  map[scope]*entry   // without deleted ones
 	stores  map[stackID]*entry // those that have or had parameters, or inline policies
+	steps   uint64             // the highest order of a step in progress
 	worker  Worker             // nil: no step is executed yet
 	reader  Reader             // nil: no resource is compared
 	running chan struct{}      // holds a token for each step that runs
@@ -146,6 +147,9 @@ func (m *Module) Load() error {
 		}
 		if e := m.byID[stackID(k[2:id])]; e != nil {
 			e.Resources[string(k[id:])] = r
+			if r.Next != nil {
+				m.steps = max(m.steps, r.Next.Order)
+			}
 			m.storing(e, r)
 		}
 		return nil

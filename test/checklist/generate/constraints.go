@@ -13,7 +13,7 @@ import (
 )
 
 // constrained are the services whose requests are held against the models' constraints.
-var constrained = []string{"iam", "kms", "sts"}
+var constrained = []string{"cloudformation", "iam", "kms", "sts"}
 
 // constrainedShape is what a model says of the values of a shape.
 type constrainedShape struct {

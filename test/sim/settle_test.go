@@ -15,7 +15,7 @@ func (w *world) settle() {
 	if w.machine.dead.Load() {
 		w.restart()
 	}
-	w.disk.set(func(d *disk) { d.slow, d.full, d.low, d.applies, d.syncs = 0, false, false, 0, 0 })
+	w.disk.set(func(d *disk) { d.calm() })
 	w.network.mu.Lock()
 	w.network.well, w.network.down = true, map[string]bool{}
 	w.network.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 // settle lets everything end, empties all queues and checks what was found.
 func (w *world) settle() {
 	w.finish()
-	if w.machine.dead.Load() {
+	for w.machine.dead.Load() { // a start may fail, too
 		w.restart()
 	}
 	w.disk.set(func(d *disk) { d.calm() })

@@ -34,7 +34,6 @@ type disk struct {
 	hurt    bool // by a sync that has failed
 	lost    lostPages
 	lately  string // what was lost last
-	newLog  bool   // a log was made, and its directory is not synced yet
 	failed  bool   // the store has given up
 	broken  func(*death)
 	told    func(fileKind) // of a sync that fails

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"godwit.dev/godwit/internal/clock"
 )
 
 // meta is a node that may lead the log's meta group, and notes when it gives that up.
@@ -21,7 +23,7 @@ type meta struct {
 func (m *meta) LeadsMeta() bool { return m.leads }
 
 func (m *meta) TransferMeta(context.Context) error {
-	m.given = append(m.given, time.Since(m.began))
+	m.given = append(m.given, clock.System.Now().Sub(m.began))
 	if m.fails == nil {
 		m.leads = false
 	}
@@ -49,8 +51,8 @@ func TestSpreadLeaders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := &meta{began: time.Now(), leads: c.leads, fails: c.fails}
-				since := func(d time.Duration) bool { return d > 0 && time.Since(m.began) >= d }
+				m := &meta{began: clock.System.Now(), leads: c.leads, fails: c.fails}
+				since := func(d time.Duration) bool { return d > 0 && clock.System.Now().Sub(m.began) >= d }
 				owns := func() bool { return c.owns || since(c.ownsLater) }
 				successor := func(context.Context) error {
 					if since(c.followedLater) {
@@ -72,8 +74,8 @@ func TestSpreadLeaders(t *testing.T) {
 // TestSpreadLeadersAgain: a lead that comes back to the owner is given up again.
 func TestSpreadLeadersAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &meta{began: time.Now(), leads: true}
-		time.AfterFunc(10*time.Second, func() { m.leads = true })
+		m := &meta{began: clock.System.Now(), leads: true}
+		clock.System.AfterFunc(10*time.Second, func() { m.leads = true })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		spreadLeaders(ctx, slog.New(slog.DiscardHandler), m, func() bool { return true }, func(context.Context) error { return nil })

@@ -271,16 +271,19 @@ func TestUpdateQueue(t *testing.T) {
 	}{
 		"nothing": {map[string]any{"DelaySeconds": "5", "Tags": []any{tag("stays", "1")}}, map[string]any{"DelaySeconds": "5", "Tags": []any{tag("stays", "1")}}, nil},
 		"a value": {
-			map[string]any{"DelaySeconds": "5", "VisibilityTimeout": "9"}, map[string]any{"DelaySeconds": "6", "VisibilityTimeout": "9"},
+			map[string]any{"DelaySeconds": "5", "VisibilityTimeout": "9"},
+			map[string]any{"DelaySeconds": "6", "VisibilityTimeout": "9"},
 			[]string{`SetQueueAttributes {"Attributes":{"DelaySeconds":"6"},"QueueUrl":"` + queueURL + `"}`},
 		},
 		"a value that is left out": {
-			map[string]any{"VisibilityTimeout": "9", "RedrivePolicy": map[string]any{"maxReceiveCount": "3"}}, map[string]any{},
+			map[string]any{"VisibilityTimeout": "9", "RedrivePolicy": map[string]any{"maxReceiveCount": "3"}},
+			map[string]any{},
 			[]string{`SetQueueAttributes {"Attributes":{"RedrivePolicy":"","VisibilityTimeout":"30"},"QueueUrl":"` + queueURL + `"}`},
 		},
 		"what only FIFO queues have": {map[string]any{"ContentBasedDeduplication": true}, map[string]any{}, nil},
 		"of a FIFO queue": {
-			map[string]any{"FifoQueue": true, "ContentBasedDeduplication": true}, map[string]any{"FifoQueue": true},
+			map[string]any{"FifoQueue": true, "ContentBasedDeduplication": true},
+			map[string]any{"FifoQueue": true},
 			[]string{`SetQueueAttributes {"Attributes":{"ContentBasedDeduplication":"false"},"QueueUrl":"` + queueURL + `"}`},
 		},
 		"tags": {

@@ -132,7 +132,9 @@ func TestQueue(t *testing.T) {
 		"what the template leaves out": {map[string]any{}, map[string]string{"DelaySeconds": "7", "RedrivePolicy": document}, nil, map[string]string{}},
 		"the same document":            {map[string]any{"RedrivePolicy": redrive}, map[string]string{"RedrivePolicy": document}, nil, map[string]string{}},
 		"another document": {
-			map[string]any{"RedrivePolicy": redrive}, map[string]string{"RedrivePolicy": strings.Replace(document, "3", "4", 1)}, nil,
+			map[string]any{"RedrivePolicy": redrive},
+			map[string]string{"RedrivePolicy": strings.Replace(document, "3", "4", 1)},
+			nil,
 			map[string]string{"/RedrivePolicy/maxReceiveCount": `["NOT_EQUAL","4"]`},
 		},
 		"no document any more": {map[string]any{"RedrivePolicy": redrive}, map[string]string{}, nil, map[string]string{"/RedrivePolicy": `["REMOVE","null"]`}},

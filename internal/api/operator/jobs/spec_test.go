@@ -50,7 +50,7 @@ func asked(t *testing.T, messages int) (*node, *jobs.Jobs) {
 // What cannot be meant is refused, by a preview as well, and is no job.
 func TestRefusedSpecs(t *testing.T) {
 	_, j := asked(t, 0)
-	std, now := shardtest.QueueARN("std").String(), time.Now()
+	std, now := shardtest.QueueARN("std").String(), clock.System.Now()
 	before := time.UnixMilli(-1)
 	const subscription = "arn:aws:sns:us-east-1:000000000000:t:00000000-0000-4000-8000-000000000000"
 	for name, c := range map[string]struct {
@@ -83,7 +83,9 @@ func TestRefusedSpecs(t *testing.T) {
 		})
 	}
 	for _, spec := range []jobs.JobSpec{
-		{Kind: "delete", ARN: "nonsense"}, {Kind: "delete", ARN: shardtest.QueueARN("gone").String()}, {Kind: "drop", ARN: std},
+		{Kind: "delete", ARN: "nonsense"},
+		{Kind: "delete", ARN: shardtest.QueueARN("gone").String()},
+		{Kind: "drop", ARN: std},
 		{Kind: "redrive", ARN: std, To: shardtest.QueueARN("gone").String()},
 	} {
 		if _, err := j.Create(t.Context(), &rest.Call{}, &jobs.CreateJob{JobSpec: spec}); err == nil {

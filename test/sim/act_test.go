@@ -21,7 +21,7 @@ func pick[T any](w *world, from []T) T { return from[w.rand.IntN(len(from))] }
 
 // act is one thing that happens.
 func (w *world) act() {
-	switch n := w.rand.IntN(126); {
+	switch n := w.rand.IntN(130); {
 	case n < 20:
 		w.send()
 	case n < 42:
@@ -62,8 +62,10 @@ func (w *world) act() {
 		w.encrypt()
 	case n < 123:
 		w.line()
-	default:
+	case n < 126:
 		w.mail()
+	default:
+		w.armFailure()
 	}
 	if len(w.calls) >= 4 || w.rand.IntN(3) == 0 {
 		w.finish()

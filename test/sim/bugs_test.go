@@ -6,8 +6,11 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"godwit.dev/godwit/internal/keyspace"
 	"godwit.dev/godwit/internal/mutation"
@@ -21,6 +24,8 @@ type storeBug struct {
 	rewrite func(k keyspace.Key, op mutation.Op, key, value []byte) (newValue []byte, keep bool)
 	// sync is done in the place of the store's.
 	sync func(s store.Store) error
+	// files changes what the store's files do.
+	files func(vfs.FS) vfs.FS
 }
 
 func (b *storeBug) apply(in *mutation.Batch) *mutation.Batch {
@@ -66,11 +71,15 @@ type fault struct {
 // faults are the planted bugs. Each is one that a real change could have brought.
 var faults = []fault{
 	{name: "a sync is skipped", store: syncing(func(store.Store) error { return nil })},
-	{name: "a reply is released before its commit", seed: 2, store: syncing(func(s store.Store) error {
+	{name: "a reply is released before its commit", store: syncing(func(s store.Store) error {
 		time.AfterFunc(8*time.Millisecond, func() { _ = s.Sync() }) // too late is too late
 		return nil
 	})},
-	{name: "the mark of a transfer is dropped", seed: 2, twoStep: true, store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
+	{name: "the error of a sync is ignored", seed: 1, store: syncs(ignored, logFile)},
+	{name: "a sync that failed is tried again, and then believed", seed: 1, store: syncs(retried, logFile)},
+	{name: "a table that cannot be synced is believed", seed: 19, store: syncs(ignored, tableFile)},
+	{name: "a manifest that cannot be synced is believed", seed: 15, store: syncs(ignored, manifestFile)},
+	{name: "the mark of a transfer is dropped", seed: 1, twoStep: true, store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
 		return value, k.ID != keyspace.KindTransfer || op != mutation.Set
 	})},
 	{name: "a dead letter is lost", seed: 1, store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
@@ -87,28 +96,28 @@ var faults = []fault{
 		}
 		return value, true
 	})},
-	{name: "a FIFO group is unlocked too early", seed: 5, store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
+	{name: "a FIFO group is unlocked too early", seed: 6, store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
 		if k.ID == keyspace.KindLease && op == mutation.Set && layout.Lane(binary.BigEndian.Uint64(value[stateLane:])).Grouped() {
 			value = bytes.Clone(value)
 			copy(value[:8], value[stateReceived:])
 		}
 		return value, true
 	})},
-	{name: "a purge keeps the messages", request: func(_ *world, r *http.Request) *http.Request {
+	{name: "a purge keeps the messages", seed: 1, request: func(_ *world, r *http.Request) *http.Request {
 		if r.Header.Get("X-Amz-Target") == "AmazonSQS.PurgeQueue" {
 			r.Header.Set("X-Amz-Target", "AmazonSQS.ListQueueTags") // which is answered well, too
 		}
 		return r
 	}},
-	{name: "a redrive forgets how far it is", seed: 3, store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
+	{name: "a redrive forgets how far it is", seed: 9, store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
 		if k.ID == keyspace.KindMoveTask && op == mutation.Set {
 			value = moved.ReplaceAll(value, []byte(`"moved":0`))
 		}
 		return value, true
 	})},
-	{name: "a schedule of retries begins anew", seed: 31, store: rewriting(receives(func(uint32) uint32 { return 0 }))},
-	{name: "a retry is counted twice", seed: 2, store: rewriting(receives(func(n uint32) uint32 { return n + 1 }))},
-	{name: "a delete with an old handle deletes", seed: 6, request: func(w *world, r *http.Request) *http.Request {
+	{name: "a schedule of retries begins anew", seed: 52, store: rewriting(receives(func(uint32) uint32 { return 0 }))},
+	{name: "a retry is counted twice", seed: 4, store: rewriting(receives(func(n uint32) uint32 { return n + 1 }))},
+	{name: "a delete with an old handle deletes", seed: 58, request: func(w *world, r *http.Request) *http.Request {
 		if !strings.Contains(r.Header.Get("X-Amz-Target"), "DeleteMessage") {
 			return r
 		}
@@ -123,7 +132,7 @@ var faults = []fault{
 		changed.Header = r.Header
 		return changed
 	}},
-	{name: "the cursor of a fan-out skips an entry", seed: 1, store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
+	{name: "the cursor of a fan-out skips an entry", seed: 6, store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
 		if k.ID == keyspace.KindFanout && op == mutation.Set {
 			const behind = "f0000000-0000-4000-8000-000000000000" // most subscriptions' ids
 			if n, w := binary.Uvarint(value); n == 0 {
@@ -132,15 +141,56 @@ var faults = []fault{
 		}
 		return value, true
 	})},
-	{name: "a delivery stream forgets what it has begun to deliver", seed: 9, store: rewriting(drops(keyspace.KindFirehoseBatch, mutation.Set))},
+	{name: "a delivery stream forgets what it has begun to deliver", seed: 1, store: rewriting(drops(keyspace.KindFirehoseBatch, mutation.Set))},
 	{name: "records of a delivery stream are lost", store: rewriting(drops(keyspace.KindFirehoseRecords, mutation.Set))},
-	{name: "what was deleted of an identity comes back", seed: 1, store: rewriting(drops(keyspace.KindIdentity, mutation.Delete))},
-	{name: "a key forgets its rotation", seed: 4, store: rewriting(drops(keyspace.KindKey, mutation.Set))},
-	{name: "an alarm is not written", seed: 7, store: rewriting(drops(keyspace.KindAlarm, mutation.Set))},
+	{name: "what was deleted of an identity comes back", seed: 19, store: rewriting(drops(keyspace.KindIdentity, mutation.Delete))},
+	{name: "a key forgets its rotation", seed: 8, store: rewriting(drops(keyspace.KindKey, mutation.Set))},
+	{name: "an alarm is not written", seed: 16, store: rewriting(drops(keyspace.KindAlarm, mutation.Set))},
 	{name: "an event of a log is lost", store: rewriting(drops(keyspace.KindLogEvent, mutation.Set))},
 	{name: "a queue's counters are not written", store: rewriting(func(k keyspace.Key, op mutation.Op, _, value []byte) ([]byte, bool) {
 		return value, k.ID != keyspace.KindCounters || op != mutation.Set
 	})},
+}
+
+// syncs changes what comes of the syncs of some kinds of files.
+func syncs(change func(sync func() error) error, kinds ...fileKind) func(*world) *storeBug {
+	return func(*world) *storeBug {
+		return &storeBug{files: func(f vfs.FS) vfs.FS { return &resyncedFS{f, change, kinds} }}
+	}
+}
+
+type resyncedFS struct {
+	vfs.FS
+	change func(sync func() error) error
+	kinds  []fileKind
+}
+
+func (r *resyncedFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	f, err := r.FS.Create(name, category)
+	if err != nil || !slices.Contains(r.kinds, kindOf(name)) {
+		return f, err
+	}
+	return &resyncedFile{f, r.change}, nil
+}
+
+type resyncedFile struct {
+	vfs.File
+	change func(sync func() error) error
+}
+
+func (r *resyncedFile) Sync() error     { return r.change(r.File.Sync) }
+func (r *resyncedFile) SyncData() error { return r.change(r.File.SyncData) }
+
+func ignored(sync func() error) error {
+	_ = sync()
+	return nil
+}
+
+func retried(sync func() error) error {
+	if err := sync(); err != nil {
+		return sync()
+	}
+	return nil
 }
 
 // Where a State has what, as package layout writes it.

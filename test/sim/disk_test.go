@@ -11,9 +11,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
-
-	"godwit.dev/godwit/internal/mutation"
-	"godwit.dev/godwit/internal/store"
 )
 
 // disk is a file system in memory that is slow, fills up, and of which a crash leaves
@@ -30,11 +27,21 @@ type disk struct {
 	freed   int           // writes that found no room and were told to try again
 	applies int           // batches and syncs to come before the crash; 0: none comes
 	syncs   int
+	opened  bool // the store is open
 	syncing bool // somebody waits for one
-	broken  func(crashed *vfs.MemFS)
+	writing bool // a batch is being written
+	fails   failing
+	hurt    bool // by a sync that has failed
+	lost    lostPages
+	lately  string // what was lost last
+	failed  bool   // the store has given up
+	broken  func(*death)
+	told    func(fileKind) // of a sync that fails
 }
 
-func newDisk(mem *vfs.MemFS, draws *rand.Rand) *disk { return &disk{mem: mem, draws: draws} }
+func newDisk(mem *vfs.MemFS, lost lostPages, draws *rand.Rand) *disk {
+	return &disk{mem: mem, lost: lost, draws: draws}
+}
 
 // String is what errorfs calls it.
 func (d *disk) String() string { return "the simulated disk" }
@@ -43,18 +50,17 @@ func isLog(path string) bool { return strings.HasSuffix(path, ".log") }
 
 // MaybeError is what happens before an operation of the file system.
 func (d *disk) MaybeError(op errorfs.Op) error {
-	if !isLog(op.Path) {
-		return nil
-	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	switch op.Kind {
 	case errorfs.OpFileWrite:
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if d.full {
+		if isLog(op.Path) && d.full {
 			return syscall.ENOSPC
 		}
 	case errorfs.OpFileSync, errorfs.OpFileSyncData:
-		d.sync()
+		return d.sync(op.Path)
+	case errorfs.OpCreate, errorfs.OpReuseForWrite, errorfs.OpRemove, errorfs.OpRename:
+		delete(d.lost, op.Path)
 	default:
 	}
 	return nil
@@ -76,15 +82,18 @@ func (d *disk) wait() {
 	time.Sleep(wait)
 }
 
-// sync is where the machine may die: what was written is on its way, and not durable.
-func (d *disk) sync() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.syncing && d.syncs > 0 {
+// sync is where the machine may die: what was written is on its way, and not durable. d.mu
+// is held.
+func (d *disk) sync(path string) error {
+	if err := d.failSync(path); err != nil {
+		return err
+	}
+	if isLog(path) && d.syncing && d.syncs > 0 {
 		if d.syncs--; d.syncs == 0 {
-			d.crash(d.draws.IntN(3))
+			d.crash(d.draws.IntN(leavesPages))
 		}
 	}
+	return nil
 }
 
 // makeRoom is what the server does when its disk is full: it gives up its reserve.
@@ -113,11 +122,12 @@ const (
 	leavesNothing = iota
 	leavesAll
 	leavesSome
+	leavesPages // all, in memory: only the process has ended
 )
 
 // crash tells the machine what is left; d.mu is held.
 func (d *disk) crash(leaves int) {
-	d.applies, d.syncs = 0, 0
+	d.applies, d.syncs, d.fails = 0, 0, failing{}
 	tell := d.broken
 	d.broken = nil
 	if tell == nil {
@@ -125,16 +135,20 @@ func (d *disk) crash(leaves int) {
 	}
 	synced := d.mem.CrashClone(vfs.CrashCloneCfg{})
 	if leaves == leavesNothing {
-		tell(synced)
+		tell(&death{left: d.lost.drop(synced)})
 		return
 	}
 	all := d.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(0, 0))})
-	if leaves == leavesSome {
+	switch leaves {
+	case leavesSome:
 		if err := tear(synced, all, d.draws); err != nil {
 			panic(err)
 		}
+	case leavesPages:
+		tell(&death{left: all, lost: d.lost})
+		return
 	}
-	tell(all)
+	tell(&death{left: d.lost.drop(all)})
 }
 
 // tear cuts the latest log somewhere behind what was synced of it.
@@ -177,45 +191,4 @@ func content(fs vfs.FS, path string) ([]byte, error) {
 	}
 	defer f.Close()
 	return io.ReadAll(f)
-}
-
-// watchedStore sits between the journal and the real store: where planted bugs change
-// what is written, and where the machine may die between two batches.
-type watchedStore struct {
-	store.Store
-	disk *disk
-	bug  *storeBug // nil: none
-}
-
-func (s *watchedStore) Apply(sync bool, batches ...*mutation.Batch) error {
-	s.disk.tick()
-	if s.bug != nil && s.bug.rewrite != nil {
-		for i, b := range batches {
-			batches[i] = s.bug.apply(b)
-		}
-	}
-	err := s.Store.Apply(sync, batches...)
-	s.disk.tick()
-	return err
-}
-
-// tick counts down to a crash before or behind a batch.
-func (d *disk) tick() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.applies > 0 {
-		if d.applies--; d.applies == 0 {
-			d.crash(leavesNothing)
-		}
-	}
-}
-
-func (s *watchedStore) Sync() error {
-	s.disk.wait()
-	s.disk.set(func(d *disk) { d.syncing = true })
-	defer s.disk.set(func(d *disk) { d.syncing = false })
-	if s.bug != nil && s.bug.sync != nil {
-		return s.bug.sync(s.Store)
-	}
-	return s.Store.Sync()
 }

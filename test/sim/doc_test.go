@@ -10,9 +10,15 @@
 //
 // A crash takes a copy of what the disk would keep: before or behind a batch, or in the
 // middle of a sync, with nothing, all or a part of what was not synced. The server that
-// has crashed runs on unseen until it stops, and another one starts on the copy. It does
-// not see a disk whose sync returns an error, since a process that has to end cannot be
-// ended in a bubble: the tests of the store and of test/e2e have that.
+// has crashed runs on unseen until it stops, and another one starts on the copy.
+//
+// A sync can fail: of the log, of a table or the manifest as a memtable is flushed, of the
+// directory, or of a file beside. The kernel then takes the pages for written, so that a
+// later sync is no proof of them: they can be read until the machine restarts, and are
+// gone then, or were written all the same. The process ends where the store gives up; what
+// was answered up to there counts. In a bubble it goes on, unseen, with a store in memory.
+// Where Pebble would panic over the failure, which nothing survives, the process ends
+// without hearing of it.
 //
 // Beside messages the clients write, remove and read things of every service (registers),
 // put records into delivery streams, encrypt and decrypt, write log lines and publish to a

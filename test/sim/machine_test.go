@@ -19,7 +19,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/config"
@@ -27,7 +26,6 @@ import (
 	"godwit.dev/godwit/internal/seal"
 	"godwit.dev/godwit/internal/server"
 	"godwit.dev/godwit/internal/store"
-	"godwit.dev/godwit/internal/store/pebble"
 )
 
 const (
@@ -62,6 +60,7 @@ type machine struct {
 // death is what a crash leaves.
 type death struct {
 	left *vfs.MemFS
+	lost lostPages // of what is left
 	at   time.Time // bubble's
 }
 
@@ -77,13 +76,16 @@ type settings struct {
 	twoStep    bool // transfers between shards do not share a commit
 	metrics    bool
 	deliveries int // attempts at once
+	memTable   int64
+	apart      bool // a commit is applied, then synced, as with a store that cannot do both at once
 }
 
 // machineOf starts a server on what is on a disk. data is for what is not in the store.
 func machineOf(mem *vfs.MemFS, d *disk, now time.Time, how settings, n *network, mails func(dead func() bool) mailsender.Transport, data string, bug *storeBug, log *slog.Logger) (*machine, error) {
 	m := &machine{disk: d, virtual: clock.NewVirtual(now), draining: make(chan struct{})}
-	d.broken = func(left *vfs.MemFS) {
-		m.died.Store(&death{left: left, at: time.Now()})
+	d.broken = func(how *death) {
+		how.at = time.Now()
+		m.died.Store(how)
 		m.dead.Store(true)
 	}
 	cfg := config.Config{
@@ -98,14 +100,8 @@ func machineOf(mem *vfs.MemFS, d *disk, now time.Time, how settings, n *network,
 		OnStop: func(_ string, stop func(context.Context) error) { m.stops = append(m.stops, stop) },
 		World: server.World{
 			Store: func() (store.Store, func() bool, error) {
-				st, err := pebble.Open(storeDir, pebble.Options{
-					FS: errorfs.Wrap(mem, d), Logger: log, CacheBytes: 4 << 20, MemTableBytes: 4 << 20, OnDiskFull: d.makeRoom,
-					Fatal: func(err error) { panic(fmt.Sprint("the store failed: ", err)) },
-				})
-				if err != nil {
-					return nil, nil, err
-				}
-				return &watchedStore{Store: st, disk: d, bug: bug}, d.isLow, nil
+				st, err := openStore(mem, d, how, bug, log)
+				return st, d.isLow, err
 			},
 			Mails:   mails(m.buried),
 			Dial:    n.dialer(m.buried, m.virtual.Now),
@@ -124,7 +120,7 @@ func machineOf(mem *vfs.MemFS, d *disk, now time.Time, how settings, n *network,
 
 // stop ends a server: what is under way is cut off, as nobody waits for it.
 func (m *machine) stop() (err error) {
-	m.disk.set(func(d *disk) { d.slow, d.full, d.low, d.applies, d.syncs = 0, false, false, 0, 0 })
+	m.disk.set(func(d *disk) { d.calm() })
 	close(m.draining)
 	time.Sleep(time.Minute) // what is under way ends first
 	m.disk.set(func(d *disk) { d.quick = true })

@@ -12,10 +12,10 @@ import (
 // runOut lets everything end, empties all queues and checks what was found.
 func (w *world) runOut() {
 	w.finish()
-	if w.machine.dead.Load() {
+	for w.machine.dead.Load() { // a start may fail, too
 		w.restart()
 	}
-	w.disk.set(func(d *disk) { d.slow, d.full, d.low, d.applies, d.syncs = 0, false, false, 0, 0 })
+	w.disk.set(func(d *disk) { d.calm() })
 	w.network.mu.Lock()
 	w.network.well, w.network.down = true, map[string]bool{}
 	w.network.mu.Unlock()

@@ -141,8 +141,8 @@ func build(t *testing.T, mem *vfs.MemFS) *vfs.MemFS {
 		}
 	}
 	mails := confirming{make(chan string, 1)}
-	d := newDisk(mem, rand.New(rand.NewPCG(1, 1)))
-	m, err := machineOf(mem, d, began, settings{deliveries: 1}, n, func(func() bool) mailsender.Transport { return mails }, t.TempDir(), nil, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	d := newDisk(mem, nil, rand.New(rand.NewPCG(1, 1)))
+	m, err := machineOf(mem, d, began, settings{deliveries: 1, memTable: largeMemTable}, n, func(func() bool) mailsender.Transport { return mails }, t.TempDir(), nil, slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)
 	}

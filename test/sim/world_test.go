@@ -110,7 +110,7 @@ func (w *world) now() time.Time { return w.machine.virtual.Now() }
 func stamp(t time.Time) string { return fmt.Sprintf("%.3f", t.Sub(began).Seconds()) }
 
 func (w *world) run() {
-	w.how = settings{twoStep: w.rand.IntN(3) == 0, metrics: w.rand.IntN(5) == 0, deliveries: 1 + w.rand.IntN(2)*7}
+	w.how = settings{twoStep: w.rand.IntN(3) == 0, metrics: w.rand.IntN(5) == 0, deliveries: 1 + w.rand.IntN(2)*7, memTable: pick(w, memTables), apart: w.rand.IntN(4) == 0}
 	if w.fault != nil && w.fault.twoStep {
 		w.how.twoStep = true
 	}
@@ -124,7 +124,7 @@ func (w *world) run() {
 	w.rand.Shuffle(len(w.registers), func(i, j int) { w.registers[i], w.registers[j] = w.registers[j], w.registers[i] })
 	w.registers = w.registers[:4] // few, that much happens to
 	mem := furnished().CrashClone(vfs.CrashCloneCfg{})
-	w.start(mem, began.Add(time.Hour))
+	w.start(&death{left: mem}, began.Add(time.Hour))
 	w.log("seed %d: %+v", w.seed, w.how)
 	for n := 0; n < actions && len(w.ledger.broken) == 0; n++ {
 		w.act()
@@ -179,8 +179,13 @@ func (w *world) attempted(a attempt) {
 }
 
 // start starts a server on what is on a disk.
-func (w *world) start(mem *vfs.MemFS, now time.Time) {
-	d := newDisk(mem, rand.New(rand.NewPCG(w.seed, uint64(w.crashes)+2)))
+func (w *world) start(on *death, now time.Time) {
+	mem := on.left
+	d := newDisk(mem, on.lost, rand.New(rand.NewPCG(w.seed, uint64(w.crashes)+2)))
+	d.told = w.syncFailed
+	if w.crashes > 0 && w.rand.IntN(6) == 0 { // one at the start
+		d.fails = failing{pick(w, failingKinds), w.rand.IntN(3)}
+	}
 	var bug *storeBug
 	if w.fault != nil && w.fault.store != nil {
 		bug = w.fault.store(w)
@@ -303,7 +308,7 @@ func (w *world) restart() {
 	w.count["crash"]++
 	w.mu.Unlock()
 	w.receipts = nil
-	w.start(d.left, now.Add(time.Duration(w.rand.IntN(5000))*time.Millisecond))
+	w.start(d, now.Add(time.Duration(w.rand.IntN(5000))*time.Millisecond))
 }
 
 // reboot ends a server well, and starts over.
@@ -327,7 +332,7 @@ func (w *world) reboot() {
 		}
 	}
 	w.mu.Unlock()
-	w.start(w.disk.mem, now.Add(time.Duration(w.rand.IntN(3000))*time.Millisecond))
+	w.start(&death{left: w.disk.mem, lost: w.disk.lost}, now.Add(time.Duration(w.rand.IntN(3000))*time.Millisecond))
 }
 
 // parse reads an answer in JSON; what is not there is empty.

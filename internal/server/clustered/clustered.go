@@ -228,7 +228,10 @@ func Run(ctx context.Context, cfg config.Config, n Node, log *slog.Logger, since
 			p.failed(errors.New("this node's part of the log had stopped"))
 		}
 	}()
-	go p.spreadLeaders(ctx, js)
+	go spreadLeaders(ctx, p.log, js, p.owns, func(ctx context.Context) error {
+		_, err := p.successor(ctx)
+		return err
+	})
 	if p.record, err = js.Log(ctx, cell); err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -458,19 +461,28 @@ func (p *part) disown(owner *replica.Owner, reason error) error {
 	return nil
 }
 
+// metaLeader is this node as it may lead the log's meta group.
+type metaLeader interface {
+	LeadsMeta() bool
+	TransferMeta(ctx context.Context) error
+}
+
+// owns reports that this node owns the state, and serves it.
+func (p *part) owns() bool {
+	cells := p.cells.Load()
+	return cells != nil && cells.Serves()
+}
+
 // spreadLeaders keeps the log's meta leader off the node that owns the state. When an owner is
 // killed, its readers of the log end, too, and making new ones needs the meta leader, which
-// must still run then.
-func (p *part) spreadLeaders(ctx context.Context, js *jetstream.Server) {
+// must still run then. successor fails while no other node can lead it.
+func spreadLeaders(ctx context.Context, log *slog.Logger, own metaLeader, owns func() bool, successor func(ctx context.Context) error) {
 	for pause(ctx, metaPoll) {
-		if cells := p.cells.Load(); cells == nil || !cells.Serves() || !js.LeadsMeta() {
+		if !owns() || !own.LeadsMeta() || successor(ctx) != nil {
 			continue
 		}
-		if _, err := p.successor(ctx); err != nil {
-			continue // no other node can lead it
-		}
-		if err := js.TransferMeta(ctx); err != nil {
-			p.log.Debug("the log's meta leader stays with the owner", "reason", err)
+		if err := own.TransferMeta(ctx); err != nil {
+			log.Debug("the log's meta leader stays with the owner", "reason", err)
 		}
 		if !pause(ctx, metaAgain) {
 			return

@@ -1,0 +1,162 @@
+package kms
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"godwit.dev/godwit/internal/api"
+	"godwit.dev/godwit/internal/fault"
+	"godwit.dev/godwit/internal/kms"
+	"godwit.dev/godwit/internal/shard/keys"
+)
+
+const (
+	oneID   = "11111111-1111-4111-8111-111111111111"
+	otherID = "22222222-2222-4222-8222-222222222222"
+)
+
+// vault is a Store of keys, all of which encrypt by writing their id before the plaintext.
+type vault struct {
+	Store
+	keys      []*kms.Key
+	denied    map[string]bool // ids of keys that the caller may not use
+	encrypted int
+}
+
+func (v *vault) Find(_, _, name string) (*kms.Key, error) {
+	for _, k := range v.keys {
+		if k.ID == name {
+			return k, nil
+		}
+	}
+	return nil, kms.ErrNoKey.With(name)
+}
+
+func (v *vault) Allow(k *kms.Key, _ *keys.Access) error {
+	if v.denied[k.ID] {
+		return fault.New(fault.KMSAccessDenied, "denied")
+	}
+	return nil
+}
+
+func (v *vault) Encrypt(k *kms.Key, plaintext []byte, _ map[string]string) ([]byte, error) {
+	v.encrypted++
+	return append([]byte(k.ID), plaintext...), nil
+}
+
+func (v *vault) KeyOf(region string, blob []byte) (*kms.Key, error) {
+	return v.Find("", region, string(blob[:len(oneID)]))
+}
+
+func (v *vault) Decrypt(_ *kms.Key, blob []byte, _ map[string]string) (plaintext []byte, material string, err error) {
+	return blob[len(oneID):], "m", nil
+}
+
+func key(id string) *kms.Key {
+	return &kms.Key{ID: id, Account: "000000000000", Region: "us-east-1", Spec: kms.SymmetricDefault, Usage: kms.EncryptDecrypt, State: kms.Enabled, Materials: []kms.Material{{ID: "m"}}}
+}
+
+func called(operation string) *api.Call {
+	return &api.Call{Service: "kms", Operation: operation, Region: "us-east-1", Account: "000000000000"}
+}
+
+// A data key has the length that is asked for in one of two ways, and is told only where it is
+// to be. What is refused draws and encrypts nothing.
+func TestDataKey(t *testing.T) {
+	spec := func(s string) *string { return &s }
+	for name, c := range map[string]struct {
+		in    GenerateDataKeyInput
+		state kms.State
+		size  int
+		kind  fault.Kind
+	}{
+		"AES_256":             {in: GenerateDataKeyInput{KeySpec: spec("AES_256")}, size: 32},
+		"AES_128":             {in: GenerateDataKeyInput{KeySpec: spec("AES_128")}, size: 16},
+		"bytes":               {in: GenerateDataKeyInput{NumberOfBytes: new(33)}, size: 33},
+		"neither":             {in: GenerateDataKeyInput{}, kind: fault.ValidationFailed},
+		"both":                {in: GenerateDataKeyInput{KeySpec: spec("AES_256"), NumberOfBytes: new(32)}, kind: fault.ValidationFailed},
+		"a dry run":           {in: GenerateDataKeyInput{NumberOfBytes: new(32), DryRun: new(true)}, kind: fault.DryRun},
+		"a context too large": {in: GenerateDataKeyInput{NumberOfBytes: new(32), EncryptionContext: map[string]string{"k": strings.Repeat("v", 8192)}}, kind: fault.ValidationFailed},
+		"a context unnamed":   {in: GenerateDataKeyInput{NumberOfBytes: new(32), EncryptionContext: map[string]string{"": "v"}}, kind: fault.ValidationFailed},
+		"a disabled key":      {in: GenerateDataKeyInput{NumberOfBytes: new(32)}, state: kms.Disabled, kind: fault.KMSDisabled},
+		"a key to be deleted": {in: GenerateDataKeyInput{NumberOfBytes: new(32)}, state: kms.PendingDeletion, kind: fault.KMSInvalidState},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := key(oneID)
+			if c.state != "" {
+				k.State = c.state
+			}
+			v := &vault{keys: []*kms.Key{k}}
+			c.in.KeyId = oneID
+			out, err := New(v, nil).generateDataKey(t.Context(), called("GenerateDataKey"), &c.in)
+			if c.size == 0 {
+				if fault.KindOf(err) != c.kind || v.encrypted > 0 {
+					t.Errorf("%v, want %v; %d are encrypted", err, c.kind, v.encrypted)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(out.Plaintext) != c.size || !bytes.Equal(out.CiphertextBlob[len(oneID):], out.Plaintext) || out.KeyId != k.ARN().String() {
+				t.Errorf("%+v", out)
+			}
+			again, err := New(v, nil).generateDataKeyWithoutPlaintext(t.Context(), called("GenerateDataKeyWithoutPlaintext"), &c.in)
+			if err != nil || again.Plaintext != nil || len(again.CiphertextBlob) != len(oneID)+c.size || bytes.Equal(again.CiphertextBlob, out.CiphertextBlob) {
+				t.Errorf("%+v, %v", again, err)
+			}
+		})
+	}
+}
+
+// A ciphertext tells its key. Another one that is named is refused, and what may not be used is
+// told from what is not there by nobody.
+func TestDecrypt(t *testing.T) {
+	ciphertext := append([]byte(oneID), "secret"...)
+	for name, c := range map[string]struct {
+		named  string
+		denied string
+		state  kms.State
+		want   error
+		kind   fault.Kind
+	}{
+		"unnamed":                       {},
+		"its key":                       {named: oneID},
+		"another key":                   {named: otherID, kind: fault.IncorrectKey},
+		"another key, denied":           {named: otherID, denied: otherID, want: keys.ErrForeign},
+		"no key":                        {named: "33333333-3333-4333-8333-333333333333", kind: fault.KMSNotFound},
+		"its key, denied":               {denied: oneID, want: keys.ErrForeign},
+		"its key, denied and disabled":  {denied: oneID, state: kms.Disabled, want: keys.ErrForeign},
+		"its key, disabled":             {state: kms.Disabled, kind: fault.KMSDisabled},
+		"its key, named, to be deleted": {named: oneID, state: kms.PendingDeletion, kind: fault.KMSInvalidState},
+	} {
+		t.Run(name, func(t *testing.T) {
+			one := key(oneID)
+			if c.state != "" {
+				one.State = c.state
+			}
+			v := &vault{keys: []*kms.Key{one, key(otherID)}, denied: map[string]bool{c.denied: true}}
+			in := &DecryptInput{CiphertextBlob: ciphertext}
+			if c.named != "" {
+				in.KeyId = &c.named
+			}
+			out, err := New(v, nil).decrypt(t.Context(), called("Decrypt"), in)
+			switch {
+			case c.want != nil:
+				if !errors.Is(err, c.want) {
+					t.Errorf("%v, want %v", err, c.want)
+				}
+			case c.kind != fault.Internal:
+				if fault.KindOf(err) != c.kind {
+					t.Errorf("%v, want %v", err, c.kind)
+				}
+			case err != nil:
+				t.Error(err)
+			case string(out.Plaintext) != "secret" || out.KeyId != one.ARN().String():
+				t.Errorf("%+v", out)
+			}
+		})
+	}
+}

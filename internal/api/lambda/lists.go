@@ -89,7 +89,7 @@ func (s *Service) publishVersion(ctx context.Context, call *api.Call, in *Publis
 		return nil, err
 	}
 	out := s.shown(call, &info, info.Version)
-	out.token = info.Token
+	WithToken(out, info.Token)
 	return out, nil
 }
 

@@ -130,6 +130,12 @@ type FunctionConfiguration struct {
 // TokenOf is the token that a version was published under, for who calls within the process; empty: none.
 func TokenOf(c *FunctionConfiguration) string { return c.token }
 
+// WithToken sets what TokenOf returns.
+func WithToken(c *FunctionConfiguration, token string) *FunctionConfiguration {
+	c.token = token
+	return c
+}
+
 // RuntimeVersionConfig names the version of a runtime.
 type RuntimeVersionConfig struct{ RuntimeVersionArn string }
 

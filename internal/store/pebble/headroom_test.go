@@ -183,6 +183,44 @@ func TestTablesLeaveTheLogItsRoom(t *testing.T) {
 	})
 }
 
+// Where compactions had no space when everything was deleted, and nothing is written once there is
+// some, the space of what was deleted comes back all the same.
+func TestReclaimOnceThereIsSpace(t *testing.T) {
+	for _, left := range []int64{buffer * 3 / 2, 3 * buffer, 6 * buffer} {
+		synctest.Test(t, func(t *testing.T) {
+			f, s, records, _ := onSmallDisk(t)
+			defer closed(t, s)
+			f.mu.Lock()
+			f.hog = 0
+			f.hog = f.free() - left
+			f.mu.Unlock()
+			b := new(mutation.Batch)
+			for i := range records {
+				b.SingleDelete(key(uint64(i)))
+			}
+			if err := s.Apply(false, b); err != nil {
+				t.Fatal(err)
+			}
+			reclaim := func(seconds int) {
+				t.Helper()
+				for range seconds {
+					if err := s.Reclaim(); err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait()
+					pass(time.Second)
+				}
+			}
+			reclaim(30)
+			f.others(0)
+			reclaim(120)
+			if size := tables(t, f, "data"); size > 1<<20 {
+				t.Errorf("with %d bytes left at first: tables take %d bytes with nothing in them", left, size)
+			}
+		})
+	}
+}
+
 // Writes wait where no buffer can be flushed, which is reported, and continue as
 // soon as there is room again.
 func TestWritesWaitForRoomToFlush(t *testing.T) {

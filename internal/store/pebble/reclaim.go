@@ -32,12 +32,25 @@ func (s *Store) Reclaim() error {
 		s.reclaim.added.Store(0)
 		s.headroom.Retry()
 	}
-	if s.reclaim.added.Add(1) > l0Sublevels+1 {
+	n := s.reclaim.added.Add(1) - 1
+	if !inRound(n / reclaimRound) {
 		return nil
+	}
+	if n%reclaimRound == 0 {
+		s.headroom.Retry()
 	}
 	_, err := s.addSublevel()
 	return err
 }
+
+// reclaimRound is how many flushes compact L0 once.
+const reclaimRound = l0Sublevels + 1
+
+// inRound reports that L0 is to be compacted in a round: in the first two, as a compaction may
+// only bring tombstones to the level of what they delete, and then ever more rarely, for as long
+// as the disk stays full. Flushes that were slow may have made too few sublevels for a
+// compaction, or a compaction may have been refused the space that there is now.
+func inRound(round int64) bool { return round < idleRounds || round&(round-1) == 0 }
 
 // addSublevel begins a flush that adds a sublevel to L0: with enough of them Pebble compacts
 // L0. done is closed when the flush has ended.

@@ -3,3 +3,5 @@
 package sim
 
 func goFirst() {}
+
+func collectLittle() {}

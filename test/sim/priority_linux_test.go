@@ -34,3 +34,12 @@ func goFirst() {
 		}
 	}
 }
+
+// interruptions is how often the machine has taken the processor from this process so far.
+func interruptions() int64 {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0
+	}
+	return int64(usage.Nivcsw)
+}

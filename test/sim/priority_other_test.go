@@ -5,3 +5,5 @@ package sim
 func goFirst() {}
 
 func collectLittle() {}
+
+func interruptions() int64 { return 0 }

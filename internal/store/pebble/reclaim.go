@@ -13,14 +13,14 @@ import (
 type reclaim struct {
 	applied atomic.Uint64 // calls of Apply that wrote
 	flushed atomic.Uint64 // applied at the last Reclaim
-	added   atomic.Int64  // sublevels that were added since anything was applied
+	calls   atomic.Int64  // of Reclaim since anything was applied
 	last    atomic.Int64  // UnixNano of the last Reclaim
 }
 
 // Reclaim begins to reclaim the space of deleted records, and does not wait for it. Without it
 // a disk so full that writes are refused would stay full: Pebble compacts as tables are
 // flushed, and a few deletes fill no memtable. It is to be called about once a second while the
-// disk is short of space, and does nothing once all writes have been compacted. Errors:
+// disk is short of space, and does ever less while nothing is written (see inRound). Errors:
 // store.ErrClosed, and the failure of the store.
 func (s *Store) Reclaim() error {
 	if err := s.enter(); err != nil {
@@ -29,10 +29,9 @@ func (s *Store) Reclaim() error {
 	defer s.using.RUnlock()
 	s.reclaim.last.Store(clock.System.Now().UnixNano())
 	if applied := s.reclaim.applied.Load(); s.reclaim.flushed.Swap(applied) != applied {
-		s.reclaim.added.Store(0)
-		s.headroom.Retry()
+		s.reclaim.calls.Store(0)
 	}
-	n := s.reclaim.added.Add(1) - 1
+	n := s.reclaim.calls.Add(1) - 1
 	if !inRound(n / reclaimRound) {
 		return nil
 	}

@@ -72,7 +72,9 @@ func JournalOf(t testing.TB, s store.Store, observe func(sealed []byte)) *journa
 	return j
 }
 
-// Open opens an engine. Without a logger of its own, any error that it logs fails the test.
+// Open opens an engine, which is closed before its journal when the test ends: a timer that
+// fires in between would find the journal closed. Without a logger of its own, any error that it
+// logs fails the test.
 func Open(t testing.TB, o shard.Options) *shard.Engine {
 	t.Helper()
 	if o.Logger == nil {
@@ -82,6 +84,7 @@ func Open(t testing.TB, o shard.Options) *shard.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = e.Close() }) // again without effect, if the test has closed it
 	return e
 }
 

@@ -127,35 +127,25 @@ func (c *Consumer) begin(h *host) {
 // work runs f in a goroutine and then, under the lock, end. The caller has the lock.
 func (c *Consumer) work(b *backlog, end func(Result), f func() Result) {
 	b.working++
-	j := &job{b: b, end: end, f: f}
-	if c.handOff && c.next == nil {
-		c.next = j
-		return
-	}
-	c.wg.Go(func() { c.run(j) })
+	c.start(&attemptJob{c: c, b: b, f: f, after: end})
 }
 
-// job is work for a goroutine.
-type job struct {
-	b   *backlog
-	end func(Result)
-	f   func() Result
+// attemptJob makes an attempt, or a hand-over.
+type attemptJob struct {
+	c     *Consumer
+	b     *backlog
+	f     func() Result
+	after func(Result) // under the lock
+	v     Result
 }
 
-// run runs a job and then, as long as its end begins another one, that: reusing the goroutine
-// saves growing a new stack for each attempt.
-func (c *Consumer) run(j *job) {
-	for j != nil {
-		v := j.f()
-		c.mu.Lock()
-		j.b.working--
-		j.end(v)
-		if v.Pause > 0 {
-			j.b.leaseAt = c.clock.Now().Add(v.Pause)
-		}
-		c.handOff = true
-		c.update(j.b)
-		j, c.next, c.handOff = c.next, nil, false
-		c.mu.Unlock()
+func (j *attemptJob) run() { j.v = j.f() }
+
+func (j *attemptJob) end() {
+	j.b.working--
+	j.after(j.v)
+	if j.v.Pause > 0 {
+		j.b.leaseAt = j.c.clock.Now().Add(j.v.Pause)
 	}
+	j.c.update(j.b)
 }

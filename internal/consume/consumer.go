@@ -61,12 +61,11 @@ type Consumer struct {
 	stopping   bool
 	backlogs   map[arn.ARN]*backlog
 	leaseQueue []*backlog // those to lease from, round robin
-	leasers    int        // goroutines that lease
+	leasers    int        // leases in progress
 	pumping    bool
 	// slowTimer says that the timer is set that refills the slow tokens.
 	slowTimer bool
-	handOff   bool // a goroutine whose job has ended takes over the next one
-	next      *job
+	idle      []chan job // of goroutines that wait for a job
 }
 
 var _ shard.Consumer = (*Consumer)(nil)
@@ -198,6 +197,7 @@ func (c *Consumer) halt() (back []Work) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stopping = true
+	c.dismiss()
 	for _, b := range c.leaseQueue {
 		b.leasing = false
 	}

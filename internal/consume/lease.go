@@ -72,7 +72,7 @@ func (c *Consumer) nextLease() (b *backlog, most int) {
 
 func (b *backlog) reserves() bool { return b.host != nil && b.host.pool.reserves }
 
-// startLeasers starts goroutines that lease, up to leasers of them.
+// startLeasers starts leases, up to leasers of them at a time.
 func (c *Consumer) startLeasers() {
 	for c.leasers < leasers {
 		b, most := c.nextLease()
@@ -80,21 +80,27 @@ func (c *Consumer) startLeasers() {
 			return
 		}
 		c.leasers++
-		c.wg.Go(func() { c.leaseFrom(b, most) })
+		c.start(&leaseJob{c: c, b: b, most: most})
 	}
 }
 
-// leaseFrom leases from one backlog after the other until the queue is empty.
-func (c *Consumer) leaseFrom(b *backlog, most int) {
-	for b != nil {
-		taken, more, err := c.options.Lease(c.attempts, b.name, most)
-		c.mu.Lock()
-		c.leased(b, most, taken, more, err)
-		if b, most = c.nextLease(); b == nil {
-			c.leasers--
-		}
-		c.mu.Unlock()
-	}
+// leaseJob leases up to most messages of a backlog.
+type leaseJob struct {
+	c     *Consumer
+	b     *backlog
+	most  int
+	taken []Work
+	more  bool
+	err   error
+}
+
+func (j *leaseJob) run() {
+	j.taken, j.more, j.err = j.c.options.Lease(j.c.attempts, j.b.name, j.most)
+}
+
+func (j *leaseJob) end() {
+	j.c.leasers--
+	j.c.leased(j.b, j.most, j.taken, j.more, j.err)
 }
 
 // leased handles what a lease of up to most messages of b has returned. The caller has the

@@ -81,7 +81,8 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 		return Parts{}, err
 	}
 	parts := Parts{
-		Wire: besidePages(answers, r.sending.Texts.Callbacks(mailpages.Serve(mailpages.Options{Engine: s.engine, NewToken: newToken, Logger: deps.Log}, s.signed.keys.Serve(answers)))), Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: s.counting.Refusals(),
+		Wire: r.sending.Texts.Callbacks(mailpages.Serve(mailpages.Options{Engine: s.engine, NewToken: newToken, Logger: deps.Log}, s.signed.keys.Serve(answers))),
+		AWS:  answers, Forbid: answers.Forbid, Vouched: answers.Vouched, Refused: s.counting.Refusals(),
 		Operator:  gate.Operator(),
 		Console:   pages,
 		Operated:  operated(deps, trail),
@@ -100,18 +101,6 @@ func respond(deps Deps, s *state, r *running) (Parts, error) {
 		parts.OfFunctions = wrap(parts.Wire)
 	}
 	return parts, nil
-}
-
-// besidePages answers AWS clients at "/" directly, as nearly all their requests go there and no
-// page does: pages has the pages, and passes on all other requests.
-func besidePages(aws, pages http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/" {
-			aws.ServeHTTP(w, r)
-			return
-		}
-		pages.ServeHTTP(w, r)
-	})
 }
 
 // services are the services of the wire, by their operations.

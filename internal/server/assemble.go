@@ -106,8 +106,11 @@ type World struct {
 
 // Parts are the externally visible parts of a server.
 type Parts struct {
-	// Wire serves the AWS protocols: every path outside /_godwit/.
+	// Wire serves the AWS protocols, and pages: every path outside /_godwit/.
 	Wire http.Handler
+	// AWS serves "/" in place of Wire, as nearly all requests go there, and no page does; nil:
+	// Wire does.
+	AWS http.Handler
 	// Forbid answers a refused request to Wire with status 403, in its protocol; nil: as under
 	// /_godwit/.
 	Forbid func(w http.ResponseWriter, r *http.Request, text string)

@@ -87,7 +87,7 @@ func (s *Server) serve(parts Parts) {
 	s.answers = s.handler(parts)
 	other := s.httpServer(s.answers)
 	s.limits.watch(other)
-	srv := http1.New(other)
+	srv := http1.New(s.answers, other)
 	clients := s.limits.listen(s.listener)
 	if s.secure != nil {
 		clients = tls.NewListener(clients, s.secure.Config())
@@ -123,7 +123,7 @@ func (s *Server) serveFunctions(parts Parts) {
 func (s *Server) serveAt(who string, l net.Listener, h http.Handler) {
 	other := s.httpServer(h)
 	s.limits.watch(other)
-	srv := http1.New(other)
+	srv := http1.New(h, other)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -179,31 +179,43 @@ func (s *Server) httpServer(h http.Handler) *http.Server {
 	}
 }
 
-// handler routes /_godwit/ to the admin handlers and all else to the wire, after the guard.
+// handler serves the requests of the main port: a router behind the guard.
 func (s *Server) handler(parts Parts) http.Handler {
-	own := s.operators(parts)
-	// The wire's requests bypass the mux, which would redirect paths that are not clean.
-	return s.guarded(parts, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		path := r.URL.Path
-		if s.visits(r) {
-			http.Redirect(w, r, consolePath, http.StatusSeeOther)
-			return
-		}
-		if path != "/" && (strings.HasPrefix(path+"/", adminPrefix) || path == metricsPath && parts.Metrics != nil) {
-			own.ServeHTTP(w, r)
-			return
-		}
-		if parts.Developer != nil && slices.ContainsFunc(developer.Prefixes, func(p string) bool { return strings.HasPrefix(path, p) }) {
-			parts.Developer.ServeHTTP(w, r)
-			return
-		}
-		parts.Wire.ServeHTTP(w, r)
-	}))
+	r := &router{Parts: parts, own: s.operators(parts), console: s.cfg.AdminListen == ""}
+	if r.AWS == nil {
+		r.AWS = r.Wire
+	}
+	return s.guarded(parts, r)
+}
+
+// router passes a request to the part that its path belongs to. It is no http.ServeMux, which
+// would redirect paths that are not clean.
+type router struct {
+	Parts
+	own     http.Handler // /_godwit/ and metrics
+	console bool         // it is served at this port
+}
+
+// ServeHTTP implements http.Handler.
+func (p *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	path := r.URL.Path
+	switch {
+	case p.console && visits(r):
+		http.Redirect(w, r, consolePath, http.StatusSeeOther)
+	case path == "/":
+		p.AWS.ServeHTTP(w, r)
+	case strings.HasPrefix(path+"/", adminPrefix) || path == metricsPath && p.Metrics != nil:
+		p.own.ServeHTTP(w, r)
+	case p.Developer != nil && slices.ContainsFunc(developer.Prefixes, func(prefix string) bool { return strings.HasPrefix(path, prefix) }):
+		p.Developer.ServeHTTP(w, r)
+	default:
+		p.Wire.ServeHTTP(w, r)
+	}
 }
 
 // visits reports whether a request is a browser's visit of the server's address.
-func (s *Server) visits(r *http.Request) bool {
-	return r.Method == http.MethodGet && r.URL.Path == "/" && r.URL.RawQuery == "" && s.cfg.AdminListen == "" &&
+func visits(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.URL.Path == "/" && r.URL.RawQuery == "" &&
 		r.Header.Get("Authorization") == "" && strings.Contains(r.Header.Get("Accept"), "text/html")
 }
 

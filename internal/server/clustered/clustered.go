@@ -306,7 +306,7 @@ func (p *part) listensAt(address string) string {
 
 // answer answers at a listener until it is stopped.
 func (p *part) answer(l net.Listener, h http.Handler) (stop func()) {
-	s := http1.New(&http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10})
+	s := http1.New(h, &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10})
 	go func() { _ = s.Serve(l) }() // it ends when it is closed
 	return func() {
 		ctx, cancel := context.WithTimeout(context.Background(), finishTime)

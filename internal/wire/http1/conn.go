@@ -275,7 +275,7 @@ func (x *exchange) serve() {
 		RemoteAddr:    c.remote,
 		RequestURI:    c.head.target,
 	}).WithContext(x)
-	c.server.other.Handler.ServeHTTP((*response)(x), r)
+	c.server.handler.ServeHTTP((*response)(x), r)
 }
 
 // discard reads what is left of the body, if that is little, and reports

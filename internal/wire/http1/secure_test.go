@@ -38,7 +38,7 @@ func startTLS(t testing.TB, h http.Handler, set func(*http.Server)) (*Server, st
 	if set != nil {
 		set(other)
 	}
-	s := New(other)
+	s := New(other.Handler, other)
 	return s, serve(t, s, func(l net.Listener) net.Listener {
 		return tls.NewListener(l, &tls.Config{
 			Certificates: []tls.Certificate{pair.certificate}, NextProtos: []string{"h2", "http/1.1", "other"},

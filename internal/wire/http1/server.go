@@ -24,6 +24,7 @@ const stopPoll = 5 * time.Millisecond
 
 // Server serves plain requests itself and all others by net/http. Use New.
 type Server struct {
+	handler  http.Handler
 	other    *http.Server
 	handover *conns.Handover // from which net/http takes its connections
 	stopping atomic.Bool
@@ -34,14 +35,15 @@ type Server struct {
 	conns    map[*conn]struct{}
 }
 
-// New returns a server that serves plain requests with other's Handler, timeouts, MaxHeaderBytes,
-// ConnContext and ConnState, and has other serve all other requests, and TLS. A connection that
+// New returns a server that serves plain requests with the handler and other's timeouts,
+// MaxHeaderBytes, ConnContext and ConnState, and has other serve all other requests, and TLS. A connection that
 // is handed over to other is announced again by that: ConnState is called with http.StateNew and
 // http.StateClosed only there. other must serve nothing else. The handler must not change a
 // request's header, and must not use the request, nor anything in it but strings, after it has
 // returned.
-func New(other *http.Server) *Server {
+func New(handler http.Handler, other *http.Server) *Server {
 	return &Server{
+		handler:  handler,
 		other:    other,
 		handover: conns.NewHandover(nil),
 		conns:    make(map[*conn]struct{}),

@@ -26,7 +26,7 @@ func start(t testing.TB, h http.Handler, set func(*http.Server)) (*Server, strin
 	if set != nil {
 		set(other)
 	}
-	s := New(other)
+	s := New(other.Handler, other)
 	return s, serve(t, s, func(l net.Listener) net.Listener { return l })
 }
 
@@ -544,7 +544,7 @@ func TestTimeoutsThatAreNotGiven(t *testing.T) {
 				}
 				io.ReadAll(r.Body)
 			})
-			c := dial(t, serve(t, New(other), func(l net.Listener) net.Listener { return watched{l, used} }))
+			c := dial(t, serve(t, New(other.Handler, other), func(l net.Listener) net.Listener { return watched{l, used} }))
 			expect := func(phase, what string, bounded bool) {
 				t.Helper()
 				if got, want := <-used, fmt.Sprint(what, " ", bounded); got != want {
@@ -646,7 +646,7 @@ func TestShutdownThatIsCutShort(t *testing.T) {
 }
 
 func TestServeAfterShutdown(t *testing.T) {
-	s := New(&http.Server{Handler: echo})
+	s := New(echo, &http.Server{Handler: echo})
 	if err := s.Shutdown(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -49,12 +49,14 @@ type Kernel struct {
 	All       [Shards]*Shard
 	ownShards []*Shard // of modules whose state is not split; see OwnShard
 
-	startMu    sync.Mutex // guards background.Add against the Wait of Close
-	background sync.WaitGroup
-	Draining   chan struct{}
-	drainOnce  sync.Once
-	Stopping   chan struct{}
-	stopOnce   sync.Once
+	Draining  chan struct{}
+	drainOnce sync.Once
+	Stopping  chan struct{}
+	stopOnce  sync.Once
+
+	startMu    sync.Mutex // guards the closing of Stopping, and what follows
+	background int        // goroutines in the background
+	idle       *sync.Cond // none is any more
 }
 
 // New makes the shards of a node, without modules.
@@ -66,6 +68,7 @@ func New(o Options) *Kernel {
 		Store: o.Journal.Reader(), Clock: o.Clock, Logger: o.Logger, Config: o, Journal: o.Journal,
 		Draining: make(chan struct{}), Stopping: make(chan struct{}),
 	}
+	e.idle = sync.NewCond(&e.startMu)
 	for id := range e.All {
 		e.All[id] = newShard(uint16(id), e)
 	}
@@ -159,7 +162,9 @@ func (e *Kernel) GoBackground(f func()) {
 	default:
 	}
 	release := e.Clock.Hold()
-	e.background.Go(func() {
+	e.background++
+	go func() {
+		defer e.ended()
 		defer release()
 		defer func() {
 			if cause := recover(); cause != nil && cause != poison.ErrPoisoned { //nolint:errorlint // the very value
@@ -167,11 +172,26 @@ func (e *Kernel) GoBackground(f func()) {
 			} // else another command has panicked, and the process is ending already
 		}()
 		f()
-	})
+	}()
 }
 
-// AwaitIdle returns once nothing runs in the background any more.
-func (e *Kernel) AwaitIdle() { e.background.Wait() }
+func (e *Kernel) ended() {
+	e.startMu.Lock()
+	defer e.startMu.Unlock()
+	if e.background--; e.background == 0 {
+		e.idle.Broadcast()
+	}
+}
+
+// AwaitIdle returns once nothing runs in the background. Unlike the Wait of a sync.WaitGroup it
+// may run while the first goroutine begins.
+func (e *Kernel) AwaitIdle() {
+	e.startMu.Lock()
+	defer e.startMu.Unlock()
+	for e.background > 0 {
+		e.idle.Wait()
+	}
+}
 
 // InSteps calls step in the background until it returns false or the kernel is stopping.
 func (e *Kernel) InSteps(step func() bool) {

@@ -40,7 +40,8 @@ func (sh *Shard) Run(durable bool, command func(tx *Tx) error) (*journal.Commit,
 	tx.own[0] = sh
 	tx.Shards, tx.sync = tx.own[:], durable
 	defer tx.end()
-	return tx.run(command)
+	err := command(tx)
+	return tx.ended(tx.Commit(), err, tx.Shards[0]), err
 }
 
 var txs = sync.Pool{New: func() any { return new(Tx) }}
@@ -56,26 +57,21 @@ func RunAll(durable bool, command func(tx *Tx) error, shards ...*Shard) (*journa
 	tx := txs.Get().(*Tx)
 	tx.Shards, tx.sync = shards, durable
 	defer tx.end()
-	return tx.run(func(tx *Tx) error {
-		err := command(tx)
-		if err != nil && tx.dependsOn == nil {
-			tx.dependsOn = last.LastCatalogCommit
-		}
-		return err
-	})
+	err := command(tx)
+	return tx.ended(tx.Commit(), err, last), err
 }
 
-func (tx *Tx) run(command func(tx *Tx) error) (*journal.Commit, error) {
-	err := command(tx)
-	if err != nil && tx.dependsOn == nil {
-		tx.dependsOn = tx.Shards[0].LastCatalogCommit
-	}
-	c := tx.Commit()
-	if c == nil {
-		c = tx.dependsOn
-	}
+// ended notes that the command has not panicked, and returns the commit that its answer depends
+// on: its own; else that of DependOn; else, for a refusal, the latest change of a catalog.
+func (tx *Tx) ended(own *journal.Commit, err error, refusing *Shard) *journal.Commit {
 	tx.done = true
-	return c, err
+	switch {
+	case own != nil:
+		return own
+	case tx.dependsOn == nil && err != nil:
+		return refusing.LastCatalogCommit
+	}
+	return tx.dependsOn
 }
 
 // RunDurable runs a command on a shard and returns once its answer is durable.
@@ -109,7 +105,24 @@ func (tx *Tx) Commit() *journal.Commit {
 	if len(tx.Shards) == 1 {
 		return tx.Shards[0].Commit(tx.sync)
 	}
-	return commitAll(tx.sync, tx.Shards)
+	parts := make([]journal.Part, 0, len(tx.Shards))
+	changed := make([]*Shard, 0, len(tx.Shards))
+	for _, sh := range tx.Shards {
+		if !sh.Unchanged() {
+			parts, changed = append(parts, sh.part()), append(changed, sh)
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	c := changed[0].kernel.Journal.Append(tx.sync, parts...)
+	for _, sh := range changed {
+		sh.appended(c)
+	}
+	for _, sh := range changed {
+		sh.afterCommit()
+	}
+	return c
 }
 
 // Yield commits, releases the locks, runs f, and takes the locks again: the state may have
@@ -264,28 +277,6 @@ func (sh *Shard) CommitPartial(sync bool) {
 		return
 	}
 	sh.appended(sh.kernel.Journal.Append(sync, sh.part()))
-}
-
-// commitAll is Commit for a command that changed several shards at once.
-func commitAll(sync bool, shards []*Shard) *journal.Commit {
-	parts := make([]journal.Part, 0, len(shards))
-	changed := make([]*Shard, 0, len(shards))
-	for _, sh := range shards {
-		if !sh.Unchanged() {
-			parts, changed = append(parts, sh.part()), append(changed, sh)
-		}
-	}
-	if len(changed) == 0 {
-		return nil
-	}
-	c := changed[0].kernel.Journal.Append(sync, parts...)
-	for _, sh := range changed {
-		sh.appended(c)
-	}
-	for _, sh := range changed {
-		sh.afterCommit()
-	}
-	return c
 }
 
 // appended notes the commit with which the current command becomes durable.

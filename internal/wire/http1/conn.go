@@ -70,7 +70,7 @@ func (c *conn) serve() {
 		}
 		c.server.forget(c)
 	}()
-	for again := true; again; again = c.exchange() {
+	for again := true; again; {
 		c.setState(http.StateIdle)
 		size, err := c.readHead()
 		if err == nil && !c.head.parse(c.buf[c.from:c.from+size]) {
@@ -90,6 +90,9 @@ func (c *conn) serve() {
 		c.from += size
 		c.setState(http.StateActive)
 		c.answered = true
+		x := c.newExchange()
+		x.serve()
+		again = !x.aborted && x.finish()
 	}
 }
 
@@ -236,16 +239,13 @@ func (r *replayed) Read(p []byte) (n int, err error) {
 // NetConn is the connection below.
 func (r *replayed) NetConn() net.Conn { return r.halfCloser }
 
-// exchange has the request answered whose head was read, and reports whether
-// another may follow.
-func (c *conn) exchange() (again bool) {
-	x := &exchange{conn: c, left: c.head.length, read: c.head.length == 0}
+// newExchange returns the exchange of the request whose head was read.
+func (c *conn) newExchange() *exchange {
 	if c.answer == nil {
 		c.answer = make(http.Header, 8)
 	}
 	clear(c.answer)
-	x.serve()
-	return !x.aborted && x.finish()
+	return &exchange{conn: c, left: c.head.length, read: c.head.length == 0}
 }
 
 // serve runs the handler.

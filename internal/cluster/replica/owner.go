@@ -18,15 +18,15 @@ import (
 
 // Reasons why an owner steps down, beside ErrReplaced and those of the log.
 var (
-	errGap      = errors.New("the log has another order than its owner wrote")
-	errPatience = errors.New("a record did not come back from the log in time")
+	errGap       = errors.New("the log has another order than its owner wrote")
+	errRoundTrip = errors.New("a record did not come back from the log in time")
 )
 
 // Bounds of an owner, where its options say nothing else.
 const (
-	defaultWindow   = 8
-	defaultPatience = 10 * time.Second
-	retryRefused    = 50 * time.Millisecond
+	defaultWindow    = 8
+	defaultRoundTrip = 10 * time.Second
+	retryRefused     = 50 * time.Millisecond
 )
 
 // OwnerOptions are what an Owner is made of.
@@ -35,13 +35,13 @@ type OwnerOptions struct {
 	Clock clock.Clock // nil: the machine's
 	// Window is how many records are on their way at once; 0: 8.
 	Window int
-	// Patience bounds how long a record may be on its way before the owner steps down; 0:
+	// RoundTrip bounds how long a record may be on its way before the owner steps down; 0:
 	// 10 s.
-	Patience time.Duration
+	RoundTrip time.Duration
 	// RecordSize is where a commit goes on in another record, in bytes; 0:
 	// record.SoftSize.
 	RecordSize int
-	// Failed is told once, in a goroutine of its own, why the owner has stepped down;
+	// Failed is called once, in a goroutine of its own, with why the owner has stepped down;
 	// may be nil.
 	Failed func(error)
 	// Detach has an owner that has stepped down continue as a store of its own, which other
@@ -99,8 +99,8 @@ func (r *Replica) Own(epoch uint64, o OwnerOptions) (*Owner, error) {
 	if o.RecordSize == 0 {
 		o.RecordSize = record.SoftSize
 	}
-	if o.Patience == 0 {
-		o.Patience = defaultPatience
+	if o.RoundTrip == 0 {
+		o.RoundTrip = defaultRoundTrip
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -252,7 +252,7 @@ func (o *Owner) watch() {
 		return
 	}
 	o.watching = true
-	left := o.options.Patience
+	left := o.options.RoundTrip
 	if since := o.queue[0].since; !since.IsZero() {
 		left -= o.options.Clock.Now().Sub(since)
 	}
@@ -263,8 +263,8 @@ func (o *Owner) watch() {
 		if o.failed != nil || len(o.queue) == 0 {
 			return
 		}
-		if since := o.queue[0].since; !since.IsZero() && o.options.Clock.Now().Sub(since) >= o.options.Patience {
-			o.failLocked(fmt.Errorf("record %d: %w", o.queue[0].number, errPatience))
+		if since := o.queue[0].since; !since.IsZero() && o.options.Clock.Now().Sub(since) >= o.options.RoundTrip {
+			o.failLocked(fmt.Errorf("record %d: %w", o.queue[0].number, errRoundTrip))
 			return
 		}
 		o.watch()

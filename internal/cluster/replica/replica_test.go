@@ -210,7 +210,7 @@ func TestOutcomes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	n := own(t, memory.New(), replica.OwnerOptions{Clock: virtual, Window: 1, Patience: patience, Failed: func(err error) { failed <- err }})
+	n := own(t, memory.New(), replica.OwnerOptions{Clock: virtual, Window: 1, RoundTrip: patience, Failed: func(err error) { failed <- err }})
 	n.log.Hold()
 	written := make(chan error, 1)
 	write := func(value string) {
@@ -283,7 +283,7 @@ func TestPatience(t *testing.T) {
 		}
 	}
 	apply()
-	owner, err := r.Own(1, replica.OwnerOptions{Log: way, Clock: clock, Window: 1, Patience: patience})
+	owner, err := r.Own(1, replica.OwnerOptions{Log: way, Clock: clock, Window: 1, RoundTrip: patience})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,8 @@ import (
 	"godwit.dev/godwit/internal/cluster/replog"
 )
 
-// patience bounds how long a test waits for anything.
-const patience = time.Minute
+// within bounds how long a test waits for anything.
+const within = time.Minute
 
 // Run runs the suite. open makes an empty log, separate from any other.
 func Run(t *testing.T, open func(t *testing.T) replog.Log) {
@@ -30,7 +30,7 @@ func Run(t *testing.T, open func(t *testing.T) replog.Log) {
 		"Large":      testLarge,
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), within)
 			defer cancel()
 			f(ctx, t, open(t))
 		})
@@ -50,7 +50,7 @@ func Append(l replog.Log, data []byte) (position uint64, err error) {
 			close(done)
 		})
 		<-done
-		if !errors.Is(err, replog.ErrRefused) || clock.System.Now().Sub(began) > patience {
+		if !errors.Is(err, replog.ErrRefused) || clock.System.Now().Sub(began) > within {
 			return position, err
 		}
 		over, _ := clock.After(clock.System, refusedTime)

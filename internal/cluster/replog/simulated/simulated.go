@@ -44,12 +44,12 @@ type Fate int
 
 // The fates.
 const (
-	Taken    Fate = iota // it is in the log, and its writer is told
-	Silent               // it is in the log, and its writer is told that nobody knows
-	Lost                 // it is not in the log, and its writer is told that nobody knows
-	Refused              // it is not in the log, and its writer is told so
-	Repeated             // it is in the log, its writer is told, and it comes once more later
-	Late                 // its writer is told that nobody knows, and it comes later
+	Taken    Fate = iota // it is in the log, and its writer knows
+	Silent               // it is in the log, and its writer gets ErrUnknown
+	Lost                 // it is not in the log, and its writer gets ErrUnknown
+	Refused              // it is not in the log, and its writer gets ErrRefused
+	Repeated             // it is in the log, its writer knows, and it comes once more later
+	Late                 // its writer gets ErrUnknown, and it comes later
 	Fates
 )
 

@@ -81,6 +81,9 @@ const (
 func (c *chunks) next() (kind int, offset int64, payload []byte, err error) {
 	for !c.finished {
 		if c.n-c.at < legacyHeader {
+			if c.n == logBlock && zeros(c.buf[c.at:]) {
+				c.skipPadding()
+			}
 			if err := c.fill(); err != nil {
 				return 0, 0, nil, err
 			}
@@ -88,8 +91,8 @@ func (c *chunks) next() (kind int, offset int64, payload []byte, err error) {
 		}
 		p := c.buf[c.at:c.n]
 		header, kind, ok := c.header(p)
-		if header == 0 && ok { // padding to the end of the block
-			c.at = c.n
+		if header == 0 && ok {
+			c.skipPadding()
 			continue
 		}
 		if c.finished {
@@ -115,13 +118,10 @@ func (c *chunks) header(p []byte) (header, kind int, ok bool) {
 	k := int(p[6])
 	if k == 0 {
 		if len(p) < syncHeader || c.number == 0 {
-			for _, b := range p {
-				if b != 0 {
-					return 0, 0, false
-				}
+			if !zeros(p) {
+				return 0, 0, false
 			}
 			if len(p) < syncHeader {
-				c.valid()
 				return 0, 0, true
 			}
 		}
@@ -155,6 +155,22 @@ func (c *chunks) header(p []byte) (header, kind int, ok bool) {
 		}
 	}
 	return header, (k - 1) % 4, true
+}
+
+// skipPadding skips the zeros behind the last chunk of a block. They are written and synced with
+// it, and so belong to what is valid.
+func (c *chunks) skipPadding() {
+	c.at = c.n
+	c.valid()
+}
+
+func zeros(p []byte) bool {
+	for _, b := range p {
+		if b != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func (c *chunks) valid() {

@@ -34,12 +34,11 @@ func (e *Queues) Send(ctx context.Context, a arn.ARN, msgs []Outgoing) ([]SendRe
 	}
 	sh := e.ShardOf(a)
 	var results []SendResult
-	c, err := sh.Run(true, func(tx *kernel.Tx) (err error) {
+	err := sh.RunDurable(func(tx *kernel.Tx) (err error) {
 		tx.DependOn(sh.Log.Last()) // the originals of duplicates must be durable, too
 		results, err = sh.send(a, msgs)
 		return err
 	})
-	c.Wait()
 	return results, err
 }
 

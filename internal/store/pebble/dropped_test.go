@@ -42,10 +42,7 @@ func TestDroppedRange(t *testing.T) {
 	for name, records := range map[string]int{"in the youngest layers": 200, "deep": 2000} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				fs := vfs.NewMem()
-				o := options(t, fs)
-				o.MemTableBytes = 1 << 20
-				s := open(t, "data", o)
+				fs, s := openRoomy(t)
 				defer closed(t, s)
 				write(t, s, 'a', 50)
 				write(t, s, 'b', records)

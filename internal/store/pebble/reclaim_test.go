@@ -41,10 +41,7 @@ func tables(t *testing.T, fs vfs.FS, dir string) (size int64) {
 // has sunk to the bottom of the tree and the deletes are few.
 func TestReclaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fs := vfs.NewMem()
-		o := options(t, fs)
-		o.MemTableBytes = 1 << 20
-		s := open(t, "data", o)
+		fs, s := openRoomy(t)
 		defer closed(t, s)
 		value := make([]byte, 20<<10)
 		incompressible(value)
@@ -107,32 +104,37 @@ func TestReclaim(t *testing.T) {
 	})
 }
 
+// What is deleted while it is young gives its space back, too: a first compaction may only bring
+// tombstones to the level of what they delete.
+func TestReclaimOfYoungRecords(t *testing.T) {
+	for _, records := range []uint64{200, 400, 1000} {
+		reclaims(t, records, 0)
+	}
+}
+
 // TestReclaimWhileFlushesAreSlow: flushes that end later than the next begins are one sublevel of
 // L0, so that as many as should do do not. The space comes back all the same.
-func TestReclaimWhileFlushesAreSlow(t *testing.T) {
+func TestReclaimWhileFlushesAreSlow(t *testing.T) { reclaims(t, 400, 20) }
+
+// reclaims expects the space of deleted records to come back within a minute, behind calls at
+// once: as if each flush took longer than all of them.
+func reclaims(t *testing.T, records uint64, atOnce int) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		fs := vfs.NewMem()
-		o := options(t, fs)
-		o.MemTableBytes = 1 << 20
-		s := open(t, "data", o)
+		fs, s := openRoomy(t)
 		defer closed(t, s)
-		restful(t, s, 400)
-		reclaim := func() {
-			t.Helper()
+		restful(t, s, records)
+		for n := range atOnce + 60 {
 			if err := s.Reclaim(); err != nil {
 				t.Fatal(err)
 			}
-		}
-		for range 20 { // at once: as if each flush took longer than all of them
-			reclaim()
-		}
-		for range 60 {
-			reclaim()
-			synctest.Wait()
-			pass(time.Second)
+			if n >= atOnce {
+				synctest.Wait()
+				pass(time.Second)
+			}
 		}
 		if size := tables(t, fs, "data"); size > 100<<10 {
-			t.Errorf("tables take %d bytes with nothing in them", size)
+			t.Errorf("%d records: tables take %d bytes with nothing in them", records, size)
 		}
 	})
 }

@@ -53,6 +53,15 @@ func open(t testing.TB, dir string, o pebble.Options) *pebble.Store {
 	return s
 }
 
+// openRoomy opens a store in memory whose write buffers hold 1 MiB.
+func openRoomy(t testing.TB) (*vfs.MemFS, *pebble.Store) {
+	t.Helper()
+	fs := vfs.NewMem()
+	o := options(t, fs)
+	o.MemTableBytes = 1 << 20
+	return fs, open(t, "data", o)
+}
+
 func closed(t testing.TB, s store.Store) {
 	t.Helper()
 	if err := s.Close(); err != nil {

@@ -117,15 +117,7 @@ func (c *chunks) next() (kind int, offset int64, payload []byte, err error) {
 func (c *chunks) header(p []byte) (header, kind int, ok bool) {
 	k := int(p[6])
 	if k == 0 {
-		if len(p) < syncHeader || c.number == 0 {
-			if !zeros(p) {
-				return 0, 0, false
-			}
-			if len(p) < syncHeader {
-				return 0, 0, true
-			}
-		}
-		return 0, 0, false
+		return 0, 0, len(p) < syncHeader && zeros(p)
 	}
 	switch {
 	case k > 12:

@@ -20,6 +20,7 @@ type Part struct {
 // Commit is a group commit: the parts, of all streams, that were appended while the previous
 // commit was being made durable. They become durable with one sync, all or none.
 type Commit struct {
+	journal *Journal
 	number  uint64
 	parts   []streamPart
 	index   [keyspace.Streams]uint8 // 1 + the index in parts of a stream's part; 0: none
@@ -29,6 +30,7 @@ type Commit struct {
 	applied atomic.Bool             // visible to readers of the store
 	durable atomic.Bool             // on disk
 	done    chan struct{}           // closed once durable
+	unled   atomic.Bool             // its first caller in Wait syncs it
 
 	waiting atomic.Int32  // callers in Wait
 	want    atomic.Int32  // how many waiters awaitMore waits for
@@ -54,8 +56,8 @@ func (p *streamPart) frame(observe func(framed []byte)) {
 	}
 }
 
-func newCommit(number uint64) *Commit {
-	return &Commit{number: number, done: make(chan struct{}), enough: make(chan struct{}, 1)}
+func (j *Journal) newCommit(number uint64) *Commit {
+	return &Commit{journal: j, number: number, done: make(chan struct{}), enough: make(chan struct{}, 1)}
 }
 
 // Durable reports whether the commit is durable. A nil commit is.
@@ -64,7 +66,8 @@ func (c *Commit) Durable() bool { return c == nil || c.durable.Load() }
 // Applied reports whether the commit is visible to readers of the store. A nil commit is.
 func (c *Commit) Applied() bool { return c == nil || c.applied.Load() }
 
-// Wait returns when the commit is durable. A nil commit is.
+// Wait returns when the commit is durable. A nil commit is. The first caller may be the one
+// that syncs it.
 func (c *Commit) Wait() {
 	if c.Durable() {
 		return
@@ -74,6 +77,9 @@ func (c *Commit) Wait() {
 		case c.enough <- struct{}{}:
 		default:
 		}
+	}
+	if c.unled.CompareAndSwap(true, false) {
+		c.journal.lead()
 	}
 	<-c.done
 }

@@ -14,7 +14,8 @@ import (
 
 // expecting is a journal that does not run and expects some to wait.
 func expecting(waiters int32) *Journal {
-	j := &Journal{open: newCommit(1)}
+	j := new(Journal)
+	j.open = j.newCommit(1)
 	j.delay.expectedWaiters.Store(waiters)
 	return j
 }
@@ -36,7 +37,7 @@ func delayed(j *Journal, waiting, later int, after time.Duration) time.Duration 
 	over, _ := clock.After(clock.System, after)
 	<-over
 	close(c.done)
-	j.open = newCommit(c.number + 1)
+	j.open = j.newCommit(c.number + 1)
 	return took
 }
 

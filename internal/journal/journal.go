@@ -17,7 +17,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"sync"
 	"time"
 
@@ -72,7 +71,9 @@ type Journal struct {
 	open      *Commit    // takes what is appended
 	flushing  *Commit    // is being applied; nil: none is
 	unsynced  []*Commit  // applied, and not durable yet
-	lazyTimer bool       // the timer of signalDue is set
+	lazyTimer bool       // the timer of syncDue is set
+	syncer    syncer     // who syncs now
+	signalled bool       // the journal's goroutine was, while a leader synced
 	closed    bool
 
 	latency syncLatency // of the syncs
@@ -95,9 +96,10 @@ func Open(o Options) *Journal {
 		o.Fatal = func(err error) { panic(fmt.Sprintf("godwit: the store failed: %v", err)) }
 	}
 	j := &Journal{
-		options: o, store: o.Store, open: newCommit(1), guard: poison.New(o.Logger, o.Fatal),
+		options: o, store: o.Store, guard: poison.New(o.Logger, o.Fatal),
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
+	j.open = j.newCommit(1)
 	j.delay.replicated = o.Replicated
 	j.spare.New = func() any { return new(mutation.Batch) }
 	go j.run()
@@ -119,7 +121,7 @@ func (j *Journal) Append(sync bool, parts ...Part) *Commit {
 			p.Batch.Reset()
 		}
 		j.options.Fatal(errClosed)
-		return newCommit(0)
+		return j.newCommit(0)
 	}
 	for _, p := range parts {
 		if i := j.open.index[p.Stream.id]; i > 0 && j.open.parts[i-1].batch.Size()+p.Batch.Size()+p.FinishBytes > mutation.MaxCommit-commitOverhead {
@@ -133,10 +135,13 @@ func (j *Journal) Append(sync bool, parts ...Part) *Commit {
 	for i := range parts {
 		j.add(c, &parts[i])
 	}
-	wake := sync && !c.sync
-	c.sync = c.sync || sync
+	wake := false
+	if sync && !c.sync {
+		c.sync = true
+		wake = j.mustSignal(c)
+	}
 	arm := false
-	if !c.sync && c.due.IsZero() {
+	if (!c.sync || c.unled.Load()) && c.due.IsZero() {
 		c.due = clock.System.Now().Add(LazyDelay)
 		arm, j.lazyTimer = !j.lazyTimer, true
 	}
@@ -144,14 +149,14 @@ func (j *Journal) Append(sync bool, parts ...Part) *Commit {
 	if wake {
 		j.signal()
 	} else if arm {
-		clock.System.AfterFunc(LazyDelay, j.signalDue)
+		clock.System.AfterFunc(LazyDelay, j.syncDue)
 	}
 	return c
 }
 
-// signalDue, called by the timer, makes due lazy commits durable. Mostly they are durable
-// already, with a commit that a caller waited for; then it only sets the timer for the next.
-func (j *Journal) signalDue() {
+// syncDue, called by the timer, makes due commits durable. Mostly they are durable already,
+// with a commit that a caller waited for; then it only sets the timer for the next.
+func (j *Journal) syncDue() {
 	j.mu.Lock()
 	due := j.open.due
 	sooner := func(c *Commit) {
@@ -169,8 +174,9 @@ func (j *Journal) signalDue() {
 	j.mu.Unlock()
 	switch {
 	case again:
-		clock.System.AfterFunc(wait, j.signalDue)
-	case !due.IsZero():
+		clock.System.AfterFunc(wait, j.syncDue)
+	case due.IsZero():
+	case j.delay.expectedWaiters.Load() >= delayMinWaiters || !j.lead():
 		j.signal()
 	}
 }
@@ -244,13 +250,6 @@ func (j *Journal) awaitLazy(c *Commit) {
 	c.Wait()
 }
 
-func (j *Journal) signal() {
-	select {
-	case j.wake <- struct{}{}:
-	default:
-	}
-}
-
 // Flush makes everything appended so far visible in the store.
 func (j *Journal) Flush() {
 	j.flush(func(batches ...*mutation.Batch) error { return j.store.Apply(false, batches...) })
@@ -282,7 +281,7 @@ func (j *Journal) flush(apply func(batches ...*mutation.Batch) error) {
 		j.mu.Unlock()
 		return
 	}
-	j.open, j.flushing = newCommit(c.number+1), c
+	j.open, j.flushing = j.newCommit(c.number+1), c
 	j.mu.Unlock()
 
 	batches := make([]*mutation.Batch, len(c.parts))
@@ -352,21 +351,6 @@ func (j *Journal) Sync() {
 	for _, c := range commits {
 		c.durable.Store(true)
 		close(c.done)
-	}
-}
-
-func (j *Journal) run() {
-	defer close(j.stopped)
-	for {
-		select {
-		case <-j.wake:
-			j.awaitMore()
-			runtime.Gosched() // runnable callers may still join the commit
-			j.Sync()
-		case <-j.stop:
-			j.Sync()
-			return
-		}
 	}
 }
 

@@ -151,7 +151,7 @@ func TestLazyCommitsOfASlowDisk(t *testing.T) {
 				defer j.Close()
 				a := open(t, j, 1)
 				s.Shut()
-				a.Append(true, 0, storetest.Sets("a", "1"))
+				go a.Append(true, 0, storetest.Sets("a", "1")).Wait()
 				<-after(2 * SlowSync)
 				s.Open()
 				synctest.Wait()
@@ -291,6 +291,7 @@ func TestFailure(t *testing.T) {
 		var failed error
 		j := Open(Options{Store: s, Fatal: func(err error) { failed = errors.Join(failed, err) }})
 		c := open(t, j, 0).Append(true, 0, storetest.Sets("k", "v"))
+		<-after(LazyDelay)
 		synctest.Wait()
 		if !errors.Is(failed, broken) || c.Durable() {
 			t.Errorf("failed with %v; durable: %v", failed, c.Durable())

@@ -1,0 +1,184 @@
+package journal
+
+import (
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"godwit.dev/godwit/internal/store/memory"
+	"godwit.dev/godwit/internal/store/storetest"
+)
+
+// leading is a journal with few callers, of a store whose syncs can be stopped.
+type leading struct {
+	*Journal
+	store  *storetest.Gated
+	shut   bool
+	stream *Stream
+	syncs  atomic.Int32
+}
+
+func startLeading(t *testing.T) *leading {
+	t.Helper()
+	l := &leading{store: &storetest.Gated{Store: memory.New()}}
+	l.Journal = Open(Options{Store: l.store, Synced: func(time.Duration) { l.syncs.Add(1) }})
+	t.Cleanup(l.Close)
+	l.stream = open(t, l.Journal, 1)
+	return l
+}
+
+func (l *leading) append(sync bool, value string) *Commit {
+	return l.stream.Append(sync, 0, storetest.Sets("k", value))
+}
+
+// leadSlowly has a caller sync a commit, which does not end before the store is opened.
+func (l *leading) leadSlowly() *Commit {
+	l.shut = true
+	l.store.Shut()
+	c := l.append(true, "led")
+	go c.Wait()
+	synctest.Wait()
+	return c
+}
+
+// durable expects all commits durable after as many syncs, which begin at once.
+func (l *leading) durable(t *testing.T, syncs int32, commits ...*Commit) {
+	t.Helper()
+	if l.shut {
+		l.shut = false
+		l.store.Open()
+	}
+	synctest.Wait()
+	for i, c := range commits {
+		if !c.Durable() {
+			t.Errorf("commit %d is not durable", i)
+		}
+	}
+	if n := l.syncs.Load(); n != syncs {
+		t.Errorf("%d syncs, want %d", n, syncs)
+	}
+}
+
+func TestLeader(t *testing.T) {
+	for name, test := range map[string]func(t *testing.T, l *leading){
+		"the caller syncs": func(t *testing.T, l *leading) {
+			c := l.leadSlowly()
+			if l.syncer != leader {
+				t.Errorf("%v syncs", l.syncer)
+			}
+			l.durable(t, 1, c)
+			if l.syncer != nobody {
+				t.Errorf("%v syncs when all is done", l.syncer)
+			}
+		},
+		"a caller that does not wait": func(t *testing.T, l *leading) {
+			c := l.append(true, "1")
+			if synctest.Wait(); c.Durable() {
+				t.Error("synced before anybody waits")
+			}
+			<-after(LazyDelay)
+			l.durable(t, 1, c)
+		},
+		"callers during the sync": func(t *testing.T, l *leading) {
+			led := l.leadSlowly()
+			a, b := l.append(true, "1"), l.append(true, "2")
+			go a.Wait()
+			l.durable(t, 2, led, a, b)
+		},
+		"a reader applies what is waited for": func(t *testing.T, l *leading) {
+			led := l.leadSlowly()
+			c := l.append(true, "1")
+			if got := get(t, l.stream.Reader(), "k"); got != "1" {
+				t.Errorf("read %q", got)
+			}
+			l.durable(t, 2, led, c)
+		},
+		"what is due during the sync": func(t *testing.T, l *leading) {
+			led := l.leadSlowly()
+			lazy := l.append(false, "1")
+			<-after(2 * LazyDelay)
+			l.durable(t, 2, led, lazy)
+		},
+		"a leader and the journal's goroutine": func(t *testing.T, l *leading) {
+			led := l.leadSlowly()
+			l.signal()
+			synctest.Wait() // it waits for the leader
+			c := l.append(true, "1")
+			go c.Wait()
+			l.durable(t, 2, led, c)
+			next := l.append(true, "2")
+			go next.Wait()
+			l.durable(t, 3, next)
+		},
+		"many callers": func(t *testing.T, l *leading) {
+			l.delay.expectedWaiters.Store(delayMinWaiters)
+			c := l.append(true, "1")
+			go c.Wait()
+			<-after(delayTime)
+			if l.durable(t, 1, c); c.unled.Load() {
+				t.Error("it was left to the caller")
+			}
+		},
+		"closed": func(t *testing.T, l *leading) {
+			c := l.append(true, "1")
+			l.Close()
+			c.Wait()
+			l.durable(t, 1, c)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, startLeading(t)) })
+		})
+	}
+}
+
+// Whatever callers do, and whoever syncs, each commit is durable soon after it was appended.
+func TestSyncersTakeTurns(t *testing.T) {
+	for seed := range uint64(50) {
+		synctest.Test(t, func(t *testing.T) {
+			l := startLeading(t)
+			var all sync.WaitGroup
+			all.Go(func() {
+				r := rand.New(rand.NewPCG(seed, 0))
+				for range 30 {
+					l.store.Shut()
+					<-after(time.Duration(r.IntN(int(LazyDelay))))
+					l.store.Open()
+					<-after(time.Duration(r.IntN(int(LazyDelay))))
+				}
+			})
+			for worker := range uint64(12) {
+				r := rand.New(rand.NewPCG(seed, 1+worker))
+				all.Go(func() {
+					for i := range 40 {
+						began := time.Now()
+						c := l.append(r.IntN(3) > 0, strconv.Itoa(i))
+						switch r.IntN(5) {
+						case 0:
+							_ = get(t, l.stream.Reader(), "k")
+						case 1:
+							l.AwaitIfSlow(c)
+						case 2:
+							<-after(time.Duration(r.IntN(int(2 * LazyDelay))))
+						case 3:
+							l.signal()
+						}
+						if r.IntN(4) > 0 {
+							c.Wait()
+						} else {
+							<-after(4 * LazyDelay)
+						}
+						if took := time.Since(began); !c.Durable() || took > 10*LazyDelay {
+							t.Errorf("seed %d: after %v: durable %v", seed, took, c.Durable())
+						}
+					}
+				})
+			}
+			all.Wait()
+		})
+	}
+}

@@ -17,6 +17,23 @@ type Part struct {
 	FinishBytes int
 }
 
+// Durability says when a commit becomes durable.
+type Durability uint8
+
+const (
+	Lazy    Durability = iota // within 10 ms
+	Awaited                   // when the caller calls Wait, which it does next, or earlier
+	Eager                     // now, whether anybody waits or not
+)
+
+// EagerIf is Eager or Lazy.
+func EagerIf(sync bool) Durability {
+	if sync {
+		return Eager
+	}
+	return Lazy
+}
+
 // Commit is a group commit: the parts, of all streams, that were appended while the previous
 // commit was being made durable. They become durable with one sync, all or none.
 type Commit struct {
@@ -24,13 +41,14 @@ type Commit struct {
 	number  uint64
 	parts   []streamPart
 	index   [keyspace.Streams]uint8 // 1 + the index in parts of a stream's part; 0: none
-	sync    bool                    // a caller waits for it
+	sync    Durability              // the strictest of its parts
 	awaited bool                    // a caller waits for it though it is lazy
 	due     time.Time               // the deadline of the sync; zero: no part of it is lazy
 	applied atomic.Bool             // visible to readers of the store
 	durable atomic.Bool             // on disk
 	done    chan struct{}           // closed once durable
 	unled   atomic.Bool             // its first caller in Wait syncs it
+	then    []func()                // called once durable; guarded by the journal's mu
 
 	waiting atomic.Int32  // callers in Wait
 	want    atomic.Int32  // how many waiters awaitMore waits for
@@ -72,14 +90,37 @@ func (c *Commit) Wait() {
 	if c.Durable() {
 		return
 	}
+	c.count()
+	if c.unled.CompareAndSwap(true, false) {
+		c.journal.lead()
+	}
+	<-c.done
+}
+
+// count counts a caller who waits.
+func (c *Commit) count() {
 	if c.waiting.Add(1) == c.want.Load() {
 		select {
 		case c.enough <- struct{}{}:
 		default:
 		}
 	}
-	if c.unled.CompareAndSwap(true, false) {
-		c.journal.lead()
+}
+
+// Then calls f once the commit is durable: at once if it is, else in the goroutine that syncs
+// it. f must not block. A nil commit is durable.
+func (c *Commit) Then(f func()) {
+	if !c.Durable() {
+		c.count()
+		c.journal.mu.Lock()
+		durable := c.Durable()
+		if !durable {
+			c.then = append(c.then, f)
+		}
+		c.journal.mu.Unlock()
+		if !durable {
+			return
+		}
 	}
-	<-c.done
+	f()
 }

@@ -110,10 +110,9 @@ func Open(o Options) *Journal {
 func (j *Journal) Reader() Reader { return j.store }
 
 // Append adds the parts, as one atomic unit, to the open commit, and returns that. It does
-// not wait: with sync the commit is made durable now, else within 10 ms. The parts' batches
-// are empty afterwards. The order within a stream is the order of the calls. After Close it
-// calls Options.Fatal.
-func (j *Journal) Append(sync bool, parts ...Part) *Commit {
+// not wait. The parts' batches are empty afterwards. The order within a stream is the order of
+// the calls. After Close it calls Options.Fatal.
+func (j *Journal) Append(when Durability, parts ...Part) *Commit {
 	j.mu.Lock()
 	if j.closed {
 		j.mu.Unlock()
@@ -136,12 +135,12 @@ func (j *Journal) Append(sync bool, parts ...Part) *Commit {
 		j.add(c, &parts[i])
 	}
 	wake := false
-	if sync && !c.sync {
-		c.sync = true
-		wake = j.mustSignal(c)
+	if when > c.sync {
+		wake = j.mustSignal(c, when)
+		c.sync = when
 	}
 	arm := false
-	if (!c.sync || c.unled.Load()) && c.due.IsZero() {
+	if c.sync == Lazy && c.due.IsZero() {
 		c.due = clock.System.Now().Add(LazyDelay)
 		arm, j.lazyTimer = !j.lazyTimer, true
 	}
@@ -234,7 +233,7 @@ func (j *Journal) AwaitReplicated(c *Commit) {
 // timer, with disk and CPU idle. With many, others trigger the sync while the timer runs.
 func (j *Journal) awaitLazy(c *Commit) {
 	j.mu.Lock()
-	arm := !c.sync && !c.awaited
+	arm := c.sync == Lazy && !c.awaited
 	c.awaited = true
 	j.mu.Unlock()
 	switch {
@@ -348,9 +347,17 @@ func (j *Journal) Sync() {
 		waiters += c.waiting.Load()
 	}
 	j.delay.expectedWaiters.Store(waiters)
+	j.mu.Lock()
 	for _, c := range commits {
 		c.durable.Store(true)
+	}
+	j.mu.Unlock()
+	for _, c := range commits {
 		close(c.done)
+		for _, f := range c.then { // complete, as the commit is durable
+			f()
+		}
+		c.then = nil
 	}
 }
 

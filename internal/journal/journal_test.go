@@ -151,7 +151,7 @@ func TestLazyCommitsOfASlowDisk(t *testing.T) {
 				defer j.Close()
 				a := open(t, j, 1)
 				s.Shut()
-				go a.Append(true, 0, storetest.Sets("a", "1")).Wait()
+				a.Append(true, 0, storetest.Sets("a", "1"))
 				<-after(2 * SlowSync)
 				s.Open()
 				synctest.Wait()
@@ -197,7 +197,7 @@ func TestPartsAreOneUnit(t *testing.T) {
 	big := strings.Repeat("x", mutation.MaxCommit/2)
 	var commits []*Commit
 	for i := range 4 {
-		commits = append(commits, j.Append(false,
+		commits = append(commits, j.Append(Lazy,
 			Part{Stream: a, Batch: storetest.Sets(fmt.Sprint("a", i), big)}, Part{Stream: b, Batch: storetest.Sets(fmt.Sprint("b", i), "1")}))
 	}
 	j.Sync()
@@ -291,7 +291,6 @@ func TestFailure(t *testing.T) {
 		var failed error
 		j := Open(Options{Store: s, Fatal: func(err error) { failed = errors.Join(failed, err) }})
 		c := open(t, j, 0).Append(true, 0, storetest.Sets("k", "v"))
-		<-after(LazyDelay)
 		synctest.Wait()
 		if !errors.Is(failed, broken) || c.Durable() {
 			t.Errorf("failed with %v; durable: %v", failed, c.Durable())

@@ -16,15 +16,21 @@ const (
 	dedicated
 )
 
-// mustSignal decides who syncs the open commit, for which a caller will wait now: it reports
-// whether the journal's goroutine is to be signalled. j.mu is held.
-func (j *Journal) mustSignal(c *Commit) bool {
+// leadMinYield is with how many expected waiters a leader first lets others run. Fewer are
+// answered sooner without, and on an idle machine that wakes a processor for nothing.
+const leadMinYield = 3
+
+// mustSignal decides who syncs the open commit, which becomes as durable as when says: it
+// reports whether the journal's goroutine is to be signalled. j.mu is held.
+func (j *Journal) mustSignal(c *Commit, when Durability) bool {
 	switch {
 	case j.syncer == leader:
 		return false // lead sees it at its end, if not before
-	case j.syncer == nobody && j.delay.expectedWaiters.Load() < delayMinWaiters:
+	case j.syncer == nobody && when == Awaited && j.delay.expectedWaiters.Load() < delayMinWaiters:
 		c.unled.Store(true)
 		return false
+	case c.sync == Awaited && !c.unled.Load():
+		return false // it was signalled, or its leader begins
 	default:
 		return true
 	}
@@ -37,13 +43,15 @@ func (j *Journal) lead() bool {
 	if !j.become(leader) {
 		return false
 	}
-	runtime.Gosched() // runnable callers may still join the commit
+	if j.delay.expectedWaiters.Load() >= leadMinYield {
+		runtime.Gosched() // runnable callers may still join
+	}
 	j.Sync()
 	j.mu.Lock()
 	j.syncer = nobody
-	more := j.signalled || j.open.sync || j.flushing != nil && j.flushing.sync
+	more := j.signalled || j.open.sync > Lazy || j.flushing != nil && j.flushing.sync > Lazy
 	for _, c := range j.unsynced {
-		more = more || c.sync
+		more = more || c.sync > Lazy
 	}
 	j.signalled = false
 	j.mu.Unlock()
@@ -83,7 +91,7 @@ func (j *Journal) run() {
 				continue // the leader signals at its end
 			}
 			j.awaitMore()
-			runtime.Gosched() // as in lead
+			runtime.Gosched() // runnable callers may still join the commit
 			j.Sync()
 			j.mu.Lock()
 			j.syncer = nobody

@@ -31,15 +31,15 @@ func startLeading(t *testing.T) *leading {
 	return l
 }
 
-func (l *leading) append(sync bool, value string) *Commit {
-	return l.stream.Append(sync, 0, storetest.Sets("k", value))
+func (l *leading) append(when Durability, value string) *Commit {
+	return l.Append(when, Part{Stream: l.stream, Batch: storetest.Sets("k", value)})
 }
 
 // leadSlowly has a caller sync a commit, which does not end before the store is opened.
 func (l *leading) leadSlowly() *Commit {
 	l.shut = true
 	l.store.Shut()
-	c := l.append(true, "led")
+	c := l.append(Awaited, "led")
 	go c.Wait()
 	synctest.Wait()
 	return c
@@ -75,23 +75,27 @@ func TestLeader(t *testing.T) {
 				t.Errorf("%v syncs when all is done", l.syncer)
 			}
 		},
-		"a caller that does not wait": func(t *testing.T, l *leading) {
-			c := l.append(true, "1")
+		"a caller that does not wait yet": func(t *testing.T, l *leading) {
+			c := l.append(Awaited, "1")
 			if synctest.Wait(); c.Durable() {
 				t.Error("synced before anybody waits")
 			}
-			<-after(LazyDelay)
+			c.Wait()
 			l.durable(t, 1, c)
+		},
+		"a caller that does not wait at all": func(t *testing.T, l *leading) {
+			a, b := l.append(Awaited, "1"), l.append(Eager, "2")
+			l.durable(t, 1, a, b)
 		},
 		"callers during the sync": func(t *testing.T, l *leading) {
 			led := l.leadSlowly()
-			a, b := l.append(true, "1"), l.append(true, "2")
+			a, b := l.append(Awaited, "1"), l.append(Awaited, "2")
 			go a.Wait()
 			l.durable(t, 2, led, a, b)
 		},
 		"a reader applies what is waited for": func(t *testing.T, l *leading) {
 			led := l.leadSlowly()
-			c := l.append(true, "1")
+			c := l.append(Awaited, "1")
 			if got := get(t, l.stream.Reader(), "k"); got != "1" {
 				t.Errorf("read %q", got)
 			}
@@ -99,7 +103,7 @@ func TestLeader(t *testing.T) {
 		},
 		"what is due during the sync": func(t *testing.T, l *leading) {
 			led := l.leadSlowly()
-			lazy := l.append(false, "1")
+			lazy := l.append(Lazy, "1")
 			<-after(2 * LazyDelay)
 			l.durable(t, 2, led, lazy)
 		},
@@ -107,24 +111,42 @@ func TestLeader(t *testing.T) {
 			led := l.leadSlowly()
 			l.signal()
 			synctest.Wait() // it waits for the leader
-			c := l.append(true, "1")
+			c := l.append(Awaited, "1")
 			go c.Wait()
 			l.durable(t, 2, led, c)
-			next := l.append(true, "2")
+			next := l.append(Awaited, "2")
 			go next.Wait()
 			l.durable(t, 3, next)
 		},
 		"many callers": func(t *testing.T, l *leading) {
 			l.delay.expectedWaiters.Store(delayMinWaiters)
-			c := l.append(true, "1")
+			c := l.append(Awaited, "1")
 			go c.Wait()
 			<-after(delayTime)
 			if l.durable(t, 1, c); c.unled.Load() {
 				t.Error("it was left to the caller")
 			}
 		},
+		"what follows it": func(t *testing.T, l *leading) {
+			var called atomic.Int32
+			follow := func() { called.Add(1) }
+			led := l.leadSlowly()
+			c := l.append(Awaited, "1")
+			led.Then(follow)
+			c.Then(follow)
+			if led.Then(follow); called.Load() != 0 {
+				t.Error("called before it is durable")
+			}
+			if l.durable(t, 2, led, c); called.Load() != 3 {
+				t.Errorf("%d of 3 called", called.Load())
+			}
+			led.Then(follow)
+			if (*Commit)(nil).Then(follow); called.Load() != 5 {
+				t.Error("not called at once though it is durable")
+			}
+		},
 		"closed": func(t *testing.T, l *leading) {
-			c := l.append(true, "1")
+			c := l.append(Awaited, "1")
 			l.Close()
 			c.Wait()
 			l.durable(t, 1, c)
@@ -156,7 +178,8 @@ func TestSyncersTakeTurns(t *testing.T) {
 				all.Go(func() {
 					for i := range 40 {
 						began := time.Now()
-						c := l.append(r.IntN(3) > 0, strconv.Itoa(i))
+						when := Durability(r.IntN(3))
+						c := l.append(when, strconv.Itoa(i))
 						switch r.IntN(5) {
 						case 0:
 							_ = get(t, l.stream.Reader(), "k")
@@ -167,7 +190,7 @@ func TestSyncersTakeTurns(t *testing.T) {
 						case 3:
 							l.signal()
 						}
-						if r.IntN(4) > 0 {
+						if when == Awaited || r.IntN(4) > 0 {
 							c.Wait()
 						} else {
 							<-after(4 * LazyDelay)

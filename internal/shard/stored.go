@@ -190,6 +190,6 @@ func (r *rewrite) commit(changed map[uint16]*mutation.Batch) error {
 		}
 		parts = append(parts, journal.Part{Stream: stream, Batch: changed[id], State: state})
 	}
-	r.Journal.Append(true, parts...).Wait()
+	r.Journal.Append(journal.Awaited, parts...).Wait()
 	return nil
 }

@@ -102,7 +102,7 @@ func testSeveralStreams(t *testing.T, st store.Store) {
 		}
 	})
 	for i := range 200 {
-		c := j.Append(i%10 == 0, journal.Part{Stream: a, Batch: storetest.Sets("a", strconv.Itoa(i))}, journal.Part{Stream: b, Batch: storetest.Sets("b", strconv.Itoa(i))})
+		c := j.Append(journal.EagerIf(i%10 == 0), journal.Part{Stream: a, Batch: storetest.Sets("a", strconv.Itoa(i))}, journal.Part{Stream: b, Batch: storetest.Sets("b", strconv.Itoa(i))})
 		if i%10 == 0 {
 			c.Wait()
 		}
@@ -118,7 +118,7 @@ func testLarge(t *testing.T, st store.Store) {
 	large := func(i int) string { return strings.Repeat(string(rune('a'+i)), 700<<10) }
 	var last *journal.Commit
 	for i := range 8 {
-		last = j.Append(i == 7,
+		last = j.Append(journal.EagerIf(i == 7),
 			journal.Part{Stream: a, Batch: storetest.Sets(fmt.Sprint("a", i), large(i))}, journal.Part{Stream: b, Batch: storetest.Sets(fmt.Sprint("b", i), large(i))})
 	}
 	last.Wait()

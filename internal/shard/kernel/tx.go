@@ -16,7 +16,7 @@ import (
 type Tx struct {
 	Shards    []*Shard // locked, in the order of their ids; nil: none
 	own       [1]*Shard
-	sync      bool            // the commit is synced now; else within 10 ms
+	durable   journal.Durability
 	dependsOn *journal.Commit // the commit that the answer waits for if the command changes nothing
 	done      bool
 }
@@ -35,10 +35,19 @@ func (sh *Shard) Emit(e Emitter) { sh.Emits = append(sh.Emits, e) }
 // before it are committed. Run panics with poison.ErrPoisoned after another command has
 // panicked.
 func (sh *Shard) Run(durable bool, command func(tx *Tx) error) (*journal.Commit, error) {
+	return sh.run(journal.EagerIf(durable), command)
+}
+
+// RunAwaited is Run for a caller that waits for the commit next.
+func (sh *Shard) RunAwaited(command func(tx *Tx) error) (*journal.Commit, error) {
+	return sh.run(journal.Awaited, command)
+}
+
+func (sh *Shard) run(durable journal.Durability, command func(tx *Tx) error) (*journal.Commit, error) {
 	sh.lock()
 	tx := txs.Get().(*Tx)
 	tx.own[0] = sh
-	tx.Shards, tx.sync = tx.own[:], durable
+	tx.Shards, tx.durable = tx.own[:], durable
 	defer tx.end()
 	err := command(tx)
 	return tx.ended(tx.Commit(), err, tx.Shards[0]), err
@@ -55,7 +64,7 @@ func RunAll(durable bool, command func(tx *Tx) error, shards ...*Shard) (*journa
 	shards = slices.Compact(shards)
 	lockAll(shards)
 	tx := txs.Get().(*Tx)
-	tx.Shards, tx.sync = shards, durable
+	tx.Shards, tx.durable = shards, journal.EagerIf(durable)
 	defer tx.end()
 	err := command(tx)
 	return tx.ended(tx.Commit(), err, last), err
@@ -76,7 +85,7 @@ func (tx *Tx) ended(own *journal.Commit, err error, refusing *Shard) *journal.Co
 
 // RunDurable runs a command on a shard and returns once its answer is durable.
 func (sh *Shard) RunDurable(command func(tx *Tx) error) error {
-	c, err := sh.Run(true, command)
+	c, err := sh.RunAwaited(command)
 	c.Wait()
 	return err
 }
@@ -103,7 +112,7 @@ func (tx *Tx) DependOn(c *journal.Commit) { tx.dependsOn = c }
 // the changed objects. It returns nil if nothing was changed.
 func (tx *Tx) Commit() *journal.Commit {
 	if len(tx.Shards) == 1 {
-		return tx.Shards[0].Commit(tx.sync)
+		return tx.Shards[0].commit(tx.durable)
 	}
 	parts := make([]journal.Part, 0, len(tx.Shards))
 	changed := make([]*Shard, 0, len(tx.Shards))
@@ -115,7 +124,7 @@ func (tx *Tx) Commit() *journal.Commit {
 	if len(changed) == 0 {
 		return nil
 	}
-	c := changed[0].kernel.Journal.Append(tx.sync, parts...)
+	c := changed[0].kernel.Journal.Append(tx.durable, parts...)
 	for _, sh := range changed {
 		sh.appended(c)
 	}
@@ -251,11 +260,13 @@ func lockAll(shards []*Shard) {
 // Commit appends the changes of the command to the journal and handles their consequences: it
 // serves waiting receivers, notifies the consumer, sets timers. The commit is nil if the
 // command changed nothing.
-func (sh *Shard) Commit(sync bool) *journal.Commit {
+func (sh *Shard) Commit(durable bool) *journal.Commit { return sh.commit(journal.EagerIf(durable)) }
+
+func (sh *Shard) commit(durable journal.Durability) *journal.Commit {
 	if sh.Unchanged() {
 		return nil
 	}
-	c := sh.kernel.Journal.Append(sync, sh.part())
+	c := sh.kernel.Journal.Append(durable, sh.part())
 	sh.appended(c)
 	sh.afterCommit()
 	return c
@@ -272,11 +283,11 @@ func (sh *Shard) CommitIfLarge() {
 // CommitPartial appends the changes of the command so far, so that the store can show them; the
 // command continues, with its objects still dirty. Commit handles the consequences of the
 // changes.
-func (sh *Shard) CommitPartial(sync bool) {
+func (sh *Shard) CommitPartial(durable bool) {
 	if sh.Unchanged() {
 		return
 	}
-	sh.appended(sh.kernel.Journal.Append(sync, sh.part()))
+	sh.appended(sh.kernel.Journal.Append(journal.EagerIf(durable), sh.part()))
 }
 
 // appended notes the commit with which the current command becomes durable.

@@ -327,3 +327,32 @@ func TestLongPollCancelledWhenServed(t *testing.T) {
 		})
 	}
 }
+
+// TestLongPollEndsWhenServed: a poll whose time is over while its message becomes durable
+// returns that message, once it is.
+func TestLongPollEndsWhenServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		st := &storetest.Gated{Store: memory.New()}
+		p := poll{t: t, Engine: shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, st, nil), Clock: clock.System})}
+		defer p.Close()
+		if err := p.CreateQueue(t.Context(), queues.QueueSpec{ARN: shardtest.QueueARN("q")}); err != nil {
+			t.Fatal(err)
+		}
+		const wait = 20 * time.Second
+		got := p.wait(context.Background(), 1, wait, time.Minute)
+		st.Shut()
+		sent := make(chan struct{})
+		go func() {
+			defer close(sent)
+			p.send(0, "a")
+		}()
+		over, _ := clock.After(clock.System, wait)
+		<-over
+		synctest.Wait()
+		p.expect("before it is durable", got, "")
+		st.Open()
+		<-sent
+		synctest.Wait()
+		p.expect("the poll", got, "a×1 ok")
+	})
+}

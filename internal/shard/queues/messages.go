@@ -279,7 +279,7 @@ func (sh *Shard) serve(qs *Queue, now int64) {
 			return
 		}
 		qs.waiters.remove(w)
-		w.result <- found
+		found.Commit.Then(func() { w.result <- found }) // and not now, to wait for the commit
 	}
 }
 
@@ -304,16 +304,16 @@ func (e *Queues) waitFor(ctx context.Context, sh *Shard, w *waiter, wait time.Du
 	case <-e.Draining:
 	case <-ctx.Done():
 	}
+	served := false
 	sh.View(func() {
+		served = !w.listed
 		w.queue.waiters.remove(w)
 		sh.noteEmpty(w.queue)
 	})
-	select {
-	case found := <-w.result:
-		return found
-	default:
-		return Found{Err: ctx.Err()}
+	if served {
+		return <-w.result
 	}
+	return Found{Err: ctx.Err()}
 }
 
 // unreadable is a leased message whose record cannot be read, with the error.

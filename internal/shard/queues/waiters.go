@@ -6,11 +6,11 @@ import "time"
 type waiter struct {
 	queue      *Queue // at which it waits; a purge puts another in its place
 	next, prev *waiter
-	listed     bool
+	listed     bool // until it is served or gives up
 	max        int
 	visibility time.Duration
 	attempt    string
-	result     chan Found    // capacity 1
+	result     chan Found    // capacity 1; takes what it is served with once that is durable
 	waiting    func(is bool) // called when it enters and leaves the list; may be nil
 }
 

@@ -105,7 +105,7 @@ func (sh *Shard) publish(calls []*call) (reach int) {
 	t := calls[0].Topic
 	var fs []fanout
 	var refused *journal.Commit
-	_, err := sh.Run(true, func(tx *kernel.Tx) (err error) {
+	_, err := sh.RunAwaited(func(tx *kernel.Tx) (err error) {
 		fs, refused, err = sh.fanOutAll(tx, t, calls)
 		if t.FIFO() { // duplicates depend on their originals
 			refused = sh.Log.Last()

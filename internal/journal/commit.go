@@ -22,7 +22,7 @@ type Durability uint8
 
 const (
 	Lazy    Durability = iota // within 10 ms
-	Awaited                   // when the caller calls Wait, which it does next, or earlier
+	Awaited                   // when the caller calls Wait, which it does next, or Begin
 	Eager                     // now, whether anybody waits or not
 )
 
@@ -95,6 +95,13 @@ func (c *Commit) Wait() {
 		c.journal.lead()
 	}
 	<-c.done
+}
+
+// Begin has an Awaited commit synced now whose caller will not wait.
+func (c *Commit) Begin() {
+	if c != nil && c.unled.CompareAndSwap(true, false) {
+		c.journal.signal()
+	}
 }
 
 // count counts a caller who waits.

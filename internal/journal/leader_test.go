@@ -87,6 +87,16 @@ func TestLeader(t *testing.T) {
 			a, b := l.append(Awaited, "1"), l.append(Eager, "2")
 			l.durable(t, 1, a, b)
 		},
+		"a caller that gives up": func(t *testing.T, l *leading) {
+			c := l.append(Awaited, "1")
+			c.Begin()
+			l.durable(t, 1, c)
+			led := l.leadSlowly()
+			during := l.append(Awaited, "2")
+			during.Begin()
+			l.durable(t, 3, led, during)
+			(*Commit)(nil).Begin()
+		},
 		"callers during the sync": func(t *testing.T, l *leading) {
 			led := l.leadSlowly()
 			a, b := l.append(Awaited, "1"), l.append(Awaited, "2")

@@ -125,6 +125,7 @@ func (sh *Shard) publish(calls []*call) (reach int) {
 		p.take(fs[:n])
 		fs = fs[n:]
 		if n < len(p.publications) || n == 0 {
+			p.durable.Begin() // of those before the error, which the answer does not wait for
 			p.results, p.err = nil, err
 		}
 		if p.durable == nil || t.FIFO() || p.err != nil {

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -45,7 +46,7 @@ type conn struct {
 
 	context context.Context // what its requests' begin with
 
-	buf      []byte // buf[from:to] was read and is not used yet
+	buf      []byte // buf[from:to] was read and is not used yet; nil while a request only waits
 	from, to int
 	head     head
 	answer   http.Header
@@ -143,8 +144,8 @@ func (c *conn) readHead() (size int, err error) {
 // await waits for a request's first bytes.
 func (c *conn) await() error {
 	c.from, c.to = 0, 0
-	if len(c.buf) > readSize {
-		c.buf = make([]byte, readSize)
+	if len(c.buf) != readSize {
+		c.buf = readBuffers.Get().(*[readSize]byte)[:]
 	}
 	now := c.sentAt
 	if now.IsZero() {
@@ -182,6 +183,18 @@ func (c *conn) readMore() error {
 		return nil
 	}
 	return err
+}
+
+// readBuffers are what connections read into. A request that waits has none: a server may have
+// thousands of long polls.
+var readBuffers = sync.Pool{New: func() any { return new([readSize]byte) }}
+
+// releaseBuffer gives the buffer away, which holds nothing.
+func (c *conn) releaseBuffer() {
+	if len(c.buf) == readSize {
+		readBuffers.Put((*[readSize]byte)(c.buf))
+	}
+	c.buf, c.from, c.to = nil, 0, 0
 }
 
 // makeRoom moves what is in the buffer to a larger one.

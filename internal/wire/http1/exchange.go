@@ -119,6 +119,9 @@ func (x *exchange) watch() {
 		return
 	}
 	x.watched = make(chan struct{})
+	if x.conn.from == x.conn.to {
+		x.conn.releaseBuffer()
+	}
 	x.conn.setReadDeadline(time.Time{})
 	go func() {
 		defer close(x.watched)

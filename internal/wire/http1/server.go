@@ -110,7 +110,7 @@ func (s *Server) start(socket net.Conn) {
 		s.handover.Give(socket)
 		return
 	}
-	c := &conn{server: s, tcp: tcp, remote: socket.RemoteAddr().String(), buf: make([]byte, readSize), context: context.Background()}
+	c := &conn{server: s, tcp: tcp, remote: socket.RemoteAddr().String(), context: context.Background()}
 	if s.other.ConnContext != nil {
 		c.context = s.other.ConnContext(c.context, socket)
 	}

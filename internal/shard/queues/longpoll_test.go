@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/shard"
 	"godwit.dev/godwit/internal/shard/queues"
 	"godwit.dev/godwit/internal/shard/shardtest"
+	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/storetest"
 )
@@ -26,7 +27,13 @@ type poll struct {
 }
 
 func newPoll(t *testing.T, c clock.Clock) poll {
-	p := poll{t: t, Engine: shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, memory.New(), nil), Clock: c})}
+	t.Helper()
+	return newPollOf(t, memory.New(), c)
+}
+
+func newPollOf(t *testing.T, st store.Store, c clock.Clock) poll {
+	t.Helper()
+	p := poll{t: t, Engine: shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, st, nil), Clock: c})}
 	if err := p.CreateQueue(context.Background(), queues.QueueSpec{ARN: shardtest.QueueARN("q")}); err != nil {
 		t.Fatal(err)
 	}
@@ -290,11 +297,8 @@ func TestLongPollCancelledWhenServed(t *testing.T) {
 		t.Run(fmt.Sprintf("before=%v", before), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := &storetest.Gated{Store: memory.New()}
-				p := poll{t: t, Engine: shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, st, nil), Clock: clock.System})}
+				p := newPollOf(t, st, clock.System)
 				defer p.Close()
-				if err := p.CreateQueue(t.Context(), queues.QueueSpec{ARN: shardtest.QueueARN("q")}); err != nil {
-					t.Fatal(err)
-				}
 				ctx, cancel := context.WithCancel(context.Background())
 				gone := p.wait(ctx, 1, 20*time.Second, time.Minute)
 				st.Shut()
@@ -333,11 +337,8 @@ func TestLongPollCancelledWhenServed(t *testing.T) {
 func TestLongPollEndsWhenServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &storetest.Gated{Store: memory.New()}
-		p := poll{t: t, Engine: shardtest.Open(t, shard.Options{Journal: shardtest.JournalOf(t, st, nil), Clock: clock.System})}
+		p := newPollOf(t, st, clock.System)
 		defer p.Close()
-		if err := p.CreateQueue(t.Context(), queues.QueueSpec{ARN: shardtest.QueueARN("q")}); err != nil {
-			t.Fatal(err)
-		}
 		const wait = 20 * time.Second
 		got := p.wait(context.Background(), 1, wait, time.Minute)
 		st.Shut()

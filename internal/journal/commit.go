@@ -20,6 +20,7 @@ type Part struct {
 // Durability says when a commit becomes durable.
 type Durability uint8
 
+// Later ones are stricter.
 const (
 	Lazy    Durability = iota // within 10 ms
 	Awaited                   // when the caller calls Wait, which it does next, or Begin

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"godwit.dev/godwit/internal/clock"
 	"godwit.dev/godwit/internal/store/memory"
 	"godwit.dev/godwit/internal/store/storetest"
 )
@@ -187,7 +188,7 @@ func TestSyncersTakeTurns(t *testing.T) {
 				r := rand.New(rand.NewPCG(seed, 1+worker))
 				all.Go(func() {
 					for i := range 40 {
-						began := time.Now()
+						began := clock.System.Now()
 						when := Durability(r.IntN(3))
 						c := l.append(when, strconv.Itoa(i))
 						switch r.IntN(5) {
@@ -205,7 +206,7 @@ func TestSyncersTakeTurns(t *testing.T) {
 						} else {
 							<-after(4 * LazyDelay)
 						}
-						if took := time.Since(began); !c.Durable() || took > 10*LazyDelay {
+						if took := clock.System.Now().Sub(began); !c.Durable() || took > 10*LazyDelay {
 							t.Errorf("seed %d: after %v: durable %v", seed, took, c.Durable())
 						}
 					}

@@ -395,6 +395,7 @@ func (sc *scan) take(ctx context.Context, step []candidate) (rest []candidate, e
 	}
 	leases := map[uint64]lease{}
 	sc.t.shard.View(func() {
+		sc.t.shard.FlushAppended() // the state of what is not leased any more is read from the store
 		if qs := sc.here(); qs != nil {
 			for _, c := range step {
 				if due, of, ok := qs.Machine.LeasedUntil(c.Sequence); ok {
@@ -442,9 +443,12 @@ func (sc *scan) takeOne(c candidate, leases map[uint64]lease) error {
 	if sc.q.Match != nil && !sc.q.Match(&out) {
 		return nil
 	}
-	if le, ok := leases[c.Sequence]; ok && le.due > sc.t.now {
-		out.State, out.Receives, out.First = InFlight, out.Receives+int(le.of.Receives), cmp.Or(out.First, le.of.First)
-		if le.due != math.MaxInt64 {
+	if le, ok := leases[c.Sequence]; ok {
+		out.Receives, out.First = out.Receives+int(le.of.Receives), cmp.Or(out.First, le.of.First)
+		if le.due > sc.t.now { // otherwise it has ended, and is not swept yet
+			out.State = InFlight
+		}
+		if le.due > sc.t.now && le.due != math.MaxInt64 {
 			out.Available = le.due
 		}
 	} else if err := sc.scheduled(&out); err != nil {

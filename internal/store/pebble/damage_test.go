@@ -101,7 +101,7 @@ func TestDamagedTables(t *testing.T) {
 		path := paths[r.IntN(len(paths))]
 		offset := r.Int64N(sized(t, fs, path))
 		flip(t, fs, path, offset, uint(r.IntN(8)))
-		var log bytes.Buffer
+		var log lockedBuffer
 		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		s, err := pebble.Open("data", o)
 		if err != nil {

@@ -114,7 +114,7 @@ func testDamage(t *testing.T, r *rand.Rand, what string) {
 		return
 	}
 	damages[kind](t, disk, path, r)
-	var log bytes.Buffer
+	var log lockedBuffer
 	o.FS, o.Logger = disk, slog.New(slog.NewTextHandler(&log, nil))
 	o.Fatal = func(err error) { t.Errorf("%s: fatal: %v", what, err) }
 	s, err = pebble.Open("data", o)

@@ -100,7 +100,7 @@ func TestDamagedYoungTable(t *testing.T) {
 	const records = 3000
 	fs := vfs.NewMem()
 	o, path := young(t, fs, records, 0.3)
-	var log bytes.Buffer
+	var log lockedBuffer
 	o.Logger = slog.New(slog.NewTextHandler(io.MultiWriter(&log, t.Output()), nil))
 	s := open(t, "data", o)
 	for n := 700; n < 1500; n += 7 { // younger ones
